@@ -1,0 +1,88 @@
+package domain
+
+import "fmt"
+
+// Subdomain is the box of points that one device owns.
+type Subdomain struct {
+	Rank  int // its place in Decomposition.Subdomains
+	Coord Vec // its place among the parts, an axis each
+	Box   Box // owned points, global indices
+}
+
+// Decomposition is a grid cut into Parts[0] x Parts[1] x Parts[2] subdomains.
+// Ranks run fastest along x, then y, then z.
+type Decomposition struct {
+	Grid       Grid
+	Parts      Vec
+	Subdomains []Subdomain
+}
+
+// Decompose cuts the grid. Along an axis of n points in p parts the first
+// n mod p parts own one point more than the others. It is an error to cut an
+// axis into fewer than one or more parts than it has points.
+func Decompose(g Grid, parts Vec) (*Decomposition, error) {
+	for a, p := range parts {
+		if p < 1 || p > g.Size[a] {
+			return nil, fmt.Errorf("domain: %d points on axis %c cannot be cut into %d parts",
+				g.Size[a], "xyz"[a], p)
+		}
+	}
+	d := &Decomposition{Grid: g, Parts: parts}
+	for rank := range int(parts.Product()) {
+		c := Vec{rank % parts[0], rank / parts[0] % parts[1], rank / parts[0] / parts[1]}
+		s := Subdomain{Rank: rank, Coord: c}
+		for a := range c {
+			s.Box.Lo[a], s.Box.Hi[a] = part(g.Size[a], parts[a], c[a])
+		}
+		d.Subdomains = append(d.Subdomains, s)
+	}
+	return d, nil
+}
+
+// part returns the range of points that part i of p gets of n.
+func part(n, p, i int) (lo, hi int) {
+	base, rest := n/p, n%p
+	lo = i*base + min(i, rest)
+	hi = lo + base
+	if i < rest {
+		hi++
+	}
+	return lo, hi
+}
+
+// Neighbour returns the rank of the subdomain next to rank in direction dir,
+// around the periodic axes. A subdomain alone on a periodic axis is its own
+// neighbour. At a wall there is none and ok is false.
+func (d *Decomposition) Neighbour(rank int, dir Direction) (neighbour int, ok bool) {
+	c := d.Subdomains[rank].Coord
+	for a := range c {
+		c[a] += dir[a]
+		if c[a] >= 0 && c[a] < d.Parts[a] {
+			continue
+		}
+		if !d.Grid.Periodic[a] {
+			return 0, false
+		}
+		c[a] = (c[a] + d.Parts[a]) % d.Parts[a]
+	}
+	return c[0] + d.Parts[0]*(c[1]+d.Parts[1]*c[2]), true
+}
+
+// CheckWidth returns an error if some subdomain owns fewer layers than a
+// neighbour's ghost region of width w needs of it. A wall needs nothing.
+func (d *Decomposition) CheckWidth(w Radius) error {
+	for _, s := range d.Subdomains {
+		for _, dir := range Faces(d.Grid.Dims) {
+			if _, ok := d.Neighbour(s.Rank, dir); !ok {
+				continue
+			}
+			a := dir.Axis()
+			have, need := s.Box.Size()[a], sendLayers(dir, a, w)
+			if have < need {
+				return fmt.Errorf("domain: subdomain %d owns %d layers along %c, its neighbour in %v needs %d: use fewer parts than %d or a larger grid",
+					s.Rank, have, "xyz"[a], dir, need, d.Parts[a])
+			}
+		}
+	}
+	return nil
+}

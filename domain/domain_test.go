@@ -1,0 +1,271 @@
+package domain
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// drawn is a random problem: a grid, a cut of it and a width that fits.
+type drawn struct {
+	d *Decomposition
+	w Radius
+}
+
+func draw(t *rapid.T) drawn {
+	dims := rapid.IntRange(2, 3).Draw(t, "dims")
+	var periodic [3]bool
+	size := make([]int, dims)
+	parts := Vec{1, 1, 1}
+	var w Radius
+	for a := range dims {
+		size[a] = rapid.IntRange(1, 17).Draw(t, "size")
+		periodic[a] = rapid.Bool().Draw(t, "periodic")
+		parts[a] = rapid.IntRange(1, min(4, size[a])).Draw(t, "parts")
+		most := size[a] / parts[a]
+		w.Minus[a] = rapid.IntRange(0, min(3, most)).Draw(t, "minus")
+		w.Plus[a] = rapid.IntRange(0, min(3, most)).Draw(t, "plus")
+	}
+	g, err := NewGrid(size, periodic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := Decompose(g, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return drawn{d, w}
+}
+
+// each calls f for every point of b.
+func each(b Box, f func(p Vec)) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				f(Vec{x, y, z})
+			}
+		}
+	}
+}
+
+func TestEveryPointHasOneOwner(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t)
+		owners := map[Vec]int{}
+		for _, s := range c.d.Subdomains {
+			each(s.Box, func(p Vec) { owners[p]++ })
+		}
+		if int64(len(owners)) != c.d.Grid.Points() {
+			t.Fatalf("%d points have an owner, the grid has %d", len(owners), c.d.Grid.Points())
+		}
+		for p, n := range owners {
+			if n != 1 {
+				t.Fatalf("point %v has %d owners", p, n)
+			}
+		}
+	})
+}
+
+// A ghost point, folded back into the grid, is a point that the neighbour
+// sends, at the same place of the message.
+func TestGhostsAreWhatTheNeighbourSends(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t)
+		if err := c.d.CheckWidth(c.w); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range c.d.Subdomains {
+			for _, dir := range Directions(c.d.Grid.Dims) {
+				n, ok := c.d.Neighbour(s.Rank, dir)
+				if !ok {
+					continue
+				}
+				ghost := GhostBox(s.Box, dir, c.w)
+				sent := SendBox(c.d.Subdomains[n].Box, dir.Opposite(), c.w)
+				if ghost.Size() != sent.Size() {
+					t.Fatalf("subdomain %d needs %v in %v, neighbour %d sends %v", s.Rank, ghost, dir, n, sent)
+				}
+				if !c.d.Subdomains[n].Box.Covers(sent) {
+					t.Fatalf("subdomain %d sends %v and owns %v", n, sent, c.d.Subdomains[n].Box)
+				}
+				each(ghost, func(p Vec) {
+					q := sent.Lo.Add(p.Sub(ghost.Lo))
+					for a := range p {
+						if size := c.d.Grid.Size[a]; (p[a]+size)%size != q[a] {
+							t.Fatalf("ghost %v of subdomain %d in %v gets point %v", p, s.Rank, dir, q)
+						}
+					}
+				})
+			}
+		}
+	})
+}
+
+func TestSplitCoversTheBoxOnce(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t)
+		// What neighbours need at the low side is their ghosts in + direction.
+		layers := Radius{Minus: c.w.Plus, Plus: c.w.Minus}
+		for _, s := range c.d.Subdomains {
+			seen := map[Vec]bool{}
+			interior, boundary := Split(s.Box, layers)
+			for _, b := range append(boundary, interior) {
+				each(b, func(p Vec) {
+					if seen[p] || !s.Box.Contains(p) {
+						t.Fatalf("point %v of %v is twice in, or outside of, %v and %v", p, s.Box, interior, boundary)
+					}
+					seen[p] = true
+				})
+			}
+			if int64(len(seen)) != s.Box.Points() {
+				t.Fatalf("%d of %d points covered", len(seen), s.Box.Points())
+			}
+			for _, dir := range Faces(c.d.Grid.Dims) {
+				if !SendBox(s.Box, dir, c.w).Intersect(interior).Empty() {
+					t.Fatalf("interior %v holds points that the neighbour in %v needs", interior, dir)
+				}
+			}
+		}
+	})
+}
+
+func TestLayoutGivesEveryPointItsPlace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t)
+		elem := rapid.SampledFrom([]int{1, 2, 4, 8, 16}).Draw(t, "element size")
+		for _, s := range c.d.Subdomains {
+			l, err := NewLayout(s.Box, c.w, elem)
+			if err != nil {
+				t.Fatal(err)
+			}
+			places := map[int64]Vec{}
+			each(s.Box.Grow(c.w), func(p Vec) {
+				o := l.Offset(p)
+				if o < 0 || o >= l.Length {
+					t.Fatalf("point %v lies at %d of %d", p, o, l.Length)
+				}
+				if q, taken := places[o]; taken {
+					t.Fatalf("points %v and %v lie both at %d", p, q, o)
+				}
+				places[o] = p
+				if p[0] == s.Box.Lo[0] && o*int64(elem)%RowAlignment != 0 {
+					t.Fatalf("row of %v starts at byte %d", p, o*int64(elem))
+				}
+			})
+		}
+	})
+}
+
+// What Contiguous calls one piece holds nothing that an exchange along
+// another axis writes.
+func TestContiguousRangesHoldNoForeignGhosts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t)
+		idle := [3]bool{rapid.Bool().Draw(t, "x idle"), rapid.Bool().Draw(t, "y idle"), true}
+		for _, s := range c.d.Subdomains {
+			l, _ := NewLayout(s.Box, c.w, 8)
+			for _, dir := range Faces(c.d.Grid.Dims) {
+				b := SendBox(s.Box, dir, c.w)
+				off, n := l.Range(b)
+				if !l.Contiguous(b, idle) || n == 0 {
+					continue
+				}
+				each(s.Box.Grow(c.w), func(p Vec) {
+					o := l.Offset(p)
+					if o < off || o >= off+n || b.Contains(p) {
+						return
+					}
+					for a := range p {
+						if (p[a] < s.Box.Lo[a] || p[a] >= s.Box.Hi[a]) && idle[a] {
+							return
+						}
+					}
+					t.Fatalf("the piece that holds %v also holds %v", b, p)
+				})
+			}
+		}
+	})
+}
+
+func TestContiguousFaces(t *testing.T) {
+	g, _ := NewGrid([]int{8, 6, 4}, [3]bool{})
+	l, _ := NewLayout(g.Box(), UniformRadius(3, 1), 8)
+	w := UniformRadius(3, 1)
+	for _, c := range []struct {
+		dir  Direction
+		idle [3]bool
+		want bool
+	}{
+		{Direction{0, 0, 1}, [3]bool{true, true, false}, true},
+		{Direction{0, 0, 1}, [3]bool{true, false, false}, true},
+		{Direction{0, 0, 1}, [3]bool{false, true, false}, false},
+		{Direction{0, 1, 0}, [3]bool{true, true, true}, false},
+		{Direction{1, 0, 0}, [3]bool{true, true, true}, false},
+	} {
+		t.Run(fmt.Sprintf("face=%v/idle=%v", c.dir, c.idle), func(t *testing.T) {
+			if got := l.Contiguous(SendBox(g.Box(), c.dir, w), c.idle); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAutoParts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		size []int
+		n    int
+		want Vec
+	}{
+		{"one device", []int{64, 64, 64}, 1, Vec{1, 1, 1}},
+		{"a cube on 4 is cut in z", []int{512, 512, 512}, 4, Vec{1, 1, 4}},
+		{"a plane on 4 is cut in y", []int{4096, 4096}, 4, Vec{1, 4, 1}},
+		{"a thin grid is cut where it is long", []int{64, 1024, 2}, 4, Vec{1, 4, 1}},
+		{"the only cut", []int{3, 1, 1}, 3, Vec{3, 1, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g, err := NewGrid(c.size, [3]bool{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := AutoParts(g, c.n, UniformRadius(g.Dims, 1))
+			if err != nil || got != c.want {
+				t.Errorf("got %v, %v, want %v", got, err, c.want)
+			}
+		})
+	}
+	g, _ := NewGrid([]int{2, 2}, [3]bool{})
+	if parts, err := AutoParts(g, 5, UniformRadius(2, 1)); err == nil {
+		t.Errorf("2x2 points were cut into 5 parts: %v", parts)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, size := range [][]int{{}, {4}, {4, 4, 4, 4}, {0, 4}, {4, -1, 4}, {1 << 31, 1 << 31, 1 << 31}} {
+		if _, err := NewGrid(size, [3]bool{}); err == nil {
+			t.Errorf("a grid of size %v was accepted", size)
+		}
+	}
+	g, _ := NewGrid([]int{8, 5}, [3]bool{})
+	if _, err := Decompose(g, Vec{1, 6, 1}); err == nil {
+		t.Error("5 rows were cut into 6 parts")
+	}
+	d, _ := Decompose(g, Vec{1, 5, 1})
+	if err := d.CheckWidth(UniformRadius(2, 2)); err == nil {
+		t.Error("1 layer each satisfied neighbours that need 2")
+	}
+	if err := d.CheckWidth(Radius{Minus: Vec{3, 1, 0}, Plus: Vec{3, 1, 0}}); err != nil {
+		t.Errorf("an axis without neighbours was checked: %v", err)
+	}
+}
+
+func TestNamesOfDirections(t *testing.T) {
+	want := "[x- x+ y- y+ x-y- x+y- x-y+ x+y+]"
+	if got := fmt.Sprint(Directions(2)); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if n := len(Directions(3)); n != 26 {
+		t.Errorf("3 dimensions have %d directions", n)
+	}
+}

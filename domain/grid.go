@@ -1,0 +1,48 @@
+package domain
+
+import (
+	"fmt"
+	"math"
+)
+
+// MaxPoints bounds the points of a grid so that sizes in bytes, with ghosts
+// and padding, stay far from the end of 64 bits.
+const MaxPoints = math.MaxInt64 / 4096
+
+// Grid is the index space of a problem. Size counts owned points, walls are
+// not counted. A grid of two dimensions has Size[2] = 1 and no faces in z.
+type Grid struct {
+	Dims     int
+	Size     Vec
+	Periodic [3]bool
+}
+
+// NewGrid makes a grid of len(size) dimensions, 2 or 3. Every size is at
+// least 1 and their product at most MaxPoints.
+func NewGrid(size []int, periodic [3]bool) (Grid, error) {
+	g := Grid{Dims: len(size), Size: Vec{1, 1, 1}, Periodic: periodic}
+	if g.Dims != 2 && g.Dims != 3 {
+		return Grid{}, fmt.Errorf("domain: a grid has 2 or 3 dimensions, not %d", g.Dims)
+	}
+	if g.Dims == 2 && periodic[2] {
+		return Grid{}, fmt.Errorf("domain: a grid of 2 dimensions has no z axis to be periodic")
+	}
+	points := int64(1)
+	for a, n := range size {
+		if n < 1 {
+			return Grid{}, fmt.Errorf("domain: size %v: every axis needs at least 1 point", size)
+		}
+		if points > MaxPoints/int64(n) {
+			return Grid{}, fmt.Errorf("domain: size %v: more than %d points", size, int64(MaxPoints))
+		}
+		points *= int64(n)
+		g.Size[a] = n
+	}
+	return g, nil
+}
+
+// Box returns the box of all owned points, starting at the origin.
+func (g Grid) Box() Box { return Box{Hi: g.Size} }
+
+// Points returns the number of owned points.
+func (g Grid) Points() int64 { return g.Size.Product() }

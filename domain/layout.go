@@ -1,0 +1,79 @@
+package domain
+
+import "fmt"
+
+// RowAlignment is the alignment in bytes of the first owned point of each row:
+// a memory transaction of a GPU.
+const RowAlignment = 128
+
+// Layout says where the points of one subdomain, its ghosts included, lie in
+// one block of memory. x runs fastest, then y, then z. Rows are Pitch elements
+// apart and planes Plane elements; the gap between two rows holds the upper x
+// ghosts of the first and the lower x ghosts of the second. All numbers are
+// in elements and 64-bit.
+type Layout struct {
+	Owned       Box
+	Width       Radius // ghost layers
+	ElementSize int    // bytes
+	Pitch       int64
+	Plane       int64
+	Length      int64 // elements of the whole block
+	first       int64 // offset of Owned.Lo
+}
+
+// NewLayout lays out the owned box with ghosts of the given width. The element
+// size is 1 to RowAlignment bytes and divides RowAlignment.
+func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
+	if owned.Empty() {
+		return Layout{}, fmt.Errorf("domain: layout of the empty box %v", owned)
+	}
+	if elementSize < 1 || RowAlignment%elementSize != 0 {
+		return Layout{}, fmt.Errorf("domain: element size %d does not divide %d", elementSize, RowAlignment)
+	}
+	l := Layout{Owned: owned, Width: width, ElementSize: elementSize}
+	size := owned.Grow(width).Size()
+	lead := l.align(width.Minus[0])
+	l.Pitch = l.align(size[0])
+	l.Plane = l.Pitch * int64(size[1])
+	l.first = lead + int64(width.Minus[1])*l.Pitch + int64(width.Minus[2])*l.Plane
+	l.Length = lead + l.Plane*int64(size[2]) + l.align(width.Plus[0])
+	return l, nil
+}
+
+// align rounds n elements up to whole multiples of RowAlignment bytes.
+func (l Layout) align(n int) int64 {
+	unit := int64(RowAlignment / l.ElementSize)
+	return (int64(n) + unit - 1) / unit * unit
+}
+
+// Offset returns the place of point p, which is owned or a ghost, in elements.
+func (l Layout) Offset(p Vec) int64 {
+	q := p.Sub(l.Owned.Lo)
+	return l.first + int64(q[0]) + int64(q[1])*l.Pitch + int64(q[2])*l.Plane
+}
+
+// Bytes returns the size of the whole block in bytes.
+func (l Layout) Bytes() int64 { return l.Length * int64(l.ElementSize) }
+
+// Range returns the smallest run of elements, offset and length, that holds
+// every point of b.
+func (l Layout) Range(b Box) (offset, length int64) {
+	if b.Empty() {
+		return 0, 0
+	}
+	offset = l.Offset(b.Lo)
+	return offset, l.Offset(b.Hi.Sub(Vec{1, 1, 1})) + 1 - offset
+}
+
+// Contiguous reports whether the run of elements that holds b may be copied as
+// one piece to a subdomain of the same row length: besides b it holds at most
+// padding and ghosts of the axes marked idle, those that no exchange writes.
+func (l Layout) Contiguous(b Box, idle [3]bool) bool {
+	size := b.Size()
+	whole := func(a int) bool {
+		return idle[a] && b.Lo[a] == l.Owned.Lo[a] && b.Hi[a] == l.Owned.Hi[a]
+	}
+	rows := size[1]*size[2] == 1 || whole(0)
+	planes := size[2] == 1 || whole(1)
+	return rows && planes
+}
