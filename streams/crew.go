@@ -1,0 +1,95 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrStopped is what a worker returns because another one failed.
+var ErrStopped = errors.New("stopped: another worker failed")
+
+// Crew is the host threads of one run. Each worker is a goroutine locked to
+// its own OS thread that runs its whole loop; hand-shakes between workers are
+// counters in memory. The first error stops all.
+type Crew struct {
+	group *errgroup.Group
+	ctx   context.Context
+	limit time.Duration
+	spins int
+}
+
+// NewCrew returns a crew of the given number of workers, to be started with
+// Go. No worker waits for another longer than limit. Where every worker can
+// have a core of its own, waiting workers spin.
+func NewCrew(workers int, limit time.Duration) *Crew {
+	group, ctx := errgroup.WithContext(context.Background())
+	spins := shortSpin
+	if workers < runtime.NumCPU() {
+		spins = longSpin
+	}
+	return &Crew{group: group, ctx: ctx, limit: limit, spins: spins}
+}
+
+// Go starts a worker. A panic in it is returned as its error.
+func (c *Crew) Go(name string, loop func() error) {
+	c.group.Go(func() (err error) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("worker %s: panic: %v", name, p)
+			}
+		}()
+		return loop()
+	})
+}
+
+// Wait waits for all workers and returns the first error.
+func (c *Crew) Wait() error { return c.group.Wait() }
+
+// Limit returns how long a worker may wait for another.
+func (c *Crew) Limit() time.Duration { return c.limit }
+
+// Counter counts what one worker has done, for others to wait for. It lies on
+// a cache line of its own.
+type Counter struct {
+	Whom string // who counts, for the error of one who waited in vain
+	_    [48]byte
+	n    atomic.Int64
+	_    [56]byte
+}
+
+// Count returns the count.
+func (c *Counter) Count() int64 { return c.n.Load() }
+
+// Add adds one.
+func (c *Counter) Add() { c.n.Add(1) }
+
+// Set sets the count to n.
+func (c *Counter) Set(n int64) { c.n.Store(n) }
+
+// Await waits until the counter has reached n. It returns ErrStopped when
+// another worker failed, and an error that says whom it waited for after the
+// crew's limit.
+func (c *Crew) Await(counter *Counter, n int64) error {
+	poll := newBackoff(c.spins)
+	for counter.n.Load() < n {
+		waited := poll.pause()
+		if waited == 0 {
+			continue
+		}
+		if c.ctx.Err() != nil {
+			return ErrStopped
+		}
+		if waited > c.limit {
+			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", c.limit, counter.Whom, n, counter.Count())
+		}
+	}
+	return nil
+}

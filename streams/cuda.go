@@ -1,0 +1,277 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/halox/halox/internal/cuda"
+)
+
+// CUDAPlatform opens the CUDA driver and lists its GPUs. The library is found
+// by its soname where it is "". On a machine without a driver or without a GPU
+// the error is ErrNoDriver.
+func CUDAPlatform(library string) (*Platform, error) {
+	drv, err := cuda.Open(library)
+	if errors.Is(err, cuda.ErrUnsupported) {
+		return nil, fmt.Errorf("%w: %w", ErrNoDriver, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &Platform{stop: drv.Close}
+	p.start = func(info Info) (driver, error) { return openCUDA(drv, info.ID) }
+	if p.infos, err = cudaInfos(drv); err != nil {
+		return nil, errors.Join(err, drv.Close())
+	}
+	return p, nil
+}
+
+// cudaInfos describes all GPUs.
+func cudaInfos(drv *cuda.Driver) ([]Info, error) {
+	n, err := drv.DeviceCount()
+	if err != nil {
+		return nil, err
+	}
+	var infos []Info
+	for id := range n {
+		info, err := cudaInfo(drv, id)
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
+	info := Info{Backend: CUDA, ID: id}
+	d, err := drv.Device(id)
+	if err != nil {
+		return info, err
+	}
+	var memory uint64
+	var major, minor int
+	for _, ask := range []func() error{
+		func() (err error) { info.Name, err = d.Name(); return },
+		func() (err error) { info.PCIBusID, err = d.PCIBusID(); return },
+		func() (err error) { memory, err = d.TotalMemory(); return },
+		func() (err error) { major, err = d.Attribute(cuda.AttrComputeCapabilityMajor); return },
+		func() (err error) { minor, err = d.Attribute(cuda.AttrComputeCapabilityMinor); return },
+		func() (err error) { info.Cores, err = d.Attribute(cuda.AttrMultiprocessorCount); return },
+	} {
+		if err := ask(); err != nil {
+			return info, err
+		}
+	}
+	info.Memory = int64(memory)
+	info.Arch = fmt.Sprintf("sm_%d%d", major, minor)
+	return info, nil
+}
+
+// cudaDriver is the driver of one GPU: its primary context.
+type cudaDriver struct {
+	ctx             *cuda.Context
+	lowest, highest int // stream priorities
+}
+
+func openCUDA(drv *cuda.Driver, id int) (driver, error) {
+	d, err := drv.Device(id)
+	if err != nil {
+		return nil, err
+	}
+	ctx, err := d.RetainPrimary(cuda.SchedBlocking)
+	if err != nil {
+		return nil, err
+	}
+	c := &cudaDriver{ctx: ctx}
+	if c.lowest, c.highest, err = ctx.StreamPriorityRange(); err != nil {
+		return nil, errors.Join(err, ctx.Release())
+	}
+	return c, nil
+}
+
+func (c *cudaDriver) alloc(bytes int64) (*Memory, error) {
+	p, err := c.ctx.MemAlloc(uint64(bytes))
+	return &Memory{addr: uint64(p), handle: p}, err
+}
+
+func (c *cudaDriver) pinned(bytes int64) (*Memory, error) {
+	p, err := c.ctx.HostAlloc(uint64(bytes), cuda.HostPortable|cuda.HostMapped)
+	if err != nil {
+		return nil, err
+	}
+	m := &Memory{pinned: true, handle: p, bytes: unsafe.Slice((*byte)(p), bytes)}
+	address, err := c.ctx.HostDevicePointer(p)
+	m.addr = uint64(address)
+	return m, err
+}
+
+func (c *cudaDriver) free(m *Memory) error {
+	m.bytes = nil
+	if p, ok := m.handle.(unsafe.Pointer); ok {
+		return c.ctx.HostFree(p)
+	}
+	return c.ctx.MemFree(m.handle.(cuda.DevicePtr))
+}
+
+func (c *cudaDriver) usage() (free, total int64, err error) {
+	f, t, err := c.ctx.MemInfo()
+	return int64(f), int64(t), err
+}
+
+func (c *cudaDriver) canAccess(peer *Device) (bool, error) {
+	return c.ctx.Device().CanAccessPeer(peer.driver.(*cudaDriver).ctx.Device())
+}
+
+func (c *cudaDriver) enablePeer(peer *Device) error {
+	return c.ctx.EnablePeerAccess(peer.driver.(*cudaDriver).ctx)
+}
+
+func (c *cudaDriver) close() error { return c.ctx.Release() }
+
+// cudaModule is a module in a context.
+type cudaModule struct {
+	ctx    *cuda.Context
+	module cuda.Module
+}
+
+func (c *cudaDriver) module(image []byte) (module, error) {
+	m, err := c.ctx.ModuleLoad(image)
+	return &cudaModule{c.ctx, m}, err
+}
+
+func (m *cudaModule) close() error { return m.ctx.ModuleUnload(m.module) }
+
+// cudaFunction is a kernel in a context.
+type cudaFunction struct {
+	ctx *cuda.Context
+	fn  cuda.Function
+}
+
+func (m *cudaModule) function(name string) (Function, error) {
+	f, err := m.ctx.ModuleFunction(m.module, name)
+	return &cudaFunction{m.ctx, f}, err
+}
+
+// Usage asks the driver.
+func (f *cudaFunction) Usage() (Usage, error) {
+	var u Usage
+	for _, ask := range []struct {
+		to   *int
+		attr cuda.FuncAttribute
+	}{
+		{&u.Registers, cuda.FuncRegisters}, {&u.Local, cuda.FuncLocalSize},
+		{&u.Shared, cuda.FuncSharedSize}, {&u.Threads, cuda.FuncMaxThreadsPerBlock},
+	} {
+		v, err := f.ctx.FunctionAttribute(f.fn, ask.attr)
+		if err != nil {
+			return u, err
+		}
+		*ask.to = v
+	}
+	return u, nil
+}
+
+// cudaKernel is a launch made ready.
+type cudaKernel struct{ launch *cuda.Launch }
+
+func (k *cudaKernel) close() error { k.launch.Free(); return nil }
+
+func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
+	f, ok := spec.Function.(*cudaFunction)
+	if !ok {
+		return nil, errors.New("it has no version for a GPU")
+	}
+	if f.ctx != c.ctx {
+		return nil, errors.New("its function was loaded on another device")
+	}
+	grid, err := dim3(spec.Grid)
+	if err != nil {
+		return nil, err
+	}
+	block, err := dim3(spec.Block)
+	if err != nil {
+		return nil, err
+	}
+	l, err := cuda.NewLaunch(f.fn, grid, block, uint32(spec.Shared), spec.Argument)
+	return &cudaKernel{l}, err
+}
+
+func dim3(v [3]int) (cuda.Dim3, error) {
+	for _, n := range v {
+		if n < 1 || int64(n) > 1<<31-1 {
+			return cuda.Dim3{}, fmt.Errorf("geometry %v", v)
+		}
+	}
+	return cuda.Dim3{X: uint32(v[0]), Y: uint32(v[1]), Z: uint32(v[2])}, nil
+}
+
+// cudaEvent is an event in a context.
+type cudaEvent struct {
+	ctx   *cuda.Context
+	event cuda.Event
+}
+
+func (c *cudaDriver) marker() (marker, error) {
+	e, err := c.ctx.EventCreate(cuda.EventNoTiming)
+	return &cudaEvent{c.ctx, e}, err
+}
+
+func (e *cudaEvent) done() (bool, error) { return e.ctx.EventQuery(e.event) }
+func (e *cudaEvent) close() error        { return e.ctx.EventDestroy(e.event) }
+
+// cudaQueue is a stream in a context.
+type cudaQueue struct {
+	ctx    *cuda.Context
+	stream cuda.Stream
+}
+
+func (c *cudaDriver) queue(p Priority) (queue, error) {
+	priority := c.lowest
+	if p == Urgent {
+		priority = c.highest
+	}
+	s, err := c.ctx.StreamCreate(priority)
+	return &cudaQueue{c.ctx, s}, err
+}
+
+// copy chooses the driver's call by where the two ends lie.
+func (q *cudaQueue) copy(dst, src Span) error {
+	n := uint64(dst.Length)
+	to, from := dst.Memory, src.Memory
+	switch {
+	case to.pinned && from.pinned:
+		return errors.New("a stream of a GPU copies nothing from host memory to host memory")
+	case to.pinned:
+		return q.ctx.MemcpyDtoHAsync(unsafe.Pointer(&to.bytes[dst.Offset]), cuda.DevicePtr(src.address()), n, q.stream)
+	case from.pinned:
+		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.address()), unsafe.Pointer(&from.bytes[src.Offset]), n, q.stream)
+	case to.device == from.device:
+		return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.address()), cuda.DevicePtr(src.address()), n, q.stream)
+	}
+	a, ok1 := to.device.driver.(*cudaDriver)
+	b, ok2 := from.device.driver.(*cudaDriver)
+	if !ok1 || !ok2 {
+		return errors.New("a GPU copies to and from GPUs and pinned memory only")
+	}
+	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.address()), a.ctx, cuda.DevicePtr(src.address()), b.ctx, n, q.stream)
+}
+
+func (q *cudaQueue) launch(k launcher) error {
+	return q.ctx.Launch(k.(*cudaKernel).launch, q.stream)
+}
+
+func (q *cudaQueue) record(m marker) error { return q.ctx.EventRecord(m.(*cudaEvent).event, q.stream) }
+
+func (q *cudaQueue) wait(m marker) error {
+	e, ok := m.(*cudaEvent)
+	if !ok {
+		return errors.New("the event is not one of a GPU")
+	}
+	return q.ctx.StreamWaitEvent(q.stream, e.event)
+}
+
+func (q *cudaQueue) idle() (bool, error) { return q.ctx.StreamQuery(q.stream) }
+
+func (q *cudaQueue) close() error { return q.ctx.StreamDestroy(q.stream) }

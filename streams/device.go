@@ -1,0 +1,212 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// Backend names a kind of device.
+type Backend string
+
+// The backends.
+const (
+	CUDA Backend = "cuda"
+	Host Backend = "host"
+)
+
+// Info describes a device that may be opened.
+type Info struct {
+	Backend  Backend
+	ID       int    // ordinal on its platform
+	Name     string // as the vendor says it
+	Memory   int64  // bytes; 0 if unknown
+	PCIBusID string // "0000:3b:00.0"; empty for host devices
+	Arch     string // "sm_90"; empty for host devices
+	Cores    int    // multiprocessors of a GPU, cores of a host device
+}
+
+// Priority orders the streams of one device among each other.
+type Priority int
+
+// The priorities. Work on an Urgent stream starts before work on a Normal one.
+const (
+	Normal Priority = iota
+	Urgent
+)
+
+// Device is an open device. Its methods may be called from any goroutine.
+type Device struct {
+	Info
+	driver driver
+	dead   atomic.Pointer[Error]
+	mu     sync.Mutex
+	open   map[io.Closer]struct{} // what Close has to close
+	closed bool
+}
+
+// driver is what a backend does for one device.
+type driver interface {
+	alloc(bytes int64) (*Memory, error)
+	pinned(bytes int64) (*Memory, error)
+	free(m *Memory) error
+	usage() (free, total int64, err error)
+	queue(p Priority) (queue, error)
+	marker() (marker, error)
+	module(image []byte) (module, error)
+	kernel(spec *KernelSpec) (launcher, error)
+	canAccess(peer *Device) (bool, error)
+	enablePeer(peer *Device) error
+	close() error
+}
+
+// newDevice wraps a driver.
+func newDevice(info Info, d driver) *Device {
+	return &Device{Info: info, driver: d, open: map[io.Closer]struct{}{}}
+}
+
+// String names the device: "cuda 0", "host 3".
+func (d *Device) String() string { return fmt.Sprintf("%s %d", d.Backend, d.ID) }
+
+// Err returns the error that the device died of, or nil while it lives.
+func (d *Device) Err() error { return d.alive() }
+
+// Alloc returns bytes of device memory, at least RowAlignment aligned. Its
+// content is undefined.
+func (d *Device) Alloc(bytes int64) (*Memory, error) {
+	return d.allocate("allocate device memory", bytes, d.driver.alloc)
+}
+
+// AllocPinned returns bytes of page-locked host memory, which every device of
+// the platform can copy from and to. Its content is undefined.
+func (d *Device) AllocPinned(bytes int64) (*Memory, error) {
+	return d.allocate("allocate pinned host memory", bytes, d.driver.pinned)
+}
+
+func (d *Device) allocate(what string, bytes int64, alloc func(int64) (*Memory, error)) (*Memory, error) {
+	if bytes < 1 {
+		return nil, d.fail(fmt.Errorf("the size must be positive"), "%s: %d bytes", what, bytes)
+	}
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	m, err := alloc(bytes)
+	if err != nil {
+		return nil, d.fail(err, "%s: %d bytes", what, bytes)
+	}
+	m.device, m.size = d, bytes
+	return m, d.keep(m)
+}
+
+// MemoryInfo returns the free and the total device memory in bytes.
+func (d *Device) MemoryInfo() (free, total int64, err error) {
+	free, total, err = d.driver.usage()
+	return free, total, d.fail(err, "ask for the free memory")
+}
+
+// NewStream makes a stream.
+func (d *Device) NewStream(p Priority) (*Stream, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	q, err := d.driver.queue(p)
+	if err != nil {
+		return nil, d.fail(err, "make a stream")
+	}
+	s := &Stream{device: d, queue: q}
+	return s, d.keep(s)
+}
+
+// NewEvent makes an event. An event that was never recorded counts as done.
+func (d *Device) NewEvent() (*Event, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	m, err := d.driver.marker()
+	if err != nil {
+		return nil, d.fail(err, "make an event")
+	}
+	e := &Event{device: d, marker: m}
+	return e, d.keep(e)
+}
+
+// CanAccess reports whether the two devices can copy to each other directly.
+// A yes is the driver's word, not a proof: see p2p.Probe.
+func (d *Device) CanAccess(peer *Device) (bool, error) {
+	if d.Backend != peer.Backend {
+		return false, nil
+	}
+	if d == peer {
+		return true, nil
+	}
+	ok, err := d.driver.canAccess(peer)
+	return ok, d.fail(err, "ask for access to %v", peer)
+}
+
+// EnablePeer lets d reach the memory of peer. Calling it again does nothing.
+func (d *Device) EnablePeer(peer *Device) error {
+	if d == peer {
+		return nil
+	}
+	return d.fail(d.driver.enablePeer(peer), "enable access to %v", peer)
+}
+
+// Close frees all that was made on the device and then the device. Work that
+// is still queued is waited for. Closing twice is no error.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	var streams, rest []io.Closer
+	for c := range d.open {
+		if _, ok := c.(*Stream); ok {
+			streams = append(streams, c)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	d.mu.Unlock()
+	var errs []error
+	for _, c := range append(streams, rest...) {
+		errs = append(errs, c.Close())
+	}
+	errs = append(errs, d.driver.close())
+	if d.Err() != nil {
+		return nil // of a dead device nothing can be freed, and its death was reported
+	}
+	return errors.Join(errs...)
+}
+
+// keep remembers c for Close.
+func (d *Device) keep(c io.Closer) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return d.fail(errClosed, "use the device")
+	}
+	d.open[c] = struct{}{}
+	return nil
+}
+
+// drop forgets c and reports whether it was open.
+func (d *Device) drop(c io.Closer) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.open[c]
+	delete(d.open, c)
+	return ok
+}
+
+// alive returns the error that the device died of, and nil, not a nil *Error,
+// while it lives.
+func (d *Device) alive() error {
+	if e := d.dead.Load(); e != nil {
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/internal/cuda"
+)
+
+// ErrNoDriver says that there is no CUDA driver, or no GPU, on this machine.
+var ErrNoDriver = cuda.ErrNoDriver
+
+var errClosed = errors.New("it is closed")
+
+// Error is a failed call on a device.
+type Error struct {
+	Device string // as Device.String gives it
+	Doing  string // what was being done
+	Fatal  bool   // the device is dead
+	Err    error  // what the driver said; of type *cuda.Error behind CUDA
+}
+
+// Error names the device, what was being done and what the driver said.
+func (e *Error) Error() string { return fmt.Sprintf("device %s: %s: %v", e.Device, e.Doing, e.Err) }
+
+// Unwrap returns what the driver said.
+func (e *Error) Unwrap() error { return e.Err }
+
+// fail returns nil for a nil err, and else says on which device and at what it
+// failed. An error that a device does not recover from kills the device.
+func (d *Device) fail(err error, doing string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	e := &Error{Device: d.String(), Doing: fmt.Sprintf(doing, args...), Err: err, Fatal: fatal(err)}
+	if e.Fatal {
+		d.dead.CompareAndSwap(nil, e)
+	}
+	return e
+}
+
+// fatal reports whether err leaves its device unusable.
+func fatal(err error) bool {
+	if c := (*cuda.Error)(nil); errors.As(err, &c) {
+		return c.Code.Sticky()
+	}
+	return errors.Is(err, errKernelPanic)
+}

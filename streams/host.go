@@ -1,0 +1,242 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// errKernelPanic is what a host device dies of.
+var errKernelPanic = errors.New("a kernel panicked")
+
+// HostPlatform returns n host devices. Each behaves like a GPU with memory of
+// its own, streams that run in order and beside each other, and events; each
+// stream is a goroutine, so that a device sweeps on one core at a time.
+func HostPlatform(n int) *Platform {
+	p := &Platform{stop: func() error { return nil }}
+	for id := range n {
+		p.infos = append(p.infos, Info{
+			Backend: Host, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: hostMemory() / int64(n), Cores: 1,
+		})
+	}
+	p.start = func(info Info) (driver, error) { return &hostDriver{total: info.Memory}, nil }
+	return p
+}
+
+// hostDriver is the driver of one host device.
+type hostDriver struct {
+	total int64
+	used  atomic.Int64
+}
+
+func (h *hostDriver) alloc(bytes int64) (*Memory, error) {
+	if h.total > 0 && h.used.Load()+bytes > h.total {
+		return nil, fmt.Errorf("out of memory: %d bytes in use of %d", h.used.Load(), h.total)
+	}
+	h.used.Add(bytes)
+	return h.pinnedBlock(bytes, false)
+}
+
+func (h *hostDriver) pinned(bytes int64) (*Memory, error) { return h.pinnedBlock(bytes, true) }
+
+// pinnedBlock returns zeroed bytes aligned to 128.
+func (h *hostDriver) pinnedBlock(bytes int64, pinned bool) (*Memory, error) {
+	const alignment = 128
+	block := make([]byte, bytes+alignment)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(block))) & (alignment - 1)
+	return &Memory{bytes: block[skip : int64(skip)+bytes : int64(skip)+bytes], pinned: pinned}, nil
+}
+
+func (h *hostDriver) free(m *Memory) error {
+	if !m.pinned {
+		h.used.Add(-m.size)
+	}
+	m.bytes = nil
+	return nil
+}
+
+func (h *hostDriver) usage() (free, total int64, err error) {
+	return h.total - h.used.Load(), h.total, nil
+}
+
+func (h *hostDriver) canAccess(*Device) (bool, error) { return true, nil }
+func (h *hostDriver) enablePeer(*Device) error        { return nil }
+func (h *hostDriver) close() error                    { return nil }
+
+func (h *hostDriver) module([]byte) (module, error) {
+	return nil, errors.New("host devices load no modules")
+}
+
+// hostKernel is the host form of a kernel.
+type hostKernel struct{ run func() }
+
+func (hostKernel) close() error { return nil }
+
+func (h *hostDriver) kernel(spec *KernelSpec) (launcher, error) {
+	if spec.Run == nil {
+		return nil, errors.New("it has no host version")
+	}
+	return &hostKernel{spec.Run}, nil
+}
+
+// hostEvent counts its records: issued ones and those reached.
+type hostEvent struct {
+	mu             sync.Mutex
+	reached        sync.Cond
+	issued, passed int64
+}
+
+func (h *hostDriver) marker() (marker, error) {
+	e := &hostEvent{}
+	e.reached.L = &e.mu
+	return e, nil
+}
+
+func (e *hostEvent) issue() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.issued++
+	return e.issued
+}
+
+func (e *hostEvent) last() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.issued
+}
+
+func (e *hostEvent) pass(n int64) {
+	e.mu.Lock()
+	e.passed = max(e.passed, n)
+	e.mu.Unlock()
+	e.reached.Broadcast()
+}
+
+func (e *hostEvent) await(n int64) {
+	e.mu.Lock()
+	for e.passed < n {
+		e.reached.Wait()
+	}
+	e.mu.Unlock()
+}
+
+func (e *hostEvent) done() (bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.passed >= e.issued, nil
+}
+
+func (e *hostEvent) close() error { return nil }
+
+// hostQueueLength is how much a host stream holds before the thread that feeds
+// it waits, as CUDA's streams do.
+const hostQueueLength = 1024
+
+// hostQueue is a host stream: a goroutine that runs commands in order.
+type hostQueue struct {
+	commands    chan command
+	queued, ran atomic.Int64
+	failed      atomic.Pointer[error]
+	ended       chan struct{}
+}
+
+// command is one piece of work; exactly one of its forms is set.
+type command struct {
+	kernel   *hostKernel
+	dst, src []byte
+	record   *hostEvent
+	wait     *hostEvent
+	n        int64 // which record
+}
+
+func (h *hostDriver) queue(Priority) (queue, error) {
+	q := &hostQueue{commands: make(chan command, hostQueueLength), ended: make(chan struct{})}
+	go q.loop()
+	return q, nil
+}
+
+// loop runs the commands. After a failure it runs no more kernels and copies,
+// but still passes its events, so that nobody waits for it for ever.
+func (q *hostQueue) loop() {
+	defer close(q.ended)
+	for c := range q.commands {
+		switch {
+		case c.record != nil:
+			c.record.pass(c.n)
+		case q.failed.Load() != nil:
+		case c.wait != nil:
+			c.wait.await(c.n)
+		default:
+			q.run(c)
+		}
+		q.ran.Add(1)
+	}
+}
+
+func (q *hostQueue) run(c command) {
+	defer func() {
+		if p := recover(); p != nil {
+			err := fmt.Errorf("%w: %v\n%s", errKernelPanic, p, debug.Stack())
+			q.failed.Store(&err)
+		}
+	}()
+	if c.kernel != nil {
+		c.kernel.run()
+		return
+	}
+	copy(c.dst, c.src)
+}
+
+func (q *hostQueue) put(c command) error {
+	if err := q.failed.Load(); err != nil {
+		return *err
+	}
+	q.queued.Add(1)
+	q.commands <- c
+	return nil
+}
+
+func (q *hostQueue) copy(dst, src Span) error {
+	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
+		return errors.New("a host device copies between host devices and pinned memory only")
+	}
+	return q.put(command{dst: dst.view(), src: src.view()})
+}
+
+func (q *hostQueue) launch(k launcher) error { return q.put(command{kernel: k.(*hostKernel)}) }
+
+func (q *hostQueue) record(m marker) error {
+	e := m.(*hostEvent)
+	n := e.issue()
+	err := q.put(command{record: e, n: n})
+	if err != nil {
+		e.pass(n)
+	}
+	return err
+}
+
+func (q *hostQueue) wait(m marker) error {
+	e, ok := m.(*hostEvent)
+	if !ok {
+		return errors.New("the event is not one of a host device")
+	}
+	return q.put(command{wait: e, n: e.last()})
+}
+
+func (q *hostQueue) idle() (bool, error) {
+	if err := q.failed.Load(); err != nil {
+		return false, *err
+	}
+	return q.ran.Load() == q.queued.Load(), nil
+}
+
+// close ends the goroutine.
+func (q *hostQueue) close() error {
+	close(q.commands)
+	<-q.ended
+	return nil
+}

@@ -1,0 +1,187 @@
+package streams
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+const testLimit = 20 * time.Second
+
+func hostDevices(t testing.TB, n int) []*Device {
+	t.Helper()
+	devices, err := HostPlatform(n).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { CloseAll(devices) })
+	return devices
+}
+
+// must fails the test on an error and returns the value.
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t testing.TB, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCopiesCrossDevicesInOrder(t *testing.T) {
+	d := hostDevices(t, 2)
+	stream := must[*Stream](t)
+	memory := must[*Memory](t)
+	a, b := memory(d[0].Alloc(1000)), memory(d[1].Alloc(1000))
+	in, out := memory(d[0].AllocPinned(1000)), memory(d[1].AllocPinned(1000))
+	event := must[*Event](t)(d[0].NewEvent())
+	s0, s1 := stream(d[0].NewStream(Normal)), stream(d[1].NewStream(Urgent))
+	for i := range in.Bytes() {
+		in.Bytes()[i] = byte(rand.Int())
+	}
+	check(t,
+		s0.Copy(a.All(), in.All()),
+		s0.Copy(b.All(), a.All()),
+		s0.Record(event),
+		s1.Wait(event),
+		s1.Copy(out.Span(0, 500), b.Span(500, 500)),
+		s1.Copy(out.Span(500, 500), b.Span(0, 500)),
+		s1.Sync(testLimit),
+	)
+	want := append(append([]byte{}, in.Bytes()[500:]...), in.Bytes()[:500]...)
+	if !bytes.Equal(out.Bytes(), want) {
+		t.Error("what came back is not what was sent")
+	}
+}
+
+// An event that is recorded again does not release those who wait for the
+// first record late, nor hold back those who asked before.
+func TestWaitSeesTheLastRecordBeforeIt(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s, w := must[*Stream](t)(d.NewStream(Normal)), must[*Stream](t)(d.NewStream(Normal))
+	e := must[*Event](t)(d.NewEvent())
+	hold := make(chan struct{})
+	var order []int
+	kernel := func(f func()) *Kernel {
+		return must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "test", Run: f}))
+	}
+	check(t, w.Wait(e)) // never recorded: no wait
+	check(t, w.Sync(testLimit))
+	check(t, s.Record(e), w.Wait(e), s.Launch(kernel(func() { <-hold })), s.Record(e), w.Sync(testLimit))
+	check(t, w.Wait(e), w.Launch(kernel(func() { order = append(order, 2) })))
+	order = append(order, 1)
+	close(hold)
+	check(t, w.Sync(testLimit))
+	if len(order) != 2 || order[1] != 2 {
+		t.Errorf("order %v", order)
+	}
+}
+
+func TestMemoriesAreApart(t *testing.T) {
+	d := hostDevices(t, 2)
+	m := must[*Memory](t)(d[0].Alloc(8))
+	_, err := d[1].NewKernel(KernelSpec{Name: "thief", Uses: []Span{m.All()}, Run: func() {}})
+	if err == nil || !strings.Contains(err.Error(), "host 1") || !strings.Contains(err.Error(), "thief") {
+		t.Errorf("a kernel of device 1 on memory of device 0: %v", err)
+	}
+}
+
+func TestErrorsSayWhere(t *testing.T) {
+	d := hostDevices(t, 2)
+	m := must[*Memory](t)(d[1].Alloc(8))
+	s := must[*Stream](t)(d[1].NewStream(Normal))
+	other := must[*Event](t)(d[0].NewEvent())
+	foreign := must[*Kernel](t)(d[0].NewKernel(KernelSpec{Name: "k", Run: func() {}}))
+	for name, err := range map[string]error{
+		"lengths":   s.Copy(m.Span(0, 4), m.Span(0, 5)),
+		"beyond":    s.Copy(m.Span(4, 5), m.Span(0, 5)),
+		"negative":  s.Copy(m.Span(-1, 2), m.Span(0, 2)),
+		"no memory": s.Copy(Span{}, m.Span(0, 0)),
+		"event":     s.Record(other),
+		"kernel":    s.Launch(foreign),
+	} {
+		if e := (*Error)(nil); !errors.As(err, &e) || e.Device != "host 1" || e.Fatal {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := d[0].Alloc(0); err == nil {
+		t.Error("nothing was allocated")
+	}
+	if err := d[1].Err(); err != nil {
+		t.Errorf("a refused call killed the device: %v", err)
+	}
+}
+
+func TestPanickedKernelKillsItsDeviceAlone(t *testing.T) {
+	d := hostDevices(t, 2)
+	s0, s1 := must[*Stream](t)(d[0].NewStream(Normal)), must[*Stream](t)(d[1].NewStream(Normal))
+	e := must[*Event](t)(d[0].NewEvent())
+	bad := must[*Kernel](t)(d[0].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("index out of range") }}))
+	check(t, s0.Launch(bad))
+	s0.Record(e)
+	check(t, s1.Wait(e), s1.Sync(testLimit)) // nobody waits for a dead device
+	err := s0.Sync(testLimit)
+	if err == nil || !strings.Contains(err.Error(), "index out of range") {
+		t.Fatalf("the panic was lost: %v", err)
+	}
+	if again := s0.Copy(Span{}, Span{}); !errors.Is(again, d[0].Err()) || d[0].Err() == nil {
+		t.Errorf("later calls say %v, the device died of %v", again, d[0].Err())
+	}
+	if d[1].Err() != nil {
+		t.Errorf("the other device died too: %v", d[1].Err())
+	}
+}
+
+func TestOpenAndClose(t *testing.T) {
+	p := HostPlatform(3)
+	for _, ids := range [][]int{{3}, {-1}, {0, 0}} {
+		if _, err := p.Open(ids...); err == nil {
+			t.Errorf("ids %v were opened", ids)
+		}
+	}
+	devices, err := p.Open(2, 0)
+	check(t, err)
+	if devices[0].ID != 2 || devices[1].ID != 0 {
+		t.Errorf("opened %v", devices)
+	}
+	m := must[*Memory](t)(devices[0].Alloc(100))
+	free, total, _ := devices[0].MemoryInfo()
+	if total > 0 && total-free != 100 {
+		t.Errorf("%d bytes in use", total-free)
+	}
+	check(t, m.Close(), m.Close())
+	if free, total, _ = devices[0].MemoryInfo(); free != total {
+		t.Error("freed memory counts as used")
+	}
+	check(t, CloseAll(devices), CloseAll(devices))
+	if _, err := devices[0].NewStream(Normal); err == nil {
+		t.Error("a closed device made a stream")
+	}
+}
+
+func TestQueuingAllocatesNothing(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s := must[*Stream](t)(d.NewStream(Normal))
+	e := must[*Event](t)(d.NewEvent())
+	m := must[*Memory](t)(d.Alloc(64))
+	k := must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))
+	n := testing.AllocsPerRun(100, func() {
+		check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)), s.Launch(k), s.Record(e), s.Wait(e))
+	})
+	if n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,109 @@
+package streams
+
+import "fmt"
+
+// KernelSpec is all that a launch needs, in the form of either backend.
+type KernelSpec struct {
+	Name string // for errors
+	Uses []Span // the memory it touches: all of this device, or pinned
+
+	// On a host device: what to run, in the stream's own goroutine.
+	Run func()
+
+	// On a GPU: the function, its geometry, the dynamic shared memory in bytes,
+	// and its only parameter, a struct passed by value.
+	Function    Function
+	Grid, Block [3]int
+	Shared      int
+	Argument    []byte
+}
+
+// Kernel is a launch made ready: it is queued any number of times, with the
+// same arguments, and queuing it allocates nothing.
+type Kernel struct {
+	device   *Device
+	name     string
+	launcher launcher
+}
+
+// launcher is a backend's form of a kernel.
+type launcher interface {
+	close() error
+}
+
+// NewKernel makes a launch ready. It refuses memory of other devices: only
+// copies cross.
+func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
+	for _, u := range spec.Uses {
+		if !u.valid() || (u.Memory.device != d && !u.Memory.pinned) {
+			return nil, d.fail(fmt.Errorf("it may not touch %v", u), "prepare %s", spec.Name)
+		}
+	}
+	l, err := d.driver.kernel(&spec)
+	if err != nil {
+		return nil, d.fail(err, "prepare %s", spec.Name)
+	}
+	k := &Kernel{device: d, name: spec.Name, launcher: l}
+	return k, d.keep(k)
+}
+
+// Name returns the name given in the spec.
+func (k *Kernel) Name() string { return k.name }
+
+// Close frees the launch. Closing twice is no error.
+func (k *Kernel) Close() error {
+	if !k.device.drop(k) {
+		return nil
+	}
+	return k.device.fail(k.launcher.close(), "free %s", k.name)
+}
+
+// Module is compiled code loaded on one GPU.
+type Module struct {
+	device *Device
+	module module
+}
+
+// module is what a backend does for a module.
+type module interface {
+	function(name string) (Function, error)
+	close() error
+}
+
+// Function is a kernel of a module.
+type Function interface {
+	// Usage returns what one thread and one block of the kernel need.
+	Usage() (Usage, error)
+}
+
+// Usage is what a kernel of a GPU needs.
+type Usage struct {
+	Registers int // a thread
+	Local     int // bytes a thread, spills among them
+	Shared    int // bytes a block, static
+	Threads   int // the most a block may have
+}
+
+// LoadModule loads a compiled image, a cubin or PTX, on a GPU.
+func (d *Device) LoadModule(image []byte) (*Module, error) {
+	m, err := d.driver.module(image)
+	if err != nil {
+		return nil, d.fail(err, "load a module of %d bytes", len(image))
+	}
+	mod := &Module{device: d, module: m}
+	return mod, d.keep(mod)
+}
+
+// Function returns the kernel of that name.
+func (m *Module) Function(name string) (Function, error) {
+	f, err := m.module.function(name)
+	return f, m.device.fail(err, "find kernel %s", name)
+}
+
+// Close unloads the module. Closing twice is no error.
+func (m *Module) Close() error {
+	if !m.device.drop(m) {
+		return nil
+	}
+	return m.device.fail(m.module.close(), "unload a module")
+}

@@ -1,0 +1,117 @@
+package streams
+
+import (
+	"fmt"
+	"time"
+)
+
+// Stream is a queue of work on one device.
+type Stream struct {
+	device *Device
+	queue  queue
+}
+
+// queue is what a backend does for one stream.
+type queue interface {
+	copy(dst, src Span) error
+	launch(k launcher) error
+	record(m marker) error
+	wait(m marker) error
+	idle() (bool, error)
+	close() error
+}
+
+// Device returns the device of the stream.
+func (s *Stream) Device() *Device { return s.device }
+
+// Copy queues a copy of src to dst, which have the same length. Either may be
+// memory of this device, of a peer, or pinned host memory.
+func (s *Stream) Copy(dst, src Span) error {
+	if err := s.device.alive(); err != nil {
+		return err
+	}
+	if !dst.valid() || !src.valid() || dst.Length != src.Length {
+		return s.device.fail(fmt.Errorf("the spans do not fit"), "copy to %v from %v", dst, src)
+	}
+	if dst.Length == 0 {
+		return nil
+	}
+	if err := s.queue.copy(dst, src); err != nil {
+		return s.device.fail(err, "copy to %v from %v", dst, src)
+	}
+	return nil
+}
+
+// Launch queues a kernel of this device.
+func (s *Stream) Launch(k *Kernel) error {
+	if err := s.device.alive(); err != nil {
+		return err
+	}
+	if k.device != s.device {
+		return s.device.fail(fmt.Errorf("the kernel is one of device %v", k.device), "launch %s", k.name)
+	}
+	if err := s.queue.launch(k.launcher); err != nil {
+		return s.device.fail(err, "launch %s", k.name)
+	}
+	return nil
+}
+
+// Record queues the event: it is done once all that was queued before it is.
+func (s *Stream) Record(e *Event) error {
+	if err := s.device.alive(); err != nil {
+		return err
+	}
+	if e.device != s.device {
+		return s.device.fail(fmt.Errorf("the event is one of device %v", e.device), "record an event")
+	}
+	if err := s.queue.record(e.marker); err != nil {
+		return s.device.fail(err, "record an event")
+	}
+	return nil
+}
+
+// Wait makes all that is queued later wait for the last Record of e that was
+// called before this call. The event may be one of another device of the same
+// platform. The host does not wait.
+func (s *Stream) Wait(e *Event) error {
+	if err := s.device.alive(); err != nil {
+		return err
+	}
+	if err := s.queue.wait(e.marker); err != nil {
+		return s.device.fail(err, "wait for an event of device %v", e.device)
+	}
+	return nil
+}
+
+// Sync makes the host wait until the stream has done all that was queued, for
+// at most limit, and returns what went wrong on it.
+func (s *Stream) Sync(limit time.Duration) error {
+	var idle bool
+	var err error
+	poll := newBackoff(shortSpin)
+	for {
+		if idle, err = s.queue.idle(); err != nil {
+			return s.device.fail(err, "wait for a stream")
+		}
+		if idle {
+			return s.device.alive()
+		}
+		if poll.pause() > limit {
+			return s.device.fail(fmt.Errorf("not done after %v", limit), "wait for a stream")
+		}
+	}
+}
+
+// Close waits for the stream, not longer than 10 s, and frees it. Closing twice
+// is no error.
+func (s *Stream) Close() error {
+	if !s.device.drop(s) {
+		return nil
+	}
+	if err := s.Sync(closeLimit); err != nil {
+		return err
+	}
+	return s.device.fail(s.queue.close(), "close a stream")
+}
+
+const closeLimit = 10 * time.Second
