@@ -1,0 +1,135 @@
+package p2p
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/streams"
+)
+
+// Link is one direction between two devices.
+type Link struct {
+	From, To *streams.Device
+	Kind     string // "NV18", "PIX", ... as nvidia-smi topo says it; "memory" between host devices; "" if unknown
+	Access   bool   // the driver says that peers can reach each other
+	Usable   bool   // and data sent over the link arrived
+	Why      string // why it is not usable
+}
+
+// Links is every link among some devices.
+type Links struct {
+	devices []*streams.Device
+	links   map[[2]*streams.Device]*Link
+}
+
+// Topology says how two GPUs, given by PCI bus id, are linked.
+type Topology interface {
+	Link(busA, busB string) (kind string, err error)
+}
+
+// Discover asks how the devices are linked, enables access between all that
+// allow it and proves each link with data, in both directions. The topology may
+// be nil; the kinds of links are then unknown.
+func Discover(devices []*streams.Device, topology Topology) (*Links, error) {
+	l := &Links{devices: devices, links: map[[2]*streams.Device]*Link{}}
+	for _, from := range devices {
+		for _, to := range devices {
+			if from == to {
+				continue
+			}
+			link, err := inspect(from, to, topology)
+			if err != nil {
+				return nil, err
+			}
+			l.links[[2]*streams.Device{from, to}] = link
+		}
+	}
+	for _, from := range devices {
+		for _, to := range devices {
+			if from != to && l.Between(from, to).Access {
+				if err := l.Between(from, to).prove(); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return l, nil
+}
+
+// inspect asks for one link and enables it.
+func inspect(from, to *streams.Device, topology Topology) (*Link, error) {
+	link := &Link{From: from, To: to, Kind: Kind(from.Info, to.Info, topology)}
+	ok, err := from.CanAccess(to)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		link.Why = "the driver allows no peer access"
+		return link, nil
+	}
+	if err := from.EnablePeer(to); err != nil {
+		if from.Err() != nil {
+			return nil, err
+		}
+		link.Why = err.Error()
+		return link, nil
+	}
+	link.Access = true
+	return link, nil
+}
+
+// Kind returns how two devices are linked, "" where that is not known.
+func Kind(a, b streams.Info, topology Topology) string {
+	if a.Backend == streams.Host && b.Backend == streams.Host {
+		return "memory"
+	}
+	if topology == nil || a.PCIBusID == "" || b.PCIBusID == "" {
+		return ""
+	}
+	kind, err := topology.Link(a.PCIBusID, b.PCIBusID)
+	if err != nil {
+		return ""
+	}
+	return kind
+}
+
+// prove sends data over the link and records whether it arrived.
+func (l *Link) prove() error {
+	err := Probe(l.From, l.To)
+	if fault := (*Fault)(nil); errors.As(err, &fault) {
+		l.Why = fault.Error()
+		return nil
+	}
+	l.Usable = err == nil
+	return err
+}
+
+// Between returns the link from one device to another, nil from a device to
+// itself.
+func (l *Links) Between(from, to *streams.Device) *Link {
+	return l.links[[2]*streams.Device{from, to}]
+}
+
+// Choose returns the path for messages from one device to another, and why.
+// Auto takes the link where it is usable and goes through the host where it is
+// not. It is an error to want Peer over a link that is not usable.
+func (l *Links) Choose(want Path, from, to *streams.Device) (path Path, why string, err error) {
+	if from == to {
+		return Peer, "same device", nil
+	}
+	link := l.Between(from, to)
+	if link == nil {
+		return "", "", fmt.Errorf("p2p: the link from device %v to %v was not looked at", from, to)
+	}
+	switch {
+	case want == Staged:
+		return Staged, "asked for", nil
+	case want == Peer && !link.Usable:
+		return "", "", fmt.Errorf("p2p: no peer path from device %v to %v: %s; use path staged or auto", from, to, link.Why)
+	case want == Peer:
+		return Peer, "asked for", nil
+	case link.Usable:
+		return Peer, "the link is proven", nil
+	}
+	return Staged, link.Why, nil
+}

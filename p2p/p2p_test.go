@@ -1,0 +1,148 @@
+package p2p
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/streams"
+)
+
+func hostDevices(t testing.TB, n int) []*streams.Device {
+	t.Helper()
+	devices, err := streams.HostPlatform(n).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { streams.CloseAll(devices) })
+	return devices
+}
+
+func TestHostLinksAreUsable(t *testing.T) {
+	d := hostDevices(t, 3)
+	links, err := Discover(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range d {
+		for _, b := range d {
+			link := links.Between(a, b)
+			if a == b {
+				if link != nil {
+					t.Errorf("%v has a link to itself", a)
+				}
+				continue
+			}
+			if !link.Access || !link.Usable || link.Kind != "memory" {
+				t.Errorf("link %v to %v: %+v", a, b, link)
+			}
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	d := hostDevices(t, 2)
+	stranger := hostDevices(t, 1)[0]
+	good, bad := &Link{Usable: true}, &Link{Why: "it lies"}
+	links := &Links{links: map[[2]*streams.Device]*Link{{d[0], d[1]}: good, {d[1], d[0]}: bad}}
+	for _, c := range []struct {
+		name     string
+		want     Path
+		from, to *streams.Device
+		path     Path
+		says     string
+	}{
+		{"auto over a good link", Auto, d[0], d[1], Peer, "proven"},
+		{"auto over a bad link", Auto, d[1], d[0], Staged, "it lies"},
+		{"peer over a good link", Peer, d[0], d[1], Peer, "asked for"},
+		{"peer over a bad link", Peer, d[1], d[0], "", "it lies; use path staged"},
+		{"staged over a good link", Staged, d[0], d[1], Staged, "asked for"},
+		{"to itself", Staged, d[0], d[0], Peer, "same device"},
+		{"to a stranger", Auto, d[0], stranger, "", "not looked at"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path, why, err := links.Choose(c.want, c.from, c.to)
+			if err != nil {
+				why = err.Error()
+			}
+			if path != c.path || !strings.Contains(why, c.says) {
+				t.Errorf("got %q, %q, %v", path, why, err)
+			}
+		})
+	}
+}
+
+func TestRoutesMoveTheirBytes(t *testing.T) {
+	const n, limit = 999, 10 * time.Second
+	for _, path := range []Path{Peer, Staged} {
+		t.Run("path="+string(path), func(t *testing.T) {
+			d := hostDevices(t, 2)
+			src, err1 := d[0].Alloc(n + 1)
+			dst, err2 := d[1].Alloc(n + 2)
+			r, err3 := NewRoute(path, dst.Span(2, n), src.Span(1, n))
+			out, err4 := d[0].NewStream(streams.Normal)
+			in, err5 := d[1].NewStream(streams.Normal)
+			if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+				t.Fatal(err)
+			}
+			fillPattern(src.Bytes(), 7)
+			if err := errors.Join(r.Push(out), out.Sync(limit), r.Pull(in), in.Sync(limit)); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(dst.Bytes()[2:], src.Bytes()[1:]) || dst.Bytes()[1] != 0 {
+				t.Error("the bytes did not arrive, or arrived beside")
+			}
+		})
+	}
+	d := hostDevices(t, 1)[0]
+	m, _ := d.Alloc(8)
+	for _, bad := range []struct {
+		path     Path
+		dst, src streams.Span
+	}{{Auto, m.All(), m.All()}, {Peer, m.Span(0, 4), m.All()}, {Peer, m.Span(0, 0), m.Span(0, 0)}} {
+		if _, err := NewRoute(bad.path, bad.dst, bad.src); err == nil {
+			t.Errorf("route %+v was made", bad)
+		}
+	}
+}
+
+func TestCompareNamesTheLink(t *testing.T) {
+	d := hostDevices(t, 2)
+	sent := make([]byte, 64)
+	fillPattern(sent, 1)
+	got := bytes.Clone(sent)
+	if err := compare(d[0], d[1], sent, got); err != nil {
+		t.Fatal(err)
+	}
+	got[9]++
+	got[40]++
+	err := compare(d[0], d[1], sent, got)
+	if err == nil || !strings.Contains(err.Error(), "host 0 to host 1 lies: of 64 bytes sent, 2 arrived wrong, the first at 9") {
+		t.Error(err)
+	}
+}
+
+// Without a driver NVML does not start, and after that nothing is asked of it.
+func TestNVML(t *testing.T) {
+	n, err := OpenNVML()
+	if err != nil {
+		t.Skip("no NVML here: ", err)
+	}
+	defer n.Close()
+	if _, err := n.Link("ffff:ff:ff.0", "ffff:ff:fe.0"); err == nil {
+		t.Error("two GPUs that are not there are linked")
+	}
+}
+
+func TestParsePath(t *testing.T) {
+	for _, name := range []string{"auto", "peer", "staged"} {
+		if p, err := ParsePath(name); err != nil || string(p) != name {
+			t.Errorf("%s: %v, %v", name, p, err)
+		}
+	}
+	if _, err := ParsePath("direct"); err == nil {
+		t.Error("direct is no path yet")
+	}
+}
