@@ -40,5 +40,11 @@ func (g *Signal) Wait(c *Crew, s *Stream, n int64) error {
 	return s.Wait(g.event)
 }
 
+// Await waits on the host until the n-th record has been queued, or announced.
+func (g *Signal) Await(c *Crew, n int64) error { return c.Await(&g.records, n) }
+
+// Announce counts a record without making one, so that who awaits it looks up.
+func (g *Signal) Announce() { g.records.Add() }
+
 // Close frees the event.
 func (g *Signal) Close() error { return g.event.Close() }

@@ -1,0 +1,66 @@
+package halo
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Field is one array over the grid: for each subdomain a block of memory on
+// its device, with ghosts of Width layers.
+type Field struct {
+	Placement *Placement
+	Width     domain.Radius
+	Parts     []kernels.Array // by rank
+}
+
+// NewField allocates a field of elements of the given size in bytes. Its
+// content is undefined; see Fill.
+func NewField(p *Placement, width domain.Radius, elementSize int) (*Field, error) {
+	if err := p.CheckWidth(width); err != nil {
+		return nil, err
+	}
+	f := &Field{Placement: p, Width: width}
+	for _, s := range p.Subdomains {
+		l, err := domain.NewLayout(s.Box, width, elementSize)
+		if err != nil {
+			return nil, err
+		}
+		m, err := p.Devices[s.Rank].Alloc(l.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("halo: a field over %v: %w", s.Box, err)
+		}
+		f.Parts = append(f.Parts, kernels.Array{Data: m.All(), Layout: l})
+	}
+	return f, nil
+}
+
+// Bytes returns the device memory that the part of the given rank takes.
+func (f *Field) Bytes(rank int) int64 { return f.Parts[rank].Data.Length }
+
+// CopyTo copies all of src, ghosts included, to dst, a field of the same
+// placement and width, and waits for it.
+func CopyTo(dst, src *Field) error {
+	for rank, from := range src.Parts {
+		to := dst.Parts[rank]
+		if to.Layout != from.Layout {
+			return fmt.Errorf("halo: copy between fields of different layouts")
+		}
+		s, err := src.Placement.Devices[rank].NewStream(streams.Normal)
+		if err != nil {
+			return err
+		}
+		if err := s.Copy(to.Data, from.Data); err != nil {
+			return err
+		}
+		if err := s.Sync(transferLimit); err != nil {
+			return err
+		}
+		if err := s.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package halo
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// stageBytes is how much of a field is on its way to or from the host at once.
+const stageBytes = 32 << 20
+
+// transferLimit is how long one piece of a field may take between host and
+// device.
+const transferLimit = 60 * time.Second
+
+// Row sets or takes the values of a row of points: at, at+(1,0,0), ... in
+// global indices. It is called by one goroutine.
+type Row[T any] func(values []T, at domain.Vec)
+
+// Fill sets every point of the field, ghosts included, from rows: rows(rank)
+// is called once by each of several goroutines and returns what fills rows of
+// the subdomain of that rank. Ghosts have the indices that they have beyond
+// the subdomain, which may lie outside the grid.
+func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
+	for rank, part := range f.Parts {
+		st, err := newStage[T](f, rank)
+		if err != nil {
+			return err
+		}
+		box := part.Layout.Owned.Grow(f.Width)
+		err = st.eachPiece(box, func(piece domain.Box) error {
+			st.eachRow(piece, func() Row[T] { return rows(rank) })
+			return st.upload(piece)
+		})
+		if err := st.close(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read copies the owned points of box, global indices, to dst, x fastest
+// without gaps. The box lies in the grid and dst has box.Points() elements.
+func Read[T any](dst []T, f *Field, box domain.Box) error {
+	if !f.Placement.Grid.Box().Covers(box) || int64(len(dst)) != box.Points() {
+		return fmt.Errorf("halo: read %v of a grid of %v points into %d elements", box, f.Placement.Grid.Size, len(dst))
+	}
+	size := box.Size()
+	for rank, part := range f.Parts {
+		mine := part.Layout.Owned.Intersect(box)
+		if mine.Empty() {
+			continue
+		}
+		st, err := newStage[T](f, rank)
+		if err != nil {
+			return err
+		}
+		take := func(values []T, at domain.Vec) {
+			p := at.Sub(box.Lo)
+			copy(dst[(int64(p[2])*int64(size[1])+int64(p[1]))*int64(size[0])+int64(p[0]):], values)
+		}
+		err = st.eachPiece(mine, func(piece domain.Box) error {
+			if err := st.download(piece); err != nil {
+				return err
+			}
+			st.eachRow(piece, func() Row[T] { return take })
+			return nil
+		})
+		if err := st.close(err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stage is pinned memory on the way between the host and one subdomain.
+type stage[T any] struct {
+	part   kernels.Array
+	stream *streams.Stream
+	memory *streams.Memory
+	values []T
+}
+
+func newStage[T any](f *Field, rank int) (*stage[T], error) {
+	part, device := f.Parts[rank], f.Placement.Devices[rank]
+	memory, err := device.AllocPinned(min(stageBytes, part.Layout.Bytes()))
+	if err != nil {
+		return nil, err
+	}
+	stream, err := device.NewStream(streams.Normal)
+	if err != nil {
+		return nil, err
+	}
+	values := streams.View[T](memory.Bytes())
+	if want := part.Layout.Bytes() / part.Layout.Length; memory.Size()/int64(len(values)) != want {
+		return nil, fmt.Errorf("halo: values of %d bytes for a field with elements of %d", memory.Size()/int64(len(values)), want)
+	}
+	return &stage[T]{part, stream, memory, values}, nil
+}
+
+// close frees the stage and returns err, or what went wrong now.
+func (s *stage[T]) close(err error) error {
+	for _, c := range []func() error{s.stream.Close, s.memory.Close} {
+		if e := c(); err == nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// eachPiece cuts the box along its slowest axis into pieces that fit the stage
+// and calls f for each.
+func (s *stage[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) error {
+	if _, n := s.part.Layout.Range(box); n <= int64(len(s.values)) {
+		return f(box)
+	}
+	for a := 2; a >= 0; a-- {
+		if n := box.Size()[a]; n > 1 {
+			low, high := box, box
+			low.Hi[a] = box.Lo[a] + n/2
+			high.Lo[a] = low.Hi[a]
+			if err := s.eachPiece(low, f); err != nil {
+				return err
+			}
+			return s.eachPiece(high, f)
+		}
+	}
+	return fmt.Errorf("halo: a stage of %d elements holds no point", len(s.values))
+}
+
+// eachRow calls a Row for every row of the piece in the stage, on all cores.
+func (s *stage[T]) eachRow(piece domain.Box, rows func() Row[T]) {
+	offset, _ := s.part.Layout.Range(piece)
+	n := piece.Size()
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range min(int64(runtime.GOMAXPROCS(0)), int64(n[1])*int64(n[2])) {
+		group.Go(func() {
+			row := rows()
+			for i := next.Add(1) - 1; i < int64(n[1])*int64(n[2]); i = next.Add(1) - 1 {
+				at := domain.Vec{piece.Lo[0], piece.Lo[1] + int(i%int64(n[1])), piece.Lo[2] + int(i/int64(n[1]))}
+				first := s.part.Layout.Offset(at) - offset
+				row(s.values[first:first+int64(n[0])], at)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// spans returns where the piece lies in the field and in the stage.
+func (s *stage[T]) spans(piece domain.Box) (field, staged streams.Span) {
+	offset, n := s.part.Layout.Range(piece)
+	size := int64(s.part.Layout.ElementSize)
+	return s.part.Data.Memory.Span(s.part.Data.Offset+offset*size, n*size), s.memory.Span(0, n*size)
+}
+
+func (s *stage[T]) upload(piece domain.Box) error {
+	field, staged := s.spans(piece)
+	if err := s.stream.Copy(field, staged); err != nil {
+		return err
+	}
+	return s.stream.Sync(transferLimit)
+}
+
+func (s *stage[T]) download(piece domain.Box) error {
+	field, staged := s.spans(piece)
+	if err := s.stream.Copy(staged, field); err != nil {
+		return err
+	}
+	return s.stream.Sync(transferLimit)
+}

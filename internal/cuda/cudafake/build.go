@@ -1,0 +1,98 @@
+// Package cudafake builds a CUDA driver that needs no GPU, for tests of what
+// calls the driver through internal/cuda.
+//
+// Its device memory is host memory, work on a stream is done before the call
+// returns, and launches are written down instead of run. It checks what a real
+// driver may let pass: every stream, event, kernel and memory must belong to
+// the calling thread's current context (or to a peer that it may access), and
+// host memory in a copy must be pinned.
+//
+// [Build] gives the library to open with cuda.Open, and [Inspect] the knobs of
+// that same library.
+package cudafake
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+//go:embed testdata
+var sources embed.FS
+
+// Flags for [Build]. Devices has its own function.
+const (
+	// WithoutPeer leaves cuCtxEnablePeerAccess and cuMemcpyPeerAsync out.
+	WithoutPeer = "-DFAKE_WITHOUT_PEER"
+)
+
+// Devices is the flag for a driver with n devices, 0 to 8, instead of 2.
+func Devices(n int) string { return fmt.Sprintf("-DFAKE_DEVICES=%d", n) }
+
+// Build compiles the fake driver with the given flags of the C compiler and
+// returns the library's path. Every call makes a driver with a state of its
+// own. The test is skipped when there is no C compiler.
+func Build(tb testing.TB, flags ...string) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	library := filepath.Join(dir, "libfakecuda.so")
+	cc := compiler(tb)
+	args := append(cc[1:], "-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-o", library)
+	args = append(args, flags...)
+	args = append(args, unpack(tb, dir)...)
+	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
+		tb.Fatalf("build the fake CUDA driver: %v\n%s", err, out)
+	}
+	return library
+}
+
+func compiler(tb testing.TB) []string {
+	tb.Helper()
+	cc := strings.Fields(os.Getenv("CC"))
+	if len(cc) == 0 {
+		cc = []string{"cc"}
+	}
+	if _, err := exec.LookPath(cc[0]); err != nil {
+		tb.Skipf("no C compiler for the fake CUDA driver: %v", err)
+	}
+	return cc
+}
+
+// unpack writes the sources to dir and returns those to compile.
+func unpack(tb testing.TB, dir string) (units []string) {
+	tb.Helper()
+	names, err := fs.Glob(sources, "testdata/*.[ch]")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, name := range names {
+		text, err := sources.ReadFile(name)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		file := filepath.Join(dir, filepath.Base(name))
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			tb.Fatal(err)
+		}
+		if filepath.Ext(file) == ".c" {
+			units = append(units, file)
+		}
+	}
+	return units
+}
+
+// Image is a module for the fake driver that holds the given kernels, each
+// with the size of its argument in bytes.
+func Image(argBytes map[string]int) []byte {
+	var b strings.Builder
+	b.WriteString("fake\n")
+	for name, size := range argBytes {
+		fmt.Fprintf(&b, "%s %d\n", name, size)
+	}
+	return []byte(b.String())
+}

@@ -1,0 +1,143 @@
+//go:build linux && cgo
+
+package cudafake
+
+// #cgo LDFLAGS: -ldl
+// #include <dlfcn.h>
+// #include <stdlib.h>
+//
+// typedef struct {
+//	char name[64];
+//	int device;
+//	unsigned grid[3], block[3], shared;
+//	unsigned arg_size;
+//	unsigned char arg[4096];
+// } launch;
+//
+// typedef struct {
+//	void (*set_devices)(int);
+//	void (*fail)(const char *, int, long, long);
+//	void (*kill)(int, int);
+//	long (*calls)(const char *);
+//	long (*live)(int);
+//	unsigned (*primary_flags)(int);
+//	long (*launches)(void);
+//	const launch *(*launch)(long);
+// } knobs;
+//
+// static int knobs_open(knobs *k, const char *path) {
+//	void *l = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+//	if (!l) return 0;
+//	k->set_devices = dlsym(l, "fake_set_devices");
+//	k->fail = dlsym(l, "fake_fail");
+//	k->kill = dlsym(l, "fake_kill");
+//	k->calls = dlsym(l, "fake_calls");
+//	k->live = dlsym(l, "fake_live");
+//	k->primary_flags = dlsym(l, "fake_primary_flags");
+//	k->launches = dlsym(l, "fake_launches");
+//	k->launch = dlsym(l, "fake_launch");
+//	return k->set_devices && k->fail && k->kill && k->calls && k->live &&
+//		k->primary_flags && k->launches && k->launch;
+// }
+//
+// static void knobs_set_devices(knobs *k, int n) { k->set_devices(n); }
+// static void knobs_fail(knobs *k, const char *call, int code, long skip, long times) { k->fail(call, code, skip, times); }
+// static void knobs_kill(knobs *k, int device, int code) { k->kill(device, code); }
+// static long knobs_calls(knobs *k, const char *call) { return k->calls(call); }
+// static long knobs_live(knobs *k, int kind) { return k->live(kind); }
+// static unsigned knobs_primary_flags(knobs *k, int device) { return k->primary_flags(device); }
+// static long knobs_launches(knobs *k) { return k->launches(); }
+// static const launch *knobs_launch(knobs *k, long i) { return k->launch(i); }
+import "C"
+
+import (
+	"testing"
+	"unsafe"
+)
+
+// Fake is a hold on a fake driver's knobs and memory.
+type Fake struct{ knobs C.knobs }
+
+// Inspect opens the library that [Build] made. It is the same driver, with the
+// same state, that cuda.Open gets from that path.
+func Inspect(tb testing.TB, library string) *Fake {
+	tb.Helper()
+	path := C.CString(library)
+	defer C.free(unsafe.Pointer(path))
+	f := new(Fake)
+	if C.knobs_open(&f.knobs, path) == 0 {
+		tb.Fatalf("%s is no fake CUDA driver", library)
+	}
+	return f
+}
+
+// SetDevices sets how many devices the driver has, up to 8.
+func (f *Fake) SetDevices(n int) { C.knobs_set_devices(&f.knobs, C.int(n)) }
+
+// Fail makes the next times calls of the named function, after skip that pass,
+// return the code and do nothing; a negative times is for ever and 0 takes the
+// order back. The name has no version suffix: cuMemAlloc.
+func (f *Fake) Fail(call string, code, skip, times int) {
+	name := C.CString(call)
+	defer C.free(unsafe.Pointer(name))
+	C.knobs_fail(&f.knobs, name, C.int(code), C.long(skip), C.long(times))
+}
+
+// Kill makes each further call in the device's context return the code, as
+// after a sticky error. A code of 0 revives the device.
+func (f *Fake) Kill(device, code int) { C.knobs_kill(&f.knobs, C.int(device), C.int(code)) }
+
+// Calls counts the calls of the named function.
+func (f *Fake) Calls(call string) int {
+	name := C.CString(call)
+	defer C.free(unsafe.Pointer(name))
+	return int(C.knobs_calls(&f.knobs, name))
+}
+
+// Live counts what was made and not given up.
+type Live struct{ Memory, Host, Streams, Events, Modules, Contexts int }
+
+// Live counts what is alive on all devices, for tests of leaks.
+func (f *Fake) Live() Live {
+	count := func(kind C.int) int { return int(C.knobs_live(&f.knobs, kind)) }
+	return Live{Memory: count(0), Host: count(1), Streams: count(2), Events: count(3), Modules: count(4), Contexts: count(6)}
+}
+
+// PrimaryFlags are the flags last set for the device's primary context.
+func (f *Fake) PrimaryFlags(device int) uint32 {
+	return uint32(C.knobs_primary_flags(&f.knobs, C.int(device)))
+}
+
+// Launch is a launch as the driver saw it.
+type Launch struct {
+	Kernel      string
+	Device      int
+	Grid, Block [3]uint32
+	Shared      uint32
+	Arg         []byte
+}
+
+// Launches gives the launches so far, the oldest first, of which the driver
+// keeps the last 1024. Nothing may be launched meanwhile.
+func (f *Fake) Launches() []Launch {
+	n := C.knobs_launches(&f.knobs)
+	var all []Launch
+	for i := max(0, n-1024); i < n; i++ {
+		all = append(all, goLaunch(C.knobs_launch(&f.knobs, i)))
+	}
+	return all
+}
+
+func goLaunch(l *C.launch) Launch {
+	out := Launch{
+		Kernel: C.GoString(&l.name[0]),
+		Device: int(l.device),
+		Shared: uint32(l.shared),
+		Arg:    C.GoBytes(unsafe.Pointer(&l.arg[0]), C.int(l.arg_size)),
+	}
+	for i := range 3 {
+		out.Grid[i] = uint32(l.grid[i])
+		out.Block[i] = uint32(l.block[i])
+	}
+	return out
+}

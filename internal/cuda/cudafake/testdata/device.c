@@ -1,0 +1,186 @@
+// Devices, their primary contexts, and the driver as a whole.
+
+#include "fake.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int no_device(int device) { return device < 0 || device >= fake_count; }
+
+API cuInit(unsigned flags) {
+	CALL("cuInit");
+	if (fake_count == 0) return NO_DEVICE;
+	fake_initialised = 1;
+	return flags ? INVALID_VALUE : SUCCESS;
+}
+
+API cuDriverGetVersion(int *version) {
+	CALL("cuDriverGetVersion");
+	*version = 13000;
+	return SUCCESS;
+}
+
+// Only some codes have words, so that tests meet both cases.
+static const struct {
+	int code;
+	const char *name, *text;
+} words[] = {
+	{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+	{OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+	{NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+	{INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+	{INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+	{INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+	{INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+	{NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+};
+
+API cuGetErrorName(int code, const char **name) {
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (words[i].code == code) return *name = words[i].name, SUCCESS;
+	return INVALID_VALUE;
+}
+
+API cuGetErrorString(int code, const char **text) {
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (words[i].code == code) return *text = words[i].text, SUCCESS;
+	return INVALID_VALUE;
+}
+
+API cuDeviceGetCount(int *count) {
+	CALL("cuDeviceGetCount");
+	*count = fake_count;
+	return fake_initialised ? SUCCESS : NOT_INITIALIZED;
+}
+
+API cuDeviceGet(int *device, int ordinal) {
+	CALL("cuDeviceGet");
+	*device = ordinal;
+	return no_device(ordinal) ? INVALID_DEVICE : SUCCESS;
+}
+
+API cuDeviceGetName(char *name, int size, int device) {
+	CALL("cuDeviceGetName");
+	snprintf(name, size, "Fake GPU %d", device);
+	return no_device(device) ? INVALID_DEVICE : SUCCESS;
+}
+
+API cuDeviceGetUuid_v2(unsigned char *uuid, int device) {
+	CALL("cuDeviceGetUuid");
+	for (int i = 0; i < 16; i++) uuid[i] = i;
+	uuid[15] = 0xf0 + device;
+	return no_device(device) ? INVALID_DEVICE : SUCCESS;
+}
+
+API cuDeviceGetPCIBusId(char *id, int size, int device) {
+	CALL("cuDeviceGetPCIBusId");
+	snprintf(id, size, "0000:%02x:00.0", 0x3b + device);
+	return no_device(device) ? INVALID_DEVICE : SUCCESS;
+}
+
+API cuDeviceTotalMem_v2(size_t *bytes, int device) {
+	CALL("cuDeviceTotalMem");
+	*bytes = (size_t)6 << 30;
+	return no_device(device) ? INVALID_DEVICE : SUCCESS;
+}
+
+// Attributes that a program may divide by have a plausible value.
+static int attribute(int which) {
+	switch (which) {
+	case 1: return 1024;        // threads of a block
+	case 8: return 48 << 10;    // shared memory of a block
+	case 10: return 32;         // warp
+	case 13: return 1000000;    // clock
+	case 16: return 4;          // multiprocessors
+	case 36: return 1000000;    // memory clock
+	case 37: return 1024;       // bus width
+	case 38: return 1 << 20;    // L2
+	case 39: return 2048;       // threads of a multiprocessor
+	case 40: return 2;          // copy engines
+	case 41: return 1;          // unified addressing
+	case 75: return 9;          // compute capability
+	case 76: return 0;
+	case 81: return 228 << 10;  // shared memory of a multiprocessor
+	case 97: return 227 << 10;  // the most of it for a block
+	}
+	return 0;
+}
+
+API cuDeviceGetAttribute(int *value, int which, int device) {
+	CALL("cuDeviceGetAttribute");
+	*value = attribute(which);
+	return no_device(device) ? INVALID_DEVICE : SUCCESS;
+}
+
+API cuDeviceCanAccessPeer(int *can, int device, int peer) {
+	CALL("cuDeviceCanAccessPeer");
+	*can = device != peer;
+	return no_device(device) || no_device(peer) ? INVALID_DEVICE : SUCCESS;
+}
+
+API cuDeviceGetP2PAttribute(int *value, int which, int device, int peer) {
+	CALL("cuDeviceGetP2PAttribute");
+	if (no_device(device) || no_device(peer) || device == peer) return INVALID_DEVICE;
+	*value = which == 1 ? 0 : 1;
+	return SUCCESS;
+}
+
+API cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags) {
+	CALL("cuDevicePrimaryCtxSetFlags");
+	if (no_device(device)) return INVALID_DEVICE;
+	fake_contexts[device].flags = flags;
+	return SUCCESS;
+}
+
+API cuDevicePrimaryCtxRetain(context **ctx, int device) {
+	CALL("cuDevicePrimaryCtxRetain");
+	if (no_device(device)) return INVALID_DEVICE;
+	*ctx = &fake_contexts[device];
+	(*ctx)->device = device;
+	(*ctx)->shares++;
+	return SUCCESS;
+}
+
+API cuDevicePrimaryCtxRelease_v2(int device) {
+	CALL("cuDevicePrimaryCtxRelease");
+	context *c = &fake_contexts[device];
+	if (!c->shares) return INVALID_CONTEXT;
+	if (--c->shares == 0) {
+		fake_drop_all(device);
+		c->peers = 0;
+	}
+	return SUCCESS;
+}
+
+API cuCtxSetCurrent(context *ctx) {
+	CALL("cuCtxSetCurrent");
+	if (ctx && !ctx->shares) return INVALID_CONTEXT;
+	fake_current = ctx;
+	return SUCCESS;
+}
+
+API cuCtxSynchronize(void) {
+	LIVE("cuCtxSynchronize");
+	return SUCCESS;
+}
+
+API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+	LIVE("cuCtxGetStreamPriorityRange");
+	*least = 0;
+	*greatest = -5;
+	return SUCCESS;
+}
+
+// FAKE_WITHOUT_PEER makes a driver that lacks two functions.
+#ifndef FAKE_WITHOUT_PEER
+API cuCtxEnablePeerAccess(context *peer, unsigned flags) {
+	LIVE("cuCtxEnablePeerAccess");
+	if (flags) return INVALID_VALUE;
+	if (!peer || !peer->shares) return INVALID_CONTEXT;
+	if (peer == fake_current) return INVALID_DEVICE;
+	if (fake_current->peers >> peer->device & 1) return PEER_ALREADY_ENABLED;
+	fake_current->peers |= 1u << peer->device;
+	return SUCCESS;
+}
+#endif

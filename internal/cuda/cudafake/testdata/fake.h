@@ -1,0 +1,116 @@
+// A CUDA driver without a GPU, for tests of what calls the driver. Device
+// memory is host memory, work on a stream is done at once, and kernels are
+// only written down. It is stricter than a real driver: what a call is given
+// must belong to the calling thread's current context.
+
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef FAKE_DEVICES
+#define FAKE_DEVICES 2
+#endif
+
+enum { MAX_DEVICES = 8 };
+
+enum {
+	SUCCESS = 0,
+	INVALID_VALUE = 1,
+	OUT_OF_MEMORY = 2,
+	NOT_INITIALIZED = 3,
+	NO_DEVICE = 100,
+	INVALID_DEVICE = 101,
+	INVALID_IMAGE = 200,
+	INVALID_CONTEXT = 201,
+	PEER_UNSUPPORTED = 217,
+	INVALID_HANDLE = 400,
+	NOT_FOUND = 500,
+	NOT_READY = 600,
+	PEER_ALREADY_ENABLED = 704,
+	PEER_NOT_ENABLED = 705,
+};
+
+typedef uint64_t addr;
+
+enum kind { MEMORY, HOST, STREAM, EVENT, MODULE, FUNCTION, KINDS };
+
+// object is anything that a context owns. Handles point at it; memory is found
+// by its address.
+typedef struct object {
+	enum kind kind;
+	int device;
+	char *bytes;          // memory, or a module's image
+	size_t size;          // of bytes; for a function, of its argument
+	unsigned flags;       // as given when it was made
+	double recorded;      // an event's time in ms, 0 before
+	char name[64];        // a function's
+	struct object *module; // a function's
+	struct object *next;
+} object;
+
+// context is a device's primary context.
+typedef struct {
+	int device;
+	int shares;
+	unsigned flags;
+	unsigned peers; // a bit for each device it may access
+	int dead;       // the sticky code of each further call, or 0
+} context;
+
+extern pthread_mutex_t fake_mutex;
+extern int fake_count;
+extern int fake_initialised;
+extern context fake_contexts[MAX_DEVICES];
+extern _Thread_local context *fake_current;
+
+// fake_enter counts a call and gives the code that was ordered for it.
+int fake_enter(const char *call);
+
+// fake_alive is the code for a call that needs a current context.
+int fake_alive(void);
+
+object *fake_new(enum kind kind, size_t size);
+void fake_drop(object *o);
+void fake_drop_all(int device);
+
+// fake_get is the object of the handle if it is of the kind and belongs to the
+// current context, else NULL.
+object *fake_get(enum kind kind, void *handle);
+
+// fake_known is fake_get for any context.
+object *fake_known(enum kind kind, void *handle);
+
+// fake_find is the memory or pinned memory that holds n bytes from p.
+object *fake_find(enum kind kind, const void *p, size_t n);
+
+void fake_log_launch(object *function, const unsigned *grid, const unsigned *block, unsigned shared, void **params);
+
+#define API __attribute__((visibility("default"))) int
+
+// CALL begins a driver function: it takes the lock for the function's body and
+// obeys the orders that a test gave. LIVE also wants a current context.
+static inline void fake_unlock(int *unused) {
+	(void)unused;
+	pthread_mutex_unlock(&fake_mutex);
+}
+
+#define CALL(name)                                                     \
+	__attribute__((cleanup(fake_unlock))) int locked_ = 0;         \
+	(void)locked_;                                                 \
+	pthread_mutex_lock(&fake_mutex);                               \
+	do {                                                           \
+		int ordered_ = fake_enter(name);                       \
+		if (ordered_) return ordered_;                         \
+	} while (0)
+
+#define LIVE(name)                                                     \
+	CALL(name);                                                    \
+	do {                                                           \
+		int alive_ = fake_alive();                             \
+		if (alive_) return alive_;                             \
+	} while (0)
+
+#endif

@@ -1,0 +1,134 @@
+// Memory and copies. A copy is done before the call returns.
+
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORTABLE = 1, MAPPED = 2 };
+
+API cuMemGetInfo_v2(size_t *available, size_t *total) {
+	LIVE("cuMemGetInfo");
+	*available = (size_t)5 << 30;
+	*total = (size_t)6 << 30;
+	return SUCCESS;
+}
+
+// New memory holds a pattern, so that nobody lives on zeros.
+static object *allocate(enum kind kind, size_t n) {
+	char *bytes = n > (size_t)6 << 30 ? NULL : aligned_alloc(256, (n + 255) / 256 * 256);
+	if (!bytes) return NULL;
+	memset(bytes, 0xA5, n);
+	object *o = fake_new(kind, n);
+	o->bytes = bytes;
+	return o;
+}
+
+API cuMemAlloc_v2(addr *p, size_t n) {
+	LIVE("cuMemAlloc");
+	if (!n) return INVALID_VALUE;
+	object *o = allocate(MEMORY, n);
+	if (!o) return OUT_OF_MEMORY;
+	*p = (addr)o->bytes;
+	return SUCCESS;
+}
+
+API cuMemHostAlloc(void **p, size_t n, unsigned flags) {
+	LIVE("cuMemHostAlloc");
+	if (!n) return INVALID_VALUE;
+	object *o = allocate(HOST, n);
+	if (!o) return OUT_OF_MEMORY;
+	o->flags = flags;
+	*p = o->bytes;
+	return SUCCESS;
+}
+
+static int release(enum kind kind, void *p) {
+	object *o = fake_find(kind, p, 1);
+	if (!o || o->bytes != p) return INVALID_VALUE;
+	if (o->device != fake_current->device) return INVALID_CONTEXT;
+	fake_drop(o);
+	return SUCCESS;
+}
+
+API cuMemFree_v2(addr p) {
+	LIVE("cuMemFree");
+	return release(MEMORY, (void *)p);
+}
+
+API cuMemFreeHost(void *p) {
+	LIVE("cuMemFreeHost");
+	return release(HOST, p);
+}
+
+API cuMemHostGetDevicePointer_v2(addr *dp, void *p, unsigned flags) {
+	LIVE("cuMemHostGetDevicePointer");
+	object *o = fake_find(HOST, p, 1);
+	if (flags || !o || !(o->flags & MAPPED)) return INVALID_VALUE;
+	*dp = (addr)p;
+	return SUCCESS;
+}
+
+// on_device: n bytes of memory that the current context may use.
+static int on_device(addr p, size_t n) {
+	object *o = fake_find(MEMORY, (void *)p, n);
+	if (!o) return INVALID_VALUE;
+	if (o->device == fake_current->device) return SUCCESS;
+	return fake_current->peers >> o->device & 1 ? SUCCESS : INVALID_CONTEXT;
+}
+
+// in_context: n bytes of memory of that context.
+static int in_context(addr p, size_t n, context *c) {
+	object *o = fake_find(MEMORY, (void *)p, n);
+	if (!o) return INVALID_VALUE;
+	return c && o->device == c->device ? SUCCESS : INVALID_CONTEXT;
+}
+
+// pinned: n bytes of pinned memory that the current context may use. A real
+// driver takes any host memory, but then copies are not asynchronous.
+static int pinned(const void *p, size_t n) {
+	object *o = fake_find(HOST, p, n);
+	if (!o) return INVALID_VALUE;
+	return o->flags & PORTABLE || o->device == fake_current->device ? SUCCESS : INVALID_CONTEXT;
+}
+
+// on_stream takes the null stream as a real driver does, for which it is the
+// default stream: that nobody uses it is the binding's business.
+static int on_stream(void *s) { return !s || fake_get(STREAM, s) ? SUCCESS : INVALID_HANDLE; }
+
+API cuMemcpyHtoDAsync_v2(addr dst, const void *src, size_t n, void *s) {
+	LIVE("cuMemcpyHtoDAsync");
+	int rc = on_stream(s) ?: on_device(dst, n) ?: pinned(src, n);
+	if (!rc) memcpy((void *)dst, src, n);
+	return rc;
+}
+
+API cuMemcpyDtoHAsync_v2(void *dst, addr src, size_t n, void *s) {
+	LIVE("cuMemcpyDtoHAsync");
+	int rc = on_stream(s) ?: on_device(src, n) ?: pinned(dst, n);
+	if (!rc) memcpy(dst, (void *)src, n);
+	return rc;
+}
+
+API cuMemcpyDtoDAsync_v2(addr dst, addr src, size_t n, void *s) {
+	LIVE("cuMemcpyDtoDAsync");
+	int rc = on_stream(s) ?: on_device(dst, n) ?: on_device(src, n);
+	if (!rc) memmove((void *)dst, (void *)src, n);
+	return rc;
+}
+
+#ifndef FAKE_WITHOUT_PEER
+API cuMemcpyPeerAsync(addr dst, context *dst_ctx, addr src, context *src_ctx, size_t n, void *s) {
+	LIVE("cuMemcpyPeerAsync");
+	int rc = on_stream(s) ?: in_context(dst, n, dst_ctx) ?: in_context(src, n, src_ctx);
+	if (!rc) memmove((void *)dst, (void *)src, n);
+	return rc;
+}
+#endif
+
+API cuMemsetD8Async(addr dst, unsigned char value, size_t n, void *s) {
+	LIVE("cuMemsetD8Async");
+	int rc = on_stream(s) ?: on_device(dst, n);
+	if (!rc) memset((void *)dst, value, n);
+	return rc;
+}

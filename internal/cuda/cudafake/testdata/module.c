@@ -1,0 +1,110 @@
+// Modules, kernels and launches. A fake image is a text: the line "fake", then
+// for each kernel a line with its name and the size of its argument in bytes.
+// PTX and cubins load too; their kernels are taken on trust to have no
+// argument.
+
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ERROR_LOG = 5, ERROR_LOG_SIZE = 6 };
+
+static int is_fake(const char *image) { return !strncmp(image, "fake\n", 5); }
+static int is_cubin(const char *image) { return !strncmp(image, "\177ELF", 4); }
+
+static void complain(unsigned n, const int *options, void **values) {
+	char *log = NULL;
+	size_t size = 0;
+	for (unsigned i = 0; i < n; i++) {
+		if (options[i] == ERROR_LOG) log = values[i];
+		if (options[i] == ERROR_LOG_SIZE) size = (size_t)values[i];
+	}
+	if (log) snprintf(log, size, "ptxas fatal: this is not an image");
+}
+
+API cuModuleLoadDataEx(object **m, const char *image, unsigned n, int *options, void **values) {
+	LIVE("cuModuleLoadDataEx");
+	if (!is_cubin(image) && !is_fake(image) && !strstr(image, ".version")) {
+		complain(n, options, values);
+		return INVALID_IMAGE;
+	}
+	*m = fake_new(MODULE, 0);
+	(*m)->bytes = is_cubin(image) ? strdup("\177ELF") : strdup(image);
+	return SUCCESS;
+}
+
+API cuModuleUnload(void *m) {
+	LIVE("cuModuleUnload");
+	object *o = fake_get(MODULE, m);
+	if (!o) return INVALID_HANDLE;
+	fake_drop(o);
+	return SUCCESS;
+}
+
+// argument is the size of the named kernel's argument, or -1 if the image has
+// no such kernel.
+static long argument(const char *image, const char *name) {
+	if (is_cubin(image)) return 0;
+	if (!is_fake(image)) return strstr(image, name) ? 0 : -1;
+	char found[64];
+	long size;
+	int used;
+	for (const char *p = image + 5; sscanf(p, "%63s %ld %n", found, &size, &used) == 2; p += used)
+		if (!strcmp(found, name)) return size;
+	return -1;
+}
+
+API cuModuleGetFunction(object **f, void *m, const char *name) {
+	LIVE("cuModuleGetFunction");
+	object *module = fake_get(MODULE, m);
+	if (!module) return INVALID_HANDLE;
+	long size = argument(module->bytes, name);
+	if (size < 0) return NOT_FOUND;
+	*f = fake_new(FUNCTION, size);
+	(*f)->module = module;
+	strncpy((*f)->name, name, sizeof (*f)->name - 1);
+	return SUCCESS;
+}
+
+API cuFuncGetAttribute(int *value, int which, void *f) {
+	LIVE("cuFuncGetAttribute");
+	object *o = fake_get(FUNCTION, f);
+	if (!o) return INVALID_HANDLE;
+	switch (which) {
+	case 0: *value = 1024; break;
+	case 4: *value = 32; break;
+	case 8: *value = o->flags; break;
+	default: *value = 0;
+	}
+	return SUCCESS;
+}
+
+API cuFuncSetAttribute(void *f, int which, int value) {
+	LIVE("cuFuncSetAttribute");
+	object *o = fake_get(FUNCTION, f);
+	if (!o) return INVALID_HANDLE;
+	if (which == 8) o->flags = value;
+	return SUCCESS;
+}
+
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
+	LIVE("cuOccupancyMaxActiveBlocksPerMultiprocessor");
+	if (!fake_get(FUNCTION, f)) return INVALID_HANDLE;
+	if (threads <= 0) return INVALID_VALUE;
+	*blocks = 2048 / threads;
+	if (shared && (228u << 10) / shared < (size_t)*blocks) *blocks = (228u << 10) / shared;
+	return SUCCESS;
+}
+
+API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+		   unsigned shared, void *s, void **params, void **extra) {
+	LIVE("cuLaunchKernel");
+	object *o = fake_get(FUNCTION, f);
+	if (!o || !fake_known(MODULE, o->module) || !fake_get(STREAM, s)) return INVALID_HANDLE;
+	if (extra || (o->size && (!params || !params[0]))) return INVALID_VALUE;
+	unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
+	fake_log_launch(o, grid, block, shared, params);
+	return SUCCESS;
+}

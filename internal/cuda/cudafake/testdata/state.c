@@ -1,0 +1,161 @@
+// What the fake driver remembers, and the knobs by which a test steers it.
+
+#include "fake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define KNOB __attribute__((visibility("default")))
+
+enum { MAX_CALLS = 128, MAX_LAUNCHES = 1024, MAX_ARG = 4096 };
+
+pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER;
+int fake_count = FAKE_DEVICES;
+int fake_initialised;
+context fake_contexts[MAX_DEVICES];
+_Thread_local context *fake_current;
+
+static object *objects;
+
+static struct call {
+	char name[64];
+	long count; // calls so far
+	int code;   // ordered, or 0
+	long skip;  // calls to let pass before the order holds
+	long times; // calls that it holds for, negative for ever
+} calls[MAX_CALLS];
+
+typedef struct {
+	char name[64];
+	int device;
+	unsigned grid[3], block[3], shared;
+	unsigned arg_size;
+	unsigned char arg[MAX_ARG];
+} launch;
+
+static launch launches[MAX_LAUNCHES]; // a ring
+static long launch_count;
+
+static struct call *call_named(const char *name) {
+	for (int i = 0; i < MAX_CALLS; i++) {
+		if (!calls[i].name[0]) strncpy(calls[i].name, name, sizeof calls[i].name - 1);
+		if (!strcmp(calls[i].name, name)) return &calls[i];
+	}
+	abort();
+}
+
+int fake_enter(const char *name) {
+	struct call *c = call_named(name);
+	c->count++;
+	if (!c->code || c->times == 0) return SUCCESS;
+	if (c->skip > 0) {
+		c->skip--;
+		return SUCCESS;
+	}
+	if (c->times > 0) c->times--;
+	return c->code;
+}
+
+int fake_alive(void) {
+	if (!fake_initialised) return NOT_INITIALIZED;
+	if (!fake_current || !fake_current->shares) return INVALID_CONTEXT;
+	return fake_current->dead;
+}
+
+object *fake_new(enum kind kind, size_t size) {
+	object *o = calloc(1, sizeof *o);
+	o->kind = kind;
+	o->device = fake_current->device;
+	o->size = size;
+	o->next = objects;
+	objects = o;
+	return o;
+}
+
+void fake_drop(object *o) {
+	for (object **p = &objects; *p; p = &(*p)->next) {
+		if (*p != o) continue;
+		*p = o->next;
+		free(o->bytes);
+		free(o);
+		return;
+	}
+}
+
+void fake_drop_all(int device) {
+	for (object *o = objects, *next; o; o = next) {
+		next = o->next;
+		if (o->device == device) fake_drop(o);
+	}
+}
+
+object *fake_known(enum kind kind, void *handle) {
+	for (object *o = objects; o; o = o->next)
+		if ((void *)o == handle && o->kind == kind) return o;
+	return NULL;
+}
+
+object *fake_get(enum kind kind, void *handle) {
+	object *o = fake_known(kind, handle);
+	return o && fake_current && o->device == fake_current->device ? o : NULL;
+}
+
+object *fake_find(enum kind kind, const void *p, size_t n) {
+	const char *from = p;
+	for (object *o = objects; o; o = o->next)
+		if (o->kind == kind && from >= o->bytes && from + n <= o->bytes + o->size) return o;
+	return NULL;
+}
+
+void fake_log_launch(object *f, const unsigned *grid, const unsigned *block, unsigned shared, void **params) {
+	launch *l = &launches[launch_count++ % MAX_LAUNCHES];
+	memset(l, 0, sizeof *l);
+	strcpy(l->name, f->name);
+	l->device = f->device;
+	memcpy(l->grid, grid, sizeof l->grid);
+	memcpy(l->block, block, sizeof l->block);
+	l->shared = shared;
+	l->arg_size = f->size;
+	if (f->size) memcpy(l->arg, params[0], f->size);
+}
+
+KNOB void fake_set_devices(int count) { fake_count = count; }
+
+// fake_fail orders a code for calls of a function, after letting skip pass.
+KNOB void fake_fail(const char *call, int code, long skip, long times) {
+	pthread_mutex_lock(&fake_mutex);
+	struct call *c = call_named(call);
+	c->code = code;
+	c->skip = skip;
+	c->times = times;
+	pthread_mutex_unlock(&fake_mutex);
+}
+
+// fake_kill makes each further call in the device's context fail with the code.
+KNOB void fake_kill(int device, int code) {
+	pthread_mutex_lock(&fake_mutex);
+	fake_contexts[device].dead = code;
+	pthread_mutex_unlock(&fake_mutex);
+}
+
+KNOB long fake_calls(const char *call) {
+	pthread_mutex_lock(&fake_mutex);
+	long n = call_named(call)->count;
+	pthread_mutex_unlock(&fake_mutex);
+	return n;
+}
+
+// fake_live counts the objects of a kind, or the shares in contexts.
+KNOB long fake_live(int kind) {
+	long n = 0;
+	pthread_mutex_lock(&fake_mutex);
+	for (object *o = objects; o; o = o->next) n += (int)o->kind == kind;
+	if (kind == KINDS)
+		for (int i = 0; i < MAX_DEVICES; i++) n += fake_contexts[i].shares;
+	pthread_mutex_unlock(&fake_mutex);
+	return n;
+}
+
+KNOB unsigned fake_primary_flags(int device) { return fake_contexts[device].flags; }
+KNOB long fake_launches(void) { return launch_count; }
+KNOB const void *fake_launch(long i) { return &launches[i % MAX_LAUNCHES]; }

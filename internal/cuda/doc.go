@@ -1,0 +1,22 @@
+// Package cuda binds the part of the CUDA driver API that halox uses: devices
+// and their primary contexts, memory, streams, events, copies, modules and
+// launches.
+//
+// The driver library is opened at run time, so building needs no CUDA headers
+// and a program without a driver still starts. There is no package state: all
+// begins with [Open].
+//
+// CUDA binds contexts to OS threads and Go moves goroutines between them.
+// Every method of [Context] therefore makes its context current and calls the
+// driver within one crossing into C; no goroutine has to be locked to its
+// thread. Methods may be called from several goroutines at once, except those
+// that end a thing (Close, Release, Free, Destroy), which must come after its
+// last use.
+//
+// Sizes are in bytes. Streams are created so that they do not synchronise with
+// CUDA's default stream, and the zero [Stream], which would name that stream,
+// is refused.
+//
+// Where cgo is off, and on other systems than Linux, Open returns
+// [ErrUnsupported].
+package cuda

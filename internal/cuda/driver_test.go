@@ -1,0 +1,127 @@
+//go:build linux && cgo
+
+package cuda_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
+)
+
+func TestOpenWithoutALibrary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "libcuda.so.1")
+	_, err := cuda.Open(path)
+	if !errors.Is(err, cuda.ErrNoDriver) || errors.Is(err, cuda.CodeNoDevice) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenWithoutADevice(t *testing.T) {
+	_, err := cuda.Open(cudafake.Build(t, cudafake.Devices(0)))
+	if !errors.Is(err, cuda.ErrNoDriver) || !errors.Is(err, cuda.CodeNoDevice) {
+		t.Errorf("got %v", err)
+	}
+	const want = "no usable CUDA driver: the library is there, but " +
+		"cuInit: CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"
+	if err != nil && err.Error() != want {
+		t.Errorf("got  %v\nwant %v", err, want)
+	}
+}
+
+func TestOpenNamesAllMissingSymbols(t *testing.T) {
+	_, err := cuda.Open(cudafake.Build(t, cudafake.WithoutPeer))
+	if err == nil || errors.Is(err, cuda.ErrNoDriver) ||
+		!strings.HasSuffix(err.Error(), "it lacks cuCtxEnablePeerAccess, cuMemcpyPeerAsync") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenFailsAsInitDoes(t *testing.T) {
+	library := cudafake.Build(t)
+	cudafake.Inspect(t, library).Fail("cuInit", int(cuda.CodeDriverMismatch), 0, 1)
+	if _, err := cuda.Open(library); !errors.Is(err, cuda.CodeDriverMismatch) || errors.Is(err, cuda.ErrNoDriver) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCloseEndsTheDriver(t *testing.T) {
+	r := newRig(t, 1)
+	stream := must(r.contexts[0].StreamCreate(0))(t)
+	ok(t, r.contexts[0].Release())
+	ok(t, r.driver.Close())
+	ok(t, r.driver.Close())
+	if _, err := r.driver.DeviceCount(); !errors.Is(err, cuda.CodeDeinitialized) {
+		t.Errorf("after Close: %v", err)
+	}
+	if err := r.contexts[0].StreamSynchronize(stream); !errors.Is(err, cuda.CodeDeinitialized) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	r := newRig(t, 3)
+	if n := must(r.driver.DeviceCount())(t); n != 3 {
+		t.Errorf("%d devices", n)
+	}
+	if v := must(r.driver.Version())(t); v != 13000 {
+		t.Errorf("version %d", v)
+	}
+	first, last := r.contexts[0].Device(), r.contexts[2].Device()
+	for _, tc := range []struct{ name, got, want string }{
+		{"name", must(last.Name())(t), "Fake GPU 2"},
+		{"PCI bus id", must(last.PCIBusID())(t), "0000:3d:00.0"},
+		{"UUID", must(last.UUID())(t), "GPU-00010203-0405-0607-0809-0a0b0c0d0ef2"},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s is %q, want %q", tc.name, tc.got, tc.want)
+		}
+	}
+	if n := must(last.TotalMemory())(t); n != 6<<30 {
+		t.Errorf("%d bytes of memory", n)
+	}
+	if v := must(last.Attribute(cuda.AttrComputeCapabilityMajor))(t); v != 9 {
+		t.Errorf("compute capability %d", v)
+	}
+	if !must(first.CanAccessPeer(last))(t) || must(first.CanAccessPeer(first))(t) {
+		t.Error("wrong answer to CanAccessPeer")
+	}
+	if v := must(first.P2PAttribute(cuda.P2PNativeAtomics, last))(t); v != 1 {
+		t.Errorf("native atomics %d", v)
+	}
+	if last.Ordinal() != 2 {
+		t.Errorf("ordinal %d", last.Ordinal())
+	}
+}
+
+func TestErrorsNameTheCallAndTheDevice(t *testing.T) {
+	r := newRig(t, 2)
+	for _, tc := range []struct {
+		name string
+		call func() error
+		want cuda.Error
+	}{
+		{"no such device", func() error { _, err := r.driver.Device(2); return err },
+			cuda.Error{Call: "cuDeviceGet", Code: cuda.CodeInvalidDevice, Name: "CUDA_ERROR_INVALID_DEVICE",
+				Text: "invalid device ordinal", Device: 2}},
+		{"out of memory", func() error { _, err := r.contexts[1].MemAlloc(1 << 40); return err },
+			cuda.Error{Call: "cuMemAlloc", Code: cuda.CodeOutOfMemory, Name: "CUDA_ERROR_OUT_OF_MEMORY",
+				Text: "out of memory", Device: 1}},
+		{"a code without words", func() error {
+			r.fake.Fail("cuDeviceGetCount", 12345, 0, 1)
+			_, err := r.driver.DeviceCount()
+			return err
+		}, cuda.Error{Call: "cuDeviceGetCount", Code: 12345, Name: "CUDA_ERROR",
+			Text: "the driver has no words for it", Device: cuda.NoDevice}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, isError := errors.AsType[*cuda.Error](tc.call())
+			if !isError || *got != tc.want {
+				t.Errorf("got  %+v\nwant %+v", got, tc.want)
+			}
+		})
+	}
+}

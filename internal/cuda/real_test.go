@@ -1,0 +1,141 @@
+//go:build linux && cgo
+
+package cuda_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/halox/halox/internal/cuda"
+)
+
+// realContexts opens the machine's own driver, or skips the test where there
+// is none.
+func realContexts(t *testing.T) []*cuda.Context {
+	t.Helper()
+	d, err := cuda.Open("")
+	if errors.Is(err, cuda.ErrNoDriver) {
+		t.Skip(err)
+	}
+	ok(t, err)
+	t.Cleanup(func() { ok(t, d.Close()) })
+	var all []*cuda.Context
+	for i := range must(d.DeviceCount())(t) {
+		ctx := must(must(d.Device(i))(t).RetainPrimary(cuda.SchedBlocking))(t)
+		t.Cleanup(func() { ok(t, ctx.Release()) })
+		all = append(all, ctx)
+	}
+	return all
+}
+
+func TestRealDevices(t *testing.T) {
+	for _, ctx := range realContexts(t) {
+		d := ctx.Device()
+		free, total, err := ctx.MemInfo()
+		ok(t, err)
+		least, greatest, err := ctx.StreamPriorityRange()
+		ok(t, err)
+		t.Logf("%s, %s, %s: %d bytes, %d free of %d, priorities %d to %d",
+			must(d.Name())(t), must(d.PCIBusID())(t), must(d.UUID())(t), must(d.TotalMemory())(t), free, total, least, greatest)
+		for name, a := range map[string]cuda.Attribute{
+			"multiprocessors": cuda.AttrMultiprocessorCount, "L2 bytes": cuda.AttrL2CacheSize,
+			"shared bytes optin": cuda.AttrMaxSharedPerBlockOptin, "copy engines": cuda.AttrAsyncEngineCount,
+			"memory bus bits": cuda.AttrMemoryBusWidth, "warp": cuda.AttrWarpSize,
+		} {
+			if v := must(d.Attribute(a))(t); v <= 0 {
+				t.Errorf("%s: %d", name, v)
+			} else {
+				t.Logf("%s: %d", name, v)
+			}
+		}
+	}
+}
+
+// TestRealFill launches on the first device and, where there is a second,
+// brings the result back through it.
+func TestRealFill(t *testing.T) {
+	const n, value = 1000, 2.5
+	all := realContexts(t)
+	first, last := all[0], all[len(all)-1]
+	s := must(first.StreamCreate(0))(t)
+	start, end := must(first.EventCreate(cuda.EventDefault))(t), must(first.EventCreate(cuda.EventBlocking))(t)
+	out, remote := must(first.MemAlloc(4*n))(t), must(last.MemAlloc(4*n))(t)
+	host := must(first.HostAlloc(4*n, cuda.HostPortable|cuda.HostMapped))(t)
+
+	m := must(first.ModuleLoad(must(os.ReadFile("testdata/fill.ptx"))(t)))(t)
+	fn := must(first.ModuleFunction(m, "fill"))(t)
+	arg := struct {
+		out   cuda.DevicePtr
+		n     uint32
+		value float32
+	}{out, n, value}
+	l := must(cuda.NewLaunch(fn, cuda.Dim3{X: 8, Y: 1, Z: 1}, cuda.Dim3{X: 128, Y: 1, Z: 1}, 0,
+		unsafe.Slice((*byte)(unsafe.Pointer(&arg)), unsafe.Sizeof(arg))))(t)
+
+	ok(t, first.EventRecord(start, s))
+	ok(t, first.Launch(l, s))
+	ok(t, first.MemcpyPeerAsync(remote, last, out, first, 4*n, s))
+	ok(t, first.MemsetD8Async(out, 0, 4*n, s))
+	ok(t, first.MemcpyPeerAsync(out, first, remote, last, 4*n, s))
+	ok(t, first.MemcpyDtoHAsync(host, out, 4*n, s))
+	ok(t, first.EventRecord(end, s))
+	ok(t, first.EventSynchronize(end))
+	t.Logf("%v ms", must(first.EventElapsed(start, end))(t))
+	for i, v := range unsafe.Slice((*float32)(host), n) {
+		if v != value {
+			t.Fatalf("element %d is %v, want %v", i, v, value)
+		}
+	}
+	t.Logf("%d registers, %d blocks a multiprocessor", must(first.FunctionAttribute(fn, cuda.FuncRegisters))(t),
+		must(first.OccupancyMaxActiveBlocks(fn, 128, 0))(t))
+	if per := testing.AllocsPerRun(100, func() { _ = first.Launch(l, s) }); per != 0 {
+		t.Errorf("%v allocations a launch", per)
+	}
+	ok(t, first.StreamSynchronize(s))
+
+	l.Free()
+	ok(t, errors.Join(first.ModuleUnload(m), first.HostFree(host), last.MemFree(remote), first.MemFree(out),
+		first.EventDestroy(start), first.EventDestroy(end), first.StreamDestroy(s)))
+}
+
+func TestRealErrors(t *testing.T) {
+	ctx := realContexts(t)[0]
+	_, err := ctx.ModuleLoad([]byte(".version 6.0\n.target sm_60\nnonsense\n"))
+	if !errors.Is(err, cuda.CodeInvalidPTX) || !strings.Contains(err.Error(), "nonsense") {
+		t.Errorf("bad PTX: %v", err)
+	}
+	_, err = ctx.MemAlloc(1 << 50)
+	if !errors.Is(err, cuda.CodeOutOfMemory) || cuda.IsSticky(err) {
+		t.Errorf("too much memory: %v", err)
+	}
+	t.Log(err)
+}
+
+func BenchmarkRealCalls(b *testing.B) {
+	d, err := cuda.Open("")
+	if err != nil {
+		b.Skip(err)
+	}
+	device, err1 := d.Device(0)
+	ctx, err2 := device.RetainPrimary(cuda.SchedSpin)
+	s, err3 := ctx.StreamCreate(0)
+	e, err4 := ctx.EventCreate(cuda.EventNoTiming)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("call=EventRecord", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_ = ctx.EventRecord(e, s)
+		}
+	})
+	b.Run("call=EventQuery", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = ctx.EventQuery(e)
+		}
+	})
+}

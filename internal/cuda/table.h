@@ -1,0 +1,79 @@
+// The driver's functions that halox uses, and the table that holds them.
+
+#ifndef HALOX_CUDA_TABLE_H
+#define HALOX_CUDA_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t CUaddr;    // an address in device memory
+typedef uintptr_t CUhandle; // any of the driver's opaque pointers
+
+// Each line is a function's field in the table, the symbol that the driver
+// exports for the version meant here, and its parameters. The symbol carries
+// the version because the plain one may keep an older signature.
+#define HALOX_CUDA_SYMBOLS(X)                                                                                            \
+	X(cuInit, "cuInit", (unsigned))                                                                                  \
+	X(cuDriverGetVersion, "cuDriverGetVersion", (int *))                                                             \
+	X(cuGetErrorName, "cuGetErrorName", (int, const char **))                                                        \
+	X(cuGetErrorString, "cuGetErrorString", (int, const char **))                                                    \
+	X(cuDeviceGetCount, "cuDeviceGetCount", (int *))                                                                 \
+	X(cuDeviceGet, "cuDeviceGet", (int *, int))                                                                      \
+	X(cuDeviceGetName, "cuDeviceGetName", (char *, int, int))                                                        \
+	X(cuDeviceGetUuid, "cuDeviceGetUuid_v2", (unsigned char *, int))                                                 \
+	X(cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", (char *, int, int))                                                \
+	X(cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t *, int))                                                      \
+	X(cuDeviceGetAttribute, "cuDeviceGetAttribute", (int *, int, int))                                               \
+	X(cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", (int *, int, int))                                             \
+	X(cuDeviceGetP2PAttribute, "cuDeviceGetP2PAttribute", (int *, int, int, int))                                    \
+	X(cuDevicePrimaryCtxSetFlags, "cuDevicePrimaryCtxSetFlags_v2", (int, unsigned))                                  \
+	X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (CUhandle *, int))                                       \
+	X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (int))                                              \
+	X(cuCtxSetCurrent, "cuCtxSetCurrent", (CUhandle))                                                                \
+	X(cuCtxSynchronize, "cuCtxSynchronize", (void))                                                                  \
+	X(cuCtxEnablePeerAccess, "cuCtxEnablePeerAccess", (CUhandle, unsigned))                                          \
+	X(cuCtxGetStreamPriorityRange, "cuCtxGetStreamPriorityRange", (int *, int *))                                    \
+	X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                                                         \
+	X(cuMemAlloc, "cuMemAlloc_v2", (CUaddr *, size_t))                                                               \
+	X(cuMemFree, "cuMemFree_v2", (CUaddr))                                                                           \
+	X(cuMemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned))                                                 \
+	X(cuMemFreeHost, "cuMemFreeHost", (void *))                                                                      \
+	X(cuMemHostGetDevicePointer, "cuMemHostGetDevicePointer_v2", (CUaddr *, void *, unsigned))                       \
+	X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", (CUaddr, const void *, size_t, CUhandle))                           \
+	X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, CUaddr, size_t, CUhandle))                                 \
+	X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (CUaddr, CUaddr, size_t, CUhandle))                                 \
+	X(cuMemcpyPeerAsync, "cuMemcpyPeerAsync", (CUaddr, CUhandle, CUaddr, CUhandle, size_t, CUhandle))                \
+	X(cuMemsetD8Async, "cuMemsetD8Async", (CUaddr, unsigned char, size_t, CUhandle))                                 \
+	X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", (CUhandle *, unsigned, int))                         \
+	X(cuStreamDestroy, "cuStreamDestroy_v2", (CUhandle))                                                             \
+	X(cuStreamSynchronize, "cuStreamSynchronize", (CUhandle))                                                        \
+	X(cuStreamQuery, "cuStreamQuery", (CUhandle))                                                                    \
+	X(cuStreamWaitEvent, "cuStreamWaitEvent", (CUhandle, CUhandle, unsigned))                                        \
+	X(cuEventCreate, "cuEventCreate", (CUhandle *, unsigned))                                                        \
+	X(cuEventDestroy, "cuEventDestroy_v2", (CUhandle))                                                               \
+	X(cuEventRecord, "cuEventRecord", (CUhandle, CUhandle))                                                          \
+	X(cuEventQuery, "cuEventQuery", (CUhandle))                                                                      \
+	X(cuEventSynchronize, "cuEventSynchronize", (CUhandle))                                                          \
+	X(cuEventElapsedTime, "cuEventElapsedTime", (float *, CUhandle, CUhandle))                                       \
+	X(cuModuleLoadDataEx, "cuModuleLoadDataEx", (CUhandle *, const void *, unsigned, int *, void **))                \
+	X(cuModuleUnload, "cuModuleUnload", (CUhandle))                                                                  \
+	X(cuModuleGetFunction, "cuModuleGetFunction", (CUhandle *, CUhandle, const char *))                              \
+	X(cuFuncGetAttribute, "cuFuncGetAttribute", (int *, int, CUhandle))                                              \
+	X(cuFuncSetAttribute, "cuFuncSetAttribute", (CUhandle, int, int))                                                \
+	X(cuOccupancyMaxActiveBlocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int *, CUhandle, int, size_t))     \
+	X(cuLaunchKernel, "cuLaunchKernel",                                                                              \
+	  (CUhandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUhandle, void **, void **))
+
+#define HALOX_CUDA_FIELD(field, symbol, params) int(*field) params;
+typedef struct {
+	HALOX_CUDA_SYMBOLS(HALOX_CUDA_FIELD)
+} halox_cuda;
+#undef HALOX_CUDA_FIELD
+
+// halox_cuda_open opens the library and fills a table that the caller frees.
+// When it cannot, it returns NULL and writes into why, which has room for size
+// bytes, the loader's words; or, with *missing set, the names of the symbols
+// that the library lacks.
+halox_cuda *halox_cuda_open(const char *path, char *why, size_t size, int *missing);
+
+#endif

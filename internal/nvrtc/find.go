@@ -1,0 +1,100 @@
+package nvrtc
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Find looks for the library and gives a path, or a name that the loader knows,
+// for [Open]. A non-empty override is the library or a folder with it, and the
+// only place to look. Otherwise Find asks the loader, then looks through
+// LD_LIBRARY_PATH, the places of CUDA toolkits, the site packages of Python and
+// the extra folders, and takes the newest version of the first place that has
+// any. tried has the places in that order, up to the one that had it. The error
+// is a [*NotFoundError], or [ErrUnsupported].
+func Find(override string, extra ...string) (path string, tried []string, err error) {
+	if !supported {
+		return "", nil, ErrUnsupported
+	}
+	if override != "" {
+		return newest(within(override), nil)
+	}
+	for _, name := range []string{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"} {
+		tried = append(tried, name)
+		if loads(name) {
+			return name, tried, nil
+		}
+	}
+	return newest(places(extra), tried)
+}
+
+// newest looks for files of the patterns in their order.
+func newest(patterns, tried []string) (string, []string, error) {
+	for _, pattern := range patterns {
+		tried = append(tried, pattern)
+		// An error would say that the pattern is malformed, as it is when an
+		// environment variable holds a bracket: then nothing is there.
+		found, _ := filepath.Glob(pattern)
+		if found = slices.DeleteFunc(found, isFolder); len(found) > 0 {
+			return slices.MaxFunc(found, compareNumbers), tried, nil
+		}
+	}
+	return "", tried, &NotFoundError{Tried: tried}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.IsDir()
+}
+
+// places are the patterns to look for where nobody said where it is.
+func places(extra []string) (patterns []string) {
+	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
+		if dir != "" {
+			patterns = append(patterns, filepath.Join(dir, library))
+		}
+	}
+	patterns = append(patterns,
+		"/usr/local/cuda/lib64/"+library,
+		"/usr/local/cuda*/targets/*/lib/"+library,
+	)
+	for _, prefix := range pythonPrefixes() {
+		for _, packages := range []string{"site-packages", "dist-packages"} {
+			patterns = append(patterns, filepath.Join(prefix, "lib*", "python3*", packages, wheel, library))
+		}
+	}
+	for _, dir := range extra {
+		patterns = append(patterns, within(dir)...)
+	}
+	return patterns
+}
+
+const (
+	library = "libnvrtc.so*"
+	wheel   = "nvidia/*/lib" // where a wheel puts libraries below its target
+)
+
+// within are the patterns for a path that is the library itself, a folder with
+// it, a toolkit, or the target of an installed wheel.
+func within(path string) []string {
+	return []string{
+		path,
+		filepath.Join(path, library),
+		filepath.Join(path, "lib*", library),
+		filepath.Join(path, wheel, library),
+	}
+}
+
+// pythonPrefixes are the roots below which Python installations keep packages.
+func pythonPrefixes() (prefixes []string) {
+	for _, variable := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if dir := os.Getenv(variable); dir != "" {
+			prefixes = append(prefixes, dir)
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		prefixes = append(prefixes, filepath.Join(home, ".local"))
+	}
+	return append(prefixes, "/usr/local", "/usr", "/opt/venv", "/opt/conda")
+}

@@ -1,0 +1,96 @@
+package nvrtc_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/nvrtc"
+)
+
+// plant makes an empty file, which Find takes for a library: it opens none.
+func plant(t *testing.T, elements ...string) string {
+	t.Helper()
+	path := filepath.Join(elements...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func find(t *testing.T, override string, extra ...string) (string, []string, error) {
+	t.Helper()
+	path, tried, err := nvrtc.Find(override, extra...)
+	if errors.Is(err, nvrtc.ErrUnsupported) {
+		t.Skip(err)
+	}
+	return path, tried, err
+}
+
+func TestFindOverride(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, "toolkit", "lib64", "libnvrtc-builtins.so.13.0")
+	plant(t, dir, "toolkit", "lib64", "libnvrtc.so")
+	plant(t, dir, "toolkit", "lib64", "libnvrtc.so.12.9")
+	inToolkit := plant(t, dir, "toolkit", "lib64", "libnvrtc.so.12.10")
+	inWheel := plant(t, dir, "target", "nvidia", "cu13", "lib", "libnvrtc.so.13")
+	for _, tc := range []struct{ name, override, want string }{
+		{"a file", inWheel, inWheel},
+		{"a folder", filepath.Dir(inWheel), inWheel},
+		{"the target of a wheel", filepath.Join(dir, "target"), inWheel},
+		{"a toolkit, of which the newest", filepath.Join(dir, "toolkit"), inToolkit},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, _, err := find(t, tc.override); got != tc.want || err != nil {
+				t.Errorf("got %q, %v; want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFindTakesNothingInPlaceOfTheOverride(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "libnvrtc.so.13")
+	_, tried, err := find(t, missing, filepath.Join("..", "..", ".nvrtc"))
+	if !errors.Is(err, nvrtc.ErrNotFound) || !slices.Contains(tried, missing) {
+		t.Errorf("tried %v: %v", tried, err)
+	}
+	for _, want := range []string{missing, "nvidia-cuda-nvrtc", "CUDA toolkit"} {
+		if err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("error lacks %q: %v", want, err)
+		}
+	}
+}
+
+func TestFindLooksInVirtualEnvironments(t *testing.T) {
+	env := t.TempDir()
+	want := plant(t, env, "lib", "python3.13", "site-packages", "nvidia", "cuda_nvrtc", "lib", "libnvrtc.so.12")
+	t.Setenv("VIRTUAL_ENV", env)
+	got, tried, err := find(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want && !strings.HasPrefix(got, env) {
+		// An installed library comes first, and that is as it should be.
+		t.Skipf("found %s before the virtual environment, having tried %v", got, tried)
+	}
+}
+
+func TestFindInExtraFolders(t *testing.T) {
+	dir := t.TempDir()
+	plant(t, dir, "nvidia", "cu13", "lib", "libnvrtc.so.13")
+	if _, _, err := find(t, "", dir); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFindTriesTheLoaderFirst(t *testing.T) {
+	if _, tried, _ := find(t, ""); len(tried) == 0 || tried[0] != "libnvrtc.so.13" {
+		t.Errorf("tried %v", tried)
+	}
+}

@@ -1,0 +1,25 @@
+//go:build !linux || !cgo
+
+package nvrtc
+
+const supported = false
+
+func loads(string) bool { return false }
+
+// Compiler is a loaded NVRTC. This build can make none.
+type Compiler struct{}
+
+// Open returns ErrUnsupported.
+func Open(string) (*Compiler, error) { return nil, ErrUnsupported }
+
+// Close does nothing.
+func (*Compiler) Close() error { return nil }
+
+// Version returns ErrUnsupported.
+func (*Compiler) Version() (major, minor int, err error) { return 0, 0, ErrUnsupported }
+
+// SupportedArchs returns ErrUnsupported.
+func (*Compiler) SupportedArchs() ([]int, error) { return nil, ErrUnsupported }
+
+// Compile returns ErrUnsupported.
+func (*Compiler) Compile(Source, []string) (Result, error) { return Result{}, ErrUnsupported }

@@ -1,0 +1,57 @@
+package kernels
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// The cache holds one file a compiled program, named by the hash of all that
+// went into it, so that no entry is ever out of date. It only saves time: what
+// cannot be read or written is compiled again.
+
+// cacheFile returns the file for a program, "" without a folder.
+func cacheFile(dir, text string, options []string, compiler string) string {
+	if dir == "" {
+		return ""
+	}
+	h := sha256.New()
+	for _, part := range append([]string{compiler, text}, slices.Sorted(slices.Values(options))...) {
+		h.Write([]byte(part))
+		h.Write([]byte{0})
+	}
+	return filepath.Join(dir, hex.EncodeToString(h.Sum(nil))+".cubin")
+}
+
+// readCache returns the image in the file. The image follows its own hash, so
+// that a damaged file counts as none.
+func readCache(file string) ([]byte, bool) {
+	data, err := os.ReadFile(file)
+	if err != nil || len(data) <= sha256.Size {
+		return nil, false
+	}
+	sum, image := data[:sha256.Size], data[sha256.Size:]
+	if want := sha256.Sum256(image); string(sum) != string(want[:]) {
+		return nil, false
+	}
+	return image, true
+}
+
+// writeCache keeps the image, under a temporary name until it is whole.
+func writeCache(file string, image []byte) {
+	if file == "" || os.MkdirAll(filepath.Dir(file), 0o755) != nil {
+		return
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "new-*")
+	if err != nil {
+		return
+	}
+	sum := sha256.Sum256(image)
+	_, err1 := f.Write(sum[:])
+	_, err2 := f.Write(image)
+	if err := f.Close(); err != nil || err1 != nil || err2 != nil || os.Rename(f.Name(), file) != nil {
+		os.Remove(f.Name())
+	}
+}

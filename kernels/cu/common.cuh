@@ -1,0 +1,31 @@
+// What all kernels share: fields as they lie in memory, and boxes in them.
+//
+// Build options: REAL, the type of the field's elements.
+
+typedef long long i64;
+
+// A box of points of a field: the place of its first point and its size.
+// Rows are `pitch` and planes `plane` elements apart, as domain.Layout says.
+struct Region {
+	i64 first;
+	i64 nx, ny, nz;
+};
+
+struct Strides {
+	i64 pitch, plane;
+};
+
+// place gives the element of the n-th point of a region, x fastest. Divisions
+// of 64 bits cost some ten times those of 32, so small regions avoid them.
+__device__ inline i64 place(const Region &r, const Strides &s, i64 n) {
+	if (r.nx * r.ny * r.nz <= 0x7fffffff) {
+		unsigned m = (unsigned)n, nx = (unsigned)r.nx, ny = (unsigned)r.ny;
+		unsigned row = m / nx;
+		return r.first + (m - row * nx) + (row % ny) * s.pitch + (row / ny) * s.plane;
+	}
+	i64 row = n / r.nx;
+	return r.first + (n - row * r.nx) + (row % r.ny) * s.pitch + (row / r.ny) * s.plane;
+}
+
+__device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }

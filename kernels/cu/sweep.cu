@@ -1,0 +1,99 @@
+// One application of a star stencil (stencil.Star) to boxes of a subdomain.
+//
+// Build options: REAL; DIMS, 2 or 3; EQUAL, 1 where all axes have one weight.
+// The sums keep the order that stencil.Star gives, and the options forbid
+// contraction, so that every kernel here and on the host gives the same bits.
+
+struct Sweep {
+	REAL *dst;
+	const REAL *src;
+	Strides strides;
+	double centre, axis[3];
+	i64 march;        // planes (rows, in 2-D) a thread marches through
+	i64 count;        // boxes
+	Region region[6];
+};
+
+struct Weights {
+	REAL centre, x, y, z;
+	__device__ explicit Weights(const Sweep &s)
+	    : centre((REAL)s.centre), x((REAL)s.axis[0]), y((REAL)s.axis[1]), z((REAL)s.axis[2]) {}
+
+	__device__ REAL apply(REAL c, REAL xm, REAL xp, REAL ym, REAL yp, REAL zm, REAL zp) const {
+#if DIMS == 3 && EQUAL
+		return centre * c + x * (xp + yp + zp + xm + ym + zm);
+#elif DIMS == 3
+		return centre * c + x * (xp + xm) + y * (yp + ym) + z * (zp + zm);
+#elif EQUAL
+		return centre * c + x * (xp + yp + xm + ym);
+#else
+		return centre * c + x * (xp + xm) + y * (yp + ym);
+#endif
+	}
+};
+
+// sweep_march sweeps region[0], a large box. Each thread keeps a column: it
+// marches along the slowest axis and holds the points before and behind in
+// registers, so that each is loaded once.
+extern "C" __global__ void __launch_bounds__(256) sweep_march(const __grid_constant__ Sweep s) {
+	const Weights w(s);
+	const Region r = s.region[0];
+	const REAL *__restrict__ src = s.src;
+	REAL *__restrict__ dst = s.dst;
+	const i64 pitch = s.strides.pitch;
+	const i64 i = thread_index();
+	if (i >= r.nx) return;
+#if DIMS == 3
+	const i64 plane = s.strides.plane;
+	const i64 k0 = blockIdx.z * s.march, k1 = min(k0 + s.march, r.nz);
+	for (i64 j = (i64)blockIdx.y * blockDim.y + threadIdx.y; j < r.ny; j += (i64)gridDim.y * blockDim.y) {
+		const i64 o = r.first + i + j * pitch + k0 * plane;
+		const REAL *p = src + o;
+		REAL *q = dst + o;
+		REAL below = p[-plane], c = p[0];
+		for (i64 k = k0; k < k1; k++) {
+			REAL above = p[plane];
+			*q = w.apply(c, p[-1], p[1], p[-pitch], p[pitch], below, above);
+			below = c;
+			c = above;
+			p += plane;
+			q += plane;
+		}
+	}
+#else
+	const i64 j0 = blockIdx.z * s.march, j1 = min(j0 + s.march, r.ny);
+	const i64 o = r.first + i + j0 * pitch;
+	const REAL *p = src + o;
+	REAL *q = dst + o;
+	REAL south = p[-pitch], c = p[0];
+	for (i64 j = j0; j < j1; j++) {
+		REAL north = p[pitch];
+		*q = w.apply(c, p[-1], p[1], south, north, 0, 0);
+		south = c;
+		c = north;
+		p += pitch;
+		q += pitch;
+	}
+#endif
+}
+
+// sweep_flat sweeps several small or thin boxes in one launch, a point a
+// thread: box b is the work of the blocks with blockIdx.y = b.
+extern "C" __global__ void __launch_bounds__(256) sweep_flat(const __grid_constant__ Sweep s) {
+	const Weights w(s);
+	const Region r = s.region[blockIdx.y];
+	const REAL *__restrict__ src = s.src;
+	REAL *__restrict__ dst = s.dst;
+	const i64 pitch = s.strides.pitch, plane = s.strides.plane;
+	const i64 points = r.nx * r.ny * r.nz;
+	for (i64 n = thread_index(); n < points; n += thread_count()) {
+		const i64 o = place(r, s.strides, n);
+		const REAL *p = src + o;
+#if DIMS == 3
+		REAL zm = p[-plane], zp = p[plane];
+#else
+		REAL zm = 0, zp = 0;
+#endif
+		dst[o] = w.apply(p[0], p[-1], p[1], p[-pitch], p[pitch], zm, zp);
+	}
+}

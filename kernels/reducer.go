@@ -1,0 +1,136 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/streams"
+)
+
+// Norms is what a Reducer computes of a field and the one before it.
+type Norms = rows.Norms
+
+// normsBytes is the size of Norms as the kernels write it.
+const normsBytes = 4 * 8
+
+// Reducer computes norms on one device.
+type Reducer struct {
+	device         *streams.Device
+	real           Real
+	partial, total streams.Function // nil on a host device
+}
+
+// NewReducer compiles the reductions for the device.
+func (c *Compiler) NewReducer(d *streams.Device, real Real) (*Reducer, error) {
+	r := &Reducer{device: d, real: real}
+	if real.Size() == 0 {
+		return nil, fmt.Errorf("kernels: type %q cannot be reduced", real)
+	}
+	if d.Backend == streams.Host {
+		return r, nil
+	}
+	found, err := c.load(d, normsProgram(real), "norms_partial", "norms_total")
+	if err != nil {
+		return nil, err
+	}
+	r.partial, r.total = found[0], found[1]
+	return r, nil
+}
+
+// Reduction is the work of one norm, made ready.
+type Reduction struct {
+	launches []*streams.Kernel
+	result   *streams.Memory // on the device
+	host     *streams.Memory // pinned
+}
+
+// normsArgs is struct Norms of norms.cu.
+type normsArgs struct {
+	next, last, partial, result uint64
+	strides
+	region region
+	blocks int64
+}
+
+// Norms makes a reduction ready over the points of the box in the arrays next
+// and last, which have one layout. The order of the sums depends on the box
+// alone.
+func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
+	if next.Layout != last.Layout {
+		return nil, fmt.Errorf("kernels: norms between arrays of different layouts")
+	}
+	if err := next.holds(box); err != nil {
+		return nil, err
+	}
+	const warpsPerBlock, mostBlocks = 8, 1024
+	size := box.Size()
+	blocks := min(mostBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
+	result, err := r.device.Alloc((blocks + 1) * normsBytes)
+	if err != nil {
+		return nil, err
+	}
+	host, err := r.device.AllocPinned(normsBytes)
+	if err != nil {
+		return nil, err
+	}
+	red := &Reduction{result: result, host: host}
+	specs := r.onGPU(next, last, box, result, blocks)
+	if r.device.Backend == streams.Host {
+		specs = []streams.KernelSpec{{Run: r.onHost(next, last, box, result)}}
+	}
+	for _, spec := range specs {
+		spec.Name, spec.Uses = "norms", []streams.Span{next.Data, last.Data, result.All()}
+		k, err := r.device.NewKernel(spec)
+		if err != nil {
+			return nil, err
+		}
+		red.launches = append(red.launches, k)
+	}
+	return red, nil
+}
+
+// onGPU reduces in two launches: four numbers a block, then four in all. The
+// partial numbers follow the result in memory.
+func (r *Reducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
+	arg := argument(&normsArgs{
+		next: next.address(), last: last.address(),
+		partial: result.Address() + normsBytes, result: result.Address(),
+		strides: stridesOf(next.Layout), region: regionOf(next.Layout, box), blocks: blocks,
+	})
+	block := [3]int{blockSize, 1, 1}
+	return []streams.KernelSpec{
+		{Function: r.partial, Grid: [3]int{int(blocks), 1, 1}, Block: block, Argument: arg},
+		{Function: r.total, Grid: [3]int{1, 1, 1}, Block: block, Argument: arg},
+	}
+}
+
+func (r *Reducer) onHost(next, last Array, box domain.Box, result *streams.Memory) func() {
+	if r.real == Float32 {
+		return func() { normRows[float32](next, last, box, result) }
+	}
+	return func() { normRows[float64](next, last, box, result) }
+}
+
+func normRows[T rows.Float](next, last Array, box domain.Box, result *streams.Memory) {
+	a, b, n := view[T](next.Data), view[T](last.Data), int64(box.Size()[0])
+	var sum Norms
+	eachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n]) })
+	copy(streams.View[float64](result.Bytes()), []float64{sum.MaxChange, sum.SumChange2, sum.Max, sum.Sum2})
+}
+
+// Queue queues the reduction and the copy of its result to the host.
+func (r *Reduction) Queue(s *streams.Stream) error {
+	for _, k := range r.launches {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return s.Copy(r.host.All(), r.result.Span(0, normsBytes))
+}
+
+// Result returns the norms once what Queue queued is done.
+func (r *Reduction) Result() Norms {
+	v := streams.View[float64](r.host.Bytes())
+	return Norms{MaxChange: v[0], SumChange2: v[1], Max: v[2], Sum2: v[3]}
+}

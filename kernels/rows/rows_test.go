@@ -1,0 +1,55 @@
+package rows
+
+import "testing"
+
+func TestShortSlicesAreNamed(t *testing.T) {
+	long, short := make([]float64, 10), make([]float64, 7)
+	dst := make([]float64, 8)
+	tests := []struct {
+		want string
+		call func()
+	}{
+		{"rows.Star5: centre has 7 points, needs 10", func() { Star5(dst, short, long, long, 1, 1) }},
+		{"rows.Star5: south has 7 points, needs 8", func() { Star5(dst, long, short, long, 1, 1) }},
+		{"rows.Star5: north has 7 points, needs 8", func() { Star5(dst, long, long, short, 1, 1) }},
+		{"rows.Star7: centre has 7 points, needs 10", func() { Star7(dst, short, long, long, long, long, 1, 1) }},
+		{"rows.Star7: south has 7 points, needs 8", func() { Star7(dst, long, short, long, long, long, 1, 1) }},
+		{"rows.Star7: north has 7 points, needs 8", func() { Star7(dst, long, long, short, long, long, 1, 1) }},
+		{"rows.Star7: below has 7 points, needs 8", func() { Star7(dst, long, long, long, short, long, 1, 1) }},
+		{"rows.Star7: above has 7 points, needs 8", func() { Star7(dst, long, long, long, long, short, 1, 1) }},
+		{"rows.Star5Axes: centre has 7 points, needs 10", func() { Star5Axes(dst, short, long, long, 1, 1, 1) }},
+		{"rows.Star5Axes: south has 7 points, needs 8", func() { Star5Axes(dst, long, short, long, 1, 1, 1) }},
+		{"rows.Star5Axes: north has 7 points, needs 8", func() { Star5Axes(dst, long, long, short, 1, 1, 1) }},
+		{"rows.Star7Axes: centre has 7 points, needs 10", func() { Star7Axes(dst, short, long, long, long, long, 1, 1, 1, 1) }},
+		{"rows.Star7Axes: south has 7 points, needs 8", func() { Star7Axes(dst, long, short, long, long, long, 1, 1, 1, 1) }},
+		{"rows.Star7Axes: north has 7 points, needs 8", func() { Star7Axes(dst, long, long, short, long, long, 1, 1, 1, 1) }},
+		{"rows.Star7Axes: below has 7 points, needs 8", func() { Star7Axes(dst, long, long, long, short, long, 1, 1, 1, 1) }},
+		{"rows.Star7Axes: above has 7 points, needs 8", func() { Star7Axes(dst, long, long, long, long, short, 1, 1, 1, 1) }},
+		{"rows.AddRow: old has 7 points, needs 8", func() { AddRow(new(Norms), dst, short) }},
+	}
+	for _, test := range tests {
+		t.Run(test.want, func(t *testing.T) {
+			defer func() {
+				if got := recover(); got != test.want {
+					t.Errorf("panicked with %v", got)
+				}
+			}()
+			test.call()
+		})
+	}
+}
+
+func TestNothingIsAllocated(t *testing.T) {
+	dst, in := make([]float32, 100), make([]float32, 102)
+	var n Norms
+	allocs := testing.AllocsPerRun(10, func() {
+		Star5(dst, in, in, in, 1, 1)
+		Star7(dst, in, in, in, in, in, 1, 1)
+		Star5Axes(dst, in, in, in, 1, 1, 1)
+		Star7Axes(dst, in, in, in, in, in, 1, 1, 1, 1)
+		AddRow(&n, dst, in)
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations a run", allocs)
+	}
+}

@@ -1,0 +1,203 @@
+package rows
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// inputs are the rows that a stencil reads.
+type inputs[T Float] struct{ centre, south, north, below, above []T }
+
+// stencil is one of the package's stencils: how to run it on a row, through
+// the exported function or in one set, and what one point of it must be.
+type stencil[T Float] struct {
+	name  string
+	call  func(dst []T, in inputs[T], w [4]T)
+	in    func(set instructions, dst []T, in inputs[T], w [4]T)
+	point func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T
+}
+
+// stencils states the order of the operations a second time, one operation a
+// line, apart from the loops that it is a check of.
+func stencils[T Float]() []stencil[T] {
+	return []stencil[T]{
+		{
+			name: "Star5",
+			call: func(dst []T, in inputs[T], w [4]T) {
+				Star5(dst, in.centre, in.south, in.north, w[0], w[1])
+			},
+			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
+				star5(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], len(dst), w[0], w[1])
+			},
+			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
+				sum := xp + yp
+				sum += xm
+				sum += ym
+				left, right := w[0]*c, w[1]*sum
+				return rounded(left) + rounded(right)
+			},
+		},
+		{
+			name: "Star7",
+			call: func(dst []T, in inputs[T], w [4]T) {
+				Star7(dst, in.centre, in.south, in.north, in.below, in.above, w[0], w[1])
+			},
+			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
+				star7(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], &in.below[0], &in.above[0],
+					len(dst), w[0], w[1])
+			},
+			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
+				sum := xp + yp
+				sum += zp
+				sum += xm
+				sum += ym
+				sum += zm
+				left, right := w[0]*c, w[1]*sum
+				return rounded(left) + rounded(right)
+			},
+		},
+		{
+			name: "Star5Axes",
+			call: func(dst []T, in inputs[T], w [4]T) {
+				Star5Axes(dst, in.centre, in.south, in.north, w[0], w[1], w[2])
+			},
+			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
+				star5Axes(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], len(dst), w[0], w[1], w[2])
+			},
+			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
+				x, y := xp+xm, yp+ym
+				out := rounded(w[0] * c)
+				out += rounded(w[1] * x)
+				out += rounded(w[2] * y)
+				return out
+			},
+		},
+		{
+			name: "Star7Axes",
+			call: func(dst []T, in inputs[T], w [4]T) {
+				Star7Axes(dst, in.centre, in.south, in.north, in.below, in.above, w[0], w[1], w[2], w[3])
+			},
+			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
+				star7Axes(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], &in.below[0], &in.above[0],
+					len(dst), w[0], w[1], w[2], w[3])
+			},
+			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
+				x, y, z := xp+xm, yp+ym, zp+zm
+				out := rounded(w[0] * c)
+				out += rounded(w[1] * x)
+				out += rounded(w[2] * y)
+				out += rounded(w[3] * z)
+				return out
+			},
+		},
+	}
+}
+
+// rounded is a call that no compiler fuses across.
+//
+//go:noinline
+func rounded[T Float](v T) T { return v }
+
+// verify fails where dst is not what the stencil makes of the inputs.
+func verify[T Float](t *testing.T, s stencil[T], dst []T, in inputs[T], w [4]T) {
+	t.Helper()
+	for i, got := range dst {
+		want := s.point(in.centre[i+1], in.centre[i], in.centre[i+2],
+			in.south[i], in.north[i], in.below[i], in.above[i], w)
+		if !same(got, want) {
+			t.Errorf("n=%d: point %d is %v, not %v", len(dst), i, got, want)
+			return
+		}
+	}
+}
+
+// draw makes inputs for n points, each with an alignment of its own.
+func draw[T Float](r *rand.Rand, n, odd int) (inputs[T], [4]T) {
+	row := func(n int) []T { return random[T](r, n, r.IntN(17), odd) }
+	return inputs[T]{row(n + 2), row(n), row(n), row(n), row(n)}, [4]T(random[T](r, 4, 0, 0))
+}
+
+func TestStencilsGiveTheStatedBits(t *testing.T) {
+	t.Run("type=float64", testStencils[float64])
+	t.Run("type=float32", testStencils[float32])
+}
+
+func testStencils[T Float](t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, s := range stencils[T]() {
+		for _, set := range usable() {
+			t.Run(fmt.Sprintf("%s/set=%v", s.name, set), func(t *testing.T) {
+				for n := 1; n <= 130; n++ {
+					for _, odd := range []int{0, 40, 4} {
+						in, w := draw[T](r, n, odd)
+						dst, check := fenced[T](n, r.IntN(17))
+						s.in(set, dst, in, w)
+						verify(t, s, dst, in, w)
+						check(t)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A NaN must reach the points next to it and no others, wherever it stands.
+func TestNaNStaysWithItsNeighbours(t *testing.T) {
+	const n = 37
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, s := range stencils[float64]() {
+		for _, set := range usable() {
+			for at := range n + 2 {
+				in, w := draw[float64](r, n, 0)
+				in.centre[at] = math.NaN()
+				dst, _ := fenced[float64](n, 0)
+				s.in(set, dst, in, w)
+				for i, v := range dst {
+					if near := at >= i && at <= i+2; near != (v != v) {
+						t.Fatalf("%s in %v: NaN in centre[%d] makes dst[%d] %v", s.name, set, at, i, v)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestExportedStencils(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, s := range stencils[float32]() {
+		for _, n := range []int{0, 1, 100} {
+			in, w := draw[float32](r, n, 0)
+			dst, check := fenced[float32](n, 0)
+			s.call(dst, in, w)
+			verify(t, s, dst, in, w)
+			check(t)
+		}
+		s.call(nil, inputs[float32]{}, [4]float32{})
+	}
+}
+
+func FuzzStencils(f *testing.F) {
+	f.Add(uint64(1), uint16(8), uint8(0))
+	f.Add(uint64(2), uint16(257), uint8(3))
+	f.Fuzz(func(t *testing.T, seed uint64, n uint16, odd uint8) {
+		fuzzStencils[float64](t, seed, int(n%2048), int(odd))
+		fuzzStencils[float32](t, seed, int(n%2048), int(odd))
+	})
+}
+
+func fuzzStencils[T Float](t *testing.T, seed uint64, n, odd int) {
+	r := rand.New(rand.NewPCG(seed, 0))
+	in, w := draw[T](r, n, odd)
+	for _, s := range stencils[T]() {
+		for _, set := range usable() {
+			dst, check := fenced[T](n, r.IntN(17))
+			if n > 0 {
+				s.in(set, dst, in, w)
+			}
+			verify(t, s, dst, in, w)
+			check(t)
+		}
+	}
+}

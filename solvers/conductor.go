@@ -1,0 +1,196 @@
+package solvers
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// round is what all workers do between two meetings: queue steps first to
+// last, with norms for the last one where check is set. A round without steps
+// ends the run.
+type round struct {
+	first, last int64
+	check       bool
+}
+
+// conductor decides how a run goes on. The workers meet in it after every
+// round; the last to arrive decides for all, from the norms that they brought.
+//
+// The norms of a step are looked at one step later, so that the devices have
+// work while the host waits for them. Where they end the run, the field of
+// their step is still there: the step after it wrote the other one.
+type conductor struct {
+	options Options
+	points  int64
+	crew    *streams.Crew
+	ctx     context.Context
+	cancel  bool // the context ended: the run stops at limit
+
+	workers int64
+	arrived atomic.Int64
+	meeting streams.Counter
+	brought []kernels.Norms // by rank, of step pending
+
+	round   round
+	limit   int64 // the last step, if no tolerance ends the run before
+	pending int64 // a step whose norms are under way, else 0
+	pace    pace
+
+	result Result
+}
+
+func newConductor(ctx context.Context, o Options, points int64, workers, ranks int, crew *streams.Crew) *conductor {
+	c := &conductor{
+		options: o, points: points, crew: crew, ctx: ctx, workers: int64(workers),
+		brought: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(),
+	}
+	c.meeting.Whom = "all workers"
+	c.plan(0)
+	return c
+}
+
+// meet waits for all workers and returns the next round. Before, a worker has
+// put its norms into brought if the last round but one asked for them.
+func (c *conductor) meet() (round, error) {
+	n := c.meeting.Count()
+	if c.arrived.Add(1) == c.workers {
+		c.arrived.Store(0)
+		c.decide()
+		c.meeting.Set(n + 1)
+		return c.round, nil
+	}
+	if err := c.crew.Await(&c.meeting, n+1); err != nil {
+		return round{}, err
+	}
+	return c.round, nil
+}
+
+// due returns the step whose norms the workers bring to the next meeting, 0 if
+// none. It must be asked for after a round was queued.
+func (c *conductor) due() int64 {
+	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit) {
+		return c.pending
+	}
+	return 0
+}
+
+// decide sets the next round after round.last was queued.
+func (c *conductor) decide() {
+	issued := c.round.last
+	if c.ctx.Err() != nil && !c.cancel && issued+1 < c.limit {
+		c.cancel, c.limit = true, issued+1
+	}
+	if step := c.due(); step > 0 {
+		c.pending = 0
+		if c.judge(step) {
+			c.round = round{first: issued + 1, last: issued}
+			return
+		}
+	}
+	if c.round.check && c.pending == 0 && issued > c.result.Iterations {
+		c.pending = issued
+	}
+	c.plan(issued)
+	if c.options.Progress != nil {
+		c.options.Progress(issued)
+	}
+}
+
+// plan sets the round after step issued: up to the next check or what the pace
+// allows, but a single step while norms are under way, and none if those are
+// of the last step.
+func (c *conductor) plan(issued int64) {
+	last := min(c.nextCheck(issued), issued+c.pace.steps(issued))
+	if c.pending > 0 {
+		last = issued + 1
+		if c.pending == c.limit {
+			last = issued
+		}
+	}
+	c.round = round{first: issued + 1, last: last, check: last > issued && last == c.nextCheck(issued)}
+}
+
+// nextCheck returns the first step after n whose norms are wanted.
+func (c *conductor) nextCheck(n int64) int64 {
+	if c.options.Tolerance == 0 && !c.options.History {
+		return c.limit
+	}
+	every := c.options.CheckEvery
+	return min(c.limit, (n/every+1)*every)
+}
+
+// judge takes the norms of a step and reports whether the run ends with it.
+func (c *conductor) judge(step int64) bool {
+	var sum kernels.Norms
+	for _, n := range c.brought {
+		sum.Add(n)
+	}
+	n := Norms{
+		Iteration: step,
+		MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2),
+		Max: sum.Max, L2: math.Sqrt(sum.Sum2 / float64(c.points)),
+	}
+	c.result.Norms, c.result.Iterations = n, step
+	if c.options.History {
+		c.result.History = append(c.result.History, n)
+	}
+	change := n.MaxChange
+	if c.options.Norm == L2Norm {
+		change = n.L2Change
+	}
+	switch {
+	case !finite(sum):
+		c.result.Stopped = StoppedDiverged
+	case c.options.Tolerance > 0 && change <= c.options.Tolerance:
+		c.result.Stopped = StoppedTolerance
+	case step < c.limit:
+		return false
+	case c.cancel:
+		c.result.Stopped = StoppedInterrupted
+	default:
+		c.result.Stopped = StoppedIterations
+	}
+	return true
+}
+
+// finite reports whether all points were finite: a sum of squares is not if
+// one of them was not.
+func finite(n kernels.Norms) bool {
+	s := n.Sum2 + n.SumChange2
+	return !math.IsNaN(s) && !math.IsInf(s, 0)
+}
+
+// pace chooses how many steps a round has, so that workers meet some fifty
+// times a second: rarely enough to cost nothing, often enough to be stopped.
+type pace struct {
+	now   int64
+	from  int64
+	since time.Time
+}
+
+const (
+	meetingTime = 20 * time.Millisecond
+	mostSteps   = 1 << 14
+)
+
+func newPace() pace { return pace{now: 1} }
+
+// steps returns the length of the next round, given the steps so far.
+func (p *pace) steps(issued int64) int64 {
+	took := time.Since(p.since)
+	done := issued - p.from
+	if done >= p.now && !p.since.IsZero() {
+		if took < meetingTime/2 {
+			p.now = min(2*p.now, mostSteps)
+		} else if took > 2*meetingTime {
+			p.now = max(p.now/2, 1)
+		}
+	}
+	p.from, p.since = issued, time.Now()
+	return p.now
+}

@@ -1,0 +1,155 @@
+package solvers
+
+import (
+	"math"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/stencil"
+)
+
+// source evaluates the field at step 0, ghosts included, for one goroutine.
+// Rows and single points have evaluators of their own, because an evaluator
+// keeps what is the same in all rows of one length.
+type source[T float32 | float64] struct {
+	problem *Problem
+	rows    [7]*stencil.Evaluator // walls by face, then the initial field
+	points  [7]*stencil.Evaluator
+	buffer  []float64
+}
+
+// initialField is the place of the initial field among the evaluators.
+const initialField = 6
+
+func newSource[T float32 | float64](p *Problem) *source[T] {
+	s := &source[T]{problem: p}
+	c := p.coordinates(0)
+	for i, e := range append(p.values(), p.Initial) {
+		if e != nil {
+			s.rows[i], s.points[i] = e.NewEvaluator(c), e.NewEvaluator(c)
+		}
+	}
+	return s
+}
+
+// values returns the expression of each wall, nil for those without.
+func (p *Problem) values() []*stencil.Expression {
+	v := make([]*stencil.Expression, len(p.Walls))
+	for i := range domain.Faces(p.Grid.Dims) {
+		if p.Walls[i].Kind == Dirichlet {
+			v[i] = p.Walls[i].Value
+		}
+	}
+	return v
+}
+
+// row is a halo.Row. Of a row, the points between the walls of x are one run;
+// a ghost beyond them is evaluated by itself.
+func (s *source[T]) row(values []T, at domain.Vec) {
+	if cap(s.buffer) < len(values) {
+		s.buffer = make([]float64, len(values))
+	}
+	n := s.problem.Grid.Size[0]
+	for len(values) > 0 {
+		which, q := s.problem.resolve(at)
+		run, from := 1, &s.points
+		if at[0] >= 0 && at[0] < n {
+			run, from = min(len(values), n-at[0]), &s.rows
+		}
+		from[which].Row(s.buffer[:run], q[0], q[1], q[2])
+		for i, v := range s.buffer[:run] {
+			values[i] = T(v)
+		}
+		values, at[0] = values[run:], at[0]+run
+	}
+}
+
+// resolve returns which evaluator gives the value at a point, owned or ghost,
+// and at which point it is asked. See WallKind for edges and corners.
+func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
+	which = initialField
+	for a := range p.Grid.Dims {
+		n, face := p.Grid.Size[a], 2*a
+		if at[a] >= 0 && at[a] < n {
+			continue
+		}
+		if at[a] >= n {
+			face++
+		}
+		switch p.Walls[face].Kind {
+		case Periodic:
+			at[a] = (at[a] + n) % n
+		case Neumann:
+			at[a] = min(max(at[a], 0), n-1)
+		case Dirichlet:
+			which = face
+		}
+	}
+	return which, at
+}
+
+// fill sets the field to its values at step 0.
+func fill[T float32 | float64](f *halo.Field, p *Problem) error {
+	return halo.Fill(f, func(int) halo.Row[T] { return newSource[T](p).row })
+}
+
+// Deviation is how far a field is from an exact solution.
+type Deviation struct {
+	L2  float64 // root of the product of the spacings times the sum of squares
+	Max float64
+}
+
+// chunkPoints is how much of a field is compared or read at once.
+const chunkPoints = 1 << 22
+
+// deviation compares the owned points with the expression at step n.
+func deviation[T float32 | float64](f *halo.Field, p *Problem, exact *stencil.Expression, n int64) (Deviation, error) {
+	ev := exact.NewEvaluator(p.coordinates(n))
+	var sum float64
+	var d Deviation
+	want := make([]float64, p.Grid.Size[0])
+	err := eachChunk(p.Grid, func(box domain.Box) error {
+		got := make([]T, box.Points())
+		if err := halo.Read(got, f, box); err != nil {
+			return err
+		}
+		for z := box.Lo[2]; z < box.Hi[2]; z++ {
+			for y := box.Lo[1]; y < box.Hi[1]; y++ {
+				ev.Row(want, 0, y, z)
+				for i, w := range want {
+					e := math.Abs(float64(got[i]) - w)
+					d.Max = math.Max(d.Max, e)
+					sum += e * e
+				}
+				got = got[len(want):]
+			}
+		}
+		return nil
+	})
+	volume := 1.0
+	for _, h := range p.Spacing {
+		volume *= h
+	}
+	d.L2 = math.Sqrt(volume * sum)
+	return d, err
+}
+
+// eachChunk cuts the grid into boxes of whole rows, of about chunkPoints, and
+// calls f for each in the order of memory.
+func eachChunk(g domain.Grid, f func(box domain.Box) error) error {
+	rows := max(1, chunkPoints/g.Size[0])
+	for z := 0; z < g.Size[2]; {
+		planes := min(max(1, rows/g.Size[1]), g.Size[2]-z)
+		for y := 0; y < g.Size[1]; y += rows {
+			box := domain.Box{
+				Lo: domain.Vec{0, y, z},
+				Hi: domain.Vec{g.Size[0], min(y+rows, g.Size[1]), z + planes},
+			}
+			if err := f(box); err != nil {
+				return err
+			}
+		}
+		z += planes
+	}
+	return nil
+}

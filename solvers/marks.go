@@ -1,0 +1,62 @@
+package solvers
+
+import "github.com/halox/halox/streams"
+
+// marks are the events by which one worker follows its devices: how far they
+// are, so that the host is not more than two rounds ahead of them, and whether
+// the norms it asked for have come.
+type marks struct {
+	ranks   []int
+	streams []*streams.Stream
+	round   [2][]*streams.Event // at the ends of the last two rounds
+	norms   [2][]*streams.Event // of an even and of an odd step
+	rounds  int
+}
+
+func (r *run) newMarks(sch scheme, ranks []int) (*marks, error) {
+	m := &marks{ranks: ranks}
+	for _, rank := range ranks {
+		m.streams = append(m.streams, sch.stream(rank))
+		for _, events := range []*[]*streams.Event{&m.round[0], &m.round[1], &m.norms[0], &m.norms[1]} {
+			e, err := r.parts[rank].device.NewEvent()
+			if err != nil {
+				return nil, err
+			}
+			*events = append(*events, e)
+		}
+	}
+	return m, nil
+}
+
+// pass marks the end of a round and waits for the end of the one before.
+func (m *marks) pass(r *run, done round) error {
+	m.rounds++
+	now, before := m.round[m.rounds%2], m.round[(m.rounds+1)%2]
+	for i, s := range m.streams {
+		if err := s.Record(now[i]); err != nil {
+			return err
+		}
+		if done.check {
+			if err := s.Record(m.norms[done.last%2][i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range before {
+		if err := e.Sync(r.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bring waits for the norms of a step and hands them to the conductor.
+func (m *marks) bring(r *run, c *conductor, step int64) error {
+	for i, rank := range m.ranks {
+		if err := m.norms[step%2][i].Sync(r.patience()); err != nil {
+			return err
+		}
+		c.brought[rank] = r.parts[rank].norms[step%2].Result()
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+package solvers
+
+import (
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// part is one subdomain with the launches of a step made ready, for steps that
+// write field 0 and for steps that write field 1. Launches that have nothing
+// to do are nil.
+type part struct {
+	rank     int
+	device   *streams.Device
+	boundary [2]*streams.Kernel // sweeps of the boundary region
+	interior [2]*streams.Kernel // sweeps of the rest
+	whole    [2]*streams.Kernel // sweeps of both at once
+	mirror   [2]*streams.Kernel // ghosts of Neumann walls
+	norms    [2]*kernels.Reduction
+	out, in  []int // messages of the plan
+}
+
+// newPart makes a subdomain ready.
+func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) (*part, error) {
+	device := plan.Placement.Devices[rank]
+	sweeper, err := c.NewSweeper(device, p.Star, p.Real)
+	if err != nil {
+		return nil, err
+	}
+	packer, err := c.NewPacker(device, p.Real.Size())
+	if err != nil {
+		return nil, err
+	}
+	reducer, err := c.NewReducer(device, p.Real)
+	if err != nil {
+		return nil, err
+	}
+	t := &part{rank: rank, device: device}
+	t.findMessages(plan)
+	box := plan.Placement.Subdomains[rank].Box
+	interior, boundary := domain.Split(box, p.boundaryLayers(plan, rank))
+	for to := range 2 {
+		dst, src := fields[to].Parts[rank], fields[1-to].Parts[rank]
+		for _, s := range []struct {
+			kernel *(*streams.Kernel)
+			boxes  []domain.Box
+		}{{&t.boundary[to], boundary}, {&t.interior[to], notEmpty(interior)}, {&t.whole[to], []domain.Box{box}}} {
+			if len(s.boxes) == 0 {
+				continue
+			}
+			if *s.kernel, err = sweeper.Sweep(dst, src, s.boxes...); err != nil {
+				return nil, err
+			}
+		}
+		if t.norms[to], err = reducer.Norms(dst, src, box); err != nil {
+			return nil, err
+		}
+		if walls := p.neumannFaces(plan.Placement, rank); len(walls) > 0 {
+			if t.mirror[to], err = packer.Mirror(dst, walls...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return t, nil
+}
+
+func notEmpty(b domain.Box) []domain.Box {
+	if b.Empty() {
+		return nil
+	}
+	return []domain.Box{b}
+}
+
+func (t *part) findMessages(plan *halo.Plan) {
+	for i, m := range plan.Messages {
+		if m.From == t.rank {
+			t.out = append(t.out, i)
+		}
+		if m.To == t.rank {
+			t.in = append(t.in, i)
+		}
+	}
+}
+
+// boundaryLayers returns how deep the boundary region is at each side: the
+// stencil's reach where a neighbour needs the points, or where ghosts change
+// from step to step.
+func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
+	var layers domain.Radius
+	deepen := func(side domain.Direction) {
+		a := side.Axis()
+		reach := max(p.radius().Minus[a], p.radius().Plus[a])
+		if side[a] < 0 {
+			layers.Minus[a] = reach
+		} else {
+			layers.Plus[a] = reach
+		}
+	}
+	for _, m := range plan.Messages {
+		if m.From == rank {
+			deepen(m.Dir)
+		}
+	}
+	for _, side := range p.neumannFaces(plan.Placement, rank) {
+		deepen(side)
+	}
+	return layers
+}
+
+// neumannFaces returns the sides of a subdomain that are Neumann walls.
+func (p *Problem) neumannFaces(pl *halo.Placement, rank int) []domain.Direction {
+	var sides []domain.Direction
+	for i, face := range domain.Faces(p.Grid.Dims) {
+		if _, inside := pl.Neighbour(rank, face); !inside && p.Walls[i].Kind == Neumann {
+			sides = append(sides, face)
+		}
+	}
+	return sides
+}
+
+// launch queues the kernels that there are, in order.
+func launch(s *streams.Stream, kernels ...*streams.Kernel) error {
+	for _, k := range kernels {
+		if k == nil {
+			continue
+		}
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}

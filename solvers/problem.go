@@ -1,0 +1,80 @@
+package solvers
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+)
+
+// Problem is a discretised equation: the field at step 0 and the stencil that
+// leads from one step to the next.
+type Problem struct {
+	Grid     domain.Grid
+	Spacing  []float64 // an axis each
+	Star     stencil.Star
+	Real     kernels.Real
+	Walls    [6]Wall             // x-, x+, y-, y+, z-, z+; those beyond Grid.Dims are not used
+	Initial  *stencil.Expression // at t = 0
+	TimeStep float64             // length of a step; 0 where there is no time
+}
+
+// Wall is what lies behind one face of the grid.
+type Wall struct {
+	Kind  WallKind
+	Value *stencil.Expression // of a Dirichlet wall, constant in time
+}
+
+// WallKind is a kind of boundary condition.
+type WallKind int
+
+// The kinds of walls. Behind a Dirichlet wall the ghosts have the wall's value
+// at their own place. Behind a Neumann wall they repeat the owned point next to
+// them, so that nothing flows through and sums are kept. Behind a Periodic
+// face lies the other end of the grid.
+//
+// In edges and corners, periodic axes are followed first, then Neumann ones;
+// of several Dirichlet walls that of the last axis counts.
+const (
+	Dirichlet WallKind = iota
+	Neumann
+	Periodic
+)
+
+// check returns an error if the parts of the problem do not fit together.
+func (p *Problem) check() error {
+	dims := p.Grid.Dims
+	if len(p.Spacing) != dims || p.Star.Dims != dims {
+		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Star.Dims)
+	}
+	if p.Real.Size() == 0 || p.Initial == nil {
+		return fmt.Errorf("solvers: a problem of type %q, initial field %v", p.Real, p.Initial)
+	}
+	for i, face := range domain.Faces(dims) {
+		w := p.Walls[i]
+		if (w.Kind == Periodic) != p.Grid.Periodic[face.Axis()] {
+			return fmt.Errorf("solvers: face %v and its axis disagree about being periodic", face)
+		}
+		if w.Kind == Dirichlet && w.Value == nil {
+			return fmt.Errorf("solvers: the wall %v has no value", face)
+		}
+	}
+	return nil
+}
+
+// radius is how far the stencil reaches, and so the width of the ghosts.
+func (p *Problem) radius() domain.Radius { return domain.UniformRadius(p.Grid.Dims, 1) }
+
+// coordinates returns how expressions see the grid at step n: x_i = (i+1)*h
+// between walls, i*h along a periodic axis.
+func (p *Problem) coordinates(n int64) stencil.Coordinates {
+	c := stencil.Coordinates{Size: p.Grid.Size, Time: float64(n) * p.TimeStep}
+	for a := range p.Grid.Dims {
+		c.Spacing[a] = p.Spacing[a]
+		if !p.Grid.Periodic[a] {
+			c.Shift[a] = 1
+		}
+	}
+	return c
+}

@@ -1,0 +1,218 @@
+package solvers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Norm is how the change of a step is measured against the tolerance.
+type Norm string
+
+// The norms: the largest absolute change, or the root of the sum of its
+// squares, over owned points.
+const (
+	MaxNorm Norm = "max"
+	L2Norm  Norm = "l2"
+)
+
+// Options say how a problem is run.
+type Options struct {
+	Scheme     Scheme
+	Order      Order   // of TwoStream
+	Iterations int64   // at most
+	Tolerance  float64 // the run ends when the change is at most this; 0 for never
+	Norm       Norm
+	CheckEvery int64 // steps between two looks at the norms, at least 1
+	History    bool  // keep the norms of every look
+	// Limit is how long a worker waits for another, or for a device, before the
+	// run ends with an error that says whom it waited for.
+	Limit time.Duration
+	// Progress, where set, is called some fifty times a second with the number
+	// of steps queued. It must return at once.
+	Progress func(steps int64)
+}
+
+// Stopped says why a run ended.
+type Stopped string
+
+// The reasons. A run has diverged when its norms are no longer finite.
+const (
+	StoppedIterations  Stopped = "iterations"
+	StoppedTolerance   Stopped = "tolerance"
+	StoppedInterrupted Stopped = "interrupted"
+	StoppedDiverged    Stopped = "diverged"
+)
+
+// Norms are those of one step, over owned points.
+type Norms struct {
+	Iteration int64
+	MaxChange float64 // largest absolute change
+	L2Change  float64 // root of the sum of squares of the change
+	Max       float64 // largest magnitude
+	L2        float64 // root of the mean of squares
+}
+
+// Result is what a run came to.
+type Result struct {
+	Iterations int64
+	Stopped    Stopped
+	Norms      Norms // of the last step
+	History    []Norms
+	Loop       time.Duration // from the first step queued to the last one done
+	Bytes      int64         // sent from device to device
+}
+
+// Solver is a problem made ready on its devices.
+type Solver struct {
+	problem   *Problem
+	plan      *halo.Plan
+	fields    [2]*halo.Field // step n writes field n%2
+	exchanger *halo.Exchanger
+	parts     []*part
+	steps     int64
+}
+
+// New makes a problem ready: it plans the messages, compiles, allocates and
+// fills the fields. What it makes is freed with the devices.
+func New(p *Problem, pl *halo.Placement, links *p2p.Links, path p2p.Path, c *kernels.Compiler) (*Solver, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	s := &Solver{problem: p}
+	var err error
+	if s.plan, err = halo.NewPlan(pl, p.radius(), p.Real.Size(), links, path); err != nil {
+		return nil, err
+	}
+	for i := range s.fields {
+		if s.fields[i], err = halo.NewField(pl, p.radius(), p.Real.Size()); err != nil {
+			return nil, err
+		}
+	}
+	if s.exchanger, err = halo.NewExchanger(s.plan, c, s.fields[:]...); err != nil {
+		return nil, err
+	}
+	for rank := range pl.Subdomains {
+		t, err := newPart(rank, p, s.plan, s.fields, c)
+		if err != nil {
+			return nil, err
+		}
+		s.parts = append(s.parts, t)
+	}
+	if p.Real == kernels.Float32 {
+		err = fill[float32](s.fields[0], p)
+	} else {
+		err = fill[float64](s.fields[0], p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, halo.CopyTo(s.fields[1], s.fields[0])
+}
+
+// Plan returns the messages of a step.
+func (s *Solver) Plan() *halo.Plan { return s.plan }
+
+// Field returns the field as the last step left it.
+func (s *Solver) Field() *halo.Field { return s.fields[s.steps%2] }
+
+// run is one run of a solver: what a scheme needs.
+type run struct {
+	*Solver
+	crew *streams.Crew
+}
+
+// patience is how long a worker waits for its own device: less than others
+// wait for the worker, so that the error that comes first names the device.
+func (r *run) patience() time.Duration { return r.crew.Limit() / 2 }
+
+// Run steps until the options or the context say stop. A context that ends is
+// no error: the run then stops between two steps. After an error the fields
+// hold no whole step. A solver runs once.
+func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
+	if o.Iterations < 1 || o.CheckEvery < 1 || o.Limit <= 0 || !(o.Tolerance >= 0) {
+		return Result{}, fmt.Errorf("solvers: %d iterations, checks every %d, tolerance %v, limit %v", o.Iterations, o.CheckEvery, o.Tolerance, o.Limit)
+	}
+	if s.steps > 0 {
+		return Result{}, fmt.Errorf("solvers: a solver runs once")
+	}
+	scheme, threads := Choose(o.Scheme, s.plan.Placement), len(s.parts)
+	if scheme == Assisted {
+		threads += len(s.plan.Messages)
+	}
+	r := &run{Solver: s, crew: streams.NewCrew(threads, o.Limit)}
+	sch, err := newScheme(scheme, o.Order, r)
+	if err != nil {
+		return Result{}, err
+	}
+	workers := sch.workers()
+	c := newConductor(ctx, o, s.problem.Grid.Points(), len(workers), len(s.parts), r.crew)
+	start := time.Now()
+	sch.assistants()
+	for w, ranks := range workers {
+		r.crew.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, ranks) })
+	}
+	err = r.crew.Wait()
+	c.result.Loop = time.Since(start)
+	s.steps = c.result.Iterations
+	c.result.Bytes = c.result.Iterations * s.plan.Bytes()
+	return c.result, err
+}
+
+// work is the loop of one worker.
+func (r *run) work(sch scheme, c *conductor, w int, ranks []int) error {
+	marks, err := r.newMarks(sch, ranks)
+	if err != nil {
+		return err
+	}
+	next := c.round
+	for next.last >= next.first || c.due() > 0 {
+		for n := next.first; n <= next.last; n++ {
+			if err := sch.step(w, n, next.check && n == next.last); err != nil {
+				return err
+			}
+		}
+		if err := marks.pass(r, next); err != nil {
+			return err
+		}
+		if step := c.due(); step > 0 {
+			if err := marks.bring(r, c, step); err != nil {
+				return err
+			}
+		}
+		if next, err = c.meet(); err != nil {
+			return err
+		}
+	}
+	sch.stop(w, next.last)
+	return sch.sync(w)
+}
+
+// Deviation compares the field with an exact solution, an expression that may
+// depend on t.
+func (s *Solver) Deviation(exact *stencil.Expression) (Deviation, error) {
+	if s.problem.Real == kernels.Float32 {
+		return deviation[float32](s.Field(), s.problem, exact, s.steps)
+	}
+	return deviation[float64](s.Field(), s.problem, exact, s.steps)
+}
+
+// Read copies the owned points of box to dst, x fastest without gaps.
+func (s *Solver) Read(dst []float64, box domain.Box) error {
+	if s.problem.Real == kernels.Float64 {
+		return halo.Read(dst, s.Field(), box)
+	}
+	narrow := make([]float32, len(dst))
+	err := halo.Read(narrow, s.Field(), box)
+	for i, v := range narrow {
+		dst[i] = float64(v)
+	}
+	return err
+}

@@ -1,0 +1,245 @@
+package solvers
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+const testLimit = 60 * time.Second
+
+func parse(t testing.TB, src string) *stencil.Expression {
+	t.Helper()
+	e, err := stencil.Parse(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// how is one way to run a problem.
+type how struct {
+	scheme Scheme
+	order  Order
+	path   p2p.Path
+	parts  domain.Vec
+}
+
+func (h how) String() string {
+	return fmt.Sprintf("scheme=%s/order=%s/path=%s/parts=%dx%dx%d", h.scheme, h.order, h.path, h.parts[0], h.parts[1], h.parts[2])
+}
+
+// ways returns every scheme, order and path.
+func ways() []how {
+	return []how{
+		{scheme: Baseline, order: LeftRight, path: p2p.Staged},
+		{scheme: TwoStream, order: LeftRight, path: p2p.Staged},
+		{scheme: TwoStream, order: LeftRight, path: p2p.Peer},
+		{scheme: TwoStream, order: Pairwise, path: p2p.Staged},
+		{scheme: TwoStream, order: Pairwise, path: p2p.Peer},
+		{scheme: Assisted, order: LeftRight, path: p2p.Staged},
+		{scheme: Assisted, order: LeftRight, path: p2p.Peer},
+	}
+}
+
+// problem builds a test problem: a field without symmetries and walls of the
+// given kinds, Dirichlet walls with a value that varies along them.
+func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem {
+	t.Helper()
+	var periodic [3]bool
+	p := &Problem{Real: real, Initial: parse(t, "sin(1.3*i+0.7)*cos(2.1*j)+0.01*k*k-0.003*i*j"), TimeStep: 1e-3}
+	for i, face := range domain.Faces(len(size)) {
+		switch kinds[i] {
+		case 'd':
+			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i", i))}
+		case 'n':
+			p.Walls[i].Kind = Neumann
+		case 'p':
+			p.Walls[i].Kind = Periodic
+			periodic[face.Axis()] = true
+		}
+	}
+	g, err := domain.NewGrid(size, periodic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Grid = g
+	for a := range size {
+		p.Spacing = append(p.Spacing, 0.1*float64(a+1))
+	}
+	p.Star, err = stencil.Heat(p.Spacing, 1, p.TimeStep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// equalSpacing gives the problem the paper's stencil with two coefficients.
+func equalSpacing(p *Problem) *Problem {
+	for a := range p.Spacing {
+		p.Spacing[a] = 0.1
+	}
+	p.Star, _ = stencil.Heat(p.Spacing, 1, p.TimeStep)
+	return p
+}
+
+// solve runs the problem and returns its solver.
+func solve(t testing.TB, p *Problem, h how, o Options) (*Solver, Result) {
+	t.Helper()
+	s, res, err := trySolve(t, p, h, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, res
+}
+
+func trySolve(t testing.TB, p *Problem, h how, o Options) (*Solver, Result, error) {
+	t.Helper()
+	d, err := domain.Decompose(p.Grid, h.parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := testDevices(t, len(d.Subdomains))
+	links, err := p2p.Discover(devices, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pl, err := halo.Place(d, devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(p, pl, links, h.path, kernels.NewCompiler(kernels.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Scheme, o.Order, o.Limit = h.scheme, h.order, testLimit
+	if o.CheckEvery == 0 {
+		o.CheckEvery = 1
+	}
+	res, err := s.Run(context.Background(), o)
+	return s, res, err
+}
+
+// testDevices opens n host devices, closed with the test.
+func testDevices(t testing.TB, n int) []*streams.Device {
+	t.Helper()
+	devices, err := streams.HostPlatform(n).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := streams.CloseAll(devices); err != nil {
+			t.Error(err)
+		}
+	})
+	return devices
+}
+
+// read returns all owned points.
+func read(t testing.TB, s *Solver) []float64 {
+	t.Helper()
+	v := make([]float64, s.problem.Grid.Points())
+	if err := s.Read(v, s.problem.Grid.Box()); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// compare fails the test at the first point whose bits differ.
+func compare(t testing.TB, g domain.Grid, got, want []float64) {
+	t.Helper()
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			x, y, z := i%g.Size[0], i/g.Size[0]%g.Size[1], i/g.Size[0]/g.Size[1]
+			t.Fatalf("at (%d, %d, %d): got %v, want %v", x, y, z, got[i], want[i])
+		}
+	}
+}
+
+// expected runs the reference.
+func expected(p *Problem, steps int) ([]float64, kernels.Norms) {
+	if p.Real == kernels.Float32 {
+		return expectedOf[float32](p, steps)
+	}
+	return expectedOf[float64](p, steps)
+}
+
+func expectedOf[T float32 | float64](p *Problem, steps int) ([]float64, kernels.Norms) {
+	r := newReference[T](p)
+	for range steps {
+		r.step()
+	}
+	var v []float64
+	r.each(func(q domain.Vec) { v = append(v, float64(r.values[q])) })
+	return v, r.norms
+}
+
+// conformance is a problem with cuts of it to try.
+type conformance struct {
+	name    string
+	problem *Problem
+	cuts    []domain.Vec
+}
+
+func conformances(t testing.TB, real kernels.Real) []conformance {
+	return []conformance{
+		{"plane", problem(t, []int{11, 7}, real, "dddd"), []domain.Vec{{1, 1, 1}, {1, 2, 1}, {3, 1, 1}, {2, 2, 1}}},
+		{"plane with equal spacing", equalSpacing(problem(t, []int{11, 7}, real, "ndpp")), []domain.Vec{{1, 1, 1}, {1, 3, 1}, {2, 2, 1}}},
+		{"cuboid", problem(t, []int{9, 6, 5}, real, "dddddd"), []domain.Vec{{1, 1, 1}, {1, 1, 4}, {1, 2, 2}, {2, 1, 1}}},
+		{"cuboid with equal spacing", equalSpacing(problem(t, []int{9, 6, 5}, real, "dddddd")), []domain.Vec{{1, 1, 3}, {3, 1, 1}}},
+		{"ring in z", problem(t, []int{5, 6, 7}, real, "dnddpp"), []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 1, 3}, {1, 1, 4}}},
+		{"all periodic", problem(t, []int{5, 6, 7}, real, "pppppp"), []domain.Vec{{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {1, 3, 1}}},
+		{"all insulated", problem(t, []int{5, 6, 7}, real, "nnnnnn"), []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}}},
+		{"tiny", problem(t, []int{3, 1, 2}, real, "dnppdn"), []domain.Vec{{1, 1, 1}, {3, 1, 1}, {2, 1, 2}, {1, 1, 2}}},
+	}
+}
+
+// Every scheme, order, path, type and cut gives the bits of the reference, and
+// the norms of its last step.
+func TestOneAnswer(t *testing.T) {
+	const steps = 7
+	for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
+		for _, c := range conformances(t, real) {
+			want, norms := expected(c.problem, steps)
+			for _, cut := range c.cuts {
+				for _, h := range ways() {
+					h.parts = cut
+					t.Run(fmt.Sprintf("problem=%s/type=%s/%v", c.name, real, h), func(t *testing.T) {
+						s, res := solve(t, c.problem, h, Options{Iterations: steps, CheckEvery: 3, History: true})
+						compare(t, c.problem.Grid, read(t, s), want)
+						checkNorms(t, res, norms, c.problem.Grid.Points(), steps)
+						if len(res.History) != 3 || res.History[0].Iteration != 3 || res.History[2].Iteration != steps {
+							t.Errorf("history %+v", res.History)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+func checkNorms(t testing.TB, res Result, want kernels.Norms, points, steps int64) {
+	t.Helper()
+	if res.Iterations != steps || res.Stopped != StoppedIterations || res.Norms.Iteration != steps {
+		t.Errorf("stopped by %s after %d of %d iterations", res.Stopped, res.Iterations, steps)
+	}
+	if res.Norms.MaxChange != want.MaxChange || res.Norms.Max != want.Max {
+		t.Errorf("largest change %v and value %v, want %v and %v", res.Norms.MaxChange, res.Norms.Max, want.MaxChange, want.Max)
+	}
+	near := func(what string, got, want float64) {
+		if math.Abs(got-want) > 1e-13*math.Abs(want) {
+			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+	near("l2 change", res.Norms.L2Change, math.Sqrt(want.SumChange2))
+	near("l2 norm", res.Norms.L2, math.Sqrt(want.Sum2/float64(points)))
+}
