@@ -269,3 +269,22 @@ func TestNamesOfDirections(t *testing.T) {
 		t.Errorf("3 dimensions have %d directions", n)
 	}
 }
+
+func TestChunksAreTheGridInOrderOfMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := draw(t).d.Grid
+		next := 0
+		err := g.EachChunk(rapid.IntRange(1, 500).Draw(t, "points"), func(b Box) error {
+			each(b, func(p Vec) {
+				if at := p[0] + g.Size[0]*(p[1]+g.Size[1]*p[2]); at != next {
+					t.Fatalf("point %v is number %d, not %d", p, at, next)
+				}
+				next++
+			})
+			return nil
+		})
+		if err != nil || int64(next) != g.Points() {
+			t.Fatalf("%d of %d points, %v", next, g.Points(), err)
+		}
+	})
+}

@@ -46,3 +46,20 @@ func (g Grid) Box() Box { return Box{Hi: g.Size} }
 
 // Points returns the number of owned points.
 func (g Grid) Points() int64 { return g.Size.Product() }
+
+// EachChunk cuts the grid into boxes of whole rows, of about the given number of
+// points, and calls f for each in the order of memory, until f fails.
+func (g Grid) EachChunk(points int, f func(chunk Box) error) error {
+	rows := max(1, points/g.Size[0])
+	for z := 0; z < g.Size[2]; {
+		planes := min(max(1, rows/g.Size[1]), g.Size[2]-z)
+		for y := 0; y < g.Size[1]; y += rows {
+			chunk := Box{Vec{0, y, z}, Vec{g.Size[0], min(y+rows, g.Size[1]), z + planes}}
+			if err := f(chunk); err != nil {
+				return err
+			}
+		}
+		z += planes
+	}
+	return nil
+}

@@ -99,7 +99,7 @@ type Deviation struct {
 	Max float64
 }
 
-// chunkPoints is how much of a field is compared or read at once.
+// chunkPoints is how much of a field is compared at once.
 const chunkPoints = 1 << 22
 
 // deviation compares the owned points with the expression at step n.
@@ -108,7 +108,7 @@ func deviation[T float32 | float64](f *halo.Field, p *Problem, exact *stencil.Ex
 	var sum float64
 	var d Deviation
 	want := make([]float64, p.Grid.Size[0])
-	err := eachChunk(p.Grid, func(box domain.Box) error {
+	err := p.Grid.EachChunk(chunkPoints, func(box domain.Box) error {
 		got := make([]T, box.Points())
 		if err := halo.Read(got, f, box); err != nil {
 			return err
@@ -132,24 +132,4 @@ func deviation[T float32 | float64](f *halo.Field, p *Problem, exact *stencil.Ex
 	}
 	d.L2 = math.Sqrt(volume * sum)
 	return d, err
-}
-
-// eachChunk cuts the grid into boxes of whole rows, of about chunkPoints, and
-// calls f for each in the order of memory.
-func eachChunk(g domain.Grid, f func(box domain.Box) error) error {
-	rows := max(1, chunkPoints/g.Size[0])
-	for z := 0; z < g.Size[2]; {
-		planes := min(max(1, rows/g.Size[1]), g.Size[2]-z)
-		for y := 0; y < g.Size[1]; y += rows {
-			box := domain.Box{
-				Lo: domain.Vec{0, y, z},
-				Hi: domain.Vec{g.Size[0], min(y+rows, g.Size[1]), z + planes},
-			}
-			if err := f(box); err != nil {
-				return err
-			}
-		}
-		z += planes
-	}
-	return nil
 }

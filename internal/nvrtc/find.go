@@ -7,8 +7,8 @@ import (
 )
 
 // Find looks for the library and gives a path, or a name that the loader knows,
-// for [Open]. A non-empty override is the library or a folder with it, and the
-// only place to look. Otherwise Find asks the loader, then looks through
+// for [Open]. A non-empty override is the library, a folder with it or a name
+// for the loader, and the only place to look. Otherwise Find asks the loader, then looks through
 // LD_LIBRARY_PATH, the places of CUDA toolkits, the site packages of Python and
 // the extra folders, and takes the newest version of the first place that has
 // any. tried has the places in that order, up to the one that had it. The error
@@ -16,6 +16,9 @@ import (
 func Find(override string, extra ...string) (path string, tried []string, err error) {
 	if !supported {
 		return "", nil, ErrUnsupported
+	}
+	if override != "" && filepath.Base(override) == override && loads(override) {
+		return override, []string{override}, nil
 	}
 	if override != "" {
 		return newest(within(override), nil)

@@ -35,7 +35,7 @@ struct Weights {
 // sweep_march sweeps region[0], a large box. Each thread keeps a column: it
 // marches along the slowest axis and holds the points before and behind in
 // registers, so that each is loaded once.
-extern "C" __global__ void __launch_bounds__(256) sweep_march(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(256, 4) sweep_march(const __grid_constant__ Sweep s) {
 	const Weights w(s);
 	const Region r = s.region[0];
 	const REAL *__restrict__ src = s.src;
@@ -79,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(256) sweep_march(const __grid_const
 
 // sweep_flat sweeps several small or thin boxes in one launch, a point a
 // thread: box b is the work of the blocks with blockIdx.y = b.
-extern "C" __global__ void __launch_bounds__(256) sweep_flat(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(256, 4) sweep_flat(const __grid_constant__ Sweep s) {
 	const Weights w(s);
 	const Region r = s.region[blockIdx.y];
 	const REAL *__restrict__ src = s.src;

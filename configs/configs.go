@@ -1,0 +1,49 @@
+// Package configs reads, checks and completes the config of a run.
+//
+// A config is a YAML, JSON or TOML file. Variables HALOX_... of the environment override the file, and settings given as
+// key=value override both. Keys lists what may be set, with defaults and with what is allowed. Whatever is wrong is told
+// all at once, each problem with its place, key, value and what would be right; a Run that comes back is whole and can
+// be run.
+package configs
+
+import (
+	"fmt"
+	"os"
+)
+
+// Options are what Load takes beside the file. The zero value means none of it.
+type Options struct {
+	// CheckExpression parses the expression and says which variables it uses, or, in one line, what is wrong with it.
+	// nil: expressions are taken as they are.
+	CheckExpression func(src string) (uses func(variable string) bool, err error)
+	// Set holds overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
+	Set []string
+	// Environ holds "NAME=value" as os.Environ does. Only names that begin with HALOX_ matter.
+	Environ []string
+}
+
+// Load reads the config of a run from a file. A name that ends in .toml is TOML, any other YAML (of which JSON is part).
+//
+// An error is a Problems, or says that the file cannot be read.
+func Load(file string, o Options) (*Run, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the config: %w", err)
+	}
+	return Parse(file, data, o)
+}
+
+// Parse is Load for data that was read from the file of that name. It never panics.
+func Parse(file string, data []byte, o Options) (*Run, error) {
+	var found Problems
+	settings, environment, overrides := fileLayer(file, data, &found), environLayer(o.Environ, &found), setLayer(o.Set, &found)
+	if settings == nil { // what is missing from it is not worth telling
+		return nil, found.sorted(file)
+	}
+	r := newReader(file, merge(settings, environment, overrides), o.CheckExpression, found)
+	run := r.run()
+	if len(r.problems) > 0 {
+		return nil, r.problems.sorted(file)
+	}
+	return run, nil
+}

@@ -1,0 +1,144 @@
+package configs
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxDevices is the largest number of devices that a config may ask for.
+const MaxDevices = 1024
+
+// Devices says what a run runs on.
+type Devices struct {
+	Backend string `json:"backend" yaml:"backend"`                  // "auto", "cuda" or "host"
+	Count   Count  `json:"count" yaml:"count"`                      // 0: all that fit
+	IDs     []int  `json:"ids,omitempty" yaml:"ids,flow,omitempty"` // the backend's numbers; nil: the first Count
+}
+
+// A Count is a number of devices, or 0 where halox is to choose it.
+type Count int
+
+func (c Count) form() any {
+	if c == 0 {
+		return Auto
+	}
+	return int(c)
+}
+
+// MarshalJSON writes 0 as "auto".
+func (c Count) MarshalJSON() ([]byte, error) { return json.Marshal(c.form()) }
+
+// MarshalYAML writes 0 as auto.
+func (c Count) MarshalYAML() (any, error) { return c.form(), nil }
+
+func (r *reader) devices() Devices {
+	d := Devices{Backend: r.word("devices.backend", Auto, "cuda", "host"), IDs: r.ids()}
+	if !r.isAuto("devices.count") {
+		d.Count = Count(r.whole("devices.count", 1, MaxDevices))
+	}
+	if len(d.IDs) == 0 || r.bad["devices.count"] {
+		return d
+	}
+	if s, _ := r.lookup("devices.count"); d.Count != 0 && int(d.Count) != len(d.IDs) {
+		r.refuse("devices.count", s, fmt.Sprintf("does not agree with devices.ids, which has %d", len(d.IDs)))
+	}
+	d.Count = Count(len(d.IDs))
+	return d
+}
+
+func (r *reader) ids() []int {
+	const name = "devices.ids"
+	s, ok := r.lookup(name)
+	if !ok {
+		return nil
+	}
+	ids, ok := each(s.node, integer)
+	if !ok || slices.Min(ids) < 0 || len(ids) > MaxDevices || repeats(ids) {
+		r.refuse(name, s)
+		return nil
+	}
+	return ids
+}
+
+func repeats(ids []int) bool {
+	sorted := slices.Sorted(slices.Values(ids))
+	return len(slices.Compact(sorted)) < len(ids)
+}
+
+// Parts is the number of subdomains along each axis; nil where halox is to choose it.
+type Parts []int
+
+func (p Parts) form() any {
+	if p == nil {
+		return Auto
+	}
+	return []int(p)
+}
+
+// MarshalJSON writes nil as "auto".
+func (p Parts) MarshalJSON() ([]byte, error) { return json.Marshal(p.form()) }
+
+// MarshalYAML writes nil as auto, and a list in one line.
+func (p Parts) MarshalYAML() (any, error) {
+	var n yaml.Node
+	err := n.Encode(p.form())
+	n.Style |= yaml.FlowStyle
+	return &n, err
+}
+
+// decomposition reads the parts of each axis. Where nothing else says how many devices there are, they do.
+func (r *reader) decomposition(run *Run) Parts {
+	const name = "decomposition"
+	if r.isAuto(name) {
+		return nil
+	}
+	s, _ := r.lookup(name)
+	parts, ok := each(s.node, natural)
+	if !ok || r.dims == 0 && len(parts) > 3 {
+		r.refuse(name, s)
+		return nil
+	}
+	if why := r.misfit(parts, run); why != "" {
+		r.refuse(name, s, why)
+		return nil
+	}
+	if run.Devices.Count == 0 && !r.anyBad("devices.count", "devices.ids") {
+		run.Devices.Count = Count(devicesOf(parts))
+	}
+	return parts
+}
+
+// misfit says why the parts do not go with the grid or the devices; "" when they do.
+func (r *reader) misfit(parts []int, run *Run) string {
+	if r.dims != 0 && len(parts) != r.dims {
+		return fmt.Sprintf("has %s for a grid of %d dimensions: %s", counted(len(parts), "number"), r.dims, allowed("decomposition"))
+	}
+	for axis, n := range run.Grid.Size {
+		if parts[axis] > n {
+			return fmt.Sprintf("cuts %s into more parts than its %s", "xyz"[axis:axis+1], counted(n, "point"))
+		}
+	}
+	made, count := devicesOf(parts), int(run.Devices.Count)
+	switch {
+	case made > MaxDevices:
+		return fmt.Sprintf("makes more than %d subdomains", MaxDevices)
+	case count != 0 && made != count && !r.anyBad("devices.count", "devices.ids"):
+		return fmt.Sprintf("makes %s for %s", counted(made, "subdomain"), counted(count, "device"))
+	}
+	return ""
+}
+
+// devicesOf returns the product of the parts, or something above MaxDevices when it is larger than that.
+func devicesOf(parts []int) int {
+	product := 1
+	for _, p := range parts {
+		if p > MaxDevices || product > MaxDevices {
+			return MaxDevices + 1
+		}
+		product *= p
+	}
+	return product
+}

@@ -1,0 +1,105 @@
+package kernels
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/halox/halox/internal/nvrtc"
+)
+
+// findNVRTC returns a compiler, or skips the test where there is no NVRTC: not
+// installed, and not in the project's own folder (make nvrtc).
+func findNVRTC(t *testing.T) string {
+	t.Helper()
+	path, tried, err := nvrtc.Find(os.Getenv("HALOX_NVRTC"), filepath.Join("..", ".nvrtc", "nvidia", "cu13", "lib"))
+	if err != nil {
+		t.Skipf("SKIPPED: no CUDA kernel was compiled: NVRTC is not installed; make nvrtc gets it. Looked in %v", tried)
+	}
+	return path
+}
+
+// Every variant of every kernel compiles for each generation of GPUs and keeps
+// its variables in registers.
+func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
+	path := findNVRTC(t)
+	c := NewCompiler(Options{NVRTC: path, Cache: t.TempDir()})
+	if err := c.open(); err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+		for _, p := range Programs() {
+			t.Run(arch+"/"+p.String(), func(t *testing.T) {
+				text, err := p.text()
+				if err != nil {
+					t.Fatal(err)
+				}
+				options, err := c.compileOptions(p, arch)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := c.nvrtc.Compile(nvrtc.Source{Name: p.File, Text: text}, append(options, "--ptxas-options=-v"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				usages := nvrtc.ParseUsage(r.Log)
+				if len(usages) == 0 {
+					t.Fatalf("the compiler reports no kernel:\n%s", r.Log)
+				}
+				for _, u := range usages {
+					t.Logf("%s: %d registers", u.Name, u.Registers)
+					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+						t.Errorf("%s spills: %+v", u.Name, u)
+					}
+				}
+			})
+		}
+	}
+}
+
+// What was compiled once is read from the cache, and a damaged entry is
+// compiled again.
+func TestCache(t *testing.T) {
+	path := findNVRTC(t)
+	dir := t.TempDir()
+	compile := func() []byte {
+		t.Helper()
+		image, err := NewCompiler(Options{NVRTC: path, Cache: dir}).image(Programs()[0], "sm_90")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return image
+	}
+	first := compile()
+	files, _ := filepath.Glob(filepath.Join(dir, "kernels", "*"))
+	if len(files) != 1 {
+		t.Fatalf("cache holds %v", files)
+	}
+	whole, _ := os.ReadFile(files[0])
+	if string(compile()) != string(first) {
+		t.Error("the cache gave another image")
+	}
+	damaged := append([]byte(nil), whole...)
+	damaged[len(damaged)/2] ^= 1
+	os.WriteFile(files[0], damaged, 0o644)
+	if string(compile()) != string(first) {
+		t.Error("a damaged entry was used")
+	}
+	if again, _ := os.ReadFile(files[0]); string(again) != string(whole) {
+		t.Error("the damaged entry was not replaced")
+	}
+}
+
+// A GPU newer than the compiler gets PTX, one too old an error.
+func TestOtherArchitectures(t *testing.T) {
+	path := findNVRTC(t)
+	c := NewCompiler(Options{NVRTC: path, Cache: t.TempDir()})
+	if _, err := c.image(Programs()[0], "sm_999"); err != nil {
+		t.Errorf("a GPU of the future: %v", err)
+	}
+	for _, arch := range []string{"sm_20", "", "sm_x"} {
+		if _, err := c.image(Programs()[0], arch); err == nil {
+			t.Errorf("compiled for %q", arch)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package results
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// A DType is the type of the numbers in a field file, in NumPy's notation.
+type DType string
+
+// The types that a field file can have; both little-endian.
+const (
+	Float64 DType = "<f8"
+	Float32 DType = "<f4"
+)
+
+// bytes is the size of one number, 0 for a type that is not known.
+func (t DType) bytes() int {
+	switch t {
+	case Float64:
+		return 8
+	case Float32:
+		return 4
+	default:
+		return 0
+	}
+}
+
+// A FieldWriter streams one field into a NumPy .npy file, in C order: the last
+// axis of the shape, which is x, runs fastest. It is not safe for concurrent use.
+type FieldWriter struct {
+	file    *atomicFile
+	buffer  *bufio.Writer
+	dtype   DType
+	total   int   // numbers that the shape asks for
+	written int   // numbers so far
+	err     error // the first failure, after which nothing is written
+}
+
+var errFieldClosed = errors.New("it is closed")
+
+// NewFieldWriter begins the file of a field of the given shape, (ny, nx) or
+// (nz, ny, nx). The file has its name only after Close. A shape without axes or
+// with one shorter than 1, and a dtype other than Float64 and Float32, are errors.
+func NewFieldWriter(path string, shape []int, dtype DType) (*FieldWriter, error) {
+	w, err := newFieldWriter(path, shape, dtype)
+	if err != nil {
+		return nil, fmt.Errorf("results: create field %s: %w", path, err)
+	}
+	return w, nil
+}
+
+func newFieldWriter(path string, shape []int, dtype DType) (*FieldWriter, error) {
+	if dtype.bytes() == 0 {
+		return nil, fmt.Errorf("dtype is %q, want %q or %q", dtype, Float64, Float32)
+	}
+	total, err := volume(shape)
+	if err != nil {
+		return nil, err
+	}
+	file, err := createAtomic(path)
+	if err != nil {
+		return nil, err
+	}
+	w := &FieldWriter{file: file, buffer: bufio.NewWriterSize(file, 1<<20), dtype: dtype, total: total}
+	w.buffer.Write(npyHeader(shape, dtype)) // a failure stays in the buffer for the next write
+	return w, nil
+}
+
+// Write appends the next values, in any portions: rows, planes or all at once.
+// They are rounded to the file's type. More values than the shape has room for
+// are an error, and none of them is written.
+func (w *FieldWriter) Write(values []float64) error { return appendField(w, values) }
+
+// WriteFloat32 is Write for values of single precision.
+func (w *FieldWriter) WriteFloat32(values []float32) error { return appendField(w, values) }
+
+// Close completes the file and gives it its name. A field with too few values,
+// or one that could not be written, is an error and leaves no file.
+func (w *FieldWriter) Close() error {
+	err := w.finish()
+	if err != nil {
+		err = fmt.Errorf("results: close field %s: %w", w.file.path, err)
+	}
+	return err
+}
+
+// Abort gives the file up and removes what was written. After Close it does
+// nothing, so that it can be deferred.
+func (w *FieldWriter) Abort() error {
+	if errors.Is(w.err, errFieldClosed) {
+		return nil
+	}
+	w.err = errFieldClosed
+	if err := w.file.abort(); err != nil {
+		return fmt.Errorf("results: abort field %s: %w", w.file.path, err)
+	}
+	return nil
+}
+
+func (w *FieldWriter) finish() error {
+	err := w.err
+	if errors.Is(err, errFieldClosed) {
+		return err
+	}
+	if err == nil && w.written != w.total {
+		err = fmt.Errorf("it has %d of %d values", w.written, w.total)
+	}
+	if err == nil {
+		err = w.buffer.Flush()
+	}
+	w.err = errFieldClosed
+	if err != nil {
+		return errors.Join(err, w.file.abort())
+	}
+	return w.file.commit()
+}
+
+func appendField[T float32 | float64](w *FieldWriter, values []T) error {
+	if room := w.total - w.written; w.err == nil && len(values) > room {
+		w.err = fmt.Errorf("%d values, with room for %d of %d", len(values), room, w.total)
+	}
+	for i := 0; i < len(values) && w.err == nil; i++ {
+		w.err = put(w.buffer, w.dtype, float64(values[i]))
+	}
+	if w.err != nil {
+		return fmt.Errorf("results: write field %s: %w", w.file.path, w.err)
+	}
+	w.written += len(values)
+	return nil
+}
+
+// put appends one number to the buffer, without a copy of its own.
+func put(buffer *bufio.Writer, dtype DType, v float64) error {
+	if buffer.Available() < dtype.bytes() {
+		if err := buffer.Flush(); err != nil {
+			return err
+		}
+	}
+	number := buffer.AvailableBuffer()
+	if dtype == Float32 {
+		number = binary.LittleEndian.AppendUint32(number, math.Float32bits(float32(v)))
+	} else {
+		number = binary.LittleEndian.AppendUint64(number, math.Float64bits(v))
+	}
+	_, err := buffer.Write(number)
+	return err
+}

@@ -1,0 +1,136 @@
+package results
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/sbinet/npyio/npy"
+)
+
+// npyHeader is the head of a .npy file of version 1.0: magic, version, length
+// and a Python dictionary, padded so that the numbers begin at a multiple of 64.
+// It is made here because npyio writes whole arrays only.
+func npyHeader(shape []int, dtype DType) []byte {
+	const prefix = 10 // bytes before the dictionary
+	dict := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", dtype, tuple(shape))
+	padding := 63 - (prefix+len(dict))%64
+	dict += strings.Repeat(" ", padding) + "\n"
+	header := append(npy.Magic[:], 1, 0)
+	header = binary.LittleEndian.AppendUint16(header, uint16(len(dict)))
+	return append(header, dict...)
+}
+
+// tuple writes a shape as Python does: (4, 3), and (4,) for one axis.
+func tuple(shape []int) string {
+	axes := strings.ReplaceAll(strings.Trim(fmt.Sprint(shape), "[]"), " ", ", ")
+	if len(shape) == 1 {
+		axes += ","
+	}
+	return "(" + axes + ")"
+}
+
+// volume is the number of values of a shape.
+func volume(shape []int) (int, error) {
+	if len(shape) == 0 {
+		return 0, errors.New("the shape has no axes")
+	}
+	total := 1
+	for _, n := range shape {
+		if n < 1 || total > math.MaxInt/8/n {
+			return 0, fmt.Errorf("the shape %v cannot be stored", shape)
+		}
+		total *= n
+	}
+	return total, nil
+}
+
+// ReadField gives back the shape and the values of a field file, all of it in
+// memory. Any .npy file in C order with little-endian numbers of 4 or 8 bytes
+// will do; float32 values come widened.
+func ReadField(path string) (shape []int, values []float64, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("results: read field: %w", err)
+	}
+	defer file.Close()
+	shape, values, err = readField(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("results: read field %s: %w", path, err)
+	}
+	return shape, values, nil
+}
+
+func readField(file *os.File) ([]int, []float64, error) {
+	header, err := readHeader(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	shape, dtype := header.Descr.Shape, DType(header.Descr.Type)
+	total, err := volume(shape)
+	if err != nil {
+		return nil, nil, err
+	}
+	if dtype.bytes() == 0 || header.Descr.Fortran {
+		return nil, nil, fmt.Errorf("its type is %q, Fortran order %t; want %q or %q in C order",
+			dtype, header.Descr.Fortran, Float64, Float32)
+	}
+	if err := checkRest(file, total*dtype.bytes()); err != nil {
+		return nil, nil, err
+	}
+	values, err := readValues(bufio.NewReaderSize(file, 1<<20), total, dtype)
+	return shape, values, err
+}
+
+// readHeader leaves the file at the first number. The parser of npyio may index
+// past the end of a header that is not one; here that is an error.
+func readHeader(file *os.File) (header npy.Header, err error) {
+	defer func() {
+		if recover() != nil {
+			err = npy.ErrInvalidNumPyFormat
+		}
+	}()
+	reader, err := npy.NewReader(file)
+	if err != nil {
+		return npy.Header{}, err
+	}
+	return reader.Header, nil
+}
+
+// checkRest compares what is left of the file with the bytes that it should
+// hold, before memory is taken on the word of a header.
+func checkRest(file *os.File, want int) error {
+	at, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if got := info.Size() - at; got != int64(want) {
+		return fmt.Errorf("it holds %d bytes of values; its shape and type need %d", got, want)
+	}
+	return nil
+}
+
+func readValues(r io.Reader, total int, dtype DType) ([]float64, error) {
+	values := make([]float64, total)
+	number := make([]byte, dtype.bytes())
+	for i := range values {
+		if _, err := io.ReadFull(r, number); err != nil {
+			return nil, err
+		}
+		if dtype == Float32 {
+			values[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(number)))
+		} else {
+			values[i] = math.Float64frombits(binary.LittleEndian.Uint64(number))
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,233 @@
+package results_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/halox/halox/results"
+)
+
+// finished is the record of a run in which everything applied.
+func finished() *results.Record {
+	return &results.Record{
+		Schema: results.Schema,
+		Halox:  results.Program{Version: "0.1.0", Commit: "0123abc"},
+		Config: map[string]any{
+			"solver":    "heat",
+			"precision": "float64",
+			"grid":      map[string]any{"size": []int{512, 512, 256}},
+		},
+		Host: results.Host{
+			Name: "node1", OS: "linux", Arch: "amd64", CPU: "Some CPU", Cores: 64,
+			MemoryBytes: 1 << 39, Driver: "570.1", CUDA: "12.8",
+		},
+		Started: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
+		Devices: []results.Device{
+			{ID: 0, Name: "NVIDIA H200", Backend: "cuda", MemoryBytes: 150_000_000_000, PCIBusID: "0000:18:00.0",
+				Links: []results.Link{{To: 1, Kind: "nvlink", PeerAccess: true, Path: "peer"}}},
+			{ID: 1, Name: "NVIDIA H200", Backend: "cuda", MemoryBytes: 150_000_000_000, PCIBusID: "0000:2a:00.0",
+				Links: []results.Link{{To: 0, Kind: "nvlink", PeerAccess: true, Path: "peer"}}},
+		},
+		Scheme: "two-stream", Order: "left-right", Path: "peer",
+		Decomposition: [3]int{2, 1, 1},
+		Subdomains: []results.Subdomain{
+			{Device: 0, Lo: [3]int{0, 0, 0}, Hi: [3]int{256, 512, 256}},
+			{Device: 1, Lo: [3]int{256, 0, 0}, Hi: [3]int{512, 512, 256}},
+		},
+		Iterations: 1000,
+		Stopped:    results.StopIterations,
+		Norms: results.Norms{
+			MaxChange: results.Number(1.25e-7), L2Change: results.Number(3.5e-4),
+			L2Norm: results.Number(0.25), MaxNorm: results.Number(1),
+		},
+		Error:            &results.ErrorNorms{L2: results.Number(0), Max: results.Number(2e-6)},
+		SetupSeconds:     results.Number(0.5),
+		LoopSeconds:      results.Number(3.25),
+		UpdatesPerSecond: results.Number(2.0648881e10),
+		BytesExchanged:   2_097_152_000,
+		Time:             results.Number(6.3e-4),
+		DT:               results.Number(6.3e-7),
+		History: []results.Check{
+			{Iteration: 500, Norms: results.Norms{MaxChange: results.Number(1e-5)}},
+			{Iteration: 1000, Norms: results.Norms{MaxChange: results.Number(1.25e-7)}},
+		},
+	}
+}
+
+// The file itself is golden: its keys are what others read.
+func TestRecordFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "not", "yet", "there", "record.json")
+	if err := finished().Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got := read(t, path)
+	if diff := cmp.Diff(string(golden(t, "record.json", got)), string(got)); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+	if names := files(t, filepath.Dir(path)); len(names) != 1 {
+		t.Errorf("the folder holds %v, want the record alone", names)
+	}
+}
+
+func TestRecordLeavesOutWhatDoesNotApply(t *testing.T) {
+	record := &results.Record{
+		Stopped: results.StopError,
+		Failure: "no device left",
+		Norms:   results.Norms{MaxChange: results.Number(math.NaN()), MaxNorm: results.Number(0)},
+	}
+	path := filepath.Join(t.TempDir(), "record.json")
+	if err := record.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if err := json.Unmarshal(read(t, path), &keys); err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := keys["max_norm"]; !ok || v != 0.0 {
+		t.Errorf("max_norm is %v (present %t), want a real zero", v, ok)
+	}
+	for _, key := range []string{
+		"max_change", "l2_change", "l2_norm", "error", "setup_seconds", "loop_seconds", "updates_per_second",
+		"time", "dt", "decomposition", "order", "history",
+	} {
+		if v, ok := keys[key]; ok {
+			t.Errorf("%s is %v, want it absent", key, v)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		if p := results.Number(v); p != nil {
+			t.Errorf("Number(%g) = %g, want nil", v, *p)
+		}
+	}
+	for _, v := range []float64{0, math.Copysign(0, -1), math.SmallestNonzeroFloat64, math.MaxFloat64} {
+		if p := results.Number(v); p == nil || math.Float64bits(*p) != math.Float64bits(v) {
+			t.Errorf("Number(%g) = %v, want the same bits", v, p)
+		}
+	}
+}
+
+// TestRecordRoundTrip draws records and expects each back from its file, bit by
+// bit, and the same bytes when it is written again.
+func TestRecordRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawRecord(t)
+		first, second := filepath.Join(dir, "first.json"), filepath.Join(dir, "second.json")
+		if err := want.Write(first); err != nil {
+			t.Fatal(err)
+		}
+		got, err := results.Read(first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("record (-want +got):\n%s", diff)
+		}
+		if err := got.Write(second); err != nil {
+			t.Fatal(err)
+		}
+		a, errA := os.ReadFile(first)
+		b, errB := os.ReadFile(second)
+		if errA != nil || errB != nil || !slices.Equal(a, b) {
+			t.Fatalf("written again, the record has changed:\n%s\n%s", a, b)
+		}
+	})
+}
+
+func drawRecord(t *rapid.T) *results.Record {
+	number := rapid.Custom(func(t *rapid.T) *float64 {
+		return results.Number(rapid.OneOf(rapid.Float64(), rapid.Just(math.NaN()), rapid.Just(0.0)).Draw(t, "number"))
+	})
+	norms := rapid.Custom(func(t *rapid.T) results.Norms {
+		return results.Norms{
+			MaxChange: number.Draw(t, "max change"), L2Change: number.Draw(t, "l2 change"),
+			L2Norm: number.Draw(t, "l2 norm"), MaxNorm: number.Draw(t, "max norm"),
+		}
+	})
+	record := finished()
+	record.Config = map[string]any{"note": rapid.String().Draw(t, "note"), "big": json.Number("9007199254740993")}
+	record.Norms = norms.Draw(t, "norms")
+	record.Error = &results.ErrorNorms{L2: number.Draw(t, "l2"), Max: number.Draw(t, "max")}
+	record.Time, record.DT = number.Draw(t, "time"), number.Draw(t, "dt")
+	record.UpdatesPerSecond = number.Draw(t, "speed")
+	record.BytesExchanged = rapid.Int64Min(0).Draw(t, "bytes")
+	record.Failure = rapid.String().Draw(t, "failure")
+	record.History = nil
+	for i := range rapid.IntRange(0, 3).Draw(t, "checks") {
+		record.History = append(record.History, results.Check{Iteration: i, Norms: norms.Draw(t, "check")})
+	}
+	return record
+}
+
+func TestReadRefuses(t *testing.T) {
+	dir := t.TempDir()
+	for _, tc := range []struct{ name, content, want string }{
+		{"no JSON", "solver: heat", "invalid character"},
+		{"another JSON file", `{"name": "x"}`, "not a halox record"},
+		{"newer schema", `{"schema": 2, "iterations": {"done": 3}}`, "its schema version is 2; this halox reads up to 1"},
+		{"cut short", `{"schema": 1, "iterations": 3`, "unexpected end"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(dir, "record.json")
+			if err := os.WriteFile(path, []byte(tc.content), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, readRecord(path), path, tc.want)
+		})
+	}
+	missing := filepath.Join(dir, "missing.json")
+	wantError(t, readRecord(missing), missing, "no such file")
+}
+
+func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "record.json")
+	if err := finished().Write(path); err != nil {
+		t.Fatal(err)
+	}
+	before := read(t, path)
+	bad := finished()
+	bad.Config = map[string]any{"tolerance": math.Inf(1)}
+	wantError(t, bad.Write(path), path, "unsupported value")
+	if !slices.Equal(before, read(t, path)) {
+		t.Error("a record that could not be written has changed the one that was there")
+	}
+	folder := filepath.Join(dir, "folder")
+	if err := os.MkdirAll(filepath.Join(folder, "full"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, finished().Write(folder), folder, "write record")
+	if names := files(t, dir); len(names) != 2 {
+		t.Errorf("the folder holds %v, want the record and the folder", names)
+	}
+}
+
+func readRecord(path string) error {
+	_, err := results.Read(path)
+	return err
+}
+
+// wantError expects an error that has all the words.
+func wantError(t *testing.T, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one with %q", words)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("error %q, want it to have %q", err, word)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package results_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/halox/halox/results"
+)
+
+func TestSummary(t *testing.T) {
+	interrupted := finished()
+	interrupted.Stopped, interrupted.Iterations = results.StopInterrupted, 1
+	interrupted.Error, interrupted.Time, interrupted.DT = nil, nil, nil
+	interrupted.Order = ""
+	interrupted.Devices[1].Name, interrupted.Devices[1].Backend = "host device", "host"
+	interrupted.UpdatesPerSecond, interrupted.BytesExchanged = results.Number(999.4e3), 0
+	failed := &results.Record{Stopped: results.StopError, Failure: "copy from device 0 to 1: device lost"}
+	for name, record := range map[string]*results.Record{
+		"finished": finished(), "interrupted": interrupted, "failed": failed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var text strings.Builder
+			if err := record.Summary(&text); err != nil {
+				t.Fatal(err)
+			}
+			got := text.String()
+			if diff := cmp.Diff(string(golden(t, "summary-"+name+".txt", []byte(got))), got); diff != "" {
+				t.Errorf("summary (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Records say the same after they were read back.
+func TestSummaryOfReadRecord(t *testing.T) {
+	path := t.TempDir() + "/record.json"
+	if err := finished().Write(path); err != nil {
+		t.Fatal(err)
+	}
+	back, err := results.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after strings.Builder
+	if err := errors.Join(finished().Summary(&before), back.Summary(&after)); err != nil {
+		t.Fatal(err)
+	}
+	if before.String() != after.String() {
+		t.Errorf("summary read back:\n%s\nwant:\n%s", after.String(), before.String())
+	}
+}
+
+func TestSummaryWriterFails(t *testing.T) {
+	wantError(t, finished().Summary(brokenWriter{}), "write summary", "broken pipe")
+}
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

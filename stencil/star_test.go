@@ -1,0 +1,59 @@
+package stencil
+
+import (
+	"math"
+	"testing"
+)
+
+func TestStarsKeepAConstant(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		spacing []float64
+		equal   bool
+	}{
+		{"plane", []float64{0.1, 0.1}, true},
+		{"stretched plane", []float64{0.1, 0.3}, false},
+		{"cube", []float64{0.25, 0.25, 0.25}, true},
+		{"stretched cube", []float64{0.1, 0.2, 0.4}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			laplace, err := Laplace(c.spacing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			heat, err := Heat(c.spacing, 2, 1e-3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []Star{laplace, heat} {
+				total := s.Centre + 2*(s.Axis[0]+s.Axis[1]+s.Axis[2])
+				if math.Abs(total-1) > 1e-15 || s.Equal != c.equal {
+					t.Errorf("%+v: weights sum to %v", s, total)
+				}
+			}
+			if want := 2 * 1e-3 / (c.spacing[1] * c.spacing[1]); heat.Axis[1] != want {
+				t.Errorf("weight of y is %v, want %v", heat.Axis[1], want)
+			}
+		})
+	}
+}
+
+func TestStarsRefuse(t *testing.T) {
+	for _, h := range [][]float64{nil, {1}, {1, 1, 1, 1}, {1, 0}, {1, -1}, {1, math.NaN()}, {1, math.Inf(1)}, {1, 1e-200}} {
+		if _, err := Laplace(h); err == nil {
+			t.Errorf("spacing %v was accepted", h)
+		}
+	}
+	for _, v := range [][2]float64{{0, 1}, {1, 0}, {-1, 1}, {math.NaN(), 1}, {1, math.Inf(1)}} {
+		if _, err := Heat([]float64{1, 1}, v[0], v[1]); err == nil {
+			t.Errorf("diffusivity %v, step %v were accepted", v[0], v[1])
+		}
+	}
+}
+
+func TestSevenPointFlops(t *testing.T) {
+	s, _ := Laplace([]float64{1, 1, 1})
+	if s.Flops() != 8 {
+		t.Errorf("got %d", s.Flops())
+	}
+}
