@@ -86,3 +86,12 @@ func failed(doing string, r nvml.Return) error {
 	}
 	return fmt.Errorf("p2p: NVML cannot %s: %w", doing, errors.New(nvml.ErrorString(r)))
 }
+
+// DriverVersion returns the version of the driver, "" if it is not known.
+func (n *NVML) DriverVersion() string {
+	v, r := n.lib.SystemGetDriverVersion()
+	if r != nvml.SUCCESS {
+		return ""
+	}
+	return v
+}

@@ -17,3 +17,6 @@ func (*NVML) Close() error { return nil }
 func (*NVML) Link(string, string) (string, error) {
 	return "", errors.New("p2p: this build has no NVML")
 }
+
+// DriverVersion returns "".
+func (*NVML) DriverVersion() string { return "" }

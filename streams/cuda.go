@@ -24,6 +24,11 @@ func CUDAPlatform(library string) (*Platform, error) {
 	if p.infos, err = cudaInfos(drv); err != nil {
 		return nil, errors.Join(err, drv.Close())
 	}
+	v, err := drv.Version()
+	if err != nil {
+		return nil, errors.Join(err, drv.Close())
+	}
+	p.version = fmt.Sprintf("%d.%d", v/1000, v%1000/10)
 	return p, nil
 }
 

@@ -7,13 +7,18 @@ import (
 
 // Platform is a backend with its devices.
 type Platform struct {
-	infos []Info
-	start func(info Info) (driver, error)
-	stop  func() error
+	infos   []Info
+	version string
+	start   func(info Info) (driver, error)
+	stop    func() error
 }
 
 // Devices describes the devices, in the order of their ids.
 func (p *Platform) Devices() []Info { return p.infos }
+
+// Version returns the newest CUDA version that the driver supports, as "13.0";
+// "" for host devices.
+func (p *Platform) Version() string { return p.version }
 
 // Open opens the devices with the given ids, or all. A device may be opened
 // once.

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/stencil"
+)
+
+// waitLimit is how long a run waits for a device or a thread that makes no
+// progress.
+const waitLimit = 60 * time.Second
+
+// runFlags are the flags of halox run.
+type runFlags struct {
+	set     []string
+	record  string
+	history bool
+	quiet   bool
+}
+
+func newRunCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Solve the problem of a config file",
+		Long: `Solve the problem of a config file.
+
+Every key of the file can be overridden by --set key=value and by a variable
+HALOX_KEY, with dots as underscores (HALOX_GRID_SIZE=[64,64]); --set comes
+first. Ctrl-C ends the run between two steps and keeps what it had.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runFile(cmd, args[0], f)
+		},
+	}
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	cmd.Flags().StringVar(&f.record, "record", "", "write the record of the run to this JSON `file`")
+	cmd.Flags().BoolVar(&f.history, "history", false, "put the norms of every check into the record")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
+	return cmd
+}
+
+// loadConfig loads a config with overrides and the environment.
+func loadConfig(file string, set []string) (*configs.Run, error) {
+	return configs.Load(file, configs.Options{
+		Set:     set,
+		Environ: os.Environ(),
+		CheckExpression: func(src string) (func(string) bool, error) {
+			e, err := stencil.Parse(src)
+			if err != nil {
+				return nil, err
+			}
+			return e.Uses, nil
+		},
+	})
+}
+
+// runFile is the command.
+func runFile(cmd *cobra.Command, file string, f runFlags) error {
+	if f.record != "" {
+		f.set = append(f.set, "output.record="+f.record)
+	}
+	if f.history {
+		f.set = append(f.set, "output.history=true")
+	}
+	config, err := loadConfig(file, f.set)
+	if err != nil {
+		return err
+	}
+	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if f.quiet {
+		out, notes = io.Discard, io.Discard
+	}
+	begin := time.Now()
+	j, err := newJob(config, notes)
+	if err != nil {
+		return err
+	}
+	err = j.run(cmd.Context(), begin, out, notes)
+	return errors.Join(err, j.close())
+}
+
+// run solves the problem and writes what was asked for. After a failure it
+// writes the record of what there was.
+func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) error {
+	record := newRecord(j, begin)
+	bar := newProgress(notes, j.config)
+	setup := time.Since(begin)
+	options := solverOptions(j.config)
+	options.Progress = bar.steps
+	result, err := j.solver.Run(ctx, options)
+	bar.close()
+	if err == nil && result.Stopped == solvers.StoppedDiverged {
+		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Iterations, divergenceHint(j.config))
+	}
+	record.outcome(j, result, setup, err)
+	if err == nil {
+		err = j.writeFields(record)
+	}
+	if name := j.config.Output.Record; name != "" {
+		err = errors.Join(err, record.Write(name))
+	}
+	if err != nil {
+		return err
+	}
+	if err := record.Summary(out); err != nil {
+		return err
+	}
+	for _, name := range []string{j.config.Output.Picture, j.config.Output.Field, j.config.Output.Record} {
+		if name != "" {
+			fmt.Fprintln(out, "wrote", name)
+		}
+	}
+	if result.Stopped == solvers.StoppedInterrupted {
+		return errInterrupted
+	}
+	return nil
+}
+
+// divergenceHint says what usually makes a heat problem diverge.
+func divergenceHint(c *configs.Run) string {
+	if c.Heat != nil && c.TimeStep() > c.StableStep() {
+		return fmt.Sprintf(": heat.dt %v is beyond the stable %v", c.TimeStep(), c.StableStep())
+	}
+	return ""
+}
+
+// solverOptions translates the config.
+func solverOptions(c *configs.Run) solvers.Options {
+	return solvers.Options{
+		Scheme:     solvers.Scheme(c.Exchange.Scheme),
+		Order:      solvers.Order(c.Exchange.Order),
+		Iterations: int64(c.Stop.Iterations),
+		Tolerance:  c.Stop.Tolerance,
+		Norm:       solvers.Norm(c.Stop.Norm),
+		CheckEvery: int64(c.Stop.CheckEvery),
+		History:    c.Output.History,
+		Limit:      waitLimit,
+	}
+}
