@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/domain"
@@ -12,31 +13,35 @@ import (
 // Exchanger holds the buffers and launches that carry out a plan for some
 // fields. All of it is made by NewExchanger; an exchange makes nothing.
 type Exchanger struct {
+	streams.Closers
 	plan      *Plan
 	packers   map[*streams.Device]*kernels.Packer
 	transfers [][]*Transfer // by field, by message
 }
 
 // NewExchanger makes ready to exchange the given fields, each by itself. They
-// have the plan's placement, width and element size.
-func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (*Exchanger, error) {
-	x := &Exchanger{plan: plan, packers: map[*streams.Device]*kernels.Packer{}}
-	for _, d := range plan.Placement.Devices {
-		p, err := c.NewPacker(d, plan.ElementSize)
+// have the plan's placement, width and element size. Close frees what it holds.
+func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchanger, err error) {
+	x = &Exchanger{plan: plan, packers: map[*streams.Device]*kernels.Packer{}}
+	defer func() {
 		if err != nil {
-			return nil, err
+			err = errors.Join(err, x.Close())
 		}
-		x.packers[d] = p
+	}()
+	for _, d := range plan.Placement.Devices {
+		if x.packers[d], err = c.NewPacker(d, plan.ElementSize); err != nil {
+			return x, err
+		}
 	}
 	for i, f := range fields {
 		if f.Placement != plan.Placement || f.Width != plan.Width {
-			return nil, fmt.Errorf("halo: field %d has another placement or ghost width than the plan", i)
+			return x, fmt.Errorf("halo: field %d has another placement or ghost width than the plan", i)
 		}
 		var row []*Transfer
 		for _, m := range plan.Messages {
 			t, err := x.newTransfer(m, f)
 			if err != nil {
-				return nil, fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
+				return x, fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
 			}
 			row = append(row, t)
 		}
@@ -73,28 +78,44 @@ func (x *Exchanger) newTransfer(m Message, f *Field) (t *Transfer, err error) {
 	if t.sent, err = from.NewSignal("subdomain %d on device %v to send in %v", m.From, from, m.Dir); err != nil {
 		return nil, err
 	}
+	x.Add(t.sent)
 	if m.Contiguous {
-		t.route, err = p2p.NewRoute(m.Path, span(f.Parts[m.To], m.Ghost), span(f.Parts[m.From], m.Send))
+		err = x.route(t, m, span(f.Parts[m.To], m.Ghost), span(f.Parts[m.From], m.Send))
 		return t, err
 	}
 	out, err := from.Alloc(m.Bytes)
 	if err != nil {
 		return nil, err
 	}
+	x.Add(out)
 	in := out
 	if m.From != m.To {
 		if in, err = to.Alloc(m.Bytes); err != nil {
 			return nil, err
 		}
-		if t.route, err = p2p.NewRoute(m.Path, in.All(), out.All()); err != nil {
+		x.Add(in)
+		if err = x.route(t, m, in.All(), out.All()); err != nil {
 			return nil, err
 		}
 	}
 	if t.pack, err = x.packers[from].Pack(out.All(), f.Parts[m.From], m.Send); err != nil {
 		return nil, err
 	}
-	t.unpack, err = x.packers[to].Unpack(f.Parts[m.To], m.Ghost, in.All())
-	return t, err
+	x.Add(t.pack)
+	if t.unpack, err = x.packers[to].Unpack(f.Parts[m.To], m.Ghost, in.All()); err != nil {
+		return nil, err
+	}
+	x.Add(t.unpack)
+	return t, nil
+}
+
+// route gives the transfer its way from device to device.
+func (x *Exchanger) route(t *Transfer, m Message, dst, src streams.Span) (err error) {
+	if t.route, err = p2p.NewRoute(m.Path, dst, src); err != nil {
+		return err
+	}
+	x.Add(t.route)
+	return nil
 }
 
 // span returns the piece of memory that holds the box.

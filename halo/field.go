@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/domain"
@@ -11,13 +12,14 @@ import (
 // Field is one array over the grid: for each subdomain a block of memory on
 // its device, with ghosts of Width layers.
 type Field struct {
+	streams.Closers
 	Placement *Placement
 	Width     domain.Radius
 	Parts     []kernels.Array // by rank
 }
 
 // NewField allocates a field of elements of the given size in bytes. Its
-// content is undefined; see Fill.
+// content is undefined; see Fill. Close frees it.
 func NewField(p *Placement, width domain.Radius, elementSize int) (*Field, error) {
 	if err := p.CheckWidth(width); err != nil {
 		return nil, err
@@ -26,12 +28,13 @@ func NewField(p *Placement, width domain.Radius, elementSize int) (*Field, error
 	for _, s := range p.Subdomains {
 		l, err := domain.NewLayout(s.Box, width, elementSize)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, f.Close())
 		}
 		m, err := p.Devices[s.Rank].Alloc(l.Bytes())
 		if err != nil {
-			return nil, fmt.Errorf("halo: a field over %v: %w", s.Box, err)
+			return nil, errors.Join(fmt.Errorf("halo: a field over %v: %w", s.Box, err), f.Close())
 		}
+		f.Add(m)
 		f.Parts = append(f.Parts, kernels.Array{Data: m.All(), Layout: l})
 	}
 	return f, nil

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/domain"
@@ -40,6 +41,7 @@ func (c *Compiler) NewReducer(d *streams.Device, real Real) (*Reducer, error) {
 
 // Reduction is the work of one norm, made ready.
 type Reduction struct {
+	streams.Closers
 	launches []*streams.Kernel
 	result   *streams.Memory // on the device
 	host     *streams.Memory // pinned
@@ -72,9 +74,10 @@ func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
 	}
 	host, err := r.device.AllocPinned(normsBytes)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, result.Close())
 	}
 	red := &Reduction{result: result, host: host}
+	red.Add(result, host)
 	specs := r.onGPU(next, last, box, result, blocks)
 	if r.device.Backend == streams.Host {
 		specs = []streams.KernelSpec{{Run: r.onHost(next, last, box, result)}}
@@ -83,8 +86,9 @@ func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
 		spec.Name, spec.Uses = "norms", []streams.Span{next.Data, last.Data, result.All()}
 		k, err := r.device.NewKernel(spec)
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, red.Close())
 		}
+		red.Add(k)
 		red.launches = append(red.launches, k)
 	}
 	return red, nil

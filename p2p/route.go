@@ -41,6 +41,14 @@ func (r *Route) Push(s *streams.Stream) error {
 	return s.Copy(r.dst, r.src)
 }
 
+// Close frees what the route holds. Closing twice is no error.
+func (r *Route) Close() error {
+	if r.host == nil {
+		return nil
+	}
+	return r.host.Close()
+}
+
 // Pull queues the receiver's part, of which a peer copy needs none.
 func (r *Route) Pull(s *streams.Stream) error {
 	if r.path == Staged {

@@ -44,9 +44,11 @@ func newAssisted(r *run) (scheme, error) {
 		if w.compute, err = p.device.NewStream(streams.Normal); err != nil {
 			return nil, err
 		}
+		r.Add(w.compute)
 		if w.swept, err = p.device.NewSignal("subdomain %d on device %v to sweep its boundary", p.rank, p.device); err != nil {
 			return nil, err
 		}
+		r.Add(w.swept)
 		for _, out := range p.out {
 			h, err := a.newAssistant(p, out)
 			if err != nil {
@@ -75,11 +77,16 @@ func (a *assisted) newAssistant(p *part, out int) (h *assistant, err error) {
 	if h.send, err = p.device.NewStream(streams.Urgent); err != nil {
 		return nil, err
 	}
+	a.Add(h.send)
 	if h.receive, err = p.device.NewStream(streams.Urgent); err != nil {
 		return nil, err
 	}
-	h.arrived, err = p.device.NewSignal("the %s", h.name)
-	return h, err
+	a.Add(h.receive)
+	if h.arrived, err = p.device.NewSignal("the %s", h.name); err != nil {
+		return nil, err
+	}
+	a.Add(h.arrived)
+	return h, nil
 }
 
 func (a *assisted) workers() [][]int                { return eachAlone(len(a.parts)) }

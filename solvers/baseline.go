@@ -17,6 +17,7 @@ func newBaseline(r *run) (scheme, error) {
 		if err != nil {
 			return nil, err
 		}
+		r.Add(s)
 		b.streams = append(b.streams, s)
 	}
 	return b, nil

@@ -22,6 +22,7 @@ func (r *run) newMarks(sch scheme, ranks []int) (*marks, error) {
 			if err != nil {
 				return nil, err
 			}
+			r.Add(e)
 			*events = append(*events, e)
 		}
 	}

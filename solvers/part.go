@@ -1,6 +1,8 @@
 package solvers
 
 import (
+	"errors"
+
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
@@ -11,6 +13,7 @@ import (
 // write field 0 and for steps that write field 1. Launches that have nothing
 // to do are nil.
 type part struct {
+	streams.Closers
 	rank     int
 	device   *streams.Device
 	boundary [2]*streams.Kernel // sweeps of the boundary region
@@ -22,54 +25,66 @@ type part struct {
 }
 
 // newPart makes a subdomain ready.
-func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) (*part, error) {
-	device := plan.Placement.Devices[rank]
-	sweeper, err := c.NewSweeper(device, p.Star, p.Real)
-	if err != nil {
-		return nil, err
-	}
-	packer, err := c.NewPacker(device, p.Real.Size())
-	if err != nil {
-		return nil, err
-	}
-	reducer, err := c.NewReducer(device, p.Real)
-	if err != nil {
-		return nil, err
-	}
-	t := &part{rank: rank, device: device}
+func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) (t *part, err error) {
+	t = &part{rank: rank, device: plan.Placement.Devices[rank]}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.Close())
+		}
+	}()
 	t.findMessages(plan)
-	box := plan.Placement.Subdomains[rank].Box
-	interior, boundary := domain.Split(box, p.boundaryLayers(plan, rank))
+	if err := t.makeSweeps(p, plan, fields, c); err != nil {
+		return t, err
+	}
+	packer, err := c.NewPacker(t.device, p.Real.Size())
+	if err != nil {
+		return t, err
+	}
+	reducer, err := c.NewReducer(t.device, p.Real)
+	if err != nil {
+		return t, err
+	}
 	for to := range 2 {
 		dst, src := fields[to].Parts[rank], fields[1-to].Parts[rank]
-		for _, s := range []struct {
-			kernel *(*streams.Kernel)
-			boxes  []domain.Box
-		}{{&t.boundary[to], boundary}, {&t.interior[to], notEmpty(interior)}, {&t.whole[to], []domain.Box{box}}} {
-			if len(s.boxes) == 0 {
-				continue
-			}
-			if *s.kernel, err = sweeper.Sweep(dst, src, s.boxes...); err != nil {
-				return nil, err
-			}
+		if t.norms[to], err = reducer.Norms(dst, src, dst.Layout.Owned); err != nil {
+			return t, err
 		}
-		if t.norms[to], err = reducer.Norms(dst, src, box); err != nil {
-			return nil, err
-		}
+		t.Add(t.norms[to])
 		if walls := p.neumannFaces(plan.Placement, rank); len(walls) > 0 {
 			if t.mirror[to], err = packer.Mirror(dst, walls...); err != nil {
-				return nil, err
+				return t, err
 			}
+			t.Add(t.mirror[to])
 		}
 	}
 	return t, nil
 }
 
-func notEmpty(b domain.Box) []domain.Box {
-	if b.Empty() {
-		return nil
+// makeSweeps makes the three kinds of sweeps ready, in both directions between
+// the two fields.
+func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) error {
+	sweeper, err := c.NewSweeper(t.device, p.Star, p.Real)
+	if err != nil {
+		return err
 	}
-	return []domain.Box{b}
+	box := plan.Placement.Subdomains[t.rank].Box
+	interior, boundary := domain.Split(box, p.boundaryLayers(plan, t.rank))
+	for _, s := range []struct {
+		kernel *[2]*streams.Kernel
+		boxes  []domain.Box
+	}{{&t.boundary, boundary}, {&t.interior, []domain.Box{interior}}, {&t.whole, []domain.Box{box}}} {
+		if len(s.boxes) == 0 || s.boxes[0].Empty() {
+			continue
+		}
+		for to := range 2 {
+			s.kernel[to], err = sweeper.Sweep(fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], s.boxes...)
+			if err != nil {
+				return err
+			}
+			t.Add(s.kernel[to])
+		}
+	}
+	return nil
 }
 
 func (t *part) findMessages(plan *halo.Plan) {

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -72,6 +73,7 @@ type Result struct {
 
 // Solver is a problem made ready on its devices.
 type Solver struct {
+	streams.Closers
 	problem   *Problem
 	plan      *halo.Plan
 	fields    [2]*halo.Field // step n writes field n%2
@@ -81,29 +83,36 @@ type Solver struct {
 }
 
 // New makes a problem ready: it plans the messages, compiles, allocates and
-// fills the fields. What it makes is freed with the devices.
-func New(p *Problem, pl *halo.Placement, links *p2p.Links, path p2p.Path, c *kernels.Compiler) (*Solver, error) {
+// fills the fields. Close frees what it made.
+func New(p *Problem, pl *halo.Placement, links *p2p.Links, path p2p.Path, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	s := &Solver{problem: p}
-	var err error
+	s = &Solver{problem: p}
+	defer func() {
+		if err != nil {
+			s, err = nil, errors.Join(err, s.Close())
+		}
+	}()
 	if s.plan, err = halo.NewPlan(pl, p.radius(), p.Real.Size(), links, path); err != nil {
-		return nil, err
+		return s, err
 	}
 	for i := range s.fields {
 		if s.fields[i], err = halo.NewField(pl, p.radius(), p.Real.Size()); err != nil {
-			return nil, err
+			return s, err
 		}
+		s.Add(s.fields[i])
 	}
 	if s.exchanger, err = halo.NewExchanger(s.plan, c, s.fields[:]...); err != nil {
-		return nil, err
+		return s, err
 	}
+	s.Add(s.exchanger)
 	for rank := range pl.Subdomains {
 		t, err := newPart(rank, p, s.plan, s.fields, c)
 		if err != nil {
-			return nil, err
+			return s, err
 		}
+		s.Add(t)
 		s.parts = append(s.parts, t)
 	}
 	if p.Real == kernels.Float32 {
@@ -112,7 +121,7 @@ func New(p *Problem, pl *halo.Placement, links *p2p.Links, path p2p.Path, c *ker
 		err = fill[float64](s.fields[0], p)
 	}
 	if err != nil {
-		return nil, err
+		return s, err
 	}
 	return s, halo.CopyTo(s.fields[1], s.fields[0])
 }
@@ -123,8 +132,10 @@ func (s *Solver) Plan() *halo.Plan { return s.plan }
 // Field returns the field as the last step left it.
 func (s *Solver) Field() *halo.Field { return s.fields[s.steps%2] }
 
-// run is one run of a solver: what a scheme needs.
+// run is one run of a solver: what a scheme needs. What a scheme makes it adds
+// to the run's closers.
 type run struct {
+	streams.Closers
 	*Solver
 	crew *streams.Crew
 }
@@ -150,28 +161,32 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 	r := &run{Solver: s, crew: streams.NewCrew(threads, o.Limit)}
 	sch, err := newScheme(scheme, o.Order, r)
 	if err != nil {
-		return Result{}, err
+		return Result{}, errors.Join(err, r.Close())
 	}
 	workers := sch.workers()
 	c := newConductor(ctx, o, s.problem.Grid.Points(), len(workers), len(s.parts), r.crew)
+	var followed []*marks
+	for _, ranks := range workers {
+		m, err := r.newMarks(sch, ranks)
+		if err != nil {
+			return Result{}, errors.Join(err, r.Close())
+		}
+		followed = append(followed, m)
+	}
 	start := time.Now()
 	sch.assistants()
-	for w, ranks := range workers {
-		r.crew.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, ranks) })
+	for w, m := range followed {
+		r.crew.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, m) })
 	}
 	err = r.crew.Wait()
 	c.result.Loop = time.Since(start)
 	s.steps = c.result.Iterations
 	c.result.Bytes = c.result.Iterations * s.plan.Bytes()
-	return c.result, err
+	return c.result, errors.Join(err, r.Close())
 }
 
 // work is the loop of one worker.
-func (r *run) work(sch scheme, c *conductor, w int, ranks []int) error {
-	marks, err := r.newMarks(sch, ranks)
-	if err != nil {
-		return err
-	}
+func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 	next := c.round
 	for next.last >= next.first || c.due() > 0 {
 		for n := next.first; n <= next.last; n++ {
@@ -179,11 +194,11 @@ func (r *run) work(sch scheme, c *conductor, w int, ranks []int) error {
 				return err
 			}
 		}
-		if err := marks.pass(r, next); err != nil {
+		if err := m.pass(r, next); err != nil {
 			return err
 		}
 		if step := c.due(); step > 0 {
-			if err := marks.bring(r, c, step); err != nil {
+			if err := m.bring(r, c, step); err != nil {
 				return err
 			}
 		}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
-	"github.com/halox/halox/streams"
 )
 
 const testLimit = 60 * time.Second
@@ -92,56 +92,53 @@ func equalSpacing(p *Problem) *Problem {
 	return p
 }
 
-// solve runs the problem and returns its solver.
-func solve(t testing.TB, p *Problem, h how, o Options) (*Solver, Result) {
+// solve runs the problem on the first devices of the set and returns its
+// solver, which is closed with the test.
+func solve(t testing.TB, set *testdevices.Set, p *Problem, h how, o Options) (*Solver, Result) {
 	t.Helper()
-	s, res, err := trySolve(t, p, h, o)
+	s := prepare(t, set, p, h)
+	res, err := s.Run(context.Background(), h.options(o))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s, res
 }
 
-func trySolve(t testing.TB, p *Problem, h how, o Options) (*Solver, Result, error) {
+// options adds the way to run to what is to be run.
+func (h how) options(o Options) Options {
+	o.Scheme, o.Order, o.Limit = h.scheme, h.order, testLimit
+	if o.CheckEvery == 0 {
+		o.CheckEvery = 1
+	}
+	return o
+}
+
+// prepare makes a solver, closed with the test. The test is skipped where the
+// set has too few devices.
+func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
 	t.Helper()
 	d, err := domain.Decompose(p.Grid, h.parts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices := testDevices(t, len(d.Subdomains))
-	links, err := p2p.Discover(devices, nil)
+	n := len(d.Subdomains)
+	if n > len(set.Devices) {
+		t.Skipf("SKIPPED: needs %d devices, there are %d", n, len(set.Devices))
+	}
+	pl, err := halo.Place(d, set.Devices[:n])
 	if err != nil {
 		t.Fatal(err)
 	}
-	pl, err := halo.Place(d, devices)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := New(p, pl, links, h.path, kernels.NewCompiler(kernels.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.Scheme, o.Order, o.Limit = h.scheme, h.order, testLimit
-	if o.CheckEvery == 0 {
-		o.CheckEvery = 1
-	}
-	res, err := s.Run(context.Background(), o)
-	return s, res, err
-}
-
-// testDevices opens n host devices, closed with the test.
-func testDevices(t testing.TB, n int) []*streams.Device {
-	t.Helper()
-	devices, err := streams.HostPlatform(n).Open()
+	s, err := New(p, pl, set.Links, h.path, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := streams.CloseAll(devices); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return devices
+	return s
 }
 
 // read returns all owned points.
@@ -206,23 +203,29 @@ func conformances(t testing.TB, real kernels.Real) []conformance {
 // Every scheme, order, path, type and cut gives the bits of the reference, and
 // the norms of its last step.
 func TestOneAnswer(t *testing.T) {
-	const steps = 7
-	for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
-		for _, c := range conformances(t, real) {
-			want, norms := expected(c.problem, steps)
-			for _, cut := range c.cuts {
-				for _, h := range ways() {
-					h.parts = cut
-					t.Run(fmt.Sprintf("problem=%s/type=%s/%v", c.name, real, h), func(t *testing.T) {
-						s, res := solve(t, c.problem, h, Options{Iterations: steps, CheckEvery: 3, History: true})
-						compare(t, c.problem.Grid, read(t, s), want)
-						checkNorms(t, res, norms, c.problem.Grid.Points(), steps)
-						if len(res.History) != 3 || res.History[0].Iteration != 3 || res.History[2].Iteration != steps {
-							t.Errorf("history %+v", res.History)
-						}
-					})
-				}
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
+			for _, c := range conformances(t, real) {
+				t.Run(fmt.Sprintf("problem=%s/type=%s", c.name, real), func(t *testing.T) { oneAnswer(t, set, c) })
 			}
+		}
+	})
+}
+
+func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
+	const steps = 7
+	want, norms := expected(c.problem, steps)
+	for _, cut := range c.cuts {
+		for _, h := range ways() {
+			h.parts = cut
+			t.Run(h.String(), func(t *testing.T) {
+				s, res := solve(t, set, c.problem, h, Options{Iterations: steps, CheckEvery: 3, History: true})
+				compare(t, c.problem.Grid, read(t, s), want)
+				checkNorms(t, res, norms, c.problem.Grid.Points(), steps)
+				if len(res.History) != 3 || res.History[0].Iteration != 3 || res.History[2].Iteration != steps {
+					t.Errorf("history %+v", res.History)
+				}
+			})
 		}
 	}
 }

@@ -35,20 +35,8 @@ func newTwoStream(r *run, o Order) (scheme, error) {
 	t := &twoStream{run: r}
 	for _, p := range r.parts {
 		w := &twoStreamPart{part: p}
-		var err error
-		if w.boundaryStream, err = p.device.NewStream(streams.Urgent); err != nil {
+		if err := w.open(r); err != nil {
 			return nil, err
-		}
-		if w.interiorStream, err = p.device.NewStream(streams.Normal); err != nil {
-			return nil, err
-		}
-		for i := range 2 {
-			if w.swept[i], err = p.device.NewEvent(); err != nil {
-				return nil, err
-			}
-			if w.inner[i], err = p.device.NewEvent(); err != nil {
-				return nil, err
-			}
 		}
 		for _, i := range p.out {
 			ph := &w.phases[o.phase(r.plan, r.plan.Messages[i])]
@@ -61,6 +49,27 @@ func newTwoStream(r *run, o Order) (scheme, error) {
 		t.parts = append(t.parts, w)
 	}
 	return t, nil
+}
+
+// open makes the streams and events.
+func (w *twoStreamPart) open(r *run) (err error) {
+	if w.boundaryStream, err = w.device.NewStream(streams.Urgent); err != nil {
+		return err
+	}
+	r.Add(w.boundaryStream)
+	if w.interiorStream, err = w.device.NewStream(streams.Normal); err != nil {
+		return err
+	}
+	r.Add(w.interiorStream)
+	for i := range 2 {
+		for _, e := range []**streams.Event{&w.swept[i], &w.inner[i]} {
+			if *e, err = w.device.NewEvent(); err != nil {
+				return err
+			}
+			r.Add(*e)
+		}
+	}
+	return nil
 }
 
 // phase returns 0 or 1 for a message. Within a pair of neighbours, pairwise

@@ -1,0 +1,49 @@
+# What each target does is its comment; `make help` prints them.
+
+GO      ?= go
+VERSION := 0.1.0
+COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
+LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
+SAMPLE  ?= configs/heat3d.yaml
+
+# The packages whose tests use devices, GPUs where there are some.
+DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels halo solvers cmd/halox
+
+.PHONY: help build run test race lint nvrtc bundle clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build bin/halox
+	$(GO) build -ldflags "$(LDFLAGS)" -o bin/halox ./cmd/halox
+
+run: build ## build halox and run a sample config (SAMPLE=...), with a picture under out/
+	./bin/halox run $(SAMPLE)
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests under the race detector
+	$(GO) test -race ./...
+
+lint: ## check the format, the imports between rooms, and the code
+	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+nvrtc: .nvrtc/.done ## get NVIDIA's run-time compiler into .nvrtc, to compile the kernels without a GPU
+
+.nvrtc/.done:
+	python3 -m venv .nvrtc/venv
+	.nvrtc/venv/bin/pip install --quiet --target .nvrtc nvidia-cuda-nvrtc==13.0.88
+	rm -rf .nvrtc/venv
+	touch $@
+
+bundle: ## build halox and all test programs into bundle/, for a GPU host without Go
+	rm -rf bundle && mkdir -p bundle
+	$(GO) build -ldflags "-s -w $(LDFLAGS)" -o bundle/halox ./cmd/halox
+	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/$$(echo $$p | tr / -).test ./$$p || exit 1; done
+	cp -r configs/*.yaml scripts/gpu-check.sh bundle/
+
+clean: ## remove what the other targets made
+	rm -rf bin bundle out .nvrtc

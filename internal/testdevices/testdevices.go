@@ -1,0 +1,63 @@
+// Package testdevices gives tests the devices to run on: host devices always,
+// and GPUs where this machine has some.
+package testdevices
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// Set is open devices of one backend, their links, and a compiler for them.
+type Set struct {
+	Devices  []*streams.Device
+	Links    *p2p.Links
+	Compiler *kernels.Compiler
+}
+
+// Each runs f once a backend, as a subtest: on n host devices, and on all GPUs.
+// Where there is no GPU that subtest is skipped.
+func Each(t *testing.T, n int, f func(t *testing.T, s *Set)) {
+	t.Run("backend=host", func(t *testing.T) { f(t, Host(t, n)) })
+	t.Run("backend=cuda", func(t *testing.T) { f(t, GPUs(t)) })
+}
+
+// Host opens n host devices for the length of the test.
+func Host(t testing.TB, n int) *Set { return open(t, streams.HostPlatform(n)) }
+
+// GPUs opens all GPUs for the length of the test, and skips it where there are
+// none.
+func GPUs(t testing.TB) *Set {
+	t.Helper()
+	p, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
+	if errors.Is(err, streams.ErrNoDriver) {
+		t.Skip("SKIPPED: no GPU: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, p)
+}
+
+func open(t testing.TB, p *streams.Platform) *Set {
+	t.Helper()
+	devices, err := p.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(streams.CloseAll(devices), p.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	links, err := p2p.Discover(devices, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
+	return &Set{devices, links, compiler}
+}

@@ -1,0 +1,335 @@
+package kernels_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+const limit = 30 * time.Second
+
+// bench is one device with arrays to try kernels on.
+type bench struct {
+	t        *testing.T
+	device   *streams.Device
+	stream   *streams.Stream
+	compiler *kernels.Compiler
+}
+
+func newBench(t *testing.T, s *testdevices.Set) *bench {
+	t.Helper()
+	b := &bench{t: t, device: s.Devices[0], compiler: s.Compiler}
+	b.stream = must(b.device.NewStream(streams.Normal))(t)
+	return b
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// array makes an array over box with ghosts of one layer and puts values in
+// it, padding included.
+func (b *bench) array(box domain.Box, dims int, values []float64) kernels.Array {
+	b.t.Helper()
+	l := must(domain.NewLayout(box, domain.UniformRadius(dims, 1), 8))(b.t)
+	m := must(b.device.Alloc(l.Bytes()))(b.t)
+	b.t.Cleanup(func() { m.Close() })
+	b.put(m.All(), values)
+	return kernels.Array{Data: m.All(), Layout: l}
+}
+
+func (b *bench) put(dst streams.Span, values []float64) {
+	b.t.Helper()
+	host := must(b.device.AllocPinned(dst.Length))(b.t)
+	defer host.Close()
+	copy(streams.View[float64](host.Bytes()), values)
+	b.do(b.stream.Copy(dst, host.All()))
+}
+
+func (b *bench) get(src streams.Span) []float64 {
+	b.t.Helper()
+	host := must(b.device.AllocPinned(src.Length))(b.t)
+	defer host.Close()
+	b.do(b.stream.Copy(host.All(), src))
+	return append([]float64(nil), streams.View[float64](host.Bytes())...)
+}
+
+// do checks what was queued and waits for it.
+func (b *bench) do(errs ...error) {
+	b.t.Helper()
+	for _, err := range append(errs, b.stream.Sync(limit)) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+func noise(n int64) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = rand.NormFloat64()
+	}
+	return v
+}
+
+// shapes are boxes that take every way through the kernels: marches with and
+// without remainders, thin slabs, single points, boxes off the origin.
+var shapes = []domain.Vec{{70, 19, 67}, {64, 4, 64}, {1, 33, 40}, {200, 1, 9}, {9, 300, 1}, {1, 1, 1}, {3, 1, 2}, {130, 130, 1}, {257, 3, 8}}
+
+// Sweeps give the bits of a plain loop and touch nothing but their boxes.
+func TestSweepBits(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+		for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
+			star := must(stencil.Heat(spacing, 1, 1e-3))(t)
+			for _, size := range shapes {
+				if star.Dims == 2 && size[2] > 1 {
+					size = domain.Vec{size[0], size[1] * size[2], 1}
+				}
+				t.Run(fmt.Sprintf("dims=%d/equal=%v/size=%v", star.Dims, star.Equal, size), func(t *testing.T) {
+					sweepBits(newBench(t, s), star, size)
+				})
+			}
+		}
+	})
+}
+
+func sweepBits(b *bench, star stencil.Star, size domain.Vec) {
+	box := domain.Box{Lo: domain.Vec{5, -3, 2}, Hi: domain.Vec{5, -3, 2}.Add(size)}
+	if star.Dims == 2 {
+		box.Lo[2], box.Hi[2] = 0, 1
+	}
+	whole := []domain.Box{box}
+	inner, slabs := domain.Split(box, domain.UniformRadius(star.Dims, 1))
+	sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(b.t)
+	for _, boxes := range [][]domain.Box{whole, slabs, {inner}} {
+		if boxes[0].Empty() {
+			continue
+		}
+		layout := must(domain.NewLayout(box, domain.UniformRadius(star.Dims, 1), 8))(b.t)
+		in, before := noise(layout.Length), noise(layout.Length)
+		src, dst := b.array(box, star.Dims, in), b.array(box, star.Dims, before)
+		k := must(sweeper.Sweep(dst, src, boxes...))(b.t)
+		b.do(b.stream.Launch(k))
+		want := append([]float64(nil), before...)
+		for _, box := range boxes {
+			eachPoint(box, func(p domain.Vec) { want[layout.Offset(p)] = apply(star, layout, in, p) })
+		}
+		got := b.get(dst.Data)
+		for i := range want {
+			if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+				b.t.Fatalf("boxes %v, element %d: got %v, want %v", boxes, i, got[i], want[i])
+			}
+		}
+	}
+}
+
+func eachPoint(b domain.Box, f func(p domain.Vec)) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				f(domain.Vec{x, y, z})
+			}
+		}
+	}
+}
+
+// apply is the star at one point, as stencil.Star defines it.
+func apply(s stencil.Star, l domain.Layout, v []float64, p domain.Vec) float64 {
+	at := func(a, d int) float64 {
+		q := p
+		q[a] += d
+		return v[l.Offset(q)]
+	}
+	c := s.Centre * v[l.Offset(p)]
+	if s.Equal {
+		sum := at(0, 1) + at(1, 1)
+		if s.Dims == 3 {
+			sum += at(2, 1)
+		}
+		sum += at(0, -1)
+		sum += at(1, -1)
+		if s.Dims == 3 {
+			sum += at(2, -1)
+		}
+		return c + float64(s.Axis[0]*sum)
+	}
+	for a := range s.Dims {
+		c += float64(s.Axis[a] * (at(a, 1) + at(a, -1)))
+	}
+	return c
+}
+
+// Pack takes exactly the box, in order, and Unpack puts it into exactly the
+// box.
+func TestPack(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+		for _, size := range shapes {
+			t.Run(fmt.Sprintf("size=%v", size), func(t *testing.T) { packAndUnpack(newBench(t, s), size) })
+		}
+	})
+}
+
+func packAndUnpack(b *bench, size domain.Vec) {
+	box := domain.Box{Hi: size}
+	packer := must(b.compiler.NewPacker(b.device, 8))(b.t)
+	for _, dir := range domain.Faces(3) {
+		part := domain.SendBox(box, dir, domain.UniformRadius(3, 1))
+		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(b.t)
+		in := noise(l.Length)
+		field := b.array(box, 3, in)
+		buffer := must(b.device.Alloc(8 * (part.Points() + 2)))(b.t)
+		defer buffer.Close()
+		canary := noise(part.Points() + 2)
+		b.put(buffer.All(), canary)
+		span := buffer.Span(8, 8*part.Points())
+		ghost := domain.GhostBox(box, dir, domain.UniformRadius(3, 1))
+		pack := must(packer.Pack(span, field, part))(b.t)
+		unpack := must(packer.Unpack(field, ghost, span))(b.t)
+		b.do(b.stream.Launch(pack), b.stream.Launch(unpack))
+		got, n := b.get(buffer.All()), 1
+		if got[0] != canary[0] || got[len(got)-1] != canary[len(got)-1] {
+			b.t.Fatal("pack wrote beside its buffer")
+		}
+		want := append([]float64(nil), in...)
+		shift := ghost.Lo.Sub(part.Lo)
+		eachPoint(part, func(p domain.Vec) {
+			if got[n] != in[l.Offset(p)] {
+				b.t.Fatalf("face %v: point %v was packed as %v, not %v", dir, p, got[n], in[l.Offset(p)])
+			}
+			want[l.Offset(p.Add(shift))] = in[l.Offset(p)]
+			n++
+		})
+		for i, v := range b.get(field.Data) {
+			if v != want[i] {
+				b.t.Fatalf("face %v: element %d is %v after unpack, not %v", dir, i, v, want[i])
+			}
+		}
+	}
+}
+
+func TestMirror(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := newBench(t, s)
+		packer := must(b.compiler.NewPacker(b.device, 8))(t)
+		for _, size := range shapes {
+			box := domain.Box{Hi: size}
+			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+			want := noise(l.Length)
+			field := b.array(box, 3, want)
+			k := must(packer.Mirror(field, domain.Faces(3)...))(t)
+			b.do(b.stream.Launch(k))
+			for _, side := range domain.Faces(3) {
+				eachPoint(domain.GhostBox(box, side, l.Width), func(p domain.Vec) {
+					want[l.Offset(p)] = want[l.Offset(p.Sub(domain.Vec(side)))]
+				})
+			}
+			for i, v := range b.get(field.Data) {
+				if v != want[i] {
+					t.Fatalf("size %v: element %d is %v, not %v", size, i, v, want[i])
+				}
+			}
+		}
+	})
+}
+
+func TestNorms(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := newBench(t, s)
+		reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+		for _, size := range shapes {
+			box := domain.Box{Hi: size}
+			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+			next, last := noise(l.Length), noise(l.Length)
+			red := must(reducer.Norms(b.array(box, 3, next), b.array(box, 3, last), box))(t)
+			b.do(red.Queue(b.stream))
+			var want kernels.Norms
+			eachPoint(box, func(p domain.Vec) {
+				v, d := next[l.Offset(p)], next[l.Offset(p)]-last[l.Offset(p)]
+				want.Add(kernels.Norms{MaxChange: math.Abs(d), SumChange2: d * d, Max: math.Abs(v), Sum2: v * v})
+			})
+			got := red.Result()
+			if got.MaxChange != want.MaxChange || got.Max != want.Max ||
+				!near(got.SumChange2, want.SumChange2) || !near(got.Sum2, want.Sum2) {
+				t.Errorf("size %v: got %+v, want %+v", size, got, want)
+			}
+			b.do(red.Queue(b.stream))
+			if again := red.Result(); again != got {
+				t.Errorf("size %v: first %+v, then %+v", size, got, again)
+			}
+			if err := red.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
+
+// A NaN or an infinity anywhere shows in the sums.
+func TestNormsShowWhatIsNotFinite(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := newBench(t, s)
+		reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+		box := domain.Box{Hi: domain.Vec{33, 5, 7}}
+		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			next := noise(l.Length)
+			next[l.Offset(domain.Vec{32, 4, 3})] = bad
+			red := must(reducer.Norms(b.array(box, 3, next), b.array(box, 3, noise(l.Length)), box))(t)
+			b.do(red.Queue(b.stream))
+			if sum := red.Result().Sum2; !math.IsNaN(sum) && !math.IsInf(sum, 0) {
+				t.Errorf("%v went unseen: %v", bad, sum)
+			}
+		}
+	})
+}
+
+func TestRefusals(t *testing.T) {
+	b := newBench(t, testdevices.Host(t, 1))
+	box := domain.Box{Hi: domain.Vec{8, 8, 8}}
+	a := b.array(box, 3, nil)
+	other := b.array(domain.Box{Hi: domain.Vec{8, 8, 9}}, 3, nil)
+	star := must(stencil.Laplace([]float64{1, 1, 1}))(t)
+	sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(t)
+	packer := must(b.compiler.NewPacker(b.device, 8))(t)
+	reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+	small := must(b.device.Alloc(8))(t)
+	check := func(what string, err error) {
+		t.Helper()
+		if err == nil {
+			t.Errorf("%s was accepted", what)
+		}
+	}
+	_, err := sweeper.Sweep(a, other, box)
+	check("a sweep between layouts", err)
+	_, err = sweeper.Sweep(a, a)
+	check("a sweep over nothing", err)
+	_, err = sweeper.Sweep(a, a, box.Shift(domain.Vec{1, 0, 0}))
+	check("a sweep beyond the ghosts", err)
+	_, err = packer.Pack(small.All(), a, box)
+	check("a buffer too small", err)
+	_, err = packer.Pack(small.All(), a, domain.Box{})
+	check("an empty box", err)
+	_, err = packer.Mirror(a, domain.Direction{1, 1, 0})
+	check("a mirror at an edge", err)
+	_, err = reducer.Norms(a, other, box)
+	check("norms between layouts", err)
+	_, err = b.compiler.NewSweeper(b.device, star, "float16")
+	check("half precision", err)
+	_, err = b.compiler.NewPacker(b.device, 3)
+	check("elements of 3 bytes", err)
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Checks halox on a host with GPUs, with what `make bundle` built: first that it
+# is right, then how fast it is. Run it from the folder above bundle/. Logs go
+# to OUT (default: out). The last lines are a short table.
+#
+#   gpu-check.sh [tests] [sanitize] [table]     (default: all three)
+set -u
+bundle=$(cd "$(dirname "$0")" && pwd)
+out=${OUT:-out}
+mkdir -p "$out"
+steps=${*:-tests sanitize table}
+failed=0
+
+# check NAME COMMAND...: runs it with a limit, keeps its log, says how it went.
+check() {
+	local name=$1 log
+	shift
+	log=$out/$name.log
+	if timeout "${LIMIT:-120}" "$@" >"$log" 2>&1; then
+		echo "ok    $name $(grep -c '^ *--- PASS' "$log") passed, $(grep -c '^ *--- SKIP' "$log") skipped"
+	else
+		echo "FAIL  $name (exit $?)"
+		tail -n 25 "$log"
+		failed=1
+	fi
+}
+
+tests() {
+	"$bundle/halox" devices
+	for t in "$bundle"/*.test; do
+		check "$(basename "$t" .test)" "$t" -test.v -test.short
+	done
+}
+
+# A small run of every scheme under the tools that see bad accesses and races.
+sanitize() {
+	for tool in memcheck racecheck; do
+		for how in "baseline staged" "two-stream peer" "two-stream staged" "assisted peer" "assisted staged"; do
+			set -- $how
+			check "$tool-$1-$2" compute-sanitizer --tool "$tool" --error-exitcode 3 "$bundle/halox" run "$bundle/heat3d.yaml" \
+				--set "grid.size=[37,20,23]" --set stop.iterations=12 --set stop.check_every=5 --history \
+				--set "boundary.x=neumann" --set output.picture= --set devices.backend=cuda \
+				--set "exchange.scheme=$1" --set "exchange.path=$2" --set "decomposition=${CUT:-[1,1,2]}"
+		done
+	done
+}
+
+# 512^3 heat in float64, 1000 steps, every scheme and path on 1, 2 and 4 GPUs.
+table() {
+	local size=${SIZE:-512} count=${STEPS:-1000}
+	local gpus
+	gpus=$(nvidia-smi -L | wc -l)
+	mkdir -p "$out/records"
+	for n in 1 2 4 8; do
+		[ "$n" -le "$gpus" ] || continue
+		for how in "baseline left-right staged" "two-stream left-right staged" "two-stream left-right peer" \
+			"two-stream pairwise staged" "two-stream pairwise peer" "assisted left-right staged" "assisted left-right peer"; do
+			set -- $how
+			name=heat3d-$size-float64-$n-$1-$2-$3
+			[ "$1" = two-stream ] || name=heat3d-$size-float64-$n-$1-$3
+			check "$name" "$bundle/halox" run "$bundle/heat3d.yaml" --record "$out/records/$name.json" \
+				--set "grid.size=[$size,$size,$size]" --set "stop.iterations=$count" --set output.picture= \
+				--set devices.backend=cuda --set "devices.count=$n" \
+				--set "exchange.scheme=$1" --set "exchange.order=$2" --set "exchange.path=$3"
+		done
+	done
+	echo
+	echo "run                                             Gpoint/s  us a step"
+	for r in "$out"/records/*.json; do
+		python3 - "$r" <<-'PY'
+			import json, os, sys
+			r = json.load(open(sys.argv[1]))
+			print(f"{os.path.basename(sys.argv[1])[:-5]:<48}{r['updates_per_second'] / 1e9:8.1f}  {r['loop_seconds'] / r['iterations'] * 1e6:9.1f}  {r.get('error', {}).get('max', '-')}")
+		PY
+	done
+}
+
+for step in $steps; do
+	echo "== $step"
+	$step
+done
+exit $failed
