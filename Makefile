@@ -34,9 +34,7 @@ lint: ## check the format, the imports between rooms, and the code
 nvrtc: .nvrtc/.done ## get NVIDIA's run-time compiler into .nvrtc, to compile the kernels without a GPU
 
 .nvrtc/.done:
-	python3 -m venv .nvrtc/venv
-	.nvrtc/venv/bin/pip install --quiet --target .nvrtc nvidia-cuda-nvrtc==13.0.88
-	rm -rf .nvrtc/venv
+	python3 -m pip install --quiet --target .nvrtc nvidia-cuda-nvrtc==13.0.88
 	touch $@
 
 bundle: ## build halox and all test programs into bundle/, for a GPU host without Go

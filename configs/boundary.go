@@ -122,7 +122,11 @@ func (r *reader) face(axis, side int) Face {
 
 // wall reads {dirichlet: value}.
 func (r *reader) wall(name string, s setting) Face {
-	text, why := r.expression(s.node.Content[1], [2]string{"t", "walls do not change with time"})
+	var forbidden [][2]string
+	if r.steady {
+		forbidden = append(forbidden, [2]string{"t", "solver laplace has no time"})
+	}
+	text, why := r.expression(s.node.Content[1], forbidden...)
 	if why != "" {
 		r.refuseOnce(name, s, why)
 	}

@@ -20,7 +20,8 @@ type reader struct {
 	check    func(src string) (uses func(variable string) bool, err error)
 	problems Problems
 	bad      map[string]bool
-	dims     int // of the grid; 0 while that is not known
+	steady   bool // the solver is one without time
+	dims     int  // of the grid; 0 while that is not known
 }
 
 func newReader(file string, values *viper.Viper, check func(string) (func(string) bool, error), found Problems) *reader {

@@ -61,6 +61,7 @@ func (r *Run) TimeStep() float64 {
 // run reads and checks everything. Sections whose keys depend on others come after them.
 func (r *reader) run() *Run {
 	run := &Run{Solver: r.solver()}
+	r.steady = run.Solver == SolverLaplace
 	run.Grid.Size = r.size()
 	run.Precision = r.word("precision", "float64", "float32")
 	run.Boundary = r.boundary()

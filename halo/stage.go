@@ -1,11 +1,13 @@
 package halo
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -89,19 +91,19 @@ type stage[T any] struct {
 
 func newStage[T any](f *Field, rank int) (*stage[T], error) {
 	part, device := f.Parts[rank], f.Placement.Devices[rank]
+	var zero T
+	if size := int(unsafe.Sizeof(zero)); size != part.Layout.ElementSize {
+		return nil, fmt.Errorf("halo: values of %d bytes for a field with elements of %d", size, part.Layout.ElementSize)
+	}
 	memory, err := device.AllocPinned(min(stageBytes, part.Layout.Bytes()))
 	if err != nil {
 		return nil, err
 	}
 	stream, err := device.NewStream(streams.Normal)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, memory.Close())
 	}
-	values := streams.View[T](memory.Bytes())
-	if want := part.Layout.Bytes() / part.Layout.Length; memory.Size()/int64(len(values)) != want {
-		return nil, fmt.Errorf("halo: values of %d bytes for a field with elements of %d", memory.Size()/int64(len(values)), want)
-	}
-	return &stage[T]{part, stream, memory, values}, nil
+	return &stage[T]{part, stream, memory, streams.View[T](memory.Bytes())}, nil
 }
 
 // close frees the stage and returns err, or what went wrong now.

@@ -84,12 +84,26 @@ func argument[T any](arg *T) []byte {
 // eachRow calls f with the place of the first point of every row of the box,
 // in order of memory.
 func eachRow(l domain.Layout, b domain.Box, f func(first int64)) {
+	eachBand(l, b, func(first int64, count int) {
+		for range count {
+			f(first)
+			first += l.Pitch
+		}
+	})
+}
+
+// eachBand calls f with the place of the first point of count rows of the box
+// that follow each other along y, for all its rows in order of memory. count is
+// at most some dozens, so that nobody waits long for a loop that cannot be
+// interrupted.
+func eachBand(l domain.Layout, b domain.Box, f func(first int64, count int)) {
+	const most = 64
 	if b.Empty() {
 		return
 	}
 	for z := b.Lo[2]; z < b.Hi[2]; z++ {
-		for y := b.Lo[1]; y < b.Hi[1]; y++ {
-			f(l.Offset(domain.Vec{b.Lo[0], y, z}))
+		for y := b.Lo[1]; y < b.Hi[1]; y += most {
+			f(l.Offset(domain.Vec{b.Lo[0], y, z}), min(most, b.Hi[1]-y))
 		}
 	}
 }

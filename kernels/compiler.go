@@ -101,8 +101,10 @@ func (c *Compiler) open() error {
 	if err != nil {
 		return fmt.Errorf("kernels: GPUs need NVRTC to compile for: %w", err)
 	}
-	c.nvrtc, err = nvrtc.Open(path)
-	return err
+	if c.nvrtc, err = nvrtc.Open(path); err != nil {
+		return fmt.Errorf("kernels: GPUs need NVRTC to compile for: %w", err)
+	}
+	return nil
 }
 
 // compileOptions returns NVRTC's options. A GPU newer than NVRTC gets PTX of

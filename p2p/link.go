@@ -1,7 +1,6 @@
 package p2p
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/halox/halox/streams"
@@ -93,15 +92,20 @@ func Kind(a, b streams.Info, topology Topology) string {
 	return kind
 }
 
-// prove sends data over the link and records whether it arrived.
+// prove sends data over the link and records whether it arrived. A link that
+// refuses the data is as unusable as one that changes it; one that kills a
+// device is an error.
 func (l *Link) prove() error {
 	err := Probe(l.From, l.To)
-	if fault := (*Fault)(nil); errors.As(err, &fault) {
-		l.Why = fault.Error()
+	if err == nil {
+		l.Usable = true
 		return nil
 	}
-	l.Usable = err == nil
-	return err
+	if l.From.Err() != nil || l.To.Err() != nil {
+		return err
+	}
+	l.Why = err.Error()
+	return nil
 }
 
 // Between returns the link from one device to another, nil from a device to

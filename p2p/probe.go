@@ -29,13 +29,23 @@ const (
 )
 
 // Probe sends 1 MiB from one device to another by a peer copy and compares
-// what arrived. The receiving memory holds zeros before. The error is a *Fault if the data is wrong.
-func Probe(from, to *streams.Device) (err error) {
+// what arrived. The receiving memory holds zeros before. The error names the
+// link, and is a *Fault if the data is wrong.
+func Probe(from, to *streams.Device) error {
 	var p probe
 	defer p.close()
-	if err := p.open(from, to); err != nil {
-		return err
+	err := p.open(from, to)
+	if err == nil {
+		err = p.send(from, to)
 	}
+	if err != nil {
+		return fmt.Errorf("p2p: probe the link from device %v to %v: %w", from, to, err)
+	}
+	return compare(from, to, p.in.Bytes(), p.out.Bytes())
+}
+
+// send fills in, and carries it to out over the link.
+func (p *probe) send(from, to *streams.Device) error {
 	sent, got := p.in.Bytes(), p.out.Bytes()
 	fillPattern(sent, uint64(from.ID)<<32|uint64(to.ID))
 	clear(got)
@@ -53,7 +63,7 @@ func Probe(from, to *streams.Device) (err error) {
 			return err
 		}
 	}
-	return compare(from, to, sent, got)
+	return nil
 }
 
 // probe is what one Probe needs for its time.

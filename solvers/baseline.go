@@ -39,7 +39,10 @@ func (b *baseline) step(worker int, n int64, norms bool) error {
 	to := int(n % 2)
 	for rank, p := range b.parts {
 		s := b.streams[rank]
-		if err := launch(s, p.whole[to], p.mirror[to]); err != nil {
+		if err := launch(s, p.whole[to]); err != nil {
+			return err
+		}
+		if err := b.refreshWalls(p, s, n); err != nil {
 			return err
 		}
 		if norms {

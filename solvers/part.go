@@ -20,6 +20,7 @@ type part struct {
 	interior [2]*streams.Kernel // sweeps of the rest
 	whole    [2]*streams.Kernel // sweeps of both at once
 	mirror   [2]*streams.Kernel // ghosts of Neumann walls
+	walls    []*movingWall
 	norms    [2]*kernels.Reduction
 	out, in  []int // messages of the plan
 }
@@ -50,12 +51,19 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 			return t, err
 		}
 		t.Add(t.norms[to])
-		if walls := p.neumannFaces(plan.Placement, rank); len(walls) > 0 {
-			if t.mirror[to], err = packer.Mirror(dst, walls...); err != nil {
+		if sides := p.faces(plan.Placement, rank, insulated); len(sides) > 0 {
+			if t.mirror[to], err = packer.Mirror(dst, sides...); err != nil {
 				return t, err
 			}
 			t.Add(t.mirror[to])
 		}
+	}
+	for _, side := range p.faces(plan.Placement, rank, moving) {
+		w, err := t.newMovingWall(p, side, fields, packer)
+		if err != nil {
+			return t, err
+		}
+		t.walls = append(t.walls, w)
 	}
 	return t, nil
 }
@@ -117,21 +125,25 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 			deepen(m.Dir)
 		}
 	}
-	for _, side := range p.neumannFaces(plan.Placement, rank) {
+	changing := func(w Wall) bool { return insulated(w) || moving(w) }
+	for _, side := range p.faces(plan.Placement, rank, changing) {
 		deepen(side)
 	}
 	return layers
 }
 
-// neumannFaces returns the sides of a subdomain that are Neumann walls.
-func (p *Problem) neumannFaces(pl *halo.Placement, rank int) []domain.Direction {
-	var sides []domain.Direction
-	for i, face := range domain.Faces(p.Grid.Dims) {
-		if _, inside := pl.Neighbour(rank, face); !inside && p.Walls[i].Kind == Neumann {
-			sides = append(sides, face)
+// refreshWalls queues what the walls do to the ghosts of the field of step n,
+// after the boundary region is swept.
+func (r *run) refreshWalls(t *part, s *streams.Stream, n int64) error {
+	if err := launch(s, t.mirror[n%2]); err != nil {
+		return err
+	}
+	for _, w := range t.walls {
+		if err := w.queue(s, n, float64(n)*r.problem.TimeStep, r.problem.Real, r.patience()); err != nil {
+			return err
 		}
 	}
-	return sides
+	return nil
 }
 
 // launch queues the kernels that there are, in order.

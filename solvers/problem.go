@@ -23,14 +23,15 @@ type Problem struct {
 // Wall is what lies behind one face of the grid.
 type Wall struct {
 	Kind  WallKind
-	Value *stencil.Expression // of a Dirichlet wall, constant in time
+	Value *stencil.Expression // of a Dirichlet wall; may use t
 }
 
 // WallKind is a kind of boundary condition.
 type WallKind int
 
 // The kinds of walls. Behind a Dirichlet wall the ghosts have the wall's value
-// at their own place. Behind a Neumann wall they repeat the owned point next to
+// at their own place and, where that changes with time, at the time of the field
+// that they belong to. Behind a Neumann wall they repeat the owned point next to
 // them, so that nothing flows through and sums are kept. Behind a Periodic
 // face lies the other end of the grid.
 //

@@ -12,6 +12,7 @@ type reference[T float32 | float64] struct {
 	p      *Problem
 	values map[domain.Vec]T
 	norms  kernels.Norms
+	steps  int64
 }
 
 func newReference[T float32 | float64](p *Problem) *reference[T] {
@@ -44,7 +45,7 @@ func (r *reference[T]) at(q domain.Vec) T {
 		}
 		switch w := r.p.Walls[face]; w.Kind {
 		case Dirichlet:
-			return T(w.Value.NewEvaluator(r.p.coordinates(0)).At(q[0], q[1], q[2]))
+			return T(w.Value.NewEvaluator(r.p.coordinates(r.steps)).At(q[0], q[1], q[2]))
 		case Neumann:
 			q[a] = max(0, min(q[a], n-1))
 		case Periodic:
@@ -93,4 +94,5 @@ func (r *reference[T]) step() {
 		r.norms.Sum2 += u * u
 	})
 	r.values = next
+	r.steps++
 }

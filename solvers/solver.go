@@ -159,9 +159,10 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 		threads += len(s.plan.Messages)
 	}
 	r := &run{Solver: s, crew: streams.NewCrew(threads, o.Limit)}
+	s.Add(&r.Closers)
 	sch, err := newScheme(scheme, o.Order, r)
 	if err != nil {
-		return Result{}, errors.Join(err, r.Close())
+		return Result{}, err
 	}
 	workers := sch.workers()
 	c := newConductor(ctx, o, s.problem.Grid.Points(), len(workers), len(s.parts), r.crew)
@@ -169,7 +170,7 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 	for _, ranks := range workers {
 		m, err := r.newMarks(sch, ranks)
 		if err != nil {
-			return Result{}, errors.Join(err, r.Close())
+			return Result{}, err
 		}
 		followed = append(followed, m)
 	}
@@ -182,7 +183,10 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 	c.result.Loop = time.Since(start)
 	s.steps = c.result.Iterations
 	c.result.Bytes = c.result.Iterations * s.plan.Bytes()
-	return c.result, errors.Join(err, r.Close())
+	if err != nil {
+		return c.result, err // closing now would wait for streams that may hang
+	}
+	return c.result, r.Close()
 }
 
 // work is the loop of one worker.

@@ -61,6 +61,8 @@ func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem
 		switch kinds[i] {
 		case 'd':
 			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i", i))}
+		case 't':
+			p.Walls[i] = Wall{Dirichlet, parse(t, fmt.Sprintf("%d+x*y-2*z+0.1*i+sin(900*t+x)", i))}
 		case 'n':
 			p.Walls[i].Kind = Neumann
 		case 'p':
@@ -194,6 +196,8 @@ func conformances(t testing.TB, real kernels.Real) []conformance {
 		{"cuboid", problem(t, []int{9, 6, 5}, real, "dddddd"), []domain.Vec{{1, 1, 1}, {1, 1, 4}, {1, 2, 2}, {2, 1, 1}}},
 		{"cuboid with equal spacing", equalSpacing(problem(t, []int{9, 6, 5}, real, "dddddd")), []domain.Vec{{1, 1, 3}, {3, 1, 1}}},
 		{"ring in z", problem(t, []int{5, 6, 7}, real, "dnddpp"), []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 1, 3}, {1, 1, 4}}},
+		{"moving walls", problem(t, []int{6, 5, 7}, real, "tdntdt"), []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 1, 2}}},
+		{"moving walls of a plane", problem(t, []int{6, 5}, real, "tttt"), []domain.Vec{{1, 1, 1}, {1, 3, 1}, {2, 2, 1}}},
 		{"all periodic", problem(t, []int{5, 6, 7}, real, "pppppp"), []domain.Vec{{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {1, 3, 1}}},
 		{"all insulated", problem(t, []int{5, 6, 7}, real, "nnnnnn"), []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}}},
 		{"tiny", problem(t, []int{3, 1, 2}, real, "dnppdn"), []domain.Vec{{1, 1, 1}, {3, 1, 1}, {2, 1, 2}, {1, 1, 2}}},

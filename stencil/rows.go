@@ -43,6 +43,16 @@ func (e *Expression) NewEvaluator(c Coordinates) *Evaluator {
 // Coordinates returns the grid and moment that the evaluator is for.
 func (v *Evaluator) Coordinates() Coordinates { return v.grid }
 
+// SetTime moves the evaluator to another moment. It allocates nothing.
+func (v *Evaluator) SetTime(t float64) {
+	v.grid.Time = t
+	v.evaluateScalars(fixed, 0, 0)
+	if v.length > 0 {
+		v.spreadScalars(fixed)
+		v.evaluateRows(alongX)
+	}
+}
+
 // sortSteps files the steps under how often they have to be computed.
 func (v *Evaluator) sortSteps() {
 	steps := v.program.steps

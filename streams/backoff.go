@@ -5,39 +5,47 @@ import (
 	"time"
 )
 
-// How often a waiting thread looks before it lets others run: while spinning
-// it reacts within 100 ns, and later costs the others nothing.
+// How long a waiting thread keeps looking before it lets others run. While it
+// spins it reacts within 100 ns; later, within the 60 us that a sleep takes at
+// least, and it costs the others nothing.
 const (
-	shortSpin = 200   // some 10 us
-	longSpin  = 20000 // some 200 us; only where every thread has a core
+	shortSpin = 10 * time.Microsecond
+	longSpin  = time.Millisecond // only where every thread has a core
 	yields    = 20
 	maxSleep  = 200 * time.Microsecond
 )
 
+// spinFor returns how long each of that many threads may spin.
+func spinFor(threads int) time.Duration {
+	if threads < runtime.NumCPU() {
+		return longSpin
+	}
+	return shortSpin
+}
+
 // backoff paces a loop that waits: it spins, then yields, then sleeps longer
 // and longer up to maxSleep.
 type backoff struct {
-	spins, left int
-	yields      int
-	sleep       time.Duration
-	start       time.Time
+	spin   time.Duration
+	start  time.Time
+	yields int
+	sleep  time.Duration
 }
 
-func newBackoff(spins int) backoff {
-	return backoff{spins: spins, left: spins, yields: yields, sleep: 5 * time.Microsecond}
+func newBackoff(spin time.Duration) backoff {
+	return backoff{spin: spin, yields: yields, sleep: 5 * time.Microsecond}
 }
 
-// pause waits a little and returns how long the loop has waited, 0 while it
-// still spins.
+// pause waits a little and returns how long the loop has waited, 0 as long as
+// it has not slept.
 func (b *backoff) pause() time.Duration {
-	if b.left > 0 {
-		b.left--
+	if b.start.IsZero() {
+		b.start = time.Now()
+	}
+	if time.Since(b.start) < b.spin {
 		return 0
 	}
 	if b.yields > 0 {
-		if b.yields == yields {
-			b.start = time.Now()
-		}
 		b.yields--
 		runtime.Gosched()
 		return 0

@@ -21,7 +21,7 @@ type Crew struct {
 	group *errgroup.Group
 	ctx   context.Context
 	limit time.Duration
-	spins int
+	spin  time.Duration
 }
 
 // NewCrew returns a crew of the given number of workers, to be started with
@@ -29,11 +29,7 @@ type Crew struct {
 // have a core of its own, waiting workers spin.
 func NewCrew(workers int, limit time.Duration) *Crew {
 	group, ctx := errgroup.WithContext(context.Background())
-	spins := shortSpin
-	if workers < runtime.NumCPU() {
-		spins = longSpin
-	}
-	return &Crew{group: group, ctx: ctx, limit: limit, spins: spins}
+	return &Crew{group: group, ctx: ctx, limit: limit, spin: spinFor(workers)}
 }
 
 // Go starts a worker. A panic in it is returned as its error.
@@ -78,7 +74,7 @@ func (c *Counter) Set(n int64) { c.n.Store(n) }
 // another worker failed, and an error that says whom it waited for after the
 // crew's limit.
 func (c *Crew) Await(counter *Counter, n int64) error {
-	poll := newBackoff(c.spins)
+	poll := newBackoff(c.spin)
 	for counter.n.Load() < n {
 		waited := poll.pause()
 		if waited == 0 {

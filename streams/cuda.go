@@ -108,8 +108,11 @@ func (c *cudaDriver) pinned(bytes int64) (*Memory, error) {
 	}
 	m := &Memory{pinned: true, handle: p, bytes: unsafe.Slice((*byte)(p), bytes)}
 	address, err := c.ctx.HostDevicePointer(p)
+	if err != nil {
+		return nil, errors.Join(err, c.ctx.HostFree(p))
+	}
 	m.addr = uint64(address)
-	return m, err
+	return m, nil
 }
 
 func (c *cudaDriver) free(m *Memory) error {
@@ -245,7 +248,11 @@ func (c *cudaDriver) queue(p Priority) (queue, error) {
 func (q *cudaQueue) copy(dst, src Span) error {
 	n := uint64(dst.Length)
 	to, from := dst.Memory, src.Memory
+	a, ok1 := to.device.driver.(*cudaDriver)
+	b, ok2 := from.device.driver.(*cudaDriver)
 	switch {
+	case !ok1 || !ok2: // what host devices call pinned is Go's memory
+		return errors.New("a GPU copies to and from GPUs and their pinned memory only")
 	case to.pinned && from.pinned:
 		return errors.New("a stream of a GPU copies nothing from host memory to host memory")
 	case to.pinned:
@@ -254,11 +261,6 @@ func (q *cudaQueue) copy(dst, src Span) error {
 		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.address()), unsafe.Pointer(&from.bytes[src.Offset]), n, q.stream)
 	case to.device == from.device:
 		return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.address()), cuda.DevicePtr(src.address()), n, q.stream)
-	}
-	a, ok1 := to.device.driver.(*cudaDriver)
-	b, ok2 := from.device.driver.(*cudaDriver)
-	if !ok1 || !ok2 {
-		return errors.New("a GPU copies to and from GPUs and pinned memory only")
 	}
 	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.address()), a.ctx, cuda.DevicePtr(src.address()), b.ctx, n, q.stream)
 }

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Backend names a kind of device.
@@ -42,6 +45,7 @@ type Device struct {
 	Info
 	driver driver
 	dead   atomic.Pointer[Error]
+	grace  time.Duration // how long Close waits for the streams
 	mu     sync.Mutex
 	open   map[io.Closer]struct{} // what Close has to close
 	closed bool
@@ -64,7 +68,7 @@ type driver interface {
 
 // newDevice wraps a driver.
 func newDevice(info Info, d driver) *Device {
-	return &Device{Info: info, driver: d, open: map[io.Closer]struct{}{}}
+	return &Device{Info: info, driver: d, grace: 10 * time.Second, open: map[io.Closer]struct{}{}}
 }
 
 // String names the device: "cuda 0", "host 3".
@@ -102,6 +106,9 @@ func (d *Device) allocate(what string, bytes int64, alloc func(int64) (*Memory, 
 
 // MemoryInfo returns the free and the total device memory in bytes.
 func (d *Device) MemoryInfo() (free, total int64, err error) {
+	if err := d.alive(); err != nil {
+		return 0, 0, err
+	}
 	free, total, err = d.driver.usage()
 	return free, total, d.fail(err, "ask for the free memory")
 }
@@ -141,6 +148,9 @@ func (d *Device) CanAccess(peer *Device) (bool, error) {
 	if d == peer {
 		return true, nil
 	}
+	if err := d.alive(); err != nil {
+		return false, err
+	}
 	ok, err := d.driver.canAccess(peer)
 	return ok, d.fail(err, "ask for access to %v", peer)
 }
@@ -150,36 +160,56 @@ func (d *Device) EnablePeer(peer *Device) error {
 	if d == peer {
 		return nil
 	}
+	if err := d.alive(); err != nil {
+		return err
+	}
+	if d.Backend != peer.Backend {
+		return d.fail(errors.New("they are of different backends"), "enable access to %v", peer)
+	}
 	return d.fail(d.driver.enablePeer(peer), "enable access to %v", peer)
 }
 
 // Close frees all that was made on the device and then the device. Work that
-// is still queued is waited for. Closing twice is no error.
+// is still queued is waited for, not longer than 10 s. Of a dead device nothing
+// can be freed; its death is an error here only if it was not one before.
+// Closing twice is no error.
 func (d *Device) Close() error {
 	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+	closed := d.closed
+	d.closed = true
+	d.mu.Unlock()
+	if closed {
 		return nil
 	}
-	d.closed = true
-	var streams, rest []io.Closer
-	for c := range d.open {
-		if _, ok := c.(*Stream); ok {
-			streams = append(streams, c)
-		} else {
-			rest = append(rest, c)
-		}
-	}
-	d.mu.Unlock()
-	var errs []error
-	for _, c := range append(streams, rest...) {
+	errs := []error{d.closeStreams()}
+	for _, c := range d.kept() {
 		errs = append(errs, c.Close())
 	}
-	errs = append(errs, d.driver.close())
-	if d.Err() != nil {
-		return nil // of a dead device nothing can be freed, and its death was reported
+	if errors.Is(d.Err(), errHangs) {
+		return errors.Join(errs...) // the driver would wait for it for ever
+	}
+	if err := d.driver.close(); d.Err() == nil {
+		errs = append(errs, d.fail(err, "close it"))
 	}
 	return errors.Join(errs...)
+}
+
+// closeStreams closes all streams of the device.
+func (d *Device) closeStreams() error {
+	var errs []error
+	for _, c := range d.kept() {
+		if s, ok := c.(*Stream); ok {
+			errs = append(errs, s.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// kept returns what was made on the device and is open.
+func (d *Device) kept() []io.Closer {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Collect(maps.Keys(d.open))
 }
 
 // keep remembers c for Close.
@@ -200,6 +230,15 @@ func (d *Device) drop(c io.Closer) bool {
 	_, ok := d.open[c]
 	delete(d.open, c)
 	return ok
+}
+
+// discard closes c by free. It does nothing if c is closed, or if the device is
+// dead: then nothing can be freed.
+func (d *Device) discard(c io.Closer, free func() error, doing string, args ...any) error {
+	if !d.drop(c) || d.alive() != nil {
+		return nil
+	}
+	return d.fail(free(), doing, args...)
 }
 
 // alive returns the error that the device died of, and nil, not a nil *Error,

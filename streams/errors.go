@@ -10,7 +10,10 @@ import (
 // ErrNoDriver says that there is no CUDA driver, or no GPU, on this machine.
 var ErrNoDriver = cuda.ErrNoDriver
 
-var errClosed = errors.New("it is closed")
+var (
+	errClosed = errors.New("it is closed")
+	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end
+)
 
 // Error is a failed call on a device.
 type Error struct {
@@ -27,7 +30,8 @@ func (e *Error) Error() string { return fmt.Sprintf("device %s: %s: %v", e.Devic
 func (e *Error) Unwrap() error { return e.Err }
 
 // fail returns nil for a nil err, and else says on which device and at what it
-// failed. An error that a device does not recover from kills the device.
+// failed. An error that a device does not recover from kills the device; what
+// fails on a dead device fails of what the device died of.
 func (d *Device) fail(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
@@ -35,6 +39,9 @@ func (d *Device) fail(err error, doing string, args ...any) error {
 	e := &Error{Device: d.String(), Doing: fmt.Sprintf(doing, args...), Err: err, Fatal: fatal(err)}
 	if e.Fatal {
 		d.dead.CompareAndSwap(nil, e)
+	}
+	if first := d.dead.Load(); first != nil {
+		return first
 	}
 	return e
 }
@@ -44,5 +51,5 @@ func fatal(err error) bool {
 	if c := (*cuda.Error)(nil); errors.As(err, &c) {
 		return c.Code.Sticky()
 	}
-	return errors.Is(err, errKernelPanic)
+	return errors.Is(err, errKernelPanic) || errors.Is(err, errHangs)
 }

@@ -1,9 +1,6 @@
 package streams
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Event is a point in the work of a stream.
 type Event struct {
@@ -31,22 +28,23 @@ func (e *Event) Done() (bool, error) {
 
 // Sync makes the host wait until the event is done, for at most limit.
 func (e *Event) Sync(limit time.Duration) error {
-	poll := newBackoff(shortSpin)
+	poll := newBackoff(spinFor(syncThreads))
 	for {
 		done, err := e.Done()
 		if done || err != nil {
 			return err
 		}
 		if poll.pause() > limit {
-			return e.device.fail(fmt.Errorf("not done after %v", limit), "wait for an event")
+			return e.device.fail(notDone(limit), "wait for an event")
 		}
 	}
 }
 
+// syncThreads is how many threads may wait for devices at once: one a device
+// of a large host.
+const syncThreads = 7
+
 // Close frees the event. Closing twice is no error.
 func (e *Event) Close() error {
-	if !e.device.drop(e) {
-		return nil
-	}
-	return e.device.fail(e.marker.close(), "free an event")
+	return e.device.discard(e, e.marker.close, "free an event")
 }

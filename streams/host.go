@@ -47,6 +47,7 @@ func (h *hostDriver) pinned(bytes int64) (*Memory, error) { return h.pinnedBlock
 func (h *hostDriver) pinnedBlock(bytes int64, pinned bool) (*Memory, error) {
 	const alignment = 128
 	block := make([]byte, bytes+alignment)
+	adviseHuge(block)
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(block))) & (alignment - 1)
 	return &Memory{bytes: block[skip : int64(skip)+bytes : int64(skip)+bytes], pinned: pinned}, nil
 }
@@ -141,7 +142,6 @@ type hostQueue struct {
 	commands    chan command
 	queued, ran atomic.Int64
 	failed      atomic.Pointer[error]
-	ended       chan struct{}
 }
 
 // command is one piece of work; exactly one of its forms is set.
@@ -154,7 +154,7 @@ type command struct {
 }
 
 func (h *hostDriver) queue(Priority) (queue, error) {
-	q := &hostQueue{commands: make(chan command, hostQueueLength), ended: make(chan struct{})}
+	q := &hostQueue{commands: make(chan command, hostQueueLength)}
 	go q.loop()
 	return q, nil
 }
@@ -162,7 +162,6 @@ func (h *hostDriver) queue(Priority) (queue, error) {
 // loop runs the commands. After a failure it runs no more kernels and copies,
 // but still passes its events, so that nobody waits for it for ever.
 func (q *hostQueue) loop() {
-	defer close(q.ended)
 	for c := range q.commands {
 		switch {
 		case c.record != nil:
@@ -234,9 +233,8 @@ func (q *hostQueue) idle() (bool, error) {
 	return q.ran.Load() == q.queued.Load(), nil
 }
 
-// close ends the goroutine.
+// close ends the goroutine once it has run what is queued.
 func (q *hostQueue) close() error {
 	close(q.commands)
-	<-q.ended
 	return nil
 }

@@ -34,8 +34,11 @@ type launcher interface {
 // NewKernel makes a launch ready. It refuses memory of other devices: only
 // copies cross.
 func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
 	for _, u := range spec.Uses {
-		if !u.valid() || (u.Memory.device != d && !u.Memory.pinned) {
+		if !u.valid() || !u.Memory.within(d) {
 			return nil, d.fail(fmt.Errorf("it may not touch %v", u), "prepare %s", spec.Name)
 		}
 	}
@@ -86,6 +89,9 @@ type Usage struct {
 
 // LoadModule loads a compiled image, a cubin or PTX, on a GPU.
 func (d *Device) LoadModule(image []byte) (*Module, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
 	m, err := d.driver.module(image)
 	if err != nil {
 		return nil, d.fail(err, "load a module of %d bytes", len(image))
@@ -96,14 +102,14 @@ func (d *Device) LoadModule(image []byte) (*Module, error) {
 
 // Function returns the kernel of that name.
 func (m *Module) Function(name string) (Function, error) {
+	if err := m.device.alive(); err != nil {
+		return nil, err
+	}
 	f, err := m.module.function(name)
 	return f, m.device.fail(err, "find kernel %s", name)
 }
 
 // Close unloads the module. Closing twice is no error.
 func (m *Module) Close() error {
-	if !m.device.drop(m) {
-		return nil
-	}
-	return m.device.fail(m.module.close(), "unload a module")
+	return m.device.discard(m, m.module.close, "unload a module")
 }

@@ -38,13 +38,15 @@ func (m *Memory) All() Span { return Span{m, 0, m.size} }
 // Span returns bytes [offset, offset+length) of the block.
 func (m *Memory) Span(offset, length int64) Span { return Span{m, offset, length} }
 
+// within reports whether kernels of d may touch the memory.
+func (m *Memory) within(d *Device) bool {
+	return m.device == d || m.pinned && m.device.Backend == d.Backend
+}
+
 // Close frees the memory. Nothing queued may still use it. Closing twice is no
 // error.
 func (m *Memory) Close() error {
-	if !m.device.drop(m) {
-		return nil
-	}
-	return m.device.fail(m.device.driver.free(m), "free %d bytes", m.size)
+	return m.device.discard(m, func() error { return m.device.driver.free(m) }, "free %d bytes", m.size)
 }
 
 // Span is a part of a Memory, in bytes.

@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // Platform is a backend with its devices.
@@ -58,9 +59,15 @@ func (p *Platform) open(id int, twice bool) (*Device, error) {
 // Close releases the platform. Its devices must be closed before.
 func (p *Platform) Close() error { return p.stop() }
 
-// CloseAll closes all devices.
+// CloseAll closes all devices, the streams of all before the memory of any:
+// copies cross.
 func CloseAll(devices []*Device) error {
-	var errs []error
+	errs := make([]error, len(devices))
+	var group sync.WaitGroup
+	for i, d := range devices {
+		group.Go(func() { errs[i] = d.closeStreams() })
+	}
+	group.Wait()
 	for _, d := range devices {
 		errs = append(errs, d.Close())
 	}

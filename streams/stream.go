@@ -86,32 +86,48 @@ func (s *Stream) Wait(e *Event) error {
 // Sync makes the host wait until the stream has done all that was queued, for
 // at most limit, and returns what went wrong on it.
 func (s *Stream) Sync(limit time.Duration) error {
-	var idle bool
-	var err error
-	poll := newBackoff(shortSpin)
+	done, err := s.await(limit)
+	if err == nil && !done {
+		err = notDone(limit)
+	}
+	return s.device.fail(err, "wait for a stream")
+}
+
+// await waits until the stream is done, and no longer than limit.
+func (s *Stream) await(limit time.Duration) (done bool, err error) {
+	poll := newBackoff(spinFor(syncThreads))
 	for {
-		if idle, err = s.queue.idle(); err != nil {
-			return s.device.fail(err, "wait for a stream")
+		if err := s.device.alive(); err != nil {
+			return false, err
 		}
-		if idle {
-			return s.device.alive()
+		if done, err := s.queue.idle(); done || err != nil {
+			return done, err
 		}
 		if poll.pause() > limit {
-			return s.device.fail(fmt.Errorf("not done after %v", limit), "wait for a stream")
+			return false, nil
 		}
 	}
 }
 
-// Close waits for the stream, not longer than 10 s, and frees it. Closing twice
-// is no error.
+func notDone(limit time.Duration) error { return fmt.Errorf("not done after %v", limit) }
+
+// Close waits for the stream, not longer than 10 s, and frees it. A stream that
+// takes longer kills its device, since to free anything there would wait for
+// it. Closing twice is no error.
 func (s *Stream) Close() error {
 	if !s.device.drop(s) {
 		return nil
 	}
-	if err := s.Sync(closeLimit); err != nil {
-		return err
+	if s.device.alive() != nil {
+		s.queue.close()
+		return nil
 	}
-	return s.device.fail(s.queue.close(), "close a stream")
+	done, err := s.await(s.device.grace)
+	if err == nil && !done {
+		err = fmt.Errorf("%w: %w", errHangs, notDone(s.device.grace))
+	}
+	if gone := s.queue.close(); err == nil {
+		err = gone
+	}
+	return s.device.fail(err, "close a stream")
 }
-
-const closeLimit = 10 * time.Second

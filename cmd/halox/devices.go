@@ -36,13 +36,20 @@ func newDevicesCommand() *cobra.Command {
 	}
 }
 
+// mostHostRows is how many host devices are listed; they are all alike.
+const mostHostRows = 8
+
 // listDevices prints the devices of one backend and, for GPUs, a matrix of
 // their links.
 func listDevices(out io.Writer, m *machine) error {
 	infos := m.platform.Devices()
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "device\tname\tmemory\tarch\tPCI bus id\tcores")
-	for _, d := range infos {
+	for i, d := range infos {
+		if d.Backend == streams.Host && i == mostHostRows {
+			fmt.Fprintf(w, "... to host %d\n", len(infos)-1)
+			break
+		}
 		fmt.Fprintf(w, "%s %d\t%s\t%.1f GiB\t%s\t%s\t%d\n", d.Backend, d.ID, d.Name, float64(d.Memory)/(1<<30), orDash(d.Arch), orDash(d.PCIBusID), d.Cores)
 	}
 	if err := w.Flush(); err != nil || m.backend == streams.Host || len(infos) < 2 {

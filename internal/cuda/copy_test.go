@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
 )
 
 func TestCopies(t *testing.T) {
@@ -61,6 +62,42 @@ func TestPeerAccess(t *testing.T) {
 	ok(t, a.MemcpyDtoDAsync(theirs, mine, 8, stream))
 	if err := a.EnablePeerAccess(a); !errors.Is(err, cuda.CodeInvalidDevice) {
 		t.Errorf("access to itself: %v", err)
+	}
+}
+
+func TestLinksOfTheFake(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		link   cudafake.Link
+		access bool
+		enable error
+		sent   byte
+	}{
+		{"open", cudafake.LinkOpen, true, nil, 0},
+		{"closed", cudafake.LinkClosed, false, cuda.CodePeerUnsupported, 0},
+		{"lying", cudafake.LinkLying, true, nil, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t, 2)
+			a, b := r.contexts[0], r.contexts[1]
+			r.fake.SetLink(0, 1, tc.link)
+			if got := must(a.Device().CanAccessPeer(b.Device()))(t); got != tc.access {
+				t.Errorf("access %v", got)
+			}
+			if err := a.EnablePeerAccess(b); !errors.Is(err, tc.enable) {
+				t.Errorf("enabled with %v", err)
+			}
+			stream := must(a.StreamCreate(0))(t)
+			host, p := pinned(t, a, 8)
+			mine, theirs := must(a.MemAlloc(8))(t), must(b.MemAlloc(8))(t)
+			ok(t, a.MemsetD8Async(mine, 0, 8, stream))
+			ok(t, a.MemcpyPeerAsync(theirs, b, mine, a, 8, stream))
+			ok(t, a.MemcpyPeerAsync(mine, a, theirs, b, 8, stream)) // the way back is open
+			ok(t, a.MemcpyDtoHAsync(p, mine, 8, stream))
+			if want := []byte{0, 0, 0, 0, tc.sent, 0, 0, 0}; !bytes.Equal(host, want) {
+				t.Errorf("arrived as %v", host)
+			}
+		})
 	}
 }
 

@@ -3,8 +3,8 @@
 package cuda_test
 
 import (
+	_ "embed"
 	"errors"
-	"os"
 	"strings"
 	"testing"
 	"unsafe"
@@ -54,6 +54,11 @@ func TestRealDevices(t *testing.T) {
 	}
 }
 
+// fillPTX sets n floats at out to value; it travels with the test program.
+//
+//go:embed testdata/fill.ptx
+var fillPTX []byte
+
 // TestRealFill launches on the first device and, where there is a second,
 // brings the result back through it.
 func TestRealFill(t *testing.T) {
@@ -65,7 +70,7 @@ func TestRealFill(t *testing.T) {
 	out, remote := must(first.MemAlloc(4*n))(t), must(last.MemAlloc(4*n))(t)
 	host := must(first.HostAlloc(4*n, cuda.HostPortable|cuda.HostMapped))(t)
 
-	m := must(first.ModuleLoad(must(os.ReadFile("testdata/fill.ptx"))(t)))(t)
+	m := must(first.ModuleLoad(fillPTX))(t)
 	fn := must(first.ModuleFunction(m, "fill"))(t)
 	arg := struct {
 		out   cuda.DevicePtr

@@ -57,15 +57,16 @@ func testGuarded[T Float](t *testing.T) {
 		for _, set := range usable() {
 			t.Run(fmt.Sprintf("side=%s/set=%v", name, set), func(t *testing.T) {
 				for n := 1; n <= 70; n++ {
-					in, w := draw[T](r, n, 0)
+					b := Band{Points: n, Count: 3, Pitch: n + 2}
+					in, w := draw[T](r, b.span("guarded"), 0)
 					in = inputs[T]{
 						place(pages[1], in.centre), place(pages[2], in.south), place(pages[3], in.north),
 						place(pages[4], in.below), place(pages[5], in.above),
 					}
-					dst := place(pages[0], make([]T, n))
+					dst := place(pages[0], blank[T](b.span("guarded")))
 					for _, s := range stencils[T]() {
-						s.in(set, dst, in, w)
-						verify(t, s, dst, in, w)
+						s.in(set, dst, in, b, w)
+						verify(t, s, dst, in, b, w)
 					}
 					var l lanes
 					accumulate(set, &l, dst, in.south)

@@ -7,41 +7,53 @@ package rows
 // idle, but without it the compiler may fuse the two on arm64 and others, or
 // on amd64 with GOAMD64=v3, and skip a rounding.
 
-func star5Loop[T Float](dst, centre, south, north []T, alpha, beta T) {
-	n := len(dst)
-	// Slices of known length let the compiler drop the checks in the loop.
-	xm, c, xp := centre[:n], centre[1:n+1], centre[2:n+2]
-	south, north = south[:n], north[:n]
-	for i := range dst {
-		sum := xp[i] + north[i] + xm[i] + south[i]
-		dst[i] = T(alpha*c[i]) + T(beta*sum)
+func star5Loop[T Float](dst, centre, south, north []T, b Band, alpha, beta T) {
+	n := b.Points
+	for row := range b.Count {
+		o := row * b.Pitch
+		// Slices of known length let the compiler drop the checks in the loop.
+		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		south, north := south[o:o+n], north[o:o+n]
+		for i := range out {
+			sum := xp[i] + north[i] + xm[i] + south[i]
+			out[i] = T(alpha*c[i]) + T(beta*sum)
+		}
 	}
 }
 
-func star7Loop[T Float](dst, centre, south, north, below, above []T, alpha, beta T) {
-	n := len(dst)
-	xm, c, xp := centre[:n], centre[1:n+1], centre[2:n+2]
-	south, north, below, above = south[:n], north[:n], below[:n], above[:n]
-	for i := range dst {
-		sum := xp[i] + north[i] + above[i] + xm[i] + south[i] + below[i]
-		dst[i] = T(alpha*c[i]) + T(beta*sum)
+func star7Loop[T Float](dst, centre, south, north, below, above []T, b Band, alpha, beta T) {
+	n := b.Points
+	for row := range b.Count {
+		o := row * b.Pitch
+		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		south, north, below, above := south[o:o+n], north[o:o+n], below[o:o+n], above[o:o+n]
+		for i := range out {
+			sum := xp[i] + north[i] + above[i] + xm[i] + south[i] + below[i]
+			out[i] = T(alpha*c[i]) + T(beta*sum)
+		}
 	}
 }
 
-func star5AxesLoop[T Float](dst, centre, south, north []T, alpha, bx, by T) {
-	n := len(dst)
-	xm, c, xp := centre[:n], centre[1:n+1], centre[2:n+2]
-	south, north = south[:n], north[:n]
-	for i := range dst {
-		dst[i] = T(alpha*c[i]) + T(bx*(xp[i]+xm[i])) + T(by*(north[i]+south[i]))
+func star5AxesLoop[T Float](dst, centre, south, north []T, b Band, alpha, bx, by T) {
+	n := b.Points
+	for row := range b.Count {
+		o := row * b.Pitch
+		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		south, north := south[o:o+n], north[o:o+n]
+		for i := range out {
+			out[i] = T(alpha*c[i]) + T(bx*(xp[i]+xm[i])) + T(by*(north[i]+south[i]))
+		}
 	}
 }
 
-func star7AxesLoop[T Float](dst, centre, south, north, below, above []T, alpha, bx, by, bz T) {
-	n := len(dst)
-	xm, c, xp := centre[:n], centre[1:n+1], centre[2:n+2]
-	south, north, below, above = south[:n], north[:n], below[:n], above[:n]
-	for i := range dst {
-		dst[i] = T(alpha*c[i]) + T(bx*(xp[i]+xm[i])) + T(by*(north[i]+south[i])) + T(bz*(above[i]+below[i]))
+func star7AxesLoop[T Float](dst, centre, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
+	n := b.Points
+	for row := range b.Count {
+		o := row * b.Pitch
+		out, xm, c, xp := dst[o:o+n], centre[o:o+n], centre[o+1:o+1+n], centre[o+2:o+2+n]
+		south, north, below, above := south[o:o+n], north[o:o+n], below[o:o+n], above[o:o+n]
+		for i := range out {
+			out[i] = T(alpha*c[i]) + T(bx*(xp[i]+xm[i])) + T(by*(north[i]+south[i])) + T(bz*(above[i]+below[i]))
+		}
 	}
 }

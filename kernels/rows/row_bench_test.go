@@ -10,10 +10,10 @@ import (
 // of the arithmetic and of a call, without that of memory.
 func BenchmarkStar7(b *testing.B) {
 	benchmarkRow(b, "float64", func(set instructions, dst, in []float64) {
-		star7(set, &dst[0], &in[0], &in[0], &in[0], &in[0], &in[0], len(dst), 0.1, 0.15)
+		star7(set, dst, in, in, in, in, in, Band{len(dst), 1, len(dst)}, 0.1, 0.15)
 	})
 	benchmarkRow(b, "float32", func(set instructions, dst, in []float32) {
-		star7(set, &dst[0], &in[0], &in[0], &in[0], &in[0], &in[0], len(dst), 0.1, 0.15)
+		star7(set, dst, in, in, in, in, in, Band{len(dst), 1, len(dst)}, 0.1, 0.15)
 	})
 }
 

@@ -1,30 +1,34 @@
 // Package rows holds the inner loops of the host sweeps: stencils applied to
-// one row of a grid, and the norms of the change that a sweep made to a row.
+// rows of a grid, and the norms of the change that a sweep made to a row.
 //
-// # Rows
+// # Bands
 //
-// x runs along a row and is the only direction the package knows. The caller
-// walks y and z and hands over the slices:
+// x runs along a row. A stencil is applied to a [Band], rows that lie at equal
+// distances in memory, say along y. The caller walks z and hands over slices
+// that begin with the first row:
 //
-//	dst      n points, one for each result; n is len(dst)
-//	centre   at least n+2 points: centre[i+1] lies under dst[i], so that
-//	         centre[i] and centre[i+2] are its neighbours in -x and +x
-//	south    at least n points: south[i] is the neighbour of dst[i] in -y
+//	dst      dst[i] is point i of the first row, and dst[i+Pitch] that of the
+//	         second
+//	centre   centre[i+1] lies under dst[i], so that centre[i] and centre[i+2]
+//	         are its neighbours in -x and +x
+//	south    south[i] is the neighbour of dst[i] in -y
 //	north    the same in +y
 //	below    the same in -z
 //	above    the same in +z
 //
 // dst must not overlap any of the others; the inputs may overlap each other.
-// Nothing outside dst is written and nothing outside the points named above
-// is read, so that neighbouring rows and ghost cells may belong to other
-// goroutines. Slices need no alignment. An empty dst is no work at all, and a
-// slice that is too short is a panic that names it.
+// Nothing but the points of the rows is written and nothing but the points
+// named above is read, so that what lies between the rows, neighbouring rows
+// and ghost cells may belong to other goroutines. Slices need no alignment. A
+// band without points is no work at all, and a slice that ends before the last
+// row does is a panic that names it.
 //
 // # Sweeping
 //
 // Walk a grid in the order of memory, y within z, both upwards and unblocked:
 // the loops fetch ahead of themselves on that assumption, which only costs
-// time where it is wrong.
+// time where it is wrong. Nothing interrupts a loop, not even the collector of
+// garbage: do some ten thousand points at a time, or all others wait.
 //
 // # One answer
 //
@@ -39,18 +43,31 @@
 // assembly) and with the build tag purego they are Go.
 package rows
 
-import (
-	"fmt"
-	"unsafe"
-)
+import "fmt"
 
 //go:generate go run ./gen -pkg rows -out rows_amd64.s -stubs rows_amd64.go
+
+// Band is Count rows of Points each. The first points of two rows that follow
+// each other are Pitch elements apart, which is not less than Points.
+type Band struct{ Points, Count, Pitch int }
+
+// span returns the elements from the first point of a band to its last, 0 if it
+// has none. It panics, in the name of the function, where rows overlap.
+func (b Band) span(function string) int {
+	if b.Points <= 0 || b.Count <= 0 {
+		return 0
+	}
+	if b.Count > 1 && b.Pitch < b.Points {
+		panic(fmt.Sprintf("rows.%s: rows of %d points at a pitch of %d", function, b.Points, b.Pitch))
+	}
+	return (b.Count-1)*b.Pitch + b.Points
+}
 
 // Float is the type of a grid's points.
 type Float interface{ float32 | float64 }
 
 // need panics unless a slice, named by the function it was handed to and by
-// its parameter, has at least the points that function will read.
+// its parameter, reaches at least as far as that function will read or write.
 func need(function, parameter string, have, want int) {
 	if have < want {
 		tooShort(function, parameter, have, want)
@@ -63,10 +80,3 @@ func need(function, parameter string, have, want int) {
 func tooShort(function, parameter string, have, want int) {
 	panic(fmt.Sprintf("rows.%s: %s has %d points, needs %d", function, parameter, have, want))
 }
-
-// points is the slice of the n points at an address.
-//
-// Inside the package a row is an address, which takes one register where a
-// slice takes three. Six slices travel through memory, at a cost that shows on
-// rows of some hundred points.
-func points[T Float](first *T, n int) []T { return unsafe.Slice(first, n) }

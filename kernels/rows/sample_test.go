@@ -37,13 +37,19 @@ func random[T Float](r *rand.Rand, n, offset, odd int) []T {
 	return row
 }
 
+// blank returns n canaries.
+func blank[T Float](n int) []T {
+	row := make([]T, n)
+	for i := range row {
+		row[i] = canary
+	}
+	return row
+}
+
 // fenced returns n points between canaries, and a check that the canaries live.
 func fenced[T Float](n, offset int) (row []T, check func(*testing.T)) {
 	const margin = 40
-	whole := make([]T, margin+offset+n+margin)
-	for i := range whole {
-		whole[i] = canary
-	}
+	whole := blank[T](margin + offset + n + margin)
 	first := margin + offset
 	return whole[first : first+n : first+n], func(t *testing.T) {
 		t.Helper()

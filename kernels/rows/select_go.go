@@ -13,20 +13,20 @@ func usable() []instructions { return []instructions{best()} }
 
 func (instructions) String() string { return "go" }
 
-func star5[T Float](_ instructions, dst, centre, south, north *T, n int, alpha, beta T) {
-	star5Loop(points(dst, n), points(centre, n+2), points(south, n), points(north, n), alpha, beta)
+func star5[T Float](_ instructions, dst, centre, south, north []T, b Band, alpha, beta T) {
+	star5Loop(dst, centre, south, north, b, alpha, beta)
 }
 
-func star7[T Float](_ instructions, dst, centre, south, north, below, above *T, n int, alpha, beta T) {
-	star7Loop(points(dst, n), points(centre, n+2), points(south, n), points(north, n), points(below, n), points(above, n), alpha, beta)
+func star7[T Float](_ instructions, dst, centre, south, north, below, above []T, b Band, alpha, beta T) {
+	star7Loop(dst, centre, south, north, below, above, b, alpha, beta)
 }
 
-func star5Axes[T Float](_ instructions, dst, centre, south, north *T, n int, alpha, bx, by T) {
-	star5AxesLoop(points(dst, n), points(centre, n+2), points(south, n), points(north, n), alpha, bx, by)
+func star5Axes[T Float](_ instructions, dst, centre, south, north []T, b Band, alpha, bx, by T) {
+	star5AxesLoop(dst, centre, south, north, b, alpha, bx, by)
 }
 
-func star7Axes[T Float](_ instructions, dst, centre, south, north, below, above *T, n int, alpha, bx, by, bz T) {
-	star7AxesLoop(points(dst, n), points(centre, n+2), points(south, n), points(north, n), points(below, n), points(above, n), alpha, bx, by, bz)
+func star7Axes[T Float](_ instructions, dst, centre, south, north, below, above []T, b Band, alpha, bx, by, bz T) {
+	star7AxesLoop(dst, centre, south, north, below, above, b, alpha, bx, by, bz)
 }
 
 func accumulate[T Float](_ instructions, l *lanes, new, old []T) { add(l, new, old) }

@@ -10,12 +10,12 @@ import (
 // inputs are the rows that a stencil reads.
 type inputs[T Float] struct{ centre, south, north, below, above []T }
 
-// stencil is one of the package's stencils: how to run it on a row, through
+// stencil is one of the package's stencils: how to run it on a band, through
 // the exported function or in one set, and what one point of it must be.
 type stencil[T Float] struct {
 	name  string
-	call  func(dst []T, in inputs[T], w [4]T)
-	in    func(set instructions, dst []T, in inputs[T], w [4]T)
+	call  func(dst []T, in inputs[T], b Band, w [4]T)
+	in    func(set instructions, dst []T, in inputs[T], b Band, w [4]T)
 	point func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T
 }
 
@@ -25,11 +25,11 @@ func stencils[T Float]() []stencil[T] {
 	return []stencil[T]{
 		{
 			name: "Star5",
-			call: func(dst []T, in inputs[T], w [4]T) {
-				Star5(dst, in.centre, in.south, in.north, w[0], w[1])
+			call: func(dst []T, in inputs[T], b Band, w [4]T) {
+				Star5(dst, in.centre, in.south, in.north, b, w[0], w[1])
 			},
-			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
-				star5(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], len(dst), w[0], w[1])
+			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
+				star5(set, dst, in.centre, in.south, in.north, b, w[0], w[1])
 			},
 			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
 				sum := xp + yp
@@ -41,12 +41,12 @@ func stencils[T Float]() []stencil[T] {
 		},
 		{
 			name: "Star7",
-			call: func(dst []T, in inputs[T], w [4]T) {
-				Star7(dst, in.centre, in.south, in.north, in.below, in.above, w[0], w[1])
+			call: func(dst []T, in inputs[T], b Band, w [4]T) {
+				Star7(dst, in.centre, in.south, in.north, in.below, in.above, b, w[0], w[1])
 			},
-			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
-				star7(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], &in.below[0], &in.above[0],
-					len(dst), w[0], w[1])
+			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
+				star7(set, dst, in.centre, in.south, in.north, in.below, in.above, b,
+					w[0], w[1])
 			},
 			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
 				sum := xp + yp
@@ -60,11 +60,11 @@ func stencils[T Float]() []stencil[T] {
 		},
 		{
 			name: "Star5Axes",
-			call: func(dst []T, in inputs[T], w [4]T) {
-				Star5Axes(dst, in.centre, in.south, in.north, w[0], w[1], w[2])
+			call: func(dst []T, in inputs[T], b Band, w [4]T) {
+				Star5Axes(dst, in.centre, in.south, in.north, b, w[0], w[1], w[2])
 			},
-			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
-				star5Axes(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], len(dst), w[0], w[1], w[2])
+			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
+				star5Axes(set, dst, in.centre, in.south, in.north, b, w[0], w[1], w[2])
 			},
 			point: func(c, xm, xp, ym, yp, _, _ T, w [4]T) T {
 				x, y := xp+xm, yp+ym
@@ -76,12 +76,12 @@ func stencils[T Float]() []stencil[T] {
 		},
 		{
 			name: "Star7Axes",
-			call: func(dst []T, in inputs[T], w [4]T) {
-				Star7Axes(dst, in.centre, in.south, in.north, in.below, in.above, w[0], w[1], w[2], w[3])
+			call: func(dst []T, in inputs[T], b Band, w [4]T) {
+				Star7Axes(dst, in.centre, in.south, in.north, in.below, in.above, b, w[0], w[1], w[2], w[3])
 			},
-			in: func(set instructions, dst []T, in inputs[T], w [4]T) {
-				star7Axes(set, &dst[0], &in.centre[0], &in.south[0], &in.north[0], &in.below[0], &in.above[0],
-					len(dst), w[0], w[1], w[2], w[3])
+			in: func(set instructions, dst []T, in inputs[T], b Band, w [4]T) {
+				star7Axes(set, dst, in.centre, in.south, in.north, in.below, in.above, b,
+					w[0], w[1], w[2], w[3])
 			},
 			point: func(c, xm, xp, ym, yp, zm, zp T, w [4]T) T {
 				x, y, z := xp+xm, yp+ym, zp+zm
@@ -100,14 +100,18 @@ func stencils[T Float]() []stencil[T] {
 //go:noinline
 func rounded[T Float](v T) T { return v }
 
-// verify fails where dst is not what the stencil makes of the inputs.
-func verify[T Float](t *testing.T, s stencil[T], dst []T, in inputs[T], w [4]T) {
+// verify fails where dst is not what the stencil makes of the inputs, or where
+// something was written between the rows.
+func verify[T Float](t *testing.T, s stencil[T], dst []T, in inputs[T], b Band, w [4]T) {
 	t.Helper()
 	for i, got := range dst {
-		want := s.point(in.centre[i+1], in.centre[i], in.centre[i+2],
-			in.south[i], in.north[i], in.below[i], in.above[i], w)
+		want := T(canary)
+		if i%b.Pitch < b.Points {
+			want = s.point(in.centre[i+1], in.centre[i], in.centre[i+2],
+				in.south[i], in.north[i], in.below[i], in.above[i], w)
+		}
 		if !same(got, want) {
-			t.Errorf("n=%d: point %d is %v, not %v", len(dst), i, got, want)
+			t.Errorf("%+v: element %d is %v, not %v", b, i, got, want)
 			return
 		}
 	}
@@ -117,6 +121,11 @@ func verify[T Float](t *testing.T, s stencil[T], dst []T, in inputs[T], w [4]T) 
 func draw[T Float](r *rand.Rand, n, odd int) (inputs[T], [4]T) {
 	row := func(n int) []T { return random[T](r, n, r.IntN(17), odd) }
 	return inputs[T]{row(n + 2), row(n), row(n), row(n), row(n)}, [4]T(random[T](r, 4, 0, 0))
+}
+
+// band is one to four rows, with or without a gap between them.
+func band(r *rand.Rand, points int) Band {
+	return Band{Points: points, Count: 1 + r.IntN(4), Pitch: max(1, points) + r.IntN(3)}
 }
 
 func TestStencilsGiveTheStatedBits(t *testing.T) {
@@ -131,10 +140,11 @@ func testStencils[T Float](t *testing.T) {
 			t.Run(fmt.Sprintf("%s/set=%v", s.name, set), func(t *testing.T) {
 				for n := 1; n <= 130; n++ {
 					for _, odd := range []int{0, 40, 4} {
-						in, w := draw[T](r, n, odd)
-						dst, check := fenced[T](n, r.IntN(17))
-						s.in(set, dst, in, w)
-						verify(t, s, dst, in, w)
+						b := band(r, n)
+						in, w := draw[T](r, b.span(s.name), odd)
+						dst, check := fenced[T](b.span(s.name), r.IntN(17))
+						s.in(set, dst, in, b, w)
+						verify(t, s, dst, in, b, w)
 						check(t)
 					}
 				}
@@ -153,7 +163,7 @@ func TestNaNStaysWithItsNeighbours(t *testing.T) {
 				in, w := draw[float64](r, n, 0)
 				in.centre[at] = math.NaN()
 				dst, _ := fenced[float64](n, 0)
-				s.in(set, dst, in, w)
+				s.in(set, dst, in, Band{n, 1, n}, w)
 				for i, v := range dst {
 					if near := at >= i && at <= i+2; near != (v != v) {
 						t.Fatalf("%s in %v: NaN in centre[%d] makes dst[%d] %v", s.name, set, at, i, v)
@@ -168,13 +178,14 @@ func TestExportedStencils(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, s := range stencils[float32]() {
 		for _, n := range []int{0, 1, 100} {
-			in, w := draw[float32](r, n, 0)
-			dst, check := fenced[float32](n, 0)
-			s.call(dst, in, w)
-			verify(t, s, dst, in, w)
+			b := band(r, n)
+			in, w := draw[float32](r, b.span(s.name), 0)
+			dst, check := fenced[float32](b.span(s.name), 0)
+			s.call(dst, in, b, w)
+			verify(t, s, dst, in, b, w)
 			check(t)
 		}
-		s.call(nil, inputs[float32]{}, [4]float32{})
+		s.call(nil, inputs[float32]{}, Band{}, [4]float32{})
 	}
 }
 
@@ -189,14 +200,15 @@ func FuzzStencils(f *testing.F) {
 
 func fuzzStencils[T Float](t *testing.T, seed uint64, n, odd int) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	in, w := draw[T](r, n, odd)
+	b := band(r, n)
+	in, w := draw[T](r, b.span("fuzz"), odd)
 	for _, s := range stencils[T]() {
 		for _, set := range usable() {
-			dst, check := fenced[T](n, r.IntN(17))
+			dst, check := fenced[T](b.span("fuzz"), r.IntN(17))
 			if n > 0 {
-				s.in(set, dst, in, w)
+				s.in(set, dst, in, b, w)
 			}
-			verify(t, s, dst, in, w)
+			verify(t, s, dst, in, b, w)
 			check(t)
 		}
 	}

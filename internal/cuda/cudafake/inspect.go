@@ -20,6 +20,8 @@ package cudafake
 //	void (*kill)(int, int);
 //	long (*calls)(const char *);
 //	long (*live)(int);
+//	void (*set_link)(int, int, int);
+//	long (*streams)(int);
 //	unsigned (*primary_flags)(int);
 //	long (*launches)(void);
 //	const launch *(*launch)(long);
@@ -33,11 +35,13 @@ package cudafake
 //	k->kill = dlsym(l, "fake_kill");
 //	k->calls = dlsym(l, "fake_calls");
 //	k->live = dlsym(l, "fake_live");
+//	k->set_link = dlsym(l, "fake_set_link");
+//	k->streams = dlsym(l, "fake_streams");
 //	k->primary_flags = dlsym(l, "fake_primary_flags");
 //	k->launches = dlsym(l, "fake_launches");
 //	k->launch = dlsym(l, "fake_launch");
 //	return k->set_devices && k->fail && k->kill && k->calls && k->live &&
-//		k->primary_flags && k->launches && k->launch;
+//		k->set_link && k->streams && k->primary_flags && k->launches && k->launch;
 // }
 //
 // static void knobs_set_devices(knobs *k, int n) { k->set_devices(n); }
@@ -45,6 +49,8 @@ package cudafake
 // static void knobs_kill(knobs *k, int device, int code) { k->kill(device, code); }
 // static long knobs_calls(knobs *k, const char *call) { return k->calls(call); }
 // static long knobs_live(knobs *k, int kind) { return k->live(kind); }
+// static void knobs_set_link(knobs *k, int from, int to, int link) { k->set_link(from, to, link); }
+// static long knobs_streams(knobs *k, int priority) { return k->streams(priority); }
 // static unsigned knobs_primary_flags(knobs *k, int device) { return k->primary_flags(device); }
 // static long knobs_launches(knobs *k) { return k->launches(); }
 // static const launch *knobs_launch(knobs *k, long i) { return k->launch(i); }
@@ -86,6 +92,24 @@ func (f *Fake) Fail(call string, code, skip, times int) {
 // Kill makes each further call in the device's context return the code, as
 // after a sticky error. A code of 0 revives the device.
 func (f *Fake) Kill(device, code int) { C.knobs_kill(&f.knobs, C.int(device), C.int(code)) }
+
+// Link is what the way from one device to another does.
+type Link int
+
+// The links. All are open at first.
+const (
+	LinkOpen   Link = iota
+	LinkClosed      // allows no peer access
+	LinkLying       // allows it, and changes one bit in the middle of each peer copy
+)
+
+// SetLink sets what the way from one device to another does, in that direction.
+func (f *Fake) SetLink(from, to int, link Link) {
+	C.knobs_set_link(&f.knobs, C.int(from), C.int(to), C.int(link))
+}
+
+// Streams counts the live streams that were made with the priority.
+func (f *Fake) Streams(priority int) int { return int(C.knobs_streams(&f.knobs, C.int(priority))) }
 
 // Calls counts the calls of the named function.
 func (f *Fake) Calls(call string) int {

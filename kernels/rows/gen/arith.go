@@ -7,31 +7,11 @@ import (
 )
 
 // arithmetic is what the expression of a stencil is written with, so that it is
-// written once and serves whole vectors, masked vectors and single points.
+// written once and serves vectors and single points.
 type arithmetic interface {
 	load(from Op) reg.VecVirtual
 	add(a reg.VecVirtual, b Op) reg.VecVirtual
 	mul(a reg.VecVirtual, b Op) reg.VecVirtual
-}
-
-// masked is a vector of which only some elements are in memory.
-type masked struct {
-	vector
-	mask reg.OpmaskVirtual
-}
-
-func (m masked) load(from Op) reg.VecVirtual { return m.loadMasked(from, m.mask) }
-
-func (m masked) add(a reg.VecVirtual, b Op) reg.VecVirtual { return m.vector.add(a, m.operand(b)) }
-
-func (m masked) mul(a reg.VecVirtual, b Op) reg.VecVirtual { return m.vector.mul(a, m.operand(b)) }
-
-// operand brings what is in memory into a register, through the mask.
-func (m masked) operand(b Op) Op {
-	if IsMem(b) {
-		return m.load(b)
-	}
-	return b
 }
 
 // scalar is a single point. It uses the low element of the registers, so that

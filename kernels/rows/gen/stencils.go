@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -96,28 +97,57 @@ const (
 	ahead = 4096
 )
 
-// write writes the function for one type of vector: a main loop over several
-// vectors, one over single vectors, and what is left.
+// write writes the function for one type of vector: a loop over rows.
 func (s stencil) write(v vector) {
 	name := s.name + v.elem.tag + string(v.set)
 	pointers := append([]string{"dst", "centre"}, s.rows...)
-	TEXT(name, NOSPLIT, fmt.Sprintf("func(%s *%s, n int, %s %s)",
+	TEXT(name, NOSPLIT, fmt.Sprintf("func(%s *%s, points, count, pitch int, %s %s)",
 		strings.Join(pointers, ", "), v.elem.name, strings.Join(s.coefficients, ", "), v.elem.name))
 	Pragma("noescape")
-	Doc(name + " sets n points to " + s.formula + ".")
+	Doc(name + " sets the points of count rows to " + s.formula + ".")
 
 	r := row{stencil: s, elem: v.elem, base: map[string]reg.Register{}}
 	for _, p := range pointers {
 		r.base[p] = Load(Param(p), GP64())
 	}
-	r.left = Load(Param("n"), GP64())
+	r.points = Load(Param("points"), GP64())
+	count := Load(Param("count"), GP64())
+	pitch := Load(Param("pitch"), GP64())
 	r.weights = weights{}
 	for _, c := range s.coefficients {
 		r.weights[c] = v.broadcast(c)
 	}
-	r.index = GP64()
-	XORQ(r.index, r.index)
+	r.index, r.left = GP64(), GP64()
 
+	Label("row")
+	r.write(v)
+	for _, p := range pointers {
+		LEAQ(Mem{Base: r.base[p], Index: pitch, Scale: uint8(v.elem.size)}, r.base[p])
+	}
+	DECQ(count)
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// row is the state of a stencil's function: where its row lies and how far it
+// is along it.
+type row struct {
+	stencil
+	elem    element
+	base    map[string]reg.Register // the pointers of the arguments
+	points  reg.Register            // in the row
+	index   reg.GPVirtual           // the points done
+	left    reg.GPVirtual           // the points to do
+	weights weights
+}
+
+// write writes one row: what lies before the first aligned vector, a main loop
+// over several vectors, one over single vectors, and what is left.
+func (r row) write(v vector) {
+	XORQ(r.index, r.index)
+	MOVQ(r.points, r.left)
+	r.first(v)
 	r.loop("quad", unroll*v.points(), func() {
 		r.prefetch(unroll * v.bytes())
 		for u := range unroll {
@@ -127,26 +157,47 @@ func (s stencil) write(v vector) {
 	r.loop("single", v.points(), func() {
 		v.store(r.dst(0), r.apply(v, 0))
 	})
-	if v.set == avx512 {
-		r.tailMasked(v)
-	} else {
-		s := scalar{v.elem}
-		r.loop("scalar", 1, func() {
-			s.store(r.dst(0), r.apply(s, 0))
-		})
-	}
-	VZEROUPPER()
-	RET()
+	r.last(v)
 }
 
-// row is the state of a stencil's function: how far it is along the row.
-type row struct {
-	stencil
-	elem    element
-	base    map[string]reg.Register // the pointers of the arguments
-	index   reg.GPVirtual           // the points done
-	left    reg.Register            // the points to do
-	weights weights
+// first makes all that follows store to aligned memory, which saves a fifth of
+// the time where rows begin one point off, as those of an interior do. It does
+// a whole vector and goes on with the first aligned point, so that some points
+// are done a second time: they come out the same.
+func (r row) first(v vector) {
+	CMPQ(r.points, I32(2*v.points()))
+	JL(LabelRef("aligned"))
+	skip := GP64()
+	MOVQ(r.base["dst"], skip)
+	NEGQ(skip)
+	ANDQ(I32(v.bytes()-1), skip)
+	JZ(LabelRef("aligned"))
+	v.store(r.dst(0), r.apply(v, 0))
+	SHRQ(U8(bits.TrailingZeros(uint(r.elem.size))), skip)
+	ADDQ(skip, r.index)
+	SUBQ(skip, r.left)
+	Label("aligned")
+}
+
+// last writes what is left when there is less than a vector to do. Where the
+// row has a whole vector, its last one is done, as in first. Masks would do
+// too, but loads wait for masked stores on some processors: rows of one point
+// took ten times as long.
+func (r row) last(v vector) {
+	TESTQ(r.left, r.left)
+	JZ(LabelRef("rowDone"))
+	CMPQ(r.points, I32(v.points()))
+	JL(LabelRef("short"))
+	LEAQ(Mem{Base: r.points, Disp: -v.points()}, r.index)
+	v.store(r.dst(0), r.apply(v, 0))
+	JMP(LabelRef("rowDone"))
+
+	Label("short")
+	s := scalar{v.elem}
+	r.loop("scalar", 1, func() {
+		s.store(r.dst(0), r.apply(s, 0))
+	})
+	Label("rowDone")
 }
 
 // dst is the memory of a result, so many bytes past the points done.
@@ -192,23 +243,4 @@ func (r row) loop(label string, points int, body func()) {
 	CMPQ(r.left, I32(points))
 	JGE(LabelRef(label))
 	Label(label + "Done")
-}
-
-// tailMasked writes what is left when there is less than a vector to do.
-func (r row) tailMasked(v vector) {
-	TESTQ(r.left, r.left)
-	JZ(LabelRef("done"))
-	mask := lowest(r.left)
-	v.storeMasked(r.dst(0), r.apply(masked{v, mask}, 0), mask)
-	Label("done")
-}
-
-// lowest writes the mask of the lowest count elements, count being below 64.
-func lowest(count reg.Register) reg.OpmaskVirtual {
-	bits := GP64()
-	MOVQ(I32(-1), bits)
-	BZHIQ(count, bits, bits)
-	mask := K()
-	KMOVW(bits.As32(), mask)
-	return mask
 }

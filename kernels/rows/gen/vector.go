@@ -86,27 +86,6 @@ func (v vector) store(to Op, value reg.VecVirtual) {
 	}
 }
 
-// loadMasked loads the elements that mask names, and zeros for the others. It
-// does not touch the memory of those.
-func (v vector) loadMasked(from Op, mask reg.OpmaskVirtual) reg.VecVirtual {
-	out := v.register()
-	if v.double() {
-		VMOVUPD_Z(from, mask, out)
-	} else {
-		VMOVUPS_Z(from, mask, out)
-	}
-	return out
-}
-
-// storeMasked stores the elements that mask names.
-func (v vector) storeMasked(to Op, value reg.VecVirtual, mask reg.OpmaskVirtual) {
-	if v.double() {
-		VMOVUPD(value, mask, to)
-	} else {
-		VMOVUPS(value, mask, to)
-	}
-}
-
 // add returns a + b, where b may be in memory.
 func (v vector) add(a reg.VecVirtual, b Op) reg.VecVirtual {
 	out := v.register()

@@ -115,8 +115,9 @@ API cuDeviceGetAttribute(int *value, int which, int device) {
 
 API cuDeviceCanAccessPeer(int *can, int device, int peer) {
 	CALL("cuDeviceCanAccessPeer");
-	*can = device != peer;
-	return no_device(device) || no_device(peer) ? INVALID_DEVICE : SUCCESS;
+	if (no_device(device) || no_device(peer)) return INVALID_DEVICE;
+	*can = device != peer && fake_links[device][peer] != CLOSED;
+	return SUCCESS;
 }
 
 API cuDeviceGetP2PAttribute(int *value, int which, int device, int peer) {
@@ -179,6 +180,7 @@ API cuCtxEnablePeerAccess(context *peer, unsigned flags) {
 	if (flags) return INVALID_VALUE;
 	if (!peer || !peer->shares) return INVALID_CONTEXT;
 	if (peer == fake_current) return INVALID_DEVICE;
+	if (fake_links[fake_current->device][peer->device] == CLOSED) return PEER_UNSUPPORTED;
 	if (fake_current->peers >> peer->device & 1) return PEER_ALREADY_ENABLED;
 	fake_current->peers |= 1u << peer->device;
 	return SUCCESS;

@@ -45,6 +45,7 @@ typedef struct object {
 	char *bytes;          // memory, or a module's image
 	size_t size;          // of bytes; for a function, of its argument
 	unsigned flags;       // as given when it was made
+	int priority;         // a stream's
 	double recorded;      // an event's time in ms, 0 before
 	char name[64];        // a function's
 	struct object *module; // a function's
@@ -60,10 +61,14 @@ typedef struct {
 	int dead;       // the sticky code of each further call, or 0
 } context;
 
+// link is what the way from one device to another does.
+enum link { OPEN, CLOSED, LYING };
+
 extern pthread_mutex_t fake_mutex;
 extern int fake_count;
 extern int fake_initialised;
 extern context fake_contexts[MAX_DEVICES];
+extern enum link fake_links[MAX_DEVICES][MAX_DEVICES]; // from, to
 extern _Thread_local context *fake_current;
 
 // fake_enter counts a call and gives the code that was ordered for it.

@@ -121,8 +121,10 @@ API cuMemcpyDtoDAsync_v2(addr dst, addr src, size_t n, void *s) {
 API cuMemcpyPeerAsync(addr dst, context *dst_ctx, addr src, context *src_ctx, size_t n, void *s) {
 	LIVE("cuMemcpyPeerAsync");
 	int rc = on_stream(s) ?: in_context(dst, n, dst_ctx) ?: in_context(src, n, src_ctx);
-	if (!rc) memmove((void *)dst, (void *)src, n);
-	return rc;
+	if (rc) return rc;
+	memmove((void *)dst, (void *)src, n);
+	if (fake_links[src_ctx->device][dst_ctx->device] == LYING) ((char *)dst)[n / 2] ^= 1;
+	return SUCCESS;
 }
 #endif
 

@@ -13,6 +13,7 @@ pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER;
 int fake_count = FAKE_DEVICES;
 int fake_initialised;
 context fake_contexts[MAX_DEVICES];
+enum link fake_links[MAX_DEVICES][MAX_DEVICES];
 _Thread_local context *fake_current;
 
 static object *objects;
@@ -136,6 +137,21 @@ KNOB void fake_kill(int device, int code) {
 	pthread_mutex_lock(&fake_mutex);
 	fake_contexts[device].dead = code;
 	pthread_mutex_unlock(&fake_mutex);
+}
+
+KNOB void fake_set_link(int from, int to, int link) {
+	pthread_mutex_lock(&fake_mutex);
+	fake_links[from][to] = link;
+	pthread_mutex_unlock(&fake_mutex);
+}
+
+// fake_streams counts the streams of a priority.
+KNOB long fake_streams(int priority) {
+	long n = 0;
+	pthread_mutex_lock(&fake_mutex);
+	for (object *o = objects; o; o = o->next) n += o->kind == STREAM && o->priority == priority;
+	pthread_mutex_unlock(&fake_mutex);
+	return n;
 }
 
 KNOB long fake_calls(const char *call) {

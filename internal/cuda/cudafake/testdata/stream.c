@@ -15,9 +15,9 @@ static double now_ms(void) {
 
 API cuStreamCreateWithPriority(object **s, unsigned flags, int priority) {
 	LIVE("cuStreamCreateWithPriority");
-	(void)priority;
 	if (flags != NON_BLOCKING) return INVALID_VALUE;
 	*s = fake_new(STREAM, 0);
+	(*s)->priority = priority;
 	return SUCCESS;
 }
 

@@ -1,10 +1,10 @@
 /*
- * One Jacobi sweep of the 7-point stencil as a C programmer would write it: the
- * yardstick of BenchmarkSweep. Built with -DFLOAT=double or -DFLOAT=float.
+ * One sweep of the 5-point or 7-point stencil as a C programmer would write it:
+ * the yardstick of BenchmarkSweep. Built with -DFLOAT=double or -DFLOAT=float.
  *
- *   sweep n sweeps
+ *   sweep dims n sweeps
  *
- * sweeps a grid of n^3 points and prints the time of the fastest sweep
+ * sweeps a grid of n^2 or n^3 points and prints the time of the fastest sweep
  * in nanoseconds.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -14,8 +14,25 @@
 
 enum { ALIGN = 128, PER_LINE = ALIGN / sizeof(FLOAT) };
 
-static void sweep(FLOAT *restrict dst, const FLOAT *restrict src, long n, long pitch,
-                  FLOAT alpha, FLOAT beta)
+typedef void sweep(FLOAT *restrict dst, const FLOAT *restrict src, long n, long pitch,
+                   FLOAT alpha, FLOAT beta);
+
+static void sweep2(FLOAT *restrict dst, const FLOAT *restrict src, long n, long pitch,
+                   FLOAT alpha, FLOAT beta)
+{
+	for (long y = 1; y <= n; y++) {
+		for (long x = 1; x <= n; x++) {
+			const long i = y * pitch + x;
+
+			dst[i] = alpha * src[i] +
+				 beta * (src[i + 1] + src[i + pitch] +
+					 src[i - 1] + src[i - pitch]);
+		}
+	}
+}
+
+static void sweep3(FLOAT *restrict dst, const FLOAT *restrict src, long n, long pitch,
+                   FLOAT alpha, FLOAT beta)
 {
 	const long plane = pitch * (n + 2);
 
@@ -57,13 +74,14 @@ static double now(void)
 
 int main(int argc, char **argv)
 {
-	if (argc != 3) {
-		fputs("usage: sweep n sweeps\n", stderr);
+	if (argc != 4) {
+		fputs("usage: sweep dims n sweeps\n", stderr);
 		return 2;
 	}
-	const long n = atol(argv[1]), sweeps = atol(argv[2]);
+	const long dims = atol(argv[1]), n = atol(argv[2]), sweeps = atol(argv[3]);
+	sweep *const step = dims == 2 ? sweep2 : sweep3;
 	const long pitch = (n + 2 + PER_LINE - 1) / PER_LINE * PER_LINE;
-	const long points = pitch * (n + 2) * (n + 2);
+	const long points = pitch * (n + 2) * (dims == 2 ? 1 : n + 2);
 	FLOAT *src = grid(points), *dst = grid(points);
 	double fastest = 1e300;
 
@@ -72,7 +90,7 @@ int main(int argc, char **argv)
 	for (long s = -2; s < sweeps; s++) { /* two to warm up */
 		const double start = now();
 
-		sweep(dst, src, n, pitch, (FLOAT)0.1, (FLOAT)0.15);
+		step(dst, src, n, pitch, (FLOAT)0.1, (FLOAT)0.15);
 		const double took = now() - start;
 		FLOAT *swept = dst;
 

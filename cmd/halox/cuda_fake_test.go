@@ -1,0 +1,131 @@
+//go:build linux && cgo
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
+)
+
+// withFake lets halox find a fake driver with two GPUs, and no NVRTC.
+func withFake(t *testing.T, flags ...string) *cudafake.Fake {
+	t.Helper()
+	library := cudafake.Build(t, flags...)
+	t.Setenv("HALOX_CUDA", library)
+	t.Setenv("HALOX_NVRTC", filepath.Join(t.TempDir(), "nowhere"))
+	return cudafake.Inspect(t, library)
+}
+
+// spaces makes tables comparable without their alignment.
+var spaces = regexp.MustCompile(` +`)
+
+func TestDevicesListsGPUs(t *testing.T) {
+	const gpus = `device name memory arch PCI bus id cores
+cuda 0 Fake GPU 0 6.0 GiB sm_90 0000:3b:00.0 4
+cuda 1 Fake GPU 1 6.0 GiB sm_90 0000:3c:00.0 4
+
+links, from the row to the column, and peer access, tried with data:
+ cuda 0 cuda 1
+`
+	for _, tc := range []struct {
+		name  string
+		link  cudafake.Link // from device 0 to device 1
+		links string
+	}{
+		{"open", cudafake.LinkOpen, "cuda 0 - - peer\ncuda 1 - peer -\n"},
+		{"closed", cudafake.LinkClosed, "cuda 0 - - no peer\ncuda 1 - peer -\n" +
+			"cuda 0 to cuda 1: the driver allows no peer access\n"},
+		{"lying", cudafake.LinkLying, "cuda 0 - - no peer\ncuda 1 - peer -\n" +
+			"cuda 0 to cuda 1: the link from device cuda 0 to cuda 1 lies: of 1048576 bytes sent, 1 arrived wrong, the first at 524288\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fake := withFake(t)
+			fake.SetLink(0, 1, tc.link)
+			code, out, notes := cli("devices")
+			if code != 0 || notes != "" {
+				t.Errorf("exit code %d: %s", code, notes)
+			}
+			out = spaces.ReplaceAllString(out, " ")
+			if got, host, found := strings.Cut(out, "\ndevice name"); got != gpus+tc.links || !found || !strings.Contains(host, "\nhost 0 ") {
+				t.Errorf("got:\n%s\nwant:\n%s", out, gpus+tc.links)
+			}
+			if live := fake.Live(); live != (cudafake.Live{}) {
+				t.Errorf("left behind: %+v", live)
+			}
+		})
+	}
+}
+
+func TestDevicesOfADriverThatFails(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		flags []string
+		spoil func(f *cudafake.Fake)
+		code  int
+		says  string
+	}{
+		{"no GPU", []string{cudafake.Devices(0)}, func(*cudafake.Fake) {}, 0, "no GPU to be used (no usable CUDA driver: the library is there, but cuInit: "},
+		{"one GPU", []string{cudafake.Devices(1)}, func(*cudafake.Fake) {}, 0, "Fake GPU 0"},
+		{"another version than the kernel's", nil, func(f *cudafake.Fake) { f.Fail("cuInit", int(cuda.CodeDriverMismatch), 0, 1) }, 1, "devices.backend: cuInit: "},
+		{"a GPU that dies", nil, func(f *cudafake.Fake) { f.Fail("cuMemcpyPeerAsync", int(cuda.CodeNVLinkError), 0, 1) }, 1,
+			"p2p: probe the link from device cuda 0 to cuda 1: "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fake := withFake(t, tc.flags...)
+			tc.spoil(fake)
+			code, out, notes := cli("devices")
+			if code != tc.code || !strings.Contains(out+notes, tc.says) {
+				t.Errorf("exit code %d:\n%s%s", code, out, notes)
+			}
+			if live := fake.Live(); live != (cudafake.Live{}) {
+				t.Errorf("left behind: %+v", live)
+			}
+		})
+	}
+}
+
+func TestRunBesideGPUs(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "small.yaml")
+	const text = "solver: laplace\ngrid: {size: [16, 16]}\nstop: {iterations: 3}\n"
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		set  []string
+		code int
+		says []string
+	}{
+		{"auto without NVRTC", nil, 1, []string{"NVRTC not found", "nowhere", "install the CUDA toolkit"}},
+		{"cuda without NVRTC", []string{"devices.backend=cuda"}, 1, []string{"NVRTC not found"}},
+		{"more than there are", []string{"devices.count=3"}, 1, []string{"devices.count: 3 cuda devices were asked for; this machine has 2"}},
+		{"one that is not there", []string{"devices.ids=[0,2]"}, 1, []string{"devices.ids: there is no cuda device 2; this machine has 2"}},
+		{"host", []string{"devices.backend=host", "devices.count=2"}, 0, []string{"host"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fake := withFake(t)
+			args := []string{"run", config}
+			for _, s := range tc.set {
+				args = append(args, "--set", s)
+			}
+			code, out, notes := cli(args...)
+			if code != tc.code {
+				t.Errorf("exit code %d:\n%s%s", code, out, notes)
+			}
+			for _, says := range tc.says {
+				if !strings.Contains(out+notes, says) {
+					t.Errorf("nothing said of %q:\n%s%s", says, out, notes)
+				}
+			}
+			if live := fake.Live(); live != (cudafake.Live{}) {
+				t.Errorf("left behind: %+v", live)
+			}
+		})
+	}
+}

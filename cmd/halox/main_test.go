@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/results"
+)
+
+// TestMain lets the test program be halox itself, for tests that need a
+// process of its own.
+func TestMain(m *testing.M) {
+	if os.Getenv("HALOX_TEST_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// cli runs the command line in this process.
+func cli(args ...string) (code int, stdout, stderr string) {
+	var out, errs strings.Builder
+	code = execute(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// write makes a file in a folder of its own and returns its name.
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const small = `
+solver: heat
+grid: {size: [11, 8, 9]}
+initial: sin(pi*x)*sin(pi*y)*sin(pi*z)
+exact: exp(-3*pi^2*t)*sin(pi*x)*sin(pi*y)*sin(pi*z)
+stop: {iterations: 40, check_every: 10}
+devices: {backend: host, count: 2}
+exchange: {scheme: assisted, path: staged}
+`
+
+// run runs a config with --record and returns the record, as JSON and as read.
+func run(t *testing.T, config string, args ...string) (map[string]any, *results.Record) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "out", "record.json")
+	code, _, stderr := cli(append([]string{"run", write(t, "c.yaml", config), "-q", "--record", file}, args...)...)
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys map[string]any
+	if err := json.Unmarshal(text, &keys); err != nil {
+		t.Fatal(err)
+	}
+	r, err := results.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys, r
+}
+
+func TestRecordOfARun(t *testing.T) {
+	keys, r := run(t, small)
+	for _, key := range []string{"halox", "config", "host", "devices", "scheme", "path", "decomposition", "subdomains",
+		"iterations", "stopped", "max_change", "l2_change", "l2_norm", "max_norm", "error", "setup_seconds", "loop_seconds",
+		"updates_per_second", "bytes_exchanged", "time", "dt"} {
+		if _, ok := keys[key]; !ok {
+			t.Errorf("the record has no %s", key)
+		}
+	}
+	if _, ok := keys["history"]; ok {
+		t.Error("the record has a history that nobody asked for")
+	}
+	if r.Scheme != "assisted" || r.Path != "staged" || r.Stopped != results.StopIterations || r.Iterations != 40 {
+		t.Errorf("scheme %s, path %s, stopped by %s at %d", r.Scheme, r.Path, r.Stopped, r.Iterations)
+	}
+	if len(r.Devices) != 2 || r.Devices[0].Backend != "host" || len(r.Devices[0].Links) != 1 || r.Devices[0].Links[0].Path != "staged" {
+		t.Errorf("devices %+v", r.Devices)
+	}
+	points := 0
+	for _, s := range r.Subdomains {
+		points += (s.Hi[0] - s.Lo[0]) * (s.Hi[1] - s.Lo[1]) * (s.Hi[2] - s.Lo[2])
+	}
+	if points != 11*8*9 {
+		t.Errorf("subdomains %+v", r.Subdomains)
+	}
+	if want := int64(40 * 2 * 11 * 8 * 8); r.BytesExchanged != want {
+		t.Errorf("%d bytes exchanged, want %d", r.BytesExchanged, want)
+	}
+	if *r.Error.Max > 0.02 || *r.Error.Max <= 0 || *r.Error.L2 > *r.Error.Max {
+		t.Errorf("errors %v, %v", *r.Error.Max, *r.Error.L2)
+	}
+	sum := 0.0
+	for _, n := range []float64{12, 9, 10} {
+		sum += n * n
+	}
+	if want := 1 / (2 * sum); math.Abs(*r.DT-want) > 1e-15 || math.Abs(*r.Time-40*want) > 1e-12 {
+		t.Errorf("dt %v, time %v", *r.DT, *r.Time)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	_, r := run(t, small, "--history")
+	var at []int
+	for _, h := range r.History {
+		at = append(at, h.Iteration)
+		if h.MaxChange == nil || h.L2Norm == nil {
+			t.Errorf("check %+v", h)
+		}
+	}
+	if !slices.Equal(at, []int{10, 20, 30, 40}) {
+		t.Errorf("checks at %v", at)
+	}
+}
+
+// The same problem in any form of run gives the same record of its solution.
+func TestOverridesAndPrecedence(t *testing.T) {
+	t.Setenv("HALOX_STOP_ITERATIONS", "7")
+	if _, r := run(t, small); r.Iterations != 7 {
+		t.Errorf("the variable was not used: %d iterations", r.Iterations)
+	}
+	if _, r := run(t, small, "--set", "stop.iterations=5", "--set", "devices.count=1"); r.Iterations != 5 || len(r.Devices) != 1 {
+		t.Errorf("--set was not used: %d iterations, %d devices", r.Iterations, len(r.Devices))
+	}
+}
+
+func TestSamplesRun(t *testing.T) {
+	for _, name := range []string{"laplace2d", "laplace3d", "heat2d", "heat3d"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, name+".yaml")
+			if code, out, errs := cli("config", "new", name, file); code != 0 || !strings.Contains(out, file) {
+				t.Fatalf("exit %d: %s", code, errs)
+			}
+			if code, out, errs := cli("config", "check", file); code != 0 || !strings.Contains(out, "ok") {
+				t.Fatalf("exit %d: %s", code, errs)
+			}
+			picture, field := filepath.Join(dir, "p.png"), filepath.Join(dir, "f.npy")
+			code, out, errs := cli("run", file, "--set", "devices.backend=host", "--set", "stop.iterations=20",
+				"--set", "output.picture="+picture, "--set", "output.field="+field)
+			if code != 0 || !strings.Contains(out, picture) {
+				t.Fatalf("exit %d: %s%s", code, out, errs)
+			}
+			shape, values, err := results.ReadField(field)
+			if err != nil || len(values) == 0 || len(shape) != int(name[len(name)-2]-'0') {
+				t.Errorf("field of shape %v: %v", shape, err)
+			}
+			if info, err := os.Stat(picture); err != nil || info.Size() < 1000 {
+				t.Errorf("picture: %v, %v", info, err)
+			}
+			if code, _, _ := cli("config", "new", name, file); code == 0 {
+				t.Error("a config was written over")
+			}
+		})
+	}
+}
+
+// The field file holds the points in the order of their indices, whatever the
+// cut.
+func TestFieldFile(t *testing.T) {
+	field := filepath.Join(t.TempDir(), "f.npy")
+	for _, precision := range []string{"float64", "float32"} {
+		run(t, `
+solver: laplace
+grid: {size: [5, 4, 6]}
+boundary: {x: periodic, y: periodic, z: periodic}
+initial: 3
+stop: {iterations: 1}
+devices: {backend: host}
+decomposition: [2, 2, 1]
+`, "--set", "precision="+precision, "--set", "output.field="+field)
+		shape, values, err := results.ReadField(field)
+		if err != nil || !slices.Equal(shape, []int{6, 4, 5}) || len(values) != 120 {
+			t.Fatalf("shape %v, %d values: %v", shape, len(values), err)
+		}
+		for i, v := range values {
+			if math.Abs(v-3) > 1e-6 {
+				t.Fatalf("value %d is %v", i, v)
+			}
+		}
+	}
+}
+
+func TestBadUseIsRefused(t *testing.T) {
+	good := write(t, "good.yaml", small)
+	bad := write(t, "bad.yaml", strings.Replace(small, "heat", "heet", 1)+"colour: red\n")
+	for _, c := range []struct {
+		name string
+		args []string
+		says []string
+	}{
+		{"no file", []string{"run"}, []string{"accepts 1 arg"}},
+		{"no such file", []string{"run", "none.yaml"}, []string{"none.yaml"}},
+		{"several errors at once", []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "colour"}},
+		{"check says the same", []string{"config", "check", bad}, []string{"heet", "colour"}},
+		{"too many parts", []string{"run", good, "--set", "decomposition=[1,9,1]", "--set", "devices.count=9"}, []string{"decomposition"}},
+		{"parts for other devices", []string{"run", good, "--set", "decomposition=[1,3,1]"}, []string{"decomposition", "3"}},
+		{"no such device", []string{"run", good, "--set", "devices.backend=cuda", "--set", "devices.ids=[99]", "--set", "devices.count=1"}, []string{"devices."}},
+		{"more devices than points", []string{"run", good, "--set", "grid.size=[2,1,1]", "--set", "devices.count=3"}, []string{"devices.count"}},
+		{"no such sample", []string{"config", "new", "heat4d"}, []string{"heat4d", "heat3d"}},
+		{"no such command", []string{"fly"}, []string{"fly"}},
+		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, _, stderr := cli(c.args...)
+			if code != exitFailed {
+				t.Errorf("exit %d", code)
+			}
+			for _, s := range c.says {
+				if !strings.Contains(stderr, s) {
+					t.Errorf("%q is not in:\n%s", s, stderr)
+				}
+			}
+		})
+	}
+}
+
+func TestDivergingRunFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "r.json")
+	code, _, stderr := cli("run", write(t, "c.yaml", small), "--record", file, "--set", "heat.dt=0.1", "--set", "heat.force=true",
+		"--set", "stop.iterations=5000", "--set", "stop.tolerance=1e-9")
+	if code != exitFailed || !strings.Contains(stderr, "no longer finite") || !strings.Contains(stderr, "heat.dt") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	r, err := results.Read(file)
+	if err != nil || r.Stopped != results.StopError || r.Failure == "" {
+		t.Errorf("record %+v, %v", r, err)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	code, out, stderr := cli("devices")
+	if code != 0 || !strings.Contains(out, "host 0") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
+
+// Ctrl-C ends a process between two steps; what it had is in the record.
+func TestCtrlC(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "r.json")
+	cmd := exec.Command(os.Args[0], "run", write(t, "c.yaml", small), "--record", record, "--set", "stop.iterations=1000000000")
+	cmd.Env = append(os.Environ(), "HALOX_TEST_MAIN=1")
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Skip("this system sends no interrupt: ", err)
+	}
+	killed := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
+	defer killed.Stop()
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Fatalf("exit %d:\n%s", code, out.String())
+	}
+	r, err := results.Read(record)
+	if err != nil || r.Stopped != results.StopInterrupted || r.Iterations < 1 || r.MaxChange == nil {
+		t.Errorf("record %+v, %v", r, err)
+	}
+	if !strings.Contains(out.String(), "interrupted") || strings.ContainsRune(out.String(), '\r') {
+		t.Errorf("printed:\n%s", out.String())
+	}
+}
+
+// One device and several, every scheme, both paths: the field files are the
+// same to the last byte.
+func TestFilesAreTheSameFromAnyRun(t *testing.T) {
+	var want []byte
+	for i, args := range []string{
+		"devices.count=1 exchange.scheme=auto", "devices.count=3 exchange.scheme=baseline",
+		"devices.count=4 exchange.scheme=two-stream exchange.order=pairwise", "devices.count=4 exchange.scheme=assisted exchange.path=peer",
+	} {
+		file := filepath.Join(t.TempDir(), fmt.Sprintf("%d.npy", i))
+		flags := []string{"--set", "output.field=" + file, "--set", "exchange.path=auto"}
+		for _, a := range strings.Fields(args) {
+			flags = append(flags, "--set", a)
+		}
+		run(t, small, flags...)
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = got
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s gives another file", args)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Package rooms holds the imports between the packages of halox to its plan:
+// no arrow runs upwards and nothing goes round.
+package rooms
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/halox/halox/"
+
+// may lists, for every room, the rooms that it may import. A room is a folder
+// with all below it, but for those that stand here by themselves.
+var may = map[string][]string{
+	"domain":                 {},
+	"stencil":                {"domain"},
+	"internal/cuda":          {},
+	"internal/nvrtc":         {},
+	"streams":                {"internal/cuda"},
+	"kernels":                {"streams", "stencil", "domain", "internal/nvrtc"},
+	"p2p":                    {"streams", "domain"},
+	"halo":                   {"p2p", "kernels", "streams", "domain"},
+	"solvers":                {"halo", "kernels", "stencil", "streams", "domain", "p2p"},
+	"configs":                {},
+	"results":                {},
+	"internal/testdevices":   {"streams", "p2p", "kernels"},
+	"internal/rooms":         {},
+	"internal/cuda/cudafake": {},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "solvers", "configs", "results"},
+}
+
+// mayUseC lists the rooms that import "C".
+var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/cuda/cudafake"}
+
+// roomOf returns the room that a package of the module belongs to: the
+// longest name in may that it lies under.
+func roomOf(pkg string) string {
+	room := ""
+	for name := range may {
+		if (pkg == name || strings.HasPrefix(pkg, name+"/")) && len(name) > len(room) {
+			room = name
+		}
+	}
+	return room
+}
+
+func TestArrows(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2 || entry.Name() == "testdata" || entry.Name() == "bundle") {
+			return filepath.SkipDir
+		}
+		if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			files++
+			return checkFile(t, path)
+		}
+		return nil
+	})
+	if err != nil || files < 50 {
+		t.Fatalf("%d files looked at: %v", files, err)
+	}
+}
+
+func checkFile(t *testing.T, path string) error {
+	parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		return err
+	}
+	folder, err := filepath.Rel("../..", filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	room := roomOf(filepath.ToSlash(folder))
+	if room == "" {
+		t.Errorf("%s lies in no room", path)
+		return nil
+	}
+	for _, i := range parsed.Imports {
+		name := strings.Trim(i.Path.Value, `"`)
+		if name == "C" && !slices.Contains(mayUseC, room) {
+			t.Errorf("%s imports C", path)
+		}
+		if other, ok := strings.CutPrefix(name, module); ok && roomOf(other) != room && !slices.Contains(may[room], roomOf(other)) {
+			t.Errorf("%s: room %s may not import %s", path, room, other)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package kernels_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// BenchmarkSlab times what a step does at one face of a cube, on a host device.
+// The points of the face lie in a plane of memory (z), in rows (y) or apart (x).
+func BenchmarkSlab(b *testing.B) {
+	const size = 256
+	for _, op := range []struct {
+		name string
+		make func(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel
+	}{{"sweep", sweepSlab}, {"pack", packSlab}, {"unpack", unpackSlab}} {
+		for axis, name := range []string{"x", "y", "z"} {
+			b.Run(fmt.Sprintf("op=%s/axis=%s/type=float64/size=%d", op.name, name, size), func(b *testing.B) {
+				d, slab := newBed(b), cube(3, size)
+				field := d.array(slab, 3, kernels.Float64)
+				slab.Hi[axis] = 1
+				report(b, d.fastest(op.make(d, field, slab)), slab.Points())
+			})
+		}
+	}
+}
+
+func sweepSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
+	sweeper := ready(d.compiler.NewSweeper(d.device, isotropic(3), kernels.Float64))(d.b)
+	dst := d.array(field.Layout.Owned, 3, kernels.Float64)
+	return ready(sweeper.Sweep(dst, field, slab))(d.b)
+}
+
+func packSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
+	packer := ready(d.compiler.NewPacker(d.device, 8))(d.b)
+	return ready(packer.Pack(d.buffer(slab), field, slab))(d.b)
+}
+
+func unpackSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
+	packer := ready(d.compiler.NewPacker(d.device, 8))(d.b)
+	return ready(packer.Unpack(field, slab, d.buffer(slab)))(d.b)
+}
+
+// buffer has room for the points of the slab.
+func (d *bed) buffer(slab domain.Box) streams.Span {
+	return ready(d.device.Alloc(8 * slab.Points()))(d.b).All()
+}
+
+func isotropic(dims int) stencil.Star {
+	return stencil.Star{Dims: dims, Equal: true, Centre: 0.1, Axis: [3]float64{0.15, 0.15, 0.15}}
+}

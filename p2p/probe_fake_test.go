@@ -1,0 +1,191 @@
+//go:build linux && cgo
+
+package p2p_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// fakeGPUs opens two GPUs of a fake driver. After the test nothing may be left
+// of them.
+func fakeGPUs(t *testing.T) (*cudafake.Fake, []*streams.Device) {
+	t.Helper()
+	library := cudafake.Build(t)
+	fake := cudafake.Inspect(t, library)
+	platform, err := streams.CUDAPlatform(library)
+	check(t, err)
+	devices, err := platform.Open()
+	check(t, err)
+	t.Cleanup(func() {
+		check(t, streams.CloseAll(devices), platform.Close())
+		if live := fake.Live(); live != (cudafake.Live{}) {
+			t.Errorf("left behind: %+v", live)
+		}
+	})
+	return fake, devices
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each case spoils the link from device 0 to device 1, and that alone.
+func TestDiscover(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		spoil  func(f *cudafake.Fake)
+		access bool
+		why    string // why the link is not usable, if it is not
+	}{
+		{"peer access", func(*cudafake.Fake) {}, true, ""},
+		{"enabled before", failOnce("cuCtxEnablePeerAccess", cuda.CodePeerAlreadyEnabled), true, ""},
+		{"no peer access", func(f *cudafake.Fake) { f.SetLink(0, 1, cudafake.LinkClosed) }, false,
+			"the driver allows no peer access"},
+		{"access cannot be enabled", failOnce("cuCtxEnablePeerAccess", cuda.CodeTooManyPeers), false,
+			"device cuda 0: enable access to cuda 1: device 0: cuCtxEnablePeerAccess: "},
+		{"copies are refused", failOnce("cuMemcpyPeerAsync", cuda.CodePeerUnsupported), true,
+			"p2p: probe the link from device cuda 0 to cuda 1: device cuda 0: copy to cuda 1 "},
+		{"it lies", func(f *cudafake.Fake) { f.SetLink(0, 1, cudafake.LinkLying) }, true,
+			"the link from device cuda 0 to cuda 1 lies: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fake, d := fakeGPUs(t)
+			tc.spoil(fake)
+			links, err := p2p.Discover(d, nil)
+			check(t, err)
+			if back := links.Between(d[1], d[0]); !back.Access || !back.Usable || back.Why != "" {
+				t.Errorf("the way back: %+v", back)
+			}
+			link := links.Between(d[0], d[1])
+			if link.Access != tc.access || link.Usable != (tc.why == "") || !strings.HasPrefix(link.Why, tc.why) {
+				t.Errorf("got %+v", link)
+			}
+			if live := fake.Live(); live != (cudafake.Live{Contexts: 2}) {
+				t.Errorf("the probes left %+v", live)
+			}
+			chooses(t, links, d, link)
+		})
+	}
+}
+
+func failOnce(call string, code cuda.Code) func(*cudafake.Fake) {
+	return func(f *cudafake.Fake) { f.Fail(call, int(code), 0, 1) }
+}
+
+// chooses checks that messages go over the link only if it is usable.
+func chooses(t *testing.T, links *p2p.Links, d []*streams.Device, link *p2p.Link) {
+	t.Helper()
+	path, why, err := links.Choose(p2p.Auto, d[0], d[1])
+	check(t, err)
+	_, _, refusal := links.Choose(p2p.Peer, d[0], d[1])
+	if link.Usable {
+		check(t, refusal)
+		if path != p2p.Peer {
+			t.Errorf("auto takes %s: %s", path, why)
+		}
+		return
+	}
+	if path != p2p.Staged || why != link.Why {
+		t.Errorf("auto takes %s: %s", path, why)
+	}
+	if refusal == nil || !strings.Contains(refusal.Error(), link.Why) {
+		t.Errorf("peer over a bad link: %v", refusal)
+	}
+}
+
+// What kills a device ends the search, and says at which link.
+func TestDiscoverEndsWhenADeviceDies(t *testing.T) {
+	for call, says := range map[string]string{
+		"cuDeviceCanAccessPeer": "device cuda 0: ask for access to cuda 1: ",
+		"cuCtxEnablePeerAccess": "device cuda 0: enable access to cuda 1: ",
+		"cuMemcpyPeerAsync":     "p2p: probe the link from device cuda 0 to cuda 1: device cuda 0: copy to cuda 1 ",
+		"cuStreamQuery":         "p2p: probe the link from device cuda 0 to cuda 1: device cuda 1: wait for a stream: ",
+	} {
+		t.Run(call, func(t *testing.T) {
+			fake, d := fakeGPUs(t)
+			failOnce(call, cuda.CodeNVLinkError)(fake)
+			_, err := p2p.Discover(d, nil)
+			if !errors.Is(err, cuda.CodeNVLinkError) || !strings.HasPrefix(err.Error(), says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestProbeOfALyingLinkIsAFault(t *testing.T) {
+	fake, d := fakeGPUs(t)
+	check(t, p2p.Probe(d[0], d[1]))
+	fake.SetLink(0, 1, cudafake.LinkLying)
+	fault, ok := errors.AsType[*p2p.Fault](p2p.Probe(d[0], d[1]))
+	if !ok || *fault != (p2p.Fault{From: d[0], To: d[1], Offset: 1 << 19, Wrong: 1, Of: 1 << 20}) {
+		t.Errorf("got %+v", fault)
+	}
+}
+
+// byBusID is a topology that says what it was asked.
+type byBusID struct{}
+
+func (byBusID) Link(a, b string) (string, error) {
+	if a > b {
+		return "", errors.New("not known")
+	}
+	return a + " " + b, nil
+}
+
+func TestKindsComeFromTheBusIDs(t *testing.T) {
+	_, d := fakeGPUs(t)
+	links, err := p2p.Discover(d, byBusID{})
+	check(t, err)
+	if kind := links.Between(d[0], d[1]).Kind; kind != "0000:3b:00.0 0000:3c:00.0" {
+		t.Errorf("kind %q", kind)
+	}
+	if back := links.Between(d[1], d[0]); back.Kind != "" || !back.Usable {
+		t.Errorf("without a topology: %+v", back)
+	}
+}
+
+func TestRoutesOfGPUs(t *testing.T) {
+	const n, at, limit = 999, 8, 10 * time.Second
+	for _, path := range []p2p.Path{p2p.Peer, p2p.Staged} {
+		t.Run("path="+string(path), func(t *testing.T) {
+			fake, d := fakeGPUs(t)
+			if path == p2p.Staged {
+				fake.SetLink(0, 1, cudafake.LinkClosed)
+			}
+			in, err1 := d[0].AllocPinned(n)
+			src, err2 := d[0].Alloc(n + at)
+			dst, err3 := d[1].Alloc(n + 2*at)
+			out, err4 := d[1].AllocPinned(n)
+			sender, err5 := d[0].NewStream(streams.Normal)
+			receiver, err6 := d[1].NewStream(streams.Normal)
+			check(t, err1, err2, err3, err4, err5, err6)
+			r, err := p2p.NewRoute(path, dst.Span(2*at, n), src.Span(at, n))
+			check(t, err)
+			for i := range in.Bytes() {
+				in.Bytes()[i] = byte(i * 7)
+			}
+			check(t,
+				sender.Copy(src.Span(at, n), in.All()), r.Push(sender), sender.Sync(limit),
+				r.Pull(receiver), receiver.Copy(out.All(), dst.Span(2*at, n)), receiver.Sync(limit))
+			if !bytes.Equal(in.Bytes(), out.Bytes()) {
+				t.Error("the bytes did not arrive")
+			}
+			if peer := fake.Calls("cuMemcpyPeerAsync"); (peer == 1) != (path == p2p.Peer) {
+				t.Errorf("%d peer copies", peer)
+			}
+			check(t, r.Close(), r.Close())
+		})
+	}
+}

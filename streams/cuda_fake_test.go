@@ -1,0 +1,492 @@
+//go:build linux && cgo
+
+package streams_test
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/streams"
+)
+
+const limit = 20 * time.Second
+
+// rig is the GPUs of a fake driver.
+type rig struct {
+	fake     *cudafake.Fake
+	platform *streams.Platform
+	devices  []*streams.Device
+}
+
+// newRig opens n GPUs. After the test they are closed, and nothing may be left.
+func newRig(t testing.TB, n int) *rig {
+	t.Helper()
+	r := openRig(t, n)
+	t.Cleanup(func() {
+		check(t, streams.CloseAll(r.devices), r.platform.Close())
+		if live := r.fake.Live(); live != (cudafake.Live{}) {
+			t.Errorf("left behind: %+v", live)
+		}
+	})
+	return r
+}
+
+func openRig(t testing.TB, n int) *rig {
+	t.Helper()
+	library := cudafake.Build(t, cudafake.Devices(n))
+	p := must(streams.CUDAPlatform(library))(t)
+	return &rig{cudafake.Inspect(t, library), p, must(p.Open())(t)}
+}
+
+// must is for calls that have to work: must(f())(t).
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		check(t, err)
+		return v
+	}
+}
+
+func check(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kernel makes a launch of a kernel k with an argument of 12 bytes ready.
+func kernel(t testing.TB, d *streams.Device) *streams.Kernel {
+	t.Helper()
+	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
+	return must(d.NewKernel(streams.KernelSpec{
+		Name: "k of the test", Function: must(m.Function("k"))(t),
+		Grid: [3]int{70000, 2, 3}, Block: [3]int{64, 4, 1}, Shared: 1000, Argument: []byte("twelve bytes"),
+	}))(t)
+}
+
+func TestCUDADevices(t *testing.T) {
+	r := newRig(t, 2)
+	want := []streams.Info{
+		{Backend: streams.CUDA, ID: 0, Name: "Fake GPU 0", Memory: 6 << 30, PCIBusID: "0000:3b:00.0", Arch: "sm_90", Cores: 4},
+		{Backend: streams.CUDA, ID: 1, Name: "Fake GPU 1", Memory: 6 << 30, PCIBusID: "0000:3c:00.0", Arch: "sm_90", Cores: 4},
+	}
+	if got := r.platform.Devices(); !slices.Equal(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if v := r.platform.Version(); v != "13.0" {
+		t.Errorf("version %s", v)
+	}
+	if flags := r.fake.PrimaryFlags(1); flags != uint32(cuda.SchedBlocking) {
+		t.Errorf("a waiting thread does not sleep: flags %d", flags)
+	}
+	if free, total, err := r.devices[0].MemoryInfo(); free != 5<<30 || total != 6<<30 || err != nil {
+		t.Errorf("memory %d of %d, %v", free, total, err)
+	}
+}
+
+func TestCUDAOpen(t *testing.T) {
+	library := cudafake.Build(t, cudafake.Devices(3))
+	fake := cudafake.Inspect(t, library)
+	p := must(streams.CUDAPlatform(library))(t)
+	defer p.Close()
+	for _, tc := range []struct {
+		name  string
+		ids   []int
+		fails string // a call of the driver, for the second device
+		want  []int
+		says  string
+	}{
+		{name: "all", want: []int{0, 1, 2}},
+		{name: "some", ids: []int{2, 0}, want: []int{2, 0}},
+		{name: "one that is not there", ids: []int{0, 3}, says: "no device 3; there are 3"},
+		{name: "twice", ids: []int{1, 1}, says: "device 1 is named twice"},
+		{name: "no context", ids: []int{0, 2}, fails: "cuDevicePrimaryCtxRetain", says: "open device 2: device 2: cuDevicePrimaryCtxRetain"},
+		{name: "no priorities", fails: "cuCtxGetStreamPriorityRange", says: "open device 1: device 1: cuCtxGetStreamPriorityRange"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.fails != "" {
+				fake.Fail(tc.fails, int(cuda.CodeOutOfMemory), 1, 1)
+			}
+			devices, err := p.Open(tc.ids...)
+			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %v", err)
+			}
+			var got []int
+			for _, d := range devices {
+				got = append(got, d.ID)
+			}
+			if !slices.Equal(got, tc.want) || fake.Live().Contexts != len(tc.want) {
+				t.Errorf("opened %v, %d contexts", got, fake.Live().Contexts)
+			}
+			check(t, streams.CloseAll(devices))
+		})
+	}
+}
+
+func TestNoCUDA(t *testing.T) {
+	for _, tc := range []struct {
+		name, library string
+		none          bool // there is nothing to run on, as opposed to something broken
+		says          string
+	}{
+		{"no library", filepath.Join(t.TempDir(), "libcuda.so.1"), true, "cannot open its library"},
+		{"no device", cudafake.Build(t, cudafake.Devices(0)), true, "cuInit: CUDA_ERROR_NO_DEVICE (100)"},
+		{"an old driver", cudafake.Build(t, cudafake.WithoutPeer), false, "too old for halox: it lacks cuCtxEnablePeerAccess"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := streams.CUDAPlatform(tc.library)
+			if errors.Is(err, streams.ErrNoDriver) != tc.none || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// Bytes go from pinned memory over some stops to pinned memory, each time with
+// offsets, and nothing beside them changes.
+func TestCUDACopies(t *testing.T) {
+	const n, at = 1000, 24
+	r := newRig(t, 2)
+	a, b := r.devices[0], r.devices[1]
+	type alloc = func(int64) (*streams.Memory, error)
+	for _, tc := range []struct {
+		name  string
+		stops []alloc
+		calls string // of the driver for the second copy
+	}{
+		{"there and back", []alloc{a.AllocPinned, a.Alloc, a.AllocPinned}, "cuMemcpyDtoHAsync"},
+		{"within a device", []alloc{a.AllocPinned, a.Alloc, a.Alloc, a.AllocPinned}, "cuMemcpyDtoDAsync"},
+		{"to a peer", []alloc{a.AllocPinned, a.Alloc, b.Alloc, b.AllocPinned}, "cuMemcpyPeerAsync"},
+		{"through the host to a peer", []alloc{a.AllocPinned, a.Alloc, a.AllocPinned, b.Alloc, b.AllocPinned}, "cuMemcpyDtoHAsync"},
+		{"pinned memory of the other", []alloc{a.AllocPinned, b.Alloc, a.AllocPinned}, "cuMemcpyDtoHAsync"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var memory []*streams.Memory
+			for _, alloc := range tc.stops {
+				m := must(alloc(n + 2*at))(t)
+				defer m.Close()
+				memory = append(memory, m)
+			}
+			first, last := memory[0].Bytes(), memory[len(memory)-1].Bytes()
+			for i := range first {
+				first[i], last[i] = byte(i*7), 0xEE
+			}
+			before := r.fake.Calls(tc.calls)
+			for i, m := range memory[1:] {
+				src := memory[i]
+				on := src.Device() // a peer copy is the sender's
+				if src.Pinned() {
+					on = m.Device()
+				}
+				s := must(on.NewStream(streams.Normal))(t)
+				check(t, s.Copy(m.Span(at, n), src.Span(at, n)), s.Sync(limit), s.Close())
+				if i == 1 && r.fake.Calls(tc.calls) != before+1 {
+					t.Errorf("the copy was no %s", tc.calls)
+				}
+			}
+			want := bytes.Repeat([]byte{0xEE}, n+2*at)
+			copy(want[at:], first[at:at+n])
+			if !bytes.Equal(last, want) {
+				t.Error("the bytes did not arrive, or arrived beside")
+			}
+		})
+	}
+}
+
+func TestCUDAEventsOrderDevices(t *testing.T) {
+	r := newRig(t, 2)
+	first := must(r.devices[0].NewStream(streams.Normal))(t)
+	second := must(r.devices[1].NewStream(streams.Urgent))(t)
+	e := must(r.devices[0].NewEvent())(t)
+	if done, err := e.Done(); !done || err != nil {
+		t.Errorf("an event that was never recorded: %v, %v", done, err)
+	}
+	check(t, first.Record(e), second.Wait(e), e.Sync(limit))
+	if r.fake.Calls("cuEventRecord") != 1 || r.fake.Calls("cuStreamWaitEvent") != 1 {
+		t.Error("the driver was not asked to record and to wait")
+	}
+	r.fake.Fail("cuEventQuery", int(cuda.CodeNotReady), 0, 1)
+	if done, err := e.Done(); done || err != nil {
+		t.Errorf("an event that is not ready: %v, %v", done, err)
+	}
+}
+
+func TestCUDAPriorities(t *testing.T) {
+	r := newRig(t, 1)
+	for p, want := range map[streams.Priority]int{streams.Normal: 0, streams.Urgent: -5} {
+		must(r.devices[0].NewStream(p))(t)
+		if r.fake.Streams(want) != 1 {
+			t.Errorf("priority %v gave no stream of %d", p, want)
+		}
+	}
+}
+
+func TestCUDALaunch(t *testing.T) {
+	r := newRig(t, 2)
+	for _, d := range r.devices {
+		check(t, must(d.NewStream(streams.Normal))(t).Launch(kernel(t, d)))
+	}
+	for i, got := range r.fake.Launches() {
+		if got.Device != i || got.Kernel != "k" || got.Shared != 1000 || string(got.Arg) != "twelve bytes" ||
+			got.Grid != [3]uint32{70000, 2, 3} || got.Block != [3]uint32{64, 4, 1} {
+			t.Errorf("launch %d arrived as %+v", i, got)
+		}
+	}
+	if n := len(r.fake.Launches()); n != 2 {
+		t.Errorf("%d launches", n)
+	}
+	m := must(r.devices[1].LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
+	if u, err := must(m.Function("f"))(t).Usage(); u != (streams.Usage{Registers: 32, Threads: 1024}) || err != nil {
+		t.Errorf("usage %+v, %v", u, err)
+	}
+}
+
+// calls are all that may be asked of a device, by name.
+func calls(t testing.TB, d, peer *streams.Device) map[string]func() error {
+	s := must(d.NewStream(streams.Normal))(t)
+	e := must(d.NewEvent())(t)
+	m, host := must(d.Alloc(64))(t), must(d.AllocPinned(64))(t)
+	far := must(peer.Alloc(64))(t)
+	k := kernel(t, d)
+	image := cudafake.Image(map[string]int{"f": 0})
+	mod := must(d.LoadModule(image))(t)
+	f := must(mod.Function("f"))(t)
+	spec := streams.KernelSpec{Name: "f", Function: f, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}}
+	return map[string]func() error{
+		"allocate device memory":       func() error { _, err := d.Alloc(32); return err },
+		"allocate pinned host memory":  func() error { _, err := d.AllocPinned(32); return err },
+		"ask for the free memory":      func() error { _, _, err := d.MemoryInfo(); return err },
+		"make a stream":                func() error { _, err := d.NewStream(streams.Normal); return err },
+		"make an event":                func() error { _, err := d.NewEvent(); return err },
+		"load a module":                func() error { _, err := d.LoadModule(image); return err },
+		"find kernel f":                func() error { _, err := mod.Function("f"); return err },
+		"prepare f":                    func() error { _, err := d.NewKernel(spec); return err },
+		"ask for access to cuda 1":     func() error { _, err := d.CanAccess(peer); return err },
+		"enable access to cuda 1":      func() error { return d.EnablePeer(peer) },
+		"copy to cuda 0 [0, 32)":       func() error { return s.Copy(m.Span(0, 32), m.Span(32, 32)) },
+		"copy to cuda 1 [0, 64)":       func() error { return s.Copy(far.All(), m.All()) },
+		"copy to cuda 0 [0, 64)":       func() error { return s.Copy(m.All(), host.All()) },
+		"copy to pinned memory":        func() error { return s.Copy(host.All(), m.All()) },
+		"launch k of the test":         func() error { return s.Launch(k) },
+		"record an event":              func() error { return s.Record(e) },
+		"wait for an event of device ": func() error { return s.Wait(e) },
+		"wait for a stream":            func() error { return s.Sync(limit) },
+		"ask for an event":             func() error { _, err := e.Done(); return err },
+	}
+}
+
+// A failed call says what was being done, on which device, and which call of
+// the driver failed; the device goes on.
+func TestCUDAErrors(t *testing.T) {
+	const code = cuda.CodeOutOfMemory
+	r := newRig(t, 2)
+	asked := calls(t, r.devices[0], r.devices[1])
+	for doing, call := range map[string]string{
+		"allocate device memory":       "cuMemAlloc",
+		"allocate pinned host memory":  "cuMemHostGetDevicePointer",
+		"ask for the free memory":      "cuMemGetInfo",
+		"make a stream":                "cuStreamCreateWithPriority",
+		"make an event":                "cuEventCreate",
+		"load a module":                "cuModuleLoadDataEx",
+		"find kernel f":                "cuModuleGetFunction",
+		"ask for access to cuda 1":     "cuDeviceCanAccessPeer",
+		"enable access to cuda 1":      "cuCtxEnablePeerAccess",
+		"copy to cuda 0 [0, 32)":       "cuMemcpyDtoDAsync",
+		"copy to cuda 1 [0, 64)":       "cuMemcpyPeerAsync",
+		"copy to cuda 0 [0, 64)":       "cuMemcpyHtoDAsync",
+		"copy to pinned memory":        "cuMemcpyDtoHAsync",
+		"launch k of the test":         "cuLaunchKernel",
+		"record an event":              "cuEventRecord",
+		"wait for an event of device ": "cuStreamWaitEvent",
+		"wait for a stream":            "cuStreamQuery",
+		"ask for an event":             "cuEventQuery",
+	} {
+		t.Run(call, func(t *testing.T) {
+			live := r.fake.Live()
+			r.fake.Fail(call, int(code), 0, 1)
+			err := asked[doing]()
+			said, ok := errors.AsType[*cuda.Error](err)
+			if !ok || said.Call != call || said.Device != 0 || !errors.Is(err, code) ||
+				!strings.HasPrefix(err.Error(), "device cuda 0: "+doing) {
+				t.Errorf("got %v", err)
+			}
+			if got := r.fake.Live(); got != live {
+				t.Errorf("left behind: %+v, before %+v", got, live)
+			}
+			check(t, r.devices[0].Err(), asked[doing]())
+		})
+	}
+}
+
+// After one sticky error every call returns it, even where the driver would
+// work again. Other devices live on.
+func TestCUDADeath(t *testing.T) {
+	r := newRig(t, 2)
+	d, other := r.devices[0], r.devices[1]
+	asked, others := calls(t, d, other), calls(t, other, d)
+	r.fake.Fail("cuStreamQuery", int(cuda.CodeIllegalAddress), 0, 1)
+	first := asked["wait for a stream"]()
+	if e, ok := errors.AsType[*streams.Error](first); !ok || !e.Fatal || d.Err() != first || !cuda.IsSticky(first) {
+		t.Fatalf("died of %v, says %v", first, d.Err())
+	}
+	for doing, ask := range asked {
+		if err := ask(); err != first {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+	check(t, other.Err())
+	for _, ask := range others {
+		check(t, ask())
+	}
+	r.fake.Kill(0, int(cuda.CodeIllegalAddress))
+	begin := time.Now()
+	check(t, d.Close(), d.Close())
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("closing took %v", took)
+	}
+}
+
+// A device that is found dead only when it is closed says so, once.
+func TestCUDADeathAtClose(t *testing.T) {
+	r := newRig(t, 2)
+	calls(t, r.devices[1], r.devices[0])
+	r.fake.Kill(1, int(cuda.CodeIllegalAddress))
+	err := streams.CloseAll(r.devices)
+	if !errors.Is(err, cuda.CodeIllegalAddress) || strings.Count(err.Error(), "\n") > 0 || !strings.HasPrefix(err.Error(), "device cuda 1: ") {
+		t.Errorf("got %v", err)
+	}
+	check(t, streams.CloseAll(r.devices))
+}
+
+func TestCUDASyncHasALimit(t *testing.T) {
+	const short = 30 * time.Millisecond
+	r := newRig(t, 1)
+	s := must(r.devices[0].NewStream(streams.Normal))(t)
+	e := must(r.devices[0].NewEvent())(t)
+	for call, sync := range map[string]func(time.Duration) error{"cuStreamQuery": s.Sync, "cuEventQuery": e.Sync} {
+		t.Run(call, func(t *testing.T) {
+			r.fake.Fail(call, int(cuda.CodeNotReady), 0, -1)
+			begin := time.Now()
+			err := sync(short)
+			if took := time.Since(begin); took < short || took > limit {
+				t.Errorf("waited %v", took)
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), "device cuda 0: wait for ") || !strings.HasSuffix(err.Error(), "not done after 30ms") {
+				t.Errorf("got %v", err)
+			}
+			r.fake.Fail(call, 0, 0, 0)
+			check(t, sync(limit))
+		})
+	}
+}
+
+// To free anything on a GPU that hangs would wait for ever.
+func TestCUDACloseLeavesAHangingDevice(t *testing.T) {
+	r := openRig(t, 2)
+	for _, d := range r.devices {
+		must(d.Alloc(64))(t)
+		must(d.NewStream(streams.Normal))(t)
+		d.SetGrace(30 * time.Millisecond)
+	}
+	r.fake.Fail("cuStreamQuery", int(cuda.CodeNotReady), 0, -1)
+	err := streams.CloseAll(r.devices)
+	if err == nil || strings.Count(err.Error(), "close a stream: it hangs: not done after 30ms") != 2 {
+		t.Errorf("got %v", err)
+	}
+	if r.fake.Calls("cuMemFree")+r.fake.Calls("cuDevicePrimaryCtxRelease") > 0 {
+		t.Error("something was freed")
+	}
+}
+
+func TestCUDARefusals(t *testing.T) {
+	r := newRig(t, 2)
+	d, peer := r.devices[0], r.devices[1]
+	host := must(streams.HostPlatform(1).Open())(t)[0]
+	defer host.Close()
+	s := must(d.NewStream(streams.Normal))(t)
+	m, far := must(d.Alloc(64))(t), must(peer.Alloc(64))(t)
+	pinned := must(d.AllocPinned(64))(t)
+	foreign, foreignPinned := must(host.Alloc(64))(t), must(host.AllocPinned(64))(t)
+	module := must(d.LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
+	f := must(module.Function("f"))(t)
+	prepare := func(on *streams.Device, f streams.Function, grid int, uses ...streams.Span) error {
+		_, err := on.NewKernel(streams.KernelSpec{Name: "f", Function: f, Uses: uses, Grid: [3]int{grid, 1, 1}, Block: [3]int{1, 1, 1}})
+		return err
+	}
+	for _, tc := range []struct {
+		name string
+		err  error
+		says string // nothing if it is allowed
+	}{
+		{"host memory to host memory", s.Copy(pinned.Span(0, 8), pinned.Span(8, 8)), "nothing from host memory to host memory"},
+		{"memory of a host device", s.Copy(m.All(), foreign.All()), "copies to and from GPUs"},
+		{"Go's memory as pinned memory", s.Copy(m.All(), foreignPinned.All()), "copies to and from GPUs"},
+		{"past the end", s.Copy(m.Span(60, 8), m.Span(0, 8)), "copy to cuda 0 [60, 68) of 64 bytes"},
+		{"nothing", s.Copy(m.Span(64, 0), far.Span(0, 0)), ""},
+		{"a kernel on its memory and pinned memory", prepare(d, f, 1, m.All(), pinned.All()), ""},
+		{"a kernel on a peer's memory", prepare(d, f, 1, far.All()), "it may not touch cuda 1 [0, 64)"},
+		{"a kernel on Go's memory", prepare(d, f, 1, foreignPinned.All()), "it may not touch pinned memory"},
+		{"a kernel of a peer", prepare(peer, f, 1), "its function was loaded on another device"},
+		{"a kernel for the host", prepare(d, nil, 1), "it has no version for a GPU"},
+		{"an empty grid", prepare(d, f, 0), "geometry [0 1 1]"},
+		{"a huge grid", prepare(d, f, 1<<31), "geometry [2147483648 1 1]"},
+		{"a launch of a peer's kernel", s.Launch(kernel(t, peer)), "the kernel is one of device cuda 1"},
+		{"a record of a peer's event", s.Record(must(peer.NewEvent())(t)), "the event is one of device cuda 1"},
+		{"a wait for a host device's event", s.Wait(must(host.NewEvent())(t)), "the event is not one of a GPU"},
+		{"access to a host device", d.EnablePeer(host), "different backends"},
+		{"no bytes", func() error { _, err := d.Alloc(0); return err }(), "the size must be positive"},
+		{"no image", func() error { _, err := d.LoadModule([]byte("text")); return err }(), "ptxas fatal: this is not an image"},
+		{"no such kernel", func() error { _, err := module.Function("g"); return err }(), `find kernel g: kernel "g": `},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.says == "" {
+				check(t, tc.err)
+			} else if tc.err == nil || !strings.Contains(tc.err.Error(), tc.says) || !strings.HasPrefix(tc.err.Error(), "device cuda ") {
+				t.Errorf("got %v", tc.err)
+			}
+		})
+	}
+	check(t, d.Err(), peer.Err())
+}
+
+// What is closed by hand, before the device or after it, is closed once.
+func TestCUDACloseAll(t *testing.T) {
+	r := newRig(t, 2)
+	d := r.devices[0]
+	for _, ask := range calls(t, d, r.devices[1]) {
+		check(t, ask())
+	}
+	m, host := must(d.Alloc(64))(t), must(d.AllocPinned(64))(t)
+	e, late := must(d.NewEvent())(t), must(d.NewEvent())(t)
+	s, k := must(d.NewStream(streams.Normal))(t), kernel(t, d)
+	check(t, s.Launch(k), s.Copy(host.All(), m.All()), s.Record(e))
+	check(t, k.Close(), k.Close(), m.Close(), m.Close(), host.Close(), e.Close(), s.Close(), s.Close())
+	if err := must(d.NewStream(streams.Normal))(t).Launch(k); !errors.Is(err, cuda.CodeInvalidHandle) {
+		t.Errorf("a launch of a closed kernel: %v", err)
+	}
+	check(t, streams.CloseAll(r.devices), streams.CloseAll(r.devices), late.Close())
+	if _, err := d.Alloc(8); !errors.Is(err, cuda.CodeInvalidContext) {
+		t.Errorf("a closed device allocates: %v", err)
+	}
+}
+
+func TestCUDAQueuingAllocatesNothing(t *testing.T) {
+	r := newRig(t, 2)
+	asked := calls(t, r.devices[0], r.devices[1])
+	for _, doing := range []string{
+		"copy to cuda 0 [0, 32)", "copy to cuda 1 [0, 64)", "copy to cuda 0 [0, 64)", "copy to pinned memory",
+		"launch k of the test", "record an event", "wait for an event of device ", "wait for a stream", "ask for an event",
+	} {
+		ask := asked[doing]
+		if n := testing.AllocsPerRun(100, func() { check(t, ask()) }); n > 0 {
+			t.Errorf("%s: %v allocations", doing, n)
+		}
+	}
+}
