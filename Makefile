@@ -37,11 +37,12 @@ nvrtc: .nvrtc/.done ## get NVIDIA's run-time compiler into .nvrtc, to compile th
 	python3 -m pip install --quiet --target .nvrtc nvidia-cuda-nvrtc==13.0.88
 	touch $@
 
-bundle: ## build halox and all test programs into bundle/, for a GPU host without Go
-	rm -rf bundle && mkdir -p bundle
-	$(GO) build -ldflags "-s -w $(LDFLAGS)" -o bundle/halox ./cmd/halox
-	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/$$(echo $$p | tr / -).test ./$$p || exit 1; done
-	cp -r configs/*.yaml scripts/gpu-check.sh bundle/
+bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU host without Go
+	rm -rf bundle && mkdir -p bundle/halox-gpu
+	$(GO) build -ldflags "-s -w $(LDFLAGS)" -o bundle/halox-gpu/halox ./cmd/halox
+	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/halox-gpu/$$(echo $$p | tr / -).test ./$$p || exit 1; done
+	cp configs/*.yaml scripts/gpu-check.sh bundle/halox-gpu/
+	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu
 
 clean: ## remove what the other targets made
 	rm -rf bin bundle out .nvrtc

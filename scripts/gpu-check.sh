@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks halox on a host with GPUs, with what `make bundle` built: first that it
+# Checks halox on a host with GPUs, beside what `make bundle` built: first that it
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
