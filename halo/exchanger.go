@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -15,33 +14,37 @@ import (
 type Exchanger struct {
 	streams.Closers
 	plan      *Plan
-	packers   map[*streams.Device]*kernels.Packer
+	movers    map[*streams.Device]*kernels.Mover
 	transfers [][]*Transfer // by field, by message
 }
 
 // NewExchanger makes ready to exchange the given fields, each by itself. They
 // have the plan's placement, width and element size. Close frees what it holds.
 func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchanger, err error) {
-	x = &Exchanger{plan: plan, packers: map[*streams.Device]*kernels.Packer{}}
+	x = &Exchanger{plan: plan, movers: map[*streams.Device]*kernels.Mover{}}
+	made := x
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, x.Close())
+			err = errors.Join(err, made.Close())
 		}
 	}()
 	for _, d := range plan.Placement.Devices {
-		if x.packers[d], err = c.NewPacker(d, plan.ElementSize); err != nil {
-			return x, err
+		if x.movers[d], err = c.NewMover(d); err != nil {
+			return nil, err
 		}
 	}
 	for i, f := range fields {
 		if f.Placement != plan.Placement || f.Width != plan.Width {
-			return x, fmt.Errorf("halo: field %d has another placement or ghost width than the plan", i)
+			return nil, fmt.Errorf("halo: field %d has another placement or ghost width than the plan", i)
+		}
+		if size := f.Parts[0].Layout.ElementSize; size != plan.ElementSize {
+			return nil, fmt.Errorf("halo: field %d has elements of %d bytes, the plan is for %d", i, size, plan.ElementSize)
 		}
 		var row []*Transfer
 		for _, m := range plan.Messages {
 			t, err := x.newTransfer(m, f)
 			if err != nil {
-				return x, fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
+				return nil, fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
 			}
 			row = append(row, t)
 		}
@@ -63,7 +66,7 @@ func (x *Exchanger) Transfer(field, message int) *Transfer { return x.transfers[
 // brought. Where every message has one in return, as in a sweep between two
 // exchanges, that is so of two fields in turns.
 type Transfer struct {
-	pack, unpack *streams.Kernel // nil where the message travels as it lies
+	pack, unpack *kernels.Copies // nil where the message travels as it lies
 	route        *p2p.Route      // nil from a subdomain to itself
 	sent         *streams.Signal
 	received     int64
@@ -80,7 +83,7 @@ func (x *Exchanger) newTransfer(m Message, f *Field) (t *Transfer, err error) {
 	}
 	x.Add(t.sent)
 	if m.Contiguous {
-		err = x.route(t, m, span(f.Parts[m.To], m.Ghost), span(f.Parts[m.From], m.Send))
+		err = x.route(t, m, f.Parts[m.To].Span(m.Ghost), f.Parts[m.From].Span(m.Send))
 		return t, err
 	}
 	out, err := from.Alloc(m.Bytes)
@@ -98,11 +101,11 @@ func (x *Exchanger) newTransfer(m Message, f *Field) (t *Transfer, err error) {
 			return nil, err
 		}
 	}
-	if t.pack, err = x.packers[from].Pack(out.All(), f.Parts[m.From], m.Send); err != nil {
+	if t.pack, err = x.movers[from].Copies("pack", kernels.Pack(out.All(), f.Parts[m.From], m.Send)); err != nil {
 		return nil, err
 	}
 	x.Add(t.pack)
-	if t.unpack, err = x.packers[to].Unpack(f.Parts[m.To], m.Ghost, in.All()); err != nil {
+	if t.unpack, err = x.movers[to].Copies("unpack", kernels.Unpack(f.Parts[m.To], m.Ghost, in.All())); err != nil {
 		return nil, err
 	}
 	x.Add(t.unpack)
@@ -118,17 +121,10 @@ func (x *Exchanger) route(t *Transfer, m Message, dst, src streams.Span) (err er
 	return nil
 }
 
-// span returns the piece of memory that holds the box.
-func span(a kernels.Array, box domain.Box) streams.Span {
-	offset, n := a.Layout.Range(box)
-	size := int64(a.Layout.ElementSize)
-	return a.Data.Memory.Span(a.Data.Offset+offset*size, n*size)
-}
-
 // Send queues the sender's part on a stream of the sender.
 func (t *Transfer) Send(s *streams.Stream) error {
 	if t.pack != nil {
-		if err := s.Launch(t.pack); err != nil {
+		if err := s.Launch(t.pack.Kernel); err != nil {
 			return err
 		}
 	}
@@ -153,7 +149,7 @@ func (t *Transfer) Receive(c *streams.Crew, s *streams.Stream) error {
 		}
 	}
 	if t.unpack != nil {
-		return s.Launch(t.unpack)
+		return s.Launch(t.unpack.Kernel)
 	}
 	return nil
 }

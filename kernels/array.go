@@ -47,8 +47,15 @@ func (a Array) holds(box domain.Box) error {
 	return nil
 }
 
+// Span returns the smallest piece of memory that holds the box.
+func (a Array) Span(box domain.Box) streams.Span {
+	offset, n := a.Layout.Range(box)
+	size := int64(a.Layout.ElementSize)
+	return a.Data.Memory.Span(a.Data.Offset+offset*size, n*size)
+}
+
 // address returns where a GPU finds the first element.
-func (a Array) address() uint64 { return a.Data.Memory.Address() + uint64(a.Data.Offset) }
+func (a Array) address() uint64 { return a.Data.Address() }
 
 // view returns the elements as the CPU sees them.
 func view[T any](s streams.Span) []T {

@@ -1,8 +1,9 @@
 // Package kernels holds the code that runs on devices: CUDA C++ sources, which
 // are compiled when a GPU needs them and kept in a cache, and the host version
-// of each. The two give the same bits.
+// of each. Sweeps and copies give the same bits on both; sums are taken in
+// another order.
 //
-// A Sweeper, a Packer or a Reducer makes launches ready for one device; each
+// A Sweeper, a Mover or a Reducer makes launches ready for one device; each
 // launch is a streams.Kernel with its arguments fixed, so that queuing it
 // costs nothing but the launch.
 package kernels

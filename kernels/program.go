@@ -20,7 +20,7 @@ type Program struct {
 // String names the file and the variant.
 func (p Program) String() string { return fmt.Sprintf("%s%v", p.File, p.Defines) }
 
-// text returns the source: the common part and the file.
+// text returns the source, after what all of them share.
 func (p Program) text() (string, error) {
 	common, err := sources.ReadFile("cu/common.cuh")
 	if err != nil {
@@ -46,10 +46,7 @@ func sweepProgram(s stencil.Star, r Real) Program {
 	}}
 }
 
-func packProgram(elementSize int) Program {
-	element := map[int]string{4: "unsigned", 8: "unsigned long long"}[elementSize]
-	return Program{"pack.cu", []string{"REAL=" + element}}
-}
+func moveProgram() Program { return Program{"move.cu", nil} }
 
 func normsProgram(r Real) Program {
 	return Program{"norms.cu", []string{"REAL=" + realNames[r]}}
@@ -58,9 +55,9 @@ func normsProgram(r Real) Program {
 // Programs returns every program that this package may compile, for tests
 // that compile them all.
 func Programs() []Program {
-	var all []Program
+	all := []Program{moveProgram()}
 	for _, r := range []Real{Float32, Float64} {
-		all = append(all, normsProgram(r), packProgram(r.Size()))
+		all = append(all, normsProgram(r))
 		for _, dims := range []int{2, 3} {
 			for _, equal := range []bool{false, true} {
 				all = append(all, sweepProgram(stencil.Star{Dims: dims, Equal: equal}, r))

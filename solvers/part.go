@@ -19,7 +19,7 @@ type part struct {
 	boundary [2]*streams.Kernel // sweeps of the boundary region
 	interior [2]*streams.Kernel // sweeps of the rest
 	whole    [2]*streams.Kernel // sweeps of both at once
-	mirror   [2]*streams.Kernel // ghosts of Neumann walls
+	mirror   [2]*kernels.Copies // ghosts of Neumann walls
 	walls    []*movingWall
 	norms    [2]*kernels.Reduction
 	out, in  []int // messages of the plan
@@ -28,40 +28,41 @@ type part struct {
 // newPart makes a subdomain ready.
 func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) (t *part, err error) {
 	t = &part{rank: rank, device: plan.Placement.Devices[rank]}
+	made := t
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.Close())
+			err = errors.Join(err, made.Close())
 		}
 	}()
 	t.findMessages(plan)
 	if err := t.makeSweeps(p, plan, fields, c); err != nil {
-		return t, err
+		return nil, err
 	}
-	packer, err := c.NewPacker(t.device, p.Real.Size())
+	mover, err := c.NewMover(t.device)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
 	reducer, err := c.NewReducer(t.device, p.Real)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
 	for to := range 2 {
 		dst, src := fields[to].Parts[rank], fields[1-to].Parts[rank]
 		if t.norms[to], err = reducer.Norms(dst, src, dst.Layout.Owned); err != nil {
-			return t, err
+			return nil, err
 		}
 		t.Add(t.norms[to])
 		if sides := p.faces(plan.Placement, rank, insulated); len(sides) > 0 {
-			if t.mirror[to], err = packer.Mirror(dst, sides...); err != nil {
-				return t, err
+			if t.mirror[to], err = mirrors(mover, dst, sides); err != nil {
+				return nil, err
 			}
 			t.Add(t.mirror[to])
 		}
 	}
 	for _, side := range p.faces(plan.Placement, rank, moving) {
-		w, err := t.newMovingWall(p, side, fields, packer)
+		w, err := t.newMovingWall(p, side, fields, mover)
 		if err != nil {
-			return t, err
+			return nil, err
 		}
 		t.walls = append(t.walls, w)
 	}
@@ -132,11 +133,26 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 	return layers
 }
 
+// mirrors makes the ghosts of insulated walls ready.
+func mirrors(m *kernels.Mover, a kernels.Array, sides []domain.Direction) (*kernels.Copies, error) {
+	var copies []kernels.Copy
+	for _, side := range sides {
+		c, err := kernels.Mirror(a, side)
+		if err != nil {
+			return nil, err
+		}
+		copies = append(copies, c)
+	}
+	return m.Copies("mirror", copies...)
+}
+
 // refreshWalls queues what the walls do to the ghosts of the field of step n,
 // after the boundary region is swept.
 func (r *run) refreshWalls(t *part, s *streams.Stream, n int64) error {
-	if err := launch(s, t.mirror[n%2]); err != nil {
-		return err
+	if m := t.mirror[n%2]; m != nil {
+		if err := s.Launch(m.Kernel); err != nil {
+			return err
+		}
 	}
 	for _, w := range t.walls {
 		if err := w.queue(s, n, float64(n)*r.problem.TimeStep, r.problem.Real, r.patience()); err != nil {

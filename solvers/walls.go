@@ -1,7 +1,6 @@
 package solvers
 
 import (
-	"errors"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -24,7 +23,7 @@ type movingWall struct {
 // wallSlot is the way of a wall's values into the ghosts of one field.
 type wallSlot struct {
 	host, device *streams.Memory
-	unpack       *streams.Kernel
+	unpack       *kernels.Copies
 	used         *streams.Event // the values have been copied: host may change
 }
 
@@ -53,7 +52,7 @@ func (p *Problem) wallAt(side domain.Direction) Wall {
 }
 
 // newMovingWall makes the wall on one side of a part ready.
-func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.Field, packer *kernels.Packer) (*movingWall, error) {
+func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.Field, mover *kernels.Mover) (*movingWall, error) {
 	ghost := domain.GhostBox(fields[0].Parts[t.rank].Layout.Owned, side, p.radius())
 	w := &movingWall{
 		ghost: ghost,
@@ -76,7 +75,7 @@ func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.
 			return nil, err
 		}
 		t.Add(s.used)
-		if s.unpack, err = packer.Unpack(fields[i].Parts[t.rank], ghost, s.device.All()); err != nil {
+		if s.unpack, err = mover.Copies("wall", kernels.Unpack(fields[i].Parts[t.rank], ghost, s.device.All())); err != nil {
 			return nil, err
 		}
 		t.Add(s.unpack)
@@ -96,11 +95,13 @@ func (w *movingWall) queue(s *streams.Stream, n int64, t float64, real kernels.R
 	} else {
 		evaluate[float64](w, slot.host.Bytes())
 	}
-	return errors.Join(
-		s.Copy(slot.device.All(), slot.host.All()),
-		s.Record(slot.used),
-		s.Launch(slot.unpack),
-	)
+	if err := s.Copy(slot.device.All(), slot.host.All()); err != nil {
+		return err
+	}
+	if err := s.Record(slot.used); err != nil {
+		return err
+	}
+	return s.Launch(slot.unpack.Kernel)
 }
 
 // evaluate fills bytes with the values of the wall, x fastest.

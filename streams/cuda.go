@@ -256,13 +256,13 @@ func (q *cudaQueue) copy(dst, src Span) error {
 	case to.pinned && from.pinned:
 		return errors.New("a stream of a GPU copies nothing from host memory to host memory")
 	case to.pinned:
-		return q.ctx.MemcpyDtoHAsync(unsafe.Pointer(&to.bytes[dst.Offset]), cuda.DevicePtr(src.address()), n, q.stream)
+		return q.ctx.MemcpyDtoHAsync(unsafe.Pointer(&to.bytes[dst.Offset]), cuda.DevicePtr(src.Address()), n, q.stream)
 	case from.pinned:
-		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.address()), unsafe.Pointer(&from.bytes[src.Offset]), n, q.stream)
+		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.Address()), unsafe.Pointer(&from.bytes[src.Offset]), n, q.stream)
 	case to.device == from.device:
-		return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.address()), cuda.DevicePtr(src.address()), n, q.stream)
+		return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), n, q.stream)
 	}
-	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.address()), a.ctx, cuda.DevicePtr(src.address()), b.ctx, n, q.stream)
+	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.Address()), a.ctx, cuda.DevicePtr(src.Address()), b.ctx, n, q.stream)
 }
 
 func (q *cudaQueue) launch(k launcher) error {

@@ -1,7 +1,5 @@
 // What all kernels share: fields as they lie in memory, and boxes in them.
 //
-// Build options: REAL, the type of the field's elements.
-
 typedef long long i64;
 
 // A box of points of a field: the place of its first point and its size.
