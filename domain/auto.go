@@ -48,8 +48,6 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 }
 
 // cost returns the cost of the messages that the busiest subdomain sends.
-// Subdomain 0 is among the largest; the busiest has a neighbour on every side
-// that any has.
 func (d *Decomposition) cost(w Radius) float64 {
 	worst := 0.0
 	for _, s := range d.Subdomains {

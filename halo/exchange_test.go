@@ -116,7 +116,7 @@ func (c trial) fill(f *Field) error {
 // travels as it lies, ghosts of idle axes in it travel along; these are nobody's.
 func (c trial) look(f *Field, want func(own domain.Box, p domain.Vec) int64) error {
 	for rank, part := range f.Parts {
-		st, err := newStage[int64](f, rank)
+		st, err := stageOf[int64](f, rank)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (c trial) look(f *Field, want func(own domain.Box, p domain.Vec) int64) err
 			}
 			return nil
 		})
-		if err := st.close(err); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -289,6 +289,13 @@ func TestRefusals(t *testing.T) {
 	}
 	if _, err := NewExchanger(plan, set.Compiler, other); err == nil {
 		t.Error("a field without ghosts is exchanged")
+	}
+	narrow, err := NewField(p, w, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewExchanger(plan, set.Compiler, narrow); err == nil {
+		t.Error("4-byte elements are exchanged by a plan for 8")
 	}
 	if err := Read(make([]int64, 3), other, g.Box()); err == nil {
 		t.Error("a field was read into 3 elements")

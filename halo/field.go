@@ -16,6 +16,7 @@ type Field struct {
 	Placement *Placement
 	Width     domain.Radius
 	Parts     []kernels.Array // by rank
+	stages    []*stage        // by rank, made when first used
 }
 
 // NewField allocates a field of elements of the given size in bytes. Its
@@ -24,7 +25,7 @@ func NewField(p *Placement, width domain.Radius, elementSize int) (*Field, error
 	if err := p.CheckWidth(width); err != nil {
 		return nil, err
 	}
-	f := &Field{Placement: p, Width: width}
+	f := &Field{Placement: p, Width: width, stages: make([]*stage, len(p.Subdomains))}
 	for _, s := range p.Subdomains {
 		l, err := domain.NewLayout(s.Box, width, elementSize)
 		if err != nil {
@@ -51,17 +52,14 @@ func CopyTo(dst, src *Field) error {
 		if to.Layout != from.Layout {
 			return fmt.Errorf("halo: copy between fields of different layouts")
 		}
-		s, err := src.Placement.Devices[rank].NewStream(streams.Normal)
+		st, err := src.stageFor(rank)
 		if err != nil {
 			return err
 		}
-		if err := s.Copy(to.Data, from.Data); err != nil {
+		if err := st.stream.Copy(to.Data, from.Data); err != nil {
 			return err
 		}
-		if err := s.Sync(transferLimit); err != nil {
-			return err
-		}
-		if err := s.Close(); err != nil {
+		if err := st.stream.Sync(transferLimit); err != nil {
 			return err
 		}
 	}

@@ -1,7 +1,6 @@
 package halo
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -31,7 +30,7 @@ type Row[T any] func(values []T, at domain.Vec)
 // the subdomain, which may lie outside the grid.
 func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 	for rank, part := range f.Parts {
-		st, err := newStage[T](f, rank)
+		st, err := stageOf[T](f, rank)
 		if err != nil {
 			return err
 		}
@@ -40,7 +39,7 @@ func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 			st.eachRow(piece, func() Row[T] { return rows(rank) })
 			return st.upload(piece)
 		})
-		if err := st.close(err); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -59,7 +58,7 @@ func Read[T any](dst []T, f *Field, box domain.Box) error {
 		if mine.Empty() {
 			continue
 		}
-		st, err := newStage[T](f, rank)
+		st, err := stageOf[T](f, rank)
 		if err != nil {
 			return err
 		}
@@ -74,7 +73,7 @@ func Read[T any](dst []T, f *Field, box domain.Box) error {
 			st.eachRow(piece, func() Row[T] { return take })
 			return nil
 		})
-		if err := st.close(err); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -82,43 +81,54 @@ func Read[T any](dst []T, f *Field, box domain.Box) error {
 }
 
 // stage is pinned memory on the way between the host and one subdomain.
-type stage[T any] struct {
+type stage struct {
 	part   kernels.Array
 	stream *streams.Stream
 	memory *streams.Memory
-	values []T
 }
 
-func newStage[T any](f *Field, rank int) (*stage[T], error) {
-	part, device := f.Parts[rank], f.Placement.Devices[rank]
-	var zero T
-	if size := int(unsafe.Sizeof(zero)); size != part.Layout.ElementSize {
-		return nil, fmt.Errorf("halo: values of %d bytes for a field with elements of %d", size, part.Layout.ElementSize)
+// stageFor returns the stage of a subdomain. The field keeps it until it is
+// closed: a run that writes its field asks for it again and again.
+func (f *Field) stageFor(rank int) (*stage, error) {
+	if s := f.stages[rank]; s != nil {
+		return s, nil
 	}
+	part, device := f.Parts[rank], f.Placement.Devices[rank]
 	memory, err := device.AllocPinned(min(stageBytes, part.Layout.Bytes()))
 	if err != nil {
 		return nil, err
 	}
+	f.Add(memory)
 	stream, err := device.NewStream(streams.Normal)
 	if err != nil {
-		return nil, errors.Join(err, memory.Close())
+		return nil, err
 	}
-	return &stage[T]{part, stream, memory, streams.View[T](memory.Bytes())}, nil
+	f.Add(stream)
+	f.stages[rank] = &stage{part, stream, memory}
+	return f.stages[rank], nil
 }
 
-// close frees the stage and returns err, or what went wrong now.
-func (s *stage[T]) close(err error) error {
-	for _, c := range []func() error{s.stream.Close, s.memory.Close} {
-		if e := c(); err == nil {
-			err = e
-		}
+// stageAs is a stage of elements of type T.
+type stageAs[T any] struct {
+	*stage
+	values []T
+}
+
+func stageOf[T any](f *Field, rank int) (*stageAs[T], error) {
+	var zero T
+	if size, want := int(unsafe.Sizeof(zero)), f.Parts[rank].Layout.ElementSize; size != want {
+		return nil, fmt.Errorf("halo: values of %d bytes for a field with elements of %d", size, want)
 	}
-	return err
+	s, err := f.stageFor(rank)
+	if err != nil {
+		return nil, err
+	}
+	return &stageAs[T]{s, streams.View[T](s.memory.Bytes())}, nil
 }
 
 // eachPiece cuts the box along its slowest axis into pieces that fit the stage
 // and calls f for each.
-func (s *stage[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) error {
+func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) error {
 	if _, n := s.part.Layout.Range(box); n <= int64(len(s.values)) {
 		return f(box)
 	}
@@ -137,7 +147,7 @@ func (s *stage[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) err
 }
 
 // eachRow calls a Row for every row of the piece in the stage, on all cores.
-func (s *stage[T]) eachRow(piece domain.Box, rows func() Row[T]) {
+func (s *stageAs[T]) eachRow(piece domain.Box, rows func() Row[T]) {
 	offset, _ := s.part.Layout.Range(piece)
 	n := piece.Size()
 	var next atomic.Int64
@@ -156,13 +166,13 @@ func (s *stage[T]) eachRow(piece domain.Box, rows func() Row[T]) {
 }
 
 // spans returns where the piece lies in the field and in the stage.
-func (s *stage[T]) spans(piece domain.Box) (field, staged streams.Span) {
+func (s *stageAs[T]) spans(piece domain.Box) (field, staged streams.Span) {
 	offset, n := s.part.Layout.Range(piece)
 	size := int64(s.part.Layout.ElementSize)
 	return s.part.Data.Memory.Span(s.part.Data.Offset+offset*size, n*size), s.memory.Span(0, n*size)
 }
 
-func (s *stage[T]) upload(piece domain.Box) error {
+func (s *stageAs[T]) upload(piece domain.Box) error {
 	field, staged := s.spans(piece)
 	if err := s.stream.Copy(field, staged); err != nil {
 		return err
@@ -170,7 +180,7 @@ func (s *stage[T]) upload(piece domain.Box) error {
 	return s.stream.Sync(transferLimit)
 }
 
-func (s *stage[T]) download(piece domain.Box) error {
+func (s *stageAs[T]) download(piece domain.Box) error {
 	field, staged := s.spans(piece)
 	if err := s.stream.Copy(staged, field); err != nil {
 		return err

@@ -38,10 +38,10 @@ func (c *Compiler) NewSweeper(d *streams.Device, star stencil.Star, real Real) (
 type sweepArgs struct {
 	dst, src uint64
 	strides
-	centre       float64
-	axis         [3]float64
-	march, count int64
-	region       [maxRegions]region
+	centre float64
+	axis   [3]float64
+	march  int64
+	region [maxRegions]region
 }
 
 // Sweep makes a launch ready that applies the stencil to the points of src in
@@ -80,7 +80,7 @@ const marchThreshold = 8
 func (s *Sweeper) onGPU(spec *streams.KernelSpec, dst, src Array, boxes []domain.Box) {
 	arg := sweepArgs{
 		dst: dst.address(), src: src.address(), strides: stridesOf(src.Layout),
-		centre: s.star.Centre, axis: s.star.Axis, count: int64(len(boxes)),
+		centre: s.star.Centre, axis: s.star.Axis,
 	}
 	most := int64(0)
 	for i, b := range boxes {

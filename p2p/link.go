@@ -15,10 +15,10 @@ type Link struct {
 	Why      string // why it is not usable
 }
 
-// Links is every link among some devices.
+// Links is every link among some devices. Those between host devices are all
+// alike, a copy in memory, and are not kept.
 type Links struct {
-	devices []*streams.Device
-	links   map[[2]*streams.Device]*Link
+	links map[[2]*streams.Device]*Link
 }
 
 // Topology says how two GPUs, given by PCI bus id, are linked.
@@ -26,33 +26,37 @@ type Topology interface {
 	Link(busA, busB string) (kind string, err error)
 }
 
-// Discover asks how the devices are linked, enables access between all that
-// allow it and proves each link with data, in both directions. The topology may
-// be nil; the kinds of links are then unknown.
+// Discover asks how GPUs are linked, enables access between all that allow it
+// and proves each link with data, in both directions. The topology may be nil;
+// the kinds of links are then unknown.
 func Discover(devices []*streams.Device, topology Topology) (*Links, error) {
-	l := &Links{devices: devices, links: map[[2]*streams.Device]*Link{}}
+	l := &Links{links: map[[2]*streams.Device]*Link{}}
+	var found []*Link
 	for _, from := range devices {
 		for _, to := range devices {
-			if from == to {
+			if from == to || bothHost(from, to) {
 				continue
 			}
 			link, err := inspect(from, to, topology)
 			if err != nil {
 				return nil, err
 			}
+			found = append(found, link)
 			l.links[[2]*streams.Device{from, to}] = link
 		}
 	}
-	for _, from := range devices {
-		for _, to := range devices {
-			if from != to && l.Between(from, to).Access {
-				if err := l.Between(from, to).prove(); err != nil {
-					return nil, err
-				}
+	for _, link := range found {
+		if link.Access {
+			if err := link.prove(); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return l, nil
+}
+
+func bothHost(a, b *streams.Device) bool {
+	return a.Backend == streams.Host && b.Backend == streams.Host
 }
 
 // inspect asks for one link and enables it.
@@ -79,9 +83,6 @@ func inspect(from, to *streams.Device, topology Topology) (*Link, error) {
 
 // Kind returns how two devices are linked, "" where that is not known.
 func Kind(a, b streams.Info, topology Topology) string {
-	if a.Backend == streams.Host && b.Backend == streams.Host {
-		return "memory"
-	}
 	if topology == nil || a.PCIBusID == "" || b.PCIBusID == "" {
 		return ""
 	}
@@ -109,8 +110,11 @@ func (l *Link) prove() error {
 }
 
 // Between returns the link from one device to another, nil from a device to
-// itself.
+// itself and where it was not looked at.
 func (l *Links) Between(from, to *streams.Device) *Link {
+	if from != to && bothHost(from, to) {
+		return &Link{From: from, To: to, Kind: "memory", Access: true, Usable: true}
+	}
 	return l.links[[2]*streams.Device{from, to}]
 }
 

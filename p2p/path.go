@@ -1,7 +1,5 @@
 package p2p
 
-import "fmt"
-
 // Path is how a message travels between two devices.
 type Path string
 
@@ -11,12 +9,3 @@ const (
 	Peer   Path = "peer"   // asynchronous peer copy
 	Staged Path = "staged" // through pinned host memory
 )
-
-// ParsePath returns the path of that name.
-func ParsePath(name string) (Path, error) {
-	switch p := Path(name); p {
-	case Auto, Peer, Staged:
-		return p, nil
-	}
-	return "", fmt.Errorf("p2p: %q is no path: auto, peer or staged", name)
-}

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -31,10 +32,10 @@ type conductor struct {
 	ctx     context.Context
 	cancel  bool // the context ended: the run stops at limit
 
-	workers int64
-	arrived atomic.Int64
-	meeting streams.Counter
-	brought []kernels.Norms // by rank, of step pending
+	arrived  atomic.Int64
+	arrivals []streams.Counter // by worker
+	meeting  streams.Counter
+	brought  []kernels.Norms // by rank, of step pending
 
 	round   round
 	limit   int64 // the last step, if no tolerance ends the run before
@@ -46,28 +47,39 @@ type conductor struct {
 
 func newConductor(ctx context.Context, o Options, points int64, workers, ranks int, crew *streams.Crew) *conductor {
 	c := &conductor{
-		options: o, points: points, crew: crew, ctx: ctx, workers: int64(workers),
+		options: o, points: points, crew: crew, ctx: ctx, arrivals: make([]streams.Counter, workers),
 		brought: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(),
 	}
-	c.meeting.Whom = "all workers"
+	c.meeting.Whom = "the other workers"
 	c.plan(0)
 	return c
 }
 
 // meet waits for all workers and returns the next round. Before, a worker has
 // put its norms into brought if the last round but one asked for them.
-func (c *conductor) meet() (round, error) {
+func (c *conductor) meet(worker int) (round, error) {
 	n := c.meeting.Count()
-	if c.arrived.Add(1) == c.workers {
+	c.arrivals[worker].Set(n + 1)
+	if c.arrived.Add(1) == int64(len(c.arrivals)) {
 		c.arrived.Store(0)
 		c.decide()
 		c.meeting.Set(n + 1)
 		return c.round, nil
 	}
 	if err := c.crew.Await(&c.meeting, n+1); err != nil {
-		return round{}, err
+		return round{}, fmt.Errorf("%w (late: %v)", err, c.late(n+1))
 	}
 	return c.round, nil
+}
+
+// late lists the workers that have not arrived at the n-th meeting.
+func (c *conductor) late(n int64) (workers []int) {
+	for w := range c.arrivals {
+		if c.arrivals[w].Count() < n {
+			workers = append(workers, w)
+		}
+	}
+	return workers
 }
 
 // due returns the step whose norms the workers bring to the next meeting, 0 if
@@ -92,7 +104,7 @@ func (c *conductor) decide() {
 			return
 		}
 	}
-	if c.round.check && c.pending == 0 && issued > c.result.Iterations {
+	if c.round.check {
 		c.pending = issued
 	}
 	c.plan(issued)
@@ -175,7 +187,7 @@ type pace struct {
 
 const (
 	meetingTime = 20 * time.Millisecond
-	mostSteps   = 1 << 14
+	mostSteps   = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
 )
 
 func newPace() pace { return pace{now: 1} }

@@ -114,7 +114,7 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 	var layers domain.Radius
 	deepen := func(side domain.Direction) {
 		a := side.Axis()
-		reach := max(p.radius().Minus[a], p.radius().Plus[a])
+		reach := max(p.Width().Minus[a], p.Width().Plus[a])
 		if side[a] < 0 {
 			layers.Minus[a] = reach
 		} else {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 )
@@ -43,9 +44,13 @@ const (
 	Periodic
 )
 
-// check returns an error if the parts of the problem do not fit together.
-func (p *Problem) check() error {
+// check returns an error if the parts of the problem, and the plan, do not fit
+// together.
+func (p *Problem) check(plan *halo.Plan) error {
 	dims := p.Grid.Dims
+	if plan.Placement.Grid != p.Grid || plan.Width != p.Width() || plan.ElementSize != p.Real.Size() {
+		return fmt.Errorf("solvers: the plan is for another grid, ghost width or type than the problem")
+	}
 	if len(p.Spacing) != dims || p.Star.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Star.Dims)
 	}
@@ -64,8 +69,8 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// radius is how far the stencil reaches, and so the width of the ghosts.
-func (p *Problem) radius() domain.Radius { return domain.UniformRadius(p.Grid.Dims, 1) }
+// Width returns how far the stencil reaches, and so the width of the ghosts.
+func (p *Problem) Width() domain.Radius { return domain.UniformRadius(p.Grid.Dims, 1) }
 
 // coordinates returns how expressions see the grid at step n: x_i = (i+1)*h
 // between walls, i*h along a periodic axis.

@@ -48,7 +48,7 @@ func Choose(s Scheme, p *halo.Placement) Scheme {
 			}
 		}
 	}
-	if p.Devices[0].Backend == streams.Host || threads > runtime.NumCPU() {
+	if p.Devices[0].Backend == streams.Host || threads > runtime.GOMAXPROCS(0) {
 		return TwoStream
 	}
 	return Assisted

@@ -9,7 +9,6 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -80,25 +79,25 @@ type Solver struct {
 	exchanger *halo.Exchanger
 	parts     []*part
 	steps     int64
+	ran       bool
 }
 
-// New makes a problem ready: it plans the messages, compiles, allocates and
-// fills the fields. Close frees what it made.
-func New(p *Problem, pl *halo.Placement, links *p2p.Links, path p2p.Path, c *kernels.Compiler) (s *Solver, err error) {
-	if err := p.check(); err != nil {
+// New makes a problem ready on the devices of a plan: it compiles, allocates and
+// fills the fields. The plan is one of ghosts of width p.Width() and of elements
+// of p.Real. Close frees what New made.
+func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
+	if err := p.check(plan); err != nil {
 		return nil, err
 	}
-	s = &Solver{problem: p}
+	s = &Solver{problem: p, plan: plan}
+	pl := plan.Placement
 	defer func() {
 		if err != nil {
 			s, err = nil, errors.Join(err, s.Close())
 		}
 	}()
-	if s.plan, err = halo.NewPlan(pl, p.radius(), p.Real.Size(), links, path); err != nil {
-		return s, err
-	}
 	for i := range s.fields {
-		if s.fields[i], err = halo.NewField(pl, p.radius(), p.Real.Size()); err != nil {
+		if s.fields[i], err = halo.NewField(pl, plan.Width, plan.ElementSize); err != nil {
 			return s, err
 		}
 		s.Add(s.fields[i])
@@ -151,9 +150,10 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 	if o.Iterations < 1 || o.CheckEvery < 1 || o.Limit <= 0 || !(o.Tolerance >= 0) {
 		return Result{}, fmt.Errorf("solvers: %d iterations, checks every %d, tolerance %v, limit %v", o.Iterations, o.CheckEvery, o.Tolerance, o.Limit)
 	}
-	if s.steps > 0 {
+	if s.ran {
 		return Result{}, fmt.Errorf("solvers: a solver runs once")
 	}
+	s.ran = true
 	scheme, threads := Choose(o.Scheme, s.plan.Placement), len(s.parts)
 	if scheme == Assisted {
 		threads += len(s.plan.Messages)
@@ -192,6 +192,11 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 // work is the loop of one worker.
 func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 	next := c.round
+	defer func() {
+		if err != nil && !errors.Is(err, streams.ErrStopped) {
+			err = fmt.Errorf("subdomains %v, in steps %d to %d: %w", m.ranks, next.first, next.last, err)
+		}
+	}()
 	for next.last >= next.first || c.due() > 0 {
 		for n := next.first; n <= next.last; n++ {
 			if err := sch.step(w, n, next.check && n == next.last); err != nil {
@@ -206,9 +211,11 @@ func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 				return err
 			}
 		}
-		if next, err = c.meet(); err != nil {
+		after, err := c.meet(w)
+		if err != nil {
 			return err
 		}
+		next = after
 	}
 	sch.stop(w, next.last)
 	return sch.sync(w)

@@ -131,7 +131,11 @@ func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(p, pl, set.Links, h.path, set.Compiler)
+	plan, err := halo.NewPlan(pl, p.Width(), p.Real.Size(), set.Links, h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(p, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func (p *Problem) wallAt(side domain.Direction) Wall {
 
 // newMovingWall makes the wall on one side of a part ready.
 func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.Field, mover *kernels.Mover) (*movingWall, error) {
-	ghost := domain.GhostBox(fields[0].Parts[t.rank].Layout.Owned, side, p.radius())
+	ghost := domain.GhostBox(fields[0].Parts[t.rank].Layout.Owned, side, p.Width())
 	w := &movingWall{
 		ghost: ghost,
 		value: p.wallAt(side).Value.NewEvaluator(p.coordinates(0)),

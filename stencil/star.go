@@ -63,15 +63,6 @@ func Heat(spacing []float64, diffusivity, dt float64) (Star, error) {
 	return s, nil
 }
 
-// Flops returns the floating-point operations of one point: 8 for the
-// seven-point star with equal weights.
-func (s Star) Flops() int {
-	if s.Equal {
-		return 2*s.Dims + 2
-	}
-	return 3*s.Dims + 1
-}
-
 func inverseSquares(spacing []float64) ([]float64, error) {
 	if len(spacing) != 2 && len(spacing) != 3 {
 		return nil, fmt.Errorf("stencil: %d spacings; 2 or 3 are needed", len(spacing))

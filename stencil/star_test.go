@@ -50,10 +50,3 @@ func TestStarsRefuse(t *testing.T) {
 		}
 	}
 }
-
-func TestSevenPointFlops(t *testing.T) {
-	s, _ := Laplace([]float64{1, 1, 1})
-	if s.Flops() != 8 {
-		t.Errorf("got %d", s.Flops())
-	}
-}

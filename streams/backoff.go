@@ -17,7 +17,7 @@ const (
 
 // spinFor returns how long each of that many threads may spin.
 func spinFor(threads int) time.Duration {
-	if threads < runtime.NumCPU() {
+	if threads < runtime.GOMAXPROCS(0) {
 		return longSpin
 	}
 	return shortSpin

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +26,8 @@ type Crew struct {
 	ctx   context.Context
 	limit time.Duration
 	spin  time.Duration
+	mu    sync.Mutex
+	busy  map[string]int // workers that have not returned, by name
 }
 
 // NewCrew returns a crew of the given number of workers, to be started with
@@ -29,12 +35,14 @@ type Crew struct {
 // have a core of its own, waiting workers spin.
 func NewCrew(workers int, limit time.Duration) *Crew {
 	group, ctx := errgroup.WithContext(context.Background())
-	return &Crew{group: group, ctx: ctx, limit: limit, spin: spinFor(workers)}
+	return &Crew{group: group, ctx: ctx, limit: limit, spin: spinFor(workers), busy: map[string]int{}}
 }
 
 // Go starts a worker. A panic in it is returned as its error.
 func (c *Crew) Go(name string, loop func() error) {
+	c.count(name, 1)
 	c.group.Go(func() (err error) {
+		defer c.count(name, -1)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer func() {
@@ -46,8 +54,35 @@ func (c *Crew) Go(name string, loop func() error) {
 	})
 }
 
-// Wait waits for all workers and returns the first error.
-func (c *Crew) Wait() error { return c.group.Wait() }
+func (c *Crew) count(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy[name] += n; c.busy[name] == 0 {
+		delete(c.busy, name)
+	}
+}
+
+// Wait waits for all workers and returns the first error. After an error it
+// waits not longer than the crew's limit for the others: one that is stuck in a
+// call to a device is left behind, and named.
+func (c *Crew) Wait() error {
+	done := make(chan error, 1)
+	go func() { done <- c.group.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-c.ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(c.limit):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Errorf("%w; %v later still busy: %s", context.Cause(c.ctx), c.limit,
+		strings.Join(slices.Sorted(maps.Keys(c.busy)), ", "))
+}
 
 // Limit returns how long a worker may wait for another.
 func (c *Crew) Limit() time.Duration { return c.limit }

@@ -28,6 +28,19 @@ func TestCrewSaysWhomItWaitedFor(t *testing.T) {
 	}
 }
 
+// One that is stuck does not keep the others' error from being told.
+func TestCrewLeavesTheStuckBehind(t *testing.T) {
+	c := NewCrew(2, 50*time.Millisecond)
+	release := make(chan struct{})
+	defer close(release)
+	cause := errors.New("cause")
+	c.Go("stuck worker", func() error { <-release; return nil })
+	c.Go("fails", func() error { return cause })
+	if err := c.Wait(); !errors.Is(err, cause) || !strings.Contains(err.Error(), "stuck worker") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestCrewReportsPanics(t *testing.T) {
 	c := NewCrew(1, time.Minute)
 	c.Go("nervous", func() error { panic("no") })

@@ -38,6 +38,9 @@ func cudaInfos(drv *cuda.Driver) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n == 0 {
+		return nil, fmt.Errorf("%w: the driver shows no GPU", ErrNoDriver)
+	}
 	var infos []Info
 	for id := range n {
 		info, err := cudaInfo(drv, id)

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 )
 
@@ -137,6 +138,9 @@ func (e *hostEvent) close() error { return nil }
 // it waits, as CUDA's streams do.
 const hostQueueLength = 1024
 
+// queueLimit is how long a full queue may take to get room.
+const queueLimit = 60 * time.Second
+
 // hostQueue is a host stream: a goroutine that runs commands in order.
 type hostQueue struct {
 	commands    chan command
@@ -195,8 +199,25 @@ func (q *hostQueue) put(c command) error {
 		return *err
 	}
 	q.queued.Add(1)
-	q.commands <- c
-	return nil
+	select {
+	case q.commands <- c:
+		return nil
+	default:
+		return q.putLater(c)
+	}
+}
+
+// putLater waits for room in the queue.
+func (q *hostQueue) putLater(c command) error {
+	limit := time.NewTimer(queueLimit)
+	defer limit.Stop()
+	select {
+	case q.commands <- c:
+		return nil
+	case <-limit.C:
+		q.queued.Add(-1)
+		return fmt.Errorf("%w: its queue has been full for %v", errHangs, queueLimit)
+	}
 }
 
 func (q *hostQueue) copy(dst, src Span) error {

@@ -172,6 +172,19 @@ func TestOpenAndClose(t *testing.T) {
 	}
 }
 
+func TestAClosedStreamIsRefused(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s := must[*Stream](t)(d.NewStream(Normal))
+	m := must[*Memory](t)(d.Alloc(64))
+	check(t, s.Close())
+	if err := s.Copy(m.Span(0, 8), m.Span(8, 8)); !errors.Is(err, errClosed) {
+		t.Errorf("a copy on a closed stream: %v", err)
+	}
+	if d.Err() != nil {
+		t.Errorf("that killed the device: %v", d.Err())
+	}
+}
+
 func TestQueuingAllocatesNothing(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	s := must[*Stream](t)(d.NewStream(Normal))

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -9,6 +10,7 @@ import (
 type Stream struct {
 	device *Device
 	queue  queue
+	closed atomic.Bool
 }
 
 // queue is what a backend does for one stream.
@@ -21,13 +23,21 @@ type queue interface {
 	close() error
 }
 
+// usable returns an error if the stream is closed or its device dead.
+func (s *Stream) usable() error {
+	if s.closed.Load() {
+		return s.device.fail(errClosed, "use a stream")
+	}
+	return s.device.alive()
+}
+
 // Device returns the device of the stream.
 func (s *Stream) Device() *Device { return s.device }
 
 // Copy queues a copy of src to dst, which have the same length. Either may be
 // memory of this device, of a peer, or pinned host memory.
 func (s *Stream) Copy(dst, src Span) error {
-	if err := s.device.alive(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	if !dst.valid() || !src.valid() || dst.Length != src.Length {
@@ -44,7 +54,7 @@ func (s *Stream) Copy(dst, src Span) error {
 
 // Launch queues a kernel of this device.
 func (s *Stream) Launch(k *Kernel) error {
-	if err := s.device.alive(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	if k.device != s.device {
@@ -58,7 +68,7 @@ func (s *Stream) Launch(k *Kernel) error {
 
 // Record queues the event: it is done once all that was queued before it is.
 func (s *Stream) Record(e *Event) error {
-	if err := s.device.alive(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	if e.device != s.device {
@@ -74,7 +84,7 @@ func (s *Stream) Record(e *Event) error {
 // called before this call. The event may be one of another device of the same
 // platform. The host does not wait.
 func (s *Stream) Wait(e *Event) error {
-	if err := s.device.alive(); err != nil {
+	if err := s.usable(); err != nil {
 		return err
 	}
 	if err := s.queue.wait(e.marker); err != nil {
@@ -118,6 +128,7 @@ func (s *Stream) Close() error {
 	if !s.device.drop(s) {
 		return nil
 	}
+	s.closed.Store(true)
 	if s.device.alive() != nil {
 		s.queue.close()
 		return nil

@@ -55,7 +55,11 @@ func newJob(c *configs.Run, notes io.Writer) (j *job, err error) {
 		path = p2p.Staged // the baseline knows no other
 	}
 	compiler := kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
-	j.solver, err = solvers.New(j.problem, j.place, j.links, path, compiler)
+	plan, err := halo.NewPlan(j.place, j.problem.Width(), j.problem.Real.Size(), j.links, path)
+	if err != nil {
+		return j, err
+	}
+	j.solver, err = solvers.New(j.problem, plan, compiler)
 	return j, err
 }
 
@@ -67,7 +71,7 @@ func (j *job) cut() error {
 	if err != nil {
 		return err
 	}
-	width := domain.UniformRadius(j.problem.Grid.Dims, 1)
+	width := j.problem.Width()
 	parts := domain.Vec{1, 1, 1}
 	if copy(parts[:], j.config.Decomposition) == 0 {
 		parts, err = domain.AutoParts(j.problem.Grid, len(ids), width)

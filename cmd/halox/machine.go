@@ -42,7 +42,7 @@ func openMachine(c configs.Devices, notes io.Writer) (*machine, error) {
 // hostCount returns how many host devices there are to be: those asked for, or
 // one a core.
 func hostCount(c configs.Devices) int {
-	n := runtime.NumCPU()
+	n := runtime.GOMAXPROCS(0)
 	if c.Count > 0 {
 		n = int(c.Count)
 	}

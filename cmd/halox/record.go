@@ -5,6 +5,7 @@ import (
 
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
 )
 
 // record is the results.Record of a job.
@@ -35,21 +36,19 @@ func newRecord(j *job, begin time.Time) *record {
 	return r
 }
 
-// describeDevices lists the devices, their links, and the paths that messages
-// take over them.
+// describeDevices lists the devices with their links: between GPUs all of them,
+// between host devices, where all are alike, those that carry messages.
 func (r *record) describeDevices(j *job) {
+	paths := map[[2]*streams.Device]string{}
+	for _, m := range j.solver.Plan().Messages {
+		paths[[2]*streams.Device{j.devices[m.From], j.devices[m.To]}] = string(m.Path)
+	}
 	for _, d := range j.devices {
 		device := results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID}
 		for _, to := range j.devices {
-			if link := j.links.Between(d, to); link != nil {
-				device.Links = append(device.Links, results.Link{To: to.ID, Kind: link.Kind, PeerAccess: link.Usable})
-			}
-		}
-		for _, m := range j.solver.Plan().Messages {
-			for i := range device.Links {
-				if j.devices[m.From] == d && j.devices[m.To].ID == device.Links[i].To {
-					device.Links[i].Path = string(m.Path)
-				}
+			link, path := j.links.Between(d, to), paths[[2]*streams.Device{d, to}]
+			if link != nil && (path != "" || d.Backend != streams.Host) {
+				device.Links = append(device.Links, results.Link{To: to.ID, Kind: link.Kind, PeerAccess: link.Usable, Path: path})
 			}
 		}
 		r.Devices = append(r.Devices, device)

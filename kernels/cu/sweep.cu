@@ -10,7 +10,6 @@ struct Sweep {
 	Strides strides;
 	double centre, axis[3];
 	i64 march;        // planes (rows, in 2-D) a thread marches through
-	i64 count;        // boxes
 	Region region[6];
 };
 
