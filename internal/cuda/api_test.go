@@ -15,6 +15,9 @@ import (
 // TestStubHasTheSameAPI compares the signatures of the exported functions and
 // methods in stub.go with those of the files that need cgo.
 func TestStubHasTheSameAPI(t *testing.T) {
+	if _, err := os.Stat("stub.go"); err != nil {
+		t.Skip("SKIPPED: the sources are not here")
+	}
 	stub, binding := map[string]bool{}, map[string]bool{}
 	for _, name := range sources(t) {
 		text, err := os.ReadFile(name)
