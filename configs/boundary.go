@@ -18,7 +18,7 @@ const (
 // A Face is the boundary condition of one face.
 type Face struct {
 	Kind  FaceKind
-	Value string // of Dirichlet: an expression that does not use t; else ""
+	Value string // of Dirichlet: a number or an expression, which may use t if the solver is heat; else ""
 }
 
 // form is how a config writes the face.

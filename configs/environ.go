@@ -13,13 +13,10 @@ import (
 const variablePrefix = "HALOX_"
 
 // reserved are variables with a meaning outside the config. A star stands for any ending.
-var reserved = []string{"HALOX_CACHE", "HALOX_CUDA", "HALOX_NVML", "HALOX_NVRTC", "HALOX_TEST_*"}
+var reserved = []string{"HALOX_CACHE", "HALOX_CUDA", "HALOX_NVRTC", "HALOX_TEST_*"}
 
-// ReservedVariables returns the variables that begin with HALOX_ but set no key. A star stands for any ending.
-func ReservedVariables() []string { return slices.Clone(reserved) }
-
-// IsReserved reports whether a variable is one of ReservedVariables.
-func IsReserved(name string) bool {
+// isReserved reports whether a variable is one of reserved.
+func isReserved(name string) bool {
 	return slices.ContainsFunc(reserved, func(r string) bool {
 		prefix, open := strings.CutSuffix(r, "*")
 		return name == r || open && strings.HasPrefix(name, prefix)
@@ -32,7 +29,7 @@ func environLayer(environ []string, found *Problems) layer {
 	values := map[string]string{}
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
-		if strings.HasPrefix(name, variablePrefix) && !IsReserved(name) {
+		if strings.HasPrefix(name, variablePrefix) && !isReserved(name) {
 			values[name] = value
 		}
 	}

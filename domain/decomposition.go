@@ -1,6 +1,9 @@
 package domain
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Subdomain is the box of points that one device owns.
 type Subdomain struct {
@@ -48,6 +51,26 @@ func part(n, p, i int) (lo, hi int) {
 		hi++
 	}
 	return lo, hi
+}
+
+// Staggered returns the cut of a field that lies between the points of the grid
+// along the given axes. Between walls such a field has one point more than the
+// grid, and the last part along the axis owns it; along a periodic axis it has as
+// many as the grid.
+func (d *Decomposition) Staggered(axes [3]bool) *Decomposition {
+	s := &Decomposition{Grid: d.Grid, Parts: d.Parts, Subdomains: slices.Clone(d.Subdomains)}
+	for a, staggered := range axes {
+		if !staggered || a >= d.Grid.Dims || d.Grid.Periodic[a] {
+			continue
+		}
+		s.Grid.Size[a]++
+		for i := range s.Subdomains {
+			if s.Subdomains[i].Coord[a] == d.Parts[a]-1 {
+				s.Subdomains[i].Box.Hi[a]++
+			}
+		}
+	}
+	return s
 }
 
 // Neighbour returns the rank of the subdomain next to rank in direction dir,

@@ -133,7 +133,7 @@ func TestSplitCoversTheBoxOnce(t *testing.T) {
 func TestLayoutGivesEveryPointItsPlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := draw(t)
-		elem := rapid.SampledFrom([]int{1, 2, 4, 8, 16}).Draw(t, "element size")
+		elem := rapid.SampledFrom([]int{1, 2, 3, 4, 8, 12, 16, 24, 40, 256}).Draw(t, "element size")
 		for _, s := range c.d.Subdomains {
 			l, err := NewLayout(s.Box, c.w, elem)
 			if err != nil {
@@ -285,6 +285,35 @@ func TestChunksAreTheGridInOrderOfMemory(t *testing.T) {
 		})
 		if err != nil || int64(next) != g.Points() {
 			t.Fatalf("%d of %d points, %v", next, g.Points(), err)
+		}
+	})
+}
+
+// A staggered field is cut without gaps, and each of its ghosts is a point that
+// the neighbour owns.
+func TestStaggered(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := draw(t)
+		axes := [3]bool{rapid.Bool().Draw(t, "x"), rapid.Bool().Draw(t, "y"), rapid.Bool().Draw(t, "z")}
+		s := c.d.Staggered(axes)
+		points := int64(0)
+		for _, sub := range s.Subdomains {
+			points += sub.Box.Points()
+			if sub.Box.Lo != c.d.Subdomains[sub.Rank].Box.Lo {
+				t.Fatalf("subdomain %v begins elsewhere than %v", sub, c.d.Subdomains[sub.Rank])
+			}
+		}
+		if points != s.Grid.Points() {
+			t.Fatalf("%d points owned, the field has %d", points, s.Grid.Points())
+		}
+		for a := range s.Grid.Size {
+			extra := 0
+			if axes[a] && a < c.d.Grid.Dims && !c.d.Grid.Periodic[a] {
+				extra = 1
+			}
+			if s.Grid.Size[a] != c.d.Grid.Size[a]+extra {
+				t.Fatalf("axis %d has %d points, the grid %d", a, s.Grid.Size[a], c.d.Grid.Size[a])
+			}
 		}
 	})
 }

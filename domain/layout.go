@@ -21,14 +21,14 @@ type Layout struct {
 	first       int64 // offset of Owned.Lo
 }
 
-// NewLayout lays out the owned box with ghosts of the given width. The element
-// size is 1 to RowAlignment bytes and divides RowAlignment.
+// NewLayout lays out the owned box with ghosts of the given width, for elements
+// of any size in bytes. Length is a whole multiple of RowAlignment in bytes.
 func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	if owned.Empty() {
 		return Layout{}, fmt.Errorf("domain: layout of the empty box %v", owned)
 	}
-	if elementSize < 1 || RowAlignment%elementSize != 0 {
-		return Layout{}, fmt.Errorf("domain: element size %d does not divide %d", elementSize, RowAlignment)
+	if elementSize < 1 {
+		return Layout{}, fmt.Errorf("domain: elements of %d bytes", elementSize)
 	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize}
 	size := owned.Grow(width).Size()
@@ -40,9 +40,11 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	return l, nil
 }
 
-// align rounds n elements up to whole multiples of RowAlignment bytes.
+// align rounds n elements up until they take whole multiples of RowAlignment
+// bytes.
 func (l Layout) align(n int) int64 {
-	unit := int64(RowAlignment / l.ElementSize)
+	shared := min(RowAlignment, l.ElementSize&-l.ElementSize) // the greatest common divisor with a power of two
+	unit := int64(RowAlignment / shared)
 	return (int64(n) + unit - 1) / unit * unit
 }
 

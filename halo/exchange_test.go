@@ -1,249 +1,156 @@
-package halo
+package halo_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
-const (
-	poison    = -7
-	testLimit = 30 * time.Second
-)
+const testLimit = 30 * time.Second
 
-// trial is one exchange to be tried.
-type trial struct {
-	set  *testdevices.Set
-	cut  *domain.Decomposition
-	w    domain.Radius
-	path p2p.Path
-}
-
-// number is what geometry says of an owned point: its place in the grid, plus
-// one.
-func (c trial) number(p domain.Vec) int64 {
-	g := c.cut.Grid
-	return 1 + int64(p[0]) + int64(g.Size[0])*(int64(p[1])+int64(g.Size[1])*int64(p[2]))
-}
-
-// expected returns what a ghost holds after a face exchange: the number of the
-// point it stands for if it lies behind exactly one face with something behind
-// it, else its poison.
-func (c trial) expected(own domain.Box, p domain.Vec) int64 {
-	outside := 0
-	for a, n := range c.cut.Grid.Size {
-		if p[a] < own.Lo[a] || p[a] >= own.Hi[a] {
-			outside++
-		}
-		if p[a] < 0 || p[a] >= n {
-			if !c.cut.Grid.Periodic[a] {
-				return poison
-			}
-			p[a] = (p[a] + n) % n
-		}
-	}
-	if outside > 1 {
-		return poison
-	}
-	return c.number(p)
-}
-
-// run fills a field with numbers, poisons its ghosts, exchanges it and looks at
-// every point, ghosts of edges and corners included.
-func (c trial) run() error {
-	devices := make([]*streams.Device, len(c.cut.Subdomains))
-	for i := range devices {
-		devices[i] = c.set.Devices[i]
-	}
-	place, err := Place(c.cut, devices)
+// place cuts a grid and gives subdomain i to device i of the set, around.
+func place(t rapid.TB, set *testdevices.Set, size []int, periodic [3]bool, parts domain.Vec) *halo.Placement {
+	g, err := domain.NewGrid(size, periodic)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	plan, err := NewPlan(place, c.w, 8, c.set.Links, c.path)
+	d, err := domain.Decompose(g, parts)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	f, err := NewField(place, c.w, 8)
+	var devices []*streams.Device
+	for i := range d.Subdomains {
+		devices = append(devices, set.Devices[i%len(set.Devices)])
+	}
+	p, err := halo.Place(d, devices)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	defer f.Close()
-	x, err := NewExchanger(plan, c.set.Compiler, f)
-	if err != nil {
-		return err
-	}
-	defer x.Close()
-	if err := c.fill(f); err != nil {
-		return err
-	}
-	before := func(own domain.Box, p domain.Vec) int64 {
-		if own.Contains(p) {
-			return c.number(p)
-		}
-		return poison
-	}
-	if err := c.look(f, before); err != nil {
-		return fmt.Errorf("before the exchange: %w", err)
-	}
-	if err := exchange(x); err != nil {
-		return err
-	}
-	return c.look(f, c.expected)
+	return p
 }
 
-func (c trial) fill(f *Field) error {
-	return Fill(f, func(rank int) Row[int64] {
-		return func(values []int64, at domain.Vec) {
-			for i := range values {
-				values[i] = poison
-				if c.cut.Subdomains[rank].Box.Contains(at) {
-					values[i] = c.number(at)
-				}
-				at[0]++
-			}
-		}
-	})
+// drawSpec draws a field that fits the placement.
+func drawSpec(t *rapid.T, i int, p *halo.Placement) halo.Spec {
+	s := halo.Spec{
+		Name: fmt.Sprintf("f%d", i),
+		Element: rapid.SampledFrom([]halo.Element{halo.Float32, halo.Float64, halo.Int32, halo.Int64,
+			halo.Complex64, halo.Complex128, halo.Bytes(1), halo.Bytes(3), halo.Bytes(24)}).Draw(t, "element"),
+		Components: rapid.IntRange(0, 3).Draw(t, "components"),
+		Planar:     rapid.Bool().Draw(t, "planar"),
+		Reach:      rapid.SampledFrom([]halo.Reach{halo.Faces, halo.Edges, halo.Corners}).Draw(t, "reach"),
+	}
+	for a := range p.Grid.Dims {
+		most := min(3, p.Grid.Size[a]/p.Parts[a])
+		s.Width.Minus[a] = rapid.IntRange(0, most).Draw(t, "minus")
+		s.Width.Plus[a] = rapid.IntRange(0, most).Draw(t, "plus")
+		s.Stagger[a] = rapid.Bool().Draw(t, "stagger")
+	}
+	return s
 }
 
-// look compares every point of the field with what is wanted. Where a message
-// travels as it lies, ghosts of idle axes in it travel along; these are nobody's.
-func (c trial) look(f *Field, want func(own domain.Box, p domain.Vec) int64) error {
-	for rank, part := range f.Parts {
-		st, err := stageOf[int64](f, rank)
-		if err != nil {
-			return err
-		}
-		own := part.Layout.Owned
-		err = st.eachPiece(own.Grow(f.Width), func(piece domain.Box) error {
-			if err := st.download(piece); err != nil {
+// byTransfers carries out an exchange message by message, as schemes of several
+// threads do.
+func byTransfers(plan *halo.Plan, place *halo.Placement) func(x *halo.Exchanger, at []*streams.Stream) error {
+	crew := streams.NewCrew(1, testLimit)
+	return func(x *halo.Exchanger, at []*streams.Stream) error {
+		for _, s := range at { // a sender must not be ahead of its receiver
+			if err := s.Sync(testLimit); err != nil {
 				return err
 			}
-			offset, _ := part.Layout.Range(piece)
-			for z := piece.Lo[2]; z < piece.Hi[2]; z++ {
-				for y := piece.Lo[1]; y < piece.Hi[1]; y++ {
-					for x := piece.Lo[0]; x < piece.Hi[0]; x++ {
-						p := domain.Vec{x, y, z}
-						got := st.values[part.Layout.Offset(p)-offset]
-						if w := want(own, p); got != w {
-							return fmt.Errorf("point %v of subdomain %d, which owns %v: got %d, want %d", p, rank, own, got, w)
-						}
-					}
-				}
+		}
+		for i, m := range plan.Messages {
+			if err := x.Transfer(i).Send(at[m.From]); err != nil {
+				return err
 			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
+		for i, m := range plan.Messages {
+			if err := x.Transfer(i).Receive(crew, at[m.To]); err != nil {
+				return err
+			}
+		}
+		for _, s := range at {
+			if err := s.Sync(testLimit); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
-// exchange carries out all messages, a stream a subdomain.
-func exchange(x *Exchanger) error {
-	crew := streams.NewCrew(1, testLimit)
-	var open streams.Closers
-	defer open.Close()
-	var s []*streams.Stream
-	for _, d := range x.plan.Placement.Devices {
-		stream, err := d.NewStream(streams.Normal)
-		if err != nil {
-			return err
-		}
-		open.Add(stream)
-		s = append(s, stream)
-	}
-	for i, m := range x.plan.Messages {
-		if err := x.Transfer(0, i).Send(s[m.From]); err != nil {
-			return err
-		}
-	}
-	for i, m := range x.plan.Messages {
-		if err := x.Transfer(0, i).Receive(crew, s[m.To]); err != nil {
-			return err
-		}
-	}
-	for _, stream := range s {
-		if err := stream.Sync(testLimit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Over random grids, cuts, periodicities and asymmetric widths, every ghost of
-// a face gets the value that geometry says, and no other point changes.
+// Over random grids, cuts, fields, widths and paths, several subdomains a device
+// included, every ghost gets the value that geometry says and no other point
+// changes, in exchanges that follow each other closely.
 func TestExchangeAgreesWithGeometry(t *testing.T) {
-	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
+	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			c := trial{set: set, path: rapid.SampledFrom([]p2p.Path{p2p.Peer, p2p.Staged}).Draw(t, "path")}
 			dims := rapid.IntRange(2, 3).Draw(t, "dims")
 			var periodic [3]bool
 			size, parts := make([]int, dims), domain.Vec{1, 1, 1}
 			for a := range dims {
 				size[a] = rapid.IntRange(1, 12).Draw(t, "size")
 				periodic[a] = rapid.Bool().Draw(t, "periodic")
-				free := len(set.Devices) / int(parts.Product())
-				parts[a] = rapid.IntRange(1, min(3, size[a], free)).Draw(t, "parts")
-				most := min(3, size[a]/parts[a])
-				c.w.Minus[a] = rapid.IntRange(0, most).Draw(t, "minus")
-				c.w.Plus[a] = rapid.IntRange(0, most).Draw(t, "plus")
+				parts[a] = rapid.IntRange(1, min(3, size[a])).Draw(t, "parts")
 			}
-			g, err := domain.NewGrid(size, periodic)
-			if err != nil {
-				t.Fatal(err)
+			c := halotest.Case{
+				Placement: place(t, set, size, periodic, parts), Links: set.Links, Compiler: set.Compiler,
+				Path: rapid.SampledFrom([]p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct}).Draw(t, "path"),
 			}
-			if c.cut, err = domain.Decompose(g, parts); err != nil {
-				t.Fatal(err)
+			for i := range rapid.IntRange(1, 3).Draw(t, "fields") {
+				c.Specs = append(c.Specs, drawSpec(t, i, c.Placement))
 			}
-			if err := c.run(); err != nil {
+			if rapid.Bool().Draw(t, "by transfers") {
+				plan, err := halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Exchange = byTransfers(plan, c.Placement)
+			}
+			if err := c.Run(); err != nil {
 				t.Fatal(err)
 			}
 		})
 	})
 }
 
+// star is a field of doubles with one layer of ghosts.
+func star(dims int) halo.Spec {
+	return halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(dims, 1)}
+}
+
 func TestPlan(t *testing.T) {
 	set := testdevices.Host(t, 4)
-	grid := func(periodic [3]bool, parts domain.Vec) *Placement {
-		g, err := domain.NewGrid([]int{8, 6, 12}, periodic)
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := domain.Decompose(g, parts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := Place(d, set.Devices[:len(d.Subdomains)])
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	w := domain.UniformRadius(3, 1)
+	size := []int{8, 6, 12}
+	box := star(3)
+	box.Reach = halo.Corners
 	for _, c := range []struct {
 		name       string
-		place      *Placement
+		place      *halo.Placement
+		specs      []halo.Spec
 		messages   int
 		bytes      int64
 		path       string
 		contiguous int
 	}{
-		{"alone", grid([3]bool{}, domain.Vec{1, 1, 1}), 0, 0, "", 0},
-		{"its own neighbour", grid([3]bool{false, true, false}, domain.Vec{1, 1, 1}), 2, 0, "", 0},
-		{"a stack", grid([3]bool{}, domain.Vec{1, 1, 4}), 6, 6 * 8 * 6 * 8, "peer", 6},
-		{"a ring", grid([3]bool{false, false, true}, domain.Vec{1, 1, 4}), 8, 8 * 8 * 6 * 8, "peer", 8},
-		{"columns", grid([3]bool{}, domain.Vec{2, 1, 2}), 8, 4*6*6*8 + 4*4*6*8, "peer", 0},
+		{"alone", place(t, set, size, [3]bool{}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 0, 0, "", 0},
+		{"its own neighbour", place(t, set, size, [3]bool{false, true, false}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 2, 0, "", 0},
+		{"a stack", place(t, set, size, [3]bool{}, domain.Vec{1, 1, 4}), []halo.Spec{star(3)}, 6, 6 * 8 * 6 * 8, "peer", 6},
+		{"a ring", place(t, set, size, [3]bool{false, false, true}, domain.Vec{1, 1, 4}), []halo.Spec{star(3)}, 8, 8 * 8 * 6 * 8, "peer", 8},
+		{"columns", place(t, set, size, [3]bool{}, domain.Vec{2, 1, 2}), []halo.Spec{star(3)}, 8, 4*6*6*8 + 4*4*6*8, "peer", 0},
+		{"columns with edges", place(t, set, size, [3]bool{}, domain.Vec{2, 1, 2}), []halo.Spec{box}, 12, 4*6*6*8 + 4*4*6*8 + 4*6*8, "peer", 0},
+		{"two fields, one message", place(t, set, size, [3]bool{}, domain.Vec{1, 1, 4}), []halo.Spec{star(3), star(3)}, 6, 2 * 6 * 8 * 6 * 8, "peer", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plan, err := NewPlan(c.place, w, 8, set.Links, p2p.Auto)
+			plan, err := halo.NewPlan(c.place, set.Links, p2p.Auto, c.specs...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,47 +167,133 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// Bad use gets an error that says what to change.
 func TestRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	g, _ := domain.NewGrid([]int{8, 8, 2}, [3]bool{})
-	d, _ := domain.Decompose(g, domain.Vec{1, 1, 2})
-	if _, err := Place(d, set.Devices[:1]); err == nil {
-		t.Error("one device took two subdomains")
-	}
-	p, err := Place(d, set.Devices)
+	p := place(t, set, []int{8, 8, 2}, [3]bool{}, domain.Vec{1, 1, 2})
+	good := star(3)
+	plan, err := halo.NewPlan(p, set.Links, p2p.Auto, good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wide := domain.UniformRadius(3, 2)
-	if _, err := NewPlan(p, wide, 8, set.Links, p2p.Auto); err == nil {
-		t.Error("a subdomain of 1 layer sends 2")
-	}
-	if _, err := NewField(p, wide, 8); err == nil {
-		t.Error("a field has ghosts that nobody can send")
-	}
-	w := domain.UniformRadius(3, 1)
-	plan, err := NewPlan(p, w, 8, set.Links, p2p.Auto)
+	f, err := halo.NewField(p, good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := NewField(p, domain.Radius{}, 8)
+	x, err := halo.NewExchanger(plan, set.Compiler, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewExchanger(plan, set.Compiler, other); err == nil {
-		t.Error("a field without ghosts is exchanged")
+	var at []*streams.Stream
+	for _, d := range set.Devices {
+		s, err := d.NewStream(streams.Normal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = append(at, s)
 	}
-	narrow, err := NewField(p, w, 4)
+	refused := func(name string, err error, says string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, says)
+		}
+	}
+	spec := func(change func(s *halo.Spec)) error {
+		s := good
+		change(&s)
+		_, err := halo.NewField(p, s)
+		return err
+	}
+	refused("a width beyond the subdomain", spec(func(s *halo.Spec) { s.Width = domain.UniformRadius(3, 2) }), "needs 2")
+	refused("a negative width", spec(func(s *halo.Spec) { s.Width.Minus[0] = -1 }), "width")
+	refused("no such element", spec(func(s *halo.Spec) { s.Element = "float16" }), "float64")
+	refused("negative components", spec(func(s *halo.Spec) { s.Components = -1 }), "components")
+	refused("no such reach", spec(func(s *halo.Spec) { s.Reach = 3 }), "reach")
+	_, err = halo.NewPlan(p, set.Links, "tunnel", good)
+	refused("no such path", err, "tunnel")
+	_, err = halo.NewPlan(p, set.Links, p2p.Auto)
+	refused("no field", err, "no field")
+	narrow := good
+	narrow.Element = halo.Float32
+	g, err := halo.NewField(p, narrow)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewExchanger(plan, set.Compiler, narrow); err == nil {
-		t.Error("4-byte elements are exchanged by a plan for 8")
+	_, err = halo.NewExchanger(plan, set.Compiler, g)
+	refused("a field of another element", err, "float32")
+	other, err := halo.NewField(place(t, set, []int{8, 8, 2}, [3]bool{}, domain.Vec{1, 1, 2}), good)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := Read(make([]int64, 3), other, g.Box()); err == nil {
-		t.Error("a field was read into 3 elements")
+	_, err = halo.NewExchanger(plan, set.Compiler, other)
+	refused("a field of another placement", err, "another placement")
+	_, err = halo.NewExchanger(plan, set.Compiler)
+	refused("too few fields", err, "0 fields")
+	refused("Wait before Start", x.Wait(at), "call Start")
+	refused("too few streams", x.Start(at[:1]), "1 streams for 2")
+	refused("a stream of another device", x.Start([]*streams.Stream{at[1], at[0]}), "stream for subdomain 0 is one of device host 1")
+	if err := x.Start(at); err != nil {
+		t.Fatal(err)
 	}
-	if err := Read(make([]float32, g.Points()), other, g.Box()); err == nil {
-		t.Error("8-byte elements were read as 4-byte ones")
+	refused("Start twice", x.Start(at), "call Wait")
+	if err := x.Wait(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused("a closed exchanger", x.Start(at), "closed")
+	refused("too few values", halo.Read(make([]int64, 3), f, p.Grid.Box()), "3 elements")
+	refused("values of another size", halo.Read(make([]float32, p.Grid.Points()), f, p.Grid.Box()), "4 bytes")
+	_, err = f.Component(1)
+	refused("no such component", err, "component 1")
+}
+
+// An exchange allocates nothing and starts no goroutine.
+func TestAnExchangeMakesNothing(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{8, 8, 8}, [3]bool{true, true, true}, domain.Vec{1, 2, 1})
+	a, b := star(3), star(3)
+	a.Reach, b.Name, b.Components = halo.Corners, "v", 3
+	for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
+		t.Run("path="+string(path), func(t *testing.T) {
+			plan, err := halo.NewPlan(p, set.Links, path, a, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fields []*halo.Field
+			for _, s := range plan.Specs {
+				f, err := halo.NewField(p, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				fields = append(fields, f)
+			}
+			x, err := halo.NewExchanger(plan, set.Compiler, fields...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var at []*streams.Stream
+			for _, d := range p.Devices {
+				s, err := d.NewStream(streams.Normal)
+				if err != nil {
+					t.Fatal(err)
+				}
+				at = append(at, s)
+			}
+			n := testing.AllocsPerRun(20, func() {
+				if err := x.Exchange(at); err != nil {
+					t.Fatal(err)
+				}
+				for _, s := range at { // or the queues fill up
+					if err := s.Sync(testLimit); err != nil {
+						t.Fatal(err)
+					}
+				}
+			})
+			if n > 0 {
+				t.Errorf("%v allocations an exchange", n)
+			}
+		})
 	}
 }

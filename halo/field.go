@@ -9,55 +9,80 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Field is one array over the grid: for each subdomain a block of memory on
-// its device, with ghosts of Width layers.
+// Field is a Spec with memory: for each subdomain a block on its device, with
+// ghosts of Spec.Width layers. A field closes with its Close.
 type Field struct {
 	streams.Closers
+	Spec      Spec
 	Placement *Placement
-	Width     domain.Radius
-	Parts     []kernels.Array // by rank
-	stages    []*stage        // by rank, made when first used
+	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
+	Parts     []kernels.Array       // by rank; of a planar field those of the first component
+	stages    []*stage              // by rank, made when first used
 }
 
-// NewField allocates a field of elements of the given size in bytes. Its
-// content is undefined; see Fill. Close frees it.
-func NewField(p *Placement, width domain.Radius, elementSize int) (*Field, error) {
-	if err := p.CheckWidth(width); err != nil {
+// NewField allocates a field. Its content is undefined; see Fill. Close frees it.
+func NewField(p *Placement, s Spec) (*Field, error) {
+	if err := s.check(p.Decomposition); err != nil {
 		return nil, err
 	}
-	f := &Field{Placement: p, Width: width, stages: make([]*stage, len(p.Subdomains))}
-	for _, s := range p.Subdomains {
-		l, err := domain.NewLayout(s.Box, width, elementSize)
+	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), stages: make([]*stage, len(p.Subdomains))}
+	count, bytes := s.arrays()
+	for _, sub := range f.Cut.Subdomains {
+		l, err := domain.NewLayout(sub.Box, s.Width, bytes)
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
-		m, err := p.Devices[s.Rank].Alloc(l.Bytes())
+		m, err := p.Devices[sub.Rank].Alloc(l.Bytes() * int64(count))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("halo: a field over %v: %w", s.Box, err), f.Close())
+			return nil, errors.Join(fmt.Errorf("halo: field %q over %v: %w", s.Name, sub.Box, err), f.Close())
 		}
 		f.Add(m)
-		f.Parts = append(f.Parts, kernels.Array{Data: m.All(), Layout: l})
+		f.Parts = append(f.Parts, kernels.Array{Data: m.Span(0, l.Bytes()), Layout: l})
 	}
 	return f, nil
 }
 
-// Bytes returns the device memory that the part of the given rank takes.
-func (f *Field) Bytes(rank int) int64 { return f.Parts[rank].Data.Length }
+// Array returns the array of a component of a planar field in the subdomain of
+// the given rank; any other field has component 0 alone, of all values a point.
+func (f *Field) Array(rank, component int) kernels.Array {
+	a := f.Parts[rank]
+	a.Data.Offset += int64(component) * a.Layout.Bytes()
+	return a
+}
 
-// CopyTo copies all of src, ghosts included, to dst, a field of the same
-// placement and width, and waits for it.
+// Component returns a planar field's component as a field of its own, in the same
+// memory. It is closed before the field it came from.
+func (f *Field) Component(c int) (*Field, error) {
+	count, _ := f.Spec.arrays()
+	if !f.Spec.Planar || c < 0 || c >= count {
+		return nil, fmt.Errorf("halo: field %q has no component %d of its own", f.Spec.Name, c)
+	}
+	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, stages: make([]*stage, len(f.Parts))}
+	one.Spec.Name += fmt.Sprintf("[%d]", c)
+	one.Spec.Components = 1
+	for rank := range f.Parts {
+		one.Parts = append(one.Parts, f.Array(rank, c))
+	}
+	return one, nil
+}
+
+// CopyTo copies all of src, ghosts included, to dst, a field of an equal Spec and
+// the same placement, and waits for it.
 func CopyTo(dst, src *Field) error {
+	count, _ := src.Spec.arrays()
 	for rank, from := range src.Parts {
 		to := dst.Parts[rank]
 		if to.Layout != from.Layout {
-			return fmt.Errorf("halo: copy between fields of different layouts")
+			return fmt.Errorf("halo: copy of field %q to %q, which has another layout", src.Spec.Name, dst.Spec.Name)
 		}
 		st, err := src.stageFor(rank)
 		if err != nil {
 			return err
 		}
-		if err := st.stream.Copy(to.Data, from.Data); err != nil {
-			return err
+		for c := range count {
+			if err := st.stream.Copy(dst.Array(rank, c).Data, src.Array(rank, c).Data); err != nil {
+				return err
+			}
 		}
 		if err := st.stream.Sync(transferLimit); err != nil {
 			return err

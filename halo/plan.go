@@ -7,46 +7,61 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// Message is what one subdomain sends another in one exchange.
+// Message is what one subdomain sends a neighbour in one exchange: points of
+// every field, in one piece.
 type Message struct {
 	From, To   int              // ranks
 	Dir        domain.Direction // from the sender's side
-	Send       domain.Box       // owned by the sender
-	Ghost      domain.Box       // of the receiver
+	Parts      []Part
 	Bytes      int64
-	Contiguous bool     // travels as it lies, unpacked
+	Contiguous bool     // a single part, which travels as it lies, not packed
 	Path       p2p.Path // between the two devices
 	Why        string   // why that path
 }
 
-// Plan lists the messages of a face exchange.
-type Plan struct {
-	Placement   *Placement
-	Width       domain.Radius
-	ElementSize int // bytes
-	Messages    []Message
+// Part is what a message carries of one array.
+type Part struct {
+	Field, Component int
+	Send             domain.Box // owned by the sender
+	Ghost            domain.Box // of the receiver, of the same size
+	Offset, Bytes    int64      // in the message
 }
 
-// NewPlan plans an exchange of ghosts of the given width, for fields with
-// elements of elementSize bytes. Every message takes the path that is wanted,
-// or with Auto the best that its link can do. It is an error to want a path
-// that a link cannot give, and to need more layers than a neighbour owns.
-func NewPlan(p *Placement, width domain.Radius, elementSize int, links *p2p.Links, want p2p.Path) (*Plan, error) {
-	if err := p.CheckWidth(width); err != nil {
-		return nil, err
+// Plan lists the messages of an exchange of some fields.
+type Plan struct {
+	Placement *Placement
+	Specs     []Spec
+	Messages  []Message
+	cuts      []*domain.Decomposition // by field: of its own points
+}
+
+// partAlignment is what parts are aligned to within a message.
+const partAlignment = 16
+
+// NewPlan plans the exchange of the ghosts of all fields of a placement together.
+// Every message takes the path that is wanted, or with Auto the best that its link
+// can do. It is an error to want a path that a link cannot give, and to need more
+// layers than a neighbour owns.
+func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Plan, error) {
+	plan := &Plan{Placement: p, Specs: specs}
+	if len(specs) == 0 {
+		return nil, fmt.Errorf("halo: a plan for no field")
 	}
-	plan := &Plan{Placement: p, Width: width, ElementSize: elementSize}
+	for _, s := range specs {
+		if err := s.check(p.Decomposition); err != nil {
+			return nil, err
+		}
+		plan.cuts = append(plan.cuts, p.Staggered(s.Stagger))
+	}
 	for _, s := range p.Subdomains {
-		for _, dir := range domain.Faces(p.Grid.Dims) {
+		for _, dir := range domain.Directions(p.Grid.Dims) {
 			to, ok := p.Neighbour(s.Rank, dir)
-			send := domain.SendBox(s.Box, dir, width)
-			if !ok || send.Empty() {
+			if !ok {
 				continue
 			}
-			m := Message{
-				From: s.Rank, To: to, Dir: dir, Send: send,
-				Ghost: domain.GhostBox(p.Subdomains[to].Box, dir.Opposite(), width),
-				Bytes: send.Points() * int64(elementSize),
+			m := plan.message(s.Rank, to, dir)
+			if len(m.Parts) == 0 {
+				continue
 			}
 			var err error
 			if m.Path, m.Why, err = links.Choose(want, p.Devices[s.Rank], p.Devices[to]); err != nil {
@@ -61,15 +76,54 @@ func NewPlan(p *Placement, width domain.Radius, elementSize int, links *p2p.Link
 	return plan, nil
 }
 
+// message returns what goes from one subdomain to its neighbour in a direction;
+// it has no parts if no field needs any.
+func (p *Plan) message(from, to int, dir domain.Direction) Message {
+	m := Message{From: from, To: to, Dir: dir}
+	for i, s := range p.Specs {
+		if !reaches(s, dir) {
+			continue
+		}
+		cut := p.cuts[i]
+		send := domain.SendBox(cut.Subdomains[from].Box, dir, s.Width)
+		if send.Empty() {
+			continue
+		}
+		ghost := domain.GhostBox(cut.Subdomains[to].Box, dir.Opposite(), s.Width)
+		count, bytes := s.arrays()
+		for c := range count {
+			part := Part{Field: i, Component: c, Send: send, Ghost: ghost, Offset: m.Bytes, Bytes: send.Points() * int64(bytes)}
+			m.Parts = append(m.Parts, part)
+			m.Bytes += (part.Bytes + partAlignment - 1) / partAlignment * partAlignment
+		}
+	}
+	if n := len(m.Parts); n > 0 {
+		m.Bytes = m.Parts[n-1].Offset + m.Parts[n-1].Bytes
+	}
+	return m
+}
+
+// reaches reports whether the field has neighbours in that direction.
+func reaches(s Spec, dir domain.Direction) bool {
+	return dir[0]*dir[0]+dir[1]*dir[1]+dir[2]*dir[2] <= int(s.Reach)+1
+}
+
 // contiguous reports whether the message can travel as it lies at both ends.
 func (p *Plan) contiguous(m Message) (bool, error) {
+	if len(m.Parts) != 1 {
+		return false, nil
+	}
+	part := m.Parts[0]
+	s := p.Specs[part.Field]
+	cut := p.cuts[part.Field]
+	_, bytes := s.arrays()
 	idle := p.idleAxes()
 	var length [2]int64
 	for i, end := range []struct {
 		rank int
 		box  domain.Box
-	}{{m.From, m.Send}, {m.To, m.Ghost}} {
-		l, err := domain.NewLayout(p.Placement.Subdomains[end.rank].Box, p.Width, p.ElementSize)
+	}{{m.From, part.Send}, {m.To, part.Ghost}} {
+		l, err := domain.NewLayout(cut.Subdomains[end.rank].Box, s.Width, bytes)
 		if err != nil {
 			return false, err
 		}
@@ -78,10 +132,7 @@ func (p *Plan) contiguous(m Message) (bool, error) {
 		}
 		_, length[i] = l.Range(end.box)
 	}
-	if length[0] != length[1] {
-		return false, fmt.Errorf("halo: message %v to %v: %d elements leave and %d arrive", m.Send, m.Ghost, length[0], length[1])
-	}
-	return true, nil
+	return length[0] == length[1], nil
 }
 
 // idleAxes returns the axes along which nothing is exchanged.
@@ -92,8 +143,8 @@ func (p *Plan) idleAxes() (idle [3]bool) {
 	return idle
 }
 
-// Bytes returns what one exchange sends from one device to another. What a
-// subdomain sends itself around a periodic axis does not count.
+// Bytes returns what one exchange sends from device to device. What stays on a
+// device does not count.
 func (p *Plan) Bytes() int64 {
 	sum := int64(0)
 	for _, m := range p.Messages {

@@ -34,7 +34,7 @@ func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 		if err != nil {
 			return err
 		}
-		box := part.Layout.Owned.Grow(f.Width)
+		box := part.Layout.Owned.Grow(f.Spec.Width)
 		err = st.eachPiece(box, func(piece domain.Box) error {
 			st.eachRow(piece, func() Row[T] { return rows(rank) })
 			return st.upload(piece)
@@ -49,8 +49,8 @@ func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 // Read copies the owned points of box, global indices, to dst, x fastest
 // without gaps. The box lies in the grid and dst has box.Points() elements.
 func Read[T any](dst []T, f *Field, box domain.Box) error {
-	if !f.Placement.Grid.Box().Covers(box) || int64(len(dst)) != box.Points() {
-		return fmt.Errorf("halo: read %v of a grid of %v points into %d elements", box, f.Placement.Grid.Size, len(dst))
+	if !f.Cut.Grid.Box().Covers(box) || int64(len(dst)) != box.Points() {
+		return fmt.Errorf("halo: read %v of a field of %v points into %d elements", box, f.Cut.Grid.Size, len(dst))
 	}
 	size := box.Size()
 	for rank, part := range f.Parts {

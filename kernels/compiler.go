@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type Compiler struct {
 	options Options
 	mu      sync.Mutex
 	nvrtc   *nvrtc.Compiler
+	version string // of nvrtc
 	modules map[string]*streams.Module
 }
 
@@ -48,7 +50,7 @@ func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]stream
 			return nil, err
 		}
 		if module, err = d.LoadModule(image); err != nil {
-			return nil, err
+			return nil, c.refused(p, d.Arch, err)
 		}
 		c.modules[key] = module
 	}
@@ -76,11 +78,7 @@ func (c *Compiler) image(p Program, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	major, minor, err := c.nvrtc.Version()
-	if err != nil {
-		return nil, err
-	}
-	file := cacheFile(c.cacheDir(), text, options, fmt.Sprintf("nvrtc %d.%d", major, minor))
+	file := cacheFile(c.cacheDir(), text, options, "nvrtc "+c.version)
 	if image, ok := readCache(file); ok {
 		return image, nil
 	}
@@ -92,19 +90,43 @@ func (c *Compiler) image(p Program, arch string) ([]byte, error) {
 	return result.Image, nil
 }
 
+// refused adds to the error of a module that a GPU would not load what made it.
+// A driver cannot read all that a newer NVRTC writes. To a dead device it is
+// all the same.
+func (c *Compiler) refused(p Program, arch string, err error) error {
+	if e, ok := errors.AsType[*streams.Error](err); !ok || e.Fatal {
+		return err
+	}
+	return fmt.Errorf("kernels: %w; %v was compiled by NVRTC %s for %s: "+
+		"if the driver is older, set HALOX_NVRTC to an NVRTC not newer than the driver", err, p, c.version, arch)
+}
+
 // open loads NVRTC.
 func (c *Compiler) open() error {
 	if c.nvrtc != nil {
 		return nil
 	}
-	path, _, err := nvrtc.Find(c.options.NVRTC)
-	if err != nil {
-		return fmt.Errorf("kernels: GPUs need NVRTC to compile for: %w", err)
-	}
-	if c.nvrtc, err = nvrtc.Open(path); err != nil {
-		return fmt.Errorf("kernels: GPUs need NVRTC to compile for: %w", err)
+	var err error
+	if c.nvrtc, c.version, err = openNVRTC(c.options.NVRTC); err != nil {
+		return fmt.Errorf("kernels cannot be compiled for this GPU: %w", err)
 	}
 	return nil
+}
+
+// openNVRTC finds and loads NVRTC, and returns its version too.
+func openNVRTC(override string) (c *nvrtc.Compiler, version string, err error) {
+	path, _, err := nvrtc.Find(override)
+	if err != nil {
+		return nil, "", err
+	}
+	if c, err = nvrtc.Open(path); err != nil {
+		return nil, "", err
+	}
+	major, minor, err := c.Version()
+	if err != nil {
+		return nil, "", errors.Join(err, c.Close())
+	}
+	return c, fmt.Sprintf("%d.%d", major, minor), nil
 }
 
 // compileOptions returns NVRTC's options. A GPU newer than NVRTC gets PTX of

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-package kernels_test
+package kernels
 
 import (
 	"os"
@@ -8,17 +8,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// A machine with a GPU but no compiler: the error says what to install and
-// where it was looked for.
-func TestNoNVRTC(t *testing.T) {
+// fakeGPU opens the only GPU of a fake driver.
+func fakeGPU(t *testing.T) (*cudafake.Fake, *streams.Device) {
+	t.Helper()
 	library := cudafake.Build(t, cudafake.Devices(1))
-	fake := cudafake.Inspect(t, library)
 	platform, err := streams.CUDAPlatform(library)
 	if err != nil {
 		t.Fatal(err)
@@ -27,34 +26,69 @@ func TestNoNVRTC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer streams.CloseAll(devices)
+	t.Cleanup(func() { streams.CloseAll(devices) })
+	return cudafake.Inspect(t, library), devices[0]
+}
+
+// sweepError is that of making a sweeper, which must fail and leave nothing.
+func sweepError(t *testing.T, fake *cudafake.Fake, d *streams.Device, nvrtc string) string {
+	t.Helper()
+	c := NewCompiler(Options{NVRTC: nvrtc, Cache: t.TempDir()})
+	_, err := c.NewSweeper(d, stencil.Star{Dims: 2}, Float64)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if live := fake.Live(); live != (cudafake.Live{Contexts: 1}) {
+		t.Errorf("left behind: %+v", live)
+	}
+	return err.Error()
+}
+
+// A machine with a GPU but no compiler: the error says what to install and
+// where it was looked for.
+func TestNoNVRTC(t *testing.T) {
+	fake, device := fakeGPU(t)
 	dir := t.TempDir()
-	broken := filepath.Join(dir, "libnvrtc.so")
+	broken, nowhere := filepath.Join(dir, "libnvrtc.so"), filepath.Join(dir, "nowhere")
 	if err := os.WriteFile(broken, []byte("no library"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct {
-		name, nvrtc string
-		says        []string
-	}{
-		{"nowhere", filepath.Join(dir, "nowhere"),
-			[]string{"GPUs need NVRTC", filepath.Join(dir, "nowhere"), "install the CUDA toolkit or the pip package nvidia-cuda-nvrtc"}},
-		{"no library", broken, []string{"GPUs need NVRTC", "load NVRTC from " + broken}},
+	for _, tc := range []struct{ name, nvrtc, says string }{
+		{"nowhere", nowhere, "kernels cannot be compiled for this GPU: NVRTC not found; pip install nvidia-cuda-nvrtc " +
+			"or install the CUDA toolkit, or name the library in HALOX_NVRTC; looked for " + nowhere},
+		{"no library", broken, "kernels cannot be compiled for this GPU: load NVRTC from " + broken},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := kernels.NewCompiler(kernels.Options{NVRTC: tc.nvrtc, Cache: dir})
-			_, err := c.NewSweeper(devices[0], stencil.Star{Dims: 2}, kernels.Float64)
-			if err == nil {
-				t.Fatal("compiled without a compiler")
+			if got := sweepError(t, fake, device, tc.nvrtc); !strings.HasPrefix(got, tc.says) {
+				t.Errorf("got %q\nnot %q", got, tc.says)
 			}
-			for _, says := range tc.says {
-				if !strings.Contains(err.Error(), says) {
-					t.Errorf("the error does not say %q: %v", says, err)
+		})
+	}
+}
+
+// A driver that cannot read what a newer NVRTC wrote: the error says which
+// NVRTC that was. A device that died would have read nothing.
+func TestImagesThatTheDriverRefuses(t *testing.T) {
+	path := findNVRTC(t)
+	for _, tc := range []struct {
+		code cuda.Code
+		says bool
+	}{
+		{cuda.CodeInvalidImage, true},
+		{cuda.CodeNoBinaryForGPU, true},
+		{cuda.CodeUnsupportedPTX, true},
+		{cuda.CodeECCUncorrectable, false},
+	} {
+		t.Run(tc.code.Error(), func(t *testing.T) {
+			fake, device := fakeGPU(t)
+			fake.Fail("cuModuleLoadDataEx", int(tc.code), 0, 1)
+			got := sweepError(t, fake, device, path)
+			for _, says := range []string{"] was compiled by NVRTC 1", " for sm_90: ", "set HALOX_NVRTC to an NVRTC not newer than the driver"} {
+				if strings.Contains(got, says) != tc.says {
+					t.Errorf("%q is or is not in: %s", says, got)
 				}
 			}
-			if live := fake.Live(); live != (cudafake.Live{Contexts: 1}) {
-				t.Errorf("left behind: %+v", live)
-			}
+			t.Log(got)
 		})
 	}
 }

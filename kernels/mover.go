@@ -137,8 +137,9 @@ func (c *Copies) Close() error {
 const tableLimit = 30 * time.Second
 
 // Copies makes one launch ready that makes all the copies, at most 65535. What
-// they write does not overlap, nor does it overlap what they read. Both sides
-// lie on the mover's device or in pinned memory.
+// they write does not overlap, nor does it overlap what they read. What is read
+// lies on the mover's device or in pinned memory; what is written there too, or in
+// the memory of a peer that the device can reach.
 func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
 	const most = 65535 // blocks along y
 	if len(copies) < 1 || len(copies) > most {
@@ -154,7 +155,8 @@ func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
 		s := c.segment()
 		table = append(table, s)
 		words = max(words, s.nx*s.ny*s.nz)
-		spec.Uses = append(spec.Uses, c.Dst.Data, c.Src.Data)
+		spec.Uses = append(spec.Uses, c.Src.Data)
+		spec.Reaches = append(spec.Reaches, c.Dst.Data)
 	}
 	if m.device.Backend == streams.Host {
 		spec.Run = func() { copyRows(copies) }

@@ -120,10 +120,11 @@ func (l *Links) Between(from, to *streams.Device) *Link {
 
 // Choose returns the path for messages from one device to another, and why.
 // Auto takes the link where it is usable and goes through the host where it is
-// not. It is an error to want Peer over a link that is not usable.
+// not; between subdomains of one device all is Direct. It is an error to want Peer
+// or Direct over a link that is not usable.
 func (l *Links) Choose(want Path, from, to *streams.Device) (path Path, why string, err error) {
 	if from == to {
-		return Peer, "same device", nil
+		return Direct, "same device", nil
 	}
 	link := l.Between(from, to)
 	if link == nil {
@@ -132,10 +133,12 @@ func (l *Links) Choose(want Path, from, to *streams.Device) (path Path, why stri
 	switch {
 	case want == Staged:
 		return Staged, "asked for", nil
-	case want == Peer && !link.Usable:
-		return "", "", fmt.Errorf("p2p: no peer path from device %v to %v: %s; use path staged or auto", from, to, link.Why)
-	case want == Peer:
-		return Peer, "asked for", nil
+	case (want == Peer || want == Direct) && !link.Usable:
+		return "", "", fmt.Errorf("p2p: no %s path from device %v to %v: %s; use path staged or auto", want, from, to, link.Why)
+	case want == Peer || want == Direct:
+		return want, "asked for", nil
+	case want != Auto:
+		return "", "", fmt.Errorf("p2p: %q is no path: auto, peer, direct or staged", want)
 	case link.Usable:
 		return Peer, "the link is proven", nil
 	}

@@ -59,7 +59,7 @@ func TestChoose(t *testing.T) {
 		{"peer over a good link", Peer, d[0], d[1], Peer, "asked for"},
 		{"peer over a bad link", Peer, d[1], d[0], "", "it lies; use path staged"},
 		{"staged over a good link", Staged, d[0], d[1], Staged, "asked for"},
-		{"to itself", Staged, d[0], d[0], Peer, "same device"},
+		{"to itself", Staged, d[0], d[0], Direct, "same device"},
 		{"to a stranger", Auto, d[0], stranger, "", "not looked at"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

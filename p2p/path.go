@@ -7,5 +7,6 @@ type Path string
 const (
 	Auto   Path = "auto"
 	Peer   Path = "peer"   // asynchronous peer copy
+	Direct Path = "direct" // a kernel of the sender stores into the receiver's memory
 	Staged Path = "staged" // through pinned host memory
 )

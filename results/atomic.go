@@ -8,6 +8,28 @@ import (
 	"path/filepath"
 )
 
+// CheckWritable reports whether a file of this package can be written at path,
+// by beginning one. It makes the folder where that is missing, and leaves a
+// file that is there as it is.
+func CheckWritable(path string) error {
+	err := checkWritable(path)
+	if err != nil {
+		err = fmt.Errorf("results: %s cannot be written: %w", path, err)
+	}
+	return err
+}
+
+func checkWritable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return errors.New("it is a folder")
+	}
+	file, err := createAtomic(path)
+	if err != nil {
+		return err
+	}
+	return file.abort()
+}
+
 // An atomicFile is written beside its destination and takes its name on commit.
 type atomicFile struct {
 	*os.File

@@ -73,10 +73,19 @@ func newFieldWriter(path string, shape []int, dtype DType) (*FieldWriter, error)
 // Write appends the next values, in any portions: rows, planes or all at once.
 // They are rounded to the file's type. More values than the shape has room for
 // are an error, and none of them is written.
-func (w *FieldWriter) Write(values []float64) error { return appendField(w, values) }
-
-// WriteFloat32 is Write for values of single precision.
-func (w *FieldWriter) WriteFloat32(values []float32) error { return appendField(w, values) }
+func (w *FieldWriter) Write(values []float64) error {
+	if room := w.total - w.written; w.err == nil && len(values) > room {
+		w.err = fmt.Errorf("%d values, with room for %d of %d", len(values), room, w.total)
+	}
+	for i := 0; i < len(values) && w.err == nil; i++ {
+		w.err = put(w.buffer, w.dtype, values[i])
+	}
+	if w.err != nil {
+		return fmt.Errorf("results: write field %s: %w", w.file.path, w.err)
+	}
+	w.written += len(values)
+	return nil
+}
 
 // Close completes the file and gives it its name. A field with too few values,
 // or one that could not be written, is an error and leaves no file.
@@ -117,20 +126,6 @@ func (w *FieldWriter) finish() error {
 		return errors.Join(err, w.file.abort())
 	}
 	return w.file.commit()
-}
-
-func appendField[T float32 | float64](w *FieldWriter, values []T) error {
-	if room := w.total - w.written; w.err == nil && len(values) > room {
-		w.err = fmt.Errorf("%d values, with room for %d of %d", len(values), room, w.total)
-	}
-	for i := 0; i < len(values) && w.err == nil; i++ {
-		w.err = put(w.buffer, w.dtype, float64(values[i]))
-	}
-	if w.err != nil {
-		return fmt.Errorf("results: write field %s: %w", w.file.path, w.err)
-	}
-	w.written += len(values)
-	return nil
 }
 
 // put appends one number to the buffer, without a copy of its own.

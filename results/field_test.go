@@ -53,24 +53,17 @@ func TestFieldRoundTrip(t *testing.T) {
 	})
 }
 
-// writeRows writes float32 values in portions, in turn as float32 and float64.
+// writeRows writes the values in portions.
 func writeRows(t *rapid.T, path string, shape []int, dtype results.DType, values []float32, row int) {
 	w, err := results.NewFieldWriter(path, shape, dtype)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Abort()
-	single := true
-	for portion := range slices.Chunk(values, row) {
-		if single {
-			err = w.WriteFloat32(portion)
-		} else {
-			err = w.Write(widen(portion))
-		}
-		if err != nil {
+	for portion := range slices.Chunk(widen(values), row) {
+		if err := w.Write(portion); err != nil {
 			t.Fatal(err)
 		}
-		single = !single
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

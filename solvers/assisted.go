@@ -150,10 +150,10 @@ func (a *assisted) assist(p *assistedPart, h *assistant) error {
 		if err := p.swept.Wait(a.crew, h.send, n); err != nil {
 			return err
 		}
-		if err := a.exchanger.Transfer(int(n%2), h.out).Send(h.send); err != nil {
+		if err := a.exchanges[n%2].Transfer(h.out).Send(h.send); err != nil {
 			return err
 		}
-		if err := a.exchanger.Transfer(int(n%2), h.in).Receive(a.crew, h.receive); err != nil {
+		if err := a.exchanges[n%2].Transfer(h.in).Receive(a.crew, h.receive); err != nil {
 			return err
 		}
 		if err := h.arrived.Record(h.receive); err != nil {

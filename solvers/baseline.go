@@ -55,7 +55,7 @@ func (b *baseline) step(worker int, n int64, norms bool) error {
 		return err
 	}
 	for i, m := range b.plan.Messages {
-		if err := b.exchanger.Transfer(to, i).Send(b.streams[m.From]); err != nil {
+		if err := b.exchanges[to].Transfer(i).Send(b.streams[m.From]); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (b *baseline) step(worker int, n int64, norms bool) error {
 		return err
 	}
 	for i, m := range b.plan.Messages {
-		if err := b.exchanger.Transfer(to, i).Receive(b.crew, b.streams[m.To]); err != nil {
+		if err := b.exchanges[to].Transfer(i).Receive(b.crew, b.streams[m.To]); err != nil {
 			return err
 		}
 	}

@@ -48,8 +48,8 @@ const (
 // together.
 func (p *Problem) check(plan *halo.Plan) error {
 	dims := p.Grid.Dims
-	if plan.Placement.Grid != p.Grid || plan.Width != p.Width() || plan.ElementSize != p.Real.Size() {
-		return fmt.Errorf("solvers: the plan is for another grid, ghost width or type than the problem")
+	if plan.Placement.Grid != p.Grid || len(plan.Specs) != 1 || plan.Specs[0] != p.Field() {
+		return fmt.Errorf("solvers: the plan is for another grid or another field than the problem's")
 	}
 	if len(p.Spacing) != dims || p.Star.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Star.Dims)
@@ -71,6 +71,11 @@ func (p *Problem) check(plan *halo.Plan) error {
 
 // Width returns how far the stencil reaches, and so the width of the ghosts.
 func (p *Problem) Width() domain.Radius { return domain.UniformRadius(p.Grid.Dims, 1) }
+
+// Field describes the field that a solver sweeps.
+func (p *Problem) Field() halo.Spec {
+	return halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width()}
+}
 
 // coordinates returns how expressions see the grid at step n: x_i = (i+1)*h
 // between walls, i*h along a periodic axis.

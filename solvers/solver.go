@@ -75,16 +75,15 @@ type Solver struct {
 	streams.Closers
 	problem   *Problem
 	plan      *halo.Plan
-	fields    [2]*halo.Field // step n writes field n%2
-	exchanger *halo.Exchanger
+	fields    [2]*halo.Field     // step n writes field n%2
+	exchanges [2]*halo.Exchanger // of each field
 	parts     []*part
 	steps     int64
 	ran       bool
 }
 
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
-// fills the fields. The plan is one of ghosts of width p.Width() and of elements
-// of p.Real. Close frees what New made.
+// fills the fields. The plan is one for p.Field() alone. Close frees what New made.
 func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.check(plan); err != nil {
 		return nil, err
@@ -97,15 +96,15 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 		}
 	}()
 	for i := range s.fields {
-		if s.fields[i], err = halo.NewField(pl, plan.Width, plan.ElementSize); err != nil {
+		if s.fields[i], err = halo.NewField(pl, p.Field()); err != nil {
 			return s, err
 		}
 		s.Add(s.fields[i])
+		if s.exchanges[i], err = halo.NewExchanger(plan, c, s.fields[i]); err != nil {
+			return s, err
+		}
+		s.Add(s.exchanges[i])
 	}
-	if s.exchanger, err = halo.NewExchanger(s.plan, c, s.fields[:]...); err != nil {
-		return s, err
-	}
-	s.Add(s.exchanger)
 	for rank := range pl.Subdomains {
 		t, err := newPart(rank, p, s.plan, s.fields, c)
 		if err != nil {

@@ -48,6 +48,8 @@ func ways() []how {
 		{scheme: TwoStream, order: Pairwise, path: p2p.Peer},
 		{scheme: Assisted, order: LeftRight, path: p2p.Staged},
 		{scheme: Assisted, order: LeftRight, path: p2p.Peer},
+		{scheme: TwoStream, order: LeftRight, path: p2p.Direct},
+		{scheme: Assisted, order: LeftRight, path: p2p.Direct},
 	}
 }
 
@@ -131,7 +133,7 @@ func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := halo.NewPlan(pl, p.Width(), p.Real.Size(), set.Links, h.path)
+	plan, err := halo.NewPlan(pl, set.Links, h.path, p.Field())
 	if err != nil {
 		t.Fatal(err)
 	}

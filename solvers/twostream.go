@@ -144,12 +144,12 @@ func (t *twoStream) step(worker int, n int64, norms bool) error {
 func (t *twoStream) exchange(p *twoStreamPart, field int) error {
 	for _, ph := range p.phases {
 		for _, i := range ph.out {
-			if err := t.exchanger.Transfer(field, i).Send(p.boundaryStream); err != nil {
+			if err := t.exchanges[field].Transfer(i).Send(p.boundaryStream); err != nil {
 				return err
 			}
 		}
 		for _, i := range ph.in {
-			if err := t.exchanger.Transfer(field, i).Receive(t.crew, p.boundaryStream); err != nil {
+			if err := t.exchanges[field].Transfer(i).Receive(t.crew, p.boundaryStream); err != nil {
 				return err
 			}
 		}

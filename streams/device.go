@@ -48,6 +48,7 @@ type Device struct {
 	grace  time.Duration // how long Close waits for the streams
 	mu     sync.Mutex
 	open   map[io.Closer]struct{} // what Close has to close
+	peers  map[*Device]bool       // those that d may reach
 	closed bool
 }
 
@@ -68,7 +69,7 @@ type driver interface {
 
 // newDevice wraps a driver.
 func newDevice(info Info, d driver) *Device {
-	return &Device{Info: info, driver: d, grace: 10 * time.Second, open: map[io.Closer]struct{}{}}
+	return &Device{Info: info, driver: d, grace: 10 * time.Second, open: map[io.Closer]struct{}{}, peers: map[*Device]bool{}}
 }
 
 // String names the device: "cuda 0", "host 3".
@@ -166,7 +167,21 @@ func (d *Device) EnablePeer(peer *Device) error {
 	if d.Backend != peer.Backend {
 		return d.fail(errors.New("they are of different backends"), "enable access to %v", peer)
 	}
-	return d.fail(d.driver.enablePeer(peer), "enable access to %v", peer)
+	if err := d.driver.enablePeer(peer); err != nil {
+		return d.fail(err, "enable access to %v", peer)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.peers[peer] = true
+	return nil
+}
+
+// reaches reports whether kernels of d may store into the memory. Host devices
+// reach each other always.
+func (d *Device) reaches(m *Memory) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return m.within(d) || !m.pinned && (d.peers[m.device] || d.Backend == Host && m.device.Backend == Host)
 }
 
 // Close frees all that was made on the device and then the device. Work that

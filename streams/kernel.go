@@ -6,6 +6,9 @@ import "fmt"
 type KernelSpec struct {
 	Name string // for errors
 	Uses []Span // the memory it touches: all of this device, or pinned
+	// Memory of peers that it stores into, over links on which EnablePeer was
+	// called.
+	Reaches []Span
 
 	// On a host device: what to run, in the stream's own goroutine.
 	Run func()
@@ -40,6 +43,11 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	for _, u := range spec.Uses {
 		if !u.valid() || !u.Memory.within(d) {
 			return nil, d.fail(fmt.Errorf("it may not touch %v", u), "prepare %s", spec.Name)
+		}
+	}
+	for _, r := range spec.Reaches {
+		if !r.valid() || !d.reaches(r.Memory) {
+			return nil, d.fail(fmt.Errorf("it cannot reach %v: peer access is not enabled", r), "prepare %s", spec.Name)
 		}
 	}
 	l, err := d.driver.kernel(&spec)

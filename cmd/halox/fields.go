@@ -40,30 +40,27 @@ func (j *job) compare(r *record) error {
 
 // writePicture draws the field, or in three dimensions a plane of it.
 func (j *job) writePicture(name string, iterations int) error {
-	grid := j.problem.Grid
-	box := grid.Box()
-	across, up := 0, 1
-	title := fmt.Sprintf("%s, step %d", j.config.Solver, iterations)
-	if grid.Dims == 3 {
-		axis, index := j.config.Plane()
-		box.Lo[axis], box.Hi[axis] = index, index+1
-		across, up = (axis+1)%3, (axis+2)%3
-		if across > up {
-			across, up = up, across
-		}
-		title += fmt.Sprintf(", %c = %.4g", "xyz"[axis], j.coordinate(axis, index))
-	}
-	values := make([]float64, box.Points())
-	if err := j.solver.Read(values, box); err != nil {
+	axis, index := j.config.Plane()
+	plane := newPlane(j.problem.Grid, axis, index)
+	m, err := readMosaic(plane, pictureSide, j.solver.Read)
+	if err != nil {
 		return err
 	}
-	return results.WritePicture(name, results.Picture{
-		Title: title, XLabel: "xyz"[across : across+1], YLabel: "xyz"[up : up+1],
-		NX: grid.Size[across], NY: grid.Size[up], Values: values,
-		X0: j.coordinate(across, 0), Y0: j.coordinate(up, 0),
-		DX: j.problem.Spacing[across], DY: j.problem.Spacing[up],
-	})
+	title := fmt.Sprintf("%s, step %d", j.config.Solver, iterations)
+	if j.problem.Grid.Dims == 3 {
+		title += fmt.Sprintf(", %s = %.4g", axisName(axis), j.coordinate(axis, index))
+	}
+	picture := results.Picture{
+		Title: title, XLabel: axisName(plane.across), YLabel: axisName(plane.up),
+		NX: m.across.cells, NY: m.up.cells, Values: m.means,
+	}
+	picture.X0, picture.DX = m.across.axis(j.coordinate(plane.across, 0), j.problem.Spacing[plane.across])
+	picture.Y0, picture.DY = m.up.axis(j.coordinate(plane.up, 0), j.problem.Spacing[plane.up])
+	return results.WritePicture(name, picture)
 }
+
+// axisName returns the name of an axis.
+func axisName(axis int) string { return "xyz"[axis : axis+1] }
 
 // coordinate returns where the points of an index lie on an axis.
 func (j *job) coordinate(axis, index int) float64 {

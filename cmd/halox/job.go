@@ -55,7 +55,7 @@ func newJob(c *configs.Run, notes io.Writer) (j *job, err error) {
 		path = p2p.Staged // the baseline knows no other
 	}
 	compiler := kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
-	plan, err := halo.NewPlan(j.place, j.problem.Width(), j.problem.Real.Size(), j.links, path)
+	plan, err := halo.NewPlan(j.place, j.links, path, j.problem.Field())
 	if err != nil {
 		return j, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -256,6 +257,27 @@ func TestDevices(t *testing.T) {
 // Ctrl-C ends a process between two steps; what it had is in the record.
 func TestCtrlC(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "r.json")
+	state, out := interrupted(t, record, time.Second/2)
+	for delay := 2 * time.Second; diedOfSignal(state) && delay < 20*time.Second; delay *= 2 {
+		t.Logf("not yet listening: once more, after %v", delay)
+		state, out = interrupted(t, record, delay)
+	}
+	if state.ExitCode() != exitInterrupted {
+		t.Fatalf("%v:\n%s", state, out)
+	}
+	r, err := results.Read(record)
+	if err != nil || r.Stopped != results.StopInterrupted || r.Iterations < 1 || r.MaxChange == nil {
+		t.Errorf("record %+v, %v", r, err)
+	}
+	if !strings.Contains(out, "interrupted") || strings.ContainsRune(out, '\r') {
+		t.Errorf("printed:\n%s", out)
+	}
+}
+
+// interrupted starts an endless run, sends it an interrupt after the delay and
+// returns how it ended and what it printed.
+func interrupted(t *testing.T, record string, delay time.Duration) (*os.ProcessState, string) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], "run", write(t, "c.yaml", small), "--record", record, "--set", "stop.iterations=1000000000")
 	cmd.Env = append(os.Environ(), "HALOX_TEST_MAIN=1")
 	var out bytes.Buffer
@@ -263,22 +285,51 @@ func TestCtrlC(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	killed := time.AfterFunc(delay+20*time.Second, func() { cmd.Process.Kill() })
+	defer killed.Stop()
+	time.Sleep(delay)
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		cmd.Process.Kill()
+		cmd.Wait()
 		t.Skip("this system sends no interrupt: ", err)
 	}
-	killed := time.AfterFunc(20*time.Second, func() { cmd.Process.Kill() })
-	defer killed.Stop()
 	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		t.Fatalf("exit %d:\n%s", code, out.String())
+	return cmd.ProcessState, out.String()
+}
+
+// diedOfSignal reports whether a process was ended by the interrupt itself: it
+// was too young to listen.
+func diedOfSignal(state *os.ProcessState) bool {
+	return !state.Exited() && strings.Contains(state.String(), os.Interrupt.String())
+}
+
+// What cannot be written is said before the run, all at once.
+func TestOutputsThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "file"), filepath.Join(dir, "folder.npy")
+	if err := errors.Join(os.WriteFile(file, nil, 0o644), os.Mkdir(folder, 0o755)); err != nil {
+		t.Fatal(err)
 	}
-	r, err := results.Read(record)
-	if err != nil || r.Stopped != results.StopInterrupted || r.Iterations < 1 || r.MaxChange == nil {
-		t.Errorf("record %+v, %v", r, err)
+	below := filepath.Join(file, "r.json")
+	code, out, stderr := cli("run", write(t, "c.yaml", small), "--record", below, "--set", "output.field="+folder)
+	if code != exitFailed || out != "" {
+		t.Errorf("exit %d: %s", code, out)
 	}
-	if !strings.Contains(out.String(), "interrupted") || strings.ContainsRune(out.String(), '\r') {
-		t.Errorf("printed:\n%s", out.String())
+	for _, says := range []string{"output.field: results: " + folder + " cannot be written: it is a folder", "output.record: results: " + below} {
+		if !strings.Contains(stderr, says) {
+			t.Errorf("%q is not in:\n%s", says, stderr)
+		}
+	}
+}
+
+// Walls may change with time where there is time.
+func TestWallsThatUseTime(t *testing.T) {
+	const text = "grid: {size: [8, 8]}\nboundary: {x-: {dirichlet: sin(10*t)}}\nsolver: "
+	if code, out, errs := cli("config", "check", write(t, "c.yaml", text+"heat")); code != 0 || errs != "" {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	if code, _, errs := cli("config", "check", write(t, "c.yaml", text+"laplace")); code != exitFailed || !strings.Contains(errs, "uses t") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 

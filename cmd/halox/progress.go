@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -10,37 +12,75 @@ import (
 	"github.com/halox/halox/configs"
 )
 
-// progress shows how far a run is, where somebody watches.
-type progress struct{ bar *progressbar.ProgressBar }
+const (
+	drawEvery = 100 * time.Millisecond // between two drawings of the bar
+	drawLimit = time.Second            // for the last one, on a terminal that may have been stopped
+)
 
-// newProgress returns a bar on w if that is a terminal, else one that shows
-// nothing.
-func newProgress(w io.Writer, c *configs.Run) progress {
-	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
-		return progress{}
+// progress shows how far a run is, where somebody watches. What draws is a
+// goroutine of its own: nothing that a terminal does holds up the run.
+type progress struct {
+	done  atomic.Int64  // steps
+	stop  chan struct{} // closed when the run is over
+	ended chan struct{} // closed when nothing draws any more
+}
+
+// newProgress draws a bar on w if that is a terminal, else nothing.
+func newProgress(w io.Writer, c *configs.Run) *progress {
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return startProgress(newBar(w, c))
 	}
-	return progress{progressbar.NewOptions64(int64(c.Stop.Iterations),
+	return startProgress(nil)
+}
+
+func newBar(w io.Writer, c *configs.Run) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(int64(c.Stop.Iterations),
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription(c.Solver),
 		progressbar.OptionShowIts(),
 		progressbar.OptionSetItsString("steps"),
 		progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100e6),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionClearOnFinish(),
-	)}
+	)
 }
 
-// steps shows that n steps are done.
-func (p progress) steps(n int64) {
-	if p.bar != nil {
-		p.bar.Set64(n)
+// startProgress draws the bar until close; none where it is nil.
+func startProgress(bar *progressbar.ProgressBar) *progress {
+	p := &progress{stop: make(chan struct{}), ended: make(chan struct{})}
+	if bar == nil {
+		close(p.ended)
+	} else {
+		go p.draw(bar)
+	}
+	return p
+}
+
+// steps notes that n steps are done, and returns at once.
+func (p *progress) steps(n int64) { p.done.Store(n) }
+
+// draw draws the bar from time to time, and clears it at the end.
+func (p *progress) draw(bar *progressbar.ProgressBar) {
+	defer close(p.ended)
+	bar.StartWithoutRender() // the speed counts from here
+	ticker := time.NewTicker(drawEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			bar.Set64(p.done.Load())
+		case <-p.stop:
+			bar.Clear()
+			return
+		}
 	}
 }
 
-// close clears the bar.
-func (p progress) close() {
-	if p.bar != nil {
-		p.bar.Clear()
+// close clears the bar. It gives up on a terminal that takes nothing.
+func (p *progress) close() {
+	close(p.stop)
+	select {
+	case <-p.ended:
+	case <-time.After(drawLimit):
 	}
 }

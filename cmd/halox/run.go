@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/stencil"
 )
@@ -76,6 +78,9 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := checkOutputs(config.Output); err != nil {
+		return err
+	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if f.quiet {
 		out, notes = io.Discard, io.Discard
@@ -87,6 +92,27 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	}
 	err = j.run(cmd.Context(), begin, out, notes)
 	return errors.Join(err, j.close())
+}
+
+// output is a file that a run leaves, with the key that names it.
+type output struct{ key, file string }
+
+// outputs returns the files that the config wants.
+func outputs(o configs.Output) []output {
+	all := []output{{"output.picture", o.Picture}, {"output.field", o.Field}, {"output.record", o.Record}}
+	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
+}
+
+// checkOutputs refuses files that could not be written, before a run is spent
+// on them. It makes their folders.
+func checkOutputs(c configs.Output) error {
+	var errs []error
+	for _, o := range outputs(c) {
+		if err := results.CheckWritable(o.file); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // run solves the problem and writes what was asked for. After a failure it
@@ -115,10 +141,8 @@ func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) er
 	if err := record.Summary(out); err != nil {
 		return err
 	}
-	for _, name := range []string{j.config.Output.Picture, j.config.Output.Field, j.config.Output.Record} {
-		if name != "" {
-			fmt.Fprintln(out, "wrote", name)
-		}
+	for _, o := range outputs(j.config.Output) {
+		fmt.Fprintln(out, "wrote", o.file)
 	}
 	if result.Stopped == solvers.StoppedInterrupted {
 		return errInterrupted

@@ -19,9 +19,9 @@ type NotFoundError struct {
 	Tried []string
 }
 
-// Error lists the places and says what to install.
+// Error says what to do about it, and lists the places.
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("%v: looked for %s; install the CUDA toolkit or the pip package nvidia-cuda-nvrtc",
+	return fmt.Sprintf("%v; pip install nvidia-cuda-nvrtc or install the CUDA toolkit, or name the library in HALOX_NVRTC; looked for %s",
 		ErrNotFound, strings.Join(e.Tried, ", "))
 }
 

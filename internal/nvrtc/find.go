@@ -8,12 +8,12 @@ import (
 
 // Find looks for the library and gives a path, or a name that the loader knows,
 // for [Open]. A non-empty override is the library, a folder with it or a name
-// for the loader, and the only place to look. Otherwise Find asks the loader, then looks through
-// LD_LIBRARY_PATH, the places of CUDA toolkits, the site packages of Python and
-// the extra folders, and takes the newest version of the first place that has
+// for the loader, and the only place to look. Otherwise Find asks the loader,
+// then looks through LD_LIBRARY_PATH, the places of CUDA toolkits and the site
+// packages of Python, and takes the newest version of the first place that has
 // any. tried has the places in that order, up to the one that had it. The error
 // is a [*NotFoundError], or [ErrUnsupported].
-func Find(override string, extra ...string) (path string, tried []string, err error) {
+func Find(override string) (path string, tried []string, err error) {
 	if !supported {
 		return "", nil, ErrUnsupported
 	}
@@ -29,7 +29,7 @@ func Find(override string, extra ...string) (path string, tried []string, err er
 			return name, tried, nil
 		}
 	}
-	return newest(places(extra), tried)
+	return newest(places(), tried)
 }
 
 // newest looks for files of the patterns in their order.
@@ -40,7 +40,7 @@ func newest(patterns, tried []string) (string, []string, error) {
 		// environment variable holds a bracket: then nothing is there.
 		found, _ := filepath.Glob(pattern)
 		if found = slices.DeleteFunc(found, isFolder); len(found) > 0 {
-			return slices.MaxFunc(found, compareNumbers), tried, nil
+			return slices.MaxFunc(found, compareVersions), tried, nil
 		}
 	}
 	return "", tried, &NotFoundError{Tried: tried}
@@ -52,7 +52,7 @@ func isFolder(path string) bool {
 }
 
 // places are the patterns to look for where nobody said where it is.
-func places(extra []string) (patterns []string) {
+func places() (patterns []string) {
 	for _, dir := range filepath.SplitList(os.Getenv("LD_LIBRARY_PATH")) {
 		if dir != "" {
 			patterns = append(patterns, filepath.Join(dir, library))
@@ -66,9 +66,6 @@ func places(extra []string) (patterns []string) {
 		for _, packages := range []string{"site-packages", "dist-packages"} {
 			patterns = append(patterns, filepath.Join(prefix, "lib*", "python3*", packages, wheel, library))
 		}
-	}
-	for _, dir := range extra {
-		patterns = append(patterns, within(dir)...)
 	}
 	return patterns
 }

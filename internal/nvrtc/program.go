@@ -8,8 +8,6 @@ import "C"
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"unsafe"
 )
 
@@ -38,18 +36,9 @@ func (c *Compiler) Compile(src Source, options []string) (Result, error) {
 
 func (c *Compiler) create(src Source) (*program, error) {
 	p := &program{Compiler: c, source: src.Name}
-	names := slices.Sorted(maps.Keys(src.Headers))
-	texts := make([]string, len(names))
-	for i, name := range names {
-		texts[i] = src.Headers[name]
-	}
 	unit := newStrings([]string{src.Text, src.Name})
 	defer unit.free()
-	headerNames, headerTexts := newStrings(names), newStrings(texts)
-	defer headerNames.free()
-	defer headerTexts.free()
-	rc := C.halox_nvrtc_create(c.table, &p.handle, unit[0], unit[1],
-		C.int(len(names)), headerTexts.first(), headerNames.first())
+	rc := C.halox_nvrtc_create(c.table, &p.handle, unit[0], unit[1])
 	return p, p.check("nvrtcCreateProgram", rc)
 }
 

@@ -2,9 +2,8 @@ package nvrtc
 
 // Source is a translation unit.
 type Source struct {
-	Name    string            // what messages call it, as a file name
-	Text    string            // CUDA C++
-	Headers map[string]string // texts by the name that an #include gives
+	Name string // what messages call it, as a file name
+	Text string // CUDA C++
 }
 
 // Result is what came of a source.

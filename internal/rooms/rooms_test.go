@@ -25,6 +25,7 @@ var may = map[string][]string{
 	"kernels":                {"streams", "stencil", "domain", "internal/nvrtc"},
 	"p2p":                    {"streams", "domain"},
 	"halo":                   {"p2p", "kernels", "streams", "domain"},
+	"halo/halotest":          {"halo", "p2p", "kernels", "streams", "domain"},
 	"solvers":                {"halo", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
 	"results":                {},

@@ -1,0 +1,4 @@
+package configs
+
+// IsReserved is for tests.
+var IsReserved = isReserved

@@ -1,0 +1,268 @@
+// Package halotest checks exchanges of ghost regions against geometry alone. It
+// gives every point of a field a value made of its place in the whole grid,
+// poisons the ghosts, has them exchanged, and compares every point with what its
+// place says. It shares nothing with the code that plans and carries out
+// exchanges, and a program that embeds halo may call it from its own tests.
+package halotest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// limit is how long a device may take for anything here.
+const limit = 60 * time.Second
+
+// Case is an exchange to be checked.
+type Case struct {
+	Placement *halo.Placement
+	Links     *p2p.Links
+	Compiler  *kernels.Compiler
+	Path      p2p.Path
+	Specs     []halo.Spec
+	// Rounds is how many exchanges follow each other without the host waiting
+	// in between; 0 counts as 3.
+	Rounds int
+	// Exchange carries one out; nil for Exchanger.Exchange.
+	Exchange func(x *halo.Exchanger, at []*streams.Stream) error
+}
+
+// Run carries out the case and returns the first point that is wrong.
+func (c Case) Run() (err error) {
+	var open streams.Closers
+	defer func() {
+		if e := open.Close(); err == nil {
+			err = e
+		}
+	}()
+	plan, err := halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...)
+	if err != nil {
+		return err
+	}
+	var fields []*halo.Field
+	for _, s := range c.Specs {
+		f, err := halo.NewField(c.Placement, s)
+		if err != nil {
+			return err
+		}
+		open.Add(f)
+		fields = append(fields, f)
+	}
+	x, err := halo.NewExchanger(plan, c.Compiler, fields...)
+	if err != nil {
+		return err
+	}
+	open.Add(x)
+	r := &trial{Case: c, fields: fields, exchanger: x, open: &open}
+	return r.run()
+}
+
+// trial is a case under way.
+type trial struct {
+	Case
+	fields    []*halo.Field
+	exchanger *halo.Exchanger
+	open      *streams.Closers
+	at        []*streams.Stream
+}
+
+// block is one array of one subdomain, with what went into it and came out of it
+// in one round.
+type block struct {
+	field, rank, component, round int
+	in, out                       *streams.Memory
+}
+
+// run puts the values of every round onto the devices, exchanges them and brings
+// them back, all queued at once, and then compares.
+func (t *trial) run() error {
+	for _, d := range t.Placement.Devices {
+		s, err := d.NewStream(streams.Normal)
+		if err != nil {
+			return err
+		}
+		t.open.Add(s)
+		t.at = append(t.at, s)
+	}
+	rounds := t.Rounds
+	if rounds == 0 {
+		rounds = 3
+	}
+	var blocks []*block
+	for round := range rounds {
+		made, err := t.prepare(round)
+		if err != nil {
+			return err
+		}
+		blocks = append(blocks, made...)
+	}
+	for round := range rounds {
+		if err := t.queue(blocks[round*len(blocks)/rounds : (round+1)*len(blocks)/rounds]); err != nil {
+			return err
+		}
+	}
+	for _, s := range t.at {
+		if err := s.Sync(limit); err != nil {
+			return err
+		}
+	}
+	for _, b := range blocks {
+		if err := t.compare(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare fills host memory with the values of one round. Every ghost is wrong
+// at first, or the comparison would show nothing.
+func (t *trial) prepare(round int) (blocks []*block, err error) {
+	for i, f := range t.fields {
+		for rank := range f.Parts {
+			for c := range arrays(f) {
+				b := &block{field: i, rank: rank, component: c, round: round}
+				for _, m := range []**streams.Memory{&b.in, &b.out} {
+					if *m, err = t.Placement.Devices[rank].AllocPinned(f.Array(rank, c).Data.Length); err != nil {
+						return nil, err
+					}
+					t.open.Add(*m)
+				}
+				t.eachPoint(b, func(p domain.Vec, bytes []byte) error {
+					t.before(b, p, bytes)
+					return nil
+				}, b.in)
+				blocks = append(blocks, b)
+			}
+		}
+	}
+	return blocks, nil
+}
+
+// queue queues one round.
+func (t *trial) queue(blocks []*block) error {
+	for _, b := range blocks {
+		if err := t.at[b.rank].Copy(t.fields[b.field].Array(b.rank, b.component).Data, b.in.All()); err != nil {
+			return err
+		}
+	}
+	exchange := t.Exchange
+	if exchange == nil {
+		exchange = func(x *halo.Exchanger, at []*streams.Stream) error { return x.Exchange(at) }
+	}
+	if err := exchange(t.exchanger, t.at); err != nil {
+		return err
+	}
+	for _, b := range blocks {
+		if err := t.at[b.rank].Copy(b.out.All(), t.fields[b.field].Array(b.rank, b.component).Data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrays returns how many arrays a subdomain has of the field.
+func arrays(f *halo.Field) int {
+	if f.Spec.Planar {
+		return max(1, f.Spec.Components)
+	}
+	return 1
+}
+
+// eachPoint calls f with every point of a block, ghosts included, and its bytes in
+// the memory.
+func (t *trial) eachPoint(b *block, f func(p domain.Vec, bytes []byte) error, m *streams.Memory) error {
+	field := t.fields[b.field]
+	l := field.Array(b.rank, b.component).Layout
+	size := int64(l.ElementSize)
+	box := field.Cut.Subdomains[b.rank].Box.Grow(field.Spec.Width)
+	for z := box.Lo[2]; z < box.Hi[2]; z++ {
+		for y := box.Lo[1]; y < box.Hi[1]; y++ {
+			for x := box.Lo[0]; x < box.Hi[0]; x++ {
+				p := domain.Vec{x, y, z}
+				at := l.Offset(p) * size
+				if err := f(p, m.Bytes()[at:at+size]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// poison is what ghosts hold before an exchange, a byte.
+const poison = 0xA5
+
+// before sets the bytes of a point: an owned one to its value, a ghost to poison.
+func (t *trial) before(b *block, p domain.Vec, bytes []byte) {
+	f := t.fields[b.field]
+	if f.Cut.Subdomains[b.rank].Box.Contains(p) {
+		value(bytes, b, f.Cut.Grid, p)
+		return
+	}
+	for i := range bytes {
+		bytes[i] = poison
+	}
+}
+
+// compare looks at every point of a block after its exchange.
+func (t *trial) compare(b *block) error {
+	f := t.fields[b.field]
+	own := f.Cut.Subdomains[b.rank].Box
+	want := make([]byte, f.Array(b.rank, b.component).Layout.ElementSize)
+	return t.eachPoint(b, func(p domain.Vec, got []byte) error {
+		q, reached := source(f, own, p)
+		if reached {
+			value(want, b, f.Cut.Grid, q)
+		} else {
+			t.before(b, p, want)
+		}
+		if string(got) == string(want) {
+			return nil
+		}
+		return fmt.Errorf("halotest: round %d, field %q, component %d, subdomain %d on device %v, which owns %v: point %v holds %x; it stands for point %v and should hold %x",
+			b.round, f.Spec.Name, b.component, b.rank, f.Placement.Devices[b.rank], own, p, got, q, want)
+	}, b.out)
+}
+
+// source returns the owned point that a point of a subdomain stands for, and
+// whether the field's exchange brings it: not behind walls, and not across edges
+// or corners that the field does not reach.
+func source(f *halo.Field, own domain.Box, p domain.Vec) (q domain.Vec, reached bool) {
+	q = p
+	across := 0
+	for a, n := range f.Cut.Grid.Size {
+		if p[a] < own.Lo[a] || p[a] >= own.Hi[a] {
+			across++
+		}
+		if p[a] >= 0 && p[a] < n {
+			continue
+		}
+		if !f.Cut.Grid.Periodic[a] {
+			return q, false
+		}
+		q[a] = (p[a] + n) % n
+	}
+	return q, across <= int(f.Spec.Reach)+1
+}
+
+// value fills bytes with what an owned point holds in one round: numbers that
+// repeat nowhere in the fields of a case (SplitMix64 of the point's place).
+func value(bytes []byte, b *block, g domain.Grid, p domain.Vec) {
+	place := uint64(p[0]) + uint64(g.Size[0])*(uint64(p[1])+uint64(g.Size[1])*uint64(p[2]))
+	seed := place<<16 | uint64(b.round&0xf)<<12 | uint64(b.field&0x3f)<<6 | uint64(b.component&0x3f)
+	var word [8]byte
+	for len(bytes) > 0 {
+		seed += 0x9e3779b97f4a7c15
+		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		binary.LittleEndian.PutUint64(word[:], z^z>>31)
+		bytes = bytes[copy(bytes, word[:]):]
+	}
+}
