@@ -8,6 +8,7 @@ package configs
 
 import (
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -26,11 +27,22 @@ type Options struct {
 //
 // An error is a Problems, or says that the file cannot be read.
 func Load(file string, o Options) (*Run, error) {
-	data, err := os.ReadFile(file)
+	data, err := read(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the config: %w", err)
 	}
 	return Parse(file, data, o)
+}
+
+// read returns the content of a file, of one too large a little more than is
+// allowed.
+func read(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
 // Parse is Load for data that was read from the file of that name. It never panics.

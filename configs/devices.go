@@ -56,7 +56,7 @@ func (r *reader) ids() []int {
 		return nil
 	}
 	ids, ok := each(s.node, integer)
-	if !ok || slices.Min(ids) < 0 || len(ids) > MaxDevices || repeats(ids) {
+	if !ok || slices.Min(ids) < 0 || slices.Max(ids) >= MaxDevices || repeats(ids) {
 		r.refuse(name, s)
 		return nil
 	}

@@ -43,7 +43,7 @@ var keys = []Key{
 	{Name: "decomposition", Default: "auto", Allowed: "auto, or the parts of each axis: [px, py] or [px, py, pz]"},
 	{Name: "exchange.scheme", Default: "auto", Allowed: "auto, baseline, two-stream or assisted"},
 	{Name: "exchange.order", Default: "left-right", Allowed: "left-right or pairwise"},
-	{Name: "exchange.path", Default: "auto", Allowed: "auto, staged or peer"},
+	{Name: "exchange.path", Default: "auto", Allowed: "auto, staged, peer or direct"},
 	{Name: "output.picture", Allowed: "a file that ends in .png, .svg or .pdf", free: true},
 	{Name: "output.slice", Default: "auto", Allowed: "auto or a plane such as z=16", free: true},
 	{Name: "output.field", Allowed: "a file that ends in .npy", free: true},

@@ -58,17 +58,39 @@ func drawSpec(t *rapid.T, i int, p *halo.Placement) halo.Spec {
 	return s
 }
 
-// byTransfers carries out an exchange message by message, as schemes of several
-// threads do.
-func byTransfers(plan *halo.Plan, place *halo.Placement) func(x *halo.Exchanger, at []*streams.Stream) error {
+// way carries out an exchange.
+type way = func(x *halo.Exchanger, at []*streams.Stream) error
+
+// byStart is an exchange in two calls.
+func byStart(x *halo.Exchanger, at []*streams.Stream) error {
+	if err := x.Start(at); err != nil {
+		return err
+	}
+	return x.Wait(at)
+}
+
+// byTransfers returns what carries out an exchange message by message, as schemes of
+// several threads do. A sender waits for its receiver on the device.
+func byTransfers(t rapid.TB, plan *halo.Plan) way {
 	crew := streams.NewCrew(1, testLimit)
+	var ready []*streams.Event
+	for _, d := range plan.Placement.Devices {
+		e, err := d.NewEvent()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready = append(ready, e)
+	}
 	return func(x *halo.Exchanger, at []*streams.Stream) error {
-		for _, s := range at { // a sender must not be ahead of its receiver
-			if err := s.Sync(testLimit); err != nil {
+		for rank, s := range at {
+			if err := s.Record(ready[rank]); err != nil {
 				return err
 			}
 		}
 		for i, m := range plan.Messages {
+			if err := at[m.From].Wait(ready[m.To]); err != nil {
+				return err
+			}
 			if err := x.Transfer(i).Send(at[m.From]); err != nil {
 				return err
 			}
@@ -78,18 +100,19 @@ func byTransfers(plan *halo.Plan, place *halo.Placement) func(x *halo.Exchanger,
 				return err
 			}
 		}
-		for _, s := range at {
-			if err := s.Sync(testLimit); err != nil {
-				return err
-			}
-		}
 		return nil
 	}
 }
 
+// inTurn makes each of n subdomains late in one round after another, from the given
+// one on.
+func inTurn(first, n int) func(round, rank int) bool {
+	return func(round, rank int) bool { return rank == (first+round)%n }
+}
+
 // Over random grids, cuts, fields, widths and paths, several subdomains a device
 // included, every ghost gets the value that geometry says and no other point
-// changes, in exchanges that follow each other closely.
+// changes, in exchanges that follow each other closely, whoever is late.
 func TestExchangeAgreesWithGeometry(t *testing.T) {
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
@@ -108,12 +131,13 @@ func TestExchangeAgreesWithGeometry(t *testing.T) {
 			for i := range rapid.IntRange(1, 3).Draw(t, "fields") {
 				c.Specs = append(c.Specs, drawSpec(t, i, c.Placement))
 			}
-			if rapid.Bool().Draw(t, "by transfers") {
-				plan, err := halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.Exchange = byTransfers(plan, c.Placement)
+			plan, err := halo.NewPlan(c.Placement, c.Links, c.Path, c.Specs...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Exchange = rapid.SampledFrom([]way{nil, byStart, byTransfers(t, plan)}).Draw(t, "way")
+			if n := len(c.Placement.Subdomains); rapid.Bool().Draw(t, "somebody late") {
+				c.Late = inTurn(rapid.IntRange(0, n-1).Draw(t, "late"), n)
 			}
 			if err := c.Run(); err != nil {
 				t.Fatal(err)
@@ -125,6 +149,58 @@ func TestExchangeAgreesWithGeometry(t *testing.T) {
 // star is a field of doubles with one layer of ghosts.
 func star(dims int) halo.Spec {
 	return halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(dims, 1)}
+}
+
+// The cases that a draw may miss: every direction, messages one way only, where
+// nothing but the exchange itself holds sender and receiver together, and faces that
+// look contiguous. Each subdomain is late once.
+func TestExchangeCases(t *testing.T) {
+	all := halo.Spec{Name: "all", Element: halo.Float32, Reach: halo.Corners,
+		Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
+	up, down, planar, staggered := star(3), star(3), star(3), star(3)
+	up.Width.Plus, down.Width.Minus = domain.Vec{}, domain.Vec{}
+	planar.Planar, planar.Components = true, 3
+	staggered.Stagger = [3]bool{true, false, true}
+	around := [3]bool{true, true, true}
+	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
+		for _, c := range []struct {
+			name     string
+			size     []int
+			periodic [3]bool
+			parts    domain.Vec
+			specs    []halo.Spec
+		}{
+			{"every direction", []int{7, 5, 4}, around, domain.Vec{3, 2, 2}, []halo.Spec{all}},
+			{"its own neighbour", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{all}},
+			{"contiguous upwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 2}, []halo.Spec{up}},
+			{"contiguous downwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 2}, []halo.Spec{down}},
+			{"packed upwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 1}, []halo.Spec{up}},
+			{"packed downwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 1}, []halo.Spec{down}},
+			{"rows that end in ghosts", []int{4, 5, 6}, [3]bool{true, false, false}, domain.Vec{1, 1, 2}, []halo.Spec{star(3)}},
+			{"many arrays", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 2}, []halo.Spec{planar, staggered}},
+		} {
+			for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
+				trial := halotest.Case{
+					Placement: place(t, set, c.size, c.periodic, c.parts), Links: set.Links, Compiler: set.Compiler,
+					Path: path, Specs: c.specs,
+				}
+				n := len(trial.Placement.Subdomains)
+				trial.Rounds, trial.Late = n+1, inTurn(0, n)
+				plan, err := halo.NewPlan(trial.Placement, set.Links, path, c.specs...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for by, exchange := range map[string]way{"exchange": nil, "start": byStart, "transfers": byTransfers(t, plan)} {
+					trial.Exchange = exchange
+					t.Run(fmt.Sprintf("%s/path=%s/by=%s", c.name, path, by), func(t *testing.T) {
+						if err := trial.Run(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+		}
+	})
 }
 
 func TestPlan(t *testing.T) {

@@ -18,8 +18,9 @@ type Exchanger struct {
 	plan      *Plan
 	fields    []*Field
 	movers    map[*streams.Device]*kernels.Mover
-	transfers []*Transfer // by message
-	lanes     []*lane     // by rank, made at the first Start
+	transfers []*Transfer     // by message
+	swaps     []*kernels.Swap // by rank; nil where an exchange takes more
+	lanes     []*lane         // by rank, made at the first Start
 	started   bool
 	closed    bool
 }
@@ -33,18 +34,8 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchang
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	if len(fields) != len(plan.Specs) {
-		return nil, fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(plan.Specs))
-	}
-	for i, f := range fields {
-		if f.Placement != plan.Placement {
-			return nil, fmt.Errorf("halo: field %q has another placement than the plan", f.Spec.Name)
-		}
-		want := plan.Specs[i]
-		want.Name = f.Spec.Name
-		if f.Spec != want {
-			return nil, fmt.Errorf("halo: field %q is %+v, the plan is for %+v", f.Spec.Name, f.Spec, plan.Specs[i])
-		}
+	if err := plan.fits(fields); err != nil {
+		return nil, err
 	}
 	for _, d := range plan.Placement.Devices {
 		if made.movers[d], err = c.NewMover(d); err != nil {
@@ -57,6 +48,9 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchang
 			return nil, fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
 		}
 		made.transfers = append(made.transfers, t)
+	}
+	if err := made.makeSwaps(c); err != nil {
+		return nil, err
 	}
 	return made, nil
 }

@@ -39,10 +39,26 @@ type Plan struct {
 const partAlignment = 16
 
 // NewPlan plans the exchange of the ghosts of all fields of a placement together.
-// Every message takes the path that is wanted, or with Auto the best that its link
-// can do. It is an error to want a path that a link cannot give, and to need more
-// layers than a neighbour owns.
+// Every message takes the path that is wanted, or with Auto the fastest that its link
+// has for a message of its size. It is an error to want a path that a link cannot
+// give, and to need more layers than a neighbour owns.
 func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Plan, error) {
+	plan, err := planMessages(p, specs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range plan.Messages {
+		m := &plan.Messages[i]
+		cargo := p2p.Cargo{Bytes: m.Bytes, Packed: !m.Contiguous}
+		if m.Path, m.Why, err = links.Choose(want, p.Devices[m.From], p.Devices[m.To], cargo); err != nil {
+			return nil, err
+		}
+	}
+	return plan, nil
+}
+
+// planMessages plans messages that have no paths yet. It looks at no device.
+func planMessages(p *Placement, specs []Spec) (*Plan, error) {
 	plan := &Plan{Placement: p, Specs: specs}
 	if len(specs) == 0 {
 		return nil, fmt.Errorf("halo: a plan for no field")
@@ -55,25 +71,24 @@ func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Pla
 	}
 	for _, s := range p.Subdomains {
 		for _, dir := range domain.Directions(p.Grid.Dims) {
-			to, ok := p.Neighbour(s.Rank, dir)
-			if !ok {
-				continue
+			if to, ok := p.Neighbour(s.Rank, dir); ok {
+				if err := plan.add(plan.message(s.Rank, to, dir)); err != nil {
+					return nil, err
+				}
 			}
-			m := plan.message(s.Rank, to, dir)
-			if len(m.Parts) == 0 {
-				continue
-			}
-			var err error
-			if m.Path, m.Why, err = links.Choose(want, p.Devices[s.Rank], p.Devices[to]); err != nil {
-				return nil, err
-			}
-			if m.Contiguous, err = plan.contiguous(m); err != nil {
-				return nil, err
-			}
-			plan.Messages = append(plan.Messages, m)
 		}
 	}
 	return plan, nil
+}
+
+// add adds a message, unless nobody needs it.
+func (p *Plan) add(m Message) (err error) {
+	if len(m.Parts) == 0 {
+		return nil
+	}
+	m.Contiguous, err = p.contiguous(m)
+	p.Messages = append(p.Messages, m)
+	return err
 }
 
 // message returns what goes from one subdomain to its neighbour in a direction;

@@ -49,10 +49,38 @@ func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 // Read copies the owned points of box, global indices, to dst, x fastest
 // without gaps. The box lies in the grid and dst has box.Points() elements.
 func Read[T any](dst []T, f *Field, box domain.Box) error {
-	if !f.Cut.Grid.Box().Covers(box) || int64(len(dst)) != box.Points() {
-		return fmt.Errorf("halo: read %v of a field of %v points into %d elements", box, f.Cut.Grid.Size, len(dst))
+	return eachOwned(f, box, dst, func(st *stageAs[T], piece domain.Box) error {
+		if err := st.download(piece); err != nil {
+			return err
+		}
+		st.eachRow(piece, func() Row[T] {
+			return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at):], values) }
+		})
+		return nil
+	})
+}
+
+// Write copies src to the owned points of box, as Read copies them from there. No
+// other point changes. Ghosts that stand for the points are left as they are: an
+// exchange brings them. Nothing that is queued may use the field.
+func Write[T any](f *Field, box domain.Box, src []T) error {
+	return eachOwned(f, box, src, func(st *stageAs[T], piece domain.Box) error {
+		if err := st.download(piece); err != nil { // what lies between the rows is to stay
+			return err
+		}
+		st.eachRow(piece, func() Row[T] {
+			return func(values []T, at domain.Vec) { copy(values, src[placeIn(box, at):]) }
+		})
+		return st.upload(piece)
+	})
+}
+
+// eachOwned cuts the box into pieces that one subdomain owns and that fit its
+// stage, and calls do for each. There is a value for each of its points.
+func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[T], piece domain.Box) error) error {
+	if !f.Cut.Grid.Box().Covers(box) || int64(len(values)) != box.Points() {
+		return fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box, f.Cut.Grid.Size, len(values))
 	}
-	size := box.Size()
 	for rank, part := range f.Parts {
 		mine := part.Layout.Owned.Intersect(box)
 		if mine.Empty() {
@@ -62,22 +90,17 @@ func Read[T any](dst []T, f *Field, box domain.Box) error {
 		if err != nil {
 			return err
 		}
-		take := func(values []T, at domain.Vec) {
-			p := at.Sub(box.Lo)
-			copy(dst[(int64(p[2])*int64(size[1])+int64(p[1]))*int64(size[0])+int64(p[0]):], values)
-		}
-		err = st.eachPiece(mine, func(piece domain.Box) error {
-			if err := st.download(piece); err != nil {
-				return err
-			}
-			st.eachRow(piece, func() Row[T] { return take })
-			return nil
-		})
-		if err != nil {
+		if err := st.eachPiece(mine, func(piece domain.Box) error { return do(st, piece) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// placeIn returns the place of a point among those of the box, x fastest.
+func placeIn(box domain.Box, at domain.Vec) int64 {
+	size, p := box.Size(), at.Sub(box.Lo)
+	return (int64(p[2])*int64(size[1])+int64(p[1]))*int64(size[0]) + int64(p[0])
 }
 
 // stage is pinned memory on the way between the host and one subdomain.

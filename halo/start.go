@@ -28,6 +28,9 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 		}
 	}
 	x.started = true
+	if x.swaps != nil {
+		return x.startSwaps(at)
+	}
 	for rank, l := range x.lanes {
 		if err := at[rank].Record(l.ready); err != nil {
 			return err
@@ -86,6 +89,9 @@ func (x *Exchanger) Wait(at []*streams.Stream) error {
 		if err := at[rank].Wait(l.left); err != nil {
 			return err
 		}
+		if x.swaps != nil {
+			continue
+		}
 		if err := at[rank].Wait(l.taken); err != nil {
 			return err
 		}
@@ -93,8 +99,20 @@ func (x *Exchanger) Wait(at []*streams.Stream) error {
 	return nil
 }
 
-// Exchange is Start and Wait.
+// Exchange is Start and Wait. Where an exchange is one kernel a GPU, it queues
+// that on the streams themselves.
 func (x *Exchanger) Exchange(at []*streams.Stream) error {
+	if x.swaps != nil {
+		if err := x.check(at, false); err != nil {
+			return err
+		}
+		for rank, s := range at {
+			if err := x.ExchangeOn(rank, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if err := x.Start(at); err != nil {
 		return err
 	}
@@ -106,19 +124,14 @@ func (x *Exchanger) check(at []*streams.Stream, started bool) error {
 	switch {
 	case x.closed:
 		return fmt.Errorf("halo: the exchanger is closed")
+	case x.Err() != nil:
+		return x.Err()
 	case x.started && !started:
 		return fmt.Errorf("halo: an exchange is under way: call Wait before the next Start")
 	case !x.started && started:
 		return fmt.Errorf("halo: no exchange is under way: call Start before Wait")
-	case len(at) != len(x.plan.Placement.Devices):
-		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(x.plan.Placement.Devices))
 	}
-	for rank, s := range at {
-		if want := x.plan.Placement.Devices[rank]; s.Device() != want {
-			return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v", rank, s.Device(), want)
-		}
-	}
-	return nil
+	return x.plan.Placement.suits(at)
 }
 
 func (x *Exchanger) makeLanes() error {

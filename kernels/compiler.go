@@ -42,7 +42,7 @@ func NewCompiler(o Options) *Compiler {
 func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := fmt.Sprintf("%p %v", d, p)
+	key := fmt.Sprintf("%p %v %s", d, p, p.own)
 	module := c.modules[key]
 	if module == nil {
 		image, err := c.image(p, d.Arch)

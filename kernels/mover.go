@@ -12,10 +12,11 @@ import (
 
 // Mover copies boxes of elements on one device: it packs them into buffers
 // without gaps, unpacks them, and repeats layers of a field. It is the one
-// packing primitive of halox, and knows the size of an element, not its meaning.
+// packing primitive of halox. To copy, it knows the size of an element, not its
+// meaning; what is numbers it can also add to what is there.
 type Mover struct {
-	device *streams.Device
-	move   streams.Function // nil on a host device
+	device    *streams.Device
+	move, add streams.Function // nil on a host device
 }
 
 // NewMover compiles for the device.
@@ -24,11 +25,11 @@ func (c *Compiler) NewMover(d *streams.Device) (*Mover, error) {
 	if d.Backend == streams.Host {
 		return m, nil
 	}
-	found, err := c.load(d, moveProgram(), "move")
+	found, err := c.load(d, moveProgram(), "move", "add")
 	if err != nil {
 		return nil, err
 	}
-	m.move = found[0]
+	m.move, m.add = found[0], found[1]
 	return m, nil
 }
 
@@ -141,30 +142,44 @@ const tableLimit = 30 * time.Second
 // lies on the mover's device or in pinned memory; what is written there too, or in
 // the memory of a peer that the device can reach.
 func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
-	const most = 65535 // blocks along y
-	if len(copies) < 1 || len(copies) > most {
-		return nil, fmt.Errorf("kernels: %s: %d copies; 1 to %d are possible", name, len(copies), most)
-	}
-	spec := streams.KernelSpec{Name: name, Function: m.move, Block: [3]int{blockSize, 1, 1}}
-	words := int64(0)
-	var table []segment
+	w := work{spec: streams.KernelSpec{Name: name, Function: m.move}}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)
 		}
-		s := c.segment()
-		table = append(table, s)
-		words = max(words, s.nx*s.ny*s.nz)
-		spec.Uses = append(spec.Uses, c.Src.Data)
-		spec.Reaches = append(spec.Reaches, c.Dst.Data)
+		w.include(c, c.segment())
+	}
+	w.spec.Run = func() { copyRows(copies) }
+	return m.ready(w)
+}
+
+// work is what a launch has to do: a segment for each box.
+type work struct {
+	spec  streams.KernelSpec
+	table []segment
+	words int64 // of the largest segment
+}
+
+// include gives the launch one more box to work on.
+func (w *work) include(c Copy, s segment) {
+	w.table = append(w.table, s)
+	w.words = max(w.words, s.nx*s.ny*s.nz)
+	w.spec.Uses = append(w.spec.Uses, c.Src.Data)
+	w.spec.Reaches = append(w.spec.Reaches, c.Dst.Data)
+}
+
+// ready makes the launch.
+func (m *Mover) ready(w work) (*Copies, error) {
+	const most = 65535 // blocks along y
+	if n := len(w.table); n < 1 || n > most {
+		return nil, fmt.Errorf("kernels: %s: %d copies; 1 to %d are possible", w.spec.Name, n, most)
 	}
 	if m.device.Backend == streams.Host {
-		spec.Run = func() { copyRows(copies) }
-		k, err := m.device.NewKernel(spec)
+		k, err := m.device.NewKernel(w.spec)
 		return &Copies{Kernel: k}, err
 	}
-	spec.Grid = [3]int{flatGrid(words), len(copies), 1}
-	return m.onGPU(spec, table)
+	w.spec.Grid, w.spec.Block = [3]int{flatGrid(w.words), len(w.table), 1}, [3]int{blockSize, 1, 1}
+	return m.onGPU(w.spec, w.table)
 }
 
 // onGPU puts the table on the device and makes the launch.

@@ -10,11 +10,12 @@ import (
 //go:embed cu/*.cu cu/*.cuh
 var sources embed.FS
 
-// Program is a CUDA source of this package with the options that fix its
-// variant. Two programs with equal fields compile to the same code.
+// Program is a CUDA source of this package, or a caller's own, with the options
+// that fix its variant. Two programs with equal fields compile to the same code.
 type Program struct {
-	File    string   // under cu/
+	File    string   // under cu/, or what the caller calls it
 	Defines []string // NAME=VALUE
+	own     string   // a caller's source, whole
 }
 
 // String names the file and the variant.
@@ -22,6 +23,9 @@ func (p Program) String() string { return fmt.Sprintf("%s%v", p.File, p.Defines)
 
 // text returns the source, after what all of them share.
 func (p Program) text() (string, error) {
+	if p.own != "" {
+		return p.own, nil
+	}
 	common, err := sources.ReadFile("cu/common.cuh")
 	if err != nil {
 		return "", err
@@ -41,21 +45,34 @@ func sweepProgram(s stencil.Star, r Real) Program {
 	if s.Equal {
 		equal = 1
 	}
-	return Program{"sweep.cu", []string{
+	return Program{File: "sweep.cu", Defines: []string{
 		"REAL=" + realNames[r], fmt.Sprintf("DIMS=%d", s.Dims), fmt.Sprintf("EQUAL=%d", equal),
 	}}
 }
 
-func moveProgram() Program { return Program{"move.cu", nil} }
+func moveProgram() Program { return Program{File: "move.cu"} }
 
 func normsProgram(r Real) Program {
-	return Program{"norms.cu", []string{"REAL=" + realNames[r]}}
+	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}}
+}
+
+// reduceProgram is that of a scalar, by its place. Whole numbers have whole
+// totals.
+func reduceProgram(scalar int) Program {
+	total := "double"
+	if name := scalarNames[scalar]; name == "int" || name == "i64" {
+		total = "i64"
+	}
+	return Program{File: "reduce.cu", Defines: []string{"NUMBER=" + scalarNames[scalar], "TOTAL=" + total}}
 }
 
 // Programs returns every program that this package may compile, for tests
 // that compile them all.
 func Programs() []Program {
-	all := []Program{moveProgram()}
+	all := []Program{moveProgram(), {File: "swap.cu"}}
+	for scalar := range scalars {
+		all = append(all, reduceProgram(scalar))
+	}
 	for _, r := range []Real{Float32, Float64} {
 		all = append(all, normsProgram(r))
 		for _, dims := range []int{2, 3} {

@@ -1,10 +1,6 @@
 package p2p
 
-import (
-	"fmt"
-
-	"github.com/halox/halox/streams"
-)
+import "github.com/halox/halox/streams"
 
 // Link is one direction between two devices.
 type Link struct {
@@ -18,6 +14,7 @@ type Link struct {
 // Links is every link among some devices. Those between host devices are all
 // alike, a copy in memory, and are not kept.
 type Links struct {
+	Rates *Rates // what messages take; nil where nobody measured
 	links map[[2]*streams.Device]*Link
 }
 
@@ -116,31 +113,4 @@ func (l *Links) Between(from, to *streams.Device) *Link {
 		return &Link{From: from, To: to, Kind: "memory", Access: true, Usable: true}
 	}
 	return l.links[[2]*streams.Device{from, to}]
-}
-
-// Choose returns the path for messages from one device to another, and why.
-// Auto takes the link where it is usable and goes through the host where it is
-// not; between subdomains of one device all is Direct. It is an error to want Peer
-// or Direct over a link that is not usable.
-func (l *Links) Choose(want Path, from, to *streams.Device) (path Path, why string, err error) {
-	if from == to {
-		return Direct, "same device", nil
-	}
-	link := l.Between(from, to)
-	if link == nil {
-		return "", "", fmt.Errorf("p2p: the link from device %v to %v was not looked at", from, to)
-	}
-	switch {
-	case want == Staged:
-		return Staged, "asked for", nil
-	case (want == Peer || want == Direct) && !link.Usable:
-		return "", "", fmt.Errorf("p2p: no %s path from device %v to %v: %s; use path staged or auto", want, from, to, link.Why)
-	case want == Peer || want == Direct:
-		return want, "asked for", nil
-	case want != Auto:
-		return "", "", fmt.Errorf("p2p: %q is no path: auto, peer, direct or staged", want)
-	case link.Usable:
-		return Peer, "the link is proven", nil
-	}
-	return Staged, link.Why, nil
 }

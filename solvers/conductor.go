@@ -170,11 +170,11 @@ func (c *conductor) judge(step int64) bool {
 	return true
 }
 
-// finite reports whether all points were finite: a sum of squares is not if
-// one of them was not.
+// finite reports whether all points were finite: a NaN shows in the sums, and an
+// infinity in the largest value. The squares of large values may overflow.
 func finite(n kernels.Norms) bool {
 	s := n.Sum2 + n.SumChange2
-	return !math.IsNaN(s) && !math.IsInf(s, 0)
+	return !math.IsNaN(s) && !math.IsInf(n.Max, 0) && !math.IsInf(n.MaxChange, 0)
 }
 
 // pace chooses how many steps a round has, so that workers meet some fifty

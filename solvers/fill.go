@@ -1,7 +1,9 @@
 package solvers
 
 import (
+	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -13,6 +15,7 @@ import (
 // keeps what is the same in all rows of one length.
 type source[T float32 | float64] struct {
 	problem *Problem
+	bad     *atomic.Pointer[string]
 	rows    [7]*stencil.Evaluator // walls by face, then the initial field
 	points  [7]*stencil.Evaluator
 	buffer  []float64
@@ -21,8 +24,10 @@ type source[T float32 | float64] struct {
 // initialField is the place of the initial field among the evaluators.
 const initialField = 6
 
-func newSource[T float32 | float64](p *Problem) *source[T] {
-	s := &source[T]{problem: p}
+// newSource returns a source that puts the first value that is not finite in T
+// into bad.
+func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[string]) *source[T] {
+	s := &source[T]{problem: p, bad: bad}
 	c := p.coordinates(0)
 	for i, e := range append(p.values(), p.Initial) {
 		if e != nil {
@@ -59,9 +64,25 @@ func (s *source[T]) row(values []T, at domain.Vec) {
 		from[which].Row(s.buffer[:run], q[0], q[1], q[2])
 		for i, v := range s.buffer[:run] {
 			values[i] = T(v)
+			if f := float64(values[i]); math.IsNaN(f) || math.IsInf(f, 0) {
+				s.complain(which, at.Add(domain.Vec{i}), v)
+			}
 		}
 		values, at[0] = values[run:], at[0]+run
 	}
+}
+
+// complain remembers a value that is not finite.
+func (s *source[T]) complain(which int, at domain.Vec, v float64) {
+	if s.bad.Load() != nil {
+		return
+	}
+	what := "initial"
+	if which != initialField {
+		what = fmt.Sprintf("the wall %v", domain.Faces(3)[which])
+	}
+	text := fmt.Sprintf("%s is %v at point %v, which is not finite in %s", what, v, at, s.problem.Real)
+	s.bad.CompareAndSwap(nil, &text)
 }
 
 // resolve returns which evaluator gives the value at a point, owned or ghost,
@@ -88,9 +109,17 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 	return which, at
 }
 
-// fill sets the field to its values at step 0.
+// fill sets the field to its values at step 0. It is an error if one of them is
+// not finite.
 func fill[T float32 | float64](f *halo.Field, p *Problem) error {
-	return halo.Fill(f, func(int) halo.Row[T] { return newSource[T](p).row })
+	var bad atomic.Pointer[string]
+	if err := halo.Fill(f, func(int) halo.Row[T] { return newSource[T](p, &bad).row }); err != nil {
+		return err
+	}
+	if text := bad.Load(); text != nil {
+		return fmt.Errorf("solvers: %s", *text)
+	}
+	return nil
 }
 
 // Deviation is how far a field is from an exact solution.

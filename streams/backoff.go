@@ -27,10 +27,15 @@ func spinFor(threads int) time.Duration {
 // and longer up to maxSleep.
 type backoff struct {
 	spin   time.Duration
-	start  time.Time
+	last   time.Time
+	waited time.Duration
 	yields int
 	sleep  time.Duration
 }
+
+// longestLook is the most that one look at the clock adds to what was waited:
+// while the process was stopped, or the machine asleep, nobody waited.
+const longestLook = time.Second
 
 func newBackoff(spin time.Duration) backoff {
 	return backoff{spin: spin, yields: yields, sleep: 5 * time.Microsecond}
@@ -39,10 +44,7 @@ func newBackoff(spin time.Duration) backoff {
 // pause waits a little and returns how long the loop has waited, 0 as long as
 // it has not slept.
 func (b *backoff) pause() time.Duration {
-	if b.start.IsZero() {
-		b.start = time.Now()
-	}
-	if time.Since(b.start) < b.spin {
+	if b.look() < b.spin {
 		return 0
 	}
 	if b.yields > 0 {
@@ -52,5 +54,15 @@ func (b *backoff) pause() time.Duration {
 	}
 	time.Sleep(b.sleep)
 	b.sleep = min(2*b.sleep, maxSleep)
-	return time.Since(b.start)
+	return b.look()
+}
+
+// look returns how long the loop has waited.
+func (b *backoff) look() time.Duration {
+	now := time.Now()
+	if !b.last.IsZero() {
+		b.waited += min(now.Sub(b.last), longestLook)
+	}
+	b.last = now
+	return b.waited
 }

@@ -19,19 +19,20 @@ var errKernelPanic = errors.New("a kernel panicked")
 // stream is a goroutine, so that a device sweeps on one core at a time.
 func HostPlatform(n int) *Platform {
 	p := &Platform{stop: func() error { return nil }}
+	total := hostMemory()
 	for id := range n {
-		p.infos = append(p.infos, Info{
-			Backend: Host, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: hostMemory() / int64(n), Cores: 1,
-		})
+		p.infos = append(p.infos, Info{Backend: Host, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: total, Cores: 1})
 	}
-	p.start = func(info Info) (driver, error) { return &hostDriver{total: info.Memory}, nil }
+	used := &atomic.Int64{}
+	p.start = func(Info) (driver, error) { return &hostDriver{total: total, used: used}, nil }
 	return p
 }
 
-// hostDriver is the driver of one host device.
+// hostDriver is the driver of one host device. Together the devices have the
+// memory of the machine.
 type hostDriver struct {
 	total int64
-	used  atomic.Int64
+	used  *atomic.Int64
 }
 
 func (h *hostDriver) alloc(bytes int64) (*Memory, error) {
@@ -209,14 +210,17 @@ func (q *hostQueue) put(c command) error {
 
 // putLater waits for room in the queue.
 func (q *hostQueue) putLater(c command) error {
-	limit := time.NewTimer(queueLimit)
-	defer limit.Stop()
-	select {
-	case q.commands <- c:
-		return nil
-	case <-limit.C:
-		q.queued.Add(-1)
-		return fmt.Errorf("%w: its queue has been full for %v", errHangs, queueLimit)
+	poll := newBackoff(shortSpin)
+	for {
+		select {
+		case q.commands <- c:
+			return nil
+		default:
+		}
+		if poll.pause() > queueLimit {
+			q.queued.Add(-1)
+			return fmt.Errorf("%w: its queue has been full for %v", errHangs, queueLimit)
+		}
 	}
 }
 

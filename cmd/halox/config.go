@@ -13,7 +13,7 @@ import (
 )
 
 func newConfigCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Make and check config files"}
+	cmd := newGroup("config", "Make and check config files")
 	cmd.AddCommand(newConfigNewCommand(), newConfigCheckCommand())
 	return cmd
 }

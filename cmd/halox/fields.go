@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/domain"
@@ -8,23 +9,21 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// writeFields writes the picture and the field that the config wants, and adds
-// the distance from the exact solution to the record.
+// writeFields writes the field and the picture that the config wants, and adds
+// the distance from the exact solution to the record. What fails keeps nothing
+// else from being written.
 func (j *job) writeFields(r *record) error {
+	var errs []error
+	if name := j.config.Output.Field; name != "" {
+		errs = append(errs, j.writeField(name))
+	}
 	if j.config.Exact != "" {
-		if err := j.compare(r); err != nil {
-			return err
-		}
+		errs = append(errs, j.compare(r))
 	}
 	if name := j.config.Output.Picture; name != "" {
-		if err := j.writePicture(name, r.Iterations); err != nil {
-			return err
-		}
+		errs = append(errs, j.writePicture(name, r.Iterations))
 	}
-	if name := j.config.Output.Field; name != "" {
-		return j.writeField(name)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // compare adds the errors to the record.

@@ -60,6 +60,14 @@ func (m *machine) topology() p2p.Topology {
 	return m.nvml
 }
 
+// driver returns the version of the GPUs' driver, "" where that is not known.
+func (m *machine) driver() string {
+	if m.nvml == nil {
+		return ""
+	}
+	return m.nvml.DriverVersion()
+}
+
 // ids returns the devices to use: those named, or the first of them, as many
 // as asked for or as there are.
 func (m *machine) ids(c configs.Devices) ([]int, error) {

@@ -31,11 +31,15 @@ const (
 var errInterrupted = errors.New("interrupted")
 
 func main() {
-	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// After the first signal the run stops between two steps; the next one ends
-	// the program at once.
+	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// untilInterrupted returns a context that ends at the first signal to stop, for
+// what can stop in good order. The next signal ends the program at once.
+func untilInterrupted(parent context.Context) (ctx context.Context, release context.CancelFunc) {
+	ctx, release = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, release)
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	return ctx, release
 }
 
 // execute runs the command line and returns the exit code.
@@ -63,8 +67,17 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand())
+	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(), newVerifyCommand())
 	return root
+}
+
+// newGroup returns a command that only holds others: by itself it helps, and a
+// name that it does not hold is an error.
+func newGroup(use, short string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 }
 
 // builtFrom returns the commit that the program was built from.

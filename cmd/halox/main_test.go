@@ -218,6 +218,10 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"more devices than points", []string{"run", good, "--set", "grid.size=[2,1,1]", "--set", "devices.count=3"}, []string{"devices.count"}},
 		{"no such sample", []string{"config", "new", "heat4d"}, []string{"heat4d", "heat3d"}},
 		{"no such command", []string{"fly"}, []string{"fly"}},
+		{"no such command of a group", []string{"config", "frob"}, []string{"frob"}},
+		{"an output over the config", []string{"run", good, "--record", good + ".json", "--set", "output.field=" + good}, []string{"output.field"}},
+		{"a start that is no number", []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
+		{"a wall that is no number", []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"wall", "finite"}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,9 +26,7 @@ func newRecord(j *job, begin time.Time) *record {
 		r.Order = j.config.Exchange.Order
 	}
 	r.Host.CUDA = j.machine.platform.Version()
-	if j.machine.nvml != nil {
-		r.Host.Driver = j.machine.nvml.DriverVersion()
-	}
+	r.Host.Driver = j.machine.driver()
 	for _, s := range j.place.Subdomains {
 		r.Subdomains = append(r.Subdomains, results.Subdomain{Device: j.devices[s.Rank].ID, Lo: s.Box.Lo, Hi: s.Box.Hi})
 	}
@@ -55,14 +53,18 @@ func (r *record) describeDevices(j *job) {
 	}
 }
 
-// outcome adds what the run came to, or what it failed of.
-func (r *record) outcome(j *job, res solvers.Result, setup time.Duration, failure error) {
-	r.Iterations = int(res.Iterations)
-	r.Stopped = results.Stop(res.Stopped)
-	r.BytesExchanged = res.Bytes
+// fail says what the run, or one of its outputs, failed of, if it did.
+func (r *record) fail(failure error) {
 	if failure != nil {
 		r.Stopped, r.Failure = results.StopError, failure.Error()
 	}
+}
+
+// outcome adds what the run came to.
+func (r *record) outcome(j *job, res solvers.Result, setup time.Duration) {
+	r.Iterations = int(res.Iterations)
+	r.Stopped = results.Stop(res.Stopped)
+	r.BytesExchanged = res.Bytes
 	if res.Iterations > 0 {
 		r.Norms = norms(res.Norms)
 	}

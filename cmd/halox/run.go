@@ -78,7 +78,7 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOutputs(config.Output); err != nil {
+	if err := checkOutputs(file, config.Output); err != nil {
 		return err
 	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -88,9 +88,11 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	begin := time.Now()
 	j, err := newJob(config, notes)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	err = j.run(cmd.Context(), begin, out, notes)
+	ctx, release := untilInterrupted(cmd.Context())
+	defer release()
+	err = j.run(ctx, begin, out, notes)
 	return errors.Join(err, j.close())
 }
 
@@ -103,16 +105,26 @@ func outputs(o configs.Output) []output {
 	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
 }
 
-// checkOutputs refuses files that could not be written, before a run is spent
-// on them. It makes their folders.
-func checkOutputs(c configs.Output) error {
+// checkOutputs refuses files that could not be written, and the config itself,
+// before a run is spent on them. It makes their folders.
+func checkOutputs(config string, c configs.Output) error {
 	var errs []error
 	for _, o := range outputs(c) {
+		if sameFile(config, o.file) {
+			errs = append(errs, fmt.Errorf("%s: %s is the config: name another file", o.key, o.file))
+			continue
+		}
 		if err := results.CheckWritable(o.file); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func sameFile(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // run solves the problem and writes what was asked for. After a failure it
@@ -128,10 +140,11 @@ func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) er
 	if err == nil && result.Stopped == solvers.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Iterations, divergenceHint(j.config))
 	}
-	record.outcome(j, result, setup, err)
+	record.outcome(j, result, setup)
 	if err == nil {
 		err = j.writeFields(record)
 	}
+	record.fail(err)
 	if name := j.config.Output.Record; name != "" {
 		err = errors.Join(err, record.Write(name))
 	}

@@ -30,6 +30,10 @@ type Case struct {
 	// Rounds is how many exchanges follow each other without the host waiting
 	// in between; 0 counts as 3.
 	Rounds int
+	// Late reports whether the stream of a subdomain is held up for some
+	// milliseconds at the start of a round. An exchange that does not wait for it
+	// shows then, and not only by bad luck. nil for never.
+	Late func(round, rank int) bool
 	// Exchange carries one out; nil for Exchanger.Exchange.
 	Exchange func(x *halo.Exchanger, at []*streams.Stream) error
 }
@@ -71,6 +75,7 @@ type trial struct {
 	exchanger *halo.Exchanger
 	open      *streams.Closers
 	at        []*streams.Stream
+	delays    []*delay // by rank; none if nobody is late
 }
 
 // block is one array of one subdomain, with what went into it and came out of it
@@ -90,6 +95,14 @@ func (t *trial) run() error {
 		}
 		t.open.Add(s)
 		t.at = append(t.at, s)
+		if t.Late == nil {
+			continue
+		}
+		l, err := newDelay(d, t.open)
+		if err != nil {
+			return err
+		}
+		t.delays = append(t.delays, l)
 	}
 	rounds := t.Rounds
 	if rounds == 0 {
@@ -104,6 +117,9 @@ func (t *trial) run() error {
 		blocks = append(blocks, made...)
 	}
 	for round := range rounds {
+		if err := t.holdUp(round); err != nil {
+			return err
+		}
 		if err := t.queue(blocks[round*len(blocks)/rounds : (round+1)*len(blocks)/rounds]); err != nil {
 			return err
 		}
@@ -143,6 +159,19 @@ func (t *trial) prepare(round int) (blocks []*block, err error) {
 		}
 	}
 	return blocks, nil
+}
+
+// holdUp makes late who is late in a round.
+func (t *trial) holdUp(round int) error {
+	for rank, l := range t.delays {
+		if !t.Late(round, rank) {
+			continue
+		}
+		if err := l.queue(t.at[rank]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // queue queues one round.

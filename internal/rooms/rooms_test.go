@@ -29,10 +29,12 @@ var may = map[string][]string{
 	"solvers":                {"halo", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
 	"results":                {},
-	"internal/testdevices":   {"streams", "p2p", "kernels"},
+	"internal/testdevices":   {"streams", "p2p", "kernels", "internal/nvrtc"},
+	"internal/mutation":      {},
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},
-	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "solvers", "configs", "results"},
+	"examples":               {"halo", "p2p", "kernels", "stencil", "streams", "domain"},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/halotest", "solvers", "configs", "results"},
 }
 
 // mayUseC lists the rooms that import "C".

@@ -27,3 +27,19 @@ __device__ inline i64 place(const Region &r, const Strides &s, i64 n) {
 
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
+
+// A box to copy, in words of 1, 2, 4, 8 or 16 bytes: nx of them in a row. Rows
+// and planes are so many bytes apart on either side.
+struct Segment {
+	char *dst;
+	const char *src;
+	i64 dst_pitch, dst_plane;
+	i64 src_pitch, src_plane;
+	i64 nx, ny, nz;
+	i64 word; // its bytes; for add, a Scalar
+};
+
+// A word of 16 bytes.
+struct alignas(16) Sixteen {
+	unsigned long long low, high;
+};

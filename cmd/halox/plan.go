@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p"
+)
+
+func newPlanCommand() *cobra.Command {
+	var set []string
+	var dot bool
+	cmd := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Show what a run of a config file would exchange, and whether it fits",
+		Long: `Show what a run of a config file would exchange, and whether it fits.
+
+Plan opens the devices, tries their links and measures them, and allocates no
+fields. It prints the subdomains, the messages of one step with their paths and
+why, the bytes a link carries, the memory a device needs, and the time that one
+exchange takes by the measured links. It fails where the fields do not fit.
+
+--dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return planFile(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set, dot)
+		},
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	cmd.Flags().BoolVar(&dot, "dot", false, "print a graph for graphviz")
+	return cmd
+}
+
+// planFile is the command.
+func planFile(out, notes io.Writer, file string, set []string, dot bool) (err error) {
+	config, err := loadConfig(file, set)
+	if err != nil {
+		return err
+	}
+	w, err := newWiring(config, notes)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if dot {
+		return writeDot(out, w)
+	}
+	if err := w.measure(); err != nil {
+		return err
+	}
+	return w.print(out)
+}
+
+// print writes all tables. The error says which device has too little memory.
+func (w *wiring) print(out io.Writer) error {
+	w.printHead(out)
+	w.printSubdomains(out)
+	w.printMessages(out)
+	w.printLinks(out)
+	needs, err := w.needs()
+	if err != nil {
+		return err
+	}
+	printNeeds(out, needs)
+	w.printForecast(out)
+	return fit(needs)
+}
+
+// table prints a title and rows of cells that tabs divide.
+func table(out io.Writer, title string, header string, rows func(w io.Writer)) {
+	fmt.Fprintf(out, "\n%s\n", title)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, header)
+	rows(t)
+	t.Flush()
+}
+
+func (w *wiring) printHead(out io.Writer) {
+	c := w.config
+	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n",
+		c.Solver, times(c.Grid.Size), c.Precision, times(w.cut.Parts[:c.Dims()]), w.counted(), w.scheme)
+	if w.arranged != nil {
+		fmt.Fprintf(out, "placement: %v\n", w.arranged)
+	}
+}
+
+// counted says how many devices there are.
+func (w *wiring) counted() string {
+	if len(w.devices) == 1 {
+		return fmt.Sprintf("1 %s device", w.machine.backend)
+	}
+	return fmt.Sprintf("%d %s devices", len(w.devices), w.machine.backend)
+}
+
+// times writes sizes as 8 x 8 x 8.
+func times(n []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
+}
+
+func (w *wiring) printSubdomains(out io.Writer) {
+	table(out, "subdomains, from lo to below hi", "rank\tdevice\tlo\thi\tpoints", func(t io.Writer) {
+		for _, s := range w.place.Subdomains {
+			fmt.Fprintf(t, "%d\t%v\t%v\t%v\t%d\n", s.Rank, w.devices[s.Rank], s.Box.Lo, s.Box.Hi, s.Box.Points())
+		}
+	})
+}
+
+func (w *wiring) printMessages(out io.Writer) {
+	if len(w.plan.Messages) == 0 {
+		fmt.Fprintln(out, "\nno messages: nobody has a neighbour")
+		return
+	}
+	title := fmt.Sprintf("%d messages of one step", len(w.plan.Messages))
+	table(out, title, "from\tto\tdirection\tpoints sent\tghosts that get them\tbytes\tform\tpath\twhy", func(t io.Writer) {
+		for _, m := range w.plan.Messages {
+			for i, p := range m.Parts {
+				if i == 0 {
+					fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, m.Dir, p.Send, p.Ghost, m.Bytes, form(m), m.Path, m.Why)
+					continue
+				}
+				fmt.Fprintf(t, "\t\t\t%v\t%v\n", p.Send, p.Ghost)
+			}
+		}
+	})
+}
+
+// form says how a message travels.
+func form(m halo.Message) string {
+	switch {
+	case m.Path == p2p.Direct:
+		return "stored"
+	case m.Contiguous:
+		return "as it lies"
+	}
+	return "packed"
+}
+
+// load is what one link carries in an exchange.
+type load struct {
+	from, to string
+	kind     string
+	messages int
+	bytes    int64
+	paths    string
+}
+
+// loads returns the links that carry messages, in the order of their first.
+func (w *wiring) loads() (all []*load) {
+	found := map[[2]string]*load{}
+	for _, m := range w.plan.Messages {
+		from, to := w.devices[m.From], w.devices[m.To]
+		key := [2]string{from.String(), to.String()}
+		l := found[key]
+		if l == nil {
+			l = &load{from: key[0], to: key[1], kind: "itself"}
+			if link := w.links.Between(from, to); link != nil {
+				l.kind = orDash(link.Kind)
+			}
+			found[key] = l
+			all = append(all, l)
+		}
+		l.messages++
+		l.bytes += m.Bytes
+		if !strings.Contains(l.paths, string(m.Path)) {
+			l.paths = strings.TrimPrefix(l.paths+" "+string(m.Path), " ")
+		}
+	}
+	return all
+}
+
+func (w *wiring) printLinks(out io.Writer) {
+	loads := w.loads()
+	if len(loads) == 0 {
+		return
+	}
+	table(out, "links", "from\tto\tlink\tmessages\tbytes a step\tpath", func(t io.Writer) {
+		for _, l := range loads {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", l.from, l.to, l.kind, l.messages, l.bytes, l.paths)
+		}
+	})
+	fmt.Fprintf(out, "from device to device: %s a step\n", p2p.Size(w.plan.Bytes()))
+}

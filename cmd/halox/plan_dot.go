@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// writeDot writes the plan as a graph for graphviz: a node a subdomain, grouped by
+// device, and an edge a message.
+func writeDot(out io.Writer, w *wiring) error {
+	var b strings.Builder
+	b.WriteString("digraph halox {\n\trankdir=LR\n\tnode [shape=box]\n")
+	seen := map[*streams.Device]bool{}
+	for _, d := range w.devices {
+		if !seen[d] {
+			seen[d] = true
+			w.dotDevice(&b, d)
+		}
+	}
+	for _, m := range w.plan.Messages {
+		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%v %s %s", m.Dir, p2p.Size(m.Bytes), m.Path))
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// dotDevice writes a device with its subdomains.
+func (w *wiring) dotDevice(b *strings.Builder, d *streams.Device) {
+	fmt.Fprintf(b, "\tsubgraph %q {\n\t\tlabel=%q\n", "cluster "+d.String(), d.String()+" "+d.Name)
+	for _, s := range w.place.Subdomains {
+		if w.devices[s.Rank] == d {
+			fmt.Fprintf(b, "\t\t%d [label=%q]\n", s.Rank, fmt.Sprintf("%d\n%v", s.Rank, s.Box))
+		}
+	}
+	b.WriteString("\t}\n")
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/stencil"
+)
+
+// newProblem translates the config.
+func newProblem(c *configs.Run) (*solvers.Problem, error) {
+	var periodic [3]bool
+	copy(periodic[:], c.Periodic())
+	grid, err := domain.NewGrid(c.Grid.Size, periodic)
+	if err != nil {
+		return nil, err
+	}
+	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep()}
+	if c.Heat != nil {
+		p.Star, err = stencil.Heat(p.Spacing, c.Heat.Diffusivity, p.TimeStep)
+	} else {
+		p.Star, err = stencil.Laplace(p.Spacing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.Initial, err = stencil.Parse(c.Initial); err != nil {
+		return nil, err
+	}
+	for i, face := range domain.Faces(grid.Dims) {
+		if p.Walls[i], err = newWall(c.Boundary.Face(face.Axis(), i%2)); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func newWall(f configs.Face) (solvers.Wall, error) {
+	switch f.Kind {
+	case configs.Periodic:
+		return solvers.Wall{Kind: solvers.Periodic}, nil
+	case configs.Neumann:
+		return solvers.Wall{Kind: solvers.Neumann}, nil
+	}
+	value, err := stencil.Parse(f.Value)
+	return solvers.Wall{Kind: solvers.Dirichlet, Value: value}, err
+}

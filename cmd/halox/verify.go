@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/halox/halox/domain"
+)
+
+func newVerifyCommand() *cobra.Command {
+	var set []string
+	cmd := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Check exchanges and schemes on the devices, grid and cut of a config file",
+		Long: `Check exchanges and schemes on the devices, grid and cut of a config file.
+
+Verify poisons the ghosts of fields whose values say where they lie, exchanges
+them over every path that the links have, and compares every point with what its
+place says. Then it solves the problem of the file for up to 20 steps with every
+scheme and path, and compares the result with that of one device, bit for bit. A
+large grid is made smaller first, and cut alike.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return verifyFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set)
+		},
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	return cmd
+}
+
+// verifyFile is the command.
+func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []string) (err error) {
+	config, err := loadConfig(file, set)
+	if err != nil {
+		return err
+	}
+	w, err := newWiring(config, notes)
+	if err != nil {
+		return err
+	}
+	full, parts := w.cut.Grid, w.cut.Parts
+	if small := reduced(full, parts); small != full.Size {
+		if w, err = w.again(file, append(set, smaller(full.Dims, small, parts)...)); err != nil {
+			return err
+		}
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	w.printHead(out)
+	if full.Size != w.cut.Grid.Size {
+		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
+	}
+	v := &verifier{wiring: w, out: out}
+	return v.report(ctx, v.checks())
+}
+
+// again closes the wiring and makes another of the same file, with other overrides.
+func (w *wiring) again(file string, set []string) (*wiring, error) {
+	if err := w.close(); err != nil {
+		return nil, err
+	}
+	config, err := loadConfig(file, set)
+	if err != nil {
+		return nil, err
+	}
+	return newWiring(config, io.Discard)
+}
+
+// verifyPoints is how many points a grid may have for every one to be looked at,
+// many times.
+const verifyPoints = 1 << 18
+
+// reduced returns the size of the grid, halved along its longest axes until it has
+// few enough points. Each part keeps four layers, or all it had.
+func reduced(g domain.Grid, parts domain.Vec) domain.Vec {
+	n := g.Size
+	for n.Product() > verifyPoints {
+		axis := -1
+		for a := range n {
+			if (n[a]+1)/2 >= 4*parts[a] && (axis < 0 || n[a] > n[axis]) {
+				axis = a
+			}
+		}
+		if axis < 0 {
+			return n
+		}
+		n[axis] = (n[axis] + 1) / 2
+	}
+	return n
+}
+
+// smaller returns the overrides of a config that give it another size and the same
+// parts.
+func smaller(dims int, size, parts domain.Vec) []string {
+	list := func(key string, v []int) string {
+		text := fmt.Sprintf("%s=[%d", key, v[0])
+		for _, n := range v[1:] {
+			text += fmt.Sprintf(",%d", n)
+		}
+		return text + "]"
+	}
+	return []string{list("grid.size", size[:dims]), list("decomposition", parts[:dims]), "output.slice=auto"}
+}
+
+// check is one thing that must hold.
+type check struct {
+	name string
+	run  func() error // says what is wrong first
+}
+
+// report makes all checks, prints a line for each, and their number. It is an error
+// if one fails.
+func (v *verifier) report(ctx context.Context, checks []check) error {
+	failed := 0
+	for _, c := range checks {
+		if ctx.Err() != nil {
+			return errInterrupted
+		}
+		if err := c.run(); err != nil {
+			failed++
+			fmt.Fprintf(v.out, "FAIL  %s: %v\n", c.name, err)
+			continue
+		}
+		fmt.Fprintf(v.out, "ok    %s\n", c.name)
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks failed", failed, len(checks))
+	}
+	fmt.Fprintf(v.out, "all %d checks hold\n", len(checks))
+	return nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
+)
+
+// verifier makes the checks of halox verify on a grid that is small enough.
+type verifier struct {
+	*wiring
+	out  io.Writer
+	want []float64 // of one device; nil until it is needed
+}
+
+// verifySteps is the largest number of steps that the problem is solved for.
+const verifySteps = 20
+
+// checks returns all checks. A path that the links have not is left out, and said.
+func (v *verifier) checks() (all []check) {
+	paths := v.paths()
+	for _, path := range paths {
+		all = append(all, v.exchanges(path)...)
+	}
+	return append(all, v.runs(paths)...)
+}
+
+// paths returns the paths that all links have.
+func (v *verifier) paths() (usable []p2p.Path) {
+	for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+		if _, err := halo.NewPlan(v.place, v.links, path, v.spec(halo.Float64, halo.Corners, 1)); err != nil {
+			fmt.Fprintf(v.out, "left out: path %s: %v\n", path, err)
+			continue
+		}
+		usable = append(usable, path)
+	}
+	return usable
+}
+
+// spec returns a field to be exchanged.
+func (v *verifier) spec(e halo.Element, reach halo.Reach, width int) halo.Spec {
+	return halo.Spec{Name: "verified", Element: e, Reach: reach, Width: domain.UniformRadius(v.cut.Grid.Dims, width)}
+}
+
+// exchanges returns the checks of a path against geometry.
+func (v *verifier) exchanges(path p2p.Path) (all []check) {
+	for _, width := range []int{1, 2} {
+		if v.cut.CheckWidth(domain.UniformRadius(v.cut.Grid.Dims, width)) != nil {
+			continue
+		}
+		for _, reach := range []halo.Reach{halo.Faces, halo.Corners} {
+			for _, element := range []halo.Element{halo.Float32, halo.Float64} {
+				c := halotest.Case{
+					Placement: v.place, Links: v.links, Compiler: v.compiler, Path: path,
+					Specs: []halo.Spec{v.spec(element, reach, width)},
+				}
+				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, reached(reach), width, element)
+				all = append(all, check{name, c.Run})
+			}
+		}
+	}
+	return all
+}
+
+func reached(r halo.Reach) string {
+	if r == halo.Faces {
+		return "faces"
+	}
+	return "faces, edges and corners"
+}
+
+// way is a way to run a problem.
+type way struct {
+	scheme solvers.Scheme
+	order  solvers.Order // "" for schemes without one
+}
+
+func (w way) String() string {
+	if w.order == "" {
+		return string(w.scheme)
+	}
+	return fmt.Sprintf("%s %s", w.scheme, w.order)
+}
+
+// ways returns every scheme with its orders.
+func ways() []way {
+	return []way{{solvers.Baseline, ""}, {solvers.TwoStream, solvers.LeftRight}, {solvers.TwoStream, solvers.Pairwise}, {solvers.Assisted, ""}}
+}
+
+// runs returns the checks of every scheme and path against one device.
+func (v *verifier) runs(paths []p2p.Path) (all []check) {
+	for _, way := range ways() {
+		for _, path := range paths {
+			if way.scheme == solvers.Baseline && path != p2p.Staged {
+				continue
+			}
+			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, path, v.steps(), v.counted())
+			all = append(all, check{name, func() error { return v.compare(way, path) }})
+		}
+	}
+	return all
+}
+
+// steps returns how many steps the problem is solved for.
+func (v *verifier) steps() int { return min(v.config.Stop.Iterations, verifySteps) }
+
+// compare solves the problem on all devices and compares every point with what one
+// device gives.
+func (v *verifier) compare(way way, path p2p.Path) (err error) {
+	if v.want == nil {
+		if v.want, err = v.alone(); err != nil {
+			return fmt.Errorf("on one device: %w", err)
+		}
+	}
+	got, err := v.solve(v.place, way, path)
+	if err != nil {
+		return err
+	}
+	return firstWrong(v.cut.Grid, got, v.want)
+}
+
+// firstWrong returns an error that names the first point whose bits differ.
+func firstWrong(g domain.Grid, got, want []float64) error {
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			at := domain.Vec{i % g.Size[0], i / g.Size[0] % g.Size[1], i / g.Size[0] / g.Size[1]}
+			return fmt.Errorf("point %v is %v, on one device %v", at, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// alone solves the problem on the first device.
+func (v *verifier) alone() ([]float64, error) {
+	whole, err := domain.Decompose(v.cut.Grid, domain.Vec{1, 1, 1})
+	if err != nil {
+		return nil, err
+	}
+	place, err := halo.Place(whole, []*streams.Device{v.devices[0]})
+	if err != nil {
+		return nil, err
+	}
+	return v.solve(place, way{scheme: solvers.Baseline}, p2p.Staged)
+}
+
+// solve runs the problem and returns all owned points.
+func (v *verifier) solve(place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
+	plan, err := halo.NewPlan(place, v.links, path, v.problem.Field())
+	if err != nil {
+		return nil, err
+	}
+	s, err := solvers.New(v.problem, plan, v.compiler)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	options := solvers.Options{Scheme: way.scheme, Order: way.order, Iterations: int64(v.steps()), CheckEvery: int64(v.steps()), Limit: waitLimit}
+	if _, err := s.Run(context.Background(), options); err != nil {
+		return nil, err
+	}
+	values = make([]float64, place.Grid.Points())
+	return values, s.Read(values, place.Grid.Box())
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+)
+
+func TestVerify(t *testing.T) {
+	measured(t)
+	for _, c := range []struct {
+		name   string
+		set    []string
+		says   []string
+		checks string
+	}{
+		{"four devices", nil, []string{
+			"heat on 12 x 16 x 9 points in float64, cut 1 x 2 x 2 for 4 host devices",
+			"ok    exchange by direct of faces, edges and corners, width 2, float64: every point as geometry says\n",
+			"ok    scheme two-stream pairwise by peer: 20 steps on 4 host devices give the bits of one\n",
+		}, "all 34 checks hold\n"},
+		{"few steps", []string{"stop.iterations=3", "precision=float32"}, []string{"scheme baseline by staged: 3 steps"}, "all 34 checks hold\n"},
+		{"thin", []string{"grid.size=[12,2,9]"}, []string{"width 1, float32"}, "all 22 checks hold\n"},
+		{"large", []string{"grid.size=[400,100,50]", "devices.count=2", "decomposition=[2,1,1]", "output.slice=z=49"}, []string{
+			"heat on 50 x 100 x 50 points", "the grid of the file, 400 x 100 x 50, is too large",
+		}, "all 34 checks hold\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := []string{"verify", write(t, "c.yaml", planned)}
+			for _, s := range c.set {
+				args = append(args, "--set", s)
+			}
+			code, out, errs := cli(args...)
+			if code != 0 || errs != "" || strings.Contains(out, "FAIL") {
+				t.Fatalf("exit %d: %s%s", code, out, errs)
+			}
+			for _, says := range append(c.says, c.checks) {
+				if !strings.Contains(out, says) {
+					t.Errorf("%q is not in:\n%s", says, out)
+				}
+			}
+		})
+	}
+}
+
+func TestVerifyReportsWhatFails(t *testing.T) {
+	var out strings.Builder
+	v := &verifier{out: &out}
+	checks := []check{
+		{"one", func() error { return nil }},
+		{"two", func() error { return errors.New("point [1 2 3] is wrong") }},
+	}
+	err := v.report(context.Background(), checks)
+	if err == nil || err.Error() != "1 of 2 checks failed" {
+		t.Errorf("error %v", err)
+	}
+	if out.String() != "ok    one\nFAIL  two: point [1 2 3] is wrong\n" {
+		t.Errorf("printed %q", out.String())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := v.report(ctx, checks); err != errInterrupted {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+func TestFirstWrongNamesThePoint(t *testing.T) {
+	g, err := domain.NewGrid([]int{2, 3}, [3]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []float64{0, 1, 2, 3, 4, 5}
+	if err := firstWrong(g, want, want); err != nil {
+		t.Error(err)
+	}
+	err = firstWrong(g, []float64{0, 1, 2, 3.5, 4, 6}, want)
+	if err == nil || err.Error() != "point [1 1 0] is 3.5, on one device 3" {
+		t.Error(err)
+	}
+}
+
+func TestReduced(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		size, parts, want domain.Vec
+	}{
+		{"small enough", domain.Vec{64, 64, 64}, domain.Vec{1, 1, 4}, domain.Vec{64, 64, 64}},
+		{"a cube", domain.Vec{512, 512, 512}, domain.Vec{1, 2, 2}, domain.Vec{64, 64, 64}},
+		{"odd", domain.Vec{1001, 1001, 1}, domain.Vec{2, 2, 1}, domain.Vec{501, 501, 1}},
+		{"thick parts alone", domain.Vec{9000, 9, 9}, domain.Vec{1000, 1, 1}, domain.Vec{4500, 5, 9}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := domain.Grid{Dims: 3, Size: c.size}
+			if got := reduced(g, c.parts); got != c.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
+)
+
+// wiring is a config with the devices, the cut and the plan that it leads to: the
+// place where the parts of halox are wired together. It has no fields yet.
+type wiring struct {
+	config   *configs.Run
+	problem  *solvers.Problem
+	machine  *machine
+	devices  []*streams.Device // by rank
+	links    *p2p.Links
+	cut      *domain.Decomposition
+	place    *halo.Placement
+	arranged *halo.Explanation // nil where the order of the devices was not open
+	compiler *kernels.Compiler
+	scheme   solvers.Scheme
+	plan     *halo.Plan // of the exchange in a step
+}
+
+// newWiring opens the devices and plans. Notes for the user go to notes.
+func newWiring(c *configs.Run, notes io.Writer) (w *wiring, err error) {
+	made := &wiring{config: c, compiler: kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.close())
+		}
+	}()
+	if made.problem, err = newProblem(c); err != nil {
+		return nil, err
+	}
+	if made.machine, err = openMachine(c.Devices, notes); err != nil {
+		return nil, err
+	}
+	if err := made.openAndCut(); err != nil {
+		return nil, err
+	}
+	if made.links, err = p2p.Discover(made.devices, made.machine.topology()); err != nil {
+		return nil, err
+	}
+	if err := made.arrange(); err != nil {
+		return nil, err
+	}
+	made.scheme = solvers.Choose(solvers.Scheme(c.Exchange.Scheme), made.place)
+	if made.plan, err = halo.NewPlan(made.place, made.links, made.path(), made.problem.Field()); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// path returns the path that is wanted.
+func (w *wiring) path() p2p.Path {
+	if solvers.Scheme(w.config.Exchange.Scheme) == solvers.Baseline {
+		return p2p.Staged // the baseline knows no other
+	}
+	return p2p.Path(w.config.Exchange.Path)
+}
+
+// openAndCut chooses and opens the devices and cuts the grid for them. Where the
+// config leaves the number open, it is the largest that the grid can be cut for.
+func (w *wiring) openAndCut() error {
+	ids, err := w.machine.ids(w.config.Devices)
+	if err != nil {
+		return err
+	}
+	width := w.problem.Width()
+	parts := domain.Vec{1, 1, 1}
+	if copy(parts[:], w.config.Decomposition) == 0 {
+		parts, err = domain.AutoParts(w.problem.Grid, len(ids), width)
+		for err != nil && w.config.Devices.Count == 0 && len(ids) > 1 {
+			ids = ids[:len(ids)-1]
+			parts, err = domain.AutoParts(w.problem.Grid, len(ids), width)
+		}
+		if err != nil {
+			return fmt.Errorf("devices.count: %w", err)
+		}
+	}
+	if int(parts.Product()) != len(ids) {
+		return fmt.Errorf("decomposition: %v is for %d devices; %d are used", parts, parts.Product(), len(ids))
+	}
+	if w.cut, err = domain.Decompose(w.problem.Grid, parts); err != nil {
+		return fmt.Errorf("decomposition: %w", err)
+	}
+	w.devices, err = w.machine.platform.Open(ids...)
+	return err
+}
+
+// arrange gives the subdomains their devices, and measures the links where that, or
+// the path of a message, depends on it.
+func (w *wiring) arrange() (err error) {
+	open := w.orderIsOpen()
+	if open || w.path() == p2p.Auto && len(w.devices) > 1 {
+		if err := w.measure(); err != nil {
+			return err
+		}
+	}
+	if !open {
+		w.place, err = halo.Place(w.cut, w.devices)
+		return err
+	}
+	place, why, err := halo.Arrange(w.cut, w.devices, w.cost, w.problem.Field())
+	if err != nil {
+		return err
+	}
+	w.place, w.devices, w.arranged = place, place.Devices, &why
+	return nil
+}
+
+// orderIsOpen reports whether it is for halox to say which subdomain goes to which
+// device, and matters.
+func (w *wiring) orderIsOpen() bool {
+	return w.machine.backend == streams.CUDA && len(w.devices) > 2 && len(w.config.Devices.IDs) == 0
+}
+
+// measure finds out what messages take, unless it is known.
+func (w *wiring) measure() (err error) {
+	if w.links.Rates == nil {
+		w.links.Rates, err = halo.Rates(w.devices, w.links, w.compiler, w.machine.driver(), os.Getenv("HALOX_CACHE"))
+	}
+	return err
+}
+
+// cost returns what a packed message takes by the measured rates, in seconds.
+func (w *wiring) cost(from, to *streams.Device, bytes int64) float64 {
+	cargo := p2p.Cargo{Bytes: bytes, Packed: true}
+	path, _, err := w.links.Choose(w.path(), from, to, cargo)
+	took, known := w.links.Rates.Time(from, to, path, cargo)
+	if err != nil || !known {
+		return math.Inf(1)
+	}
+	return took.Seconds()
+}
+
+// close frees the devices and what is on them.
+func (w *wiring) close() error {
+	err := streams.CloseAll(w.devices)
+	if w.machine != nil {
+		err = errors.Join(err, w.machine.close())
+	}
+	return err
+}

@@ -1,0 +1,101 @@
+// Package docs_test does what the pages here say.
+package docs_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// blocks returns the code blocks of a page in a language, in order.
+func blocks(page, language string) (found []string) {
+	for _, m := range regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+		if m[1] == language {
+			found = append(found, m[2])
+		}
+	}
+	return found
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// shell runs the lines of a script and returns what they print. It gets what it
+// needs from the modules that built this test, not from the network.
+func shell(t *testing.T, dir, script string) string {
+	t.Helper()
+	c := exec.Command("sh", "-e", "-c", script)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off",
+		"HALOX_CUDA="+filepath.Join(dir, "no-libcuda.so"))
+	var errs strings.Builder
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%s\n%v\n%s%s", script, err, out, errs.String())
+	}
+	return string(out)
+}
+
+// A reader who starts from an empty folder beside a clone and does what the page
+// says gets the output that it shows.
+func TestEmbedding(t *testing.T) {
+	page := read(t, "embedding.md")
+	scripts, programs, outputs := blocks(page, "sh"), blocks(page, "go"), blocks(page, "")
+	if len(scripts) != 2 || len(programs) != 1 || len(outputs) != 1 {
+		t.Fatalf("the page has %d scripts, %d programs and %d outputs", len(scripts), len(programs), len(outputs))
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(root, filepath.Join(dir, "halox")); err != nil {
+		t.Fatal(err)
+	}
+	shell(t, dir, scripts[0])
+	if err := os.WriteFile(filepath.Join(dir, "heat", "main.go"), []byte(programs[0]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := shell(t, filepath.Join(dir, "heat"), scripts[1]); got != outputs[0] {
+		t.Errorf("the program prints\n%s\nthe page says\n%s", got, outputs[0])
+	}
+	if got := shell(t, filepath.Join(dir, "heat"), "gofmt -l ."); got != "" {
+		t.Errorf("the program is not formatted as gofmt does")
+	}
+}
+
+// The pages of this folder and the README link to files that are there.
+func TestLinks(t *testing.T) {
+	code := regexp.MustCompile("(?ms)^```.*?^```$")
+	for _, page := range []string{"embedding.md", "../README.md"} {
+		text := code.ReplaceAllString(read(t, page), "")
+		for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}
+
+// An example can be read in five minutes.
+func TestExamplesAreShort(t *testing.T) {
+	programs, err := filepath.Glob("../examples/*/main.go")
+	if err != nil || len(programs) < 3 {
+		t.Fatalf("%d examples: %v", len(programs), err)
+	}
+	for _, p := range programs {
+		if lines := strings.Count(read(t, p), "\n"); lines >= 150 {
+			t.Errorf("%s has %d lines", p, lines)
+		}
+	}
+}

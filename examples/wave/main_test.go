@@ -1,0 +1,34 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/halox/halox/examples/internal/teams"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+)
+
+// The standing wave keeps its shape and swings at the frequency of the scheme, to
+// the last digits, with the same bits on any number of devices.
+func TestStandingWave(t *testing.T) {
+	const n, steps = 21, 50
+	teams.Each(t, func(t *testing.T, team *halo.Team) []float64 {
+		values, err := run(team, n, steps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := worst(values, n, steps); off > 1e-13 {
+			t.Errorf("%v off the standing wave", off)
+		}
+		return values
+	})
+}
+
+// A field of zeros is no wave: worst sees what is wrong.
+func TestWorst(t *testing.T) {
+	if off := worst(make([]float64, 7*7*7), 7, 0); off != 1 {
+		t.Errorf("zeros are %v off", off)
+	}
+}
+
+func TestKernelCompiles(t *testing.T) { testdevices.Compile(t, source) }

@@ -1,0 +1,40 @@
+package halo
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/streams"
+)
+
+// fits returns an error unless there is a field for each Spec of the plan, in that
+// order and placed as the plan is.
+func (p *Plan) fits(fields []*Field) error {
+	if len(fields) != len(p.Specs) {
+		return fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(p.Specs))
+	}
+	for i, f := range fields {
+		if f.Placement != p.Placement {
+			return fmt.Errorf("halo: field %q has another placement than the plan", f.Spec.Name)
+		}
+		want := p.Specs[i]
+		want.Name = f.Spec.Name
+		if f.Spec != want {
+			return fmt.Errorf("halo: field %q is %+v, the plan is for %+v", f.Spec.Name, f.Spec, p.Specs[i])
+		}
+	}
+	return nil
+}
+
+// suits returns an error unless there is a stream for every subdomain, by rank, of
+// its device.
+func (p *Placement) suits(at []*streams.Stream) error {
+	if len(at) != len(p.Devices) {
+		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
+	}
+	for rank, s := range at {
+		if want := p.Devices[rank]; s.Device() != want {
+			return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v", rank, s.Device(), want)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package halo_test
+
+import (
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// The memory that a plan foretells is what its fields and its exchanger take of a
+// host device, which counts every byte.
+func TestMemoryIsForetold(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	specs := []halo.Spec{
+		{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 2), Reach: halo.Corners},
+		{Name: "v", Element: halo.Float32, Components: 3, Planar: true, Width: domain.UniformRadius(3, 1), Stagger: [3]bool{true, false, false}},
+	}
+	for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
+		p := place(t, set, []int{9, 8, 7}, [3]bool{true, false, false}, domain.Vec{1, 2, 2})
+		plan, err := halo.NewPlan(p, set.Links, path, specs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := func() int64 { // host devices share their memory
+			n, _, err := p.Devices[0].MemoryInfo()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		before := free()
+		var open streams.Closers
+		var fields []*halo.Field
+		for _, s := range specs {
+			f, err := halo.NewField(p, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			open.Add(f)
+			fields = append(fields, f)
+		}
+		x, err := halo.NewExchanger(plan, set.Compiler, fields...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open.Add(x)
+		var sum halo.Memory
+		for rank := range p.Devices {
+			m, err := plan.Memory(rank)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum = sum.Add(m)
+		}
+		if took := before - free(); sum.Fields+sum.Buffers != took {
+			t.Errorf("path %s: %+v foretold, %d taken", path, sum, took)
+		}
+		if err := open.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package halo
+
+import (
+	"math"
+
+	"github.com/halox/halox/kernels"
+)
+
+// Op is what a Reduction computes of the values of a field.
+type Op string
+
+// The operations. A NaN among reals makes the result NaN in all of them.
+const (
+	Sum Op = "sum"
+	Min Op = "min" // not of complex numbers
+	Max Op = "max" // not of complex numbers
+	L2  Op = "l2"  // the root of the sum of the squared magnitudes
+)
+
+// kernel returns the operation on the points of one subdomain.
+func (op Op) kernel() (k kernels.Op, ok bool) {
+	k, ok = map[Op]kernels.Op{Sum: kernels.Sum, Min: kernels.Min, Max: kernels.Max, L2: kernels.Squares}[op]
+	return k, ok
+}
+
+// join puts what subdomains gave together.
+func join[T float64 | int64](op Op, a, b T) T {
+	switch op {
+	case Min:
+		return min(a, b)
+	case Max:
+		return max(a, b)
+	}
+	return a + b
+}
+
+// roots replaces each group of so many squares by the root of their sum.
+func roots(squares []float64, group int) []float64 {
+	n := len(squares) / group
+	for i := range n {
+		sum := 0.0
+		for _, v := range squares[i*group : (i+1)*group] {
+			sum += v
+		}
+		squares[i] = math.Sqrt(sum)
+	}
+	return squares[:n]
+}

@@ -1,0 +1,161 @@
+package halo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Reduction is one operation over the owned points of a field, made ready to be
+// queued any number of times. It runs on the field's devices; the host joins one
+// number a subdomain and component.
+type Reduction struct {
+	streams.Closers
+	field  *Field
+	op     Op
+	totals [][]*kernels.Totals // by rank, then by array
+
+	// Room for results.
+	floats    []float64
+	ints      []int64
+	complexes []complex128
+}
+
+// Result is what a reduction gives, a number a component: Floats for real
+// elements, and for L2; Ints for whole ones; Complexes for complex ones. The other
+// two are empty.
+type Result struct {
+	Floats    []float64
+	Ints      []int64
+	Complexes []complex128
+}
+
+// NewReduction makes an operation ready over a field of numbers. float32 is summed
+// as float64, and int32 as int64, which wraps. The sums are taken in an order that
+// depends on the cut alone: the same field gives the same bits every time, but not
+// on another number of devices. Close frees what it holds.
+func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
+	over, ok := op.kernel()
+	if !ok {
+		return nil, fmt.Errorf("halo: no operation %q: sum, min, max or l2", op)
+	}
+	if f.Spec.Element.complex() && (op == Min || op == Max) {
+		return nil, fmt.Errorf("halo: field %q has elements %s, which have no %s", f.Spec.Name, f.Spec.Element, op)
+	}
+	r := &Reduction{field: f, op: op, totals: make([][]*kernels.Totals, len(f.Parts))}
+	for rank := range f.Parts {
+		if err := r.prepare(rank, c, over); err != nil {
+			return nil, errors.Join(fmt.Errorf("halo: %s of field %q: %w", op, f.Spec.Name, err), r.Close())
+		}
+	}
+	return r, nil
+}
+
+// prepare makes the work of one subdomain ready.
+func (r *Reduction) prepare(rank int, c *kernels.Compiler, op kernels.Op) error {
+	f := r.field
+	t, err := c.NewTotaller(f.Placement.Devices[rank], kernels.Number(f.Spec.Element))
+	if err != nil {
+		return err
+	}
+	count, _ := f.Spec.arrays()
+	for i := range count {
+		made, err := t.Over(op, f.Array(rank, i), f.Cut.Subdomains[rank].Box)
+		if err != nil {
+			return err
+		}
+		r.Add(made)
+		r.totals[rank] = append(r.totals[rank], made)
+	}
+	return nil
+}
+
+// Queue queues the reduction after what was queued before on the streams: one for
+// every subdomain, by rank, of its device.
+func (r *Reduction) Queue(at []*streams.Stream) error {
+	if err := r.field.Placement.suits(at); err != nil {
+		return err
+	}
+	for rank, s := range at {
+		for _, t := range r.totals[rank] {
+			if err := t.Queue(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Result returns what the last Queue gave, once all streams have done it. It is
+// good until the next call.
+func (r *Reduction) Result() Result {
+	e := r.field.Spec.Element
+	if e.whole() && r.op != L2 {
+		r.ints = joined(r, r.ints, (*kernels.Totals).Ints)
+		return Result{Ints: r.ints}
+	}
+	r.floats = joined(r, r.floats, (*kernels.Totals).Floats)
+	switch {
+	case r.op == L2 && e.complex():
+		return Result{Floats: roots(r.floats, 2)}
+	case r.op == L2:
+		return Result{Floats: roots(r.floats, 1)}
+	case e.complex():
+		r.complexes = r.complexes[:0]
+		for i := 0; i < len(r.floats); i += 2 {
+			r.complexes = append(r.complexes, complex(r.floats[i], r.floats[i+1]))
+		}
+		return Result{Complexes: r.complexes}
+	}
+	return Result{Floats: r.floats}
+}
+
+// joined puts the totals of all subdomains together in the order of their ranks,
+// into the room of the last result.
+func joined[T float64 | int64](r *Reduction, room []T, of func(*kernels.Totals) []T) []T {
+	room = room[:0]
+	for rank, arrays := range r.totals {
+		n := 0
+		for _, t := range arrays {
+			for _, v := range of(t) {
+				if rank == 0 {
+					room = append(room, v)
+				} else {
+					room[n] = join(r.op, room[n], v)
+				}
+				n++
+			}
+		}
+	}
+	return room
+}
+
+// Reduce makes a reduction ready, carries it out and returns its result. It waits
+// for nothing that was queued before: the field must be still.
+func Reduce(f *Field, c *kernels.Compiler, op Op) (res Result, err error) {
+	var open streams.Closers
+	defer func() { err = errors.Join(err, open.Close()) }()
+	r, err := NewReduction(f, c, op)
+	if err != nil {
+		return Result{}, err
+	}
+	open.Add(r)
+	at := make([]*streams.Stream, len(f.Parts))
+	for rank, d := range f.Placement.Devices {
+		if at[rank], err = d.NewStream(streams.Normal); err != nil {
+			return Result{}, err
+		}
+		open.Add(at[rank])
+	}
+	if err := r.Queue(at); err != nil {
+		return Result{}, err
+	}
+	for _, s := range at {
+		if err := s.Sync(transferLimit); err != nil {
+			return Result{}, err
+		}
+	}
+	return r.Result(), nil
+}

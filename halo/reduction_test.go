@@ -1,0 +1,191 @@
+package halo_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
+)
+
+var ops = []halo.Op{halo.Sum, halo.Min, halo.Max, halo.L2}
+
+// reduceOwned computes an operation over one value of the owned points in the
+// plainest way.
+func reduceOwned(p *picture, op halo.Op, value int) float64 {
+	var sum, squares float64
+	least, most := math.Inf(1), math.Inf(-1)
+	p.each(func(rank, v int, at domain.Vec) {
+		if x := p.get(rank, v, at); v == value && p.owned(rank).Contains(at) {
+			sum, squares, least, most = sum+x, squares+x*x, min(least, x), max(most, x)
+		}
+	})
+	return map[halo.Op]float64{halo.Sum: sum, halo.L2: squares, halo.Min: least, halo.Max: most}[op]
+}
+
+// wanted returns what a reduction should give.
+func wanted(p *picture, op halo.Op) (r halo.Result) {
+	parts, _ := p.parts()
+	for c := range max(1, p.field.Spec.Components) {
+		v := reduceOwned(p, op, c*parts)
+		imaginary := 0.0
+		if parts == 2 {
+			imaginary = reduceOwned(p, op, 2*c+1)
+		}
+		switch e := p.field.Spec.Element; {
+		case op == halo.L2:
+			r.Floats = append(r.Floats, math.Sqrt(v+imaginary))
+		case parts == 2:
+			r.Complexes = append(r.Complexes, complex(v, imaginary))
+		case e == halo.Int32 || e == halo.Int64:
+			r.Ints = append(r.Ints, int64(v))
+		default:
+			r.Floats = append(r.Floats, v)
+		}
+	}
+	return r
+}
+
+// Over random fields of whole numbers, of which all sums are exact, reductions see
+// every owned point once and no ghost, and follow what was queued before them.
+func TestReductions(t *testing.T) {
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		rapid.Check(t, func(t *rapid.T) {
+			var open streams.Closers
+			defer open.Close()
+			p := drawPlace(t, set)
+			f := openField(t, &open, p, drawNumbers(t, 0, p))
+			op := rapid.SampledFrom(ops).Draw(t, "op")
+			made, err := halo.NewReduction(f, set.Compiler, op)
+			if e := f.Spec.Element; (e == halo.Complex64 || e == halo.Complex128) && (op == halo.Min || op == halo.Max) {
+				if err == nil {
+					t.Fatalf("%s of %s was accepted", op, e)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			open.Add(made)
+			at := openStreams(t, &open, p)
+			for round := range 2 {
+				values := take(t, f)
+				values.each(func(rank, v int, at domain.Vec) {
+					x := scatter(round, rank, v, at) - 20
+					if !values.owned(rank).Contains(at) {
+						x = 1e6 * (x + 0.5)
+					}
+					values.set(rank, v, at, x)
+				})
+				values.put(t)
+				done(t, at, made.Queue(at))
+				sameResult(t, made.Result(), wanted(values, op))
+				once, err := halo.Reduce(f, set.Compiler, op)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameResult(t, once, wanted(values, op))
+			}
+		})
+	})
+}
+
+func sameResult(t rapid.TB, got, want halo.Result) {
+	if len(got.Floats) != len(want.Floats) || len(got.Ints) != len(want.Ints) || len(got.Complexes) != len(want.Complexes) {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+	for i, w := range want.Floats {
+		if math.Abs(got.Floats[i]-w) > 1e-14*math.Abs(w) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	}
+	for i, w := range want.Ints {
+		if got.Ints[i] != w {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	}
+	for i, w := range want.Complexes {
+		if got.Complexes[i] != w {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+// Sums of float32 do not lose what float32 would lose, sums that are rounded have
+// the same bits every time, and a NaN is not lost by any operation.
+func TestReductionsOfReals(t *testing.T) {
+	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
+		var open streams.Closers
+		defer open.Close()
+		p := place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3})
+		s := star(3)
+		s.Element = halo.Float32
+		f := openField(t, &open, p, s)
+		values := take(t, f)
+		values.each(func(rank, v int, at domain.Vec) { values.set(rank, v, at, 1+1/(1+scatter(0, rank, v, at))) })
+		values.set(0, 0, domain.Vec{3, 4, 2}, 1<<27)
+		values.put(t)
+		first, err := halo.Reduce(f, set.Compiler, halo.Sum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := reduceOwned(values, halo.Sum, 0); math.Abs(first.Floats[0]-want) > 1e-12*want {
+			t.Errorf("the sum is %v, not %v", first.Floats[0], want)
+		}
+		if again, err := halo.Reduce(f, set.Compiler, halo.Sum); err != nil || again.Floats[0] != first.Floats[0] {
+			t.Errorf("first %v, then %v: %v", first, again, err)
+		}
+		for _, at := range []domain.Vec{{0, 0, 0}, {32, 16, 8}, {5, 6, 4}} {
+			old := values.copyOf()
+			values.set(at[2]/3, 0, at, math.NaN())
+			values.put(t)
+			values = old
+			for _, op := range ops {
+				if got, err := halo.Reduce(f, set.Compiler, op); err != nil || !math.IsNaN(got.Floats[0]) {
+					t.Errorf("%s over a NaN at %v is %v: %v", op, at, got, err)
+				}
+			}
+		}
+	})
+}
+
+func TestReductionRefusals(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2})
+	var open streams.Closers
+	defer open.Close()
+	bytes := star(3)
+	bytes.Element = halo.Bytes(8)
+	for _, c := range []struct {
+		name, says string
+		spec       halo.Spec
+		op         halo.Op
+	}{
+		{"no such operation", "sum, min, max or l2", star(3), "mean"},
+		{"elements that are no numbers", `"8 bytes" is no number`, bytes, halo.Sum},
+	} {
+		_, err := halo.NewReduction(openField(t, &open, p, c.spec), set.Compiler, c.op)
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.says)
+		}
+	}
+	r, err := halo.NewReduction(openField(t, &open, p, star(3)), set.Compiler, halo.Sum)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open.Add(r)
+	at := openStreams(t, &open, p)
+	for _, c := range []struct {
+		says string
+		at   []*streams.Stream
+	}{{"1 streams for 2", at[:1]}, {"stream for subdomain 0 is one of device host 1", []*streams.Stream{at[1], at[0]}}} {
+		if err := r.Queue(c.at); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("got %v, want an error with %q", err, c.says)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package halo
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// Team is what a program of its own starts from: open devices that share a grid,
+// how they are linked, and a compiler for their kernels. All of it can be had
+// one by one from streams, p2p and kernels too.
+type Team struct {
+	Devices  []*streams.Device
+	Links    *p2p.Links
+	Compiler *kernels.Compiler
+	platform *streams.Platform
+}
+
+// OpenTeam opens n devices of a backend, or, where n is 0, all GPUs or a host
+// device a core. Backend "" is that of the GPUs where there are some, else host
+// devices. Every link is proven with data. HALOX_CUDA, HALOX_NVRTC and
+// HALOX_CACHE name other places for the driver, for NVRTC and for the cache.
+func OpenTeam(backend streams.Backend, n int) (team *Team, err error) {
+	made := &Team{Compiler: kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})}
+	if made.platform, err = platformFor(backend, n); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	have := len(made.platform.Devices())
+	if n < 0 || n > have {
+		return nil, fmt.Errorf("halo: %d devices were asked for; this machine has %d", n, have)
+	}
+	var ids []int
+	for id := range n {
+		ids = append(ids, id)
+	}
+	if made.Devices, err = made.platform.Open(ids...); err != nil {
+		return nil, err
+	}
+	if made.Links, err = p2p.Discover(made.Devices, nil); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+func platformFor(backend streams.Backend, n int) (*streams.Platform, error) {
+	if backend != streams.Host {
+		p, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
+		if err == nil || backend == streams.CUDA || !errors.Is(err, streams.ErrNoDriver) {
+			return p, err
+		}
+	}
+	if n <= 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return streams.HostPlatform(n), nil
+}
+
+// String says what the team is: "2 host devices", "4 GPUs (NVIDIA H200)".
+func (t *Team) String() string {
+	n, first := len(t.Devices), t.Devices[0]
+	plural := "s"
+	if n == 1 {
+		plural = ""
+	}
+	if first.Backend == streams.Host {
+		return fmt.Sprintf("%d host device%s", n, plural)
+	}
+	return fmt.Sprintf("%d GPU%s (%s)", n, plural, first.Name)
+}
+
+// Place cuts a grid of that many points, see domain.NewGrid, into a subdomain a
+// device, by domain.AutoParts for ghosts of width w, the widest of the fields.
+func (t *Team) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement, error) {
+	g, err := domain.NewGrid(size, periodic)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := domain.AutoParts(g, len(t.Devices), w)
+	if err != nil {
+		return nil, err
+	}
+	cut, err := domain.Decompose(g, parts)
+	if err != nil {
+		return nil, err
+	}
+	return Place(cut, t.Devices)
+}
+
+// NewExchanger plans the exchange of the ghosts of fields of one placement
+// together, over the best paths, and makes it ready. Close frees it.
+func (t *Team) NewExchanger(fields ...*Field) (*Exchanger, error) {
+	if len(fields) == 0 {
+		return nil, fmt.Errorf("halo: an exchange of no field")
+	}
+	var specs []Spec
+	for _, f := range fields {
+		specs = append(specs, f.Spec)
+	}
+	plan, err := NewPlan(fields[0].Placement, t.Links, p2p.Auto, specs...)
+	if err != nil {
+		return nil, err
+	}
+	return NewExchanger(plan, t.Compiler, fields...)
+}
+
+// Close closes the devices, with all that was made on them.
+func (t *Team) Close() error {
+	return errors.Join(streams.CloseAll(t.Devices), t.platform.Close())
+}
+
+// Streams is a stream for every subdomain of a placement, by rank, as Start and
+// Wait take them.
+type Streams []*streams.Stream
+
+// NewStreams makes a stream for every subdomain, on its device.
+func (p *Placement) NewStreams() (Streams, error) {
+	var at Streams
+	for _, d := range p.Devices {
+		s, err := d.NewStream(streams.Normal)
+		if err != nil {
+			return nil, errors.Join(err, at.Close())
+		}
+		at = append(at, s)
+	}
+	return at, nil
+}
+
+// Launch queues a kernel on every stream, by rank, and nothing where it is nil.
+func (at Streams) Launch(byRank []*streams.Kernel) error {
+	if len(byRank) != len(at) {
+		return fmt.Errorf("halo: %d kernels for %d subdomains", len(byRank), len(at))
+	}
+	for rank, k := range byRank {
+		if k == nil {
+			continue
+		}
+		if err := at[rank].Launch(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sync makes the host wait until every stream has done all that was queued, for
+// at most limit each.
+func (at Streams) Sync(limit time.Duration) error {
+	for _, s := range at {
+		if err := s.Sync(limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes the streams.
+func (at Streams) Close() error {
+	var errs []error
+	for _, s := range at {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}

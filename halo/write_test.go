@@ -1,0 +1,77 @@
+package halo_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
+)
+
+// Write changes the owned points of its box, and no ghost and no other point; Read
+// gives back what it wrote.
+func TestWrite(t *testing.T) {
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		rapid.Check(t, func(t *rapid.T) {
+			var open streams.Closers
+			defer open.Close()
+			p := drawPlace(t, set)
+			s := drawSpec(t, 0, p)
+			s.Element, s.Components = halo.Int64, 1
+			f := openField(t, &open, p, s)
+			var box domain.Box
+			for a, n := range f.Cut.Grid.Size {
+				box.Lo[a] = rapid.IntRange(0, n-1).Draw(t, "lo")
+				box.Hi[a] = rapid.IntRange(box.Lo[a], n).Draw(t, "hi")
+			}
+			want := take(t, f)
+			want.each(func(rank, v int, at domain.Vec) { want.set(rank, v, at, scatter(0, rank, v, at)) })
+			want.put(t)
+			var values []int64
+			eachPoint(box, func(at domain.Vec) { values = append(values, 1000+int64(len(values))) })
+			if err := halo.Write(f, box, values); err != nil {
+				t.Fatal(err)
+			}
+			i := 0
+			eachPoint(box, func(at domain.Vec) {
+				for rank := range f.Parts {
+					if want.owned(rank).Contains(at) {
+						want.set(rank, 0, at, float64(values[i]))
+					}
+				}
+				i++
+			})
+			same(t, take(t, f), want)
+			got := make([]int64, len(values))
+			if err := halo.Read(got, f, box); err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				if got[i] != values[i] {
+					t.Fatalf("value %d was written as %d and read as %d", i, values[i], got[i])
+				}
+			}
+		})
+	})
+}
+
+func TestWriteRefusals(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Closers
+	defer open.Close()
+	f := openField(t, &open, place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2}), star(3))
+	all := f.Cut.Grid.Box()
+	for says, err := range map[string]error{
+		"3 elements": halo.Write(f, all, make([]float64, 3)),
+		"4 bytes":    halo.Write(f, all, make([]float32, 64)),
+		"[1,5)":      halo.Write(f, all.Shift(domain.Vec{1, 0, 0}), make([]float64, 64)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want an error with %q", err, says)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package mutation
+
+// fault is a mistake seeded into one file: old, which stands there once, becomes
+// new.
+type fault struct {
+	name     string
+	file     string // from the root of the module
+	old, new string
+}
+
+// faults are mistakes that one could make: in who sends what to whom, in where it
+// lies, and in who waits for whom.
+var faults = []fault{
+	// Neighbours and directions.
+	{"a swapped neighbour", "domain/decomposition.go",
+		`c[a] += dir[a]`, `c[a] -= dir[a]`},
+	{"a periodic axis that does not wrap", "domain/decomposition.go",
+		`if !d.Grid.Periodic[a] {`, `if true {`},
+	{"a missing edge", "domain/direction.go",
+		`if inside && kind > 1 {`, `if inside && kind > 1 && d != (Direction{0, 1, -1}) {`},
+	{"a missing corner", "domain/direction.go",
+		`if inside && kind > 1 {`, `if inside && kind > 1 && d != (Direction{1, -1, 1}) {`},
+	{"a message to the wrong subdomain", "halo/plan.go",
+		`plan.message(s.Rank, to, dir)`, `plan.message(s.Rank, (to+1)%len(p.Subdomains), dir)`},
+	{"faces alone, whatever the reach", "halo/plan.go",
+		`<= int(s.Reach)+1`, `<= 1`},
+
+	// Boxes.
+	{"a send box one layer off", "domain/exchange.go",
+		`box.Lo[a] = max(box.Lo[a], box.Hi[a]-layers)`, `box.Lo[a], box.Hi[a] = box.Hi[a]-layers-1, box.Hi[a]-1`},
+	{"a send box of the other side's width", "domain/exchange.go",
+		`return w.Minus[a]`, `return w.Plus[a]`},
+	{"a ghost box on the wrong side", "domain/exchange.go",
+		`box.Lo[a], box.Hi[a] = box.Hi[a], box.Hi[a]+w.Plus[a]`, `box.Lo[a], box.Hi[a] = box.Lo[a]-w.Plus[a], box.Lo[a]`},
+	{"boxes of the grid for a staggered field", "halo/plan.go",
+		`p.Staggered(s.Stagger))`, `p.Decomposition)`},
+
+	// Messages and memory.
+	{"all fields but the first left out", "halo/plan.go",
+		`range p.Specs {`, `range p.Specs[:1] {`},
+	{"the last component left out", "halo/plan.go",
+		`for c := range count {`, `for c := range max(1, count-1) {`},
+	{"components a stride of elements apart, not of bytes", "halo/field.go",
+		`int64(component) * a.Layout.Bytes()`, `int64(component) * a.Layout.Length`},
+	{"a message unpacked from its start", "halo/transfer.go",
+		`in.Span(p.Offset, p.Bytes)`, `in.Span(0, p.Bytes)`},
+	{"rows as far apart as they are long", "kernels/mover.go",
+		`a.Layout.Offset(box.Lo), a.Layout.Pitch,`, `a.Layout.Offset(box.Lo), int64(box.Size()[0]),`},
+	{"planes of a message that overlap", "kernels/mover.go",
+		`int64(size[0]) * int64(size[1])}`, `int64(size[0])}`},
+	{"contiguous across ghosts that are exchanged", "domain/layout.go",
+		`return idle[a] && b.Lo[a]`, `return b.Lo[a]`},
+	{"a periodic axis taken for idle", "halo/plan.go",
+		`p.Placement.Parts[a] == 1 && !p.Placement.Grid.Periodic[a]`, `p.Placement.Parts[a] == 1`},
+	{"staged, but never taken from the host", "p2p/route.go",
+		`return s.Copy(r.dst, r.host.All())`, `return nil`},
+
+	// Order.
+	{"Start: no wait for the producer", "halo/start.go",
+		`from.send.Wait(from.ready)`, `error(nil)`},
+	{"Start: no wait for the receiver to be ready", "halo/start.go",
+		`if to != from {`, `if false {`},
+	{"Start: no wait for the message", "halo/start.go",
+		`t.sent.After(to.receive)`, `error(nil)`},
+	{"Receive: no wait for the message", "streams/signal.go",
+		"\treturn s.Wait(g.event)", "\treturn nil"},
+	{"Wait: not for what arrives", "halo/start.go",
+		`at[rank].Wait(l.taken)`, `error(nil)`},
+	{"Wait: not for what leaves", "halo/start.go",
+		`at[rank].Wait(l.left)`, `error(nil)`},
+}

@@ -1,0 +1,54 @@
+package testdevices
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/kernels"
+)
+
+// Compiler returns a compiler that needs no GPU, see its Compile. It skips the
+// test where NVRTC is neither installed nor in the module's own folder (make
+// nvrtc).
+func Compiler(t *testing.T) *kernels.Compiler {
+	t.Helper()
+	return kernels.NewCompiler(kernels.Options{NVRTC: findNVRTC(t), Cache: t.TempDir()})
+}
+
+// Compile compiles the source for each generation of GPUs that halox runs on.
+func Compile(t *testing.T, source kernels.Source) {
+	t.Helper()
+	c := Compiler(t)
+	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+		if _, err := c.Compile(source, arch); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func findNVRTC(t *testing.T) string {
+	t.Helper()
+	path, tried, err := nvrtc.Find(os.Getenv("HALOX_NVRTC"))
+	if err != nil {
+		path, _, err = nvrtc.Find(filepath.Join(moduleRoot(), ".nvrtc"))
+	}
+	if err != nil {
+		t.Skipf("SKIPPED: no CUDA kernel was compiled: NVRTC is not installed; make nvrtc gets it. Looked in %v", tried)
+	}
+	return path
+}
+
+// moduleRoot returns the folder of the module that a test runs in, or the root of
+// the file system.
+func moduleRoot() string {
+	dir, err := os.Getwd()
+	for err == nil && filepath.Dir(dir) != dir {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}

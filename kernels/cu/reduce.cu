@@ -1,0 +1,109 @@
+// The sum, the sum of squares, the minimum or the maximum of every value that
+// the points of a box have.
+//
+// Build options: NUMBER, the type of a value; TOTAL, the type of its sums:
+// double for reals, i64 for whole numbers, which wrap. All is added in one order:
+// each warp takes the rows that are its own, then a tree over lanes, warps and
+// blocks.
+
+struct Reduce {
+	const NUMBER *data;
+	void *partial; // a total a block, the blocks of one value together
+	void *result;  // a total a value
+	Strides strides;
+	Region region;
+	i64 values; // a point; one for each blockIdx.y
+	i64 blocks;
+};
+
+enum { WARPS = 8 };
+
+__device__ inline double highest(double) { return __longlong_as_double(0x7ff0000000000000LL); }
+__device__ inline double lowest(double) { return -highest(0.0); }
+__device__ inline i64 highest(i64) { return 0x7fffffffffffffffLL; }
+__device__ inline i64 lowest(i64) { return -0x7fffffffffffffffLL - 1; }
+
+__device__ inline double plus(double a, double b) { return a + b; }
+__device__ inline i64 plus(i64 a, i64 b) { return (i64)((unsigned long long)a + (unsigned long long)b); }
+
+// What is computed: the total of nothing, of one value, and of two totals.
+
+struct Sum {
+	typedef TOTAL Total;
+	__device__ static Total none() { return 0; }
+	__device__ static Total of(NUMBER v) { return v; }
+	__device__ static Total join(Total a, Total b) { return plus(a, b); }
+};
+
+struct Squares {
+	typedef double Total;
+	__device__ static Total none() { return 0; }
+	__device__ static Total of(NUMBER v) { return (double)v * (double)v; }
+	__device__ static Total join(Total a, Total b) { return a + b; }
+};
+
+// A NaN, which does not equal itself, stays.
+struct Min {
+	typedef TOTAL Total;
+	__device__ static Total none() { return highest(Total()); }
+	__device__ static Total of(NUMBER v) { return v; }
+	__device__ static Total join(Total a, Total b) { return a < b || a != a ? a : b; }
+};
+
+struct Max {
+	typedef TOTAL Total;
+	__device__ static Total none() { return lowest(Total()); }
+	__device__ static Total of(NUMBER v) { return v; }
+	__device__ static Total join(Total a, Total b) { return a > b || a != a ? a : b; }
+};
+
+// over_block returns the total of all threads to thread 0.
+template <typename Op>
+__device__ typename Op::Total over_block(typename Op::Total t) {
+	__shared__ typename Op::Total warps[WARPS];
+	const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+	for (int d = 16; d > 0; d /= 2) t = Op::join(t, __shfl_down_sync(~0u, t, d));
+	if (lane == 0) warps[warp] = t;
+	__syncthreads();
+	if (threadIdx.x == 0)
+		for (int w = 1; w < WARPS; w++) t = Op::join(t, warps[w]);
+	return t;
+}
+
+// reduce_box writes a total a block.
+template <typename Op>
+__device__ void reduce_box(const Reduce &a) {
+	const i64 rows = a.region.ny * a.region.nz;
+	const int lane = threadIdx.x & 31;
+	typename Op::Total t = Op::none();
+	for (i64 row = thread_index() >> 5; row < rows; row += thread_count() >> 5) {
+		const i64 first = a.region.first + row % a.region.ny * a.strides.pitch + row / a.region.ny * a.strides.plane;
+		const NUMBER *p = a.data + first * a.values + blockIdx.y;
+		for (i64 i = lane; i < a.region.nx; i += 32) t = Op::join(t, Op::of(p[i * a.values]));
+	}
+	t = over_block<Op>(t);
+	if (threadIdx.x == 0) ((typename Op::Total *)a.partial)[blockIdx.y * a.blocks + blockIdx.x] = t;
+}
+
+// reduce_blocks joins the blocks' totals; it is one block a value.
+template <typename Op>
+__device__ void reduce_blocks(const Reduce &a) {
+	const typename Op::Total *partial = (const typename Op::Total *)a.partial + blockIdx.y * a.blocks;
+	typename Op::Total t = Op::none();
+	for (i64 b = threadIdx.x; b < a.blocks; b += blockDim.x) t = Op::join(t, partial[b]);
+	t = over_block<Op>(t);
+	if (threadIdx.x == 0) ((typename Op::Total *)a.result)[blockIdx.y] = t;
+}
+
+#define KERNELS(name, Op)                                                                                          \
+	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_box(const __grid_constant__ Reduce a) {    \
+		reduce_box<Op>(a);                                                                                         \
+	}                                                                                                              \
+	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_blocks(const __grid_constant__ Reduce a) { \
+		reduce_blocks<Op>(a);                                                                                      \
+	}
+
+KERNELS(sum, Sum)
+KERNELS(squares, Squares)
+KERNELS(min, Min)
+KERNELS(max, Max)

@@ -1,0 +1,174 @@
+package kernels_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// scale is a kernel of a caller's own: y = factor * x at every point.
+var scale = kernels.Source{Name: "scale.cu", Defines: []string{"REAL=double"}, Text: `
+struct Scale { View<REAL> y; View<const REAL> x; REAL factor; };
+extern "C" __global__ void scale(const __grid_constant__ Points<Scale> p) {
+	p.each([&](i64 x, i64 y, i64 z) { p.arg.y(x, y, z) = p.arg.factor * p.arg.x(x, y, z); });
+}
+`}
+
+type scaleArgs struct {
+	Y, X   kernels.View
+	Factor float64
+}
+
+// scaleOver makes a launch of scale from x to y ready.
+func (b *bench) scaleOver(y, x kernels.Array, boxes ...domain.Box) *streams.Kernel {
+	b.t.Helper()
+	f := must(b.compiler.Functions(b.device, scale, "scale"))(b.t)
+	to, from := kernels.ValuesOf[float64](y), kernels.ValuesOf[float64](x)
+	return must(kernels.Points(b.device, kernels.PointSpec[scaleArgs]{
+		Name: "scale", Arrays: []kernels.Array{y, x}, Boxes: boxes,
+		Function: f[0], Argument: scaleArgs{y.View(), x.View(), 3},
+		Row: func(x0, x1, y, z int) {
+			for x := x0; x < x1; x++ {
+				to.Data[to.Index(x, y, z)] = 3 * from.Data[from.Index(x, y, z)]
+			}
+		},
+	}))(b.t)
+}
+
+// A caller's own kernel changes the points of its boxes and no other, whatever
+// the layouts of its arrays.
+func TestPoints(t *testing.T) {
+	owned := domain.Box{Lo: domain.Vec{5, -2, 7}, Hi: domain.Vec{22, 9, 12}}
+	interior, boundary := domain.Split(owned, domain.UniformRadius(3, 2))
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+		for _, c := range []struct {
+			name  string
+			boxes []domain.Box
+		}{{"whole", []domain.Box{owned}}, {"boundary", boundary}, {"interior", []domain.Box{interior}}, {"nothing", []domain.Box{{}}}} {
+			t.Run(c.name, func(t *testing.T) {
+				b := newBench(t, s)
+				x, y := b.array(owned, 3, nil), b.array(owned.Grow(domain.UniformRadius(2, 1)), 2, nil)
+				in, before := noise(x.Layout.Length), noise(y.Layout.Length)
+				b.put(x.Data, in)
+				b.put(y.Data, before)
+				b.do(b.stream.Launch(b.scaleOver(y, x, c.boxes...)))
+				want := append([]float64(nil), before...)
+				for _, box := range c.boxes {
+					eachPoint(box, func(p domain.Vec) { want[y.Layout.Offset(p)] = 3 * in[x.Layout.Offset(p)] })
+				}
+				for i, got := range b.get(y.Data) {
+					if got != want[i] {
+						t.Fatalf("element %d: got %v, want %v", i, got, want[i])
+					}
+				}
+			})
+		}
+	})
+}
+
+// What a kernel cannot be given, or not be given so, is refused with the reason.
+func TestLaunchRefusals(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	d := set.Devices[0]
+	for _, c := range []struct {
+		says string
+		err  error
+	}{
+		{"argument: Count: int has another size in C: use int32 or int64", launch(d, struct{ Count int }{})},
+		{"argument: P: a kernel cannot be given a *float64: pass numbers, and memory by its address", launch(d, struct{ P *float64 }{})},
+		{"a kernel cannot be given a []float64", launch(d, struct{ A [2][]float64 }{})},
+		{"a kernel cannot be given a struct {}", launch(d, struct{}{})},
+		{"7 boxes; 6 are possible", points(d, make([]domain.Box, 7))},
+		{"needs a name and a text", functions(set.Compiler, d, kernels.Source{Name: "empty.cu"})},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("got %v, want an error with %q", c.err, c.says)
+		}
+	}
+	if err := launch(d, struct {
+		A float32
+		B [3]int64
+		C kernels.View
+	}{}); err != nil {
+		t.Error(err)
+	}
+	m := must(set.Devices[1].Alloc(8))(t)
+	if _, err := kernels.Launch(d, kernels.LaunchSpec[int64]{Name: "far", Host: func() {}, Uses: []streams.Span{m.All()}}); err == nil {
+		t.Error("it may touch the memory of another device")
+	}
+}
+
+func launch[T any](d *streams.Device, arg T) error {
+	_, err := kernels.Launch(d, kernels.LaunchSpec[T]{Name: "k", Host: func() {}, Argument: arg})
+	return err
+}
+
+func points(d *streams.Device, boxes []domain.Box) error {
+	for i := range boxes {
+		boxes[i].Hi = domain.Vec{1, 1, 1}
+	}
+	_, err := kernels.Points(d, kernels.PointSpec[int64]{Name: "k", Boxes: boxes, Row: func(_, _, _, _ int) {}})
+	return err
+}
+
+func functions(c *kernels.Compiler, d *streams.Device, s kernels.Source) error {
+	_, err := c.Functions(d, s, "k")
+	return err
+}
+
+// Go and CUDA lay the parameter of a kernel out alike.
+func TestLayoutOfParameters(t *testing.T) {
+	type uneven struct {
+		Y      kernels.View
+		Factor float32
+		Flag   bool
+		Count  int16
+		Deep   [3]struct {
+			A int8
+			B int64
+		}
+		Last float32
+	}
+	var u uneven
+	s := kernels.Source{Name: "uneven.cu", Text: `
+struct Uneven {
+	View<float> y;
+	float factor;
+	bool flag;
+	short count;
+	struct { signed char a; i64 b; } deep[3];
+	float last;
+};
+static_assert(sizeof(Uneven) == SIZE && sizeof(View<float>) == VIEW && sizeof(Uneven::deep) == DEEP, "size");
+static_assert(sizeof(Points<Uneven>) == SIZE + 6 * sizeof(Box) && sizeof(Box) == 48, "points");
+`}
+	for name, value := range map[string]uintptr{
+		"SIZE": unsafe.Sizeof(u), "VIEW": unsafe.Sizeof(u.Y), "DEEP": unsafe.Sizeof(u.Deep),
+	} {
+		s.Defines = append(s.Defines, fmt.Sprintf("%s=%d", name, value))
+	}
+	if _, err := testdevices.Compiler(t).Compile(s, "sm_90"); err != nil {
+		t.Error(err)
+	}
+	if err := launch(testdevices.Host(t, 1).Devices[0], u); err != nil {
+		t.Error(err)
+	}
+}
+
+// A source of a caller's own compiles without a GPU. An error in it names its
+// own line.
+func TestCompileOwnSource(t *testing.T) {
+	testdevices.Compile(t, scale)
+	bad := scale
+	bad.Text = "\n\nfloat wrong;;;\nstruct { int x } y;\n"
+	_, err := testdevices.Compiler(t).Compile(bad, "sm_90")
+	if err == nil || !strings.Contains(err.Error(), "scale.cu(4)") {
+		t.Errorf("got %v, want an error with scale.cu(4)", err)
+	}
+}

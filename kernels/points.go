@@ -1,0 +1,113 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// View is struct View of cu/halox.cuh: an array as a caller's own kernel sees
+// it, indexed by the global indices of its points.
+type View struct {
+	Origin       uint64 // address of point 0, 0, 0, which may lie outside
+	Pitch, Plane int64
+}
+
+// View returns the array for a kernel of a GPU.
+func (a Array) View() View {
+	first := a.Layout.Offset(domain.Vec{}) * int64(a.Layout.ElementSize)
+	return View{a.address() + uint64(first), a.Layout.Pitch, a.Layout.Plane}
+}
+
+// Values is an array as the host version of a kernel sees it: point (x, y, z),
+// global indices, is Data[Index(x, y, z)], and the next ones along y and z lie
+// Pitch and Plane elements further. Of an array on a GPU, Data is nil.
+type Values[T any] struct {
+	Data         []T
+	Pitch, Plane int
+	origin       int
+}
+
+// ValuesOf returns an array whose elements are of type T. Only kernels of its
+// device may touch the values while streams run.
+func ValuesOf[T any](a Array) Values[T] {
+	l := a.Layout
+	v := Values[T]{Pitch: int(l.Pitch), Plane: int(l.Plane), origin: int(l.Offset(domain.Vec{}))}
+	if a.Data.Memory.Bytes() != nil {
+		v.Data = view[T](a.Data)
+	}
+	return v
+}
+
+// Index returns the place of a point, which is owned or a ghost. A field of two
+// dimensions has z = 0.
+func (v Values[T]) Index(x, y, z int) int { return v.origin + x + y*v.Pitch + z*v.Plane }
+
+// PointSpec is a launch of a caller's own kernel that works point by point.
+type PointSpec[T any] struct {
+	Name   string       // for errors
+	Arrays []Array      // that it touches, all on its device
+	Boxes  []domain.Box // whose points it works on; they do not overlap
+
+	// On a host device: what to do with a row of points, x0 <= x < x1.
+	Row func(x0, x1, y, z int)
+
+	// On a GPU: the kernel, with a parameter of struct Points<T>, see
+	// cu/halox.cuh, and what T is then, see LaunchSpec.
+	Function streams.Function
+	Argument T
+}
+
+// Points makes a launch ready that has a thread for every point of the boxes. At
+// most six of them may hold points, as many as domain.Split cuts a boundary
+// region into; over none the launch does nothing.
+func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error) {
+	type points struct {
+		argument T
+		box      [maxRegions]box
+	}
+	arg := points{argument: spec.Argument}
+	grid, block := [3]int{1, 1, 1}, [3]int{blockSize, 1, 1}
+	n := 0
+	for _, b := range spec.Boxes {
+		if b.Empty() {
+			continue
+		}
+		if n == maxRegions {
+			return nil, fmt.Errorf("kernels: %s over %d boxes; %d are possible", spec.Name, len(spec.Boxes), maxRegions)
+		}
+		arg.box[n] = boxOf(b)
+		n++
+		grid[0], grid[1] = max(grid[0], flatGrid(b.Points())), n
+	}
+	var uses []streams.Span
+	for _, a := range spec.Arrays {
+		uses = append(uses, a.Data)
+	}
+	return Launch(d, LaunchSpec[points]{
+		Name: spec.Name, Uses: uses, Host: func() { eachOf(arg.box[:n], spec.Row) },
+		Function: spec.Function, Grid: grid, Block: block, Argument: arg,
+	})
+}
+
+// box is struct Box of cu/halox.cuh.
+type box struct{ lo, hi [3]int64 }
+
+func boxOf(b domain.Box) (c box) {
+	for a := range 3 {
+		c.lo[a], c.hi[a] = int64(b.Lo[a]), int64(b.Hi[a])
+	}
+	return c
+}
+
+// eachOf calls row for every row of the boxes.
+func eachOf(boxes []box, row func(x0, x1, y, z int)) {
+	for _, b := range boxes {
+		for z := b.lo[2]; z < b.hi[2]; z++ {
+			for y := b.lo[1]; y < b.hi[1]; y++ {
+				row(int(b.lo[0]), int(b.hi[0]), int(y), int(z))
+			}
+		}
+	}
+}

@@ -1,0 +1,20 @@
+package kernels
+
+import (
+	"bytes"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// NewRow returns memory of the mover's device that holds the bytes of an element
+// n times, for Repeat. Close frees it.
+func (m *Mover) NewRow(element []byte, n int) (*streams.Memory, error) {
+	return upload(m.device, bytes.Repeat(element, n))
+}
+
+// Repeat is the copy that puts the row into every row of the box, which is not
+// longer along x.
+func Repeat(dst Array, box domain.Box, row streams.Span) Copy {
+	return Copy{dst.In(box), Place{Data: row}, box.Size(), dst.Layout.ElementSize}
+}

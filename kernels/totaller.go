@@ -1,0 +1,208 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// Op is what a Totaller computes of the values of a box.
+type Op string
+
+// The operations. A NaN among the values makes the total of reals NaN in all of
+// them. Sums of whole numbers wrap.
+const (
+	Sum     Op = "sum"
+	Squares Op = "squares" // the sum of the squares
+	Min     Op = "min"
+	Max     Op = "max"
+)
+
+var ops = []Op{Sum, Squares, Min, Max}
+
+// Totaller computes totals of one type of numbers on one device.
+type Totaller struct {
+	device      *streams.Device
+	number      Number
+	box, blocks map[Op]streams.Function // empty on a host device
+}
+
+// NewTotaller compiles the operations for the device.
+func (c *Compiler) NewTotaller(d *streams.Device, number Number) (*Totaller, error) {
+	t := &Totaller{d, number, map[Op]streams.Function{}, map[Op]streams.Function{}}
+	scalar, _, err := number.scalar()
+	if err != nil || d.Backend == streams.Host {
+		return t, err
+	}
+	for _, op := range ops {
+		found, err := c.load(d, reduceProgram(scalar), string(op)+"_box", string(op)+"_blocks")
+		if err != nil {
+			return nil, err
+		}
+		t.box[op], t.blocks[op] = found[0], found[1]
+	}
+	return t, nil
+}
+
+// Totals is the work of one operation over a box, made ready.
+type Totals struct {
+	streams.Closers
+	launches []*streams.Kernel
+	result   *streams.Memory // on the device: a total a value, then room for partial ones
+	host     *streams.Memory // pinned: a total a value
+}
+
+// totalBytes is the size of a total: a float64 or an int64.
+const totalBytes = 8
+
+// totalsArgs is struct Reduce of reduce.cu.
+type totalsArgs struct {
+	data, partial, result uint64
+	strides
+	region         region
+	values, blocks int64
+}
+
+// Over makes the totals ready over the points of the box: one for each scalar of
+// an element, of which a complex number has two. The order of the sums depends on
+// the box alone; reals are summed as float64.
+func (t *Totaller) Over(op Op, a Array, box domain.Box) (*Totals, error) {
+	const warpsPerBlock, mostBlocks = 8, 1024
+	values, err := t.values(op, a, box)
+	if err != nil {
+		return nil, err
+	}
+	size := box.Size()
+	blocks := min(mostBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
+	made := &Totals{}
+	if err := made.allocate(t.device, values, blocks); err != nil {
+		return nil, errors.Join(err, made.Close())
+	}
+	specs := t.onGPU(op, a, box, made.result, values, blocks)
+	if t.device.Backend == streams.Host {
+		specs = t.onHost(op, a, box, made.result, int(values))
+	}
+	for _, spec := range specs {
+		spec.Name, spec.Uses = string(op), []streams.Span{a.Data, made.result.All()}
+		k, err := t.device.NewKernel(spec)
+		if err != nil {
+			return nil, errors.Join(err, made.Close())
+		}
+		made.Add(k)
+		made.launches = append(made.launches, k)
+	}
+	return made, nil
+}
+
+// allocate makes room for the totals of so many values, each in so many parts.
+func (t *Totals) allocate(d *streams.Device, values, blocks int64) (err error) {
+	if t.result, err = d.Alloc(values * (1 + blocks) * totalBytes); err != nil {
+		return err
+	}
+	t.Add(t.result)
+	if t.host, err = d.AllocPinned(values * totalBytes); err != nil {
+		return err
+	}
+	t.Add(t.host)
+	return nil
+}
+
+// values returns how many scalars an element has. It is an error if the operation
+// or the box is none, or the elements are not made of the numbers.
+func (t *Totaller) values(op Op, a Array, box domain.Box) (int64, error) {
+	const most = 65535 // blocks along y
+	scalar, count, err := t.number.scalar()
+	if err != nil {
+		return 0, err
+	}
+	if err := a.holds(box); err != nil {
+		return 0, err
+	}
+	size := a.Layout.ElementSize
+	values := int64(size / scalarSizes[scalar])
+	switch {
+	case !slices.Contains(ops, op):
+		return 0, fmt.Errorf("kernels: no operation %q: sum, squares, min or max", op)
+	case size%(scalarSizes[scalar]*count) != 0:
+		return 0, fmt.Errorf("kernels: elements of %d bytes are no whole number of %s", size, t.number)
+	case box.Empty() || values > most:
+		return 0, fmt.Errorf("kernels: totals over box %v of %d values a point", box, values)
+	}
+	return values, nil
+}
+
+// onGPU reduces in two launches: a total a block, then one in all. The partial
+// totals follow the result in memory.
+func (t *Totaller) onGPU(op Op, a Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
+	arg := argument(&totalsArgs{
+		data: a.address(), partial: result.Address() + uint64(values)*totalBytes, result: result.Address(),
+		strides: stridesOf(a.Layout), region: regionOf(a.Layout, box), values: values, blocks: blocks,
+	})
+	block := [3]int{blockSize, 1, 1}
+	return []streams.KernelSpec{
+		{Function: t.box[op], Grid: [3]int{int(blocks), int(values), 1}, Block: block, Argument: arg},
+		{Function: t.blocks[op], Grid: [3]int{1, int(values), 1}, Block: block, Argument: arg},
+	}
+}
+
+// onHost reduces in one launch.
+func (t *Totaller) onHost(op Op, a Array, box domain.Box, result *streams.Memory, values int) []streams.KernelSpec {
+	scalar, _, _ := t.number.scalar() // checked before
+	runs := map[Number]func(){
+		"float32": func() { totalRows[float32, float64](op, a, box, result, values) },
+		"float64": func() { totalRows[float64, float64](op, a, box, result, values) },
+		"int32":   func() { totalRows[int32, int64](op, a, box, result, values) },
+		"int64":   func() { totalRows[int64, int64](op, a, box, result, values) },
+	}
+	return []streams.KernelSpec{{Run: runs[scalars[scalar]]}}
+}
+
+// totalRows is the host version of reduce.cu: scalars T with totals A.
+func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](op Op, a Array, box domain.Box, result *streams.Memory, values int) {
+	first := view[T](a.Data)[a.Layout.Offset(box.Lo)*int64(values):]
+	for value := range values {
+		switch op {
+		case Sum:
+			foldValue(a, box, result, value, values, 0, func(t A, v T) A { return t + A(v) })
+		case Squares:
+			foldValue(a, box, result, value, values, 0, func(t float64, v T) float64 { return t + float64(v)*float64(v) })
+		case Min:
+			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return min(t, A(v)) })
+		case Max:
+			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return max(t, A(v)) })
+		}
+	}
+}
+
+// foldValue folds one value of all points of the box, in order of memory.
+func foldValue[T, A any](a Array, box domain.Box, result *streams.Memory, value, values int, none A, fold func(A, T) A) {
+	data, n := view[T](a.Data), int64(box.Size()[0])
+	total := none
+	eachRow(a.Layout, box, func(o int64) {
+		row := data[o*int64(values) : (o+n)*int64(values)]
+		for i := value; i < len(row); i += values {
+			total = fold(total, row[i])
+		}
+	})
+	streams.View[A](result.Bytes())[value] = total
+}
+
+// Queue queues the operation and the copy of its totals to the host.
+func (t *Totals) Queue(s *streams.Stream) error {
+	for _, k := range t.launches {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return s.Copy(t.host.All(), t.result.Span(0, t.host.Size()))
+}
+
+// Floats returns the totals of reals, and the squares of any numbers, once what
+// Queue queued is done.
+func (t *Totals) Floats() []float64 { return streams.View[float64](t.host.Bytes()) }
+
+// Ints returns the totals of whole numbers, but not their squares.
+func (t *Totals) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }

@@ -1,0 +1,121 @@
+package p2p
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/halox/halox/streams"
+)
+
+// The rates of a machine are kept in a file of their own. It only saves time: what
+// cannot be read, or is not for these devices, is measured again.
+
+// ratesVersion changes when what is measured, or how, does.
+const ratesVersion = 1
+
+// ratesFile is the form of the file.
+type ratesFile struct {
+	Version int        `json:"version"`
+	Machine Machine    `json:"machine"`
+	Curves  []tripFile `json:"curves"`
+}
+
+type tripFile struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	Path    Path   `json:"path"`
+	Packed  bool   `json:"packed"`
+	Samples Curve  `json:"samples"`
+}
+
+// CacheFolder returns the folder itself, or where that is empty the user's own for
+// what halox measured.
+func CacheFolder(folder string) (string, error) {
+	if folder != "" {
+		return folder, nil
+	}
+	user, err := os.UserCacheDir()
+	return filepath.Join(user, "halox"), err
+}
+
+// fileOf returns where the rates of a machine are kept.
+func fileOf(folder string, m Machine) string {
+	text, _ := json.Marshal(m) // of strings
+	return filepath.Join(folder, fmt.Sprintf("links-%.8x.json", sha256.Sum256(text)))
+}
+
+// LoadRates reads the rates of the devices that Save kept in the folder. It is an
+// error if there are none, or if the file is damaged or of other devices.
+func LoadRates(folder string, devices []*streams.Device, driver string) (*Rates, error) {
+	r := NewRates(devices, driver)
+	name := fileOf(folder, r.machine)
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var f ratesFile
+	if err := json.Unmarshal(text, &f); err != nil {
+		return nil, fmt.Errorf("p2p: %s: %w", name, err)
+	}
+	if f.Version != ratesVersion || !f.Machine.equal(r.machine) {
+		return nil, fmt.Errorf("p2p: %s is of version %d for %v, not of version %d for %v", name, f.Version, f.Machine, ratesVersion, r.machine)
+	}
+	for _, c := range f.Curves {
+		if !c.Samples.valid() {
+			return nil, fmt.Errorf("p2p: %s: no curve from %s to %s by %s: %v", name, c.From, c.To, c.Path, c.Samples)
+		}
+		r.curves[trip{c.From, c.To, c.Path, c.Packed}] = c.Samples
+	}
+	return r, nil
+}
+
+// Save keeps the rates in the folder, which it makes where it is missing. The file
+// gets its name when it is whole.
+func (r *Rates) Save(folder string) error {
+	f := ratesFile{Version: ratesVersion, Machine: r.machine}
+	for _, t := range slices.SortedFunc(maps.Keys(r.curves), trip.compare) {
+		f.Curves = append(f.Curves, tripFile{t.from, t.to, t.path, t.packed, r.curves[t]})
+	}
+	text, err := json.MarshalIndent(f, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	return writeWhole(fileOf(folder, r.machine), append(text, '\n'))
+}
+
+func (t trip) compare(u trip) int {
+	order := cmp.Or(cmp.Compare(t.from, u.from), cmp.Compare(t.to, u.to), cmp.Compare(t.path, u.path))
+	if order != 0 || t.packed == u.packed {
+		return order
+	}
+	if u.packed {
+		return -1
+	}
+	return 1
+}
+
+// writeWhole writes a file that others see whole or not at all.
+func writeWhole(name string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

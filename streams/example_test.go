@@ -1,0 +1,135 @@
+package streams_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/halox/halox/streams"
+)
+
+// open returns n host devices. streams.CUDAPlatform("") has the GPUs.
+func open(n int) []*streams.Device {
+	devices, err := streams.HostPlatform(n).Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return devices
+}
+
+func ExampleHostPlatform() {
+	devices, err := streams.HostPlatform(4).Open(1, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer streams.CloseAll(devices)
+	fmt.Println(devices)
+	_, err = streams.HostPlatform(4).Open(4)
+	fmt.Println(err)
+	// Output:
+	// [host 1 host 3]
+	// streams: there is no device 4; there are 4, counted from 0
+}
+
+// A program may take GPUs where there are some.
+func ExampleCUDAPlatform() {
+	platform, err := streams.CUDAPlatform("/nowhere/libcuda.so")
+	if errors.Is(err, streams.ErrNoDriver) {
+		platform = streams.HostPlatform(2)
+	}
+	fmt.Println(len(platform.Devices()), platform.Devices()[0].Backend)
+	// Output: 2 host
+}
+
+// Work on a stream runs in order; the host waits only where it says so.
+func ExampleStream() {
+	devices := open(1)
+	defer streams.CloseAll(devices)
+	d := devices[0]
+	host, err1 := d.AllocPinned(4 * 8)
+	memory, err2 := d.Alloc(4 * 8)
+	s, err3 := d.NewStream(streams.Normal)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		log.Fatal(err)
+	}
+	double, err := d.NewKernel(streams.KernelSpec{Name: "double", Uses: []streams.Span{memory.All()}, Run: func() {
+		for i, v := range streams.View[float64](memory.Bytes()) {
+			streams.View[float64](memory.Bytes())[i] = 2 * v
+		}
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	copy(streams.View[float64](host.Bytes()), []float64{1, 2, 3, 4})
+	err = errors.Join(
+		s.Copy(memory.All(), host.All()), s.Launch(double), s.Launch(double), s.Copy(host.All(), memory.All()),
+		s.Sync(time.Second))
+	fmt.Println(streams.View[float64](host.Bytes()), err)
+	// Output: [4 8 12 16] <nil>
+}
+
+// Streams, of two devices here, are ordered by events alone.
+func ExampleStream_Wait() {
+	devices := open(2)
+	defer streams.CloseAll(devices)
+	first, err1 := devices[0].NewStream(streams.Normal)
+	second, err2 := devices[1].NewStream(streams.Urgent)
+	done, err3 := devices[0].NewEvent()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		log.Fatal(err)
+	}
+	say := func(d *streams.Device, what string) *streams.Kernel {
+		k, err := d.NewKernel(streams.KernelSpec{Name: what, Run: func() { fmt.Println(what) }})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return k
+	}
+	err := errors.Join(
+		first.Launch(say(devices[0], "produce")), first.Record(done),
+		second.Wait(done), second.Launch(say(devices[1], "consume")),
+		second.Sync(time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// produce
+	// consume
+}
+
+// A kernel touches memory of its own device and pinned memory, no other.
+func ExampleDevice_NewKernel() {
+	devices := open(2)
+	defer streams.CloseAll(devices)
+	far, err := devices[1].Alloc(64)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = devices[0].NewKernel(streams.KernelSpec{Name: "reach", Uses: []streams.Span{far.All()}, Run: func() {}})
+	fmt.Println(err)
+	// Output: device host 0: prepare reach: it may not touch host 1 [0, 64) of 64 bytes
+}
+
+// The workers of a crew wait for each other, and none for ever.
+func ExampleCrew() {
+	crew := streams.NewCrew(2, time.Second)
+	baked := streams.Counter{Whom: "the baker"}
+	crew.Go("baker", func() error {
+		fmt.Println("bread")
+		baked.Add()
+		return nil
+	})
+	crew.Go("guest", func() error {
+		if err := crew.Await(&baked, 1); err != nil {
+			return err
+		}
+		fmt.Println("eaten")
+		return nil
+	})
+	fmt.Println(crew.Wait())
+	// Output:
+	// bread
+	// eaten
+	// <nil>
+}
