@@ -25,10 +25,10 @@ type Exchange struct {
 	Radius        int     `json:"radius"`
 	Fields        int     `json:"fields"` // of float64
 	Path          string  `json:"path"`
-	Messages      int     `json:"messages"`       // in all
-	MessageBytes  int64   `json:"message_bytes"`  // the largest
-	DeviceBytes   int64   `json:"device_bytes"`   // what the busiest device sends to others
-	OneThread     float64 `json:"one_thread_us"`  // an exchange
+	Messages      int     `json:"messages"`      // in all
+	MessageBytes  int64   `json:"message_bytes"` // the largest
+	DeviceBytes   int64   `json:"device_bytes"`  // what the busiest device sends to others
+	OneThread     float64 `json:"one_thread_us"` // an exchange
 	ManyThreads   float64 `json:"threads_us,omitempty"`
 	CopyUS        float64 `json:"copy_us"`         // a plain peer copy of the largest message
 	LinkGBs       float64 `json:"copy_gb_s"`       // the rate of that copy
