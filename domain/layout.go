@@ -40,6 +40,25 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	return l, nil
 }
 
+// NewStridedLayout is the layout of an array that is there already: its first
+// owned point lies first elements after its start, rows are pitch and planes plane
+// elements apart. Ghosts must lie within the array and rows and planes must not
+// overlap.
+func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, plane int64) (Layout, error) {
+	if owned.Empty() || elementSize < 1 {
+		return Layout{}, fmt.Errorf("domain: layout of the box %v with elements of %d bytes", owned, elementSize)
+	}
+	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, Pitch: pitch, Plane: plane, first: first}
+	full := owned.Grow(width)
+	size := full.Size()
+	if pitch < int64(size[0]) || plane < pitch*int64(size[1]) || l.Offset(full.Lo) < 0 {
+		return Layout{}, fmt.Errorf("domain: %v points with ghosts do not fit into rows %d and planes %d elements apart, the first owned point at %d",
+			size, pitch, plane, first)
+	}
+	l.Length = l.Offset(full.Hi.Sub(Vec{1, 1, 1})) + 1
+	return l, nil
+}
+
 // align rounds n elements up until they take whole multiples of RowAlignment
 // bytes.
 func (l Layout) align(n int) int64 {

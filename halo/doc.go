@@ -1,9 +1,18 @@
 // Package halo exchanges the ghost regions of fields that are cut over several
 // devices. It knows no stencil: a ghost width is all it needs.
 //
-// A Placement gives every subdomain a device. A Field is an array over the
-// whole grid, a block of memory a subdomain. A Plan lists the messages of one
-// exchange, with their boxes and paths; an Exchanger holds the buffers and
-// launches that carry them out, and gives them out as Transfers, one a message,
-// for the caller to order over its streams and threads.
+// A Placement gives every subdomain a device; OpenTeam makes one from nothing. A
+// Spec describes a field: its elements and components, its ghosts, where it lies
+// between the points. A Field is one in memory, the caller's own with WrapField. A
+// Plan lists the messages of an exchange of some fields together, with their boxes,
+// their paths and why; an Exchanger holds the buffers and launches that carry them
+// out.
+//
+// One thread drives an exchange of all devices with Start and Wait, or Exchange.
+// Several threads drive its Transfers, one a message, or ExchangeOn, one a GPU.
+//
+// Around the exchange: Fill, Read and Write between host memory and a field,
+// Reduction over its owned points, Walls for the ghosts that nobody sends, Reverse
+// for an exchange that sums ghosts into their owners, Deep for several steps
+// between two exchanges, Arrange for which subdomain goes to which device.
 package halo

@@ -2,6 +2,7 @@ package halo_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -357,6 +358,7 @@ func TestAnExchangeMakesNothing(t *testing.T) {
 				}
 				at = append(at, s)
 			}
+			before := runtime.NumGoroutine()
 			n := testing.AllocsPerRun(20, func() {
 				if err := x.Exchange(at); err != nil {
 					t.Fatal(err)
@@ -369,6 +371,10 @@ func TestAnExchangeMakesNothing(t *testing.T) {
 			})
 			if n > 0 {
 				t.Errorf("%v allocations an exchange", n)
+			}
+			// At its first Start an exchanger makes two streams a subdomain.
+			if after := runtime.NumGoroutine(); after > before+2*len(at) {
+				t.Errorf("%d goroutines before, %d after", before, after)
 			}
 		})
 	}

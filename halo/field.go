@@ -42,6 +42,34 @@ func NewField(p *Placement, s Spec) (*Field, error) {
 	return f, nil
 }
 
+// WrapField returns a field over arrays that the caller has, one a subdomain, by
+// rank: memory of its device, see streams.Device.WrapMemory, with a layout of the
+// subdomain's points and the Spec's ghosts, see domain.NewStridedLayout. Several
+// components must lie together. Close leaves the caller's memory as it is.
+func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
+	if err := s.check(p.Decomposition); err != nil {
+		return nil, err
+	}
+	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: arrays, stages: make([]*stage, len(p.Subdomains))}
+	count, bytes := s.arrays()
+	if count != 1 || len(arrays) != len(f.Cut.Subdomains) {
+		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains, of %d arrays each", s.Name, len(arrays), len(f.Cut.Subdomains), count)
+	}
+	for rank, a := range arrays {
+		sub, device := f.Cut.Subdomains[rank], p.Devices[rank]
+		switch l := a.Layout; {
+		case a.Data.Memory == nil || a.Data.Memory.Device() != device:
+			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d must be memory of device %v", s.Name, rank, device)
+		case l.Owned != sub.Box || l.Width != s.Width || l.ElementSize != bytes:
+			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d holds %v with ghosts %v of %d bytes, not %v with %v of %d",
+				s.Name, rank, l.Owned, l.Width, l.ElementSize, sub.Box, s.Width, bytes)
+		case a.Data.Length < l.Bytes():
+			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d has %d bytes, its layout %d", s.Name, rank, a.Data.Length, l.Bytes())
+		}
+	}
+	return f, nil
+}
+
 // Array returns the array of a component of a planar field in the subdomain of
 // the given rank; any other field has component 0 alone, of all values a point.
 func (f *Field) Array(rank, component int) kernels.Array {

@@ -37,13 +37,20 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 		t.pack, err = x.copies(m.From, "store", m, func(src, dst kernels.Array, p Part) kernels.Copy {
 			return kernels.Copy{Dst: dst.In(p.Ghost), Src: src.In(p.Send), Size: p.Send.Size(), ElementSize: src.Layout.ElementSize}
 		})
-	case m.Contiguous:
+	case m.Contiguous && x.alike(m):
 		src, dst := x.ends(m, m.Parts[0])
 		err = x.addRoute(t, m, dst.Span(m.Parts[0].Ghost), src.Span(m.Parts[0].Send))
 	default:
 		err = x.addBuffers(t, m)
 	}
 	return t, err
+}
+
+// alike reports whether a contiguous message is one piece of equal length at both
+// ends, as it is but for arrays that the caller laid out.
+func (x *Exchanger) alike(m Message) bool {
+	src, dst := x.ends(m, m.Parts[0])
+	return src.Span(m.Parts[0].Send).Length == dst.Span(m.Parts[0].Ghost).Length && src.Layout.Pitch == dst.Layout.Pitch
 }
 
 // ends returns the arrays that a part leaves and arrives in.

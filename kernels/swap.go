@@ -40,10 +40,20 @@ func (s *Swap) Err() error {
 	return nil
 }
 
+// What comes with a launch of swap.cu: that many segments, else a table, and at
+// most that many neighbours, as many as a host has other GPUs.
+const (
+	fewSegments    = 40
+	mostNeighbours = 8
+)
+
 // swapArgs is struct Swap of swap.cu.
 type swapArgs struct {
-	segments, neighbours, rounds, finished, failed uint64
-	degree, limit                                  int64
+	rounds, finished, failed uint64
+	degree, limit            int64
+	table                    uint64
+	neighbours               [mostNeighbours]neighbourFlags
+	few                      [fewSegments]segment
 }
 
 // neighbourFlags is struct Neighbour of swap.cu.
@@ -99,20 +109,21 @@ func (c *Compiler) makeSwap(s *Swap, ends []SwapEnd, i int, flags []*streams.Mem
 	if err != nil {
 		return err
 	}
-	flagTable, err := flagsOf(ends, i, flags, &spec)
-	if err != nil {
+	arg := swapArgs{
+		rounds: flags[i].Address(), finished: flags[i].Address() + flagBytes,
+		degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds(),
+	}
+	if err := flagsOf(&arg, ends, i, flags, &spec); err != nil {
 		return err
 	}
-	segmentTable, err := upload(end.Device, segments)
-	if err != nil {
-		return err
+	if copy(arg.few[:], segments) < len(segments) {
+		table, err := upload(end.Device, segments)
+		if err != nil {
+			return err
+		}
+		s.Add(table)
+		arg.table = table.Address()
 	}
-	s.Add(segmentTable)
-	neighbourTable, err := upload(end.Device, flagTable)
-	if err != nil {
-		return err
-	}
-	s.Add(neighbourTable)
 	if s.failed, err = end.Device.AllocPinned(8); err != nil {
 		return err
 	}
@@ -122,11 +133,8 @@ func (c *Compiler) makeSwap(s *Swap, ends []SwapEnd, i int, flags []*streams.Mem
 		s.neighbours = append(s.neighbours, ends[n].Device.String())
 	}
 	spec.Grid = [3]int{swapBlocks(words, len(segments)), len(segments), 1}
-	spec.Argument = argument(&swapArgs{
-		segments: segmentTable.Address(), neighbours: neighbourTable.Address(),
-		rounds: flags[i].Address(), finished: flags[i].Address() + flagBytes, failed: s.failed.Address(),
-		degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds(),
-	})
+	arg.failed = s.failed.Address()
+	spec.Argument = argument(&arg)
 	if s.Kernel, err = end.Device.NewKernel(spec); err != nil {
 		return err
 	}
@@ -163,9 +171,12 @@ func storeSegments(end SwapEnd, spec *streams.KernelSpec) (segments []segment, w
 	return segments, words, nil
 }
 
-// flagsOf returns where an end and its neighbours keep the flags of each other.
-// An end has two lines for itself, then two a neighbour.
-func flagsOf(ends []SwapEnd, i int, flags []*streams.Memory, spec *streams.KernelSpec) (table []neighbourFlags, err error) {
+// flagsOf says where an end and its neighbours keep the flags of each other. An
+// end has two lines for itself, then two a neighbour.
+func flagsOf(arg *swapArgs, ends []SwapEnd, i int, flags []*streams.Memory, spec *streams.KernelSpec) error {
+	if n := len(ends[i].Neighbours); n > mostNeighbours {
+		return fmt.Errorf("kernels: %d neighbours; up to %d are possible", n, mostNeighbours)
+	}
 	line := func(end, neighbour, which int) uint64 {
 		return flags[end].Address() + uint64(2+2*neighbour+which)*flagBytes
 	}
@@ -178,18 +189,12 @@ func flagsOf(ends []SwapEnd, i int, flags []*streams.Memory, spec *streams.Kerne
 			}
 		}
 		if its < 0 || n == i {
-			return nil, fmt.Errorf("kernels: end %d exchanges with end %d, which does not name it", i, n)
+			return fmt.Errorf("kernels: end %d exchanges with end %d, which does not name it", i, n)
 		}
 		spec.Reaches = append(spec.Reaches, flags[n].All())
-		table = append(table, neighbourFlags{line(i, mine, 0), line(i, mine, 1), line(n, its, 0), line(n, its, 1)})
+		arg.neighbours[mine] = neighbourFlags{line(i, mine, 0), line(i, mine, 1), line(n, its, 0), line(n, its, 1)}
 	}
-	if len(table) > blockSize {
-		return nil, fmt.Errorf("kernels: %d neighbours; up to %d are possible", len(table), blockSize)
-	}
-	if len(table) == 0 {
-		table = []neighbourFlags{{}}
-	}
-	return table, nil
+	return nil
 }
 
 // Store is the copy of a box of one array to a box of equal size of another.

@@ -3,14 +3,14 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table]     (default: all three)
+#   gpu-check.sh [tests] [sanitize] [table] [exchange]     (default: all four)
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 archive=${OUT:-out}/gpu-check.tar.gz
 out=$(mktemp -d)
 mkdir -p "$(dirname "$archive")"
 trap 'tar -C "$out" -czf "$archive" .; rm -rf "$out"' EXIT
-steps=${*:-tests sanitize table}
+steps=${*:-tests sanitize table exchange}
 failed=0
 
 # check NAME COMMAND...: runs it with a limit, keeps its log, says how it went.
@@ -58,10 +58,11 @@ table() {
 	for n in 1 2 4 8; do
 		[ "$n" -le "$gpus" ] || continue
 		for how in "baseline left-right staged" "two-stream left-right staged" "two-stream left-right peer" \
-			"two-stream pairwise staged" "two-stream pairwise peer" "assisted left-right staged" "assisted left-right peer"; do
+			"two-stream pairwise staged" "two-stream pairwise peer" "two-stream left-right direct" \
+			"assisted left-right staged" "assisted left-right peer" "assisted left-right direct"; do
 			set -- $how
 			[ "$n$2$3" != 1left-rightstaged ] || [ "$1" = baseline ] || continue # alone, all paths are one
-			[ "$n$2" != 1pairwise ] || continue
+			[ "$n$2" != 1pairwise ] && [ "$n$3" != 1direct ] || continue
 			name=heat3d-$size-float64-$n-$1-$2-$3
 			[ "$1" = two-stream ] || name=heat3d-$size-float64-$n-$1-$3
 			check "$name" "$bundle/halox" run "$bundle/heat3d.yaml" --record "$out/records/$name.json" \
@@ -79,6 +80,14 @@ table() {
 			print(f"{os.path.basename(sys.argv[1])[:-5]:<48}{r['updates_per_second'] / 1e9:8.1f}  {r['loop_seconds'] / r['iterations'] * 1e6:9.1f}  {r.get('error', {}).get('max', '-')}")
 		PY
 	done
+}
+
+# Halo exchanges of six faces over every path, beside plain copies.
+exchange() {
+	mkdir -p "$out/records"
+	"$bundle/halox" bench exchange --points 16,32,64,128,256,512,768 --radius 1,2,3,4 --fields 1,4,8 \
+		--record "$out/records/exchange.json" --plot "$out/records/exchange.png" >"$out/exchange.log" 2>&1 || failed=1
+	grep -E "points|\^3 +1 +1 |\^3 +4 +8 " "$out/exchange.log"
 }
 
 for step in $steps; do

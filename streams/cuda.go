@@ -247,6 +247,15 @@ func (c *cudaDriver) queue(p Priority) (queue, error) {
 	return &cudaQueue{c.ctx, s}, err
 }
 
+// wrappedQueue is a stream of the caller, who destroys it.
+type wrappedQueue struct{ cudaQueue }
+
+func (*wrappedQueue) close() error { return nil }
+
+func (c *cudaDriver) wrapQueue(handle uintptr) queue {
+	return &wrappedQueue{cudaQueue{c.ctx, cuda.Stream(handle)}}
+}
+
 // copy chooses the driver's call by where the two ends lie.
 func (q *cudaQueue) copy(dst, src Span) error {
 	n := uint64(dst.Length)

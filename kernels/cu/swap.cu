@@ -14,14 +14,19 @@ struct Neighbour {
 	unsigned long long *its_sent;
 };
 
+enum { FEW = 40, NEIGHBOURS = 8 };
+
+// What a GPU needs of an exchange comes with the launch, where it costs no trip to
+// memory; segments beyond a few lie in a table.
 struct Swap {
-	const Segment *segments;       // one for each blockIdx.y; an empty one if there are none
-	const Neighbour *neighbours;
 	unsigned long long *rounds;    // exchanges done; this GPU's own
 	unsigned long long *finished;  // blocks of this exchange that have stored
 	unsigned long long *failed;    // in host memory: 1 + the neighbour waited for in vain
-	i64 degree;                    // neighbours, at most blockDim.x
+	i64 degree;                    // neighbours
 	i64 limit;                     // ns to wait for a neighbour
+	const Segment *table;          // one for each blockIdx.y; null if they are few
+	Neighbour neighbours[NEIGHBOURS];
+	Segment few[FEW];
 };
 
 __device__ inline void release(unsigned long long *flag, unsigned long long value) {
@@ -52,14 +57,25 @@ __device__ void await(const Swap &s, const unsigned long long *flag, unsigned lo
 	}
 }
 
-// store copies a segment. Each thread loads several words before it stores the
-// first, so that the loads of columns, of which each is a transaction of its own,
-// do not wait for each other.
+// allowed waits until all neighbours have said that their ghosts may be written.
+__device__ void allowed(const Swap &s, unsigned long long round) {
+	const i64 me = threadIdx.x;
+	if (me < s.degree) await(s, s.neighbours[me].my_ready, round, me);
+	__syncthreads();
+}
+
+// store copies a segment once that is allowed. Each thread loads several words
+// before it stores the first, and the first of them before it may: so the loads,
+// of which those of columns are a transaction each, wait neither for each other nor
+// for the neighbours.
 template <typename Word>
-__device__ void store(const Segment &s, unsigned thread, unsigned threads) {
-	const unsigned nx = (unsigned)s.nx, ny = (unsigned)s.ny, words = (unsigned)(s.nx * s.ny * s.nz);
+__device__ void store(const Segment &g, const Swap &s, unsigned long long round) {
+	const unsigned thread = (unsigned)thread_index(), threads = (unsigned)thread_count();
+	const unsigned nx = (unsigned)g.nx, ny = (unsigned)g.ny, words = (unsigned)(g.nx * g.ny * g.nz);
 	enum { BATCH = 4 };
-	for (unsigned first = thread; first < words; first += BATCH * threads) {
+	bool waited = false;
+	unsigned first = thread;
+	do {
 		Word word[BATCH];
 		Word *to[BATCH];
 #pragma unroll
@@ -67,13 +83,16 @@ __device__ void store(const Segment &s, unsigned thread, unsigned threads) {
 			const unsigned n = first + i * threads;
 			if (n >= words) break;
 			const unsigned row = n / nx, x = n - row * nx, z = row / ny, y = row - z * ny;
-			word[i] = ((const Word *)(s.src + (i64)y * s.src_pitch + (i64)z * s.src_plane))[x];
-			to[i] = (Word *)(s.dst + (i64)y * s.dst_pitch + (i64)z * s.dst_plane) + x;
+			word[i] = ((const Word *)(g.src + (i64)y * g.src_pitch + (i64)z * g.src_plane))[x];
+			to[i] = (Word *)(g.dst + (i64)y * g.dst_pitch + (i64)z * g.dst_plane) + x;
 		}
+		if (!waited) allowed(s, round);
+		waited = true;
 #pragma unroll
 		for (int i = 0; i < BATCH; i++)
 			if (first + i * threads < words) *to[i] = word[i];
-	}
+		first += BATCH * threads;
+	} while (first < words);
 }
 
 // swap is one exchange. What lies before it in its stream has written the
@@ -81,35 +100,29 @@ __device__ void store(const Segment &s, unsigned thread, unsigned threads) {
 extern "C" __global__ void __launch_bounds__(256) swap(const __grid_constant__ Swap s) {
 	const unsigned long long round = *(volatile unsigned long long *)s.rounds + 1;
 	const i64 me = threadIdx.x;
-	if (me < s.degree) {
-		const Neighbour n = s.neighbours[me];
-		if (blockIdx.x == 0 && blockIdx.y == 0) release(n.its_ready, round);
-		await(s, n.my_ready, round, me);
-	}
-	__syncthreads();
-	const Segment &g = s.segments[blockIdx.y];
-	const unsigned thread = (unsigned)thread_index(), threads = (unsigned)thread_count();
+	if (me < s.degree && blockIdx.x == 0 && blockIdx.y == 0) release(s.neighbours[me].its_ready, round);
+	const Segment &g = s.table ? s.table[blockIdx.y] : s.few[blockIdx.y];
 	switch (g.word) {
-	case 1: store<unsigned char>(g, thread, threads); break;
-	case 2: store<unsigned short>(g, thread, threads); break;
-	case 4: store<unsigned>(g, thread, threads); break;
-	case 8: store<unsigned long long>(g, thread, threads); break;
-	case 16: store<Sixteen>(g, thread, threads); break;
+	case 1: store<unsigned char>(g, s, round); break;
+	case 2: store<unsigned short>(g, s, round); break;
+	case 4: store<unsigned>(g, s, round); break;
+	case 8: store<unsigned long long>(g, s, round); break;
+	case 16: store<Sixteen>(g, s, round); break;
 	}
-	__threadfence_system();
+	// The stores of the block come before its count, and all counts before the
+	// flags: barriers and fences at system scope carry that on.
 	__syncthreads();
 	__shared__ bool last;
 	if (me == 0) {
+		__threadfence_system();
 		last = atomicAdd(s.finished, 1ull) == (unsigned long long)gridDim.x * gridDim.y - 1;
-		__threadfence();
+		__threadfence_system();
 	}
 	__syncthreads();
 	if (!last) return;
 	if (me < s.degree) {
-		const Neighbour n = s.neighbours[me];
-		__threadfence_system();
-		release(n.its_sent, round);
-		await(s, n.my_sent, round, me);
+		release(s.neighbours[me].its_sent, round);
+		await(s, s.neighbours[me].my_sent, round, me);
 	}
 	__syncthreads();
 	if (me == 0) {

@@ -1,0 +1,145 @@
+package halo_test
+
+import (
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// A caller's own arrays, without padding and laid out differently in every
+// subdomain, are exchanged as any other field.
+func TestExchangeOfTheCallersArrays(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	for _, parts := range []domain.Vec{{1, 1, 4}, {2, 1, 2}, {1, 4, 1}} {
+		for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
+			p := place(t, set, []int{9, 8, 12}, [3]bool{true, false, true}, parts)
+			spec := star(3)
+			var arrays []kernels.Array
+			for rank, s := range p.Subdomains {
+				size := s.Box.Grow(spec.Width).Size()
+				pitch := int64(size[0] + rank%2)
+				plane := pitch * int64(size[1]+rank)
+				l, err := domain.NewStridedLayout(s.Box, spec.Width, 8, 1+pitch+plane, pitch, plane)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m, err := p.Devices[rank].WrapBytes(make([]byte, l.Bytes()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				arrays = append(arrays, kernels.Array{Data: m.All(), Layout: l})
+			}
+			f, err := halo.WrapField(p, spec, arrays...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			exchangeNumbers(t, set, p, f, path)
+		}
+	}
+}
+
+// exchangeNumbers fills the field with numbers of its points, exchanges it, and
+// compares every ghost behind a face with the number of the point it stands for.
+func exchangeNumbers(t *testing.T, set *testdevices.Set, p *halo.Placement, f *halo.Field, path p2p.Path) {
+	t.Helper()
+	number := func(at domain.Vec) float64 {
+		for a, n := range p.Grid.Size {
+			at[a] = (at[a] + n) % n
+		}
+		return float64(at[0] + 100*at[1] + 10000*at[2])
+	}
+	plan, err := halo.NewPlan(p, set.Links, path, f.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := halo.NewExchanger(plan, set.Compiler, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+		return func(values []float64, at domain.Vec) {
+			for i := range values {
+				values[i] = -1
+				if p.Subdomains[rank].Box.Contains(at) {
+					values[i] = number(at)
+				}
+				at[0]++
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := p.NewStreams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	if err := x.Exchange(at); err != nil {
+		t.Fatal(err)
+	}
+	if err := at.Sync(testLimit); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range plan.Messages {
+		a := f.Parts[m.To]
+		values := streams.View[float64](a.Data.Memory.Bytes()[:a.Layout.Bytes()])
+		g := m.Parts[0].Ghost
+		for z := g.Lo[2]; z < g.Hi[2]; z++ {
+			for y := g.Lo[1]; y < g.Hi[1]; y++ {
+				for x := g.Lo[0]; x < g.Hi[0]; x++ {
+					q := domain.Vec{x, y, z}
+					if got := values[a.Layout.Offset(q)]; got != number(q) {
+						t.Fatalf("path %s, subdomain %d, ghost %v: got %v, want %v", path, m.To, q, got, number(q))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestWrapRefusals(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{8, 8, 8}, [3]bool{}, domain.Vec{1, 1, 2})
+	spec := star(3)
+	array := func(device, rank int, width domain.Radius, bytes int64) kernels.Array {
+		l, err := domain.NewLayout(p.Subdomains[rank].Box, width, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := set.Devices[device].WrapBytes(make([]byte, bytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return kernels.Array{Data: m.All(), Layout: l}
+	}
+	good := array(0, 0, spec.Width, 1<<20)
+	for name, second := range map[string]kernels.Array{
+		"memory of another device": array(0, 1, spec.Width, 1<<20),
+		"points of another rank":   array(1, 0, spec.Width, 1<<20),
+		"other ghosts":             array(1, 1, domain.Radius{}, 1<<20),
+		"too little memory":        array(1, 1, spec.Width, 64),
+	} {
+		if _, err := halo.WrapField(p, spec, good, second); err == nil {
+			t.Errorf("%s: it was accepted", name)
+		}
+	}
+	if _, err := halo.WrapField(p, spec, good); err == nil {
+		t.Error("one array was taken for two subdomains")
+	}
+	if _, err := set.Devices[0].WrapStream(1); err == nil {
+		t.Error("a host device took a CUDA stream")
+	}
+	if _, err := set.Devices[0].WrapMemory(1, 1); err == nil {
+		t.Error("a host device took an address")
+	}
+	if _, err := domain.NewStridedLayout(p.Subdomains[0].Box, spec.Width, 8, 0, 10, 100); err == nil {
+		t.Error("ghosts before the start of an array were accepted")
+	}
+}

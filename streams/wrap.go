@@ -1,0 +1,49 @@
+package streams
+
+import "errors"
+
+// WrapStream returns a stream that the caller made with CUDA, a CUstream or
+// cudaStream_t of this device, so that halox can order its work after and before
+// the caller's. Close leaves the caller's stream as it is.
+func (d *Device) WrapStream(handle uintptr) (*Stream, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	w, ok := d.driver.(wrapper)
+	if !ok || handle == 0 {
+		return nil, d.fail(errNotWrapped, "take stream %#x of the caller", handle)
+	}
+	s := &Stream{device: d, queue: w.wrapQueue(handle)}
+	return s, d.keep(s)
+}
+
+// WrapMemory returns device memory that the caller has: its address on a GPU, a
+// CUdeviceptr, and its size in bytes. Close leaves the memory as it is; it must
+// outlive all that uses it here.
+func (d *Device) WrapMemory(address uint64, bytes int64) (*Memory, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	if _, ok := d.driver.(wrapper); !ok || address == 0 || bytes < 1 {
+		return nil, d.fail(errNotWrapped, "take %d bytes of the caller at %#x", bytes, address)
+	}
+	return &Memory{device: d, size: bytes, addr: address}, nil
+}
+
+// WrapBytes returns memory of a host device that the caller has.
+func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
+	if err := d.alive(); err != nil {
+		return nil, err
+	}
+	if d.Backend != Host || len(bytes) == 0 {
+		return nil, d.fail(errNotWrapped, "take %d bytes of the caller", len(bytes))
+	}
+	return &Memory{device: d, size: int64(len(bytes)), bytes: bytes}, nil
+}
+
+var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0, and only a host device bytes")
+
+// wrapper is a driver that takes what the caller made.
+type wrapper interface {
+	wrapQueue(handle uintptr) queue
+}

@@ -1,0 +1,44 @@
+//go:build linux && cgo
+
+package streams
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/halox/halox/internal/cuda/cudafake"
+)
+
+// What the caller made is used, and left as it is by Close.
+func TestWrappedStreamAndMemory(t *testing.T) {
+	p, err := CUDAPlatform(cudafake.Build(t))
+	check(t, err)
+	devices, err := p.Open(0)
+	check(t, err)
+	d := devices[0]
+	stream := must[*Stream](t)(d.NewStream(Normal))
+	memory := must[*Memory](t)(d.Alloc(64))
+	in, out := must[*Memory](t)(d.AllocPinned(64)), must[*Memory](t)(d.AllocPinned(64))
+	for i := range in.Bytes() {
+		in.Bytes()[i] = byte(i * 7)
+	}
+
+	handle := uintptr(stream.queue.(*cudaQueue).stream)
+	wrapped := must[*Stream](t)(d.WrapStream(handle))
+	view := must[*Memory](t)(d.WrapMemory(memory.Address()+16, 32))
+	check(t, wrapped.Copy(view.All(), in.Span(0, 32)), wrapped.Close(), view.Close())
+	check(t, stream.Copy(out.Span(0, 32), memory.Span(16, 32)), stream.Sync(testLimit))
+	if !bytes.Equal(out.Bytes()[:32], in.Bytes()[:32]) {
+		t.Error("the bytes did not arrive in the caller's memory")
+	}
+	if _, err := d.WrapStream(0); err == nil {
+		t.Error("the default stream was taken")
+	}
+	if _, err := d.WrapMemory(0, 8); err == nil {
+		t.Error("address 0 was taken")
+	}
+	if _, err := d.WrapBytes(make([]byte, 8)); err == nil {
+		t.Error("a GPU took bytes of the host")
+	}
+	check(t, CloseAll(devices), p.Close())
+}
