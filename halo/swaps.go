@@ -68,7 +68,7 @@ func (x *Exchanger) Err() error {
 // its part as often as the others, in any order. It is possible where Swaps
 // says so.
 func (x *Exchanger) ExchangeOn(rank int, s *streams.Stream) error {
-	return s.Launch(x.swaps[rank].Kernel)
+	return x.swaps[rank].Queue(s)
 }
 
 // Swaps reports whether the exchange is one kernel a GPU: all messages take path

@@ -3,6 +3,7 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -18,19 +19,23 @@ type SwapEnd struct {
 	Neighbours []int // ends
 }
 
-// Swap is one end of an exchange, made ready. Its kernel ends when the GPU has
-// stored all and all its neighbours have stored theirs; it may be launched any
-// number of times, on one stream, as often as those of the neighbours.
+// Swap is one end of an exchange, made ready. Queue launches its kernel, which ends
+// when the GPU has stored all and all its neighbours have stored theirs. It may be
+// queued any number of times, by one thread, as often as those of the neighbours.
 type Swap struct {
-	*streams.Kernel
 	streams.Closers
+	kernel     *streams.Kernel
+	round      *uint64 // in the argument of the launch
 	device     *streams.Device
 	failed     *streams.Memory // pinned: 1 + the place of the neighbour waited for in vain
 	neighbours []string
 }
 
-// Close frees the launch and what it uses.
-func (s *Swap) Close() error { return s.Closers.Close() }
+// Queue queues the GPU's part in the next exchange.
+func (s *Swap) Queue(at *streams.Stream) error {
+	*s.round++
+	return at.Launch(s.kernel)
+}
 
 // Err returns an error if the GPU has waited for a neighbour in vain.
 func (s *Swap) Err() error {
@@ -49,16 +54,22 @@ const (
 
 // swapArgs is struct Swap of swap.cu.
 type swapArgs struct {
-	rounds, finished, failed uint64
-	degree, limit            int64
-	table                    uint64
-	neighbours               [mostNeighbours]neighbourFlags
-	few                      [fewSegments]segment
+	round, failed uint64
+	degree, limit int64
+	table         uint64
+	neighbours    [mostNeighbours]neighbourFlags
+	few           [fewSegments]store
 }
 
 // neighbourFlags is struct Neighbour of swap.cu.
 type neighbourFlags struct {
-	myReady, mySent, itsReady, itsSent uint64
+	myReady, mySent, itsReady, expected uint64
+}
+
+// store is struct Store of swap.cu.
+type store struct {
+	segment
+	sent uint64
 }
 
 // flagBytes keeps flags on lines of their own.
@@ -67,25 +78,28 @@ const flagBytes = 128
 // Swaps makes an exchange among GPUs ready, an end each, on different devices
 // that reach each other. limit is how long a GPU waits for a neighbour.
 func (c *Compiler) Swaps(ends []SwapEnd, limit time.Duration) (swaps []*Swap, err error) {
+	n := &swapNet{ends: ends, flags: make([]*streams.Memory, len(ends)), blocks: make([]int, len(ends))}
 	var made streams.Closers
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	flags := make([]*streams.Memory, len(ends))
 	for i, end := range ends {
-		if flags[i], err = zeros(end.Device, int64(2+2*len(end.Neighbours))*flagBytes); err != nil {
+		if n.flags[i], err = zeros(end.Device, int64(max(1, 2*len(end.Neighbours)))*flagBytes); err != nil {
 			return nil, err
 		}
-		made.Add(flags[i])
+		made.Add(n.flags[i])
+		if n.blocks[i], err = swapBlocks(end.Stores); err != nil {
+			return nil, err
+		}
 	}
 	for i := range ends {
 		s := &Swap{device: ends[i].Device}
-		s.Add(flags[i])
+		s.Add(n.flags[i])
 		swaps = append(swaps, s)
 		made.Add(s)
-		if err := c.makeSwap(s, ends, i, flags, limit); err != nil {
+		if err := c.makeSwap(s, n, i, limit); err != nil {
 			return nil, err
 		}
 	}
@@ -97,27 +111,46 @@ func zeros(d *streams.Device, bytes int64) (*streams.Memory, error) {
 	return upload(d, make([]byte, bytes))
 }
 
-// makeSwap makes the tables and the launch of one end.
-func (c *Compiler) makeSwap(s *Swap, ends []SwapEnd, i int, flags []*streams.Memory, limit time.Duration) error {
-	end := ends[i]
+// swapNet is the ends of an exchange, with their flags and the blocks that each
+// has for a box.
+type swapNet struct {
+	ends   []SwapEnd
+	flags  []*streams.Memory
+	blocks []int
+}
+
+// line returns where an end keeps a flag of a neighbour, by its place among the
+// end's neighbours: 0 that it is ready, 1 how many of its blocks have stored.
+func (n *swapNet) line(end, neighbour, which int) uint64 {
+	return n.flags[end].Address() + uint64(2*neighbour+which)*flagBytes
+}
+
+// place returns the place of one end among the neighbours of another.
+func (n *swapNet) place(end, of int) (int, error) {
+	if at := slices.Index(n.ends[of].Neighbours, end); at >= 0 && end != of {
+		return at, nil
+	}
+	return 0, fmt.Errorf("kernels: end %d exchanges with end %d, which does not name it", end, of)
+}
+
+// makeSwap makes the launch of one end.
+func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) error {
+	end := n.ends[i]
 	found, err := c.load(end.Device, Program{File: "swap.cu"}, "swap")
 	if err != nil {
 		return err
 	}
 	spec := streams.KernelSpec{Name: "swap", Function: found[0], Block: [3]int{blockSize, 1, 1}}
-	segments, words, err := storeSegments(end, &spec)
+	arg := swapArgs{degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds()}
+	if err := n.neighbours(&arg, i, &spec); err != nil {
+		return err
+	}
+	stores, err := n.stores(i, &spec)
 	if err != nil {
 		return err
 	}
-	arg := swapArgs{
-		rounds: flags[i].Address(), finished: flags[i].Address() + flagBytes,
-		degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds(),
-	}
-	if err := flagsOf(&arg, ends, i, flags, &spec); err != nil {
-		return err
-	}
-	if copy(arg.few[:], segments) < len(segments) {
-		table, err := upload(end.Device, segments)
+	if copy(arg.few[:], stores) < len(stores) {
+		table, err := upload(end.Device, stores)
 		if err != nil {
 			return err
 		}
@@ -129,70 +162,86 @@ func (c *Compiler) makeSwap(s *Swap, ends []SwapEnd, i int, flags []*streams.Mem
 	}
 	clear(s.failed.Bytes())
 	s.Add(s.failed)
-	for _, n := range end.Neighbours {
-		s.neighbours = append(s.neighbours, ends[n].Device.String())
-	}
-	spec.Grid = [3]int{swapBlocks(words, len(segments)), len(segments), 1}
 	arg.failed = s.failed.Address()
+	for _, k := range end.Neighbours {
+		s.neighbours = append(s.neighbours, n.ends[k].Device.String())
+	}
+	spec.Grid = [3]int{n.blocks[i], len(stores), 1}
 	spec.Argument = argument(&arg)
-	if s.Kernel, err = end.Device.NewKernel(spec); err != nil {
+	if s.kernel, err = end.Device.NewKernel(spec); err != nil {
 		return err
 	}
-	s.Add(s.Kernel)
+	s.Add(s.kernel)
+	s.round = &streams.View[uint64](s.kernel.Argument()[:8])[0]
 	return nil
 }
 
-// swapBlocks returns the blocks for each of the segments: in all enough to fill
-// the links, and far from enough to fill a GPU, on which other kernels must get
-// on.
-func swapBlocks(words int64, segments int) int {
+// swapBlocks returns the blocks for each of the boxes that an end stores: in all
+// enough to fill the links, and far from enough to fill a GPU, on which other
+// kernels must get on.
+func swapBlocks(stores []Copy) (int, error) {
 	const most, wordsAThread = 288, 2
-	return int(max(1, min(most/int64(segments), words/(blockSize*wordsAThread))))
-}
-
-// storeSegments returns the segments of an end, and the size of the largest.
-func storeSegments(end SwapEnd, spec *streams.KernelSpec) (segments []segment, words int64, err error) {
-	for _, c := range end.Stores {
+	words := int64(0)
+	for _, c := range stores {
 		if err := c.check(); err != nil {
-			return nil, 0, err
+			return 0, err
 		}
 		s := c.segment()
-		if s.nx*s.ny*s.nz >= 1<<31 {
-			return nil, 0, fmt.Errorf("kernels: a store of %d words; less than %d are possible", s.nx*s.ny*s.nz, int64(1)<<31)
-		}
-		segments = append(segments, s)
 		words = max(words, s.nx*s.ny*s.nz)
+	}
+	if words >= 1<<31 {
+		return 0, fmt.Errorf("kernels: a store of %d words; less than %d are possible", words, int64(1)<<31)
+	}
+	return int(max(1, min(most/int64(max(1, len(stores))), words/(blockSize*wordsAThread)))), nil
+}
+
+// stores returns the boxes of an end, each with the count to raise when a block has
+// stored its part.
+func (n *swapNet) stores(i int, spec *streams.KernelSpec) (all []store, err error) {
+	for _, c := range n.ends[i].Stores {
+		s := store{segment: c.segment()}
+		if to := n.owner(c.Dst.Data.Memory.Device()); to != i {
+			at, err := n.place(i, to)
+			if err != nil {
+				return nil, err
+			}
+			s.sent = n.line(to, at, 1)
+		}
+		all = append(all, s)
 		spec.Uses = append(spec.Uses, c.Src.Data)
 		spec.Reaches = append(spec.Reaches, c.Dst.Data)
 	}
-	if len(segments) == 0 { // an end that only receives
-		segments = []segment{{nx: 1, word: 1}}
+	if len(all) == 0 { // an end that only receives
+		all = []store{{segment: segment{nx: 1, word: 1}}}
 	}
-	return segments, words, nil
+	return all, nil
 }
 
-// flagsOf says where an end and its neighbours keep the flags of each other. An
-// end has two lines for itself, then two a neighbour.
-func flagsOf(arg *swapArgs, ends []SwapEnd, i int, flags []*streams.Memory, spec *streams.KernelSpec) error {
-	if n := len(ends[i].Neighbours); n > mostNeighbours {
-		return fmt.Errorf("kernels: %d neighbours; up to %d are possible", n, mostNeighbours)
+// owner returns the end on a device.
+func (n *swapNet) owner(d *streams.Device) int {
+	return slices.IndexFunc(n.ends, func(e SwapEnd) bool { return e.Device == d })
+}
+
+// neighbours says where an end and its neighbours keep the flags of each other,
+// and how many blocks of each neighbour store into this end.
+func (n *swapNet) neighbours(arg *swapArgs, i int, spec *streams.KernelSpec) error {
+	if degree := len(n.ends[i].Neighbours); degree > mostNeighbours {
+		return fmt.Errorf("kernels: %d neighbours; up to %d are possible", degree, mostNeighbours)
 	}
-	line := func(end, neighbour, which int) uint64 {
-		return flags[end].Address() + uint64(2+2*neighbour+which)*flagBytes
-	}
-	spec.Uses = append(spec.Uses, flags[i].All())
-	for mine, n := range ends[i].Neighbours {
-		its := -1
-		for k, back := range ends[n].Neighbours {
-			if back == i {
-				its = k
+	spec.Uses = append(spec.Uses, n.flags[i].All())
+	for mine, k := range n.ends[i].Neighbours {
+		its, err := n.place(i, k)
+		if err != nil {
+			return err
+		}
+		spec.Reaches = append(spec.Reaches, n.flags[k].All())
+		expected := 0
+		for _, c := range n.ends[k].Stores {
+			if n.owner(c.Dst.Data.Memory.Device()) == i {
+				expected += n.blocks[k]
 			}
 		}
-		if its < 0 || n == i {
-			return fmt.Errorf("kernels: end %d exchanges with end %d, which does not name it", i, n)
-		}
-		spec.Reaches = append(spec.Reaches, flags[n].All())
-		arg.neighbours[mine] = neighbourFlags{line(i, mine, 0), line(i, mine, 1), line(n, its, 0), line(n, its, 1)}
+		arg.neighbours[mine] = neighbourFlags{n.line(i, mine, 0), n.line(i, mine, 1), n.line(k, its, 0), uint64(expected)}
 	}
 	return nil
 }

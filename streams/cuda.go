@@ -187,6 +187,8 @@ func (f *cudaFunction) Usage() (Usage, error) {
 // cudaKernel is a launch made ready.
 type cudaKernel struct{ launch *cuda.Launch }
 
+func (k *cudaKernel) argument() []byte { return k.launch.Arg() }
+
 func (k *cudaKernel) close() error { k.launch.Free(); return nil }
 
 func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {

@@ -58,6 +58,15 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	return k, d.keep(k)
 }
 
+// Argument returns the argument of a launch on a GPU, which may be changed between
+// two launches by the thread that makes them; nil on a host device.
+func (k *Kernel) Argument() []byte {
+	if a, ok := k.launcher.(interface{ argument() []byte }); ok {
+		return a.argument()
+	}
+	return nil
+}
+
 // Name returns the name given in the spec.
 func (k *Kernel) Name() string { return k.name }
 

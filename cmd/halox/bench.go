@@ -184,46 +184,16 @@ func (e *exchangeRun) measure(c combination) (row results.Exchange, err error) {
 	if err != nil {
 		return row, err
 	}
-	var specs []halo.Spec
-	for i := range c.fields {
-		specs = append(specs, halo.Spec{Name: fmt.Sprintf("f%d", i), Element: halo.Float64, Width: domain.UniformRadius(3, c.radius)})
-	}
-	plan, err := halo.NewPlan(place, e.links, c.path, specs...)
+	x, plan, err := e.exchanger(c, place, &open)
 	if err != nil {
 		return row, err
 	}
-	var fields []*halo.Field
-	for _, s := range specs {
-		f, err := halo.NewField(place, s)
-		if err != nil {
-			return row, err
-		}
-		open.Add(f)
-		fields = append(fields, f)
-	}
-	x, err := halo.NewExchanger(plan, e.compiler, fields...)
+	at, err := place.NewStreams()
 	if err != nil {
 		return row, err
 	}
-	open.Add(x)
-	var at []*streams.Stream
-	for _, d := range place.Devices {
-		s, err := d.NewStream(streams.Normal)
-		if err != nil {
-			return row, err
-		}
-		open.Add(s)
-		at = append(at, s)
-	}
-	row = results.Exchange{Points: c.points, Radius: c.radius, Fields: c.fields, Path: string(c.path), Messages: len(plan.Messages)}
-	out := map[int]int64{}
-	for _, m := range plan.Messages {
-		if place.Devices[m.From] != place.Devices[m.To] {
-			row.MessageBytes = max(row.MessageBytes, m.Bytes)
-			out[m.From] += m.Bytes
-			row.DeviceBytes = max(row.DeviceBytes, out[m.From])
-		}
-	}
+	open.Add(at)
+	row = describe(c, plan)
 	if row.OneThread, err = timed(at, func(n int) error {
 		for range n {
 			if err := x.Exchange(at); err != nil {
@@ -240,6 +210,45 @@ func (e *exchangeRun) measure(c combination) (row results.Exchange, err error) {
 		}
 	}
 	return e.compare(row)
+}
+
+// exchanger makes the fields of a combination and what exchanges them.
+func (e *exchangeRun) exchanger(c combination, place *halo.Placement, open *streams.Closers) (*halo.Exchanger, *halo.Plan, error) {
+	var specs []halo.Spec
+	var fields []*halo.Field
+	for i := range c.fields {
+		spec := halo.Spec{Name: fmt.Sprintf("f%d", i), Element: halo.Float64, Width: domain.UniformRadius(3, c.radius)}
+		f, err := halo.NewField(place, spec)
+		if err != nil {
+			return nil, nil, err
+		}
+		open.Add(f)
+		specs, fields = append(specs, spec), append(fields, f)
+	}
+	plan, err := halo.NewPlan(place, e.links, c.path, specs...)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := halo.NewExchanger(plan, e.compiler, fields...)
+	if err != nil {
+		return nil, nil, err
+	}
+	open.Add(x)
+	return x, plan, nil
+}
+
+// describe begins the row of a combination with what it sends.
+func describe(c combination, plan *halo.Plan) results.Exchange {
+	row := results.Exchange{Points: c.points, Radius: c.radius, Fields: c.fields, Path: string(c.path), Messages: len(plan.Messages)}
+	out := map[int]int64{}
+	for _, m := range plan.Messages {
+		if devices := plan.Placement.Devices; devices[m.From] != devices[m.To] {
+			row.MessageBytes = max(row.MessageBytes, m.Bytes)
+			out[m.From] += m.Bytes
+			row.DeviceBytes = max(row.DeviceBytes, out[m.From])
+		}
+	}
+	return row
 }
 
 // compare adds what plain copies of the same messages take.
@@ -304,25 +313,42 @@ func (e *exchangeRun) place(c combination) (*halo.Placement, error) {
 }
 
 // timed returns the time of one of what queue queues, in microseconds: the median
-// over batches that are waited for.
+// over batches that are waited for, each of some milliseconds, so that to begin one
+// and to wait for it counts little.
 func timed(at []*streams.Stream, queue func(n int) error) (float64, error) {
-	const batches, batch, limit = 9, 20, 30 * time.Second
+	const batches, first, most, length = 9, 20, 400, 4000
+	if _, err := batch(at, queue, first); err != nil { // warms up
+		return 0, err
+	}
+	one, err := batch(at, queue, first)
+	if err != nil {
+		return 0, err
+	}
+	n := int(max(first, min(most, length/one)))
 	var us []float64
-	for range batches + 1 {
-		start := time.Now()
-		if err := queue(batch); err != nil {
+	for range batches {
+		t, err := batch(at, queue, n)
+		if err != nil {
 			return 0, err
 		}
-		for _, s := range at {
-			if err := s.Sync(limit); err != nil {
-				return 0, err
-			}
-		}
-		us = append(us, time.Since(start).Seconds()*1e6/batch)
+		us = append(us, t)
 	}
-	us = us[1:] // the first warms up
 	slices.Sort(us)
 	return us[len(us)/2], nil
+}
+
+// batch queues n and waits for them; it returns the time of one in microseconds.
+func batch(at []*streams.Stream, queue func(n int) error, n int) (float64, error) {
+	start := time.Now()
+	if err := queue(n); err != nil {
+		return 0, err
+	}
+	for _, s := range at {
+		if err := s.Sync(waitLimit); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start).Seconds() * 1e6 / float64(n), nil
 }
 
 // byThreads has one thread a device queue n exchanges.

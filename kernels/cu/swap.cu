@@ -6,31 +6,41 @@
 // are written over the link, released at system scope after the stores they
 // stand for; the GPU that waits acquires them at system scope.
 
-// What two GPUs that exchange tell each other, on the side of one of them.
+// What two GPUs that exchange tell each other, as one of them sees it.
 struct Neighbour {
-	unsigned long long *my_ready;   // set by the neighbour: its ghosts may be written
-	unsigned long long *my_sent;    // set by the neighbour: my ghosts are written
-	unsigned long long *its_ready;  // the same two on its side
-	unsigned long long *its_sent;
+	const unsigned long long *my_ready; // here: exchanges for which its ghosts may be written
+	const unsigned long long *my_sent;  // here: blocks of it that have stored into my ghosts
+	unsigned long long *its_ready;      // there: what I tell it
+	unsigned long long expected;        // its blocks in each exchange
+};
+
+// A box to store, and the count of blocks to raise where it went: null on this GPU.
+struct Store {
+	Segment box;
+	unsigned long long *sent;
 };
 
 enum { FEW = 40, NEIGHBOURS = 8 };
 
 // What a GPU needs of an exchange comes with the launch, where it costs no trip to
-// memory; segments beyond a few lie in a table.
+// memory; boxes beyond a few lie in a table.
 struct Swap {
-	unsigned long long *rounds;    // exchanges done; this GPU's own
-	unsigned long long *finished;  // blocks of this exchange that have stored
-	unsigned long long *failed;    // in host memory: 1 + the neighbour waited for in vain
-	i64 degree;                    // neighbours
-	i64 limit;                     // ns to wait for a neighbour
-	const Segment *table;          // one for each blockIdx.y; null if they are few
+	unsigned long long round;   // which exchange this is, from 1
+	unsigned long long *failed; // in host memory: 1 + the neighbour waited for in vain
+	i64 degree;                 // neighbours
+	i64 limit;                  // ns to wait for a neighbour
+	const Store *table;         // one for each blockIdx.y; null if they are few
 	Neighbour neighbours[NEIGHBOURS];
-	Segment few[FEW];
+	Store few[FEW];
 };
 
 __device__ inline void release(unsigned long long *flag, unsigned long long value) {
 	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
+}
+
+// raise adds one to a count, after all that the block has stored.
+__device__ inline void raise(unsigned long long *count) {
+	asm volatile("red.release.sys.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
 }
 
 __device__ inline unsigned long long acquire(const unsigned long long *flag) {
@@ -45,11 +55,11 @@ __device__ inline i64 nanoseconds() {
 	return t;
 }
 
-// await waits until the flag has reached round. A neighbour that does not come
+// await waits until the flag has reached a count. A neighbour that does not come
 // within the limit is told to the host, and waited for no more.
-__device__ void await(const Swap &s, const unsigned long long *flag, unsigned long long round, i64 neighbour) {
+__device__ void await(const Swap &s, const unsigned long long *flag, unsigned long long count, i64 neighbour) {
 	const i64 start = nanoseconds();
-	while (acquire(flag) < round) {
+	while (acquire(flag) < count) {
 		if (nanoseconds() - start > s.limit) {
 			release(s.failed, 1 + neighbour);
 			return;
@@ -58,9 +68,9 @@ __device__ void await(const Swap &s, const unsigned long long *flag, unsigned lo
 }
 
 // allowed waits until all neighbours have said that their ghosts may be written.
-__device__ void allowed(const Swap &s, unsigned long long round) {
+__device__ void allowed(const Swap &s) {
 	const i64 me = threadIdx.x;
-	if (me < s.degree) await(s, s.neighbours[me].my_ready, round, me);
+	if (me < s.degree) await(s, s.neighbours[me].my_ready, s.round, me);
 	__syncthreads();
 }
 
@@ -69,7 +79,7 @@ __device__ void allowed(const Swap &s, unsigned long long round) {
 // of which those of columns are a transaction each, wait neither for each other nor
 // for the neighbours.
 template <typename Word>
-__device__ void store(const Segment &g, const Swap &s, unsigned long long round) {
+__device__ void store(const Segment &g, const Swap &s) {
 	const unsigned thread = (unsigned)thread_index(), threads = (unsigned)thread_count();
 	const unsigned nx = (unsigned)g.nx, ny = (unsigned)g.ny, words = (unsigned)(g.nx * g.ny * g.nz);
 	enum { BATCH = 4 };
@@ -86,7 +96,7 @@ __device__ void store(const Segment &g, const Swap &s, unsigned long long round)
 			word[i] = ((const Word *)(g.src + (i64)y * g.src_pitch + (i64)z * g.src_plane))[x];
 			to[i] = (Word *)(g.dst + (i64)y * g.dst_pitch + (i64)z * g.dst_plane) + x;
 		}
-		if (!waited) allowed(s, round);
+		if (!waited) allowed(s);
 		waited = true;
 #pragma unroll
 		for (int i = 0; i < BATCH; i++)
@@ -98,35 +108,24 @@ __device__ void store(const Segment &g, const Swap &s, unsigned long long round)
 // swap is one exchange. What lies before it in its stream has written the
 // boundary points and read the ghosts; what comes after finds the new ghosts.
 extern "C" __global__ void __launch_bounds__(256) swap(const __grid_constant__ Swap s) {
-	const unsigned long long round = *(volatile unsigned long long *)s.rounds + 1;
 	const i64 me = threadIdx.x;
-	if (me < s.degree && blockIdx.x == 0 && blockIdx.y == 0) release(s.neighbours[me].its_ready, round);
-	const Segment &g = s.table ? s.table[blockIdx.y] : s.few[blockIdx.y];
+	const bool first = blockIdx.x == 0 && blockIdx.y == 0;
+	if (first && me < s.degree) release(s.neighbours[me].its_ready, s.round);
+	const Store &store_to = s.table ? s.table[blockIdx.y] : s.few[blockIdx.y];
+	const Segment &g = store_to.box;
 	switch (g.word) {
-	case 1: store<unsigned char>(g, s, round); break;
-	case 2: store<unsigned short>(g, s, round); break;
-	case 4: store<unsigned>(g, s, round); break;
-	case 8: store<unsigned long long>(g, s, round); break;
-	case 16: store<Sixteen>(g, s, round); break;
+	case 1: store<unsigned char>(g, s); break;
+	case 2: store<unsigned short>(g, s); break;
+	case 4: store<unsigned>(g, s); break;
+	case 8: store<unsigned long long>(g, s); break;
+	case 16: store<Sixteen>(g, s); break;
 	}
-	// The stores of the block come before its count, and all counts before the
-	// flags: barriers and fences at system scope carry that on.
+	// The stores of all threads come before the count: the barrier and a fence at
+	// system scope carry that on.
 	__syncthreads();
-	__shared__ bool last;
-	if (me == 0) {
+	if (me == 0 && store_to.sent) {
 		__threadfence_system();
-		last = atomicAdd(s.finished, 1ull) == (unsigned long long)gridDim.x * gridDim.y - 1;
-		__threadfence_system();
+		raise(store_to.sent);
 	}
-	__syncthreads();
-	if (!last) return;
-	if (me < s.degree) {
-		release(s.neighbours[me].its_sent, round);
-		await(s, s.neighbours[me].my_sent, round, me);
-	}
-	__syncthreads();
-	if (me == 0) {
-		*s.finished = 0;
-		*s.rounds = round;
-	}
+	if (first && me < s.degree) await(s, s.neighbours[me].my_sent, s.round * s.neighbours[me].expected, me);
 }
