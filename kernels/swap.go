@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
@@ -172,7 +173,7 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 		return err
 	}
 	s.Add(s.kernel)
-	s.round = &streams.View[uint64](s.kernel.Argument()[:8])[0]
+	s.round = &streams.View[uint64](s.kernel.Argument()[unsafe.Offsetof(arg.round):][:8])[0]
 	return nil
 }
 
