@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image/color"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -53,6 +54,9 @@ func WriteCurves(path string, c Curves) error {
 			return fmt.Errorf("results: plot %s: curve %q: %w", path, curve.Name, err)
 		}
 	}
+	// Room for the legend above the curves: a third of their height.
+	p.Y.Max *= math.Pow(p.Y.Max/p.Y.Min, 0.33)
+	p.Title.Padding = vg.Points(6)
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".png", ".svg", ".pdf":
 	default:

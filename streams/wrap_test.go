@@ -4,6 +4,7 @@ package streams
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
@@ -11,7 +12,15 @@ import (
 
 // What the caller made is used, and left as it is by Close.
 func TestWrappedStreamAndMemory(t *testing.T) {
-	p, err := CUDAPlatform(cudafake.Build(t))
+	t.Run("fake", func(t *testing.T) { wrapAndUse(t, cudafake.Build(t)) })
+	t.Run("gpu", func(t *testing.T) { wrapAndUse(t, "") })
+}
+
+func wrapAndUse(t *testing.T, library string) {
+	p, err := CUDAPlatform(library)
+	if errors.Is(err, ErrNoDriver) {
+		t.Skip("SKIPPED: no GPU: ", err)
+	}
 	check(t, err)
 	devices, err := p.Open(0)
 	check(t, err)
