@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"text/tabwriter"
@@ -63,33 +62,47 @@ func newBenchExchangeCommand() *cobra.Command {
 
 // run measures every combination and prints a line for each. Interrupted, it
 // keeps what it had.
-func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) error {
-	m, err := openMachine(configs.Devices{Backend: b.backend, Count: configs.Count(b.count)}, notes)
+func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err error) {
+	want := configs.Devices{Backend: b.backend, Count: configs.Count(b.count)}
+	m, err := openMachine(want, notes)
 	if err != nil {
 		return err
 	}
-	ids, err := m.ids(configs.Devices{Count: configs.Count(b.count)})
+	defer func() { err = errors.Join(err, m.close()) }()
+	ids, err := m.ids(want)
 	if err != nil {
-		return errors.Join(err, m.close())
+		return err
 	}
 	devices, err := m.platform.Open(ids...)
 	if err != nil {
-		return errors.Join(err, m.close())
+		return err
 	}
-	defer func() { streams.CloseAll(devices); m.close() }()
+	defer func() { err = errors.Join(err, streams.CloseAll(devices)) }()
 	links, err := p2p.Discover(devices, m.topology())
 	if err != nil {
 		return err
 	}
-	compiler := kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
-	e := &exchangeRun{devices: devices, links: links, compiler: compiler}
-	record := &results.Exchanges{
+	record := newExchanges(m, devices)
+	if err := b.measureAll(ctx, &exchangeRun{devices: devices, links: links, compiler: newCompiler()}, record, out); err != nil {
+		return err
+	}
+	return b.write(record)
+}
+
+// newExchanges begins the record with what it is measured on.
+func newExchanges(m *machine, devices []*streams.Device) *results.Exchanges {
+	r := &results.Exchanges{
 		Halox: results.Program{Version: version, Commit: builtFrom()}, Host: results.Machine(), Started: time.Now(),
 	}
-	record.Host.CUDA = m.platform.Version()
+	r.Host.CUDA = m.platform.Version()
 	for _, d := range devices {
-		record.Devices = append(record.Devices, results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID})
+		r.Devices = append(r.Devices, results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID})
 	}
+	return r
+}
+
+// measureAll adds a row for each combination to the record, and prints the table.
+func (b *exchangeBench) measureAll(ctx context.Context, e *exchangeRun, record *results.Exchanges, out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "points\tradius\tfields\tpath\tmessage\tus, one thread\tus, threads\tGB/s a device\tGB/s plain copy\tof copies\t")
 	for _, c := range b.combinations() {
@@ -104,7 +117,7 @@ func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) error {
 		fmt.Fprintf(w, "%d^3\t%d\t%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f%%\t\n", row.Points, row.Radius, row.Fields, row.Path,
 			row.MessageBytes, row.OneThread, row.ManyThreads, row.RateGBs, row.LinkGBs, 100*row.ShareOfCopies)
 	}
-	return errors.Join(w.Flush(), b.write(record))
+	return w.Flush()
 }
 
 // write writes the record and the plot that are wanted.
