@@ -317,3 +317,63 @@ func TestStaggered(t *testing.T) {
 		}
 	})
 }
+
+// What Padding gives is nobody's: no point lies there, nor what is given at the
+// other end, and with it the ghosts fill sectors.
+func TestPaddingIsNobodys(t *testing.T) {
+	const sector = 32
+	given := 0
+	rapid.Check(t, func(t *rapid.T) {
+		width := Radius{}
+		for a := range 3 {
+			width.Minus[a], width.Plus[a] = rapid.IntRange(0, 5).Draw(t, "minus"), rapid.IntRange(0, 5).Draw(t, "plus")
+		}
+		size := Vec{rapid.IntRange(1, 70).Draw(t, "nx"), rapid.IntRange(1, 3).Draw(t, "ny"), rapid.IntRange(1, 3).Draw(t, "nz")}
+		element := rapid.SampledFrom([]int{1, 3, 4, 8, 16, 24, 32, 64}).Draw(t, "element")
+		l, err := NewLayout(Box{Hi: size}, width, element)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := map[int64]bool{}
+		for _, p := range pointsOf(l.Owned.Grow(width)) {
+			taken[l.Offset(p)] = true
+		}
+		for _, dir := range []Direction{{-1, 0, 0}, {1, 0, 0}, {0, 1, 0}} {
+			ghost := GhostBox(l.Owned, dir, width)
+			before, after := l.Padding(ghost, sector)
+			if before+after == 0 {
+				continue
+			}
+			given++
+			if before > 0 && dir[0] != -1 || after > 0 && dir[0] != 1 {
+				t.Fatalf("padding %d and %d of %v", before, after, ghost)
+			}
+			wide := ghost
+			wide.Lo[0], wide.Hi[0] = ghost.Lo[0]-before, ghost.Hi[0]+after
+			if first, row := l.Offset(wide.Lo)*int64(element), wide.Size()[0]*element; first%sector != 0 || row%sector != 0 {
+				t.Fatalf("rows of %d bytes from %d", row, first)
+			}
+			for _, p := range pointsOf(wide) {
+				if o := l.Offset(p); !ghost.Contains(p) && (taken[o] || o < 0 || o >= l.Length) {
+					t.Fatalf("element %d beside %v is taken", o, ghost)
+				} else {
+					taken[o] = true
+				}
+			}
+		}
+	})
+	if given == 0 {
+		t.Error("no padding was given")
+	}
+}
+
+func pointsOf(b Box) (all []Vec) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				all = append(all, Vec{x, y, z})
+			}
+		}
+	}
+	return all
+}

@@ -19,6 +19,7 @@ type Layout struct {
 	Plane       int64
 	Length      int64 // elements of the whole block
 	first       int64 // offset of Owned.Lo
+	padded      bool  // between rows lies nothing but their ghosts
 }
 
 // NewLayout lays out the owned box with ghosts of the given width, for elements
@@ -30,7 +31,7 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	if elementSize < 1 {
 		return Layout{}, fmt.Errorf("domain: elements of %d bytes", elementSize)
 	}
-	l := Layout{Owned: owned, Width: width, ElementSize: elementSize}
+	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, padded: true}
 	size := owned.Grow(width).Size()
 	lead := l.align(width.Minus[0])
 	l.Pitch = l.align(size[0])
@@ -84,6 +85,30 @@ func (l Layout) Range(b Box) (offset, length int64) {
 	}
 	offset = l.Offset(b.Lo)
 	return offset, l.Offset(b.Hi.Sub(Vec{1, 1, 1})) + 1 - offset
+}
+
+// Padding returns how many elements beside each row of b, ghosts at one end of
+// x, are padding that fills up the sectors of memory that the ghosts lie in: before
+// the row at the lower end, after it at the upper. It is 0 where the row is aligned
+// otherwise, where the ghosts of two rows share a sector, and in layouts of callers,
+// whose padding may be theirs.
+func (l Layout) Padding(b Box, sector int) (before, after int) {
+	n, w := l.Owned.Size()[0], [2]int{l.Width.Minus[0], l.Width.Plus[0]}
+	unit := sector / l.ElementSize
+	if !l.padded || unit*l.ElementSize != sector || b.Size()[0] < 1 {
+		return 0, 0
+	}
+	fill := func(w int) int { return (w+unit-1)/unit*unit - w }
+	if int64(n+w[0]+fill(w[0])+w[1]+fill(w[1])) > l.Pitch {
+		return 0, 0
+	}
+	switch {
+	case b.Hi[0] == l.Owned.Lo[0] && b.Size()[0] == w[0]:
+		return fill(w[0]), 0
+	case b.Lo[0] == l.Owned.Hi[0] && b.Size()[0] == w[1] && n%unit == 0:
+		return 0, fill(w[1])
+	}
+	return 0, 0
 }
 
 // Contiguous reports whether the run of elements that holds b may be copied as

@@ -39,20 +39,17 @@ type Plan struct {
 const partAlignment = 16
 
 // NewPlan plans the exchange of the ghosts of all fields of a placement together.
-// Every message takes the path that is wanted, or with Auto the fastest that its link
-// has for a message of its size. It is an error to want a path that a link cannot
-// give, and to need more layers than a neighbour owns.
+// Every message takes the path that is wanted. With Auto that is the fastest that its
+// link has for a message of its size, or Direct for all where one kernel a GPU does the
+// whole exchange in less time. It is an error to want a path that a link cannot give,
+// and to need more layers than a neighbour owns.
 func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Plan, error) {
 	plan, err := planMessages(p, specs)
 	if err != nil {
 		return nil, err
 	}
-	for i := range plan.Messages {
-		m := &plan.Messages[i]
-		cargo := p2p.Cargo{Bytes: m.Bytes, Packed: !m.Contiguous}
-		if m.Path, m.Why, err = links.Choose(want, p.Devices[m.From], p.Devices[m.To], cargo); err != nil {
-			return nil, err
-		}
+	if err := plan.choosePaths(links, want); err != nil {
+		return nil, err
 	}
 	return plan, nil
 }
@@ -168,20 +165,4 @@ func (p *Plan) Bytes() int64 {
 		}
 	}
 	return sum
-}
-
-// Path returns the path that all messages between different devices take, ""
-// if there are none, and "mixed" where they differ.
-func (p *Plan) Path() string {
-	path := ""
-	for _, m := range p.Messages {
-		switch {
-		case p.Placement.Devices[m.From] == p.Placement.Devices[m.To]:
-		case path == "":
-			path = string(m.Path)
-		case path != string(m.Path):
-			return "mixed"
-		}
-	}
-	return path
 }

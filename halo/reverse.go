@@ -113,10 +113,10 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 			return err
 		}
 	}
-	t.pack, err = x.copies(m.From, "pack ghosts", m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	t.leaving = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	if err != nil {
+	if t.pack, err = x.launch(m.From, "pack ghosts", t.leaving); err != nil {
 		return err
 	}
 	t.unpack, err = x.adds(m, func(p Part) kernels.Place {

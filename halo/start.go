@@ -2,15 +2,22 @@ package halo
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
 // lane is what Start has on the device of one subdomain: a stream to send on and
-// one to receive on, and the points in their work that others wait for.
+// one to receive on, what is done there for all messages together, and the points
+// in its work that others wait for.
 type lane struct {
 	send, receive      *streams.Stream
 	ready, left, taken *streams.Event
+	packs, unpacks     []*kernels.Copies // one for all messages where they do not add up
+	out, in            []*p2p.Route
+	to, from           []*lane // that it has messages for, and from: itself too
 }
 
 // Start queues an exchange and returns. at has a stream for every subdomain, by
@@ -36,45 +43,68 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 			return err
 		}
 	}
-	for i, m := range x.plan.Messages {
-		if err := x.sendFrom(x.lanes[m.From], x.lanes[m.To], x.transfers[i]); err != nil {
-			return err
-		}
-	}
-	for i, m := range x.plan.Messages {
-		if err := x.receiveAt(x.lanes[m.To], x.transfers[i]); err != nil {
+	for _, l := range x.lanes {
+		if err := l.depart(); err != nil {
 			return err
 		}
 	}
 	for _, l := range x.lanes {
-		if err := l.send.Record(l.left); err != nil {
-			return err
-		}
-		if err := l.receive.Record(l.taken); err != nil {
+		if err := l.arrive(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *Exchanger) sendFrom(from, to *lane, t *Transfer) error {
-	if err := from.send.Wait(from.ready); err != nil {
+// depart queues what the lane sends, once all that it goes to are ready.
+func (l *lane) depart() error {
+	if err := l.send.Wait(l.ready); err != nil {
 		return err
 	}
-	if to != from {
-		if err := from.send.Wait(to.ready); err != nil {
+	for _, to := range l.to {
+		if err := l.send.Wait(to.ready); err != nil {
 			return err
 		}
 	}
-	return t.Send(from.send)
-}
-
-func (x *Exchanger) receiveAt(to *lane, t *Transfer) error {
-	t.received++
-	if err := t.sent.After(to.receive); err != nil {
+	if err := launchAll(l.send, l.packs); err != nil {
 		return err
 	}
-	return t.place(to.receive)
+	for _, r := range l.out {
+		if err := r.Push(l.send); err != nil {
+			return err
+		}
+	}
+	return l.send.Record(l.left)
+}
+
+// arrive queues what the lane receives, once all that it comes from have sent it.
+func (l *lane) arrive() error {
+	for _, from := range l.from {
+		if err := l.receive.Wait(from.left); err != nil {
+			return err
+		}
+	}
+	for _, r := range l.in {
+		if err := r.Pull(l.receive); err != nil {
+			return err
+		}
+	}
+	if err := launchAll(l.receive, l.unpacks); err != nil {
+		return err
+	}
+	if err := l.receive.Wait(l.left); err != nil {
+		return err
+	}
+	return l.receive.Record(l.taken)
+}
+
+func launchAll(s *streams.Stream, all []*kernels.Copies) error {
+	for _, k := range all {
+		if err := s.Launch(k.Kernel); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Wait makes the streams wait, on the devices, until the exchange that Start
@@ -86,13 +116,11 @@ func (x *Exchanger) Wait(at []*streams.Stream) error {
 	}
 	x.started = false
 	for rank, l := range x.lanes {
-		if err := at[rank].Wait(l.left); err != nil {
-			return err
-		}
+		done := l.taken // after all that it sends and receives
 		if x.swaps != nil {
-			continue
+			done = l.left
 		}
-		if err := at[rank].Wait(l.taken); err != nil {
+		if err := at[rank].Wait(done); err != nil {
 			return err
 		}
 	}
@@ -134,28 +162,79 @@ func (x *Exchanger) check(at []*streams.Stream, started bool) error {
 	return x.plan.Placement.suits(at)
 }
 
+// makeLanes makes what Start needs beyond the transfers.
 func (x *Exchanger) makeLanes() error {
-	var lanes []*lane
-	for _, d := range x.plan.Placement.Devices {
-		l := &lane{}
-		for _, s := range []**streams.Stream{&l.send, &l.receive} {
-			made, err := d.NewStream(streams.Urgent)
-			if err != nil {
-				return err
-			}
-			x.Add(made)
-			*s = made
+	lanes := make([]*lane, len(x.plan.Placement.Devices))
+	for rank, d := range x.plan.Placement.Devices {
+		l, err := x.newLane(d)
+		if err != nil {
+			return err
 		}
-		for _, e := range []**streams.Event{&l.ready, &l.left, &l.taken} {
-			made, err := d.NewEvent()
-			if err != nil {
-				return err
-			}
-			x.Add(made)
-			*e = made
+		lanes[rank] = l
+	}
+	if x.swaps == nil {
+		if err := x.join(lanes); err != nil {
+			return err
 		}
-		lanes = append(lanes, l)
 	}
 	x.lanes = lanes
+	return nil
+}
+
+func (x *Exchanger) newLane(d *streams.Device) (*lane, error) {
+	l := &lane{}
+	for _, s := range []**streams.Stream{&l.send, &l.receive} {
+		made, err := d.NewStream(streams.Urgent)
+		if err != nil {
+			return nil, err
+		}
+		x.Add(made)
+		*s = made
+	}
+	for _, e := range []**streams.Event{&l.ready, &l.left, &l.taken} {
+		made, err := d.NewEvent()
+		if err != nil {
+			return nil, err
+		}
+		x.Add(made)
+		*e = made
+	}
+	return l, nil
+}
+
+// join gives each lane all that its subdomain sends and receives. Copies of all
+// messages are one launch; additions, which may meet in a point, one after another.
+func (x *Exchanger) join(lanes []*lane) error {
+	leaving, arriving := make([][]kernels.Copy, len(lanes)), make([][]kernels.Copy, len(lanes))
+	for i, m := range x.plan.Messages {
+		t, from, to := x.transfers[i], lanes[m.From], lanes[m.To]
+		leaving[m.From] = append(leaving[m.From], t.leaving...)
+		arriving[m.To] = append(arriving[m.To], t.arriving...)
+		if t.unpack != nil && len(t.arriving) == 0 {
+			to.unpacks = append(to.unpacks, t.unpack)
+		}
+		if t.route != nil {
+			from.out, to.in = append(from.out, t.route), append(to.in, t.route)
+		}
+		if !slices.Contains(from.to, to) {
+			from.to, to.from = append(from.to, to), append(to.from, from)
+		}
+	}
+	for rank, l := range lanes {
+		pack, err := x.launch(rank, "send", leaving[rank])
+		if err != nil {
+			return err
+		}
+		unpack, err := x.launch(rank, "receive", arriving[rank])
+		if err != nil {
+			return err
+		}
+		if pack != nil {
+			l.packs = append(l.packs, pack)
+		}
+		if unpack != nil {
+			l.unpacks = append(l.unpacks, unpack)
+		}
+	}
 	return nil
 }

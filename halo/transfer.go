@@ -20,6 +20,8 @@ type Transfer struct {
 	unpack   *kernels.Copies // nil where nothing was packed
 	sent     *streams.Signal
 	received int64
+
+	leaving, arriving []kernels.Copy // what pack and unpack do
 }
 
 // newTransfer makes a message ready. Over path direct, one kernel stores into the
@@ -34,8 +36,8 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 	x.Add(t.sent)
 	switch {
 	case m.Path == p2p.Direct:
-		t.pack, err = x.copies(m.From, "store", m, func(src, dst kernels.Array, p Part) kernels.Copy {
-			return kernels.Copy{Dst: dst.In(p.Ghost), Src: src.In(p.Send), Size: p.Send.Size(), ElementSize: src.Layout.ElementSize}
+		t.leaving = x.copies(m, func(src, dst kernels.Array, p Part) kernels.Copy {
+			return kernels.Store(dst, p.Ghost, src, p.Send)
 		})
 	case m.Contiguous && x.alike(m):
 		src, dst := x.ends(m, m.Parts[0])
@@ -43,6 +45,13 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 	default:
 		err = x.addBuffers(t, m)
 	}
+	if err != nil {
+		return nil, err
+	}
+	if t.pack, err = x.launch(m.From, "pack", t.leaving); err != nil {
+		return nil, err
+	}
+	t.unpack, err = x.launch(m.To, "unpack", t.arriving)
 	return t, err
 }
 
@@ -74,26 +83,30 @@ func (x *Exchanger) addBuffers(t *Transfer, m Message) error {
 	if err := x.addRoute(t, m, in.All(), out.All()); err != nil {
 		return err
 	}
-	t.pack, err = x.copies(m.From, "pack", m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	t.leaving = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	if err != nil {
-		return err
-	}
-	t.unpack, err = x.copies(m.To, "unpack", m, func(_, dst kernels.Array, p Part) kernels.Copy {
+	t.arriving = x.copies(m, func(_, dst kernels.Array, p Part) kernels.Copy {
 		return kernels.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
 	})
-	return err
+	return nil
 }
 
-// copies makes one launch, on the device of a rank, of one copy a part.
-func (x *Exchanger) copies(rank int, name string, m Message, one func(src, dst kernels.Array, p Part) kernels.Copy) (*kernels.Copies, error) {
-	var all []kernels.Copy
+// copies returns one copy for each part of a message.
+func (x *Exchanger) copies(m Message, one func(src, dst kernels.Array, p Part) kernels.Copy) (all []kernels.Copy) {
 	for _, p := range m.Parts {
 		src, dst := x.ends(m, p)
 		all = append(all, one(src, dst, p))
 	}
-	k, err := x.movers[x.plan.Placement.Devices[rank]].Copies(name, all...)
+	return all
+}
+
+// launch makes one launch of copies on the device of a rank; nil if there are none.
+func (x *Exchanger) launch(rank int, name string, copies []kernels.Copy) (*kernels.Copies, error) {
+	if len(copies) == 0 {
+		return nil, nil
+	}
+	k, err := x.movers[x.plan.Placement.Devices[rank]].Copies(name, copies...)
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,9 @@ func (a Add) check() error {
 // segment gives the addition in scalars.
 func (a Add) segment() segment {
 	scalar, _, _ := a.Number.scalar() // checked before
-	s := a.Copy.segment()
+	c := a.Copy
+	c.slack = slack{} // what lies beside is not to be added to
+	s := c.segment()
 	s.nx = int64(a.Size[0]) * int64(a.ElementSize/scalarSizes[scalar])
 	s.word = int64(scalar)
 	return s

@@ -56,16 +56,17 @@ type Copy struct {
 	Dst, Src    Place
 	Size        domain.Vec
 	ElementSize int
+	slack       slack
 }
 
 // Pack is the copy that fills the buffer with the points of the box.
 func Pack(buffer streams.Span, src Array, box domain.Box) Copy {
-	return Copy{Dense(buffer, box.Size()), src.In(box), box.Size(), src.Layout.ElementSize}
+	return Copy{Dst: Dense(buffer, box.Size()), Src: src.In(box), Size: box.Size(), ElementSize: src.Layout.ElementSize}
 }
 
 // Unpack is the copy that puts the buffer into the box.
 func Unpack(dst Array, box domain.Box, buffer streams.Span) Copy {
-	return Copy{dst.In(box), Dense(buffer, box.Size()), box.Size(), dst.Layout.ElementSize}
+	return Copy{Dst: dst.In(box), Src: Dense(buffer, box.Size()), Size: box.Size(), ElementSize: dst.Layout.ElementSize}
 }
 
 // Mirror is the copy by which the ghosts at a side of an array, one layer wide,
@@ -78,16 +79,7 @@ func Mirror(a Array, side domain.Direction) (Copy, error) {
 		return Copy{}, fmt.Errorf("kernels: a mirror at side %q with ghosts %v", side, ghost)
 	}
 	owned := ghost.Shift(domain.Vec(side.Opposite()))
-	return Copy{a.In(ghost), a.In(owned), ghost.Size(), a.Layout.ElementSize}, nil
-}
-
-// segment is struct Segment of move.cu.
-type segment struct {
-	dst, src           uint64
-	dstPitch, dstPlane int64
-	srcPitch, srcPlane int64
-	nx, ny, nz         int64
-	word               int64
+	return Copy{Dst: a.In(ghost), Src: a.In(owned), Size: ghost.Size(), ElementSize: a.Layout.ElementSize}, nil
 }
 
 // check returns an error unless the box lies in its memory on both sides.
@@ -102,22 +94,6 @@ func (c Copy) check() error {
 		}
 	}
 	return nil
-}
-
-// segment gives the copy in words as wide as everything is aligned to.
-func (c Copy) segment() segment {
-	size := int64(c.ElementSize)
-	start := func(p Place) uint64 { return p.Data.Address() + uint64(p.First*size) }
-	s := segment{
-		dst: start(c.Dst), src: start(c.Src),
-		dstPitch: c.Dst.Pitch * size, dstPlane: c.Dst.Plane * size,
-		srcPitch: c.Src.Pitch * size, srcPlane: c.Src.Plane * size,
-		nx: int64(c.Size[0]) * size, ny: int64(c.Size[1]), nz: int64(c.Size[2]),
-	}
-	together := int64(s.dst|s.src) | s.dstPitch | s.dstPlane | s.srcPitch | s.srcPlane | s.nx
-	s.word = min(16, together&-together)
-	s.nx /= s.word
-	return s
 }
 
 // Copies is copies made ready to be launched together.
@@ -157,13 +133,11 @@ func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
 type work struct {
 	spec  streams.KernelSpec
 	table []segment
-	words int64 // of the largest segment
 }
 
 // include gives the launch one more box to work on.
 func (w *work) include(c Copy, s segment) {
 	w.table = append(w.table, s)
-	w.words = max(w.words, s.nx*s.ny*s.nz)
 	w.spec.Uses = append(w.spec.Uses, c.Src.Data)
 	w.spec.Reaches = append(w.spec.Reaches, c.Dst.Data)
 }
@@ -178,8 +152,9 @@ func (m *Mover) ready(w work) (*Copies, error) {
 		k, err := m.device.NewKernel(w.spec)
 		return &Copies{Kernel: k}, err
 	}
-	w.spec.Grid, w.spec.Block = [3]int{flatGrid(w.words), len(w.table), 1}, [3]int{blockSize, 1, 1}
-	return m.onGPU(w.spec, w.table)
+	table := joinTwins(w.table)
+	w.spec.Grid, w.spec.Block = [3]int{flatGrid(mostWords(table)), len(table), 1}, [3]int{blockSize, 1, 1}
+	return m.onGPU(w.spec, table)
 }
 
 // onGPU puts the table on the device and makes the launch.

@@ -16,5 +16,5 @@ func (m *Mover) NewRow(element []byte, n int) (*streams.Memory, error) {
 // Repeat is the copy that puts the row into every row of the box, which is not
 // longer along x.
 func Repeat(dst Array, box domain.Box, row streams.Span) Copy {
-	return Copy{dst.In(box), Place{Data: row}, box.Size(), dst.Layout.ElementSize}
+	return Copy{Dst: dst.In(box), Src: Place{Data: row}, Size: box.Size(), ElementSize: dst.Layout.ElementSize}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
 )
 
@@ -49,7 +48,7 @@ func (s *Swap) Err() error {
 // What comes with a launch of swap.cu: that many segments, else a table, and at
 // most that many neighbours, as many as a host has other GPUs.
 const (
-	fewSegments    = 40
+	fewSegments    = 32
 	mostNeighbours = 8
 )
 
@@ -79,7 +78,7 @@ const flagBytes = 128
 // Swaps makes an exchange among GPUs ready, an end each, on different devices
 // that reach each other. limit is how long a GPU waits for a neighbour.
 func (c *Compiler) Swaps(ends []SwapEnd, limit time.Duration) (swaps []*Swap, err error) {
-	n := &swapNet{ends: ends, flags: make([]*streams.Memory, len(ends)), blocks: make([]int, len(ends))}
+	n := &swapNet{ends: ends, flags: make([]*streams.Memory, len(ends)), stores: make([][]store, len(ends))}
 	var made streams.Closers
 	defer func() {
 		if err != nil {
@@ -91,7 +90,9 @@ func (c *Compiler) Swaps(ends []SwapEnd, limit time.Duration) (swaps []*Swap, er
 			return nil, err
 		}
 		made.Add(n.flags[i])
-		if n.blocks[i], err = swapBlocks(end.Stores); err != nil {
+	}
+	for i := range ends {
+		if n.stores[i], err = n.storesOf(i); err != nil {
 			return nil, err
 		}
 	}
@@ -112,12 +113,11 @@ func zeros(d *streams.Device, bytes int64) (*streams.Memory, error) {
 	return upload(d, make([]byte, bytes))
 }
 
-// swapNet is the ends of an exchange, with their flags and the blocks that each
-// has for a box.
+// swapNet is the ends of an exchange, with their flags and what each stores.
 type swapNet struct {
 	ends   []SwapEnd
 	flags  []*streams.Memory
-	blocks []int
+	stores [][]store
 }
 
 // line returns where an end keeps a flag of a neighbour, by its place among the
@@ -146,10 +146,11 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 	if err := n.neighbours(&arg, i, &spec); err != nil {
 		return err
 	}
-	stores, err := n.stores(i, &spec)
-	if err != nil {
-		return err
+	for _, c := range end.Stores {
+		spec.Uses = append(spec.Uses, c.Src.Data)
+		spec.Reaches = append(spec.Reaches, c.Dst.Data)
 	}
+	stores := n.stores[i]
 	if copy(arg.few[:], stores) < len(stores) {
 		table, err := upload(end.Device, stores)
 		if err != nil {
@@ -167,7 +168,7 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 	for _, k := range end.Neighbours {
 		s.neighbours = append(s.neighbours, n.ends[k].Device.String())
 	}
-	spec.Grid = [3]int{n.blocks[i], len(stores), 1}
+	spec.Grid = [3]int{swapBlocks(stores), len(stores), 1}
 	spec.Argument = argument(&arg)
 	if s.kernel, err = end.Device.NewKernel(spec); err != nil {
 		return err
@@ -180,42 +181,63 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 // swapBlocks returns the blocks for each of the boxes that an end stores: in all
 // enough to fill the links, and far from enough to fill a GPU, on which other
 // kernels must get on.
-func swapBlocks(stores []Copy) (int, error) {
+func swapBlocks(stores []store) int {
 	const most, wordsAThread = 288, 2
 	words := int64(0)
-	for _, c := range stores {
-		if err := c.check(); err != nil {
-			return 0, err
-		}
-		s := c.segment()
-		words = max(words, s.nx*s.ny*s.nz)
+	for _, s := range stores {
+		words = max(words, s.words())
 	}
-	if words >= 1<<31 {
-		return 0, fmt.Errorf("kernels: a store of %d words; less than %d are possible", words, int64(1)<<31)
-	}
-	return int(max(1, min(most/int64(max(1, len(stores))), words/(blockSize*wordsAThread)))), nil
+	return int(max(1, min(most/int64(len(stores)), words/(blockSize*wordsAThread))))
 }
 
-// stores returns the boxes of an end, each with the count to raise when a block has
-// stored its part.
-func (n *swapNet) stores(i int, spec *streams.KernelSpec) (all []store, err error) {
+// storesOf returns the boxes of an end, each with the count to raise when a block
+// has stored its part. There is at least one: for an end that only receives, an
+// empty one.
+func (n *swapNet) storesOf(i int) (all []store, err error) {
+	const most = 1<<31 - 1
+	to := map[uint64][]segment{} // by count
+	var counts []uint64
 	for _, c := range n.ends[i].Stores {
-		s := store{segment: c.segment()}
-		if to := n.owner(c.Dst.Data.Memory.Device()); to != i {
-			at, err := n.place(i, to)
-			if err != nil {
-				return nil, err
-			}
-			s.sent = n.line(to, at, 1)
+		if err := c.check(); err != nil {
+			return nil, err
 		}
-		all = append(all, s)
-		spec.Uses = append(spec.Uses, c.Src.Data)
-		spec.Reaches = append(spec.Reaches, c.Dst.Data)
+		sent, err := n.sent(i, c)
+		if err != nil {
+			return nil, err
+		}
+		if to[sent] == nil {
+			counts = append(counts, sent)
+		}
+		to[sent] = append(to[sent], c.segment())
 	}
-	if len(all) == 0 { // an end that only receives
+	for _, sent := range counts {
+		for _, s := range joinTwins(to[sent]) {
+			if s.words() > most {
+				return nil, fmt.Errorf("kernels: a store of %d words; up to %d are possible", s.words(), most)
+			}
+			all = append(all, store{s, sent})
+		}
+	}
+	if len(all) == 0 {
 		all = []store{{segment: segment{nx: 1, word: 1}}}
 	}
 	return all, nil
+}
+
+// sent returns the count to raise where a copy of an end goes; 0 if it stays.
+func (n *swapNet) sent(i int, c Copy) (uint64, error) {
+	to := n.owner(c.Dst.Data.Memory.Device())
+	switch to {
+	case i:
+		return 0, nil
+	case -1:
+		return 0, fmt.Errorf("kernels: end %d stores into %v, on a device that is no end", i, c.Dst.Data)
+	}
+	at, err := n.place(i, to)
+	if err != nil {
+		return 0, err
+	}
+	return n.line(to, at, 1), nil
 }
 
 // owner returns the end on a device.
@@ -237,17 +259,12 @@ func (n *swapNet) neighbours(arg *swapArgs, i int, spec *streams.KernelSpec) err
 		}
 		spec.Reaches = append(spec.Reaches, n.flags[k].All())
 		expected := 0
-		for _, c := range n.ends[k].Stores {
-			if n.owner(c.Dst.Data.Memory.Device()) == i {
-				expected += n.blocks[k]
+		for _, s := range n.stores[k] {
+			if s.sent == n.line(i, mine, 1) {
+				expected += swapBlocks(n.stores[k])
 			}
 		}
 		arg.neighbours[mine] = neighbourFlags{n.line(i, mine, 0), n.line(i, mine, 1), n.line(k, its, 0), uint64(expected)}
 	}
 	return nil
-}
-
-// Store is the copy of a box of one array to a box of equal size of another.
-func Store(dst Array, to domain.Box, src Array, from domain.Box) Copy {
-	return Copy{dst.In(to), src.In(from), from.Size(), src.Layout.ElementSize}
 }

@@ -40,10 +40,6 @@ func (g *Signal) Wait(c *Crew, s *Stream, n int64) error {
 	return s.Wait(g.event)
 }
 
-// After makes s wait for the last record that was queued. It is Wait for a
-// caller that made the record itself.
-func (g *Signal) After(s *Stream) error { return s.Wait(g.event) }
-
 // Await waits on the host until the n-th record has been queued, or announced.
 func (g *Signal) Await(c *Crew, n int64) error { return c.Await(&g.records, n) }
 

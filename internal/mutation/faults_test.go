@@ -57,15 +57,15 @@ var faults = []fault{
 
 	// Order.
 	{"Start: no wait for the producer", "halo/start.go",
-		`from.send.Wait(from.ready)`, `error(nil)`},
+		`l.send.Wait(l.ready)`, `error(nil)`},
 	{"Start: no wait for the receiver to be ready", "halo/start.go",
-		`if to != from {`, `if false {`},
+		`range l.to {`, `range l.to[:0] {`},
 	{"Start: no wait for the message", "halo/start.go",
-		`t.sent.After(to.receive)`, `error(nil)`},
+		`range l.from {`, `range l.from[:0] {`},
 	{"Receive: no wait for the message", "streams/signal.go",
 		"\treturn s.Wait(g.event)", "\treturn nil"},
 	{"Wait: not for what arrives", "halo/start.go",
-		`at[rank].Wait(l.taken)`, `error(nil)`},
+		`done := l.taken`, `done := l.left`},
 	{"Wait: not for what leaves", "halo/start.go",
-		`at[rank].Wait(l.left)`, `error(nil)`},
+		`l.receive.Wait(l.left)`, `error(nil)`},
 }

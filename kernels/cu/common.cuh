@@ -29,15 +29,39 @@ __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + thr
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 
 // A box to copy, in words of 1, 2, 4, 8 or 16 bytes: nx of them in a row. Rows
-// and planes are so many bytes apart on either side.
+// and planes are so many bytes apart on either side. With twin 1, each row has a
+// second one that lies so many bytes after it.
 struct Segment {
 	char *dst;
 	const char *src;
-	i64 dst_pitch, dst_plane;
-	i64 src_pitch, src_plane;
+	i64 dst_pitch, dst_plane, dst_twin;
+	i64 src_pitch, src_plane, src_twin;
 	i64 nx, ny, nz;
+	i64 twin; // 0 or 1
 	i64 word; // its bytes; for add, a Scalar
 };
+
+// Where the n-th word of a segment comes from and goes to: x fastest, then the
+// twins. Divisions of 64 bits cost some ten times those of 32, so segments of less
+// than 2^31 words, which all but the largest are, use those.
+template <typename Index>
+struct Spot {
+	Index x;
+	i64 from, to; // bytes; x words come on top
+
+	__device__ Spot(const Segment &s, Index n) {
+		const Index nx = (Index)s.nx, ny = (Index)s.ny, mask = (Index)s.twin;
+		Index row = n / nx;
+		x = n - row * nx;
+		const bool second = row & mask;
+		row >>= mask;
+		const Index z = row / ny, y = row - z * ny;
+		from = (i64)y * s.src_pitch + (i64)z * s.src_plane + (second ? s.src_twin : 0);
+		to = (i64)y * s.dst_pitch + (i64)z * s.dst_plane + (second ? s.dst_twin : 0);
+	}
+};
+
+__device__ inline i64 words_of(const Segment &s) { return (s.nx * s.ny * s.nz) << s.twin; }
 
 // A word of 16 bytes.
 struct alignas(16) Sixteen {

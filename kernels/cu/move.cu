@@ -17,22 +17,19 @@ struct Plus {
 	__device__ static void store(Word &to, const Word &from) { to += from; }
 };
 
-// each_word stores a segment, a word a thread, x fastest. Divisions of 64 bits
-// cost some ten times those of 32, so segments of less than 2^31 words, which
-// all but the largest are, use those.
+// each_word stores a segment, a word a thread.
 template <typename How, typename Word, typename Index>
 __device__ void each_word(const Segment &s) {
-	const Index nx = (Index)s.nx, ny = (Index)s.ny, words = (Index)(s.nx * s.ny * s.nz);
+	const Index words = (Index)words_of(s);
 	for (Index n = (Index)blockIdx.x * blockDim.x + threadIdx.x; n < words; n += (Index)gridDim.x * blockDim.x) {
-		const Index row = n / nx, x = n - row * nx, z = row / ny, y = row - z * ny;
-		const i64 from = (i64)y * s.src_pitch + (i64)z * s.src_plane, to = (i64)y * s.dst_pitch + (i64)z * s.dst_plane;
-		How::store(((Word *)(s.dst + to))[x], ((const Word *)(s.src + from))[x]);
+		const Spot<Index> at(s, n);
+		How::store(((Word *)(s.dst + at.to))[at.x], ((const Word *)(s.src + at.from))[at.x]);
 	}
 }
 
 template <typename How, typename Word>
 __device__ void each(const Segment &s) {
-	if (s.nx * s.ny * s.nz <= 0x7fffffff)
+	if (words_of(s) <= 0x7fffffff)
 		each_word<How, Word, unsigned>(s);
 	else
 		each_word<How, Word, unsigned long long>(s);

@@ -20,7 +20,7 @@ struct Store {
 	unsigned long long *sent;
 };
 
-enum { FEW = 40, NEIGHBOURS = 8 };
+enum { FEW = 32, NEIGHBOURS = 8 };
 
 // What a GPU needs of an exchange comes with the launch, where it costs no trip to
 // memory; boxes beyond a few lie in a table.
@@ -81,7 +81,7 @@ __device__ void allowed(const Swap &s) {
 template <typename Word>
 __device__ void store(const Segment &g, const Swap &s) {
 	const unsigned thread = (unsigned)thread_index(), threads = (unsigned)thread_count();
-	const unsigned nx = (unsigned)g.nx, ny = (unsigned)g.ny, words = (unsigned)(g.nx * g.ny * g.nz);
+	const unsigned words = (unsigned)words_of(g);
 	enum { BATCH = 4 };
 	bool waited = false;
 	unsigned first = thread;
@@ -92,9 +92,9 @@ __device__ void store(const Segment &g, const Swap &s) {
 		for (int i = 0; i < BATCH; i++) {
 			const unsigned n = first + i * threads;
 			if (n >= words) break;
-			const unsigned row = n / nx, x = n - row * nx, z = row / ny, y = row - z * ny;
-			word[i] = ((const Word *)(g.src + (i64)y * g.src_pitch + (i64)z * g.src_plane))[x];
-			to[i] = (Word *)(g.dst + (i64)y * g.dst_pitch + (i64)z * g.dst_plane) + x;
+			const Spot<unsigned> at(g, n);
+			word[i] = ((const Word *)(g.src + at.from))[at.x];
+			to[i] = (Word *)(g.dst + at.to) + at.x;
 		}
 		if (!waited) allowed(s);
 		waited = true;

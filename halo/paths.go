@@ -1,0 +1,134 @@
+package halo
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// choosePaths gives every message its path.
+func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
+	devices := p.Placement.Devices
+	for i := range p.Messages {
+		m := &p.Messages[i]
+		if m.Path, m.Why, err = links.Choose(want, devices[m.From], devices[m.To], cargoOf(*m)); err != nil {
+			return err
+		}
+	}
+	if want == p2p.Auto && p.Path() != string(p2p.Direct) {
+		p.preferSwaps(links)
+	}
+	return nil
+}
+
+func cargoOf(m Message) p2p.Cargo { return p2p.Cargo{Bytes: m.Bytes, Packed: !m.Contiguous} }
+
+// preferSwaps takes path direct for all messages, where that is possible and one
+// kernel a GPU brings them all sooner than each its own fastest path, by what was
+// measured. Where nothing was, it does: it spares all but one launch a GPU.
+func (p *Plan) preferSwaps(links *p2p.Links) {
+	if !p.canSwap(links) {
+		return
+	}
+	why := "one kernel a GPU does the whole exchange"
+	together, each, ok := p.forecast(links.Rates)
+	if ok {
+		if together > each {
+			return
+		}
+		why = fmt.Sprintf("%s: %s; message by message %s", why, p2p.Microseconds(together), p2p.Microseconds(each))
+	}
+	for i := range p.Messages {
+		if m := &p.Messages[i]; m.From != m.To {
+			m.Path, m.Why = p2p.Direct, why
+		}
+	}
+}
+
+// canSwap reports whether one kernel a GPU can do the whole exchange: every
+// subdomain has a GPU of its own, and all links are usable.
+func (p *Plan) canSwap(links *p2p.Links) bool {
+	devices := p.Placement.Devices
+	if !haveOwnGPUs(devices) {
+		return false
+	}
+	for _, m := range p.Messages {
+		if m.From == m.To {
+			continue
+		}
+		if link := links.Between(devices[m.From], devices[m.To]); link == nil || !link.Usable {
+			return false
+		}
+	}
+	return true
+}
+
+// haveOwnGPUs reports whether the subdomains, one for each device, lie on GPUs, and
+// each on another.
+func haveOwnGPUs(devices []*streams.Device) bool {
+	seen := map[*streams.Device]bool{}
+	for _, d := range devices {
+		if seen[d] || d.Backend != streams.CUDA {
+			return false
+		}
+		seen[d] = true
+	}
+	return true
+}
+
+// forecast returns how long the device that sends longest is busy: with one kernel
+// for all messages, and with each over the path that it has. ok is false where that
+// was not measured.
+func (p *Plan) forecast(rates *p2p.Rates) (together, each time.Duration, ok bool) {
+	for rank := range p.Placement.Devices {
+		out := p.leaving(rank)
+		var sum, slowest time.Duration
+		total := p2p.Cargo{}
+		for _, m := range out {
+			total.Bytes += m.Bytes
+		}
+		for _, m := range out {
+			t, known := p.time(rates, m, m.Path, cargoOf(m))
+			d, knownDirect := p.time(rates, m, p2p.Direct, total)
+			if !known || !knownDirect {
+				return 0, 0, false
+			}
+			sum, slowest = sum+t, max(slowest, d)
+		}
+		together, each = max(together, slowest), max(each, sum)
+	}
+	return together, each, true
+}
+
+// leaving returns the messages of a rank to others.
+func (p *Plan) leaving(rank int) (out []Message) {
+	for _, m := range p.Messages {
+		if m.From == rank && m.To != rank {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// time returns how long a cargo takes between the ends of a message.
+func (p *Plan) time(rates *p2p.Rates, m Message, path p2p.Path, cargo p2p.Cargo) (time.Duration, bool) {
+	return rates.Time(p.Placement.Devices[m.From], p.Placement.Devices[m.To], path, cargo)
+}
+
+// Path returns the path that all messages between different devices take, ""
+// if there are none, and "mixed" where they differ.
+func (p *Plan) Path() string {
+	path := ""
+	for _, m := range p.Messages {
+		switch {
+		case p.Placement.Devices[m.From] == p.Placement.Devices[m.To]:
+		case path == "":
+			path = string(m.Path)
+		case path != string(m.Path):
+			return "mixed"
+		}
+	}
+	return path
+}
