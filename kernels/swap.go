@@ -48,7 +48,7 @@ func (s *Swap) Err() error {
 // What comes with a launch of swap.cu: that many segments, else a table, and at
 // most that many neighbours, as many as a host has other GPUs.
 const (
-	fewSegments    = 32
+	fewSegments    = 26
 	mostNeighbours = 8
 )
 
@@ -56,6 +56,7 @@ const (
 type swapArgs struct {
 	round, failed uint64
 	degree, limit int64
+	stores        int64
 	table         uint64
 	neighbours    [mostNeighbours]neighbourFlags
 	few           [fewSegments]store
@@ -69,7 +70,8 @@ type neighbourFlags struct {
 // store is struct Store of swap.cu.
 type store struct {
 	segment
-	sent uint64
+	first, blocks int64
+	sent          uint64
 }
 
 // flagBytes keeps flags on lines of their own.
@@ -142,7 +144,7 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 		return err
 	}
 	spec := streams.KernelSpec{Name: "swap", Function: found[0], Block: [3]int{blockSize, 1, 1}}
-	arg := swapArgs{degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds()}
+	arg := swapArgs{degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
 	if err := n.neighbours(&arg, i, &spec); err != nil {
 		return err
 	}
@@ -168,7 +170,8 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 	for _, k := range end.Neighbours {
 		s.neighbours = append(s.neighbours, n.ends[k].Device.String())
 	}
-	spec.Grid = [3]int{swapBlocks(stores), len(stores), 1}
+	last := stores[len(stores)-1]
+	spec.Grid = [3]int{int(last.first + last.blocks), 1, 1}
 	spec.Argument = argument(&arg)
 	if s.kernel, err = end.Device.NewKernel(spec); err != nil {
 		return err
@@ -178,16 +181,21 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 	return nil
 }
 
-// swapBlocks returns the blocks for each of the boxes that an end stores: in all
-// enough to fill the links, and far from enough to fill a GPU, on which other
-// kernels must get on.
-func swapBlocks(stores []store) int {
+// shareBlocks gives each of the boxes that an end stores blocks by its size: in all
+// enough to fill the links, and far from enough to fill a GPU, on which other kernels
+// must get on.
+func shareBlocks(stores []store) {
 	const most, wordsAThread = 288, 2
-	words := int64(0)
+	total, first := int64(0), int64(0)
 	for _, s := range stores {
-		words = max(words, s.words())
+		total += s.words()
 	}
-	return int(max(1, min(most/int64(len(stores)), words/(blockSize*wordsAThread))))
+	for i := range stores {
+		s := &stores[i]
+		fair := float64(most) * float64(s.words()) / float64(max(1, total))
+		s.first, s.blocks = first, max(1, min(int64(fair), s.words()/(blockSize*wordsAThread)))
+		first += s.blocks
+	}
 }
 
 // storesOf returns the boxes of an end, each with the count to raise when a block
@@ -215,12 +223,13 @@ func (n *swapNet) storesOf(i int) (all []store, err error) {
 			if s.words() > most {
 				return nil, fmt.Errorf("kernels: a store of %d words; up to %d are possible", s.words(), most)
 			}
-			all = append(all, store{s, sent})
+			all = append(all, store{segment: s, sent: sent})
 		}
 	}
 	if len(all) == 0 {
 		all = []store{{segment: segment{nx: 1, word: 1}}}
 	}
+	shareBlocks(all)
 	return all, nil
 }
 
@@ -258,10 +267,10 @@ func (n *swapNet) neighbours(arg *swapArgs, i int, spec *streams.KernelSpec) err
 			return err
 		}
 		spec.Reaches = append(spec.Reaches, n.flags[k].All())
-		expected := 0
+		expected := int64(0)
 		for _, s := range n.stores[k] {
 			if s.sent == n.line(i, mine, 1) {
-				expected += swapBlocks(n.stores[k])
+				expected += s.blocks
 			}
 		}
 		arg.neighbours[mine] = neighbourFlags{n.line(i, mine, 0), n.line(i, mine, 1), n.line(k, its, 0), uint64(expected)}

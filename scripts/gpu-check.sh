@@ -47,6 +47,9 @@ sanitize() {
 			--set "exchange.scheme=$2" --set "exchange.path=$3" --set "decomposition=$cut"
 		tail -n 1 "$out/$1-$2-$3.log"
 	done
+	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
+		-test.run 'TestExchangeCases/backend=cuda/.*/path=direct'
+	tail -n 1 "$out/memcheck-exchange-direct.log"
 }
 
 # 512^3 heat in float64, 1000 steps, every scheme and path on 1, 2 and 4 GPUs.

@@ -14,13 +14,15 @@ struct Neighbour {
 	unsigned long long expected;        // its blocks in each exchange
 };
 
-// A box to store, and the count of blocks to raise where it went: null on this GPU.
+// A box to store, by blocks that follow each other, and the count of blocks to raise
+// where it went: null on this GPU.
 struct Store {
 	Segment box;
+	i64 first, blocks;
 	unsigned long long *sent;
 };
 
-enum { FEW = 32, NEIGHBOURS = 8 };
+enum { FEW = 26, NEIGHBOURS = 8 };
 
 // What a GPU needs of an exchange comes with the launch, where it costs no trip to
 // memory; boxes beyond a few lie in a table.
@@ -29,7 +31,8 @@ struct Swap {
 	unsigned long long *failed; // in host memory: 1 + the neighbour waited for in vain
 	i64 degree;                 // neighbours
 	i64 limit;                  // ns to wait for a neighbour
-	const Store *table;         // one for each blockIdx.y; null if they are few
+	i64 stores;
+	const Store *table;         // null if they are few
 	Neighbour neighbours[NEIGHBOURS];
 	Store few[FEW];
 };
@@ -79,8 +82,10 @@ __device__ void allowed(const Swap &s) {
 // of which those of columns are a transaction each, wait neither for each other nor
 // for the neighbours.
 template <typename Word>
-__device__ void store(const Segment &g, const Swap &s) {
-	const unsigned thread = (unsigned)thread_index(), threads = (unsigned)thread_count();
+__device__ void store(const Store &all, const Swap &s) {
+	const Segment &g = all.box;
+	const unsigned thread = (unsigned)(blockIdx.x - all.first) * blockDim.x + threadIdx.x;
+	const unsigned threads = (unsigned)all.blocks * blockDim.x;
 	const unsigned words = (unsigned)words_of(g);
 	enum { BATCH = 4 };
 	bool waited = false;
@@ -105,27 +110,41 @@ __device__ void store(const Segment &g, const Swap &s) {
 	} while (first < words);
 }
 
+// mine_of returns which store the block works on: the last that begins at or before
+// it.
+__device__ i64 mine_of(const Swap &s) {
+	const Store *stores = s.table ? s.table : s.few;
+	i64 low = 0, high = s.stores;
+	while (high - low > 1) {
+		const i64 middle = (low + high) / 2;
+		if (stores[middle].first <= blockIdx.x)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 // swap is one exchange. What lies before it in its stream has written the
 // boundary points and read the ghosts; what comes after finds the new ghosts.
 extern "C" __global__ void __launch_bounds__(256) swap(const __grid_constant__ Swap s) {
 	const i64 me = threadIdx.x;
-	const bool first = blockIdx.x == 0 && blockIdx.y == 0;
+	const bool first = blockIdx.x == 0;
 	if (first && me < s.degree) release(s.neighbours[me].its_ready, s.round);
-	const Store &store_to = s.table ? s.table[blockIdx.y] : s.few[blockIdx.y];
-	const Segment &g = store_to.box;
-	switch (g.word) {
-	case 1: store<unsigned char>(g, s); break;
-	case 2: store<unsigned short>(g, s); break;
-	case 4: store<unsigned>(g, s); break;
-	case 8: store<unsigned long long>(g, s); break;
-	case 16: store<Sixteen>(g, s); break;
+	const Store &mine = (s.table ? s.table : s.few)[mine_of(s)];
+	switch (mine.box.word) {
+	case 1: store<unsigned char>(mine, s); break;
+	case 2: store<unsigned short>(mine, s); break;
+	case 4: store<unsigned>(mine, s); break;
+	case 8: store<unsigned long long>(mine, s); break;
+	case 16: store<Sixteen>(mine, s); break;
 	}
 	// The stores of all threads come before the count: the barrier and a fence at
 	// system scope carry that on.
 	__syncthreads();
-	if (me == 0 && store_to.sent) {
+	if (me == 0 && mine.sent) {
 		__threadfence_system();
-		raise(store_to.sent);
+		raise(mine.sent);
 	}
 	if (first && me < s.degree) await(s, s.neighbours[me].my_sent, s.round * s.neighbours[me].expected, me);
 }
