@@ -23,8 +23,8 @@ run: build ## build halox and run a sample config (SAMPLE=...), with a picture u
 test: ## run all tests
 	$(GO) test ./...
 
-race: ## run all tests under the race detector
-	$(GO) test -race ./...
+race: ## run all tests under the race detector; what it measures is not for the user's cache
+	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race ./...
 
 lint: ## check the format, the imports between rooms, and the code
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }
@@ -45,4 +45,4 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU
 	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu
 
 clean: ## remove what the other targets made
-	rm -rf bin bundle out .nvrtc
+	rm -rf bin bundle out .nvrtc .cache

@@ -33,6 +33,10 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, padded: true}
 	size := owned.Grow(width).Size()
+	const most = 1 << 62 // bytes; rows are padded by less than two alignments
+	if bytes := (float64(size[0])*float64(elementSize) + 2*RowAlignment*float64(elementSize)) * float64(size[1]) * float64(size[2]); bytes > most {
+		return Layout{}, fmt.Errorf("domain: %v points with ghosts, %d bytes each, are more than 2^62 bytes", size, elementSize)
+	}
 	lead := l.align(width.Minus[0])
 	l.Pitch = l.align(size[0])
 	l.Plane = l.Pitch * int64(size[1])
@@ -86,6 +90,10 @@ func (l Layout) Range(b Box) (offset, length int64) {
 	offset = l.Offset(b.Lo)
 	return offset, l.Offset(b.Hi.Sub(Vec{1, 1, 1})) + 1 - offset
 }
+
+// Padded reports whether nothing but ghosts and padding lies between rows and planes,
+// as NewLayout has it. What lies there in a layout of the caller's may be theirs.
+func (l Layout) Padded() bool { return l.padded }
 
 // Padding returns how many elements beside each row of b, ghosts at one end of
 // x, are padding that fills up the sectors of memory that the ghosts lie in: before

@@ -1,7 +1,9 @@
 package halo
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -15,6 +17,10 @@ const mostSearched = 8
 // the given one: links that are alike never measure quite alike.
 const margin = 0.05
 
+// same is the relative difference of two costs that are taken for equal: they are
+// sums in any order.
+const same = 1e-9
+
 // Cost is what an exchange costs under an order of the devices, in the unit of the
 // cost function. A device sends its messages one after the other, and gets its
 // messages one after the other at the same time.
@@ -25,7 +31,6 @@ type Cost struct {
 
 // less compares the busiest devices, and among equals the totals.
 func (c Cost) less(d Cost) bool {
-	const same = 1e-9 // costs are sums in any order
 	if c.Busiest < d.Busiest*(1-same) {
 		return true
 	}
@@ -35,7 +40,7 @@ func (c Cost) less(d Cost) bool {
 // worthwhile reports whether c saves enough of d.
 func (c Cost) worthwhile(d Cost) bool {
 	const most = 1 - margin
-	return c.Busiest < most*d.Busiest || c.Busiest <= d.Busiest && c.Total < most*d.Total
+	return c.Busiest < most*d.Busiest || c.Busiest <= d.Busiest*(1+same) && c.Total < most*d.Total
 }
 
 // Explanation says how Arrange came to its order.
@@ -64,9 +69,11 @@ func (e Explanation) String() string {
 // Arrange decides which subdomain goes to which device, so that the busiest device
 // has least to exchange of the fields, and then that all messages together cost
 // least. cost is what a message costs from one device to another, or to itself, in
-// any unit. It takes the better of a greedy order and, of up to 8 subdomains, the
-// best of all; where that saves no 5 % the devices stay in the order given. There
-// must be as many devices as subdomains; one may come more than once.
+// any unit: not negative and not NaN, which is an error, but +Inf where there is no
+// way. It is asked once for each pair of devices and size. Arrange takes the better
+// of a greedy order and, of up to 8 subdomains, the best of all; where that saves no
+// 5 % the devices stay in the order given. There must be as many devices as
+// subdomains; one may come more than once.
 func Arrange(d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64, specs ...Spec) (*Placement, Explanation, error) {
 	given, err := Place(d, devices)
 	if err != nil {
@@ -78,6 +85,9 @@ func Arrange(d *domain.Decomposition, devices []*streams.Device, cost func(from,
 	}
 	s := newSearch(plan, devices, cost)
 	e := s.explain()
+	if s.err != nil {
+		return nil, Explanation{}, s.err
+	}
 	place := &Placement{Decomposition: d}
 	for _, i := range e.Order {
 		place.Devices = append(place.Devices, devices[i])
@@ -87,11 +97,11 @@ func Arrange(d *domain.Decomposition, devices []*streams.Device, cost func(from,
 
 // explain searches.
 func (s *search) explain() Explanation {
-	same := make([]int, len(s.devices))
-	for i := range same {
-		same[i] = i
+	given := make([]int, len(s.devices))
+	for i := range given {
+		given[i] = i
 	}
-	e := Explanation{Given: s.of(same), Searched: len(same) <= mostSearched}
+	e := Explanation{Given: s.of(given), Searched: len(given) <= mostSearched}
 	best := s.greedy()
 	e.Greedy = s.of(best)
 	if e.Searched {
@@ -101,7 +111,7 @@ func (s *search) explain() Explanation {
 	e.Kept = !e.Exact.worthwhile(e.Given)
 	e.Order = best
 	if e.Kept {
-		e.Order = same
+		e.Order = given
 	}
 	return e
 }
@@ -109,31 +119,51 @@ func (s *search) explain() Explanation {
 // search is the messages of a plan whose ranks have no devices yet.
 type search struct {
 	devices  []int // by place in the order given: which of the distinct devices
-	distinct int
-	flows    [][]flow                                // by the higher of the two ranks
-	cost     func(from, to int, bytes int64) float64 // between distinct devices
+	distinct []*streams.Device
+	flows    [][]flow // by the higher of the two ranks
+	ask      func(from, to *streams.Device, bytes int64) float64
+	sizes    []int64     // of messages, each once
+	costs    [][]float64 // by size, then by the two distinct devices; NaN where not asked for
+	err      error       // the first cost that is none
 }
 
 // flow is a message between two ranks.
 type flow struct {
 	from, to int
-	bytes    int64
+	size     int // an index into the sizes
 }
 
 func newSearch(p *Plan, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64) *search {
-	s := &search{flows: make([][]flow, len(devices))}
-	var distinct []*streams.Device
+	s := &search{flows: make([][]flow, len(devices)), ask: cost}
 	for _, d := range devices {
-		if !slices.Contains(distinct, d) {
-			distinct = append(distinct, d)
+		if !slices.Contains(s.distinct, d) {
+			s.distinct = append(s.distinct, d)
 		}
-		s.devices = append(s.devices, slices.Index(distinct, d))
+		s.devices = append(s.devices, slices.Index(s.distinct, d))
 	}
-	s.distinct = len(distinct)
-	s.cost = func(from, to int, bytes int64) float64 { return cost(distinct[from], distinct[to], bytes) }
 	for _, m := range p.Messages {
+		size := slices.Index(s.sizes, m.Bytes)
+		if size < 0 {
+			size = len(s.sizes)
+			s.sizes = append(s.sizes, m.Bytes)
+			s.costs = append(s.costs, slices.Repeat([]float64{math.NaN()}, len(s.distinct)*len(s.distinct)))
+		}
 		late := max(m.From, m.To)
-		s.flows[late] = append(s.flows[late], flow{m.From, m.To, m.Bytes})
+		s.flows[late] = append(s.flows[late], flow{m.From, m.To, size})
 	}
 	return s
+}
+
+// cost returns what a message costs between two distinct devices.
+func (s *search) cost(f flow, from, to int) float64 {
+	known := &s.costs[f.size][from*len(s.distinct)+to]
+	if math.IsNaN(*known) {
+		a, b, bytes := s.distinct[from], s.distinct[to], s.sizes[f.size]
+		*known = s.ask(a, b, bytes)
+		if c := *known; !(c >= 0) {
+			*known = 0
+			s.err = cmp.Or(s.err, fmt.Errorf("halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative", bytes, a, b, c))
+		}
+	}
+	return *known
 }

@@ -104,22 +104,32 @@ func TestArrangeAgreesWithBruteForce(t *testing.T) {
 			links[i] = 1 + 9*r.Float64()
 		}
 		cost := func(from, to *streams.Device, bytes int64) float64 { return links[from.ID*n+to.ID] * float64(bytes) }
-		devices := closed(n)
-		place, why, err := halo.Arrange(d, devices, cost, oneLayer)
-		if err != nil {
-			t.Fatal(err)
+		for _, shared := range []int{n, 2} { // a device each, or several on two devices
+			var devices []*streams.Device
+			for i, all := 0, closed(n); i < n; i++ {
+				devices = append(devices, all[i%shared])
+			}
+			agreesWithBruteForce(t, d, devices, cost)
 		}
-		best := math.Inf(1)
-		permutations(n, func(order []int) { best = min(best, busiest(d, devices, order, cost)) })
-		if math.Abs(why.Exact.Busiest-best) > 1e-9*best {
-			t.Errorf("%v: exact %v, by brute force %v", parts, why.Exact.Busiest, best)
-		}
-		if got := busiest(d, place.Devices, nil, cost); !why.Kept && math.Abs(got-best) > 1e-9*best {
-			t.Errorf("%v: the placement costs %v, want %v", parts, got, best)
-		}
-		if why.Greedy.Busiest < best*(1-1e-9) {
-			t.Errorf("%v: greedy %v is below the least %v", parts, why.Greedy.Busiest, best)
-		}
+	}
+}
+
+func agreesWithBruteForce(t *testing.T, d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64) {
+	t.Helper()
+	place, why, err := halo.Arrange(d, devices, cost, oneLayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := math.Inf(1)
+	permutations(len(devices), func(order []int) { best = min(best, busiest(d, devices, order, cost)) })
+	if math.Abs(why.Exact.Busiest-best) > 1e-9*best {
+		t.Errorf("%v on %v: exact %v, by brute force %v", d.Parts, devices, why.Exact.Busiest, best)
+	}
+	if got := busiest(d, place.Devices, nil, cost); !why.Kept && math.Abs(got-best) > 1e-9*best {
+		t.Errorf("%v on %v: the placement costs %v, want %v", d.Parts, devices, got, best)
+	}
+	if why.Greedy.Busiest < best*(1-1e-9) {
+		t.Errorf("%v on %v: greedy %v is below the least %v", d.Parts, devices, why.Greedy.Busiest, best)
 	}
 }
 
@@ -177,7 +187,50 @@ func TestArrangeBeyondTheSearch(t *testing.T) {
 	}
 }
 
+// A cost may take long to find out: it is asked once for each pair and size. Where
+// links are alike the search sees at once that no order is better.
+func TestArrangeAsksOnce(t *testing.T) {
+	d := cut(t, []int{30, 30, 31}, [3]bool{true, true, true}, domain.Vec{2, 2, 2})
+	type question struct{ from, to, bytes int }
+	asked := map[question]int{}
+	cost := func(from, to *streams.Device, bytes int64) float64 {
+		asked[question{from.ID, to.ID, int(bytes)}]++
+		return float64(bytes)
+	}
+	box := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1), Reach: halo.Corners}
+	if _, why, err := halo.Arrange(d, closed(8), cost, box); err != nil || !why.Kept || !why.Searched {
+		t.Errorf("%+v, %v", why, err)
+	}
+	for q, n := range asked {
+		if n > 1 {
+			t.Errorf("asked %d times for %+v", n, q)
+		}
+	}
+}
+
+// Where there is no way between some devices, neighbours are not put there.
+func TestArrangeAroundWhatHasNoWay(t *testing.T) {
+	d := cut(t, []int{8, 80}, [3]bool{}, domain.Vec{1, 4, 1})
+	cost := func(from, to *streams.Device, bytes int64) float64 {
+		if gap := from.ID - to.ID; gap == 1 || gap == -1 {
+			return math.Inf(1)
+		}
+		return 1
+	}
+	_, why, err := halo.Arrange(d, closed(4), cost, oneLayer)
+	if err != nil || why.Kept || !math.IsInf(why.Given.Busiest, 1) || why.Exact.Busiest != 2 {
+		t.Errorf("%+v, %v", why, err)
+	}
+}
+
 func TestArrangeRefuses(t *testing.T) {
+	for name, bad := range map[string]float64{"NaN": math.NaN(), "-1": -1} {
+		cost := func(from, to *streams.Device, bytes int64) float64 { return bad }
+		_, _, err := halo.Arrange(cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1}), closed(2), cost, oneLayer)
+		if err == nil || !strings.Contains(err.Error(), "64 bytes from device") || !strings.Contains(err.Error(), name) {
+			t.Errorf("a cost of %s: %v", name, err)
+		}
+	}
 	d := cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1})
 	if _, _, err := halo.Arrange(d, closed(3), islands(0, 0, 0), oneLayer); err == nil {
 		t.Error("three devices for two subdomains")

@@ -2,6 +2,7 @@ package halo
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/halox/halox/domain"
 )
@@ -26,6 +27,11 @@ func NewDeep(cut *domain.Decomposition, radius domain.Radius, steps int) (*Deep,
 	d := &Deep{cut, radius, steps}
 	if steps < 1 {
 		return nil, fmt.Errorf("halo: %d steps between two exchanges; at least 1", steps)
+	}
+	for _, r := range append(radius.Minus[:], radius.Plus[:]...) {
+		if r < 0 || r > math.MaxInt32/steps {
+			return nil, fmt.Errorf("halo: %d steps of radius %d between two exchanges: a radius is not negative, and ghosts have less than 2^31 layers", steps, r)
+		}
 	}
 	if err := cut.CheckWidth(d.Width()); err != nil {
 		return nil, fmt.Errorf("halo: %d steps between two exchanges: %w", steps, err)
@@ -54,7 +60,7 @@ func (d *Deep) Spec(s Spec) Spec {
 	return s
 }
 
-// Region returns what the subdomain of a rank sweeps in a step, counted from 0
+// Region returns what the subdomain of a rank sweeps in a step, 0 <= step < Steps
 // since the exchange: its box, grown by Steps-1-step times the radius towards
 // neighbours, but not beyond walls.
 func (d *Deep) Region(rank, step int) domain.Box {

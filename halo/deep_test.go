@@ -156,6 +156,8 @@ func TestDeepRegions(t *testing.T) {
 		"at least 1":            errorOf(halo.NewDeep(cut, radius, 0)),
 		"owns 10 layers":        errorOf(halo.NewDeep(cut, radius, 4)),
 		"4 steps between two e": errorOf(halo.NewDeep(cut, radius, 4)),
+		"radius is not negati":  errorOf(halo.NewDeep(cut, domain.Radius{Plus: domain.Vec{0, -1, 0}}, 1)),
+		"less than 2^31 layers": errorOf(halo.NewDeep(cut, domain.UniformRadius(2, 2), 1<<62)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want an error with %q", err, says)

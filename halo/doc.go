@@ -14,5 +14,6 @@
 // Around the exchange: Fill, Read and Write between host memory and a field,
 // Reduction over its owned points, Walls for the ghosts that nobody sends, Reverse
 // for an exchange that sums ghosts into their owners, Deep for several steps
-// between two exchanges, Arrange for which subdomain goes to which device.
+// between two exchanges, Arrange for which subdomain goes to which device, Rates for
+// which path is fastest. Package halotest checks an exchange against geometry.
 package halo

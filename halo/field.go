@@ -3,6 +3,7 @@ package halo
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -10,7 +11,7 @@ import (
 )
 
 // Field is a Spec with memory: for each subdomain a block on its device, with
-// ghosts of Spec.Width layers. A field closes with its Close.
+// ghosts of Spec.Width layers.
 type Field struct {
 	streams.Closers
 	Spec      Spec
@@ -18,6 +19,7 @@ type Field struct {
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
 	Parts     []kernels.Array       // by rank; of a planar field those of the first component
 	stages    []*stage              // by rank, made when first used
+	closed    bool
 }
 
 // NewField allocates a field. Its content is undefined; see Fill. Close frees it.
@@ -45,29 +47,66 @@ func NewField(p *Placement, s Spec) (*Field, error) {
 // WrapField returns a field over arrays that the caller has, one a subdomain, by
 // rank: memory of its device, see streams.Device.WrapMemory, with a layout of the
 // subdomain's points and the Spec's ghosts, see domain.NewStridedLayout. Several
-// components must lie together. Close leaves the caller's memory as it is.
+// components of a point must lie together; those that are arrays of their own are
+// fields of their own, which one plan exchanges together. Exchanges write the ghosts and
+// nothing between them. Close leaves the caller's memory as it is.
 func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	if err := s.check(p.Decomposition); err != nil {
 		return nil, err
 	}
-	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: arrays, stages: make([]*stage, len(p.Subdomains))}
-	count, bytes := s.arrays()
-	if count != 1 || len(arrays) != len(f.Cut.Subdomains) {
-		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains, of %d arrays each", s.Name, len(arrays), len(f.Cut.Subdomains), count)
+	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays), stages: make([]*stage, len(p.Subdomains))}
+	if count, _ := s.arrays(); count != 1 {
+		return nil, fmt.Errorf("halo: field %q: %d planar components cannot be wrapped together: wrap a field for each", s.Name, count)
+	}
+	if len(arrays) != len(f.Cut.Subdomains) {
+		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains", s.Name, len(arrays), len(f.Cut.Subdomains))
 	}
 	for rank, a := range arrays {
-		sub, device := f.Cut.Subdomains[rank], p.Devices[rank]
-		switch l := a.Layout; {
-		case a.Data.Memory == nil || a.Data.Memory.Device() != device:
-			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d must be memory of device %v", s.Name, rank, device)
-		case l.Owned != sub.Box || l.Width != s.Width || l.ElementSize != bytes:
-			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d holds %v with ghosts %v of %d bytes, not %v with %v of %d",
-				s.Name, rank, l.Owned, l.Width, l.ElementSize, sub.Box, s.Width, bytes)
-		case a.Data.Length < l.Bytes():
-			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d has %d bytes, its layout %d", s.Name, rank, a.Data.Length, l.Bytes())
+		if err := f.checkArray(rank, a); err != nil {
+			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d %w", s.Name, rank, err)
 		}
 	}
 	return f, nil
+}
+
+// checkArray returns an error unless a caller's array is one for the subdomain of a
+// rank.
+func (f *Field) checkArray(rank int, a kernels.Array) error {
+	sub, device := f.Cut.Subdomains[rank], f.Placement.Devices[rank]
+	_, bytes := f.Spec.arrays()
+	scalar := f.Spec.Element.scalarSize()
+	switch l := a.Layout; {
+	case a.Data.Memory == nil || a.Data.Memory.Device() != device:
+		return fmt.Errorf("must be memory of device %v", device)
+	case l.Owned != sub.Box || l.Width != f.Spec.Width || l.ElementSize != bytes:
+		return fmt.Errorf("holds %v with ghosts %v of %d bytes, not %v with %v of %d", l.Owned, l.Width, l.ElementSize, sub.Box, f.Spec.Width, bytes)
+	case a.Data.Length < l.Bytes():
+		return fmt.Errorf("has %d bytes, its layout %d", a.Data.Length, l.Bytes())
+	case a.Data.Offset < 0 || a.Data.Offset > a.Data.Memory.Size()-a.Data.Length:
+		return fmt.Errorf("lies outside of its memory: %v", a.Data)
+	case a.Data.Address()%uint64(scalar) != 0:
+		return fmt.Errorf("begins at address %#x, which is no multiple of the %d bytes of a number", a.Data.Address(), scalar)
+	}
+	return nil
+}
+
+// usable returns an error if there is no field or it is closed.
+func (f *Field) usable() error {
+	switch {
+	case f == nil:
+		return errors.New("halo: the field is nil")
+	case f.closed:
+		return fmt.Errorf("halo: field %q is closed", f.Spec.Name)
+	}
+	return nil
+}
+
+// Close frees the field's memory, unless it is the caller's. Nothing queued may
+// still use it, and what was made for the field is closed before. Closing twice is
+// no error.
+func (f *Field) Close() error {
+	f.closed = true
+	return f.Closers.Close()
 }
 
 // Array returns the array of a component of a planar field in the subdomain of
@@ -94,10 +133,17 @@ func (f *Field) Component(c int) (*Field, error) {
 	return one, nil
 }
 
-// CopyTo copies all of src, ghosts included, to dst, a field of an equal Spec and
-// the same placement, and waits for it.
+// CopyTo copies all of src, ghosts included, to dst, a field of an equal Spec but
+// for its name, and of the same placement, and waits for it.
 func CopyTo(dst, src *Field) error {
+	if err := errors.Join(dst.usable(), src.usable()); err != nil {
+		return err
+	}
 	count, _ := src.Spec.arrays()
+	want := src.Spec
+	if want.Name = dst.Spec.Name; dst.Placement != src.Placement || dst.Spec != want {
+		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name, dst.Spec.Name)
+	}
 	for rank, from := range src.Parts {
 		to := dst.Parts[rank]
 		if to.Layout != from.Layout {

@@ -13,6 +13,9 @@ func (p *Plan) fits(fields []*Field) error {
 		return fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(p.Specs))
 	}
 	for i, f := range fields {
+		if err := f.usable(); err != nil {
+			return err
+		}
 		if f.Placement != p.Placement {
 			return fmt.Errorf("halo: field %q has another placement than the plan", f.Spec.Name)
 		}
@@ -32,6 +35,9 @@ func (p *Placement) suits(at []*streams.Stream) error {
 		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
 	}
 	for rank, s := range at {
+		if s == nil {
+			return fmt.Errorf("halo: there is no stream for subdomain %d", rank)
+		}
 		if want := p.Devices[rank]; s.Device() != want {
 			return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v", rank, s.Device(), want)
 		}

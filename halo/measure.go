@@ -15,8 +15,13 @@ import (
 // Rates returns what messages between the devices take, along every path that
 // their links have. It reads what was measured before in the cache folder, the
 // user's where it is empty; what is not there, is damaged, or is of other devices
-// or another driver, it measures, and keeps.
+// or another driver, it measures, and keeps where that is possible. driver is the
+// version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
+// result in Links.Rates, plans choose their paths by it.
 func Rates(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string) (*p2p.Rates, error) {
+	if len(devices) == 0 {
+		return nil, errNoDevices
+	}
 	folder, noCache := p2p.CacheFolder(cache)
 	if noCache == nil {
 		if r, err := p2p.LoadRates(folder, devices, driver); err == nil && covers(r, devices, links) {
@@ -34,6 +39,9 @@ func Rates(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, dri
 // their links have, and takes the time of each. It takes about a second on four
 // GPUs, and under 0.2 s on host devices, which are all alike.
 func Measure(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string) (*p2p.Rates, error) {
+	if len(devices) == 0 {
+		return nil, errNoDevices
+	}
 	r := p2p.NewRates(devices, driver)
 	trips := tripsOf(devices, links)
 	for _, t := range trips {
@@ -45,6 +53,8 @@ func Measure(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, d
 	}
 	return r, nil
 }
+
+var errNoDevices = errors.New("halo: no devices to measure messages between")
 
 // budgetOf returns how long a measurement may take. What is under way when it ends
 // still comes to its end.
@@ -191,16 +201,29 @@ func timed(t *Transfer, out, in *streams.Stream, budget time.Duration) (time.Dur
 	var times []time.Duration
 	first := time.Now()
 	for n := 0; n <= mostRepeats && (n < 4 || time.Since(first) < budget); n++ {
-		begin := time.Now()
-		if err := errors.Join(t.Send(out), t.Receive(crew, in), in.Sync(transferLimit)); err != nil {
+		took, err := timedOnce(t, crew, out, in)
+		if err != nil {
 			return 0, err
 		}
-		times = append(times, time.Since(begin))
-		if err := out.Sync(transferLimit); err != nil {
-			return 0, err
-		}
+		times = append(times, took)
 	}
 	times = times[1:]
 	slices.Sort(times)
 	return max(1, times[len(times)/2]), nil
+}
+
+// timedOnce sends one message and returns its time until it has arrived.
+func timedOnce(t *Transfer, crew *streams.Crew, out, in *streams.Stream) (took time.Duration, err error) {
+	begin := time.Now()
+	if err := t.Send(out); err != nil {
+		return 0, err // nobody waits for what was not sent
+	}
+	if err := t.Receive(crew, in); err != nil {
+		return 0, err
+	}
+	if err := in.Sync(transferLimit); err != nil {
+		return 0, err
+	}
+	took = time.Since(begin)
+	return took, out.Sync(transferLimit)
 }

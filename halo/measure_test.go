@@ -3,12 +3,24 @@ package halo_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 )
+
+func TestMeasureOfNoDevices(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	_, err1 := halo.Measure(nil, set.Links, set.Compiler, "")
+	_, err2 := halo.Rates(nil, set.Links, set.Compiler, "", t.TempDir())
+	for _, err := range []error{err1, err2} {
+		if err == nil || !strings.Contains(err.Error(), "no devices") {
+			t.Error(err)
+		}
+	}
+}
 
 // Every path of every link gets a time that does not fall with the size.
 func TestMeasure(t *testing.T) {

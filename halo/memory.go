@@ -9,7 +9,7 @@ import (
 type Memory struct {
 	Fields  int64 // on the device: owned points, ghosts and padding
 	Buffers int64 // on the device: packed messages, where they leave and where they arrive
-	Pinned  int64 // on the host: messages on their way through it
+	Pinned  int64 // on the host: staged messages, with the gaps between the rows of those that travel as they lie
 }
 
 // Add returns the sum of the two.
@@ -17,8 +17,9 @@ func (m Memory) Add(n Memory) Memory {
 	return Memory{m.Fields + n.Fields, m.Buffers + n.Buffers, m.Pinned + n.Pinned}
 }
 
-// Memory returns what one field of each Spec, and one Exchanger, take for the
-// subdomain of the given rank. Nothing is allocated to find out.
+// Memory returns what one field of each Spec, as NewField makes it, and one
+// Exchanger take for the subdomain of the given rank. Nothing is allocated to find
+// out. On a GPU an exchanger takes some hundred bytes a message beside it.
 func (p *Plan) Memory(rank int) (Memory, error) {
 	var sum Memory
 	for i, s := range p.Specs {
@@ -30,16 +31,20 @@ func (p *Plan) Memory(rank int) (Memory, error) {
 		sum.Fields += int64(count) * l.Bytes()
 	}
 	for _, m := range p.Messages {
-		sum = sum.Add(p.buffers(m, rank))
+		buffers, err := p.buffers(m, rank)
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Add(buffers)
 	}
 	return sum, nil
 }
 
 // buffers returns what a message takes of the memory of a rank. Its host memory
 // belongs to the sender.
-func (p *Plan) buffers(m Message, rank int) (sum Memory) {
+func (p *Plan) buffers(m Message, rank int) (sum Memory, err error) {
 	if m.Path == p2p.Direct {
-		return sum
+		return sum, nil
 	}
 	for _, end := range []int{m.From, m.To} {
 		if end == rank && !m.Contiguous {
@@ -47,7 +52,20 @@ func (p *Plan) buffers(m Message, rank int) (sum Memory) {
 		}
 	}
 	if m.From == rank && m.Path == p2p.Staged {
-		sum.Pinned += m.Bytes
+		sum.Pinned, err = p.travelling(m)
 	}
-	return sum
+	return sum, err
+}
+
+// travelling returns the bytes of a message on its way: as it lies, it takes along
+// what lies between its rows.
+func (p *Plan) travelling(m Message) (int64, error) {
+	if !m.Contiguous {
+		return m.Bytes, nil
+	}
+	part := m.Parts[0]
+	_, bytes := p.Specs[part.Field].arrays()
+	l, err := domain.NewLayout(p.cuts[part.Field].Subdomains[m.From].Box, p.Specs[part.Field].Width, bytes)
+	_, length := l.Range(part.Send)
+	return length * int64(bytes), err
 }

@@ -63,3 +63,24 @@ func TestMemoryIsForetold(t *testing.T) {
 		}
 	}
 }
+
+// What goes through the host as it lies takes the gaps between its rows along: here
+// 3 rows of 16 numbers, and the 5 points of a fourth.
+func TestMemoryOfStagedFaces(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{5, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
+	for name, c := range map[string]struct {
+		specs  []halo.Spec
+		pinned int64
+	}{
+		"as it lies":       {[]halo.Spec{star(3)}, (3*16 + 5) * 8},
+		"packed, of two":   {[]halo.Spec{star(3), star(3)}, 2 * 5 * 4 * 8},
+		"nothing to bring": {[]halo.Spec{{Name: "u", Element: halo.Float64}}, 0},
+	} {
+		plan := must(halo.NewPlan(p, set.Links, p2p.Staged, c.specs...))(t)
+		m := must(plan.Memory(1))(t)
+		if m.Pinned != c.pinned {
+			t.Errorf("%s: %d bytes, not %d", name, m.Pinned, c.pinned)
+		}
+	}
+}

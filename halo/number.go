@@ -12,13 +12,38 @@ func (e Element) complex() bool { return e == Complex64 || e == Complex128 }
 // whole reports whether an element is a whole number.
 func (e Element) whole() bool { return e == Int32 || e == Int64 }
 
+// scalarSize returns the size in bytes of what a number is made of, two scalars if
+// it is complex, and 1 if the element is no number.
+func (e Element) scalarSize() int {
+	switch e {
+	case Float32, Float64, Int32, Int64:
+		return e.Size()
+	case Complex64, Complex128:
+		return e.Size() / 2
+	}
+	return 1
+}
+
+// holds reports whether the element can be v, rounded if it is a real: a whole
+// number of its range, or no finite number beyond the largest.
+func (e Element) holds(v float64) bool {
+	switch e {
+	case Int32, Int64:
+		limit := math.Exp2(float64(8*e.Size() - 1))
+		return v == math.Trunc(v) && v >= -limit && v < limit
+	case Float32, Complex64:
+		return math.IsInf(v, 0) || !math.IsInf(float64(float32(v)), 0)
+	}
+	return true
+}
+
 // encode returns the number as devices hold it, rounded to what the element can
 // be; a complex element gets it as its real part. It is an error if the element
-// is no number, or v not one of its whole numbers.
+// is no number, or cannot hold v.
 func (e Element) encode(v float64) ([]byte, error) {
 	order := binary.NativeEndian
 	bytes := make([]byte, e.Size())
-	if e.whole() && (v != math.Trunc(v) || math.Abs(v) >= math.Exp2(float64(8*e.Size()-1))) {
+	if !e.holds(v) {
 		return nil, fmt.Errorf("%v is no %s", v, e)
 	}
 	switch e {

@@ -48,6 +48,9 @@ func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Pla
 	if err != nil {
 		return nil, err
 	}
+	if links == nil {
+		return nil, fmt.Errorf("halo: a plan without links: see p2p.Discover")
+	}
 	if err := plan.choosePaths(links, want); err != nil {
 		return nil, err
 	}

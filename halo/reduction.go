@@ -15,7 +15,7 @@ type Reduction struct {
 	streams.Closers
 	field  *Field
 	op     Op
-	totals [][]*kernels.Totals // by rank, then by array
+	totals [][]*kernels.Totals // by rank, then by array; none once it is closed
 
 	// Room for results.
 	floats    []float64
@@ -25,7 +25,8 @@ type Reduction struct {
 
 // Result is what a reduction gives, a number a component: Floats for real
 // elements, and for L2; Ints for whole ones; Complexes for complex ones. The other
-// two are empty.
+// two are empty. Of zeros that are compared, -0 and +0 count as equal and either may
+// be the result.
 type Result struct {
 	Floats    []float64
 	Ints      []int64
@@ -33,10 +34,14 @@ type Result struct {
 }
 
 // NewReduction makes an operation ready over a field of numbers. float32 is summed
-// as float64, and int32 as int64, which wraps. The sums are taken in an order that
-// depends on the cut alone: the same field gives the same bits every time, but not
-// on another number of devices. Close frees what it holds.
+// as float64, and int32 as int64, which wraps; L2 squares float64, in which numbers
+// beyond 1e154 overflow to +Inf. The sums are taken in an order that depends on the
+// cut alone: the same field gives the same bits every time, but not on another
+// number of devices. Close frees what it holds.
 func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
+	if err := f.usable(); err != nil {
+		return nil, err
+	}
 	over, ok := op.kernel()
 	if !ok {
 		return nil, fmt.Errorf("halo: no operation %q: sum, min, max or l2", op)
@@ -75,6 +80,9 @@ func (r *Reduction) prepare(rank int, c *kernels.Compiler, op kernels.Op) error 
 // Queue queues the reduction after what was queued before on the streams: one for
 // every subdomain, by rank, of its device.
 func (r *Reduction) Queue(at []*streams.Stream) error {
+	if r.totals == nil {
+		return fmt.Errorf("halo: the %s of field %q is closed", r.op, r.field.Spec.Name)
+	}
 	if err := r.field.Placement.suits(at); err != nil {
 		return err
 	}
@@ -89,7 +97,7 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 }
 
 // Result returns what the last Queue gave, once all streams have done it. It is
-// good until the next call.
+// good until the next call. Once the reduction is closed it is empty.
 func (r *Reduction) Result() Result {
 	e := r.field.Spec.Element
 	if e.whole() && r.op != L2 {
@@ -130,6 +138,13 @@ func joined[T float64 | int64](r *Reduction, room []T, of func(*kernels.Totals) 
 		}
 	}
 	return room
+}
+
+// Close frees what is held. Nothing queued may still use it. Closing twice is no
+// error.
+func (r *Reduction) Close() error {
+	r.totals = nil
+	return r.Closers.Close()
 }
 
 // Reduce makes a reduction ready, carries it out and returns its result. It waits

@@ -154,6 +154,56 @@ func TestReductionsOfReals(t *testing.T) {
 	})
 }
 
+// The ends of the range come through, whole sums wrap, and a subdomain of one point
+// is reduced like any other.
+func TestReductionsAtTheEndsOfTheRange(t *testing.T) {
+	inf, most := math.Inf(1), math.MaxInt64
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := place(t, set, []int{1, 2}, [3]bool{}, domain.Vec{1, 2, 1})
+		for _, c := range []struct {
+			op     halo.Op
+			values [2]int64
+			want   int64
+		}{
+			{halo.Sum, [2]int64{int64(most), 1}, math.MinInt64},
+			{halo.Min, [2]int64{int64(most), math.MinInt64}, math.MinInt64},
+			{halo.Max, [2]int64{math.MinInt64, math.MinInt64}, math.MinInt64},
+			{halo.Min, [2]int64{int64(most), int64(most)}, int64(most)},
+		} {
+			if got := reduceTwo(t, set, p, halo.Int64, c.op, c.values).Ints[0]; got != c.want {
+				t.Errorf("%s of %v is %d, not %d", c.op, c.values, got, c.want)
+			}
+		}
+		for _, c := range []struct {
+			op     halo.Op
+			values [2]float64
+			want   float64
+		}{
+			{halo.Min, [2]float64{inf, inf}, inf},
+			{halo.Max, [2]float64{-inf, -inf}, -inf},
+			{halo.Sum, [2]float64{inf, 1}, inf},
+			{halo.L2, [2]float64{1e200, 0}, inf},
+			{halo.Max, [2]float64{math.Copysign(0, -1), 0}, 0},
+		} {
+			if got := reduceTwo(t, set, p, halo.Float64, c.op, c.values).Floats[0]; got != c.want {
+				t.Errorf("%s of %v is %v, not %v", c.op, c.values, got, c.want)
+			}
+		}
+	})
+}
+
+// reduceTwo reduces a field of two points.
+func reduceTwo[T int64 | float64](t *testing.T, set *testdevices.Set, p *halo.Placement, e halo.Element, op halo.Op, values [2]T) halo.Result {
+	t.Helper()
+	var open streams.Closers
+	defer open.Close()
+	f := openField(t, &open, p, halo.Spec{Name: "u", Element: e})
+	if err := halo.Write(f, f.Cut.Grid.Box(), values[:]); err != nil {
+		t.Fatal(err)
+	}
+	return must(halo.Reduce(f, set.Compiler, op))(t)
+}
+
 func TestReductionRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2})

@@ -18,11 +18,12 @@ import (
 // between: owned points that neighbours hold as ghosts are neither read nor
 // written, and ghosts not written. What several neighbours add to one point is
 // added in the order of the plan, so that the sums have the same bits every time.
+// Sums of whole numbers wrap.
 type Reverse struct{ x *Exchanger }
 
 // NewReverse makes ready to add up the ghosts of the fields, one for each Spec of
-// the plan and in that order. Their elements are numbers. Messages take the paths
-// of the plan, the other way. Close frees what it holds.
+// the plan and in that order. It is an error if their elements are no numbers.
+// Messages take the paths of the plan, the other way. Close frees what it holds.
 func NewReverse(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Reverse, err error) {
 	if err := plan.fits(fields); err != nil {
 		return nil, err

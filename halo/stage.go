@@ -138,6 +138,9 @@ type stageAs[T any] struct {
 }
 
 func stageOf[T any](f *Field, rank int) (*stageAs[T], error) {
+	if err := f.usable(); err != nil {
+		return nil, err
+	}
 	var zero T
 	if size, want := int(unsafe.Sizeof(zero)), f.Parts[rank].Layout.ElementSize; size != want {
 		return nil, fmt.Errorf("halo: values of %d bytes for a field with elements of %d", size, want)

@@ -25,8 +25,16 @@ type Team struct {
 
 // OpenTeam opens n devices of a backend, or, where n is 0, all GPUs or a host
 // device a core. Backend "" is that of the GPUs where there are some, else host
-// devices. Every link is proven with data. HALOX_CUDA, HALOX_NVRTC and
-// HALOX_CACHE name other places for the driver, for NVRTC and for the cache.
+// devices. It is an error, streams.ErrNoDriver, to want GPUs where there are none,
+// and one to want more than there are.
+//
+// Every link is proven with data. Where there are several devices, it is measured
+// what messages take over the links, so that plans choose the fastest paths: once,
+// in a second or two on GPUs and 0.2 s on host devices, and kept in the user's
+// cache. Where that fails, plans are made without.
+//
+// HALOX_CUDA, HALOX_NVRTC and HALOX_CACHE name other places for the driver, for
+// NVRTC and for the cache.
 func OpenTeam(backend streams.Backend, n int) (team *Team, err error) {
 	made := &Team{Compiler: kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})}
 	if made.platform, err = platformFor(backend, n); err != nil {
@@ -48,13 +56,38 @@ func OpenTeam(backend streams.Backend, n int) (team *Team, err error) {
 	if made.Devices, err = made.platform.Open(ids...); err != nil {
 		return nil, err
 	}
-	if made.Links, err = p2p.Discover(made.Devices, nil); err != nil {
+	if err = made.link(); err != nil {
 		return nil, err
 	}
 	return made, nil
 }
 
+// link finds out how the devices are linked, and what messages take.
+func (t *Team) link() (err error) {
+	var topology p2p.Topology
+	driver := ""
+	if t.Devices[0].Backend == streams.CUDA {
+		if nvml, err := p2p.OpenNVML(); err == nil { // without it the kinds of links stay unknown
+			defer nvml.Close()
+			topology, driver = nvml, nvml.DriverVersion()
+		}
+	}
+	if t.Links, err = p2p.Discover(t.Devices, topology); err != nil || len(t.Devices) == 1 {
+		return err
+	}
+	t.Links.Rates, err = Rates(t.Devices, t.Links, t.Compiler, driver, os.Getenv("HALOX_CACHE"))
+	for _, d := range t.Devices {
+		if d.Err() != nil {
+			return err
+		}
+	}
+	return nil // without rates there are still paths
+}
+
 func platformFor(backend streams.Backend, n int) (*streams.Platform, error) {
+	if backend != "" && backend != streams.CUDA && backend != streams.Host {
+		return nil, fmt.Errorf("halo: no backend %q: %s, %s, or none for either", backend, streams.CUDA, streams.Host)
+	}
 	if backend != streams.Host {
 		p, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
 		if err == nil || backend == streams.CUDA || !errors.Is(err, streams.ErrNoDriver) {
@@ -80,8 +113,9 @@ func (t *Team) String() string {
 	return fmt.Sprintf("%d GPU%s (%s)", n, plural, first.Name)
 }
 
-// Place cuts a grid of that many points, see domain.NewGrid, into a subdomain a
-// device, by domain.AutoParts for ghosts of width w, the widest of the fields.
+// Place cuts a grid of that many points along x, y and maybe z, see domain.NewGrid,
+// into a subdomain a device, by domain.AutoParts for ghosts of width w, the widest of
+// the fields. It is an error if the grid is too small for so many devices.
 func (t *Team) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement, error) {
 	g, err := domain.NewGrid(size, periodic)
 	if err != nil {
@@ -89,7 +123,7 @@ func (t *Team) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement,
 	}
 	parts, err := domain.AutoParts(g, len(t.Devices), w)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("halo: %v: %w: open fewer devices or take a larger grid", t, err)
 	}
 	cut, err := domain.Decompose(g, parts)
 	if err != nil {
@@ -99,13 +133,17 @@ func (t *Team) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement,
 }
 
 // NewExchanger plans the exchange of the ghosts of fields of one placement
-// together, over the best paths, and makes it ready. Close frees it.
+// together, over the fastest paths, and makes it ready. Close frees it. NewPlan with
+// the team's Links and p2p.Auto gives the plan itself.
 func (t *Team) NewExchanger(fields ...*Field) (*Exchanger, error) {
 	if len(fields) == 0 {
 		return nil, fmt.Errorf("halo: an exchange of no field")
 	}
 	var specs []Spec
 	for _, f := range fields {
+		if err := f.usable(); err != nil {
+			return nil, err
+		}
 		specs = append(specs, f.Spec)
 	}
 	plan, err := NewPlan(fields[0].Placement, t.Links, p2p.Auto, specs...)
@@ -115,7 +153,8 @@ func (t *Team) NewExchanger(fields ...*Field) (*Exchanger, error) {
 	return NewExchanger(plan, t.Compiler, fields...)
 }
 
-// Close closes the devices, with all that was made on them.
+// Close closes the devices, with all that was made on them: fields, exchangers and
+// streams need no Close before.
 func (t *Team) Close() error {
 	return errors.Join(streams.CloseAll(t.Devices), t.platform.Close())
 }

@@ -1,16 +1,21 @@
 package halo_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
 func TestOpenTeam(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
 	for n, says := range map[int]string{1: "1 host device", 3: "3 host devices"} {
 		team, err := halo.OpenTeam(streams.Host, n)
 		if err != nil {
@@ -23,8 +28,16 @@ func TestOpenTeam(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := halo.OpenTeam(streams.Host, -1); err == nil || !strings.Contains(err.Error(), "-1 devices were asked for") {
-		t.Error(err)
+	for says, open := range map[string]struct {
+		backend streams.Backend
+		n       int
+	}{
+		"-1 devices were asked for":           {streams.Host, -1},
+		`no backend "gpu": cuda, host, or no`: {"gpu", 1},
+	} {
+		if _, err := halo.OpenTeam(open.backend, open.n); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want an error with %q", err, says)
+		}
 	}
 	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
 	if _, err := halo.OpenTeam(streams.CUDA, 1); err == nil {
@@ -37,6 +50,79 @@ func TestOpenTeam(t *testing.T) {
 	defer team.Close()
 	if team.Devices[0].Backend != streams.Host {
 		t.Errorf("%v without a driver", team)
+	}
+}
+
+// A team measures its links once and keeps what it found; its plans take the paths
+// that were fastest. Where nothing can be kept, or is worth measuring, it opens too.
+func TestTeamMeasuresItsLinks(t *testing.T) {
+	for _, backend := range []streams.Backend{streams.Host, streams.CUDA} {
+		t.Run("backend="+string(backend), func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "cache")
+			t.Setenv("HALOX_CACHE", folder)
+			first := measuredFile(t, backend, 2, folder)
+			if again := measuredFile(t, backend, 2, folder); len(first) == 0 || again != first {
+				t.Errorf("first %q, then %q", first, again)
+			}
+		})
+	}
+	folder := filepath.Join(t.TempDir(), "cache")
+	t.Setenv("HALOX_CACHE", folder)
+	if text := measuredFile(t, streams.Host, 1, folder); text != "" {
+		t.Errorf("a device alone was measured: %s", text)
+	}
+	if err := os.WriteFile(folder, nil, 0o644); err != nil { // no folder can be made here
+		t.Fatal(err)
+	}
+	measuredFile(t, streams.Host, 2, folder)
+}
+
+// measuredFile opens a team of n devices, checks that its plans go by what was
+// measured, and returns the file of that, "" where there is none.
+func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) string {
+	t.Helper()
+	team, err := halo.OpenTeam(backend, n)
+	if backend == streams.CUDA && err != nil && (errors.Is(err, streams.ErrNoDriver) || strings.Contains(err.Error(), "were asked for")) {
+		t.Skip("SKIPPED: too few GPUs: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer team.Close()
+	p := must(team.Place([]int{8, 8}, [3]bool{}, domain.UniformRadius(2, 1)))(t)
+	plan := must(halo.NewPlan(p, team.Links, p2p.Auto, star(2)))(t)
+	for _, m := range plan.Messages {
+		if team.Links.Between(team.Devices[m.From], team.Devices[m.To]).Usable && !strings.Contains(m.Why, " us") {
+			t.Errorf("path %s: %s", m.Path, m.Why)
+		}
+	}
+	files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))
+	if len(files) == 0 {
+		return ""
+	}
+	text, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// A grid that is too small for the team says so, and what to change; devices that are
+// closed twice are no error.
+func TestTeamRefusals(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	team := must(halo.OpenTeam(streams.Host, 7))(t)
+	if _, err := team.Place([]int{3, 2}, [3]bool{}, domain.UniformRadius(2, 1)); err == nil || !strings.Contains(err.Error(), "open fewer devices") {
+		t.Error(err)
+	}
+	if _, err := team.NewExchanger(); err == nil || !strings.Contains(err.Error(), "no field") {
+		t.Error(err)
+	}
+	if _, err := team.NewExchanger(nil); err == nil || !strings.Contains(err.Error(), "the field is nil") {
+		t.Error(err)
+	}
+	if err := errors.Join(team.Close(), team.Close()); err != nil {
+		t.Error(err)
 	}
 }
 

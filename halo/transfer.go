@@ -56,10 +56,13 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 }
 
 // alike reports whether a contiguous message is one piece of equal length at both
-// ends, as it is but for arrays that the caller laid out.
+// ends, as it is but for arrays that the caller laid out: those may differ, and what
+// lies between their rows is not to be overwritten.
 func (x *Exchanger) alike(m Message) bool {
 	src, dst := x.ends(m, m.Parts[0])
-	return src.Span(m.Parts[0].Send).Length == dst.Span(m.Parts[0].Ghost).Length && src.Layout.Pitch == dst.Layout.Pitch
+	from, to := src.Span(m.Parts[0].Send), dst.Span(m.Parts[0].Ghost)
+	whole := to.Length == m.Bytes || dst.Layout.Padded()
+	return whole && from.Length == to.Length && src.Layout.Pitch == dst.Layout.Pitch
 }
 
 // ends returns the arrays that a part leaves and arrives in.

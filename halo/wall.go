@@ -12,7 +12,8 @@ type WallKind string
 // The kinds. A Dirichlet wall gives all its ghosts numbers. A Repeat wall gives
 // them the value of the owned point next to the wall, and a Mirror wall those of
 // the owned points as far from the wall as they are: the first ghost that of the
-// first point, the second that of the second. Nothing flows through either.
+// first point, the second that of the second, for a wall halfway between the first
+// of both. Nothing flows through either.
 const (
 	Dirichlet WallKind = "dirichlet"
 	Repeat    WallKind = "repeat"

@@ -17,16 +17,24 @@ import (
 // walls that repeat or mirror; of several Dirichlet walls that of the last axis
 // counts. So walls come after the exchange, whose ghosts they repeat. Walls that
 // are all Dirichlet need to be set once.
+//
+// One thread drives all subdomains with Queue, or a thread each its own with
+// QueueOn.
 type Walls struct {
 	streams.Closers
 	field    *Field
 	launches [][]*kernels.Copies // by rank, in order: an axis each
+	closed   bool
 }
 
-// NewWalls makes the walls ready. Faces of the grid for which none is given keep
-// the ghosts that they have. A wall that mirrors needs as many owned layers as
-// there are ghosts. Close frees what is held.
+// NewWalls makes the walls ready, at most one for each face of the grid at which an
+// axis ends. Faces for which none is given keep the ghosts that they have. A wall
+// that mirrors needs as many owned layers as there are ghosts, and the numbers of a
+// Dirichlet wall must be some that the elements can hold. Close frees what is held.
 func NewWalls(f *Field, c *kernels.Compiler, walls ...Wall) (*Walls, error) {
+	if err := f.usable(); err != nil {
+		return nil, err
+	}
 	if err := f.checkWalls(walls); err != nil {
 		return nil, err
 	}
@@ -162,10 +170,20 @@ func (w *Walls) Queue(at []*streams.Stream) error {
 
 // QueueOn queues the walls of one subdomain on a stream of its device.
 func (w *Walls) QueueOn(rank int, s *streams.Stream) error {
+	if w.closed {
+		return fmt.Errorf("halo: the walls of field %q are closed", w.field.Spec.Name)
+	}
 	for _, k := range w.launches[rank] {
 		if err := s.Launch(k.Kernel); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Close frees what is held. Nothing queued may still use it. Closing twice is no
+// error.
+func (w *Walls) Close() error {
+	w.closed = true
+	return w.Closers.Close()
 }

@@ -1,6 +1,7 @@
 package halo_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -142,12 +143,39 @@ func TestWallsLeaveOtherFacesAlone(t *testing.T) {
 	})
 }
 
+// The ends of what elements can hold are numbers for walls too.
+func TestWallsAtTheEndsOfTheRange(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		for _, c := range []struct {
+			element halo.Element
+			value   float64
+		}{
+			{halo.Int32, math.MinInt32}, {halo.Int32, math.MaxInt32}, {halo.Int64, math.MinInt64},
+			{halo.Float32, math.MaxFloat32}, {halo.Float32, math.Inf(-1)}, {halo.Float64, math.MaxFloat64},
+		} {
+			var open streams.Closers
+			s := star(2)
+			s.Element = c.element
+			f := openField(t, &open, place(t, set, []int{1, 3}, [3]bool{}, domain.Vec{1, 1, 1}), s)
+			w := must(halo.NewWalls(f, set.Compiler, halo.Wall{Side: domain.Direction{-1}, Kind: halo.Dirichlet, Values: []float64{c.value}}))(t)
+			open.Add(w)
+			at := openStreams(t, &open, f.Placement)
+			done(t, at, w.Queue(at))
+			if got := take(t, f).get(0, 0, domain.Vec{-1, 2, 0}); got != c.value {
+				t.Errorf("a wall of %s holds %v, not %v", c.element, got, c.value)
+			}
+			done(t, at, open.Close())
+		}
+	})
+}
+
 func TestWallRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	var open streams.Closers
 	defer open.Close()
 	p := place(t, set, []int{4, 4, 4}, [3]bool{false, true, false}, domain.Vec{1, 1, 2})
-	wide, whole, bytes := star(3), star(3), star(3)
+	wide, whole, bytes, single := star(3), star(3), star(3), star(3)
+	single.Element = halo.Float32
 	wide.Width.Plus[2], wide.Width.Minus[0] = 0, 5
 	whole.Element, bytes.Element = halo.Int32, halo.Bytes(4)
 	left := domain.Direction{-1, 0, 0}
@@ -166,6 +194,8 @@ func TestWallRefusals(t *testing.T) {
 		{"no value", "0 values", star(3), []halo.Wall{number()}},
 		{"a fraction for whole numbers", "1.5 is no int32", whole, []halo.Wall{number(1.5)}},
 		{"too large a number", "is no int32", whole, []halo.Wall{number(1 << 31)}},
+		{"no number for whole numbers", "NaN is no int32", whole, []halo.Wall{number(math.NaN())}},
+		{"a real beyond the largest", "1e+39 is no float32", single, []halo.Wall{number(1e39)}},
 		{"elements that are no numbers", "4 bytes hold no numbers", bytes, []halo.Wall{number(1)}},
 		{"a mirror of too much", "owns 4 layers and would mirror 5", wide, []halo.Wall{{Side: left, Kind: halo.Mirror}}},
 	} {

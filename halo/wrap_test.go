@@ -1,7 +1,11 @@
 package halo_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -39,6 +43,67 @@ func TestExchangeOfTheCallersArrays(t *testing.T) {
 				t.Fatal(err)
 			}
 			exchangeNumbers(t, set, p, f, path)
+		}
+	}
+}
+
+// What a caller keeps between the rows of an array is not written, also where the
+// ghosts of a face could travel as they lie.
+func TestExchangeLeavesWhatLiesBetweenRows(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
+		p := place(t, set, []int{4, 3, 6}, [3]bool{}, domain.Vec{1, 1, 2})
+		spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.Radius{Minus: domain.Vec{0, 0, 1}, Plus: domain.Vec{0, 0, 1}}}
+		const pitch, gap = 6, -1.0
+		var arrays []kernels.Array
+		for rank, s := range p.Subdomains {
+			l, err := domain.NewStridedLayout(s.Box, spec.Width, 8, 3*pitch, pitch, 3*pitch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values := make([]float64, 5*3*pitch)
+			for i := range values {
+				values[i] = float64(rank)
+				if i%pitch > 3 {
+					values[i] = gap * float64(1+rank)
+				}
+			}
+			bytes := unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), 8*len(values))
+			m, err := p.Devices[rank].WrapBytes(bytes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			arrays = append(arrays, kernels.Array{Data: m.All(), Layout: l})
+			t.Cleanup(func() {
+				for i, v := range values {
+					if i%pitch > 3 && v != gap*float64(1+rank) {
+						t.Errorf("path %s, subdomain %d: element %d between two rows is %v", path, rank, i, v)
+						return
+					}
+				}
+			})
+		}
+		f, err := halo.WrapField(p, spec, arrays...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := halo.NewPlan(p, set.Links, path, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := plan.Messages[0]; !m.Contiguous {
+			t.Fatalf("message %+v could not travel as it lies anyway", m)
+		}
+		x, err := halo.NewExchanger(plan, set.Compiler, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := p.NewStreams()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(x.Exchange(at), at.Sync(time.Minute)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -120,7 +185,13 @@ func TestWrapRefusals(t *testing.T) {
 		return kernels.Array{Data: m.All(), Layout: l}
 	}
 	good := array(0, 0, spec.Width, 1<<20)
+	beyond, askew := array(1, 1, spec.Width, 1<<20), array(1, 1, spec.Width, 1<<20)
+	beyond.Data.Offset = 8
+	askew.Data = beyond.Data.Memory.Span(4, 1<<20-4)
 	for name, second := range map[string]kernels.Array{
+		"more than the memory has": beyond,
+		"numbers that lie askew":   askew,
+		"no memory":                {Layout: good.Layout},
 		"memory of another device": array(0, 1, spec.Width, 1<<20),
 		"points of another rank":   array(1, 0, spec.Width, 1<<20),
 		"other ghosts":             array(1, 1, domain.Radius{}, 1<<20),
@@ -132,6 +203,11 @@ func TestWrapRefusals(t *testing.T) {
 	}
 	if _, err := halo.WrapField(p, spec, good); err == nil {
 		t.Error("one array was taken for two subdomains")
+	}
+	planar := spec
+	planar.Planar, planar.Components = true, 2
+	if _, err := halo.WrapField(p, planar, good, good); err == nil || !strings.Contains(err.Error(), "wrap a field for each") {
+		t.Errorf("planar components: %v", err)
 	}
 	if _, err := set.Devices[0].WrapStream(1); err == nil {
 		t.Error("a host device took a CUDA stream")

@@ -26,9 +26,9 @@ type Case struct {
 	Links     *p2p.Links
 	Compiler  *kernels.Compiler
 	Path      p2p.Path
-	Specs     []halo.Spec
+	Specs     []halo.Spec // of fields that are exchanged together, each of its own
 	// Rounds is how many exchanges follow each other without the host waiting
-	// in between; 0 counts as 3.
+	// in between; less than 1 counts as 3.
 	Rounds int
 	// Late reports whether the stream of a subdomain is held up for some
 	// milliseconds at the start of a round. An exchange that does not wait for it
@@ -38,7 +38,10 @@ type Case struct {
 	Exchange func(x *halo.Exchanger, at []*streams.Stream) error
 }
 
-// Run carries out the case and returns the first point that is wrong.
+// Run carries out the case on fields of its own and returns the first point that is
+// wrong, with what it holds and what it should hold, in bytes, or whatever failed.
+// Ghosts behind walls, and those that a field does not reach, are to stay as they
+// were.
 func (c Case) Run() (err error) {
 	var open streams.Closers
 	defer func() {
@@ -105,7 +108,7 @@ func (t *trial) run() error {
 		t.delays = append(t.delays, l)
 	}
 	rounds := t.Rounds
-	if rounds == 0 {
+	if rounds < 1 {
 		rounds = 3
 	}
 	var blocks []*block
@@ -282,9 +285,11 @@ func source(f *halo.Field, own domain.Box, p domain.Vec) (q domain.Vec, reached 
 }
 
 // value fills bytes with what an owned point holds in one round: numbers that
-// repeat nowhere in the fields of a case (SplitMix64 of the point's place).
+// repeat nowhere in the fields of a case, but for elements of a few bytes (SplitMix64
+// of the point's place), and are never poison.
 func value(bytes []byte, b *block, g domain.Grid, p domain.Vec) {
 	place := uint64(p[0]) + uint64(g.Size[0])*(uint64(p[1])+uint64(g.Size[1])*uint64(p[2]))
+	all := bytes
 	seed := place<<16 | uint64(b.round&0xf)<<12 | uint64(b.field&0x3f)<<6 | uint64(b.component&0x3f)
 	var word [8]byte
 	for len(bytes) > 0 {
@@ -293,5 +298,8 @@ func value(bytes []byte, b *block, g domain.Grid, p domain.Vec) {
 		z = (z ^ z>>27) * 0x94d049bb133111eb
 		binary.LittleEndian.PutUint64(word[:], z^z>>31)
 		bytes = bytes[copy(bytes, word[:]):]
+	}
+	if all[0] == poison {
+		all[0]++
 	}
 }

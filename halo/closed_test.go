@@ -1,0 +1,104 @@
+package halo_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// What is closed, or was never there, is refused before it comes near a device, which
+// goes on working.
+func TestClosedThingsAreRefused(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
+		plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(2)))(t)
+		var open streams.Closers
+		defer open.Close()
+		at := openStreams(t, &open, p)
+		live, gone := openField(t, &open, p, star(2)), openField(t, &open, p, star(2))
+		one := func(domain.Vec) float64 { return 1 }
+		if err := halo.FillPoints(gone, one); err != nil { // it has a stage that closes with it
+			t.Fatal(err)
+		}
+		wall := halo.Wall{Side: domain.Direction{-1}, Kind: halo.Dirichlet, Values: []float64{1}}
+		walls := must(halo.NewWalls(live, set.Compiler, wall))(t)
+		sum := must(halo.NewReduction(live, set.Compiler, halo.Sum))(t)
+		reverse := must(halo.NewReverse(plan, set.Compiler, live))(t)
+		done(t, at, gone.Close(), gone.Close(), walls.Close(), sum.Close(), reverse.Close())
+		if r := sum.Result(); len(r.Floats)+len(r.Ints)+len(r.Complexes) > 0 {
+			t.Errorf("a closed reduction gives %v", r)
+		}
+		const closed = `field "u" is closed`
+		for _, c := range []struct {
+			name, says string
+			err        error
+		}{
+			{"fill a closed field", closed, halo.FillPoints(gone, one)},
+			{"read a closed field", closed, errorOf(halo.ReadAll[float64](gone))},
+			{"copy to a closed field", closed, halo.CopyTo(gone, live)},
+			{"copy from a closed field", closed, halo.CopyTo(live, gone)},
+			{"reduce a closed field", closed, errorOf(halo.Reduce(gone, set.Compiler, halo.Sum))},
+			{"walls of a closed field", closed, errorOf(halo.NewWalls(gone, set.Compiler, wall))},
+			{"exchange a closed field", closed, errorOf(halo.NewExchanger(plan, set.Compiler, gone))},
+			{"return ghosts of a closed field", closed, errorOf(halo.NewReverse(plan, set.Compiler, gone))},
+			{"no field", "the field is nil", errorOf(halo.NewReverse(plan, set.Compiler, nil))},
+			{"queue closed walls", "walls of field \"u\" are closed", walls.Queue(at)},
+			{"queue one of closed walls", "walls of field \"u\" are closed", walls.QueueOn(0, at[0])},
+			{"queue a closed reduction", "sum of field \"u\" is closed", sum.Queue(at)},
+			{"a closed reverse exchange", "is closed", reverse.Exchange(at)},
+		} {
+			if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
+				t.Errorf("%s: got %v, want an error with %q", c.name, c.err, c.says)
+			}
+		}
+		done(t, at, halo.FillPoints(live, one), set.Devices[0].Err())
+	})
+}
+
+func TestStreamsThatDoNotSuit(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
+	var open streams.Closers
+	defer open.Close()
+	f := openField(t, &open, p, star(2))
+	at := openStreams(t, &open, p)
+	walls := must(halo.NewWalls(f, set.Compiler))(t)
+	for says, at := range map[string][]*streams.Stream{
+		"0 streams for 2 subdomains":     nil,
+		"3 streams for 2 subdomains":     {at[0], at[1], at[0]},
+		"no stream for subdomain 1":      {at[0], nil},
+		"stream for subdomain 0 is one ": {at[1], at[0]},
+	} {
+		if err := walls.Queue(at); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want an error with %q", err, says)
+		}
+	}
+}
+
+// A copy between fields that differ in more than their names is refused.
+func TestCopyToRefusals(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Closers
+	defer open.Close()
+	p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
+	src := openField(t, &open, p, star(2))
+	whole, named := star(2), star(2)
+	whole.Element, named.Name = halo.Int64, "v"
+	for name, dst := range map[string]*halo.Field{
+		"another element":    openField(t, &open, p, whole),
+		"fewer subdomains":   openField(t, &open, place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 1, 1}), star(2)),
+		"an equal placement": openField(t, &open, place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1}), star(2)),
+	} {
+		if err := halo.CopyTo(dst, src); err == nil || !strings.Contains(err.Error(), "another Spec or placement") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := halo.CopyTo(openField(t, &open, p, named), src); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+}

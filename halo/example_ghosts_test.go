@@ -1,0 +1,130 @@
+package halo_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+)
+
+// printPlane prints the arrays of a plane, ghosts included, from the top down.
+func printPlane(f *halo.Field) {
+	for _, part := range f.Parts {
+		values, box := kernels.ValuesOf[int64](part), part.Layout.Owned.Grow(part.Layout.Width)
+		for y := box.Hi[1] - 1; y >= box.Lo[1]; y-- {
+			fmt.Println(values.Data[values.Index(box.Lo[0], y, 0):][:box.Size()[0]])
+		}
+		fmt.Println()
+	}
+}
+
+// Walls come after the exchange: at corners they repeat what it brought. The plane
+// has numbers to the left and nothing flows through its other sides.
+func ExampleNewWalls() {
+	team, place := openPlane()
+	defer team.Close()
+	f := intField(place, "f")
+	exchange, err1 := team.NewExchanger(f)
+	walls, err2 := halo.NewWalls(f, team.Compiler,
+		halo.Wall{Side: domain.Direction{-1, 0, 0}, Kind: halo.Dirichlet, Values: []float64{-5}},
+		halo.Wall{Side: domain.Direction{1, 0, 0}, Kind: halo.Repeat},
+		halo.Wall{Side: domain.Direction{0, -1, 0}, Kind: halo.Mirror},
+		halo.Wall{Side: domain.Direction{0, 1, 0}, Kind: halo.Mirror})
+	at, err3 := place.NewStreams()
+	err4 := halo.FillPoints(f, func(p domain.Vec) int64 { return int64(10*p[1] + p[0]) })
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(exchange.Exchange(at), walls.Queue(at), at.Sync(time.Second)); err != nil {
+		log.Fatal(err)
+	}
+	printPlane(f)
+	// Output:
+	// [-5 20 21 22 23 23]
+	// [-5 10 11 12 13 13]
+	// [-5 0 1 2 3 3]
+	// [-5 0 1 2 3 3]
+	//
+	// [-5 30 31 32 33 33]
+	// [-5 30 31 32 33 33]
+	// [-5 20 21 22 23 23]
+	// [-5 10 11 12 13 13]
+}
+
+// Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
+// particles does. A reverse exchange gives owners what the ghosts got.
+func ExampleNewReverse() {
+	team, place := openPlane()
+	defer team.Close()
+	f := intField(place, "f")
+	plan, err1 := halo.NewPlan(place, team.Links, p2p.Auto, f.Spec)
+	at, err2 := place.NewStreams()
+	err3 := halo.Fill(f, func(rank int) halo.Row[int64] {
+		owned := place.Subdomains[rank].Box
+		return func(values []int64, at domain.Vec) {
+			for i := range values {
+				values[i] = 10
+				if owned.Contains(domain.Vec{at[0] + i, at[1], at[2]}) {
+					values[i] = 1
+				}
+			}
+		}
+	})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		log.Fatal(err)
+	}
+	reverse, err := halo.NewReverse(plan, team.Compiler, f)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(reverse.Exchange(at), at.Sync(time.Second)); err != nil {
+		log.Fatal(err)
+	}
+	values, err := halo.ReadAll[int64](f)
+	fmt.Println(values, err)
+	// Output: [1 1 1 1 11 11 11 11 11 11 11 11 1 1 1 1] <nil>
+}
+
+// A program's own arrays, here Go slices on host devices, become a field. On a GPU
+// they are addresses, see streams.Device.WrapMemory.
+func ExampleWrapField() {
+	team, place := openPlane()
+	defer team.Close()
+	spec := halo.Spec{Name: "mine", Element: halo.Float32, Width: domain.UniformRadius(2, 1)}
+	var arrays []kernels.Array
+	for rank, s := range place.Subdomains {
+		const pitch, first = 6, 6 + 1 // 4 x 2 points and their ghosts, row by row
+		layout, err1 := domain.NewStridedLayout(s.Box, spec.Width, spec.Element.Size(), first, pitch, 4*pitch)
+		memory, err2 := place.Devices[rank].WrapBytes(make([]byte, layout.Bytes()))
+		if err := errors.Join(err1, err2); err != nil {
+			log.Fatal(err)
+		}
+		arrays = append(arrays, kernels.Array{Data: memory.All(), Layout: layout})
+	}
+	f, err := halo.WrapField(place, spec, arrays...)
+	if err != nil {
+		log.Fatal(err)
+	}
+	exchange, err := team.NewExchanger(f)
+	fmt.Println(f.Parts[0].Layout.Bytes(), "bytes,", exchange != nil, err)
+	// Output: 96 bytes, true <nil>
+}
+
+// What fields and messages take is known before anything is allocated.
+func ExamplePlan_Memory() {
+	team, place := openPlane()
+	defer team.Close()
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+	plan, err := halo.NewPlan(place, team.Links, p2p.Staged, spec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err := plan.Memory(0)
+	fmt.Printf("%d bytes on the device, %d pinned: %v\n", m.Fields+m.Buffers, m.Pinned, err)
+	// Output: 768 bytes on the device, 32 pinned: <nil>
+}

@@ -1,0 +1,74 @@
+package halotest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// newCase is an exchange of one field over two subdomains of a ring.
+func newCase(t *testing.T, s halo.Spec) halotest.Case {
+	t.Helper()
+	set := testdevices.Host(t, 2)
+	grid, err := domain.NewGrid([]int{40, 41}, [3]bool{false, true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{1, 2, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := halo.Place(cut, set.Devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return halotest.Case{Placement: place, Links: set.Links, Compiler: set.Compiler, Path: p2p.Peer, Specs: []halo.Spec{s}}
+}
+
+func nothing(*halo.Exchanger, []*streams.Stream) error { return nil }
+
+// Every ghost is wrong before an exchange, down to elements of one byte: who brings
+// nothing is found out at the first of them.
+func TestEveryGhostIsWrongAtFirst(t *testing.T) {
+	for _, e := range []halo.Element{halo.Bytes(1), halo.Bytes(3), halo.Float32, halo.Complex128} {
+		c := newCase(t, halo.Spec{Name: "u", Element: e, Width: domain.UniformRadius(2, 1)})
+		if err := c.Run(); err != nil {
+			t.Errorf("%s: %v", e, err)
+		}
+		c.Exchange = nothing
+		err := c.Run()
+		if err == nil || !strings.Contains(err.Error(), "point [0 -1 0] holds "+strings.Repeat("a5", e.Size())) {
+			t.Errorf("%s: exchanged by nobody: %v", e, err)
+		}
+	}
+}
+
+// A program that embeds halo checks its own grid, fields and devices.
+func Example() {
+	devices, err := streams.HostPlatform(4).Open()
+	if err != nil {
+		panic(err)
+	}
+	defer streams.CloseAll(devices)
+	links, err := p2p.Discover(devices, nil)
+	if err != nil {
+		panic(err)
+	}
+	grid, _ := domain.NewGrid([]int{31, 17}, [3]bool{true, false})
+	cut, _ := domain.Decompose(grid, domain.Vec{2, 2, 1})
+	place, _ := halo.Place(cut, devices)
+	c := halotest.Case{
+		Placement: place, Links: links, Compiler: kernels.NewCompiler(kernels.Options{}), Path: p2p.Staged,
+		Specs: []halo.Spec{{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2), Reach: halo.Corners}},
+	}
+	fmt.Println(c.Run())
+	// Output: <nil>
+}
