@@ -164,7 +164,9 @@ func TestWallsAtTheEndsOfTheRange(t *testing.T) {
 			if got := take(t, f).get(0, 0, domain.Vec{-1, 2, 0}); got != c.value {
 				t.Errorf("a wall of %s holds %v, not %v", c.element, got, c.value)
 			}
-			done(t, at, open.Close())
+			if err := open.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

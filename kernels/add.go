@@ -9,7 +9,7 @@ type Add struct {
 	Number Number
 }
 
-// Adds makes one launch ready that makes all the additions, at most 65535, of
+// Adds makes one launch ready that makes all the additions of
 // numbers of any types. What they write does not overlap, nor does it overlap what
 // they read. Whole numbers wrap. The memory is as for Copies.
 func (m *Mover) Adds(name string, adds ...Add) (*Copies, error) {
@@ -19,7 +19,9 @@ func (m *Mover) Adds(name string, adds ...Add) (*Copies, error) {
 		if err := a.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)
 		}
-		w.include(a.Copy, a.segment())
+		a.slack = slack{} // what lies beside is not to be added to
+		w.include(a.Dst.Data, a.Src.Data, a.run())
+		w.segments = append(w.segments, a.segments()...)
 	}
 	w.spec.Run = func() { addRows(adds) }
 	return m.ready(w)
@@ -38,15 +40,15 @@ func (a Add) check() error {
 	return a.Copy.check()
 }
 
-// segment gives the addition in scalars.
-func (a Add) segment() segment {
+// segments gives the addition in scalars.
+func (a Add) segments() (all []segment) {
 	scalar, _, _ := a.Number.scalar() // checked before
-	c := a.Copy
-	c.slack = slack{} // what lies beside is not to be added to
-	s := c.segment()
-	s.nx = int64(a.Size[0]) * int64(a.ElementSize/scalarSizes[scalar])
-	s.word = int64(scalar)
-	return s
+	width := int64(scalarSizes[scalar])
+	r := a.run()
+	for _, part := range r.cut(width) {
+		all = append(all, part.segment(width, uint32(scalar)))
+	}
+	return all
 }
 
 // addRows is the host version of kernel add.

@@ -59,6 +59,37 @@ type Copy struct {
 	slack       slack
 }
 
+// slack is how many elements before and after each row of a copy a GPU may write
+// too, with anything: padding, that nobody reads.
+type slack struct{ before, after int }
+
+// sector is what a GPU's memory reads and writes at least. To write less, it reads
+// the rest first.
+const sector = 32
+
+// Store is the copy of a box of one array to a box of equal size of another. Where
+// ghosts end in padding, a GPU may write the whole sectors that they lie in.
+func Store(dst Array, to domain.Box, src Array, from domain.Box) Copy {
+	c := Copy{Dst: dst.In(to), Src: src.In(from), Size: from.Size(), ElementSize: src.Layout.ElementSize}
+	before, after := dst.Layout.Padding(to, sector)
+	from.Lo[0] -= before
+	from.Hi[0] += after
+	if src.Layout.Owned.Covers(from) { // what is written to padding is read from somewhere
+		c.slack = slack{before, after}
+	}
+	return c
+}
+
+// run gives the addresses.
+func (c Copy) run() run {
+	size := int64(c.ElementSize)
+	start := func(p Place) uint64 { return p.Data.Address() + uint64((p.First-int64(c.slack.before))*size) }
+	r := run{dst: start(c.Dst), src: start(c.Src), length: int64(c.slack.before+c.Size[0]+c.slack.after) * size}
+	r.over(Dim{int64(c.Size[1]), c.Dst.Pitch * size, c.Src.Pitch * size})
+	r.over(Dim{int64(c.Size[2]), c.Dst.Plane * size, c.Src.Plane * size})
+	return r
+}
+
 // Pack is the copy that fills the buffer with the points of the box.
 func Pack(buffer streams.Span, src Array, box domain.Box) Copy {
 	return Copy{Dst: Dense(buffer, box.Size()), Src: src.In(box), Size: box.Size(), ElementSize: src.Layout.ElementSize}
@@ -113,63 +144,110 @@ func (c *Copies) Close() error {
 // tableLimit is how long the upload of a table may take.
 const tableLimit = 30 * time.Second
 
-// Copies makes one launch ready that makes all the copies, at most 65535. What
-// they write does not overlap, nor does it overlap what they read. What is read
-// lies on the mover's device or in pinned memory; what is written there too, or in
-// the memory of a peer that the device can reach.
+// Copies makes one launch ready that makes all the copies. What they write does not
+// overlap, nor does it overlap what they read. What is read lies on the mover's device
+// or in pinned memory; what is written there too, or in the memory of a peer that the
+// device can reach.
 func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
 	w := work{spec: streams.KernelSpec{Name: name, Function: m.move}}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)
 		}
-		w.include(c, c.segment())
+		w.include(c.Dst.Data, c.Src.Data, c.run())
 	}
 	w.spec.Run = func() { copyRows(copies) }
+	w.segments = segments(joinTwins(w.runs))
 	return m.ready(w)
 }
 
-// work is what a launch has to do: a segment for each box.
+// work is what a launch has to do.
 type work struct {
-	spec  streams.KernelSpec
-	table []segment
+	spec     streams.KernelSpec
+	runs     []run
+	segments []segment
+	most     int // thread blocks; 0 for as many as suit
 }
 
-// include gives the launch one more box to work on.
-func (w *work) include(c Copy, s segment) {
-	w.table = append(w.table, s)
-	w.spec.Uses = append(w.spec.Uses, c.Src.Data)
-	w.spec.Reaches = append(w.spec.Reaches, c.Dst.Data)
+// include gives the launch one more run to work on.
+func (w *work) include(dst, src streams.Span, r run) {
+	w.runs = append(w.runs, r)
+	w.spec.Uses = append(w.spec.Uses, src)
+	w.spec.Reaches = append(w.spec.Reaches, dst)
+}
+
+// segments gives runs in words as wide as they are aligned to.
+func segments(runs []run) (all []segment) {
+	for _, r := range runs {
+		width := r.word()
+		for _, part := range r.cut(width) {
+			all = append(all, part.segment(width, uint32(width)))
+		}
+	}
+	return all
+}
+
+// fewPortions come with a launch of move.cu, else a table.
+const fewPortions = 16
+
+// moveArgs is struct Move of move.cu.
+type moveArgs struct {
+	count int64
+	table uint64
+	few   [fewPortions]portion
 }
 
 // ready makes the launch.
 func (m *Mover) ready(w work) (*Copies, error) {
-	const most = 65535 // blocks along y
-	if n := len(w.table); n < 1 || n > most {
-		return nil, fmt.Errorf("kernels: %s: %d copies; 1 to %d are possible", w.spec.Name, n, most)
+	if len(w.runs) == 0 {
+		return nil, fmt.Errorf("kernels: %s: nothing to copy", w.spec.Name)
 	}
 	if m.device.Backend == streams.Host {
 		k, err := m.device.NewKernel(w.spec)
 		return &Copies{Kernel: k}, err
 	}
-	table := joinTwins(w.table)
-	w.spec.Grid, w.spec.Block = [3]int{flatGrid(mostWords(table)), len(table), 1}, [3]int{blockSize, 1, 1}
-	return m.onGPU(w.spec, table)
+	portions := make([]portion, len(w.segments))
+	for i, s := range w.segments {
+		portions[i].segment = s
+	}
+	w.spec.Grid, w.spec.Block = [3]int{int(w.share(portions)), 1, 1}, [3]int{blockSize, 1, 1}
+	return m.onGPU(w.spec, portions)
 }
 
-// onGPU puts the table on the device and makes the launch.
-func (m *Mover) onGPU(spec streams.KernelSpec, table []segment) (*Copies, error) {
-	memory, err := upload(m.device, table)
+// share gives the portions their blocks: a word a thread while a GPU is not full, up to
+// as many as a thread loads at once.
+func (w *work) share(portions []portion) int64 {
+	const full, atOnce = 264, 4 // blocks; words
+	words := int64(0)
+	for _, p := range portions {
+		words += int64(p.words)
+	}
+	most := max(min(words/blockSize+1, full), words/(blockSize*atOnce))
+	if w.most > 0 {
+		most = min(most, int64(w.most))
+	}
+	return share(portions, most, 1)
+}
+
+// onGPU makes the launch, with a table on the device if the portions are many.
+func (m *Mover) onGPU(spec streams.KernelSpec, portions []portion) (c *Copies, err error) {
+	made := &Copies{}
+	arg := moveArgs{count: int64(len(portions))}
+	if copy(arg.few[:], portions) < len(portions) {
+		if made.table, err = upload(m.device, portions); err != nil {
+			return nil, err
+		}
+		arg.table = made.table.Address()
+		spec.Uses = append(spec.Uses, made.table.All())
+	}
+	spec.Argument = argument(&arg)
+	if made.Kernel, err = m.device.NewKernel(spec); err != nil && made.table != nil {
+		err = errors.Join(err, made.table.Close())
+	}
 	if err != nil {
 		return nil, err
 	}
-	spec.Uses = append(spec.Uses, memory.All())
-	spec.Argument = argument(&struct{ segments uint64 }{memory.Address()})
-	k, err := m.device.NewKernel(spec)
-	if err != nil {
-		return nil, errors.Join(err, memory.Close())
-	}
-	return &Copies{k, memory}, nil
+	return made, nil
 }
 
 // upload returns device memory that holds the values.

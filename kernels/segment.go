@@ -1,95 +1,103 @@
 package kernels
 
-import "github.com/halox/halox/domain"
+import (
+	"math/bits"
 
-// segment is struct Segment of common.cuh: one or two boxes to copy, in words as
-// wide as everything is aligned to.
-type segment struct {
-	dst, src                    uint64
-	dstPitch, dstPlane, dstTwin int64 // bytes
-	srcPitch, srcPlane, srcTwin int64
-	nx, ny, nz                  int64
-	twin                        int64 // 0 or 1
-	word                        int64
+	"github.com/halox/halox/domain"
+)
+
+// run is a block of length bytes to be copied, repeated over dimensions, at
+// addresses of a GPU.
+type run struct {
+	dst, src uint64
+	length   int64
+	rank     int
+	dims     [MaxDims]Dim // innermost first
 }
 
-// slack is how many elements before and after each row of a copy a GPU may write
-// too, with anything: padding, that nobody reads.
-type slack struct{ before, after int }
-
-// sector is what a GPU's memory reads and writes at least. To write less, it reads
-// the rest first.
-const sector = 32
-
-// Store is the copy of a box of one array to a box of equal size of another. Where
-// ghosts end in padding, a GPU may write the whole sectors that they lie in.
-func Store(dst Array, to domain.Box, src Array, from domain.Box) Copy {
-	c := Copy{Dst: dst.In(to), Src: src.In(from), Size: from.Size(), ElementSize: src.Layout.ElementSize}
-	before, after := dst.Layout.Padding(to, sector)
-	from.Lo[0] -= before
-	from.Hi[0] += after
-	if src.Layout.Owned.Covers(from) { // what is written to padding is read from somewhere
-		c.slack = slack{before, after}
+// over repeats the run, outside all that it is repeated over already.
+func (r *run) over(d Dim) {
+	if d.Count > 1 {
+		r.dims[r.rank] = d
+		r.rank++
 	}
-	return c
 }
 
-// segment gives the copy in words.
-func (c Copy) segment() segment {
-	size := int64(c.ElementSize)
-	start := func(p Place) uint64 { return p.Data.Address() + uint64((p.First-int64(c.slack.before))*size) }
-	s := segment{
-		dst: start(c.Dst), src: start(c.Src),
-		dstPitch: c.Dst.Pitch * size, dstPlane: c.Dst.Plane * size,
-		srcPitch: c.Src.Pitch * size, srcPlane: c.Src.Plane * size,
-		nx: int64(c.slack.before+c.Size[0]+c.slack.after) * size, ny: int64(c.Size[1]), nz: int64(c.Size[2]),
+// word returns how wide the words are that everything is aligned to, in bytes.
+func (r *run) word() int64 {
+	together := int64(r.dst|r.src) | r.length
+	for _, d := range r.dims[:r.rank] {
+		together |= d.Dst | d.Src
 	}
-	together := int64(s.dst|s.src) | s.dstPitch | s.dstPlane | s.srcPitch | s.srcPlane | s.nx
-	s.word = min(16, together&-together)
-	s.nx /= s.word
-	return s
+	return min(16, together&-together)
 }
 
-// words returns how many words the segment has, those of its twin included.
-func (s segment) words() int64 { return (s.nx * s.ny * s.nz) << s.twin }
-
-// mostWords returns the words of the largest segment.
-func mostWords(table []segment) (words int64) {
-	for _, s := range table {
-		words = max(words, s.words())
+// words returns how many words of the given width the run has.
+func (r *run) words(width int64) int64 {
+	n := r.length / width
+	for _, d := range r.dims[:r.rank] {
+		n *= d.Count
 	}
-	return words
+	return n
 }
 
-// joinTwins makes one segment of two that are columns of the same rows, as the
-// ghosts at both ends of x are. What is near in memory is then copied together:
-// where every row costs a page of DRAM, that takes two thirds of the time. (768^3
-// float64 on an H200: 80 us for the two faces instead of 121.)
-func joinTwins(table []segment) (joined []segment) {
-	alone := map[segment][]int{} // by shape: places in joined
-	for _, s := range table {
-		shape := s
+// mostWords is how many words a segment may have: its kernels count in 31 bits.
+const mostWords = 1<<31 - 1
+
+// cut returns the run in pieces of at most mostWords words of the given width.
+func (r run) cut(width int64) []run {
+	if r.words(width) <= mostWords {
+		return []run{r}
+	}
+	low, high := r, r
+	last := r.rank - 1 // the outermost dimension that can be halved
+	for last >= 0 && r.dims[last].Count == 1 {
+		last--
+	}
+	if last < 0 {
+		low.length = r.length / width / 2 * width
+		high.length -= low.length
+		high.dst += uint64(low.length)
+		high.src += uint64(low.length)
+	} else {
+		d := r.dims[last]
+		half := d.Count / 2
+		low.dims[last].Count, high.dims[last].Count = half, d.Count-half
+		high.dst += uint64(half * d.Dst)
+		high.src += uint64(half * d.Src)
+	}
+	return append(low.cut(width), high.cut(width)...)
+}
+
+// joinTwins makes one run of two that are columns of the same rows, as the ghosts at
+// both ends of x are. What is near in memory is then copied together: where every row
+// costs a page of DRAM, that takes two thirds of the time. (768^3 float64 on an H200:
+// 80 us for the two faces instead of 121.)
+func joinTwins(all []run) (joined []run) {
+	alone := map[run][]int{} // by shape: places in joined
+	for _, r := range all {
+		shape := r
 		shape.dst, shape.src = 0, 0
-		if at := twinOf(s, joined, alone[shape]); at >= 0 {
-			joined[at].join(s)
+		if at := twinOf(r, joined, alone[shape]); at >= 0 {
+			joined[at].join(r)
 			continue
 		}
 		alone[shape] = append(alone[shape], len(joined))
-		joined = append(joined, s)
+		joined = append(joined, r)
 	}
 	return joined
 }
 
-// twinOf returns which of the candidates, which have its shape, can take the
-// segment as its twin; -1 if none can.
-func twinOf(s segment, joined []segment, candidates []int) int {
-	if s.nx*s.word >= domain.RowAlignment || s.ny*s.nz == 1 {
+// twinOf returns which of the candidates, which had its shape, can take the run as its
+// twin; -1 if none can.
+func twinOf(r run, joined []run, candidates []int) int {
+	if r.length >= domain.RowAlignment || r.rank == 0 || r.rank == MaxDims {
 		return -1
 	}
+	near := func(a, b uint64, step int64) bool { return max(int64(a-b), int64(b-a)) <= step }
 	for _, i := range candidates {
-		near := func(a, b uint64, pitch int64) bool { return max(int64(a-b), int64(b-a)) <= pitch }
 		c := joined[i]
-		if c.twin == 0 && near(c.dst, s.dst, s.dstPitch) && near(c.src, s.src, s.srcPitch) {
+		if c.rank == r.rank && near(c.dst, r.dst, r.dims[0].Dst) && near(c.src, r.src, r.dims[0].Src) {
 			return i
 		}
 	}
@@ -97,6 +105,66 @@ func twinOf(s segment, joined []segment, candidates []int) int {
 }
 
 // join adds a twin.
-func (s *segment) join(t segment) {
-	s.twin, s.dstTwin, s.srcTwin = 1, int64(t.dst-s.dst), int64(t.src-s.src)
+func (r *run) join(t run) {
+	copy(r.dims[1:], r.dims[:r.rank])
+	r.dims[0] = Dim{2, int64(t.dst - r.dst), int64(t.src - r.src)}
+	r.rank++
+}
+
+// segment is struct Segment of common.cuh.
+type segment struct {
+	dst, src         uint64
+	dstStep, srcStep [MaxDims]int64
+	nx               uint32
+	n                [MaxDims]uint32
+	factor, shift    [MaxDims]uint32
+	words            uint32
+	word, rank       uint32
+}
+
+// segment gives the run in words of the given width. kind is what the kernel is told
+// of them. The run has at most mostWords of them.
+func (r *run) segment(width int64, kind uint32) segment {
+	s := segment{dst: r.dst, src: r.src, nx: uint32(r.length / width), words: uint32(r.words(width)), word: kind, rank: uint32(r.rank)}
+	divisor := s.nx
+	for i, d := range r.dims[:r.rank] {
+		s.dstStep[i], s.srcStep[i], s.n[i] = d.Dst, d.Src, uint32(d.Count)
+		s.factor[i], s.shift[i] = reciprocal(divisor)
+		divisor = s.n[i]
+	}
+	return s
+}
+
+// reciprocal returns what a product of 64 bits and a shift make a division of 31 bits
+// by d of, see Granlund and Montgomery 1994: n/d is n*factor >> (32+shift), unless d
+// is 1.
+func reciprocal(d uint32) (factor, shift uint32) {
+	if d == 1 {
+		return 0, 0
+	}
+	k := uint32(bits.Len32(d - 1)) // 2^k is the first power of two that is not less than d
+	return uint32((uint64(1)<<(31+k) + uint64(d) - 1) / uint64(d)), k - 1
+}
+
+// portion is struct Portion of common.cuh: a segment, and which thread blocks work on
+// it.
+type portion struct {
+	segment
+	first, blocks int64
+}
+
+// share gives the portions blocks by their words: in all no more than most, but at
+// least one each, and no more than there is work for at so many words a thread.
+func share(all []portion, most, wordsAThread int64) (blocks int64) {
+	total := int64(0)
+	for _, p := range all {
+		total += int64(p.words)
+	}
+	for i := range all {
+		p := &all[i]
+		fair := float64(most) * float64(p.words) / float64(max(1, total))
+		p.first, p.blocks = blocks, max(1, min(int64(fair), int64(p.words)/(blockSize*wordsAThread)))
+		blocks += p.blocks
+	}
+	return blocks
 }

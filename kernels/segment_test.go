@@ -4,47 +4,73 @@ import (
 	"bytes"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/halox/halox/domain"
 )
 
-// column is a segment of rows of 8 bytes from one place of a field to another,
-// rows of 128 bytes and planes of 1024 bytes.
-func column(dst, src uint64) segment {
-	return segment{dst: dst, src: src, dstPitch: 128, dstPlane: 1024, srcPitch: 128, srcPlane: 1024, nx: 1, ny: 5, nz: 3, word: 8}
+// column is a run of rows of 8 bytes from one place of a field to another, rows of 128
+// bytes and planes of 1024 bytes.
+func column(dst, src uint64) run {
+	r := run{dst: dst, src: src, length: 8}
+	r.over(Dim{5, 128, 128})
+	r.over(Dim{3, 1024, 1024})
+	return r
 }
 
 // apply does on bytes what the kernels do with segments.
-func apply(memory []byte, table []segment) {
-	for _, s := range table {
-		for n := range s.words() {
-			row := n / s.nx
-			x, second := (n-row*s.nx)*s.word, row&s.twin
-			row >>= s.twin
-			to := int64(s.dst) + row%s.ny*s.dstPitch + row/s.ny*s.dstPlane + second*s.dstTwin + x
-			from := int64(s.src) + row%s.ny*s.srcPitch + row/s.ny*s.srcPlane + second*s.srcTwin + x
-			copy(memory[to:to+s.word], memory[from:from+s.word])
+func apply(memory []byte, segments []segment) {
+	for _, s := range segments {
+		for n := range s.words {
+			x, from, to := s.spot(n)
+			width := int64(s.word)
+			from, to = int64(s.src)+from+x*width, int64(s.dst)+to+x*width
+			copy(memory[to:to+width], memory[from:from+width])
 		}
 	}
 }
 
+// spot is struct Spot of common.cuh.
+func (s *segment) spot(n uint32) (x, from, to int64) {
+	if s.rank == 0 {
+		return int64(n), 0, 0
+	}
+	quotient := func(i int, n, by uint32) uint32 {
+		if by == 1 {
+			return n
+		}
+		return uint32(uint64(n)*uint64(s.factor[i])>>32) >> s.shift[i]
+	}
+	rest := quotient(0, n, s.nx)
+	x = int64(n - rest*s.nx)
+	for i := range s.rank {
+		index := rest
+		if i+1 < s.rank {
+			outer := quotient(int(i)+1, rest, s.n[i])
+			index, rest = rest-outer*s.n[i], outer
+		}
+		from, to = from+int64(index)*s.srcStep[i], to+int64(index)*s.dstStep[i]
+	}
+	return x, from, to
+}
+
 func TestTwins(t *testing.T) {
-	wide := column(2<<12, 3<<12)
-	wide.nx, wide.word = 8, 16
+	wide, taller := column(2<<12, 3<<12), column(8+2<<12, 16+3<<12)
+	wide.length = 128
 	widePair := wide
 	widePair.dst += 64
 	widePair.src += 64
-	taller := column(8+2<<12, 16+3<<12)
-	taller.ny = 6
+	taller.dims[0].Count = 6
 	for name, c := range map[string]struct {
-		table []segment
-		want  int
+		runs []run
+		want int
 	}{
-		"both ends of x":               {[]segment{column(0, 64), column(72, 8)}, 1},
-		"ends of two fields, by sides": {[]segment{column(0, 64), column(4096, 4160), column(72, 8), column(4168, 4104)}, 2},
-		"three columns":                {[]segment{column(0, 64), column(72, 8), column(80, 16)}, 2},
-		"ends of another field":        {[]segment{column(0, 64), column(4168, 4104)}, 2},
-		"rows of a whole line":         {[]segment{wide, widePair}, 2},
-		"of different heights":         {[]segment{column(2<<12, 3<<12), taller}, 2},
+		"both ends of x":               {[]run{column(0, 64), column(72, 8)}, 1},
+		"ends of two fields, by sides": {[]run{column(0, 64), column(4096, 4160), column(72, 8), column(4168, 4104)}, 2},
+		"three columns":                {[]run{column(0, 64), column(72, 8), column(80, 16)}, 2},
+		"ends of another field":        {[]run{column(0, 64), column(4168, 4104)}, 2},
+		"rows of a whole line":         {[]run{wide, widePair}, 2},
+		"of different heights":         {[]run{column(2<<12, 3<<12), taller}, 2},
 		"none":                         {nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,11 +79,52 @@ func TestTwins(t *testing.T) {
 				memory[i] = byte(i * 31 >> 3)
 			}
 			want := bytes.Clone(memory)
-			apply(want, c.table)
-			joined := joinTwins(c.table)
-			apply(memory, joined)
+			apply(want, segments(c.runs))
+			joined := joinTwins(c.runs)
+			apply(memory, segments(joined))
 			if len(joined) != c.want || !bytes.Equal(memory, want) {
-				t.Errorf("%d segments, not %d; the same bytes: %v", len(joined), c.want, bytes.Equal(memory, want))
+				t.Errorf("%d runs, not %d; the same bytes: %v", len(joined), c.want, bytes.Equal(memory, want))
+			}
+		})
+	}
+}
+
+// A product and a shift divide all numbers of 31 bits.
+func TestReciprocal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := rapid.OneOf(rapid.Uint32Range(2, 100), rapid.Uint32Range(2, mostWords)).Draw(t, "divisor")
+		factor, shift := reciprocal(d)
+		for _, n := range []uint32{rapid.Uint32Range(0, mostWords).Draw(t, "n"), 0, d - 1, d, d + 1, mostWords, mostWords / d * d, mostWords/d*d - 1} {
+			if got := uint32(uint64(n)*uint64(factor)>>32) >> shift; n <= mostWords && got != n/d {
+				t.Fatalf("%d / %d = %d, not %d", n, d, got, n/d)
+			}
+		}
+	})
+}
+
+// What has too many words is cut into pieces that have as many in all.
+func TestCut(t *testing.T) {
+	for name, r := range map[string]run{
+		"a block":            {length: 5 << 32},
+		"rows":               {length: 1 << 20, rank: 1, dims: [MaxDims]Dim{{Count: 12345, Dst: 1 << 20, Src: 1 << 21}}},
+		"few large planes":   {length: 16, rank: 2, dims: [MaxDims]Dim{{Count: 1 << 30, Dst: 16, Src: 32}, {Count: 3, Dst: 1 << 34, Src: 1 << 35}}},
+		"small enough as is": {length: 1 << 10, rank: 1, dims: [MaxDims]Dim{{Count: 12, Dst: 1 << 20, Src: 1 << 21}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			total, next := int64(0), r.dst
+			for _, p := range r.cut(1) {
+				if p.dst != next || p.src-r.src != (p.dst-r.dst)*map[bool]uint64{true: 1, false: 2}[r.rank == 0] {
+					t.Errorf("a piece begins at %d, %d", p.dst, p.src)
+				}
+				n := p.words(1)
+				if n > mostWords || n < 1 {
+					t.Errorf("a piece of %d words", n)
+				}
+				total += n
+				next += uint64(n)
+			}
+			if total != r.words(1) {
+				t.Errorf("%d words, not %d", total, r.words(1))
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func (s *Swap) Err() error {
 // What comes with a launch of swap.cu: that many segments, else a table, and at
 // most that many neighbours, as many as a host has other GPUs.
 const (
-	fewSegments    = 26
+	fewStores      = 20
 	mostNeighbours = 8
 )
 
@@ -59,7 +59,7 @@ type swapArgs struct {
 	stores        int64
 	table         uint64
 	neighbours    [mostNeighbours]neighbourFlags
-	few           [fewSegments]store
+	few           [fewStores]store
 }
 
 // neighbourFlags is struct Neighbour of swap.cu.
@@ -69,9 +69,8 @@ type neighbourFlags struct {
 
 // store is struct Store of swap.cu.
 type store struct {
-	segment
-	first, blocks int64
-	sent          uint64
+	portion
+	sent uint64
 }
 
 // flagBytes keeps flags on lines of their own.
@@ -181,29 +180,13 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 	return nil
 }
 
-// shareBlocks gives each of the boxes that an end stores blocks by its size: in all
-// enough to fill the links, and far from enough to fill a GPU, on which other kernels
-// must get on.
-func shareBlocks(stores []store) {
-	const most, wordsAThread = 288, 2
-	total, first := int64(0), int64(0)
-	for _, s := range stores {
-		total += s.words()
-	}
-	for i := range stores {
-		s := &stores[i]
-		fair := float64(most) * float64(s.words()) / float64(max(1, total))
-		s.first, s.blocks = first, max(1, min(int64(fair), s.words()/(blockSize*wordsAThread)))
-		first += s.blocks
-	}
-}
-
-// storesOf returns the boxes of an end, each with the count to raise when a block
-// has stored its part. There is at least one: for an end that only receives, an
-// empty one.
+// storesOf returns what an end stores, each with the count to raise when a block has
+// stored its part. Its blocks are enough to fill the links, and far from enough to
+// fill a GPU, on which other kernels must get on. There is at least one store: for an
+// end that only receives, an empty one.
 func (n *swapNet) storesOf(i int) (all []store, err error) {
-	const most = 1<<31 - 1
-	to := map[uint64][]segment{} // by count
+	const most, wordsAThread = 288, 2
+	to := map[uint64][]run{} // by count
 	var counts []uint64
 	for _, c := range n.ends[i].Stores {
 		if err := c.check(); err != nil {
@@ -216,20 +199,22 @@ func (n *swapNet) storesOf(i int) (all []store, err error) {
 		if to[sent] == nil {
 			counts = append(counts, sent)
 		}
-		to[sent] = append(to[sent], c.segment())
+		to[sent] = append(to[sent], c.run())
 	}
+	var portions []portion
 	for _, sent := range counts {
-		for _, s := range joinTwins(to[sent]) {
-			if s.words() > most {
-				return nil, fmt.Errorf("kernels: a store of %d words; up to %d are possible", s.words(), most)
-			}
-			all = append(all, store{segment: s, sent: sent})
+		for _, p := range segments(joinTwins(to[sent])) {
+			portions = append(portions, portion{segment: p})
+			all = append(all, store{sent: sent})
 		}
 	}
 	if len(all) == 0 {
-		all = []store{{segment: segment{nx: 1, word: 1}}}
+		return []store{{portion: portion{segment: segment{nx: 1, word: 1}, blocks: 1}}}, nil
 	}
-	shareBlocks(all)
+	share(portions, most, wordsAThread)
+	for i := range all {
+		all[i].portion = portions[i]
+	}
 	return all, nil
 }
 

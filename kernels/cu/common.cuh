@@ -28,40 +28,71 @@ __device__ inline i64 place(const Region &r, const Strides &s, i64 n) {
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 
-// A box to copy, in words of 1, 2, 4, 8 or 16 bytes: nx of them in a row. Rows
-// and planes are so many bytes apart on either side. With twin 1, each row has a
-// second one that lies so many bytes after it.
+// A block of nx words to copy, repeated over up to four dimensions, innermost first:
+// n[i] times, so many bytes apart on either side. Words have 1, 2, 4, 8 or 16 bytes.
+enum { MAX_DIMS = 4 };
+
 struct Segment {
 	char *dst;
 	const char *src;
-	i64 dst_pitch, dst_plane, dst_twin;
-	i64 src_pitch, src_plane, src_twin;
-	i64 nx, ny, nz;
-	i64 twin; // 0 or 1
-	i64 word; // its bytes; for add, a Scalar
+	i64 dst_step[MAX_DIMS], src_step[MAX_DIMS];
+	unsigned nx, n[MAX_DIMS];
+	unsigned factor[MAX_DIMS], shift[MAX_DIMS]; // to divide by nx, n[0], ... with a product
+	unsigned words;                     // in all, less than 2^31
+	unsigned word;                      // its bytes; for add, a Scalar
+	unsigned rank;                      // dimensions in use
 };
 
-// Where the n-th word of a segment comes from and goes to: x fastest, then the
-// twins. Divisions of 64 bits cost some ten times those of 32, so segments of less
-// than 2^31 words, which all but the largest are, use those.
-template <typename Index>
+// Where the n-th word of a segment comes from and goes to.
 struct Spot {
-	Index x;
+	unsigned x;
 	i64 from, to; // bytes; x words come on top
 
-	__device__ Spot(const Segment &s, Index n) {
-		const Index nx = (Index)s.nx, ny = (Index)s.ny, mask = (Index)s.twin;
-		Index row = n / nx;
-		x = n - row * nx;
-		const bool second = row & mask;
-		row >>= mask;
-		const Index z = row / ny, y = row - z * ny;
-		from = (i64)y * s.src_pitch + (i64)z * s.src_plane + (second ? s.src_twin : 0);
-		to = (i64)y * s.dst_pitch + (i64)z * s.dst_plane + (second ? s.dst_twin : 0);
+	__device__ Spot(const Segment &s, unsigned n) : x(n), from(0), to(0) {
+		if (s.rank == 0) return;
+		unsigned rest = quotient(s, 0, n, s.nx);
+		x = n - rest * s.nx;
+#pragma unroll
+		for (int i = 0; i + 1 < MAX_DIMS; i++) {
+			if (i + 1 >= s.rank) break;
+			const unsigned outer = quotient(s, i + 1, rest, s.n[i]);
+			step(s, i, rest - outer * s.n[i]);
+			rest = outer;
+		}
+		step(s, s.rank - 1, rest);
+	}
+
+	__device__ static unsigned quotient(const Segment &s, int i, unsigned n, unsigned by) {
+		return by == 1 ? n : __umulhi(n, s.factor[i]) >> s.shift[i];
+	}
+
+	__device__ void step(const Segment &s, int i, unsigned index) {
+		from += index * s.src_step[i];
+		to += index * s.dst_step[i];
 	}
 };
 
-__device__ inline i64 words_of(const Segment &s) { return (s.nx * s.ny * s.nz) << s.twin; }
+// A segment, and the thread blocks that work on it, which follow each other.
+struct Portion {
+	Segment box;
+	i64 first, blocks;
+
+	__device__ unsigned thread() const { return (unsigned)(blockIdx.x - first) * blockDim.x + threadIdx.x; }
+	__device__ unsigned threads() const { return (unsigned)blocks * blockDim.x; }
+};
+
+// portion_of returns which of several portions the block works on: the last that
+// begins at or before it.
+template <typename Part>
+__device__ const Part &portion_of(const Part *all, i64 count) {
+	i64 low = 0;
+	while (count > 1) {
+		const i64 half = count / 2;
+		if (all[low + half].first <= blockIdx.x) low += half, count -= half;
+		else count = half;
+	}
+	return all[low];
+}
 
 // A word of 16 bytes.
 struct alignas(16) Sixteen {

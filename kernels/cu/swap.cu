@@ -14,15 +14,12 @@ struct Neighbour {
 	unsigned long long expected;        // its blocks in each exchange
 };
 
-// A box to store, by blocks that follow each other, and the count of blocks to raise
-// where it went: null on this GPU.
-struct Store {
-	Segment box;
-	i64 first, blocks;
+// What to store, and the count of blocks to raise where it went: null on this GPU.
+struct Store : Portion {
 	unsigned long long *sent;
 };
 
-enum { FEW = 26, NEIGHBOURS = 8 };
+enum { FEW = 20, NEIGHBOURS = 8 };
 
 // What a GPU needs of an exchange comes with the launch, where it costs no trip to
 // memory; boxes beyond a few lie in a table.
@@ -80,14 +77,16 @@ __device__ void allowed(const Swap &s) {
 // store copies a segment once that is allowed. Each thread loads several words
 // before it stores the first, and the first of them before it may: so the loads,
 // of which those of columns are a transaction each, wait neither for each other nor
-// for the neighbours.
+// for the neighbours. Threads beyond the last word load that.
 template <typename Word>
 __device__ void store(const Store &all, const Swap &s) {
 	const Segment &g = all.box;
-	const unsigned thread = (unsigned)(blockIdx.x - all.first) * blockDim.x + threadIdx.x;
-	const unsigned threads = (unsigned)all.blocks * blockDim.x;
-	const unsigned words = (unsigned)words_of(g);
+	const unsigned thread = all.thread(), threads = all.threads(), words = g.words;
 	enum { BATCH = 4 };
+	if (words == 0) { // it only receives
+		allowed(s);
+		return;
+	}
 	bool waited = false;
 	unsigned first = thread;
 	do {
@@ -95,9 +94,7 @@ __device__ void store(const Store &all, const Swap &s) {
 		Word *to[BATCH];
 #pragma unroll
 		for (int i = 0; i < BATCH; i++) {
-			const unsigned n = first + i * threads;
-			if (n >= words) break;
-			const Spot<unsigned> at(g, n);
+			const Spot at(g, min(first + i * threads, words - 1));
 			word[i] = ((const Word *)(g.src + at.from))[at.x];
 			to[i] = (Word *)(g.dst + at.to) + at.x;
 		}
@@ -110,28 +107,13 @@ __device__ void store(const Store &all, const Swap &s) {
 	} while (first < words);
 }
 
-// mine_of returns which store the block works on: the last that begins at or before
-// it.
-__device__ i64 mine_of(const Swap &s) {
-	const Store *stores = s.table ? s.table : s.few;
-	i64 low = 0, high = s.stores;
-	while (high - low > 1) {
-		const i64 middle = (low + high) / 2;
-		if (stores[middle].first <= blockIdx.x)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 // swap is one exchange. What lies before it in its stream has written the
 // boundary points and read the ghosts; what comes after finds the new ghosts.
 extern "C" __global__ void __launch_bounds__(256) swap(const __grid_constant__ Swap s) {
 	const i64 me = threadIdx.x;
 	const bool first = blockIdx.x == 0;
 	if (first && me < s.degree) release(s.neighbours[me].its_ready, s.round);
-	const Store &mine = (s.table ? s.table : s.few)[mine_of(s)];
+	const Store &mine = portion_of(s.table ? s.table : s.few, s.stores);
 	switch (mine.box.word) {
 	case 1: store<unsigned char>(mine, s); break;
 	case 2: store<unsigned short>(mine, s); break;

@@ -1,0 +1,95 @@
+package kernels
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/streams"
+)
+
+// MaxDims is how many dimensions a Strided may be repeated over.
+const MaxDims = 4
+
+// Strided is a block of Length bytes that is copied from Src to Dst, repeated over
+// up to MaxDims dimensions, innermost first.
+type Strided struct {
+	Dst, Src Point
+	Length   int64
+	Dims     []Dim
+}
+
+// Point is a place in memory: Offset bytes after the start of Data.
+type Point struct {
+	Data   streams.Span
+	Offset int64
+}
+
+// Dim repeats what is inside it Count times, so many bytes apart on either side.
+type Dim struct{ Count, Dst, Src int64 }
+
+// Strided makes one launch ready that makes all the copies, of up to most thread
+// blocks, or, where that is 0, as many as suit it. The rest is as for Copies.
+func (m *Mover) Strided(name string, most int, copies ...Strided) (*Copies, error) {
+	w := work{spec: streams.KernelSpec{Name: name, Function: m.move}, most: most}
+	for _, c := range copies {
+		if err := c.check(); err != nil {
+			return nil, fmt.Errorf("%w (%s)", err, name)
+		}
+		w.include(c.Dst.Data, c.Src.Data, c.run())
+	}
+	w.spec.Run = func() { copyStrided(copies) }
+	w.segments = segments(w.runs)
+	return m.ready(w)
+}
+
+// check returns an error unless all that is read and written lies in its memory.
+func (c Strided) check() error {
+	if c.Length < 1 || len(c.Dims) > MaxDims {
+		return fmt.Errorf("kernels: blocks of %d bytes over %d dimensions; up to %d are possible", c.Length, len(c.Dims), MaxDims)
+	}
+	for _, side := range []struct {
+		at   Point
+		step func(d Dim) int64
+	}{{c.Dst, func(d Dim) int64 { return d.Dst }}, {c.Src, func(d Dim) int64 { return d.Src }}} {
+		low, high := float64(side.at.Offset), float64(side.at.Offset)+float64(c.Length) // they may be beyond all integers
+		for _, d := range c.Dims {
+			if d.Count < 1 {
+				return fmt.Errorf("kernels: a dimension of %d blocks", d.Count)
+			}
+			reach := float64(d.Count-1) * float64(side.step(d))
+			low, high = low+min(0, reach), high+max(0, reach)
+		}
+		if low < 0 || high > float64(side.at.Data.Length) {
+			return fmt.Errorf("kernels: blocks from byte %.0f to %.0f do not fit into %v", low, high, side.at.Data)
+		}
+	}
+	return nil
+}
+
+// run gives the addresses.
+func (c Strided) run() run {
+	r := run{dst: c.Dst.Data.Address() + uint64(c.Dst.Offset), src: c.Src.Data.Address() + uint64(c.Src.Offset), length: c.Length}
+	for _, d := range c.Dims {
+		r.over(d)
+	}
+	return r
+}
+
+// copyStrided is the host version of kernel move.
+func copyStrided(copies []Strided) {
+	for _, c := range copies {
+		copyDims(view[byte](c.Dst.Data), view[byte](c.Src.Data), c.Dst.Offset, c.Src.Offset, c.Length, c.Dims)
+	}
+}
+
+// copyDims copies a block and its repetitions, the outermost dimension first.
+func copyDims(dst, src []byte, to, from, length int64, dims []Dim) {
+	n := len(dims) - 1
+	if n < 0 {
+		copy(dst[to:to+length], src[from:from+length])
+		return
+	}
+	for range dims[n].Count {
+		copyDims(dst, src, to, from, length, dims[:n])
+		to, from = to+dims[n].Dst, from+dims[n].Src
+	}
+}
