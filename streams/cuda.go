@@ -81,6 +81,7 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 type cudaDriver struct {
 	ctx             *cuda.Context
 	lowest, highest int // stream priorities
+	pitch           int // the greatest of a copy
 }
 
 func openCUDA(drv *cuda.Driver, id int) (driver, error) {
@@ -96,8 +97,13 @@ func openCUDA(drv *cuda.Driver, id int) (driver, error) {
 	if c.lowest, c.highest, err = ctx.StreamPriorityRange(); err != nil {
 		return nil, errors.Join(err, ctx.Release())
 	}
+	if c.pitch, err = d.Attribute(cuda.AttrMaxPitch); err != nil {
+		return nil, errors.Join(err, ctx.Release())
+	}
 	return c, nil
 }
+
+func (c *cudaDriver) maxPitch() int64 { return int64(c.pitch) }
 
 func (c *cudaDriver) alloc(bytes int64) (*Memory, error) {
 	p, err := c.ctx.MemAlloc(uint64(bytes))
@@ -262,21 +268,61 @@ func (c *cudaDriver) wrapQueue(handle uintptr) queue {
 func (q *cudaQueue) copy(dst, src Span) error {
 	n := uint64(dst.Length)
 	to, from := dst.Memory, src.Memory
-	a, ok1 := to.device.driver.(*cudaDriver)
-	b, ok2 := from.device.driver.(*cudaDriver)
+	a, b, err := cudaEnds(to, from)
 	switch {
-	case !ok1 || !ok2: // what host devices call pinned is Go's memory
-		return errors.New("a GPU copies to and from GPUs and their pinned memory only")
-	case to.pinned && from.pinned:
-		return errors.New("a stream of a GPU copies nothing from host memory to host memory")
+	case err != nil:
+		return err
 	case to.pinned:
 		return q.ctx.MemcpyDtoHAsync(unsafe.Pointer(&to.bytes[dst.Offset]), cuda.DevicePtr(src.Address()), n, q.stream)
 	case from.pinned:
 		return q.ctx.MemcpyHtoDAsync(cuda.DevicePtr(dst.Address()), unsafe.Pointer(&from.bytes[src.Offset]), n, q.stream)
-	case to.device == from.device:
+	case a == b:
 		return q.ctx.MemcpyDtoDAsync(cuda.DevicePtr(dst.Address()), cuda.DevicePtr(src.Address()), n, q.stream)
 	}
 	return q.ctx.MemcpyPeerAsync(cuda.DevicePtr(dst.Address()), a.ctx, cuda.DevicePtr(src.Address()), b.ctx, n, q.stream)
+}
+
+// copyBox takes the 3-D calls for all boxes: a 2-D one has one plane.
+func (q *cudaQueue) copyBox(b box) error {
+	to, from := b.dst.Span.Memory, b.src.Span.Memory
+	a, z, err := cudaEnds(to, from)
+	if err != nil {
+		return err
+	}
+	n := cuda.Extent{Width: uint64(b.width), Height: uint64(b.height), Depth: uint64(b.depth)}
+	dst, src := b.dst.cuda(b), b.src.cuda(b)
+	if to.pinned || from.pinned || a == z {
+		return q.ctx.Memcpy3DAsync(dst, src, n, q.stream)
+	}
+	return q.ctx.Memcpy3DPeerAsync(dst, a.ctx, src, z.ctx, n, q.stream)
+}
+
+// cudaEnds returns the drivers of the two ends of a copy.
+func cudaEnds(to, from *Memory) (a, b *cudaDriver, err error) {
+	a, ok1 := to.device.driver.(*cudaDriver)
+	b, ok2 := from.device.driver.(*cudaDriver)
+	switch {
+	case !ok1 || !ok2: // what host devices call pinned is Go's memory
+		return nil, nil, errors.New("a GPU copies to and from GPUs and their pinned memory only")
+	case to.pinned && from.pinned:
+		return nil, nil, errors.New("a stream of a GPU copies nothing from host memory to host memory")
+	}
+	return a, b, nil
+}
+
+// cuda returns one end of b as the driver wants it.
+func (p Pitched) cuda(b box) cuda.Pitched {
+	m, first := p.Span.Memory, p.Span.Offset+p.Offset
+	end := cuda.Pitched{Pitch: uint64(p.Pitch), Rows: uint64(b.height)}
+	if b.depth > 1 {
+		end.Rows = uint64(p.Plane / p.Pitch)
+	}
+	if m.pinned {
+		end.Host = unsafe.Pointer(&m.bytes[first])
+	} else {
+		end.Device = cuda.DevicePtr(m.addr + uint64(first))
+	}
+	return end
 }
 
 func (q *cudaQueue) launch(k launcher) error {

@@ -108,6 +108,7 @@ func TestCUDAOpen(t *testing.T) {
 		{name: "one that is not there", ids: []int{0, 3}, says: "no device 3; there are 3"},
 		{name: "twice", ids: []int{1, 1}, says: "device 1 is named twice"},
 		{name: "no context", ids: []int{0, 2}, fails: "cuDevicePrimaryCtxRetain", says: "open device 2: device 2: cuDevicePrimaryCtxRetain"},
+		{name: "no pitch", fails: "cuDeviceGetAttribute", says: "open device 1: device 1: cuDeviceGetAttribute"},
 		{name: "no priorities", fails: "cuCtxGetStreamPriorityRange", says: "open device 1: device 1: cuCtxGetStreamPriorityRange"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -259,6 +260,9 @@ func calls(t testing.TB, d, peer *streams.Device) map[string]func() error {
 	mod := must(d.LoadModule(image))(t)
 	f := must(mod.Function("f"))(t)
 	spec := streams.KernelSpec{Name: "f", Function: f, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}}
+	on := func(m *streams.Memory) streams.Pitched {
+		return streams.Pitched{Span: m.All(), Offset: 4, Pitch: 8, Plane: 32}
+	}
 	return map[string]func() error{
 		"allocate device memory":       func() error { _, err := d.Alloc(32); return err },
 		"allocate pinned host memory":  func() error { _, err := d.AllocPinned(32); return err },
@@ -279,6 +283,10 @@ func calls(t testing.TB, d, peer *streams.Device) map[string]func() error {
 		"wait for an event of device ": func() error { return s.Wait(e) },
 		"wait for a stream":            func() error { return s.Sync(limit) },
 		"ask for an event":             func() error { _, err := e.Done(); return err },
+
+		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)": func() error { return s.CopyBox(on(m), on(host), 4, 3, 2) },
+		"copy 2 planes of 3 rows of 4 bytes to pinned memory":  func() error { return s.CopyBox(on(host), on(m), 4, 3, 2) },
+		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)": func() error { return s.CopyBox(on(far), on(m), 4, 3, 2) },
 	}
 }
 
@@ -307,6 +315,9 @@ func TestCUDAErrors(t *testing.T) {
 		"wait for an event of device ": "cuStreamWaitEvent",
 		"wait for a stream":            "cuStreamQuery",
 		"ask for an event":             "cuEventQuery",
+
+		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)": "cuMemcpy3DAsync",
+		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)": "cuMemcpy3DPeerAsync",
 	} {
 		t.Run(call, func(t *testing.T) {
 			live := r.fake.Live()
@@ -416,6 +427,9 @@ func TestCUDARefusals(t *testing.T) {
 	foreign, foreignPinned := must(host.Alloc(64))(t), must(host.AllocPinned(64))(t)
 	module := must(d.LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
 	f := must(module.Function("f"))(t)
+	box := func(m *streams.Memory, offset int64) streams.Pitched {
+		return streams.Pitched{Span: m.All(), Offset: offset, Pitch: 16}
+	}
 	prepare := func(on *streams.Device, f streams.Function, grid int, uses ...streams.Span) error {
 		_, err := on.NewKernel(streams.KernelSpec{Name: "f", Function: f, Uses: uses, Grid: [3]int{grid, 1, 1}, Block: [3]int{1, 1, 1}})
 		return err
@@ -429,6 +443,9 @@ func TestCUDARefusals(t *testing.T) {
 		{"memory of a host device", s.Copy(m.All(), foreign.All()), "copies to and from GPUs"},
 		{"Go's memory as pinned memory", s.Copy(m.All(), foreignPinned.All()), "copies to and from GPUs"},
 		{"past the end", s.Copy(m.Span(60, 8), m.Span(0, 8)), "copy to cuda 0 [60, 68) of 64 bytes"},
+		{"a box of host memory to host memory", s.CopyBox(box(pinned, 0), box(pinned, 8), 4, 2, 1), "nothing from host memory to host memory"},
+		{"a box of a host device", s.CopyBox(box(m, 0), box(foreign, 0), 4, 2, 1), "copies to and from GPUs"},
+		{"a box of Go's memory", s.CopyBox(box(m, 0), box(foreignPinned, 0), 4, 2, 1), "copies to and from GPUs"},
 		{"nothing", s.Copy(m.Span(64, 0), far.Span(0, 0)), ""},
 		{"a kernel on its memory and pinned memory", prepare(d, f, 1, m.All(), pinned.All()), ""},
 		{"a kernel on a peer's memory", prepare(d, f, 1, far.All()), "it may not touch cuda 1 [0, 64)"},
@@ -482,6 +499,8 @@ func TestCUDAQueuingAllocatesNothing(t *testing.T) {
 	asked := calls(t, r.devices[0], r.devices[1])
 	for _, doing := range []string{
 		"copy to cuda 0 [0, 32)", "copy to cuda 1 [0, 64)", "copy to cuda 0 [0, 64)", "copy to pinned memory",
+		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)", "copy 2 planes of 3 rows of 4 bytes to pinned memory",
+		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)",
 		"launch k of the test", "record an event", "wait for an event of device ", "wait for a stream", "ask for an event",
 	} {
 		ask := asked[doing]

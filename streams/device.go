@@ -59,6 +59,7 @@ type driver interface {
 	free(m *Memory) error
 	usage() (free, total int64, err error)
 	queue(p Priority) (queue, error)
+	maxPitch() int64 // of copies of boxes
 	marker() (marker, error)
 	module(image []byte) (module, error)
 	kernel(spec *KernelSpec) (launcher, error)

@@ -7,7 +7,7 @@
 // than the call that queued it; work on different streams is ordered by events
 // alone. Nothing here waits for a whole device.
 //
-// Queuing (Copy, Launch, Record, Wait) allocates nothing and may be done from
+// Queuing (Copy, CopyBox, Launch, Record, Wait) allocates nothing and may be done from
 // any thread, one thread a stream at a time. A failed call returns an error
 // that names the call, the device and what was being done. After an error that
 // the device cannot recover from, the device is dead: every later call on it

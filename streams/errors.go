@@ -10,6 +10,10 @@ import (
 // ErrNoDriver says that there is no CUDA driver, or no GPU, on this machine.
 var ErrNoDriver = cuda.ErrNoDriver
 
+// ErrUnsuited says that a box lies as it should, but no device copies one that
+// lies so in a single copy: the caller has to go another way. See CopyBox.
+var ErrUnsuited = errors.New("no single copy does it")
+
 var (
 	errClosed = errors.New("it is closed")
 	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end

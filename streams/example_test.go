@@ -69,6 +69,38 @@ func ExampleStream() {
 	// Output: [4 8 12 16] <nil>
 }
 
+// The two rightmost columns of a grid of 3 rows of 5 points become a block of
+// their own.
+func ExampleStream_CopyBox() {
+	devices := open(1)
+	defer streams.CloseAll(devices)
+	d := devices[0]
+	grid, err1 := d.AllocPinned(3 * 5 * 8)
+	columns, err2 := d.AllocPinned(3 * 2 * 8)
+	s, err3 := d.NewStream(streams.Normal)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		log.Fatal(err)
+	}
+	for i := range streams.View[float64](grid.Bytes()) {
+		streams.View[float64](grid.Bytes())[i] = float64(i)
+	}
+	err := errors.Join(s.CopyBox(
+		streams.Pitched{Span: columns.All(), Pitch: 2 * 8},
+		streams.Pitched{Span: grid.All(), Offset: 3 * 8, Pitch: 5 * 8},
+		2*8, 3, 1), s.Sync(time.Second))
+	fmt.Println(streams.View[float64](columns.Bytes()), err)
+
+	// Planes that are no whole number of rows apart need another way.
+	err = s.CopyBox(
+		streams.Pitched{Span: columns.All(), Pitch: 8, Plane: 2 * 8},
+		streams.Pitched{Span: grid.All(), Pitch: 2 * 8, Plane: 5 * 8},
+		8, 2, 2)
+	fmt.Println(errors.Is(err, streams.ErrUnsuited))
+	// Output:
+	// [3 4 8 9 13 14] <nil>
+	// true
+}
+
 // Streams, of two devices here, are ordered by events alone.
 func ExampleStream_Wait() {
 	devices := open(2)

@@ -66,8 +66,12 @@ func (h *hostDriver) usage() (free, total int64, err error) {
 	return h.total - h.used.Load(), h.total, nil
 }
 
+// hostMaxPitch is that of GPUs, so that host devices refuse what those refuse.
+const hostMaxPitch = 1<<31 - 1
+
 func (h *hostDriver) canAccess(*Device) (bool, error) { return true, nil }
 func (h *hostDriver) enablePeer(*Device) error        { return nil }
+func (h *hostDriver) maxPitch() int64                 { return hostMaxPitch }
 func (h *hostDriver) close() error                    { return nil }
 
 func (h *hostDriver) module([]byte) (module, error) {
@@ -153,6 +157,7 @@ type hostQueue struct {
 type command struct {
 	kernel   *hostKernel
 	dst, src []byte
+	rows     rows // of which dst and src hold a box, or none
 	record   *hostEvent
 	wait     *hostEvent
 	n        int64 // which record
@@ -188,11 +193,14 @@ func (q *hostQueue) run(c command) {
 			q.failed.Store(&err)
 		}
 	}()
-	if c.kernel != nil {
+	switch {
+	case c.kernel != nil:
 		c.kernel.run()
-		return
+	case c.rows != rows{}:
+		c.rows.copy(c.dst, c.src)
+	default:
+		copy(c.dst, c.src)
 	}
-	copy(c.dst, c.src)
 }
 
 func (q *hostQueue) put(c command) error {
@@ -224,11 +232,39 @@ func (q *hostQueue) putLater(c command) error {
 	}
 }
 
+var errHostCopies = errors.New("a host device copies between host devices and pinned memory only")
+
 func (q *hostQueue) copy(dst, src Span) error {
 	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
-		return errors.New("a host device copies between host devices and pinned memory only")
+		return errHostCopies
 	}
 	return q.put(command{dst: dst.view(), src: src.view()})
+}
+
+func (q *hostQueue) copyBox(b box) error {
+	dst, src := b.spans()
+	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
+		return errHostCopies
+	}
+	return q.put(command{dst: dst.view(), src: src.view(), rows: rows{
+		b.width, b.height, b.depth, b.dst.Pitch, b.dst.Plane, b.src.Pitch, b.src.Plane,
+	}})
+}
+
+// rows is how the rows of a box lie in the destination and in the source.
+type rows struct {
+	width, height, depth int64
+	dstPitch, dstPlane   int64
+	srcPitch, srcPlane   int64
+}
+
+func (r rows) copy(dst, src []byte) {
+	for z := range r.depth {
+		for y := range r.height {
+			to, from := z*r.dstPlane+y*r.dstPitch, z*r.srcPlane+y*r.srcPitch
+			copy(dst[to:to+r.width], src[from:from+r.width])
+		}
+	}
 }
 
 func (q *hostQueue) launch(k launcher) error { return q.put(command{kernel: k.(*hostKernel)}) }

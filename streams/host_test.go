@@ -180,6 +180,9 @@ func TestAClosedStreamIsRefused(t *testing.T) {
 	if err := s.Copy(m.Span(0, 8), m.Span(8, 8)); !errors.Is(err, errClosed) {
 		t.Errorf("a copy on a closed stream: %v", err)
 	}
+	if err := s.Sync(testLimit); !errors.Is(err, errClosed) {
+		t.Errorf("a wait for a closed stream: %v", err)
+	}
 	if d.Err() != nil {
 		t.Errorf("that killed the device: %v", d.Err())
 	}
@@ -192,7 +195,8 @@ func TestQueuingAllocatesNothing(t *testing.T) {
 	m := must[*Memory](t)(d.Alloc(64))
 	k := must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "k", Run: func() {}}))
 	n := testing.AllocsPerRun(100, func() {
-		check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)), s.Launch(k), s.Record(e), s.Wait(e))
+		check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)), s.Launch(k), s.Record(e), s.Wait(e),
+			s.CopyBox(Pitched{m.All(), 0, 8, 16}, Pitched{m.All(), 32, 8, 16}, 4, 2, 2))
 	})
 	if n > 0 {
 		t.Errorf("%v allocations", n)

@@ -16,6 +16,7 @@ type Stream struct {
 // queue is what a backend does for one stream.
 type queue interface {
 	copy(dst, src Span) error
+	copyBox(b box) error // with more than one row, and as the driver's pitch allows
 	launch(k launcher) error
 	record(m marker) error
 	wait(m marker) error
@@ -96,6 +97,9 @@ func (s *Stream) Wait(e *Event) error {
 // Sync makes the host wait until the stream has done all that was queued, for
 // at most limit, and returns what went wrong on it.
 func (s *Stream) Sync(limit time.Duration) error {
+	if s.closed.Load() {
+		return s.device.fail(errClosed, "wait for a stream")
+	}
 	done, err := s.await(limit)
 	if err == nil && !done {
 		err = notDone(limit)

@@ -17,12 +17,20 @@ func steps(t *testing.T, r *rig) map[string]func() error {
 	_, host := pinned(t, ctx, 64)
 	l := must(cuda.NewLaunch(kernel(t, ctx, "k", 16), grid, block, 0, make([]byte, 16)))(t)
 	t.Cleanup(l.Free)
+	small := cuda.Extent{Width: 8, Height: 2, Depth: 2}
 	return map[string]func() error{
-		"Launch":            func() error { return ctx.Launch(l, s) },
-		"MemcpyHtoDAsync":   func() error { return ctx.MemcpyHtoDAsync(p, host, 64, s) },
-		"MemcpyDtoHAsync":   func() error { return ctx.MemcpyDtoHAsync(host, p, 64, s) },
-		"MemcpyDtoDAsync":   func() error { return ctx.MemcpyDtoDAsync(p, q, 64, s) },
-		"MemcpyPeerAsync":   func() error { return ctx.MemcpyPeerAsync(p, ctx, q, ctx, 64, s) },
+		"Launch":          func() error { return ctx.Launch(l, s) },
+		"MemcpyHtoDAsync": func() error { return ctx.MemcpyHtoDAsync(p, host, 64, s) },
+		"MemcpyDtoHAsync": func() error { return ctx.MemcpyDtoHAsync(host, p, 64, s) },
+		"MemcpyDtoDAsync": func() error { return ctx.MemcpyDtoDAsync(p, q, 64, s) },
+		"MemcpyPeerAsync": func() error { return ctx.MemcpyPeerAsync(p, ctx, q, ctx, 64, s) },
+		"Memcpy3DAsync": func() error {
+			return ctx.Memcpy3DAsync(cuda.Pitched{Device: p, Pitch: 16, Rows: 2}, cuda.Pitched{Host: host, Pitch: 8, Rows: 3}, small, s)
+		},
+		"Memcpy3DPeerAsync": func() error {
+			return ctx.Memcpy3DPeerAsync(cuda.Pitched{Device: p, Pitch: 16, Rows: 2}, ctx,
+				cuda.Pitched{Device: q, Pitch: 8, Rows: 3}, ctx, small, s)
+		},
 		"MemsetD8Async":     func() error { return ctx.MemsetD8Async(p, 0, 64, s) },
 		"EventRecord":       func() error { return ctx.EventRecord(e, s) },
 		"EventQuery":        func() error { _, err := ctx.EventQuery(e); return err },

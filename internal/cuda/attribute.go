@@ -9,6 +9,7 @@ const (
 	AttrMaxThreadsPerBlock      Attribute = 1
 	AttrMaxSharedPerBlock       Attribute = 8
 	AttrWarpSize                Attribute = 10
+	AttrMaxPitch                Attribute = 11
 	AttrClockRate               Attribute = 13
 	AttrMultiprocessorCount     Attribute = 16
 	AttrIntegrated              Attribute = 18

@@ -104,6 +104,12 @@ int halox_copy_peer(IN_CONTEXT, CUaddr dst, CUhandle dst_ctx, CUaddr src, CUhand
 	STREAM(d->cuMemcpyPeerAsync(dst, dst_ctx, src, src_ctx, n, stream));
 }
 
+int halox_copy_3d(IN_CONTEXT, const CUcopy3D *copy, CUhandle stream) { STREAM(d->cuMemcpy3DAsync(copy, stream)); }
+
+int halox_copy_3d_peer(IN_CONTEXT, const CUcopy3D *copy, CUhandle stream) {
+	STREAM(d->cuMemcpy3DPeerAsync(copy, stream));
+}
+
 int halox_memset(IN_CONTEXT, CUaddr dst, unsigned char value, size_t n, CUhandle stream) {
 	STREAM(d->cuMemsetD8Async(dst, value, n, stream));
 }

@@ -45,6 +45,8 @@ int halox_copy_htod(IN_CONTEXT, CUaddr dst, const void *src, size_t n, CUhandle 
 int halox_copy_dtoh(IN_CONTEXT, void *dst, CUaddr src, size_t n, CUhandle stream);
 int halox_copy_dtod(IN_CONTEXT, CUaddr dst, CUaddr src, size_t n, CUhandle stream);
 int halox_copy_peer(IN_CONTEXT, CUaddr dst, CUhandle dst_ctx, CUaddr src, CUhandle src_ctx, size_t n, CUhandle stream);
+int halox_copy_3d(IN_CONTEXT, const CUcopy3D *copy, CUhandle stream);
+int halox_copy_3d_peer(IN_CONTEXT, const CUcopy3D *copy, CUhandle stream);
 int halox_memset(IN_CONTEXT, CUaddr dst, unsigned char value, size_t n, CUhandle stream);
 
 int halox_stream_create(IN_CONTEXT, CUhandle *stream, int priority);

@@ -10,6 +10,10 @@ package cuda
 // #cgo nocallback halox_copy_dtod
 // #cgo noescape halox_copy_peer
 // #cgo nocallback halox_copy_peer
+// #cgo noescape halox_copy_3d
+// #cgo nocallback halox_copy_3d
+// #cgo noescape halox_copy_3d_peer
+// #cgo nocallback halox_copy_3d_peer
 // #cgo noescape halox_memset
 // #cgo nocallback halox_memset
 // #include "calls.h"
@@ -45,6 +49,38 @@ func (c *Context) MemcpyDtoDAsync(dst, src DevicePtr, n uint64, s Stream) error 
 func (c *Context) MemcpyPeerAsync(dst DevicePtr, dstCtx *Context, src DevicePtr, srcCtx *Context, n uint64, s Stream) error {
 	return c.check("cuMemcpyPeerAsync", C.halox_copy_peer(c.driver.table, c.handle,
 		C.CUaddr(dst), dstCtx.handle, C.CUaddr(src), srcCtx.handle, C.size_t(n), C.CUhandle(s)))
+}
+
+// Memcpy3DAsync copies a box within the device's memory, or between it and
+// pinned host memory. The driver refuses a pitch beyond [AttrMaxPitch].
+func (c *Context) Memcpy3DAsync(dst, src Pitched, n Extent, s Stream) error {
+	p := copy3D(dst, 0, src, 0, n) // the driver reads it before it returns
+	return c.check("cuMemcpy3DAsync", C.halox_copy_3d(c.driver.table, c.handle, &p, C.CUhandle(s)))
+}
+
+// Memcpy3DPeerAsync copies a box from the memory of one context's device to
+// that of another, as [Context.MemcpyPeerAsync] does with a row.
+func (c *Context) Memcpy3DPeerAsync(dst Pitched, dstCtx *Context, src Pitched, srcCtx *Context, n Extent, s Stream) error {
+	p := copy3D(dst, dstCtx.handle, src, srcCtx.handle, n)
+	return c.check("cuMemcpy3DPeerAsync", C.halox_copy_3d_peer(c.driver.table, c.handle, &p, C.CUhandle(s)))
+}
+
+func copy3D(dst Pitched, dstCtx C.CUhandle, src Pitched, srcCtx C.CUhandle, n Extent) C.CUcopy3D {
+	return C.CUcopy3D{
+		src: end3D(src, srcCtx), dst: end3D(dst, dstCtx),
+		width: C.size_t(n.Width), height: C.size_t(n.Height), depth: C.size_t(n.Depth),
+	}
+}
+
+func end3D(p Pitched, ctx C.CUhandle) C.CUend3D {
+	const host, device = 1, 2
+	e := C.CUend3D{ctx: ctx, pitch: C.size_t(p.Pitch), height: C.size_t(p.Rows)}
+	if p.Host != nil {
+		e.kind, e.host = host, C.uintptr_t(uintptr(p.Host))
+	} else {
+		e.kind, e.device = device, C.CUaddr(p.Device)
+	}
+	return e
 }
 
 // MemsetD8Async sets n bytes of device memory to value.

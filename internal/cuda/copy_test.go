@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"unsafe"
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
@@ -46,6 +47,78 @@ func TestCopiesStayInTheirMemory(t *testing.T) {
 	memory := must(ctx.MemAlloc(32))(t)
 	if err := ctx.MemcpyHtoDAsync(memory, host, 33, stream); !errors.Is(err, cuda.CodeInvalidValue) {
 		t.Errorf("a copy past the end: %v", err)
+	}
+}
+
+// A box goes from pinned memory over both devices and back, and lies at other
+// distances at each stop, so that no two numbers can stand for each other.
+func TestBoxCopies(t *testing.T) {
+	const size = 2000
+	r := newRig(t, 2)
+	a, b := r.contexts[0], r.contexts[1]
+	s := must(a.StreamCreate(0))(t)
+	src, srcPtr := pinned(t, a, size)
+	dst, dstPtr := pinned(t, a, size)
+	first, second, third := must(a.MemAlloc(size))(t), must(a.MemAlloc(size))(t), must(a.MemAlloc(size))(t)
+	remote := must(b.MemAlloc(size))(t)
+	for i := range src {
+		src[i], dst[i] = byte(i*7+i/256), 0xEE
+	}
+	n := cuda.Extent{Width: 11, Height: 3, Depth: 5}
+	at := func(p cuda.DevicePtr, pitch, rows uint64) cuda.Pitched {
+		return cuda.Pitched{Device: p, Pitch: pitch, Rows: rows}
+	}
+	from := cuda.Pitched{Host: unsafe.Add(srcPtr, 9), Pitch: 23, Rows: 7}
+	to := cuda.Pitched{Host: unsafe.Add(dstPtr, 4), Pitch: 17, Rows: 4}
+	ok(t, a.Memcpy3DAsync(at(first+1, 12, 3), from, n, s))
+	ok(t, a.Memcpy3DAsync(at(second, 13, 8), at(first+1, 12, 3), n, s))
+	ok(t, a.Memcpy3DPeerAsync(at(remote+5, 29, 6), b, at(second, 13, 8), a, n, s))
+	ok(t, a.Memcpy3DPeerAsync(at(third, 16, 5), a, at(remote+5, 29, 6), b, n, s))
+	ok(t, a.Memcpy3DAsync(to, at(third, 16, 5), n, s))
+	ok(t, a.StreamSynchronize(s))
+
+	want := bytes.Repeat([]byte{0xEE}, size)
+	for z := range 5 {
+		for y := range 3 {
+			copy(want[4+17*(4*z+y):][:11], src[9+23*(7*z+y):])
+		}
+	}
+	if !bytes.Equal(dst, want) {
+		t.Errorf("got  %x\nwant %x", dst[:64], want[:64])
+	}
+}
+
+func TestBoxCopiesAreChecked(t *testing.T) {
+	r := newRig(t, 2)
+	a, b := r.contexts[0], r.contexts[1]
+	s := must(a.StreamCreate(0))(t)
+	_, host := pinned(t, a, 100)
+	p, far := must(a.MemAlloc(100))(t), must(b.MemAlloc(100))(t)
+	good := cuda.Pitched{Device: p, Pitch: 10, Rows: 5}
+	n := cuda.Extent{Width: 10, Height: 5, Depth: 2} // all of the memory
+	limit := uint64(must(a.Device().Attribute(cuda.AttrMaxPitch))(t))
+	for _, tc := range []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"all of the memory", a.Memcpy3DAsync(good, cuda.Pitched{Host: host, Pitch: 10, Rows: 5}, n, s), nil},
+		{"one plane has no height", a.Memcpy3DAsync(good, good, cuda.Extent{Width: 10, Height: 9, Depth: 1}, s), nil},
+		{"past the end", a.Memcpy3DAsync(cuda.Pitched{Device: p + 1, Pitch: 10, Rows: 5}, good, n, s), cuda.CodeInvalidValue},
+		{"past the end of pinned memory", a.Memcpy3DAsync(good, cuda.Pitched{Host: host, Pitch: 10, Rows: 6}, n, s), cuda.CodeInvalidValue},
+		{"a small pitch", a.Memcpy3DAsync(good, cuda.Pitched{Device: p, Pitch: 9, Rows: 5}, n, s), cuda.CodeInvalidValue},
+		{"planes that overlap", a.Memcpy3DAsync(cuda.Pitched{Device: p, Pitch: 10, Rows: 4}, good, n, s), cuda.CodeInvalidValue},
+		{"a pitch beyond the limit", a.Memcpy3DAsync(cuda.Pitched{Device: p, Pitch: limit + 1, Rows: 1}, good,
+			cuda.Extent{Width: 10, Height: 1, Depth: 1}, s), cuda.CodeInvalidValue},
+		{"an empty box", a.Memcpy3DAsync(good, good, cuda.Extent{Width: 10, Height: 0, Depth: 1}, s), cuda.CodeInvalidValue},
+		{"a peer's memory without access", a.Memcpy3DAsync(cuda.Pitched{Device: far, Pitch: 10, Rows: 5}, good, n, s), cuda.CodeInvalidContext},
+		{"contexts the wrong way round", a.Memcpy3DPeerAsync(cuda.Pitched{Device: far, Pitch: 10, Rows: 5}, a, good, b, n, s), cuda.CodeInvalidContext},
+		{"the default stream", a.Memcpy3DAsync(good, good, n, 0), cuda.CodeInvalidHandle},
+		{"the default stream, to a peer", a.Memcpy3DPeerAsync(good, a, good, a, n, 0), cuda.CodeInvalidHandle},
+	} {
+		if !errors.Is(tc.err, tc.want) {
+			t.Errorf("%s: %v", tc.name, tc.err)
+		}
 	}
 }
 
@@ -94,8 +167,17 @@ func TestLinksOfTheFake(t *testing.T) {
 			ok(t, a.MemcpyPeerAsync(theirs, b, mine, a, 8, stream))
 			ok(t, a.MemcpyPeerAsync(mine, a, theirs, b, 8, stream)) // the way back is open
 			ok(t, a.MemcpyDtoHAsync(p, mine, 8, stream))
-			if want := []byte{0, 0, 0, 0, tc.sent, 0, 0, 0}; !bytes.Equal(host, want) {
+			want := []byte{0, 0, 0, 0, tc.sent, 0, 0, 0}
+			if !bytes.Equal(host, want) {
 				t.Errorf("arrived as %v", host)
+			}
+			box, n := cuda.Pitched{Device: theirs, Pitch: 8, Rows: 1}, cuda.Extent{Width: 8, Height: 1, Depth: 1}
+			ok(t, a.MemsetD8Async(mine, 0, 8, stream))
+			ok(t, a.Memcpy3DPeerAsync(box, b, cuda.Pitched{Device: mine, Pitch: 8, Rows: 1}, a, n, stream))
+			ok(t, a.MemcpyPeerAsync(mine, a, theirs, b, 8, stream))
+			ok(t, a.MemcpyDtoHAsync(p, mine, 8, stream))
+			if !bytes.Equal(host, want) {
+				t.Errorf("as a box arrived as %v", host)
 			}
 		})
 	}

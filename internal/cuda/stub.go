@@ -68,6 +68,11 @@ func (*Context) MemcpyPeerAsync(DevicePtr, *Context, DevicePtr, *Context, uint64
 	return ErrUnsupported
 }
 
+func (*Context) Memcpy3DAsync(Pitched, Pitched, Extent, Stream) error { return ErrUnsupported }
+func (*Context) Memcpy3DPeerAsync(Pitched, *Context, Pitched, *Context, Extent, Stream) error {
+	return ErrUnsupported
+}
+
 func (*Context) StreamCreate(int) (Stream, error)           { return 0, ErrUnsupported }
 func (*Context) StreamDestroy(Stream) error                 { return ErrUnsupported }
 func (*Context) StreamSynchronize(Stream) error             { return ErrUnsupported }

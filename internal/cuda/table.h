@@ -9,6 +9,27 @@
 typedef uint64_t CUaddr;    // an address in device memory
 typedef uintptr_t CUhandle; // any of the driver's opaque pointers
 
+// CUend3D is one end of a CUcopy3D. The context is of peer copies; for others
+// its place is reserved and 0. The host address is no pointer here, so that Go
+// may fill the struct in.
+typedef struct {
+	size_t x, y, z, lod; // where the box begins, here always 0
+	int kind;            // 1: host memory, 2: device memory
+	uintptr_t host;
+	CUaddr device;
+	CUhandle array, ctx;
+	size_t pitch;  // bytes from one row to the next
+	size_t height; // rows from one plane to the next
+} CUend3D;
+
+// CUcopy3D is CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER, which have one layout.
+typedef struct {
+	CUend3D src, dst;
+	size_t width, height, depth; // bytes of a row, rows of a plane, planes
+} CUcopy3D;
+
+_Static_assert(sizeof(void *) != 8 || (sizeof(CUend3D) == 88 && sizeof(CUcopy3D) == 200), "the driver's layout");
+
 // Each line is a function's field in the table, the symbol that the driver
 // exports for the version meant here, and its parameters. The symbol carries
 // the version because the plain one may keep an older signature.
@@ -43,6 +64,8 @@ typedef uintptr_t CUhandle; // any of the driver's opaque pointers
 	X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", (void *, CUaddr, size_t, CUhandle))                                 \
 	X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", (CUaddr, CUaddr, size_t, CUhandle))                                 \
 	X(cuMemcpyPeerAsync, "cuMemcpyPeerAsync", (CUaddr, CUhandle, CUaddr, CUhandle, size_t, CUhandle))                \
+	X(cuMemcpy3DAsync, "cuMemcpy3DAsync_v2", (const CUcopy3D *, CUhandle))                                           \
+	X(cuMemcpy3DPeerAsync, "cuMemcpy3DPeerAsync", (const CUcopy3D *, CUhandle))                                      \
 	X(cuMemsetD8Async, "cuMemsetD8Async", (CUaddr, unsigned char, size_t, CUhandle))                                 \
 	X(cuStreamCreateWithPriority, "cuStreamCreateWithPriority", (CUhandle *, unsigned, int))                         \
 	X(cuStreamDestroy, "cuStreamDestroy_v2", (CUhandle))                                                             \

@@ -1,6 +1,9 @@
 package cuda
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Handles that the driver gave. The zero value of each is no handle.
 type (
@@ -59,3 +62,16 @@ func (d Dim3) Count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }
 
 // String gives X x Y x Z.
 func (d Dim3) String() string { return fmt.Sprintf("%dx%dx%d", d.X, d.Y, d.Z) }
+
+// Extent is the size of a box: the bytes of a row, the rows of a plane, and
+// the planes.
+type Extent struct{ Width, Height, Depth uint64 }
+
+// Pitched is one end of a copy of a box: where the box begins, and how far
+// apart its rows and planes are.
+type Pitched struct {
+	Host   unsafe.Pointer // pinned host memory, or nil for device memory
+	Device DevicePtr      // device memory
+	Pitch  uint64         // bytes from one row to the next, at least Extent.Width
+	Rows   uint64         // rows from one plane to the next, at least Extent.Height
+}

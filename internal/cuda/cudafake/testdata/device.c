@@ -91,6 +91,7 @@ static int attribute(int which) {
 	case 1: return 1024;        // threads of a block
 	case 8: return 48 << 10;    // shared memory of a block
 	case 10: return 32;         // warp
+	case 11: return MAX_PITCH;
 	case 13: return 1000000;    // clock
 	case 16: return 4;          // multiprocessors
 	case 36: return 1000000;    // memory clock

@@ -16,6 +16,10 @@
 
 enum { MAX_DEVICES = 8 };
 
+// The greatest pitch of a copy. A real driver's is 2 GiB, for which tests would
+// need as much memory.
+enum { MAX_PITCH = 1 << 20 };
+
 enum {
 	SUCCESS = 0,
 	INVALID_VALUE = 1,

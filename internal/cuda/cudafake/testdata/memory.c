@@ -128,6 +128,89 @@ API cuMemcpyPeerAsync(addr dst, context *dst_ctx, addr src, context *src_ctx, si
 }
 #endif
 
+// copy3d is CUDA_MEMCPY3D, and with contexts in the reserved places
+// CUDA_MEMCPY3D_PEER.
+typedef struct {
+	size_t srcXInBytes, srcY, srcZ, srcLOD;
+	int srcMemoryType;
+	const void *srcHost;
+	addr srcDevice;
+	void *srcArray;
+	context *srcContext;
+	size_t srcPitch, srcHeight;
+	size_t dstXInBytes, dstY, dstZ, dstLOD;
+	int dstMemoryType;
+	void *dstHost;
+	addr dstDevice;
+	void *dstArray;
+	context *dstContext;
+	size_t dstPitch, dstHeight;
+	size_t WidthInBytes, Height, Depth;
+} copy3d;
+
+enum { TYPE_HOST = 1, TYPE_DEVICE = 2 };
+
+// end is either end of a copy3d.
+typedef struct {
+	size_t x, y, z, lod;
+	int type;
+	char *host;
+	addr device;
+	void *array;
+	context *ctx;
+	size_t pitch, height;
+} end;
+
+#define END(c, at)                                                                          \
+	(end) {                                                                             \
+		(c)->at##XInBytes, (c)->at##Y, (c)->at##Z, (c)->at##LOD, (c)->at##MemoryType, \
+			(char *)(c)->at##Host, (c)->at##Device, (c)->at##Array, (c)->at##Context, \
+			(c)->at##Pitch, (c)->at##Height,                                      \
+	}
+
+// first is where the box begins; a real driver ignores the address that is not
+// of the memory's type.
+static char *first(const end *e) {
+	return (e->type == TYPE_HOST ? e->host : (char *)e->device) + (e->z * e->height + e->y) * e->pitch + e->x;
+}
+
+// takes says whether the end can hold the box of c, and leaves no place set
+// that means nothing.
+static int takes(const end *e, const copy3d *c, int peer) {
+	if (e->lod || e->array || (!peer && e->ctx)) return INVALID_VALUE;
+	if (e->type != TYPE_HOST && e->type != TYPE_DEVICE) return INVALID_VALUE;
+	if (e->type == TYPE_HOST ? e->device || !e->host : e->host || !e->device) return INVALID_VALUE;
+	if (e->pitch > MAX_PITCH || e->pitch < e->x + c->WidthInBytes) return INVALID_VALUE;
+	if (c->Depth > 1 && e->height < e->y + c->Height) return INVALID_VALUE;
+	size_t n = ((c->Depth - 1) * e->height + c->Height - 1) * e->pitch + c->WidthInBytes;
+	if (peer) return e->type == TYPE_DEVICE ? in_context((addr)first(e), n, e->ctx) : INVALID_VALUE;
+	return e->type == TYPE_HOST ? pinned(first(e), n) : on_device((addr)first(e), n);
+}
+
+static int copy_box(const copy3d *c, void *s, int peer) {
+	if (!c->WidthInBytes || !c->Height || !c->Depth) return INVALID_VALUE;
+	end dst = END(c, dst), src = END(c, src);
+	int rc = on_stream(s) ?: takes(&dst, c, peer) ?: takes(&src, c, peer);
+	if (rc) return rc;
+	for (size_t z = 0; z < c->Depth; z++)
+		for (size_t y = 0; y < c->Height; y++)
+			memcpy(first(&dst) + (z * dst.height + y) * dst.pitch,
+			       first(&src) + (z * src.height + y) * src.pitch, c->WidthInBytes);
+	if (peer && fake_links[src.ctx->device][dst.ctx->device] == LYING)
+		first(&dst)[(c->Depth / 2 * dst.height + c->Height / 2) * dst.pitch + c->WidthInBytes / 2] ^= 1;
+	return SUCCESS;
+}
+
+API cuMemcpy3DAsync_v2(const copy3d *c, void *s) {
+	LIVE("cuMemcpy3DAsync");
+	return copy_box(c, s, 0);
+}
+
+API cuMemcpy3DPeerAsync(const copy3d *c, void *s) {
+	LIVE("cuMemcpy3DPeerAsync");
+	return copy_box(c, s, 1);
+}
+
 API cuMemsetD8Async(addr dst, unsigned char value, size_t n, void *s) {
 	LIVE("cuMemsetD8Async");
 	int rc = on_stream(s) ?: on_device(dst, n);

@@ -1,0 +1,104 @@
+//go:build linux && cgo
+
+package streams
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/cuda/cudafake"
+)
+
+func TestCopyBoxCUDA(t *testing.T) {
+	t.Run("fake", func(t *testing.T) { copyBoxesCUDA(t, cudafake.Build(t)) })
+	t.Run("gpu", func(t *testing.T) { copyBoxesCUDA(t, "") })
+}
+
+// copyBoxesCUDA copies before and after the first and the last device, which are
+// one where there is one, have access to each other.
+func copyBoxesCUDA(t *testing.T, library string) {
+	p, err := CUDAPlatform(library)
+	if errors.Is(err, ErrNoDriver) {
+		t.Skip("SKIPPED: no GPU: ", err)
+	}
+	check(t, err)
+	devices, err := p.Open()
+	check(t, err)
+	first, last := devices[0], devices[len(devices)-1]
+	t.Run("access=false", func(t *testing.T) { copyBoxes(t, devices) })
+	t.Run("access=true", func(t *testing.T) {
+		if open, err := first.CanAccess(last); err != nil || !open || first == last {
+			t.Skipf("SKIPPED: no access from %v to %v: %v", first, last, err)
+		}
+		check(t, first.EnablePeer(last), last.EnablePeer(first))
+		copyBoxes(t, devices)
+	})
+	check(t, CloseAll(devices), p.Close())
+}
+
+// Each box takes the driver's leanest call for it, and one.
+func TestCopyBoxCallsTheDriver(t *testing.T) {
+	library := cudafake.Build(t)
+	fake := cudafake.Inspect(t, library)
+	p, err := CUDAPlatform(library)
+	check(t, err)
+	devices, err := p.Open()
+	check(t, err)
+	d := devices[0]
+	s := must[*Stream](t)(d.NewStream(Normal))
+	const limit, size = 1 << 20, 4 << 20 // the fake's pitch
+	a, b := must[*Memory](t)(d.Alloc(size)), must[*Memory](t)(d.Alloc(size))
+	far := must[*Memory](t)(devices[1].Alloc(size))
+	host := must[*Memory](t)(d.AllocPinned(size))
+	on := func(m *Memory, pitch, plane int64) Pitched { return Pitched{m.All(), 0, pitch, plane} }
+	for _, tc := range []struct {
+		name                 string
+		dst, src             Pitched
+		width, height, depth int64
+		call                 string // or none
+		says                 string
+	}{
+		{"3-D", on(a, 16, 64), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DAsync", ""},
+		{"2-D", on(a, 16, 0), on(b, 8, 0), 8, 3, 1, "cuMemcpy3DAsync", ""},
+		{"3-D to a peer", on(far, 16, 64), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DPeerAsync", ""},
+		{"3-D to pinned memory", on(host, 16, 64), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DAsync", ""},
+		{"no gaps", on(a, 8, 24), on(b, 8, 24), 8, 3, 2, "cuMemcpyDtoDAsync", ""},
+		{"no gaps, to a peer", on(far, 8, 24), on(b, 8, 24), 8, 3, 2, "cuMemcpyPeerAsync", ""},
+		{"no gaps, to pinned memory", on(host, 8, 24), on(b, 8, 24), 8, 3, 2, "cuMemcpyDtoHAsync", ""},
+		{"one row beyond the limit", on(a, 0, 0), on(b, 0, 0), limit + 1, 1, 1, "cuMemcpyDtoDAsync", ""},
+		{"a pitch at the limit", on(a, limit, 0), on(b, 8, 0), 8, 3, 1, "cuMemcpy3DAsync", ""},
+		{"a pitch beyond the limit", on(a, limit+1, 0), on(b, 8, 0), 8, 3, 1, "",
+			"no single copy does it: rows lie 1048577 bytes apart, the device takes 1048576 at most"},
+		{"a pitch of the source beyond the limit", on(host, 8, 0), on(b, 2*limit, 0), 8, 2, 1, "",
+			"no single copy does it: rows lie 2097152 bytes apart, the device takes 1048576 at most"},
+		{"planes beyond the limit", on(a, 16, 2*limit), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DAsync", ""},
+		{"planes without gaps beyond the limit", on(a, 8, 2*limit), on(b, 8, 32), 8, 3, 2, "cuMemcpy3DAsync", ""},
+		{"planes no whole number of rows apart", on(a, 24, 80), on(b, 8, 32), 8, 3, 2, "",
+			"no single copy does it: planes lie 80 bytes apart, which is no whole number of rows of 24"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := copyCalls(fake)
+			err := s.CopyBox(tc.dst, tc.src, tc.width, tc.height, tc.depth)
+			if tc.says == "" && err != nil || tc.says != "" && (!errors.Is(err, ErrUnsuited) || !strings.HasSuffix(err.Error(), tc.says)) {
+				t.Errorf("got %v", err)
+			}
+			for call, n := range copyCalls(fake) {
+				if made := n - before[call]; made > 1 || (made == 1) != (call == tc.call) {
+					t.Errorf("%d calls of %s", made, call)
+				}
+			}
+		})
+	}
+	check(t, CloseAll(devices), p.Close())
+}
+
+// copyCalls counts the calls of all copies.
+func copyCalls(fake *cudafake.Fake) map[string]int {
+	calls := map[string]int{}
+	for _, name := range []string{"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemcpyPeerAsync",
+		"cuMemcpy3DAsync", "cuMemcpy3DPeerAsync"} {
+		calls[name] = fake.Calls(name)
+	}
+	return calls
+}
