@@ -188,7 +188,7 @@ func segments(runs []run) (all []segment) {
 }
 
 // fewPortions come with a launch of move.cu, else a table.
-const fewPortions = 16
+const fewPortions = 4
 
 // moveArgs is struct Move of move.cu.
 type moveArgs struct {
@@ -214,10 +214,10 @@ func (m *Mover) ready(w work) (*Copies, error) {
 	return m.onGPU(w.spec, portions)
 }
 
-// share gives the portions their blocks: a word a thread while a GPU is not full, up to
-// as many as a thread loads at once.
+// share gives the portions their blocks: a word a thread until there are some times as
+// many threads as a GPU holds, then up to as many as a thread loads at once.
 func (w *work) share(portions []portion) int64 {
-	const full, atOnce = 264, 4 // blocks; words
+	const full, atOnce = 4096, 2 // blocks; words
 	words := int64(0)
 	for _, p := range portions {
 		words += int64(p.words)

@@ -48,7 +48,7 @@ func (s *Swap) Err() error {
 // What comes with a launch of swap.cu: that many segments, else a table, and at
 // most that many neighbours, as many as a host has other GPUs.
 const (
-	fewStores      = 20
+	fewStores      = 8
 	mostNeighbours = 8
 )
 

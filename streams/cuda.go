@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"time"
 	"unsafe"
 
 	"github.com/halox/halox/internal/cuda"
@@ -232,9 +233,18 @@ type cudaEvent struct {
 	event cuda.Event
 }
 
-func (c *cudaDriver) marker() (marker, error) {
-	e, err := c.ctx.EventCreate(cuda.EventNoTiming)
+func (c *cudaDriver) marker(timed bool) (marker, error) {
+	flags := cuda.EventNoTiming
+	if timed {
+		flags = 0
+	}
+	e, err := c.ctx.EventCreate(flags)
 	return &cudaEvent{c.ctx, e}, err
+}
+
+func (e *cudaEvent) since(start marker) (time.Duration, error) {
+	ms, err := e.ctx.EventElapsed(start.(*cudaEvent).event, e.event)
+	return time.Duration(float64(ms) * float64(time.Millisecond)), err
 }
 
 func (e *cudaEvent) done() (bool, error) { return e.ctx.EventQuery(e.event) }

@@ -60,7 +60,7 @@ type driver interface {
 	usage() (free, total int64, err error)
 	queue(p Priority) (queue, error)
 	maxPitch() int64 // of copies of boxes
-	marker() (marker, error)
+	marker(timed bool) (marker, error)
 	module(image []byte) (module, error)
 	kernel(spec *KernelSpec) (launcher, error)
 	canAccess(peer *Device) (bool, error)
@@ -129,11 +129,16 @@ func (d *Device) NewStream(p Priority) (*Stream, error) {
 }
 
 // NewEvent makes an event. An event that was never recorded counts as done.
-func (d *Device) NewEvent() (*Event, error) {
+func (d *Device) NewEvent() (*Event, error) { return d.newEvent(false) }
+
+// NewTimedEvent makes an event that knows when it was done, for Event.Since.
+func (d *Device) NewTimedEvent() (*Event, error) { return d.newEvent(true) }
+
+func (d *Device) newEvent(timed bool) (*Event, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
-	m, err := d.driver.marker()
+	m, err := d.driver.marker(timed)
 	if err != nil {
 		return nil, d.fail(err, "make an event")
 	}

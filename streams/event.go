@@ -1,6 +1,9 @@
 package streams
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Event is a point in the work of a stream.
 type Event struct {
@@ -11,6 +14,7 @@ type Event struct {
 // marker is what a backend does for one event.
 type marker interface {
 	done() (bool, error)
+	since(start marker) (time.Duration, error) // both timed, and done
 	close() error
 }
 
@@ -38,6 +42,19 @@ func (e *Event) Sync(limit time.Duration) error {
 			return e.device.fail(notDone(limit), "wait for an event")
 		}
 	}
+}
+
+// Since returns the time on the device from one event to another, both timed ones of the
+// device, recorded and done.
+func (e *Event) Since(start *Event) (time.Duration, error) {
+	if start.device != e.device {
+		return 0, e.device.fail(fmt.Errorf("the other is one of device %v", start.device), "ask for the time between events")
+	}
+	if err := e.device.alive(); err != nil {
+		return 0, err
+	}
+	t, err := e.marker.since(start.marker)
+	return t, e.device.fail(err, "ask for the time between events")
 }
 
 // syncThreads is how many threads may wait for devices at once: one a device

@@ -95,10 +95,12 @@ type hostEvent struct {
 	mu             sync.Mutex
 	reached        sync.Cond
 	issued, passed int64
+	timed          bool
+	at             time.Time // of the last pass, if timed
 }
 
-func (h *hostDriver) marker() (marker, error) {
-	e := &hostEvent{}
+func (h *hostDriver) marker(timed bool) (marker, error) {
+	e := &hostEvent{timed: timed}
 	e.reached.L = &e.mu
 	return e, nil
 }
@@ -119,6 +121,9 @@ func (e *hostEvent) last() int64 {
 func (e *hostEvent) pass(n int64) {
 	e.mu.Lock()
 	e.passed = max(e.passed, n)
+	if e.timed {
+		e.at = time.Now()
+	}
 	e.mu.Unlock()
 	e.reached.Broadcast()
 }
@@ -135,6 +140,25 @@ func (e *hostEvent) done() (bool, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.passed >= e.issued, nil
+}
+
+func (e *hostEvent) since(start marker) (time.Duration, error) {
+	from, err := start.(*hostEvent).when()
+	if err != nil {
+		return 0, err
+	}
+	to, err := e.when()
+	return to.Sub(from), err
+}
+
+// when returns the time of the last pass.
+func (e *hostEvent) when() (time.Time, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.timed || e.passed < e.issued || e.issued == 0 {
+		return time.Time{}, errors.New("it is not timed, or not recorded and done")
+	}
+	return e.at, nil
 }
 
 func (e *hostEvent) close() error { return nil }

@@ -202,3 +202,24 @@ func TestQueuingAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// What lies between two timed events takes the time between them.
+func TestTimedEvents(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s := must[*Stream](t)(d.NewStream(Normal))
+	start, end := must[*Event](t)(d.NewTimedEvent()), must[*Event](t)(d.NewTimedEvent())
+	if _, err := end.Since(start); err == nil {
+		t.Error("there is a time between events that were not recorded")
+	}
+	const nap = 20 * time.Millisecond
+	k := must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "nap", Run: func() { time.Sleep(nap) }}))
+	check(t, s.Record(start), s.Launch(k), s.Record(end), s.Sync(testLimit))
+	if took := must[time.Duration](t)(end.Since(start)); took < nap || took > 50*nap {
+		t.Errorf("a nap of %v took %v", nap, took)
+	}
+	untimed := must[*Event](t)(d.NewEvent())
+	check(t, s.Record(untimed), s.Sync(testLimit))
+	if _, err := untimed.Since(start); err == nil {
+		t.Error("an event without a time has one")
+	}
+}

@@ -3,10 +3,10 @@
 // It is the one packing primitive for what is regular. Numbers may be added to what is
 // there instead.
 
-enum { FEW = 16 };
+enum { FEW = 4 };
 
 // What to copy comes with the launch, where it costs no trip to memory; what is more
-// than a few segments lies in a table.
+// than a few segments, and would make launches slow, lies in a table.
 struct Move {
 	i64 count;
 	const Portion *table; // null if they are few
@@ -26,7 +26,7 @@ struct Plus {
 // each stores a segment. A thread loads several words before it stores the first.
 template <typename How, typename Word>
 __device__ void each(const Portion &p) {
-	enum { BATCH = 4 };
+	enum { BATCH = 2 };
 	const Segment &s = p.box;
 	const unsigned words = s.words, threads = p.threads();
 	for (unsigned first = p.thread(); first < words; first += BATCH * threads) {

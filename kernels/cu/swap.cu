@@ -19,7 +19,7 @@ struct Store : Portion {
 	unsigned long long *sent;
 };
 
-enum { FEW = 20, NEIGHBOURS = 8 };
+enum { FEW = 8, NEIGHBOURS = 8 };
 
 // What a GPU needs of an exchange comes with the launch, where it costs no trip to
 // memory; boxes beyond a few lie in a table.
