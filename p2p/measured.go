@@ -87,10 +87,7 @@ func (r *Rates) Save(folder string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	return writeWhole(fileOf(folder, r.machine), append(text, '\n'))
+	return WriteCache(fileOf(folder, r.machine), append(text, '\n'))
 }
 
 func (t trip) compare(u trip) int {
@@ -104,8 +101,12 @@ func (t trip) compare(u trip) int {
 	return 1
 }
 
-// writeWhole writes a file that others see whole or not at all.
-func writeWhole(name string, text []byte) error {
+// WriteCache writes a file of what was measured, in a folder that it makes where it is
+// missing. Others see the file whole or not at all.
+func WriteCache(name string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), "new-*")
 	if err != nil {
 		return err
