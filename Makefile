@@ -7,7 +7,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SAMPLE  ?= configs/heat3d.yaml
 
 # The packages whose tests use devices, GPUs where there are some.
-DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/rows halo solvers cmd/halox examples/wave examples/grayscott examples/acoustic
+DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/rows halo solvers cmd/halox examples/wave examples/grayscott examples/acoustic halo/packing
 
 .PHONY: help build run test race lint nvrtc bundle clean
 

@@ -14,6 +14,7 @@ var sources embed.FS
 // that fix its variant. Two programs with equal fields compile to the same code.
 type Program struct {
 	File    string   // under cu/, or what the caller calls it
+	Header  string   // under cu/, what the file needs beside common.cuh; "" for nothing
 	Defines []string // NAME=VALUE
 	own     string   // a caller's source, whole
 }
@@ -30,11 +31,18 @@ func (p Program) text() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	body, err := sources.ReadFile("cu/" + p.File)
-	if err != nil {
-		return "", err
+	whole := string(common)
+	for _, file := range []string{p.Header, p.File} {
+		if file == "" {
+			continue
+		}
+		body, err := sources.ReadFile("cu/" + file)
+		if err != nil {
+			return "", err
+		}
+		whole += fmt.Sprintf("#line 1 %q\n", file) + string(body)
 	}
-	return string(common) + fmt.Sprintf("#line 1 %q\n", p.File) + string(body), nil
+	return whole, nil
 }
 
 // realNames are the C names of the types.
@@ -51,6 +59,12 @@ func sweepProgram(s stencil.Star, r Real) Program {
 }
 
 func moveProgram() Program { return Program{File: "move.cu"} }
+
+func treeProgram() Program { return Program{File: "tree.cu"} }
+
+func unitsProgram() Program { return Program{File: "units.cu", Header: "piece.cuh"} }
+
+func blocksProgram() Program { return Program{File: "blocks.cu", Header: "piece.cuh"} }
 
 func normsProgram(r Real) Program {
 	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}}
@@ -69,7 +83,7 @@ func reduceProgram(scalar int) Program {
 // Programs returns every program that this package may compile, for tests
 // that compile them all.
 func Programs() []Program {
-	all := []Program{moveProgram(), {File: "swap.cu"}}
+	all := []Program{moveProgram(), {File: "swap.cu"}, treeProgram(), blocksProgram(), unitsProgram()}
 	for scalar := range scalars {
 		all = append(all, reduceProgram(scalar))
 	}

@@ -1,10 +1,6 @@
 package kernels
 
-import (
-	"math/bits"
-
-	"github.com/halox/halox/domain"
-)
+import "github.com/halox/halox/domain"
 
 // run is a block of length bytes to be copied, repeated over dimensions, at
 // addresses of a GPU.
@@ -129,21 +125,19 @@ func (r *run) segment(width int64, kind uint32) segment {
 	divisor := s.nx
 	for i, d := range r.dims[:r.rank] {
 		s.dstStep[i], s.srcStep[i], s.n[i] = d.Dst, d.Src, uint32(d.Count)
-		s.factor[i], s.shift[i] = reciprocal(divisor)
+		s.divide(i, divisor)
 		divisor = s.n[i]
 	}
 	return s
 }
 
-// reciprocal returns what a product of 64 bits and a shift make a division of 31 bits
-// by d of, see Granlund and Montgomery 1994: n/d is n*factor >> (32+shift), unless d
-// is 1.
-func reciprocal(d uint32) (factor, shift uint32) {
-	if d == 1 {
-		return 0, 0
+// divide says how to divide by d, which kernels do for dimension i: what is left of a
+// product of 64 bits and a shift by 32 and more. Nothing is to be done to divide by 1.
+func (s *segment) divide(i int, d uint32) {
+	if d > 1 {
+		q := divisionBy(int64(d))
+		s.factor[i], s.shift[i] = q.narrow, q.shift-1
 	}
-	k := uint32(bits.Len32(d - 1)) // 2^k is the first power of two that is not less than d
-	return uint32((uint64(1)<<(31+k) + uint64(d) - 1) / uint64(d)), k - 1
 }
 
 // portion is struct Portion of common.cuh: a segment, and which thread blocks work on

@@ -89,15 +89,23 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// A product and a shift divide all numbers of 31 bits.
-func TestReciprocal(t *testing.T) {
+// The kernels find every word of a segment, whatever its dimensions: the last word of
+// each is where it should be.
+func TestSpots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		d := rapid.OneOf(rapid.Uint32Range(2, 100), rapid.Uint32Range(2, mostWords)).Draw(t, "divisor")
-		factor, shift := reciprocal(d)
-		for _, n := range []uint32{rapid.Uint32Range(0, mostWords).Draw(t, "n"), 0, d - 1, d, d + 1, mostWords, mostWords / d * d, mostWords/d*d - 1} {
-			if got := uint32(uint64(n)*uint64(factor)>>32) >> shift; n <= mostWords && got != n/d {
-				t.Fatalf("%d / %d = %d, not %d", n, d, got, n/d)
-			}
+		r := run{length: rapid.Int64Range(1, 5000).Draw(t, "length")}
+		last := [2]int64{}
+		for range rapid.IntRange(0, MaxDims).Draw(t, "rank") {
+			d := Dim{rapid.Int64Range(2, 25).Draw(t, "count"), rapid.Int64Range(-1<<40, 1<<40).Draw(t, "dst"), rapid.Int64Range(-1<<40, 1<<40).Draw(t, "src")}
+			r.over(d)
+			last[0], last[1] = last[0]+(d.Count-1)*d.Dst, last[1]+(d.Count-1)*d.Src
+		}
+		if r.words(1) > mostWords {
+			return
+		}
+		s := r.segment(1, 1)
+		if x, from, to := s.spot(s.words - 1); x != r.length-1 || to != last[0] || from != last[1] {
+			t.Fatalf("the last word is number %d of a block, %d and %d bytes on; not %d, %d, %d", x, to, from, r.length-1, last[0], last[1])
 		}
 	})
 }

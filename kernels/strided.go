@@ -27,14 +27,16 @@ type Point struct {
 type Dim struct{ Count, Dst, Src int64 }
 
 // Strided makes one launch ready that makes all the copies, of up to most thread
-// blocks, or, where that is 0, as many as suit it. The rest is as for Copies.
+// blocks, or, where that is 0, as many as suit it. What is read may lie in the memory of
+// a peer too. The rest is as for Copies.
 func (m *Mover) Strided(name string, most int, copies ...Strided) (*Copies, error) {
 	w := work{spec: streams.KernelSpec{Name: name, Function: m.move}, most: most}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)
 		}
-		w.include(c.Dst.Data, c.Src.Data, c.run())
+		w.runs = append(w.runs, c.run())
+		w.spec.Reaches = append(w.spec.Reaches, c.Dst.Data, c.Src.Data)
 	}
 	w.spec.Run = func() { copyStrided(copies) }
 	w.segments = segments(w.runs)

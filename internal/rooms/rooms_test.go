@@ -25,6 +25,8 @@ var may = map[string][]string{
 	"kernels":                {"streams", "stencil", "domain", "internal/nvrtc"},
 	"p2p":                    {"streams", "domain"},
 	"halo":                   {"p2p", "kernels", "streams", "domain"},
+	"halo/datatype":          {},
+	"halo/packing":           {"halo/datatype", "p2p", "kernels", "streams", "domain"},
 	"halo/halotest":          {"halo", "p2p", "kernels", "streams", "domain"},
 	"solvers":                {"halo", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
@@ -34,7 +36,7 @@ var may = map[string][]string{
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},
 	"examples":               {"halo", "p2p", "kernels", "stencil", "streams", "domain"},
-	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/halotest", "solvers", "configs", "results"},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "configs", "results"},
 }
 
 // mayUseC lists the rooms that import "C".

@@ -1,0 +1,172 @@
+package datatype
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// checkCommit holds the layout of count elements of a type against its type map, by packing and unpacking numbered bytes.
+func checkCommit(t rapid.TB, typ *Type, count int) {
+	t.Helper()
+	l, err := Commit(typ, count)
+	if err != nil {
+		t.Fatalf("%d of %v: %v", count, typ, err)
+	}
+	checkBounds(t, l, typ, count)
+	checkBlocks(t, l, typ, count)
+	const margin = 24
+	origin := margin - l.TrueLB()
+	buffer := numbered(l.TrueUB() - l.TrueLB() + 2*margin)
+	want, got := make([]byte, l.Size()), make([]byte, l.Size())
+	if err := Pack(want, buffer, origin, typ, count); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Pack(got, buffer, origin); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Fatalf("%d of %v, as %v, pack to\n%v, not\n%v", count, typ, l, got, want)
+	}
+	checkUnpack(t, l, typ, count, buffer, got, origin)
+}
+
+// checkUnpack unpacks into poisoned bytes: those of the layout must come back, all others stay.
+func checkUnpack(t rapid.TB, l *Layout, typ *Type, count int, buffer, packed []byte, origin int64) {
+	t.Helper()
+	want := make([]byte, len(buffer))
+	for i := range want {
+		want[i] = ^buffer[i]
+	}
+	got, byWalk := slices.Clone(want), slices.Clone(want)
+	for _, b := range l.Blocks() {
+		from := origin + b.Displacement
+		copy(want[from:from+b.Length], buffer[from:])
+	}
+	if err := l.Unpack(got, origin, packed); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unpack(byWalk, origin, packed, typ, count); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) || !bytes.Equal(byWalk, want) {
+		t.Fatalf("%d of %v, as %v, do not come back alone", count, typ, l)
+	}
+}
+
+// checkBounds holds sizes and bounds against the type map.
+func checkBounds(t rapid.TB, l *Layout, typ *Type, count int) {
+	t.Helper()
+	var size, lo, hi int64
+	typ.elements(count, func(displacement int64, b Basic) {
+		if size == 0 {
+			lo, hi = displacement, displacement
+		}
+		size += b.Size()
+		lo, hi = min(lo, displacement), max(hi, displacement+b.Size())
+	})
+	if l.Size() != size || l.TrueLB() != lo || l.TrueUB() != hi {
+		t.Fatalf("%d of %v: size and bounds %d, %d, %d, not %d, %d, %d", count, typ, l.Size(), l.TrueLB(), l.TrueUB(), size, lo, hi)
+	}
+	if count == 1 && (typ.Size() != size || typ.TrueLB() != lo || typ.TrueUB() != hi || typ.TrueExtent() != hi-lo) {
+		t.Fatalf("%v: size and true bounds %d, %d, %d, not %d, %d, %d", typ, typ.Size(), typ.TrueLB(), typ.TrueUB(), size, lo, hi)
+	}
+}
+
+// checkBlocks holds the blocks against the promises of Layout.
+func checkBlocks(t rapid.TB, l *Layout, typ *Type, count int) {
+	t.Helper()
+	var n, offset, shortest, longest int64
+	var blocks []Block
+	for at, b := range l.Blocks() {
+		if at != offset || b.Length < 1 {
+			t.Fatalf("%d of %v: block %d is %v at offset %d, not %d", count, typ, n, b, at, offset)
+		}
+		if n == 0 {
+			shortest = b.Length
+		}
+		shortest, longest = min(shortest, b.Length), max(longest, b.Length)
+		if unit := l.Alignment(); b.Displacement%unit != 0 || b.Length%unit != 0 || at%unit != 0 {
+			t.Fatalf("%d of %v: block %v at %d is not aligned to %d", count, typ, b, at, unit)
+		}
+		blocks = append(blocks, b)
+		offset += b.Length
+		n++
+	}
+	if offset != l.Size() || n != l.NumBlocks() || shortest != l.MinBlock() || longest != l.MaxBlock() {
+		t.Fatalf("%d of %v: %d blocks of %d to %d, in all %d, but the layout says %v", count, typ, n, shortest, longest, offset, l)
+	}
+	checkForm(t, l, blocks)
+}
+
+// checkForm looks at the pieces, at the overlaps and at whether the blocks alone lead to the same layout.
+func checkForm(t rapid.TB, l *Layout, blocks []Block) {
+	t.Helper()
+	if got, want := l.Overlaps(), listOverlaps(blocks); got != want {
+		t.Fatalf("%v overlaps: %t, not %t", l, got, want)
+	}
+	if len(l.Pieces()) > MaxPieces || !slices.IsSortedFunc(l.Pieces(), func(p, q Piece) int { return int(p.Offset - q.Offset) }) {
+		t.Fatalf("%v: %d pieces, or not by offset", l, len(l.Pieces()))
+	}
+	for _, p := range l.Pieces() {
+		least := p.Length
+		for _, d := range p.Dims[:p.Rank] {
+			if d.Count < 2 || d.Packed < least {
+				t.Fatalf("%v: dimension %v after %d packed bytes", l, d, least)
+			}
+			least = d.Packed * d.Count
+		}
+		if slices.ContainsFunc(p.Dims[p.Rank:], func(d Dim) bool { return d != Dim{} }) {
+			t.Fatalf("%v: dimensions past rank %d are not zero", p.Dims, p.Rank)
+		}
+	}
+	for i := 1; i < len(l.List()); i++ {
+		if before := l.List()[i-1]; before.Displacement+before.Length == l.List()[i].Displacement {
+			t.Fatalf("%v: blocks %d and %d touch", l, i-1, i)
+		}
+	}
+}
+
+func TestCommitOfRandomTypes(t *testing.T) {
+	types := 0
+	rapid.Check(t, func(t *rapid.T) {
+		s := source(func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") })
+		checkCommit(t, s.randomType(t, 4), s.count(4))
+		types++
+	})
+	t.Logf("%d types", types)
+}
+
+// Many more types than rapid shrinks well: a seed names each.
+func TestCommitOfManyRandomTypes(t *testing.T) {
+	for seed := range uint64(4000) {
+		s := seeded(seed)
+		checkCommit(t, s.randomType(t, 1+s(0, 4)), s.count(5))
+	}
+}
+
+func seeded(seed uint64) source {
+	r := rand.New(rand.NewPCG(seed, 11))
+	return func(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
+}
+
+// A fuzzer's bytes are a source: each is one integer, and where they end all are the lowest.
+func FuzzCommit(f *testing.F) {
+	f.Add([]byte{1, 1, 3, 2, 5})
+	f.Add([]byte("triangles and stairs, structs of subarrays"))
+	f.Add([]byte{9, 7, 8, 3, 200, 1, 255, 17, 4, 4, 4, 90, 33, 2, 7, 7, 1, 0, 0, 5})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := source(func(lo, hi int) int {
+			if len(data) == 0 {
+				return lo
+			}
+			n := int(data[0])
+			data = data[1:]
+			return lo + n%(hi-lo+1)
+		})
+		checkCommit(t, s.randomType(t, 5), s(0, 6))
+	})
+}

@@ -1,0 +1,108 @@
+package packing
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/streams"
+)
+
+// mostCopies is how many copies of the driver's a job may make.
+const mostCopies = 1 << 14
+
+// boxCopy is one copy of the driver's.
+type boxCopy struct {
+	dst, src             streams.Pitched
+	width, height, depth int64
+}
+
+// copies makes a job of the driver's own copies: of three dimensions of a piece where the
+// driver can, else of two or one, and of each block of a list.
+func (p *Packer) copies(j *Job, t *task) error {
+	l := t.cargo.Layout
+	var all []boxCopy
+	add := func(c datatype.Piece) error {
+		if all = append(all, t.box(&c)); len(all) > mostCopies {
+			return fmt.Errorf("%w: it takes more than %d copies", ErrUnsuited, mostCopies)
+		}
+		return nil
+	}
+	for _, piece := range l.Pieces() {
+		if err := eachBox(piece, add); err != nil {
+			return err
+		}
+	}
+	if !l.Strided() {
+		for offset, b := range l.Blocks() {
+			if err := add(datatype.Piece{Displacement: b.Displacement, Offset: offset, Length: b.Length}); err != nil {
+				return err
+			}
+		}
+	}
+	j.queue = func(s *streams.Stream) error {
+		for i := range all {
+			c := &all[i]
+			if err := s.CopyBox(c.dst, c.src, c.width, c.height, c.depth); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// eachBox cuts a piece into pieces that the driver copies at once, along its outermost
+// dimensions.
+func eachBox(p datatype.Piece, f func(datatype.Piece) error) error {
+	if isBox(&p) {
+		return f(p)
+	}
+	p.Rank--
+	outer := p.Dims[p.Rank]
+	for range outer.Count {
+		if err := eachBox(p, f); err != nil {
+			return err
+		}
+		p.Displacement += outer.Stride
+		p.Offset += outer.Packed
+	}
+	return nil
+}
+
+// mostPitch is what rows may be apart for the driver: less than 2^31 bytes.
+const mostPitch = 1<<31 - 1
+
+// isBox reports whether the driver copies the piece at once: rows that do not overlap,
+// and planes that are whole numbers of rows apart, on both sides.
+func isBox(p *datatype.Piece) bool {
+	pitched := func(stride int64) bool { return stride >= p.Length && stride <= mostPitch }
+	switch p.Rank {
+	case 0:
+		return true
+	case 1:
+		return pitched(p.Dims[0].Stride) && pitched(p.Dims[0].Packed)
+	case 2:
+		rows, planes := p.Dims[0], p.Dims[1]
+		stacked := func(row, plane int64) bool { return plane >= row*rows.Count && plane%row == 0 }
+		return pitched(rows.Stride) && pitched(rows.Packed) && stacked(rows.Stride, planes.Stride) && stacked(rows.Packed, planes.Packed)
+	}
+	return false
+}
+
+// box returns the copy of a piece of at most three dimensions.
+func (t *task) box(p *datatype.Piece) boxCopy {
+	place := streams.Pitched{Span: t.place.Data, Offset: t.place.Origin + p.Displacement}
+	packed := streams.Pitched{Span: t.packed, Offset: p.Offset}
+	c := boxCopy{width: p.Length, height: 1, depth: 1}
+	if p.Rank > 0 {
+		c.height, place.Pitch, packed.Pitch = p.Dims[0].Count, p.Dims[0].Stride, p.Dims[0].Packed
+	}
+	if p.Rank > 1 {
+		c.depth, place.Plane, packed.Plane = p.Dims[1].Count, p.Dims[1].Stride, p.Dims[1].Packed
+	}
+	c.dst, c.src = packed, place
+	if t.unpack {
+		c.dst, c.src = place, packed
+	}
+	return c
+}

@@ -1,0 +1,151 @@
+package packing
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/kernels"
+)
+
+// mostListed is how many blocks a list on a device may have.
+const mostListed = 1 << 22
+
+// shelf holds what a packer has put on its device, by layout or type.
+type shelf struct {
+	mu    sync.Mutex
+	items map[any]any
+}
+
+// The keys of a shelf.
+type (
+	blocksKey struct {
+		layout datatype.Key
+		equal  bool
+	}
+	unitsKey struct{ layout datatype.Key }
+	treeKey  struct {
+		t         *datatype.Type
+		count     int
+		alignment int64
+	}
+)
+
+// shelved returns what a packer's shelf holds for the key, or else puts there what make
+// makes. It is freed with the packer.
+func shelved[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) {
+	p.shelf.mu.Lock()
+	defer p.shelf.mu.Unlock()
+	if found, ok := p.shelf.items[key]; ok {
+		return found.(T), nil
+	}
+	made, err := make()
+	if err != nil {
+		return made, err
+	}
+	if p.shelf.items == nil {
+		p.shelf.items = map[any]any{}
+	}
+	p.shelf.items[key] = made
+	p.Add(made)
+	return made, nil
+}
+
+// listOf returns all blocks of a layout.
+func listOf(l *datatype.Layout) ([]kernels.Block, error) {
+	if n := l.NumBlocks(); n > mostListed {
+		return nil, fmt.Errorf("%w: it has %d blocks; a list may have %d", ErrUnsuited, n, mostListed)
+	}
+	list := make([]kernels.Block, 0, l.NumBlocks())
+	for _, b := range l.Blocks() {
+		list = append(list, kernels.Block{Displacement: b.Displacement, Length: b.Length})
+	}
+	return list, nil
+}
+
+// blockTable returns the layout's list of blocks on the device.
+func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*kernels.BlockTable, error) {
+	return shelved(p, blocksKey{l.Key(), equal}, func() (*kernels.BlockTable, error) {
+		list, err := listOf(l)
+		if err != nil {
+			return nil, err
+		}
+		return p.blocks.Table(list, kernels.BlockOptions{
+			Pinned: p.options.Pinned, Equal: equal, Scan: p.options.Scan, MostBlocks: p.options.Blocks,
+		})
+	})
+}
+
+// uniform makes a job of the kernel for blocks of one length.
+func (p *Packer) uniform(j *Job, t *task) error { return p.listed(j, t, true) }
+
+// bypass makes a job of the kernel that gets the list of blocks as it is.
+func (p *Packer) bypass(j *Job, t *task) error { return p.listed(j, t, false) }
+
+func (p *Packer) listed(j *Job, t *task, equal bool) error {
+	table, err := p.blockTable(t.cargo.Layout, equal)
+	if err != nil {
+		return err
+	}
+	if t.unpack {
+		return j.launch(table.Unpack(t.place.Data, t.place.Origin, t.packed))
+	}
+	return j.launch(table.Pack(t.packed, t.place.Data, t.place.Origin))
+}
+
+// inUnits makes a job of units of work.
+func (p *Packer) inUnits(j *Job, t *task) error {
+	table, err := shelved(p, unitsKey{t.cargo.Layout.Key()}, func() (*kernels.UnitTable, error) {
+		list, err := listOf(t.cargo.Layout)
+		if err != nil {
+			return nil, err
+		}
+		return p.units.Table(list, kernels.UnitOptions{Unit: p.options.UnitBytes, MostBlocks: p.options.Blocks})
+	})
+	if err != nil {
+		return err
+	}
+	var c *kernels.UnitCopy
+	if t.unpack {
+		c, err = table.Unpack(t.place.Data, t.place.Origin, t.packed)
+	} else {
+		c, err = table.Pack(t.packed, t.place.Data, t.place.Origin)
+	}
+	if err != nil {
+		return err
+	}
+	j.Add(c)
+	j.queue = c.Queue
+	return nil
+}
+
+// alongTree makes a job in which every thread finds its element along the type tree.
+func (p *Packer) alongTree(j *Job, t *task) error {
+	key := treeKey{t.cargo.Type, t.cargo.Count, t.alignment()}
+	table, err := shelved(p, key, func() (*kernels.TreeTable, error) {
+		tree, err := Serialise(key.t, key.count, TreeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
+		if err != nil {
+			return nil, err
+		}
+		return p.trees.Table(tree)
+	})
+	if errors.Is(err, kernels.ErrTreeTooLarge) {
+		return fmt.Errorf("%w: %w", ErrUnsuited, err)
+	}
+	if err != nil {
+		return err
+	}
+	l := kernels.TreeLaunch{Name: t.name(), User: t.place.Data, Origin: t.place.Origin, Packed: t.packed, Blocks: p.options.Blocks}
+	if t.unpack {
+		return j.launch(table.Unpack(l))
+	}
+	return j.launch(table.Pack(l))
+}
+
+// alignment returns what both addresses of the task are multiples of, up to 16.
+func (t *task) alignment() int64 {
+	both := int64(t.place.Data.Address()+uint64(t.place.Origin)) | int64(t.packed.Address()) | 16
+	return both & -both
+}

@@ -1,0 +1,121 @@
+package packing
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Options say how the engines work. The zero value lets each do as suits it.
+type Options struct {
+	Blocks    int          // thread blocks that a kernel may take at most; 0 for as many as suit
+	UnitBytes int          // of a work unit: 1024, 2048 or 4096; 0 for what suits (units)
+	Scan      kernels.Scan // how prefix sums are made (bypass)
+	Pinned    bool         // the list of blocks stays in pinned host memory (bypass)
+	Primitive bool         // a thread moves one primitive, not a wide word (tree)
+	Cache     string       // folder for what Auto measures; "" for the user's own
+}
+
+// Packer makes jobs for one device. What it puts on the device for a layout, lists of
+// blocks and trees, it keeps until it is closed, and uses for all jobs with that layout.
+type Packer struct {
+	streams.Closers
+	device  *streams.Device
+	options Options
+	mover   *kernels.Mover
+	blocks  *kernels.BlockPacker
+	units   *kernels.UnitPacker
+	trees   *kernels.TreeMover
+	shelf   shelf
+	choices choices
+}
+
+// New makes a packer. Close frees it; its jobs are to be closed before.
+func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err error) {
+	made := &Packer{device: d, options: o}
+	made.choices.open(o.Cache, d)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	if made.mover, err = c.NewMover(d); err != nil {
+		return nil, err
+	}
+	if made.blocks, err = c.NewBlockPacker(d); err != nil {
+		return nil, err
+	}
+	if made.units, err = c.NewUnitPacker(d); err != nil {
+		return nil, err
+	}
+	made.Add(made.units)
+	if made.trees, err = c.NewTreeMover(d); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// Job packs or unpacks one cargo at one place, any number of times.
+type Job struct {
+	streams.Closers
+	Engine Engine // never Auto
+	Why    string // why Auto took it
+	queue  func(s *streams.Stream) error
+}
+
+// Queue queues the work on a stream of the packer's device.
+func (j *Job) Queue(s *streams.Stream) error {
+	if j.queue == nil {
+		return nil
+	}
+	return j.queue(s)
+}
+
+// launch makes a job of one kernel.
+func (j *Job) launch(k *streams.Kernel, err error) error {
+	if err != nil {
+		return err
+	}
+	j.Add(k)
+	j.queue = func(s *streams.Stream) error { return s.Launch(k) }
+	return nil
+}
+
+// Pack makes a job ready that gathers the cargo into the first bytes of dst, which is
+// memory of the packer's device, of a peer that it reaches, or pinned host memory. src is
+// memory of its device. An engine that cannot do it returns ErrUnsuited.
+func (p *Packer) Pack(e Engine, dst streams.Span, src Place, c *Cargo) (*Job, error) {
+	return p.job(e, &task{cargo: c, packed: dst, place: src})
+}
+
+// Unpack makes a job ready that scatters the first bytes of src over the cargo's place
+// in dst. The cargo must not touch a byte twice. The memory is as for Pack.
+func (p *Packer) Unpack(e Engine, dst Place, src streams.Span, c *Cargo) (*Job, error) {
+	return p.job(e, &task{cargo: c, packed: src, place: dst, unpack: true})
+}
+
+// job makes a task ready for an engine.
+func (p *Packer) job(e Engine, t *task) (*Job, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	if e == Auto {
+		return p.fastest(t)
+	}
+	make, ok := map[Engine]func(*Job, *task) error{
+		Copies: p.copies, Targeted: p.targeted, Transform: p.transform, Bypass: p.bypass, Units: p.inUnits, Tree: p.alongTree,
+	}[e]
+	if !ok {
+		return nil, fmt.Errorf("packing: no engine %q: %v or auto", e, Engines())
+	}
+	j := &Job{Engine: e}
+	if t.cargo.Layout.Size() == 0 {
+		return j, nil
+	}
+	if err := make(j, t); err != nil {
+		return nil, errors.Join(fmt.Errorf("packing: %s by %s: %w", t.name(), e, err), j.Close())
+	}
+	return j, nil
+}

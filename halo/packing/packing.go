@@ -1,0 +1,81 @@
+package packing
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/streams"
+)
+
+// Engine is a way to pack and unpack.
+type Engine string
+
+// The engines, with the papers that they are from.
+const (
+	Copies    Engine = "copies"    // the driver's 1-, 2- and 3-D copies (HAND's DT)
+	Targeted  Engine = "targeted"  // one kernel for what is one strided piece or has blocks of one length (Wu et al. 3.1, HAND's TK)
+	Transform Engine = "transform" // a list of vectors (HAND's TR)
+	Bypass    Engine = "bypass"    // the list of blocks on the device, scanned there (HAND's HB)
+	Units     Engine = "units"     // equal work units, cut by the CPU, a warp each (Wu et al. 3.2)
+	Tree      Engine = "tree"      // the serialised type tree, an element a thread (Jenkins et al.)
+	Auto      Engine = "auto"      // the fastest of them for this layout, measured
+)
+
+// Engines returns all but Auto.
+func Engines() []Engine { return []Engine{Copies, Targeted, Transform, Bypass, Units, Tree} }
+
+// ErrUnsuited says that an engine cannot pack a layout, or only in a way that nobody
+// would want, as by a million copies.
+var ErrUnsuited = errors.New("the engine does not suit the layout")
+
+// Cargo is count elements of a type, made ready to be packed any number of times.
+type Cargo struct {
+	Type   *datatype.Type
+	Count  int
+	Layout *datatype.Layout
+}
+
+// NewCargo commits the type.
+func NewCargo(t *datatype.Type, count int) (*Cargo, error) {
+	l, err := datatype.Commit(t, count)
+	if err != nil {
+		return nil, err
+	}
+	return &Cargo{t, count, l}, nil
+}
+
+// Place is where the elements of a cargo lie: displacement 0 is Origin bytes after the
+// start of Data, which holds all that the cargo touches.
+type Place struct {
+	Data   streams.Span
+	Origin int64
+}
+
+// task is a cargo at its place, to be packed into a buffer or unpacked from there.
+type task struct {
+	cargo  *Cargo
+	packed streams.Span
+	place  Place
+	unpack bool
+}
+
+// check returns an error unless the cargo lies within its memory on both sides.
+func (t *task) check() error {
+	l := t.cargo.Layout
+	if t.packed.Length < l.Size() {
+		return fmt.Errorf("packing: %d bytes for a buffer of %d", l.Size(), t.packed.Length)
+	}
+	if lo, hi := t.place.Origin+l.TrueLB(), t.place.Origin+l.TrueUB(); lo < 0 || hi > t.place.Data.Length {
+		return fmt.Errorf("packing: bytes from %d to %d, displacements %d to %d, do not lie in %v", lo, hi, l.TrueLB(), l.TrueUB(), t.place.Data)
+	}
+	return nil
+}
+
+// name says what the task is, for errors.
+func (t *task) name() string {
+	if t.unpack {
+		return "unpack"
+	}
+	return "pack"
+}

@@ -1,0 +1,165 @@
+package packing_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/workloads"
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+)
+
+// engineBench is a device with packers of different options.
+type engineBench struct {
+	*treeBench
+	packers []*packing.Packer
+}
+
+func newEngineBench(t *testing.T, set *testdevices.Set, all ...packing.Options) *engineBench {
+	b := &engineBench{treeBench: newTreeBench(t, set)}
+	for _, o := range all {
+		o.Cache = t.TempDir()
+		p := must(packing.New(set.Compiler, b.device, o))(t)
+		t.Cleanup(func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		b.packers = append(b.packers, p)
+	}
+	return b
+}
+
+// sent is what is packed, at margins of its own, and what the definition makes of it.
+type sent struct {
+	cargo                  *packing.Cargo
+	user, packed, unpacked []byte
+	origin                 int64
+}
+
+const poison = 0xa5
+
+func newSent(t testing.TB, typ *datatype.Type, count int, odd int64) *sent {
+	t.Helper()
+	s := &sent{cargo: must(packing.NewCargo(typ, count))(t)}
+	l := s.cargo.Layout
+	s.origin = margin + odd - l.TrueLB()
+	s.user = numbered(l.TrueUB() - l.TrueLB() + odd + 2*margin)
+	s.packed = slices.Repeat([]byte{poison}, int(l.Size()+2*margin))
+	s.unpacked = slices.Repeat([]byte{poison}, len(s.user))
+	for _, err := range []error{
+		datatype.Pack(s.packed[margin:], s.user, s.origin, typ, count),
+		datatype.Unpack(s.unpacked, s.origin, s.packed[margin:], typ, count),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// check packs and unpacks by an engine and compares all bytes. It reports whether the
+// engine can.
+func (b *engineBench) check(t testing.TB, p *packing.Packer, e packing.Engine, s *sent) bool {
+	t.Helper()
+	user, packed := b.memory(t, s.user), b.memory(t, slices.Repeat([]byte{poison}, len(s.packed)))
+	defer user.Close()
+	defer packed.Close()
+	buffer := packed.Span(margin, s.cargo.Layout.Size())
+	pack, err := p.Pack(e, buffer, packing.Place{Data: user.All(), Origin: s.origin}, s.cargo)
+	if errors.Is(err, packing.ErrUnsuited) {
+		return false
+	}
+	if err != nil {
+		t.Fatalf("%v: %v", s.cargo.Type, err)
+	}
+	defer pack.Close()
+	b.do(t, pack.Queue(b.stream), pack.Queue(b.stream))
+	b.equal(t, e, s, "packed", b.read(t, packed), s.packed)
+	if s.cargo.Layout.Overlaps() {
+		return true
+	}
+	target := b.memory(t, slices.Repeat([]byte{poison}, len(s.user)))
+	defer target.Close()
+	unpack, err := p.Unpack(e, packing.Place{Data: target.All(), Origin: s.origin}, buffer, s.cargo)
+	if err != nil {
+		t.Fatalf("%v: %v", s.cargo.Type, err)
+	}
+	defer unpack.Close()
+	b.do(t, unpack.Queue(b.stream))
+	b.equal(t, e, s, "unpacked", b.read(t, target), s.unpacked)
+	return true
+}
+
+func (b *engineBench) equal(t testing.TB, e packing.Engine, s *sent, what string, got, want []byte) {
+	t.Helper()
+	if bytes.Equal(got, want) {
+		return
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("engine %s, %d of %v: byte %d of what was %s is %#x, not %#x", e, s.cargo.Count, s.cargo.Type, i, what, got[i], want[i])
+		}
+	}
+}
+
+// variants are the options under which every engine is tried.
+var variants = []packing.Options{
+	{},
+	{Blocks: 2, UnitBytes: 2048, Scan: kernels.Sequential, Pinned: true},
+	{Blocks: 1, UnitBytes: 4096, Scan: kernels.Parallel, Primitive: true},
+}
+
+// Every engine does with random types what the type map says, and touches no other byte.
+func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := newEngineBench(t, set, variants...)
+		suited := map[packing.Engine]int{}
+		cases := uint64(400)
+		if testing.Short() {
+			cases = 150
+		}
+		for seed := range cases {
+			random := seeded(seed)
+			typ := random.randomType(t, 4)
+			s := newSent(t, typ, random(1, 4), int64([]int{0, 1, 4, 8}[random(0, 3)]))
+			for _, p := range b.packers {
+				for _, e := range packing.Engines() {
+					if b.check(t, p, e, s) {
+						suited[e]++
+					}
+				}
+			}
+		}
+		for _, e := range packing.Engines() {
+			if suited[e] == 0 {
+				t.Errorf("engine %s suited no layout", e)
+			}
+		}
+	})
+}
+
+// So do all engines, and the one that is chosen, with the layouts of the benchmarks.
+func TestEnginesDoTheWorkloads(t *testing.T) {
+	const most = 1 << 20 // bytes: larger ones have the same shape
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := newEngineBench(t, set, packing.Options{})
+		for _, w := range must(workloads.All())(t) {
+			if w.Bytes > most || w.Send.Array > 16*most {
+				continue
+			}
+			t.Run(w.String(), func(t *testing.T) {
+				for _, side := range []workloads.Side{w.Send, w.Recv} {
+					s := newSent(t, side.Type, side.Count, 0)
+					for _, e := range append(packing.Engines(), packing.Auto) {
+						b.check(t, b.packers[0], e, s)
+					}
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,324 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/kernels"
+)
+
+// A shape is where the data of a type lies, from the displacement of its first part on. It has one of three forms:
+//
+//   - a run: Size bytes without gaps, made of predefined types of which the largest has run bytes;
+//   - strided: a child repeated over dims;
+//   - blocks: an indexed type, whose blocks share child and extent, or a struct.
+//
+// Shapes have data, and so have all their parts. Equal runs, and those of equal types, are the same shape.
+type shape struct {
+	size   int64 // packed bytes
+	run    int64 // not 0 in a run
+	kind   kernels.NodeKind
+	child  *shape // of strided and indexed
+	extent int64  // of an indexed type's child
+	dims   []kernels.TreeDim
+	blocks []block
+}
+
+// A block is count elements of a child, extent bytes apart.
+type block struct {
+	placed
+	count, extent int64
+}
+
+// bytes returns the packed bytes of the block.
+func (b block) bytes() int64 { return b.count * b.size }
+
+// placed is a shape at a displacement.
+type placed struct {
+	*shape
+	at int64
+}
+
+// A shaper makes shapes of types. It makes the shapes of the same layout the same, so far as that takes no search,
+// unless it is literal: then every constructor but Resized has its own.
+type shaper struct {
+	literal bool
+	known   map[*datatype.Type]placed
+	runs    map[[2]int64]*shape
+}
+
+func newShaper(literal bool) *shaper {
+	return &shaper{literal, map[*datatype.Type]placed{}, map[[2]int64]*shape{}}
+}
+
+// of returns the shape of a type that is not empty.
+func (s *shaper) of(t *datatype.Type) placed {
+	if p, ok := s.known[t]; ok {
+		return p
+	}
+	p := s.make(t)
+	s.known[t] = p
+	return p
+}
+
+func (s *shaper) make(t *datatype.Type) placed {
+	e := t.Envelope()
+	switch e.Combiner {
+	case datatype.Named:
+		return placed{s.run(t.Size(), t.Size()), 0}
+	case datatype.ResizedCombiner:
+		return s.of(e.Types[0])
+	case datatype.ContiguousCombiner:
+		return s.strided(kernels.ContiguousNode, s.of(e.Types[0]), kernels.TreeDim{Count: int64(e.Count), Stride: e.Types[0].Extent()})
+	case datatype.VectorCombiner, datatype.HVectorCombiner:
+		return s.vector(e)
+	case datatype.SubarrayCombiner:
+		return s.subarray(e)
+	case datatype.StructCombiner:
+		return s.structure(e)
+	}
+	return s.indexed(e)
+}
+
+// run returns the only run of that size of predefined types of that size.
+func (s *shaper) run(size, basic int64) *shape {
+	key := [2]int64{size, basic}
+	if s.runs[key] == nil {
+		s.runs[key] = &shape{size: size, run: basic}
+	}
+	return s.runs[key]
+}
+
+func (s *shaper) vector(e datatype.Envelope) placed {
+	extent, stride := e.Types[0].Extent(), e.Stride
+	if e.Combiner == datatype.VectorCombiner {
+		stride *= extent
+	}
+	return s.strided(kernels.VectorNode, s.of(e.Types[0]),
+		kernels.TreeDim{Count: int64(e.BlockLength), Stride: extent}, kernels.TreeDim{Count: int64(e.Count), Stride: stride})
+}
+
+func (s *shaper) subarray(e datatype.Envelope) placed {
+	child, stride := s.of(e.Types[0]), e.Types[0].Extent()
+	var dims []kernels.TreeDim
+	for i := range e.Sizes {
+		d := i // in the order of strides
+		if e.Order == datatype.COrder {
+			d = len(e.Sizes) - 1 - i
+		}
+		child.at += int64(e.Starts[d]) * stride
+		dims = append(dims, kernels.TreeDim{Count: int64(e.Subsizes[d]), Stride: stride})
+		stride *= int64(e.Sizes[d])
+	}
+	return s.strided(kernels.SubarrayNode, child, dims...)
+}
+
+// indexed returns the shape of a list of blocks with one child type.
+func (s *shaper) indexed(e datatype.Envelope) placed {
+	child, unit := e.Types[0], int64(1)
+	kind := kernels.IndexedBlockNode
+	switch e.Combiner {
+	case datatype.IndexedCombiner:
+		kind, unit = kernels.IndexedNode, child.Extent()
+	case datatype.HIndexedCombiner:
+		kind = kernels.IndexedNode
+	case datatype.IndexedBlockCombiner:
+		unit = child.Extent()
+	}
+	var blocks []block
+	for i, displacement := range e.Displacements {
+		length := e.BlockLength
+		if e.BlockLengths != nil {
+			length = e.BlockLengths[i]
+		}
+		blocks = s.append(blocks, displacement*unit, length, child)
+	}
+	if s.literal {
+		return blocksOf(kind, blocks)
+	}
+	return s.alike(blocks)
+}
+
+func (s *shaper) structure(e datatype.Envelope) placed {
+	var blocks []block
+	for i, displacement := range e.Displacements {
+		blocks = s.append(blocks, displacement, e.BlockLengths[i], e.Types[i])
+	}
+	if s.literal {
+		return blocksOf(kernels.StructNode, blocks)
+	}
+	return s.any(blocks)
+}
+
+// append appends a block if it has data.
+func (s *shaper) append(blocks []block, at int64, length int, child *datatype.Type) []block {
+	if length == 0 || child.Size() == 0 {
+		return blocks
+	}
+	p := s.of(child)
+	return append(blocks, block{placed{p.shape, p.at + at}, int64(length), child.Extent()})
+}
+
+// any returns the shape of a struct: blocks of the same child are an indexed type; runs that touch are one.
+func (s *shaper) any(blocks []block) placed {
+	if areAlike(blocks) {
+		return s.alike(blocks)
+	}
+	var parts []block
+	for _, b := range blocks {
+		p := s.strided(kernels.ContiguousNode, b.placed, kernels.TreeDim{Count: b.count, Stride: b.extent})
+		parts = s.join(parts, block{p, 1, p.size})
+	}
+	if areAlike(parts) {
+		return s.alike(parts)
+	}
+	return blocksOf(kernels.StructNode, parts)
+}
+
+// areAlike reports whether all blocks have the same child, at the same distances.
+func areAlike(blocks []block) bool {
+	return !slices.ContainsFunc(blocks, func(b block) bool { return b.shape != blocks[0].shape || b.extent != blocks[0].extent })
+}
+
+// join appends a part. A run that begins where the last part, a run too, ends becomes a piece of it, if the larger of
+// their predefined types divides them both together: no word becomes smaller by that.
+func (s *shaper) join(parts []block, next block) []block {
+	if len(parts) == 0 {
+		return append(parts, next)
+	}
+	last := &parts[len(parts)-1]
+	size, basic := last.size+next.size, max(last.run, next.run)
+	if last.run == 0 || next.run == 0 || last.at+last.size != next.at || size%basic != 0 {
+		return append(parts, next)
+	}
+	*last = block{placed{s.run(size, basic), last.at}, 1, size}
+	return parts
+}
+
+// alike returns the shape of blocks of the same child: a vector if there is one, an indexed block if their lengths are
+// equal, an indexed type if not. Blocks that continue their predecessors are a part of them.
+func (s *shaper) alike(blocks []block) placed {
+	merged := blocks[:1]
+	for _, b := range blocks[1:] {
+		last := &merged[len(merged)-1]
+		if last.at+last.count*last.extent == b.at {
+			last.count += b.count
+		} else {
+			merged = append(merged, b)
+		}
+	}
+	s.lengthen(merged)
+	first := merged[0]
+	if slices.ContainsFunc(merged, func(b block) bool { return b.count != first.count }) {
+		return blocksOf(kernels.IndexedNode, merged)
+	}
+	if stride, ok := strideOf(merged); ok {
+		return s.strided(kernels.VectorNode, first.placed,
+			kernels.TreeDim{Count: first.count, Stride: first.extent}, kernels.TreeDim{Count: int64(len(merged)), Stride: stride})
+	}
+	return blocksOf(kernels.IndexedBlockNode, merged)
+}
+
+// lengthen makes the runs that blocks are made of as long as all blocks allow.
+func (s *shaper) lengthen(blocks []block) {
+	first, all := blocks[0], int64(0)
+	if first.run == 0 || first.extent != first.size {
+		return
+	}
+	for _, b := range blocks {
+		all = divisor(all, b.count)
+	}
+	run := s.run(first.size*all, first.run)
+	for i := range blocks {
+		b := &blocks[i]
+		b.shape, b.count, b.extent = run, b.count/all, run.size
+	}
+}
+
+// divisor returns the greatest common divisor.
+func divisor(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// strideOf returns the distance between each block and the next, if it is the same for all.
+func strideOf(blocks []block) (stride int64, ok bool) {
+	if len(blocks) > 1 {
+		stride = blocks[1].at - blocks[0].at
+	}
+	for i := 1; i < len(blocks); i++ {
+		if blocks[i].at-blocks[i-1].at != stride {
+			return 0, false
+		}
+	}
+	return stride, true
+}
+
+// blocksOf returns the shape of blocks.
+func blocksOf(kind kernels.NodeKind, blocks []block) placed {
+	size := int64(0)
+	for _, b := range blocks {
+		size += b.bytes()
+	}
+	p := placed{&shape{kind: kind, size: size, blocks: blocks}, 0}
+	if kind != kernels.StructNode {
+		p.child, p.extent = blocks[0].shape, blocks[0].extent
+	}
+	return p
+}
+
+// strided returns the shape of a child repeated over dimensions, the one that runs fastest first.
+func (s *shaper) strided(kind kernels.NodeKind, child placed, dims ...kernels.TreeDim) placed {
+	if !s.literal {
+		return s.simplest(child, dims)
+	}
+	size := child.size
+	for _, d := range dims {
+		size *= d.Count
+	}
+	return placed{&shape{kind: kind, size: size, child: child.shape, dims: dims}, child.at}
+}
+
+// simplest returns the shape with the fewest dimensions: those of the child are its own, of those that continue each
+// other one is made, and what has no gaps is a run.
+func (s *shaper) simplest(child placed, outer []kernels.TreeDim) placed {
+	all := outer
+	if child.dims != nil {
+		all = slices.Concat(child.dims, outer)
+		child.shape = child.child
+	}
+	var dims []kernels.TreeDim
+	size := child.size
+	for _, d := range all {
+		size *= d.Count
+		last := len(dims) - 1
+		switch {
+		case d.Count == 1:
+		case last >= 0 && d.Stride == dims[last].Count*dims[last].Stride:
+			dims[last].Count *= d.Count
+		default:
+			dims = append(dims, d)
+		}
+	}
+	if child.run > 0 && len(dims) > 0 && dims[0].Stride == child.size {
+		child.shape = s.run(child.size*dims[0].Count, child.run)
+		dims = dims[1:]
+	}
+	if len(dims) == 0 {
+		return child
+	}
+	return placed{&shape{kind: kindOf(dims), size: size, child: child.shape, dims: dims}, child.at}
+}
+
+// kindOf returns the least general kind of node with so many dimensions.
+func kindOf(dims []kernels.TreeDim) kernels.NodeKind {
+	switch len(dims) {
+	case 1:
+		return kernels.ContiguousNode
+	case 2:
+		return kernels.VectorNode
+	}
+	return kernels.SubarrayNode
+}

@@ -1,0 +1,332 @@
+package packing
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// TransferOptions say how a message travels. The zero value suits most.
+type TransferOptions struct {
+	Path     p2p.Path // Direct, Peer or Staged; "" or Auto for Direct
+	Engine   Engine   // packs and unpacks; "" for Auto
+	Fragment int64    // bytes of a fragment; 0 for what suits
+	Ring     int      // fragments under way at once; 0 for what suits
+	// Remote unpacks from the sender's memory, over the link, and not from a copy that
+	// the receiver has (Wu et al. 4.1). It is for path Peer.
+	Remote bool
+}
+
+// Side is one end of a transfer: a cargo at its place on the packer's device.
+type Side struct {
+	Packer *Packer
+	Place  Place
+	Cargo  *Cargo
+}
+
+// Transfer sends a cargo from one device to another, where it may have another shape but
+// has the same signature, any number of times. It goes in fragments through a ring of
+// buffers, so that packing, the link and unpacking work at the same time; the receiver
+// acknowledges each by an event that the sender's streams wait for (Wu et al. 4.1). Over
+// path Direct the packing kernel stores into the receiver's buffer, over Peer a copy
+// brings it there, over Staged kernels write and read pinned host memory (4.2). What is in
+// one piece at one end needs no buffer there: it is packed, or unpacked, over the link.
+type Transfer struct {
+	streams.Closers
+	fragments []fragment
+	ring      []slot
+	link      *streams.Stream // of the sender, for copies
+	ready     *streams.Event  // the receiver's stream has come to the transfer
+	done      *streams.Event  // all has arrived
+}
+
+// fragment is a part of the packed bytes on its way. What has nothing to do is nil.
+type fragment struct {
+	pack, unpack *Job
+	route        *p2p.Route
+}
+
+// slot is a place in the ring: what was packed there, sent, and taken.
+type slot struct{ packed, sent, taken *streams.Event }
+
+// NewTransfer makes ready to send. Close frees what it holds.
+func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
+	if err := compatible(dst.Cargo, src.Cargo); err != nil {
+		return nil, err
+	}
+	if !slices.Contains([]p2p.Path{"", p2p.Auto, p2p.Direct, p2p.Peer, p2p.Staged}, o.Path) {
+		return nil, fmt.Errorf("packing: %q is no path: auto, direct, peer or staged", o.Path)
+	}
+	made := &Transfer{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	m := maker{Transfer: made, dst: dst, src: src, o: o.withDefaults(src.Cargo.Layout.Size()), took: map[*Side]Engine{}}
+	if err := m.events(); err != nil {
+		return nil, err
+	}
+	if err := m.way(); err != nil {
+		return nil, fmt.Errorf("packing: transfer from device %v to %v by path %s: %w", src.Packer.device, dst.Packer.device, m.o.Path, err)
+	}
+	return made, nil
+}
+
+// compatible returns an error unless the two cargoes have the same signature.
+func compatible(dst, src *Cargo) error {
+	to, from := dst.Type.Signature().Times(int64(dst.Count)), src.Type.Signature().Times(int64(src.Count))
+	if to != from {
+		return fmt.Errorf("packing: what is sent is %v, what is received %v", from, to)
+	}
+	if dst.Layout.Overlaps() {
+		return fmt.Errorf("packing: what is received touches bytes twice")
+	}
+	return nil
+}
+
+// withDefaults fills in what suits a message of so many bytes.
+func (o TransferOptions) withDefaults(bytes int64) TransferOptions {
+	if o.Path == "" || o.Path == p2p.Auto {
+		o.Path = p2p.Direct
+	}
+	if o.Engine == "" {
+		o.Engine = Auto
+	}
+	if o.Fragment <= 0 {
+		const fewest, least, most = 4, 512 << 10, 4 << 20
+		o.Fragment = min(most, max(least, (bytes/fewest+255)/256*256))
+	}
+	if o.Ring <= 0 {
+		o.Ring = 3
+	}
+	return o
+}
+
+// maker makes the parts of a transfer.
+type maker struct {
+	*Transfer
+	dst, src Side
+	o        TransferOptions
+	took     map[*Side]Engine
+}
+
+// events makes the ring's events and the stream of the link.
+func (m *maker) events() (err error) {
+	from, to := m.src.Packer.device, m.dst.Packer.device
+	if m.link, err = from.NewStream(streams.Urgent); err != nil {
+		return err
+	}
+	m.Add(m.link)
+	event := func(d *streams.Device, e **streams.Event) {
+		if err == nil {
+			if *e, err = d.NewEvent(); err == nil {
+				m.Add(*e)
+			}
+		}
+	}
+	event(to, &m.ready)
+	event(to, &m.done)
+	m.ring = make([]slot, m.o.Ring)
+	for i := range m.ring {
+		event(from, &m.ring[i].packed)
+		event(from, &m.ring[i].sent)
+		event(to, &m.ring[i].taken)
+	}
+	return err
+}
+
+// way makes the fragments, by the shortest way that the two shapes allow.
+func (m *maker) way() error {
+	size := m.src.Cargo.Layout.Size()
+	switch {
+	case size == 0:
+		return nil
+	case m.o.Path == p2p.Direct && m.dst.Cargo.Layout.Contiguous():
+		j, err := m.src.Packer.Pack(m.o.Engine, m.dst.span(), m.src.Place, m.src.Cargo)
+		return m.only(j, err)
+	case m.o.Path == p2p.Direct && m.src.Cargo.Layout.Contiguous():
+		j, err := m.src.Packer.Unpack(m.o.Engine, m.dst.Place, m.src.span(), m.dst.Cargo)
+		return m.only(j, err)
+	}
+	buffers, err := m.buffers(min(size, m.o.Fragment))
+	if err != nil {
+		return err
+	}
+	for lo := int64(0); lo < size; lo += m.o.Fragment {
+		n := min(m.o.Fragment, size-lo)
+		if err := m.fragment(buffers[len(m.fragments)%len(m.ring)], lo, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// only makes the transfer of one job of the sender.
+func (m *maker) only(j *Job, err error) error {
+	if err != nil {
+		return err
+	}
+	m.Add(j)
+	m.fragments = append(m.fragments, fragment{pack: j})
+	return nil
+}
+
+// span returns where a cargo in one piece lies.
+func (s *Side) span() streams.Span {
+	data, l := s.Place.Data, s.Cargo.Layout
+	return data.Memory.Span(data.Offset+s.Place.Origin+l.TrueLB(), l.Size())
+}
+
+// buffer is where a fragment lies at the sender and at the receiver.
+type buffer struct{ out, in *streams.Memory }
+
+// buffers makes the ring's buffers.
+func (m *maker) buffers(bytes int64) ([]buffer, error) {
+	var all []buffer
+	for range m.ring {
+		var b buffer
+		var err error
+		switch {
+		case m.o.Path == p2p.Direct:
+			b.in, err = m.dst.Packer.device.Alloc(bytes)
+			b.out = b.in
+		case m.o.Path == p2p.Staged:
+			b.in, err = m.src.Packer.device.AllocPinned(bytes)
+			b.out = b.in
+		default:
+			b, err = m.two(bytes)
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.Add(b.in)
+		if b.out != b.in {
+			m.Add(b.out)
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// two makes the buffers of path Peer: one, if the receiver unpacks from the sender's.
+func (m *maker) two(bytes int64) (b buffer, err error) {
+	if b.out, err = m.src.Packer.device.Alloc(bytes); err != nil || m.o.Remote {
+		return buffer{b.out, b.out}, err
+	}
+	if b.in, err = m.dst.Packer.device.Alloc(bytes); err != nil {
+		err = errors.Join(err, b.out.Close())
+	}
+	return b, err
+}
+
+// fragment makes a fragment of the packed bytes from lo on.
+func (m *maker) fragment(b buffer, lo, n int64) (err error) {
+	var f fragment
+	from, to := b.out.Span(0, n), b.in.Span(0, n)
+	if f.pack, err = m.job(&m.src, from, lo, false); err != nil {
+		return err
+	}
+	if b.out != b.in {
+		if f.route, err = p2p.NewRoute(p2p.Peer, to, from); err != nil {
+			return err
+		}
+		m.Add(f.route)
+	}
+	if f.unpack, err = m.job(&m.dst, to, lo, true); err != nil {
+		return err
+	}
+	m.fragments = append(m.fragments, f)
+	return nil
+}
+
+// job makes a side's job for the packed bytes from lo on that fill the buffer. Auto
+// measures the first fragment of a side; the others are of the same kind.
+func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, error) {
+	l, err := s.Cargo.Layout.Slice(lo, lo+packed.Length)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{cargo: &Cargo{Layout: l}, packed: packed, place: s.Place, unpack: unpack}
+	e := m.o.Engine
+	if known, ok := m.took[s]; ok {
+		e = known
+	}
+	j, err := s.Packer.job(e, t)
+	if errors.Is(err, ErrUnsuited) && m.o.Engine == Auto {
+		j, err = s.Packer.job(Auto, t)
+	}
+	if err != nil {
+		return nil, err
+	}
+	m.Add(j)
+	m.took[s] = j.Engine
+	return j, nil
+}
+
+// Queue queues the transfer: it begins when what was queued before on the streams, one of
+// each device, is done, and both go on when it is. Queuing it makes nothing. The host
+// does not wait.
+func (t *Transfer) Queue(dst, src *streams.Stream) error {
+	if err := dst.Record(t.ready); err != nil {
+		return err
+	}
+	if err := src.Wait(t.ready); err != nil {
+		return err
+	}
+	for i := range t.fragments {
+		if err := t.send(i, dst, src); err != nil {
+			return err
+		}
+	}
+	if err := dst.Record(t.done); err != nil {
+		return err
+	}
+	return src.Wait(t.done)
+}
+
+// send queues a fragment.
+func (t *Transfer) send(i int, dst, src *streams.Stream) error {
+	f, s := &t.fragments[i], &t.ring[i%len(t.ring)]
+	if i >= len(t.ring) { // the acknowledgement of what was there before
+		if err := src.Wait(s.taken); err != nil {
+			return err
+		}
+	}
+	if err := f.pack.Queue(src); err != nil {
+		return err
+	}
+	if err := t.push(f, s, src); err != nil {
+		return err
+	}
+	if err := dst.Wait(s.sent); err != nil {
+		return err
+	}
+	if f.unpack == nil {
+		return nil
+	}
+	if err := f.unpack.Queue(dst); err != nil {
+		return err
+	}
+	return dst.Record(s.taken)
+}
+
+// push queues what brings a packed fragment to the receiver.
+func (t *Transfer) push(f *fragment, s *slot, src *streams.Stream) error {
+	if f.route == nil {
+		return src.Record(s.sent)
+	}
+	if err := src.Record(s.packed); err != nil {
+		return err
+	}
+	if err := t.link.Wait(s.packed); err != nil {
+		return err
+	}
+	if err := f.route.Push(t.link); err != nil {
+		return err
+	}
+	return t.link.Record(s.sent)
+}

@@ -1,0 +1,109 @@
+package packing_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/workloads"
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// pair is two devices that send to each other; one, where there is only one.
+type pair struct{ from, to *engineBench }
+
+func newPair(t *testing.T, set *testdevices.Set) pair {
+	other := *set
+	other.Devices = slices.Clone(set.Devices)
+	slices.Reverse(other.Devices)
+	return pair{newEngineBench(t, set, packing.Options{}), newEngineBench(t, &other, packing.Options{})}
+}
+
+// send sends a message twice and compares all that the receiver has with the
+// definition.
+func (p pair) send(t testing.TB, recv, send workloads.Side, o packing.TransferOptions) error {
+	t.Helper()
+	src, dst := numbered(send.Array+margin), slices.Repeat([]byte{poison}, int(recv.Array+margin))
+	user, target := p.from.memory(t, src), p.to.memory(t, dst)
+	defer user.Close()
+	defer target.Close()
+	side := func(b *engineBench, m *streams.Memory, s workloads.Side) packing.Side {
+		return packing.Side{Packer: b.packers[0], Place: packing.Place{Data: m.All(), Origin: s.Origin}, Cargo: must(packing.NewCargo(s.Type, s.Count))(t)}
+	}
+	transfer, err := packing.NewTransfer(side(p.to, target, recv), side(p.from, user, send), o)
+	if err != nil {
+		return err
+	}
+	defer transfer.Close()
+	for range 2 {
+		if err := errors.Join(transfer.Queue(p.to.stream, p.from.stream), p.to.stream.Sync(limit), p.from.stream.Sync(limit)); err != nil {
+			return err
+		}
+	}
+	packed := make([]byte, send.Type.Size()*int64(send.Count))
+	err = errors.Join(datatype.Pack(packed, src, send.Origin, send.Type, send.Count), datatype.Unpack(dst, recv.Origin, packed, recv.Type, recv.Count))
+	if err != nil {
+		return err
+	}
+	for i, got := range p.to.read(t, target) {
+		if got != dst[i] {
+			return fmt.Errorf("byte %d is %#x, not %#x", i, got, dst[i])
+		}
+	}
+	return nil
+}
+
+// ways are the ways that messages can go.
+func ways(links *p2p.Links, from, to *streams.Device) []packing.TransferOptions {
+	all := []packing.TransferOptions{{Path: p2p.Staged}, {Path: p2p.Staged, Fragment: 1 << 10, Ring: 2, Engine: packing.Units}}
+	if l := links.Between(from, to); from == to || l != nil && l.Usable {
+		all = append(all, packing.TransferOptions{}, packing.TransferOptions{Path: p2p.Direct, Fragment: 3 << 10, Ring: 1},
+			packing.TransferOptions{Path: p2p.Peer, Fragment: 4 << 10, Ring: 4}, packing.TransferOptions{Path: p2p.Peer, Fragment: 5000, Remote: true})
+	}
+	return all
+}
+
+// Every workload arrives as the definition says, over every path.
+func TestTransfersOfWorkloads(t *testing.T) {
+	most := int64(256 << 10)
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := newPair(t, set)
+		for _, w := range must(workloads.All())(t) {
+			if w.Bytes > most || w.Send.Array > 16*most || w.Recv.Array > 16*most {
+				continue
+			}
+			for _, o := range ways(set.Links, p.from.device, p.to.device) {
+				if err := p.send(t, w.Recv, w.Send, o); err != nil {
+					t.Errorf("%v, %+v: %v", w, o, err)
+				}
+			}
+		}
+	})
+}
+
+func TestTransferRefusals(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := newPair(t, set)
+	number := workloads.Side{Type: datatype.Int32, Count: 4, Array: 16}
+	twice := workloads.Side{Type: must(datatype.Vector(2, 2, 1, datatype.Int32))(t), Count: 1, Array: 16}
+	for name, c := range map[string]struct {
+		recv, send workloads.Side
+		o          packing.TransferOptions
+	}{
+		"another signature":   {workloads.Side{Type: datatype.Float32, Count: 4, Array: 16}, number, packing.TransferOptions{}},
+		"more than is sent":   {workloads.Side{Type: datatype.Int32, Count: 5, Array: 20}, number, packing.TransferOptions{}},
+		"bytes touched twice": {twice, number, packing.TransferOptions{}},
+		"no such path":        {number, number, packing.TransferOptions{Path: "pigeon"}},
+		"no such engine":      {number, number, packing.TransferOptions{Engine: "steam"}},
+		"out of memory":       {workloads.Side{Type: datatype.Int32, Count: 4, Origin: 1 << 20, Array: 16}, number, packing.TransferOptions{}},
+	} {
+		if err := p.send(t, c.recv, c.send, c.o); err == nil {
+			t.Errorf("%s: it was accepted", name)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package packing
+
+import (
+	"slices"
+
+	"github.com/halox/halox/kernels"
+)
+
+// mostWord is the widest word that a thread moves.
+const mostWord = 16
+
+// alignment is what all addresses of a part of a tree are multiples of, up to mostWord: in memory, and packed.
+type alignment struct{ memory, pack int64 }
+
+// with returns the alignment of what lies so many bytes further in memory and packed, once or any number of times.
+func (a alignment) with(memory, pack int64) alignment {
+	return alignment{lowBit(a.memory | memory), lowBit(a.pack | pack)}
+}
+
+// lowBit returns the greatest power of two that divides n, which is not 0.
+func lowBit(n int64) int64 { return n & -n }
+
+// A treeWriter writes shapes as nodes. What it has written it refers to again.
+type treeWriter struct {
+	tree    kernels.Tree
+	options TreeOptions
+	forced  int64 // the word of all leaves; 0 if each has its own
+	known   map[nodeKey]written
+	leaves  []leaf
+}
+
+// nodeKey is what a node depends on: its shape, or, if it repeats that, the distance, and the alignment.
+type nodeKey struct {
+	shape    *shape
+	repeated bool
+	extent   int64
+	alignment
+}
+
+// written is the place of a node and the primitives in it.
+type written struct {
+	node       int
+	primitives int64
+}
+
+// leaf is the word of a leaf, its alignment, and the largest predefined type in it.
+type leaf struct {
+	word, basic int64
+	alignment
+}
+
+func newTreeWriter(o TreeOptions, forced int64) *treeWriter {
+	o.Alignment = lowBit(o.Alignment | mostWord) // of 0 too
+	return &treeWriter{options: o, forced: forced, known: map[nodeKey]written{}}
+}
+
+func (w *treeWriter) root(p placed) {
+	a := alignment{w.options.Alignment, w.options.Alignment}.with(p.at, 0)
+	w.tree.Primitives = w.write(p.shape, a).primitives
+}
+
+// commonWord returns the smallest word of all leaves if they differ but need not: if no leaf has a larger predefined
+// type, or one that is moved in pieces.
+func (w *treeWriter) commonWord() (least int64, ok bool) {
+	least, most := int64(mostWord), int64(0)
+	for _, l := range w.leaves {
+		least, most = min(least, l.word), max(most, l.word)
+	}
+	kept := slices.ContainsFunc(w.leaves, func(l leaf) bool { return l.basic > least || l.inPieces() })
+	return least, least < most && !kept
+}
+
+// inPieces reports whether words are not moved whole.
+func (l leaf) inPieces() bool { return min(l.memory, l.pack) < l.word }
+
+// word returns the word of all leaves, or 0 if they differ or some are moved in pieces.
+func (w *treeWriter) word() int64 {
+	word := w.leaves[0].word
+	if slices.ContainsFunc(w.leaves, func(l leaf) bool { return l.word != word || l.inPieces() }) {
+		return 0
+	}
+	return word
+}
+
+// once writes a node before what build writes, its children, unless that was done before.
+func (w *treeWriter) once(key nodeKey, build func() (n kernels.TreeNode, primitives int64)) written {
+	if at, ok := w.known[key]; ok {
+		return at
+	}
+	at := len(w.tree.Nodes)
+	w.tree.Nodes = append(w.tree.Nodes, kernels.TreeNode{})
+	n, primitives := build()
+	w.tree.Nodes[at] = n
+	w.known[key] = written{at, primitives}
+	return w.known[key]
+}
+
+// write writes a shape.
+func (w *treeWriter) write(s *shape, a alignment) written {
+	return w.once(nodeKey{shape: s, alignment: a}, func() (kernels.TreeNode, int64) {
+		switch {
+		case s.run > 0:
+			return w.run(s, a)
+		case s.dims != nil:
+			return w.strided(s.kind, s.child, s.dims, a)
+		case s.kind == kernels.StructNode:
+			return w.structure(s, a)
+		}
+		return w.indexed(s, a)
+	})
+}
+
+// run returns a leaf for a run: its words one after another.
+func (w *treeWriter) run(s *shape, a alignment) (kernels.TreeNode, int64) {
+	n := w.leaf(s, a)
+	n.Kind, n.Extent = kernels.ContiguousNode, n.Size
+	return n, s.size / n.Size
+}
+
+// leaf returns a leaf whose primitives are the words of a run. Nothing is said of how they lie.
+func (w *treeWriter) leaf(s *shape, a alignment) kernels.TreeNode {
+	word := w.wordOf(s, a)
+	a.memory, a.pack = min(a.memory, word), min(a.pack, word)
+	w.leaves = append(w.leaves, leaf{word, s.run, a})
+	return kernels.TreeNode{Primitives: 1, Size: word, Unit: int(word), MemoryAlignment: int(a.memory), PackAlignment: int(a.pack)}
+}
+
+// wordOf returns the word that a thread moves of a run: as wide as both sides are aligned to, but not less than the
+// largest predefined type, which is moved in pieces if it must.
+func (w *treeWriter) wordOf(s *shape, a alignment) int64 {
+	switch {
+	case w.options.Primitive:
+		return s.run
+	case w.forced > 0:
+		return w.forced
+	}
+	return max(s.run, lowBit(s.size|a.memory|a.pack))
+}
+
+// over returns a node over a child that is no leaf, and the child's primitives. How the children lie is not said.
+func (w *treeWriter) over(child *shape, a alignment) (kernels.TreeNode, int64) {
+	below := w.write(child, a)
+	return kernels.TreeNode{Primitives: below.primitives, Size: child.size, Child: below.node}, below.primitives
+}
+
+// strided returns the node of a child repeated over dimensions. The words of a run are one dimension more.
+func (w *treeWriter) strided(kind kernels.NodeKind, child *shape, dims []kernels.TreeDim, a alignment) (n kernels.TreeNode, primitives int64) {
+	for _, d := range dims {
+		a = a.with(d.Stride, child.size)
+	}
+	if child.run == 0 {
+		n, primitives = w.over(child, a)
+	} else {
+		n, primitives = w.leaf(child, a), 1
+		if words := child.size / n.Size; words > 1 {
+			dims = slices.Insert(slices.Clone(dims), 0, kernels.TreeDim{Count: words, Stride: n.Size})
+			kind = kindOf(dims)
+		}
+	}
+	for _, d := range dims {
+		primitives *= d.Count
+	}
+	n.Kind, n.Extent = kind, dims[0].Stride
+	switch kind {
+	case kernels.VectorNode:
+		n.BlockLength, n.Stride = dims[0].Count, dims[1].Stride
+	case kernels.SubarrayNode:
+		n.Table, n.Entries = int64(len(w.tree.LookAside)), int64(len(dims))
+		w.tree.LookAside = kernels.AppendDims(w.tree.LookAside, dims...)
+	}
+	return n, primitives
+}
+
+// indexed returns the node of an indexed type. A run that is more than one word, and has a gap after it, has a node of
+// its own.
+func (w *treeWriter) indexed(s *shape, a alignment) (n kernels.TreeNode, primitives int64) {
+	single := true
+	for _, b := range s.blocks {
+		a = a.with(b.at, s.child.size)
+		single = single && b.count == 1
+	}
+	if !single {
+		a = a.with(s.extent, 0)
+	}
+	extent, scale := s.extent, int64(1)
+	switch words := w.wordsOf(s.child, a); {
+	case words == 0 || words > 1 && !single && extent != s.child.size:
+		n, primitives = w.over(s.child, a)
+	default:
+		n, primitives = w.leaf(s.child, a), 1
+		if words > 1 {
+			extent, scale = n.Size, words
+		}
+	}
+	n.Kind, n.Extent = s.kind, extent
+	return n, primitives * w.list(&n, s.blocks, scale)
+}
+
+// wordsOf returns the number of words in a run; 0 if it is none.
+func (w *treeWriter) wordsOf(s *shape, a alignment) int64 {
+	if s.run == 0 {
+		return 0
+	}
+	return s.size / w.wordOf(s, a)
+}
+
+// list writes the blocks of an indexed type, of scale children for each one, and returns the children of all.
+func (w *treeWriter) list(n *kernels.TreeNode, blocks []block, scale int64) (children int64) {
+	var lengths, displacements []int64
+	for _, b := range blocks {
+		lengths, displacements = append(lengths, b.count*scale), append(displacements, b.at)
+		children += b.count * scale
+	}
+	n.Table, n.Entries = int64(len(w.tree.LookAside)), int64(len(blocks))
+	if n.Kind == kernels.IndexedBlockNode {
+		n.BlockLength = lengths[0]
+		w.tree.LookAside = append(w.tree.LookAside, displacements...)
+	} else {
+		w.tree.LookAside = kernels.AppendBlocks(w.tree.LookAside, lengths, displacements)
+	}
+	return children
+}
+
+// structure returns the node of a struct.
+func (w *treeWriter) structure(s *shape, a alignment) (n kernels.TreeNode, primitives int64) {
+	var fields []kernels.TreeField
+	offset := int64(0)
+	for _, b := range s.blocks {
+		field := w.field(b, a.with(b.at, offset))
+		fields = append(fields, kernels.TreeField{Displacement: b.at, Primitives: field.primitives, Size: b.bytes(), Child: field.node})
+		offset += b.bytes()
+		primitives += field.primitives
+	}
+	n = kernels.TreeNode{Kind: kernels.StructNode, Table: int64(len(w.tree.LookAside)), Entries: int64(len(fields))}
+	w.tree.LookAside = kernels.AppendFields(w.tree.LookAside, fields...)
+	return n, primitives
+}
+
+// field writes the child node of a block of a struct, and returns it with the primitives of the block.
+func (w *treeWriter) field(b block, a alignment) written {
+	if b.count == 1 {
+		return w.write(b.shape, a)
+	}
+	child := w.once(nodeKey{b.shape, true, b.extent, a}, func() (kernels.TreeNode, int64) {
+		return w.strided(kernels.ContiguousNode, b.shape, []kernels.TreeDim{{Count: 1, Stride: b.extent}}, a)
+	})
+	return written{child.node, child.primitives * b.count}
+}

@@ -1,0 +1,318 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/halox/halox/streams"
+)
+
+// BlockPacker packs and unpacks lists of blocks on one device as the host bypass of
+// HAND does (Shi et al., section IV): the device gets the list as it is, and the kernel
+// itself finds out where each block lies in the packed buffer. It is HAND's kernel for
+// indexed_block too (section III.C).
+type BlockPacker struct {
+	device        *streams.Device
+	listed, equal streams.Function // nil on a host device
+}
+
+// NewBlockPacker compiles for the device.
+func (c *Compiler) NewBlockPacker(d *streams.Device) (*BlockPacker, error) {
+	p := &BlockPacker{device: d}
+	if d.Backend == streams.Host {
+		return p, nil
+	}
+	found, err := c.load(d, blocksProgram(), "listed_blocks", "equal_blocks")
+	if err != nil {
+		return nil, err
+	}
+	p.listed, p.equal = found[0], found[1]
+	return p, nil
+}
+
+// Scan is how the threads of a block sum up the lengths of blocks.
+type Scan string
+
+// The scans. AutoScan takes Sequential up to a threshold.
+const (
+	AutoScan   Scan = ""
+	Sequential Scan = "sequential" // each thread for itself
+	Parallel   Scan = "parallel"   // together, in a logarithmic number of steps
+)
+
+// BlockOptions say how a BlockPacker works. The zero value suits most lists.
+type BlockOptions struct {
+	// The list lies in pinned host memory, which the device reads in each launch
+	// (HAND's packiov), instead of memory of the device (copyiov).
+	Pinned bool
+	// All blocks have one length: the list holds displacements only, and no lengths
+	// have to be summed up.
+	Equal bool
+
+	Scan      Scan
+	Threshold int // most blocks of a chunk that AutoScan sums up sequentially; 0: 16, as HAND
+
+	Chunk      int // bytes that a thread block copies at a time, a multiple of 128; 0: automatic
+	Lanes      int // threads along a block, a power of two up to 256; 0: adapted to each chunk
+	MostBlocks int // thread blocks of a launch; 0: as many as suit the device
+}
+
+// Limits of the kernels of blocks.cu.
+const (
+	chunkAlignment = 128
+	maxChunk       = 1 << 30
+	maxChunkBlocks = 1024
+)
+
+// check returns an error unless the options are possible.
+func (o BlockOptions) check() error {
+	switch {
+	case o.Scan != AutoScan && o.Scan != Sequential && o.Scan != Parallel:
+		return fmt.Errorf("kernels: no scan %q: sequential or parallel", o.Scan)
+	case o.Threshold < 0:
+		return fmt.Errorf("kernels: a threshold of %d blocks", o.Threshold)
+	case o.Chunk < 0 || o.Chunk > maxChunk || o.Chunk%chunkAlignment != 0:
+		return fmt.Errorf("kernels: chunks of %d bytes: multiples of %d up to %d are possible", o.Chunk, chunkAlignment, maxChunk)
+	case o.Lanes < 0 || o.Lanes > blockSize || o.Lanes&(o.Lanes-1) != 0:
+		return fmt.Errorf("kernels: %d threads along a block: powers of two up to %d are possible", o.Lanes, blockSize)
+	case o.MostBlocks < 0:
+		return fmt.Errorf("kernels: %d thread blocks", o.MostBlocks)
+	}
+	return nil
+}
+
+// sequential returns how many lengths at most are summed up sequentially.
+func (o BlockOptions) sequential() int64 {
+	switch {
+	case o.Scan == Sequential:
+		return maxChunkBlocks
+	case o.Scan == Parallel:
+		return 0
+	case o.Threshold > 0:
+		return int64(o.Threshold)
+	}
+	return 16
+}
+
+// chunkFor returns the bytes of a chunk for so many in all: few enough that all
+// multiprocessors get some.
+func (o BlockOptions) chunkFor(d *streams.Device, size int64) int64 {
+	if o.Chunk > 0 {
+		return int64(o.Chunk)
+	}
+	const least, most = 2 << 10, 16 << 10
+	chunk := int64(least)
+	for chunk < most && chunk*int64(d.Cores)*residentBlocks < size {
+		chunk *= 2
+	}
+	return chunk
+}
+
+// chunk is struct Chunk of blocks.cu: where a stretch of the packed buffer begins
+// there, and skip bytes into which block of the list.
+type chunk struct{ offset, first, skip int64 }
+
+// chunksOf cuts a list, all of whose blocks have bytes, into chunks of so many bytes at
+// most, and maxChunkBlocks blocks. After the last comes one that begins at the end. A cut within a block lies
+// at a multiple of chunkAlignment, if bytes is one.
+func chunksOf(list []Block, bytes int64) []chunk {
+	chunks := []chunk{{}}
+	offset := int64(0)
+	cut := func(first, skip int64) { chunks = append(chunks, chunk{offset, first, skip}) }
+	for i, b := range list {
+		if last := chunks[len(chunks)-1]; int64(i)-last.first == maxChunkBlocks {
+			cut(int64(i), 0)
+		}
+		for done := int64(0); done < b.Length; {
+			last := chunks[len(chunks)-1].offset
+			room := last - last%chunkAlignment + bytes - offset
+			n := min(room, b.Length-done)
+			done, offset = done+n, offset+n
+			switch {
+			case n < room: // the block ends in the chunk
+			case done < b.Length:
+				cut(int64(i), done)
+			default:
+				cut(int64(i)+1, 0)
+			}
+		}
+	}
+	if last := chunks[len(chunks)-1]; last.offset < offset {
+		cut(int64(len(list)), 0)
+	}
+	return chunks
+}
+
+// BlockTable is a list of blocks as a device reads it. It does not depend on where the
+// memory lies that is packed and unpacked.
+type BlockTable struct {
+	streams.Closers
+	packer       *BlockPacker
+	options      BlockOptions
+	reach        reach
+	length       int64 // of all blocks; 0 if the table says it
+	chunk, count int64 // bytes of a chunk; chunks
+	list, chunks *streams.Memory
+}
+
+// Table makes a table of the blocks, which it does not keep.
+func (p *BlockPacker) Table(list []Block, o BlockOptions) (t *BlockTable, err error) {
+	t = &BlockTable{packer: p, options: o}
+	if t.reach, err = reachOf(list); err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	t.chunk = o.chunkFor(p.device, t.reach.size)
+	list = withBytes(list)
+	if o.Equal {
+		err = t.fillEqual(list)
+	} else {
+		err = t.fill(list)
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// withBytes returns the blocks that have any.
+func withBytes(list []Block) []Block {
+	some := make([]Block, 0, len(list))
+	for _, b := range list {
+		if b.Length > 0 {
+			some = append(some, b)
+		}
+	}
+	return some
+}
+
+// fill makes the table of a list of any blocks.
+func (t *BlockTable) fill(list []Block) (err error) {
+	chunks := chunksOf(list, t.chunk)
+	t.count = int64(len(chunks)) - 1
+	if t.list, err = listMemory(t, list); err != nil {
+		return err
+	}
+	t.chunks, err = listMemory(t, chunks)
+	return err
+}
+
+// fillEqual makes the table of blocks of one length.
+func (t *BlockTable) fillEqual(list []Block) (err error) {
+	displacements := make([]int64, len(list))
+	for i, b := range list {
+		if b.Length != list[0].Length {
+			return fmt.Errorf("kernels: block %d has %d bytes, the first %d: they were to be equal", i, b.Length, list[0].Length)
+		}
+		displacements[i], t.length = b.Displacement, b.Length
+	}
+	t.count = (t.reach.size + t.chunk - 1) / t.chunk
+	t.list, err = listMemory(t, displacements)
+	return err
+}
+
+// listMemory puts values where the table's options say. There is memory for one at
+// least.
+func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error) {
+	if len(values) == 0 {
+		values = make([]T, 1)
+	}
+	if t.options.Pinned {
+		if m, err = t.packer.device.AllocPinned(int64(len(values)) * int64(unsafe.Sizeof(values[0]))); err == nil {
+			copy(streams.View[T](m.Bytes()), values)
+		}
+	} else {
+		m, err = upload(t.packer.device, values)
+	}
+	if err == nil {
+		t.Add(m)
+	}
+	return m, err
+}
+
+// Size returns the number of packed bytes.
+func (t *BlockTable) Size() int64 { return t.reach.size }
+
+// Pack makes a launch ready that copies the blocks, whose displacement 0 lies origin
+// bytes into src, to the start of dst. src lies on the packer's device or in pinned
+// memory; dst too, or in the memory of a peer that the device can reach. They do not
+// overlap. The launch may be queued any number of times while the table is open; the
+// caller closes it.
+func (t *BlockTable) Pack(dst, src streams.Span, origin int64) (*streams.Kernel, error) {
+	return t.launch("pack a list of blocks", passage{packed: dst, strided: src, origin: origin})
+}
+
+// Unpack makes a launch ready that copies the start of src to the blocks about the
+// origin in dst, and touches no other byte. Where blocks overlap it is not said which
+// bytes stay. Either side may lie in the memory of a peer; the rest is as for Pack.
+func (t *BlockTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*streams.Kernel, error) {
+	return t.launch("unpack a list of blocks", passage{packed: src, strided: dst, origin: origin, unpack: true})
+}
+
+// blocksArgs is struct Blocks of blocks.cu.
+type blocksArgs struct {
+	list, chunks      uint64
+	strided, packed   uint64
+	count, unpack     int64
+	length            int64
+	bytes, chunk      int64
+	sequential, lanes int64
+}
+
+func (t *BlockTable) launch(name string, p passage) (*streams.Kernel, error) {
+	if err := t.reach.fits(p.packed, p.strided, p.origin); err != nil {
+		return nil, err
+	}
+	spec := streams.KernelSpec{
+		Name: name, Uses: []streams.Span{t.list.All()}, Function: t.packer.listed,
+		Grid: listGrid(t.packer.device, t.count, t.options.MostBlocks), Block: [3]int{blockSize, 1, 1},
+	}
+	arg := blocksArgs{
+		list: t.list.Address(), count: t.count, length: t.length, bytes: t.reach.size, chunk: t.chunk,
+		sequential: t.options.sequential(), lanes: int64(t.options.Lanes),
+	}
+	arg.strided, arg.packed, arg.unpack = p.addresses()
+	if t.options.Equal {
+		spec.Function, spec.Run = t.packer.equal, func() { t.copyEqual(p) }
+	} else {
+		spec.Uses = append(spec.Uses, t.chunks.All())
+		spec.Run = func() { t.copyListed(p) }
+		arg.chunks = t.chunks.Address()
+	}
+	p.memory(&spec)
+	spec.Argument = argument(&arg)
+	return t.packer.device.NewKernel(spec)
+}
+
+// copyListed is the host version of kernel listed_blocks.
+func (t *BlockTable) copyListed(p passage) {
+	list, chunks, h := view[Block](t.list.All()), view[chunk](t.chunks.All()), p.host()
+	for n := range t.count {
+		c, end := chunks[n], chunks[n+1].offset
+		offset, skip := c.offset, c.skip
+		for i := c.first; offset < end; i++ {
+			bytes := min(list[i].Length-skip, end-offset)
+			h.move(list[i].Displacement+skip, offset, bytes)
+			offset, skip = offset+bytes, 0
+		}
+	}
+}
+
+// copyEqual is the host version of kernel equal_blocks.
+func (t *BlockTable) copyEqual(p passage) {
+	list, h := view[int64](t.list.All()), p.host()
+	for n := range t.count {
+		offset := n * t.chunk
+		end := min(offset+t.chunk, t.reach.size)
+		for offset < end {
+			i := offset / t.length
+			skip := offset - i*t.length
+			bytes := min(t.length-skip, end-offset)
+			h.move(list[i]+skip, offset, bytes)
+			offset += bytes
+		}
+	}
+}

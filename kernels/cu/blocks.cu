@@ -1,0 +1,175 @@
+// Packs and unpacks a list of blocks as it is, as the host bypass of HAND (Shi et al.,
+// section IV) does: the kernel itself sums up the lengths of the blocks, to know where
+// each lies in the packed buffer. A thread block works on a chunk, which is a stretch
+// of the packed buffer: some blocks, or a part of a long one.
+
+// A block of the list: Displacement bytes from the origin.
+struct Entry {
+	i64 displacement, length;
+};
+
+// Where a chunk begins: in the packed buffer, and in the list, `skip` bytes into a
+// block. It ends where the next begins.
+struct Chunk {
+	i64 offset, first, skip;
+};
+
+struct Blocks {
+	const i64 *list; // of Entry; if all blocks have one length, their displacements
+	const Chunk *chunks;
+	char *strided, *packed; // displacement 0, and the start of the buffer
+	i64 count;              // chunks
+	i64 unpack;             // 0 or 1
+	i64 length;             // of all blocks; 0: the list says it
+	i64 bytes, chunk;       // in all, and of a chunk, of blocks of one length
+	i64 sequential;         // as many lengths at most are summed up by each thread for itself
+	i64 lanes;              // along a block; 0: as suits the chunk
+};
+
+enum { THREADS = 256, WARP = 32, MOST = 1024 /* blocks of a chunk */ };
+#define ALL 0xffffffffu
+
+// The blocks of a chunk, cut to what the chunk has of them. HAND found sums in one
+// dimension of shared memory faster than in two (figure 10).
+struct Shared {
+	i64 place[MOST];
+	unsigned length[MOST], sum[MOST];
+	unsigned total[THREADS / WARP];
+};
+
+// A chunk as the thread block works on it.
+struct Part {
+	i64 offset, first, skip;
+	unsigned bytes, count;
+};
+
+__device__ __forceinline__ Part part_of(const Blocks &b, i64 n) {
+	Part p;
+	if (b.length) {
+		p.offset = n * b.chunk;
+		p.bytes = (unsigned)(b.bytes - p.offset < b.chunk ? b.bytes - p.offset : b.chunk);
+		p.first = p.offset / b.length;
+		p.skip = p.offset - p.first * b.length;
+		p.count = (unsigned)((p.skip + p.bytes + b.length - 1) / b.length);
+		return p;
+	}
+	const Chunk begin = b.chunks[n], end = b.chunks[n + 1];
+	p.offset = begin.offset, p.first = begin.first, p.skip = begin.skip;
+	p.bytes = (unsigned)(end.offset - begin.offset);
+	p.count = (unsigned)(end.first - begin.first) + (end.skip > 0);
+	return p;
+}
+
+// load brings the blocks of a chunk into shared memory.
+__device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared &s) {
+	const Entry *list = (const Entry *)b.list + p.first;
+	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
+		Entry e = list[j];
+		if (j == 0) e.displacement += p.skip, e.length -= p.skip;
+		s.place[j] = e.displacement;
+		s.length[j] = (unsigned)(e.length < p.bytes ? e.length : p.bytes);
+	}
+	__syncthreads();
+}
+
+// sum_sequentially lets each thread sum up the lengths before its blocks (HAND,
+// algorithm 2).
+__device__ __forceinline__ void sum_sequentially(const Part &p, Shared &s) {
+	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
+		unsigned sum = 0;
+		for (unsigned k = 0; k < j; k++) sum += s.length[k];
+		s.sum[j] = sum;
+	}
+	__syncthreads();
+}
+
+// sum_together sums up the lengths in a logarithmic number of steps (HAND, algorithm
+// 1), a block a thread at a time.
+__device__ __forceinline__ void sum_together(const Part &p, Shared &s) {
+	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+	unsigned before = 0; // this round
+	for (unsigned first = 0; first < p.count; first += THREADS) {
+		const unsigned j = first + threadIdx.x, length = j < p.count ? s.length[j] : 0;
+		unsigned sum = length;
+#pragma unroll
+		for (int step = 1; step < WARP; step *= 2) {
+			const unsigned other = __shfl_up_sync(ALL, sum, step);
+			if (lane >= step) sum += other;
+		}
+		if (lane == WARP - 1) s.total[warp] = sum;
+		__syncthreads();
+		unsigned all = before;
+		for (unsigned w = 0; w < THREADS / WARP; w++) {
+			if (w == warp) before = all;
+			all += s.total[w];
+		}
+		if (j < p.count) s.sum[j] = before + sum - length;
+		before = all;
+		__syncthreads();
+	}
+}
+
+// power_of_two returns the smallest power of two that is not below n > 0.
+__device__ __forceinline__ unsigned power_of_two(unsigned n) { return n > 1 ? 1u << (32 - __clz(n - 1)) : 1; }
+
+// lanes_for gives a chunk the shape of its thread block, as HAND's kernel wrapper
+// does with bit operations (section IV.B): so many threads along each block, the others
+// on other blocks at the same time. Few blocks get all threads between them; of many,
+// each gets as many as it has two words of 8 bytes, if it is short as many as words.
+__device__ __forceinline__ unsigned lanes_for(const Part &p) {
+	const unsigned mean = p.bytes / p.count, rows = power_of_two(p.count);
+	const unsigned share = rows < THREADS ? THREADS / rows : 1;
+	const unsigned whole = min(power_of_two((mean + 7) / 8), 8), half = min(power_of_two((mean + 15) / 16), WARP);
+	return max(share, max(whole, half));
+}
+
+// copy_row copies bytes of a block to the packed buffer, or back.
+__device__ __forceinline__ void copy_row(const Blocks &b, i64 place, i64 offset, unsigned bytes, unsigned lane, unsigned lanes) {
+	char *const there = b.strided + place, *const packed = b.packed + offset;
+	copy_piece(b.unpack ? there : packed, b.unpack ? packed : there, bytes, lane, lanes);
+}
+
+// copy_equal copies a chunk of blocks of one length: there is nothing to sum up.
+__device__ __forceinline__ void copy_equal(const Blocks &b, const Part &p, unsigned lanes) {
+	const unsigned row = threadIdx.x / lanes, rows = THREADS / lanes;
+#pragma unroll 1
+	for (unsigned j = row; j < p.count; j += rows) {
+		const i64 begin = j * b.length - p.skip; // in the chunk, of the whole block
+		const i64 cut = begin < 0 ? -begin : 0, end = begin + b.length < p.bytes ? begin + b.length : p.bytes;
+		copy_row(b, b.list[p.first + j] + cut, p.offset + begin + cut, (unsigned)(end - begin - cut), threadIdx.x % lanes, lanes);
+	}
+}
+
+// copy_listed copies a chunk of blocks of any lengths.
+__device__ __forceinline__ void copy_listed(const Blocks &b, const Part &p, const Shared &s, unsigned lanes) {
+	const unsigned row = threadIdx.x / lanes, rows = THREADS / lanes;
+#pragma unroll 1
+	for (unsigned j = row; j < p.count; j += rows)
+		copy_row(b, s.place[j], p.offset + s.sum[j], min(s.length[j], p.bytes - s.sum[j]), threadIdx.x % lanes, lanes);
+}
+
+// equal_blocks copies the blocks of a list of displacements, which have one length:
+// HAND's kernel for indexed_block (section III.C).
+extern "C" __global__ void __launch_bounds__(THREADS, 5) equal_blocks(const __grid_constant__ Blocks b) {
+#pragma unroll 1
+	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
+		const Part p = part_of(b, n);
+		copy_equal(b, p, b.lanes ? (unsigned)b.lanes : lanes_for(p));
+	}
+}
+
+// listed_blocks copies the blocks of a list.
+extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks(const __grid_constant__ Blocks b) {
+	__shared__ Shared s;
+#pragma unroll 1
+	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
+		const Part p = part_of(b, n);
+		load(b, p, s);
+		if (p.count <= b.sequential)
+			sum_sequentially(p, s);
+		else
+			sum_together(p, s);
+		copy_listed(b, p, s, b.lanes ? (unsigned)b.lanes : lanes_for(p));
+		__syncthreads(); // before the next chunk comes into shared memory
+	}
+}

@@ -1,0 +1,147 @@
+// Packs and unpacks a list of work units, a unit a warp, as Wu et al. (HPDC 2016,
+// section 3.2) do: the host has cut the blocks of a layout into units of at most some
+// KiB and says of each where it lies and where it goes. Blocks too short to keep a
+// warp busy come in bundles, up to a block a thread, which are copied as one piece of
+// the packed buffer.
+
+// A unit of work, in 16 bytes. Where it has one block, that begins `place` bytes from
+// the origin; else its blocks are those of `shorts` from `place` on.
+struct alignas(16) Unit {
+	i64 place;
+	unsigned long long rest; // offset in the packed buffer << 19 | blocks << 13 | bytes
+
+	__device__ unsigned bytes() const { return (unsigned)rest & 0x1fff; }
+	__device__ unsigned blocks() const { return (unsigned)rest >> 13 & 63; }
+	__device__ unsigned long long offset() const { return rest >> 19; }
+};
+
+// A block of a bundle: its displacement << 13 | its length.
+typedef long long Short;
+
+struct Units {
+	const Unit *units;
+	const Short *shorts;
+	char *strided, *packed; // displacement 0, and the start of the buffer
+	i64 first, count;       // units to copy
+	i64 unpack;             // 0 or 1
+};
+
+enum { WARP = 32 };
+#define ALL 0xffffffffu
+
+// owner_of returns which lane holds the last of ascending numbers that is at most n.
+__device__ __forceinline__ unsigned owner_of(unsigned number, unsigned n) {
+	unsigned low = 0;
+#pragma unroll
+	for (int step = WARP / 2; step > 0; step /= 2)
+		if (__shfl_sync(ALL, number, low + step) <= n) low += step;
+	return low;
+}
+
+// any_bits returns the bits that are set in any lane.
+__device__ __forceinline__ unsigned any_bits(unsigned bits) {
+#pragma unroll
+	for (int step = WARP / 2; step > 0; step /= 2) bits |= __shfl_xor_sync(ALL, bits, step);
+	return bits;
+}
+
+// sum_before returns the sum of the numbers of the lanes before this one.
+__device__ __forceinline__ unsigned sum_before(unsigned number, unsigned lane) {
+	unsigned sum = number;
+#pragma unroll
+	for (int step = 1; step < WARP; step *= 2) {
+		const unsigned other = __shfl_up_sync(ALL, sum, step);
+		if (lane >= step) sum += other;
+	}
+	return sum - number;
+}
+
+// copy_bundle copies a bundle, word by word of the packed side, all of whose words
+// lie in one block each. The block of this lane begins `begin` bytes into the bundle;
+// `home` is where the bundle would begin if it lay in memory as that block does.
+template <typename Word>
+__device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 home, unsigned begin, unsigned words, unsigned lane) {
+	constexpr unsigned BATCH = batch_of<Word>();
+#pragma unroll 1
+	for (unsigned first = 0; first < words; first += BATCH * WARP) {
+		Word word[BATCH] = {};
+		Word *to[BATCH] = {};
+#pragma unroll
+		for (int i = 0; i < BATCH; i++) {
+			if (first + i * WARP >= words) break; // for all lanes
+			const unsigned n = first + i * WARP + lane, byte = n * sizeof(Word);
+			char *const there = u.strided + __shfl_sync(ALL, home, owner_of(begin, byte)) + byte;
+			to[i] = (Word *)(u.unpack ? there : packed + byte);
+			const Word *from = (const Word *)(u.unpack ? packed + byte : there);
+			if (n < words) word[i] = *from;
+		}
+#pragma unroll
+		for (int i = 0; i < BATCH; i++)
+			if (first + i * WARP + lane < words) *to[i] = word[i];
+	}
+}
+
+// The blocks of a unit, one a lane. A block lies `home` + `begin` bytes from the origin
+// and `begin` bytes into the unit.
+struct Lane {
+	i64 home;
+	unsigned begin, length;
+
+	__device__ __forceinline__ Lane(const Units &u, const Unit &unit, unsigned lane) : home(unit.place), begin(0), length(unit.bytes()) {
+		if (unit.blocks() == 1) return;
+		const Short block = lane < unit.blocks() ? u.shorts[unit.place + lane] : 0;
+		length = (unsigned)block & 0x1fff;
+		begin = sum_before(length, lane);
+		home = (block >> 13) - begin;
+	}
+};
+
+// word_of returns the bytes of the widest word that all blocks of a bundle allow.
+__device__ __forceinline__ unsigned word_of(const Units &u, const Unit &unit, const Lane &block, const char *packed) {
+	const unsigned start = (unsigned)(size_t)u.strided + (unsigned)block.home + block.begin;
+	const unsigned mixed = any_bits(block.length ? start | block.length : 0) | (unsigned)(size_t)packed | 16;
+	return mixed & (0u - mixed);
+}
+
+// copy_unit copies a bundle as one piece of the packed buffer, unless its blocks allow
+// narrow words only and are long enough to be copied one by one, by some lanes each.
+__device__ __forceinline__ void copy_unit(const Units &u, const Unit &unit, unsigned lane) {
+	const Lane block(u, unit, lane);
+	char *const packed = u.packed + unit.offset();
+	const unsigned bytes = unit.bytes(), blocks = unit.blocks(), lanes = blocks > 1 ? 8 : WARP;
+	if (blocks > 1) {
+		const unsigned word = word_of(u, unit, block, packed);
+		switch (word >= 4 || bytes < 64 * blocks ? word : 0) {
+		case 1: return copy_bundle<unsigned char>(u, packed, block.home, block.begin, bytes, lane);
+		case 2: return copy_bundle<unsigned short>(u, packed, block.home, block.begin, bytes / 2, lane);
+		case 4: return copy_bundle<unsigned>(u, packed, block.home, block.begin, bytes / 4, lane);
+		case 8: return copy_bundle<unsigned long long>(u, packed, block.home, block.begin, bytes / 8, lane);
+		case 16: return copy_bundle<Sixteen>(u, packed, block.home, block.begin, bytes / 16, lane);
+		}
+	}
+#pragma unroll 1
+	for (unsigned first = 0; first < blocks; first += WARP / lanes) { // for all lanes
+		const unsigned n = first + lane / lanes;
+		const i64 home = __shfl_sync(ALL, block.home, n);
+		const unsigned begin = __shfl_sync(ALL, block.begin, n), length = __shfl_sync(ALL, block.length, n);
+		char *const there = u.strided + home + begin, *const here = packed + begin;
+		if (n < blocks) copy_piece(u.unpack ? there : here, u.unpack ? here : there, length, lane % lanes, lanes);
+	}
+}
+
+// units copies the units, each warp one after the other. It knows the next unit when
+// it copies one.
+extern "C" __global__ void __launch_bounds__(256, 5) units(const __grid_constant__ Units u) {
+	const unsigned lane = threadIdx.x % WARP;
+	const unsigned warps = (unsigned)thread_count() / WARP, count = (unsigned)u.count; // less than 2^31
+	const Unit *const units = u.units + u.first;
+	unsigned n = (unsigned)thread_index() / WARP;
+	Unit next = {};
+	if (n < count) next = units[n];
+#pragma unroll 1
+	for (; n < count; n += warps) {
+		const Unit unit = next;
+		if (n + warps < count) next = units[n + warps];
+		copy_unit(u, unit, lane);
+	}
+}

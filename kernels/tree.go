@@ -1,0 +1,388 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/halox/halox/streams"
+)
+
+// ErrTreeTooLarge is returned for a tree whose nodes do not fit into the shared memory of a thread block.
+var ErrTreeTooLarge = errors.New("kernels: a type tree of more nodes than fit into shared memory")
+
+// sharedBytes is the shared memory that every GPU gives a block that asks for nothing special.
+const sharedBytes = 48 << 10
+
+// MaxTreeNodes is the greatest number of nodes of a tree. Of what lies in its look-aside buffer there may be any number.
+const MaxTreeNodes = sharedBytes / int(unsafe.Sizeof(treeNode{}))
+
+// NodeKind says how a node of a tree places its children.
+type NodeKind int32
+
+// The kinds of nodes, table 1 of Jenkins et al. 2014 with contiguous and indexed block besides.
+const (
+	ContiguousNode   NodeKind = iota // child i lies i extents on
+	VectorNode                       // in blocks of equal length, a stride apart
+	SubarrayNode                     // over the dimensions in the look-aside buffer
+	IndexedNode                      // in blocks whose lengths and displacements are in the look-aside buffer
+	IndexedBlockNode                 // in blocks of equal length whose displacements are in the look-aside buffer
+	StructNode                       // in blocks with a child node each
+	nodeKinds
+)
+
+// String returns the name.
+func (k NodeKind) String() string {
+	if k < 0 || k >= nodeKinds {
+		return fmt.Sprintf("kind %d", int32(k))
+	}
+	return [nodeKinds]string{"contiguous", "vector", "subarray", "indexed", "indexed block", "struct"}[k]
+}
+
+// A TreeNode is the parameters of fixed length of one constructor. Its children are numbered in pack order: child i
+// begins with primitive i*Primitives and byte i*Size of the node. A leaf, whose Unit is not 0, has primitives for
+// children. How many children there are is nowhere needed, so that nodes may be shared.
+//
+//	kind           child i lies at
+//	contiguous     i*Extent
+//	vector         i/BlockLength*Stride + i%BlockLength*Extent
+//	subarray       the sum of i_d*stride_d over Entries dimensions, i_0 running fastest
+//	indexed        displacement_b + (i-first_b)*Extent, in block b of Entries
+//	indexed block  displacement_b + i%BlockLength*Extent, b = i/BlockLength
+//	struct         displacement_b, in block b of Entries; see [AppendFields]
+type TreeNode struct {
+	Kind        NodeKind
+	Primitives  int64 // of a child; 1 in a leaf
+	Size        int64 // of a child, in packed bytes
+	Extent      int64 // bytes
+	Stride      int64 // bytes
+	BlockLength int64 // children
+	Table       int64 // where its part of the look-aside buffer begins
+	Entries     int64 // blocks or dimensions in it
+	Child       int   // place of the child node; 0 in a leaf and in a struct
+
+	// Of a leaf: the bytes of a primitive, 1, 2, 4, 8 or 16, and what all its addresses are multiples of, up to Unit, if
+	// those that a launch binds are multiples of 16.
+	Unit                           int
+	MemoryAlignment, PackAlignment int
+}
+
+// A Tree is a datatype as Jenkins et al. 2014 serialise it, section 3.1: the parameters of fixed length of all its
+// constructors in preorder, which every thread block caches, and those of variable length in one look-aside buffer. It
+// is position independent: all displacements are relative to an origin that a launch binds.
+//
+// A primitive is what one thread moves: a predefined type or, where the layout allows, a word made of several.
+type Tree struct {
+	Nodes      []TreeNode // the root first
+	LookAside  []int64
+	Base       int64 // added to all displacements
+	Primitives int64
+	Size       int64 // packed bytes
+	Lo, Hi     int64 // the half-open range of displacements that the tree touches, Base included
+	Word       int64 // the Unit and the alignments of every leaf; 0 if they are not all the same
+}
+
+// A TreeDim is one dimension of a subarray node: so many children, a stride in bytes apart.
+type TreeDim struct{ Count, Stride int64 }
+
+// AppendDims appends the part of the look-aside buffer of a subarray, the dimension that runs fastest first.
+func AppendDims(lookAside []int64, dims ...TreeDim) []int64 {
+	for _, d := range dims {
+		magic, rest := divisionBy(d.Count).words()
+		lookAside = append(lookAside, d.Count, d.Stride, magic, rest)
+	}
+	return lookAside
+}
+
+// AppendBlocks appends the part of the look-aside buffer of an indexed node: the prefix sums of the lengths, which are
+// at least 1, and the displacements in bytes.
+func AppendBlocks(lookAside []int64, lengths, displacements []int64) []int64 {
+	return append(appendSums(lookAside, lengths), displacements...)
+}
+
+// A TreeField is one block of a struct node.
+type TreeField struct {
+	Displacement int64 // bytes
+	Primitives   int64 // at least 1
+	Size         int64 // packed bytes
+	Child        int   // node
+}
+
+// AppendFields appends the part of the look-aside buffer of a struct: the prefix sums of the primitives, and of each
+// block its displacement, its offset among the packed bytes and its child.
+func AppendFields(lookAside []int64, fields ...TreeField) []int64 {
+	var primitives []int64
+	for _, f := range fields {
+		primitives = append(primitives, f.Primitives)
+	}
+	lookAside = appendSums(lookAside, primitives)
+	offset := int64(0)
+	for _, f := range fields {
+		lookAside = append(lookAside, f.Displacement, offset, int64(f.Child))
+		offset += f.Size
+	}
+	return lookAside
+}
+
+// appendSums appends 0 and the sums of the first, the first two, and so on.
+func appendSums(sums, numbers []int64) []int64 {
+	sum := int64(0)
+	sums = append(sums, sum)
+	for _, n := range numbers {
+		sum += n
+		sums = append(sums, sum)
+	}
+	return sums
+}
+
+// entryWords is how many numbers of the look-aside buffer a node of the kind has in all, and for each of its entries.
+var entryWords = [nodeKinds]struct{ all, each int64 }{
+	SubarrayNode: {0, dimWords}, IndexedNode: {1, 2}, IndexedBlockNode: {0, 1}, StructNode: {1, 1 + fieldWords},
+}
+
+const (
+	dimWords   = 4 // as AppendDims
+	fieldWords = 3 // as AppendFields
+)
+
+// check returns an error if a walk could leave the nodes or the look-aside buffer.
+func (t *Tree) check() error {
+	if len(t.Nodes) > MaxTreeNodes {
+		return fmt.Errorf("%w: %d; %d are possible", ErrTreeTooLarge, len(t.Nodes), MaxTreeNodes)
+	}
+	if t.Primitives < 0 || t.Size < t.Primitives || t.Primitives > 0 && len(t.Nodes) == 0 {
+		return fmt.Errorf("kernels: a type tree of %d nodes with %d primitives in %d bytes", len(t.Nodes), t.Primitives, t.Size)
+	}
+	for i := range t.Nodes {
+		if !t.holds(&t.Nodes[i]) {
+			return fmt.Errorf("kernels: node %d of a type tree is none: %+v", i, t.Nodes[i])
+		}
+	}
+	return nil
+}
+
+// holds reports whether the node, its children and its table lie in the tree.
+func (t *Tree) holds(n *TreeNode) bool {
+	if n.Kind < 0 || n.Kind >= nodeKinds {
+		return false
+	}
+	words := entryWords[n.Kind]
+	blocked := n.Kind == VectorNode || n.Kind == IndexedBlockNode
+	room := int64(len(t.LookAside)) - n.Table - words.all
+	switch {
+	case n.Kind != StructNode && (n.Primitives < 1 || n.Child < 0 || n.Child >= len(t.Nodes)), blocked && n.BlockLength < 1:
+		return false
+	case words.each == 0:
+		return true
+	case n.Table < 0 || n.Entries < 1 || n.Entries > room/words.each:
+		return false
+	}
+	return n.Kind != StructNode || t.holdsFields(n)
+}
+
+func (t *Tree) holdsFields(n *TreeNode) bool {
+	fields := t.LookAside[n.Table+n.Entries+1:][:n.Entries*fieldWords]
+	for i := fieldWords - 1; i < len(fields); i += fieldWords {
+		if fields[i] < 0 || fields[i] >= int64(len(t.Nodes)) {
+			return false
+		}
+	}
+	return true
+}
+
+// treeNode is struct Node of tree.cu: a TreeNode with what divisions by its numbers become.
+type treeNode struct {
+	primitives, size, extent, stride, block int64
+	table, entries                          int64
+	byPrimitives, byBlock                   division
+	kind                                    NodeKind
+	child                                   int32
+	unit, memory, packed, _                 uint16
+}
+
+// ready returns the node as threads read it.
+func (n *TreeNode) ready() treeNode {
+	return treeNode{
+		primitives: n.Primitives, size: n.Size, extent: n.Extent, stride: n.Stride, block: n.BlockLength,
+		table: n.Table, entries: n.Entries,
+		byPrimitives: divisionBy(max(1, n.Primitives)), byBlock: divisionBy(max(1, n.BlockLength)),
+		kind: n.Kind, child: int32(n.Child),
+		unit: uint16(n.Unit), memory: uint16(n.MemoryAlignment), packed: uint16(n.PackAlignment),
+	}
+}
+
+// A TreeMover packs and unpacks by type trees on one device: the engine of Jenkins et al. 2014, a primitive a thread.
+type TreeMover struct {
+	device       *streams.Device
+	pack, unpack [2]streams.Function // by 32 and by 64 bits; nil on a host device
+}
+
+// NewTreeMover compiles for the device.
+func (c *Compiler) NewTreeMover(d *streams.Device) (*TreeMover, error) {
+	m := &TreeMover{device: d}
+	if d.Backend == streams.Host {
+		return m, nil
+	}
+	found, err := c.load(d, treeProgram(), "pack_narrow", "pack_wide", "unpack_narrow", "unpack_wide")
+	if err != nil {
+		return nil, err
+	}
+	copy(m.pack[:], found)
+	copy(m.unpack[:], found[2:])
+	return m, nil
+}
+
+// A TreeTable is a tree on a device. Any number of launches may be bound to it.
+type TreeTable struct {
+	mover     *TreeMover
+	tree      Tree // without the nodes
+	nodes     []treeNode
+	lookAside []int64
+	memory    streams.Closers // on a GPU: nodes, and the look-aside buffer if there is one
+	onDevice  [2]streams.Span
+}
+
+// Table puts a tree on the mover's device. It returns ErrTreeTooLarge if the tree has more than MaxTreeNodes nodes. Close
+// the table after its launches.
+func (m *TreeMover) Table(t Tree) (*TreeTable, error) {
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	table := &TreeTable{mover: m, tree: t, lookAside: slices.Clone(t.LookAside)}
+	table.tree.Nodes, table.tree.LookAside = nil, nil
+	for i := range t.Nodes {
+		table.nodes = append(table.nodes, t.Nodes[i].ready())
+	}
+	if m.device.Backend == streams.Host || t.Primitives == 0 {
+		return table, nil
+	}
+	if err := errors.Join(table.put(0, uploader(table.nodes)), table.put(1, uploader(table.lookAside))); err != nil {
+		return nil, errors.Join(err, table.Close())
+	}
+	return table, nil
+}
+
+// uploader returns what uploads the values; nil if there are none.
+func uploader[T any](values []T) func(*streams.Device) (*streams.Memory, error) {
+	if len(values) == 0 {
+		return nil
+	}
+	return func(d *streams.Device) (*streams.Memory, error) { return upload(d, values) }
+}
+
+func (t *TreeTable) put(part int, upload func(*streams.Device) (*streams.Memory, error)) error {
+	if upload == nil {
+		return nil
+	}
+	memory, err := upload(t.mover.device)
+	if err != nil {
+		return err
+	}
+	t.memory.Add(memory)
+	t.onDevice[part] = memory.All()
+	return nil
+}
+
+// Close frees the table. Closing twice is no error.
+func (t *TreeTable) Close() error { return t.memory.Close() }
+
+// A TreeLaunch binds a tree to memory.
+type TreeLaunch struct {
+	Name   string // for errors
+	User   streams.Span
+	Origin int64        // where displacement 0 lies in User, in bytes
+	Packed streams.Span // begins with the first primitive
+	Blocks int          // the most thread blocks of a GPU; 0: as many as are of use
+}
+
+// Pack makes a launch ready that copies what the tree touches in User, in its order, to the start of Packed. User lies
+// on the table's device or in pinned memory, Packed there too, or in memory of a peer that the device can reach. Any
+// addresses will do. Those of origin and Packed should be multiples of the tree's words: else each is moved in pieces.
+func (t *TreeTable) Pack(l TreeLaunch) (*streams.Kernel, error) {
+	return t.launch(l, t.mover.pack, l.User, l.Packed, func() { t.packHost(view[byte](l.User), view[byte](l.Packed), l.Origin) })
+}
+
+// Unpack makes a launch ready that copies the start of Packed to where the tree touches User, and nothing else there.
+// Packed lies on the table's device or in pinned memory, User there too, or in memory of a peer that the device can
+// reach. If the tree touches a byte more than once, which of its values stays is not defined.
+func (t *TreeTable) Unpack(l TreeLaunch) (*streams.Kernel, error) {
+	return t.launch(l, t.mover.unpack, l.Packed, l.User, func() { t.unpackHost(view[byte](l.User), view[byte](l.Packed), l.Origin) })
+}
+
+// treeArgs is struct Tree of tree.cu.
+type treeArgs struct {
+	nodes, lookAside               uint64
+	user, packed                   uint64
+	words                          int64 // of 8 bytes, that the nodes fill
+	primitives, word               int64
+	memoryAlignment, packAlignment int64
+}
+
+func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to streams.Span, run func()) (*streams.Kernel, error) {
+	spec := streams.KernelSpec{Name: l.Name, Run: run}
+	switch {
+	case t.tree.Primitives == 0:
+		spec.Run = func() {}
+	case !t.fits(l):
+		return nil, fmt.Errorf("kernels: %s: %d bytes within [%d, %d) of byte %d of %v do not fit there, or not into %v",
+			l.Name, t.tree.Size, t.tree.Lo, t.tree.Hi, l.Origin, l.User, l.Packed)
+	case l.Blocks < 0:
+		return nil, fmt.Errorf("kernels: %s: %d thread blocks", l.Name, l.Blocks)
+	default:
+		spec.Reaches = []streams.Span{from, to}
+	}
+	if t.mover.device.Backend != streams.Host {
+		t.onGPU(&spec, l, functions)
+	}
+	return t.mover.device.NewKernel(spec)
+}
+
+// fits reports whether the tree, bound so, lies in its memory.
+func (t *TreeTable) fits(l TreeLaunch) bool {
+	return l.Origin >= -t.tree.Lo && l.Origin <= l.User.Length-t.tree.Hi && l.Packed.Length >= t.tree.Size
+}
+
+// onGPU gives the launch its form for a GPU. Ids have 32 bits if all fit into 31.
+func (t *TreeTable) onGPU(spec *streams.KernelSpec, l TreeLaunch, functions [2]streams.Function) {
+	spec.Function = functions[0]
+	if t.tree.Primitives > 1<<31-1 {
+		spec.Function = functions[1]
+	}
+	blocks := max(1, flatGrid(t.tree.Primitives))
+	if l.Blocks > 0 {
+		blocks = min(blocks, l.Blocks)
+	}
+	spec.Grid, spec.Block = [3]int{blocks, 1, 1}, [3]int{blockSize, 1, 1}
+	arg := treeArgs{primitives: t.tree.Primitives}
+	if arg.primitives > 0 {
+		spec.Shared = len(t.nodes) * int(unsafe.Sizeof(treeNode{}))
+		t.bind(&arg, l)
+		for _, part := range t.onDevice {
+			if part.Memory != nil {
+				spec.Uses = append(spec.Uses, part)
+			}
+		}
+	}
+	spec.Argument = argument(&arg)
+}
+
+// bind fills in the addresses. Words are moved whole if both addresses are multiples of them.
+func (t *TreeTable) bind(arg *treeArgs, l TreeLaunch) {
+	arg.nodes = t.onDevice[0].Address()
+	if t.onDevice[1].Memory != nil {
+		arg.lookAside = t.onDevice[1].Address()
+	}
+	arg.words = int64(len(t.nodes)) * int64(unsafe.Sizeof(treeNode{})) / 8
+	arg.user, arg.packed = l.User.Address()+uint64(l.Origin+t.tree.Base), l.Packed.Address()
+	arg.memoryAlignment, arg.packAlignment = wordOf(arg.user), wordOf(arg.packed)
+	if t.tree.Word <= min(arg.memoryAlignment, arg.packAlignment) {
+		arg.word = t.tree.Word
+	}
+}
+
+// wordOf returns the greatest word, of at most 16 bytes, that an address is a multiple of.
+func wordOf(address uint64) int64 {
+	address |= 16
+	return int64(address & -address)
+}
