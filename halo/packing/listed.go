@@ -123,6 +123,9 @@ func (p *Packer) inUnits(j *Job, t *task) error {
 
 // alongTree makes a job in which every thread finds its element along the type tree.
 func (p *Packer) alongTree(j *Job, t *task) error {
+	if t.cargo.Type == nil {
+		return fmt.Errorf("%w: a fragment has no tree", ErrUnsuited)
+	}
 	key := treeKey{t.cargo.Type, t.cargo.Count, t.alignment()}
 	table, err := shelved(p, key, func() (*kernels.TreeTable, error) {
 		tree, err := Serialise(key.t, key.count, TreeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})

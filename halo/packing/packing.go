@@ -31,7 +31,7 @@ var ErrUnsuited = errors.New("the engine does not suit the layout")
 
 // Cargo is count elements of a type, made ready to be packed any number of times.
 type Cargo struct {
-	Type   *datatype.Type
+	Type   *datatype.Type // nil for a fragment of a message
 	Count  int
 	Layout *datatype.Layout
 }
