@@ -23,7 +23,7 @@ import (
 
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
-	cmd.AddCommand(newBenchExchangeCommand())
+	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand())
 	return cmd
 }
 
@@ -64,39 +64,73 @@ func newBenchExchangeCommand() *cobra.Command {
 // keeps what it had.
 func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err error) {
 	want := configs.Devices{Backend: b.backend, Count: configs.Count(b.count)}
-	m, err := openMachine(want, notes)
+	m, err := openDevices(want, notes)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	ids, err := m.ids(want)
+	links, err := p2p.Discover(m.devices, m.topology())
 	if err != nil {
 		return err
 	}
-	devices, err := m.platform.Open(ids...)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, streams.CloseAll(devices)) }()
-	links, err := p2p.Discover(devices, m.topology())
-	if err != nil {
-		return err
-	}
-	record := newExchanges(m, devices)
-	if err := b.measureAll(ctx, &exchangeRun{devices: devices, links: links, compiler: newCompiler()}, record, out); err != nil {
+	record := newExchanges(m)
+	if err := b.measureAll(ctx, &exchangeRun{devices: m.devices, links: links, compiler: newCompiler()}, record, out); err != nil {
 		return err
 	}
 	return b.write(record)
 }
 
-// newExchanges begins the record with what it is measured on.
-func newExchanges(m *machine, devices []*streams.Device) *results.Exchanges {
-	r := &results.Exchanges{
-		Halox: results.Program{Version: version, Commit: builtFrom()}, Host: results.Machine(), Started: time.Now(),
+// opened is a machine with those of its devices open that are measured.
+type opened struct {
+	*machine
+	devices []*streams.Device
+}
+
+// openDevices opens the devices that are wanted.
+func openDevices(want configs.Devices, notes io.Writer) (o *opened, err error) {
+	m, err := openMachine(want, notes)
+	if err != nil {
+		return nil, err
 	}
-	r.Host.CUDA = m.platform.Version()
-	for _, d := range devices {
-		r.Devices = append(r.Devices, results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID})
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	ids, err := m.ids(want)
+	if err != nil {
+		return nil, err
+	}
+	devices, err := m.platform.Open(ids...)
+	if err != nil {
+		return nil, err
+	}
+	return &opened{m, devices}, nil
+}
+
+func (o *opened) close() error {
+	return errors.Join(streams.CloseAll(o.devices), o.machine.close())
+}
+
+// host says what the devices are measured in.
+func (o *opened) host() results.Host {
+	h := results.Machine()
+	h.CUDA, h.Driver = o.platform.Version(), o.driver()
+	return h
+}
+
+// describeDevice says for a record which device this is.
+func describeDevice(d *streams.Device) results.Device {
+	return results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID}
+}
+
+// newExchanges begins the record with what it is measured on.
+func newExchanges(m *opened) *results.Exchanges {
+	r := &results.Exchanges{
+		Halox: results.Program{Version: version, Commit: builtFrom()}, Host: m.host(), Started: time.Now(),
+	}
+	for _, d := range m.devices {
+		r.Devices = append(r.Devices, describeDevice(d))
 	}
 	return r
 }

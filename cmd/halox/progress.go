@@ -27,18 +27,28 @@ type progress struct {
 
 // newProgress draws a bar on w if that is a terminal, else nothing.
 func newProgress(w io.Writer, c *configs.Run) *progress {
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(w) {
 		return startProgress(newBar(w, c))
 	}
 	return startProgress(nil)
 }
 
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
 func newBar(w io.Writer, c *configs.Run) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(int64(c.Stop.Iterations),
+	return newBarOf(w, int64(c.Stop.Iterations), c.Solver, "steps")
+}
+
+// newBarOf returns a bar for so many steps, called by their unit.
+func newBarOf(w io.Writer, steps int64, what, unit string) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(steps,
 		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription(c.Solver),
+		progressbar.OptionSetDescription(what),
 		progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("steps"),
+		progressbar.OptionSetItsString(unit),
 		progressbar.OptionShowCount(),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionClearOnFinish(),

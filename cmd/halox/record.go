@@ -42,7 +42,7 @@ func (r *record) describeDevices(j *job) {
 		paths[[2]*streams.Device{j.devices[m.From], j.devices[m.To]}] = string(m.Path)
 	}
 	for _, d := range j.devices {
-		device := results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID}
+		device := describeDevice(d)
 		for _, to := range j.devices {
 			link, path := j.links.Between(d, to), paths[[2]*streams.Device{d, to}]
 			if link != nil && (path != "" || d.Backend != streams.Host) {

@@ -49,30 +49,39 @@ func why(times []Timed) string {
 // choiceKey names the layout and all else that the times depend on.
 func (p *Packer) choiceKey(t *task) string {
 	o := p.options
-	return fmt.Sprintf("%x %d %d %q %v %v", t.cargo.Layout.Key(), o.Blocks, o.UnitBytes, o.Scan, o.Pinned, o.Primitive)
+	return fmt.Sprintf("%x %s %s %s %v %d %d %q %v %v", t.cargo.Layout.Key(), t.name(), p.where(t.packed), p.where(t.place.Data), t.cargo.Type != nil,
+		o.Blocks, o.UnitBytes, o.Scan, o.Pinned, o.Primitive)
+}
+
+// where says what kind of memory a span lies in, as the packer's device sees it.
+func (p *Packer) where(s streams.Span) string {
+	switch {
+	case s.Memory.Pinned():
+		return "pinned"
+	case s.Memory.Device() == p.device:
+		return "here"
+	}
+	return "peer"
 }
 
 // measure returns what each engine that suits the task takes for it, the fastest first.
-// It packs into a buffer of its own, whichever way the task goes: it reads the place and
-// changes nothing of the caller's.
 func (p *Packer) measure(t *task) (times []Timed, err error) {
 	var open streams.Closers
 	defer func() { err = errors.Join(err, open.Close()) }()
 	if t.cargo.Layout.Size() == 0 {
 		return []Timed{{Engine: Targeted}}, nil
 	}
-	buffer, err := p.device.Alloc(t.cargo.Layout.Size())
+	rehearsal, err := p.rehearsal(t, &open)
 	if err != nil {
 		return nil, err
 	}
-	open.Add(buffer)
 	clock, err := newClock(p.device, &open)
 	if err != nil {
 		return nil, err
 	}
 	best := time.Duration(0)
 	for _, e := range Engines() {
-		j, err := p.job(e, &task{cargo: t.cargo, packed: buffer.All(), place: t.place})
+		j, err := p.job(e, rehearsal)
 		if errors.Is(err, ErrUnsuited) {
 			continue
 		}
@@ -90,6 +99,47 @@ func (p *Packer) measure(t *task) (times []Timed, err error) {
 	}
 	slices.SortStableFunc(times, func(a, b Timed) int { return int(a.Time - b.Time) })
 	return times, nil
+}
+
+// mostScratch is how much memory a rehearsal of unpacking may take for the place.
+const mostScratch = 1 << 30
+
+// rehearsal returns the task with buffers of its own, of the same kinds of memory, so that
+// nothing of the caller's is written. Packing reads the caller's place. Unpacking writes
+// over one of its own; where that would be large, it is rehearsed by packing.
+func (p *Packer) rehearsal(t *task, open *streams.Closers) (*task, error) {
+	r := *t
+	l := t.cargo.Layout
+	var err error
+	if r.packed, err = alike(t.packed, l.Size(), open); err != nil {
+		return nil, err
+	}
+	const line = 128
+	extent := l.TrueUB() - l.TrueLB()
+	if !t.unpack || extent > mostScratch {
+		r.unpack = false
+		return &r, nil
+	}
+	if r.place.Data, err = alike(t.place.Data, extent+line, open); err != nil {
+		return nil, err
+	}
+	start := t.place.Data.Address() + uint64(t.place.Origin+l.TrueLB()) // lies as it does there
+	r.place.Origin = int64(start%line) - l.TrueLB()
+	return &r, nil
+}
+
+// alike allocates memory of the same kind as that of a span.
+func alike(s streams.Span, bytes int64, open *streams.Closers) (streams.Span, error) {
+	alloc := s.Memory.Device().Alloc
+	if s.Memory.Pinned() {
+		alloc = s.Memory.Device().AllocPinned
+	}
+	m, err := alloc(bytes)
+	if err != nil {
+		return streams.Span{}, err
+	}
+	open.Add(m)
+	return m.All(), nil
 }
 
 // Time returns how long a job takes on the device, from one run to the next of some that

@@ -1,0 +1,106 @@
+package results_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/results"
+)
+
+// lines returns n curves, every second one the dashed twin of the one before it.
+func lines(n int) results.Curves {
+	c := results.Curves{Title: "Two lines\nof a title", XLabel: "matrix size", YLabel: "a rather long label of what is shown (GB/s)"}
+	for i := range n {
+		y := float64(int(1) << i)
+		c.Curves = append(c.Curves, results.Curve{
+			Name: fmt.Sprintf("curve %d", i+1), X: []float64{1024, 2048, 3072, 4096}, Y: []float64{y, 1.2 * y, 1.3 * y, 1.25 * y},
+			Dashed: i%2 == 1, Twin: i%2 == 1,
+		})
+	}
+	return c
+}
+
+func writeCurves(t *testing.T, c results.Curves, format string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "curves"+format)
+	if err := results.WriteCurves(path, c); err != nil {
+		t.Fatal(err)
+	}
+	return read(t, path)
+}
+
+// Few curves have their legend above them, many beside them.
+func TestCurvesGolden(t *testing.T) {
+	for name, n := range map[string]int{"few": 4, "many": 9} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := writeCurves(t, lines(n), ".png")
+			alike(t, decode(t, got), decode(t, golden(t, "curves-"+name+".png", got)))
+		})
+	}
+}
+
+func TestCurvesFormats(t *testing.T) {
+	for format, magic := range map[string]string{".svg": "<?xml", ".PDF": "%PDF"} {
+		if data := writeCurves(t, lines(2), format); !bytes.HasPrefix(data, []byte(magic)) {
+			t.Errorf("the file begins with %q, want %q", data[:8], magic)
+		}
+	}
+}
+
+// Axes have numbers whatever their range: powers of ten, some of their multiples, or
+// all of them.
+func TestCurvesHaveNumbers(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		x    []float64
+		want []string
+	}{
+		{"decades", []float64{0.03, 40}, []string{"0.1", "1", "10"}},
+		{"a decade", []float64{16, 4096}, []string{"20", "50", "100", "200", "500", "1000", "2000"}},
+		{"less", []float64{1024, 4096}, []string{"2000", "3000", "4000"}},
+		{"one point", []float64{1}, []string{"0.5", "1", "2"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := results.Curves{XLabel: "x", YLabel: "y", Curves: []results.Curve{{Name: "c", X: tc.x, Y: make([]float64, len(tc.x))}}}
+			for i := range tc.x {
+				c.Curves[0].Y[i] = 7
+			}
+			svg := string(writeCurves(t, c, ".svg"))
+			for _, want := range tc.want {
+				if !strings.Contains(svg, ">"+want+"</text>") {
+					t.Errorf("no number %s in the plot", want)
+				}
+			}
+		})
+	}
+}
+
+func TestCurvesRefuse(t *testing.T) {
+	curve := func(x, y []float64) results.Curves {
+		return results.Curves{Curves: []results.Curve{{Name: "c", X: x, Y: y}}}
+	}
+	for _, tc := range []struct {
+		name, file string
+		curves     results.Curves
+		want       string
+	}{
+		{"another format", "c.gif", lines(1), `".gif" is not allowed: .png, .svg or .pdf`},
+		{"no curves", "c.png", results.Curves{}, "there are no curves"},
+		{"no points", "c.png", curve(nil, nil), `curve "c": 0 x for 0 y`},
+		{"too few", "c.png", curve([]float64{1, 2}, []float64{1}), "2 x for 1 y"},
+		{"zero", "c.png", curve([]float64{1, 2}, []float64{1, 0}), "on logarithmic axes"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, tc.file)
+			wantError(t, results.WriteCurves(path, tc.curves), "plot", path, tc.want)
+			if names := files(t, dir); len(names) != 0 {
+				t.Errorf("the folder holds %v", names)
+			}
+		})
+	}
+}
