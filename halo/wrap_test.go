@@ -18,33 +18,42 @@ import (
 // A caller's own arrays, without padding and laid out differently in every
 // subdomain, are exchanged as any other field.
 func TestExchangeOfTheCallersArrays(t *testing.T) {
-	set := testdevices.Host(t, 4)
-	for _, parts := range []domain.Vec{{1, 1, 4}, {2, 1, 2}, {1, 4, 1}} {
-		for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
-			p := place(t, set, []int{9, 8, 12}, [3]bool{true, false, true}, parts)
-			spec := star(3)
-			var arrays []kernels.Array
-			for rank, s := range p.Subdomains {
-				size := s.Box.Grow(spec.Width).Size()
-				pitch := int64(size[0] + rank%2)
-				plane := pitch * int64(size[1]+rank)
-				l, err := domain.NewStridedLayout(s.Box, spec.Width, 8, 1+pitch+plane, pitch, plane)
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, parts := range []domain.Vec{{1, 1, 4}, {2, 1, 2}, {1, 4, 1}} {
+			for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
+				p := place(t, set, []int{9, 8, 12}, [3]bool{true, false, true}, parts)
+				spec := star(3)
+				var arrays []kernels.Array
+				for rank, s := range p.Subdomains {
+					size := s.Box.Grow(spec.Width).Size()
+					pitch := int64(size[0] + rank%2)
+					plane := pitch * int64(size[1]+rank)
+					l, err := domain.NewStridedLayout(s.Box, spec.Width, 8, 1+pitch+plane, pitch, plane)
+					if err != nil {
+						t.Fatal(err)
+					}
+					arrays = append(arrays, kernels.Array{Data: callers(t, p.Devices[rank], l.Bytes()).All(), Layout: l})
+				}
+				f, err := halo.WrapField(p, spec, arrays...)
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := p.Devices[rank].WrapBytes(make([]byte, l.Bytes()))
-				if err != nil {
-					t.Fatal(err)
-				}
-				arrays = append(arrays, kernels.Array{Data: m.All(), Layout: l})
+				exchangeNumbers(t, set, p, f, path)
 			}
-			f, err := halo.WrapField(p, spec, arrays...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			exchangeNumbers(t, set, p, f, path)
 		}
+	})
+}
+
+// callers returns memory of a device that halox did not allocate, or, on a GPU, knows by
+// its address only.
+func callers(t *testing.T, d *streams.Device, bytes int64) *streams.Memory {
+	t.Helper()
+	if d.Backend == streams.Host {
+		return must(d.WrapBytes(make([]byte, bytes)))(t)
 	}
+	theirs := must(d.Alloc(bytes))(t)
+	t.Cleanup(func() { theirs.Close() })
+	return must(d.WrapMemory(theirs.Address(), bytes))(t)
 }
 
 // What a caller keeps between the rows of an array is not written, also where the

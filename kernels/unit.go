@@ -32,17 +32,21 @@ const (
 // cutter cuts a list of blocks into units, some at a time.
 type cutter struct {
 	list   []Block
-	most   int64 // bytes of a unit
-	at     int   // the next block
-	done   int64 // bytes of it
-	offset int64 // in the packed buffer
-	shorts int64 // so far
+	to     []int64 // where the blocks lie in the packed buffer; nil if one after the other
+	most   int64   // bytes of a unit
+	at     int     // the next block
+	done   int64   // bytes of it
+	offset int64   // in the packed buffer
+	shorts int64   // so far
 }
 
 // rest returns what there is still to cut of the block, or of the first after it that
 // has any; nothing at the end of the list.
 func (c *cutter) rest() Block {
 	for c.at < len(c.list) {
+		if c.done == 0 && c.to != nil {
+			c.offset = c.to[c.at]
+		}
 		if b := c.list[c.at]; b.Length > c.done {
 			return Block{b.Displacement + c.done, b.Length - c.done}
 		}
@@ -81,19 +85,21 @@ func (c *cutter) cut(units []unit, shorts []short) ([]unit, []short) {
 // alone is no bundle.
 func (c *cutter) bundle(shorts []short) (unit, []short) {
 	first, start, before := c.rest(), c.offset, len(shorts)
+	end := start
 	for len(shorts)-before < bundled {
 		b := c.rest()
-		if !b.isShort() || c.offset-start+b.Length > c.most {
+		if !b.isShort() || c.offset != end || c.offset-start+b.Length > c.most {
 			break
 		}
 		shorts = append(shorts, short(b.Displacement<<13|b.Length))
 		c.done, c.offset = c.done+b.Length, c.offset+b.Length
+		end = c.offset
 	}
 	blocks := int64(len(shorts) - before)
 	if blocks == 1 {
-		return newUnit(first.Displacement, start, 1, c.offset-start), shorts[:before]
+		return newUnit(first.Displacement, start, 1, end-start), shorts[:before]
 	}
-	u := newUnit(c.shorts, start, blocks, c.offset-start)
+	u := newUnit(c.shorts, start, blocks, end-start)
 	c.shorts += blocks
 	return u, shorts
 }

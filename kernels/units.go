@@ -131,6 +131,7 @@ type UnitTable struct {
 	cut   atomic.Bool // the list is cut, and the device has all units
 	mu    sync.Mutex  // guards what follows
 	list  []Block     // nil once it is cut
+	to    []int64     // see Scatter
 	ready *streams.Event
 	err   error // of the cutting, for good
 }
@@ -138,12 +139,24 @@ type UnitTable struct {
 // Table makes a table of the blocks, which must not change until the first copy of the
 // table has been queued.
 func (p *UnitPacker) Table(list []Block, o UnitOptions) (t *UnitTable, err error) {
+	return p.Scatter(nil, list, o)
+}
+
+// Scatter makes a table of blocks that do not lie one after the other at the other end
+// either: to has where each begins there, in bytes. A table of that kind copies from one
+// layout to another at once, without a packed buffer between them.
+func (p *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTable, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	t = &UnitTable{packer: p}
+	t = &UnitTable{packer: p, to: to}
 	if t.reach, err = reachOf(list); err != nil {
 		return nil, err
+	}
+	if to != nil {
+		if t.reach.size, err = endOf(to, list); err != nil {
+			return nil, err
+		}
 	}
 	t.options = o.withDefaults(t.reach.size)
 	t.list = list
@@ -158,7 +171,23 @@ func (p *UnitPacker) Table(list []Block, o UnitOptions) (t *UnitTable, err error
 }
 
 // cutter returns what cuts the list from its start.
-func (t *UnitTable) cutter() cutter { return cutter{list: t.list, most: int64(t.options.Unit)} }
+func (t *UnitTable) cutter() cutter {
+	return cutter{list: t.list, to: t.to, most: int64(t.options.Unit)}
+}
+
+// endOf returns where the last of the blocks ends that begin at those places.
+func endOf(to []int64, list []Block) (end int64, err error) {
+	if len(to) != len(list) {
+		return 0, fmt.Errorf("kernels: %d places for %d blocks", len(to), len(list))
+	}
+	for i, b := range list {
+		if to[i] < 0 || to[i] >= maxPacked-b.Length {
+			return 0, fmt.Errorf("kernels: block %d begins at %d; 0 to %d are possible", i, to[i], int64(maxPacked))
+		}
+		end = max(end, to[i]+b.Length)
+	}
+	return end, nil
+}
 
 // measure counts the units and the blocks of bundles.
 func (t *UnitTable) measure() error {

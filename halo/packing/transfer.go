@@ -13,7 +13,7 @@ import (
 type TransferOptions struct {
 	Path     p2p.Path // Direct, Peer or Staged; "" or Auto for Direct
 	Engine   Engine   // packs and unpacks; "" for Auto
-	Fragment int64    // bytes of a fragment; 0 for what suits
+	Fragment int64    // bytes of a fragment; 0 for what suits, also none at all
 	Ring     int      // fragments under way at once; 0 for what suits
 	// Remote unpacks from the sender's memory, over the link, and not from a copy that
 	// the receiver has (Wu et al. 4.1). It is for path Peer.
@@ -32,8 +32,11 @@ type Side struct {
 // buffers, so that packing, the link and unpacking work at the same time; the receiver
 // acknowledges each by an event that the sender's streams wait for (Wu et al. 4.1). Over
 // path Direct the packing kernel stores into the receiver's buffer, over Peer a copy
-// brings it there, over Staged kernels write and read pinned host memory (4.2). What is in
-// one piece at one end needs no buffer there: it is packed, or unpacked, over the link.
+// brings it there, over Staged kernels write and read pinned host memory (4.2).
+//
+// Over path Direct there is a shorter way, unless fragments are asked for: what is in one
+// piece at one end is packed, or unpacked, over the link; else one kernel copies from
+// layout to layout, if their blocks are not too short for that.
 type Transfer struct {
 	streams.Closers
 	fragments []fragment
@@ -60,13 +63,16 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	if !slices.Contains([]p2p.Path{"", p2p.Auto, p2p.Direct, p2p.Peer, p2p.Staged}, o.Path) {
 		return nil, fmt.Errorf("packing: %q is no path: auto, direct, peer or staged", o.Path)
 	}
+	if !slices.Contains(append(Engines(), "", Auto), o.Engine) {
+		return nil, fmt.Errorf("packing: no engine %q: %v or auto", o.Engine, Engines())
+	}
 	made := &Transfer{}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	m := maker{Transfer: made, dst: dst, src: src, o: o.withDefaults(src.Cargo.Layout.Size()), took: map[*Side]Engine{}}
+	m := maker{Transfer: made, dst: dst, src: src, o: o.withDefaults(), took: map[*Side]Engine{}}
 	if err := m.events(); err != nil {
 		return nil, err
 	}
@@ -88,17 +94,13 @@ func compatible(dst, src *Cargo) error {
 	return nil
 }
 
-// withDefaults fills in what suits a message of so many bytes.
-func (o TransferOptions) withDefaults(bytes int64) TransferOptions {
+// withDefaults fills in what suits, but for the fragments.
+func (o TransferOptions) withDefaults() TransferOptions {
 	if o.Path == "" || o.Path == p2p.Auto {
 		o.Path = p2p.Direct
 	}
 	if o.Engine == "" {
 		o.Engine = Auto
-	}
-	if o.Fragment <= 0 {
-		const fewest, least, most = 4, 512 << 10, 4 << 20
-		o.Fragment = min(most, max(least, (bytes/fewest+255)/256*256))
 	}
 	if o.Ring <= 0 {
 		o.Ring = 3
@@ -142,15 +144,18 @@ func (m *maker) events() (err error) {
 // way makes the fragments, by the shortest way that the two shapes allow.
 func (m *maker) way() error {
 	size := m.src.Cargo.Layout.Size()
-	switch {
-	case size == 0:
+	if size == 0 {
 		return nil
-	case m.o.Path == p2p.Direct && m.dst.Cargo.Layout.Contiguous():
-		j, err := m.src.Packer.Pack(m.o.Engine, m.dst.span(), m.src.Place, m.src.Cargo)
-		return m.only(j, err)
-	case m.o.Path == p2p.Direct && m.src.Cargo.Layout.Contiguous():
-		j, err := m.src.Packer.Unpack(m.o.Engine, m.dst.Place, m.src.span(), m.dst.Cargo)
-		return m.only(j, err)
+	}
+	if m.o.Path != p2p.Staged {
+		short, err := m.short()
+		if short || err != nil {
+			return err
+		}
+	}
+	if m.o.Fragment <= 0 {
+		const fewest, least, most = 4, 512 << 10, 4 << 20
+		m.o.Fragment = min(most, max(least, (size/fewest+255)/256*256))
 	}
 	buffers, err := m.buffers(min(size, m.o.Fragment))
 	if err != nil {
@@ -163,6 +168,27 @@ func (m *maker) way() error {
 		}
 	}
 	return nil
+}
+
+// short makes the transfer of one job of the sender, where that can be: a copy of what is
+// in one piece at both ends, else a kernel that stores into the receiver's memory.
+func (m *maker) short() (bool, error) {
+	in, out := m.dst.Cargo.Layout.Contiguous(), m.src.Cargo.Layout.Contiguous()
+	direct := m.o.Path == p2p.Direct
+	switch {
+	case in && out:
+		return true, m.only(m.src.Packer.Pack(Copies, m.dst.span(), m.src.Place, m.src.Cargo))
+	case direct && in:
+		return true, m.only(m.src.Packer.Pack(m.o.Engine, m.dst.span(), m.src.Place, m.src.Cargo))
+	case direct && out:
+		return true, m.only(m.src.Packer.Unpack(m.o.Engine, m.dst.Place, m.src.span(), m.dst.Cargo))
+	case direct && m.o.Fragment == 0:
+		j, err := zip(&m.dst, &m.src)
+		if !errors.Is(err, ErrUnsuited) {
+			return true, m.only(j, err)
+		}
+	}
+	return false, nil
 }
 
 // only makes the transfer of one job of the sender.

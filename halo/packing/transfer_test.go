@@ -86,6 +86,40 @@ func TestTransfersOfWorkloads(t *testing.T) {
 	})
 }
 
+// scattered returns n numbers in random blocks, some short and some long, with gaps, in
+// memory of their own.
+func (s source) scattered(t testing.TB, n int) workloads.Side {
+	var lengths, places []int
+	at := s(0, 9)
+	for n > 0 {
+		length := min(n, s(1, []int{3, 40, 300}[s(0, 2)]))
+		lengths, places = append(lengths, length), append(places, at)
+		at, n = at+length+s(0, 3), n-length
+	}
+	typ := must(datatype.Indexed(lengths, places, datatype.Float64))(t)
+	return workloads.Side{Type: typ, Count: 1, Array: typ.TrueUB()}
+}
+
+// What is sent from one layout arrives in another, block by block or packed in between.
+func TestTransfersBetweenLayouts(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := newPair(t, set)
+		for seed := range uint64(40) {
+			random := seeded(seed)
+			n := random(1, 6000)
+			from, to := random.scattered(t, n), random.scattered(t, n)
+			if seed%5 == 0 {
+				to = from
+			}
+			for _, o := range ways(set.Links, p.from.device, p.to.device) {
+				if err := p.send(t, to, from, o); err != nil {
+					t.Fatalf("seed %d, %+v: %v", seed, o, err)
+				}
+			}
+		}
+	})
+}
+
 func TestTransferRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := newPair(t, set)
