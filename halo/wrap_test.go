@@ -163,7 +163,7 @@ func exchangeNumbers(t *testing.T, set *testdevices.Set, p *halo.Placement, f *h
 	}
 	for _, m := range plan.Messages {
 		a := f.Parts[m.To]
-		values := streams.View[float64](a.Data.Memory.Bytes()[:a.Layout.Bytes()])
+		values := onHost(t, at[m.To], a)
 		g := m.Parts[0].Ghost
 		for z := g.Lo[2]; z < g.Hi[2]; z++ {
 			for y := g.Lo[1]; y < g.Hi[1]; y++ {
@@ -176,6 +176,17 @@ func exchangeNumbers(t *testing.T, set *testdevices.Set, p *halo.Placement, f *h
 			}
 		}
 	}
+}
+
+// onHost returns the numbers of an array.
+func onHost(t *testing.T, s *streams.Stream, a kernels.Array) []float64 {
+	t.Helper()
+	m := must(s.Device().AllocPinned(a.Layout.Bytes()))(t)
+	t.Cleanup(func() { m.Close() })
+	if err := errors.Join(s.Copy(m.All(), a.Data.Memory.Span(0, m.Size())), s.Sync(testLimit)); err != nil {
+		t.Fatal(err)
+	}
+	return streams.View[float64](m.Bytes())
 }
 
 func TestWrapRefusals(t *testing.T) {

@@ -180,7 +180,7 @@ func (m *maker) short() (bool, error) {
 		return true, m.only(m.src.Packer.Pack(Copies, m.dst.span(), m.src.Place, m.src.Cargo))
 	case direct && in:
 		return true, m.only(m.src.Packer.Pack(m.o.Engine, m.dst.span(), m.src.Place, m.src.Cargo))
-	case direct && out:
+	case direct && out && !isFine(m.dst.Cargo.Layout):
 		return true, m.only(m.src.Packer.Unpack(m.o.Engine, m.dst.Place, m.src.span(), m.dst.Cargo))
 	case direct && m.o.Fragment == 0:
 		j, err := zip(&m.dst, &m.src)

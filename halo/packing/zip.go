@@ -7,9 +7,13 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// leastZipped is the mean length in bytes of blocks that are worth to be stored over a
-// link one by one. Shorter ones travel better packed.
-const leastZipped = 64
+// leastStored is the mean length in bytes of blocks that are worth to be stored over a
+// link one by one: shorter ones travel better packed. (Columns of a float64 matrix of 8 MiB
+// between two H200: 164 us stored, 64 us packed, copied and unpacked.)
+const leastStored = 64
+
+// isFine reports whether blocks are too short for that.
+func isFine(l *datatype.Layout) bool { return l.NumBlocks() > 1 && l.Size()/l.NumBlocks() < leastStored }
 
 // zip makes a job of the source's packer that copies from one layout to the other at once,
 // with no packed buffer between them; ErrUnsuited, if the two do not allow it. The bytes
@@ -26,7 +30,7 @@ func zip(dst, src *Side) (*Job, error) {
 		j.Add(c)
 		return j, j.launch(c.Kernel, nil)
 	}
-	if n := max(from.NumBlocks(), to.NumBlocks()); n > mostListed || from.Size()/n < leastZipped {
+	if n := max(from.NumBlocks(), to.NumBlocks()); n > mostListed || isFine(from) || isFine(to) {
 		return nil, fmt.Errorf("%w: %d blocks of %d bytes in all", ErrUnsuited, n, from.Size())
 	}
 	list, places := zipBlocks(from, to)
@@ -54,7 +58,7 @@ func zipPieces(dst, src *Side) (all []kernels.Strided, ok bool) {
 	}
 	for i := range from.Pieces() {
 		p, q := &from.Pieces()[i], &to.Pieces()[i]
-		if !sameShape(p, q) || p.Length < leastZipped {
+		if !sameShape(p, q) || p.Length < leastStored {
 			return nil, false
 		}
 		s := kernels.Strided{
