@@ -143,6 +143,22 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 	})
 }
 
+// FuzzEngines does the same with types of any seed, and with memory that lies anywhere.
+func FuzzEngines(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(seed, uint8(seed), uint8(seed%5))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, odd, count uint8) {
+		b := newEngineBench(t, testdevices.Host(t, 1), variants...)
+		s := newSent(t, seeded(seed).randomType(t, 5), int(count%6), int64(odd))
+		for _, p := range b.packers {
+			for _, e := range packing.Engines() {
+				b.check(t, p, e, s)
+			}
+		}
+	})
+}
+
 // So do all engines, and the one that is chosen, with the layouts of the benchmarks.
 func TestEnginesDoTheWorkloads(t *testing.T) {
 	const most = 1 << 20 // bytes: larger ones have the same shape
