@@ -70,9 +70,8 @@ func ways(links *p2p.Links, from, to *streams.Device) []packing.TransferOptions 
 
 // Every workload arrives as the definition says, over every path.
 func TestTransfersOfWorkloads(t *testing.T) {
-	most := int64(256 << 10)
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
-		p := newPair(t, set)
+		most, p := mostOf(set)/2, newPair(t, set)
 		for _, w := range must(workloads.All())(t) {
 			if w.Bytes > most || w.Send.Array > 16*most || w.Recv.Array > 16*most {
 				continue
