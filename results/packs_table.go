@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Table writes what was measured, a line a workload and a table for each direction
@@ -23,7 +21,7 @@ func (p *Packs) Table(w io.Writer) error {
 			fmt.Fprintln(&text)
 		}
 		fmt.Fprintf(&text, "%s\n\n", p.caption(direction))
-		p.suites(&text, groups)
+		tables(&text, p.head(), groups, p.line)
 		for _, line := range verdict(groups) {
 			fmt.Fprintln(&text, line)
 		}
@@ -46,23 +44,9 @@ func (p *Packs) caption(direction string) string {
 	return fmt.Sprintf("packing into %s on %s, times in us", where, p.Device.Name)
 }
 
-// suites writes a table for each suite, with an empty line after it.
-func (p *Packs) suites(w *strings.Builder, groups []PackGroup) {
-	for len(groups) > 0 {
-		suite := groups[0].Rows[0].Suite
-		lines := [][]string{p.head()}
-		for len(groups) > 0 && groups[0].Rows[0].Suite == suite {
-			lines = append(lines, p.line(groups[0]))
-			groups = groups[1:]
-		}
-		align(w, lines)
-		fmt.Fprintln(w)
-	}
-}
-
 // head returns the names of the columns.
 func (p *Packs) head() []string {
-	cells := slices.Concat([]string{"workload", "bytes", "contiguous"}, p.Contenders, []string{"best", "of contiguous"})
+	cells := head(p.Contenders)
 	if slices.Contains(p.Contenders, AutoEngine) {
 		cells = append(cells, "auto took", "auto/best")
 	}
@@ -71,53 +55,18 @@ func (p *Packs) head() []string {
 
 // line returns the cells of a workload. What was not measured is a dash.
 func (p *Packs) line(g PackGroup) []string {
-	cells := slices.Repeat([]string{"-"}, len(p.head()))
-	first := g.Rows[0]
-	cells[0], cells[1], cells[2] = first.Workload(), fmt.Sprint(first.Bytes), micros(first.ContiguousUS)
-	for i, name := range p.Contenders {
-		if row, ok := g.Of(name); ok {
-			cells[3+i] = micros(row.US)
+	cells := line(p.Contenders, g)
+	if !slices.Contains(p.Contenders, AutoEngine) {
+		return cells
+	}
+	took, times := "-", "-"
+	if auto, ok := g.Of(AutoEngine); ok {
+		took = auto.Took
+		if best, ok := g.Best(); ok {
+			times = fmt.Sprintf("%.2f", auto.US/best.US)
 		}
 	}
-	rest := cells[3+len(p.Contenders):]
-	best, ok := g.Best()
-	if ok {
-		rest[0], rest[1] = best.Contender(), fmt.Sprintf("%.0f%%", 100*best.ShareOfContiguous)
-	}
-	if auto, found := g.Of(AutoEngine); found {
-		if rest[2] = auto.Took; ok {
-			rest[3] = fmt.Sprintf("%.2f", auto.US/best.US)
-		}
-	}
-	return cells
-}
-
-// micros shows a time in microseconds to three digits, or all before the point.
-func micros(us float64) string {
-	return strconv.FormatFloat(us, 'f', decimals(us), 64)
-}
-
-// align writes cells in columns, the first to the left, all others to the right.
-func align(w *strings.Builder, lines [][]string) {
-	var widths []int
-	for _, line := range lines {
-		for i, cell := range line {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for _, line := range lines {
-		for i, cell := range line {
-			if i == 0 {
-				fmt.Fprintf(w, "%-*s", widths[i], cell)
-			} else {
-				fmt.Fprintf(w, "  %*s", widths[i], cell)
-			}
-		}
-		fmt.Fprintln(w)
-	}
+	return append(cells, took, times)
 }
 
 // tolerance is by how much two times may differ and count as one.

@@ -15,10 +15,14 @@ import (
 // piece takes 2 us.
 func packRow(name, direction, engine string, us float64) results.Pack {
 	return results.Pack{
-		Suite: strings.Split(name, "/")[0], Name: strings.Split(name, "/")[1], Params: strings.Split(name, "/")[2],
-		Direction: direction, Bytes: 1000, Pieces: 10, Engine: engine, Checked: true,
-		US: us, RateGBs: 1 / us, ContiguousUS: 2, ShareOfContiguous: 2 / us,
+		Layout: layoutOf(name), Direction: direction, Pieces: 10, Engine: engine, Checked: true, Cost: results.NewCost(1000, us, 2),
 	}
+}
+
+// layoutOf returns the layout of that name, with 1000 bytes.
+func layoutOf(name string) results.Layout {
+	parts := strings.Split(name, "/")
+	return results.Layout{Suite: parts[0], Name: parts[1], Params: parts[2], Bytes: 1000}
 }
 
 // took is the row of auto.
@@ -34,8 +38,10 @@ func samplePacks() *results.Packs {
 	tree := packRow(b, "pack", "tree", 4)
 	tree.Variant = "primitive"
 	return &results.Packs{
-		Started: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), Device: results.Device{Name: "a GPU", Backend: "cuda"}, To: "device", BudgetMS: 20,
-		Contenders: []string{"copies", "units", "tree, primitive", "auto"},
+		Bench: results.Bench{
+			Started: time.Date(2025, 3, 1, 12, 0, 0, 0, time.UTC), BudgetMS: 20, Contenders: []string{"copies", "units", "tree, primitive", "auto"},
+		},
+		Device: results.Device{Name: "a GPU", Backend: "cuda"}, To: "device",
 		Rows: []results.Pack{
 			packRow(a, "pack", "copies", 8.25), packRow(a, "pack", "units", 4.5), took(packRow(a, "pack", "auto", 4.6), "units"),
 			packRow(a, "unpack", "copies", 16), took(packRow(a, "unpack", "auto", 16.1), "copies"),
@@ -72,7 +78,7 @@ func TestPacksTableWithoutAuto(t *testing.T) {
 
 // A verdict names the worst only.
 func TestPacksTableOfManyLosses(t *testing.T) {
-	p := &results.Packs{Contenders: []string{"copies", "auto"}}
+	p := &results.Packs{Bench: results.Bench{Contenders: []string{"copies", "auto"}}}
 	for i := range 9 {
 		name := "wu/V/n=" + strings.Repeat("1", i+1)
 		p.Rows = append(p.Rows, packRow(name, "pack", "copies", 1), took(packRow(name, "pack", "auto", float64(2+i)), "tree"))

@@ -23,7 +23,7 @@ import (
 
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
-	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand())
+	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand())
 	return cmd
 }
 
@@ -359,22 +359,36 @@ func (e *exchangeRun) place(c combination) (*halo.Placement, error) {
 	return halo.Place(d, e.devices)
 }
 
+// pace says how a median over batches is measured.
+type pace struct {
+	first, most int     // runs of the first batch, and of any
+	length      float64 // of a batch, in microseconds
+}
+
+// batches is how many a median is over.
+const batches = 9
+
 // timed returns the time of one of what queue queues, in microseconds: the median
 // over batches that are waited for, each of some milliseconds, so that to begin one
 // and to wait for it counts little.
 func timed(at []*streams.Stream, queue func(n int) error) (float64, error) {
-	const batches, first, most, length = 9, 20, 400, 4000
-	if _, err := batch(at, queue, first); err != nil { // warms up
+	return pace{first: 20, most: 400, length: 4000}.median(func(n int) (float64, error) { return batch(at, queue, n) })
+}
+
+// median returns the median of what batch returns: the time of one of n, in
+// microseconds.
+func (p pace) median(batch func(n int) (float64, error)) (float64, error) {
+	if _, err := batch(p.first); err != nil { // warms up
 		return 0, err
 	}
-	one, err := batch(at, queue, first)
+	one, err := batch(p.first)
 	if err != nil {
 		return 0, err
 	}
-	n := int(max(first, min(most, length/one)))
+	n := int(max(float64(p.first), min(float64(p.most), p.length/one)))
 	var us []float64
 	for range batches {
-		t, err := batch(at, queue, n)
+		t, err := batch(n)
 		if err != nil {
 			return 0, err
 		}

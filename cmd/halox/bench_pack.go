@@ -6,11 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,14 +18,11 @@ import (
 
 // packBench is what halox bench pack is asked for.
 type packBench struct {
-	backend               string
-	device, blocks        int
-	suites, engines       []string
-	match, to, over       string
-	least, most           int64 // packed bytes; 0 for no limit
-	budget                time.Duration
-	unpack, noCheck, list bool
-	record, plot, figure  string
+	layoutBench
+	device  int
+	engines []string
+	to      string
+	unpack  bool
 }
 
 // The values of --to and --engines that are not an engine.
@@ -38,9 +31,6 @@ const (
 	toPinned   = "pinned"
 	allEngines = "all"
 )
-
-// packedBytes is the value of --over that every layout has.
-const packedBytes = "bytes"
 
 func newBenchPackCommand() *cobra.Command {
 	var b packBench
@@ -76,43 +66,33 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 
 func (b *packBench) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&b.backend, "backend", configs.Auto, "auto, cuda or host")
+	b.layoutBench.addFlags(f)
 	f.IntVar(&b.device, "device", 0, "the device, counted from 0")
-	f.StringSliceVar(&b.suites, "suites", suiteNames(), "suites of layouts")
-	f.StringVar(&b.match, "match", "", "only layouts whose name, suite/name/parameters, matches this `regexp`")
-	f.Int64Var(&b.least, "least", 0, "only layouts of at least so many packed `bytes`")
-	f.Int64Var(&b.most, "most", 0, "only layouts of at most so many packed `bytes`; 0 for no limit")
-	f.BoolVar(&b.list, "list", false, "list the layouts, with their packed bytes, and measure nothing")
 	f.StringSliceVar(&b.engines, "engines", []string{allEngines, string(packing.Auto)}, "engines: all, auto or the name of one")
-	f.IntVar(&b.blocks, "blocks", 0, "most thread blocks that a kernel may take; 0 for as many as suit")
 	f.BoolVar(&b.unpack, "unpack", false, "time unpacking too, of what the layout's receiver has")
 	f.StringVar(&b.to, "to", toDevice, "where the packed bytes go, and are unpacked from: device memory, or pinned host memory mapped into it (zero copy)")
-	f.DurationVar(&b.budget, "budget", 20*time.Millisecond, "how long to measure each engine on each layout")
 	f.BoolVar(&b.noCheck, "no-check", false, "do not compare what engines write with what the host packs")
-	f.StringVar(&b.record, "record", "", "write the record to this JSON `file`")
 	f.StringVar(&b.plot, "plot", "", "draw bandwidth of packing over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)")
-	f.StringVar(&b.over, "over", packedBytes, "draw over this `parameter` of the layouts, such as block")
-	f.StringVar(&b.figure, "figure", "", "measure and draw what a paper's figure shows, by its `name`; list prints the names")
 }
 
 // start does what the flags say.
 func (b *packBench) start(ctx context.Context, cmd *cobra.Command) error {
 	if b.figure == "list" {
-		return listFigures(cmd.OutOrStdout())
+		return listFigures(cmd.OutOrStdout(), figures())
 	}
 	figure, err := b.check(cmd)
 	if err != nil {
 		return err
 	}
-	work, err := b.workloads(figure)
+	work, err := b.workloads(figure.shows)
 	if err != nil {
 		return err
 	}
 	if b.list {
 		return listWorkloads(cmd.OutOrStdout(), work)
 	}
-	if !slices.ContainsFunc(work, func(w workloads.Workload) bool { return figure.has(w) }) {
-		return fmt.Errorf("--over %s: the layouts have no such parameter: `halox bench pack --list` prints them", b.over)
+	if err := b.hasAxis(&figure.axes, work); err != nil {
+		return err
 	}
 	return b.run(ctx, figure, work, cmd.OutOrStdout(), cmd.ErrOrStderr())
 }
@@ -121,88 +101,32 @@ func (b *packBench) start(ctx context.Context, cmd *cobra.Command) error {
 // for: without --figure that of bandwidth over packed size.
 func (b *packBench) check(cmd *cobra.Command) (*packFigure, error) {
 	for _, wrong := range []error{
-		oneOf("backend", b.backend, configs.Auto, "cuda", "host"),
+		b.layoutBench.check(),
 		oneOf("to", b.to, toDevice, toPinned),
-		eachOf("suites", b.suites, suiteNames()...),
 		eachOf("engines", b.engines, engineNames()...),
-		b.checkNumbers(),
-		b.checkFiles(),
 	} {
 		if wrong != nil {
 			return nil, wrong
 		}
 	}
+	if b.device < 0 {
+		return nil, fmt.Errorf("--device %d: devices are counted from 0", b.device)
+	}
 	if b.figure == "" {
 		return b.generalFigure(), nil
 	}
-	f, err := findFigure(b.figure)
+	f, err := findFigure(figures(), b.figure)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"suites", "engines", "unpack", "over"} {
-		if cmd.Flags().Changed(name) {
-			return nil, fmt.Errorf("--figure %s has its own --%s: leave --%s out", f.name, name, name)
-		}
+	if err := b.fixed(&f.axes, cmd.Flags(), "engines", "unpack"); err != nil {
+		return nil, err
 	}
-	b.suites, b.unpack = []string{f.suite}, f.roundTrip
+	b.unpack = f.roundTrip
 	if f.pinned && !cmd.Flags().Changed("to") {
 		b.to = toPinned
 	}
 	return f, nil
-}
-
-func (b *packBench) checkNumbers() error {
-	switch {
-	case b.device < 0:
-		return fmt.Errorf("--device %d: devices are counted from 0", b.device)
-	case b.blocks < 0:
-		return fmt.Errorf("--blocks %d: give a positive number, or 0 for as many as suit", b.blocks)
-	case b.budget <= 0:
-		return fmt.Errorf("--budget %v: give a positive time, such as 20ms", b.budget)
-	case b.least < 0 || b.most < 0:
-		return fmt.Errorf("--least %d --most %d: give positive numbers of bytes, or 0 for no limit", b.least, b.most)
-	case b.most > 0 && b.least > b.most:
-		return fmt.Errorf("--least %d is more than --most %d: no layout has so many bytes", b.least, b.most)
-	}
-	return nil
-}
-
-// checkFiles makes sure, before anything is measured, that it can be kept.
-func (b *packBench) checkFiles() error {
-	if b.plot != "" {
-		if ext := strings.ToLower(filepath.Ext(b.plot)); !slices.Contains([]string{".png", ".svg", ".pdf"}, ext) {
-			return fmt.Errorf("--plot %s: the name must end in .png, .svg or .pdf", b.plot)
-		}
-	}
-	for _, file := range []string{b.record, b.plot} {
-		if file == "" || b.list {
-			continue
-		}
-		if err := results.CheckWritable(file); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// oneOf returns an error unless the value of a flag is one of some.
-func oneOf(flag, value string, allowed ...string) error {
-	if slices.Contains(allowed, value) {
-		return nil
-	}
-	return fmt.Errorf("--%s: there is no %q: take %s", flag, value, strings.Join(allowed, ", "))
-}
-
-func eachOf(flag string, values []string, allowed ...string) error {
-	if len(values) == 0 {
-		return fmt.Errorf("--%s names none: take %s", flag, strings.Join(allowed, ", "))
-	}
-	for _, v := range values {
-		if err := oneOf(flag, v, allowed...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func engineNames() []string {
@@ -225,75 +149,22 @@ func (c contender) String() string {
 	return results.Pack{Engine: string(c.engine), Variant: c.variant}.Contender()
 }
 
-// contenders returns the engines to be measured, auto last.
+// contenders returns the engines to be measured, the driver's copies always.
 func (b *packBench) contenders() (all []contender) {
-	chosen := func(e packing.Engine) bool { return slices.Contains(b.engines, string(e)) }
-	for _, e := range packing.Engines() {
-		if chosen(e) || e == packing.Copies || slices.Contains(b.engines, allEngines) {
-			all = append(all, contender{engine: e})
-		}
-	}
-	if chosen(packing.Auto) {
-		all = append(all, contender{engine: packing.Auto})
+	for _, e := range chosenEngines(append([]string{string(packing.Copies)}, b.engines...)) {
+		all = append(all, contender{engine: e})
 	}
 	return all
 }
 
-// suite is a source of workloads.
-type suite struct {
-	name string
-	make func() ([]workloads.Workload, error)
-}
-
-func suites() []suite {
-	return []suite{
-		{"ddtbench", workloads.DDTBench}, {"tempi", workloads.TEMPI}, {"jenkins", workloads.Jenkins}, {"hand", workloads.HAND},
-		{"wu", workloads.Wu}, {"shoc", workloads.SHOC}, {"hacc", workloads.HACC},
-	}
-}
-
-func suiteNames() (names []string) {
-	for _, s := range suites() {
-		names = append(names, s.name)
-	}
-	return names
-}
-
-// workloads returns those that the flags and the figure choose. It is an error if
-// there are none.
-func (b *packBench) workloads(figure *packFigure) (chosen []workloads.Workload, err error) {
-	wanted, err := regexp.Compile(b.match)
-	if err != nil {
-		return nil, fmt.Errorf("--match: %w", err)
-	}
-	for _, s := range suites() {
-		if !slices.Contains(b.suites, s.name) {
-			continue
-		}
-		all, err := s.make()
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range all {
-			if wanted.MatchString(w.String()) && figure.shows(w.String()) && w.Bytes >= max(1, b.least) && (b.most == 0 || w.Bytes <= b.most) {
-				chosen = append(chosen, w)
-			}
+// chosenEngines returns those that the names of engineNames choose, auto last.
+func chosenEngines(names []string) (all []packing.Engine) {
+	for _, e := range append(packing.Engines(), packing.Auto) {
+		if slices.Contains(names, string(e)) || e != packing.Auto && slices.Contains(names, allEngines) {
+			all = append(all, e)
 		}
 	}
-	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no layout of %s fits --match, --least and --most: `halox bench pack --list` prints them all", strings.Join(b.suites, ", "))
-	}
-	return chosen, nil
-}
-
-// listWorkloads prints names and packed bytes.
-func listWorkloads(out io.Writer, all []workloads.Workload) error {
-	for _, w := range all {
-		if _, err := fmt.Fprintln(out, w, w.Bytes); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all
 }
 
 // run measures and prints the table. Interrupted or failed, it keeps what it had.
@@ -318,10 +189,7 @@ func (b *packBench) run(ctx context.Context, figure *packFigure, work []workload
 
 // newPacks begins the record with what it is measured on, and how.
 func (b *packBench) newPacks(m *opened, contenders []contender) *results.Packs {
-	p := &results.Packs{
-		Halox: results.Program{Version: version, Commit: builtFrom()}, Host: m.host(), Started: time.Now(),
-		Device: describeDevice(m.devices[0]), To: b.to, Blocks: b.blocks, BudgetMS: b.budget.Seconds() * 1e3,
-	}
+	p := &results.Packs{Bench: b.header(m), Device: describeDevice(m.devices[0]), To: b.to}
 	for _, c := range contenders {
 		p.Contenders = append(p.Contenders, c.String())
 	}
@@ -330,16 +198,9 @@ func (b *packBench) newPacks(m *opened, contenders []contender) *results.Packs {
 
 // keep writes the record and the plot that are wanted.
 func (b *packBench) keep(p *results.Packs, figure *packFigure, notes io.Writer) error {
-	var errs []error
+	var err error
 	if b.record != "" {
-		errs = append(errs, p.Write(b.record))
+		err = p.Write(b.record)
 	}
-	if b.plot != "" {
-		if c := figure.draw(p); len(c.Curves) > 0 {
-			errs = append(errs, results.WriteCurves(b.plot, c))
-		} else {
-			fmt.Fprintf(notes, "%s is not written: nothing that it shows was measured\n", b.plot)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(err, b.draw(figure.draw(p), notes))
 }

@@ -13,49 +13,49 @@ import (
 // is compared.
 const mostCompared = 64 << 20
 
-// trial is what a job should write, to be compared with what it writes.
-type trial struct {
-	stream *streams.Stream
-	target mirror
-	want   []byte
-}
-
-// stale is what lies where a job has not written.
-const stale = 0xa5
-
-// newTrial fills what is read in a case with numbers, and works out on the host
-// what comes of it. It returns nil for a layout that spans too much.
-func newTrial(c *packCase) (*trial, error) {
+// newTrial returns what the case's engines should write. It returns nil for a layout
+// that spans too much.
+func (c *packCase) newTrial() (*trial, error) {
 	l := c.cargo.Layout
 	user, packed := c.place.Data, c.packed
 	user.Offset, user.Length = c.place.Origin+l.TrueLB(), l.TrueUB()-l.TrueLB()
 	if user.Length > mostCompared || packed.Length > mostCompared {
 		return nil, nil
 	}
-	read, written := user, packed
-	if c.unpack {
-		read, written = packed, user
-	}
-	source, err := newMirror(c, read)
+	s, err := c.device.NewStream(streams.Normal)
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{want: bytes.Repeat([]byte{stale}, int(written.Length))}
-	if t.target, err = newMirror(c, written); err != nil {
-		return nil, err
-	}
-	if t.stream, err = c.device.NewStream(streams.Normal); err != nil {
-		return nil, err
-	}
-	c.Add(t.stream)
-	rand.NewChaCha8([32]byte{}).Read(source.bytes())
-	if err := errors.Join(source.upload(t.stream), t.stream.Sync(waitLimit)); err != nil {
-		return nil, err
-	}
+	c.Add(s)
 	if c.unpack {
-		return t, l.Unpack(t.want, -l.TrueLB(), source.bytes())
+		return newTrial(s, s, user, packed, &c.Closers, func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
 	}
-	return t, l.Pack(t.want, source.bytes(), -l.TrueLB())
+	return newTrial(s, s, packed, user, &c.Closers, func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
+}
+
+// trial is what a job should write, to be compared with what it writes.
+type trial struct {
+	to, from       *streams.Stream // of the devices that are written and read
+	target, source mirror
+	want           []byte
+}
+
+// stale is what lies where a job has not written.
+const stale = 0xa5
+
+// newTrial makes numbers for what is read, and has define work out on the host what
+// comes of them where all was stale.
+func newTrial(to, from *streams.Stream, written, read streams.Span, open *streams.Closers, define func(dst, src []byte) error) (*trial, error) {
+	t := &trial{to: to, from: from, want: bytes.Repeat([]byte{stale}, int(written.Length))}
+	var err error
+	if t.source, err = newMirror(from.Device(), read, open); err != nil {
+		return nil, err
+	}
+	if t.target, err = newMirror(to.Device(), written, open); err != nil {
+		return nil, err
+	}
+	rand.NewChaCha8([32]byte{}).Read(t.source.bytes())
+	return t, define(t.want, t.source.bytes())
 }
 
 // queuer is the part of a job that a trial needs.
@@ -63,18 +63,22 @@ type queuer interface {
 	Queue(s *streams.Stream) error
 }
 
-// do has a job write and compares all bytes that it may write to.
+// do has a job write, which is queued on the stream of the device that is written, and
+// compares all bytes that it may write to.
 func (t *trial) do(j queuer) error {
 	got := t.target.bytes()
 	for i := range got {
 		got[i] = stale
 	}
+	if err := errors.Join(t.source.upload(t.from), t.from.Sync(waitLimit)); err != nil {
+		return err
+	}
 	for _, step := range []func(*streams.Stream) error{t.target.upload, j.Queue, t.target.download} {
-		if err := step(t.stream); err != nil {
+		if err := step(t.to); err != nil {
 			return err
 		}
 	}
-	if err := t.stream.Sync(waitLimit); err != nil || bytes.Equal(got, t.want) {
+	if err := t.to.Sync(waitLimit); err != nil || bytes.Equal(got, t.want) {
 		return err
 	}
 	for i := range got {
@@ -89,15 +93,15 @@ func (t *trial) do(j queuer) error {
 // own.
 type mirror struct{ span, host streams.Span }
 
-func newMirror(c *packCase, span streams.Span) (mirror, error) {
+func newMirror(d *streams.Device, span streams.Span, open *streams.Closers) (mirror, error) {
 	if span.Memory.Pinned() {
 		return mirror{span, span}, nil
 	}
-	m, err := c.device.AllocPinned(span.Length)
+	m, err := d.AllocPinned(span.Length)
 	if err != nil {
 		return mirror{}, err
 	}
-	c.Add(m)
+	open.Add(m)
 	return mirror{span, m.All()}, nil
 }
 

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"maps"
 	"regexp"
 	"slices"
-	"strings"
-	"text/tabwriter"
 
-	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
@@ -19,14 +13,11 @@ import (
 // packFigure is a plot of what halox bench pack measures: curves over a parameter of
 // the layouts.
 type packFigure struct {
-	name, title string
-	suite       string // that all its layouts are of; "" for any
-	x           string // the parameter, or bytes
-	xLabel      string
-	rate        bool // GB/s of packing; else microseconds
-	roundTrip   bool // the time of packing and of unpacking
-	pinned      bool // its paper packs into pinned host memory
-	curves      []packCurve
+	axes
+	rate      bool // GB/s of packing; else microseconds
+	roundTrip bool // the time of packing and of unpacking
+	pinned    bool // its paper packs into pinned host memory
+	curves    []packCurve
 }
 
 // packCurve is one contender on some layouts.
@@ -53,16 +44,16 @@ var (
 )
 
 // figures returns those of the papers.
-func figures() []packFigure {
+func figures() []*packFigure {
 	return slices.Concat(wuFigures(), jenkinsFigures(), handFigures())
 }
 
 // wuFigures are of Wu et al., HPDC 2016.
-func wuFigures() []packFigure {
+func wuFigures() []*packFigure {
 	const v, t = "^wu/V/", "^wu/T/"
-	return []packFigure{{
-		name: "wu-6", title: "Wu et al., figure 6: bandwidth of packing a sub-matrix (V) and a triangle (T)",
-		suite: "wu", x: "n", xLabel: "matrix size", rate: true,
+	return []*packFigure{{
+		axes: axes{"wu-6", "Wu et al., figure 6: bandwidth of packing a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		rate: true,
 		curves: []packCurve{
 			{name: "V, targeted", layouts: v, by: byTargeted},
 			{name: "T, units", layouts: t, by: byUnits},
@@ -70,16 +61,15 @@ func wuFigures() []packFigure {
 			{name: "contiguous copy of V's bytes", layouts: v, dashed: true},
 		},
 	}, {
-		name: "wu-7", title: "Wu et al., figure 7: packing and unpacking a sub-matrix (V) and a triangle (T)",
-		suite: "wu", x: "n", xLabel: "matrix size", roundTrip: true,
+		axes:      axes{"wu-7", "Wu et al., figure 7: packing and unpacking a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		roundTrip: true,
 		curves: []packCurve{
 			{name: "V, targeted", layouts: v, by: byTargeted},
 			{name: "T, units", layouts: t, by: byUnits},
 			{name: "contiguous copies of V's bytes", layouts: v, dashed: true},
 		},
 	}, {
-		name: "wu-8", title: "Wu et al., figure 8: packing vectors, a kernel against the driver's 2-D copy",
-		suite: "wu", x: "block", xLabel: "block size (bytes)",
+		axes: axes{"wu-8", "Wu et al., figure 8: packing vectors, a kernel against the driver's 2-D copy", "wu", "block", "block size (bytes)"},
 		curves: slices.Concat(
 			pair("1000 blocks", "^wu/vector/blocks=1000,", byTargeted),
 			pair("8000 blocks", "^wu/vector/blocks=8000,", byTargeted),
@@ -88,10 +78,10 @@ func wuFigures() []packFigure {
 }
 
 // jenkinsFigures are of Jenkins et al., TPDS 2014, who pack into pinned host memory.
-func jenkinsFigures() []packFigure {
-	return []packFigure{{
-		name: "jenkins-4", title: "Jenkins et al., figure 4: packing, the type tree against the driver's copies",
-		suite: "jenkins", x: packedBytes, xLabel: "packed bytes", pinned: true,
+func jenkinsFigures() []*packFigure {
+	return []*packFigure{{
+		axes:   axes{"jenkins-4", "Jenkins et al., figure 4: packing, the type tree against the driver's copies", "jenkins", packedBytes, "packed bytes"},
+		pinned: true,
 		curves: slices.Concat(
 			pair("vector, 8 B", "^jenkins/vector-512/.*,block=8$", byTree),
 			pair("vector, 128 B", "^jenkins/vector-512/.*,block=128$", byTree),
@@ -101,53 +91,48 @@ func jenkinsFigures() []packFigure {
 			pair("struct", "^jenkins/struct/", byTree),
 		),
 	}, {
-		name: "jenkins-5", title: "Jenkins et al., figure 5: packing 8192 blocks, the type tree against the driver's 2-D copy",
-		suite: "jenkins", x: "block", xLabel: "block length (bytes)", pinned: true,
+		axes:   axes{"jenkins-5", "Jenkins et al., figure 5: packing 8192 blocks, the type tree against the driver's 2-D copy", "jenkins", "block", "block length (bytes)"},
+		pinned: true,
 		curves: pair("vector", "^jenkins/vector/", byTree),
 	}}
 }
 
 // handFigures are of HAND, ICPP 2014.
-func handFigures() []packFigure {
+func handFigures() []*packFigure {
 	const counts, lengths = "^hand/indexed_block/.*,block=4$", "^hand/indexed_block/blocks=32,"
-	extents := func(which string) packFigure {
+	extents := func(name, which, what string) *packFigure {
 		layouts := "^hand/subarray-4d-" + which + "/"
-		return packFigure{
-			suite: "hand", x: "extent", xLabel: which + "most extent",
+		return &packFigure{
+			axes:   axes{name, "HAND, figure " + what, "hand", "extent", which + "most extent"},
 			curves: append(pair("subarray", layouts, byTargeted), packCurve{name: "tree", layouts: layouts, by: byTree}),
 		}
 	}
-	inner, outer := extents("inner"), extents("outer")
-	inner.name, inner.title = "hand-5a", "HAND, figure 5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"
-	outer.name, outer.title = "hand-5b", "HAND, figure 5 (b): packing 4-D subarrays, X/2 x 8 x 8 x 8"
-	return []packFigure{{
-		name: "hand-4", title: "HAND, figure 4: packing an hvector of 32 blocks",
-		suite: "hand", x: "block", xLabel: "block length (bytes)",
+	return []*packFigure{{
+		axes:   axes{"hand-4", "HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
 		curves: pair("hvector", "^hand/hvector/", byTargeted),
-	}, inner, outer, {
-		name: "hand-6", title: "HAND, figure 6: packing an indexed_block",
-		suite: "hand", x: packedBytes, xLabel: "packed bytes",
-		curves: slices.Concat(
-			pair("blocks of 4 B", counts, byTargeted), []packCurve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors}},
-			pair("32 blocks", lengths, byTargeted), []packCurve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
-		),
-	}, {
-		name: "hand-7", title: "HAND, figure 7: where the list of blocks lies",
-		suite: "hand", x: packedBytes, xLabel: "packed bytes",
-		curves: []packCurve{
-			{name: "blocks of 4 B, list copied", layouts: counts, by: byBypass},
-			{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, twin: true},
-			{name: "32 blocks, list copied", layouts: lengths, by: byBypass},
-			{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, twin: true},
-		},
-	}, {
-		name: "hand-9", title: "HAND, figure 9: how the lengths of blocks are summed up",
-		suite: "hand", x: "blocks", xLabel: "blocks of 4 bytes",
-		curves: []packCurve{
-			{name: "sequential scan", layouts: counts, by: bySequential},
-			{name: "parallel scan", layouts: counts, by: byParallel},
-		},
-	}}
+	},
+		extents("hand-5a", "inner", "5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"),
+		extents("hand-5b", "outer", "5 (b): packing 4-D subarrays, X/2 x 8 x 8 x 8"), {
+			axes: axes{"hand-6", "HAND, figure 6: packing an indexed_block", "hand", packedBytes, "packed bytes"},
+			curves: slices.Concat(
+				pair("blocks of 4 B", counts, byTargeted), []packCurve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors}},
+				pair("32 blocks", lengths, byTargeted), []packCurve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
+			),
+		}, {
+			axes: axes{"hand-7", "HAND, figure 7: where the list of blocks lies", "hand", packedBytes, "packed bytes"},
+			curves: []packCurve{
+				{name: "blocks of 4 B, list copied", layouts: counts, by: byBypass},
+				{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, twin: true},
+				{name: "32 blocks, list copied", layouts: lengths, by: byBypass},
+				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, twin: true},
+			},
+		}, {
+			axes: axes{"hand-9", "HAND, figure 9: how the lengths of blocks are summed up", "hand", "blocks", "blocks of 4 bytes"},
+			curves: []packCurve{
+				{name: "sequential scan", layouts: counts, by: bySequential},
+				{name: "parallel scan", layouts: counts, by: byParallel},
+			},
+		}}
 }
 
 // pair returns the curves of an engine and, dashed, of the driver's copies.
@@ -161,39 +146,12 @@ func pair(name, layouts string, by contender) []packCurve {
 // generalFigure is bandwidth over packed size, or another parameter, a curve an
 // engine.
 func (b *packBench) generalFigure() *packFigure {
-	f := &packFigure{title: "Packing", x: b.over, xLabel: b.over, rate: true}
-	if b.match != "" {
-		f.title += " of " + b.match
-	}
-	if b.over == packedBytes {
-		f.xLabel = "packed bytes"
-	}
+	f := &packFigure{axes: b.generalAxes("Packing"), rate: true}
 	for _, c := range b.contenders() {
 		f.curves = append(f.curves, packCurve{name: c.String(), by: c})
 	}
 	f.curves = append(f.curves, packCurve{name: "contiguous copy", dashed: true})
 	return f
-}
-
-// findFigure returns the figure of that name.
-func findFigure(name string) (*packFigure, error) {
-	var names []string
-	for _, f := range figures() {
-		if f.name == name {
-			return &f, nil
-		}
-		names = append(names, f.name)
-	}
-	return nil, fmt.Errorf("--figure: there is no %q: take %s, or list", name, strings.Join(names, ", "))
-}
-
-// listFigures prints the figures' names and titles.
-func listFigures(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, f := range figures() {
-		fmt.Fprintf(w, "%s\t%s\n", f.name, f.title)
-	}
-	return w.Flush()
 }
 
 // contenders returns those whose curves it shows, the driver's copies always.
@@ -218,12 +176,6 @@ func (c *packCurve) shows(workload string) bool {
 	return regexp.MustCompile(c.layouts).MatchString(workload)
 }
 
-// has reports whether the workload has the parameter that the figure is over, above 0.
-func (f *packFigure) has(w workloads.Workload) bool {
-	x, ok := results.Pack{Params: w.Params, Bytes: w.Bytes}.Param(f.x)
-	return ok && x > 0
-}
-
 // draw returns the figure of what was measured, without curves that have no point.
 func (f *packFigure) draw(p *results.Packs) results.Curves {
 	what := "time of packing (us)"
@@ -235,14 +187,10 @@ func (f *packFigure) draw(p *results.Packs) results.Curves {
 	}
 	c := results.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, p.Device.Name, whither(p.To)), XLabel: f.xLabel, YLabel: what}
 	groups := p.Groups()
-	alone := false
 	for _, curve := range f.curves {
-		drawn := f.curve(curve, groups)
-		if drawn.Twin = drawn.Twin && !alone; len(drawn.X) > 0 {
-			c.Curves = append(c.Curves, drawn)
-		}
-		alone = len(drawn.X) == 0
+		c.Curves = append(c.Curves, f.curve(curve, groups))
 	}
+	c.Curves = withPoints(c.Curves)
 	return c
 }
 
@@ -256,11 +204,10 @@ func whither(to string) string {
 
 // curve draws one curve: the median of layouts with the same parameter.
 func (f *packFigure) curve(c packCurve, groups []results.PackGroup) results.Curve {
-	points := map[float64][]float64{}
+	m := medians{}
 	for i, g := range groups {
 		first := g.Rows[0]
-		x, ok := first.Param(f.x)
-		if !ok || x <= 0 || first.Direction != results.Packed || !c.shows(first.Workload()) {
+		if first.Direction != results.Packed || !c.shows(first.Workload()) {
 			continue
 		}
 		y, ok := f.value(c.by, g)
@@ -270,16 +217,10 @@ func (f *packFigure) curve(c packCurve, groups []results.PackGroup) results.Curv
 			y += back
 		}
 		if ok {
-			points[x] = append(points[x], y)
+			m.add(&f.axes, first.Layout, y)
 		}
 	}
-	drawn := results.Curve{Name: c.name, Dashed: c.dashed, Twin: c.twin}
-	for _, x := range slices.SortedFunc(maps.Keys(points), cmp.Compare) {
-		ys := points[x]
-		slices.Sort(ys)
-		drawn.X, drawn.Y = append(drawn.X, x), append(drawn.Y, ys[len(ys)/2])
-	}
-	return drawn
+	return m.draw(results.Curve{Name: c.name, Dashed: c.dashed, Twin: c.twin})
 }
 
 // following returns the group of unpacking that follows one of packing; it is

@@ -27,14 +27,12 @@ type packRun struct {
 
 // measureAll adds to the record what all contenders take for all workloads, until
 // it is interrupted.
-func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unpack bool, record *results.Packs, notes io.Writer) error {
-	bar := newPackProgress(notes, len(work))
-	defer bar.close()
-	for i, w := range work {
-		directions := []string{results.Packed}
-		if unpack {
-			directions = append(directions, results.Unpacked)
-		}
+func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unpack bool, record *results.Packs, notes io.Writer) (err error) {
+	directions := []string{results.Packed}
+	if unpack {
+		directions = append(directions, results.Unpacked)
+	}
+	record.Interrupted, err = eachLayout(ctx, notes, "pack", work, func(w workloads.Workload) error {
 		for _, direction := range directions {
 			rows, err := r.measure(ctx, w, direction)
 			record.Rows = append(record.Rows, rows...)
@@ -42,21 +40,9 @@ func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unp
 				return fmt.Errorf("%s %v: %w", direction, w, err)
 			}
 		}
-		if ctx.Err() != nil {
-			record.Interrupted = true
-			return nil
-		}
-		bar.steps(int64(i + 1))
-	}
-	return nil
-}
-
-// newPackProgress draws a bar of workloads where somebody watches.
-func newPackProgress(w io.Writer, n int) *progress {
-	if isTerminal(w) {
-		return startProgress(newBarOf(w, int64(n), "pack", "layouts"))
-	}
-	return startProgress(nil)
+		return nil
+	})
+	return err
 }
 
 // measure returns a row for each contender that suits the workload. It frees what
@@ -85,9 +71,7 @@ func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction s
 		if err != nil {
 			return rows, err
 		}
-		row.Suite, row.Name, row.Params, row.Direction = w.Suite, w.Name, w.Params, direction
-		row.RateGBs = float64(row.Bytes) / row.US / 1e3
-		row.ContiguousUS, row.ShareOfContiguous = contiguous, contiguous/row.US
+		row.Layout, row.Direction, row.Cost = layoutOf(w), direction, results.NewCost(w.Bytes, row.US, contiguous)
 		rows = append(rows, row)
 	}
 	return rows, nil
@@ -130,7 +114,7 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 	c.Add(packed)
 	c.place, c.packed = packing.Place{Data: array.All(), Origin: side.Origin}, packed.All()
 	if c.check {
-		c.trial, err = newTrial(c)
+		c.trial, err = c.newTrial()
 	}
 	return err
 }
@@ -198,7 +182,7 @@ func (c *packCase) measure(by contender) (row results.Pack, err error) {
 		return row, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	row = results.Pack{Bytes: c.cargo.Layout.Size(), Pieces: c.cargo.Layout.NumBlocks(), Engine: string(by.engine), Variant: by.variant}
+	row = results.Pack{Pieces: c.cargo.Layout.NumBlocks(), Engine: string(by.engine), Variant: by.variant}
 	if by.engine == packing.Auto {
 		row.Took, row.Why = string(j.Engine), j.Why
 	}

@@ -165,7 +165,7 @@ func TestFiguresHaveLayouts(t *testing.T) {
 				if !c.shows(w.String()) {
 					continue
 				}
-				x, ok := results.Pack{Params: w.Params, Bytes: w.Bytes}.Param(f.x)
+				x, ok := layoutOf(w).Param(f.x)
 				if !ok || seen[x] || w.Suite != f.suite {
 					t.Errorf("figure %s, curve %q: %v at %v, %t", f.name, c.name, w, x, ok)
 				}
@@ -204,7 +204,10 @@ func TestBenchPackFigure(t *testing.T) {
 // packing alone.
 func TestFigureValues(t *testing.T) {
 	row := func(params, direction, engine string, us float64) results.Pack {
-		return results.Pack{Suite: "wu", Name: "V", Params: params, Direction: direction, Engine: engine, Bytes: 8e6, US: us, ContiguousUS: 40}
+		return results.Pack{
+			Layout:    results.Layout{Suite: "wu", Name: "V", Params: params, Bytes: 8e6},
+			Direction: direction, Engine: engine, Cost: results.NewCost(8e6, us, 40),
+		}
 	}
 	p := &results.Packs{Device: results.Device{Name: "a GPU"}, To: toDevice, Rows: []results.Pack{
 		row("n=2000", results.Packed, "targeted", 100), row("n=2000", results.Unpacked, "targeted", 60),
@@ -215,7 +218,7 @@ func TestFigureValues(t *testing.T) {
 		"wu-6": {Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}},
 		"wu-7": {Name: "V, targeted", X: []float64{1000, 2000}, Y: []float64{70, 160}},
 	} {
-		f, err := findFigure(name)
+		f, err := findFigure(figures(), name)
 		if err != nil {
 			t.Fatal(err)
 		}

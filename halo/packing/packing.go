@@ -45,6 +45,16 @@ func NewCargo(t *datatype.Type, count int) (*Cargo, error) {
 	return &Cargo{t, count, l}, nil
 }
 
+// slice returns what of a cargo is packed from byte lo to byte hi: the cargo, if that is
+// all.
+func (c *Cargo) slice(lo, hi int64) (*Cargo, error) {
+	if lo == 0 && hi == c.Layout.Size() {
+		return c, nil
+	}
+	l, err := c.Layout.Slice(lo, hi)
+	return &Cargo{Layout: l}, err
+}
+
 // Place is where the elements of a cargo lie: displacement 0 is Origin bytes after the
 // start of Data, which holds all that the cargo touches.
 type Place struct {

@@ -272,11 +272,11 @@ func (m *maker) fragment(b buffer, lo, n int64) (err error) {
 // job makes a side's job for the packed bytes from lo on that fill the buffer. Auto
 // measures the first fragment of a side; the others are of the same kind.
 func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, error) {
-	l, err := s.Cargo.Layout.Slice(lo, lo+packed.Length)
+	part, err := s.Cargo.slice(lo, lo+packed.Length)
 	if err != nil {
 		return nil, err
 	}
-	t := &task{cargo: &Cargo{Layout: l}, packed: packed, place: s.Place, unpack: unpack}
+	t := &task{cargo: part, packed: packed, place: s.Place, unpack: unpack}
 	e := m.o.Engine
 	if known, ok := m.took[s]; ok {
 		e = known

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+)
+
+// pingFigure is a plot of what halox bench pingpong measures: a curve for each of its
+// sets of layouts and each lane.
+type pingFigure struct {
+	axes
+	shown      quantity
+	layouts    []layoutSet
+	contiguous string   // what the contiguous messages of the first set are called; "" for none
+	paths      []string // those of its paper, nil for the flags'
+	engines    []string // its own, nil for the flags'
+}
+
+// layoutSet is layouts that make a curve.
+type layoutSet struct{ name, match string }
+
+// quantity is what a figure shows of a cost.
+type quantity struct {
+	label string
+	of    func(c results.Cost) float64
+}
+
+var (
+	oneWayTime = quantity{"time of one way (us)", func(c results.Cost) float64 { return c.US }}
+	oneWayRate = quantity{"packed bytes over time (GB/s)", func(c results.Cost) float64 { return c.RateGBs }}
+	linkShare  = quantity{"bandwidth (% of a contiguous message's)", func(c results.Cost) float64 { return 100 * c.ShareOfContiguous }}
+)
+
+// pingFigures returns those of the papers, Wu et al., HPDC 2016, and Jenkins et al.,
+// TPDS 2014, who pack into pinned host memory.
+func pingFigures() []*pingFigure {
+	matrices := []layoutSet{{"V", "^wu/V/"}, {"T", "^wu/T/"}}
+	return []*pingFigure{{
+		axes:  axes{"wu-9", "Wu et al., figure 9: what a sub-matrix (V) and a triangle (T) get of the link", "wu", "n", "matrix size"},
+		shown: linkShare, layouts: matrices,
+	}, {
+		axes:  axes{"wu-10", "Wu et al., figure 10: ping-pong with a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		shown: oneWayTime, layouts: matrices, contiguous: "contiguous message of V's bytes",
+	}, {
+		axes:  axes{"wu-11", "Wu et al., figure 11: ping-pong, a vector there and one piece here", "wu", "n", "matrix size"},
+		shown: oneWayTime, layouts: []layoutSet{{"", "^wu/V-contiguous/"}}, contiguous: "contiguous message",
+	}, {
+		axes:  axes{"wu-12", "Wu et al., figure 12: ping-pong with a matrix and its transpose", "wu", "n", "matrix size"},
+		shown: oneWayTime, layouts: []layoutSet{{"", "^wu/transpose/"}}, contiguous: "contiguous message",
+	}, {
+		axes:  axes{"jenkins-6", "Jenkins et al., figure 6: ping-pong with vectors, kernels against the driver's 2-D copy", "jenkins", packedBytes, "packed bytes"},
+		shown: oneWayTime,
+		layouts: []layoutSet{
+			{"8 B", "^jenkins/vector-512/.*,block=8$"}, {"32 B", "^jenkins/vector-512/.*,block=32$"}, {"128 B", "^jenkins/vector-512/.*,block=128$"},
+		},
+		contiguous: "contiguous message",
+		paths:      []string{string(p2p.Staged)}, engines: []string{string(packing.Targeted), string(packing.Tree), string(packing.Copies)},
+	}}
+}
+
+// generalFigure is bandwidth over packed size, or another parameter, a curve a lane.
+func (b *pingBench) generalFigure() *pingFigure {
+	return &pingFigure{axes: b.generalAxes("Ping-pong"), shown: oneWayRate, layouts: []layoutSet{{}}, contiguous: "contiguous message"}
+}
+
+// shows reports whether a curve is of the workload.
+func (f *pingFigure) shows(workload string) bool {
+	return slices.ContainsFunc(f.layouts, func(s layoutSet) bool { return s.has(workload) })
+}
+
+func (s *layoutSet) has(workload string) bool {
+	return regexp.MustCompile(s.match).MatchString(workload)
+}
+
+// draw returns the figure of what was measured, without curves that have no point. The
+// driver's copies are dashed, beside an engine over the same path.
+func (f *pingFigure) draw(p *results.Pings, lanes []lane) results.Curves {
+	c := results.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label}
+	if limits := p.Limits(); limits != "" {
+		c.Title += ", " + limits
+	}
+	groups := p.Groups()
+	for _, set := range f.layouts {
+		for i, l := range lanes {
+			copied := l.engine == packing.Copies && i > 0 && lanes[i-1].path == l.path
+			c.Curves = append(c.Curves, f.curve(groups, set, l).draw(results.Curve{Name: set.join(l), Dashed: copied, Twin: copied}))
+		}
+	}
+	if f.contiguous != "" {
+		c.Curves = append(c.Curves, f.plain(groups).draw(results.Curve{Name: f.contiguous, Dashed: true}))
+	}
+	c.Curves = withPoints(c.Curves)
+	return c
+}
+
+// join names a curve.
+func (s *layoutSet) join(l lane) string {
+	if s.name == "" {
+		return l.String()
+	}
+	return s.name + ", " + l.String()
+}
+
+// curve gathers what some layouts took by a lane.
+func (f *pingFigure) curve(groups []results.PingGroup, s layoutSet, l lane) medians {
+	m := medians{}
+	for _, g := range groups {
+		if row, ok := g.Of(l.String()); ok && s.has(row.Workload()) {
+			m.add(&f.axes, row.Layout, f.shown.of(row.Cost))
+		}
+	}
+	return m
+}
+
+// plain gathers what the contiguous messages took of as many bytes as the first layouts
+// have.
+func (f *pingFigure) plain(groups []results.PingGroup) medians {
+	m := medians{}
+	for _, g := range groups {
+		if first := g.Rows[0]; f.layouts[0].has(first.Workload()) {
+			m.add(&f.axes, first.Layout, f.shown.of(results.NewCost(first.Bytes, first.ContiguousUS, first.ContiguousUS)))
+		}
+	}
+	return m
+}

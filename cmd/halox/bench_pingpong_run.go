@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"time"
+
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/workloads"
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+// pingRun is the two devices that messages are timed between, and how. They may be
+// the same.
+type pingRun struct {
+	from, to *streams.Device
+	compiler *kernels.Compiler
+	lanes    []lane
+	check    bool          // what arrives is compared with the host's
+	budget   time.Duration // for each measurement
+	packing  packing.Options
+	transfer packing.TransferOptions // what lanes' own are added to
+	busy     *busy                   // nil where nothing else runs
+}
+
+// measureAll adds to the record what messages of all workloads take by all lanes, until
+// it is interrupted.
+func (r *pingRun) measureAll(ctx context.Context, work []workloads.Workload, record *results.Pings, notes io.Writer) (err error) {
+	record.Interrupted, err = eachLayout(ctx, notes, "pingpong", work, func(w workloads.Workload) error {
+		rows, err := r.measure(ctx, w)
+		record.Rows = append(record.Rows, rows...)
+		if err != nil {
+			return fmt.Errorf("%v: %w", w, err)
+		}
+		return nil
+	})
+	return err
+}
+
+// measure returns a row for each lane whose engine suits the workload. It frees what it
+// made.
+func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []results.Ping, err error) {
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	c := &pingCase{pingRun: r}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.prepare(w); err != nil {
+		return nil, err
+	}
+	contiguous, err := c.contiguous(w.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("contiguous message: %w", err)
+	}
+	for _, l := range r.lanes {
+		if ctx.Err() != nil {
+			break
+		}
+		row, err := c.measure(l)
+		if errors.Is(err, packing.ErrUnsuited) {
+			continue
+		}
+		if err != nil {
+			return rows, fmt.Errorf("by %v: %w", l, err)
+		}
+		row.Layout, row.Cost = layoutOf(w), results.NewCost(w.Bytes, row.US, contiguous)
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// pingCase is one workload with its memory on both devices.
+type pingCase struct {
+	*pingRun
+	streams.Closers
+	here, there *pingEnd
+	ping, pong  *trial // what arrives there, and here; nil where nothing is compared
+}
+
+// pingEnd is what one device has of it.
+type pingEnd struct {
+	stream *streams.Stream
+	packer *packing.Packer
+	array  *streams.Memory // of the size that the workload says
+	shape  workloads.Side
+	cargo  *packing.Cargo
+}
+
+// prepare makes both ends: one has what the workload sends, the other what it receives.
+func (c *pingCase) prepare(w workloads.Workload) (err error) {
+	if c.here, err = c.end(c.from, w.Send, w.Bytes); err != nil {
+		return err
+	}
+	if c.there, err = c.end(c.to, w.Recv, w.Bytes); err != nil || !c.check {
+		return err
+	}
+	if c.ping, err = c.newTrial(c.there, c.here); err != nil {
+		return err
+	}
+	c.pong, err = c.newTrial(c.here, c.there)
+	return err
+}
+
+// end makes what one device needs.
+func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e *pingEnd, err error) {
+	e = &pingEnd{shape: shape}
+	if e.cargo, err = packing.NewCargo(shape.Type, shape.Count); err != nil {
+		return nil, err
+	}
+	if e.array, err = d.Alloc(max(shape.Array, bytes)); err != nil {
+		return nil, err
+	}
+	c.Add(e.array)
+	if e.stream, err = d.NewStream(streams.Urgent); err != nil {
+		return nil, err
+	}
+	c.Add(e.stream)
+	if e.packer, err = packing.New(c.compiler, d, c.packing); err != nil {
+		return nil, err
+	}
+	c.Add(e.packer)
+	return e, nil
+}
+
+// side returns the end for a transfer.
+func (e *pingEnd) side() packing.Side {
+	return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All(), Origin: e.shape.Origin}, Cargo: e.cargo}
+}
+
+// window returns what is compared: all bytes between the first and the last that the
+// cargo touches, and a few around them.
+func (e *pingEnd) window() streams.Span {
+	const around = 256
+	l := e.cargo.Layout
+	lo, hi := e.shape.Origin+l.TrueLB()-around, e.shape.Origin+l.TrueUB()+around
+	lo, hi = max(0, lo), min(hi, e.array.Size())
+	return e.array.Span(lo, hi-lo)
+}
+
+// newTrial works out, by the definition of packing, what arrives at one end from the
+// other. It returns nil for a layout that spans too much.
+func (c *pingCase) newTrial(to, from *pingEnd) (*trial, error) {
+	written, read := to.window(), from.window()
+	if written.Length > mostCompared || read.Length > mostCompared {
+		return nil, nil
+	}
+	return newTrial(to.stream, from.stream, written, read, &c.Closers, func(dst, src []byte) error {
+		packed := make([]byte, from.cargo.Layout.Size())
+		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type, from.shape.Count); err != nil {
+			return err
+		}
+		return datatype.Unpack(dst, to.shape.Origin-written.Offset, packed, to.shape.Type, to.shape.Count)
+	})
+}
+
+// contiguous returns the time of one way of as many bytes in one piece, by the driver's
+// copy between the same arrays, in microseconds. It is a transfer that is one copy.
+func (c *pingCase) contiguous(bytes int64) (float64, error) {
+	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
+	if err != nil {
+		return 0, err
+	}
+	cargo, err := packing.NewCargo(t, 1)
+	if err != nil {
+		return 0, err
+	}
+	side := func(e *pingEnd) packing.Side {
+		return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Cargo: cargo}
+	}
+	r, err := c.newRally(side(c.here), side(c.there), packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
+	if err != nil {
+		return 0, err
+	}
+	us, _, err := c.time(r)
+	return us, errors.Join(err, r.Close())
+}
+
+// measure compares what arrives by a lane and times it.
+func (c *pingCase) measure(l lane) (row results.Ping, err error) {
+	o := c.transfer
+	o.Path, o.Engine, o.Remote = l.path, l.engine, l.remote
+	r, err := c.newRally(c.here.side(), c.there.side(), o)
+	if err != nil {
+		return row, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	row = l.row()
+	if c.ping != nil && c.pong != nil {
+		if err := c.ping.do(oneWay{r.ping, r.here}); err != nil {
+			return row, fmt.Errorf("there: %w", err)
+		}
+		if err := c.pong.do(oneWay{r.pong, r.there}); err != nil {
+			return row, fmt.Errorf("back: %w", err)
+		}
+		row.Checked = true
+	}
+	row.US, row.BusyLost, err = c.time(r)
+	return row, err
+}
+
+// time returns the time of one way, in microseconds, and what else ran lost by it.
+func (c *pingCase) time(r *rally) (us, lost float64, err error) {
+	p := pace{first: 1, most: 1000, length: c.budget.Seconds() * 1e6 / batches}
+	lost, err = c.busy.during(func() (err error) {
+		us, err = p.median(r.batch)
+		return err
+	})
+	return us / 2, lost, err
+}
+
+// rally is a message there and the same one back.
+type rally struct {
+	streams.Closers
+	ping, pong  *packing.Transfer
+	here, there *streams.Stream
+	home        *streams.Event
+}
+
+func (c *pingCase) newRally(here, there packing.Side, o packing.TransferOptions) (r *rally, err error) {
+	made := &rally{here: c.here.stream, there: c.there.stream}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	if made.ping, err = packing.NewTransfer(there, here, o); err != nil {
+		return nil, err
+	}
+	made.Add(made.ping)
+	if made.pong, err = packing.NewTransfer(here, there, o); err != nil {
+		return nil, err
+	}
+	made.Add(made.pong)
+	if made.home, err = c.from.NewEvent(); err != nil {
+		return nil, err
+	}
+	made.Add(made.home)
+	return made, nil
+}
+
+// batch queues n round trips, each after the one before, and waits for the last. It
+// returns the time of one in microseconds.
+func (r *rally) batch(n int) (float64, error) {
+	start := time.Now()
+	for range n {
+		if err := errors.Join(r.ping.Queue(r.there, r.here), r.pong.Queue(r.here, r.there)); err != nil {
+			return 0, err
+		}
+	}
+	if err := errors.Join(r.here.Record(r.home), await(r.home, start.Add(waitLimit))); err != nil {
+		return 0, err
+	}
+	return time.Since(start).Seconds() * 1e6 / float64(n), nil
+}
+
+// await waits for an event until a time. It does not sleep, as [streams.Event.Sync] does
+// after a while: what is timed here may take less than that.
+func await(e *streams.Event, until time.Time) error {
+	for {
+		done, err := e.Done()
+		if done || err != nil {
+			return err
+		}
+		if time.Now().After(until) {
+			return fmt.Errorf("a message from device %v and back has not arrived after %v", e.Device(), waitLimit)
+		}
+		runtime.Gosched()
+	}
+}
+
+// oneWay is a transfer as a trial queues it: from a stream of the sender.
+type oneWay struct {
+	transfer *packing.Transfer
+	src      *streams.Stream
+}
+
+// Queue queues the transfer, to a stream of the receiver.
+func (o oneWay) Queue(dst *streams.Stream) error { return o.transfer.Queue(dst, o.src) }
