@@ -13,7 +13,9 @@ import (
 const leastStored = 64
 
 // isFine reports whether blocks are too short for that.
-func isFine(l *datatype.Layout) bool { return l.NumBlocks() > 1 && l.Size()/l.NumBlocks() < leastStored }
+func isFine(l *datatype.Layout) bool {
+	return l.NumBlocks() > 1 && l.Size()/l.NumBlocks() < leastStored
+}
 
 // zip makes a job of the source's packer that copies from one layout to the other at once,
 // with no packed buffer between them; ErrUnsuited, if the two do not allow it. The bytes
