@@ -36,7 +36,7 @@ type Team struct {
 // HALOX_CUDA, HALOX_NVRTC and HALOX_CACHE name other places for the driver, for
 // NVRTC and for the cache.
 func OpenTeam(backend streams.Backend, n int) (team *Team, err error) {
-	made := &Team{Compiler: kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})}
+	made := &Team{Compiler: kernels.CompilerFromEnv()}
 	if made.platform, err = platformFor(backend, n); err != nil {
 		return nil, err
 	}

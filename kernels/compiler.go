@@ -38,6 +38,12 @@ func NewCompiler(o Options) *Compiler {
 	return &Compiler{options: o, modules: map[string]*streams.Module{}}
 }
 
+// CompilerFromEnv returns a compiler that looks for NVRTC where the variable HALOX_NVRTC
+// says, and keeps what it compiled in the folder HALOX_CACHE, if they are set.
+func CompilerFromEnv() *Compiler {
+	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
+}
+
 // load returns the named kernels of the program, compiled for the device.
 func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	c.mu.Lock()

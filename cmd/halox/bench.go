@@ -74,7 +74,7 @@ func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err erro
 		return err
 	}
 	record := newExchanges(m)
-	if err := b.measureAll(ctx, &exchangeRun{devices: m.devices, links: links, compiler: newCompiler()}, record, out); err != nil {
+	if err := b.measureAll(ctx, &exchangeRun{devices: m.devices, links: links, compiler: kernels.CompilerFromEnv()}, record, out); err != nil {
 		return err
 	}
 	return b.write(record)

@@ -13,6 +13,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 )
 
@@ -175,7 +176,7 @@ func (b *packBench) run(ctx context.Context, figure *packFigure, work []workload
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
 	r := &packRun{
-		device: m.devices[0], compiler: newCompiler(), contenders: figure.contenders(),
+		device: m.devices[0], compiler: kernels.CompilerFromEnv(), contenders: figure.contenders(),
 		pinned: b.to == toPinned, check: !b.noCheck, budget: b.budget,
 		options: packing.Options{Blocks: b.blocks, Cache: os.Getenv("HALOX_CACHE")},
 	}

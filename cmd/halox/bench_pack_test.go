@@ -14,6 +14,7 @@ import (
 
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -245,7 +246,7 @@ func newPackRun(t *testing.T) *packRun {
 		}
 	})
 	return &packRun{
-		device: devices[0], compiler: newCompiler(), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
+		device: devices[0], compiler: kernels.CompilerFromEnv(), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
 		budget: 10 * time.Microsecond, options: packing.Options{Cache: t.TempDir()},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 )
@@ -229,7 +230,7 @@ func (b *pingBench) newRun(m *opened) (*pingRun, *results.Pings, error) {
 		return nil, nil, err
 	}
 	r := &pingRun{
-		from: from, to: to, compiler: newCompiler(), lanes: b.lanes(), check: !b.noCheck, budget: b.budget,
+		from: from, to: to, compiler: kernels.CompilerFromEnv(), lanes: b.lanes(), check: !b.noCheck, budget: b.budget,
 		packing:  packing.Options{Blocks: b.blocks, Cache: os.Getenv("HALOX_CACHE")},
 		transfer: packing.TransferOptions{Fragment: b.fragment, Ring: b.ring},
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -249,7 +250,7 @@ func newPingCase(t *testing.T, w workloads.Workload) *pingCase {
 	t.Helper()
 	set := testdevices.Host(t, 2)
 	c := &pingCase{pingRun: &pingRun{
-		from: set.Devices[0], to: set.Devices[1], compiler: newCompiler(), check: true,
+		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), check: true,
 		budget: 10 * time.Microsecond, packing: packing.Options{Cache: t.TempDir()},
 	}}
 	t.Cleanup(func() {
@@ -302,7 +303,7 @@ func TestBenchPingPongInterrupted(t *testing.T) {
 	}
 	set := testdevices.Host(t, 2)
 	r := &pingRun{
-		from: set.Devices[0], to: set.Devices[1], compiler: newCompiler(), budget: time.Microsecond,
+		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), budget: time.Microsecond,
 		lanes: []lane{{path: p2p.Direct, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Tree}},
 	}
 	for looks, want := range map[int]int{0: 0, 1: 0, 3: 2, 4: 3, 6: 3} {
@@ -350,7 +351,7 @@ func TestBusyDuring(t *testing.T) {
 		t.Errorf("%v, %v", lost, err)
 	}
 	set := testdevices.Host(t, 2)
-	b, err := newBusy(newCompiler(), set.Devices, 0.25)
+	b, err := newBusy(kernels.CompilerFromEnv(), set.Devices, 0.25)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type wiring struct {
 
 // newWiring opens the devices and plans. Notes for the user go to notes.
 func newWiring(c *configs.Run, notes io.Writer) (w *wiring, err error) {
-	made := &wiring{config: c, compiler: newCompiler()}
+	made := &wiring{config: c, compiler: kernels.CompilerFromEnv()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.close())
@@ -60,11 +60,6 @@ func newWiring(c *configs.Run, notes io.Writer) (w *wiring, err error) {
 		return nil, err
 	}
 	return made, nil
-}
-
-// newCompiler returns a compiler that looks where the user's variables say.
-func newCompiler() *kernels.Compiler {
-	return kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
 }
 
 // path returns the path that is wanted.

@@ -120,9 +120,9 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := newEngineBench(t, set, variants...)
 		suited := map[packing.Engine]int{}
-		cases := uint64(400)
+		cases := uint64(1200)
 		if testing.Short() {
-			cases = 150
+			cases = 300
 		}
 		for seed := range cases {
 			random := seeded(seed)

@@ -58,6 +58,6 @@ func open(t testing.TB, p *streams.Platform) *Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiler := kernels.NewCompiler(kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
+	compiler := kernels.CompilerFromEnv()
 	return &Set{devices, links, compiler}
 }
