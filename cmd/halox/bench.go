@@ -63,6 +63,9 @@ func newBenchExchangeCommand() *cobra.Command {
 // run measures every combination and prints a line for each. Interrupted, it
 // keeps what it had.
 func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err error) {
+	if err := errors.Join(oneOf("backend", b.backend, configs.Auto, "cuda", "host"), checkFiles(b.record, b.plot)); err != nil {
+		return err
+	}
 	want := configs.Devices{Backend: b.backend, Count: configs.Count(b.count)}
 	m, err := openDevices(want, notes)
 	if err != nil {

@@ -78,13 +78,22 @@ func (b *layoutBench) checkNumbers() error {
 
 // checkFiles makes sure, before anything is measured, that it can be kept.
 func (b *layoutBench) checkFiles() error {
-	if b.plot != "" {
-		if ext := strings.ToLower(filepath.Ext(b.plot)); !slices.Contains([]string{".png", ".svg", ".pdf"}, ext) {
-			return fmt.Errorf("--plot %s: the name must end in .png, .svg or .pdf", b.plot)
+	if b.list {
+		return nil
+	}
+	return checkFiles(b.record, b.plot)
+}
+
+// checkFiles returns an error unless a bench can write its record and its plot. Either
+// name may be empty.
+func checkFiles(record, plot string) error {
+	if plot != "" {
+		if ext := strings.ToLower(filepath.Ext(plot)); !slices.Contains([]string{".png", ".svg", ".pdf"}, ext) {
+			return fmt.Errorf("--plot %s: the name must end in .png, .svg or .pdf", plot)
 		}
 	}
-	for _, file := range []string{b.record, b.plot} {
-		if file == "" || b.list {
+	for _, file := range []string{record, plot} {
+		if file == "" {
 			continue
 		}
 		if err := results.CheckWritable(file); err != nil {

@@ -39,7 +39,7 @@ func TestBenchExchange(t *testing.T) {
 	if info, err := os.Stat(plot); err != nil || info.Size() < 1000 {
 		t.Errorf("plot: %v, %v", info, err)
 	}
-	for _, bad := range [][]string{{"--paths", "tunnel"}, {"--points", "0"}, {"--radius", "9", "--points", "4"}} {
+	for _, bad := range [][]string{{"--backend", "gpu"}, {"--plot", "times.gif"}, {"--record", t.TempDir()}, {"--paths", "tunnel"}, {"--points", "0"}, {"--radius", "9", "--points", "4"}} {
 		if code, _, errs := cli(append([]string{"bench", "exchange", "--backend", "host", "--devices", "2"}, bad...)...); code == 0 || errs == "" {
 			t.Errorf("%v: exit %d, %q", bad, code, errs)
 		}
