@@ -26,7 +26,11 @@ type (
 		equal  bool
 	}
 	unitsKey struct{ layout datatype.Key }
-	treeKey  struct {
+	equalKey struct {
+		t     *datatype.Type
+		count int
+	}
+	treeKey struct {
 		t         *datatype.Type
 		count     int
 		alignment int64
@@ -78,8 +82,46 @@ func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*kernels.BlockTable
 	})
 }
 
-// uniform makes a job of the kernel for blocks of one length.
-func (p *Packer) uniform(j *Job, t *task) error { return p.listed(j, t, true) }
+// uniform makes a job of the kernel for blocks of one length, from a list of them.
+func (p *Packer) uniform(j *Job, t *task, list []kernels.Block) error {
+	table, err := shelved(p, equalKey{t.cargo.Type, t.cargo.Count}, func() (*kernels.BlockTable, error) {
+		return p.blocks.Table(list, kernels.BlockOptions{Pinned: p.options.Pinned, Equal: true, MostBlocks: p.options.Blocks})
+	})
+	if err != nil {
+		return err
+	}
+	return j.bind(table, t)
+}
+
+// equalBlocks returns the blocks of an indexed_block type as it lists them: in the layout
+// those that touch are one, and the blocks not of one length any more. It is nil for other
+// types, and where blocks have gaps.
+func (c *Cargo) equalBlocks() (list []kernels.Block) {
+	if c.Type == nil {
+		return nil
+	}
+	e := c.Type.Envelope()
+	unit := int64(1)
+	switch e.Combiner {
+	case datatype.IndexedBlockCombiner:
+		unit = e.Types[0].Extent()
+	case datatype.HIndexedBlockCombiner:
+	default:
+		return nil
+	}
+	element := e.Types[0]
+	dense := element.Size() == element.Extent() && element.TrueLB() == 0 && element.TrueExtent() == element.Size()
+	n := int64(len(e.Displacements)) * int64(c.Count)
+	if !dense || n == 0 || n > mostListed {
+		return nil
+	}
+	for i := range int64(c.Count) {
+		for _, d := range e.Displacements {
+			list = append(list, kernels.Block{Displacement: i*c.Type.Extent() + d*unit, Length: int64(e.BlockLength) * element.Size()})
+		}
+	}
+	return list
+}
 
 // bypass makes a job of the kernel that gets the list of blocks as it is.
 func (p *Packer) bypass(j *Job, t *task) error { return p.listed(j, t, false) }
@@ -89,6 +131,11 @@ func (p *Packer) listed(j *Job, t *task, equal bool) error {
 	if err != nil {
 		return err
 	}
+	return j.bind(table, t)
+}
+
+// bind makes a job of a list on the device.
+func (j *Job) bind(table *kernels.BlockTable, t *task) error {
 	if t.unpack {
 		return j.launch(table.Unpack(t.place.Data, t.place.Origin, t.packed))
 	}

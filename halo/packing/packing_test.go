@@ -188,3 +188,29 @@ func TestEnginesDoTheWorkloads(t *testing.T) {
 		}
 	})
 }
+
+// Engine targeted packs an indexed_block also if two of its blocks touch.
+func TestTargetedDoesIndexedBlocksThatTouch(t *testing.T) {
+	pair := must(datatype.Contiguous(2, datatype.Int32))(t)
+	gaps := must(datatype.Vector(2, 1, 2, datatype.Int32))(t)
+	for name, c := range map[string]struct {
+		typ   *datatype.Type
+		count int
+		suits bool
+	}{
+		"two that touch":         {must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, datatype.Int32))(t), 2, true},
+		"of pairs, in bytes":     {must(datatype.HIndexedBlock(2, []int64{0, 16, 100, 36}, pair))(t), 3, true},
+		"backwards":              {must(datatype.IndexedBlock(2, []int{9, 7, 0, -5}, datatype.Float64))(t), 1, true},
+		"of elements with gaps":  {must(datatype.IndexedBlock(3, []int{0, 3, 10, 25}, gaps))(t), 1, false},
+		"blocks of many lengths": {must(datatype.Indexed([]int{1, 2, 3, 1}, []int{0, 5, 9, 20}, datatype.Int32))(t), 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+				b := newEngineBench(t, set, packing.Options{})
+				if got := b.check(t, b.packers[0], packing.Targeted, newSent(t, c.typ, c.count, 0)); got != c.suits {
+					t.Errorf("it suits: %v", got)
+				}
+			})
+		})
+	}
+}

@@ -41,7 +41,10 @@ func (p *Packer) targeted(j *Job, t *task) error {
 	case l.Strided() && len(l.Pieces()) == 1:
 		return p.move(j, t, []kernels.Strided{t.strided(&l.Pieces()[0])})
 	case !l.Strided() && l.MinBlock() == l.MaxBlock():
-		return p.uniform(j, t)
+		return p.listed(j, t, true)
+	}
+	if list := t.cargo.equalBlocks(); list != nil {
+		return p.uniform(j, t, list)
 	}
 	return fmt.Errorf("%w: it is neither one strided piece nor blocks of one length", ErrUnsuited)
 }
