@@ -182,9 +182,10 @@ func (d *Device) EnablePeer(peer *Device) error {
 	return nil
 }
 
-// reaches reports whether kernels of d may store into the memory. Host devices
-// reach each other always.
-func (d *Device) reaches(m *Memory) bool {
+// Reaches reports whether kernels of d may store into the memory: its own, pinned
+// memory, or that of a peer to which EnablePeer gave access. Host devices reach each
+// other always.
+func (d *Device) Reaches(m *Memory) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return m.within(d) || !m.pinned && (d.peers[m.device] || d.Backend == Host && m.device.Backend == Host)

@@ -46,7 +46,7 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 		}
 	}
 	for _, r := range spec.Reaches {
-		if !r.valid() || !d.reaches(r.Memory) {
+		if !r.valid() || !d.Reaches(r.Memory) {
 			return nil, d.fail(fmt.Errorf("it cannot reach %v: peer access is not enabled", r), "prepare %s", spec.Name)
 		}
 	}

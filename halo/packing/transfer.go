@@ -11,7 +11,7 @@ import (
 
 // TransferOptions say how a message travels. The zero value suits most.
 type TransferOptions struct {
-	Path     p2p.Path // Direct, Peer or Staged; "" or Auto for Direct
+	Path     p2p.Path // Direct, Peer or Staged; "" or Auto for Direct, or Staged where peers cannot reach each other
 	Engine   Engine   // packs and unpacks; "" for Auto
 	Fragment int64    // bytes of a fragment; 0 for what suits, also none at all
 	Ring     int      // fragments under way at once; 0 for what suits
@@ -39,6 +39,7 @@ type Side struct {
 // layout to layout, if their blocks are not too short for that.
 type Transfer struct {
 	streams.Closers
+	path      p2p.Path
 	fragments []fragment
 	ring      []slot
 	link      *streams.Stream // of the sender, for copies
@@ -72,7 +73,8 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	m := maker{Transfer: made, dst: dst, src: src, o: o.withDefaults(), took: map[*Side]Engine{}}
+	m := maker{Transfer: made, dst: dst, src: src, o: o.withDefaults(dst, src), took: map[*Side]Engine{}}
+	made.path = m.o.Path
 	if err := m.events(); err != nil {
 		return nil, err
 	}
@@ -94,10 +96,14 @@ func compatible(dst, src *Cargo) error {
 	return nil
 }
 
-// withDefaults fills in what suits, but for the fragments.
-func (o TransferOptions) withDefaults() TransferOptions {
+// withDefaults fills in what suits, but for the fragments. Where the sender's kernels do
+// not reach the receiver's memory, messages go through the host.
+func (o TransferOptions) withDefaults(dst, src Side) TransferOptions {
 	if o.Path == "" || o.Path == p2p.Auto {
 		o.Path = p2p.Direct
+		if m := dst.Place.Data.Memory; m != nil && !src.Packer.device.Reaches(m) {
+			o.Path = p2p.Staged
+		}
 	}
 	if o.Engine == "" {
 		o.Engine = Auto
@@ -292,6 +298,9 @@ func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, 
 	m.took[s] = j.Engine
 	return j, nil
 }
+
+// Path returns the path that the transfer takes.
+func (t *Transfer) Path() p2p.Path { return t.path }
 
 // Queue queues the transfer: it begins when what was queued before on the streams, one of
 // each device, is done, and both go on when it is. Queuing it makes nothing. The host

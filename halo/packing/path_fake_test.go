@@ -1,0 +1,49 @@
+//go:build linux && cgo
+
+package packing
+
+import (
+	"testing"
+
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// Where the driver gives no access from one GPU to another, or nobody asked for it,
+// messages go through the host, unless another path is wanted.
+func TestPathWherePeersCannotReach(t *testing.T) {
+	platform, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer platform.Close()
+	devices, err := platform.Open(0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer streams.CloseAll(devices)
+	var sides []Side
+	for _, d := range devices {
+		m, err := d.Alloc(64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sides = append(sides, Side{Packer: &Packer{device: d}, Place: Place{Data: m.All()}})
+	}
+	check := func(what string, want, path p2p.Path) {
+		t.Helper()
+		o := TransferOptions{Path: want}.withDefaults(sides[1], sides[0])
+		if o.Path != path {
+			t.Errorf("%s, wanted %q: path %s, not %s", what, want, o.Path, path)
+		}
+	}
+	check("no access", "", p2p.Staged)
+	check("no access", p2p.Auto, p2p.Staged)
+	check("no access", p2p.Peer, p2p.Peer)
+	if err := devices[0].EnablePeer(devices[1]); err != nil {
+		t.Fatal(err)
+	}
+	check("access", "", p2p.Direct)
+	check("access", p2p.Staged, p2p.Staged)
+}
