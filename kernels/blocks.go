@@ -13,8 +13,12 @@ import (
 // itself finds out where each block lies in the packed buffer. It is HAND's kernel for
 // indexed_block too (section III.C).
 type BlockPacker struct {
-	device        *streams.Device
-	listed, equal streams.Function // nil on a host device
+	device *streams.Device
+	// Functions are nil on a host device. Those for lists are one for each way to keep
+	// sums, and the two steps.
+	listed        map[Sums]streams.Function
+	scan, scanned streams.Function
+	equal         streams.Function
 }
 
 // NewBlockPacker compiles for the device.
@@ -23,11 +27,12 @@ func (c *Compiler) NewBlockPacker(d *streams.Device) (*BlockPacker, error) {
 	if d.Backend == streams.Host {
 		return p, nil
 	}
-	found, err := c.load(d, blocksProgram(), "listed_blocks", "equal_blocks")
+	found, err := c.load(d, blocksProgram(), "listed_blocks", "listed_blocks_2d", "scan_blocks", "scanned_blocks", "equal_blocks")
 	if err != nil {
 		return nil, err
 	}
-	p.listed, p.equal = found[0], found[1]
+	p.listed = map[Sums]streams.Function{LineSums: found[0], PlaneSums: found[1]}
+	p.scan, p.scanned, p.equal = found[2], found[3], found[4]
 	return p, nil
 }
 
@@ -39,6 +44,16 @@ const (
 	AutoScan   Scan = ""
 	Sequential Scan = "sequential" // each thread for itself
 	Parallel   Scan = "parallel"   // together, in a logarithmic number of steps
+	TwoSteps   Scan = "two-steps"  // as Parallel, in a kernel of its own
+)
+
+// Sums is how the sums of a chunk lie in shared memory.
+type Sums string
+
+// The ways to keep sums.
+const (
+	LineSums  Sums = ""      // in one dimension
+	PlaneSums Sums = "plane" // in two
 )
 
 // BlockOptions say how a BlockPacker works. The zero value suits most lists.
@@ -51,6 +66,7 @@ type BlockOptions struct {
 	Equal bool
 
 	Scan      Scan
+	Sums      Sums
 	Threshold int // most blocks of a chunk that AutoScan sums up sequentially; 0: 16, as HAND
 
 	Chunk      int // bytes that a thread block copies at a time, a multiple of 128; 0: automatic
@@ -68,8 +84,10 @@ const (
 // check returns an error unless the options are possible.
 func (o BlockOptions) check() error {
 	switch {
-	case o.Scan != AutoScan && o.Scan != Sequential && o.Scan != Parallel:
-		return fmt.Errorf("kernels: no scan %q: sequential or parallel", o.Scan)
+	case o.Scan != AutoScan && o.Scan != Sequential && o.Scan != Parallel && o.Scan != TwoSteps:
+		return fmt.Errorf("kernels: no scan %q: sequential, parallel or two-steps", o.Scan)
+	case o.Sums != LineSums && o.Sums != PlaneSums || o.Sums == PlaneSums && o.Scan == TwoSteps:
+		return fmt.Errorf("kernels: no sums %q with scan %q: plane, with scans of one step", o.Sums, o.Scan)
 	case o.Threshold < 0:
 		return fmt.Errorf("kernels: a threshold of %d blocks", o.Threshold)
 	case o.Chunk < 0 || o.Chunk > maxChunk || o.Chunk%chunkAlignment != 0:
@@ -154,6 +172,7 @@ type BlockTable struct {
 	length       int64 // of all blocks; 0 if the table says it
 	chunk, count int64 // bytes of a chunk; chunks
 	list, chunks *streams.Memory
+	sums         *streams.Memory // of two steps, else nil
 }
 
 // Table makes a table of the blocks, which it does not keep.
@@ -196,7 +215,12 @@ func (t *BlockTable) fill(list []Block) (err error) {
 	if t.list, err = listMemory(t, list); err != nil {
 		return err
 	}
-	t.chunks, err = listMemory(t, chunks)
+	if t.chunks, err = listMemory(t, chunks); err != nil || t.options.Scan != TwoSteps {
+		return err
+	}
+	if t.sums, err = t.packer.device.Alloc((int64(len(list)) + t.count + 1) * 4); err == nil {
+		t.Add(t.sums)
+	}
 	return err
 }
 
@@ -236,19 +260,35 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error)
 // Size returns the number of packed bytes.
 func (t *BlockTable) Size() int64 { return t.reach.size }
 
-// Pack makes a launch ready that copies the blocks, whose displacement 0 lies origin
+// BlockCopy is a copy of the blocks of a table, made ready.
+type BlockCopy struct {
+	streams.Closers
+	launches []*streams.Kernel // of all steps
+}
+
+// Queue queues the copy. It may be queued any number of times while its table is open,
+// but copies of one table in two steps on one stream at a time.
+func (c *BlockCopy) Queue(s *streams.Stream) error {
+	for _, k := range c.launches {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pack makes a copy ready of the blocks, whose displacement 0 lies origin
 // bytes into src, to the start of dst. src lies on the packer's device or in pinned
 // memory; dst too, or in the memory of a peer that the device can reach. They do not
-// overlap. The launch may be queued any number of times while the table is open; the
-// caller closes it.
-func (t *BlockTable) Pack(dst, src streams.Span, origin int64) (*streams.Kernel, error) {
+// overlap. The caller closes it.
+func (t *BlockTable) Pack(dst, src streams.Span, origin int64) (*BlockCopy, error) {
 	return t.launch("pack a list of blocks", passage{packed: dst, strided: src, origin: origin})
 }
 
-// Unpack makes a launch ready that copies the start of src to the blocks about the
+// Unpack makes a copy ready of the start of src to the blocks about the
 // origin in dst, and touches no other byte. Where blocks overlap it is not said which
 // bytes stay. Either side may lie in the memory of a peer; the rest is as for Pack.
-func (t *BlockTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*streams.Kernel, error) {
+func (t *BlockTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*BlockCopy, error) {
 	return t.launch("unpack a list of blocks", passage{packed: src, strided: dst, origin: origin, unpack: true})
 }
 
@@ -260,45 +300,100 @@ type blocksArgs struct {
 	length            int64
 	bytes, chunk      int64
 	sequential, lanes int64
+	sums              uint64
 }
 
-func (t *BlockTable) launch(name string, p passage) (*streams.Kernel, error) {
+// launch makes the launches of a passage.
+func (t *BlockTable) launch(name string, p passage) (*BlockCopy, error) {
 	if err := t.reach.fits(p.packed, p.strided, p.origin); err != nil {
 		return nil, err
 	}
+	made := &BlockCopy{}
+	for _, step := range t.steps(p) {
+		k, err := t.packer.device.NewKernel(t.spec(name, p, step))
+		if err != nil {
+			return nil, errors.Join(err, made.Close())
+		}
+		made.Add(k)
+		made.launches = append(made.launches, k)
+	}
+	return made, nil
+}
+
+// step is a launch: its kernel, and the host version of it.
+type step struct {
+	function streams.Function
+	run      func()
+}
+
+// steps returns the launches of a passage.
+func (t *BlockTable) steps(p passage) []step {
+	switch {
+	case t.options.Equal:
+		return []step{{t.packer.equal, func() { t.copyEqual(p) }}}
+	case t.sums != nil:
+		return []step{{t.packer.scan, t.scanListed}, {t.packer.scanned, func() { t.copyScanned(p) }}}
+	}
+	return []step{{t.packer.listed[t.options.Sums], func() { t.copyListed(p) }}}
+}
+
+// spec returns the launch of a step.
+func (t *BlockTable) spec(name string, p passage, s step) streams.KernelSpec {
 	spec := streams.KernelSpec{
-		Name: name, Uses: []streams.Span{t.list.All()}, Function: t.packer.listed,
+		Name: name, Function: s.function, Run: s.run,
 		Grid: listGrid(t.packer.device, t.count, t.options.MostBlocks), Block: [3]int{blockSize, 1, 1},
 	}
 	arg := blocksArgs{
-		list: t.list.Address(), count: t.count, length: t.length, bytes: t.reach.size, chunk: t.chunk,
+		count: t.count, length: t.length, bytes: t.reach.size, chunk: t.chunk,
 		sequential: t.options.sequential(), lanes: int64(t.options.Lanes),
 	}
-	arg.strided, arg.packed, arg.unpack = p.addresses()
-	if t.options.Equal {
-		spec.Function, spec.Run = t.packer.equal, func() { t.copyEqual(p) }
-	} else {
-		spec.Uses = append(spec.Uses, t.chunks.All())
-		spec.Run = func() { t.copyListed(p) }
-		arg.chunks = t.chunks.Address()
+	for to, m := range map[*uint64]*streams.Memory{&arg.list: t.list, &arg.chunks: t.chunks, &arg.sums: t.sums} {
+		if m != nil {
+			spec.Uses = append(spec.Uses, m.All())
+			*to = m.Address()
+		}
 	}
+	arg.strided, arg.packed, arg.unpack = p.addresses()
 	p.memory(&spec)
 	spec.Argument = argument(&arg)
-	return t.packer.device.NewKernel(spec)
+	return spec
+}
+
+// eachPart calls f with the part that each chunk has of each of its blocks, as the
+// kernels for lists do: where its bytes begin in the block and in the chunk.
+func (t *BlockTable) eachPart(f func(n int64, c chunk, block int64, skip, begin, bytes int64)) {
+	list, chunks := view[Block](t.list.All()), view[chunk](t.chunks.All())
+	for n := range t.count {
+		c := chunks[n]
+		begin, end, skip := int64(0), chunks[n+1].offset-c.offset, c.skip
+		for i := c.first; begin < end; i++ {
+			bytes := min(list[i].Length-skip, end-begin)
+			f(n, c, i, skip, begin, bytes)
+			begin, skip = begin+bytes, 0
+		}
+	}
 }
 
 // copyListed is the host version of kernel listed_blocks.
 func (t *BlockTable) copyListed(p passage) {
-	list, chunks, h := view[Block](t.list.All()), view[chunk](t.chunks.All()), p.host()
-	for n := range t.count {
-		c, end := chunks[n], chunks[n+1].offset
-		offset, skip := c.offset, c.skip
-		for i := c.first; offset < end; i++ {
-			bytes := min(list[i].Length-skip, end-offset)
-			h.move(list[i].Displacement+skip, offset, bytes)
-			offset, skip = offset+bytes, 0
-		}
-	}
+	list, h := view[Block](t.list.All()), p.host()
+	t.eachPart(func(_ int64, c chunk, block, skip, begin, bytes int64) {
+		h.move(list[block].Displacement+skip, c.offset+begin, bytes)
+	})
+}
+
+// scanListed and copyScanned are the host versions of kernels scan_blocks and
+// scanned_blocks.
+func (t *BlockTable) scanListed() {
+	sums := view[uint32](t.sums.All())
+	t.eachPart(func(n int64, _ chunk, block, _, begin, _ int64) { sums[block+n] = uint32(begin) })
+}
+
+func (t *BlockTable) copyScanned(p passage) {
+	list, sums, h := view[Block](t.list.All()), view[uint32](t.sums.All()), p.host()
+	t.eachPart(func(n int64, c chunk, block, skip, _, bytes int64) {
+		h.move(list[block].Displacement+skip, c.offset+int64(sums[block+n]), bytes)
+	})
 }
 
 // copyEqual is the host version of kernel equal_blocks.

@@ -20,6 +20,10 @@ func blockWays() []blockWay {
 		{"in pinned memory", kernels.BlockOptions{Pinned: true}},
 		{"sequential scan", kernels.BlockOptions{Scan: kernels.Sequential}},
 		{"parallel scan", kernels.BlockOptions{Scan: kernels.Parallel}},
+		{"two steps", kernels.BlockOptions{Scan: kernels.TwoSteps}},
+		{"two steps, small chunks", kernels.BlockOptions{Scan: kernels.TwoSteps, Chunk: 256, MostBlocks: 3}},
+		{"sums in a plane", kernels.BlockOptions{Sums: kernels.PlaneSums}},
+		{"parallel scan in a plane", kernels.BlockOptions{Sums: kernels.PlaneSums, Scan: kernels.Parallel}},
 		{"threshold", kernels.BlockOptions{Threshold: 300}},
 		{"small chunks", kernels.BlockOptions{Chunk: 128}},
 		{"large chunks", kernels.BlockOptions{Chunk: 64 << 10}},
@@ -76,6 +80,8 @@ func TestBlockRefusals(t *testing.T) {
 	})
 	for name, o := range map[string]kernels.BlockOptions{
 		"another scan":         {Scan: "quick"},
+		"other sums":           {Sums: "cube"},
+		"a plane of two steps": {Sums: kernels.PlaneSums, Scan: kernels.TwoSteps},
 		"a negative threshold": {Threshold: -1},
 		"odd chunks":           {Chunk: 1000},
 		"huge chunks":          {Chunk: 2 << 30},

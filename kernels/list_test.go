@@ -122,8 +122,8 @@ func (t blockTable) unpack(dst streams.Span, origin int64, src streams.Span) (qu
 	return queued(t.Unpack(dst, origin, src))
 }
 
-func queued(k *streams.Kernel, err error) (queue, error) {
-	return func(s *streams.Stream) error { return s.Launch(k) }, err
+func queued(c *kernels.BlockCopy, err error) (queue, error) {
+	return func(s *streams.Stream) error { return c.Queue(s) }, err
 }
 
 // unitTable is a table of work units.

@@ -3,6 +3,7 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -15,8 +16,11 @@ import (
 // packing primitive of halox. To copy, it knows the size of an element, not its
 // meaning; what is numbers it can also add to what is there.
 type Mover struct {
-	device    *streams.Device
-	move, add streams.Function // nil on a host device
+	device *streams.Device
+	// Functions are nil on a host device. Those of a loop copy words in it; stretches is
+	// for work some of which is in stretches.
+	words          map[Loop]streams.Function
+	stretches, add streams.Function
 }
 
 // NewMover compiles for the device.
@@ -25,11 +29,12 @@ func (c *Compiler) NewMover(d *streams.Device) (*Mover, error) {
 	if d.Backend == streams.Host {
 		return m, nil
 	}
-	found, err := c.load(d, moveProgram(), "move", "add")
+	found, err := c.load(d, moveProgram(), "move", "move_inner", "move_outer", "move_stretches", "add")
 	if err != nil {
 		return nil, err
 	}
-	m.move, m.add = found[0], found[1]
+	m.words = map[Loop]streams.Function{NoLoop: found[0], InnerLoop: found[1], OuterLoop: found[2]}
+	m.stretches, m.add = found[3], found[4]
 	return m, nil
 }
 
@@ -149,7 +154,7 @@ const tableLimit = 30 * time.Second
 // or in pinned memory; what is written there too, or in the memory of a peer that the
 // device can reach.
 func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
-	w := work{spec: streams.KernelSpec{Name: name, Function: m.move}}
+	w := work{spec: streams.KernelSpec{Name: name}}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)
@@ -157,8 +162,8 @@ func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
 		w.include(c.Dst.Data, c.Src.Data, c.run())
 	}
 	w.spec.Run = func() { copyRows(copies) }
-	w.segments = segments(joinTwins(w.runs))
-	return m.ready(w)
+	w.segments = segments(joinTwins(w.runs), true)
+	return m.copies(w)
 }
 
 // work is what a launch has to do.
@@ -166,7 +171,7 @@ type work struct {
 	spec     streams.KernelSpec
 	runs     []run
 	segments []segment
-	most     int // thread blocks; 0 for as many as suit
+	options  StridedOptions
 }
 
 // include gives the launch one more run to work on.
@@ -176,15 +181,29 @@ func (w *work) include(dst, src streams.Span, r run) {
 	w.spec.Reaches = append(w.spec.Reaches, dst)
 }
 
-// segments gives runs in words as wide as they are aligned to.
-func segments(runs []run) (all []segment) {
+// segments gives runs in words as wide as they are aligned to, or in stretches, where
+// the kernel knows them.
+func segments(runs []run, stretches bool) (all []segment) {
 	for _, r := range runs {
 		width := r.word()
 		for _, part := range r.cut(width) {
-			all = append(all, part.segment(width, uint32(width)))
+			if stretches && part.suitsStretches() {
+				all = append(all, part.stretches())
+			} else {
+				all = append(all, part.segment(width, uint32(width)))
+			}
 		}
 	}
 	return all
+}
+
+// copies makes the launch of copies.
+func (m *Mover) copies(w work) (*Copies, error) {
+	w.spec.Function = m.words[w.options.Loop]
+	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.lanes > 0 }) {
+		w.spec.Function = m.stretches
+	}
+	return m.ready(w)
 }
 
 // fewPortions come with a launch of move.cu, else a table.
@@ -218,15 +237,12 @@ func (m *Mover) ready(w work) (*Copies, error) {
 // many threads as a GPU holds, then up to as many as a thread loads at once.
 func (w *work) share(portions []portion) int64 {
 	const full, atOnce = 4096, 2 // blocks; words
-	words := int64(0)
-	for _, p := range portions {
-		words += int64(p.words)
-	}
+	words := threads(portions, w.options.Loop)
 	most := max(min(words/blockSize+1, full), words/(blockSize*atOnce))
-	if w.most > 0 {
-		most = min(most, int64(w.most))
+	if w.options.MostBlocks > 0 {
+		most = min(most, int64(w.options.MostBlocks))
 	}
-	return share(portions, most, 1)
+	return share(portions, w.options.Loop, most, 1)
 }
 
 // onGPU makes the launch, with a table on the device if the portions are many.

@@ -58,7 +58,7 @@ func sweepProgram(s stencil.Star, r Real) Program {
 	}}
 }
 
-func moveProgram() Program { return Program{File: "move.cu"} }
+func moveProgram() Program { return Program{File: "move.cu", Header: "piece.cuh"} }
 
 func treeProgram() Program { return Program{File: "tree.cu"} }
 

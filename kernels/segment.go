@@ -111,24 +111,71 @@ func (r *run) join(t run) {
 type segment struct {
 	dst, src         uint64
 	dstStep, srcStep [MaxDims]int64
+	length           int64
 	nx               uint32
 	n                [MaxDims]uint32
 	factor, shift    [MaxDims]uint32
 	words            uint32
 	word, rank       uint32
+	lanes            uint32
 }
 
 // segment gives the run in words of the given width. kind is what the kernel is told
 // of them. The run has at most mostWords of them.
 func (r *run) segment(width int64, kind uint32) segment {
-	s := segment{dst: r.dst, src: r.src, nx: uint32(r.length / width), words: uint32(r.words(width)), word: kind, rank: uint32(r.rank)}
+	s := segment{dst: r.dst, src: r.src, nx: uint32(r.length / width), word: kind}
+	s.over(r.dims[:r.rank])
+	return s
+}
+
+// over repeats nx words, or stretches.
+func (s *segment) over(dims []Dim) {
+	s.rank, s.words = uint32(len(dims)), s.nx
 	divisor := s.nx
-	for i, d := range r.dims[:r.rank] {
+	for i, d := range dims {
 		s.dstStep[i], s.srcStep[i], s.n[i] = d.Dst, d.Src, uint32(d.Count)
 		s.divide(i, divisor)
 		divisor = s.n[i]
+		s.words *= s.n[i]
 	}
+}
+
+// A stretch is what some threads of kernel move_stretches copy at once of a block.
+const stretch = 2048 // bytes
+
+// suitsStretches reports whether the blocks of a run are long enough to be copied in
+// words wider than those that all of it is aligned to.
+func (r *run) suitsStretches() bool { return r.word() < 4 && r.length >= 64 }
+
+// stretches gives the run in stretches of its blocks, each with a prologue and an
+// epilogue of its own.
+func (r *run) stretches() segment {
+	s := segment{dst: r.dst, src: r.src, length: r.length, nx: uint32((r.length + stretch - 1) / stretch), lanes: lanesFor(min(r.length, stretch))}
+	s.over(r.dims[:r.rank])
 	return s
+}
+
+// lanesFor returns how many threads copy so many bytes: a power of two, of a warp at
+// most, that gives each some words of 8 bytes.
+func lanesFor(bytes int64) uint32 {
+	lanes := uint32(1)
+	for lanes < 32 && int64(lanes)*16 < bytes {
+		lanes *= 2
+	}
+	return lanes
+}
+
+// threads returns how many threads have a word, or a part of a stretch, to copy, or
+// what is in a loop.
+func (s *segment) threads(l Loop) int64 {
+	words := int64(s.words) * int64(max(1, s.lanes))
+	switch {
+	case l == InnerLoop:
+		return words / int64(s.nx)
+	case l == OuterLoop && s.rank > 0:
+		return words / int64(s.n[s.rank-1])
+	}
+	return words
 }
 
 // divide says how to divide by d, which kernels do for dimension i: what is left of a
@@ -147,18 +194,23 @@ type portion struct {
 	first, blocks int64
 }
 
-// share gives the portions blocks by their words: in all no more than most, but at
+// share gives the portions blocks by their work: in all no more than most, but at
 // least one each, and no more than there is work for at so many words a thread.
-func share(all []portion, most, wordsAThread int64) (blocks int64) {
-	total := int64(0)
-	for _, p := range all {
-		total += int64(p.words)
-	}
+func share(all []portion, l Loop, most, wordsAThread int64) (blocks int64) {
+	total := threads(all, l)
 	for i := range all {
 		p := &all[i]
-		fair := float64(most) * float64(p.words) / float64(max(1, total))
-		p.first, p.blocks = blocks, max(1, min(int64(fair), int64(p.words)/(blockSize*wordsAThread)))
+		fair := float64(most) * float64(p.threads(l)) / float64(max(1, total))
+		p.first, p.blocks = blocks, max(1, min(int64(fair), p.threads(l)/(blockSize*wordsAThread)))
 		blocks += p.blocks
 	}
 	return blocks
+}
+
+// threads returns how many threads have work.
+func threads(all []portion, l Loop) (n int64) {
+	for i := range all {
+		n += all[i].threads(l)
+	}
+	return n
 }

@@ -23,8 +23,11 @@ func apply(memory []byte, segments []segment) {
 	for _, s := range segments {
 		for n := range s.words {
 			x, from, to := s.spot(n)
-			width := int64(s.word)
-			from, to = int64(s.src)+from+x*width, int64(s.dst)+to+x*width
+			step, width := int64(s.word), int64(s.word)
+			if s.lanes > 0 {
+				step, width = stretch, min(stretch, s.length-x*stretch)
+			}
+			from, to = int64(s.src)+from+x*step, int64(s.dst)+to+x*step
 			copy(memory[to:to+width], memory[from:from+width])
 		}
 	}
@@ -79,9 +82,9 @@ func TestTwins(t *testing.T) {
 				memory[i] = byte(i * 31 >> 3)
 			}
 			want := bytes.Clone(memory)
-			apply(want, segments(c.runs))
+			apply(want, segments(c.runs, false))
 			joined := joinTwins(c.runs)
-			apply(memory, segments(joined))
+			apply(memory, segments(joined, false))
 			if len(joined) != c.want || !bytes.Equal(memory, want) {
 				t.Errorf("%d runs, not %d; the same bytes: %v", len(joined), c.want, bytes.Equal(memory, want))
 			}
@@ -108,6 +111,33 @@ func TestSpots(t *testing.T) {
 			t.Fatalf("the last word is number %d of a block, %d and %d bytes on; not %d, %d, %d", x, to, from, r.length-1, last[0], last[1])
 		}
 	})
+}
+
+// Blocks that are not aligned are copied in stretches, others and short ones in words; the
+// bytes are the same.
+func TestStretches(t *testing.T) {
+	for _, length := range []int64{1, 63, 64, 100, 2047, 2048, 2049, 9000} {
+		for _, start := range []uint64{0, 1, 2, 4} {
+			r := run{dst: start, src: 100<<10 + 3*start, length: length}
+			r.over(Dim{3, length, 11000})
+			r.over(Dim{2, 3 * length, 33000})
+			memory := make([]byte, 200<<10)
+			for i := range memory {
+				memory[i] = byte(i * 31 >> 3)
+			}
+			want := bytes.Clone(memory)
+			apply(want, segments([]run{r}, false))
+			all := segments([]run{r}, true)
+			apply(memory, all)
+			if !bytes.Equal(memory, want) {
+				t.Errorf("%d bytes at %d: other bytes", length, start)
+			}
+			aligned := start%4 == 0 && length%4 == 0
+			if stretched := all[0].lanes > 0; stretched != (length >= 64 && !aligned) {
+				t.Errorf("%d bytes at %d: in stretches: %v", length, start, stretched)
+			}
+		}
+	}
 }
 
 // What has too many words is cut into pieces that have as many in all.

@@ -26,11 +26,43 @@ type Point struct {
 // Dim repeats what is inside it Count times, so many bytes apart on either side.
 type Dim struct{ Count, Dst, Src int64 }
 
-// Strided makes one launch ready that makes all the copies, of up to most thread
-// blocks, or, where that is 0, as many as suit it. What is read may lie in the memory of
-// a peer too. The rest is as for Copies.
-func (m *Mover) Strided(name string, most int, copies ...Strided) (*Copies, error) {
-	w := work{spec: streams.KernelSpec{Name: name, Function: m.move}, most: most}
+// Loop is what a thread copies one after the other; NoLoop leaves it to the kernel,
+// which gives a thread a word. The others are those of HAND (Shi et al., section III.B).
+type Loop string
+
+// The loops.
+const (
+	NoLoop    Loop = ""
+	InnerLoop Loop = "inner" // a block, word by word (LoopT)
+	OuterLoop Loop = "outer" // the same word of all repetitions of the outermost dimension (LoopX)
+)
+
+// StridedOptions say how a launch works. The zero value suits most copies.
+type StridedOptions struct {
+	MostBlocks int // thread blocks; 0 for as many as suit
+	Loop       Loop
+}
+
+// check returns an error unless the options are possible.
+func (o StridedOptions) check() error {
+	if o.MostBlocks < 0 {
+		return fmt.Errorf("kernels: %d thread blocks", o.MostBlocks)
+	}
+	if o.Loop != NoLoop && o.Loop != InnerLoop && o.Loop != OuterLoop {
+		return fmt.Errorf("kernels: no loop %q: inner or outer", o.Loop)
+	}
+	return nil
+}
+
+// Strided makes one launch ready that makes all the copies. What is read may lie in the
+// memory of a peer too. The rest is as for Copies. Long blocks that are not aligned are
+// copied in the words that each of them allows, with a prologue and an epilogue, unless
+// the options ask for a loop.
+func (m *Mover) Strided(name string, o StridedOptions, copies ...Strided) (*Copies, error) {
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("%w (%s)", err, name)
+	}
+	w := work{spec: streams.KernelSpec{Name: name}, options: o}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)
@@ -39,8 +71,8 @@ func (m *Mover) Strided(name string, most int, copies ...Strided) (*Copies, erro
 		w.spec.Reaches = append(w.spec.Reaches, c.Dst.Data, c.Src.Data)
 	}
 	w.spec.Run = func() { copyStrided(copies) }
-	w.segments = segments(w.runs)
-	return m.ready(w)
+	w.segments = segments(w.runs, o.Loop == NoLoop)
+	return m.copies(w)
 }
 
 // check returns an error unless all that is read and written lies in its memory.

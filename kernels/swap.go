@@ -203,7 +203,7 @@ func (n *swapNet) storesOf(i int) (all []store, err error) {
 	}
 	var portions []portion
 	for _, sent := range counts {
-		for _, p := range segments(joinTwins(to[sent])) {
+		for _, p := range segments(joinTwins(to[sent]), false) {
 			portions = append(portions, portion{segment: p})
 			all = append(all, store{sent: sent})
 		}
@@ -211,7 +211,7 @@ func (n *swapNet) storesOf(i int) (all []store, err error) {
 	if len(all) == 0 {
 		return []store{{portion: portion{segment: segment{nx: 1, word: 1}, blocks: 1}}}, nil
 	}
-	share(portions, most, wordsAThread)
+	share(portions, NoLoop, most, wordsAThread)
 	for i := range all {
 		all[i].portion = portions[i]
 	}

@@ -41,6 +41,12 @@ var (
 	byPinnedList = contender{packing.Bypass, "list pinned", packing.Options{Pinned: true}}
 	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: kernels.Sequential}}
 	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: kernels.Parallel}}
+	byTwoSteps   = contender{packing.Bypass, "scan in two steps", packing.Options{Scan: kernels.TwoSteps}}
+	byPlane      = contender{packing.Bypass, "parallel scan, 2-D", packing.Options{Scan: kernels.Parallel, Sums: kernels.PlaneSums}}
+	byStatic     = contender{packing.Bypass, "32 threads a block", packing.Options{Lanes: 32}}
+
+	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: kernels.InnerLoop}}
+	byOuter = contender{packing.Targeted, "outer loop", packing.Options{Loop: kernels.OuterLoop}}
 )
 
 // figures returns those of the papers.
@@ -99,17 +105,21 @@ func jenkinsFigures() []*packFigure {
 
 // handFigures are of HAND, ICPP 2014.
 func handFigures() []*packFigure {
-	const counts, lengths = "^hand/indexed_block/.*,block=4$", "^hand/indexed_block/blocks=32,"
+	const counts, lengths, irregular = "^hand/indexed_block/.*,block=4$", "^hand/indexed_block/blocks=32,", "^hand/indexed_block/.*,block=32$"
 	extents := func(name, which, what string) *packFigure {
 		layouts := "^hand/subarray-4d-" + which + "/"
 		return &packFigure{
-			axes:   axes{name, "HAND, figure " + what, "hand", "extent", which + "most extent"},
-			curves: append(pair("subarray", layouts, byTargeted), packCurve{name: "tree", layouts: layouts, by: byTree}),
+			axes: axes{name, "HAND, figure " + what, "hand", "extent", which + "most extent"},
+			curves: append(pair("subarray", layouts, byTargeted),
+				packCurve{name: "a thread loops innermost (LoopT)", layouts: layouts, by: byInner},
+				packCurve{name: "a thread loops outermost (LoopX)", layouts: layouts, by: byOuter},
+				packCurve{name: "tree", layouts: layouts, by: byTree}),
 		}
 	}
 	return []*packFigure{{
-		axes:   axes{"hand-4", "HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
-		curves: pair("hvector", "^hand/hvector/", byTargeted),
+		axes: axes{"hand-4", "HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
+		curves: append(pair("hvector", "^hand/hvector/", byTargeted),
+			packCurve{name: "a thread a block (1-D)", layouts: "^hand/hvector/", by: byInner}),
 	},
 		extents("hand-5a", "inner", "5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"),
 		extents("hand-5b", "outer", "5 (b): packing 4-D subarrays, X/2 x 8 x 8 x 8"), {
@@ -127,10 +137,25 @@ func handFigures() []*packFigure {
 				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, twin: true},
 			},
 		}, {
+			axes: axes{"hand-8", "HAND, figure 8: thread blocks that adapt to the blocks, and those that do not", "hand", "blocks", "blocks of 32 bytes"},
+			curves: []packCurve{
+				{name: "adaptive", layouts: irregular, by: byBypass},
+				{name: "32 threads along a block", layouts: irregular, by: byStatic},
+			},
+		}, {
 			axes: axes{"hand-9", "HAND, figure 9: how the lengths of blocks are summed up", "hand", "blocks", "blocks of 4 bytes"},
 			curves: []packCurve{
 				{name: "sequential scan", layouts: counts, by: bySequential},
 				{name: "parallel scan", layouts: counts, by: byParallel},
+				{name: "parallel scan, in two steps", layouts: counts, by: byTwoSteps},
+			},
+		}, {
+			axes: axes{"hand-10", "HAND, figure 10: sums in one and in two dimensions of shared memory", "hand", packedBytes, "packed bytes"},
+			curves: []packCurve{
+				{name: "blocks of 4 B, 1-D", layouts: counts, by: byParallel},
+				{name: "blocks of 4 B, 2-D", layouts: counts, by: byPlane, dashed: true, twin: true},
+				{name: "32 blocks, 1-D", layouts: lengths, by: byParallel},
+				{name: "32 blocks, 2-D", layouts: lengths, by: byPlane, dashed: true, twin: true},
 			},
 		}}
 }

@@ -186,7 +186,7 @@ func TestBenchPackFigure(t *testing.T) {
 		contenders []string
 		args       []string
 	}{
-		{"hand-9", toDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan"}, nil},
+		{"hand-9", toDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan", "bypass, scan in two steps"}, nil},
 		{"hand-7", toPinned, []string{"copies", "bypass", "bypass, list pinned"}, []string{"--to", "pinned"}},
 		{"jenkins-4", toPinned, []string{"copies", "tree"}, nil},
 	} {

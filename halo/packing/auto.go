@@ -49,8 +49,8 @@ func why(times []Timed) string {
 // choiceKey names the layout and all else that the times depend on.
 func (p *Packer) choiceKey(t *task) string {
 	o := p.options
-	return fmt.Sprintf("%x %s %s %s %v %d %d %q %v %v", t.cargo.Layout.Key(), t.name(), p.where(t.packed), p.where(t.place.Data), t.cargo.Type != nil,
-		o.Blocks, o.UnitBytes, o.Scan, o.Pinned, o.Primitive)
+	o.Cache = ""
+	return fmt.Sprintf("%x %s %s %s %v %+v", t.cargo.Layout.Key(), t.name(), p.where(t.packed), p.where(t.place.Data), t.cargo.Type != nil, o)
 }
 
 // where says what kind of memory a span lies in, as the packer's device sees it.

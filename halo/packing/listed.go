@@ -76,16 +76,14 @@ func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*kernels.BlockTable
 		if err != nil {
 			return nil, err
 		}
-		return p.blocks.Table(list, kernels.BlockOptions{
-			Pinned: p.options.Pinned, Equal: equal, Scan: p.options.Scan, MostBlocks: p.options.Blocks,
-		})
+		return p.blocks.Table(list, p.options.listed(equal))
 	})
 }
 
 // uniform makes a job of the kernel for blocks of one length, from a list of them.
 func (p *Packer) uniform(j *Job, t *task, list []kernels.Block) error {
 	table, err := shelved(p, equalKey{t.cargo.Type, t.cargo.Count}, func() (*kernels.BlockTable, error) {
-		return p.blocks.Table(list, kernels.BlockOptions{Pinned: p.options.Pinned, Equal: true, MostBlocks: p.options.Blocks})
+		return p.blocks.Table(list, p.options.listed(true))
 	})
 	if err != nil {
 		return err
@@ -136,10 +134,17 @@ func (p *Packer) listed(j *Job, t *task, equal bool) error {
 
 // bind makes a job of a list on the device.
 func (j *Job) bind(table *kernels.BlockTable, t *task) error {
+	make := func() (*kernels.BlockCopy, error) { return table.Pack(t.packed, t.place.Data, t.place.Origin) }
 	if t.unpack {
-		return j.launch(table.Unpack(t.place.Data, t.place.Origin, t.packed))
+		make = func() (*kernels.BlockCopy, error) { return table.Unpack(t.place.Data, t.place.Origin, t.packed) }
 	}
-	return j.launch(table.Pack(t.packed, t.place.Data, t.place.Origin))
+	c, err := make()
+	if err != nil {
+		return err
+	}
+	j.Add(c)
+	j.queue = c.Queue
+	return nil
 }
 
 // inUnits makes a job of units of work.

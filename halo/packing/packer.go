@@ -12,10 +12,22 @@ import (
 type Options struct {
 	Blocks    int          // thread blocks that a kernel may take at most; 0 for as many as suit
 	UnitBytes int          // of a work unit: 1024, 2048 or 4096; 0 for what suits (units)
+	Loop      kernels.Loop // what a thread copies one after the other (targeted, transform)
 	Scan      kernels.Scan // how prefix sums are made (bypass)
+	Sums      kernels.Sums // how they lie in shared memory (bypass)
+	Lanes     int          // threads along a block, a power of two up to 256; 0 for what suits (bypass, targeted of blocks of one length)
 	Pinned    bool         // the list of blocks stays in pinned host memory (bypass)
 	Primitive bool         // a thread moves one primitive, not a wide word (tree)
 	Cache     string       // folder for what Auto measures; "" for the user's own
+}
+
+// strided and listed are the options of the kernels.
+func (o Options) strided() kernels.StridedOptions {
+	return kernels.StridedOptions{MostBlocks: o.Blocks, Loop: o.Loop}
+}
+
+func (o Options) listed(equal bool) kernels.BlockOptions {
+	return kernels.BlockOptions{Equal: equal, Pinned: o.Pinned, Scan: o.Scan, Sums: o.Sums, Lanes: o.Lanes, MostBlocks: o.Blocks}
 }
 
 // Packer makes jobs for one device. What it puts on the device for a layout, lists of

@@ -111,8 +111,9 @@ func (b *engineBench) equal(t testing.TB, e packing.Engine, s *sent, what string
 // variants are the options under which every engine is tried.
 var variants = []packing.Options{
 	{},
-	{Blocks: 2, UnitBytes: 2048, Scan: kernels.Sequential, Pinned: true},
-	{Blocks: 1, UnitBytes: 4096, Scan: kernels.Parallel, Primitive: true},
+	{Blocks: 2, UnitBytes: 2048, Scan: kernels.Sequential, Pinned: true, Loop: kernels.InnerLoop},
+	{Blocks: 1, UnitBytes: 4096, Scan: kernels.Parallel, Sums: kernels.PlaneSums, Primitive: true, Loop: kernels.OuterLoop},
+	{Scan: kernels.TwoSteps, Lanes: 4},
 }
 
 // Every engine does with random types what the type map says, and touches no other byte.

@@ -69,7 +69,7 @@ func (p *Packer) transform(j *Job, t *task) error {
 
 // move makes a job of one launch for all the copies.
 func (p *Packer) move(j *Job, t *task, all []kernels.Strided) error {
-	c, err := p.mover.Strided(t.name(), p.options.Blocks, all...)
+	c, err := p.mover.Strided(t.name(), p.options.strided(), all...)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ func zip(dst, src *Side) (*Job, error) {
 	from, to := src.Cargo.Layout, dst.Cargo.Layout
 	j := &Job{Engine: Units}
 	if copies, ok := zipPieces(dst, src); ok {
-		c, err := src.Packer.mover.Strided("send", src.Packer.options.Blocks, copies...)
+		c, err := src.Packer.mover.Strided("send", src.Packer.options.strided(), copies...)
 		if err != nil {
 			return nil, err
 		}

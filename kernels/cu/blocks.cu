@@ -24,16 +24,32 @@ struct Blocks {
 	i64 bytes, chunk;       // in all, and of a chunk, of blocks of one length
 	i64 sequential;         // as many lengths at most are summed up by each thread for itself
 	i64 lanes;              // along a block; 0: as suits the chunk
+	unsigned *sums;         // where a kernel of its own puts them, if it does
 };
 
 enum { THREADS = 256, WARP = 32, MOST = 1024 /* blocks of a chunk */ };
 #define ALL 0xffffffffu
 
-// The blocks of a chunk, cut to what the chunk has of them. HAND found sums in one
-// dimension of shared memory faster than in two (figure 10).
+// Numbers of the blocks of a chunk in shared memory, in one dimension and in two: HAND
+// found sums in one faster (figure 10). The rows are one longer than a warp, so that a
+// column too lies in all banks.
+struct Line {
+	unsigned value[MOST];
+	__device__ __forceinline__ unsigned &operator[](unsigned j) { return value[j]; }
+	__device__ __forceinline__ unsigned operator[](unsigned j) const { return value[j]; }
+};
+
+struct Plane {
+	unsigned value[MOST / WARP][WARP + 1];
+	__device__ __forceinline__ unsigned &operator[](unsigned j) { return value[j / WARP][j % WARP]; }
+	__device__ __forceinline__ unsigned operator[](unsigned j) const { return value[j / WARP][j % WARP]; }
+};
+
+// The blocks of a chunk, cut to what the chunk has of them.
+template <typename Sums>
 struct Shared {
 	i64 place[MOST];
-	unsigned length[MOST], sum[MOST];
+	Sums length, sum;
 	unsigned total[THREADS / WARP];
 };
 
@@ -61,7 +77,8 @@ __device__ __forceinline__ Part part_of(const Blocks &b, i64 n) {
 }
 
 // load brings the blocks of a chunk into shared memory.
-__device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared &s) {
+template <typename Sums>
+__device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared<Sums> &s) {
 	const Entry *list = (const Entry *)b.list + p.first;
 	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
 		Entry e = list[j];
@@ -74,7 +91,8 @@ __device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared &s) 
 
 // sum_sequentially lets each thread sum up the lengths before its blocks (HAND,
 // algorithm 2).
-__device__ __forceinline__ void sum_sequentially(const Part &p, Shared &s) {
+template <typename Sums>
+__device__ __forceinline__ void sum_sequentially(const Part &p, Shared<Sums> &s) {
 	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
 		unsigned sum = 0;
 		for (unsigned k = 0; k < j; k++) sum += s.length[k];
@@ -85,7 +103,8 @@ __device__ __forceinline__ void sum_sequentially(const Part &p, Shared &s) {
 
 // sum_together sums up the lengths in a logarithmic number of steps (HAND, algorithm
 // 1), a block a thread at a time.
-__device__ __forceinline__ void sum_together(const Part &p, Shared &s) {
+template <typename Sums>
+__device__ __forceinline__ void sum_together(const Part &p, Shared<Sums> &s) {
 	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 	unsigned before = 0; // this round
 	for (unsigned first = 0; first < p.count; first += THREADS) {
@@ -123,6 +142,8 @@ __device__ __forceinline__ unsigned lanes_for(const Part &p) {
 	return max(share, max(whole, half));
 }
 
+__device__ __forceinline__ unsigned lanes_of(const Blocks &b, const Part &p) { return b.lanes ? (unsigned)b.lanes : lanes_for(p); }
+
 // copy_row copies bytes of a block to the packed buffer, or back.
 __device__ __forceinline__ void copy_row(const Blocks &b, i64 place, i64 offset, unsigned bytes, unsigned lane, unsigned lanes) {
 	char *const there = b.strided + place, *const packed = b.packed + offset;
@@ -141,7 +162,8 @@ __device__ __forceinline__ void copy_equal(const Blocks &b, const Part &p, unsig
 }
 
 // copy_listed copies a chunk of blocks of any lengths.
-__device__ __forceinline__ void copy_listed(const Blocks &b, const Part &p, const Shared &s, unsigned lanes) {
+template <typename Sums>
+__device__ __forceinline__ void copy_listed(const Blocks &b, const Part &p, const Shared<Sums> &s, unsigned lanes) {
 	const unsigned row = threadIdx.x / lanes, rows = THREADS / lanes;
 #pragma unroll 1
 	for (unsigned j = row; j < p.count; j += rows)
@@ -154,13 +176,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) equal_blocks(const __gr
 #pragma unroll 1
 	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
 		const Part p = part_of(b, n);
-		copy_equal(b, p, b.lanes ? (unsigned)b.lanes : lanes_for(p));
+		copy_equal(b, p, lanes_of(b, p));
 	}
 }
 
-// listed_blocks copies the blocks of a list.
-extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks(const __grid_constant__ Blocks b) {
-	__shared__ Shared s;
+// listed copies the blocks of a list.
+template <typename Sums>
+__device__ __forceinline__ void listed(const Blocks &b, Shared<Sums> &s) {
 #pragma unroll 1
 	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
 		const Part p = part_of(b, n);
@@ -169,7 +191,47 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks(const __g
 			sum_sequentially(p, s);
 		else
 			sum_together(p, s);
-		copy_listed(b, p, s, b.lanes ? (unsigned)b.lanes : lanes_for(p));
+		copy_listed(b, p, s, lanes_of(b, p));
 		__syncthreads(); // before the next chunk comes into shared memory
+	}
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks(const __grid_constant__ Blocks b) {
+	__shared__ Shared<Line> s;
+	listed(b, s);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks_2d(const __grid_constant__ Blocks b) {
+	__shared__ Shared<Plane> s;
+	listed(b, s);
+}
+
+// sums_of returns where the sums of a chunk lie that have a kernel of their own. A
+// block that is cut has one in either chunk.
+__device__ __forceinline__ unsigned *sums_of(const Blocks &b, const Part &p, i64 n) { return b.sums + p.first + n; }
+
+// scan_blocks is the first of HAND's two steps (figure 9): it only sums up.
+extern "C" __global__ void __launch_bounds__(THREADS, 5) scan_blocks(const __grid_constant__ Blocks b) {
+	__shared__ Shared<Line> s;
+#pragma unroll 1
+	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
+		const Part p = part_of(b, n);
+		load(b, p, s);
+		sum_together(p, s);
+		for (unsigned j = threadIdx.x; j < p.count; j += THREADS) sums_of(b, p, n)[j] = s.sum[j];
+		__syncthreads();
+	}
+}
+
+// scanned_blocks is the second: it copies the blocks.
+extern "C" __global__ void __launch_bounds__(THREADS, 5) scanned_blocks(const __grid_constant__ Blocks b) {
+	__shared__ Shared<Line> s;
+#pragma unroll 1
+	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
+		const Part p = part_of(b, n);
+		for (unsigned j = threadIdx.x; j < p.count; j += THREADS) s.sum[j] = sums_of(b, p, n)[j];
+		load(b, p, s);
+		copy_listed(b, p, s, lanes_of(b, p));
+		__syncthreads();
 	}
 }

@@ -36,11 +36,13 @@ struct Segment {
 	char *dst;
 	const char *src;
 	i64 dst_step[MAX_DIMS], src_step[MAX_DIMS];
+	i64 length;                         // of a block that is copied by stretches, in bytes
 	unsigned nx, n[MAX_DIMS];
 	unsigned factor[MAX_DIMS], shift[MAX_DIMS]; // to divide by nx, n[0], ... with a product
 	unsigned words;                     // in all, less than 2^31
-	unsigned word;                      // its bytes; for add, a Scalar
+	unsigned word;                      // its bytes; 0: a stretch of any bytes; for add, a Scalar
 	unsigned rank;                      // dimensions in use
+	unsigned lanes;                     // threads to a stretch, a power of two
 };
 
 // Where the n-th word of a segment comes from and goes to.

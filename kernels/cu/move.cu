@@ -46,24 +46,96 @@ __device__ void each(const Portion &p) {
 	}
 }
 
-// move copies all segments; those of one launch do not overlap.
-extern "C" __global__ void __launch_bounds__(256) move(const __grid_constant__ Move m) {
-	const Portion &p = portion_of(m.table ? m.table : m.few, m.count);
-	switch (p.box.word) {
-	case 1: each<Put, unsigned char>(p); break;
-	case 2: each<Put, unsigned short>(p); break;
-	case 4: each<Put, unsigned>(p); break;
-	case 8: each<Put, unsigned long long>(p); break;
-	case 16: each<Put, Sixteen>(p); break;
+// each_stretch copies blocks that narrow words only would fit: stretch by stretch, by
+// some threads each, with a prologue and an epilogue about the words that fit the
+// stretch.
+__device__ void each_stretch(const Portion &p) {
+	enum { STRETCH = 2048 };
+	const Segment &s = p.box;
+	const unsigned lanes = s.lanes, lane = p.thread() & (lanes - 1), groups = p.threads() / lanes;
+	for (unsigned n = p.thread() / lanes; n < s.words; n += groups) {
+		const Spot at(s, n);
+		const i64 begin = (i64)at.x * STRETCH, rest = s.length - begin;
+		copy_piece(s.dst + at.to + begin, s.src + at.from + begin, (unsigned)(rest < STRETCH ? rest : STRETCH), lane, lanes);
 	}
 }
+
+// Inner copies a block a thread, word by word: LoopT of HAND (Shi et al., section
+// III.B), where it is the innermost of four dimensions.
+struct Inner {
+	template <typename Word>
+	static __device__ void copy(const Portion &p) {
+		const Segment &s = p.box;
+		const unsigned blocks = s.words / s.nx;
+		for (unsigned n = p.thread(); n < blocks; n += p.threads()) {
+			const Spot at(s, n * s.nx);
+			const Word *from = (const Word *)(s.src + at.from);
+			Word *to = (Word *)(s.dst + at.to);
+			for (unsigned x = 0; x < s.nx; x++) to[x] = from[x];
+		}
+	}
+};
+
+// Outer copies a word of all repetitions of the outermost dimension a thread: LoopX of
+// HAND.
+struct Outer {
+	template <typename Word>
+	static __device__ void copy(const Portion &p) {
+		const Segment &s = p.box;
+		const unsigned last = s.rank ? s.rank - 1 : 0, times = s.rank ? s.n[last] : 1, words = s.words / times;
+		for (unsigned n = p.thread(); n < words; n += p.threads()) {
+			const Spot at(s, n);
+			const char *from = s.src + at.from + at.x * sizeof(Word);
+			char *to = s.dst + at.to + at.x * sizeof(Word);
+			for (unsigned i = 0; i < times; i++) {
+				*(Word *)to = *(const Word *)from;
+				from += s.src_step[last];
+				to += s.dst_step[last];
+			}
+		}
+	}
+};
+
+// Flat copies a word a thread, of all dimensions alike.
+struct Flat {
+	template <typename Word>
+	static __device__ void copy(const Portion &p) { each<Put, Word>(p); }
+};
+
+template <typename Way>
+__device__ void by_word(const Portion &p) {
+	switch (p.box.word) {
+	case 1: Way::template copy<unsigned char>(p); break;
+	case 2: Way::template copy<unsigned short>(p); break;
+	case 4: Way::template copy<unsigned>(p); break;
+	case 8: Way::template copy<unsigned long long>(p); break;
+	case 16: Way::template copy<Sixteen>(p); break;
+	}
+}
+
+__device__ const Portion &mine(const Move &m) { return portion_of(m.table ? m.table : m.few, m.count); }
+
+// move copies all segments; those of one launch do not overlap.
+extern "C" __global__ void __launch_bounds__(256) move(const __grid_constant__ Move m) { by_word<Flat>(mine(m)); }
+
+// move_stretches is move where some segments are of stretches.
+extern "C" __global__ void __launch_bounds__(256) move_stretches(const __grid_constant__ Move m) {
+	const Portion &p = mine(m);
+	if (p.box.word) by_word<Flat>(p);
+	else each_stretch(p);
+}
+
+// move_inner and move_outer are move with the loops of HAND.
+extern "C" __global__ void __launch_bounds__(256) move_inner(const __grid_constant__ Move m) { by_word<Inner>(mine(m)); }
+
+extern "C" __global__ void __launch_bounds__(256) move_outer(const __grid_constant__ Move m) { by_word<Outer>(mine(m)); }
 
 enum Scalar { FLOAT32, FLOAT64, INT32, INT64 };
 
 // add adds all segments to what is there; those of one launch do not overlap.
 // Whole numbers wrap, which only those without a sign may in C.
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ Move m) {
-	const Portion &p = portion_of(m.table ? m.table : m.few, m.count);
+	const Portion &p = mine(m);
 	switch (p.box.word) {
 	case FLOAT32: each<Plus, float>(p); break;
 	case FLOAT64: each<Plus, double>(p); break;

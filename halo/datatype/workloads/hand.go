@@ -9,7 +9,7 @@ import (
 // HAND returns the layouts of Shi, Lu, Potluri, Hamidouche, Zhang and Panda, "HAND: A Hybrid Approach to Accelerate
 // Non-contiguous Data Movement using MPI Datatypes on GPU Clusters", ICPP 2014, figures 4 to 10 and section V: hvectors of
 // 32 blocks, four-dimensional subarrays that grow along their innermost or outermost dimension, blocks at irregular places
-// (count or block length fixed), and the particles of an N-body code, 131,072 of them. Chosen here: elements are floats,
+// (count or block length fixed; counts that are no powers of two), and the particles of an N-body code, 131,072 of them. Chosen here: elements are floats,
 // hvectors have as much gap as data, subarrays are half of their array along each dimension, and irregular blocks fill a
 // quarter of theirs.
 func HAND() ([]Workload, error) {
@@ -25,6 +25,9 @@ func HAND() ([]Workload, error) {
 	}
 	for count := 4; count <= 1<<16; count *= 4 {
 		m.scattered(count, 1)
+	}
+	for _, count := range []int{3, 11, 37, 100, 300, 1100, 3700, 10000} {
+		m.scattered(count, 8)
 	}
 	m.particles(131072)
 	return m.result()
