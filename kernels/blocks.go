@@ -310,7 +310,7 @@ func (t *BlockTable) launch(name string, p passage) (*BlockCopy, error) {
 	}
 	made := &BlockCopy{}
 	for _, step := range t.steps(p) {
-		k, err := t.packer.device.NewKernel(t.spec(name, p, step))
+		k, err := newKernel(t.packer.device, t.spec(name, p, step))
 		if err != nil {
 			return nil, errors.Join(err, made.Close())
 		}

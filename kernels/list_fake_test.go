@@ -166,7 +166,7 @@ func TestUnitsThatFailOnGPU(t *testing.T) {
 	defer p.Close()
 	f := newFakeList(t, device, 300)
 	before := fake.Live()
-	for _, call := range []string{"cuMemAlloc", "cuEventCreate", "cuMemcpyHtoDAsync", "cuEventRecord", "cuLaunchKernel"} {
+	for _, call := range []string{"cuMemAlloc", "cuEventCreate", "cuMemcpyHtoDAsync", "cuEventRecord", "cuLaunchKernelEx"} {
 		for skip := range 3 {
 			if call == "cuEventCreate" && skip > 0 {
 				continue // there is one
@@ -229,7 +229,7 @@ func TestBlocksReachGPU(t *testing.T) {
 		}
 		got := launches[len(launches)-1]
 		arg := *(*blocksArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))
-		if got.Kernel != c.kernel || got.Grid != [3]uint32{c.grid, 1, 1} || arg.sequential != c.sequential || arg.unpack != 1 {
+		if got.Kernel != c.kernel || got.Grid != [3]uint32{c.grid, 1, 1} || arg.sequential != c.sequential || arg.unpack != 1 || !got.Early {
 			t.Errorf("%s: %+v with %+v", name, got, arg)
 		}
 		if c.options.Equal != (arg.length == 1000) || c.options.Equal != (arg.chunks == 0) || (c.options.Scan == TwoSteps) != (arg.sums != 0) || arg.bytes != table.Size() || arg.list == 0 {

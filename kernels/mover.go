@@ -222,7 +222,7 @@ func (m *Mover) ready(w work) (*Copies, error) {
 		return nil, fmt.Errorf("kernels: %s: nothing to copy", w.spec.Name)
 	}
 	if m.device.Backend == streams.Host {
-		k, err := m.device.NewKernel(w.spec)
+		k, err := newKernel(m.device, w.spec)
 		return &Copies{Kernel: k}, err
 	}
 	portions := make([]portion, len(w.segments))
@@ -257,7 +257,7 @@ func (m *Mover) onGPU(spec streams.KernelSpec, portions []portion) (c *Copies, e
 		spec.Uses = append(spec.Uses, made.table.All())
 	}
 	spec.Argument = argument(&arg)
-	if made.Kernel, err = m.device.NewKernel(spec); err != nil && made.table != nil {
+	if made.Kernel, err = newKernel(m.device, spec); err != nil && made.table != nil {
 		err = errors.Join(err, made.table.Close())
 	}
 	if err != nil {

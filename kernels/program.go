@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 //go:embed cu/*.cu cu/*.cuh
@@ -78,6 +79,13 @@ func reduceProgram(scalar int) Program {
 		total = "i64"
 	}
 	return Program{File: "reduce.cu", Defines: []string{"NUMBER=" + scalarNames[scalar], "TOTAL=" + total}}
+}
+
+// newKernel makes a launch of a kernel of this package ready: each waits by itself for
+// what is queued before it, see after_predecessor in common.cuh.
+func newKernel(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, error) {
+	spec.Early = true
+	return d.NewKernel(spec)
 }
 
 // Programs returns every program that this package may compile, for tests

@@ -2,8 +2,11 @@ package kernels
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/internal/nvrtc"
@@ -104,6 +107,30 @@ func TestOtherArchitectures(t *testing.T) {
 	for _, arch := range []string{"sm_20", "", "sm_x"} {
 		if _, err := c.image(Programs()[0], arch); err == nil {
 			t.Errorf("compiled for %q", arch)
+		}
+	}
+}
+
+// Every kernel first waits for what is queued before it, since it is started early.
+func TestEveryKernelWaitsForItsPredecessor(t *testing.T) {
+	files, err := fs.Glob(sources, "cu/*.cu")
+	if err != nil || len(files) < 8 {
+		t.Fatal(files, err)
+	}
+	head := regexp.MustCompile(`__global__[^{]*\{[\s\\]*([^;]*;)`)
+	for _, file := range files {
+		text, err := sources.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := head.FindAllSubmatch(text, -1)
+		if len(found) == 0 || len(found) != strings.Count(string(text), "__global__") {
+			t.Errorf("%s: %d kernels", file, len(found))
+		}
+		for _, f := range found {
+			if string(f[1]) != "after_predecessor();" {
+				t.Errorf("%s: a kernel begins with %s", file, f[1])
+			}
 		}
 	}
 }

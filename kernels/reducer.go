@@ -84,7 +84,7 @@ func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
 	}
 	for _, spec := range specs {
 		spec.Name, spec.Uses = "norms", []streams.Span{next.Data, last.Data, result.All()}
-		k, err := r.device.NewKernel(spec)
+		k, err := newKernel(r.device, spec)
 		if err != nil {
 			return nil, errors.Join(err, red.Close())
 		}

@@ -172,7 +172,7 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 	last := stores[len(stores)-1]
 	spec.Grid = [3]int{int(last.first + last.blocks), 1, 1}
 	spec.Argument = argument(&arg)
-	if s.kernel, err = end.Device.NewKernel(spec); err != nil {
+	if s.kernel, err = newKernel(end.Device, spec); err != nil {
 		return err
 	}
 	s.Add(s.kernel)

@@ -68,7 +68,7 @@ func (s *Sweeper) Sweep(dst, src Array, boxes ...domain.Box) (*streams.Kernel, e
 	} else {
 		s.onGPU(&spec, dst, src, boxes)
 	}
-	return s.device.NewKernel(spec)
+	return newKernel(s.device, spec)
 }
 
 // marchThreshold is how thick a box must be, in points along x and along the

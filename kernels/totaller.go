@@ -87,7 +87,7 @@ func (t *Totaller) Over(op Op, a Array, box domain.Box) (*Totals, error) {
 	}
 	for _, spec := range specs {
 		spec.Name, spec.Uses = string(op), []streams.Span{a.Data, made.result.All()}
-		k, err := t.device.NewKernel(spec)
+		k, err := newKernel(t.device, spec)
 		if err != nil {
 			return nil, errors.Join(err, made.Close())
 		}

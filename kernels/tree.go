@@ -335,7 +335,7 @@ func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to
 	if t.mover.device.Backend != streams.Host {
 		t.onGPU(&spec, l, functions)
 	}
-	return t.mover.device.NewKernel(spec)
+	return newKernel(t.mover.device, spec)
 }
 
 // fits reports whether the tree, bound so, lies in its memory.

@@ -272,7 +272,7 @@ func (t *UnitTable) launch(name string, p passage) (*UnitCopy, error) {
 	} {
 		spec := t.spec(name, p, launch.count)
 		spec.Run = launch.run
-		k, err := t.packer.device.NewKernel(spec)
+		k, err := newKernel(t.packer.device, spec)
 		if err != nil {
 			return nil, errors.Join(err, u.Close())
 		}

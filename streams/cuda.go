@@ -81,8 +81,9 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 // cudaDriver is the driver of one GPU: its primary context.
 type cudaDriver struct {
 	ctx             *cuda.Context
-	lowest, highest int // stream priorities
-	pitch           int // the greatest of a copy
+	lowest, highest int  // stream priorities
+	pitch           int  // the greatest of a copy
+	early           bool // it knows kernels that wait themselves
 }
 
 func openCUDA(drv *cuda.Driver, id int) (driver, error) {
@@ -101,6 +102,12 @@ func openCUDA(drv *cuda.Driver, id int) (driver, error) {
 	if c.pitch, err = d.Attribute(cuda.AttrMaxPitch); err != nil {
 		return nil, errors.Join(err, ctx.Release())
 	}
+	const hopper = 9
+	major, err := d.Attribute(cuda.AttrComputeCapabilityMajor)
+	if err != nil {
+		return nil, errors.Join(err, ctx.Release())
+	}
+	c.early = major >= hopper
 	return c, nil
 }
 
@@ -215,7 +222,11 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 		return nil, err
 	}
 	l, err := cuda.NewLaunch(f.fn, grid, block, uint32(spec.Shared), spec.Argument)
-	return &cudaKernel{l}, err
+	if err != nil {
+		return nil, err
+	}
+	l.SetEarly(spec.Early && c.early)
+	return &cudaKernel{l}, nil
 }
 
 func dim3(v [3]int) (cuda.Dim3, error) {

@@ -100,6 +100,8 @@ func TestCUDAOpen(t *testing.T) {
 		name  string
 		ids   []int
 		fails string // a call of the driver, for the second device
+		again int    // it is called for each device once, and so many times more
+		later int    // which of its calls for the device fails
 		want  []int
 		says  string
 	}{
@@ -108,12 +110,13 @@ func TestCUDAOpen(t *testing.T) {
 		{name: "one that is not there", ids: []int{0, 3}, says: "no device 3; there are 3"},
 		{name: "twice", ids: []int{1, 1}, says: "device 1 is named twice"},
 		{name: "no context", ids: []int{0, 2}, fails: "cuDevicePrimaryCtxRetain", says: "open device 2: device 2: cuDevicePrimaryCtxRetain"},
-		{name: "no pitch", fails: "cuDeviceGetAttribute", says: "open device 1: device 1: cuDeviceGetAttribute"},
+		{name: "no capability", fails: "cuDeviceGetAttribute", again: 1, later: 1, says: "open device 1: device 1: cuDeviceGetAttribute"},
+		{name: "no pitch", fails: "cuDeviceGetAttribute", again: 1, says: "open device 1: device 1: cuDeviceGetAttribute"},
 		{name: "no priorities", fails: "cuCtxGetStreamPriorityRange", says: "open device 1: device 1: cuCtxGetStreamPriorityRange"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.fails != "" {
-				fake.Fail(tc.fails, int(cuda.CodeOutOfMemory), 1, 1)
+				fake.Fail(tc.fails, int(cuda.CodeOutOfMemory), 1+tc.again+tc.later, 1)
 			}
 			devices, err := p.Open(tc.ids...)
 			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
@@ -310,7 +313,7 @@ func TestCUDAErrors(t *testing.T) {
 		"copy to cuda 1 [0, 64)":       "cuMemcpyPeerAsync",
 		"copy to cuda 0 [0, 64)":       "cuMemcpyHtoDAsync",
 		"copy to pinned memory":        "cuMemcpyDtoHAsync",
-		"launch k of the test":         "cuLaunchKernel",
+		"launch k of the test":         "cuLaunchKernelEx",
 		"record an event":              "cuEventRecord",
 		"wait for an event of device ": "cuStreamWaitEvent",
 		"wait for a stream":            "cuStreamQuery",

@@ -19,6 +19,12 @@ type KernelSpec struct {
 	Grid, Block [3]int
 	Shared      int
 	Argument    []byte
+
+	// Early lets a GPU that can, of compute capability 9.0 or later, start the kernel
+	// while what is queued before it still ends, which saves a microsecond or two. All its
+	// threads wait themselves, before all else (griddepcontrol.wait). It is for kernels
+	// that do.
+	Early bool
 }
 
 // Kernel is a launch made ready: it is queued any number of times, with the

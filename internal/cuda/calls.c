@@ -11,6 +11,7 @@ enum {
 	INVALID_HANDLE = 400,
 
 	STREAM_NON_BLOCKING = 1,
+	PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 
 	JIT_ERROR_LOG = 5,
 	JIT_ERROR_LOG_SIZE = 6,
@@ -176,7 +177,9 @@ halox_launch *halox_launch_new(CUhandle fn, size_t arg_size) {
 
 int halox_launch_kernel(IN_CONTEXT, const halox_launch *l, CUhandle stream) {
 	if (!l) return INVALID_HANDLE;
-	const unsigned *g = l->grid, *b = l->block;
-	void **params = l->arg_size ? (void **)l->params : NULL;
-	STREAM(d->cuLaunchKernel(l->fn, g[0], g[1], g[2], b[0], b[1], b[2], l->shared, stream, params, NULL));
+	CUlaunchAttr early = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = 1};
+	CUlaunch launch = {.shared = l->shared, .stream = stream, .attrs = &early, .attr_count = l->early ? 1 : 0};
+	memcpy(launch.grid, l->grid, sizeof launch.grid);
+	memcpy(launch.block, l->block, sizeof launch.block);
+	STREAM(d->cuLaunchKernelEx(&launch, l->fn, l->arg_size ? (void **)l->params : NULL, NULL));
 }

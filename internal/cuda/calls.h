@@ -74,6 +74,7 @@ int halox_occupancy(IN_CONTEXT, int *blocks, CUhandle fn, int threads, size_t sh
 typedef struct {
 	CUhandle fn;
 	unsigned grid[3], block[3], shared;
+	int early; // it may begin while what is queued before it still ends
 	size_t arg_size;
 	void *params[1]; // points at arg
 	_Alignas(64) unsigned char arg[];

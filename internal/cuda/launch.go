@@ -55,8 +55,18 @@ func (l *Launch) Free() {
 	l.c = nil
 }
 
+// SetEarly says whether the kernel may begin while what was queued before it still
+// ends. Such a kernel waits itself before it touches memory, in every thread
+// (griddepcontrol.wait), which GPUs of compute capability 9.0 and later know.
+func (l *Launch) SetEarly(early bool) {
+	l.c.early = 0
+	if early {
+		l.c.early = 1
+	}
+}
+
 // Launch puts the kernel on the stream, which belongs to c as the kernel does.
 // A launch that was freed fails with [CodeInvalidHandle].
 func (c *Context) Launch(l *Launch, s Stream) error {
-	return c.check("cuLaunchKernel", C.halox_launch_kernel(c.driver.table, c.handle, l.c, C.CUhandle(s)))
+	return c.check("cuLaunchKernelEx", C.halox_launch_kernel(c.driver.table, c.handle, l.c, C.CUhandle(s)))
 }

@@ -83,6 +83,24 @@ func TestLaunchSizesOfArguments(t *testing.T) {
 	}
 }
 
+// A launch is early if it was said to be, and says so to the driver.
+func TestLaunchEarly(t *testing.T) {
+	r := newRig(t, 1)
+	ctx := r.contexts[0]
+	stream := must(ctx.StreamCreate(0))(t)
+	l := must(cuda.NewLaunch(kernel(t, ctx, "k", 0), grid, block, 0, nil))(t)
+	defer l.Free()
+	for i, early := range []bool{false, true, false} {
+		if i > 0 {
+			l.SetEarly(early)
+		}
+		ok(t, ctx.Launch(l, stream))
+		if all := r.fake.Launches(); all[i].Early != early {
+			t.Errorf("launch %d: early %v", i, all[i].Early)
+		}
+	}
+}
+
 func TestLaunchAfterFree(t *testing.T) {
 	ctx := newRig(t, 1).contexts[0]
 	stream := must(ctx.StreamCreate(0))(t)

@@ -30,6 +30,24 @@ typedef struct {
 
 _Static_assert(sizeof(void *) != 8 || (sizeof(CUend3D) == 88 && sizeof(CUcopy3D) == 200), "the driver's layout");
 
+// CUlaunchAttr is CUlaunchAttribute. Its values are of all kinds; those used here are
+// numbers.
+typedef struct {
+	int id; // of CUlaunchAttributeID
+	_Alignas(8) int value;
+	unsigned char rest[60];
+} CUlaunchAttr;
+
+// CUlaunch is CUlaunchConfig.
+typedef struct {
+	unsigned grid[3], block[3], shared;
+	CUhandle stream;
+	CUlaunchAttr *attrs;
+	unsigned attr_count;
+} CUlaunch;
+
+_Static_assert(sizeof(void *) != 8 || (sizeof(CUlaunchAttr) == 72 && sizeof(CUlaunch) == 56), "the driver's layout");
+
 // Each line is a function's field in the table, the symbol that the driver
 // exports for the version meant here, and its parameters. The symbol carries
 // the version because the plain one may keep an older signature.
@@ -84,8 +102,7 @@ _Static_assert(sizeof(void *) != 8 || (sizeof(CUend3D) == 88 && sizeof(CUcopy3D)
 	X(cuFuncGetAttribute, "cuFuncGetAttribute", (int *, int, CUhandle))                                              \
 	X(cuFuncSetAttribute, "cuFuncSetAttribute", (CUhandle, int, int))                                                \
 	X(cuOccupancyMaxActiveBlocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int *, CUhandle, int, size_t))     \
-	X(cuLaunchKernel, "cuLaunchKernel",                                                                              \
-	  (CUhandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUhandle, void **, void **))
+	X(cuLaunchKernelEx, "cuLaunchKernelEx", (const CUlaunch *, CUhandle, void **, void **))
 
 #define HALOX_CUDA_FIELD(field, symbol, params) int(*field) params;
 typedef struct {

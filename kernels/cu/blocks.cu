@@ -173,6 +173,7 @@ __device__ __forceinline__ void copy_listed(const Blocks &b, const Part &p, cons
 // equal_blocks copies the blocks of a list of displacements, which have one length:
 // HAND's kernel for indexed_block (section III.C).
 extern "C" __global__ void __launch_bounds__(THREADS, 5) equal_blocks(const __grid_constant__ Blocks b) {
+	after_predecessor();
 #pragma unroll 1
 	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
 		const Part p = part_of(b, n);
@@ -197,11 +198,13 @@ __device__ __forceinline__ void listed(const Blocks &b, Shared<Sums> &s) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks(const __grid_constant__ Blocks b) {
+	after_predecessor();
 	__shared__ Shared<Line> s;
 	listed(b, s);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 5) listed_blocks_2d(const __grid_constant__ Blocks b) {
+	after_predecessor();
 	__shared__ Shared<Plane> s;
 	listed(b, s);
 }
@@ -212,6 +215,7 @@ __device__ __forceinline__ unsigned *sums_of(const Blocks &b, const Part &p, i64
 
 // scan_blocks is the first of HAND's two steps (figure 9): it only sums up.
 extern "C" __global__ void __launch_bounds__(THREADS, 5) scan_blocks(const __grid_constant__ Blocks b) {
+	after_predecessor();
 	__shared__ Shared<Line> s;
 #pragma unroll 1
 	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
@@ -225,6 +229,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) scan_blocks(const __gri
 
 // scanned_blocks is the second: it copies the blocks.
 extern "C" __global__ void __launch_bounds__(THREADS, 5) scanned_blocks(const __grid_constant__ Blocks b) {
+	after_predecessor();
 	__shared__ Shared<Line> s;
 #pragma unroll 1
 	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {

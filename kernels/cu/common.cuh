@@ -25,6 +25,16 @@ __device__ inline i64 place(const Region &r, const Strides &s, i64 n) {
 	return r.first + (n - row * r.nx) + (row % r.ny) * s.pitch + (row / r.ny) * s.plane;
 }
 
+// after_predecessor waits until all that was queued before the kernel has ended and what
+// it wrote can be seen: a kernel may be started while that still ends. Every kernel calls
+// it first, in all threads: one that ended without would let its own successor begin too
+// early.
+__device__ __forceinline__ void after_predecessor() {
+#if __CUDA_ARCH__ >= 900
+	asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 

@@ -116,25 +116,36 @@ __device__ void by_word(const Portion &p) {
 __device__ const Portion &mine(const Move &m) { return portion_of(m.table ? m.table : m.few, m.count); }
 
 // move copies all segments; those of one launch do not overlap.
-extern "C" __global__ void __launch_bounds__(256) move(const __grid_constant__ Move m) { by_word<Flat>(mine(m)); }
+extern "C" __global__ void __launch_bounds__(256) move(const __grid_constant__ Move m) {
+	after_predecessor();
+	by_word<Flat>(mine(m));
+}
 
 // move_stretches is move where some segments are of stretches.
 extern "C" __global__ void __launch_bounds__(256) move_stretches(const __grid_constant__ Move m) {
+	after_predecessor();
 	const Portion &p = mine(m);
 	if (p.box.word) by_word<Flat>(p);
 	else each_stretch(p);
 }
 
 // move_inner and move_outer are move with the loops of HAND.
-extern "C" __global__ void __launch_bounds__(256) move_inner(const __grid_constant__ Move m) { by_word<Inner>(mine(m)); }
+extern "C" __global__ void __launch_bounds__(256) move_inner(const __grid_constant__ Move m) {
+	after_predecessor();
+	by_word<Inner>(mine(m));
+}
 
-extern "C" __global__ void __launch_bounds__(256) move_outer(const __grid_constant__ Move m) { by_word<Outer>(mine(m)); }
+extern "C" __global__ void __launch_bounds__(256) move_outer(const __grid_constant__ Move m) {
+	after_predecessor();
+	by_word<Outer>(mine(m));
+}
 
 enum Scalar { FLOAT32, FLOAT64, INT32, INT64 };
 
 // add adds all segments to what is there; those of one launch do not overlap.
 // Whole numbers wrap, which only those without a sign may in C.
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ Move m) {
+	after_predecessor();
 	const Portion &p = mine(m);
 	switch (p.box.word) {
 	case FLOAT32: each<Plus, float>(p); break;

@@ -51,6 +51,7 @@ __device__ Four over_block(Four f) {
 
 // norms_partial writes four numbers a block.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) norms_partial(const __grid_constant__ Norms a) {
+	after_predecessor();
 	const i64 rows = a.region.ny * a.region.nz;
 	const int lane = threadIdx.x & 31;
 	Four f = {0, 0, 0, 0};
@@ -67,6 +68,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) norms_partial(const 
 
 // norms_total sums the blocks' numbers; it is one block.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) norms_total(const __grid_constant__ Norms a) {
+	after_predecessor();
 	Four f = {0, 0, 0, 0};
 	for (i64 b = threadIdx.x; b < a.blocks; b += blockDim.x) f.add(((const Four *)a.partial)[b]);
 	f = over_block(f);

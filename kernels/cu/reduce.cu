@@ -97,9 +97,11 @@ __device__ void reduce_blocks(const Reduce &a) {
 
 #define KERNELS(name, Op)                                                                                          \
 	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_box(const __grid_constant__ Reduce a) {    \
+		after_predecessor();                                                                                       \
 		reduce_box<Op>(a);                                                                                         \
 	}                                                                                                              \
 	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_blocks(const __grid_constant__ Reduce a) { \
+		after_predecessor();                                                                                       \
 		reduce_blocks<Op>(a);                                                                                      \
 	}
 

@@ -110,6 +110,7 @@ __device__ void store(const Store &all, const Swap &s) {
 // swap is one exchange. What lies before it in its stream has written the
 // boundary points and read the ghosts; what comes after finds the new ghosts.
 extern "C" __global__ void __launch_bounds__(256) swap(const __grid_constant__ Swap s) {
+	after_predecessor();
 	const i64 me = threadIdx.x;
 	const bool first = blockIdx.x == 0;
 	if (first && me < s.degree) release(s.neighbours[me].its_ready, s.round);

@@ -36,6 +36,7 @@ struct Weights {
 // registers, so that each is loaded once. Unrolling costs registers, and with
 // them the threads that hide the latency of memory: 25% of the speed on an H200.
 extern "C" __global__ void __launch_bounds__(256, 6) sweep_march(const __grid_constant__ Sweep s) {
+	after_predecessor();
 	const Weights w(s);
 	const Region r = s.region[0];
 	const REAL *__restrict__ src = s.src;
@@ -82,6 +83,7 @@ extern "C" __global__ void __launch_bounds__(256, 6) sweep_march(const __grid_co
 // sweep_flat sweeps several small or thin boxes in one launch, a point a
 // thread: box b is the work of the blocks with blockIdx.y = b.
 extern "C" __global__ void __launch_bounds__(256, 6) sweep_flat(const __grid_constant__ Sweep s) {
+	after_predecessor();
 	const Weights w(s);
 	const Region r = s.region[blockIdx.y];
 	const REAL *__restrict__ src = s.src;

@@ -233,7 +233,19 @@ __device__ void run(const Tree &t) {
 }
 
 // With narrow ids there are less than 2^31 primitives.
-extern "C" __global__ void __launch_bounds__(256) pack_narrow(const __grid_constant__ Tree t) { run<PACK, unsigned>(t); }
-extern "C" __global__ void __launch_bounds__(256) pack_wide(const __grid_constant__ Tree t) { run<PACK, u64>(t); }
-extern "C" __global__ void __launch_bounds__(256) unpack_narrow(const __grid_constant__ Tree t) { run<UNPACK, unsigned>(t); }
-extern "C" __global__ void __launch_bounds__(256) unpack_wide(const __grid_constant__ Tree t) { run<UNPACK, u64>(t); }
+extern "C" __global__ void __launch_bounds__(256) pack_narrow(const __grid_constant__ Tree t) {
+	after_predecessor();
+	run<PACK, unsigned>(t);
+}
+extern "C" __global__ void __launch_bounds__(256) pack_wide(const __grid_constant__ Tree t) {
+	after_predecessor();
+	run<PACK, u64>(t);
+}
+extern "C" __global__ void __launch_bounds__(256) unpack_narrow(const __grid_constant__ Tree t) {
+	after_predecessor();
+	run<UNPACK, unsigned>(t);
+}
+extern "C" __global__ void __launch_bounds__(256) unpack_wide(const __grid_constant__ Tree t) {
+	after_predecessor();
+	run<UNPACK, u64>(t);
+}

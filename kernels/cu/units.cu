@@ -132,6 +132,7 @@ __device__ __forceinline__ void copy_unit(const Units &u, const Unit &unit, unsi
 // units copies the units, each warp one after the other. It knows the next unit when
 // it copies one.
 extern "C" __global__ void __launch_bounds__(256, 5) units(const __grid_constant__ Units u) {
+	after_predecessor();
 	const unsigned lane = threadIdx.x % WARP;
 	const unsigned warps = (unsigned)thread_count() / WARP, count = (unsigned)u.count; // less than 2^31
 	const Unit *const units = u.units + u.first;

@@ -10,6 +10,7 @@ package cudafake
 //	char name[64];
 //	int device;
 //	unsigned grid[3], block[3], shared;
+//	int early;
 //	unsigned arg_size;
 //	unsigned char arg[4096];
 // } launch;
@@ -138,6 +139,7 @@ type Launch struct {
 	Device      int
 	Grid, Block [3]uint32
 	Shared      uint32
+	Early       bool // it may begin while what is queued before it still ends
 	Arg         []byte
 }
 
@@ -157,6 +159,7 @@ func goLaunch(l *C.launch) Launch {
 		Kernel: C.GoString(&l.name[0]),
 		Device: int(l.device),
 		Shared: uint32(l.shared),
+		Early:  l.early != 0,
 		Arg:    C.GoBytes(unsafe.Pointer(&l.arg[0]), C.int(l.arg_size)),
 	}
 	for i := range 3 {

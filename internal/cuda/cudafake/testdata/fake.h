@@ -95,7 +95,7 @@ object *fake_known(enum kind kind, void *handle);
 // fake_find is the memory or pinned memory that holds n bytes from p.
 object *fake_find(enum kind kind, const void *p, size_t n);
 
-void fake_log_launch(object *function, const unsigned *grid, const unsigned *block, unsigned shared, void **params);
+void fake_log_launch(object *function, const unsigned *grid, const unsigned *block, unsigned shared, int early, void **params);
 
 #define API __attribute__((visibility("default"))) int
 

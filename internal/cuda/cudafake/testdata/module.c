@@ -98,13 +98,30 @@ API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int thread
 	return SUCCESS;
 }
 
-API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-		   unsigned shared, void *s, void **params, void **extra) {
-	LIVE("cuLaunchKernel");
+// The driver's CUlaunchConfig and CUlaunchAttribute.
+typedef struct {
+	int id;
+	char pad[4];
+	union { int number; char all[64]; } value;
+} attribute;
+
+typedef struct {
+	unsigned grid[3], block[3], shared;
+	void *stream;
+	attribute *attrs;
+	unsigned attr_count;
+} config;
+
+API cuLaunchKernelEx(const config *c, void *f, void **params, void **extra) {
+	LIVE("cuLaunchKernelEx");
 	object *o = fake_get(FUNCTION, f);
-	if (!o || !fake_known(MODULE, o->module) || !fake_get(STREAM, s)) return INVALID_HANDLE;
+	if (!o || !fake_known(MODULE, o->module) || !fake_get(STREAM, c->stream)) return INVALID_HANDLE;
 	if (extra || (o->size && (!params || !params[0]))) return INVALID_VALUE;
-	unsigned grid[] = {gx, gy, gz}, block[] = {bx, by, bz};
-	fake_log_launch(o, grid, block, shared, params);
+	int early = 0;
+	for (unsigned i = 0; i < c->attr_count; i++) {
+		if (c->attrs[i].id != 6) return INVALID_VALUE; // the only one that it knows
+		early = c->attrs[i].value.number;
+	}
+	fake_log_launch(o, c->grid, c->block, c->shared, early, params);
 	return SUCCESS;
 }

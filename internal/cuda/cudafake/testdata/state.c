@@ -30,6 +30,7 @@ typedef struct {
 	char name[64];
 	int device;
 	unsigned grid[3], block[3], shared;
+	int early;
 	unsigned arg_size;
 	unsigned char arg[MAX_ARG];
 } launch;
@@ -108,7 +109,7 @@ object *fake_find(enum kind kind, const void *p, size_t n) {
 	return NULL;
 }
 
-void fake_log_launch(object *f, const unsigned *grid, const unsigned *block, unsigned shared, void **params) {
+void fake_log_launch(object *f, const unsigned *grid, const unsigned *block, unsigned shared, int early, void **params) {
 	launch *l = &launches[launch_count++ % MAX_LAUNCHES];
 	memset(l, 0, sizeof *l);
 	strcpy(l->name, f->name);
@@ -116,6 +117,7 @@ void fake_log_launch(object *f, const unsigned *grid, const unsigned *block, uns
 	memcpy(l->grid, grid, sizeof l->grid);
 	memcpy(l->block, block, sizeof l->block);
 	l->shared = shared;
+	l->early = early;
 	l->arg_size = f->size;
 	if (f->size) memcpy(l->arg, params[0], f->size);
 }
