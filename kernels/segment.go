@@ -144,8 +144,18 @@ func (s *segment) over(dims []Dim) {
 const stretch = 2048 // bytes
 
 // suitsStretches reports whether the blocks of a run are long enough to be copied in
-// words wider than those that all of it is aligned to.
-func (r *run) suitsStretches() bool { return r.word() < 4 && r.length >= 64 }
+// words wider than those that all of it is aligned to. (16 MiB in blocks of 1 KiB on an
+// H200: 9.6 us instead of 48 where they begin at odd bytes, 9.1 instead of 14.3 at
+// multiples of 4, 7.5 instead of 8.7 at multiples of 8.)
+func (r *run) suitsStretches() bool {
+	switch r.word() {
+	case 16:
+		return false
+	case 8:
+		return r.length >= 1024
+	}
+	return r.length >= 64
+}
 
 // stretches gives the run in stretches of its blocks, each with a prologue and an
 // epilogue of its own.

@@ -116,11 +116,11 @@ func TestSpots(t *testing.T) {
 // Blocks that are not aligned are copied in stretches, others and short ones in words; the
 // bytes are the same.
 func TestStretches(t *testing.T) {
-	for _, length := range []int64{1, 63, 64, 100, 2047, 2048, 2049, 9000} {
-		for _, start := range []uint64{0, 1, 2, 4} {
+	for _, length := range []int64{1, 63, 64, 100, 1032, 2047, 2048, 2049, 9000} {
+		for _, start := range []uint64{0, 1, 2, 4, 8} {
 			r := run{dst: start, src: 100<<10 + 3*start, length: length}
-			r.over(Dim{3, length, 11000})
-			r.over(Dim{2, 3 * length, 33000})
+			r.over(Dim{3, length, 11008})
+			r.over(Dim{2, 3 * length, 33024})
 			memory := make([]byte, 200<<10)
 			for i := range memory {
 				memory[i] = byte(i * 31 >> 3)
@@ -132,8 +132,9 @@ func TestStretches(t *testing.T) {
 			if !bytes.Equal(memory, want) {
 				t.Errorf("%d bytes at %d: other bytes", length, start)
 			}
-			aligned := start%4 == 0 && length%4 == 0
-			if stretched := all[0].lanes > 0; stretched != (length >= 64 && !aligned) {
+			word := start | uint64(length) | 16
+			word &= -word
+			if stretched := all[0].lanes > 0; stretched != (word < 8 && length >= 64 || word == 8 && length >= 1024) {
 				t.Errorf("%d bytes at %d: in stretches: %v", length, start, stretched)
 			}
 		}
