@@ -167,6 +167,11 @@ func (t *Trace) Write(path string) error {
 	return nil
 }
 
+// Traced reports whether there is any operation.
+func (t *Trace) Traced() bool {
+	return slices.ContainsFunc(t.Devices, func(d TraceDevice) bool { return len(d.Streams) > 0 })
+}
+
 // check refuses operations that do not come one after another.
 func (t *Trace) check() error {
 	for _, d := range t.Devices {
