@@ -117,7 +117,7 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 	t.leaving = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	if t.pack, err = x.launch(m.From, "pack ghosts", t.leaving); err != nil {
+	if t.pack, err = x.launch(m.From, streams.Pack, "pack ghosts", t.leaving); err != nil {
 		return err
 	}
 	t.unpack, err = x.adds(m, func(p Part) kernels.Place {

@@ -35,6 +35,10 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 		}
 	}
 	x.started = true
+	for rank, l := range x.lanes {
+		l.send.Follow(at[rank])
+		l.receive.Follow(at[rank])
+	}
 	if x.swaps != nil {
 		return x.startSwaps(at)
 	}
@@ -191,6 +195,8 @@ func (x *Exchanger) newLane(d *streams.Device) (*lane, error) {
 		x.Add(made)
 		*s = made
 	}
+	l.send.SetName("send")
+	l.receive.SetName("receive")
 	for _, e := range []**streams.Event{&l.ready, &l.left, &l.taken} {
 		made, err := d.NewEvent()
 		if err != nil {
@@ -221,11 +227,11 @@ func (x *Exchanger) join(lanes []*lane) error {
 		}
 	}
 	for rank, l := range lanes {
-		pack, err := x.launch(rank, "send", leaving[rank])
+		pack, err := x.launch(rank, streams.Pack, "send", leaving[rank])
 		if err != nil {
 			return err
 		}
-		unpack, err := x.launch(rank, "receive", arriving[rank])
+		unpack, err := x.launch(rank, streams.Unpack, "receive", arriving[rank])
 		if err != nil {
 			return err
 		}

@@ -48,10 +48,14 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.pack, err = x.launch(m.From, "pack", t.leaving); err != nil {
+	kind, name := streams.Pack, "pack"
+	if m.Path == p2p.Direct {
+		kind, name = streams.Exchange, "store"
+	}
+	if t.pack, err = x.launch(m.From, kind, name, t.leaving); err != nil {
 		return nil, err
 	}
-	t.unpack, err = x.launch(m.To, "unpack", t.arriving)
+	t.unpack, err = x.launch(m.To, streams.Unpack, "unpack", t.arriving)
 	return t, err
 }
 
@@ -105,11 +109,11 @@ func (x *Exchanger) copies(m Message, one func(src, dst kernels.Array, p Part) k
 }
 
 // launch makes one launch of copies on the device of a rank; nil if there are none.
-func (x *Exchanger) launch(rank int, name string, copies []kernels.Copy) (*kernels.Copies, error) {
+func (x *Exchanger) launch(rank int, kind streams.Work, name string, copies []kernels.Copy) (*kernels.Copies, error) {
 	if len(copies) == 0 {
 		return nil, nil
 	}
-	k, err := x.movers[x.plan.Placement.Devices[rank]].Copies(name, copies...)
+	k, err := x.movers[x.plan.Placement.Devices[rank]].CopiesAs(kind, name, copies...)
 	if err != nil {
 		return nil, err
 	}

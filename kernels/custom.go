@@ -61,7 +61,8 @@ func (c *Compiler) Functions(d *streams.Device, s Source, names ...string) ([]st
 // LaunchSpec is a launch of a caller's own kernel, in the form of either
 // backend. PointSpec is simpler for a kernel that works point by point.
 type LaunchSpec[T any] struct {
-	Name string         // for errors
+	Name string         // for errors and traces
+	Work streams.Work   // for traces; none is streams.OtherWork
 	Uses []streams.Span // all memory that it touches, on its own device or pinned
 
 	// On a host device: what to run, in the stream's own goroutine.
@@ -83,7 +84,7 @@ func Launch[T any](d *streams.Device, spec LaunchSpec[T]) (*streams.Kernel, erro
 		return nil, fmt.Errorf("kernels: %s: argument: %w", spec.Name, err)
 	}
 	return d.NewKernel(streams.KernelSpec{
-		Name: spec.Name, Uses: spec.Uses, Run: spec.Host,
+		Name: spec.Name, Work: spec.Work, Uses: spec.Uses, Run: spec.Host,
 		Function: spec.Function, Grid: spec.Grid, Block: spec.Block, Shared: spec.Shared,
 		Argument: argument(&spec.Argument),
 	})

@@ -154,7 +154,12 @@ const tableLimit = 30 * time.Second
 // or in pinned memory; what is written there too, or in the memory of a peer that the
 // device can reach.
 func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
-	w := work{spec: streams.KernelSpec{Name: name}}
+	return m.CopiesAs(streams.OtherWork, name, copies...)
+}
+
+// CopiesAs is Copies that says what kind of work the launch is.
+func (m *Mover) CopiesAs(kind streams.Work, name string, copies ...Copy) (*Copies, error) {
+	w := work{spec: streams.KernelSpec{Name: name, Work: kind}}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
 			return nil, fmt.Errorf("%w (%s)", err, name)

@@ -46,7 +46,8 @@ func (v Values[T]) Index(x, y, z int) int { return v.origin + x + y*v.Pitch + z*
 
 // PointSpec is a launch of a caller's own kernel that works point by point.
 type PointSpec[T any] struct {
-	Name   string       // for errors
+	Name   string       // for errors and traces
+	Work   streams.Work // for traces; none is streams.OtherWork
 	Arrays []Array      // that it touches, all on its device
 	Boxes  []domain.Box // whose points it works on; they do not overlap
 
@@ -86,7 +87,7 @@ func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error
 		uses = append(uses, a.Data)
 	}
 	return Launch(d, LaunchSpec[points]{
-		Name: spec.Name, Uses: uses, Host: func() { eachOf(arg.box[:n], spec.Row) },
+		Name: spec.Name, Work: spec.Work, Uses: uses, Host: func() { eachOf(arg.box[:n], spec.Row) },
 		Function: spec.Function, Grid: grid, Block: block, Argument: arg,
 	})
 }

@@ -130,7 +130,7 @@ func (r *Reduction) Queue(s *streams.Stream) error {
 			return err
 		}
 	}
-	return s.Copy(r.host.All(), r.result.Span(0, normsBytes))
+	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, normsBytes))
 }
 
 // Result returns the norms once what Queue queued is done.

@@ -142,7 +142,7 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 	if err != nil {
 		return err
 	}
-	spec := streams.KernelSpec{Name: "swap", Function: found[0], Block: [3]int{blockSize, 1, 1}}
+	spec := streams.KernelSpec{Name: "swap", Work: streams.Exchange, Function: found[0], Block: [3]int{blockSize, 1, 1}}
 	arg := swapArgs{degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
 	if err := n.neighbours(&arg, i, &spec); err != nil {
 		return err

@@ -49,6 +49,11 @@ type sweepArgs struct {
 // boxes are at most six, owned, and do not overlap. Ghosts of src one layer
 // around the boxes are read.
 func (s *Sweeper) Sweep(dst, src Array, boxes ...domain.Box) (*streams.Kernel, error) {
+	return s.SweepAs("sweep", dst, src, boxes...)
+}
+
+// SweepAs is Sweep with a name for the launch.
+func (s *Sweeper) SweepAs(name string, dst, src Array, boxes ...domain.Box) (*streams.Kernel, error) {
 	if dst.Layout != src.Layout {
 		return nil, fmt.Errorf("kernels: a sweep between arrays of different layouts")
 	}
@@ -62,7 +67,7 @@ func (s *Sweeper) Sweep(dst, src Array, boxes ...domain.Box) (*streams.Kernel, e
 			}
 		}
 	}
-	spec := streams.KernelSpec{Name: "sweep", Uses: []streams.Span{dst.Data, src.Data}}
+	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: []streams.Span{dst.Data, src.Data}}
 	if s.device.Backend == streams.Host {
 		spec.Run = s.onHost(dst, src, boxes)
 	} else {

@@ -3,7 +3,8 @@
 //
 // A [Record] is one JSON file that says what was asked for, on which machine it
 // ran, how far it came and how fast. A [Picture] is a heat map, written as PNG,
-// SVG or PDF. A [FieldWriter] streams a field into a NumPy .npy file.
+// SVG or PDF. A [Trace] is the timeline of a few steps, for Perfetto or drawn by
+// [WriteTimeline]. A [FieldWriter] streams a field into a NumPy .npy file.
 //
 // Every file appears under its name only when it is complete: it is written
 // beside its destination and then renamed, so that an interrupted run never

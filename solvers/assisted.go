@@ -45,6 +45,7 @@ func newAssisted(r *run) (scheme, error) {
 			return nil, err
 		}
 		r.Add(w.compute)
+		w.compute.SetName("compute")
 		if w.swept, err = p.device.NewSignal("subdomain %d on device %v to sweep its boundary", p.rank, p.device); err != nil {
 			return nil, err
 		}
@@ -82,6 +83,8 @@ func (a *assisted) newAssistant(p *part, out int) (h *assistant, err error) {
 		return nil, err
 	}
 	a.Add(h.receive)
+	h.send.SetName("send %v", m.Dir)
+	h.receive.SetName("receive %v", m.Dir)
 	if h.arrived, err = p.device.NewSignal("the %s", h.name); err != nil {
 		return nil, err
 	}
@@ -97,6 +100,7 @@ func (a *assisted) step(worker int, n int64, norms bool) error {
 	p := a.parts[worker]
 	to := int(n % 2)
 	p.issued = n
+	p.compute.BeginStep(n)
 	for _, h := range p.helpers {
 		if err := h.arrived.Wait(a.crew, p.compute, n-1); err != nil {
 			return err
@@ -147,6 +151,8 @@ func (a *assisted) assist(p *assistedPart, h *assistant) error {
 		if n > p.last.Load() {
 			return nil
 		}
+		h.send.BeginStep(n)
+		h.receive.BeginStep(n)
 		if err := p.swept.Wait(a.crew, h.send, n); err != nil {
 			return err
 		}

@@ -18,6 +18,7 @@ func newBaseline(r *run) (scheme, error) {
 			return nil, err
 		}
 		r.Add(s)
+		s.SetName("all")
 		b.streams = append(b.streams, s)
 	}
 	return b, nil
@@ -39,6 +40,7 @@ func (b *baseline) step(worker int, n int64, norms bool) error {
 	to := int(n % 2)
 	for rank, p := range b.parts {
 		s := b.streams[rank]
+		s.BeginStep(n)
 		if err := launch(s, p.whole[to]); err != nil {
 			return err
 		}

@@ -79,14 +79,19 @@ func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c 
 	box := plan.Placement.Subdomains[t.rank].Box
 	interior, boundary := domain.Split(box, p.boundaryLayers(plan, t.rank))
 	for _, s := range []struct {
+		name   string
 		kernel *[2]*streams.Kernel
 		boxes  []domain.Box
-	}{{&t.boundary, boundary}, {&t.interior, []domain.Box{interior}}, {&t.whole, []domain.Box{box}}} {
+	}{
+		{"sweep boundary", &t.boundary, boundary},
+		{"sweep interior", &t.interior, []domain.Box{interior}},
+		{"sweep", &t.whole, []domain.Box{box}},
+	} {
 		if len(s.boxes) == 0 || s.boxes[0].Empty() {
 			continue
 		}
 		for to := range 2 {
-			s.kernel[to], err = sweeper.Sweep(fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], s.boxes...)
+			s.kernel[to], err = sweeper.SweepAs(s.name, fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], s.boxes...)
 			if err != nil {
 				return err
 			}

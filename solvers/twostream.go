@@ -61,6 +61,8 @@ func (w *twoStreamPart) open(r *run) (err error) {
 		return err
 	}
 	r.Add(w.interiorStream)
+	w.boundaryStream.SetName("boundary")
+	w.interiorStream.SetName("interior")
 	for i := range 2 {
 		for _, e := range []**streams.Event{&w.swept[i], &w.inner[i]} {
 			if *e, err = w.device.NewEvent(); err != nil {
@@ -106,6 +108,8 @@ func eachAlone(n int) [][]int {
 func (t *twoStream) step(worker int, n int64, norms bool) error {
 	p := t.parts[worker]
 	to, before := int(n%2), int((n+1)%2)
+	p.boundaryStream.BeginStep(n)
+	p.interiorStream.BeginStep(n)
 	// Both sweeps read, and overwrite what was read by, both sweeps of the step
 	// before.
 	if err := p.boundaryStream.Wait(p.inner[before]); err != nil {

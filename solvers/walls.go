@@ -95,7 +95,7 @@ func (w *movingWall) queue(s *streams.Stream, n int64, t float64, real kernels.R
 	} else {
 		evaluate[float64](w, slot.host.Bytes())
 	}
-	if err := s.Copy(slot.device.All(), slot.host.All()); err != nil {
+	if err := s.CopyAs(streams.OtherWork, slot.device.All(), slot.host.All()); err != nil {
 		return err
 	}
 	if err := s.Record(slot.used); err != nil {

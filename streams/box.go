@@ -35,13 +35,16 @@ func (s *Stream) CopyBox(dst, src Pitched, width, height, depth int64) error {
 	}
 	b := box{dst, src, width, height, depth}
 	err := b.check()
-	if err == nil {
-		err = s.copyBox(b.folded(s.device.driver.maxPitch()))
-	}
 	if err != nil {
 		return s.device.fail(err, "copy %v", b)
 	}
-	return nil
+	if err := s.before(); err != nil {
+		return err
+	}
+	if err := s.copyBox(b.folded(s.device.driver.maxPitch())); err != nil {
+		return s.device.fail(err, "copy %v", b)
+	}
+	return s.after(copied(CopyWork, dst.Span.Memory, src.Span.Memory, width*height*depth))
 }
 
 // copyBox queues a box that was checked and folded.

@@ -50,6 +50,7 @@ type Device struct {
 	open   map[io.Closer]struct{} // what Close has to close
 	peers  map[*Device]bool       // those that d may reach
 	closed bool
+	tape   atomic.Pointer[tape] // nil unless the device is traced
 }
 
 // driver is what a backend does for one device.
@@ -124,7 +125,7 @@ func (d *Device) NewStream(p Priority) (*Stream, error) {
 	if err != nil {
 		return nil, d.fail(err, "make a stream")
 	}
-	s := &Stream{device: d, queue: q}
+	s := &Stream{device: d, queue: q, track: d.newTrack()}
 	return s, d.keep(s)
 }
 

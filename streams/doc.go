@@ -13,6 +13,8 @@
 // the device cannot recover from, the device is dead: every later call on it
 // returns that first error.
 //
+// A Tracer finds out what the streams did, and when, in a few steps.
+//
 // The host threads that feed the streams are the workers of a Crew. A Signal
 // orders streams that different workers feed.
 package streams

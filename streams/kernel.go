@@ -4,7 +4,8 @@ import "fmt"
 
 // KernelSpec is all that a launch needs, in the form of either backend.
 type KernelSpec struct {
-	Name string // for errors
+	Name string // for errors and traces
+	Work Work   // for traces; none is OtherWork
 	Uses []Span // the memory it touches: all of this device, or pinned
 	// Memory of peers that it stores into, over links on which EnablePeer was
 	// called.
@@ -32,6 +33,7 @@ type KernelSpec struct {
 type Kernel struct {
 	device   *Device
 	name     string
+	work     Work
 	launcher launcher
 }
 
@@ -60,7 +62,10 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	if err != nil {
 		return nil, d.fail(err, "prepare %s", spec.Name)
 	}
-	k := &Kernel{device: d, name: spec.Name, launcher: l}
+	k := &Kernel{device: d, name: spec.Name, work: spec.Work, launcher: l}
+	if k.work == "" {
+		k.work = OtherWork
+	}
 	return k, d.keep(k)
 }
 

@@ -10,6 +10,7 @@ import (
 type Stream struct {
 	device *Device
 	queue  queue
+	track  *track // nil unless the device is traced
 	closed atomic.Bool
 }
 
@@ -37,7 +38,11 @@ func (s *Stream) Device() *Device { return s.device }
 
 // Copy queues a copy of src to dst, which have the same length. Either may be
 // memory of this device, of a peer, or pinned host memory.
-func (s *Stream) Copy(dst, src Span) error {
+func (s *Stream) Copy(dst, src Span) error { return s.CopyAs(CopyWork, dst, src) }
+
+// CopyAs is Copy that says what kind of work the copy is, for one that is not part of an
+// exchange.
+func (s *Stream) CopyAs(work Work, dst, src Span) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
@@ -47,10 +52,13 @@ func (s *Stream) Copy(dst, src Span) error {
 	if dst.Length == 0 {
 		return nil
 	}
+	if err := s.before(); err != nil {
+		return err
+	}
 	if err := s.queue.copy(dst, src); err != nil {
 		return s.device.fail(err, "copy to %v from %v", dst, src)
 	}
-	return nil
+	return s.after(copied(work, dst.Memory, src.Memory, dst.Length))
 }
 
 // Launch queues a kernel of this device.
@@ -61,10 +69,13 @@ func (s *Stream) Launch(k *Kernel) error {
 	if k.device != s.device {
 		return s.device.fail(fmt.Errorf("the kernel is one of device %v", k.device), "launch %s", k.name)
 	}
+	if err := s.before(); err != nil {
+		return err
+	}
 	if err := s.queue.launch(k.launcher); err != nil {
 		return s.device.fail(err, "launch %s", k.name)
 	}
-	return nil
+	return s.after(Operation{Name: k.name, Work: k.work})
 }
 
 // Record queues the event: it is done once all that was queued before it is.
@@ -88,10 +99,13 @@ func (s *Stream) Wait(e *Event) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if err := s.before(); err != nil {
+		return err
+	}
 	if err := s.queue.wait(e.marker); err != nil {
 		return s.device.fail(err, "wait for an event of device %v", e.device)
 	}
-	return nil
+	return s.after(Operation{Name: "wait", Work: WaitWork, With: e.device})
 }
 
 // Sync makes the host wait until the stream has done all that was queued, for

@@ -13,7 +13,7 @@ func (d *Device) WrapStream(handle uintptr) (*Stream, error) {
 	if !ok || handle == 0 {
 		return nil, d.fail(errNotWrapped, "take stream %#x of the caller", handle)
 	}
-	s := &Stream{device: d, queue: w.wrapQueue(handle)}
+	s := &Stream{device: d, queue: w.wrapQueue(handle), track: d.newTrack()}
 	return s, d.keep(s)
 }
 

@@ -11,7 +11,8 @@ import (
 // job is a config with all that runs it.
 type job struct {
 	*wiring
-	solver *solvers.Solver
+	solver  *solvers.Solver
+	tracing *tracing // nil where none is wanted
 }
 
 // newJob makes everything ready. Notes for the user go to notes.
@@ -24,5 +25,5 @@ func newJob(c *configs.Run, notes io.Writer) (*job, error) {
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	return &job{w, solver}, nil
+	return &job{wiring: w, solver: solver}, nil
 }

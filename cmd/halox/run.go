@@ -27,6 +27,7 @@ type runFlags struct {
 	record  string
 	history bool
 	quiet   bool
+	trace   traceFlags
 }
 
 func newRunCommand() *cobra.Command {
@@ -47,6 +48,7 @@ first. Ctrl-C ends the run between two steps and keeps what it had.`,
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
 	cmd.Flags().StringVar(&f.record, "record", "", "write the record of the run to this JSON `file`")
 	cmd.Flags().BoolVar(&f.history, "history", false, "put the norms of every check into the record")
+	f.trace.add(cmd.Flags())
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	return cmd
 }
@@ -78,7 +80,7 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := checkOutputs(file, config.Output); err != nil {
+	if err := errors.Join(checkOutputs(file, config.Output), f.trace.check(cmd.Flags(), file)); err != nil {
 		return err
 	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -89,6 +91,9 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	j, err := newJob(config, notes)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
+	}
+	if err := j.beginTrace(f.trace); err != nil {
+		return errors.Join(err, j.close())
 	}
 	ctx, release := untilInterrupted(cmd.Context())
 	defer release()
@@ -140,10 +145,12 @@ func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) er
 	if err == nil && result.Stopped == solvers.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Iterations, divergenceHint(j.config))
 	}
+	traced := j.endTrace(record, err)
 	record.outcome(j, result, setup)
 	if err == nil {
 		err = j.writeFields(record)
 	}
+	err = errors.Join(err, traced)
 	record.fail(err)
 	if name := j.config.Output.Record; name != "" {
 		err = errors.Join(err, record.Write(name))
@@ -154,6 +161,7 @@ func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) er
 	if err := record.Summary(out); err != nil {
 		return err
 	}
+	j.tracing.report(out)
 	for _, o := range outputs(j.config.Output) {
 		fmt.Fprintln(out, "wrote", o.file)
 	}

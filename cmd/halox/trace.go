@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/pflag"
+
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+// traceFlags are the flags of halox run that ask for a trace.
+type traceFlags struct {
+	file        string // none where empty
+	steps, skip int64
+}
+
+// add adds the flags to a command's.
+func (f *traceFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.file, "trace", "", "write what every stream did in some steps to this JSON `file`, for Perfetto and halox plot")
+	flags.Int64Var(&f.steps, "trace-steps", 20, "how many steps are traced")
+	flags.Int64Var(&f.skip, "trace-skip", 5, "how many steps come before these, fewer where the run is short")
+}
+
+// check refuses what makes no sense, and a file that could not be written.
+func (f *traceFlags) check(flags *pflag.FlagSet, config string) error {
+	if f.file == "" {
+		for _, name := range []string{"trace-steps", "trace-skip"} {
+			if flags.Changed(name) {
+				return fmt.Errorf("--%s: name a file with --trace", name)
+			}
+		}
+		return nil
+	}
+	if f.steps < 1 || f.steps > streams.MostTracedSteps {
+		return fmt.Errorf("--trace-steps: %d; 1 to %d are possible", f.steps, streams.MostTracedSteps)
+	}
+	if f.skip < 0 {
+		return fmt.Errorf("--trace-skip: %d is negative", f.skip)
+	}
+	if sameFile(config, f.file) {
+		return fmt.Errorf("--trace: %s is the config: name another file", f.file)
+	}
+	if err := results.CheckWritable(f.file); err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	return nil
+}
+
+// window returns the steps to trace in a run of at most so many.
+func (f *traceFlags) window(iterations int64) streams.Window {
+	skip := min(f.skip, max(0, iterations-f.steps))
+	return streams.Window{First: skip + 1, Last: skip + f.steps}
+}
+
+// tracing is the trace of a job under way; nil where none is wanted.
+type tracing struct {
+	file   string
+	window streams.Window
+	tracer *streams.Tracer
+	found  *results.Trace // once the run is over
+}
+
+// beginTrace switches tracing on. The run makes its streams later.
+func (j *job) beginTrace(f traceFlags) error {
+	if f.file == "" {
+		return nil
+	}
+	w := f.window(int64(j.config.Stop.Iterations))
+	tracer, err := streams.NewTracer(j.devices, w)
+	if err != nil {
+		return err
+	}
+	j.tracing = &tracing{file: f.file, window: w, tracer: tracer}
+	return nil
+}
+
+// endTrace writes what was traced, all there is where the run failed.
+func (j *job) endTrace(r *record, failure error) error {
+	t := j.tracing
+	if t == nil {
+		return nil
+	}
+	trace := t.tracer.Trace()
+	t.found = newTrace(trace)
+	t.found.About = aboutTrace(j, r)
+	for _, d := range trace.Devices {
+		t.found.About.Lost += d.Lost
+	}
+	broken := trace.Err()
+	if failed := errors.Join(failure, broken); failed != nil {
+		t.found.About.Failure = failed.Error()
+	}
+	err := t.found.Write(t.file)
+	if failure == nil { // else it has been said what broke
+		err = errors.Join(broken, err, t.tracer.Close())
+	}
+	return err
+}
+
+// report says how much of the communication was hidden, and where it can be seen.
+func (t *tracing) report(out io.Writer) {
+	if t == nil {
+		return
+	}
+	text := t.found.HiddenText()
+	switch {
+	case !t.found.Traced():
+		text = fmt.Sprintf("nothing was traced: the run ended before step %d", t.window.First)
+	case text == "":
+		text = "no communication was traced"
+	}
+	fmt.Fprintf(out, "%-10s %s\n", "hidden", text)
+	if n := t.found.About.Lost; n > 0 {
+		fmt.Fprintf(out, "%-10s the trace lacks %d operations\n", "", n)
+	}
+	fmt.Fprintln(out, "wrote", t.file)
+}
+
+// aboutTrace says what was traced, in the record's words.
+func aboutTrace(j *job, r *record) results.TraceAbout {
+	return results.TraceAbout{
+		Halox: r.Halox, Solver: j.config.Solver, Size: j.config.Grid.Size, Precision: j.config.Precision,
+		Scheme: r.Scheme, Order: r.Order, Path: r.Path,
+	}
+}
+
+// newTrace translates a trace.
+func newTrace(found *streams.Trace) *results.Trace {
+	t := &results.Trace{}
+	for _, d := range found.Devices {
+		device := results.TraceDevice{Name: traceName(d.Device), Within: d.Within}
+		if d.Device.Backend == streams.CUDA {
+			device.Name += ", " + d.Device.Name
+		}
+		for _, s := range d.Streams {
+			stream := results.TraceStream{Name: s.Name}
+			for _, o := range s.Operations {
+				stream.Operations = append(stream.Operations, newTraceOperation(o, d.Device))
+			}
+			device.Streams = append(device.Streams, stream)
+		}
+		t.Devices = append(t.Devices, device)
+	}
+	return t
+}
+
+// newTraceOperation translates what a device did. The kinds of work have the names of
+// the categories.
+func newTraceOperation(o streams.Operation, on *streams.Device) results.TraceOperation {
+	op := results.TraceOperation{Name: o.Name, Category: string(o.Work), Begin: o.Begin, End: o.End, Step: o.Step, Bytes: o.Bytes}
+	if o.With != nil && o.With != on {
+		op.With = traceName(o.With)
+	}
+	return op
+}
+
+// traceName names a device as people do.
+func traceName(d *streams.Device) string {
+	if d.Backend == streams.CUDA {
+		return fmt.Sprintf("GPU %d", d.ID)
+	}
+	return d.String()
+}

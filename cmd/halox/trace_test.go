@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/results"
+)
+
+// runTraced runs a config with --trace and returns what was printed and the trace.
+func runTraced(t *testing.T, config string, args ...string) (code int, out string, trace *results.Trace) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "out", "trace.json")
+	code, out, errs := cli(append([]string{"run", write(t, "c.yaml", config), "--trace", file}, args...)...)
+	trace, err := results.ReadTrace(file)
+	if err != nil {
+		t.Fatalf("exit %d: %s%s: %v", code, out, errs, err)
+	}
+	return code, out + errs, trace
+}
+
+// sweepsOf counts the sweeps of a device, and the steps that they are of.
+func sweepsOf(d results.TraceDevice) (sweeps int, steps map[int64]bool) {
+	steps = map[int64]bool{}
+	for _, s := range d.Streams {
+		for _, o := range s.Operations {
+			if o.Category == "sweep" {
+				sweeps++
+				steps[o.Step] = true
+			}
+		}
+	}
+	return sweeps, steps
+}
+
+// Every scheme leaves a trace with all sweeps of its steps, and says how much of the
+// communication was hidden: in the file, and printed.
+func TestTraceOfEveryScheme(t *testing.T) {
+	for _, tc := range []struct {
+		scheme, path  string
+		streams, each int // sweeps a step and device
+	}{
+		{"baseline", "staged", 1, 1}, {"two-stream", "staged", 2, 2}, {"two-stream", "peer", 2, 2}, {"two-stream", "direct", 2, 2},
+		{"assisted", "staged", 3, 2}, {"assisted", "peer", 3, 2}, {"assisted", "direct", 3, 2},
+	} {
+		t.Run(tc.scheme+"/"+tc.path, func(t *testing.T) {
+			code, out, trace := runTraced(t, small, "--trace-steps", "7", "--set", "exchange.scheme="+tc.scheme, "--set", "exchange.path="+tc.path)
+			if code != 0 || !strings.Contains(out, "\nhidden     ") || !strings.Contains(out, "trace.json") {
+				t.Errorf("exit %d:\n%s", code, out)
+			}
+			if a := trace.About; a.Scheme != tc.scheme || a.Path != tc.path || a.Lost != 0 || a.Failure != "" || a.Solver != "heat" {
+				t.Errorf("about %+v", a)
+			}
+			for i, d := range trace.Devices {
+				sweeps, steps := sweepsOf(d)
+				if sweeps != 7*tc.each || len(steps) != 7 || steps[5] || !steps[6] || !steps[12] || len(d.Streams) != tc.streams {
+					t.Errorf("device %d: %d sweeps of steps %v on %d streams", i, sweeps, steps, len(d.Streams))
+				}
+				if d.Name != fmt.Sprintf("host %d", i) || d.Within != 0 {
+					t.Errorf("device %d: %s, within %v", i, d.Name, d.Within)
+				}
+			}
+			hidden, communication := trace.Hidden()
+			if communication <= 0 || hidden < 0 || hidden > communication || tc.scheme == "baseline" && hidden != 0 {
+				t.Errorf("%v of %v hidden", hidden, communication)
+			}
+			picture := filepath.Join(t.TempDir(), "t.svg")
+			if err := results.WriteTimeline(picture, trace); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The share in the file is that of what is printed.
+func TestTraceHasTheShare(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.json")
+	code, out, errs := cli("run", write(t, "c.yaml", small), "--trace", file)
+	text, err := os.ReadFile(file)
+	if code != 0 || err != nil {
+		t.Fatalf("exit %d: %s, %v", code, errs, err)
+	}
+	var f struct {
+		OtherData struct {
+			Share float64 `json:"hidden_share"`
+		}
+	}
+	if err := json.Unmarshal(text, &f); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("hidden     %.1f %% of ", 100*f.OtherData.Share); !strings.Contains(out, want) {
+		t.Errorf("no %q in:\n%s", want, out)
+	}
+}
+
+// Short runs are traced as far as they go, and one device has nothing to hide.
+func TestTraceOfAShortRun(t *testing.T) {
+	_, _, trace := runTraced(t, small, "--set", "stop.iterations=3")
+	if _, steps := sweepsOf(trace.Devices[0]); len(steps) != 3 || !steps[1] {
+		t.Errorf("steps %v", steps)
+	}
+	_, out, trace := runTraced(t, small, "--set", "stop.iterations=30", "--trace-skip", "2", "--set", "devices.count=1")
+	if _, steps := sweepsOf(trace.Devices[0]); len(steps) != 20 || !steps[3] || !strings.Contains(out, "no communication was traced") {
+		t.Errorf("steps %v:\n%s", steps, out)
+	}
+	_, out, trace = runTraced(t, small, "--set", "stop.tolerance=1e9", "--set", "stop.check_every=1", "--trace-skip", "10")
+	if trace.Traced() || !strings.Contains(out, "nothing was traced: the run ended before step 11") {
+		t.Errorf("%v:\n%s", trace, out)
+	}
+}
+
+// A run that fails leaves what was traced, and why there is no more.
+func TestTraceOfAFailedRun(t *testing.T) {
+	code, _, trace := runTraced(t, small, "--set", "heat.dt=0.1", "--set", "heat.force=true",
+		"--set", "stop.iterations=5000", "--set", "stop.tolerance=1e-9")
+	if code != exitFailed || !strings.Contains(trace.About.Failure, "no longer finite") {
+		t.Errorf("exit %d: %+v", code, trace.About)
+	}
+	if sweeps, _ := sweepsOf(trace.Devices[1]); sweeps != 40 {
+		t.Errorf("%d sweeps", sweeps)
+	}
+}
+
+// A run that is interrupted leaves what was traced, as if it had ended.
+func TestTraceOfAnInterruptedRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.json")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+	defer cancel()
+	var out, errs strings.Builder
+	code := execute(ctx, []string{"run", write(t, "c.yaml", small), "--trace", file, "--set", "stop.iterations=1000000000"}, &out, &errs)
+	trace, err := results.ReadTrace(file)
+	if code != exitInterrupted || err != nil {
+		t.Fatalf("exit %d: %s, %v", code, errs.String(), err)
+	}
+	if sweeps, _ := sweepsOf(trace.Devices[0]); sweeps != 40 || trace.About.Failure != "" {
+		t.Errorf("%d sweeps, %+v", sweeps, trace.About)
+	}
+}
+
+func TestTraceFlagsThatMakeNoSense(t *testing.T) {
+	good := write(t, "good.yaml", small)
+	for _, c := range []struct {
+		name string
+		args []string
+		says string
+	}{
+		{"steps without a file", []string{"--trace-steps", "3"}, "--trace-steps: name a file with --trace"},
+		{"no step", []string{"--trace", "t.json", "--trace-steps", "0"}, "--trace-steps: 0; 1 to 1000 are possible"},
+		{"too many", []string{"--trace", "t.json", "--trace-steps", "1001"}, "--trace-steps: 1001"},
+		{"a negative number", []string{"--trace", "t.json", "--trace-skip", "-1"}, "--trace-skip: -1 is negative"},
+		{"the config", []string{"--trace", good}, "is the config: name another file"},
+		{"a folder", []string{"--trace", filepath.Dir(good)}, "cannot be written: it is a folder"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if code, out, errs := cli(append([]string{"run", good}, c.args...)...); code != exitFailed || !strings.Contains(errs, c.says) || out != "" {
+				t.Errorf("exit %d: %s%s", code, out, errs)
+			}
+		})
+	}
+}

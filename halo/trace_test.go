@@ -1,0 +1,84 @@
+package halo_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// An exchange beside the callers' streams is traced in the step that these are at, on
+// streams with names, and all that carries it counts as communication.
+func TestTraceOfStart(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		if len(set.Devices) < 2 {
+			t.Skip("SKIPPED: needs 2 devices")
+		}
+		for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+			t.Run("path="+string(path), func(t *testing.T) { traceOfStart(t, set, path) })
+		}
+	})
+}
+
+func traceOfStart(t *testing.T, set *testdevices.Set, path p2p.Path) {
+	p := place(t, &testdevices.Set{Devices: set.Devices[:2]}, []int{16, 8, 8}, [3]bool{}, domain.Vec{2, 1, 1})
+	var open streams.Closers
+	tracer, err := streams.NewTracer(p.Devices, streams.Window{First: 2, Last: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open.Add(tracer)
+	defer func() {
+		if err := open.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := openField(t, &open, p, star(3))
+	plan, err := halo.NewPlan(p, set.Links, path, f.Spec)
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	x, err := halo.NewExchanger(plan, set.Compiler, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open.Add(x)
+	at := halo.Streams(openStreams(t, &open, p))
+	for step := range int64(4) {
+		for _, s := range at {
+			s.BeginStep(step)
+		}
+		if err := errors.Join(x.Start(at), x.Wait(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := at.Sync(testLimit); err != nil {
+		t.Fatal(err)
+	}
+	trace := tracer.Trace()
+	if err := trace.Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range trace.Devices {
+		sent := 0
+		for _, s := range d.Streams {
+			lane := slices.Contains([]string{"send", "receive"}, s.Name)
+			for _, o := range s.Operations {
+				if o.Step != 2 || !lane && o.Work.Communicates() || lane && o.Work == streams.OtherWork {
+					t.Errorf("%v, %s: %+v", d.Device, s.Name, o)
+				}
+				if o.Work.Communicates() {
+					sent++
+				}
+			}
+		}
+		if sent == 0 {
+			t.Errorf("%v: no communication in %+v", d.Device, d.Streams)
+		}
+	}
+}

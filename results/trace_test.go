@@ -1,0 +1,158 @@
+package results_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/results"
+)
+
+// trace returns three steps of two devices with two streams each.
+func trace() *results.Trace {
+	const us = time.Microsecond
+	t := &results.Trace{About: results.TraceAbout{
+		Halox: results.Program{Version: "1.0", Commit: "abc"}, Solver: "heat", Size: []int{64, 32, 16}, Precision: "float64",
+		Scheme: "two-stream", Order: "left-right", Path: "peer",
+	}}
+	for i, name := range []string{"GPU 0, NVIDIA H200", "GPU 1, NVIDIA H200"} {
+		boundary, interior := results.TraceStream{Name: "boundary"}, results.TraceStream{Name: "interior"}
+		at := time.Duration(i) * 3 * us
+		for step := range int64(3) {
+			add := func(s *results.TraceStream, name, category string, took time.Duration) {
+				o := results.TraceOperation{Name: name, Category: category, Begin: at, End: at + took, Step: 6 + step}
+				if n := len(s.Operations); n > 0 {
+					o.Begin = max(at, s.Operations[n-1].End)
+					o.End = o.Begin + took
+				}
+				if category == "copy" {
+					o.Bytes, o.With = 4096, "GPU 1, NVIDIA H200"
+				}
+				s.Operations = append(s.Operations, o)
+			}
+			add(&boundary, "wait", "wait", us)
+			add(&boundary, "sweep boundary", "sweep", 4*us)
+			add(&interior, "wait", "wait", us/2)
+			add(&interior, "sweep interior", "sweep", 21*us+123)
+			add(&boundary, "pack", "pack", 3*us)
+			add(&boundary, "copy to peer", "copy", 9*us)
+			add(&boundary, "wait", "wait", 2*us)
+			add(&boundary, "unpack", "unpack", 5*us)
+			add(&boundary, "store", "exchange", 2*us)
+			add(&interior, "norms", "other", 2*us)
+			at += 30 * us
+		}
+		t.Devices = append(t.Devices, results.TraceDevice{Name: name, Within: 1500 * time.Nanosecond, Streams: []results.TraceStream{boundary, interior}})
+	}
+	return t
+}
+
+func TestTraceComesBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out", "run.json")
+	want := trace()
+	if err := want.Write(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := results.ReadTrace(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+// The file is what viewers of the format take: names for all processes and threads,
+// complete events in the order of their times, and the share as a number.
+func TestTraceIsInTheFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	if err := trace().Write(path); err != nil {
+		t.Fatal(err)
+	}
+	var f struct {
+		TraceEvents []struct {
+			Name, Cat, Ph string
+			TS, Dur       *float64
+			PID, TID      int
+			Args          map[string]any
+		}
+		DisplayTimeUnit string
+		OtherData       map[string]any
+	}
+	if err := json.Unmarshal(read(t, path), &f); err != nil {
+		t.Fatal(err)
+	}
+	processes, threads, last, n := map[int]string{}, map[int]int{}, 0.0, 0
+	for _, e := range f.TraceEvents {
+		switch {
+		case e.Ph == "M" && e.Name == "process_name":
+			processes[e.PID] = e.Args["name"].(string)
+		case e.Ph == "M" && e.Name == "thread_name":
+			threads[e.TID] = e.PID
+		case e.Ph == "X":
+			if n++; *e.TS < last || *e.Dur < 0 || processes[e.PID] == "" || threads[e.TID] != e.PID || e.Args["step"] == nil {
+				t.Errorf("event %+v after %v", e, last)
+			}
+			last = *e.TS
+		}
+	}
+	if n != 60 || len(processes) != 2 || len(threads) != 4 || processes[0] != "" || f.DisplayTimeUnit != "ns" {
+		t.Errorf("%d events, processes %v, threads %v", n, processes, threads)
+	}
+	hidden, communication := trace().Hidden()
+	if share, ok := f.OtherData["hidden_share"].(float64); !ok || share != hidden.Seconds()/communication.Seconds() || share <= 0.5 || share >= 1 {
+		t.Errorf("hidden_share %v", f.OtherData["hidden_share"])
+	}
+}
+
+func TestTraceRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	for _, tc := range []struct {
+		name  string
+		spoil func(o []results.TraceOperation)
+		want  string
+	}{
+		{"what overlaps", func(o []results.TraceOperation) { o[1].Begin -= 1 }, "GPU 0, NVIDIA H200, boundary: sweep boundary from"},
+		{"what ends first", func(o []results.TraceOperation) { o[1].End = o[1].Begin - 1 }, "after what ended at"},
+		{"a category", func(o []results.TraceOperation) { o[2].Category = "magic" }, `is of category "magic"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bad := trace()
+			tc.spoil(bad.Devices[0].Streams[0].Operations)
+			wantError(t, bad.Write(path), "write trace", path, tc.want)
+		})
+	}
+	for name, text := range map[string]string{
+		"no JSON": "x,y\n", "a record": `{"schema": 1}`, "a list": `[1, 2]`, "another trace": `{"traceEvents": [], "otherData": {"version": "chrome"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := results.ReadTrace(path); !errors.Is(err, results.ErrNotTrace) || !strings.Contains(err.Error(), path) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+	const head = `{"otherData": {"format": "halox trace", "schema": 1, "alignment": [{"device": "a", "within_us": 1}]}, "traceEvents": `
+	for name, text := range map[string]string{
+		"a newer one":      `{"otherData": {"format": "halox trace", "schema": 2}}`,
+		"no such device":   head + `[{"ph": "X", "name": "k", "pid": 2, "tid": 1, "ts": 1, "dur": 1}]}`,
+		"no such stream":   head + `[{"ph": "X", "name": "k", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]}`,
+		"a time before it": head + `[{"ph": "X", "name": "k", "pid": 1, "tid": 1, "ts": -1, "dur": 1}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := results.ReadTrace(path); err == nil || errors.Is(err, results.ErrNotTrace) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}

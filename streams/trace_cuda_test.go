@@ -1,0 +1,138 @@
+//go:build linux && cgo
+
+package streams
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
+)
+
+func TestTraceCUDA(t *testing.T) {
+	t.Run("fake", func(t *testing.T) { traceCUDA(t, cudafake.Build(t), false) })
+	t.Run("gpu", func(t *testing.T) { traceCUDA(t, "", true) })
+}
+
+// traceCUDA copies to and fro on each device, one device after the other in a ring, and
+// holds the trace against what is known of it. The fake knows no durations.
+func traceCUDA(t *testing.T, library string, real bool) {
+	p, err := CUDAPlatform(library)
+	if errors.Is(err, ErrNoDriver) {
+		t.Skip("SKIPPED: no GPU: ", err)
+	}
+	check(t, err)
+	d, err := p.Open()
+	check(t, err)
+	tracer := must[*Tracer](t)(NewTracer(d, Window{1, 2}))
+	const bytes = 64 << 20
+	ring := make([]*Stream, len(d))
+	memory, done := make([]*Memory, len(d)), make([]*Event, len(d))
+	for i := range d {
+		ring[i] = must[*Stream](t)(d[i].NewStream(Normal))
+		memory[i] = must[*Memory](t)(d[i].Alloc(2 * bytes))
+		done[i] = must[*Event](t)(d[i].NewEvent())
+	}
+	begin := time.Now()
+	for step := range int64(4) {
+		for i, s := range ring {
+			s.BeginStep(step)
+			before := (i + len(d) - 1) % len(d)
+			check(t, s.Wait(done[before]), s.Copy(memory[i].Span(0, bytes), memory[i].Span(bytes, bytes)), s.Record(done[i]))
+		}
+	}
+	for _, s := range ring {
+		check(t, s.Sync(testLimit))
+	}
+	wall := time.Since(begin)
+	trace := tracer.Trace()
+	check(t, trace.Err())
+	checkOperations(t, trace)
+	for i, dev := range trace.Devices {
+		if len(dev.Streams) != 1 || len(dev.Streams[0].Operations) != 4 || dev.Lost != 0 {
+			t.Fatalf("device %d: %+v", i, dev)
+		}
+		t.Logf("%v: times within %v of the others'", dev.Device, dev.Within)
+		if dev.Within <= 0 || dev.Within > 10*time.Millisecond {
+			t.Errorf("device %d: times are within %v", i, dev.Within)
+		}
+	}
+	if real {
+		checkPlausible(t, trace, wall)
+		checkRing(t, trace)
+	}
+	check(t, tracer.Close(), CloseAll(d), p.Close())
+}
+
+// checkPlausible fails the test unless operations take as long as they can.
+func checkPlausible(t *testing.T, trace *Trace, wall time.Duration) {
+	t.Helper()
+	const fastest = 10e12 // bytes a second
+	for _, d := range trace.Devices {
+		for _, s := range d.Streams {
+			sum := time.Duration(0)
+			for _, o := range s.Operations {
+				took := o.End - o.Begin
+				sum += took
+				if o.Work != WaitWork && took <= 0 || took.Seconds() < float64(o.Bytes)/fastest {
+					t.Errorf("%v: %s of %d bytes took %v", d.Device, o.Name, o.Bytes, took)
+				}
+			}
+			if sum > wall+2*d.Within {
+				t.Errorf("%v: operations of %v in a window of %v", d.Device, sum, wall)
+			}
+		}
+	}
+}
+
+// checkRing fails the test unless a copy ends after the one that it waited for, by the
+// clocks of two devices and as far as they can be compared.
+func checkRing(t *testing.T, trace *Trace) {
+	t.Helper()
+	at := func(i, n int) Operation { return trace.Devices[i].Streams[0].Operations[n] }
+	for n := 1; n < 4; n += 2 {
+		for i := 1; i < len(trace.Devices); i++ {
+			before, after := at(i-1, n), at(i, n)
+			if slack := trace.Devices[i-1].Within + trace.Devices[i].Within; after.End+slack < before.End {
+				t.Errorf("device %d is done at %v, device %d, which it waited for, at %v; give or take %v", i, after.End, i-1, before.End, slack)
+			}
+		}
+	}
+}
+
+// What the driver says to a tracer is an error that names the device, and all is freed.
+func TestTraceOfADriverThatFails(t *testing.T) {
+	for _, tc := range []struct{ name, call string }{
+		{"no event", "cuEventCreate"}, {"no stream", "cuStreamCreateWithPriority"},
+		{"a clock that fails", "cuEventRecord"},
+		{"no times", "cuEventElapsedTime"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			library := cudafake.Build(t)
+			fake := cudafake.Inspect(t, library)
+			p, err := CUDAPlatform(library)
+			check(t, err)
+			d, err := p.Open()
+			check(t, err)
+			fake.Fail(tc.call, int(cuda.CodeOutOfMemory), 1, 1)
+			tracer, err := NewTracer(d, Window{1, 1})
+			if err == nil {
+				s := must[*Stream](t)(d[0].NewStream(Normal))
+				m := must[*Memory](t)(d[0].Alloc(64))
+				s.BeginStep(1)
+				check(t, s.Copy(m.Span(0, 32), m.Span(32, 32)))
+				err = tracer.Trace().Err()
+				check(t, tracer.Close())
+			}
+			if !errors.Is(err, cuda.CodeOutOfMemory) {
+				t.Errorf("error %v", err)
+			}
+			check(t, CloseAll(d), p.Close())
+			if live := fake.Live(); live != (cudafake.Live{}) {
+				t.Errorf("left behind: %+v", live)
+			}
+		})
+	}
+}

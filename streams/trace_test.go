@@ -1,0 +1,198 @@
+package streams
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+// traced returns host devices with a tracer of steps 3 to 5.
+func traced(t *testing.T, n int) ([]*Device, *Tracer) {
+	t.Helper()
+	d := hostDevices(t, n)
+	tracer := must[*Tracer](t)(NewTracer(d, Window{3, 5}))
+	t.Cleanup(func() { check(t, tracer.Close()) })
+	return d, tracer
+}
+
+// nap makes a kernel that sleeps.
+func nap(t *testing.T, d *Device, name string, work Work, took time.Duration) *Kernel {
+	t.Helper()
+	return must[*Kernel](t)(d.NewKernel(KernelSpec{Name: name, Work: work, Run: func() { time.Sleep(took) }}))
+}
+
+// checkOperations fails the test unless the streams of a trace are in order.
+func checkOperations(t *testing.T, trace *Trace) {
+	t.Helper()
+	for _, d := range trace.Devices {
+		for _, s := range d.Streams {
+			last := time.Duration(0)
+			for _, o := range s.Operations {
+				if o.Begin < last || o.End < o.Begin {
+					t.Errorf("%v, %s: %s from %v to %v after %v", d.Device, s.Name, o.Name, o.Begin, o.End, last)
+				}
+				last = o.End
+			}
+		}
+	}
+}
+
+// What two streams do is where it was done, in the steps of the window alone, and a wait
+// is told from the work before and after it.
+func TestTraceOfTwoStreams(t *testing.T) {
+	const took = 5 * time.Millisecond
+	d, tracer := traced(t, 2)
+	a, b := must[*Stream](t)(d[0].NewStream(Normal)), must[*Stream](t)(d[1].NewStream(Normal))
+	a.SetName("of %d", 0)
+	sweep, pack := nap(t, d[0], "sweep", Sweep, took), nap(t, d[1], "pack", Pack, took)
+	m, away := must[*Memory](t)(d[0].Alloc(64)), must[*Memory](t)(d[1].Alloc(64))
+	e := must[*Event](t)(d[0].NewEvent())
+	for n := range int64(8) {
+		a.BeginStep(n)
+		b.BeginStep(n)
+		check(t, a.Launch(sweep), a.Record(e), b.Wait(e), b.Launch(pack), b.Copy(away.All(), m.All()), b.Sync(testLimit))
+	}
+	trace := tracer.Trace()
+	check(t, trace.Err())
+	checkOperations(t, trace)
+	for i, want := range []struct {
+		stream string
+		names  []string
+	}{{"of 0", []string{"sweep"}}, {"stream 0", []string{"wait", "pack", "copy to peer"}}} {
+		streams := trace.Devices[i].Streams
+		if len(streams) != 1 || streams[0].Name != want.stream {
+			t.Fatalf("device %d: streams %+v", i, streams)
+		}
+		for j, o := range streams[0].Operations {
+			step := int64(3 + j/len(want.names))
+			if o.Name != want.names[j%len(want.names)] || o.Step != step {
+				t.Errorf("device %d, operation %d: %+v", i, j, o)
+			}
+			if (o.Work == Sweep || o.Work == Pack) && o.End-o.Begin < took*9/10 {
+				t.Errorf("device %d: %s took %v", i, o.Name, o.End-o.Begin)
+			}
+		}
+		if got := len(streams[0].Operations); got != 3*len(want.names) {
+			t.Errorf("device %d: %d operations", i, got)
+		}
+	}
+	// The pack waits for the sweep, on another device.
+	sweeps, others := trace.Devices[0].Streams[0].Operations, trace.Devices[1].Streams[0].Operations
+	for n, s := range sweeps {
+		if p := others[3*n+1]; p.Begin < s.End {
+			t.Errorf("the pack begins at %v, the sweep before it ends at %v", p.Begin, s.End)
+		}
+	}
+	if c := others[2]; c.Bytes != 64 || c.With != d[1] || c.Work != CopyWork {
+		t.Errorf("the copy is %+v", c)
+	}
+}
+
+// An operation on a stream that had nothing to do does not begin where the one before it
+// ended.
+func TestTraceOfAnIdleStream(t *testing.T) {
+	const idle = 20 * time.Millisecond
+	d, tracer := traced(t, 1)
+	s := must[*Stream](t)(d[0].NewStream(Normal))
+	k := nap(t, d[0], "k", "", idle)
+	s.BeginStep(3)
+	check(t, s.Launch(k), s.Sync(testLimit))
+	time.Sleep(idle)
+	check(t, s.Launch(k), s.Launch(k), s.Sync(testLimit))
+	o := tracer.Trace().Devices[0].Streams[0].Operations
+	if len(o) != 3 || o[1].Begin-o[0].End < idle/2 || o[2].Begin != o[1].End || o[0].Work != OtherWork {
+		t.Errorf("operations %+v", o)
+	}
+}
+
+// What there is no mark for is counted.
+func TestTraceOfTooMuch(t *testing.T) {
+	d, tracer := traced(t, 1)
+	s := must[*Stream](t)(d[0].NewStream(Normal))
+	k := nap(t, d[0], "k", OtherWork, 0)
+	s.BeginStep(4)
+	const more = 10
+	n := 0
+	for ; n < 3*marksPerStep+more; n++ {
+		check(t, s.Launch(k))
+	}
+	check(t, s.Sync(testLimit))
+	trace := tracer.Trace()
+	checkOperations(t, trace)
+	got, lost := len(trace.Devices[0].Streams[0].Operations), trace.Devices[0].Lost
+	if got+lost != n || lost < more {
+		t.Errorf("%d operations and %d lost, of %d", got, lost, n)
+	}
+}
+
+// A trace can be had while a stream hangs, of what it did before.
+func TestTraceOfAStreamThatHangs(t *testing.T) {
+	d, tracer := traced(t, 1)
+	s := must[*Stream](t)(d[0].NewStream(Normal))
+	hold := make(chan struct{})
+	stuck := must[*Kernel](t)(d[0].NewKernel(KernelSpec{Name: "stuck", Run: func() { <-hold }}))
+	free := sync.OnceFunc(func() { close(hold) })
+	defer free()
+	k := nap(t, d[0], "k", OtherWork, 0)
+	s.BeginStep(3)
+	check(t, s.Launch(k), s.Sync(testLimit), s.Launch(stuck), s.Launch(k))
+	trace := tracer.Trace()
+	if o := trace.Devices[0].Streams[0].Operations; len(o) != 1 || trace.Devices[0].Lost != 2 || trace.Err() != nil {
+		t.Errorf("operations %+v, %d lost, %v", o, trace.Devices[0].Lost, trace.Err())
+	}
+	free()
+	check(t, s.Sync(testLimit))
+	if o := tracer.Trace().Devices[0].Streams[0].Operations; len(o) != 3 {
+		t.Errorf("later %d operations", len(o))
+	}
+}
+
+// A traced stream allocates as little as any other, in the window and outside.
+func TestTracingAllocatesNothing(t *testing.T) {
+	d, _ := traced(t, 1)
+	s := must[*Stream](t)(d[0].NewStream(Normal))
+	m := must[*Memory](t)(d[0].Alloc(64))
+	e := must[*Event](t)(d[0].NewEvent())
+	k := nap(t, d[0], "k", Sweep, 0)
+	for _, step := range []int64{3, 6} {
+		s.BeginStep(step)
+		n := testing.AllocsPerRun(20, func() {
+			check(t, s.Launch(k), s.Copy(m.Span(0, 32), m.Span(32, 32)), s.Record(e), s.Wait(e))
+		})
+		if n > 0 {
+			t.Errorf("step %d: %v allocations", step, n)
+		}
+	}
+}
+
+// One tracer a device; after Close there may be another, and streams that are left go on.
+func TestTracersInTurn(t *testing.T) {
+	d := hostDevices(t, 1)
+	first := must[*Tracer](t)(NewTracer(d, Window{1, 1}))
+	if _, err := NewTracer(d, Window{1, 1}); err == nil {
+		t.Error("a device has two tracers")
+	}
+	s := must[*Stream](t)(d[0].NewStream(Normal))
+	k := nap(t, d[0], "k", Sweep, 0)
+	s.BeginStep(1)
+	check(t, s.Launch(k), s.Sync(testLimit), first.Close(), first.Close(), s.Launch(k))
+	s.BeginStep(1)
+	check(t, s.Launch(k), s.Sync(testLimit))
+	second := must[*Tracer](t)(NewTracer(d, Window{1, 1}))
+	check(t, second.Close())
+	for _, w := range []Window{{2, 1}, {1, MostTracedSteps + 1}} {
+		if _, err := NewTracer(d, w); err == nil {
+			t.Errorf("a window %+v is taken", w)
+		}
+	}
+}
+
+// Streams of a device without a tracer have no names and steps, and do not mind.
+func TestNoTracer(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s, other := must[*Stream](t)(d.NewStream(Normal)), must[*Stream](t)(d.NewStream(Normal))
+	s.SetName("s")
+	s.BeginStep(1)
+	other.Follow(s)
+	check(t, s.Launch(nap(t, d, "k", Sweep, 0)), s.Sync(testLimit))
+}

@@ -1,0 +1,122 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// Window is the steps that are traced, those after First-1 up to Last.
+type Window struct{ First, Last int64 }
+
+func (w Window) holds(step int64) bool { return step >= w.First && step <= w.Last }
+
+// Steps returns how many steps there are.
+func (w Window) Steps() int64 { return w.Last - w.First + 1 }
+
+// marksPerStep is how many marks a device may need in one step: six messages each way
+// have five operations each, which may need a mark before and one after, and there are
+// the sweeps and norms.
+const marksPerStep = 128
+
+// MostTracedSteps bounds the events that a tracer holds.
+const MostTracedSteps = 1000
+
+// Tracer finds out what the streams of some devices do and when, in the steps of a
+// window, by timed events between their operations. Streams that are made after it are
+// traced, and those of their steps of which Stream.BeginStep was told.
+//
+// On a GPU an event between two operations takes about a microsecond, so that a
+// traced step is slower than another. All events are made beforehand.
+type Tracer struct {
+	tapes []*tape // by device
+}
+
+// tape is a tracer's part for one device. Any of its streams takes the next free mark.
+type tape struct {
+	device *Device
+	window Window
+	stream *Stream // to look at the device's clock by
+	clock  clock
+	marks  []mark
+	next   atomic.Int64
+	lost   atomic.Int64 // operations for which there was no mark left
+	closed atomic.Bool
+	mu     sync.Mutex
+	tracks []*track
+}
+
+// mark is an event on a stream, and the operation that it ends.
+type mark struct {
+	event     *Event
+	track     *track
+	operation Operation   // what came before the event on the stream; none where it has no name
+	recorded  atomic.Bool // all else is set, and the event is on its stream
+}
+
+// NewTracer switches tracing on for the devices, which have none yet. Close ends it.
+func NewTracer(devices []*Device, w Window) (t *Tracer, err error) {
+	if n := w.Steps(); n < 1 || n > MostTracedSteps {
+		return nil, fmt.Errorf("streams: a trace of %d steps; 1 to %d are possible", n, MostTracedSteps)
+	}
+	made := &Tracer{}
+	defer func() {
+		if err != nil {
+			t, err = nil, errors.Join(err, made.Close())
+		}
+	}()
+	for _, d := range devices {
+		p := &tape{device: d, window: w, marks: make([]mark, w.Steps()*marksPerStep)}
+		made.tapes = append(made.tapes, p)
+		if err := p.open(); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// open makes the events, looks at the device's clock, and lets the device's streams
+// know.
+func (p *tape) open() (err error) {
+	if p.stream, err = p.device.NewStream(Urgent); err != nil {
+		return err
+	}
+	for i := range p.marks {
+		if p.marks[i].event, err = p.device.NewTimedEvent(); err != nil {
+			return err
+		}
+	}
+	if p.clock.first, err = p.sight(); err != nil {
+		return err
+	}
+	if !p.device.tape.CompareAndSwap(nil, p) {
+		return p.device.fail(errors.New("it has a tracer"), "trace it")
+	}
+	return nil
+}
+
+// Close switches tracing off and frees the events. It must not be called while work is
+// queued on the traced streams. Closing twice is no error.
+func (t *Tracer) Close() error {
+	var errs []error
+	for _, p := range t.tapes {
+		errs = append(errs, p.close())
+	}
+	return errors.Join(errs...)
+}
+
+func (p *tape) close() error {
+	p.closed.Store(true)
+	p.device.tape.CompareAndSwap(p, nil)
+	errs := []error{p.clock.close()}
+	for i := range p.marks {
+		if e := p.marks[i].event; e != nil {
+			errs = append(errs, e.Close())
+		}
+	}
+	if p.stream != nil {
+		errs = append(errs, p.stream.Close())
+	}
+	return errors.Join(errs...)
+}
