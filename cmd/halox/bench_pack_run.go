@@ -45,8 +45,8 @@ func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unp
 	return err
 }
 
-// measure returns a row for each contender that suits the workload. It frees what
-// it made.
+// measure returns a row for each contender that suits the workload, or none if it is
+// interrupted. It frees what it made.
 func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Pack, err error) {
 	if ctx.Err() != nil {
 		return nil, nil
@@ -56,25 +56,22 @@ func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction s
 	if err := c.prepare(w); err != nil {
 		return nil, err
 	}
-	contiguous, err := c.contiguous(w.Bytes)
-	if err != nil {
-		return nil, err
-	}
 	for _, by := range r.contenders {
 		if ctx.Err() != nil {
-			break
+			return nil, nil
 		}
-		row, err := c.measure(by)
-		if errors.Is(err, packing.ErrUnsuited) {
-			continue
+		if err := c.enter(by); err != nil && !errors.Is(err, packing.ErrUnsuited) {
+			return nil, err
 		}
-		if err != nil {
-			return rows, err
-		}
-		row.Layout, row.Direction, row.Cost = layoutOf(w), direction, results.NewCost(w.Bytes, row.US, contiguous)
-		rows = append(rows, row)
 	}
-	return rows, nil
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	rows, err = c.race(w.Bytes)
+	for i := range rows {
+		rows[i].Layout, rows[i].Direction = layoutOf(w), direction
+	}
+	return rows, err
 }
 
 // packCase is one workload in one direction, with its memory.
@@ -87,6 +84,8 @@ type packCase struct {
 	packed  streams.Span
 	packers map[packing.Options]*packing.Packer
 	trial   *trial // nil where nothing is compared
+	jobs    []*packing.Job
+	rows    []results.Pack // of the jobs, without their times
 }
 
 // prepare commits the layout and makes its memory.
@@ -142,58 +141,71 @@ func (c *packCase) job(p *packing.Packer, e packing.Engine, cargo *packing.Cargo
 	return p.Pack(e, c.packed, at, cargo)
 }
 
-// contiguous returns the time of the driver's copy of as many bytes in one piece,
-// in microseconds, between the same buffers.
-func (c *packCase) contiguous(bytes int64) (float64, error) {
+// contiguous makes the job of the driver's copy of as many bytes in one piece, between the
+// same buffers.
+func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
 	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	cargo, err := packing.NewCargo(t, 1)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	p, err := c.packer(packing.Options{})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	j, err := c.job(p, packing.Copies, cargo, packing.Place{Data: c.place.Data})
-	if err != nil {
-		return 0, err
-	}
-	us, err := c.time(p, j)
-	return us, errors.Join(err, j.Close())
+	return c.job(p, packing.Copies, cargo, packing.Place{Data: c.place.Data})
 }
 
-// time returns how long a job takes on the device, in microseconds.
-func (c *packCase) time(p *packing.Packer, j *packing.Job) (float64, error) {
-	took, err := p.Time(j, c.budget)
-	return took.Seconds() * 1e6, err
-}
-
-// measure compares what a contender does and times it.
-func (c *packCase) measure(by contender) (row results.Pack, err error) {
+// enter makes a contender's job and compares what it does.
+func (c *packCase) enter(by contender) error {
 	p, err := c.packer(by.options)
 	if err != nil {
-		return row, err
+		return err
 	}
 	j, err := c.job(p, by.engine, c.cargo, c.place)
 	if err != nil {
-		return row, err
+		return err
 	}
-	defer func() { err = errors.Join(err, j.Close()) }()
-	row = results.Pack{Pieces: c.cargo.Layout.NumBlocks(), Engine: string(by.engine), Variant: by.variant}
+	c.Add(j)
+	row := results.Pack{Pieces: c.cargo.Layout.NumBlocks(), Engine: string(by.engine), Variant: by.variant}
 	if by.engine == packing.Auto {
 		row.Took, row.Why = string(j.Engine), j.Why
 	}
 	if c.trial != nil {
 		if err := c.trial.do(j); err != nil {
-			return row, fmt.Errorf("engine %v: %w", by, err)
+			return fmt.Errorf("engine %v: %w", by, err)
 		}
 		row.Checked = true
 	}
-	if row.US, err = c.time(p, j); err != nil {
-		return row, fmt.Errorf("engine %v: %w", by, err)
+	c.jobs, c.rows = append(c.jobs, j), append(c.rows, row)
+	return nil
+}
+
+// race times the contenders and the contiguous copy, which take turns, and returns the rows
+// with their times. Where two of the jobs are of the same engine, as auto's is of the one
+// that it took, each is timed by itself: what they differ by is how well it can be
+// measured.
+func (c *packCase) race(bytes int64) ([]results.Pack, error) {
+	contiguous, err := c.contiguous(bytes)
+	if err != nil {
+		return nil, err
 	}
-	return row, nil
+	c.Add(contiguous)
+	clock, err := packing.NewClock(c.device)
+	if err != nil {
+		return nil, err
+	}
+	c.Add(clock)
+	took, err := clock.Time(c.budget, append(c.jobs, contiguous)...)
+	if err != nil {
+		return nil, err
+	}
+	us := func(i int) float64 { return took[i].Seconds() * 1e6 }
+	for i := range c.rows {
+		c.rows[i].Cost = results.NewCost(bytes, us(i), us(len(c.rows)))
+	}
+	return c.rows, nil
 }

@@ -1,12 +1,14 @@
-package datatype
+package datatype_test
 
 import (
 	"bytes"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	. "github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/typetest"
 )
 
 // checkCommit holds the layout of count elements of a type against its type map, by packing and unpacking numbered bytes.
@@ -20,7 +22,7 @@ func checkCommit(t rapid.TB, typ *Type, count int) {
 	checkBlocks(t, l, typ, count)
 	const margin = 24
 	origin := margin - l.TrueLB()
-	buffer := numbered(l.TrueUB() - l.TrueLB() + 2*margin)
+	buffer := typetest.Numbered(l.TrueUB() - l.TrueLB() + 2*margin)
 	want, got := make([]byte, l.Size()), make([]byte, l.Size())
 	if err := Pack(want, buffer, origin, typ, count); err != nil {
 		t.Fatal(err)
@@ -61,7 +63,7 @@ func checkUnpack(t rapid.TB, l *Layout, typ *Type, count int, buffer, packed []b
 func checkBounds(t rapid.TB, l *Layout, typ *Type, count int) {
 	t.Helper()
 	var size, lo, hi int64
-	typ.elements(count, func(displacement int64, b Basic) {
+	typ.Elements(count, func(displacement int64, b Basic) {
 		if size == 0 {
 			lo, hi = displacement, displacement
 		}
@@ -105,7 +107,7 @@ func checkBlocks(t rapid.TB, l *Layout, typ *Type, count int) {
 // checkForm looks at the pieces, at the overlaps and at whether the blocks alone lead to the same layout.
 func checkForm(t rapid.TB, l *Layout, blocks []Block) {
 	t.Helper()
-	if got, want := l.Overlaps(), listOverlaps(blocks); got != want {
+	if got, want := l.Overlaps(), ListOverlaps(blocks); got != want {
 		t.Fatalf("%v overlaps: %t, not %t", l, got, want)
 	}
 	if len(l.Pieces()) > MaxPieces || !slices.IsSortedFunc(l.Pieces(), func(p, q Piece) int { return int(p.Offset - q.Offset) }) {
@@ -133,8 +135,8 @@ func checkForm(t rapid.TB, l *Layout, blocks []Block) {
 func TestCommitOfRandomTypes(t *testing.T) {
 	types := 0
 	rapid.Check(t, func(t *rapid.T) {
-		s := source(func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") })
-		checkCommit(t, s.randomType(t, 4), s.count(4))
+		s := typetest.Source(func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "n") })
+		checkCommit(t, s.Type(t, 4), s.Count(4))
 		types++
 	})
 	t.Logf("%d types", types)
@@ -143,14 +145,15 @@ func TestCommitOfRandomTypes(t *testing.T) {
 // Many more types than rapid shrinks well: a seed names each.
 func TestCommitOfManyRandomTypes(t *testing.T) {
 	for seed := range uint64(4000) {
-		s := seeded(seed)
-		checkCommit(t, s.randomType(t, 1+s(0, 4)), s.count(5))
+		typ, count := randomType(t, seed)
+		checkCommit(t, typ, count)
 	}
 }
 
-func seeded(seed uint64) source {
-	r := rand.New(rand.NewPCG(seed, 11))
-	return func(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
+// randomType returns the random type of a seed, and a count of it.
+func randomType(t rapid.TB, seed uint64) (*Type, int) {
+	s := typetest.Seeded(seed)
+	return s.Type(t, 1+s(0, 4)), s.Count(5)
 }
 
 // A fuzzer's bytes are a source: each is one integer, and where they end all are the lowest.
@@ -159,7 +162,7 @@ func FuzzCommit(f *testing.F) {
 	f.Add([]byte("triangles and stairs, structs of subarrays"))
 	f.Add([]byte{9, 7, 8, 3, 200, 1, 255, 17, 4, 4, 4, 90, 33, 2, 7, 7, 1, 0, 0, 5})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := source(func(lo, hi int) int {
+		s := typetest.Source(func(lo, hi int) int {
 			if len(data) == 0 {
 				return lo
 			}
@@ -167,6 +170,6 @@ func FuzzCommit(f *testing.F) {
 			data = data[1:]
 			return lo + n%(hi-lo+1)
 		})
-		checkCommit(t, s.randomType(t, 5), s(0, 6))
+		checkCommit(t, s.Type(t, 5), s(0, 6))
 	})
 }

@@ -1,4 +1,4 @@
-package datatype
+package datatype_test
 
 import (
 	"math"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	. "github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/typetest"
 )
 
 func committed(t testing.TB, typ *Type, count int) *Layout {
@@ -116,7 +119,7 @@ func TestEqualLayoutsAreEqual(t *testing.T) {
 // The list of all elements of a regular type must lead to the layout of that type.
 func TestListsOfRegularTypesAreRegular(t *testing.T) {
 	for seed := range uint64(2000) {
-		s := seeded(seed)
+		s := typetest.Seeded(seed)
 		typ := Byte
 		for range s(1, 3) {
 			typ = must(HVector(s(1, 5), s(1, 3), int64(s(-60, 60)), typ))

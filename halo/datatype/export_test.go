@@ -1,15 +1,20 @@
 package datatype
 
-import (
-	"slices"
+import "slices"
 
-	"pgregory.net/rapid"
+// What tests need of the package. Most stand outside of it, as typetest imports it.
+var (
+	Construct    = construct
+	ListOverlaps = listOverlaps
+	SignatureOf  = signatureOf
 )
 
-// RandomType returns a random type, the same for a seed, and a count of it.
-func RandomType(t rapid.TB, seed uint64) (*Type, int) {
-	s := seeded(seed)
-	return s.randomType(t, 1+s(0, 4)), s.count(5)
+// Elements calls f for all predefined types of count elements, in pack order.
+func (t *Type) Elements(count int, f func(displacement int64, b Basic)) { t.elements(count, f) }
+
+// Same reports whether two types have the same signature and the same bounds.
+func Same(t, u *Type) bool {
+	return t.signature == u.signature && t.extent == u.extent && t.data == u.data
 }
 
 // HasEmpty reports whether a part of a type, or the type, is empty.
@@ -39,6 +44,3 @@ func Unaligned(t *Type) bool {
 	}
 	return slices.ContainsFunc(e.Types, Unaligned)
 }
-
-// Numbered returns n bytes of which no eight in a row come twice.
-func Numbered(n int64) []byte { return numbered(n) }

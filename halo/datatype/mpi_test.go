@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
 )
 
@@ -86,7 +87,8 @@ func workloadCases(t *testing.T) []mpiCase {
 func randomCases(t *testing.T) []mpiCase {
 	var cases []mpiCase
 	for seed := range uint64(600) {
-		typ, count := datatype.RandomType(t, seed)
+		s := typetest.Seeded(seed)
+		typ, count := s.Plain(t, 1+s(0, 4)), s.Count(5)
 		cases = append(cases, mpiCase{fmt.Sprintf("random %d", seed), typ, count})
 	}
 	return cases
@@ -157,7 +159,7 @@ func words(w *bytes.Buffer, all ...any) {
 }
 
 // numbered is the buffer of mpipack.c.
-var numbered = sync.OnceValue(func() []byte { return datatype.Numbered(packLimit) })
+var numbered = sync.OnceValue(func() []byte { return typetest.Numbered(packLimit) })
 
 // compareWithMPI compares one answer with what we say, and returns whether it had to be left at the size: of types where
 // libraries are known to part from the standard, or from each other.

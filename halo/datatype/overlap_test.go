@@ -1,8 +1,10 @@
-package datatype
+package datatype_test
 
 import (
 	"testing"
 	"time"
+
+	. "github.com/halox/halox/halo/datatype"
 )
 
 func TestOverlaps(t *testing.T) {

@@ -1,8 +1,10 @@
-package datatype
+package datatype_test
 
 import (
 	"bytes"
 	"testing"
+
+	. "github.com/halox/halox/halo/datatype"
 )
 
 func TestPackRefusesWhatDoesNotFit(t *testing.T) {

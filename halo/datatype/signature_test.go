@@ -1,8 +1,10 @@
-package datatype
+package datatype_test
 
 import (
 	"slices"
 	"testing"
+
+	. "github.com/halox/halox/halo/datatype"
 )
 
 func TestSignaturesOfEqualSequencesAreEqual(t *testing.T) {
@@ -31,12 +33,12 @@ func TestSignaturesOfEqualSequencesAreEqual(t *testing.T) {
 // A signature must be the one that the sequence of predefined types has when they are added one by one.
 func TestSignaturesFollowTheTypeMap(t *testing.T) {
 	for seed := range uint64(500) {
-		typ, count := RandomType(t, seed)
+		typ, count := randomType(t, seed)
 		var want Signature
 		var elements int64
 		for range count {
 			for _, b := range typ.TypeMap() {
-				want = want.Then(signatureOf(b))
+				want = want.Then(SignatureOf(b))
 				elements++
 			}
 		}

@@ -5,18 +5,19 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/typetest"
 )
 
 // The slices of a layout pack, one after the other, what the whole does.
 func TestSlicesPackTheWhole(t *testing.T) {
 	for seed := range uint64(1500) {
-		typ, count := datatype.RandomType(t, seed)
+		typ, count := randomType(t, seed)
 		l, err := datatype.Commit(typ, count)
 		if err != nil {
 			t.Fatal(err)
 		}
 		origin := -l.TrueLB()
-		src := datatype.Numbered(l.TrueUB() - l.TrueLB())
+		src := typetest.Numbered(l.TrueUB() - l.TrueLB())
 		want := make([]byte, l.Size())
 		if err := datatype.Pack(want, src, origin, typ, count); err != nil {
 			t.Fatal(err)

@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,34 +12,64 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fastest makes a job of the engine that is fastest for the task's layout, by what was
-// measured on this device before, or is now.
+// fastest makes a job of the engine that is fastest for the task's layout: by what was
+// measured on this device before, or by the model if the options say so and it can tell,
+// or by what is measured now.
 func (p *Packer) fastest(t *task) (*Job, error) {
-	key := p.choiceKey(t)
-	times, ok := p.choices.get(key)
+	if t.cargo.Layout.Size() == 0 {
+		return &Job{Engine: Targeted, Why: "there is nothing to do"}, nil
+	}
+	kind, layout := p.kind(t), t.layoutName()
+	c, ok := p.choices.get(kind, layout)
+	if !ok && p.options.Predict {
+		if j, err := p.predicted(t, p.choices.model(kind)); j != nil || err != nil {
+			return j, err
+		}
+	}
 	if !ok {
 		var err error
-		if times, err = p.measure(t); err != nil {
+		if c, err = p.measure(t, p.choices.model(kind)); err != nil {
 			return nil, fmt.Errorf("packing: measure the engines: %w", err)
 		}
-		p.choices.put(key, times)
+		c.Kind, c.Layout = kind, layout
+		p.choices.put(c)
 	}
-	j, err := p.job(times[0].Engine, t)
-	if err != nil {
-		return nil, err
-	}
-	j.Why = why(times)
-	return j, nil
+	return p.first(c.Times, t, c.why())
 }
 
-// Timed is what an engine took.
+// first makes a job of the first of the engines that suits the task, and says why. What was
+// measured may be of another type with this layout, which an engine suits that does not
+// suit this one: an indexed_block whose blocks touch is of one length for targeted.
+func (p *Packer) first(order []Timed, t *task, why string) (*Job, error) {
+	for _, m := range order {
+		j, err := p.suited(m.Engine, t)
+		if err != nil {
+			return nil, err
+		}
+		if j != nil {
+			j.Why = why
+			return j, nil
+		}
+	}
+	return nil, fmt.Errorf("packing: %s: %w, nor does any other", t.name(), ErrUnsuited)
+}
+
+// Timed is what an engine took, or will.
 type Timed struct {
 	Engine Engine        `json:"engine"`
 	Time   time.Duration `json:"ns"`
 }
 
-// why says what the engines took.
-func why(times []Timed) string {
+// why says what the engines took, and which were not tried.
+func (c *choice) why() string {
+	text := "measured: " + listTimes(c.Times)
+	if len(c.Skipped) > 0 {
+		text += "; skipped, predicted hopeless: " + listTimes(c.Skipped)
+	}
+	return text
+}
+
+func listTimes(times []Timed) string {
 	var all []string
 	for _, m := range times {
 		all = append(all, fmt.Sprintf("%s %s", m.Engine, p2p.Microseconds(m.Time)))
@@ -46,11 +77,17 @@ func why(times []Timed) string {
 	return strings.Join(all, ", ")
 }
 
-// choiceKey names the layout and all else that the times depend on.
-func (p *Packer) choiceKey(t *task) string {
+// layoutName names the task's layout. What the addresses are multiples of belongs to it:
+// it says how wide words may be.
+func (t *task) layoutName() string {
+	return fmt.Sprintf("%x %d %v", t.cargo.Layout.Key(), t.alignment(), t.cargo.Type != nil)
+}
+
+// kind names all else that the times depend on.
+func (p *Packer) kind(t *task) string {
 	o := p.options
-	o.Cache = ""
-	return fmt.Sprintf("%x %s %s %s %v %+v", t.cargo.Layout.Key(), t.name(), p.where(t.packed), p.where(t.place.Data), t.cargo.Type != nil, o)
+	o.Cache, o.Predict = "", false
+	return fmt.Sprintf("%s %s %s %+v", t.name(), p.where(t.packed), p.where(t.place.Data), o)
 }
 
 // where says what kind of memory a span lies in, as the packer's device sees it.
@@ -64,166 +101,166 @@ func (p *Packer) where(s streams.Span) string {
 	return "peer"
 }
 
-// measure returns what each engine that suits the task takes for it, the fastest first.
-func (p *Packer) measure(t *task) (times []Timed, err error) {
-	var open streams.Closers
-	defer func() { err = errors.Join(err, open.Close()) }()
-	if t.cargo.Layout.Size() == 0 {
-		return []Timed{{Engine: Targeted}}, nil
-	}
-	rehearsal, err := p.rehearsal(t, &open)
-	if err != nil {
-		return nil, err
-	}
-	clock, err := newClock(p.device, &open)
-	if err != nil {
-		return nil, err
-	}
-	best := time.Duration(0)
-	for _, e := range Engines() {
-		j, err := p.job(e, rehearsal)
-		if errors.Is(err, ErrUnsuited) {
+// predicted makes a job of the engine that the model says is fastest. There is none where
+// the model cannot say it of all engines that suit the task.
+func (p *Packer) predicted(t *task, m model) (*Job, error) {
+	var times []Timed
+	for _, f := range m.forecasts(t.features()) {
+		if f.known() {
+			times = append(times, f.Timed)
 			continue
 		}
+		j, err := p.suited(f.Engine, t)
 		if err != nil {
 			return nil, err
 		}
-		all, err := clock.time(j, autoBudget, best)
-		if err = errors.Join(err, j.Close()); err != nil {
+		if j != nil {
+			return nil, j.Close()
+		}
+	}
+	if len(times) == 0 {
+		return nil, nil
+	}
+	return p.first(times, t, "predicted: "+listTimes(times))
+}
+
+// suited makes a job of an engine; there is none where the engine does not suit the task.
+func (p *Packer) suited(e Engine, t *task) (*Job, error) {
+	j, err := p.job(e, t)
+	if errors.Is(err, ErrUnsuited) {
+		return nil, nil
+	}
+	return j, err
+}
+
+const (
+	hopeless   = 3                // times as long as the best is not measured again, or not at all
+	autoBudget = time.Millisecond // for an engine
+)
+
+// measure returns what the engines take that suit the task, but for those that the model
+// says are hopeless.
+func (p *Packer) measure(t *task, m model) (c choice, err error) {
+	var open streams.Closers
+	defer func() { err = errors.Join(err, open.Close()) }()
+	rehearsal, err := p.rehearsal(t, &open)
+	if err != nil {
+		return c, err
+	}
+	clock, err := NewClock(p.device)
+	if err != nil {
+		return c, err
+	}
+	open.Add(clock)
+	c.Features = rehearsal.features()
+	jobs, skipped, err := p.contenders(rehearsal, m, &open)
+	if err != nil {
+		return c, err
+	}
+	if len(jobs) == 0 {
+		return c, ErrUnsuited // nor does any other
+	}
+	c.Skipped = skipped
+	c.Times, err = clock.contest(jobs)
+	return c, err
+}
+
+// contenders makes jobs of the engines that suit the task and are not hopeless. One of
+// which nothing is known is not.
+func (p *Packer) contenders(t *task, m model, open *streams.Closers) (jobs []*Job, skipped []Timed, err error) {
+	var best forecast // of those that suit
+	for _, f := range m.forecasts(t.features()) {
+		if f.hopeless(best) {
+			skipped = append(skipped, f.Timed)
+			continue
+		}
+		j, err := p.suited(f.Engine, t)
+		if err != nil {
+			return nil, nil, err
+		}
+		if j == nil {
+			continue
+		}
+		open.Add(j)
+		jobs = append(jobs, j)
+		if !best.known() {
+			best = f
+		}
+	}
+	return jobs, skipped, nil
+}
+
+// contest returns what the jobs take, the fastest first. One that takes far longer than
+// another at once is not run again; the others are timed in rounds.
+func (c *Clock) contest(jobs []*Job) (times []Timed, err error) {
+	var ones []time.Duration
+	for _, j := range jobs {
+		one, err := c.once(j)
+		if err != nil {
 			return nil, err
 		}
-		took := all[0] // what makes a batch longer is not the engine
-		if best == 0 || took < best {
-			best = took
-		}
-		times = append(times, Timed{e, took})
+		ones = append(ones, one)
 	}
-	slices.SortStableFunc(times, func(a, b Timed) int { return int(a.Time - b.Time) })
-	return times, nil
+	limit := hopeless*slices.Min(ones) + autoBudget/50 // one run of a few microseconds says little
+	var left []*Job
+	var theirs []time.Duration
+	for i, j := range jobs {
+		if ones[i] > limit {
+			times = append(times, Timed{j.Engine, ones[i]})
+			continue
+		}
+		left, theirs = append(left, j), append(theirs, ones[i])
+	}
+	took, err := c.rounds(autoBudget, left, theirs)
+	for i := range took {
+		times = append(times, Timed{left[i].Engine, took[i]})
+	}
+	slices.SortStableFunc(times, func(a, b Timed) int { return cmp.Compare(a.Time, b.Time) })
+	return times, err
 }
 
 // mostScratch is how much memory a rehearsal of unpacking may take for the place.
 const mostScratch = 1 << 30
 
-// rehearsal returns the task with buffers of its own, of the same kinds of memory, so that
-// nothing of the caller's is written. Packing reads the caller's place. Unpacking writes
-// over one of its own; where that would be large, it is rehearsed by packing.
+// line is what the addresses of memory are multiples of, and more.
+const line = 128
+
+// rehearsal returns the task with buffers of its own, of the same kinds of memory and as
+// aligned, so that nothing of the caller's is written. Packing reads the caller's place.
+// Unpacking writes over one of its own; where that would be large, it is rehearsed by
+// packing.
 func (p *Packer) rehearsal(t *task, open *streams.Closers) (*task, error) {
 	r := *t
 	l := t.cargo.Layout
-	var err error
-	if r.packed, err = alike(t.packed, l.Size(), open); err != nil {
+	packed, err := alike(t.packed, l.Size()+line, open)
+	if err != nil {
 		return nil, err
 	}
-	const line = 128
+	r.packed = packed.Span(int64(t.packed.Address()%line), l.Size())
 	extent := l.TrueUB() - l.TrueLB()
 	if !t.unpack || extent > mostScratch {
 		r.unpack = false
 		return &r, nil
 	}
-	if r.place.Data, err = alike(t.place.Data, extent+line, open); err != nil {
+	place, err := alike(t.place.Data, extent+line, open)
+	if err != nil {
 		return nil, err
 	}
 	start := t.place.Data.Address() + uint64(t.place.Origin+l.TrueLB()) // lies as it does there
-	r.place.Origin = int64(start%line) - l.TrueLB()
+	r.place = Place{Data: place.All(), Origin: int64(start%line) - l.TrueLB()}
 	return &r, nil
 }
 
 // alike allocates memory of the same kind as that of a span.
-func alike(s streams.Span, bytes int64, open *streams.Closers) (streams.Span, error) {
+func alike(s streams.Span, bytes int64, open *streams.Closers) (*streams.Memory, error) {
 	alloc := s.Memory.Device().Alloc
 	if s.Memory.Pinned() {
 		alloc = s.Memory.Device().AllocPinned
 	}
 	m, err := alloc(bytes)
 	if err != nil {
-		return streams.Span{}, err
-	}
-	open.Add(m)
-	return m.All(), nil
-}
-
-// Time returns how long a job takes on the device, from one run to the next of some that
-// follow each other: the median of batches, which take about the budget together. The
-// job does its work, many times.
-func (p *Packer) Time(j *Job, budget time.Duration) (t time.Duration, err error) {
-	var open streams.Closers
-	defer func() { err = errors.Join(err, open.Close()) }()
-	c, err := newClock(p.device, &open)
-	if err != nil {
-		return 0, err
-	}
-	all, err := c.time(j, budget, 0)
-	if err != nil {
-		return 0, err
-	}
-	return all[len(all)/2], nil
-}
-
-// clock takes the time of jobs on a device.
-type clock struct {
-	stream     *streams.Stream
-	start, end *streams.Event
-}
-
-func newClock(d *streams.Device, open *streams.Closers) (c clock, err error) {
-	if c.stream, err = d.NewStream(streams.Normal); err != nil {
-		return c, err
-	}
-	open.Add(c.stream)
-	for _, e := range []**streams.Event{&c.start, &c.end} {
-		if *e, err = d.NewTimedEvent(); err != nil {
-			return c, err
-		}
-		open.Add(*e)
-	}
-	return c, nil
-}
-
-const (
-	batches    = 7
-	mostRuns   = 400              // of a batch
-	hopeless   = 3                // times as long as the best is not measured twice
-	autoBudget = time.Millisecond // for an engine
-	clockLimit = 60 * time.Second
-)
-
-// time returns how long a job takes in each of some batches, the shortest time first. One
-// that is far from the best, where there is one, is run no more than twice.
-func (c *clock) time(j *Job, budget, best time.Duration) ([]time.Duration, error) {
-	if _, err := c.batch(j, 1); err != nil { // compiles, uploads, warms up
 		return nil, err
 	}
-	one, err := c.batch(j, 1)
-	if err != nil || best > 0 && one > hopeless*best+budget/50 {
-		return []time.Duration{one}, err
-	}
-	runs := int(max(2, min(mostRuns, budget/batches/max(1, one))))
-	var all []time.Duration
-	for range batches {
-		took, err := c.batch(j, runs)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, max(1, took))
-	}
-	slices.Sort(all)
-	return all, nil
-}
-
-// batch runs the job so many times and returns the time of one.
-func (c *clock) batch(j *Job, runs int) (time.Duration, error) {
-	if err := c.stream.Record(c.start); err != nil {
-		return 0, err
-	}
-	for range runs {
-		if err := j.Queue(c.stream); err != nil {
-			return 0, err
-		}
-	}
-	if err := errors.Join(c.stream.Record(c.end), c.stream.Sync(clockLimit)); err != nil {
-		return 0, err
-	}
-	took, err := c.end.Since(c.start)
-	return took / time.Duration(runs), err
+	open.Add(m)
+	return m, nil
 }

@@ -13,50 +13,114 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// choices remembers what the engines took, by layout, in the user's cache: a file for
-// each kind of device.
-type choices struct {
-	mu    sync.Mutex
-	file  string // "" for nowhere
-	times map[string][]Timed
+// choice is what was measured of a layout.
+type choice struct {
+	Kind     string   `json:"kind"`   // of task: what the times depend on besides the layout
+	Layout   string   `json:"layout"` // its name
+	Features features `json:"features"`
+	Times    []Timed  `json:"times"`             // the fastest first
+	Skipped  []Timed  `json:"skipped,omitempty"` // was not measured: the model says that it takes so long
 }
 
-// choicesVersion changes when kernels do so that what was measured is of no more use.
-const choicesVersion = "1"
+// valid reports whether a choice is one that was measured, as far as can be seen.
+func (c *choice) valid() bool {
+	wrong := func(m Timed) bool { return m.Time <= 0 || !slices.Contains(Engines(), m.Engine) }
+	return len(c.Times) > 0 && c.Features[perLaunch] == 1 && slices.Min(c.Features[:]) >= 0 &&
+		!slices.ContainsFunc(c.Times, wrong) && !slices.ContainsFunc(c.Skipped, wrong)
+}
+
+// choices remembers what the engines took, in the user's cache: a file for each kind of
+// device.
+type choices struct {
+	mu     sync.Mutex
+	file   string           // "" for nowhere
+	all    []choice         // in the order in which they were measured, at most mostChoices
+	models map[string]model // fitted to them, by kind
+}
+
+// choicesVersion changes when kernels do, or the features of a task, so that what was
+// measured is of no more use.
+const choicesVersion = "2"
+
+// mostChoices is how many layouts are remembered. The file is written with each new one.
+const mostChoices = 512
 
 // open finds what was remembered of a device in a folder, or the user's cache where
-// that is empty. A file that cannot be read counts as none.
+// that is empty. A file that cannot be read, or is damaged, counts as none.
 func (c *choices) open(folder string, d *streams.Device) {
-	c.times = map[string][]Timed{}
 	where, err := p2p.CacheFolder(folder)
 	if err != nil {
 		return
 	}
 	name := sha256.Sum256([]byte(choicesVersion + " " + string(d.Backend) + " " + d.Name + " " + d.Arch))
 	c.file = filepath.Join(where, "packing-"+hex.EncodeToString(name[:8])+".json")
-	if text, err := os.ReadFile(c.file); err == nil && json.Unmarshal(text, &c.times) != nil {
-		c.times = map[string][]Timed{}
+	text, err := os.ReadFile(c.file)
+	if err != nil {
+		return
+	}
+	var all []choice
+	broken := func(x choice) bool { return !x.valid() }
+	if json.Unmarshal(text, &all) == nil && !slices.ContainsFunc(all, broken) {
+		c.all = all
 	}
 }
 
-// get returns what was measured for a layout, the fastest engine first.
-func (c *choices) get(key string) ([]Timed, bool) {
+// get returns what was measured for a layout.
+func (c *choices) get(kind, layout string) (choice, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	times := c.times[key]
-	return times, len(times) > 0 && slices.Contains(Engines(), times[0].Engine)
+	if i := c.find(kind, layout); i >= 0 {
+		return c.all[i], true
+	}
+	return choice{}, false
 }
 
-// put remembers times, on disk if that is possible.
-func (c *choices) put(key string, times []Timed) {
+func (c *choices) find(kind, layout string) int {
+	return slices.IndexFunc(c.all, func(x choice) bool { return x.Layout == layout && x.Kind == kind })
+}
+
+// put remembers a choice, on disk if that is possible, and forgets the oldest where there
+// are too many.
+func (c *choices) put(x choice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.times[key] = times
+	if i := c.find(x.Kind, x.Layout); i >= 0 {
+		c.all = slices.Delete(c.all, i, i+1)
+	}
+	c.all = append(c.all, x)
+	c.all = slices.Delete(c.all, 0, max(0, len(c.all)-mostChoices))
+	c.models = nil
 	if c.file == "" {
 		return
 	}
-	text, err := json.Marshal(c.times)
+	text, err := json.Marshal(c.all)
 	if err == nil {
 		_ = p2p.WriteCache(c.file, append(text, '\n')) // next time it is measured again
 	}
+}
+
+// model returns the model for a kind of task, fitted to all that is remembered of it.
+func (c *choices) model(kind string) model {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m, ok := c.models[kind]; ok {
+		return m
+	}
+	samples := map[Engine][]sample{}
+	for _, x := range c.all {
+		for _, m := range x.Times {
+			if x.Kind == kind {
+				samples[m.Engine] = append(samples[m.Engine], sample{x.Features, float64(m.Time)})
+			}
+		}
+	}
+	m := model{}
+	for e, all := range samples {
+		m[e] = newFit(all) // nil is as good as none
+	}
+	if c.models == nil {
+		c.models = map[string]model{}
+	}
+	c.models[kind] = m
+	return m
 }

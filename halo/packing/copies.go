@@ -106,3 +106,18 @@ func (t *task) box(p *datatype.Piece) boxCopy {
 	}
 	return c
 }
+
+// calls returns how many copies of the driver's a layout takes.
+func calls(l *datatype.Layout) int64 {
+	n := int64(len(l.List()))
+	for i := range l.Pieces() {
+		p := l.Pieces()[i]
+		each := int64(1)
+		for !isBox(&p) {
+			p.Rank--
+			each *= p.Dims[p.Rank].Count
+		}
+		n += each
+	}
+	return n
+}

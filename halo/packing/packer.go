@@ -19,6 +19,10 @@ type Options struct {
 	Pinned    bool         // the list of blocks stays in pinned host memory (bypass)
 	Primitive bool         // a thread moves one primitive, not a wide word (tree)
 	Cache     string       // folder for what Auto measures; "" for the user's own
+	// Predict has Auto take the engine that a model, fitted to what was measured before,
+	// says is fastest, and measure only where the model cannot tell. It is for programs
+	// that make many layouts and use each a few times, as adaptive meshes do.
+	Predict bool
 }
 
 // strided and listed are the options of the kernels.
@@ -73,7 +77,7 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err erro
 type Job struct {
 	streams.Closers
 	Engine Engine // never Auto
-	Why    string // why Auto took it
+	Why    string // why Auto took it: what was measured or predicted
 	queue  func(s *streams.Stream) error
 }
 

@@ -19,7 +19,7 @@ const (
 	Bypass    Engine = "bypass"    // the list of blocks on the device, scanned there (HAND's HB)
 	Units     Engine = "units"     // equal work units, cut by the CPU, a warp each (Wu et al. 3.2)
 	Tree      Engine = "tree"      // the serialised type tree, an element a thread (Jenkins et al.)
-	Auto      Engine = "auto"      // the fastest of them for this layout, measured
+	Auto      Engine = "auto"      // the fastest of them for this layout, measured or predicted
 )
 
 // Engines returns all but Auto.

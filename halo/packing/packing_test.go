@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/testdevices"
@@ -49,7 +50,7 @@ func newSent(t testing.TB, typ *datatype.Type, count int, odd int64) *sent {
 	s := &sent{cargo: must(packing.NewCargo(typ, count))(t)}
 	l := s.cargo.Layout
 	s.origin = margin + odd - l.TrueLB()
-	s.user = numbered(l.TrueUB() - l.TrueLB() + odd + 2*margin)
+	s.user = typetest.Numbered(l.TrueUB() - l.TrueLB() + odd + 2*margin)
 	s.packed = slices.Repeat([]byte{poison}, int(l.Size()+2*margin))
 	s.unpacked = slices.Repeat([]byte{poison}, len(s.user))
 	for _, err := range []error{
@@ -126,8 +127,8 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 			cases = 300
 		}
 		for seed := range cases {
-			random := seeded(seed)
-			typ := random.randomType(t, 4)
+			random := typetest.Seeded(seed)
+			typ := random.Type(t, 4)
 			s := newSent(t, typ, random(1, 4), int64([]int{0, 1, 4, 8}[random(0, 3)]))
 			for _, p := range b.packers {
 				for _, e := range packing.Engines() {
@@ -152,7 +153,7 @@ func FuzzEngines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, odd, count uint8) {
 		b := newEngineBench(t, testdevices.Host(t, 1), variants...)
-		s := newSent(t, seeded(seed).randomType(t, 5), int(count%6), int64(odd))
+		s := newSent(t, typetest.Seeded(seed).Type(t, 5), int(count%6), int64(odd))
 		for _, p := range b.packers {
 			for _, e := range packing.Engines() {
 				b.check(t, p, e, s)

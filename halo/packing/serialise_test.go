@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/testdevices"
@@ -84,7 +85,7 @@ func (b *treeBench) check(t testing.TB, m message, o packing.TreeOptions) {
 	table := must(b.mover.Table(tree))(t)
 	defer table.Close()
 	origin := margin + m.userOff - tree.Lo
-	user := numbered(tree.Hi - tree.Lo + m.userOff + 2*margin)
+	user := typetest.Numbered(tree.Hi - tree.Lo + m.userOff + 2*margin)
 	packed := slices.Repeat([]byte{0xa5}, int(tree.Size+m.packOff+2*margin))
 	start := margin + m.packOff
 	launch := kernels.TreeLaunch{Name: "tree", Origin: origin, Blocks: m.blocks}
@@ -142,8 +143,8 @@ func TestTreeOfRandomTypes(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newTreeBench(t, s)
 		for seed := range uint64(2000) {
-			s := seeded(seed)
-			m := message{typ: s.randomType(t, s(1, 5)), count: s.count(4), blocks: s(0, 2)}
+			s := typetest.Seeded(seed)
+			m := message{typ: s.Type(t, s(1, 5)), count: s.Count(4), blocks: s(0, 2)}
 			if s(0, 1) == 0 {
 				m.userOff, m.packOff = int64(s(0, 16)), int64(s(0, 16))
 			}
@@ -318,7 +319,7 @@ func TestTreeLaunchesAllocateNothing(t *testing.T) {
 		typ := must(datatype.Vector(4, 1, 2, datatype.Float64))(t)
 		table := must(b.mover.Table(must(packing.Serialise(typ, 3, packing.TreeOptions{}))(t)))(t)
 		defer table.Close()
-		user, packed := b.memory(t, numbered(512)), b.memory(t, numbered(512))
+		user, packed := b.memory(t, typetest.Numbered(512)), b.memory(t, typetest.Numbered(512))
 		k := must(table.Pack(kernels.TreeLaunch{Name: "pack", User: user.All(), Packed: packed.All()}))(t)
 		if n := testing.AllocsPerRun(100, func() { b.launch(t, k) }); n > 0 {
 			t.Errorf("%v allocations a launch", n)

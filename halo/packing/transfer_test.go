@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/datatype/typetest"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/testdevices"
@@ -28,7 +29,7 @@ func newPair(t *testing.T, set *testdevices.Set) pair {
 // definition.
 func (p pair) send(t testing.TB, recv, send workloads.Side, o packing.TransferOptions) error {
 	t.Helper()
-	src, dst := numbered(send.Array+margin), slices.Repeat([]byte{poison}, int(recv.Array+margin))
+	src, dst := typetest.Numbered(send.Array+margin), slices.Repeat([]byte{poison}, int(recv.Array+margin))
 	user, target := p.from.memory(t, src), p.to.memory(t, dst)
 	defer user.Close()
 	defer target.Close()
@@ -87,7 +88,7 @@ func TestTransfersOfWorkloads(t *testing.T) {
 
 // scattered returns n numbers in random blocks, some short and some long, with gaps, in
 // memory of their own.
-func (s source) scattered(t testing.TB, n int) workloads.Side {
+func scattered(s typetest.Source, t testing.TB, n int) workloads.Side {
 	var lengths, places []int
 	at := s(0, 9)
 	for n > 0 {
@@ -104,9 +105,9 @@ func TestTransfersBetweenLayouts(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := newPair(t, set)
 		for seed := range uint64(40) {
-			random := seeded(seed)
+			random := typetest.Seeded(seed)
 			n := random(1, 6000)
-			from, to := random.scattered(t, n), random.scattered(t, n)
+			from, to := scattered(random, t, n), scattered(random, t, n)
 			if seed%5 == 0 {
 				to = from
 			}

@@ -1,0 +1,190 @@
+// Package typetest makes random types, and the bytes that they are tried on, for the tests of
+// all that describes, packs or sends them.
+package typetest
+
+import (
+	"math/rand/v2"
+
+	"pgregory.net/rapid"
+
+	"github.com/halox/halox/halo/datatype"
+)
+
+// A Source returns integers from lo to hi, both included. Random types are made from one: of rapid, of math/rand or of a
+// fuzzer's bytes.
+type Source func(lo, hi int) int
+
+// Seeded returns the source of a seed.
+func Seeded(seed uint64) Source {
+	r := rand.New(rand.NewPCG(seed, 11))
+	return func(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
+}
+
+// Count returns a number up to most, seldom 0.
+func (s Source) Count(most int) int {
+	if s(0, 15) == 0 {
+		return 0
+	}
+	return s(1, most)
+}
+
+// Type returns a type of at most so many constructors above each other: with all predefined types and all
+// constructors, with parts that are empty, overlap, go backwards or lie at any byte.
+func (s Source) Type(t rapid.TB, depth int) *datatype.Type {
+	t.Helper()
+	return maker{s, true, 3000}.make(t, depth)
+}
+
+// Plain does the same, but lists of bytes and structs keep to the alignment of their elements, and all is a bit smaller:
+// MPI libraries disagree about other types, or crash over them.
+func (s Source) Plain(t rapid.TB, depth int) *datatype.Type {
+	t.Helper()
+	return maker{s, false, 2000}.make(t, depth)
+}
+
+// maker makes types, odd ones or plain ones.
+type maker struct {
+	Source
+	odd  bool
+	most int64 // bytes of a type: a larger one is dropped for its child
+}
+
+// far is how many bytes a type may span, or it is dropped, too.
+const far = 200_000
+
+func (s maker) make(t rapid.TB, depth int) *datatype.Type {
+	t.Helper()
+	if depth == 0 || s.Source(0, 9) == 0 {
+		return predefined[s.Source(0, len(predefined)-1)]
+	}
+	child := s.make(t, depth-1)
+	made, err := s.constructor(t, depth, child)
+	if err != nil {
+		t.Fatalf("a constructor over %v: %v", child, err)
+	}
+	if made.Size() > s.most || made.TrueExtent() > far || made.Extent() > far || made.Extent() < -far {
+		return child
+	}
+	return made
+}
+
+// upTo returns the limit of a count, which is one more for odd types.
+func (s maker) upTo(most int) int {
+	if s.odd {
+		return most + 1
+	}
+	return most
+}
+
+var predefined = []*datatype.Type{
+	datatype.Byte, datatype.Int8, datatype.Int16, datatype.Int32, datatype.Int64, datatype.Uint8, datatype.Uint16, datatype.Uint32,
+	datatype.Uint64, datatype.Float32, datatype.Float64, datatype.Complex64, datatype.Complex128,
+}
+
+func (s maker) constructor(t rapid.TB, depth int, child *datatype.Type) (*datatype.Type, error) {
+	t.Helper()
+	switch s.Source(0, 9) {
+	case 0:
+		return datatype.Contiguous(s.Count(s.upTo(4)), child)
+	case 1:
+		return datatype.Vector(s.Count(4), s.Count(s.upTo(3)), s.Source(-5, 5), child)
+	case 2:
+		return datatype.HVector(s.Count(4), s.Count(s.upTo(3)), s.distance(), child)
+	case 3:
+		lengths, places := s.list(s.length())
+		return datatype.Indexed(lengths, places, child)
+	case 4:
+		lengths, places := s.list(s.length())
+		return datatype.HIndexed(lengths, s.inBytes(places, child.Alignment()), child)
+	case 5:
+		_, places := s.list(s.length())
+		return datatype.IndexedBlock(s.Count(s.upTo(3)), places, child)
+	case 6:
+		_, places := s.list(s.length())
+		return datatype.HIndexedBlock(s.Count(s.upTo(3)), s.inBytes(places, child.Alignment()), child)
+	case 7:
+		return s.subarray(child)
+	case 8:
+		return s.structure(t, depth, child)
+	}
+	return datatype.Resized(child, s.distance(), s.distance())
+}
+
+// distance returns a number of bytes, of odd types often a multiple of a word.
+func (s maker) distance() int64 {
+	if !s.odd || s.Source(0, 1) == 0 {
+		return int64(s.Source(-60, 60))
+	}
+	return int64(s.Source(-20, 20) * []int{1, 4, 8, 16}[s.Source(0, 3)])
+}
+
+// length returns how long a list is to be, seldom long.
+func (s maker) length() int {
+	if s.Source(0, 7) == 0 {
+		return s.Source(60, 150)
+	}
+	return s.Count(6)
+}
+
+// list returns n block lengths, most of them equal, and displacements, some of them regular.
+func (s maker) list(n int) (lengths, places []int) {
+	length, step, at := s.Count(s.upTo(3)), s.Source(-4, 14), s.Source(-5, 5)
+	for range n {
+		if s.Source(0, 7) == 0 {
+			length = s.Count(s.upTo(3))
+		}
+		if s.Source(0, 3) == 0 {
+			step = s.Source(-4, 14)
+		}
+		lengths, places = append(lengths, length), append(places, at)
+		at += step
+	}
+	return lengths, places
+}
+
+// inBytes returns the places in bytes: so many for one, or of odd types any power of two.
+func (s maker) inBytes(places []int, unit int64) []int64 {
+	if s.odd && s.Source(0, 2) == 0 {
+		unit = 1 << s.Source(0, 4)
+	}
+	wide := make([]int64, len(places))
+	for i, p := range places {
+		wide[i] = int64(p) * unit
+	}
+	return wide
+}
+
+func (s maker) subarray(child *datatype.Type) (*datatype.Type, error) {
+	dims := s.Source(1, 5)
+	sizes, subsizes, starts := make([]int, dims), make([]int, dims), make([]int, dims)
+	for d := range dims {
+		sizes[d] = s.Source(1, s.upTo(4))
+		subsizes[d] = s.Source(1, sizes[d])
+		starts[d] = s.Source(0, sizes[d]-subsizes[d])
+	}
+	return datatype.Subarray(sizes, subsizes, starts, datatype.Order(s.Source(0, 1)), child)
+}
+
+func (s maker) structure(t rapid.TB, depth int, child *datatype.Type) (*datatype.Type, error) {
+	t.Helper()
+	lengths, places := s.list(s.Count(s.upTo(4)))
+	types := make([]*datatype.Type, len(lengths))
+	for i := range types {
+		types[i] = child
+		if s.Source(0, 1) == 0 {
+			types[i] = s.make(t, depth-1)
+		}
+	}
+	return datatype.Struct(lengths, s.inBytes(places, 16), types)
+}
+
+// Numbered returns n bytes of which no eight in a row come twice.
+func Numbered(n int64) []byte {
+	b := make([]byte, n)
+	x := uint64(1)
+	for i := range b {
+		x = x*6364136223846793005 + 1442695040888963407
+		b[i] = byte(x >> 56)
+	}
+	return b
+}

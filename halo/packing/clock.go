@@ -1,0 +1,109 @@
+package packing
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/streams"
+)
+
+// Clock times jobs of a device against each other. Close frees it.
+type Clock struct {
+	streams.Closers
+	stream     *streams.Stream
+	start, end *streams.Event
+}
+
+// NewClock makes a clock for jobs of packers of the device.
+func NewClock(d *streams.Device) (c *Clock, err error) {
+	made := &Clock{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	if made.stream, err = d.NewStream(streams.Normal); err != nil {
+		return nil, err
+	}
+	made.Add(made.stream)
+	for _, e := range []**streams.Event{&made.start, &made.end} {
+		if *e, err = d.NewTimedEvent(); err != nil {
+			return nil, err
+		}
+		made.Add(*e)
+	}
+	return made, nil
+}
+
+const (
+	rounds     = 7
+	mostRuns   = 400 // of a batch
+	clockLimit = 60 * time.Second
+)
+
+// Time returns how long each of the jobs takes on the device, in their order, from one run
+// to the next of some that follow each other. The jobs take turns, a batch of runs each,
+// for some rounds, so that a clock that slows down or a neighbour who comes and goes hits
+// all of them alike. The budget is what all batches of a job take together, about; each
+// job runs some times even if it takes longer. The jobs do their work, many times.
+func (c *Clock) Time(budget time.Duration, jobs ...*Job) ([]time.Duration, error) {
+	var ones []time.Duration
+	for _, j := range jobs {
+		one, err := c.once(j)
+		if err != nil {
+			return nil, err
+		}
+		ones = append(ones, one)
+	}
+	return c.rounds(budget, jobs, ones)
+}
+
+// once returns what a job takes, roughly. It has run then: it is compiled, and what it
+// needs is on the device.
+func (c *Clock) once(j *Job) (time.Duration, error) { return c.batch(j, 1) }
+
+// rounds returns the medians of the rounds. What once returned says how many runs fit into
+// a batch.
+//
+// The median it is, and not the shortest batch: what disturbs a batch may make it shorter,
+// too, as a GPU's clock does that was idle and is cool. The luckiest of seven decides for
+// one or the other of two engines that are alike; half of the rounds have to be off to move
+// the median.
+func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) ([]time.Duration, error) {
+	all := make([][]time.Duration, len(jobs))
+	for range rounds {
+		for i, j := range jobs {
+			runs := max(1, min(mostRuns, int(budget/rounds/ones[i])))
+			took, err := c.batch(j, runs)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], took)
+		}
+	}
+	var medians []time.Duration
+	for _, times := range all {
+		slices.Sort(times)
+		medians = append(medians, times[rounds/2])
+	}
+	return medians, nil
+}
+
+// batch runs the job so many times and returns the time of one, which is never 0. One more
+// run comes before: what the job before has left in the caches is not to count.
+func (c *Clock) batch(j *Job, runs int) (time.Duration, error) {
+	err := errors.Join(j.Queue(c.stream), c.stream.Record(c.start))
+	for i := 0; i < runs && err == nil; i++ {
+		err = j.Queue(c.stream)
+	}
+	if err == nil {
+		err = errors.Join(c.stream.Record(c.end), c.stream.Sync(clockLimit))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("packing: time engine %s: %w", j.Engine, err)
+	}
+	took, err := c.end.Since(c.start)
+	return max(1, took/time.Duration(runs)), err
+}

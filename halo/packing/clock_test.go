@@ -1,0 +1,107 @@
+package packing
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
+)
+
+// newTestClock returns a clock of a host device.
+func newTestClock(t *testing.T) *Clock {
+	t.Helper()
+	c, err := NewClock(testdevices.Host(t, 1).Devices[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// spy makes a job for a clock that takes so long, and notes that it ran.
+func spy(t *testing.T, c *Clock, ran *[]Engine, e Engine, d time.Duration) *Job {
+	t.Helper()
+	k, err := c.stream.Device().NewKernel(streams.KernelSpec{Name: "spy", Run: func() {
+		*ran = append(*ran, e)
+		time.Sleep(d)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &Job{Engine: e}
+	if err := j.launch(k, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+// The jobs take turns, and each has its time in its place.
+func TestClockTakesTurns(t *testing.T) {
+	var ran []Engine
+	c := newTestClock(t)
+	long, short := spy(t, c, &ran, Tree, 3*time.Millisecond), spy(t, c, &ran, Units, 300*time.Microsecond)
+	took, err := c.Time(time.Millisecond, long, short, long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(took) != 3 || took[0] < 3*time.Millisecond || took[1] < 300*time.Microsecond || took[1] > took[0] || took[2] < 3*time.Millisecond {
+		t.Errorf("%v", took)
+	}
+	turns := slices.Compact(ran)
+	want := slices.Compact(slices.Repeat([]Engine{Tree, Units, Tree}, 1+rounds))
+	if !slices.Equal(turns, want) {
+		t.Errorf("turns %v, not %v", turns, want)
+	}
+}
+
+// A budget is what a job's batches take together, however short one run is.
+func TestClockKeepsToItsBudget(t *testing.T) {
+	for _, budget := range []time.Duration{7 * time.Millisecond, 70 * time.Millisecond} {
+		var ran []Engine
+		c := newTestClock(t)
+		if _, err := c.Time(budget, spy(t, c, &ran, Units, time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		most := 2 + rounds*(1+int(budget/time.Millisecond)/rounds)
+		if len(ran) > most || len(ran) < 2+2*rounds {
+			t.Errorf("%v: %d runs of a millisecond, at most %d", budget, len(ran), most)
+		}
+	}
+}
+
+// What takes far longer than another is run no more than twice.
+func TestContestDropsTheSlow(t *testing.T) {
+	var ran []Engine
+	c := newTestClock(t)
+	times, err := c.contest([]*Job{
+		spy(t, c, &ran, Copies, 100*time.Millisecond), spy(t, c, &ran, Units, 4*time.Millisecond), spy(t, c, &ran, Tree, 5*time.Millisecond),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := map[Engine]int{}
+	for _, e := range ran {
+		runs[e]++
+	}
+	if len(times) != 3 || times[2].Engine != Copies || times[2].Time < 100*time.Millisecond || runs[Copies] != 2 || runs[Units] < 2+2*rounds || runs[Tree] < 2+2*rounds {
+		t.Errorf("%v, runs %v", times, runs)
+	}
+}
+
+// A job that fails is named.
+func TestClockNamesWhatFails(t *testing.T) {
+	broken := errors.New("out of order")
+	j := &Job{Engine: Bypass, queue: func(*streams.Stream) error { return broken }}
+	if _, err := newTestClock(t).Time(time.Millisecond, j); !errors.Is(err, broken) || !strings.Contains(err.Error(), "engine bypass") {
+		t.Error(err)
+	}
+}
