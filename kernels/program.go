@@ -3,6 +3,7 @@ package kernels
 import (
 	"embed"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -15,7 +16,7 @@ var sources embed.FS
 // that fix its variant. Two programs with equal fields compile to the same code.
 type Program struct {
 	File    string   // under cu/, or what the caller calls it
-	Header  string   // under cu/, what the file needs beside common.cuh; "" for nothing
+	Headers []string // under cu/, what the file needs beside common.cuh
 	Defines []string // NAME=VALUE
 	own     string   // a caller's source, whole
 }
@@ -33,10 +34,7 @@ func (p Program) text() (string, error) {
 		return "", err
 	}
 	whole := string(common)
-	for _, file := range []string{p.Header, p.File} {
-		if file == "" {
-			continue
-		}
+	for _, file := range append(slices.Clone(p.Headers), p.File) {
 		body, err := sources.ReadFile("cu/" + file)
 		if err != nil {
 			return "", err
@@ -50,22 +48,31 @@ func (p Program) text() (string, error) {
 var realNames = map[Real]string{Float32: "float", Float64: "double"}
 
 func sweepProgram(s stencil.Star, r Real) Program {
+	return Program{File: "sweep.cu", Headers: []string{"star.cuh"}, Defines: starDefines(s, r)}
+}
+
+func stepProgram(s stencil.Star, r Real) Program {
+	return Program{File: "step.cu", Headers: []string{"star.cuh", "flags.cuh"}, Defines: starDefines(s, r)}
+}
+
+// starDefines are the build options of star.cuh.
+func starDefines(s stencil.Star, r Real) []string {
 	equal := 0
 	if s.Equal {
 		equal = 1
 	}
-	return Program{File: "sweep.cu", Defines: []string{
-		"REAL=" + realNames[r], fmt.Sprintf("DIMS=%d", s.Dims), fmt.Sprintf("EQUAL=%d", equal),
-	}}
+	return []string{"REAL=" + realNames[r], fmt.Sprintf("DIMS=%d", s.Dims), fmt.Sprintf("EQUAL=%d", equal)}
 }
 
-func moveProgram() Program { return Program{File: "move.cu", Header: "piece.cuh"} }
+func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
+
+func moveProgram() Program { return Program{File: "move.cu", Headers: []string{"piece.cuh"}} }
 
 func treeProgram() Program { return Program{File: "tree.cu"} }
 
-func unitsProgram() Program { return Program{File: "units.cu", Header: "piece.cuh"} }
+func unitsProgram() Program { return Program{File: "units.cu", Headers: []string{"piece.cuh"}} }
 
-func blocksProgram() Program { return Program{File: "blocks.cu", Header: "piece.cuh"} }
+func blocksProgram() Program { return Program{File: "blocks.cu", Headers: []string{"piece.cuh"}} }
 
 func normsProgram(r Real) Program {
 	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}}
@@ -91,7 +98,7 @@ func newKernel(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, err
 // Programs returns every program that this package may compile, for tests
 // that compile them all.
 func Programs() []Program {
-	all := []Program{moveProgram(), {File: "swap.cu"}, treeProgram(), blocksProgram(), unitsProgram()}
+	all := []Program{moveProgram(), swapProgram(), treeProgram(), blocksProgram(), unitsProgram()}
 	for scalar := range scalars {
 		all = append(all, reduceProgram(scalar))
 	}
@@ -99,7 +106,8 @@ func Programs() []Program {
 		all = append(all, normsProgram(r))
 		for _, dims := range []int{2, 3} {
 			for _, equal := range []bool{false, true} {
-				all = append(all, sweepProgram(stencil.Star{Dims: dims, Equal: equal}, r))
+				star := stencil.Star{Dims: dims, Equal: equal}
+				all = append(all, sweepProgram(star, r), stepProgram(star, r))
 			}
 		}
 	}

@@ -138,7 +138,7 @@ func (n *swapNet) place(end, of int) (int, error) {
 // makeSwap makes the launch of one end.
 func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) error {
 	end := n.ends[i]
-	found, err := c.load(end.Device, Program{File: "swap.cu"}, "swap")
+	found, err := c.load(end.Device, swapProgram(), "swap")
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,7 @@
 // buffers: every GPU stores the boundary points that its neighbours need straight
 // into their ghosts, and flags tell who may store and who has stored.
 //
-// Flags are counts of exchanges. They lie with the GPU that waits for them and
-// are written over the link, released at system scope after the stores they
-// stand for; the GPU that waits acquires them at system scope.
+// Flags (flags.cuh) are counts of exchanges.
 
 // What two GPUs that exchange tell each other, as one of them sees it.
 struct Neighbour {
@@ -34,43 +32,16 @@ struct Swap {
 	Store few[FEW];
 };
 
-__device__ inline void release(unsigned long long *flag, unsigned long long value) {
-	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
-}
-
-// raise adds one to a count, after all that the block has stored.
-__device__ inline void raise(unsigned long long *count) {
-	asm volatile("red.release.sys.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
-}
-
-__device__ inline unsigned long long acquire(const unsigned long long *flag) {
-	unsigned long long value;
-	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
-	return value;
-}
-
-__device__ inline i64 nanoseconds() {
-	i64 t;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-	return t;
-}
-
-// await waits until the flag has reached a count. A neighbour that does not come
+// wait_for waits until a flag of a neighbour has reached a count. One that does not come
 // within the limit is told to the host, and waited for no more.
-__device__ void await(const Swap &s, const unsigned long long *flag, unsigned long long count, i64 neighbour) {
-	const i64 start = nanoseconds();
-	while (acquire(flag) < count) {
-		if (nanoseconds() - start > s.limit) {
-			release(s.failed, 1 + neighbour);
-			return;
-		}
-	}
+__device__ void wait_for(const Swap &s, const unsigned long long *flag, unsigned long long count, i64 neighbour) {
+	if (!await(flag, count, s.limit)) release(s.failed, 1 + neighbour);
 }
 
 // allowed waits until all neighbours have said that their ghosts may be written.
 __device__ void allowed(const Swap &s) {
 	const i64 me = threadIdx.x;
-	if (me < s.degree) await(s, s.neighbours[me].my_ready, s.round, me);
+	if (me < s.degree) wait_for(s, s.neighbours[me].my_ready, s.round, me);
 	__syncthreads();
 }
 
@@ -129,5 +100,5 @@ extern "C" __global__ void __launch_bounds__(256) swap(const __grid_constant__ S
 		__threadfence_system();
 		raise(mine.sent);
 	}
-	if (first && me < s.degree) await(s, s.neighbours[me].my_sent, s.round * s.neighbours[me].expected, me);
+	if (first && me < s.degree) wait_for(s, s.neighbours[me].my_sent, s.round * s.neighbours[me].expected, me);
 }

@@ -1,8 +1,6 @@
 // One application of a star stencil (stencil.Star) to boxes of a subdomain.
 //
-// Build options: REAL; DIMS, 2 or 3; EQUAL, 1 where all axes have one weight.
-// The sums keep the order that stencil.Star gives, and the options forbid
-// contraction, so that every kernel here and on the host gives the same bits.
+// The stencil, and the build options, are those of star.cuh.
 
 struct Sweep {
 	REAL *dst;
@@ -13,31 +11,13 @@ struct Sweep {
 	Region region[6];
 };
 
-struct Weights {
-	REAL centre, x, y, z;
-	__device__ explicit Weights(const Sweep &s)
-	    : centre((REAL)s.centre), x((REAL)s.axis[0]), y((REAL)s.axis[1]), z((REAL)s.axis[2]) {}
-
-	__device__ REAL apply(REAL c, REAL xm, REAL xp, REAL ym, REAL yp, REAL zm, REAL zp) const {
-#if DIMS == 3 && EQUAL
-		return centre * c + x * (xp + yp + zp + xm + ym + zm);
-#elif DIMS == 3
-		return centre * c + x * (xp + xm) + y * (yp + ym) + z * (zp + zm);
-#elif EQUAL
-		return centre * c + x * (xp + yp + xm + ym);
-#else
-		return centre * c + x * (xp + xm) + y * (yp + ym);
-#endif
-	}
-};
-
 // sweep_march sweeps region[0], a large box. Each thread keeps a column: it
 // marches along the slowest axis and holds the points before and behind in
 // registers, so that each is loaded once. Unrolling costs registers, and with
 // them the threads that hide the latency of memory: 25% of the speed on an H200.
 extern "C" __global__ void __launch_bounds__(256, 6) sweep_march(const __grid_constant__ Sweep s) {
 	after_predecessor();
-	const Weights w(s);
+	const Weights w(s.centre, s.axis);
 	const Region r = s.region[0];
 	const REAL *__restrict__ src = s.src;
 	REAL *__restrict__ dst = s.dst;
@@ -84,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(256, 6) sweep_march(const __grid_co
 // thread: box b is the work of the blocks with blockIdx.y = b.
 extern "C" __global__ void __launch_bounds__(256, 6) sweep_flat(const __grid_constant__ Sweep s) {
 	after_predecessor();
-	const Weights w(s);
+	const Weights w(s.centre, s.axis);
 	const Region r = s.region[blockIdx.y];
 	const REAL *__restrict__ src = s.src;
 	REAL *__restrict__ dst = s.dst;

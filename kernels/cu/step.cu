@@ -1,0 +1,239 @@
+// Whole time steps by one kernel a GPU: it sweeps, and stores the boundary points that
+// neighbours need straight into their ghosts, over the link. Flags (flags.cuh) tell who
+// has stored: a count for each neighbour, of its blocks that have finished a step.
+//
+// Step n reads field (n-1)%2 and writes field n%2. Ghosts of field n%2 may be written
+// once their owner has finished step n-1, which read them last; its count says that too.
+//
+// Some blocks sweep the boundary region, shells, and talk to the neighbours; the others
+// sweep the interior, meanwhile.
+
+// Where boundary points go beside their own place: into ghosts, of this GPU or another.
+// Boxes are counted from this GPU's first owned point.
+struct Target {
+	i64 lo[3], hi[3];
+	REAL *ghost[2];   // of either field: where this GPU's first point would lie
+	Strides strides;  // there
+};
+
+// Another GPU, as this one sees it.
+struct Neighbour {
+	const unsigned long long *my_count; // here: its blocks that have finished steps
+	unsigned long long *its_count;      // there: the blocks of this GPU
+	unsigned long long expected;        // in each step
+};
+
+// A box of the boundary region, and the blocks that sweep it, which follow each other.
+struct Shell {
+	i64 lo[3], size[3];
+	i64 first, blocks;
+	i64 targets, neighbours; // bits: which of them it goes to, and waits for
+};
+
+enum { FACES = 6 };
+
+struct Step {
+	REAL *field[2];
+	Strides strides;
+	double centre, axis[3];
+	i64 first, count; // steps
+	i64 shell_blocks, shells, targets, degree;
+	Shell shell[FACES];
+	Target target[FACES];
+	Neighbour neighbour[FACES];
+	i64 lo[3], hi[3];    // the interior
+	i64 march, tiles[3]; // planes (rows, in 2-D) of a tile; tiles along x, y and the march
+	i64 limit;           // ns to wait for a neighbour
+	unsigned long long *failed;  // in host memory: 1 + the neighbour waited for in vain
+	unsigned long long *arrived; // blocks that have finished steps; the highest bit says to stop
+};
+
+#define STOP (1ull << 63)
+
+// boundary sweeps a shell, a point a thread.
+__device__ void boundary(const Step &s, const Weights &w, const Shell &b, int to) {
+	const REAL *src = s.field[1 - to];
+	REAL *dst = s.field[to];
+	const i64 pitch = s.strides.pitch, plane = s.strides.plane;
+	const unsigned nx = (unsigned)b.size[0], ny = (unsigned)b.size[1], points = nx * ny * (unsigned)b.size[2];
+	for (unsigned n = (unsigned)(blockIdx.x - b.first) * blockDim.x + threadIdx.x; n < points; n += (unsigned)b.blocks * blockDim.x) {
+		const unsigned row = n / nx, layer = row / ny;
+		const i64 at[3] = {b.lo[0] + (n - row * nx), b.lo[1] + (row - layer * ny), b.lo[2] + layer};
+		const i64 o = at[0] + at[1] * pitch + at[2] * plane;
+		const REAL *p = src + o;
+#if DIMS == 3
+		const REAL v = w.apply(p[0], p[-1], p[1], p[-pitch], p[pitch], p[-plane], p[plane]);
+#else
+		const REAL v = w.apply(p[0], p[-1], p[1], p[-pitch], p[pitch], 0, 0);
+#endif
+		dst[o] = v;
+		for (int i = 0; i < s.targets; i++) {
+			const Target &t = s.target[i];
+			bool in = b.targets >> i & 1;
+#pragma unroll
+			for (int a = 0; a < 3; a++) in = in && t.lo[a] <= at[a] && at[a] < t.hi[a];
+			if (in) t.ghost[to][at[0] + at[1] * t.strides.pitch + at[2] * t.strides.plane] = v;
+		}
+	}
+}
+
+// allowed waits until the neighbours of a shell have finished the step before. It
+// returns false if the run ends.
+__device__ bool allowed(const Step &s, const Shell &b, i64 n) {
+	const int me = threadIdx.x;
+	bool ok = true;
+	if (me < s.degree && b.neighbours >> me & 1) {
+		const Neighbour &other = s.neighbour[me];
+		ok = await(other.my_count, (n - 1) * other.expected, s.limit);
+		if (!ok) {
+			release(s.failed, 1 + me);
+			atomicOr(s.arrived, STOP);
+		}
+	}
+	return __syncthreads_and(ok);
+}
+
+// announce tells the neighbours of a shell that the block has finished a step. The
+// stores of all threads come before the count: the barrier and a fence at system scope
+// carry that on.
+__device__ void announce(const Step &s, const Shell &b) {
+	const int me = threadIdx.x;
+	__syncthreads();
+	if (me < s.degree && b.neighbours >> me & 1) {
+		__threadfence_system();
+		raise(s.neighbour[me].its_count);
+	}
+}
+
+__device__ const Shell &shell_of(const Step &s) {
+	int i = 0;
+	while (i + 1 < s.shells && s.shell[i + 1].first <= blockIdx.x) i++;
+	return s.shell[i];
+}
+
+// Points that lie side by side and are loaded and stored together.
+template <int WIDTH>
+struct alignas(sizeof(REAL) * WIDTH) Pack {
+	REAL at[WIDTH];
+};
+
+// tile sweeps a tile of the interior: a warp takes 32 packs along x, each at places that
+// are a multiple of its width; the warps take rows, in 2-D stretches of rows. All of it
+// marches through some planes. Points of a pack that lie outside are left alone.
+template <int WIDTH>
+__device__ void tile(const Step &s, const Weights &w, i64 number, int to) {
+	typedef Pack<WIDTH> Points;
+	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+	const i64 rest = number / s.tiles[0], pitch = s.strides.pitch;
+	const i64 x = s.lo[0] / WIDTH * WIDTH + ((number - rest * s.tiles[0]) * 32 + lane) * WIDTH;
+#if DIMS == 3
+	const i64 deep = rest / s.tiles[1], y = s.lo[1] + (rest - deep * s.tiles[1]) * warps + warp;
+	const i64 k0 = s.lo[2] + deep * s.march, k1 = min(k0 + s.march, s.hi[2]), step = s.strides.plane;
+	if (x >= s.hi[0] || y >= s.hi[1]) return;
+	const i64 o = x + y * pitch + k0 * step;
+#else
+	const i64 k0 = s.lo[1] + (rest * warps + warp) * s.march, k1 = min(k0 + s.march, s.hi[1]), step = pitch;
+	if (x >= s.hi[0] || k0 >= k1) return;
+	const i64 o = x + k0 * step;
+#endif
+	const REAL *p = s.field[1 - to] + o;
+	REAL *q = s.field[to] + o;
+	const bool whole = x >= s.lo[0] && x + WIDTH <= s.hi[0];
+	Points below = *(const Points *)(p - step), c = *(const Points *)p;
+#pragma unroll 1
+	for (i64 k = k0; k < k1; k++) {
+		const Points above = *(const Points *)(p + step);
+#if DIMS == 3
+		const Points ym = *(const Points *)(p - pitch), yp = *(const Points *)(p + pitch);
+#endif
+		const REAL xm = p[-1], xp = p[WIDTH];
+		Points out;
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) {
+			const REAL west = i > 0 ? c.at[i > 0 ? i - 1 : 0] : xm, east = i + 1 < WIDTH ? c.at[i + 1 < WIDTH ? i + 1 : 0] : xp;
+#if DIMS == 3
+			out.at[i] = w.apply(c.at[i], west, east, ym.at[i], yp.at[i], below.at[i], above.at[i]);
+#else
+			out.at[i] = w.apply(c.at[i], west, east, below.at[i], above.at[i], 0, 0);
+#endif
+		}
+		if (whole) {
+			*(Points *)q = out;
+		} else {
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++)
+				if (s.lo[0] <= x + i && x + i < s.hi[0]) q[i] = out.at[i];
+		}
+		below = c;
+		c = above;
+		p += step;
+		q += step;
+	}
+}
+
+// interior sweeps the tiles of the interior by the blocks that sweep no shell.
+template <int WIDTH>
+__device__ void interior(const Step &s, const Weights &w, int to) {
+	const i64 tiles = s.tiles[0] * s.tiles[1] * s.tiles[2];
+	for (i64 n = blockIdx.x - s.shell_blocks; n < tiles; n += gridDim.x - s.shell_blocks) tile<WIDTH>(s, w, n, to);
+}
+
+// together waits until all blocks have finished step n. It returns false if the run ends.
+__device__ bool together(const Step &s, i64 n) {
+	__syncthreads();
+	__shared__ bool ends;
+	if (threadIdx.x == 0) {
+		const unsigned long long all = (unsigned long long)n * gridDim.x;
+		unsigned long long now;
+		asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(s.arrived) : "memory");
+		do asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(s.arrived) : "memory");
+		while (now < all);
+		ends = now >= STOP;
+	}
+	__syncthreads();
+	return !ends;
+}
+
+// resident makes many steps. All its blocks run at once.
+template <int WIDTH>
+__device__ void resident(const Step &s) {
+	const Weights w(s.centre, s.axis);
+	const bool outside = blockIdx.x < s.shell_blocks;
+	for (i64 n = s.first; n < s.first + s.count; n++) {
+		const int to = n % 2;
+		if (!outside) {
+			interior<WIDTH>(s, w, to);
+		} else {
+			const Shell &b = shell_of(s);
+			if (!allowed(s, b, n)) return;
+			boundary(s, w, b, to);
+			announce(s, b);
+		}
+		if (!together(s, n)) return;
+	}
+}
+
+enum { WIDE = 16 / sizeof(REAL) };
+
+extern "C" __global__ void __launch_bounds__(1024, 1) resident_wide(const __grid_constant__ Step s) {
+	after_predecessor();
+	resident<WIDE>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1) resident_narrow(const __grid_constant__ Step s) {
+	after_predecessor();
+	resident<1>(s);
+}
+
+// fused makes one step. The blocks that sweep shells come first: they are started first,
+// and those of the neighbours too, so that who waits has not long to wait.
+extern "C" __global__ void __launch_bounds__(256, 4) fused(const __grid_constant__ Step s) {
+	after_predecessor();
+	const Weights w(s.centre, s.axis);
+	const int to = s.first % 2;
+	if (blockIdx.x >= s.shell_blocks) return interior<WIDE>(s, w, to);
+	const Shell &b = shell_of(s);
+	if (!allowed(s, b, s.first)) return;
+	boundary(s, w, b, to);
+	announce(s, b);
+}
