@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -27,7 +28,7 @@ type packRun struct {
 
 // measureAll adds to the record what all contenders take for all workloads, until
 // it is interrupted.
-func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unpack bool, record *results.Packs, notes io.Writer) (err error) {
+func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unpack bool, record *results.Record, notes io.Writer) (err error) {
 	directions := []string{results.Packed}
 	if unpack {
 		directions = append(directions, results.Unpacked)
@@ -35,7 +36,7 @@ func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unp
 	record.Interrupted, err = eachLayout(ctx, notes, "pack", work, func(w workloads.Workload) error {
 		for _, direction := range directions {
 			rows, err := r.measure(ctx, w, direction)
-			record.Rows = append(record.Rows, rows...)
+			record.Add(rows...)
 			if err != nil {
 				return fmt.Errorf("%s %v: %w", direction, w, err)
 			}
@@ -47,7 +48,7 @@ func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unp
 
 // measure returns a row for each contender that suits the workload. It frees what
 // it made.
-func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Pack, err error) {
+func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Row, err error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -64,15 +65,14 @@ func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction s
 		if ctx.Err() != nil {
 			break
 		}
-		row, err := c.measure(by)
+		row, us, err := c.measure(by)
 		if errors.Is(err, packing.ErrUnsuited) {
 			continue
 		}
 		if err != nil {
 			return rows, err
 		}
-		row.Layout, row.Direction, row.Cost = layoutOf(w), direction, results.NewCost(w.Bytes, row.US, contiguous)
-		rows = append(rows, row)
+		rows = append(rows, c.head(w, direction).Join(row).Transfer(w.Bytes, us, measure.Exact(contiguous)))
 	}
 	return rows, nil
 }
@@ -171,29 +171,41 @@ func (c *packCase) time(p *packing.Packer, j *packing.Job) (float64, error) {
 	return took.Seconds() * 1e6, err
 }
 
+// head begins a row with what is packed, and where.
+func (c *packCase) head(w workloads.Workload, direction string) results.Row {
+	memory := toDevice
+	if c.pinned {
+		memory = toPinned
+	}
+	return layoutOf(w).Label("direction", direction).Label("memory", memory).
+		Label("thread_blocks", positive(c.options.Blocks)).Label("pieces", c.cargo.Layout.NumBlocks())
+}
+
 // measure compares what a contender does and times it.
-func (c *packCase) measure(by contender) (row results.Pack, err error) {
+func (c *packCase) measure(by contender) (row results.Row, took results.Sample, err error) {
 	p, err := c.packer(by.options)
 	if err != nil {
-		return row, err
+		return row, took, err
 	}
 	j, err := c.job(p, by.engine, c.cargo, c.place)
 	if err != nil {
-		return row, err
+		return row, took, err
 	}
 	defer func() { err = errors.Join(err, j.Close()) }()
-	row = results.Pack{Pieces: c.cargo.Layout.NumBlocks(), Engine: string(by.engine), Variant: by.variant}
+	row = by.row()
 	if by.engine == packing.Auto {
-		row.Took, row.Why = string(j.Engine), j.Why
+		row = row.Label("took", j.Engine)
+		row.Note = j.Why
 	}
 	if c.trial != nil {
 		if err := c.trial.do(j); err != nil {
-			return row, fmt.Errorf("engine %v: %w", by, err)
+			return row, took, fmt.Errorf("engine %v: %w", by, err)
 		}
 		row.Checked = true
 	}
-	if row.US, err = c.time(p, j); err != nil {
-		return row, fmt.Errorf("engine %v: %w", by, err)
+	us, err := c.time(p, j)
+	if err != nil {
+		return row, took, fmt.Errorf("engine %v: %w", by, err)
 	}
-	return row, nil
+	return row, measure.Exact(us), nil
 }

@@ -89,8 +89,15 @@ func (s Sample) Converged(rel float64) bool {
 	return ok && max(s.Median-lo, hi-s.Median) <= rel*math.Abs(s.Median)
 }
 
-// Finite reports whether the median is a number that a file can hold.
-func (s Sample) Finite() bool { return !math.IsNaN(s.Median) && !math.IsInf(s.Median, 0) }
+// Finite reports whether all of it are numbers that a file can hold.
+func (s Sample) Finite() bool {
+	for _, v := range []float64{s.Median, s.Q1, s.Q3, s.Min, s.Max, s.Lo, s.Hi} {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}
 
 // Scale returns the sample of the measurements times a positive factor.
 func (s Sample) Scale(factor float64) Sample {
