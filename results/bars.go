@@ -59,7 +59,7 @@ func (b Bars) draw(canvas draw.Canvas) {
 	grid.Vertical.Color = color.Transparent
 	p.Add(grid)
 	for i, s := range b.Sets {
-		set := barPlot{s, i, len(b.Sets)}
+		set := barPlot{s, i, b}
 		p.Add(set)
 		legend.Add(s.Name, set)
 	}
@@ -80,17 +80,28 @@ func (b Bars) draw(canvas draw.Canvas) {
 	drawPlot(p, canvas)
 }
 
-// barPlot draws the i-th of n sets.
+// barPlot draws the i-th of all sets.
 type barPlot struct {
 	BarSet
-	i, n int
+	i   int
+	all Bars
 }
 
-// span returns where the bar at a place begins and ends along X.
+// span returns where the bar at a place begins and ends along X: in the middle of the
+// place stand the bars that it has.
 func (b barPlot) span(place int) (lo, hi float64) {
 	const group = 0.8 // of the way to the next
-	width := group / float64(b.n)
-	lo = float64(place) - group/2 + float64(b.i)*width
+	here, before := 0, 0
+	for i, s := range b.all.Sets {
+		if !math.IsNaN(s.Y[place]) {
+			here++
+			if i < b.i {
+				before++
+			}
+		}
+	}
+	width := group / float64(len(b.all.Sets))
+	lo = float64(place) + (float64(before)-float64(here)/2)*width
 	return lo, lo + width
 }
 
@@ -113,15 +124,16 @@ func (b barPlot) Plot(c draw.Canvas, p *plot.Plot) {
 // colours, with white stripes: none, level, upright or both.
 func (b barPlot) fill(c draw.Canvas, r vg.Rectangle) {
 	c.SetColor(chartColours[b.i%len(chartColours)])
+	pattern := (b.i + b.i/len(chartColours)) % 4
 	c.Fill(r.Path())
 	const apart = 4
 	stripe := draw.LineStyle{Color: color.White, Width: vg.Points(0.9)}
-	if b.i%4 == 1 || b.i%4 == 3 {
+	if pattern == 1 || pattern == 3 {
 		for y := r.Min.Y + apart; y < r.Max.Y; y += apart {
 			c.StrokeLine2(stripe, r.Min.X, y, r.Max.X, y)
 		}
 	}
-	if b.i%4 >= 2 {
+	if pattern >= 2 {
 		for x := r.Min.X + apart; x < r.Max.X; x += apart {
 			c.StrokeLine2(stripe, x, r.Min.Y, x, r.Max.Y)
 		}

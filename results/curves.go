@@ -32,6 +32,7 @@ type Curve struct {
 	Dashed bool      // for what the others are compared with
 	Twin   bool      // it has the colour of the curve before it
 	Plain  bool      // without marks
+	Bound  bool      // what the others cannot pass: grey, dashed and without marks
 }
 
 // chartColours are those of Okabe and Ito (2008), which colour-blind readers can
@@ -41,6 +42,9 @@ var chartColours = [...]color.RGBA{
 	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff},
 	{0x80, 0x80, 0x80, 0xff},
 }
+
+// grey is the colour of bounds.
+const grey = len(chartColours) - 1
 
 // marks tell curves apart in print without colours. There is one less than there are
 // colours, so that the two do not go round together. The second of each is for twins.
@@ -120,10 +124,14 @@ func (c Curves) leaveRoom(p *plot.Plot) {
 // plot returns the plot, and the legend of its curves.
 func (c Curves) plot() (*plot.Plot, plot.Legend) {
 	p, legend := newPlot(c.XLabel, c.YLabel), newLegend()
-	p.X.Tick.Marker, p.Y.Tick.Marker = steps{}, steps{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = steps{whole: c.whole()}, steps{}
 	p.Add(plotter.NewGrid())
 	colour := -1
 	for i, curve := range c.Curves {
+		if curve.Bound {
+			c.add(p, &legend, grey, curve)
+			continue
+		}
 		if i == 0 || !curve.Twin {
 			colour++
 		}
@@ -145,6 +153,13 @@ func (c Curves) plot() (*plot.Plot, plot.Legend) {
 	return p, legend
 }
 
+// whole reports whether all points lie at whole numbers of X.
+func (c Curves) whole() bool {
+	return !slices.ContainsFunc(c.Curves, func(curve Curve) bool {
+		return slices.ContainsFunc(curve.X, func(x float64) bool { return x != math.Trunc(x) })
+	})
+}
+
 // widen gives a logarithmic axis with one number on it, or nearly so, a range.
 func widen(a *plot.Axis) {
 	if a.Max < 1.01*a.Min {
@@ -164,13 +179,13 @@ func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, curve Curve) 
 	for k := range points {
 		points[k].X, points[k].Y = curve.X[k], curve.Y[k]
 	}
-	line := &plotter.Line{XYs: points, LineStyle: curveStyle(colour, curve.Dashed)}
+	line := &plotter.Line{XYs: points, LineStyle: curveStyle(colour, curve.Dashed || curve.Bound)}
 	p.Add(line)
 	legendOf := []plot.Thumbnailer{line}
 	if curve.Lo != nil {
 		p.Add(whiskers{c.LinearY, curve, line.Color})
 	}
-	if !curve.Plain {
+	if !curve.Plain && !curve.Bound {
 		mark := marks[colour%len(marks)][0]
 		if curve.Twin {
 			mark = marks[colour%len(marks)][1]
@@ -235,13 +250,16 @@ func drawWhisker(c draw.Canvas, style draw.LineStyle, x, lo, hi vg.Length) {
 	c.StrokeLine2(style, x-end, hi, x+end, hi)
 }
 
-// steps marks a linear axis at round numbers.
-type steps struct{}
+// steps marks a linear axis at round numbers, or at whole ones alone.
+type steps struct{ whole bool }
 
 // Ticks implements plot.Ticker.
-func (steps) Ticks(lo, hi float64) (all []plot.Tick) {
-	s := span{lo, hi}
-	for _, t := range s.ticks(6, 0) {
+func (m steps) Ticks(lo, hi float64) (all []plot.Tick) {
+	s, n := span{lo, hi}, 6
+	if m.whole {
+		n = max(1, min(n, int(hi-lo)))
+	}
+	for _, t := range s.ticks(n, 0) {
 		all = append(all, plot.Tick{Value: lo + t.at*(hi-lo), Label: t.label})
 	}
 	return all
@@ -275,7 +293,7 @@ func decadeTicks(lo, hi float64, written ...int) (ticks []plot.Tick, n int) {
 				continue
 			}
 			if slices.Contains(written, i) {
-				tick.Label = typeset(strconv.FormatFloat(tick.Value, 'g', 6, 64))
+				tick.Label = typeset(strconv.FormatFloat(tick.Value, 'g', 5, 64))
 				n++
 			}
 			ticks = append(ticks, tick)

@@ -176,7 +176,7 @@ func (s *selection) have() string {
 func (s *selection) title(k plotKind) string {
 	var devices []string
 	for _, source := range s.sources {
-		devices = append(devices, source.deviceNames())
+		devices = append(devices, source.devicesCounted())
 	}
 	if uniform(devices) {
 		return join("\n", k.title, devices[0])
@@ -281,8 +281,9 @@ func (s *selection) ceilings(x, y axis, all []series) (curves []Curve) {
 				}
 			}
 			if points, _, _ := one.points(x, bound, true, true); len(points) > 0 {
-				c := curve(join(", ", strings.TrimPrefix(strings.TrimPrefix(m.Info().Title, "time of "), "rate of "), machines[i]), points)
-				c.Dashed, c.Plain, c.Lo, c.Hi = true, true, nil, nil
+				_, what, _ := strings.Cut(m.Info().Title, " of a ") // time of a plain copy
+				c := curve(join(", ", what, machines[i]), points)
+				c.Bound, c.Lo, c.Hi = true, nil, nil
 				curves = append(curves, c)
 			}
 		}

@@ -101,7 +101,7 @@ func (s *selection) scaling(k plotKind) (Chart, error) {
 	}
 	up := Curves{XLabel: x.title(), YLabel: "speed-up", LinearX: true, LinearY: true}
 	eff := Curves{XLabel: x.title(), YLabel: "efficiency (%)", LinearX: true, LinearY: true}
-	bars, most := false, 1.0
+	bars, late, most := false, false, 1.0
 	for _, one := range s.series(k.by, x) {
 		speedups, efficiencies := one.scaled(x)
 		if len(speedups) == 0 {
@@ -109,16 +109,19 @@ func (s *selection) scaling(k plotKind) (Chart, error) {
 		}
 		a, b := curve(one.name, speedups), curve(one.name, efficiencies)
 		bars = bars || a.Lo != nil
-		most = max(most, slices.Max(a.X))
+		most, late = max(most, slices.Max(a.X)), late || a.X[0] > 1
 		up.Curves, eff.Curves = append(up.Curves, a), append(eff.Curves, b)
 	}
 	if len(up.Curves) == 0 {
 		return nil, fmt.Errorf("%w: no row has devices and speedup, updates or step; there are %s", ErrNothingToPlot, s.have())
 	}
 	ideal := func(first, last float64) Curve {
-		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Dashed: true, Plain: true}
+		return Curve{Name: "ideal", X: []float64{1, most}, Y: []float64{first, last}, Bound: true}
 	}
 	up.Curves, eff.Curves = append(up.Curves, ideal(1, most)), append(eff.Curves, ideal(100, 100))
+	if late {
+		s.notes = append(s.notes, "curves that begin at more than one device begin at the ideal")
+	}
 	s.remark(0, 0, bars)
 	return Panels{Title: s.title(k), Note: s.note(), Panels: []Curves{up, eff}}, nil
 }

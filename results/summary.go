@@ -77,10 +77,19 @@ func (p problem) String() string {
 
 // deviceNames counts devices of one name and backend, in order of appearance.
 func (r *Record) deviceNames() string {
+	return counted(r.Devices, func(d Device) string { return fmt.Sprintf("%s (%s)", d.Name, d.Backend) })
+}
+
+// devicesCounted counts devices of one name.
+func (r *Record) devicesCounted() string {
+	return counted(r.Devices, func(d Device) string { return d.Name })
+}
+
+func counted(devices []Device, nameOf func(Device) string) string {
 	var names []string
 	count := map[string]int{}
-	for _, device := range r.Devices {
-		name := fmt.Sprintf("%s (%s)", device.Name, device.Backend)
+	for _, device := range devices {
+		name := nameOf(device)
 		if count[name]++; count[name] == 1 {
 			names = append(names, name)
 		}

@@ -131,19 +131,27 @@ func (t *table) split() (columns []string, common string) {
 	return columns, strings.Join(said, ", ")
 }
 
-// head says what the table is of, a line a record.
-func (t *table) head() []string {
-	var lines []string
+// head says what the table is of: of which kind and machine, when and how far it came,
+// with records that say the same in one line.
+func (t *table) head() (lines []string) {
+	var abouts []string
+	names := map[string][]string{}
 	for _, s := range t.sources {
-		about := join(", ", string(s.Kind), s.Machine(), strings.TrimSpace("halox "+s.Halox.Version+" "+short(s.Halox.Commit)))
-		if !s.Started.IsZero() {
+		about := s.about()
+		if len(t.sources) < 4 && !s.Started.IsZero() {
 			about += ", " + s.Started.Format("2006-01-02 15:04")
 		}
-		if state := s.state(); state != "" {
-			about += ", " + state
+		if names[about] == nil {
+			abouts = append(abouts, about)
 		}
-		if len(t.sources) > 1 || s.Name != "" {
-			about = s.Name + ": " + about
+		names[about] = append(names[about], s.Name)
+	}
+	for _, about := range abouts {
+		switch all := names[about]; {
+		case len(all) > 3:
+			about = fmt.Sprintf("%d records: %s", len(all), about)
+		case all[0] != "":
+			about = strings.Join(all, ", ") + ": " + about
 		}
 		lines = append(lines, about)
 	}
@@ -151,6 +159,12 @@ func (t *table) head() []string {
 		lines = append(lines, "these are different machines")
 	}
 	return lines
+}
+
+// about says of which kind a record is, of which machine and halox, and what came
+// between it and its end.
+func (s Source) about() string {
+	return join(", ", string(s.Kind), s.Machine(), strings.TrimSpace("halox "+s.Halox.Version+" "+short(s.Halox.Commit)), s.state())
 }
 
 // short cuts a commit as git does.
