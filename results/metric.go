@@ -24,6 +24,7 @@ const (
 	BusyLost   Metric = "busy_lost"  // what else ran lost so much of its rate, from 0 to 1; it may be below 0
 	Setup      Metric = "setup"
 	Loop       Metric = "loop"
+	MaxError   Metric = "max_error" // the largest distance from the exact solution
 )
 
 // A Direction says which numbers of a metric are better.
@@ -68,6 +69,7 @@ var metrics = [...]MetricInfo{
 	{Metric: BusyLost, Title: "what else ran lost", Unit: "1", Better: Lower, ShownUnit: "%", ShownFactor: 100},
 	{Metric: Setup, Title: "time before the loop", Unit: "s", Better: Lower},
 	{Metric: Loop, Title: "time of the loop", Unit: "s", Better: Lower},
+	{Metric: MaxError, Title: "largest error", Unit: "1", Better: Lower},
 }
 
 // Metrics returns what is known of all of them.

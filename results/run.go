@@ -98,5 +98,8 @@ func (r *Record) RunRow() Row {
 	if run.SetupSeconds != nil {
 		row = row.Number(Setup, *run.SetupSeconds)
 	}
+	if run.Error != nil && run.Error.Max != nil {
+		row = row.Number(MaxError, *run.Error.Max)
+	}
 	return row
 }

@@ -164,7 +164,15 @@ func (t *table) head() (lines []string) {
 // about says of which kind a record is, of which machine and halox, and what came
 // between it and its end.
 func (s Source) about() string {
-	return join(", ", string(s.Kind), s.Machine(), strings.TrimSpace("halox "+s.Halox.Version+" "+short(s.Halox.Commit)), s.state())
+	return join(", ", string(s.Kind), s.Machine(), s.Halox.String(), s.state())
+}
+
+// String names the program, "" where it is not known.
+func (p Program) String() string {
+	if p.Version == "" {
+		return ""
+	}
+	return join(" ", "halox", p.Version, short(p.Commit))
 }
 
 // short cuts a commit as git does.

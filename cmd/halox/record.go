@@ -83,11 +83,12 @@ func (m *machine) describeDevices(devices []*streams.Device, links *p2p.Links, p
 	return all
 }
 
-// fail says what the run, or one of its outputs, failed of, if it did.
-func (r *record) fail(failure error) {
+// end says what the run, or one of its outputs, failed of, if it did, and sums it up.
+func (r *record) end(failure error) {
 	if r.End(failure); failure != nil {
 		r.run.Stopped = results.StopError
 	}
+	r.Add(r.RunRow())
 }
 
 // outcome adds what the run came to.
@@ -109,7 +110,6 @@ func (r *record) outcome(j *job, res solvers.Result, setup time.Duration) {
 	if dt := j.problem.TimeStep; dt > 0 {
 		run.DT, run.Time = results.Number(dt), results.Number(float64(res.Iterations)*dt)
 	}
-	r.Add(r.RunRow())
 }
 
 func norms(n solvers.Norms) results.Norms {

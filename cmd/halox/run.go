@@ -144,7 +144,7 @@ func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) er
 	if err == nil {
 		err = j.writeFields(record)
 	}
-	record.fail(err)
+	record.end(err)
 	if name := j.config.Output.Record; name != "" {
 		err = errors.Join(err, record.Write(name))
 	}
