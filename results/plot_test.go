@@ -230,7 +230,14 @@ func TestPlotTellsRecordsApart(t *testing.T) {
 
 // What is asked for is not held, and what is held is said.
 func TestPlotOptions(t *testing.T) {
-	p := source(results.KindPack, packRow("wu/V/n=1", "unpack", "units", 3), packRow("wu/V/n=1", "pack", "units", 3), packRow("wu/V/n=2", "pack", "tree", 9))
+	rows := []results.Row{
+		packRow("wu/V/n=1", "unpack", "units", 3), packRow("wu/V/n=1", "pack", "units", 3),
+		packRow("wu/V/n=2", "pack", "tree", 9), packRow("wu/V/n=2", "unpack", "tree", 8),
+	}
+	where := func(label, value string) []results.Condition {
+		return []results.Condition{{Label: label, Value: value}}
+	}
+	const merged = "each point the median of the rows at its place"
 	for _, tc := range []struct {
 		name, note string
 		options    results.PlotOptions
@@ -238,23 +245,13 @@ func TestPlotOptions(t *testing.T) {
 	}{
 		{"as it is", "direction pack only", results.PlotOptions{}, []string{"units", "tree", "plain copy"}},
 		{"by direction", "", results.PlotOptions{By: []string{"direction"}, X: "n"}, []string{"unpack", "pack", "plain copy"}},
-		{"of one direction", "", results.PlotOptions{Where: []results.Condition{{Label: "direction", Value: "unpack"}}}, []string{"rate", "plain copy"}},
-		{"of a number", "direction pack only", results.PlotOptions{Where: []results.Condition{{Label: "n", Value: "2.0"}}, Y: "copy_time"}, []string{""}},
+		{"of one direction", "", results.PlotOptions{Where: where("direction", "unpack")}, []string{"units", "tree", "plain copy"}},
+		{"merged", "direction pack only; " + merged, results.PlotOptions{By: []string{"suite"}}, []string{"rate", "plain copy"}},
+		{"of a number", "direction pack only", results.PlotOptions{Where: where("n", "2.0"), Y: "copy_time"}, []string{""}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if tc.name == "of a number" {
-				p := source(results.KindPack, append(p.Rows, packRow("wu/V/n=2", "unpack", "tree", 9))...)
-				names, note := named(t, "", tc.options, p)
-				if !slices.Equal(names, tc.want) || note != tc.note {
-					t.Errorf("curves %q, note %q", names, note)
-				}
-				return
-			}
-			names, note := named(t, "", tc.options, p)
-			if note = strings.TrimSuffix(strings.TrimSuffix(note, "each point the median of the rows at its place"), "; "); !slices.Equal(names, tc.want) || note != tc.note {
-				t.Errorf("curves %q, note %q", names, note)
-			}
-		})
+		if names, note := named(t, "", tc.options, source(results.KindPack, rows...)); !slices.Equal(names, tc.want) || note != tc.note {
+			t.Errorf("%s: curves %q, note %q", tc.name, names, note)
+		}
 	}
 }
 

@@ -173,7 +173,18 @@ func (e *exchangeRun) measure(c combination) (row results.Row, err error) {
 	}
 	open.Add(at)
 	row, sent := describe(c, plan)
-	one, err := timed(at, func(n int) error {
+	row, best, err := drive(row, x, at)
+	if err != nil || sent.message == 0 {
+		return row, err
+	}
+	plain, err := e.copies(sent.message)
+	return sent.compare(row, best, plain), err
+}
+
+// drive times an exchange that one thread drives, and where that can be one that a
+// thread a device drives. It returns the faster time too.
+func drive(row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Row, results.Sample, error) {
+	best, err := timed(at, func(n int) error {
 		for range n {
 			if err := x.Exchange(at); err != nil {
 				return err
@@ -182,26 +193,20 @@ func (e *exchangeRun) measure(c combination) (row results.Row, err error) {
 		return nil
 	})
 	if err != nil {
-		return row, err
+		return row, best, err
 	}
-	best := one
-	row = row.Value(results.OneThread, one)
-	if x.Swaps() {
-		many, err := timed(at, func(n int) error { return byThreads(x, at, n) })
-		if err != nil {
-			return row, err
-		}
-		row = row.Value(results.Threads, many)
-		if many.Median < best.Median {
-			best = many
-		}
+	row = row.Value(results.OneThread, best)
+	if !x.Swaps() {
+		return row.Value(results.Time, best), best, nil
 	}
-	row = row.Value(results.Time, best)
-	if sent.message == 0 {
-		return row, nil
+	many, err := timed(at, func(n int) error { return byThreads(x, at, n) })
+	if err != nil {
+		return row, best, err
 	}
-	plain, err := e.copies(sent.message)
-	return sent.compare(row, best, plain), err
+	if many.Median < best.Median {
+		best = many
+	}
+	return row.Value(results.Threads, many).Value(results.Time, best), best, nil
 }
 
 // exchanger makes the fields of a combination and what exchanges them.
