@@ -80,6 +80,18 @@ func countNVLinks(a, b nvml.Device) int {
 	return active
 }
 
+// MaxClocks returns the highest clocks that a GPU's cores and its memory run at, in
+// MHz.
+func (n *NVML) MaxClocks(bus string) (cores, memory int, err error) {
+	d, r := n.lib.DeviceGetHandleByPciBusId(bus)
+	if err := failed("find "+bus, r); err != nil {
+		return 0, 0, err
+	}
+	c, r1 := d.GetMaxClockInfo(nvml.CLOCK_SM)
+	m, r2 := d.GetMaxClockInfo(nvml.CLOCK_MEM)
+	return int(c), int(m), errors.Join(failed("read the clock of "+bus, r1), failed("read the memory clock of "+bus, r2))
+}
+
 func failed(doing string, r nvml.Return) error {
 	if r == nvml.SUCCESS {
 		return nil

@@ -18,5 +18,10 @@ func (*NVML) Link(string, string) (string, error) {
 	return "", errors.New("p2p: this build has no NVML")
 }
 
+// MaxClocks returns an error.
+func (*NVML) MaxClocks(string) (cores, memory int, err error) {
+	return 0, 0, errors.New("p2p: this build has no NVML")
+}
+
 // DriverVersion returns "".
 func (*NVML) DriverVersion() string { return "" }

@@ -1,145 +1,268 @@
 package results
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Curves is a plot of curves over logarithmic axes.
+// Curves is a plot of curves, over logarithmic axes where they are not said to be
+// linear.
 type Curves struct {
 	Title, XLabel, YLabel string
+	Note                  string // below the title, smaller
+	LinearX, LinearY      bool   // a linear axis of Y begins at 0, or below
 	Curves                []Curve
 }
 
-// Curve is one of them. Its points are positive and in the order of X.
+// Curve is one of them. Its points are in the order of X, and positive over
+// logarithmic axes.
 type Curve struct {
 	Name   string
 	X, Y   []float64
-	Dashed bool // for what the others are compared with
-	Twin   bool // it has the colour of the curve before it
+	Lo, Hi []float64 // the ends of error bars; nil for none
+	Dashed bool      // for what the others are compared with
+	Twin   bool      // it has the colour of the curve before it
+	Plain  bool      // without marks
+	Bound  bool      // what the others cannot pass: grey, dashed and without marks
 }
 
-// curveColours are those of Okabe and Ito (2008), which colour-blind readers can
+// chartColours are those of Okabe and Ito (2008), which colour-blind readers can
 // tell apart too, and grey.
-var curveColours = [...]color.RGBA{
+var chartColours = [...]color.RGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
 	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff},
 	{0x80, 0x80, 0x80, 0xff},
 }
 
-// mostInside is how many curves have their legend above them, inside the plot. The
-// legend of more stands beside it.
-const mostInside = 4
+// grey is the colour of bounds.
+const grey = len(chartColours) - 1
 
-// WriteCurves draws the plot. The extension of path says how: .png, .svg or .pdf.
-func WriteCurves(path string, c Curves) error {
-	format := strings.ToLower(filepath.Ext(path))
-	if !slices.Contains(pictureFormats, format) {
-		return fmt.Errorf("results: plot %s: %q is not allowed: .png, .svg or .pdf", path, format)
-	}
+// marks tell curves apart in print without colours. There is one less than there are
+// colours, so that the two do not go round together. The second of each is for twins.
+var marks = [...][2]draw.GlyphDrawer{
+	{draw.CircleGlyph{}, draw.RingGlyph{}}, {draw.BoxGlyph{}, draw.SquareGlyph{}}, {draw.PyramidGlyph{}, draw.TriangleGlyph{}},
+	{draw.CrossGlyph{}, draw.CrossGlyph{}}, {draw.PlusGlyph{}, draw.PlusGlyph{}}, {draw.RingGlyph{}, draw.RingGlyph{}},
+	{draw.SquareGlyph{}, draw.SquareGlyph{}},
+}
+
+const quarterTurn = math.Pi / 2
+
+func (c Curves) check() error {
 	if len(c.Curves) == 0 {
-		return fmt.Errorf("results: plot %s: there are no curves", path)
+		return errors.New("there are no curves")
 	}
-	p := newCurvesPlot(c)
-	colour := -1
-	for i, curve := range c.Curves {
-		if i == 0 || !curve.Twin {
-			colour++
+	for _, curve := range c.Curves {
+		if err := c.checkCurve(curve); err != nil {
+			return fmt.Errorf("curve %q: %w", curve.Name, err)
 		}
-		if err := addCurve(p, colour, curve); err != nil {
-			return fmt.Errorf("results: plot %s: curve %q: %w", path, curve.Name, err)
-		}
-	}
-	widen(&p.X)
-	widen(&p.Y)
-	canvas := newCanvas(format, 18*vg.Centimeter, 12*vg.Centimeter)
-	drawCurves(p, draw.New(canvas), len(c.Curves) > mostInside)
-	var out bytes.Buffer
-	_, err := canvas.WriteTo(&out)
-	data := out.Bytes()
-	if format == ".svg" {
-		data = portableSVG(data)
-	}
-	if err == nil {
-		err = writeAtomic(path, data)
-	}
-	if err != nil {
-		return fmt.Errorf("results: plot %s: %w", path, err)
 	}
 	return nil
 }
 
-// newCurvesPlot returns the plot without curves.
-func newCurvesPlot(c Curves) *plot.Plot {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.XLabel, c.YLabel
-	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = decades{}, decades{}
-	p.Add(plotter.NewGrid())
-	p.Legend.Top, p.Legend.Left = true, true
-	p.Title.Padding = vg.Points(6)
-	for _, style := range []*text.Style{
-		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle, &p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
-	} {
-		style.Font.Variant = "Sans"
+func (c Curves) checkCurve(curve Curve) error {
+	n := len(curve.X)
+	if n == 0 || len(curve.Y) != n {
+		return fmt.Errorf("%d x for %d y", n, len(curve.Y))
 	}
-	return p
+	if bars := len(curve.Lo); bars != len(curve.Hi) || bars != 0 && bars != n {
+		return fmt.Errorf("%d lower and %d upper ends of error bars for %d points", bars, len(curve.Hi), n)
+	}
+	for k, x := range curve.X {
+		y := curve.Y[k]
+		if Number(x) == nil || Number(y) == nil {
+			return fmt.Errorf("point (%v, %v) is not finite", x, y)
+		}
+		if x <= 0 && !c.LinearX || y <= 0 && !c.LinearY {
+			return fmt.Errorf("point (%v, %v) on logarithmic axes", x, y)
+		}
+	}
+	return nil
 }
 
-// widen gives an axis with one number on it, or nearly so, a range.
+// names returns those of the curves.
+func (c Curves) names() (names []string) {
+	for _, curve := range c.Curves {
+		names = append(names, curve.Name)
+	}
+	return names
+}
+
+func (c Curves) size() (width, height vg.Length) { return widthFor(c.names()), chartHeight }
+
+func (c Curves) draw(canvas draw.Canvas) {
+	p, legend := c.plot()
+	canvas = heading{c.Title, c.Note}.draw(canvas)
+	switch names := c.names(); {
+	case len(names) == 1 && names[0] == "":
+	case beside(names):
+		canvas = drawBeside(canvas, legend, names)
+	default:
+		p.Legend = legend
+		c.leaveRoom(p)
+	}
+	drawPlot(p, canvas)
+}
+
+// leaveRoom leaves a third of the height free above the curves.
+func (c Curves) leaveRoom(p *plot.Plot) {
+	if c.LinearY {
+		p.Y.Max += (p.Y.Max - p.Y.Min) * 0.4
+		return
+	}
+	p.Y.Max *= math.Pow(p.Y.Max/p.Y.Min, 0.33)
+}
+
+// plot returns the plot, and the legend of its curves.
+func (c Curves) plot() (*plot.Plot, plot.Legend) {
+	p, legend := newPlot(c.XLabel, c.YLabel), newLegend()
+	p.X.Tick.Marker, p.Y.Tick.Marker = steps{whole: c.whole()}, steps{}
+	p.Add(plotter.NewGrid())
+	colour := -1
+	for i, curve := range c.Curves {
+		if curve.Bound {
+			c.add(p, &legend, grey, curve)
+			continue
+		}
+		if i == 0 || !curve.Twin {
+			colour++
+		}
+		c.add(p, &legend, colour, curve)
+	}
+	if c.LinearX {
+		pad(&p.X)
+	} else {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
+		widen(&p.X)
+	}
+	if c.LinearY {
+		p.Y.Min = min(0, p.Y.Min)
+		pad(&p.Y)
+	} else {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
+		widen(&p.Y)
+	}
+	return p, legend
+}
+
+// whole reports whether all points lie at whole numbers of X.
+func (c Curves) whole() bool {
+	return !slices.ContainsFunc(c.Curves, func(curve Curve) bool {
+		return slices.ContainsFunc(curve.X, func(x float64) bool { return x != math.Trunc(x) })
+	})
+}
+
+// widen gives a logarithmic axis with one number on it, or nearly so, a range.
 func widen(a *plot.Axis) {
 	if a.Max < 1.01*a.Min {
 		a.Min, a.Max = a.Min/2, a.Max*2
 	}
 }
 
-// drawCurves draws the plot with its legend above the curves, which leave a third
-// of their height free for it, or beside them.
-func drawCurves(p *plot.Plot, c draw.Canvas, beside bool) {
-	if beside {
-		drawBeside(p, c)
-		return
+// pad gives a linear axis with one number on it a range.
+func pad(a *plot.Axis) {
+	if a.Max <= a.Min {
+		a.Min, a.Max = min(0, a.Min-1), a.Max+1
 	}
-	p.Y.Max *= math.Pow(p.Y.Max/p.Y.Min, 0.33)
-	p.Draw(c)
 }
 
-// drawBeside draws the plot with its legend in a stripe at the right. The title goes
-// over both. The label of Y is drawn here too: package plot would leave half its
-// length free above a logarithmic axis.
-func drawBeside(p *plot.Plot, c draw.Canvas) {
-	const gap = 8 // points
-	c.SetColor(color.White)
-	c.Fill(c.Rectangle.Path())
-	title, label, legend := p.Title, p.Y.Label, p.Legend
-	p.Title.Text, p.Y.Label.Text, p.Legend = "", "", plot.NewLegend()
+func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, curve Curve) {
+	points := make(plotter.XYs, len(curve.X))
+	for k := range points {
+		points[k].X, points[k].Y = curve.X[k], curve.Y[k]
+	}
+	line := &plotter.Line{XYs: points, LineStyle: curveStyle(colour, curve.Dashed || curve.Bound)}
+	p.Add(line)
+	legendOf := []plot.Thumbnailer{line}
+	if curve.Lo != nil {
+		p.Add(whiskers{c.LinearY, curve, line.Color})
+	}
+	if !curve.Plain && !curve.Bound {
+		mark := marks[colour%len(marks)][0]
+		if curve.Twin {
+			mark = marks[colour%len(marks)][1]
+		}
+		dots := &plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: line.Color, Shape: mark, Radius: vg.Points(2.6)}}
+		p.Add(dots)
+		legendOf = append(legendOf, dots)
+	}
+	if curve.Name != "" {
+		legend.Add(curve.Name, legendOf...)
+	}
+}
 
-	c.FillText(title.TextStyle, vg.Point{X: c.Center().X, Y: c.Max.Y + title.TextStyle.FontExtents().Descent}, title.Text)
-	c.Max.Y -= title.TextStyle.Rectangle(title.Text).Size().Y + title.Padding
+// curveStyle is the pen of a curve. Once round the colours, what is not dashed is
+// dash and dot.
+func curveStyle(colour int, dashed bool) draw.LineStyle {
+	style := draw.LineStyle{Color: chartColours[colour%len(chartColours)], Width: vg.Points(1.2)}
+	switch {
+	case dashed:
+		style.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+	case colour >= len(chartColours):
+		style.Dashes = []vg.Length{vg.Points(8), vg.Points(2), vg.Points(2), vg.Points(2)}
+	}
+	return style
+}
 
-	legend.TextStyle.Font.Size = vg.Points(9)
-	legend.Padding = vg.Points(3)
-	width := legend.Rectangle(c).Size().X + gap
-	legend.Draw(draw.Crop(c, c.Size().X-width, 0, 0, -gap))
+// whiskers draws the error bars of a curve.
+type whiskers struct {
+	linear bool
+	curve  Curve
+	color  color.Color
+}
 
-	left := label.TextStyle.Height(label.Text) + gap
-	inner := draw.Crop(c, left, -width-gap, 0, -gap)
-	p.Draw(inner)
-	data := p.DataCanvas(inner)
-	label.TextStyle.Rotation += math.Pi / 2
-	c.FillText(label.TextStyle, vg.Point{X: c.Min.X + left - gap, Y: data.Center().Y}, label.Text)
+// Plot implements plot.Plotter.
+func (w whiskers) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	style := draw.LineStyle{Color: w.color, Width: vg.Points(0.8)}
+	for k, at := range w.curve.X {
+		lo, hi := w.curve.Lo[k], w.curve.Hi[k]
+		if lo >= hi || lo <= 0 && !w.linear {
+			continue
+		}
+		drawWhisker(c, style, x(at), y(lo), y(hi))
+	}
+}
+
+// DataRange implements plot.DataRanger.
+func (w whiskers) DataRange() (xmin, xmax, ymin, ymax float64) {
+	c := w.curve
+	lo, hi := slices.Min(c.Lo), slices.Max(c.Hi)
+	if lo <= 0 && !w.linear {
+		lo = slices.Min(c.Y)
+	}
+	return slices.Min(c.X), slices.Max(c.X), lo, hi
+}
+
+// drawWhisker draws an error bar with its ends.
+func drawWhisker(c draw.Canvas, style draw.LineStyle, x, lo, hi vg.Length) {
+	const end = 2.5
+	c.StrokeLine2(style, x, lo, x, hi)
+	c.StrokeLine2(style, x-end, lo, x+end, lo)
+	c.StrokeLine2(style, x-end, hi, x+end, hi)
+}
+
+// steps marks a linear axis at round numbers, or at whole ones alone.
+type steps struct{ whole bool }
+
+// Ticks implements plot.Ticker.
+func (m steps) Ticks(lo, hi float64) (all []plot.Tick) {
+	s, n := span{lo, hi}, 6
+	if m.whole {
+		n = max(1, min(n, int(hi-lo)))
+	}
+	for _, t := range s.ticks(n, 0) {
+		all = append(all, plot.Tick{Value: lo + t.at*(hi-lo), Label: t.label})
+	}
+	return all
 }
 
 // decades marks a logarithmic axis at powers of ten. Where fewer than three of
@@ -170,37 +293,11 @@ func decadeTicks(lo, hi float64, written ...int) (ticks []plot.Tick, n int) {
 				continue
 			}
 			if slices.Contains(written, i) {
-				tick.Label = strconv.FormatFloat(tick.Value, 'g', 6, 64)
+				tick.Label = typeset(strconv.FormatFloat(tick.Value, 'g', 5, 64))
 				n++
 			}
 			ticks = append(ticks, tick)
 		}
 	}
 	return ticks, n
-}
-
-func addCurve(p *plot.Plot, colour int, c Curve) error {
-	if len(c.X) != len(c.Y) || len(c.X) == 0 {
-		return fmt.Errorf("%d x for %d y", len(c.X), len(c.Y))
-	}
-	points := make(plotter.XYs, len(c.X))
-	for k := range points {
-		if !(c.X[k] > 0) || !(c.Y[k] > 0) {
-			return fmt.Errorf("point (%v, %v) on logarithmic axes", c.X[k], c.Y[k])
-		}
-		points[k].X, points[k].Y = c.X[k], c.Y[k]
-	}
-	line, dots, err := plotter.NewLinePoints(points)
-	if err != nil {
-		return err
-	}
-	line.Color = curveColours[colour%len(curveColours)]
-	line.Width = vg.Points(1.2)
-	dots.Color, dots.Shape, dots.Radius = line.Color, draw.CircleGlyph{}, vg.Points(2.2)
-	if c.Dashed {
-		line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
-	}
-	p.Add(line, dots)
-	p.Legend.Add(c.Name, line, dots)
-	return nil
 }

@@ -26,7 +26,7 @@ func lines(n int) results.Curves {
 func writeCurves(t *testing.T, c results.Curves, format string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "curves"+format)
-	if err := results.WriteCurves(path, c); err != nil {
+	if err := results.WriteChart(path, c); err != nil {
 		t.Fatal(err)
 	}
 	return read(t, path)
@@ -97,7 +97,7 @@ func TestCurvesRefuse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, tc.file)
-			wantError(t, results.WriteCurves(path, tc.curves), "plot", path, tc.want)
+			wantError(t, results.WriteChart(path, tc.curves), "plot", path, tc.want)
 			if names := files(t, dir); len(names) != 0 {
 				t.Errorf("the folder holds %v", names)
 			}

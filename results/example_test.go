@@ -11,12 +11,14 @@ import (
 
 func ExampleRecord_Summary() {
 	record := results.Record{
-		Devices:          []results.Device{{ID: 0, Name: "host device", Backend: "host"}},
-		Scheme:           "baseline",
-		Path:             "staged",
-		Iterations:       1000,
-		Stopped:          results.StopTolerance,
-		UpdatesPerSecond: results.Number(1.2345e9),
+		Devices: []results.Device{{ID: 0, Name: "host device", Backend: "host"}},
+		Run: &results.Run{
+			Scheme:           "baseline",
+			Path:             "staged",
+			Iterations:       1000,
+			Stopped:          results.StopTolerance,
+			UpdatesPerSecond: results.Number(1.2345e9),
+		},
 	}
 	if err := record.Summary(os.Stdout); err != nil {
 		log.Fatal(err)

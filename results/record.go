@@ -5,46 +5,54 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
+	"slices"
 	"time"
 )
 
-// Schema is the version of the record's layout that this package writes. It
-// grows when a key changes its meaning, not when one is added.
-const Schema = 1
+// Schema is the version of the record's layout that this package writes; the file
+// record.schema.json describes it. It grows when a key changes its meaning, not when
+// one is added.
+const Schema = 2
 
-// A Record is what one run leaves behind. Numbers that don't apply, were never
-// reached or are not finite are nil here and absent in the file; see [Number].
+// A Kind says what a record is of.
+type Kind string
+
+// The kinds that this halox writes.
+const (
+	KindRun      Kind = "run"      // a problem solved; see Record.Run
+	KindExchange Kind = "exchange" // exchanges of halos
+	KindPack     Kind = "pack"     // datatypes packed on a device
+	KindPingPong Kind = "pingpong" // datatypes sent there and back
+	KindLinks    Kind = "links"    // rates from device to device
+	KindLatency  Kind = "latency"  // times of the smallest pieces of work
+	KindSchemes  Kind = "schemes"  // steps by scheme, path and size
+	KindScaling  Kind = "scaling"  // steps over the number of devices
+	KindSweep    Kind = "sweep"    // sweeps on one device, by stencil and size
+)
+
+// Kinds returns all of them.
+func Kinds() []Kind {
+	return []Kind{KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindSchemes, KindScaling, KindSweep}
+}
+
+// A Record is what one command leaves behind: who measured what, on which machine
+// and how, and the rows that came of it.
 type Record struct {
-	Schema  int       `json:"schema"`  // set by Write
-	Halox   Program   `json:"halox"`   // the program that ran
-	Config  any       `json:"config"`  // the whole config as resolved; whatever JSON can hold
-	Host    Host      `json:"host"`    // the machine it ran on
-	Started time.Time `json:"started"` // RFC 3339
+	Schema  int       `json:"schema"` // set by Write
+	Kind    Kind      `json:"kind"`
+	Halox   Program   `json:"halox"`             // the program that ran
+	Command []string  `json:"command,omitempty"` // its arguments, as given
+	Started time.Time `json:"started"`           // RFC 3339
+	Host    Host      `json:"host"`              // the machine it ran on
+	Devices []Device  `json:"devices"`           // those that took part
 
-	Devices       []Device    `json:"devices"`
-	Scheme        string      `json:"scheme,omitempty"`
-	Order         string      `json:"order,omitempty"` // of the exchange: left-right or pairwise, for two-stream
-	Path          string      `json:"path,omitempty"`
-	Decomposition [3]int      `json:"decomposition,omitzero"` // devices along x, y, z
-	Subdomains    []Subdomain `json:"subdomains,omitempty"`
+	Settings    any    `json:"settings,omitempty"`    // the whole config as resolved, or what a bench was told; whatever JSON can hold
+	Interrupted bool   `json:"interrupted,omitempty"` // somebody stopped it before its end
+	Failure     string `json:"failure,omitempty"`     // what ended it
 
-	Iterations int         `json:"iterations"`        // steps done
-	Stopped    Stop        `json:"stopped"`           // why the run ended
-	Failure    string      `json:"failure,omitempty"` // what went wrong, when stopped is error
-	Norms                  // of the last step
-	Error      *ErrorNorms `json:"error,omitempty"` // against the exact solution, where one is given
-
-	SetupSeconds     *float64 `json:"setup_seconds,omitempty"`
-	LoopSeconds      *float64 `json:"loop_seconds,omitempty"`
-	UpdatesPerSecond *float64 `json:"updates_per_second,omitempty"` // owned points times steps, a second of the loop
-	BytesExchanged   int64    `json:"bytes_exchanged"`              // sent by all devices in all steps
-
-	Time *float64 `json:"time,omitempty"` // simulated time reached; none for laplace
-	DT   *float64 `json:"dt,omitempty"`   // time step; none for laplace
-
-	History []Check `json:"history,omitempty"` // norms at every check, when asked for
+	Run  *Run  `json:"run,omitempty"` // of a record of KindRun
+	Rows []Row `json:"rows"`
 }
 
 // A Program names the halox that ran.
@@ -53,14 +61,21 @@ type Program struct {
 	Commit  string `json:"commit,omitempty"`
 }
 
-// A Device is one that took part in the run.
+// A Device is one that took part.
 type Device struct {
-	ID          int    `json:"id"`
-	Name        string `json:"name"`
-	Backend     string `json:"backend"`                // cuda or host
-	MemoryBytes int64  `json:"memory_bytes,omitempty"` // absent where unknown
-	PCIBusID    string `json:"pci_bus_id,omitempty"`   // absent for host devices
-	Links       []Link `json:"links,omitempty"`
+	ID          int     `json:"id"`
+	Name        string  `json:"name"`
+	Backend     string  `json:"backend"`                // cuda or host
+	MemoryBytes int64   `json:"memory_bytes,omitempty"` // absent where unknown
+	PCIBusID    string  `json:"pci_bus_id,omitempty"`   // absent for host devices
+	Clocks      *Clocks `json:"clocks,omitempty"`       // absent where unknown
+	Links       []Link  `json:"links,omitempty"`
+}
+
+// Clocks are the highest that a device runs at, in MHz.
+type Clocks struct {
+	Cores  int `json:"cores_mhz"`
+	Memory int `json:"memory_mhz"`
 }
 
 // A Link says how one device reaches another.
@@ -71,63 +86,23 @@ type Link struct {
 	Path       string `json:"path,omitempty"` // how messages between the two travel
 }
 
-// A Subdomain is the box of owned points [Lo, Hi) that one device has, in
-// global 0-based indices along x, y, z.
-type Subdomain struct {
-	Device int    `json:"device"` // id of the device
-	Lo     [3]int `json:"lo"`
-	Hi     [3]int `json:"hi"`
-}
+// Add appends a row.
+func (r *Record) Add(rows ...Row) { r.Rows = append(r.Rows, rows...) }
 
-// A Stop is the reason for which a run ended.
-type Stop string
-
-// The reasons that a record knows.
-const (
-	StopTolerance   Stop = "tolerance"   // the change fell below the tolerance
-	StopIterations  Stop = "iterations"  // all steps asked for were done
-	StopInterrupted Stop = "interrupted" // somebody ended it between two steps
-	StopError       Stop = "error"       // it failed; Record.Failure says how
-)
-
-// Norms sum up the field after a step and the change that the step made, over
-// the owned points.
-type Norms struct {
-	MaxChange *float64 `json:"max_change,omitempty"` // largest absolute change
-	L2Change  *float64 `json:"l2_change,omitempty"`  // root of the sum of squares of the change
-	L2Norm    *float64 `json:"l2_norm,omitempty"`    // root of the mean of squares of the field
-	MaxNorm   *float64 `json:"max_norm,omitempty"`   // largest absolute value of the field
-}
-
-// ErrorNorms measure the distance from the exact solution.
-type ErrorNorms struct {
-	L2  *float64 `json:"l2,omitempty"`  // root of h^d times the sum of squares
-	Max *float64 `json:"max,omitempty"` // largest absolute distance
-}
-
-// A Check is one line of the history: the norms after so many steps.
-type Check struct {
-	Iteration int `json:"iteration"`
-	Norms
-}
-
-// Number makes v fit for a record: nil where v is NaN or infinite, which JSON
-// cannot hold, and a pointer to v else. Zero is a number like any other.
-func Number(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
+// End says what ended the measurements, where that is an error.
+func (r *Record) End(failure error) {
+	if failure != nil {
+		r.Failure = failure.Error()
 	}
-	return &v
 }
 
-// Write puts the record into the file at path as indented JSON. Floats are
-// written with the fewest digits that give the same float64 back.
+// Write puts the record into the file at path as JSON, a row a line, whole or not at
+// all. Floats are written with the fewest digits that give the same float64 back. A
+// kind or a metric that this halox doesn't know is an error.
 func (r *Record) Write(path string) error {
-	stamped := *r
-	stamped.Schema = Schema
-	data, err := json.MarshalIndent(&stamped, "", "  ")
+	data, err := r.encode()
 	if err == nil {
-		err = writeAtomic(path, append(data, '\n'))
+		err = writeAtomic(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("results: write record %s: %w", path, err)
@@ -135,9 +110,58 @@ func (r *Record) Write(path string) error {
 	return nil
 }
 
-// Read gives back the record in the file at path. Its Config is made of maps,
-// slices and [json.Number], so that no digit is lost. A file that has no schema
-// version, or a newer one than [Schema], is an error.
+func (r *Record) encode() ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	stamped := *r
+	stamped.Schema, stamped.Rows = Schema, []Row{}
+	if stamped.Devices == nil {
+		stamped.Devices = []Device{}
+	}
+	data, err := json.MarshalIndent(&stamped, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	const end = "[]\n}" // of the rows, which come last
+	out := bytes.NewBuffer(bytes.TrimSuffix(data, []byte(end)))
+	out.WriteByte('[')
+	for i, row := range r.Rows {
+		line, err := json.Marshal(row)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString("\n    ")
+		out.Write(line)
+	}
+	if len(r.Rows) > 0 {
+		out.WriteString("\n  ")
+	}
+	out.WriteString("]\n}\n")
+	return out.Bytes(), nil
+}
+
+// check refuses what others could not read.
+func (r *Record) check() error {
+	if !slices.Contains(Kinds(), r.Kind) {
+		return fmt.Errorf("its kind is %q, which is none", r.Kind)
+	}
+	for i, row := range r.Rows {
+		for _, v := range row.Values {
+			if v.Unit == "" {
+				return fmt.Errorf("row %d: there is no metric %q", i+1, v.Metric)
+			}
+		}
+	}
+	return nil
+}
+
+// Read gives back the record in the file at path, one of an older schema as one of
+// today's. Its Settings are made of maps, slices and [json.Number], so that no digit
+// is lost. A file that is no record, or of a newer schema than [Schema], is an error.
 func Read(path string) (*Record, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -150,23 +174,58 @@ func Read(path string) (*Record, error) {
 	return record, nil
 }
 
+var errNoRecord = errors.New(`not a halox record: it has no "schema" version`)
+
 // decodeRecord looks at the schema version before anything else, since the rest
 // of a newer record may not even fit.
 func decodeRecord(data []byte) (*Record, error) {
+	if !json.Valid(data) {
+		return nil, badJSON(data)
+	}
 	var head struct {
-		Schema int `json:"schema"`
+		Schema json.Number `json:"schema"`
 	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, err
+	if err := json.Unmarshal(data, &head); err != nil || head.Schema == "" {
+		return nil, errNoRecord
 	}
+	version, err := head.Schema.Int64()
 	switch {
-	case head.Schema == 0:
-		return nil, errors.New(`not a halox record: it has no "schema" version`)
-	case head.Schema < 0 || head.Schema > Schema:
-		return nil, fmt.Errorf("its schema version is %d; this halox reads up to %d", head.Schema, Schema)
+	case err != nil || version < 1:
+		return nil, fmt.Errorf("not a halox record: its schema version is %s", head.Schema)
+	case version > Schema:
+		return nil, fmt.Errorf("its schema version is %d; this halox reads up to %d", version, Schema)
+	case version == 1:
+		return upgrade1(data)
 	}
 	record := new(Record)
+	if err := decodeExactly(data, record); err != nil {
+		return nil, err
+	}
+	if record.Kind == "" {
+		return nil, errors.New(`not a halox record: it has no "kind"`)
+	}
+	return record, nil
+}
+
+// decodeExactly keeps the digits of what has no type.
+func decodeExactly(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
-	return record, decoder.Decode(record)
+	return decoder.Decode(into)
+}
+
+// badJSON says what is wrong with what isn't JSON; that it was cut short, where it was.
+func badJSON(data []byte) error {
+	err := json.Unmarshal(data, new(any))
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return err
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return errors.New("it is empty")
+	}
+	if syntax.Offset >= int64(len(data)) {
+		return fmt.Errorf("it ends in the middle, after %d bytes: %w", len(data), err)
+	}
+	return fmt.Errorf("no JSON, from byte %d: %w", syntax.Offset, err)
 }

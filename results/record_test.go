@@ -13,15 +13,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/results"
 )
 
 // finished is the record of a run in which everything applied.
 func finished() *results.Record {
-	return &results.Record{
-		Schema: results.Schema,
-		Halox:  results.Program{Version: "0.1.0", Commit: "0123abc"},
-		Config: map[string]any{
+	link := func(to int) []results.Link {
+		return []results.Link{{To: to, Kind: "nvlink", PeerAccess: true, Path: "peer"}}
+	}
+	r := &results.Record{
+		Schema:  results.Schema,
+		Kind:    results.KindRun,
+		Halox:   results.Program{Version: "0.1.0", Commit: "0123abc"},
+		Command: []string{"run", "heat.yaml", "--history"},
+		Settings: map[string]any{
 			"solver":    "heat",
 			"precision": "float64",
 			"grid":      map[string]any{"size": []int{512, 512, 256}},
@@ -33,10 +39,17 @@ func finished() *results.Record {
 		Started: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC),
 		Devices: []results.Device{
 			{ID: 0, Name: "NVIDIA H200", Backend: "cuda", MemoryBytes: 150_000_000_000, PCIBusID: "0000:18:00.0",
-				Links: []results.Link{{To: 1, Kind: "nvlink", PeerAccess: true, Path: "peer"}}},
-			{ID: 1, Name: "NVIDIA H200", Backend: "cuda", MemoryBytes: 150_000_000_000, PCIBusID: "0000:2a:00.0",
-				Links: []results.Link{{To: 0, Kind: "nvlink", PeerAccess: true, Path: "peer"}}},
+				Clocks: &results.Clocks{Cores: 1980, Memory: 3201}, Links: link(1)},
+			{ID: 1, Name: "NVIDIA H200", Backend: "cuda", MemoryBytes: 150_000_000_000, PCIBusID: "0000:2a:00.0", Links: link(0)},
 		},
+		Run: finishedRun(),
+	}
+	r.Add(r.RunRow())
+	return r
+}
+
+func finishedRun() *results.Run {
+	return &results.Run{
 		Scheme: "two-stream", Order: "left-right", Path: "peer",
 		Decomposition: [3]int{2, 1, 1},
 		Subdomains: []results.Subdomain{
@@ -80,18 +93,21 @@ func TestRecordFile(t *testing.T) {
 
 func TestRecordLeavesOutWhatDoesNotApply(t *testing.T) {
 	record := &results.Record{
-		Stopped: results.StopError,
-		Failure: "no device left",
-		Norms:   results.Norms{MaxChange: results.Number(math.NaN()), MaxNorm: results.Number(0)},
+		Kind: results.KindRun, Failure: "no device left",
+		Run: &results.Run{
+			Stopped: results.StopError,
+			Norms:   results.Norms{MaxChange: results.Number(math.NaN()), MaxNorm: results.Number(0)},
+		},
 	}
 	path := filepath.Join(t.TempDir(), "record.json")
 	if err := record.Write(path); err != nil {
 		t.Fatal(err)
 	}
-	var keys map[string]any
-	if err := json.Unmarshal(read(t, path), &keys); err != nil {
+	var file map[string]any
+	if err := json.Unmarshal(read(t, path), &file); err != nil {
 		t.Fatal(err)
 	}
+	keys := file["run"].(map[string]any)
 	if v, ok := keys["max_norm"]; !ok || v != 0.0 {
 		t.Errorf("max_norm is %v (present %t), want a real zero", v, ok)
 	}
@@ -157,27 +173,60 @@ func drawRecord(t *rapid.T) *results.Record {
 		}
 	})
 	record := finished()
-	record.Config = map[string]any{"note": rapid.String().Draw(t, "note"), "big": json.Number("9007199254740993")}
-	record.Norms = norms.Draw(t, "norms")
-	record.Error = &results.ErrorNorms{L2: number.Draw(t, "l2"), Max: number.Draw(t, "max")}
-	record.Time, record.DT = number.Draw(t, "time"), number.Draw(t, "dt")
-	record.UpdatesPerSecond = number.Draw(t, "speed")
-	record.BytesExchanged = rapid.Int64Min(0).Draw(t, "bytes")
+	run := record.Run
+	record.Settings = map[string]any{"note": rapid.String().Draw(t, "note"), "big": json.Number("9007199254740993")}
+	run.Norms = norms.Draw(t, "norms")
+	run.Error = &results.ErrorNorms{L2: number.Draw(t, "l2"), Max: number.Draw(t, "max")}
+	run.Time, run.DT = number.Draw(t, "time"), number.Draw(t, "dt")
+	run.UpdatesPerSecond = number.Draw(t, "speed")
+	run.BytesExchanged = rapid.Int64Min(0).Draw(t, "bytes")
 	record.Failure = rapid.String().Draw(t, "failure")
-	record.History = nil
+	run.History = nil
 	for i := range rapid.IntRange(0, 3).Draw(t, "checks") {
-		record.History = append(record.History, results.Check{Iteration: i, Norms: norms.Draw(t, "check")})
+		run.History = append(run.History, results.Check{Iteration: i, Norms: norms.Draw(t, "check")})
 	}
+	record.Rows = rapid.SliceOfN(rapid.Custom(drawRow), 1, 4).Draw(t, "rows")
 	return record
+}
+
+// drawRow draws labels and values of any kind.
+func drawRow(t *rapid.T) results.Row {
+	row := results.NewRow()
+	for _, name := range rapid.SliceOfNDistinct(rapid.String(), 0, 4, rapid.ID).Draw(t, "names") {
+		if rapid.Bool().Draw(t, "a number") {
+			row = row.Label(name, rapid.Float64().Draw(t, "number"))
+		} else {
+			row = row.Label(name, rapid.String().Draw(t, "text"))
+		}
+	}
+	for _, m := range results.Metrics() {
+		if n := rapid.IntRange(0, 8).Draw(t, "n"); n > 0 {
+			row = row.Value(m.Metric, measure.NewSample(rapid.SliceOfN(rapid.Float64(), n, n).Draw(t, "all")))
+		}
+	}
+	row.Checked, row.Note = rapid.Bool().Draw(t, "checked"), rapid.String().Draw(t, "note")
+	return row
 }
 
 func TestReadRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct{ name, content, want string }{
-		{"no JSON", "solver: heat", "invalid character"},
+		{"no JSON", "solver: heat", "no JSON, from byte 1: invalid character"},
+		{"nothing", " \n", "it is empty"},
 		{"another JSON file", `{"name": "x"}`, "not a halox record"},
-		{"newer schema", `{"schema": 2, "iterations": {"done": 3}}`, "its schema version is 2; this halox reads up to 1"},
-		{"cut short", `{"schema": 1, "iterations": 3`, "unexpected end"},
+		{"a list", `[1, 2]`, "not a halox record"},
+		{"another's schema", `{"schema": "https://json-schema.org"}`, "not a halox record"},
+		{"no schema yet", `{"schema": 0}`, "its schema version is 0"},
+		{"half a schema", `{"schema": 1.5}`, "its schema version is 1.5"},
+		{"newer schema", `{"schema": 3, "rows": {"done": 3}}`, "its schema version is 3; this halox reads up to 2"},
+		{"cut short", `{"schema": 2, "kind": "run`, "it ends in the middle, after 26 bytes"},
+		{"no kind", `{"schema": 2, "rows": []}`, `it has no "kind"`},
+		{"no kind of schema 1", `{"schema": 1, "rows": []}`, "schema 1 had no such kind"},
+		{"rows of another form", `{"schema": 2, "kind": "pack", "rows": {"a": 1}}`, "cannot unmarshal"},
+		{"a label that is a list", `{"schema": 2, "kind": "pack", "rows": [{"labels": {"a": [1]}, "values": {}}]}`, `label "a" is [1], want a string or a number`},
+		{"a value that is a number", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": 3}}]}`, `value "time"`},
+		{"a value without a unit", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"value": 3}}}]}`, `value "time": it has no unit`},
+		{"a value of nothing", `{"schema": 2, "kind": "pack", "rows": [{"labels": {}, "values": {"time": {"unit": "us"}}}]}`, "neither a value nor a median"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			path := filepath.Join(dir, "record.json")
@@ -199,10 +248,16 @@ func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
 	}
 	before := read(t, path)
 	bad := finished()
-	bad.Config = map[string]any{"tolerance": math.Inf(1)}
+	bad.Settings = map[string]any{"tolerance": math.Inf(1)}
 	wantError(t, bad.Write(path), path, "unsupported value")
 	if !slices.Equal(before, read(t, path)) {
 		t.Error("a record that could not be written has changed the one that was there")
+	}
+	for want, bad := range map[string]*results.Record{
+		`its kind is "walk", which is none`: {Kind: "walk"},
+		`row 1: there is no metric "stpe"`:  {Kind: results.KindPack, Rows: []results.Row{results.NewRow().Number("stpe", 3)}},
+	} {
+		wantError(t, bad.Write(path), path, want)
 	}
 	folder := filepath.Join(dir, "folder")
 	if err := os.MkdirAll(filepath.Join(folder, "full"), 0o755); err != nil {

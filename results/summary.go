@@ -11,8 +11,12 @@ import (
 
 // Summary writes a short text about a finished run, one aligned line a subject.
 // What the record doesn't know has no line. The problem is described by the keys
-// solver, grid.size and precision of the config.
+// solver, grid.size and precision of the settings. A record that is of no run is an
+// error.
 func (r *Record) Summary(w io.Writer) error {
+	if r.Run == nil {
+		return fmt.Errorf("results: write summary: a record of kind %q is of no run", r.Kind)
+	}
 	var text strings.Builder
 	for _, line := range r.summaryLines() {
 		if line.value != "" {
@@ -28,48 +32,64 @@ func (r *Record) Summary(w io.Writer) error {
 type summaryLine struct{ subject, value string }
 
 func (r *Record) summaryLines() []summaryLine {
+	run := r.Run
 	lines := []summaryLine{
-		{"problem", problem(r.Config)},
+		{"problem", problemOf(r.Settings).String()},
 		{"devices", r.deviceNames()},
-		{"split", r.split()},
-		{"scheme", r.schedule()},
-		{"stopped", r.ending()},
+		{"split", run.split()},
+		{"scheme", run.schedule()},
+		{"stopped", run.ending()},
 		{"failure", r.Failure},
-		{"time", pair("reached", r.Time, "dt", r.DT)},
-		{"change", pair("max", r.MaxChange, "l2", r.L2Change)},
-		{"field", pair("max", r.MaxNorm, "rms", r.L2Norm)},
+		{"time", pair("reached", run.Time, "dt", run.DT)},
+		{"change", pair("max", run.MaxChange, "l2", run.L2Change)},
+		{"field", pair("max", run.MaxNorm, "rms", run.L2Norm)},
 	}
-	if r.Error != nil {
-		lines = append(lines, summaryLine{"error", pair("max", r.Error.Max, "l2", r.Error.L2)})
+	if run.Error != nil {
+		lines = append(lines, summaryLine{"error", pair("max", run.Error.Max, "l2", run.Error.L2)})
 	}
 	return append(lines,
-		summaryLine{"speed", r.speed()},
-		summaryLine{"exchanged", human(float64(r.BytesExchanged), "B")},
-		summaryLine{"seconds", pair("setup", r.SetupSeconds, "loop", r.LoopSeconds)},
+		summaryLine{"speed", run.speed()},
+		summaryLine{"exchanged", human(float64(run.BytesExchanged), "B")},
+		summaryLine{"seconds", pair("setup", run.SetupSeconds, "loop", run.LoopSeconds)},
 	)
 }
 
-// problem reads the few keys that name a problem out of a config of any type,
-// by way of its JSON form. A config without them gives an empty text.
-func problem(config any) string {
-	var keys struct {
-		Solver    string
-		Precision string
-		Grid      struct{ Size []int }
+// problem is the few settings that name a problem.
+type problem struct {
+	Solver    string
+	Precision string
+	Grid      struct{ Size []int }
+}
+
+// problemOf reads a problem out of settings of any type, by way of their JSON form.
+// Of settings without one it is empty.
+func problemOf(settings any) (p problem) {
+	data, err := json.Marshal(settings)
+	if err != nil || json.Unmarshal(data, &p) != nil {
+		return problem{}
 	}
-	data, err := json.Marshal(config)
-	if err != nil || json.Unmarshal(data, &keys) != nil {
-		return ""
-	}
-	return join(", ", strings.TrimSpace(keys.Solver+" "+times(keys.Grid.Size)), keys.Precision)
+	return p
+}
+
+func (p problem) String() string {
+	return join(", ", strings.TrimSpace(p.Solver+" "+times(p.Grid.Size)), p.Precision)
 }
 
 // deviceNames counts devices of one name and backend, in order of appearance.
 func (r *Record) deviceNames() string {
+	return counted(r.Devices, func(d Device) string { return fmt.Sprintf("%s (%s)", d.Name, d.Backend) })
+}
+
+// devicesCounted counts devices of one name.
+func (r *Record) devicesCounted() string {
+	return counted(r.Devices, func(d Device) string { return d.Name })
+}
+
+func counted(devices []Device, nameOf func(Device) string) string {
 	var names []string
 	count := map[string]int{}
-	for _, device := range r.Devices {
-		name := fmt.Sprintf("%s (%s)", device.Name, device.Backend)
+	for _, device := range devices {
+		name := nameOf(device)
 		if count[name]++; count[name] == 1 {
 			names = append(names, name)
 		}
@@ -80,14 +100,14 @@ func (r *Record) deviceNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (r *Record) split() string {
+func (r *Run) split() string {
 	if r.Decomposition == [3]int{} {
 		return ""
 	}
 	return times(r.Decomposition[:])
 }
 
-func (r *Record) schedule() string {
+func (r *Run) schedule() string {
 	text := join(" ", r.Scheme, r.Order)
 	if r.Path != "" {
 		text = join(" ", text, "over", r.Path)
@@ -95,7 +115,7 @@ func (r *Record) schedule() string {
 	return text
 }
 
-func (r *Record) ending() string {
+func (r *Run) ending() string {
 	unit := "iterations"
 	if r.Iterations == 1 {
 		unit = "iteration"
@@ -110,7 +130,7 @@ func (r *Record) ending() string {
 	}
 }
 
-func (r *Record) speed() string {
+func (r *Run) speed() string {
 	if r.UpdatesPerSecond == nil {
 		return ""
 	}

@@ -2,6 +2,7 @@ package results_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -12,12 +13,13 @@ import (
 
 func TestSummary(t *testing.T) {
 	interrupted := finished()
-	interrupted.Stopped, interrupted.Iterations = results.StopInterrupted, 1
-	interrupted.Error, interrupted.Time, interrupted.DT = nil, nil, nil
-	interrupted.Order = ""
+	run := interrupted.Run
+	run.Stopped, run.Iterations = results.StopInterrupted, 1
+	run.Error, run.Time, run.DT = nil, nil, nil
+	run.Order = ""
 	interrupted.Devices[1].Name, interrupted.Devices[1].Backend = "host device", "host"
-	interrupted.UpdatesPerSecond, interrupted.BytesExchanged = results.Number(999.4e3), 0
-	failed := &results.Record{Stopped: results.StopError, Failure: "copy from device 0 to 1: device lost"}
+	run.UpdatesPerSecond, run.BytesExchanged = results.Number(999.4e3), 0
+	failed := &results.Record{Run: &results.Run{Stopped: results.StopError}, Failure: "copy from device 0 to 1: device lost"}
 	for name, record := range map[string]*results.Record{
 		"finished": finished(), "interrupted": interrupted, "failed": failed,
 	} {
@@ -55,6 +57,7 @@ func TestSummaryOfReadRecord(t *testing.T) {
 
 func TestSummaryWriterFails(t *testing.T) {
 	wantError(t, finished().Summary(brokenWriter{}), "write summary", "broken pipe")
+	wantError(t, (&results.Record{Kind: results.KindPack}).Summary(io.Discard), `a record of kind "pack" is of no run`)
 }
 
 type brokenWriter struct{}

@@ -1,12 +1,10 @@
 package results
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -18,40 +16,18 @@ import (
 // timelineSteps is how many steps a timeline shows: more cannot be told apart.
 const timelineSteps = 2
 
-// WriteTimeline draws the last steps of the trace into the file at path, whose ending
-// picks the format: .png, .svg or .pdf. Each stream has a lane with a bar for every
-// operation, in the colour of its category; bars of sweeps have the number of their step.
-// Below the lanes of a device a strip says when it communicated, and whether it swept at
-// the same time.
-func WriteTimeline(path string, t *Trace) error {
-	data, err := t.draw(strings.ToLower(filepath.Ext(path)))
-	if err == nil {
-		err = writeAtomic(path, data)
-	}
-	if err != nil {
-		return fmt.Errorf("results: write timeline %s: %w", path, err)
-	}
-	return nil
-}
+// Timeline is the chart of the last steps of a trace. Each stream has a lane with a bar
+// for every operation, in the colour of its category; bars of sweeps have the number of
+// their step. Below the lanes of a device a strip says when it communicated, and whether it
+// swept at the same time. A trace without steps has none.
+func Timeline(t *Trace) (Chart, error) { return newTimeline(t) }
 
-func (t *Trace) draw(format string) ([]byte, error) {
-	if !slices.Contains(pictureFormats, format) {
-		return nil, fmt.Errorf("its ending is %q, want one of %s", format, strings.Join(pictureFormats, ", "))
-	}
-	l, err := newTimeline(t)
-	if err != nil {
-		return nil, err
-	}
-	canvas := newCanvas(format, l.width, l.height)
-	l.draw(draw.New(canvas))
-	var data bytes.Buffer
-	if _, err := canvas.WriteTo(&data); err != nil {
-		return nil, err
-	}
-	if format == ".svg" {
-		return portableSVG(data.Bytes()), nil
-	}
-	return data.Bytes(), nil
+// check implements Chart: what can be wrong is found when a timeline is laid out.
+func (l *timeline) check() error { return nil }
+
+// size implements Chart.
+func (l *timeline) size() (width, height vg.Length) {
+	return l.width + 2*chartMargin, l.height + 2*chartMargin
 }
 
 // The measures of a timeline, in points.
@@ -104,19 +80,19 @@ const (
 func timelineColour(name string) color.Color {
 	switch name {
 	case traceSweep:
-		return curveColours[0]
+		return chartColours[0]
 	case traceUnpack:
-		return curveColours[1]
+		return chartColours[1]
 	case traceCopy:
-		return curveColours[2]
+		return chartColours[2]
 	case traceExchange:
-		return curveColours[3]
+		return chartColours[3]
 	case tracePack:
-		return curveColours[4]
+		return chartColours[4]
 	case traceOther:
-		return curveColours[5]
+		return chartColours[5]
 	case exposedName:
-		return curveColours[6]
+		return chartColours[6]
 	case hiddenName:
 		return color.Gray{0xa8}
 	}

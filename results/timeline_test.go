@@ -12,7 +12,11 @@ import (
 func writeTimeline(t *testing.T, tr *results.Trace, format string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "timeline"+format)
-	if err := results.WriteTimeline(path, tr); err != nil {
+	chart, err := results.Timeline(tr)
+	if err == nil {
+		err = results.WriteChart(path, chart)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return read(t, path)
@@ -43,22 +47,8 @@ func TestTimelineFormats(t *testing.T) {
 	}
 }
 
-func TestTimelineRefuses(t *testing.T) {
-	dir := t.TempDir()
-	for _, tc := range []struct {
-		name, file string
-		trace      *results.Trace
-		want       string
-	}{
-		{"another format", "t.gif", trace(), `its ending is ".gif"`},
-		{"nothing", "t.png", &results.Trace{}, "the trace is empty"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			path := filepath.Join(dir, tc.file)
-			wantError(t, results.WriteTimeline(path, tc.trace), "timeline", path, tc.want)
-			if names := files(t, dir); len(names) != 0 {
-				t.Errorf("the folder holds %v", names)
-			}
-		})
+func TestTimelineOfNothing(t *testing.T) {
+	if _, err := results.Timeline(&results.Trace{}); err == nil || !strings.Contains(err.Error(), "the trace is empty") {
+		t.Errorf("error %v", err)
 	}
 }

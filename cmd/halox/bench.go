@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +13,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -33,7 +32,8 @@ type exchangeBench struct {
 	count                 int
 	points, radii, fields []int
 	paths                 []string
-	record, plot          string
+	settings              any // all of them, for the record
+	keeper
 }
 
 func newBenchExchangeCommand() *cobra.Command {
@@ -45,6 +45,7 @@ func newBenchExchangeCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, release := untilInterrupted(cmd.Context())
 			defer release()
+			b.settings = settingsOf(cmd.Flags())
 			return b.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -55,15 +56,14 @@ func newBenchExchangeCommand() *cobra.Command {
 	f.IntSliceVar(&b.radii, "radius", []int{1}, "ghost layers")
 	f.IntSliceVar(&b.fields, "fields", []int{1}, "fields exchanged together")
 	f.StringSliceVar(&b.paths, "paths", []string{string(p2p.Direct), string(p2p.Peer), string(p2p.Staged)}, "paths")
-	f.StringVar(&b.record, "record", "", "write the record to this JSON `file`")
-	f.StringVar(&b.plot, "plot", "", "draw the times over the message size to this `file` (.png, .svg, .pdf)")
+	b.addFlags(f)
 	return cmd
 }
 
-// run measures every combination and prints a line for each. Interrupted, it
-// keeps what it had.
+// run measures every combination and prints a line for each. Interrupted or failed,
+// it keeps what it had.
 func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err error) {
-	if err := errors.Join(oneOf("backend", b.backend, configs.Auto, "cuda", "host"), checkFiles(b.record, b.plot)); err != nil {
+	if err := errors.Join(oneOf("backend", b.backend, configs.Auto, "cuda", "host"), b.check()); err != nil {
 		return err
 	}
 	want := configs.Devices{Backend: b.backend, Count: configs.Count(b.count)}
@@ -76,11 +76,10 @@ func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	record := newExchanges(m)
-	if err := b.measureAll(ctx, &exchangeRun{devices: m.devices, links: links, compiler: kernels.CompilerFromEnv()}, record, out); err != nil {
-		return err
-	}
-	return b.write(record)
+	record := m.benchRecord(ctx, results.KindExchange, b.settings, links)
+	failure := b.measureAll(ctx, &exchangeRun{devices: m.devices, links: links, compiler: kernels.CompilerFromEnv()}, record)
+	record.End(failure)
+	return errors.Join(failure, b.keep(record, out, notes))
 }
 
 // opened is a machine with those of its devices open that are measured.
@@ -115,89 +114,19 @@ func (o *opened) close() error {
 	return errors.Join(streams.CloseAll(o.devices), o.machine.close())
 }
 
-// host says what the devices are measured in.
-func (o *opened) host() results.Host {
-	h := results.Machine()
-	h.CUDA, h.Driver = o.platform.Version(), o.driver()
-	return h
-}
-
-// describeDevice says for a record which device this is.
-func describeDevice(d *streams.Device) results.Device {
-	return results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID}
-}
-
-// newExchanges begins the record with what it is measured on.
-func newExchanges(m *opened) *results.Exchanges {
-	r := &results.Exchanges{
-		Halox: results.Program{Version: version, Commit: builtFrom()}, Host: m.host(), Started: time.Now(),
-	}
-	for _, d := range m.devices {
-		r.Devices = append(r.Devices, describeDevice(d))
-	}
-	return r
-}
-
-// measureAll adds a row for each combination to the record, and prints the table.
-func (b *exchangeBench) measureAll(ctx context.Context, e *exchangeRun, record *results.Exchanges, out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "points\tradius\tfields\tpath\tmessage\tus, one thread\tus, threads\tGB/s a device\tGB/s plain copy\tof copies\t")
+// measureAll adds a row for each combination to the record, until it is interrupted.
+func (b *exchangeBench) measureAll(ctx context.Context, e *exchangeRun, record *results.Record) error {
 	for _, c := range b.combinations() {
-		if ctx.Err() != nil {
+		if record.Interrupted = ctx.Err() != nil; record.Interrupted {
 			break
 		}
 		row, err := e.measure(c)
 		if err != nil {
-			return errors.Join(err, w.Flush())
-		}
-		record.Rows = append(record.Rows, row)
-		fmt.Fprintf(w, "%d^3\t%d\t%d\t%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.0f%%\t\n", row.Points, row.Radius, row.Fields, row.Path,
-			row.MessageBytes, row.OneThread, row.ManyThreads, row.RateGBs, row.LinkGBs, 100*row.ShareOfCopies)
-	}
-	return w.Flush()
-}
-
-// write writes the record and the plot that are wanted.
-func (b *exchangeBench) write(r *results.Exchanges) error {
-	if b.record != "" {
-		if err := r.Write(b.record); err != nil {
 			return err
 		}
+		record.Add(row)
 	}
-	if b.plot == "" || len(r.Rows) == 0 {
-		return nil
-	}
-	c := results.Curves{
-		Title: fmt.Sprintf("Halo exchange of six faces, radius %d, %d float64 field(s), %d x %s",
-			b.radii[0], b.fields[0], len(r.Devices), r.Devices[0].Name),
-		XLabel: "largest message (bytes)", YLabel: "time of an exchange (us)",
-	}
-	for _, path := range b.paths {
-		c.Curves = append(c.Curves, b.curve(r.Rows, path, path, best))
-	}
-	copies := b.curve(r.Rows, b.paths[0], "one plain peer copy", func(row results.Exchange) float64 { return row.CopyUS })
-	copies.Dashed = true
-	c.Curves = append(c.Curves, copies)
-	return results.WriteCurves(b.plot, c)
-}
-
-// curve draws the rows of a path with the first radius and number of fields.
-func (b *exchangeBench) curve(rows []results.Exchange, path, name string, y func(results.Exchange) float64) results.Curve {
-	c := results.Curve{Name: name}
-	for _, row := range rows {
-		if row.Path == path && row.Radius == b.radii[0] && row.Fields == b.fields[0] && row.MessageBytes > 0 {
-			c.X, c.Y = append(c.X, float64(row.MessageBytes)), append(c.Y, y(row))
-		}
-	}
-	return c
-}
-
-// best returns the time of the faster way to drive an exchange.
-func best(r results.Exchange) float64 {
-	if r.ManyThreads > 0 {
-		return min(r.OneThread, r.ManyThreads)
-	}
-	return r.OneThread
+	return nil
 }
 
 // combination is one exchange to be timed.
@@ -227,7 +156,7 @@ type exchangeRun struct {
 }
 
 // measure times one combination: a periodic grid of cubes, one a device.
-func (e *exchangeRun) measure(c combination) (row results.Exchange, err error) {
+func (e *exchangeRun) measure(c combination) (row results.Row, err error) {
 	var open streams.Closers
 	defer func() { err = errors.Join(err, open.Close()) }()
 	place, err := e.place(c)
@@ -243,23 +172,41 @@ func (e *exchangeRun) measure(c combination) (row results.Exchange, err error) {
 		return row, err
 	}
 	open.Add(at)
-	row = describe(c, plan)
-	if row.OneThread, err = timed(at, func(n int) error {
+	row, sent := describe(c, plan)
+	row, best, err := drive(row, x, at)
+	if err != nil || sent.message == 0 {
+		return row, err
+	}
+	plain, err := e.copies(sent.message)
+	return sent.compare(row, best, plain), err
+}
+
+// drive times an exchange that one thread drives, and where that can be one that a
+// thread a device drives. It returns the faster time too.
+func drive(row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Row, results.Sample, error) {
+	best, err := timed(at, func(n int) error {
 		for range n {
 			if err := x.Exchange(at); err != nil {
 				return err
 			}
 		}
 		return nil
-	}); err != nil {
-		return row, err
+	})
+	if err != nil {
+		return row, best, err
 	}
-	if x.Swaps() {
-		if row.ManyThreads, err = timed(at, func(n int) error { return byThreads(x, at, n) }); err != nil {
-			return row, err
-		}
+	row = row.Value(results.OneThread, best)
+	if !x.Swaps() {
+		return row.Value(results.Time, best), best, nil
 	}
-	return e.compare(row)
+	many, err := timed(at, func(n int) error { return byThreads(x, at, n) })
+	if err != nil {
+		return row, best, err
+	}
+	if many.Median < best.Median {
+		best = many
+	}
+	return row.Value(results.Threads, many).Value(results.Time, best), best, nil
 }
 
 // exchanger makes the fields of a combination and what exchanges them.
@@ -287,44 +234,57 @@ func (e *exchangeRun) exchanger(c combination, place *halo.Placement, open *stre
 	return x, plan, nil
 }
 
+// traffic is what an exchange sends, in bytes.
+type traffic struct {
+	message int64 // the largest
+	device  int64 // all that the busiest device sends to others
+}
+
 // describe begins the row of a combination with what it sends.
-func describe(c combination, plan *halo.Plan) results.Exchange {
-	row := results.Exchange{Points: c.points, Radius: c.radius, Fields: c.fields, Path: string(c.path), Messages: len(plan.Messages)}
+func describe(c combination, plan *halo.Plan) (row results.Row, sent traffic) {
 	out := map[int]int64{}
 	for _, m := range plan.Messages {
 		if devices := plan.Placement.Devices; devices[m.From] != devices[m.To] {
-			row.MessageBytes = max(row.MessageBytes, m.Bytes)
+			sent.message = max(sent.message, m.Bytes)
 			out[m.From] += m.Bytes
-			row.DeviceBytes = max(row.DeviceBytes, out[m.From])
+			sent.device = max(sent.device, out[m.From])
 		}
 	}
-	return row
+	return results.NewRow().
+		Label("points", c.points).Label("radius", c.radius).Label("fields", c.fields).Label("path", c.path).
+		Label("messages", len(plan.Messages)).Label("message_bytes", sent.message).Label("device_bytes", sent.device), sent
 }
 
-// compare adds what plain copies of the same messages take.
-func (e *exchangeRun) compare(row results.Exchange) (results.Exchange, error) {
-	if row.MessageBytes == 0 {
-		return row, nil
-	}
+// compare adds the rate out of the busiest device beside that of plain copies of the
+// largest message.
+func (t traffic) compare(row results.Row, best, plain results.Sample) results.Row {
+	copyRate := plain.Under(float64(t.message) / 1e3)
+	rate := best.Under(float64(t.device) / 1e3)
+	return row.Value(results.Rate, rate).Value(results.CopyTime, plain).Value(results.CopyRate, copyRate).
+		Value(results.Share, rate.Scale(1/copyRate.Median))
+}
+
+// copies times plain copies of so many bytes between the first two devices.
+func (e *exchangeRun) copies(bytes int64) (plain results.Sample, err error) {
 	from, to := e.devices[0], e.devices[1]
 	var open streams.Closers
-	defer open.Close()
-	src, err := from.Alloc(row.MessageBytes)
+	defer func() { err = errors.Join(err, open.Close()) }()
+	src, err := from.Alloc(bytes)
 	if err != nil {
-		return row, err
+		return plain, err
 	}
 	open.Add(src)
-	dst, err := to.Alloc(row.MessageBytes)
+	dst, err := to.Alloc(bytes)
 	if err != nil {
-		return row, err
+		return plain, err
 	}
 	open.Add(dst)
 	s, err := from.NewStream(streams.Normal)
 	if err != nil {
-		return row, err
+		return plain, err
 	}
 	open.Add(s)
-	row.CopyUS, err = timed([]*streams.Stream{s}, func(n int) error {
+	return timed([]*streams.Stream{s}, func(n int) error {
 		for range n {
 			if err := s.Copy(dst.All(), src.All()); err != nil {
 				return err
@@ -332,11 +292,6 @@ func (e *exchangeRun) compare(row results.Exchange) (results.Exchange, error) {
 		}
 		return nil
 	})
-	us := best(row)
-	row.LinkGBs = float64(row.MessageBytes) / row.CopyUS / 1e3
-	row.RateGBs = float64(row.DeviceBytes) / us / 1e3
-	row.ShareOfCopies = row.RateGBs / row.LinkGBs
-	return row, err
 }
 
 // place cuts a periodic grid into cubes, one a device.
@@ -368,37 +323,36 @@ type pace struct {
 	length      float64 // of a batch, in microseconds
 }
 
-// batches is how many a median is over.
-const batches = 9
+// batches is how many a median is over at least, and mostBatches at most, where the
+// least leave it uncertain by more than closeEnough.
+const (
+	batches     = 9
+	mostBatches = 4 * batches
+	closeEnough = 0.01
+)
 
 // timed returns the time of one of what queue queues, in microseconds: the median
 // over batches that are waited for, each of some milliseconds, so that to begin one
 // and to wait for it counts little.
-func timed(at []*streams.Stream, queue func(n int) error) (float64, error) {
-	return pace{first: 20, most: 400, length: 4000}.median(func(n int) (float64, error) { return batch(at, queue, n) })
+func timed(at []*streams.Stream, queue func(n int) error) (results.Sample, error) {
+	return pace{first: 20, most: 400, length: 4000}.measure(func(n int) (float64, error) { return batch(at, queue, n) })
 }
 
-// median returns the median of what batch returns: the time of one of n, in
-// microseconds.
-func (p pace) median(batch func(n int) (float64, error)) (float64, error) {
+// measure returns what the batches take: the time of one of n, in microseconds. All
+// but the least end with twice the time that these should take.
+func (p pace) measure(batch func(n int) (float64, error)) (results.Sample, error) {
 	if _, err := batch(p.first); err != nil { // warms up
-		return 0, err
+		return results.Sample{}, err
 	}
 	one, err := batch(p.first)
 	if err != nil {
-		return 0, err
+		return results.Sample{}, err
 	}
 	n := int(max(float64(p.first), min(float64(p.most), p.length/one)))
-	var us []float64
-	for range batches {
-		t, err := batch(n)
-		if err != nil {
-			return 0, err
-		}
-		us = append(us, t)
+	budget := measure.Budget{
+		Least: batches, Most: mostBatches, Within: closeEnough, Time: time.Duration(2 * batches * p.length * float64(time.Microsecond)),
 	}
-	slices.Sort(us)
-	return us[len(us)/2], nil
+	return measure.Repeat(context.Background(), budget, func() (float64, error) { return batch(n) }) // too short to be interrupted
 }
 
 // batch queues n and waits for them; it returns the time of one in microseconds.

@@ -42,7 +42,7 @@ func (b *layoutBench) generalAxes(title string) axes {
 
 // has reports whether the workload has the parameter that the figure is over, above 0.
 func (a *axes) has(w workloads.Workload) bool {
-	x, ok := layoutOf(w).Param(a.x)
+	x, ok := layoutOf(w).Float(a.x)
 	return ok && x > 0
 }
 
@@ -70,9 +70,9 @@ func listFigures[F figure](out io.Writer, all []F) error {
 // medians gathers numbers over places on the axis of a figure.
 type medians map[float64][]float64
 
-// add adds a number at the layout's place; one without a place is left out.
-func (m medians) add(a *axes, l results.Layout, y float64) {
-	if x, ok := l.Param(a.x); ok && x > 0 {
+// add adds a number at the place of the row's layout; one without a place is left out.
+func (m medians) add(a *axes, row results.Row, y float64) {
+	if x, ok := row.Float(a.x); ok && x > 0 && y > 0 {
 		m[x] = append(m[x], y)
 	}
 }
@@ -96,4 +96,12 @@ func withPoints(all []results.Curve) (some []results.Curve) {
 		alone = len(c.X) == 0
 	}
 	return some
+}
+
+// deviceName returns the name of the first device of a record, "" for none.
+func deviceName(r *results.Record) string {
+	if len(r.Devices) == 0 {
+		return ""
+	}
+	return r.Devices[0].Name
 }

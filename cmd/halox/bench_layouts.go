@@ -28,6 +28,7 @@ type layoutBench struct {
 	budget               time.Duration
 	noCheck, list        bool
 	record, plot, figure string
+	settings             map[string]any // all flags, for the record
 }
 
 // packedBytes is the value of --over that every layout has.
@@ -88,8 +89,8 @@ func (b *layoutBench) checkFiles() error {
 // name may be empty.
 func checkFiles(record, plot string) error {
 	if plot != "" {
-		if ext := strings.ToLower(filepath.Ext(plot)); !slices.Contains([]string{".png", ".svg", ".pdf"}, ext) {
-			return fmt.Errorf("--plot %s: the name must end in .png, .svg or .pdf", plot)
+		if err := checkPlot("--plot", plot); err != nil {
+			return err
 		}
 	}
 	for _, file := range []string{record, plot} {
@@ -101,6 +102,14 @@ func checkFiles(record, plot string) error {
 		}
 	}
 	return nil
+}
+
+// checkPlot returns an error unless a flag names a file that can be drawn into.
+func checkPlot(flag, name string) error {
+	if ext := strings.ToLower(filepath.Ext(name)); !slices.Contains([]string{".png", ".svg", ".pdf"}, ext) {
+		return fmt.Errorf("%s %s: the name must end in .png, .svg or .pdf", flag, name)
+	}
+	return results.CheckWritable(name)
 }
 
 // fixed takes the figure's suite for those of the flags, and refuses other flags
@@ -200,17 +209,25 @@ func listWorkloads(out io.Writer, all []workloads.Workload) error {
 	return nil
 }
 
-// layoutOf names a workload as results do.
-func layoutOf(w workloads.Workload) results.Layout {
-	return results.Layout{Suite: w.Suite, Name: w.Name, Params: w.Params, Bytes: w.Bytes}
+// layoutOf begins the row of a workload.
+func layoutOf(w workloads.Workload) results.Row {
+	return results.LayoutRow(w.Suite, w.Name, w.Params, w.Bytes)
 }
 
-// header begins the record with the machine that it is measured on, and how.
-func (b *layoutBench) header(m *opened) results.Bench {
-	return results.Bench{
-		Halox: results.Program{Version: version, Commit: builtFrom()}, Host: m.host(), Started: time.Now(),
-		Blocks: b.blocks, BudgetMS: b.budget.Seconds() * 1e3,
+// names returns what contends as results name it.
+func names[C fmt.Stringer](all []C) (names []string) {
+	for _, c := range all {
+		names = append(names, c.String())
 	}
+	return names
+}
+
+// positive returns the number, or no label where it is none.
+func positive[N int | int64 | float64](n N) any {
+	if n == 0 {
+		return nil
+	}
+	return n
 }
 
 // draw writes the plot that is wanted.
@@ -222,7 +239,7 @@ func (b *layoutBench) draw(c results.Curves, notes io.Writer) error {
 		fmt.Fprintf(notes, "%s is not written: nothing that it shows was measured\n", b.plot)
 		return nil
 	}
-	return results.WriteCurves(b.plot, c)
+	return results.WriteChart(b.plot, c)
 }
 
 // newLayoutProgress draws a bar of layouts where somebody watches.

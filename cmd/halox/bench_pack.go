@@ -58,6 +58,7 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, release := untilInterrupted(cmd.Context())
 			defer release()
+			b.settings = settingsOf(cmd.Flags())
 			return b.start(ctx, cmd)
 		},
 	}
@@ -147,7 +148,12 @@ type contender struct {
 
 // String names it as results do.
 func (c contender) String() string {
-	return results.Pack{Engine: string(c.engine), Variant: c.variant}.Contender()
+	return c.row().Contender()
+}
+
+// row begins the row of a contender.
+func (c contender) row() results.Row {
+	return results.NewRow().Label("engine", c.engine).Label("variant", c.variant)
 }
 
 // contenders returns the engines to be measured, the driver's copies always.
@@ -180,25 +186,16 @@ func (b *packBench) run(ctx context.Context, figure *packFigure, work []workload
 		pinned: b.to == toPinned, check: !b.noCheck, budget: b.budget,
 		options: packing.Options{Blocks: b.blocks, Cache: os.Getenv("HALOX_CACHE")},
 	}
-	record := b.newPacks(m, r.contenders)
+	contenders := names(r.contenders)
+	b.settings["contenders"] = contenders
+	record := m.benchRecord(ctx, results.KindPack, b.settings, nil)
 	failure := r.measureAll(ctx, work, b.unpack, record, notes)
-	if failure != nil {
-		record.Failure = failure.Error()
-	}
-	return errors.Join(failure, record.Table(out), b.keep(record, figure, notes))
-}
-
-// newPacks begins the record with what it is measured on, and how.
-func (b *packBench) newPacks(m *opened, contenders []contender) *results.Packs {
-	p := &results.Packs{Bench: b.header(m), Device: describeDevice(m.devices[0]), To: b.to}
-	for _, c := range contenders {
-		p.Contenders = append(p.Contenders, c.String())
-	}
-	return p
+	record.End(failure)
+	return errors.Join(failure, record.Contest(out, contenders), b.keep(record, figure, notes))
 }
 
 // keep writes the record and the plot that are wanted.
-func (b *packBench) keep(p *results.Packs, figure *packFigure, notes io.Writer) error {
+func (b *packBench) keep(p *results.Record, figure *packFigure, notes io.Writer) error {
 	var err error
 	if b.record != "" {
 		err = p.Write(b.record)

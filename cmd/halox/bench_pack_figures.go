@@ -202,7 +202,7 @@ func (c *packCurve) shows(workload string) bool {
 }
 
 // draw returns the figure of what was measured, without curves that have no point.
-func (f *packFigure) draw(p *results.Packs) results.Curves {
+func (f *packFigure) draw(p *results.Record) results.Curves {
 	what := "time of packing (us)"
 	switch {
 	case f.rate:
@@ -210,7 +210,7 @@ func (f *packFigure) draw(p *results.Packs) results.Curves {
 	case f.roundTrip:
 		what = "time of packing and unpacking (us)"
 	}
-	c := results.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, p.Device.Name, whither(p.To)), XLabel: f.xLabel, YLabel: what}
+	c := results.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, deviceName(p), whither(p)), XLabel: f.xLabel, YLabel: what}
 	groups := p.Groups()
 	for _, curve := range f.curves {
 		c.Curves = append(c.Curves, f.curve(curve, groups))
@@ -220,19 +220,19 @@ func (f *packFigure) draw(p *results.Packs) results.Curves {
 }
 
 // whither says where packed bytes go.
-func whither(to string) string {
-	if to == toPinned {
+func whither(p *results.Record) string {
+	if len(p.Rows) > 0 && p.Rows[0].Text("memory") == toPinned {
 		return "pinned host memory"
 	}
 	return "device memory"
 }
 
 // curve draws one curve: the median of layouts with the same parameter.
-func (f *packFigure) curve(c packCurve, groups []results.PackGroup) results.Curve {
+func (f *packFigure) curve(c packCurve, groups []results.Group) results.Curve {
 	m := medians{}
 	for i, g := range groups {
 		first := g.Rows[0]
-		if first.Direction != results.Packed || !c.shows(first.Workload()) {
+		if first.Text("direction") != results.Packed || !c.shows(first.Workload()) {
 			continue
 		}
 		y, ok := f.value(c.by, g)
@@ -242,7 +242,7 @@ func (f *packFigure) curve(c packCurve, groups []results.PackGroup) results.Curv
 			y += back
 		}
 		if ok {
-			m.add(&f.axes, first.Layout, y)
+			m.add(&f.axes, first, y)
 		}
 	}
 	return m.draw(results.Curve{Name: c.name, Dashed: c.dashed, Twin: c.twin})
@@ -250,25 +250,26 @@ func (f *packFigure) curve(c packCurve, groups []results.PackGroup) results.Curv
 
 // following returns the group of unpacking that follows one of packing; it is
 // empty where there is none.
-func following(groups []results.PackGroup, i int) results.PackGroup {
-	if i+1 < len(groups) && groups[i+1].Rows[0].Direction == results.Unpacked {
+func following(groups []results.Group, i int) results.Group {
+	if i+1 < len(groups) && groups[i+1].Rows[0].Text("direction") == results.Unpacked {
 		return groups[i+1]
 	}
-	return results.PackGroup{}
+	return results.Group{}
 }
 
 // value returns what the figure shows of a contender, if that was measured.
-func (f *packFigure) value(by contender, g results.PackGroup) (float64, bool) {
+func (f *packFigure) value(by contender, g results.Group) (float64, bool) {
 	if len(g.Rows) == 0 {
 		return 0, false
 	}
-	us, bytes := g.Rows[0].ContiguousUS, float64(g.Rows[0].Bytes)
+	us := g.Rows[0].Median(results.CopyTime)
+	bytes, _ := g.Rows[0].Float(packedBytes)
 	if by.engine != "" {
 		row, ok := g.Of(by.String())
 		if !ok {
 			return 0, false
 		}
-		us = row.US
+		us = row.Median(results.Time)
 	}
 	if f.rate {
 		return bytes / us / 1e3, us > 0

@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -27,7 +28,7 @@ type packRun struct {
 
 // measureAll adds to the record what all contenders take for all workloads, until
 // it is interrupted.
-func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unpack bool, record *results.Packs, notes io.Writer) (err error) {
+func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unpack bool, record *results.Record, notes io.Writer) (err error) {
 	directions := []string{results.Packed}
 	if unpack {
 		directions = append(directions, results.Unpacked)
@@ -35,7 +36,7 @@ func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unp
 	record.Interrupted, err = eachLayout(ctx, notes, "pack", work, func(w workloads.Workload) error {
 		for _, direction := range directions {
 			rows, err := r.measure(ctx, w, direction)
-			record.Rows = append(record.Rows, rows...)
+			record.Add(rows...)
 			if err != nil {
 				return fmt.Errorf("%s %v: %w", direction, w, err)
 			}
@@ -47,7 +48,7 @@ func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unp
 
 // measure returns a row for each contender that suits the workload, or none if it is
 // interrupted. It frees what it made.
-func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Pack, err error) {
+func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Row, err error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -67,11 +68,7 @@ func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction s
 	if ctx.Err() != nil {
 		return nil, nil
 	}
-	rows, err = c.race(w.Bytes)
-	for i := range rows {
-		rows[i].Layout, rows[i].Direction = layoutOf(w), direction
-	}
-	return rows, err
+	return c.race(w.Bytes, c.head(w, direction))
 }
 
 // packCase is one workload in one direction, with its memory.
@@ -85,7 +82,7 @@ type packCase struct {
 	packers map[packing.Options]*packing.Packer
 	trial   *trial // nil where nothing is compared
 	jobs    []*packing.Job
-	rows    []results.Pack // of the jobs, without their times
+	rows    []results.Row // of the jobs, without their times
 }
 
 // prepare commits the layout and makes its memory.
@@ -159,6 +156,16 @@ func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
 	return c.job(p, packing.Copies, cargo, packing.Place{Data: c.place.Data})
 }
 
+// head begins a row with what is packed, and where.
+func (c *packCase) head(w workloads.Workload, direction string) results.Row {
+	memory := toDevice
+	if c.pinned {
+		memory = toPinned
+	}
+	return layoutOf(w).Label("direction", direction).Label("memory", memory).
+		Label("thread_blocks", positive(c.options.Blocks)).Label("pieces", c.cargo.Layout.NumBlocks())
+}
+
 // enter makes a contender's job and compares what it does.
 func (c *packCase) enter(by contender) error {
 	p, err := c.packer(by.options)
@@ -170,9 +177,10 @@ func (c *packCase) enter(by contender) error {
 		return err
 	}
 	c.Add(j)
-	row := results.Pack{Pieces: c.cargo.Layout.NumBlocks(), Engine: string(by.engine), Variant: by.variant}
+	row := by.row()
 	if by.engine == packing.Auto {
-		row.Took, row.Why = string(j.Engine), j.Why
+		row = row.Label("took", j.Engine)
+		row.Note = j.Why
 	}
 	if c.trial != nil {
 		if err := c.trial.do(j); err != nil {
@@ -185,10 +193,10 @@ func (c *packCase) enter(by contender) error {
 }
 
 // race times the contenders and the contiguous copy, which take turns, and returns the rows
-// with their times. Where two of the jobs are of the same engine, as auto's is of the one
-// that it took, each is timed by itself: what they differ by is how well it can be
-// measured.
-func (c *packCase) race(bytes int64) ([]results.Pack, error) {
+// with their times, after a head that they share. Where two of the jobs are of the same
+// engine, as auto's is of the one that it took, each is timed by itself: what they differ
+// by is how well it can be measured.
+func (c *packCase) race(bytes int64, head results.Row) (rows []results.Row, err error) {
 	contiguous, err := c.contiguous(bytes)
 	if err != nil {
 		return nil, err
@@ -199,13 +207,21 @@ func (c *packCase) race(bytes int64) ([]results.Pack, error) {
 		return nil, err
 	}
 	c.Add(clock)
-	took, err := clock.Time(c.budget, append(c.jobs, contiguous)...)
+	took, err := clock.Batches(c.budget, append(c.jobs, contiguous)...)
 	if err != nil {
 		return nil, err
 	}
-	us := func(i int) float64 { return took[i].Seconds() * 1e6 }
-	for i := range c.rows {
-		c.rows[i].Cost = results.NewCost(bytes, us(i), us(len(c.rows)))
+	for i, row := range c.rows {
+		rows = append(rows, head.Join(row).Transfer(bytes, inMicroseconds(took[i]), inMicroseconds(took[len(c.rows)])))
 	}
-	return c.rows, nil
+	return rows, nil
+}
+
+// inMicroseconds makes a sample of times.
+func inMicroseconds(all []time.Duration) results.Sample {
+	var us []float64
+	for _, t := range all {
+		us = append(us, t.Seconds()*1e6)
+	}
+	return measure.NewSample(us)
 }

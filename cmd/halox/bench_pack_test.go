@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"math"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -21,7 +21,7 @@ import (
 
 // packs runs halox bench pack on host devices, and returns what it printed and its
 // record.
-func packs(t *testing.T, args ...string) (out string, r results.Packs) {
+func packs(t *testing.T, args ...string) (out string, r *results.Record) {
 	t.Helper()
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	record := filepath.Join(t.TempDir(), "p.json")
@@ -30,14 +30,19 @@ func packs(t *testing.T, args ...string) (out string, r results.Packs) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	text, err := os.ReadFile(record)
+	r, err := results.Read(record)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
 	return out, r
+}
+
+// contended returns what a record says that it measured.
+func contended(r *results.Record) (names []string) {
+	for _, name := range r.Settings.(map[string]any)["contenders"].([]any) {
+		names = append(names, name.(string))
+	}
+	return names
 }
 
 // drawn fails unless a plot was written.
@@ -54,7 +59,7 @@ func TestBenchPack(t *testing.T) {
 	out, r := packs(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000", "--unpack", "--plot", plot)
 	drawn(t, plot)
 	groups := r.Groups()
-	if len(groups) != 2*(3*2+3) || r.Schema != results.Schema || r.Device.Backend != "host" || r.To != toDevice || r.Interrupted || r.Failure != "" {
+	if len(groups) != 2*(3*2+3) || r.Kind != results.KindPack || r.Devices[0].Backend != "host" || r.Rows[0].Text("memory") != toDevice || r.Interrupted || r.Failure != "" {
 		t.Errorf("%d groups: %+v", len(groups), r)
 	}
 	for _, g := range groups {
@@ -71,18 +76,19 @@ func TestBenchPack(t *testing.T) {
 }
 
 // checkGroup fails unless the rows of a workload hold together.
-func checkGroup(t *testing.T, g results.PackGroup) {
+func checkGroup(t *testing.T, g results.Group) {
 	t.Helper()
-	contiguous := g.Rows[0].ContiguousUS
+	contiguous := g.Rows[0].Median(results.CopyTime)
 	for _, row := range g.Rows {
-		rate, share := float64(row.Bytes)/row.US/1e3, row.ContiguousUS/row.US
-		if row.US <= 0 || !row.Checked || row.Bytes <= 0 || row.Bytes > 20000 || row.Pieces < 1 || row.ContiguousUS != contiguous ||
-			math.Abs(row.RateGBs-rate) > 1e-9*rate || math.Abs(row.ShareOfContiguous-share) > 1e-9*share {
+		us, bytes := row.Median(results.Time), labelled(row, "bytes")
+		rate, share := bytes/us/1e3, contiguous/us
+		if us <= 0 || !row.Checked || bytes <= 0 || bytes > 20000 || labelled(row, "pieces") < 1 || row.Median(results.CopyTime) != contiguous ||
+			math.Abs(row.Median(results.Rate)-rate) > 1e-9*rate || math.Abs(row.Median(results.Share)-share) > 1e-9*share {
 			t.Errorf("row %+v", row)
 		}
 	}
 	auto, ok := g.Of("auto")
-	if !ok || !slices.Contains(packing.Engines(), packing.Engine(auto.Took)) || auto.Why == "" {
+	if !ok || !slices.Contains(packing.Engines(), packing.Engine(auto.Text("took"))) || auto.Note == "" {
 		t.Errorf("auto: %+v", auto)
 	}
 	if _, ok := g.Of("copies"); !ok {
@@ -90,15 +96,23 @@ func checkGroup(t *testing.T, g results.PackGroup) {
 	}
 }
 
+// labelled returns the number that a label has, NaN for none.
+func labelled(row results.Row, label string) float64 {
+	if v, ok := row.Float(label); ok {
+		return v
+	}
+	return math.NaN()
+}
+
 // An engine that does not suit a layout has no row; the driver's copies are always
 // measured.
 func TestBenchPackUnsuited(t *testing.T) {
 	out, r := packs(t, "--engines", "targeted", "--match", "LAMMPS_atomic/d=1217", "--to", "pinned", "--blocks", "3", "--no-check")
-	if len(r.Rows) != 1 || r.Rows[0].Engine != "copies" || r.Rows[0].Checked || r.To != toPinned || r.Blocks != 3 {
+	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != toPinned || labelled(r.Rows[0], "thread_blocks") != 3 {
 		t.Errorf("%+v", r)
 	}
-	if !slices.Equal(r.Contenders, []string{"copies", "targeted"}) || strings.Contains(out, "auto") || !strings.Contains(out, "pinned host memory") {
-		t.Errorf("%v:\n%s", r.Contenders, out)
+	if !slices.Equal(contended(r), []string{"copies", "targeted"}) || strings.Contains(out, "auto") || !strings.Contains(out, "pinned host memory") {
+		t.Errorf("%v:\n%s", contended(r), out)
 	}
 }
 
@@ -166,7 +180,7 @@ func TestFiguresHaveLayouts(t *testing.T) {
 				if !c.shows(w.String()) {
 					continue
 				}
-				x, ok := layoutOf(w).Param(f.x)
+				x, ok := layoutOf(w).Float(f.x)
 				if !ok || seen[x] || w.Suite != f.suite {
 					t.Errorf("figure %s, curve %q: %v at %v, %t", f.name, c.name, w, x, ok)
 				}
@@ -194,8 +208,8 @@ func TestBenchPackFigure(t *testing.T) {
 			plot := filepath.Join(t.TempDir(), "p.svg")
 			_, r := packs(t, append([]string{"--figure", tc.figure, "--most", "2000", "--plot", plot}, tc.args...)...)
 			drawn(t, plot)
-			if r.To != tc.to || !slices.Equal(r.Contenders, tc.contenders) || len(r.Rows) != len(r.Groups())*len(tc.contenders) {
-				t.Errorf("to %s, %v, %d rows of %d groups", r.To, r.Contenders, len(r.Rows), len(r.Groups()))
+			if r.Rows[0].Text("memory") != tc.to || !slices.Equal(contended(r), tc.contenders) || len(r.Rows) != len(r.Groups())*len(tc.contenders) {
+				t.Errorf("to %s, %v, %d rows of %d groups", r.Rows[0].Text("memory"), contended(r), len(r.Rows), len(r.Groups()))
 			}
 		})
 	}
@@ -204,13 +218,11 @@ func TestBenchPackFigure(t *testing.T) {
 // What figure 7 of Wu et al. shows is the time there and back, and rates are of
 // packing alone.
 func TestFigureValues(t *testing.T) {
-	row := func(params, direction, engine string, us float64) results.Pack {
-		return results.Pack{
-			Layout:    results.Layout{Suite: "wu", Name: "V", Params: params, Bytes: 8e6},
-			Direction: direction, Engine: engine, Cost: results.NewCost(8e6, us, 40),
-		}
+	row := func(params, direction, engine string, us float64) results.Row {
+		return results.LayoutRow("wu", "V", params, 8e6).Label("direction", direction).Label("memory", toDevice).Label("engine", engine).
+			Transfer(8e6, measure.Exact(us), measure.Exact(40))
 	}
-	p := &results.Packs{Device: results.Device{Name: "a GPU"}, To: toDevice, Rows: []results.Pack{
+	p := &results.Record{Devices: []results.Device{{Name: "a GPU"}}, Rows: []results.Row{
 		row("n=2000", results.Packed, "targeted", 100), row("n=2000", results.Unpacked, "targeted", 60),
 		row("n=1000", results.Packed, "targeted", 50), row("n=1000", results.Unpacked, "targeted", 20),
 		row("n=3000", results.Packed, "targeted", 100),
@@ -307,7 +319,7 @@ func TestBenchPackInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	for looks, want := range map[int]int{0: 0, 1: 0, 4: 0, 5: 3, 6: 3, 10: 3, 11: 6} {
-		record := &results.Packs{}
+		record := &results.Record{}
 		if err := r.measureAll(interruption{t.Context(), &looks}, all[:3], false, record, io.Discard); err != nil {
 			t.Fatal(err)
 		}

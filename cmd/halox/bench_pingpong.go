@@ -60,6 +60,7 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, release := untilInterrupted(cmd.Context())
 			defer release()
+			b.settings = settingsOf(cmd.Flags())
 			return b.start(ctx, cmd)
 		},
 	}
@@ -182,8 +183,12 @@ type lane struct {
 func (l lane) String() string { return l.row().Contender() }
 
 // row begins the row of a lane.
-func (l lane) row() results.Ping {
-	return results.Ping{Path: string(l.path), Remote: l.remote, Engine: string(l.engine)}
+func (l lane) row() results.Row {
+	row := results.NewRow().Label("path", l.path)
+	if l.remote {
+		row = row.Label("remote", "yes")
+	}
+	return row.Label("engine", l.engine)
 }
 
 // lanes returns those to be measured, each once. Of a path the driver's copies come last:
@@ -211,19 +216,17 @@ func (b *pingBench) run(ctx context.Context, figure *pingFigure, work []workload
 		return fmt.Errorf("--backend %s --devices %s: %w", b.backend, commas(b.devices), err)
 	}
 	defer func() { err = errors.Join(err, m.close()) }() // with all that is on the devices
-	r, record, err := b.newRun(m)
+	r, record, err := b.newRun(ctx, m)
 	if err != nil {
 		return err
 	}
 	failure := r.measureAll(ctx, work, record, notes)
-	if failure != nil {
-		record.Failure = failure.Error()
-	}
-	return errors.Join(failure, record.Table(out), b.keep(record, figure, notes))
+	record.End(failure)
+	return errors.Join(failure, record.Contest(out, names(r.lanes)), b.keep(record, figure, notes))
 }
 
 // newRun makes sure that all lanes are open, and begins the record.
-func (b *pingBench) newRun(m *opened) (*pingRun, *results.Pings, error) {
+func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.Record, error) {
 	from, to := m.devices[0], m.devices[len(m.devices)-1]
 	links, err := p2p.Discover(m.devices, m.topology())
 	if err != nil {
@@ -234,25 +237,25 @@ func (b *pingBench) newRun(m *opened) (*pingRun, *results.Pings, error) {
 		packing:  packing.Options{Blocks: b.blocks, Cache: os.Getenv("HALOX_CACHE")},
 		transfer: packing.TransferOptions{Fragment: b.fragment, Ring: b.ring},
 	}
-	record := &results.Pings{
-		Bench: b.header(m), From: describeDevice(from), To: describeDevice(to), FragmentBytes: b.fragment, Ring: b.ring,
-	}
+	r.route = results.NewRow().Label("from", from.ID).Label("to", to.ID)
 	if link := links.Between(from, to); link != nil {
-		record.Link = link.Kind
+		r.route = r.route.Label("link", link.Kind)
 	}
+	r.route = r.route.Label("fragment", positive(b.fragment)).Label("ring", positive(b.ring)).
+		Label("thread_blocks", positive(b.blocks)).Label("busy", positive(b.busy))
 	for _, l := range r.lanes {
 		if err := r.passable(links, l); err != nil {
 			return nil, nil, err
 		}
-		record.Contenders = append(record.Contenders, l.String())
 	}
+	b.settings["contenders"] = names(r.lanes)
 	if b.busy > 0 {
 		if r.busy, err = newBusy(r.compiler, m.devices, b.busy); err != nil {
 			return nil, nil, fmt.Errorf("--busy %v: %w", b.busy, err)
 		}
-		record.Busy = r.busy.describe()
+		b.settings["busy"] = r.busy.describe()
 	}
-	return r, record, nil
+	return r, m.benchRecord(ctx, results.KindPingPong, b.settings, links), nil
 }
 
 // passable returns an error unless messages can go this lane in both directions.
@@ -266,10 +269,10 @@ func (r *pingRun) passable(links *p2p.Links, l lane) error {
 }
 
 // keep writes the record and the plot that are wanted.
-func (b *pingBench) keep(p *results.Pings, figure *pingFigure, notes io.Writer) error {
+func (b *pingBench) keep(p *results.Record, figure *pingFigure, notes io.Writer) error {
 	var err error
 	if b.record != "" {
 		err = p.Write(b.record)
 	}
-	return errors.Join(err, b.draw(figure.draw(p, b.lanes()), notes))
+	return errors.Join(err, b.draw(figure.draw(p), notes))
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
 
@@ -254,8 +253,15 @@ func (o *occupant) run(stop *atomic.Bool) error {
 	return o.stream.Sync(waitLimit)
 }
 
+// busySettings is what else each of the devices was kept busy with.
+type busySettings struct {
+	Fraction float64 `json:"fraction"` // of the thread blocks that run at once, or of the time of a host device
+	Blocks   int     `json:"blocks"`   // thread blocks of a launch; 1 on host devices
+	LaunchUS float64 `json:"launch_us"`
+}
+
 // describe says for a record what the first device does besides.
-func (b *busy) describe() *results.Busy {
+func (b *busy) describe() busySettings {
 	o := b.occupants[0]
-	return &results.Busy{Fraction: b.fraction, Blocks: o.blocks, LaunchUS: o.took.Seconds() * 1e6}
+	return busySettings{b.fraction, o.blocks, o.took.Seconds() * 1e6}
 }

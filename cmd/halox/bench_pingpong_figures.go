@@ -23,16 +23,16 @@ type pingFigure struct {
 // layoutSet is layouts that make a curve.
 type layoutSet struct{ name, match string }
 
-// quantity is what a figure shows of a cost.
+// quantity is what a figure shows of a row.
 type quantity struct {
 	label string
-	of    func(c results.Cost) float64
+	of    func(r results.Row) float64
 }
 
 var (
-	oneWayTime = quantity{"time of one way (us)", func(c results.Cost) float64 { return c.US }}
-	oneWayRate = quantity{"packed bytes over time (GB/s)", func(c results.Cost) float64 { return c.RateGBs }}
-	linkShare  = quantity{"bandwidth (% of a contiguous message's)", func(c results.Cost) float64 { return 100 * c.ShareOfContiguous }}
+	oneWayTime = quantity{"time of one way (us)", func(r results.Row) float64 { return r.Median(results.Time) }}
+	oneWayRate = quantity{"packed bytes over time (GB/s)", func(r results.Row) float64 { return r.Median(results.Rate) }}
+	linkShare  = quantity{"bandwidth (% of a contiguous message's)", func(r results.Row) float64 { return 100 * r.Median(results.Share) }}
 )
 
 // pingFigures returns those of the papers, Wu et al., HPDC 2016, and Jenkins et al.,
@@ -76,17 +76,30 @@ func (s *layoutSet) has(workload string) bool {
 	return regexp.MustCompile(s.match).MatchString(workload)
 }
 
+// carrier is a lane as the rows of a record name it.
+type carrier struct{ name, path, engine string }
+
+// carriers returns those of a record, in the order of its rows.
+func carriers(r *results.Record) (all []carrier) {
+	for _, row := range r.Rows {
+		if c := (carrier{row.Contender(), row.Text("path"), row.Text("engine")}); !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // draw returns the figure of what was measured, without curves that have no point. The
 // driver's copies are dashed, beside an engine over the same path.
-func (f *pingFigure) draw(p *results.Pings, lanes []lane) results.Curves {
+func (f *pingFigure) draw(p *results.Record) results.Curves {
 	c := results.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label}
-	if limits := p.Limits(); limits != "" {
-		c.Title += ", " + limits
+	if len(p.Rows) > 0 && p.Rows[0].Limits() != "" {
+		c.Title += ", " + p.Rows[0].Limits()
 	}
-	groups := p.Groups()
+	groups, all := p.Groups(), carriers(p)
 	for _, set := range f.layouts {
-		for i, l := range lanes {
-			copied := l.engine == packing.Copies && i > 0 && lanes[i-1].path == l.path
+		for i, l := range all {
+			copied := l.engine == string(packing.Copies) && i > 0 && all[i-1].path == l.path
 			c.Curves = append(c.Curves, f.curve(groups, set, l).draw(results.Curve{Name: set.join(l), Dashed: copied, Twin: copied}))
 		}
 	}
@@ -98,19 +111,19 @@ func (f *pingFigure) draw(p *results.Pings, lanes []lane) results.Curves {
 }
 
 // join names a curve.
-func (s *layoutSet) join(l lane) string {
+func (s *layoutSet) join(l carrier) string {
 	if s.name == "" {
-		return l.String()
+		return l.name
 	}
-	return s.name + ", " + l.String()
+	return s.name + ", " + l.name
 }
 
 // curve gathers what some layouts took by a lane.
-func (f *pingFigure) curve(groups []results.PingGroup, s layoutSet, l lane) medians {
+func (f *pingFigure) curve(groups []results.Group, s layoutSet, l carrier) medians {
 	m := medians{}
 	for _, g := range groups {
-		if row, ok := g.Of(l.String()); ok && s.has(row.Workload()) {
-			m.add(&f.axes, row.Layout, f.shown.of(row.Cost))
+		if row, ok := g.Of(l.name); ok && s.has(row.Workload()) {
+			m.add(&f.axes, row, f.shown.of(row))
 		}
 	}
 	return m
@@ -118,11 +131,13 @@ func (f *pingFigure) curve(groups []results.PingGroup, s layoutSet, l lane) medi
 
 // plain gathers what the contiguous messages took of as many bytes as the first layouts
 // have.
-func (f *pingFigure) plain(groups []results.PingGroup) medians {
+func (f *pingFigure) plain(groups []results.Group) medians {
 	m := medians{}
 	for _, g := range groups {
-		if first := g.Rows[0]; f.layouts[0].has(first.Workload()) {
-			m.add(&f.axes, first.Layout, f.shown.of(results.NewCost(first.Bytes, first.ContiguousUS, first.ContiguousUS)))
+		first := g.Rows[0]
+		if plain, ok := first.Get(results.CopyTime); ok && f.layouts[0].has(first.Workload()) {
+			bytes, _ := first.Float(packedBytes)
+			m.add(&f.axes, first, f.shown.of(results.NewRow().Transfer(int64(bytes), plain, plain)))
 		}
 	}
 	return m

@@ -28,14 +28,15 @@ type pingRun struct {
 	packing  packing.Options
 	transfer packing.TransferOptions // what lanes' own are added to
 	busy     *busy                   // nil where nothing else runs
+	route    results.Row             // the labels that all rows have
 }
 
 // measureAll adds to the record what messages of all workloads take by all lanes, until
 // it is interrupted.
-func (r *pingRun) measureAll(ctx context.Context, work []workloads.Workload, record *results.Pings, notes io.Writer) (err error) {
+func (r *pingRun) measureAll(ctx context.Context, work []workloads.Workload, record *results.Record, notes io.Writer) (err error) {
 	record.Interrupted, err = eachLayout(ctx, notes, "pingpong", work, func(w workloads.Workload) error {
 		rows, err := r.measure(ctx, w)
-		record.Rows = append(record.Rows, rows...)
+		record.Add(rows...)
 		if err != nil {
 			return fmt.Errorf("%v: %w", w, err)
 		}
@@ -46,7 +47,7 @@ func (r *pingRun) measureAll(ctx context.Context, work []workloads.Workload, rec
 
 // measure returns a row for each lane whose engine suits the workload. It frees what it
 // made.
-func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []results.Ping, err error) {
+func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []results.Row, err error) {
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -63,15 +64,14 @@ func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []res
 		if ctx.Err() != nil {
 			break
 		}
-		row, err := c.measure(l)
+		row, us, err := c.measure(l)
 		if errors.Is(err, packing.ErrUnsuited) {
 			continue
 		}
 		if err != nil {
 			return rows, fmt.Errorf("by %v: %w", l, err)
 		}
-		row.Layout, row.Cost = layoutOf(w), results.NewCost(w.Bytes, row.US, contiguous)
-		rows = append(rows, row)
+		rows = append(rows, layoutOf(w).Join(r.route).Join(row).Transfer(w.Bytes, us, contiguous))
 	}
 	return rows, nil
 }
@@ -162,57 +162,60 @@ func (c *pingCase) newTrial(to, from *pingEnd) (*trial, error) {
 
 // contiguous returns the time of one way of as many bytes in one piece, by the driver's
 // copy between the same arrays, in microseconds. It is a transfer that is one copy.
-func (c *pingCase) contiguous(bytes int64) (float64, error) {
+func (c *pingCase) contiguous(bytes int64) (us results.Sample, err error) {
 	t, err := datatype.Contiguous(int(bytes), datatype.Byte)
 	if err != nil {
-		return 0, err
+		return us, err
 	}
 	cargo, err := packing.NewCargo(t, 1)
 	if err != nil {
-		return 0, err
+		return us, err
 	}
 	side := func(e *pingEnd) packing.Side {
 		return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Cargo: cargo}
 	}
 	r, err := c.newRally(side(c.here), side(c.there), packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
 	if err != nil {
-		return 0, err
+		return us, err
 	}
-	us, _, err := c.time(r)
+	us, _, err = c.time(r)
 	return us, errors.Join(err, r.Close())
 }
 
 // measure compares what arrives by a lane and times it.
-func (c *pingCase) measure(l lane) (row results.Ping, err error) {
+func (c *pingCase) measure(l lane) (row results.Row, us results.Sample, err error) {
 	o := c.transfer
 	o.Path, o.Engine, o.Remote = l.path, l.engine, l.remote
 	r, err := c.newRally(c.here.side(), c.there.side(), o)
 	if err != nil {
-		return row, err
+		return row, us, err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	row = l.row()
 	if c.ping != nil && c.pong != nil {
 		if err := c.ping.do(oneWay{r.ping, r.here}); err != nil {
-			return row, fmt.Errorf("there: %w", err)
+			return row, us, fmt.Errorf("there: %w", err)
 		}
 		if err := c.pong.do(oneWay{r.pong, r.there}); err != nil {
-			return row, fmt.Errorf("back: %w", err)
+			return row, us, fmt.Errorf("back: %w", err)
 		}
 		row.Checked = true
 	}
-	row.US, row.BusyLost, err = c.time(r)
-	return row, err
+	us, lost, err := c.time(r)
+	if c.busy != nil {
+		row = row.Number(results.BusyLost, lost)
+	}
+	return row, us, err
 }
 
 // time returns the time of one way, in microseconds, and what else ran lost by it.
-func (c *pingCase) time(r *rally) (us, lost float64, err error) {
+func (c *pingCase) time(r *rally) (us results.Sample, lost float64, err error) {
 	p := pace{first: 1, most: 1000, length: c.budget.Seconds() * 1e6 / batches}
 	lost, err = c.busy.during(func() (err error) {
-		us, err = p.median(r.batch)
+		us, err = p.measure(r.batch)
 		return err
 	})
-	return us / 2, lost, err
+	return us.Scale(0.5), lost, err
 }
 
 // rally is a message there and the same one back.

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -23,7 +23,7 @@ import (
 
 // pings runs halox bench pingpong on host devices, and returns what it printed and its
 // record.
-func pings(t *testing.T, args ...string) (out string, r results.Pings) {
+func pings(t *testing.T, args ...string) (out string, r *results.Record) {
 	t.Helper()
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	record := filepath.Join(t.TempDir(), "p.json")
@@ -32,11 +32,8 @@ func pings(t *testing.T, args ...string) (out string, r results.Pings) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	text, err := os.ReadFile(record)
+	r, err := results.Read(record)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
 	return out, r
@@ -49,20 +46,29 @@ func TestBenchPingPong(t *testing.T) {
 		"--paths", "direct,peer,staged", "--plot", plot)
 	drawn(t, plot)
 	groups := r.Groups()
-	if len(groups) != 3*2+3 || len(r.Rows) != 3*len(groups) || r.Schema != results.Schema || r.From.ID != 0 || r.To.ID != 1 || r.Link != "memory" || r.Busy != nil {
+	if len(groups) != 3*2+3 || len(r.Rows) != 3*len(groups) || r.Kind != results.KindPingPong || len(r.Devices) != 2 || !goes(r, "0", "1", "memory") || r.Rows[0].Text("busy") != "" {
 		t.Errorf("%d groups: %+v", len(groups), r)
 	}
 	for _, row := range r.Rows {
-		if row.US <= 0 || !row.Checked || row.Engine != "auto" || row.BusyLost != 0 || row.Cost != results.NewCost(row.Bytes, row.US, row.ContiguousUS) {
+		us, _ := row.Get(results.Time)
+		_, busy := row.Get(results.BusyLost)
+		share := row.Median(results.CopyTime) / us.Median
+		if us.Median <= 0 || us.N < batches || !row.Checked || row.Text("engine") != "auto" || busy || math.Abs(row.Median(results.Share)-share) > 1e-9*share {
 			t.Errorf("row %+v", row)
 		}
 		if strings.Count(out, "\n"+row.Workload()+" ") != 1 {
 			t.Errorf("%s has no line:\n%s", row.Workload(), out)
 		}
 	}
-	if !slices.Equal(r.Contenders, []string{"direct", "peer", "staged"}) {
-		t.Errorf("%v", r.Contenders)
+	if !slices.Equal(contended(r), []string{"direct", "peer", "staged"}) {
+		t.Errorf("%v", contended(r))
 	}
+}
+
+// goes reports whether messages go from a device to another over a link.
+func goes(r *results.Record, from, to, link string) bool {
+	row := r.Rows[0]
+	return row.Text("from") == from && row.Text("to") == to && row.Text("link") == link
 }
 
 // Small layouts of many suites arrive as they should, there and back, in fragments that
@@ -70,12 +76,12 @@ func TestBenchPingPong(t *testing.T) {
 func TestBenchPingPongInFragments(t *testing.T) {
 	_, r := pings(t, "--most", "3000", "--suites", "ddtbench,jenkins,hand,shoc", "--fragment", "200", "--ring", "2", "--remote",
 		"--paths", "direct,peer", "--budget", "1ns")
-	if len(r.Rows) < 2*40 || r.FragmentBytes != 200 || r.Ring != 2 || !slices.Equal(r.Contenders, []string{"direct", "peer, remote"}) {
+	if len(r.Rows) < 2*40 || labelled(r.Rows[0], "fragment") != 200 || labelled(r.Rows[0], "ring") != 2 || !slices.Equal(contended(r), []string{"direct", "peer, remote"}) {
 		t.Errorf("%d rows: %+v", len(r.Rows), r)
 	}
 	suites := map[string]bool{}
 	for _, row := range r.Rows {
-		suites[row.Suite] = true
+		suites[row.Text("suite")] = true
 		if !row.Checked {
 			t.Errorf("row %+v", row)
 		}
@@ -89,14 +95,15 @@ func TestBenchPingPongInFragments(t *testing.T) {
 func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 	out, r := pings(t, "--devices", "1,1", "--match", "jenkins/vector-512/blocks=128,block=8$", "--engine", "units,copies,units", "--busy", "0.5", "--blocks", "3",
 		"--no-check", "--paths", "direct", "--budget", "5ms")
-	if r.From.ID != 1 || r.To.ID != 1 || r.Link != "" || r.Blocks != 3 || !slices.Equal(r.Contenders, []string{"direct, units", "direct, copies"}) || len(r.Rows) != 2 {
+	if len(r.Devices) != 1 || !goes(r, "1", "1", "") || labelled(r.Rows[0], "thread_blocks") != 3 || !slices.Equal(contended(r), []string{"direct, units", "direct, copies"}) || len(r.Rows) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r.Busy == nil || r.Busy.Fraction != 0.5 || r.Busy.Blocks != 1 || r.Busy.LaunchUS <= 0 {
-		t.Errorf("busy: %+v", r.Busy)
+	busy, _ := r.Settings.(map[string]any)["busy"].(map[string]any)
+	if fmt.Sprintf("%v %v", busy["fraction"], busy["blocks"]) != "0.5 1" || busy["launch_us"] == nil || labelled(r.Rows[0], "busy") != 0.5 {
+		t.Errorf("busy: %+v", busy)
 	}
 	for _, row := range r.Rows {
-		if row.Checked || row.BusyLost > 1 || row.BusyLost == 0 {
+		if lost := row.Median(results.BusyLost); row.Checked || !(lost <= 1) || lost == 0 {
 			t.Errorf("row %+v", row)
 		}
 	}
@@ -163,7 +170,7 @@ func TestPingFiguresHaveLayouts(t *testing.T) {
 				if !set.has(w.String()) {
 					continue
 				}
-				x, ok := layoutOf(w).Param(f.x)
+				x, ok := layoutOf(w).Float(f.x)
 				if !ok || seen[x] || w.Suite != f.suite {
 					t.Errorf("figure %s, layouts %q: %v at %v, %t", f.name, set.name, w, x, ok)
 				}
@@ -189,8 +196,8 @@ func TestBenchPingPongFigure(t *testing.T) {
 		plot := filepath.Join(t.TempDir(), "p.svg")
 		_, r := pings(t, append([]string{"--figure", tc.figure, "--plot", plot}, tc.args...)...)
 		drawn(t, plot)
-		if len(r.Rows) == 0 || r.Contenders[0] != tc.first {
-			t.Errorf("figure %s %v: %v, %d rows", tc.figure, tc.args, r.Contenders, len(r.Rows))
+		if len(r.Rows) == 0 || contended(r)[0] != tc.first {
+			t.Errorf("figure %s %v: %v, %d rows", tc.figure, tc.args, contended(r), len(r.Rows))
 		}
 	}
 }
@@ -198,17 +205,14 @@ func TestBenchPingPongFigure(t *testing.T) {
 // Figure 9 of Wu et al. shows shares, figure 10 times, with a curve for each matrix and
 // path, and the general one rates. The driver's copies are dashed.
 func TestPingFigureValues(t *testing.T) {
-	row := func(name, params, path, engine string, us float64) results.Ping {
-		return results.Ping{
-			Layout: results.Layout{Suite: "wu", Name: name, Params: params, Bytes: 8e6},
-			Path:   path, Engine: engine, Cost: results.NewCost(8e6, us, 40),
-		}
+	row := func(name, params, path, engine string, us float64) results.Row {
+		return results.LayoutRow("wu", name, params, 8e6).Label("from", 0).Label("to", 1).Label("ring", 2).
+			Label("path", path).Label("engine", engine).Transfer(8e6, measure.Exact(us), measure.Exact(40))
 	}
-	p := &results.Pings{From: results.Device{Name: "a GPU"}, To: results.Device{Name: "a GPU", ID: 1}, Ring: 2, Rows: []results.Ping{
+	p := &results.Record{Devices: []results.Device{{Name: "a GPU"}, {Name: "a GPU", ID: 1}}, Rows: []results.Row{
 		row("V", "n=2000", "direct", "auto", 100), row("V", "n=2000", "direct", "copies", 160),
 		row("T", "n=2000", "direct", "auto", 50), row("V", "n=1000", "direct", "auto", 80),
 	}}
-	lanes := []lane{{path: p2p.Direct, engine: packing.Auto}, {path: p2p.Direct, engine: packing.Copies}}
 	general := (&pingBench{layoutBench: layoutBench{over: "n"}}).generalFigure()
 	figures := append(pingFigures(), general)
 	for name, want := range map[string][]results.Curve{
@@ -233,7 +237,7 @@ func TestPingFigureValues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := f.draw(p, lanes)
+		c := f.draw(p)
 		if !slices.EqualFunc(c.Curves, want, sameCurve) || !strings.HasSuffix(c.Title, "\na GPU 0 and a GPU 1, a ring of 2") {
 			t.Errorf("figure %q: %+v, want %+v", name, c, want)
 		}
@@ -279,8 +283,8 @@ func TestPingPongFindsWrongBytes(t *testing.T) {
 			t.Errorf("%v arrived by itself", all[small])
 		}
 	}
-	if row, err := c.measure(l); err != nil || !row.Checked || row.US <= 0 {
-		t.Errorf("%+v, %v", row, err)
+	if row, us, err := c.measure(l); err != nil || !row.Checked || us.Median <= 0 {
+		t.Errorf("%+v, %v, %v", row, us, err)
 	}
 	for _, end := range []struct {
 		says  string
@@ -288,7 +292,7 @@ func TestPingPongFindsWrongBytes(t *testing.T) {
 	}{{"there: byte ", c.ping}, {"back: byte ", c.pong}} {
 		gap := slices.Index(end.trial.want, stale)
 		end.trial.want[gap] ^= 1
-		if _, err := c.measure(l); err == nil || !strings.Contains(err.Error(), end.says) {
+		if _, _, err := c.measure(l); err == nil || !strings.Contains(err.Error(), end.says) {
 			t.Errorf("%v, not %q", err, end.says)
 		}
 		end.trial.want[gap] ^= 1
@@ -307,7 +311,7 @@ func TestBenchPingPongInterrupted(t *testing.T) {
 		lanes: []lane{{path: p2p.Direct, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Tree}},
 	}
 	for looks, want := range map[int]int{0: 0, 1: 0, 3: 2, 4: 3, 6: 3} {
-		record := &results.Pings{}
+		record := &results.Record{}
 		if err := r.measureAll(interruption{t.Context(), &looks}, all[:3], record, io.Discard); err != nil {
 			t.Fatal(err)
 		}

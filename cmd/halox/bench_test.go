@@ -1,9 +1,10 @@
 package main
 
 import (
-	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -19,20 +20,30 @@ func TestBenchExchange(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	text, err := os.ReadFile(record)
+	r, err := results.Read(record)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r results.Exchanges
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
+	if len(r.Rows) != 2*2*3 || strings.Count(out, "direct") != 2*2 || r.Kind != results.KindExchange || len(r.Devices) != 2 || r.Command[1] != "exchange" {
+		t.Errorf("%d rows of %+v:\n%s", len(r.Rows), r, out)
 	}
-	if len(r.Rows) != 2*2*3 || strings.Count(out, "^3") != len(r.Rows) {
-		t.Errorf("%d rows:\n%s", len(r.Rows), out)
+	if points := r.Settings.(map[string]any)["points"]; !reflect.DeepEqual(points, []any{"4", "8"}) {
+		t.Errorf("points %v", points)
 	}
 	for _, row := range r.Rows {
-		want := int64(row.Points*row.Points*row.Radius) * 2 * 8
-		if row.OneThread <= 0 || row.MessageBytes != want || row.DeviceBytes != 2*want || row.CopyUS <= 0 {
+		points, _ := row.Float("points")
+		radius, _ := row.Float("radius")
+		message, _ := row.Float("message_bytes")
+		device, _ := row.Float("device_bytes")
+		if want := points * points * radius * 2 * 8; message != want || device != 2*want {
+			t.Errorf("row %+v", row)
+		}
+		time, _ := row.Get(results.Time)
+		if one, ok := row.Get(results.OneThread); !ok || time.Median > one.Median || time.N < batches || time.Q1 > time.Q3 {
+			t.Errorf("row %+v", row)
+		}
+		share := row.Median(results.Rate) / row.Median(results.CopyRate)
+		if math.Abs(row.Median(results.Share)-share) > 1e-9*share || row.Median(results.CopyTime) <= 0 {
 			t.Errorf("row %+v", row)
 		}
 	}

@@ -21,7 +21,7 @@ func (j *job) writeFields(r *record) error {
 		errs = append(errs, j.compare(r))
 	}
 	if name := j.config.Output.Picture; name != "" {
-		errs = append(errs, j.writePicture(name, r.Iterations))
+		errs = append(errs, j.writePicture(name, r.run.Iterations))
 	}
 	return errors.Join(errs...)
 }
@@ -33,7 +33,7 @@ func (j *job) compare(r *record) error {
 		return err
 	}
 	d, err := j.solver.Deviation(exact)
-	r.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
+	r.run.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
 	return err
 }
 

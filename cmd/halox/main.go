@@ -48,7 +48,7 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	switch err := root.ExecuteContext(ctx); {
+	switch err := root.ExecuteContext(context.WithValue(ctx, argumentsKey{}, args)); {
 	case err == nil:
 		return 0
 	case errors.Is(err, errInterrupted):
@@ -59,6 +59,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 }
 
+// argumentsKey is that of the command line in a command's context.
+type argumentsKey struct{}
+
+// arguments returns the command line of a command, as given.
+func arguments(ctx context.Context) []string {
+	args, _ := ctx.Value(argumentsKey{}).([]string)
+	return args
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "halox",
@@ -67,7 +76,8 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(), newVerifyCommand())
+	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(), newVerifyCommand(),
+		newPlotCommand(), newResultsCommand())
 	return root
 }
 

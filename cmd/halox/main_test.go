@@ -80,48 +80,62 @@ func run(t *testing.T, config string, args ...string) (map[string]any, *results.
 
 func TestRecordOfARun(t *testing.T) {
 	keys, r := run(t, small)
-	for _, key := range []string{"halox", "config", "host", "devices", "scheme", "path", "decomposition", "subdomains",
-		"iterations", "stopped", "max_change", "l2_change", "l2_norm", "max_norm", "error", "setup_seconds", "loop_seconds",
-		"updates_per_second", "bytes_exchanged", "time", "dt"} {
-		if _, ok := keys[key]; !ok {
-			t.Errorf("the record has no %s", key)
+	ran, _ := keys["run"].(map[string]any)
+	for _, tc := range []struct {
+		in   map[string]any
+		keys []string
+	}{
+		{keys, []string{"schema", "kind", "halox", "command", "started", "host", "devices", "settings", "rows"}},
+		{ran, []string{"scheme", "path", "decomposition", "subdomains", "iterations", "stopped", "max_change", "l2_change", "l2_norm",
+			"max_norm", "error", "setup_seconds", "loop_seconds", "updates_per_second", "bytes_exchanged", "time", "dt"}},
+	} {
+		for _, key := range tc.keys {
+			if _, ok := tc.in[key]; !ok {
+				t.Errorf("the record has no %s", key)
+			}
 		}
 	}
-	if _, ok := keys["history"]; ok {
+	if _, ok := ran["history"]; ok {
 		t.Error("the record has a history that nobody asked for")
 	}
-	if r.Scheme != "assisted" || r.Path != "staged" || r.Stopped != results.StopIterations || r.Iterations != 40 {
-		t.Errorf("scheme %s, path %s, stopped by %s at %d", r.Scheme, r.Path, r.Stopped, r.Iterations)
+	if len(r.Rows) != 1 || r.Rows[0].Text("grid") != "11 x 8 x 9" || r.Rows[0].Text("scheme") != "assisted" || r.Rows[0].Median(results.Step) <= 0 {
+		t.Errorf("rows %+v", r.Rows)
+	}
+	if len(r.Command) < 4 || r.Command[0] != "run" || r.Kind != results.KindRun || r.Interrupted {
+		t.Errorf("%s of %q", r.Kind, r.Command)
+	}
+	if r.Run.Scheme != "assisted" || r.Run.Path != "staged" || r.Run.Stopped != results.StopIterations || r.Run.Iterations != 40 {
+		t.Errorf("scheme %s, path %s, stopped by %s at %d", r.Run.Scheme, r.Run.Path, r.Run.Stopped, r.Run.Iterations)
 	}
 	if len(r.Devices) != 2 || r.Devices[0].Backend != "host" || len(r.Devices[0].Links) != 1 || r.Devices[0].Links[0].Path != "staged" {
 		t.Errorf("devices %+v", r.Devices)
 	}
 	points := 0
-	for _, s := range r.Subdomains {
+	for _, s := range r.Run.Subdomains {
 		points += (s.Hi[0] - s.Lo[0]) * (s.Hi[1] - s.Lo[1]) * (s.Hi[2] - s.Lo[2])
 	}
 	if points != 11*8*9 {
-		t.Errorf("subdomains %+v", r.Subdomains)
+		t.Errorf("subdomains %+v", r.Run.Subdomains)
 	}
-	if want := int64(40 * 2 * 11 * 8 * 8); r.BytesExchanged != want {
-		t.Errorf("%d bytes exchanged, want %d", r.BytesExchanged, want)
+	if want := int64(40 * 2 * 11 * 8 * 8); r.Run.BytesExchanged != want {
+		t.Errorf("%d bytes exchanged, want %d", r.Run.BytesExchanged, want)
 	}
-	if *r.Error.Max > 0.02 || *r.Error.Max <= 0 || *r.Error.L2 > *r.Error.Max {
-		t.Errorf("errors %v, %v", *r.Error.Max, *r.Error.L2)
+	if *r.Run.Error.Max > 0.02 || *r.Run.Error.Max <= 0 || *r.Run.Error.L2 > *r.Run.Error.Max {
+		t.Errorf("errors %v, %v", *r.Run.Error.Max, *r.Run.Error.L2)
 	}
 	sum := 0.0
 	for _, n := range []float64{12, 9, 10} {
 		sum += n * n
 	}
-	if want := 1 / (2 * sum); math.Abs(*r.DT-want) > 1e-15 || math.Abs(*r.Time-40*want) > 1e-12 {
-		t.Errorf("dt %v, time %v", *r.DT, *r.Time)
+	if want := 1 / (2 * sum); math.Abs(*r.Run.DT-want) > 1e-15 || math.Abs(*r.Run.Time-40*want) > 1e-12 {
+		t.Errorf("dt %v, time %v", *r.Run.DT, *r.Run.Time)
 	}
 }
 
 func TestHistory(t *testing.T) {
 	_, r := run(t, small, "--history")
 	var at []int
-	for _, h := range r.History {
+	for _, h := range r.Run.History {
 		at = append(at, h.Iteration)
 		if h.MaxChange == nil || h.L2Norm == nil {
 			t.Errorf("check %+v", h)
@@ -135,11 +149,11 @@ func TestHistory(t *testing.T) {
 // The same problem in any form of run gives the same record of its solution.
 func TestOverridesAndPrecedence(t *testing.T) {
 	t.Setenv("HALOX_STOP_ITERATIONS", "7")
-	if _, r := run(t, small); r.Iterations != 7 {
-		t.Errorf("the variable was not used: %d iterations", r.Iterations)
+	if _, r := run(t, small); r.Run.Iterations != 7 {
+		t.Errorf("the variable was not used: %d iterations", r.Run.Iterations)
 	}
-	if _, r := run(t, small, "--set", "stop.iterations=5", "--set", "devices.count=1"); r.Iterations != 5 || len(r.Devices) != 1 {
-		t.Errorf("--set was not used: %d iterations, %d devices", r.Iterations, len(r.Devices))
+	if _, r := run(t, small, "--set", "stop.iterations=5", "--set", "devices.count=1"); r.Run.Iterations != 5 || len(r.Devices) != 1 {
+		t.Errorf("--set was not used: %d iterations, %d devices", r.Run.Iterations, len(r.Devices))
 	}
 }
 
@@ -246,7 +260,7 @@ func TestDivergingRunFails(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	r, err := results.Read(file)
-	if err != nil || r.Stopped != results.StopError || r.Failure == "" {
+	if err != nil || r.Run.Stopped != results.StopError || r.Failure == "" {
 		t.Errorf("record %+v, %v", r, err)
 	}
 }
@@ -270,7 +284,7 @@ func TestCtrlC(t *testing.T) {
 		t.Fatalf("%v:\n%s", state, out)
 	}
 	r, err := results.Read(record)
-	if err != nil || r.Stopped != results.StopInterrupted || r.Iterations < 1 || r.MaxChange == nil {
+	if err != nil || !r.Interrupted || r.Run.Stopped != results.StopInterrupted || r.Run.Iterations < 1 || r.Run.MaxChange == nil {
 		t.Errorf("record %+v, %v", r, err)
 	}
 	if !strings.Contains(out, "interrupted") || strings.ContainsRune(out, '\r') {

@@ -41,8 +41,8 @@ func TestConfigOfTheREADME(t *testing.T) {
 	}
 	_, r := run(t, text, "--set", "grid.size=[16,8,8]", "--set", "stop.iterations=100", "--set", "devices.backend=host",
 		"--set", "output.picture=null", "--set", "output.field=null")
-	if *r.Error.Max <= 0 || *r.Error.Max > 0.01 {
-		t.Errorf("it is %v off", *r.Error.Max)
+	if *r.Run.Error.Max <= 0 || *r.Run.Error.Max > 0.01 {
+		t.Errorf("it is %v off", *r.Run.Error.Max)
 	}
 }
 

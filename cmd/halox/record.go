@@ -1,35 +1,55 @@
 package main
 
 import (
+	"context"
 	"time"
 
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/streams"
 )
 
-// record is the results.Record of a job.
-type record struct{ results.Record }
+// record is the results.Record of a job, and what it says of its run.
+type record struct {
+	*results.Record
+	run *results.Run
+}
+
+// record begins a record with who measures what on this machine, and how: a command in
+// whose context the command line is.
+func (m *machine) record(ctx context.Context, kind results.Kind, settings any) *results.Record {
+	r := &results.Record{
+		Kind: kind, Halox: results.Program{Version: version, Commit: builtFrom()}, Command: arguments(ctx),
+		Started: time.Now(), Host: results.Machine(), Settings: settings,
+	}
+	r.Host.CUDA, r.Host.Driver = m.platform.Version(), m.driver()
+	return r
+}
+
+// describeDevice says for a record which device this is.
+func (m *machine) describeDevice(d *streams.Device) results.Device {
+	r := results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID}
+	if m.nvml == nil {
+		return r
+	}
+	if cores, memory, err := m.nvml.MaxClocks(d.PCIBusID); err == nil { // else they stay unknown
+		r.Clocks = &results.Clocks{Cores: cores, Memory: memory}
+	}
+	return r
+}
 
 // newRecord describes a job before its run.
-func newRecord(j *job, begin time.Time) *record {
-	r := &record{results.Record{
-		Halox:         results.Program{Version: version, Commit: builtFrom()},
-		Config:        j.config,
-		Host:          results.Machine(),
-		Started:       begin,
-		Scheme:        string(j.scheme),
-		Path:          j.solver.Plan().Path(),
-		Decomposition: j.place.Parts,
-	}}
+func newRecord(ctx context.Context, j *job, begin time.Time) *record {
+	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
 	if j.scheme == solvers.TwoStream {
-		r.Order = j.config.Exchange.Order
+		run.Order = j.config.Exchange.Order
 	}
-	r.Host.CUDA = j.machine.platform.Version()
-	r.Host.Driver = j.machine.driver()
 	for _, s := range j.place.Subdomains {
-		r.Subdomains = append(r.Subdomains, results.Subdomain{Device: j.devices[s.Rank].ID, Lo: s.Box.Lo, Hi: s.Box.Hi})
+		run.Subdomains = append(run.Subdomains, results.Subdomain{Device: j.devices[s.Rank].ID, Lo: s.Box.Lo, Hi: s.Box.Hi})
 	}
+	r := &record{Record: j.machine.record(ctx, results.KindRun, j.config), run: run}
+	r.Started, r.Run = begin, run
 	r.describeDevices(j)
 	return r
 }
@@ -41,41 +61,54 @@ func (r *record) describeDevices(j *job) {
 	for _, m := range j.solver.Plan().Messages {
 		paths[[2]*streams.Device{j.devices[m.From], j.devices[m.To]}] = string(m.Path)
 	}
-	for _, d := range j.devices {
-		device := describeDevice(d)
-		for _, to := range j.devices {
-			link, path := j.links.Between(d, to), paths[[2]*streams.Device{d, to}]
+	r.Devices = j.machine.describeDevices(j.devices, j.links, paths)
+}
+
+// describeDevices says for a record which devices these are and how they are linked,
+// where links are given; of the links of host devices those that have a path alone.
+func (m *machine) describeDevices(devices []*streams.Device, links *p2p.Links, paths map[[2]*streams.Device]string) (all []results.Device) {
+	for _, d := range devices {
+		device := m.describeDevice(d)
+		for _, to := range devices {
+			if links == nil {
+				break
+			}
+			link, path := links.Between(d, to), paths[[2]*streams.Device{d, to}]
 			if link != nil && (path != "" || d.Backend != streams.Host) {
 				device.Links = append(device.Links, results.Link{To: to.ID, Kind: link.Kind, PeerAccess: link.Usable, Path: path})
 			}
 		}
-		r.Devices = append(r.Devices, device)
+		all = append(all, device)
 	}
+	return all
 }
 
-// fail says what the run, or one of its outputs, failed of, if it did.
-func (r *record) fail(failure error) {
-	if failure != nil {
-		r.Stopped, r.Failure = results.StopError, failure.Error()
+// end says what the run, or one of its outputs, failed of, if it did, and sums it up.
+func (r *record) end(failure error) {
+	if r.End(failure); failure != nil {
+		r.run.Stopped = results.StopError
 	}
+	r.Add(r.RunRow())
 }
 
 // outcome adds what the run came to.
 func (r *record) outcome(j *job, res solvers.Result, setup time.Duration) {
-	r.Iterations = int(res.Iterations)
-	r.Stopped = results.Stop(res.Stopped)
-	r.BytesExchanged = res.Bytes
+	run := r.run
+	run.Iterations = int(res.Iterations)
+	run.Stopped = results.Stop(res.Stopped)
+	r.Interrupted = res.Stopped == solvers.StoppedInterrupted
+	run.BytesExchanged = res.Bytes
 	if res.Iterations > 0 {
-		r.Norms = norms(res.Norms)
+		run.Norms = norms(res.Norms)
 	}
 	for _, n := range res.History {
-		r.History = append(r.History, results.Check{Iteration: int(n.Iteration), Norms: norms(n)})
+		run.History = append(run.History, results.Check{Iteration: int(n.Iteration), Norms: norms(n)})
 	}
 	loop := res.Loop.Seconds()
-	r.SetupSeconds, r.LoopSeconds = results.Number(setup.Seconds()), results.Number(loop)
-	r.UpdatesPerSecond = results.Number(float64(res.Iterations) * float64(j.problem.Grid.Points()) / loop)
+	run.SetupSeconds, run.LoopSeconds = results.Number(setup.Seconds()), results.Number(loop)
+	run.UpdatesPerSecond = results.Number(float64(res.Iterations) * float64(j.problem.Grid.Points()) / loop)
 	if dt := j.problem.TimeStep; dt > 0 {
-		r.DT, r.Time = results.Number(dt), results.Number(float64(res.Iterations)*dt)
+		run.DT, run.Time = results.Number(dt), results.Number(float64(res.Iterations)*dt)
 	}
 }
 

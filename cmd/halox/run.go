@@ -135,7 +135,7 @@ func sameFile(a, b string) bool {
 // run solves the problem and writes what was asked for. After a failure it
 // writes the record of what there was.
 func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) error {
-	record := newRecord(j, begin)
+	record := newRecord(ctx, j, begin)
 	bar := newProgress(notes, j.config)
 	setup := time.Since(begin)
 	options := solverOptions(j.config)
@@ -151,7 +151,7 @@ func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) er
 		err = j.writeFields(record)
 	}
 	err = errors.Join(err, traced)
-	record.fail(err)
+	record.end(err)
 	if name := j.config.Output.Record; name != "" {
 		err = errors.Join(err, record.Write(name))
 	}

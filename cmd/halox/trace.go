@@ -123,7 +123,7 @@ func (t *tracing) report(out io.Writer) {
 func aboutTrace(j *job, r *record) results.TraceAbout {
 	return results.TraceAbout{
 		Halox: r.Halox, Solver: j.config.Solver, Size: j.config.Grid.Size, Precision: j.config.Precision,
-		Scheme: r.Scheme, Order: r.Order, Path: r.Path,
+		Scheme: r.run.Scheme, Order: r.run.Order, Path: r.run.Path,
 	}
 }
 

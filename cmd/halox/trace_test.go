@@ -71,7 +71,11 @@ func TestTraceOfEveryScheme(t *testing.T) {
 				t.Errorf("%v of %v hidden", hidden, communication)
 			}
 			picture := filepath.Join(t.TempDir(), "t.svg")
-			if err := results.WriteTimeline(picture, trace); err != nil {
+			chart, err := results.Timeline(trace)
+			if err == nil {
+				err = results.WriteChart(picture, chart)
+			}
+			if err != nil {
 				t.Error(err)
 			}
 		})
@@ -85,6 +89,16 @@ func TestTraceHasTheShare(t *testing.T) {
 	text, err := os.ReadFile(file)
 	if code != 0 || err != nil {
 		t.Fatalf("exit %d: %s, %v", code, errs, err)
+	}
+	picture := filepath.Join(t.TempDir(), "t.svg")
+	if code, _, errs := cli("plot", file, "-o", picture); code != 0 {
+		t.Errorf("plot: exit %d: %s", code, errs)
+	}
+	drawn(t, picture)
+	for _, wrong := range [][]string{{"plot", file, file, "-o", picture}, {"plot", file, "--kind", "run", "-o", picture}} {
+		if code, _, errs := cli(wrong...); code == 0 || !strings.Contains(errs, "trace") {
+			t.Errorf("%v: exit %d: %s", wrong, code, errs)
+		}
 	}
 	var f struct {
 		OtherData struct {

@@ -212,8 +212,8 @@ func (c *Clock) contest(jobs []*Job) (times []Timed, err error) {
 		left, theirs = append(left, j), append(theirs, ones[i])
 	}
 	took, err := c.rounds(autoBudget, left, theirs)
-	for i := range took {
-		times = append(times, Timed{left[i].Engine, took[i]})
+	for i, median := range medians(took) {
+		times = append(times, Timed{left[i].Engine, median})
 	}
 	slices.SortStableFunc(times, func(a, b Timed) int { return cmp.Compare(a.Time, b.Time) })
 	return times, err

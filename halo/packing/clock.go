@@ -43,12 +43,21 @@ const (
 	clockLimit = 60 * time.Second
 )
 
-// Time returns how long each of the jobs takes on the device, in their order, from one run
-// to the next of some that follow each other. The jobs take turns, a batch of runs each,
+// Time returns how long each of the jobs takes: the medians of Batches.
+func (c *Clock) Time(budget time.Duration, jobs ...*Job) ([]time.Duration, error) {
+	all, err := c.Batches(budget, jobs...)
+	if err != nil {
+		return nil, err
+	}
+	return medians(all), nil
+}
+
+// Batches returns how long each of the jobs takes on the device, in their order, from one run
+// to the next of some that follow each other, once for each round. The jobs take turns, a batch of runs each,
 // for some rounds, so that a clock that slows down or a neighbour who comes and goes hits
 // all of them alike. The budget is what all batches of a job take together, about; each
 // job runs some times even if it takes longer. The jobs do their work, many times.
-func (c *Clock) Time(budget time.Duration, jobs ...*Job) ([]time.Duration, error) {
+func (c *Clock) Batches(budget time.Duration, jobs ...*Job) ([][]time.Duration, error) {
 	var ones []time.Duration
 	for _, j := range jobs {
 		one, err := c.once(j)
@@ -64,14 +73,21 @@ func (c *Clock) Time(budget time.Duration, jobs ...*Job) ([]time.Duration, error
 // needs is on the device.
 func (c *Clock) once(j *Job) (time.Duration, error) { return c.batch(j, 1) }
 
-// rounds returns the medians of the rounds. What once returned says how many runs fit into
-// a batch.
+// medians returns those of the rounds of each job.
 //
 // The median it is, and not the shortest batch: what disturbs a batch may make it shorter,
 // too, as a GPU's clock does that was idle and is cool. The luckiest of seven decides for
 // one or the other of two engines that are alike; half of the rounds have to be off to move
 // the median.
-func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) ([]time.Duration, error) {
+func medians(all [][]time.Duration) (m []time.Duration) {
+	for _, times := range all {
+		m = append(m, slices.Sorted(slices.Values(times))[len(times)/2])
+	}
+	return m
+}
+
+// rounds runs the rounds. What once returned says how many runs fit into a batch.
+func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) ([][]time.Duration, error) {
 	all := make([][]time.Duration, len(jobs))
 	for range rounds {
 		for i, j := range jobs {
@@ -83,12 +99,7 @@ func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) 
 			all[i] = append(all[i], took)
 		}
 	}
-	var medians []time.Duration
-	for _, times := range all {
-		slices.Sort(times)
-		medians = append(medians, times[rounds/2])
-	}
-	return medians, nil
+	return all, nil
 }
 
 // batch runs the job so many times and returns the time of one, which is never 0. One more

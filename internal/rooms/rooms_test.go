@@ -30,13 +30,14 @@ var may = map[string][]string{
 	"halo/halotest":          {"halo", "p2p", "kernels", "streams", "domain"},
 	"solvers":                {"halo", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
-	"results":                {},
+	"results":                {"internal/measure"},
+	"internal/measure":       {},
 	"internal/testdevices":   {"streams", "p2p", "kernels", "internal/nvrtc"},
 	"internal/mutation":      {},
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},
 	"examples":               {"halo", "p2p", "kernels", "stencil", "streams", "domain"},
-	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "configs", "results"},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "configs", "results", "internal/measure"},
 }
 
 // mayUseC lists the rooms that import "C".

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/halox/halox/results"
+)
+
+// plotFlags are the flags of halox plot.
+type plotFlags struct {
+	out, kind string
+	x, y      string
+	by, where []string
+}
+
+func newPlotCommand() *cobra.Command {
+	var f plotFlags
+	cmd := &cobra.Command{
+		Use:   "plot FILE...",
+		Short: "Draw what records hold",
+		Long: `Draw what records hold.
+
+Records of one kind have a plot that fits them; --kind asks for another, also for a
+paper's figure, and --kind list names all. Several records lie over each other:
+curves that would be of the same name say in which machine, commit or file they
+differ. Records of different machines never share a curve. Error bars are quartiles
+of what was repeated; --x, --y and --by say what to draw over what, and --where
+which rows, by the names that halox results prints.`,
+		Example: `  halox plot exchange.json -o exchange.svg
+  halox plot before.json after.json -o both.png --where radius=2 --where fields=4
+  halox plot pack.json -o blocks.pdf --where layout=vector --x block --y time --by engine
+  halox plot pack.json -o wu-6.svg --kind wu-6`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, files []string) error { return f.run(files, cmd.OutOrStdout()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.out, "out", "o", "", "the `file` to draw into (.png, .svg, .pdf)")
+	flags.StringVar(&f.kind, "kind", "", "the plot, by its `name`; list prints the names")
+	flags.StringVar(&f.x, "x", "", "the label, parameter or metric along X")
+	flags.StringVar(&f.y, "y", "", "the metric or label along Y")
+	flags.StringSliceVar(&f.by, "by", nil, "the labels that tell curves apart")
+	flags.StringArrayVar(&f.where, "where", nil, "only rows with this `label=value`; may be repeated")
+	return cmd
+}
+
+// run draws the files.
+func (f *plotFlags) run(files []string, out io.Writer) error {
+	if f.kind == "list" {
+		return listPlots(out)
+	}
+	if len(files) == 0 {
+		return errors.New("name the files to draw: halox plot FILE... -o OUT.svg")
+	}
+	if f.out == "" {
+		return errors.New("-o: name the file to draw into, such as -o plot.svg")
+	}
+	if slices.ContainsFunc(files, func(file string) bool { return sameFile(file, f.out) }) {
+		return fmt.Errorf("-o %s is one of the files to draw: name another", f.out)
+	}
+	if err := checkPlot("-o", f.out); err != nil {
+		return err
+	}
+	in, err := inputOf(files)
+	if err != nil {
+		return err
+	}
+	chart, err := in.chart(files, f)
+	if err != nil {
+		return err
+	}
+	return results.WriteChart(f.out, chart)
+}
+
+// input is a kind of file that halox plot draws.
+type input struct {
+	name  string
+	is    func(head []byte) bool // by how the file begins
+	chart func(files []string, f *plotFlags) (results.Chart, error)
+}
+
+// inputs returns the kinds of files. What no other kind knows is read as a record,
+// whose reader says what is wrong with it.
+func inputs() []input {
+	return []input{
+		{"trace", isTrace, traceChart},
+		{"record", func([]byte) bool { return true }, recordChart},
+	}
+}
+
+// isTrace reports whether a file begins as a trace does.
+func isTrace(head []byte) bool { return bytes.Contains(head, []byte(`"traceEvents"`)) }
+
+// traceChart draws the timeline of a trace.
+func traceChart(files []string, f *plotFlags) (results.Chart, error) {
+	if len(files) > 1 {
+		return nil, fmt.Errorf("%s and %s are traces: draw them one by one", files[0], files[1])
+	}
+	if f.kind != "" || f.x != "" || f.y != "" || len(f.by)+len(f.where) > 0 {
+		return nil, fmt.Errorf("%s is a trace, which has one plot: leave --kind, --x, --y, --by and --where out", files[0])
+	}
+	t, err := results.ReadTrace(files[0])
+	if err != nil {
+		return nil, err
+	}
+	return results.Timeline(t)
+}
+
+// headBytes is how much of a file its kind is told by.
+const headBytes = 512
+
+// inputOf returns the kind that all the files are of.
+func inputOf(files []string) (in input, err error) {
+	for i, name := range files {
+		head, err := headOf(name)
+		if err != nil {
+			return in, err
+		}
+		all := inputs()
+		next := all[slices.IndexFunc(all, func(k input) bool { return k.is(head) })]
+		if i > 0 && next.name != in.name {
+			return in, fmt.Errorf("%s is a %s and %s a %s: draw them one by one", files[0], in.name, name, next.name)
+		}
+		in = next
+	}
+	return in, nil
+}
+
+// headOf reads how a file begins.
+func headOf(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	head := make([]byte, headBytes)
+	n, err := io.ReadFull(file, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return head[:n], err
+}
+
+// recordChart draws records: a paper's figure, or the plot of a kind.
+func recordChart(files []string, f *plotFlags) (results.Chart, error) {
+	all, err := results.ReadAll(files...)
+	if err != nil {
+		return nil, err
+	}
+	if figure, ok := findPaper(f.kind); ok {
+		return figure.chart(all, f)
+	}
+	o := results.PlotOptions{X: f.x, Y: f.y, By: f.by}
+	for _, text := range f.where {
+		c, err := results.ParseCondition(text)
+		if err != nil {
+			return nil, fmt.Errorf("--where: %w", err)
+		}
+		o.Where = append(o.Where, c)
+	}
+	return results.Plot(f.kind, o, all...)
+}
+
+// paper is a figure of a paper, drawn of a record of one kind.
+type paper struct {
+	*axes
+	of   results.Kind
+	draw func(r *results.Record) results.Curves
+}
+
+// papers returns all figures.
+func papers() (all []paper) {
+	for _, f := range figures() {
+		all = append(all, paper{&f.axes, results.KindPack, f.draw})
+	}
+	for _, f := range pingFigures() {
+		all = append(all, paper{&f.axes, results.KindPingPong, f.draw})
+	}
+	return all
+}
+
+func findPaper(name string) (paper, bool) {
+	all := papers()
+	if i := slices.IndexFunc(all, func(p paper) bool { return p.name == name }); i >= 0 {
+		return all[i], true
+	}
+	return paper{}, false
+}
+
+// chart draws the figure of the one record that there has to be.
+func (p paper) chart(all []results.Source, f *plotFlags) (results.Chart, error) {
+	if len(all) != 1 {
+		return nil, fmt.Errorf("--kind %s draws one record, not %d", p.name, len(all))
+	}
+	if f.x != "" || f.y != "" || f.by != nil || f.where != nil {
+		return nil, fmt.Errorf("--kind %s has its own --x, --y, --by and --where: leave them out", p.name)
+	}
+	if all[0].Kind != p.of {
+		return nil, fmt.Errorf("--kind %s draws records of kind %s; %s is of kind %s", p.name, p.of, all[0].Name, all[0].Kind)
+	}
+	c := p.draw(all[0].Record)
+	if len(c.Curves) == 0 {
+		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", p.name, all[0].Name)
+	}
+	return c, nil
+}
+
+// listPlots prints the names of the plots and what they show.
+func listPlots(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, k := range results.PlotKinds() {
+		fmt.Fprintf(w, "%s\t%s\n", k.Name, k.About)
+	}
+	for _, p := range papers() {
+		fmt.Fprintf(w, "%s\t%s\n", p.name, p.title)
+	}
+	return w.Flush()
+}

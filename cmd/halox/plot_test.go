@@ -1,0 +1,141 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/results"
+)
+
+// old names a record of schema 1.
+func old(name string) string {
+	return filepath.Join("..", "..", "results", "testdata", "schema1", name+".json")
+}
+
+// What benches and runs write is drawn and printed by the commands for records, alone
+// and together.
+func TestPlotWhatWasMeasured(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	t.Setenv("HALOX_CACHE", at("cache"))
+	for _, args := range [][]string{
+		{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--paths", "direct,staged", "--record", at("exchange.json")},
+		{"bench", "pack", "--backend", "host", "--budget", "50us", "--figure", "hand-9", "--most", "2000", "--record", at("pack.json")},
+		{"bench", "pingpong", "--backend", "host", "--budget", "50us", "--match", "jenkins/vector-512/blocks=128", "--record", at("pingpong.json")},
+		{"run", write(t, "c.yaml", small), "-q", "--history", "--record", at("run.json")},
+		{"run", write(t, "c.yaml", small), "-q", "--set", "devices.count=1", "--record", at("alone.json")},
+	} {
+		if code, _, errs := cli(args...); code != 0 {
+			t.Fatalf("%v: exit %d: %s", args, code, errs)
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		args []string
+	}{
+		{"exchange", []string{at("exchange.json")}},
+		{"pack", []string{at("pack.json"), "--where", "direction=pack"}},
+		{"figure", []string{at("pack.json"), "--kind", "hand-9"}},
+		{"pingpong", []string{at("pingpong.json"), "--x", "block", "--y", "share", "--by", "path"}},
+		{"history", []string{at("run.json")}},
+		{"two runs", []string{at("run.json"), at("alone.json")}},
+		{"scaling", []string{at("run.json"), at("alone.json"), "--kind", "scaling"}},
+		{"old and new", []string{at("exchange.json"), old("exchange")}},
+	} {
+		out := at(tc.name + ".svg")
+		if code, printed, errs := cli(append([]string{"plot", "-o", out}, tc.args...)...); code != 0 || printed != "" || errs != "" {
+			t.Errorf("%s: exit %d: %s%s", tc.name, code, printed, errs)
+			continue
+		}
+		drawn(t, out)
+	}
+	both, err := os.ReadFile(at("old and new.svg"))
+	if err != nil || !strings.Contains(string(both), "measured on different machines") || !strings.Contains(string(both), "NVIDIA H200") {
+		t.Errorf("the machines are not named: %v", err)
+	}
+	code, out, errs := cli("results", at("run.json"), at("alone.json"))
+	if code != 0 || !strings.Contains(out, "\nalone.json ") || !strings.Contains(out, "step (us)") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
+// A record of the driver's copies alone is drawn as the figures that show these.
+func TestPlotFigureOfAnOldRecord(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "wu-7.png")
+	if code, _, errs := cli("plot", old("pack"), "--kind", "wu-7", "-o", out); code != 0 {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	drawn(t, out)
+}
+
+func TestPlotLists(t *testing.T) {
+	code, out, _ := cli("plot", "--kind", "list")
+	if want := len(results.PlotKinds()) + len(figures()) + len(pingFigures()); code != 0 || strings.Count(out, "\n") != want {
+		t.Errorf("exit %d, %d plots wanted:\n%s", code, want, out)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(out) {
+		if name, _, _ := strings.Cut(line, " "); seen[name] {
+			t.Errorf("two are called %s", name)
+		} else {
+			seen[name] = true
+		}
+	}
+}
+
+func TestPlotRefuses(t *testing.T) {
+	dir := t.TempDir()
+	cut := filepath.Join(dir, "cut.json")
+	if err := os.WriteFile(cut, []byte(`{"schema": 2, "kind": "pa`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	svg := filepath.Join(dir, "p.svg")
+	for _, tc := range []struct {
+		name, want string
+		args       []string
+	}{
+		{"no file", "name the files to draw", []string{"-o", svg}},
+		{"nowhere", "-o: name the file to draw into", []string{old("run")}},
+		{"another format", "must end in .png, .svg or .pdf", []string{old("run"), "-o", "p.gif"}},
+		{"over itself", "is one of the files to draw", []string{cut, "-o", cut}},
+		{"missing", "no such file", []string{"missing.json", "-o", svg}},
+		{"cut short", "cut.json: it ends in the middle", []string{cut, "-o", svg}},
+		{"mixed", "say which plot", []string{old("pack"), old("run"), "-o", svg}},
+		{"no plot", `there is no plot "pie"`, []string{old("pack"), "--kind", "pie", "-o", svg}},
+		{"no condition", `--where: "n" is not label=value`, []string{old("pack"), "--where", "n", "-o", svg}},
+		{"a figure of two", "--kind wu-7 draws one record, not 2", []string{old("pack"), old("pack"), "--kind", "wu-7", "-o", svg}},
+		{"a figure of others", "--kind wu-7 draws records of kind pack; run.json is of kind run", []string{old("run"), "--kind", "wu-7", "-o", svg}},
+		{"a figure over something", "has its own --x", []string{old("pack"), "--kind", "wu-7", "--x", "n", "-o", svg}},
+		{"a figure of nothing", "has none of the layouts", []string{old("pack"), "--kind", "hand-4", "-o", svg}},
+		{"no such label", `no row has the label "edge"; there are suite`, []string{old("pack"), "--by", "edge", "-o", svg}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if code, out, errs := cli(append([]string{"plot"}, tc.args...)...); code != exitFailed || out != "" || !strings.Contains(errs, tc.want) {
+				t.Errorf("exit %d, %q, %q, want %q", code, out, errs, tc.want)
+			}
+			if _, err := os.Stat(svg); err == nil {
+				t.Error("a plot was written")
+			}
+		})
+	}
+}
+
+func TestResults(t *testing.T) {
+	for _, format := range results.Formats() {
+		code, out, errs := cli("results", old("pingpong"), old("pack"), "--format", format)
+		if code != 0 || errs != "" || strings.Count(out, "pingpong.json") < 4 || !strings.Contains(out, "targeted") {
+			t.Errorf("%s: exit %d, %s:\n%s", format, code, errs, out)
+		}
+	}
+	for want, args := range map[string][]string{
+		`--format: there is no "html": take text, markdown, csv`: {old("pack"), "--format", "html"},
+		"requires at least 1 arg":                                {},
+		"no such file":                                           {"missing.json"},
+	} {
+		if code, out, errs := cli(append([]string{"results"}, args...)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("exit %d, %q, %q, want %q", code, out, errs, want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// A Budget says when enough was measured.
+type Budget struct {
+	Warm   int           // runs that come first and do not count
+	Least  int           // measurements in any case, as long as nobody interrupts
+	Most   int           // measurements at most; 0 for no limit but Time
+	Time   time.Duration // after which none begins; 0 for no limit but Most
+	Within float64       // the fraction of the median that its confidence interval may be away from it; 0 to spend it all
+}
+
+var errEndless = errors.New("measure: a budget needs Most or Time, or it never ends")
+
+// Repeat warms up and then has once measure, until the median is known to
+// Budget.Within or the budget is spent. It returns what it has together with the
+// context's error when that ends, and with the first error of once, which a
+// number that is not finite is too.
+func Repeat(ctx context.Context, b Budget, once func() (float64, error)) (Sample, error) {
+	if b.Most <= 0 && b.Time <= 0 {
+		return Sample{}, errEndless
+	}
+	for range b.Warm {
+		if _, err := measured(ctx, once); err != nil {
+			return Sample{}, err
+		}
+	}
+	var all []float64
+	start := time.Now()
+	for next := 0; !b.spent(len(all), start); {
+		v, err := measured(ctx, once)
+		if err != nil {
+			return sorted(all), err
+		}
+		i, _ := slices.BinarySearch(all, v)
+		all = slices.Insert(all, i, v)
+		if n := len(all); b.Within > 0 && n >= max(b.Least, next) {
+			if sorted(all).Converged(b.Within) {
+				break
+			}
+			next = n + 1 + n/10 // a look takes as long as some fast measurements
+		}
+	}
+	return sorted(all), nil
+}
+
+// spent reports whether nothing of the budget is left after n measurements.
+func (b Budget) spent(n int, start time.Time) bool {
+	if n < max(1, b.Least) {
+		return false
+	}
+	return b.Most > 0 && n >= b.Most || b.Time > 0 && time.Since(start) >= b.Time
+}
+
+func measured(ctx context.Context, once func() (float64, error)) (float64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	v, err := once()
+	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+		err = fmt.Errorf("measure: a measurement gave %v", v)
+	}
+	return v, err
+}

@@ -1,0 +1,349 @@
+package results
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Formats are those that [WriteTable] knows.
+var formats = []string{"text", "markdown", "csv"}
+
+// Formats returns the formats that WriteTable knows.
+func Formats() []string { return slices.Clone(formats) }
+
+// WriteTable writes the rows of some records as one table, in their order: a column
+// for each label that varies, for what else has to be told apart, and for each metric.
+// In text and markdown what all rows have in common stands above, metrics are medians
+// in the unit that people read, and a median whose 95% confidence interval reaches
+// farther than 1% is followed by how far. In csv each label has a column, and each
+// metric one for each of what its sample says, in the unit of the record.
+func WriteTable(w io.Writer, format string, all ...Source) error {
+	t := newTable(all)
+	var text strings.Builder
+	var err error
+	switch format {
+	case "text":
+		t.text(&text)
+	case "markdown":
+		t.markdown(&text)
+	case "csv":
+		err = t.csv(&text)
+	default:
+		err = fmt.Errorf("there is no format %q: take %s", format, strings.Join(formats, ", "))
+	}
+	if err == nil {
+		_, err = io.WriteString(w, text.String())
+	}
+	if err != nil {
+		return fmt.Errorf("results: write table: %w", err)
+	}
+	return nil
+}
+
+// table is rows of records with their columns.
+type table struct {
+	sources []Source
+	rows    []tableRow
+	labels  []string // in the order in which rows have them
+	metrics []metricColumn
+}
+
+// tableRow is a row and where it comes from.
+type tableRow struct {
+	Row
+	source int
+}
+
+// metricColumn is the numbers of one metric in one unit.
+type metricColumn struct {
+	metric Metric
+	unit   string
+}
+
+func newTable(all []Source) *table {
+	t := &table{sources: all}
+	for i, s := range all {
+		for _, row := range s.Rows {
+			t.rows = append(t.rows, tableRow{row, i})
+			previous := ""
+			for _, l := range row.Labels {
+				t.labels = insertAfter(t.labels, previous, l.Name)
+				previous = l.Name
+			}
+			for _, v := range row.Values {
+				if c := (metricColumn{v.Metric, v.Unit}); !slices.Contains(t.metrics, c) {
+					t.metrics = append(t.metrics, c)
+				}
+			}
+		}
+	}
+	return t
+}
+
+// insertAfter adds a name that is not there yet, after another.
+func insertAfter(names []string, previous, name string) []string {
+	if slices.Contains(names, name) {
+		return names
+	}
+	return slices.Insert(names, slices.Index(names, previous)+1, name)
+}
+
+// label returns the text of a row's own label, not of a parameter of another.
+func (r tableRow) label(name string) string {
+	for _, l := range r.Labels {
+		if l.Name == name {
+			return labelText(l.Value)
+		}
+	}
+	return ""
+}
+
+// value returns what a row has in a column.
+func (r tableRow) value(c metricColumn) (Sample, bool) {
+	s, ok := r.Get(c.metric)
+	return s, ok && r.unit(c.metric) == c.unit
+}
+
+// split returns the labels that vary, and what is to be said of the others. Of a single
+// row all are columns.
+func (t *table) split() (columns []string, common string) {
+	var said []string
+	for _, name := range t.labels {
+		var values []string
+		for _, row := range t.rows {
+			values = append(values, row.label(name))
+		}
+		if len(values) > 1 && uniform(values) {
+			said = append(said, words(name)+" "+values[0])
+		} else {
+			columns = append(columns, name)
+		}
+	}
+	if len(t.rows) > 0 && !slices.ContainsFunc(t.rows, func(r tableRow) bool { return !r.Checked }) {
+		said = append(said, "all results checked")
+	}
+	return columns, strings.Join(said, ", ")
+}
+
+// head says what the table is of: of which kind and machine, when and how far it came,
+// with records that say the same in one line.
+func (t *table) head() (lines []string) {
+	var abouts []string
+	names := map[string][]string{}
+	for _, s := range t.sources {
+		about := s.about()
+		if len(t.sources) < 4 && !s.Started.IsZero() {
+			about += ", " + s.Started.Format("2006-01-02 15:04")
+		}
+		if names[about] == nil {
+			abouts = append(abouts, about)
+		}
+		names[about] = append(names[about], s.Name)
+	}
+	for _, about := range abouts {
+		switch all := names[about]; {
+		case len(all) > 3:
+			about = fmt.Sprintf("%d records: %s", len(all), about)
+		case all[0] != "":
+			about = strings.Join(all, ", ") + ": " + about
+		}
+		lines = append(lines, about)
+	}
+	if names := machineNames(t.sources); len(names) > 1 && !uniform(names) {
+		lines = append(lines, "these are different machines")
+	}
+	return lines
+}
+
+// about says of which kind a record is, of which machine and halox, and what came
+// between it and its end.
+func (s Source) about() string {
+	return join(", ", string(s.Kind), s.Machine(), s.Halox.String(), s.state())
+}
+
+// String names the program, "" where it is not known.
+func (p Program) String() string {
+	if p.Version == "" {
+		return ""
+	}
+	return join(" ", "halox", p.Version, short(p.Commit))
+}
+
+// short cuts a commit as git does.
+func short(commit string) string {
+	if len(commit) == 40 {
+		return commit[:7]
+	}
+	return commit
+}
+
+// cells returns the table as people read it, the names of the columns first, and how
+// many columns are of words.
+func (t *table) cells() (lines [][]string, common string) {
+	labels, common := t.split()
+	head := slices.Clone(labels)
+	if len(t.sources) > 1 {
+		head = slices.Insert(head, 0, "file")
+	}
+	for i := range head {
+		head[i] = words(head[i])
+	}
+	for _, c := range t.metrics {
+		unit, _ := c.metric.Info().shown(c.unit)
+		head = append(head, words(string(c.metric))+unitIn(unit))
+	}
+	lines = [][]string{head}
+	for _, row := range t.rows {
+		var line []string
+		if len(t.sources) > 1 {
+			line = []string{t.sources[row.source].Name}
+		}
+		for _, name := range labels {
+			line = append(line, orDash(row.label(name)))
+		}
+		for _, c := range t.metrics {
+			line = append(line, row.cell(c))
+		}
+		lines = append(lines, line)
+	}
+	return lines, common
+}
+
+// unitIn writes a unit after what is in it.
+func unitIn(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return " (" + unit + ")"
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// cell is a median as people read it.
+func (r tableRow) cell(c metricColumn) string {
+	s, ok := r.value(c)
+	if !ok {
+		return "-"
+	}
+	_, factor := c.metric.Info().shown(c.unit)
+	text := digits(s.Median * factor)
+	if lo, hi, ok := s.Interval(); ok && !s.Converged(0.01) && s.Median != 0 {
+		text += fmt.Sprintf(" ±%.0f%%", 100*max(s.Median-lo, hi-s.Median)/math.Abs(s.Median))
+	}
+	return text
+}
+
+// digits shows a number to three digits, or all before the point.
+func digits(v float64) string {
+	size := math.Abs(v)
+	switch {
+	case v == 0:
+		return "0"
+	case size < 1e-4 || size >= 1e9:
+		return strconv.FormatFloat(v, 'e', 2, 64)
+	case size < 1:
+		return strconv.FormatFloat(v, 'f', 2-int(math.Floor(math.Log10(size))), 64)
+	}
+	return strconv.FormatFloat(v, 'f', decimals(size), 64)
+}
+
+func (t *table) text(w *strings.Builder) {
+	lines, common := t.cells()
+	for _, line := range t.head() {
+		fmt.Fprintln(w, line)
+	}
+	if common != "" {
+		fmt.Fprintln(w, common)
+	}
+	if len(t.rows) == 0 {
+		fmt.Fprintln(w, "there are no rows")
+		return
+	}
+	fmt.Fprintln(w)
+	align(w, lines)
+}
+
+func (t *table) markdown(w *strings.Builder) {
+	lines, common := t.cells()
+	for _, line := range append(t.head(), common) {
+		if line != "" {
+			fmt.Fprintf(w, "%s\n\n", line)
+		}
+	}
+	if len(t.rows) == 0 {
+		fmt.Fprintln(w, "there are no rows")
+		return
+	}
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i := range line {
+			line[i] = strings.ReplaceAll(line[i], "|", `\|`)
+			widths[i] = max(widths[i], utf8.RuneCountInString(line[i]), 3)
+		}
+	}
+	rule := make([]string, len(widths))
+	for i, n := range widths {
+		rule[i] = strings.Repeat("-", n)
+		if i >= len(widths)-len(t.metrics) {
+			rule[i] = strings.Repeat("-", n-1) + ":"
+		}
+	}
+	for _, line := range slices.Insert(lines, 1, rule) {
+		for i, cell := range line {
+			fmt.Fprintf(w, "| %-*s ", widths[i], cell)
+		}
+		fmt.Fprintln(w, "|")
+	}
+}
+
+// csv writes all that rows say, with a column for each part of a sample.
+func (t *table) csv(w io.Writer) error {
+	head := append([]string{"file", "kind"}, t.labels...)
+	for _, c := range t.metrics {
+		name := string(c.metric)
+		head = append(head, name+unitIn(c.unit), name+" q1", name+" q3", name+" min", name+" max", name+" n")
+	}
+	out := csv.NewWriter(w)
+	err := out.Write(append(head, "checked", "note"))
+	for _, row := range t.rows {
+		if err == nil {
+			err = out.Write(t.csvLine(row))
+		}
+	}
+	out.Flush()
+	if err == nil {
+		err = out.Error()
+	}
+	return err
+}
+
+func (t *table) csvLine(row tableRow) []string {
+	source := t.sources[row.source]
+	line := []string{source.Name, string(source.Kind)}
+	for _, name := range t.labels {
+		line = append(line, row.label(name))
+	}
+	for _, c := range t.metrics {
+		s, ok := row.value(c)
+		if !ok {
+			line = append(line, "", "", "", "", "", "")
+			continue
+		}
+		for _, v := range []float64{s.Median, s.Q1, s.Q3, s.Min, s.Max} {
+			line = append(line, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+		line = append(line, strconv.Itoa(s.N))
+	}
+	return append(line, strconv.FormatBool(row.Checked), row.Note)
+}
