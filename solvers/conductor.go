@@ -12,11 +12,11 @@ import (
 )
 
 // round is what all workers do between two meetings: queue steps first to
-// last, with norms for the last one where check is set. A round without steps
-// ends the run.
+// last, with norms for the last one where check is set, and wait for all of them
+// where drain is. A round without steps ends the run.
 type round struct {
-	first, last int64
-	check       bool
+	first, last  int64
+	check, drain bool
 }
 
 // conductor decides how a run goes on. The workers meet in it after every
@@ -41,6 +41,7 @@ type conductor struct {
 	limit   int64 // the last step, if no tolerance ends the run before
 	pending int64 // a step whose norms are under way, else 0
 	pace    pace
+	laps    laps
 
 	result Result
 }
@@ -48,9 +49,12 @@ type conductor struct {
 func newConductor(ctx context.Context, o Options, points int64, workers, ranks int, crew *streams.Crew) *conductor {
 	c := &conductor{
 		options: o, points: points, crew: crew, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		brought: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(),
+		brought: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(), laps: newLaps(o.Lap),
 	}
 	c.meeting.Whom = "the other workers"
+	if !c.laps.turn(0) {
+		c.limit = 1
+	}
 	c.plan(0)
 	return c
 }
@@ -94,6 +98,9 @@ func (c *conductor) due() int64 {
 // decide sets the next round after round.last was queued.
 func (c *conductor) decide() {
 	issued := c.round.last
+	if c.round.drain && !c.laps.turn(issued) {
+		c.limit = min(c.limit, issued+1)
+	}
 	if c.ctx.Err() != nil && !c.cancel && issued+1 < c.limit {
 		c.cancel, c.limit = true, issued+1
 	}
@@ -113,18 +120,19 @@ func (c *conductor) decide() {
 	}
 }
 
-// plan sets the round after step issued: up to the next check or what the pace
-// allows, but a single step while norms are under way, and none if those are
+// plan sets the round after step issued: up to the next check, the end of the lap or
+// what the pace allows, but a single step while norms are under way, and none if those are
 // of the last step.
 func (c *conductor) plan(issued int64) {
-	last := min(c.nextCheck(issued), issued+c.pace.steps(issued))
+	last := min(c.nextCheck(issued), issued+c.pace.steps(issued), c.laps.end)
 	if c.pending > 0 {
 		last = issued + 1
 		if c.pending == c.limit {
 			last = issued
 		}
 	}
-	c.round = round{first: issued + 1, last: last, check: last > issued && last == c.nextCheck(issued)}
+	some := last > issued
+	c.round = round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.laps.end}
 }
 
 // nextCheck returns the first step after n whose norms are wanted.

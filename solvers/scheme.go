@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -21,6 +22,12 @@ const (
 	Assisted   Scheme = "assisted"
 )
 
+// Schemes returns all but AutoScheme.
+func Schemes() []Scheme { return []Scheme{Baseline, TwoStream, Assisted} }
+
+// ErrUnsuited says that a scheme cannot run a problem on the devices it is placed on.
+var ErrUnsuited = errors.New("the scheme does not suit the problem")
+
 // Order is how TwoStream divides its exchange into two phases.
 type Order string
 
@@ -31,6 +38,15 @@ const (
 	LeftRight Order = "left-right"
 	Pairwise  Order = "pairwise"
 )
+
+// Orders returns those that the scheme can be told to take; none where it has one of its
+// own.
+func (s Scheme) Orders() []Order {
+	if s == TwoStream {
+		return []Order{LeftRight, Pairwise}
+	}
+	return nil
+}
 
 // Choose returns the scheme itself, or for AutoScheme the one that suits the
 // placement: Assisted where each of its threads can have a core, else

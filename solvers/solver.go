@@ -38,6 +38,12 @@ type Options struct {
 	// Progress, where set, is called some fifty times a second with the number
 	// of steps queued. It must return at once.
 	Progress func(steps int64)
+	// Lap, where set, cuts the run into laps, to time steps without what begins and ends
+	// a run. It is called before the first step, with zeros, and at the end of each lap,
+	// when the devices have done all of it, with its steps and the time that they took.
+	// It returns how many steps the next lap has; after 0 the run ends with one more. All
+	// threads wait meanwhile, no longer than Limit. The first lap also starts the threads.
+	Lap func(steps int64, took time.Duration) int64
 }
 
 // Stopped says why a run ended.
@@ -204,6 +210,11 @@ func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 		}
 		if err := m.pass(r, next); err != nil {
 			return err
+		}
+		if next.drain {
+			if err := sch.sync(w); err != nil {
+				return err
+			}
 		}
 		if step := c.due(); step > 0 {
 			if err := m.bring(r, c, step); err != nil {
