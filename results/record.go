@@ -47,6 +47,8 @@ type Record struct {
 	Host    Host      `json:"host"`              // the machine it ran on
 	Devices []Device  `json:"devices"`           // those that took part
 
+	Resumed []time.Time `json:"resumed,omitempty"` // when it was continued, after it had been interrupted
+
 	Settings    any    `json:"settings,omitempty"`    // the whole config as resolved, or what a bench was told; whatever JSON can hold
 	Interrupted bool   `json:"interrupted,omitempty"` // somebody stopped it before its end
 	Failure     string `json:"failure,omitempty"`     // what ended it

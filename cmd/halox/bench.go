@@ -77,8 +77,11 @@ func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err erro
 		return err
 	}
 	record := m.benchRecord(ctx, results.KindExchange, b.settings, links)
-	failure := b.measureAll(ctx, &exchangeRun{devices: m.devices, links: links, compiler: kernels.CompilerFromEnv()}, record)
-	record.End(failure)
+	if err := b.begin(record); err != nil {
+		return err
+	}
+	tasks := b.tasks(&exchangeRun{devices: m.devices, links: links, compiler: kernels.CompilerFromEnv()})
+	failure := b.measureAll(ctx, record, tasks, notes)
 	return errors.Join(failure, b.keep(record, out, notes))
 }
 
@@ -114,25 +117,26 @@ func (o *opened) close() error {
 	return errors.Join(streams.CloseAll(o.devices), o.machine.close())
 }
 
-// measureAll adds a row for each combination to the record, until it is interrupted.
-func (b *exchangeBench) measureAll(ctx context.Context, e *exchangeRun, record *results.Record) error {
+// tasks are a row for each combination.
+func (b *exchangeBench) tasks(e *exchangeRun) (all []task) {
 	for _, c := range b.combinations() {
-		if record.Interrupted = ctx.Err() != nil; record.Interrupted {
-			break
-		}
-		row, err := e.measure(c)
-		if err != nil {
-			return err
-		}
-		record.Add(row)
+		all = append(all, task{c.labels(), func(context.Context) ([]results.Row, error) {
+			row, err := e.measure(c)
+			return []results.Row{row}, err
+		}})
 	}
-	return nil
+	return all
 }
 
 // combination is one exchange to be timed.
 type combination struct {
 	points, radius, fields int
 	path                   p2p.Path
+}
+
+// labels begins the row of a combination.
+func (c combination) labels() results.Row {
+	return results.NewRow().Label("points", c.points).Label("radius", c.radius).Label("fields", c.fields).Label("path", c.path)
 }
 
 func (b *exchangeBench) combinations() (all []combination) {
@@ -250,8 +254,7 @@ func describe(c combination, plan *halo.Plan) (row results.Row, sent traffic) {
 			sent.device = max(sent.device, out[m.From])
 		}
 	}
-	return results.NewRow().
-		Label("points", c.points).Label("radius", c.radius).Label("fields", c.fields).Label("path", c.path).
+	return c.labels().
 		Label("messages", len(plan.Messages)).Label("message_bytes", sent.message).Label("device_bytes", sent.device), sent
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -20,15 +19,16 @@ import (
 // layoutBench is what the benches of datatypes have in common: which layouts they
 // measure, for how long, and what they leave behind.
 type layoutBench struct {
-	backend              string
-	blocks               int
-	suites               []string
-	match, over          string
-	least, most          int64 // packed bytes; 0 for no limit
-	budget               time.Duration
-	noCheck, list        bool
-	record, plot, figure string
-	settings             map[string]any // all flags, for the record
+	backend       string
+	blocks        int
+	suites        []string
+	match, over   string
+	least, most   int64 // packed bytes; 0 for no limit
+	budget        time.Duration
+	noCheck, list bool
+	figure        string
+	settings      map[string]any // all flags, for the record
+	keeper
 }
 
 // packedBytes is the value of --over that every layout has.
@@ -43,7 +43,7 @@ func (b *layoutBench) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&b.list, "list", false, "list the layouts, with their packed bytes, and measure nothing")
 	f.IntVar(&b.blocks, "blocks", 0, "most thread blocks that a kernel may take; 0 for as many as suit")
 	f.DurationVar(&b.budget, "budget", 20*time.Millisecond, "how long to take for each measurement of a layout")
-	f.StringVar(&b.record, "record", "", "write the record to this JSON `file`")
+	b.keeper.addFlags(f)
 	f.StringVar(&b.over, "over", packedBytes, "draw over this `parameter` of the layouts, such as block")
 	f.StringVar(&b.figure, "figure", "", "measure and draw what a paper's figure shows, by its `name`; list prints the names")
 }
@@ -82,7 +82,7 @@ func (b *layoutBench) checkFiles() error {
 	if b.list {
 		return nil
 	}
-	return checkFiles(b.record, b.plot)
+	return b.keeper.check()
 }
 
 // checkFiles returns an error unless a bench can write its record and its plot. Either
@@ -240,28 +240,4 @@ func (b *layoutBench) draw(c results.Curves, notes io.Writer) error {
 		return nil
 	}
 	return results.WriteChart(b.plot, c)
-}
-
-// newLayoutProgress draws a bar of layouts where somebody watches.
-func newLayoutProgress(w io.Writer, what string, n int) *progress {
-	if isTerminal(w) {
-		return startProgress(newBarOf(w, int64(n), what, "layouts"))
-	}
-	return startProgress(nil)
-}
-
-// eachLayout has every layout measured, until it is interrupted, and shows how far that is.
-func eachLayout(ctx context.Context, notes io.Writer, what string, work []workloads.Workload, measure func(w workloads.Workload) error) (interrupted bool, err error) {
-	bar := newLayoutProgress(notes, what, len(work))
-	defer bar.close()
-	for i, w := range work {
-		if err := measure(w); err != nil {
-			return false, err
-		}
-		if ctx.Err() != nil {
-			return true, nil
-		}
-		bar.steps(int64(i + 1))
-	}
-	return false, nil
 }

@@ -74,7 +74,7 @@ func (b *packBench) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&b.unpack, "unpack", false, "time unpacking too, of what the layout's receiver has")
 	f.StringVar(&b.to, "to", toDevice, "where the packed bytes go, and are unpacked from: device memory, or pinned host memory mapped into it (zero copy)")
 	f.BoolVar(&b.noCheck, "no-check", false, "do not compare what engines write with what the host packs")
-	f.StringVar(&b.plot, "plot", "", "draw bandwidth of packing over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)")
+	f.Lookup("plot").Usage = "draw bandwidth of packing over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)"
 }
 
 // start does what the flags say.
@@ -189,8 +189,10 @@ func (b *packBench) run(ctx context.Context, figure *packFigure, work []workload
 	contenders := names(r.contenders)
 	b.settings["contenders"] = contenders
 	record := m.benchRecord(ctx, results.KindPack, b.settings, nil)
-	failure := r.measureAll(ctx, work, b.unpack, record, notes)
-	record.End(failure)
+	if err := b.begin(record); err != nil {
+		return err
+	}
+	failure := b.measureAll(ctx, record, r.tasks(work, b.unpack), notes)
 	return errors.Join(failure, record.Contest(out, contenders), b.keep(record, figure, notes))
 }
 

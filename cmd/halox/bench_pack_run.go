@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/halox/halox/halo/datatype"
@@ -26,47 +25,44 @@ type packRun struct {
 	options       packing.Options // what contenders' own are added to
 }
 
-// measureAll adds to the record what all contenders take for all workloads, until
-// it is interrupted.
-func (r *packRun) measureAll(ctx context.Context, work []workloads.Workload, unpack bool, record *results.Record, notes io.Writer) (err error) {
+// tasks are a row for each contender that suits a workload.
+func (r *packRun) tasks(work []workloads.Workload, unpack bool) (all []task) {
 	directions := []string{results.Packed}
 	if unpack {
 		directions = append(directions, results.Unpacked)
 	}
-	record.Interrupted, err = eachLayout(ctx, notes, "pack", work, func(w workloads.Workload) error {
+	for _, w := range work {
 		for _, direction := range directions {
-			rows, err := r.measure(ctx, w, direction)
-			record.Add(rows...)
-			if err != nil {
-				return fmt.Errorf("%s %v: %w", direction, w, err)
-			}
+			all = append(all, task{layoutOf(w).Label("direction", direction), func(ctx context.Context) ([]results.Row, error) {
+				rows, err := r.measure(ctx, w, direction)
+				if err != nil {
+					err = fmt.Errorf("%s %v: %w", direction, w, err)
+				}
+				return rows, err
+			}})
 		}
-		return nil
-	})
-	return err
+	}
+	return all
 }
 
-// measure returns a row for each contender that suits the workload, or none if it is
-// interrupted. It frees what it made.
+// measure returns a row for each contender that suits the workload. It frees what it
+// made.
 func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction string) (rows []results.Row, err error) {
-	if ctx.Err() != nil {
-		return nil, nil
-	}
 	c := &packCase{packRun: r, unpack: direction == results.Unpacked, packers: map[packing.Options]*packing.Packer{}}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if err := c.prepare(w); err != nil {
 		return nil, err
 	}
 	for _, by := range r.contenders {
-		if ctx.Err() != nil {
-			return nil, nil
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if err := c.enter(by); err != nil && !errors.Is(err, packing.ErrUnsuited) {
 			return nil, err
 		}
 	}
-	if ctx.Err() != nil {
-		return nil, nil
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	return c.race(w.Bytes, c.head(w, direction))
 }

@@ -79,7 +79,7 @@ func (b *pingBench) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&b.remote, "remote", false, "unpack from the sender's memory, over the link, with path peer")
 	f.Float64Var(&b.busy, "busy", 0, "keep this `fraction` of each device busy with a kernel of something else")
 	f.BoolVar(&b.noCheck, "no-check", false, "do not compare what arrives with what the host packs and unpacks")
-	f.StringVar(&b.plot, "plot", "", "draw bandwidth over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)")
+	f.Lookup("plot").Usage = "draw bandwidth over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)"
 }
 
 // start does what the flags say.
@@ -220,8 +220,10 @@ func (b *pingBench) run(ctx context.Context, figure *pingFigure, work []workload
 	if err != nil {
 		return err
 	}
-	failure := r.measureAll(ctx, work, record, notes)
-	record.End(failure)
+	if err := b.begin(record); err != nil {
+		return err
+	}
+	failure := b.measureAll(ctx, record, r.tasks(work), notes)
 	return errors.Join(failure, record.Contest(out, names(r.lanes)), b.keep(record, figure, notes))
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"time"
 
@@ -31,26 +30,23 @@ type pingRun struct {
 	route    results.Row             // the labels that all rows have
 }
 
-// measureAll adds to the record what messages of all workloads take by all lanes, until
-// it is interrupted.
-func (r *pingRun) measureAll(ctx context.Context, work []workloads.Workload, record *results.Record, notes io.Writer) (err error) {
-	record.Interrupted, err = eachLayout(ctx, notes, "pingpong", work, func(w workloads.Workload) error {
-		rows, err := r.measure(ctx, w)
-		record.Add(rows...)
-		if err != nil {
-			return fmt.Errorf("%v: %w", w, err)
-		}
-		return nil
-	})
-	return err
+// tasks are a row for each lane that suits a workload.
+func (r *pingRun) tasks(work []workloads.Workload) (all []task) {
+	for _, w := range work {
+		all = append(all, task{layoutOf(w).Join(r.route), func(ctx context.Context) ([]results.Row, error) {
+			rows, err := r.measure(ctx, w)
+			if err != nil {
+				err = fmt.Errorf("%v: %w", w, err)
+			}
+			return rows, err
+		}})
+	}
+	return all
 }
 
 // measure returns a row for each lane whose engine suits the workload. It frees what it
 // made.
 func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []results.Row, err error) {
-	if ctx.Err() != nil {
-		return nil, nil
-	}
 	c := &pingCase{pingRun: r}
 	defer func() { err = errors.Join(err, c.Close()) }()
 	if err := c.prepare(w); err != nil {
@@ -61,8 +57,8 @@ func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []res
 		return nil, fmt.Errorf("contiguous message: %w", err)
 	}
 	for _, l := range r.lanes {
-		if ctx.Err() != nil {
-			break
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		row, us, err := c.measure(l)
 		if errors.Is(err, packing.ErrUnsuited) {

@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -46,37 +43,4 @@ func settingOf(v pflag.Value) any {
 		}
 	}
 	return text
-}
-
-// keeper is what a bench leaves behind: its record, and the plot of it that its kind
-// has.
-type keeper struct{ record, plot string }
-
-func (k *keeper) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&k.record, "record", "", "write the record to this JSON `file`")
-	f.StringVar(&k.plot, "plot", "", "draw what was measured, as halox plot does, to this `file` (.png, .svg, .pdf)")
-}
-
-// check makes sure, before anything is measured, that it can be kept.
-func (k *keeper) check() error { return checkFiles(k.record, k.plot) }
-
-// keep prints the table of what was measured, and writes the files that are wanted.
-func (k *keeper) keep(r *results.Record, out, notes io.Writer) error {
-	source := results.Source{Record: r}
-	err := results.WriteTable(out, "text", source)
-	if k.record != "" {
-		err = errors.Join(err, r.Write(k.record))
-	}
-	if k.plot == "" {
-		return err
-	}
-	chart, plotErr := results.Plot("", results.PlotOptions{}, source)
-	if errors.Is(plotErr, results.ErrNothingToPlot) {
-		fmt.Fprintf(notes, "%s is not written: %v\n", k.plot, plotErr)
-		return err
-	}
-	if plotErr == nil {
-		plotErr = results.WriteChart(k.plot, chart)
-	}
-	return errors.Join(err, plotErr)
 }

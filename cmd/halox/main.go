@@ -52,6 +52,9 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err == nil:
 		return 0
 	case errors.Is(err, errInterrupted):
+		if err.Error() != errInterrupted.Error() { // what else went wrong
+			fmt.Fprintln(stderr, err)
+		}
 		return exitInterrupted
 	default:
 		fmt.Fprintln(stderr, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -64,6 +65,37 @@ func startProgress(bar *progressbar.ProgressBar) *progress {
 		go p.draw(bar)
 	}
 	return p
+}
+
+// lineEvery is how often a line is printed where there is no bar.
+const lineEvery = 10 * time.Second
+
+// startLines prints a line from time to time, and one at the end, until close.
+func startLines(w io.Writer, what string, all int64) *progress {
+	p := &progress{stop: make(chan struct{}), ended: make(chan struct{})}
+	go p.print(w, what, all)
+	return p
+}
+
+// print says how far it is and, from the time that it took, how long the rest will take.
+func (p *progress) print(w io.Writer, what string, all int64) {
+	defer close(p.ended)
+	start := time.Now()
+	ticker := time.NewTicker(lineEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if done := p.done.Load(); done > 0 {
+				took := time.Since(start)
+				left := time.Duration(float64(took) / float64(done) * float64(all-done))
+				fmt.Fprintf(w, "%s: %d of %d parts, about %v left\n", what, done, all, left.Round(time.Second))
+			}
+		case <-p.stop:
+			fmt.Fprintf(w, "%s: %d of %d parts in %v\n", what, p.done.Load(), all, time.Since(start).Round(time.Second))
+			return
+		}
+	}
 }
 
 // steps notes that n steps are done, and returns at once.

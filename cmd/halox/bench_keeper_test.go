@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/halox/halox/results"
+)
+
+// cut leaves the first rows of a record, as if the bench had been interrupted after them,
+// and changes what else is wanted.
+func cut(t *testing.T, file string, rows int, change func(r *results.Record)) {
+	t.Helper()
+	r, err := results.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Rows, r.Interrupted = r.Rows[:rows], true
+	change(r)
+	if err := r.Write(file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A bench that was interrupted goes on: the rows that it has stay as they are, the others
+// are measured, and the record is whole.
+func TestBenchResumes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "e.json")
+	args := []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--paths", "peer,staged"}
+	if code, _, errs := cli(append(args, "--record", file)...); code != 0 {
+		t.Fatal(errs)
+	}
+	const note = "of the first time"
+	cut(t, file, 3, func(r *results.Record) { r.Rows[1].Note = note })
+	first, err := results.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := cli(append(args, "--resume", file, "--progress")...)
+	if code != 0 || errs != "exchange: 1 of 1 parts in 0s\n" || strings.Contains(out, "interrupted") {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+	r, err := results.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Rows) != 4 || r.Rows[1].Note != note || r.Interrupted || len(r.Resumed) != 1 || !r.Started.Equal(first.Started) {
+		t.Errorf("%+v", r)
+	}
+	other := filepath.Join(t.TempDir(), "whole.json")
+	if code, _, errs := cli(append(args, "--resume", file, "--record", other)...); code != 0 {
+		t.Error(errs)
+	}
+	if r, err = results.Read(other); err != nil || len(r.Rows) != 4 || len(r.Resumed) != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// What does not belong together is not mixed, and what differs is named; the record stays
+// as it is.
+func TestBenchResumesNothingElse(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "e.json")
+	args := []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4", "--paths", "peer"}
+	if code, _, errs := cli(append(args, "--record", file)...); code != 0 {
+		t.Fatal(errs)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name   string
+		change func(r *results.Record)
+		flags  []string
+		says   []string
+	}{
+		{"other settings", nil, []string{"--fields", "2", "--radius", "2"}, []string{`setting fields was ["1"], is ["2"]`, `; setting radius was ["1"], is ["2"]`}},
+		{"another number of devices", nil, []string{"--devices", "3"}, []string{"the devices was host 0 ", "setting devices was 2, is 3"}},
+		{"another halox", func(r *results.Record) { r.Halox = results.Program{Version: "0.0.1", Commit: "abc"} }, nil,
+			[]string{"the version of halox was 0.0.1, is ", "the commit of halox was abc, is "}},
+		{"another machine", func(r *results.Record) { r.Host.Driver, r.Host.Cores = "570.1", 999 }, nil,
+			[]string{"the machine was 999 cores, is ", "the machine was driver 570.1, is driver "}},
+		{"another bench", func(r *results.Record) { r.Kind = results.KindPack }, nil, []string{"what is measured was pack, is exchange"}},
+		{"no record", func(r *results.Record) { os.WriteFile(file, []byte("{"), 0o644) }, nil, []string{"--resume: results: read record", "it ends in the middle"}},
+		{"nothing there", func(r *results.Record) { os.Remove(file) }, nil, []string{"--resume: results: read record", "no such file"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := os.WriteFile(file, whole, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if tc.change != nil {
+				r, err := results.Read(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if tc.change(r); !strings.HasPrefix(tc.name, "no") {
+					if err := r.Write(file); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			before, _ := os.ReadFile(file)
+			code, _, errs := cli(append(append(args, "--resume", file), tc.flags...)...)
+			for _, says := range tc.says {
+				if code == 0 || !strings.Contains(errs, says) {
+					t.Errorf("exit %d, want %q in %s", code, says, errs)
+				}
+			}
+			if after, _ := os.ReadFile(file); !bytes.Equal(before, after) {
+				t.Error("the record was written over")
+			}
+		})
+	}
+}
+
+// While a bench goes on, the file has what there is, as of one that was interrupted.
+func TestBenchIsKeptFromTimeToTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "r.json")
+		k, r := keeper{record: file}, &results.Record{Kind: results.KindSweep}
+		var tasks []task
+		for i := range 5 {
+			labels := results.NewRow().Label("points", i)
+			tasks = append(tasks, task{labels, func(context.Context) ([]results.Row, error) {
+				time.Sleep(writeEvery/2 + time.Second)
+				if i == 4 {
+					return nil, io.EOF
+				}
+				return []results.Row{labels.Number(results.Time, 1)}, nil
+			}})
+		}
+		if err := k.measureAll(t.Context(), r, tasks, io.Discard); err != io.EOF || r.Failure != "EOF" || len(r.Rows) != 4 {
+			t.Errorf("%v: %+v", err, r)
+		}
+		kept, err := results.Read(file)
+		if err != nil || len(kept.Rows) != 4 || !kept.Interrupted || r.Interrupted {
+			t.Errorf("%v: %+v", err, kept)
+		}
+	})
+}
+
+// A bench that is interrupted says so by its exit code, and what else went wrong too.
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &results.Record{Kind: results.KindSweep}
+	row := results.NewRow().Label("points", 1)
+	tasks := []task{
+		{row, func(context.Context) ([]results.Row, error) { return []results.Row{row}, nil }},
+		{row.Label("points", 2), func(ctx context.Context) ([]results.Row, error) { cancel(); return nil, ctx.Err() }},
+		{row.Label("points", 3), nil},
+	}
+	if err := new(keeper).measureAll(ctx, r, tasks, io.Discard); !errors.Is(err, errInterrupted) || len(r.Rows) != 1 || !r.Interrupted || r.Failure != "" {
+		t.Errorf("%v: %+v", err, r)
+	}
+	var out, errs strings.Builder
+	file := filepath.Join(t.TempDir(), "e.json")
+	code := execute(ctx, []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--record", file}, &out, &errs)
+	if r, err := results.Read(file); code != exitInterrupted || errs.String() != "" || err != nil || !r.Interrupted {
+		t.Errorf("exit %d: %s, %v", code, errs.String(), err)
+	}
+}
+
+// Where there is no terminal, a line says from time to time how far it is.
+func TestProgressInLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p := startLines(&log, "links", 40)
+		time.Sleep(lineEvery + lineEvery/2)
+		p.steps(10)
+		time.Sleep(lineEvery)
+		p.steps(40)
+		p.close()
+		if want := "links: 10 of 40 parts, about 1m0s left\nlinks: 40 of 40 parts in 25s\n"; log.String() != want {
+			t.Errorf("%q, want %q", log.String(), want)
+		}
+	})
+}
