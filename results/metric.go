@@ -7,24 +7,26 @@ type Metric string
 
 // The metrics. All times are medians of one of what is measured.
 const (
-	Time       Metric = "time"       // of one exchange, packing, message: whatever the record is of
-	OneThread  Metric = "one_thread" // of an exchange that one host thread drives
-	Threads    Metric = "threads"    // of one that a thread a device drives
-	Step       Metric = "step"
-	Latency    Metric = "latency"
-	Rate       Metric = "rate"
-	Updates    Metric = "updates"
-	GFLOPS     Metric = "gflops"
-	CopyTime   Metric = "copy_time" // of a plain copy of as many bytes, measured beside
-	CopyRate   Metric = "copy_rate"
-	PeerRate   Metric = "peer_rate" // of a plain copy between two devices, measured beside
-	Share      Metric = "share"     // of the rate of the plain copy, from 0 to 1
-	SpeedUp    Metric = "speedup"
-	Efficiency Metric = "efficiency" // the speed-up over how many times the devices are, from 0 to 1
-	BusyLost   Metric = "busy_lost"  // what else ran lost so much of its rate, from 0 to 1; it may be below 0
-	Setup      Metric = "setup"
-	Loop       Metric = "loop"
-	MaxError   Metric = "max_error" // the largest distance from the exact solution
+	Time          Metric = "time"       // of one exchange, packing, message: whatever the record is of
+	OneThread     Metric = "one_thread" // of an exchange that one host thread drives
+	Threads       Metric = "threads"    // of one that a thread a device drives
+	Step          Metric = "step"
+	Latency       Metric = "latency"
+	Rate          Metric = "rate"
+	Updates       Metric = "updates"
+	GFLOPS        Metric = "gflops"
+	CopyTime      Metric = "copy_time" // of a plain copy of as many bytes, measured beside
+	CopyRate      Metric = "copy_rate"
+	PeerRate      Metric = "peer_rate"       // of a plain copy between two devices, measured beside
+	Share         Metric = "share"           // of the rate of the plain copy, from 0 to 1
+	SpeedUp       Metric = "speedup"         // over fewer devices, one where they were measured
+	OverBaseline  Metric = "over_baseline"   // speed-up over the baseline scheme on as many devices
+	OverTwoStream Metric = "over_two_stream" // over the best two-stream scheme on as many
+	Efficiency    Metric = "efficiency"      // the speed-up over how many times the devices are, from 0 to 1
+	BusyLost      Metric = "busy_lost"       // what else ran lost so much of its rate, from 0 to 1; it may be below 0
+	Setup         Metric = "setup"
+	Loop          Metric = "loop"
+	MaxError      Metric = "max_error" // the largest distance from the exact solution
 )
 
 // A Direction says which numbers of a metric are better.
@@ -65,6 +67,8 @@ var metrics = [...]MetricInfo{
 	{Metric: PeerRate, Title: "rate of a plain peer copy", Unit: "GB/s", Better: Higher},
 	{Metric: Share, Title: "share of a plain copy", Unit: "1", Better: Higher, ShownUnit: "%", ShownFactor: 100},
 	{Metric: SpeedUp, Title: "speed-up", Unit: "1", Better: Higher},
+	{Metric: OverBaseline, Title: "speed-up over the baseline scheme", Unit: "1", Better: Higher},
+	{Metric: OverTwoStream, Title: "speed-up over the best two-stream scheme", Unit: "1", Better: Higher},
 	{Metric: Efficiency, Title: "efficiency", Unit: "1", Better: Higher, ShownUnit: "%", ShownFactor: 100},
 	{Metric: BusyLost, Title: "what else ran lost", Unit: "1", Better: Lower, ShownUnit: "%", ShownFactor: 100},
 	{Metric: Setup, Title: "time before the loop", Unit: "s", Better: Lower},

@@ -1,6 +1,10 @@
 package solvers
 
-import "github.com/halox/halox/streams"
+import (
+	"time"
+
+	"github.com/halox/halox/streams"
+)
 
 // marks are the events by which one worker follows its devices: how far they
 // are, so that the host is not more than two rounds ahead of them, and whether
@@ -49,6 +53,20 @@ func (m *marks) pass(r *run, done round) error {
 		}
 	}
 	return nil
+}
+
+// drain waits until the devices have done the round whose end was marked last. On GPUs it
+// never sleeps, as Sync does after a while: a lap ends when they are done, not when a
+// thread wakes up. On host devices that would take the cores that they need.
+func (m *marks) drain(r *run) {
+	until := time.Now().Add(r.patience())
+	for i, e := range m.round[m.rounds%2] {
+		for m.streams[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
+			if done, err := e.Done(); done || err != nil {
+				break // an error comes again from what waits next
+			}
+		}
+	}
 }
 
 // bring waits for the norms of a step and hands them to the conductor.

@@ -212,6 +212,7 @@ func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 			return err
 		}
 		if next.drain {
+			m.drain(r)
 			if err := sch.sync(w); err != nil {
 				return err
 			}

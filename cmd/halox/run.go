@@ -56,16 +56,19 @@ first. Ctrl-C ends the run between two steps and keeps what it had.`,
 // loadConfig loads a config with overrides and the environment.
 func loadConfig(file string, set []string) (*configs.Run, error) {
 	return configs.Load(file, configs.Options{
-		Set:     set,
-		Environ: os.Environ(),
-		CheckExpression: func(src string) (func(string) bool, error) {
-			e, err := stencil.Parse(src)
-			if err != nil {
-				return nil, err
-			}
-			return e.Uses, nil
-		},
+		Set:             set,
+		Environ:         os.Environ(),
+		CheckExpression: checkExpression,
 	})
+}
+
+// checkExpression parses an expression of a config.
+func checkExpression(src string) (uses func(variable string) bool, err error) {
+	e, err := stencil.Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	return e.Uses, nil
 }
 
 // runFile is the command.

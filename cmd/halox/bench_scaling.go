@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
+)
+
+// scalingBench is what halox bench scaling is asked for.
+type scalingBench struct {
+	stepBench
+	schemes     []string
+	order, path string
+	mode        string
+}
+
+// The values of --mode, and, but for both, of the label mode.
+const (
+	strongScaling = "strong"
+	weakScaling   = "weak"
+	bothScalings  = "both"
+)
+
+func newBenchScalingCommand() *cobra.Command {
+	var b scalingBench
+	cmd := &cobra.Command{
+		Use:   "scaling",
+		Short: "Time a step on more and more devices, of one size in all or one size each",
+		Long: `Time a step on more and more devices, of one size in all or one size each.
+
+Strong scaling solves one problem, of --points along each axis, on more and more
+devices: the speed-up is the time of a step on one device over that on n. Weak scaling
+gives each device as many points: the grid grows along its last axis first, and the
+speed-up is n times that. The efficiency is the speed-up over n. Where one device is
+not among --devices, the fewest count as ideal. Steps are timed as by halox bench
+schemes. Ctrl-C ends the bench and keeps what it had.`,
+		Example: `  halox bench scaling --record scaling.json
+  halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
+  halox bench scaling --scheme two-stream,assisted --points 256,512 --mode strong`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, release := untilInterrupted(cmd.Context())
+			defer release()
+			b.settings = settingsOf(cmd.Flags())
+			return b.start(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	b.addFlags(f)
+	f.StringSliceVar(&b.schemes, "scheme", []string{string(solvers.AutoScheme)}, "schemes, or auto")
+	f.StringVar(&b.order, "order", string(solvers.LeftRight), "of two-stream: left-right or pairwise")
+	f.StringVar(&b.path, "path", string(p2p.Auto), "auto, staged, peer or direct")
+	f.StringVar(&b.mode, "mode", bothScalings, "strong, weak or both")
+	return cmd
+}
+
+// start does what the flags say.
+func (b *scalingBench) start(ctx context.Context, out, notes io.Writer) error {
+	for _, wrong := range []error{
+		eachOf("scheme", b.schemes, append(textsOf(solvers.Schemes()), string(solvers.AutoScheme))...),
+		oneOf("order", b.order, string(solvers.LeftRight), string(solvers.Pairwise)),
+		oneOf("path", b.path, string(p2p.Auto), string(p2p.Staged), string(p2p.Peer), string(p2p.Direct)),
+		oneOf("mode", b.mode, strongScaling, weakScaling, bothScalings),
+		b.checkPath(), b.check(),
+	} {
+		if wrong != nil {
+			return wrong
+		}
+	}
+	return b.run(ctx, results.KindScaling, out, notes, b.tasks, compareScaling)
+}
+
+// checkPath refuses a path that a scheme does not take.
+func (b *scalingBench) checkPath() error {
+	for _, s := range b.schemes {
+		if path := p2p.Path(b.path); path != p2p.Auto && !takes(solvers.Scheme(s), path) {
+			return fmt.Errorf("--path %s: scheme %s has a path of its own: leave --path out", path, s)
+		}
+	}
+	return nil
+}
+
+// modes returns those that are wanted.
+func (b *scalingBench) modes() []string {
+	if b.mode == bothScalings {
+		return []string{strongScaling, weakScaling}
+	}
+	return []string{b.mode}
+}
+
+// tasks returns a task for each row.
+func (b *scalingBench) tasks(r *stepRun) (all []task) {
+	for precision, points := range b.problems() {
+		for _, mode := range b.modes() {
+			for _, scheme := range distinct(b.schemes) {
+				for _, devices := range b.counts {
+					c := stepCase{precision, b.cube(points), devices, solvers.Scheme(scheme), solvers.Order(b.order), p2p.Path(b.path)}
+					if mode == weakScaling {
+						c.size = grown(c.size, devices)
+					}
+					all = append(all, r.task(b.labels(c, points, mode), c))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// labels begins the row of a case. That on one device has the path of the others, and none
+// has an order that its scheme does not have, so that all lie on one curve.
+func (b *scalingBench) labels(c stepCase, points int, mode string) results.Row {
+	row := c.labels().Label("path", b.path).Label("points", points).Label("mode", mode)
+	if len(c.scheme.Orders()) == 0 {
+		row = row.Label("order", "")
+	}
+	return row
+}
+
+// grown returns the size of a grid with as many points for each of n devices: the axes
+// grow by the prime factors of n, in turns from the last.
+func grown(size []int, n int) []int {
+	size = slices.Clone(size)
+	for axis, factor := len(size)-1, 2; n > 1; {
+		if n%factor != 0 {
+			factor++
+			continue
+		}
+		size[axis] *= factor
+		n /= factor
+		axis = (axis + len(size) - 1) % len(size)
+	}
+	return size
+}
+
+// compareScaling adds the speed-up and the efficiency to the rows, against the fewest
+// devices that were measured, which count as ideal.
+func compareScaling(rows []results.Row) (compared []results.Row) {
+	for _, row := range rows {
+		step, ok := row.Get(results.Step)
+		devices, _ := row.Float("devices")
+		few, base := fewest(rows, row)
+		if !ok {
+			compared = append(compared, row)
+			continue
+		}
+		times := few // as many times the work, of weak scaling
+		if row.Text("mode") == weakScaling {
+			times = devices
+		}
+		speedup := step.Under(base * times)
+		compared = append(compared, row.Value(results.SpeedUp, speedup).Value(results.Efficiency, speedup.Scale(1/devices)))
+	}
+	return compared
+}
+
+// fewest returns the number of devices, and the time of a step, of the row with the
+// fewest devices on the curve of a row.
+func fewest(rows []results.Row, of results.Row) (devices, step float64) {
+	curve := func(row results.Row) (name [6]string) {
+		for i, label := range []string{"scheme", "order", "points", "precision", "mode", "stencil"} {
+			name[i] = row.Text(label)
+		}
+		return name
+	}
+	for _, row := range rows {
+		n, _ := row.Float("devices")
+		if s, ok := row.Get(results.Step); ok && curve(row) == curve(of) && (devices == 0 || n < devices) {
+			devices, step = n, s.Median
+		}
+	}
+	return devices, step
+}

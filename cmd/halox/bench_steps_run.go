@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
+)
+
+// stepRun is the devices on which steps are timed.
+type stepRun struct {
+	*opened
+	cut      string        // as the flag says
+	budget   time.Duration // of a row
+	notes    io.Writer
+	compiler *kernels.Compiler
+	links    map[int]*p2p.Links // of the first so many devices
+	ceiling  results.Sample     // the rate of a plain copy within a device
+}
+
+// linksOf returns the links of the first n devices.
+func (r *stepRun) linksOf(n int) (links *p2p.Links, err error) {
+	if r.links[n] == nil {
+		r.links[n], err = p2p.Discover(r.devices[:n], r.topology())
+	}
+	return r.links[n], err
+}
+
+// measureCeiling measures the rate of a plain copy within the first device, of bytes read
+// and written, in GB/s: that of memory, since the arrays do not fit into a GPU's cache.
+func (r *stepRun) measureCeiling() (err error) {
+	d := r.devices[0]
+	var open streams.Closers
+	defer func() { err = errors.Join(err, open.Close()) }()
+	bytes := int64(1 << 28)
+	if d.Backend == streams.Host {
+		bytes = 1 << 24
+	}
+	var arrays [2]*streams.Memory
+	for i := range arrays {
+		if arrays[i], err = d.Alloc(bytes); err != nil {
+			return err
+		}
+		open.Add(arrays[i])
+	}
+	s, err := d.NewStream(streams.Normal)
+	if err != nil {
+		return err
+	}
+	open.Add(s)
+	p := pace{first: 1, most: 400, length: 4000}
+	took, err := p.measure(func(n int) (float64, error) {
+		return batch([]*streams.Stream{s}, func(n int) error {
+			for range n {
+				if err := s.Copy(arrays[1].All(), arrays[0].All()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, n)
+	})
+	r.ceiling = took.Under(2 * float64(bytes) / 1e3)
+	return err
+}
+
+// task is a case whose row begins with these labels.
+func (r *stepRun) task(labels results.Row, c stepCase) task {
+	return task{labels, func(ctx context.Context) ([]results.Row, error) {
+		row, err := r.measure(ctx, labels, c)
+		return []results.Row{row}, err
+	}}
+}
+
+// leftOut is why something cannot be measured here, which is no failure.
+type leftOut struct{ error }
+
+// cutOf cuts a grid for so many devices.
+func (r *stepRun) cutOf(grid domain.Grid, devices int) (cut *domain.Decomposition, err error) {
+	width, parts := domain.UniformRadius(grid.Dims, 1), domain.Vec{1, 1, 1}
+	parts[grid.Dims-1] = devices
+	if r.cut == cutAuto {
+		parts, err = domain.AutoParts(grid, devices, width)
+	}
+	if err == nil {
+		cut, err = domain.Decompose(grid, parts)
+	}
+	if err == nil {
+		err = cut.CheckWidth(width)
+	}
+	if err != nil {
+		return nil, leftOut{err}
+	}
+	return cut, nil
+}
+
+// wire plans a case on the first of the devices, which stay open when it is over.
+func (r *stepRun) wire(c stepCase) (w *wiring, err error) {
+	w = &wiring{machine: r.machine, devices: r.devices[:c.devices:c.devices], compiler: r.compiler}
+	if w.config, err = c.config(); err != nil {
+		return nil, err
+	}
+	if w.problem, err = newProblem(w.config); err != nil {
+		return nil, err
+	}
+	if w.links, err = r.linksOf(c.devices); err != nil {
+		return nil, err
+	}
+	if w.cut, err = r.cutOf(w.problem.Grid, c.devices); err != nil {
+		return nil, err
+	}
+	if err := w.arrange(); err != nil {
+		return nil, err
+	}
+	w.scheme = solvers.Choose(c.scheme, w.place)
+	if w.plan, err = halo.NewPlan(w.place, w.links, w.path(), w.problem.Field()); err != nil {
+		if _, other := halo.NewPlan(w.place, w.links, p2p.Staged, w.problem.Field()); other == nil {
+			err = leftOut{err} // it is the path that the links have not
+		}
+		return nil, err
+	}
+	needs, err := w.needs()
+	if err != nil {
+		return nil, err
+	}
+	if err := fit(needs); err != nil {
+		return nil, leftOut{err}
+	}
+	return w, nil
+}
+
+// measure adds to a row what the steps of a case take. Where the scheme, a link or the
+// memory does not suit the case, the row has a note that says so and no numbers.
+func (r *stepRun) measure(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
+	step, w, err := r.step(ctx, c)
+	if why := (leftOut{}); errors.As(err, &why) {
+		fmt.Fprintf(r.notes, "left out: %s: %v\n", nameOf(row), why)
+		row.Note = why.Error()
+		return row, nil
+	}
+	if err != nil {
+		return row, fmt.Errorf("%s: %w", nameOf(row), err)
+	}
+	row = row.Label("parts", times(w.cut.Parts[:len(c.size)]))
+	row.Note = c.chosen(w)
+	return c.values(row, step, r.ceiling), nil
+}
+
+// nameOf names a row by its labels.
+func nameOf(row results.Row) string {
+	var parts []string
+	for _, l := range row.Labels {
+		parts = append(parts, fmt.Sprintf("%s=%v", l.Name, l.Value))
+	}
+	return strings.Join(parts, " ")
+}
+
+// step times the steps of a case, in microseconds, and says how it was wired.
+func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w *wiring, err error) {
+	if w, err = r.wire(c); err != nil {
+		return step, nil, err
+	}
+	s, err := solvers.New(w.problem, w.plan, w.compiler)
+	if err != nil {
+		return step, nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	l, err := newLapper(ctx, s, solvers.Options{
+		Scheme: c.scheme, Order: c.order, Iterations: 1 << 50, Norm: solvers.MaxNorm, CheckEvery: 1, Limit: waitLimit,
+	})
+	if errors.Is(err, solvers.ErrUnsuited) {
+		err = leftOut{err}
+	}
+	if err != nil {
+		return step, nil, err
+	}
+	defer func() { err = errors.Join(err, l.close()) }()
+	step, err = l.step(ctx, r.budget)
+	return step, w, err
+}
