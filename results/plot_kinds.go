@@ -26,10 +26,13 @@ type plotKind struct {
 	x                  []string // the first that varies, else the first that there is
 	y                  []Metric // the first that there is
 	by                 []string // those that vary name the curves
-	hold               []Label  // what varies beside is held at one value: this, or the first one
+	hold               []Label  // what varies beside is held at one value: this, the greatest or the first one
 	linearY            bool
 	ceiling            bool // draw what bounds Y too
 }
+
+// greatest stands for the greatest number that a label has.
+type greatest struct{}
 
 // plotKinds is the table of them.
 func plotKinds() []plotKind {
@@ -67,9 +70,10 @@ func plotKinds() []plotKind {
 	}, {
 		name: "schemes", about: "GFLOP/s, or updates a second, over size, by scheme and path", title: "Schemes", of: KindSchemes,
 		x: []string{"points", "grid"}, y: []Metric{GFLOPS, Updates, Step}, by: append(scheme, "devices", "precision", "stencil"), linearY: true,
+		hold: []Label{{Name: "devices", Value: greatest{}}, {Name: "precision"}},
 	}, {
 		name: "scaling", about: "speed-up and efficiency over the number of devices, with the ideal", title: "Scaling", of: KindScaling, form: asScaling,
-		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "mode"),
+		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "mode"), hold: held("precision"),
 	}, {
 		name: "sweep", about: "share of the copy rate over size, by stencil", title: "Sweeps on one device", of: KindSweep,
 		x: []string{"points", "grid"}, y: []Metric{Share, GFLOPS, Rate}, by: []string{"stencil", "kernel", "radius", "precision"}, linearY: true,

@@ -104,6 +104,12 @@ type selection struct {
 	notes   []string
 }
 
+// noRow is the error that no row fulfils a condition. It is one of having nothing to plot.
+type noRow struct{ Condition }
+
+func (n noRow) Error() string        { return "no row has " + n.String() }
+func (n noRow) Is(target error) bool { return target == ErrNothingToPlot }
+
 // selectRows returns the rows that fulfil all conditions.
 func selectRows(all []Source, where []Condition) (*selection, error) {
 	s := &selection{sources: all}
@@ -121,7 +127,7 @@ func selectRows(all []Source, where []Condition) (*selection, error) {
 		}
 		s.rows = slices.DeleteFunc(s.rows, func(row tableRow) bool { return !c.holds(row.Row) })
 		if len(s.rows) == 0 {
-			return nil, fmt.Errorf("%w: no row has %s", ErrNothingToPlot, c)
+			return nil, noRow{c}
 		}
 	}
 	return s, nil
@@ -149,13 +155,16 @@ func (s *selection) varies(label string) bool {
 }
 
 // hold keeps the rows that have one value of each of the labels that vary, and says so:
-// the value that is given, where a row has it, else the first one.
+// the value that is given, or the greatest, where a row has it, else the first one.
 func (s *selection) hold(labels []Label) {
 	for _, l := range labels {
 		if !s.varies(l.Name) {
 			continue
 		}
 		value := labelText(l.Value)
+		if l.Value == (greatest{}) {
+			value = labelText(spread(axis{name: l.Name, factor: 1}, s.rows).hi)
+		}
 		if !slices.ContainsFunc(s.rows, func(row tableRow) bool { return row.Text(l.Name) == value }) {
 			value = s.rows[0].Text(l.Name)
 		}

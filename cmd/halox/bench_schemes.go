@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,6 +76,11 @@ func (b *schemesBench) start(ctx context.Context, out, notes io.Writer) error {
 	} {
 		if wrong != nil {
 			return wrong
+		}
+	}
+	for _, s := range b.schemes {
+		if !slices.ContainsFunc(b.paths, func(path string) bool { return takes(solvers.Scheme(s), p2p.Path(path)) }) {
+			fmt.Fprintf(notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s, strings.Join(b.paths, ","))
 		}
 	}
 	return b.run(ctx, results.KindSchemes, out, notes, b.tasks, compareSchemes)

@@ -159,7 +159,7 @@ func (r *stepRun) measure(ctx context.Context, row results.Row, c stepCase) (res
 func nameOf(row results.Row) string {
 	var parts []string
 	for _, l := range row.Labels {
-		parts = append(parts, fmt.Sprintf("%s=%v", l.Name, l.Value))
+		parts = append(parts, l.Name+"="+row.Text(l.Name))
 	}
 	return strings.Join(parts, " ")
 }

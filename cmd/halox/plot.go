@@ -157,15 +157,11 @@ func recordChart(files []string, f *plotFlags) (results.Chart, error) {
 	if figure, ok := findPaper(f.kind); ok {
 		return figure.chart(all, f)
 	}
-	o := results.PlotOptions{X: f.x, Y: f.y, By: f.by}
-	for _, text := range f.where {
-		c, err := results.ParseCondition(text)
-		if err != nil {
-			return nil, fmt.Errorf("--where: %w", err)
-		}
-		o.Where = append(o.Where, c)
+	where, err := conditions(f.where)
+	if err != nil {
+		return nil, err
 	}
-	return results.Plot(f.kind, o, all...)
+	return results.Plot(f.kind, results.PlotOptions{X: f.x, Y: f.y, By: f.by, Where: where}, all...)
 }
 
 // paper is a figure of a paper, drawn of a record of one kind.
