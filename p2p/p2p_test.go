@@ -113,12 +113,12 @@ func TestCompareNamesTheLink(t *testing.T) {
 	sent := make([]byte, 64)
 	fillPattern(sent, 1)
 	got := bytes.Clone(sent)
-	if err := compare(d[0], d[1], sent, got); err != nil {
+	if err := Compare(d[0], d[1], sent, got); err != nil {
 		t.Fatal(err)
 	}
 	got[9]++
 	got[40]++
-	err := compare(d[0], d[1], sent, got)
+	err := Compare(d[0], d[1], sent, got)
 	if err == nil || !strings.Contains(err.Error(), "host 0 to host 1 lies: of 64 bytes sent, 2 arrived wrong, the first at 9") {
 		t.Error(err)
 	}

@@ -41,7 +41,7 @@ func Probe(from, to *streams.Device) error {
 	if err != nil {
 		return fmt.Errorf("p2p: probe the link from device %v to %v: %w", from, to, err)
 	}
-	return compare(from, to, p.in.Bytes(), p.out.Bytes())
+	return Compare(from, to, p.in.Bytes(), p.out.Bytes())
 }
 
 // send fills in, and carries it to out over the link.
@@ -112,8 +112,9 @@ func fillPattern(b []byte, seed uint64) {
 	}
 }
 
-// compare returns a Fault if the bytes differ.
-func compare(from, to *streams.Device, sent, got []byte) error {
+// Compare returns a *Fault if what arrived is not what one device sent to another. Both are
+// of one length.
+func Compare(from, to *streams.Device, sent, got []byte) error {
 	if bytes.Equal(sent, got) {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -317,25 +318,21 @@ func (s *selection) bars(k plotKind, x, y axis) (Chart, error) {
 	return b, nil
 }
 
-// places returns those along an axis: numbers in their order, words in that of the rows.
+// places returns those along an axis: numbers in their order, then words in that of the
+// rows.
 func (s *selection) places(x axis) (places []string) {
-	numbers := true
 	for _, row := range s.rows {
-		place := x.place(row)
-		if _, err := strconv.ParseFloat(place, 64); err != nil {
-			numbers = false
-		}
-		if place != "" && !slices.Contains(places, place) {
+		if place := x.place(row); place != "" && !slices.Contains(places, place) {
 			places = append(places, place)
 		}
 	}
-	if numbers {
-		slices.SortFunc(places, func(a, b string) int {
-			v, _ := strconv.ParseFloat(a, 64)
-			w, _ := strconv.ParseFloat(b, 64)
-			return int(math.Copysign(1, v-w))
-		})
+	number := func(place string) float64 {
+		if v, err := strconv.ParseFloat(place, 64); err == nil {
+			return v
+		}
+		return math.Inf(1)
 	}
+	slices.SortStableFunc(places, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
 	return places
 }
 

@@ -53,6 +53,7 @@ func (s *selection) matrix(k plotKind) (Chart, error) {
 		return nil, err
 	}
 	from, to := axis{name: "from", factor: 1}, axis{name: "to", factor: 1}
+	s.rows = slices.DeleteFunc(s.rows, func(row tableRow) bool { return from.place(row) == to.place(row) }) // of rings, or of one device
 	m := Matrix{Unit: y.unit, RowsOf: "from", ColsOf: "to", Rows: s.places(from), Cols: s.places(to)}
 	if len(m.Rows) == 0 || len(m.Cols) == 0 {
 		return nil, fmt.Errorf("%w: no row has the labels from and to; there are %s", ErrNothingToPlot, s.have())

@@ -59,11 +59,11 @@ func plotKinds() []plotKind {
 		name: "pingpong", about: "bench pingpong: rate over packed bytes, by path", title: "Ping-pong", of: KindPingPong,
 		x: []string{"bytes"}, y: []Metric{Rate}, by: []string{"path", "remote", "engine", "link", "fragment", "ring", "thread_blocks", "busy"}, ceiling: true,
 	}, {
-		name: "links", about: "rate over bytes, by path and link", title: "What the links carry", of: KindLinks,
-		x: []string{"bytes"}, y: []Metric{Rate}, by: []string{"path", "link", "mode"}, ceiling: true,
+		name: "links", about: "bench links: rate over bytes, by path and link", title: "What the links carry", of: KindLinks,
+		x: []string{"bytes"}, y: []Metric{Rate}, by: []string{"path", "link"}, hold: []Label{{"mode", "one-way"}},
 	}, {
-		name: "matrix", about: "links: the highest rate from each device to each other, a map a path", title: "Highest rate from device to device", form: asMatrix,
-		y: []Metric{Rate, Time}, by: []string{"path", "mode"},
+		name: "matrix", about: "bench links: the highest rate from each device to each other, a map a path", title: "Highest rate from device to device", form: asMatrix,
+		y: []Metric{Rate, Time}, by: []string{"path"}, hold: []Label{{"mode", "one-way"}},
 	}, {
 		name: "latency", about: "times of the smallest pieces of work", title: "Latency", of: KindLatency, form: asBars,
 		x: []string{"what", "path", "scheme"}, y: []Metric{Latency, Time}, by: append([]string{"path", "link"}, machine...),

@@ -22,7 +22,8 @@ import (
 
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
-	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand(), newBenchSchemesCommand(), newBenchScalingCommand())
+	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand(), newBenchLinksCommand(),
+		newBenchSchemesCommand(), newBenchScalingCommand())
 	return cmd
 }
 
@@ -347,15 +348,30 @@ func (p pace) measure(batch func(n int) (float64, error)) (results.Sample, error
 	if _, err := batch(p.first); err != nil { // warms up
 		return results.Sample{}, err
 	}
-	one, err := batch(p.first)
+	n, err := p.runs(batch)
 	if err != nil {
 		return results.Sample{}, err
 	}
-	n := int(max(float64(p.first), min(float64(p.most), p.length/one)))
 	budget := measure.Budget{
 		Least: batches, Most: mostBatches, Within: closeEnough, Time: time.Duration(2 * batches * p.length * float64(time.Microsecond)),
 	}
 	return measure.Repeat(context.Background(), budget, func() (float64, error) { return batch(n) }) // too short to be interrupted
+}
+
+// runs returns how many make a batch of that length. What a batch takes beside them makes
+// few of them seem slow, so it looks again at more.
+func (p pace) runs(batch func(n int) (float64, error)) (int, error) {
+	for n := p.first; ; {
+		one, err := batch(n)
+		if err != nil {
+			return 0, err
+		}
+		next := int(max(float64(p.first), min(float64(p.most), p.length/one)))
+		if next < 2*n {
+			return next, nil
+		}
+		n = next
+	}
 }
 
 // batch queues n and waits for them; it returns the time of one in microseconds.

@@ -268,7 +268,7 @@ func await(e *streams.Event, until time.Time) error {
 			return err
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("a message from device %v and back has not arrived after %v", e.Device(), waitLimit)
+			return fmt.Errorf("what device %v was given is not done after %v", e.Device(), waitLimit)
 		}
 		runtime.Gosched()
 	}

@@ -3,14 +3,18 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
 )
 
 // withFake lets halox find a fake driver with two GPUs, and no NVRTC.
@@ -127,5 +131,69 @@ func TestRunBesideGPUs(t *testing.T) {
 				t.Errorf("left behind: %+v", live)
 			}
 		})
+	}
+}
+
+// A link that is closed or that lies is not timed: it is named, in the record too. The
+// others are. Kernels cannot be compiled here, so the paths are those without.
+func TestBenchLinksOfBadLinks(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		link cudafake.Link // from device 0 to device 1
+		code int
+		says string
+	}{
+		{"open", cudafake.LinkOpen, 0, ""},
+		{"closed", cudafake.LinkClosed, 0, "peer one-way: not measured: p2p: no peer path from device cuda 0 to cuda 1: the driver allows no peer access"},
+		{"lying", cudafake.LinkLying, 1, "the link from device cuda 0 to cuda 1 lies: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fake := withFake(t)
+			fake.SetLink(0, 1, tc.link)
+			file := filepath.Join(t.TempDir(), "l.json")
+			code, out, notes := cli("bench", "links", "--paths", "peer,staged", "--sizes", "64,4096", "--budget", "1us", "--record", file)
+			if code != tc.code || !strings.Contains(notes, tc.says) || tc.code == 1 && !strings.Contains(notes, "a link does not carry what is sent over it") {
+				t.Errorf("exit code %d:\n%s%s", code, out, notes)
+			}
+			r, err := results.Read(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			measured := map[string]int{}
+			for _, row := range r.Rows {
+				if len(row.Values) > 0 {
+					measured[row.Text("path")+" "+row.Text("from")+row.Text("to")+" "+row.Text("mode")]++
+				}
+			}
+			open := map[bool]int{true: 2}[tc.link == cudafake.LinkOpen]
+			if measured["peer 01 one-way"] != open || measured["peer 01 both-ways"] != open || measured["peer 10 one-way"] != 2 || measured["staged 01 one-way"] != 2 {
+				t.Errorf("measured %v", measured)
+			}
+			if live := fake.Live(); live != (cudafake.Live{}) {
+				t.Errorf("left behind: %+v", live)
+			}
+		})
+	}
+}
+
+// A link that lies only after it was looked at is found by the bench itself.
+func TestBenchLinksTriesThem(t *testing.T) {
+	withFake(t)
+	m, err := openDevices(configs.Devices{Backend: "cuda"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	links, err := p2p.Discover(m.devices, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cudafake.Inspect(t, os.Getenv("HALOX_CUDA")).SetLink(1, 0, cudafake.LinkLying)
+	r := &linksRun{devices: m.devices, links: links, sizes: []int64{1000}, record: &results.Record{}, tried: map[hop]error{}}
+	h := hop{"peer", end{m.devices[1], false}, end{m.devices[0], false}}
+	rows, err := r.task(oneWayMode, h).measure(t.Context())
+	if err != nil || len(rows) != 1 || len(rows[0].Values) != 0 ||
+		!strings.Contains(rows[0].Note, "path peer from 1 to 0: the link from device cuda 1 to cuda 0 lies: of 1000 bytes sent, 1 arrived wrong, the first at 500") {
+		t.Errorf("%+v, %v", rows, err)
 	}
 }

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// end is where a message begins or ends: the memory of a device, or host memory that the
+// device has pinned.
+type end struct {
+	device *streams.Device
+	pinned bool
+}
+
+// label is what rows call it.
+func (e end) label() any {
+	if e.pinned {
+		return "host"
+	}
+	return e.device.ID
+}
+
+func (e end) alloc(bytes int64) (*streams.Memory, error) {
+	if e.pinned {
+		return e.device.AllocPinned(bytes)
+	}
+	return e.device.Alloc(bytes)
+}
+
+// hop is a way for messages: a path, or one of devicePath and pinnedPath.
+type hop struct {
+	path     string
+	from, to end
+}
+
+// impassable is why a hop carries nothing.
+type impassable struct{ error }
+
+// passable returns an error unless the hop can be tried.
+func (r *linksRun) passable(h hop) error {
+	if h.from.device == h.to.device {
+		return nil
+	}
+	if _, _, err := r.links.Choose(p2p.Path(h.path), h.from.device, h.to.device, p2p.Cargo{}); err != nil {
+		return &impassable{err}
+	}
+	return nil
+}
+
+// ready returns a sender for messages up to the largest size, after it has tried it.
+func (r *linksRun) ready(h hop, open *streams.Closers) (*sender, error) {
+	if err := r.passable(h); err != nil {
+		return nil, err
+	}
+	c, err := r.newSender(h, open)
+	if err != nil {
+		return nil, err
+	}
+	if _, known := r.tried[h]; !known {
+		r.tried[h] = c.try()
+	}
+	return c, r.tried[h]
+}
+
+// sender sends messages of one size by a hop, one after the other.
+type sender struct {
+	hop
+	compiler   *kernels.Compiler
+	src, dst   *streams.Memory
+	home       *streams.Stream // of the sender, on which a message begins when the one before has arrived
+	there      *streams.Stream // of the receiver
+	start, end *streams.Event  // timed, of home
+	send       func() error    // queues a message
+}
+
+// newSender makes memory for the largest size.
+func (r *linksRun) newSender(h hop, open *streams.Closers) (c *sender, err error) {
+	c = &sender{hop: h, compiler: r.compiler}
+	most := slices.Max(r.sizes)
+	if c.src, err = h.from.alloc(most); err != nil {
+		return nil, err
+	}
+	open.Add(c.src)
+	if c.dst, err = h.to.alloc(most); err != nil {
+		return nil, err
+	}
+	open.Add(c.dst)
+	if c.home, err = h.from.device.NewStream(streams.Normal); err != nil {
+		return nil, err
+	}
+	open.Add(c.home)
+	if c.there, err = h.to.device.NewStream(streams.Normal); err != nil {
+		return nil, err
+	}
+	open.Add(c.there)
+	for _, e := range []**streams.Event{&c.start, &c.end} {
+		if *e, err = h.from.device.NewTimedEvent(); err != nil {
+			return nil, err
+		}
+		open.Add(*e)
+	}
+	return c, nil
+}
+
+// load makes messages of a size ready.
+func (c *sender) load(bytes int64, open *streams.Closers) error {
+	dst, src := c.dst.Span(0, bytes), c.src.Span(0, bytes)
+	switch p2p.Path(c.path) {
+	case p2p.Direct:
+		return c.loadDirect(dst, src, open)
+	case p2p.Staged:
+		return c.loadStaged(dst, src, open)
+	}
+	c.send = func() error { return c.home.Copy(dst, src) }
+	return nil
+}
+
+// loadDirect has a kernel of the sender store into the receiver's memory.
+func (c *sender) loadDirect(dst, src streams.Span, open *streams.Closers) error {
+	mover, err := c.compiler.NewMover(c.from.device)
+	if err != nil {
+		return err
+	}
+	size := domain.Vec{int(dst.Length), 1, 1}
+	k, err := mover.Copies("store", kernels.Copy{Dst: kernels.Dense(dst, size), Src: kernels.Dense(src, size), Size: size, ElementSize: 1})
+	if err != nil {
+		return err
+	}
+	open.Add(k)
+	c.send = func() error { return c.home.Launch(k.Kernel) }
+	return nil
+}
+
+// loadStaged goes through host memory, as exchanges do: the next message comes into it when
+// this one has left it.
+func (c *sender) loadStaged(dst, src streams.Span, open *streams.Closers) error {
+	route, err := p2p.NewRoute(p2p.Staged, dst, src)
+	if err != nil {
+		return err
+	}
+	open.Add(route)
+	sent, err := c.from.device.NewEvent()
+	if err != nil {
+		return err
+	}
+	open.Add(sent)
+	arrived, err := c.to.device.NewEvent()
+	if err != nil {
+		return err
+	}
+	open.Add(arrived)
+	c.send = func() error {
+		return errors.Join(route.Push(c.home), c.home.Record(sent), c.there.Wait(sent),
+			route.Pull(c.there), c.there.Record(arrived), c.home.Wait(arrived))
+	}
+	return nil
+}
+
+// mostTried is how many bytes a hop is tried with.
+const mostTried = 16 << 20
+
+// try sends random bytes, where no byte is right before, and compares what arrived.
+func (c *sender) try() (err error) {
+	var open streams.Closers
+	defer func() { err = errors.Join(err, open.Close()) }()
+	bytes := min(c.src.Size(), mostTried)
+	if err := c.load(bytes, &open); err != nil {
+		return err
+	}
+	source, err := newMirror(c.from.device, c.src.Span(0, bytes), &open)
+	if err != nil {
+		return err
+	}
+	target, err := newMirror(c.to.device, c.dst.Span(0, bytes), &open)
+	if err != nil {
+		return err
+	}
+	want := make([]byte, bytes)
+	rand.NewChaCha8([32]byte{byte(c.from.device.ID), byte(c.to.device.ID)}).Read(want)
+	for i, b := range want {
+		source.bytes()[i], target.bytes()[i] = b, ^b
+	}
+	for _, step := range []func() error{
+		func() error { return source.upload(c.home) }, func() error { return target.upload(c.there) }, c.settle,
+		c.send, c.settle,
+		func() error { return target.download(c.there) }, c.settle,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	if err := p2p.Compare(c.from.device, c.to.device, want, target.bytes()); err != nil {
+		return &impassable{fmt.Errorf("path %s from %v to %v: %w", c.path, c.from.label(), c.to.label(), err)}
+	}
+	return nil
+}
+
+// settle waits for both streams.
+func (c *sender) settle() error {
+	return errors.Join(c.home.Sync(waitLimit), c.there.Sync(waitLimit))
+}
+
+// batch returns the time on the sender's device from one of n messages to the next, in
+// microseconds. One more comes before: where the first begins, the device is at work.
+func (c *sender) batch(n int) (float64, error) {
+	err := errors.Join(c.send(), c.home.Record(c.start))
+	for i := 0; i < n && err == nil; i++ {
+		err = c.send()
+	}
+	if err == nil {
+		err = errors.Join(c.home.Record(c.end), c.home.Sync(waitLimit))
+	}
+	if err != nil {
+		return 0, err
+	}
+	took, err := c.end.Since(c.start)
+	return took.Seconds() * 1e6 / float64(n), err
+}
+
+// atOnce returns the time of n messages by each of the senders, over n, in microseconds:
+// from when the first of the threads, one a device, begins until the last has waited for
+// its messages. They begin together.
+func atOnce(all []*sender, n int) (float64, error) {
+	var teams [][]*sender
+	for _, c := range all {
+		i := slices.IndexFunc(teams, func(t []*sender) bool { return t[0].home.Device() == c.home.Device() })
+		if i < 0 || c.path == pinnedPath { // there and back of one device are a pair, too
+			teams = append(teams, []*sender{c})
+		} else {
+			teams[i] = append(teams[i], c)
+		}
+	}
+	crew := streams.NewCrew(len(teams), waitLimit)
+	here := &streams.Counter{Whom: "the threads that send at once"}
+	begins, ends := make([]time.Time, len(teams)), make([]time.Time, len(teams))
+	for i, team := range teams {
+		crew.Go(fmt.Sprintf("sender %d", i), func() (err error) {
+			here.Add()
+			if err := crew.Await(here, int64(len(teams))); err != nil {
+				return err
+			}
+			begins[i] = time.Now()
+			err = sendAll(team, n)
+			ends[i] = time.Now()
+			return err
+		})
+	}
+	if err := crew.Wait(); err != nil {
+		return 0, err
+	}
+	first, last := slices.MinFunc(begins, time.Time.Compare), slices.MaxFunc(ends, time.Time.Compare)
+	return last.Sub(first).Seconds() * 1e6 / float64(n), nil
+}
+
+// sendAll has each sender of a thread send n messages, in turns, and waits for them.
+func sendAll(team []*sender, n int) error {
+	for range n {
+		for _, c := range team {
+			if err := c.send(); err != nil {
+				return err
+			}
+		}
+	}
+	for _, c := range team {
+		if err := errors.Join(c.home.Record(c.end), await(c.end, time.Now().Add(waitLimit))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

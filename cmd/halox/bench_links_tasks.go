@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+// linksRun is the devices whose links are timed, and how.
+type linksRun struct {
+	devices  []*streams.Device
+	links    *p2p.Links
+	compiler *kernels.Compiler
+	sizes    []int64
+	pace     pace
+	record   *results.Record // where ceilings are looked up
+	tried    map[hop]error   // what came of the random bytes
+}
+
+// The paths that are no links: their rates are what bounds the others.
+const (
+	devicePath = "device" // a copy within the memory of a device
+	pinnedPath = "pinned" // between pinned host memory and a device
+)
+
+// tasks measure what bounds links first, then each mode of each path.
+func (r *linksRun) tasks(paths, modes []string) (all []task) {
+	for _, d := range r.devices {
+		at, host := end{d, false}, end{d, true}
+		all = append(all,
+			r.task(oneWayMode, hop{devicePath, at, at}),
+			r.task(oneWayMode, hop{pinnedPath, host, at}),
+			r.task(oneWayMode, hop{pinnedPath, at, host}))
+		if slices.Contains(modes, bothWaysMode) {
+			all = append(all, r.task(bothWaysMode, hop{pinnedPath, host, at}, hop{pinnedPath, at, host}))
+		}
+	}
+	for _, path := range paths {
+		for _, mode := range linkModes() {
+			if slices.Contains(modes, mode) {
+				all = append(all, r.between(path, mode)...)
+			}
+		}
+	}
+	return all
+}
+
+// between returns the tasks of one mode of a path.
+func (r *linksRun) between(path, mode string) (all []task) {
+	n := len(r.devices)
+	link := func(i, k int) hop { return hop{path, end{r.devices[i], false}, end{r.devices[k%n], false}} }
+	var ring []hop
+	for i := range n {
+		ring = append(ring, link(i, i+1))
+		for k := range n {
+			switch {
+			case mode == oneWayMode && i != k:
+				all = append(all, r.task(mode, link(i, k)))
+			case mode == bothWaysMode && i < k:
+				all = append(all, r.task(mode, link(i, k), link(k, i)))
+			}
+		}
+	}
+	if mode == ringBothMode {
+		for i := range n {
+			ring = append(ring, link(i, i+n-1))
+		}
+	}
+	if n > 2 && (mode == ringMode || mode == ringBothMode) {
+		all = append(all, r.task(mode, ring...))
+	}
+	return all
+}
+
+// task measures messages of all sizes, by all hops at once.
+func (r *linksRun) task(mode string, hops ...hop) task {
+	labels := r.labels(mode, hops)
+	return task{labels, func(ctx context.Context) ([]results.Row, error) { return r.measure(ctx, mode, labels, hops) }}
+}
+
+// labels begins the rows of a task. A ring begins and ends nowhere.
+func (r *linksRun) labels(mode string, hops []hop) results.Row {
+	row := results.NewRow()
+	if mode == oneWayMode || mode == bothWaysMode {
+		row = row.Label("from", hops[0].from.label()).Label("to", hops[0].to.label())
+	} else {
+		row = row.Label("devices", len(r.devices))
+	}
+	return row.Label("link", r.kind(hops)).Label("path", hops[0].path).Label("mode", mode)
+}
+
+// kind is that of the link of all hops, "" where they differ or have none.
+func (r *linksRun) kind(hops []hop) string {
+	kind := ""
+	for i, h := range hops {
+		link := r.links.Between(h.from.device, h.to.device)
+		if link == nil || i > 0 && link.Kind != kind {
+			return ""
+		}
+		kind = link.Kind
+	}
+	return kind
+}
+
+// measure returns a row for each size; where a hop is not passable, or lies, one row that
+// says so.
+func (r *linksRun) measure(ctx context.Context, mode string, labels results.Row, hops []hop) (rows []results.Row, err error) {
+	var open streams.Closers
+	defer func() { err = errors.Join(err, open.Close()) }()
+	var all []*sender
+	for _, h := range hops {
+		c, err := r.ready(h, &open)
+		if fault, ok := errors.AsType[*impassable](err); ok {
+			labels.Note = fault.Error()
+			return []results.Row{labels}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	for _, bytes := range r.sizes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		time, err := r.time(all, bytes)
+		if err != nil {
+			return nil, err
+		}
+		row := r.rated(mode, labels.Label("bytes", bytes), hops[0], bytes, time)
+		row.Checked = true
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// time returns the time of one message of that size by each of the senders, all at once.
+func (r *linksRun) time(all []*sender, bytes int64) (us results.Sample, err error) {
+	var open streams.Closers
+	defer func() { err = errors.Join(err, open.Close()) }()
+	for _, c := range all {
+		if err := c.load(bytes, &open); err != nil {
+			return us, err
+		}
+	}
+	if len(all) == 1 {
+		return r.pace.measure(all[0].batch)
+	}
+	return r.pace.measure(func(n int) (float64, error) { return atOnce(all, n) })
+}
+
+// rated adds to a row the time, the rate and what bounds them.
+func (r *linksRun) rated(mode string, row results.Row, h hop, bytes int64, time results.Sample) results.Row {
+	plain := r.ceiling(h, bytes)
+	switch mode {
+	case bothWaysMode:
+		bytes *= 2 // each device has its own memory
+	case ringBothMode:
+		bytes, plain = bytes*2, plain.Scale(2)
+	}
+	if plain.N == 0 {
+		return row.Value(results.Time, time).Value(results.Rate, time.Under(float64(bytes)/1e3))
+	}
+	return row.Transfer(bytes, time, plain)
+}
+
+// ceiling returns the time of the plain copy that bounds a hop: within the sender's memory,
+// or to or from pinned memory. What bounds others is bounded by nothing.
+func (r *linksRun) ceiling(h hop, bytes int64) results.Sample {
+	time := func(h hop) results.Sample {
+		row, _ := r.record.Find(r.labels(oneWayMode, []hop{h}).Label("bytes", bytes))
+		s, _ := row.Get(results.Time)
+		return s
+	}
+	switch h.path {
+	case devicePath, pinnedPath:
+		return results.Sample{}
+	case string(p2p.Staged):
+		out := time(hop{pinnedPath, h.from, end{h.from.device, true}})
+		in := time(hop{pinnedPath, end{h.to.device, true}, h.to})
+		if in.Median > out.Median {
+			return in
+		}
+		return out
+	}
+	return time(hop{devicePath, h.from, h.from})
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/results"
+)
+
+// bench runs a bench that must succeed, and returns what it printed and its record.
+func bench(t *testing.T, args ...string) (out string, r *results.Record) {
+	t.Helper()
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	file := filepath.Join(t.TempDir(), "r.json")
+	code, out, errs := cli(append(append([]string{"bench"}, args...), "--record", file)...)
+	if code != 0 || errs != "" {
+		t.Fatalf("%v: exit %d: %s", args, code, errs)
+	}
+	r, err := results.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, r
+}
+
+// count says how many rows have these labels.
+func count(r *results.Record, labels results.Row) (n int) {
+	for _, row := range r.Rows {
+		if row.Has(labels) {
+			n++
+		}
+	}
+	return n
+}
+
+// All pairs, paths and modes of three devices are measured, beside what bounds them.
+func TestBenchLinks(t *testing.T) {
+	dir := t.TempDir()
+	plot, matrix := filepath.Join(dir, "l.png"), filepath.Join(dir, "m.png")
+	out, r := bench(t, "links", "--backend", "host", "--devices", "0,1,2", "--sizes", "4KiB,1001,4K", "--budget", "100us", "--plot", plot)
+	drawn(t, plot)
+	sizes := 2.0
+	for path, want := range map[string]int{"device": 3, "pinned": 3 * 3, "peer": 6 + 3 + 2, "direct": 6 + 3 + 2, "staged": 6 + 3 + 2} {
+		if n := count(r, results.NewRow().Label("path", path)); n != want*int(sizes) {
+			t.Errorf("%s: %d rows, want %d", path, n, want*int(sizes))
+		}
+	}
+	if r.Kind != results.KindLinks || len(r.Devices) != 3 || !strings.Contains(out, "all results checked") {
+		t.Errorf("%+v\n%s", r, out)
+	}
+	for _, row := range r.Rows {
+		bytes, _ := row.Float("bytes")
+		times := map[string]float64{"both-ways": 2, "ring-both-ways": 2}[row.Text("mode")]
+		rate, plain := row.Median(results.Rate), row.Median(results.CopyRate)
+		if want := max(1, times) * bytes / row.Median(results.Time) / 1e3; math.Abs(rate-want) > 0.3*want || !row.Checked {
+			t.Errorf("rate %v, want %v of %+v", rate, want, row)
+		}
+		bound := !slices.Contains([]string{"device", "pinned"}, row.Text("path"))
+		if bound != (plain > 0) || bound && math.Abs(row.Median(results.Share)/(rate/plain)-1) > 0.3 {
+			t.Errorf("share %v of %v and %v: %+v", row.Median(results.Share), rate, plain, row)
+		}
+	}
+	ceiling := func(path string, from, to any) float64 {
+		row, _ := r.Find(results.NewRow().Label("path", path).Label("from", from).Label("to", to).Label("bytes", 1001))
+		return row.Median(results.Time)
+	}
+	row, _ := r.Find(results.NewRow().Label("path", "staged").Label("from", 1).Label("to", 2).Label("bytes", 1001))
+	if got, want := row.Median(results.CopyTime), max(ceiling("pinned", 1, "host"), ceiling("pinned", "host", 2)); got != want {
+		t.Errorf("staged is beside %v, want %v", got, want)
+	}
+	row, _ = r.Find(results.NewRow().Label("path", "peer").Label("from", 1).Label("to", 2).Label("bytes", 1001))
+	if got, want := row.Median(results.CopyTime), ceiling("device", 1, 1); got != want {
+		t.Errorf("peer is beside %v, want %v", got, want)
+	}
+	file := filepath.Join(dir, "l.json")
+	if err := r.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := cli("plot", file, "--kind", "matrix", "-o", matrix); code != 0 {
+		t.Error(errs)
+	}
+	drawn(t, matrix)
+}
+
+// One device has no links, but memory.
+func TestBenchLinksOfOneDevice(t *testing.T) {
+	_, r := bench(t, "links", "--backend", "host", "--devices", "0", "--sizes", "1", "--budget", "100us")
+	if len(r.Rows) != 4 || count(r, results.NewRow().Label("path", "device")) != 1 {
+		t.Errorf("%+v", r.Rows)
+	}
+}
+
+// What was measured is not measured again, and ceilings are found in it.
+func TestBenchLinksResumes(t *testing.T) {
+	args := []string{"links", "--backend", "host", "--devices", "0,1", "--sizes", "64,128", "--paths", "peer", "--modes", "one-way", "--budget", "100us"}
+	_, whole := bench(t, args...)
+	file := filepath.Join(t.TempDir(), "part.json")
+	part := *whole
+	part.Rows = whole.Rows[:len(whole.Rows)-2]
+	if err := part.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	_, r := bench(t, append(args, "--resume", file)...)
+	last := r.Rows[len(r.Rows)-1]
+	if len(r.Rows) != len(whole.Rows) || r.Rows[0].Median(results.Time) != whole.Rows[0].Median(results.Time) ||
+		last.Median(results.CopyTime) != whole.Rows[len(whole.Rows)-1].Median(results.CopyTime) {
+		t.Errorf("%d rows, the last %+v", len(r.Rows), last)
+	}
+}
+
+func TestBenchLinksRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		says string
+		args []string
+	}{
+		{`--paths: there is no "tunnel": take peer, direct, staged`, []string{"--paths", "tunnel"}},
+		{`--modes: there is no "sideways": take one-way`, []string{"--modes", "sideways"}},
+		{`--modes names none`, []string{"--modes="}},
+		{`--sizes: "0" is no size`, []string{"--sizes", "0"}},
+		{`--sizes: "-1KiB" is no size`, []string{"--sizes", "-1KiB"}},
+		{`--sizes: "many" is no size`, []string{"--sizes", "1K,many"}},
+		{`--sizes: "0.3" is no size`, []string{"--sizes", "0.3"}},
+		{`--sizes: "NaN" is no size`, []string{"--sizes", "NaN"}},
+		{`--sizes: "1e300GiB" is no size`, []string{"--sizes", "1e300GiB"}},
+		{`--sizes names none`, []string{"--sizes="}},
+		{`--devices 0,0: name each device once`, []string{"--devices", "0,0"}},
+		{`--devices -1: name each device once`, []string{"--devices", "-1"}},
+		{`--budget 0s: give a positive time`, []string{"--budget", "0"}},
+		{`--backend: there is no "gpu"`, []string{"--backend", "gpu"}},
+		{`allocate device memory: 70368744177664 bytes: out of memory`, []string{"--sizes", "65536GiB"}},
+		{`--resume: results: read record`, []string{"--resume", "nowhere.json"}},
+	} {
+		args := append([]string{"bench", "links", "--backend", "host", "--devices", "0,1"}, tc.args...)
+		if tc.args[0] == "--devices" {
+			args = append([]string{"bench", "links", "--backend", "host"}, tc.args...)
+		}
+		if code, _, errs := cli(args...); code != 1 || !strings.Contains(errs, tc.says) {
+			t.Errorf("%v: exit %d, %q, want %q", tc.args, code, errs, tc.says)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{"1": 1, "1024": 1024, "1KiB": 1024, "1K": 1024, "1k": 1024, "0.5KiB": 512, " 3 MiB ": 3 << 20, "2GB": 2e9, "256MiB": 256 << 20, "1e3": 1000, "7B": 7} {
+		if n, err := parseSize(text); n != want || err != nil {
+			t.Errorf("%q: %d, %v", text, n, err)
+		}
+	}
+}
