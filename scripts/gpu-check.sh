@@ -3,7 +3,10 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange]     (default: all four)
+#   gpu-check.sh [tests] [sanitize] [table] [exchange] [performance]
+#
+# Without arguments: all but performance, which is what docs/performance.md reads
+# and takes some five minutes on 4 H200.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 archive=${OUT:-out}/gpu-check.tar.gz
@@ -84,6 +87,74 @@ exchange() {
 	"$bundle/halox" bench exchange --points 16,32,64,128,256,512,768 --radius 1,2,3,4 --fields 1,4,8 \
 		--record "$out/records/exchange.json" --plot "$out/records/exchange.png" >"$out/exchange.log" 2>&1 || failed=1
 	grep -E "^points|^[0-9]+ +1 +1 |^[0-9]+ +4 +8 " "$out/exchange.log"
+}
+
+# bench NAME LIMIT COMMAND...: runs it and says how many seconds it took. What the
+# limit ends leaves the record of what it had, and is no failure. It returns whether
+# it failed.
+bench() {
+	local name=$1 limit=$2 begin=$SECONDS code log=$out/$1.log
+	shift 2
+	timeout -s INT -k 30 "$limit" "$@" >"$log" 2>&1
+	code=$?
+	case $code in
+	0) echo "ok    $name: $((SECONDS - begin)) s" ;;
+	124 | 130) echo "cut   $name: after $((SECONDS - begin)) s, with what it had" ;;
+	*)
+		echo "FAIL  $name (exit $code): $((SECONDS - begin)) s"
+		tail -n 25 "$log"
+		failed=1
+		return 1
+		;;
+	esac
+}
+
+# has NAME: this halox has the bench of that name.
+has() { "$bundle/halox" bench --help | grep -q "^  $1 "; }
+
+# What the links carry, how fast every scheme steps, how it scales, and timelines of
+# two schemes: records and pictures under records/performance.
+performance() {
+	local dir=$out/records/performance begin=$SECONDS points=${POINTS:-64,128,256,512} budget=${BUDGET:-300ms}
+	local gpus halox=$bundle/halox n what
+	gpus=$(nvidia-smi -L | wc -l)
+	mkdir -p "$dir"
+	for what in links latency sweep; do
+		if has $what; then
+			bench $what 60 "$halox" bench $what --record "$dir/$what.json" --plot "$dir/$what.png"
+		else
+			echo "--    $what: this halox has no such bench"
+		fi
+	done
+	[ ! -s "$dir/links.json" ] || bench links-matrix 20 "$halox" plot "$dir/links.json" --kind matrix -o "$dir/links-matrix.png"
+	bench exchange 40 "$halox" bench exchange --points "$points" --radius 1,2 \
+		--record "$dir/exchange.json" --plot "$dir/exchange.png"
+	# A scheme that fails ends the bench: those of the paper are worth a run of their own.
+	bench schemes-float64 150 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
+		--record "$dir/schemes-float64.json" ||
+		bench schemes-paper 120 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
+			--schemes baseline,two-stream,assisted --record "$dir/schemes-paper.json"
+	bench schemes-float32 60 "$halox" bench schemes --precisions float32 --points "$points" --budget "$budget" \
+		--devices "$gpus" --record "$dir/schemes-float32.json" --plot "$dir/schemes-float32.png"
+	bench schemes-slabs 75 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" --cut slabs \
+		--schemes baseline,two-stream,assisted --paths staged,peer \
+		--record "$dir/schemes-slabs.json" --plot "$dir/schemes-slabs.png"
+	bench schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
+		--budget "$budget" --devices "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
+	bench scaling 75 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
+		--scheme two-stream,assisted --record "$dir/scaling.json" --plot "$dir/scaling.png"
+	for n in 2 4 8; do
+		[ "$n" -gt "$gpus" ] || [ ! -s "$dir/schemes-float64.json" ] ||
+			bench "schemes-float64-$n" 20 "$halox" plot "$dir/schemes-float64.json" --where "devices=$n" -o "$dir/schemes-float64-$n.png"
+	done
+	for what in two-stream assisted; do
+		bench "trace-$what" 60 "$halox" run "$bundle/heat3d.yaml" --record "$dir/trace-$what.record.json" --trace "$dir/trace-$what.json" \
+			--set "grid.size=${TRACED:-[256,256,256]}" --set precision=float64 --set stop.iterations=200 --set exact=null \
+			--set output.picture=null --set "devices.count=$gpus" --set "exchange.scheme=$what"
+		grep "^hidden" "$out/trace-$what.log"
+		bench "timeline-$what" 20 "$halox" plot "$dir/trace-$what.json" -o "$dir/trace-$what.png"
+	done
+	echo "performance: $((SECONDS - begin)) s in all"
 }
 
 for step in $steps; do

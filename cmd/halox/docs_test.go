@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// The commands that the page about performance shows have the flags that it says.
+func TestCommandsOfThePerformancePage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "performance.md"))
+	if os.IsNotExist(err) {
+		t.Skip("SKIPPED: the page is not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile("(?m)^halox (.*)$|`halox ((?:plot|results) [^`]*)`").FindAllStringSubmatch(string(text), -1)
+	if len(lines) < 20 {
+		t.Fatalf("%d commands", len(lines))
+	}
+	for _, line := range lines {
+		cmd, rest, err := newRoot().Find(regexp.MustCompile(` +`).Split(line[1]+line[2], -1))
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
+			t.Errorf("%s: %v", line[0], err)
+		}
+	}
+}
