@@ -197,3 +197,34 @@ func TestBenchLinksTriesThem(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 }
+
+// A path that a link has not is left out, with the reason. What fails ends the bench, and
+// leaves the record of what there was.
+func TestBenchSchemesOfAClosedLink(t *testing.T) {
+	for _, tc := range []struct {
+		paths string
+		rows  int
+		says  []string
+	}{
+		{"peer,direct", 2, []string{"left out: scheme=assisted path=direct devices=2", "the driver allows no peer access", "nothing could be measured"}},
+		{"peer,staged", 1, []string{"left out: scheme=assisted path=peer devices=2", "scheme=assisted path=staged devices=2", "NVRTC not found"}},
+	} {
+		fake := withFake(t)
+		fake.SetLink(0, 1, cudafake.LinkClosed)
+		file := filepath.Join(t.TempDir(), "s.json")
+		code, out, notes := cli("bench", "schemes", "--schemes", "assisted", "--paths", tc.paths, "--devices", "2", "--points", "8",
+			"--precisions", "float64", "--budget", "1ms", "--record", file)
+		for _, says := range tc.says {
+			if code != exitFailed || !strings.Contains(notes, says) {
+				t.Errorf("exit code %d, want %q:\n%s%s", code, says, out, notes)
+			}
+		}
+		r, err := results.Read(file)
+		if err != nil || len(r.Rows) != tc.rows || !strings.Contains(r.Rows[0].Note, "no peer path") {
+			t.Errorf("%+v, %v", r, err)
+		}
+		if live := fake.Live(); live != (cudafake.Live{}) {
+			t.Errorf("left behind: %+v", live)
+		}
+	}
+}
