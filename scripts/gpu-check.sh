@@ -3,7 +3,7 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange]     (default: all four)
+#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing]     (default: the first four)
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 archive=${OUT:-out}/gpu-check.tar.gz
@@ -84,6 +84,33 @@ exchange() {
 	"$bundle/halox" bench exchange --points 16,32,64,128,256,512,768 --radius 1,2,3,4 --fields 1,4,8 \
 		--record "$out/records/exchange.json" --plot "$out/records/exchange.png" >"$out/exchange.log" 2>&1 || failed=1
 	grep -E "^points|^[0-9]+ +1 +1 |^[0-9]+ +4 +8 " "$out/exchange.log"
+}
+
+# Packing and sending datatypes: all layouts, DDTBench both ways, the papers' figures.
+packing() {
+	local to=$out/records/packing f n
+	mkdir -p "$to"
+	bench() { # NAME COMMAND FLAGS...
+		local name=$1
+		shift
+		"$bundle/halox" bench "$@" --record "$to/$name.json" >"$to/$name.log" 2>&1 || { failed=1 && tail -n 5 "$to/$name.log"; }
+	}
+	bench pack pack --budget 3ms --unpack
+	bench ddtbench pack --suites ddtbench --unpack --budget 20ms
+	for f in $("$bundle/halox" bench pack --figure list | cut -d ' ' -f 1); do
+		bench "$f" pack --figure "$f" --budget 5ms --plot "$to/$f.png"
+	done
+	for n in 1 2 4 8 16 32 64 132 264 528; do
+		bench "blocks-$n" pack --match 'wu/(V|T)/n=4096' --engines targeted,units --blocks "$n" --no-check --budget 5ms
+	done
+	if [ "$(nvidia-smi -L | wc -l)" -gt 1 ]; then
+		for f in $("$bundle/halox" bench pingpong --figure list | cut -d ' ' -f 1); do
+			bench "ping-$f" pingpong --figure "$f" --budget 5ms --plot "$to/ping-$f.png"
+		done
+		bench ping-busy pingpong --match 'wu/(V|T)/n=4096' --busy 0.5 --no-check
+	fi
+	grep -E "^(wu/(V|T)/)" "$to/pack.log"
+	tail -n 8 "$to/pack.log" "$to/ddtbench.log"
 }
 
 for step in $steps; do
