@@ -161,7 +161,7 @@ func (n *stepNet) geometry(i int, shellBlocks int64) stepGeometry {
 	for g.march = 1; g.march <= 16; g.march++ {
 		g.cut(n.star.Dims, pack)
 		rounds := (g.tiles[0]*g.tiles[1]*g.tiles[2] + inner - 1) / inner
-		if cost := rounds * (g.march + 1); cost < best {
+		if cost := rounds * ((g.march+1)/2 + 1); cost < best { // two planes are loaded at once
 			best, march = cost, g.march
 		}
 	}

@@ -77,29 +77,22 @@ __device__ void boundary(const Step &s, const Weights &w, const Shell &b, int to
 	}
 }
 
-// allowed waits until the neighbours of a shell have finished the step before. It
-// returns false if the run ends.
-__device__ bool allowed(const Step &s, const Shell &b, i64 n) {
-	const int me = threadIdx.x;
-	bool ok = true;
-	if (me < s.degree && b.neighbours >> me & 1) {
-		const Neighbour &other = s.neighbour[me];
-		ok = await(other.my_count, (n - 1) * other.expected, s.limit);
-		if (!ok) {
-			release(s.failed, 1 + me);
-			atomicOr(s.arrived, STOP);
-		}
-	}
-	return __syncthreads_and(ok);
+// watch waits until a neighbour of a shell has finished a step, by one thread for each
+// neighbour. It returns false, and ends the run, if that takes too long.
+__device__ bool watch(const Step &s, const Shell &b, int neighbour, i64 n) {
+	if (neighbour < 0 || neighbour >= s.degree || !(b.neighbours >> neighbour & 1)) return true;
+	const Neighbour &other = s.neighbour[neighbour];
+	if (await(other.my_count, n * other.expected, s.limit)) return true;
+	release(s.failed, 1 + neighbour);
+	atomicOr(s.arrived, STOP);
+	return false;
 }
 
-// announce tells the neighbours of a shell that the block has finished a step. The
-// stores of all threads come before the count: the barrier and a fence at system scope
-// carry that on.
-__device__ void announce(const Step &s, const Shell &b) {
-	const int me = threadIdx.x;
-	__syncthreads();
-	if (me < s.degree && b.neighbours >> me & 1) raise(s.neighbour[me].its_count);
+// tell counts a step of this block for a neighbour of its shell, by one thread for each.
+// The stores of all threads come before: a barrier and a fence at system scope carry
+// that on.
+__device__ void tell(const Step &s, const Shell &b, int neighbour) {
+	if (0 <= neighbour && neighbour < s.degree && b.neighbours >> neighbour & 1) raise(s.neighbour[neighbour].its_count);
 }
 
 __device__ const Shell &shell_of(const Step &s) {
@@ -144,8 +137,10 @@ __device__ Tile tile_of(const Step &s, unsigned number) {
 	return t;
 }
 
-// sweep_tile sweeps a tile. Points of a pack that lie outside are left alone.
-template <int WIDTH>
+// sweep_tile sweeps a tile. Points of a pack that lie outside are left alone. What so many
+// planes need is loaded before the first of them is stored: few threads then wait less,
+// and many have too few registers.
+template <int WIDTH, int BATCH>
 __device__ void sweep_tile(const Step &s, const Weights &w, const Tile &t, int to) {
 	typedef Pack<WIDTH> Points;
 	const i64 pitch = s.strides.pitch, step = DIMS == 3 ? s.strides.plane : pitch;
@@ -154,52 +149,59 @@ __device__ void sweep_tile(const Step &s, const Weights &w, const Tile &t, int t
 	if (t.planes == 0) return;
 	Points below = *(const Points *)(p - step), c = *(const Points *)p;
 #pragma unroll 1
-	for (int k = 0; k < t.planes; k++) {
-		const Points above = *(const Points *)(p + step);
-#if DIMS == 3
-		const Points ym = *(const Points *)(p - pitch), yp = *(const Points *)(p + pitch);
-#endif
-		const REAL xm = p[-1], xp = p[WIDTH];
-		Points out;
+	for (int k = 0; k < t.planes; k += BATCH) {
+		Points above[BATCH], ym[BATCH], yp[BATCH];
+		REAL xm[BATCH], xp[BATCH];
 #pragma unroll
-		for (int i = 0; i < WIDTH; i++) {
-			const REAL west = i > 0 ? c.at[i > 0 ? i - 1 : 0] : xm, east = i + 1 < WIDTH ? c.at[i + 1 < WIDTH ? i + 1 : 0] : xp;
+		for (int d = 0; d < BATCH; d++) {
+			if (d > 0 && k + d >= t.planes) break;
+			const REAL *here = p + d * step;
+			above[d] = *(const Points *)(here + step);
 #if DIMS == 3
-			out.at[i] = w.apply(c.at[i], west, east, ym.at[i], yp.at[i], below.at[i], above.at[i]);
+			ym[d] = *(const Points *)(here - pitch);
+			yp[d] = *(const Points *)(here + pitch);
+#endif
+			xm[d] = here[-1], xp[d] = here[WIDTH];
+		}
+#pragma unroll
+		for (int d = 0; d < BATCH; d++) {
+			if (d > 0 && k + d >= t.planes) break;
+			Points out;
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) {
+				const REAL west = i > 0 ? c.at[i > 0 ? i - 1 : 0] : xm[d], east = i + 1 < WIDTH ? c.at[i + 1 < WIDTH ? i + 1 : 0] : xp[d];
+#if DIMS == 3
+				out.at[i] = w.apply(c.at[i], west, east, ym[d].at[i], yp[d].at[i], below.at[i], above[d].at[i]);
 #else
-			out.at[i] = w.apply(c.at[i], west, east, below.at[i], above.at[i], 0, 0);
+				out.at[i] = w.apply(c.at[i], west, east, below.at[i], above[d].at[i], 0, 0);
 #endif
-		}
-		if (t.from == 0 && t.upto == WIDTH) {
-			*(Points *)q = out;
-		} else {
+			}
+			if (t.from == 0 && t.upto == WIDTH) {
+				*(Points *)q = out;
+			} else {
 #pragma unroll
-			for (int i = 0; i < WIDTH; i++)
-				if (t.from <= i && i < t.upto) q[i] = out.at[i];
+				for (int i = 0; i < WIDTH; i++)
+					if (t.from <= i && i < t.upto) q[i] = out.at[i];
+			}
+			below = c;
+			c = above[d];
+			q += step;
 		}
-		below = c;
-		c = above;
-		p += step;
-		q += step;
+		p += BATCH * step;
 	}
 }
 
-// together waits until all blocks have finished step n. It returns false if the run ends.
-__device__ bool together(const Step &s, i64 n) {
-	__syncthreads();
-	__shared__ bool ends;
-	if (threadIdx.x == 0) {
-		const unsigned long long all = (unsigned long long)n * gridDim.x;
-		unsigned long long now;
-		__threadfence();
-		asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(s.arrived) : "memory");
-		do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(s.arrived) : "memory");
-		while (now < all);
-		__threadfence();
-		ends = now >= STOP;
-	}
-	__syncthreads();
-	return !ends;
+// gather waits, in one thread, until all blocks have finished step n. It returns false if
+// the run ends.
+__device__ bool gather(const Step &s, i64 n) {
+	const unsigned long long all = (unsigned long long)n * gridDim.x;
+	unsigned long long now;
+	__threadfence();
+	asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(s.arrived) : "memory");
+	do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(s.arrived) : "memory");
+	while (now < all);
+	__threadfence();
+	return now < STOP;
 }
 
 // inside makes the steps of a block that sweeps tiles of the interior. Most blocks have
@@ -211,20 +213,28 @@ __device__ void inside(const Step &s, const Weights &w) {
 	Tile first = {};
 	if (mine < tiles) first = tile_of<WIDTH>(s, mine);
 	for (i64 n = s.first; n < s.first + s.count; n++) {
-		sweep_tile<WIDTH>(s, w, first, n % 2);
-		for (unsigned i = mine + blocks; i < tiles; i += blocks) sweep_tile<WIDTH>(s, w, tile_of<WIDTH>(s, i), n % 2);
-		if (!together(s, n)) return;
+		sweep_tile<WIDTH, 2>(s, w, first, n % 2);
+		for (unsigned i = mine + blocks; i < tiles; i += blocks) sweep_tile<WIDTH, 2>(s, w, tile_of<WIDTH>(s, i), n % 2);
+		__syncthreads();
+		if (!__syncthreads_and(threadIdx.x > 0 || gather(s, n))) return;
 	}
 }
 
-// outside makes the steps of a block that sweeps a shell.
+// outside makes the steps of a block that sweeps a shell. After each, one warp waits for
+// the other blocks, one tells the neighbours, and one waits for these: what takes time
+// does so at the same time.
 __device__ void outside(const Step &s, const Weights &w) {
 	const Shell &b = shell_of(s);
+	const int me = threadIdx.x;
+	if (!__syncthreads_and(watch(s, b, me, s.first - 1))) return;
 	for (i64 n = s.first; n < s.first + s.count; n++) {
-		if (!allowed(s, b, n)) return;
 		boundary(s, w, b, n % 2);
-		announce(s, b);
-		if (!together(s, n)) return;
+		__syncthreads();
+		bool on = true;
+		if (me == 0) on = gather(s, n);
+		if (32 <= me && me < 64) tell(s, b, me - 32);
+		if (64 <= me && me < 96) on = watch(s, b, me - 64, n);
+		if (!__syncthreads_and(on)) return;
 	}
 }
 
@@ -256,9 +266,10 @@ extern "C" __global__ void __launch_bounds__(256, 6) fused(const __grid_constant
 	after_predecessor();
 	const Weights w(s.centre, s.axis);
 	const int to = s.first % 2;
-	if (blockIdx.x >= s.shell_blocks) return sweep_tile<WIDE>(s, w, tile_of<WIDE>(s, blockIdx.x - s.shell_blocks), to);
+	if (blockIdx.x >= s.shell_blocks) return sweep_tile<WIDE, 1>(s, w, tile_of<WIDE>(s, blockIdx.x - s.shell_blocks), to);
 	const Shell &b = shell_of(s);
-	if (!allowed(s, b, s.first)) return;
+	if (!__syncthreads_and(watch(s, b, threadIdx.x, s.first - 1))) return;
 	boundary(s, w, b, to);
-	announce(s, b);
+	__syncthreads();
+	tell(s, b, threadIdx.x);
 }
