@@ -3,10 +3,10 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange] [performance]
+#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [performance]     (default: the first four)
 #
-# Without arguments: all but performance, which is what docs/performance.md reads
-# and takes some five minutes on 4 H200.
+# Step performance is what docs/performance.md reads; it takes some five minutes on
+# 4 H200.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 archive=${OUT:-out}/gpu-check.tar.gz
@@ -89,10 +89,37 @@ exchange() {
 	grep -E "^points|^[0-9]+ +1 +1 |^[0-9]+ +4 +8 " "$out/exchange.log"
 }
 
-# bench NAME LIMIT COMMAND...: runs it and says how many seconds it took. What the
+# Packing and sending datatypes: all layouts, DDTBench both ways, the papers' figures.
+packing() {
+	local to=$out/records/packing f n
+	mkdir -p "$to"
+	bench() { # NAME COMMAND FLAGS...
+		local name=$1
+		shift
+		"$bundle/halox" bench "$@" --record "$to/$name.json" >"$to/$name.log" 2>&1 || { failed=1 && tail -n 5 "$to/$name.log"; }
+	}
+	bench pack pack --budget 3ms --unpack
+	bench ddtbench pack --suites ddtbench --unpack --budget 20ms
+	for f in $("$bundle/halox" bench pack --figure list | cut -d ' ' -f 1); do
+		bench "$f" pack --figure "$f" --budget 5ms --plot "$to/$f.png"
+	done
+	for n in 1 2 4 8 16 32 64 132 264 528; do
+		bench "blocks-$n" pack --match 'wu/(V|T)/n=4096' --engines targeted,units --blocks "$n" --no-check --budget 5ms
+	done
+	if [ "$(nvidia-smi -L | wc -l)" -gt 1 ]; then
+		for f in $("$bundle/halox" bench pingpong --figure list | cut -d ' ' -f 1); do
+			bench "ping-$f" pingpong --figure "$f" --budget 5ms --plot "$to/ping-$f.png"
+		done
+		bench ping-busy pingpong --match 'wu/(V|T)/n=4096' --busy 0.5 --no-check
+	fi
+	grep -E "^(wu/(V|T)/)" "$to/pack.log"
+	tail -n 8 "$to/pack.log" "$to/ddtbench.log"
+}
+
+# timed NAME LIMIT COMMAND...: runs it and says how many seconds it took. What the
 # limit ends leaves the record of what it had, and is no failure. It returns whether
 # it failed.
-bench() {
+timed() {
 	local name=$1 limit=$2 begin=$SECONDS code log=$out/$1.log
 	shift 2
 	timeout -s INT -k 30 "$limit" "$@" >"$log" 2>&1
@@ -121,38 +148,38 @@ performance() {
 	mkdir -p "$dir"
 	for what in links latency sweep; do
 		if has $what; then
-			bench $what 60 "$halox" bench $what --record "$dir/$what.json" --plot "$dir/$what.png"
+			timed $what 60 "$halox" bench $what --record "$dir/$what.json" --plot "$dir/$what.png"
 		else
 			echo "--    $what: this halox has no such bench"
 		fi
 	done
-	[ ! -s "$dir/links.json" ] || bench links-matrix 20 "$halox" plot "$dir/links.json" --kind matrix -o "$dir/links-matrix.png"
-	bench exchange 40 "$halox" bench exchange --points "$points" --radius 1,2 \
+	[ ! -s "$dir/links.json" ] || timed links-matrix 20 "$halox" plot "$dir/links.json" --kind matrix -o "$dir/links-matrix.png"
+	timed exchange 40 "$halox" bench exchange --points "$points" --radius 1,2 \
 		--record "$dir/exchange.json" --plot "$dir/exchange.png"
 	# A scheme that fails ends the bench: those of the paper are worth a run of their own.
-	bench schemes-float64 150 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
+	timed schemes-float64 150 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
 		--record "$dir/schemes-float64.json" ||
-		bench schemes-paper 120 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
+		timed schemes-paper 120 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" \
 			--schemes baseline,two-stream,assisted --record "$dir/schemes-paper.json"
-	bench schemes-float32 60 "$halox" bench schemes --precisions float32 --points "$points" --budget "$budget" \
+	timed schemes-float32 60 "$halox" bench schemes --precisions float32 --points "$points" --budget "$budget" \
 		--devices "$gpus" --record "$dir/schemes-float32.json" --plot "$dir/schemes-float32.png"
-	bench schemes-slabs 75 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" --cut slabs \
+	timed schemes-slabs 75 "$halox" bench schemes --precisions float64 --points "$points" --budget "$budget" --cut slabs \
 		--schemes baseline,two-stream,assisted --paths staged,peer \
 		--record "$dir/schemes-slabs.json" --plot "$dir/schemes-slabs.png"
-	bench schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
+	timed schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
 		--budget "$budget" --devices "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
-	bench scaling 75 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
+	timed scaling 75 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
 		--scheme two-stream,assisted --record "$dir/scaling.json" --plot "$dir/scaling.png"
 	for n in 2 4 8; do
 		[ "$n" -gt "$gpus" ] || [ ! -s "$dir/schemes-float64.json" ] ||
-			bench "schemes-float64-$n" 20 "$halox" plot "$dir/schemes-float64.json" --where "devices=$n" -o "$dir/schemes-float64-$n.png"
+			timed "schemes-float64-$n" 20 "$halox" plot "$dir/schemes-float64.json" --where "devices=$n" -o "$dir/schemes-float64-$n.png"
 	done
 	for what in two-stream assisted; do
-		bench "trace-$what" 60 "$halox" run "$bundle/heat3d.yaml" --record "$dir/trace-$what.record.json" --trace "$dir/trace-$what.json" \
+		timed "trace-$what" 60 "$halox" run "$bundle/heat3d.yaml" --record "$dir/trace-$what.record.json" --trace "$dir/trace-$what.json" \
 			--set "grid.size=${TRACED:-[256,256,256]}" --set precision=float64 --set stop.iterations=200 --set exact=null \
 			--set output.picture=null --set "devices.count=$gpus" --set "exchange.scheme=$what"
 		grep "^hidden" "$out/trace-$what.log"
-		bench "timeline-$what" 20 "$halox" plot "$dir/trace-$what.json" -o "$dir/trace-$what.png"
+		timed "timeline-$what" 20 "$halox" plot "$dir/trace-$what.json" -o "$dir/trace-$what.png"
 	done
 	echo "performance: $((SECONDS - begin)) s in all"
 }

@@ -95,6 +95,12 @@ func (a *assisted) newAssistant(p *part, out int) (h *assistant, err error) {
 func (a *assisted) workers() [][]int                { return eachAlone(len(a.parts)) }
 func (a *assisted) stream(rank int) *streams.Stream { return a.parts[rank].compute }
 
+func (a *assisted) most() int64 { return mostSteps }
+
+func (a *assisted) steps(worker int, first, last int64, norms bool) error {
+	return eachStep(first, last, norms, func(n int64, norms bool) error { return a.step(worker, n, norms) })
+}
+
 // step is the main thread's part.
 func (a *assisted) step(worker int, n int64, norms bool) error {
 	p := a.parts[worker]

@@ -36,6 +36,12 @@ func (b *baseline) assistants()                     {}
 func (b *baseline) stop(int, int64)                 {}
 func (b *baseline) stream(rank int) *streams.Stream { return b.streams[rank] }
 
+func (b *baseline) most() int64 { return mostSteps }
+
+func (b *baseline) steps(worker int, first, last int64, norms bool) error {
+	return eachStep(first, last, norms, func(n int64, norms bool) error { return b.step(worker, n, norms) })
+}
+
 func (b *baseline) step(worker int, n int64, norms bool) error {
 	to := int(n % 2)
 	for rank, p := range b.parts {

@@ -46,10 +46,10 @@ type conductor struct {
 	result Result
 }
 
-func newConductor(ctx context.Context, o Options, points int64, workers, ranks int, crew *streams.Crew) *conductor {
+func newConductor(ctx context.Context, o Options, points int64, workers, ranks int, most int64, crew *streams.Crew) *conductor {
 	c := &conductor{
 		options: o, points: points, crew: crew, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		brought: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(), laps: newLaps(o.Lap),
+		brought: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(most), laps: newLaps(o.Lap),
 	}
 	c.meeting.Whom = "the other workers"
 	if !c.laps.turn(0) {
@@ -189,6 +189,7 @@ func finite(n kernels.Norms) bool {
 // times a second: rarely enough to cost nothing, often enough to be stopped.
 type pace struct {
 	now   int64
+	most  int64
 	from  int64
 	since time.Time
 }
@@ -198,7 +199,7 @@ const (
 	mostSteps   = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
 )
 
-func newPace() pace { return pace{now: 1} }
+func newPace(most int64) pace { return pace{now: 1, most: most} }
 
 // steps returns the length of the next round, given the steps so far.
 func (p *pace) steps(issued int64) int64 {
@@ -206,7 +207,7 @@ func (p *pace) steps(issued int64) int64 {
 	done := issued - p.from
 	if done >= p.now && !p.since.IsZero() {
 		if took < meetingTime/2 {
-			p.now = min(2*p.now, mostSteps)
+			p.now = min(2*p.now, p.most)
 		} else if took > 2*meetingTime {
 			p.now = max(p.now/2, 1)
 		}

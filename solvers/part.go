@@ -159,6 +159,11 @@ func (r *run) refreshWalls(t *part, s *streams.Stream, n int64) error {
 			return err
 		}
 	}
+	return r.moveWalls(t, s, n)
+}
+
+// moveWalls queues what changes with time behind walls.
+func (r *run) moveWalls(t *part, s *streams.Stream, n int64) error {
 	for _, w := range t.walls {
 		if err := w.queue(s, n, float64(n)*r.problem.TimeStep, r.problem.Real, r.patience()); err != nil {
 			return err

@@ -31,7 +31,7 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 		}
 		for _, norm := range []Norm{MaxNorm, L2Norm} {
 			for _, every := range []int64{1, 2, 7, 20, 40} {
-				for _, scheme := range []Scheme{Baseline, TwoStream, Assisted} {
+				for _, scheme := range Schemes() {
 					t.Run(fmt.Sprintf("norm=%s/every=%d/scheme=%s", norm, every, scheme), func(t *testing.T) {
 						const aim = 20 // the step whose change is the tolerance
 						tolerance := changes[aim-1].MaxChange
@@ -40,7 +40,7 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 						}
 						end := (aim + every - 1) / every * every
 						want, _ := expected(p, int(end))
-						h := how{scheme, LeftRight, p2p.Staged, domain.Vec{1, 1, min(2, len(set.Devices))}}
+						h := how{scheme, LeftRight, pathOf(scheme), domain.Vec{1, 1, min(2, len(set.Devices))}}
 						s, res := solve(t, set, p, h, Options{Iterations: 40, Tolerance: tolerance, Norm: norm, CheckEvery: every})
 						if res.Iterations != end || res.Stopped != StoppedTolerance {
 							t.Fatalf("stopped by %s at %d, want %d", res.Stopped, res.Iterations, end)
@@ -57,7 +57,7 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 // with norms and a field that belong to it.
 func TestInterrupt(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
-		for _, scheme := range []Scheme{Baseline, TwoStream, Assisted} {
+		for _, scheme := range Schemes() {
 			for _, every := range []int64{1, 7, 1 << 30} {
 				t.Run(fmt.Sprintf("scheme=%s/every=%d", scheme, every), func(t *testing.T) { interrupt(t, set, scheme, every) })
 			}
@@ -67,7 +67,7 @@ func TestInterrupt(t *testing.T) {
 
 func interrupt(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 	p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
-	s := prepare(t, set, p, how{path: p2p.Staged, parts: domain.Vec{1, 1, min(3, len(set.Devices))}})
+	s := prepare(t, set, p, how{path: pathOf(scheme), parts: domain.Vec{1, 1, min(3, len(set.Devices))}})
 	ctx, cancel := context.WithCancel(context.Background())
 	o := how{scheme: scheme, order: Pairwise}.options(Options{Iterations: 1 << 40})
 	o.CheckEvery, o.History = every, true
@@ -85,6 +85,14 @@ func interrupt(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 	if res.Norms.MaxChange != norms.MaxChange {
 		t.Errorf("change %v, want %v", res.Norms.MaxChange, norms.MaxChange)
 	}
+}
+
+// pathOf returns a path that the scheme has.
+func pathOf(s Scheme) p2p.Path {
+	if s == Fused || s == Resident {
+		return p2p.Direct
+	}
+	return p2p.Staged
 }
 
 // spoil replaces a launch of one part by f.
@@ -165,12 +173,12 @@ func TestDivergenceIsSeen(t *testing.T) {
 
 // Thousands of steps more cost no allocation more.
 func TestAStepAllocatesNothing(t *testing.T) {
-	for _, scheme := range []Scheme{Baseline, TwoStream, Assisted} {
+	for _, scheme := range Schemes() {
 		t.Run(string(scheme), func(t *testing.T) {
 			set := testdevices.Host(t, 2)
-			h := how{scheme, LeftRight, p2p.Staged, domain.Vec{2, 1, 1}}
+			h := how{scheme, LeftRight, pathOf(scheme), domain.Vec{2, 1, 1}}
 			allocations := func(steps int64) uint64 {
-				s := prepare(t, set, problem(t, []int{8, 7, 6}, kernels.Float64, "ppnntd"), h)
+				s := prepare(t, set, problem(t, []int{8, 7, 6}, kernels.Float64, "ppnndd"), h)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
 				if _, err := s.Run(context.Background(), h.options(Options{Iterations: steps, CheckEvery: 10, Tolerance: 1e-300})); err != nil {
@@ -232,7 +240,7 @@ func TestRefusedRuns(t *testing.T) {
 		"negative tolerance": func(o *Options) { o.Tolerance = -1 },
 		"no number":          func(o *Options) { o.Tolerance = math.NaN() },
 		"no limit":           func(o *Options) { o.Limit = 0 },
-		"no such scheme":     func(o *Options) { o.Scheme = "fused" },
+		"no such scheme":     func(o *Options) { o.Scheme = "fastest" },
 		"no such order":      func(o *Options) { o.Order = "random" },
 	} {
 		o := good.options(Options{Iterations: 1})

@@ -1,12 +1,12 @@
 package solvers
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
@@ -14,19 +14,18 @@ import (
 // threads and streams.
 type Scheme string
 
-// The schemes of Sourouri et al. (ICPADS'14), their own last.
+// The schemes: first those of Sourouri et al. (ICPADS'14), of which Assisted is their own.
 const (
 	AutoScheme Scheme = "auto"
 	Baseline   Scheme = "baseline"
 	TwoStream  Scheme = "two-stream"
 	Assisted   Scheme = "assisted"
+	Fused      Scheme = "fused"    // a kernel a step and device, which stores into the neighbours' ghosts
+	Resident   Scheme = "resident" // a kernel a device for many steps
 )
 
 // Schemes returns all but AutoScheme.
-func Schemes() []Scheme { return []Scheme{Baseline, TwoStream, Assisted} }
-
-// ErrUnsuited says that a scheme cannot run a problem on the devices it is placed on.
-var ErrUnsuited = errors.New("the scheme does not suit the problem")
+func Schemes() []Scheme { return []Scheme{Baseline, TwoStream, Assisted, Fused, Resident} }
 
 // Order is how TwoStream divides its exchange into two phases.
 type Order string
@@ -79,15 +78,28 @@ type scheme interface {
 	// assistants starts the other threads that the scheme needs. They end when
 	// stop was called for every worker, or with the crew.
 	assistants()
-	// step queues step n of the worker's parts, and with norms also the
-	// reductions of its change. Step n reads field (n-1)%2 and writes field n%2.
-	step(worker int, n int64, norms bool) error
+	// steps queues the steps from first to last of the worker's parts, and with norms
+	// also the reductions of the change of the last. Step n reads field (n-1)%2 and writes
+	// field n%2.
+	steps(worker int, first, last int64, norms bool) error
+	// most is how many steps may be queued at once.
+	most() int64
 	// stop says that the worker makes no step after n.
 	stop(worker int, n int64)
 	// stream returns the stream of a part on which the norms are reduced.
 	stream(rank int) *streams.Stream
 	// sync waits until all that was queued for the worker's parts is done.
 	sync(worker int) error
+}
+
+// eachStep queues steps one by one.
+func eachStep(first, last int64, norms bool, step func(n int64, norms bool) error) error {
+	for n := first; n <= last; n++ {
+		if err := step(n, norms && n == last); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newScheme makes the scheme for a run.
@@ -99,6 +111,10 @@ func newScheme(s Scheme, o Order, r *run) (scheme, error) {
 		return newTwoStream(r, o)
 	case Assisted:
 		return newAssisted(r)
+	case Fused:
+		return newTogether(r, kernels.FusedStep)
+	case Resident:
+		return newTogether(r, kernels.ResidentSteps)
 	}
-	return nil, fmt.Errorf("solvers: %q is no scheme: baseline, two-stream or assisted", s)
+	return nil, fmt.Errorf("solvers: %q is no scheme: take one of %v", s, Schemes())
 }

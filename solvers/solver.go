@@ -84,7 +84,8 @@ type Solver struct {
 	fields    [2]*halo.Field     // step n writes field n%2
 	exchanges [2]*halo.Exchanger // of each field
 	parts     []*part
-	steps     int64
+	compiler  *kernels.Compiler
+	done      int64 // steps
 	ran       bool
 }
 
@@ -94,7 +95,7 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 	if err := p.check(plan); err != nil {
 		return nil, err
 	}
-	s = &Solver{problem: p, plan: plan}
+	s = &Solver{problem: p, plan: plan, compiler: c}
 	pl := plan.Placement
 	defer func() {
 		if err != nil {
@@ -134,7 +135,7 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 func (s *Solver) Plan() *halo.Plan { return s.plan }
 
 // Field returns the field as the last step left it.
-func (s *Solver) Field() *halo.Field { return s.fields[s.steps%2] }
+func (s *Solver) Field() *halo.Field { return s.fields[s.done%2] }
 
 // run is one run of a solver: what a scheme needs. What a scheme makes it adds
 // to the run's closers.
@@ -170,7 +171,7 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	workers := sch.workers()
-	c := newConductor(ctx, o, s.problem.Grid.Points(), len(workers), len(s.parts), r.crew)
+	c := newConductor(ctx, o, s.problem.Grid.Points(), len(workers), len(s.parts), sch.most(), r.crew)
 	var followed []*marks
 	for _, ranks := range workers {
 		m, err := r.newMarks(sch, ranks)
@@ -186,7 +187,7 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 	}
 	err = r.crew.Wait()
 	c.result.Loop = time.Since(start)
-	s.steps = c.result.Iterations
+	s.done = c.result.Iterations
 	c.result.Bytes = c.result.Iterations * s.plan.Bytes()
 	if err != nil {
 		return c.result, err // closing now would wait for streams that may hang
@@ -203,8 +204,8 @@ func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 		}
 	}()
 	for next.last >= next.first || c.due() > 0 {
-		for n := next.first; n <= next.last; n++ {
-			if err := sch.step(w, n, next.check && n == next.last); err != nil {
+		if next.last >= next.first {
+			if err := sch.steps(w, next.first, next.last, next.check); err != nil {
 				return err
 			}
 		}
@@ -236,9 +237,9 @@ func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 // depend on t.
 func (s *Solver) Deviation(exact *stencil.Expression) (Deviation, error) {
 	if s.problem.Real == kernels.Float32 {
-		return deviation[float32](s.Field(), s.problem, exact, s.steps)
+		return deviation[float32](s.Field(), s.problem, exact, s.done)
 	}
-	return deviation[float64](s.Field(), s.problem, exact, s.steps)
+	return deviation[float64](s.Field(), s.problem, exact, s.done)
 }
 
 // Read copies the owned points of box to dst, x fastest without gaps.

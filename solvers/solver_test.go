@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -50,6 +51,8 @@ func ways() []how {
 		{scheme: Assisted, order: LeftRight, path: p2p.Peer},
 		{scheme: TwoStream, order: LeftRight, path: p2p.Direct},
 		{scheme: Assisted, order: LeftRight, path: p2p.Direct},
+		{scheme: Fused, path: p2p.Direct},
+		{scheme: Resident, path: p2p.Direct},
 	}
 }
 
@@ -229,6 +232,10 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 		for _, h := range ways() {
 			h.parts = cut
 			t.Run(h.String(), func(t *testing.T) {
+				if h.scheme == Resident && changes(c.problem) {
+					refused(t, set, c.problem, h)
+					return
+				}
 				s, res := solve(t, set, c.problem, h, Options{Iterations: steps, CheckEvery: 3, History: true})
 				compare(t, c.problem.Grid, read(t, s), want)
 				checkNorms(t, res, norms, c.problem.Grid.Points(), steps)
@@ -237,6 +244,25 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 				}
 			})
 		}
+	}
+}
+
+// changes reports whether a wall of the problem changes with time.
+func changes(p *Problem) bool {
+	for _, w := range p.Walls {
+		if w.Kind == Dirichlet && w.Value != nil && moving(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// refused fails the test unless the scheme says that it does not suit the problem.
+func refused(t testing.TB, set *testdevices.Set, p *Problem, h how) {
+	t.Helper()
+	_, err := prepare(t, set, p, h).Run(context.Background(), h.options(Options{Iterations: 1}))
+	if !errors.Is(err, ErrUnsuited) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -18,7 +18,9 @@ func TestTraceOfSchemes(t *testing.T) {
 		p := problem(t, []int{40, 24, 24}, kernels.Float64, "tdnnpp")
 		for _, cut := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {2, 1, 2}} {
 			for _, h := range ways() {
-				h.parts = cut
+				if h.parts = cut; h.scheme == Resident {
+					continue // it does not suit the problem, and a launch of it is many steps
+				}
 				t.Run(h.String(), func(t *testing.T) {
 					s := prepare(t, set, p, h)
 					tracer, err := streams.NewTracer(s.plan.Placement.Devices, streams.Window{First: first, Last: last})
@@ -98,12 +100,16 @@ func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace,
 			want++
 		}
 	}
-	if h.scheme == Baseline {
+	messages := len(part.out)
+	switch h.scheme {
+	case Baseline:
 		want = 1
+	case Fused:
+		want, messages = 1, 0 // the sweep stores into the ghosts
 	}
 	for n := first; n <= last; n++ {
-		if sweeps[n] != want || sent[n] < len(part.out) {
-			t.Errorf("%v, step %d: %d sweeps of %d, %d copies for %d messages", d.Device, n, sweeps[n], want, sent[n], len(part.out))
+		if sweeps[n] != want || sent[n] < messages {
+			t.Errorf("%v, step %d: %d sweeps of %d, %d copies for %d messages", d.Device, n, sweeps[n], want, sent[n], messages)
 		}
 	}
 }

@@ -105,6 +105,12 @@ func eachAlone(n int) [][]int {
 	return ranks
 }
 
+func (t *twoStream) most() int64 { return mostSteps }
+
+func (t *twoStream) steps(worker int, first, last int64, norms bool) error {
+	return eachStep(first, last, norms, func(n int64, norms bool) error { return t.step(worker, n, norms) })
+}
+
 func (t *twoStream) step(worker int, n int64, norms bool) error {
 	p := t.parts[worker]
 	to, before := int(n%2), int((n+1)%2)

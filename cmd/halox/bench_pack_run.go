@@ -198,7 +198,7 @@ func (c *packCase) race(bytes int64, head results.Row) (rows []results.Row, err 
 		return nil, err
 	}
 	c.Add(contiguous)
-	clock, err := packing.NewClock(c.device)
+	clock, err := packing.NewClock(c.compiler, c.device)
 	if err != nil {
 		return nil, err
 	}

@@ -64,10 +64,14 @@ func newWiring(c *configs.Run, notes io.Writer) (w *wiring, err error) {
 
 // path returns the path that is wanted.
 func (w *wiring) path() p2p.Path {
-	if solvers.Scheme(w.config.Exchange.Scheme) == solvers.Baseline {
+	path := p2p.Path(w.config.Exchange.Path)
+	switch s := solvers.Scheme(w.config.Exchange.Scheme); {
+	case s == solvers.Baseline:
 		return p2p.Staged // the baseline knows no other
+	case path == p2p.Auto && (s == solvers.Fused || s == solvers.Resident):
+		return p2p.Direct // nor do these
 	}
-	return p2p.Path(w.config.Exchange.Path)
+	return path
 }
 
 // openAndCut chooses and opens the devices and cuts the grid for them. Where the

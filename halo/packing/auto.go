@@ -147,7 +147,7 @@ func (p *Packer) measure(t *task, m model) (c choice, err error) {
 	if err != nil {
 		return c, err
 	}
-	clock, err := NewClock(p.device)
+	clock, err := NewClock(p.compiler, p.device)
 	if err != nil {
 		return c, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
@@ -14,10 +15,11 @@ type Clock struct {
 	streams.Closers
 	stream     *streams.Stream
 	start, end *streams.Event
+	gate       *kernels.Gate
 }
 
 // NewClock makes a clock for jobs of packers of the device.
-func NewClock(d *streams.Device) (c *Clock, err error) {
+func NewClock(compiler *kernels.Compiler, d *streams.Device) (c *Clock, err error) {
 	made := &Clock{}
 	defer func() {
 		if err != nil {
@@ -34,12 +36,17 @@ func NewClock(d *streams.Device) (c *Clock, err error) {
 		}
 		made.Add(*e)
 	}
+	if made.gate, err = compiler.NewGate(d, clockLimit); err != nil {
+		return nil, err
+	}
+	made.Add(made.gate)
 	return made, nil
 }
 
 const (
 	rounds     = 7
 	mostRuns   = 400 // of a batch
+	mostGated  = 500 // operations that are queued behind a gate: streams hold some more
 	clockLimit = 60 * time.Second
 )
 
@@ -71,7 +78,7 @@ func (c *Clock) Batches(budget time.Duration, jobs ...*Job) ([][]time.Duration, 
 
 // once returns what a job takes, roughly. It has run then: it is compiled, and what it
 // needs is on the device.
-func (c *Clock) once(j *Job) (time.Duration, error) { return c.batch(j, 1) }
+func (c *Clock) once(j *Job) (time.Duration, error) { return c.batch(j, 1, false) }
 
 // medians returns those of the rounds of each job.
 //
@@ -91,8 +98,8 @@ func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) 
 	all := make([][]time.Duration, len(jobs))
 	for range rounds {
 		for i, j := range jobs {
-			runs := max(1, min(mostRuns, int(budget/rounds/ones[i])))
-			took, err := c.batch(j, runs)
+			runs := max(1, min(mostRuns, int(budget/rounds/ones[i]), mostGated/j.operations()-1))
+			took, err := c.batch(j, runs, (runs+1)*j.operations() <= mostGated)
 			if err != nil {
 				return nil, err
 			}
@@ -103,14 +110,27 @@ func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) 
 }
 
 // batch runs the job so many times and returns the time of one, which is never 0. One more
-// run comes before: what the job before has left in the caches is not to count.
-func (c *Clock) batch(j *Job, runs int) (time.Duration, error) {
+// run comes before: what the job before has left in the caches is not to count. Behind a
+// gate all are queued before the first begins: what takes a device a microsecond takes the
+// host longer to queue.
+func (c *Clock) batch(j *Job, runs int, gated bool) (time.Duration, error) {
+	if gated {
+		if err := c.gate.Shut(c.stream); err != nil {
+			return 0, err
+		}
+	}
 	err := errors.Join(j.Queue(c.stream), c.stream.Record(c.start))
 	for i := 0; i < runs && err == nil; i++ {
 		err = j.Queue(c.stream)
 	}
 	if err == nil {
-		err = errors.Join(c.stream.Record(c.end), c.stream.Sync(clockLimit))
+		err = c.stream.Record(c.end)
+	}
+	if gated {
+		c.gate.Open()
+	}
+	if err == nil {
+		err = c.stream.Sync(clockLimit)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("packing: time engine %s: %w", j.Engine, err)

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
 // newTestClock returns a clock of a host device.
 func newTestClock(t *testing.T) *Clock {
 	t.Helper()
-	c, err := NewClock(testdevices.Host(t, 1).Devices[0])
+	c, err := NewClock(kernels.NewCompiler(kernels.Options{}), testdevices.Host(t, 1).Devices[0])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,7 @@ func (p *Packer) copies(j *Job, t *task) error {
 			}
 		}
 	}
+	j.most = len(all)
 	j.queue = func(s *streams.Stream) error {
 		for i := range all {
 			c := &all[i]

@@ -38,19 +38,20 @@ func (o Options) listed(equal bool) kernels.BlockOptions {
 // blocks and trees, it keeps until it is closed, and uses for all jobs with that layout.
 type Packer struct {
 	streams.Closers
-	device  *streams.Device
-	options Options
-	mover   *kernels.Mover
-	blocks  *kernels.BlockPacker
-	units   *kernels.UnitPacker
-	trees   *kernels.TreeMover
-	shelf   shelf
-	choices choices
+	device   *streams.Device
+	options  Options
+	compiler *kernels.Compiler
+	mover    *kernels.Mover
+	blocks   *kernels.BlockPacker
+	units    *kernels.UnitPacker
+	trees    *kernels.TreeMover
+	shelf    shelf
+	choices  choices
 }
 
 // New makes a packer. Close frees it; its jobs are to be closed before.
 func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err error) {
-	made := &Packer{device: d, options: o}
+	made := &Packer{device: d, options: o, compiler: c}
 	made.choices.open(o.Cache, d)
 	defer func() {
 		if err != nil {
@@ -79,7 +80,11 @@ type Job struct {
 	Engine Engine // never Auto
 	Why    string // why Auto took it: what was measured or predicted
 	queue  func(s *streams.Stream) error
+	most   int // operations that it queues, where they are more than two
 }
+
+// operations returns how many operations the job queues on a stream at most.
+func (j *Job) operations() int { return max(2, j.most) }
 
 // Queue queues the work on a stream of the packer's device.
 func (j *Job) Queue(s *streams.Stream) error {

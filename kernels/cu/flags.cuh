@@ -6,14 +6,17 @@ __device__ inline void release(unsigned long long *flag, unsigned long long valu
 	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
 }
 
-// raise adds one to a count, after all that the block has stored.
+// raise adds one to a count of another GPU, after all that the block has stored before
+// its last barrier: the fence carries that on.
 __device__ inline void raise(unsigned long long *count) {
-	asm volatile("red.release.sys.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
+	__threadfence_system();
+	asm volatile("red.relaxed.sys.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
 }
 
-__device__ inline unsigned long long acquire(const unsigned long long *flag) {
+// peek looks at a flag. What was stored before it was raised can be seen after a fence.
+__device__ inline unsigned long long peek(const unsigned long long *flag) {
 	unsigned long long value;
-	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
+	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
 	return value;
 }
 
@@ -26,8 +29,13 @@ __device__ inline i64 nanoseconds() {
 // await waits until the flag has reached a count, and returns false if it has not
 // within so many nanoseconds.
 __device__ inline bool await(const unsigned long long *flag, unsigned long long count, i64 limit) {
-	const i64 start = nanoseconds();
-	while (acquire(flag) < count)
-		if (nanoseconds() - start > limit) return false;
+	enum { LOOKS = 256 }; // between two looks at the clock
+	for (i64 start = 0; peek(flag) < count;) {
+		for (int i = 0; i < LOOKS && peek(flag) < count; i++);
+		const i64 now = nanoseconds();
+		if (start == 0) start = now;
+		if (now - start > limit) return false;
+	}
+	__threadfence_system();
 	return true;
 }

@@ -77,32 +77,22 @@ __device__ void boundary(const Step &s, const Weights &w, const Shell &b, int to
 	}
 }
 
-// allowed waits until the neighbours of a shell have finished the step before. It
-// returns false if the run ends.
-__device__ bool allowed(const Step &s, const Shell &b, i64 n) {
-	const int me = threadIdx.x;
-	bool ok = true;
-	if (me < s.degree && b.neighbours >> me & 1) {
-		const Neighbour &other = s.neighbour[me];
-		ok = await(other.my_count, (n - 1) * other.expected, s.limit);
-		if (!ok) {
-			release(s.failed, 1 + me);
-			atomicOr(s.arrived, STOP);
-		}
-	}
-	return __syncthreads_and(ok);
+// watch waits until a neighbour of a shell has finished a step, by one thread for each
+// neighbour. It returns false, and ends the run, if that takes too long.
+__device__ bool watch(const Step &s, const Shell &b, int neighbour, i64 n) {
+	if (neighbour < 0 || neighbour >= s.degree || !(b.neighbours >> neighbour & 1)) return true;
+	const Neighbour &other = s.neighbour[neighbour];
+	if (await(other.my_count, n * other.expected, s.limit)) return true;
+	release(s.failed, 1 + neighbour);
+	atomicOr(s.arrived, STOP);
+	return false;
 }
 
-// announce tells the neighbours of a shell that the block has finished a step. The
-// stores of all threads come before the count: the barrier and a fence at system scope
-// carry that on.
-__device__ void announce(const Step &s, const Shell &b) {
-	const int me = threadIdx.x;
-	__syncthreads();
-	if (me < s.degree && b.neighbours >> me & 1) {
-		__threadfence_system();
-		raise(s.neighbour[me].its_count);
-	}
+// tell counts a step of this block for a neighbour of its shell, by one thread for each.
+// The stores of all threads come before: a barrier and a fence at system scope carry
+// that on.
+__device__ void tell(const Step &s, const Shell &b, int neighbour) {
+	if (0 <= neighbour && neighbour < s.degree && b.neighbours >> neighbour & 1) raise(s.neighbour[neighbour].its_count);
 }
 
 __device__ const Shell &shell_of(const Step &s) {
@@ -117,100 +107,143 @@ struct alignas(sizeof(REAL) * WIDTH) Pack {
 	REAL at[WIDTH];
 };
 
-// tile sweeps a tile of the interior: a warp takes 32 packs along x, each at places that
-// are a multiple of its width; the warps take rows, in 2-D stretches of rows. All of it
-// marches through some planes. Points of a pack that lie outside are left alone.
+// A tile of the interior, as a thread sees it: a warp takes 32 packs along x, each at a
+// place that is a multiple of its width; the warps take rows, in 2-D stretches of rows.
+// All of it marches through some planes.
+struct Tile {
+	i64 place;      // of the first pack, from the first owned point
+	int planes;     // 0: none for this thread
+	int from, upto; // which points of a pack are in the interior
+};
+
 template <int WIDTH>
-__device__ void tile(const Step &s, const Weights &w, i64 number, int to) {
-	typedef Pack<WIDTH> Points;
+__device__ Tile tile_of(const Step &s, unsigned number) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-	const i64 rest = number / s.tiles[0], pitch = s.strides.pitch;
-	const i64 x = s.lo[0] / WIDTH * WIDTH + ((number - rest * s.tiles[0]) * 32 + lane) * WIDTH;
+	const unsigned across = (unsigned)s.tiles[0], rest = number / across;
+	const i64 x = s.lo[0] / WIDTH * WIDTH + ((i64)(number - rest * across) * 32 + lane) * WIDTH;
 #if DIMS == 3
-	const i64 deep = rest / s.tiles[1], y = s.lo[1] + (rest - deep * s.tiles[1]) * warps + warp;
-	const i64 k0 = s.lo[2] + deep * s.march, k1 = min(k0 + s.march, s.hi[2]), step = s.strides.plane;
-	if (x >= s.hi[0] || y >= s.hi[1]) return;
-	const i64 o = x + y * pitch + k0 * step;
+	const unsigned up = (unsigned)s.tiles[1], deep = rest / up;
+	const i64 y = s.lo[1] + (i64)(rest - deep * up) * warps + warp, k = s.lo[2] + deep * s.march;
+	const i64 planes = y < s.hi[1] ? s.hi[2] - k : 0, place = x + y * s.strides.pitch + k * s.strides.plane;
 #else
-	const i64 k0 = s.lo[1] + (rest * warps + warp) * s.march, k1 = min(k0 + s.march, s.hi[1]), step = pitch;
-	if (x >= s.hi[0] || k0 >= k1) return;
-	const i64 o = x + k0 * step;
+	const i64 k = s.lo[1] + ((i64)rest * warps + warp) * s.march;
+	const i64 planes = s.hi[1] - k, place = x + k * s.strides.pitch;
 #endif
-	const REAL *p = s.field[1 - to] + o;
-	REAL *q = s.field[to] + o;
-	const bool whole = x >= s.lo[0] && x + WIDTH <= s.hi[0];
+	Tile t;
+	t.place = place;
+	t.planes = x < s.hi[0] ? (int)max((i64)0, min(planes, s.march)) : 0;
+	t.from = (int)max((i64)0, s.lo[0] - x);
+	t.upto = (int)min((i64)WIDTH, s.hi[0] - x);
+	return t;
+}
+
+// sweep_tile sweeps a tile. Points of a pack that lie outside are left alone. What so many
+// planes need is loaded before the first of them is stored: few threads then wait less,
+// and many have too few registers.
+template <int WIDTH, int BATCH>
+__device__ void sweep_tile(const Step &s, const Weights &w, const Tile &t, int to) {
+	typedef Pack<WIDTH> Points;
+	const i64 pitch = s.strides.pitch, step = DIMS == 3 ? s.strides.plane : pitch;
+	const REAL *p = s.field[1 - to] + t.place;
+	REAL *q = s.field[to] + t.place;
+	if (t.planes == 0) return;
 	Points below = *(const Points *)(p - step), c = *(const Points *)p;
 #pragma unroll 1
-	for (i64 k = k0; k < k1; k++) {
-		const Points above = *(const Points *)(p + step);
-#if DIMS == 3
-		const Points ym = *(const Points *)(p - pitch), yp = *(const Points *)(p + pitch);
-#endif
-		const REAL xm = p[-1], xp = p[WIDTH];
-		Points out;
+	for (int k = 0; k < t.planes; k += BATCH) {
+		Points above[BATCH], ym[BATCH], yp[BATCH];
+		REAL xm[BATCH], xp[BATCH];
 #pragma unroll
-		for (int i = 0; i < WIDTH; i++) {
-			const REAL west = i > 0 ? c.at[i > 0 ? i - 1 : 0] : xm, east = i + 1 < WIDTH ? c.at[i + 1 < WIDTH ? i + 1 : 0] : xp;
+		for (int d = 0; d < BATCH; d++) {
+			if (d > 0 && k + d >= t.planes) break;
+			const REAL *here = p + d * step;
+			above[d] = *(const Points *)(here + step);
 #if DIMS == 3
-			out.at[i] = w.apply(c.at[i], west, east, ym.at[i], yp.at[i], below.at[i], above.at[i]);
+			ym[d] = *(const Points *)(here - pitch);
+			yp[d] = *(const Points *)(here + pitch);
+#endif
+			xm[d] = here[-1], xp[d] = here[WIDTH];
+		}
+#pragma unroll
+		for (int d = 0; d < BATCH; d++) {
+			if (d > 0 && k + d >= t.planes) break;
+			Points out;
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) {
+				const REAL west = i > 0 ? c.at[i > 0 ? i - 1 : 0] : xm[d], east = i + 1 < WIDTH ? c.at[i + 1 < WIDTH ? i + 1 : 0] : xp[d];
+#if DIMS == 3
+				out.at[i] = w.apply(c.at[i], west, east, ym[d].at[i], yp[d].at[i], below.at[i], above[d].at[i]);
 #else
-			out.at[i] = w.apply(c.at[i], west, east, below.at[i], above.at[i], 0, 0);
+				out.at[i] = w.apply(c.at[i], west, east, below.at[i], above[d].at[i], 0, 0);
 #endif
-		}
-		if (whole) {
-			*(Points *)q = out;
-		} else {
+			}
+			if (t.from == 0 && t.upto == WIDTH) {
+				*(Points *)q = out;
+			} else {
 #pragma unroll
-			for (int i = 0; i < WIDTH; i++)
-				if (s.lo[0] <= x + i && x + i < s.hi[0]) q[i] = out.at[i];
+				for (int i = 0; i < WIDTH; i++)
+					if (t.from <= i && i < t.upto) q[i] = out.at[i];
+			}
+			below = c;
+			c = above[d];
+			q += step;
 		}
-		below = c;
-		c = above;
-		p += step;
-		q += step;
+		p += BATCH * step;
 	}
 }
 
-// interior sweeps the tiles of the interior by the blocks that sweep no shell.
+// gather waits, in one thread, until all blocks have finished step n. It returns false if
+// the run ends.
+__device__ bool gather(const Step &s, i64 n) {
+	const unsigned long long all = (unsigned long long)n * gridDim.x;
+	unsigned long long now;
+	__threadfence();
+	asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(s.arrived) : "memory");
+	do asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(s.arrived) : "memory");
+	while (now < all);
+	__threadfence();
+	return now < STOP;
+}
+
+// inside makes the steps of a block that sweeps tiles of the interior. Most blocks have
+// one at most, whose place they know from the start.
 template <int WIDTH>
-__device__ void interior(const Step &s, const Weights &w, int to) {
-	const i64 tiles = s.tiles[0] * s.tiles[1] * s.tiles[2];
-	for (i64 n = blockIdx.x - s.shell_blocks; n < tiles; n += gridDim.x - s.shell_blocks) tile<WIDTH>(s, w, n, to);
+__device__ void inside(const Step &s, const Weights &w) {
+	const unsigned mine = (unsigned)(blockIdx.x - s.shell_blocks), blocks = (unsigned)(gridDim.x - s.shell_blocks);
+	const unsigned tiles = (unsigned)(s.tiles[0] * s.tiles[1] * s.tiles[2]);
+	Tile first = {};
+	if (mine < tiles) first = tile_of<WIDTH>(s, mine);
+	for (i64 n = s.first; n < s.first + s.count; n++) {
+		sweep_tile<WIDTH, 2>(s, w, first, n % 2);
+		for (unsigned i = mine + blocks; i < tiles; i += blocks) sweep_tile<WIDTH, 2>(s, w, tile_of<WIDTH>(s, i), n % 2);
+		__syncthreads();
+		if (!__syncthreads_and(threadIdx.x > 0 || gather(s, n))) return;
+	}
 }
 
-// together waits until all blocks have finished step n. It returns false if the run ends.
-__device__ bool together(const Step &s, i64 n) {
-	__syncthreads();
-	__shared__ bool ends;
-	if (threadIdx.x == 0) {
-		const unsigned long long all = (unsigned long long)n * gridDim.x;
-		unsigned long long now;
-		asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(s.arrived) : "memory");
-		do asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(now) : "l"(s.arrived) : "memory");
-		while (now < all);
-		ends = now >= STOP;
+// outside makes the steps of a block that sweeps a shell. After each, one warp waits for
+// the other blocks, one tells the neighbours, and one waits for these: what takes time
+// does so at the same time.
+__device__ void outside(const Step &s, const Weights &w) {
+	const Shell &b = shell_of(s);
+	const int me = threadIdx.x;
+	if (!__syncthreads_and(watch(s, b, me, s.first - 1))) return;
+	for (i64 n = s.first; n < s.first + s.count; n++) {
+		boundary(s, w, b, n % 2);
+		__syncthreads();
+		bool on = true;
+		if (me == 0) on = gather(s, n);
+		if (32 <= me && me < 64) tell(s, b, me - 32);
+		if (64 <= me && me < 96) on = watch(s, b, me - 64, n);
+		if (!__syncthreads_and(on)) return;
 	}
-	__syncthreads();
-	return !ends;
 }
 
 // resident makes many steps. All its blocks run at once.
 template <int WIDTH>
 __device__ void resident(const Step &s) {
 	const Weights w(s.centre, s.axis);
-	const bool outside = blockIdx.x < s.shell_blocks;
-	for (i64 n = s.first; n < s.first + s.count; n++) {
-		const int to = n % 2;
-		if (!outside) {
-			interior<WIDTH>(s, w, to);
-		} else {
-			const Shell &b = shell_of(s);
-			if (!allowed(s, b, n)) return;
-			boundary(s, w, b, to);
-			announce(s, b);
-		}
-		if (!together(s, n)) return;
-	}
+	if (blockIdx.x < s.shell_blocks) outside(s, w);
+	else inside<WIDTH>(s, w);
 }
 
 enum { WIDE = 16 / sizeof(REAL) };
@@ -226,14 +259,17 @@ extern "C" __global__ void __launch_bounds__(1024, 1) resident_narrow(const __gr
 }
 
 // fused makes one step. The blocks that sweep shells come first: they are started first,
-// and those of the neighbours too, so that who waits has not long to wait.
-extern "C" __global__ void __launch_bounds__(256, 4) fused(const __grid_constant__ Step s) {
+// and those of the neighbours too, so that who waits has not long to wait. (Six blocks a
+// multiprocessor hide what memory takes: 512^3 float64 on an H200 in 551 us, with four in
+// 585.)
+extern "C" __global__ void __launch_bounds__(256, 6) fused(const __grid_constant__ Step s) {
 	after_predecessor();
 	const Weights w(s.centre, s.axis);
 	const int to = s.first % 2;
-	if (blockIdx.x >= s.shell_blocks) return interior<WIDE>(s, w, to);
+	if (blockIdx.x >= s.shell_blocks) return sweep_tile<WIDE, 1>(s, w, tile_of<WIDE>(s, blockIdx.x - s.shell_blocks), to);
 	const Shell &b = shell_of(s);
-	if (!allowed(s, b, s.first)) return;
+	if (!__syncthreads_and(watch(s, b, threadIdx.x, s.first - 1))) return;
 	boundary(s, w, b, to);
-	announce(s, b);
+	__syncthreads();
+	tell(s, b, threadIdx.x);
 }

@@ -96,9 +96,6 @@ extern "C" __global__ void __launch_bounds__(256) swap(const __grid_constant__ S
 	// The stores of all threads come before the count: the barrier and a fence at
 	// system scope carry that on.
 	__syncthreads();
-	if (me == 0 && mine.sent) {
-		__threadfence_system();
-		raise(mine.sent);
-	}
+	if (me == 0 && mine.sent) raise(mine.sent);
 	if (first && me < s.degree) wait_for(s, s.neighbours[me].my_sent, s.round * s.neighbours[me].expected, me);
 }

@@ -1,0 +1,145 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// StepEnd is what one device does in the time steps that devices make together, each
+// with one kernel: it sweeps its points, and stores those that others need into their
+// ghosts. Step n reads Fields[(n-1)%2] and writes Fields[n%2].
+type StepEnd struct {
+	Device   *streams.Device
+	Fields   [2]Array     // of one layout
+	Boundary []domain.Box // the boundary region, up to six boxes that do not overlap
+	Interior domain.Box   // all other owned points
+	Stores   []GhostStore // up to six
+}
+
+// GhostStore says where boundary points go beside their own place: into the ghosts of an
+// end, maybe the same one.
+type GhostStore struct {
+	Send, Ghost domain.Box // of equal size, owned by this end and ghosts of the other
+	To          int        // end
+}
+
+// StepKind is how a launch makes steps.
+type StepKind string
+
+// The kinds: a step a launch, by as many thread blocks as suit the boxes; or any number,
+// by thread blocks that stay on the device and wait for each other after each.
+const (
+	FusedStep     StepKind = "fused"
+	ResidentSteps StepKind = "resident"
+)
+
+// Stepper is one end of steps that devices make together, made ready. All ends queue the
+// same steps, each by one thread. An end that fails leaves the others waiting, up to
+// their limit.
+type Stepper struct {
+	streams.Closers
+	kind   StepKind
+	kernel *streams.Kernel
+	device *streams.Device
+	span   *stepSpan     // in the argument of the launch on a GPU
+	queued chan stepSpan // on a host device
+	failed *streams.Memory
+	others []string // devices of the neighbours
+	done   int64
+}
+
+// stepSpan is the first step of a launch, counted from 1, and how many it makes.
+type stepSpan struct{ first, count int64 }
+
+// mostQueued is how many launches of a host device may be queued.
+const mostQueued = 1 << 12
+
+// Queue queues the steps that follow those queued before.
+func (s *Stepper) Queue(at *streams.Stream, steps int64) error {
+	if steps < 1 || s.kind == FusedStep && steps > 1 {
+		return fmt.Errorf("kernels: %d steps in one launch of kind %s", steps, s.kind)
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	span := stepSpan{s.done + 1, steps}
+	s.done += steps
+	if s.span != nil {
+		*s.span = span
+	} else {
+		s.queued <- span
+	}
+	return at.Launch(s.kernel)
+}
+
+// Err returns an error if the device has waited for a neighbour in vain.
+func (s *Stepper) Err() error {
+	if n := atomic.LoadUint64(word(s.failed, 0)); n > 0 {
+		return fmt.Errorf("kernels: device %v waited in vain for its neighbour on device %s to make a step", s.device, s.others[n-1])
+	}
+	return nil
+}
+
+// word returns a number of 8 bytes that the CPU shares with others.
+func word(m *streams.Memory, offset int64) *uint64 {
+	return (*uint64)(unsafe.Pointer(&m.Bytes()[offset]))
+}
+
+// Steppers makes the steps of ends ready, which are on different devices that reach
+// each other. limit is how long a device waits for a neighbour. The fields' ghosts are
+// those of step 0 when the first step is queued.
+func (c *Compiler) Steppers(kind StepKind, star stencil.Star, real Real, ends []StepEnd, limit time.Duration) (all []*Stepper, err error) {
+	n, err := newStepNet(kind, star, real, ends, limit)
+	if err != nil {
+		return nil, err
+	}
+	var made streams.Closers
+	defer func() {
+		if err != nil {
+			all, err = nil, errors.Join(err, made.Close())
+		}
+	}()
+	for i, end := range ends {
+		s := &Stepper{kind: kind, device: end.Device}
+		made.Add(s)
+		all = append(all, s)
+		if err := s.allocate(n, i); err != nil {
+			return nil, err
+		}
+	}
+	for i, s := range all {
+		if end := ends[i]; end.Device.Backend == streams.Host {
+			err = s.onHost(n, i)
+		} else {
+			err = s.onGPU(c, n, i)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// allocate makes the memory by which an end and its neighbours wait for each other.
+func (s *Stepper) allocate(n *stepNet, i int) (err error) {
+	for _, k := range n.parts[i].neighbours {
+		s.others = append(s.others, n.ends[k].Device.String())
+	}
+	if n.counts[i], err = zeros(s.device, int64(len(s.others)+1)*flagBytes); err != nil {
+		return err
+	}
+	s.Add(n.counts[i])
+	if s.failed, err = s.device.AllocPinned(8); err != nil {
+		return err
+	}
+	clear(s.failed.Bytes())
+	s.Add(s.failed)
+	return nil
+}

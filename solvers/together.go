@@ -1,0 +1,136 @@
+package solvers
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// together is the schemes in which one kernel a device makes whole steps: it sweeps, stores
+// boundary points into the neighbours' ghosts, and waits for theirs. With Fused a launch
+// makes a step; with Resident all steps of a round, without the host.
+type together struct {
+	*run
+	kind     kernels.StepKind
+	steppers []*kernels.Stepper
+	streams  []*streams.Stream
+}
+
+// ErrUnsuited says that a scheme cannot run a problem on the devices it is placed on.
+var ErrUnsuited = fmt.Errorf("the scheme does not suit the problem")
+
+func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
+	t := &together{run: r, kind: kind}
+	if err := t.suits(); err != nil {
+		return nil, err
+	}
+	var ends []kernels.StepEnd
+	for _, p := range r.parts {
+		end, err := r.stepEnd(p)
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, end)
+		s, err := p.device.NewStream(streams.Normal)
+		if err != nil {
+			return nil, err
+		}
+		r.Add(s)
+		s.SetName("steps")
+		t.streams = append(t.streams, s)
+	}
+	var err error
+	if t.steppers, err = r.compiler.Steppers(kind, r.problem.Star, r.problem.Real, ends, r.patience()); err != nil {
+		return nil, err
+	}
+	for _, s := range t.steppers {
+		r.Add(s)
+	}
+	return t, nil
+}
+
+// suits returns ErrUnsuited, with the reason, where devices cannot store into each other's
+// ghosts, have several subdomains, or a wall is to be set by the host amid resident steps.
+func (t *together) suits() error {
+	for _, m := range t.plan.Messages {
+		d := t.plan.Placement.Devices
+		if d[m.From] != d[m.To] && m.Path != p2p.Direct {
+			return fmt.Errorf("solvers: %w: scheme %s stores into ghosts, and device %v sends to %v by path %s", ErrUnsuited, t.kind, d[m.From], d[m.To], m.Path)
+		}
+	}
+	seen := map[*streams.Device]bool{}
+	for _, p := range t.parts {
+		if seen[p.device] {
+			return fmt.Errorf("solvers: %w: scheme %s has one subdomain a device, and %v several", ErrUnsuited, t.kind, p.device)
+		}
+		seen[p.device] = true
+		if len(p.walls) > 0 && t.kind == kernels.ResidentSteps {
+			return fmt.Errorf("solvers: %w: scheme %s cannot change walls with time", ErrUnsuited, t.kind)
+		}
+	}
+	return nil
+}
+
+// stepEnd returns what a part does in a step: its messages become stores, and so do the
+// ghosts of insulated walls.
+func (r *run) stepEnd(p *part) (end kernels.StepEnd, err error) {
+	sub := r.plan.Placement.Subdomains[p.rank]
+	end = kernels.StepEnd{Device: p.device, Fields: [2]kernels.Array{r.fields[0].Parts[p.rank], r.fields[1].Parts[p.rank]}}
+	end.Interior, end.Boundary = domain.Split(sub.Box, r.problem.boundaryLayers(r.plan, p.rank))
+	for _, i := range p.out {
+		m := r.plan.Messages[i]
+		for _, part := range m.Parts {
+			end.Stores = append(end.Stores, kernels.GhostStore{Send: part.Send, Ghost: part.Ghost, To: m.To})
+		}
+	}
+	for _, side := range r.problem.faces(r.plan.Placement, p.rank, insulated) {
+		ghost := domain.GhostBox(sub.Box, side, r.problem.Width())
+		end.Stores = append(end.Stores, kernels.GhostStore{Send: ghost.Shift(domain.Vec(side.Opposite())), Ghost: ghost, To: p.rank})
+	}
+	return end, nil
+}
+
+func (t *together) workers() [][]int                { return eachAlone(len(t.parts)) }
+func (t *together) assistants()                     {}
+func (t *together) stop(int, int64)                 {}
+func (t *together) stream(rank int) *streams.Stream { return t.streams[rank] }
+
+// most is how many steps a round may have: those of one launch do not fill a queue.
+func (t *together) most() int64 {
+	if t.kind == kernels.ResidentSteps {
+		return 1 << 20
+	}
+	return mostSteps
+}
+
+func (t *together) steps(worker int, first, last int64, norms bool) error {
+	p, s := t.parts[worker], t.streams[worker]
+	each := int64(1)
+	if t.kind == kernels.ResidentSteps {
+		each = last - first + 1
+	}
+	for n := first; n <= last; n += each {
+		s.BeginStep(n)
+		if err := t.steppers[worker].Queue(s, each); err != nil {
+			return err
+		}
+		if err := t.moveWalls(p, s, n); err != nil {
+			return err
+		}
+	}
+	if norms {
+		return p.norms[last%2].Queue(s)
+	}
+	return nil
+}
+
+// sync waits for the stream, and looks whether its kernels gave up waiting.
+func (t *together) sync(worker int) error {
+	if err := t.streams[worker].Sync(t.patience()); err != nil {
+		return err
+	}
+	return t.steppers[worker].Err()
+}
