@@ -5,7 +5,7 @@
 #
 #   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [performance]     (default: the first four)
 #
-# Step performance is what docs/performance.md reads; it takes some five minutes on
+# Step performance is what docs/performance.md reads; it takes some six minutes on
 # 4 H200.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
@@ -148,7 +148,7 @@ performance() {
 	mkdir -p "$dir"
 	for what in links latency sweep; do
 		if has $what; then
-			timed $what 60 "$halox" bench $what --record "$dir/$what.json" --plot "$dir/$what.png"
+			timed $what 90 "$halox" bench $what --record "$dir/$what.json" --plot "$dir/$what.png"
 		else
 			echo "--    $what: this halox has no such bench"
 		fi
@@ -168,8 +168,14 @@ performance() {
 		--record "$dir/schemes-slabs.json" --plot "$dir/schemes-slabs.png"
 	timed schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
 		--budget "$budget" --devices "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
-	timed scaling 75 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
-		--scheme two-stream,assisted --record "$dir/scaling.json" --plot "$dir/scaling.png"
+	for what in two-stream,assisted fused,resident; do
+		timed "scaling-${what#*,}" 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
+			--scheme "$what" --record "$dir/scaling-${what#*,}.json"
+	done
+	for what in strong weak; do
+		timed "scaling-$what" 20 "$halox" plot "$dir"/scaling-assisted.json "$dir"/scaling-resident.json --where "mode=$what" \
+			-o "$dir/scaling-$what.png"
+	done
 	for n in 2 4 8; do
 		[ "$n" -gt "$gpus" ] || [ ! -s "$dir/schemes-float64.json" ] ||
 			timed "schemes-float64-$n" 20 "$halox" plot "$dir/schemes-float64.json" --where "devices=$n" -o "$dir/schemes-float64-$n.png"
