@@ -5,7 +5,6 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -57,7 +56,7 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 func (t *together) suits() error {
 	for _, m := range t.plan.Messages {
 		d := t.plan.Placement.Devices
-		if d[m.From] != d[m.To] && m.Path != p2p.Direct {
+		if d[m.From] != d[m.To] && !m.Direct() {
 			return fmt.Errorf("solvers: %w: scheme %s stores into ghosts, and device %v sends to %v by path %s", ErrUnsuited, t.kind, d[m.From], d[m.To], m.Path)
 		}
 	}
