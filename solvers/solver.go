@@ -92,6 +92,25 @@ type Solver struct {
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
 // fills the fields. The plan is one for p.Field() alone. Close frees what New made.
 func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
+	if s, err = newUnfilled(p, plan, c); err != nil {
+		return nil, err
+	}
+	if p.Real == kernels.Float32 {
+		err = fill[float32](s.fields[0], p)
+	} else {
+		err = fill[float64](s.fields[0], p)
+	}
+	if err == nil {
+		err = halo.CopyTo(s.fields[1], s.fields[0])
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// newUnfilled makes a problem ready but for its fields, which hold anything.
+func newUnfilled(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.check(plan); err != nil {
 		return nil, err
 	}
@@ -120,15 +139,7 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 		s.Add(t)
 		s.parts = append(s.parts, t)
 	}
-	if p.Real == kernels.Float32 {
-		err = fill[float32](s.fields[0], p)
-	} else {
-		err = fill[float64](s.fields[0], p)
-	}
-	if err != nil {
-		return s, err
-	}
-	return s, halo.CopyTo(s.fields[1], s.fields[0])
+	return s, nil
 }
 
 // Plan returns the messages of a step.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 
@@ -16,10 +17,13 @@ type job struct {
 }
 
 // newJob makes everything ready. Notes for the user go to notes.
-func newJob(c *configs.Run, notes io.Writer) (*job, error) {
+func newJob(ctx context.Context, c *configs.Run, notes io.Writer) (*job, error) {
 	w, err := newWiring(c, notes)
 	if err != nil {
 		return nil, err
+	}
+	if err := w.choose(ctx, notes); err != nil {
+		return nil, errors.Join(err, w.close())
 	}
 	solver, err := solvers.New(w.problem, w.plan, w.compiler)
 	if err != nil {

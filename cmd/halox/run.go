@@ -91,15 +91,18 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 		out, notes = io.Discard, io.Discard
 	}
 	begin := time.Now()
-	j, err := newJob(config, notes)
+	ctx, release := untilInterrupted(cmd.Context())
+	defer release()
+	j, err := newJob(ctx, config, notes)
+	if errors.Is(err, context.Canceled) {
+		return errInterrupted
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	if err := j.beginTrace(f.trace); err != nil {
 		return errors.Join(err, j.close())
 	}
-	ctx, release := untilInterrupted(cmd.Context())
-	defer release()
 	err = j.run(ctx, begin, out, notes)
 	return errors.Join(err, j.close())
 }
@@ -142,6 +145,7 @@ func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) er
 	bar := newProgress(notes, j.config)
 	setup := time.Since(begin)
 	options := solverOptions(j.config)
+	options.Scheme = j.scheme
 	options.Progress = bar.steps
 	result, err := j.solver.Run(ctx, options)
 	bar.close()

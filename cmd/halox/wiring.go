@@ -29,7 +29,8 @@ type wiring struct {
 	arranged *halo.Explanation // nil where the order of the devices was not open
 	compiler *kernels.Compiler
 	scheme   solvers.Scheme
-	plan     *halo.Plan // of the exchange in a step
+	tried    []schemeTime // where the scheme is the fastest of some, these
+	plan     *halo.Plan   // of the exchange in a step
 }
 
 // newWiring opens the devices and plans. Notes for the user go to notes.

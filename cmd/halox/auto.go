@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
+)
+
+// schemeTime is what a step takes by a scheme and a path.
+type schemeTime struct {
+	Scheme solvers.Scheme `json:"scheme"`
+	Path   p2p.Path       `json:"path"`
+	Step   time.Duration  `json:"ns"`
+}
+
+func (t schemeTime) String() string {
+	return fmt.Sprintf("%s by %s %s", t.Scheme, t.Path, p2p.Microseconds(t.Step))
+}
+
+// What the choice of a scheme may take.
+const (
+	rehearsal = 10 * time.Millisecond // the laps of one
+	allTrials = time.Second           // after which no other is tried
+)
+
+// choose finds the scheme for scheme auto, on GPUs the fastest of all by a rehearsal of
+// each on these devices, which is remembered; and plans its messages. Host devices keep
+// what solvers.Choose says.
+func (w *wiring) choose(ctx context.Context, notes io.Writer) error {
+	if w.config.Exchange.Scheme != string(solvers.AutoScheme) || w.machine.backend == streams.Host {
+		return nil
+	}
+	times, known := w.rememberedSchemes()
+	if !known {
+		begin := time.Now()
+		var err error
+		if times, err = w.trySchemes(ctx); err != nil || len(times) == 0 {
+			return err
+		}
+		w.rememberSchemes(times)
+		fmt.Fprintf(notes, "tried the schemes for %.2f s: %v\n", time.Since(begin).Seconds(), times)
+	}
+	return w.take(times)
+}
+
+// take takes the fastest.
+func (w *wiring) take(times []schemeTime) (err error) {
+	w.scheme, w.tried = times[0].Scheme, times
+	w.plan, err = halo.NewPlan(w.place, w.links, times[0].Path, w.problem.Field())
+	return err
+}
+
+// trySchemes rehearses the schemes over the paths that the config allows and that there
+// are, and returns their times, the shortest first.
+func (w *wiring) trySchemes(ctx context.Context) (times []schemeTime, err error) {
+	begin := time.Now()
+	for _, path := range w.pathsToTry() {
+		plan, err := halo.NewPlan(w.place, w.links, path, w.problem.Field())
+		if err != nil {
+			continue // there is no such path, or too little to exchange
+		}
+		for _, scheme := range schemesToTry() {
+			if time.Since(begin) > allTrials && len(times) > 0 {
+				break
+			}
+			o := solverOptions(w.config)
+			o.Scheme = scheme
+			step, err := solvers.Rehearse(ctx, w.problem, plan, w.compiler, o, rehearsal)
+			if errors.Is(err, solvers.ErrUnsuited) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("try scheme %s by %s: %w", scheme, path, err)
+			}
+			times = append(times, schemeTime{scheme, path, step})
+		}
+	}
+	slices.SortStableFunc(times, func(a, b schemeTime) int { return int(a.Step - b.Step) })
+	return times, nil
+}
+
+// schemesToTry returns the schemes, those first that are mostly the fastest. The baseline
+// never is.
+func schemesToTry() []solvers.Scheme {
+	all := slices.DeleteFunc(solvers.Schemes(), func(s solvers.Scheme) bool { return s == solvers.Baseline })
+	slices.Reverse(all)
+	return all
+}
+
+// pathsToTry returns the paths that a scheme may take: where the config leaves it open
+// those between GPUs, and through the host only where there are no others.
+func (w *wiring) pathsToTry() []p2p.Path {
+	if wanted := p2p.Path(w.config.Exchange.Path); wanted != p2p.Auto {
+		return []p2p.Path{wanted}
+	}
+	if len(w.devices) == 1 {
+		return []p2p.Path{p2p.Direct}
+	}
+	for _, from := range w.devices {
+		for _, to := range w.devices {
+			if link := w.links.Between(from, to); from != to && (link == nil || !link.Usable) {
+				return []p2p.Path{p2p.Auto}
+			}
+		}
+	}
+	return []p2p.Path{p2p.Direct, p2p.Peer}
+}
+
+// schemesFile is where the times of a machine's schemes are kept, "" for nowhere.
+func (w *wiring) schemesFile() string {
+	folder, err := p2p.CacheFolder(os.Getenv("HALOX_CACHE"))
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, d := range w.devices {
+		all = append(all, d.Name, d.Arch)
+	}
+	machine := strings.Join(append(all, w.machine.driver(), version, builtFrom()), "|")
+	return filepath.Join(folder, fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))
+}
+
+// schemesKey names all else that the times depend on.
+func (w *wiring) schemesKey() string {
+	p := w.problem
+	walls := ""
+	for _, wall := range p.Walls {
+		walls += fmt.Sprint(int(wall.Kind))
+		if wall.Kind == solvers.Dirichlet && wall.Value != nil && wall.Value.Uses("t") {
+			walls += "t"
+		}
+	}
+	return fmt.Sprintf("%v %v %s %+v %s %s", p.Grid.Size, w.cut.Parts, walls, p.Star, p.Real, w.config.Exchange.Path)
+}
+
+// rememberedSchemes returns what was measured before.
+func (w *wiring) rememberedSchemes() (times []schemeTime, ok bool) {
+	all := map[string][]schemeTime{}
+	text, err := os.ReadFile(w.schemesFile())
+	if err != nil || json.Unmarshal(text, &all) != nil {
+		return nil, false
+	}
+	times = all[w.schemesKey()]
+	return times, len(times) > 0 && slices.Contains(solvers.Schemes(), times[0].Scheme)
+}
+
+// rememberSchemes keeps times, if that is possible: they only save time.
+func (w *wiring) rememberSchemes(times []schemeTime) {
+	name := w.schemesFile()
+	if name == "" {
+		return
+	}
+	all := map[string][]schemeTime{}
+	if text, err := os.ReadFile(name); err == nil && json.Unmarshal(text, &all) != nil {
+		all = map[string][]schemeTime{}
+	}
+	all[w.schemesKey()] = times
+	if text, err := json.MarshalIndent(all, "", " "); err == nil {
+		_ = p2p.WriteCache(name, append(text, '\n'))
+	}
+}

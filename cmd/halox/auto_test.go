@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
+)
+
+// wired returns a wiring of a small problem on host devices.
+func wired(t *testing.T, set ...string) *wiring {
+	t.Helper()
+	config, err := loadConfig(write(t, "c.yaml", small), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := newWiring(config, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// The schemes are tried by rehearsals, over the paths that there are, and the fastest comes
+// first.
+func TestTrySchemes(t *testing.T) {
+	w := wired(t)
+	times, err := w.trySchemes(context.Background())
+	if err != nil || len(times) < len(schemesToTry()) {
+		t.Fatalf("%v, %v", times, err)
+	}
+	if !slices.IsSortedFunc(times, func(a, b schemeTime) int { return int(a.Step - b.Step) }) || times[0].Step <= 0 {
+		t.Errorf("%v", times)
+	}
+	if err := w.take(times); err != nil || w.scheme != times[0].Scheme || w.plan.Path() != string(times[0].Path) {
+		t.Errorf("scheme %s by %s, %v", w.scheme, w.plan.Path(), err)
+	}
+	staged := wired(t, "exchange.path=staged")
+	times, err = staged.trySchemes(context.Background())
+	if err != nil || slices.ContainsFunc(times, func(s schemeTime) bool { return s.Path != p2p.Staged || s.Scheme == solvers.Fused }) {
+		t.Errorf("%v, %v", times, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := w.trySchemes(ctx); err == nil {
+		t.Error("an interrupted choice was made")
+	}
+}
+
+// What was measured is remembered for the same problem on the same devices, and not for
+// another; a damaged file is as good as none.
+func TestSchemesAreRemembered(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	w, other := wired(t), wired(t, "grid.size=[9, 9, 9]")
+	if _, ok := w.rememberedSchemes(); ok {
+		t.Fatal("something is remembered")
+	}
+	times := []schemeTime{{solvers.Fused, p2p.Direct, 5 * time.Microsecond}, {solvers.Assisted, p2p.Peer, 17 * time.Microsecond}}
+	w.rememberSchemes(times)
+	if got, ok := w.rememberedSchemes(); !ok || !slices.Equal(got, times) {
+		t.Errorf("%v, %v", got, ok)
+	}
+	if got, ok := other.rememberedSchemes(); ok {
+		t.Errorf("of another grid: %v", got)
+	}
+	if err := os.WriteFile(w.schemesFile(), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := w.rememberedSchemes(); ok {
+		t.Error("a damaged file is read")
+	}
+	w.rememberSchemes(times)
+	if _, ok := w.rememberedSchemes(); !ok {
+		t.Error("a damaged file stays")
+	}
+	if files, _ := filepath.Glob(filepath.Join(os.Getenv("HALOX_CACHE"), "*")); len(files) != 1 {
+		t.Errorf("%v", files)
+	}
+}
+
+// Host devices keep the rule, a scheme that was asked for is taken, and on GPUs what is
+// remembered decides.
+func TestChooseScheme(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	for _, set := range []string{"exchange.scheme=auto", "exchange.scheme=assisted"} {
+		w := wired(t, set)
+		before := w.scheme
+		if err := w.choose(context.Background(), io.Discard); err != nil || w.scheme != before || w.tried != nil {
+			t.Errorf("%s: %s after %s, %v", set, w.scheme, before, err)
+		}
+	}
+	w := wired(t, "exchange.scheme=auto")
+	w.rememberSchemes([]schemeTime{{solvers.Resident, p2p.Direct, 4 * time.Microsecond}})
+	w.machine.backend = streams.CUDA
+	defer func() { w.machine.backend = streams.Host }()
+	var notes strings.Builder
+	if err := w.choose(context.Background(), &notes); err != nil || w.scheme != solvers.Resident || notes.Len() > 0 {
+		t.Errorf("%s, %q, %v", w.scheme, &notes, err)
+	}
+}

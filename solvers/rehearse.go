@@ -1,0 +1,64 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+)
+
+// Rehearse returns how long a step of a problem takes by the scheme of the options: the
+// median of some laps, which take about the budget together, of a run whose fields hold
+// anything. An error that is ErrUnsuited says why the scheme cannot run it.
+func Rehearse(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o Options, budget time.Duration) (step time.Duration, err error) {
+	s, err := newUnfilled(p, plan, c)
+	if err != nil {
+		return 0, err
+	}
+	r := rehearsal{budget: budget}
+	o.Iterations, o.CheckEvery, o.Tolerance, o.History, o.Progress, o.Lap = 1<<40, 1<<40, 0, false, nil, r.lap
+	if _, err := s.Run(ctx, o); errors.Is(err, ErrUnsuited) {
+		return 0, errors.Join(err, s.Close())
+	} else if err != nil {
+		return 0, err // closing now would wait for streams that may hang
+	}
+	if err := errors.Join(ctx.Err(), s.Close()); err != nil {
+		return 0, err
+	}
+	slices.Sort(r.took)
+	return r.took[len(r.took)/2], nil
+}
+
+// rehearsal chooses the laps of a rehearsal: one to warm up, one to learn how long the
+// others are to be, and these.
+type rehearsal struct {
+	budget time.Duration
+	laps   int
+	steps  int64           // of a lap that counts
+	took   []time.Duration // by a step, of laps that count
+}
+
+const (
+	rehearsedLaps = 3
+	warmSteps     = 20
+)
+
+// lap implements Options.Lap.
+func (r *rehearsal) lap(steps int64, took time.Duration) int64 {
+	r.laps++
+	switch {
+	case r.laps <= 2:
+		return warmSteps
+	case r.laps == 3:
+		r.steps = max(2, int64(r.budget)*warmSteps/rehearsedLaps/max(1, int64(took)))
+		return r.steps
+	}
+	r.took = append(r.took, max(1, took/time.Duration(steps)))
+	if len(r.took) < rehearsedLaps {
+		return r.steps
+	}
+	return 0
+}
