@@ -98,7 +98,7 @@ func newKernel(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, err
 // Programs returns every program that this package may compile, for tests
 // that compile them all.
 func Programs() []Program {
-	all := []Program{moveProgram(), swapProgram(), treeProgram(), blocksProgram(), unitsProgram()}
+	all := []Program{moveProgram(), swapProgram(), treeProgram(), blocksProgram(), unitsProgram(), latencyProgram()}
 	for scalar := range scalars {
 		all = append(all, reduceProgram(scalar))
 	}

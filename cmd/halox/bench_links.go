@@ -181,7 +181,7 @@ func faults(r *results.Record, notes io.Writer) (err error) {
 		if len(row.Values) > 0 {
 			continue
 		}
-		fmt.Fprintf(notes, "%s %s: not measured: %s\n", row.Text("path"), row.Text("mode"), row.Note)
+		fmt.Fprintf(notes, "%s: not measured: %s\n", strings.TrimSpace(row.Text("what")+" "+row.Text("path")+" "+row.Text("mode")), row.Note)
 		if err == nil && strings.Contains(row.Note, " lies: ") {
 			err = errors.New("a link does not carry what is sent over it")
 		}
