@@ -22,7 +22,7 @@ import (
 
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
-	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand(), newBenchLinksCommand(), newBenchLatencyCommand())
+	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand(), newBenchLinksCommand(), newBenchLatencyCommand(), newBenchSweepCommand())
 	return cmd
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/measure"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -17,16 +16,6 @@ type latencyRun struct {
 	*linksRun
 	budget time.Duration
 }
-
-// How many are queued together: no more than a driver takes without waiting for the device,
-// which a gate may hold.
-const (
-	mostQueued = 256 // kernels of one stream
-	mostTrips  = 32  // round trips, of up to a dozen operations a stream
-)
-
-// gateLimit is how long a gate holds a device whose host has forgotten it.
-const gateLimit = 10 * time.Second
 
 // tasks measure what one device does, then what two do.
 func (r *latencyRun) tasks(paths []string) (all []task) {
@@ -42,7 +31,7 @@ func (r *latencyRun) tasks(paths []string) (all []task) {
 			{"event and wait", func(s *solo) func() (float64, error) { return s.eventAndWait }},
 		} {
 			all = append(all, r.task(labels(t.what), func(open *streams.Closers) (func() (float64, error), error) {
-				s, err := r.newSolo(d, open)
+				s, err := newSolo(r.compiler, d, open)
 				if err != nil {
 					return nil, err
 				}
@@ -100,100 +89,6 @@ func (r *latencyRun) task(labels results.Row, make func(open *streams.Closers) (
 	}}
 }
 
-// solo is one device with what it is timed by.
-type solo struct {
-	stream     *streams.Stream
-	nothing    *streams.Kernel
-	gate       *kernels.Gate
-	start, end *streams.Event // timed
-}
-
-// newSolo makes it ready, with the kernel launched once: what a driver does at the first
-// launch may wait for the gate.
-func (r *latencyRun) newSolo(d *streams.Device, open *streams.Closers) (s *solo, err error) {
-	s = &solo{}
-	if s.stream, err = d.NewStream(streams.Normal); err != nil {
-		return nil, err
-	}
-	open.Add(s.stream)
-	if s.nothing, err = r.compiler.NewNothing(d); err != nil {
-		return nil, err
-	}
-	open.Add(s.nothing)
-	if s.gate, err = r.compiler.NewGate(d, gateLimit); err != nil {
-		return nil, err
-	}
-	open.Add(s.gate)
-	for _, e := range []**streams.Event{&s.start, &s.end} {
-		if *e, err = d.NewTimedEvent(); err != nil {
-			return nil, err
-		}
-		open.Add(*e)
-	}
-	return s, errors.Join(s.stream.Launch(s.nothing), s.stream.Sync(waitLimit))
-}
-
-// launches queues so many kernels.
-func (s *solo) launches(n int) error {
-	for range n {
-		if err := s.stream.Launch(s.nothing); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// issue returns the host time to queue a kernel.
-func (s *solo) issue() (float64, error) {
-	start := time.Now()
-	err := s.launches(mostQueued)
-	took := time.Since(start)
-	return took.Seconds() * 1e6 / mostQueued, errors.Join(err, s.stream.Sync(waitLimit))
-}
-
-// launchAndWait returns the host time until a kernel is queued and done.
-func (s *solo) launchAndWait() (float64, error) {
-	const times = 50
-	start := time.Now()
-	for range times {
-		if err := errors.Join(s.stream.Launch(s.nothing), s.stream.Sync(waitLimit)); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(start).Seconds() * 1e6 / times, nil
-}
-
-// eventAndWait returns the host time until an event is queued and done.
-func (s *solo) eventAndWait() (float64, error) {
-	const times = 50
-	start := time.Now()
-	for range times {
-		if err := errors.Join(s.stream.Record(s.end), s.end.Sync(waitLimit)); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(start).Seconds() * 1e6 / times, nil
-}
-
-// kernelToKernel returns the device time from one kernel to the next.
-func (s *solo) kernelToKernel() (float64, error) {
-	return s.gated(mostQueued, func() error { return s.launches(mostQueued) })
-}
-
-// gated returns the device time of what queue queues, over n, in microseconds. All of it is
-// queued before the first begins. The stream is idle before.
-func (s *solo) gated(n int, queue func() error) (float64, error) {
-	err := errors.Join(s.gate.Shut(s.stream), s.stream.Record(s.start))
-	if err == nil {
-		err = errors.Join(queue(), s.stream.Record(s.end))
-	}
-	if err = errors.Join(err, s.gate.Open(), s.stream.Sync(waitLimit)); err != nil {
-		return 0, err
-	}
-	took, err := s.end.Since(s.start)
-	return took.Seconds() * 1e6 / float64(n), err
-}
-
 // trips times round trips, of which go queues one, from the stream of the solo and back to
 // it. One has been made before the gate is shut.
 func (s *solo) trips(others []*streams.Stream, trip func() error) (func() (float64, error), error) {
@@ -230,7 +125,7 @@ func (h handover) pass(from, to *streams.Stream) error {
 
 // events hands over from one device to the other and back.
 func (r *latencyRun) events(a, b *streams.Device, open *streams.Closers) (func() (float64, error), error) {
-	s, err := r.newSolo(a, open)
+	s, err := newSolo(r.compiler, a, open)
 	if err != nil {
 		return nil, err
 	}
@@ -259,7 +154,7 @@ func (r *latencyRun) messages(path string, a, b *streams.Device, open *streams.C
 			return nil, err
 		}
 	}
-	s, err := r.newSolo(a, open)
+	s, err := newSolo(r.compiler, a, open)
 	if err != nil {
 		return nil, err
 	}
