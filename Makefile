@@ -41,7 +41,7 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU
 	rm -rf bundle && mkdir -p bundle/halox-gpu
 	$(GO) build -ldflags "-s -w $(LDFLAGS)" -o bundle/halox-gpu/halox ./cmd/halox
 	for p in $(DEVICE_TESTS); do $(GO) test -c -ldflags "-s -w" -o bundle/halox-gpu/$$(echo $$p | tr / -).test ./$$p || exit 1; done
-	cp configs/*.yaml scripts/gpu-check.sh bundle/halox-gpu/
+	cp configs/*.yaml scripts/gpu-check.sh scripts/linkprobe.cu bundle/halox-gpu/
 	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu
 
 clean: ## remove what the other targets made

@@ -1,82 +1,102 @@
 package kernels
 
 import (
-	"runtime"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/halox/halox/streams"
 )
 
-// Gate holds up streams of a device until the host opens it: what is queued behind it then
-// runs as fast as the device can, not as fast as the host queues it. A stream holds a
-// few hundred launches; to queue more before the gate is open would wait for ever, but for
-// the gate's limit.
+// Gate holds a stream until the host opens it: what is queued behind it then runs as fast
+// as the device can, not as fast as the host queues it. Kernels behind it have run before:
+// what a driver does at the first launch of one may wait for the gate.
 type Gate struct {
 	streams.Closers
+	device *streams.Device
+	limit  time.Duration
+	flags  *streams.Memory // pinned: how often it was opened, and whether a wait was in vain
 	kernel *streams.Kernel
-	opened *streams.Memory
-	count  *uint64 // in the argument of the launch, or what the host version reads
+	arg    gateArgs // on a host device; on a GPU the kernel has its own
 }
 
-// gateArgs is struct Gate of gate.cu.
+// gateArgs is struct Gate of latency.cu.
 type gateArgs struct {
-	opened, count uint64
-	limit         int64
+	open   uint64
+	count  uint64
+	limit  int64
+	failed uint64
 }
 
-// NewGate makes a gate for the device, which opens by itself after the limit.
+// NewGate makes a gate for streams of the device, one at a time. It opens by itself after
+// the limit; that is an error of Open.
 func (c *Compiler) NewGate(d *streams.Device, limit time.Duration) (g *Gate, err error) {
-	made := &Gate{}
-	if made.opened, err = d.AllocPinned(8); err != nil {
+	made := &Gate{device: d, limit: limit}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	if made.flags, err = d.AllocPinned(2 * flagBytes); err != nil {
 		return nil, err
 	}
-	made.Add(made.opened)
-	*word(made.opened, 0) = 0
-	if err := made.prepare(c, d, limit); err != nil {
-		made.Close()
+	made.Add(made.flags)
+	clear(made.flags.Bytes())
+	made.arg = gateArgs{open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + flagBytes}
+	spec := streams.KernelSpec{
+		Name: "gate", Work: streams.WaitWork, Uses: []streams.Span{made.flags.All()},
+		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: argument(&made.arg),
+		Run: func() {
+			if !awaitWord(word(made.flags, 0), made.arg.count, limit) {
+				made.flags.Bytes()[flagBytes] = 1
+			}
+		},
+	}
+	if d.Backend == streams.CUDA {
+		found, err := c.load(d, latencyProgram(), "gate")
+		if err != nil {
+			return nil, err
+		}
+		spec.Function = found[0]
+	}
+	if made.kernel, err = newKernel(d, spec); err != nil {
 		return nil, err
 	}
+	made.Add(made.kernel)
 	return made, nil
 }
 
-func (g *Gate) prepare(c *Compiler, d *streams.Device, limit time.Duration) (err error) {
-	spec := streams.KernelSpec{Name: "gate", Uses: []streams.Span{g.opened.All()}, Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1}}
-	if d.Backend == streams.Host {
-		g.count = new(uint64)
-		passed := uint64(0)
-		spec.Run = func() { passed++; g.await(passed, limit) }
-	} else {
-		found, err := c.load(d, gateProgram(), "gate")
-		if err != nil {
-			return err
-		}
-		spec.Function = found[0]
-		spec.Argument = argument(&gateArgs{opened: g.opened.Address(), limit: limit.Nanoseconds()})
+// Shut has the stream wait until Open. The gate that was shut before has been opened, and
+// its stream has passed it.
+func (g *Gate) Shut(s *streams.Stream) error {
+	arg := &g.arg
+	if own := g.kernel.Argument(); own != nil {
+		arg = &streams.View[gateArgs](own)[0]
 	}
-	if g.kernel, err = newKernel(d, spec); err != nil {
-		return err
-	}
-	g.Add(g.kernel)
-	if a := g.kernel.Argument(); a != nil {
-		g.count = &streams.View[uint64](a[unsafe.Offsetof(gateArgs{}.count):][:8])[0]
+	arg.count = atomic.LoadUint64(word(g.flags, 0)) + 1
+	return s.Launch(g.kernel)
+}
+
+// Open lets the stream go on. It is an error if that had gone on before by itself.
+func (g *Gate) Open() error {
+	failed := g.flags.Bytes()[flagBytes] != 0
+	atomic.AddUint64(word(g.flags, 0), 1)
+	if failed {
+		return fmt.Errorf("kernels: a gate of device %v was not opened within %v", g.device, g.limit)
 	}
 	return nil
 }
 
-// Shut queues the gate on a stream. It is opened once before it is shut again.
-func (g *Gate) Shut(s *streams.Stream) error {
-	*g.count++
-	return s.Launch(g.kernel)
-}
-
-// Open lets the stream go on.
-func (g *Gate) Open() { atomic.AddUint64(word(g.opened, 0), 1) }
-
-// await is the host version of kernel gate.
-func (g *Gate) await(count uint64, limit time.Duration) {
-	for start := time.Now(); atomic.LoadUint64(word(g.opened, 0)) < count && time.Since(start) < limit; {
-		runtime.Gosched()
+// NewNothing makes a launch ready of a kernel that does nothing.
+func (c *Compiler) NewNothing(d *streams.Device) (*streams.Kernel, error) {
+	spec := streams.KernelSpec{Name: "nothing", Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1}, Argument: make([]byte, 8), Run: func() {}}
+	if d.Backend == streams.CUDA {
+		found, err := c.load(d, latencyProgram(), "nothing")
+		if err != nil {
+			return nil, err
+		}
+		spec.Function = found[0]
 	}
+	return newKernel(d, spec)
 }

@@ -64,8 +64,6 @@ func starDefines(s stencil.Star, r Real) []string {
 	return []string{"REAL=" + realNames[r], fmt.Sprintf("DIMS=%d", s.Dims), fmt.Sprintf("EQUAL=%d", equal)}
 }
 
-func gateProgram() Program { return Program{File: "gate.cu", Headers: []string{"flags.cuh"}} }
-
 func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
 
 func moveProgram() Program { return Program{File: "move.cu", Headers: []string{"piece.cuh"}} }
@@ -100,7 +98,7 @@ func newKernel(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, err
 // Programs returns every program that this package may compile, for tests
 // that compile them all.
 func Programs() []Program {
-	all := []Program{moveProgram(), swapProgram(), gateProgram(), treeProgram(), blocksProgram(), unitsProgram()}
+	all := []Program{moveProgram(), swapProgram(), treeProgram(), blocksProgram(), unitsProgram(), latencyProgram()}
 	for scalar := range scalars {
 		all = append(all, reduceProgram(scalar))
 	}

@@ -313,6 +313,11 @@ func (s *selection) bars(k plotKind, x, y axis) (Chart, error) {
 	if len(b.Sets) == 0 {
 		return nil, fmt.Errorf("%w: no row has both %s and %s", ErrNothingToPlot, x.name, y.name)
 	}
+	for i := range b.Sets {
+		if len(b.Sets) > 1 {
+			b.Sets[i].Name = orDash(b.Sets[i].Name)
+		}
+	}
 	s.remark(merged, 0, errorBars)
 	b.Title, b.Note = s.title(k), s.note()
 	return b, nil

@@ -65,7 +65,7 @@ func plotKinds() []plotKind {
 		name: "matrix", about: "bench links: the highest rate from each device to each other, a map a path", title: "Highest rate from device to device", form: asMatrix,
 		y: []Metric{Rate, Time}, by: []string{"path"}, hold: []Label{{"mode", "one-way"}},
 	}, {
-		name: "latency", about: "times of the smallest pieces of work", title: "Latency", of: KindLatency, form: asBars,
+		name: "latency", about: "bench latency: times of the smallest pieces of work", title: "Latency", of: KindLatency, form: asBars,
 		x: []string{"what", "path", "scheme"}, y: []Metric{Latency, Time}, by: append([]string{"path", "link"}, machine...),
 	}, {
 		name: "schemes", about: "GFLOP/s, or updates a second, over size, by scheme and path", title: "Schemes", of: KindSchemes,
@@ -75,8 +75,8 @@ func plotKinds() []plotKind {
 		name: "scaling", about: "speed-up and efficiency over the number of devices, with the ideal", title: "Scaling", of: KindScaling, form: asScaling,
 		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "mode"), hold: held("precision"),
 	}, {
-		name: "sweep", about: "share of the copy rate over size, by stencil", title: "Sweeps on one device", of: KindSweep,
-		x: []string{"points", "grid"}, y: []Metric{Share, GFLOPS, Rate}, by: []string{"stencil", "kernel", "radius", "precision"}, linearY: true,
+		name: "sweep", about: "bench sweep: share of the copy rate over size, by stencil", title: "Sweeps on one device", of: KindSweep,
+		x: []string{"points", "grid"}, y: []Metric{Share, GFLOPS, Rate}, by: []string{"stencil", "kernel", "radius", "precision", "norms"}, linearY: true,
 	}, {
 		name: "curves", about: "any rows: --y over --x, by --by", form: asCurves,
 	}, {

@@ -3,17 +3,17 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [performance]     (default: the first four)
+#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance]
 #
-# Step performance is what docs/performance.md reads; it takes some six minutes on
-# 4 H200.
+# Without words it does the first four. Step performance is what docs/performance.md
+# reads; it takes some six minutes on 4 H200.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 archive=${OUT:-out}/gpu-check.tar.gz
 out=$(mktemp -d)
 mkdir -p "$(dirname "$archive")"
 trap 'tar -C "$out" -czf "$archive" .; rm -rf "$out"' EXIT
-steps=${*:-tests sanitize table exchange}
+steps=${*:-tests sanitize table exchange links latency sweep}
 failed=0
 
 # check NAME COMMAND...: runs it with a limit, keeps its log, says how it went.
@@ -93,24 +93,24 @@ exchange() {
 packing() {
 	local to=$out/records/packing f n
 	mkdir -p "$to"
-	bench() { # NAME COMMAND FLAGS...
+	pack() { # NAME COMMAND FLAGS...
 		local name=$1
 		shift
 		"$bundle/halox" bench "$@" --record "$to/$name.json" >"$to/$name.log" 2>&1 || { failed=1 && tail -n 5 "$to/$name.log"; }
 	}
-	bench pack pack --budget 3ms --unpack
-	bench ddtbench pack --suites ddtbench --unpack --budget 20ms
+	pack pack pack --budget 3ms --unpack
+	pack ddtbench pack --suites ddtbench --unpack --budget 20ms
 	for f in $("$bundle/halox" bench pack --figure list | cut -d ' ' -f 1); do
-		bench "$f" pack --figure "$f" --budget 5ms --plot "$to/$f.png"
+		pack "$f" pack --figure "$f" --budget 5ms --plot "$to/$f.png"
 	done
 	for n in 1 2 4 8 16 32 64 132 264 528; do
-		bench "blocks-$n" pack --match 'wu/(V|T)/n=4096' --engines targeted,units --blocks "$n" --no-check --budget 5ms
+		pack "blocks-$n" pack --match 'wu/(V|T)/n=4096' --engines targeted,units --blocks "$n" --no-check --budget 5ms
 	done
 	if [ "$(nvidia-smi -L | wc -l)" -gt 1 ]; then
 		for f in $("$bundle/halox" bench pingpong --figure list | cut -d ' ' -f 1); do
-			bench "ping-$f" pingpong --figure "$f" --budget 5ms --plot "$to/ping-$f.png"
+			pack "ping-$f" pingpong --figure "$f" --budget 5ms --plot "$to/ping-$f.png"
 		done
-		bench ping-busy pingpong --match 'wu/(V|T)/n=4096' --busy 0.5 --no-check
+		pack ping-busy pingpong --match 'wu/(V|T)/n=4096' --busy 0.5 --no-check
 	fi
 	grep -E "^(wu/(V|T)/)" "$to/pack.log"
 	tail -n 8 "$to/pack.log" "$to/ddtbench.log"
@@ -188,6 +188,100 @@ performance() {
 		timed "timeline-$what" 20 "$halox" plot "$dir/trace-$what.json" -o "$dir/trace-$what.png"
 	done
 	echo "performance: $((SECONDS - begin)) s in all"
+}
+
+# bench NAME ARGUMENT...: a bench with its record and its plot.
+bench() {
+	local name=$1
+	shift
+	mkdir -p "$out/records"
+	if ! timeout "${LIMIT:-900}" "$bundle/halox" bench "$@" --record "$out/records/$name.json" >"$out/$name.log" 2>&1; then
+		echo "FAIL  bench $name"
+		tail -n 5 "$out/$name.log"
+		failed=1
+	fi
+}
+
+# plot NAME KIND FILE: draws a record.
+plot() { "$bundle/halox" plot "$out/records/$1.json" --kind "$2" -o "$out/records/$3.svg" || failed=1; }
+
+# What every link carries; and, on one pair in turns, what a plain CUDA program gets out of it.
+links() {
+	bench links links --backend cuda
+	plot links links links
+	plot links matrix links-matrix
+	tail -n 3 "$out/links.log"
+	against_probe
+}
+
+# nvcc is on the path, or where the toolkit is.
+find_nvcc() { command -v nvcc || ls -d /usr/local/cuda*/bin/nvcc 2>/dev/null | tail -n 1; }
+
+against_probe() {
+	local nvcc from=${FROM:-0} to=${TO:-1}
+	nvcc=$(find_nvcc)
+	if [ -z "$nvcc" ]; then
+		echo "no nvcc here: not compared with a plain CUDA program"
+		return
+	fi
+	if [ "$(nvidia-smi -L | wc -l)" -lt 2 ]; then
+		echo "one GPU here: no link to compare with a plain CUDA program"
+		return
+	fi
+	if ! "$nvcc" -O2 -std=c++17 -Xcompiler -pthread -o "$out/linkprobe" "$bundle/linkprobe.cu" >"$out/nvcc.log" 2>&1; then
+		echo "FAIL  build linkprobe"
+		tail -n 5 "$out/nvcc.log"
+		failed=1
+		return
+	fi
+	for turn in 1 2; do
+		if ! timeout 300 "$out/linkprobe" "$from" "$to" >"$out/probe-$turn.txt" 2>"$out/probe.log"; then
+			echo "FAIL  linkprobe"
+			cat "$out/probe.log"
+			failed=1
+			return
+		fi
+		bench "links-turn-$turn" links --backend cuda --devices "$from,$to" --paths peer --modes one-way,both-ways
+		"$bundle/halox" results "$out/records/links-turn-$turn.json" --format csv >"$out/links-turn-$turn.csv"
+	done
+	rm -f "$out/linkprobe"
+	ratios "$from" "$to" | tee "$out/ratios.txt"
+}
+
+# ratios FROM TO: the mean of both turns of each, and halox's rate over the probe's.
+ratios() {
+	awk -v from="$1" -v to="$2" '
+		FILENAME ~ /probe-/ { at = $1 " " $2; if (!(at in probe)) order[++n] = at; probe[at] += $3 / 2; next }
+		{ count = split($0, cell, ",") }
+		FNR == 1 { delete place; for (i = 1; i <= count; i++) place[cell[i]] = i; next }
+		{
+			path = cell[place["path"]]; mode = cell[place["mode"]]
+			if (cell[place["from"]] != from) next
+			if (path == "device") mode = "device"
+			else if (path != "peer" || cell[place["to"]] != to) next
+			halox[mode " " cell[place["bytes"]]] += cell[place["time (us)"]] / 2
+		}
+		END {
+			printf "%-10s %10s %12s %12s %8s\n", "mode", "bytes", "probe us", "halox us", "rate of halox over the probe"
+			for (i = 1; i <= n; i++) {
+				split(order[i], part, " ")
+				if (halox[order[i]] > 0) printf "%-10s %10d %12.3f %12.3f %8.3f\n", part[1], part[2], probe[order[i]], halox[order[i]], probe[order[i]] / halox[order[i]]
+			}
+		}' "$out"/probe-1.txt "$out"/probe-2.txt "$out"/links-turn-1.csv "$out"/links-turn-2.csv
+}
+
+# Launches, events, flags and small messages.
+latency() {
+	bench latency latency --backend cuda
+	plot latency latency latency
+	cat "$out/latency.log"
+}
+
+# Sweeps of every size on one GPU.
+sweep() {
+	bench sweep sweep --backend cuda
+	plot sweep sweep sweep
+	cat "$out/sweep.log"
 }
 
 for step in $steps; do

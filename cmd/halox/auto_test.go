@@ -37,7 +37,7 @@ func wired(t *testing.T, set ...string) *wiring {
 // The schemes are tried by rehearsals, over the paths that there are, and the fastest comes
 // first.
 func TestTrySchemes(t *testing.T) {
-	w := wired(t)
+	w := wired(t, "exchange.path=auto")
 	times, err := w.trySchemes(context.Background())
 	if err != nil || len(times) < len(schemesToTry()) {
 		t.Fatalf("%v, %v", times, err)

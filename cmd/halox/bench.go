@@ -23,7 +23,7 @@ import (
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
 	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand(), newBenchLinksCommand(),
-		newBenchSchemesCommand(), newBenchScalingCommand())
+		newBenchLatencyCommand(), newBenchSweepCommand(), newBenchSchemesCommand(), newBenchScalingCommand())
 	return cmd
 }
 

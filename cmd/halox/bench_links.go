@@ -175,13 +175,22 @@ func (b *linksBench) run(ctx context.Context, out, notes io.Writer) (err error) 
 	return errors.Join(failure, b.keep(record, out, notes), faults(record, notes))
 }
 
-// faults says which links were not measured, and why. It is an error if one of them lies.
+// named writes the labels of a row.
+func named(row results.Row) string {
+	var parts []string
+	for _, l := range row.Labels {
+		parts = append(parts, l.Name+" "+row.Text(l.Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// faults says what was not measured, and why. It is an error if one of them lies.
 func faults(r *results.Record, notes io.Writer) (err error) {
 	for _, row := range r.Rows {
 		if len(row.Values) > 0 {
 			continue
 		}
-		fmt.Fprintf(notes, "%s %s: not measured: %s\n", row.Text("path"), row.Text("mode"), row.Note)
+		fmt.Fprintf(notes, "not measured: %s: %s\n", named(row), row.Note)
 		if err == nil && strings.Contains(row.Note, " lies: ") {
 			err = errors.New("a link does not carry what is sent over it")
 		}

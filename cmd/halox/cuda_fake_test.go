@@ -144,7 +144,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 		says string
 	}{
 		{"open", cudafake.LinkOpen, 0, ""},
-		{"closed", cudafake.LinkClosed, 0, "peer one-way: not measured: p2p: no peer path from device cuda 0 to cuda 1: the driver allows no peer access"},
+		{"closed", cudafake.LinkClosed, 0, "not measured: from 0, to 1, path peer, mode one-way: p2p: no peer path from device cuda 0 to cuda 1: the driver allows no peer access"},
 		{"lying", cudafake.LinkLying, 1, "the link from device cuda 0 to cuda 1 lies: of 1048576 bytes sent, 1 arrived wrong, the first at 524288"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

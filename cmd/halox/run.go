@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,7 +191,7 @@ func divergenceHint(c *configs.Run) string {
 func solverOptions(c *configs.Run) solvers.Options {
 	return solvers.Options{
 		Scheme:     solvers.Scheme(c.Exchange.Scheme),
-		Order:      solvers.Order(c.Exchange.Order),
+		Order:      cmp.Or(solvers.Order(c.Exchange.Order), solvers.LeftRight),
 		Iterations: int64(c.Stop.Iterations),
 		Tolerance:  c.Stop.Tolerance,
 		Norm:       solvers.Norm(c.Stop.Norm),

@@ -127,7 +127,7 @@ func (c *Clock) batch(j *Job, runs int, gated bool) (time.Duration, error) {
 		err = c.stream.Record(c.end)
 	}
 	if gated {
-		c.gate.Open()
+		err = errors.Join(err, c.gate.Open())
 	}
 	if err == nil {
 		err = c.stream.Sync(clockLimit)

@@ -204,6 +204,14 @@ __device__ bool gather(const Step &s, i64 n) {
 	return now < STOP;
 }
 
+// How many planes a thread of a resident kernel loads at once: two, where the compiler has
+// registers for them.
+#if __CUDA_ARCH__ < 1000
+enum { AHEAD = 2 };
+#else
+enum { AHEAD = 1 };
+#endif
+
 // inside makes the steps of a block that sweeps tiles of the interior. Most blocks have
 // one at most, whose place they know from the start.
 template <int WIDTH>
@@ -213,8 +221,8 @@ __device__ void inside(const Step &s, const Weights &w) {
 	Tile first = {};
 	if (mine < tiles) first = tile_of<WIDTH>(s, mine);
 	for (i64 n = s.first; n < s.first + s.count; n++) {
-		sweep_tile<WIDTH, 2>(s, w, first, n % 2);
-		for (unsigned i = mine + blocks; i < tiles; i += blocks) sweep_tile<WIDTH, 2>(s, w, tile_of<WIDTH>(s, i), n % 2);
+		sweep_tile<WIDTH, AHEAD>(s, w, first, n % 2);
+		for (unsigned i = mine + blocks; i < tiles; i += blocks) sweep_tile<WIDTH, AHEAD>(s, w, tile_of<WIDTH>(s, i), n % 2);
 		__syncthreads();
 		if (!__syncthreads_and(threadIdx.x > 0 || gather(s, n))) return;
 	}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+// Sweeps of all stencils are timed, and what follows of their times is right.
+func TestBenchSweep(t *testing.T) {
+	plot := filepath.Join(t.TempDir(), "s.png")
+	_, r := bench(t, "sweep", "--backend", "host", "--stencils", strings.Join(shapeNames(), ","), "--points-2d", "8,32", "--points-3d", "1,8",
+		"--budget", "100us", "--plot", plot)
+	drawn(t, plot)
+	if len(r.Rows) != 4*2*2*2 || r.Kind != results.KindSweep || count(r, results.NewRow().Label("norms", "norms every step")) != len(r.Rows)/2 {
+		t.Errorf("%d rows of %s", len(r.Rows), r.Kind)
+	}
+	flops := map[string]float64{"5-point": 6, "7-point": 8, "5-point-axes": 7, "7-point-axes": 10}
+	for _, row := range r.Rows {
+		n, _ := row.Float("points")
+		points := math.Pow(n, float64(strings.Count(row.Text("grid"), "x")+1))
+		size := map[string]float64{"float32": 4, "float64": 8}[row.Text("precision")]
+		time := row.Median(results.Time)
+		for metric, want := range map[results.Metric]float64{
+			results.Updates: points / time * 1e6,
+			results.GFLOPS:  points * flops[row.Text("stencil")] / time / 1e3,
+			results.Rate:    2 * points * size / time / 1e3,
+			results.Share:   row.Median(results.CopyTime) / time,
+		} {
+			if got := row.Median(metric); !(math.Abs(got/want-1) < 0.3) {
+				t.Errorf("%s %v, want %v: %+v", metric, got, want, row.Labels)
+			}
+		}
+	}
+}
+
+// What is compared with the host's is found to be right, and wrong where a bit is.
+func TestBenchSweepCompares(t *testing.T) {
+	r := &sweepRun{device: testdevices.Host(t, 1).Devices[0], compiler: kernels.CompilerFromEnv()}
+	for _, s := range shapes() {
+		c := sweepCase{shape: s, real: kernels.Float32, points: 5}
+		var open streams.Closers
+		defer open.Close()
+		swept, err := r.newSwept(c, &open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.compare(c, swept); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+		at := swept.arrays[0].Layout.Offset([3]int{2, 3, 0}) * 4
+		swept.arrays[0].Data.Memory.Bytes()[at] ^= 1 << 7
+		if err := r.compare(c, swept); err == nil || !strings.Contains(err.Error(), "differs from the host's in the row at y 2, z 0") {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+}
+
+// What does not fit is named and left out.
+func TestBenchSweepTooLarge(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.json")
+	code, _, errs := cli("bench", "sweep", "--backend", "host", "--stencils", "7-point", "--points-3d", "4,50000", "--precision", "float64",
+		"--norms", "no", "--budget", "100us", "--record", file)
+	if code != 0 || !strings.Contains(errs, "not measured: stencil 7-point, precision float64, points 50000, grid 50000x50000x50000: its arrays take 1.8 PiB") &&
+		!strings.Contains(errs, "not measured: stencil 7-point, precision float64, points 50000, grid 50000x50000x50000: its arrays take 1819") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if r, err := results.Read(file); err != nil || len(r.Rows) != 2 || len(r.Rows[1].Values) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestBenchSweepRefuses(t *testing.T) {
+	for says, args := range map[string][]string{
+		`--stencils: there is no "9-point": take 5-point`: {"--stencils", "9-point"},
+		`--precision: there is no "half"`:                 {"--precision", "half"},
+		`--norms: there is no "yes"`:                      {"--norms", "yes"},
+		`--points-3d 0: give points`:                      {"--points-3d", "64,0"},
+		`--points-2d 99999999: give points`:               {"--points-2d", "99999999"},
+		`--device -1: devices are counted from 0`:         {"--device", "-1"},
+	} {
+		if code, _, errs := cli(append([]string{"bench", "sweep", "--backend", "host"}, args...)...); code != 1 || !strings.Contains(errs, says) {
+			t.Errorf("%v: exit %d, %q", args, code, errs)
+		}
+	}
+}
