@@ -48,7 +48,7 @@ func CompilerFromEnv() *Compiler {
 func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := fmt.Sprintf("%p %v %s", d, p, p.own)
+	key := fmt.Sprintf("%p %v %s%s", d, p, p.made, p.own)
 	module := c.modules[key]
 	if module == nil {
 		image, err := c.image(p, d.Arch)

@@ -34,7 +34,7 @@ func fakeGPU(t *testing.T) (*cudafake.Fake, *streams.Device) {
 func sweepError(t *testing.T, fake *cudafake.Fake, d *streams.Device, nvrtc string) string {
 	t.Helper()
 	c := NewCompiler(Options{NVRTC: nvrtc, Cache: t.TempDir()})
-	_, err := c.NewSweeper(d, stencil.Star{Dims: 2}, Float64)
+	_, err := c.NewSweeper(d, stencil.Star{Dims: 2}.Stencil(), Float64)
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -114,7 +114,7 @@ func sweepBits(b *bench, star stencil.Star, size domain.Vec) {
 	}
 	whole := []domain.Box{box}
 	inner, slabs := domain.Split(box, domain.UniformRadius(star.Dims, 1))
-	sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(b.t)
+	sweeper := must(b.compiler.NewSweeper(b.device, star.Stencil(), kernels.Float64))(b.t)
 	for _, boxes := range [][]domain.Box{whole, slabs, {inner}} {
 		if boxes[0].Empty() {
 			continue
@@ -358,7 +358,7 @@ func TestRefusals(t *testing.T) {
 	a := b.array(box, 3, nil)
 	other := b.array(domain.Box{Hi: domain.Vec{8, 8, 9}}, 3, nil)
 	star := must(stencil.Laplace([]float64{1, 1, 1}))(t)
-	sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(t)
+	sweeper := must(b.compiler.NewSweeper(b.device, star.Stencil(), kernels.Float64))(t)
 	mover := must(b.compiler.NewMover(b.device))(t)
 	reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
 	small := must(b.device.Alloc(8))(t)
@@ -384,6 +384,6 @@ func TestRefusals(t *testing.T) {
 	check("a mirror at an edge", err)
 	_, err = reducer.Norms(a, other, box)
 	check("norms between layouts", err)
-	_, err = b.compiler.NewSweeper(b.device, star, "float16")
+	_, err = b.compiler.NewSweeper(b.device, star.Stencil(), "float16")
 	check("half precision", err)
 }

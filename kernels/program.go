@@ -1,8 +1,10 @@
 package kernels
 
 import (
+	"crypto/sha256"
 	"embed"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -15,13 +17,20 @@ var sources embed.FS
 // that fix its variant. Two programs with equal fields compile to the same code.
 type Program struct {
 	File    string   // under cu/, or what the caller calls it
-	Header  string   // under cu/, what the file needs beside common.cuh; "" for nothing
+	Headers []string // under cu/, what the file needs beside common.cuh
 	Defines []string // NAME=VALUE
+	made    string   // source that was generated, which stands before the headers
 	own     string   // a caller's source, whole
 }
 
 // String names the file and the variant.
-func (p Program) String() string { return fmt.Sprintf("%s%v", p.File, p.Defines) }
+func (p Program) String() string {
+	if p.made == "" {
+		return fmt.Sprintf("%s%v", p.File, p.Defines)
+	}
+	sum := sha256.Sum256([]byte(p.made))
+	return fmt.Sprintf("%s%v", p.File, append(slices.Clone(p.Defines), fmt.Sprintf("%x", sum[:4])))
+}
 
 // text returns the source, after what all of them share.
 func (p Program) text() (string, error) {
@@ -33,10 +42,10 @@ func (p Program) text() (string, error) {
 		return "", err
 	}
 	whole := string(common)
-	for _, file := range []string{p.Header, p.File} {
-		if file == "" {
-			continue
-		}
+	if p.made != "" {
+		whole += "#line 1 \"made for " + p.File + "\"\n" + p.made
+	}
+	for _, file := range append(slices.Clone(p.Headers), p.File) {
 		body, err := sources.ReadFile("cu/" + file)
 		if err != nil {
 			return "", err
@@ -49,26 +58,24 @@ func (p Program) text() (string, error) {
 // realNames are the C names of the types.
 var realNames = map[Real]string{Float32: "float", Float64: "double"}
 
-func sweepProgram(s stencil.Star, r Real) Program {
-	equal := 0
-	if s.Equal {
-		equal = 1
+// sweepProgram is the sweeps of one stencil, its weights among them.
+func sweepProgram(s stencil.Stencil, r Real) Program {
+	return Program{
+		File: "sweep.cu", Headers: []string{"four.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		made: tapsSource(s, r),
 	}
-	return Program{File: "sweep.cu", Defines: []string{
-		"REAL=" + realNames[r], fmt.Sprintf("DIMS=%d", s.Dims), fmt.Sprintf("EQUAL=%d", equal),
-	}}
 }
 
-func moveProgram() Program { return Program{File: "move.cu", Header: "piece.cuh"} }
+func moveProgram() Program { return Program{File: "move.cu", Headers: []string{"piece.cuh"}} }
 
 func treeProgram() Program { return Program{File: "tree.cu"} }
 
-func unitsProgram() Program { return Program{File: "units.cu", Header: "piece.cuh"} }
+func unitsProgram() Program { return Program{File: "units.cu", Headers: []string{"piece.cuh"}} }
 
-func blocksProgram() Program { return Program{File: "blocks.cu", Header: "piece.cuh"} }
+func blocksProgram() Program { return Program{File: "blocks.cu", Headers: []string{"piece.cuh"}} }
 
 func normsProgram(r Real) Program {
-	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}}
+	return Program{File: "norms.cu", Headers: []string{"four.cuh"}, Defines: []string{"REAL=" + realNames[r]}}
 }
 
 // reduceProgram is that of a scalar, by its place. Whole numbers have whole
@@ -97,10 +104,20 @@ func Programs() []Program {
 	}
 	for _, r := range []Real{Float32, Float64} {
 		all = append(all, normsProgram(r))
-		for _, dims := range []int{2, 3} {
-			for _, equal := range []bool{false, true} {
-				all = append(all, sweepProgram(stencil.Star{Dims: dims, Equal: equal}, r))
-			}
+		for _, s := range everyStencil() {
+			all = append(all, sweepProgram(s, r))
+		}
+	}
+	return all
+}
+
+// everyStencil returns stencils of each shape that package stencil makes.
+func everyStencil() []stencil.Stencil {
+	var all []stencil.Stencil
+	for _, dims := range []int{2, 3} {
+		for _, equal := range []bool{false, true} {
+			star := stencil.Star{Dims: dims, Equal: equal, Centre: 0.1, Axis: [3]float64{0.15, 0.2, 0.25}}
+			all = append(all, star.Stencil())
 		}
 	}
 	return all

@@ -49,10 +49,10 @@ type Reduction struct {
 
 // normsArgs is struct Norms of norms.cu.
 type normsArgs struct {
-	next, last, partial, result uint64
+	next, last, partial, sums, result uint64
 	strides
-	region region
-	blocks int64
+	region           region
+	partials, blocks int64
 }
 
 // Norms makes a reduction ready over the points of the box in the arrays next
@@ -99,7 +99,7 @@ func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
 func (r *Reducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
 	arg := argument(&normsArgs{
 		next: next.address(), last: last.address(),
-		partial: result.Address() + normsBytes, result: result.Address(),
+		partial: result.Address() + normsBytes, sums: result.Address() + normsBytes, result: result.Address(),
 		strides: stridesOf(next.Layout), region: regionOf(next.Layout, box), blocks: blocks,
 	})
 	block := [3]int{blockSize, 1, 1}

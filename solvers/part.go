@@ -72,7 +72,7 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 // makeSweeps makes the three kinds of sweeps ready, in both directions between
 // the two fields.
 func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) error {
-	sweeper, err := c.NewSweeper(t.device, p.Star, p.Real)
+	sweeper, err := c.NewSweeper(t.device, p.Stencil, p.Real)
 	if err != nil {
 		return err
 	}

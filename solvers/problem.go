@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	Grid     domain.Grid
 	Spacing  []float64 // an axis each
-	Star     stencil.Star
+	Stencil  stencil.Stencil
 	Real     kernels.Real
 	Walls    [6]Wall             // x-, x+, y-, y+, z-, z+; those beyond Grid.Dims are not used
 	Initial  *stencil.Expression // at t = 0
@@ -51,8 +51,8 @@ func (p *Problem) check(plan *halo.Plan) error {
 	if plan.Placement.Grid != p.Grid || len(plan.Specs) != 1 || plan.Specs[0] != p.Field() {
 		return fmt.Errorf("solvers: the plan is for another grid or another field than the problem's")
 	}
-	if len(p.Spacing) != dims || p.Star.Dims != dims {
-		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Star.Dims)
+	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
+		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)
 	}
 	if p.Real.Size() == 0 || p.Initial == nil {
 		return fmt.Errorf("solvers: a problem of type %q, initial field %v", p.Real, p.Initial)
@@ -70,7 +70,7 @@ func (p *Problem) check(plan *halo.Plan) error {
 }
 
 // Width returns how far the stencil reaches, and so the width of the ghosts.
-func (p *Problem) Width() domain.Radius { return domain.UniformRadius(p.Grid.Dims, 1) }
+func (p *Problem) Width() domain.Radius { return p.Stencil.Radius() }
 
 // Field describes the field that a solver sweeps.
 func (p *Problem) Field() halo.Spec {

@@ -3,6 +3,7 @@ package solvers
 import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
 )
 
 // reference solves a problem by plain loops on one array, sharing nothing with
@@ -57,34 +58,16 @@ func (r *reference[T]) at(q domain.Vec) T {
 
 func (r *reference[T]) step() {
 	next := map[domain.Vec]T{}
-	s := r.p.Star
+	s := r.p.Stencil
 	r.norms = kernels.Norms{}
 	r.each(func(q domain.Vec) {
-		side := func(a, d int) T {
-			p := q
-			p[a] += d
-			return r.at(p)
-		}
-		c, w := T(s.Centre)*r.values[q], [3]T{T(s.Axis[0]), T(s.Axis[1]), T(s.Axis[2])}
-		var v T
-		switch {
-		case s.Equal && s.Dims == 2:
-			sum := side(0, 1) + side(1, 1)
-			sum = sum + side(0, -1)
-			sum = sum + side(1, -1)
-			v = c + T(w[0]*sum)
-		case s.Equal:
-			sum := side(0, 1) + side(1, 1)
-			sum = sum + side(2, 1)
-			sum = sum + side(0, -1)
-			sum = sum + side(1, -1)
-			sum = sum + side(2, -1)
-			v = c + T(w[0]*sum)
-		default:
-			v = c
-			for a := range s.Dims {
-				v = v + T(w[a]*(side(a, 1)+side(a, -1)))
+		v := T(s.Centre) * r.values[q]
+		for _, g := range s.Groups {
+			sum := r.at(q.Add(g.Offsets[0]))
+			for _, o := range g.Offsets[1:] {
+				sum = sum + r.at(q.Add(o))
 			}
+			v = v + T(T(g.Weight)*sum)
 		}
 		next[q] = v
 		d, u := float64(v)-float64(r.values[q]), float64(v)
@@ -96,3 +79,6 @@ func (r *reference[T]) step() {
 	r.values = next
 	r.steps++
 }
+
+// starOf turns the star into the stencil of a problem.
+func starOf(s stencil.Star, err error) (stencil.Stencil, error) { return s.Stencil(), err }

@@ -80,7 +80,7 @@ func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem
 	for a := range size {
 		p.Spacing = append(p.Spacing, 0.1*float64(a+1))
 	}
-	p.Star, err = stencil.Heat(p.Spacing, 1, p.TimeStep)
+	p.Stencil, err = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func equalSpacing(p *Problem) *Problem {
 	for a := range p.Spacing {
 		p.Spacing[a] = 0.1
 	}
-	p.Star, _ = stencil.Heat(p.Spacing, 1, p.TimeStep)
+	p.Stencil, _ = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep))
 	return p
 }
 

@@ -17,14 +17,16 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 		return nil, err
 	}
 	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep()}
+	var star stencil.Star
 	if c.Heat != nil {
-		p.Star, err = stencil.Heat(p.Spacing, c.Heat.Diffusivity, p.TimeStep)
+		star, err = stencil.Heat(p.Spacing, c.Heat.Diffusivity, p.TimeStep)
 	} else {
-		p.Star, err = stencil.Laplace(p.Spacing)
+		star, err = stencil.Laplace(p.Spacing)
 	}
 	if err != nil {
 		return nil, err
 	}
+	p.Stencil = star.Stencil()
 	if p.Initial, err = stencil.Parse(c.Initial); err != nil {
 		return nil, err
 	}
