@@ -6,28 +6,36 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
-// onHost returns the sweep as a loop over bands of rows.
-func (s *Sweeper) onHost(dst, src Array, boxes []domain.Box) func() {
+// onHost returns the sweep as a loop over bands of rows. Where there is a slot, the norms
+// of what was swept go there.
+func (s *Sweeper) onHost(dst, src Array, boxes []domain.Box, slot *streams.Span) func() {
 	if s.real == Float32 {
-		return sweepBoxes[float32](s.stencil, dst, src, boxes)
+		return sweepBoxes[float32](s.stencil, dst, src, slices.Clone(boxes), slot)
 	}
-	return sweepBoxes[float64](s.stencil, dst, src, boxes)
+	return sweepBoxes[float64](s.stencil, dst, src, slices.Clone(boxes), slot)
 }
 
 // sweepBoxes returns the loop that applies the stencil to every row of the boxes.
-func sweepBoxes[T rows.Float](s stencil.Stencil, dst, src Array, boxes []domain.Box) func() {
+func sweepBoxes[T rows.Float](s stencil.Stencil, dst, src Array, boxes []domain.Box, slot *streams.Span) func() {
 	to, from, l := view[T](dst.Data), view[T](src.Data), src.Layout
 	sweep := bandSweep[T](s, l)
-	boxes = slices.Clone(boxes)
 	return func() {
+		var sum Norms
 		for _, b := range boxes {
 			band := rows.Band{Points: b.Size()[0], Pitch: int(l.Pitch)}
 			eachBand(l, b, func(o int64, count int) {
 				band.Count = count
 				sweep(to, from, o, band)
+				if slot != nil {
+					addBand(&sum, to, from, o, band)
+				}
 			})
+		}
+		if slot != nil {
+			putNorms(view[float64](*slot), sum)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (s *Sweeper) SweepAs(name string, dst, src Array, boxes ...domain.Box) (*st
 	}
 	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: []streams.Span{dst.Data, src.Data}}
 	if s.device.Backend == streams.Host {
-		spec.Run = s.onHost(dst, src, boxes)
+		spec.Run = s.onHost(dst, src, boxes, nil)
 	} else {
 		s.launchOf(dst, src, boxes, s.shape).fill(s, &spec, "")
 	}

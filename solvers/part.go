@@ -16,13 +16,29 @@ type part struct {
 	streams.Closers
 	rank     int
 	device   *streams.Device
-	boundary [2]*streams.Kernel // sweeps of the boundary region
-	interior [2]*streams.Kernel // sweeps of the rest
-	whole    [2]*streams.Kernel // sweeps of both at once
+	plain    sweeps
+	measured sweeps             // the same, which take the norms on their way
 	mirror   [2]*kernels.Copies // ghosts of Neumann walls
 	walls    []*movingWall
-	norms    [2]*kernels.Reduction
-	out, in  []int // messages of the plan
+	norms    [2]*kernels.Reduction // totals of the measured sweeps that the scheme uses
+	out, in  []int                 // messages of the plan
+
+	splitNorms, wholeNorms [2]*kernels.Reduction // of boundary and interior, and of whole
+}
+
+// sweeps are the launches that sweep a part.
+type sweeps struct {
+	boundary [2]*streams.Kernel // the boundary region
+	interior [2]*streams.Kernel // the rest
+	whole    [2]*streams.Kernel // both at once
+}
+
+// sweeps returns those of a step, with norms or without.
+func (t *part) sweeps(norms bool) *sweeps {
+	if norms {
+		return &t.measured
+	}
+	return &t.plain
 }
 
 // newPart makes a subdomain ready.
@@ -42,16 +58,8 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 	if err != nil {
 		return nil, err
 	}
-	reducer, err := c.NewReducer(t.device, p.Real)
-	if err != nil {
-		return nil, err
-	}
 	for to := range 2 {
-		dst, src := fields[to].Parts[rank], fields[1-to].Parts[rank]
-		if t.norms[to], err = reducer.Norms(dst, src, dst.Layout.Owned); err != nil {
-			return nil, err
-		}
-		t.Add(t.norms[to])
+		dst := fields[to].Parts[rank]
 		if sides := p.faces(plan.Placement, rank, insulated); len(sides) > 0 {
 			if t.mirror[to], err = mirrors(mover, dst, sides); err != nil {
 				return nil, err
@@ -69,8 +77,7 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 	return t, nil
 }
 
-// makeSweeps makes the three kinds of sweeps ready, in both directions between
-// the two fields.
+// makeSweeps makes all sweeps ready, in both directions between the two fields.
 func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) error {
 	sweeper, err := c.NewSweeper(t.device, p.Stencil, p.Real)
 	if err != nil {
@@ -78,27 +85,64 @@ func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c 
 	}
 	box := plan.Placement.Subdomains[t.rank].Box
 	interior, boundary := domain.Split(box, p.boundaryLayers(plan, t.rank))
-	for _, s := range []struct {
-		name   string
-		kernel *[2]*streams.Kernel
-		boxes  []domain.Box
-	}{
-		{"sweep boundary", &t.boundary, boundary},
-		{"sweep interior", &t.interior, []domain.Box{interior}},
-		{"sweep", &t.whole, []domain.Box{box}},
-	} {
-		if len(s.boxes) == 0 || s.boxes[0].Empty() {
-			continue
+	for to := range 2 {
+		m := maker{t, sweeper, fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], to}
+		var split []sweepOf
+		if len(boundary) > 0 {
+			split = append(split, sweepOf{"sweep boundary", boundary, &t.plain.boundary, &t.measured.boundary})
 		}
-		for to := range 2 {
-			s.kernel[to], err = sweeper.SweepAs(s.name, fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], s.boxes...)
-			if err != nil {
-				return err
-			}
-			t.Add(s.kernel[to])
+		if !interior.Empty() {
+			split = append(split, sweepOf{"sweep interior", []domain.Box{interior}, &t.plain.interior, &t.measured.interior})
+		}
+		if t.splitNorms[to], err = m.make(split); err != nil {
+			return err
+		}
+		whole := sweepOf{"sweep", []domain.Box{box}, &t.plain.whole, &t.measured.whole}
+		if t.wholeNorms[to], err = m.make([]sweepOf{whole}); err != nil {
+			return err
 		}
 	}
+	t.norms = t.splitNorms
 	return nil
+}
+
+// maker makes the sweeps of a part from src to dst, which is field `to`.
+type maker struct {
+	part     *part
+	sweeper  *kernels.Sweeper
+	dst, src kernels.Array
+	to       int
+}
+
+// sweepOf is one launch of a step, and where it is kept.
+type sweepOf struct {
+	name            string
+	boxes           []domain.Box
+	plain, measured *[2]*streams.Kernel
+}
+
+// make makes the sweeps ready that together make a step, without norms and with, and the
+// total of the norms.
+func (m maker) make(all []sweepOf) (*kernels.Reduction, error) {
+	var portions []kernels.Portion
+	for _, s := range all {
+		k, err := m.sweeper.SweepAs(s.name, m.dst, m.src, s.boxes...)
+		if err != nil {
+			return nil, err
+		}
+		m.part.Add(k)
+		s.plain[m.to] = k
+		portions = append(portions, kernels.Portion{Name: s.name, Boxes: s.boxes})
+	}
+	launches, total, err := m.sweeper.Measure(m.dst, m.src, portions...)
+	if err != nil {
+		return nil, err
+	}
+	m.part.Add(total)
+	for i, s := range all {
+		s.measured[m.to] = launches[i]
+	}
+	return total, nil
 }
 
 func (t *part) findMessages(plan *halo.Plan) {

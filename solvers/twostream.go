@@ -115,7 +115,7 @@ func (t *twoStream) step(worker int, n int64, norms bool) error {
 	if err := p.boundaryStream.Wait(p.inner[before]); err != nil {
 		return err
 	}
-	if err := launch(p.boundaryStream, p.boundary[to]); err != nil {
+	if err := launch(p.boundaryStream, p.sweeps(norms).boundary[to]); err != nil {
 		return err
 	}
 	if err := t.refreshWalls(p.part, p.boundaryStream, n); err != nil {
@@ -127,7 +127,7 @@ func (t *twoStream) step(worker int, n int64, norms bool) error {
 	if err := p.interiorStream.Wait(p.swept[before]); err != nil {
 		return err
 	}
-	if err := launch(p.interiorStream, p.interior[to]); err != nil {
+	if err := launch(p.interiorStream, p.sweeps(norms).interior[to]); err != nil {
 		return err
 	}
 	if norms {
