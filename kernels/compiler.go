@@ -29,13 +29,14 @@ type Compiler struct {
 	nvrtc   *nvrtc.Compiler
 	version string // of nvrtc
 	modules map[string]*streams.Module
+	tuner   *tuner
 }
 
 // NewCompiler returns a compiler. NVRTC is looked for when a GPU first needs
 // it; where it is missing, the error of that call says what to install and
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
-	return &Compiler{options: o, modules: map[string]*streams.Module{}}
+	return &Compiler{options: o, modules: map[string]*streams.Module{}, tuner: &tuner{known: map[string]Tuning{}}}
 }
 
 // CompilerFromEnv returns a compiler that looks for NVRTC where the variable HALOX_NVRTC

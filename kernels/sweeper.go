@@ -17,6 +17,8 @@ type Sweeper struct {
 	kernels map[string]streams.Function // by name; nil on a host device
 	sums    [2]streams.Function         // norms_sums and norms_total
 	shape   Shape                       // of sweeps of large boxes
+	tuner   *tuner
+	cache   string // folder of what the tuner learnt, "" for none
 }
 
 // NewSweeper compiles the stencil for the device.
@@ -27,7 +29,7 @@ func (c *Compiler) NewSweeper(d *streams.Device, s stencil.Stencil, real Real) (
 	if real.Size() == 0 {
 		return nil, fmt.Errorf("kernels: type %q cannot be swept", real)
 	}
-	w := &Sweeper{device: d, stencil: s, real: real, shape: defaultShape(s.Dims)}
+	w := &Sweeper{device: d, stencil: s, real: real, shape: defaultShape(s.Dims), tuner: c.tuner, cache: c.cacheDir()}
 	if d.Backend == streams.Host {
 		return w, nil
 	}

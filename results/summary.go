@@ -44,6 +44,7 @@ func (r *Record) summaryLines() []summaryLine {
 	}
 	return append(lines,
 		summaryLine{"speed", r.speed()},
+		summaryLine{"sweep", r.sweep()},
 		summaryLine{"exchanged", human(float64(r.BytesExchanged), "B")},
 		summaryLine{"seconds", pair("setup", r.SetupSeconds, "loop", r.LoopSeconds)},
 	)
@@ -168,4 +169,16 @@ func times(sizes []int) string {
 func join(separator string, words ...string) string {
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
 	return strings.Join(words, separator)
+}
+
+// sweep says by which thread blocks, and how long it took to find them.
+func (r *Record) sweep() string {
+	if r.Sweep == nil {
+		return ""
+	}
+	text := fmt.Sprintf("blocks of %dx%d threads, %d layers each", r.Sweep.Block[0], r.Sweep.Block[1], r.Sweep.Layers)
+	if s := r.Sweep.TuningSeconds; s != nil {
+		text += fmt.Sprintf(", tuned in %.3f s", *s)
+	}
+	return text
 }

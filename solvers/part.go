@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"errors"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -22,6 +23,8 @@ type part struct {
 	walls    []*movingWall
 	norms    [2]*kernels.Reduction // totals of the measured sweeps that the scheme uses
 	out, in  []int                 // messages of the plan
+
+	tuning kernels.Tuning
 
 	splitNorms, wholeNorms [2]*kernels.Reduction // of boundary and interior, and of whole
 }
@@ -85,6 +88,9 @@ func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c 
 	}
 	box := plan.Placement.Subdomains[t.rank].Box
 	interior, boundary := domain.Split(box, p.boundaryLayers(plan, t.rank))
+	if err := t.tune(sweeper, fields, interior); err != nil {
+		return err
+	}
 	for to := range 2 {
 		m := maker{t, sweeper, fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], to}
 		var split []sweepOf
@@ -104,6 +110,20 @@ func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c 
 	}
 	t.norms = t.splitNorms
 	return nil
+}
+
+// tuneBudget is how long the shape of sweeps may be searched for on one device: that of
+// others of its kind and stencil is then known.
+const tuneBudget = 100 * time.Millisecond
+
+// tune finds the fastest shape for sweeps of the interior. Fields are not filled yet, and
+// hold anything.
+func (t *part) tune(s *kernels.Sweeper, fields [2]*halo.Field, interior domain.Box) (err error) {
+	if interior.Empty() {
+		return nil
+	}
+	t.tuning, err = s.Tune(fields[1].Parts[t.rank], fields[0].Parts[t.rank], interior, tuneBudget)
+	return err
 }
 
 // maker makes the sweeps of a part from src to dst, which is field `to`.

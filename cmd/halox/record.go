@@ -31,6 +31,9 @@ func newRecord(j *job, begin time.Time) *record {
 		r.Subdomains = append(r.Subdomains, results.Subdomain{Device: j.devices[s.Rank].ID, Lo: s.Box.Lo, Hi: s.Box.Hi})
 	}
 	r.describeDevices(j)
+	if tuning, took := j.solver.Tuning(); tuning.Tried > 0 || tuning.Key != "" {
+		r.Sweep = &results.Sweep{Block: tuning.Shape.Block, Layers: tuning.Shape.Layers, TuningSeconds: results.Number(took.Seconds())}
+	}
 	return r
 }
 
