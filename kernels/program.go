@@ -111,13 +111,19 @@ func Programs() []Program {
 	return all
 }
 
-// everyStencil returns stencils of each shape that package stencil makes.
+// everyStencil returns the stencils of all kinds, those of one step along each axis also
+// with spacings that are not equal.
 func everyStencil() []stencil.Stencil {
 	var all []stencil.Stencil
-	for _, dims := range []int{2, 3} {
-		for _, equal := range []bool{false, true} {
-			star := stencil.Star{Dims: dims, Equal: equal, Centre: 0.1, Axis: [3]float64{0.15, 0.2, 0.25}}
-			all = append(all, star.Stencil())
+	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
+		kinds := stencil.Kinds(len(spacing))
+		if spacing[0] != spacing[1] {
+			kinds = kinds[:1]
+		}
+		for _, kind := range kinds {
+			if s, err := stencil.HeatOf(kind, spacing, 1, 1e-3); err == nil {
+				all = append(all, s)
+			}
 		}
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 // it, with the weights as constants:
 //
 //	DIMS                     2 or 3
+//	POINTS                   how many there are, the centre among them
 //	REACH_X, REACH_Y, ..._Z  how far it reaches, to both sides
 //	apply(at)                the sum at one point, in the order that stencil.Stencil gives;
 //	                         at(dx, dy, dz) is the value at an offset
@@ -21,7 +22,7 @@ import (
 // The file needs the option REAL.
 func tapsSource(s stencil.Stencil, r Real) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#define DIMS %d\n", s.Dims)
+	fmt.Fprintf(&b, "#define DIMS %d\n#define POINTS %d\n", s.Dims, s.Points())
 	fmt.Fprintf(&b, "enum { REACH_X = %d, REACH_Y = %d, REACH_Z = %d };\n\n", s.Reach(0), s.Reach(1), s.Reach(2))
 	b.WriteString("template <typename At> __device__ __forceinline__ REAL apply(const At &at) {\n")
 	fmt.Fprintf(&b, "\treturn %s * at(0, 0, 0)", literal(s.Centre, r))

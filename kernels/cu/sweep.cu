@@ -243,12 +243,20 @@ __device__ inline i64 flat_slot(const Sweep &s) { return s.part[blockIdx.y].slot
 		keep(s, __VA_ARGS__ true>(s), SLOT(s)); \
 	}
 
-#if DIMS == 3
+#if DIMS == 3 && POINTS <= 7
 KERNELS(sweep_march, (512), (512), large_slot, march<)
-#else
+#elif DIMS == 3 && POINTS <= 19
+KERNELS(sweep_march, (512, 2), (512, 1), large_slot, march<)
+#elif DIMS == 3
+KERNELS(sweep_march, (512, 1), (512, 1), large_slot, march<)
+#elif POINTS <= 5
 KERNELS(sweep_rows2, (256), (256), large_slot, rows<2,)
 KERNELS(sweep_rows4, (256), (256, 3), large_slot, rows<4,)
 KERNELS(sweep_rows8, (256), (256, 2), large_slot, rows<8,)
+#else
+KERNELS(sweep_rows2, (256, 1), (256, 1), large_slot, rows<2,)
+KERNELS(sweep_rows4, (256, 1), (256, 1), large_slot, rows<4,)
+KERNELS(sweep_rows8, (256, 1), (256, 1), large_slot, rows<8,)
 #endif
-KERNELS(sweep_flat, (256), (256), flat_slot, flat<VEC,)
-KERNELS(sweep_points, (256), (256), flat_slot, flat<1,)
+KERNELS(sweep_flat, (256, 1), (256, 1), flat_slot, flat<VEC,)
+KERNELS(sweep_points, (256, 1), (256, 1), flat_slot, flat<1,)
