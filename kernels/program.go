@@ -88,6 +88,10 @@ func reduceProgram(scalar int) Program {
 	return Program{File: "reduce.cu", Defines: []string{"NUMBER=" + scalarNames[scalar], "TOTAL=" + total}}
 }
 
+func reflectProgram(r Real) Program {
+	return Program{File: "reflect.cu", Defines: []string{"REAL=" + realNames[r]}}
+}
+
 // newKernel makes a launch of a kernel of this package ready: each waits by itself for
 // what is queued before it, see after_predecessor in common.cuh.
 func newKernel(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, error) {
@@ -103,7 +107,7 @@ func Programs() []Program {
 		all = append(all, reduceProgram(scalar))
 	}
 	for _, r := range []Real{Float32, Float64} {
-		all = append(all, normsProgram(r))
+		all = append(all, normsProgram(r), reflectProgram(r))
 		for _, s := range everyStencil() {
 			all = append(all, sweepProgram(s, r))
 		}

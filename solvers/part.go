@@ -18,9 +18,11 @@ type part struct {
 	rank     int
 	device   *streams.Device
 	plain    sweeps
-	measured sweeps             // the same, which take the norms on their way
-	mirror   [2]*kernels.Copies // ghosts of Neumann walls
+	measured sweeps    // the same, which take the norms on their way
+	behind   [2]behind // of each field
 	walls    []*movingWall
+	problem  *Problem
+	plan     *halo.Plan
 	norms    [2]*kernels.Reduction // totals of the measured sweeps that the scheme uses
 	out, in  []int                 // messages of the plan
 
@@ -45,8 +47,8 @@ func (t *part) sweeps(norms bool) *sweeps {
 }
 
 // newPart makes a subdomain ready.
-func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) (t *part, err error) {
-	t = &part{rank: rank, device: plan.Placement.Devices[rank]}
+func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, mirrors [2]*halo.Walls, c *kernels.Compiler) (t *part, err error) {
+	t = &part{rank: rank, device: plan.Placement.Devices[rank], problem: p, plan: plan}
 	made := t
 	defer func() {
 		if err != nil {
@@ -61,13 +63,10 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 	if err != nil {
 		return nil, err
 	}
-	for to := range 2 {
-		dst := fields[to].Parts[rank]
-		if sides := p.faces(plan.Placement, rank, insulated); len(sides) > 0 {
-			if t.mirror[to], err = mirrors(mover, dst, sides); err != nil {
-				return nil, err
-			}
-			t.Add(t.mirror[to])
+	for i := range t.behind {
+		t.behind[i] = behind{mirrors: mirrors[i], rank: rank}
+		if t.behind[i].odd, err = t.reflections(p, fields[i].Parts[rank], c); err != nil {
+			return nil, err
 		}
 	}
 	for _, side := range p.faces(plan.Placement, rank, moving) {
@@ -181,13 +180,14 @@ func (t *part) findMessages(plan *halo.Plan) {
 // from step to step.
 func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 	var layers domain.Radius
-	deepen := func(side domain.Direction) {
-		a := side.Axis()
-		reach := max(p.Width().Minus[a], p.Width().Plus[a])
-		if side[a] < 0 {
-			layers.Minus[a] = reach
-		} else {
-			layers.Plus[a] = reach
+	deepen := func(dir domain.Direction) {
+		for a, to := range dir {
+			switch to {
+			case -1:
+				layers.Minus[a] = p.reach(a)
+			case 1:
+				layers.Plus[a] = p.reach(a)
+			}
 		}
 	}
 	for _, m := range plan.Messages {
@@ -195,40 +195,31 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 			deepen(m.Dir)
 		}
 	}
-	changing := func(w Wall) bool { return insulated(w) || moving(w) }
-	for _, side := range p.faces(plan.Placement, rank, changing) {
-		deepen(side)
+	for _, side := range domain.Faces(p.Grid.Dims) {
+		w := p.wallAt(side)
+		changing := insulated(w) || moving(w) || (w.Kind == Dirichlet && p.reach(side.Axis()) > 1)
+		if _, inside := plan.Placement.Neighbour(rank, side); !inside && changing {
+			deepen(side)
+		}
 	}
 	return layers
 }
 
-// mirrors makes the ghosts of insulated walls ready.
-func mirrors(m *kernels.Mover, a kernels.Array, sides []domain.Direction) (*kernels.Copies, error) {
-	var copies []kernels.Copy
-	for _, side := range sides {
-		c, err := kernels.Mirror(a, side)
-		if err != nil {
-			return nil, err
-		}
-		copies = append(copies, c)
-	}
-	return m.Copies("mirror", copies...)
+// sides returns those of the part's subdomain that are walls for which want holds.
+func (t *part) sides(want func(w Wall) bool) []domain.Direction {
+	return t.problem.faces(t.plan.Placement, t.rank, want)
 }
 
-// refreshWalls queues what the walls do to the ghosts of the field of step n,
-// after the boundary region is swept.
+// refreshWalls queues what the walls do to the ghosts that step n reads, those of the field
+// of the step before, after that field is whole and its ghosts have come from neighbours.
 func (r *run) refreshWalls(t *part, s *streams.Stream, n int64) error {
-	if m := t.mirror[n%2]; m != nil {
-		if err := s.Launch(m.Kernel); err != nil {
-			return err
-		}
-	}
+	from := n - 1
 	for _, w := range t.walls {
-		if err := w.queue(s, n, float64(n)*r.problem.TimeStep, r.problem.Real, r.patience()); err != nil {
+		if err := w.queue(s, from, float64(from)*r.problem.TimeStep, r.problem.Real, r.patience()); err != nil {
 			return err
 		}
 	}
-	return nil
+	return t.behind[from%2].queue(s)
 }
 
 // launch queues the kernels that there are, in order.

@@ -34,26 +34,38 @@ func (r *reference[T]) each(f func(q domain.Vec)) {
 	}
 }
 
-// at returns the value at q, which is owned or one step behind one face.
+// at returns the value at q, which is owned or at most two steps behind faces: periodic
+// axes and Neumann walls are followed, then the last Dirichlet wall counts.
 func (r *reference[T]) at(q domain.Vec) T {
+	behind := -1
 	for a, n := range r.p.Grid.Size {
-		if q[a] >= 0 && q[a] < n {
+		face := 2 * a
+		if q[a] >= n {
+			face++
+		} else if q[a] >= 0 {
 			continue
 		}
-		face := 2 * a
-		if q[a] == n {
-			face++
-		}
-		switch w := r.p.Walls[face]; w.Kind {
+		switch r.p.Walls[face].Kind {
 		case Dirichlet:
-			return T(w.Value.NewEvaluator(r.p.coordinates(r.steps)).At(q[0], q[1], q[2]))
+			behind = face
 		case Neumann:
-			q[a] = max(0, min(q[a], n-1))
+			for q[a] < 0 || q[a] >= n {
+				q[a] = map[bool]int{true: -1 - q[a], false: 2*n - 1 - q[a]}[q[a] < 0]
+			}
 		case Periodic:
-			q[a] = (q[a] + n) % n
+			q[a] = (q[a] + 2*n) % n
 		}
 	}
-	return r.values[q]
+	if behind < 0 {
+		return r.values[q]
+	}
+	a, in := behind/2, 1-2*(behind%2)
+	if q[a] == -1 || q[a] == r.p.Grid.Size[a] {
+		return T(r.p.Walls[behind].Value.NewEvaluator(r.p.coordinates(r.steps)).At(q[0], q[1], q[2]))
+	}
+	wall, point := q, q
+	wall[a], point[a] = q[a]+in, q[a]+2*in
+	return T(2*r.at(wall)) - r.at(point)
 }
 
 func (r *reference[T]) step() {

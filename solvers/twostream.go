@@ -88,7 +88,11 @@ func (o Order) phase(plan *halo.Plan, m halo.Message) int {
 	if !m.Dir.Positive() {
 		lower = m.To
 	}
-	return plan.Placement.Subdomains[lower].Coord[m.Dir.Axis()] % 2
+	axis := 0 // of edges and corners the first along which they differ
+	for m.Dir[axis] == 0 {
+		axis++
+	}
+	return plan.Placement.Subdomains[lower].Coord[axis] % 2
 }
 
 func (t *twoStream) workers() [][]int                { return eachAlone(len(t.parts)) }
@@ -115,10 +119,10 @@ func (t *twoStream) step(worker int, n int64, norms bool) error {
 	if err := p.boundaryStream.Wait(p.inner[before]); err != nil {
 		return err
 	}
-	if err := launch(p.boundaryStream, p.sweeps(norms).boundary[to]); err != nil {
+	if err := t.refreshWalls(p.part, p.boundaryStream, n); err != nil {
 		return err
 	}
-	if err := t.refreshWalls(p.part, p.boundaryStream, n); err != nil {
+	if err := launch(p.boundaryStream, p.sweeps(norms).boundary[to]); err != nil {
 		return err
 	}
 	if err := p.boundaryStream.Record(p.swept[to]); err != nil {
