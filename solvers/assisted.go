@@ -106,10 +106,13 @@ func (a *assisted) step(worker int, n int64, norms bool) error {
 			return err
 		}
 	}
-	if err := a.refreshWalls(p.part, p.compute, n); err != nil {
+	if err := a.completeWalls(p.part, p.compute, n); err != nil {
 		return err
 	}
 	if err := launch(p.compute, p.sweeps(norms).boundary[to]); err != nil {
+		return err
+	}
+	if err := a.refreshWalls(p.part, p.compute, n); err != nil {
 		return err
 	}
 	if err := p.swept.Record(p.compute); err != nil {

@@ -42,10 +42,13 @@ func (b *baseline) step(worker int, n int64, norms bool) error {
 	for rank, p := range b.parts {
 		s := b.streams[rank]
 		s.BeginStep(n)
-		if err := b.refreshWalls(p, s, n); err != nil {
+		if err := b.completeWalls(p, s, n); err != nil {
 			return err
 		}
 		if err := launch(s, p.sweeps(norms).whole[to]); err != nil {
+			return err
+		}
+		if err := b.refreshWalls(p, s, n); err != nil {
 			return err
 		}
 		if norms {

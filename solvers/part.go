@@ -21,8 +21,6 @@ type part struct {
 	measured sweeps    // the same, which take the norms on their way
 	behind   [2]behind // of each field
 	walls    []*movingWall
-	problem  *Problem
-	plan     *halo.Plan
 	norms    [2]*kernels.Reduction // totals of the measured sweeps that the scheme uses
 	out, in  []int                 // messages of the plan
 
@@ -47,8 +45,8 @@ func (t *part) sweeps(norms bool) *sweeps {
 }
 
 // newPart makes a subdomain ready.
-func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, mirrors [2]*halo.Walls, c *kernels.Compiler) (t *part, err error) {
-	t = &part{rank: rank, device: plan.Placement.Devices[rank], problem: p, plan: plan}
+func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) (t *part, err error) {
+	t = &part{rank: rank, device: plan.Placement.Devices[rank]}
 	made := t
 	defer func() {
 		if err != nil {
@@ -64,8 +62,7 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, mirro
 		return nil, err
 	}
 	for i := range t.behind {
-		t.behind[i] = behind{mirrors: mirrors[i], rank: rank}
-		if t.behind[i].odd, err = t.reflections(p, fields[i].Parts[rank], c); err != nil {
+		if t.behind[i], err = t.newBehind(p, plan.Placement, fields[i].Parts[rank], c); err != nil {
 			return nil, err
 		}
 	}
@@ -205,21 +202,27 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 	return layers
 }
 
-// sides returns those of the part's subdomain that are walls for which want holds.
-func (t *part) sides(want func(w Wall) bool) []domain.Direction {
-	return t.problem.faces(t.plan.Placement, t.rank, want)
-}
-
-// refreshWalls queues what the walls do to the ghosts that step n reads, those of the field
-// of the step before, after that field is whole and its ghosts have come from neighbours.
+// refreshWalls queues what the walls do to the ghosts of the field of step n, after the
+// boundary region is swept.
 func (r *run) refreshWalls(t *part, s *streams.Stream, n int64) error {
-	from := n - 1
 	for _, w := range t.walls {
-		if err := w.queue(s, from, float64(from)*r.problem.TimeStep, r.problem.Real, r.patience()); err != nil {
+		if err := w.queue(s, n, float64(n)*r.problem.TimeStep, r.problem.Real, r.patience()); err != nil {
 			return err
 		}
 	}
-	return t.behind[from%2].queue(s)
+	return launch(s, t.behind[n%2].own...)
+}
+
+// completeWalls queues what is still to be done to the ghosts of the field that step n reads,
+// after those of neighbours have come: in edges and corners, and all at the first step.
+func (r *run) completeWalls(t *part, s *streams.Stream, n int64) error {
+	from := &t.behind[(n-1)%2]
+	if n == 1 {
+		if err := launch(s, from.own...); err != nil {
+			return err
+		}
+	}
+	return launch(s, from.beside...)
 }
 
 // launch queues the kernels that there are, in order.

@@ -105,17 +105,8 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 		}
 		s.Add(s.exchanges[i])
 	}
-	var mirrors [2]*halo.Walls
-	for i, f := range s.fields {
-		if mirrors[i], err = newMirrors(p, f, c); err != nil {
-			return s, err
-		}
-		if mirrors[i] != nil {
-			s.Add(mirrors[i])
-		}
-	}
 	for rank := range pl.Subdomains {
-		t, err := newPart(rank, p, s.plan, s.fields, mirrors, c)
+		t, err := newPart(rank, p, s.plan, s.fields, c)
 		if err != nil {
 			return s, err
 		}

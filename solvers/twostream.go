@@ -119,10 +119,13 @@ func (t *twoStream) step(worker int, n int64, norms bool) error {
 	if err := p.boundaryStream.Wait(p.inner[before]); err != nil {
 		return err
 	}
-	if err := t.refreshWalls(p.part, p.boundaryStream, n); err != nil {
+	if err := t.completeWalls(p.part, p.boundaryStream, n); err != nil {
 		return err
 	}
 	if err := launch(p.boundaryStream, p.sweeps(norms).boundary[to]); err != nil {
+		return err
+	}
+	if err := t.refreshWalls(p.part, p.boundaryStream, n); err != nil {
 		return err
 	}
 	if err := p.boundaryStream.Record(p.swept[to]); err != nil {
