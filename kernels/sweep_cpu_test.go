@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -17,6 +18,14 @@ import (
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
+)
+
+// What stands before and after sweep.cu to run it on the CPU.
+var (
+	//go:embed testdata/cuda_on_cpu.h
+	cudaOnCPU string
+	//go:embed testdata/sweep_on_cpu.cc
+	sweepOnCPU string
 )
 
 // onCPU is sweep.cu for one stencil, compiled for the CPU.
@@ -41,7 +50,7 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	whole := "#include \"cuda_on_cpu.h\"\n" + strings.Replace(text, "Four over_block(Four f) {",
+	whole := cudaOnCPU + strings.Replace(text, "Four over_block(Four f) {",
 		"Four over_block_on_gpu(Four f) {", 1)
 	whole = strings.Replace(whole, "#line 1 \"sweep.cu\"\n", "static Four block_total;\n"+
 		"static Four over_block(Four f) { block_total.add(f); return block_total; }\n", 1)
@@ -49,13 +58,12 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 	for _, name := range sweepNames(s.Dims) {
 		whole += fmt.Sprintf("{%q, %s},\n", name, name)
 	}
-	whole += "};\n#include \"sweep_on_cpu.cc\"\n"
+	whole += "};\n" + sweepOnCPU
 	source := filepath.Join(dir, "sweep.cc")
 	if err := os.WriteFile(source, []byte(whole), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	here, _ := filepath.Abs("testdata")
-	build := exec.Command(compiler, "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-I", here,
+	build := exec.Command(compiler, "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing",
 		"-D"+p.Defines[0], "-o", filepath.Join(dir, "sweep"), source)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)

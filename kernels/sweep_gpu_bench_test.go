@@ -94,7 +94,9 @@ func (g *gpuBed) sweeps(c gpuCase) {
 		return g.stream.Copy(pair[i%2].Data.Memory.Span(0, points.Length), pair[(i+1)%2].Data.Memory.Span(0, points.Length))
 	})
 	report := func(name string, step func(i int) error) {
-		g.b.Run(name, func(b *testing.B) {
+		outer := g.b
+		defer func() { g.b = outer }()
+		outer.Run(name, func(b *testing.B) {
 			g.b = b
 			took := g.time(step)
 			b.ReportMetric(took*1e6, "us")
