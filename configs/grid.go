@@ -116,16 +116,19 @@ func unitSpacing(size []int, b Boundary) []float64 {
 }
 
 // stableStep is the formula of Run.StableStep.
-func stableStep(spacing []float64, diffusivity float64) float64 {
-	h, equal, inverse := spacing[0], true, 0.0
+func stableStep(spacing []float64, diffusivity float64, stencil Stencil) float64 {
+	h, inverse := spacing[0], 0.0
 	for _, s := range spacing {
-		equal = equal && s == h
 		inverse += 1 / (s * s)
 	}
-	if equal {
+	kind, _ := findStencil(len(spacing), stencil)
+	switch {
+	case kind.Shape == ShapeBox:
+		return 2 * h * h / (kind.highest * diffusivity)
+	case kind.highest == 4 && allEqual(spacing):
 		return h * h / (float64(2*len(spacing)) * diffusivity)
 	}
-	return 1 / (2 * diffusivity * inverse)
+	return 2 / (kind.highest * diffusivity * inverse)
 }
 
 // usable reports whether a number is positive and finite.

@@ -19,8 +19,8 @@ func (r *reader) heat(run *Run) *Heat {
 	if !r.isAuto("heat.dt") {
 		h.DT = r.positive("heat.dt")
 	}
-	if !r.anyBad("heat.dt", "heat.diffusivity", "heat.force", "grid.size", "grid.spacing") && len(run.Grid.Spacing) > 0 {
-		r.stability(h, stableStep(run.Grid.Spacing, h.Diffusivity))
+	if !r.anyBad("heat.dt", "heat.diffusivity", "heat.force", "grid.size", "grid.spacing") && len(run.Grid.Spacing) > 0 && run.Stencil.Points > 0 {
+		r.stability(h, stableStep(run.Grid.Spacing, h.Diffusivity, run.Stencil))
 	}
 	return h
 }

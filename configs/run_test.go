@@ -20,6 +20,8 @@ func TestTimeStep(t *testing.T) {
 		{"diffusivity", "grid: {size: [64, 64]}\nheat: {diffusivity: 3}", h * h / (4 * 3)},
 		{"unequal", "grid: {size: [4, 4], spacing: [0.5, 0.25]}", 1 / (2 * (1/0.25 + 1/0.0625))},
 		{"unequal by periodicity", "grid: {size: [64, 64]}\nboundary: {x: periodic}", 1 / (2. * (64*64 + 65*65))},
+		{"a box", "grid: {size: [64, 64, 64]}\nstencil: {points: 27}", 2 * h * h / (92. / 15)},
+		{"a star of fourth order", "grid: {size: [64, 64, 64]}\nstencil: {points: 13}", h * h / 8},
 		{"set", "grid: {size: [64, 64]}\nheat: {dt: 1e-5}", 1e-5},
 		{"forced", "grid: {size: [64, 64]}\nheat: {dt: 1, force: true}", 1},
 	} {

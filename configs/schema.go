@@ -24,6 +24,8 @@ var keys = []Key{
 	{Name: "solver", Allowed: solverAllowed},
 	{Name: "grid.size", Allowed: "2 or 3 whole numbers from 1, the points on each axis: [nx, ny] or [nx, ny, nz]"},
 	{Name: "grid.spacing", Allowed: "a number from 1e-100 to 1e100, or one an axis"},
+	{Name: "stencil.points", Default: "auto", Allowed: "auto, in two dimensions 5, 9 or 25, in three 7, 13, 19 or 27"},
+	{Name: "stencil.shape", Default: "auto", Allowed: "auto, star or box"},
 	{Name: "precision", Default: "float64", Allowed: "float64 or float32"},
 	{Name: "boundary.x", Allowed: faceAllowed}, {Name: "boundary.x-", Allowed: faceAllowed}, {Name: "boundary.x+", Allowed: faceAllowed},
 	{Name: "boundary.y", Allowed: faceAllowed}, {Name: "boundary.y-", Allowed: faceAllowed}, {Name: "boundary.y+", Allowed: faceAllowed},

@@ -79,7 +79,7 @@ func (j *jacobi) run(steps int) []float64 {
 		if err := j.walls[step%2].QueueOn(rank, j.at[rank]); err != nil {
 			return err
 		}
-		sweeper := must(j.set.Compiler.NewSweeper(j.fields[0].Placement.Devices[rank], star, kernels.Float64))(j.t)
+		sweeper := must(j.set.Compiler.NewSweeper(j.fields[0].Placement.Devices[rank], star.Stencil(), kernels.Float64))(j.t)
 		k := must(sweeper.Sweep(to, from, region))(j.t)
 		j.open.Add(k)
 		return j.at[rank].Launch(k)

@@ -3,14 +3,16 @@ package kernels
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 )
 
 // The cache holds one file a compiled program, named by the hash of all that
-// went into it, so that no entry is ever out of date. It only saves time: what
-// cannot be read or written is compiled again.
+// went into it, so that no entry is ever out of date, and one for what a tuner learnt of
+// sweeps of a size. It only saves time: what cannot be read or written is compiled, or
+// measured, again.
 
 // cacheFile returns the file for a program, "" without a folder.
 func cacheFile(dir, text string, options []string, compiler string) string {
@@ -39,8 +41,14 @@ func readCache(file string) ([]byte, bool) {
 	return image, true
 }
 
-// writeCache keeps the image, under a temporary name until it is whole.
+// writeCache keeps the image.
 func writeCache(file string, image []byte) {
+	sum := sha256.Sum256(image)
+	writeFile(file, sum[:], image)
+}
+
+// writeFile writes a file of the cache, under a temporary name until it is whole.
+func writeFile(file string, parts ...[]byte) {
 	if file == "" || os.MkdirAll(filepath.Dir(file), 0o755) != nil {
 		return
 	}
@@ -48,10 +56,11 @@ func writeCache(file string, image []byte) {
 	if err != nil {
 		return
 	}
-	sum := sha256.Sum256(image)
-	_, err1 := f.Write(sum[:])
-	_, err2 := f.Write(image)
-	if err := f.Close(); err != nil || err1 != nil || err2 != nil || os.Rename(f.Name(), file) != nil {
+	for _, part := range parts {
+		_, wrong := f.Write(part)
+		err = errors.Join(err, wrong)
+	}
+	if err = errors.Join(err, f.Close()); err != nil || os.Rename(f.Name(), file) != nil {
 		os.Remove(f.Name())
 	}
 }

@@ -29,13 +29,14 @@ type Compiler struct {
 	nvrtc   *nvrtc.Compiler
 	version string // of nvrtc
 	modules map[string]*streams.Module
+	tuner   *tuner
 }
 
 // NewCompiler returns a compiler. NVRTC is looked for when a GPU first needs
 // it; where it is missing, the error of that call says what to install and
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
-	return &Compiler{options: o, modules: map[string]*streams.Module{}}
+	return &Compiler{options: o, modules: map[string]*streams.Module{}, tuner: &tuner{known: map[string]Tuning{}}}
 }
 
 // CompilerFromEnv returns a compiler that looks for NVRTC where the variable HALOX_NVRTC
@@ -48,7 +49,7 @@ func CompilerFromEnv() *Compiler {
 func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := fmt.Sprintf("%p %v %s", d, p, p.own)
+	key := fmt.Sprintf("%p %v %s%s", d, p, p.made, p.own)
 	module := c.modules[key]
 	if module == nil {
 		image, err := c.image(p, d.Arch)

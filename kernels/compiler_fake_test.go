@@ -5,9 +5,13 @@ package kernels
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unsafe"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/stencil"
@@ -34,7 +38,7 @@ func fakeGPU(t *testing.T) (*cudafake.Fake, *streams.Device) {
 func sweepError(t *testing.T, fake *cudafake.Fake, d *streams.Device, nvrtc string) string {
 	t.Helper()
 	c := NewCompiler(Options{NVRTC: nvrtc, Cache: t.TempDir()})
-	_, err := c.NewSweeper(d, stencil.Star{Dims: 2}, Float64)
+	_, err := c.NewSweeper(d, stencil.Star{Dims: 2}.Stencil(), Float64)
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -90,5 +94,64 @@ func TestImagesThatTheDriverRefuses(t *testing.T) {
 			}
 			t.Log(got)
 		})
+	}
+}
+
+// A tuner tries shapes within its budget and remembers what it found, in the compiler and
+// on disk; a damaged file is measured anew.
+func TestTune(t *testing.T) {
+	_, device := fakeGPU(t)
+	dir := t.TempDir()
+	star := stencil.Star{Dims: 3, Equal: true}.Stencil()
+	functions := map[string]streams.Function{}
+	for _, variant := range []string{"", withNorms} {
+		for _, name := range []string{"sweep_march", "sweep_flat"} {
+			functions[name+variant] = fakeFunctions(t, device, int(unsafe.Sizeof(sweepArgs{})), name+variant)[0]
+		}
+	}
+	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
+	l, err := domain.NewLayout(box, star.Radius(), 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := device.Alloc(2 * l.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst := Array{Data: memory.Span(0, l.Bytes()), Layout: l}
+	src := Array{Data: memory.Span(l.Bytes(), l.Bytes()), Layout: l}
+	tune := func(c *Compiler, budget time.Duration) Tuning {
+		t.Helper()
+		s := Sweeper{device: device, stencil: star, real: Float64, kernels: functions, shape: defaultShape(3), tuner: c.tuner, cache: dir}
+		got, err := s.Tune(dst, src, box, budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Shape != s.shape || !slices.Contains(shapes(3), got.Shape) {
+			t.Errorf("chose %v, uses %v", got, s.shape)
+		}
+		return got
+	}
+	first := NewCompiler(Options{})
+	if got := tune(first, time.Minute); got.Tried != len(shapes(3)) || got.Took <= 0 {
+		t.Errorf("tried %d shapes of %d: %+v", got.Tried, len(shapes(3)), got)
+	}
+	if got := tune(first, time.Minute); got.Tried != 0 {
+		t.Errorf("tried again: %+v", got)
+	}
+	if got := tune(NewCompiler(Options{}), time.Minute); got.Tried != 0 || got.Key == "" {
+		t.Errorf("did not read what was kept: %+v", got)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "sweep-*.json"))
+	if len(files) != 1 {
+		t.Fatal(files)
+	}
+	for _, text := range []string{"", "{", `{"key": "of another GPU"}`} {
+		if err := os.WriteFile(files[0], []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := tune(NewCompiler(Options{}), 0); got.Tried != 1 || got.Shape != defaultShape(3) {
+			t.Errorf("after %q, without time: %+v", text, got)
+		}
 	}
 }

@@ -114,7 +114,7 @@ func sweepBits(b *bench, star stencil.Star, size domain.Vec) {
 	}
 	whole := []domain.Box{box}
 	inner, slabs := domain.Split(box, domain.UniformRadius(star.Dims, 1))
-	sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(b.t)
+	sweeper := must(b.compiler.NewSweeper(b.device, star.Stencil(), kernels.Float64))(b.t)
 	for _, boxes := range [][]domain.Box{whole, slabs, {inner}} {
 		if boxes[0].Empty() {
 			continue
@@ -358,7 +358,7 @@ func TestRefusals(t *testing.T) {
 	a := b.array(box, 3, nil)
 	other := b.array(domain.Box{Hi: domain.Vec{8, 8, 9}}, 3, nil)
 	star := must(stencil.Laplace([]float64{1, 1, 1}))(t)
-	sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(t)
+	sweeper := must(b.compiler.NewSweeper(b.device, star.Stencil(), kernels.Float64))(t)
 	mover := must(b.compiler.NewMover(b.device))(t)
 	reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
 	small := must(b.device.Alloc(8))(t)
@@ -384,6 +384,57 @@ func TestRefusals(t *testing.T) {
 	check("a mirror at an edge", err)
 	_, err = reducer.Norms(a, other, box)
 	check("norms between layouts", err)
-	_, err = b.compiler.NewSweeper(b.device, star, "float16")
+	_, err = b.compiler.NewSweeper(b.device, star.Stencil(), "float16")
 	check("half precision", err)
+}
+
+// Sweeps that take norms on their way give the bits of those that do not, and norms of
+// what they swept, whatever the boxes; always the same ones.
+func TestMeasure(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := newBench(t, s)
+		star := must(stencil.Heat([]float64{0.1, 0.1, 0.1}, 1, 1e-3))(t).Stencil()
+		sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(t)
+		reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+		for _, size := range append(shapes, domain.Vec{300, 300, 70}) {
+			box := domain.Box{Hi: size}
+			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+			in := noise(l.Length)
+			src, dst, plain := b.array(box, 3, in), b.array(box, 3, in), b.array(box, 3, in)
+			b.do(b.stream.Launch(must(sweeper.Sweep(plain, src, box))(t)))
+			red := must(reducer.Norms(plain, src, box))(t)
+			b.do(red.Queue(b.stream))
+			want := red.Result()
+			portions := []kernels.Portion{{Name: "all", Boxes: []domain.Box{box}}}
+			if inner, slabs := domain.Split(box, domain.UniformRadius(3, 1)); !inner.Empty() {
+				portions = []kernels.Portion{{Name: "slabs", Boxes: slabs}, {Name: "inner", Boxes: []domain.Box{inner}}}
+			}
+			launches, total, err := sweeper.Measure(dst, src, portions...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var first kernels.Norms
+			for i := range 3 {
+				for _, k := range launches {
+					b.do(b.stream.Launch(k))
+				}
+				b.do(total.Queue(b.stream))
+				got := total.Result()
+				if i == 0 {
+					first = got
+				}
+				if got != first || got.MaxChange != want.MaxChange || got.Max != want.Max ||
+					!near(got.SumChange2, want.SumChange2) || !near(got.Sum2, want.Sum2) {
+					t.Errorf("size %v: got %+v, at first %+v, want %+v", size, got, first, want)
+				}
+			}
+			swept := b.get(dst.Data)
+			for i, v := range b.get(plain.Data) {
+				if math.Float64bits(v) != math.Float64bits(swept[i]) {
+					t.Fatalf("size %v: element %d is %v with norms, %v without", size, i, swept[i], v)
+				}
+			}
+			b.do(red.Close(), total.Close())
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"crypto/sha256"
 	"embed"
 	"fmt"
 	"slices"
@@ -18,11 +19,18 @@ type Program struct {
 	File    string   // under cu/, or what the caller calls it
 	Headers []string // under cu/, what the file needs beside common.cuh
 	Defines []string // NAME=VALUE
+	made    string   // source that was generated, which stands before the headers
 	own     string   // a caller's source, whole
 }
 
 // String names the file and the variant.
-func (p Program) String() string { return fmt.Sprintf("%s%v", p.File, p.Defines) }
+func (p Program) String() string {
+	if p.made == "" {
+		return fmt.Sprintf("%s%v", p.File, p.Defines)
+	}
+	sum := sha256.Sum256([]byte(p.made))
+	return fmt.Sprintf("%s%v", p.File, append(slices.Clone(p.Defines), fmt.Sprintf("%x", sum[:4])))
+}
 
 // text returns the source, after what all of them share.
 func (p Program) text() (string, error) {
@@ -34,6 +42,9 @@ func (p Program) text() (string, error) {
 		return "", err
 	}
 	whole := string(common)
+	if p.made != "" {
+		whole += "#line 1 \"made for " + p.File + "\"\n" + p.made
+	}
 	for _, file := range append(slices.Clone(p.Headers), p.File) {
 		body, err := sources.ReadFile("cu/" + file)
 		if err != nil {
@@ -47,21 +58,20 @@ func (p Program) text() (string, error) {
 // realNames are the C names of the types.
 var realNames = map[Real]string{Float32: "float", Float64: "double"}
 
-func sweepProgram(s stencil.Star, r Real) Program {
-	return Program{File: "sweep.cu", Headers: []string{"star.cuh"}, Defines: starDefines(s, r)}
-}
-
-func stepProgram(s stencil.Star, r Real) Program {
-	return Program{File: "step.cu", Headers: []string{"star.cuh", "flags.cuh"}, Defines: starDefines(s, r)}
-}
-
-// starDefines are the build options of star.cuh.
-func starDefines(s stencil.Star, r Real) []string {
-	equal := 0
-	if s.Equal {
-		equal = 1
+// sweepProgram is the sweeps of one stencil, its weights among them.
+func sweepProgram(s stencil.Stencil, r Real) Program {
+	return Program{
+		File: "sweep.cu", Headers: []string{"four.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		made: tapsSource(s, r),
 	}
-	return []string{"REAL=" + realNames[r], fmt.Sprintf("DIMS=%d", s.Dims), fmt.Sprintf("EQUAL=%d", equal)}
+}
+
+// stepProgram is whole steps with a star that reaches one point.
+func stepProgram(s stencil.Stencil, r Real) Program {
+	return Program{
+		File: "step.cu", Headers: []string{"flags.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		made: tapsSource(s, r),
+	}
 }
 
 func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
@@ -75,7 +85,7 @@ func unitsProgram() Program { return Program{File: "units.cu", Headers: []string
 func blocksProgram() Program { return Program{File: "blocks.cu", Headers: []string{"piece.cuh"}} }
 
 func normsProgram(r Real) Program {
-	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}}
+	return Program{File: "norms.cu", Headers: []string{"four.cuh"}, Defines: []string{"REAL=" + realNames[r]}}
 }
 
 // reduceProgram is that of a scalar, by its place. Whole numbers have whole
@@ -86,6 +96,10 @@ func reduceProgram(scalar int) Program {
 		total = "i64"
 	}
 	return Program{File: "reduce.cu", Defines: []string{"NUMBER=" + scalarNames[scalar], "TOTAL=" + total}}
+}
+
+func reflectProgram(r Real) Program {
+	return Program{File: "reflect.cu", Defines: []string{"REAL=" + realNames[r]}}
 }
 
 // newKernel makes a launch of a kernel of this package ready: each waits by itself for
@@ -103,11 +117,29 @@ func Programs() []Program {
 		all = append(all, reduceProgram(scalar))
 	}
 	for _, r := range []Real{Float32, Float64} {
-		all = append(all, normsProgram(r))
-		for _, dims := range []int{2, 3} {
-			for _, equal := range []bool{false, true} {
-				star := stencil.Star{Dims: dims, Equal: equal}
-				all = append(all, sweepProgram(star, r), stepProgram(star, r))
+		all = append(all, normsProgram(r), reflectProgram(r))
+		for _, s := range everyStencil() {
+			all = append(all, sweepProgram(s, r))
+			if _, ok := s.AsStar(); ok {
+				all = append(all, stepProgram(s, r))
+			}
+		}
+	}
+	return all
+}
+
+// everyStencil returns the stencils of all kinds, those of one step along each axis also
+// with spacings that are not equal.
+func everyStencil() []stencil.Stencil {
+	var all []stencil.Stencil
+	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
+		kinds := stencil.Kinds(len(spacing))
+		if spacing[0] != spacing[1] {
+			kinds = kinds[:1]
+		}
+		for _, kind := range kinds {
+			if s, err := stencil.HeatOf(kind, spacing, 1, 1e-3); err == nil {
+				all = append(all, s)
 			}
 		}
 	}

@@ -49,10 +49,10 @@ type Reduction struct {
 
 // normsArgs is struct Norms of norms.cu.
 type normsArgs struct {
-	next, last, partial, result uint64
+	next, last, partial, sums, result uint64
 	strides
-	region region
-	blocks int64
+	region           region
+	partials, blocks int64
 }
 
 // Norms makes a reduction ready over the points of the box in the arrays next
@@ -68,30 +68,47 @@ func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
 	const warpsPerBlock, mostBlocks = 8, 1024
 	size := box.Size()
 	blocks := min(mostBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	result, err := r.device.Alloc((blocks + 1) * normsBytes)
+	red, err := newReduction(r.device, blocks+1)
 	if err != nil {
 		return nil, err
 	}
-	host, err := r.device.AllocPinned(normsBytes)
+	specs := r.onGPU(next, last, box, red.result, blocks)
+	if r.device.Backend == streams.Host {
+		specs = []streams.KernelSpec{{Run: r.onHost(next, last, box, red.result)}}
+	}
+	if err := red.launchAll(r.device, "norms", specs, next.Data, last.Data); err != nil {
+		return nil, errors.Join(err, red.Close())
+	}
+	return red, nil
+}
+
+// newReduction allocates room for a number of norms, the result first.
+func newReduction(d *streams.Device, norms int64) (*Reduction, error) {
+	result, err := d.Alloc(norms * normsBytes)
+	if err != nil {
+		return nil, err
+	}
+	host, err := d.AllocPinned(normsBytes)
 	if err != nil {
 		return nil, errors.Join(err, result.Close())
 	}
-	red := &Reduction{result: result, host: host}
-	red.Add(result, host)
-	specs := r.onGPU(next, last, box, result, blocks)
-	if r.device.Backend == streams.Host {
-		specs = []streams.KernelSpec{{Run: r.onHost(next, last, box, result)}}
-	}
+	r := &Reduction{result: result, host: host}
+	r.Add(result, host)
+	return r, nil
+}
+
+// launchAll makes the launches of the reduction ready, which use the memory too.
+func (r *Reduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
 	for _, spec := range specs {
-		spec.Name, spec.Uses = "norms", []streams.Span{next.Data, last.Data, result.All()}
-		k, err := newKernel(r.device, spec)
+		spec.Name, spec.Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
+		k, err := newKernel(d, spec)
 		if err != nil {
-			return nil, errors.Join(err, red.Close())
+			return err
 		}
-		red.Add(k)
-		red.launches = append(red.launches, k)
+		r.Add(k)
+		r.launches = append(r.launches, k)
 	}
-	return red, nil
+	return nil
 }
 
 // onGPU reduces in two launches: four numbers a block, then four in all. The
@@ -99,7 +116,7 @@ func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
 func (r *Reducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
 	arg := argument(&normsArgs{
 		next: next.address(), last: last.address(),
-		partial: result.Address() + normsBytes, result: result.Address(),
+		partial: result.Address() + normsBytes, sums: result.Address() + normsBytes, result: result.Address(),
 		strides: stridesOf(next.Layout), region: regionOf(next.Layout, box), blocks: blocks,
 	})
 	block := [3]int{blockSize, 1, 1}
@@ -120,7 +137,7 @@ func normRows[T rows.Float](next, last Array, box domain.Box, result *streams.Me
 	a, b, n := view[T](next.Data), view[T](last.Data), int64(box.Size()[0])
 	var sum Norms
 	eachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n]) })
-	copy(streams.View[float64](result.Bytes()), []float64{sum.MaxChange, sum.SumChange2, sum.Max, sum.Sum2})
+	putNorms(streams.View[float64](result.Bytes()), sum)
 }
 
 // Queue queues the reduction and the copy of its result to the host.

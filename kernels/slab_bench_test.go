@@ -50,6 +50,6 @@ func (d *bed) buffer(slab domain.Box) streams.Span {
 	return ready(d.device.Alloc(8 * slab.Points()))(d.b).All()
 }
 
-func isotropic(dims int) stencil.Star {
-	return stencil.Star{Dims: dims, Equal: true, Centre: 0.1, Axis: [3]float64{0.15, 0.15, 0.15}}
+func isotropic(dims int) stencil.Stencil {
+	return stencil.Star{Dims: dims, Equal: true, Centre: 0.1, Axis: [3]float64{0.15, 0.15, 0.15}}.Stencil()
 }

@@ -14,13 +14,13 @@ import (
 // end has a line of memory for each neighbour, with the count of its blocks that have
 // finished steps, and a last line for its own blocks.
 type stepNet struct {
-	kind   StepKind
-	star   stencil.Star
-	real   Real
-	ends   []StepEnd
-	limit  time.Duration
-	parts  []stepPart
-	counts []*streams.Memory // by end
+	kind    StepKind
+	stencil stencil.Stencil
+	real    Real
+	ends    []StepEnd
+	limit   time.Duration
+	parts   []stepPart
+	counts  []*streams.Memory // by end
 }
 
 // stepPart is an end with its shells, the boxes of its boundary region, and its
@@ -41,11 +41,14 @@ type shellPart struct {
 // maxFaces is how many boxes, stores and neighbours an end may have.
 const maxFaces = 6
 
-func newStepNet(kind StepKind, star stencil.Star, real Real, ends []StepEnd, limit time.Duration) (*stepNet, error) {
+func newStepNet(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (*stepNet, error) {
 	if kind != FusedStep && kind != ResidentSteps || real.Size() == 0 || len(ends) == 0 {
 		return nil, fmt.Errorf("kernels: steps of kind %q, type %q, on %d devices", kind, real, len(ends))
 	}
-	n := &stepNet{kind: kind, star: star, real: real, ends: ends, limit: limit, counts: make([]*streams.Memory, len(ends))}
+	if _, ok := s.AsStar(); !ok {
+		return nil, fmt.Errorf("kernels: steps with a stencil that is no star of one point along each axis")
+	}
+	n := &stepNet{kind: kind, stencil: s, real: real, ends: ends, limit: limit, counts: make([]*streams.Memory, len(ends))}
 	for i := range ends {
 		if err := n.check(i); err != nil {
 			return nil, err
@@ -74,7 +77,7 @@ func (n *stepNet) check(i int) error {
 	if len(end.Boundary) > maxFaces || len(end.Stores) > maxFaces {
 		return fmt.Errorf("kernels: a boundary region of %d boxes and %d stores; up to %d are possible", len(end.Boundary), len(end.Stores), maxFaces)
 	}
-	reach := domain.UniformRadius(n.star.Dims, 1)
+	reach := domain.UniformRadius(n.stencil.Dims, 1)
 	for _, b := range append(slices.Clone(end.Boundary), end.Interior) {
 		if b.Empty() {
 			continue
@@ -124,7 +127,7 @@ func (n *stepNet) stores(from, to int) bool {
 // points from it, and those of its neighbours that get them or whose ghosts it reads.
 func (n *stepNet) shell(i int, box domain.Box, neighbours []int) shellPart {
 	sh := shellPart{box: box}
-	reads := box.Grow(domain.UniformRadius(n.star.Dims, 1))
+	reads := box.Grow(domain.UniformRadius(n.stencil.Dims, 1))
 	concerned := map[int]bool{}
 	for t, s := range n.ends[i].Stores {
 		if !s.Send.Intersect(box).Empty() {

@@ -93,10 +93,11 @@ func word(m *streams.Memory, offset int64) *uint64 {
 }
 
 // Steppers makes the steps of ends ready, which are on different devices that reach
-// each other. limit is how long a device waits for a neighbour. The fields' ghosts are
-// those of step 0 when the first step is queued.
-func (c *Compiler) Steppers(kind StepKind, star stencil.Star, real Real, ends []StepEnd, limit time.Duration) (all []*Stepper, err error) {
-	n, err := newStepNet(kind, star, real, ends, limit)
+// each other. The stencil is a star of one point along each axis. limit is how long a device
+// waits for a neighbour. The fields' ghosts are those of step 0 when the first step is
+// queued.
+func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (all []*Stepper, err error) {
+	n, err := newStepNet(kind, s, real, ends, limit)
 	if err != nil {
 		return nil, err
 	}

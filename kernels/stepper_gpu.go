@@ -12,8 +12,6 @@ import (
 type stepArgs struct {
 	field                                [2]uint64
 	strides                              strides
-	centre                               float64
-	axis                                 [3]float64
 	span                                 stepSpan
 	shellBlocks, shells, targets, degree int64
 	shell                                [maxFaces]shellArgs
@@ -45,14 +43,14 @@ type (
 // onGPU makes the launch of an end on a GPU.
 func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
 	end := n.ends[i]
-	found, err := c.load(end.Device, stepProgram(n.star, n.real), "fused", "resident_wide", "resident_narrow")
+	found, err := c.load(end.Device, stepProgram(n.stencil, n.real), "fused", "resident_wide", "resident_narrow")
 	if err != nil {
 		return err
 	}
 	spec := streams.KernelSpec{Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.counts[i].All(), s.failed.All()}}
 	arg := &stepArgs{
-		strides: stridesOf(end.Fields[0].Layout), centre: n.star.Centre, axis: n.star.Axis,
-		limit: n.limit.Nanoseconds(), failed: s.failed.Address(), arrived: n.line(i, len(s.others)).Address(),
+		strides: stridesOf(end.Fields[0].Layout),
+		limit:   n.limit.Nanoseconds(), failed: s.failed.Address(), arrived: n.line(i, len(s.others)).Address(),
 	}
 	for f, a := range end.Fields {
 		arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
@@ -146,27 +144,27 @@ func (n *stepNet) geometry(i int, shellBlocks int64) stepGeometry {
 	g := stepGeometry{kernel: "fused", box: n.fromOwned(i, end.Interior), march: 4, threads: blockSize}
 	pack := int64(16 / n.real.Size())
 	if n.kind == FusedStep {
-		g.cut(n.star.Dims, pack)
+		g.cut(n.stencil.Dims, pack)
 		g.blocks = max(1, shellBlocks+g.tiles[0]*g.tiles[1]*g.tiles[2])
 		return g
 	}
 	g.threads, g.blocks = residentThreads, max(int64(end.Device.Cores), shellBlocks+1)
 	inner := g.blocks - shellBlocks
 	g.kernel, g.march = "narrow", 1
-	if g.cut(n.star.Dims, 1); g.tiles[0]*g.tiles[1]*g.tiles[2] <= inner {
+	if g.cut(n.stencil.Dims, 1); g.tiles[0]*g.tiles[1]*g.tiles[2] <= inner {
 		return g
 	}
 	g.kernel = "wide"
 	best, march := int64(1<<62), int64(1)
 	for g.march = 1; g.march <= 16; g.march++ {
-		g.cut(n.star.Dims, pack)
+		g.cut(n.stencil.Dims, pack)
 		rounds := (g.tiles[0]*g.tiles[1]*g.tiles[2] + inner - 1) / inner
 		if cost := rounds * ((g.march+1)/2 + 1); cost < best { // two planes are loaded at once
 			best, march = cost, g.march
 		}
 	}
 	g.march = march
-	g.cut(n.star.Dims, pack)
+	g.cut(n.stencil.Dims, pack)
 	return g
 }
 

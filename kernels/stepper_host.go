@@ -1,9 +1,7 @@
 package kernels
 
 import (
-	"runtime"
 	"sync/atomic"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
@@ -22,11 +20,11 @@ func (s *Stepper) onHost(n *stepNet, i int) (err error) {
 			spec.Reaches = append(spec.Reaches, f.Data)
 		}
 	}
-	steps := stepsOf[float64]
+	steps := stepsOf[float64](s, n, i)
 	if n.real == Float32 {
-		steps = stepsOf[float32]
+		steps = stepsOf[float32](s, n, i)
 	}
-	spec.Run = func() { steps(s, n, i, <-s.queued) }
+	spec.Run = func() { steps(<-s.queued) }
 	if s.kernel, err = newKernel(s.device, spec); err == nil {
 		s.Add(s.kernel)
 	}
@@ -34,28 +32,42 @@ func (s *Stepper) onHost(n *stepNet, i int) (err error) {
 }
 
 // stepsOf is the host version of step.cu.
-func stepsOf[T rows.Float](s *Stepper, n *stepNet, i int, span stepSpan) {
+func stepsOf[T rows.Float](s *Stepper, n *stepNet, i int) func(span stepSpan) {
 	end, part := n.ends[i], n.parts[i]
-	for step := span.first; step < span.first+span.count; step++ {
-		dst, src := end.Fields[step%2], end.Fields[1-step%2]
+	var shells [2][]func() // sweeps, by the field that they write
+	var interior [2]func()
+	for to := range 2 {
+		sweep := func(b domain.Box) func() {
+			return sweepBoxes[T](n.stencil, end.Fields[to], end.Fields[1-to], []domain.Box{b}, nil)
+		}
 		for _, sh := range part.shells {
-			for _, at := range sh.neighbours {
-				if !n.awaitOnHost(s, i, at, step-1) {
+			shells[to] = append(shells[to], sweep(sh.box))
+		}
+		interior[to] = sweep(end.Interior)
+	}
+	return func(span stepSpan) {
+		for step := span.first; step < span.first+span.count; step++ {
+			to := step % 2
+			for k, sh := range part.shells {
+				if !n.awaitOnHost(s, i, sh, step-1) {
 					return
 				}
+				shells[to][k]()
+				for _, t := range sh.stores {
+					storeGhosts[T](end.Fields[to], sh.box, end.Stores[t], n.ends[end.Stores[t].To].Fields[to])
+				}
+				n.tellOnHost(i, sh)
 			}
-			sweepBands[T](n.star, dst, src, []domain.Box{sh.box})
-			for _, t := range sh.stores {
-				storeGhosts[T](dst, sh.box, end.Stores[t], n.ends[end.Stores[t].To].Fields[step%2])
-			}
-			for _, at := range sh.neighbours {
-				other := part.neighbours[at]
-				atomic.AddUint64(word(n.counts[other], int64(n.place(i, other))*flagBytes), 1)
-			}
+			interior[to]()
 		}
-		if !end.Interior.Empty() {
-			sweepBands[T](n.star, dst, src, []domain.Box{end.Interior})
-		}
+	}
+}
+
+// tellOnHost counts a step of a shell for its neighbours.
+func (n *stepNet) tellOnHost(i int, sh shellPart) {
+	for _, at := range sh.neighbours {
+		other := n.parts[i].neighbours[at]
+		atomic.AddUint64(word(n.counts[other], int64(n.place(i, other))*flagBytes), 1)
 	}
 }
 
@@ -73,23 +85,18 @@ func storeGhosts[T rows.Float](src Array, box domain.Box, st GhostStore, dst Arr
 	}
 }
 
-// awaitOnHost waits until a neighbour has finished a step. It returns false, and says so,
-// if that takes too long, or if the end has given up before.
-func (n *stepNet) awaitOnHost(s *Stepper, i, at int, step int64) bool {
-	const spins = 100
-	count := word(n.counts[i], int64(at)*flagBytes)
-	want := uint64(step * n.expected(n.parts[i].neighbours[at], i))
+// awaitOnHost waits until the neighbours of a shell have finished a step. It returns false,
+// and says so, if that takes too long, or if the end has given up before.
+func (n *stepNet) awaitOnHost(s *Stepper, i int, sh shellPart, step int64) bool {
 	failed := word(s.failed, 0)
-	for start, spin := time.Now(), 0; atomic.LoadUint64(count) < want; spin++ {
+	for _, at := range sh.neighbours {
+		want := uint64(step * n.expected(n.parts[i].neighbours[at], i))
 		if atomic.LoadUint64(failed) > 0 {
 			return false
 		}
-		if time.Since(start) > n.limit {
+		if !awaitWord(word(n.counts[i], int64(at)*flagBytes), want, n.limit) {
 			atomic.StoreUint64(failed, uint64(1+at))
 			return false
-		}
-		if runtime.Gosched(); spin > spins {
-			time.Sleep(20 * time.Microsecond)
 		}
 	}
 	return true

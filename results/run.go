@@ -17,6 +17,7 @@ type Run struct {
 	Norms                  // of the last step
 	Error      *ErrorNorms `json:"error,omitempty"` // against the exact solution, where one is given
 
+	Sweep            *Sweep   `json:"sweep,omitempty"` // on GPUs
 	SetupSeconds     *float64 `json:"setup_seconds,omitempty"`
 	LoopSeconds      *float64 `json:"loop_seconds,omitempty"`
 	UpdatesPerSecond *float64 `json:"updates_per_second,omitempty"` // owned points times steps, a second of the loop
@@ -34,6 +35,14 @@ type Subdomain struct {
 	Device int    `json:"device"` // id of the device
 	Lo     [3]int `json:"lo"`
 	Hi     [3]int `json:"hi"`
+}
+
+// Sweep is how the first GPU swept the most of its subdomain.
+type Sweep struct {
+	Block  [2]int `json:"block"`  // threads of a block along x and y
+	Layers int    `json:"layers"` // that a thread takes: planes, or rows in two dimensions
+	// What finding that out took on all GPUs; about 0 where it was known.
+	TuningSeconds *float64 `json:"tuning_seconds,omitempty"`
 }
 
 // A Stop is the reason for which a run ended.

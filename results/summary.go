@@ -49,6 +49,7 @@ func (r *Record) summaryLines() []summaryLine {
 	}
 	return append(lines,
 		summaryLine{"speed", run.speed()},
+		summaryLine{"sweep", run.sweep()},
 		summaryLine{"exchanged", human(float64(run.BytesExchanged), "B")},
 		summaryLine{"seconds", pair("setup", run.SetupSeconds, "loop", run.LoopSeconds)},
 	)
@@ -188,4 +189,16 @@ func times(sizes []int) string {
 func join(separator string, words ...string) string {
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
 	return strings.Join(words, separator)
+}
+
+// sweep says by which thread blocks, and how long it took to find them.
+func (r *Run) sweep() string {
+	if r.Sweep == nil {
+		return ""
+	}
+	text := fmt.Sprintf("blocks of %dx%d threads, %d layers each", r.Sweep.Block[0], r.Sweep.Block[1], r.Sweep.Layers)
+	if s := r.Sweep.TuningSeconds; s != nil {
+		text += fmt.Sprintf(", tuned in %.3f s", *s)
+	}
+	return text
 }

@@ -112,7 +112,10 @@ func (a *assisted) step(worker int, n int64, norms bool) error {
 			return err
 		}
 	}
-	if err := launch(p.compute, p.boundary[to]); err != nil {
+	if err := a.completeWalls(p.part, p.compute, n); err != nil {
+		return err
+	}
+	if err := launch(p.compute, p.sweeps(norms).boundary[to]); err != nil {
 		return err
 	}
 	if err := a.refreshWalls(p.part, p.compute, n); err != nil {
@@ -121,7 +124,7 @@ func (a *assisted) step(worker int, n int64, norms bool) error {
 	if err := p.swept.Record(p.compute); err != nil {
 		return err
 	}
-	if err := launch(p.compute, p.interior[to]); err != nil {
+	if err := launch(p.compute, p.sweeps(norms).interior[to]); err != nil {
 		return err
 	}
 	if norms {

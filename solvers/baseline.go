@@ -19,6 +19,7 @@ func newBaseline(r *run) (scheme, error) {
 		}
 		r.Add(s)
 		s.SetName("all")
+		p.norms = p.wholeNorms
 		b.streams = append(b.streams, s)
 	}
 	return b, nil
@@ -47,7 +48,10 @@ func (b *baseline) step(worker int, n int64, norms bool) error {
 	for rank, p := range b.parts {
 		s := b.streams[rank]
 		s.BeginStep(n)
-		if err := launch(s, p.whole[to]); err != nil {
+		if err := b.completeWalls(p, s, n); err != nil {
+			return err
+		}
+		if err := launch(s, p.sweeps(norms).whole[to]); err != nil {
 			return err
 		}
 		if err := b.refreshWalls(p, s, n); err != nil {

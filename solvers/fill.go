@@ -86,7 +86,8 @@ func (s *source[T]) complain(which int, at domain.Vec, v float64) {
 }
 
 // resolve returns which evaluator gives the value at a point, owned or ghost,
-// and at which point it is asked. See WallKind for edges and corners.
+// and at which point it is asked. See WallKind for edges and corners. Second layers behind
+// Dirichlet walls are set before each step.
 func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 	which = initialField
 	for a := range p.Grid.Dims {
@@ -101,7 +102,8 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 		case Periodic:
 			at[a] = (at[a] + n) % n
 		case Neumann:
-			at[a] = min(max(at[a], 0), n-1)
+			at[a] = max(at[a], -1-at[a])
+			at[a] = min(at[a], 2*n-1-at[a])
 		case Dirichlet:
 			which = face
 		}

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"errors"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -16,13 +17,31 @@ type part struct {
 	streams.Closers
 	rank     int
 	device   *streams.Device
-	boundary [2]*streams.Kernel // sweeps of the boundary region
-	interior [2]*streams.Kernel // sweeps of the rest
-	whole    [2]*streams.Kernel // sweeps of both at once
-	mirror   [2]*kernels.Copies // ghosts of Neumann walls
+	plain    sweeps
+	measured sweeps    // the same, which take the norms on their way
+	behind   [2]behind // of each field
 	walls    []*movingWall
-	norms    [2]*kernels.Reduction
-	out, in  []int // messages of the plan
+	norms    [2]*kernels.Reduction // totals of the measured sweeps that the scheme uses
+	out, in  []int                 // messages of the plan
+
+	tuning kernels.Tuning
+
+	splitNorms, wholeNorms [2]*kernels.Reduction // of boundary and interior, and of whole
+}
+
+// sweeps are the launches that sweep a part.
+type sweeps struct {
+	boundary [2]*streams.Kernel // the boundary region
+	interior [2]*streams.Kernel // the rest
+	whole    [2]*streams.Kernel // both at once
+}
+
+// sweeps returns those of a step, with norms or without.
+func (t *part) sweeps(norms bool) *sweeps {
+	if norms {
+		return &t.measured
+	}
+	return &t.plain
 }
 
 // newPart makes a subdomain ready.
@@ -42,21 +61,9 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 	if err != nil {
 		return nil, err
 	}
-	reducer, err := c.NewReducer(t.device, p.Real)
-	if err != nil {
-		return nil, err
-	}
-	for to := range 2 {
-		dst, src := fields[to].Parts[rank], fields[1-to].Parts[rank]
-		if t.norms[to], err = reducer.Norms(dst, src, dst.Layout.Owned); err != nil {
+	for i := range t.behind {
+		if t.behind[i], err = t.newBehind(p, plan.Placement, fields[i].Parts[rank], c); err != nil {
 			return nil, err
-		}
-		t.Add(t.norms[to])
-		if sides := p.faces(plan.Placement, rank, insulated); len(sides) > 0 {
-			if t.mirror[to], err = mirrors(mover, dst, sides); err != nil {
-				return nil, err
-			}
-			t.Add(t.mirror[to])
 		}
 	}
 	for _, side := range p.faces(plan.Placement, rank, moving) {
@@ -69,36 +76,89 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 	return t, nil
 }
 
-// makeSweeps makes the three kinds of sweeps ready, in both directions between
-// the two fields.
+// makeSweeps makes all sweeps ready, in both directions between the two fields.
 func (t *part) makeSweeps(p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *kernels.Compiler) error {
-	sweeper, err := c.NewSweeper(t.device, p.Star, p.Real)
+	sweeper, err := c.NewSweeper(t.device, p.Stencil, p.Real)
 	if err != nil {
 		return err
 	}
 	box := plan.Placement.Subdomains[t.rank].Box
 	interior, boundary := domain.Split(box, p.boundaryLayers(plan, t.rank))
-	for _, s := range []struct {
-		name   string
-		kernel *[2]*streams.Kernel
-		boxes  []domain.Box
-	}{
-		{"sweep boundary", &t.boundary, boundary},
-		{"sweep interior", &t.interior, []domain.Box{interior}},
-		{"sweep", &t.whole, []domain.Box{box}},
-	} {
-		if len(s.boxes) == 0 || s.boxes[0].Empty() {
-			continue
+	if err := t.tune(sweeper, fields, interior); err != nil {
+		return err
+	}
+	for to := range 2 {
+		m := maker{t, sweeper, fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], to}
+		var split []sweepOf
+		if len(boundary) > 0 {
+			split = append(split, sweepOf{"sweep boundary", boundary, &t.plain.boundary, &t.measured.boundary})
 		}
-		for to := range 2 {
-			s.kernel[to], err = sweeper.SweepAs(s.name, fields[to].Parts[t.rank], fields[1-to].Parts[t.rank], s.boxes...)
-			if err != nil {
-				return err
-			}
-			t.Add(s.kernel[to])
+		if !interior.Empty() {
+			split = append(split, sweepOf{"sweep interior", []domain.Box{interior}, &t.plain.interior, &t.measured.interior})
+		}
+		if t.splitNorms[to], err = m.make(split); err != nil {
+			return err
+		}
+		whole := sweepOf{"sweep", []domain.Box{box}, &t.plain.whole, &t.measured.whole}
+		if t.wholeNorms[to], err = m.make([]sweepOf{whole}); err != nil {
+			return err
 		}
 	}
+	t.norms = t.splitNorms
 	return nil
+}
+
+// tuneBudget is how long the shape of sweeps may be searched for on one device: that of
+// others of its kind and stencil is then known.
+const tuneBudget = 100 * time.Millisecond
+
+// tune finds the fastest shape for sweeps of the interior. Fields are not filled yet, and
+// hold anything.
+func (t *part) tune(s *kernels.Sweeper, fields [2]*halo.Field, interior domain.Box) (err error) {
+	if interior.Empty() {
+		return nil
+	}
+	t.tuning, err = s.Tune(fields[1].Parts[t.rank], fields[0].Parts[t.rank], interior, tuneBudget)
+	return err
+}
+
+// maker makes the sweeps of a part from src to dst, which is field `to`.
+type maker struct {
+	part     *part
+	sweeper  *kernels.Sweeper
+	dst, src kernels.Array
+	to       int
+}
+
+// sweepOf is one launch of a step, and where it is kept.
+type sweepOf struct {
+	name            string
+	boxes           []domain.Box
+	plain, measured *[2]*streams.Kernel
+}
+
+// make makes the sweeps ready that together make a step, without norms and with, and the
+// total of the norms.
+func (m maker) make(all []sweepOf) (*kernels.Reduction, error) {
+	var portions []kernels.Portion
+	for _, s := range all {
+		k, err := m.sweeper.SweepAs(s.name, m.dst, m.src, s.boxes...)
+		if err != nil {
+			return nil, err
+		}
+		m.part.Add(k)
+		s.plain[m.to] = k
+		portions = append(portions, kernels.Portion{Name: s.name, Boxes: s.boxes})
+	}
+	launches, total, err := m.sweeper.Measure(m.dst, m.src, portions...)
+	if err != nil {
+		return nil, err
+	}
+	m.part.Add(total)
+	for i, s := range all {
+		s.measured[m.to] = launches[i]
+	}
+	return total, nil
 }
 
 func (t *part) findMessages(plan *halo.Plan) {
@@ -117,13 +177,14 @@ func (t *part) findMessages(plan *halo.Plan) {
 // from step to step.
 func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 	var layers domain.Radius
-	deepen := func(side domain.Direction) {
-		a := side.Axis()
-		reach := max(p.Width().Minus[a], p.Width().Plus[a])
-		if side[a] < 0 {
-			layers.Minus[a] = reach
-		} else {
-			layers.Plus[a] = reach
+	deepen := func(dir domain.Direction) {
+		for a, to := range dir {
+			switch to {
+			case -1:
+				layers.Minus[a] = p.reach(a)
+			case 1:
+				layers.Plus[a] = p.reach(a)
+			}
 		}
 	}
 	for _, m := range plan.Messages {
@@ -131,35 +192,23 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 			deepen(m.Dir)
 		}
 	}
-	changing := func(w Wall) bool { return insulated(w) || moving(w) }
-	for _, side := range p.faces(plan.Placement, rank, changing) {
-		deepen(side)
+	for _, side := range domain.Faces(p.Grid.Dims) {
+		w := p.wallAt(side)
+		changing := insulated(w) || moving(w) || (w.Kind == Dirichlet && p.reach(side.Axis()) > 1)
+		if _, inside := plan.Placement.Neighbour(rank, side); !inside && changing {
+			deepen(side)
+		}
 	}
 	return layers
 }
 
-// mirrors makes the ghosts of insulated walls ready.
-func mirrors(m *kernels.Mover, a kernels.Array, sides []domain.Direction) (*kernels.Copies, error) {
-	var copies []kernels.Copy
-	for _, side := range sides {
-		c, err := kernels.Mirror(a, side)
-		if err != nil {
-			return nil, err
-		}
-		copies = append(copies, c)
-	}
-	return m.Copies("mirror", copies...)
-}
-
-// refreshWalls queues what the walls do to the ghosts of the field of step n,
-// after the boundary region is swept.
+// refreshWalls queues what the walls do to the ghosts of the field of step n, after the
+// boundary region is swept.
 func (r *run) refreshWalls(t *part, s *streams.Stream, n int64) error {
-	if m := t.mirror[n%2]; m != nil {
-		if err := s.Launch(m.Kernel); err != nil {
-			return err
-		}
+	if err := r.moveWalls(t, s, n); err != nil {
+		return err
 	}
-	return r.moveWalls(t, s, n)
+	return launch(s, t.behind[n%2].own...)
 }
 
 // moveWalls queues what changes with time behind walls.
@@ -170,6 +219,18 @@ func (r *run) moveWalls(t *part, s *streams.Stream, n int64) error {
 		}
 	}
 	return nil
+}
+
+// completeWalls queues what is still to be done to the ghosts of the field that step n reads,
+// after those of neighbours have come: in edges and corners, and all at the first step.
+func (r *run) completeWalls(t *part, s *streams.Stream, n int64) error {
+	from := &t.behind[(n-1)%2]
+	if n == 1 {
+		if err := launch(s, from.own...); err != nil {
+			return err
+		}
+	}
+	return launch(s, from.beside...)
 }
 
 // launch queues the kernels that there are, in order.

@@ -31,7 +31,7 @@ func unitBox(t testing.TB, size []int, wall Wall, initial string) *Problem {
 		t.Fatal(err)
 	}
 	p.Grid = g
-	if p.Star, err = stencil.Laplace(p.Spacing); err != nil {
+	if p.Stencil, err = starOf(stencil.Laplace(p.Spacing)); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -47,7 +47,7 @@ func heat(t testing.TB, p *Problem, scale float64) *Problem {
 	}
 	p.TimeStep = scale / (2 * sum)
 	var err error
-	if p.Star, err = stencil.Heat(p.Spacing, 1, p.TimeStep); err != nil {
+	if p.Stencil, err = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep)); err != nil {
 		t.Fatal(err)
 	}
 	return p

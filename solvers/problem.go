@@ -14,7 +14,7 @@ import (
 type Problem struct {
 	Grid     domain.Grid
 	Spacing  []float64 // an axis each
-	Star     stencil.Star
+	Stencil  stencil.Stencil
 	Real     kernels.Real
 	Walls    [6]Wall             // x-, x+, y-, y+, z-, z+; those beyond Grid.Dims are not used
 	Initial  *stencil.Expression // at t = 0
@@ -32,8 +32,10 @@ type WallKind int
 
 // The kinds of walls. Behind a Dirichlet wall the ghosts have the wall's value
 // at their own place and, where that changes with time, at the time of the field
-// that they belong to. Behind a Neumann wall they repeat the owned point next to
-// them, so that nothing flows through and sums are kept. Behind a Periodic
+// that they belong to; where the stencil reaches two points, ghosts of the second layer
+// are twice the first less the owned point before it, as of a field that is odd about the
+// wall. Behind a Neumann wall ghosts are the owned points as far from it as they are, so
+// that nothing flows through and sums are kept. Behind a Periodic
 // face lies the other end of the grid.
 //
 // In edges and corners, periodic axes are followed first, then Neumann ones;
@@ -51,8 +53,8 @@ func (p *Problem) check(plan *halo.Plan) error {
 	if plan.Placement.Grid != p.Grid || len(plan.Specs) != 1 || plan.Specs[0] != p.Field() {
 		return fmt.Errorf("solvers: the plan is for another grid or another field than the problem's")
 	}
-	if len(p.Spacing) != dims || p.Star.Dims != dims {
-		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Star.Dims)
+	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
+		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)
 	}
 	if p.Real.Size() == 0 || p.Initial == nil {
 		return fmt.Errorf("solvers: a problem of type %q, initial field %v", p.Real, p.Initial)
@@ -65,16 +67,43 @@ func (p *Problem) check(plan *halo.Plan) error {
 		if w.Kind == Dirichlet && w.Value == nil {
 			return fmt.Errorf("solvers: the wall %v has no value", face)
 		}
+		if p.corners() > halo.Faces && moving(w) {
+			return fmt.Errorf("solvers: the wall %v changes with time: that is possible with stencils that lie along the axes, not with this one of %d points",
+				face, p.Stencil.Points())
+		}
+		if p.reach(face.Axis()) > 2 {
+			return fmt.Errorf("solvers: the stencil reaches %d points along %c; 2 are possible", p.reach(face.Axis()), "xyz"[face.Axis()])
+		}
 	}
 	return nil
 }
 
 // Width returns how far the stencil reaches, and so the width of the ghosts.
-func (p *Problem) Width() domain.Radius { return domain.UniformRadius(p.Grid.Dims, 1) }
+func (p *Problem) Width() domain.Radius { return p.Stencil.Radius() }
 
 // Field describes the field that a solver sweeps.
 func (p *Problem) Field() halo.Spec {
-	return halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width()}
+	return halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width(), Reach: p.corners()}
+}
+
+// reach returns how far the stencil reaches along an axis.
+func (p *Problem) reach(axis int) int { return p.Stencil.Reach(axis) }
+
+// corners returns which neighbours the stencil needs points of.
+func (p *Problem) corners() halo.Reach {
+	reach := halo.Faces
+	for _, g := range p.Stencil.Groups {
+		for _, o := range g.Offsets {
+			axes := 0
+			for _, d := range o {
+				if d != 0 {
+					axes++
+				}
+			}
+			reach = max(reach, halo.Faces+halo.Reach(axes-1))
+		}
+	}
+	return reach
 }
 
 // coordinates returns how expressions see the grid at step n: x_i = (i+1)*h

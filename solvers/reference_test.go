@@ -3,6 +3,7 @@ package solvers
 import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
 )
 
 // reference solves a problem by plain loops on one array, sharing nothing with
@@ -33,58 +34,52 @@ func (r *reference[T]) each(f func(q domain.Vec)) {
 	}
 }
 
-// at returns the value at q, which is owned or one step behind one face.
+// at returns the value at q, which is owned or at most two steps behind faces: periodic
+// axes and Neumann walls are followed, then the last Dirichlet wall counts.
 func (r *reference[T]) at(q domain.Vec) T {
+	behind := -1
 	for a, n := range r.p.Grid.Size {
-		if q[a] >= 0 && q[a] < n {
+		face := 2 * a
+		if q[a] >= n {
+			face++
+		} else if q[a] >= 0 {
 			continue
 		}
-		face := 2 * a
-		if q[a] == n {
-			face++
-		}
-		switch w := r.p.Walls[face]; w.Kind {
+		switch r.p.Walls[face].Kind {
 		case Dirichlet:
-			return T(w.Value.NewEvaluator(r.p.coordinates(r.steps)).At(q[0], q[1], q[2]))
+			behind = face
 		case Neumann:
-			q[a] = max(0, min(q[a], n-1))
+			for q[a] < 0 || q[a] >= n {
+				q[a] = map[bool]int{true: -1 - q[a], false: 2*n - 1 - q[a]}[q[a] < 0]
+			}
 		case Periodic:
-			q[a] = (q[a] + n) % n
+			q[a] = (q[a] + 2*n) % n
 		}
 	}
-	return r.values[q]
+	if behind < 0 {
+		return r.values[q]
+	}
+	a, in := behind/2, 1-2*(behind%2)
+	if q[a] == -1 || q[a] == r.p.Grid.Size[a] {
+		return T(r.p.Walls[behind].Value.NewEvaluator(r.p.coordinates(r.steps)).At(q[0], q[1], q[2]))
+	}
+	wall, point := q, q
+	wall[a], point[a] = q[a]+in, q[a]+2*in
+	return T(2*r.at(wall)) - r.at(point)
 }
 
 func (r *reference[T]) step() {
 	next := map[domain.Vec]T{}
-	s := r.p.Star
+	s := r.p.Stencil
 	r.norms = kernels.Norms{}
 	r.each(func(q domain.Vec) {
-		side := func(a, d int) T {
-			p := q
-			p[a] += d
-			return r.at(p)
-		}
-		c, w := T(s.Centre)*r.values[q], [3]T{T(s.Axis[0]), T(s.Axis[1]), T(s.Axis[2])}
-		var v T
-		switch {
-		case s.Equal && s.Dims == 2:
-			sum := side(0, 1) + side(1, 1)
-			sum = sum + side(0, -1)
-			sum = sum + side(1, -1)
-			v = c + T(w[0]*sum)
-		case s.Equal:
-			sum := side(0, 1) + side(1, 1)
-			sum = sum + side(2, 1)
-			sum = sum + side(0, -1)
-			sum = sum + side(1, -1)
-			sum = sum + side(2, -1)
-			v = c + T(w[0]*sum)
-		default:
-			v = c
-			for a := range s.Dims {
-				v = v + T(w[a]*(side(a, 1)+side(a, -1)))
+		v := T(s.Centre) * r.values[q]
+		for _, g := range s.Groups {
+			sum := r.at(q.Add(g.Offsets[0]))
+			for _, o := range g.Offsets[1:] {
+				sum = sum + r.at(q.Add(o))
 			}
+			v = v + T(T(g.Weight)*sum)
 		}
 		next[q] = v
 		d, u := float64(v)-float64(r.values[q]), float64(v)
@@ -96,3 +91,6 @@ func (r *reference[T]) step() {
 	r.values = next
 	r.steps++
 }
+
+// starOf turns the star into the stencil of a problem.
+func starOf(s stencil.Star, err error) (stencil.Stencil, error) { return s.Stencil(), err }

@@ -104,8 +104,9 @@ func spoil(t *testing.T, s *Solver, rank int, f func()) {
 		t.Fatal(err)
 	}
 	for to := range 2 {
-		p.whole[to] = k
-		p.interior[to] = k
+		for _, s := range []*sweeps{&p.plain, &p.measured} {
+			s.whole[to], s.interior[to] = k, k
+		}
 	}
 }
 

@@ -145,6 +145,15 @@ func newUnfilled(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, e
 // Plan returns the messages of a step.
 func (s *Solver) Plan() *halo.Plan { return s.plan }
 
+// Tuning returns in which shape the first device sweeps, and the time that all devices
+// took to find theirs out.
+func (s *Solver) Tuning() (first kernels.Tuning, took time.Duration) {
+	for _, p := range s.parts {
+		took += p.tuning.Took
+	}
+	return s.parts[0].tuning, took
+}
+
 // Field returns the field as the last step left it.
 func (s *Solver) Field() *halo.Field { return s.fields[s.done%2] }
 

@@ -83,7 +83,7 @@ func problem(t testing.TB, size []int, real kernels.Real, kinds string) *Problem
 	for a := range size {
 		p.Spacing = append(p.Spacing, 0.1*float64(a+1))
 	}
-	p.Star, err = stencil.Heat(p.Spacing, 1, p.TimeStep)
+	p.Stencil, err = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func equalSpacing(p *Problem) *Problem {
 	for a := range p.Spacing {
 		p.Spacing[a] = 0.1
 	}
-	p.Star, _ = stencil.Heat(p.Spacing, 1, p.TimeStep)
+	p.Stencil, _ = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep))
 	return p
 }
 
@@ -232,7 +232,7 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 		for _, h := range ways() {
 			h.parts = cut
 			t.Run(h.String(), func(t *testing.T) {
-				if h.scheme == Resident && changes(c.problem) {
+				if unsuited(h.scheme, c.problem) {
 					refused(t, set, c.problem, h)
 					return
 				}
@@ -245,6 +245,12 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 			})
 		}
 	}
+}
+
+// unsuited reports whether the scheme refuses the problem.
+func unsuited(s Scheme, p *Problem) bool {
+	_, star := p.Stencil.AsStar()
+	return s == Resident && changes(p) || (s == Resident || s == Fused) && !star
 }
 
 // changes reports whether a wall of the problem changes with time.

@@ -28,11 +28,10 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 	}
 	var ends []kernels.StepEnd
 	for _, p := range r.parts {
-		end, err := r.stepEnd(p)
-		if err != nil {
+		ends = append(ends, r.stepEnd(p))
+		if err := r.reduceNorms(p); err != nil {
 			return nil, err
 		}
-		ends = append(ends, end)
 		s, err := p.device.NewStream(streams.Normal)
 		if err != nil {
 			return nil, err
@@ -42,7 +41,7 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 		t.streams = append(t.streams, s)
 	}
 	var err error
-	if t.steppers, err = r.compiler.Steppers(kind, r.problem.Star, r.problem.Real, ends, r.patience()); err != nil {
+	if t.steppers, err = r.compiler.Steppers(kind, r.problem.Stencil, r.problem.Real, ends, r.patience()); err != nil {
 		return nil, err
 	}
 	for _, s := range t.steppers {
@@ -54,6 +53,9 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 // suits returns ErrUnsuited, with the reason, where devices cannot store into each other's
 // ghosts, have several subdomains, or a wall is to be set by the host amid resident steps.
 func (t *together) suits() error {
+	if _, ok := t.problem.Stencil.AsStar(); !ok {
+		return fmt.Errorf("solvers: %w: scheme %s has stars of one point along each axis only", ErrUnsuited, t.kind)
+	}
 	for _, m := range t.plan.Messages {
 		d := t.plan.Placement.Devices
 		if d[m.From] != d[m.To] && !m.Direct() {
@@ -75,7 +77,7 @@ func (t *together) suits() error {
 
 // stepEnd returns what a part does in a step: its messages become stores, and so do the
 // ghosts of insulated walls.
-func (r *run) stepEnd(p *part) (end kernels.StepEnd, err error) {
+func (r *run) stepEnd(p *part) (end kernels.StepEnd) {
 	sub := r.plan.Placement.Subdomains[p.rank]
 	end = kernels.StepEnd{Device: p.device, Fields: [2]kernels.Array{r.fields[0].Parts[p.rank], r.fields[1].Parts[p.rank]}}
 	end.Interior, end.Boundary = domain.Split(sub.Box, r.problem.boundaryLayers(r.plan, p.rank))
@@ -89,7 +91,24 @@ func (r *run) stepEnd(p *part) (end kernels.StepEnd, err error) {
 		ghost := domain.GhostBox(sub.Box, side, r.problem.Width())
 		end.Stores = append(end.Stores, kernels.GhostStore{Send: ghost.Shift(domain.Vec(side.Opposite())), Ghost: ghost, To: p.rank})
 	}
-	return end, nil
+	return end
+}
+
+// reduceNorms has the norms of a part taken from its fields, after a step: its sweeps do
+// not take them on their way.
+func (r *run) reduceNorms(p *part) error {
+	reducer, err := r.compiler.NewReducer(p.device, r.problem.Real)
+	if err != nil {
+		return err
+	}
+	for to := range p.norms {
+		dst, src := r.fields[to].Parts[p.rank], r.fields[1-to].Parts[p.rank]
+		if p.norms[to], err = reducer.Norms(dst, src, dst.Layout.Owned); err != nil {
+			return err
+		}
+		r.Add(p.norms[to])
+	}
+	return nil
 }
 
 func (t *together) workers() [][]int                { return eachAlone(len(t.parts)) }
@@ -107,6 +126,11 @@ func (t *together) most() int64 {
 
 func (t *together) steps(worker int, first, last int64, norms bool) error {
 	p, s := t.parts[worker], t.streams[worker]
+	if first == 1 {
+		if err := t.completeWalls(p, s, first); err != nil {
+			return err
+		}
+	}
 	each := int64(1)
 	if t.kind == kernels.ResidentSteps {
 		each = last - first + 1

@@ -95,7 +95,7 @@ func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace,
 	}
 	part := s.parts[rank]
 	want := 0
-	for _, k := range []*streams.Kernel{part.boundary[0], part.interior[0]} {
+	for _, k := range []*streams.Kernel{part.plain.boundary[0], part.plain.interior[0]} {
 		if k != nil {
 			want++
 		}

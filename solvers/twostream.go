@@ -88,7 +88,11 @@ func (o Order) phase(plan *halo.Plan, m halo.Message) int {
 	if !m.Dir.Positive() {
 		lower = m.To
 	}
-	return plan.Placement.Subdomains[lower].Coord[m.Dir.Axis()] % 2
+	axis := 0 // of edges and corners the first along which they differ
+	for m.Dir[axis] == 0 {
+		axis++
+	}
+	return plan.Placement.Subdomains[lower].Coord[axis] % 2
 }
 
 func (t *twoStream) workers() [][]int                { return eachAlone(len(t.parts)) }
@@ -121,7 +125,10 @@ func (t *twoStream) step(worker int, n int64, norms bool) error {
 	if err := p.boundaryStream.Wait(p.inner[before]); err != nil {
 		return err
 	}
-	if err := launch(p.boundaryStream, p.boundary[to]); err != nil {
+	if err := t.completeWalls(p.part, p.boundaryStream, n); err != nil {
+		return err
+	}
+	if err := launch(p.boundaryStream, p.sweeps(norms).boundary[to]); err != nil {
 		return err
 	}
 	if err := t.refreshWalls(p.part, p.boundaryStream, n); err != nil {
@@ -133,7 +140,7 @@ func (t *twoStream) step(worker int, n int64, norms bool) error {
 	if err := p.interiorStream.Wait(p.swept[before]); err != nil {
 		return err
 	}
-	if err := launch(p.interiorStream, p.interior[to]); err != nil {
+	if err := launch(p.interiorStream, p.sweeps(norms).interior[to]); err != nil {
 		return err
 	}
 	if norms {

@@ -53,7 +53,8 @@ func (p *Problem) wallAt(side domain.Direction) Wall {
 
 // newMovingWall makes the wall on one side of a part ready.
 func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.Field, mover *kernels.Mover) (*movingWall, error) {
-	ghost := domain.GhostBox(fields[0].Parts[t.rank].Layout.Owned, side, p.Width())
+	// Further layers follow from the first by reflection.
+	ghost := domain.GhostBox(fields[0].Parts[t.rank].Layout.Owned, side, domain.UniformRadius(p.Grid.Dims, 1))
 	w := &movingWall{
 		ghost: ghost,
 		value: p.wallAt(side).Value.NewEvaluator(p.coordinates(0)),

@@ -3,6 +3,9 @@ package stencil
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/halox/halox/domain"
 )
 
 // Star is the stencil of 2*Dims+1 points that reaches one point along each
@@ -92,4 +95,44 @@ func total(v []float64) float64 {
 		s += x
 	}
 	return s
+}
+
+// Stencil returns the star as a sum over points, in the order that Star gives.
+func (s Star) Stencil() Stencil {
+	sum := Stencil{Dims: s.Dims, Centre: s.Centre}
+	if s.Equal {
+		sum.Groups = []Group{{s.Axis[0], append(along(s.Dims, 1), along(s.Dims, -1)...)}}
+		return sum
+	}
+	for a, plus := range along(s.Dims, 1) {
+		sum.Groups = append(sum.Groups, Group{s.Axis[a], []domain.Vec{plus, along(s.Dims, -1)[a]}})
+	}
+	return sum
+}
+
+// AsStar returns the star that the stencil is, if it is one.
+func (s Stencil) AsStar() (Star, bool) {
+	star := Star{Dims: s.Dims, Equal: len(s.Groups) == 1, Centre: s.Centre}
+	for a, g := range s.Groups {
+		if a < s.Dims {
+			star.Axis[a] = g.Weight
+		}
+	}
+	if star.Equal {
+		star.Axis = [3]float64{}
+		for a := range s.Dims {
+			star.Axis[a] = s.Groups[0].Weight
+		}
+	}
+	same := func(a, b Group) bool { return a.Weight == b.Weight && slices.Equal(a.Offsets, b.Offsets) }
+	return star, slices.EqualFunc(star.Stencil().Groups, s.Groups, same)
+}
+
+// along returns the points d steps along each axis.
+func along(dims, d int) []domain.Vec {
+	points := make([]domain.Vec, dims)
+	for a := range points {
+		points[a][a] = d
+	}
+	return points
 }

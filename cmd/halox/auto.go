@@ -143,7 +143,7 @@ func (w *wiring) schemesKey() string {
 			walls += "t"
 		}
 	}
-	return fmt.Sprintf("%v %v %s %+v %s %s", p.Grid.Size, w.cut.Parts, walls, p.Star, p.Real, w.config.Exchange.Path)
+	return fmt.Sprintf("%v %v %s %+v %s %s", p.Grid.Size, w.cut.Parts, walls, p.Stencil, p.Real, w.config.Exchange.Path)
 }
 
 // rememberedSchemes returns what was measured before.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/stencil"
 )
 
 // sweepBench is what halox bench sweep is asked for.
@@ -30,18 +32,34 @@ type sweepBench struct {
 // shape is a stencil that can be swept.
 type shape struct {
 	name    string
+	kind    stencil.Kind
 	spacing []float64 // one number an axis: axes that are alike have one weight
-	flops   int       // operations a point
 }
 
-// shapes are the stencils of package stencil: heat's, and Laplace's has as many operations.
-func shapes() []shape {
-	return []shape{
-		{"5-point", []float64{1, 1}, 6},          // 3+1 sums, 2 products
-		{"7-point", []float64{1, 1, 1}, 8},       // 5+1 sums, 2 products
-		{"5-point-axes", []float64{1, 2}, 7},     // 2+2 sums, 3 products
-		{"7-point-axes", []float64{1, 2, 3}, 10}, // 3+3 sums, 4 products
+// stencil returns heat's of the shape; Laplace's has as many operations.
+func (s shape) stencil() (stencil.Stencil, error) { return stencil.HeatOf(s.kind, s.spacing, 0.1, 0.1) }
+
+// flops returns the operations a point: a product for the centre and for each group of
+// points that have one weight, and a sum for each point but one.
+func flops(s stencil.Stencil) int { return 1 + len(s.Groups) + s.Points() - 1 }
+
+// shapes are the stencils of package stencil, stars of one step along each axis also with
+// a weight for each axis.
+func shapes() (all []shape) {
+	for _, spacing := range [][]float64{{1, 1}, {1, 1, 1}} {
+		points := map[int]bool{}
+		for _, kind := range stencil.Kinds(len(spacing)) {
+			name := fmt.Sprintf("%d-point", kind.Points)
+			if points[kind.Points] {
+				name += "-" + string(kind.Shape)
+			}
+			points[kind.Points] = true
+			all = append(all, shape{name, kind, spacing})
+		}
 	}
+	return append(all,
+		shape{"5-point-axes", stencil.Kinds(2)[0], []float64{1, 2}},
+		shape{"7-point-axes", stencil.Kinds(3)[0], []float64{1, 2, 3}})
 }
 
 func shapeNames() (names []string) {
@@ -64,13 +82,13 @@ func newBenchSweepCommand() *cobra.Command {
 		Short: "Time sweeps of stencils on one device, beside copies of the same bytes",
 		Long: `Time sweeps of stencils on one device, beside copies of the same bytes.
 
-A sweep reads one array and writes another; the next one goes back. The stencils and
-their operations a point, by which GFLOP/s count, are 5-point (6) and 7-point (8),
-with one weight for all neighbours, and 5-point-axes (7) and 7-point-axes (10), with one
-an axis. Rates count two values a point, one read and one written, and so does the
+A sweep reads one array and writes another; the next one goes back. The stencils are
+those of stencil.points in a config, and 5-point-axes and 7-point-axes, which have a
+weight for each axis. GFLOP/s count a product for each weight and a sum for each point
+but one: 6 for 5-point, 8 for 7-point. Rates count two values a point, one read and one written, and so does the
 driver's copy of as many points from one array to the other, which stands beside. With
-norms, the changes and values of each step are reduced too, and sent to the host, as
-where every step is checked.
+norms, a sweep takes those of the change and of the values on its way, and they are
+sent to the host, as where every step is checked. The shape of sweeps is tuned first.
 
 Times are those of the device, from one sweep to the next of some that were queued
 before the first began: the median of batches. On GPUs, what a sweep writes is compared
@@ -91,7 +109,7 @@ on from there.`,
 	f := cmd.Flags()
 	f.StringVar(&b.backend, "backend", configs.Auto, "auto, cuda or host")
 	f.IntVar(&b.device, "device", 0, "the device, counted from 0")
-	f.StringSliceVar(&b.stencils, "stencils", []string{"5-point", "7-point"}, "stencils: 5-point, 7-point, 5-point-axes, 7-point-axes")
+	f.StringSliceVar(&b.stencils, "stencils", []string{"5-point", "7-point"}, "stencils: "+strings.Join(shapeNames(), ", "))
 	f.IntSliceVar(&b.points2D, "points-2d", []int{1024, 2048, 4096, 8192, 16384}, "points along each axis in two dimensions")
 	f.IntSliceVar(&b.points3D, "points-3d", []int{64, 128, 256, 512, 768}, "points along each axis in three dimensions")
 	f.StringSliceVar(&b.precisions, "precision", []string{string(kernels.Float32), string(kernels.Float64)}, "float32, float64")

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -22,6 +22,9 @@ type sweepRun struct {
 	compiler *kernels.Compiler
 	pace     pace
 }
+
+// tuneBudget is how long the shape of sweeps may be searched for.
+const tuneBudget = 200 * time.Millisecond
 
 // mostSweeps is how many are queued behind a gate: with norms four operations each.
 const mostSweeps = mostQueued / 4
@@ -40,6 +43,15 @@ func (c sweepCase) labels() results.Row {
 	return results.NewRow().Label("stencil", c.name).Label("precision", c.real).Label("points", c.points).Label("grid", grid)
 }
 
+// operations returns those of a point.
+func (c sweepCase) operations() int {
+	s, err := c.stencil()
+	if err != nil {
+		return 0 // it was swept, so there is none
+	}
+	return flops(s)
+}
+
 func (c sweepCase) dims() int { return len(c.spacing) }
 
 // box is the owned points.
@@ -53,7 +65,11 @@ func (c sweepCase) box() domain.Box {
 
 // layout is that of the arrays.
 func (c sweepCase) layout() (domain.Layout, error) {
-	return domain.NewLayout(c.box(), domain.UniformRadius(c.dims(), 1), c.real.Size())
+	s, err := c.stencil()
+	if err != nil {
+		return domain.Layout{}, err
+	}
+	return domain.NewLayout(c.box(), s.Radius(), c.real.Size())
 }
 
 // measure returns a row without norms and one with them, as is wanted; a row that says so
@@ -117,7 +133,7 @@ func (r *sweepRun) tooLarge(c sweepCase) (why string, err error) {
 func (c sweepCase) rated(row results.Row, took, plain results.Sample) results.Row {
 	points := float64(c.box().Points())
 	return row.Value(results.Updates, took.Under(points*1e6)).
-		Value(results.GFLOPS, took.Under(points*float64(c.flops)/1e3)).
+		Value(results.GFLOPS, took.Under(points*float64(c.operations())/1e3)).
 		Join(results.NewRow().Transfer(2*c.box().Points()*int64(c.real.Size()), took, plain))
 }
 
@@ -126,6 +142,7 @@ type swept struct {
 	*solo
 	arrays [2]kernels.Array
 	sweeps [2]*streams.Kernel
+	normed [2]*streams.Kernel // the same with norms, whose totals these are
 	norms  [2]*kernels.Reduction
 	values int64 // bytes of the owned points
 }
@@ -151,16 +168,18 @@ func (r *sweepRun) newSwept(c sweepCase, open *streams.Closers) (s *swept, err e
 			return nil, err
 		}
 	}
-	star, err := stencil.Heat(c.spacing, 0.1, 1)
+	heat, err := c.stencil()
 	if err != nil {
 		return nil, err
 	}
-	sweeper, err := r.compiler.NewSweeper(r.device, star, c.real)
+	sweeper, err := r.compiler.NewSweeper(r.device, heat, c.real)
 	if err != nil {
 		return nil, err
 	}
-	reducer, err := r.compiler.NewReducer(r.device, c.real)
-	if err != nil {
+	if _, err := sweeper.Tune(s.arrays[1], s.arrays[0], c.box(), tuneBudget); err != nil {
+		return nil, err
+	}
+	if err := fillRandom(s.stream, s.arrays[1].Data.Memory, c.real); err != nil { // what was tuned with
 		return nil, err
 	}
 	for i := range s.sweeps {
@@ -169,10 +188,12 @@ func (r *sweepRun) newSwept(c sweepCase, open *streams.Closers) (s *swept, err e
 			return nil, err
 		}
 		open.Add(s.sweeps[i])
-		if s.norms[i], err = reducer.Norms(dst, src, c.box()); err != nil {
+		launches, total, err := sweeper.Measure(dst, src, kernels.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
+		if err != nil {
 			return nil, err
 		}
-		open.Add(s.norms[i])
+		open.Add(total)
+		s.normed[i], s.norms[i] = launches[0], total
 	}
 	return s, nil
 }
@@ -204,12 +225,12 @@ func fillRandom(s *streams.Stream, m *streams.Memory, real kernels.Real) (err er
 	return s.Sync(waitLimit)
 }
 
-// sweep queues the i-th sweep, sweepWithNorms with what is reduced after it, and copy a copy
-// of as many values from one array to the other.
+// sweep queues the i-th sweep, sweepWithNorms the one that takes norms, with their total,
+// and copy a copy of as many values from one array to the other.
 func (s *swept) sweep(i int) error { return s.stream.Launch(s.sweeps[i%2]) }
 
 func (s *swept) sweepWithNorms(i int) error {
-	return errors.Join(s.sweep(i), s.norms[i%2].Queue(s.stream))
+	return errors.Join(s.stream.Launch(s.normed[i%2]), s.norms[i%2].Queue(s.stream))
 }
 
 func (s *swept) copy(i int) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -18,10 +19,13 @@ func TestBenchSweep(t *testing.T) {
 	_, r := bench(t, "sweep", "--backend", "host", "--stencils", strings.Join(shapeNames(), ","), "--points-2d", "8,32", "--points-3d", "1,8",
 		"--budget", "100us", "--plot", plot)
 	drawn(t, plot)
-	if len(r.Rows) != 4*2*2*2 || r.Kind != results.KindSweep || count(r, results.NewRow().Label("norms", "norms every step")) != len(r.Rows)/2 {
+	if len(r.Rows) != 10*2*2*2 || r.Kind != results.KindSweep || count(r, results.NewRow().Label("norms", "norms every step")) != len(r.Rows)/2 {
 		t.Errorf("%d rows of %s", len(r.Rows), r.Kind)
 	}
-	flops := map[string]float64{"5-point": 6, "7-point": 8, "5-point-axes": 7, "7-point-axes": 10}
+	flops := map[string]float64{
+		"5-point": 6, "7-point": 8, "5-point-axes": 7, "7-point-axes": 10, "9-point": 3 + 8, "9-point-star": 3 + 8,
+		"13-point": 3 + 12, "19-point": 3 + 18, "27-point": 4 + 26, "25-point": 6 + 24,
+	}
 	for _, row := range r.Rows {
 		n, _ := row.Float("points")
 		points := math.Pow(n, float64(strings.Count(row.Text("grid"), "x")+1))
@@ -55,8 +59,13 @@ func TestBenchSweepCompares(t *testing.T) {
 			t.Errorf("%s: %v", s.name, err)
 		}
 		at := swept.arrays[0].Layout.Offset([3]int{2, 3, 0}) * 4
-		swept.arrays[0].Data.Memory.Bytes()[at] ^= 1 << 7
-		if err := r.compare(c, swept); err == nil || !strings.Contains(err.Error(), "differs from the host's in the row at y 2, z 0") {
+		swept.arrays[0].Data.Memory.Bytes()[at+2] ^= 1 << 6
+		heat, err := s.stencil()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("differs from the host's in the row at y %d, z 0", 3-heat.Reach(1))
+		if err := r.compare(c, swept); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", s.name, err)
 		}
 	}
@@ -78,7 +87,7 @@ func TestBenchSweepTooLarge(t *testing.T) {
 
 func TestBenchSweepRefuses(t *testing.T) {
 	for says, args := range map[string][]string{
-		`--stencils: there is no "9-point": take 5-point`: {"--stencils", "9-point"},
+		`--stencils: there is no "6-point": take 5-point`: {"--stencils", "6-point"},
 		`--precision: there is no "half"`:                 {"--precision", "half"},
 		`--norms: there is no "yes"`:                      {"--norms", "yes"},
 		`--points-3d 0: give points`:                      {"--points-3d", "64,0"},

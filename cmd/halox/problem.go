@@ -17,10 +17,11 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 		return nil, err
 	}
 	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep()}
+	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
 	if c.Heat != nil {
-		p.Star, err = stencil.Heat(p.Spacing, c.Heat.Diffusivity, p.TimeStep)
+		p.Stencil, err = stencil.HeatOf(kind, p.Spacing, c.Heat.Diffusivity, p.TimeStep)
 	} else {
-		p.Star, err = stencil.Laplace(p.Spacing)
+		p.Stencil, err = stencil.LaplaceOf(kind, p.Spacing)
 	}
 	if err != nil {
 		return nil, err

@@ -51,6 +51,9 @@ func newRecord(ctx context.Context, j *job, begin time.Time) *record {
 	r := &record{Record: j.machine.record(ctx, results.KindRun, j.config), run: run}
 	r.Started, r.Run = begin, run
 	r.describeDevices(j)
+	if tuning, took := j.solver.Tuning(); tuning.Tried > 0 || tuning.Key != "" {
+		r.run.Sweep = &results.Sweep{Block: tuning.Shape.Block, Layers: tuning.Shape.Layers, TuningSeconds: results.Number(took.Seconds())}
+	}
 	return r
 }
 

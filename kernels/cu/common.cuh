@@ -13,16 +13,20 @@ struct Strides {
 	i64 pitch, plane;
 };
 
-// place gives the element of the n-th point of a region, x fastest. Divisions
-// of 64 bits cost some ten times those of 32, so small regions avoid them.
-__device__ inline i64 place(const Region &r, const Strides &s, i64 n) {
+// A point of a region, counted from its first.
+struct Point {
+	i64 x, y, z;
+};
+
+// point gives the n-th point of a region, x fastest. Divisions of 64 bits cost some ten
+// times those of 32, so small regions avoid them.
+__device__ inline Point point(const Region &r, i64 n) {
 	if (r.nx * r.ny * r.nz <= 0x7fffffff) {
-		unsigned m = (unsigned)n, nx = (unsigned)r.nx, ny = (unsigned)r.ny;
-		unsigned row = m / nx;
-		return r.first + (m - row * nx) + (row % ny) * s.pitch + (row / ny) * s.plane;
+		const unsigned m = (unsigned)n, nx = (unsigned)r.nx, ny = (unsigned)r.ny, row = m / nx;
+		return {m - row * nx, row % ny, row / ny};
 	}
-	i64 row = n / r.nx;
-	return r.first + (n - row * r.nx) + (row % r.ny) * s.pitch + (row / r.ny) * s.plane;
+	const i64 row = n / r.nx;
+	return {n - row * r.nx, row % r.ny, row / r.ny};
 }
 
 // after_predecessor waits until all that was queued before the kernel has ended and what

@@ -1,4 +1,5 @@
-// The change between two fields and the norms of the newer one, over a box.
+// The change between two fields and the norms of the newer one, over a box, and totals
+// of what sweeps found of them on their way.
 //
 // Build options: REAL. Sums are kept in double and in one order: each warp
 // sums the rows that are its own, then a tree over lanes, warps and blocks.
@@ -6,71 +7,42 @@
 struct Norms {
 	const REAL *next;
 	const REAL *last;
-	double *partial; // 4 numbers a block
-	double *result;  // 4 numbers
+	Four *partial; // by block
+	Four *sums;    // of norms_sums, by block
+	Four *result;
 	Strides strides;
 	Region region;
-	i64 blocks;
+	i64 partials, blocks; // how many there are in partial and in sums
 };
 
-enum { WARPS = 8 };
-
-// Four numbers: largest change, sum of squares of the change, largest
-// magnitude, sum of squares. A NaN does not always show in the maxima; it does
-// in the sums.
-struct Four {
-	double max_change, sum_change, max_value, sum_value;
-
-	__device__ void add(const Four &o) {
-		max_change = fmax(max_change, o.max_change);
-		sum_change += o.sum_change;
-		max_value = fmax(max_value, o.max_value);
-		sum_value += o.sum_value;
-	}
-};
-
-// over_block returns the sum of all threads' numbers to thread 0.
-__device__ Four over_block(Four f) {
-	__shared__ Four warps[WARPS];
-	const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-	for (int d = 16; d > 0; d /= 2) {
-		Four o = {
-		    __shfl_down_sync(~0u, f.max_change, d),
-		    __shfl_down_sync(~0u, f.sum_change, d),
-		    __shfl_down_sync(~0u, f.max_value, d),
-		    __shfl_down_sync(~0u, f.sum_value, d),
-		};
-		f.add(o);
-	}
-	if (lane == 0) warps[warp] = f;
-	__syncthreads();
-	if (threadIdx.x == 0)
-		for (int w = 1; w < WARPS; w++) f.add(warps[w]);
-	return f;
-}
-
-// norms_partial writes four numbers a block.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) norms_partial(const __grid_constant__ Norms a) {
+// norms_partial writes the numbers of each block.
+extern "C" __global__ void __launch_bounds__(256, 4) norms_partial(const __grid_constant__ Norms a) {
 	after_predecessor();
 	const i64 rows = a.region.ny * a.region.nz;
 	const int lane = threadIdx.x & 31;
 	Four f = {0, 0, 0, 0};
 	for (i64 row = thread_index() >> 5; row < rows; row += thread_count() >> 5) {
 		const i64 first = a.region.first + row % a.region.ny * a.strides.pitch + row / a.region.ny * a.strides.plane;
-		for (i64 i = lane; i < a.region.nx; i += 32) {
-			const double u = a.next[first + i], d = u - (double)a.last[first + i];
-			f.add(Four{fabs(d), d * d, fabs(u), u * u});
-		}
+		for (i64 i = lane; i < a.region.nx; i += 32) f.point(a.next[first + i], a.last[first + i]);
 	}
 	f = over_block(f);
-	if (threadIdx.x == 0) ((Four *)a.partial)[blockIdx.x] = f;
+	if (threadIdx.x == 0) a.partial[blockIdx.x] = f;
 }
 
-// norms_total sums the blocks' numbers; it is one block.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) norms_total(const __grid_constant__ Norms a) {
+// norms_sums sums partial numbers where there are many, in as many blocks as there are sums.
+extern "C" __global__ void __launch_bounds__(256, 4) norms_sums(const __grid_constant__ Norms a) {
 	after_predecessor();
 	Four f = {0, 0, 0, 0};
-	for (i64 b = threadIdx.x; b < a.blocks; b += blockDim.x) f.add(((const Four *)a.partial)[b]);
+	for (i64 n = thread_index(); n < a.partials; n += thread_count()) f.add(a.partial[n]);
 	f = over_block(f);
-	if (threadIdx.x == 0) *(Four *)a.result = f;
+	if (threadIdx.x == 0) a.sums[blockIdx.x] = f;
+}
+
+// norms_total sums the numbers of the blocks; it is one block.
+extern "C" __global__ void __launch_bounds__(256, 4) norms_total(const __grid_constant__ Norms a) {
+	after_predecessor();
+	Four f = {0, 0, 0, 0};
+	for (i64 n = threadIdx.x; n < a.blocks; n += blockDim.x) f.add(a.sums[n]);
+	f = over_block(f);
+	if (threadIdx.x == 0) *a.result = f;
 }

@@ -5,6 +5,9 @@
 // Step n reads field (n-1)%2 and writes field n%2. Ghosts of field n%2 may be written
 // once their owner has finished step n-1, which read them last; its count says that too.
 //
+// The stencil is a star that reaches one point (see tapsSource in taps.go). Build options:
+// REAL.
+//
 // Some blocks sweep the boundary region, shells, and talk to the neighbours; the others
 // sweep the interior, meanwhile.
 
@@ -35,7 +38,6 @@ enum { FACES = 6 };
 struct Step {
 	REAL *field[2];
 	Strides strides;
-	double centre, axis[3];
 	i64 first, count; // steps
 	i64 shell_blocks, shells, targets, degree;
 	Shell shell[FACES];
@@ -51,7 +53,7 @@ struct Step {
 #define STOP (1ull << 63)
 
 // boundary sweeps a shell, a point a thread.
-__device__ void boundary(const Step &s, const Weights &w, const Shell &b, int to) {
+__device__ void boundary(const Step &s, const Shell &b, int to) {
 	const REAL *src = s.field[1 - to];
 	REAL *dst = s.field[to];
 	const i64 pitch = s.strides.pitch, plane = s.strides.plane;
@@ -61,11 +63,7 @@ __device__ void boundary(const Step &s, const Weights &w, const Shell &b, int to
 		const i64 at[3] = {b.lo[0] + (n - row * nx), b.lo[1] + (row - layer * ny), b.lo[2] + layer};
 		const i64 o = at[0] + at[1] * pitch + at[2] * plane;
 		const REAL *p = src + o;
-#if DIMS == 3
-		const REAL v = w.apply(p[0], p[-1], p[1], p[-pitch], p[pitch], p[-plane], p[plane]);
-#else
-		const REAL v = w.apply(p[0], p[-1], p[1], p[-pitch], p[pitch], 0, 0);
-#endif
+		const REAL v = apply([&](int dx, int dy, int dz) { return p[dx + dy * pitch + dz * plane]; });
 		dst[o] = v;
 		for (int i = 0; i < s.targets; i++) {
 			const Target &t = s.target[i];
@@ -111,9 +109,9 @@ struct alignas(sizeof(REAL) * WIDTH) Pack {
 // place that is a multiple of its width; the warps take rows, in 2-D stretches of rows.
 // All of it marches through some planes.
 struct Tile {
-	i64 place;      // of the first pack, from the first owned point
-	int planes;     // 0: none for this thread
-	int from, upto; // which points of a pack are in the interior
+	i64 place;       // of the first pack, from the first owned point
+	int planes;      // 0: none for this thread
+	unsigned inside; // a bit for each point of a pack that is in the interior
 };
 
 template <int WIDTH>
@@ -132,8 +130,10 @@ __device__ Tile tile_of(const Step &s, unsigned number) {
 	Tile t;
 	t.place = place;
 	t.planes = x < s.hi[0] ? (int)max((i64)0, min(planes, s.march)) : 0;
-	t.from = (int)max((i64)0, s.lo[0] - x);
-	t.upto = (int)min((i64)WIDTH, s.hi[0] - x);
+	t.inside = 0;
+#pragma unroll
+	for (int i = 0; i < WIDTH; i++)
+		if (s.lo[0] <= x + i && x + i < s.hi[0]) t.inside |= 1u << i;
 	return t;
 }
 
@@ -141,7 +141,7 @@ __device__ Tile tile_of(const Step &s, unsigned number) {
 // planes need is loaded before the first of them is stored: few threads then wait less,
 // and many have too few registers.
 template <int WIDTH, int BATCH>
-__device__ void sweep_tile(const Step &s, const Weights &w, const Tile &t, int to) {
+__device__ void sweep_tile(const Step &s, const Tile &t, int to) {
 	typedef Pack<WIDTH> Points;
 	const i64 pitch = s.strides.pitch, step = DIMS == 3 ? s.strides.plane : pitch;
 	const REAL *p = s.field[1 - to] + t.place;
@@ -170,18 +170,19 @@ __device__ void sweep_tile(const Step &s, const Weights &w, const Tile &t, int t
 #pragma unroll
 			for (int i = 0; i < WIDTH; i++) {
 				const REAL west = i > 0 ? c.at[i > 0 ? i - 1 : 0] : xm[d], east = i + 1 < WIDTH ? c.at[i + 1 < WIDTH ? i + 1 : 0] : xp[d];
-#if DIMS == 3
-				out.at[i] = w.apply(c.at[i], west, east, ym[d].at[i], yp[d].at[i], below.at[i], above[d].at[i]);
-#else
-				out.at[i] = w.apply(c.at[i], west, east, below.at[i], above[d].at[i], 0, 0);
-#endif
+				out.at[i] = apply([&](int dx, int dy, int dz) {
+					const int slow = DIMS == 3 ? dz : dy;
+					if (slow != 0) return slow < 0 ? below.at[i] : above[d].at[i];
+					if (dx != 0) return dx < 0 ? west : east;
+					return dy == 0 ? c.at[i] : dy < 0 ? ym[d].at[i] : yp[d].at[i];
+				});
 			}
-			if (t.from == 0 && t.upto == WIDTH) {
+			if (t.inside == (1u << WIDTH) - 1) {
 				*(Points *)q = out;
 			} else {
 #pragma unroll
 				for (int i = 0; i < WIDTH; i++)
-					if (t.from <= i && i < t.upto) q[i] = out.at[i];
+					if (t.inside >> i & 1) q[i] = out.at[i];
 			}
 			below = c;
 			c = above[d];
@@ -215,14 +216,14 @@ enum { AHEAD = 1 };
 // inside makes the steps of a block that sweeps tiles of the interior. Most blocks have
 // one at most, whose place they know from the start.
 template <int WIDTH>
-__device__ void inside(const Step &s, const Weights &w) {
+__device__ void inside(const Step &s) {
 	const unsigned mine = (unsigned)(blockIdx.x - s.shell_blocks), blocks = (unsigned)(gridDim.x - s.shell_blocks);
 	const unsigned tiles = (unsigned)(s.tiles[0] * s.tiles[1] * s.tiles[2]);
 	Tile first = {};
 	if (mine < tiles) first = tile_of<WIDTH>(s, mine);
 	for (i64 n = s.first; n < s.first + s.count; n++) {
-		sweep_tile<WIDTH, AHEAD>(s, w, first, n % 2);
-		for (unsigned i = mine + blocks; i < tiles; i += blocks) sweep_tile<WIDTH, AHEAD>(s, w, tile_of<WIDTH>(s, i), n % 2);
+		sweep_tile<WIDTH, AHEAD>(s, first, n % 2);
+		for (unsigned i = mine + blocks; i < tiles; i += blocks) sweep_tile<WIDTH, AHEAD>(s, tile_of<WIDTH>(s, i), n % 2);
 		__syncthreads();
 		if (!__syncthreads_and(threadIdx.x > 0 || gather(s, n))) return;
 	}
@@ -231,12 +232,12 @@ __device__ void inside(const Step &s, const Weights &w) {
 // outside makes the steps of a block that sweeps a shell. After each, one warp waits for
 // the other blocks, one tells the neighbours, and one waits for these: what takes time
 // does so at the same time.
-__device__ void outside(const Step &s, const Weights &w) {
+__device__ void outside(const Step &s) {
 	const Shell &b = shell_of(s);
 	const int me = threadIdx.x;
 	if (!__syncthreads_and(watch(s, b, me, s.first - 1))) return;
 	for (i64 n = s.first; n < s.first + s.count; n++) {
-		boundary(s, w, b, n % 2);
+		boundary(s, b, n % 2);
 		__syncthreads();
 		bool on = true;
 		if (me == 0) on = gather(s, n);
@@ -249,9 +250,8 @@ __device__ void outside(const Step &s, const Weights &w) {
 // resident makes many steps. All its blocks run at once.
 template <int WIDTH>
 __device__ void resident(const Step &s) {
-	const Weights w(s.centre, s.axis);
-	if (blockIdx.x < s.shell_blocks) outside(s, w);
-	else inside<WIDTH>(s, w);
+	if (blockIdx.x < s.shell_blocks) outside(s);
+	else inside<WIDTH>(s);
 }
 
 enum { WIDE = 16 / sizeof(REAL) };
@@ -270,14 +270,19 @@ extern "C" __global__ void __launch_bounds__(1024, 1) resident_narrow(const __gr
 // and those of the neighbours too, so that who waits has not long to wait. (Six blocks a
 // multiprocessor hide what memory takes: 512^3 float64 on an H200 in 551 us, with four in
 // 585.)
-extern "C" __global__ void __launch_bounds__(256, 6) fused(const __grid_constant__ Step s) {
+#if __CUDA_ARCH__ < 1000
+enum { FUSED_BLOCKS = 6 };
+#else
+enum { FUSED_BLOCKS = 5 };
+#endif
+
+extern "C" __global__ void __launch_bounds__(256, FUSED_BLOCKS) fused(const __grid_constant__ Step s) {
 	after_predecessor();
-	const Weights w(s.centre, s.axis);
 	const int to = s.first % 2;
-	if (blockIdx.x >= s.shell_blocks) return sweep_tile<WIDE, 1>(s, w, tile_of<WIDE>(s, blockIdx.x - s.shell_blocks), to);
+	if (blockIdx.x >= s.shell_blocks) return sweep_tile<WIDE, 1>(s, tile_of<WIDE>(s, blockIdx.x - s.shell_blocks), to);
 	const Shell &b = shell_of(s);
 	if (!__syncthreads_and(watch(s, b, threadIdx.x, s.first - 1))) return;
-	boundary(s, w, b, to);
+	boundary(s, b, to);
 	__syncthreads();
 	tell(s, b, threadIdx.x);
 }

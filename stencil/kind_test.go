@@ -1,0 +1,110 @@
+package stencil_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/halox/halox/stencil"
+)
+
+// orders are those that the documentation of Kind gives.
+var orders = map[stencil.Kind]float64{
+	{Points: 5, Shape: stencil.StarShape}: 2, {Points: 9, Shape: stencil.BoxShape}: 2,
+	{Points: 9, Shape: stencil.StarShape}: 4, {Points: 25, Shape: stencil.BoxShape}: 4,
+	{Points: 7, Shape: stencil.StarShape}: 2, {Points: 13, Shape: stencil.StarShape}: 4,
+	{Points: 19, Shape: stencil.BoxShape}: 2, {Points: 27, Shape: stencil.BoxShape}: 2,
+}
+
+// Each kind is the Laplacian to its order, has as many points as its name says, and its
+// weights sum up to 1 in a step of the heat equation.
+func TestKinds(t *testing.T) {
+	for _, dims := range []int{2, 3} {
+		for _, kind := range stencil.Kinds(dims) {
+			t.Run(fmt.Sprintf("dims=%d/%v", dims, kind), func(t *testing.T) {
+				error1, error2 := laplacianError(t, kind, dims, 0.04), laplacianError(t, kind, dims, 0.02)
+				if got := math.Log2(error1 / error2); math.Abs(got-orders[kind]) > 0.1 {
+					t.Errorf("order %v, not %v: errors %v, %v", got, orders[kind], error1, error2)
+				}
+				s, err := stencil.LaplaceOf(kind, equalSpacing(dims, 0.5))
+				if err != nil || s.Check() != nil || s.Points() != kind.Points {
+					t.Fatalf("%d points: %v, %v", s.Points(), err, s.Check())
+				}
+				total := s.Centre
+				for _, g := range s.Groups {
+					total += g.Weight * float64(len(g.Offsets))
+				}
+				if math.Abs(total-1) > 1e-14 {
+					t.Errorf("weights sum up to %v", total)
+				}
+			})
+		}
+	}
+}
+
+func equalSpacing(dims int, h float64) []float64 { return []float64{h, h, h}[:dims] }
+
+// laplacianError applies the kind to a function whose Laplacian is known.
+func laplacianError(t *testing.T, kind stencil.Kind, dims int, h float64) float64 {
+	const dt = 1e-3
+	s, err := stencil.HeatOf(kind, equalSpacing(dims, h), 1, dt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := []float64{0.3, 0.4, 0.5}
+	value := func(dx, dy, dz int) float64 {
+		v := math.Sin(at[0]+float64(dx)*h) * math.Exp(0.7*(at[1]+float64(dy)*h))
+		if dims == 3 {
+			v *= math.Cos(1.3 * (at[2] + float64(dz)*h))
+		}
+		return v
+	}
+	sum := s.Centre * value(0, 0, 0)
+	for _, g := range s.Groups {
+		for _, o := range g.Offsets {
+			sum += g.Weight * value(o[0], o[1], o[2])
+		}
+	}
+	factor := -1 + 0.49
+	if dims == 3 {
+		factor -= 1.69
+	}
+	return math.Abs((sum-value(0, 0, 0))/dt - factor*value(0, 0, 0))
+}
+
+// A Kind that there is not, and boxes on unequal spacings, are refused.
+func TestKindRefusals(t *testing.T) {
+	for _, c := range []struct {
+		kind    stencil.Kind
+		spacing []float64
+	}{
+		{stencil.Kind{Points: 27, Shape: stencil.BoxShape}, []float64{1, 1}},
+		{stencil.Kind{Points: 27, Shape: stencil.StarShape}, []float64{1, 1, 1}},
+		{stencil.Kind{Points: 19, Shape: stencil.BoxShape}, []float64{1, 1, 2}},
+		{stencil.Kind{Points: 9, Shape: stencil.BoxShape}, []float64{1, 0}},
+	} {
+		if _, err := stencil.LaplaceOf(c.kind, c.spacing); err == nil {
+			t.Errorf("%v on %v was accepted", c.kind, c.spacing)
+		}
+	}
+}
+
+// A star is a stencil and back.
+func TestAsStar(t *testing.T) {
+	for _, spacing := range [][]float64{{1, 1}, {1, 2}, {1, 1, 1}, {1, 2, 3}} {
+		star, err := stencil.Heat(spacing, 1, 0.01)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, ok := star.Stencil().AsStar(); !ok || back != star {
+			t.Errorf("%+v became %+v, %v", star, back, ok)
+		}
+		for _, kind := range stencil.Kinds(len(spacing))[1:] {
+			if s, err := stencil.HeatOf(kind, spacing, 1, 0.01); err == nil {
+				if _, ok := s.AsStar(); ok {
+					t.Errorf("%v is no star of one step", kind)
+				}
+			}
+		}
+	}
+}

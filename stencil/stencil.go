@@ -1,0 +1,96 @@
+package stencil
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/halox/halox/domain"
+)
+
+// Stencil is a weighted sum of a point, c, and points around it. A sweep computes
+//
+//	Centre*c + Groups[0].Weight*(sum of its points) + Groups[1].Weight*(...) + ...
+//
+// from left to right: first the products of the centre and of each group, a group's
+// points added in their order from the first, and the products added in the order of
+// the groups. Every operation is rounded by itself, in the precision of the field, and
+// the weights are rounded to it before. This is the order of every kernel and of the
+// host, so that all give the same bits.
+type Stencil struct {
+	Dims   int
+	Centre float64
+	Groups []Group
+}
+
+// Group is points that have one weight. Offsets are from the centre, which is not
+// among them.
+type Group struct {
+	Weight  float64
+	Offsets []domain.Vec
+}
+
+// Points returns how many points the stencil has, the centre among them.
+func (s Stencil) Points() int {
+	n := 1
+	for _, g := range s.Groups {
+		n += len(g.Offsets)
+	}
+	return n
+}
+
+// Reach returns how far the stencil reaches along an axis, the same to both sides.
+func (s Stencil) Reach(axis int) int {
+	reach := 0
+	for _, g := range s.Groups {
+		for _, o := range g.Offsets {
+			reach = max(reach, o[axis], -o[axis])
+		}
+	}
+	return reach
+}
+
+// Radius returns the reach along all axes: how many ghost layers a sweep reads.
+func (s Stencil) Radius() domain.Radius {
+	var r domain.Radius
+	for a := range s.Dims {
+		r.Minus[a], r.Plus[a] = s.Reach(a), s.Reach(a)
+	}
+	return r
+}
+
+// Check returns an error unless the stencil has 2 or 3 dimensions, finite weights, and
+// points that are different, lie in these dimensions and are not the centre.
+func (s Stencil) Check() error {
+	if s.Dims != 2 && s.Dims != 3 {
+		return fmt.Errorf("stencil: %d dimensions; 2 or 3 are possible", s.Dims)
+	}
+	if !finite(s.Centre) {
+		return fmt.Errorf("stencil: the weight %v of the centre", s.Centre)
+	}
+	seen := []domain.Vec{{}}
+	for _, g := range s.Groups {
+		if !finite(g.Weight) || len(g.Offsets) == 0 {
+			return fmt.Errorf("stencil: %d points with weight %v", len(g.Offsets), g.Weight)
+		}
+		for _, o := range g.Offsets {
+			if slices.Contains(seen, o) || (s.Dims == 2 && o[2] != 0) {
+				return fmt.Errorf("stencil: the point %v is there already, or lies outside of %d dimensions", o, s.Dims)
+			}
+			seen = append(seen, o)
+		}
+	}
+	return nil
+}
+
+// Shape returns the stencil with all weights 1: two stencils of one shape read the
+// same points in the same order.
+func (s Stencil) Shape() Stencil {
+	shape := Stencil{Dims: s.Dims, Centre: 1}
+	for _, g := range s.Groups {
+		shape.Groups = append(shape.Groups, Group{1, g.Offsets})
+	}
+	return shape
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
