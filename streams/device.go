@@ -60,7 +60,8 @@ type driver interface {
 	free(m *Memory) error
 	usage() (free, total int64, err error)
 	queue(p Priority) (queue, error)
-	maxPitch() int64 // of copies of boxes
+	capture(queues []queue) (capture, error) // of streams of its platform, the first its own
+	maxPitch() int64                         // of copies of boxes
 	marker(timed bool) (marker, error)
 	module(image []byte) (module, error)
 	kernel(spec *KernelSpec) (launcher, error)

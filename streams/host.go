@@ -259,20 +259,34 @@ func (q *hostQueue) putLater(c command) error {
 var errHostCopies = errors.New("a host device copies between host devices and pinned memory only")
 
 func (q *hostQueue) copy(dst, src Span) error {
-	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
-		return errHostCopies
+	c, err := hostCopy(dst, src)
+	if err != nil {
+		return err
 	}
-	return q.put(command{dst: dst.view(), src: src.view()})
+	return q.put(c)
 }
 
 func (q *hostQueue) copyBox(b box) error {
-	dst, src := b.spans()
-	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
-		return errHostCopies
+	c, err := hostCopyBox(b)
+	if err != nil {
+		return err
 	}
-	return q.put(command{dst: dst.view(), src: src.view(), rows: rows{
-		b.width, b.height, b.depth, b.dst.Pitch, b.dst.Plane, b.src.Pitch, b.src.Plane,
-	}})
+	return q.put(c)
+}
+
+// hostCopy returns the command that copies.
+func hostCopy(dst, src Span) (command, error) {
+	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
+		return command{}, errHostCopies
+	}
+	return command{dst: dst.view(), src: src.view()}, nil
+}
+
+// hostCopyBox returns the command that copies a box.
+func hostCopyBox(b box) (command, error) {
+	c, err := hostCopy(b.spans())
+	c.rows = rows{b.width, b.height, b.depth, b.dst.Pitch, b.dst.Plane, b.src.Pitch, b.src.Plane}
+	return c, err
 }
 
 // rows is how the rows of a box lie in the destination and in the source.

@@ -1,0 +1,88 @@
+package streams
+
+import "errors"
+
+// hostCapture remembers what streams of host devices are to do, and does it again as a
+// graph.
+type hostCapture struct {
+	queues []*hostQueue
+	calls  []hostCall // in the order in which they were made
+}
+
+// hostCall is a command for one of the queues. Which record of an event it makes or
+// waits for is found out anew each time.
+type hostCall struct {
+	at      int
+	command command
+}
+
+func (h *hostDriver) capture(queues []queue) (capture, error) {
+	c := &hostCapture{}
+	for _, q := range queues {
+		host, ok := q.(*hostQueue)
+		if !ok {
+			return nil, errors.New("the streams are not all of host devices")
+		}
+		c.queues = append(c.queues, host)
+	}
+	return c, nil
+}
+
+func (c *hostCapture) stand(i int) queue   { return &hostCaptured{c, i} }
+func (c *hostCapture) end() (graph, error) { return c, nil }
+func (c *hostCapture) abandon()            {}
+func (c *hostCapture) close() error        { return nil }
+
+func (c *hostCapture) launch() (at int, err error) {
+	for i := range c.calls {
+		call := &c.calls[i]
+		if err := c.queues[call.at].again(call.command); err != nil {
+			return call.at, err
+		}
+	}
+	return 0, nil
+}
+
+// again queues a command that was remembered.
+func (q *hostQueue) again(c command) error {
+	switch {
+	case c.record != nil:
+		return q.record(c.record)
+	case c.wait != nil:
+		return q.wait(c.wait)
+	}
+	return q.put(c)
+}
+
+// hostCaptured stands for one queue.
+type hostCaptured struct {
+	capture *hostCapture
+	at      int
+}
+
+func (q *hostCaptured) remember(c command) error {
+	q.capture.calls = append(q.capture.calls, hostCall{q.at, c})
+	return nil
+}
+
+func (q *hostCaptured) copy(dst, src Span) error {
+	c, err := hostCopy(dst, src)
+	if err != nil {
+		return err
+	}
+	return q.remember(c)
+}
+
+func (q *hostCaptured) copyBox(b box) error {
+	c, err := hostCopyBox(b)
+	if err != nil {
+		return err
+	}
+	return q.remember(c)
+}
+
+func (q *hostCaptured) launch(k launcher) error { return q.remember(command{kernel: k.(*hostKernel)}) }
+func (q *hostCaptured) record(m marker) error   { return q.remember(command{record: m.(*hostEvent)}) }
+func (q *hostCaptured) wait(m marker) error     { return q.remember(command{wait: m.(*hostEvent)}) }
+func (q *hostCaptured) idle() (bool, error)     { return false, errCaptured }
+func (q *hostCaptured) close() error            { return errCaptured }
