@@ -51,6 +51,9 @@ func ways() []how {
 		{scheme: Assisted, order: LeftRight, path: p2p.Peer},
 		{scheme: TwoStream, order: LeftRight, path: p2p.Direct},
 		{scheme: Assisted, order: LeftRight, path: p2p.Direct},
+		{scheme: Graph, path: p2p.Staged},
+		{scheme: Graph, path: p2p.Peer},
+		{scheme: Graph, path: p2p.Direct},
 		{scheme: Fused, path: p2p.Direct},
 		{scheme: Resident, path: p2p.Direct},
 	}
@@ -232,7 +235,7 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 		for _, h := range ways() {
 			h.parts = cut
 			t.Run(h.String(), func(t *testing.T) {
-				if h.scheme == Resident && changes(c.problem) {
+				if (h.scheme == Resident || h.scheme == Graph) && changes(c.problem) {
 					refused(t, set, c.problem, h)
 					return
 				}

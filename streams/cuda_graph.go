@@ -44,7 +44,7 @@ func (c *cudaCapture) end() (graph, error) {
 		err = origin.ctx.GraphUpload(exec, origin.stream)
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.close())
+		return nil, errors.Join(err, g.close(false))
 	}
 	return g, nil
 }
@@ -110,4 +110,9 @@ func (g *cudaGraph) launch() (at int, err error) {
 	return 0, g.origin.ctx.GraphLaunch(g.exec, g.origin.stream)
 }
 
-func (g *cudaGraph) close() error { return g.origin.ctx.GraphExecDestroy(g.exec) }
+func (g *cudaGraph) close(dead bool) error {
+	if dead {
+		return nil
+	}
+	return g.origin.ctx.GraphExecDestroy(g.exec)
+}

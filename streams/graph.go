@@ -17,7 +17,7 @@ type Graph struct {
 // graph is what a backend does for one graph.
 type graph interface {
 	launch() (at int, err error) // at is the stream that failed
-	close() error
+	close(dead bool) error       // dead is one of the devices, which the driver is not asked about
 }
 
 // Capture calls f, which queues work on the streams, and returns that work as a graph
@@ -186,8 +186,7 @@ func (g *Graph) Close() error {
 	return g.free()
 }
 
-// free frees what there is, unless one of the devices is dead: then nothing can be freed
-// there.
+// free frees what there is. Where one of the devices is dead, nothing can be freed there.
 func (g *Graph) free() error {
 	var errs []error
 	for _, e := range append(slices.Clone(g.joins), g.fork) {
@@ -195,15 +194,11 @@ func (g *Graph) free() error {
 			errs = append(errs, e.Close())
 		}
 	}
-	made := g.graph
-	g.graph = nil
-	for _, s := range g.streams {
-		if s.device.alive() != nil {
-			return errors.Join(errs...)
-		}
-	}
-	if made != nil {
-		errs = append(errs, g.streams[0].device.fail(made.close(), "free a graph"))
+	if g.graph != nil {
+		dead := slices.ContainsFunc(g.streams, func(s *Stream) bool { return s.device.alive() != nil })
+		err := g.graph.close(dead)
+		g.graph = nil
+		errs = append(errs, g.streams[0].device.fail(err, "free a graph"))
 	}
 	return errors.Join(errs...)
 }

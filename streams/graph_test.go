@@ -83,6 +83,21 @@ func TestGraphIsDoneWhenItIsLaunched(t *testing.T) {
 	l.works()
 }
 
+// A graph waits for nothing that other streams than its origin were given.
+func TestGraphKeepsOrderWithItsOriginAlone(t *testing.T) {
+	l := newLoom(t)
+	end := make(chan struct{})
+	slow := must[*Kernel](t)(l.d[1].NewKernel(KernelSpec{Name: "slow", Run: func() { <-end }}))
+	g := must[*Graph](t)(l.capture(l.weave))
+	l.in.Bytes()[0] = 7
+	check(t, l.two.Launch(slow), g.Launch(), l.one.Sync(testLimit))
+	if l.out.Bytes()[0] != 7 {
+		t.Error("the graph is not done")
+	}
+	close(end)
+	check(t, l.two.Sync(testLimit), g.Close())
+}
+
 // A graph of streams that do nothing is one all the same.
 func TestGraphOfNothing(t *testing.T) {
 	l := newLoom(t)

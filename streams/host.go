@@ -174,7 +174,7 @@ const queueLimit = 60 * time.Second
 type hostQueue struct {
 	commands    chan command
 	queued, ran atomic.Int64
-	failed      atomic.Pointer[error]
+	failed      *atomic.Pointer[error] // shared with what graphs do of this stream
 }
 
 // command is one piece of work; exactly one of its forms is set.
@@ -188,9 +188,13 @@ type command struct {
 }
 
 func (h *hostDriver) queue(Priority) (queue, error) {
-	q := &hostQueue{commands: make(chan command, hostQueueLength)}
+	return newHostQueue(&atomic.Pointer[error]{}), nil
+}
+
+func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
+	q := &hostQueue{commands: make(chan command, hostQueueLength), failed: failed}
 	go q.loop()
-	return q, nil
+	return q
 }
 
 // loop runs the commands. After a failure it runs no more kernels and copies,

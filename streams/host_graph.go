@@ -2,8 +2,7 @@ package streams
 
 import "errors"
 
-// hostCapture remembers what streams of host devices are to do, and does it again as a
-// graph.
+// hostCapture remembers what streams of host devices are to do.
 type hostCapture struct {
 	queues []*hostQueue
 	calls  []hostCall // in the order in which they were made
@@ -28,19 +27,40 @@ func (h *hostDriver) capture(queues []queue) (capture, error) {
 	return c, nil
 }
 
-func (c *hostCapture) stand(i int) queue   { return &hostCaptured{c, i} }
-func (c *hostCapture) end() (graph, error) { return c, nil }
-func (c *hostCapture) abandon()            {}
-func (c *hostCapture) close() error        { return nil }
+func (c *hostCapture) stand(i int) queue { return &hostCaptured{c, i} }
+func (c *hostCapture) abandon()          {}
 
-func (c *hostCapture) launch() (at int, err error) {
-	for i := range c.calls {
-		call := &c.calls[i]
-		if err := c.queues[call.at].again(call.command); err != nil {
+// end makes a graph with queues of its own but for the origin's: like a GPU's, it is in
+// order with other work on the origin alone. What fails in them fails the streams.
+func (c *hostCapture) end() (graph, error) {
+	g := &hostGraph{calls: c.calls, queues: c.queues[:1:1]}
+	for _, q := range c.queues[1:] {
+		g.queues = append(g.queues, newHostQueue(q.failed))
+	}
+	return g, nil
+}
+
+// hostGraph does again what was captured.
+type hostGraph struct {
+	queues []*hostQueue
+	calls  []hostCall
+}
+
+func (g *hostGraph) launch() (at int, err error) {
+	for i := range g.calls {
+		call := &g.calls[i]
+		if err := g.queues[call.at].again(call.command); err != nil {
 			return call.at, err
 		}
 	}
 	return 0, nil
+}
+
+func (g *hostGraph) close(bool) (err error) {
+	for _, q := range g.queues[1:] {
+		err = errors.Join(err, q.close())
+	}
+	return err
 }
 
 // again queues a command that was remembered.
