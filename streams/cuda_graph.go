@@ -2,6 +2,7 @@ package streams
 
 import (
 	"errors"
+	"time"
 
 	"github.com/halox/halox/internal/cuda"
 )
@@ -44,7 +45,7 @@ func (c *cudaCapture) end() (graph, error) {
 		err = origin.ctx.GraphUpload(exec, origin.stream)
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.close(false))
+		return nil, errors.Join(err, g.close(false, 0))
 	}
 	return g, nil
 }
@@ -110,7 +111,7 @@ func (g *cudaGraph) launch() (at int, err error) {
 	return 0, g.origin.ctx.GraphLaunch(g.exec, g.origin.stream)
 }
 
-func (g *cudaGraph) close(dead bool) error {
+func (g *cudaGraph) close(dead bool, _ time.Duration) error {
 	if dead {
 		return nil
 	}

@@ -218,12 +218,18 @@ func (d *Device) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeStreams closes all streams of the device.
+// closeStreams closes all streams of the device, and then the graphs.
 func (d *Device) closeStreams() error {
 	var errs []error
-	for _, c := range d.kept() {
+	all := d.kept()
+	for _, c := range all {
 		if s, ok := c.(*Stream); ok {
 			errs = append(errs, s.Close())
+		}
+	}
+	for _, c := range all {
+		if g, ok := c.(*Graph); ok {
+			errs = append(errs, g.Close())
 		}
 	}
 	return errors.Join(errs...)

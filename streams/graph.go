@@ -3,6 +3,8 @@ package streams
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
+	"time"
 )
 
 // Graph is work that was captured from some streams, to be queued any number of times
@@ -12,12 +14,15 @@ type Graph struct {
 	fork    *Event    // of the origin, where the others begin
 	joins   []*Event  // of each other stream, where it ends
 	graph   graph     // nil once it is closed
+	closed  atomic.Bool
 }
 
 // graph is what a backend does for one graph.
 type graph interface {
 	launch() (at int, err error) // at is the stream that failed
-	close(dead bool) error       // dead is one of the devices, which the driver is not asked about
+	// close waits, not longer than limit, for what no stream waits for. The driver of a
+	// dead device is not asked.
+	close(dead bool, limit time.Duration) error
 }
 
 // Capture calls f, which queues work on the streams, and returns that work as a graph
@@ -45,7 +50,7 @@ func Capture(origin *Stream, others []*Stream, f func() error) (*Graph, error) {
 		err = g.keep()
 	}
 	if err != nil {
-		return nil, errors.Join(err, g.free())
+		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
@@ -176,12 +181,11 @@ var errNoLaunch = errors.New("it is closed, or its origin stream is being captur
 
 // Close frees the graph. No launch may be under way. Closing twice is no error.
 func (g *Graph) Close() error {
-	open := false
-	for _, s := range g.streams {
-		open = s.device.drop(g) || open
-	}
-	if !open {
+	if !g.closed.CompareAndSwap(false, true) {
 		return nil
+	}
+	for _, s := range g.streams {
+		s.device.drop(g)
 	}
 	return g.free()
 }
@@ -189,16 +193,17 @@ func (g *Graph) Close() error {
 // free frees what there is. Where one of the devices is dead, nothing can be freed there.
 func (g *Graph) free() error {
 	var errs []error
+	if g.graph != nil {
+		d := g.streams[0].device
+		dead := slices.ContainsFunc(g.streams, func(s *Stream) bool { return s.device.alive() != nil })
+		err := g.graph.close(dead, d.grace)
+		g.graph = nil
+		errs = append(errs, d.fail(err, "free a graph"))
+	}
 	for _, e := range append(slices.Clone(g.joins), g.fork) {
 		if e != nil {
 			errs = append(errs, e.Close())
 		}
-	}
-	if g.graph != nil {
-		dead := slices.ContainsFunc(g.streams, func(s *Stream) bool { return s.device.alive() != nil })
-		err := g.graph.close(dead)
-		g.graph = nil
-		errs = append(errs, g.streams[0].device.fail(err, "free a graph"))
 	}
 	return errors.Join(errs...)
 }

@@ -197,16 +197,17 @@ func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
 	return q
 }
 
-// loop runs the commands. After a failure it runs no more kernels and copies,
-// but still passes its events, so that nobody waits for it for ever.
+// loop runs the commands. After a failure it runs no more kernels and copies, but
+// still waits for events and passes its own: so nobody waits for it for ever, and what
+// other devices still have to do stays in order.
 func (q *hostQueue) loop() {
 	for c := range q.commands {
 		switch {
 		case c.record != nil:
 			c.record.pass(c.n)
-		case q.failed.Load() != nil:
 		case c.wait != nil:
 			c.wait.await(c.n)
+		case q.failed.Load() != nil:
 		default:
 			q.run(c)
 		}

@@ -1,6 +1,10 @@
 package streams
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"time"
+)
 
 // hostCapture remembers what streams of host devices are to do.
 type hostCapture struct {
@@ -56,11 +60,18 @@ func (g *hostGraph) launch() (at int, err error) {
 	return 0, nil
 }
 
-func (g *hostGraph) close(bool) (err error) {
+// close waits for its own queues: the origin does not where a launch failed half-way.
+func (g *hostGraph) close(_ bool, limit time.Duration) error {
+	poll := newBackoff(spinFor(syncThreads))
 	for _, q := range g.queues[1:] {
-		err = errors.Join(err, q.close())
+		for q.ran.Load() != q.queued.Load() {
+			if poll.pause() > limit {
+				return fmt.Errorf("%w: %w", errHangs, notDone(limit))
+			}
+		}
+		q.close()
 	}
-	return err
+	return nil
 }
 
 // again queues a command that was remembered.
