@@ -43,7 +43,7 @@ var keys = []Key{
 	{Name: "devices.count", Default: "auto", Allowed: "auto or a whole number from 1 to 1024"},
 	{Name: "devices.ids", Allowed: "different whole numbers from 0: [0, 1]"},
 	{Name: "decomposition", Default: "auto", Allowed: "auto, or the parts of each axis: [px, py] or [px, py, pz]"},
-	{Name: "exchange.scheme", Default: "auto", Allowed: "auto, baseline, two-stream, assisted, fused or resident"},
+	{Name: "exchange.scheme", Default: "auto", Allowed: "auto, baseline, two-stream, assisted, graph, fused or resident"},
 	{Name: "exchange.order", Default: "left-right", Allowed: "left-right or pairwise"},
 	{Name: "exchange.path", Default: "auto", Allowed: "auto, staged, peer or direct"},
 	{Name: "output.picture", Allowed: "a file that ends in .png, .svg or .pdf", free: true},

@@ -112,7 +112,7 @@ func spoil(t *testing.T, s *Solver, rank int, f func()) {
 
 // A device that dies ends the run on all devices, with an error that names it.
 func TestADyingDeviceEndsTheRun(t *testing.T) {
-	for _, scheme := range []Scheme{Baseline, TwoStream, Assisted} {
+	for _, scheme := range []Scheme{Baseline, TwoStream, Assisted, Graph} {
 		t.Run(string(scheme), func(t *testing.T) {
 			set := testdevices.Host(t, 4)
 			h := how{scheme, LeftRight, p2p.Peer, domain.Vec{1, 1, 4}}
@@ -134,7 +134,7 @@ func TestADyingDeviceEndsTheRun(t *testing.T) {
 // A device that hangs ends the run within the limit, and is named.
 func TestAHangingDeviceEndsTheRun(t *testing.T) {
 	const late = 5000 // launches: rounds are long by then
-	for _, scheme := range []Scheme{Baseline, TwoStream, Assisted} {
+	for _, scheme := range []Scheme{Baseline, TwoStream, Assisted, Graph} {
 		t.Run(string(scheme), func(t *testing.T) {
 			var launches atomic.Int64
 			set := testdevices.Host(t, 3)
@@ -199,6 +199,12 @@ func TestAStepAllocatesNothing(t *testing.T) {
 
 // What a solver made is gone when it is closed.
 func TestCloseFreesAll(t *testing.T) {
+	for _, scheme := range []Scheme{Assisted, Graph} {
+		t.Run(string(scheme), func(t *testing.T) { closeFreesAll(t, scheme) })
+	}
+}
+
+func closeFreesAll(t *testing.T, scheme Scheme) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		used := func() (n int64) {
 			for _, d := range set.Devices {
@@ -210,7 +216,7 @@ func TestCloseFreesAll(t *testing.T) {
 			}
 			return n
 		}
-		h := how{Assisted, LeftRight, p2p.Staged, domain.Vec{1, 1, min(2, len(set.Devices))}}
+		h := how{scheme, LeftRight, p2p.Staged, domain.Vec{1, 1, min(2, len(set.Devices))}}
 		once := func() {
 			s := prepare(t, set, problem(t, []int{70, 60, 80}, kernels.Float64, "ppnndd"), h)
 			if _, err := s.Run(context.Background(), h.options(Options{Iterations: 3})); err != nil {

@@ -20,12 +20,13 @@ const (
 	Baseline   Scheme = "baseline"
 	TwoStream  Scheme = "two-stream"
 	Assisted   Scheme = "assisted"
+	Graph      Scheme = "graph"    // as Assisted, captured once and replayed by one thread
 	Fused      Scheme = "fused"    // a kernel a step and device, which stores into the neighbours' ghosts
 	Resident   Scheme = "resident" // a kernel a device for many steps
 )
 
 // Schemes returns all but AutoScheme.
-func Schemes() []Scheme { return []Scheme{Baseline, TwoStream, Assisted, Fused, Resident} }
+func Schemes() []Scheme { return []Scheme{Baseline, TwoStream, Assisted, Graph, Fused, Resident} }
 
 // Order is how TwoStream divides its exchange into two phases.
 type Order string
@@ -111,6 +112,8 @@ func newScheme(s Scheme, o Order, r *run) (scheme, error) {
 		return newTwoStream(r, o)
 	case Assisted:
 		return newAssisted(r)
+	case Graph:
+		return newGraph(r)
 	case Fused:
 		return newTogether(r, kernels.FusedStep)
 	case Resident:

@@ -51,6 +51,9 @@ func ways() []how {
 		{scheme: Assisted, order: LeftRight, path: p2p.Peer},
 		{scheme: TwoStream, order: LeftRight, path: p2p.Direct},
 		{scheme: Assisted, order: LeftRight, path: p2p.Direct},
+		{scheme: Graph, path: p2p.Staged},
+		{scheme: Graph, path: p2p.Peer},
+		{scheme: Graph, path: p2p.Direct},
 		{scheme: Fused, path: p2p.Direct},
 		{scheme: Resident, path: p2p.Direct},
 	}
@@ -250,7 +253,7 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 // unsuited reports whether the scheme refuses the problem.
 func unsuited(s Scheme, p *Problem) bool {
 	_, star := p.Stencil.AsStar()
-	return s == Resident && changes(p) || (s == Resident || s == Fused) && !star
+	return (s == Resident || s == Graph) && changes(p) || (s == Resident || s == Fused) && !star
 }
 
 // changes reports whether a wall of the problem changes with time.

@@ -60,7 +60,8 @@ type driver interface {
 	free(m *Memory) error
 	usage() (free, total int64, err error)
 	queue(p Priority) (queue, error)
-	maxPitch() int64 // of copies of boxes
+	capture(queues []queue) (capture, error) // of streams of its platform, the first its own
+	maxPitch() int64                         // of copies of boxes
 	marker(timed bool) (marker, error)
 	module(image []byte) (module, error)
 	kernel(spec *KernelSpec) (launcher, error)
@@ -217,12 +218,18 @@ func (d *Device) Close() error {
 	return errors.Join(errs...)
 }
 
-// closeStreams closes all streams of the device.
+// closeStreams closes all streams of the device, and then the graphs.
 func (d *Device) closeStreams() error {
 	var errs []error
-	for _, c := range d.kept() {
+	all := d.kept()
+	for _, c := range all {
 		if s, ok := c.(*Stream); ok {
 			errs = append(errs, s.Close())
+		}
+	}
+	for _, c := range all {
+		if g, ok := c.(*Graph); ok {
+			errs = append(errs, g.Close())
 		}
 	}
 	return errors.Join(errs...)

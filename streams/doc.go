@@ -13,6 +13,9 @@
 // the device cannot recover from, the device is dead: every later call on it
 // returns that first error.
 //
+// A Graph is work on streams of several devices that is captured once and then queued
+// by one call.
+//
 // A Tracer finds out what the streams did, and when, in a few steps.
 //
 // The host threads that feed the streams are the workers of a Crew. A Signal

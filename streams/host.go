@@ -174,7 +174,7 @@ const queueLimit = 60 * time.Second
 type hostQueue struct {
 	commands    chan command
 	queued, ran atomic.Int64
-	failed      atomic.Pointer[error]
+	failed      *atomic.Pointer[error] // shared with what graphs do of this stream
 }
 
 // command is one piece of work; exactly one of its forms is set.
@@ -188,21 +188,26 @@ type command struct {
 }
 
 func (h *hostDriver) queue(Priority) (queue, error) {
-	q := &hostQueue{commands: make(chan command, hostQueueLength)}
-	go q.loop()
-	return q, nil
+	return newHostQueue(&atomic.Pointer[error]{}), nil
 }
 
-// loop runs the commands. After a failure it runs no more kernels and copies,
-// but still passes its events, so that nobody waits for it for ever.
+func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
+	q := &hostQueue{commands: make(chan command, hostQueueLength), failed: failed}
+	go q.loop()
+	return q
+}
+
+// loop runs the commands. After a failure it runs no more kernels and copies, but
+// still waits for events and passes its own: so nobody waits for it for ever, and what
+// other devices still have to do stays in order.
 func (q *hostQueue) loop() {
 	for c := range q.commands {
 		switch {
 		case c.record != nil:
 			c.record.pass(c.n)
-		case q.failed.Load() != nil:
 		case c.wait != nil:
 			c.wait.await(c.n)
+		case q.failed.Load() != nil:
 		default:
 			q.run(c)
 		}
@@ -259,20 +264,34 @@ func (q *hostQueue) putLater(c command) error {
 var errHostCopies = errors.New("a host device copies between host devices and pinned memory only")
 
 func (q *hostQueue) copy(dst, src Span) error {
-	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
-		return errHostCopies
+	c, err := hostCopy(dst, src)
+	if err != nil {
+		return err
 	}
-	return q.put(command{dst: dst.view(), src: src.view()})
+	return q.put(c)
 }
 
 func (q *hostQueue) copyBox(b box) error {
-	dst, src := b.spans()
-	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
-		return errHostCopies
+	c, err := hostCopyBox(b)
+	if err != nil {
+		return err
 	}
-	return q.put(command{dst: dst.view(), src: src.view(), rows: rows{
-		b.width, b.height, b.depth, b.dst.Pitch, b.dst.Plane, b.src.Pitch, b.src.Plane,
-	}})
+	return q.put(c)
+}
+
+// hostCopy returns the command that copies.
+func hostCopy(dst, src Span) (command, error) {
+	if dst.Memory.bytes == nil || src.Memory.bytes == nil {
+		return command{}, errHostCopies
+	}
+	return command{dst: dst.view(), src: src.view()}, nil
+}
+
+// hostCopyBox returns the command that copies a box.
+func hostCopyBox(b box) (command, error) {
+	c, err := hostCopy(b.spans())
+	c.rows = rows{b.width, b.height, b.depth, b.dst.Pitch, b.dst.Plane, b.src.Pitch, b.src.Plane}
+	return c, err
 }
 
 // rows is how the rows of a box lie in the destination and in the source.

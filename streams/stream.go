@@ -8,10 +8,11 @@ import (
 
 // Stream is a queue of work on one device.
 type Stream struct {
-	device *Device
-	queue  queue
-	track  *track // nil unless the device is traced
-	closed atomic.Bool
+	device   *Device
+	queue    queue
+	track    *track // nil unless the device is traced
+	captured bool   // what is queued becomes part of a graph
+	closed   atomic.Bool
 }
 
 // queue is what a backend does for one stream.
@@ -143,6 +144,9 @@ func notDone(limit time.Duration) error { return fmt.Errorf("not done after %v",
 // takes longer kills its device, since to free anything there would wait for
 // it. Closing twice is no error.
 func (s *Stream) Close() error {
+	if s.captured {
+		return s.device.fail(errCaptured, "close a stream")
+	}
 	if !s.device.drop(s) {
 		return nil
 	}

@@ -48,6 +48,11 @@ func (s *Stream) BeginStep(n int64) {
 	}
 }
 
+// Traced reports whether a tracer looks at any of the steps from first to last.
+func (s *Stream) Traced(first, last int64) bool {
+	return s.track != nil && first <= s.track.tape.window.Last && last >= s.track.tape.window.First
+}
+
 // Follow makes s be at the step that the other stream is at.
 func (s *Stream) Follow(other *Stream) {
 	if other.track != nil {
@@ -57,7 +62,7 @@ func (s *Stream) Follow(other *Stream) {
 
 // before is called before an operation is queued.
 func (s *Stream) before() error {
-	if s.track == nil || !s.track.on {
+	if s.track == nil || !s.track.on || s.captured {
 		return nil
 	}
 	return s.track.before(s)
@@ -65,7 +70,7 @@ func (s *Stream) before() error {
 
 // after is called after an operation was queued.
 func (s *Stream) after(o Operation) error {
-	if s.track == nil || !s.track.on || s.track.last == nil {
+	if s.track == nil || !s.track.on || s.captured || s.track.last == nil {
 		return nil
 	}
 	return s.track.mark(s, o)

@@ -11,6 +11,7 @@ enum {
 	INVALID_HANDLE = 400,
 
 	STREAM_NON_BLOCKING = 1,
+	CAPTURE_RELAXED = 2,
 	PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 
 	JIT_ERROR_LOG = 5,
@@ -35,6 +36,7 @@ static inline int enter_stream(IN_CONTEXT, CUhandle stream) {
 #define DRIVER(call) return (d ? 0 : DEINITIALIZED) ?: (call)
 #define CONTEXT(call) return enter(d, ctx) ?: (call)
 #define STREAM(call) return enter_stream(d, ctx, stream) ?: (call)
+#define HANDLE(handle, call) return (handle ? enter(d, ctx) : INVALID_HANDLE) ?: (call)
 
 int halox_init(IN_DRIVER) { DRIVER(d->cuInit(0)); }
 int halox_version(IN_DRIVER, int *version) { DRIVER(d->cuDriverGetVersion(version)); }
@@ -127,6 +129,28 @@ int halox_stream_wait(IN_CONTEXT, CUhandle stream, CUhandle event) {
 	STREAM(d->cuStreamWaitEvent(stream, event, 0));
 }
 
+// Relaxed: in the other modes a capture belongs to an OS thread, which a goroutine
+// may leave, or forbids what other threads do meanwhile.
+int halox_capture_begin(IN_CONTEXT, CUhandle stream) { STREAM(d->cuStreamBeginCapture(stream, CAPTURE_RELAXED)); }
+int halox_capture_end(IN_CONTEXT, CUhandle stream, CUhandle *graph) { STREAM(d->cuStreamEndCapture(stream, graph)); }
+
+int halox_graph_instantiate(IN_CONTEXT, CUhandle *exec, CUhandle graph) {
+	HANDLE(graph, d->cuGraphInstantiateWithFlags(exec, graph, 0));
+}
+
+int halox_graph_upload(IN_CONTEXT, CUhandle exec, CUhandle stream) {
+	if (!exec) return INVALID_HANDLE;
+	STREAM(d->cuGraphUpload(exec, stream));
+}
+
+int halox_graph_launch(IN_CONTEXT, CUhandle exec, CUhandle stream) {
+	if (!exec) return INVALID_HANDLE;
+	STREAM(d->cuGraphLaunch(exec, stream));
+}
+
+int halox_graph_exec_destroy(IN_CONTEXT, CUhandle exec) { HANDLE(exec, d->cuGraphExecDestroy(exec)); }
+int halox_graph_destroy(IN_CONTEXT, CUhandle graph) { HANDLE(graph, d->cuGraphDestroy(graph)); }
+
 int halox_event_create(IN_CONTEXT, CUhandle *event, unsigned flags) { CONTEXT(d->cuEventCreate(event, flags)); }
 int halox_event_destroy(IN_CONTEXT, CUhandle event) { CONTEXT(d->cuEventDestroy(event)); }
 int halox_event_record(IN_CONTEXT, CUhandle event, CUhandle stream) { STREAM(d->cuEventRecord(event, stream)); }
@@ -175,10 +199,10 @@ halox_launch *halox_launch_new(CUhandle fn, size_t arg_size) {
 	return l;
 }
 
-int halox_launch_kernel(IN_CONTEXT, const halox_launch *l, CUhandle stream) {
+int halox_launch_kernel(IN_CONTEXT, const halox_launch *l, CUhandle stream, int early) {
 	if (!l) return INVALID_HANDLE;
-	CUlaunchAttr early = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = 1};
-	CUlaunch launch = {.shared = l->shared, .stream = stream, .attrs = &early, .attr_count = l->early ? 1 : 0};
+	CUlaunchAttr attr = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = 1};
+	CUlaunch launch = {.shared = l->shared, .stream = stream, .attrs = &attr, .attr_count = l->early && early ? 1 : 0};
 	memcpy(launch.grid, l->grid, sizeof launch.grid);
 	memcpy(launch.block, l->block, sizeof launch.block);
 	STREAM(d->cuLaunchKernelEx(&launch, l->fn, l->arg_size ? (void **)l->params : NULL, NULL));

@@ -55,6 +55,14 @@ int halox_stream_synchronize(IN_CONTEXT, CUhandle stream);
 int halox_stream_query(IN_CONTEXT, CUhandle stream);
 int halox_stream_wait(IN_CONTEXT, CUhandle stream, CUhandle event);
 
+int halox_capture_begin(IN_CONTEXT, CUhandle stream);
+int halox_capture_end(IN_CONTEXT, CUhandle stream, CUhandle *graph);
+int halox_graph_instantiate(IN_CONTEXT, CUhandle *exec, CUhandle graph);
+int halox_graph_upload(IN_CONTEXT, CUhandle exec, CUhandle stream);
+int halox_graph_launch(IN_CONTEXT, CUhandle exec, CUhandle stream);
+int halox_graph_exec_destroy(IN_CONTEXT, CUhandle exec);
+int halox_graph_destroy(IN_CONTEXT, CUhandle graph);
+
 int halox_event_create(IN_CONTEXT, CUhandle *event, unsigned flags);
 int halox_event_destroy(IN_CONTEXT, CUhandle event);
 int halox_event_record(IN_CONTEXT, CUhandle event, CUhandle stream);
@@ -81,6 +89,6 @@ typedef struct {
 } halox_launch;
 
 halox_launch *halox_launch_new(CUhandle fn, size_t arg_size);
-int halox_launch_kernel(IN_CONTEXT, const halox_launch *l, CUhandle stream);
+int halox_launch_kernel(IN_CONTEXT, const halox_launch *l, CUhandle stream, int early);
 
 #endif

@@ -27,6 +27,7 @@ const (
 	CodeNVLinkError        Code = 220
 	CodeUnsupportedPTX     Code = 222
 	CodeInvalidHandle      Code = 400
+	CodeIllegalState       Code = 401
 	CodeNotFound           Code = 500
 	CodeNotReady           Code = 600
 	CodeIllegalAddress     Code = 700
@@ -50,6 +51,13 @@ const (
 	CodeSystemNotReady     Code = 802
 	CodeDriverMismatch     Code = 803
 	CodeMPSTerminated      Code = 807
+	CodeCaptureUnsupported Code = 900
+	CodeCaptureInvalidated Code = 901
+	CodeCaptureMerge       Code = 902
+	CodeCaptureUnmatched   Code = 903
+	CodeCaptureUnjoined    Code = 904
+	CodeCaptureIsolation   Code = 905
+	CodeCapturedEvent      Code = 907
 	CodeUnknown            Code = 999
 )
 

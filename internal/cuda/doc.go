@@ -1,6 +1,6 @@
 // Package cuda binds the part of the CUDA driver API that halox uses: devices
-// and their primary contexts, memory, streams, events, copies, modules and
-// launches.
+// and their primary contexts, memory, streams, events, copies, modules,
+// launches and graphs.
 //
 // The driver library is opened at run time, so building needs no CUDA headers
 // and a program without a driver still starts. There is no package state: all

@@ -68,5 +68,11 @@ func (l *Launch) SetEarly(early bool) {
 // Launch puts the kernel on the stream, which belongs to c as the kernel does.
 // A launch that was freed fails with [CodeInvalidHandle].
 func (c *Context) Launch(l *Launch, s Stream) error {
-	return c.check("cuLaunchKernelEx", C.halox_launch_kernel(c.driver.table, c.handle, l.c, C.CUhandle(s)))
+	return c.check("cuLaunchKernelEx", C.halox_launch_kernel(c.driver.table, c.handle, l.c, C.CUhandle(s), 1))
+}
+
+// LaunchLate is [Context.Launch] of a kernel that does not begin before what is queued
+// before it has ended, whatever SetEarly said.
+func (c *Context) LaunchLate(l *Launch, s Stream) error {
+	return c.check("cuLaunchKernelEx", C.halox_launch_kernel(c.driver.table, c.handle, l.c, C.CUhandle(s), 0))
 }

@@ -95,4 +95,13 @@ func (*Context) FunctionSetAttribute(Function, FuncAttribute, int) error { retur
 func (*Context) OccupancyMaxActiveBlocks(Function, int, uint64) (int, error) {
 	return 0, ErrUnsupported
 }
-func (*Context) Launch(*Launch, Stream) error { return ErrUnsupported }
+func (*Context) Launch(*Launch, Stream) error     { return ErrUnsupported }
+func (*Context) LaunchLate(*Launch, Stream) error { return ErrUnsupported }
+
+func (*Context) StreamBeginCapture(Stream) error           { return ErrUnsupported }
+func (*Context) StreamEndCapture(Stream) (Graph, error)    { return 0, ErrUnsupported }
+func (*Context) GraphInstantiate(Graph) (GraphExec, error) { return 0, ErrUnsupported }
+func (*Context) GraphUpload(GraphExec, Stream) error       { return ErrUnsupported }
+func (*Context) GraphLaunch(GraphExec, Stream) error       { return ErrUnsupported }
+func (*Context) GraphExecDestroy(GraphExec) error          { return ErrUnsupported }
+func (*Context) GraphDestroy(Graph) error                  { return ErrUnsupported }

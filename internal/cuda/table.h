@@ -90,6 +90,13 @@ _Static_assert(sizeof(void *) != 8 || (sizeof(CUlaunchAttr) == 72 && sizeof(CUla
 	X(cuStreamSynchronize, "cuStreamSynchronize", (CUhandle))                                                        \
 	X(cuStreamQuery, "cuStreamQuery", (CUhandle))                                                                    \
 	X(cuStreamWaitEvent, "cuStreamWaitEvent", (CUhandle, CUhandle, unsigned))                                        \
+	X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (CUhandle, int))                                              \
+	X(cuStreamEndCapture, "cuStreamEndCapture", (CUhandle, CUhandle *))                                              \
+	X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", (CUhandle *, CUhandle, unsigned long long))        \
+	X(cuGraphUpload, "cuGraphUpload", (CUhandle, CUhandle))                                                          \
+	X(cuGraphLaunch, "cuGraphLaunch", (CUhandle, CUhandle))                                                          \
+	X(cuGraphExecDestroy, "cuGraphExecDestroy", (CUhandle))                                                          \
+	X(cuGraphDestroy, "cuGraphDestroy", (CUhandle))                                                                  \
 	X(cuEventCreate, "cuEventCreate", (CUhandle *, unsigned))                                                        \
 	X(cuEventDestroy, "cuEventDestroy_v2", (CUhandle))                                                               \
 	X(cuEventRecord, "cuEventRecord", (CUhandle, CUhandle))                                                          \

@@ -17,6 +17,10 @@ type (
 	Module uintptr
 	// Function is a kernel of a module.
 	Function uintptr
+	// Graph is work with its order, as a capture gave it.
+	Graph uintptr
+	// GraphExec is a graph that is ready to be launched.
+	GraphExec uintptr
 )
 
 // SchedFlags say how a host thread waits for the device.

@@ -2,10 +2,11 @@
 // calls the driver through internal/cuda.
 //
 // Its device memory is host memory, work on a stream is done before the call
-// returns, and launches are written down instead of run. It checks what a real
-// driver may let pass: every stream, event, kernel and memory must belong to
-// the calling thread's current context (or to a peer that it may access), and
-// host memory in a copy must be pinned.
+// returns, and launches are written down instead of run. What is captured is done
+// when its graph is launched, in the strangest order that was asked for. It checks
+// what a real driver may let pass: every stream, event, kernel and memory must belong
+// to the calling thread's current context (or to a peer that it may access), host
+// memory in a copy must be pinned, and a copy to a peer is not captured.
 //
 // [Build] gives the library to open with cuda.Open, and [Inspect] the knobs of
 // that same library.

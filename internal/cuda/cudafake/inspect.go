@@ -120,12 +120,15 @@ func (f *Fake) Calls(call string) int {
 }
 
 // Live counts what was made and not given up.
-type Live struct{ Memory, Host, Streams, Events, Modules, Contexts int }
+type Live struct{ Memory, Host, Streams, Events, Modules, Graphs, Contexts int }
 
 // Live counts what is alive on all devices, for tests of leaks.
 func (f *Fake) Live() Live {
 	count := func(kind C.int) int { return int(C.knobs_live(&f.knobs, kind)) }
-	return Live{Memory: count(0), Host: count(1), Streams: count(2), Events: count(3), Modules: count(4), Contexts: count(6)}
+	return Live{
+		Memory: count(0), Host: count(1), Streams: count(2), Events: count(3), Modules: count(4),
+		Graphs: count(6) + count(7), Contexts: count(8),
+	}
 }
 
 // PrimaryFlags are the flags last set for the device's primary context.

@@ -1,7 +1,8 @@
 // A CUDA driver without a GPU, for tests of what calls the driver. Device
-// memory is host memory, work on a stream is done at once, and kernels are
-// only written down. It is stricter than a real driver: what a call is given
-// must belong to the calling thread's current context.
+// memory is host memory, work on a stream is done at once, or remembered where
+// the stream is being captured, and kernels are only written down. It is stricter
+// than a real driver: what a call is given must belong to the calling thread's
+// current context.
 
 #ifndef FAKE_H
 #define FAKE_H
@@ -31,28 +32,50 @@ enum {
 	INVALID_CONTEXT = 201,
 	PEER_UNSUPPORTED = 217,
 	INVALID_HANDLE = 400,
+	ILLEGAL_STATE = 401,
 	NOT_FOUND = 500,
 	NOT_READY = 600,
 	PEER_ALREADY_ENABLED = 704,
+	ILLEGAL_ADDRESS = 700,
 	PEER_NOT_ENABLED = 705,
+	CAPTURE_UNSUPPORTED = 900,
+	CAPTURE_INVALIDATED = 901,
+	CAPTURE_MERGE = 902,
+	CAPTURE_UNMATCHED = 903,
+	CAPTURE_UNJOINED = 904,
+	CAPTURE_ISOLATION = 905,
+	CAPTURED_EVENT = 907,
 };
+
+// How many streams a capture may have.
+enum { MAX_STREAMS = 128 };
+
+enum { MAX_ARG = 4096 };
 
 typedef uint64_t addr;
 
-enum kind { MEMORY, HOST, STREAM, EVENT, MODULE, FUNCTION, KINDS };
+enum kind { MEMORY, HOST, STREAM, EVENT, MODULE, FUNCTION, GRAPH, EXEC, KINDS };
+
+// past says of each stream of a capture how much of its work came before.
+typedef struct {
+	unsigned of[MAX_STREAMS];
+} past;
 
 // object is anything that a context owns. Handles point at it; memory is found
 // by its address.
 typedef struct object {
 	enum kind kind;
 	int device;
-	char *bytes;          // memory, or a module's image
+	char *bytes;          // memory, a module's image, or a graph's nodes
 	size_t size;          // of bytes; for a function, of its argument
 	unsigned flags;       // as given when it was made
 	int priority;         // a stream's
 	double recorded;      // an event's time in ms, 0 before
 	char name[64];        // a function's
 	struct object *module; // a function's
+	long capture;         // a stream's that it is in, or an event's of its last record; 0 for none
+	int place;            // a stream's in its capture
+	past before;         // what comes before the stream's next work, or the event, in its capture
 	struct object *next;
 } object;
 
@@ -95,7 +118,47 @@ object *fake_known(enum kind kind, void *handle);
 // fake_find is the memory or pinned memory that holds n bytes from p.
 object *fake_find(enum kind kind, const void *p, size_t n);
 
-void fake_log_launch(object *function, const unsigned *grid, const unsigned *block, unsigned shared, int early, void **params);
+// work is something that a stream does: a copy or a setting of a box of bytes, or
+// a kernel.
+typedef struct {
+	object *function; // of a kernel, else NULL
+	unsigned grid[3], block[3], shared;
+	int early;
+	unsigned char arg[MAX_ARG];
+
+	char *dst;
+	const char *src; // NULL: all bytes become value
+	int value;
+	size_t width, height, depth;
+	size_t dst_pitch, dst_rows, src_pitch, src_rows;
+	int from, to; // devices of a copy to a peer
+} work;
+
+// fake_do does the work, or remembers it where the stream is being captured. The
+// stream NULL is the default stream.
+int fake_do(object *stream, const work *w);
+
+// fake_perform does the work.
+int fake_perform(const work *w);
+
+// node is work of a graph, and what comes before it.
+typedef struct {
+	int device, stream;
+	past before;
+	work work;
+} node;
+
+// fake_remember adds work to the capture that the stream is in.
+int fake_remember(object *stream, const work *w);
+
+// What capturing means for what is asked of streams and events: the code to
+// return, which may leave the capture invalid. fake_record and fake_wait are for
+// streams and events in captures or not.
+int fake_untouched(const object *stream_or_event);
+int fake_record(object *event, object *stream);
+int fake_wait(object *stream, object *event);
+
+void fake_log_launch(const work *w);
 
 #define API __attribute__((visibility("default"))) int
 

@@ -1,4 +1,4 @@
-// Memory and copies. A copy is done before the call returns.
+// Memory and copies.
 
 #include "fake.h"
 
@@ -96,35 +96,41 @@ static int pinned(const void *p, size_t n) {
 // default stream: that nobody uses it is the binding's business.
 static int on_stream(void *s) { return !s || fake_get(STREAM, s) ? SUCCESS : INVALID_HANDLE; }
 
+static int copy(void *s, void *dst, const void *src, size_t n) {
+	work w = {.dst = dst, .src = src, .width = n, .height = 1, .depth = 1};
+	return fake_do(s, &w);
+}
+
 API cuMemcpyHtoDAsync_v2(addr dst, const void *src, size_t n, void *s) {
 	LIVE("cuMemcpyHtoDAsync");
-	int rc = on_stream(s) ?: on_device(dst, n) ?: pinned(src, n);
-	if (!rc) memcpy((void *)dst, src, n);
-	return rc;
+	return on_stream(s) ?: on_device(dst, n) ?: pinned(src, n) ?: copy(s, (void *)dst, src, n);
 }
 
 API cuMemcpyDtoHAsync_v2(void *dst, addr src, size_t n, void *s) {
 	LIVE("cuMemcpyDtoHAsync");
-	int rc = on_stream(s) ?: on_device(src, n) ?: pinned(dst, n);
-	if (!rc) memcpy(dst, (void *)src, n);
-	return rc;
+	return on_stream(s) ?: on_device(src, n) ?: pinned(dst, n) ?: copy(s, dst, (void *)src, n);
 }
 
 API cuMemcpyDtoDAsync_v2(addr dst, addr src, size_t n, void *s) {
 	LIVE("cuMemcpyDtoDAsync");
-	int rc = on_stream(s) ?: on_device(dst, n) ?: on_device(src, n);
-	if (!rc) memmove((void *)dst, (void *)src, n);
-	return rc;
+	return on_stream(s) ?: on_device(dst, n) ?: on_device(src, n) ?: copy(s, (void *)dst, (void *)src, n);
+}
+
+// to_peer: copies to peers are not captured; one that is refused leaves the capture
+// as it was.
+static int to_peer(void *s) {
+	object *o = s;
+	return o && o->capture ? CAPTURE_UNSUPPORTED : SUCCESS;
 }
 
 #ifndef FAKE_WITHOUT_PEER
 API cuMemcpyPeerAsync(addr dst, context *dst_ctx, addr src, context *src_ctx, size_t n, void *s) {
 	LIVE("cuMemcpyPeerAsync");
-	int rc = on_stream(s) ?: in_context(dst, n, dst_ctx) ?: in_context(src, n, src_ctx);
+	int rc = on_stream(s) ?: in_context(dst, n, dst_ctx) ?: in_context(src, n, src_ctx) ?: to_peer(s);
 	if (rc) return rc;
-	memmove((void *)dst, (void *)src, n);
-	if (fake_links[src_ctx->device][dst_ctx->device] == LYING) ((char *)dst)[n / 2] ^= 1;
-	return SUCCESS;
+	work w = {.dst = (char *)dst, .src = (char *)src, .width = n, .height = 1, .depth = 1,
+		  .from = src_ctx->device, .to = dst_ctx->device};
+	return fake_do(s, &w);
 }
 #endif
 
@@ -190,15 +196,13 @@ static int takes(const end *e, const copy3d *c, int peer) {
 static int copy_box(const copy3d *c, void *s, int peer) {
 	if (!c->WidthInBytes || !c->Height || !c->Depth) return INVALID_VALUE;
 	end dst = END(c, dst), src = END(c, src);
-	int rc = on_stream(s) ?: takes(&dst, c, peer) ?: takes(&src, c, peer);
+	int rc = on_stream(s) ?: takes(&dst, c, peer) ?: takes(&src, c, peer) ?: (peer ? to_peer(s) : SUCCESS);
 	if (rc) return rc;
-	for (size_t z = 0; z < c->Depth; z++)
-		for (size_t y = 0; y < c->Height; y++)
-			memcpy(first(&dst) + (z * dst.height + y) * dst.pitch,
-			       first(&src) + (z * src.height + y) * src.pitch, c->WidthInBytes);
-	if (peer && fake_links[src.ctx->device][dst.ctx->device] == LYING)
-		first(&dst)[(c->Depth / 2 * dst.height + c->Height / 2) * dst.pitch + c->WidthInBytes / 2] ^= 1;
-	return SUCCESS;
+	work w = {.dst = first(&dst), .src = first(&src),
+		  .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth,
+		  .dst_pitch = dst.pitch, .dst_rows = dst.height, .src_pitch = src.pitch, .src_rows = src.height};
+	if (peer) w.from = src.ctx->device, w.to = dst.ctx->device;
+	return fake_do(s, &w);
 }
 
 API cuMemcpy3DAsync_v2(const copy3d *c, void *s) {
@@ -213,7 +217,6 @@ API cuMemcpy3DPeerAsync(const copy3d *c, void *s) {
 
 API cuMemsetD8Async(addr dst, unsigned char value, size_t n, void *s) {
 	LIVE("cuMemsetD8Async");
-	int rc = on_stream(s) ?: on_device(dst, n);
-	if (!rc) memset((void *)dst, value, n);
-	return rc;
+	work w = {.dst = (char *)dst, .value = value, .width = n, .height = 1, .depth = 1};
+	return on_stream(s) ?: on_device(dst, n) ?: fake_do(s, &w);
 }

@@ -117,11 +117,13 @@ API cuLaunchKernelEx(const config *c, void *f, void **params, void **extra) {
 	object *o = fake_get(FUNCTION, f);
 	if (!o || !fake_known(MODULE, o->module) || !fake_get(STREAM, c->stream)) return INVALID_HANDLE;
 	if (extra || (o->size && (!params || !params[0]))) return INVALID_VALUE;
-	int early = 0;
+	work w = {.function = o, .shared = c->shared};
 	for (unsigned i = 0; i < c->attr_count; i++) {
 		if (c->attrs[i].id != 6) return INVALID_VALUE; // the only one that it knows
-		early = c->attrs[i].value.number;
+		w.early = c->attrs[i].value.number;
 	}
-	fake_log_launch(o, c->grid, c->block, c->shared, early, params);
-	return SUCCESS;
+	memcpy(w.grid, c->grid, sizeof w.grid);
+	memcpy(w.block, c->block, sizeof w.block);
+	if (o->size) memcpy(w.arg, params[0], o->size);
+	return fake_do(c->stream, &w);
 }

@@ -7,7 +7,7 @@
 
 #define KNOB __attribute__((visibility("default")))
 
-enum { MAX_CALLS = 128, MAX_LAUNCHES = 1024, MAX_ARG = 4096 };
+enum { MAX_CALLS = 128, MAX_LAUNCHES = 1024 };
 
 pthread_mutex_t fake_mutex = PTHREAD_MUTEX_INITIALIZER;
 int fake_count = FAKE_DEVICES;
@@ -109,17 +109,17 @@ object *fake_find(enum kind kind, const void *p, size_t n) {
 	return NULL;
 }
 
-void fake_log_launch(object *f, const unsigned *grid, const unsigned *block, unsigned shared, int early, void **params) {
+void fake_log_launch(const work *w) {
 	launch *l = &launches[launch_count++ % MAX_LAUNCHES];
 	memset(l, 0, sizeof *l);
-	strcpy(l->name, f->name);
-	l->device = f->device;
-	memcpy(l->grid, grid, sizeof l->grid);
-	memcpy(l->block, block, sizeof l->block);
-	l->shared = shared;
-	l->early = early;
-	l->arg_size = f->size;
-	if (f->size) memcpy(l->arg, params[0], f->size);
+	strcpy(l->name, w->function->name);
+	l->device = w->function->device;
+	memcpy(l->grid, w->grid, sizeof l->grid);
+	memcpy(l->block, w->block, sizeof l->block);
+	l->shared = w->shared;
+	l->early = w->early;
+	l->arg_size = w->function->size;
+	memcpy(l->arg, w->arg, l->arg_size);
 }
 
 KNOB void fake_set_devices(int count) { fake_count = count; }

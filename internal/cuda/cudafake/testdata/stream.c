@@ -1,5 +1,6 @@
 // Streams and events. All work is done when it is asked for, so that a stream
-// is always empty and an event is done once it is recorded.
+// is always empty and an event is done once it is recorded. Nothing may be asked of
+// those that are in a capture.
 
 #include "fake.h"
 
@@ -24,26 +25,27 @@ API cuStreamCreateWithPriority(object **s, unsigned flags, int priority) {
 API cuStreamDestroy_v2(void *s) {
 	LIVE("cuStreamDestroy");
 	object *o = fake_get(STREAM, s);
-	if (!o) return INVALID_HANDLE;
-	fake_drop(o);
-	return SUCCESS;
+	int rc = fake_untouched(o);
+	if (!rc) fake_drop(o);
+	return rc;
 }
 
 API cuStreamSynchronize(void *s) {
 	LIVE("cuStreamSynchronize");
-	return fake_get(STREAM, s) ? SUCCESS : INVALID_HANDLE;
+	return fake_untouched(fake_get(STREAM, s));
 }
 
 API cuStreamQuery(void *s) {
 	LIVE("cuStreamQuery");
-	return fake_get(STREAM, s) ? SUCCESS : INVALID_HANDLE;
+	return fake_untouched(fake_get(STREAM, s));
 }
 
 // A stream may wait for another device's event.
 API cuStreamWaitEvent(void *s, void *e, unsigned flags) {
 	LIVE("cuStreamWaitEvent");
 	if (flags) return INVALID_VALUE;
-	return fake_get(STREAM, s) && fake_known(EVENT, e) ? SUCCESS : INVALID_HANDLE;
+	object *stream = fake_get(STREAM, s), *event = fake_known(EVENT, e);
+	return stream && event ? fake_wait(stream, event) : INVALID_HANDLE;
 }
 
 API cuEventCreate(object **e, unsigned flags) {
@@ -64,26 +66,28 @@ API cuEventDestroy_v2(void *e) {
 
 API cuEventRecord(void *e, void *s) {
 	LIVE("cuEventRecord");
-	object *o = fake_get(EVENT, e);
-	if (!o || !fake_get(STREAM, s)) return INVALID_HANDLE;
+	object *o = fake_get(EVENT, e), *stream = fake_get(STREAM, s);
+	if (!o || !stream) return INVALID_HANDLE;
 	o->recorded = now_ms();
-	return SUCCESS;
+	return fake_record(o, stream);
 }
 
 API cuEventQuery(void *e) {
 	LIVE("cuEventQuery");
-	return fake_get(EVENT, e) ? SUCCESS : INVALID_HANDLE;
+	return fake_untouched(fake_get(EVENT, e));
 }
 
 API cuEventSynchronize(void *e) {
 	LIVE("cuEventSynchronize");
-	return fake_get(EVENT, e) ? SUCCESS : INVALID_HANDLE;
+	return fake_untouched(fake_get(EVENT, e));
 }
 
 API cuEventElapsedTime(float *ms, void *start, void *end) {
 	LIVE("cuEventElapsedTime");
 	object *a = fake_get(EVENT, start), *b = fake_get(EVENT, end);
-	if (!a || !b || (a->flags | b->flags) & NO_TIMING || !a->recorded || !b->recorded) return INVALID_HANDLE;
+	int rc = fake_untouched(a) ?: fake_untouched(b);
+	if (rc) return rc;
+	if ((a->flags | b->flags) & NO_TIMING || !a->recorded || !b->recorded) return INVALID_HANDLE;
 	*ms = b->recorded - a->recorded;
 	return SUCCESS;
 }

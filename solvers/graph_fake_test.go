@@ -1,0 +1,82 @@
+//go:build linux && cgo
+
+package solvers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// The captures and launches of the scheme are what a driver takes: the fake runs no
+// kernels, but it knows what may be captured, and counts.
+func TestGraphOnAFakeDriver(t *testing.T) {
+	if _, _, err := nvrtc.Find(os.Getenv("HALOX_NVRTC")); err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+	const devices, steps = 4, 50
+	library := cudafake.Build(t, cudafake.Devices(devices))
+	fake := cudafake.Inspect(t, library)
+	for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+		t.Run(fmt.Sprintf("path=%s", path), func(t *testing.T) {
+			before := len(fake.Launches())
+			calls := fake.Calls("cuGraphLaunch")
+			solveOnFake(t, library, path, domain.Vec{1, 2, 2}, steps)
+			if now := fake.Calls("cuGraphLaunch") - calls; now < steps/graphSteps || now >= steps {
+				t.Errorf("%d launches of graphs", now)
+			}
+			if n := len(fake.Launches()) - before; path == p2p.Staged && n < 2*devices*steps {
+				t.Errorf("%d launches of kernels", n)
+			}
+			if live := fake.Live(); live != (cudafake.Live{}) {
+				t.Errorf("left behind: %+v", live)
+			}
+		})
+	}
+}
+
+func solveOnFake(t *testing.T, library string, path p2p.Path, parts domain.Vec, steps int64) {
+	t.Helper()
+	platform, err := streams.CUDAPlatform(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	links, err := p2p.Discover(devices, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := problem(t, []int{6, 8, 8}, kernels.Float64, "dnddpp")
+	cut, err := domain.Decompose(p.Grid, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := halo.Place(cut, devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := halo.NewPlan(place, links, path, p.Field())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(p, plan, kernels.CompilerFromEnv())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Run(t.Context(), Options{Scheme: Graph, Iterations: steps, CheckEvery: 1 << 30, Limit: testLimit})
+	if err := errors.Join(err, s.Close(), streams.CloseAll(devices), platform.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
