@@ -92,16 +92,21 @@ func (w way) String() string {
 }
 
 // ways returns every scheme with its orders.
-func ways() []way {
-	return []way{{solvers.Baseline, ""}, {solvers.TwoStream, solvers.LeftRight}, {solvers.TwoStream, solvers.Pairwise}, {solvers.Assisted, ""}}
+func ways() (all []way) {
+	for _, s := range solvers.Schemes() {
+		for _, order := range append(s.Orders(), "")[:max(1, len(s.Orders()))] {
+			all = append(all, way{s, order})
+		}
+	}
+	return all
 }
 
 // runs returns the checks of every scheme and path against one device.
 func (v *verifier) runs(paths []p2p.Path) (all []check) {
 	for _, way := range ways() {
 		for _, path := range paths {
-			if way.scheme == solvers.Baseline && path != p2p.Staged {
-				continue
+			if way.scheme == solvers.Baseline && path != p2p.Staged || path != p2p.Direct && (way.scheme == solvers.Fused || way.scheme == solvers.Resident) {
+				continue // it has one path
 			}
 			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, path, v.steps(), v.counted())
 			all = append(all, check{name, func() error { return v.compare(way, path) }})
