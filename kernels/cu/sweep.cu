@@ -249,10 +249,6 @@ KERNELS(sweep_march, (512), (512), large_slot, march<)
 KERNELS(sweep_march, (512, 2), (512, 1), large_slot, march<)
 #elif DIMS == 3
 KERNELS(sweep_march, (512, 1), (512, 1), large_slot, march<)
-#elif POINTS <= 5
-KERNELS(sweep_rows2, (256), (256), large_slot, rows<2,)
-KERNELS(sweep_rows4, (256), (256, 3), large_slot, rows<4,)
-KERNELS(sweep_rows8, (256), (256, 2), large_slot, rows<8,)
 #else
 KERNELS(sweep_rows2, (256, 1), (256, 1), large_slot, rows<2,)
 KERNELS(sweep_rows4, (256, 1), (256, 1), large_slot, rows<4,)
