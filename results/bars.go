@@ -50,7 +50,7 @@ func (b Bars) names() (names []string) {
 // size makes a bar at least a few millimetres wide.
 func (b Bars) size() (width, height vg.Length) {
 	bars := vg.Length(len(b.Places)*(len(b.Sets)+1)) * 4 * vg.Millimeter
-	return widthFor(b.names()) + max(0, bars-8*vg.Centimeter), chartHeight
+	return widthFor(b.names()) + max(0, bars-8*vg.Centimeter), heightFor(b.names())
 }
 
 func (b Bars) draw(canvas draw.Canvas) {

@@ -163,6 +163,16 @@ func widthFor(names []string) vg.Length {
 	return max(chartWidth, 11*vg.Centimeter+legendWidth(names))
 }
 
+// heightFor returns a chart's, with more where a legend beside it is longer than that.
+func heightFor(names []string) vg.Length {
+	if !beside(names) {
+		return chartHeight
+	}
+	const heading = 2 * vg.Centimeter
+	line := sans(legendSize).Height("M") + vg.Points(4.5)
+	return max(chartHeight, heading+vg.Length(len(names))*line)
+}
+
 // drawBeside draws a legend in a stripe at the right and returns what is left.
 func drawBeside(c draw.Canvas, l plot.Legend, names []string) draw.Canvas {
 	width := legendWidth(names)

@@ -96,7 +96,7 @@ func (c Curves) names() (names []string) {
 	return names
 }
 
-func (c Curves) size() (width, height vg.Length) { return widthFor(c.names()), chartHeight }
+func (c Curves) size() (width, height vg.Length) { return widthFor(c.names()), heightFor(c.names()) }
 
 func (c Curves) draw(canvas draw.Canvas) {
 	p, legend := c.plot()

@@ -38,7 +38,7 @@ func (p Panels) legendOf() Curves {
 }
 
 func (p Panels) size() (width, height vg.Length) {
-	return vg.Length(len(p.Panels))*10*vg.Centimeter + legendWidth(p.legendOf().names()), chartHeight
+	return vg.Length(len(p.Panels))*10*vg.Centimeter + legendWidth(p.legendOf().names()), heightFor(p.legendOf().names())
 }
 
 func (p Panels) draw(c draw.Canvas) {

@@ -2,6 +2,7 @@ package results_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,6 +64,12 @@ func records(t *testing.T) (paths []string) {
 func TestKeptRecords(t *testing.T) {
 	s := schema(t)
 	for _, path := range records(t) {
+		if trace, err := results.ReadTrace(path); !errors.Is(err, results.ErrNotTrace) {
+			if err != nil || !trace.Traced() {
+				t.Errorf("%s: %v", path, err)
+			}
+			continue
+		}
 		r, err := results.Read(path)
 		if err != nil {
 			t.Error(err)
