@@ -37,6 +37,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
 		for _, p := range Programs() {
 			t.Run(arch+"/"+p.String(), func(t *testing.T) {
+				t.Parallel()
 				text, err := p.text()
 				if err != nil {
 					t.Fatal(err)
