@@ -271,35 +271,6 @@ func copiesOf(t *testing.T, b *bench, mover *kernels.Mover, size int) {
 	b.do(k.Close(), src.Close(), dst.Close(), host.Close())
 }
 
-func TestMirror(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
-		b := newBench(t, s)
-		mover := must(b.compiler.NewMover(b.device))(t)
-		for _, size := range shapes {
-			box := domain.Box{Hi: size}
-			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
-			want := noise(l.Length)
-			field := b.array(box, 3, want)
-			var copies []kernels.Copy
-			for _, side := range domain.Faces(3) {
-				copies = append(copies, must(kernels.Mirror(field, side))(t))
-			}
-			k := must(mover.Copies("mirror", copies...))(t)
-			b.do(b.stream.Launch(k.Kernel))
-			for _, side := range domain.Faces(3) {
-				eachPoint(domain.GhostBox(box, side, l.Width), func(p domain.Vec) {
-					want[l.Offset(p)] = want[l.Offset(p.Sub(domain.Vec(side)))]
-				})
-			}
-			for i, v := range b.get(field.Data) {
-				if v != want[i] {
-					t.Fatalf("size %v: element %d is %v, not %v", size, i, v, want[i])
-				}
-			}
-		}
-	})
-}
-
 func TestNorms(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
@@ -380,8 +351,6 @@ func TestRefusals(t *testing.T) {
 	check("an empty box", err)
 	_, err = mover.Copies("none")
 	check("no copy", err)
-	_, err = kernels.Mirror(a, domain.Direction{1, 1, 0})
-	check("a mirror at an edge", err)
 	_, err = reducer.Norms(a, other, box)
 	check("norms between layouts", err)
 	_, err = b.compiler.NewSweeper(b.device, star.Stencil(), "float16")

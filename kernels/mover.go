@@ -105,19 +105,6 @@ func Unpack(dst Array, box domain.Box, buffer streams.Span) Copy {
 	return Copy{Dst: dst.In(box), Src: Dense(buffer, box.Size()), Size: box.Size(), ElementSize: dst.Layout.ElementSize}
 }
 
-// Mirror is the copy by which the ghosts at a side of an array, one layer wide,
-// get the values of the owned points next to them, so that nothing flows through
-// the wall between the two.
-func Mirror(a Array, side domain.Direction) (Copy, error) {
-	ghost := domain.GhostBox(a.Layout.Owned, side, a.Layout.Width)
-	axis := side.Axis()
-	if axis < 0 || ghost.Size()[axis] != 1 {
-		return Copy{}, fmt.Errorf("kernels: a mirror at side %q with ghosts %v", side, ghost)
-	}
-	owned := ghost.Shift(domain.Vec(side.Opposite()))
-	return Copy{Dst: a.In(ghost), Src: a.In(owned), Size: ghost.Size(), ElementSize: a.Layout.ElementSize}, nil
-}
-
 // check returns an error unless the box lies in its memory on both sides.
 func (c Copy) check() error {
 	if c.Size.Product() < 1 || c.ElementSize < 1 {
