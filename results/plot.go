@@ -32,6 +32,7 @@ func ParseCondition(text string) (Condition, error) {
 	return Condition{label, value}, nil
 }
 
+// String gives label=value, as ParseCondition takes it.
 func (c Condition) String() string { return c.Label + "=" + c.Value }
 
 // holds compares numbers as such.

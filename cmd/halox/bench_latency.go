@@ -11,7 +11,6 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 )
 
@@ -87,12 +86,8 @@ func (b *latencyBench) run(ctx context.Context, out, notes io.Writer) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	links, err := p2p.Discover(m.devices, m.topology())
+	links, record, err := b.beginLinked(ctx, m, results.KindLatency, b.settings)
 	if err != nil {
-		return err
-	}
-	record := m.benchRecord(ctx, results.KindLatency, b.settings, links)
-	if err := b.begin(record); err != nil {
 		return err
 	}
 	const smallMessage = 8

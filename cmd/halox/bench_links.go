@@ -159,12 +159,8 @@ func (b *linksBench) run(ctx context.Context, out, notes io.Writer) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	links, err := p2p.Discover(m.devices, m.topology())
+	links, record, err := b.beginLinked(ctx, m, results.KindLinks, b.settings)
 	if err != nil {
-		return err
-	}
-	record := m.benchRecord(ctx, results.KindLinks, b.settings, links)
-	if err := b.begin(record); err != nil {
 		return err
 	}
 	r := &linksRun{

@@ -16,7 +16,6 @@ package cudafake
 // } launch;
 //
 // typedef struct {
-//	void (*set_devices)(int);
 //	void (*fail)(const char *, int, long, long);
 //	void (*kill)(int, int);
 //	long (*calls)(const char *);
@@ -31,7 +30,6 @@ package cudafake
 // static int knobs_open(knobs *k, const char *path) {
 //	void *l = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 //	if (!l) return 0;
-//	k->set_devices = dlsym(l, "fake_set_devices");
 //	k->fail = dlsym(l, "fake_fail");
 //	k->kill = dlsym(l, "fake_kill");
 //	k->calls = dlsym(l, "fake_calls");
@@ -41,11 +39,10 @@ package cudafake
 //	k->primary_flags = dlsym(l, "fake_primary_flags");
 //	k->launches = dlsym(l, "fake_launches");
 //	k->launch = dlsym(l, "fake_launch");
-//	return k->set_devices && k->fail && k->kill && k->calls && k->live &&
+//	return k->fail && k->kill && k->calls && k->live &&
 //		k->set_link && k->streams && k->primary_flags && k->launches && k->launch;
 // }
 //
-// static void knobs_set_devices(knobs *k, int n) { k->set_devices(n); }
 // static void knobs_fail(knobs *k, const char *call, int code, long skip, long times) { k->fail(call, code, skip, times); }
 // static void knobs_kill(knobs *k, int device, int code) { k->kill(device, code); }
 // static long knobs_calls(knobs *k, const char *call) { return k->calls(call); }
@@ -77,9 +74,6 @@ func Inspect(tb testing.TB, library string) *Fake {
 	}
 	return f
 }
-
-// SetDevices sets how many devices the driver has, up to 8.
-func (f *Fake) SetDevices(n int) { C.knobs_set_devices(&f.knobs, C.int(n)) }
 
 // Fail makes the next times calls of the named function, after skip that pass,
 // return the code and do nothing; a negative times is for ever and 0 takes the

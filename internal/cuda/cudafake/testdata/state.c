@@ -122,8 +122,6 @@ void fake_log_launch(const work *w) {
 	memcpy(l->arg, w->arg, l->arg_size);
 }
 
-KNOB void fake_set_devices(int count) { fake_count = count; }
-
 // fake_fail orders a code for calls of a function, after letting skip pass.
 KNOB void fake_fail(const char *call, int code, long skip, long times) {
 	pthread_mutex_lock(&fake_mutex);
