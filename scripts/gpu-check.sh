@@ -228,7 +228,7 @@ against_probe() {
 		echo "one GPU here: no link to compare with a plain CUDA program"
 		return
 	fi
-	if ! "$nvcc" -O2 -std=c++17 -Xcompiler -pthread -o "$out/linkprobe" "$bundle/linkprobe.cu" >"$out/nvcc.log" 2>&1; then
+	if ! "$nvcc" -O2 -std=c++17 -o "$out/linkprobe" "$bundle/linkprobe.cu" >"$out/nvcc.log" 2>&1; then
 		echo "FAIL  build linkprobe"
 		tail -n 5 "$out/nvcc.log"
 		failed=1
@@ -248,7 +248,8 @@ against_probe() {
 	ratios "$from" "$to" | tee "$out/ratios.txt"
 }
 
-# ratios FROM TO: the mean of both turns of each, and halox's rate over the probe's.
+# ratios FROM TO: the mean of both turns of each, halox's rate over the probe's, and which of
+# them differ by more than 3%.
 ratios() {
 	awk -v from="$1" -v to="$2" '
 		FILENAME ~ /probe-/ { at = $1 " " $2; if (!(at in probe)) order[++n] = at; probe[at] += $3 / 2; next }
@@ -264,9 +265,16 @@ ratios() {
 		END {
 			printf "%-10s %10s %12s %12s %8s\n", "mode", "bytes", "probe us", "halox us", "rate of halox over the probe"
 			for (i = 1; i <= n; i++) {
+				if (!(halox[order[i]] > 0)) continue
 				split(order[i], part, " ")
-				if (halox[order[i]] > 0) printf "%-10s %10d %12.3f %12.3f %8.3f\n", part[1], part[2], probe[order[i]], halox[order[i]], probe[order[i]] / halox[order[i]]
+				ratio = probe[order[i]] / halox[order[i]]
+				off = ratio < 0.97 || ratio > 1.03
+				printf "%-10s %10d %12.3f %12.3f %8.3f%s\n", part[1], part[2], probe[order[i]], halox[order[i]], ratio, off ? "  outside 3%" : ""
+				all++
+				if (off) outside = outside sprintf("%s %s %d (%.3f)", outside ? "," : "", part[1], part[2], ratio)
 			}
+			if (!all) print "nothing to compare"
+			else print outside ? "outside 3%:" outside : "all " all " within 3%"
 		}' "$out"/probe-1.txt "$out"/probe-2.txt "$out"/links-turn-1.csv "$out"/links-turn-2.csv
 }
 

@@ -5,20 +5,19 @@
 //
 // of mode device (a copy within the memory of FROM), one-way (a peer copy) and both-ways
 // (peer copies in both directions at once, the rate of both together). Times are those from
-// one copy to the next of batches of some milliseconds, the median of eleven: by events on
-// the stream, and both ways by the host's clock, with a thread for each GPU.
+// one copy to the next of batches of some milliseconds, or as many copies as a stream holds,
+// the median of eleven. A kernel holds the batch until the host has queued it, and two events
+// of FROM take its time. Both ways TO begins when FROM's clock has started, and that stops
+// when TO, too, is done.
 //
-// Build: nvcc -O2 -std=c++17 -Xcompiler -pthread -o linkprobe linkprobe.cu    Use: linkprobe FROM TO
+// Build: nvcc -O2 -std=c++17 -o linkprobe linkprobe.cu    Use: linkprobe FROM TO
 
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <thread>
 #include <vector>
 
 static void check(cudaError_t code, const char *call) {
@@ -30,7 +29,17 @@ static void check(cudaError_t code, const char *call) {
 
 const size_t LARGEST = size_t(256) << 20;
 const double LENGTH = 4000; // of a batch, in microseconds
-const int LEAST = 2, MOST = 2000, BATCHES = 11;
+const int LEAST = 2, MOST = 499, BATCHES = 11;
+
+// gate holds a stream until the host has opened it for the nth time, or for some seconds.
+__global__ void gate(const volatile int *opened, int n, volatile int *late) {
+	const long long start = clock64();
+	while (*opened < n) {
+		if (clock64() - start < 10000000000ll) continue;
+		*late = 1;
+		return;
+	}
+}
 
 // One GPU with what it sends from, what it receives into, and a stream.
 struct Gpu {
@@ -38,6 +47,7 @@ struct Gpu {
 	char *source, *target;
 	cudaStream_t stream;
 	cudaEvent_t start, end;
+	volatile int *word; // in host memory: how often the gate was opened, and whether that was too late
 
 	Gpu(int id, int peer) : id(id) {
 		CHECK(cudaSetDevice(id));
@@ -54,52 +64,56 @@ struct Gpu {
 		CHECK(cudaMalloc(&target, LARGEST));
 		CHECK(cudaMemset(source, 1 + id, LARGEST));
 		CHECK(cudaMemset(target, 0, LARGEST));
+		CHECK(cudaHostAlloc((void **)&word, 2 * sizeof(int), cudaHostAllocMapped));
+		word[0] = word[1] = 0;
 		CHECK(cudaDeviceSynchronize());
 		CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 		CHECK(cudaEventCreate(&start));
 		CHECK(cudaEventCreate(&end));
 	}
 
+	void shut() const {
+		CHECK(cudaSetDevice(id));
+		gate<<<1, 1, 0, stream>>>(word, word[0] + 1, word + 1);
+		CHECK(cudaGetLastError());
+	}
+
+	void open() const {
+		const bool late = word[1];
+		word[0] = word[0] + 1;
+		if (!late) return;
+		fprintf(stderr, "linkprobe: GPU %d was not held until all was queued\n", id);
+		exit(1);
+	}
+
 	void send(const Gpu &to, size_t bytes) const {
+		CHECK(cudaSetDevice(id));
 		if (to.id == id) CHECK(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream));
 		else CHECK(cudaMemcpyPeerAsync(to.target, to.id, source, id, bytes, stream));
 	}
 };
 
-// one_way returns the time of one of n copies on the GPU, in microseconds.
-static double one_way(const Gpu &from, const Gpu &to, size_t bytes, int n) {
-	CHECK(cudaSetDevice(from.id));
-	from.send(to, bytes); // what begins a batch does not count
-	CHECK(cudaEventRecord(from.start, from.stream));
-	for (int i = 0; i < n; i++) from.send(to, bytes);
-	CHECK(cudaEventRecord(from.end, from.stream));
-	CHECK(cudaStreamSynchronize(from.stream));
+// batch returns the time of n copies from a to b, and if both of as many back, over n, in
+// microseconds.
+static double batch(const Gpu &a, const Gpu &b, bool both, size_t bytes, int n) {
+	a.shut();
+	a.send(b, bytes); // what begins a batch does not count
+	CHECK(cudaEventRecord(a.start, a.stream));
+	if (both) CHECK(cudaStreamWaitEvent(b.stream, a.start, 0));
+	for (int i = 0; i < n; i++) {
+		a.send(b, bytes);
+		if (both) b.send(a, bytes);
+	}
+	if (both) {
+		CHECK(cudaEventRecord(b.end, b.stream));
+		CHECK(cudaStreamWaitEvent(a.stream, b.end, 0));
+	}
+	CHECK(cudaEventRecord(a.end, a.stream));
+	a.open();
+	CHECK(cudaStreamSynchronize(a.stream));
 	float ms;
-	CHECK(cudaEventElapsedTime(&ms, from.start, from.end));
+	CHECK(cudaEventElapsedTime(&ms, a.start, a.end));
 	return ms * 1e3 / n;
-}
-
-// both_ways returns the time of n copies each way, over n, from when the first thread begins
-// until the last is done.
-static double both_ways(const Gpu &a, const Gpu &b, size_t bytes, int n) {
-	typedef std::chrono::steady_clock Clock;
-	Clock::time_point begin[2], done[2];
-	std::atomic<int> here(0);
-	auto work = [&](int me, const Gpu &from, const Gpu &to) {
-		CHECK(cudaSetDevice(from.id));
-		for (here++; here < 2;) {}
-		begin[me] = Clock::now();
-		for (int i = 0; i < n; i++) from.send(to, bytes);
-		CHECK(cudaEventRecord(from.end, from.stream));
-		cudaError_t code;
-		while ((code = cudaEventQuery(from.end)) == cudaErrorNotReady) {}
-		check(code, "cudaEventQuery");
-		done[me] = Clock::now();
-	};
-	std::thread other(work, 1, std::cref(b), std::cref(a));
-	work(0, a, b);
-	other.join();
-	return std::chrono::duration<double, std::micro>(std::max(done[0], done[1]) - std::min(begin[0], begin[1])).count() / n;
 }
 
 // median measures batches that are as long as they should be.
@@ -118,9 +132,17 @@ static double median(const std::function<double(int)> &batch) {
 	return all[BATCHES / 2];
 }
 
-static void print(const char *mode, size_t bytes, size_t moved, double us) {
-	printf("%s %zu %.4f %.4f\n", mode, bytes, us, moved / us / 1e3);
-	fflush(stdout);
+// measure prints a line for each size.
+static void measure(const char *mode, const Gpu &a, const Gpu &b, bool both) {
+	for (size_t bytes = 1024; bytes <= LARGEST; bytes *= 4) {
+		for (const Gpu *from : {&a, &b}) { // what the driver does at the first copy might wait for the gate
+			from->send(from == &a ? b : a, bytes);
+			CHECK(cudaStreamSynchronize(from->stream));
+		}
+		const double us = median([&](int n) { return batch(a, b, both, bytes, n); });
+		printf("%s %zu %.4f %.4f\n", mode, bytes, us, (both ? 2 : 1) * bytes / us / 1e3);
+		fflush(stdout);
+	}
 }
 
 int main(int argc, char **argv) {
@@ -130,11 +152,8 @@ int main(int argc, char **argv) {
 	}
 	const int from = atoi(argv[1]), to = atoi(argv[2]);
 	Gpu a(from, to), b(to, from);
-	for (size_t bytes = 1024; bytes <= LARGEST; bytes *= 4)
-		print("device", bytes, bytes, median([&](int n) { return one_way(a, a, bytes, n); }));
-	for (size_t bytes = 1024; bytes <= LARGEST; bytes *= 4)
-		print("one-way", bytes, bytes, median([&](int n) { return one_way(a, b, bytes, n); }));
-	for (size_t bytes = 1024; bytes <= LARGEST; bytes *= 4)
-		print("both-ways", bytes, 2 * bytes, median([&](int n) { return both_ways(a, b, bytes, n); }));
+	measure("device", a, a, false);
+	measure("one-way", a, b, false);
+	measure("both-ways", a, b, true);
 	return 0;
 }

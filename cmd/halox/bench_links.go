@@ -57,11 +57,14 @@ is that of both messages together; and, of three devices and more, ring, each de
 to the next, and ring-both-ways, each to the next and to the one before, of which the
 rate is what leaves a device.
 
-Times are those from one message to the next of many that follow each other: the
-median of batches that are so long that to begin and to end them does not count.
-One way they are the device's own, between two events. In the other modes a host
-thread a device queues its messages and waits for them; the host's clock counts from
-the first to begin to the last to end, so that nothing counts as at once that was not.
+Times are the device's own, from one message to the next of many that follow each
+other: the median of batches. A batch stands behind a kernel that holds it until the
+host has queued all of it, so that not the host is timed, which takes longer to queue
+a small message than a link to carry it. One way two events are around it. In the other
+modes the clock of one device counts from there on, where the others begin, until it
+has heard from each that its last message has arrived: from the first to begin to the
+last to end, so that nothing counts as at once that was not. What it hears by takes
+some 10 us of a batch of a millisecond or more, and counts too.
 
 Beside them stand, measured in the same run, the copy within the sender's memory of
 as many bytes (path device), and for path staged the slower of the copies to and from

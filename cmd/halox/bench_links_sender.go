@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -79,6 +78,7 @@ type sender struct {
 	there      *streams.Stream // of the receiver
 	start, end *streams.Event  // timed, of home
 	send       func() error    // queues a message
+	operations int             // on each of the streams that a message takes
 }
 
 // newSender makes memory for the largest size.
@@ -113,6 +113,7 @@ func (r *linksRun) newSender(h hop, open *streams.Closers) (c *sender, err error
 // load makes messages of a size ready.
 func (c *sender) load(bytes int64, open *streams.Closers) error {
 	dst, src := c.dst.Span(0, bytes), c.src.Span(0, bytes)
+	c.operations = 1
 	switch p2p.Path(c.path) {
 	case p2p.Direct:
 		return c.loadDirect(dst, src, open)
@@ -157,6 +158,7 @@ func (c *sender) loadStaged(dst, src streams.Span, open *streams.Closers) error 
 		return err
 	}
 	open.Add(arrived)
+	c.operations = 3
 	c.send = func() error {
 		return errors.Join(route.Push(c.home), c.home.Record(sent), c.there.Wait(sent),
 			route.Pull(c.there), c.there.Record(arrived), c.home.Wait(arrived))
@@ -206,73 +208,4 @@ func (c *sender) try() (err error) {
 // settle waits for both streams.
 func (c *sender) settle() error {
 	return errors.Join(c.home.Sync(waitLimit), c.there.Sync(waitLimit))
-}
-
-// batch returns the time on the sender's device from one of n messages to the next, in
-// microseconds. One more comes before: where the first begins, the device is at work.
-func (c *sender) batch(n int) (float64, error) {
-	err := errors.Join(c.send(), c.home.Record(c.start))
-	for i := 0; i < n && err == nil; i++ {
-		err = c.send()
-	}
-	if err == nil {
-		err = errors.Join(c.home.Record(c.end), c.home.Sync(waitLimit))
-	}
-	if err != nil {
-		return 0, err
-	}
-	took, err := c.end.Since(c.start)
-	return took.Seconds() * 1e6 / float64(n), err
-}
-
-// atOnce returns the time of n messages by each of the senders, over n, in microseconds:
-// from when the first of the threads, one a device, begins until the last has waited for
-// its messages. They begin together.
-func atOnce(all []*sender, n int) (float64, error) {
-	var teams [][]*sender
-	for _, c := range all {
-		i := slices.IndexFunc(teams, func(t []*sender) bool { return t[0].home.Device() == c.home.Device() })
-		if i < 0 || c.path == pinnedPath { // there and back of one device are a pair, too
-			teams = append(teams, []*sender{c})
-		} else {
-			teams[i] = append(teams[i], c)
-		}
-	}
-	crew := streams.NewCrew(len(teams), waitLimit)
-	here := &streams.Counter{Whom: "the threads that send at once"}
-	begins, ends := make([]time.Time, len(teams)), make([]time.Time, len(teams))
-	for i, team := range teams {
-		crew.Go(fmt.Sprintf("sender %d", i), func() (err error) {
-			here.Add()
-			if err := crew.Await(here, int64(len(teams))); err != nil {
-				return err
-			}
-			begins[i] = time.Now()
-			err = sendAll(team, n)
-			ends[i] = time.Now()
-			return err
-		})
-	}
-	if err := crew.Wait(); err != nil {
-		return 0, err
-	}
-	first, last := slices.MinFunc(begins, time.Time.Compare), slices.MaxFunc(ends, time.Time.Compare)
-	return last.Sub(first).Seconds() * 1e6 / float64(n), nil
-}
-
-// sendAll has each sender of a thread send n messages, in turns, and waits for them.
-func sendAll(team []*sender, n int) error {
-	for range n {
-		for _, c := range team {
-			if err := c.send(); err != nil {
-				return err
-			}
-		}
-	}
-	for _, c := range team {
-		if err := errors.Join(c.home.Record(c.end), await(c.end, time.Now().Add(waitLimit))); err != nil {
-			return err
-		}
-	}
-	return nil
 }

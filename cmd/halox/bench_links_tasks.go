@@ -112,23 +112,19 @@ func (r *linksRun) kind(hops []hop) string {
 func (r *linksRun) measure(ctx context.Context, mode string, labels results.Row, hops []hop) (rows []results.Row, err error) {
 	var open streams.Closers
 	defer func() { err = errors.Join(err, open.Close()) }()
-	var all []*sender
-	for _, h := range hops {
-		c, err := r.ready(h, &open)
-		if fault, ok := errors.AsType[*impassable](err); ok {
-			labels.Note = fault.Error()
-			return []results.Row{labels}, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
+	t, err := r.newTeam(hops, &open)
+	if fault, ok := errors.AsType[*impassable](err); ok {
+		labels.Note = fault.Error()
+		return []results.Row{labels}, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, bytes := range r.sizes {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		time, err := r.time(all, bytes)
+		time, err := t.time(bytes, r.pace)
 		if err != nil {
 			return nil, err
 		}
@@ -137,21 +133,6 @@ func (r *linksRun) measure(ctx context.Context, mode string, labels results.Row,
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-// time returns the time of one message of that size by each of the senders, all at once.
-func (r *linksRun) time(all []*sender, bytes int64) (us results.Sample, err error) {
-	var open streams.Closers
-	defer func() { err = errors.Join(err, open.Close()) }()
-	for _, c := range all {
-		if err := c.load(bytes, &open); err != nil {
-			return us, err
-		}
-	}
-	if len(all) == 1 {
-		return r.pace.measure(all[0].batch)
-	}
-	return r.pace.measure(func(n int) (float64, error) { return atOnce(all, n) })
 }
 
 // rated adds to a row the time, the rate and what bounds them.

@@ -13,6 +13,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 )
@@ -135,8 +136,9 @@ func TestRunBesideGPUs(t *testing.T) {
 }
 
 // A link that is closed or that lies is not timed: it is named, in the record too. The
-// others are. Kernels cannot be compiled here, so the paths are those without.
+// others are. The fake runs no kernels, so that nothing waits for a gate.
 func TestBenchLinksOfBadLinks(t *testing.T) {
+	nvrtc := testdevices.NVRTC(t)
 	for _, tc := range []struct {
 		name string
 		link cudafake.Link // from device 0 to device 1
@@ -149,6 +151,8 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			fake := withFake(t)
+			t.Setenv("HALOX_NVRTC", nvrtc)
+			t.Setenv("HALOX_CACHE", t.TempDir())
 			fake.SetLink(0, 1, tc.link)
 			file := filepath.Join(t.TempDir(), "l.json")
 			code, out, notes := cli("bench", "links", "--paths", "peer,staged", "--sizes", "64,4096", "--budget", "1us", "--record", file)

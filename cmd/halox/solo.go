@@ -13,6 +13,7 @@ import (
 const (
 	mostQueued = 256 // kernels of one stream
 	mostTrips  = 32  // round trips, of up to a dozen operations a stream
+	mostGated  = 500 // operations of one device: streams hold some more, but may share what holds them
 )
 
 // gateLimit is how long a gate holds a device whose host has forgotten it.

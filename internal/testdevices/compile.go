@@ -10,11 +10,10 @@ import (
 )
 
 // Compiler returns a compiler that needs no GPU, see its Compile. It skips the
-// test where NVRTC is neither installed nor in the module's own folder (make
-// nvrtc).
+// test where there is no NVRTC.
 func Compiler(t *testing.T) *kernels.Compiler {
 	t.Helper()
-	return kernels.NewCompiler(kernels.Options{NVRTC: findNVRTC(t), Cache: t.TempDir()})
+	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: t.TempDir()})
 }
 
 // Compile compiles the source for each generation of GPUs that halox runs on.
@@ -28,7 +27,9 @@ func Compile(t *testing.T, source kernels.Source) {
 	}
 }
 
-func findNVRTC(t *testing.T) string {
+// NVRTC returns where NVRTC is. It skips the test where that is neither installed nor in
+// the module's own folder (make nvrtc).
+func NVRTC(t *testing.T) string {
 	t.Helper()
 	path, tried, err := nvrtc.Find(os.Getenv("HALOX_NVRTC"))
 	if err != nil {
