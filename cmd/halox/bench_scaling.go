@@ -38,9 +38,13 @@ func newBenchScalingCommand() *cobra.Command {
 Strong scaling solves one problem, of --points along each axis, on more and more
 devices: the speed-up is the time of a step on one device over that on n. Weak scaling
 gives each device as many points: the grid grows along its last axis first, and the
-speed-up is n times that. The efficiency is the speed-up over n. Where one device is
-not among --devices, the fewest count as ideal. Steps are timed as by halox bench
-schemes. Ctrl-C ends the bench and keeps what it had.`,
+speed-up is n times that. The efficiency is the speed-up over n. Each scheme is held
+against itself: which is the fastest, their steps tell. Scheme auto is that which halox
+run takes, the fastest on GPUs for each grid and number of devices. One device is measured
+once for both modes. Where it is not among --devices, the fewest count as ideal.
+
+Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what it had;
+--resume goes on from there.`,
 		Example: `  halox bench scaling --record scaling.json
   halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
   halox bench scaling --scheme two-stream,assisted --points 256,512 --mode strong`,
@@ -105,12 +109,27 @@ func (b *scalingBench) tasks(r *stepRun) (all []task) {
 					if mode == weakScaling {
 						c.size = grown(c.size, devices)
 					}
-					all = append(all, r.task(b.labels(c, points, mode), c))
+					t := r.task(b.labels(c, points, mode), c)
+					if mode == weakScaling && devices == 1 {
+						t = r.taken(t, b.labels(c, points, strongScaling), "mode", mode)
+					}
+					all = append(all, t)
 				}
 			}
 		}
 	}
 	return all
+}
+
+// taken makes of a task one that takes over the row of another with the same case, under its
+// own label, where that was measured before.
+func (r *stepRun) taken(t task, other results.Row, label, value string) task {
+	return task{t.labels, func(ctx context.Context) ([]results.Row, error) {
+		if row, ok := r.record.Find(other); ok {
+			return []results.Row{row.Label(label, value)}, nil
+		}
+		return t.measure(ctx)
+	}}
 }
 
 // labels begins the row of a case. That on one device has the path of the others, and none

@@ -3,17 +3,22 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
 )
 
 // benched runs a bench of steps on host devices with small laps and returns its record.
@@ -209,9 +214,71 @@ func TestBenchScaling(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 	}
+	for _, scheme := range []string{"two-stream", "baseline"} {
+		alone := results.NewRow().Label("scheme", scheme).Label("devices", 1)
+		strong, _ := r.Find(alone.Label("mode", strongScaling))
+		weak, ok := r.Find(alone.Label("mode", weakScaling))
+		if a, b := strong.Median(results.Step), weak.Median(results.Step); !ok || a != b {
+			t.Errorf("%s on one device was measured twice: %v and %v", scheme, a, b)
+		}
+	}
 	chart, err := results.Plot("", results.PlotOptions{}, results.Source{Record: r})
 	if err != nil || len(chart.(results.Panels).Panels[0].Curves) != 4+1 {
 		t.Errorf("%+v, %v", chart, err)
+	}
+}
+
+// One mode alone begins with one device, too, and a record that ends anywhere goes on.
+func TestBenchScalingResumes(t *testing.T) {
+	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "two-stream", "--mode", "weak"}
+	if r, _ := benched(t, args...); len(r.Rows) != 2 || r.Rows[0].Text("mode") != weakScaling || r.Rows[0].Text("devices") != "1" {
+		t.Errorf("%+v", r.Rows)
+	}
+	args[len(args)-1] = bothScalings
+	file := filepath.Join(t.TempDir(), "s.json")
+	whole, _ := benched(t, args...)
+	for rows := range len(whole.Rows) {
+		if err := whole.Write(file); err != nil {
+			t.Fatal(err)
+		}
+		cut(t, file, rows, func(*results.Record) {})
+		r, _ := benched(t, append(args, "--resume", file)...)
+		if len(r.Rows) != 4 || r.Interrupted {
+			t.Errorf("after %d rows: %d", rows, len(r.Rows))
+		}
+		for _, row := range r.Rows {
+			if _, ok := row.Get(results.Efficiency); !ok {
+				t.Errorf("after %d rows no efficiency: %s", rows, nameOf(row))
+			}
+		}
+	}
+}
+
+// On GPUs scheme auto is the fastest that was found, as in a run, and its path too.
+func TestBenchScalingTakesTheFastest(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	m, err := openDevices(configs.Devices{Backend: "host", Count: 2}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	r := &stepRun{opened: m, cut: cutAuto, budget: time.Millisecond, notes: io.Discard, compiler: kernels.CompilerFromEnv(), links: map[int]*p2p.Links{}}
+	c := stepCase{"float64", []int{8, 8, 8}, 2, solvers.AutoScheme, solvers.LeftRight, p2p.Auto}
+	if _, w, err := r.step(t.Context(), c); err != nil || w.scheme != solvers.TwoStream {
+		t.Fatalf("on host devices %v, %v", w.scheme, err)
+	}
+	w, err := r.wire(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.backend = streams.CUDA
+	defer func() { m.backend = streams.Host }()
+	w.rememberSchemes([]schemeTime{{solvers.Resident, p2p.Direct, time.Microsecond}})
+	if _, w, err = r.step(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.chosen(w); got != "scheme auto is resident, path auto is direct" {
+		t.Error(got)
 	}
 }
 

@@ -128,6 +128,7 @@ func (b *stepBench) run(ctx context.Context, kind results.Kind, out, notes io.Wr
 	if err := b.begin(record); err != nil {
 		return err
 	}
+	r.record = record
 	if err := r.measureCeiling(); err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type stepRun struct {
 	compiler *kernels.Compiler
 	links    map[int]*p2p.Links // of the first so many devices
 	ceiling  results.Sample     // the rate of a plain copy within a device
+	record   *results.Record    // of what was measured before
 }
 
 // linksOf returns the links of the first n devices.
@@ -177,13 +178,16 @@ func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w 
 	if w, err = r.wire(c); err != nil {
 		return step, nil, err
 	}
+	if err := w.choose(ctx, r.notes); err != nil {
+		return step, nil, err
+	}
 	s, err := solvers.New(w.problem, w.plan, w.compiler)
 	if err != nil {
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	l, err := newLapper(ctx, s, solvers.Options{
-		Scheme: c.scheme, Order: c.order, Iterations: 1 << 50, Norm: solvers.MaxNorm, CheckEvery: 1, Limit: waitLimit,
+		Scheme: w.scheme, Order: c.order, Iterations: 1 << 50, Norm: solvers.MaxNorm, CheckEvery: 1, Limit: waitLimit,
 	})
 	if errors.Is(err, solvers.ErrUnsuited) {
 		err = leftOut{err}
