@@ -20,13 +20,12 @@ extern "C" __global__ void __launch_bounds__(256, 4) norms_partial(const __grid_
 	after_predecessor();
 	const i64 rows = a.region.ny * a.region.nz;
 	const int lane = threadIdx.x & 31;
-	Four f = {0, 0, 0, 0};
+	Found f = {0, 0, 0, 0};
 	for (i64 row = thread_index() >> 5; row < rows; row += thread_count() >> 5) {
 		const i64 first = a.region.first + row % a.region.ny * a.strides.pitch + row / a.region.ny * a.strides.plane;
 		for (i64 i = lane; i < a.region.nx; i += 32) f.point(a.next[first + i], a.last[first + i]);
 	}
-	f = over_block(f);
-	if (threadIdx.x == 0) a.partial[blockIdx.x] = f;
+	over_block(f.four(), a.partial + blockIdx.x);
 }
 
 // norms_sums sums partial numbers where there are many, in as many blocks as there are sums.
@@ -34,8 +33,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) norms_sums(const __grid_con
 	after_predecessor();
 	Four f = {0, 0, 0, 0};
 	for (i64 n = thread_index(); n < a.partials; n += thread_count()) f.add(a.partial[n]);
-	f = over_block(f);
-	if (threadIdx.x == 0) a.sums[blockIdx.x] = f;
+	over_block(f, a.sums + blockIdx.x);
 }
 
 // norms_total sums the numbers of the blocks; it is one block.
@@ -43,6 +41,5 @@ extern "C" __global__ void __launch_bounds__(256, 4) norms_total(const __grid_co
 	after_predecessor();
 	Four f = {0, 0, 0, 0};
 	for (i64 n = threadIdx.x; n < a.blocks; n += blockDim.x) f.add(a.sums[n]);
-	f = over_block(f);
-	if (threadIdx.x == 0) *a.result = f;
+	over_block(f, a.result);
 }

@@ -106,7 +106,7 @@ template <int N, int LAYERS> struct Window {
 // finish sweeps the group of a layer whose first point is x points into the row, and
 // stores what lies within it.
 template <bool NORMS, int N, int LAYERS>
-__device__ __forceinline__ void finish(REAL *to, const Window<N, LAYERS> &w, int layer, i64 x, i64 nx, Four &norms) {
+__device__ __forceinline__ void finish(REAL *to, const Window<N, LAYERS> &w, int layer, i64 x, i64 nx, Found &norms) {
 	Group<N> out;
 #pragma unroll
 	for (int v = 0; v < N; v++) out.v[v] = w.sum(layer, v);
@@ -135,9 +135,9 @@ __device__ __forceinline__ void finish(REAL *to, const Window<N, LAYERS> &w, int
 // along z through a few planes and holds those before and behind in registers, so that
 // it loads a row once. Blocks that live short, in the order of memory, keep what is read
 // and written at one time close together, which DRAM likes; unrolling costs registers.
-template <bool NORMS> __device__ __forceinline__ Four march(const Sweep &s) {
+template <bool NORMS> __device__ __forceinline__ Found march(const Sweep &s) {
 	const Part &r = s.part[0];
-	Four norms = {0, 0, 0, 0};
+	Found norms = {0, 0, 0, 0};
 	const i64 group = (i64)blockIdx.x * blockDim.x + threadIdx.x, x = group * VEC - r.head;
 	const i64 y = (i64)blockIdx.y * blockDim.y + threadIdx.y;
 	if (group >= r.groups || x + VEC <= 0 || y >= r.ny) return norms;
@@ -171,9 +171,9 @@ template <bool NORMS> __device__ __forceinline__ Four march(const Sweep &s) {
 
 // rows sweeps part[0], a large box: each thread has one group in each of ROWS rows, and
 // loads all that it needs before it computes.
-template <int ROWS, bool NORMS> __device__ __forceinline__ Four rows(const Sweep &s) {
+template <int ROWS, bool NORMS> __device__ __forceinline__ Found rows(const Sweep &s) {
 	const Part &r = s.part[0];
-	Four norms = {0, 0, 0, 0};
+	Found norms = {0, 0, 0, 0};
 	const i64 group = (i64)blockIdx.x * blockDim.x + threadIdx.x, x = group * VEC - r.head;
 	const i64 y = ((i64)blockIdx.z * gridDim.y + blockIdx.y) * ROWS;
 	if (group >= r.groups || x + VEC <= 0 || y >= r.ny) return norms;
@@ -197,9 +197,9 @@ template <int ROWS, bool NORMS> __device__ __forceinline__ Four rows(const Sweep
 
 // flat sweeps several small or thin boxes in one launch, a group of N points a thread:
 // box b is the work of the blocks with blockIdx.y = b.
-template <int N, bool NORMS> __device__ __forceinline__ Four flat(const Sweep &s) {
+template <int N, bool NORMS> __device__ __forceinline__ Found flat(const Sweep &s) {
 	const Part &r = s.part[blockIdx.y];
-	Four norms = {0, 0, 0, 0};
+	Found norms = {0, 0, 0, 0};
 	const REAL *__restrict__ src = s.src;
 	REAL *__restrict__ dst = s.dst;
 	const Region groups = {0, r.groups, r.ny, r.nz};
@@ -215,12 +215,6 @@ template <int N, bool NORMS> __device__ __forceinline__ Four flat(const Sweep &s
 		finish<NORMS>(dst + o, w, REACH, g.x * N - r.head, r.nx, norms);
 	}
 	return norms;
-}
-
-// keep puts the norms of a block into its slot.
-__device__ __forceinline__ void keep(const Sweep &s, Four norms, i64 slot) {
-	norms = over_block(norms);
-	if (threadIdx.x + threadIdx.y == 0) s.norms[slot] = norms;
 }
 
 // large_slot is the slot of a block of a large box, flat_slot of one of thin boxes.
@@ -240,7 +234,7 @@ __device__ inline i64 flat_slot(const Sweep &s) { return s.part[blockIdx.y].slot
 	} \
 	extern "C" __global__ void __launch_bounds__ WITH NAME##_norms(const __grid_constant__ Sweep s) { \
 		after_predecessor(); \
-		keep(s, __VA_ARGS__ true>(s), SLOT(s)); \
+		over_block(__VA_ARGS__ true>(s).four(), s.norms + SLOT(s)); \
 	}
 
 #if DIMS == 3 && POINTS <= 7

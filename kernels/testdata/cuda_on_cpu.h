@@ -32,4 +32,4 @@ template <typename W> W __ldg(const W *p) {
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 template <typename T> T min(T a, T b) { return a < b ? a : b; }
 static void __syncthreads() {}
-template <typename T> T __shfl_down_sync(unsigned, T v, int) { return v; }
+template <typename T> T __shfl_xor_sync(unsigned, T v, int) { return v; }

@@ -9,8 +9,8 @@ static void run(void (*kernel)(Sweep), Index grid, Index block, const Sweep &s) 
 		for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
 			for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
 				block_total = Four{0, 0, 0, 0};
-				for (unsigned y = block.y; y-- > 0;) // the first thread is the last: it keeps the total
-					for (unsigned x = block.x; x-- > 0;) threadIdx = {x, y, 0}, kernel(s);
+				for (unsigned y = 0; y < block.y; y++)
+					for (unsigned x = 0; x < block.x; x++) threadIdx = {x, y, 0}, kernel(s);
 			}
 }
 
