@@ -74,6 +74,15 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 	}
 }
 
+// tilesProgram is many steps with a star that reaches one point, of a field in shared
+// memory.
+func tilesProgram(s stencil.Stencil, r Real) Program {
+	return Program{
+		File: "tiles.cu", Headers: []string{"flags.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		made: tapsSource(s, r),
+	}
+}
+
 func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
 
 func moveProgram() Program { return Program{File: "move.cu", Headers: []string{"piece.cuh"}} }
@@ -121,7 +130,7 @@ func Programs() []Program {
 		for _, s := range everyStencil() {
 			all = append(all, sweepProgram(s, r))
 			if _, ok := s.AsStar(); ok {
-				all = append(all, stepProgram(s, r))
+				all = append(all, stepProgram(s, r), tilesProgram(s, r))
 			}
 		}
 	}

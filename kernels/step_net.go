@@ -21,6 +21,7 @@ type stepNet struct {
 	limit   time.Duration
 	parts   []stepPart
 	counts  []*streams.Memory // by end
+	tiled   *tiled            // nil where the steps are no tiles
 }
 
 // stepPart is an end with its shells, the boxes of its boundary region, and its
@@ -42,7 +43,7 @@ type shellPart struct {
 const maxFaces = 6
 
 func newStepNet(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (*stepNet, error) {
-	if kind != FusedStep && kind != ResidentSteps || real.Size() == 0 || len(ends) == 0 {
+	if kind != FusedStep && kind != ResidentSteps && kind != StreamedSteps || real.Size() == 0 || len(ends) == 0 {
 		return nil, fmt.Errorf("kernels: steps of kind %q, type %q, on %d devices", kind, real, len(ends))
 	}
 	if _, ok := s.AsStar(); !ok {
@@ -60,6 +61,9 @@ func newStepNet(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, lim
 			return nil, err
 		}
 		n.parts = append(n.parts, part)
+	}
+	if kind == ResidentSteps {
+		n.tiled = n.tile()
 	}
 	return n, nil
 }
@@ -175,7 +179,7 @@ const residentThreads = 1024
 func (n *stepNet) shareBlocks(i int, shells []shellPart) {
 	end, threads := n.ends[i], int64(blockSize)
 	most := int64(1) << 31
-	if n.kind == ResidentSteps {
+	if n.kind != FusedStep {
 		threads = residentThreads
 		points := int64(0)
 		for _, sh := range shells {

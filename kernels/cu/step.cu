@@ -38,7 +38,7 @@ enum { FACES = 6 };
 struct Step {
 	REAL *field[2];
 	Strides strides;
-	i64 first, count; // steps
+	i64 first, count, launch; // steps, and launches before
 	i64 shell_blocks, shells, targets, degree;
 	Shell shell[FACES];
 	Target target[FACES];
