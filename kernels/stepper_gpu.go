@@ -43,7 +43,7 @@ type (
 // onGPU makes the launch of an end on a GPU.
 func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
 	end := n.ends[i]
-	found, err := c.load(end.Device, stepProgram(n.stencil, n.real), "fused", "resident_wide", "resident_narrow")
+	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), "fused", "resident_wide", "resident_narrow")
 	if err != nil {
 		return err
 	}

@@ -181,7 +181,7 @@ func (n *stepNet) tilesToward(i, other int) (tiles int64) {
 // tilesOnGPU makes the launch of an end whose field stays on its multiprocessors.
 func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 	end, box := n.ends[i], n.tiled.boxes[i]
-	found, err := c.load(end.Device, tilesProgram(n.stencil, n.real), "hold")
+	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real)), "hold")
 	if err != nil {
 		return err
 	}

@@ -39,3 +39,18 @@ __device__ inline bool await(const unsigned long long *flag, unsigned long long 
 	__threadfence_system();
 	return true;
 }
+
+// disturb is what tests do to a GPU that makes steps. With PAUSES its warps rest for up to
+// 32 us, some in some steps, as chance has it; with DIES_AT it fails in that step.
+__device__ inline void disturb(unsigned step) {
+#ifdef PAUSES
+	const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+	unsigned chance = step * 0x9e3779b9u ^ blockIdx.x * 0x85ebca6bu ^ thread / 32 * 0xc2b2ae35u;
+	chance = (chance ^ chance >> 15) * 0x2c1b3c6du;
+	chance ^= chance >> 13;
+	if (step / 64 % 3 && chance % 512 == 0) __nanosleep(chance >> 17);
+#endif
+#ifdef DIES_AT
+	if (step == DIES_AT && blockIdx.x == 0) asm volatile("trap;");
+#endif
+}

@@ -412,12 +412,15 @@ extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant
 	unsigned step = (unsigned)s.first; // modulo 2^32, as packets have it
 #pragma unroll 1
 	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
+		disturb(3 * step);
 		sweep(w);
 		__syncthreads();
+		disturb(3 * step + 1);
 		if (left > 1) send(w, first, step);
 		const int sent = clock();
 		if (left <= 2) keep(w, step);
 		while (clock() - sent < UNDER_WAY);
+		disturb(3 * step + 2);
 		if (left > 1 && !__syncthreads_and(receive(w, first, step))) return blame(w, step);
 	}
 	hand_over(w, step - 1);
