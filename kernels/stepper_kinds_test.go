@@ -149,7 +149,7 @@ func check(t *testing.T, err error) {
 // many, none of equal sizes, in launches of any number of steps.
 func TestStepKindsAgree(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
-		for _, size := range []domain.Vec{{5, 7, 1}, {301, 97, 1}, {1030, 203, 1}, {6, 5, 7}, {33, 47, 29}, {70, 101, 64}} {
+		for _, size := range []domain.Vec{{5, 7, 1}, {301, 97, 1}, {1030, 203, 1}, {6, 5, 7}, {33, 47, 29}, {70, 101, 64}, {100, 90, 131}, {40, 3000, 1}} {
 			for devices := 1; devices <= len(set.Devices); devices++ {
 				for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
 					dims := 3
