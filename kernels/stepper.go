@@ -20,15 +20,30 @@ type StepEnd struct {
 	Fields   [2]Array     // of one layout
 	Boundary []domain.Box // the boundary region, up to six boxes that do not overlap
 	Interior domain.Box   // all other owned points
-	Stores   []GhostStore // up to six
+	Stores   []GhostStore // up to MaxStores
+	Shape    Shape        // in which a fused step sweeps the interior on a GPU; zero for the default
+}
+
+// shape returns that of the interior.
+func (e StepEnd) shape(dims int) Shape {
+	if e.Shape == (Shape{}) {
+		return defaultShape(dims)
+	}
+	return e.Shape
 }
 
 // GhostStore says where boundary points go beside their own place: into the ghosts of an
-// end, maybe the same one.
+// end, maybe the same one. For ghosts behind walls that fields are odd about, Odd says
+// where, from each point, the value of such a wall lies, a ghost of this end that no store
+// writes: v becomes 2*wall - v, for one wall after the other.
 type GhostStore struct {
 	Send, Ghost domain.Box // of equal size, owned by this end and ghosts of the other
 	To          int        // end
+	Odd         []domain.Vec
 }
+
+// maxOdd is how many walls a store may reflect about: one an axis.
+const maxOdd = 3
 
 // StepKind is how a launch makes steps.
 type StepKind string
@@ -97,8 +112,7 @@ func word(m *streams.Memory, offset int64) *uint64 {
 }
 
 // Steppers makes the steps of ends ready, which are on different devices that reach
-// each other. The stencil is a star of one point along each axis. limit is how long a device
-// waits for a neighbour. The fields' ghosts are those of step 0 when the first step is
+// each other. limit is how long a device waits for a neighbour. The fields' ghosts are those of step 0 when the first step is
 // queued.
 func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (all []*Stepper, err error) {
 	n, err := newStepNet(kind, s, real, ends, limit)

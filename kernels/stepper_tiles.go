@@ -47,9 +47,13 @@ type sideStore struct {
 	high      bool
 }
 
-// tile returns the ends as tiles, nil where that cannot be: the devices are GPUs, every
-// store is of one whole side and to whoever stores back, and every box fits.
+// tile returns the ends as tiles, nil where that cannot be: the stencil is
+// a star of one point, the devices are GPUs, every store is of one whole side and to whoever
+// stores back, and every box fits.
 func (n *stepNet) tile() *tiled {
+	if _, ok := n.stencil.AsStar(); !ok {
+		return nil
+	}
 	t := &tiled{inbox: make([]*streams.Memory, len(n.ends))}
 	for i, end := range n.ends {
 		sides, ok := n.sideStores(i)
@@ -95,9 +99,9 @@ func (n *stepNet) axisOf(axis int) int {
 }
 
 func (n *stepNet) tileSize(i int) (size [3]int64) {
-	owned := wide(n.ends[i].Fields[0].Layout.Owned.Size())
+	owned := n.ends[i].Fields[0].Layout.Owned.Size()
 	for axis := range size {
-		size[axis] = owned[n.axisOf(axis)]
+		size[axis] = int64(owned[n.axisOf(axis)])
 	}
 	return size
 }
@@ -110,6 +114,9 @@ func (n *stepNet) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	width := domain.UniformRadius(n.stencil.Dims, 1)
 	owned := n.ends[i].Fields[0].Layout.Owned
 	for k, st := range n.ends[i].Stores {
+		if len(st.Odd) > 0 {
+			return sides, false
+		}
 		found := false
 		for axis := range sides {
 			for high := range 2 {

@@ -20,6 +20,19 @@ __device__ inline unsigned long long peek(const unsigned long long *flag) {
 	return value;
 }
 
+// arrive adds one to a count of this GPU, after all that the block has stored before its
+// last barrier, and peek_here looks at it.
+__device__ inline void arrive(unsigned long long *count) {
+	__threadfence();
+	asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
+}
+
+__device__ inline unsigned long long peek_here(const unsigned long long *count) {
+	unsigned long long value;
+	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(count) : "memory");
+	return value;
+}
+
 __device__ inline i64 nanoseconds() {
 	i64 t;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
@@ -30,8 +43,10 @@ __device__ inline i64 nanoseconds() {
 // within so many nanoseconds.
 __device__ inline bool await(const unsigned long long *flag, unsigned long long count, i64 limit) {
 	enum { LOOKS = 256 }; // between two looks at the clock
-	for (i64 start = 0; peek(flag) < count;) {
-		for (int i = 0; i < LOOKS && peek(flag) < count; i++);
+	unsigned long long seen = peek(flag);
+	for (i64 start = 0; seen < count;) {
+		for (int i = 0; i < LOOKS && seen < count; i++) seen = peek(flag);
+		if (seen >= count) break;
 		const i64 now = nanoseconds();
 		if (start == 0) start = now;
 		if (now - start > limit) return false;
