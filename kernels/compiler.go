@@ -18,6 +18,10 @@ import (
 type Options struct {
 	NVRTC string // the NVRTC library; found by itself where empty
 	Cache string // folder of compiled kernels; the user's cache where empty
+
+	// Disturb is for tests: it returns what to define in the programs by which a device
+	// makes whole steps, see cu/flags.cuh.
+	Disturb func(d *streams.Device) []string
 }
 
 // Compiler compiles the kernels for the GPU at hand and keeps what it
@@ -43,6 +47,14 @@ func NewCompiler(o Options) *Compiler {
 // says, and keeps what it compiled in the folder HALOX_CACHE, if they are set.
 func CompilerFromEnv() *Compiler {
 	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
+}
+
+// disturbed returns the program of steps as tests want it on a device.
+func (c *Compiler) disturbed(d *streams.Device, p Program) Program {
+	if c.options.Disturb != nil {
+		p.Defines = append(slices.Clone(p.Defines), c.options.Disturb(d)...)
+	}
+	return p
 }
 
 // load returns the named kernels of the program, compiled for the device.

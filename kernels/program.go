@@ -61,15 +61,25 @@ var realNames = map[Real]string{Float32: "float", Float64: "double"}
 // sweepProgram is the sweeps of one stencil, its weights among them.
 func sweepProgram(s stencil.Stencil, r Real) Program {
 	return Program{
-		File: "sweep.cu", Headers: []string{"four.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		File: "sweep.cu", Headers: []string{"four.cuh", "window.cuh"}, Defines: []string{"REAL=" + realNames[r], "READ_ONLY"},
 		made: tapsSource(s, r),
 	}
 }
 
-// stepProgram is whole steps with a star that reaches one point.
+// stepProgram is whole steps with one stencil.
 func stepProgram(s stencil.Stencil, r Real) Program {
 	return Program{
-		File: "step.cu", Headers: []string{"flags.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		File: "step.cu", Headers: []string{"four.cuh", "window.cuh", "flags.cuh"},
+		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MOST=%d", mostStores(s)), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
+		made:    tapsSource(s, r),
+	}
+}
+
+// tilesProgram is many steps with a star that reaches one point, of a field in shared
+// memory.
+func tilesProgram(s stencil.Stencil, r Real) Program {
+	return Program{
+		File: "tiles.cu", Headers: []string{"flags.cuh"}, Defines: []string{"REAL=" + realNames[r]},
 		made: tapsSource(s, r),
 	}
 }
@@ -119,9 +129,9 @@ func Programs() []Program {
 	for _, r := range []Real{Float32, Float64} {
 		all = append(all, normsProgram(r), reflectProgram(r))
 		for _, s := range everyStencil() {
-			all = append(all, sweepProgram(s, r))
+			all = append(all, sweepProgram(s, r), stepProgram(s, r))
 			if _, ok := s.AsStar(); ok {
-				all = append(all, stepProgram(s, r))
+				all = append(all, tilesProgram(s, r))
 			}
 		}
 	}

@@ -135,3 +135,27 @@ func TestEveryKernelWaitsForItsPredecessor(t *testing.T) {
 		}
 	}
 }
+
+// The kernels of steps read nothing by the read-only path, which may keep what others have
+// changed since; those of sweeps do.
+func TestStepsReadWhatOthersWrite(t *testing.T) {
+	c := NewCompiler(Options{NVRTC: findNVRTC(t), Cache: t.TempDir()})
+	if err := c.open(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range Programs() {
+		if p.File != "step.cu" && p.File != "sweep.cu" {
+			continue
+		}
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			text, err := c.image(p, "sm_999") // PTX
+			if err != nil {
+				t.Fatal(err)
+			}
+			if readOnly := strings.Contains(string(text), "ld.global.nc"); readOnly != (p.File == "sweep.cu") {
+				t.Errorf("loads by the read-only path: %v", readOnly)
+			}
+		})
+	}
+}

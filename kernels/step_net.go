@@ -21,6 +21,7 @@ type stepNet struct {
 	limit   time.Duration
 	parts   []stepPart
 	counts  []*streams.Memory // by end
+	tiled   *tiled            // nil where the steps are no tiles
 }
 
 // stepPart is an end with its shells, the boxes of its boundary region, and its
@@ -35,18 +36,41 @@ type stepPart struct {
 type shellPart struct {
 	box                domain.Box
 	stores, neighbours []int
-	blocks             int64 // thread blocks that sweep it; 1 on a host device
+	blocks             int64 // thread blocks that sweep it
 }
 
-// maxFaces is how many boxes, stores and neighbours an end may have.
+// maxFaces is how many boxes the boundary region of an end may have.
 const maxFaces = 6
 
+// MaxStores is how many stores and neighbours an end may have: one for each layer of ghosts of
+// a star or a box that reaches two points in two dimensions, and one in three. The argument
+// of a launch, which has 4096 bytes at most, holds them.
+const MaxStores = 26
+
+// mostStores returns how many stores and neighbours an end has at most with a stencil: one
+// for each direction that it reaches to, and there for each layer, which may be a wall's.
+func mostStores(s stencil.Stencil) int {
+	star, box := 0, 1
+	for a := range s.Dims {
+		star += 2 * s.Reach(a)
+		box *= 1 + 2*s.Reach(a)
+	}
+	for _, g := range s.Groups {
+		for _, o := range g.Offsets {
+			if o[0]*o[1] != 0 || o[1]*o[2] != 0 || o[2]*o[0] != 0 {
+				return min(MaxStores, box-1)
+			}
+		}
+	}
+	return min(MaxStores, star)
+}
+
 func newStepNet(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (*stepNet, error) {
-	if kind != FusedStep && kind != ResidentSteps || real.Size() == 0 || len(ends) == 0 {
+	if kind != FusedStep && kind != ResidentSteps && kind != StreamedSteps || real.Size() == 0 || len(ends) == 0 {
 		return nil, fmt.Errorf("kernels: steps of kind %q, type %q, on %d devices", kind, real, len(ends))
 	}
-	if _, ok := s.AsStar(); !ok {
-		return nil, fmt.Errorf("kernels: steps with a stencil that is no star of one point along each axis")
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("kernels: %w", err)
 	}
 	n := &stepNet{kind: kind, stencil: s, real: real, ends: ends, limit: limit, counts: make([]*streams.Memory, len(ends))}
 	for i := range ends {
@@ -61,6 +85,9 @@ func newStepNet(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, lim
 		}
 		n.parts = append(n.parts, part)
 	}
+	if kind == ResidentSteps {
+		n.tiled = n.tile()
+	}
 	return n, nil
 }
 
@@ -74,29 +101,67 @@ func (n *stepNet) check(i int) error {
 	if end.Fields[0].Layout != end.Fields[1].Layout || !end.Fields[0].Layout.Padded() {
 		return fmt.Errorf("kernels: a step between fields of different layouts, or of a caller's own")
 	}
-	if len(end.Boundary) > maxFaces || len(end.Stores) > maxFaces {
-		return fmt.Errorf("kernels: a boundary region of %d boxes and %d stores; up to %d are possible", len(end.Boundary), len(end.Stores), maxFaces)
+	if most := mostStores(n.stencil); len(end.Boundary) > maxFaces || len(end.Stores) > most {
+		return fmt.Errorf("kernels: a boundary region of %d boxes and %d stores; up to %d and %d are possible", len(end.Boundary), len(end.Stores), maxFaces, most)
 	}
-	reach := domain.UniformRadius(n.stencil.Dims, 1)
+	if end.Shape != (Shape{}) && !slices.Contains(shapes(n.stencil.Dims), end.Shape) {
+		return fmt.Errorf("kernels: an interior swept in shape %v", end.Shape)
+	}
 	for _, b := range append(slices.Clone(end.Boundary), end.Interior) {
-		if b.Empty() {
-			continue
-		}
-		for _, f := range end.Fields {
-			if err := f.holds(b.Grow(reach)); err != nil {
-				return err
-			}
+		if err := n.checkBox(end, b); err != nil {
+			return err
 		}
 	}
 	for _, s := range end.Stores {
-		if s.To < 0 || s.To >= len(n.ends) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() {
-			return fmt.Errorf("kernels: a store of %v into %v of end %d", s.Send, s.Ghost, s.To)
-		}
-		if err := n.ends[s.To].Fields[0].holds(s.Ghost); err != nil {
+		if err := n.checkStore(end, s); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// checkBox returns an error unless an end can sweep a box of its own.
+func (n *stepNet) checkBox(end StepEnd, b domain.Box) error {
+	if b.Empty() {
+		return nil
+	}
+	for _, f := range end.Fields {
+		if err := f.holds(b.Grow(n.stencil.Radius())); err != nil {
+			return err
+		}
+	}
+	if !grouped(n.stencil, end.Fields[0], end.Fields[1], b, groupBytes/n.real.Size()) {
+		return fmt.Errorf("kernels: a step of points that lie on no multiple of %d bytes", groupBytes)
+	}
+	if n := end.Fields[0].Layout.Owned.Size(); max(n[0], n[1], n[2]) >= 1<<31 || b != end.Interior && b.Points() >= 1<<31 {
+		return fmt.Errorf("kernels: a step of %v points, with %d in a box; fewer than 2^31 are possible along an axis, and in one of the boundary region", n, b.Points())
+	}
+	return nil
+}
+
+// checkStore returns an error unless all points of a store are in the boundary region, and
+// go to ghosts that no interior reads.
+func (n *stepNet) checkStore(end StepEnd, s GhostStore) error {
+	if s.To < 0 || s.To >= len(n.ends) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || len(s.Odd) > maxOdd {
+		return fmt.Errorf("kernels: a store of %v into %v of end %d", s.Send, s.Ghost, s.To)
+	}
+	swept := int64(0)
+	for _, b := range end.Boundary {
+		swept += b.Intersect(s.Send).Points()
+	}
+	if swept != s.Send.Points() {
+		return fmt.Errorf("kernels: a store of %v, which is not all in the boundary region %v", s.Send, end.Boundary)
+	}
+	to := n.ends[s.To]
+	if in := to.Interior; !in.Empty() && !in.Grow(n.stencil.Radius()).Intersect(s.Ghost).Empty() {
+		return fmt.Errorf("kernels: a store into %v, which the interior %v of end %d reads", s.Ghost, in, s.To)
+	}
+	for _, o := range s.Odd {
+		if err := end.Fields[0].holds(s.Send.Shift(o)); err != nil {
+			return err
+		}
+	}
+	return to.Fields[0].holds(s.Ghost)
 }
 
 // part finds out who an end's neighbours are, and which of its shells deal with them.
@@ -106,8 +171,8 @@ func (n *stepNet) part(i int) (p stepPart, err error) {
 			p.neighbours = append(p.neighbours, k)
 		}
 	}
-	if len(p.neighbours) > maxFaces {
-		return p, fmt.Errorf("kernels: %d neighbours; up to %d are possible", len(p.neighbours), maxFaces)
+	if most := mostStores(n.stencil); len(p.neighbours) > most {
+		return p, fmt.Errorf("kernels: %d neighbours; up to %d are possible", len(p.neighbours), most)
 	}
 	for _, b := range n.ends[i].Boundary {
 		if !b.Empty() {
@@ -125,9 +190,16 @@ func (n *stepNet) stores(from, to int) bool {
 
 // shell returns a box of the boundary region with those of an end's stores that take
 // points from it, and those of its neighbours that get them or whose ghosts it reads.
+//
+// In step n a block of a shell waits until all blocks of its neighbours' shells that deal with
+// this end have finished step n-1. So all that it reads is there: who stores into ghosts deals
+// with their owner. And nobody needs what it overwrites, the ghosts of step n-2 that were read
+// in step n-1: who reads ghosts deals with the end that stores there, be it across a face, an
+// edge or a corner, and whether or not it stores anything in return. Interiors read no ghosts
+// that are stored to, see checkStore. Ghosts of its own an end stores to for its next step.
 func (n *stepNet) shell(i int, box domain.Box, neighbours []int) shellPart {
 	sh := shellPart{box: box}
-	reads := box.Grow(domain.UniformRadius(n.stencil.Dims, 1))
+	reads := box.Grow(n.stencil.Radius())
 	concerned := map[int]bool{}
 	for t, s := range n.ends[i].Stores {
 		if !s.Send.Intersect(box).Empty() {
@@ -167,37 +239,40 @@ func (n *stepNet) expected(end, other int) (blocks int64) {
 }
 
 // residentThreads is how many threads a block of a resident kernel has; there is one
-// block on each multiprocessor.
-const residentThreads = 1024
+// block on each multiprocessor. A stencil of many points needs many registers.
+func residentThreads(s stencil.Stencil) int {
+	if s.Points() <= 7 {
+		return 1024
+	}
+	return 512
+}
+
+// threads returns how many threads the blocks of an end have along x and y.
+func (n *stepNet) threads(i int) [2]int {
+	if n.kind == FusedStep {
+		return n.ends[i].shape(n.stencil.Dims).Block
+	}
+	return [2]int{32, residentThreads(n.stencil) / 32}
+}
 
 // shareBlocks gives shells their thread blocks: a thread a point, but for steps that stay
 // on the device no more than their share of it, at twice the work of other points.
 func (n *stepNet) shareBlocks(i int, shells []shellPart) {
-	end, threads := n.ends[i], int64(blockSize)
-	most := int64(1) << 31
-	if n.kind == ResidentSteps {
-		threads = residentThreads
-		points := int64(0)
-		for _, sh := range shells {
-			points += 2 * sh.box.Points()
-		}
-		cores := int64(end.Device.Cores)
-		most = max(int64(len(shells)), cores*points/max(1, points+end.Interior.Points()))
-		if !end.Interior.Empty() {
-			most = min(most, cores-1)
-		}
-	}
-	total := int64(0)
+	end, block, total := n.ends[i], n.threads(i), int64(0)
+	threads := int64(block[0] * block[1])
 	for _, sh := range shells {
 		total += sh.box.Points()
 	}
+	cores := int64(end.Device.Cores)
+	most := max(int64(len(shells)), cores*2*total/max(1, 2*total+end.Interior.Points()))
+	if !end.Interior.Empty() {
+		most = min(most, cores-1)
+	}
 	for at := range shells {
 		sh := &shells[at]
-		switch fair := most * sh.box.Points() / total; {
-		case end.Device.Backend == streams.Host:
-			sh.blocks = 1
-		default:
-			sh.blocks = max(1, min(fair, (sh.box.Points()+threads-1)/threads))
+		sh.blocks = (sh.box.Points() + threads - 1) / threads
+		if n.kind != FusedStep {
+			sh.blocks = max(1, min(sh.blocks, most*sh.box.Points()/total))
 		}
 	}
 }

@@ -20,24 +20,42 @@ type StepEnd struct {
 	Fields   [2]Array     // of one layout
 	Boundary []domain.Box // the boundary region, up to six boxes that do not overlap
 	Interior domain.Box   // all other owned points
-	Stores   []GhostStore // up to six
+	Stores   []GhostStore // up to MaxStores
+	Shape    Shape        // in which a fused step sweeps the interior on a GPU; zero for the default
+}
+
+// shape returns that of the interior.
+func (e StepEnd) shape(dims int) Shape {
+	if e.Shape == (Shape{}) {
+		return defaultShape(dims)
+	}
+	return e.Shape
 }
 
 // GhostStore says where boundary points go beside their own place: into the ghosts of an
-// end, maybe the same one.
+// end, maybe the same one. For ghosts behind walls that fields are odd about, Odd says
+// where, from each point, the value of such a wall lies, a ghost of this end that no store
+// writes: v becomes 2*wall - v, for one wall after the other.
 type GhostStore struct {
 	Send, Ghost domain.Box // of equal size, owned by this end and ghosts of the other
 	To          int        // end
+	Odd         []domain.Vec
 }
+
+// maxOdd is how many walls a store may reflect about: one an axis.
+const maxOdd = 3
 
 // StepKind is how a launch makes steps.
 type StepKind string
 
 // The kinds: a step a launch, by as many thread blocks as suit the boxes; or any number,
-// by thread blocks that stay on the device and wait for each other after each.
+// by thread blocks that stay on the device and wait for each other after each. Resident
+// steps keep the field in shared memory where it fits; StreamedSteps never do, which is
+// for comparisons.
 const (
 	FusedStep     StepKind = "fused"
 	ResidentSteps StepKind = "resident"
+	StreamedSteps StepKind = "streamed"
 )
 
 // Stepper is one end of steps that devices make together, made ready. All ends queue the
@@ -52,11 +70,12 @@ type Stepper struct {
 	queued chan stepSpan // on a host device
 	failed *streams.Memory
 	others []string // devices of the neighbours
-	done   int64
+	done   stepSpan // of the last launch
 }
 
-// stepSpan is the first step of a launch, counted from 1, and how many it makes.
-type stepSpan struct{ first, count int64 }
+// stepSpan is the first step of a launch, counted from 1, how many it makes, and how many
+// launches were before.
+type stepSpan struct{ first, count, launch int64 }
 
 // mostQueued is how many launches of a host device may be queued.
 const mostQueued = 1 << 12
@@ -69,8 +88,8 @@ func (s *Stepper) Queue(at *streams.Stream, steps int64) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	span := stepSpan{s.done + 1, steps}
-	s.done += steps
+	span := stepSpan{s.done.first + s.done.count, steps, s.done.launch + 1}
+	s.done = span
 	if s.span != nil {
 		*s.span = span
 	} else {
@@ -93,8 +112,7 @@ func word(m *streams.Memory, offset int64) *uint64 {
 }
 
 // Steppers makes the steps of ends ready, which are on different devices that reach
-// each other. The stencil is a star of one point along each axis. limit is how long a device
-// waits for a neighbour. The fields' ghosts are those of step 0 when the first step is
+// each other. limit is how long a device waits for a neighbour. The fields' ghosts are those of step 0 when the first step is
 // queued.
 func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (all []*Stepper, err error) {
 	n, err := newStepNet(kind, s, real, ends, limit)
@@ -108,7 +126,7 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []
 		}
 	}()
 	for i, end := range ends {
-		s := &Stepper{kind: kind, device: end.Device}
+		s := &Stepper{kind: kind, device: end.Device, done: stepSpan{first: 1, launch: -1}}
 		made.Add(s)
 		all = append(all, s)
 		if err := s.allocate(n, i); err != nil {
@@ -118,6 +136,8 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []
 	for i, s := range all {
 		if end := ends[i]; end.Device.Backend == streams.Host {
 			err = s.onHost(n, i)
+		} else if n.tiled != nil {
+			err = s.tilesOnGPU(c, n, i)
 		} else {
 			err = s.onGPU(c, n, i)
 		}
@@ -137,6 +157,12 @@ func (s *Stepper) allocate(n *stepNet, i int) (err error) {
 		return err
 	}
 	s.Add(n.counts[i])
+	if n.tiled != nil {
+		if n.tiled.inbox[i], err = zeros(s.device, n.inboxOffset(i, len(n.tiled.boxes[i].tiles))); err != nil {
+			return err
+		}
+		s.Add(n.tiled.inbox[i])
+	}
 	if s.failed, err = s.device.AllocPinned(8); err != nil {
 		return err
 	}

@@ -1,75 +1,138 @@
 package kernels
 
 import (
-	"slices"
+	"fmt"
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// stepArgs is struct Step of step.cu.
+// stepArgs is struct Step of step.cu, but for the stores and neighbours at its end.
 type stepArgs struct {
-	field                                [2]uint64
-	strides                              strides
-	span                                 stepSpan
-	shellBlocks, shells, targets, degree int64
-	shell                                [maxFaces]shellArgs
-	target                               [maxFaces]targetArgs
-	neighbour                            [maxFaces]stepNeighbour
-	lo, hi                               [3]int64
-	march                                int64
-	tiles                                [3]int64
-	limit                                int64
-	failed, arrived                      uint64
+	field                       [2]uint64
+	strides                     strides
+	span                        stepSpan
+	shellBlocks, shells, degree int64
+	shellSlabs                  int64
+	march                       int64
+	tiles                       [3]int64
+	limit                       int64
+	failed, arrived             uint64
+	interior                    sweepPart
+	shell                       [maxFaces]shellArgs
 }
 
 // shellArgs, targetArgs and stepNeighbour are structs Shell, Target and Neighbour of
 // step.cu.
 type (
 	shellArgs struct {
-		lo, size            [3]int64
+		lo, size            [3]int32
 		first, blocks       int64
 		targets, neighbours uint64
 	}
 	targetArgs struct {
-		lo, hi  [3]int64
+		lo, hi  [3]int32
 		ghost   [2]uint64
 		strides strides
+		odd     [maxOdd]int64
 	}
 	stepNeighbour struct{ myCount, itsCount, expected uint64 }
 )
 
+// stepLaunch is what an end launches.
+type stepLaunch struct {
+	kernel     string
+	grid       [3]int
+	block      [2]int // threads
+	arg        stepArgs
+	targets    []targetArgs
+	neighbours []stepNeighbour
+}
+
+// argument returns the bytes of struct Step with room for so many stores and neighbours.
+func (k *stepLaunch) argument(most int) []byte {
+	bytes := argument(&k.arg)
+	for i := range most {
+		var t targetArgs
+		if i < len(k.targets) {
+			t = k.targets[i]
+		}
+		bytes = append(bytes, argument(&t)...)
+	}
+	for i := range most {
+		var o stepNeighbour
+		if i < len(k.neighbours) {
+			o = k.neighbours[i]
+		}
+		bytes = append(bytes, argument(&o)...)
+	}
+	return bytes
+}
+
 // onGPU makes the launch of an end on a GPU.
 func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
 	end := n.ends[i]
-	found, err := c.load(end.Device, stepProgram(n.stencil, n.real), "fused", "resident_wide", "resident_narrow")
+	k, err := n.launch(i, s.failed)
 	if err != nil {
 		return err
 	}
-	spec := streams.KernelSpec{Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.counts[i].All(), s.failed.All()}}
-	arg := &stepArgs{
-		strides: stridesOf(end.Fields[0].Layout),
-		limit:   n.limit.Nanoseconds(), failed: s.failed.Address(), arrived: n.line(i, len(s.others)).Address(),
+	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), k.kernel)
+	if err != nil {
+		return err
 	}
-	for f, a := range end.Fields {
-		arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
+	spec := streams.KernelSpec{
+		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.counts[i].All(), s.failed.All()},
+		Function: found[0], Grid: k.grid, Block: [3]int{k.block[0], k.block[1], 1},
+		Argument: k.argument(mostStores(n.stencil)),
+	}
+	for _, a := range end.Fields {
 		spec.Uses = append(spec.Uses, a.Data)
 	}
-	n.addShells(arg, i)
-	n.addTargets(arg, i, &spec)
-	n.addNeighbours(arg, i, &spec)
-	g := n.geometry(i, arg.shellBlocks)
-	arg.lo, arg.hi, arg.march, arg.tiles = wide(g.box.Lo), wide(g.box.Hi), g.march, g.tiles
-	spec.Function = found[slices.Index([]string{"fused", "wide", "narrow"}, g.kernel)]
-	spec.Grid, spec.Block = [3]int{int(g.blocks), 1, 1}, [3]int{g.threads, 1, 1}
-	spec.Argument = argument(arg)
+	for _, st := range end.Stores {
+		for _, a := range n.ends[st.To].Fields {
+			spec.Reaches = append(spec.Reaches, a.Data)
+		}
+	}
+	for _, other := range n.parts[i].neighbours {
+		spec.Reaches = append(spec.Reaches, n.line(other, n.place(i, other)))
+	}
 	if s.kernel, err = newKernel(end.Device, spec); err != nil {
 		return err
 	}
 	s.Add(s.kernel)
-	s.span = &streams.View[stepSpan](s.kernel.Argument()[unsafe.Offsetof(arg.span):][:unsafe.Sizeof(arg.span)])[0]
+	at := unsafe.Offsetof(k.arg.span)
+	s.span = &streams.View[stepSpan](s.kernel.Argument()[at:][:unsafe.Sizeof(k.arg.span)])[0]
 	return nil
+}
+
+// stepNames are the kernels of step.cu.
+func stepNames(dims int) []string {
+	names := []string{"resident", "fused_march"}
+	if dims == 2 {
+		names = names[:1]
+		for _, rows := range rowsAThread {
+			names = append(names, fmt.Sprintf("fused_rows%d", rows))
+		}
+	}
+	return names
+}
+
+// launch returns what an end launches; failed is where it says that it waited in vain.
+func (n *stepNet) launch(i int, failed *streams.Memory) (*stepLaunch, error) {
+	end := n.ends[i]
+	k := &stepLaunch{arg: stepArgs{
+		strides: stridesOf(end.Fields[0].Layout),
+		limit:   n.limit.Nanoseconds(), failed: failed.Address(), arrived: n.line(i, len(n.parts[i].neighbours)).Address(),
+	}}
+	for f, a := range end.Fields {
+		k.arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
+	}
+	n.addShells(&k.arg, i)
+	n.addTargets(k, i)
+	n.addNeighbours(k, i)
+	return k, n.addInterior(k, i)
 }
 
 // pointAddress returns where a GPU finds a point, which may be a ghost.
@@ -77,7 +140,7 @@ func (a Array) pointAddress(p domain.Vec) uint64 {
 	return a.address() + uint64(a.Layout.Offset(p)*int64(a.Layout.ElementSize))
 }
 
-func wide(v domain.Vec) [3]int64 { return [3]int64{int64(v[0]), int64(v[1]), int64(v[2])} }
+func narrow(v domain.Vec) [3]int32 { return [3]int32{int32(v[0]), int32(v[1]), int32(v[2])} }
 
 // fromOwned returns a box counted from the first point that an end owns.
 func (n *stepNet) fromOwned(i int, b domain.Box) domain.Box {
@@ -96,91 +159,107 @@ func (n *stepNet) addShells(arg *stepArgs, i int) {
 	arg.shells = int64(len(shells))
 	for k, sh := range shells {
 		box := n.fromOwned(i, sh.box)
-		arg.shell[k] = shellArgs{wide(box.Lo), wide(box.Size()), arg.shellBlocks, sh.blocks, bits(sh.stores), bits(sh.neighbours)}
+		arg.shell[k] = shellArgs{narrow(box.Lo), narrow(box.Size()), arg.shellBlocks, sh.blocks, bits(sh.stores), bits(sh.neighbours)}
 		arg.shellBlocks += sh.blocks
 	}
 }
 
-func (n *stepNet) addTargets(arg *stepArgs, i int, spec *streams.KernelSpec) {
-	arg.targets = int64(len(n.ends[i].Stores))
-	for k, st := range n.ends[i].Stores {
+func (n *stepNet) addTargets(k *stepLaunch, i int) {
+	own := n.ends[i].Fields[0].Layout
+	for _, st := range n.ends[i].Stores {
 		send := n.fromOwned(i, st.Send)
-		t := targetArgs{lo: wide(send.Lo), hi: wide(send.Hi)}
+		t := targetArgs{lo: narrow(send.Lo), hi: narrow(send.Hi)}
 		first := st.Ghost.Lo.Sub(send.Lo) // where the first owned point would lie
 		for f, a := range n.ends[st.To].Fields {
 			t.ghost[f], t.strides = a.pointAddress(first), stridesOf(a.Layout)
-			spec.Reaches = append(spec.Reaches, a.Data)
 		}
-		arg.target[k] = t
+		for j, o := range st.Odd {
+			t.odd[j] = own.Offset(own.Owned.Lo.Add(o)) - own.Offset(own.Owned.Lo)
+		}
+		k.targets = append(k.targets, t)
 	}
 }
 
-func (n *stepNet) addNeighbours(arg *stepArgs, i int, spec *streams.KernelSpec) {
+func (n *stepNet) addNeighbours(k *stepLaunch, i int) {
 	neighbours := n.parts[i].neighbours
-	arg.degree = int64(len(neighbours))
-	for at, k := range neighbours {
-		its := n.line(k, n.place(i, k))
-		arg.neighbour[at] = stepNeighbour{n.line(i, at).Address(), its.Address(), uint64(n.expected(k, i))}
-		spec.Reaches = append(spec.Reaches, its)
+	k.arg.degree = int64(len(neighbours))
+	for at, other := range neighbours {
+		its := n.line(other, n.place(i, other))
+		k.neighbours = append(k.neighbours, stepNeighbour{n.line(i, at).Address(), its.Address(), uint64(n.expected(other, i))})
 	}
 }
 
-// stepGeometry is how a launch divides the interior into tiles.
-type stepGeometry struct {
-	kernel  string // fused, wide or narrow
-	box     domain.Box
-	march   int64
-	tiles   [3]int64
-	blocks  int64 // thread blocks, those of shells too
-	threads int   // of each
-}
-
-// geometry cuts the interior of an end into tiles. A fused step has a block for each, of
-// 4 planes, or rows in 2-D. Resident steps have as many blocks as multiprocessors: the
-// tiles are as deep as it takes to go round soonest; where a point a thread is enough,
-// packs are of one.
-func (n *stepNet) geometry(i int, shellBlocks int64) stepGeometry {
+// addInterior chooses the kernel, its grid, and how the interior is cut. It returns an error
+// if that is too large for a grid.
+func (n *stepNet) addInterior(k *stepLaunch, i int) error {
 	end := n.ends[i]
-	g := stepGeometry{kernel: "fused", box: n.fromOwned(i, end.Interior), march: 4, threads: blockSize}
-	pack := int64(16 / n.real.Size())
-	if n.kind == FusedStep {
-		g.cut(n.stencil.Dims, pack)
-		g.blocks = max(1, shellBlocks+g.tiles[0]*g.tiles[1]*g.tiles[2])
-		return g
+	if !end.Interior.Empty() {
+		l := end.Fields[0].Layout
+		k.arg.interior = partOf(l, end.Interior, groupBytes/n.real.Size(), domain.RowAlignment/n.real.Size())
+		k.arg.interior.first -= l.Offset(l.Owned.Lo)
 	}
-	g.threads, g.blocks = residentThreads, max(int64(end.Device.Cores), shellBlocks+1)
-	inner := g.blocks - shellBlocks
-	g.kernel, g.march = "narrow", 1
-	if g.cut(n.stencil.Dims, 1); g.tiles[0]*g.tiles[1]*g.tiles[2] <= inner {
-		return g
+	if k.block = n.threads(i); n.kind == FusedStep {
+		return k.fused(n.stencil.Dims, end)
 	}
-	g.kernel = "wide"
-	best, march := int64(1<<62), int64(1)
-	for g.march = 1; g.march <= 16; g.march++ {
-		g.cut(n.stencil.Dims, pack)
-		rounds := (g.tiles[0]*g.tiles[1]*g.tiles[2] + inner - 1) / inner
-		if cost := rounds * ((g.march+1)/2 + 1); cost < best { // two planes are loaded at once
-			best, march = cost, g.march
+	k.resident(n.stencil, int64(end.Device.Cores))
+	return nil
+}
+
+// fused has the interior swept in the shape of the end's sweeps, by slabs of blocks. Those of
+// the shells fill some slabs before.
+func (k *stepLaunch) fused(dims int, end StepEnd) error {
+	shape, ok := end.shape(dims), true
+	k.grid, k.arg.march = [3]int{int(max(1, k.arg.shellBlocks)), 1, 0}, int64(shape.Layers)
+	if size := end.Interior.Size(); !end.Interior.Empty() {
+		if dims == 3 {
+			shape.Layers = max(shape.Layers, ceil(size[2], mostBlocks/2))
+		}
+		var layers int
+		k.grid, layers, ok = shape.grid(dims, k.arg.interior.groups, size)
+		k.arg.march = int64(layers)
+	}
+	k.kernel = "fused_" + largeKernel(dims, int(k.arg.march))
+	if dims == 2 {
+		k.grid[2] *= k.grid[1] // bands of rows
+		k.grid[1] = 1
+	}
+	k.grid[0] = max(k.grid[0], ceil(int(k.arg.shellBlocks), k.grid[1]*mostBlocks/2))
+	slabs := ceil(int(k.arg.shellBlocks), k.grid[0]*k.grid[1])
+	k.arg.shellSlabs = int64(slabs)
+	if k.grid[2] += slabs; dims == 2 {
+		high := ceil(k.grid[2], mostBlocks)
+		k.grid[1], k.grid[2] = ceil(k.grid[2], high), high
+	}
+	if !ok || k.grid[1] > mostBlocks || k.grid[2] > mostBlocks {
+		return fmt.Errorf("kernels: a step of %v points is too large for one launch", end.Interior.Size())
+	}
+	return nil
+}
+
+// resident has as many blocks as multiprocessors, which go round the tiles of the interior.
+func (k *stepLaunch) resident(s stencil.Stencil, cores int64) {
+	blocks := max(cores, k.arg.shellBlocks+1)
+	k.kernel, k.grid = "resident", [3]int{int(blocks), 1, 1}
+	best, march, inner := int64(1<<62), int64(1), blocks-k.arg.shellBlocks
+	for k.arg.march = 1; k.arg.march <= 16; k.arg.march++ {
+		k.cut(s.Dims)
+		rounds := (k.arg.tiles[0]*k.arg.tiles[1]*k.arg.tiles[2] + inner - 1) / inner
+		// Two layers are loaded at once, where there are registers for them.
+		if cost := rounds * ((k.arg.march+1)/2 + int64(s.Reach(s.Dims-1))); cost < best {
+			best, march = cost, k.arg.march
 		}
 	}
-	g.march = march
-	g.cut(n.stencil.Dims, pack)
-	return g
+	k.arg.march = march
+	k.cut(s.Dims)
 }
 
-// cut counts the tiles of packs of so many points.
-func (g *stepGeometry) cut(dims int, pack int64) {
-	if g.box.Empty() {
-		g.tiles = [3]int64{}
-		return
-	}
+// cut counts the tiles of an interior: of groups along x and rows as a block has threads,
+// and of layers as a thread marches through, which in two dimensions are rows too.
+func (k *stepLaunch) cut(dims int) {
 	up := func(a, b int64) int64 { return (a + b - 1) / b }
-	size, warps := wide(g.box.Size()), int64(g.threads/32)
-	first := int64(g.box.Lo[0]) / pack * pack
-	g.tiles[0] = up(int64(g.box.Hi[0])-first, 32*pack)
+	in, x, y := k.arg.interior, int64(k.block[0]), int64(k.block[1])
+	k.arg.tiles = [3]int64{up(in.groups, x), up(in.ny, y*k.arg.march), 1}
 	if dims == 3 {
-		g.tiles[1], g.tiles[2] = up(size[1], warps), up(size[2], g.march)
-	} else {
-		g.tiles[1], g.tiles[2] = up(size[1], warps*g.march), 1
+		k.arg.tiles[1], k.arg.tiles[2] = up(in.ny, y), up(in.nz, k.arg.march)
 	}
 }

@@ -63,11 +63,11 @@ func stepsOf[T rows.Float](s *Stepper, n *stepNet, i int) func(span stepSpan) {
 	}
 }
 
-// tellOnHost counts a step of a shell for its neighbours.
+// tellOnHost counts a step of a shell for its neighbours, as often as it has blocks.
 func (n *stepNet) tellOnHost(i int, sh shellPart) {
 	for _, at := range sh.neighbours {
 		other := n.parts[i].neighbours[at]
-		atomic.AddUint64(word(n.counts[other], int64(n.place(i, other))*flagBytes), 1)
+		atomic.AddUint64(word(n.counts[other], int64(n.place(i, other))*flagBytes), uint64(sh.blocks))
 	}
 }
 
@@ -81,6 +81,12 @@ func storeGhosts[T rows.Float](src Array, box domain.Box, st GhostStore, dst Arr
 			p := domain.Vec{send.Lo[0], y, z}
 			o, q := src.Layout.Offset(p), dst.Layout.Offset(p.Add(shift))
 			copy(to[q:q+nx], from[o:o+nx])
+			for _, odd := range st.Odd {
+				wall := from[src.Layout.Offset(p.Add(odd)):]
+				for i := range nx {
+					to[q+i] = 2*wall[i] - to[q+i]
+				}
+			}
 		}
 	}
 }

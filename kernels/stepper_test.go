@@ -128,10 +128,28 @@ func TestStepRefusals(t *testing.T) {
 			p.ends[0].Interior.Hi[0] += 2
 			return kernels.FusedStep, kernels.Float64
 		},
-		"seven stores": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			for range 6 {
+		"more stores than directions": func(p *stepPair) (kernels.StepKind, kernels.Real) {
+			for range 4 {
 				p.ends[0].Stores = append(p.ends[0].Stores, p.ends[0].Stores[0])
 			}
+			return kernels.FusedStep, kernels.Float64
+		},
+		"a store of points that no shell sweeps": func(p *stepPair) (kernels.StepKind, kernels.Real) {
+			g := &p.ends[0].Stores[0]
+			g.Send = g.Send.Shift(domain.Vec{0, -1, 0})
+			return kernels.FusedStep, kernels.Float64
+		},
+		"a store to ghosts that the interior reads": func(p *stepPair) (kernels.StepKind, kernels.Real) {
+			e := &p.ends[1]
+			e.Stores, e.Interior, e.Boundary = nil, e.Fields[0].Layout.Owned, nil
+			return kernels.FusedStep, kernels.Float64
+		},
+		"a wall beyond the field": func(p *stepPair) (kernels.StepKind, kernels.Real) {
+			p.ends[0].Stores[0].Odd = []domain.Vec{{0, 2, 0}}
+			return kernels.FusedStep, kernels.Float64
+		},
+		"a shape of its own": func(p *stepPair) (kernels.StepKind, kernels.Real) {
+			p.ends[0].Shape = kernels.Shape{Block: [2]int{100, 1}, Layers: 4}
 			return kernels.FusedStep, kernels.Float64
 		},
 	} {

@@ -49,25 +49,48 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	whole := cudaOnCPU + strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
+	whole := strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
 	whole = strings.Replace(whole, "#line 1 \"sweep.cu\"\n", "static Four block_total;\n"+
 		"static void over_block(const Four &f, Four *there) { block_total.add(f), *there = block_total; }\n", 1)
-	whole += "\nstatic const struct { const char *name; void (*run)(Sweep); } kernels[] = {\n"
-	for _, name := range sweepNames(s.Dims) {
-		whole += fmt.Sprintf("{%q, %s},\n", name, name)
-	}
-	whole += "};\n" + sweepOnCPU
-	source := filepath.Join(dir, "sweep.cc")
-	if err := os.WriteFile(source, []byte(whole), 0o644); err != nil {
+	in, out := startOnCPU(t, compiler, p, whole, kernelTable("Sweep", sweepNames(s.Dims)), sweepOnCPU)
+	devices, err := streams.HostPlatform(1).Open()
+	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command(compiler, "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing",
-		"-D"+p.Defines[0], "-o", filepath.Join(dir, "sweep"), source)
+	t.Cleanup(func() { streams.CloseAll(devices) })
+	memory, err := devices[0].Alloc(8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &onCPU[T]{t, Sweeper{stencil: s, real: r, shape: defaultShape(s.Dims)}, memory, in, out}
+}
+
+// kernelTable is C++ for a table of kernels by name.
+func kernelTable(argument string, names []string) string {
+	table := "\nstatic const struct { const char *name; void (*run)(" + argument + "); } kernels[] = {\n"
+	for _, name := range names {
+		table += fmt.Sprintf("{%q, %s},\n", name, name)
+	}
+	return table + "};\n"
+}
+
+// startOnCPU compiles sources that stand behind each other, and starts what came of it.
+func startOnCPU(t *testing.T, compiler string, p Program, sources ...string) (io.Writer, io.Reader) {
+	t.Helper()
+	dir := t.TempDir()
+	source := filepath.Join(dir, "kernels.cc")
+	if err := os.WriteFile(source, []byte(cudaOnCPU+strings.Join(sources, "")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-o", filepath.Join(dir, "kernels"), source}
+	for _, d := range p.Defines {
+		args = append(args, "-D"+d)
+	}
+	build := exec.Command(compiler, args...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	run := exec.Command(filepath.Join(dir, "sweep"))
+	run := exec.Command(filepath.Join(dir, "kernels"))
 	run.Stderr = os.Stderr
 	in, _ := run.StdinPipe()
 	out, _ := run.StdoutPipe()
@@ -80,16 +103,7 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 			t.Error(err)
 		}
 	})
-	devices, err := streams.HostPlatform(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { streams.CloseAll(devices) })
-	memory, err := devices[0].Alloc(8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &onCPU[T]{t, Sweeper{stencil: s, real: r, shape: defaultShape(s.Dims)}, memory, in, out}
+	return in, out
 }
 
 // launch runs one launch on arrays of these values and returns what dst then holds, and

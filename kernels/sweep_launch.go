@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -16,13 +17,14 @@ type sweepLaunch struct {
 
 // sweepArgs is struct Sweep of sweep.cu.
 type sweepArgs struct {
-	dst, src, norms uint64
+	dst, src uint64
 	strides
+	norms uint64
 	march int64
 	part  [maxRegions]sweepPart
 }
 
-// sweepPart is struct Part of sweep.cu.
+// sweepPart is struct Part of window.cuh.
 type sweepPart struct {
 	region
 	head, groups, slot int64
@@ -42,7 +44,7 @@ func (s *Sweeper) launchOf(dst, src Array, boxes []domain.Box, shape Shape) swee
 	k := sweepLaunch{arg: sweepArgs{dst: dst.address(), src: src.address(), strides: stridesOf(src.Layout)}}
 	group := groupBytes / s.real.Size()
 	for _, b := range boxes {
-		if !s.grouped(dst, src, b, group) {
+		if !grouped(s.stencil, dst, src, b, group) {
 			group = 1
 		}
 	}
@@ -60,11 +62,17 @@ func (k *sweepLaunch) large(s *Sweeper, l domain.Layout, b domain.Box, shape Sha
 	k.arg.part[0] = partOf(l, b, groupBytes/s.real.Size(), domain.RowAlignment/s.real.Size())
 	grid, layers, ok := shape.grid(s.stencil.Dims, k.arg.part[0].groups, b.Size())
 	k.grid, k.block, k.arg.march = grid, [3]int{shape.Block[0], shape.Block[1], 1}, int64(layers)
-	k.kernel = "sweep_march"
-	if s.stencil.Dims == 2 {
-		k.kernel = fmt.Sprintf("sweep_rows%d", layers)
-	}
+	k.kernel = "sweep_" + largeKernel(s.stencil.Dims, layers)
 	return ok
+}
+
+// largeKernel is how the name of a kernel ends that sweeps large boxes, a thread so many
+// layers.
+func largeKernel(dims, layers int) string {
+	if dims == 2 {
+		return fmt.Sprintf("rows%d", layers)
+	}
+	return "march"
 }
 
 // thin makes the launch one of the kernels for thin boxes.
@@ -96,12 +104,12 @@ func partOf(l domain.Layout, b domain.Box, group, align int) sweepPart {
 
 // grouped reports whether all rows of the box can be swept in groups: they are aligned,
 // and all that their groups and what the stencil reads around them lies within the arrays.
-func (s *Sweeper) grouped(dst, src Array, b domain.Box, group int) bool {
+func grouped(s stencil.Stencil, dst, src Array, b domain.Box, group int) bool {
 	l := src.Layout
 	if (dst.address()|src.address())%groupBytes != 0 || l.Pitch%int64(group) != 0 || l.Plane%int64(group) != 0 {
 		return false
 	}
-	around := b.Grow(s.stencil.Radius())
+	around := b.Grow(s.Radius())
 	around.Lo[0] -= group - 1
 	around.Hi[0] += group - 1
 	return l.Offset(around.Lo) >= 0 && l.Offset(around.Hi.Sub(domain.Vec{1, 1, 1})) < l.Length

@@ -17,7 +17,7 @@ import (
 //	REACH_X, REACH_Y, ..._Z  how far it reaches, to both sides
 //	apply(at)                the sum at one point, in the order that stencil.Stencil gives;
 //	                         at(dx, dy, dz) is the value at an offset
-//	taps_high, taps_low      which layers sweep.cu needs of what, see there
+//	taps_high, taps_low      which layers window.cuh needs of what, see there
 //
 // The file needs the option REAL.
 func tapsSource(s stencil.Stencil, r Real) string {

@@ -88,8 +88,7 @@ struct Gpu {
 
 	void send(const Gpu &to, size_t bytes) const {
 		CHECK(cudaSetDevice(id));
-		if (to.id == id) CHECK(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream));
-		else CHECK(cudaMemcpyPeerAsync(to.target, to.id, source, id, bytes, stream));
+		CHECK(cudaMemcpyAsync(to.target, source, bytes, cudaMemcpyDefault, stream));
 	}
 };
 

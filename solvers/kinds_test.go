@@ -54,6 +54,18 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 	})
 }
 
+// Eight devices that all meet in one point, and again around a periodic axis.
+func TestOneAnswerOfEightDevices(t *testing.T) {
+	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
+		for _, k := range stencil.Kinds(3)[1:] {
+			for _, w := range []string{"dddddd", "ppnddn", "pppppp"} {
+				c := conformance{problem: of(t, problem(t, []int{8, 7, 9}, kernels.Float64, w), k), cuts: []domain.Vec{{2, 2, 2}}}
+				t.Run(fmt.Sprintf("%v/walls=%s", k, w), func(t *testing.T) { oneAnswer(t, set, c) })
+			}
+		}
+	})
+}
+
 // What a solver cannot keep right is refused.
 func TestKindsThatAreRefused(t *testing.T) {
 	set := testdevices.Host(t, 1)

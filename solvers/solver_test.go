@@ -250,11 +250,9 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 	}
 }
 
-// unsuited reports whether the scheme refuses the problem.
-func unsuited(s Scheme, p *Problem) bool {
-	_, star := p.Stencil.AsStar()
-	return (s == Resident || s == Graph) && changes(p) || (s == Resident || s == Fused) && !star
-}
+// unsuited reports whether the scheme refuses the problem. Any other that it refuses fails a
+// test.
+func unsuited(s Scheme, p *Problem) bool { return (s == Resident || s == Graph) && changes(p) }
 
 // changes reports whether a wall of the problem changes with time.
 func changes(p *Problem) bool {

@@ -3,7 +3,6 @@ package solvers
 import (
 	"fmt"
 
-	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -28,7 +27,11 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 	}
 	var ends []kernels.StepEnd
 	for _, p := range r.parts {
-		ends = append(ends, r.stepEnd(p))
+		end := r.stepEnd(p)
+		if n := len(end.Stores); n > kernels.MaxStores {
+			return nil, fmt.Errorf("solvers: %w: scheme %s stores into %d boxes of ghosts for each device, and this stencil needs %d", ErrUnsuited, kind, kernels.MaxStores, n)
+		}
+		ends = append(ends, end)
 		if err := r.reduceNorms(p); err != nil {
 			return nil, err
 		}
@@ -39,6 +42,9 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 		r.Add(s)
 		s.SetName("steps")
 		t.streams = append(t.streams, s)
+		if err := r.setWalls(p, s); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	if t.steppers, err = r.compiler.Steppers(kind, r.problem.Stencil, r.problem.Real, ends, r.patience()); err != nil {
@@ -53,9 +59,6 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 // suits returns ErrUnsuited, with the reason, where devices cannot store into each other's
 // ghosts, have several subdomains, or a wall is to be set by the host amid resident steps.
 func (t *together) suits() error {
-	if _, ok := t.problem.Stencil.AsStar(); !ok {
-		return fmt.Errorf("solvers: %w: scheme %s has stars of one point along each axis only", ErrUnsuited, t.kind)
-	}
 	for _, m := range t.plan.Messages {
 		d := t.plan.Placement.Devices
 		if d[m.From] != d[m.To] && !m.Direct() {
@@ -73,25 +76,6 @@ func (t *together) suits() error {
 		}
 	}
 	return nil
-}
-
-// stepEnd returns what a part does in a step: its messages become stores, and so do the
-// ghosts of insulated walls.
-func (r *run) stepEnd(p *part) (end kernels.StepEnd) {
-	sub := r.plan.Placement.Subdomains[p.rank]
-	end = kernels.StepEnd{Device: p.device, Fields: [2]kernels.Array{r.fields[0].Parts[p.rank], r.fields[1].Parts[p.rank]}}
-	end.Interior, end.Boundary = domain.Split(sub.Box, r.problem.boundaryLayers(r.plan, p.rank))
-	for _, i := range p.out {
-		m := r.plan.Messages[i]
-		for _, part := range m.Parts {
-			end.Stores = append(end.Stores, kernels.GhostStore{Send: part.Send, Ghost: part.Ghost, To: m.To})
-		}
-	}
-	for _, side := range r.problem.faces(r.plan.Placement, p.rank, insulated) {
-		ghost := domain.GhostBox(sub.Box, side, r.problem.Width())
-		end.Stores = append(end.Stores, kernels.GhostStore{Send: ghost.Shift(domain.Vec(side.Opposite())), Ghost: ghost, To: p.rank})
-	}
-	return end
 }
 
 // reduceNorms has the norms of a part taken from its fields, after a step: its sweeps do
@@ -126,21 +110,16 @@ func (t *together) most() int64 {
 
 func (t *together) steps(worker int, first, last int64, norms bool) error {
 	p, s := t.parts[worker], t.streams[worker]
-	if first == 1 {
-		if err := t.completeWalls(p, s, first); err != nil {
-			return err
-		}
-	}
 	each := int64(1)
 	if t.kind == kernels.ResidentSteps {
 		each = last - first + 1
 	}
 	for n := first; n <= last; n += each {
 		s.BeginStep(n)
-		if err := t.steppers[worker].Queue(s, each); err != nil {
+		if err := t.moveWalls(p, s, n); err != nil { // which the step reflects about
 			return err
 		}
-		if err := t.moveWalls(p, s, n); err != nil {
+		if err := t.steppers[worker].Queue(s, each); err != nil {
 			return err
 		}
 	}

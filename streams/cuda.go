@@ -60,7 +60,7 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 		return info, err
 	}
 	var memory uint64
-	var major, minor int
+	var major, minor, shared int
 	for _, ask := range []func() error{
 		func() (err error) { info.Name, err = d.Name(); return },
 		func() (err error) { info.PCIBusID, err = d.PCIBusID(); return },
@@ -68,12 +68,13 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 		func() (err error) { major, err = d.Attribute(cuda.AttrComputeCapabilityMajor); return },
 		func() (err error) { minor, err = d.Attribute(cuda.AttrComputeCapabilityMinor); return },
 		func() (err error) { info.Cores, err = d.Attribute(cuda.AttrMultiprocessorCount); return },
+		func() (err error) { shared, err = d.Attribute(cuda.AttrMaxSharedPerBlockOptin); return },
 	} {
 		if err := ask(); err != nil {
 			return info, err
 		}
 	}
-	info.Memory = int64(memory)
+	info.Memory, info.Shared = int64(memory), int64(shared)
 	info.Arch = fmt.Sprintf("sm_%d%d", major, minor)
 	return info, nil
 }
@@ -221,6 +222,11 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	if spec.Shared > alwaysShared {
+		if err := c.ctx.FunctionSetAttribute(f.fn, cuda.FuncMaxDynamicShared, spec.Shared); err != nil {
+			return nil, err
+		}
+	}
 	l, err := cuda.NewLaunch(f.fn, grid, block, uint32(spec.Shared), spec.Argument)
 	if err != nil {
 		return nil, err
@@ -228,6 +234,10 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	l.SetEarly(spec.Early && c.early)
 	return &cudaKernel{l}, nil
 }
+
+// alwaysShared are the bytes of dynamic shared memory that a launch may have unless its
+// function is told of more.
+const alwaysShared = 48 << 10
 
 func dim3(v [3]int) (cuda.Dim3, error) {
 	for _, n := range v {

@@ -29,6 +29,7 @@ type Info struct {
 	PCIBusID string // "0000:3b:00.0"; empty for host devices
 	Arch     string // "sm_90"; empty for host devices
 	Cores    int    // multiprocessors of a GPU, cores of a host device
+	Shared   int64  // bytes of shared memory that a thread block may have; 0 for host devices
 }
 
 // Priority orders the streams of one device among each other.

@@ -20,6 +20,19 @@ __device__ inline unsigned long long peek(const unsigned long long *flag) {
 	return value;
 }
 
+// arrive adds one to a count of this GPU, after all that the block has stored before its
+// last barrier, and peek_here looks at it.
+__device__ inline void arrive(unsigned long long *count) {
+	__threadfence();
+	asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
+}
+
+__device__ inline unsigned long long peek_here(const unsigned long long *count) {
+	unsigned long long value;
+	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(count) : "memory");
+	return value;
+}
+
 __device__ inline i64 nanoseconds() {
 	i64 t;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
@@ -30,12 +43,29 @@ __device__ inline i64 nanoseconds() {
 // within so many nanoseconds.
 __device__ inline bool await(const unsigned long long *flag, unsigned long long count, i64 limit) {
 	enum { LOOKS = 256 }; // between two looks at the clock
-	for (i64 start = 0; peek(flag) < count;) {
-		for (int i = 0; i < LOOKS && peek(flag) < count; i++);
+	unsigned long long seen = peek(flag);
+	for (i64 start = 0; seen < count;) {
+		for (int i = 0; i < LOOKS && seen < count; i++) seen = peek(flag);
+		if (seen >= count) break;
 		const i64 now = nanoseconds();
 		if (start == 0) start = now;
 		if (now - start > limit) return false;
 	}
 	__threadfence_system();
 	return true;
+}
+
+// disturb is what tests do to a GPU that makes steps. With PAUSES its warps rest for up to
+// 32 us, some in some steps, as chance has it; with DIES_AT it fails in that step.
+__device__ inline void disturb(unsigned step) {
+#ifdef PAUSES
+	const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+	unsigned chance = step * 0x9e3779b9u ^ blockIdx.x * 0x85ebca6bu ^ thread / 32 * 0xc2b2ae35u;
+	chance = (chance ^ chance >> 15) * 0x2c1b3c6du;
+	chance ^= chance >> 13;
+	if (step / 64 % 3 && chance % 512 == 0) __nanosleep(chance >> 17);
+#endif
+#ifdef DIES_AT
+	if (step == DIES_AT && blockIdx.x == 0) asm volatile("trap;");
+#endif
 }

@@ -1,4 +1,4 @@
-// What sweep.cu needs to be compiled as C++ for the CPU, its threads one after the other:
+// What sweep.cu and step.cu need to be compiled as C++ for the CPU, its threads one after the other:
 // the bits of the kernels can then be checked where there is no GPU.
 #include <cmath>
 #include <cstdio>

@@ -25,7 +25,7 @@ int main() {
 		std::vector<Group<VEC>> src(c.elements / VEC + 1), dst(c.elements / VEC + 1);
 		std::vector<Four> norms(c.slots + 1);
 		if (!get((REAL *)src.data(), c.elements) || !get((REAL *)dst.data(), c.elements)) return 1;
-		c.arg.src = (REAL *)src.data(), c.arg.dst = (REAL *)dst.data(), c.arg.norms = norms.data();
+		c.arg.ends.src = (REAL *)src.data(), c.arg.ends.dst = (REAL *)dst.data(), c.arg.norms = norms.data();
 		void (*kernel)(Sweep) = 0;
 		for (const auto &k : kernels)
 			if (!strcmp(k.name, c.kernel)) kernel = k.run;

@@ -1,0 +1,429 @@
+// Time steps of a field that stays on the multiprocessors. Each thread block keeps a tile
+// of the field in shared memory for all the steps of a launch. After each step it sends
+// the points at its faces to the tiles beside it, on this GPU or another, as packets that
+// hold a value and the number of the step: who waits for a packet looks at it until the
+// step is there, so that no fence and no flag stand between a store and its use.
+//
+// There are two packets for each ghost point, for even and for odd steps. That is enough:
+// a tile sends step n+2 after it has got step n+1 from the tile beside it, which sent that
+// after it had read step n.
+//
+// The stencil is a star that reaches one point (see tapsSource in taps.go). Build options:
+// REAL.
+//
+// The axes of tiles are x, y and depth, the slowest of the field: in two dimensions y is
+// the depth, and tiles are one point high. Threads form layers as wide and high as a tile;
+// each has a column of points along the depth.
+
+enum { X, Y, DEPTH, AXES };
+enum { LOW, HIGH };
+
+// A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, so
+// that words may come one by one.
+template <int BYTES> struct Packet;
+
+template <> struct Packet<4> {
+	unsigned long long word;
+
+	__device__ void put(float v, unsigned step) {
+		const unsigned long long w = (unsigned long long)step << 32 | __float_as_uint(v);
+		asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(this), "l"(w) : "memory");
+	}
+	__device__ Packet look() const {
+		Packet p;
+		asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(p.word) : "l"(this) : "memory");
+		return p;
+	}
+	__device__ bool of(unsigned step) const { return word >> 32 == step; }
+	__device__ float value() const { return __uint_as_float((unsigned)word); }
+};
+
+template <> struct alignas(16) Packet<8> {
+	unsigned long long word[2];
+
+	__device__ void put(double v, unsigned step) {
+		const unsigned long long high = (unsigned long long)step << 32;
+		const unsigned long long a = high | (unsigned)__double2loint(v), b = high | (unsigned)__double2hiint(v);
+		asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(this), "l"(a), "l"(b) : "memory");
+	}
+	__device__ Packet look() const {
+		Packet p;
+		asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(p.word[0]), "=l"(p.word[1]) : "l"(this) : "memory");
+		return p;
+	}
+	__device__ bool of(unsigned step) const { return word[0] >> 32 == step && word[1] >> 32 == step; }
+	__device__ double value() const { return __hiloint2double((int)(unsigned)word[1], (int)(unsigned)word[0]); }
+};
+
+typedef Packet<sizeof(REAL)> Mail;
+
+// A side of this GPU's box: where its points go after each step, and whom the ghosts
+// behind it come from.
+struct Side {
+	Mail *out;        // to the packets of even steps; null: nowhere
+	REAL *ghost[2];   // of either field: where this GPU's first point would lie; for the last step
+	Strides strides;  // there
+	i64 to, from;     // neighbours; HERE: this GPU; NOBODY: the ghosts stay as they are
+};
+
+enum { HERE = -1, NOBODY = -2 };
+
+// Another GPU, as this one sees it.
+struct Neighbour {
+	const unsigned long long *my_count; // here: its blocks that have finished launches
+	unsigned long long *its_count;      // there: the blocks of this GPU
+	unsigned long long expected;        // in each launch
+};
+
+enum { NEIGHBOURS = 6 };
+
+struct Tiles {
+	i64 first, count, launch; // steps, and launches before
+	REAL *field[2];
+	Strides strides;
+	i64 size[AXES], tiles[AXES]; // points and tiles
+	i64 deepest;                 // points of the deepest tile
+	Side side[AXES][2];
+	Mail *inbox[AXES];
+	Neighbour neighbour[NEIGHBOURS];
+	i64 limit;                  // ns to wait
+	unsigned long long *failed; // in host memory: 1 + the neighbour waited for in vain
+};
+
+// Of one side of a tile: its packets for even steps, and how many cells away the ghosts of
+// its points are.
+struct Door {
+	Mail *out;
+	const Mail *in; // null: the ghosts stay
+	int odd;        // how far the packets for odd steps are
+	int ghost;
+	int from;
+};
+
+// A point at a face of a tile: its packet among those of the side, and its cell.
+struct Errand {
+	unsigned place : 29, side : 3;
+	int cell;
+};
+
+// A tile, as its block sees it. It lies in shared memory.
+struct Tile {
+	int lo[AXES], n[AXES], of[AXES]; // from the first owned point; points; which of the tiles
+	Door door[2 * AXES];
+	int errands;
+};
+
+// What a thread has to do with a tile.
+struct Worker {
+	const Tiles &s;
+	const Tile &t;
+	REAL *cells;     // in shared memory: the tile, and its ghosts around
+	Errand *errands; // there
+	int thread, threads;
+
+	__device__ int pitch() const { return blockDim.x + 2; }
+	__device__ int plane() const { return DIMS == 3 ? pitch() * (blockDim.y + 2) : pitch(); }
+
+	// cell is where a point lies, which may be one beyond a side.
+	__device__ int cell(int x, int y, int z) const { return 1 + x + (DIMS == 3 ? y + 1 : 0) * pitch() + (z + 1) * plane(); }
+
+	// place is that of the packet of a point in those of its side.
+	__device__ int place(int axis, int x, int y, int z) const {
+		return axis == X ? z + y * (int)s.size[DEPTH] : x + (axis == Y ? z : y) * (int)s.size[X];
+	}
+
+	__device__ int area(int axis) const { return (int)s.size[axis == X ? Y : X] * (int)s.size[axis == DEPTH ? Y : DEPTH]; }
+
+	// slot is where packets of even steps lie that cross a cut between tiles upwards or
+	// downwards; cut 0 is this GPU's low side. Those of odd steps follow.
+	__device__ Mail *slot(int axis, i64 cut, int down) const { return s.inbox[axis] + (cut * 2 + down) * 2 * (i64)area(axis); }
+
+	// field returns the address of a point of the tile in a field that lies so.
+	__device__ REAL *field(REAL *first, const Strides &strides, int x, int y, int z) const {
+		const i64 row = DIMS == 3 ? strides.pitch : 0, layer = DIMS == 3 ? strides.plane : strides.pitch;
+		return first + (t.lo[X] + x) + (t.lo[Y] + y) * row + (t.lo[DEPTH] + z) * layer;
+	}
+
+	__device__ bool outer(int axis, int high) const { return t.of[axis] == (high ? s.tiles[axis] - 1 : 0); }
+
+	__device__ Door door(int axis, int high) const;
+	__device__ int lay_out(int axis, int high, int first) const;
+};
+
+// place_tile finds out where a block's tile lies.
+__device__ void place_tile(const Tiles &s, Tile &t) {
+	t.of[X] = (int)(blockIdx.x % s.tiles[X]);
+	t.of[Y] = (int)(blockIdx.x / s.tiles[X] % s.tiles[Y]);
+	t.of[DEPTH] = (int)(blockIdx.x / (s.tiles[X] * s.tiles[Y]));
+#pragma unroll
+	for (int a = 0; a < AXES; a++) {
+		t.lo[a] = (int)(s.size[a] * t.of[a] / s.tiles[a]);
+		t.n[a] = (int)(s.size[a] * (t.of[a] + 1) / s.tiles[a]) - t.lo[a];
+	}
+}
+
+__device__ Door Worker::door(int axis, int high) const {
+	const i64 cut = t.of[axis] + high;
+	const int ghost = axis == X ? 1 : axis == Y ? pitch() : plane();
+	Door d = {slot(axis, cut, !high), slot(axis, cut, high), area(axis), high ? ghost : -ghost, HERE};
+	if (outer(axis, high)) {
+		const Side &side = s.side[axis][high];
+		d.out = side.out;
+		d.from = (int)side.from;
+		if (d.from == NOBODY) d.in = 0;
+	}
+	return d;
+}
+
+// lay_out lists the points at a side from a place in the list on, and returns their end.
+__device__ int Worker::lay_out(int axis, int high, int first) const {
+	if (!t.door[2 * axis + high].in || (DIMS == 2 && axis == Y)) return first;
+	const int wide = t.n[axis == X ? DEPTH : X], points = wide * t.n[axis == DEPTH ? Y : axis == X ? Y : DEPTH];
+	for (int i = thread; i < points; i += threads) {
+		const int v = i / wide, u = i - v * wide, edge = high ? t.n[axis] - 1 : 0;
+		const int x = axis == X ? edge : u, y = axis == Y ? edge : v, z = axis == X ? u : axis == Y ? v : edge;
+		const int at = place(axis, t.lo[X] + x, t.lo[Y] + y, t.lo[DEPTH] + z);
+		errands[first + i] = Errand{(unsigned)at, (unsigned)(2 * axis + high), cell(x, y, z)};
+	}
+	return first + points;
+}
+
+// each_point calls visit(cell, x, y, z) for the points of a tile, the threads sharing
+// them.
+template <typename Visit> __device__ __forceinline__ void each_point(const Worker &w, Visit visit) {
+	const int x = threadIdx.x, y = threadIdx.y;
+	if (x >= w.t.n[X] || y >= w.t.n[Y]) return;
+#pragma unroll 1
+	for (int z = threadIdx.z; z < w.t.n[DEPTH]; z += blockDim.z) visit(w.cell(x, y, z), x, y, z);
+}
+
+// fill loads a tile and the points around it.
+__device__ void fill(const Worker &w, REAL *from) {
+	each_point(w, [&](int cell, int x, int y, int z) {
+		const Tile &t = w.t;
+		auto load = [&](int dx, int dy, int dz) {
+			w.cells[w.cell(x + dx, y + dy, z + dz)] = *w.field(from, w.s.strides, x + dx, y + dy, z + dz);
+		};
+		load(0, 0, 0);
+		if (x == 0) load(-1, 0, 0);
+		if (x == t.n[X] - 1) load(1, 0, 0);
+		if (DIMS == 3 && y == 0) load(0, -1, 0);
+		if (DIMS == 3 && y == t.n[Y] - 1) load(0, 1, 0);
+		if (z == 0) load(0, 0, -1);
+		if (z == t.n[DEPTH] - 1) load(0, 0, 1);
+	});
+}
+
+// keep stores a tile into the field of a step.
+__device__ void keep(const Worker &w, unsigned step) {
+	each_point(w, [&](int cell, int x, int y, int z) { *w.field(w.s.field[step % 2], w.s.strides, x, y, z) = w.cells[cell]; });
+}
+
+// hand_over stores the points at the sides of this GPU into ghosts, for whoever works with
+// the fields after the launch.
+__device__ void hand_over(const Worker &w, unsigned step) {
+	each_point(w, [&](int cell, int x, int y, int z) {
+		auto store = [&](int axis, int high, int at) {
+			const Side &side = w.s.side[axis][high];
+			if (at == (high ? w.t.n[axis] - 1 : 0) && w.outer(axis, high) && side.out)
+				*w.field(side.ghost[step % 2], side.strides, x, y, z) = w.cells[cell];
+		};
+		store(X, LOW, x), store(X, HIGH, x);
+		if (DIMS == 3) store(Y, LOW, y), store(Y, HIGH, y);
+		store(DEPTH, LOW, z), store(DEPTH, HIGH, z);
+	});
+}
+
+// How many points of a column are computed between two barriers: as many as the compiler
+// has registers for.
+#if __CUDA_ARCH__ < 1000
+enum { BATCH = 32 / sizeof(REAL) };
+#else
+enum { BATCH = 16 / sizeof(REAL) };
+#endif
+
+// sweep makes a step of the tile, in place: the points of a batch are stored when all
+// threads have read what they need of them. What a column needs of the next layer's, which
+// may be ahead of it, is read before the first batch is stored.
+__device__ __forceinline__ void sweep(const Worker &w) {
+	const Tile &t = w.t;
+	const int pitch = w.pitch(), plane = w.plane(), length = (t.n[DEPTH] + blockDim.z - 1) / blockDim.z;
+	const bool mine = threadIdx.x < t.n[X] && threadIdx.y < t.n[Y];
+	const int begin = threadIdx.z * length, here = mine ? min(length, t.n[DEPTH] - begin) : 0;
+	REAL *p = w.cells + w.cell(threadIdx.x, threadIdx.y, begin);
+	REAL below, c, end;
+	if (here > 0) below = p[-plane], c = p[0], end = p[here * plane];
+#pragma unroll 1
+	for (int z = 0; z < length; z += BATCH, p += BATCH * plane) {
+		REAL out[BATCH];
+#pragma unroll
+		for (int d = 0; d < BATCH; d++) {
+			if (z + d >= here) break;
+			const REAL above = z + d + 1 < here ? p[(d + 1) * plane] : end;
+			out[d] = apply([&](int dx, int dy, int dz) {
+				const int along = DIMS == 3 ? dz : dy;
+				if (along != 0) return along < 0 ? below : above;
+				return dx == 0 && (DIMS == 2 || dy == 0) ? c : p[d * plane + dx + (DIMS == 3 ? dy * pitch : 0)];
+			});
+			below = c;
+			c = above;
+		}
+		__syncthreads();
+#pragma unroll
+		for (int d = 0; d < BATCH; d++)
+			if (z + d < here) p[d * plane] = out[d];
+	}
+}
+
+// Packets take so many cycles at least: to look for them before only keeps the cache from
+// work. (512 threads a block with a packet each: 1492 cycles a step instead of 1718.)
+enum { UNDER_WAY = 300 };
+
+// The first errand of a thread, which for small tiles is its only one.
+struct First {
+	Mail *out;
+	const Mail *in;
+	int odd, cell, ghost;
+};
+
+// send sends the points at the faces of a tile.
+__device__ __forceinline__ void send(const Worker &w, const First &first, unsigned step) {
+	if (w.thread < w.t.errands) first.out[step % 2 ? first.odd : 0].put(w.cells[first.cell], step);
+#pragma unroll 1
+	for (int i = w.thread + w.threads; i < w.t.errands; i += w.threads) {
+		const Errand e = w.errands[i];
+		const Door &d = w.t.door[e.side];
+		d.out[e.place + (step % 2 ? d.odd : 0)].put(w.cells[e.cell], step);
+	}
+}
+
+// A packet that a thread waits for.
+struct Awaited {
+	const Mail *from; // null: none
+	int ghost;        // the cell that it is for
+	Mail got;
+};
+
+// look_for looks for the packet of an errand, if there are so many.
+__device__ __forceinline__ Awaited look_for(const Worker &w, int errand, unsigned step) {
+	Awaited a = {0};
+	if (errand >= w.t.errands) return a;
+	const Errand e = w.errands[errand];
+	const Door &d = w.t.door[e.side];
+	a.from = d.in + e.place + (step % 2 ? d.odd : 0);
+	a.ghost = e.cell + d.ghost;
+	a.got = a.from->look();
+	return a;
+}
+
+// take waits for a packet and puts its value where it belongs. It returns false if it does
+// not come within the limit.
+__device__ __forceinline__ bool take(const Worker &w, Awaited a, unsigned step) {
+	enum { LOOKS = 256 }; // between two looks at the clock
+	if (!a.from) return true;
+	for (i64 start = 0; !a.got.of(step);) {
+#pragma unroll 1
+		for (int looks = 0; looks < LOOKS && !a.got.of(step); looks++) a.got = a.from->look();
+		if (a.got.of(step)) break;
+		const i64 now = nanoseconds();
+		if (start == 0) start = now;
+		if (now - start > w.s.limit) return false;
+	}
+	w.cells[a.ghost] = a.got.value();
+	return true;
+}
+
+// receive waits for the ghosts of a tile. It returns false if one does not come.
+__device__ __forceinline__ bool receive(const Worker &w, const First &first, unsigned step) {
+	if (w.thread < w.t.errands) {
+		const Mail *const from = first.in + (step % 2 ? first.odd : 0);
+		if (!take(w, Awaited{from, first.ghost, from->look()}, step)) return false;
+	}
+#pragma unroll 1
+	for (int i = w.thread + w.threads; i < w.t.errands; i += 2 * w.threads) {
+		const Awaited one = look_for(w, i, step), other = look_for(w, i + w.threads, step);
+		if (!take(w, one, step) || !take(w, other, step)) return false;
+	}
+	return true;
+}
+
+// blame says which neighbours a tile waited for, in vain.
+__device__ void blame(const Worker &w, unsigned step) {
+	for (int i = w.thread; i < w.t.errands; i += w.threads) {
+		const Errand e = w.errands[i];
+		const Door &d = w.t.door[e.side];
+		if (d.from >= 0 && !d.in[e.place + (step % 2 ? d.odd : 0)].look().of(step)) release(w.s.failed, 1 + d.from);
+	}
+}
+
+// each_side calls visit(axis, high) for the sides of a tile, the threads sharing them.
+template <typename Visit> __device__ __forceinline__ void each_side(const Worker &w, Visit visit) {
+#pragma unroll 1
+	for (int side = w.thread; side < 2 * AXES; side += w.threads) visit(side / 2, side % 2);
+}
+
+// ready waits until the neighbours that store into this tile's ghosts have made all
+// launches before this one, by one thread for each side of a tile.
+__device__ bool ready(const Worker &w) {
+	bool all = true;
+	each_side(w, [&](int axis, int high) {
+		const i64 from = w.s.side[axis][high].from;
+		if (from < 0 || !w.outer(axis, high)) return;
+		const Neighbour &other = w.s.neighbour[from];
+		if (await(other.my_count, w.s.launch * other.expected, w.s.limit)) return;
+		release(w.s.failed, 1 + from);
+		all = false;
+	});
+	return all;
+}
+
+// tell counts the launch of this block for the neighbours whose ghosts it stored.
+__device__ void tell(const Worker &w) {
+	each_side(w, [&](int axis, int high) {
+		const i64 to = w.s.side[axis][high].to;
+		if (to >= 0 && w.outer(axis, high)) raise(w.s.neighbour[to].its_count);
+	});
+}
+
+// hold makes the steps of a launch. All its blocks run at once.
+extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant__ Tiles s) {
+	after_predecessor();
+	extern __shared__ unsigned char memory[];
+	__shared__ Tile t;
+	const int thread = threadIdx.x + (threadIdx.y + threadIdx.z * blockDim.y) * blockDim.x;
+	Worker w = {s, t, (REAL *)memory, 0, thread, (int)(blockDim.x * blockDim.y * blockDim.z)};
+	if (thread == 0) place_tile(s, t);
+	__syncthreads();
+	w.errands = (Errand *)(memory + (((blockDim.x + 2) * (DIMS == 3 ? blockDim.y + 2 : 1) * (s.deepest + 2) * sizeof(REAL) + 15) & ~15));
+	each_side(w, [&](int axis, int high) { t.door[2 * axis + high] = w.door(axis, high); });
+	if (!__syncthreads_and(ready(w))) return;
+	fill(w, s.field[(s.first - 1) % 2]);
+	int errands = 0;
+#pragma unroll
+	for (int f = 0; f < 2 * AXES; f++) errands = w.lay_out(f / 2, f % 2, errands);
+	if (thread == 0) t.errands = errands;
+	__syncthreads();
+	First first = {};
+	if (thread < errands) {
+		const Errand e = w.errands[thread];
+		const Door &d = t.door[e.side];
+		first = First{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};
+	}
+	unsigned step = (unsigned)s.first; // modulo 2^32, as packets have it
+#pragma unroll 1
+	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
+		disturb(3 * step);
+		sweep(w);
+		__syncthreads();
+		disturb(3 * step + 1);
+		if (left > 1) send(w, first, step);
+		const int sent = clock();
+		if (left <= 2) keep(w, step);
+		while (clock() - sent < UNDER_WAY);
+		disturb(3 * step + 2);
+		if (left > 1 && !__syncthreads_and(receive(w, first, step))) return blame(w, step);
+	}
+	hand_over(w, step - 1);
+	__syncthreads();
+	tell(w);
+}

@@ -1,0 +1,176 @@
+package kernels_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// stepRow is some devices that share a box along its slowest axis, periodically. Along x
+// it is periodic too; in three dimensions along y it is insulated at the low side, and
+// its ghosts stay as they are at the high one.
+type stepRow struct {
+	set     *testdevices.Set
+	real    kernels.Real
+	ends    []kernels.StepEnd
+	streams []*streams.Stream
+}
+
+func newStepRow(t *testing.T, set *testdevices.Set, devices int, size domain.Vec, dims int, real kernels.Real) *stepRow {
+	t.Helper()
+	r := &stepRow{set: set, real: real}
+	width, slow := domain.UniformRadius(dims, 1), dims-1
+	boxes := make([]domain.Box, devices)
+	for i := range boxes {
+		b := domain.Box{Hi: size}
+		b.Lo[slow], b.Hi[slow] = size[slow]*i/devices, size[slow]*(i+1)/devices
+		boxes[i] = b
+	}
+	layers := domain.UniformRadius(dims, 1)
+	for i, d := range set.Devices[:devices] {
+		end := kernels.StepEnd{Device: d}
+		l := must(domain.NewLayout(boxes[i], width, real.Size()))(t)
+		for f := range end.Fields {
+			m := must(d.Alloc(l.Bytes()))(t)
+			end.Fields[f] = kernels.Array{Data: m.All(), Layout: l}
+		}
+		end.Interior, end.Boundary = domain.Split(boxes[i], layers)
+		store := func(to int, send, ghost domain.Direction) {
+			end.Stores = append(end.Stores, kernels.GhostStore{
+				Send: domain.SendBox(boxes[i], send, width), Ghost: domain.GhostBox(boxes[to], ghost, width), To: to,
+			})
+		}
+		for _, sign := range []int{-1, 1} {
+			along := domain.Direction{sign, 0, 0}
+			store(i, along, along.Opposite())
+			along = domain.Direction{}
+			along[slow] = sign
+			store((i+sign+devices)%devices, along, along.Opposite())
+		}
+		if dims == 3 {
+			store(i, domain.Direction{0, -1, 0}, domain.Direction{0, -1, 0})
+		}
+		r.ends = append(r.ends, end)
+		r.streams = append(r.streams, must(d.NewStream(streams.Normal))(t))
+	}
+	for i, a := range set.Devices[:devices] {
+		for k, b := range set.Devices[:devices] {
+			if i != k {
+				check(t, a.EnablePeer(b))
+			}
+		}
+	}
+	return r
+}
+
+// fill gives both fields of all ends the same random numbers, ghosts included.
+func (r *stepRow) fill(t *testing.T) {
+	t.Helper()
+	for i, end := range r.ends {
+		bytes := end.Fields[0].Data.Length
+		host := must(end.Device.AllocPinned(bytes))(t)
+		random := rand.New(rand.NewPCG(uint64(i), 7))
+		for n := range bytes / int64(r.real.Size()) {
+			if r.real == kernels.Float32 {
+				streams.View[float32](host.Bytes())[n] = random.Float32()
+			} else {
+				streams.View[float64](host.Bytes())[n] = random.Float64()
+			}
+		}
+		for _, f := range end.Fields {
+			check(t, r.streams[i].Copy(f.Data, host.All()))
+		}
+		check(t, r.streams[i].Sync(limit))
+		check(t, host.Close())
+	}
+}
+
+// run makes steps, in launches of so many each, and returns the rows that the ends own
+// after the last, as they lie in memory.
+func (r *stepRow) run(t *testing.T, kind kernels.StepKind, s stencil.Stencil, launches ...int64) (rows []string) {
+	t.Helper()
+	r.fill(t)
+	all := must(r.set.Compiler.Steppers(kind, s, r.real, r.ends, limit))(t)
+	done := int64(0)
+	for _, steps := range launches {
+		done += steps
+		each := steps
+		if kind == kernels.FusedStep {
+			each = 1
+		}
+		for range steps / each {
+			for i, st := range all {
+				check(t, st.Queue(r.streams[i], each))
+			}
+		}
+	}
+	for i, st := range all {
+		check(t, r.streams[i].Sync(limit))
+		check(t, st.Err())
+	}
+	for i, st := range all {
+		check(t, st.Close())
+		rows = append(rows, r.rows(t, i, r.ends[i].Fields[done%2])...)
+	}
+	return rows
+}
+
+// rows returns the bytes of the rows that an end owns.
+func (r *stepRow) rows(t *testing.T, i int, a kernels.Array) (rows []string) {
+	t.Helper()
+	host := must(r.ends[i].Device.AllocPinned(a.Data.Length))(t)
+	check(t, r.streams[i].Copy(host.All(), a.Data))
+	check(t, r.streams[i].Sync(limit))
+	owned, size := a.Layout.Owned, int64(r.real.Size())
+	for z := owned.Lo[2]; z < owned.Hi[2]; z++ {
+		for y := owned.Lo[1]; y < owned.Hi[1]; y++ {
+			o := a.Layout.Offset(domain.Vec{owned.Lo[0], y, z}) * size
+			rows = append(rows, string(host.Bytes()[o:o+int64(owned.Size()[0])*size]))
+		}
+	}
+	check(t, host.Close())
+	return rows
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// All kinds of steps give the same bits, in boxes that take one tile of shared memory or
+// many, none of equal sizes, in launches of any number of steps.
+func TestStepKindsAgree(t *testing.T) {
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, size := range []domain.Vec{{5, 7, 1}, {301, 97, 1}, {1030, 203, 1}, {6, 5, 7}, {33, 47, 29}, {70, 101, 64}, {100, 90, 131}, {40, 3000, 1}} {
+			for devices := 1; devices <= len(set.Devices); devices++ {
+				for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
+					dims := 3
+					star := stencil.Star{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}
+					if size[2] == 1 {
+						dims, star = 2, stencil.Star{Dims: 2, Equal: true, Centre: 0.2, Axis: [3]float64{0.2, 0.2}}
+					}
+					t.Run(fmt.Sprintf("size=%v/devices=%d/type=%s", size, devices, real), func(t *testing.T) {
+						r := newStepRow(t, set, devices, size, dims, real)
+						want := r.run(t, kernels.FusedStep, star.Stencil(), 11)
+						for _, kind := range []kernels.StepKind{kernels.ResidentSteps, kernels.StreamedSteps} {
+							got := r.run(t, kind, star.Stencil(), 1, 2, 1, 1, 6)
+							for row := range want {
+								if got[row] != want[row] {
+									t.Fatalf("%s: row %d has other bits than by fused steps", kind, row)
+								}
+							}
+						}
+					})
+				}
+			}
+		}
+	})
+}

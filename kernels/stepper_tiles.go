@@ -1,0 +1,246 @@
+package kernels
+
+import (
+	"unsafe"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// tileArgs is struct Tiles of tiles.cu, tileSide its struct Side.
+type (
+	tileArgs struct {
+		span        stepSpan
+		field       [2]uint64
+		strides     strides
+		size, tiles [3]int64
+		deepest     int64
+		side        [3][2]tileSide
+		inbox       [3]uint64
+		neighbour   [maxFaces]stepNeighbour
+		limit       int64
+		failed      uint64
+	}
+	tileSide struct {
+		out      uint64
+		ghost    [2]uint64
+		strides  strides
+		to, from int64
+	}
+)
+
+// nobody is what a side has instead of a neighbour where nothing is stored; -1 is the end
+// itself.
+const nobody = -2
+
+// tiled is the boxes of all ends as tiles that stay on the multiprocessors.
+type tiled struct {
+	boxes []tiling
+	sides [][3][2]sideStore // by end, axis of the tiles, low and high
+	inbox []*streams.Memory
+}
+
+// sideStore is where the points at a side go: ghosts at a side of an end. store is its
+// place in the end's list; -1 where they go nowhere.
+type sideStore struct {
+	store, to int
+	high      bool
+}
+
+// tile returns the ends as tiles, nil where that cannot be: the stencil is
+// a star of one point, the devices are GPUs, every store is of one whole side and to whoever
+// stores back, and every box fits.
+func (n *stepNet) tile() *tiled {
+	if _, ok := n.stencil.AsStar(); !ok {
+		return nil
+	}
+	t := &tiled{inbox: make([]*streams.Memory, len(n.ends))}
+	for i, end := range n.ends {
+		sides, ok := n.sideStores(i)
+		if !ok || end.Device.Backend != streams.CUDA {
+			return nil
+		}
+		box, ok := bestTiling(n.stencil.Dims, n.tileSize(i), int64(end.Device.Cores), end.Device.Shared-tileReserve, int64(n.real.Size()))
+		if !ok {
+			return nil
+		}
+		t.boxes, t.sides = append(t.boxes, box), append(t.sides, sides)
+	}
+	for i := range t.sides {
+		for axis := range t.sides[i] {
+			for high, s := range t.sides[i][axis] {
+				if s.store < 0 {
+					continue
+				}
+				back := t.sides[s.to][axis][side(s.high)]
+				if back.store < 0 || back.to != i || side(back.high) != high {
+					return nil
+				}
+			}
+		}
+	}
+	return t
+}
+
+func side(high bool) int {
+	if high {
+		return 1
+	}
+	return 0
+}
+
+// axisOf returns the axis of a field that an axis of tiles is: in two dimensions tiles are
+// one point deep along their second, which no field has then.
+func (n *stepNet) axisOf(axis int) int {
+	if n.stencil.Dims == 2 && axis > 0 {
+		return 3 - axis
+	}
+	return axis
+}
+
+func (n *stepNet) tileSize(i int) (size [3]int64) {
+	owned := n.ends[i].Fields[0].Layout.Owned.Size()
+	for axis := range size {
+		size[axis] = int64(owned[n.axisOf(axis)])
+	}
+	return size
+}
+
+// sideStores finds the sides that an end's stores take points from.
+func (n *stepNet) sideStores(i int) (sides [3][2]sideStore, ok bool) {
+	for axis := range sides {
+		sides[axis] = [2]sideStore{{store: -1}, {store: -1}}
+	}
+	width := domain.UniformRadius(n.stencil.Dims, 1)
+	owned := n.ends[i].Fields[0].Layout.Owned
+	for k, st := range n.ends[i].Stores {
+		if len(st.Odd) > 0 {
+			return sides, false
+		}
+		found := false
+		for axis := range sides {
+			for high := range 2 {
+				var dir domain.Direction
+				dir[n.axisOf(axis)] = 2*high - 1
+				if st.Send != domain.SendBox(owned, dir, width) || n.axisOf(axis) >= n.stencil.Dims || sides[axis][high].store >= 0 {
+					continue
+				}
+				there := n.ends[st.To].Fields[0].Layout.Owned
+				switch st.Ghost {
+				case domain.GhostBox(there, dir.Opposite(), width):
+					sides[axis][high], found = sideStore{k, st.To, high == 0}, true
+				case domain.GhostBox(there, dir, width):
+					sides[axis][high], found = sideStore{k, st.To, high == 1}, true
+				}
+			}
+		}
+		if !found {
+			return sides, false
+		}
+	}
+	return sides, true
+}
+
+// packetBytes are those of a packet: each 4 bytes of a value come with 4 of the step.
+func (n *stepNet) packetBytes() int64 { return 2 * int64(n.real.Size()) }
+
+// slot returns where in the inbox of an end packets of even steps lie that cross a cut
+// between tiles, or one of its sides, upwards or downwards.
+func (n *stepNet) slot(i, axis int, cut int64, down int) int64 {
+	b := n.tiled.boxes[i]
+	return n.inboxOffset(i, axis) + (cut*2+int64(down))*2*b.area(axis)*n.packetBytes()
+}
+
+// inboxOffset returns where the packets of an axis begin, and for one axis more their end.
+func (n *stepNet) inboxOffset(i, axis int) (bytes int64) {
+	b := n.tiled.boxes[i]
+	for a := range axis {
+		if n.axisOf(a) >= n.stencil.Dims {
+			continue
+		}
+		bytes += (b.tiles[a] + 1) * 4 * b.area(a) * n.packetBytes()
+	}
+	return bytes
+}
+
+// sideSlot returns the address of the packets for the ghosts of a side.
+func (n *stepNet) sideSlot(i, axis int, high bool) uint64 {
+	cut := int64(0)
+	if high {
+		cut = n.tiled.boxes[i].tiles[axis]
+	}
+	return n.tiled.inbox[i].Address() + uint64(n.slot(i, axis, cut, side(high)))
+}
+
+// tilesToward returns how many tiles of an end store into ghosts of another.
+func (n *stepNet) tilesToward(i, other int) (tiles int64) {
+	b := n.tiled.boxes[i]
+	for axis := range b.tiles {
+		for _, s := range n.tiled.sides[i][axis] {
+			if s.store >= 0 && s.to == other {
+				tiles += b.tiles[0] * b.tiles[1] * b.tiles[2] / b.tiles[axis]
+			}
+		}
+	}
+	return tiles
+}
+
+// tilesOnGPU makes the launch of an end whose field stays on its multiprocessors.
+func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
+	end, box := n.ends[i], n.tiled.boxes[i]
+	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real)), "hold")
+	if err != nil {
+		return err
+	}
+	spec := streams.KernelSpec{
+		Name: "hold", Work: streams.Sweep, Function: found[0], Shared: int(box.shared),
+		Grid:  [3]int{int(box.tiles[0] * box.tiles[1] * box.tiles[2]), 1, 1},
+		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
+		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
+	}
+	arg := &tileArgs{
+		strides: stridesOf(end.Fields[0].Layout), size: box.size, tiles: box.tiles, deepest: box.largest(2),
+		limit: n.limit.Nanoseconds(), failed: s.failed.Address(),
+	}
+	for f, a := range end.Fields {
+		arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
+		spec.Uses = append(spec.Uses, a.Data)
+	}
+	for axis := range arg.inbox {
+		arg.inbox[axis] = n.tiled.inbox[i].Address() + uint64(n.inboxOffset(i, axis))
+		for high := range 2 {
+			arg.side[axis][high] = n.tileSide(&spec, i, axis, high)
+		}
+	}
+	for at, k := range n.parts[i].neighbours {
+		its := n.line(k, n.place(i, k))
+		arg.neighbour[at] = stepNeighbour{n.line(i, at).Address(), its.Address(), uint64(n.tilesToward(k, i))}
+		spec.Reaches = append(spec.Reaches, its)
+	}
+	spec.Argument = argument(arg)
+	if s.kernel, err = newKernel(end.Device, spec); err != nil {
+		return err
+	}
+	s.Add(s.kernel)
+	s.span = &streams.View[stepSpan](s.kernel.Argument()[unsafe.Offsetof(arg.span):][:unsafe.Sizeof(arg.span)])[0]
+	return nil
+}
+
+// tileSide describes a side of an end: where its points go, and whom the ghosts behind it
+// come from, who is the end that it stores into.
+func (n *stepNet) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
+	st := n.tiled.sides[i][axis][high]
+	if st.store < 0 {
+		return tileSide{to: nobody, from: nobody}
+	}
+	send, ghost := n.ends[i].Stores[st.store].Send, n.ends[i].Stores[st.store].Ghost
+	at := tileSide{out: n.sideSlot(st.to, axis, st.high), to: int64(n.place(st.to, i))}
+	at.from = at.to // who stores back
+	first := ghost.Lo.Sub(n.fromOwned(i, send).Lo)
+	for f, a := range n.ends[st.to].Fields {
+		at.ghost[f], at.strides = a.pointAddress(first), stridesOf(a.Layout)
+		spec.Reaches = append(spec.Reaches, a.Data)
+	}
+	spec.Reaches = append(spec.Reaches, n.tiled.inbox[st.to].All())
+	return at
+}

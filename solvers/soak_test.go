@@ -1,0 +1,152 @@
+package solvers
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+var soak = flag.Duration("soak", 2*time.Second, "how long TestSoak takes for each backend")
+
+// disturbing returns the set with a compiler that disturbs the steps of its first device.
+func disturbing(set *testdevices.Set, what ...string) *testdevices.Set {
+	other := *set
+	other.Compiler = kernels.NewCompiler(kernels.Options{
+		NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE"),
+		Disturb: func(d *streams.Device) []string {
+			if d == set.Devices[0] {
+				return what
+			}
+			return nil
+		},
+	})
+	return &other
+}
+
+// Problems of all kinds and sizes give the bits of a scheme without whole steps, by one
+// that makes these, while the first GPU pauses at random.
+func TestSoak(t *testing.T) {
+	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
+		random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+		disturbed := disturbing(set, "PAUSES")
+		runs, steps := 0, int64(0)
+		for end := time.Now().Add(*soak); time.Now().Before(end) && !t.Failed(); runs++ {
+			c := newSoakCase(t, random, set)
+			t.Run(c.String(), func(t *testing.T) { c.run(t, set, disturbed) })
+			steps += c.steps
+		}
+		t.Logf("%d runs, %d steps", runs, steps)
+	})
+}
+
+// soakCase is a problem chosen at random, and how to solve it.
+type soakCase struct {
+	walls  string
+	size   []int
+	real   kernels.Real
+	scheme Scheme
+	parts  domain.Vec
+	steps  int64
+	every  int64 // check
+}
+
+func newSoakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (c soakCase) {
+	t.Helper()
+	gpu := set.Devices[0].Backend == streams.CUDA
+	most := map[bool][]int{false: {0, 0, 60, 14}, true: {0, 0, 1500, 110}}[gpu]
+	dims := 2 + random.IntN(2)
+	for range dims {
+		c.size = append(c.size, 8+random.IntN(most[dims]))
+		c.walls += []string{"dd", "dn", "nn", "pp"}[random.IntN(4)]
+	}
+	c.real = []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)]
+	c.scheme = []Scheme{Resident, Resident, Fused}[random.IntN(3)]
+	c.steps, c.every = 50+random.Int64N(100), 1+random.Int64N(60)
+	if gpu {
+		c.steps *= 20
+		c.every *= 10
+	}
+	c.parts = domain.Vec{1, 1, 1}
+	for range random.IntN(3) {
+		wider := c.parts
+		wider[random.IntN(dims)]++
+		if wider[0]*wider[1]*wider[2] <= len(set.Devices) {
+			c.parts = wider
+		}
+	}
+	return c
+}
+
+func (c soakCase) String() string {
+	return fmt.Sprintf("size=%v/walls=%s/type=%s/scheme=%s/parts=%v/steps=%d/every=%d", c.size, c.walls, c.real, c.scheme, c.parts, c.steps, c.every)
+}
+
+func (c soakCase) run(t *testing.T, set, disturbed *testdevices.Set) {
+	p := problem(t, c.size, c.real, c.walls)
+	o := Options{Iterations: c.steps, CheckEvery: c.every, History: true}
+	plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Peer, parts: c.parts}, o)
+	s, got := solve(t, disturbed, p, how{scheme: c.scheme, path: p2p.Direct, parts: c.parts}, o)
+	compare(t, p.Grid, read(t, s), read(t, plain))
+	for i, n := range want.History {
+		if got.History[i].MaxChange != n.MaxChange || got.History[i].Max != n.Max {
+			t.Errorf("norms %+v, want %+v", got.History[i], n)
+		}
+	}
+}
+
+// failing says in the environment that the process is the one whose GPU fails.
+const failing = "HALOX_TEST_A_GPU_FAILS"
+
+// When a GPU fails amid resident steps, the run ends with an error, and soon: the others
+// wait no longer than their limit. The GPU is lost to the process, which is therefore
+// another one.
+func TestAGPUThatFails(t *testing.T) {
+	if os.Getenv(failing) != "" {
+		runOnAFailingGPU(t)
+		return
+	}
+	set := testdevices.GPUs(t)
+	if len(set.Devices) < 2 {
+		t.Skip("SKIPPED: needs two GPUs")
+	}
+	for _, scheme := range []Scheme{Resident, Fused} {
+		t.Run(string(scheme), func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestAGPUThatFails$", "-test.v")
+			cmd.Env = append(os.Environ(), failing+"="+string(scheme))
+			out, _ := cmd.CombinedOutput() // its devices cannot be closed well
+			t.Logf("%s", out)
+			if !bytes.Contains(out, []byte("the run ended: ")) {
+				t.Error("the run of the other process did not end as it should")
+			}
+		})
+	}
+}
+
+func runOnAFailingGPU(t *testing.T) {
+	set := testdevices.GPUs(t)
+	n := min(4, len(set.Devices))
+	p := problem(t, []int{96, 96, 24 * n}, kernels.Float64, "dddddd")
+	s := prepare(t, disturbing(set, "DIES_AT=3001"), p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
+	const limit = 2 * time.Second
+	begin := time.Now()
+	_, err := s.Run(t.Context(), Options{
+		Scheme: Scheme(os.Getenv(failing)), Iterations: 1 << 40, CheckEvery: 1 << 40, Limit: limit,
+	})
+	took := time.Since(begin)
+	if err == nil || took > 5*limit || !(strings.Contains(err.Error(), "in vain") || strings.Contains(err.Error(), "cuda 0")) {
+		t.Fatalf("after %v: %v", took, err)
+	}
+	fmt.Printf("the run ended: after %v: %v\n", took, err)
+}
