@@ -158,6 +158,7 @@ func (c *stepTorus) start(compiler string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	text = strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
 	text = strings.Replace(text, "#line 1 \"step.cu\"\n", flagsOnCPU+"#line 1 \"step.cu\"\n", 1)
 	c.in, c.out = startOnCPU(c.t, compiler, p, text, kernelTable("Step", stepNames(c.stencil.Dims)), stepOnCPU)
 }

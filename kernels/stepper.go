@@ -63,14 +63,21 @@ const (
 // their limit.
 type Stepper struct {
 	streams.Closers
-	kind   StepKind
+	kind     StepKind
+	device   *streams.Device
+	plain    stepKernel
+	measured stepKernel    // the same, which takes the norms on its way, if there is one
+	norms    [2]*Reduction // of these, by field
+	queued   chan stepSpan // on a host device
+	failed   *streams.Memory
+	others   []string // devices of the neighbours
+	done     stepSpan // of the last launch
+}
+
+// stepKernel is a launch, and where its argument says what it makes; nil on a host device.
+type stepKernel struct {
 	kernel *streams.Kernel
-	device *streams.Device
-	span   *stepSpan     // in the argument of the launch on a GPU
-	queued chan stepSpan // on a host device
-	failed *streams.Memory
-	others []string // devices of the neighbours
-	done   stepSpan // of the last launch
+	span   *stepSpan
 }
 
 // stepSpan is the first step of a launch, counted from 1, how many it makes, and how many
@@ -85,17 +92,34 @@ func (s *Stepper) Queue(at *streams.Stream, steps int64) error {
 	if steps < 1 || s.kind == FusedStep && steps > 1 {
 		return fmt.Errorf("kernels: %d steps in one launch of kind %s", steps, s.kind)
 	}
+	return s.queue(at, s.plain, steps)
+}
+
+// Norms returns what gives the norms of steps that QueueMeasured queued, those that write
+// Fields[0] and those that write Fields[1]: it is queued behind the step. It is nil where
+// steps do not take norms on their way.
+func (s *Stepper) Norms(field int) *Reduction { return s.norms[field] }
+
+// QueueMeasured queues the next step, to the same bits, which takes the norms of what it
+// writes and of its change on its way.
+func (s *Stepper) QueueMeasured(at *streams.Stream) error {
+	if s.measured.kernel == nil {
+		return fmt.Errorf("kernels: steps of kind %s on device %v take no norms", s.kind, s.device)
+	}
+	return s.queue(at, s.measured, 1)
+}
+
+func (s *Stepper) queue(at *streams.Stream, k stepKernel, steps int64) error {
 	if err := s.Err(); err != nil {
 		return err
 	}
-	span := stepSpan{s.done.first + s.done.count, steps, s.done.launch + 1}
-	s.done = span
-	if s.span != nil {
-		*s.span = span
+	s.done = stepSpan{s.done.first + s.done.count, steps, s.done.launch + 1}
+	if k.span != nil {
+		*k.span = s.done
 	} else {
-		s.queued <- span
+		s.queued <- s.done
 	}
-	return at.Launch(s.kernel)
+	return at.Launch(k.kernel)
 }
 
 // Err returns an error if the device has waited for a neighbour in vain.
@@ -112,8 +136,8 @@ func word(m *streams.Memory, offset int64) *uint64 {
 }
 
 // Steppers makes the steps of ends ready, which are on different devices that reach
-// each other. limit is how long a device waits for a neighbour. The fields' ghosts are those of step 0 when the first step is
-// queued.
+// each other. limit is how long a device waits for a neighbour. The fields' ghosts are
+// those of step 0 when the first step is queued.
 func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (all []*Stepper, err error) {
 	n, err := newStepNet(kind, s, real, ends, limit)
 	if err != nil {

@@ -20,6 +20,7 @@ type stepArgs struct {
 	tiles                       [3]int64
 	limit                       int64
 	failed, arrived             uint64
+	norms                       [2]uint64
 	interior                    sweepPart
 	shell                       [maxFaces]shellArgs
 }
@@ -71,14 +72,19 @@ func (k *stepLaunch) argument(most int) []byte {
 	return bytes
 }
 
-// onGPU makes the launch of an end on a GPU.
+// onGPU makes the launch of an end on a GPU, and where a launch makes a step another with
+// norms.
 func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
 	end := n.ends[i]
 	k, err := n.launch(i, s.failed)
 	if err != nil {
 		return err
 	}
-	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), k.kernel)
+	names := []string{k.kernel}
+	if n.kind == FusedStep {
+		names = append(names, k.kernel+withNorms)
+	}
+	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), names...)
 	if err != nil {
 		return err
 	}
@@ -98,12 +104,48 @@ func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
 	for _, other := range n.parts[i].neighbours {
 		spec.Reaches = append(spec.Reaches, n.line(other, n.place(i, other)))
 	}
-	if s.kernel, err = newKernel(end.Device, spec); err != nil {
+	if s.plain, err = s.stepKernel(spec, unsafe.Offsetof(k.arg.span)); err != nil || n.kind != FusedStep {
 		return err
 	}
-	s.Add(s.kernel)
-	at := unsafe.Offsetof(k.arg.span)
-	s.span = &streams.View[stepSpan](s.kernel.Argument()[at:][:unsafe.Sizeof(k.arg.span)])[0]
+	if err := s.addNorms(c, n.real, int64(k.grid[0])*int64(k.grid[1])*int64(k.grid[2])); err != nil {
+		return err
+	}
+	for to, r := range s.norms {
+		k.arg.norms[to] = slotsOf(r.result)
+		spec.Uses = append(spec.Uses, r.result.All())
+	}
+	spec.Function, spec.Argument = found[1], k.argument(mostStores(n.stencil))
+	s.measured, err = s.stepKernel(spec, unsafe.Offsetof(k.arg.span))
+	return err
+}
+
+// stepKernel makes a launch whose argument has its span at an offset.
+func (s *Stepper) stepKernel(spec streams.KernelSpec, span uintptr) (k stepKernel, err error) {
+	if k.kernel, err = newKernel(s.device, spec); err != nil {
+		return k, err
+	}
+	s.Add(k.kernel)
+	k.span = &streams.View[stepSpan](k.kernel.Argument()[span:][:unsafe.Sizeof(stepSpan{})])[0]
+	return k, nil
+}
+
+// addNorms makes the totals of norms that so many blocks find.
+func (s *Stepper) addNorms(c *Compiler, real Real, blocks int64) error {
+	sums, err := c.load(s.device, normsProgram(real), "norms_sums", "norms_total")
+	if err != nil {
+		return err
+	}
+	for to := range s.norms {
+		r, err := newReduction(s.device, 1+sumBlocks+blocks)
+		if err != nil {
+			return err
+		}
+		s.Add(r)
+		if err := r.launchAll(s.device, "norms", totalOfSlots([2]streams.Function(sums), r.result, blocks)); err != nil {
+			return err
+		}
+		s.norms[to] = r
+	}
 	return nil
 }
 

@@ -25,8 +25,8 @@ func (s *Stepper) onHost(n *stepNet, i int) (err error) {
 		steps = stepsOf[float32](s, n, i)
 	}
 	spec.Run = func() { steps(<-s.queued) }
-	if s.kernel, err = newKernel(s.device, spec); err == nil {
-		s.Add(s.kernel)
+	if s.plain.kernel, err = newKernel(s.device, spec); err == nil {
+		s.Add(s.plain.kernel)
 	}
 	return err
 }

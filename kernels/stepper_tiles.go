@@ -218,12 +218,8 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 		spec.Reaches = append(spec.Reaches, its)
 	}
 	spec.Argument = argument(arg)
-	if s.kernel, err = newKernel(end.Device, spec); err != nil {
-		return err
-	}
-	s.Add(s.kernel)
-	s.span = &streams.View[stepSpan](s.kernel.Argument()[unsafe.Offsetof(arg.span):][:unsafe.Sizeof(arg.span)])[0]
-	return nil
+	s.plain, err = s.stepKernel(spec, unsafe.Offsetof(arg.span))
+	return err
 }
 
 // tileSide describes a side of an end: where its points go, and whom the ghosts behind it

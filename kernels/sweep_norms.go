@@ -79,7 +79,7 @@ func (m *measure) plan(portions []Portion) {
 func (m *measure) spec(i int, p Portion, result *streams.Memory) streams.KernelSpec {
 	spec := streams.KernelSpec{Name: p.Name, Work: streams.Sweep, Uses: []streams.Span{m.dst.Data, m.src.Data, result.All()}}
 	if m.onGPU != nil {
-		m.onGPU[i].arg.norms = result.Address() + (1+sumBlocks)*normsBytes
+		m.onGPU[i].arg.norms = slotsOf(result)
 		m.onGPU[i].fill(m.sweeper, &spec, withNorms)
 		return spec
 	}
@@ -93,17 +93,27 @@ func (m *measure) totals(result *streams.Memory) []streams.KernelSpec {
 	if m.onGPU == nil {
 		return []streams.KernelSpec{{Run: func() { addNorms(result, 1+sumBlocks, m.slots) }}}
 	}
+	return totalOfSlots(m.sweeper.sums, result, m.slots)
+}
+
+// slotsOf returns where the slots begin in the memory of norms on a GPU.
+func slotsOf(result *streams.Memory) uint64 { return result.Address() + (1+sumBlocks)*normsBytes }
+
+// totalOfSlots returns the launches that sum the slots on a GPU, by norms_sums and norms_total.
+func totalOfSlots(sums [2]streams.Function, result *streams.Memory, slots int64) []streams.KernelSpec {
 	const few = 4096 // the sweeps of 128^3 points need no norms_sums
-	at := func(n int64) uint64 { return result.Address() + uint64(n*normsBytes) }
 	block, one := [3]int{blockSize, 1, 1}, [3]int{1, 1, 1}
-	arg := normsArgs{result: at(0), sums: at(1 + sumBlocks), blocks: m.slots}
-	if m.slots <= few {
-		return []streams.KernelSpec{{Function: m.sweeper.sums[1], Grid: one, Block: block, Argument: argument(&arg)}}
+	arg := normsArgs{result: result.Address(), sums: slotsOf(result), blocks: slots}
+	if slots <= few {
+		return []streams.KernelSpec{{Function: sums[1], Grid: one, Block: block, Argument: argument(&arg)}}
 	}
-	arg = normsArgs{result: at(0), sums: at(1), blocks: sumBlocks, partial: at(1 + sumBlocks), partials: m.slots}
+	arg = normsArgs{
+		result: result.Address(), sums: result.Address() + normsBytes, blocks: sumBlocks,
+		partial: slotsOf(result), partials: slots,
+	}
 	return []streams.KernelSpec{
-		{Function: m.sweeper.sums[0], Grid: [3]int{sumBlocks, 1, 1}, Block: block, Argument: argument(&arg)},
-		{Function: m.sweeper.sums[1], Grid: one, Block: block, Argument: argument(&arg)},
+		{Function: sums[0], Grid: [3]int{sumBlocks, 1, 1}, Block: block, Argument: argument(&arg)},
+		{Function: sums[1], Grid: one, Block: block, Argument: argument(&arg)},
 	}
 }
 

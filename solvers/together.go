@@ -32,9 +32,6 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 			return nil, fmt.Errorf("solvers: %w: scheme %s stores into %d boxes of ghosts for each device, and this stencil needs %d", ErrUnsuited, kind, kernels.MaxStores, n)
 		}
 		ends = append(ends, end)
-		if err := r.reduceNorms(p); err != nil {
-			return nil, err
-		}
 		s, err := p.device.NewStream(streams.Normal)
 		if err != nil {
 			return nil, err
@@ -50,8 +47,11 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 	if t.steppers, err = r.compiler.Steppers(kind, r.problem.Stencil, r.problem.Real, ends, r.patience()); err != nil {
 		return nil, err
 	}
-	for _, s := range t.steppers {
+	for i, s := range t.steppers {
 		r.Add(s)
+		if err := r.takeNorms(r.parts[i], s); err != nil {
+			return nil, err
+		}
 	}
 	return t, nil
 }
@@ -75,6 +75,16 @@ func (t *together) suits() error {
 			return fmt.Errorf("solvers: %w: scheme %s cannot change walls with time", ErrUnsuited, t.kind)
 		}
 	}
+	return nil
+}
+
+// takeNorms has the norms of a part taken by its steps on their way, or where these do not
+// take them from the fields, after a step.
+func (r *run) takeNorms(p *part, s *kernels.Stepper) error {
+	if s.Norms(0) == nil {
+		return r.reduceNorms(p)
+	}
+	p.norms = [2]*kernels.Reduction{s.Norms(0), s.Norms(1)}
 	return nil
 }
 
@@ -119,7 +129,7 @@ func (t *together) steps(worker int, first, last int64, norms bool) error {
 		if err := t.moveWalls(p, s, n); err != nil { // which the step reflects about
 			return err
 		}
-		if err := t.steppers[worker].Queue(s, each); err != nil {
+		if err := t.queue(worker, s, n, each, norms && n == last); err != nil {
 			return err
 		}
 	}
@@ -127,6 +137,15 @@ func (t *together) steps(worker int, first, last int64, norms bool) error {
 		return p.norms[last%2].Queue(s)
 	}
 	return nil
+}
+
+// queue queues steps from the n-th on, with norms where they are wanted and steps take them.
+func (t *together) queue(worker int, s *streams.Stream, n, steps int64, norms bool) error {
+	stepper := t.steppers[worker]
+	if norms && steps == 1 && stepper.Norms(int(n%2)) != nil {
+		return stepper.QueueMeasured(s)
+	}
+	return stepper.Queue(s, steps)
 }
 
 // sync waits for the stream, and looks whether its kernels gave up waiting.

@@ -43,10 +43,8 @@ __device__ inline i64 nanoseconds() {
 // within so many nanoseconds.
 __device__ inline bool await(const unsigned long long *flag, unsigned long long count, i64 limit) {
 	enum { LOOKS = 256 }; // between two looks at the clock
-	unsigned long long seen = peek(flag);
-	for (i64 start = 0; seen < count;) {
-		for (int i = 0; i < LOOKS && seen < count; i++) seen = peek(flag);
-		if (seen >= count) break;
+	for (i64 start = 0; peek(flag) < count;) {
+		for (int i = 0; i < LOOKS && peek(flag) < count; i++);
 		const i64 now = nanoseconds();
 		if (start == 0) start = now;
 		if (now - start > limit) return false;

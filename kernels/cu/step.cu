@@ -57,6 +57,7 @@ struct Step {
 	i64 limit;           // ns to wait for a neighbour
 	unsigned long long *failed;  // in host memory: 1 + the neighbour waited for in vain
 	unsigned long long *arrived; // blocks that have finished steps; the highest bit says to stop
+	Four *norms[2];              // of fused steps with norms, by field: those of each block
 	Part interior;
 	Shell shell[FACES];
 	Target target[MOST];
@@ -66,7 +67,8 @@ struct Step {
 #define STOP (1ull << 63)
 
 // boundary sweeps a point of a shell.
-__device__ __forceinline__ void boundary(const Step &s, const Shell &b, int to, unsigned n) {
+template <bool NORMS = false>
+__device__ __forceinline__ void boundary(const Step &s, const Shell &b, int to, unsigned n, Found *norms = 0) {
 	const i64 pitch = s.strides.pitch, plane = s.strides.plane;
 	const unsigned nx = (unsigned)b.size[0], ny = (unsigned)b.size[1], row = n / nx, layer = row / ny;
 	const int at[3] = {b.lo[0] + (int)(n - row * nx), b.lo[1] + (int)(row - layer * ny), b.lo[2] + (int)layer};
@@ -75,6 +77,7 @@ __device__ __forceinline__ void boundary(const Step &s, const Shell &b, int to, 
 	REAL *q = s.field[to] + o;
 	const REAL v = apply([&](int dx, int dy, int dz) { return p[dx + dy * pitch + dz * plane]; });
 	*q = v;
+	if (NORMS) norms->point(v, p[0]);
 #pragma unroll 1
 	for (unsigned left = (unsigned)b.targets; left != 0; left &= left - 1) {
 		const Target &t = s.target[__ffs(left) - 1];
@@ -182,39 +185,53 @@ extern "C" __global__ void __launch_bounds__(RESIDENT_THREADS, 1) resident(const
 	else inside(s);
 }
 
-// edge makes a step of a block that sweeps a shell, a point a thread.
-__device__ void edge(const Step &s) {
-	if (block() >= s.shell_blocks) return;
+// edge makes a step of a block that sweeps a shell.
+template <bool NORMS> __device__ Found edge(const Step &s) {
+	Found norms = {0, 0, 0, 0};
+	if (block() >= s.shell_blocks) return norms;
 	const Shell &b = shell_of(s);
-	if (!__syncthreads_and(watch(s, b, thread(), s.first - 1))) return;
-	const unsigned n = b.number();
+	if (!__syncthreads_and(watch(s, b, thread(), s.first - 1))) return norms;
 	disturb(2 * (unsigned)s.first);
-	if (n < b.points()) boundary(s, b, s.first % 2, n);
+#pragma unroll 1
+	for (unsigned n = b.number(); n < b.points(); n += b.threads()) boundary<NORMS>(s, b, s.first % 2, n, &norms);
 	__syncthreads();
 	disturb(2 * (unsigned)s.first + 1);
 	tell(s, b, thread());
+	return norms;
 }
 
-// FUSED makes one step. The blocks that sweep shells come first: they are started first,
+// fused makes one step. The blocks that sweep shells come first: they are started first,
 // and those of the neighbours too, so that who waits has not long to wait. The others sweep
 // the interior as those of sweep.cu do, and of their slabs some come before.
-#define FUSED(NAME, BOUNDS, SWEEP) \
-	extern "C" __global__ void __launch_bounds__ BOUNDS NAME(const __grid_constant__ Step s) { \
+template <bool NORMS, typename Sweep> __device__ __forceinline__ void fused(const Step &s, Sweep sweep) {
+	const i64 slab = slab_of_block() - s.shell_slabs;
+	const Found norms = slab < 0 ? edge<NORMS>(s) : sweep(ends(s, s.first % 2), slab);
+	if (NORMS) over_block(norms.four(), s.norms[s.first % 2] + block());
+}
+
+// FUSED are a fused step and the same step with norms. PLAIN and WITH are their launch
+// bounds.
+#define FUSED(NAME, PLAIN, WITH, ...) \
+	extern "C" __global__ void __launch_bounds__ PLAIN NAME(const __grid_constant__ Step s) { \
 		after_predecessor(); \
-		const i64 slab = slab_of_block() - s.shell_slabs; \
-		if (slab < 0) return edge(s); \
-		SWEEP(ends(s, s.first % 2), s.interior, slab, s.march); \
+		fused<false>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ false>(e, s.interior, slab, s.march); }); \
+	} \
+	extern "C" __global__ void __launch_bounds__ WITH NAME##_norms(const __grid_constant__ Step s) { \
+		after_predecessor(); \
+		fused<true>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ true>(e, s.interior, slab, s.march); }); \
 	}
 
 // The bounds are those of sweep.cu, but where the compiler needs more registers than there.
 #if DIMS == 2
-FUSED(fused_rows2, (256, 1), (large<2, false>))
-FUSED(fused_rows4, (256, 1), (large<4, false>))
-FUSED(fused_rows8, (256, 1), (large<8, false>))
+FUSED(fused_rows2, (256, 1), (256, 1), large<2,)
+FUSED(fused_rows4, (256, 1), (256, 1), large<4,)
+FUSED(fused_rows8, (256, 1), (256, 1), large<8,)
+#elif POINTS <= 7 && __CUDA_ARCH__ >= 900
+FUSED(fused_march, (512, 4), (512, 2), large<)
 #elif POINTS <= 7
-FUSED(fused_march, (512, 4), large<false>)
+FUSED(fused_march, (512, 3), (512, 2), large<)
 #elif POINTS <= 13 || (POINTS <= 19 && __CUDA_ARCH__ < 1000)
-FUSED(fused_march, (512, 2), large<false>)
+FUSED(fused_march, (512, 2), (512, 1), large<)
 #else
-FUSED(fused_march, (512, 1), large<false>)
+FUSED(fused_march, (512, 1), (512, 1), large<)
 #endif
