@@ -255,8 +255,7 @@ func (n *stepNet) threads(i int) [2]int {
 	return [2]int{32, residentThreads(n.stencil) / 32}
 }
 
-// shareBlocks gives shells their thread blocks: a thread a point, but no more than a block
-// for each multiprocessor, so that the interior goes on beside them; and for steps that stay
+// shareBlocks gives shells their thread blocks: a thread a point, but for steps that stay
 // on the device no more than their share of it, at twice the work of other points.
 func (n *stepNet) shareBlocks(i int, shells []shellPart) {
 	end, block, total := n.ends[i], n.threads(i), int64(0)
@@ -264,15 +263,16 @@ func (n *stepNet) shareBlocks(i int, shells []shellPart) {
 	for _, sh := range shells {
 		total += sh.box.Points()
 	}
-	most := int64(end.Device.Cores)
-	if n.kind != FusedStep {
-		share := max(int64(len(shells)), most*2*total/max(1, 2*total+end.Interior.Points()))
-		if most = share; !end.Interior.Empty() {
-			most = min(most, int64(end.Device.Cores)-1)
-		}
+	cores := int64(end.Device.Cores)
+	most := max(int64(len(shells)), cores*2*total/max(1, 2*total+end.Interior.Points()))
+	if !end.Interior.Empty() {
+		most = min(most, cores-1)
 	}
 	for at := range shells {
 		sh := &shells[at]
-		sh.blocks = max(1, min((sh.box.Points()+threads-1)/threads, most*sh.box.Points()/total))
+		sh.blocks = (sh.box.Points() + threads - 1) / threads
+		if n.kind != FusedStep {
+			sh.blocks = max(1, min(sh.blocks, most*sh.box.Points()/total))
+		}
 	}
 }

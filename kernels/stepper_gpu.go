@@ -15,7 +15,7 @@ type stepArgs struct {
 	strides                     strides
 	span                        stepSpan
 	shellBlocks, shells, degree int64
-	shellSlabs                  int64
+	shellSlabs, every           int64
 	march                       int64
 	tiles                       [3]int64
 	limit                       int64
@@ -267,7 +267,10 @@ func (k *stepLaunch) fused(dims int, end StepEnd) error {
 	}
 	k.grid[0] = max(k.grid[0], ceil(int(k.arg.shellBlocks), k.grid[1]*mostBlocks/2))
 	slabs := ceil(int(k.arg.shellBlocks), k.grid[0]*k.grid[1])
-	k.arg.shellSlabs = int64(slabs)
+	k.arg.shellSlabs, k.arg.every = int64(slabs), 1
+	if slabs > 1 {
+		k.arg.every = int64(min(mostEvery, 1+k.grid[2]/(slabs-1)))
+	}
 	if k.grid[2] += slabs; dims == 2 {
 		high := ceil(k.grid[2], mostBlocks)
 		k.grid[1], k.grid[2] = ceil(k.grid[2], high), high
@@ -277,6 +280,10 @@ func (k *stepLaunch) fused(dims int, end StepEnd) error {
 	}
 	return nil
 }
+
+// mostEvery is how many slabs there are, at most, from one of shells to the next. Each has
+// some hundred blocks, half of what a large GPU holds.
+const mostEvery = 3
 
 // resident has as many blocks as multiprocessors, which go round the tiles of the interior.
 func (k *stepLaunch) resident(s stencil.Stencil, cores int64) {

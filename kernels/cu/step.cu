@@ -40,8 +40,8 @@ struct Shell {
 
 	__device__ unsigned points() const { return (unsigned)size[0] * (unsigned)size[1] * (unsigned)size[2]; }
 
-	// number and threads are those of a thread among all that sweep it.
-	__device__ unsigned number() const { return (block() - (unsigned)first) * (blockDim.x * blockDim.y) + thread(); }
+	// number and threads are those of a thread among all that sweep it, in a block of shells.
+	__device__ unsigned number(unsigned block) const { return (block - (unsigned)first) * (blockDim.x * blockDim.y) + thread(); }
 	__device__ unsigned threads() const { return (unsigned)blocks * blockDim.x * blockDim.y; }
 };
 
@@ -52,7 +52,8 @@ struct Step {
 	Strides strides;
 	i64 first, count, launch; // steps, and launches before
 	i64 shell_blocks, shells, degree;
-	i64 shell_slabs;     // of a fused step: how many slabs of blocks those of shells take
+	i64 shell_slabs;     // of a fused step: how many slabs of blocks those of shells take,
+	i64 every;           // each the first of so many
 	i64 march, tiles[3]; // layers of a tile of the interior; tiles along x, y and the march
 	i64 limit;           // ns to wait for a neighbour
 	unsigned long long *failed;  // in host memory: 1 + the neighbour waited for in vain
@@ -110,9 +111,10 @@ __device__ void tell(const Step &s, const Shell &b, int neighbour) {
 	if (0 <= neighbour && neighbour < s.degree && b.neighbours >> neighbour & 1) raise(s.neighbour[neighbour].its_count);
 }
 
-__device__ const Shell &shell_of(const Step &s) {
+// shell_of returns whose block it is among those of shells.
+__device__ const Shell &shell_of(const Step &s, unsigned block) {
 	int i = 0;
-	while (i + 1 < s.shells && s.shell[i + 1].first <= block()) i++;
+	while (i + 1 < s.shells && s.shell[i + 1].first <= block) i++;
 	return s.shell[i];
 }
 
@@ -162,12 +164,12 @@ __device__ void inside(const Step &s) {
 // the other blocks, one tells the neighbours, and one waits for these: what takes time
 // does so at the same time.
 __device__ void outside(const Step &s) {
-	const Shell &b = shell_of(s);
+	const Shell &b = shell_of(s, blockIdx.x);
 	const int me = thread();
 	if (!__syncthreads_and(watch(s, b, me, s.first - 1))) return;
 	for (i64 n = s.first; n < s.first + s.count; n++) {
 		disturb(2 * (unsigned)n);
-		for (unsigned i = b.number(); i < b.points(); i += b.threads()) boundary(s, b, n % 2, i);
+		for (unsigned i = b.number(blockIdx.x); i < b.points(); i += b.threads()) boundary(s, b, n % 2, i);
 		__syncthreads();
 		disturb(2 * (unsigned)n + 1);
 		bool on = true;
@@ -185,27 +187,31 @@ extern "C" __global__ void __launch_bounds__(RESIDENT_THREADS, 1) resident(const
 	else inside(s);
 }
 
-// edge makes a step of a block that sweeps a shell.
-template <bool NORMS> __device__ Found edge(const Step &s) {
+// edge makes a step of a block of shells, a point a thread.
+template <bool NORMS> __device__ Found edge(const Step &s, unsigned block) {
 	Found norms = {0, 0, 0, 0};
-	if (block() >= s.shell_blocks) return norms;
-	const Shell &b = shell_of(s);
+	if (block >= s.shell_blocks) return norms;
+	const Shell &b = shell_of(s, block);
 	if (!__syncthreads_and(watch(s, b, thread(), s.first - 1))) return norms;
+	const unsigned n = b.number(block);
 	disturb(2 * (unsigned)s.first);
-#pragma unroll 1
-	for (unsigned n = b.number(); n < b.points(); n += b.threads()) boundary<NORMS>(s, b, s.first % 2, n, &norms);
+	if (n < b.points()) boundary<NORMS>(s, b, s.first % 2, n, &norms);
 	__syncthreads();
 	disturb(2 * (unsigned)s.first + 1);
 	tell(s, b, thread());
 	return norms;
 }
 
-// fused makes one step. The blocks that sweep shells come first: they are started first,
-// and those of the neighbours too, so that who waits has not long to wait. The others sweep
-// the interior as those of sweep.cu do, and of their slabs some come before.
+// fused makes one step. The slabs of blocks that sweep shells come early: they are started
+// early, and those of the neighbours too, so that who waits has not long to wait; and with
+// slabs of the interior between them, so that memory has work while they wait. These sweep
+// as the kernels of sweep.cu do.
 template <bool NORMS, typename Sweep> __device__ __forceinline__ void fused(const Step &s, Sweep sweep) {
-	const i64 slab = slab_of_block() - s.shell_slabs;
-	const Found norms = slab < 0 ? edge<NORMS>(s) : sweep(ends(s, s.first % 2), slab);
+	const unsigned slab = (unsigned)slab_of_block(), every = (unsigned)s.every, turn = slab / every;
+	const unsigned blocks = DIMS == 3 ? gridDim.x * gridDim.y : gridDim.x; // of a slab
+	Found norms;
+	if (turn * every == slab && turn < s.shell_slabs) norms = edge<NORMS>(s, block() - (slab - turn) * blocks);
+	else norms = sweep(ends(s, s.first % 2), (i64)(slab - min(turn + 1, (unsigned)s.shell_slabs)));
 	if (NORMS) over_block(norms.four(), s.norms[s.first % 2] + block());
 }
 
@@ -226,10 +232,8 @@ template <bool NORMS, typename Sweep> __device__ __forceinline__ void fused(cons
 FUSED(fused_rows2, (256, 1), (256, 1), large<2,)
 FUSED(fused_rows4, (256, 1), (256, 1), large<4,)
 FUSED(fused_rows8, (256, 1), (256, 1), large<8,)
-#elif POINTS <= 7 && __CUDA_ARCH__ >= 900
-FUSED(fused_march, (512, 4), (512, 2), large<)
 #elif POINTS <= 7
-FUSED(fused_march, (512, 3), (512, 2), large<)
+FUSED(fused_march, (512, 4), (512, 2), large<)
 #elif POINTS <= 13 || (POINTS <= 19 && __CUDA_ARCH__ < 1000)
 FUSED(fused_march, (512, 2), (512, 1), large<)
 #else
