@@ -3,10 +3,11 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance]
+#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [soak]
 #
 # Without words it does the first four. Step performance is what docs/performance.md
-# reads; it takes some six minutes on 4 H200.
+# reads; it takes some six minutes on 4 H200. Step soak makes whole steps of all kinds of
+# problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 archive=${OUT:-out}/gpu-check.tar.gz
@@ -42,7 +43,8 @@ sanitize() {
 	local cut
 	cut=$(case $(nvidia-smi -L | wc -l) in 1) echo "[1,1,1]" ;; 2 | 3) echo "[2,1,1]" ;; *) echo "[2,1,2]" ;; esac)
 	for how in "memcheck baseline staged" "memcheck two-stream peer" "memcheck two-stream staged" \
-		"memcheck assisted peer" "memcheck assisted staged" "racecheck baseline staged" "racecheck assisted peer"; do
+		"memcheck assisted peer" "memcheck assisted staged" "memcheck fused direct" "memcheck resident direct" \
+		"racecheck baseline staged" "racecheck assisted peer" "racecheck resident direct"; do
 		set -- $how
 		check "$1-$2-$3" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/halox" run "$bundle/heat3d.yaml" \
 			--set "grid.size=[37,20,23]" --set stop.iterations=12 --set stop.check_every=5 --history \
@@ -53,6 +55,14 @@ sanitize() {
 	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
 		-test.run 'TestExchangeCases/backend=cuda/.*/path=direct'
 	tail -n 1 "$out/memcheck-exchange-direct.log"
+}
+
+# Schemes fused and resident, against one without whole steps, on GPUs that are late or fail.
+soak() {
+	LIMIT=4000 check soak "$bundle/solvers.test" -test.v -test.timeout 2h -test.run 'TestSoak/backend=cuda' -soak "${SOAK:-10m}"
+	grep -h 'runs, ' "$out/soak.log"
+	check failing-gpu "$bundle/solvers.test" -test.v -test.run TestAGPUThatFails
+	grep -h 'the run ended' "$out/failing-gpu.log"
 }
 
 # 512^3 heat in float64, 1000 steps, every scheme and path on 1, 2 and 4 GPUs.
