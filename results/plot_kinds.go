@@ -69,7 +69,7 @@ func plotKinds() []plotKind {
 		x: []string{"what", "path", "scheme"}, y: []Metric{Latency, Time}, by: append([]string{"path", "link"}, machine...),
 	}, {
 		name: "schemes", about: "GFLOP/s, or updates a second, over size, by scheme and path", title: "Schemes", of: KindSchemes,
-		x: []string{"points", "grid"}, y: []Metric{GFLOPS, Updates, Step}, by: append(scheme, "devices", "precision", "stencil"), linearY: true,
+		x: []string{"points", "grid"}, y: []Metric{GFLOPS, Updates, Step}, by: append(scheme, "devices", "precision", "stencil", "norms"), linearY: true,
 		hold: []Label{{Name: "devices", Value: greatest{}}, {Name: "precision"}},
 	}, {
 		name: "scaling", about: "speed-up and efficiency over the number of devices, with the ideal", title: "Scaling", of: KindScaling, form: asScaling,

@@ -178,6 +178,8 @@ performance() {
 		--record "$dir/schemes-slabs.json" --plot "$dir/schemes-slabs.png"
 	timed schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
 		--budget "$budget" --devices "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
+	timed schemes-norms 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 0,1,100 \
+		--schemes graph,fused,resident --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms.json"
 	for what in two-stream,assisted fused,resident; do
 		timed "scaling-${what#*,}" 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
 			--scheme "$what" --record "$dir/scaling-${what#*,}.json"

@@ -105,7 +105,7 @@ func (b *scalingBench) tasks(r *stepRun) (all []task) {
 		for _, mode := range b.modes() {
 			for _, scheme := range distinct(b.schemes) {
 				for _, devices := range b.counts {
-					c := stepCase{precision, b.cube(points), devices, solvers.Scheme(scheme), solvers.Order(b.order), p2p.Path(b.path)}
+					c := stepCase{precision, b.cube(points), devices, solvers.Scheme(scheme), solvers.Order(b.order), p2p.Path(b.path), 0}
 					if mode == weakScaling {
 						c.size = grown(c.size, devices)
 					}

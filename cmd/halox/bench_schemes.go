@@ -20,6 +20,7 @@ import (
 type schemesBench struct {
 	stepBench
 	schemes, paths []string
+	norms          []int
 }
 
 func newBenchSchemesCommand() *cobra.Command {
@@ -38,6 +39,9 @@ copy within a device; share is what reading and writing each point once would ha
 it, on each device. A row is compared with the baseline and with the best two-stream
 scheme on as many devices, and with the best of one device.
 
+With --norms n the change of every n-th step and its norms are taken too, and the host
+looks at them, as in a run with a tolerance; rows are compared with those of the same.
+
 What a scheme, a link or the memory cannot do is left out, with a note in the record.
 Ctrl-C ends the bench and keeps what it had.`,
 		Example: `  halox bench schemes --record schemes.json
@@ -55,8 +59,16 @@ Ctrl-C ends the bench and keeps what it had.`,
 	f := cmd.Flags()
 	b.addFlags(f)
 	f.StringSliceVar(&b.schemes, "schemes", textsOf(solvers.Schemes()), "schemes")
+	f.IntSliceVar(&b.norms, "norms", []int{0}, "take the norms of every n-th step; 0: of none")
 	f.StringSliceVar(&b.paths, "paths", []string{string(p2p.Staged), string(p2p.Peer), string(p2p.Direct)}, "paths: staged, peer, direct")
 	return cmd
+}
+
+func notNegative(flag string, all []int) error {
+	if len(all) == 0 || slices.Min(all) < 0 {
+		return fmt.Errorf("--%s: give numbers that are 0 or more", flag)
+	}
+	return nil
 }
 
 // textsOf returns names as plain strings.
@@ -72,7 +84,7 @@ func (b *schemesBench) start(ctx context.Context, out, notes io.Writer) error {
 	for _, wrong := range []error{
 		eachOf("schemes", b.schemes, textsOf(solvers.Schemes())...),
 		eachOf("paths", b.paths, string(p2p.Staged), string(p2p.Peer), string(p2p.Direct)),
-		b.check(),
+		notNegative("norms", b.norms), b.check(),
 	} {
 		if wrong != nil {
 			return wrong
@@ -91,8 +103,10 @@ func (b *schemesBench) tasks(r *stepRun) (all []task) {
 	for precision, points := range b.problems() {
 		for _, devices := range b.counts {
 			for _, how := range b.ways(devices) {
-				c := stepCase{precision, b.cube(points), devices, how.scheme, how.order, how.path}
-				all = append(all, r.task(c.labels().Label("points", points), c))
+				for _, norms := range distinct(b.norms) {
+					c := stepCase{precision, b.cube(points), devices, how.scheme, how.order, how.path, norms}
+					all = append(all, r.task(c.labels().Label("points", points), c))
+				}
 			}
 		}
 	}
@@ -159,8 +173,8 @@ func compareSchemes(rows []results.Row) (compared []results.Row) {
 }
 
 // problemOf names what is solved in a row.
-func problemOf(row results.Row) [3]string {
-	return [3]string{row.Text("stencil"), row.Text("points"), row.Text("precision")}
+func problemOf(row results.Row) [4]string {
+	return [4]string{row.Text("stencil"), row.Text("points"), row.Text("precision"), row.Text("norms")}
 }
 
 // best returns the shortest step of the rows that are meant, infinite where there is none.

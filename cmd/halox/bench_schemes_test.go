@@ -44,6 +44,30 @@ func near(t *testing.T, row results.Row, m results.Metric, want float64) {
 	}
 }
 
+// Steps with norms are rows of their own, and compared with each other.
+func TestBenchSchemesWithNorms(t *testing.T) {
+	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused,resident", "--norms", "0,1,4,1")
+	if len(r.Rows) != 3*3 {
+		t.Fatalf("%d rows", len(r.Rows))
+	}
+	base := map[string]float64{}
+	for i, row := range r.Rows {
+		norms := row.Text("norms")
+		if want := []string{"", withNorms, "every-4"}[i%3]; norms != want {
+			t.Errorf("row %d has norms %q, want %q", i, norms, want)
+		}
+		if row.Text("scheme") == string(solvers.Baseline) {
+			base[norms] = row.Median(results.Step)
+		}
+		near(t, row, results.OverBaseline, base[norms]/row.Median(results.Step))
+	}
+	for _, wrong := range []string{"-1", "0,-2"} {
+		if code, _, errs := cli("bench", "schemes", "--backend", "host", "--norms", wrong); code == 0 || !strings.Contains(errs, "--norms") {
+			t.Errorf("--norms %s: exit %d: %s", wrong, code, errs)
+		}
+	}
+}
+
 // Every scheme is there with every path and order, and its numbers agree.
 func TestBenchSchemes(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "s.png")
@@ -142,7 +166,7 @@ func TestBenchSchemesInterrupted(t *testing.T) {
 	defer cancel()
 	b := schemesBench{
 		stepBench: stepBench{backend: "host", counts: []int{2}, dims: 3, points: []int{6}, precisions: []string{"float64"}, cut: cutAuto, budget: 1},
-		schemes:   []string{"baseline", "assisted"}, paths: []string{"staged"},
+		schemes:   []string{"baseline", "assisted"}, paths: []string{"staged"}, norms: []int{0},
 	}
 	b.record = file
 	err := b.run(ctx, results.KindSchemes, new(strings.Builder), new(strings.Builder), func(r *stepRun) []task {
@@ -263,7 +287,7 @@ func TestBenchScalingTakesTheFastest(t *testing.T) {
 	}
 	defer m.close()
 	r := &stepRun{opened: m, cut: cutAuto, budget: time.Millisecond, notes: io.Discard, compiler: kernels.CompilerFromEnv(), links: map[int]*p2p.Links{}}
-	c := stepCase{"float64", []int{8, 8, 8}, 2, solvers.AutoScheme, solvers.LeftRight, p2p.Auto}
+	c := stepCase{"float64", []int{8, 8, 8}, 2, solvers.AutoScheme, solvers.LeftRight, p2p.Auto, 0}
 	if _, w, err := r.step(t.Context(), c); err != nil || w.scheme != solvers.TwoStream {
 		t.Fatalf("on host devices %v, %v", w.scheme, err)
 	}

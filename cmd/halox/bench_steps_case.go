@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -20,6 +21,7 @@ type stepCase struct {
 	scheme    solvers.Scheme
 	order     solvers.Order // "" where the scheme has none
 	path      p2p.Path
+	norms     int // taken every so many steps; 0: never
 }
 
 // labels begins the row of a case. Alone a device sends nothing by any path.
@@ -29,7 +31,11 @@ func (c stepCase) labels() results.Row {
 		row = row.Label("path", c.path)
 	}
 	stencil := fmt.Sprintf("%d-point", 1+2*len(c.size))
-	return row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", stencil)
+	row = row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", stencil)
+	if c.norms > 0 {
+		row = row.Label("norms", cmp.Or(map[int]string{1: withNorms}[c.norms], fmt.Sprintf("every-%d", c.norms)))
+	}
+	return row
 }
 
 // points returns how many the grid has.

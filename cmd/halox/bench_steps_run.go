@@ -187,7 +187,8 @@ func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	l, err := newLapper(ctx, s, solvers.Options{
-		Scheme: w.scheme, Order: c.order, Iterations: 1 << 50, Norm: solvers.MaxNorm, CheckEvery: 1, Limit: waitLimit,
+		Scheme: w.scheme, Order: c.order, Iterations: 1 << 50, Norm: solvers.MaxNorm, Limit: waitLimit,
+		CheckEvery: int64(max(1, c.norms)), History: c.norms > 0,
 	})
 	if errors.Is(err, solvers.ErrUnsuited) {
 		err = leftOut{err}
