@@ -154,7 +154,7 @@ __device__ void inside(const Step &s) {
 	for (i64 n = s.first; n < s.first + s.count; n++) {
 		const Ends e = ends(s, n % 2);
 		disturb(2 * (unsigned)n);
-		for (unsigned i = mine; i < tiles; i += blocks) march<AHEAD, false>(e, s.interior, place_of(s, (unsigned)in_turn(e, i, tiles)), s.march);
+		for (unsigned i = mine; i < tiles; i += blocks) march<AHEAD, false>(e, s.interior, place_of(s, i), s.march);
 		__syncthreads();
 		if (!__syncthreads_and(thread() > 0 || gather(s, n))) return;
 	}
@@ -220,11 +220,11 @@ template <bool NORMS, typename Sweep> __device__ __forceinline__ void fused(cons
 #define FUSED(NAME, PLAIN, WITH, ...) \
 	extern "C" __global__ void __launch_bounds__ PLAIN NAME(const __grid_constant__ Step s) { \
 		after_predecessor(); \
-		fused<false>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ false>(e, s.interior, in_turn(e, slab, slabs_of_grid() - s.shell_slabs), s.march); }); \
+		fused<false>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ false>(e, s.interior, slab, s.march); }); \
 	} \
 	extern "C" __global__ void __launch_bounds__ WITH NAME##_norms(const __grid_constant__ Step s) { \
 		after_predecessor(); \
-		fused<true>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ true>(e, s.interior, in_turn(e, slab, slabs_of_grid() - s.shell_slabs), s.march); }); \
+		fused<true>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ true>(e, s.interior, slab, s.march); }); \
 	}
 
 // The bounds are those of sweep.cu, but where the compiler needs more registers than there.

@@ -11,13 +11,13 @@ struct Sweep {
 #if DIMS == 3
 
 template <bool NORMS> __device__ __forceinline__ Found whole(const Sweep &s) {
-	return large<NORMS>(s.ends, s.part[0], in_turn(s.ends, slab_of_block(), slabs_of_grid()), s.march);
+	return large<NORMS>(s.ends, s.part[0], slab_of_block(), s.march);
 }
 
 #else
 
 template <int ROWS, bool NORMS> __device__ __forceinline__ Found whole(const Sweep &s) {
-	return large<ROWS, NORMS>(s.ends, s.part[0], in_turn(s.ends, slab_of_block(), slabs_of_grid()));
+	return large<ROWS, NORMS>(s.ends, s.part[0], slab_of_block());
 }
 
 #endif

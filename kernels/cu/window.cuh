@@ -189,19 +189,12 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 	return norms;
 }
 
-// in_turn returns which of so many slabs comes at a place in the order of blocks. Sweeps go
-// there and back between two fields: those to the field that lies higher in memory begin at
-// the first slab, those to the other at the last, so that each begins with what the one
-// before has left in the cache.
-__device__ __forceinline__ i64 in_turn(const Ends &f, i64 place, i64 slabs) { return f.dst > f.src ? place : slabs - 1 - place; }
-
 // slab_of_block counts what a grid of blocks has along the slowest axis, slabs of blocks, in
 // two dimensions over two axes of the grid. large sweeps a large box by such a grid, a tile a
 // block.
 #if DIMS == 3
 
 __device__ inline i64 slab_of_block() { return blockIdx.z; }
-__device__ inline i64 slabs_of_grid() { return gridDim.z; }
 
 template <bool NORMS> __device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i64 layers) {
 	const Place at = {(i64)blockIdx.x * blockDim.x + threadIdx.x, (i64)blockIdx.y * blockDim.y + threadIdx.y, slab * layers};
@@ -211,7 +204,6 @@ template <bool NORMS> __device__ __forceinline__ Found large(const Ends &f, cons
 #else
 
 __device__ inline i64 slab_of_block() { return (i64)blockIdx.z * gridDim.y + blockIdx.y; }
-__device__ inline i64 slabs_of_grid() { return (i64)gridDim.z * gridDim.y; }
 
 // In two dimensions each thread sweeps one group in each of ROWS rows, and loads all that it
 // needs before it computes.
