@@ -103,6 +103,7 @@ func TestTune(t *testing.T) {
 	_, device := fakeGPU(t)
 	dir := t.TempDir()
 	star := stencil.Star{Dims: 3, Equal: true}.Stencil()
+	form := formOf(star, Float64)
 	functions := map[string]streams.Function{}
 	for _, variant := range []string{"", withNorms} {
 		for _, name := range []string{"sweep_march", "sweep_flat"} {
@@ -122,19 +123,19 @@ func TestTune(t *testing.T) {
 	src := Array{Data: memory.Span(l.Bytes(), l.Bytes()), Layout: l}
 	tune := func(c *Compiler, budget time.Duration) Tuning {
 		t.Helper()
-		s := Sweeper{device: device, stencil: star, real: Float64, kernels: functions, shape: defaultShape(3), tuner: c.tuner, cache: dir}
+		s := Sweeper{device: device, stencil: star, real: Float64, kernels: functions, form: form, shape: form.shapes[0], tuner: c.tuner, cache: dir}
 		got, err := s.Tune(dst, src, box, budget)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Shape != s.shape || !slices.Contains(shapes(3), got.Shape) {
+		if got.Shape != s.shape || !slices.Contains(form.shapes, got.Shape) {
 			t.Errorf("chose %v, uses %v", got, s.shape)
 		}
 		return got
 	}
 	first := NewCompiler(Options{})
-	if got := tune(first, time.Minute); got.Tried != len(shapes(3)) || got.Took <= 0 {
-		t.Errorf("tried %d shapes of %d: %+v", got.Tried, len(shapes(3)), got)
+	if got := tune(first, time.Minute); got.Tried != len(form.shapes) || got.Took <= 0 {
+		t.Errorf("tried %d shapes of %d: %+v", got.Tried, len(form.shapes), got)
 	}
 	if got := tune(first, time.Minute); got.Tried != 0 {
 		t.Errorf("tried again: %+v", got)
@@ -150,7 +151,7 @@ func TestTune(t *testing.T) {
 		if err := os.WriteFile(files[0], []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got := tune(NewCompiler(Options{}), 0); got.Tried != 1 || got.Shape != defaultShape(3) {
+		if got := tune(NewCompiler(Options{}), 0); got.Tried != 1 || got.Shape != form.shapes[0] {
 			t.Errorf("after %q, without time: %+v", text, got)
 		}
 	}

@@ -62,7 +62,7 @@ var realNames = map[Real]string{Float32: "float", Float64: "double"}
 func sweepProgram(s stencil.Stencil, r Real) Program {
 	return Program{
 		File: "sweep.cu", Headers: []string{"four.cuh", "window.cuh"}, Defines: []string{"REAL=" + realNames[r], "READ_ONLY"},
-		made: tapsSource(s, r),
+		made: tapsSource(s, r) + formOf(s, r).source(),
 	}
 }
 
@@ -71,7 +71,7 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 	return Program{
 		File: "step.cu", Headers: []string{"four.cuh", "window.cuh", "flags.cuh"},
 		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MOST=%d", mostStores(s)), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
-		made:    tapsSource(s, r),
+		made:    tapsSource(s, r) + formOf(s, r).source(),
 	}
 }
 

@@ -139,7 +139,8 @@ func TestStepKernelsOnCPU(t *testing.T) {
 				c := newStepTorus(t, s, r, size, parts)
 				c.start(compiler)
 				before, after := c.onHost()
-				for _, shape := range []Shape{{}, shapes(s.Dims)[1], shapes(s.Dims)[len(shapes(s.Dims))-1]} {
+				shapes := formOf(s, r).shapes
+				for _, shape := range []Shape{{}, shapes[1], shapes[len(shapes)-1]} {
 					c.onCPU(FusedStep, shape, before, after)
 				}
 				c.onCPU(ResidentSteps, Shape{}, before, after)
@@ -160,7 +161,7 @@ func (c *stepTorus) start(compiler string) {
 	}
 	text = strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
 	text = strings.Replace(text, "#line 1 \"step.cu\"\n", flagsOnCPU+"#line 1 \"step.cu\"\n", 1)
-	c.in, c.out = startOnCPU(c.t, compiler, p, text, kernelTable("Step", stepNames(c.stencil.Dims)), stepOnCPU)
+	c.in, c.out = startOnCPU(c.t, compiler, p, text, kernelTable("Step", stepNames(formOf(c.stencil, c.real))), stepOnCPU)
 }
 
 const stepsOnCPU = 3

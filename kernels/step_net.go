@@ -104,7 +104,7 @@ func (n *stepNet) check(i int) error {
 	if most := mostStores(n.stencil); len(end.Boundary) > maxFaces || len(end.Stores) > most {
 		return fmt.Errorf("kernels: a boundary region of %d boxes and %d stores; up to %d and %d are possible", len(end.Boundary), len(end.Stores), maxFaces, most)
 	}
-	if end.Shape != (Shape{}) && !slices.Contains(shapes(n.stencil.Dims), end.Shape) {
+	if end.Shape != (Shape{}) && !slices.Contains(formOf(n.stencil, n.real).shapes, end.Shape) {
 		return fmt.Errorf("kernels: an interior swept in shape %v", end.Shape)
 	}
 	for _, b := range append(slices.Clone(end.Boundary), end.Interior) {
@@ -250,7 +250,7 @@ func residentThreads(s stencil.Stencil) int {
 // threads returns how many threads the blocks of an end have along x and y.
 func (n *stepNet) threads(i int) [2]int {
 	if n.kind == FusedStep {
-		return n.ends[i].shape(n.stencil.Dims).Block
+		return n.ends[i].shape(formOf(n.stencil, n.real)).Block
 	}
 	return [2]int{32, residentThreads(n.stencil) / 32}
 }

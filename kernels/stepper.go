@@ -25,9 +25,9 @@ type StepEnd struct {
 }
 
 // shape returns that of the interior.
-func (e StepEnd) shape(dims int) Shape {
+func (e StepEnd) shape(f largeForm) Shape {
 	if e.Shape == (Shape{}) {
-		return defaultShape(dims)
+		return f.shapes[0]
 	}
 	return e.Shape
 }

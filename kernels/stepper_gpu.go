@@ -150,13 +150,10 @@ func (s *Stepper) addNorms(c *Compiler, real Real, blocks int64) error {
 }
 
 // stepNames are the kernels of step.cu.
-func stepNames(dims int) []string {
-	names := []string{"resident", "fused_march"}
-	if dims == 2 {
-		names = names[:1]
-		for _, rows := range rowsAThread {
-			names = append(names, fmt.Sprintf("fused_rows%d", rows))
-		}
+func stepNames(f largeForm) []string {
+	names := []string{"resident"}
+	for _, large := range f.kernels() {
+		names = append(names, "fused_"+large)
 	}
 	return names
 }
@@ -241,27 +238,27 @@ func (n *stepNet) addInterior(k *stepLaunch, i int) error {
 		k.arg.interior.first -= l.Offset(l.Owned.Lo)
 	}
 	if k.block = n.threads(i); n.kind == FusedStep {
-		return k.fused(n.stencil.Dims, end)
+		return k.fused(formOf(n.stencil, n.real), end)
 	}
-	k.resident(n.stencil, int64(end.Device.Cores))
+	k.resident(n.stencil, formOf(n.stencil, n.real).tall, int64(end.Device.Cores))
 	return nil
 }
 
 // fused has the interior swept in the shape of the end's sweeps, by slabs of blocks. Those of
 // the shells fill some slabs before.
-func (k *stepLaunch) fused(dims int, end StepEnd) error {
-	shape, ok := end.shape(dims), true
+func (k *stepLaunch) fused(f largeForm, end StepEnd) error {
+	shape, ok := end.shape(f), true
 	k.grid, k.arg.march = [3]int{int(max(1, k.arg.shellBlocks)), 1, 0}, int64(shape.Layers)
 	if size := end.Interior.Size(); !end.Interior.Empty() {
-		if dims == 3 {
+		if f.dims == 3 {
 			shape.Layers = max(shape.Layers, ceil(size[2], mostBlocks/2))
 		}
 		var layers int
-		k.grid, layers, ok = shape.grid(dims, k.arg.interior.groups, size)
+		k.grid, layers, ok = f.grid(shape, k.arg.interior.groups, size)
 		k.arg.march = int64(layers)
 	}
-	k.kernel = "fused_" + largeKernel(dims, int(k.arg.march))
-	if dims == 2 {
+	k.kernel = "fused_" + f.kernel(int(k.arg.march))
+	if f.dims == 2 {
 		k.grid[2] *= k.grid[1] // bands of rows
 		k.grid[1] = 1
 	}
@@ -271,7 +268,7 @@ func (k *stepLaunch) fused(dims int, end StepEnd) error {
 	if slabs > 1 {
 		k.arg.every = int64(min(mostEvery, 1+k.grid[2]/(slabs-1)))
 	}
-	if k.grid[2] += slabs; dims == 2 {
+	if k.grid[2] += slabs; f.dims == 2 {
 		high := ceil(k.grid[2], mostBlocks)
 		k.grid[1], k.grid[2] = ceil(k.grid[2], high), high
 	}
@@ -286,12 +283,12 @@ func (k *stepLaunch) fused(dims int, end StepEnd) error {
 const mostEvery = 3
 
 // resident has as many blocks as multiprocessors, which go round the tiles of the interior.
-func (k *stepLaunch) resident(s stencil.Stencil, cores int64) {
+func (k *stepLaunch) resident(s stencil.Stencil, tall int, cores int64) {
 	blocks := max(cores, k.arg.shellBlocks+1)
 	k.kernel, k.grid = "resident", [3]int{int(blocks), 1, 1}
 	best, march, inner := int64(1<<62), int64(1), blocks-k.arg.shellBlocks
 	for k.arg.march = 1; k.arg.march <= 16; k.arg.march++ {
-		k.cut(s.Dims)
+		k.cut(s.Dims, tall)
 		rounds := (k.arg.tiles[0]*k.arg.tiles[1]*k.arg.tiles[2] + inner - 1) / inner
 		// Two layers are loaded at once, where there are registers for them.
 		if cost := rounds * ((k.arg.march+1)/2 + int64(s.Reach(s.Dims-1))); cost < best {
@@ -299,16 +296,16 @@ func (k *stepLaunch) resident(s stencil.Stencil, cores int64) {
 		}
 	}
 	k.arg.march = march
-	k.cut(s.Dims)
+	k.cut(s.Dims, tall)
 }
 
 // cut counts the tiles of an interior: of groups along x and rows as a block has threads,
 // and of layers as a thread marches through, which in two dimensions are rows too.
-func (k *stepLaunch) cut(dims int) {
+func (k *stepLaunch) cut(dims, tall int) {
 	up := func(a, b int64) int64 { return (a + b - 1) / b }
 	in, x, y := k.arg.interior, int64(k.block[0]), int64(k.block[1])
 	k.arg.tiles = [3]int64{up(in.groups, x), up(in.ny, y*k.arg.march), 1}
 	if dims == 3 {
-		k.arg.tiles[1], k.arg.tiles[2] = up(in.ny, y), up(in.nz, k.arg.march)
+		k.arg.tiles[1], k.arg.tiles[2] = up(in.ny, y*int64(tall)), up(in.nz, k.arg.march)
 	}
 }

@@ -52,7 +52,7 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 	whole := strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
 	whole = strings.Replace(whole, "#line 1 \"sweep.cu\"\n", "static Four block_total;\n"+
 		"static void over_block(const Four &f, Four *there) { block_total.add(f), *there = block_total; }\n", 1)
-	in, out := startOnCPU(t, compiler, p, whole, kernelTable("Sweep", sweepNames(s.Dims)), sweepOnCPU)
+	in, out := startOnCPU(t, compiler, p, whole, kernelTable("Sweep", sweepNames(formOf(s, r))), sweepOnCPU)
 	devices, err := streams.HostPlatform(1).Open()
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,8 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &onCPU[T]{t, Sweeper{stencil: s, real: r, shape: defaultShape(s.Dims)}, memory, in, out}
+	form := formOf(s, r)
+	return &onCPU[T]{t, Sweeper{stencil: s, real: r, form: form, shape: form.shapes[0]}, memory, in, out}
 }
 
 // kernelTable is C++ for a table of kernels by name.
@@ -173,6 +174,9 @@ func (c *onCPU[T]) check(l domain.Layout, boxes []domain.Box, shape Shape) {
 		})
 	}
 	for _, variant := range []string{"", withNorms} {
+		if variant == withNorms {
+			k = c.sweeper.launchOf(a, a, boxes, c.sweeper.form.measured(shape))
+		}
 		got, norms := c.launch(k, variant, src, dst)
 		for i := range want {
 			if got[i] != want[i] && (got[i] == got[i] || want[i] == want[i]) {
@@ -241,14 +245,16 @@ func sweepsOnCPU[T rows.Float](t *testing.T, c *onCPU[T]) {
 		}
 	}
 	l := layout(domain.Vec{37, 5, 11})
-	for _, shape := range shapes(dims) {
+	for _, shape := range c.sweeper.form.shapes {
 		c.check(l, []domain.Box{l.Owned}, shape)
 	}
 	inner, slabs := domain.Split(l.Owned, reach)
 	c.check(l, slabs, c.sweeper.shape)
 	c.check(l, []domain.Box{inner}, c.sweeper.shape)
-	l = layout(domain.Vec{400, 2, 60}) // several blocks along x
-	c.check(l, []domain.Box{l.Owned}, c.sweeper.shape)
+	for _, n := range []domain.Vec{{400, 2, 60}, {20, 37, 9}} { // several blocks along x and along y
+		l = layout(n)
+		c.check(l, []domain.Box{l.Owned}, c.sweeper.shape)
+	}
 	strided, err := domain.NewStridedLayout(domain.Box{Hi: domain.Vec{21, 9, 1}}, reach, c.sweeper.real.Size(), 1801, 37, 37*19)
 	if err != nil {
 		t.Fatal(err)

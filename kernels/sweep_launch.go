@@ -1,8 +1,6 @@
 package kernels
 
 import (
-	"fmt"
-
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -60,19 +58,10 @@ func (s *Sweeper) launchOf(dst, src Array, boxes []domain.Box, shape Shape) swee
 // them. Groups are counted from where a warp's memory is aligned.
 func (k *sweepLaunch) large(s *Sweeper, l domain.Layout, b domain.Box, shape Shape) bool {
 	k.arg.part[0] = partOf(l, b, groupBytes/s.real.Size(), domain.RowAlignment/s.real.Size())
-	grid, layers, ok := shape.grid(s.stencil.Dims, k.arg.part[0].groups, b.Size())
+	grid, layers, ok := s.form.grid(shape, k.arg.part[0].groups, b.Size())
 	k.grid, k.block, k.arg.march = grid, [3]int{shape.Block[0], shape.Block[1], 1}, int64(layers)
-	k.kernel = "sweep_" + largeKernel(s.stencil.Dims, layers)
+	k.kernel = "sweep_" + s.form.kernel(layers)
 	return ok
-}
-
-// largeKernel is how the name of a kernel ends that sweeps large boxes, a thread so many
-// layers.
-func largeKernel(dims, layers int) string {
-	if dims == 2 {
-		return fmt.Sprintf("rows%d", layers)
-	}
-	return "march"
 }
 
 // thin makes the launch one of the kernels for thin boxes.

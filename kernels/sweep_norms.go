@@ -67,7 +67,7 @@ const sumBlocks = 128
 func (m *measure) plan(portions []Portion) {
 	m.slots = 0
 	for _, p := range portions {
-		k := m.sweeper.launchOf(m.dst, m.src, p.Boxes, m.sweeper.shape)
+		k := m.sweeper.launchOf(m.dst, m.src, p.Boxes, m.sweeper.form.measured(m.sweeper.shape))
 		for i := range k.arg.part {
 			k.arg.part[i].slot += m.slots
 		}

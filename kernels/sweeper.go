@@ -16,7 +16,8 @@ type Sweeper struct {
 	real    Real
 	kernels map[string]streams.Function // by name; nil on a host device
 	sums    [2]streams.Function         // norms_sums and norms_total
-	shape   Shape                       // of sweeps of large boxes
+	form    largeForm
+	shape   Shape // of sweeps of large boxes
 	tuner   *tuner
 	cache   string // folder of what the tuner learnt, "" for none
 }
@@ -29,11 +30,12 @@ func (c *Compiler) NewSweeper(d *streams.Device, s stencil.Stencil, real Real) (
 	if real.Size() == 0 {
 		return nil, fmt.Errorf("kernels: type %q cannot be swept", real)
 	}
-	w := &Sweeper{device: d, stencil: s, real: real, shape: defaultShape(s.Dims), tuner: c.tuner, cache: c.cacheDir()}
+	w := &Sweeper{device: d, stencil: s, real: real, tuner: c.tuner, cache: c.cacheDir(), form: formOf(s, real)}
+	w.shape = w.form.shapes[0]
 	if d.Backend == streams.Host {
 		return w, nil
 	}
-	names := sweepNames(s.Dims)
+	names := sweepNames(w.form)
 	found, err := c.load(d, sweepProgram(s, real), names...)
 	if err != nil {
 		return nil, err
@@ -51,13 +53,10 @@ func (c *Compiler) NewSweeper(d *streams.Device, s stencil.Stencil, real Real) (
 }
 
 // sweepNames are the kernels of sweep.cu.
-func sweepNames(dims int) []string {
-	names := []string{"sweep_flat", "sweep_points", "sweep_march"}
-	if dims == 2 {
-		names = []string{"sweep_flat", "sweep_points"}
-		for _, rows := range rowsAThread {
-			names = append(names, fmt.Sprintf("sweep_rows%d", rows))
-		}
+func sweepNames(f largeForm) []string {
+	names := []string{"sweep_flat", "sweep_points"}
+	for _, large := range f.kernels() {
+		names = append(names, "sweep_"+large)
 	}
 	for _, name := range names[:len(names):len(names)] {
 		names = append(names, name+withNorms)

@@ -57,7 +57,7 @@ func (s *Sweeper) Tune(dst, src Array, box domain.Box, budget time.Duration) (Tu
 	}
 	t, known := s.tuner.known[key]
 	if !known {
-		t, known = readTuning(s.tuningFile(key), key, s.stencil.Dims)
+		t, known = readTuning(s.tuningFile(key), key, s.form.shapes)
 	}
 	if !known {
 		if t, err = s.tryShapes(dst, src, box, budget); err != nil {
@@ -105,12 +105,12 @@ func (s *Sweeper) tuningFile(key string) string {
 
 // readTuning returns what the file says, if it is whole, of this key, and of a shape that
 // there is.
-func readTuning(file, key string, dims int) (t Tuning, ok bool) {
+func readTuning(file, key string, shapes []Shape) (t Tuning, ok bool) {
 	text, err := os.ReadFile(file)
 	if err != nil || json.Unmarshal(text, &t) != nil {
 		return Tuning{}, false
 	}
-	return t, t.Key == key && slices.Contains(shapes(dims), t.Shape)
+	return t, t.Key == key && slices.Contains(shapes, t.Shape)
 }
 
 func writeTuning(file string, t Tuning) {
@@ -131,7 +131,7 @@ func (s *Sweeper) tryShapes(dst, src Array, box domain.Box, budget time.Duration
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	end := time.Now().Add(budget)
-	for i, shape := range shapes(s.stencil.Dims) {
+	for i, shape := range s.form.shapes {
 		if i > 0 && time.Now().After(end) {
 			break
 		}

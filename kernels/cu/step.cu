@@ -127,7 +127,7 @@ __device__ __forceinline__ Place place_of(const Step &s, unsigned tile) {
 	const unsigned across = (unsigned)s.tiles[0], rest = tile / across;
 	const unsigned up = (unsigned)s.tiles[1], deep = rest / up;
 	const unsigned group = (tile - rest * across) * blockDim.x + threadIdx.x, y = (rest - deep * up) * blockDim.y + threadIdx.y;
-	if (DIMS == 3) return {group, y, deep * s.march};
+	if (DIMS == 3) return {group, y * TALL, deep * s.march};
 	return {group, 0, y * s.march};
 }
 
@@ -227,15 +227,10 @@ template <bool NORMS, typename Sweep> __device__ __forceinline__ void fused(cons
 		fused<true>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ true>(e, s.interior, slab, s.march); }); \
 	}
 
-// The bounds are those of sweep.cu, but where the compiler needs more registers than there.
-#if DIMS == 2
-FUSED(fused_rows2, (256, 1), (256, 1), large<2,)
-FUSED(fused_rows4, (256, 1), (256, 1), large<4,)
-FUSED(fused_rows8, (256, 1), (256, 1), large<8,)
-#elif POINTS <= 7
-FUSED(fused_march, (512, 4), (512, 2), large<)
-#elif POINTS <= 13 || (POINTS <= 19 && __CUDA_ARCH__ < 1000)
-FUSED(fused_march, (512, 2), (512, 1), large<)
+#ifdef MARCHES
+FUSED(fused_march, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large<)
 #else
-FUSED(fused_march, (512, 1), (512, 1), large<)
+FUSED(fused_rows2, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large<2,)
+FUSED(fused_rows4, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large<4,)
+FUSED(fused_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large<8,)
 #endif

@@ -8,7 +8,7 @@ struct Sweep {
 };
 
 // whole sweeps part[0], a large box.
-#if DIMS == 3
+#ifdef MARCHES
 
 template <bool NORMS> __device__ __forceinline__ Found whole(const Sweep &s) {
 	return large<NORMS>(s.ends, s.part[0], slab_of_block(), s.march);
@@ -40,7 +40,7 @@ template <int N, bool NORMS> __device__ __forceinline__ Found flat(const Sweep &
 		for (int m = -REACH; m <= REACH; m++)
 			EACH_PART if (m >= taps_low[row][part] && m <= taps_high[row][part])
 				w.load(m + REACH, row, part, src + o + m * s.ends.layer() + (row - SIDE) * strides.pitch);
-		finish<NORMS>(dst + o, w, REACH, g.x * N - r.head, r.nx, norms);
+		finish<NORMS>(dst + o, w, REACH, inside_of<N>(g.x * N - r.head, r.nx), norms);
 	}
 	return norms;
 }
@@ -54,7 +54,8 @@ __device__ inline i64 flat_slot(const Sweep &s) { return s.part[blockIdx.y].slot
 
 // KERNELS are a sweep and the same sweep with norms. PLAIN and WITH are their launch
 // bounds, threads and blocks, that let the compiler give them registers enough and not
-// more than leave room for the threads that hide the latency of memory.
+// more than leave room for the threads that hide the latency of memory. Those of large
+// boxes are in sweep_form.go.
 #define KERNELS(NAME, PLAIN, WITH, SLOT, ...) \
 	extern "C" __global__ void __launch_bounds__ PLAIN NAME(const __grid_constant__ Sweep s) { \
 		after_predecessor(); \
@@ -65,16 +66,12 @@ __device__ inline i64 flat_slot(const Sweep &s) { return s.part[blockIdx.y].slot
 		over_block(__VA_ARGS__ true>(s).four(), s.norms + SLOT(s)); \
 	}
 
-#if DIMS == 3 && POINTS <= 7
-KERNELS(sweep_march, (512), (512), large_slot, whole<)
-#elif DIMS == 3 && POINTS <= 19
-KERNELS(sweep_march, (512, 2), (512, 1), large_slot, whole<)
-#elif DIMS == 3
-KERNELS(sweep_march, (512, 1), (512, 1), large_slot, whole<)
+#ifdef MARCHES
+KERNELS(sweep_march, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole<)
 #else
-KERNELS(sweep_rows2, (256, 1), (256, 1), large_slot, whole<2,)
-KERNELS(sweep_rows4, (256, 1), (256, 1), large_slot, whole<4,)
-KERNELS(sweep_rows8, (256, 1), (256, 1), large_slot, whole<8,)
+KERNELS(sweep_rows2, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole<2,)
+KERNELS(sweep_rows4, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole<4,)
+KERNELS(sweep_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large_slot, whole<8,)
 #endif
 KERNELS(sweep_flat, (256, 1), (256, 1), flat_slot, flat<VEC,)
 KERNELS(sweep_points, (256, 1), (256, 1), flat_slot, flat<1,)

@@ -82,8 +82,8 @@ template <int N, bool WIDE> __device__ __forceinline__ void copy(REAL *to, const
 // and what the stencil reads left and right of it.
 enum { LEFT, CENTRE, RIGHT };
 
-template <int N, int LAYERS> struct Window {
-	REAL held[LAYERS][2 * SIDE + 1][N + 2 * REACH_X];
+template <int N, int LAYERS, int ROWS = 2 * SIDE + 1> struct Window {
+	REAL held[LAYERS][ROWS][N + 2 * REACH_X];
 
 	// load reads one part of a row, which begins at from.
 	__device__ __forceinline__ void load(int layer, int row, int part, const REAL *from) {
@@ -112,26 +112,43 @@ template <int N, int LAYERS> struct Window {
 	__device__ __forceinline__ REAL centre(int layer, int v) const { return held[layer][SIDE][REACH_X + v]; }
 };
 
-// finish sweeps the group of a layer whose first point is x points into the row, and
-// stores what lies within it.
-template <bool NORMS, int N, int LAYERS>
-__device__ __forceinline__ void finish(REAL *to, const Window<N, LAYERS> &w, int layer, i64 x, i64 nx, Found &norms) {
-	Group<N> out;
+// opaque returns a number that the compiler takes for a new one: in a loop it then keeps the
+// number, and not all that follows from it, which would take more registers.
+__device__ __forceinline__ unsigned opaque(unsigned v) {
+	asm volatile("" : "+r"(v));
+	return v;
+}
+
+// inside_of has a bit for each point of a group of N that lies within a row of nx points;
+// the group begins x points into it.
+template <int N> __device__ __forceinline__ unsigned inside_of(i64 x, i64 nx) {
+	unsigned inside = 0;
 #pragma unroll
-	for (int v = 0; v < N; v++) out.v[v] = w.sum(layer, v);
-	if (x >= 0 && x + N <= nx) {
-		*(Group<N> *)to = out;
-		if (NORMS)
-#pragma unroll
-			for (int v = 0; v < N; v++) norms.point(out.v[v], w.centre(layer, v));
-		return;
-	}
+	for (int v = 0; v < N; v++) inside |= (unsigned)(x + v >= 0 && x + v < nx) << v;
+	return inside;
+}
+
+// put stores the points of a group that are inside.
+template <bool NORMS, int N>
+__device__ __forceinline__ void put(REAL *to, const Group<N> &out, const Group<N> &before, unsigned all, Found &norms) {
+	const unsigned inside = opaque(all);
+	const bool whole = inside == (1u << N) - 1;
+	if (whole) *(Group<N> *)to = out;
 #pragma unroll
 	for (int v = 0; v < N; v++) {
-		if (x + v < 0 || x + v >= nx) continue;
-		to[v] = out.v[v];
-		if (NORMS) norms.point(out.v[v], w.centre(layer, v));
+		if (!(inside >> v & 1)) continue;
+		if (!whole) to[v] = out.v[v];
+		if (NORMS) norms.point(out.v[v], before.v[v]);
 	}
+}
+
+// finish sweeps the group of a layer and puts it there.
+template <bool NORMS, int N, int LAYERS>
+__device__ __forceinline__ void finish(REAL *to, const Window<N, LAYERS> &w, int layer, unsigned inside, Found &norms) {
+	Group<N> out, before;
+#pragma unroll
+	for (int v = 0; v < N; v++) out.v[v] = w.sum(layer, v), before.v[v] = w.centre(layer, v);
+	put<NORMS>(to, out, before, inside, norms);
 }
 
 #define EACH_PART \
@@ -144,32 +161,119 @@ struct Place {
 	i64 group, row, layer;
 };
 
-// march sweeps groups of a large box that lie behind each other in at most so many layers,
-// a column of them: the thread holds the layers before and behind in registers, so that it
-// loads a row once. What AHEAD layers need is loaded before the first of them is computed:
-// more than one where threads are few. Blocks that live short, in the order of memory,
-// keep what is read and written at one time close together, which DRAM likes; unrolling
-// costs registers.
+// A column of groups of a large box, which lie behind each other in some layers, and of
+// several rows beside each other (TALL): what one thread sweeps.
+struct Column {
+	i64 first;       // its first point
+	unsigned inside; // of each group
+	unsigned ahead;  // bytes that a warp reads of a row; none but for its first lane
+	int layers;      // 0: there is nothing to sweep
+
+	__device__ __forceinline__ Column(const Ends &f, const Part &r, const Place &at, i64 most) {
+		const i64 deep = DIMS == 3 ? r.nz : r.ny, left = r.groups - at.group;
+		inside = inside_of<VEC>(at.group * VEC - r.head, r.nx);
+		ahead = threadIdx.x % 32 > 0 ? 0 : (unsigned)min(left, (i64)32) * VEC * sizeof(REAL);
+		layers = 0;
+		if (left <= 0 || inside == 0 || (DIMS == 3 && at.row >= r.ny) || at.layer >= deep) return;
+		layers = (int)min(most, deep - at.layer);
+		first = r.first + at.group * VEC + (DIMS == 3 ? at.row * f.strides.pitch : 0) + at.layer * f.layer();
+	}
+
+	// announce has what a warp will load of a row brought into the second-level cache.
+	__device__ __forceinline__ void announce(const REAL *from) const {
+#if __CUDA_ARCH__ >= 900
+		const unsigned bytes = opaque(ahead);
+		if (bytes > 0) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
+#endif
+	}
+};
+
+// march sweeps a column of groups of a large box, in at most so many layers. Blocks that
+// live short, in the order of memory, keep what is read and written at one time close
+// together, which DRAM likes; unrolling costs registers. Rows are announced ANNOUNCED layers
+// before they are loaded.
+#ifdef ASCENDING
+
+// The thread loads one layer after the other and adds it to the sums that need it, of the
+// layer below, of its own and of the one above: it holds these sums, and not the layers. It
+// sweeps several rows, of which it loads those between only once.
 template <int AHEAD, bool NORMS>
 __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place &at, i64 most) {
 	Found norms = {0, 0, 0, 0};
-	const i64 x = at.group * VEC - r.head, deep = DIMS == 3 ? r.nz : r.ny;
-	if (at.group >= r.groups || x + VEC <= 0 || (DIMS == 3 && at.row >= r.ny) || at.layer >= deep) return norms;
+	const Column c(f, r, at, most);
+	if (c.layers == 0) return norms;
 	const i64 pitch = f.strides.pitch, layer = f.layer();
-	const i64 o = r.first + at.group * VEC + (DIMS == 3 ? at.row * pitch : 0) + at.layer * layer;
-	const REAL *__restrict__ p = f.src + o;
-	REAL *__restrict__ q = f.dst + o;
+	const int rows = (int)min((i64)TALL, r.ny - at.row); // for one that is not there, another is swept
+	const REAL *__restrict__ p = f.src + c.first - layer;
+	REAL *__restrict__ q = f.dst + c.first - 2 * layer;
+	Sums below[TALL][VEC] = {}, here[TALL][VEC] = {}; // of the layer below the one that is loaded, and of this
+	Group<VEC> before[TALL] = {};                     // the points of the layer below
+	const auto announce_layer = [&](int k, int m) {
+#pragma unroll
+		for (int t = 0; t < TALL; t++)
+			if (k + m <= c.layers && t < rows) c.announce(p + m * layer + t * pitch);
+	};
+#pragma unroll
+	for (int m = 1; m < ANNOUNCED; m++) announce_layer(-1, m);
+#pragma unroll 1
+	for (int k = -1; k <= c.layers; k++) {
+		if (ANNOUNCED > 0) announce_layer(k, ANNOUNCED);
+		Window<VEC, 1, TALL + 2 * SIDE> w;
+#pragma unroll
+		for (int row = 0; row < TALL + 2 * SIDE; row++) {
+			const REAL *from = p + (min(row, rows + 2 * SIDE - 1) - SIDE) * pitch;
+#pragma unroll
+			for (int part = LEFT; part <= RIGHT; part++) w.load(0, row, part, from);
+		}
+#pragma unroll
+		for (int t = 0; t < TALL; t++) {
+			Group<VEC> out;
+#pragma unroll
+			for (int v = 0; v < VEC; v++) {
+				const auto near = [&](int dx, int dy) { return w.held[0][t + SIDE + dy][REACH_X + v + dx]; };
+				add_layer<1>(below[t][v], near);
+				out.v[v] = sum_of(below[t][v], before[t].v[v]);
+				below[t][v] = here[t][v];
+				add_layer<0>(below[t][v], near);
+				add_layer<-1>(here[t][v], near);
+			}
+			if (k > 0 && t < rows) put<NORMS>(q + t * pitch, out, before[t], c.inside, norms);
+#pragma unroll
+			for (int v = 0; v < VEC; v++) before[t].v[v] = w.held[0][t + SIDE][REACH_X + v];
+		}
+		p += layer;
+		q += layer;
+	}
+	return norms;
+}
+
+#else
+
+// The thread holds the layers before and behind in registers, so that it loads a row once.
+// What AHEAD layers need is loaded before the first of them is computed: more than one where
+// threads are few.
+template <int AHEAD, bool NORMS>
+__device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place &at, i64 most) {
+	Found norms = {0, 0, 0, 0};
+	const Column c(f, r, at, most);
+	if (c.layers == 0) return norms;
+	const i64 pitch = f.strides.pitch, layer = f.layer();
+	const REAL *__restrict__ p = f.src + c.first;
+	REAL *__restrict__ q = f.dst + c.first;
 	Window<VEC, 2 * REACH + AHEAD> w;
+#pragma unroll
+	for (int m = 1; m < ANNOUNCED; m++)
+		if (m < c.layers) c.announce(p + (REACH + m) * layer);
 #pragma unroll
 	for (int m = -REACH; m < REACH; m++)
 		EACH_PART if (m >= taps_low[row][part] && m < taps_high[row][part])
 			w.load(m + REACH, row, part, p + m * layer + (row - SIDE) * pitch);
-	const int layers = (int)min(most, deep - at.layer);
 #pragma unroll 1
-	for (int k = 0; k < layers; k += AHEAD) {
+	for (int k = 0; k < c.layers; k += AHEAD) {
 #pragma unroll
 		for (int d = 0; d < AHEAD; d++) {
-			if (d > 0 && k + d >= layers) break;
+			if (d > 0 && k + d >= c.layers) break;
+			if (ANNOUNCED > 0 && k + d + ANNOUNCED < c.layers) c.announce(p + (d + REACH + ANNOUNCED) * layer);
 #pragma unroll
 			for (int m = REACH; m >= -REACH; m--)
 				EACH_PART if (m == taps_high[row][part])
@@ -177,8 +281,8 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 		}
 #pragma unroll
 		for (int d = 0; d < AHEAD; d++) {
-			if (d > 0 && k + d >= layers) break;
-			finish<NORMS>(q + d * layer, w, d + REACH, x, r.nx, norms);
+			if (d > 0 && k + d >= c.layers) break;
+			finish<NORMS>(q + d * layer, w, d + REACH, c.inside, norms);
 		}
 #pragma unroll
 		for (int m = -REACH; m < REACH; m++)
@@ -189,28 +293,29 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 	return norms;
 }
 
+#endif
+
 // slab_of_block counts what a grid of blocks has along the slowest axis, slabs of blocks, in
 // two dimensions over two axes of the grid. large sweeps a large box by such a grid, a tile a
 // block.
-#if DIMS == 3
+__device__ inline i64 slab_of_block() { return DIMS == 3 ? blockIdx.z : (i64)blockIdx.z * gridDim.y + blockIdx.y; }
 
-__device__ inline i64 slab_of_block() { return blockIdx.z; }
+#ifdef MARCHES
 
 template <bool NORMS> __device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i64 layers) {
-	const Place at = {(i64)blockIdx.x * blockDim.x + threadIdx.x, (i64)blockIdx.y * blockDim.y + threadIdx.y, slab * layers};
-	return march<1, NORMS>(f, r, at, layers);
+	const i64 row = DIMS == 3 ? ((i64)blockIdx.y * blockDim.y + threadIdx.y) * TALL : 0;
+	return march<1, NORMS>(f, r, Place{(i64)blockIdx.x * blockDim.x + threadIdx.x, row, slab * layers}, layers);
 }
 
 #else
 
-__device__ inline i64 slab_of_block() { return (i64)blockIdx.z * gridDim.y + blockIdx.y; }
-
-// In two dimensions each thread sweeps one group in each of ROWS rows, and loads all that it
-// needs before it computes.
+// In two dimensions, where that takes few registers, each thread sweeps one group in each of
+// ROWS rows, and loads all that it needs before it computes.
 template <int ROWS, bool NORMS> __device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i64 = ROWS) {
 	Found norms = {0, 0, 0, 0};
-	const i64 group = (i64)blockIdx.x * blockDim.x + threadIdx.x, x = group * VEC - r.head, y = slab * ROWS;
-	if (group >= r.groups || x + VEC <= 0 || y >= r.ny) return norms;
+	const i64 group = (i64)blockIdx.x * blockDim.x + threadIdx.x, y = slab * ROWS;
+	const unsigned inside = inside_of<VEC>(group * VEC - r.head, r.nx);
+	if (group >= r.groups || inside == 0 || y >= r.ny) return norms;
 	const i64 pitch = f.strides.pitch, o = r.first + group * VEC + y * pitch;
 	const REAL *__restrict__ p = f.src + o;
 	REAL *__restrict__ q = f.dst + o;
@@ -223,7 +328,7 @@ template <int ROWS, bool NORMS> __device__ __forceinline__ Found large(const End
 				w.load(l, row, part, p + (l - REACH) * pitch);
 #pragma unroll
 	for (int l = 0; l < ROWS; l++)
-		if (l < here) finish<NORMS>(q + l * pitch, w, l + REACH, x, r.nx, norms);
+		if (l < here) finish<NORMS>(q + l * pitch, w, l + REACH, inside, norms);
 	return norms;
 }
 
