@@ -87,13 +87,15 @@ func (f largeForm) kernel(layers int) string {
 }
 
 // measured is how sweeps with norms go where those without take a shape: they need more
-// registers.
+// registers, and blocks live longer, whose norms cost as much as some planes.
 func (f largeForm) measured(s Shape) Shape {
 	for s.Block[0]*s.Block[1] > f.norms.threads && s.Block[1] > 1 {
 		s.Block[1] = ceil(s.Block[1], 2)
 	}
 	if !f.marches {
 		s.Layers = min(s.Layers, 4)
+	} else if f.dims == 3 {
+		s.Layers = max(s.Layers, min(3*s.Layers, 12))
 	}
 	return s
 }
