@@ -53,6 +53,9 @@ func formOf(s stencil.Stencil, r Real) largeForm {
 			f.norms.blocks = 4
 		}
 		f.shapes = shapesOf([]int{4, 5, 6, 3, 8, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
+	case points <= 13 && r == Float32:
+		f.bounds, f.norms = launchBounds{512, 2}, launchBounds{256, 3}
+		f.shapes = shapesOf([]int{4, 6, 8}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
 	case points <= 13:
 		f.announced, f.bounds, f.norms = 2, launchBounds{512, 2}, launchBounds{256, 3}
 		f.shapes = shapesOf([]int{12, 16, 8, 6}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})

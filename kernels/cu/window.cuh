@@ -128,12 +128,25 @@ template <int N> __device__ __forceinline__ unsigned inside_of(i64 x, i64 nx) {
 	return inside;
 }
 
-// put stores the points of a group that are inside.
+// In a march, whole groups and others share the code of their norms, which saves registers.
+#ifdef MARCHES
+enum { SHARED_NORMS = true };
+#else
+enum { SHARED_NORMS = false };
+#endif
+
+// put stores the points of a group that are inside: mostly all, as one word.
 template <bool NORMS, int N>
 __device__ __forceinline__ void put(REAL *to, const Group<N> &out, const Group<N> &before, unsigned all, Found &norms) {
 	const unsigned inside = opaque(all);
 	const bool whole = inside == (1u << N) - 1;
 	if (whole) *(Group<N> *)to = out;
+	if (whole && !(NORMS && SHARED_NORMS)) {
+		if (NORMS)
+#pragma unroll
+			for (int v = 0; v < N; v++) norms.point(out.v[v], before.v[v]);
+		return;
+	}
 #pragma unroll
 	for (int v = 0; v < N; v++) {
 		if (!(inside >> v & 1)) continue;
