@@ -64,10 +64,16 @@ func check(t testing.TB, errs ...error) {
 // kernel makes a launch of a kernel k with an argument of 12 bytes ready.
 func kernel(t testing.TB, d *streams.Device) *streams.Kernel {
 	t.Helper()
+	return kernelThatShares(t, d, 1000)
+}
+
+// kernelThatShares has so many bytes of dynamic shared memory.
+func kernelThatShares(t testing.TB, d *streams.Device, bytes int) *streams.Kernel {
+	t.Helper()
 	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
 	return must(d.NewKernel(streams.KernelSpec{
 		Name: "k of the test", Function: must(m.Function("k"))(t),
-		Grid: [3]int{70000, 2, 3}, Block: [3]int{64, 4, 1}, Shared: 1000, Argument: []byte("twelve bytes"),
+		Grid: [3]int{70000, 2, 3}, Block: [3]int{64, 4, 1}, Shared: bytes, Argument: []byte("twelve bytes"),
 	}))(t)
 }
 
@@ -249,6 +255,17 @@ func TestCUDALaunch(t *testing.T) {
 	m := must(r.devices[1].LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
 	if u, err := must(m.Function("f"))(t).Usage(); u != (streams.Usage{Registers: 32, Threads: 1024}) || err != nil {
 		t.Errorf("usage %+v, %v", u, err)
+	}
+}
+
+// A kernel may have all the shared memory of a multiprocessor, which the driver gives only
+// to a function that was told of it.
+func TestCUDALaunchOfMuchShared(t *testing.T) {
+	r := newRig(t, 1)
+	d := r.devices[0]
+	check(t, must(d.NewStream(streams.Normal))(t).Launch(kernelThatShares(t, d, int(d.Shared))))
+	if got := r.fake.Launches(); len(got) != 1 || int64(got[0].Shared) != d.Shared {
+		t.Errorf("arrived as %+v", got)
 	}
 }
 

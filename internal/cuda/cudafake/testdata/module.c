@@ -117,6 +117,7 @@ API cuLaunchKernelEx(const config *c, void *f, void **params, void **extra) {
 	object *o = fake_get(FUNCTION, f);
 	if (!o || !fake_known(MODULE, o->module) || !fake_get(STREAM, c->stream)) return INVALID_HANDLE;
 	if (extra || (o->size && (!params || !params[0]))) return INVALID_VALUE;
+	if (c->shared > 48 << 10 && c->shared > (unsigned)o->flags) return INVALID_VALUE; // more must be asked for
 	work w = {.function = o, .shared = c->shared};
 	for (unsigned i = 0; i < c->attr_count; i++) {
 		if (c->attrs[i].id != 6) return INVALID_VALUE; // the only one that it knows
