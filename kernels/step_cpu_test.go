@@ -161,7 +161,11 @@ func (c *stepTorus) start(compiler string) {
 	}
 	text = strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
 	text = strings.Replace(text, "#line 1 \"step.cu\"\n", flagsOnCPU+"#line 1 \"step.cu\"\n", 1)
-	c.in, c.out = startOnCPU(c.t, compiler, p, text, kernelTable("Step", stepNames(formOf(c.stencil, c.real))), stepOnCPU)
+	names := stepNames(formOf(c.stencil, c.real))
+	for _, name := range names[1:] { // but resident
+		names = append(names, name+withNorms)
+	}
+	c.in, c.out = startOnCPU(c.t, compiler, p, text, kernelTable("Step", names), stepOnCPU)
 }
 
 const stepsOnCPU = 3
@@ -281,7 +285,11 @@ func (c *stepTorus) put(n *stepNet, regions []*streams.Memory) {
 	}
 	for step := range int64(stepsOnCPU) {
 		for i := range n.ends {
-			k, err := n.launch(i, n.counts[i])
+			variant := ""
+			if n.kind == FusedStep && step == 1 {
+				variant = withNorms
+			}
+			k, err := n.launch(i, n.counts[i], variant)
 			if err != nil {
 				c.t.Error(err)
 			}

@@ -75,26 +75,44 @@ func (k *stepLaunch) argument(most int) []byte {
 // onGPU makes the launch of an end on a GPU, and where a launch makes a step another with
 // norms.
 func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
+	plain, err := n.launch(i, s.failed, "")
+	if err != nil {
+		return err
+	}
+	if s.plain, err = s.onGPUAs(c, n, i, plain); err != nil || n.kind != FusedStep {
+		return err
+	}
+	measured, err := n.launch(i, s.failed, withNorms)
+	if err != nil {
+		return err
+	}
+	if err := s.addNorms(c, n.real, int64(measured.grid[0])*int64(measured.grid[1])*int64(measured.grid[2])); err != nil {
+		return err
+	}
+	for to, r := range s.norms {
+		measured.arg.norms[to] = slotsOf(r.result)
+	}
+	s.measured, err = s.onGPUAs(c, n, i, measured)
+	return err
+}
+
+// onGPUAs makes one launch of an end.
+func (s *Stepper) onGPUAs(c *Compiler, n *stepNet, i int, k *stepLaunch) (made stepKernel, err error) {
 	end := n.ends[i]
-	k, err := n.launch(i, s.failed)
+	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), k.kernel)
 	if err != nil {
-		return err
-	}
-	names := []string{k.kernel}
-	if n.kind == FusedStep {
-		names = append(names, k.kernel+withNorms)
-	}
-	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), names...)
-	if err != nil {
-		return err
+		return made, err
 	}
 	spec := streams.KernelSpec{
 		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.counts[i].All(), s.failed.All()},
 		Function: found[0], Grid: k.grid, Block: [3]int{k.block[0], k.block[1], 1},
 		Argument: k.argument(mostStores(n.stencil)),
 	}
-	for _, a := range end.Fields {
+	for f, a := range end.Fields {
 		spec.Uses = append(spec.Uses, a.Data)
+		if s.norms[f] != nil {
+			spec.Uses = append(spec.Uses, s.norms[f].result.All())
+		}
 	}
 	for _, st := range end.Stores {
 		for _, a := range n.ends[st.To].Fields {
@@ -104,19 +122,7 @@ func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
 	for _, other := range n.parts[i].neighbours {
 		spec.Reaches = append(spec.Reaches, n.line(other, n.place(i, other)))
 	}
-	if s.plain, err = s.stepKernel(spec, unsafe.Offsetof(k.arg.span)); err != nil || n.kind != FusedStep {
-		return err
-	}
-	if err := s.addNorms(c, n.real, int64(k.grid[0])*int64(k.grid[1])*int64(k.grid[2])); err != nil {
-		return err
-	}
-	for to, r := range s.norms {
-		k.arg.norms[to] = slotsOf(r.result)
-		spec.Uses = append(spec.Uses, r.result.All())
-	}
-	spec.Function, spec.Argument = found[1], k.argument(mostStores(n.stencil))
-	s.measured, err = s.stepKernel(spec, unsafe.Offsetof(k.arg.span))
-	return err
+	return s.stepKernel(spec, unsafe.Offsetof(k.arg.span))
 }
 
 // stepKernel makes a launch whose argument has its span at an offset.
@@ -158,8 +164,9 @@ func stepNames(f largeForm) []string {
 	return names
 }
 
-// launch returns what an end launches; failed is where it says that it waited in vain.
-func (n *stepNet) launch(i int, failed *streams.Memory) (*stepLaunch, error) {
+// launch returns what an end launches, variant "" or withNorms; failed is where it says that
+// it waited in vain.
+func (n *stepNet) launch(i int, failed *streams.Memory, variant string) (*stepLaunch, error) {
 	end := n.ends[i]
 	k := &stepLaunch{arg: stepArgs{
 		strides: stridesOf(end.Fields[0].Layout),
@@ -171,7 +178,7 @@ func (n *stepNet) launch(i int, failed *streams.Memory) (*stepLaunch, error) {
 	n.addShells(&k.arg, i)
 	n.addTargets(k, i)
 	n.addNeighbours(k, i)
-	return k, n.addInterior(k, i)
+	return k, n.addInterior(k, i, variant)
 }
 
 // pointAddress returns where a GPU finds a point, which may be a ghost.
@@ -230,7 +237,7 @@ func (n *stepNet) addNeighbours(k *stepLaunch, i int) {
 
 // addInterior chooses the kernel, its grid, and how the interior is cut. It returns an error
 // if that is too large for a grid.
-func (n *stepNet) addInterior(k *stepLaunch, i int) error {
+func (n *stepNet) addInterior(k *stepLaunch, i int, variant string) error {
 	end := n.ends[i]
 	if !end.Interior.Empty() {
 		l := end.Fields[0].Layout
@@ -238,7 +245,7 @@ func (n *stepNet) addInterior(k *stepLaunch, i int) error {
 		k.arg.interior.first -= l.Offset(l.Owned.Lo)
 	}
 	if k.block = n.threads(i); n.kind == FusedStep {
-		return k.fused(formOf(n.stencil, n.real), end)
+		return k.fused(formOf(n.stencil, n.real), end, variant)
 	}
 	k.resident(n.stencil, formOf(n.stencil, n.real).tall, int64(end.Device.Cores))
 	return nil
@@ -246,8 +253,11 @@ func (n *stepNet) addInterior(k *stepLaunch, i int) error {
 
 // fused has the interior swept in the shape of the end's sweeps, by slabs of blocks. Those of
 // the shells fill some slabs before.
-func (k *stepLaunch) fused(f largeForm, end StepEnd) error {
+func (k *stepLaunch) fused(f largeForm, end StepEnd, variant string) error {
 	shape, ok := end.shape(f), true
+	if variant == withNorms && !f.marches { // the blocks of shells are those of all steps
+		shape.Layers = f.measured(shape).Layers
+	}
 	k.grid, k.arg.march = [3]int{int(max(1, k.arg.shellBlocks)), 1, 0}, int64(shape.Layers)
 	if size := end.Interior.Size(); !end.Interior.Empty() {
 		if f.dims == 3 {
@@ -257,7 +267,7 @@ func (k *stepLaunch) fused(f largeForm, end StepEnd) error {
 		k.grid, layers, ok = f.grid(shape, k.arg.interior.groups, size)
 		k.arg.march = int64(layers)
 	}
-	k.kernel = "fused_" + f.kernel(int(k.arg.march))
+	k.kernel = "fused_" + f.kernel(int(k.arg.march)) + variant
 	if f.dims == 2 {
 		k.grid[2] *= k.grid[1] // bands of rows
 		k.grid[1] = 1
