@@ -255,7 +255,7 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 		}
 		regions = append(regions, n.counts[i])
 	}
-	go c.put(n, regions)
+	c.put(n, regions)
 	for i, m := range regions {
 		if _, err := io.ReadFull(c.out, m.Bytes()); err != nil {
 			c.t.Fatal(err)
