@@ -79,7 +79,7 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 // memory.
 func tilesProgram(s stencil.Stencil, r Real) Program {
 	return Program{
-		File: "tiles.cu", Headers: []string{"flags.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		File: "tiles.cu", Headers: []string{"flags.cuh", "packet.cuh"}, Defines: []string{"REAL=" + realNames[r]},
 		made: tapsSource(s, r),
 	}
 }

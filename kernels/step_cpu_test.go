@@ -161,9 +161,9 @@ func (c *stepTorus) start(compiler string) {
 	}
 	text = strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
 	text = strings.Replace(text, "#line 1 \"step.cu\"\n", flagsOnCPU+"#line 1 \"step.cu\"\n", 1)
-	names := stepNames(formOf(c.stencil, c.real))
-	for _, name := range names[1:] { // but resident
-		names = append(names, name+withNorms)
+	names := []string{"resident"}
+	for _, large := range formOf(c.stencil, c.real).kernels() {
+		names = append(names, "fused_"+large, "fused_"+large+withNorms)
 	}
 	c.in, c.out = startOnCPU(c.t, compiler, p, text, kernelTable("Step", names), stepOnCPU)
 }

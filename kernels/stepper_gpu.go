@@ -155,15 +155,6 @@ func (s *Stepper) addNorms(c *Compiler, real Real, blocks int64) error {
 	return nil
 }
 
-// stepNames are the kernels of step.cu.
-func stepNames(f largeForm) []string {
-	names := []string{"resident"}
-	for _, large := range f.kernels() {
-		names = append(names, "fused_"+large)
-	}
-	return names
-}
-
 // launch returns what an end launches, variant "" or withNorms; failed is where it says that
 // it waited in vain.
 func (n *stepNet) launch(i int, failed *streams.Memory, variant string) (*stepLaunch, error) {

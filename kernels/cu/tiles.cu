@@ -18,43 +18,6 @@
 enum { X, Y, DEPTH, AXES };
 enum { LOW, HIGH };
 
-// A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, so
-// that words may come one by one.
-template <int BYTES> struct Packet;
-
-template <> struct Packet<4> {
-	unsigned long long word;
-
-	__device__ void put(float v, unsigned step) {
-		const unsigned long long w = (unsigned long long)step << 32 | __float_as_uint(v);
-		asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(this), "l"(w) : "memory");
-	}
-	__device__ Packet look() const {
-		Packet p;
-		asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(p.word) : "l"(this) : "memory");
-		return p;
-	}
-	__device__ bool of(unsigned step) const { return word >> 32 == step; }
-	__device__ float value() const { return __uint_as_float((unsigned)word); }
-};
-
-template <> struct alignas(16) Packet<8> {
-	unsigned long long word[2];
-
-	__device__ void put(double v, unsigned step) {
-		const unsigned long long high = (unsigned long long)step << 32;
-		const unsigned long long a = high | (unsigned)__double2loint(v), b = high | (unsigned)__double2hiint(v);
-		asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(this), "l"(a), "l"(b) : "memory");
-	}
-	__device__ Packet look() const {
-		Packet p;
-		asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(p.word[0]), "=l"(p.word[1]) : "l"(this) : "memory");
-		return p;
-	}
-	__device__ bool of(unsigned step) const { return word[0] >> 32 == step && word[1] >> 32 == step; }
-	__device__ double value() const { return __hiloint2double((int)(unsigned)word[1], (int)(unsigned)word[0]); }
-};
-
 typedef Packet<sizeof(REAL)> Mail;
 
 // A side of this GPU's box: where its points go after each step, and whom the ghosts
