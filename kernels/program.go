@@ -76,12 +76,16 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 }
 
 // tilesProgram is many steps with a star that reaches one point, of a field in shared
-// memory.
-func tilesProgram(s stencil.Stencil, r Real) Program {
-	return Program{
+// memory, or of one of which only a part fits there.
+func tilesProgram(s stencil.Stencil, r Real, whole bool) Program {
+	p := Program{
 		File: "tiles.cu", Headers: []string{"flags.cuh", "packet.cuh"}, Defines: []string{"REAL=" + realNames[r]},
 		made: tapsSource(s, r),
 	}
+	if !whole {
+		p.Defines = append(p.Defines, "PART")
+	}
+	return p
 }
 
 func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
@@ -131,7 +135,7 @@ func Programs() []Program {
 		for _, s := range everyStencil() {
 			all = append(all, sweepProgram(s, r), stepProgram(s, r))
 			if _, ok := s.AsStar(); ok {
-				all = append(all, tilesProgram(s, r))
+				all = append(all, tilesProgram(s, r, true), tilesProgram(s, r, false))
 			}
 		}
 	}

@@ -14,7 +14,7 @@ type (
 		field       [2]uint64
 		strides     strides
 		size, tiles [3]int64
-		deepest     int64
+		held        int64
 		side        [3][2]tileSide
 		inbox       [3]uint64
 		neighbour   [maxFaces]stepNeighbour
@@ -60,7 +60,8 @@ func (n *stepNet) tile() *tiled {
 		if !ok || end.Device.Backend != streams.CUDA {
 			return nil
 		}
-		box, ok := bestTiling(n.stencil.Dims, n.tileSize(i), int64(end.Device.Cores), end.Device.Shared-tileReserve, int64(n.real.Size()))
+		room := tileRoom{int64(end.Device.Cores), end.Device.Shared - tileReserve, end.Device.Cache}
+		box, ok := bestTiling(n.stencil.Dims, n.tileSize(i), int64(n.real.Size()), room)
 		if !ok {
 			return nil
 		}
@@ -147,13 +148,13 @@ func (n *stepNet) packetBytes() int64 { return 2 * int64(n.real.Size()) }
 // slot returns where in the inbox of an end packets of even steps lie that cross a cut
 // between tiles, or one of its sides, upwards or downwards.
 func (n *stepNet) slot(i, axis int, cut int64, down int) int64 {
-	b := n.tiled.boxes[i]
+	b := &n.tiled.boxes[i]
 	return n.inboxOffset(i, axis) + (cut*2+int64(down))*2*b.area(axis)*n.packetBytes()
 }
 
 // inboxOffset returns where the packets of an axis begin, and for one axis more their end.
 func (n *stepNet) inboxOffset(i, axis int) (bytes int64) {
-	b := n.tiled.boxes[i]
+	b := &n.tiled.boxes[i]
 	for a := range axis {
 		if n.axisOf(a) >= n.stencil.Dims {
 			continue
@@ -174,7 +175,7 @@ func (n *stepNet) sideSlot(i, axis int, high bool) uint64 {
 
 // tilesToward returns how many tiles of an end store into ghosts of another.
 func (n *stepNet) tilesToward(i, other int) (tiles int64) {
-	b := n.tiled.boxes[i]
+	b := &n.tiled.boxes[i]
 	for axis := range b.tiles {
 		for _, s := range n.tiled.sides[i][axis] {
 			if s.store >= 0 && s.to == other {
@@ -187,8 +188,8 @@ func (n *stepNet) tilesToward(i, other int) (tiles int64) {
 
 // tilesOnGPU makes the launch of an end whose field stays on its multiprocessors.
 func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
-	end, box := n.ends[i], n.tiled.boxes[i]
-	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real)), "hold")
+	end, box := n.ends[i], &n.tiled.boxes[i]
+	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real, box.whole())), "hold")
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
 	}
 	arg := &tileArgs{
-		strides: stridesOf(end.Fields[0].Layout), size: box.size, tiles: box.tiles, deepest: box.largest(2),
+		strides: stridesOf(end.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held,
 		limit: n.limit.Nanoseconds(), failed: s.failed.Address(),
 	}
 	for f, a := range end.Fields {

@@ -9,24 +9,32 @@ const errandBytes = 8
 // tiling is a box cut into tiles, and the threads of a block: layers as wide and high as the
 // largest tile, whose threads share its depth.
 type tiling struct {
+	dims        int
+	element     int64    // bytes
 	size, tiles [3]int64 // along x, y and the depth
 	block       [3]int64
+	held        int64 // layers that shared memory holds of a tile; the rest is in the second-level cache
 	shared      int64 // bytes
 }
 
+// tileRoom is what a GPU has for tiles: multiprocessors, shared memory of each for one block,
+// and a second-level cache, in bytes.
+type tileRoom struct{ cores, shared, cache int64 }
+
 // bestTiling cuts a box into tiles, no more than there are multiprocessors, so that a step
 // takes the least by an estimate. ok is false where the tiles do not fit.
-func bestTiling(dims int, size [3]int64, cores, shared, element int64) (best tiling, ok bool) {
+func bestTiling(dims int, size [3]int64, element int64, room tileRoom) (best tiling, ok bool) {
+	cores := room.cores
 	least := int64(0)
 	var tiles [3]int64
 	for tiles[0] = 1; tiles[0] <= min(cores, size[0]); tiles[0]++ {
 		for tiles[1] = 1; tiles[0]*tiles[1] <= cores && tiles[1] <= size[1]; tiles[1]++ {
 			for tiles[2] = 1; tiles[0]*tiles[1]*tiles[2] <= cores && tiles[2] <= size[2]; tiles[2]++ {
-				t, fits := newTiling(dims, size, tiles, shared, element)
-				if !fits {
+				t := tiling{dims: dims, element: element, size: size, tiles: tiles}
+				if !t.hold(room) && !t.holdPart(room) {
 					continue
 				}
-				if cost := t.cost(dims, element); !ok || cost < least {
+				if cost := t.cost(); !ok || cost < least {
 					best, least, ok = t, cost, true
 				}
 			}
@@ -41,29 +49,68 @@ const (
 	mostTileLayers  = 64
 )
 
-func newTiling(dims int, size, tiles [3]int64, shared, element int64) (t tiling, ok bool) {
-	t = tiling{size: size, tiles: tiles}
-	x, y, depth := t.largest(0), t.largest(1), t.largest(2)
+// hold has shared memory hold whole tiles, if they fit.
+func (b *tiling) hold(room tileRoom) bool {
+	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
 	if x*y > mostTileThreads {
-		return t, false
+		return false
 	}
 	column := up(depth, min(mostTileThreads/(x*y), mostTileLayers))
-	t.block = [3]int64{x, y, up(depth, column)}
-	t.shared = (x + 2) * (depth + 2) * element
-	if dims == 3 {
-		t.shared *= y + 2
+	b.block, b.held = [3]int64{x, y, up(depth, column)}, depth
+	b.share()
+	return b.shared <= room.shared
+}
+
+// holdPart has shared memory hold what fits of the layers of tiles, without a list of errands,
+// and at least half of them, and the second-level cache the rest of both fields, and all packets.
+// That takes many threads in one layer.
+func (b *tiling) holdPart(room tileRoom) bool {
+	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
+	if x*y > mostTileThreads || x*y < mostTileThreads/2 {
+		return false
 	}
-	t.shared = up(t.shared, 16)*16 + t.packets(dims)*errandBytes
-	return t, t.shared <= shared
+	b.block = [3]int64{x, y, 1}
+	for b.held = depth; ; b.held-- {
+		if b.held < up(depth, 2) {
+			return false
+		}
+		if b.share(); b.shared <= room.shared {
+			break
+		}
+	}
+	all := b.tiles[0] * b.tiles[1] * b.tiles[2]
+	return all*(2*b.rest()*b.element+4*b.packets()*b.element) <= room.cache
+}
+
+// whole reports whether shared memory holds all layers.
+func (b *tiling) whole() bool { return b.held == b.largest(2) }
+
+// rest returns the points of a tile that shared memory does not hold.
+func (b *tiling) rest() int64 { return b.largest(0) * b.largest(1) * (b.largest(2) - b.held) }
+
+// share counts the bytes of shared memory: cells for the layers that are held and the ghosts
+// around them, for the ghosts beside the rest, and for a list of errands where threads form
+// several layers.
+func (b *tiling) share() {
+	x, y := b.block[0], b.block[1]
+	cells, beside := (x+2)*(b.held+2), 2*y
+	if b.dims == 3 {
+		cells, beside = cells*(y+2), beside+2*x
+	}
+	cells += (b.largest(2) - b.held) * beside
+	b.shared = up(cells*b.element, 16) * 16
+	if b.block[2] > 1 {
+		b.shared += b.packets() * errandBytes
+	}
 }
 
 // largest returns the points of the largest tile along an axis.
-func (b tiling) largest(axis int) int64 { return up(b.size[axis], b.tiles[axis]) }
+func (b *tiling) largest(axis int) int64 { return up(b.size[axis], b.tiles[axis]) }
 
 // packets returns those of the largest tile that has neighbours on all sides.
-func (b tiling) packets(dims int) int64 {
+func (b *tiling) packets() int64 {
 	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
-	if dims == 2 {
+	if b.dims == 2 {
 		return 2 * (x + depth)
 	}
 	return 2 * (x*y + x*depth + y*depth)
@@ -72,23 +119,23 @@ func (b tiling) packets(dims int) int64 {
 // up returns a/b, rounded up.
 func up(a, b int64) int64 { return (a + b - 1) / b }
 
-// cost estimates the cycles of a step: those in which shared memory moves values, the
-// trips of packets to the second-level cache, barriers. It puts the tilings in the order of
-// what was measured on an H200, or nearly.
-func (b tiling) cost(dims int, element int64) int64 {
+// cost estimates the cycles of a step: those in which shared memory and the first-level cache
+// move values, the trips of packets and of what is not held to the second-level cache,
+// barriers. It puts the tilings in the order of what was measured on an H200, or nearly.
+func (b *tiling) cost() int64 {
 	const barrier, trip = 150, 500
 	threads, column := b.block[0]*b.block[1]*b.block[2], up(b.largest(2), b.block[2])
 	accesses := int64(4)
-	if dims == 3 {
+	if b.dims == 3 {
 		accesses = 6
 	}
-	shared := up(threads, 32) * column * accesses * element / 4
+	shared := up(threads, 32) * column * accesses * b.element / 4
 	if b.block[0]%16 != 0 { // warps that cross rows take more turns
 		shared += shared / 2
 	}
-	packets := b.packets(dims)
-	return shared + packets*element/8 + up(up(packets, threads), 2)*trip + up(column*element, 32)*barrier
+	packets := b.packets()
+	return shared + b.rest()*b.element/16 + packets*b.element/8 + up(up(packets, threads), 2)*trip + up(column*b.element, 32)*barrier
 }
 
 // area returns the points of a side of the box.
-func (b tiling) area(axis int) int64 { return b.size[0] * b.size[1] * b.size[2] / b.size[axis] }
+func (b *tiling) area(axis int) int64 { return b.size[0] * b.size[1] * b.size[2] / b.size[axis] }

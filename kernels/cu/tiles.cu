@@ -9,14 +9,23 @@
 // after it had read step n.
 //
 // The stencil is a star that reaches one point (see tapsSource in taps.go). Build options:
-// REAL.
+// REAL, and PART where shared memory does not hold all layers of a tile.
 //
 // The axes of tiles are x, y and depth, the slowest of the field: in two dimensions y is
 // the depth, and tiles are one point high. Threads form layers as wide and high as a tile;
 // each has a column of points along the depth.
+//
+// Of a tile that is too large for shared memory only the first layers are held there. The
+// rest is swept from one field to the other, which the second-level cache keeps.
 
 enum { X, Y, DEPTH, AXES };
 enum { LOW, HIGH };
+
+#ifdef PART
+enum { REST = true };
+#else
+enum { REST = false };
+#endif
 
 typedef Packet<sizeof(REAL)> Mail;
 
@@ -45,7 +54,7 @@ struct Tiles {
 	REAL *field[2];
 	Strides strides;
 	i64 size[AXES], tiles[AXES]; // points and tiles
-	i64 deepest;                 // points of the deepest tile
+	i64 held;                    // layers that shared memory holds of a tile, at most
 	Side side[AXES][2];
 	Mail *inbox[AXES];
 	Neighbour neighbour[NEIGHBOURS];
@@ -53,13 +62,12 @@ struct Tiles {
 	unsigned long long *failed; // in host memory: 1 + the neighbour waited for in vain
 };
 
-// Of one side of a tile: its packets for even steps, and how many cells away the ghosts of
-// its points are.
+// Of one side of a tile: its packets for even steps, from that of the tile's first point on.
 struct Door {
 	Mail *out;
 	const Mail *in; // null: the ghosts stay
 	int odd;        // how far the packets for odd steps are
-	int ghost;
+	int ghost;      // how many cells away from its points their ghosts are
 	int from;
 };
 
@@ -72,6 +80,7 @@ struct Errand {
 // A tile, as its block sees it. It lies in shared memory.
 struct Tile {
 	int lo[AXES], n[AXES], of[AXES]; // from the first owned point; points; which of the tiles
+	int held;                        // layers in shared memory; the rest stays in the fields
 	Door door[2 * AXES];
 	int errands;
 };
@@ -84,13 +93,26 @@ struct Worker {
 	Errand *errands; // there
 	int thread, threads;
 
+	__device__ bool listed() const { return !REST && blockDim.z > 1; }
 	__device__ int pitch() const { return blockDim.x + 2; }
 	__device__ int plane() const { return DIMS == 3 ? pitch() * (blockDim.y + 2) : pitch(); }
 
-	// cell is where a point lies, which may be one beyond a side.
+	// cell is where a point of a layer that is held lies, which may be one beyond a side.
 	__device__ int cell(int x, int y, int z) const { return 1 + x + (DIMS == 3 ? y + 1 : 0) * pitch() + (z + 1) * plane(); }
 
-	// place is that of the packet of a point in those of its side.
+	// cells_held is how many cells there are. Those of the ghosts beside the rest follow.
+	__device__ int cells_held() const { return plane() * ((int)s.held + 2); }
+
+	// ghost is where the ghost of a point at a side lies. Behind the last layer that is held lie
+	// the ghosts of the tile's last layer.
+	template <int AXIS> __device__ int ghost(int high, int x, int y, int z) const {
+		if (AXIS == DEPTH) return cell(x, y, high ? t.held : -1);
+		if (!REST || z < t.held) return cell(AXIS != X ? x : high ? t.n[X] : -1, AXIS != Y ? y : high ? t.n[Y] : -1, z);
+		const int wide = DIMS == 3 ? blockDim.x : 0, high_side = AXIS == X ? blockDim.y : wide; // how long faces are there
+		return cells_held() + (z - t.held) * 2 * (wide + blockDim.y) + high * high_side + (AXIS == X ? y : 2 * blockDim.y + x);
+	}
+
+	// place is that of the packet of a point in those of its side, from the tile's first.
 	__device__ int place(int axis, int x, int y, int z) const {
 		return axis == X ? z + y * (int)s.size[DEPTH] : x + (axis == Y ? z : y) * (int)s.size[X];
 	}
@@ -123,15 +145,17 @@ __device__ void place_tile(const Tiles &s, Tile &t) {
 		t.lo[a] = (int)(s.size[a] * t.of[a] / s.tiles[a]);
 		t.n[a] = (int)(s.size[a] * (t.of[a] + 1) / s.tiles[a]) - t.lo[a];
 	}
+	t.held = min(t.n[DEPTH], (int)s.held);
 }
 
 __device__ Door Worker::door(int axis, int high) const {
 	const i64 cut = t.of[axis] + high;
 	const int ghost = axis == X ? 1 : axis == Y ? pitch() : plane();
-	Door d = {slot(axis, cut, !high), slot(axis, cut, high), area(axis), high ? ghost : -ghost, HERE};
+	const i64 first = place(axis, t.lo[X], t.lo[Y], t.lo[DEPTH]);
+	Door d = {slot(axis, cut, !high) + first, slot(axis, cut, high) + first, area(axis), high ? ghost : -ghost, HERE};
 	if (outer(axis, high)) {
 		const Side &side = s.side[axis][high];
-		d.out = side.out;
+		d.out = side.out + first;
 		d.from = (int)side.from;
 		if (d.from == NOBODY) d.in = 0;
 	}
@@ -145,51 +169,54 @@ __device__ int Worker::lay_out(int axis, int high, int first) const {
 	for (int i = thread; i < points; i += threads) {
 		const int v = i / wide, u = i - v * wide, edge = high ? t.n[axis] - 1 : 0;
 		const int x = axis == X ? edge : u, y = axis == Y ? edge : v, z = axis == X ? u : axis == Y ? v : edge;
-		const int at = place(axis, t.lo[X] + x, t.lo[Y] + y, t.lo[DEPTH] + z);
-		errands[first + i] = Errand{(unsigned)at, (unsigned)(2 * axis + high), cell(x, y, z)};
+		errands[first + i] = Errand{(unsigned)place(axis, x, y, z), (unsigned)(2 * axis + high), cell(x, y, z)};
 	}
 	return first + points;
 }
 
-// each_point calls visit(cell, x, y, z) for the points of a tile, the threads sharing
-// them.
+// each_point calls visit(x, y, z) for the points of a tile, the threads sharing them.
 template <typename Visit> __device__ __forceinline__ void each_point(const Worker &w, Visit visit) {
 	const int x = threadIdx.x, y = threadIdx.y;
 	if (x >= w.t.n[X] || y >= w.t.n[Y]) return;
 #pragma unroll 1
-	for (int z = threadIdx.z; z < w.t.n[DEPTH]; z += blockDim.z) visit(w.cell(x, y, z), x, y, z);
+	for (int z = threadIdx.z; z < w.t.n[DEPTH]; z += blockDim.z) visit(x, y, z);
 }
 
-// fill loads a tile and the points around it.
+// fill loads a tile and the points around it, but for what stays in the field.
 __device__ void fill(const Worker &w, REAL *from) {
-	each_point(w, [&](int cell, int x, int y, int z) {
+	each_point(w, [&](int x, int y, int z) {
 		const Tile &t = w.t;
-		auto load = [&](int dx, int dy, int dz) {
-			w.cells[w.cell(x + dx, y + dy, z + dz)] = *w.field(from, w.s.strides, x + dx, y + dy, z + dz);
-		};
-		load(0, 0, 0);
-		if (x == 0) load(-1, 0, 0);
-		if (x == t.n[X] - 1) load(1, 0, 0);
-		if (DIMS == 3 && y == 0) load(0, -1, 0);
-		if (DIMS == 3 && y == t.n[Y] - 1) load(0, 1, 0);
-		if (z == 0) load(0, 0, -1);
-		if (z == t.n[DEPTH] - 1) load(0, 0, 1);
+		auto load = [&](int to, int x, int y, int z) { w.cells[to] = *w.field(from, w.s.strides, x, y, z); };
+		if (z < t.held) load(w.cell(x, y, z), x, y, z);
+		if (x == 0) load(w.ghost<X>(LOW, x, y, z), -1, y, z);
+		if (x == t.n[X] - 1) load(w.ghost<X>(HIGH, x, y, z), x + 1, y, z);
+		if (DIMS == 3 && y == 0) load(w.ghost<Y>(LOW, x, y, z), x, -1, z);
+		if (DIMS == 3 && y == t.n[Y] - 1) load(w.ghost<Y>(HIGH, x, y, z), x, y + 1, z);
+		if (z == 0) load(w.ghost<DEPTH>(LOW, x, y, z), x, y, -1);
+		if (z == t.n[DEPTH] - 1) load(w.ghost<DEPTH>(HIGH, x, y, z), x, y, z + 1);
 	});
+}
+
+// value returns a point after a step.
+__device__ __forceinline__ REAL value(const Worker &w, unsigned step, int x, int y, int z) {
+	return !REST || z < w.t.held ? w.cells[w.cell(x, y, z)] : *w.field(w.s.field[step % 2], w.s.strides, x, y, z);
 }
 
 // keep stores a tile into the field of a step.
 __device__ void keep(const Worker &w, unsigned step) {
-	each_point(w, [&](int cell, int x, int y, int z) { *w.field(w.s.field[step % 2], w.s.strides, x, y, z) = w.cells[cell]; });
+	each_point(w, [&](int x, int y, int z) {
+		if (z < w.t.held) *w.field(w.s.field[step % 2], w.s.strides, x, y, z) = w.cells[w.cell(x, y, z)];
+	});
 }
 
 // hand_over stores the points at the sides of this GPU into ghosts, for whoever works with
 // the fields after the launch.
 __device__ void hand_over(const Worker &w, unsigned step) {
-	each_point(w, [&](int cell, int x, int y, int z) {
+	each_point(w, [&](int x, int y, int z) {
 		auto store = [&](int axis, int high, int at) {
 			const Side &side = w.s.side[axis][high];
 			if (at == (high ? w.t.n[axis] - 1 : 0) && w.outer(axis, high) && side.out)
-				*w.field(side.ghost[step % 2], side.strides, x, y, z) = w.cells[cell];
+				*w.field(side.ghost[step % 2], side.strides, x, y, z) = value(w, step, x, y, z);
 		};
 		store(X, LOW, x), store(X, HIGH, x);
 		if (DIMS == 3) store(Y, LOW, y), store(Y, HIGH, y);
@@ -205,17 +232,20 @@ enum { BATCH = 32 / sizeof(REAL) };
 enum { BATCH = 16 / sizeof(REAL) };
 #endif
 
-// sweep makes a step of the tile, in place: the points of a batch are stored when all
-// threads have read what they need of them. What a column needs of the next layer's, which
-// may be ahead of it, is read before the first batch is stored.
-__device__ __forceinline__ void sweep(const Worker &w) {
+// sweep makes a step of the layers that are held, in place: the points of a batch are stored
+// when all threads have read what they need of them. What a column needs of the next layer's,
+// which may be ahead of it, is read before the first batch is stored.
+__device__ __forceinline__ void sweep(const Worker &w, unsigned step) {
 	const Tile &t = w.t;
-	const int pitch = w.pitch(), plane = w.plane(), length = (t.n[DEPTH] + blockDim.z - 1) / blockDim.z;
+	const int pitch = w.pitch(), plane = w.plane(), length = (t.held + blockDim.z - 1) / blockDim.z;
 	const bool mine = threadIdx.x < t.n[X] && threadIdx.y < t.n[Y];
-	const int begin = threadIdx.z * length, here = mine ? min(length, t.n[DEPTH] - begin) : 0;
+	const int begin = threadIdx.z * length, here = mine ? min(length, t.held - begin) : 0;
 	REAL *p = w.cells + w.cell(threadIdx.x, threadIdx.y, begin);
 	REAL below, c, end;
-	if (here > 0) below = p[-plane], c = p[0], end = p[here * plane];
+	if (here > 0) {
+		below = p[-plane], c = p[0], end = p[here * plane];
+		if (REST && t.held < t.n[DEPTH]) end = value(w, step - 1, threadIdx.x, threadIdx.y, t.held);
+	}
 #pragma unroll 1
 	for (int z = 0; z < length; z += BATCH, p += BATCH * plane) {
 		REAL out[BATCH];
@@ -238,19 +268,52 @@ __device__ __forceinline__ void sweep(const Worker &w) {
 	}
 }
 
+// sweep_rest makes a step of the layers that are not held, by one layer of threads, before
+// those that are held change.
+__device__ __forceinline__ void sweep_rest(const Worker &w, unsigned step) {
+	const Tile &t = w.t;
+	const int x = threadIdx.x, y = threadIdx.y;
+	if (!REST || t.held == t.n[DEPTH] || x >= t.n[X] || y >= t.n[Y]) return;
+	const i64 pitch = w.s.strides.pitch, layer = DIMS == 3 ? w.s.strides.plane : pitch;
+	const REAL *p = w.field(w.s.field[(step - 1) % 2], w.s.strides, x, y, t.held);
+	REAL *q = w.field(w.s.field[step % 2], w.s.strides, x, y, t.held);
+	REAL below = w.cells[w.cell(x, y, t.held - 1)], c = *p;
+#pragma unroll 2
+	for (int z = t.held; z < t.n[DEPTH]; z++, p += layer, q += layer) {
+		const REAL above = z + 1 < t.n[DEPTH] ? p[layer] : w.cells[w.ghost<DEPTH>(HIGH, x, y, z)];
+		const REAL left = x > 0 ? p[-1] : w.cells[w.ghost<X>(LOW, x, y, z)];
+		const REAL right = x + 1 < t.n[X] ? p[1] : w.cells[w.ghost<X>(HIGH, x, y, z)];
+		REAL front = 0, back = 0;
+		if (DIMS == 3) {
+			front = y > 0 ? p[-pitch] : w.cells[w.ghost<Y>(LOW, x, y, z)];
+			back = y + 1 < t.n[Y] ? p[pitch] : w.cells[w.ghost<Y>(HIGH, x, y, z)];
+		}
+		*q = apply([&](int dx, int dy, int dz) {
+			const int along = DIMS == 3 ? dz : dy;
+			if (along != 0) return along < 0 ? below : above;
+			if (dx != 0) return dx < 0 ? left : right;
+			return DIMS == 2 || dy == 0 ? c : dy < 0 ? front : back;
+		});
+		below = c;
+		c = above;
+	}
+}
+
 // Packets take so many cycles at least: to look for them before only keeps the cache from
 // work. (512 threads a block with a packet each: 1492 cycles a step instead of 1718.)
 enum { UNDER_WAY = 300 };
 
-// The first errand of a thread, which for small tiles is its only one.
+// Where threads form several layers, so that most points at faces are no thread's own, a
+// list says which of them a thread sends. The first errand of a thread is its only one for
+// small tiles.
 struct First {
 	Mail *out;
 	const Mail *in;
 	int odd, cell, ghost;
 };
 
-// send sends the points at the faces of a tile.
-__device__ __forceinline__ void send(const Worker &w, const First &first, unsigned step) {
+// send_listed sends the points at the faces of a tile.
+__device__ __forceinline__ void send_listed(const Worker &w, const First &first, unsigned step) {
 	if (w.thread < w.t.errands) first.out[step % 2 ? first.odd : 0].put(w.cells[first.cell], step);
 #pragma unroll 1
 	for (int i = w.thread + w.threads; i < w.t.errands; i += w.threads) {
@@ -264,6 +327,7 @@ __device__ __forceinline__ void send(const Worker &w, const First &first, unsign
 struct Awaited {
 	const Mail *from; // null: none
 	int ghost;        // the cell that it is for
+	int side;         // where it comes in
 	Mail got;
 };
 
@@ -275,12 +339,13 @@ __device__ __forceinline__ Awaited look_for(const Worker &w, int errand, unsigne
 	const Door &d = w.t.door[e.side];
 	a.from = d.in + e.place + (step % 2 ? d.odd : 0);
 	a.ghost = e.cell + d.ghost;
+	a.side = e.side;
 	a.got = a.from->look();
 	return a;
 }
 
 // take waits for a packet and puts its value where it belongs. It returns false if it does
-// not come within the limit.
+// not come within the limit, and says so if it should have come from another GPU.
 __device__ __forceinline__ bool take(const Worker &w, Awaited a, unsigned step) {
 	enum { LOOKS = 256 }; // between two looks at the clock
 	if (!a.from) return true;
@@ -290,17 +355,20 @@ __device__ __forceinline__ bool take(const Worker &w, Awaited a, unsigned step) 
 		if (a.got.of(step)) break;
 		const i64 now = nanoseconds();
 		if (start == 0) start = now;
-		if (now - start > w.s.limit) return false;
+		if (now - start <= w.s.limit) continue;
+		const int from = w.t.door[a.side].from;
+		if (from >= 0) release(w.s.failed, 1 + from);
+		return false;
 	}
 	w.cells[a.ghost] = a.got.value();
 	return true;
 }
 
-// receive waits for the ghosts of a tile. It returns false if one does not come.
-__device__ __forceinline__ bool receive(const Worker &w, const First &first, unsigned step) {
+// receive_listed waits for the ghosts of a tile. It returns false if one does not come.
+__device__ __forceinline__ bool receive_listed(const Worker &w, const First &first, unsigned step) {
 	if (w.thread < w.t.errands) {
 		const Mail *const from = first.in + (step % 2 ? first.odd : 0);
-		if (!take(w, Awaited{from, first.ghost, from->look()}, step)) return false;
+		if (!take(w, Awaited{from, first.ghost, w.errands[w.thread].side, from->look()}, step)) return false;
 	}
 #pragma unroll 1
 	for (int i = w.thread + w.threads; i < w.t.errands; i += 2 * w.threads) {
@@ -310,13 +378,62 @@ __device__ __forceinline__ bool receive(const Worker &w, const First &first, uns
 	return true;
 }
 
-// blame says which neighbours a tile waited for, in vain.
-__device__ void blame(const Worker &w, unsigned step) {
-	for (int i = w.thread; i < w.t.errands; i += w.threads) {
-		const Errand e = w.errands[i];
-		const Door &d = w.t.door[e.side];
-		if (d.from >= 0 && !d.in[e.place + (step % 2 ? d.odd : 0)].look().of(step)) release(w.s.failed, 1 + d.from);
-	}
+// each_face_point calls visit(x, y, z) for the points at both faces across an axis, along
+// which the caller knows where they lie, one layer of threads sharing them.
+template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_point(const Worker &w, Visit visit) {
+	const int x = threadIdx.x, y = threadIdx.y, *n = w.t.n;
+	if (AXIS != X && x >= n[X] || AXIS != Y && y >= n[Y] || AXIS == Y && DIMS == 2) return;
+	if (AXIS == DEPTH) return visit(x, y, 0);
+#pragma unroll 1
+	for (int z = AXIS == X ? x : y; z < n[DEPTH]; z += AXIS == X ? blockDim.x : blockDim.y) visit(AXIS == X ? 0 : x, AXIS == Y ? 0 : y, z);
+}
+
+// send_faces sends the points at two faces of a tile.
+template <int AXIS> __device__ __forceinline__ void send_faces(const Worker &w, unsigned step) {
+	each_face_point<AXIS>(w, [&](int x, int y, int z) {
+		const int at = w.place(AXIS, x, y, z), end = w.t.n[AXIS] - 1;
+		REAL v[2];
+#pragma unroll
+		for (int high = LOW; high <= HIGH; high++)
+			v[high] = value(w, step, AXIS == X ? high * end : x, AXIS == Y ? high * end : y, AXIS == DEPTH ? high * end : z);
+#pragma unroll
+		for (int high = LOW; high <= HIGH; high++) {
+			const Door &d = w.t.door[2 * AXIS + high];
+			if (d.in) d.out[at + (step % 2 ? d.odd : 0)].put(v[high], step);
+		}
+	});
+}
+
+// receive_faces waits for the ghosts at two faces. It returns false if one does not come.
+template <int AXIS> __device__ __forceinline__ bool receive_faces(const Worker &w, unsigned step) {
+	bool all = true;
+	each_face_point<AXIS>(w, [&](int x, int y, int z) {
+		if (!all) return;
+		const int at = w.place(AXIS, x, y, z);
+		Awaited a[2];
+#pragma unroll
+		for (int high = LOW; high <= HIGH; high++) {
+			const Door &d = w.t.door[2 * AXIS + high];
+			a[high] = Awaited{d.in ? d.in + at + (step % 2 ? d.odd : 0) : 0, w.ghost<AXIS>(high, x, y, z), 2 * AXIS + high};
+			if (d.in) a[high].got = a[high].from->look();
+		}
+		all = take(w, a[LOW], step) && take(w, a[HIGH], step);
+	});
+	return all;
+}
+
+// send sends the points at the faces of a tile.
+__device__ __forceinline__ void send(const Worker &w, const First &first, unsigned step) {
+	if (w.listed()) return send_listed(w, first, step);
+	send_faces<DEPTH>(w, step);
+	send_faces<Y>(w, step);
+	send_faces<X>(w, step);
+}
+
+// receive waits for the ghosts of a tile. It returns false if one does not come.
+__device__ __forceinline__ bool receive(const Worker &w, const First &first, unsigned step) {
+	if (w.listed()) return receive_listed(w, first, step);
+	return receive_faces<DEPTH>(w, step) && receive_faces<Y>(w, step) && receive_faces<X>(w, step);
 }
 
 // each_side calls visit(axis, high) for the sides of a tile, the threads sharing them.
@@ -357,13 +474,13 @@ extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant
 	Worker w = {s, t, (REAL *)memory, 0, thread, (int)(blockDim.x * blockDim.y * blockDim.z)};
 	if (thread == 0) place_tile(s, t);
 	__syncthreads();
-	w.errands = (Errand *)(memory + (((blockDim.x + 2) * (DIMS == 3 ? blockDim.y + 2 : 1) * (s.deepest + 2) * sizeof(REAL) + 15) & ~15));
+	w.errands = (Errand *)(memory + ((w.cells_held() * sizeof(REAL) + 15) & ~15));
 	each_side(w, [&](int axis, int high) { t.door[2 * axis + high] = w.door(axis, high); });
 	if (!__syncthreads_and(ready(w))) return;
 	fill(w, s.field[(s.first - 1) % 2]);
 	int errands = 0;
 #pragma unroll
-	for (int f = 0; f < 2 * AXES; f++) errands = w.lay_out(f / 2, f % 2, errands);
+	for (int f = 0; f < 2 * AXES && w.listed(); f++) errands = w.lay_out(f / 2, f % 2, errands);
 	if (thread == 0) t.errands = errands;
 	__syncthreads();
 	First first = {};
@@ -376,7 +493,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant
 #pragma unroll 1
 	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
 		disturb(3 * step);
-		sweep(w);
+		sweep_rest(w, step);
+		sweep(w, step);
 		__syncthreads();
 		disturb(3 * step + 1);
 		if (left > 1) send(w, first, step);
@@ -384,7 +502,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant
 		if (left <= 2) keep(w, step);
 		while (clock() - sent < UNDER_WAY);
 		disturb(3 * step + 2);
-		if (left > 1 && !__syncthreads_and(receive(w, first, step))) return blame(w, step);
+		if (left > 1 && !__syncthreads_and(receive(w, first, step))) return;
 	}
 	hand_over(w, step - 1);
 	__syncthreads();
