@@ -66,7 +66,7 @@ type Stepper struct {
 	kind     StepKind
 	device   *streams.Device
 	plain    stepKernel
-	measured stepKernel    // the same, which takes the norms on its way, if there is one
+	measured stepKernel    // the same, which takes the norms of its last step on the way, if there is one
 	norms    [2]*Reduction // of these, by field
 	queued   chan stepSpan // on a host device
 	failed   *streams.Memory
@@ -88,28 +88,26 @@ type stepSpan struct{ first, count, launch int64 }
 const mostQueued = 1 << 12
 
 // Queue queues the steps that follow those queued before.
-func (s *Stepper) Queue(at *streams.Stream, steps int64) error {
-	if steps < 1 || s.kind == FusedStep && steps > 1 {
-		return fmt.Errorf("kernels: %d steps in one launch of kind %s", steps, s.kind)
-	}
-	return s.queue(at, s.plain, steps)
-}
+func (s *Stepper) Queue(at *streams.Stream, steps int64) error { return s.queue(at, s.plain, steps) }
 
 // Norms returns what gives the norms of steps that QueueMeasured queued, those that write
 // Fields[0] and those that write Fields[1]: it is queued behind the step. It is nil where
 // steps do not take norms on their way.
 func (s *Stepper) Norms(field int) *Reduction { return s.norms[field] }
 
-// QueueMeasured queues the next step, to the same bits, which takes the norms of what it
-// writes and of its change on its way.
-func (s *Stepper) QueueMeasured(at *streams.Stream) error {
+// QueueMeasured queues the steps that follow, to the same bits; on its way the last takes the
+// norms of what it writes and of its change.
+func (s *Stepper) QueueMeasured(at *streams.Stream, steps int64) error {
 	if s.measured.kernel == nil {
 		return fmt.Errorf("kernels: steps of kind %s on device %v take no norms", s.kind, s.device)
 	}
-	return s.queue(at, s.measured, 1)
+	return s.queue(at, s.measured, steps)
 }
 
 func (s *Stepper) queue(at *streams.Stream, k stepKernel, steps int64) error {
+	if steps < 1 || s.kind == FusedStep && steps > 1 {
+		return fmt.Errorf("kernels: %d steps in one launch of kind %s", steps, s.kind)
+	}
 	if err := s.Err(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -92,21 +93,24 @@ func (r *stepRow) fill(t *testing.T) {
 }
 
 // run makes steps, in launches of so many each, and returns the rows that the ends own
-// after the last, as they lie in memory.
+// after the last, as they lie in memory. Where steps take norms on their way, the last launch
+// does, and they are compared with those of the fields.
 func (r *stepRow) run(t *testing.T, kind kernels.StepKind, s stencil.Stencil, launches ...int64) (rows []string) {
 	t.Helper()
 	r.fill(t)
 	all := must(r.set.Compiler.Steppers(kind, s, r.real, r.ends, limit))(t)
+	if kind == kernels.FusedStep {
+		launches = slices.Repeat([]int64{1}, int(launches[0]))
+	}
 	done := int64(0)
-	for _, steps := range launches {
+	for n, steps := range launches {
 		done += steps
-		each := steps
-		if kind == kernels.FusedStep {
-			each = 1
-		}
-		for range steps / each {
-			for i, st := range all {
-				check(t, st.Queue(r.streams[i], each))
+		for i, st := range all {
+			if n == len(launches)-1 && st.Norms(0) != nil {
+				check(t, st.QueueMeasured(r.streams[i], steps))
+				check(t, st.Norms(int(done%2)).Queue(r.streams[i]))
+			} else {
+				check(t, st.Queue(r.streams[i], steps))
 			}
 		}
 	}
@@ -115,10 +119,28 @@ func (r *stepRow) run(t *testing.T, kind kernels.StepKind, s stencil.Stencil, la
 		check(t, st.Err())
 	}
 	for i, st := range all {
+		if norms := st.Norms(int(done % 2)); norms != nil {
+			r.compareNorms(t, i, norms.Result(), done)
+		}
 		check(t, st.Close())
 		rows = append(rows, r.rows(t, i, r.ends[i].Fields[done%2])...)
 	}
 	return rows
+}
+
+// compareNorms compares norms with those of the fields after so many steps.
+func (r *stepRow) compareNorms(t *testing.T, i int, got kernels.Norms, done int64) {
+	t.Helper()
+	end := r.ends[i]
+	dst, src := end.Fields[done%2], end.Fields[1-done%2]
+	fields := must(must(r.set.Compiler.NewReducer(end.Device, r.real))(t).Norms(dst, src, dst.Layout.Owned))(t)
+	check(t, fields.Queue(r.streams[i]))
+	check(t, r.streams[i].Sync(limit))
+	want := fields.Result()
+	if got.MaxChange != want.MaxChange || got.Max != want.Max || !near(got.SumChange2, want.SumChange2) || !near(got.Sum2, want.Sum2) {
+		t.Errorf("norms on the way of device %v: %+v, those of the fields %+v", end.Device, got, want)
+	}
+	check(t, fields.Close())
 }
 
 // rows returns the bytes of the rows that an end owns.

@@ -164,7 +164,7 @@ func TestStepRefusals(t *testing.T) {
 	if all[0].Queue(p.streams[0], 2) == nil || all[0].Queue(p.streams[0], 0) == nil {
 		t.Error("a launch of a fused step makes another number of them")
 	}
-	if all[0].Norms(0) != nil || all[0].QueueMeasured(p.streams[0]) == nil {
+	if all[0].Norms(0) != nil || all[0].QueueMeasured(p.streams[0], 1) == nil {
 		t.Error("a host device takes norms on the way")
 	}
 }

@@ -18,6 +18,7 @@ type (
 		side        [3][2]tileSide
 		inbox       [3]uint64
 		neighbour   [maxFaces]stepNeighbour
+		norms       [2]uint64
 		limit       int64
 		failed      uint64
 	}
@@ -186,16 +187,21 @@ func (n *stepNet) tilesToward(i, other int) (tiles int64) {
 	return tiles
 }
 
-// tilesOnGPU makes the launch of an end whose field stays on its multiprocessors.
+// tilesOnGPU makes the launch of an end whose field stays on its multiprocessors, and another
+// with norms.
 func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 	end, box := n.ends[i], &n.tiled.boxes[i]
-	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real, box.whole())), "hold")
+	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real, box.whole())), "hold", "hold"+withNorms)
 	if err != nil {
+		return err
+	}
+	tiles := box.tiles[0] * box.tiles[1] * box.tiles[2]
+	if err := s.addNorms(c, n.real, tiles); err != nil {
 		return err
 	}
 	spec := streams.KernelSpec{
 		Name: "hold", Work: streams.Sweep, Function: found[0], Shared: int(box.shared),
-		Grid:  [3]int{int(box.tiles[0] * box.tiles[1] * box.tiles[2]), 1, 1},
+		Grid:  [3]int{int(tiles), 1, 1},
 		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
 		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
 	}
@@ -204,8 +210,8 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 		limit: n.limit.Nanoseconds(), failed: s.failed.Address(),
 	}
 	for f, a := range end.Fields {
-		arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
-		spec.Uses = append(spec.Uses, a.Data)
+		arg.field[f], arg.norms[f] = a.pointAddress(a.Layout.Owned.Lo), slotsOf(s.norms[f].result)
+		spec.Uses = append(spec.Uses, a.Data, s.norms[f].result.All())
 	}
 	for axis := range arg.inbox {
 		arg.inbox[axis] = n.tiled.inbox[i].Address() + uint64(n.inboxOffset(i, axis))
@@ -219,7 +225,11 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 		spec.Reaches = append(spec.Reaches, its)
 	}
 	spec.Argument = argument(arg)
-	s.plain, err = s.stepKernel(spec, unsafe.Offsetof(arg.span))
+	if s.plain, err = s.stepKernel(spec, unsafe.Offsetof(arg.span)); err != nil {
+		return err
+	}
+	spec.Function = found[1]
+	s.measured, err = s.stepKernel(spec, unsafe.Offsetof(arg.span))
 	return err
 }
 

@@ -90,7 +90,7 @@ func (b *tiling) rest() int64 { return b.largest(0) * b.largest(1) * (b.largest(
 
 // share counts the bytes of shared memory: cells for the layers that are held and the ghosts
 // around them, for the ghosts beside the rest, and for a list of errands where threads form
-// several layers.
+// several layers; in the end all threads' norms.
 func (b *tiling) share() {
 	x, y := b.block[0], b.block[1]
 	cells, beside := (x+2)*(b.held+2), 2*y
@@ -102,6 +102,7 @@ func (b *tiling) share() {
 	if b.block[2] > 1 {
 		b.shared += b.packets() * errandBytes
 	}
+	b.shared = max(b.shared, x*y*b.block[2]*normsBytes)
 }
 
 // largest returns the points of the largest tile along an axis.

@@ -65,16 +65,20 @@ type soakCase struct {
 func newSoakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (c soakCase) {
 	t.Helper()
 	gpu := set.Devices[0].Backend == streams.CUDA
-	most := map[bool][]int{false: {0, 0, 60, 14}, true: {0, 0, 1500, 110}}[gpu]
 	dims := 2 + random.IntN(2)
+	least, most := 8, map[bool][]int{false: {0, 0, 60, 14}, true: {0, 0, 1500, 110}}[gpu][dims]
+	large := gpu && random.IntN(8) == 0 // of which shared memory holds all, a part, or nothing
+	if large {
+		least, most = []int{0, 0, 1900, 150}[dims], []int{0, 0, 500, 30}[dims]
+	}
 	for range dims {
-		c.size = append(c.size, 8+random.IntN(most[dims]))
+		c.size = append(c.size, least+random.IntN(most))
 		c.walls += []string{"dd", "dn", "nn", "pp"}[random.IntN(4)]
 	}
 	c.real = []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)]
 	c.scheme = []Scheme{Resident, Resident, Fused}[random.IntN(3)]
 	c.steps, c.every = 50+random.Int64N(100), 1+random.Int64N(60)
-	if gpu {
+	if gpu && !large {
 		c.steps *= 20
 		c.every *= 10
 	}

@@ -129,7 +129,7 @@ func (t *together) steps(worker int, first, last int64, norms bool) error {
 		if err := t.moveWalls(p, s, n); err != nil { // which the step reflects about
 			return err
 		}
-		if err := t.queue(worker, s, n, each, norms && n == last); err != nil {
+		if err := t.queue(worker, s, each, norms && n+each > last); err != nil {
 			return err
 		}
 	}
@@ -139,11 +139,11 @@ func (t *together) steps(worker int, first, last int64, norms bool) error {
 	return nil
 }
 
-// queue queues steps from the n-th on, with norms where they are wanted and steps take them.
-func (t *together) queue(worker int, s *streams.Stream, n, steps int64, norms bool) error {
+// queue queues steps, with norms of the last where they are wanted and steps take them.
+func (t *together) queue(worker int, s *streams.Stream, steps int64, norms bool) error {
 	stepper := t.steppers[worker]
-	if norms && steps == 1 && stepper.Norms(int(n%2)) != nil {
-		return stepper.QueueMeasured(s)
+	if norms && stepper.Norms(0) != nil {
+		return stepper.QueueMeasured(s, steps)
 	}
 	return stepper.Queue(s, steps)
 }

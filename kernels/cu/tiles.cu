@@ -58,6 +58,7 @@ struct Tiles {
 	Side side[AXES][2];
 	Mail *inbox[AXES];
 	Neighbour neighbour[NEIGHBOURS];
+	Four *norms[2];             // with norms, by field: those of each block
 	i64 limit;                  // ns to wait
 	unsigned long long *failed; // in host memory: 1 + the neighbour waited for in vain
 };
@@ -224,18 +225,15 @@ __device__ void hand_over(const Worker &w, unsigned step) {
 	});
 }
 
-// How many points of a column are computed between two barriers: as many as the compiler
-// has registers for.
-#if __CUDA_ARCH__ < 1000
-enum { BATCH = 32 / sizeof(REAL) };
-#else
-enum { BATCH = 16 / sizeof(REAL) };
-#endif
+// batch is how many points of a column are computed between two barriers: as many as the
+// compiler has registers for.
+__device__ constexpr int batch(bool norms) { return (norms ? 8 : __CUDA_ARCH__ < 1000 ? 32 : 16) / sizeof(REAL); }
 
 // sweep makes a step of the layers that are held, in place: the points of a batch are stored
 // when all threads have read what they need of them. What a column needs of the next layer's,
 // which may be ahead of it, is read before the first batch is stored.
-__device__ __forceinline__ void sweep(const Worker &w, unsigned step) {
+template <bool NORMS> __device__ __forceinline__ void sweep(const Worker &w, unsigned step, Found &norms) {
+	enum { BATCH = batch(NORMS) };
 	const Tile &t = w.t;
 	const int pitch = w.pitch(), plane = w.plane(), length = (t.held + blockDim.z - 1) / blockDim.z;
 	const bool mine = threadIdx.x < t.n[X] && threadIdx.y < t.n[Y];
@@ -258,6 +256,7 @@ __device__ __forceinline__ void sweep(const Worker &w, unsigned step) {
 				if (along != 0) return along < 0 ? below : above;
 				return dx == 0 && (DIMS == 2 || dy == 0) ? c : p[d * plane + dx + (DIMS == 3 ? dy * pitch : 0)];
 			});
+			if (NORMS) norms.point(out[d], c);
 			below = c;
 			c = above;
 		}
@@ -270,7 +269,7 @@ __device__ __forceinline__ void sweep(const Worker &w, unsigned step) {
 
 // sweep_rest makes a step of the layers that are not held, by one layer of threads, before
 // those that are held change.
-__device__ __forceinline__ void sweep_rest(const Worker &w, unsigned step) {
+template <bool NORMS> __device__ __forceinline__ void sweep_rest(const Worker &w, unsigned step, Found &norms) {
 	const Tile &t = w.t;
 	const int x = threadIdx.x, y = threadIdx.y;
 	if (!REST || t.held == t.n[DEPTH] || x >= t.n[X] || y >= t.n[Y]) return;
@@ -278,7 +277,7 @@ __device__ __forceinline__ void sweep_rest(const Worker &w, unsigned step) {
 	const REAL *p = w.field(w.s.field[(step - 1) % 2], w.s.strides, x, y, t.held);
 	REAL *q = w.field(w.s.field[step % 2], w.s.strides, x, y, t.held);
 	REAL below = w.cells[w.cell(x, y, t.held - 1)], c = *p;
-#pragma unroll 2
+#pragma unroll 1
 	for (int z = t.held; z < t.n[DEPTH]; z++, p += layer, q += layer) {
 		const REAL above = z + 1 < t.n[DEPTH] ? p[layer] : w.cells[w.ghost<DEPTH>(HIGH, x, y, z)];
 		const REAL left = x > 0 ? p[-1] : w.cells[w.ghost<X>(LOW, x, y, z)];
@@ -288,15 +287,24 @@ __device__ __forceinline__ void sweep_rest(const Worker &w, unsigned step) {
 			front = y > 0 ? p[-pitch] : w.cells[w.ghost<Y>(LOW, x, y, z)];
 			back = y + 1 < t.n[Y] ? p[pitch] : w.cells[w.ghost<Y>(HIGH, x, y, z)];
 		}
-		*q = apply([&](int dx, int dy, int dz) {
+		const REAL out = apply([&](int dx, int dy, int dz) {
 			const int along = DIMS == 3 ? dz : dy;
 			if (along != 0) return along < 0 ? below : above;
 			if (dx != 0) return dx < 0 ? left : right;
 			return DIMS == 2 || dy == 0 ? c : dy < 0 ? front : back;
 		});
+		*q = out;
+		if (NORMS) norms.point(out, c);
 		below = c;
 		c = above;
 	}
+}
+
+// advance makes a step of a tile.
+template <bool NORMS> __device__ __forceinline__ void advance(const Worker &w, unsigned step, Found &norms) {
+	sweep_rest<NORMS>(w, step, norms);
+	sweep<NORMS>(w, step, norms);
+	__syncthreads();
 }
 
 // Packets take so many cycles at least: to look for them before only keeps the cache from
@@ -465,16 +473,29 @@ __device__ void tell(const Worker &w) {
 	});
 }
 
-// hold makes the steps of a launch. All its blocks run at once.
-extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant__ Tiles s) {
-	after_predecessor();
-	extern __shared__ unsigned char memory[];
+// total puts the sum of all threads' norms there, by halves, when nobody needs the cells any
+// more.
+__device__ void total(const Worker &w, const Found &norms, Four *there) {
+	Four *all = (Four *)w.cells;
+	__syncthreads();
+	all[w.thread] = norms.four();
+#pragma unroll 1
+	for (int n = w.threads; n > 1; n = (n + 1) / 2) {
+		__syncthreads();
+		if (w.thread < n / 2) all[w.thread].add(all[w.thread + (n + 1) / 2]);
+	}
+	if (w.thread == 0) *there = all[0];
+}
+
+// make makes the steps of a launch, with the norms of the last.
+template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
+	extern __shared__ double2 memory[];
 	__shared__ Tile t;
 	const int thread = threadIdx.x + (threadIdx.y + threadIdx.z * blockDim.y) * blockDim.x;
 	Worker w = {s, t, (REAL *)memory, 0, thread, (int)(blockDim.x * blockDim.y * blockDim.z)};
 	if (thread == 0) place_tile(s, t);
 	__syncthreads();
-	w.errands = (Errand *)(memory + ((w.cells_held() * sizeof(REAL) + 15) & ~15));
+	w.errands = (Errand *)(w.cells + ((w.cells_held() * sizeof(REAL) + 15) & ~15) / sizeof(REAL));
 	each_side(w, [&](int axis, int high) { t.door[2 * axis + high] = w.door(axis, high); });
 	if (!__syncthreads_and(ready(w))) return;
 	fill(w, s.field[(s.first - 1) % 2]);
@@ -489,13 +510,12 @@ extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant
 		const Door &d = t.door[e.side];
 		first = First{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};
 	}
+	Found norms;
 	unsigned step = (unsigned)s.first; // modulo 2^32, as packets have it
 #pragma unroll 1
-	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
+	for (unsigned left = (unsigned)s.count; left > (NORMS ? 1 : 0); left--, step++) {
 		disturb(3 * step);
-		sweep_rest(w, step);
-		sweep(w, step);
-		__syncthreads();
+		advance<false>(w, step, norms);
 		disturb(3 * step + 1);
 		if (left > 1) send(w, first, step);
 		const int sent = clock();
@@ -504,7 +524,25 @@ extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant
 		disturb(3 * step + 2);
 		if (left > 1 && !__syncthreads_and(receive(w, first, step))) return;
 	}
+	if (NORMS) {
+		norms = Found{0, 0, 0, 0};
+		advance<true>(w, step, norms);
+		keep(w, step++);
+	}
 	hand_over(w, step - 1);
 	__syncthreads();
 	tell(w);
+	if (NORMS) total(w, norms, s.norms[(step - 1) % 2] + blockIdx.x);
+}
+
+// hold makes the steps of a launch. All its blocks run at once. hold_norms does so too, and
+// takes the norms of the last step.
+extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant__ Tiles s) {
+	after_predecessor();
+	make<false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(1024, 1) hold_norms(const __grid_constant__ Tiles s) {
+	after_predecessor();
+	make<true>(s);
 }
