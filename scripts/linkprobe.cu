@@ -88,7 +88,8 @@ struct Gpu {
 
 	void send(const Gpu &to, size_t bytes) const {
 		CHECK(cudaSetDevice(id));
-		CHECK(cudaMemcpyAsync(to.target, source, bytes, cudaMemcpyDefault, stream));
+		if (to.id == id) CHECK(cudaMemcpyAsync(to.target, source, bytes, cudaMemcpyDeviceToDevice, stream));
+		else CHECK(cudaMemcpyPeerAsync(to.target, to.id, source, id, bytes, stream));
 	}
 };
 

@@ -92,8 +92,10 @@ func (a *assisted) newAssistant(p *part, out int) (h *assistant, err error) {
 	return h, nil
 }
 
-func (a *assisted) workers() [][]int                { return eachAlone(len(a.parts)) }
-func (a *assisted) stream(rank int) *streams.Stream { return a.parts[rank].compute }
+func (a *assisted) workers() [][]int { return eachAlone(len(a.parts)) }
+func (a *assisted) queues(rank int) (steps, norms *streams.Stream) {
+	return a.parts[rank].compute, a.parts[rank].compute
+}
 
 func (a *assisted) most() int64 { return mostSteps }
 

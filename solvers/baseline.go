@@ -33,9 +33,11 @@ func (b *baseline) workers() [][]int {
 	return [][]int{all}
 }
 
-func (b *baseline) assistants()                     {}
-func (b *baseline) stop(int, int64)                 {}
-func (b *baseline) stream(rank int) *streams.Stream { return b.streams[rank] }
+func (b *baseline) assistants()     {}
+func (b *baseline) stop(int, int64) {}
+func (b *baseline) queues(rank int) (steps, norms *streams.Stream) {
+	return b.streams[rank], b.streams[rank]
+}
 
 func (b *baseline) most() int64 { return mostSteps }
 

@@ -213,9 +213,11 @@ func (g *graph) workers() [][]int {
 	return [][]int{all}
 }
 
-func (g *graph) assistants()                     {}
-func (g *graph) stop(int, int64)                 {}
-func (g *graph) stream(rank int) *streams.Stream { return g.parts[rank].compute }
+func (g *graph) assistants()     {}
+func (g *graph) stop(int, int64) {}
+func (g *graph) queues(rank int) (steps, norms *streams.Stream) {
+	return g.parts[rank].compute, g.parts[rank].compute
+}
 
 func (g *graph) most() int64 { return mostSteps }
 

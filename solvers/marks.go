@@ -10,17 +10,19 @@ import (
 // are, so that the host is not more than two rounds ahead of them, and whether
 // the norms it asked for have come.
 type marks struct {
-	ranks   []int
-	streams []*streams.Stream
-	round   [2][]*streams.Event // at the ends of the last two rounds
-	norms   [2][]*streams.Event // of an even and of an odd step
-	rounds  int
+	ranks  []int
+	steps  []*streams.Stream   // that end steps
+	totals []*streams.Stream   // on which norms are reduced
+	round  [2][]*streams.Event // at the ends of the last two rounds
+	norms  [2][]*streams.Event // of an even and of an odd step
+	rounds int
 }
 
 func (r *run) newMarks(sch scheme, ranks []int) (*marks, error) {
 	m := &marks{ranks: ranks}
 	for _, rank := range ranks {
-		m.streams = append(m.streams, sch.stream(rank))
+		steps, norms := sch.queues(rank)
+		m.steps, m.totals = append(m.steps, steps), append(m.totals, norms)
 		for _, events := range []*[]*streams.Event{&m.round[0], &m.round[1], &m.norms[0], &m.norms[1]} {
 			e, err := r.parts[rank].device.NewEvent()
 			if err != nil {
@@ -37,12 +39,12 @@ func (r *run) newMarks(sch scheme, ranks []int) (*marks, error) {
 func (m *marks) pass(r *run, done round) error {
 	m.rounds++
 	now, before := m.round[m.rounds%2], m.round[(m.rounds+1)%2]
-	for i, s := range m.streams {
+	for i, s := range m.steps {
 		if err := s.Record(now[i]); err != nil {
 			return err
 		}
 		if done.check {
-			if err := s.Record(m.norms[done.last%2][i]); err != nil {
+			if err := m.totals[i].Record(m.norms[done.last%2][i]); err != nil {
 				return err
 			}
 		}
@@ -61,7 +63,7 @@ func (m *marks) pass(r *run, done round) error {
 func (m *marks) drain(r *run) {
 	until := time.Now().Add(r.patience())
 	for i, e := range m.round[m.rounds%2] {
-		for m.streams[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
+		for m.steps[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
 			if done, err := e.Done(); done || err != nil {
 				break // an error comes again from what waits next
 			}

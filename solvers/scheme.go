@@ -87,8 +87,9 @@ type scheme interface {
 	most() int64
 	// stop says that the worker makes no step after n.
 	stop(worker int, n int64)
-	// stream returns the stream of a part on which the norms are reduced.
-	stream(rank int) *streams.Stream
+	// queues returns the stream of a part that ends its steps, and the one on which the
+	// norms are reduced, maybe the same.
+	queues(rank int) (steps, norms *streams.Stream)
 	// sync waits until all that was queued for the worker's parts is done.
 	sync(worker int) error
 }

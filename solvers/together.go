@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/kernels"
@@ -12,9 +13,17 @@ import (
 // makes a step; with Resident all steps of a round, without the host.
 type together struct {
 	*run
-	kind     kernels.StepKind
-	steppers []*kernels.Stepper
-	streams  []*streams.Stream
+	kind  kernels.StepKind
+	parts []*togetherPart
+}
+
+// togetherPart is a part with its steps. Where these take the norms on their way, totals is
+// the stream on which they are summed, behind the event measured: the next step need not wait.
+type togetherPart struct {
+	*part
+	stepper       *kernels.Stepper
+	steps, totals *streams.Stream
+	measured      *streams.Event
 }
 
 // ErrUnsuited says that a scheme cannot run a problem on the devices it is placed on.
@@ -32,28 +41,34 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 			return nil, fmt.Errorf("solvers: %w: scheme %s stores into %d boxes of ghosts for each device, and this stencil needs %d", ErrUnsuited, kind, kernels.MaxStores, n)
 		}
 		ends = append(ends, end)
-		s, err := p.device.NewStream(streams.Normal)
-		if err != nil {
-			return nil, err
-		}
-		r.Add(s)
-		s.SetName("steps")
-		t.streams = append(t.streams, s)
-		if err := r.setWalls(p, s); err != nil {
+		if err := t.addPart(p); err != nil {
 			return nil, err
 		}
 	}
-	var err error
-	if t.steppers, err = r.compiler.Steppers(kind, r.problem.Stencil, r.problem.Real, ends, r.patience()); err != nil {
+	steppers, err := r.compiler.Steppers(kind, r.problem.Stencil, r.problem.Real, ends, r.patience())
+	if err != nil {
 		return nil, err
 	}
-	for i, s := range t.steppers {
+	for i, s := range steppers {
 		r.Add(s)
-		if err := r.takeNorms(r.parts[i], s); err != nil {
+		t.parts[i].stepper = s
+		if err := t.takeNorms(t.parts[i]); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
+}
+
+func (t *together) addPart(p *part) (err error) {
+	w := &togetherPart{part: p}
+	if w.steps, err = p.device.NewStream(streams.Normal); err != nil {
+		return err
+	}
+	t.Add(w.steps)
+	w.steps.SetName("steps")
+	w.totals = w.steps
+	t.parts = append(t.parts, w)
+	return t.setWalls(p, w.steps)
 }
 
 // suits returns ErrUnsuited, with the reason, where devices cannot store into each other's
@@ -66,7 +81,7 @@ func (t *together) suits() error {
 		}
 	}
 	seen := map[*streams.Device]bool{}
-	for _, p := range t.parts {
+	for _, p := range t.run.parts {
 		if seen[p.device] {
 			return fmt.Errorf("solvers: %w: scheme %s has one subdomain a device, and %v several", ErrUnsuited, t.kind, p.device)
 		}
@@ -78,13 +93,22 @@ func (t *together) suits() error {
 	return nil
 }
 
-// takeNorms has the norms of a part taken by its steps on their way, or where these do not
-// take them from the fields, after a step.
-func (r *run) takeNorms(p *part, s *kernels.Stepper) error {
-	if s.Norms(0) == nil {
-		return r.reduceNorms(p)
+// takeNorms has the norms of a part taken by its steps on their way, and summed on a stream
+// beside them, or where these do not take them from the fields, after a step.
+func (t *together) takeNorms(p *togetherPart) (err error) {
+	if p.stepper.Norms(0) == nil {
+		return t.reduceNorms(p.part)
 	}
-	p.norms = [2]*kernels.Reduction{s.Norms(0), s.Norms(1)}
+	p.norms = [2]*kernels.Reduction{p.stepper.Norms(0), p.stepper.Norms(1)}
+	if p.measured, err = p.device.NewEvent(); err != nil {
+		return err
+	}
+	t.Add(p.measured)
+	if p.totals, err = p.device.NewStream(streams.Urgent); err != nil {
+		return err
+	}
+	t.Add(p.totals)
+	p.totals.SetName("norms")
 	return nil
 }
 
@@ -105,10 +129,12 @@ func (r *run) reduceNorms(p *part) error {
 	return nil
 }
 
-func (t *together) workers() [][]int                { return eachAlone(len(t.parts)) }
-func (t *together) assistants()                     {}
-func (t *together) stop(int, int64)                 {}
-func (t *together) stream(rank int) *streams.Stream { return t.streams[rank] }
+func (t *together) workers() [][]int { return eachAlone(len(t.parts)) }
+func (t *together) assistants()      {}
+func (t *together) stop(int, int64)  {}
+func (t *together) queues(rank int) (steps, norms *streams.Stream) {
+	return t.parts[rank].steps, t.parts[rank].totals
+}
 
 // most is how many steps a round may have: those of one launch do not fill a queue.
 func (t *together) most() int64 {
@@ -119,39 +145,54 @@ func (t *together) most() int64 {
 }
 
 func (t *together) steps(worker int, first, last int64, norms bool) error {
-	p, s := t.parts[worker], t.streams[worker]
+	p := t.parts[worker]
 	each := int64(1)
 	if t.kind == kernels.ResidentSteps {
 		each = last - first + 1
 	}
 	for n := first; n <= last; n += each {
-		s.BeginStep(n)
-		if err := t.moveWalls(p, s, n); err != nil { // which the step reflects about
+		p.steps.BeginStep(n)
+		if err := t.moveWalls(p.part, p.steps, n); err != nil { // which the step reflects about
 			return err
 		}
-		if err := t.queue(worker, s, each, norms && n+each > last); err != nil {
+		if err := p.queue(each, norms && n+each > last); err != nil {
 			return err
 		}
 	}
 	if norms {
-		return p.norms[last%2].Queue(s)
+		return p.total(last)
 	}
 	return nil
 }
 
 // queue queues steps, with norms of the last where they are wanted and steps take them.
-func (t *together) queue(worker int, s *streams.Stream, steps int64, norms bool) error {
-	stepper := t.steppers[worker]
-	if norms && stepper.Norms(0) != nil {
-		return stepper.QueueMeasured(s, steps)
+func (p *togetherPart) queue(steps int64, norms bool) error {
+	if norms && p.measured != nil {
+		return p.stepper.QueueMeasured(p.steps, steps)
 	}
-	return stepper.Queue(s, steps)
+	return p.stepper.Queue(p.steps, steps)
 }
 
-// sync waits for the stream, and looks whether its kernels gave up waiting.
-func (t *together) sync(worker int) error {
-	if err := t.streams[worker].Sync(t.patience()); err != nil {
-		return err
+// total queues the reduction of the norms of the step that was queued last. What the step has
+// left for it on its way stays until the norms of the next but one, which the host does not
+// queue before it has looked at these.
+func (p *togetherPart) total(step int64) error {
+	if p.measured != nil {
+		p.totals.BeginStep(step)
+		if err := errors.Join(p.steps.Record(p.measured), p.totals.Wait(p.measured)); err != nil {
+			return err
+		}
 	}
-	return t.steppers[worker].Err()
+	return p.norms[step%2].Queue(p.totals)
+}
+
+// sync waits for the streams, and looks whether the kernels gave up waiting.
+func (t *together) sync(worker int) error {
+	p := t.parts[worker]
+	for _, s := range []*streams.Stream{p.steps, p.totals} {
+		if err := s.Sync(t.patience()); err != nil {
+			return err
+		}
+	}
+	return p.stepper.Err()
 }

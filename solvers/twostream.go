@@ -95,10 +95,12 @@ func (o Order) phase(plan *halo.Plan, m halo.Message) int {
 	return plan.Placement.Subdomains[lower].Coord[axis] % 2
 }
 
-func (t *twoStream) workers() [][]int                { return eachAlone(len(t.parts)) }
-func (t *twoStream) assistants()                     {}
-func (t *twoStream) stop(int, int64)                 {}
-func (t *twoStream) stream(rank int) *streams.Stream { return t.parts[rank].interiorStream }
+func (t *twoStream) workers() [][]int { return eachAlone(len(t.parts)) }
+func (t *twoStream) assistants()      {}
+func (t *twoStream) stop(int, int64)  {}
+func (t *twoStream) queues(rank int) (steps, norms *streams.Stream) {
+	return t.parts[rank].interiorStream, t.parts[rank].interiorStream
+}
 
 // eachAlone gives every worker one rank.
 func eachAlone(n int) [][]int {
