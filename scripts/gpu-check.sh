@@ -38,19 +38,23 @@ tests() {
 	done
 }
 
-# A small run of every scheme under the tools that see bad accesses and races.
+# A small run of every scheme under the tools that see bad accesses and races, and on one GPU
+# one of a grid of which shared memory holds a part.
+PART="[161,170,160] [1,1,1]"
 sanitize() {
-	local cut
+	local cut name
 	cut=$(case $(nvidia-smi -L | wc -l) in 1) echo "[1,1,1]" ;; 2 | 3) echo "[2,1,1]" ;; *) echo "[2,1,2]" ;; esac)
 	for how in "memcheck baseline staged" "memcheck two-stream peer" "memcheck two-stream staged" \
 		"memcheck assisted peer" "memcheck assisted staged" "memcheck fused direct" "memcheck resident direct" \
-		"racecheck baseline staged" "racecheck assisted peer" "racecheck resident direct"; do
-		set -- $how
-		check "$1-$2-$3" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/halox" run "$bundle/heat3d.yaml" \
-			--set "grid.size=[37,20,23]" --set stop.iterations=12 --set stop.check_every=5 --history \
+		"racecheck baseline staged" "racecheck assisted peer" "racecheck resident direct" \
+		"memcheck resident direct $PART" "racecheck resident direct $PART"; do
+		set -- $how "[37,20,23]" "$cut"
+		name=$1-$2-$3${6:+-part}
+		check "$name" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/halox" run "$bundle/heat3d.yaml" \
+			--set "grid.size=$4" --set stop.iterations=12 --set stop.check_every=5 --history \
 			--set "boundary.y=neumann" --set exact=null --set output.picture=null --set devices.backend=cuda \
-			--set "exchange.scheme=$2" --set "exchange.path=$3" --set "decomposition=$cut"
-		tail -n 1 "$out/$1-$2-$3.log"
+			--set "exchange.scheme=$2" --set "exchange.path=$3" --set "decomposition=$5"
+		tail -n 1 "$out/$name.log"
 	done
 	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
 		-test.run 'TestExchangeCases/backend=cuda/.*/path=direct'
