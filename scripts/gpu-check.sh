@@ -53,7 +53,7 @@ sanitize() {
 		check "$name" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/halox" run "$bundle/heat3d.yaml" \
 			--set "grid.size=$4" --set stop.iterations=12 --set stop.check_every=5 --history \
 			--set "boundary.y=neumann" --set exact=null --set output.picture=null --set devices.backend=cuda \
-			--set "exchange.scheme=$2" --set "exchange.path=$3" --set "decomposition=$5"
+			--set "exchange.scheme=$2" --set "exchange.path=$3" --set "decomposition=$5" ${6:+--set devices.count=1}
 		tail -n 1 "$out/$name.log"
 	done
 	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
