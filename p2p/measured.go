@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/halox/halox/streams"
 )
@@ -119,4 +120,26 @@ func WriteCache(name string, text []byte) error {
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// updates lets one change of a file be under way at a time: of two that begin with the same
+// text, the later would undo the earlier.
+var updates sync.Mutex
+
+// UpdateCache writes a file of what was measured anew, as WriteCache does: what change makes
+// of its text, which is nil where it cannot be read. No change within this process gets
+// lost. One by another process at the same moment may: no lock is taken for what can be
+// measured again.
+func UpdateCache(name string, change func(old []byte) ([]byte, error)) error {
+	updates.Lock()
+	defer updates.Unlock()
+	old, err := os.ReadFile(name)
+	if err != nil {
+		old = nil
+	}
+	text, err := change(old)
+	if err != nil {
+		return err
+	}
+	return WriteCache(name, text)
 }

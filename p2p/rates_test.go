@@ -1,9 +1,11 @@
 package p2p
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,6 +153,32 @@ func TestDamagedRatesAreNotUsed(t *testing.T) {
 				t.Error("they were read")
 			}
 		})
+	}
+}
+
+// Of changes at the same time each begins with what the one before it made.
+func TestUpdateCache(t *testing.T) {
+	const changes = 50
+	folder := filepath.Join(t.TempDir(), "new")
+	name := filepath.Join(folder, "file")
+	var group sync.WaitGroup
+	for range changes {
+		group.Go(func() {
+			if err := UpdateCache(name, func(old []byte) ([]byte, error) { return append(old, '+'), nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	wrong := errors.New("no change")
+	if err := UpdateCache(name, func([]byte) ([]byte, error) { return nil, wrong }); err != wrong {
+		t.Errorf("got %v", err)
+	}
+	if text, err := os.ReadFile(name); err != nil || string(text) != strings.Repeat("+", changes) {
+		t.Errorf("%q, %v", text, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 1 {
+		t.Errorf("files %v", left)
 	}
 }
 

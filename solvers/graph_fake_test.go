@@ -5,13 +5,12 @@ package solvers
 import (
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/cuda/cudafake"
-	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -20,9 +19,7 @@ import (
 // The captures and launches of the scheme are what a driver takes: the fake runs no
 // kernels, but it knows what may be captured, and counts.
 func TestGraphOnAFakeDriver(t *testing.T) {
-	if _, _, err := nvrtc.Find(os.Getenv("HALOX_NVRTC")); err != nil {
-		t.Skip("SKIPPED: ", err)
-	}
+	compiler := testdevices.Compiler(t)
 	const devices, steps = 4, 50
 	library := cudafake.Build(t, cudafake.Devices(devices))
 	fake := cudafake.Inspect(t, library)
@@ -30,7 +27,7 @@ func TestGraphOnAFakeDriver(t *testing.T) {
 		t.Run(fmt.Sprintf("path=%s", path), func(t *testing.T) {
 			before := len(fake.Launches())
 			calls := fake.Calls("cuGraphLaunch")
-			solveOnFake(t, library, path, domain.Vec{1, 2, 2}, steps)
+			solveOnFake(t, library, compiler, path, domain.Vec{1, 2, 2}, steps)
 			if now := fake.Calls("cuGraphLaunch") - calls; now < steps/graphSteps || now >= steps {
 				t.Errorf("%d launches of graphs", now)
 			}
@@ -44,7 +41,7 @@ func TestGraphOnAFakeDriver(t *testing.T) {
 	}
 }
 
-func solveOnFake(t *testing.T, library string, path p2p.Path, parts domain.Vec, steps int64) {
+func solveOnFake(t *testing.T, library string, compiler *kernels.Compiler, path p2p.Path, parts domain.Vec, steps int64) {
 	t.Helper()
 	platform, err := streams.CUDAPlatform(library)
 	if err != nil {
@@ -71,7 +68,7 @@ func solveOnFake(t *testing.T, library string, path p2p.Path, parts domain.Vec, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(p, plan, kernels.CompilerFromEnv())
+	s, err := New(p, plan, compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,12 +163,13 @@ func (w *wiring) rememberSchemes(times []schemeTime) {
 	if name == "" {
 		return
 	}
-	all := map[string][]schemeTime{}
-	if text, err := os.ReadFile(name); err == nil && json.Unmarshal(text, &all) != nil {
-		all = map[string][]schemeTime{}
-	}
-	all[w.schemesKey()] = times
-	if text, err := json.MarshalIndent(all, "", " "); err == nil {
-		_ = p2p.WriteCache(name, append(text, '\n'))
-	}
+	_ = p2p.UpdateCache(name, func(old []byte) ([]byte, error) {
+		all := map[string][]schemeTime{}
+		if json.Unmarshal(old, &all) != nil || all == nil { // there is no file, or it is damaged
+			all = map[string][]schemeTime{}
+		}
+		all[w.schemesKey()] = times
+		text, err := json.MarshalIndent(all, "", " ")
+		return append(text, '\n'), err
+	})
 }

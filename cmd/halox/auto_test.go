@@ -76,6 +76,10 @@ func TestSchemesAreRemembered(t *testing.T) {
 	if got, ok := other.rememberedSchemes(); ok {
 		t.Errorf("of another grid: %v", got)
 	}
+	other.rememberSchemes(times[:1])
+	if got, ok := w.rememberedSchemes(); !ok || !slices.Equal(got, times) {
+		t.Errorf("with those of another grid: %v, %v", got, ok)
+	}
 	if err := os.WriteFile(w.schemesFile(), []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}

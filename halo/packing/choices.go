@@ -1,6 +1,7 @@
 package packing
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,7 +35,8 @@ func (c *choice) valid() bool {
 type choices struct {
 	mu     sync.Mutex
 	file   string           // "" for nowhere
-	all    []choice         // in the order in which they were measured, at most mostChoices
+	text   []byte           // what it held when it was last read or written here
+	all    []choice         // the oldest first, at most mostChoices
 	models map[string]model // fitted to them, by kind
 }
 
@@ -54,49 +56,68 @@ func (c *choices) open(folder string, d *streams.Device) {
 	}
 	name := sha256.Sum256([]byte(choicesVersion + " " + string(d.Backend) + " " + d.Name + " " + d.Arch))
 	c.file = filepath.Join(where, "packing-"+hex.EncodeToString(name[:8])+".json")
-	text, err := os.ReadFile(c.file)
-	if err != nil {
-		return
+	if c.text, err = os.ReadFile(c.file); err == nil {
+		c.all = parseChoices(c.text)
 	}
-	var all []choice
+}
+
+// parseChoices returns the choices of a file, none where one of them is broken.
+func parseChoices(text []byte) (all []choice) {
 	broken := func(x choice) bool { return !x.valid() }
-	if json.Unmarshal(text, &all) == nil && !slices.ContainsFunc(all, broken) {
-		c.all = all
+	if json.Unmarshal(text, &all) != nil || slices.ContainsFunc(all, broken) {
+		return nil
 	}
+	return all
 }
 
 // get returns what was measured for a layout.
 func (c *choices) get(kind, layout string) (choice, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := c.find(kind, layout); i >= 0 {
-		return c.all[i], true
+	i := slices.IndexFunc(c.all, func(x choice) bool { return x.Layout == layout && x.Kind == kind })
+	if i < 0 {
+		return choice{}, false
 	}
-	return choice{}, false
+	return c.all[i], true
 }
 
-func (c *choices) find(kind, layout string) int {
-	return slices.IndexFunc(c.all, func(x choice) bool { return x.Layout == layout && x.Kind == kind })
-}
-
-// put remembers a choice, on disk if that is possible, and forgets the oldest where there
-// are too many.
+// put remembers a choice, on disk if that is possible. Packers of equal devices share the
+// file: what others have put there since stays, and is remembered here too.
 func (c *choices) put(x choice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := c.find(x.Kind, x.Layout); i >= 0 {
-		c.all = slices.Delete(c.all, i, i+1)
-	}
-	c.all = append(c.all, x)
-	c.all = slices.Delete(c.all, 0, max(0, len(c.all)-mostChoices))
 	c.models = nil
 	if c.file == "" {
+		c.all = latest(c.all, []choice{x})
 		return
 	}
-	text, err := json.Marshal(c.all)
-	if err == nil {
-		_ = p2p.WriteCache(c.file, append(text, '\n')) // next time it is measured again
+	_ = p2p.UpdateCache(c.file, func(old []byte) ([]byte, error) { // next time it is measured again
+		var others []choice
+		if !bytes.Equal(old, c.text) { // to parse it takes longer than all else here
+			others = parseChoices(old)
+		}
+		c.all = latest(c.all, others, []choice{x})
+		text, err := json.Marshal(c.all)
+		c.text = append(text, '\n')
+		return c.text, err
+	})
+}
+
+// latest joins lists, each later than the one before. Of choices for the same layout it
+// keeps the last, and of all no more than mostChoices: it forgets the oldest.
+func latest(lists ...[]choice) []choice {
+	type name struct{ kind, layout string }
+	seen := map[name]bool{}
+	var all []choice
+	for _, x := range slices.Backward(slices.Concat(lists...)) {
+		n := name{x.Kind, x.Layout}
+		if !seen[n] && len(all) < mostChoices {
+			all = append(all, x)
+		}
+		seen[n] = true
 	}
+	slices.Reverse(all)
+	return all
 }
 
 // model returns the model for a kind of task, fitted to all that is remembered of it.

@@ -1,0 +1,197 @@
+//go:build linux && cgo
+
+package streams_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/streams"
+)
+
+// A failed call says what was being done, on which device, and which call of
+// the driver failed; the device goes on.
+func TestCUDAErrors(t *testing.T) {
+	const code = cuda.CodeOutOfMemory
+	r := newRig(t, 2)
+	asked := calls(t, r.devices[0], r.devices[1])
+	for doing, call := range map[string]string{
+		"allocate device memory":       "cuMemAlloc",
+		"allocate pinned host memory":  "cuMemHostGetDevicePointer",
+		"ask for the free memory":      "cuMemGetInfo",
+		"make a stream":                "cuStreamCreateWithPriority",
+		"make an event":                "cuEventCreate",
+		"load a module":                "cuModuleLoadDataEx",
+		"find kernel f":                "cuModuleGetFunction",
+		"ask for access to cuda 1":     "cuDeviceCanAccessPeer",
+		"enable access to cuda 1":      "cuCtxEnablePeerAccess",
+		"copy to cuda 0 [0, 32)":       "cuMemcpyDtoDAsync",
+		"copy to cuda 1 [0, 64)":       "cuMemcpyPeerAsync",
+		"copy to cuda 0 [0, 64)":       "cuMemcpyHtoDAsync",
+		"copy to pinned memory":        "cuMemcpyDtoHAsync",
+		"launch k of the test":         "cuLaunchKernelEx",
+		"record an event":              "cuEventRecord",
+		"wait for an event of device ": "cuStreamWaitEvent",
+		"wait for a stream":            "cuStreamQuery",
+		"ask for an event":             "cuEventQuery",
+
+		"copy 2 planes of 3 rows of 4 bytes to cuda 0 [0, 64)": "cuMemcpy3DAsync",
+		"copy 2 planes of 3 rows of 4 bytes to cuda 1 [0, 64)": "cuMemcpy3DPeerAsync",
+	} {
+		t.Run(call, func(t *testing.T) {
+			live := r.fake.Live()
+			r.fake.Fail(call, int(code), 0, 1)
+			err := asked[doing]()
+			said, ok := errors.AsType[*cuda.Error](err)
+			if !ok || said.Call != call || said.Device != 0 || !errors.Is(err, code) ||
+				!strings.HasPrefix(err.Error(), "device cuda 0: "+doing) {
+				t.Errorf("got %v", err)
+			}
+			if got := r.fake.Live(); got != live {
+				t.Errorf("left behind: %+v, before %+v", got, live)
+			}
+			check(t, r.devices[0].Err(), asked[doing]())
+		})
+	}
+}
+
+// After one sticky error every call returns it, even where the driver would
+// work again. Other devices live on.
+func TestCUDADeath(t *testing.T) {
+	r := newRig(t, 2)
+	d, other := r.devices[0], r.devices[1]
+	asked, others := calls(t, d, other), calls(t, other, d)
+	r.fake.Fail("cuStreamQuery", int(cuda.CodeIllegalAddress), 0, 1)
+	first := asked["wait for a stream"]()
+	if e, ok := errors.AsType[*streams.Error](first); !ok || !e.Fatal || d.Err() != first || !cuda.IsSticky(first) {
+		t.Fatalf("died of %v, says %v", first, d.Err())
+	}
+	for doing, ask := range asked {
+		if err := ask(); err != first {
+			t.Errorf("%s: %v", doing, err)
+		}
+	}
+	check(t, other.Err())
+	for _, ask := range others {
+		check(t, ask())
+	}
+	r.fake.Kill(0, int(cuda.CodeIllegalAddress))
+	begin := time.Now()
+	check(t, d.Close(), d.Close())
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("closing took %v", took)
+	}
+}
+
+// A device that is found dead only when it is closed says so, once.
+func TestCUDADeathAtClose(t *testing.T) {
+	r := newRig(t, 2)
+	calls(t, r.devices[1], r.devices[0])
+	r.fake.Kill(1, int(cuda.CodeIllegalAddress))
+	err := streams.CloseAll(r.devices)
+	if !errors.Is(err, cuda.CodeIllegalAddress) || strings.Count(err.Error(), "\n") > 0 || !strings.HasPrefix(err.Error(), "device cuda 1: ") {
+		t.Errorf("got %v", err)
+	}
+	check(t, streams.CloseAll(r.devices))
+}
+
+func TestCUDASyncHasALimit(t *testing.T) {
+	const short = 30 * time.Millisecond
+	r := newRig(t, 1)
+	s := must(r.devices[0].NewStream(streams.Normal))(t)
+	e := must(r.devices[0].NewEvent())(t)
+	for call, sync := range map[string]func(time.Duration) error{"cuStreamQuery": s.Sync, "cuEventQuery": e.Sync} {
+		t.Run(call, func(t *testing.T) {
+			r.fake.Fail(call, int(cuda.CodeNotReady), 0, -1)
+			begin := time.Now()
+			err := sync(short)
+			if took := time.Since(begin); took < short || took > limit {
+				t.Errorf("waited %v", took)
+			}
+			if err == nil || !strings.HasPrefix(err.Error(), "device cuda 0: wait for ") || !strings.HasSuffix(err.Error(), "not done after 30ms") {
+				t.Errorf("got %v", err)
+			}
+			r.fake.Fail(call, 0, 0, 0)
+			check(t, sync(limit))
+		})
+	}
+}
+
+// To free anything on a GPU that hangs would wait for ever.
+func TestCUDACloseLeavesAHangingDevice(t *testing.T) {
+	r := openRig(t, 2)
+	for _, d := range r.devices {
+		must(d.Alloc(64))(t)
+		must(d.NewStream(streams.Normal))(t)
+		d.SetGrace(30 * time.Millisecond)
+	}
+	r.fake.Fail("cuStreamQuery", int(cuda.CodeNotReady), 0, -1)
+	err := streams.CloseAll(r.devices)
+	if err == nil || strings.Count(err.Error(), "close a stream: it hangs: not done after 30ms") != 2 {
+		t.Errorf("got %v", err)
+	}
+	if r.fake.Calls("cuMemFree")+r.fake.Calls("cuDevicePrimaryCtxRelease") > 0 {
+		t.Error("something was freed")
+	}
+}
+
+func TestCUDARefusals(t *testing.T) {
+	r := newRig(t, 2)
+	d, peer := r.devices[0], r.devices[1]
+	host := must(streams.HostPlatform(1).Open())(t)[0]
+	defer host.Close()
+	s := must(d.NewStream(streams.Normal))(t)
+	m, far := must(d.Alloc(64))(t), must(peer.Alloc(64))(t)
+	pinned := must(d.AllocPinned(64))(t)
+	foreign, foreignPinned := must(host.Alloc(64))(t), must(host.AllocPinned(64))(t)
+	module := must(d.LoadModule(cudafake.Image(map[string]int{"f": 0})))(t)
+	f := must(module.Function("f"))(t)
+	box := func(m *streams.Memory, offset int64) streams.Pitched {
+		return streams.Pitched{Span: m.All(), Offset: offset, Pitch: 16}
+	}
+	prepare := func(on *streams.Device, f streams.Function, grid int, uses ...streams.Span) error {
+		_, err := on.NewKernel(streams.KernelSpec{Name: "f", Function: f, Uses: uses, Grid: [3]int{grid, 1, 1}, Block: [3]int{1, 1, 1}})
+		return err
+	}
+	for _, tc := range []struct {
+		name string
+		err  error
+		says string // nothing if it is allowed
+	}{
+		{"host memory to host memory", s.Copy(pinned.Span(0, 8), pinned.Span(8, 8)), "nothing from host memory to host memory"},
+		{"memory of a host device", s.Copy(m.All(), foreign.All()), "copies to and from GPUs"},
+		{"Go's memory as pinned memory", s.Copy(m.All(), foreignPinned.All()), "copies to and from GPUs"},
+		{"past the end", s.Copy(m.Span(60, 8), m.Span(0, 8)), "copy to cuda 0 [60, 68) of 64 bytes"},
+		{"a box of host memory to host memory", s.CopyBox(box(pinned, 0), box(pinned, 8), 4, 2, 1), "nothing from host memory to host memory"},
+		{"a box of a host device", s.CopyBox(box(m, 0), box(foreign, 0), 4, 2, 1), "copies to and from GPUs"},
+		{"a box of Go's memory", s.CopyBox(box(m, 0), box(foreignPinned, 0), 4, 2, 1), "copies to and from GPUs"},
+		{"nothing", s.Copy(m.Span(64, 0), far.Span(0, 0)), ""},
+		{"a kernel on its memory and pinned memory", prepare(d, f, 1, m.All(), pinned.All()), ""},
+		{"a kernel on a peer's memory", prepare(d, f, 1, far.All()), "it may not touch cuda 1 [0, 64)"},
+		{"a kernel on Go's memory", prepare(d, f, 1, foreignPinned.All()), "it may not touch pinned memory"},
+		{"a kernel of a peer", prepare(peer, f, 1), "its function was loaded on another device"},
+		{"a kernel for the host", prepare(d, nil, 1), "it has no version for a GPU"},
+		{"an empty grid", prepare(d, f, 0), "geometry [0 1 1]"},
+		{"a huge grid", prepare(d, f, 1<<31), "geometry [2147483648 1 1]"},
+		{"a launch of a peer's kernel", s.Launch(kernel(t, peer)), "the kernel is one of device cuda 1"},
+		{"a record of a peer's event", s.Record(must(peer.NewEvent())(t)), "the event is one of device cuda 1"},
+		{"a wait for a host device's event", s.Wait(must(host.NewEvent())(t)), "the event is not one of a GPU"},
+		{"access to a host device", d.EnablePeer(host), "different backends"},
+		{"no bytes", func() error { _, err := d.Alloc(0); return err }(), "the size must be positive"},
+		{"no image", func() error { _, err := d.LoadModule([]byte("text")); return err }(), "ptxas fatal: this is not an image"},
+		{"no such kernel", func() error { _, err := module.Function("g"); return err }(), `find kernel g: kernel "g": `},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.says == "" {
+				check(t, tc.err)
+			} else if tc.err == nil || !strings.Contains(tc.err.Error(), tc.says) || !strings.HasPrefix(tc.err.Error(), "device cuda ") {
+				t.Errorf("got %v", tc.err)
+			}
+		})
+	}
+	check(t, d.Err(), peer.Err())
+}
