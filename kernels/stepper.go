@@ -48,10 +48,10 @@ const maxOdd = 3
 // StepKind is how a launch makes steps.
 type StepKind string
 
-// The kinds: a step a launch, by as many thread blocks as suit the boxes; or any number,
-// by thread blocks that stay on the device and wait for each other after each. Resident
-// steps keep the field in shared memory where it fits; StreamedSteps never do, which is
-// for comparisons.
+// The kinds: a step a launch, by as many thread blocks as suit the boxes; or any number up to
+// 2^30, by thread blocks that stay on the device and wait for each other after each. Resident
+// steps keep the field in shared memory, or of a larger one a part, where it fits;
+// StreamedSteps never do, which is for comparisons.
 const (
 	FusedStep     StepKind = "fused"
 	ResidentSteps StepKind = "resident"
@@ -84,6 +84,9 @@ type stepKernel struct {
 // launches were before.
 type stepSpan struct{ first, count, launch int64 }
 
+// mostSteps is how many steps a launch may make.
+const mostSteps = 1 << 30
+
 // mostQueued is how many launches of a host device may be queued.
 const mostQueued = 1 << 12
 
@@ -105,7 +108,7 @@ func (s *Stepper) QueueMeasured(at *streams.Stream, steps int64) error {
 }
 
 func (s *Stepper) queue(at *streams.Stream, k stepKernel, steps int64) error {
-	if steps < 1 || s.kind == FusedStep && steps > 1 {
+	if steps < 1 || s.kind == FusedStep && steps > 1 || steps > mostSteps {
 		return fmt.Errorf("kernels: %d steps in one launch of kind %s", steps, s.kind)
 	}
 	if err := s.Err(); err != nil {
@@ -122,11 +125,18 @@ func (s *Stepper) queue(at *streams.Stream, k stepKernel, steps int64) error {
 
 // Err returns an error if the device has waited for a neighbour in vain.
 func (s *Stepper) Err() error {
-	if n := atomic.LoadUint64(word(s.failed, 0)); n > 0 {
+	switch n := atomic.LoadUint64(word(s.failed, 0)); n {
+	case 0:
+		return nil
+	case itself:
+		return fmt.Errorf("kernels: thread blocks of device %v waited in vain for each other to make a step: something else keeps its multiprocessors", s.device)
+	default:
 		return fmt.Errorf("kernels: device %v waited in vain for its neighbour on device %s to make a step", s.device, s.others[n-1])
 	}
-	return nil
 }
+
+// itself is ITSELF of flags.cuh.
+const itself = 1000
 
 // word returns a number of 8 bytes that the CPU shares with others.
 func word(m *streams.Memory, offset int64) *uint64 {

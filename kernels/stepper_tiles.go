@@ -119,28 +119,36 @@ func (n *stepNet) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 		if len(st.Odd) > 0 {
 			return sides, false
 		}
-		found := false
-		for axis := range sides {
+		axis, high, there, found := n.sideOf(st, owned, width)
+		if !found || sides[axis][high].store >= 0 {
+			return sides, false
+		}
+		sides[axis][high] = sideStore{k, st.To, there == 1}
+	}
+	return sides, true
+}
+
+// sideOf finds the side of a box that a store takes its points from, and at which side of the
+// other its ghosts are: the opposite one, or behind a wall the same. Where a box is one point
+// thick both would do.
+func (n *stepNet) sideOf(st GhostStore, owned domain.Box, width domain.Radius) (axis, high, there int, found bool) {
+	other := n.ends[st.To].Fields[0].Layout.Owned
+	for same := range 2 {
+		for axis := range 3 {
 			for high := range 2 {
-				var dir domain.Direction
-				dir[n.axisOf(axis)] = 2*high - 1
-				if st.Send != domain.SendBox(owned, dir, width) || n.axisOf(axis) >= n.stencil.Dims || sides[axis][high].store >= 0 {
-					continue
+				var from, to domain.Direction
+				there := high
+				if same == 0 {
+					there = 1 - high
 				}
-				there := n.ends[st.To].Fields[0].Layout.Owned
-				switch st.Ghost {
-				case domain.GhostBox(there, dir.Opposite(), width):
-					sides[axis][high], found = sideStore{k, st.To, high == 0}, true
-				case domain.GhostBox(there, dir, width):
-					sides[axis][high], found = sideStore{k, st.To, high == 1}, true
+				from[n.axisOf(axis)], to[n.axisOf(axis)] = 2*high-1, 2*there-1
+				if n.axisOf(axis) < n.stencil.Dims && st.Send == domain.SendBox(owned, from, width) && st.Ghost == domain.GhostBox(other, to, width) {
+					return axis, high, there, true
 				}
 			}
 		}
-		if !found {
-			return sides, false
-		}
 	}
-	return sides, true
+	return 0, 0, 0, false
 }
 
 // packetBytes are those of a packet: each 4 bytes of a value come with 4 of the step.

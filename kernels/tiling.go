@@ -61,22 +61,27 @@ func (b *tiling) hold(room tileRoom) bool {
 	return b.shared <= room.shared
 }
 
-// holdPart has shared memory hold what fits of the layers of tiles, without a list of errands,
-// and at least half of them, and the second-level cache the rest of both fields, and all packets.
-// That takes many threads in one layer.
+// holdPart has shared memory hold what fits of the layers of tiles, at least half, and the
+// second-level cache the rest of both fields, and all packets. Such tiles have one layer of
+// threads, and no list of errands: these are many enough to be worth it where they take half of
+// a block.
 func (b *tiling) holdPart(room tileRoom) bool {
 	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
 	if x*y > mostTileThreads || x*y < mostTileThreads/2 {
 		return false
 	}
 	b.block = [3]int64{x, y, 1}
-	for b.held = depth; ; b.held-- {
-		if b.held < up(depth, 2) {
-			return false
-		}
-		if b.share(); b.shared <= room.shared {
-			break
-		}
+	b.held = 0
+	b.share()
+	least := b.shared
+	b.held = depth
+	b.share()
+	if b.shared > room.shared { // each layer needs as much as the others
+		b.held = (room.shared - least) * depth / (b.shared - least)
+		b.share()
+	}
+	if b.held < up(depth, 2) || b.shared > room.shared {
+		return false
 	}
 	all := b.tiles[0] * b.tiles[1] * b.tiles[2]
 	return all*(2*b.rest()*b.element+4*b.packets()*b.element) <= room.cache

@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -86,6 +87,7 @@ type cudaDriver struct {
 	lowest, highest int  // stream priorities
 	pitch           int  // the greatest of a copy
 	early           bool // it knows kernels that wait themselves
+	announcing      sync.Mutex
 }
 
 func openCUDA(drv *cuda.Driver, id int) (driver, error) {
@@ -224,7 +226,7 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 		return nil, err
 	}
 	if spec.Shared > alwaysShared {
-		if err := c.ctx.FunctionSetAttribute(f.fn, cuda.FuncMaxDynamicShared, spec.Shared); err != nil {
+		if err := c.announce(f.fn, spec.Shared); err != nil {
 			return nil, err
 		}
 	}
@@ -234,6 +236,18 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	}
 	l.SetEarly(spec.Early && c.early)
 	return &cudaKernel{l}, nil
+}
+
+// announce says how much dynamic shared memory a launch of a function may have: never less
+// than before, since other launches of it may be ready.
+func (c *cudaDriver) announce(f cuda.Function, bytes int) error {
+	c.announcing.Lock()
+	defer c.announcing.Unlock()
+	have, err := c.ctx.FunctionAttribute(f, cuda.FuncMaxDynamicShared)
+	if err != nil || have >= bytes {
+		return err
+	}
+	return c.ctx.FunctionSetAttribute(f, cuda.FuncMaxDynamicShared, bytes)
 }
 
 // alwaysShared are the bytes of dynamic shared memory that a launch may have unless its

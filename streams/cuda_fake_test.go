@@ -64,16 +64,16 @@ func check(t testing.TB, errs ...error) {
 // kernel makes a launch of a kernel k with an argument of 12 bytes ready.
 func kernel(t testing.TB, d *streams.Device) *streams.Kernel {
 	t.Helper()
-	return kernelThatShares(t, d, 1000)
+	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
+	return kernelOf(t, d, must(m.Function("k"))(t), 1000)
 }
 
-// kernelThatShares has so many bytes of dynamic shared memory.
-func kernelThatShares(t testing.TB, d *streams.Device, bytes int) *streams.Kernel {
+// kernelOf is a launch of a function with so many bytes of dynamic shared memory.
+func kernelOf(t testing.TB, d *streams.Device, f streams.Function, shared int) *streams.Kernel {
 	t.Helper()
-	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
 	return must(d.NewKernel(streams.KernelSpec{
-		Name: "k of the test", Function: must(m.Function("k"))(t),
-		Grid: [3]int{70000, 2, 3}, Block: [3]int{64, 4, 1}, Shared: bytes, Argument: []byte("twelve bytes"),
+		Name: "k of the test", Function: f,
+		Grid: [3]int{70000, 2, 3}, Block: [3]int{64, 4, 1}, Shared: shared, Argument: []byte("twelve bytes"),
 	}))(t)
 }
 
@@ -259,11 +259,15 @@ func TestCUDALaunch(t *testing.T) {
 }
 
 // A kernel may have all the shared memory of a multiprocessor, which the driver gives only
-// to a function that was told of it.
+// to a function that was told of it, also when another of the same function has less.
 func TestCUDALaunchOfMuchShared(t *testing.T) {
 	r := newRig(t, 1)
 	d := r.devices[0]
-	check(t, must(d.NewStream(streams.Normal))(t).Launch(kernelThatShares(t, d, int(d.Shared))))
+	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 12})))(t)
+	f := must(m.Function("k"))(t)
+	much := kernelOf(t, d, f, int(d.Shared))
+	kernelOf(t, d, f, 100<<10)
+	check(t, must(d.NewStream(streams.Normal))(t).Launch(much))
 	if got := r.fake.Launches(); len(got) != 1 || int64(got[0].Shared) != d.Shared {
 		t.Errorf("arrived as %+v", got)
 	}

@@ -39,18 +39,35 @@ __device__ inline i64 nanoseconds() {
 	return t;
 }
 
-// await waits until the flag has reached a count, and returns false if it has not
-// within so many nanoseconds.
-__device__ inline bool await(const unsigned long long *flag, unsigned long long count, i64 limit) {
+// wait calls come until it returns true, and returns false if it has not within so many
+// nanoseconds.
+template <typename Come> __device__ __forceinline__ bool wait(i64 limit, Come come) {
 	enum { LOOKS = 256 }; // between two looks at the clock
-	for (i64 start = 0; peek(flag) < count;) {
-		for (int i = 0; i < LOOKS && peek(flag) < count; i++);
+	for (i64 start = 0;;) {
+#pragma unroll 1
+		for (int looks = 0; looks < LOOKS; looks++)
+			if (come()) return true;
 		const i64 now = nanoseconds();
 		if (start == 0) start = now;
 		if (now - start > limit) return false;
 	}
+}
+
+// await waits until the flag has reached a count, and returns false if it has not
+// within so many nanoseconds.
+__device__ inline bool await(const unsigned long long *flag, unsigned long long count, i64 limit) {
+	if (!wait(limit, [&] { return peek(flag) >= count; })) return false;
 	__threadfence_system();
 	return true;
+}
+
+// complain says in host memory whom a block waited for in vain: 1 + the neighbour, which counts
+// for more than another block of this GPU, who may have waited for a neighbour; that is ITSELF.
+enum { ITSELF = 1000 };
+
+__device__ inline void complain(unsigned long long *failed, unsigned long long whom) {
+	const unsigned long long before = peek(failed);
+	if (before == 0 || before == ITSELF) release(failed, whom);
 }
 
 // disturb is what tests do to a GPU that makes steps. With PAUSES its warps rest for up to

@@ -56,7 +56,7 @@ struct Step {
 	i64 every;           // each the first of so many
 	i64 march, tiles[3]; // layers of a tile of the interior; tiles along x, y and the march
 	i64 limit;           // ns to wait for a neighbour
-	unsigned long long *failed;  // in host memory: 1 + the neighbour waited for in vain
+	unsigned long long *failed;  // see complain
 	unsigned long long *arrived; // blocks that have finished steps; the highest bit says to stop
 	Four *norms[2];              // of fused steps with norms, by field: those of each block
 	Part interior;
@@ -99,7 +99,7 @@ __device__ bool watch(const Step &s, const Shell &b, int neighbour, i64 n) {
 	if (neighbour < 0 || neighbour >= s.degree || !(b.neighbours >> neighbour & 1)) return true;
 	const Neighbour &other = s.neighbour[neighbour];
 	if (await(other.my_count, n * other.expected, s.limit)) return true;
-	release(s.failed, 1 + neighbour);
+	complain(s.failed, 1 + neighbour);
 	atomicOr(s.arrived, STOP);
 	return false;
 }
@@ -137,10 +137,10 @@ __device__ bool gather(const Step &s, i64 n) {
 	const unsigned long long all = (unsigned long long)n * gridDim.x;
 	unsigned long long now;
 	arrive(s.arrived);
-	do now = peek_here(s.arrived);
-	while (now < all);
+	const bool came = wait(s.limit, [&] { return (now = peek_here(s.arrived)) >= all; });
+	if (!came) complain(s.failed, ITSELF);
 	__threadfence();
-	return now < STOP;
+	return came && now < STOP;
 }
 
 // How many layers a thread of a resident kernel loads at once: more than one, where the

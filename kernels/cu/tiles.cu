@@ -6,7 +6,9 @@
 //
 // There are two packets for each ghost point, for even and for odd steps. That is enough:
 // a tile sends step n+2 after it has got step n+1 from the tile beside it, which sent that
-// after it had read step n.
+// after it had read step n. Nor does a tile change the fields before those beside it have read
+// them at the beginning of a launch: it has got their first packets by then. Steps count modulo
+// 2^32 in packets, which nobody misses as long as no packet is so old.
 //
 // The stencil is a star that reaches one point (see tapsSource in taps.go). Build options:
 // REAL, and PART where shared memory does not hold all layers of a tile.
@@ -60,7 +62,7 @@ struct Tiles {
 	Neighbour neighbour[NEIGHBOURS];
 	Four *norms[2];             // with norms, by field: those of each block
 	i64 limit;                  // ns to wait
-	unsigned long long *failed; // in host memory: 1 + the neighbour waited for in vain
+	unsigned long long *failed; // see complain
 };
 
 // Of one side of a tile: its packets for even steps, from that of the tile's first point on.
@@ -69,7 +71,10 @@ struct Door {
 	const Mail *in; // null: the ghosts stay
 	int odd;        // how far the packets for odd steps are
 	int ghost;      // how many cells away from its points their ghosts are
-	int from;
+	int from;       // as in Side
+
+	__device__ Mail *to_send(int place, unsigned step) const { return out + place + (step % 2 ? odd : 0); }
+	__device__ const Mail *to_get(int place, unsigned step) const { return in + place + (step % 2 ? odd : 0); }
 };
 
 // A point at a face of a tile: its packet among those of the side, and its cell.
@@ -78,6 +83,8 @@ struct Errand {
 	int cell;
 };
 
+static_assert(sizeof(Errand) == 8, "tiling.go counts on it");
+
 // A tile, as its block sees it. It lies in shared memory.
 struct Tile {
 	int lo[AXES], n[AXES], of[AXES]; // from the first owned point; points; which of the tiles
@@ -85,6 +92,8 @@ struct Tile {
 	Door door[2 * AXES];
 	int errands;
 };
+
+static_assert(sizeof(Tile) <= 1 << 10, "tiling.go leaves no more room");
 
 // What a thread has to do with a tile.
 struct Worker {
@@ -166,7 +175,7 @@ __device__ Door Worker::door(int axis, int high) const {
 // lay_out lists the points at a side from a place in the list on, and returns their end.
 __device__ int Worker::lay_out(int axis, int high, int first) const {
 	if (!t.door[2 * axis + high].in || (DIMS == 2 && axis == Y)) return first;
-	const int wide = t.n[axis == X ? DEPTH : X], points = wide * t.n[axis == DEPTH ? Y : axis == X ? Y : DEPTH];
+	const int wide = t.n[axis == X ? DEPTH : X], points = wide * t.n[axis == Y ? DEPTH : Y];
 	for (int i = thread; i < points; i += threads) {
 		const int v = i / wide, u = i - v * wide, edge = high ? t.n[axis] - 1 : 0;
 		const int x = axis == X ? edge : u, y = axis == Y ? edge : v, z = axis == X ? u : axis == Y ? v : edge;
@@ -307,10 +316,6 @@ template <bool NORMS> __device__ __forceinline__ void advance(const Worker &w, u
 	__syncthreads();
 }
 
-// Packets take so many cycles at least: to look for them before only keeps the cache from
-// work. (512 threads a block with a packet each: 1492 cycles a step instead of 1718.)
-enum { UNDER_WAY = 300 };
-
 // Where threads form several layers, so that most points at faces are no thread's own, a
 // list says which of them a thread sends. The first errand of a thread is its only one for
 // small tiles.
@@ -327,7 +332,7 @@ __device__ __forceinline__ void send_listed(const Worker &w, const First &first,
 	for (int i = w.thread + w.threads; i < w.t.errands; i += w.threads) {
 		const Errand e = w.errands[i];
 		const Door &d = w.t.door[e.side];
-		d.out[e.place + (step % 2 ? d.odd : 0)].put(w.cells[e.cell], step);
+		d.to_send(e.place, step)->put(w.cells[e.cell], step);
 	}
 }
 
@@ -345,7 +350,7 @@ __device__ __forceinline__ Awaited look_for(const Worker &w, int errand, unsigne
 	if (errand >= w.t.errands) return a;
 	const Errand e = w.errands[errand];
 	const Door &d = w.t.door[e.side];
-	a.from = d.in + e.place + (step % 2 ? d.odd : 0);
+	a.from = d.to_get(e.place, step);
 	a.ghost = e.cell + d.ghost;
 	a.side = e.side;
 	a.got = a.from->look();
@@ -353,23 +358,20 @@ __device__ __forceinline__ Awaited look_for(const Worker &w, int errand, unsigne
 }
 
 // take waits for a packet and puts its value where it belongs. It returns false if it does
-// not come within the limit, and says so if it should have come from another GPU.
+// not come within the limit, and says so.
 __device__ __forceinline__ bool take(const Worker &w, Awaited a, unsigned step) {
-	enum { LOOKS = 256 }; // between two looks at the clock
 	if (!a.from) return true;
-	for (i64 start = 0; !a.got.of(step);) {
-#pragma unroll 1
-		for (int looks = 0; looks < LOOKS && !a.got.of(step); looks++) a.got = a.from->look();
-		if (a.got.of(step)) break;
-		const i64 now = nanoseconds();
-		if (start == 0) start = now;
-		if (now - start <= w.s.limit) continue;
+	const bool came = a.got.of(step) || wait(w.s.limit, [&] {
+		a.got = a.from->look();
+		return a.got.of(step);
+	});
+	if (came) {
+		w.cells[a.ghost] = a.got.value();
+	} else {
 		const int from = w.t.door[a.side].from;
-		if (from >= 0) release(w.s.failed, 1 + from);
-		return false;
+		complain(w.s.failed, from >= 0 ? 1 + from : ITSELF);
 	}
-	w.cells[a.ghost] = a.got.value();
-	return true;
+	return came;
 }
 
 // receive_listed waits for the ghosts of a tile. It returns false if one does not come.
@@ -391,9 +393,12 @@ __device__ __forceinline__ bool receive_listed(const Worker &w, const First &fir
 template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_point(const Worker &w, Visit visit) {
 	const int x = threadIdx.x, y = threadIdx.y, *n = w.t.n;
 	if (AXIS != X && x >= n[X] || AXIS != Y && y >= n[Y] || AXIS == Y && DIMS == 2) return;
-	if (AXIS == DEPTH) return visit(x, y, 0);
+	if constexpr (AXIS == DEPTH) {
+		visit(x, y, 0);
+	} else {
 #pragma unroll 1
-	for (int z = AXIS == X ? x : y; z < n[DEPTH]; z += AXIS == X ? blockDim.x : blockDim.y) visit(AXIS == X ? 0 : x, AXIS == Y ? 0 : y, z);
+		for (int z = AXIS == X ? x : y; z < n[DEPTH]; z += AXIS == X ? blockDim.x : blockDim.y) visit(AXIS == X ? 0 : x, AXIS == Y ? 0 : y, z);
+	}
 }
 
 // send_faces sends the points at two faces of a tile.
@@ -407,7 +412,7 @@ template <int AXIS> __device__ __forceinline__ void send_faces(const Worker &w, 
 #pragma unroll
 		for (int high = LOW; high <= HIGH; high++) {
 			const Door &d = w.t.door[2 * AXIS + high];
-			if (d.in) d.out[at + (step % 2 ? d.odd : 0)].put(v[high], step);
+			if (d.in) d.to_send(at, step)->put(v[high], step);
 		}
 	});
 }
@@ -422,7 +427,7 @@ template <int AXIS> __device__ __forceinline__ bool receive_faces(const Worker &
 #pragma unroll
 		for (int high = LOW; high <= HIGH; high++) {
 			const Door &d = w.t.door[2 * AXIS + high];
-			a[high] = Awaited{d.in ? d.in + at + (step % 2 ? d.odd : 0) : 0, w.ghost<AXIS>(high, x, y, z), 2 * AXIS + high};
+			a[high] = Awaited{d.in ? d.to_get(at, step) : 0, w.ghost<AXIS>(high, x, y, z), 2 * AXIS + high};
 			if (d.in) a[high].got = a[high].from->look();
 		}
 		all = take(w, a[LOW], step) && take(w, a[HIGH], step);
@@ -459,7 +464,7 @@ __device__ bool ready(const Worker &w) {
 		if (from < 0 || !w.outer(axis, high)) return;
 		const Neighbour &other = w.s.neighbour[from];
 		if (await(other.my_count, w.s.launch * other.expected, w.s.limit)) return;
-		release(w.s.failed, 1 + from);
+		complain(w.s.failed, 1 + from);
 		all = false;
 	});
 	return all;
@@ -473,11 +478,10 @@ __device__ void tell(const Worker &w) {
 	});
 }
 
-// total puts the sum of all threads' norms there, by halves, when nobody needs the cells any
-// more.
+// total puts the sum of all threads' norms there, by halves, after a barrier behind which
+// nobody needs the cells. Other than over_block it takes blocks of any size.
 __device__ void total(const Worker &w, const Found &norms, Four *there) {
 	Four *all = (Four *)w.cells;
-	__syncthreads();
 	all[w.thread] = norms.four();
 #pragma unroll 1
 	for (int n = w.threads; n > 1; n = (n + 1) / 2) {
@@ -518,9 +522,7 @@ template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
 		advance<false>(w, step, norms);
 		disturb(3 * step + 1);
 		if (left > 1) send(w, first, step);
-		const int sent = clock();
 		if (left <= 2) keep(w, step);
-		while (clock() - sent < UNDER_WAY);
 		disturb(3 * step + 2);
 		if (left > 1 && !__syncthreads_and(receive(w, first, step))) return;
 	}
