@@ -76,6 +76,7 @@ func newChart(kind string, o PlotOptions, all []Source) (Chart, error) {
 	if len(s.rows) == 0 {
 		return nil, fmt.Errorf("%w: there are no rows", ErrNothingToPlot)
 	}
+	s.leaveOutEmpty()
 	if k, err = s.asked(k, o); err != nil {
 		return nil, err
 	}
@@ -86,6 +87,15 @@ func newChart(kind string, o PlotOptions, all []Source) (Chart, error) {
 		return s.scaling(k)
 	}
 	return s.plane(k)
+}
+
+// leaveOutEmpty drops the rows of what could not be measured, so that none of them is what
+// the others are held at.
+func (s *selection) leaveOutEmpty() {
+	empty := func(row tableRow) bool { return len(row.Values) == 0 }
+	if slices.ContainsFunc(s.rows, func(row tableRow) bool { return !empty(row) }) {
+		s.rows = slices.DeleteFunc(s.rows, empty)
+	}
 }
 
 // takes refuses options that a kind has no use for.

@@ -311,6 +311,30 @@ func TestPlotRefuses(t *testing.T) {
 	}
 }
 
+// What was left out for want of memory is not what the others are held at.
+func TestPlotOfRowsLeftOut(t *testing.T) {
+	s := sampleSchemes()
+	s.Add(results.NewRow().Label("scheme", "fused").Label("points", 64).Label("devices", 8))
+	if names, note := named(t, "", results.PlotOptions{}, s); len(names) != 6 || note != "error bars are quartiles" {
+		t.Errorf("%q, %s", names, note)
+	}
+}
+
+// One device sends nothing: its exchanges differ in their points.
+func TestPlotOfExchangesAlone(t *testing.T) {
+	s := source(results.KindExchange)
+	for _, points := range []float64{8, 16} {
+		s.Add(results.NewRow().Label("points", points).Label("message_bytes", 0).Number(results.Time, points))
+	}
+	chart, err := results.Plot("", results.PlotOptions{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := chart.(results.Curves); len(c.Curves) != 1 || len(c.Curves[0].X) != 2 || c.Note != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
 // Odd rows are drawn as far as they can be, in all formats.
 func TestPlotOfOddRows(t *testing.T) {
 	row := func(bytes, rate float64) results.Row {
