@@ -39,6 +39,9 @@ type atomicFile struct {
 // createAtomic opens a temporary file in the folder of path, which is created
 // where it is missing. The file gets the permissions of any new file.
 func createAtomic(path string) (*atomicFile, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is a folder, a device or a pipe, which a file would replace")
+	}
 	dir, base := filepath.Split(path)
 	if err := os.MkdirAll(filepath.Clean(dir), 0o777); err != nil {
 		return nil, err

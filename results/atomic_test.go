@@ -30,6 +30,20 @@ func TestCheckWritable(t *testing.T) {
 	wantError(t, results.CheckWritable(below), below, "cannot be written")
 }
 
+// A device stays one: no file takes its name.
+func TestDevicesAreNotReplaced(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "null.json")
+	if err := os.Symlink(os.DevNull, link); err != nil {
+		t.Skip(err)
+	}
+	wantError(t, results.CheckWritable(link), link, "a device")
+	r := &results.Record{Kind: results.KindLinks}
+	wantError(t, r.Write(link), link, "a device")
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 func TestCheckWritableOfAClosedFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(dir, 0o555); err != nil {

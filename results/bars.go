@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -47,10 +48,32 @@ func (b Bars) names() (names []string) {
 	return names
 }
 
-// size makes a bar at least a few millimetres wide.
+// size makes a bar at least a few millimetres wide, and a place as wide as the words below it.
 func (b Bars) size() (width, height vg.Length) {
-	bars := vg.Length(len(b.Places)*(len(b.Sets)+1)) * 4 * vg.Millimeter
-	return widthFor(b.names()) + max(0, bars-8*vg.Centimeter), heightFor(b.names())
+	const widest = 6 * vg.Centimeter
+	words := newPlot("", "").X.Tick.Label
+	place := vg.Length(len(b.Sets)+1) * 4 * vg.Millimeter
+	for _, name := range b.Places {
+		place = max(place, min(widest, longestWord(words, name)+2*chartGap))
+	}
+	return widthFor(b.names()) + max(0, vg.Length(len(b.Places))*place-8*vg.Centimeter), heightFor(b.names())
+}
+
+// namePlaces writes the names below the bars, in lines no wider than a place.
+func (b Bars) namePlaces(p *plot.Plot, c draw.Canvas) {
+	p.NominalX(make([]string, len(b.Places))...)
+	place := p.DataCanvas(c).Size().X / vg.Length(float64(len(b.Places))+0.5) // NominalX leaves half of one free
+	var names []string
+	most := 1 // lines
+	for _, name := range b.Places {
+		lines := wrap(p.X.Tick.Label, name, place-textGap)
+		names, most = append(names, strings.Join(lines, "\n")), max(most, len(lines))
+	}
+	for i := range names { // so that all begin at one height
+		names[i] += strings.Repeat("\n ", most-1-strings.Count(names[i], "\n"))
+	}
+	p.NominalX(names...)
+	p.X.Min, p.X.Max = -0.5, float64(len(b.Places))-0.5
 }
 
 func (b Bars) draw(canvas draw.Canvas) {
@@ -63,8 +86,6 @@ func (b Bars) draw(canvas draw.Canvas) {
 		p.Add(set)
 		legend.Add(s.Name, set)
 	}
-	p.NominalX(b.Places...)
-	p.X.Min, p.X.Max = -0.5, float64(len(b.Places))-0.5
 	p.Y.Min = min(0, p.Y.Min)
 	pad(&p.Y)
 	p.Y.Tick.Marker = steps{}
@@ -77,6 +98,7 @@ func (b Bars) draw(canvas draw.Canvas) {
 		p.Legend = legend
 		p.Y.Max += (p.Y.Max - p.Y.Min) * 0.4
 	}
+	b.namePlaces(p, draw.Crop(canvas, chartGap, 0, 0, 0))
 	drawPlot(p, canvas)
 }
 

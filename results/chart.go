@@ -120,6 +120,14 @@ func wrap(style text.Style, s string, width vg.Length) (lines []string) {
 	return lines
 }
 
+// longestWord is the width of the longest of the words that wrap keeps whole.
+func longestWord(style text.Style, s string) (width vg.Length) {
+	for word := range strings.FieldsSeq(s) {
+		width = max(width, style.Width(word))
+	}
+	return width
+}
+
 // newPlot returns a plot with the fonts of a chart, and no title.
 func newPlot(xLabel, yLabel string) *plot.Plot {
 	p := plot.New()

@@ -32,7 +32,7 @@ type Curve struct {
 	Dashed bool      // for what the others are compared with
 	Twin   bool      // it has the colour of the curve before it
 	Plain  bool      // without marks
-	Bound  bool      // what the others cannot pass: grey, dashed and without marks
+	Bound  bool      // what the others cannot pass: grey, without marks, and dashed, each in its way
 }
 
 // chartColours are those of Okabe and Ito (2008), which colour-blind readers can
@@ -126,16 +126,19 @@ func (c Curves) plot() (*plot.Plot, plot.Legend) {
 	p, legend := newPlot(c.XLabel, c.YLabel), newLegend()
 	p.X.Tick.Marker, p.Y.Tick.Marker = steps{whole: c.whole()}, steps{}
 	p.Add(plotter.NewGrid())
-	colour := -1
+	colour, bounds := -1, 0
 	for i, curve := range c.Curves {
 		if curve.Bound {
-			c.add(p, &legend, grey, curve)
+			style := curveStyle(grey, true)
+			style.Dashes = boundDashes[bounds%len(boundDashes)]
+			c.add(p, &legend, grey, style, curve)
+			bounds++
 			continue
 		}
 		if i == 0 || !curve.Twin {
 			colour++
 		}
-		c.add(p, &legend, colour, curve)
+		c.add(p, &legend, colour, curveStyle(colour, curve.Dashed), curve)
 	}
 	if c.LinearX {
 		pad(&p.X)
@@ -174,12 +177,12 @@ func pad(a *plot.Axis) {
 	}
 }
 
-func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, curve Curve) {
+func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, style draw.LineStyle, curve Curve) {
 	points := make(plotter.XYs, len(curve.X))
 	for k := range points {
 		points[k].X, points[k].Y = curve.X[k], curve.Y[k]
 	}
-	line := &plotter.Line{XYs: points, LineStyle: curveStyle(colour, curve.Dashed || curve.Bound)}
+	line := &plotter.Line{XYs: points, LineStyle: style}
 	p.Add(line)
 	legendOf := []plot.Thumbnailer{line}
 	if curve.Lo != nil {
@@ -198,6 +201,9 @@ func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, curve Curve) 
 		legend.Add(curve.Name, legendOf...)
 	}
 }
+
+// boundDashes tell bounds apart.
+var boundDashes = [...][]vg.Length{{5, 3}, {1.5, 2.5}, {9, 3, 1.5, 3}, {12, 4}}
 
 // curveStyle is the pen of a curve. Once round the colours, what is not dashed is
 // dash and dot.

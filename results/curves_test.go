@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,6 +77,21 @@ func TestCurvesHaveNumbers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Bounds have one colour: it is their dashes that tell them apart.
+func TestBoundsAreToldApart(t *testing.T) {
+	c := lines(4)
+	for i := range c.Curves {
+		c.Curves[i].Bound = true
+	}
+	dashes := map[string]bool{}
+	for _, found := range regexp.MustCompile(`stroke-dasharray:[^;"]*`).FindAllString(string(writeCurves(t, c, ".svg")), -1) {
+		dashes[found] = true
+	}
+	if len(dashes) != 4 {
+		t.Errorf("%d of 4 bounds: %v", len(dashes), dashes)
 	}
 }
 

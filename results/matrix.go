@@ -48,10 +48,28 @@ const (
 	matrixCell = 40 * vg.Length(1)
 	matrixText = 46 * vg.Length(1) // left of a map and above it, for names
 	matrixBar  = 70 * vg.Length(1) // right of all, for the colours
+	nameLine   = 14 * vg.Length(1) // of the name of a map
 )
 
+// nameWidth is that of the lines of names: of the cells below, or of the longest word.
+func (m Matrix) nameWidth() vg.Length {
+	width := matrixCell * vg.Length(len(m.Cols))
+	for _, g := range m.Grids {
+		width = max(width, longestWord(axisText(), g.Name))
+	}
+	return width
+}
+
+// nameHeight is that of all lines of the longest name but one, for which there is room.
+func (m Matrix) nameHeight() (height vg.Length) {
+	for _, g := range m.Grids {
+		height = max(height, nameLine*vg.Length(len(wrap(axisText(), g.Name, m.nameWidth()))-1))
+	}
+	return height
+}
+
 func (m Matrix) mapSize() vg.Point {
-	return vg.Point{X: matrixText + matrixCell*vg.Length(len(m.Cols)), Y: matrixText + matrixCell*vg.Length(len(m.Rows))}
+	return vg.Point{X: matrixText + m.nameWidth(), Y: matrixText + m.nameHeight() + matrixCell*vg.Length(len(m.Rows))}
 }
 
 // size is wide enough for a title.
@@ -86,9 +104,9 @@ func (m Matrix) draw(c draw.Canvas) {
 		at.X += one.X + chartGap
 	}
 	if !values.empty() {
-		top := at.Y - matrixText
+		top := at.Y - matrixText - m.nameHeight()
 		m.drawBar(c, vg.Rectangle{
-			Min: vg.Point{X: at.X + chartGap, Y: top - one.Y + matrixText},
+			Min: vg.Point{X: at.X + chartGap, Y: at.Y - one.Y},
 			Max: vg.Point{X: at.X + chartGap + barWidth, Y: top},
 		}, colors, values)
 	}
@@ -98,9 +116,16 @@ func (m Matrix) draw(c draw.Canvas) {
 func (m Matrix) drawGrid(c draw.Canvas, g Grid, at vg.Point, colors []color.RGBA, values span) {
 	name := axisText()
 	name.XAlign, name.YAlign = draw.XCenter, draw.YTop
-	left, top := at.X+matrixText, at.Y-matrixText
-	middle := left + matrixCell*vg.Length(len(m.Cols))/2
-	c.FillText(name, vg.Point{X: middle, Y: at.Y}, g.Name)
+	left, top := at.X+matrixText, at.Y-matrixText-m.nameHeight()
+	cells := matrixCell * vg.Length(len(m.Cols))
+	middle := left + cells/2
+	from := middle
+	if m.nameWidth() > cells {
+		name.XAlign, from = draw.XLeft, left
+	}
+	for i, line := range wrap(name, g.Name, m.nameWidth()) {
+		c.FillText(name, vg.Point{X: from, Y: at.Y - nameLine*vg.Length(i)}, line)
+	}
 	small := sans(9)
 	small.XAlign, small.YAlign = draw.XCenter, draw.YBottom
 	c.FillText(small, vg.Point{X: middle, Y: top + 14}, m.ColsOf)

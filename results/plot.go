@@ -63,6 +63,9 @@ func newChart(kind string, o PlotOptions, all []Source) (Chart, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := k.takes(o); err != nil {
+		return nil, err
+	}
 	s, err := selectRows(all, o.Where)
 	if err != nil {
 		return nil, err
@@ -73,6 +76,7 @@ func newChart(kind string, o PlotOptions, all []Source) (Chart, error) {
 	if len(s.rows) == 0 {
 		return nil, fmt.Errorf("%w: there are no rows", ErrNothingToPlot)
 	}
+	s.leaveOutEmpty()
 	if k, err = s.asked(k, o); err != nil {
 		return nil, err
 	}
@@ -83,6 +87,31 @@ func newChart(kind string, o PlotOptions, all []Source) (Chart, error) {
 		return s.scaling(k)
 	}
 	return s.plane(k)
+}
+
+// leaveOutEmpty drops the rows of what could not be measured, so that none of them is what
+// the others are held at.
+func (s *selection) leaveOutEmpty() {
+	empty := func(row tableRow) bool { return len(row.Values) == 0 }
+	if slices.ContainsFunc(s.rows, func(row tableRow) bool { return !empty(row) }) {
+		s.rows = slices.DeleteFunc(s.rows, empty)
+	}
+}
+
+// takes refuses options that a kind has no use for.
+func (k plotKind) takes(o PlotOptions) error {
+	var own string
+	switch {
+	case k.form == asHistory && (o.X != "" || o.Y != "" || o.By != nil):
+		own = "X, Y and curves"
+	case k.form == asMatrix && o.X != "":
+		own = "X"
+	case k.form == asScaling && o.Y != "":
+		own = "Y"
+	default:
+		return nil
+	}
+	return fmt.Errorf("plot %s has its own %s: leave that open, or take another kind, such as curves or bars", k.name, own)
 }
 
 // asked puts what the options say in the place of what the kind has. What is asked for
@@ -118,13 +147,29 @@ func (s *selection) xAxis(k plotKind) (axis, error) {
 			continue
 		}
 		if there = firstOf(there, name); slices.ContainsFunc(s.rows, func(row tableRow) bool { return a.place(row) != a.place(s.rows[0]) }) {
-			return a, nil
+			return a, s.oneUnit(a)
 		}
 	}
 	if there == "" {
 		return axis{}, s.missing("X", k.x)
 	}
-	return newAxisOf(there, s.rows), nil
+	a := newAxisOf(there, s.rows)
+	return a, s.oneUnit(a)
+}
+
+// oneUnit returns an error where rows have a metric in several units, which no axis shows.
+func (s *selection) oneUnit(a axis) error {
+	unit := ""
+	for _, row := range s.rows {
+		if _, ok := row.Get(Metric(a.name)); !ok || !a.metric {
+			continue
+		}
+		if is := row.unit(Metric(a.name)); unit != "" && is != unit {
+			return fmt.Errorf("%s is in %s and in %s: draw the records one by one", a.name, unit, is)
+		}
+		unit = row.unit(Metric(a.name))
+	}
+	return nil
 }
 
 func firstOf(a, b string) string {
@@ -140,7 +185,7 @@ func (s *selection) yAxis(k plotKind) (axis, error) {
 	for _, m := range k.y {
 		a := newAxisOf(string(m), s.rows)
 		if slices.ContainsFunc(s.rows, func(row tableRow) bool { _, ok := a.at(row); return ok }) {
-			return a, nil
+			return a, s.oneUnit(a)
 		}
 		names = append(names, string(m))
 	}

@@ -51,7 +51,7 @@ func plotKinds() []plotKind {
 		name: "history", about: "runs with a history: the change a step, over the steps", title: "Change of the field in a step", form: asHistory,
 	}, {
 		name: "exchange", about: "bench exchange: time over the largest message, by path", title: "Halo exchange", of: KindExchange,
-		x: []string{"message_bytes"}, y: []Metric{Time}, by: append([]string{"path"}, machine...), hold: held("radius", "fields"), ceiling: true,
+		x: []string{"message_bytes", "points"}, y: []Metric{Time}, by: append([]string{"path"}, machine...), hold: held("radius", "fields"), ceiling: true,
 	}, {
 		name: "pack", about: "bench pack: rate over packed bytes, by engine", title: "Packing", of: KindPack,
 		x: []string{"bytes"}, y: []Metric{Rate}, by: []string{"engine", "variant", "memory", "thread_blocks"}, hold: []Label{{"direction", Packed}}, ceiling: true,

@@ -123,6 +123,14 @@ func elsewhere(s results.Source) results.Source {
 	return results.Source{Name: "elsewhere.json", Record: &r}
 }
 
+// renamed has places with names of many words.
+func renamed(s results.Source) results.Source {
+	for i, row := range s.Rows {
+		s.Rows[i] = row.Label("what", row.Text("what")+", and then a wait for it on another stream")
+	}
+	return s
+}
+
 func TestPlotGolden(t *testing.T) {
 	runs := func(t *testing.T) (all []results.Source) {
 		for _, devices := range []string{"1-assisted-peer", "2-assisted-peer", "2-assisted-direct", "4-assisted-peer", "4-assisted-direct"} {
@@ -159,6 +167,13 @@ func TestPlotGolden(t *testing.T) {
 		{"machines", "sweep", results.PlotOptions{Where: []results.Condition{{Label: "stencil", Value: "7-point"}}},
 			func(*testing.T) []results.Source {
 				return []results.Source{sampleSweep(), elsewhere(sampleSweep())}
+			}},
+		{"places", "", results.PlotOptions{}, one(renamed(sampleLatency()))},
+		{"maps", "matrix", results.PlotOptions{Where: []results.Condition{{Label: "path", Value: "peer"}}},
+			func(*testing.T) []results.Source {
+				far := elsewhere(sampleLinks())
+				far.Host.Name = "a-machine-with-a-long-name.example.org"
+				return []results.Source{sampleLinks(), far}
 			}},
 		{"curves", "curves", results.PlotOptions{X: "n", Y: "time", By: []string{"direction", "engine"}}, kept("pack")},
 	} {
@@ -258,6 +273,8 @@ func TestPlotOptions(t *testing.T) {
 func TestPlotRefuses(t *testing.T) {
 	pack := source(results.KindPack, packRow("wu/V/n=1", "pack", "units", 3))
 	nothing := source(results.KindPack)
+	twoUnits := source(results.KindLinks, results.NewRow().Label("bytes", 8).Number(results.Rate, 1), results.NewRow().Label("bytes", 16).Number(results.Rate, 2))
+	twoUnits.Rows[1].Values[0].Unit = "MB/s"
 	for _, tc := range []struct {
 		name, kind, want string
 		options          results.PlotOptions
@@ -277,6 +294,11 @@ func TestPlotRefuses(t *testing.T) {
 		{"nothing said", "curves", "say what lies along X: suite, layout", results.PlotOptions{}, []results.Source{pack}, false},
 		{"no history", "history", "no record has a history", results.PlotOptions{}, []results.Source{pack}, true},
 		{"nothing from or to", "matrix", "no row has the labels from and to", results.PlotOptions{}, []results.Source{pack}, true},
+		{"a history over something", "history", "history has its own X, Y and curves", results.PlotOptions{Y: "rate"}, []results.Source{pack}, false},
+		{"a map over something", "matrix", "matrix has its own X", results.PlotOptions{X: "bytes"}, []results.Source{sampleLinks()}, false},
+		{"a scaling of something", "scaling", "scaling has its own Y", results.PlotOptions{Y: "step"}, []results.Source{sampleScaling()}, false},
+		{"two units along Y", "", "rate is in GB/s and in MB/s", results.PlotOptions{}, []results.Source{twoUnits}, false},
+		{"two units along X", "curves", "rate is in GB/s and in MB/s", results.PlotOptions{X: "rate", Y: "bytes"}, []results.Source{twoUnits}, false},
 		{"nothing that scales", "scaling", "no row has devices, for X", results.PlotOptions{}, []results.Source{pack}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -286,6 +308,30 @@ func TestPlotRefuses(t *testing.T) {
 				t.Errorf("%v: nothing to plot: %t", err, !tc.empty)
 			}
 		})
+	}
+}
+
+// What was left out for want of memory is not what the others are held at.
+func TestPlotOfRowsLeftOut(t *testing.T) {
+	s := sampleSchemes()
+	s.Add(results.NewRow().Label("scheme", "fused").Label("points", 64).Label("devices", 8))
+	if names, note := named(t, "", results.PlotOptions{}, s); len(names) != 6 || note != "error bars are quartiles" {
+		t.Errorf("%q, %s", names, note)
+	}
+}
+
+// One device sends nothing: its exchanges differ in their points.
+func TestPlotOfExchangesAlone(t *testing.T) {
+	s := source(results.KindExchange)
+	for _, points := range []float64{8, 16} {
+		s.Add(results.NewRow().Label("points", points).Label("message_bytes", 0).Number(results.Time, points))
+	}
+	chart, err := results.Plot("", results.PlotOptions{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := chart.(results.Curves); len(c.Curves) != 1 || len(c.Curves[0].X) != 2 || c.Note != "" {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -176,7 +176,10 @@ func Read(path string) (*Record, error) {
 	return record, nil
 }
 
-var errNoRecord = errors.New(`not a halox record: it has no "schema" version`)
+var (
+	errNoRecord = errors.New(`not a halox record: it has no "schema" version`)
+	errTrace    = errors.New("not a record but a trace, which halox plot draws, and Perfetto shows")
+)
 
 // decodeRecord looks at the schema version before anything else, since the rest
 // of a newer record may not even fit.
@@ -185,9 +188,14 @@ func decodeRecord(data []byte) (*Record, error) {
 		return nil, badJSON(data)
 	}
 	var head struct {
-		Schema json.Number `json:"schema"`
+		Schema      json.Number     `json:"schema"`
+		TraceEvents json.RawMessage `json:"traceEvents"`
 	}
-	if err := json.Unmarshal(data, &head); err != nil || head.Schema == "" {
+	err := json.Unmarshal(data, &head)
+	if head.TraceEvents != nil {
+		return nil, errTrace
+	}
+	if err != nil || head.Schema == "" {
 		return nil, errNoRecord
 	}
 	version, err := head.Schema.Int64()

@@ -215,6 +215,7 @@ func TestReadRefuses(t *testing.T) {
 		{"nothing", " \n", "it is empty"},
 		{"another JSON file", `{"name": "x"}`, "not a halox record"},
 		{"a list", `[1, 2]`, "not a halox record"},
+		{"a trace", `{"traceEvents": [], "otherData": {"format": "halox trace", "schema": 1}}`, "not a record but a trace"},
 		{"another's schema", `{"schema": "https://json-schema.org"}`, "not a halox record"},
 		{"no schema yet", `{"schema": 0}`, "its schema version is 0"},
 		{"half a schema", `{"schema": 1.5}`, "its schema version is 1.5"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,15 +48,30 @@ func newBenchExchangeCommand() *cobra.Command {
 	f.IntSliceVar(&b.points, "points", []int{64, 128, 256}, "points a device, along each axis")
 	f.IntSliceVar(&b.radii, "radius", []int{1}, "ghost layers")
 	f.IntSliceVar(&b.fields, "fields", []int{1}, "fields exchanged together")
-	f.StringSliceVar(&b.paths, "paths", []string{string(p2p.Direct), string(p2p.Peer), string(p2p.Staged)}, "paths")
+	f.StringSliceVar(&b.paths, "paths", []string{string(p2p.Direct), string(p2p.Peer), string(p2p.Staged)}, "paths: direct, peer, staged")
 	b.addFlags(f)
 	return cmd
+}
+
+// check refuses flags that make no sense. What is named twice is measured once.
+func (b *exchangeBench) check() error {
+	b.points, b.radii, b.fields, b.paths = distinct(b.points), distinct(b.radii), distinct(b.fields), distinct(b.paths)
+	if b.count < 0 {
+		return fmt.Errorf("--devices %d: give a number of devices, or 0 for all", b.count)
+	}
+	return cmp.Or(
+		oneOf("backend", b.backend, configs.Auto, "cuda", "host"),
+		checkPoints("points", b.points),
+		allPositive("radius", b.radii), allPositive("fields", b.fields),
+		eachOf("paths", b.paths, string(p2p.Direct), string(p2p.Peer), string(p2p.Staged)),
+		b.keeper.check(),
+	)
 }
 
 // run measures every combination and prints a line for each. Interrupted or failed,
 // it keeps what it had.
 func (b *exchangeBench) run(ctx context.Context, out, notes io.Writer) (err error) {
-	if err := errors.Join(oneOf("backend", b.backend, configs.Auto, "cuda", "host"), b.check()); err != nil {
+	if err := b.check(); err != nil {
 		return err
 	}
 	want := configs.Devices{Backend: b.backend, Count: configs.Count(b.count)}

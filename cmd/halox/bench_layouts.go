@@ -101,6 +101,9 @@ func checkFiles(record, plot string) error {
 			return err
 		}
 	}
+	if record != "" && plot != "" && samePath(record, plot) {
+		return fmt.Errorf("--plot %s is the record: name another file", plot)
+	}
 	return nil
 }
 

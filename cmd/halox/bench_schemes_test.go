@@ -144,9 +144,18 @@ func TestBenchSchemesLeavesOut(t *testing.T) {
 	}
 }
 
+// A grid that no device can hold is left out, and the others are measured.
+func TestBenchSchemesTooLarge(t *testing.T) {
+	r, _ := benched(t, "schemes", "--devices", "1", "--points", "100000,6", "--precisions", "float64", "--schemes", "baseline")
+	if len(r.Rows) != 2 || len(r.Rows[0].Values) != 0 || len(r.Rows[1].Values) == 0 || !strings.Contains(r.Rows[0].Note, "a grid of 1e+15 points") {
+		t.Errorf("%+v", r.Rows)
+	}
+}
+
 func TestBenchSchemesRefuses(t *testing.T) {
 	for _, bad := range [][]string{
-		{"schemes", "--backend", "gpu"}, {"schemes", "--points", "0"}, {"schemes", "--devices", "0,1"}, {"schemes", "--dims", "4"},
+		{"schemes", "--backend", "gpu"}, {"schemes", "--points", "0"}, {"schemes", "--points", "2000000"}, {"schemes", "--devices", "0,1"},
+		{"schemes", "--backend", "host", "--devices", "2000"}, {"schemes", "--dims", "4"},
 		{"schemes", "--budget", "0s"}, {"schemes", "--precisions", "half"}, {"schemes", "--schemes", "best"}, {"schemes", "--paths", "tunnel"},
 		{"schemes", "--cut", "thin"}, {"schemes", "--plot", "times.gif"}, {"schemes", "--record", t.TempDir()}, {"schemes", "more"},
 		{"scaling", "--mode", "none"}, {"scaling", "--scheme", "best"}, {"scaling", "--path", "tunnel"}, {"scaling", "--order", "random"},

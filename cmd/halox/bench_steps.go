@@ -61,7 +61,7 @@ func (b *stepBench) check() error {
 		oneOf("dims", strconv.Itoa(b.dims), "2", "3"),
 		oneOf("cut", b.cut, cutAuto, cutSlabs),
 		eachOf("precisions", b.precisions, string(kernels.Float64), string(kernels.Float32)),
-		allPositive("points", b.points), allPositive("devices", b.counts),
+		checkPoints("points", b.points), allPositive("devices", b.counts),
 		positiveTime("budget", b.budget), b.keeper.check(),
 	)
 }

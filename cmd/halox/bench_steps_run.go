@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
@@ -114,6 +115,9 @@ func (r *stepRun) cutOf(grid domain.Grid, devices int) (cut *domain.Decompositio
 
 // wire plans a case on the first of the devices, which stay open when it is over.
 func (r *stepRun) wire(c stepCase) (w *wiring, err error) {
+	if c.points() > configs.MaxPoints {
+		return nil, leftOut{fmt.Errorf("a grid of %.3g points; %.3g are possible", c.points(), float64(configs.MaxPoints))}
+	}
 	w = &wiring{machine: r.machine, devices: r.devices[:c.devices:c.devices], compiler: r.compiler}
 	if w.config, err = c.config(); err != nil {
 		return nil, err

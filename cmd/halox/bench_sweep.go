@@ -119,8 +119,10 @@ on from there.`,
 	return cmd
 }
 
-// check refuses flags that make no sense.
+// check refuses flags that make no sense. What is named twice is measured once.
 func (b *sweepBench) check() error {
+	b.points2D, b.points3D = distinct(b.points2D), distinct(b.points3D)
+	b.precisions, b.norms = distinct(b.precisions), distinct(b.norms)
 	return cmp.Or(
 		oneOf("backend", b.backend, configs.Auto, "cuda", "host"),
 		eachOf("stencils", b.stencils, shapeNames()...),
@@ -163,7 +165,7 @@ func (b *sweepBench) run(ctx context.Context, out, notes io.Writer) (err error) 
 		pace: pace{first: 2, most: mostSweeps, length: b.budget.Seconds() * 1e6 / batches},
 	}
 	failure := b.measureAll(ctx, record, b.tasks(r), notes)
-	return errors.Join(failure, b.keep(record, out, notes), faults(record, notes))
+	return errors.Join(failure, b.keep(record, out, notes), faults(record, notes), nothing(record, failure))
 }
 
 // tasks are a stencil, a precision and a size each, with norms and without.

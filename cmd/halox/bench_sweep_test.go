@@ -83,6 +83,10 @@ func TestBenchSweepTooLarge(t *testing.T) {
 	if r, err := results.Read(file); err != nil || len(r.Rows) != 2 || len(r.Rows[1].Values) != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
+	code, _, errs = cli("bench", "sweep", "--backend", "host", "--stencils", "7-point", "--points-3d", "50000", "--precision", "float64")
+	if code != exitFailed || !strings.Contains(errs, "nothing could be measured: all was left out") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
 }
 
 func TestBenchSweepRefuses(t *testing.T) {

@@ -50,9 +50,54 @@ func TestBenchExchange(t *testing.T) {
 	if info, err := os.Stat(plot); err != nil || info.Size() < 1000 {
 		t.Errorf("plot: %v, %v", info, err)
 	}
-	for _, bad := range [][]string{{"--backend", "gpu"}, {"--plot", "times.gif"}, {"--record", t.TempDir()}, {"--paths", "tunnel"}, {"--points", "0"}, {"--radius", "9", "--points", "4"}} {
+	for _, bad := range [][]string{{"--backend", "gpu"}, {"--plot", "times.gif"}, {"--record", t.TempDir()}, {"--radius", "9", "--points", "4"}} {
 		if code, _, errs := cli(append([]string{"bench", "exchange", "--backend", "host", "--devices", "2"}, bad...)...); code == 0 || errs == "" {
 			t.Errorf("%v: exit %d, %q", bad, code, errs)
 		}
+	}
+}
+
+// Flags that make no sense are refused before a record is touched.
+func TestBenchExchangeRefuses(t *testing.T) {
+	file := write(t, "e.json", "an older record")
+	for says, args := range map[string][]string{
+		`--paths: there is no "tunnel": take direct`:   {"--paths", "tunnel"},
+		`--paths names none`:                           {"--paths="},
+		`--points 0: give points along an axis`:        {"--points", "4,0"},
+		`--points 9000000000000000000: give points`:    {"--points", "9000000000000000000"},
+		`--radius: 0 is none`:                          {"--radius", "0"},
+		`--fields: -1 is none`:                         {"--fields", "-1"},
+		`--devices -1: give a number of devices`:       {"--devices", "-1"},
+		`2000 host devices: at most 1024 are possible`: {"--devices", "2000"},
+	} {
+		code, out, errs := cli(append([]string{"bench", "exchange", "--backend", "host", "--record", file}, args...)...)
+		if code != exitFailed || !strings.Contains(errs, says) || out != "" {
+			t.Errorf("%v: exit %d, %q, %q", args, code, errs, out)
+		}
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "an older record" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// What is named twice is measured once.
+func TestBenchMeasuresOnce(t *testing.T) {
+	for rows, args := range map[int][]string{
+		1: {"exchange", "--devices", "2", "--points", "4,4", "--radius", "1,1", "--fields", "1,1", "--paths", "peer,peer"},
+		2: {"sweep", "--stencils", "5-point,5-point", "--points-2d", "8,8", "--precision", "float64,float64", "--norms", "no,no,every-step", "--budget", "100us"},
+	} {
+		if _, r := bench(t, append(args, "--backend", "host")...); len(r.Rows) != rows {
+			t.Errorf("%v: %d rows, want %d", args, len(r.Rows), rows)
+		}
+	}
+}
+
+// A record and its plot do not take each other's place.
+func TestBenchFilesAreTwo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.svg")
+	other := filepath.Join(filepath.Dir(file), ".", "..", filepath.Base(filepath.Dir(file)), "b.svg")
+	code, _, errs := cli("bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4", "--record", file, "--plot", other)
+	if code != exitFailed || !strings.Contains(errs, "is the record: name another file") {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }

@@ -36,6 +36,9 @@ func openMachine(c configs.Devices, notes io.Writer) (*machine, error) {
 		}
 		fmt.Fprintf(notes, "no GPU to be used (%v): running on host devices\n", err)
 	}
+	if n := hostCount(c); n > configs.MaxDevices {
+		return nil, fmt.Errorf("%d host devices: at most %d are possible", n, configs.MaxDevices)
+	}
 	return &machine{platform: streams.HostPlatform(hostCount(c)), backend: streams.Host}, nil
 }
 

@@ -110,7 +110,11 @@ func traceChart(files []string, f *plotFlags) (results.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	return results.Timeline(t)
+	chart, err := results.Timeline(t)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", files[0], err)
+	}
+	return chart, nil
 }
 
 // headBytes is how much of a file its kind is told by.

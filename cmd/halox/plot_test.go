@@ -92,6 +92,10 @@ func TestPlotRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	svg := filepath.Join(dir, "p.svg")
+	empty := filepath.Join(dir, "t.json")
+	if err := new(results.Trace).Write(empty); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name, want string
 		args       []string
@@ -109,6 +113,8 @@ func TestPlotRefuses(t *testing.T) {
 		{"a figure of others", "--kind wu-7 draws records of kind pack; run.json is of kind run", []string{old("run"), "--kind", "wu-7", "-o", svg}},
 		{"a figure over something", "has its own --x", []string{old("pack"), "--kind", "wu-7", "--x", "n", "-o", svg}},
 		{"a figure of nothing", "has none of the layouts", []string{old("pack"), "--kind", "hand-4", "-o", svg}},
+		{"a trace of nothing", "t.json: the trace is empty", []string{empty, "-o", svg}},
+		{"a history of something else", "history has its own X, Y and curves", []string{old("history"), "--y", "updates", "-o", svg}},
 		{"no such label", `no row has the label "edge"; there are suite`, []string{old("pack"), "--by", "edge", "-o", svg}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -84,7 +85,7 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkOutputs(file, config.Output), f.trace.check(cmd.Flags(), file)); err != nil {
+	if err := errors.Join(checkOutputs(file, config.Output), f.trace.check(cmd.Flags(), file, config.Output)); err != nil {
 		return err
 	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -131,6 +132,13 @@ func checkOutputs(config string, c configs.Output) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// samePath reports whether two names are of one file, which need not be there yet.
+func samePath(a, b string) bool {
+	x, err1 := filepath.Abs(a)
+	y, err2 := filepath.Abs(b)
+	return err1 == nil && err2 == nil && x == y || sameFile(a, b)
 }
 
 func sameFile(a, b string) bool {

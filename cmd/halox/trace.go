@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/halox/halox/configs"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -25,7 +26,7 @@ func (f *traceFlags) add(flags *pflag.FlagSet) {
 }
 
 // check refuses what makes no sense, and a file that could not be written.
-func (f *traceFlags) check(flags *pflag.FlagSet, config string) error {
+func (f *traceFlags) check(flags *pflag.FlagSet, config string, others configs.Output) error {
 	if f.file == "" {
 		for _, name := range []string{"trace-steps", "trace-skip"} {
 			if flags.Changed(name) {
@@ -42,6 +43,11 @@ func (f *traceFlags) check(flags *pflag.FlagSet, config string) error {
 	}
 	if sameFile(config, f.file) {
 		return fmt.Errorf("--trace: %s is the config: name another file", f.file)
+	}
+	for _, o := range outputs(others) {
+		if samePath(o.file, f.file) {
+			return fmt.Errorf("--trace: %s is %s too: name another file", f.file, o.key)
+		}
 	}
 	if err := results.CheckWritable(f.file); err != nil {
 		return fmt.Errorf("--trace: %w", err)
