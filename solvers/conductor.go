@@ -137,7 +137,7 @@ func (c *conductor) plan(issued int64) {
 
 // nextCheck returns the first step after n whose norms are wanted.
 func (c *conductor) nextCheck(n int64) int64 {
-	if c.options.Tolerance == 0 && !c.options.History {
+	if !c.options.Checks() {
 		return c.limit
 	}
 	every := c.options.CheckEvery
@@ -164,7 +164,7 @@ func (c *conductor) judge(step int64) bool {
 		change = n.L2Change
 	}
 	switch {
-	case !finite(sum):
+	case !finite(sum) && !c.options.anything:
 		c.result.Stopped = StoppedDiverged
 	case c.options.Tolerance > 0 && change <= c.options.Tolerance:
 		c.result.Stopped = StoppedTolerance

@@ -12,14 +12,19 @@ import (
 
 // Rehearse returns how long a step of a problem takes by the scheme of the options: the
 // median of some laps, which take about the budget together, of a run whose fields hold
-// anything. An error that is ErrUnsuited says why the scheme cannot run it.
+// anything. It takes norms as often as a run with these options. An error that is ErrUnsuited
+// says why the scheme cannot run it.
 func Rehearse(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o Options, budget time.Duration) (step time.Duration, err error) {
 	s, err := newUnfilled(p, plan, c)
 	if err != nil {
 		return 0, err
 	}
 	r := rehearsal{budget: budget}
-	o.Iterations, o.CheckEvery, o.Tolerance, o.History, o.Progress, o.Lap = 1<<40, 1<<40, 0, false, nil, r.lap
+	if !o.Checks() {
+		o.CheckEvery = 1 << 40
+	}
+	o.History, o.Tolerance, o.anything = o.Checks(), 0, true
+	o.Iterations, o.Progress, o.Lap = 1<<40, nil, r.lap
 	if _, err := s.Run(ctx, o); errors.Is(err, ErrUnsuited) {
 		return 0, errors.Join(err, s.Close())
 	} else if err != nil {

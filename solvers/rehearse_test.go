@@ -3,6 +3,7 @@ package solvers
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -32,9 +33,12 @@ func TestRehearse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, scheme := range Schemes() {
+			for i, scheme := range Schemes() {
 				begin := time.Now()
 				o := Options{Scheme: scheme, Order: LeftRight, Limit: testLimit}
+				if i%2 == 1 { // a tolerance that all steps meet
+					o.Tolerance, o.CheckEvery = math.MaxFloat64, 3
+				}
 				step, err := Rehearse(context.Background(), p, plan, set.Compiler, o, 20*time.Millisecond)
 				if alone := path == p2p.Staged && n > 1 && (scheme == Fused || scheme == Resident); alone != errors.Is(err, ErrUnsuited) || !alone && (err != nil || step <= 0) {
 					t.Errorf("%s by %s: %v, %v", scheme, path, step, err)
@@ -55,5 +59,16 @@ func TestRehearsalIsInterrupted(t *testing.T) {
 	cancel()
 	if _, err := Rehearse(ctx, p, s.plan, set.Compiler, Options{Scheme: TwoStream, Order: LeftRight, Limit: testLimit}, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Fields that hold anything have norms that are not finite, which end a run but no rehearsal.
+func TestNormsThatAreNotFinite(t *testing.T) {
+	for _, rehearsed := range []bool{false, true} {
+		c := newConductor(t.Context(), Options{Iterations: 10, CheckEvery: 1, anything: rehearsed}, 1, 1, 1, mostSteps, nil)
+		c.brought[0].Sum2 = math.NaN()
+		if ends := c.judge(3); ends == rehearsed {
+			t.Errorf("rehearsed %v: the run ends: %v", rehearsed, ends)
+		}
 	}
 }

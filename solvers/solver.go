@@ -44,7 +44,12 @@ type Options struct {
 	// It returns how many steps the next lap has; after 0 the run ends with one more. All
 	// threads wait meanwhile, no longer than Limit. The first lap also starts the threads.
 	Lap func(steps int64, took time.Duration) int64
+
+	anything bool // the fields may hold anything: norms that are not finite do not end the run
 }
+
+// Checks reports whether norms are taken before the end of the run, every CheckEvery steps.
+func (o Options) Checks() bool { return o.Tolerance > 0 || o.History }
 
 // Stopped says why a run ended.
 type Stopped string

@@ -143,7 +143,11 @@ func (w *wiring) schemesKey() string {
 			walls += "t"
 		}
 	}
-	return fmt.Sprintf("%v %v %s %+v %s %s", p.Grid.Size, w.cut.Parts, walls, p.Stencil, p.Real, w.config.Exchange.Path)
+	checks := 0
+	if o := solverOptions(w.config); o.Checks() {
+		checks = int(o.CheckEvery)
+	}
+	return fmt.Sprintf("%v %v %s %+v %s %s %d", p.Grid.Size, w.cut.Parts, walls, p.Stencil, p.Real, w.config.Exchange.Path, checks)
 }
 
 // rememberedSchemes returns what was measured before.
