@@ -303,10 +303,9 @@ func (k *stepLaunch) resident(s stencil.Stencil, tall int, cores int64) {
 // cut counts the tiles of an interior: of groups along x and rows as a block has threads,
 // and of layers as a thread marches through, which in two dimensions are rows too.
 func (k *stepLaunch) cut(dims, tall int) {
-	up := func(a, b int64) int64 { return (a + b - 1) / b }
 	in, x, y := k.arg.interior, int64(k.block[0]), int64(k.block[1])
-	k.arg.tiles = [3]int64{up(in.groups, x), up(in.ny, y*k.arg.march), 1}
+	k.arg.tiles = [3]int64{ceil(in.groups, x), ceil(in.ny, y*k.arg.march), 1}
 	if dims == 3 {
-		k.arg.tiles[1], k.arg.tiles[2] = up(in.ny, y*int64(tall)), up(in.nz, k.arg.march)
+		k.arg.tiles[1], k.arg.tiles[2] = ceil(in.ny, y*int64(tall)), ceil(in.nz, k.arg.march)
 	}
 }

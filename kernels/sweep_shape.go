@@ -42,4 +42,4 @@ func (f largeForm) grid(s Shape, groups int64, n domain.Vec) (grid [3]int, layer
 }
 
 // ceil returns n/by, rounded up.
-func ceil(n, by int) int { return (n + by - 1) / by }
+func ceil[T int | int64](n, by T) T { return (n + by - 1) / by }

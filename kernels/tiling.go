@@ -55,8 +55,8 @@ func (b *tiling) hold(room tileRoom) bool {
 	if x*y > mostTileThreads {
 		return false
 	}
-	column := up(depth, min(mostTileThreads/(x*y), mostTileLayers))
-	b.block, b.held = [3]int64{x, y, up(depth, column)}, depth
+	column := ceil(depth, min(mostTileThreads/(x*y), mostTileLayers))
+	b.block, b.held = [3]int64{x, y, ceil(depth, column)}, depth
 	b.share()
 	return b.shared <= room.shared
 }
@@ -80,7 +80,7 @@ func (b *tiling) holdPart(room tileRoom) bool {
 		b.held = (room.shared - least) * depth / (b.shared - least)
 		b.share()
 	}
-	if b.held < up(depth, 2) || b.shared > room.shared {
+	if b.held < ceil(depth, 2) || b.shared > room.shared {
 		return false
 	}
 	all := b.tiles[0] * b.tiles[1] * b.tiles[2]
@@ -103,7 +103,7 @@ func (b *tiling) share() {
 		cells, beside = cells*(y+2), beside+2*x
 	}
 	cells += (b.largest(2) - b.held) * beside
-	b.shared = up(cells*b.element, 16) * 16
+	b.shared = ceil(cells*b.element, 16) * 16
 	if b.block[2] > 1 {
 		b.shared += b.packets() * errandBytes
 	}
@@ -111,7 +111,7 @@ func (b *tiling) share() {
 }
 
 // largest returns the points of the largest tile along an axis.
-func (b *tiling) largest(axis int) int64 { return up(b.size[axis], b.tiles[axis]) }
+func (b *tiling) largest(axis int) int64 { return ceil(b.size[axis], b.tiles[axis]) }
 
 // packets returns those of the largest tile that has neighbours on all sides.
 func (b *tiling) packets() int64 {
@@ -122,25 +122,22 @@ func (b *tiling) packets() int64 {
 	return 2 * (x*y + x*depth + y*depth)
 }
 
-// up returns a/b, rounded up.
-func up(a, b int64) int64 { return (a + b - 1) / b }
-
 // cost estimates the cycles of a step: those in which shared memory and the first-level cache
 // move values, the trips of packets and of what is not held to the second-level cache,
 // barriers. It puts the tilings in the order of what was measured on an H200, or nearly.
 func (b *tiling) cost() int64 {
 	const barrier, trip = 150, 500
-	threads, column := b.block[0]*b.block[1]*b.block[2], up(b.largest(2), b.block[2])
+	threads, column := b.block[0]*b.block[1]*b.block[2], ceil(b.largest(2), b.block[2])
 	accesses := int64(4)
 	if b.dims == 3 {
 		accesses = 6
 	}
-	shared := up(threads, 32) * column * accesses * b.element / 4
+	shared := ceil(threads, 32) * column * accesses * b.element / 4
 	if b.block[0]%16 != 0 { // warps that cross rows take more turns
 		shared += shared / 2
 	}
 	packets := b.packets()
-	return shared + b.rest()*b.element/16 + packets*b.element/8 + up(up(packets, threads), 2)*trip + up(column*b.element, 32)*barrier
+	return shared + b.rest()*b.element/16 + packets*b.element/8 + ceil(ceil(packets, threads), 2)*trip + ceil(column*b.element, 32)*barrier
 }
 
 // area returns the points of a side of the box.
