@@ -20,6 +20,7 @@ type Curves struct {
 	Title, XLabel, YLabel string
 	Note                  string // below the title, smaller
 	LinearX, LinearY      bool   // a linear axis of Y begins at 0, or below
+	BytesX                bool   // X counts bytes: a logarithmic axis is marked in KiB, MiB and GiB
 	Curves                []Curve
 }
 
@@ -143,7 +144,7 @@ func (c Curves) plot() (*plot.Plot, plot.Legend) {
 	if c.LinearX {
 		pad(&p.X)
 	} else {
-		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, decades{}
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, c.marksX()
 		widen(&p.X)
 	}
 	if c.LinearY {
@@ -254,6 +255,77 @@ func drawWhisker(c draw.Canvas, style draw.LineStyle, x, lo, hi vg.Length) {
 	c.StrokeLine2(style, x, lo, x, hi)
 	c.StrokeLine2(style, x-end, lo, x+end, lo)
 	c.StrokeLine2(style, x-end, hi, x+end, hi)
+}
+
+// marksX returns the marks of a logarithmic axis of X: round numbers of bytes; or the places of
+// all points, if these are some whole numbers that lie apart; or powers of ten.
+func (c Curves) marksX() plot.Ticker {
+	if c.BytesX {
+		return binaries{}
+	}
+	const least, most, apart = 3, 8, 1. / 12 // of the axis
+	var at []float64
+	for _, curve := range c.Curves {
+		at = append(at, curve.X...)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	if len(at) < least || len(at) > most || !c.whole() {
+		return decades{}
+	}
+	for i := range at[1:] {
+		if math.Log(at[i+1]/at[i]) < apart*math.Log(at[len(at)-1]/at[0]) {
+			return decades{}
+		}
+	}
+	return places(at)
+}
+
+// places marks an axis at these numbers.
+type places []float64
+
+// Ticks implements plot.Ticker.
+func (p places) Ticks(lo, hi float64) (all []plot.Tick) {
+	for _, v := range p {
+		if v >= lo && v <= hi {
+			all = append(all, plot.Tick{Value: v, Label: typeset(strconv.FormatFloat(v, 'g', 6, 64))})
+		}
+	}
+	return all
+}
+
+// binaries marks a logarithmic axis at powers of two, every first, second, fifth or tenth of
+// them, 1 KiB among them. Where fewer than two lie on it, it marks it as decades do.
+type binaries struct{}
+
+// Ticks implements plot.Ticker.
+func (binaries) Ticks(lo, hi float64) []plot.Tick {
+	const most, reach = 8, 1e-9 // what rounding may take
+	first, last := math.Ceil(math.Log2(lo)-reach), math.Floor(math.Log2(hi)+reach)
+	if last <= first {
+		return decades{}.Ticks(lo, hi)
+	}
+	var all []plot.Tick
+	for _, step := range []float64{1, 2, 5, 10, 20} {
+		all = nil
+		for e := step * math.Ceil(first/step); e <= last; e += step {
+			all = append(all, plot.Tick{Value: math.Pow(2, e), Label: sized(math.Pow(2, e))})
+		}
+		if len(all) <= most {
+			break
+		}
+	}
+	return all
+}
+
+// sized writes a number of bytes that is a power of two.
+func sized(v float64) string {
+	unit := 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	for ; v >= 1024 && unit < len(units)-1; unit++ {
+		v /= 1024
+	}
+	return typeset(strconv.FormatFloat(v, 'g', 6, 64)) + " " + units[unit]
 }
 
 // steps marks a linear axis at round numbers, or at whole ones alone.

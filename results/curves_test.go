@@ -56,17 +56,25 @@ func TestCurvesFormats(t *testing.T) {
 // all of them.
 func TestCurvesHaveNumbers(t *testing.T) {
 	for _, tc := range []struct {
-		name string
-		x    []float64
-		want []string
+		name  string
+		x     []float64
+		bytes bool
+		want  []string
 	}{
-		{"decades", []float64{0.03, 40}, []string{"0.1", "1", "10"}},
-		{"a decade", []float64{16, 4096}, []string{"20", "50", "100", "200", "500", "1000", "2000"}},
-		{"less", []float64{1024, 4096}, []string{"2000", "3000", "4000"}},
-		{"one point", []float64{1}, []string{"0.5", "1", "2"}},
+		{"decades", []float64{0.03, 40}, false, []string{"0.1", "1", "10"}},
+		{"a decade", []float64{16, 4096}, false, []string{"20", "50", "100", "200", "500", "1000", "2000"}},
+		{"less", []float64{1024, 4096}, false, []string{"2000", "3000", "4000"}},
+		{"one point", []float64{1}, false, []string{"0.5", "1", "2"}},
+		{"places", []float64{64, 128, 256, 768}, false, []string{"64", "128", "256", "768"}},
+		{"places too close", []float64{64, 65, 256, 768}, false, []string{"100", "200", "500"}},
+		{"parts of places", []float64{0.5, 2, 8}, false, []string{"1", "2", "5"}},
+		{"bytes", []float64{512, 4096}, true, []string{"512 B", "1 KiB", "2 KiB", "4 KiB"}},
+		{"many bytes", []float64{1024, 1 << 28}, true, []string{"1 KiB", "32 KiB", "1 MiB", "32 MiB"}},
+		{"as many as there are", []float64{1, 1 << 62}, true, []string{"1 B", "1 KiB", "1 TiB", "1 EiB"}},
+		{"few bytes", []float64{1100, 2000}, true, []string{"2000"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := results.Curves{XLabel: "x", YLabel: "y", Curves: []results.Curve{{Name: "c", X: tc.x, Y: make([]float64, len(tc.x))}}}
+			c := results.Curves{XLabel: "x", YLabel: "y", BytesX: tc.bytes, Curves: []results.Curve{{Name: "c", X: tc.x, Y: make([]float64, len(tc.x))}}}
 			for i := range tc.x {
 				c.Curves[0].Y[i] = 7
 			}

@@ -263,7 +263,7 @@ func (s *selection) plane(k plotKind) (Chart, error) {
 
 func (s *selection) curves(k plotKind, x, y axis) (Chart, error) {
 	logX, logY := spread(x, s.rows).wide(4), !k.linearY && spread(y, s.rows).wide(4)
-	c := Curves{XLabel: x.title(), YLabel: y.title(), LinearX: !logX, LinearY: !logY}
+	c := Curves{XLabel: x.title(), YLabel: y.title(), LinearX: !logX, LinearY: !logY, BytesX: x.countsBytes()}
 	merged, lost, bars := 0, 0, false
 	all := s.series(k.by, x)
 	for _, one := range all {

@@ -49,6 +49,11 @@ func (a axis) title() string {
 	return labelTitle(a.name)
 }
 
+// countsBytes reports whether the numbers are those of bytes.
+func (a axis) countsBytes() bool {
+	return !a.metric && strings.HasSuffix(labelTitle(a.name), "(bytes)")
+}
+
 // labelTitle names a label at an axis, with its unit.
 func labelTitle(name string) string {
 	switch name {

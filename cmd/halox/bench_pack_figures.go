@@ -210,7 +210,7 @@ func (f *packFigure) draw(p *results.Record) results.Curves {
 	case f.roundTrip:
 		what = "time of packing and unpacking (us)"
 	}
-	c := results.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, deviceName(p), whither(p)), XLabel: f.xLabel, YLabel: what}
+	c := results.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, deviceName(p), whither(p)), XLabel: f.xLabel, YLabel: what, BytesX: f.x == packedBytes}
 	groups := p.Groups()
 	for _, curve := range f.curves {
 		c.Curves = append(c.Curves, f.curve(curve, groups))

@@ -92,7 +92,7 @@ func carriers(r *results.Record) (all []carrier) {
 // draw returns the figure of what was measured, without curves that have no point. The
 // driver's copies are dashed, beside an engine over the same path.
 func (f *pingFigure) draw(p *results.Record) results.Curves {
-	c := results.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label}
+	c := results.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label, BytesX: f.x == packedBytes}
 	if len(p.Rows) > 0 && p.Rows[0].Limits() != "" {
 		c.Title += ", " + p.Rows[0].Limits()
 	}
