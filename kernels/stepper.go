@@ -90,7 +90,8 @@ const mostSteps = 1 << 30
 // mostQueued is how many launches of a host device may be queued.
 const mostQueued = 1 << 12
 
-// Queue queues the steps that follow those queued before.
+// Queue queues the steps that follow those queued before: one if they are fused, else up to
+// 2^30. It returns an error also if the device has waited in vain before, see Err.
 func (s *Stepper) Queue(at *streams.Stream, steps int64) error { return s.queue(at, s.plain, steps) }
 
 // Norms returns what gives the norms of steps that QueueMeasured queued, those that write
@@ -98,8 +99,8 @@ func (s *Stepper) Queue(at *streams.Stream, steps int64) error { return s.queue(
 // steps do not take norms on their way.
 func (s *Stepper) Norms(field int) *Reduction { return s.norms[field] }
 
-// QueueMeasured queues the steps that follow, to the same bits; on its way the last takes the
-// norms of what it writes and of its change.
+// QueueMeasured queues steps as Queue does, to the same bits; on its way the last takes the
+// norms of what it writes and of its change. It returns an error where Norms returns nil.
 func (s *Stepper) QueueMeasured(at *streams.Stream, steps int64) error {
 	if s.measured.kernel == nil {
 		return fmt.Errorf("kernels: steps of kind %s on device %v take no norms", s.kind, s.device)
@@ -123,7 +124,8 @@ func (s *Stepper) queue(at *streams.Stream, k stepKernel, steps int64) error {
 	return at.Launch(k.kernel)
 }
 
-// Err returns an error if the device has waited for a neighbour in vain.
+// Err returns an error if the device has waited in vain for a neighbour, or its thread blocks
+// for each other.
 func (s *Stepper) Err() error {
 	switch n := atomic.LoadUint64(word(s.failed, 0)); n {
 	case 0:

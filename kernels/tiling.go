@@ -24,8 +24,7 @@ type tileRoom struct{ cores, shared, cache int64 }
 // bestTiling cuts a box into tiles, no more than there are multiprocessors, so that a step
 // takes the least by an estimate. ok is false where the tiles do not fit.
 func bestTiling(dims int, size [3]int64, element int64, room tileRoom) (best tiling, ok bool) {
-	cores := room.cores
-	least := int64(0)
+	least, cores := int64(0), room.cores
 	var tiles [3]int64
 	for tiles[0] = 1; tiles[0] <= min(cores, size[0]); tiles[0]++ {
 		for tiles[1] = 1; tiles[0]*tiles[1] <= cores && tiles[1] <= size[1]; tiles[1]++ {

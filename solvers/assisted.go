@@ -41,11 +41,9 @@ func newAssisted(r *run) (scheme, error) {
 		w := &assistedPart{part: p}
 		w.last.Store(math.MaxInt64)
 		var err error
-		if w.compute, err = p.device.NewStream(streams.Normal); err != nil {
+		if w.compute, err = r.newStream(p.device, streams.Normal, "compute"); err != nil {
 			return nil, err
 		}
-		r.Add(w.compute)
-		w.compute.SetName("compute")
 		if w.swept, err = p.device.NewSignal("subdomain %d on device %v to sweep its boundary", p.rank, p.device); err != nil {
 			return nil, err
 		}
@@ -75,16 +73,12 @@ func (a *assisted) newAssistant(p *part, out int) (h *assistant, err error) {
 	if h.in < 0 {
 		return nil, fmt.Errorf("solvers: the message of subdomain %d in %v has none in return", p.rank, m.Dir)
 	}
-	if h.send, err = p.device.NewStream(streams.Urgent); err != nil {
+	if h.send, err = a.newStream(p.device, streams.Urgent, "send %v", m.Dir); err != nil {
 		return nil, err
 	}
-	a.Add(h.send)
-	if h.receive, err = p.device.NewStream(streams.Urgent); err != nil {
+	if h.receive, err = a.newStream(p.device, streams.Urgent, "receive %v", m.Dir); err != nil {
 		return nil, err
 	}
-	a.Add(h.receive)
-	h.send.SetName("send %v", m.Dir)
-	h.receive.SetName("receive %v", m.Dir)
 	if h.arrived, err = p.device.NewSignal("the %s", h.name); err != nil {
 		return nil, err
 	}

@@ -13,12 +13,10 @@ type baseline struct {
 func newBaseline(r *run) (scheme, error) {
 	b := &baseline{run: r}
 	for _, p := range r.parts {
-		s, err := p.device.NewStream(streams.Normal)
+		s, err := r.newStream(p.device, streams.Normal, "all")
 		if err != nil {
 			return nil, err
 		}
-		r.Add(s)
-		s.SetName("all")
 		p.norms = p.wholeNorms
 		b.streams = append(b.streams, s)
 	}

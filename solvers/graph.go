@@ -63,11 +63,9 @@ func newGraph(r *run) (scheme, error) {
 			return nil, err
 		}
 	}
-	var err error
-	if g.done, err = g.parts[0].device.NewEvent(); err != nil {
+	if err := r.newEvents(g.parts[0].device, &g.done); err != nil {
 		return nil, err
 	}
-	r.Add(g.done)
 	return g, g.captureAll()
 }
 
@@ -76,19 +74,11 @@ func (g *graph) addPart(p *part) (err error) {
 	if err := g.reduceNorms(p); err != nil {
 		return err
 	}
-	if w.compute, err = p.device.NewStream(streams.Normal); err != nil {
+	if w.compute, err = g.newStream(p.device, streams.Normal, "compute"); err != nil {
 		return err
 	}
-	g.Add(w.compute)
-	w.compute.SetName("compute")
-	for _, e := range []**streams.Event{&w.swept, &w.idle} {
-		if *e, err = p.device.NewEvent(); err != nil {
-			return err
-		}
-		g.Add(*e)
-	}
 	g.parts = append(g.parts, w)
-	return nil
+	return g.newEvents(p.device, &w.swept, &w.idle)
 }
 
 func (g *graph) addBond(i int, m halo.Message) (err error) {
@@ -102,10 +92,9 @@ func (g *graph) addBond(i int, m halo.Message) (err error) {
 		return err
 	}
 	g.Add(b.receive)
-	if b.arrived, err = to.device.NewEvent(); err != nil {
+	if err := g.newEvents(to.device, &b.arrived); err != nil {
 		return err
 	}
-	g.Add(b.arrived)
 	to.coming = append(to.coming, b)
 	g.bonds = append(g.bonds, b)
 	g.others = append(g.others, b.send, b.receive)

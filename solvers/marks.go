@@ -24,11 +24,10 @@ func (r *run) newMarks(sch scheme, ranks []int) (*marks, error) {
 		steps, norms := sch.queues(rank)
 		m.steps, m.totals = append(m.steps, steps), append(m.totals, norms)
 		for _, events := range []*[]*streams.Event{&m.round[0], &m.round[1], &m.norms[0], &m.norms[1]} {
-			e, err := r.parts[rank].device.NewEvent()
-			if err != nil {
+			var e *streams.Event
+			if err := r.newEvents(r.parts[rank].device, &e); err != nil {
 				return nil, err
 			}
-			r.Add(e)
 			*events = append(*events, e)
 		}
 	}

@@ -174,6 +174,30 @@ type run struct {
 // wait for the worker, so that the error that comes first names the device.
 func (r *run) patience() time.Duration { return r.crew.Limit() / 2 }
 
+// newStream makes a stream of the run, which traces call by that name.
+func (r *run) newStream(d *streams.Device, priority streams.Priority, name string, args ...any) (*streams.Stream, error) {
+	s, err := d.NewStream(priority)
+	if err != nil {
+		return nil, err
+	}
+	r.Add(s)
+	s.SetName(name, args...)
+	return s, nil
+}
+
+// newEvents makes events of the run.
+func (r *run) newEvents(d *streams.Device, events ...**streams.Event) error {
+	for _, e := range events {
+		made, err := d.NewEvent()
+		if err != nil {
+			return err
+		}
+		r.Add(made)
+		*e = made
+	}
+	return nil
+}
+
 // Run steps until the options or the context say stop. A context that ends is
 // no error: the run then stops between two steps. After an error the fields
 // hold no whole step. A solver runs once.

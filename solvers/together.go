@@ -61,11 +61,9 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 
 func (t *together) addPart(p *part) (err error) {
 	w := &togetherPart{part: p}
-	if w.steps, err = p.device.NewStream(streams.Normal); err != nil {
+	if w.steps, err = t.newStream(p.device, streams.Normal, "steps"); err != nil {
 		return err
 	}
-	t.Add(w.steps)
-	w.steps.SetName("steps")
 	w.totals = w.steps
 	t.parts = append(t.parts, w)
 	return t.setWalls(p, w.steps)
@@ -100,16 +98,11 @@ func (t *together) takeNorms(p *togetherPart) (err error) {
 		return t.reduceNorms(p.part)
 	}
 	p.norms = [2]*kernels.Reduction{p.stepper.Norms(0), p.stepper.Norms(1)}
-	if p.measured, err = p.device.NewEvent(); err != nil {
+	if err := t.newEvents(p.device, &p.measured); err != nil {
 		return err
 	}
-	t.Add(p.measured)
-	if p.totals, err = p.device.NewStream(streams.Urgent); err != nil {
-		return err
-	}
-	t.Add(p.totals)
-	p.totals.SetName("norms")
-	return nil
+	p.totals, err = t.newStream(p.device, streams.Urgent, "norms")
+	return err
 }
 
 // reduceNorms has the norms of a part taken from its fields, after a step: its sweeps do

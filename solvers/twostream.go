@@ -53,25 +53,13 @@ func newTwoStream(r *run, o Order) (scheme, error) {
 
 // open makes the streams and events.
 func (w *twoStreamPart) open(r *run) (err error) {
-	if w.boundaryStream, err = w.device.NewStream(streams.Urgent); err != nil {
+	if w.boundaryStream, err = r.newStream(w.device, streams.Urgent, "boundary"); err != nil {
 		return err
 	}
-	r.Add(w.boundaryStream)
-	if w.interiorStream, err = w.device.NewStream(streams.Normal); err != nil {
+	if w.interiorStream, err = r.newStream(w.device, streams.Normal, "interior"); err != nil {
 		return err
 	}
-	r.Add(w.interiorStream)
-	w.boundaryStream.SetName("boundary")
-	w.interiorStream.SetName("interior")
-	for i := range 2 {
-		for _, e := range []**streams.Event{&w.swept[i], &w.inner[i]} {
-			if *e, err = w.device.NewEvent(); err != nil {
-				return err
-			}
-			r.Add(*e)
-		}
-	}
-	return nil
+	return r.newEvents(w.device, &w.swept[0], &w.inner[0], &w.swept[1], &w.inner[1])
 }
 
 // phase returns 0 or 1 for a message. Within a pair of neighbours, pairwise
