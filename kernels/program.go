@@ -79,7 +79,7 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 // memory, or of one of which only a part fits there.
 func tilesProgram(s stencil.Stencil, r Real, whole bool) Program {
 	p := Program{
-		File: "tiles.cu", Headers: []string{"four.cuh", "flags.cuh", "packet.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+		File: "tiles.cu", Headers: []string{"four.cuh", "flags.cuh", "packet.cuh", "tile.cuh", "faces.cuh"}, Defines: []string{"REAL=" + realNames[r]},
 		made: tapsSource(s, r),
 	}
 	if !whole {

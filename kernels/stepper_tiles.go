@@ -7,7 +7,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// tileArgs is struct Tiles of tiles.cu, tileSide its struct Side.
+// tileArgs is struct Tiles of tile.cuh, tileSide its struct Side.
 type (
 	tileArgs struct {
 		span        stepSpan

@@ -3,7 +3,7 @@ package kernels
 // tileReserve is what a block of tiles.cu needs of shared memory beside its tile.
 const tileReserve = 1 << 10
 
-// errandBytes are those of struct Errand of tiles.cu.
+// errandBytes are those of struct Errand of tile.cuh.
 const errandBytes = 8
 
 // tiling is a box cut into tiles, and the threads of a block: layers as wide and high as the
