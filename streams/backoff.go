@@ -10,7 +10,7 @@ import (
 // least, and it costs the others nothing.
 const (
 	shortSpin = 10 * time.Microsecond
-	longSpin  = time.Millisecond // only where every thread has a core
+	longSpin  = 100 * time.Millisecond // only where every thread has a core, as CUDA's own waits do
 	yields    = 20
 	maxSleep  = 200 * time.Microsecond
 )
