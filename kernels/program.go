@@ -75,17 +75,17 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 	}
 }
 
-// tilesProgram is many steps with a star that reaches one point, of a field in shared
-// memory, or of one of which only a part fits there.
-func tilesProgram(s stencil.Stencil, r Real, whole bool) Program {
-	p := Program{
-		File: "tiles.cu", Headers: []string{"four.cuh", "flags.cuh", "packet.cuh", "tile.cuh", "faces.cuh"}, Defines: []string{"REAL=" + realNames[r]},
+// tilesProgram is many steps with a star that reaches one point, of a field in shared memory
+// and registers, by threads as a tiling has them.
+func tilesProgram(s stencil.Stencil, r Real, b *tiling) Program {
+	return Program{
+		File: "tiles.cu", Headers: []string{"four.cuh", "flags.cuh", "packet.cuh", "tile.cuh", "faces.cuh"},
+		Defines: []string{
+			"REAL=" + realNames[r], fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
+			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REST=%d", b.rest),
+		},
 		made: tapsSource(s, r),
 	}
-	if !whole {
-		p.Defines = append(p.Defines, "PART")
-	}
-	return p
 }
 
 func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
@@ -135,11 +135,28 @@ func Programs() []Program {
 		for _, s := range everyStencil() {
 			all = append(all, sweepProgram(s, r), stepProgram(s, r))
 			if _, ok := s.AsStar(); ok {
-				all = append(all, tilesProgram(s, r, true), tilesProgram(s, r, false))
+				for _, b := range everyTiling(s, r) {
+					all = append(all, tilesProgram(s, r, &b))
+				}
 			}
 		}
 	}
 	return all
+}
+
+// everyTiling returns tilings of all kinds, those that take the most registers among them.
+func everyTiling(s stencil.Stencil, r Real) []tiling {
+	rest := mostRest(s.Dims, int64(r.Size()))
+	if s.Dims == 2 {
+		return []tiling{
+			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}},
+			{dims: 2, block: [3]int64{512, 1, 1}, rest: 1}, {dims: 2, block: [3]int64{509, 1, 1}, rest: rest},
+		}
+	}
+	return []tiling{
+		{dims: 3, block: [3]int64{32, 32, 1}}, {dims: 3, block: [3]int64{16, 8, 8}},
+		{dims: 3, block: [3]int64{32, 16, 1}, rest: 1}, {dims: 3, block: [3]int64{32, 16, 1}, rest: rest},
+	}
 }
 
 // everyStencil returns the stencils of all kinds, those of one step along each axis also

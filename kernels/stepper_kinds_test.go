@@ -191,10 +191,10 @@ func TestStepKindsAgreeOnParts(t *testing.T) {
 			t.Skip("SKIPPED: host devices have no shared memory")
 		}
 		for devices := 1; devices <= len(set.Devices); devices++ {
-			for _, size := range []domain.Vec{{131, 257, 125 * devices}, {1030, 4099 * devices, 1}} {
+			for _, size := range []domain.Vec{{127, 253, 123 * devices}, {1030, 4099 * devices, 1}} {
 				stepKindsAgree(t, set, devices, size, kernels.Float64)
 			}
-			for _, size := range []domain.Vec{{259, 255, 129 * devices}, {2050, 4101 * devices, 1}} {
+			for _, size := range []domain.Vec{{253, 255, 121 * devices}, {2050, 4101 * devices, 1}} {
 				stepKindsAgree(t, set, devices, size, kernels.Float32)
 			}
 		}

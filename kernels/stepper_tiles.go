@@ -23,10 +23,10 @@ type (
 		failed      uint64
 	}
 	tileSide struct {
-		out      uint64
-		ghost    [2]uint64
-		strides  strides
-		to, from int64
+		out     uint64
+		ghost   [2]uint64
+		strides strides
+		other   int64
 	}
 )
 
@@ -61,7 +61,7 @@ func (n *stepNet) tile() *tiled {
 		if !ok || end.Device.Backend != streams.CUDA {
 			return nil
 		}
-		room := tileRoom{int64(end.Device.Cores), end.Device.Shared - tileReserve, end.Device.Cache}
+		room := tileRoom{int64(end.Device.Cores), end.Device.Shared - tileReserve}
 		box, ok := bestTiling(n.stencil.Dims, n.tileSize(i), int64(n.real.Size()), room)
 		if !ok {
 			return nil
@@ -199,7 +199,7 @@ func (n *stepNet) tilesToward(i, other int) (tiles int64) {
 // with norms.
 func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 	end, box := n.ends[i], &n.tiled.boxes[i]
-	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real, box.whole())), "hold", "hold"+withNorms)
+	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real, box)), "hold", "hold"+withNorms)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
 	}
 	arg := &tileArgs{
-		strides: stridesOf(end.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held,
+		strides: stridesOf(end.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
 		limit: n.limit.Nanoseconds(), failed: s.failed.Address(),
 	}
 	for f, a := range end.Fields {
@@ -246,11 +246,10 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 func (n *stepNet) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
 	st := n.tiled.sides[i][axis][high]
 	if st.store < 0 {
-		return tileSide{to: nobody, from: nobody}
+		return tileSide{other: nobody}
 	}
 	send, ghost := n.ends[i].Stores[st.store].Send, n.ends[i].Stores[st.store].Ghost
-	at := tileSide{out: n.sideSlot(st.to, axis, st.high), to: int64(n.place(st.to, i))}
-	at.from = at.to // who stores back
+	at := tileSide{out: n.sideSlot(st.to, axis, st.high), other: int64(n.place(st.to, i))}
 	first := ghost.Lo.Sub(n.fromOwned(i, send).Lo)
 	for f, a := range n.ends[st.to].Fields {
 		at.ghost[f], at.strides = a.pointAddress(first), stridesOf(a.Layout)

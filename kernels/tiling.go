@@ -7,19 +7,20 @@ const tileReserve = 1 << 10
 const errandBytes = 8
 
 // tiling is a box cut into tiles, and the threads of a block: layers as wide and high as the
-// largest tile, whose threads share its depth.
+// largest tile, whose threads share its depth; or one layer where registers hold a part, of
+// threads that have several rows.
 type tiling struct {
 	dims        int
 	element     int64    // bytes
 	size, tiles [3]int64 // along x, y and the depth
 	block       [3]int64
-	held        int64 // layers that shared memory holds of a tile; the rest is in the second-level cache
+	rest        int64 // layers that registers hold of each tile; shared memory holds the others
 	shared      int64 // bytes
 }
 
-// tileRoom is what a GPU has for tiles: multiprocessors, shared memory of each for one block,
-// and a second-level cache, in bytes.
-type tileRoom struct{ cores, shared, cache int64 }
+// tileRoom is what a GPU has for tiles: multiprocessors, and shared memory of each for one
+// block, in bytes.
+type tileRoom struct{ cores, shared int64 }
 
 // bestTiling cuts a box into tiles, no more than there are multiprocessors, so that a step
 // takes the least by an estimate. ok is false where the tiles do not fit.
@@ -42,10 +43,16 @@ func bestTiling(dims int, size [3]int64, element int64, room tileRoom) (best til
 	return best, ok
 }
 
-// The most threads of a block, and of those the most layers.
+// The most threads of a block, and of those the most layers; and where registers hold a part,
+// the most threads, the fewest, the most layers, and the most bytes that the points of a thread take.
 const (
 	mostTileThreads = 1024
 	mostTileLayers  = 64
+
+	mostRestThreads = 512
+	fewestOfRest    = 256
+	mostRestLayers  = 32
+	mostRestBytes   = 160
 )
 
 // hold has shared memory hold whole tiles, if they fit.
@@ -54,59 +61,86 @@ func (b *tiling) hold(room tileRoom) bool {
 	if x*y > mostTileThreads {
 		return false
 	}
+	b.rest = 0
 	column := ceil(depth, min(mostTileThreads/(x*y), mostTileLayers))
-	b.block, b.held = [3]int64{x, y, ceil(depth, column)}, depth
+	b.block = [3]int64{x, y, ceil(depth, column)}
 	b.share()
 	return b.shared <= room.shared
 }
 
-// holdPart has shared memory hold what fits of the layers of tiles, at least half, and the
-// second-level cache the rest of both fields, and all packets. Such tiles have one layer of
-// threads, and no list of errands: these are many enough to be worth it where they take half of
-// a block.
+// holdPart has registers hold as few layers of tiles as can be, and shared memory the others.
+// A thread of such tiles is at one face along each axis at most. They have no list of errands:
+// they are worth it where they take half of a block.
 func (b *tiling) holdPart(room tileRoom) bool {
-	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
-	if x*y > mostTileThreads || x*y < mostTileThreads/2 {
+	x, y, least := b.largest(0), b.largest(1), b.size[2]/b.tiles[2]
+	if b.size[0]/b.tiles[0] < 2 || b.dims == 3 && b.size[1]/b.tiles[1] < 3 {
 		return false
 	}
-	b.block = [3]int64{x, y, 1}
-	b.held = 0
-	b.share()
-	least := b.shared
-	b.held = depth
-	b.share()
-	if b.shared > room.shared { // each layer needs as much as the others
-		b.held = (room.shared - least) * depth / (b.shared - least)
-		b.share()
-	}
-	if b.held < ceil(depth, 2) || b.shared > room.shared {
+	b.rest = 1
+	b.block = [3]int64{x, ceil(y, b.rows()), 1}
+	if threads := b.threads(); threads > mostRestThreads || threads < fewestOfRest {
 		return false
 	}
-	all := b.tiles[0] * b.tiles[1] * b.tiles[2]
-	return all*(2*b.rest()*b.element+4*b.packets()*b.element) <= room.cache
+	for ; b.rest < min(least, mostRest(b.dims, b.element)+1); b.rest++ {
+		if b.share(); b.shared <= room.shared {
+			return true
+		}
+	}
+	return false
+}
+
+// rows returns how many a thread has.
+func (b *tiling) rows() int64 {
+	if b.rest > 0 && b.dims == 3 {
+		return 2
+	}
+	return 1
+}
+
+// mostRest returns the most layers of a tile that registers may hold.
+func mostRest(dims int, element int64) int64 {
+	b := tiling{dims: dims, rest: 1}
+	return min(mostRestBytes/(b.rows()*element), mostRestLayers)
 }
 
 // whole reports whether shared memory holds all layers.
-func (b *tiling) whole() bool { return b.held == b.largest(2) }
+func (b *tiling) whole() bool { return b.rest == 0 }
 
-// rest returns the points of a tile that shared memory does not hold.
-func (b *tiling) rest() int64 { return b.largest(0) * b.largest(1) * (b.largest(2) - b.held) }
+// held returns the layers that shared memory holds of the largest tile.
+func (b *tiling) held() int64 { return b.largest(2) - b.rest }
+
+func (b *tiling) threads() int64 { return b.block[0] * b.block[1] * b.block[2] }
+
+// plane returns how many cells layers are apart in shared memory, with ghosts around them: an
+// odd number, so that points above each other lie in different banks.
+func (b *tiling) plane() int64 {
+	if b.dims == 2 {
+		return (b.block[0] + 2) | 1
+	}
+	return (b.block[0]+2)*(b.block[1]*b.rows()+2) | 1
+}
 
 // share counts the bytes of shared memory: cells for the layers that are held and the ghosts
-// around them, for the ghosts beside the rest, and for a list of errands where threads form
-// several layers; in the end all threads' norms.
+// around them; for layers in registers two by which threads see them, and the ghosts beside
+// them; for a list of errands where threads form several layers; in the end for all threads'
+// norms.
 func (b *tiling) share() {
-	x, y := b.block[0], b.block[1]
-	cells, beside := (x+2)*(b.held+2), 2*y
+	x, y, layers := b.block[0], b.block[1]*b.rows(), b.held()
+	beside := 2 * y
 	if b.dims == 3 {
-		cells, beside = cells*(y+2), beside+2*x
+		beside += 2 * x
 	}
-	cells += (b.largest(2) - b.held) * beside
+	cells := b.plane() * layers
+	if b.whole() {
+		cells += b.plane() * 2
+	} else {
+		cells += 2*x*y + (b.rest|1)*beside
+	}
 	b.shared = ceil(cells*b.element, 16) * 16
 	if b.block[2] > 1 {
 		b.shared += b.packets() * errandBytes
 	}
-	b.shared = max(b.shared, x*y*b.block[2]*normsBytes)
+	b.shared = max(b.shared, b.threads()*normsBytes)
 }
 
 // largest returns the points of the largest tile along an axis.
@@ -121,22 +155,21 @@ func (b *tiling) packets() int64 {
 	return 2 * (x*y + x*depth + y*depth)
 }
 
-// cost estimates the cycles of a step: those in which shared memory and the first-level cache
-// move values, the trips of packets and of what is not held to the second-level cache,
-// barriers. It puts the tilings in the order of what was measured on an H200, or nearly.
+// cost estimates the cycles of a step: those in which shared memory moves values, the trips of
+// packets, barriers. It puts the tilings in the order of what was measured on an H200, or nearly.
 func (b *tiling) cost() int64 {
 	const barrier, trip = 150, 500
-	threads, column := b.block[0]*b.block[1]*b.block[2], ceil(b.largest(2), b.block[2])
+	threads, column := b.threads()*b.rows(), ceil(b.largest(2), b.block[2])
 	accesses := int64(4)
 	if b.dims == 3 {
-		accesses = 6
+		accesses = 7 - b.rows()
 	}
 	shared := ceil(threads, 32) * column * accesses * b.element / 4
 	if b.block[0]%16 != 0 { // warps that cross rows take more turns
 		shared += shared / 2
 	}
 	packets := b.packets()
-	return shared + b.rest()*b.element/16 + packets*b.element/8 + ceil(ceil(packets, threads), 2)*trip + ceil(column*b.element, 32)*barrier
+	return shared + packets*b.element/8 + ceil(ceil(packets, threads), 2)*trip + (ceil(column*b.element, 32)+b.rest)*barrier
 }
 
 // area returns the points of a side of the box.

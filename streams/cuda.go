@@ -61,7 +61,7 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 		return info, err
 	}
 	var memory uint64
-	var major, minor, shared, cache int
+	var major, minor, shared int
 	for _, ask := range []func() error{
 		func() (err error) { info.Name, err = d.Name(); return },
 		func() (err error) { info.PCIBusID, err = d.PCIBusID(); return },
@@ -70,13 +70,12 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 		func() (err error) { minor, err = d.Attribute(cuda.AttrComputeCapabilityMinor); return },
 		func() (err error) { info.Cores, err = d.Attribute(cuda.AttrMultiprocessorCount); return },
 		func() (err error) { shared, err = d.Attribute(cuda.AttrMaxSharedPerBlockOptin); return },
-		func() (err error) { cache, err = d.Attribute(cuda.AttrL2CacheSize); return },
 	} {
 		if err := ask(); err != nil {
 			return info, err
 		}
 	}
-	info.Memory, info.Shared, info.Cache = int64(memory), int64(shared), int64(cache)
+	info.Memory, info.Shared = int64(memory), int64(shared)
 	info.Arch = fmt.Sprintf("sm_%d%d", major, minor)
 	return info, nil
 }

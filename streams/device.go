@@ -30,7 +30,6 @@ type Info struct {
 	Arch     string // "sm_90"; empty for host devices
 	Cores    int    // multiprocessors of a GPU, cores of a host device
 	Shared   int64  // bytes of shared memory that a thread block may have; 0 for host devices
-	Cache    int64  // bytes of a GPU's second-level cache; 0 for host devices
 }
 
 // Priority orders the streams of one device among each other.

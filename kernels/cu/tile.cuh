@@ -1,26 +1,35 @@
 // A tile of the field: where it lies, in memory and among the others, and what its threads
 // have to do with it. See tiles.cu.
 //
-// Build options: REAL, PART.
+// Build options: REAL, WIDTH, HEIGHT, LAYERS, REST.
 
 enum { X, Y, DEPTH, AXES };
 enum { LOW, HIGH };
 
-#ifdef PART
-enum { REST = true };
-#else
-enum { REST = false };
-#endif
+// Threads form LAYERS layers of WIDTH x HEIGHT points, which no tile is larger than. REST is
+// how many layers of a tile registers hold, and ROWS how many rows of points a thread has then:
+// rows that it has itself it need not get from shared memory.
+enum { ROWS = REST && DIMS == 3 ? 2 : 1, THREADS = WIDTH * (HEIGHT / ROWS) * LAYERS };
+static_assert(HEIGHT % ROWS == 0, "threads have all their rows");
+
+// Where threads form several layers, most points at faces are no thread's own, and a list says
+// which of them a thread sends.
+enum { LISTED = LAYERS > 1 };
+
+// Shared memory holds planes of points with ghosts around. They have an odd number of cells, so
+// that points above each other lie in different banks, and so have the columns of ghosts beside
+// layers that registers hold.
+enum { PITCH = WIDTH + 2, PLANE = (DIMS == 3 ? PITCH * (HEIGHT + 2) : PITCH) | 1, COLUMN = REST | 1 };
 
 typedef Packet<sizeof(REAL)> Mail;
 
-// A side of this GPU's box: where its points go after each step, and whom the ghosts
-// behind it come from.
+// A side of this GPU's box: where its points go after each step, to whom the ghosts behind it
+// come from.
 struct Side {
 	Mail *out;        // to the packets of even steps; null: nowhere
 	REAL *ghost[2];   // of either field: where this GPU's first point would lie; for the last step
 	Strides strides;  // there
-	i64 to, from;     // neighbours; HERE: this GPU; NOBODY: the ghosts stay as they are
+	i64 other;        // neighbour; HERE: this GPU; NOBODY: the ghosts stay as they are
 };
 
 enum { HERE = -1, NOBODY = -2 };
@@ -54,7 +63,7 @@ struct Door {
 	const Mail *in; // null: the ghosts stay
 	int odd;        // how far the packets for odd steps are
 	int ghost;      // how many cells away from its points their ghosts are
-	int from;       // as in Side
+	int other;      // as in Side
 
 	__device__ Mail *to_send(int place, unsigned step) const { return out + place + (step % 2 ? odd : 0); }
 	__device__ const Mail *to_get(int place, unsigned step) const { return in + place + (step % 2 ? odd : 0); }
@@ -71,12 +80,24 @@ static_assert(sizeof(Errand) == 8, "tiling.go counts on it");
 // A tile, as its block sees it. It lies in shared memory.
 struct Tile {
 	int lo[AXES], n[AXES], of[AXES]; // from the first owned point; points; which of the tiles
-	int held;                        // layers in shared memory; the rest stays in the fields
+	int held;                        // layers in shared memory
 	Door door[2 * AXES];
 	int errands;
 };
 
 static_assert(sizeof(Tile) <= 1 << 10, "tiling.go leaves no more room");
+
+// What a thread holds in registers, where shared memory does not hold a whole tile: of its
+// columns the layers behind those that are held there, and the ghosts below and above.
+struct Columns {
+	REAL rest[ROWS][REST ? REST : 1];
+	REAL ghost[2][ROWS];
+};
+
+// A point at a face of a tile. The side does not matter: it is 0 across it.
+struct FacePoint {
+	int x, y, z;
+};
 
 // What a thread has to do with a tile.
 struct Worker {
@@ -84,26 +105,36 @@ struct Worker {
 	const Tile &t;
 	REAL *cells;     // in shared memory: the tile, and its ghosts around
 	Errand *errands; // there
-	int thread, threads;
+	int thread, x, y; // in its layer the thread has points from (x, y) on, in so many ROWS
 
-	__device__ bool listed() const { return !REST && blockDim.z > 1; }
-	__device__ int pitch() const { return blockDim.x + 2; }
-	__device__ int plane() const { return DIMS == 3 ? pitch() * (blockDim.y + 2) : pitch(); }
+	__device__ int layer() const { return LISTED ? threadIdx.z : 0; }
+	__device__ bool has(int row) const { return x < t.n[X] && y + row < t.n[Y]; }
 
-	// cell is where a point of a layer that is held lies, which may be one beyond a side.
-	__device__ int cell(int x, int y, int z) const { return 1 + x + (DIMS == 3 ? y + 1 : 0) * pitch() + (z + 1) * plane(); }
+	// cell is where a point of a layer that is held lies, which may be one beyond a side. There
+	// are layers of ghosts below and above unless registers hold these.
+	__device__ int cell(int x, int y, int z) const { return 1 + x + (DIMS == 3 ? y + 1 : 0) * PITCH + (z + !REST) * PLANE; }
+	__device__ int cells_held() const { return PLANE * ((int)s.held + 2 * !REST); }
 
-	// cells_held is how many cells there are. Those of the ghosts beside the rest follow.
-	__device__ int cells_held() const { return plane() * ((int)s.held + 2); }
+	// view is one of two layers by which threads see a layer that is in registers.
+	__device__ int view(int layer) const { return cells_held() + layer % 2 * WIDTH * HEIGHT; }
 
-	// ghost is where the ghost of a point at a side lies. Behind the last layer that is held lie
-	// the ghosts of the tile's last layer.
-	template <int AXIS> __device__ int ghost(int high, int x, int y, int z) const {
-		if (AXIS == DEPTH) return cell(x, y, high ? t.held : -1);
-		if (!REST || z < t.held) return cell(AXIS != X ? x : high ? t.n[X] : -1, AXIS != Y ? y : high ? t.n[Y] : -1, z);
-		const int wide = DIMS == 3 ? blockDim.x : 0, high_side = AXIS == X ? blockDim.y : wide; // how long faces are there
-		return cells_held() + (z - t.held) * 2 * (wide + blockDim.y) + high * high_side + (AXIS == X ? y : 2 * blockDim.y + x);
+	// beside is the cell beside a layer that is in registers, for the ghost of a point there.
+	// From the sweep until it is sent it holds the point.
+	template <int AXIS> __device__ int beside(int high, int x, int y, int layer) const {
+		return cells_held() + 2 * WIDTH * HEIGHT + layer + COLUMN * (AXIS == X ? high * HEIGHT + y : 2 * HEIGHT + high * WIDTH + x);
 	}
+
+	// Of a point at a side ghost is where its ghost lies, and face where itself does, to be sent.
+	// Those that registers hold lie nowhere.
+	template <int AXIS> __device__ int ghost(int high, FacePoint p) const {
+		if (AXIS != DEPTH && p.z >= t.held) return beside<AXIS>(high, p.x, p.y, p.z - t.held);
+		return edge<AXIS>(high ? t.n[AXIS] : -1, p);
+	}
+	template <int AXIS> __device__ int face(int high, FacePoint p) const {
+		if (AXIS != DEPTH && p.z >= t.held) return beside<AXIS>(high, p.x, p.y, p.z - t.held);
+		return edge<AXIS>(high ? t.n[AXIS] - 1 : 0, p);
+	}
+	template <int AXIS> __device__ int edge(int at, FacePoint p) const { return cell(AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z); }
 
 	// place is that of the packet of a point in those of its side, from the tile's first.
 	__device__ int place(int axis, int x, int y, int z) const {
@@ -116,8 +147,8 @@ struct Worker {
 	// downwards; cut 0 is this GPU's low side. Those of odd steps follow.
 	__device__ Mail *slot(int axis, i64 cut, int down) const { return s.inbox[axis] + (cut * 2 + down) * 2 * (i64)area(axis); }
 
-	// field returns the address of a point of the tile in a field that lies so.
-	__device__ REAL *field(REAL *first, const Strides &strides, int x, int y, int z) const {
+	// in returns the address of a point of the tile in a field that lies so.
+	__device__ REAL *in(REAL *first, const Strides &strides, int x, int y, int z) const {
 		const i64 row = DIMS == 3 ? strides.pitch : 0, layer = DIMS == 3 ? strides.plane : strides.pitch;
 		return first + (t.lo[X] + x) + (t.lo[Y] + y) * row + (t.lo[DEPTH] + z) * layer;
 	}
@@ -138,19 +169,19 @@ __device__ void place_tile(const Tiles &s, Tile &t) {
 		t.lo[a] = (int)(s.size[a] * t.of[a] / s.tiles[a]);
 		t.n[a] = (int)(s.size[a] * (t.of[a] + 1) / s.tiles[a]) - t.lo[a];
 	}
-	t.held = min(t.n[DEPTH], (int)s.held);
+	t.held = t.n[DEPTH] - REST;
 }
 
 __device__ Door Worker::door(int axis, int high) const {
 	const i64 cut = t.of[axis] + high;
-	const int ghost = axis == X ? 1 : axis == Y ? pitch() : plane();
+	const int ghost = axis == X ? 1 : axis == Y ? PITCH : PLANE;
 	const i64 first = place(axis, t.lo[X], t.lo[Y], t.lo[DEPTH]);
 	Door d = {slot(axis, cut, !high) + first, slot(axis, cut, high) + first, area(axis), high ? ghost : -ghost, HERE};
 	if (outer(axis, high)) {
 		const Side &side = s.side[axis][high];
 		d.out = side.out + first;
-		d.from = (int)side.from;
-		if (d.from == NOBODY) d.in = 0;
+		d.other = (int)side.other;
+		if (d.other == NOBODY) d.in = 0;
 	}
 	return d;
 }
@@ -159,7 +190,7 @@ __device__ Door Worker::door(int axis, int high) const {
 __device__ int Worker::lay_out(int axis, int high, int first) const {
 	if (!t.door[2 * axis + high].in || (DIMS == 2 && axis == Y)) return first;
 	const int wide = t.n[axis == X ? DEPTH : X], points = wide * t.n[axis == Y ? DEPTH : Y];
-	for (int i = thread; i < points; i += threads) {
+	for (int i = thread; i < points; i += THREADS) {
 		const int v = i / wide, u = i - v * wide, edge = high ? t.n[axis] - 1 : 0;
 		const int x = axis == X ? edge : u, y = axis == Y ? edge : v, z = axis == X ? u : axis == Y ? v : edge;
 		errands[first + i] = Errand{(unsigned)place(axis, x, y, z), (unsigned)(2 * axis + high), cell(x, y, z)};
@@ -167,52 +198,40 @@ __device__ int Worker::lay_out(int axis, int high, int first) const {
 	return first + points;
 }
 
-// each_point calls visit(x, y, z) for the points of a tile, the threads sharing them.
-template <typename Visit> __device__ __forceinline__ void each_point(const Worker &w, Visit visit) {
-	const int x = threadIdx.x, y = threadIdx.y;
-	if (x >= w.t.n[X] || y >= w.t.n[Y]) return;
+// each_row calls visit(row, y) for the rows that a thread has points in.
+template <typename Visit> __device__ __forceinline__ void each_row(const Worker &w, Visit visit) {
+#pragma unroll
+	for (int row = 0; row < ROWS; row++)
+		if (w.has(row)) visit(row, w.y + row);
+}
+
+// fill loads the points of a tile.
+__device__ __forceinline__ void fill(const Worker &w, Columns &mine, REAL *from) {
+	enum { AHEAD = 4 }; // loads of a thread under way
+	const int held = w.t.held, x = w.x;
+	each_row(w, [&](int row, int y) {
 #pragma unroll 1
-	for (int z = threadIdx.z; z < w.t.n[DEPTH]; z += blockDim.z) visit(x, y, z);
-}
-
-// fill loads a tile and the points around it, but for what stays in the field.
-__device__ void fill(const Worker &w, REAL *from) {
-	each_point(w, [&](int x, int y, int z) {
-		const Tile &t = w.t;
-		auto load = [&](int to, int x, int y, int z) { w.cells[to] = *w.field(from, w.s.strides, x, y, z); };
-		if (z < t.held) load(w.cell(x, y, z), x, y, z);
-		if (x == 0) load(w.ghost<X>(LOW, x, y, z), -1, y, z);
-		if (x == t.n[X] - 1) load(w.ghost<X>(HIGH, x, y, z), x + 1, y, z);
-		if (DIMS == 3 && y == 0) load(w.ghost<Y>(LOW, x, y, z), x, -1, z);
-		if (DIMS == 3 && y == t.n[Y] - 1) load(w.ghost<Y>(HIGH, x, y, z), x, y + 1, z);
-		if (z == 0) load(w.ghost<DEPTH>(LOW, x, y, z), x, y, -1);
-		if (z == t.n[DEPTH] - 1) load(w.ghost<DEPTH>(HIGH, x, y, z), x, y, z + 1);
+		for (int z = w.layer(); z < held; z += AHEAD * LAYERS) {
+			REAL v[AHEAD];
+#pragma unroll
+			for (int i = 0; i < AHEAD; i++)
+				if (z + i * LAYERS < held) v[i] = *w.in(from, w.s.strides, x, y, z + i * LAYERS);
+#pragma unroll
+			for (int i = 0; i < AHEAD; i++)
+				if (z + i * LAYERS < held) w.cells[w.cell(x, y, z + i * LAYERS)] = v[i];
+		}
+#pragma unroll
+		for (int k = 0; k < REST; k++) mine.rest[row][k] = *w.in(from, w.s.strides, x, y, held + k);
 	});
-}
-
-// value returns a point after a step.
-__device__ __forceinline__ REAL value(const Worker &w, unsigned step, int x, int y, int z) {
-	return !REST || z < w.t.held ? w.cells[w.cell(x, y, z)] : *w.field(w.s.field[step % 2], w.s.strides, x, y, z);
 }
 
 // keep stores a tile into the field of a step.
-__device__ void keep(const Worker &w, unsigned step) {
-	each_point(w, [&](int x, int y, int z) {
-		if (z < w.t.held) *w.field(w.s.field[step % 2], w.s.strides, x, y, z) = w.cells[w.cell(x, y, z)];
-	});
-}
-
-// hand_over stores the points at the sides of this GPU into ghosts, for whoever works with
-// the fields after the launch.
-__device__ void hand_over(const Worker &w, unsigned step) {
-	each_point(w, [&](int x, int y, int z) {
-		auto store = [&](int axis, int high, int at) {
-			const Side &side = w.s.side[axis][high];
-			if (at == (high ? w.t.n[axis] - 1 : 0) && w.outer(axis, high) && side.out)
-				*w.field(side.ghost[step % 2], side.strides, x, y, z) = value(w, step, x, y, z);
-		};
-		store(X, LOW, x), store(X, HIGH, x);
-		if (DIMS == 3) store(Y, LOW, y), store(Y, HIGH, y);
-		store(DEPTH, LOW, z), store(DEPTH, HIGH, z);
+__device__ __forceinline__ void keep(const Worker &w, const Columns &mine, unsigned step) {
+	REAL *const field = w.s.field[step % 2];
+	each_row(w, [&](int row, int y) {
+#pragma unroll 1
+		for (int z = w.layer(); z < w.t.held; z += LAYERS) *w.in(field, w.s.strides, w.x, y, z) = w.cells[w.cell(w.x, y, z)];
+#pragma unroll
+		for (int k = 0; k < REST; k++) *w.in(field, w.s.strides, w.x, y, w.t.held + k) = mine.rest[row][k];
 	});
 }

@@ -11,101 +11,133 @@
 // 2^32 in packets, which nobody misses as long as no packet is so old.
 //
 // The stencil is a star that reaches one point (see tapsSource in taps.go). Build options:
-// REAL, and PART where shared memory does not hold all layers of a tile.
+// REAL; WIDTH, HEIGHT and LAYERS of the threads; REST where shared memory does not hold all
+// layers of a tile.
 //
 // The axes of tiles are x, y and depth, the slowest of the field: in two dimensions y is
 // the depth, and tiles are one point high. Threads form layers as wide and high as a tile;
 // each has a column of points along the depth.
 //
-// Of a tile that is too large for shared memory only the first layers are held there. The
-// rest is swept from one field to the other, which the second-level cache keeps.
+// Of a tile that is too large for shared memory the last layers are held in registers. Threads
+// form one layer then, and each has columns side by side.
 
 // batch is how many points of a column are computed between two barriers: as many as the
 // compiler has registers for.
-__device__ constexpr int batch(bool norms) { return (norms ? 8 : __CUDA_ARCH__ < 1000 ? 32 : 16) / sizeof(REAL); }
+__device__ constexpr int batch(bool norms) { return (norms || __CUDA_ARCH__ >= 1000 ? 8 : REST ? 16 : 32) / sizeof(REAL); }
 
 // sweep makes a step of the layers that are held, in place: the points of a batch are stored
 // when all threads have read what they need of them. What a column needs of the next layer's,
-// which may be ahead of it, is read before the first batch is stored.
-template <bool NORMS> __device__ __forceinline__ void sweep(const Worker &w, unsigned step, Found &norms) {
+// which may be ahead of it, is read before the first batch is stored. The layer after the
+// last was as `next` says, if registers hold it.
+template <bool NORMS> __device__ __forceinline__ void sweep(const Worker &w, const Columns &mine, const REAL (&next)[ROWS], Found &norms) {
 	enum { BATCH = batch(NORMS) };
-	const Tile &t = w.t;
-	const int pitch = w.pitch(), plane = w.plane(), length = (t.held + blockDim.z - 1) / blockDim.z;
-	const bool mine = threadIdx.x < t.n[X] && threadIdx.y < t.n[Y];
-	const int begin = threadIdx.z * length, here = mine ? min(length, t.held - begin) : 0;
-	REAL *p = w.cells + w.cell(threadIdx.x, threadIdx.y, begin);
-	REAL below, c, end;
-	if (here > 0) {
-		below = p[-plane], c = p[0], end = p[here * plane];
-		if (REST && t.held < t.n[DEPTH]) end = value(w, step - 1, threadIdx.x, threadIdx.y, t.held);
+	const int held = w.t.held, length = (held + LAYERS - 1) / LAYERS;
+	const int begin = w.layer() * length, here = w.has(0) ? min(length, held - begin) : 0;
+	REAL *p = w.cells + w.cell(w.x, w.y, begin);
+	REAL below[ROWS], c[ROWS], end[ROWS];
+#pragma unroll
+	for (int row = 0; row < ROWS; row++) {
+		if (here <= 0) break;
+		below[row] = REST ? mine.ghost[LOW][row] : p[row * PITCH - PLANE];
+		c[row] = p[row * PITCH];
+		end[row] = REST ? next[row] : p[row * PITCH + here * PLANE];
 	}
 #pragma unroll 1
-	for (int z = 0; z < length; z += BATCH, p += BATCH * plane) {
-		REAL out[BATCH];
+	for (int z = 0; z < length; z += BATCH, p += BATCH * PLANE) {
+		REAL out[BATCH][ROWS];
 #pragma unroll
 		for (int d = 0; d < BATCH; d++) {
 			if (z + d >= here) break;
-			const REAL above = z + d + 1 < here ? p[(d + 1) * plane] : end;
-			out[d] = apply([&](int dx, int dy, int dz) {
-				const int along = DIMS == 3 ? dz : dy;
-				if (along != 0) return along < 0 ? below : above;
-				return dx == 0 && (DIMS == 2 || dy == 0) ? c : p[d * plane + dx + (DIMS == 3 ? dy * pitch : 0)];
-			});
-			if (NORMS) norms.point(out[d], c);
-			below = c;
-			c = above;
+			REAL above[ROWS];
+#pragma unroll
+			for (int row = 0; row < ROWS; row++) above[row] = z + d + 1 < here ? p[(d + 1) * PLANE + row * PITCH] : end[row];
+#pragma unroll
+			for (int row = 0; row < ROWS; row++) {
+				out[d][row] = apply([&](int dx, int dy, int dz) {
+					const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
+					if (along != 0) return along < 0 ? below[row] : above[row];
+					return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
+				});
+				if (NORMS && (row == 0 || w.has(row))) norms.point(out[d][row], c[row]);
+			}
+#pragma unroll
+			for (int row = 0; row < ROWS; row++) below[row] = c[row], c[row] = above[row];
 		}
 		__syncthreads();
 #pragma unroll
 		for (int d = 0; d < BATCH; d++)
-			if (z + d < here) p[d * plane] = out[d];
+#pragma unroll
+			for (int row = 0; row < ROWS; row++)
+				if (z + d < here && (row == 0 || w.has(row))) p[d * PLANE + row * PITCH] = out[d][row];
 	}
 }
 
-// sweep_rest makes a step of the layers that are not held, by one layer of threads, before
-// those that are held change.
-template <bool NORMS> __device__ __forceinline__ void sweep_rest(const Worker &w, unsigned step, Found &norms) {
-	const Tile &t = w.t;
-	const int x = threadIdx.x, y = threadIdx.y;
-	if (!REST || t.held == t.n[DEPTH] || x >= t.n[X] || y >= t.n[Y]) return;
-	const i64 pitch = w.s.strides.pitch, layer = DIMS == 3 ? w.s.strides.plane : pitch;
-	const REAL *p = w.field(w.s.field[(step - 1) % 2], w.s.strides, x, y, t.held);
-	REAL *q = w.field(w.s.field[step % 2], w.s.strides, x, y, t.held);
-	REAL below = w.cells[w.cell(x, y, t.held - 1)], c = *p;
-#pragma unroll 1
-	for (int z = t.held; z < t.n[DEPTH]; z++, p += layer, q += layer) {
-		const REAL above = z + 1 < t.n[DEPTH] ? p[layer] : w.cells[w.ghost<DEPTH>(HIGH, x, y, z)];
-		const REAL left = x > 0 ? p[-1] : w.cells[w.ghost<X>(LOW, x, y, z)];
-		const REAL right = x + 1 < t.n[X] ? p[1] : w.cells[w.ghost<X>(HIGH, x, y, z)];
-		REAL front = 0, back = 0;
-		if (DIMS == 3) {
-			front = y > 0 ? p[-pitch] : w.cells[w.ghost<Y>(LOW, x, y, z)];
-			back = y + 1 < t.n[Y] ? p[pitch] : w.cells[w.ghost<Y>(HIGH, x, y, z)];
+// sweep_rest makes a step of the layers in registers, before those in shared memory change. It
+// shows one layer after the other to all threads, and leaves points at faces where they are
+// sent from. A thread is at one face across x and at one across y at most.
+__device__ __forceinline__ void sweep_rest(const Worker &w, Columns &mine) {
+	const int x = w.x, y = w.y, last_row = w.t.n[Y] - 1 - y;
+	const bool first = x == 0, last = x == w.t.n[X] - 1, front = y == 0;
+	REAL *const beside_x = w.cells + w.beside<X>(last, x, y, 0), *const beside_y = w.cells + w.beside<Y>(!front, x, y, 0);
+	const bool out_x = (first || last) && w.t.door[2 * X + last].in, out_y = w.t.door[2 * Y + !front].in;
+	const bool is_there[2] = {w.has(0), w.has(ROWS - 1)};
+	REAL below[ROWS];
+#pragma unroll
+	for (int row = 0; row < ROWS; row++) below[row] = w.cells[w.cell(x, y + row, w.t.held - 1)];
+#pragma unroll
+	for (int k = 0; k < REST; k++) {
+		REAL *const p = w.cells + w.view(k) + x + y * WIDTH;
+		REAL c[ROWS];
+#pragma unroll
+		for (int row = 0; row < ROWS; row++) p[row * WIDTH] = c[row] = mine.rest[row][k];
+		__syncthreads();
+#pragma unroll
+		for (int row = 0; row < ROWS; row++) {
+			if (is_there[row]) {
+				REAL *const at_x = beside_x + row * COLUMN + k, *const at_y = beside_y + k;
+				const bool low = DIMS == 3 && front && row == 0, high = DIMS == 3 && !front && row == last_row;
+				const REAL out = apply([&](int dx, int dy, int dz) {
+					const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
+					if (along != 0) return along < 0 ? below[row] : k + 1 < REST ? mine.rest[row][k + 1] : mine.ghost[HIGH][row];
+					REAL v = dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[beside * WIDTH + dx];
+					if (dx != 0 && (dx < 0 ? first : last)) v = *at_x;
+					if (beside != row && (beside < row ? low : high)) v = *at_y;
+					return v;
+				});
+				mine.rest[row][k] = out;
+				if (out_x) *at_x = out;
+				if ((low || high) && out_y) *at_y = out;
+			}
 		}
-		const REAL out = apply([&](int dx, int dy, int dz) {
-			const int along = DIMS == 3 ? dz : dy;
-			if (along != 0) return along < 0 ? below : above;
-			if (dx != 0) return dx < 0 ? left : right;
-			return DIMS == 2 || dy == 0 ? c : dy < 0 ? front : back;
-		});
-		*q = out;
-		if (NORMS) norms.point(out, c);
-		below = c;
-		c = above;
+#pragma unroll
+		for (int row = 0; row < ROWS; row++) below[row] = c[row];
 	}
+}
+
+// measure takes the norms of the last step, from what the thread has kept of it and of the one
+// before. Where registers hold a part there are too few of them to do so in the sweep.
+__device__ __forceinline__ void measure(const Worker &w, unsigned step, Found &norms) {
+	each_row(w, [&](int row, int y) {
+#pragma unroll 4
+		for (int z = 0; z < w.t.n[DEPTH]; z++)
+			norms.point(*w.in(w.s.field[step % 2], w.s.strides, w.x, y, z), *w.in(w.s.field[(step - 1) % 2], w.s.strides, w.x, y, z));
+	});
 }
 
 // advance makes a step of a tile.
-template <bool NORMS> __device__ __forceinline__ void advance(const Worker &w, unsigned step, Found &norms) {
-	sweep_rest<NORMS>(w, step, norms);
-	sweep<NORMS>(w, step, norms);
+template <bool NORMS> __device__ __forceinline__ void advance(const Worker &w, Columns &mine, Found &norms) {
+	REAL next[ROWS];
+#pragma unroll
+	for (int row = 0; row < ROWS; row++) next[row] = mine.rest[row][0];
+	if (REST) sweep_rest(w, mine);
+	sweep<NORMS>(w, mine, next, norms);
 	__syncthreads();
 }
 
 // each_side calls visit(axis, high) for the sides of a tile, the threads sharing them.
 template <typename Visit> __device__ __forceinline__ void each_side(const Worker &w, Visit visit) {
 #pragma unroll 1
-	for (int side = w.thread; side < 2 * AXES; side += w.threads) visit(side / 2, side % 2);
+	for (int side = w.thread; side < 2 * AXES; side += THREADS) visit(side / 2, side % 2);
 }
 
 // ready waits until the neighbours that store into this tile's ghosts have made all
@@ -113,7 +145,7 @@ template <typename Visit> __device__ __forceinline__ void each_side(const Worker
 __device__ bool ready(const Worker &w) {
 	bool all = true;
 	each_side(w, [&](int axis, int high) {
-		const i64 from = w.s.side[axis][high].from;
+		const i64 from = w.s.side[axis][high].other;
 		if (from < 0 || !w.outer(axis, high)) return;
 		const Neighbour &other = w.s.neighbour[from];
 		if (await(other.my_count, w.s.launch * other.expected, w.s.limit)) return;
@@ -126,7 +158,7 @@ __device__ bool ready(const Worker &w) {
 // tell counts the launch of this block for the neighbours whose ghosts it stored.
 __device__ void tell(const Worker &w) {
 	each_side(w, [&](int axis, int high) {
-		const i64 to = w.s.side[axis][high].to;
+		const i64 to = w.s.side[axis][high].other;
 		if (to >= 0 && w.outer(axis, high)) raise(w.s.neighbour[to].its_count);
 	});
 }
@@ -137,7 +169,7 @@ __device__ void total(const Worker &w, const Found &norms, Four *there) {
 	Four *all = (Four *)w.cells;
 	all[w.thread] = norms.four();
 #pragma unroll 1
-	for (int n = w.threads; n > 1; n = (n + 1) / 2) {
+	for (int n = THREADS; n > 1; n = (n + 1) / 2) {
 		__syncthreads();
 		if (w.thread < n / 2) all[w.thread].add(all[w.thread + (n + 1) / 2]);
 	}
@@ -148,17 +180,22 @@ __device__ void total(const Worker &w, const Found &norms, Four *there) {
 template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
 	extern __shared__ double2 memory[];
 	__shared__ Tile t;
-	const int thread = threadIdx.x + (threadIdx.y + threadIdx.z * blockDim.y) * blockDim.x;
-	Worker w = {s, t, (REAL *)memory, 0, thread, (int)(blockDim.x * blockDim.y * blockDim.z)};
+	const int thread = threadIdx.x + (threadIdx.y + threadIdx.z * (HEIGHT / ROWS)) * WIDTH;
+	Worker w = {s, t, (REAL *)memory, 0, thread, (int)threadIdx.x, (int)threadIdx.y * ROWS};
 	if (thread == 0) place_tile(s, t);
 	__syncthreads();
 	w.errands = (Errand *)(w.cells + ((w.cells_held() * sizeof(REAL) + 15) & ~15) / sizeof(REAL));
 	each_side(w, [&](int axis, int high) { t.door[2 * axis + high] = w.door(axis, high); });
 	if (!__syncthreads_and(ready(w))) return;
-	fill(w, s.field[(s.first - 1) % 2]);
+	Columns mine;
+	REAL *const before = s.field[(s.first - 1) % 2];
+	fill(w, mine, before);
+	fill_ghosts<X>(w, mine, before);
+	fill_ghosts<Y>(w, mine, before);
+	fill_ghosts<DEPTH>(w, mine, before);
 	int errands = 0;
 #pragma unroll
-	for (int f = 0; f < 2 * AXES && w.listed(); f++) errands = w.lay_out(f / 2, f % 2, errands);
+	for (int f = 0; f < 2 * AXES && LISTED; f++) errands = w.lay_out(f / 2, f % 2, errands);
 	if (thread == 0) t.errands = errands;
 	__syncthreads();
 	First first = {};
@@ -167,24 +204,28 @@ template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
 		const Door &d = t.door[e.side];
 		first = First{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};
 	}
-	Found norms;
+	const bool in_sweep = NORMS && !REST;
+	Found norms = {0, 0, 0, 0};
 	unsigned step = (unsigned)s.first; // modulo 2^32, as packets have it
 #pragma unroll 1
-	for (unsigned left = (unsigned)s.count; left > (NORMS ? 1 : 0); left--, step++) {
+	for (unsigned left = (unsigned)s.count; left > in_sweep; left--, step++) {
 		disturb(3 * step);
-		advance<false>(w, step, norms);
+		advance<false>(w, mine, norms);
 		disturb(3 * step + 1);
-		if (left > 1) send(w, first, step);
-		if (left <= 2) keep(w, step);
+		if (left > 1) send(w, mine, first, step);
+		if (left <= 2) keep(w, mine, step);
 		disturb(3 * step + 2);
-		if (left > 1 && !__syncthreads_and(receive(w, first, step))) return;
+		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step))) return;
 	}
-	if (NORMS) {
-		norms = Found{0, 0, 0, 0};
-		advance<true>(w, step, norms);
-		keep(w, step++);
+	if (in_sweep) {
+		advance<true>(w, mine, norms);
+		keep(w, mine, step++);
+	} else if (NORMS) {
+		measure(w, step - 1, norms);
 	}
-	hand_over(w, step - 1);
+	hand_over<X>(w, mine, step - 1);
+	hand_over<Y>(w, mine, step - 1);
+	hand_over<DEPTH>(w, mine, step - 1);
 	__syncthreads();
 	tell(w);
 	if (NORMS) total(w, norms, s.norms[(step - 1) % 2] + blockIdx.x);
@@ -192,12 +233,12 @@ template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
 
 // hold makes the steps of a launch. All its blocks run at once. hold_norms does so too, and
 // takes the norms of the last step.
-extern "C" __global__ void __launch_bounds__(1024, 1) hold(const __grid_constant__ Tiles s) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) hold(const __grid_constant__ Tiles s) {
 	after_predecessor();
 	make<false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(1024, 1) hold_norms(const __grid_constant__ Tiles s) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) hold_norms(const __grid_constant__ Tiles s) {
 	after_predecessor();
 	make<true>(s);
 }
