@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -153,7 +154,7 @@ func (t *table) head() (lines []string) {
 		case all[0] != "":
 			about = strings.Join(all, ", ") + ": " + about
 		}
-		lines = append(lines, about)
+		lines = append(lines, oneLine(about))
 	}
 	if names := machineNames(t.sources); len(names) > 1 && !uniform(names) {
 		lines = append(lines, "these are different machines")
@@ -212,7 +213,23 @@ func (t *table) cells() (lines [][]string, common string) {
 		}
 		lines = append(lines, line)
 	}
-	return lines, common
+	for _, line := range lines {
+		for i := range line {
+			line[i] = oneLine(line[i])
+		}
+	}
+	return lines, oneLine(common)
+}
+
+// oneLine returns a text of a record with spaces for line breaks and other controls, which
+// would break a table.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // unitIn writes a unit after what is in it.

@@ -73,3 +73,13 @@ func TestTableOfNothing(t *testing.T) {
 	wantError(t, results.WriteTable(&strings.Builder{}, "html", empty), `there is no format "html": take text, markdown, csv`)
 	wantError(t, results.WriteTable(brokenWriter{}, "text", empty), "write table", "broken pipe")
 }
+
+// Line breaks in what a record says leave a table's lines whole.
+func TestTableOfLineBreaks(t *testing.T) {
+	all := source(results.KindPack, packRow("wu/V|2/n=1", "pack", "a\nb\tc", 3), packRow("wu/V|2/n=1", "pack", "d", 3))
+	for _, format := range []string{"text", "markdown"} {
+		if text := table(t, format, all); !strings.Contains(text, "a b c") || strings.Contains(text, "\t") {
+			t.Errorf("as %s:\n%s", format, text)
+		}
+	}
+}

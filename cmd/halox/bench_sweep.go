@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/kernels"
@@ -103,6 +104,9 @@ on from there.`,
 			ctx, release := untilInterrupted(cmd.Context())
 			defer release()
 			b.settings = settingsOf(cmd.Flags())
+			if err := cmp.Or(b.uses(cmd.Flags(), "points-2d", 2), b.uses(cmd.Flags(), "points-3d", 3)); err != nil {
+				return err
+			}
 			return b.run(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -132,6 +136,17 @@ func (b *sweepBench) check() error {
 		checkBudget(b.budget),
 		b.keeper.check(),
 	)
+}
+
+// uses refuses a flag for stencils of so many dimensions where none is to be measured.
+func (b *sweepBench) uses(flags *pflag.FlagSet, flag string, dims int) error {
+	used := slices.ContainsFunc(shapes(), func(s shape) bool {
+		return len(s.spacing) == dims && slices.Contains(b.stencils, s.name)
+	})
+	if !used && flags.Changed(flag) {
+		return fmt.Errorf("--%s: none of the stencils %s has %d dimensions", flag, strings.Join(b.stencils, ", "), dims)
+	}
+	return nil
 }
 
 // checkPoints refuses sizes of grids that are none.

@@ -96,6 +96,8 @@ func TestBenchSweepRefuses(t *testing.T) {
 		`--norms: there is no "yes"`:                      {"--norms", "yes"},
 		`--points-3d 0: give points`:                      {"--points-3d", "64,0"},
 		`--points-2d 99999999: give points`:               {"--points-2d", "99999999"},
+		`--points-3d: none of the stencils 5-point has 3`: {"--stencils", "5-point", "--points-3d", "8"},
+		`--points-2d: none of the stencils 7-point has 2`: {"--stencils", "7-point", "--points-2d", "8"},
 		`--device -1: devices are counted from 0`:         {"--device", "-1"},
 	} {
 		if code, _, errs := cli(append([]string{"bench", "sweep", "--backend", "host"}, args...)...); code != 1 || !strings.Contains(errs, says) {
