@@ -23,8 +23,9 @@ run: build ## build halox and run a sample config (SAMPLE=...), with a picture u
 test: ## run all tests
 	$(GO) test ./...
 
+# NVRTC, which TestEveryProgram keeps busy for minutes, is not Go: the detector sees nothing there.
 race: ## run all tests under the race detector; what it measures is not for the user's cache
-	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race ./...
+	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -skip TestEveryProgramCompilesWithoutSpills ./...
 
 lint: ## check the format, the imports between rooms, and the code
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }

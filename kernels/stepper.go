@@ -50,7 +50,7 @@ type StepKind string
 
 // The kinds: a step a launch, by as many thread blocks as suit the boxes; or any number up to
 // 2^30, by thread blocks that stay on the device and wait for each other after each. Resident
-// steps keep the field in shared memory, or of a larger one a part, where it fits;
+// steps keep the field in shared memory and registers, where it fits there;
 // StreamedSteps never do, which is for comparisons.
 const (
 	FusedStep     StepKind = "fused"

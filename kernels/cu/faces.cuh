@@ -86,14 +86,15 @@ template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_po
 	}
 }
 
-// in_row returns the point of a thread in a row, and whether there is one.
+// in_row returns the point of a thread in a row, counted from its first, and is_there whether
+// the tile has it.
 template <int AXIS> __device__ __forceinline__ FacePoint in_row(FacePoint p, int row) {
 	return AXIS == Y ? FacePoint{p.x, p.y, p.z + row} : FacePoint{p.x, p.y + row, p.z};
 }
 template <int AXIS> __device__ __forceinline__ bool is_there(const Worker &w, FacePoint p) { return AXIS == Y ? p.z < w.t.n[DEPTH] : p.y < w.t.n[Y]; }
 
-// In so many rows a thread sends, or receives, points at once. Blackwell's compiler has no
-// registers for more.
+// In so many rows a thread sends, or receives, points at once. For Blackwell the compiler finds
+// no registers for more.
 enum { AT_ONCE = __CUDA_ARCH__ < 1000 ? ROWS : 1 };
 
 // each_value calls use(high, p, value) for the points at both faces across an axis.

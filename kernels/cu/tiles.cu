@@ -115,7 +115,8 @@ __device__ __forceinline__ void sweep_rest(const Worker &w, Columns &mine) {
 }
 
 // measure takes the norms of the last step, from what the thread has kept of it and of the one
-// before. Where registers hold a part there are too few of them to do so in the sweep.
+// before, by one layer of threads. Where registers hold a part there are too few of them to do so
+// in the sweep.
 __device__ __forceinline__ void measure(const Worker &w, unsigned step, Found &norms) {
 	each_row(w, [&](int row, int y) {
 #pragma unroll 4
