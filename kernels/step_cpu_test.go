@@ -85,15 +85,13 @@ func (c *stepTorus) ends(shape Shape, alloc func(d *streams.Device, bytes int64)
 
 // reads reports whether the stencil has points in a direction.
 func (c *stepTorus) reads(dir domain.Direction) bool {
-	return slices.ContainsFunc(c.stencil.Groups, func(g stencil.Group) bool {
-		return slices.ContainsFunc(g.Offsets, func(o domain.Vec) bool {
-			for a := range o {
-				if (o[a] == 0) != (dir[a] == 0) || o[a]*dir[a] < 0 {
-					return false
-				}
+	return slices.ContainsFunc(c.stencil.Offsets(), func(o domain.Vec) bool {
+		for a := range o {
+			if (o[a] == 0) != (dir[a] == 0) || o[a]*dir[a] < 0 {
+				return false
 			}
-			return true
-		})
+		}
+		return true
 	})
 }
 

@@ -55,11 +55,9 @@ func mostStores(s stencil.Stencil) int {
 		star += 2 * s.Reach(a)
 		box *= 1 + 2*s.Reach(a)
 	}
-	for _, g := range s.Groups {
-		for _, o := range g.Offsets {
-			if o[0]*o[1] != 0 || o[1]*o[2] != 0 || o[2]*o[0] != 0 {
-				return min(MaxStores, box-1)
-			}
+	for _, o := range s.Offsets() {
+		if o[0]*o[1] != 0 || o[1]*o[2] != 0 || o[2]*o[0] != 0 {
+			return min(MaxStores, box-1)
 		}
 	}
 	return min(MaxStores, star)

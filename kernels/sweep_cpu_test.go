@@ -145,9 +145,17 @@ func (c *onCPU[T]) launch(k sweepLaunch, variant string, src, dst []T) ([]T, []N
 func plainSum[T rows.Float](s stencil.Stencil, l domain.Layout, v []T, p domain.Vec) T {
 	u := T(T(s.Centre) * v[l.Offset(p)])
 	for _, g := range s.Groups {
-		sum := v[l.Offset(p.Add(g.Offsets[0]))]
-		for _, o := range g.Offsets[1:] {
-			sum += v[l.Offset(p.Add(o))]
+		var sum T
+		for i, part := range g.Parts {
+			one := v[l.Offset(p.Add(part[0]))]
+			for _, o := range part[1:] {
+				one += v[l.Offset(p.Add(o))]
+			}
+			if i == 0 {
+				sum = one
+			} else {
+				sum += one
+			}
 		}
 		u += T(T(g.Weight) * sum)
 	}
@@ -251,7 +259,7 @@ func sweepsOnCPU[T rows.Float](t *testing.T, c *onCPU[T]) {
 	inner, slabs := domain.Split(l.Owned, reach)
 	c.check(l, slabs, c.sweeper.shape)
 	c.check(l, []domain.Box{inner}, c.sweeper.shape)
-	for _, n := range []domain.Vec{{400, 2, 60}, {20, 37, 9}} { // several blocks along x and along y
+	for _, n := range []domain.Vec{{400, 2, 60}, {20, 37, 9}, {40, 1, 16}} { // several blocks along x and along y; one row
 		l = layout(n)
 		c.check(l, []domain.Box{l.Owned}, c.sweeper.shape)
 	}

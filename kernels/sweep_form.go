@@ -41,12 +41,12 @@ func formOf(s stencil.Stencil, r Real) largeForm {
 	case s.Dims == 2:
 		f.announced, f.bounds, f.norms = 2, launchBounds{256, 3}, launchBounds{256, 2}
 		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
-	case ascending(s) && points <= 19:
-		f.tall, f.announced, f.bounds, f.norms = 2, 2, launchBounds{128, 5}, launchBounds{128, 4}
+	case layered(s) && points <= 19 && r == Float32:
+		f.tall, f.announced, f.bounds, f.norms = 2, 4, launchBounds{128, 5}, launchBounds{128, 4}
 		f.shapes = shapesOf([]int{8, 12, 6, 4}, [2]int{32, 4}, [2]int{64, 2})
-	case ascending(s):
-		f.tall, f.announced, f.bounds, f.norms = 2, 2, launchBounds{256, 2}, launchBounds{256, 1}
-		f.shapes = shapesOf([]int{12, 8, 16, 6}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
+	case layered(s):
+		f.tall, f.announced, f.bounds, f.norms = 2, 4, launchBounds{256, 2}, launchBounds{256, 2}
+		f.shapes = shapesOf([]int{12, 8, 16, 6}, [2]int{32, 8}, [2]int{32, 4}, [2]int{64, 4})
 	case points <= 7:
 		f.bounds, f.norms = launchBounds{512, 4}, launchBounds{256, 5}
 		if len(s.Groups) > 1 { // more weights

@@ -35,18 +35,18 @@ func TestShapesFitTheirBounds(t *testing.T) {
 	}
 }
 
-// Sums go layer by layer where that keeps their order, and for stencils that have points
+// Sums go layer by layer where each part lies in a layer, and for stencils that have points
 // beside the centre's column in other layers.
-func TestAscending(t *testing.T) {
+func TestLayered(t *testing.T) {
 	for _, s := range everyStencil() {
-		if got, want := ascending(s), s.Points() == 19 || s.Points() == 27; got != want {
+		if got, want := layered(s), s.Points() == 19 || s.Points() == 27; got != want {
 			t.Errorf("%d points, %d dimensions: %v", s.Points(), s.Dims, got)
 		}
 	}
-	group := func(offsets ...domain.Vec) stencil.Stencil {
-		s := stencil.Stencil{Dims: 3, Centre: 1, Groups: []stencil.Group{{Weight: 1, Offsets: offsets}}}
+	group := func(parts ...stencil.Part) stencil.Stencil {
+		s := stencil.Stencil{Dims: 3, Centre: 1, Groups: []stencil.Group{{Weight: 1, Parts: parts}}}
 		for _, a := range []domain.Vec{{1, 0, 0}, {0, 1, 0}} {
-			s.Groups = append(s.Groups, stencil.Group{Weight: 1, Offsets: []domain.Vec{a}})
+			s.Groups = append(s.Groups, stencil.Group{Weight: 1, Parts: []stencil.Part{{a}}})
 		}
 		return s
 	}
@@ -54,13 +54,14 @@ func TestAscending(t *testing.T) {
 		stencil stencil.Stencil
 		want    bool
 	}{
-		{group(domain.Vec{1, 0, -1}, domain.Vec{1, 0, 1}), true},
-		{group(domain.Vec{1, 0, 1}, domain.Vec{1, 0, -1}), false},
-		{group(domain.Vec{0, 0, -1}, domain.Vec{0, 0, 1}), false},
-		{group(domain.Vec{1, 0, -1}, domain.Vec{1, 0, 2}), false},
+		{group(stencil.Part{{1, 0, -1}}, stencil.Part{{1, 0, 1}, {0, 1, 1}}), true},
+		{group(stencil.Part{{1, 0, 1}}, stencil.Part{{1, 0, -1}}), true},
+		{group(stencil.Part{{1, 0, -1}, {1, 0, 1}}), false},
+		{group(stencil.Part{{0, 0, -1}}, stencil.Part{{0, 0, 1}}), false},
+		{group(stencil.Part{{1, 0, -1}}, stencil.Part{{1, 0, 2}}), false},
 	} {
-		t.Run(fmt.Sprint(c.stencil.Groups[0].Offsets), func(t *testing.T) {
-			if got := ascending(c.stencil); got != c.want {
+		t.Run(fmt.Sprint(c.stencil.Groups[0].Parts), func(t *testing.T) {
+			if got := layered(c.stencil); got != c.want {
 				t.Error(got)
 			}
 		})

@@ -48,8 +48,12 @@ func bandSweep[T rows.Float](s stencil.Stencil, l domain.Layout) func(to, from [
 	sum := rows.Sum[T]{Centre: T(s.Centre)}
 	for _, g := range s.Groups {
 		group := rows.Group[T]{Weight: T(g.Weight)}
-		for _, p := range g.Offsets {
-			group.Offsets = append(group.Offsets, int(l.Offset(l.Owned.Lo.Add(p))-l.Offset(l.Owned.Lo)))
+		for _, part := range g.Parts {
+			var offsets []int
+			for _, p := range part {
+				offsets = append(offsets, int(l.Offset(l.Owned.Lo.Add(p))-l.Offset(l.Owned.Lo)))
+			}
+			group.Parts = append(group.Parts, offsets)
 		}
 		sum.Groups = append(sum.Groups, group)
 	}

@@ -98,11 +98,15 @@ func sumAt(s stencil.Stencil, l domain.Layout, v []float64, p domain.Vec) float6
 	u := s.Centre * v[l.Offset(p)]
 	for _, g := range s.Groups {
 		sum := 0.0
-		for i, o := range g.Offsets {
+		for i, part := range g.Parts {
+			one := v[l.Offset(p.Add(part[0]))]
+			for _, o := range part[1:] {
+				one += v[l.Offset(p.Add(o))]
+			}
 			if i == 0 {
-				sum = v[l.Offset(p.Add(o))]
+				sum = one
 			} else {
-				sum += v[l.Offset(p.Add(o))]
+				sum += one
 			}
 		}
 		u += float64(g.Weight * sum)

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,7 +19,8 @@ import (
 //	apply(at)                the sum at one point, in the order that stencil.Stencil gives;
 //	                         at(dx, dy, dz) is the value at an offset
 //	taps_high, taps_low      which layers window.cuh needs of what, see there
-//	Sums, add_layer, sum_of  the sum layer by layer, if it is ascending
+//	Sums, sums_of, sum_of    the sums of parts in one layer, and of those of all layers, if it
+//	                         is layered
 //
 // The file needs the option REAL.
 func tapsSource(s stencil.Stencil, r Real) string {
@@ -26,11 +28,9 @@ func tapsSource(s stencil.Stencil, r Real) string {
 	fmt.Fprintf(&b, "#define DIMS %d\n#define POINTS %d\n", s.Dims, s.Points())
 	fmt.Fprintf(&b, "enum { REACH_X = %d, REACH_Y = %d, REACH_Z = %d };\n\n", s.Reach(0), s.Reach(1), s.Reach(2))
 	b.WriteString("template <typename At> __device__ __forceinline__ REAL apply(const At &at) {\n")
-	writeSum(&b, s, r, "at(0, 0, 0)", func(i int) string { return tapsSum(s.Groups[i].Offsets) })
-	if ascending(s) {
-		writeLayers(&b, s)
-		b.WriteString("__device__ __forceinline__ REAL sum_of(const Sums &s, REAL centre) {\n")
-		writeSum(&b, s, r, "centre", func(i int) string { return fmt.Sprintf("s.of[%d]", i) })
+	writeSum(&b, s, r, "at(0, 0, 0)", func(p stencil.Part) string { return partSum(p, 3) })
+	if layered(s) {
+		writeLayers(&b, s, r)
 	}
 	high, low := tapsLayers(s)
 	fmt.Fprintf(&b, "__device__ constexpr int taps_high[][3] = %s;\n", braces(high))
@@ -38,59 +38,75 @@ func tapsSource(s stencil.Stencil, r Real) string {
 	return b.String()
 }
 
-// writeSum ends a function with the weighted sum of a centre and of sums of groups.
-func writeSum(b *strings.Builder, s stencil.Stencil, r Real, centre string, group func(i int) string) {
+// writeSum ends a function with the weighted sum of a centre and of groups' parts.
+func writeSum(b *strings.Builder, s stencil.Stencil, r Real, centre string, part func(stencil.Part) string) {
 	fmt.Fprintf(b, "\treturn %s * %s", literal(s.Centre, r), centre)
-	for i, g := range s.Groups {
-		fmt.Fprintf(b, "\n\t    + %s * (%s)", literal(g.Weight, r), group(i))
+	for _, g := range s.Groups {
+		var parts []string
+		for _, p := range g.Parts {
+			parts = append(parts, part(p))
+		}
+		fmt.Fprintf(b, "\n\t    + %s * (%s)", literal(g.Weight, r), strings.Join(parts, " + "))
 	}
 	b.WriteString(";\n}\n\n")
 }
 
-// ascending reports whether the offsets of each group go upwards through the planes below,
-// in and above, and some of them lie beside the centre's column: a thread that sums layer by
-// layer then keeps the order of the sums, and holds less than the planes.
-func ascending(s stencil.Stencil) bool {
+// partSum is the sum of a part's points, by their offsets along so many axes.
+func partSum(p stencil.Part, axes int) string {
+	terms := make([]string, len(p))
+	for i, o := range p {
+		terms[i] = fmt.Sprintf("at(%s)", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o[:axes])), ", "), "[]"))
+	}
+	return "(" + strings.Join(terms, " + ") + ")"
+}
+
+// layered reports whether the stencil has three dimensions and reaches one point, each of its
+// parts lies within a plane, and some lie beside the centre's column in other planes than its
+// own: a thread that goes from plane to plane then sums the parts of each once, and holds less
+// than the planes.
+func layered(s stencil.Stencil) bool {
 	if s.Dims != 3 || s.Reach(0) != 1 || s.Reach(1) != 1 || s.Reach(2) != 1 {
 		return false
 	}
 	beside := false
 	for _, g := range s.Groups {
-		for i, o := range g.Offsets {
-			if i > 0 && o[2] < g.Offsets[i-1][2] {
-				return false
+		for _, p := range g.Parts {
+			for _, o := range p {
+				if o[2] != p[0][2] {
+					return false
+				}
+				beside = beside || (o[2] != 0 && (o[0] != 0 || o[1] != 0))
 			}
-			beside = beside || (o[2] != 0 && (o[0] != 0 || o[1] != 0))
 		}
 	}
 	return beside
 }
 
-// writeLayers writes the sums of the groups of an ascending stencil, and what adds to them
-// the points of one layer; at(dx, dy) is the value at an offset there.
-func writeLayers(b *strings.Builder, s stencil.Stencil) {
-	fmt.Fprintf(b, "#define ASCENDING\nstruct Sums { REAL of[%d]; };\n\n", len(s.Groups))
-	b.WriteString("template <int LAYER, typename At> __device__ __forceinline__ void add_layer(Sums &s, const At &at) {\n")
-	for layer := -1; layer <= 1; layer++ {
-		fmt.Fprintf(b, "\tif (LAYER == %d) {\n", layer)
-		for i, g := range s.Groups {
-			var terms []string
-			for k, o := range g.Offsets {
-				if o[2] != layer {
-					continue
-				}
-				if k > 0 && len(terms) == 0 {
-					terms = append(terms, fmt.Sprintf("s.of[%d]", i))
-				}
-				terms = append(terms, fmt.Sprintf("at(%d, %d)", o[0], o[1]))
-			}
-			if len(terms) > 0 {
-				fmt.Fprintf(b, "\t\ts.of[%d] = %s;\n", i, strings.Join(terms, " + "))
-			}
+// writeLayers writes which parts a layered stencil has, those that lie alike in several planes
+// once, the first of them the centre; their sums in one plane, where at(dx, dy) is the value at
+// an offset; and the sum at a point, where in(part, dz) is that of a part in a plane.
+func writeLayers(b *strings.Builder, s stencil.Stencil, r Real) {
+	parts := []stencil.Part{{{}}}
+	find := func(p stencil.Part) int {
+		alike := slices.Clone(p)
+		for i := range alike {
+			alike[i][2] = 0
 		}
-		b.WriteString("\t}\n")
+		known := slices.IndexFunc(parts, func(q stencil.Part) bool { return slices.Equal(q, alike) })
+		if known < 0 {
+			known, parts = len(parts), append(parts, alike)
+		}
+		return known
 	}
-	b.WriteString("}\n\n")
+	var sum strings.Builder
+	writeSum(&sum, s, r, "in(0, 0)", func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", find(p), p[0][2]) })
+	var sums []string
+	for _, p := range parts {
+		sums = append(sums, partSum(p, 2))
+	}
+	fmt.Fprintf(b, "#define LAYERED\nstruct Sums { REAL of[%d]; };\n\n", len(parts))
+	fmt.Fprintf(b, "template <typename At> __device__ __forceinline__ Sums sums_of(const At &at) {\n\treturn {{%s}};\n}\n\n", strings.Join(sums, ", "))
+	fmt.Fprintf(b, "template <typename In> __device__ __forceinline__ REAL sum_of(const In &in) {\n%s", &sum)
 }
 
 // literal writes a weight exactly, as it is in the type of the field.
@@ -99,14 +115,6 @@ func literal(w float64, r Real) string {
 		return "(REAL)" + strconv.FormatFloat(float64(float32(w)), 'x', -1, 64)
 	}
 	return "(REAL)" + strconv.FormatFloat(w, 'x', -1, 64)
-}
-
-func tapsSum(offsets []domain.Vec) string {
-	terms := make([]string, len(offsets))
-	for i, o := range offsets {
-		terms[i] = fmt.Sprintf("at(%d, %d, %d)", o[0], o[1], o[2])
-	}
-	return strings.Join(terms, " + ")
 }
 
 // noLayer is the highest layer of what a stencil does not read; the lowest is its
@@ -143,10 +151,8 @@ func tapsLayers(s stencil.Stencil) (high, low [][3]int) {
 		}
 	}
 	each(domain.Vec{})
-	for _, g := range s.Groups {
-		for _, o := range g.Offsets {
-			each(o)
-		}
+	for _, o := range s.Offsets() {
+		each(o)
 	}
 	return high, low
 }

@@ -92,16 +92,14 @@ func (p *Problem) reach(axis int) int { return p.Stencil.Reach(axis) }
 // corners returns which neighbours the stencil needs points of.
 func (p *Problem) corners() halo.Reach {
 	reach := halo.Faces
-	for _, g := range p.Stencil.Groups {
-		for _, o := range g.Offsets {
-			axes := 0
-			for _, d := range o {
-				if d != 0 {
-					axes++
-				}
+	for _, o := range p.Stencil.Offsets() {
+		axes := 0
+		for _, d := range o {
+			if d != 0 {
+				axes++
 			}
-			reach = max(reach, halo.Faces+halo.Reach(axes-1))
 		}
+		reach = max(reach, halo.Faces+halo.Reach(axes-1))
 	}
 	return reach
 }

@@ -75,9 +75,17 @@ func (r *reference[T]) step() {
 	r.each(func(q domain.Vec) {
 		v := T(s.Centre) * r.values[q]
 		for _, g := range s.Groups {
-			sum := r.at(q.Add(g.Offsets[0]))
-			for _, o := range g.Offsets[1:] {
-				sum = sum + r.at(q.Add(o))
+			var sum T
+			for i, part := range g.Parts {
+				one := r.at(q.Add(part[0]))
+				for _, o := range part[1:] {
+					one = one + r.at(q.Add(o))
+				}
+				if i == 0 {
+					sum = one
+				} else {
+					sum = sum + one
+				}
 			}
 			v = v + T(T(g.Weight)*sum)
 		}

@@ -92,7 +92,7 @@ func starOf(spacing []float64) Kind { return Kind{2*len(spacing) + 1, StarShape}
 func (s Stencil) step(factor float64) Stencil {
 	sum := Stencil{Dims: s.Dims, Centre: 1 + factor*s.Centre}
 	for _, g := range s.Groups {
-		sum.Groups = append(sum.Groups, Group{factor * g.Weight, g.Offsets})
+		sum.Groups = append(sum.Groups, Group{factor * g.Weight, g.Parts})
 	}
 	return sum
 }
@@ -133,7 +133,7 @@ func (k Kind) laplacian(spacing []float64) (Stencil, error) {
 func (s Stencil) centred() Stencil {
 	s.Centre = 0
 	for _, g := range s.Groups {
-		s.Centre -= g.Weight * float64(len(g.Offsets))
+		s.Centre -= g.Weight * float64(len(g.Offsets()))
 	}
 	return s
 }
@@ -144,11 +144,11 @@ func fourthOrderStar(inverse []float64, equal bool) Stencil {
 	for distance, weight := range []float64{4.0 / 3, -1.0 / 12} {
 		plus, minus := along(s.Dims, distance+1), along(s.Dims, -distance-1)
 		if equal {
-			s.Groups = append(s.Groups, Group{weight * inverse[0], append(plus, minus...)})
+			s.Groups = append(s.Groups, Group{weight * inverse[0], []Part{append(plus, minus...)}})
 			continue
 		}
 		for a, w := range inverse {
-			s.Groups = append(s.Groups, Group{weight * w, []domain.Vec{plus[a], minus[a]}})
+			s.Groups = append(s.Groups, Group{weight * w, []Part{{plus[a], minus[a]}}})
 		}
 	}
 	return s.centred()
@@ -160,37 +160,41 @@ func isotropic() []Group {
 	var groups []Group
 	for _, at := range [][2]int{{1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}} {
 		i, j := at[0], at[1]
-		g := Group{Weight: d[i]*f[j] + f[i]*d[j]}
-		for y := -2; y <= 2; y++ {
-			for x := -2; x <= 2; x++ {
-				if max(abs(x), abs(y)) == i && min(abs(x), abs(y)) == j {
-					g.Offsets = append(g.Offsets, domain.Vec{x, y})
-				}
-			}
-		}
-		groups = append(groups, g)
+		groups = append(groups, Group{d[i]*f[j] + f[i]*d[j], box(2, 2, func(o domain.Vec) bool {
+			return max(abs(o[0]), abs(o[1])) == i && min(abs(o[0]), abs(o[1])) == j
+		})})
 	}
 	return groups
 }
 
 // at returns the points of the box of 3^dims around the centre that differ from it in so
-// many axes, x fastest.
-func at(dims, axes int) []domain.Vec {
-	var points []domain.Vec
-	deep := 0
-	if dims == 3 {
-		deep = 1
+// many axes.
+func at(dims, axes int) []Part {
+	return box(dims, 1, func(o domain.Vec) bool { return abs(o[0])+abs(o[1])+abs(o[2]) == axes })
+}
+
+// box returns those points of a box around the centre, of such a reach along all axes, that
+// are wanted: a part for each layer of the last axis, upwards, and in it x fastest.
+func box(dims, reach int, wanted func(domain.Vec) bool) (layers []Part) {
+	low, high := domain.Vec{}, domain.Vec{}
+	for a := range dims {
+		low[a], high[a] = -reach, reach
 	}
-	for z := -deep; z <= deep; z++ {
-		for y := -1; y <= 1; y++ {
-			for x := -1; x <= 1; x++ {
-				if abs(x)+abs(y)+abs(z) == axes {
-					points = append(points, domain.Vec{x, y, z})
+	for z := low[2]; z <= high[2]; z++ {
+		for y := low[1]; y <= high[1]; y++ {
+			for x := low[0]; x <= high[0]; x++ {
+				o := domain.Vec{x, y, z}
+				if !wanted(o) {
+					continue
 				}
+				if n := len(layers); n == 0 || layers[n-1][0][dims-1] != o[dims-1] {
+					layers = append(layers, nil)
+				}
+				layers[len(layers)-1] = append(layers[len(layers)-1], o)
 			}
 		}
 	}
-	return points
+	return layers
 }
 
 func abs(n int) int { return max(n, -n) }

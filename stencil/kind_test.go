@@ -32,7 +32,7 @@ func TestKinds(t *testing.T) {
 				}
 				total := s.Centre
 				for _, g := range s.Groups {
-					total += g.Weight * float64(len(g.Offsets))
+					total += g.Weight * float64(len(g.Offsets()))
 				}
 				if math.Abs(total-1) > 1e-14 {
 					t.Errorf("weights sum up to %v", total)
@@ -61,7 +61,7 @@ func laplacianError(t *testing.T, kind stencil.Kind, dims int, h float64) float6
 	}
 	sum := s.Centre * value(0, 0, 0)
 	for _, g := range s.Groups {
-		for _, o := range g.Offsets {
+		for _, o := range g.Offsets() {
 			sum += g.Weight * value(o[0], o[1], o[2])
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/halox/halox/domain"
 )
 
 // Star is the stencil of 2*Dims+1 points that reaches one point along each
@@ -101,11 +99,11 @@ func total(v []float64) float64 {
 func (s Star) Stencil() Stencil {
 	sum := Stencil{Dims: s.Dims, Centre: s.Centre}
 	if s.Equal {
-		sum.Groups = []Group{{s.Axis[0], append(along(s.Dims, 1), along(s.Dims, -1)...)}}
+		sum.Groups = []Group{{s.Axis[0], []Part{append(along(s.Dims, 1), along(s.Dims, -1)...)}}}
 		return sum
 	}
 	for a, plus := range along(s.Dims, 1) {
-		sum.Groups = append(sum.Groups, Group{s.Axis[a], []domain.Vec{plus, along(s.Dims, -1)[a]}})
+		sum.Groups = append(sum.Groups, Group{s.Axis[a], []Part{{plus, along(s.Dims, -1)[a]}}})
 	}
 	return sum
 }
@@ -124,13 +122,13 @@ func (s Stencil) AsStar() (Star, bool) {
 			star.Axis[a] = s.Groups[0].Weight
 		}
 	}
-	same := func(a, b Group) bool { return a.Weight == b.Weight && slices.Equal(a.Offsets, b.Offsets) }
+	same := func(a, b Group) bool { return a.Weight == b.Weight && slices.EqualFunc(a.Parts, b.Parts, slices.Equal) }
 	return star, slices.EqualFunc(star.Stencil().Groups, s.Groups, same)
 }
 
 // along returns the points d steps along each axis.
-func along(dims, d int) []domain.Vec {
-	points := make([]domain.Vec, dims)
+func along(dims, d int) Part {
+	points := make(Part, dims)
 	for a := range points {
 		points[a][a] = d
 	}

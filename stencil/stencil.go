@@ -12,40 +12,46 @@ import (
 //
 //	Centre*c + Groups[0].Weight*(sum of its points) + Groups[1].Weight*(...) + ...
 //
-// from left to right: first the products of the centre and of each group, a group's
-// points added in their order from the first, and the products added in the order of
-// the groups. Every operation is rounded by itself, in the precision of the field, and
-// the weights are rounded to it before. This is the order of every kernel and of the
-// host, so that all give the same bits.
+// from left to right: first the products of the centre and of each group, and these are
+// added in the order of the groups. The sum of a group is that of its parts, in their
+// order from the first, and the sum of a part that of its points, in theirs: parts that
+// lie alike in several layers are so summed once for all. Every operation is rounded by
+// itself, in the precision of the field, and the weights are rounded to it before. This is
+// the order of every kernel and of the host, so that all give the same bits.
 type Stencil struct {
 	Dims   int
 	Centre float64
 	Groups []Group
 }
 
-// Group is points that have one weight. Offsets are from the centre, which is not
-// among them.
+// Group is points that have one weight.
 type Group struct {
-	Weight  float64
-	Offsets []domain.Vec
+	Weight float64
+	Parts  []Part
 }
 
+// Part is some points of a group, as offsets from the centre, which is not among them.
+type Part []domain.Vec
+
+// Offsets returns the points of all parts.
+func (g Group) Offsets() []domain.Vec { return slices.Concat(g.Parts...) }
+
 // Points returns how many points the stencil has, the centre among them.
-func (s Stencil) Points() int {
-	n := 1
+func (s Stencil) Points() int { return 1 + len(s.Offsets()) }
+
+// Offsets returns all points of the stencil but the centre.
+func (s Stencil) Offsets() (all []domain.Vec) {
 	for _, g := range s.Groups {
-		n += len(g.Offsets)
+		all = append(all, g.Offsets()...)
 	}
-	return n
+	return all
 }
 
 // Reach returns how far the stencil reaches along an axis, the same to both sides.
 func (s Stencil) Reach(axis int) int {
 	reach := 0
-	for _, g := range s.Groups {
-		for _, o := range g.Offsets {
-			reach = max(reach, o[axis], -o[axis])
-		}
+	for _, o := range s.Offsets() {
+		reach = max(reach, o[axis], -o[axis])
 	}
 	return reach
 }
@@ -70,15 +76,16 @@ func (s Stencil) Check() error {
 	}
 	seen := []domain.Vec{{}}
 	for _, g := range s.Groups {
-		if !finite(g.Weight) || len(g.Offsets) == 0 {
-			return fmt.Errorf("stencil: %d points with weight %v", len(g.Offsets), g.Weight)
+		empty := func(p Part) bool { return len(p) == 0 }
+		if !finite(g.Weight) || len(g.Parts) == 0 || slices.ContainsFunc(g.Parts, empty) {
+			return fmt.Errorf("stencil: points %v with weight %v", g.Parts, g.Weight)
 		}
-		for _, o := range g.Offsets {
-			if slices.Contains(seen, o) || (s.Dims == 2 && o[2] != 0) {
-				return fmt.Errorf("stencil: the point %v is there already, or lies outside of %d dimensions", o, s.Dims)
-			}
-			seen = append(seen, o)
+	}
+	for _, o := range s.Offsets() {
+		if slices.Contains(seen, o) || (s.Dims == 2 && o[2] != 0) {
+			return fmt.Errorf("stencil: the point %v is there already, or lies outside of %d dimensions", o, s.Dims)
 		}
+		seen = append(seen, o)
 	}
 	return nil
 }
@@ -88,7 +95,7 @@ func (s Stencil) Check() error {
 func (s Stencil) Shape() Stencil {
 	shape := Stencil{Dims: s.Dims, Centre: 1}
 	for _, g := range s.Groups {
-		shape.Groups = append(shape.Groups, Group{1, g.Offsets})
+		shape.Groups = append(shape.Groups, Group{1, g.Parts})
 	}
 	return shape
 }

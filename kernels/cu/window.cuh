@@ -179,85 +179,106 @@ struct Place {
 struct Column {
 	i64 first;       // its first point
 	unsigned inside; // of each group
-	unsigned ahead;  // bytes that a warp reads of a row; none but for its first lane
 	int layers;      // 0: there is nothing to sweep
+	int rows;        // of those of the thread, how many there are in the box
 
 	__device__ __forceinline__ Column(const Ends &f, const Part &r, const Place &at, i64 most) {
-		const i64 deep = DIMS == 3 ? r.nz : r.ny, left = r.groups - at.group;
+		const i64 deep = DIMS == 3 ? r.nz : r.ny;
 		inside = inside_of<VEC>(at.group * VEC - r.head, r.nx);
-		ahead = threadIdx.x % 32 > 0 ? 0 : (unsigned)min(left, (i64)32) * VEC * sizeof(REAL);
 		layers = 0;
-		if (left <= 0 || inside == 0 || (DIMS == 3 && at.row >= r.ny) || at.layer >= deep) return;
+		if (at.group >= r.groups || inside == 0 || (DIMS == 3 && at.row >= r.ny) || at.layer >= deep) return;
 		layers = (int)min(most, deep - at.layer);
+		rows = DIMS == 3 ? (int)min((i64)TALL, r.ny - at.row) : 1;
 		first = r.first + at.group * VEC + (DIMS == 3 ? at.row * f.strides.pitch : 0) + at.layer * f.layer();
 	}
-
-	// announce has what a warp will load of a row brought into the second-level cache.
-	__device__ __forceinline__ void announce(const REAL *from) const {
-#if __CUDA_ARCH__ >= 900
-		const unsigned bytes = opaque(ahead);
-		if (bytes > 0) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes));
-#endif
-	}
 };
+
+// announce has a group brought into the second-level cache.
+__device__ __forceinline__ void announce(const REAL *group) {
+#ifdef __CUDA_ARCH__
+	asm volatile("prefetch.global.L2 [%0];" ::"l"(group));
+#endif
+}
 
 // march sweeps a column of groups of a large box, in at most so many layers. Blocks that
 // live short, in the order of memory, keep what is read and written at one time close
 // together, which DRAM likes; unrolling costs registers. Rows are announced ANNOUNCED layers
 // before they are loaded.
-#ifdef ASCENDING
+#ifdef LAYERED
 
-// The thread loads one layer after the other and adds it to the sums that need it, of the
-// layer below, of its own and of the one above: it holds these sums, and not the layers. It
-// sweeps several rows, of which it loads those between only once.
+// The sums of the stencil's parts in one layer, in some rows and around a group of each.
+struct Held {
+	Sums at[TALL][VEC];
+
+	__device__ __forceinline__ void sum(const Window<VEC, 1, TALL + 2 * SIDE> &w) {
+#pragma unroll
+		for (int t = 0; t < TALL; t++)
+#pragma unroll
+			for (int v = 0; v < VEC; v++)
+				at[t][v] = sums_of([&](int dx, int dy) { return w.held[0][t + SIDE + dy][REACH_X + v + dx]; });
+	}
+};
+
+// The thread loads one layer after the other, in several rows of which it loads those
+// between only once, and holds of each the sums of the stencil's parts there. They go to
+// places in turn: the body of the loop is one turn, so that nothing has to be moved.
 template <int AHEAD, bool NORMS>
 __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place &at, i64 most) {
 	Found norms = {0, 0, 0, 0};
 	const Column c(f, r, at, most);
 	if (c.layers == 0) return norms;
 	const i64 pitch = f.strides.pitch, layer = f.layer();
-	const int rows = (int)min((i64)TALL, r.ny - at.row); // for one that is not there, another is swept
-	const REAL *__restrict__ p = f.src + c.first - layer;
-	REAL *__restrict__ q = f.dst + c.first - 2 * layer;
-	Sums below[TALL][VEC] = {}, here[TALL][VEC] = {}; // of the layer below the one that is loaded, and of this
-	Group<VEC> before[TALL] = {};                     // the points of the layer below
-	const auto announce_layer = [&](int k, int m) {
+	const REAL *__restrict__ p = f.src + c.first;
+	REAL *__restrict__ q = f.dst + c.first;
+	enum { PLACES = 2 * REACH + 1 };
+	typedef Window<VEC, 1, TALL + 2 * SIDE> Rows;
+	Held held[PLACES];
+	const auto announce_layer = [&](int m) {
 #pragma unroll
-		for (int t = 0; t < TALL; t++)
-			if (k + m <= c.layers && t < rows) c.announce(p + m * layer + t * pitch);
+		for (int t = 0; t < TALL; t++) announce(p + m * layer + t * pitch);
 	};
-#pragma unroll
-	for (int m = 1; m < ANNOUNCED; m++) announce_layer(-1, m);
-#pragma unroll 1
-	for (int k = -1; k <= c.layers; k++) {
-		if (ANNOUNCED > 0) announce_layer(k, ANNOUNCED);
-		Window<VEC, 1, TALL + 2 * SIDE> w;
+	const auto load = [&](Rows &w, int m) {
 #pragma unroll
 		for (int row = 0; row < TALL + 2 * SIDE; row++) {
-			const REAL *from = p + (min(row, rows + 2 * SIDE - 1) - SIDE) * pitch;
+			const int here = row > 2 * SIDE ? min(row, c.rows + 2 * SIDE - 1) : row; // beyond them there may be nothing
 #pragma unroll
-			for (int part = LEFT; part <= RIGHT; part++) w.load(0, row, part, from);
+			for (int part = LEFT; part <= RIGHT; part++) w.load(0, row, part, p + m * layer + (here - SIDE) * pitch);
 		}
+	};
 #pragma unroll
-		for (int t = 0; t < TALL; t++) {
-			Group<VEC> out;
+	for (int m = 0; m < ANNOUNCED; m++)
+		if (m < c.layers) announce_layer(REACH + m);
+	{
+		Rows w[2 * REACH];
 #pragma unroll
-			for (int v = 0; v < VEC; v++) {
-				const auto near = [&](int dx, int dy) { return w.held[0][t + SIDE + dy][REACH_X + v + dx]; };
-				add_layer<1>(below[t][v], near);
-				out.v[v] = sum_of(below[t][v], before[t].v[v]);
-				below[t][v] = here[t][v];
-				add_layer<0>(below[t][v], near);
-				add_layer<-1>(here[t][v], near);
-			}
-			if (k > 0 && t < rows) put<NORMS>(q + t * pitch, out, before[t], c.inside, norms);
+		for (int m = 0; m < 2 * REACH; m++) load(w[m], m - REACH);
 #pragma unroll
-			for (int v = 0; v < VEC; v++) before[t].v[v] = w.held[0][t + SIDE][REACH_X + v];
-		}
-		p += layer;
-		q += layer;
+		for (int m = 0; m < 2 * REACH; m++) held[m].sum(w[m]);
 	}
-	return norms;
+	int k = 0;
+#pragma unroll 1
+	while (true) {
+#pragma unroll
+		for (int turn = 0; turn < PLACES; turn++, k++) {
+			if (k >= c.layers) return norms;
+			if (k + ANNOUNCED < c.layers) announce_layer(REACH + ANNOUNCED);
+			Rows w;
+			load(w, REACH);
+			held[(turn + 2 * REACH) % PLACES].sum(w);
+#pragma unroll
+			for (int t = 0; t < TALL; t++) {
+				Group<VEC> out, before;
+#pragma unroll
+				for (int v = 0; v < VEC; v++) {
+					const auto in = [&](int part, int m) { return held[(turn + REACH + m) % PLACES].at[t][v].of[part]; };
+					out.v[v] = sum_of(in), before.v[v] = in(0, 0);
+				}
+				if (t < c.rows) put<NORMS>(q + t * pitch, out, before, c.inside, norms);
+			}
+			p += layer;
+			q += layer;
+		}
+	}
 }
 
 #else
@@ -276,7 +297,7 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 	Window<VEC, 2 * REACH + AHEAD> w;
 #pragma unroll
 	for (int m = 1; m < ANNOUNCED; m++)
-		if (m < c.layers) c.announce(p + (REACH + m) * layer);
+		if (m < c.layers) announce(p + (REACH + m) * layer);
 #pragma unroll
 	for (int m = -REACH; m < REACH; m++)
 		EACH_PART if (m >= taps_low[row][part] && m < taps_high[row][part])
@@ -286,7 +307,7 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 #pragma unroll
 		for (int d = 0; d < AHEAD; d++) {
 			if (d > 0 && k + d >= c.layers) break;
-			if (ANNOUNCED > 0 && k + d + ANNOUNCED < c.layers) c.announce(p + (d + REACH + ANNOUNCED) * layer);
+			if (ANNOUNCED > 0 && k + d + ANNOUNCED < c.layers) announce(p + (d + REACH + ANNOUNCED) * layer);
 #pragma unroll
 			for (int m = REACH; m >= -REACH; m--)
 				EACH_PART if (m == taps_high[row][part])

@@ -1,21 +1,26 @@
 package rows
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Sum is a stencil of any shape: the value of a point is
 //
 //	Centre*c + Groups[0].Weight*(sum of its points) + Groups[1].Weight*(...) + ...
 //
-// from left to right, each group's points added in their order.
+// from left to right. The sum of a group is that of its parts, in their order from the first,
+// and the sum of a part that of its points, in theirs.
 type Sum[T Float] struct {
 	Centre T
 	Groups []Group[T]
 }
 
-// Group is points with one weight, which lie Offsets elements after the centre in memory.
+// Group is points with one weight, in parts: each lies so many elements after the centre in
+// memory.
 type Group[T Float] struct {
-	Weight  T
-	Offsets []int
+	Weight T
+	Parts  [][]int
 }
 
 // Apply applies a stencil of any shape to a band. The point under dst[0] is src[first];
@@ -28,11 +33,14 @@ func Apply[T Float](dst, src []T, first int, b Band, s Sum[T]) {
 	need("Apply", "dst", len(dst), n)
 	low, high := 0, 0
 	for _, g := range s.Groups {
-		if len(g.Offsets) == 0 {
+		if len(g.Parts) == 0 {
 			panic(fmt.Sprintf("rows.Apply: a group of weight %v without points", g.Weight))
 		}
-		for _, o := range g.Offsets {
-			low, high = min(low, o), max(high, o)
+		for _, part := range g.Parts {
+			if len(part) == 0 {
+				panic(fmt.Sprintf("rows.Apply: a part of weight %v without points", g.Weight))
+			}
+			low, high = min(low, slices.Min(part)), max(high, slices.Max(part))
 		}
 	}
 	if first+low < 0 {
@@ -51,7 +59,7 @@ const piece = 256
 
 // applyRow sums one row, piece by piece and point of the stencil by point.
 func applyRow[T Float](dst, src []T, first int, s Sum[T]) {
-	var room [piece]T
+	var room, partRoom [piece]T
 	for len(dst) > 0 {
 		out := dst[:min(piece, len(dst))]
 		for i, c := range src[first : first+len(out)] {
@@ -59,13 +67,27 @@ func applyRow[T Float](dst, src []T, first int, s Sum[T]) {
 		}
 		for _, g := range s.Groups {
 			sum := room[:len(out)]
-			copy(sum, src[first+g.Offsets[0]:])
-			for _, o := range g.Offsets[1:] {
-				addRow(sum, src[first+o:])
+			partOf(sum, src, first, g.Parts[0])
+			for _, part := range g.Parts[1:] {
+				if len(part) == 1 {
+					addRow(sum, src[first+part[0]:])
+					continue
+				}
+				one := partRoom[:len(out)]
+				partOf(one, src, first, part)
+				addRow(sum, one)
 			}
 			addProduct(out, sum, g.Weight)
 		}
 		dst, first = dst[len(out):], first+len(out)
+	}
+}
+
+// partOf puts the sum of a part's points there.
+func partOf[T Float](sum, src []T, first int, part []int) {
+	copy(sum, src[first+part[0]:])
+	for _, o := range part[1:] {
+		addRow(sum, src[first+o:])
 	}
 }
 
