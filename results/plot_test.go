@@ -134,7 +134,7 @@ func renamed(s results.Source) results.Source {
 func TestPlotGolden(t *testing.T) {
 	runs := func(t *testing.T) (all []results.Source) {
 		for _, devices := range []string{"1-assisted-peer", "2-assisted-peer", "2-assisted-direct", "4-assisted-peer", "4-assisted-direct"} {
-			some, err := results.ReadAll("h200x4/heat3d-512-float64-" + devices + ".json")
+			some, err := results.ReadAll("testdata/heat3d-512-float64-" + devices + ".json")
 			if err != nil {
 				t.Fatal(err)
 			}
