@@ -29,18 +29,25 @@ type Options struct {
 // compiling. It may be used from any goroutine.
 type Compiler struct {
 	options Options
-	mu      sync.Mutex
+	tuner   *tuner
+
+	opening sync.Mutex
 	nvrtc   *nvrtc.Compiler
 	version string // of nvrtc
-	modules map[string]*streams.Module
-	tuner   *tuner
+
+	mu      sync.Mutex
+	images  map[string]func() ([]byte, error) // by program and generation: the first call compiles, others wait
+	modules map[string]*streams.Module        // by program and device
 }
 
 // NewCompiler returns a compiler. NVRTC is looked for when a GPU first needs
 // it; where it is missing, the error of that call says what to install and
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
-	return &Compiler{options: o, modules: map[string]*streams.Module{}, tuner: &tuner{known: map[string]Tuning{}}}
+	return &Compiler{
+		options: o, tuner: &tuner{known: map[string]Tuning{}},
+		images: map[string]func() ([]byte, error){}, modules: map[string]*streams.Module{},
+	}
 }
 
 // CompilerFromEnv returns a compiler that looks for NVRTC where the variable HALOX_NVRTC
@@ -59,15 +66,15 @@ func (c *Compiler) disturbed(d *streams.Device, p Program) Program {
 
 // load returns the named kernels of the program, compiled for the device.
 func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
+	image, err := c.image(p, d.Arch)
+	if err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := fmt.Sprintf("%p %v %s%s", d, p, p.made, p.own)
+	key := fmt.Sprintf("%p %s", d, p.key())
 	module := c.modules[key]
 	if module == nil {
-		image, err := c.image(p, d.Arch)
-		if err != nil {
-			return nil, err
-		}
 		if module, err = d.LoadModule(image); err != nil {
 			return nil, c.refused(p, d.Arch, err)
 		}
@@ -84,8 +91,28 @@ func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]stream
 	return found, nil
 }
 
-// image returns the compiled program, from the cache where it has it.
+// begin has programs compiled that a device will load soon, all at the same time.
+func (c *Compiler) begin(d *streams.Device, programs ...Program) {
+	for _, p := range programs {
+		go c.image(p, d.Arch) // what is wrong load says
+	}
+}
+
+// image returns the compiled program. Whoever asks for it first compiles it.
 func (c *Compiler) image(p Program, arch string) ([]byte, error) {
+	key := arch + " " + p.key()
+	c.mu.Lock()
+	image, known := c.images[key]
+	if !known {
+		image = sync.OnceValues(func() ([]byte, error) { return c.compile(p, arch) })
+		c.images[key] = image
+	}
+	c.mu.Unlock()
+	return image()
+}
+
+// compile compiles the program, or takes it from the cache where it has it.
+func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 	if err := c.open(); err != nil {
 		return nil, err
 	}
@@ -122,6 +149,8 @@ func (c *Compiler) refused(p Program, arch string, err error) error {
 
 // open loads NVRTC.
 func (c *Compiler) open() error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
 	if c.nvrtc != nil {
 		return nil
 	}

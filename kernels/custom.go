@@ -39,8 +39,6 @@ func (c *Compiler) Compile(s Source, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	return c.image(p, arch)
 }
 

@@ -32,6 +32,9 @@ func (p Program) String() string {
 	return fmt.Sprintf("%s%v", p.File, append(slices.Clone(p.Defines), fmt.Sprintf("%x", sum[:4])))
 }
 
+// key tells programs apart.
+func (p Program) key() string { return fmt.Sprintf("%v %s%s", p, p.made, p.own) }
+
 // text returns the source, after what all of them share.
 func (p Program) text() (string, error) {
 	if p.own != "" {
@@ -75,10 +78,11 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 	}
 }
 
-// tilesProgram is many steps with a star that reaches one point, of a field in shared memory
-// and registers, by threads as a tiling has them.
-func tilesProgram(s stencil.Stencil, r Real, b *tiling) Program {
-	return Program{
+// tilesPrograms are many steps with a star that reaches one point, of a field in shared memory
+// and registers, by threads as a tiling has them: the first without norms, the other with them.
+// They are two programs because they are compiled at the same time.
+func tilesPrograms(s stencil.Stencil, r Real, b *tiling) [2]Program {
+	plain := Program{
 		File: "tiles.cu", Headers: []string{"four.cuh", "flags.cuh", "packet.cuh", "tile.cuh", "faces.cuh"},
 		Defines: []string{
 			"REAL=" + realNames[r], fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
@@ -86,6 +90,9 @@ func tilesProgram(s stencil.Stencil, r Real, b *tiling) Program {
 		},
 		made: tapsSource(s, r),
 	}
+	measured := plain
+	measured.Defines = append(slices.Clone(plain.Defines), "WITH_NORMS")
+	return [2]Program{plain, measured}
 }
 
 func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
@@ -136,7 +143,8 @@ func Programs() []Program {
 			all = append(all, sweepProgram(s, r), stepProgram(s, r))
 			if _, ok := s.AsStar(); ok {
 				for _, b := range everyTiling(s, r) {
-					all = append(all, tilesProgram(s, r, &b))
+					both := tilesPrograms(s, r, &b)
+					all = append(all, both[:]...)
 				}
 			}
 		}

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -9,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/streams"
 )
 
 // findNVRTC returns a compiler, or skips the test where there is no NVRTC: not
@@ -95,6 +99,33 @@ func TestCache(t *testing.T) {
 	}
 	if again, _ := os.ReadFile(files[0]); string(again) != string(whole) {
 		t.Error("the damaged entry was not replaced")
+	}
+}
+
+// However many ask for a program at the same time, it is compiled once.
+func TestAProgramIsCompiledOnce(t *testing.T) {
+	c := NewCompiler(Options{NVRTC: findNVRTC(t), Cache: t.TempDir()})
+	device := &streams.Device{Info: streams.Info{Arch: "sm_90"}}
+	programs := []Program{reflectProgram(Float32), reflectProgram(Float64), latencyProgram()}
+	c.begin(device, programs...)
+	images := make([][]byte, 12)
+	var all errgroup.Group
+	for i := range images {
+		all.Go(func() (err error) {
+			images[i], err = c.image(programs[i%3], device.Arch)
+			return err
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, image := range images {
+		if &image[0] != &images[i%3][0] {
+			t.Errorf("program %v was compiled twice", programs[i%3])
+		}
+		if i < 3 && i > 0 && bytes.Equal(image, images[0]) {
+			t.Errorf("programs %v and %v are the same", programs[0], programs[i])
+		}
 	}
 }
 

@@ -167,6 +167,12 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []
 			return nil, err
 		}
 	}
+	if n.tiled != nil { // a program for each shape of tiles
+		for i, end := range ends {
+			plain, measured := c.tilesOf(n, i)
+			c.begin(end.Device, plain, measured)
+		}
+	}
 	for i, s := range all {
 		if end := ends[i]; end.Device.Backend == streams.Host {
 			err = s.onHost(n, i)

@@ -195,11 +195,22 @@ func (n *stepNet) tilesToward(i, other int) (tiles int64) {
 	return tiles
 }
 
-// tilesOnGPU makes the launch of an end whose field stays on its multiprocessors, and another
-// with norms.
+// tilesOf returns the programs of an end whose field stays on its multiprocessors, without
+// norms and with them.
+func (c *Compiler) tilesOf(n *stepNet, i int) (plain, measured Program) {
+	d, both := n.ends[i].Device, tilesPrograms(n.stencil, n.real, &n.tiled.boxes[i])
+	return c.disturbed(d, both[0]), c.disturbed(d, both[1])
+}
+
+// tilesOnGPU makes the launch of such an end, and another with norms.
 func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 	end, box := n.ends[i], &n.tiled.boxes[i]
-	found, err := c.load(end.Device, c.disturbed(end.Device, tilesProgram(n.stencil, n.real, box)), "hold", "hold"+withNorms)
+	plain, measured := c.tilesOf(n, i)
+	hold, err := c.load(end.Device, plain, "hold")
+	if err != nil {
+		return err
+	}
+	holdNorms, err := c.load(end.Device, measured, "hold"+withNorms)
 	if err != nil {
 		return err
 	}
@@ -208,7 +219,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 		return err
 	}
 	spec := streams.KernelSpec{
-		Name: "hold", Work: streams.Sweep, Function: found[0], Shared: int(box.shared),
+		Name: "hold", Work: streams.Sweep, Function: hold[0], Shared: int(box.shared),
 		Grid:  [3]int{int(tiles), 1, 1},
 		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
 		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
@@ -236,7 +247,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 	if s.plain, err = s.stepKernel(spec, unsafe.Offsetof(arg.span)); err != nil {
 		return err
 	}
-	spec.Function = found[1]
+	spec.Function = holdNorms[0]
 	s.measured, err = s.stepKernel(spec, unsafe.Offsetof(arg.span))
 	return err
 }

@@ -234,12 +234,18 @@ template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
 
 // hold makes the steps of a launch. All its blocks run at once. hold_norms does so too, and
 // takes the norms of the last step.
+#ifndef WITH_NORMS
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) hold(const __grid_constant__ Tiles s) {
 	after_predecessor();
 	make<false>(s);
 }
 
+#else
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) hold_norms(const __grid_constant__ Tiles s) {
 	after_predecessor();
 	make<true>(s);
 }
+
+#endif
