@@ -25,8 +25,8 @@ type Options struct {
 }
 
 // Compiler compiles the kernels for the GPU at hand and keeps what it
-// compiled, on disk and, while it is open, on the devices. Host devices need no
-// compiling. It may be used from any goroutine.
+// compiled, in memory, on disk and, while they are open, on the devices. Host devices
+// need no compiling. It may be used from any goroutine.
 type Compiler struct {
 	options Options
 	tuner   *tuner
@@ -36,9 +36,13 @@ type Compiler struct {
 	version string // of nvrtc
 
 	mu      sync.Mutex
-	images  map[string]func() ([]byte, error) // by program and generation: the first call compiles, others wait
-	modules map[string]*streams.Module        // by program and device
+	images  map[string]*image          // by program and generation
+	modules map[string]*streams.Module // by program and device
 }
+
+// image is a program that is or becomes compiled: the first call of get compiles it, others
+// wait.
+type image struct{ get func() ([]byte, error) }
 
 // NewCompiler returns a compiler. NVRTC is looked for when a GPU first needs
 // it; where it is missing, the error of that call says what to install and
@@ -46,7 +50,7 @@ type Compiler struct {
 func NewCompiler(o Options) *Compiler {
 	return &Compiler{
 		options: o, tuner: &tuner{known: map[string]Tuning{}},
-		images: map[string]func() ([]byte, error){}, modules: map[string]*streams.Module{},
+		images: map[string]*image{}, modules: map[string]*streams.Module{},
 	}
 }
 
@@ -98,17 +102,26 @@ func (c *Compiler) begin(d *streams.Device, programs ...Program) {
 	}
 }
 
-// image returns the compiled program. Whoever asks for it first compiles it.
+// image returns the compiled program. Whoever asks for it first compiles it; an error is not
+// kept.
 func (c *Compiler) image(p Program, arch string) ([]byte, error) {
 	key := arch + " " + p.key()
 	c.mu.Lock()
-	image, known := c.images[key]
-	if !known {
-		image = sync.OnceValues(func() ([]byte, error) { return c.compile(p, arch) })
-		c.images[key] = image
+	made := c.images[key]
+	if made == nil {
+		made = &image{sync.OnceValues(func() ([]byte, error) { return c.compile(p, arch) })}
+		c.images[key] = made
 	}
 	c.mu.Unlock()
-	return image()
+	bytes, err := made.get()
+	if err != nil {
+		c.mu.Lock()
+		if c.images[key] == made {
+			delete(c.images, key)
+		}
+		c.mu.Unlock()
+	}
+	return bytes, err
 }
 
 // compile compiles the program, or takes it from the cache where it has it.

@@ -33,7 +33,7 @@ func (p Program) String() string {
 }
 
 // key tells programs apart.
-func (p Program) key() string { return fmt.Sprintf("%v %s%s", p, p.made, p.own) }
+func (p Program) key() string { return fmt.Sprintf("%s %q %s%s", p.File, p.Defines, p.made, p.own) }
 
 // text returns the source, after what all of them share.
 func (p Program) text() (string, error) {

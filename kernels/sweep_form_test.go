@@ -1,11 +1,9 @@
 package kernels
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/halox/halox/domain"
 	"github.com/halox/halox/stencil"
 )
 
@@ -35,33 +33,36 @@ func TestShapesFitTheirBounds(t *testing.T) {
 	}
 }
 
-// Sums go layer by layer where each part lies in a layer, and for stencils that have points
-// beside the centre's column in other layers.
+// Sums go layer by layer where each part lies in a layer, few lie differently there, and for
+// stencils of many points, some of them beside the centre's column in other layers.
 func TestLayered(t *testing.T) {
 	for _, s := range everyStencil() {
 		if got, want := layered(s), s.Points() == 19 || s.Points() == 27; got != want {
 			t.Errorf("%d points, %d dimensions: %v", s.Points(), s.Dims, got)
 		}
 	}
-	group := func(parts ...stencil.Part) stencil.Stencil {
-		s := stencil.Stencil{Dims: 3, Centre: 1, Groups: []stencil.Group{{Weight: 1, Parts: parts}}}
-		for _, a := range []domain.Vec{{1, 0, 0}, {0, 1, 0}} {
-			s.Groups = append(s.Groups, stencil.Group{Weight: 1, Parts: []stencil.Part{{a}}})
-		}
-		return s
-	}
+	plane := stencil.Part{{1, 0, 0}, {0, 1, 0}, {-1, 0, 0}, {0, -1, 0}, {1, 1, 0}, {-1, -1, 0}}
+	alone := []stencil.Part{{{1, 0, 1}}, {{0, 1, 1}}, {{-1, 0, 1}}}
 	for _, c := range []struct {
-		stencil stencil.Stencil
-		want    bool
+		name  string
+		want  bool
+		parts []stencil.Part
 	}{
-		{group(stencil.Part{{1, 0, -1}}, stencil.Part{{1, 0, 1}, {0, 1, 1}}), true},
-		{group(stencil.Part{{1, 0, 1}}, stencil.Part{{1, 0, -1}}), true},
-		{group(stencil.Part{{1, 0, -1}, {1, 0, 1}}), false},
-		{group(stencil.Part{{0, 0, -1}}, stencil.Part{{0, 0, 1}}), false},
-		{group(stencil.Part{{1, 0, -1}}, stencil.Part{{1, 0, 2}}), false},
+		{"in two planes", true, []stencil.Part{plane, {{1, 0, -1}}, {{1, 0, 1}, {0, 1, 1}}}},
+		{"downwards", true, []stencil.Part{{{1, 0, 1}}, {{1, 0, -1}}, plane}},
+		{"a part in two planes", false, []stencil.Part{plane, {{1, 0, -1}, {1, 0, 1}}}},
+		{"a column", false, []stencil.Part{plane, {{0, 0, -1}}, {{0, 0, 1}}}},
+		{"far", false, []stencil.Part{plane, {{1, 0, -1}}, {{1, 0, 2}}}},
+		{"few points", false, []stencil.Part{plane[:4], {{1, 0, -1}}, {{1, 0, 1}}}},
+		{"many parts", false, append([]stencil.Part{plane, {{0, -1, 1}}}, alone...)},
+		{"as many as may be", true, append([]stencil.Part{plane}, alone[:2]...)},
 	} {
-		t.Run(fmt.Sprint(c.stencil.Groups[0].Parts), func(t *testing.T) {
-			if got := layered(c.stencil); got != c.want {
+		t.Run(c.name, func(t *testing.T) {
+			s := stencil.Stencil{Dims: 3, Centre: 1, Groups: []stencil.Group{{Weight: 1, Parts: c.parts}}}
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
+			}
+			if got := layered(s); got != c.want {
 				t.Error(got)
 			}
 		})

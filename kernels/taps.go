@@ -60,12 +60,16 @@ func partSum(p stencil.Part, axes int) string {
 	return "(" + strings.Join(terms, " + ") + ")"
 }
 
-// layered reports whether the stencil has three dimensions and reaches one point, each of its
-// parts lies within a plane, and some lie beside the centre's column in other planes than its
-// own: a thread that goes from plane to plane then sums the parts of each once, and holds less
-// than the planes.
+// mostParts is how many different parts a layered stencil may have: what a thread holds of
+// each plane.
+const mostParts = 4
+
+// layered reports whether the stencil has three dimensions, more points than the 7-point star
+// and reaches one, each of its parts lies within a plane, few of them lie differently there,
+// and some lie beside the centre's column in other planes than its own: a thread that goes from
+// plane to plane then sums the parts of each once, and holds less than the planes.
 func layered(s stencil.Stencil) bool {
-	if s.Dims != 3 || s.Reach(0) != 1 || s.Reach(1) != 1 || s.Reach(2) != 1 {
+	if s.Dims != 3 || s.Points() <= 7 || s.Reach(0) != 1 || s.Reach(1) != 1 || s.Reach(2) != 1 {
 		return false
 	}
 	beside := false
@@ -79,27 +83,43 @@ func layered(s stencil.Stencil) bool {
 			}
 		}
 	}
-	return beside
+	return beside && len(partsOf(s)) <= mostParts
 }
 
-// writeLayers writes which parts a layered stencil has, those that lie alike in several planes
-// once, the first of them the centre; their sums in one plane, where at(dx, dy) is the value at
-// an offset; and the sum at a point, where in(part, dz) is that of a part in a plane.
-func writeLayers(b *strings.Builder, s stencil.Stencil, r Real) {
+// partsOf returns how the parts of a stencil lie in their planes, those that lie alike once;
+// the first is the centre.
+func partsOf(s stencil.Stencil) []stencil.Part {
 	parts := []stencil.Part{{{}}}
-	find := func(p stencil.Part) int {
-		alike := slices.Clone(p)
-		for i := range alike {
-			alike[i][2] = 0
+	for _, g := range s.Groups {
+		for _, p := range g.Parts {
+			if findPart(parts, p) < 0 {
+				parts = append(parts, flat(p))
+			}
 		}
-		known := slices.IndexFunc(parts, func(q stencil.Part) bool { return slices.Equal(q, alike) })
-		if known < 0 {
-			known, parts = len(parts), append(parts, alike)
-		}
-		return known
 	}
+	return parts
+}
+
+// findPart returns the place of a part among those that partsOf returns, -1 if it is none.
+func findPart(parts []stencil.Part, p stencil.Part) int {
+	return slices.IndexFunc(parts, func(q stencil.Part) bool { return slices.Equal(q, flat(p)) })
+}
+
+// flat is a part as it lies in its plane.
+func flat(p stencil.Part) stencil.Part {
+	p = slices.Clone(p)
+	for i := range p {
+		p[i][2] = 0
+	}
+	return p
+}
+
+// writeLayers writes the sums of a layered stencil's parts in one plane, where at(dx, dy) is the
+// value at an offset, and the sum at a point, where in(part, dz) is that of a part in a plane.
+func writeLayers(b *strings.Builder, s stencil.Stencil, r Real) {
+	parts := partsOf(s)
 	var sum strings.Builder
-	writeSum(&sum, s, r, "in(0, 0)", func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", find(p), p[0][2]) })
+	writeSum(&sum, s, r, "in(0, 0)", func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", findPart(parts, p), p[0][2]) })
 	var sums []string
 	for _, p := range parts {
 		sums = append(sums, partSum(p, 2))

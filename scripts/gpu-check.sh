@@ -6,7 +6,7 @@
 #   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [soak]
 #
 # Without words it does the first four. Step performance is what docs/performance.md
-# reads; it takes some six minutes on 4 H200. Step soak makes whole steps of all kinds of
+# reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)

@@ -12,7 +12,7 @@
 //
 // The stencil is a star that reaches one point (see tapsSource in taps.go). Build options:
 // REAL; WIDTH, HEIGHT and LAYERS of the threads; REST where shared memory does not hold all
-// layers of a tile.
+// layers of a tile; WITH_NORMS for the kernel that takes norms.
 //
 // The axes of tiles are x, y and depth, the slowest of the field: in two dimensions y is
 // the depth, and tiles are one point high. Threads form layers as wide and high as a tile;
@@ -232,10 +232,9 @@ template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
 	if (NORMS) total(w, norms, s.norms[(step - 1) % 2] + blockIdx.x);
 }
 
-// hold makes the steps of a launch. All its blocks run at once. hold_norms does so too, and
-// takes the norms of the last step.
 #ifndef WITH_NORMS
 
+// hold makes the steps of a launch. All its blocks run at once.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) hold(const __grid_constant__ Tiles s) {
 	after_predecessor();
 	make<false>(s);
@@ -243,6 +242,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) hold(const __grid_const
 
 #else
 
+// hold_norms does so too, and takes the norms of the last step.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) hold_norms(const __grid_constant__ Tiles s) {
 	after_predecessor();
 	make<true>(s);
