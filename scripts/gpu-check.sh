@@ -205,6 +205,14 @@ performance() {
 		grep "^hidden" "$out/trace-$what.log"
 		timed "timeline-$what" 20 "$halox" plot "$dir/trace-$what.json" -o "$dir/trace-$what.png"
 	done
+	# What the clocks do while all GPUs are busy for some seconds: a line a GPU, ten times a second.
+	nvidia-smi --format=csv -lms 100 >"$dir/clocks.csv" 2>&1 \
+		--query-gpu=timestamp,index,clocks.sm,clocks.mem,power.draw,temperature.gpu,temperature.memory,clocks_event_reasons.active &
+	what=$!
+	timed busy 60 "$halox" run "$bundle/heat3d.yaml" --record "$dir/busy.json" --set "grid.size=${BUSY:-[512,512,$((512 * gpus))]}" \
+		--set precision=float64 --set stop.iterations=4000 --set stop.check_every=4000 --set exact=null --set output.picture=null \
+		--set "devices.count=$gpus" --set exchange.scheme=fused
+	kill "$what"
 	echo "performance: $((SECONDS - begin)) s in all"
 }
 
