@@ -36,13 +36,12 @@ type Compiler struct {
 	version string // of nvrtc
 
 	mu      sync.Mutex
-	images  map[string]*image          // by program and generation
+	images  map[string]*compilation    // by program and generation
 	modules map[string]*streams.Module // by program and device
 }
 
-// image is a program that is or becomes compiled: the first call of get compiles it, others
-// wait.
-type image struct{ get func() ([]byte, error) }
+// compilation is of a program: the first call of image makes it, others wait.
+type compilation struct{ image func() ([]byte, error) }
 
 // NewCompiler returns a compiler. NVRTC is looked for when a GPU first needs
 // it; where it is missing, the error of that call says what to install and
@@ -50,7 +49,7 @@ type image struct{ get func() ([]byte, error) }
 func NewCompiler(o Options) *Compiler {
 	return &Compiler{
 		options: o, tuner: &tuner{known: map[string]Tuning{}},
-		images: map[string]*image{}, modules: map[string]*streams.Module{},
+		images: map[string]*compilation{}, modules: map[string]*streams.Module{},
 	}
 }
 
@@ -109,11 +108,11 @@ func (c *Compiler) image(p Program, arch string) ([]byte, error) {
 	c.mu.Lock()
 	made := c.images[key]
 	if made == nil {
-		made = &image{sync.OnceValues(func() ([]byte, error) { return c.compile(p, arch) })}
+		made = &compilation{sync.OnceValues(func() ([]byte, error) { return c.compile(p, arch) })}
 		c.images[key] = made
 	}
 	c.mu.Unlock()
-	bytes, err := made.get()
+	bytes, err := made.image()
 	if err != nil {
 		c.mu.Lock()
 		if c.images[key] == made {

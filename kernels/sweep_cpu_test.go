@@ -141,8 +141,8 @@ func (c *onCPU[T]) launch(k sweepLaunch, variant string, src, dst []T) ([]T, []N
 	return got, norms
 }
 
-// plainSum is the stencil at one point, as stencil.Stencil defines it.
-func plainSum[T rows.Float](s stencil.Stencil, l domain.Layout, v []T, p domain.Vec) T {
+// PlainSum is the stencil at one point, as stencil.Stencil defines it; for tests from outside too.
+func PlainSum[T rows.Float](s stencil.Stencil, l domain.Layout, v []T, p domain.Vec) T {
 	u := T(T(s.Centre) * v[l.Offset(p)])
 	for _, g := range s.Groups {
 		var sum T
@@ -174,7 +174,7 @@ func (c *onCPU[T]) check(l domain.Layout, boxes []domain.Box, shape Shape) {
 		eachRow(l, b, func(first int64) {
 			for i := range int64(b.Size()[0]) {
 				p := pointAt(l, first+i)
-				u := plainSum(c.sweeper.stencil, l, src, p)
+				u := PlainSum(c.sweeper.stencil, l, src, p)
 				want[first+i] = u
 				d := float64(u) - float64(src[first+i])
 				sum.Add(Norms{MaxChange: math.Abs(d), SumChange2: d * d, Max: math.Abs(float64(u)), Sum2: float64(u) * float64(u)})

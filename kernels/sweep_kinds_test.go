@@ -73,7 +73,7 @@ func kindBits(b *bench, sweeper *kernels.Sweeper, s stencil.Stencil, owned domai
 	b.put(src.Data, in)
 	want := append([]float64(nil), before...)
 	for _, box := range boxes {
-		eachPoint(box, func(p domain.Vec) { want[l.Offset(p)] = sumAt(s, l, in, p) })
+		eachPoint(box, func(p domain.Vec) { want[l.Offset(p)] = kernels.PlainSum(s, l, in, p) })
 	}
 	launches, total, err := sweeper.Measure(dst, src, kernels.Portion{Name: "measured", Boxes: boxes})
 	if err != nil {
@@ -91,25 +91,4 @@ func kindBits(b *bench, sweeper *kernels.Sweeper, s stencil.Stencil, owned domai
 		}
 	}
 	b.do(plain.Close(), total.Close(), src.Data.Memory.Close(), dst.Data.Memory.Close())
-}
-
-// sumAt is a stencil at one point, as stencil.Stencil defines it.
-func sumAt(s stencil.Stencil, l domain.Layout, v []float64, p domain.Vec) float64 {
-	u := s.Centre * v[l.Offset(p)]
-	for _, g := range s.Groups {
-		sum := 0.0
-		for i, part := range g.Parts {
-			one := v[l.Offset(p.Add(part[0]))]
-			for _, o := range part[1:] {
-				one += v[l.Offset(p.Add(o))]
-			}
-			if i == 0 {
-				sum = one
-			} else {
-				sum += one
-			}
-		}
-		u += float64(g.Weight * sum)
-	}
-	return u
 }

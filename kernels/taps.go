@@ -28,7 +28,7 @@ func tapsSource(s stencil.Stencil, r Real) string {
 	fmt.Fprintf(&b, "#define DIMS %d\n#define POINTS %d\n", s.Dims, s.Points())
 	fmt.Fprintf(&b, "enum { REACH_X = %d, REACH_Y = %d, REACH_Z = %d };\n\n", s.Reach(0), s.Reach(1), s.Reach(2))
 	b.WriteString("template <typename At> __device__ __forceinline__ REAL apply(const At &at) {\n")
-	writeSum(&b, s, r, "at(0, 0, 0)", func(p stencil.Part) string { return partSum(p, 3) })
+	writeSum(&b, s, r, "at(0, 0, 0)", partSum)
 	if layered(s) {
 		writeLayers(&b, s, r)
 	}
@@ -51,11 +51,11 @@ func writeSum(b *strings.Builder, s stencil.Stencil, r Real, centre string, part
 	b.WriteString(";\n}\n\n")
 }
 
-// partSum is the sum of a part's points, by their offsets along so many axes.
-func partSum(p stencil.Part, axes int) string {
+// partSum is the sum of a part's points.
+func partSum(p stencil.Part) string {
 	terms := make([]string, len(p))
 	for i, o := range p {
-		terms[i] = fmt.Sprintf("at(%s)", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o[:axes])), ", "), "[]"))
+		terms[i] = fmt.Sprintf("at(%d, %d, %d)", o[0], o[1], o[2])
 	}
 	return "(" + strings.Join(terms, " + ") + ")"
 }
@@ -114,15 +114,15 @@ func flat(p stencil.Part) stencil.Part {
 	return p
 }
 
-// writeLayers writes the sums of a layered stencil's parts in one plane, where at(dx, dy) is the
-// value at an offset, and the sum at a point, where in(part, dz) is that of a part in a plane.
+// writeLayers writes the sums of a layered stencil's parts in one plane, where at(dx, dy, 0) is
+// the value at an offset, and the sum at a point, where in(part, dz) is that of a part in a plane.
 func writeLayers(b *strings.Builder, s stencil.Stencil, r Real) {
 	parts := partsOf(s)
 	var sum strings.Builder
 	writeSum(&sum, s, r, "in(0, 0)", func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", findPart(parts, p), p[0][2]) })
 	var sums []string
 	for _, p := range parts {
-		sums = append(sums, partSum(p, 2))
+		sums = append(sums, partSum(p))
 	}
 	fmt.Fprintf(b, "#define LAYERED\nstruct Sums { REAL of[%d]; };\n\n", len(parts))
 	fmt.Fprintf(b, "template <typename At> __device__ __forceinline__ Sums sums_of(const At &at) {\n\treturn {{%s}};\n}\n\n", strings.Join(sums, ", "))

@@ -157,7 +157,7 @@ has() { "$bundle/halox" bench --help | grep -q "^  $1 "; }
 # two schemes: records and pictures under records/performance.
 performance() {
 	local dir=$out/records/performance begin=$SECONDS points=${POINTS:-64,128,256,512} budget=${BUDGET:-300ms}
-	local gpus halox=$bundle/halox n what
+	local gpus halox=$bundle/halox n what watch
 	gpus=$(nvidia-smi -L | wc -l)
 	mkdir -p "$dir"
 	for what in links latency sweep; do
@@ -208,11 +208,11 @@ performance() {
 	# What the clocks do while all GPUs are busy for some seconds: a line a GPU, ten times a second.
 	nvidia-smi --format=csv -lms 100 >"$dir/clocks.csv" 2>&1 \
 		--query-gpu=timestamp,index,clocks.sm,clocks.mem,power.draw,temperature.gpu,temperature.memory,clocks_event_reasons.active &
-	what=$!
+	watch=$!
 	timed busy 60 "$halox" run "$bundle/heat3d.yaml" --record "$dir/busy.json" --set "grid.size=${BUSY:-[512,512,$((512 * gpus))]}" \
 		--set precision=float64 --set stop.iterations=4000 --set stop.check_every=4000 --set exact=null --set output.picture=null \
 		--set "devices.count=$gpus" --set exchange.scheme=fused
-	kill "$what"
+	kill "$watch"
 	echo "performance: $((SECONDS - begin)) s in all"
 }
 

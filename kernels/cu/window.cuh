@@ -215,7 +215,7 @@ struct Held {
 		for (int t = 0; t < TALL; t++)
 #pragma unroll
 			for (int v = 0; v < VEC; v++)
-				at[t][v] = sums_of([&](int dx, int dy) { return w.held[0][t + SIDE + dy][REACH_X + v + dx]; });
+				at[t][v] = sums_of([&](int dx, int dy, int) { return w.held[0][t + SIDE + dy][REACH_X + v + dx]; });
 	}
 };
 

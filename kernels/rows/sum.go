@@ -67,14 +67,14 @@ func applyRow[T Float](dst, src []T, first int, s Sum[T]) {
 		}
 		for _, g := range s.Groups {
 			sum := room[:len(out)]
-			partOf(sum, src, first, g.Parts[0])
+			sumPart(sum, src, first, g.Parts[0])
 			for _, part := range g.Parts[1:] {
 				if len(part) == 1 {
 					addRow(sum, src[first+part[0]:])
 					continue
 				}
 				one := partRoom[:len(out)]
-				partOf(one, src, first, part)
+				sumPart(one, src, first, part)
 				addRow(sum, one)
 			}
 			addProduct(out, sum, g.Weight)
@@ -83,8 +83,8 @@ func applyRow[T Float](dst, src []T, first int, s Sum[T]) {
 	}
 }
 
-// partOf puts the sum of a part's points there.
-func partOf[T Float](sum, src []T, first int, part []int) {
+// sumPart puts the sum of a part's points there.
+func sumPart[T Float](sum, src []T, first int, part []int) {
 	copy(sum, src[first+part[0]:])
 	for _, o := range part[1:] {
 		addRow(sum, src[first+o:])
