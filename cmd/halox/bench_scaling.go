@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
@@ -37,8 +37,8 @@ func newBenchScalingCommand() *cobra.Command {
 
 Strong scaling solves one problem, of --points along each axis, on more and more
 devices: the speed-up is the time of a step on one device over that on n. Weak scaling
-gives each device as many points: the grid grows along its last axis first, and the
-speed-up is n times that. The efficiency is the speed-up over n. Each scheme is held
+gives each device a cube of its own of so many points: they lie side by side, along the
+grid's last axis first, and the speed-up is n times that. The efficiency is the speed-up over n. Each scheme is held
 against itself: which is the fastest, their steps tell. Scheme auto is that which halox
 run takes, the fastest on GPUs for each grid and number of devices. One device is measured
 once for both modes. Where it is not among --devices, the fewest count as ideal.
@@ -105,9 +105,15 @@ func (b *scalingBench) tasks(r *stepRun) (all []task) {
 		for _, mode := range b.modes() {
 			for _, scheme := range distinct(b.schemes) {
 				for _, devices := range b.counts {
-					c := stepCase{precision, b.cube(points), devices, solvers.Scheme(scheme), solvers.Order(b.order), p2p.Path(b.path), 0}
+					c := stepCase{
+						precision: precision, size: b.cube(points), devices: devices,
+						scheme: solvers.Scheme(scheme), order: solvers.Order(b.order), path: p2p.Path(b.path),
+					}
 					if mode == weakScaling {
-						c.size = grown(c.size, devices)
+						c.parts = b.cubes(devices)
+						for axis := range c.size {
+							c.size[axis] *= c.parts[axis]
+						}
 					}
 					t := r.task(b.labels(c, points, mode), c)
 					if mode == weakScaling && devices == 1 {
@@ -142,20 +148,24 @@ func (b *scalingBench) labels(c stepCase, points int, mode string) results.Row {
 	return row
 }
 
-// grown returns the size of a grid with as many points for each of n devices: the axes
-// grow by the prime factors of n, in turns from the last.
-func grown(size []int, n int) []int {
-	size = slices.Clone(size)
-	for axis, factor := len(size)-1, 2; n > 1; {
+// cubes returns how n devices with a cube each lie side by side: the axes get the prime factors
+// of n, in turns from the last, or where the grid is cut in slabs the last all of them.
+func (b *scalingBench) cubes(n int) domain.Vec {
+	parts, last := domain.Vec{1, 1, 1}, b.dims-1
+	if b.cut == cutSlabs {
+		parts[last] = n
+		return parts
+	}
+	for axis, factor := last, 2; n > 1; {
 		if n%factor != 0 {
 			factor++
 			continue
 		}
-		size[axis] *= factor
+		parts[axis] *= factor
 		n /= factor
-		axis = (axis + len(size) - 1) % len(size)
+		axis = (axis + last) % b.dims
 	}
-	return size
+	return parts
 }
 
 // compareScaling adds the speed-up and the efficiency to the rows, against the fewest

@@ -104,7 +104,10 @@ func (b *schemesBench) tasks(r *stepRun) (all []task) {
 		for _, devices := range b.counts {
 			for _, how := range b.ways(devices) {
 				for _, norms := range distinct(b.norms) {
-					c := stepCase{precision, b.cube(points), devices, how.scheme, how.order, how.path, norms}
+					c := stepCase{
+						precision: precision, size: b.cube(points), devices: devices,
+						scheme: how.scheme, order: how.order, path: how.path, norms: norms,
+					}
 					all = append(all, r.task(c.labels().Label("points", points), c))
 				}
 			}

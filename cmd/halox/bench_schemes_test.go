@@ -7,12 +7,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -296,7 +296,7 @@ func TestBenchScalingTakesTheFastest(t *testing.T) {
 	}
 	defer m.close()
 	r := &stepRun{opened: m, cut: cutAuto, budget: time.Millisecond, notes: io.Discard, compiler: kernels.CompilerFromEnv(), links: map[int]*p2p.Links{}}
-	c := stepCase{"float64", []int{8, 8, 8}, 2, solvers.AutoScheme, solvers.LeftRight, p2p.Auto, 0}
+	c := stepCase{precision: "float64", size: []int{8, 8, 8}, devices: 2, scheme: solvers.AutoScheme, order: solvers.LeftRight, path: p2p.Auto}
 	if _, w, err := r.step(t.Context(), c); err != nil || w.scheme != solvers.TwoStream {
 		t.Fatalf("on host devices %v, %v", w.scheme, err)
 	}
@@ -329,14 +329,21 @@ func TestCompareScalingFromTwo(t *testing.T) {
 	near(t, rows[3], results.Efficiency, 0.8)
 }
 
-func TestGrown(t *testing.T) {
-	for n, want := range map[int][]int{1: {8, 8, 8}, 2: {8, 8, 16}, 4: {8, 16, 16}, 6: {8, 24, 16}, 8: {16, 16, 16}, 7: {8, 8, 56}} {
-		if got := grown([]int{8, 8, 8}, n); !slices.Equal(got, want) {
-			t.Errorf("for %d: %v, want %v", n, got, want)
+// Of weak scaling each device has a cube, whatever their number.
+func TestCubes(t *testing.T) {
+	solid, flat, slabs := scalingBench{}, scalingBench{}, scalingBench{}
+	solid.dims, flat.dims, slabs.dims = 3, 2, 3
+	solid.cut, flat.cut, slabs.cut = cutAuto, cutAuto, cutSlabs
+	for n, want := range map[int]domain.Vec{1: {1, 1, 1}, 2: {1, 1, 2}, 4: {1, 2, 2}, 6: {1, 3, 2}, 8: {2, 2, 2}, 7: {1, 1, 7}} {
+		if got := solid.cubes(n); got != want {
+			t.Errorf("%d cubes lie %v, want %v", n, got, want)
 		}
 	}
-	if got := grown([]int{8, 8}, 8); !slices.Equal(got, []int{16, 32}) {
-		t.Errorf("%v", got)
+	if got, want := flat.cubes(8), (domain.Vec{2, 4, 1}); got != want {
+		t.Errorf("8 squares lie %v, want %v", got, want)
+	}
+	if got, want := slabs.cubes(8), (domain.Vec{1, 1, 8}); got != want {
+		t.Errorf("8 slabs lie %v, want %v", got, want)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
@@ -18,6 +19,7 @@ type stepCase struct {
 	precision string
 	size      []int // of the grid
 	devices   int
+	parts     domain.Vec // how the grid is cut; zero where the bench's --cut says how
 	scheme    solvers.Scheme
 	order     solvers.Order // "" where the scheme has none
 	path      p2p.Path

@@ -94,12 +94,16 @@ func (r *stepRun) task(labels results.Row, c stepCase) task {
 // leftOut is why something cannot be measured here, which is no failure.
 type leftOut struct{ error }
 
-// cutOf cuts a grid for so many devices.
-func (r *stepRun) cutOf(grid domain.Grid, devices int) (cut *domain.Decomposition, err error) {
-	width, parts := domain.UniformRadius(grid.Dims, 1), domain.Vec{1, 1, 1}
-	parts[grid.Dims-1] = devices
-	if r.cut == cutAuto {
-		parts, err = domain.AutoParts(grid, devices, width)
+// cutOf cuts the grid of a case.
+func (r *stepRun) cutOf(grid domain.Grid, c stepCase) (cut *domain.Decomposition, err error) {
+	width, parts := domain.UniformRadius(grid.Dims, 1), c.parts
+	switch {
+	case parts != domain.Vec{}:
+	case r.cut == cutAuto:
+		parts, err = domain.AutoParts(grid, c.devices, width)
+	default:
+		parts = domain.Vec{1, 1, 1}
+		parts[grid.Dims-1] = c.devices
 	}
 	if err == nil {
 		cut, err = domain.Decompose(grid, parts)
@@ -128,7 +132,7 @@ func (r *stepRun) wire(c stepCase) (w *wiring, err error) {
 	if w.links, err = r.linksOf(c.devices); err != nil {
 		return nil, err
 	}
-	if w.cut, err = r.cutOf(w.problem.Grid, c.devices); err != nil {
+	if w.cut, err = r.cutOf(w.problem.Grid, c); err != nil {
 		return nil, err
 	}
 	if err := w.arrange(); err != nil {
