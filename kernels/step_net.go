@@ -253,8 +253,10 @@ func (n *stepNet) threads(i int) [2]int {
 	return [2]int{32, residentThreads(n.stencil) / 32}
 }
 
-// shareBlocks gives shells their thread blocks: a thread a point, but for steps that stay
-// on the device no more than their share of it, at twice the work of other points.
+// shareBlocks gives shells their thread blocks. Those of a fused step keep their place on a
+// multiprocessor while they wait for a neighbour and for the link: a thread has so many points
+// that there is about one such block for each. Of steps that stay on the device shells have no
+// more than their share of it, at twice the work of other points.
 func (n *stepNet) shareBlocks(i int, shells []shellPart) {
 	end, block, total := n.ends[i], n.threads(i), int64(0)
 	threads := int64(block[0] * block[1])
@@ -266,11 +268,13 @@ func (n *stepNet) shareBlocks(i int, shells []shellPart) {
 	if !end.Interior.Empty() {
 		most = min(most, cores-1)
 	}
+	each := ceil(total, threads*cores) // points a thread
 	for at := range shells {
 		sh := &shells[at]
-		sh.blocks = (sh.box.Points() + threads - 1) / threads
-		if n.kind != FusedStep {
-			sh.blocks = max(1, min(sh.blocks, most*sh.box.Points()/total))
+		if points := sh.box.Points(); n.kind == FusedStep {
+			sh.blocks = ceil(points, threads*each)
+		} else {
+			sh.blocks = max(1, min(ceil(points, threads), most*points/total))
 		}
 	}
 }

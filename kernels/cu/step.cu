@@ -187,15 +187,18 @@ extern "C" __global__ void __launch_bounds__(RESIDENT_THREADS, 1) resident(const
 	else inside(s);
 }
 
-// edge makes a step of a block of shells, a point a thread.
+// edge makes a step of a block of shells. In its loop all that it needs to know of the shell is
+// looked up again for each point, which saves registers.
 template <bool NORMS> __device__ Found edge(const Step &s, unsigned block) {
 	Found norms = {0, 0, 0, 0};
 	if (block >= s.shell_blocks) return norms;
 	const Shell &b = shell_of(s, block);
 	if (!__syncthreads_and(watch(s, b, thread(), s.first - 1))) return norms;
-	const unsigned n = b.number(block);
 	disturb(2 * (unsigned)s.first);
-	if (n < b.points()) boundary<NORMS>(s, b, s.first % 2, n, &norms);
+	const unsigned at = (unsigned)(&b - s.shell);
+#pragma unroll 1
+	for (unsigned n = b.number(block); n < s.shell[opaque(at)].points(); n += s.shell[opaque(at)].threads())
+		boundary<NORMS>(s, s.shell[opaque(at)], s.first % 2, n, &norms);
 	__syncthreads();
 	disturb(2 * (unsigned)s.first + 1);
 	tell(s, b, thread());
