@@ -10,10 +10,13 @@
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
-archive=${OUT:-out}/gpu-check.tar.gz
-out=$(mktemp -d)
-mkdir -p "$(dirname "$archive")"
-trap 'tar -C "$out" -czf "$archive" .; rm -rf "$out"' EXIT
+mkdir -p "${OUT:-out}"
+archive=$(cd "${OUT:-out}" && pwd)/gpu-check.tar.gz
+# All runs in a folder of its own, so that no record names a path of this host.
+work=$(mktemp -d)
+trap 'cd "$bundle"; tar -C "$work" -czf "$archive" .; rm -rf "$work"' EXIT
+cp "$bundle/heat3d.yaml" "$work" && cd "$work" || exit 1
+out=.
 steps=${*:-tests sanitize table exchange links latency sweep}
 failed=0
 
@@ -50,7 +53,7 @@ sanitize() {
 		"memcheck resident direct $PART" "racecheck resident direct $PART"; do
 		set -- $how "[37,20,23]" "$cut"
 		name=$1-$2-$3${6:+-part}
-		check "$name" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/halox" run "$bundle/heat3d.yaml" \
+		check "$name" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/halox" run heat3d.yaml \
 			--set "grid.size=$4" --set stop.iterations=12 --set stop.check_every=5 --history \
 			--set "boundary.y=neumann" --set exact=null --set output.picture=null --set devices.backend=cuda \
 			--set "exchange.scheme=$2" --set "exchange.path=$3" --set "decomposition=$5" ${6:+--set devices.count=1}
@@ -85,7 +88,7 @@ table() {
 			[ "$n$2" != 1pairwise ] && [ "$n$3" != 1direct ] || continue
 			name=heat3d-$size-float64-$n-$1-$2-$3
 			[ "$1" = two-stream ] || name=heat3d-$size-float64-$n-$1-$3
-			check "$name" "$bundle/halox" run "$bundle/heat3d.yaml" --record "$out/records/$name.json" \
+			check "$name" "$bundle/halox" run heat3d.yaml --record "$out/records/$name.json" \
 				--set "grid.size=[$size,$size,$size]" --set "stop.iterations=$count" --set output.picture=null \
 				--set devices.backend=cuda --set "devices.count=$n" \
 				--set "exchange.scheme=$1" --set "exchange.order=$2" --set "exchange.path=$3"
@@ -199,7 +202,7 @@ performance() {
 			timed "schemes-float64-$n" 20 "$halox" plot "$dir/schemes-float64.json" --where "devices=$n" -o "$dir/schemes-float64-$n.png"
 	done
 	for what in two-stream assisted; do
-		timed "trace-$what" 60 "$halox" run "$bundle/heat3d.yaml" --record "$dir/trace-$what.record.json" --trace "$dir/trace-$what.json" \
+		timed "trace-$what" 60 "$halox" run heat3d.yaml --record "$dir/trace-$what.record.json" --trace "$dir/trace-$what.json" \
 			--set "grid.size=${TRACED:-[256,256,256]}" --set precision=float64 --set stop.iterations=200 --set exact=null \
 			--set output.picture=null --set "devices.count=$gpus" --set "exchange.scheme=$what"
 		grep "^hidden" "$out/trace-$what.log"
@@ -207,9 +210,9 @@ performance() {
 	done
 	# What the clocks do while all GPUs are busy for some seconds: a line a GPU, ten times a second.
 	nvidia-smi --format=csv -lms 100 >"$dir/clocks.csv" 2>&1 \
-		--query-gpu=timestamp,index,clocks.sm,clocks.mem,power.draw,temperature.gpu,temperature.memory,clocks_event_reasons.active &
+		--query-gpu=timestamp,index,clocks.sm,clocks.mem,power.draw,power.draw.instant,temperature.gpu,temperature.memory,clocks_event_reasons.active &
 	watch=$!
-	timed busy 60 "$halox" run "$bundle/heat3d.yaml" --record "$dir/busy.json" --set "grid.size=${BUSY:-[512,512,$((512 * gpus))]}" \
+	timed busy 60 "$halox" run heat3d.yaml --record "$dir/busy.json" --set "grid.size=${BUSY:-[512,512,$((512 * gpus))]}" \
 		--set precision=float64 --set stop.iterations=4000 --set stop.check_every=4000 --set exact=null --set output.picture=null \
 		--set "devices.count=$gpus" --set exchange.scheme=fused
 	kill "$watch"
