@@ -36,8 +36,12 @@ check() {
 
 tests() {
 	"$bundle/halox" devices
+	local t name from
 	for t in "$bundle"/*.test; do
-		check "$(basename "$t" .test)" "$t" -test.v -test.short
+		name=$(basename "$t" .test)
+		from=$bundle/files/${name//-//}
+		[ -d "$from" ] || from=$work
+		check "$name" env -C "$from" "$t" -test.v -test.short
 	done
 }
 
