@@ -34,9 +34,10 @@ check() {
 	fi
 }
 
+# All test programs, each where the files that it reads lie.
 tests() {
-	"$bundle/halox" devices
 	local t name from
+	"$bundle/halox" devices
 	for t in "$bundle"/*.test; do
 		name=$(basename "$t" .test)
 		from=$bundle/files/${name//-//}

@@ -271,15 +271,7 @@ func (e *exchangeRun) copies(bytes int64) (plain results.Sample, err error) {
 
 // place cuts a periodic grid into cubes, one a device.
 func (e *exchangeRun) place(c combination) (*halo.Placement, error) {
-	parts := domain.Vec{1, 1, 1}
-	for n, a := len(e.devices), 2; n > 1; a = (a + 2) % 3 {
-		factor := 2
-		for n%factor != 0 {
-			factor++
-		}
-		parts[a] *= factor
-		n /= factor
-	}
+	parts := cubes(3, len(e.devices))
 	size := []int{c.points * parts[0], c.points * parts[1], c.points * parts[2]}
 	g, err := domain.NewGrid(size, [3]bool{true, true, true})
 	if err != nil {

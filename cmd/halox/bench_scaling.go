@@ -38,10 +38,11 @@ func newBenchScalingCommand() *cobra.Command {
 Strong scaling solves one problem, of --points along each axis, on more and more
 devices: the speed-up is the time of a step on one device over that on n. Weak scaling
 gives each device a cube of its own of so many points: they lie side by side, along the
-grid's last axis first, and the speed-up is n times that. The efficiency is the speed-up over n. Each scheme is held
-against itself: which is the fastest, their steps tell. Scheme auto is that which halox
-run takes, the fastest on GPUs for each grid and number of devices. One device is measured
-once for both modes. Where it is not among --devices, the fewest count as ideal.
+grid's last axis first, and the speed-up is n times that. The efficiency is the speed-up
+over n. Each scheme is held against itself: which is the fastest, their steps tell. Scheme
+auto is that which halox run takes, the fastest on GPUs for each grid and number of
+devices. One device is measured once for both modes. Where it is not among --devices, the
+fewest count as ideal.
 
 Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what it had;
 --resume goes on from there.`,
@@ -110,7 +111,7 @@ func (b *scalingBench) tasks(r *stepRun) (all []task) {
 						scheme: solvers.Scheme(scheme), order: solvers.Order(b.order), path: p2p.Path(b.path),
 					}
 					if mode == weakScaling {
-						c.parts = b.cubes(devices)
+						c.parts = b.parts(devices)
 						for axis := range c.size {
 							c.size[axis] *= c.parts[axis]
 						}
@@ -138,6 +139,14 @@ func (r *stepRun) taken(t task, other results.Row, label, value string) task {
 	}}
 }
 
+// parts returns how n cubes lie side by side.
+func (b *scalingBench) parts(n int) domain.Vec {
+	if b.cut == cutSlabs {
+		return slabs(b.dims, n)
+	}
+	return cubes(b.dims, n)
+}
+
 // labels begins the row of a case. That on one device has the path of the others, and none
 // has an order that its scheme does not have, so that all lie on one curve.
 func (b *scalingBench) labels(c stepCase, points int, mode string) results.Row {
@@ -146,26 +155,6 @@ func (b *scalingBench) labels(c stepCase, points int, mode string) results.Row {
 		row = row.Label("order", "")
 	}
 	return row
-}
-
-// cubes returns how n devices with a cube each lie side by side: the axes get the prime factors
-// of n, in turns from the last, or where the grid is cut in slabs the last all of them.
-func (b *scalingBench) cubes(n int) domain.Vec {
-	parts, last := domain.Vec{1, 1, 1}, b.dims-1
-	if b.cut == cutSlabs {
-		parts[last] = n
-		return parts
-	}
-	for axis, factor := last, 2; n > 1; {
-		if n%factor != 0 {
-			factor++
-			continue
-		}
-		parts[axis] *= factor
-		n /= factor
-		axis = (axis + last) % b.dims
-	}
-	return parts
 }
 
 // compareScaling adds the speed-up and the efficiency to the rows, against the fewest

@@ -330,19 +330,19 @@ func TestCompareScalingFromTwo(t *testing.T) {
 }
 
 // Of weak scaling each device has a cube, whatever their number.
-func TestCubes(t *testing.T) {
+func TestPartsOfWeakScaling(t *testing.T) {
 	solid, flat, slabs := scalingBench{}, scalingBench{}, scalingBench{}
 	solid.dims, flat.dims, slabs.dims = 3, 2, 3
 	solid.cut, flat.cut, slabs.cut = cutAuto, cutAuto, cutSlabs
 	for n, want := range map[int]domain.Vec{1: {1, 1, 1}, 2: {1, 1, 2}, 4: {1, 2, 2}, 6: {1, 3, 2}, 8: {2, 2, 2}, 7: {1, 1, 7}} {
-		if got := solid.cubes(n); got != want {
+		if got := solid.parts(n); got != want {
 			t.Errorf("%d cubes lie %v, want %v", n, got, want)
 		}
 	}
-	if got, want := flat.cubes(8), (domain.Vec{2, 4, 1}); got != want {
+	if got, want := flat.parts(8), (domain.Vec{2, 4, 1}); got != want {
 		t.Errorf("8 squares lie %v, want %v", got, want)
 	}
-	if got, want := slabs.cubes(8), (domain.Vec{1, 1, 8}); got != want {
+	if got, want := slabs.parts(8), (domain.Vec{1, 1, 8}); got != want {
 		t.Errorf("8 slabs lie %v, want %v", got, want)
 	}
 }

@@ -102,8 +102,7 @@ func (r *stepRun) cutOf(grid domain.Grid, c stepCase) (cut *domain.Decomposition
 	case r.cut == cutAuto:
 		parts, err = domain.AutoParts(grid, c.devices, width)
 	default:
-		parts = domain.Vec{1, 1, 1}
-		parts[grid.Dims-1] = c.devices
+		parts = slabs(grid.Dims, c.devices)
 	}
 	if err == nil {
 		cut, err = domain.Decompose(grid, parts)

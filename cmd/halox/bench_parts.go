@@ -1,0 +1,26 @@
+package main
+
+import "github.com/halox/halox/domain"
+
+// cubes returns how n cubes, or with two axes squares, lie side by side, the parts along each
+// axis: these get the prime factors of n, in turns from the last.
+func cubes(axes, n int) domain.Vec {
+	parts := domain.Vec{1, 1, 1}
+	for axis, factor := axes-1, 2; n > 1; {
+		if n%factor != 0 {
+			factor++
+			continue
+		}
+		parts[axis] *= factor
+		n /= factor
+		axis = (axis + axes - 1) % axes
+	}
+	return parts
+}
+
+// slabs returns n parts along the last axis.
+func slabs(axes, n int) domain.Vec {
+	parts := domain.Vec{1, 1, 1}
+	parts[axes-1] = n
+	return parts
+}
