@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// mostSearched is the largest number of subdomains whose orders are all searched.
-const mostSearched = 8
+// maxSearched is the largest number of subdomains whose orders are all searched.
+const maxSearched = 8
 
 // margin is what share of the cost another order must save to be taken in place of
 // the given one: links that are alike never measure quite alike.
@@ -43,7 +43,7 @@ func (c Cost) worthwhile(d Cost) bool {
 	return c.Busiest < most*d.Busiest || c.Busiest <= d.Busiest*(1+same) && c.Total < most*d.Total
 }
 
-// Explanation says how Arrange came to its order.
+// Explanation says how MapDevices came to its order.
 type Explanation struct {
 	Given    Cost  // of subdomain i on device i
 	Greedy   Cost  // of the greedy order
@@ -55,7 +55,7 @@ type Explanation struct {
 
 // String gives the costs and the order in one line.
 func (e Explanation) String() string {
-	exact := fmt.Sprintf("not searched beyond %d subdomains", mostSearched)
+	exact := fmt.Sprintf("not searched beyond %d subdomains", maxSearched)
 	if e.Searched {
 		exact = fmt.Sprintf("%.4g", e.Exact.Busiest)
 	}
@@ -66,15 +66,15 @@ func (e Explanation) String() string {
 	return fmt.Sprintf("cost of the busiest device: as given %.4g, greedy %.4g, exact %s: %s", e.Given.Busiest, e.Greedy.Busiest, exact, taken)
 }
 
-// Arrange decides which subdomain goes to which device, so that the busiest device
+// MapDevices decides which subdomain goes to which device, so that the busiest device
 // has least to exchange of the fields, and then that all messages together cost
 // least. cost is what a message costs from one device to another, or to itself, in
 // any unit: not negative and not NaN, which is an error, but +Inf where there is no
-// way. It is asked once for each pair of devices and size. Arrange takes the better
+// way. It is asked once for each pair of devices and size. MapDevices takes the better
 // of a greedy order and, of up to 8 subdomains, the best of all; where that saves no
 // 5 % the devices stay in the order given. There must be as many devices as
 // subdomains; one may come more than once.
-func Arrange(d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64, specs ...Spec) (*Placement, Explanation, error) {
+func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64, specs ...Spec) (*Placement, Explanation, error) {
 	given, err := Place(d, devices)
 	if err != nil {
 		return nil, Explanation{}, err
@@ -101,7 +101,7 @@ func (s *search) explain() Explanation {
 	for i := range given {
 		given[i] = i
 	}
-	e := Explanation{Given: s.of(given), Searched: len(given) <= mostSearched}
+	e := Explanation{Given: s.of(given), Searched: len(given) <= maxSearched}
 	best := s.greedy()
 	e.Greedy = s.of(best)
 	if e.Searched {

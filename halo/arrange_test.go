@@ -50,7 +50,7 @@ func islands(island ...int) func(from, to *streams.Device, bytes int64) float64 
 func TestArrangeOnIslands(t *testing.T) {
 	d := cut(t, []int{8, 80}, [3]bool{}, domain.Vec{1, 8, 1})
 	island := []int{0, 1, 0, 1, 0, 1, 0, 1}
-	place, why, err := halo.Arrange(d, closed(8), islands(island...), oneLayer)
+	place, why, err := halo.MapDevices(d, closed(8), islands(island...), oneLayer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestArrangeKeepsTheOrder(t *testing.T) {
 			}
 			return costs[key] * float64(bytes)
 		}
-		place, why, err := halo.Arrange(d, devices, cost, oneLayer)
+		place, why, err := halo.MapDevices(d, devices, cost, oneLayer)
 		if err != nil || !why.Kept || !slices.Equal(place.Devices, devices) {
 			t.Errorf("%s: %v, %v", name, why, err)
 		}
@@ -116,7 +116,7 @@ func TestArrangeAgreesWithBruteForce(t *testing.T) {
 
 func agreesWithBruteForce(t *testing.T, d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64) {
 	t.Helper()
-	place, why, err := halo.Arrange(d, devices, cost, oneLayer)
+	place, why, err := halo.MapDevices(d, devices, cost, oneLayer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func permutations(n int, f func(order []int)) {
 // that come by turns.
 func TestArrangeBeyondTheSearch(t *testing.T) {
 	d := cut(t, []int{8, 120}, [3]bool{false, true}, domain.Vec{1, 12, 1})
-	_, why, err := halo.Arrange(d, closed(12), islands(0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), oneLayer)
+	_, why, err := halo.MapDevices(d, closed(12), islands(0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), oneLayer)
 	if err != nil || why.Searched || why.Kept || why.Exact != why.Greedy || why.Greedy.Busiest >= why.Given.Busiest {
 		t.Errorf("%+v, %v", why, err)
 	}
@@ -197,8 +197,8 @@ func TestArrangeAsksOnce(t *testing.T) {
 		asked[question{from.ID, to.ID, int(bytes)}]++
 		return float64(bytes)
 	}
-	box := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1), Reach: halo.Corners}
-	if _, why, err := halo.Arrange(d, closed(8), cost, box); err != nil || !why.Kept || !why.Searched {
+	box := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1), Connectivity: halo.Corners}
+	if _, why, err := halo.MapDevices(d, closed(8), cost, box); err != nil || !why.Kept || !why.Searched {
 		t.Errorf("%+v, %v", why, err)
 	}
 	for q, n := range asked {
@@ -217,7 +217,7 @@ func TestArrangeAroundWhatHasNoWay(t *testing.T) {
 		}
 		return 1
 	}
-	_, why, err := halo.Arrange(d, closed(4), cost, oneLayer)
+	_, why, err := halo.MapDevices(d, closed(4), cost, oneLayer)
 	if err != nil || why.Kept || !math.IsInf(why.Given.Busiest, 1) || why.Exact.Busiest != 2 {
 		t.Errorf("%+v, %v", why, err)
 	}
@@ -226,16 +226,16 @@ func TestArrangeAroundWhatHasNoWay(t *testing.T) {
 func TestArrangeRefuses(t *testing.T) {
 	for name, bad := range map[string]float64{"NaN": math.NaN(), "-1": -1} {
 		cost := func(from, to *streams.Device, bytes int64) float64 { return bad }
-		_, _, err := halo.Arrange(cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1}), closed(2), cost, oneLayer)
+		_, _, err := halo.MapDevices(cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1}), closed(2), cost, oneLayer)
 		if err == nil || !strings.Contains(err.Error(), "64 bytes from device") || !strings.Contains(err.Error(), name) {
 			t.Errorf("a cost of %s: %v", name, err)
 		}
 	}
 	d := cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1})
-	if _, _, err := halo.Arrange(d, closed(3), islands(0, 0, 0), oneLayer); err == nil {
+	if _, _, err := halo.MapDevices(d, closed(3), islands(0, 0, 0), oneLayer); err == nil {
 		t.Error("three devices for two subdomains")
 	}
-	if _, _, err := halo.Arrange(d, closed(2), islands(0, 0), halo.Spec{Name: "u"}); err == nil {
+	if _, _, err := halo.MapDevices(d, closed(2), islands(0, 0), halo.Spec{Name: "u"}); err == nil {
 		t.Error("a field of no element")
 	}
 }

@@ -17,7 +17,7 @@ func TestClosedThingsAreRefused(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
 		plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(2)))(t)
-		var open streams.Closers
+		var open streams.Resources
 		defer open.Close()
 		at := openStreams(t, &open, p)
 		live, gone := openField(t, &open, p, star(2)), openField(t, &open, p, star(2))
@@ -28,7 +28,7 @@ func TestClosedThingsAreRefused(t *testing.T) {
 		wall := halo.Wall{Side: domain.Direction{-1}, Kind: halo.Dirichlet, Values: []float64{1}}
 		walls := must(halo.NewWalls(live, set.Compiler, wall))(t)
 		sum := must(halo.NewReduction(live, set.Compiler, halo.Sum))(t)
-		reverse := must(halo.NewReverse(plan, set.Compiler, live))(t)
+		reverse := must(halo.NewAccumulator(plan, set.Compiler, live))(t)
 		done(t, at, gone.Close(), gone.Close(), walls.Close(), sum.Close(), reverse.Close())
 		if r := sum.Result(); len(r.Floats)+len(r.Ints)+len(r.Complexes) > 0 {
 			t.Errorf("a closed reduction gives %v", r)
@@ -45,8 +45,8 @@ func TestClosedThingsAreRefused(t *testing.T) {
 			{"reduce a closed field", closed, errorOf(halo.Reduce(gone, set.Compiler, halo.Sum))},
 			{"walls of a closed field", closed, errorOf(halo.NewWalls(gone, set.Compiler, wall))},
 			{"exchange a closed field", closed, errorOf(halo.NewExchanger(plan, set.Compiler, gone))},
-			{"return ghosts of a closed field", closed, errorOf(halo.NewReverse(plan, set.Compiler, gone))},
-			{"no field", "the field is nil", errorOf(halo.NewReverse(plan, set.Compiler, nil))},
+			{"return ghosts of a closed field", closed, errorOf(halo.NewAccumulator(plan, set.Compiler, gone))},
+			{"no field", "the field is nil", errorOf(halo.NewAccumulator(plan, set.Compiler, nil))},
 			{"queue closed walls", "walls of field \"u\" are closed", walls.Queue(at)},
 			{"queue one of closed walls", "walls of field \"u\" are closed", walls.QueueOn(0, at[0])},
 			{"queue a closed reduction", "sum of field \"u\" is closed", sum.Queue(at)},
@@ -63,7 +63,7 @@ func TestClosedThingsAreRefused(t *testing.T) {
 func TestStreamsThatDoNotSuit(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	f := openField(t, &open, p, star(2))
 	at := openStreams(t, &open, p)
@@ -83,7 +83,7 @@ func TestStreamsThatDoNotSuit(t *testing.T) {
 // A copy between fields that differ in more than their names is refused.
 func TestCopyToRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	p := place(t, set, []int{4, 4}, [3]bool{}, domain.Vec{1, 2, 1})
 	src := openField(t, &open, p, star(2))

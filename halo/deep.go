@@ -7,24 +7,24 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// Deep is a halo so wide that several steps go between two exchanges: it spares
+// WideHalo is a halo so wide that several steps go between two exchanges: it spares
 // the latency of all exchanges but one and pays with points that several
 // subdomains compute. With ghosts of Steps times the radius, the first step after
 // an exchange sweeps the owned points and all ghosts but the outermost Radius of
 // them, each step after it a region smaller by the radius, and the last one the
 // owned points alone. Every point that two subdomains compute gets the same bits
 // in both.
-type Deep struct {
+type WideHalo struct {
 	Cut    *domain.Decomposition
 	Radius domain.Radius // of one step
 	Steps  int           // between two exchanges
 }
 
-// NewDeep returns the halo for so many steps between two exchanges. It is an error
+// NewWideHalo returns the halo for so many steps between two exchanges. It is an error
 // if a subdomain owns fewer layers than its neighbours then need of it. The cut is
 // that of a placement, or of a staggered field.
-func NewDeep(cut *domain.Decomposition, radius domain.Radius, steps int) (*Deep, error) {
-	d := &Deep{cut, radius, steps}
+func NewWideHalo(cut *domain.Decomposition, radius domain.Radius, steps int) (*WideHalo, error) {
+	d := &WideHalo{cut, radius, steps}
 	if steps < 1 {
 		return nil, fmt.Errorf("halo: %d steps between two exchanges; at least 1", steps)
 	}
@@ -40,7 +40,7 @@ func NewDeep(cut *domain.Decomposition, radius domain.Radius, steps int) (*Deep,
 }
 
 // Width returns the width of the ghosts: Steps times the radius.
-func (d *Deep) Width() domain.Radius { return times(d.Radius, d.Steps) }
+func (d *WideHalo) Width() domain.Radius { return times(d.Radius, d.Steps) }
 
 func times(r domain.Radius, n int) domain.Radius {
 	for a := range 3 {
@@ -52,10 +52,10 @@ func times(r domain.Radius, n int) domain.Radius {
 
 // Spec returns the field with ghosts as wide as the halo needs. Ghosts that are
 // swept need edges and corners too, whatever the shape of the stencil.
-func (d *Deep) Spec(s Spec) Spec {
+func (d *WideHalo) Spec(s Spec) Spec {
 	s.Width = d.Width()
 	if d.Steps > 1 {
-		s.Reach = Corners
+		s.Connectivity = Corners
 	}
 	return s
 }
@@ -63,7 +63,7 @@ func (d *Deep) Spec(s Spec) Spec {
 // Region returns what the subdomain of a rank sweeps in a step, 0 <= step < Steps
 // since the exchange: its box, grown by Steps-1-step times the radius towards
 // neighbours, but not beyond walls.
-func (d *Deep) Region(rank, step int) domain.Box {
+func (d *WideHalo) Region(rank, step int) domain.Box {
 	grow := times(d.Radius, d.Steps-1-step)
 	for _, side := range domain.Faces(3) {
 		if _, ok := d.Cut.Neighbour(rank, side); ok {
@@ -83,7 +83,7 @@ func (d *Deep) Region(rank, step int) domain.Box {
 // is called for each rank with the region to be swept. Ghosts behind walls that
 // change with the field are set by sweep, before it sweeps. The first error ends
 // the run.
-func (d *Deep) Run(steps int, exchange func(step int) error, sweep func(step, rank int, region domain.Box) error) error {
+func (d *WideHalo) Run(steps int, exchange func(step int) error, sweep func(step, rank int, region domain.Box) error) error {
 	for step := range steps {
 		if step%d.Steps == 0 {
 			if err := exchange(step); err != nil {

@@ -18,8 +18,8 @@ import (
 type jacobi struct {
 	t      *testing.T
 	set    *testdevices.Set
-	open   streams.Closers
-	deep   *halo.Deep
+	open   streams.Resources
+	deep   *halo.WideHalo
 	at     []*streams.Stream
 	fields [2]*halo.Field
 	walls  [2]*halo.Walls
@@ -38,7 +38,7 @@ func must[T any](v T, err error) func(t *testing.T) T {
 
 func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int) *jacobi {
 	dims := p.Grid.Dims
-	j := &jacobi{t: t, set: set, deep: must(halo.NewDeep(p.Decomposition, domain.UniformRadius(dims, 1), steps))(t)}
+	j := &jacobi{t: t, set: set, deep: must(halo.NewWideHalo(p.Decomposition, domain.UniformRadius(dims, 1), steps))(t)}
 	spec := j.deep.Spec(halo.Spec{Name: "u", Element: halo.Float64})
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, spec))(t)
 	var walls []halo.Wall
@@ -134,7 +134,7 @@ func TestDeepRegions(t *testing.T) {
 	g := must(domain.NewGrid([]int{20, 20}, [3]bool{true, false, false}))(t)
 	cut := must(domain.Decompose(g, domain.Vec{1, 2, 1}))(t)
 	radius := domain.Radius{Minus: domain.Vec{1, 1, 0}, Plus: domain.Vec{2, 3, 0}}
-	deep := must(halo.NewDeep(cut, radius, 3))(t)
+	deep := must(halo.NewWideHalo(cut, radius, 3))(t)
 	for _, c := range []struct {
 		rank, step int
 		want       domain.Box
@@ -153,11 +153,11 @@ func TestDeepRegions(t *testing.T) {
 		t.Errorf("width %v", w)
 	}
 	for says, err := range map[string]error{
-		"at least 1":            errorOf(halo.NewDeep(cut, radius, 0)),
-		"owns 10 layers":        errorOf(halo.NewDeep(cut, radius, 4)),
-		"4 steps between two e": errorOf(halo.NewDeep(cut, radius, 4)),
-		"radius is not negati":  errorOf(halo.NewDeep(cut, domain.Radius{Plus: domain.Vec{0, -1, 0}}, 1)),
-		"less than 2^31 layers": errorOf(halo.NewDeep(cut, domain.UniformRadius(2, 2), 1<<62)),
+		"at least 1":            errorOf(halo.NewWideHalo(cut, radius, 0)),
+		"owns 10 layers":        errorOf(halo.NewWideHalo(cut, radius, 4)),
+		"4 steps between two e": errorOf(halo.NewWideHalo(cut, radius, 4)),
+		"radius is not negati":  errorOf(halo.NewWideHalo(cut, domain.Radius{Plus: domain.Vec{0, -1, 0}}, 1)),
+		"less than 2^31 layers": errorOf(halo.NewWideHalo(cut, domain.UniformRadius(2, 2), 1<<62)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want an error with %q", err, says)

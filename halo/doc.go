@@ -1,7 +1,7 @@
 // Package halo exchanges the ghost regions of fields that are cut over several
 // devices. It knows no stencil: a ghost width is all it needs.
 //
-// A Placement gives every subdomain a device; OpenTeam makes one from nothing. A
+// A Placement gives every subdomain a device; Open makes one from nothing. A
 // Spec describes a field: its elements and components, its ghosts, where it lies
 // between the points. A Field is one in memory, the caller's own with WrapField. A
 // Plan lists the messages of an exchange of some fields together, with their boxes,
@@ -9,11 +9,11 @@
 // out.
 //
 // One thread drives an exchange of all devices with Start and Wait, or Exchange.
-// Several threads drive its Transfers, one a message, or ExchangeOn, one a GPU.
+// Several threads drive its Transfers, one a message, or ExchangeRank, one a GPU.
 //
 // Around the exchange: Fill, Read and Write between host memory and a field,
-// Reduction over its owned points, Walls for the ghosts that nobody sends, Reverse
-// for an exchange that sums ghosts into their owners, Deep for several steps
-// between two exchanges, Arrange for which subdomain goes to which device, Rates for
+// Reduction over its owned points, Walls for the ghosts that nobody sends, Accumulator
+// for an exchange that sums ghosts into their owners, WideHalo for several steps
+// between two exchanges, MapDevices for which subdomain goes to which device, LinkModel for
 // which path is fastest. Package halotest checks an exchange against geometry.
 package halo

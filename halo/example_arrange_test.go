@@ -25,7 +25,7 @@ func ExampleArrange() {
 		return float64(bytes) / 25
 	}
 	u := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
-	place, why, err := halo.Arrange(cut, devices, cost, u)
+	place, why, err := halo.MapDevices(cut, devices, cost, u)
 	if err != nil {
 		panic(err)
 	}

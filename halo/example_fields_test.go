@@ -80,7 +80,7 @@ func ExampleWrite() {
 func ExampleDeep() {
 	f, _, closeAll := exampleField()
 	defer closeAll()
-	deep, err := halo.NewDeep(f.Cut, domain.UniformRadius(2, 1), 3)
+	deep, err := halo.NewWideHalo(f.Cut, domain.UniformRadius(2, 1), 3)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -26,11 +26,11 @@ func printPlane(f *halo.Field) {
 // Walls come after the exchange: at corners they repeat what it brought. The plane
 // has numbers to the left and nothing flows through its other sides.
 func ExampleNewWalls() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	f := intField(place, "f")
-	exchange, err1 := team.NewExchanger(f)
-	walls, err2 := halo.NewWalls(f, team.Compiler,
+	exchange, err1 := session.NewExchanger(f)
+	walls, err2 := halo.NewWalls(f, session.Compiler,
 		halo.Wall{Side: domain.Direction{-1, 0, 0}, Kind: halo.Dirichlet, Values: []float64{-5}},
 		halo.Wall{Side: domain.Direction{1, 0, 0}, Kind: halo.Repeat},
 		halo.Wall{Side: domain.Direction{0, -1, 0}, Kind: halo.Mirror},
@@ -59,10 +59,10 @@ func ExampleNewWalls() {
 // Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
 // particles does. A reverse exchange gives owners what the ghosts got.
 func ExampleNewReverse() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	f := intField(place, "f")
-	plan, err1 := halo.NewPlan(place, team.Links, p2p.Auto, f.Spec)
+	plan, err1 := halo.NewPlan(place, session.Links, p2p.Auto, f.Spec)
 	at, err2 := place.NewStreams()
 	err3 := halo.Fill(f, func(rank int) halo.Row[int64] {
 		owned := place.Subdomains[rank].Box
@@ -78,7 +78,7 @@ func ExampleNewReverse() {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		log.Fatal(err)
 	}
-	reverse, err := halo.NewReverse(plan, team.Compiler, f)
+	reverse, err := halo.NewAccumulator(plan, session.Compiler, f)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -93,8 +93,8 @@ func ExampleNewReverse() {
 // A program's own arrays, here Go slices on host devices, become a field. On a GPU
 // they are addresses, see streams.Device.WrapMemory.
 func ExampleWrapField() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	spec := halo.Spec{Name: "mine", Element: halo.Float32, Width: domain.UniformRadius(2, 1)}
 	var arrays []kernels.Array
 	for rank, s := range place.Subdomains {
@@ -110,17 +110,17 @@ func ExampleWrapField() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	exchange, err := team.NewExchanger(f)
+	exchange, err := session.NewExchanger(f)
 	fmt.Println(f.Parts[0].Layout.Bytes(), "bytes,", exchange != nil, err)
 	// Output: 96 bytes, true <nil>
 }
 
 // What fields and messages take is known before anything is allocated.
 func ExamplePlan_Memory() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
-	plan, err := halo.NewPlan(place, team.Links, p2p.Staged, spec)
+	plan, err := halo.NewPlan(place, session.Links, p2p.Staged, spec)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -15,16 +15,16 @@ import (
 
 // openPlane returns two host devices and a plane of 4 x 4 points on them, its lower
 // half on the first, its upper on the second.
-func openPlane() (*halo.Team, *halo.Placement) {
-	team, err := halo.OpenTeam(streams.Host, 2)
+func openPlane() (*halo.Session, *halo.Placement) {
+	session, err := halo.Open(streams.Host, 2)
 	if err != nil {
 		log.Fatal(err)
 	}
-	place, err := team.Place([]int{4, 4}, [3]bool{}, domain.UniformRadius(2, 1))
+	place, err := session.Place([]int{4, 4}, [3]bool{}, domain.UniformRadius(2, 1))
 	if err != nil {
 		log.Fatal(err)
 	}
-	return team, place
+	return session, place
 }
 
 // intField returns a field with one layer of ghosts.
@@ -38,14 +38,14 @@ func intField(place *halo.Placement, name string) *halo.Field {
 
 // After an exchange, the ghosts of each subdomain are what its neighbours own.
 func Example() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	f := intField(place, "f")
 	owned := func(p domain.Vec) int64 { return int64(10*p[1] + p[0]) }
 	if err := halo.FillPoints(f, owned); err != nil {
 		log.Fatal(err)
 	}
-	exchange, err1 := team.NewExchanger(f)
+	exchange, err1 := session.NewExchanger(f)
 	at, err2 := place.NewStreams()
 	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
@@ -65,10 +65,10 @@ func Example() {
 
 // Two fields travel in one message, which is planned before anything is allocated.
 func ExampleNewPlan() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	width := domain.UniformRadius(2, 1)
-	plan, err := halo.NewPlan(place, team.Links, p2p.Staged,
+	plan, err := halo.NewPlan(place, session.Links, p2p.Staged,
 		halo.Spec{Name: "density", Element: halo.Float64, Width: width},
 		halo.Spec{Name: "speed", Element: halo.Float32, Components: 2, Width: width})
 	if err != nil {
@@ -84,8 +84,8 @@ func ExampleNewPlan() {
 
 // An error says what to change.
 func ExampleNewField() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	_, err := halo.NewField(place, halo.Spec{Name: "f", Element: halo.Float64, Width: domain.UniformRadius(2, 3)})
 	fmt.Println(err)
 	// Output:
@@ -94,8 +94,8 @@ func ExampleNewField() {
 
 // A staggered field has one point more between walls. Read takes any box of it.
 func ExampleRead() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	vy, err := halo.NewField(place, halo.Spec{Name: "vy", Element: halo.Float32, Stagger: [3]bool{1: true}})
 	if err != nil {
 		log.Fatal(err)
@@ -111,8 +111,8 @@ func ExampleRead() {
 
 // Fill gives whole rows, to several goroutines at once.
 func ExampleFill() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	f := intField(place, "rank")
 	err := halo.Fill(f, func(rank int) halo.Row[int64] {
 		return func(values []int64, at domain.Vec) {
@@ -132,10 +132,10 @@ func ExampleFill() {
 // Work that needs no ghosts can be queued between Start and Wait, and runs while
 // the messages travel.
 func ExampleExchanger_Start() {
-	team, place := openPlane()
-	defer team.Close()
+	session, place := openPlane()
+	defer session.Close()
 	f := intField(place, "f")
-	exchange, err1 := team.NewExchanger(f)
+	exchange, err1 := session.NewExchanger(f)
 	at, err2 := place.NewStreams()
 	boundary, interior, err3 := place.Kernels(domain.UniformRadius(2, 1), func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
 		return kernels.Points(place.Devices[rank], kernels.PointSpec[struct{ F kernels.View }]{

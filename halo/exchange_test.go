@@ -47,8 +47,8 @@ func drawSpec(t *rapid.T, i int, p *halo.Placement) halo.Spec {
 		Element: rapid.SampledFrom([]halo.Element{halo.Float32, halo.Float64, halo.Int32, halo.Int64,
 			halo.Complex64, halo.Complex128, halo.Bytes(1), halo.Bytes(3), halo.Bytes(24)}).Draw(t, "element"),
 		Components: rapid.IntRange(0, 3).Draw(t, "components"),
-		Planar:     rapid.Bool().Draw(t, "planar"),
-		Reach:      rapid.SampledFrom([]halo.Reach{halo.Faces, halo.Edges, halo.Corners}).Draw(t, "reach"),
+		SoA:     rapid.Bool().Draw(t, "planar"),
+		Connectivity:      rapid.SampledFrom([]halo.Connectivity{halo.Faces, halo.Edges, halo.Corners}).Draw(t, "reach"),
 	}
 	for a := range p.Grid.Dims {
 		most := min(3, p.Grid.Size[a]/p.Parts[a])
@@ -73,7 +73,7 @@ func byStart(x *halo.Exchanger, at []*streams.Stream) error {
 // byTransfers returns what carries out an exchange message by message, as schemes of
 // several threads do. A sender waits for its receiver on the device.
 func byTransfers(t rapid.TB, plan *halo.Plan) way {
-	crew := streams.NewCrew(1, testLimit)
+	group := streams.NewWorkerGroup(1, testLimit)
 	var ready []*streams.Event
 	for _, d := range plan.Placement.Devices {
 		e, err := d.NewEvent()
@@ -97,7 +97,7 @@ func byTransfers(t rapid.TB, plan *halo.Plan) way {
 			}
 		}
 		for i, m := range plan.Messages {
-			if err := x.Transfer(i).Receive(crew, at[m.To]); err != nil {
+			if err := x.Transfer(i).Receive(group, at[m.To]); err != nil {
 				return err
 			}
 		}
@@ -156,11 +156,11 @@ func star(dims int) halo.Spec {
 // nothing but the exchange itself holds sender and receiver together, and faces that
 // look contiguous. Each subdomain is late once.
 func TestExchangeCases(t *testing.T) {
-	all := halo.Spec{Name: "all", Element: halo.Float32, Reach: halo.Corners,
+	all := halo.Spec{Name: "all", Element: halo.Float32, Connectivity: halo.Corners,
 		Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
-	up, down, planar, staggered := star(3), star(3), star(3), star(3)
+	up, down, soa, staggered := star(3), star(3), star(3), star(3)
 	up.Width.Plus, down.Width.Minus = domain.Vec{}, domain.Vec{}
-	planar.Planar, planar.Components = true, 3
+	soa.SoA, soa.Components = true, 3
 	staggered.Stagger = [3]bool{true, false, true}
 	around := [3]bool{true, true, true}
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
@@ -178,7 +178,7 @@ func TestExchangeCases(t *testing.T) {
 			{"packed upwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 1}, []halo.Spec{up}},
 			{"packed downwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 1}, []halo.Spec{down}},
 			{"rows that end in ghosts", []int{4, 5, 6}, [3]bool{true, false, false}, domain.Vec{1, 1, 2}, []halo.Spec{star(3)}},
-			{"many arrays", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 2}, []halo.Spec{planar, staggered}},
+			{"many arrays", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 2}, []halo.Spec{soa, staggered}},
 		} {
 			for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
 				trial := halotest.Case{
@@ -208,7 +208,7 @@ func TestPlan(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	size := []int{8, 6, 12}
 	box := star(3)
-	box.Reach = halo.Corners
+	box.Connectivity = halo.Corners
 	for _, c := range []struct {
 		name       string
 		place      *halo.Placement
@@ -285,7 +285,7 @@ func TestRefusals(t *testing.T) {
 	refused("a negative width", spec(func(s *halo.Spec) { s.Width.Minus[0] = -1 }), "width")
 	refused("no such element", spec(func(s *halo.Spec) { s.Element = "float16" }), "float64")
 	refused("negative components", spec(func(s *halo.Spec) { s.Components = -1 }), "components")
-	refused("no such reach", spec(func(s *halo.Spec) { s.Reach = 3 }), "reach")
+	refused("no such reach", spec(func(s *halo.Spec) { s.Connectivity = 3 }), "reach")
 	_, err = halo.NewPlan(p, set.Links, "tunnel", good)
 	refused("no such path", err, "tunnel")
 	_, err = halo.NewPlan(p, set.Links, p2p.Auto)
@@ -331,7 +331,7 @@ func TestAnExchangeMakesNothing(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8, 8}, [3]bool{true, true, true}, domain.Vec{1, 2, 1})
 	a, b := star(3), star(3)
-	a.Reach, b.Name, b.Components = halo.Corners, "v", 3
+	a.Connectivity, b.Name, b.Components = halo.Corners, "v", 3
 	for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
 		t.Run("path="+string(path), func(t *testing.T) {
 			plan, err := halo.NewPlan(p, set.Links, path, a, b)

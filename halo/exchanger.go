@@ -14,13 +14,13 @@ import (
 // One thread may drive it with Start and Wait, for all devices. Several threads
 // drive its Transfers, each its own.
 type Exchanger struct {
-	streams.Closers
+	streams.Resources
 	plan      *Plan
 	fields    []*Field
-	movers    map[*streams.Device]*kernels.Mover
+	copiers    map[*streams.Device]*kernels.BoxCopier
 	transfers []*Transfer     // by message
-	swaps     []*kernels.Swap // by rank; nil where an exchange takes more
-	lanes     []*lane         // by rank, made at the first Start
+	direct     []*kernels.DirectExchange // by rank; nil where an exchange takes more
+	channels     []*channel         // by rank, made at the first Start
 	started   bool
 	closed    bool
 }
@@ -28,7 +28,7 @@ type Exchanger struct {
 // NewExchanger makes ready to exchange the fields, one for each Spec of the plan
 // and in that order. Close frees what it holds.
 func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchanger, err error) {
-	made := &Exchanger{plan: plan, fields: fields, movers: map[*streams.Device]*kernels.Mover{}}
+	made := &Exchanger{plan: plan, fields: fields, copiers: map[*streams.Device]*kernels.BoxCopier{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())
@@ -38,7 +38,7 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchang
 		return nil, err
 	}
 	for _, d := range plan.Placement.Devices {
-		if made.movers[d], err = c.NewMover(d); err != nil {
+		if made.copiers[d], err = c.NewBoxCopier(d); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +49,7 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchang
 		}
 		made.transfers = append(made.transfers, t)
 	}
-	if err := made.makeSwaps(c); err != nil {
+	if err := made.makeDirect(c); err != nil {
 		return nil, err
 	}
 	return made, nil
@@ -62,5 +62,5 @@ func (x *Exchanger) Transfer(message int) *Transfer { return x.transfers[message
 // twice is no error.
 func (x *Exchanger) Close() error {
 	x.closed = true
-	return x.Closers.Close()
+	return x.Resources.Close()
 }

@@ -13,7 +13,7 @@ import (
 // Field is a Spec with memory: for each subdomain a block on its device, with
 // ghosts of Spec.Width layers.
 type Field struct {
-	streams.Closers
+	streams.Resources
 	Spec      Spec
 	Placement *Placement
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
@@ -106,7 +106,7 @@ func (f *Field) usable() error {
 // no error.
 func (f *Field) Close() error {
 	f.closed = true
-	return f.Closers.Close()
+	return f.Resources.Close()
 }
 
 // Array returns the array of a component of a planar field in the subdomain of
@@ -121,7 +121,7 @@ func (f *Field) Array(rank, component int) kernels.Array {
 // memory. It is closed before the field it came from.
 func (f *Field) Component(c int) (*Field, error) {
 	count, _ := f.Spec.arrays()
-	if !f.Spec.Planar || c < 0 || c >= count {
+	if !f.Spec.SoA || c < 0 || c >= count {
 		return nil, fmt.Errorf("halo: field %q has no component %d of its own", f.Spec.Name, c)
 	}
 	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, stages: make([]*stage, len(f.Parts))}

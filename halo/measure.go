@@ -12,19 +12,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Rates returns what messages between the devices take, along every path that
+// LinkModel returns what messages between the devices take, along every path that
 // their links have. It reads what was measured before in the cache folder, the
 // user's where it is empty; what is not there, is damaged, or is of other devices
 // or another driver, it measures, and keeps where that is possible. driver is the
 // version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
-// result in Links.Rates, plans choose their paths by it.
-func Rates(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string) (*p2p.Rates, error) {
+// result in Links.Model, plans choose their paths by it.
+func LinkModel(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string) (*p2p.LinkModel, error) {
 	if len(devices) == 0 {
 		return nil, errNoDevices
 	}
 	folder, noCache := p2p.CacheFolder(cache)
 	if noCache == nil {
-		if r, err := p2p.LoadRates(folder, devices, driver); err == nil && covers(r, devices, links) {
+		if r, err := p2p.LoadLinkModel(folder, devices, driver); err == nil && covers(r, devices, links) {
 			return r, nil
 		}
 	}
@@ -38,11 +38,11 @@ func Rates(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, dri
 // Measure sends messages of some sizes between all devices, along every path that
 // their links have, and takes the time of each. It takes about a second on four
 // GPUs, and under 0.2 s on host devices, which are all alike.
-func Measure(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string) (*p2p.Rates, error) {
+func Measure(devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string) (*p2p.LinkModel, error) {
 	if len(devices) == 0 {
 		return nil, errNoDevices
 	}
-	r := p2p.NewRates(devices, driver)
+	r := p2p.NewLinkModel(devices, driver)
 	trips := tripsOf(devices, links)
 	for _, t := range trips {
 		curve, err := t.measure(links, c, budgetOf(devices)/time.Duration(len(trips)))
@@ -97,9 +97,9 @@ func tripsBetween(from, to *streams.Device, links *p2p.Links) []trip {
 }
 
 // covers reports whether everything that could be measured has been.
-func covers(r *p2p.Rates, devices []*streams.Device, links *p2p.Links) bool {
+func covers(r *p2p.LinkModel, devices []*streams.Device, links *p2p.Links) bool {
 	return !slices.ContainsFunc(tripsOf(devices, links), func(t trip) bool {
-		_, ok := r.Time(t.from, t.to, t.path, p2p.Cargo{Bytes: 1, Packed: t.packed})
+		_, ok := r.Time(t.from, t.to, t.path, p2p.MessageShape{Bytes: 1, Packed: t.packed})
 		return !ok
 	})
 }
@@ -107,7 +107,7 @@ func covers(r *p2p.Rates, devices []*streams.Device, links *p2p.Links) bool {
 const (
 	rowPoints   = 64 // of a float64
 	rowBytes    = rowPoints * 8
-	mostRepeats = 9
+	maxRepeats = 9
 )
 
 // rowsOf returns how many rows the measured messages have, in the order in which
@@ -145,7 +145,7 @@ func (t trip) sample(links *p2p.Links, c *kernels.Compiler, rows int, budget tim
 	if err != nil {
 		return s, err
 	}
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	field, err := NewField(plan.Placement, plan.Specs[0])
 	if err != nil {
@@ -197,11 +197,11 @@ func (t trip) plan(links *p2p.Links, rows int) (*Plan, error) {
 
 // timed returns the median time of a message, after a first one that warms up.
 func timed(t *Transfer, out, in *streams.Stream, budget time.Duration) (time.Duration, error) {
-	crew := streams.NewCrew(1, transferLimit)
+	group := streams.NewWorkerGroup(1, transferLimit)
 	var times []time.Duration
 	first := time.Now()
-	for n := 0; n <= mostRepeats && (n < 4 || time.Since(first) < budget); n++ {
-		took, err := timedOnce(t, crew, out, in)
+	for n := 0; n <= maxRepeats && (n < 4 || time.Since(first) < budget); n++ {
+		took, err := timedOnce(t, group, out, in)
 		if err != nil {
 			return 0, err
 		}
@@ -213,12 +213,12 @@ func timed(t *Transfer, out, in *streams.Stream, budget time.Duration) (time.Dur
 }
 
 // timedOnce sends one message and returns its time until it has arrived.
-func timedOnce(t *Transfer, crew *streams.Crew, out, in *streams.Stream) (took time.Duration, err error) {
+func timedOnce(t *Transfer, group *streams.WorkerGroup, out, in *streams.Stream) (took time.Duration, err error) {
 	begin := time.Now()
 	if err := t.Send(out); err != nil {
 		return 0, err // nobody waits for what was not sent
 	}
-	if err := t.Receive(crew, in); err != nil {
+	if err := t.Receive(group, in); err != nil {
 		return 0, err
 	}
 	if err := in.Sync(transferLimit); err != nil {

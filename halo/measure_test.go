@@ -14,7 +14,7 @@ import (
 func TestMeasureOfNoDevices(t *testing.T) {
 	set := testdevices.Host(t, 1)
 	_, err1 := halo.Measure(nil, set.Links, set.Compiler, "")
-	_, err2 := halo.Rates(nil, set.Links, set.Compiler, "", t.TempDir())
+	_, err2 := halo.LinkModel(nil, set.Links, set.Compiler, "", t.TempDir())
 	for _, err := range []error{err1, err2} {
 		if err == nil || !strings.Contains(err.Error(), "no devices") {
 			t.Error(err)
@@ -35,8 +35,8 @@ func TestMeasure(t *testing.T) {
 					link := set.Links.Between(from, to)
 					want := link != nil && (link.Usable || path == p2p.Staged) || from == to && path == p2p.Direct
 					for _, packed := range []bool{false, true} {
-						small, ok := r.Time(from, to, path, p2p.Cargo{Bytes: 1, Packed: packed})
-						large, _ := r.Time(from, to, path, p2p.Cargo{Bytes: 1 << 24, Packed: packed})
+						small, ok := r.Time(from, to, path, p2p.MessageShape{Bytes: 1, Packed: packed})
+						large, _ := r.Time(from, to, path, p2p.MessageShape{Bytes: 1 << 24, Packed: packed})
 						if ok != want && (from != to || set.Devices[0].Backend != "host") {
 							t.Errorf("%v to %v by %s: measured %v, want %v", from, to, path, ok, want)
 						}
@@ -55,7 +55,7 @@ func TestRatesAreMeasuredOnce(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		folder := t.TempDir()
 		rates := func() string {
-			if _, err := halo.Rates(set.Devices, set.Links, set.Compiler, "1", folder); err != nil {
+			if _, err := halo.LinkModel(set.Devices, set.Links, set.Compiler, "1", folder); err != nil {
 				t.Fatal(err)
 			}
 			files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))

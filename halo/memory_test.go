@@ -15,8 +15,8 @@ import (
 func TestMemoryIsForetold(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	specs := []halo.Spec{
-		{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 2), Reach: halo.Corners},
-		{Name: "v", Element: halo.Float32, Components: 3, Planar: true, Width: domain.UniformRadius(3, 1), Stagger: [3]bool{true, false, false}},
+		{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 2), Connectivity: halo.Corners},
+		{Name: "v", Element: halo.Float32, Components: 3, SoA: true, Width: domain.UniformRadius(3, 1), Stagger: [3]bool{true, false, false}},
 	}
 	for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
 		p := place(t, set, []int{9, 8, 7}, [3]bool{true, false, false}, domain.Vec{1, 2, 2})
@@ -32,7 +32,7 @@ func TestMemoryIsForetold(t *testing.T) {
 			return n
 		}
 		before := free()
-		var open streams.Closers
+		var open streams.Resources
 		var fields []*halo.Field
 		for _, s := range specs {
 			f, err := halo.NewField(p, s)

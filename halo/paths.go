@@ -13,27 +13,27 @@ func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 	devices := p.Placement.Devices
 	for i := range p.Messages {
 		m := &p.Messages[i]
-		if m.Path, m.Why, err = links.Choose(want, devices[m.From], devices[m.To], cargoOf(*m)); err != nil {
+		if m.Path, m.Why, err = links.Choose(want, devices[m.From], devices[m.To], shapeOf(*m)); err != nil {
 			return err
 		}
 	}
 	if want == p2p.Auto && p.Path() != string(p2p.Direct) {
-		p.preferSwaps(links)
+		p.preferDirect(links)
 	}
 	return nil
 }
 
-func cargoOf(m Message) p2p.Cargo { return p2p.Cargo{Bytes: m.Bytes, Packed: !m.Contiguous} }
+func shapeOf(m Message) p2p.MessageShape { return p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous} }
 
-// preferSwaps takes path direct for all messages, where that is possible and one
+// preferDirect takes path direct for all messages, where that is possible and one
 // kernel a GPU brings them all sooner than each its own fastest path, by what was
 // measured. Where nothing was, it does: it spares all but one launch a GPU.
-func (p *Plan) preferSwaps(links *p2p.Links) {
-	if !p.canSwap(links) {
+func (p *Plan) preferDirect(links *p2p.Links) {
+	if !p.canBeDirect(links) {
 		return
 	}
 	why := "one kernel a GPU does the whole exchange"
-	together, each, ok := p.forecast(links.Rates)
+	together, each, ok := p.forecast(links.Model)
 	if ok {
 		if together > each {
 			return
@@ -47,9 +47,9 @@ func (p *Plan) preferSwaps(links *p2p.Links) {
 	}
 }
 
-// canSwap reports whether one kernel a GPU can do the whole exchange: every
+// canBeDirect reports whether one kernel a GPU can do the whole exchange: every
 // subdomain has a GPU of its own, and all links are usable.
-func (p *Plan) canSwap(links *p2p.Links) bool {
+func (p *Plan) canBeDirect(links *p2p.Links) bool {
 	devices := p.Placement.Devices
 	if !haveOwnGPUs(devices) {
 		return false
@@ -81,16 +81,16 @@ func haveOwnGPUs(devices []*streams.Device) bool {
 // forecast returns how long the device that sends longest is busy: with one kernel
 // for all messages, and with each over the path that it has. ok is false where that
 // was not measured.
-func (p *Plan) forecast(rates *p2p.Rates) (together, each time.Duration, ok bool) {
+func (p *Plan) forecast(rates *p2p.LinkModel) (together, each time.Duration, ok bool) {
 	for rank := range p.Placement.Devices {
-		out := p.leaving(rank)
+		out := p.outgoing(rank)
 		var sum, slowest time.Duration
-		total := p2p.Cargo{}
+		total := p2p.MessageShape{}
 		for _, m := range out {
 			total.Bytes += m.Bytes
 		}
 		for _, m := range out {
-			t, known := p.time(rates, m, m.Path, cargoOf(m))
+			t, known := p.time(rates, m, m.Path, shapeOf(m))
 			d, knownDirect := p.time(rates, m, p2p.Direct, total)
 			if !known || !knownDirect {
 				return 0, 0, false
@@ -102,8 +102,8 @@ func (p *Plan) forecast(rates *p2p.Rates) (together, each time.Duration, ok bool
 	return together, each, true
 }
 
-// leaving returns the messages of a rank to others.
-func (p *Plan) leaving(rank int) (out []Message) {
+// outgoing returns the messages of a rank to others.
+func (p *Plan) outgoing(rank int) (out []Message) {
 	for _, m := range p.Messages {
 		if m.From == rank && m.To != rank {
 			out = append(out, m)
@@ -113,7 +113,7 @@ func (p *Plan) leaving(rank int) (out []Message) {
 }
 
 // time returns how long a cargo takes between the ends of a message.
-func (p *Plan) time(rates *p2p.Rates, m Message, path p2p.Path, cargo p2p.Cargo) (time.Duration, bool) {
+func (p *Plan) time(rates *p2p.LinkModel, m Message, path p2p.Path, cargo p2p.MessageShape) (time.Duration, bool) {
 	return rates.Time(p.Placement.Devices[m.From], p.Placement.Devices[m.To], path, cargo)
 }
 

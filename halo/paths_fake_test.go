@@ -52,11 +52,11 @@ func TestAutoComparesWholeExchanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.peer > 0 {
-				links.Rates = p2p.NewRates(devices, "")
+				links.Model = p2p.NewLinkModel(devices, "")
 				for _, from := range devices {
 					for _, to := range devices {
-						links.Rates.Set(from, to, p2p.Direct, true, flat(c.direct))
-						links.Rates.Set(from, to, p2p.Peer, true, flat(c.peer))
+						links.Model.Set(from, to, p2p.Direct, true, flat(c.direct))
+						links.Model.Set(from, to, p2p.Peer, true, flat(c.peer))
 					}
 				}
 			}

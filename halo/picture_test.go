@@ -35,7 +35,7 @@ func drawPlace(t *rapid.T, set *testdevices.Set) *halo.Placement {
 }
 
 // openField allocates a field for the length of the test.
-func openField(t rapid.TB, open *streams.Closers, p *halo.Placement, s halo.Spec) *halo.Field {
+func openField(t rapid.TB, open *streams.Resources, p *halo.Placement, s halo.Spec) *halo.Field {
 	f, err := halo.NewField(p, s)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func openField(t rapid.TB, open *streams.Closers, p *halo.Placement, s halo.Spec
 }
 
 // openStreams makes a stream a subdomain.
-func openStreams(t rapid.TB, open *streams.Closers, p *halo.Placement) (at []*streams.Stream) {
+func openStreams(t rapid.TB, open *streams.Resources, p *halo.Placement) (at []*streams.Stream) {
 	for _, d := range p.Devices {
 		s, err := d.NewStream(streams.Normal)
 		if err != nil {
@@ -96,7 +96,7 @@ func (p *picture) put(t rapid.TB) {
 
 // move calls f for every array of the field, with pinned memory of its size.
 func (p *picture) move(t rapid.TB, f func(s *streams.Stream, host *streams.Memory, rank, array int)) {
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	for rank, s := range openStreams(t, &open, p.field.Placement) {
 		for array := range p.arrays() {
@@ -111,7 +111,7 @@ func (p *picture) move(t rapid.TB, f func(s *streams.Stream, host *streams.Memor
 }
 
 func (p *picture) arrays() int {
-	if p.field.Spec.Planar {
+	if p.field.Spec.SoA {
 		return max(1, p.field.Spec.Components)
 	}
 	return 1
@@ -136,7 +136,7 @@ func (p *picture) values() int {
 func (p *picture) bytes(rank, value int, at domain.Vec) []byte {
 	n, size := p.parts()
 	array := 0
-	if p.field.Spec.Planar {
+	if p.field.Spec.SoA {
 		array, value = value/n, value%n
 	}
 	l := p.field.Array(rank, array).Layout
@@ -237,7 +237,7 @@ func imageOf(f *halo.Field, own domain.Box, ghost domain.Vec) (rank int, q domai
 	}
 	for _, s := range f.Cut.Subdomains {
 		if s.Box.Contains(q) {
-			return s.Rank, q, across > 0 && across <= int(f.Spec.Reach)+1
+			return s.Rank, q, across > 0 && across <= int(f.Spec.Connectivity)+1
 		}
 	}
 	return 0, q, false

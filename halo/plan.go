@@ -123,7 +123,7 @@ func (p *Plan) message(from, to int, dir domain.Direction) Message {
 
 // reaches reports whether the field has neighbours in that direction.
 func reaches(s Spec, dir domain.Direction) bool {
-	return dir[0]*dir[0]+dir[1]*dir[1]+dir[2]*dir[2] <= int(s.Reach)+1
+	return dir[0]*dir[0]+dir[1]*dir[1]+dir[2]*dir[2] <= int(s.Connectivity)+1
 }
 
 // contiguous reports whether the message can travel as it lies at both ends.

@@ -15,7 +15,7 @@ import (
 func TestReadyWorkMakesNothing(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{8, 8, 8}, [3]bool{true, false, false}, domain.Vec{1, 2, 1})
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	s := star(3)
 	s.Element, s.Components = halo.Complex128, 2
@@ -26,7 +26,7 @@ func TestReadyWorkMakesNothing(t *testing.T) {
 	walls := must(halo.NewWalls(f, set.Compiler,
 		halo.Wall{Side: domain.Direction{0, -1, 0}, Kind: halo.Dirichlet, Values: []float64{1}},
 		halo.Wall{Side: domain.Direction{0, 1, 0}, Kind: halo.Mirror}))(t)
-	reverse := must(halo.NewReverse(plan, set.Compiler, f))(t)
+	reverse := must(halo.NewAccumulator(plan, set.Compiler, f))(t)
 	sum := must(halo.NewReduction(f, set.Compiler, halo.Sum))(t)
 	for name, queue := range map[string]func() error{
 		"walls":            func() error { return walls.Queue(at) },

@@ -12,10 +12,10 @@ import (
 // queued any number of times. It runs on the field's devices; the host joins one
 // number a subdomain and component.
 type Reduction struct {
-	streams.Closers
+	streams.Resources
 	field  *Field
 	op     Op
-	totals [][]*kernels.Totals // by rank, then by array; none once it is closed
+	totals [][]*kernels.Reduction // by rank, then by array; none once it is closed
 
 	// Room for results.
 	floats    []float64
@@ -49,7 +49,7 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
 	if f.Spec.Element.complex() && (op == Min || op == Max) {
 		return nil, fmt.Errorf("halo: field %q has elements %s, which have no %s", f.Spec.Name, f.Spec.Element, op)
 	}
-	r := &Reduction{field: f, op: op, totals: make([][]*kernels.Totals, len(f.Parts))}
+	r := &Reduction{field: f, op: op, totals: make([][]*kernels.Reduction, len(f.Parts))}
 	for rank := range f.Parts {
 		if err := r.prepare(rank, c, over); err != nil {
 			return nil, errors.Join(fmt.Errorf("halo: %s of field %q: %w", op, f.Spec.Name, err), r.Close())
@@ -61,7 +61,7 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
 // prepare makes the work of one subdomain ready.
 func (r *Reduction) prepare(rank int, c *kernels.Compiler, op kernels.Op) error {
 	f := r.field
-	t, err := c.NewTotaller(f.Placement.Devices[rank], kernels.Number(f.Spec.Element))
+	t, err := c.NewReducer(f.Placement.Devices[rank], kernels.Number(f.Spec.Element))
 	if err != nil {
 		return err
 	}
@@ -101,10 +101,10 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 func (r *Reduction) Result() Result {
 	e := r.field.Spec.Element
 	if e.whole() && r.op != L2 {
-		r.ints = joined(r, r.ints, (*kernels.Totals).Ints)
+		r.ints = joined(r, r.ints, (*kernels.Reduction).Ints)
 		return Result{Ints: r.ints}
 	}
-	r.floats = joined(r, r.floats, (*kernels.Totals).Floats)
+	r.floats = joined(r, r.floats, (*kernels.Reduction).Floats)
 	switch {
 	case r.op == L2 && e.complex():
 		return Result{Floats: roots(r.floats, 2)}
@@ -122,7 +122,7 @@ func (r *Reduction) Result() Result {
 
 // joined puts the totals of all subdomains together in the order of their ranks,
 // into the room of the last result.
-func joined[T float64 | int64](r *Reduction, room []T, of func(*kernels.Totals) []T) []T {
+func joined[T float64 | int64](r *Reduction, room []T, of func(*kernels.Reduction) []T) []T {
 	room = room[:0]
 	for rank, arrays := range r.totals {
 		n := 0
@@ -144,13 +144,13 @@ func joined[T float64 | int64](r *Reduction, room []T, of func(*kernels.Totals) 
 // error.
 func (r *Reduction) Close() error {
 	r.totals = nil
-	return r.Closers.Close()
+	return r.Resources.Close()
 }
 
 // Reduce makes a reduction ready, carries it out and returns its result. It waits
 // for nothing that was queued before: the field must be still.
 func Reduce(f *Field, c *kernels.Compiler, op Op) (res Result, err error) {
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	r, err := NewReduction(f, c, op)
 	if err != nil {

@@ -56,7 +56,7 @@ func wanted(p *picture, op halo.Op) (r halo.Result) {
 func TestReductions(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Closers
+			var open streams.Resources
 			defer open.Close()
 			p := drawPlace(t, set)
 			f := openField(t, &open, p, drawNumbers(t, 0, p))
@@ -120,7 +120,7 @@ func sameResult(t rapid.TB, got, want halo.Result) {
 // the same bits every time, and a NaN is not lost by any operation.
 func TestReductionsOfReals(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
-		var open streams.Closers
+		var open streams.Resources
 		defer open.Close()
 		p := place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3})
 		s := star(3)
@@ -195,7 +195,7 @@ func TestReductionsAtTheEndsOfTheRange(t *testing.T) {
 // reduceTwo reduces a field of two points.
 func reduceTwo[T int64 | float64](t *testing.T, set *testdevices.Set, p *halo.Placement, e halo.Element, op halo.Op, values [2]T) halo.Result {
 	t.Helper()
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	f := openField(t, &open, p, halo.Spec{Name: "u", Element: e})
 	if err := halo.Write(f, f.Cut.Grid.Box(), values[:]); err != nil {
@@ -207,7 +207,7 @@ func reduceTwo[T int64 | float64](t *testing.T, set *testdevices.Set, p *halo.Pl
 func TestReductionRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2})
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	bytes := star(3)
 	bytes.Element = halo.Bytes(8)

@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Reverse is the exchange of a plan turned round: the ghosts of every subdomain
+// Accumulator is the exchange of a plan turned round: the ghosts of every subdomain
 // are added to the points that they stand for, and stay as they are. It is the
 // adjoint of the exchange, which scatters of particles and of finite elements, and
 // gradients, need.
@@ -19,23 +19,23 @@ import (
 // written, and ghosts not written. What several neighbours add to one point is
 // added in the order of the plan, so that the sums have the same bits every time.
 // Sums of whole numbers wrap.
-type Reverse struct{ x *Exchanger }
+type Accumulator struct{ x *Exchanger }
 
-// NewReverse makes ready to add up the ghosts of the fields, one for each Spec of
+// NewAccumulator makes ready to add up the ghosts of the fields, one for each Spec of
 // the plan and in that order. It is an error if their elements are no numbers.
 // Messages take the paths of the plan, the other way. Close frees what it holds.
-func NewReverse(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Reverse, err error) {
+func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accumulator, err error) {
 	if err := plan.fits(fields); err != nil {
 		return nil, err
 	}
-	x := &Exchanger{plan: plan.reversed(), fields: fields, movers: map[*streams.Device]*kernels.Mover{}}
+	x := &Exchanger{plan: plan.reversed(), fields: fields, copiers: map[*streams.Device]*kernels.BoxCopier{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())
 		}
 	}()
 	for _, d := range plan.Placement.Devices {
-		if x.movers[d], err = c.NewMover(d); err != nil {
+		if x.copiers[d], err = c.NewBoxCopier(d); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +46,7 @@ func NewReverse(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Reverse, 
 		}
 		x.transfers = append(x.transfers, t)
 	}
-	return &Reverse{x}, nil
+	return &Accumulator{x}, nil
 }
 
 // reversed returns the plan with all messages turned round.
@@ -114,10 +114,10 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 			return err
 		}
 	}
-	t.leaving = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	t.packCopies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	if t.pack, err = x.launch(m.From, streams.Pack, "pack ghosts", t.leaving); err != nil {
+	if t.pack, err = x.launch(m.From, streams.Pack, "pack ghosts", t.packCopies); err != nil {
 		return err
 	}
 	t.unpack, err = x.adds(m, func(p Part) kernels.Place {
@@ -147,7 +147,7 @@ func (x *Exchanger) adds(m Message, place func(p Part) kernels.Place) (*kernels.
 			Number: kernels.Number(x.fields[p.Field].Spec.Element),
 		})
 	}
-	k, err := x.movers[x.plan.Placement.Devices[m.To]].Adds("add ghosts", all...)
+	k, err := x.copiers[x.plan.Placement.Devices[m.To]].Adds("add ghosts", all...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,14 +156,14 @@ func (x *Exchanger) adds(m Message, place func(p Part) kernels.Place) (*kernels.
 }
 
 // Start queues the sums and returns; see Exchanger.Start.
-func (r *Reverse) Start(at []*streams.Stream) error { return r.x.Start(at) }
+func (r *Accumulator) Start(at []*streams.Stream) error { return r.x.Start(at) }
 
 // Wait makes the streams wait for them, on the devices; see Exchanger.Wait.
-func (r *Reverse) Wait(at []*streams.Stream) error { return r.x.Wait(at) }
+func (r *Accumulator) Wait(at []*streams.Stream) error { return r.x.Wait(at) }
 
 // Exchange is Start and Wait.
-func (r *Reverse) Exchange(at []*streams.Stream) error { return r.x.Exchange(at) }
+func (r *Accumulator) Exchange(at []*streams.Stream) error { return r.x.Exchange(at) }
 
 // Close frees what it holds. No exchange may be under way. Closing twice is no
 // error.
-func (r *Reverse) Close() error { return r.x.Close() }
+func (r *Accumulator) Close() error { return r.x.Close() }

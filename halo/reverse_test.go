@@ -21,7 +21,7 @@ var paths = []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct}
 func TestReverseAddsEveryImage(t *testing.T) {
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Closers
+			var open streams.Resources
 			defer open.Close()
 			p := drawPlace(t, set)
 			var specs []halo.Spec
@@ -41,7 +41,7 @@ func TestReverseAddsEveryImage(t *testing.T) {
 				before.put(t)
 				fields, want = append(fields, f), append(want, twiceAdded(before))
 			}
-			reverse, err := halo.NewReverse(plan, set.Compiler, fields...)
+			reverse, err := halo.NewAccumulator(plan, set.Compiler, fields...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +63,7 @@ func TestReverseOfContiguousFaces(t *testing.T) {
 		s := halo.Spec{Name: "u", Element: halo.Int32, Width: domain.UniformRadius(3, 2)}
 		for _, path := range paths {
 			t.Run(fmt.Sprintf("path=%s", path), func(t *testing.T) {
-				var open streams.Closers
+				var open streams.Resources
 				defer open.Close()
 				plan := must(halo.NewPlan(p, set.Links, path, s))(t)
 				if !plan.Messages[0].Contiguous {
@@ -73,7 +73,7 @@ func TestReverseOfContiguousFaces(t *testing.T) {
 				before := take(t, f)
 				before.each(func(rank, v int, at domain.Vec) { before.set(rank, v, at, scatter(0, rank, v, at)) })
 				before.put(t)
-				reverse := must(halo.NewReverse(plan, set.Compiler, f))(t)
+				reverse := must(halo.NewAccumulator(plan, set.Compiler, f))(t)
 				open.Add(reverse)
 				at := openStreams(t, &open, p)
 				done(t, at, reverse.Exchange(at), reverse.Exchange(at))
@@ -100,7 +100,7 @@ func twiceAdded(before *picture) *picture {
 func TestReverseIsTheAdjoint(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Closers
+			var open streams.Resources
 			defer open.Close()
 			p := drawPlace(t, set)
 			s := drawNumbers(t, 0, p)
@@ -114,7 +114,7 @@ func TestReverseIsTheAdjoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			open.Add(forward)
-			reverse, err := halo.NewReverse(plan, set.Compiler, g)
+			reverse, err := halo.NewAccumulator(plan, set.Compiler, g)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -155,17 +155,17 @@ func TestReverseIsTheAdjoint(t *testing.T) {
 func TestReverseKeepsItsOrder(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{6, 6, 6}, [3]bool{true, true, true}, domain.Vec{2, 2, 1})
-		s := halo.Spec{Name: "u", Element: halo.Float32, Width: domain.UniformRadius(3, 2), Reach: halo.Corners}
+		s := halo.Spec{Name: "u", Element: halo.Float32, Width: domain.UniformRadius(3, 2), Connectivity: halo.Corners}
 		for _, path := range paths {
 			t.Run(fmt.Sprintf("path=%s", path), func(t *testing.T) {
-				var open streams.Closers
+				var open streams.Resources
 				defer open.Close()
 				plan, err := halo.NewPlan(p, set.Links, path, s)
 				if err != nil {
 					t.Fatal(err)
 				}
 				f := openField(t, &open, p, s)
-				reverse, err := halo.NewReverse(plan, set.Compiler, f)
+				reverse, err := halo.NewAccumulator(plan, set.Compiler, f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -191,7 +191,7 @@ func TestReverseKeepsItsOrder(t *testing.T) {
 func TestReverseRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	p := place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2})
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	for _, c := range []struct {
 		name, says string
@@ -211,7 +211,7 @@ func TestReverseRefusals(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = halo.NewReverse(plan, set.Compiler, openField(t, &open, p, s))
+			_, err = halo.NewAccumulator(plan, set.Compiler, openField(t, &open, p, s))
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, want an error with %q", err, c.says)
 			}

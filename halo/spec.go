@@ -42,12 +42,12 @@ func (e Element) Size() int {
 	return 0
 }
 
-// Reach says which neighbours a field needs points of.
-type Reach int
+// Connectivity says which neighbours a field needs points of.
+type Connectivity int
 
 // The reaches. A star stencil needs faces, a box stencil corners too.
 const (
-	Faces   Reach = iota // neighbours across a face
+	Faces   Connectivity = iota // neighbours across a face
 	Edges                // and across an edge
 	Corners              // and across a corner: all of them
 )
@@ -58,9 +58,9 @@ type Spec struct {
 	Name       string
 	Element    Element
 	Components int  // values a point; 0 counts as 1
-	Planar     bool // every component is an array of its own; else those of a point lie together
+	SoA     bool // every component is an array of its own; else those of a point lie together
 	Width      domain.Radius
-	Reach      Reach
+	Connectivity      Connectivity
 	Stagger    [3]bool // the axes along which it lies between points, see domain.Staggered
 }
 
@@ -68,7 +68,7 @@ type Spec struct {
 // one point in each.
 func (s Spec) arrays() (count, bytes int) {
 	components := max(1, s.Components)
-	if s.Planar {
+	if s.SoA {
 		return components, s.Element.Size()
 	}
 	return 1, components * s.Element.Size()
@@ -80,8 +80,8 @@ func (s Spec) check(cut *domain.Decomposition) error {
 	if s.Element.Size() == 0 {
 		return fail(fmt.Errorf("%q is no element: float32, float64, int32, int64, complex64, complex128, or halo.Bytes(n)", s.Element))
 	}
-	if s.Components < 0 || s.Reach < Faces || s.Reach > Corners {
-		return fail(fmt.Errorf("%d components, reach %d", s.Components, s.Reach))
+	if s.Components < 0 || s.Connectivity < Faces || s.Connectivity > Corners {
+		return fail(fmt.Errorf("%d components, reach %d", s.Components, s.Connectivity))
 	}
 	for a := range 3 {
 		if s.Width.Minus[a] < 0 || s.Width.Plus[a] < 0 {

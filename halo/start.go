@@ -9,15 +9,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// lane is what Start has on the device of one subdomain: a stream to send on and
+// channel is what Start has on the device of one subdomain: a stream to send on and
 // one to receive on, what is done there for all messages together, and the points
 // in its work that others wait for.
-type lane struct {
-	send, receive      *streams.Stream
-	ready, left, taken *streams.Event
+type channel struct {
+	sendStream, receiveStream      *streams.Stream
+	ready, sent, received *streams.Event
 	packs, unpacks     []*kernels.Copies // one for all messages where they do not add up
 	out, in            []*p2p.Route
-	to, from           []*lane // that it has messages for, and from: itself too
+	to, from           []*channel // that it has messages for, and from: itself too
 }
 
 // Start queues an exchange and returns. at has a stream for every subdomain, by
@@ -29,77 +29,77 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 	if err := x.check(at, false); err != nil {
 		return err
 	}
-	if x.lanes == nil {
-		if err := x.makeLanes(); err != nil {
+	if x.channels == nil {
+		if err := x.makeChannels(); err != nil {
 			return err
 		}
 	}
 	x.started = true
-	for rank, l := range x.lanes {
-		l.send.Follow(at[rank])
-		l.receive.Follow(at[rank])
+	for rank, l := range x.channels {
+		l.sendStream.Follow(at[rank])
+		l.receiveStream.Follow(at[rank])
 	}
-	if x.swaps != nil {
-		return x.startSwaps(at)
+	if x.direct != nil {
+		return x.startDirect(at)
 	}
-	for rank, l := range x.lanes {
+	for rank, l := range x.channels {
 		if err := at[rank].Record(l.ready); err != nil {
 			return err
 		}
 	}
-	for _, l := range x.lanes {
-		if err := l.depart(); err != nil {
+	for _, l := range x.channels {
+		if err := l.send(); err != nil {
 			return err
 		}
 	}
-	for _, l := range x.lanes {
-		if err := l.arrive(); err != nil {
+	for _, l := range x.channels {
+		if err := l.receive(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// depart queues what the lane sends, once all that it goes to are ready.
-func (l *lane) depart() error {
-	if err := l.send.Wait(l.ready); err != nil {
+// send queues what the lane sends, once all that it goes to are ready.
+func (l *channel) send() error {
+	if err := l.sendStream.Wait(l.ready); err != nil {
 		return err
 	}
 	for _, to := range l.to {
-		if err := l.send.Wait(to.ready); err != nil {
+		if err := l.sendStream.Wait(to.ready); err != nil {
 			return err
 		}
 	}
-	if err := launchAll(l.send, l.packs); err != nil {
+	if err := launchAll(l.sendStream, l.packs); err != nil {
 		return err
 	}
 	for _, r := range l.out {
-		if err := r.Push(l.send); err != nil {
+		if err := r.Push(l.sendStream); err != nil {
 			return err
 		}
 	}
-	return l.send.Record(l.left)
+	return l.sendStream.Record(l.sent)
 }
 
-// arrive queues what the lane receives, once all that it comes from have sent it.
-func (l *lane) arrive() error {
+// receive queues what the lane receives, once all that it comes from have sent it.
+func (l *channel) receive() error {
 	for _, from := range l.from {
-		if err := l.receive.Wait(from.left); err != nil {
+		if err := l.receiveStream.Wait(from.sent); err != nil {
 			return err
 		}
 	}
 	for _, r := range l.in {
-		if err := r.Pull(l.receive); err != nil {
+		if err := r.Pull(l.receiveStream); err != nil {
 			return err
 		}
 	}
-	if err := launchAll(l.receive, l.unpacks); err != nil {
+	if err := launchAll(l.receiveStream, l.unpacks); err != nil {
 		return err
 	}
-	if err := l.receive.Wait(l.left); err != nil {
+	if err := l.receiveStream.Wait(l.sent); err != nil {
 		return err
 	}
-	return l.receive.Record(l.taken)
+	return l.receiveStream.Record(l.received)
 }
 
 func launchAll(s *streams.Stream, all []*kernels.Copies) error {
@@ -119,10 +119,10 @@ func (x *Exchanger) Wait(at []*streams.Stream) error {
 		return err
 	}
 	x.started = false
-	for rank, l := range x.lanes {
-		done := l.taken // after all that it sends and receives
-		if x.swaps != nil {
-			done = l.left
+	for rank, l := range x.channels {
+		done := l.received // after all that it sends and receives
+		if x.direct != nil {
+			done = l.sent
 		}
 		if err := at[rank].Wait(done); err != nil {
 			return err
@@ -134,12 +134,12 @@ func (x *Exchanger) Wait(at []*streams.Stream) error {
 // Exchange is Start and Wait. Where an exchange is one kernel a GPU, it queues
 // that on the streams themselves.
 func (x *Exchanger) Exchange(at []*streams.Stream) error {
-	if x.swaps != nil {
+	if x.direct != nil {
 		if err := x.check(at, false); err != nil {
 			return err
 		}
 		for rank, s := range at {
-			if err := x.ExchangeOn(rank, s); err != nil {
+			if err := x.ExchangeRank(rank, s); err != nil {
 				return err
 			}
 		}
@@ -166,28 +166,28 @@ func (x *Exchanger) check(at []*streams.Stream, started bool) error {
 	return x.plan.Placement.suits(at)
 }
 
-// makeLanes makes what Start needs beyond the transfers.
-func (x *Exchanger) makeLanes() error {
-	lanes := make([]*lane, len(x.plan.Placement.Devices))
+// makeChannels makes what Start needs beyond the transfers.
+func (x *Exchanger) makeChannels() error {
+	channels := make([]*channel, len(x.plan.Placement.Devices))
 	for rank, d := range x.plan.Placement.Devices {
-		l, err := x.newLane(d)
+		l, err := x.newChannel(d)
 		if err != nil {
 			return err
 		}
-		lanes[rank] = l
+		channels[rank] = l
 	}
-	if x.swaps == nil {
-		if err := x.join(lanes); err != nil {
+	if x.direct == nil {
+		if err := x.connect(channels); err != nil {
 			return err
 		}
 	}
-	x.lanes = lanes
+	x.channels = channels
 	return nil
 }
 
-func (x *Exchanger) newLane(d *streams.Device) (*lane, error) {
-	l := &lane{}
-	for _, s := range []**streams.Stream{&l.send, &l.receive} {
+func (x *Exchanger) newChannel(d *streams.Device) (*channel, error) {
+	l := &channel{}
+	for _, s := range []**streams.Stream{&l.sendStream, &l.receiveStream} {
 		made, err := d.NewStream(streams.Urgent)
 		if err != nil {
 			return nil, err
@@ -195,9 +195,9 @@ func (x *Exchanger) newLane(d *streams.Device) (*lane, error) {
 		x.Add(made)
 		*s = made
 	}
-	l.send.SetName("send")
-	l.receive.SetName("receive")
-	for _, e := range []**streams.Event{&l.ready, &l.left, &l.taken} {
+	l.sendStream.SetName("send")
+	l.receiveStream.SetName("receive")
+	for _, e := range []**streams.Event{&l.ready, &l.sent, &l.received} {
 		made, err := d.NewEvent()
 		if err != nil {
 			return nil, err
@@ -208,15 +208,15 @@ func (x *Exchanger) newLane(d *streams.Device) (*lane, error) {
 	return l, nil
 }
 
-// join gives each lane all that its subdomain sends and receives. Copies of all
+// connect gives each lane all that its subdomain sends and receives. Copies of all
 // messages are one launch; additions, which may meet in a point, one after another.
-func (x *Exchanger) join(lanes []*lane) error {
-	leaving, arriving := make([][]kernels.Copy, len(lanes)), make([][]kernels.Copy, len(lanes))
+func (x *Exchanger) connect(channels []*channel) error {
+	packCopies, unpackCopies := make([][]kernels.Copy, len(channels)), make([][]kernels.Copy, len(channels))
 	for i, m := range x.plan.Messages {
-		t, from, to := x.transfers[i], lanes[m.From], lanes[m.To]
-		leaving[m.From] = append(leaving[m.From], t.leaving...)
-		arriving[m.To] = append(arriving[m.To], t.arriving...)
-		if t.unpack != nil && len(t.arriving) == 0 {
+		t, from, to := x.transfers[i], channels[m.From], channels[m.To]
+		packCopies[m.From] = append(packCopies[m.From], t.packCopies...)
+		unpackCopies[m.To] = append(unpackCopies[m.To], t.unpackCopies...)
+		if t.unpack != nil && len(t.unpackCopies) == 0 {
 			to.unpacks = append(to.unpacks, t.unpack)
 		}
 		if t.route != nil {
@@ -226,12 +226,12 @@ func (x *Exchanger) join(lanes []*lane) error {
 			from.to, to.from = append(from.to, to), append(to.from, from)
 		}
 	}
-	for rank, l := range lanes {
-		pack, err := x.launch(rank, streams.Pack, "send", leaving[rank])
+	for rank, l := range channels {
+		pack, err := x.launch(rank, streams.Pack, "send", packCopies[rank])
 		if err != nil {
 			return err
 		}
-		unpack, err := x.launch(rank, streams.Unpack, "receive", arriving[rank])
+		unpack, err := x.launch(rank, streams.Unpack, "receive", unpackCopies[rank])
 		if err != nil {
 			return err
 		}

@@ -13,17 +13,17 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Team is what a program of its own starts from: open devices that share a grid,
+// Session is what a program of its own starts from: open devices that share a grid,
 // how they are linked, and a compiler for their kernels. All of it can be had
 // one by one from streams, p2p and kernels too.
-type Team struct {
+type Session struct {
 	Devices  []*streams.Device
 	Links    *p2p.Links
 	Compiler *kernels.Compiler
 	platform *streams.Platform
 }
 
-// OpenTeam opens n devices of a backend, or, where n is 0, all GPUs or a host
+// Open opens n devices of a backend, or, where n is 0, all GPUs or a host
 // device a core. Backend "" is that of the GPUs where there are some, else host
 // devices. It is an error, streams.ErrNoDriver, to want GPUs where there are none,
 // and one to want more than there are.
@@ -35,8 +35,8 @@ type Team struct {
 //
 // HALOX_CUDA, HALOX_NVRTC and HALOX_CACHE name other places for the driver, for
 // NVRTC and for the cache.
-func OpenTeam(backend streams.Backend, n int) (team *Team, err error) {
-	made := &Team{Compiler: kernels.CompilerFromEnv()}
+func Open(backend streams.Backend, n int) (session *Session, err error) {
+	made := &Session{Compiler: kernels.CompilerFromEnv()}
 	if made.platform, err = platformFor(backend, n); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func OpenTeam(backend streams.Backend, n int) (team *Team, err error) {
 }
 
 // link finds out how the devices are linked, and what messages take.
-func (t *Team) link() (err error) {
+func (t *Session) link() (err error) {
 	var topology p2p.Topology
 	driver := ""
 	if t.Devices[0].Backend == streams.CUDA {
@@ -75,7 +75,7 @@ func (t *Team) link() (err error) {
 	if t.Links, err = p2p.Discover(t.Devices, topology); err != nil || len(t.Devices) == 1 {
 		return err
 	}
-	t.Links.Rates, err = Rates(t.Devices, t.Links, t.Compiler, driver, os.Getenv("HALOX_CACHE"))
+	t.Links.Model, err = LinkModel(t.Devices, t.Links, t.Compiler, driver, os.Getenv("HALOX_CACHE"))
 	for _, d := range t.Devices {
 		if d.Err() != nil {
 			return err
@@ -101,7 +101,7 @@ func platformFor(backend streams.Backend, n int) (*streams.Platform, error) {
 }
 
 // String says what the team is: "2 host devices", "4 GPUs (NVIDIA H200)".
-func (t *Team) String() string {
+func (t *Session) String() string {
 	n, first := len(t.Devices), t.Devices[0]
 	plural := "s"
 	if n == 1 {
@@ -116,7 +116,7 @@ func (t *Team) String() string {
 // Place cuts a grid of that many points along x, y and maybe z, see domain.NewGrid,
 // into a subdomain a device, by domain.AutoParts for ghosts of width w, the widest of
 // the fields. It is an error if the grid is too small for so many devices.
-func (t *Team) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement, error) {
+func (t *Session) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement, error) {
 	g, err := domain.NewGrid(size, periodic)
 	if err != nil {
 		return nil, err
@@ -135,7 +135,7 @@ func (t *Team) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement,
 // NewExchanger plans the exchange of the ghosts of fields of one placement
 // together, over the fastest paths, and makes it ready. Close frees it. NewPlan with
 // the team's Links and p2p.Auto gives the plan itself.
-func (t *Team) NewExchanger(fields ...*Field) (*Exchanger, error) {
+func (t *Session) NewExchanger(fields ...*Field) (*Exchanger, error) {
 	if len(fields) == 0 {
 		return nil, fmt.Errorf("halo: an exchange of no field")
 	}
@@ -155,7 +155,7 @@ func (t *Team) NewExchanger(fields ...*Field) (*Exchanger, error) {
 
 // Close closes the devices, with all that was made on them: fields, exchangers and
 // streams need no Close before.
-func (t *Team) Close() error {
+func (t *Session) Close() error {
 	return errors.Join(streams.CloseAll(t.Devices), t.platform.Close())
 }
 

@@ -17,14 +17,14 @@ import (
 func TestOpenTeam(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	for n, says := range map[int]string{1: "1 host device", 3: "3 host devices"} {
-		team, err := halo.OpenTeam(streams.Host, n)
+		session, err := halo.Open(streams.Host, n)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if team.String() != says {
-			t.Errorf("%v, not %s", team, says)
+		if session.String() != says {
+			t.Errorf("%v, not %s", session, says)
 		}
-		if err := team.Close(); err != nil {
+		if err := session.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -35,21 +35,21 @@ func TestOpenTeam(t *testing.T) {
 		"-1 devices were asked for":           {streams.Host, -1},
 		`no backend "gpu": cuda, host, or no`: {"gpu", 1},
 	} {
-		if _, err := halo.OpenTeam(open.backend, open.n); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := halo.Open(open.backend, open.n); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want an error with %q", err, says)
 		}
 	}
 	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
-	if _, err := halo.OpenTeam(streams.CUDA, 1); err == nil {
+	if _, err := halo.Open(streams.CUDA, 1); err == nil {
 		t.Error("GPUs without a driver")
 	}
-	team, err := halo.OpenTeam("", 0)
+	session, err := halo.Open("", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer team.Close()
-	if team.Devices[0].Backend != streams.Host {
-		t.Errorf("%v without a driver", team)
+	defer session.Close()
+	if session.Devices[0].Backend != streams.Host {
+		t.Errorf("%v without a driver", session)
 	}
 }
 
@@ -81,18 +81,18 @@ func TestTeamMeasuresItsLinks(t *testing.T) {
 // measured, and returns the file of that, "" where there is none.
 func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) string {
 	t.Helper()
-	team, err := halo.OpenTeam(backend, n)
+	session, err := halo.Open(backend, n)
 	if backend == streams.CUDA && err != nil && (errors.Is(err, streams.ErrNoDriver) || strings.Contains(err.Error(), "were asked for")) {
 		t.Skip("SKIPPED: too few GPUs: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer team.Close()
-	p := must(team.Place([]int{8, 8}, [3]bool{}, domain.UniformRadius(2, 1)))(t)
-	plan := must(halo.NewPlan(p, team.Links, p2p.Auto, star(2)))(t)
+	defer session.Close()
+	p := must(session.Place([]int{8, 8}, [3]bool{}, domain.UniformRadius(2, 1)))(t)
+	plan := must(halo.NewPlan(p, session.Links, p2p.Auto, star(2)))(t)
 	for _, m := range plan.Messages {
-		if team.Links.Between(team.Devices[m.From], team.Devices[m.To]).Usable && !strings.Contains(m.Why, " us") {
+		if session.Links.Between(session.Devices[m.From], session.Devices[m.To]).Usable && !strings.Contains(m.Why, " us") {
 			t.Errorf("path %s: %s", m.Path, m.Why)
 		}
 	}
@@ -111,17 +111,17 @@ func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) s
 // closed twice are no error.
 func TestTeamRefusals(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	team := must(halo.OpenTeam(streams.Host, 7))(t)
-	if _, err := team.Place([]int{3, 2}, [3]bool{}, domain.UniformRadius(2, 1)); err == nil || !strings.Contains(err.Error(), "open fewer devices") {
+	session := must(halo.Open(streams.Host, 7))(t)
+	if _, err := session.Place([]int{3, 2}, [3]bool{}, domain.UniformRadius(2, 1)); err == nil || !strings.Contains(err.Error(), "open fewer devices") {
 		t.Error(err)
 	}
-	if _, err := team.NewExchanger(); err == nil || !strings.Contains(err.Error(), "no field") {
+	if _, err := session.NewExchanger(); err == nil || !strings.Contains(err.Error(), "no field") {
 		t.Error(err)
 	}
-	if _, err := team.NewExchanger(nil); err == nil || !strings.Contains(err.Error(), "the field is nil") {
+	if _, err := session.NewExchanger(nil); err == nil || !strings.Contains(err.Error(), "the field is nil") {
 		t.Error(err)
 	}
-	if err := errors.Join(team.Close(), team.Close()); err != nil {
+	if err := errors.Join(session.Close(), session.Close()); err != nil {
 		t.Error(err)
 	}
 }
@@ -129,13 +129,13 @@ func TestTeamRefusals(t *testing.T) {
 // The boundary region lies where there are neighbours only, and with the interior
 // makes up what a subdomain owns; kernels are made for boxes that hold points.
 func TestSplitOfPlacement(t *testing.T) {
-	team, err := halo.OpenTeam(streams.Host, 3)
+	session, err := halo.Open(streams.Host, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer team.Close()
+	defer session.Close()
 	layers := domain.Radius{Minus: domain.Vec{1, 1}, Plus: domain.Vec{0, 2}}
-	place, err := team.Place([]int{6, 9}, [3]bool{}, domain.UniformRadius(2, 2))
+	place, err := session.Place([]int{6, 9}, [3]bool{}, domain.UniformRadius(2, 2))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func TestTraceOfStart(t *testing.T) {
 
 func traceOfStart(t *testing.T, set *testdevices.Set, path p2p.Path) {
 	p := place(t, &testdevices.Set{Devices: set.Devices[:2]}, []int{16, 8, 8}, [3]bool{}, domain.Vec{2, 1, 1})
-	var open streams.Closers
+	var open streams.Resources
 	tracer, err := streams.NewTracer(p.Devices, streams.Window{First: 2, Last: 2})
 	if err != nil {
 		t.Fatal(err)

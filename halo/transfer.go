@@ -21,7 +21,7 @@ type Transfer struct {
 	sent     *streams.Signal
 	received int64
 
-	leaving, arriving []kernels.Copy // what pack and unpack do
+	packCopies, unpackCopies []kernels.Copy // what pack and unpack do
 }
 
 // newTransfer makes a message ready. Over path direct, one kernel stores into the
@@ -36,7 +36,7 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 	x.Add(t.sent)
 	switch {
 	case m.Path == p2p.Direct:
-		t.leaving = x.copies(m, func(src, dst kernels.Array, p Part) kernels.Copy {
+		t.packCopies = x.copies(m, func(src, dst kernels.Array, p Part) kernels.Copy {
 			return kernels.Store(dst, p.Ghost, src, p.Send)
 		})
 	case m.Contiguous && x.alike(m):
@@ -52,10 +52,10 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 	if m.Path == p2p.Direct {
 		kind, name = streams.Exchange, "store"
 	}
-	if t.pack, err = x.launch(m.From, kind, name, t.leaving); err != nil {
+	if t.pack, err = x.launch(m.From, kind, name, t.packCopies); err != nil {
 		return nil, err
 	}
-	t.unpack, err = x.launch(m.To, streams.Unpack, "unpack", t.arriving)
+	t.unpack, err = x.launch(m.To, streams.Unpack, "unpack", t.unpackCopies)
 	return t, err
 }
 
@@ -90,10 +90,10 @@ func (x *Exchanger) addBuffers(t *Transfer, m Message) error {
 	if err := x.addRoute(t, m, in.All(), out.All()); err != nil {
 		return err
 	}
-	t.leaving = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	t.packCopies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	t.arriving = x.copies(m, func(_, dst kernels.Array, p Part) kernels.Copy {
+	t.unpackCopies = x.copies(m, func(_, dst kernels.Array, p Part) kernels.Copy {
 		return kernels.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
 	})
 	return nil
@@ -113,7 +113,7 @@ func (x *Exchanger) launch(rank int, kind streams.Work, name string, copies []ke
 	if len(copies) == 0 {
 		return nil, nil
 	}
-	k, err := x.movers[x.plan.Placement.Devices[rank]].CopiesAs(kind, name, copies...)
+	k, err := x.copiers[x.plan.Placement.Devices[rank]].CopiesAs(kind, name, copies...)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (t *Transfer) Send(s *streams.Stream) error {
 
 // Receive queues the receiver's part on a stream of the receiver. It waits on
 // the host until the sender's worker has queued its part.
-func (t *Transfer) Receive(c *streams.Crew, s *streams.Stream) error {
+func (t *Transfer) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
 	t.received++
 	if err := t.sent.Wait(c, s, t.received); err != nil {
 		return err

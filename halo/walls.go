@@ -21,7 +21,7 @@ import (
 // One thread drives all subdomains with Queue, or a thread each its own with
 // QueueOn.
 type Walls struct {
-	streams.Closers
+	streams.Resources
 	field    *Field
 	launches [][]*kernels.Copies // by rank, in order: an axis each
 	closed   bool
@@ -40,9 +40,9 @@ func NewWalls(f *Field, c *kernels.Compiler, walls ...Wall) (*Walls, error) {
 	}
 	made := &Walls{field: f, launches: make([][]*kernels.Copies, len(f.Parts))}
 	for rank, d := range f.Placement.Devices {
-		mover, err := c.NewMover(d)
+		copier, err := c.NewBoxCopier(d)
 		if err == nil {
-			err = made.prepare(rank, mover, walls)
+			err = made.prepare(rank, copier, walls)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("halo: walls of field %q, subdomain %d: %w", f.Spec.Name, rank, err), made.Close())
@@ -53,14 +53,14 @@ func NewWalls(f *Field, c *kernels.Compiler, walls ...Wall) (*Walls, error) {
 
 // prepare makes the launches of one subdomain ready: one an axis, so that each
 // finds the ghosts of the axes before it in place.
-func (w *Walls) prepare(rank int, mover *kernels.Mover, walls []Wall) error {
+func (w *Walls) prepare(rank int, copier *kernels.BoxCopier, walls []Wall) error {
 	for axis := range w.field.Cut.Grid.Dims {
 		var copies []kernels.Copy
 		for _, wall := range walls {
 			if wall.Side.Axis() != axis || !w.field.atWall(rank, wall.Side) {
 				continue
 			}
-			more, err := w.copies(rank, mover, wall)
+			more, err := w.copies(rank, copier, wall)
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func (w *Walls) prepare(rank int, mover *kernels.Mover, walls []Wall) error {
 		if len(copies) == 0 {
 			continue
 		}
-		k, err := mover.Copies("walls", copies...)
+		k, err := copier.Copies("walls", copies...)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (w *Walls) prepare(rank int, mover *kernels.Mover, walls []Wall) error {
 }
 
 // copies returns the copies that set one wall of a subdomain, in all its arrays.
-func (w *Walls) copies(rank int, mover *kernels.Mover, wall Wall) (all []kernels.Copy, err error) {
+func (w *Walls) copies(rank int, copier *kernels.BoxCopier, wall Wall) (all []kernels.Copy, err error) {
 	count, _ := w.field.Spec.arrays()
 	for c := range count {
 		a := w.field.Array(rank, c)
@@ -96,7 +96,7 @@ func (w *Walls) copies(rank int, mover *kernels.Mover, wall Wall) (all []kernels
 		if err != nil {
 			return nil, err
 		}
-		row, err := mover.NewRow(element, ghost.Size()[0])
+		row, err := copier.NewRow(element, ghost.Size()[0])
 		if err != nil {
 			return nil, err
 		}
@@ -146,9 +146,9 @@ func (w *Walls) element(wall Wall, component int) ([]byte, error) {
 		values = append(values, b)
 	}
 	switch {
-	case s.Planar && len(values) > 1:
+	case s.SoA && len(values) > 1:
 		return values[component], nil
-	case s.Planar || len(values) > 1:
+	case s.SoA || len(values) > 1:
 		return bytes.Join(values, nil), nil
 	}
 	return bytes.Repeat(values[0], max(1, s.Components)), nil
@@ -185,5 +185,5 @@ func (w *Walls) QueueOn(rank int, s *streams.Stream) error {
 // error.
 func (w *Walls) Close() error {
 	w.closed = true
-	return w.Closers.Close()
+	return w.Resources.Close()
 }

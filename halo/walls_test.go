@@ -74,11 +74,11 @@ func wallValue(p *picture, w *halo.Wall, value int) float64 {
 func TestWallsAgreeWithGeometry(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Closers
+			var open streams.Resources
 			defer open.Close()
 			p := drawPlace(t, set)
 			s := drawNumbers(t, 0, p)
-			s.Reach = halo.Corners
+			s.Connectivity = halo.Corners
 			f := openField(t, &open, p, s)
 			walls := drawWalls(t, f)
 			plan, err := halo.NewPlan(p, set.Links, p2p.Auto, s)
@@ -121,7 +121,7 @@ func TestWallsAgreeWithGeometry(t *testing.T) {
 // A face without a wall keeps its ghosts.
 func TestWallsLeaveOtherFacesAlone(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
-		var open streams.Closers
+		var open streams.Resources
 		defer open.Close()
 		f := openField(t, &open, place(t, set, []int{4, 3}, [3]bool{}, domain.Vec{1, 1, 1}), star(2))
 		w, err := halo.NewWalls(f, set.Compiler, halo.Wall{Side: domain.Direction{-1, 0, 0}, Kind: halo.Dirichlet, Values: []float64{7}})
@@ -153,7 +153,7 @@ func TestWallsAtTheEndsOfTheRange(t *testing.T) {
 			{halo.Int32, math.MinInt32}, {halo.Int32, math.MaxInt32}, {halo.Int64, math.MinInt64},
 			{halo.Float32, math.MaxFloat32}, {halo.Float32, math.Inf(-1)}, {halo.Float64, math.MaxFloat64},
 		} {
-			var open streams.Closers
+			var open streams.Resources
 			s := star(2)
 			s.Element = c.element
 			f := openField(t, &open, place(t, set, []int{1, 3}, [3]bool{}, domain.Vec{1, 1, 1}), s)
@@ -173,7 +173,7 @@ func TestWallsAtTheEndsOfTheRange(t *testing.T) {
 
 func TestWallRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	p := place(t, set, []int{4, 4, 4}, [3]bool{false, true, false}, domain.Vec{1, 1, 2})
 	wide, whole, bytes, single := star(3), star(3), star(3), star(3)

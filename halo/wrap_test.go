@@ -224,9 +224,9 @@ func TestWrapRefusals(t *testing.T) {
 	if _, err := halo.WrapField(p, spec, good); err == nil {
 		t.Error("one array was taken for two subdomains")
 	}
-	planar := spec
-	planar.Planar, planar.Components = true, 2
-	if _, err := halo.WrapField(p, planar, good, good); err == nil || !strings.Contains(err.Error(), "wrap a field for each") {
+	soa := spec
+	soa.SoA, soa.Components = true, 2
+	if _, err := halo.WrapField(p, soa, good, good); err == nil || !strings.Contains(err.Error(), "wrap a field for each") {
 		t.Errorf("planar components: %v", err)
 	}
 	if _, err := set.Devices[0].WrapStream(1); err == nil {

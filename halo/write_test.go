@@ -17,7 +17,7 @@ import (
 func TestWrite(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		rapid.Check(t, func(t *rapid.T) {
-			var open streams.Closers
+			var open streams.Resources
 			defer open.Close()
 			p := drawPlace(t, set)
 			s := drawSpec(t, 0, p)
@@ -61,7 +61,7 @@ func TestWrite(t *testing.T) {
 
 func TestWriteRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	f := openField(t, &open, place(t, set, []int{4, 4, 4}, [3]bool{}, domain.Vec{1, 1, 2}), star(3))
 	all := f.Cut.Grid.Box()

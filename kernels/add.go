@@ -12,7 +12,7 @@ type Add struct {
 // Adds makes one launch ready that makes all the additions of
 // numbers of any types. What they write does not overlap, nor does it overlap what
 // they read. Whole numbers wrap. The memory is as for Copies.
-func (m *Mover) Adds(name string, adds ...Add) (*Copies, error) {
+func (m *BoxCopier) Adds(name string, adds ...Add) (*Copies, error) {
 	w := work{}
 	w.spec.Name, w.spec.Function = name, m.add
 	for _, a := range adds {
@@ -21,7 +21,7 @@ func (m *Mover) Adds(name string, adds ...Add) (*Copies, error) {
 		}
 		a.slack = slack{} // what lies beside is not to be added to
 		w.include(a.Dst.Data, a.Src.Data, a.run())
-		w.segments = append(w.segments, a.segments()...)
+		w.strided = append(w.strided, a.strided()...)
 	}
 	w.spec.Run = func() { addRows(adds) }
 	return m.ready(w)
@@ -40,13 +40,13 @@ func (a Add) check() error {
 	return a.Copy.check()
 }
 
-// segments gives the addition in scalars.
-func (a Add) segments() (all []segment) {
+// strided gives the addition in scalars.
+func (a Add) strided() (all []stridedCopy) {
 	scalar, _, _ := a.Number.scalar() // checked before
 	width := int64(scalarSizes[scalar])
 	r := a.run()
 	for _, part := range r.cut(width) {
-		all = append(all, part.segment(width, uint32(scalar)))
+		all = append(all, part.strided(width, uint32(scalar)))
 	}
 	return all
 }

@@ -15,7 +15,7 @@ import (
 func TestAdds(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
-		mover := must(b.compiler.NewMover(b.device))(t)
+		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		for _, values := range []int{1, 3} { // an element
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {
 				adds := []*sums{
@@ -27,7 +27,7 @@ func TestAdds(t *testing.T) {
 				for _, a := range adds {
 					all = append(all, a.add)
 				}
-				k := must(mover.Adds("adds", all...))(t)
+				k := must(copier.Adds("adds", all...))(t)
 				b.do(b.stream.Launch(k.Kernel))
 				for _, a := range adds {
 					a.check()
@@ -95,7 +95,7 @@ func getOf[T any](b *bench, s streams.Span) []T {
 
 func TestAddRefusals(t *testing.T) {
 	b := newBench(t, testdevices.Host(t, 1))
-	mover := must(b.compiler.NewMover(b.device))(t)
+	copier := must(b.compiler.NewBoxCopier(b.device))(t)
 	a := b.array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
 	whole := kernels.Pack(a.Data, a, a.Layout.Owned)
 	small := whole
@@ -105,11 +105,11 @@ func TestAddRefusals(t *testing.T) {
 		"elements of half a number": {Copy: whole, Number: "complex128"},
 		"memory too small":          {Copy: small, Number: "float64"},
 	} {
-		if _, err := mover.Adds("adds", add); err == nil {
+		if _, err := copier.Adds("adds", add); err == nil {
 			t.Errorf("%s was accepted", what)
 		}
 	}
-	if _, err := mover.Adds("none"); err == nil {
+	if _, err := copier.Adds("none"); err == nil {
 		t.Error("no addition was accepted")
 	}
 }
@@ -118,14 +118,14 @@ func TestAddRefusals(t *testing.T) {
 func TestRepeat(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
-		mover := must(b.compiler.NewMover(b.device))(t)
+		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		for _, size := range shapes {
 			box := domain.Box{Hi: size}
 			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 			want := noise(l.Length)
 			field := b.array(box, 3, want)
-			row := must(mover.NewRow([]byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, size[0]))(t) // 1.0
-			k := must(mover.Copies("repeat", kernels.Repeat(field, box, row.All())))(t)
+			row := must(copier.NewRow([]byte{0, 0, 0, 0, 0, 0, 0xf0, 0x3f}, size[0]))(t) // 1.0
+			k := must(copier.Copies("repeat", kernels.Repeat(field, box, row.All())))(t)
 			b.do(b.stream.Launch(k.Kernel))
 			eachPoint(box, func(p domain.Vec) { want[l.Offset(p)] = 1 })
 			for i, v := range b.get(field.Data) {

@@ -8,7 +8,7 @@ import (
 
 // BlockCopy is a copy of the blocks of a table, made ready.
 type BlockCopy struct {
-	streams.Closers
+	streams.Resources
 	launches []*streams.Kernel // of all steps
 }
 
@@ -51,7 +51,7 @@ type blocksArgs struct {
 
 // launch makes the launches of a passage.
 func (t *BlockTable) launch(name string, p passage) (*BlockCopy, error) {
-	if err := t.reach.fits(p.packed, p.strided, p.origin); err != nil {
+	if err := t.extent.fits(p.packed, p.strided, p.origin); err != nil {
 		return nil, err
 	}
 	made := &BlockCopy{}
@@ -87,10 +87,10 @@ func (t *BlockTable) steps(p passage) []step {
 func (t *BlockTable) spec(name string, p passage, s step) streams.KernelSpec {
 	spec := streams.KernelSpec{
 		Name: name, Function: s.function, Run: s.run,
-		Grid: listGrid(t.packer.device, t.count, t.options.MostBlocks), Block: [3]int{blockSize, 1, 1},
+		Grid: listGrid(t.packer.device, t.count, t.options.MaxBlocks), Block: [3]int{blockSize, 1, 1},
 	}
 	arg := blocksArgs{
-		count: t.count, length: t.length, bytes: t.reach.size, chunk: t.chunk,
+		count: t.count, length: t.length, bytes: t.extent.size, chunk: t.chunk,
 		sequential: t.options.sequential(), lanes: int64(t.options.Lanes),
 	}
 	for to, m := range map[*uint64]*streams.Memory{&arg.list: t.list, &arg.chunks: t.chunks, &arg.sums: t.sums} {
@@ -147,7 +147,7 @@ func (t *BlockTable) copyEqual(p passage) {
 	list, h := view[int64](t.list.All()), p.host()
 	for n := range t.count {
 		offset := n * t.chunk
-		end := min(offset+t.chunk, t.reach.size)
+		end := min(offset+t.chunk, t.extent.size)
 		for offset < end {
 			i := offset / t.length
 			skip := offset - i*t.length

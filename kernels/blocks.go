@@ -71,7 +71,7 @@ type BlockOptions struct {
 
 	Chunk      int // bytes that a thread block copies at a time, a multiple of 128; 0: automatic
 	Lanes      int // threads along a block, a power of two up to 256; 0: adapted to each chunk
-	MostBlocks int // thread blocks of a launch; 0: as many as suit the device
+	MaxBlocks int // thread blocks of a launch; 0: as many as suit the device
 }
 
 // Limits of the kernels of blocks.cu.
@@ -94,8 +94,8 @@ func (o BlockOptions) check() error {
 		return fmt.Errorf("kernels: chunks of %d bytes: multiples of %d up to %d are possible", o.Chunk, chunkAlignment, maxChunk)
 	case o.Lanes < 0 || o.Lanes > blockSize || o.Lanes&(o.Lanes-1) != 0:
 		return fmt.Errorf("kernels: %d threads along a block: powers of two up to %d are possible", o.Lanes, blockSize)
-	case o.MostBlocks < 0:
-		return fmt.Errorf("kernels: %d thread blocks", o.MostBlocks)
+	case o.MaxBlocks < 0:
+		return fmt.Errorf("kernels: %d thread blocks", o.MaxBlocks)
 	}
 	return nil
 }
@@ -165,10 +165,10 @@ func chunksOf(list []Block, bytes int64) []chunk {
 // BlockTable is a list of blocks as a device reads it. It does not depend on where the
 // memory lies that is packed and unpacked.
 type BlockTable struct {
-	streams.Closers
+	streams.Resources
 	packer       *BlockPacker
 	options      BlockOptions
-	reach        reach
+	extent        extent
 	length       int64 // of all blocks; 0 if the table says it
 	chunk, count int64 // bytes of a chunk; chunks
 	list, chunks *streams.Memory
@@ -178,13 +178,13 @@ type BlockTable struct {
 // Table makes a table of the blocks, which it does not keep.
 func (p *BlockPacker) Table(list []Block, o BlockOptions) (t *BlockTable, err error) {
 	t = &BlockTable{packer: p, options: o}
-	if t.reach, err = reachOf(list); err != nil {
+	if t.extent, err = extentOf(list); err != nil {
 		return nil, err
 	}
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	t.chunk = o.chunkFor(p.device, t.reach.size)
+	t.chunk = o.chunkFor(p.device, t.extent.size)
 	list = withBytes(list)
 	if o.Equal {
 		err = t.fillEqual(list)
@@ -233,7 +233,7 @@ func (t *BlockTable) fillEqual(list []Block) (err error) {
 		}
 		displacements[i], t.length = b.Displacement, b.Length
 	}
-	t.count = (t.reach.size + t.chunk - 1) / t.chunk
+	t.count = (t.extent.size + t.chunk - 1) / t.chunk
 	t.list, err = listMemory(t, displacements)
 	return err
 }
@@ -258,4 +258,4 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error)
 }
 
 // Size returns the number of packed bytes.
-func (t *BlockTable) Size() int64 { return t.reach.size }
+func (t *BlockTable) Size() int64 { return t.extent.size }

@@ -21,7 +21,7 @@ func blockWays() []blockWay {
 		{"sequential scan", kernels.BlockOptions{Scan: kernels.Sequential}},
 		{"parallel scan", kernels.BlockOptions{Scan: kernels.Parallel}},
 		{"two steps", kernels.BlockOptions{Scan: kernels.TwoSteps}},
-		{"two steps, small chunks", kernels.BlockOptions{Scan: kernels.TwoSteps, Chunk: 256, MostBlocks: 3}},
+		{"two steps, small chunks", kernels.BlockOptions{Scan: kernels.TwoSteps, Chunk: 256, MaxBlocks: 3}},
 		{"sums in a plane", kernels.BlockOptions{Sums: kernels.PlaneSums}},
 		{"parallel scan in a plane", kernels.BlockOptions{Sums: kernels.PlaneSums, Scan: kernels.Parallel}},
 		{"threshold", kernels.BlockOptions{Threshold: 300}},
@@ -30,8 +30,8 @@ func blockWays() []blockWay {
 		{"a thread a block", kernels.BlockOptions{Lanes: 1}},
 		{"a warp a block", kernels.BlockOptions{Lanes: 32}},
 		{"all on a block", kernels.BlockOptions{Lanes: 256, Chunk: 1152}},
-		{"one thread block", kernels.BlockOptions{MostBlocks: 1}},
-		{"two thread blocks", kernels.BlockOptions{MostBlocks: 2, Pinned: true}},
+		{"one thread block", kernels.BlockOptions{MaxBlocks: 1}},
+		{"two thread blocks", kernels.BlockOptions{MaxBlocks: 2, Pinned: true}},
 	}
 }
 
@@ -87,7 +87,7 @@ func TestBlockRefusals(t *testing.T) {
 		"huge chunks":          {Chunk: 2 << 30},
 		"three lanes":          {Lanes: 3},
 		"512 lanes":            {Lanes: 512},
-		"-1 thread blocks":     {MostBlocks: -1},
+		"-1 thread blocks":     {MaxBlocks: -1},
 		"equal blocks":         {Equal: true},
 	} {
 		if _, err := packer.Table([]kernels.Block{{Length: 8}, {Length: 9}}, o); err == nil {

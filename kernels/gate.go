@@ -13,7 +13,7 @@ import (
 // as the device can, not as fast as the host queues it. Kernels behind it have run before:
 // what a driver does at the first launch of one may wait for the gate.
 type Gate struct {
-	streams.Closers
+	streams.Resources
 	device *streams.Device
 	limit  time.Duration
 	flags  *streams.Memory // pinned: how often it was opened, and whether a wait was in vain

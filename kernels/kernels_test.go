@@ -176,7 +176,7 @@ func apply(s stencil.Star, l domain.Layout, v []float64, p domain.Vec) float64 {
 func TestNorms(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
-		reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+		reducer := must(b.compiler.NewNormReducer(b.device, kernels.Float64))(t)
 		for _, size := range shapes {
 			box := domain.Box{Hi: size}
 			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
@@ -210,7 +210,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
 func TestNormsShowWhatIsNotFinite(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
-		reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+		reducer := must(b.compiler.NewNormReducer(b.device, kernels.Float64))(t)
 		box := domain.Box{Hi: domain.Vec{33, 5, 7}}
 		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -232,8 +232,8 @@ func TestRefusals(t *testing.T) {
 	other := b.array(domain.Box{Hi: domain.Vec{8, 8, 9}}, 3, nil)
 	star := must(stencil.Laplace([]float64{1, 1, 1}))(t)
 	sweeper := must(b.compiler.NewSweeper(b.device, star.Stencil(), kernels.Float64))(t)
-	mover := must(b.compiler.NewMover(b.device))(t)
-	reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+	copier := must(b.compiler.NewBoxCopier(b.device))(t)
+	reducer := must(b.compiler.NewNormReducer(b.device, kernels.Float64))(t)
 	small := must(b.device.Alloc(8))(t)
 	check := func(what string, err error) {
 		t.Helper()
@@ -247,11 +247,11 @@ func TestRefusals(t *testing.T) {
 	check("a sweep over nothing", err)
 	_, err = sweeper.Sweep(a, a, box.Shift(domain.Vec{1, 0, 0}))
 	check("a sweep beyond the ghosts", err)
-	_, err = mover.Copies("pack", kernels.Pack(small.All(), a, box))
+	_, err = copier.Copies("pack", kernels.Pack(small.All(), a, box))
 	check("a buffer too small", err)
-	_, err = mover.Copies("pack", kernels.Pack(small.All(), a, domain.Box{}))
+	_, err = copier.Copies("pack", kernels.Pack(small.All(), a, domain.Box{}))
 	check("an empty box", err)
-	_, err = mover.Copies("none")
+	_, err = copier.Copies("none")
 	check("no copy", err)
 	_, err = reducer.Norms(a, other, box)
 	check("norms between layouts", err)
@@ -266,7 +266,7 @@ func TestMeasure(t *testing.T) {
 		b := newBench(t, s)
 		star := must(stencil.Heat([]float64{0.1, 0.1, 0.1}, 1, 1e-3))(t).Stencil()
 		sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(t)
-		reducer := must(b.compiler.NewReducer(b.device, kernels.Float64))(t)
+		reducer := must(b.compiler.NewNormReducer(b.device, kernels.Float64))(t)
 		for _, size := range append(shapes, domain.Vec{300, 300, 70}) {
 			box := domain.Box{Hi: size}
 			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
@@ -276,9 +276,9 @@ func TestMeasure(t *testing.T) {
 			red := must(reducer.Norms(plain, src, box))(t)
 			b.do(red.Queue(b.stream))
 			want := red.Result()
-			portions := []kernels.Portion{{Name: "all", Boxes: []domain.Box{box}}}
+			portions := []kernels.BoxSet{{Name: "all", Boxes: []domain.Box{box}}}
 			if inner, slabs := domain.Split(box, domain.UniformRadius(3, 1)); !inner.Empty() {
-				portions = []kernels.Portion{{Name: "slabs", Boxes: slabs}, {Name: "inner", Boxes: []domain.Box{inner}}}
+				portions = []kernels.BoxSet{{Name: "slabs", Boxes: slabs}, {Name: "inner", Boxes: []domain.Box{inner}}}
 			}
 			launches, total, err := sweeper.Measure(dst, src, portions...)
 			if err != nil {

@@ -13,7 +13,7 @@ func TestRally(t *testing.T) {
 		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
 			t.Skip("SKIPPED: no two devices that reach each other")
 		}
-		r, err := s.Compiler.NewRally(s.Devices[0], s.Devices[1], 20*time.Second)
+		r, err := s.Compiler.NewFlagPingPong(s.Devices[0], s.Devices[1], 20*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}

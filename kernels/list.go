@@ -18,12 +18,12 @@ const maxPacked = 1 << 44
 
 var errOverflow = errors.New("kernels: a block reaches beyond 64 bits")
 
-// reach is what a list of blocks covers: its bytes, and the half-open range of the
+// extent is what a list of blocks covers: its bytes, and the half-open range of the
 // displacements that they have.
-type reach struct{ size, low, high int64 }
+type extent struct{ size, low, high int64 }
 
-// reachOf returns an error if the list is none.
-func reachOf(list []Block) (r reach, err error) {
+// extentOf returns an error if the list is none.
+func extentOf(list []Block) (r extent, err error) {
 	r.low, r.high = math.MaxInt64, math.MinInt64
 	for i, b := range list {
 		end := b.Displacement + b.Length
@@ -45,7 +45,7 @@ func reachOf(list []Block) (r reach, err error) {
 
 // fits returns an error unless the packed bytes fit into the buffer and the blocks
 // about the origin into strided memory.
-func (r reach) fits(packed, strided streams.Span, origin int64) error {
+func (r extent) fits(packed, strided streams.Span, origin int64) error {
 	if packed.Memory == nil || strided.Memory == nil {
 		return errors.New("kernels: a list of blocks is copied between two memories")
 	}

@@ -63,7 +63,7 @@ func newFakeList(t *testing.T, d *streams.Device, blocks int) fakeList {
 
 // packUnits makes a table, packs it twice and closes all.
 func packUnits(p *UnitPacker, f fakeList, o UnitOptions, look func(*UnitTable)) (err error) {
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { // what fails is not to be hidden by what is closed
 		if closed := open.Close(); err == nil {
 			err = closed
@@ -103,7 +103,7 @@ func TestUnitsReachGPU(t *testing.T) {
 	f := newFakeList(t, device, 1000)
 	before := fake.Live()
 	const part = 100
-	err = packUnits(p, f, UnitOptions{Part: part, MostBlocks: 7}, func(table *UnitTable) {
+	err = packUnits(p, f, UnitOptions{Part: part, MaxBlocks: 7}, func(table *UnitTable) {
 		c := cutter{list: f.list, most: 1024}
 		units, shorts := c.cut(make([]unit, 0, 10_000), nil)
 		first := int64(0)
@@ -204,12 +204,12 @@ func TestBlocksReachGPU(t *testing.T) {
 		sequential int64
 		grid       uint32
 	}{
-		"default":     {f.list, BlockOptions{MostBlocks: 5}, "listed_blocks", 16, 5},
-		"sequential":  {f.list, BlockOptions{MostBlocks: 5, Scan: Sequential, Pinned: true}, "listed_blocks", maxChunkBlocks, 5},
+		"default":     {f.list, BlockOptions{MaxBlocks: 5}, "listed_blocks", 16, 5},
+		"sequential":  {f.list, BlockOptions{MaxBlocks: 5, Scan: Sequential, Pinned: true}, "listed_blocks", maxChunkBlocks, 5},
 		"parallel":    {f.list, BlockOptions{Scan: Parallel, Chunk: 1 << 30}, "listed_blocks", 0, 1},
 		"a threshold": {f.list, BlockOptions{Threshold: 40, Chunk: 1 << 30}, "listed_blocks", 40, 1},
-		"two steps":   {f.list, BlockOptions{MostBlocks: 5, Scan: TwoSteps}, "scanned_blocks", 16, 5},
-		"a plane":     {f.list, BlockOptions{MostBlocks: 5, Sums: PlaneSums}, "listed_blocks_2d", 16, 5},
+		"two steps":   {f.list, BlockOptions{MaxBlocks: 5, Scan: TwoSteps}, "scanned_blocks", 16, 5},
+		"a plane":     {f.list, BlockOptions{MaxBlocks: 5, Sums: PlaneSums}, "listed_blocks_2d", 16, 5},
 		"equal":       {equal, BlockOptions{Equal: true, Chunk: 128 << 10}, "equal_blocks", 16, 3},
 	} {
 		table, err := p.Table(c.list, c.options)

@@ -11,11 +11,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Mover copies boxes of elements on one device: it packs them into buffers
+// BoxCopier copies boxes of elements on one device: it packs them into buffers
 // without gaps, unpacks them, and repeats layers of a field. It is the one
 // packing primitive of halox. To copy, it knows the size of an element, not its
 // meaning; what is numbers it can also add to what is there.
-type Mover struct {
+type BoxCopier struct {
 	device *streams.Device
 	// Functions are nil on a host device. Those of a loop copy words in it; stretches is
 	// for work some of which is in stretches.
@@ -23,9 +23,9 @@ type Mover struct {
 	stretches, add streams.Function
 }
 
-// NewMover compiles for the device.
-func (c *Compiler) NewMover(d *streams.Device) (*Mover, error) {
-	m := &Mover{device: d}
+// NewBoxCopier compiles for the device.
+func (c *Compiler) NewBoxCopier(d *streams.Device) (*BoxCopier, error) {
+	m := &BoxCopier{device: d}
 	if d.Backend == streams.Host {
 		return m, nil
 	}
@@ -140,12 +140,12 @@ const tableLimit = 30 * time.Second
 // overlap, nor does it overlap what they read. What is read lies on the mover's device
 // or in pinned memory; what is written there too, or in the memory of a peer that the
 // device can reach.
-func (m *Mover) Copies(name string, copies ...Copy) (*Copies, error) {
+func (m *BoxCopier) Copies(name string, copies ...Copy) (*Copies, error) {
 	return m.CopiesAs(streams.OtherWork, name, copies...)
 }
 
 // CopiesAs is Copies that says what kind of work the launch is.
-func (m *Mover) CopiesAs(kind streams.Work, name string, copies ...Copy) (*Copies, error) {
+func (m *BoxCopier) CopiesAs(kind streams.Work, name string, copies ...Copy) (*Copies, error) {
 	w := work{spec: streams.KernelSpec{Name: name, Work: kind}}
 	for _, c := range copies {
 		if err := c.check(); err != nil {
@@ -154,7 +154,7 @@ func (m *Mover) CopiesAs(kind streams.Work, name string, copies ...Copy) (*Copie
 		w.include(c.Dst.Data, c.Src.Data, c.run())
 	}
 	w.spec.Run = func() { copyRows(copies) }
-	w.segments = segments(joinTwins(w.runs), true)
+	w.strided = stridedCopies(joinTwins(w.runs), true)
 	return m.copies(w)
 }
 
@@ -162,7 +162,7 @@ func (m *Mover) CopiesAs(kind streams.Work, name string, copies ...Copy) (*Copie
 type work struct {
 	spec     streams.KernelSpec
 	runs     []run
-	segments []segment
+	strided []stridedCopy
 	options  StridedOptions
 }
 
@@ -175,14 +175,14 @@ func (w *work) include(dst, src streams.Span, r run) {
 
 // segments gives runs in words as wide as they are aligned to, or in stretches, where
 // the kernel knows them.
-func segments(runs []run, stretches bool) (all []segment) {
+func stridedCopies(runs []run, stretches bool) (all []stridedCopy) {
 	for _, r := range runs {
 		width := r.word()
 		for _, part := range r.cut(width) {
 			if stretches && part.suitsStretches() {
 				all = append(all, part.stretches())
 			} else {
-				all = append(all, part.segment(width, uint32(width)))
+				all = append(all, part.strided(width, uint32(width)))
 			}
 		}
 	}
@@ -190,26 +190,26 @@ func segments(runs []run, stretches bool) (all []segment) {
 }
 
 // copies makes the launch of copies.
-func (m *Mover) copies(w work) (*Copies, error) {
+func (m *BoxCopier) copies(w work) (*Copies, error) {
 	w.spec.Function = m.words[w.options.Loop]
-	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.lanes > 0 }) {
+	if slices.ContainsFunc(w.strided, func(s stridedCopy) bool { return s.lanes > 0 }) {
 		w.spec.Function = m.stretches
 	}
 	return m.ready(w)
 }
 
-// fewPortions come with a launch of move.cu, else a table.
-const fewPortions = 4
+// fewRanges come with a launch of move.cu, else a table.
+const fewRanges = 4
 
 // moveArgs is struct Move of move.cu.
 type moveArgs struct {
 	count int64
 	table uint64
-	few   [fewPortions]portion
+	few   [fewRanges]blockRange
 }
 
 // ready makes the launch.
-func (m *Mover) ready(w work) (*Copies, error) {
+func (m *BoxCopier) ready(w work) (*Copies, error) {
 	if len(w.runs) == 0 {
 		return nil, fmt.Errorf("kernels: %s: nothing to copy", w.spec.Name)
 	}
@@ -217,32 +217,32 @@ func (m *Mover) ready(w work) (*Copies, error) {
 		k, err := newKernel(m.device, w.spec)
 		return &Copies{Kernel: k}, err
 	}
-	portions := make([]portion, len(w.segments))
-	for i, s := range w.segments {
-		portions[i].segment = s
+	ranges := make([]blockRange, len(w.strided))
+	for i, s := range w.strided {
+		ranges[i].stridedCopy = s
 	}
-	w.spec.Grid, w.spec.Block = [3]int{int(w.share(portions)), 1, 1}, [3]int{blockSize, 1, 1}
-	return m.onGPU(w.spec, portions)
+	w.spec.Grid, w.spec.Block = [3]int{int(w.share(ranges)), 1, 1}, [3]int{blockSize, 1, 1}
+	return m.onGPU(w.spec, ranges)
 }
 
 // share gives the portions their blocks: a word a thread until there are some times as
 // many threads as a GPU holds, then up to as many as a thread loads at once.
-func (w *work) share(portions []portion) int64 {
+func (w *work) share(ranges []blockRange) int64 {
 	const full, atOnce = 4096, 2 // blocks; words
-	words := threads(portions, w.options.Loop)
+	words := threads(ranges, w.options.Loop)
 	most := max(min(words/blockSize+1, full), words/(blockSize*atOnce))
-	if w.options.MostBlocks > 0 {
-		most = min(most, int64(w.options.MostBlocks))
+	if w.options.MaxBlocks > 0 {
+		most = min(most, int64(w.options.MaxBlocks))
 	}
-	return share(portions, w.options.Loop, most, 1)
+	return share(ranges, w.options.Loop, most, 1)
 }
 
 // onGPU makes the launch, with a table on the device if the portions are many.
-func (m *Mover) onGPU(spec streams.KernelSpec, portions []portion) (c *Copies, err error) {
+func (m *BoxCopier) onGPU(spec streams.KernelSpec, ranges []blockRange) (c *Copies, err error) {
 	made := &Copies{}
-	arg := moveArgs{count: int64(len(portions))}
-	if copy(arg.few[:], portions) < len(portions) {
-		if made.table, err = upload(m.device, portions); err != nil {
+	arg := moveArgs{count: int64(len(ranges))}
+	if copy(arg.few[:], ranges) < len(ranges) {
+		if made.table, err = upload(m.device, ranges); err != nil {
 			return nil, err
 		}
 		arg.table = made.table.Address()
@@ -261,7 +261,7 @@ func (m *Mover) onGPU(spec streams.KernelSpec, portions []portion) (c *Copies, e
 // upload returns device memory that holds the values.
 func upload[T any](d *streams.Device, values []T) (m *streams.Memory, err error) {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	host, err := d.AllocPinned(int64(len(bytes)))
 	if err != nil {

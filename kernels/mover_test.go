@@ -22,7 +22,7 @@ func TestPack(t *testing.T) {
 
 func packAndUnpack(b *bench, size domain.Vec) {
 	box := domain.Box{Hi: size}
-	mover := must(b.compiler.NewMover(b.device))(b.t)
+	copier := must(b.compiler.NewBoxCopier(b.device))(b.t)
 	for _, dir := range domain.Directions(3) {
 		part := domain.SendBox(box, dir, domain.UniformRadius(3, 1))
 		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(b.t)
@@ -34,8 +34,8 @@ func packAndUnpack(b *bench, size domain.Vec) {
 		b.put(buffer.All(), canary)
 		span := buffer.Span(8, 8*part.Points())
 		ghost := domain.GhostBox(box, dir, domain.UniformRadius(3, 1))
-		pack := must(mover.Copies("pack", kernels.Pack(span, field, part)))(b.t)
-		unpack := must(mover.Copies("unpack", kernels.Unpack(field, ghost, span)))(b.t)
+		pack := must(copier.Copies("pack", kernels.Pack(span, field, part)))(b.t)
+		unpack := must(copier.Copies("unpack", kernels.Unpack(field, ghost, span)))(b.t)
 		b.do(b.stream.Launch(pack.Kernel), b.stream.Launch(unpack.Kernel))
 		got, n := b.get(buffer.All()), 1
 		if got[0] != canary[0] || got[len(got)-1] != canary[len(got)-1] {
@@ -63,14 +63,14 @@ func packAndUnpack(b *bench, size domain.Vec) {
 func TestCopiesOfAnyElement(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
-		mover := must(b.compiler.NewMover(b.device))(t)
+		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		for _, size := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 48} {
-			t.Run(fmt.Sprintf("element=%d", size), func(t *testing.T) { copiesOf(t, b, mover, size) })
+			t.Run(fmt.Sprintf("element=%d", size), func(t *testing.T) { copiesOf(t, b, copier, size) })
 		}
 	})
 }
 
-func copiesOf(t *testing.T, b *bench, mover *kernels.Mover, size int) {
+func copiesOf(t *testing.T, b *bench, copier *kernels.BoxCopier, size int) {
 	const elements = 4000
 	bytes := int64(elements * size)
 	src, dst := must(b.device.Alloc(bytes))(t), must(b.device.Alloc(bytes))(t)
@@ -98,7 +98,7 @@ func copiesOf(t *testing.T, b *bench, mover *kernels.Mover, size int) {
 			}
 		}
 	}
-	k := must(mover.Copies("copies", copies...))(t)
+	k := must(copier.Copies("copies", copies...))(t)
 	b.do(b.stream.Launch(k.Kernel), b.stream.Copy(host.All(), dst.All()))
 	for i, v := range host.Bytes() {
 		if v != want[i] {

@@ -26,7 +26,7 @@ func BenchmarkNorms(b *testing.B) {
 		})
 		b.Run("impl=host"+variant, func(b *testing.B) {
 			d := newBed(b)
-			reducer := ready(d.compiler.NewReducer(d.device, real))(b)
+			reducer := ready(d.compiler.NewNormReducer(d.device, real))(b)
 			next, last := d.array(cube(3, size), 3, real), d.array(cube(3, size), 3, real)
 			red := ready(reducer.Norms(next, last, cube(3, size)))(b)
 			defer red.Close()

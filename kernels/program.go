@@ -73,7 +73,7 @@ func sweepProgram(s stencil.Stencil, r Real) Program {
 func stepProgram(s stencil.Stencil, r Real) Program {
 	return Program{
 		File: "step.cu", Headers: []string{"four.cuh", "window.cuh", "flags.cuh"},
-		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MOST=%d", mostStores(s)), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
+		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MOST=%d", maxStores(s)), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
 		made:    tapsSource(s, r) + formOf(s, r).source(),
 	}
 }
@@ -95,7 +95,7 @@ func tilesPrograms(s stencil.Stencil, r Real, b *tiling) [2]Program {
 	return [2]Program{plain, measured}
 }
 
-func swapProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
+func directExchangeProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
 
 func moveProgram() Program { return Program{File: "move.cu", Headers: []string{"piece.cuh"}} }
 
@@ -133,7 +133,7 @@ func newKernel(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, err
 // Programs returns every program that this package may compile, for tests
 // that compile them all.
 func Programs() []Program {
-	all := []Program{moveProgram(), swapProgram(), treeProgram(), blocksProgram(), unitsProgram(), latencyProgram()}
+	all := []Program{moveProgram(), directExchangeProgram(), treeProgram(), blocksProgram(), unitsProgram(), latencyProgram()}
 	for scalar := range scalars {
 		all = append(all, reduceProgram(scalar))
 	}
@@ -155,7 +155,7 @@ func Programs() []Program {
 // everyTiling returns tilings of all kinds, of those that hold a part in registers the one that
 // takes the most.
 func everyTiling(s stencil.Stencil, r Real) []tiling {
-	rest := mostRest(s.Dims, int64(r.Size()))
+	rest := maxRest(s.Dims, int64(r.Size()))
 	if s.Dims == 2 {
 		return []tiling{
 			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}}, {dims: 2, block: [3]int64{512, 1, 1}, rest: rest},

@@ -12,11 +12,11 @@ import (
 
 func latencyProgram() Program { return Program{File: "latency.cu", Headers: []string{"flags.cuh"}} }
 
-// Rally is two kernels, one resident on each of two devices, that hand a flag to each other
+// FlagPingPong is two kernels, one resident on each of two devices, that hand a flag to each other
 // in turns: each stores into the memory of the other, and waits for a store into its own.
 // It is the least that one device can wait for another.
-type Rally struct {
-	streams.Closers
+type FlagPingPong struct {
+	streams.Resources
 	limit   time.Duration
 	players [2]*player
 	base    uint64 // rounds played
@@ -29,11 +29,11 @@ type player struct {
 	flag   *streams.Memory // that the other raises
 	took   *streams.Memory // pinned
 	kernel *streams.Kernel
-	arg    rallyArgs // on a host device; on a GPU the kernel has its own
+	arg    flagPingPongArgs // on a host device; on a GPU the kernel has its own
 }
 
-// rallyArgs is struct Rally of latency.cu.
-type rallyArgs struct {
+// flagPingPongArgs is struct FlagPingPong of latency.cu.
+type flagPingPongArgs struct {
 	mine, its    uint64
 	base         uint64
 	rounds, warm int64
@@ -42,10 +42,10 @@ type rallyArgs struct {
 	took         uint64
 }
 
-// NewRally makes the kernels ready, and runs them once. The devices reach each other. No
+// NewFlagPingPong makes the kernels ready, and runs them once. The devices reach each other. No
 // kernel waits longer than limit.
-func (c *Compiler) NewRally(a, b *streams.Device, limit time.Duration) (r *Rally, err error) {
-	made := &Rally{limit: limit}
+func (c *Compiler) NewFlagPingPong(a, b *streams.Device, limit time.Duration) (r *FlagPingPong, err error) {
+	made := &FlagPingPong{limit: limit}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())
@@ -57,7 +57,7 @@ func (c *Compiler) NewRally(a, b *streams.Device, limit time.Duration) (r *Rally
 		}
 	}
 	for i, p := range made.players {
-		if err := c.rally(made, p, made.players[1-i], i == 0); err != nil {
+		if err := c.makePlayer(made, p, made.players[1-i], i == 0); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +70,7 @@ func (c *Compiler) NewRally(a, b *streams.Device, limit time.Duration) (r *Rally
 	return made, nil
 }
 
-func (r *Rally) newPlayer(d *streams.Device) (p *player, err error) {
+func (r *FlagPingPong) newPlayer(d *streams.Device) (p *player, err error) {
 	p = &player{device: d}
 	if p.flag, err = zeros(d, flagBytes); err != nil {
 		return nil, err
@@ -87,9 +87,9 @@ func (r *Rally) newPlayer(d *streams.Device) (p *player, err error) {
 	return p, nil
 }
 
-// rally makes the launch of one player.
-func (c *Compiler) rally(r *Rally, p, other *player, serves bool) error {
-	arg := rallyArgs{mine: p.flag.Address(), its: other.flag.Address(), limit: r.limit.Nanoseconds(), took: p.took.Address()}
+// makePlayer makes the launch of one player.
+func (c *Compiler) makePlayer(r *FlagPingPong, p, other *player, serves bool) error {
+	arg := flagPingPongArgs{mine: p.flag.Address(), its: other.flag.Address(), limit: r.limit.Nanoseconds(), took: p.took.Address()}
 	if serves {
 		arg.serves = 1
 	}
@@ -117,7 +117,7 @@ func (c *Compiler) rally(r *Rally, p, other *player, serves bool) error {
 func (p *player) launch(base uint64, rounds, warm int64) error {
 	arg := &p.arg
 	if own := p.kernel.Argument(); own != nil {
-		arg = &streams.View[rallyArgs](own)[0]
+		arg = &streams.View[flagPingPongArgs](own)[0]
 	}
 	arg.base, arg.rounds, arg.warm = base, rounds, warm
 	streams.View[int64](p.took.Bytes())[0] = 0
@@ -127,7 +127,7 @@ func (p *player) launch(base uint64, rounds, warm int64) error {
 // Play has the flag handed to and fro so many times, after some that do not count, and
 // returns the time from one device to the other, by the clock of the first. It waits for
 // both kernels. An error says which device waited in vain, and for whom.
-func (r *Rally) Play(rounds int) (time.Duration, error) {
+func (r *FlagPingPong) Play(rounds int) (time.Duration, error) {
 	const warm = 100
 	if rounds < 1 {
 		return 0, fmt.Errorf("kernels: a rally of %d rounds", rounds)

@@ -27,7 +27,7 @@ func hostDevices(t *testing.T, n int) []*streams.Device {
 func TestRallyInVain(t *testing.T) {
 	d := hostDevices(t, 2)
 	c := CompilerFromEnv()
-	r, err := c.NewRally(d[0], d[1], 20*time.Millisecond)
+	r, err := c.NewFlagPingPong(d[0], d[1], 20*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

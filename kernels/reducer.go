@@ -9,22 +9,22 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Norms is what a Reducer computes of a field and the one before it.
+// Norms is what a NormReducer computes of a field and the one before it.
 type Norms = rows.Norms
 
 // normsBytes is the size of Norms as the kernels write it.
 const normsBytes = 4 * 8
 
-// Reducer computes norms on one device.
-type Reducer struct {
+// NormReducer computes norms on one device.
+type NormReducer struct {
 	device         *streams.Device
 	real           Real
 	partial, total streams.Function // nil on a host device
 }
 
-// NewReducer compiles the reductions for the device.
-func (c *Compiler) NewReducer(d *streams.Device, real Real) (*Reducer, error) {
-	r := &Reducer{device: d, real: real}
+// NewNormReducer compiles the reductions for the device.
+func (c *Compiler) NewNormReducer(d *streams.Device, real Real) (*NormReducer, error) {
+	r := &NormReducer{device: d, real: real}
 	if real.Size() == 0 {
 		return nil, fmt.Errorf("kernels: type %q cannot be reduced", real)
 	}
@@ -39,9 +39,9 @@ func (c *Compiler) NewReducer(d *streams.Device, real Real) (*Reducer, error) {
 	return r, nil
 }
 
-// Reduction is the work of one norm, made ready.
-type Reduction struct {
-	streams.Closers
+// NormReduction is the work of one norm, made ready.
+type NormReduction struct {
+	streams.Resources
 	launches []*streams.Kernel
 	result   *streams.Memory // on the device
 	host     *streams.Memory // pinned
@@ -58,17 +58,17 @@ type normsArgs struct {
 // Norms makes a reduction ready over the points of the box in the arrays next
 // and last, which have one layout. The order of the sums depends on the box
 // alone.
-func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
+func (r *NormReducer) Norms(next, last Array, box domain.Box) (*NormReduction, error) {
 	if next.Layout != last.Layout {
 		return nil, fmt.Errorf("kernels: norms between arrays of different layouts")
 	}
 	if err := next.holds(box); err != nil {
 		return nil, err
 	}
-	const warpsPerBlock, mostBlocks = 8, 1024
+	const warpsPerBlock, maxBlocks = 8, 1024
 	size := box.Size()
-	blocks := min(mostBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	red, err := newReduction(r.device, blocks+1)
+	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
+	red, err := newNormReduction(r.device, blocks+1)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,8 @@ func (r *Reducer) Norms(next, last Array, box domain.Box) (*Reduction, error) {
 	return red, nil
 }
 
-// newReduction allocates room for a number of norms, the result first.
-func newReduction(d *streams.Device, norms int64) (*Reduction, error) {
+// newNormReduction allocates room for a number of norms, the result first.
+func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
 	result, err := d.Alloc(norms * normsBytes)
 	if err != nil {
 		return nil, err
@@ -92,13 +92,13 @@ func newReduction(d *streams.Device, norms int64) (*Reduction, error) {
 	if err != nil {
 		return nil, errors.Join(err, result.Close())
 	}
-	r := &Reduction{result: result, host: host}
+	r := &NormReduction{result: result, host: host}
 	r.Add(result, host)
 	return r, nil
 }
 
 // launchAll makes the launches of the reduction ready, which use the memory too.
-func (r *Reduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
+func (r *NormReduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
 	for _, spec := range specs {
 		spec.Name, spec.Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
 		k, err := newKernel(d, spec)
@@ -113,7 +113,7 @@ func (r *Reduction) launchAll(d *streams.Device, name string, specs []streams.Ke
 
 // onGPU reduces in two launches: four numbers a block, then four in all. The
 // partial numbers follow the result in memory.
-func (r *Reducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
+func (r *NormReducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
 	arg := argument(&normsArgs{
 		next: next.address(), last: last.address(),
 		partial: result.Address() + normsBytes, sums: result.Address() + normsBytes, result: result.Address(),
@@ -126,7 +126,7 @@ func (r *Reducer) onGPU(next, last Array, box domain.Box, result *streams.Memory
 	}
 }
 
-func (r *Reducer) onHost(next, last Array, box domain.Box, result *streams.Memory) func() {
+func (r *NormReducer) onHost(next, last Array, box domain.Box, result *streams.Memory) func() {
 	if r.real == Float32 {
 		return func() { normRows[float32](next, last, box, result) }
 	}
@@ -141,7 +141,7 @@ func normRows[T rows.Float](next, last Array, box domain.Box, result *streams.Me
 }
 
 // Queue queues the reduction and the copy of its result to the host.
-func (r *Reduction) Queue(s *streams.Stream) error {
+func (r *NormReduction) Queue(s *streams.Stream) error {
 	for _, k := range r.launches {
 		if err := s.Launch(k); err != nil {
 			return err
@@ -151,7 +151,7 @@ func (r *Reduction) Queue(s *streams.Stream) error {
 }
 
 // Result returns the norms once what Queue queued is done.
-func (r *Reduction) Result() Norms {
+func (r *NormReduction) Result() Norms {
 	v := streams.View[float64](r.host.Bytes())
 	return Norms{MaxChange: v[0], SumChange2: v[1], Max: v[2], Sum2: v[3]}
 }

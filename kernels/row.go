@@ -9,7 +9,7 @@ import (
 
 // NewRow returns memory of the mover's device that holds the bytes of an element
 // n times, for Repeat. Close frees it.
-func (m *Mover) NewRow(element []byte, n int) (*streams.Memory, error) {
+func (m *BoxCopier) NewRow(element []byte, n int) (*streams.Memory, error) {
 	return upload(m.device, bytes.Repeat(element, n))
 }
 

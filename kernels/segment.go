@@ -37,12 +37,12 @@ func (r *run) words(width int64) int64 {
 	return n
 }
 
-// mostWords is how many words a segment may have: its kernels count in 31 bits.
-const mostWords = 1<<31 - 1
+// maxWords is how many words a segment may have: its kernels count in 31 bits.
+const maxWords = 1<<31 - 1
 
-// cut returns the run in pieces of at most mostWords words of the given width.
+// cut returns the run in pieces of at most maxWords words of the given width.
 func (r run) cut(width int64) []run {
-	if r.words(width) <= mostWords {
+	if r.words(width) <= maxWords {
 		return []run{r}
 	}
 	low, high := r, r
@@ -108,7 +108,7 @@ func (r *run) join(t run) {
 }
 
 // segment is struct Segment of common.cuh.
-type segment struct {
+type stridedCopy struct {
 	dst, src         uint64
 	dstStep, srcStep [MaxDims]int64
 	length           int64
@@ -120,16 +120,16 @@ type segment struct {
 	lanes            uint32
 }
 
-// segment gives the run in words of the given width. kind is what the kernel is told
-// of them. The run has at most mostWords of them.
-func (r *run) segment(width int64, kind uint32) segment {
-	s := segment{dst: r.dst, src: r.src, nx: uint32(r.length / width), word: kind}
+// strided gives the run in words of the given width. kind is what the kernel is told
+// of them. The run has at most maxWords of them.
+func (r *run) strided(width int64, kind uint32) stridedCopy {
+	s := stridedCopy{dst: r.dst, src: r.src, nx: uint32(r.length / width), word: kind}
 	s.over(r.dims[:r.rank])
 	return s
 }
 
 // over repeats nx words, or stretches.
-func (s *segment) over(dims []Dim) {
+func (s *stridedCopy) over(dims []Dim) {
 	s.rank, s.words = uint32(len(dims)), s.nx
 	divisor := s.nx
 	for i, d := range dims {
@@ -159,8 +159,8 @@ func (r *run) suitsStretches() bool {
 
 // stretches gives the run in stretches of its blocks, each with a prologue and an
 // epilogue of its own.
-func (r *run) stretches() segment {
-	s := segment{dst: r.dst, src: r.src, length: r.length, nx: uint32((r.length + stretch - 1) / stretch), lanes: lanesFor(min(r.length, stretch))}
+func (r *run) stretches() stridedCopy {
+	s := stridedCopy{dst: r.dst, src: r.src, length: r.length, nx: uint32((r.length + stretch - 1) / stretch), lanes: lanesFor(min(r.length, stretch))}
 	s.over(r.dims[:r.rank])
 	return s
 }
@@ -177,7 +177,7 @@ func lanesFor(bytes int64) uint32 {
 
 // threads returns how many threads have a word, or a part of a stretch, to copy, or
 // what is in a loop.
-func (s *segment) threads(l Loop) int64 {
+func (s *stridedCopy) threads(l Loop) int64 {
 	words := int64(s.words) * int64(max(1, s.lanes))
 	switch {
 	case l == InnerLoop:
@@ -190,23 +190,23 @@ func (s *segment) threads(l Loop) int64 {
 
 // divide says how to divide by d, which kernels do for dimension i: what is left of a
 // product of 64 bits and a shift by 32 and more. Nothing is to be done to divide by 1.
-func (s *segment) divide(i int, d uint32) {
+func (s *stridedCopy) divide(i int, d uint32) {
 	if d > 1 {
 		q := divisionBy(int64(d))
 		s.factor[i], s.shift[i] = q.narrow, q.shift-1
 	}
 }
 
-// portion is struct Portion of common.cuh: a segment, and which thread blocks work on
+// blockRange is struct BoxSet of common.cuh: a segment, and which thread blocks work on
 // it.
-type portion struct {
-	segment
+type blockRange struct {
+	stridedCopy
 	first, blocks int64
 }
 
 // share gives the portions blocks by their work: in all no more than most, but at
 // least one each, and no more than there is work for at so many words a thread.
-func share(all []portion, l Loop, most, wordsAThread int64) (blocks int64) {
+func share(all []blockRange, l Loop, most, wordsAThread int64) (blocks int64) {
 	total := threads(all, l)
 	for i := range all {
 		p := &all[i]
@@ -218,7 +218,7 @@ func share(all []portion, l Loop, most, wordsAThread int64) (blocks int64) {
 }
 
 // threads returns how many threads have work.
-func threads(all []portion, l Loop) (n int64) {
+func threads(all []blockRange, l Loop) (n int64) {
 	for i := range all {
 		n += all[i].threads(l)
 	}

@@ -19,7 +19,7 @@ func column(dst, src uint64) run {
 }
 
 // apply does on bytes what the kernels do with segments.
-func apply(memory []byte, segments []segment) {
+func apply(memory []byte, segments []stridedCopy) {
 	for _, s := range segments {
 		for n := range s.words {
 			x, from, to := s.spot(n)
@@ -34,7 +34,7 @@ func apply(memory []byte, segments []segment) {
 }
 
 // spot is struct Spot of common.cuh.
-func (s *segment) spot(n uint32) (x, from, to int64) {
+func (s *stridedCopy) spot(n uint32) (x, from, to int64) {
 	if s.rank == 0 {
 		return int64(n), 0, 0
 	}
@@ -82,9 +82,9 @@ func TestTwins(t *testing.T) {
 				memory[i] = byte(i * 31 >> 3)
 			}
 			want := bytes.Clone(memory)
-			apply(want, segments(c.runs, false))
+			apply(want, stridedCopies(c.runs, false))
 			joined := joinTwins(c.runs)
-			apply(memory, segments(joined, false))
+			apply(memory, stridedCopies(joined, false))
 			if len(joined) != c.want || !bytes.Equal(memory, want) {
 				t.Errorf("%d runs, not %d; the same bytes: %v", len(joined), c.want, bytes.Equal(memory, want))
 			}
@@ -103,10 +103,10 @@ func TestSpots(t *testing.T) {
 			r.over(d)
 			last[0], last[1] = last[0]+(d.Count-1)*d.Dst, last[1]+(d.Count-1)*d.Src
 		}
-		if r.words(1) > mostWords {
+		if r.words(1) > maxWords {
 			return
 		}
-		s := r.segment(1, 1)
+		s := r.strided(1, 1)
 		if x, from, to := s.spot(s.words - 1); x != r.length-1 || to != last[0] || from != last[1] {
 			t.Fatalf("the last word is number %d of a block, %d and %d bytes on; not %d, %d, %d", x, to, from, r.length-1, last[0], last[1])
 		}
@@ -126,8 +126,8 @@ func TestStretches(t *testing.T) {
 				memory[i] = byte(i * 31 >> 3)
 			}
 			want := bytes.Clone(memory)
-			apply(want, segments([]run{r}, false))
-			all := segments([]run{r}, true)
+			apply(want, stridedCopies([]run{r}, false))
+			all := stridedCopies([]run{r}, true)
 			apply(memory, all)
 			if !bytes.Equal(memory, want) {
 				t.Errorf("%d bytes at %d: other bytes", length, start)
@@ -156,7 +156,7 @@ func TestCut(t *testing.T) {
 					t.Errorf("a piece begins at %d, %d", p.dst, p.src)
 				}
 				n := p.words(1)
-				if n > mostWords || n < 1 {
+				if n > maxWords || n < 1 {
 					t.Errorf("a piece of %d words", n)
 				}
 				total += n

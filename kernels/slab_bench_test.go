@@ -36,13 +36,13 @@ func sweepSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
 }
 
 func packSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
-	mover := ready(d.compiler.NewMover(d.device))(d.b)
-	return ready(mover.Copies("pack", kernels.Pack(d.buffer(slab), field, slab)))(d.b).Kernel
+	copier := ready(d.compiler.NewBoxCopier(d.device))(d.b)
+	return ready(copier.Copies("pack", kernels.Pack(d.buffer(slab), field, slab)))(d.b).Kernel
 }
 
 func unpackSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
-	mover := ready(d.compiler.NewMover(d.device))(d.b)
-	return ready(mover.Copies("unpack", kernels.Unpack(field, slab, d.buffer(slab))))(d.b).Kernel
+	copier := ready(d.compiler.NewBoxCopier(d.device))(d.b)
+	return ready(copier.Copies("unpack", kernels.Unpack(field, slab, d.buffer(slab))))(d.b).Kernel
 }
 
 // buffer has room for the points of the slab.

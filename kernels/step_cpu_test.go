@@ -56,12 +56,12 @@ func newStepTorus(t *testing.T, s stencil.Stencil, r Real, size []int, parts dom
 	return c
 }
 
-// ends returns what the devices do, with fields that an allocator places.
-func (c *stepTorus) ends(shape Shape, alloc func(d *streams.Device, bytes int64) streams.Span) (ends []StepEnd) {
+// ranks returns what the devices do, with fields that an allocator places.
+func (c *stepTorus) ends(shape Shape, alloc func(d *streams.Device, bytes int64) streams.Span) (ranks []StepRank) {
 	c.t.Helper()
 	w := c.stencil.Radius()
 	for _, sub := range c.cut.Subdomains {
-		e := StepEnd{Device: c.devices[sub.Rank], Shape: shape}
+		e := StepRank{Device: c.devices[sub.Rank], Shape: shape}
 		for f := range e.Fields {
 			l, err := domain.NewLayout(sub.Box, w, c.real.Size())
 			if err != nil {
@@ -78,9 +78,9 @@ func (c *stepTorus) ends(shape Shape, alloc func(d *streams.Device, bytes int64)
 				e.Stores = append(e.Stores, c.wall(sub, dir, a)...)
 			}
 		}
-		ends = append(ends, e)
+		ranks = append(ranks, e)
 	}
-	return ends
+	return ranks
 }
 
 // reads reports whether the stencil has points in a direction.
@@ -97,7 +97,7 @@ func (c *stepTorus) reads(dir domain.Direction) bool {
 
 // wall returns the stores behind a wall.
 func (c *stepTorus) wall(sub domain.Subdomain, side domain.Direction, axis int) (all []GhostStore) {
-	reach := c.stencil.Reach(axis)
+	reach := c.stencil.AxisRadius(axis)
 	ghost := domain.GhostBox(sub.Box, side, c.stencil.Radius())
 	for n := range reach { // layers, from the wall
 		send, to := sub.Box, ghost
@@ -172,7 +172,7 @@ const stepsOnCPU = 3
 func (c *stepTorus) onHost() (before, after []byte) {
 	c.t.Helper()
 	var spans []streams.Span
-	ends := c.ends(Shape{}, func(d *streams.Device, n int64) streams.Span {
+	ranks := c.ends(Shape{}, func(d *streams.Device, n int64) streams.Span {
 		m, err := d.Alloc(n)
 		if err != nil {
 			c.t.Fatal(err)
@@ -203,7 +203,7 @@ func (c *stepTorus) onHost() (before, after []byte) {
 			}
 		}
 	}
-	all, err := NewCompiler(Options{}).Steppers(FusedStep, c.stencil, c.real, ends, time.Minute)
+	all, err := NewCompiler(Options{}).Steppers(FusedStep, c.stencil, c.real, ranks, time.Minute)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -237,17 +237,17 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 	}
 	copy(arena.Bytes(), before)
 	offset := int64(0)
-	ends := c.ends(shape, func(_ *streams.Device, bytes int64) streams.Span {
+	ranks := c.ends(shape, func(_ *streams.Device, bytes int64) streams.Span {
 		offset += bytes
 		return arena.Span(offset-bytes, bytes)
 	})
-	n, err := newStepNet(kind, c.stencil, c.real, ends, time.Second)
+	n, err := newStepGroup(kind, c.stencil, c.real, ranks, time.Second)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	regions := []*streams.Memory{arena}
-	for i := range ends {
-		s := &Stepper{device: ends[i].Device}
+	for i := range ranks {
+		s := &Stepper{device: ranks[i].Device}
 		if err := s.allocate(n, i); err != nil {
 			c.t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 			c.t.Fatal(err)
 		}
 		if i == 0 {
-			c.compare(ends, kind, shape, m.Bytes(), after)
+			c.compare(ranks, kind, shape, m.Bytes(), after)
 			continue
 		}
 		for at, other := range n.parts[i-1].neighbours {
@@ -271,10 +271,10 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 }
 
 // put writes the memory and the launches, all ends' of one step before the next.
-func (c *stepTorus) put(n *stepNet, regions []*streams.Memory) {
+func (c *stepTorus) put(n *stepGroup, regions []*streams.Memory) {
 	var b bytes.Buffer
 	write := func(v any) { binary.Write(&b, binary.NativeEndian, v) }
-	write([]int64{int64(len(regions)), int64(stepsOnCPU * len(n.ends))})
+	write([]int64{int64(len(regions)), int64(stepsOnCPU * len(n.ranks))})
 	for _, m := range regions {
 		write(int64(len(m.Bytes())))
 	}
@@ -282,7 +282,7 @@ func (c *stepTorus) put(n *stepNet, regions []*streams.Memory) {
 		b.Write(m.Bytes())
 	}
 	for step := range int64(stepsOnCPU) {
-		for i := range n.ends {
+		for i := range n.ranks {
 			variant := ""
 			if n.kind == FusedStep && step == 1 {
 				variant = withNorms
@@ -304,7 +304,7 @@ func (c *stepTorus) put(n *stepNet, regions []*streams.Memory) {
 			}
 			write(int64(i))
 			write(others)
-			argument := k.argument(mostStores(c.stencil))
+			argument := k.argument(maxStores(c.stencil))
 			if len(argument) > 4096 {
 				c.t.Errorf("an argument of %d bytes", len(argument))
 			}
@@ -315,10 +315,10 @@ func (c *stepTorus) put(n *stepNet, regions []*streams.Memory) {
 	c.in.Write(b.Bytes())
 }
 
-func (c *stepTorus) compare(ends []StepEnd, kind StepKind, shape Shape, got, want []byte) {
+func (c *stepTorus) compare(ranks []StepRank, kind StepKind, shape Shape, got, want []byte) {
 	c.t.Helper()
 	offset := int64(0)
-	for i, e := range ends {
+	for i, e := range ranks {
 		for f, a := range e.Fields {
 			for at := range a.Layout.Length {
 				o, size := offset+at*int64(c.real.Size()), int64(c.real.Size())

@@ -10,14 +10,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// stepNet is the ends of steps that devices make together, and who waits for whom. Each
+// stepGroup is the ends of steps that devices make together, and who waits for whom. Each
 // end has a line of memory for each neighbour, with the count of its blocks that have
 // finished steps, and a last line for its own blocks.
-type stepNet struct {
+type stepGroup struct {
 	kind    StepKind
 	stencil stencil.Stencil
 	real    Real
-	ends    []StepEnd
+	ranks    []StepRank
 	limit   time.Duration
 	parts   []stepPart
 	counts  []*streams.Memory // by end
@@ -28,12 +28,12 @@ type stepNet struct {
 // neighbours: the ends that it stores into, or that store into it.
 type stepPart struct {
 	neighbours []int
-	shells     []shellPart
+	slabs     []boundarySlab
 }
 
-// shellPart is a box of the boundary region, the stores that take points from it, and
+// boundarySlab is a box of the boundary region, the stores that take points from it, and
 // the neighbours that it waits for and that wait for it, by their places in lists.
-type shellPart struct {
+type boundarySlab struct {
 	box                domain.Box
 	stores, neighbours []int
 	blocks             int64 // thread blocks that sweep it
@@ -47,13 +47,13 @@ const maxFaces = 6
 // of a launch, which has 4096 bytes at most, holds them.
 const MaxStores = 26
 
-// mostStores returns how many stores and neighbours an end has at most with a stencil: one
+// maxStores returns how many stores and neighbours an end has at most with a stencil: one
 // for each direction that it reaches to, and there for each layer, which may be a wall's.
-func mostStores(s stencil.Stencil) int {
+func maxStores(s stencil.Stencil) int {
 	star, box := 0, 1
 	for a := range s.Dims {
-		star += 2 * s.Reach(a)
-		box *= 1 + 2*s.Reach(a)
+		star += 2 * s.AxisRadius(a)
+		box *= 1 + 2*s.AxisRadius(a)
 	}
 	for _, o := range s.Offsets() {
 		if o[0]*o[1] != 0 || o[1]*o[2] != 0 || o[2]*o[0] != 0 {
@@ -63,20 +63,20 @@ func mostStores(s stencil.Stencil) int {
 	return min(MaxStores, star)
 }
 
-func newStepNet(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (*stepNet, error) {
-	if kind != FusedStep && kind != ResidentSteps && kind != StreamedSteps || real.Size() == 0 || len(ends) == 0 {
-		return nil, fmt.Errorf("kernels: steps of kind %q, type %q, on %d devices", kind, real, len(ends))
+func newStepGroup(kind StepKind, s stencil.Stencil, real Real, ranks []StepRank, limit time.Duration) (*stepGroup, error) {
+	if kind != FusedStep && kind != ResidentSteps && kind != StreamedSteps || real.Size() == 0 || len(ranks) == 0 {
+		return nil, fmt.Errorf("kernels: steps of kind %q, type %q, on %d devices", kind, real, len(ranks))
 	}
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}
-	n := &stepNet{kind: kind, stencil: s, real: real, ends: ends, limit: limit, counts: make([]*streams.Memory, len(ends))}
-	for i := range ends {
+	n := &stepGroup{kind: kind, stencil: s, real: real, ranks: ranks, limit: limit, counts: make([]*streams.Memory, len(ranks))}
+	for i := range ranks {
 		if err := n.check(i); err != nil {
 			return nil, err
 		}
 	}
-	for i := range ends {
+	for i := range ranks {
 		part, err := n.part(i)
 		if err != nil {
 			return nil, err
@@ -91,15 +91,15 @@ func newStepNet(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, lim
 
 // check returns an error unless an end's boxes lie in its fields and its stores end in
 // ghosts.
-func (n *stepNet) check(i int) error {
-	end := n.ends[i]
-	if slices.ContainsFunc(n.ends[:i], func(e StepEnd) bool { return e.Device == end.Device }) {
+func (n *stepGroup) check(i int) error {
+	end := n.ranks[i]
+	if slices.ContainsFunc(n.ranks[:i], func(e StepRank) bool { return e.Device == end.Device }) {
 		return fmt.Errorf("kernels: two ends of a step on device %v", end.Device)
 	}
 	if end.Fields[0].Layout != end.Fields[1].Layout || !end.Fields[0].Layout.Padded() {
 		return fmt.Errorf("kernels: a step between fields of different layouts, or of a caller's own")
 	}
-	if most := mostStores(n.stencil); len(end.Boundary) > maxFaces || len(end.Stores) > most {
+	if most := maxStores(n.stencil); len(end.Boundary) > maxFaces || len(end.Stores) > most {
 		return fmt.Errorf("kernels: a boundary region of %d boxes and %d stores; up to %d and %d are possible", len(end.Boundary), len(end.Stores), maxFaces, most)
 	}
 	if end.Shape != (Shape{}) && !slices.Contains(formOf(n.stencil, n.real).shapes, end.Shape) {
@@ -119,7 +119,7 @@ func (n *stepNet) check(i int) error {
 }
 
 // checkBox returns an error unless an end can sweep a box of its own.
-func (n *stepNet) checkBox(end StepEnd, b domain.Box) error {
+func (n *stepGroup) checkBox(end StepRank, b domain.Box) error {
 	if b.Empty() {
 		return nil
 	}
@@ -139,8 +139,8 @@ func (n *stepNet) checkBox(end StepEnd, b domain.Box) error {
 
 // checkStore returns an error unless all points of a store are in the boundary region, and
 // go to ghosts that no interior reads.
-func (n *stepNet) checkStore(end StepEnd, s GhostStore) error {
-	if s.To < 0 || s.To >= len(n.ends) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || len(s.Odd) > maxOdd {
+func (n *stepGroup) checkStore(end StepRank, s GhostStore) error {
+	if s.To < 0 || s.To >= len(n.ranks) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || len(s.Odd) > maxOdd {
 		return fmt.Errorf("kernels: a store of %v into %v of end %d", s.Send, s.Ghost, s.To)
 	}
 	swept := int64(0)
@@ -150,7 +150,7 @@ func (n *stepNet) checkStore(end StepEnd, s GhostStore) error {
 	if swept != s.Send.Points() {
 		return fmt.Errorf("kernels: a store of %v, which is not all in the boundary region %v", s.Send, end.Boundary)
 	}
-	to := n.ends[s.To]
+	to := n.ranks[s.To]
 	if in := to.Interior; !in.Empty() && !in.Grow(n.stencil.Radius()).Intersect(s.Ghost).Empty() {
 		return fmt.Errorf("kernels: a store into %v, which the interior %v of end %d reads", s.Ghost, in, s.To)
 	}
@@ -163,30 +163,30 @@ func (n *stepNet) checkStore(end StepEnd, s GhostStore) error {
 }
 
 // part finds out who an end's neighbours are, and which of its shells deal with them.
-func (n *stepNet) part(i int) (p stepPart, err error) {
-	for k := range n.ends {
+func (n *stepGroup) part(i int) (p stepPart, err error) {
+	for k := range n.ranks {
 		if k != i && (n.stores(i, k) || n.stores(k, i)) {
 			p.neighbours = append(p.neighbours, k)
 		}
 	}
-	if most := mostStores(n.stencil); len(p.neighbours) > most {
+	if most := maxStores(n.stencil); len(p.neighbours) > most {
 		return p, fmt.Errorf("kernels: %d neighbours; up to %d are possible", len(p.neighbours), most)
 	}
-	for _, b := range n.ends[i].Boundary {
+	for _, b := range n.ranks[i].Boundary {
 		if !b.Empty() {
-			p.shells = append(p.shells, n.shell(i, b, p.neighbours))
+			p.slabs = append(p.slabs, n.slab(i, b, p.neighbours))
 		}
 	}
-	n.shareBlocks(i, p.shells)
+	n.shareBlocks(i, p.slabs)
 	return p, nil
 }
 
 // stores reports whether an end stores into another.
-func (n *stepNet) stores(from, to int) bool {
-	return slices.ContainsFunc(n.ends[from].Stores, func(s GhostStore) bool { return s.To == to })
+func (n *stepGroup) stores(from, to int) bool {
+	return slices.ContainsFunc(n.ranks[from].Stores, func(s GhostStore) bool { return s.To == to })
 }
 
-// shell returns a box of the boundary region with those of an end's stores that take
+// slab returns a box of the boundary region with those of an end's stores that take
 // points from it, and those of its neighbours that get them or whose ghosts it reads.
 //
 // In step n a block of a shell waits until all blocks of its neighbours' shells that deal with
@@ -195,42 +195,42 @@ func (n *stepNet) stores(from, to int) bool {
 // in step n-1: who reads ghosts deals with the end that stores there, be it across a face, an
 // edge or a corner, and whether or not it stores anything in return. Interiors read no ghosts
 // that are stored to, see checkStore. Ghosts of its own an end stores to for its next step.
-func (n *stepNet) shell(i int, box domain.Box, neighbours []int) shellPart {
-	sh := shellPart{box: box}
+func (n *stepGroup) slab(i int, box domain.Box, neighbours []int) boundarySlab {
+	slab := boundarySlab{box: box}
 	reads := box.Grow(n.stencil.Radius())
 	concerned := map[int]bool{}
-	for t, s := range n.ends[i].Stores {
+	for t, s := range n.ranks[i].Stores {
 		if !s.Send.Intersect(box).Empty() {
-			sh.stores = append(sh.stores, t)
+			slab.stores = append(slab.stores, t)
 			concerned[s.To] = true
 		}
 	}
 	for at, k := range neighbours {
-		for _, s := range n.ends[k].Stores {
+		for _, s := range n.ranks[k].Stores {
 			concerned[k] = concerned[k] || s.To == i && !s.Ghost.Intersect(reads).Empty()
 		}
 		if concerned[k] {
-			sh.neighbours = append(sh.neighbours, at)
+			slab.neighbours = append(slab.neighbours, at)
 		}
 	}
-	return sh
+	return slab
 }
 
 // line returns where an end keeps the count of a neighbour, by its place among the end's
 // neighbours, or after them that of its own blocks.
-func (n *stepNet) line(end, neighbour int) streams.Span {
+func (n *stepGroup) line(end, neighbour int) streams.Span {
 	return n.counts[end].Span(int64(neighbour)*flagBytes, 8)
 }
 
 // place returns the place of one end among the neighbours of another.
-func (n *stepNet) place(end, of int) int { return slices.Index(n.parts[of].neighbours, end) }
+func (n *stepGroup) place(end, of int) int { return slices.Index(n.parts[of].neighbours, end) }
 
 // expected returns how many blocks of an end count a step for another.
-func (n *stepNet) expected(end, other int) (blocks int64) {
+func (n *stepGroup) expected(end, other int) (blocks int64) {
 	at := n.place(other, end)
-	for _, sh := range n.parts[end].shells {
-		if slices.Contains(sh.neighbours, at) {
-			blocks += sh.blocks
+	for _, slab := range n.parts[end].slabs {
+		if slices.Contains(slab.neighbours, at) {
+			blocks += slab.blocks
 		}
 	}
 	return blocks
@@ -246,9 +246,9 @@ func residentThreads(s stencil.Stencil) int {
 }
 
 // threads returns how many threads the blocks of an end have along x and y.
-func (n *stepNet) threads(i int) [2]int {
+func (n *stepGroup) threads(i int) [2]int {
 	if n.kind == FusedStep {
-		return n.ends[i].shape(formOf(n.stencil, n.real)).Block
+		return n.ranks[i].shape(formOf(n.stencil, n.real)).Block
 	}
 	return [2]int{32, residentThreads(n.stencil) / 32}
 }
@@ -257,24 +257,24 @@ func (n *stepNet) threads(i int) [2]int {
 // multiprocessor while they wait for a neighbour and for the link: a thread has so many points
 // that there is about one such block for each. Of steps that stay on the device shells have no
 // more than their share of it, at twice the work of other points.
-func (n *stepNet) shareBlocks(i int, shells []shellPart) {
-	end, block, total := n.ends[i], n.threads(i), int64(0)
+func (n *stepGroup) shareBlocks(i int, slabs []boundarySlab) {
+	end, block, total := n.ranks[i], n.threads(i), int64(0)
 	threads := int64(block[0] * block[1])
-	for _, sh := range shells {
-		total += sh.box.Points()
+	for _, slab := range slabs {
+		total += slab.box.Points()
 	}
 	cores := int64(end.Device.Cores)
-	most := max(int64(len(shells)), cores*2*total/max(1, 2*total+end.Interior.Points()))
+	most := max(int64(len(slabs)), cores*2*total/max(1, 2*total+end.Interior.Points()))
 	if !end.Interior.Empty() {
 		most = min(most, cores-1)
 	}
 	each := ceil(total, threads*cores) // points a thread
-	for at := range shells {
-		sh := &shells[at]
-		if points := sh.box.Points(); n.kind == FusedStep {
-			sh.blocks = ceil(points, threads*each)
+	for at := range slabs {
+		slab := &slabs[at]
+		if points := slab.box.Points(); n.kind == FusedStep {
+			slab.blocks = ceil(points, threads*each)
 		} else {
-			sh.blocks = max(1, min(ceil(points, threads), most*points/total))
+			slab.blocks = max(1, min(ceil(points, threads), most*points/total))
 		}
 	}
 }

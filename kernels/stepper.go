@@ -12,10 +12,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// StepEnd is what one device does in the time steps that devices make together, each
+// StepRank is what one device does in the time steps that devices make together, each
 // with one kernel: it sweeps its points, and stores those that others need into their
 // ghosts. Step n reads Fields[(n-1)%2] and writes Fields[n%2].
-type StepEnd struct {
+type StepRank struct {
 	Device   *streams.Device
 	Fields   [2]Array     // of one layout
 	Boundary []domain.Box // the boundary region, up to six boxes that do not overlap
@@ -25,7 +25,7 @@ type StepEnd struct {
 }
 
 // shape returns that of the interior.
-func (e StepEnd) shape(f largeForm) Shape {
+func (e StepRank) shape(f largeForm) Shape {
 	if e.Shape == (Shape{}) {
 		return f.shapes[0]
 	}
@@ -62,12 +62,12 @@ const (
 // same steps, each by one thread. An end that fails leaves the others waiting, up to
 // their limit.
 type Stepper struct {
-	streams.Closers
+	streams.Resources
 	kind     StepKind
 	device   *streams.Device
 	plain    stepKernel
 	measured stepKernel    // the same, which takes the norms of its last step on the way, if there is one
-	norms    [2]*Reduction // of these, by field
+	norms    [2]*NormReduction // of these, by field
 	queued   chan stepSpan // on a host device
 	failed   *streams.Memory
 	others   []string // devices of the neighbours
@@ -84,11 +84,11 @@ type stepKernel struct {
 // launches were before.
 type stepSpan struct{ first, count, launch int64 }
 
-// mostSteps is how many steps a launch may make.
-const mostSteps = 1 << 30
+// maxSteps is how many steps a launch may make.
+const maxSteps = 1 << 30
 
-// mostQueued is how many launches of a host device may be queued.
-const mostQueued = 1 << 12
+// maxQueued is how many launches of a host device may be queued.
+const maxQueued = 1 << 12
 
 // Queue queues the steps that follow those queued before: one if they are fused, else up to
 // 2^30. It returns an error also if the device has waited in vain before, see Err.
@@ -97,7 +97,7 @@ func (s *Stepper) Queue(at *streams.Stream, steps int64) error { return s.queue(
 // Norms returns what gives the norms of steps that QueueMeasured queued, those that write
 // Fields[0] and those that write Fields[1]: it is queued behind the step. It is nil where
 // steps do not take norms on their way.
-func (s *Stepper) Norms(field int) *Reduction { return s.norms[field] }
+func (s *Stepper) Norms(field int) *NormReduction { return s.norms[field] }
 
 // QueueMeasured queues steps as Queue does, to the same bits; on its way the last takes the
 // norms of what it writes and of its change. It returns an error where Norms returns nil.
@@ -109,7 +109,7 @@ func (s *Stepper) QueueMeasured(at *streams.Stream, steps int64) error {
 }
 
 func (s *Stepper) queue(at *streams.Stream, k stepKernel, steps int64) error {
-	if steps < 1 || s.kind == FusedStep && steps > 1 || steps > mostSteps {
+	if steps < 1 || s.kind == FusedStep && steps > 1 || steps > maxSteps {
 		return fmt.Errorf("kernels: %d steps in one launch of kind %s", steps, s.kind)
 	}
 	if err := s.Err(); err != nil {
@@ -148,18 +148,18 @@ func word(m *streams.Memory, offset int64) *uint64 {
 // Steppers makes the steps of ends ready, which are on different devices that reach
 // each other. limit is how long a device waits for a neighbour. The fields' ghosts are
 // those of step 0 when the first step is queued.
-func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []StepEnd, limit time.Duration) (all []*Stepper, err error) {
-	n, err := newStepNet(kind, s, real, ends, limit)
+func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ranks []StepRank, limit time.Duration) (all []*Stepper, err error) {
+	n, err := newStepGroup(kind, s, real, ranks, limit)
 	if err != nil {
 		return nil, err
 	}
-	var made streams.Closers
+	var made streams.Resources
 	defer func() {
 		if err != nil {
 			all, err = nil, errors.Join(err, made.Close())
 		}
 	}()
-	for i, end := range ends {
+	for i, end := range ranks {
 		s := &Stepper{kind: kind, device: end.Device, done: stepSpan{first: 1, launch: -1}}
 		made.Add(s)
 		all = append(all, s)
@@ -168,13 +168,13 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []
 		}
 	}
 	if n.tiled != nil { // a program for each shape of tiles
-		for i, end := range ends {
+		for i, end := range ranks {
 			plain, measured := c.tilesOf(n, i)
 			c.begin(end.Device, plain, measured)
 		}
 	}
 	for i, s := range all {
-		if end := ends[i]; end.Device.Backend == streams.Host {
+		if end := ranks[i]; end.Device.Backend == streams.Host {
 			err = s.onHost(n, i)
 		} else if n.tiled != nil {
 			err = s.tilesOnGPU(c, n, i)
@@ -189,9 +189,9 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ends []
 }
 
 // allocate makes the memory by which an end and its neighbours wait for each other.
-func (s *Stepper) allocate(n *stepNet, i int) (err error) {
+func (s *Stepper) allocate(n *stepGroup, i int) (err error) {
 	for _, k := range n.parts[i].neighbours {
-		s.others = append(s.others, n.ends[k].Device.String())
+		s.others = append(s.others, n.ranks[k].Device.String())
 	}
 	if n.counts[i], err = zeros(s.device, int64(len(s.others)+1)*flagBytes); err != nil {
 		return err

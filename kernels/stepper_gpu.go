@@ -74,7 +74,7 @@ func (k *stepLaunch) argument(most int) []byte {
 
 // onGPU makes the launch of an end on a GPU, and where a launch makes a step another with
 // norms.
-func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
+func (s *Stepper) onGPU(c *Compiler, n *stepGroup, i int) error {
 	plain, err := n.launch(i, s.failed, "")
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func (s *Stepper) onGPU(c *Compiler, n *stepNet, i int) error {
 }
 
 // onGPUAs makes one launch of an end.
-func (s *Stepper) onGPUAs(c *Compiler, n *stepNet, i int, k *stepLaunch) (made stepKernel, err error) {
-	end := n.ends[i]
+func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made stepKernel, err error) {
+	end := n.ranks[i]
 	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), k.kernel)
 	if err != nil {
 		return made, err
@@ -106,7 +106,7 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepNet, i int, k *stepLaunch) (made s
 	spec := streams.KernelSpec{
 		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.counts[i].All(), s.failed.All()},
 		Function: found[0], Grid: k.grid, Block: [3]int{k.block[0], k.block[1], 1},
-		Argument: k.argument(mostStores(n.stencil)),
+		Argument: k.argument(maxStores(n.stencil)),
 	}
 	for f, a := range end.Fields {
 		spec.Uses = append(spec.Uses, a.Data)
@@ -115,7 +115,7 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepNet, i int, k *stepLaunch) (made s
 		}
 	}
 	for _, st := range end.Stores {
-		for _, a := range n.ends[st.To].Fields {
+		for _, a := range n.ranks[st.To].Fields {
 			spec.Reaches = append(spec.Reaches, a.Data)
 		}
 	}
@@ -142,7 +142,7 @@ func (s *Stepper) addNorms(c *Compiler, real Real, blocks int64) error {
 		return err
 	}
 	for to := range s.norms {
-		r, err := newReduction(s.device, 1+sumBlocks+blocks)
+		r, err := newNormReduction(s.device, 1+sumBlocks+blocks)
 		if err != nil {
 			return err
 		}
@@ -157,8 +157,8 @@ func (s *Stepper) addNorms(c *Compiler, real Real, blocks int64) error {
 
 // launch returns what an end launches, variant "" or withNorms; failed is where it says that
 // it waited in vain.
-func (n *stepNet) launch(i int, failed *streams.Memory, variant string) (*stepLaunch, error) {
-	end := n.ends[i]
+func (n *stepGroup) launch(i int, failed *streams.Memory, variant string) (*stepLaunch, error) {
+	end := n.ranks[i]
 	k := &stepLaunch{arg: stepArgs{
 		strides: stridesOf(end.Fields[0].Layout),
 		limit:   n.limit.Nanoseconds(), failed: failed.Address(), arrived: n.line(i, len(n.parts[i].neighbours)).Address(),
@@ -180,34 +180,34 @@ func (a Array) pointAddress(p domain.Vec) uint64 {
 func narrow(v domain.Vec) [3]int32 { return [3]int32{int32(v[0]), int32(v[1]), int32(v[2])} }
 
 // fromOwned returns a box counted from the first point that an end owns.
-func (n *stepNet) fromOwned(i int, b domain.Box) domain.Box {
-	lo := n.ends[i].Fields[0].Layout.Owned.Lo
+func (n *stepGroup) fromOwned(i int, b domain.Box) domain.Box {
+	lo := n.ranks[i].Fields[0].Layout.Owned.Lo
 	return domain.Box{Lo: b.Lo.Sub(lo), Hi: b.Hi.Sub(lo)}
 }
 
-func (n *stepNet) addShells(arg *stepArgs, i int) {
+func (n *stepGroup) addShells(arg *stepArgs, i int) {
 	bits := func(all []int) (b uint64) {
 		for _, k := range all {
 			b |= 1 << k
 		}
 		return b
 	}
-	shells := n.parts[i].shells
-	arg.shells = int64(len(shells))
-	for k, sh := range shells {
-		box := n.fromOwned(i, sh.box)
-		arg.shell[k] = shellArgs{narrow(box.Lo), narrow(box.Size()), arg.shellBlocks, sh.blocks, bits(sh.stores), bits(sh.neighbours)}
-		arg.shellBlocks += sh.blocks
+	slabs := n.parts[i].slabs
+	arg.shells = int64(len(slabs))
+	for k, slab := range slabs {
+		box := n.fromOwned(i, slab.box)
+		arg.shell[k] = shellArgs{narrow(box.Lo), narrow(box.Size()), arg.shellBlocks, slab.blocks, bits(slab.stores), bits(slab.neighbours)}
+		arg.shellBlocks += slab.blocks
 	}
 }
 
-func (n *stepNet) addTargets(k *stepLaunch, i int) {
-	own := n.ends[i].Fields[0].Layout
-	for _, st := range n.ends[i].Stores {
+func (n *stepGroup) addTargets(k *stepLaunch, i int) {
+	own := n.ranks[i].Fields[0].Layout
+	for _, st := range n.ranks[i].Stores {
 		send := n.fromOwned(i, st.Send)
 		t := targetArgs{lo: narrow(send.Lo), hi: narrow(send.Hi)}
 		first := st.Ghost.Lo.Sub(send.Lo) // where the first owned point would lie
-		for f, a := range n.ends[st.To].Fields {
+		for f, a := range n.ranks[st.To].Fields {
 			t.ghost[f], t.strides = a.pointAddress(first), stridesOf(a.Layout)
 		}
 		for j, o := range st.Odd {
@@ -217,7 +217,7 @@ func (n *stepNet) addTargets(k *stepLaunch, i int) {
 	}
 }
 
-func (n *stepNet) addNeighbours(k *stepLaunch, i int) {
+func (n *stepGroup) addNeighbours(k *stepLaunch, i int) {
 	neighbours := n.parts[i].neighbours
 	k.arg.degree = int64(len(neighbours))
 	for at, other := range neighbours {
@@ -228,8 +228,8 @@ func (n *stepNet) addNeighbours(k *stepLaunch, i int) {
 
 // addInterior chooses the kernel, its grid, and how the interior is cut. It returns an error
 // if that is too large for a grid.
-func (n *stepNet) addInterior(k *stepLaunch, i int, variant string) error {
-	end := n.ends[i]
+func (n *stepGroup) addInterior(k *stepLaunch, i int, variant string) error {
+	end := n.ranks[i]
 	if !end.Interior.Empty() {
 		l := end.Fields[0].Layout
 		k.arg.interior = partOf(l, end.Interior, groupBytes/n.real.Size(), domain.RowAlignment/n.real.Size())
@@ -244,7 +244,7 @@ func (n *stepNet) addInterior(k *stepLaunch, i int, variant string) error {
 
 // fused has the interior swept in the shape of the end's sweeps, by slabs of blocks. Those of
 // the shells fill some slabs before.
-func (k *stepLaunch) fused(f largeForm, end StepEnd, variant string) error {
+func (k *stepLaunch) fused(f largeForm, end StepRank, variant string) error {
 	shape, ok := end.shape(f), true
 	if variant == withNorms && !f.marches { // the blocks of shells are those of all steps
 		shape.Layers = f.measured(shape).Layers
@@ -252,7 +252,7 @@ func (k *stepLaunch) fused(f largeForm, end StepEnd, variant string) error {
 	k.grid, k.arg.march = [3]int{int(max(1, k.arg.shellBlocks)), 1, 0}, int64(shape.Layers)
 	if size := end.Interior.Size(); !end.Interior.Empty() {
 		if f.dims == 3 {
-			shape.Layers = max(shape.Layers, ceil(size[2], mostBlocks/2))
+			shape.Layers = max(shape.Layers, ceil(size[2], maxBlocks/2))
 		}
 		var layers int
 		k.grid, layers, ok = f.grid(shape, k.arg.interior.groups, size)
@@ -263,25 +263,25 @@ func (k *stepLaunch) fused(f largeForm, end StepEnd, variant string) error {
 		k.grid[2] *= k.grid[1] // bands of rows
 		k.grid[1] = 1
 	}
-	k.grid[0] = max(k.grid[0], ceil(int(k.arg.shellBlocks), k.grid[1]*mostBlocks/2))
+	k.grid[0] = max(k.grid[0], ceil(int(k.arg.shellBlocks), k.grid[1]*maxBlocks/2))
 	slabs := ceil(int(k.arg.shellBlocks), k.grid[0]*k.grid[1])
 	k.arg.shellSlabs, k.arg.every = int64(slabs), 1
 	if slabs > 1 {
-		k.arg.every = int64(min(mostEvery, 1+k.grid[2]/(slabs-1)))
+		k.arg.every = int64(min(maxEvery, 1+k.grid[2]/(slabs-1)))
 	}
 	if k.grid[2] += slabs; f.dims == 2 {
-		high := ceil(k.grid[2], mostBlocks)
+		high := ceil(k.grid[2], maxBlocks)
 		k.grid[1], k.grid[2] = ceil(k.grid[2], high), high
 	}
-	if !ok || k.grid[1] > mostBlocks || k.grid[2] > mostBlocks {
+	if !ok || k.grid[1] > maxBlocks || k.grid[2] > maxBlocks {
 		return fmt.Errorf("kernels: a step of %v points is too large for one launch", end.Interior.Size())
 	}
 	return nil
 }
 
-// mostEvery is how many slabs there are, at most, from one of shells to the next. Each has
+// maxEvery is how many slabs there are, at most, from one of shells to the next. Each has
 // some hundred blocks, half of what a large GPU holds.
-const mostEvery = 3
+const maxEvery = 3
 
 // resident has as many blocks as multiprocessors, which go round the tiles of the interior.
 func (k *stepLaunch) resident(s stencil.Stencil, tall int, cores int64) {
@@ -292,7 +292,7 @@ func (k *stepLaunch) resident(s stencil.Stencil, tall int, cores int64) {
 		k.cut(s.Dims, tall)
 		rounds := (k.arg.tiles[0]*k.arg.tiles[1]*k.arg.tiles[2] + inner - 1) / inner
 		// Two layers are loaded at once, where there are registers for them.
-		if cost := rounds * ((k.arg.march+1)/2 + int64(s.Reach(s.Dims-1))); cost < best {
+		if cost := rounds * ((k.arg.march+1)/2 + int64(s.AxisRadius(s.Dims-1))); cost < best {
 			best, march = cost, k.arg.march
 		}
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 // onHost makes the launch of an end on a host device.
-func (s *Stepper) onHost(n *stepNet, i int) (err error) {
-	s.queued = make(chan stepSpan, mostQueued)
+func (s *Stepper) onHost(n *stepGroup, i int) (err error) {
+	s.queued = make(chan stepSpan, maxQueued)
 	spec := streams.KernelSpec{Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{s.failed.All()}}
-	for _, f := range n.ends[i].Fields {
+	for _, f := range n.ranks[i].Fields {
 		spec.Uses = append(spec.Uses, f.Data)
 	}
-	for _, st := range n.ends[i].Stores {
-		for _, f := range n.ends[st.To].Fields {
+	for _, st := range n.ranks[i].Stores {
+		for _, f := range n.ranks[st.To].Fields {
 			spec.Reaches = append(spec.Reaches, f.Data)
 		}
 	}
@@ -32,42 +32,42 @@ func (s *Stepper) onHost(n *stepNet, i int) (err error) {
 }
 
 // stepsOf is the host version of step.cu.
-func stepsOf[T rows.Float](s *Stepper, n *stepNet, i int) func(span stepSpan) {
-	end, part := n.ends[i], n.parts[i]
-	var shells [2][]func() // sweeps, by the field that they write
+func stepsOf[T rows.Float](s *Stepper, n *stepGroup, i int) func(span stepSpan) {
+	end, part := n.ranks[i], n.parts[i]
+	var slabs [2][]func() // sweeps, by the field that they write
 	var interior [2]func()
 	for to := range 2 {
 		sweep := func(b domain.Box) func() {
 			return sweepBoxes[T](n.stencil, end.Fields[to], end.Fields[1-to], []domain.Box{b}, nil)
 		}
-		for _, sh := range part.shells {
-			shells[to] = append(shells[to], sweep(sh.box))
+		for _, slab := range part.slabs {
+			slabs[to] = append(slabs[to], sweep(slab.box))
 		}
 		interior[to] = sweep(end.Interior)
 	}
 	return func(span stepSpan) {
 		for step := span.first; step < span.first+span.count; step++ {
 			to := step % 2
-			for k, sh := range part.shells {
-				if !n.awaitOnHost(s, i, sh, step-1) {
+			for k, slab := range part.slabs {
+				if !n.awaitOnHost(s, i, slab, step-1) {
 					return
 				}
-				shells[to][k]()
-				for _, t := range sh.stores {
-					storeGhosts[T](end.Fields[to], sh.box, end.Stores[t], n.ends[end.Stores[t].To].Fields[to])
+				slabs[to][k]()
+				for _, t := range slab.stores {
+					storeGhosts[T](end.Fields[to], slab.box, end.Stores[t], n.ranks[end.Stores[t].To].Fields[to])
 				}
-				n.tellOnHost(i, sh)
+				n.notifyOnHost(i, slab)
 			}
 			interior[to]()
 		}
 	}
 }
 
-// tellOnHost counts a step of a shell for its neighbours, as often as it has blocks.
-func (n *stepNet) tellOnHost(i int, sh shellPart) {
-	for _, at := range sh.neighbours {
+// notifyOnHost counts a step of a shell for its neighbours, as often as it has blocks.
+func (n *stepGroup) notifyOnHost(i int, slab boundarySlab) {
+	for _, at := range slab.neighbours {
 		other := n.parts[i].neighbours[at]
-		atomic.AddUint64(word(n.counts[other], int64(n.place(i, other))*flagBytes), uint64(sh.blocks))
+		atomic.AddUint64(word(n.counts[other], int64(n.place(i, other))*flagBytes), uint64(slab.blocks))
 	}
 }
 
@@ -93,9 +93,9 @@ func storeGhosts[T rows.Float](src Array, box domain.Box, st GhostStore, dst Arr
 
 // awaitOnHost waits until the neighbours of a shell have finished a step. It returns false,
 // and says so, if that takes too long, or if the end has given up before.
-func (n *stepNet) awaitOnHost(s *Stepper, i int, sh shellPart, step int64) bool {
+func (n *stepGroup) awaitOnHost(s *Stepper, i int, slab boundarySlab, step int64) bool {
 	failed := word(s.failed, 0)
-	for _, at := range sh.neighbours {
+	for _, at := range slab.neighbours {
 		want := uint64(step * n.expected(n.parts[i].neighbours[at], i))
 		if atomic.LoadUint64(failed) > 0 {
 			return false

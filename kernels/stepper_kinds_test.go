@@ -19,7 +19,7 @@ import (
 type stepRow struct {
 	set     *testdevices.Set
 	real    kernels.Real
-	ends    []kernels.StepEnd
+	ends    []kernels.StepRank
 	streams []*streams.Stream
 }
 
@@ -34,7 +34,7 @@ func newStepRow(t *testing.T, set *testdevices.Set, devices int, size domain.Vec
 		boxes[i] = b
 	}
 	for i, d := range set.Devices[:devices] {
-		end := kernels.StepEnd{Device: d}
+		end := kernels.StepRank{Device: d}
 		l := must(domain.NewLayout(boxes[i], width, real.Size()))(t)
 		for f := range end.Fields {
 			m := must(d.Alloc(l.Bytes()))(t)
@@ -132,7 +132,7 @@ func (r *stepRow) compareNorms(t *testing.T, i int, got kernels.Norms, done int6
 	t.Helper()
 	end := r.ends[i]
 	dst, src := end.Fields[done%2], end.Fields[1-done%2]
-	fields := must(must(r.set.Compiler.NewReducer(end.Device, r.real))(t).Norms(dst, src, dst.Layout.Owned))(t)
+	fields := must(must(r.set.Compiler.NewNormReducer(end.Device, r.real))(t).Norms(dst, src, dst.Layout.Owned))(t)
 	check(t, fields.Queue(r.streams[i]))
 	check(t, r.streams[i].Sync(limit))
 	want := fields.Result()

@@ -15,7 +15,7 @@ import (
 
 // stepPair is two devices that share a square, the lower half and the upper.
 type stepPair struct {
-	ends    []kernels.StepEnd
+	ends    []kernels.StepRank
 	streams []*streams.Stream
 }
 
@@ -25,7 +25,7 @@ func newStepPair(t *testing.T, s *testdevices.Set, size int) *stepPair {
 	for i := range 2 {
 		d, low := s.Devices[i], size/2*i
 		box := domain.Box{Lo: domain.Vec{0, low, 0}, Hi: domain.Vec{size, low + size/2, 1}}
-		end := kernels.StepEnd{Device: d}
+		end := kernels.StepRank{Device: d}
 		for f := range end.Fields {
 			l := must(domain.NewLayout(box, domain.UniformRadius(2, 1), 8))(t)
 			m := must(d.Alloc(l.Bytes()))(t)

@@ -51,12 +51,12 @@ type sideStore struct {
 // tile returns the ends as tiles, nil where that cannot be: the stencil is
 // a star of one point, the devices are GPUs, every store is of one whole side and to whoever
 // stores back, and every box fits.
-func (n *stepNet) tile() *tiled {
+func (n *stepGroup) tile() *tiled {
 	if _, ok := n.stencil.AsStar(); !ok {
 		return nil
 	}
-	t := &tiled{inbox: make([]*streams.Memory, len(n.ends))}
-	for i, end := range n.ends {
+	t := &tiled{inbox: make([]*streams.Memory, len(n.ranks))}
+	for i, end := range n.ranks {
 		sides, ok := n.sideStores(i)
 		if !ok || end.Device.Backend != streams.CUDA {
 			return nil
@@ -93,15 +93,15 @@ func side(high bool) int {
 
 // axisOf returns the axis of a field that an axis of tiles is: in two dimensions tiles are
 // one point deep along their second, which no field has then.
-func (n *stepNet) axisOf(axis int) int {
+func (n *stepGroup) axisOf(axis int) int {
 	if n.stencil.Dims == 2 && axis > 0 {
 		return 3 - axis
 	}
 	return axis
 }
 
-func (n *stepNet) tileSize(i int) (size [3]int64) {
-	owned := n.ends[i].Fields[0].Layout.Owned.Size()
+func (n *stepGroup) tileSize(i int) (size [3]int64) {
+	owned := n.ranks[i].Fields[0].Layout.Owned.Size()
 	for axis := range size {
 		size[axis] = int64(owned[n.axisOf(axis)])
 	}
@@ -109,13 +109,13 @@ func (n *stepNet) tileSize(i int) (size [3]int64) {
 }
 
 // sideStores finds the sides that an end's stores take points from.
-func (n *stepNet) sideStores(i int) (sides [3][2]sideStore, ok bool) {
+func (n *stepGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	for axis := range sides {
 		sides[axis] = [2]sideStore{{store: -1}, {store: -1}}
 	}
 	width := domain.UniformRadius(n.stencil.Dims, 1)
-	owned := n.ends[i].Fields[0].Layout.Owned
-	for k, st := range n.ends[i].Stores {
+	owned := n.ranks[i].Fields[0].Layout.Owned
+	for k, st := range n.ranks[i].Stores {
 		if len(st.Odd) > 0 {
 			return sides, false
 		}
@@ -131,8 +131,8 @@ func (n *stepNet) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 // sideOf finds the side of a box that a store takes its points from, and at which side of the
 // other its ghosts are: the opposite one, or behind a wall the same. Where a box is one point
 // thick both would do.
-func (n *stepNet) sideOf(st GhostStore, owned domain.Box, width domain.Radius) (axis, high, there int, found bool) {
-	other := n.ends[st.To].Fields[0].Layout.Owned
+func (n *stepGroup) sideOf(st GhostStore, owned domain.Box, width domain.Radius) (axis, high, there int, found bool) {
+	other := n.ranks[st.To].Fields[0].Layout.Owned
 	for same := range 2 {
 		for axis := range 3 {
 			for high := range 2 {
@@ -152,17 +152,17 @@ func (n *stepNet) sideOf(st GhostStore, owned domain.Box, width domain.Radius) (
 }
 
 // packetBytes are those of a packet: each 4 bytes of a value come with 4 of the step.
-func (n *stepNet) packetBytes() int64 { return 2 * int64(n.real.Size()) }
+func (n *stepGroup) packetBytes() int64 { return 2 * int64(n.real.Size()) }
 
 // slot returns where in the inbox of an end packets of even steps lie that cross a cut
 // between tiles, or one of its sides, upwards or downwards.
-func (n *stepNet) slot(i, axis int, cut int64, down int) int64 {
+func (n *stepGroup) slot(i, axis int, cut int64, down int) int64 {
 	b := &n.tiled.boxes[i]
 	return n.inboxOffset(i, axis) + (cut*2+int64(down))*2*b.area(axis)*n.packetBytes()
 }
 
 // inboxOffset returns where the packets of an axis begin, and for one axis more their end.
-func (n *stepNet) inboxOffset(i, axis int) (bytes int64) {
+func (n *stepGroup) inboxOffset(i, axis int) (bytes int64) {
 	b := &n.tiled.boxes[i]
 	for a := range axis {
 		if n.axisOf(a) >= n.stencil.Dims {
@@ -174,7 +174,7 @@ func (n *stepNet) inboxOffset(i, axis int) (bytes int64) {
 }
 
 // sideSlot returns the address of the packets for the ghosts of a side.
-func (n *stepNet) sideSlot(i, axis int, high bool) uint64 {
+func (n *stepGroup) sideSlot(i, axis int, high bool) uint64 {
 	cut := int64(0)
 	if high {
 		cut = n.tiled.boxes[i].tiles[axis]
@@ -183,7 +183,7 @@ func (n *stepNet) sideSlot(i, axis int, high bool) uint64 {
 }
 
 // tilesToward returns how many tiles of an end store into ghosts of another.
-func (n *stepNet) tilesToward(i, other int) (tiles int64) {
+func (n *stepGroup) tilesToward(i, other int) (tiles int64) {
 	b := &n.tiled.boxes[i]
 	for axis := range b.tiles {
 		for _, s := range n.tiled.sides[i][axis] {
@@ -197,14 +197,14 @@ func (n *stepNet) tilesToward(i, other int) (tiles int64) {
 
 // tilesOf returns the programs of an end whose field stays on its multiprocessors, without
 // norms and with them.
-func (c *Compiler) tilesOf(n *stepNet, i int) (plain, measured Program) {
-	d, both := n.ends[i].Device, tilesPrograms(n.stencil, n.real, &n.tiled.boxes[i])
+func (c *Compiler) tilesOf(n *stepGroup, i int) (plain, measured Program) {
+	d, both := n.ranks[i].Device, tilesPrograms(n.stencil, n.real, &n.tiled.boxes[i])
 	return c.disturbed(d, both[0]), c.disturbed(d, both[1])
 }
 
 // tilesOnGPU makes the launch of such an end, and another with norms.
-func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
-	end, box := n.ends[i], &n.tiled.boxes[i]
+func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
+	end, box := n.ranks[i], &n.tiled.boxes[i]
 	plain, measured := c.tilesOf(n, i)
 	hold, err := c.load(end.Device, plain, "hold")
 	if err != nil {
@@ -254,15 +254,15 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepNet, i int) error {
 
 // tileSide describes a side of an end: where its points go, and whom the ghosts behind it
 // come from, who is the end that it stores into.
-func (n *stepNet) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
+func (n *stepGroup) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
 	st := n.tiled.sides[i][axis][high]
 	if st.store < 0 {
 		return tileSide{other: nobody}
 	}
-	send, ghost := n.ends[i].Stores[st.store].Send, n.ends[i].Stores[st.store].Ghost
+	send, ghost := n.ranks[i].Stores[st.store].Send, n.ranks[i].Stores[st.store].Ghost
 	at := tileSide{out: n.sideSlot(st.to, axis, st.high), other: int64(n.place(st.to, i))}
 	first := ghost.Lo.Sub(n.fromOwned(i, send).Lo)
-	for f, a := range n.ends[st.to].Fields {
+	for f, a := range n.ranks[st.to].Fields {
 		at.ghost[f], at.strides = a.pointAddress(first), stridesOf(a.Layout)
 		spec.Reaches = append(spec.Reaches, a.Data)
 	}

@@ -20,13 +20,13 @@ func BenchmarkMisaligned(b *testing.B) {
 	}
 	devices := ready(platform.Open(0))(b)
 	defer streams.CloseAll(devices)
-	mover := ready(CompilerFromEnv().NewMover(devices[0]))(b)
+	copier := ready(CompilerFromEnv().NewBoxCopier(devices[0]))(b)
 	s := ready(devices[0].NewStream(streams.Normal))(b)
 	for _, align := range []int64{1, 2, 4, 8} {
 		for _, length := range []int64{16, 32, 64, 128, 256, 512, 1024, 4096, 65536} {
 			for _, way := range []string{"words", "stretches"} {
 				b.Run(fmt.Sprintf("align=%d/length=%d/way=%s", align, length, way), func(b *testing.B) {
-					timeRows(b, mover, s, align, length-align, way == "stretches")
+					timeRows(b, copier, s, align, length-align, way == "stretches")
 				})
 			}
 		}
@@ -42,7 +42,7 @@ func ready[T any](v T, err error) func(b *testing.B) T {
 	}
 }
 
-func timeRows(b *testing.B, m *Mover, s *streams.Stream, align, length int64, stretched bool) {
+func timeRows(b *testing.B, m *BoxCopier, s *streams.Stream, align, length int64, stretched bool) {
 	const bytes, many = 16 << 20, 50
 	rows := bytes / (length + align)
 	src, dst := ready(m.device.Alloc(2*bytes+align))(b), ready(m.device.Alloc(bytes+align))(b)
@@ -50,11 +50,11 @@ func timeRows(b *testing.B, m *Mover, s *streams.Stream, align, length int64, st
 	defer dst.Close()
 	c := Strided{Point{dst.All(), 0}, Point{src.All(), align}, length, []Dim{{rows, length, 2 * (length + align)}}}
 	r := c.run()
-	part := r.segment(r.word(), uint32(r.word()))
+	part := r.strided(r.word(), uint32(r.word()))
 	if stretched {
 		part = r.stretches()
 	}
-	w := work{spec: streams.KernelSpec{Name: "rows", Reaches: []streams.Span{dst.All(), src.All()}}, runs: []run{r}, segments: []segment{part}}
+	w := work{spec: streams.KernelSpec{Name: "rows", Reaches: []streams.Span{dst.All(), src.All()}}, runs: []run{r}, strided: []stridedCopy{part}}
 	k := ready(m.copies(w))(b)
 	defer k.Close()
 	start, end := ready(m.device.NewTimedEvent())(b), ready(m.device.NewTimedEvent())(b)

@@ -39,14 +39,14 @@ const (
 
 // StridedOptions say how a launch works. The zero value suits most copies.
 type StridedOptions struct {
-	MostBlocks int // thread blocks; 0 for as many as suit
+	MaxBlocks int // thread blocks; 0 for as many as suit
 	Loop       Loop
 }
 
 // check returns an error unless the options are possible.
 func (o StridedOptions) check() error {
-	if o.MostBlocks < 0 {
-		return fmt.Errorf("kernels: %d thread blocks", o.MostBlocks)
+	if o.MaxBlocks < 0 {
+		return fmt.Errorf("kernels: %d thread blocks", o.MaxBlocks)
 	}
 	if o.Loop != NoLoop && o.Loop != InnerLoop && o.Loop != OuterLoop {
 		return fmt.Errorf("kernels: no loop %q: inner or outer", o.Loop)
@@ -58,7 +58,7 @@ func (o StridedOptions) check() error {
 // memory of a peer too. The rest is as for Copies. Long blocks that are not aligned are
 // copied in the words that each of them allows, with a prologue and an epilogue, unless
 // the options ask for a loop.
-func (m *Mover) Strided(name string, o StridedOptions, copies ...Strided) (*Copies, error) {
+func (m *BoxCopier) Strided(name string, o StridedOptions, copies ...Strided) (*Copies, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("%w (%s)", err, name)
 	}
@@ -71,7 +71,7 @@ func (m *Mover) Strided(name string, o StridedOptions, copies ...Strided) (*Copi
 		w.spec.Reaches = append(w.spec.Reaches, c.Dst.Data, c.Src.Data)
 	}
 	w.spec.Run = func() { copyStrided(copies) }
-	w.segments = segments(w.runs, o.Loop == NoLoop)
+	w.strided = stridedCopies(w.runs, o.Loop == NoLoop)
 	return m.copies(w)
 }
 

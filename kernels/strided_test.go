@@ -13,8 +13,8 @@ import (
 func stridedWays() map[string]kernels.StridedOptions {
 	return map[string]kernels.StridedOptions{
 		"default":           {},
-		"one thread block":  {MostBlocks: 1},
-		"two thread blocks": {MostBlocks: 2},
+		"one thread block":  {MaxBlocks: 1},
+		"two thread blocks": {MaxBlocks: 2},
 		"inner loop":        {Loop: kernels.InnerLoop},
 		"outer loop":        {Loop: kernels.OuterLoop},
 	}
@@ -59,7 +59,7 @@ func TestStrided(t *testing.T) {
 	lengths := []int64{1, 7, 60, 64, 65, 100, 333, 1000, 2047, 2048, 2049, 5000, 30000}
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := newBench(t, set)
-		mover := must(b.compiler.NewMover(b.device))(t)
+		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		rng := rand.New(rand.NewPCG(7, 8))
 		for _, unit := range []int64{1, 2, 4, 8, 16} {
 			for _, length := range lengths {
@@ -68,7 +68,7 @@ func TestStrided(t *testing.T) {
 					on.t = t
 					both := []strided{randomStrided(rng, length*unit, unit), randomStrided(rng, 1+rng.Int64N(200), 1)}
 					for name, o := range stridedWays() {
-						on.checkStrided(mover, name, o, both)
+						on.checkStrided(copier, name, o, both)
 					}
 				})
 			}
@@ -77,7 +77,7 @@ func TestStrided(t *testing.T) {
 }
 
 // checkStrided makes copies, each between memories of its own, in one launch.
-func (b *bench) checkStrided(mover *kernels.Mover, name string, o kernels.StridedOptions, all []strided) {
+func (b *bench) checkStrided(copier *kernels.BoxCopier, name string, o kernels.StridedOptions, all []strided) {
 	b.t.Helper()
 	var copies []kernels.Strided
 	var check []func()
@@ -89,7 +89,7 @@ func (b *bench) checkStrided(mover *kernels.Mover, name string, o kernels.Stride
 		copyStrided(want[s.Dst.Offset:], from[s.Src.Offset:], s.Length, s.Dims)
 		check = append(check, func() { b.same(fmt.Sprintf("%s, %+v", name, s), [2]int64{}, b.bytesOf(dst), want) })
 	}
-	k := must(mover.Strided(name, o, copies...))(b.t)
+	k := must(copier.Strided(name, o, copies...))(b.t)
 	defer k.Close()
 	b.do(b.stream.Launch(k.Kernel), b.stream.Launch(k.Kernel))
 	for _, c := range check {
@@ -99,11 +99,11 @@ func (b *bench) checkStrided(mover *kernels.Mover, name string, o kernels.Stride
 
 func TestStridedRefusals(t *testing.T) {
 	b := newBench(t, testdevices.Host(t, 1))
-	mover := must(b.compiler.NewMover(b.device))(t)
+	copier := must(b.compiler.NewBoxCopier(b.device))(t)
 	m := must(b.device.Alloc(100))(t)
 	at := kernels.Point{Data: m.Span(0, 50)}
 	fits := kernels.Strided{Dst: at, Src: kernels.Point{Data: m.Span(50, 50)}, Length: 10, Dims: []kernels.Dim{{Count: 5, Dst: 10, Src: 10}}}
-	if _, err := mover.Strided("fits", kernels.StridedOptions{}, fits); err != nil {
+	if _, err := copier.Strided("fits", kernels.StridedOptions{}, fits); err != nil {
 		t.Fatal(err)
 	}
 	long, none, back, deep := fits, fits, fits, fits
@@ -120,9 +120,9 @@ func TestStridedRefusals(t *testing.T) {
 		"before the start":    {copy: back},
 		"too many dimensions": {copy: deep},
 		"another loop":        {kernels.StridedOptions{Loop: "round"}, fits},
-		"-1 thread blocks":    {kernels.StridedOptions{MostBlocks: -1}, fits},
+		"-1 thread blocks":    {kernels.StridedOptions{MaxBlocks: -1}, fits},
 	} {
-		if _, err := mover.Strided(name, c.o, c.copy); err == nil {
+		if _, err := copier.Strided(name, c.o, c.copy); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// SwapEnd is what one GPU does in an exchange by stores: the copies into the
+// DirectExchangeRank is what one GPU does in an exchange by stores: the copies into the
 // memory of peers, or its own, and the other ends that it exchanges with, either
 // way. If one end names another, that one names it too.
-type SwapEnd struct {
+type DirectExchangeRank struct {
 	Device     *streams.Device
 	Stores     []Copy
 	Neighbours []int // ends
 }
 
-// Swap is one end of an exchange, made ready. Queue launches its kernel, which ends
+// DirectExchange is one end of an exchange, made ready. Queue launches its kernel, which ends
 // when the GPU has stored all and all its neighbours have stored theirs. It may be
 // queued any number of times, by one thread, as often as those of the neighbours.
-type Swap struct {
-	streams.Closers
+type DirectExchange struct {
+	streams.Resources
 	kernel     *streams.Kernel
 	round      *uint64 // in the argument of the launch
 	device     *streams.Device
@@ -32,13 +32,13 @@ type Swap struct {
 }
 
 // Queue queues the GPU's part in the next exchange.
-func (s *Swap) Queue(at *streams.Stream) error {
+func (s *DirectExchange) Queue(at *streams.Stream) error {
 	*s.round++
 	return at.Launch(s.kernel)
 }
 
 // Err returns an error if the GPU has waited for a neighbour in vain.
-func (s *Swap) Err() error {
+func (s *DirectExchange) Err() error {
 	if n := streams.View[uint64](s.failed.Bytes())[0]; n > 0 {
 		return fmt.Errorf("kernels: device %v waited in vain for its neighbour on device %s to exchange", s.device, s.neighbours[n-1])
 	}
@@ -49,16 +49,16 @@ func (s *Swap) Err() error {
 // most that many neighbours, as many as a host has other GPUs.
 const (
 	fewStores      = 8
-	mostNeighbours = 8
+	maxNeighbours = 8
 )
 
-// swapArgs is struct Swap of swap.cu.
-type swapArgs struct {
+// directExchangeArgs is struct DirectExchange of swap.cu.
+type directExchangeArgs struct {
 	round, failed uint64
 	degree, limit int64
 	stores        int64
 	table         uint64
-	neighbours    [mostNeighbours]neighbourFlags
+	neighbours    [maxNeighbours]neighbourFlags
 	few           [fewStores]store
 }
 
@@ -69,44 +69,44 @@ type neighbourFlags struct {
 
 // store is struct Store of swap.cu.
 type store struct {
-	portion
+	blockRange
 	sent uint64
 }
 
 // flagBytes keeps flags on lines of their own.
 const flagBytes = 128
 
-// Swaps makes an exchange among GPUs ready, an end each, on different devices
+// NewDirectExchanges makes an exchange among GPUs ready, an end each, on different devices
 // that reach each other. limit is how long a GPU waits for a neighbour.
-func (c *Compiler) Swaps(ends []SwapEnd, limit time.Duration) (swaps []*Swap, err error) {
-	n := &swapNet{ends: ends, flags: make([]*streams.Memory, len(ends)), stores: make([][]store, len(ends))}
-	var made streams.Closers
+func (c *Compiler) NewDirectExchanges(ranks []DirectExchangeRank, limit time.Duration) (exchanges []*DirectExchange, err error) {
+	n := &directExchangeGroup{ranks: ranks, flags: make([]*streams.Memory, len(ranks)), stores: make([][]store, len(ranks))}
+	var made streams.Resources
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	for i, end := range ends {
-		if n.flags[i], err = zeros(end.Device, int64(max(1, 2*len(end.Neighbours)))*flagBytes); err != nil {
+	for i, rank := range ranks {
+		if n.flags[i], err = zeros(rank.Device, int64(max(1, 2*len(rank.Neighbours)))*flagBytes); err != nil {
 			return nil, err
 		}
 		made.Add(n.flags[i])
 	}
-	for i := range ends {
+	for i := range ranks {
 		if n.stores[i], err = n.storesOf(i); err != nil {
 			return nil, err
 		}
 	}
-	for i := range ends {
-		s := &Swap{device: ends[i].Device}
+	for i := range ranks {
+		s := &DirectExchange{device: ranks[i].Device}
 		s.Add(n.flags[i])
-		swaps = append(swaps, s)
+		exchanges = append(exchanges, s)
 		made.Add(s)
-		if err := c.makeSwap(s, n, i, limit); err != nil {
+		if err := c.makeDirectExchange(s, n, i, limit); err != nil {
 			return nil, err
 		}
 	}
-	return swaps, nil
+	return exchanges, nil
 }
 
 // zeros returns device memory of zeros.
@@ -114,65 +114,65 @@ func zeros(d *streams.Device, bytes int64) (*streams.Memory, error) {
 	return upload(d, make([]byte, bytes))
 }
 
-// swapNet is the ends of an exchange, with their flags and what each stores.
-type swapNet struct {
-	ends   []SwapEnd
+// directExchangeGroup is the ends of an exchange, with their flags and what each stores.
+type directExchangeGroup struct {
+	ranks   []DirectExchangeRank
 	flags  []*streams.Memory
 	stores [][]store
 }
 
 // line returns where an end keeps a flag of a neighbour, by its place among the
 // end's neighbours: 0 that it is ready, 1 how many of its blocks have stored.
-func (n *swapNet) line(end, neighbour, which int) uint64 {
-	return n.flags[end].Address() + uint64(2*neighbour+which)*flagBytes
+func (n *directExchangeGroup) line(rank, neighbour, which int) uint64 {
+	return n.flags[rank].Address() + uint64(2*neighbour+which)*flagBytes
 }
 
 // place returns the place of one end among the neighbours of another.
-func (n *swapNet) place(end, of int) (int, error) {
-	if at := slices.Index(n.ends[of].Neighbours, end); at >= 0 && end != of {
+func (n *directExchangeGroup) place(rank, of int) (int, error) {
+	if at := slices.Index(n.ranks[of].Neighbours, rank); at >= 0 && rank != of {
 		return at, nil
 	}
-	return 0, fmt.Errorf("kernels: end %d exchanges with end %d, which does not name it", end, of)
+	return 0, fmt.Errorf("kernels: end %d exchanges with end %d, which does not name it", rank, of)
 }
 
-// makeSwap makes the launch of one end.
-func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) error {
-	end := n.ends[i]
-	found, err := c.load(end.Device, swapProgram(), "swap")
+// makeDirectExchange makes the launch of one end.
+func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup, i int, limit time.Duration) error {
+	rank := n.ranks[i]
+	found, err := c.load(rank.Device, directExchangeProgram(), "swap")
 	if err != nil {
 		return err
 	}
 	spec := streams.KernelSpec{Name: "swap", Work: streams.Exchange, Function: found[0], Block: [3]int{blockSize, 1, 1}}
-	arg := swapArgs{degree: int64(len(end.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
+	arg := directExchangeArgs{degree: int64(len(rank.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
 	if err := n.neighbours(&arg, i, &spec); err != nil {
 		return err
 	}
-	for _, c := range end.Stores {
+	for _, c := range rank.Stores {
 		spec.Uses = append(spec.Uses, c.Src.Data)
 		spec.Reaches = append(spec.Reaches, c.Dst.Data)
 	}
 	stores := n.stores[i]
 	if copy(arg.few[:], stores) < len(stores) {
-		table, err := upload(end.Device, stores)
+		table, err := upload(rank.Device, stores)
 		if err != nil {
 			return err
 		}
 		s.Add(table)
 		arg.table = table.Address()
 	}
-	if s.failed, err = end.Device.AllocPinned(8); err != nil {
+	if s.failed, err = rank.Device.AllocPinned(8); err != nil {
 		return err
 	}
 	clear(s.failed.Bytes())
 	s.Add(s.failed)
 	arg.failed = s.failed.Address()
-	for _, k := range end.Neighbours {
-		s.neighbours = append(s.neighbours, n.ends[k].Device.String())
+	for _, k := range rank.Neighbours {
+		s.neighbours = append(s.neighbours, n.ranks[k].Device.String())
 	}
 	last := stores[len(stores)-1]
 	spec.Grid = [3]int{int(last.first + last.blocks), 1, 1}
 	spec.Argument = argument(&arg)
-	if s.kernel, err = newKernel(end.Device, spec); err != nil {
+	if s.kernel, err = newKernel(rank.Device, spec); err != nil {
 		return err
 	}
 	s.Add(s.kernel)
@@ -184,11 +184,11 @@ func (c *Compiler) makeSwap(s *Swap, n *swapNet, i int, limit time.Duration) err
 // stored its part. Its blocks are enough to fill the links, and far from enough to
 // fill a GPU, on which other kernels must get on. There is at least one store: for an
 // end that only receives, an empty one.
-func (n *swapNet) storesOf(i int) (all []store, err error) {
+func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 	const most, wordsAThread = 288, 2
 	to := map[uint64][]run{} // by count
 	var counts []uint64
-	for _, c := range n.ends[i].Stores {
+	for _, c := range n.ranks[i].Stores {
 		if err := c.check(); err != nil {
 			return nil, err
 		}
@@ -201,25 +201,25 @@ func (n *swapNet) storesOf(i int) (all []store, err error) {
 		}
 		to[sent] = append(to[sent], c.run())
 	}
-	var portions []portion
+	var ranges []blockRange
 	for _, sent := range counts {
-		for _, p := range segments(joinTwins(to[sent]), false) {
-			portions = append(portions, portion{segment: p})
+		for _, p := range stridedCopies(joinTwins(to[sent]), false) {
+			ranges = append(ranges, blockRange{stridedCopy: p})
 			all = append(all, store{sent: sent})
 		}
 	}
 	if len(all) == 0 {
-		return []store{{portion: portion{segment: segment{nx: 1, word: 1}, blocks: 1}}}, nil
+		return []store{{blockRange: blockRange{stridedCopy: stridedCopy{nx: 1, word: 1}, blocks: 1}}}, nil
 	}
-	share(portions, NoLoop, most, wordsAThread)
+	share(ranges, NoLoop, most, wordsAThread)
 	for i := range all {
-		all[i].portion = portions[i]
+		all[i].blockRange = ranges[i]
 	}
 	return all, nil
 }
 
 // sent returns the count to raise where a copy of an end goes; 0 if it stays.
-func (n *swapNet) sent(i int, c Copy) (uint64, error) {
+func (n *directExchangeGroup) sent(i int, c Copy) (uint64, error) {
 	to := n.owner(c.Dst.Data.Memory.Device())
 	switch to {
 	case i:
@@ -235,18 +235,18 @@ func (n *swapNet) sent(i int, c Copy) (uint64, error) {
 }
 
 // owner returns the end on a device.
-func (n *swapNet) owner(d *streams.Device) int {
-	return slices.IndexFunc(n.ends, func(e SwapEnd) bool { return e.Device == d })
+func (n *directExchangeGroup) owner(d *streams.Device) int {
+	return slices.IndexFunc(n.ranks, func(e DirectExchangeRank) bool { return e.Device == d })
 }
 
 // neighbours says where an end and its neighbours keep the flags of each other,
 // and how many blocks of each neighbour store into this end.
-func (n *swapNet) neighbours(arg *swapArgs, i int, spec *streams.KernelSpec) error {
-	if degree := len(n.ends[i].Neighbours); degree > mostNeighbours {
-		return fmt.Errorf("kernels: %d neighbours; up to %d are possible", degree, mostNeighbours)
+func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *streams.KernelSpec) error {
+	if degree := len(n.ranks[i].Neighbours); degree > maxNeighbours {
+		return fmt.Errorf("kernels: %d neighbours; up to %d are possible", degree, maxNeighbours)
 	}
 	spec.Uses = append(spec.Uses, n.flags[i].All())
-	for mine, k := range n.ends[i].Neighbours {
+	for mine, k := range n.ranks[i].Neighbours {
 		its, err := n.place(i, k)
 		if err != nil {
 			return err

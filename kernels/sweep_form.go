@@ -34,7 +34,7 @@ var rowsAThread = []int{2, 4, 8}
 // formOf returns what was the fastest on an H200, of those whose kernels the compiler can
 // keep in registers.
 func formOf(s stencil.Stencil, r Real) largeForm {
-	f := largeForm{dims: s.Dims, marches: s.Dims == 3 || s.Reach(1) > 1, tall: 1}
+	f := largeForm{dims: s.Dims, marches: s.Dims == 3 || s.AxisRadius(1) > 1, tall: 1}
 	switch points := s.Points(); {
 	case !f.marches:
 		f.rows(points, r)

@@ -85,7 +85,7 @@ func (g *gpuBed) sweeps(c gpuCase) {
 		pair[i] = kernels.Array{Data: m.All(), Layout: l}
 		g.random(pair[i], c.real)
 	}
-	var open streams.Closers
+	var open streams.Resources
 	defer open.Close()
 	sweeper := ready(g.compiler.NewSweeper(g.device, s, c.real))(g.b)
 	// A copy of as many bytes as the points have.
@@ -105,9 +105,9 @@ func (g *gpuBed) sweeps(c gpuCase) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-	prepare := func(portions ...kernels.Portion) (plain, measured func(i int) error) {
+	prepare := func(portions ...kernels.BoxSet) (plain, measured func(i int) error) {
 		var sweeps, norms [2][]*streams.Kernel
-		var total [2]*kernels.Reduction
+		var total [2]*kernels.NormReduction
 		for i := range 2 {
 			var err error
 			for _, p := range portions {
@@ -129,11 +129,11 @@ func (g *gpuBed) sweeps(c gpuCase) {
 		return plain, measured
 	}
 	inner, slabs := domain.Split(box, s.Radius())
-	whole := kernels.Portion{Name: "all", Boxes: []domain.Box{box}}
+	whole := kernels.BoxSet{Name: "all", Boxes: []domain.Box{box}}
 	plain, measured := prepare(whole)
 	report("way=default", plain)
 	report("way=default/norms=true", measured)
-	plain, measured = prepare(kernels.Portion{Name: "slabs", Boxes: slabs}, kernels.Portion{Name: "inner", Boxes: []domain.Box{inner}})
+	plain, measured = prepare(kernels.BoxSet{Name: "slabs", Boxes: slabs}, kernels.BoxSet{Name: "inner", Boxes: []domain.Box{inner}})
 	report("way=split", plain)
 	report("way=split/norms=true", measured)
 	tuning, err := sweeper.Tune(pair[0], pair[1], box, time.Second)

@@ -75,7 +75,7 @@ func kindBits(b *bench, sweeper *kernels.Sweeper, s stencil.Stencil, owned domai
 	for _, box := range boxes {
 		eachPoint(box, func(p domain.Vec) { want[l.Offset(p)] = kernels.PlainSum(s, l, in, p) })
 	}
-	launches, total, err := sweeper.Measure(dst, src, kernels.Portion{Name: "measured", Boxes: boxes})
+	launches, total, err := sweeper.Measure(dst, src, kernels.BoxSet{Name: "measured", Boxes: boxes})
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Portion is boxes that one launch sweeps, see Sweep, and the name of the launch.
-type Portion struct {
+// BoxSet is boxes that one launch sweeps, see Sweep, and the name of the launch.
+type BoxSet struct {
 	Name  string
 	Boxes []domain.Box
 }
@@ -20,17 +20,17 @@ type Portion struct {
 // and, ordered after all of them, total are queued. The order of the sums depends on the
 // portions and on the shape that the sweeper has now; not on time. Closing total frees
 // the launches too.
-func (s *Sweeper) Measure(dst, src Array, portions ...Portion) (launches []*streams.Kernel, total *Reduction, err error) {
-	for _, p := range portions {
+func (s *Sweeper) Measure(dst, src Array, ranges ...BoxSet) (launches []*streams.Kernel, total *NormReduction, err error) {
+	for _, p := range ranges {
 		if err := s.check(dst, src, p.Boxes); err != nil {
 			return nil, nil, err
 		}
 	}
-	m := measure{sweeper: s, dst: dst, src: src, slots: int64(len(portions))}
+	m := measure{sweeper: s, dst: dst, src: src, slots: int64(len(ranges))}
 	if s.device.Backend != streams.Host {
-		m.plan(portions)
+		m.plan(ranges)
 	}
-	if total, err = newReduction(s.device, 1+sumBlocks+m.slots); err != nil {
+	if total, err = newNormReduction(s.device, 1+sumBlocks+m.slots); err != nil {
 		return nil, nil, err
 	}
 	defer func() {
@@ -38,7 +38,7 @@ func (s *Sweeper) Measure(dst, src Array, portions ...Portion) (launches []*stre
 			launches, total, err = nil, nil, errors.Join(err, total.Close())
 		}
 	}()
-	for i, p := range portions {
+	for i, p := range ranges {
 		k, err := newKernel(s.device, m.spec(i, p, total.result))
 		if err != nil {
 			return nil, total, err
@@ -64,9 +64,9 @@ type measure struct {
 const sumBlocks = 128
 
 // plan chooses the launches and gives their blocks slots.
-func (m *measure) plan(portions []Portion) {
+func (m *measure) plan(ranges []BoxSet) {
 	m.slots = 0
-	for _, p := range portions {
+	for _, p := range ranges {
 		k := m.sweeper.launchOf(m.dst, m.src, p.Boxes, m.sweeper.form.measured(m.sweeper.shape))
 		for i := range k.arg.part {
 			k.arg.part[i].slot += m.slots
@@ -76,7 +76,7 @@ func (m *measure) plan(portions []Portion) {
 }
 
 // spec returns the launch of the i-th portion.
-func (m *measure) spec(i int, p Portion, result *streams.Memory) streams.KernelSpec {
+func (m *measure) spec(i int, p BoxSet, result *streams.Memory) streams.KernelSpec {
 	spec := streams.KernelSpec{Name: p.Name, Work: streams.Sweep, Uses: []streams.Span{m.dst.Data, m.src.Data, result.All()}}
 	if m.onGPU != nil {
 		m.onGPU[i].arg.norms = slotsOf(result)

@@ -23,8 +23,8 @@ func shapesOf(layers []int, blocks ...[2]int) (all []Shape) {
 	return all
 }
 
-// mostBlocks is how many blocks a grid may have along y and along z.
-const mostBlocks = 65535
+// maxBlocks is how many blocks a grid may have along y and along z.
+const maxBlocks = 65535
 
 // grid returns the blocks for a box of so many groups along x, and rows and planes, and
 // how many layers a thread takes. ok is false where the blocks are too many for one launch.
@@ -33,12 +33,12 @@ func (f largeForm) grid(s Shape, groups int64, n domain.Vec) (grid [3]int, layer
 	x := ceil(int(groups), s.Block[0])
 	if f.dims == 2 {
 		slabs := ceil(n[1], s.Layers)
-		high := ceil(slabs, mostBlocks)
-		return [3]int{x, ceil(slabs, high), high}, s.Layers, high <= mostBlocks
+		high := ceil(slabs, maxBlocks)
+		return [3]int{x, ceil(slabs, high), high}, s.Layers, high <= maxBlocks
 	}
-	layers = max(s.Layers, ceil(n[2], mostBlocks))
+	layers = max(s.Layers, ceil(n[2], maxBlocks))
 	y := ceil(n[1], s.Block[1]*f.tall)
-	return [3]int{x, y, ceil(n[2], layers)}, layers, y <= mostBlocks
+	return [3]int{x, y, ceil(n[2], layers)}, layers, y <= maxBlocks
 }
 
 // ceil returns n/by, rounded up.

@@ -26,7 +26,7 @@ import (
 func tapsSource(s stencil.Stencil, r Real) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#define DIMS %d\n#define POINTS %d\n", s.Dims, s.Points())
-	fmt.Fprintf(&b, "enum { REACH_X = %d, REACH_Y = %d, REACH_Z = %d };\n\n", s.Reach(0), s.Reach(1), s.Reach(2))
+	fmt.Fprintf(&b, "enum { REACH_X = %d, REACH_Y = %d, REACH_Z = %d };\n\n", s.AxisRadius(0), s.AxisRadius(1), s.AxisRadius(2))
 	b.WriteString("template <typename At> __device__ __forceinline__ REAL apply(const At &at) {\n")
 	writeSum(&b, s, r, "at(0, 0, 0)", partSum)
 	if layered(s) {
@@ -60,16 +60,16 @@ func partSum(p stencil.Part) string {
 	return "(" + strings.Join(terms, " + ") + ")"
 }
 
-// mostParts is how many different parts a layered stencil may have: what a thread holds of
+// maxParts is how many different parts a layered stencil may have: what a thread holds of
 // each plane.
-const mostParts = 4
+const maxParts = 4
 
 // layered reports whether the stencil has three dimensions, more points than the 7-point star
 // and reaches one, each of its parts lies within a plane, few of them lie differently there,
 // and some lie beside the centre's column in other planes than its own: a thread that goes from
 // plane to plane then sums the parts of each once, and holds less than the planes.
 func layered(s stencil.Stencil) bool {
-	if s.Dims != 3 || s.Points() <= 7 || s.Reach(0) != 1 || s.Reach(1) != 1 || s.Reach(2) != 1 {
+	if s.Dims != 3 || s.Points() <= 7 || s.AxisRadius(0) != 1 || s.AxisRadius(1) != 1 || s.AxisRadius(2) != 1 {
 		return false
 	}
 	beside := false
@@ -83,7 +83,7 @@ func layered(s stencil.Stencil) bool {
 			}
 		}
 	}
-	return beside && len(partsOf(s)) <= mostParts
+	return beside && len(partsOf(s)) <= maxParts
 }
 
 // partsOf returns how the parts of a stencil lie in their planes, those that lie alike once;
@@ -149,7 +149,7 @@ const noLayer = -99
 func tapsLayers(s stencil.Stencil) (high, low [][3]int) {
 	side := 0
 	if s.Dims == 3 {
-		side = s.Reach(1)
+		side = s.AxisRadius(1)
 	}
 	for range 2*side + 1 {
 		high, low = append(high, [3]int{noLayer, noLayer, noLayer}), append(low, [3]int{-noLayer, -noLayer, -noLayer})

@@ -46,23 +46,23 @@ func bestTiling(dims int, size [3]int64, element int64, room tileRoom) (best til
 // The most threads of a block, and of those the most layers; and where registers hold a part,
 // the most threads, the fewest, the most layers, and the most bytes that the points of a thread take.
 const (
-	mostTileThreads = 1024
-	mostTileLayers  = 64
+	maxTileThreads = 1024
+	maxTileLayers  = 64
 
-	mostRestThreads = 512
-	fewestOfRest    = 256
-	mostRestLayers  = 32
-	mostRestBytes   = 160
+	maxRestThreads = 512
+	minRestThreads    = 256
+	maxRestLayers  = 32
+	maxRestBytes   = 160
 )
 
 // hold has shared memory hold whole tiles, if they fit.
 func (b *tiling) hold(room tileRoom) bool {
 	x, y, depth := b.largest(0), b.largest(1), b.largest(2)
-	if x*y > mostTileThreads {
+	if x*y > maxTileThreads {
 		return false
 	}
 	b.rest = 0
-	column := ceil(depth, min(mostTileThreads/(x*y), mostTileLayers))
+	column := ceil(depth, min(maxTileThreads/(x*y), maxTileLayers))
 	b.block = [3]int64{x, y, ceil(depth, column)}
 	b.share()
 	return b.shared <= room.shared
@@ -78,10 +78,10 @@ func (b *tiling) holdPart(room tileRoom) bool {
 	}
 	b.rest = 1
 	b.block = [3]int64{x, ceil(y, b.rows()), 1}
-	if threads := b.threads(); threads > mostRestThreads || threads < fewestOfRest {
+	if threads := b.threads(); threads > maxRestThreads || threads < minRestThreads {
 		return false
 	}
-	for ; b.rest < min(least, mostRest(b.dims, b.element)+1); b.rest++ {
+	for ; b.rest < min(least, maxRest(b.dims, b.element)+1); b.rest++ {
 		if b.share(); b.shared <= room.shared {
 			return true
 		}
@@ -97,10 +97,10 @@ func (b *tiling) rows() int64 {
 	return 1
 }
 
-// mostRest returns the most layers of a tile that registers may hold.
-func mostRest(dims int, element int64) int64 {
+// maxRest returns the most layers of a tile that registers may hold.
+func maxRest(dims int, element int64) int64 {
 	b := tiling{dims: dims, rest: 1}
-	return min(mostRestBytes/(b.rows()*element), mostRestLayers)
+	return min(maxRestBytes/(b.rows()*element), maxRestLayers)
 }
 
 // whole reports whether shared memory holds all layers.

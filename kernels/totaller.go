@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Op is what a Totaller computes of the values of a box.
+// Op is what a Reducer computes of the values of a box.
 type Op string
 
 // The operations. A NaN among the values makes the total of reals NaN in all of
@@ -23,16 +23,16 @@ const (
 
 var ops = []Op{Sum, Squares, Min, Max}
 
-// Totaller computes totals of one type of numbers on one device.
-type Totaller struct {
+// Reducer computes totals of one type of numbers on one device.
+type Reducer struct {
 	device      *streams.Device
 	number      Number
 	box, blocks map[Op]streams.Function // empty on a host device
 }
 
-// NewTotaller compiles the operations for the device.
-func (c *Compiler) NewTotaller(d *streams.Device, number Number) (*Totaller, error) {
-	t := &Totaller{d, number, map[Op]streams.Function{}, map[Op]streams.Function{}}
+// NewReducer compiles the operations for the device.
+func (c *Compiler) NewReducer(d *streams.Device, number Number) (*Reducer, error) {
+	t := &Reducer{d, number, map[Op]streams.Function{}, map[Op]streams.Function{}}
 	scalar, _, err := number.scalar()
 	if err != nil || d.Backend == streams.Host {
 		return t, err
@@ -47,9 +47,9 @@ func (c *Compiler) NewTotaller(d *streams.Device, number Number) (*Totaller, err
 	return t, nil
 }
 
-// Totals is the work of one operation over a box, made ready.
-type Totals struct {
-	streams.Closers
+// Reduction is the work of one operation over a box, made ready.
+type Reduction struct {
+	streams.Resources
 	launches []*streams.Kernel
 	result   *streams.Memory // on the device: a total a value, then room for partial ones
 	host     *streams.Memory // pinned: a total a value
@@ -58,8 +58,8 @@ type Totals struct {
 // totalBytes is the size of a total: a float64 or an int64.
 const totalBytes = 8
 
-// totalsArgs is struct Reduce of reduce.cu.
-type totalsArgs struct {
+// reductionArgs is struct Reduce of reduce.cu.
+type reductionArgs struct {
 	data, partial, result uint64
 	strides
 	region         region
@@ -69,15 +69,15 @@ type totalsArgs struct {
 // Over makes the totals ready over the points of the box: one for each scalar of
 // an element, of which a complex number has two. The order of the sums depends on
 // the box alone; reals are summed as float64.
-func (t *Totaller) Over(op Op, a Array, box domain.Box) (*Totals, error) {
-	const warpsPerBlock, mostBlocks = 8, 1024
+func (t *Reducer) Over(op Op, a Array, box domain.Box) (*Reduction, error) {
+	const warpsPerBlock, maxBlocks = 8, 1024
 	values, err := t.values(op, a, box)
 	if err != nil {
 		return nil, err
 	}
 	size := box.Size()
-	blocks := min(mostBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	made := &Totals{}
+	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
+	made := &Reduction{}
 	if err := made.allocate(t.device, values, blocks); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
@@ -98,7 +98,7 @@ func (t *Totaller) Over(op Op, a Array, box domain.Box) (*Totals, error) {
 }
 
 // allocate makes room for the totals of so many values, each in so many parts.
-func (t *Totals) allocate(d *streams.Device, values, blocks int64) (err error) {
+func (t *Reduction) allocate(d *streams.Device, values, blocks int64) (err error) {
 	if t.result, err = d.Alloc(values * (1 + blocks) * totalBytes); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (t *Totals) allocate(d *streams.Device, values, blocks int64) (err error) {
 
 // values returns how many scalars an element has. It is an error if the operation
 // or the box is none, or the elements are not made of the numbers.
-func (t *Totaller) values(op Op, a Array, box domain.Box) (int64, error) {
+func (t *Reducer) values(op Op, a Array, box domain.Box) (int64, error) {
 	const most = 65535 // blocks along y
 	scalar, count, err := t.number.scalar()
 	if err != nil {
@@ -136,8 +136,8 @@ func (t *Totaller) values(op Op, a Array, box domain.Box) (int64, error) {
 
 // onGPU reduces in two launches: a total a block, then one in all. The partial
 // totals follow the result in memory.
-func (t *Totaller) onGPU(op Op, a Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
-	arg := argument(&totalsArgs{
+func (t *Reducer) onGPU(op Op, a Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
+	arg := argument(&reductionArgs{
 		data: a.address(), partial: result.Address() + uint64(values)*totalBytes, result: result.Address(),
 		strides: stridesOf(a.Layout), region: regionOf(a.Layout, box), values: values, blocks: blocks,
 	})
@@ -149,7 +149,7 @@ func (t *Totaller) onGPU(op Op, a Array, box domain.Box, result *streams.Memory,
 }
 
 // onHost reduces in one launch.
-func (t *Totaller) onHost(op Op, a Array, box domain.Box, result *streams.Memory, values int) []streams.KernelSpec {
+func (t *Reducer) onHost(op Op, a Array, box domain.Box, result *streams.Memory, values int) []streams.KernelSpec {
 	scalar, _, _ := t.number.scalar() // checked before
 	runs := map[Number]func(){
 		"float32": func() { totalRows[float32, float64](op, a, box, result, values) },
@@ -191,7 +191,7 @@ func foldValue[T, A any](a Array, box domain.Box, result *streams.Memory, value,
 }
 
 // Queue queues the operation and the copy of its totals to the host.
-func (t *Totals) Queue(s *streams.Stream) error {
+func (t *Reduction) Queue(s *streams.Stream) error {
 	for _, k := range t.launches {
 		if err := s.Launch(k); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (t *Totals) Queue(s *streams.Stream) error {
 
 // Floats returns the totals of reals, and the squares of any numbers, once what
 // Queue queued is done.
-func (t *Totals) Floats() []float64 { return streams.View[float64](t.host.Bytes()) }
+func (t *Reduction) Floats() []float64 { return streams.View[float64](t.host.Bytes()) }
 
 // Ints returns the totals of whole numbers, but not their squares.
-func (t *Totals) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }
+func (t *Reduction) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }

@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Totals see every value of the box once, whatever its shape, and nothing beside
+// Reduction see every value of the box once, whatever its shape, and nothing beside
 // it; the same box gives the same bits.
 func TestTotals(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
@@ -28,7 +28,7 @@ func TestTotals(t *testing.T) {
 }
 
 func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *bench, number kernels.Number, scalars, size int) {
-	totaller := must(b.compiler.NewTotaller(b.device, number))(t)
+	totaller := must(b.compiler.NewReducer(b.device, number))(t)
 	whole := number == "int32" || number == "int64"
 	for _, shape := range shapes {
 		box := domain.Box{Lo: domain.Vec{2, -1, 3}, Hi: domain.Vec{2, -1, 3}.Add(shape)}
@@ -92,7 +92,7 @@ func TestTotalsOfLargeNumbers(t *testing.T) {
 		for i, v := range []int64{math.MaxInt64, 3, -5, math.MinInt64 + 7} {
 			values[l.Offset(domain.Vec{i % 2, i / 2, 0})] = v
 		}
-		totaller := must(b.compiler.NewTotaller(b.device, "int64"))(t)
+		totaller := must(b.compiler.NewReducer(b.device, "int64"))(t)
 		a := kernels.Array{Data: putOf(b, values), Layout: l}
 		for op, want := range map[kernels.Op]int64{kernels.Sum: 4, kernels.Min: math.MinInt64 + 7, kernels.Max: math.MaxInt64} {
 			totals := must(totaller.Over(op, a, box))(t)
@@ -106,12 +106,12 @@ func TestTotalsOfLargeNumbers(t *testing.T) {
 
 func TestTotalRefusals(t *testing.T) {
 	b := newBench(t, testdevices.Host(t, 1))
-	if _, err := b.compiler.NewTotaller(b.device, "float16"); err == nil {
+	if _, err := b.compiler.NewReducer(b.device, "float16"); err == nil {
 		t.Error("half precision was accepted")
 	}
 	a := b.array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
-	totaller := must(b.compiler.NewTotaller(b.device, "float64"))(t)
-	complexes := must(b.compiler.NewTotaller(b.device, "complex128"))(t)
+	totaller := must(b.compiler.NewReducer(b.device, "float64"))(t)
+	complexes := must(b.compiler.NewReducer(b.device, "complex128"))(t)
 	for what, err := range map[string]error{
 		"a box beyond the ghosts":   second(totaller.Over(kernels.Sum, a, a.Layout.Owned.Shift(domain.Vec{2, 0, 0}))),
 		"an empty box":              second(totaller.Over(kernels.Sum, a, domain.Box{})),

@@ -212,15 +212,15 @@ func (n *TreeNode) ready() treeNode {
 	}
 }
 
-// A TreeMover packs and unpacks by type trees on one device: the engine of Jenkins et al. 2014, a primitive a thread.
-type TreeMover struct {
+// A TreePacker packs and unpacks by type trees on one device: the engine of Jenkins et al. 2014, a primitive a thread.
+type TreePacker struct {
 	device       *streams.Device
 	pack, unpack [2]streams.Function // by 32 and by 64 bits; nil on a host device
 }
 
-// NewTreeMover compiles for the device.
-func (c *Compiler) NewTreeMover(d *streams.Device) (*TreeMover, error) {
-	m := &TreeMover{device: d}
+// NewTreePacker compiles for the device.
+func (c *Compiler) NewTreePacker(d *streams.Device) (*TreePacker, error) {
+	m := &TreePacker{device: d}
 	if d.Backend == streams.Host {
 		return m, nil
 	}
@@ -235,17 +235,17 @@ func (c *Compiler) NewTreeMover(d *streams.Device) (*TreeMover, error) {
 
 // A TreeTable is a tree on a device. Any number of launches may be bound to it.
 type TreeTable struct {
-	mover     *TreeMover
+	mover     *TreePacker
 	tree      Tree // without the nodes
 	nodes     []treeNode
 	lookAside []int64
-	memory    streams.Closers // on a GPU: nodes, and the look-aside buffer if there is one
+	memory    streams.Resources // on a GPU: nodes, and the look-aside buffer if there is one
 	onDevice  [2]streams.Span
 }
 
 // Table puts a tree on the mover's device. It returns ErrTreeTooLarge if the tree has more than MaxTreeNodes nodes. Close
 // the table after its launches.
-func (m *TreeMover) Table(t Tree) (*TreeTable, error) {
+func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // fakeTreeMover returns a tree mover of a fake GPU, whose kernels do nothing.
-func fakeTreeMover(t *testing.T) (*cudafake.Fake, *TreeMover) {
+func fakeTreeMover(t *testing.T) (*cudafake.Fake, *TreePacker) {
 	t.Helper()
 	fake, device := fakeGPU(t)
 	size := int(unsafe.Sizeof(treeArgs{}))
@@ -19,7 +19,7 @@ func fakeTreeMover(t *testing.T) (*cudafake.Fake, *TreeMover) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &TreeMover{device: device}
+	m := &TreePacker{device: device}
 	for i, name := range []string{"narrow", "wide"} {
 		f, err := module.Function(name)
 		if err != nil {
@@ -37,7 +37,7 @@ func columnTree(words int64) Tree {
 }
 
 // launchTree launches a tree with the shape of a column, bound to any memory, on the fake.
-func launchTree(t *testing.T, m *TreeMover, tree Tree, l TreeLaunch) {
+func launchTree(t *testing.T, m *TreePacker, tree Tree, l TreeLaunch) {
 	t.Helper()
 	stream, err := m.device.NewStream(streams.Normal)
 	if err != nil {

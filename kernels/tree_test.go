@@ -84,10 +84,10 @@ var handmade = map[string]func() (kernels.Tree, []spot){"vector": vectorTree, "m
 // A walk ends where loops say.
 func TestTreeWalk(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	mover := must(s.Compiler.NewTreeMover(s.Devices[0]))(t)
+	copier := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
 	for name, build := range handmade {
 		tree, want := build()
-		table := must(mover.Table(tree))(t)
+		table := must(copier.Table(tree))(t)
 		var got []spot
 		for n := range tree.Primitives {
 			displacement, offset, size := table.Primitive(n)
@@ -138,7 +138,7 @@ func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) 
 }
 
 func treePack(b *bench, tree kernels.Tree, spots []spot, alloc func(int64) (*streams.Memory, error), l kernels.TreeLaunch) {
-	table := must(must(b.compiler.NewTreeMover(b.device))(b.t).Table(tree))(b.t)
+	table := must(must(b.compiler.NewTreePacker(b.device))(b.t).Table(tree))(b.t)
 	defer table.Close()
 	const size = 1024
 	values, before := make([]byte, size), make([]byte, size)
@@ -201,7 +201,7 @@ func (b *bench) getBytes(src streams.Span) []byte {
 func TestTreeOfNothing(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
-		table := must(must(b.compiler.NewTreeMover(b.device))(t).Table(kernels.Tree{}))(t)
+		table := must(must(b.compiler.NewTreePacker(b.device))(t).Table(kernels.Tree{}))(t)
 		pack, unpack := must(table.Pack(kernels.TreeLaunch{Name: "nothing"}))(t), must(table.Unpack(kernels.TreeLaunch{}))(t)
 		b.do(b.stream.Launch(pack), b.stream.Launch(unpack))
 		b.do(table.Close(), table.Close())
@@ -210,7 +210,7 @@ func TestTreeOfNothing(t *testing.T) {
 
 func TestTreesRefused(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	mover := must(s.Compiler.NewTreeMover(s.Devices[0]))(t)
+	copier := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
 	for name, spoil := range map[string]func(t *kernels.Tree){
 		"too many nodes":          func(t *kernels.Tree) { t.Nodes = make([]kernels.TreeNode, kernels.MaxTreeNodes+1) },
 		"a kind":                  func(t *kernels.Tree) { t.Nodes[2].Kind = 6 },
@@ -226,7 +226,7 @@ func TestTreesRefused(t *testing.T) {
 	} {
 		tree, _ := mixedTree()
 		spoil(&tree)
-		if _, err := mover.Table(tree); err == nil || errors.Is(err, kernels.ErrTreeTooLarge) != (name == "too many nodes") {
+		if _, err := copier.Table(tree); err == nil || errors.Is(err, kernels.ErrTreeTooLarge) != (name == "too many nodes") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestTreesRefused(t *testing.T) {
 func TestTreeLaunchesRefused(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	tree, _ := mixedTree()
-	table := must(must(s.Compiler.NewTreeMover(s.Devices[0]))(t).Table(tree))(t)
+	table := must(must(s.Compiler.NewTreePacker(s.Devices[0]))(t).Table(tree))(t)
 	memory := must(s.Devices[0].Alloc(1024))(t)
 	good := kernels.TreeLaunch{Name: "good", User: memory.Span(0, 808), Origin: -32, Packed: memory.Span(700, 236)}
 	must(table.Pack(good))(t)

@@ -178,7 +178,7 @@ func (s *Sweeper) timeShape(w *watch, dst, src Array, box domain.Box, shape Shap
 
 // watch times launches on a stream of its own.
 type watch struct {
-	streams.Closers
+	streams.Resources
 	stream     *streams.Stream
 	start, end *streams.Event
 }

@@ -55,7 +55,7 @@ func TestUnitsCoverTheList(t *testing.T) {
 				t.Fatalf("unit %d ends at %d, not %d", i, offset, u.offset()+u.bytes())
 			}
 		}
-		r, err := reachOf(list)
+		r, err := extentOf(list)
 		if err != nil || offset != r.size || c.shorts != int64(len(shorts)) {
 			t.Errorf("%d bytes of %d, %d short blocks of %d: %v", offset, r.size, len(shorts), c.shorts, err)
 		}

@@ -16,7 +16,7 @@ import (
 // the warps of the device copy, each one after the other. It cuts while the device
 // copies what was cut before. Beyond the paper, short blocks share units.
 type UnitPacker struct {
-	streams.Closers
+	streams.Resources
 	device *streams.Device
 	units  streams.Function // nil on a host device
 	mu     sync.Mutex       // one list at a time is cut
@@ -29,8 +29,8 @@ type stage struct {
 	copied *streams.Event  // the device has them
 }
 
-// mostUnits is how many units at most are cut before the device gets them.
-const mostUnits = 4096
+// maxUnits is how many units at most are cut before the device gets them.
+const maxUnits = 4096
 
 const (
 	unitBytes  = int64(unsafe.Sizeof(unit{}))
@@ -61,7 +61,7 @@ func (p *UnitPacker) withStages() (*UnitPacker, error) {
 }
 
 func (p *UnitPacker) addStage(s *stage) (err error) {
-	if s.memory, err = p.device.AllocPinned(mostUnits * (unitBytes + bundled*shortBytes)); err != nil {
+	if s.memory, err = p.device.AllocPinned(maxUnits * (unitBytes + bundled*shortBytes)); err != nil {
 		return err
 	}
 	p.Add(s.memory)
@@ -74,7 +74,7 @@ func (p *UnitPacker) addStage(s *stage) (err error) {
 
 // room returns the stage as slices for some units and the blocks of their bundles.
 func (s *stage) room(units int) ([]unit, []short) {
-	bytes, middle := s.memory.Bytes(), mostUnits*unitBytes
+	bytes, middle := s.memory.Bytes(), maxUnits*unitBytes
 	return streams.View[unit](bytes[:middle])[:0:units], streams.View[short](bytes[middle:])[:0]
 }
 
@@ -82,7 +82,7 @@ func (s *stage) room(units int) ([]unit, []short) {
 type UnitOptions struct {
 	Unit       int // most bytes of a unit: 1024, 2048 or 4096; 0: automatic
 	Part       int // units that are cut before the device gets them, up to 4096; 0: 4096
-	MostBlocks int // thread blocks of a launch (Wu et al., section 5.3); 0: as many as suit the device
+	MaxBlocks int // thread blocks of a launch (Wu et al., section 5.3); 0: as many as suit the device
 }
 
 // check returns an error unless the options are possible.
@@ -90,10 +90,10 @@ func (o UnitOptions) check() error {
 	switch {
 	case !slices.Contains([]int{0, 1024, 2048, 4096}, o.Unit):
 		return fmt.Errorf("kernels: units of %d bytes: 1024, 2048 or 4096 are possible", o.Unit)
-	case o.Part < 0 || o.Part > mostUnits:
-		return fmt.Errorf("kernels: parts of %d units: up to %d are possible", o.Part, mostUnits)
-	case o.MostBlocks < 0:
-		return fmt.Errorf("kernels: %d thread blocks", o.MostBlocks)
+	case o.Part < 0 || o.Part > maxUnits:
+		return fmt.Errorf("kernels: parts of %d units: up to %d are possible", o.Part, maxUnits)
+	case o.MaxBlocks < 0:
+		return fmt.Errorf("kernels: %d thread blocks", o.MaxBlocks)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (o UnitOptions) check() error {
 // less of a table.
 func (o UnitOptions) withDefaults(size int64) UnitOptions {
 	if o.Part == 0 {
-		o.Part = mostUnits
+		o.Part = maxUnits
 	}
 	switch {
 	case o.Unit > 0:
@@ -121,10 +121,10 @@ func (o UnitOptions) withDefaults(size int64) UnitOptions {
 // depend on where the memory lies that is packed and unpacked. The list is cut when the
 // first copy of the table is queued.
 type UnitTable struct {
-	streams.Closers
+	streams.Resources
 	packer             *UnitPacker
 	options            UnitOptions
-	reach              reach
+	reach              extent
 	count, countShorts int64
 	units, shorts      *streams.Memory
 
@@ -150,7 +150,7 @@ func (p *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTa
 		return nil, err
 	}
 	t = &UnitTable{packer: p, to: to}
-	if t.reach, err = reachOf(list); err != nil {
+	if t.reach, err = extentOf(list); err != nil {
 		return nil, err
 	}
 	if to != nil {
@@ -229,7 +229,7 @@ func (t *UnitTable) Size() int64 { return t.reach.size }
 
 // UnitCopy is a copy of the blocks of a table, made ready.
 type UnitCopy struct {
-	streams.Closers
+	streams.Resources
 	table       *UnitTable
 	whole, part *streams.Kernel // of all units, of the next that were cut
 }
@@ -287,7 +287,7 @@ func (t *UnitTable) spec(name string, p passage, count int64) streams.KernelSpec
 	const warps = blockSize / 32
 	spec := streams.KernelSpec{
 		Name: name, Uses: []streams.Span{t.units.All(), t.shorts.All()}, Function: t.packer.units,
-		Grid: listGrid(t.packer.device, (count+warps-1)/warps, t.options.MostBlocks), Block: [3]int{blockSize, 1, 1},
+		Grid: listGrid(t.packer.device, (count+warps-1)/warps, t.options.MaxBlocks), Block: [3]int{blockSize, 1, 1},
 	}
 	p.memory(&spec)
 	arg := unitsArgs{units: t.units.Address(), shorts: t.shorts.Address(), count: count}
@@ -365,7 +365,7 @@ func (t *UnitTable) cutAndCopy(u *UnitCopy, s *streams.Stream) error {
 func (t *UnitTable) bring(s *streams.Stream, from *stage, first, units, firstShort, shorts int64) error {
 	return errors.Join(
 		s.Copy(t.units.Span(first*unitBytes, units*unitBytes), from.memory.Span(0, units*unitBytes)),
-		s.Copy(t.shorts.Span(firstShort*shortBytes, shorts*shortBytes), from.memory.Span(mostUnits*unitBytes, shorts*shortBytes)),
+		s.Copy(t.shorts.Span(firstShort*shortBytes, shorts*shortBytes), from.memory.Span(maxUnits*unitBytes, shorts*shortBytes)),
 		s.Record(from.copied),
 	)
 }

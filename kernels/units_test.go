@@ -24,7 +24,7 @@ func unitWays() []unitWay {
 		{"4 KiB", kernels.UnitOptions{Unit: 4096}},
 		{"parts of 7", kernels.UnitOptions{Part: 7}},
 		{"a unit a part", kernels.UnitOptions{Unit: 4096, Part: 1}},
-		{"one thread block", kernels.UnitOptions{MostBlocks: 1, Part: 100}},
+		{"one thread block", kernels.UnitOptions{MaxBlocks: 1, Part: 100}},
 	}
 }
 
@@ -112,7 +112,7 @@ func TestUnitRefusals(t *testing.T) {
 		"units of 3 KiB":   {Unit: 3072},
 		"huge parts":       {Part: 5000},
 		"-1 units a part":  {Part: -1},
-		"-1 thread blocks": {MostBlocks: -1},
+		"-1 thread blocks": {MaxBlocks: -1},
 	} {
 		if _, err := packer.Table(list, o); err == nil {
 			t.Errorf("%s were accepted", name)

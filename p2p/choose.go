@@ -10,11 +10,11 @@ import (
 )
 
 // Choose returns the path for messages like the cargo from one device to another,
-// and why. Auto takes the path that is fastest for them by the measured Rates, a
+// and why. Auto takes the path that is fastest for them by the measured Model, a
 // peer copy where nothing was measured, and goes through the host where the link is
 // not usable; between subdomains of one device all is Direct. It is an error to want
 // Peer or Direct over a link that is not usable.
-func (l *Links) Choose(want Path, from, to *streams.Device, cargo Cargo) (path Path, why string, err error) {
+func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) (path Path, why string, err error) {
 	if from == to {
 		return Direct, "same device", nil
 	}
@@ -34,19 +34,19 @@ func (l *Links) Choose(want Path, from, to *streams.Device, cargo Cargo) (path P
 	case !link.Usable:
 		return Staged, link.Why, nil
 	}
-	path, why = l.fastest(link, cargo)
+	path, why = l.fastest(link, shape)
 	return path, why, nil
 }
 
 // fastest returns the path that takes least time over a usable link.
-func (l *Links) fastest(link *Link, cargo Cargo) (path Path, why string) {
+func (l *Links) fastest(link *Link, shape MessageShape) (path Path, why string) {
 	type timed struct {
 		path Path
 		time time.Duration
 	}
 	var all []timed
 	for _, p := range []Path{Peer, Direct, Staged} {
-		if t, ok := l.Rates.Time(link.From, link.To, p, cargo); ok {
+		if t, ok := l.Model.Time(link.From, link.To, p, shape); ok {
 			all = append(all, timed{p, t})
 		}
 	}
@@ -54,7 +54,7 @@ func (l *Links) fastest(link *Link, cargo Cargo) (path Path, why string) {
 		return Peer, "the link is proven"
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return int(a.time - b.time) })
-	why = fmt.Sprintf("%s: %s for %s", all[0].path, Microseconds(all[0].time), Size(cargo.Bytes))
+	why = fmt.Sprintf("%s: %s for %s", all[0].path, Microseconds(all[0].time), Size(shape.Bytes))
 	var others []string
 	for _, o := range all[1:] {
 		others = append(others, fmt.Sprintf("%s %s", o.path, Microseconds(o.time)))

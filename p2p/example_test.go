@@ -53,7 +53,7 @@ func ExampleLinks_Choose() {
 		log.Fatal(err)
 	}
 	for _, want := range []p2p.Path{p2p.Auto, p2p.Staged, "tunnel"} {
-		path, why, err := links.Choose(want, devices[0], devices[1], p2p.Cargo{Bytes: 1 << 20})
+		path, why, err := links.Choose(want, devices[0], devices[1], p2p.MessageShape{Bytes: 1 << 20})
 		if err != nil {
 			why = err.Error()
 		}

@@ -14,7 +14,7 @@ type Link struct {
 // Links is every link among some devices. Those between host devices are all
 // alike, a copy in memory, and are not kept.
 type Links struct {
-	Rates *Rates // what messages take; nil where nobody measured
+	Model *LinkModel // what messages take; nil where nobody measured
 	links map[[2]*streams.Device]*Link
 }
 

@@ -18,11 +18,11 @@ import (
 // The rates of a machine are kept in a file of their own. It only saves time: what
 // cannot be read, or is not for these devices, is measured again.
 
-// ratesVersion changes when what is measured, or how, does.
-const ratesVersion = 1
+// linkModelVersion changes when what is measured, or how, does.
+const linkModelVersion = 1
 
-// ratesFile is the form of the file.
-type ratesFile struct {
+// linkModelFile is the form of the file.
+type linkModelFile struct {
 	Version int        `json:"version"`
 	Machine Machine    `json:"machine"`
 	Curves  []tripFile `json:"curves"`
@@ -52,21 +52,21 @@ func fileOf(folder string, m Machine) string {
 	return filepath.Join(folder, fmt.Sprintf("links-%.8x.json", sha256.Sum256(text)))
 }
 
-// LoadRates reads the rates of the devices that Save kept in the folder. It is an
+// LoadLinkModel reads the rates of the devices that Save kept in the folder. It is an
 // error if there are none, or if the file is damaged or of other devices.
-func LoadRates(folder string, devices []*streams.Device, driver string) (*Rates, error) {
-	r := NewRates(devices, driver)
+func LoadLinkModel(folder string, devices []*streams.Device, driver string) (*LinkModel, error) {
+	r := NewLinkModel(devices, driver)
 	name := fileOf(folder, r.machine)
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	var f ratesFile
+	var f linkModelFile
 	if err := json.Unmarshal(text, &f); err != nil {
 		return nil, fmt.Errorf("p2p: %s: %w", name, err)
 	}
-	if f.Version != ratesVersion || !f.Machine.equal(r.machine) {
-		return nil, fmt.Errorf("p2p: %s is of version %d for %v, not of version %d for %v", name, f.Version, f.Machine, ratesVersion, r.machine)
+	if f.Version != linkModelVersion || !f.Machine.equal(r.machine) {
+		return nil, fmt.Errorf("p2p: %s is of version %d for %v, not of version %d for %v", name, f.Version, f.Machine, linkModelVersion, r.machine)
 	}
 	for _, c := range f.Curves {
 		if !c.Samples.valid() {
@@ -79,8 +79,8 @@ func LoadRates(folder string, devices []*streams.Device, driver string) (*Rates,
 
 // Save keeps the rates in the folder, which it makes where it is missing. The file
 // gets its name when it is whole.
-func (r *Rates) Save(folder string) error {
-	f := ratesFile{Version: ratesVersion, Machine: r.machine}
+func (r *LinkModel) Save(folder string) error {
+	f := linkModelFile{Version: linkModelVersion, Machine: r.machine}
 	for _, t := range slices.SortedFunc(maps.Keys(r.curves), trip.compare) {
 		f.Curves = append(f.Curves, tripFile{t.from, t.to, t.path, t.packed, r.curves[t]})
 	}

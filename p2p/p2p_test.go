@@ -63,7 +63,7 @@ func TestChoose(t *testing.T) {
 		{"to a stranger", Auto, d[0], stranger, "", "not looked at"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path, why, err := links.Choose(c.want, c.from, c.to, Cargo{Bytes: 8})
+			path, why, err := links.Choose(c.want, c.from, c.to, MessageShape{Bytes: 8})
 			if err != nil {
 				why = err.Error()
 			}

@@ -87,9 +87,9 @@ func failOnce(call string, code cuda.Code) func(*cudafake.Fake) {
 // chooses checks that messages go over the link only if it is usable.
 func chooses(t *testing.T, links *p2p.Links, d []*streams.Device, link *p2p.Link) {
 	t.Helper()
-	path, why, err := links.Choose(p2p.Auto, d[0], d[1], p2p.Cargo{Bytes: 8})
+	path, why, err := links.Choose(p2p.Auto, d[0], d[1], p2p.MessageShape{Bytes: 8})
 	check(t, err)
-	_, _, refusal := links.Choose(p2p.Peer, d[0], d[1], p2p.Cargo{Bytes: 8})
+	_, _, refusal := links.Choose(p2p.Peer, d[0], d[1], p2p.MessageShape{Bytes: 8})
 	if link.Usable {
 		check(t, refusal)
 		if path != p2p.Peer {

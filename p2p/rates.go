@@ -8,15 +8,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Cargo is what is known of a message before its path is chosen.
-type Cargo struct {
+// MessageShape is what is known of a message before its path is chosen.
+type MessageShape struct {
 	Bytes  int64
 	Packed bool // it is gathered from rows and scattered again, unless its path is Direct
 }
 
-// Rates is what messages between some devices take, measured. Host devices are
+// Model is what messages between some devices take, measured. Host devices are
 // all alike and share their measurements.
-type Rates struct {
+type LinkModel struct {
 	machine Machine
 	curves  map[trip]Curve
 }
@@ -28,26 +28,26 @@ type trip struct {
 	packed   bool
 }
 
-// NewRates returns rates of the devices without any measurement. The driver's
+// NewLinkModel returns rates of the devices without any measurement. The driver's
 // version may be empty.
-func NewRates(devices []*streams.Device, driver string) *Rates {
-	return &Rates{machine: NewMachine(devices, driver), curves: map[trip]Curve{}}
+func NewLinkModel(devices []*streams.Device, driver string) *LinkModel {
+	return &LinkModel{machine: NewMachine(devices, driver), curves: map[trip]Curve{}}
 }
 
 // Set keeps the curve of messages from one device to another, or to itself.
-func (r *Rates) Set(from, to *streams.Device, path Path, packed bool, c Curve) {
+func (r *LinkModel) Set(from, to *streams.Device, path Path, packed bool, c Curve) {
 	r.curves[tripOf(from, to, path, packed)] = c
 }
 
 // Time returns how long a message takes from one device to another, or to itself,
 // from its first call on the host to its arrival. ok is false where that was not
 // measured.
-func (r *Rates) Time(from, to *streams.Device, path Path, cargo Cargo) (t time.Duration, ok bool) {
+func (r *LinkModel) Time(from, to *streams.Device, path Path, shape MessageShape) (t time.Duration, ok bool) {
 	if r == nil {
 		return 0, false
 	}
-	c, ok := r.curves[tripOf(from, to, path, cargo.Packed)]
-	return c.Time(cargo.Bytes), ok
+	c, ok := r.curves[tripOf(from, to, path, shape.Packed)]
+	return c.Time(shape.Bytes), ok
 }
 
 // Direct knows no packed messages: one kernel moves any of them.

@@ -39,12 +39,12 @@ func TestCurve(t *testing.T) {
 }
 
 // gpus returns devices that are not open, with rates of the link between them.
-func gpus() ([]*streams.Device, *Rates) {
+func gpus() ([]*streams.Device, *LinkModel) {
 	var d []*streams.Device
 	for i, bus := range []string{"0000:3b:00.0", "0000:3c:00.0"} {
 		d = append(d, &streams.Device{Info: streams.Info{Backend: streams.CUDA, ID: i, Name: "GPU", PCIBusID: bus}})
 	}
-	r := NewRates(d, "580.1")
+	r := NewLinkModel(d, "580.1")
 	line := func(latency, perKiB time.Duration) Curve {
 		return NewCurve(Sample{1024, latency}, Sample{1024 * 1025, latency + 1024*perKiB})
 	}
@@ -57,23 +57,23 @@ func gpus() ([]*streams.Device, *Rates) {
 
 func TestChooseTakesTheFastest(t *testing.T) {
 	d, r := gpus()
-	links := &Links{Rates: r, links: map[[2]*streams.Device]*Link{
+	links := &Links{Model: r, links: map[[2]*streams.Device]*Link{
 		{d[0], d[1]}: {From: d[0], To: d[1], Usable: true}, {d[1], d[0]}: {From: d[1], To: d[0], Usable: true},
 	}}
 	for _, c := range []struct {
 		name  string
 		want  Path
 		back  bool
-		cargo Cargo
+		cargo MessageShape
 		path  Path
 		why   string
 	}{
-		{"in one piece", Auto, false, Cargo{8192, false}, Peer, "peer: 5.0 us for 8 KiB; direct 7.1 us, staged 16.3 us"},
-		{"packed and small", Auto, false, Cargo{1024, true}, Direct, "direct: 7.0 us for 1 KiB; peer 13.0 us"},
-		{"packed and large", Auto, false, Cargo{1<<20 + 1<<19, true}, Direct, ""},
-		{"packed and huge", Auto, false, Cargo{1 << 24, true}, Peer, "peer: 111 us for 16 MiB; direct 138 us"},
-		{"forced", Staged, false, Cargo{8192, true}, Staged, "asked for"},
-		{"not measured", Auto, true, Cargo{8192, true}, Peer, "the link is proven"},
+		{"in one piece", Auto, false, MessageShape{8192, false}, Peer, "peer: 5.0 us for 8 KiB; direct 7.1 us, staged 16.3 us"},
+		{"packed and small", Auto, false, MessageShape{1024, true}, Direct, "direct: 7.0 us for 1 KiB; peer 13.0 us"},
+		{"packed and large", Auto, false, MessageShape{1<<20 + 1<<19, true}, Direct, ""},
+		{"packed and huge", Auto, false, MessageShape{1 << 24, true}, Peer, "peer: 111 us for 16 MiB; direct 138 us"},
+		{"forced", Staged, false, MessageShape{8192, true}, Staged, "asked for"},
+		{"not measured", Auto, true, MessageShape{8192, true}, Peer, "the link is proven"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from, to := d[0], d[1]
@@ -91,29 +91,29 @@ func TestChooseTakesTheFastest(t *testing.T) {
 func TestRatesAreKept(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new")
 	d, r := gpus()
-	if _, err := LoadRates(folder, d, "580.1"); err == nil {
+	if _, err := LoadLinkModel(folder, d, "580.1"); err == nil {
 		t.Error("rates from nowhere")
 	}
 	if err := r.Save(folder); err != nil {
 		t.Fatal(err)
 	}
-	got, err := LoadRates(folder, d, "580.1")
+	got, err := LoadLinkModel(folder, d, "580.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cargo := range []Cargo{{1, false}, {5000, true}, {1 << 30, true}} {
+	for _, shape := range []MessageShape{{1, false}, {5000, true}, {1 << 30, true}} {
 		for _, path := range []Path{Peer, Direct, Staged} {
-			t1, ok1 := r.Time(d[0], d[1], path, cargo)
-			t2, ok2 := got.Time(d[0], d[1], path, cargo)
+			t1, ok1 := r.Time(d[0], d[1], path, shape)
+			t2, ok2 := got.Time(d[0], d[1], path, shape)
 			if t1 != t2 || ok1 != ok2 {
-				t.Errorf("%v by %s: %v, %v, want %v, %v", cargo, path, t2, ok2, t1, ok1)
+				t.Errorf("%v by %s: %v, %v, want %v, %v", shape, path, t2, ok2, t1, ok1)
 			}
 		}
 	}
-	if _, err := LoadRates(folder, d, "590"); err == nil {
+	if _, err := LoadLinkModel(folder, d, "590"); err == nil {
 		t.Error("rates of another driver")
 	}
-	if _, err := LoadRates(folder, d[:1], "580.1"); err == nil {
+	if _, err := LoadLinkModel(folder, d[:1], "580.1"); err == nil {
 		t.Error("rates of other devices")
 	}
 	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 1 {
@@ -149,7 +149,7 @@ func TestDamagedRatesAreNotUsed(t *testing.T) {
 			if err := os.WriteFile(file, []byte(spoilt), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := LoadRates(folder, d, "580.1"); err == nil {
+			if _, err := LoadLinkModel(folder, d, "580.1"); err == nil {
 				t.Error("they were read")
 			}
 		})
@@ -184,12 +184,12 @@ func TestUpdateCache(t *testing.T) {
 
 func TestHostDevicesShareRates(t *testing.T) {
 	d := hostDevices(t, 3)
-	r := NewRates(d, "")
+	r := NewLinkModel(d, "")
 	r.Set(d[0], d[1], Peer, false, NewCurve(Sample{8, us}))
-	if took, ok := r.Time(d[2], d[0], Peer, Cargo{Bytes: 8}); !ok || took != us {
+	if took, ok := r.Time(d[2], d[0], Peer, MessageShape{Bytes: 8}); !ok || took != us {
 		t.Errorf("%v, %v", took, ok)
 	}
-	if _, ok := (*Rates)(nil).Time(d[0], d[1], Peer, Cargo{}); ok {
+	if _, ok := (*LinkModel)(nil).Time(d[0], d[1], Peer, MessageShape{}); ok {
 		t.Error("no rates know a time")
 	}
 }

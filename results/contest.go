@@ -90,10 +90,10 @@ func (r *Record) Groups() []Group {
 	return all
 }
 
-// Contest writes what a bench of datatypes measured as a contest: a line a workload, a
+// WriteComparison writes what a bench of datatypes measured as a contest: a line a workload, a
 // column a contender, in the order given; a table for each direction and suite; and
 // after those of a direction how the contenders did. Without rows it writes nothing.
-func (r *Record) Contest(w io.Writer, contenders []string) error {
+func (r *Record) WriteComparison(w io.Writer, contenders []string) error {
 	var text strings.Builder
 	byDirection := map[string][]Group{}
 	for _, g := range r.Groups() {
@@ -105,8 +105,8 @@ func (r *Record) Contest(w io.Writer, contenders []string) error {
 			if text.Len() > 0 {
 				fmt.Fprintln(&text)
 			}
-			c := contest{contenders, groups}
-			fmt.Fprintf(&text, "%s\n\n", r.contestCaption(groups[0].Rows[0]))
+			c := comparison{contenders, groups}
+			fmt.Fprintf(&text, "%s\n\n", r.comparisonCaption(groups[0].Rows[0]))
 			c.write(&text)
 		}
 	}
@@ -116,8 +116,8 @@ func (r *Record) Contest(w io.Writer, contenders []string) error {
 	return nil
 }
 
-// contestCaption says what the tables hold whose first row this is.
-func (r *Record) contestCaption(first Row) string {
+// comparisonCaption says what the tables hold whose first row this is.
+func (r *Record) comparisonCaption(first Row) string {
 	if first.Text("path") != "" {
 		what := "ping-pong between "
 		if first.Text("from") == first.Text("to") {
@@ -180,15 +180,15 @@ func (r Row) Limits() string {
 	return strings.Join(all, ", ")
 }
 
-// contest is the groups of one direction.
-type contest struct {
+// comparison is the groups of one direction.
+type comparison struct {
 	contenders []string
 	groups     []Group
 }
 
 // write writes a table for each suite, a line a group, with an empty line after it,
 // and then how it ended.
-func (c contest) write(w *strings.Builder) {
+func (c comparison) write(w *strings.Builder) {
 	for rest := c.groups; len(rest) > 0; {
 		suite := rest[0].Rows[0].Text("suite")
 		lines := [][]string{c.head()}
@@ -205,14 +205,14 @@ func (c contest) write(w *strings.Builder) {
 }
 
 // overPaths reports whether paths contend; else engines do.
-func (c contest) overPaths() bool { return c.groups[0].Rows[0].Text("path") != "" }
+func (c comparison) overPaths() bool { return c.groups[0].Rows[0].Text("path") != "" }
 
-func (c contest) withAuto() bool { return !c.overPaths() && slices.Contains(c.contenders, AutoEngine) }
+func (c comparison) withAuto() bool { return !c.overPaths() && slices.Contains(c.contenders, AutoEngine) }
 
-func (c contest) busy() bool { return c.groups[0].Rows[0].Text("busy") != "" }
+func (c comparison) busy() bool { return c.groups[0].Rows[0].Text("busy") != "" }
 
 // head returns the names of the columns.
-func (c contest) head() []string {
+func (c comparison) head() []string {
 	cells := slices.Concat([]string{"workload", "bytes", "contiguous"}, c.contenders, []string{"best", "of contiguous"})
 	if c.withAuto() {
 		cells = append(cells, "auto took", "auto/best")
@@ -225,7 +225,7 @@ func (c contest) head() []string {
 
 // line returns their cells for a workload. What was not measured is a dash. What else
 // ran lost its share to the best.
-func (c contest) line(g Group) []string {
+func (c comparison) line(g Group) []string {
 	first := g.Rows[0]
 	cells := []string{first.Workload(), first.Text("bytes"), micros(first.Median(CopyTime))}
 	for _, name := range c.contenders {
@@ -263,9 +263,9 @@ func autoCells(g Group, best Row, isBest bool) []string {
 }
 
 // outcome says how the contenders did: auto, where engines contend, or each path.
-func (c contest) outcome() (lines []string) {
+func (c comparison) outcome() (lines []string) {
 	if !c.overPaths() {
-		return verdict(c.groups)
+		return autoSummary(c.groups)
 	}
 	for _, contender := range c.contenders {
 		lines = append(lines, tally(contender, c.groups))

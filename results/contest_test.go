@@ -52,7 +52,7 @@ func samplePacks() *results.Record {
 func contest(t *testing.T, r *results.Record, contenders ...string) string {
 	t.Helper()
 	var text strings.Builder
-	if err := r.Contest(&text, contenders); err != nil {
+	if err := r.WriteComparison(&text, contenders); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()

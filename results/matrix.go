@@ -174,7 +174,7 @@ func (m Matrix) drawBar(c draw.Canvas, r vg.Rectangle, colors []color.RGBA, valu
 		y := r.Min.Y + step*vg.Length(i)
 		c.Fill(vg.Rectangle{Min: vg.Point{X: r.Min.X, Y: y}, Max: vg.Point{X: r.Max.X, Y: min(r.Max.Y, y+2*step)}}.Path())
 	}
-	scale := newRuler(right, r, values, (values.hi-values.lo)/200, 30)
+	scale := newMapAxis(right, r, values, (values.hi-values.lo)/200, 30)
 	scale.draw(c)
 	unit := axisText()
 	unit.YAlign = draw.YBottom

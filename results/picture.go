@@ -53,7 +53,7 @@ func (p *Picture) encode(format string) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	sheet := newSheet(p)
+	sheet := newPanel(p)
 	canvas := newCanvas(format, sheet.width, sheet.height)
 	sheet.draw(draw.New(canvas))
 	var data bytes.Buffer

@@ -18,7 +18,7 @@ type axis struct {
 	factor float64
 }
 
-// newAxis returns the axis of a name among rows. A label comes before a metric of that
+// newMapSideAxis returns the axis of a name among rows. A label comes before a metric of that
 // name.
 func newAxisOf(name string, rows []tableRow) axis {
 	for _, row := range rows {

@@ -21,17 +21,17 @@ const (
 )
 
 // A ruler is a numbered edge, of the map or of the colour bar.
-type ruler struct {
+type mapAxis struct {
 	side     side
 	from, to vg.Point // the edge, from its lower end
 	ticks    []tick
 	title    string // none where empty
 }
 
-// newRuler numbers one edge of a rectangle with about one tick every so many
+// newMapAxis numbers one edge of a rectangle with about one tick every so many
 // points, but about three at least, or as many as its labels leave room for. A
 // round number outside of the values by no more than reach is marked at the end.
-func newRuler(side side, area vg.Rectangle, values span, reach float64, apart vg.Length) ruler {
+func newMapAxis(side side, area vg.Rectangle, values span, reach float64, apart vg.Length) mapAxis {
 	r := edge(side, area)
 	for n := max(3, int(r.length()/apart)); n > 0; n-- {
 		r.ticks = values.ticks(n, reach)
@@ -43,8 +43,8 @@ func newRuler(side side, area vg.Rectangle, values span, reach float64, apart vg
 }
 
 // edge is a ruler without numbers on one edge of a rectangle.
-func edge(side side, area vg.Rectangle) ruler {
-	r := ruler{side: side, from: area.Min, to: area.Max}
+func edge(side side, area vg.Rectangle) mapAxis {
+	r := mapAxis{side: side, from: area.Min, to: area.Max}
 	switch side {
 	case below:
 		r.to.Y = area.Min.Y
@@ -56,10 +56,10 @@ func edge(side side, area vg.Rectangle) ruler {
 	return r
 }
 
-func (r ruler) length() vg.Length { return r.to.X - r.from.X + r.to.Y - r.from.Y }
+func (r mapAxis) length() vg.Length { return r.to.X - r.from.X + r.to.Y - r.from.Y }
 
 // labelsFit reports whether neighbouring labels keep their distance.
-func (r ruler) labelsFit() bool {
+func (r mapAxis) labelsFit() bool {
 	across := 2 * r.overhang()
 	if r.side == below {
 		across += 2 * textGap
@@ -73,7 +73,7 @@ func (r ruler) labelsFit() bool {
 }
 
 // overhang is by how much a label may reach past the ends of the edge.
-func (r ruler) overhang() vg.Length {
+func (r mapAxis) overhang() vg.Length {
 	width, height := r.labelSize()
 	if r.side == below {
 		return width / 2
@@ -82,7 +82,7 @@ func (r ruler) overhang() vg.Length {
 }
 
 // depth is by how much the ruler reaches away from its edge.
-func (r ruler) depth() vg.Length {
+func (r mapAxis) depth() vg.Length {
 	width, height := r.labelSize()
 	across, gap := width, 2*textGap
 	if r.side == below { // a line of text brings room of its own
@@ -96,7 +96,7 @@ func (r ruler) depth() vg.Length {
 }
 
 // labelSize is that of the widest and of the highest label.
-func (r ruler) labelSize() (width, height vg.Length) {
+func (r mapAxis) labelSize() (width, height vg.Length) {
 	style := tickText()
 	for _, t := range r.ticks {
 		width = max(width, style.Width(t.label))
@@ -106,7 +106,7 @@ func (r ruler) labelSize() (width, height vg.Length) {
 }
 
 // bounds is the room that the ruler takes, with its edge.
-func (r ruler) bounds() vg.Rectangle {
+func (r mapAxis) bounds() vg.Rectangle {
 	depth, over := r.depth(), r.overhang()
 	box := vg.Rectangle{Min: r.from, Max: r.to}
 	switch r.side {
@@ -123,7 +123,7 @@ func (r ruler) bounds() vg.Rectangle {
 	return box
 }
 
-func (r ruler) draw(c draw.Canvas) {
+func (r mapAxis) draw(c draw.Canvas) {
 	out := r.outward()
 	style := r.labelStyle()
 	for _, t := range r.ticks {
@@ -140,7 +140,7 @@ func (r ruler) draw(c draw.Canvas) {
 
 // lift raises a label beside its tick: the middle of a digit is above that of
 // its line, which has room for descenders.
-func (r ruler) lift() vg.Point {
+func (r mapAxis) lift() vg.Point {
 	if r.side == below {
 		return vg.Point{}
 	}
@@ -148,7 +148,7 @@ func (r ruler) lift() vg.Point {
 }
 
 // drawTitle puts the title along the outer end of the ruler.
-func (r ruler) drawTitle(c draw.Canvas) {
+func (r mapAxis) drawTitle(c draw.Canvas) {
 	if r.title == "" {
 		return
 	}
@@ -165,12 +165,12 @@ func (r ruler) drawTitle(c draw.Canvas) {
 }
 
 // outward points away from the rectangle and is one point long.
-func (r ruler) outward() vg.Point {
+func (r mapAxis) outward() vg.Point {
 	return [...]vg.Point{below: {Y: -1}, left: {X: -1}, right: {X: 1}}[r.side]
 }
 
 // labelStyle sets a label so that it begins, ends or hangs at its tick.
-func (r ruler) labelStyle() text.Style {
+func (r mapAxis) labelStyle() text.Style {
 	style := tickText()
 	switch r.side {
 	case below:

@@ -31,31 +31,31 @@ const flat = 2.0
 
 // A sheet is a picture laid out: where the map, the bar and their rulers are,
 // seen from the lower left corner of the map.
-type sheet struct {
+type panel struct {
 	title         string
 	raster        *raster
 	colors        []color.RGBA
 	area          vg.Rectangle // of the map
 	bar           vg.Rectangle // of the colour bar; of no size where no value is finite
 	hole          vg.Rectangle // of the patch for what is not finite; of no size where all is
-	rulers        []ruler
+	axes        []mapAxis
 	origin        vg.Point // of the map on the paper
 	width, height vg.Length
 }
 
-// newSheet finds the place of everything, from the map outwards.
-func newSheet(p *Picture) *sheet {
+// newPanel finds the place of everything, from the map outwards.
+func newPanel(p *Picture) *panel {
 	size := mapSize(p.spanX(), p.spanY())
-	s := &sheet{
+	s := &panel{
 		title:  p.Title,
 		raster: newRaster(p, int(size.X)*pixelsPerPoint, int(size.Y)*pixelsPerPoint),
 		colors: viridis(512),
 		area:   vg.Rectangle{Max: size},
-		rulers: make([]ruler, 0, 4),
+		axes: make([]mapAxis, 0, 4),
 	}
-	s.rulers = append(s.rulers,
-		newAxis(below, s.area, p.spanX(), p.DX, p.XLabel),
-		newAxis(left, s.area, p.spanY(), p.DY, p.YLabel))
+	s.axes = append(s.axes,
+		newMapSideAxis(below, s.area, p.spanX(), p.DX, p.XLabel),
+		newMapSideAxis(left, s.area, p.spanY(), p.DY, p.YLabel))
 	if size.X >= flat*size.Y {
 		s.placeBarBelow()
 	} else {
@@ -65,12 +65,12 @@ func newSheet(p *Picture) *sheet {
 	return s
 }
 
-// newAxis is the ruler of the map on one side. The walls lie half a spacing
+// newMapSideAxis is the ruler of the map on one side. The walls lie half a spacing
 // outside of the outermost cells; where that is too little to be seen, they are
 // numbered at the ends.
-func newAxis(side side, area vg.Rectangle, values span, spacing float64, title string) ruler {
+func newMapSideAxis(side side, area vg.Rectangle, values span, spacing float64, title string) mapAxis {
 	reach := min(spacing/2, (values.hi-values.lo)/100)
-	axis := newRuler(side, area, values, reach, 36)
+	axis := newMapAxis(side, area, values, reach, 36)
 	axis.title = title
 	return axis
 }
@@ -86,7 +86,7 @@ func mapSize(x, y span) vg.Point {
 }
 
 // placeBarRight puts the bar right of the map and the patch under it.
-func (s *sheet) placeBarRight() {
+func (s *panel) placeBarRight() {
 	strip := s.area
 	strip.Min.X = s.area.Max.X + barGap
 	strip.Max.X = strip.Min.X + barWidth
@@ -99,9 +99,9 @@ func (s *sheet) placeBarRight() {
 }
 
 // placeBarBelow puts the bar under the map and its ruler, the patch before it.
-func (s *sheet) placeBarBelow() {
+func (s *panel) placeBarBelow() {
 	strip := s.area
-	strip.Max.Y = vg.Length(math.Floor(float64(s.rulers[0].bounds().Min.Y - barGap/2)))
+	strip.Max.Y = vg.Length(math.Floor(float64(s.axes[0].bounds().Min.Y - barGap/2)))
 	strip.Min.Y = strip.Max.Y - barWidth
 	if s.raster.holes {
 		s.hole = strip
@@ -112,22 +112,22 @@ func (s *sheet) placeBarBelow() {
 }
 
 // placeBar numbers the bar and names the patch.
-func (s *sheet) placeBar(side side, strip vg.Rectangle) {
+func (s *panel) placeBar(side side, strip vg.Rectangle) {
 	if values := s.raster.values; !values.empty() {
 		s.bar = strip
-		s.rulers = append(s.rulers, newRuler(side, strip, values, (values.hi-values.lo)/200, 30))
+		s.axes = append(s.axes, newMapAxis(side, strip, values, (values.hi-values.lo)/200, 30))
 	}
 	if s.raster.holes {
 		name := edge(side, s.hole)
 		name.ticks = []tick{{0.5, "not finite"}}
-		s.rulers = append(s.rulers, name)
+		s.axes = append(s.axes, name)
 	}
 }
 
 // fit makes the paper as large as what is on it, in whole points.
-func (s *sheet) fit() {
+func (s *panel) fit() {
 	box := s.area
-	for _, r := range s.rulers {
+	for _, r := range s.axes {
 		box = union(box, r.bounds())
 	}
 	if s.title != "" {
@@ -140,7 +140,7 @@ func (s *sheet) fit() {
 }
 
 // titleBounds is the room of the title, over the middle of the map.
-func (s *sheet) titleBounds() vg.Rectangle {
+func (s *panel) titleBounds() vg.Rectangle {
 	style := titleText()
 	half := style.Width(s.title) / 2
 	middle := s.area.Max.X / 2
@@ -157,14 +157,14 @@ func union(a, b vg.Rectangle) vg.Rectangle {
 	}
 }
 
-func (s *sheet) draw(c draw.Canvas) {
+func (s *panel) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	c.Translate(s.origin)
 	drawFramed(c, s.area, s.raster.image(s.colors))
 	drawFramed(c, s.bar, s.barImage())
 	drawFramed(c, s.hole, image.NewUniform(notFinite))
-	for _, r := range s.rulers {
+	for _, r := range s.axes {
 		r.draw(c)
 	}
 	style := titleText()
@@ -174,7 +174,7 @@ func (s *sheet) draw(c draw.Canvas) {
 
 // barImage runs through the colours along the longer side of the bar, upwards
 // or to the right. Of a constant field it shows the one colour that there is.
-func (s *sheet) barImage() image.Image {
+func (s *panel) barImage() image.Image {
 	size := s.bar.Size()
 	width, height := int(size.X)*pixelsPerPoint, int(size.Y)*pixelsPerPoint
 	img := image.NewRGBA(image.Rect(0, 0, width, height))

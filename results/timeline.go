@@ -38,7 +38,7 @@ const (
 	stripSize  vg.Length = 4
 	deviceGap  vg.Length = 8
 	headHeight vg.Length = 14 // of the name of a device
-	leastBar   vg.Length = 0.4
+	minBar   vg.Length = 0.4
 )
 
 // A timeline is the part of a trace that is drawn, laid out: where its bars and texts
@@ -50,7 +50,7 @@ type timeline struct {
 	bars          []bar
 	labels        []label
 	names         []string // of what the legend explains
-	axis          ruler
+	axis          mapAxis
 	area          vg.Rectangle // of the lanes
 	origin        vg.Point     // of the area on the paper
 	width, height vg.Length
@@ -118,7 +118,7 @@ func newTimeline(t *Trace) (*timeline, error) {
 		}
 	}
 	axis := span{l.window.begin.Seconds() * 1e6, l.window.end.Seconds() * 1e6}
-	l.axis = newRuler(below, l.area, axis, 0, 60)
+	l.axis = newMapAxis(below, l.area, axis, 0, 60)
 	l.axis.title = "time in us"
 	l.fit()
 	return l, nil
@@ -193,7 +193,7 @@ func (l *timeline) addBar(x interval, top, height vg.Length, name, text string) 
 		return laneWidth * vg.Length(float64(t-l.window.begin)/float64(l.window.end-l.window.begin))
 	}
 	r := vg.Rectangle{Min: vg.Point{X: at(begin), Y: top - height}, Max: vg.Point{X: at(end), Y: top}}
-	r.Max.X = min(max(r.Max.X, r.Min.X+leastBar), laneWidth)
+	r.Max.X = min(max(r.Max.X, r.Min.X+minBar), laneWidth)
 	l.bars = append(l.bars, bar{r, timelineColour(name), text})
 	if !slices.Contains(l.names, name) {
 		l.names = append(l.names, name)

@@ -32,13 +32,13 @@ func tally(contender string, groups []Group) string {
 // tolerance is by how much two times may differ and count as one.
 const tolerance = 1.05
 
-// mostNamed is how many workloads a verdict names.
-const mostNamed = 5
+// maxNamed is how many workloads a verdict names.
+const maxNamed = 5
 
-// verdict says how auto did: against the best engine, and against the driver's
+// autoSummary says how auto did: against the best engine, and against the driver's
 // own copies.
-func verdict(groups []Group) []string {
-	var best, copies comparison
+func autoSummary(groups []Group) []string {
+	var best, copies autoComparison
 	for _, g := range groups {
 		auto, ok := g.Of(AutoEngine)
 		if !ok {
@@ -62,8 +62,8 @@ func verdict(groups []Group) []string {
 	return append(lines, copies.worst()...)
 }
 
-// comparison is of auto with another over some workloads.
-type comparison struct {
+// autoComparison is of auto with another over some workloads.
+type autoComparison struct {
 	all  int
 	lost []loss
 }
@@ -76,7 +76,7 @@ type loss struct {
 
 // add compares two rows of a workload. Where auto took the other engine, the two
 // times are of the same work.
-func (c *comparison) add(auto, other Row) {
+func (c *autoComparison) add(auto, other Row) {
 	c.all++
 	if times := auto.Median(Time) / other.Median(Time); times > tolerance && auto.Text("took") != other.Text("engine") {
 		c.lost = append(c.lost, loss{auto, other, times})
@@ -84,10 +84,10 @@ func (c *comparison) add(auto, other Row) {
 }
 
 // worst names the greatest losses.
-func (c *comparison) worst() (lines []string) {
+func (c *autoComparison) worst() (lines []string) {
 	slices.SortStableFunc(c.lost, func(a, b loss) int { return cmp.Compare(b.times, a.times) })
 	for i, l := range c.lost {
-		if i == mostNamed {
+		if i == maxNamed {
 			return append(lines, fmt.Sprintf("  and %d more", len(c.lost)-i))
 		}
 		lines = append(lines, fmt.Sprintf("  %s: %s took %.2f times as long as %s", l.auto.Workload(), l.auto.Text("took"), l.times, l.other.Contender()))

@@ -91,7 +91,7 @@ func (a *assisted) queues(rank int) (steps, norms *streams.Stream) {
 	return a.parts[rank].compute, a.parts[rank].compute
 }
 
-func (a *assisted) most() int64 { return mostSteps }
+func (a *assisted) maxSteps() int64 { return maxSteps }
 
 func (a *assisted) steps(worker int, first, last int64, norms bool) error {
 	return eachStep(first, last, norms, func(n int64, norms bool) error { return a.step(worker, n, norms) })
@@ -104,7 +104,7 @@ func (a *assisted) step(worker int, n int64, norms bool) error {
 	p.issued = n
 	p.compute.BeginStep(n)
 	for _, h := range p.helpers {
-		if err := h.arrived.Wait(a.crew, p.compute, n-1); err != nil {
+		if err := h.arrived.Wait(a.group, p.compute, n-1); err != nil {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (a *assisted) stop(worker int, n int64) {
 func (a *assisted) assistants() {
 	for _, p := range a.parts {
 		for _, h := range p.helpers {
-			a.crew.Go(h.name, func() error { return a.assist(p, h) })
+			a.group.Go(h.name, func() error { return a.assist(p, h) })
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (a *assisted) assistants() {
 // neither waits for the other.
 func (a *assisted) assist(p *assistedPart, h *assistant) error {
 	for n := int64(1); ; n++ {
-		if err := p.swept.Await(a.crew, n); err != nil {
+		if err := p.swept.Await(a.group, n); err != nil {
 			return err
 		}
 		if n > p.last.Load() {
@@ -158,13 +158,13 @@ func (a *assisted) assist(p *assistedPart, h *assistant) error {
 		}
 		h.send.BeginStep(n)
 		h.receive.BeginStep(n)
-		if err := p.swept.Wait(a.crew, h.send, n); err != nil {
+		if err := p.swept.Wait(a.group, h.send, n); err != nil {
 			return err
 		}
 		if err := a.exchanges[n%2].Transfer(h.out).Send(h.send); err != nil {
 			return err
 		}
-		if err := a.exchanges[n%2].Transfer(h.in).Receive(a.crew, h.receive); err != nil {
+		if err := a.exchanges[n%2].Transfer(h.in).Receive(a.group, h.receive); err != nil {
 			return err
 		}
 		if err := h.arrived.Record(h.receive); err != nil {
@@ -176,7 +176,7 @@ func (a *assisted) assist(p *assistedPart, h *assistant) error {
 func (a *assisted) sync(worker int) error {
 	p := a.parts[worker]
 	for _, h := range p.helpers {
-		if err := h.arrived.Await(a.crew, p.issued); err != nil {
+		if err := h.arrived.Await(a.group, p.issued); err != nil {
 			return err
 		}
 		for _, s := range []*streams.Stream{h.send, h.receive} {

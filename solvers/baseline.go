@@ -37,7 +37,7 @@ func (b *baseline) queues(rank int) (steps, norms *streams.Stream) {
 	return b.streams[rank], b.streams[rank]
 }
 
-func (b *baseline) most() int64 { return mostSteps }
+func (b *baseline) maxSteps() int64 { return maxSteps }
 
 func (b *baseline) steps(worker int, first, last int64, norms bool) error {
 	return eachStep(first, last, norms, func(n int64, norms bool) error { return b.step(worker, n, norms) })
@@ -75,7 +75,7 @@ func (b *baseline) step(worker int, n int64, norms bool) error {
 		return err
 	}
 	for i, m := range b.plan.Messages {
-		if err := b.exchanges[to].Transfer(i).Receive(b.crew, b.streams[m.To]); err != nil {
+		if err := b.exchanges[to].Transfer(i).Receive(b.group, b.streams[m.To]); err != nil {
 			return err
 		}
 	}

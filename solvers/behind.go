@@ -15,15 +15,15 @@ import (
 // a message may carry ghosts that lie between its points. beside is what lies beyond ghosts
 // that come from neighbours, in edges and corners, and is queued when these have come, for
 // stencils that read them.
-type behind struct {
+type ghostFill struct {
 	own, beside []*streams.Kernel
 }
 
-// newBehind makes the launches ready: Dirichlet walls by axis, which matter in edges with
+// newGhostFill makes the launches ready: Dirichlet walls by axis, which matter in edges with
 // each other by their order, then Neumann walls by axis.
-func (t *part) newBehind(p *Problem, pl *halo.Placement, a kernels.Array, c *kernels.Compiler) (b behind, err error) {
-	w := wallMaker{part: t, problem: p, array: a, inner: a.Layout.Owned}
-	if w.mover, err = c.NewMover(t.device); err != nil {
+func (t *part) newGhostFill(p *Problem, pl *halo.Placement, a kernels.Array, c *kernels.Compiler) (b ghostFill, err error) {
+	w := ghostFillBuilder{part: t, problem: p, array: a, inner: a.Layout.Owned}
+	if w.copier, err = c.NewBoxCopier(t.device); err != nil {
 		return b, err
 	}
 	if w.reflector, err = c.NewReflector(t.device, p.Real); err != nil {
@@ -34,21 +34,21 @@ func (t *part) newBehind(p *Problem, pl *halo.Placement, a kernels.Array, c *ker
 			w.inner = grown(w.inner, side, a.Layout.Width)
 		}
 	}
-	fixed := p.faces(pl, t.rank, func(w Wall) bool { return w.Kind == Dirichlet })
-	loose := p.faces(pl, t.rank, insulated)
-	for i, side := range fixed {
-		if p.reach(side.Axis()) == 2 {
-			if err := w.add(&b, secondLayer(a.Layout, side, fixed[i+1:]), side, w.reflect); err != nil {
+	dirichlet := p.faces(pl, t.rank, func(w Wall) bool { return w.Kind == Dirichlet })
+	neumann := p.faces(pl, t.rank, isNeumann)
+	for i, side := range dirichlet {
+		if p.radius(side.Axis()) == 2 {
+			if err := w.add(&b, secondLayer(a.Layout, side, dirichlet[i+1:]), side, w.reflect); err != nil {
 				return b, err
 			}
 		}
 	}
 	if p.corners() == halo.Faces {
 		b.beside = nil
-		return b, w.mirrorFaces(&b, loose)
+		return b, w.mirrorFaces(&b, neumann)
 	}
-	for _, side := range loose {
-		for n := range p.reach(side.Axis()) {
+	for _, side := range neumann {
+		for n := range p.radius(side.Axis()) {
 			if err := w.add(&b, layer(a.Layout, side, n), side, w.mirror); err != nil {
 				return b, err
 			}
@@ -57,19 +57,19 @@ func (t *part) newBehind(p *Problem, pl *halo.Placement, a kernels.Array, c *ker
 	return b, nil
 }
 
-// wallMaker makes launches for walls.
-type wallMaker struct {
+// ghostFillBuilder makes launches for walls.
+type ghostFillBuilder struct {
 	part      *part
 	problem   *Problem
 	array     kernels.Array
 	inner     domain.Box // owned points and all ghosts behind walls, but none from neighbours
-	mover     *kernels.Mover
+	copier     *kernels.BoxCopier
 	reflector *kernels.Reflector
 }
 
 // add makes the launches for ghosts behind a wall: for what needs no neighbour, and for the
 // rest.
-func (w *wallMaker) add(b *behind, ghosts domain.Box, side domain.Direction, launch func(domain.Box, domain.Direction) (*streams.Kernel, error)) error {
+func (w *ghostFillBuilder) add(b *ghostFill, ghosts domain.Box, side domain.Direction, launch func(domain.Box, domain.Direction) (*streams.Kernel, error)) error {
 	own := ghosts.Intersect(w.inner)
 	for i, box := range append([]domain.Box{own}, around(ghosts, own)...) {
 		k, err := launch(box, side)
@@ -86,7 +86,7 @@ func (w *wallMaker) add(b *behind, ghosts domain.Box, side domain.Direction, lau
 }
 
 // reflect makes an odd reflection.
-func (w *wallMaker) reflect(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
+func (w *ghostFillBuilder) reflect(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
 	k, err := w.reflector.Reflect(w.array, ghosts, side)
 	if err == nil {
 		w.part.Add(k)
@@ -95,11 +95,11 @@ func (w *wallMaker) reflect(ghosts domain.Box, side domain.Direction) (*streams.
 }
 
 // mirrorFaces makes one launch for all Neumann walls, for stencils that read no edges.
-func (w *wallMaker) mirrorFaces(b *behind, sides []domain.Direction) error {
+func (w *ghostFillBuilder) mirrorFaces(b *ghostFill, sides []domain.Direction) error {
 	var copies []kernels.Copy
 	for _, side := range sides {
 		faces := domain.GhostBox(w.array.Layout.Owned, side, w.array.Layout.Width)
-		for n := range w.problem.reach(side.Axis()) {
+		for n := range w.problem.radius(side.Axis()) {
 			c, err := w.mirrored(layer(w.array.Layout, side, n).Intersect(faces), side)
 			if err != nil {
 				return err
@@ -116,7 +116,7 @@ func (w *wallMaker) mirrorFaces(b *behind, sides []domain.Direction) error {
 }
 
 // mirror makes the launch for one layer.
-func (w *wallMaker) mirror(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
+func (w *ghostFillBuilder) mirror(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
 	c, err := w.mirrored(ghosts, side)
 	if err != nil {
 		return nil, err
@@ -124,8 +124,8 @@ func (w *wallMaker) mirror(ghosts domain.Box, side domain.Direction) (*streams.K
 	return w.launch(c)
 }
 
-func (w *wallMaker) launch(copies ...kernels.Copy) (*streams.Kernel, error) {
-	c, err := w.mover.Copies("mirror", copies...)
+func (w *ghostFillBuilder) launch(copies ...kernels.Copy) (*streams.Kernel, error) {
+	c, err := w.copier.Copies("mirror", copies...)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +134,9 @@ func (w *wallMaker) launch(copies ...kernels.Copy) (*streams.Kernel, error) {
 }
 
 // mirrored is the copy of the points as far before the wall as the ghosts are behind it.
-func (w *wallMaker) mirrored(ghosts domain.Box, side domain.Direction) (kernels.Copy, error) {
+func (w *ghostFillBuilder) mirrored(ghosts domain.Box, side domain.Direction) (kernels.Copy, error) {
 	a, l := side.Axis(), w.array.Layout
-	if have, need := l.Owned.Size()[a], w.problem.reach(a); have < need {
+	if have, need := l.Owned.Size()[a], w.problem.radius(a); have < need {
 		return kernels.Copy{}, fmt.Errorf("solvers: subdomain %d owns %d layers along %c and would mirror %d: use fewer parts or a smaller stencil",
 			w.part.rank, have, "xyz"[a], need)
 	}

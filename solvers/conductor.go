@@ -19,65 +19,65 @@ type round struct {
 	check, drain bool
 }
 
-// conductor decides how a run goes on. The workers meet in it after every
+// controller decides how a run goes on. The workers meet in it after every
 // round; the last to arrive decides for all, from the norms that they brought.
 //
 // The norms of a step are looked at one step later, so that the devices have
 // work while the host waits for them. Where they end the run, the field of
 // their step is still there: the step after it wrote the other one.
-type conductor struct {
+type controller struct {
 	options Options
 	points  int64
-	crew    *streams.Crew
+	group    *streams.WorkerGroup
 	ctx     context.Context
 	cancel  bool // the context ended: the run stops at limit
 
 	arrived  atomic.Int64
 	arrivals []streams.Counter // by worker
-	meeting  streams.Counter
-	brought  []kernels.Norms // by rank, of step pending
+	released  streams.Counter
+	collected  []kernels.Norms // by rank, of step pending
 
 	round   round
 	limit   int64 // the last step, if no tolerance ends the run before
 	pending int64 // a step whose norms are under way, else 0
 	pace    pace
-	laps    laps
+	intervals    intervals
 
 	result Result
 }
 
-func newConductor(ctx context.Context, o Options, points int64, workers, ranks int, most int64, crew *streams.Crew) *conductor {
-	c := &conductor{
-		options: o, points: points, crew: crew, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		brought: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(most), laps: newLaps(o.Lap),
+func newController(ctx context.Context, o Options, points int64, workers, ranks int, most int64, group *streams.WorkerGroup) *controller {
+	c := &controller{
+		options: o, points: points, group: group, ctx: ctx, arrivals: make([]streams.Counter, workers),
+		collected: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(most), intervals: newIntervals(o.Interval),
 	}
-	c.meeting.Whom = "the other workers"
-	if !c.laps.turn(0) {
+	c.released.Whom = "the other workers"
+	if !c.intervals.turn(0) {
 		c.limit = 1
 	}
 	c.plan(0)
 	return c
 }
 
-// meet waits for all workers and returns the next round. Before, a worker has
+// barrier waits for all workers and returns the next round. Before, a worker has
 // put its norms into brought if the last round but one asked for them.
-func (c *conductor) meet(worker int) (round, error) {
-	n := c.meeting.Count()
+func (c *controller) barrier(worker int) (round, error) {
+	n := c.released.Count()
 	c.arrivals[worker].Set(n + 1)
 	if c.arrived.Add(1) == int64(len(c.arrivals)) {
 		c.arrived.Store(0)
 		c.decide()
-		c.meeting.Set(n + 1)
+		c.released.Set(n + 1)
 		return c.round, nil
 	}
-	if err := c.crew.Await(&c.meeting, n+1); err != nil {
+	if err := c.group.Await(&c.released, n+1); err != nil {
 		return round{}, fmt.Errorf("%w (late: %v)", err, c.late(n+1))
 	}
 	return c.round, nil
 }
 
 // late lists the workers that have not arrived at the n-th meeting.
-func (c *conductor) late(n int64) (workers []int) {
+func (c *controller) late(n int64) (workers []int) {
 	for w := range c.arrivals {
 		if c.arrivals[w].Count() < n {
 			workers = append(workers, w)
@@ -88,7 +88,7 @@ func (c *conductor) late(n int64) (workers []int) {
 
 // due returns the step whose norms the workers bring to the next meeting, 0 if
 // none. It must be asked for after a round was queued.
-func (c *conductor) due() int64 {
+func (c *controller) due() int64 {
 	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit) {
 		return c.pending
 	}
@@ -96,9 +96,9 @@ func (c *conductor) due() int64 {
 }
 
 // decide sets the next round after round.last was queued.
-func (c *conductor) decide() {
+func (c *controller) decide() {
 	issued := c.round.last
-	if c.round.drain && !c.laps.turn(issued) {
+	if c.round.drain && !c.intervals.turn(issued) {
 		c.limit = min(c.limit, issued+1)
 	}
 	if c.ctx.Err() != nil && !c.cancel && issued+1 < c.limit {
@@ -123,8 +123,8 @@ func (c *conductor) decide() {
 // plan sets the round after step issued: up to the next check, the end of the lap or
 // what the pace allows, but a single step while norms are under way, and none if those are
 // of the last step.
-func (c *conductor) plan(issued int64) {
-	last := min(c.nextCheck(issued), issued+c.pace.steps(issued), c.laps.end)
+func (c *controller) plan(issued int64) {
+	last := min(c.nextCheck(issued), issued+c.pace.steps(issued), c.intervals.end)
 	if c.pending > 0 {
 		last = issued + 1
 		if c.pending == c.limit {
@@ -132,11 +132,11 @@ func (c *conductor) plan(issued int64) {
 		}
 	}
 	some := last > issued
-	c.round = round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.laps.end}
+	c.round = round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.intervals.end}
 }
 
 // nextCheck returns the first step after n whose norms are wanted.
-func (c *conductor) nextCheck(n int64) int64 {
+func (c *controller) nextCheck(n int64) int64 {
 	if !c.options.Checks() {
 		return c.limit
 	}
@@ -145,9 +145,9 @@ func (c *conductor) nextCheck(n int64) int64 {
 }
 
 // judge takes the norms of a step and reports whether the run ends with it.
-func (c *conductor) judge(step int64) bool {
+func (c *controller) judge(step int64) bool {
 	var sum kernels.Norms
-	for _, n := range c.brought {
+	for _, n := range c.collected {
 		sum.Add(n)
 	}
 	n := Norms{
@@ -189,26 +189,26 @@ func finite(n kernels.Norms) bool {
 // times a second: rarely enough to cost nothing, often enough to be stopped.
 type pace struct {
 	now   int64
-	most  int64
+	max  int64
 	from  int64
 	since time.Time
 }
 
 const (
-	meetingTime = 20 * time.Millisecond
-	mostSteps   = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
+	barrierInterval = 20 * time.Millisecond
+	maxSteps   = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
 )
 
-func newPace(most int64) pace { return pace{now: 1, most: most} }
+func newPace(most int64) pace { return pace{now: 1, max: most} }
 
 // steps returns the length of the next round, given the steps so far.
 func (p *pace) steps(issued int64) int64 {
 	took := time.Since(p.since)
 	done := issued - p.from
 	if done >= p.now && !p.since.IsZero() {
-		if took < meetingTime/2 {
-			p.now = min(2*p.now, p.most)
-		} else if took > 2*meetingTime {
+		if took < barrierInterval/2 {
+			p.now = min(2*p.now, p.max)
+		} else if took > 2*barrierInterval {
 			p.now = max(p.now/2, 1)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 type graph struct {
 	*run
 	parts  []*graphPart
-	bonds  []*bond
+	channels  []*channel
 	origin *streams.Stream // of the first part: graphs are launched here
 	others []*streams.Stream
 	done   *streams.Event // what was launched on origin
@@ -33,11 +33,11 @@ type graphPart struct {
 	compute *streams.Stream
 	swept   *streams.Event // the boundary region of a step is swept
 	idle    *streams.Event // what was queued between graphs
-	coming  []*bond
+	coming  []*channel
 }
 
-// bond is a message with the streams that it is sent and received on.
-type bond struct {
+// channel is a message with the streams that it is sent and received on.
+type channel struct {
 	message       int
 	from          *graphPart
 	send, receive *streams.Stream
@@ -59,7 +59,7 @@ func newGraph(r *run) (scheme, error) {
 		g.others = append(g.others, p.compute)
 	}
 	for i, m := range r.plan.Messages {
-		if err := g.addBond(i, m); err != nil {
+		if err := g.addChannel(i, m); err != nil {
 			return nil, err
 		}
 	}
@@ -81,9 +81,9 @@ func (g *graph) addPart(p *part) (err error) {
 	return g.newEvents(p.device, &w.swept, &w.idle)
 }
 
-func (g *graph) addBond(i int, m halo.Message) (err error) {
+func (g *graph) addChannel(i int, m halo.Message) (err error) {
 	from, to := g.parts[m.From], g.parts[m.To]
-	b := &bond{message: i, from: from}
+	b := &channel{message: i, from: from}
 	if b.send, err = from.device.NewStream(streams.Urgent); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (g *graph) addBond(i int, m halo.Message) (err error) {
 		return err
 	}
 	to.coming = append(to.coming, b)
-	g.bonds = append(g.bonds, b)
+	g.channels = append(g.channels, b)
 	g.others = append(g.others, b.send, b.receive)
 	return nil
 }
@@ -140,12 +140,12 @@ func (g *graph) step(to int, waits bool) error {
 			return err
 		}
 	}
-	for _, b := range g.bonds {
+	for _, b := range g.channels {
 		if err := g.send(b, to); err != nil {
 			return err
 		}
 	}
-	for _, b := range g.bonds {
+	for _, b := range g.channels {
 		if err := g.receive(b, to); err != nil {
 			return err
 		}
@@ -161,7 +161,7 @@ func (g *graph) sweep(p *graphPart, to int, waits bool) error {
 			}
 		}
 	}
-	if err := launch(p.compute, p.behind[1-to].beside...); err != nil {
+	if err := launch(p.compute, p.ghostFills[1-to].beside...); err != nil {
 		return err
 	}
 	if err := launch(p.compute, p.plain.boundary[to]); err != nil {
@@ -179,15 +179,15 @@ func (g *graph) sweep(p *graphPart, to int, waits bool) error {
 // send overwrites what the message brought two steps ago. Those who needed it are done:
 // the sender's boundary sweep, which comes before, waited for the message in return, and
 // that for the receiver's boundary sweep that used the ghosts.
-func (g *graph) send(b *bond, to int) error {
+func (g *graph) send(b *channel, to int) error {
 	if err := b.send.Wait(b.from.swept); err != nil {
 		return err
 	}
 	return g.exchanges[to].Transfer(b.message).Send(b.send)
 }
 
-func (g *graph) receive(b *bond, to int) error {
-	if err := g.exchanges[to].Transfer(b.message).Receive(g.crew, b.receive); err != nil {
+func (g *graph) receive(b *channel, to int) error {
+	if err := g.exchanges[to].Transfer(b.message).Receive(g.group, b.receive); err != nil {
 		return err
 	}
 	return b.receive.Record(b.arrived)
@@ -208,7 +208,7 @@ func (g *graph) queues(rank int) (steps, norms *streams.Stream) {
 	return g.parts[rank].compute, g.parts[rank].compute
 }
 
-func (g *graph) most() int64 { return mostSteps }
+func (g *graph) maxSteps() int64 { return maxSteps }
 
 func (g *graph) steps(_ int, first, last int64, norms bool) error {
 	if first == 1 {
@@ -234,7 +234,7 @@ func (g *graph) steps(_ int, first, last int64, norms bool) error {
 // streams of all parts, for which the origin waits.
 func (g *graph) wallsBefore() error {
 	for _, p := range g.parts {
-		if err := launch(p.compute, p.behind[0].own...); err != nil {
+		if err := launch(p.compute, p.ghostFills[0].own...); err != nil {
 			return err
 		}
 	}

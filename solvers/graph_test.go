@@ -53,7 +53,7 @@ func TestChoiceOfGraphs(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := prepare(t, set, problem(t, []int{5, 6, 7}, kernels.Float64, "dddddd"), how{path: p2p.Peer, parts: domain.Vec{1, 1, 2}})
-	r := &run{Solver: s, crew: streams.NewCrew(1, testLimit)}
+	r := &run{Solver: s, group: streams.NewWorkerGroup(1, testLimit)}
 	made, err := newGraph(r)
 	if err != nil {
 		t.Fatal(err)

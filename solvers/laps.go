@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// laps cuts a run into stretches of steps at whose ends the devices have done all that
+// intervals cuts a run into stretches of steps at whose ends the devices have done all that
 // was queued, so that the time between two ends is that of the steps and of nothing else.
-type laps struct {
-	next  func(steps int64, took time.Duration) int64 // Options.Lap; nil for none
+type intervals struct {
+	next  func(steps int64, took time.Duration) int64 // Options.Interval; nil for none
 	begun int64                                       // the step before the lap
 	end   int64                                       // its last step
 	since time.Time
@@ -17,11 +17,11 @@ type laps struct {
 // noEnd is the end of a lap that has none.
 const noEnd = math.MaxInt64
 
-func newLaps(next func(int64, time.Duration) int64) laps { return laps{next: next, end: noEnd} }
+func newIntervals(next func(int64, time.Duration) int64) intervals { return intervals{next: next, end: noEnd} }
 
 // turn ends the lap with the step that was done last, and begins the next. It is false
 // where none is wanted; what is stepped after that belongs to none.
-func (l *laps) turn(done int64) bool {
+func (l *intervals) turn(done int64) bool {
 	if l.next == nil {
 		return true
 	}

@@ -31,7 +31,7 @@ func lapped(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 	s := prepare(t, set, p, h)
 	plan, done := []int64{5, 1, 64, 2, 0}, int64(0)
 	o := h.options(Options{Iterations: 1 << 40, CheckEvery: every, History: true})
-	o.Lap = func(steps int64, took time.Duration) int64 {
+	o.Interval = func(steps int64, took time.Duration) int64 {
 		done += steps
 		if done > 0 && took <= 0 {
 			t.Errorf("%d steps took %v", steps, took)
@@ -70,7 +70,7 @@ func TestLapsEndWithTheRun(t *testing.T) {
 		lap, iterations, want int64
 	}{{10, 25, 25}, {10, 20, 20}, {0, 20, 1}} {
 		calls := int64(0)
-		_, res := solve(t, set, p, h, Options{Iterations: tc.iterations, Lap: func(int64, time.Duration) int64 {
+		_, res := solve(t, set, p, h, Options{Iterations: tc.iterations, Interval: func(int64, time.Duration) int64 {
 			calls++
 			return tc.lap
 		}})
@@ -90,7 +90,7 @@ func TestLapsAreInterrupted(t *testing.T) {
 	h := how{TwoStream, LeftRight, p2p.Peer, domain.Vec{1, 1, 2}}
 	ctx, cancel := context.WithCancel(context.Background())
 	o := h.options(Options{Iterations: 1 << 40, CheckEvery: 1 << 30})
-	o.Lap = func(int64, time.Duration) int64 { return 1 << 39 }
+	o.Interval = func(int64, time.Duration) int64 { return 1 << 39 }
 	o.Progress = func(steps int64) {
 		if steps > 50 {
 			cancel()

@@ -6,10 +6,10 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// marks are the events by which one worker follows its devices: how far they
+// fences are the events by which one worker follows its devices: how far they
 // are, so that the host is not more than two rounds ahead of them, and whether
 // the norms it asked for have come.
-type marks struct {
+type fences struct {
 	ranks  []int
 	steps  []*streams.Stream   // that end steps
 	totals []*streams.Stream   // on which norms are reduced
@@ -18,8 +18,8 @@ type marks struct {
 	rounds int
 }
 
-func (r *run) newMarks(sch scheme, ranks []int) (*marks, error) {
-	m := &marks{ranks: ranks}
+func (r *run) newFences(sch scheme, ranks []int) (*fences, error) {
+	m := &fences{ranks: ranks}
 	for _, rank := range ranks {
 		steps, norms := sch.queues(rank)
 		m.steps, m.totals = append(m.steps, steps), append(m.totals, norms)
@@ -35,7 +35,7 @@ func (r *run) newMarks(sch scheme, ranks []int) (*marks, error) {
 }
 
 // pass marks the end of a round and waits for the end of the one before.
-func (m *marks) pass(r *run, done round) error {
+func (m *fences) pass(r *run, done round) error {
 	m.rounds++
 	now, before := m.round[m.rounds%2], m.round[(m.rounds+1)%2]
 	for i, s := range m.steps {
@@ -59,7 +59,7 @@ func (m *marks) pass(r *run, done round) error {
 // drain waits until the devices have done the round whose end was marked last. On GPUs it
 // never sleeps, as Sync does after a while: a lap ends when they are done, not when a
 // thread wakes up. On host devices that would take the cores that they need.
-func (m *marks) drain(r *run) {
+func (m *fences) drain(r *run) {
 	until := time.Now().Add(r.patience())
 	for i, e := range m.round[m.rounds%2] {
 		for m.steps[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
@@ -70,13 +70,13 @@ func (m *marks) drain(r *run) {
 	}
 }
 
-// bring waits for the norms of a step and hands them to the conductor.
-func (m *marks) bring(r *run, c *conductor, step int64) error {
+// collectNorms waits for the norms of a step and hands them to the conductor.
+func (m *fences) collectNorms(r *run, c *controller, step int64) error {
 	for i, rank := range m.ranks {
 		if err := m.norms[step%2][i].Sync(r.patience()); err != nil {
 			return err
 		}
-		c.brought[rank] = r.parts[rank].norms[step%2].Result()
+		c.collected[rank] = r.parts[rank].norms[step%2].Result()
 	}
 	return nil
 }

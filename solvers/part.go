@@ -14,19 +14,19 @@ import (
 // write field 0 and for steps that write field 1. Launches that have nothing
 // to do are nil.
 type part struct {
-	streams.Closers
+	streams.Resources
 	rank     int
 	device   *streams.Device
 	plain    sweeps
 	measured sweeps    // the same, which take the norms on their way
-	behind   [2]behind // of each field
+	ghostFills   [2]ghostFill // of each field
 	walls    []*movingWall
-	norms    [2]*kernels.Reduction // totals of the measured sweeps that the scheme uses
+	norms    [2]*kernels.NormReduction // totals of the measured sweeps that the scheme uses
 	out, in  []int                 // messages of the plan
 
 	tuning kernels.Tuning
 
-	splitNorms, wholeNorms [2]*kernels.Reduction // of boundary and interior, and of whole
+	splitNorms, wholeNorms [2]*kernels.NormReduction // of boundary and interior, and of whole
 }
 
 // sweeps are the launches that sweep a part.
@@ -57,17 +57,17 @@ func newPart(rank int, p *Problem, plan *halo.Plan, fields [2]*halo.Field, c *ke
 	if err := t.makeSweeps(p, plan, fields, c); err != nil {
 		return nil, err
 	}
-	mover, err := c.NewMover(t.device)
+	copier, err := c.NewBoxCopier(t.device)
 	if err != nil {
 		return nil, err
 	}
-	for i := range t.behind {
-		if t.behind[i], err = t.newBehind(p, plan.Placement, fields[i].Parts[rank], c); err != nil {
+	for i := range t.ghostFills {
+		if t.ghostFills[i], err = t.newGhostFill(p, plan.Placement, fields[i].Parts[rank], c); err != nil {
 			return nil, err
 		}
 	}
 	for _, side := range p.faces(plan.Placement, rank, moving) {
-		w, err := t.newMovingWall(p, side, fields, mover)
+		w, err := t.newMovingWall(p, side, fields, copier)
 		if err != nil {
 			return nil, err
 		}
@@ -139,8 +139,8 @@ type sweepOf struct {
 
 // make makes the sweeps ready that together make a step, without norms and with, and the
 // total of the norms.
-func (m maker) make(all []sweepOf) (*kernels.Reduction, error) {
-	var portions []kernels.Portion
+func (m maker) make(all []sweepOf) (*kernels.NormReduction, error) {
+	var portions []kernels.BoxSet
 	for _, s := range all {
 		k, err := m.sweeper.SweepAs(s.name, m.dst, m.src, s.boxes...)
 		if err != nil {
@@ -148,7 +148,7 @@ func (m maker) make(all []sweepOf) (*kernels.Reduction, error) {
 		}
 		m.part.Add(k)
 		s.plain[m.to] = k
-		portions = append(portions, kernels.Portion{Name: s.name, Boxes: s.boxes})
+		portions = append(portions, kernels.BoxSet{Name: s.name, Boxes: s.boxes})
 	}
 	launches, total, err := m.sweeper.Measure(m.dst, m.src, portions...)
 	if err != nil {
@@ -181,9 +181,9 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 		for a, to := range dir {
 			switch to {
 			case -1:
-				layers.Minus[a] = p.reach(a)
+				layers.Minus[a] = p.radius(a)
 			case 1:
-				layers.Plus[a] = p.reach(a)
+				layers.Plus[a] = p.radius(a)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (p *Problem) boundaryLayers(plan *halo.Plan, rank int) domain.Radius {
 	}
 	for _, side := range domain.Faces(p.Grid.Dims) {
 		w := p.wallAt(side)
-		changing := insulated(w) || moving(w) || (w.Kind == Dirichlet && p.reach(side.Axis()) > 1)
+		changing := isNeumann(w) || moving(w) || (w.Kind == Dirichlet && p.radius(side.Axis()) > 1)
 		if _, inside := plan.Placement.Neighbour(rank, side); !inside && changing {
 			deepen(side)
 		}
@@ -208,7 +208,7 @@ func (r *run) refreshWalls(t *part, s *streams.Stream, n int64) error {
 	if err := r.moveWalls(t, s, n); err != nil {
 		return err
 	}
-	return launch(s, t.behind[n%2].own...)
+	return launch(s, t.ghostFills[n%2].own...)
 }
 
 // moveWalls queues what changes with time behind walls.
@@ -224,7 +224,7 @@ func (r *run) moveWalls(t *part, s *streams.Stream, n int64) error {
 // completeWalls queues what is still to be done to the ghosts of the field that step n reads,
 // after those of neighbours have come: in edges and corners, and all at the first step.
 func (r *run) completeWalls(t *part, s *streams.Stream, n int64) error {
-	from := &t.behind[(n-1)%2]
+	from := &t.ghostFills[(n-1)%2]
 	if n == 1 {
 		if err := launch(s, from.own...); err != nil {
 			return err

@@ -71,8 +71,8 @@ func (p *Problem) check(plan *halo.Plan) error {
 			return fmt.Errorf("solvers: the wall %v changes with time: that is possible with stencils that lie along the axes, not with this one of %d points",
 				face, p.Stencil.Points())
 		}
-		if p.reach(face.Axis()) > 2 {
-			return fmt.Errorf("solvers: the stencil reaches %d points along %c; 2 are possible", p.reach(face.Axis()), "xyz"[face.Axis()])
+		if p.radius(face.Axis()) > 2 {
+			return fmt.Errorf("solvers: the stencil reaches %d points along %c; 2 are possible", p.radius(face.Axis()), "xyz"[face.Axis()])
 		}
 	}
 	return nil
@@ -83,14 +83,14 @@ func (p *Problem) Width() domain.Radius { return p.Stencil.Radius() }
 
 // Field describes the field that a solver sweeps.
 func (p *Problem) Field() halo.Spec {
-	return halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width(), Reach: p.corners()}
+	return halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width(), Connectivity: p.corners()}
 }
 
-// reach returns how far the stencil reaches along an axis.
-func (p *Problem) reach(axis int) int { return p.Stencil.Reach(axis) }
+// radius returns how far the stencil reaches along an axis.
+func (p *Problem) radius(axis int) int { return p.Stencil.AxisRadius(axis) }
 
 // corners returns which neighbours the stencil needs points of.
-func (p *Problem) corners() halo.Reach {
+func (p *Problem) corners() halo.Connectivity {
 	reach := halo.Faces
 	for _, o := range p.Stencil.Offsets() {
 		axes := 0
@@ -99,7 +99,7 @@ func (p *Problem) corners() halo.Reach {
 				axes++
 			}
 		}
-		reach = max(reach, halo.Faces+halo.Reach(axes-1))
+		reach = max(reach, halo.Faces+halo.Connectivity(axes-1))
 	}
 	return reach
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Rehearse returns how long a step of a problem takes by the scheme of the options: the
+// Autotune returns how long a step of a problem takes by the scheme of the options: the
 // median of some laps, which take about the budget together, of a run whose fields hold
 // anything. It takes norms as often as a run with these options. An error that is ErrUnsuited
 // says why the scheme cannot run it.
-func Rehearse(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o Options, budget time.Duration) (step time.Duration, err error) {
+func Autotune(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o Options, budget time.Duration) (step time.Duration, err error) {
 	s, err := newUnfilled(p, plan, c)
 	if err != nil {
 		return 0, err
 	}
-	r := rehearsal{budget: budget}
+	r := autotuner{budget: budget}
 	if !o.Checks() {
 		o.CheckEvery = 1 << 40
 	}
 	o.History, o.Tolerance, o.anything = o.Checks(), 0, true
-	o.Iterations, o.Progress, o.Lap = 1<<40, nil, r.lap
+	o.Iterations, o.Progress, o.Interval = 1<<40, nil, r.interval
 	if _, err := s.Run(ctx, o); errors.Is(err, ErrUnsuited) {
 		return 0, errors.Join(err, s.Close())
 	} else if err != nil {
@@ -37,32 +37,32 @@ func Rehearse(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compi
 	return r.took[len(r.took)/2], nil
 }
 
-// rehearsal chooses the laps of a rehearsal: one to warm up, one to learn how long the
+// autotuner chooses the laps of a rehearsal: one to warm up, one to learn how long the
 // others are to be, and these.
-type rehearsal struct {
+type autotuner struct {
 	budget time.Duration
-	laps   int
+	intervals   int
 	steps  int64           // of a lap that counts
 	took   []time.Duration // by a step, of laps that count
 }
 
 const (
-	rehearsedLaps = 3
+	tunedIntervals = 3
 	warmSteps     = 20
 )
 
-// lap implements Options.Lap.
-func (r *rehearsal) lap(steps int64, took time.Duration) int64 {
-	r.laps++
+// interval implements Options.Interval.
+func (r *autotuner) interval(steps int64, took time.Duration) int64 {
+	r.intervals++
 	switch {
-	case r.laps <= 2:
+	case r.intervals <= 2:
 		return warmSteps
-	case r.laps == 3:
-		r.steps = max(2, int64(r.budget)*warmSteps/rehearsedLaps/max(1, int64(took)))
+	case r.intervals == 3:
+		r.steps = max(2, int64(r.budget)*warmSteps/tunedIntervals/max(1, int64(took)))
 		return r.steps
 	}
 	r.took = append(r.took, max(1, took/time.Duration(steps)))
-	if len(r.took) < rehearsedLaps {
+	if len(r.took) < tunedIntervals {
 		return r.steps
 	}
 	return 0

@@ -39,7 +39,7 @@ func TestRehearse(t *testing.T) {
 				if i%2 == 1 { // a tolerance that all steps meet
 					o.Tolerance, o.CheckEvery = math.MaxFloat64, 3
 				}
-				step, err := Rehearse(context.Background(), p, plan, set.Compiler, o, 20*time.Millisecond)
+				step, err := Autotune(context.Background(), p, plan, set.Compiler, o, 20*time.Millisecond)
 				if alone := path == p2p.Staged && n > 1 && (scheme == Fused || scheme == Resident); alone != errors.Is(err, ErrUnsuited) || !alone && (err != nil || step <= 0) {
 					t.Errorf("%s by %s: %v, %v", scheme, path, step, err)
 				}
@@ -57,7 +57,7 @@ func TestRehearsalIsInterrupted(t *testing.T) {
 	s := prepare(t, set, p, how{path: p2p.Auto, parts: domain.Vec{1, 1, 1}})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Rehearse(ctx, p, s.plan, set.Compiler, Options{Scheme: TwoStream, Order: LeftRight, Limit: testLimit}, time.Hour); !errors.Is(err, context.Canceled) {
+	if _, err := Autotune(ctx, p, s.plan, set.Compiler, Options{Scheme: TwoStream, Order: LeftRight, Limit: testLimit}, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -65,8 +65,8 @@ func TestRehearsalIsInterrupted(t *testing.T) {
 // Fields that hold anything have norms that are not finite, which end a run but no rehearsal.
 func TestNormsThatAreNotFinite(t *testing.T) {
 	for _, rehearsed := range []bool{false, true} {
-		c := newConductor(t.Context(), Options{Iterations: 10, CheckEvery: 1, anything: rehearsed}, 1, 1, 1, mostSteps, nil)
-		c.brought[0].Sum2 = math.NaN()
+		c := newController(t.Context(), Options{Iterations: 10, CheckEvery: 1, anything: rehearsed}, 1, 1, 1, maxSteps, nil)
+		c.collected[0].Sum2 = math.NaN()
 		if ends := c.judge(3); ends == rehearsed {
 			t.Errorf("rehearsed %v: the run ends: %v", rehearsed, ends)
 		}

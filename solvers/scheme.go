@@ -84,7 +84,7 @@ type scheme interface {
 	// field n%2.
 	steps(worker int, first, last int64, norms bool) error
 	// most is how many steps may be queued at once.
-	most() int64
+	maxSteps() int64
 	// stop says that the worker makes no step after n.
 	stop(worker int, n int64)
 	// queues returns the stream of a part that ends its steps, and the one on which the
@@ -116,9 +116,9 @@ func newScheme(s Scheme, o Order, r *run) (scheme, error) {
 	case Graph:
 		return newGraph(r)
 	case Fused:
-		return newTogether(r, kernels.FusedStep)
+		return newFusedScheme(r, kernels.FusedStep)
 	case Resident:
-		return newTogether(r, kernels.ResidentSteps)
+		return newFusedScheme(r, kernels.ResidentSteps)
 	}
 	return nil, fmt.Errorf("solvers: %q is no scheme: take one of %v", s, Schemes())
 }

@@ -38,12 +38,12 @@ type Options struct {
 	// Progress, where set, is called some fifty times a second with the number
 	// of steps queued. It must return at once.
 	Progress func(steps int64)
-	// Lap, where set, cuts the run into laps, to time steps without what begins and ends
+	// Interval, where set, cuts the run into laps, to time steps without what begins and ends
 	// a run. It is called before the first step, with zeros, and at the end of each lap,
 	// when the devices have done all of it, with its steps and the time that they took.
 	// It returns how many steps the next lap has; after 0 the run ends with one more. All
 	// threads wait meanwhile, no longer than Limit. The first lap also starts the threads.
-	Lap func(steps int64, took time.Duration) int64
+	Interval func(steps int64, took time.Duration) int64
 
 	anything bool // the fields may hold anything: norms that are not finite do not end the run
 }
@@ -83,7 +83,7 @@ type Result struct {
 
 // Solver is a problem made ready on its devices.
 type Solver struct {
-	streams.Closers
+	streams.Resources
 	problem   *Problem
 	plan      *halo.Plan
 	fields    [2]*halo.Field     // step n writes field n%2
@@ -165,14 +165,14 @@ func (s *Solver) Field() *halo.Field { return s.fields[s.done%2] }
 // run is one run of a solver: what a scheme needs. What a scheme makes it adds
 // to the run's closers.
 type run struct {
-	streams.Closers
+	streams.Resources
 	*Solver
-	crew *streams.Crew
+	group *streams.WorkerGroup
 }
 
 // patience is how long a worker waits for its own device: less than others
 // wait for the worker, so that the error that comes first names the device.
-func (r *run) patience() time.Duration { return r.crew.Limit() / 2 }
+func (r *run) patience() time.Duration { return r.group.Limit() / 2 }
 
 // newStream makes a stream of the run, which traces call by that name.
 func (r *run) newStream(d *streams.Device, priority streams.Priority, name string, args ...any) (*streams.Stream, error) {
@@ -213,17 +213,17 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 	if scheme == Assisted {
 		threads += len(s.plan.Messages)
 	}
-	r := &run{Solver: s, crew: streams.NewCrew(threads, o.Limit)}
-	s.Add(&r.Closers)
+	r := &run{Solver: s, group: streams.NewWorkerGroup(threads, o.Limit)}
+	s.Add(&r.Resources)
 	sch, err := newScheme(scheme, o.Order, r)
 	if err != nil {
 		return Result{}, err
 	}
 	workers := sch.workers()
-	c := newConductor(ctx, o, s.problem.Grid.Points(), len(workers), len(s.parts), sch.most(), r.crew)
-	var followed []*marks
+	c := newController(ctx, o, s.problem.Grid.Points(), len(workers), len(s.parts), sch.maxSteps(), r.group)
+	var followed []*fences
 	for _, ranks := range workers {
-		m, err := r.newMarks(sch, ranks)
+		m, err := r.newFences(sch, ranks)
 		if err != nil {
 			return Result{}, err
 		}
@@ -232,9 +232,9 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 	start := time.Now()
 	sch.assistants()
 	for w, m := range followed {
-		r.crew.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, m) })
+		r.group.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, m) })
 	}
-	err = r.crew.Wait()
+	err = r.group.Wait()
 	c.result.Loop = time.Since(start)
 	s.done = c.result.Iterations
 	c.result.Bytes = c.result.Iterations * s.plan.Bytes()
@@ -245,7 +245,7 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 }
 
 // work is the loop of one worker.
-func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
+func (r *run) work(sch scheme, c *controller, w int, m *fences) (err error) {
 	next := c.round
 	defer func() {
 		if err != nil && !errors.Is(err, streams.ErrStopped) {
@@ -268,11 +268,11 @@ func (r *run) work(sch scheme, c *conductor, w int, m *marks) (err error) {
 			}
 		}
 		if step := c.due(); step > 0 {
-			if err := m.bring(r, c, step); err != nil {
+			if err := m.collectNorms(r, c, step); err != nil {
 				return err
 			}
 		}
-		after, err := c.meet(w)
+		after, err := c.barrier(w)
 		if err != nil {
 			return err
 		}

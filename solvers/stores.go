@@ -6,19 +6,19 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// stepEnd returns what a part does in a step: its messages become stores, and so do the
+// stepRank returns what a part does in a step: its messages become stores, and so do the
 // ghosts behind walls that change from step to step.
-func (r *run) stepEnd(p *part) kernels.StepEnd {
+func (r *run) stepRank(p *part) kernels.StepRank {
 	sub := r.plan.Placement.Subdomains[p.rank]
-	end := kernels.StepEnd{
+	rank := kernels.StepRank{
 		Device: p.device, Shape: p.tuning.Shape,
 		Fields: [2]kernels.Array{r.fields[0].Parts[p.rank], r.fields[1].Parts[p.rank]},
 	}
-	end.Interior, end.Boundary = domain.Split(sub.Box, r.problem.boundaryLayers(r.plan, p.rank))
+	rank.Interior, rank.Boundary = domain.Split(sub.Box, r.problem.boundaryLayers(r.plan, p.rank))
 	for _, s := range r.stores(p)[1:] {
-		end.Stores = append(end.Stores, s.GhostStore)
+		rank.Stores = append(rank.Stores, s.GhostStore)
 	}
-	return end
+	return rank
 }
 
 // store is a store into ghosts in a direction.
@@ -30,7 +30,7 @@ type store struct {
 
 // stores returns all that a part stores, after its own points at their own place. What it sends
 // a neighbour across a wall's end is also what lies behind that wall there, since both end at
-// it: so no store waits for another. The order of walls is that of newBehind.
+// it: so no store waits for another. The order of walls is that of newGhostFill.
 func (r *run) stores(p *part) []store {
 	sub, pl := r.plan.Placement.Subdomains[p.rank], r.plan.Placement
 	all := []store{{GhostStore: kernels.GhostStore{Send: sub.Box, Ghost: sub.Box, To: p.rank}}}
@@ -42,19 +42,19 @@ func (r *run) stores(p *part) []store {
 	}
 	odd := func(w Wall) bool { return w.Kind == Dirichlet }
 	for _, side := range r.problem.faces(pl, p.rank, odd) {
-		if r.problem.reach(side.Axis()) == 2 {
+		if r.problem.radius(side.Axis()) == 2 {
 			for _, s := range all {
 				if r.reads(s.dir, side) {
-					all = append(all, s.behind(sub.Box, side, 0).reflected(side))
+					all = append(all, s.mirrored(sub.Box, side, 0).reflected(side))
 				}
 			}
 		}
 	}
-	for _, side := range r.problem.faces(pl, p.rank, insulated) {
+	for _, side := range r.problem.faces(pl, p.rank, isNeumann) {
 		for _, s := range all {
-			for n := range r.problem.reach(side.Axis()) {
+			for n := range r.problem.radius(side.Axis()) {
 				if r.reads(s.dir, side) {
-					all = append(all, s.behind(sub.Box, side, n))
+					all = append(all, s.mirrored(sub.Box, side, n))
 				}
 			}
 		}
@@ -74,9 +74,9 @@ func (r *run) reads(dir, side domain.Direction) bool {
 	return axes <= 1+int(r.problem.corners())
 }
 
-// behind returns the store of the n-th owned layer before a wall, counted from 0, into the
+// mirrored returns the store of the n-th owned layer before a wall, counted from 0, into the
 // layer as far behind it.
-func (s store) behind(owned domain.Box, side domain.Direction, n int) store {
+func (s store) mirrored(owned domain.Box, side domain.Direction, n int) store {
 	a := side.Axis()
 	from, to := owned.Lo[a]+n, owned.Lo[a]-1-n
 	if side.Positive() {
@@ -104,7 +104,7 @@ func (s store) reflected(side domain.Direction) store {
 // setWalls sets, in both fields of a part, what lies behind walls that fields are odd about or
 // that mirror, before the first step: some of it no step changes.
 func (r *run) setWalls(p *part, s *streams.Stream) error {
-	for _, b := range p.behind {
+	for _, b := range p.ghostFills {
 		for _, launches := range [][]*streams.Kernel{b.own, b.beside} {
 			if err := launch(s, launches...); err != nil {
 				return err

@@ -8,18 +8,18 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// together is the schemes in which one kernel a device makes whole steps: it sweeps, stores
+// fusedScheme is the schemes in which one kernel a device makes whole steps: it sweeps, stores
 // boundary points into the neighbours' ghosts, and waits for theirs. With Fused a launch
 // makes a step; with Resident all steps of a round, without the host.
-type together struct {
+type fusedScheme struct {
 	*run
 	kind  kernels.StepKind
-	parts []*togetherPart
+	parts []*fusedPart
 }
 
-// togetherPart is a part with its steps. Where these take the norms on their way, totals is
+// fusedPart is a part with its steps. Where these take the norms on their way, totals is
 // the stream on which they are summed, behind the event measured: the next step need not wait.
-type togetherPart struct {
+type fusedPart struct {
 	*part
 	stepper       *kernels.Stepper
 	steps, totals *streams.Stream
@@ -29,23 +29,23 @@ type togetherPart struct {
 // ErrUnsuited says that a scheme cannot run a problem on the devices it is placed on.
 var ErrUnsuited = fmt.Errorf("the scheme does not suit the problem")
 
-func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
-	t := &together{run: r, kind: kind}
+func newFusedScheme(r *run, kind kernels.StepKind) (scheme, error) {
+	t := &fusedScheme{run: r, kind: kind}
 	if err := t.suits(); err != nil {
 		return nil, err
 	}
-	var ends []kernels.StepEnd
+	var ranks []kernels.StepRank
 	for _, p := range r.parts {
-		end := r.stepEnd(p)
-		if n := len(end.Stores); n > kernels.MaxStores {
+		rank := r.stepRank(p)
+		if n := len(rank.Stores); n > kernels.MaxStores {
 			return nil, fmt.Errorf("solvers: %w: scheme %s stores into %d boxes of ghosts for each device, and this stencil needs %d", ErrUnsuited, kind, kernels.MaxStores, n)
 		}
-		ends = append(ends, end)
+		ranks = append(ranks, rank)
 		if err := t.addPart(p); err != nil {
 			return nil, err
 		}
 	}
-	steppers, err := r.compiler.Steppers(kind, r.problem.Stencil, r.problem.Real, ends, r.patience())
+	steppers, err := r.compiler.Steppers(kind, r.problem.Stencil, r.problem.Real, ranks, r.patience())
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func newTogether(r *run, kind kernels.StepKind) (scheme, error) {
 	return t, nil
 }
 
-func (t *together) addPart(p *part) (err error) {
-	w := &togetherPart{part: p}
+func (t *fusedScheme) addPart(p *part) (err error) {
+	w := &fusedPart{part: p}
 	if w.steps, err = t.newStream(p.device, streams.Normal, "steps"); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (t *together) addPart(p *part) (err error) {
 
 // suits returns ErrUnsuited, with the reason, where devices cannot store into each other's
 // ghosts, have several subdomains, or a wall is to be set by the host amid resident steps.
-func (t *together) suits() error {
+func (t *fusedScheme) suits() error {
 	for _, m := range t.plan.Messages {
 		d := t.plan.Placement.Devices
 		if d[m.From] != d[m.To] && !m.Direct() {
@@ -93,11 +93,11 @@ func (t *together) suits() error {
 
 // takeNorms has the norms of a part taken by its steps on their way, and summed on a stream
 // beside them, or where these do not take them from the fields, after a step.
-func (t *together) takeNorms(p *togetherPart) (err error) {
+func (t *fusedScheme) takeNorms(p *fusedPart) (err error) {
 	if p.stepper.Norms(0) == nil {
 		return t.reduceNorms(p.part)
 	}
-	p.norms = [2]*kernels.Reduction{p.stepper.Norms(0), p.stepper.Norms(1)}
+	p.norms = [2]*kernels.NormReduction{p.stepper.Norms(0), p.stepper.Norms(1)}
 	if err := t.newEvents(p.device, &p.measured); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (t *together) takeNorms(p *togetherPart) (err error) {
 // reduceNorms has the norms of a part taken from its fields, after a step: its sweeps do
 // not take them on their way.
 func (r *run) reduceNorms(p *part) error {
-	reducer, err := r.compiler.NewReducer(p.device, r.problem.Real)
+	reducer, err := r.compiler.NewNormReducer(p.device, r.problem.Real)
 	if err != nil {
 		return err
 	}
@@ -122,22 +122,22 @@ func (r *run) reduceNorms(p *part) error {
 	return nil
 }
 
-func (t *together) workers() [][]int { return eachAlone(len(t.parts)) }
-func (t *together) assistants()      {}
-func (t *together) stop(int, int64)  {}
-func (t *together) queues(rank int) (steps, norms *streams.Stream) {
+func (t *fusedScheme) workers() [][]int { return eachAlone(len(t.parts)) }
+func (t *fusedScheme) assistants()      {}
+func (t *fusedScheme) stop(int, int64)  {}
+func (t *fusedScheme) queues(rank int) (steps, norms *streams.Stream) {
 	return t.parts[rank].steps, t.parts[rank].totals
 }
 
 // most is how many steps a round may have: those of one launch do not fill a queue.
-func (t *together) most() int64 {
+func (t *fusedScheme) maxSteps() int64 {
 	if t.kind == kernels.ResidentSteps {
 		return 1 << 20
 	}
-	return mostSteps
+	return maxSteps
 }
 
-func (t *together) steps(worker int, first, last int64, norms bool) error {
+func (t *fusedScheme) steps(worker int, first, last int64, norms bool) error {
 	p := t.parts[worker]
 	each := int64(1)
 	if t.kind == kernels.ResidentSteps {
@@ -159,7 +159,7 @@ func (t *together) steps(worker int, first, last int64, norms bool) error {
 }
 
 // queue queues steps, with norms of the last where they are wanted and steps take them.
-func (p *togetherPart) queue(steps int64, norms bool) error {
+func (p *fusedPart) queue(steps int64, norms bool) error {
 	if norms && p.measured != nil {
 		return p.stepper.QueueMeasured(p.steps, steps)
 	}
@@ -169,7 +169,7 @@ func (p *togetherPart) queue(steps int64, norms bool) error {
 // total queues the reduction of the norms of the step that was queued last. What the step has
 // left for it on its way stays until the norms of the next but one, which the host does not
 // queue before it has looked at these.
-func (p *togetherPart) total(step int64) error {
+func (p *fusedPart) total(step int64) error {
 	if p.measured != nil {
 		p.totals.BeginStep(step)
 		if err := errors.Join(p.steps.Record(p.measured), p.totals.Wait(p.measured)); err != nil {
@@ -180,7 +180,7 @@ func (p *togetherPart) total(step int64) error {
 }
 
 // sync waits for the streams, and looks whether the kernels gave up waiting.
-func (t *together) sync(worker int) error {
+func (t *fusedScheme) sync(worker int) error {
 	p := t.parts[worker]
 	for _, s := range []*streams.Stream{p.steps, p.totals} {
 		if err := s.Sync(t.patience()); err != nil {

@@ -99,7 +99,7 @@ func eachAlone(n int) [][]int {
 	return ranks
 }
 
-func (t *twoStream) most() int64 { return mostSteps }
+func (t *twoStream) maxSteps() int64 { return maxSteps }
 
 func (t *twoStream) steps(worker int, first, last int64, norms bool) error {
 	return eachStep(first, last, norms, func(n int64, norms bool) error { return t.step(worker, n, norms) })
@@ -156,7 +156,7 @@ func (t *twoStream) exchange(p *twoStreamPart, field int) error {
 			}
 		}
 		for _, i := range ph.in {
-			if err := t.exchanges[field].Transfer(i).Receive(t.crew, p.boundaryStream); err != nil {
+			if err := t.exchanges[field].Transfer(i).Receive(t.group, p.boundaryStream); err != nil {
 				return err
 			}
 		}

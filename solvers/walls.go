@@ -39,7 +39,7 @@ func (p *Problem) faces(pl *halo.Placement, rank int, want func(w Wall) bool) []
 	return sides
 }
 
-func insulated(w Wall) bool { return w.Kind == Neumann }
+func isNeumann(w Wall) bool { return w.Kind == Neumann }
 func moving(w Wall) bool    { return w.Kind == Dirichlet && w.Value.Uses("t") }
 
 // wallAt returns the wall behind a face.
@@ -52,7 +52,7 @@ func (p *Problem) wallAt(side domain.Direction) Wall {
 }
 
 // newMovingWall makes the wall on one side of a part ready.
-func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.Field, mover *kernels.Mover) (*movingWall, error) {
+func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.Field, copier *kernels.BoxCopier) (*movingWall, error) {
 	// Further layers follow from the first by reflection.
 	ghost := domain.GhostBox(fields[0].Parts[t.rank].Layout.Owned, side, domain.UniformRadius(p.Grid.Dims, 1))
 	w := &movingWall{
@@ -76,7 +76,7 @@ func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.
 			return nil, err
 		}
 		t.Add(s.used)
-		if s.unpack, err = mover.Copies("wall", kernels.Unpack(fields[i].Parts[t.rank], ghost, s.device.All())); err != nil {
+		if s.unpack, err = copier.Copies("wall", kernels.Unpack(fields[i].Parts[t.rank], ghost, s.device.All())); err != nil {
 			return nil, err
 		}
 		t.Add(s.unpack)

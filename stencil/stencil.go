@@ -47,8 +47,8 @@ func (s Stencil) Offsets() (all []domain.Vec) {
 	return all
 }
 
-// Reach returns how far the stencil reaches along an axis, the same to both sides.
-func (s Stencil) Reach(axis int) int {
+// AxisRadius returns how far the stencil reaches along an axis, the same to both sides.
+func (s Stencil) AxisRadius(axis int) int {
 	reach := 0
 	for _, o := range s.Offsets() {
 		reach = max(reach, o[axis], -o[axis])
@@ -60,7 +60,7 @@ func (s Stencil) Reach(axis int) int {
 func (s Stencil) Radius() domain.Radius {
 	var r domain.Radius
 	for a := range s.Dims {
-		r.Minus[a], r.Plus[a] = s.Reach(a), s.Reach(a)
+		r.Minus[a], r.Plus[a] = s.AxisRadius(a), s.AxisRadius(a)
 	}
 	return r
 }

@@ -27,9 +27,9 @@ const sightings = 16
 // sightLimit is how long one look may take.
 const sightLimit = 2 * time.Second
 
-// mostDrift is by how much the speeds of two clocks may differ. What seems to be more,
+// maxDrift is by how much the speeds of two clocks may differ. What seems to be more,
 // over a short time, is how inexact the sightings are.
-const mostDrift = 1e-4
+const maxDrift = 1e-4
 
 // sight looks at the clock of the device: an event on an idle stream is done between
 // the two times of the host before it is recorded and after it was seen to be done.
@@ -77,7 +77,7 @@ func (c *clock) host(after time.Duration) time.Time {
 	if c.last.event != nil {
 		if whole, err := c.last.event.Since(c.first.event); err == nil && whole > 0 {
 			speed := float64(c.last.at.Sub(c.first.at)) / float64(whole)
-			after = time.Duration(float64(after) * min(max(speed, 1-mostDrift), 1+mostDrift))
+			after = time.Duration(float64(after) * min(max(speed, 1-maxDrift), 1+maxDrift))
 		}
 	}
 	return c.first.at.Add(after)

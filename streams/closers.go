@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// Closers is what was made for one purpose, to be closed together.
-type Closers []io.Closer
+// Resources is what was made for one purpose, to be closed together.
+type Resources []io.Closer
 
 // Add remembers what has to be closed.
-func (c *Closers) Add(closers ...io.Closer) { *c = append(*c, closers...) }
+func (c *Resources) Add(closers ...io.Closer) { *c = append(*c, closers...) }
 
 // Close closes everything, the last first. Closing twice is no error.
-func (c *Closers) Close() error {
+func (c *Resources) Close() error {
 	var errs []error
 	for _, x := range slices.Backward(*c) {
 		errs = append(errs, x.Close())

@@ -18,10 +18,10 @@ import (
 // ErrStopped is what a worker returns because another one failed.
 var ErrStopped = errors.New("stopped: another worker failed")
 
-// Crew is the host threads of one run. Each worker is a goroutine locked to
+// WorkerGroup is the host threads of one run. Each worker is a goroutine locked to
 // its own OS thread that runs its whole loop; hand-shakes between workers are
 // counters in memory. The first error stops all.
-type Crew struct {
+type WorkerGroup struct {
 	group *errgroup.Group
 	ctx   context.Context
 	limit time.Duration
@@ -30,16 +30,16 @@ type Crew struct {
 	busy  map[string]int // workers that have not returned, by name
 }
 
-// NewCrew returns a crew of the given number of workers, to be started with
+// NewWorkerGroup returns a crew of the given number of workers, to be started with
 // Go. No worker waits for another longer than limit. Where every worker can
 // have a core of its own, waiting workers spin.
-func NewCrew(workers int, limit time.Duration) *Crew {
+func NewWorkerGroup(workers int, limit time.Duration) *WorkerGroup {
 	group, ctx := errgroup.WithContext(context.Background())
-	return &Crew{group: group, ctx: ctx, limit: limit, spin: spinFor(workers), busy: map[string]int{}}
+	return &WorkerGroup{group: group, ctx: ctx, limit: limit, spin: spinFor(workers), busy: map[string]int{}}
 }
 
 // Go starts a worker. A panic in it is returned as its error.
-func (c *Crew) Go(name string, loop func() error) {
+func (c *WorkerGroup) Go(name string, loop func() error) {
 	c.count(name, 1)
 	c.group.Go(func() (err error) {
 		defer c.count(name, -1)
@@ -54,7 +54,7 @@ func (c *Crew) Go(name string, loop func() error) {
 	})
 }
 
-func (c *Crew) count(name string, n int) {
+func (c *WorkerGroup) count(name string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.busy[name] += n; c.busy[name] == 0 {
@@ -65,7 +65,7 @@ func (c *Crew) count(name string, n int) {
 // Wait waits for all workers and returns the first error. After an error it
 // waits not longer than the crew's limit for the others: one that is stuck in a
 // call to a device is left behind, and named.
-func (c *Crew) Wait() error {
+func (c *WorkerGroup) Wait() error {
 	done := make(chan error, 1)
 	go func() { done <- c.group.Wait() }()
 	select {
@@ -85,7 +85,7 @@ func (c *Crew) Wait() error {
 }
 
 // Limit returns how long a worker may wait for another.
-func (c *Crew) Limit() time.Duration { return c.limit }
+func (c *WorkerGroup) Limit() time.Duration { return c.limit }
 
 // Counter counts what one worker has done, for others to wait for. It lies on
 // a cache line of its own.
@@ -108,7 +108,7 @@ func (c *Counter) Set(n int64) { c.n.Store(n) }
 // Await waits until the counter has reached n. It returns ErrStopped when
 // another worker failed, and an error that says whom it waited for after the
 // crew's limit.
-func (c *Crew) Await(counter *Counter, n int64) error {
+func (c *WorkerGroup) Await(counter *Counter, n int64) error {
 	poll := newBackoff(c.spin)
 	for counter.n.Load() < n {
 		waited := poll.pause()

@@ -8,7 +8,7 @@ import (
 )
 
 func TestCrewStopsAtTheFirstError(t *testing.T) {
-	c := NewCrew(2, time.Minute)
+	c := NewWorkerGroup(2, time.Minute)
 	var never Counter
 	cause := errors.New("cause")
 	c.Go("waits", func() error { return c.Await(&never, 1) })
@@ -19,7 +19,7 @@ func TestCrewStopsAtTheFirstError(t *testing.T) {
 }
 
 func TestCrewSaysWhomItWaitedFor(t *testing.T) {
-	c := NewCrew(1, 30*time.Millisecond)
+	c := NewWorkerGroup(1, 30*time.Millisecond)
 	lazy := Counter{Whom: "device 3"}
 	lazy.Set(4)
 	c.Go("waits", func() error { return c.Await(&lazy, 5) })
@@ -30,7 +30,7 @@ func TestCrewSaysWhomItWaitedFor(t *testing.T) {
 
 // One that is stuck does not keep the others' error from being told.
 func TestCrewLeavesTheStuckBehind(t *testing.T) {
-	c := NewCrew(2, 50*time.Millisecond)
+	c := NewWorkerGroup(2, 50*time.Millisecond)
 	release := make(chan struct{})
 	defer close(release)
 	cause := errors.New("cause")
@@ -42,7 +42,7 @@ func TestCrewLeavesTheStuckBehind(t *testing.T) {
 }
 
 func TestCrewReportsPanics(t *testing.T) {
-	c := NewCrew(1, time.Minute)
+	c := NewWorkerGroup(1, time.Minute)
 	c.Go("nervous", func() error { panic("no") })
 	if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "nervous") {
 		t.Errorf("got %v", err)
@@ -53,7 +53,7 @@ func TestCrewReportsPanics(t *testing.T) {
 func TestSignalsOrderStreamsOfTwoWorkers(t *testing.T) {
 	const turns = 200
 	d := hostDevices(t, 2)
-	c := NewCrew(2, testLimit)
+	c := NewWorkerGroup(2, testLimit)
 	var signals [2]*Signal
 	for i := range signals {
 		signals[i] = must[*Signal](t)(d[i].NewSignal("device %d", i))

@@ -18,6 +18,6 @@
 //
 // A Tracer finds out what the streams did, and when, in a few steps.
 //
-// The host threads that feed the streams are the workers of a Crew. A Signal
+// The host threads that feed the streams are the workers of a WorkerGroup. A Signal
 // orders streams that different workers feed.
 package streams

@@ -145,7 +145,7 @@ func ExampleDevice_NewKernel() {
 
 // The workers of a crew wait for each other, and none for ever.
 func ExampleCrew() {
-	crew := streams.NewCrew(2, time.Second)
+	crew := streams.NewWorkerGroup(2, time.Second)
 	baked := streams.Counter{Whom: "the baker"}
 	crew.Go("baker", func() error {
 		fmt.Println("bread")

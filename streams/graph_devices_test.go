@@ -45,7 +45,7 @@ func newRelay(t testing.TB, set *testdevices.Set) *relay {
 		sum: good(b.Alloc(bytes))(t), arrived: good(b.Alloc(bytes))(t), host: good(a.AllocPinned(bytes))(t),
 		sent: good(a.NewEvent())(t), added: good(b.NewEvent())(t),
 	}
-	first, second := good(set.Compiler.NewMover(a))(t), good(set.Compiler.NewMover(b))(t)
+	first, second := good(set.Compiler.NewBoxCopier(a))(t), good(set.Compiler.NewBoxCopier(b))(t)
 	r.count = r.adds(first, r.near, r.ones)
 	r.collect = r.adds(second, r.sum, r.arrived)
 	r.bring = r.adds(first, r.near, r.came)
@@ -64,7 +64,7 @@ func relayed(dst, src *streams.Memory) kernels.Copy {
 	return kernels.Copy{Dst: kernels.Dense(dst.All(), size), Src: kernels.Dense(src.All(), size), Size: size, ElementSize: 8}
 }
 
-func (r *relay) adds(m *kernels.Mover, dst, src *streams.Memory) *kernels.Copies {
+func (r *relay) adds(m *kernels.BoxCopier, dst, src *streams.Memory) *kernels.Copies {
 	r.t.Helper()
 	return good(m.Adds("add", kernels.Add{Copy: relayed(dst, src), Number: "int64"}))(r.t)
 }

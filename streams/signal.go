@@ -33,7 +33,7 @@ func (g *Signal) Record(s *Stream) error {
 // Wait makes s wait for the n-th record, counted from 1, once the worker that
 // makes it has queued it. That worker must not make the record after it before
 // this one was waited for.
-func (g *Signal) Wait(c *Crew, s *Stream, n int64) error {
+func (g *Signal) Wait(c *WorkerGroup, s *Stream, n int64) error {
 	if err := c.Await(&g.records, n); err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (g *Signal) Wait(c *Crew, s *Stream, n int64) error {
 }
 
 // Await waits on the host until the n-th record has been queued, or announced.
-func (g *Signal) Await(c *Crew, n int64) error { return c.Await(&g.records, n) }
+func (g *Signal) Await(c *WorkerGroup, n int64) error { return c.Await(&g.records, n) }
 
 // Announce counts a record without making one, so that who awaits it looks up.
 func (g *Signal) Announce() { g.records.Add() }

@@ -180,7 +180,7 @@ func TestTracersInTurn(t *testing.T) {
 	check(t, s.Launch(k), s.Sync(testLimit))
 	second := must[*Tracer](t)(NewTracer(d, Window{1, 1}))
 	check(t, second.Close())
-	for _, w := range []Window{{2, 1}, {1, MostTracedSteps + 1}} {
+	for _, w := range []Window{{2, 1}, {1, MaxTracedSteps + 1}} {
 		if _, err := NewTracer(d, w); err == nil {
 			t.Errorf("a window %+v is taken", w)
 		}

@@ -20,8 +20,8 @@ func (w Window) Steps() int64 { return w.Last - w.First + 1 }
 // the sweeps and norms.
 const marksPerStep = 128
 
-// MostTracedSteps bounds the events that a tracer holds.
-const MostTracedSteps = 1000
+// MaxTracedSteps bounds the events that a tracer holds.
+const MaxTracedSteps = 1000
 
 // Tracer finds out what the streams of some devices do and when, in the steps of a
 // window, by timed events between their operations. Streams that are made after it are
@@ -57,8 +57,8 @@ type mark struct {
 
 // NewTracer switches tracing on for the devices, which have none yet. Close ends it.
 func NewTracer(devices []*Device, w Window) (t *Tracer, err error) {
-	if n := w.Steps(); n < 1 || n > MostTracedSteps {
-		return nil, fmt.Errorf("streams: a trace of %d steps; 1 to %d are possible", n, MostTracedSteps)
+	if n := w.Steps(); n < 1 || n > MaxTracedSteps {
+		return nil, fmt.Errorf("streams: a trace of %d steps; 1 to %d are possible", n, MaxTracedSteps)
 	}
 	made := &Tracer{}
 	defer func() {

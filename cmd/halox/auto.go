@@ -32,14 +32,14 @@ func (t schemeTime) String() string {
 
 // What the choice of a scheme may take.
 const (
-	rehearsal = 10 * time.Millisecond // the laps of one
+	autotuneTime = 10 * time.Millisecond // the laps of one
 	allTrials = time.Second           // after which no other is tried
 )
 
 // choose finds the scheme for scheme auto, on GPUs the fastest of all by a rehearsal of
 // each on these devices, which is remembered; and plans its messages. Host devices keep
 // what solvers.Choose says.
-func (w *wiring) choose(ctx context.Context, notes io.Writer) error {
+func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 	if w.config.Exchange.Scheme != string(solvers.AutoScheme) || w.machine.backend == streams.Host {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (w *wiring) choose(ctx context.Context, notes io.Writer) error {
 }
 
 // take takes the fastest.
-func (w *wiring) take(times []schemeTime) (err error) {
+func (w *setup) take(times []schemeTime) (err error) {
 	w.scheme, w.tried = times[0].Scheme, times
 	w.plan, err = halo.NewPlan(w.place, w.links, times[0].Path, w.problem.Field())
 	return err
@@ -65,7 +65,7 @@ func (w *wiring) take(times []schemeTime) (err error) {
 
 // trySchemes rehearses the schemes over the paths that the config allows and that there
 // are, and returns their times, the shortest first.
-func (w *wiring) trySchemes(ctx context.Context) (times []schemeTime, err error) {
+func (w *setup) trySchemes(ctx context.Context) (times []schemeTime, err error) {
 	begin := time.Now()
 	for _, path := range w.pathsToTry() {
 		plan, err := halo.NewPlan(w.place, w.links, path, w.problem.Field())
@@ -78,7 +78,7 @@ func (w *wiring) trySchemes(ctx context.Context) (times []schemeTime, err error)
 			}
 			o := solverOptions(w.config)
 			o.Scheme = scheme
-			step, err := solvers.Rehearse(ctx, w.problem, plan, w.compiler, o, rehearsal)
+			step, err := solvers.Autotune(ctx, w.problem, plan, w.compiler, o, autotuneTime)
 			if errors.Is(err, solvers.ErrUnsuited) {
 				continue
 			}
@@ -102,7 +102,7 @@ func schemesToTry() []solvers.Scheme {
 
 // pathsToTry returns the paths that a scheme may take: where the config leaves it open
 // those between GPUs, and through the host only where there are no others.
-func (w *wiring) pathsToTry() []p2p.Path {
+func (w *setup) pathsToTry() []p2p.Path {
 	if wanted := p2p.Path(w.config.Exchange.Path); wanted != p2p.Auto {
 		return []p2p.Path{wanted}
 	}
@@ -120,7 +120,7 @@ func (w *wiring) pathsToTry() []p2p.Path {
 }
 
 // schemesFile is where the times of a machine's schemes are kept, "" for nowhere.
-func (w *wiring) schemesFile() string {
+func (w *setup) schemesFile() string {
 	folder, err := p2p.CacheFolder(os.Getenv("HALOX_CACHE"))
 	if err != nil {
 		return ""
@@ -134,7 +134,7 @@ func (w *wiring) schemesFile() string {
 }
 
 // schemesKey names all else that the times depend on.
-func (w *wiring) schemesKey() string {
+func (w *setup) schemesKey() string {
 	p := w.problem
 	walls := ""
 	for _, wall := range p.Walls {
@@ -151,7 +151,7 @@ func (w *wiring) schemesKey() string {
 }
 
 // rememberedSchemes returns what was measured before.
-func (w *wiring) rememberedSchemes() (times []schemeTime, ok bool) {
+func (w *setup) rememberedSchemes() (times []schemeTime, ok bool) {
 	all := map[string][]schemeTime{}
 	text, err := os.ReadFile(w.schemesFile())
 	if err != nil || json.Unmarshal(text, &all) != nil {
@@ -162,7 +162,7 @@ func (w *wiring) rememberedSchemes() (times []schemeTime, ok bool) {
 }
 
 // rememberSchemes keeps times, if that is possible: they only save time.
-func (w *wiring) rememberSchemes(times []schemeTime) {
+func (w *setup) rememberSchemes(times []schemeTime) {
 	name := w.schemesFile()
 	if name == "" {
 		return

@@ -16,13 +16,13 @@ import (
 )
 
 // wired returns a wiring of a small problem on host devices.
-func wired(t *testing.T, set ...string) *wiring {
+func wired(t *testing.T, set ...string) *setup {
 	t.Helper()
 	config, err := loadConfig(write(t, "c.yaml", small), set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWiring(config, io.Discard)
+	w, err := newSetup(config, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

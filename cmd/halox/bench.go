@@ -59,11 +59,11 @@ type pace struct {
 	length      float64 // of a batch, in microseconds
 }
 
-// batches is how many a median is over at least, and mostBatches at most, where the
+// batches is how many a median is over at least, and maxBatches at most, where the
 // least leave it uncertain by more than closeEnough.
 const (
 	batches     = 9
-	mostBatches = 4 * batches
+	maxBatches = 4 * batches
 	closeEnough = 0.01
 )
 
@@ -85,7 +85,7 @@ func (p pace) measure(batch func(n int) (float64, error)) (results.Sample, error
 		return results.Sample{}, err
 	}
 	budget := measure.Budget{
-		Least: batches, Most: mostBatches, Within: closeEnough, Time: time.Duration(2 * batches * p.length * float64(time.Microsecond)),
+		Min: batches, Max: maxBatches, Within: closeEnough, Time: time.Duration(2 * batches * p.length * float64(time.Microsecond)),
 	}
 	return measure.Repeat(context.Background(), budget, func() (float64, error) { return batch(n) }) // too short to be interrupted
 }

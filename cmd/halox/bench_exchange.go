@@ -26,7 +26,7 @@ type exchangeBench struct {
 	points, radii, fields []int
 	paths                 []string
 	settings              any // all of them, for the record
-	keeper
+	recorder
 }
 
 func newBenchExchangeCommand() *cobra.Command {
@@ -64,7 +64,7 @@ func (b *exchangeBench) check() error {
 		checkPoints("points", b.points),
 		allPositive("radius", b.radii), allPositive("fields", b.fields),
 		eachOf("paths", b.paths, string(p2p.Direct), string(p2p.Peer), string(p2p.Staged)),
-		b.keeper.check(),
+		b.recorder.check(),
 	)
 }
 
@@ -133,7 +133,7 @@ type exchangeRun struct {
 
 // measure times one combination: a periodic grid of cubes, one a device.
 func (e *exchangeRun) measure(c combination) (row results.Row, err error) {
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	place, err := e.place(c)
 	if err != nil {
@@ -172,7 +172,7 @@ func drive(row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Ro
 		return row, best, err
 	}
 	row = row.Value(results.OneThread, best)
-	if !x.Swaps() {
+	if !x.IsDirect() {
 		return row.Value(results.Time, best), best, nil
 	}
 	many, err := timed(at, func(n int) error { return byThreads(x, at, n) })
@@ -186,7 +186,7 @@ func drive(row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Ro
 }
 
 // exchanger makes the fields of a combination and what exchanges them.
-func (e *exchangeRun) exchanger(c combination, place *halo.Placement, open *streams.Closers) (*halo.Exchanger, *halo.Plan, error) {
+func (e *exchangeRun) exchanger(c combination, place *halo.Placement, open *streams.Resources) (*halo.Exchanger, *halo.Plan, error) {
 	var specs []halo.Spec
 	var fields []*halo.Field
 	for i := range c.fields {
@@ -242,7 +242,7 @@ func (t traffic) compare(row results.Row, best, plain results.Sample) results.Ro
 // copies times plain copies of so many bytes between the first two devices.
 func (e *exchangeRun) copies(bytes int64) (plain results.Sample, err error) {
 	from, to := e.devices[0], e.devices[1]
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	src, err := from.Alloc(bytes)
 	if err != nil {
@@ -286,16 +286,16 @@ func (e *exchangeRun) place(c combination) (*halo.Placement, error) {
 
 // byThreads has one thread a device queue n exchanges.
 func byThreads(x *halo.Exchanger, at []*streams.Stream, n int) error {
-	crew := streams.NewCrew(min(len(at), runtime.GOMAXPROCS(0)), waitLimit)
+	group := streams.NewWorkerGroup(min(len(at), runtime.GOMAXPROCS(0)), waitLimit)
 	for rank, s := range at {
-		crew.Go(fmt.Sprintf("thread of %v", s.Device()), func() error {
+		group.Go(fmt.Sprintf("thread of %v", s.Device()), func() error {
 			for range n {
-				if err := x.ExchangeOn(rank, s); err != nil {
+				if err := x.ExchangeRank(rank, s); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	return crew.Wait()
+	return group.Wait()
 }

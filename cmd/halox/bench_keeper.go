@@ -12,10 +12,10 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// keeper is what a bench leaves behind: its record, and the plot of it that its kind has.
+// recorder is what a bench leaves behind: its record, and the plot of it that its kind has.
 // It is how a bench goes on where it was interrupted, too. A bench calls check, begin,
 // measureAll and keep, in this order.
-type keeper struct {
+type recorder struct {
 	record, plot, resume string
 	progress             bool
 	older                *results.Record // what is resumed; nil where nothing is
@@ -29,7 +29,7 @@ type task struct {
 	measure func(ctx context.Context) ([]results.Row, error)
 }
 
-func (k *keeper) addFlags(f *pflag.FlagSet) {
+func (k *recorder) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&k.record, "record", "", "write the record to this JSON `file`, from time to time and at the end")
 	f.StringVar(&k.plot, "plot", "", "draw what was measured, as halox plot does, to this `file` (.png, .svg, .pdf)")
 	f.StringVar(&k.resume, "resume", "", "go on with this record `file` of the same bench, devices, halox and settings: what it has is not measured again; without --record it is written over")
@@ -38,7 +38,7 @@ func (k *keeper) addFlags(f *pflag.FlagSet) {
 
 // check makes sure, before anything is measured, that it can be kept, and reads what is to
 // be resumed.
-func (k *keeper) check() (err error) {
+func (k *recorder) check() (err error) {
 	if k.resume != "" {
 		if k.older, err = results.Read(k.resume); err != nil {
 			return fmt.Errorf("--resume: %w", err)
@@ -56,7 +56,7 @@ var unlike = []string{"record", "plot", "resume", "progress", "list", "busy"}
 
 // begin takes over the rows of the record that is resumed, if one is. It refuses one that
 // was measured by another halox, on other devices or with other settings.
-func (k *keeper) begin(r *results.Record) error {
+func (k *recorder) begin(r *results.Record) error {
 	if k.older == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (k *keeper) begin(r *results.Record) error {
 }
 
 // done reports whether the record that is resumed has a row with all of these labels.
-func (k *keeper) done(labels results.Row) bool {
+func (k *recorder) done(labels results.Row) bool {
 	if k.older == nil {
 		return false
 	}
@@ -79,7 +79,7 @@ func (k *keeper) done(labels results.Row) bool {
 
 // measureAll measures the tasks that are not done, adds their rows to the record, and notes
 // there what came in between. The error of a bench that was interrupted is errInterrupted.
-func (k *keeper) measureAll(ctx context.Context, r *results.Record, tasks []task, notes io.Writer) error {
+func (k *recorder) measureAll(ctx context.Context, r *results.Record, tasks []task, notes io.Writer) error {
 	var left []task
 	for _, t := range tasks {
 		if !k.done(t.labels) {
@@ -112,7 +112,7 @@ const writeEvery = 10 * time.Second
 
 // measure measures one task, and writes the record where that was a while ago. As long as
 // the bench goes on, what is in the file is of one that was interrupted.
-func (k *keeper) measure(ctx context.Context, r *results.Record, t task) error {
+func (k *recorder) measure(ctx context.Context, r *results.Record, t task) error {
 	rows, err := t.measure(ctx)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (k *keeper) measure(ctx context.Context, r *results.Record, t task) error {
 }
 
 // keep prints the table of what was measured, and writes the files that are wanted.
-func (k *keeper) keep(r *results.Record, out, notes io.Writer) error {
+func (k *recorder) keep(r *results.Record, out, notes io.Writer) error {
 	source := results.Source{Record: r}
 	err := results.WriteTable(out, "text", source)
 	if k.record != "" {
@@ -150,7 +150,7 @@ func (k *keeper) keep(r *results.Record, out, notes io.Writer) error {
 
 // newProgress shows how many tasks of a bench are done: by a bar on a terminal, elsewhere
 // by a line from time to time if that is wanted.
-func (k *keeper) newProgress(w io.Writer, what string, tasks int64) *progress {
+func (k *recorder) newProgress(w io.Writer, what string, tasks int64) *progress {
 	switch {
 	case isTerminal(w):
 		return startProgress(newBarOf(w, tasks, what, "parts"))

@@ -125,7 +125,7 @@ func TestBenchResumesNothingElse(t *testing.T) {
 func TestBenchIsKeptFromTimeToTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "r.json")
-		k, r := keeper{record: file}, &results.Record{Kind: results.KindSweep}
+		k, r := recorder{record: file}, &results.Record{Kind: results.KindSweep}
 		var tasks []task
 		for i := range 5 {
 			labels := results.NewRow().Label("points", i)
@@ -157,7 +157,7 @@ func TestBenchInterrupted(t *testing.T) {
 		{row.Label("points", 2), func(ctx context.Context) ([]results.Row, error) { cancel(); return nil, ctx.Err() }},
 		{row.Label("points", 3), nil},
 	}
-	if err := new(keeper).measureAll(ctx, r, tasks, io.Discard); !errors.Is(err, errInterrupted) || len(r.Rows) != 1 || !r.Interrupted || r.Failure != "" {
+	if err := new(recorder).measureAll(ctx, r, tasks, io.Discard); !errors.Is(err, errInterrupted) || len(r.Rows) != 1 || !r.Interrupted || r.Failure != "" {
 		t.Errorf("%v: %+v", err, r)
 	}
 	var out, errs strings.Builder

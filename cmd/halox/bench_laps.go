@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	lapTime   = 20 * time.Millisecond // that a lap is to take: against it, to fill the queues of a device is nothing
-	firstLap  = 2                     // steps of the first lap, to find out how many fill one
-	leastLaps = 6                     // of which a median has a confidence interval
+	intervalTime   = 20 * time.Millisecond // that a lap is to take: against it, to fill the queues of a device is nothing
+	firstInterval  = 2                     // steps of the first lap, to find out how many fill one
+	minLaps = 6                     // of which a median has a confidence interval
 )
 
-// lapper steps a solver a lap at a time, each when it is asked for. The solver runs in a
+// stepTimer steps a solver a lap at a time, each when it is asked for. The solver runs in a
 // goroutine of its own until the lapper is closed.
-type lapper struct {
+type stepTimer struct {
 	want   chan int64         // steps of the next lap; closed for no more
 	took   chan time.Duration // of the lap before
 	ended  chan struct{}      // closed with the run, after result and err
@@ -26,10 +26,10 @@ type lapper struct {
 	err    error
 }
 
-// newLapper starts the run. It returns the error that a scheme refuses the problem with.
-func newLapper(ctx context.Context, s *solvers.Solver, o solvers.Options) (*lapper, error) {
-	l := &lapper{want: make(chan int64), took: make(chan time.Duration, 1), ended: make(chan struct{})}
-	o.Lap = func(_ int64, took time.Duration) int64 {
+// newStepTimer starts the run. It returns the error that a scheme refuses the problem with.
+func newStepTimer(ctx context.Context, s *solvers.Solver, o solvers.Options) (*stepTimer, error) {
+	l := &stepTimer{want: make(chan int64), took: make(chan time.Duration, 1), ended: make(chan struct{})}
+	o.Interval = func(_ int64, took time.Duration) int64 {
 		l.took <- took
 		return <-l.want
 	}
@@ -41,9 +41,9 @@ func newLapper(ctx context.Context, s *solvers.Solver, o solvers.Options) (*lapp
 	return l, err
 }
 
-// lap makes so many steps and returns what they took. It returns the context's error
+// interval makes so many steps and returns what they took. It returns the context's error
 // where that ended the run.
-func (l *lapper) lap(steps int64) (time.Duration, error) {
+func (l *stepTimer) interval(steps int64) (time.Duration, error) {
 	select {
 	case l.want <- steps:
 		return l.await()
@@ -53,7 +53,7 @@ func (l *lapper) lap(steps int64) (time.Duration, error) {
 }
 
 // await waits for the end of a lap, or of the run.
-func (l *lapper) await() (time.Duration, error) {
+func (l *stepTimer) await() (time.Duration, error) {
 	select {
 	case took := <-l.took:
 		return took, nil
@@ -63,7 +63,7 @@ func (l *lapper) await() (time.Duration, error) {
 }
 
 // over says why the run ended.
-func (l *lapper) over() error {
+func (l *stepTimer) over() error {
 	switch {
 	case l.err != nil:
 		return l.err
@@ -74,7 +74,7 @@ func (l *lapper) over() error {
 }
 
 // close ends the run.
-func (l *lapper) close() error {
+func (l *stepTimer) close() error {
 	close(l.want)
 	<-l.ended
 	return l.err
@@ -82,14 +82,14 @@ func (l *lapper) close() error {
 
 // step returns the time of a step in microseconds, over laps: until the median is known
 // to a percent or the time is spent. What it has comes back with the error that ends it.
-func (l *lapper) step(ctx context.Context, most time.Duration) (results.Sample, error) {
+func (l *stepTimer) step(ctx context.Context, most time.Duration) (results.Sample, error) {
 	n, err := l.pace()
 	if err != nil {
 		return results.Sample{}, err
 	}
-	budget := measure.Budget{Warm: 1, Least: leastLaps, Time: most, Within: closeEnough}
+	budget := measure.Budget{Warm: 1, Min: minLaps, Time: most, Within: closeEnough}
 	return measure.Repeat(ctx, budget, func() (float64, error) {
-		took, err := l.lap(n)
+		took, err := l.interval(n)
 		return took.Seconds() * 1e6 / float64(n), err
 	})
 }
@@ -97,17 +97,17 @@ func (l *lapper) step(ctx context.Context, most time.Duration) (results.Sample, 
 // pace finds out how many steps take the time of a lap: an even number, since every other
 // step goes from one field to the other. The first lap, in which threads start, is not
 // looked at.
-func (l *lapper) pace() (int64, error) {
-	if _, err := l.lap(firstLap); err != nil {
+func (l *stepTimer) pace() (int64, error) {
+	if _, err := l.interval(firstInterval); err != nil {
 		return 0, err
 	}
-	for n := int64(firstLap); ; n *= 4 {
-		took, err := l.lap(n)
+	for n := int64(firstInterval); ; n *= 4 {
+		took, err := l.interval(n)
 		if err != nil {
 			return 0, err
 		}
-		if took >= lapTime/4 {
-			fill := float64(n) * float64(lapTime) / float64(took)
+		if took >= intervalTime/4 {
+			fill := float64(n) * float64(intervalTime) / float64(took)
 			return 2 * (int64(fill/2) + 1), nil
 		}
 	}

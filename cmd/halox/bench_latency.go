@@ -21,7 +21,7 @@ type latencyBench struct {
 	paths    []string
 	budget   time.Duration
 	settings any // all of them, for the record
-	keeper
+	recorder
 }
 
 func newBenchLatencyCommand() *cobra.Command {
@@ -72,7 +72,7 @@ func (b *latencyBench) check() error {
 		eachOf("paths", b.paths, linkPaths()...),
 		checkDevices(b.devices),
 		checkBudget(b.budget),
-		b.keeper.check(),
+		b.recorder.check(),
 	)
 }
 

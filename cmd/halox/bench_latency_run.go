@@ -23,15 +23,15 @@ func (r *latencyRun) tasks(paths []string) (all []task) {
 		labels := func(what string) results.Row { return results.NewRow().Label("what", what).Label("device", d.ID) }
 		for _, t := range []struct {
 			what string
-			make func(s *solo) func() (float64, error)
+			make func(s *latencyProbe) func() (float64, error)
 		}{
-			{"issue a kernel", func(s *solo) func() (float64, error) { return s.issue }},
-			{"kernel and wait", func(s *solo) func() (float64, error) { return s.launchAndWait }},
-			{"kernel to kernel", func(s *solo) func() (float64, error) { return s.kernelToKernel }},
-			{"event and wait", func(s *solo) func() (float64, error) { return s.eventAndWait }},
+			{"issue a kernel", func(s *latencyProbe) func() (float64, error) { return s.issue }},
+			{"kernel and wait", func(s *latencyProbe) func() (float64, error) { return s.launchAndWait }},
+			{"kernel to kernel", func(s *latencyProbe) func() (float64, error) { return s.kernelToKernel }},
+			{"event and wait", func(s *latencyProbe) func() (float64, error) { return s.eventAndWait }},
 		} {
-			all = append(all, r.task(labels(t.what), func(open *streams.Closers) (func() (float64, error), error) {
-				s, err := newSolo(r.compiler, d, open)
+			all = append(all, r.task(labels(t.what), func(open *streams.Resources) (func() (float64, error), error) {
+				s, err := newLatencyProbe(r.compiler, d, open)
 				if err != nil {
 					return nil, err
 				}
@@ -54,14 +54,14 @@ func (r *latencyRun) pair(a, b *streams.Device, paths []string) (all []task) {
 		return results.NewRow().Label("what", what).Label("from", a.ID).Label("to", b.ID).Label("link", r.kind([]hop{link})).Label("path", path)
 	}
 	all = append(all,
-		r.task(labels("event to device", ""), func(open *streams.Closers) (func() (float64, error), error) {
+		r.task(labels("event to device", ""), func(open *streams.Resources) (func() (float64, error), error) {
 			return r.events(a, b, open)
 		}),
-		r.task(labels("flag", string(p2p.Direct)), func(open *streams.Closers) (func() (float64, error), error) {
+		r.task(labels("flag", string(p2p.Direct)), func(open *streams.Resources) (func() (float64, error), error) {
 			return r.flags(a, b, open)
 		}))
 	for _, path := range paths {
-		all = append(all, r.task(labels("message", path), func(open *streams.Closers) (func() (float64, error), error) {
+		all = append(all, r.task(labels("message", path), func(open *streams.Resources) (func() (float64, error), error) {
 			return r.messages(path, a, b, open)
 		}))
 	}
@@ -69,9 +69,9 @@ func (r *latencyRun) pair(a, b *streams.Device, paths []string) (all []task) {
 }
 
 // task measures what make makes ready: it returns microseconds.
-func (r *latencyRun) task(labels results.Row, make func(open *streams.Closers) (func() (float64, error), error)) task {
+func (r *latencyRun) task(labels results.Row, make func(open *streams.Resources) (func() (float64, error), error)) task {
 	return task{labels, func(ctx context.Context) (rows []results.Row, err error) {
-		var open streams.Closers
+		var open streams.Resources
 		defer func() { err = errors.Join(err, open.Close()) }()
 		once, err := make(&open)
 		if fault, ok := errors.AsType[*impassable](err); ok {
@@ -81,7 +81,7 @@ func (r *latencyRun) task(labels results.Row, make func(open *streams.Closers) (
 		if err != nil {
 			return nil, err
 		}
-		us, err := measure.Repeat(ctx, measure.Budget{Warm: 2, Least: batches, Most: mostBatches, Time: r.budget, Within: closeEnough}, once)
+		us, err := measure.Repeat(ctx, measure.Budget{Warm: 2, Min: batches, Max: maxBatches, Time: r.budget, Within: closeEnough}, once)
 		if err != nil {
 			return nil, err
 		}
@@ -91,14 +91,14 @@ func (r *latencyRun) task(labels results.Row, make func(open *streams.Closers) (
 
 // trips times round trips, of which go queues one, from the stream of the solo and back to
 // it. One has been made before the gate is shut.
-func (s *solo) trips(others []*streams.Stream, trip func() error) (func() (float64, error), error) {
+func (s *latencyProbe) trips(others []*streams.Stream, trip func() error) (func() (float64, error), error) {
 	err := errors.Join(trip(), s.stream.Sync(waitLimit))
 	for _, o := range others {
 		err = errors.Join(err, o.Sync(waitLimit))
 	}
 	return func() (float64, error) {
-		return s.gated(2*mostTrips, func() error {
-			for range mostTrips {
+		return s.gated(2*maxTrips, func() error {
+			for range maxTrips {
 				if err := trip(); err != nil {
 					return err
 				}
@@ -111,7 +111,7 @@ func (s *solo) trips(others []*streams.Stream, trip func() error) (func() (float
 // handover makes one stream wait for another.
 type handover struct{ event *streams.Event }
 
-func newHandover(d *streams.Device, open *streams.Closers) (handover, error) {
+func newHandover(d *streams.Device, open *streams.Resources) (handover, error) {
 	e, err := d.NewEvent()
 	if err == nil {
 		open.Add(e)
@@ -124,8 +124,8 @@ func (h handover) pass(from, to *streams.Stream) error {
 }
 
 // events hands over from one device to the other and back.
-func (r *latencyRun) events(a, b *streams.Device, open *streams.Closers) (func() (float64, error), error) {
-	s, err := newSolo(r.compiler, a, open)
+func (r *latencyRun) events(a, b *streams.Device, open *streams.Resources) (func() (float64, error), error) {
+	s, err := newLatencyProbe(r.compiler, a, open)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (r *latencyRun) events(a, b *streams.Device, open *streams.Closers) (func()
 }
 
 // messages sends one there and, when it has arrived, another back.
-func (r *latencyRun) messages(path string, a, b *streams.Device, open *streams.Closers) (func() (float64, error), error) {
+func (r *latencyRun) messages(path string, a, b *streams.Device, open *streams.Resources) (func() (float64, error), error) {
 	var ways [2]*sender
 	for i, h := range []hop{{path, end{a, false}, end{b, false}}, {path, end{b, false}, end{a, false}}} {
 		var err error
@@ -154,7 +154,7 @@ func (r *latencyRun) messages(path string, a, b *streams.Device, open *streams.C
 			return nil, err
 		}
 	}
-	s, err := newSolo(r.compiler, a, open)
+	s, err := newLatencyProbe(r.compiler, a, open)
 	if err != nil {
 		return nil, err
 	}
@@ -171,20 +171,20 @@ func (r *latencyRun) messages(path string, a, b *streams.Device, open *streams.C
 }
 
 // flags hands a flag from a kernel of one device to one of the other and back.
-func (r *latencyRun) flags(a, b *streams.Device, open *streams.Closers) (func() (float64, error), error) {
+func (r *latencyRun) flags(a, b *streams.Device, open *streams.Resources) (func() (float64, error), error) {
 	const rounds = 2000
 	link := hop{string(p2p.Direct), end{a, false}, end{b, false}}
 	back := hop{link.path, link.to, link.from}
 	if err := errors.Join(r.passable(link), r.passable(back)); err != nil {
 		return nil, err
 	}
-	rally, err := r.compiler.NewRally(a, b, gateLimit)
+	pingPong, err := r.compiler.NewFlagPingPong(a, b, gateLimit)
 	if err != nil {
 		return nil, err
 	}
-	open.Add(rally)
+	open.Add(pingPong)
 	return func() (float64, error) {
-		took, err := rally.Play(rounds)
+		took, err := pingPong.Play(rounds)
 		return took.Seconds() * 1e6, err
 	}, nil
 }

@@ -28,7 +28,7 @@ type layoutBench struct {
 	noCheck, list bool
 	figure        string
 	settings      map[string]any // all flags, for the record
-	keeper
+	recorder
 }
 
 // packedBytes is the value of --over that every layout has.
@@ -43,7 +43,7 @@ func (b *layoutBench) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&b.list, "list", false, "list the layouts, with their packed bytes, and measure nothing")
 	f.IntVar(&b.blocks, "blocks", 0, "most thread blocks that a kernel may take; 0 for as many as suit")
 	f.DurationVar(&b.budget, "budget", 20*time.Millisecond, "how long to take for each measurement of a layout")
-	b.keeper.addFlags(f)
+	b.recorder.addFlags(f)
 	f.StringVar(&b.over, "over", packedBytes, "draw over this `parameter` of the layouts, such as block")
 	f.StringVar(&b.figure, "figure", "", "measure and draw what a paper's figure shows, by its `name`; list prints the names")
 }
@@ -82,7 +82,7 @@ func (b *layoutBench) checkFiles() error {
 	if b.list {
 		return nil
 	}
-	return b.keeper.check()
+	return b.recorder.check()
 }
 
 // checkFiles returns an error unless a bench can write its record and its plot. Either

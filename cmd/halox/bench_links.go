@@ -26,7 +26,7 @@ type linksBench struct {
 	sizes, paths, modes []string
 	budget              time.Duration
 	settings            any // all of them, for the record
-	keeper
+	recorder
 }
 
 // The modes: who sends while a link is measured.
@@ -116,7 +116,7 @@ func (b *linksBench) check() (sizes []int64, err error) {
 		eachOf("modes", b.modes, linkModes()...),
 		checkDevices(b.devices),
 		checkBudget(b.budget),
-		b.keeper.check(),
+		b.recorder.check(),
 	)
 }
 

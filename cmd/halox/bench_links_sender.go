@@ -48,14 +48,14 @@ func (r *linksRun) passable(h hop) error {
 	if h.from.device == h.to.device {
 		return nil
 	}
-	if _, _, err := r.links.Choose(p2p.Path(h.path), h.from.device, h.to.device, p2p.Cargo{}); err != nil {
+	if _, _, err := r.links.Choose(p2p.Path(h.path), h.from.device, h.to.device, p2p.MessageShape{}); err != nil {
 		return &impassable{err}
 	}
 	return nil
 }
 
 // ready returns a sender for messages up to the largest size, after it has tried it.
-func (r *linksRun) ready(h hop, open *streams.Closers) (*sender, error) {
+func (r *linksRun) ready(h hop, open *streams.Resources) (*sender, error) {
 	if err := r.passable(h); err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ type sender struct {
 }
 
 // newSender makes memory for the largest size.
-func (r *linksRun) newSender(h hop, open *streams.Closers) (c *sender, err error) {
+func (r *linksRun) newSender(h hop, open *streams.Resources) (c *sender, err error) {
 	c = &sender{hop: h, compiler: r.compiler}
 	most := slices.Max(r.sizes)
 	if c.src, err = h.from.alloc(most); err != nil {
@@ -111,7 +111,7 @@ func (r *linksRun) newSender(h hop, open *streams.Closers) (c *sender, err error
 }
 
 // load makes messages of a size ready.
-func (c *sender) load(bytes int64, open *streams.Closers) error {
+func (c *sender) load(bytes int64, open *streams.Resources) error {
 	dst, src := c.dst.Span(0, bytes), c.src.Span(0, bytes)
 	c.operations = 1
 	switch p2p.Path(c.path) {
@@ -125,13 +125,13 @@ func (c *sender) load(bytes int64, open *streams.Closers) error {
 }
 
 // loadDirect has a kernel of the sender store into the receiver's memory.
-func (c *sender) loadDirect(dst, src streams.Span, open *streams.Closers) error {
-	mover, err := c.compiler.NewMover(c.from.device)
+func (c *sender) loadDirect(dst, src streams.Span, open *streams.Resources) error {
+	copier, err := c.compiler.NewBoxCopier(c.from.device)
 	if err != nil {
 		return err
 	}
 	size := domain.Vec{int(dst.Length), 1, 1}
-	k, err := mover.Copies("store", kernels.Copy{Dst: kernels.Dense(dst, size), Src: kernels.Dense(src, size), Size: size, ElementSize: 1})
+	k, err := copier.Copies("store", kernels.Copy{Dst: kernels.Dense(dst, size), Src: kernels.Dense(src, size), Size: size, ElementSize: 1})
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (c *sender) loadDirect(dst, src streams.Span, open *streams.Closers) error 
 
 // loadStaged goes through host memory, as exchanges do: the next message comes into it when
 // this one has left it.
-func (c *sender) loadStaged(dst, src streams.Span, open *streams.Closers) error {
+func (c *sender) loadStaged(dst, src streams.Span, open *streams.Resources) error {
 	route, err := p2p.NewRoute(p2p.Staged, dst, src)
 	if err != nil {
 		return err
@@ -166,14 +166,14 @@ func (c *sender) loadStaged(dst, src streams.Span, open *streams.Closers) error 
 	return nil
 }
 
-// mostTried is how many bytes a hop is tried with.
-const mostTried = 16 << 20
+// maxTried is how many bytes a hop is tried with.
+const maxTried = 16 << 20
 
 // try sends random bytes, where no byte is right before, and compares what arrived.
 func (c *sender) try() (err error) {
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	bytes := min(c.src.Size(), mostTried)
+	bytes := min(c.src.Size(), maxTried)
 	if err := c.load(bytes, &open); err != nil {
 		return err
 	}

@@ -110,9 +110,9 @@ func (r *linksRun) kind(hops []hop) string {
 // measure returns a row for each size; where a hop is not passable, or lies, one row that
 // says so.
 func (r *linksRun) measure(ctx context.Context, mode string, labels results.Row, hops []hop) (rows []results.Row, err error) {
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	t, err := r.newTeam(hops, &open)
+	t, err := r.newSenderGroup(hops, &open)
 	if fault, ok := errors.AsType[*impassable](err); ok {
 		labels.Note = fault.Error()
 		return []results.Row{labels}, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// team is the senders that send at once, and the gate behind which their messages wait until
+// senderGroup is the senders that send at once, and the gate behind which their messages wait until
 // all of them are queued: what is timed is what devices and links do, not how fast the host
 // queues it.
 //
@@ -19,14 +19,14 @@ import (
 // by events, with which one device waits for another. So it counts all from the first to
 // begin to the last to end, and what was not at once counts as what it took. What it counts
 // too much is how long an event takes to another device and one back, some microseconds.
-type team struct {
+type senderGroup struct {
 	senders []*sender
 	gate    *kernels.Gate // of the first sender's device
 }
 
-// newTeam makes senders of the hops that have been tried, and their gate.
-func (r *linksRun) newTeam(hops []hop, open *streams.Closers) (t *team, err error) {
-	t = &team{}
+// newSenderGroup makes senders of the hops that have been tried, and their gate.
+func (r *linksRun) newSenderGroup(hops []hop, open *streams.Resources) (t *senderGroup, err error) {
+	t = &senderGroup{}
 	for _, h := range hops {
 		c, err := r.ready(h, open)
 		if err != nil {
@@ -43,8 +43,8 @@ func (r *linksRun) newTeam(hops []hop, open *streams.Closers) (t *team, err erro
 
 // time returns the time of one message of that size by each of the senders, all at once, in
 // microseconds.
-func (t *team) time(bytes int64, p pace) (us results.Sample, err error) {
-	var open streams.Closers
+func (t *senderGroup) time(bytes int64, p pace) (us results.Sample, err error) {
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	for _, c := range t.senders {
 		if err := c.load(bytes, &open); err != nil {
@@ -59,8 +59,8 @@ func (t *team) time(bytes int64, p pace) (us results.Sample, err error) {
 }
 
 // most returns how many messages of each sender are queued behind the gate, so that no device
-// has more than mostGated operations.
-func (t *team) most() int {
+// has more than maxGated operations.
+func (t *senderGroup) most() int {
 	each := map[*streams.Device]int{}
 	for _, c := range t.senders {
 		each[c.from.device] += c.operations
@@ -72,12 +72,12 @@ func (t *team) most() int {
 	for _, operations := range each {
 		busiest = max(busiest, operations)
 	}
-	return max(1, mostGated/busiest-1)
+	return max(1, maxGated/busiest-1)
 }
 
 // batch returns the time of n messages by each of the senders, over n, in microseconds. What
 // was queued is done when it returns, also where something could not be queued.
-func (t *team) batch(n int) (float64, error) {
+func (t *senderGroup) batch(n int) (float64, error) {
 	first := t.senders[0]
 	if err := t.gate.Shut(first.home); err != nil {
 		return 0, err
@@ -95,7 +95,7 @@ func (t *team) batch(n int) (float64, error) {
 
 // queue has each sender send n messages, in turns, from the start of the first one's clock to
 // its end. One more comes before: where the clock starts, its device is at work.
-func (t *team) queue(n int) error {
+func (t *senderGroup) queue(n int) error {
 	first, others := t.senders[0], t.senders[1:]
 	err := errors.Join(first.send(), first.home.Record(first.start))
 	for _, c := range others {

@@ -38,17 +38,17 @@ func (l *labour) work(took time.Duration) {
 
 // newTestTeam makes a team of a sender on each of the devices, whose messages are what does
 // is given.
-func newTestTeam(t *testing.T, devices int, does func(sender int) func()) *team {
+func newTestTeam(t *testing.T, devices int, does func(sender int) func()) *senderGroup {
 	t.Helper()
 	set := testdevices.Host(t, devices)
 	r := &linksRun{devices: set.Devices, compiler: set.Compiler, sizes: []int64{8}}
-	var open streams.Closers
+	var open streams.Resources
 	t.Cleanup(func() {
 		if err := open.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	made := &team{}
+	made := &senderGroup{}
 	for i, d := range set.Devices {
 		c, err := r.newSender(hop{string(p2p.Peer), end{d, false}, end{d, false}}, &open)
 		if err != nil {
@@ -71,7 +71,7 @@ func newTestTeam(t *testing.T, devices int, does func(sender int) func()) *team 
 }
 
 // took has a team make a batch, and returns its time.
-func took(t *testing.T, made *team, n int) time.Duration {
+func took(t *testing.T, made *senderGroup, n int) time.Duration {
 	t.Helper()
 	us, err := made.batch(n)
 	if err != nil {
@@ -214,13 +214,13 @@ func TestTeamQueuesNoMoreThanStreamsHold(t *testing.T) {
 			{"staged ring both ways", ring(p2p.Staged), 12},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
-				var open streams.Closers
+				var open streams.Resources
 				defer func() {
 					if err := open.Close(); err != nil {
 						t.Error(err)
 					}
 				}()
-				made, err := r.newTeam(tc.hops, &open)
+				made, err := r.newSenderGroup(tc.hops, &open)
 				if fault, ok := errors.AsType[*impassable](err); ok {
 					t.Skip("SKIPPED: ", fault)
 				}
@@ -232,7 +232,7 @@ func TestTeamQueuesNoMoreThanStreamsHold(t *testing.T) {
 				if took := time.Since(start); err != nil || us.Median <= 0 || took > gateLimit {
 					t.Errorf("%+v, %v after %v", us, err, took)
 				}
-				if got, want := made.most(), mostGated/tc.each-1; got != want {
+				if got, want := made.most(), maxGated/tc.each-1; got != want {
 					t.Errorf("%d messages, want %d and one before", got, want)
 				}
 			})
@@ -263,7 +263,7 @@ func TestBenchLinksInterrupted(t *testing.T) {
 		return rows, err
 	}
 	start := time.Now()
-	err := new(keeper).measureAll(ctx, record, []task{r.task(oneWayMode, there), part}, io.Discard)
+	err := new(recorder).measureAll(ctx, record, []task{r.task(oneWayMode, there), part}, io.Discard)
 	if !errors.Is(err, errInterrupted) || !record.Interrupted || len(record.Rows) != 2 {
 		t.Errorf("%v: %+v", err, record)
 	}

@@ -193,7 +193,7 @@ func (b *packBench) run(ctx context.Context, figure *packFigure, work []workload
 		return err
 	}
 	failure := b.measureAll(ctx, record, r.tasks(work, b.unpack), notes)
-	return errors.Join(failure, record.Contest(out, contenders), b.keep(record, figure, notes))
+	return errors.Join(failure, record.WriteComparison(out, contenders), b.keep(record, figure, notes))
 }
 
 // keep writes the record and the plot that are wanted.

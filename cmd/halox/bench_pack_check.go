@@ -9,9 +9,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// mostCompared is how many bytes a layout may span, gaps included, whose packing
+// maxCompared is how many bytes a layout may span, gaps included, whose packing
 // is compared.
-const mostCompared = 64 << 20
+const maxCompared = 64 << 20
 
 // newTrial returns what the case's engines should write. It returns nil for a layout
 // that spans too much.
@@ -19,7 +19,7 @@ func (c *packCase) newTrial() (*trial, error) {
 	l := c.cargo.Layout
 	user, packed := c.place.Data, c.packed
 	user.Offset, user.Length = c.place.Origin+l.TrueLB(), l.TrueUB()-l.TrueLB()
-	if user.Length > mostCompared || packed.Length > mostCompared {
+	if user.Length > maxCompared || packed.Length > maxCompared {
 		return nil, nil
 	}
 	s, err := c.device.NewStream(streams.Normal)
@@ -28,9 +28,9 @@ func (c *packCase) newTrial() (*trial, error) {
 	}
 	c.Add(s)
 	if c.unpack {
-		return newTrial(s, s, user, packed, &c.Closers, func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
+		return newTrial(s, s, user, packed, &c.Resources, func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
 	}
-	return newTrial(s, s, packed, user, &c.Closers, func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
+	return newTrial(s, s, packed, user, &c.Resources, func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
 }
 
 // trial is what a job should write, to be compared with what it writes.
@@ -45,7 +45,7 @@ const stale = 0xa5
 
 // newTrial makes numbers for what is read, and has define work out on the host what
 // comes of them where all was stale.
-func newTrial(to, from *streams.Stream, written, read streams.Span, open *streams.Closers, define func(dst, src []byte) error) (*trial, error) {
+func newTrial(to, from *streams.Stream, written, read streams.Span, open *streams.Resources, define func(dst, src []byte) error) (*trial, error) {
 	t := &trial{to: to, from: from, want: bytes.Repeat([]byte{stale}, int(written.Length))}
 	var err error
 	if t.source, err = newMirror(from.Device(), read, open); err != nil {
@@ -93,7 +93,7 @@ func (t *trial) do(j queuer) error {
 // own.
 type mirror struct{ span, host streams.Span }
 
-func newMirror(d *streams.Device, span streams.Span, open *streams.Closers) (mirror, error) {
+func newMirror(d *streams.Device, span streams.Span, open *streams.Resources) (mirror, error) {
 	if span.Memory.Pinned() {
 		return mirror{span, span}, nil
 	}

@@ -70,9 +70,9 @@ func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction s
 // packCase is one workload in one direction, with its memory.
 type packCase struct {
 	*packRun
-	streams.Closers
+	streams.Resources
 	unpack  bool
-	cargo   *packing.Cargo
+	cargo   *packing.MessageLayout
 	place   packing.Place // in an array of the size that the workload says
 	packed  streams.Span
 	packers map[packing.Options]*packing.Packer
@@ -87,7 +87,7 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 	if c.unpack {
 		side = w.Recv
 	}
-	if c.cargo, err = packing.NewCargo(side.Type, side.Count); err != nil {
+	if c.cargo, err = packing.NewMessageLayout(side.Type, side.Count); err != nil {
 		return err
 	}
 	array, err := c.device.Alloc(max(side.Array, w.Bytes))
@@ -127,11 +127,11 @@ func (c *packCase) packer(o packing.Options) (*packing.Packer, error) {
 }
 
 // job makes a job in the direction of the case.
-func (c *packCase) job(p *packing.Packer, e packing.Engine, cargo *packing.Cargo, at packing.Place) (*packing.Job, error) {
+func (c *packCase) job(p *packing.Packer, e packing.Engine, message *packing.MessageLayout, at packing.Place) (*packing.Job, error) {
 	if c.unpack {
-		return p.Unpack(e, at, c.packed, cargo)
+		return p.Unpack(e, at, c.packed, message)
 	}
-	return p.Pack(e, c.packed, at, cargo)
+	return p.Pack(e, c.packed, at, message)
 }
 
 // contiguous makes the job of the driver's copy of as many bytes in one piece, between the
@@ -141,7 +141,7 @@ func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	cargo, err := packing.NewCargo(t, 1)
+	message, err := packing.NewMessageLayout(t, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (c *packCase) contiguous(bytes int64) (*packing.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.job(p, packing.Copies, cargo, packing.Place{Data: c.place.Data})
+	return c.job(p, packing.Copies, message, packing.Place{Data: c.place.Data})
 }
 
 // head begins a row with what is packed, and where.

@@ -320,7 +320,7 @@ func TestBenchPackInterrupted(t *testing.T) {
 	}
 	for looks, want := range map[int]int{0: 0, 1: 0, 4: 0, 5: 3, 6: 3, 9: 3, 10: 6} {
 		record := &results.Record{}
-		if err := new(keeper).measureAll(interruption{t.Context(), &looks}, record, r.tasks(all[:3], false), io.Discard); err != errInterrupted {
+		if err := new(recorder).measureAll(interruption{t.Context(), &looks}, record, r.tasks(all[:3], false), io.Discard); err != errInterrupted {
 			t.Fatal(err)
 		}
 		if len(record.Rows) != want || !record.Interrupted {

@@ -172,18 +172,18 @@ func commas(all []int) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ","), "[]")
 }
 
-// lane is how a message travels: what contends in a ping-pong.
-type lane struct {
+// channel is how a message travels: what contends in a ping-pong.
+type channel struct {
 	path   p2p.Path
 	engine packing.Engine
 	remote bool
 }
 
 // String names it as results do.
-func (l lane) String() string { return l.row().Contender() }
+func (l channel) String() string { return l.row().Contender() }
 
 // row begins the row of a lane.
-func (l lane) row() results.Row {
+func (l channel) row() results.Row {
 	row := results.NewRow().Label("path", l.path)
 	if l.remote {
 		row = row.Label("remote", "yes")
@@ -191,16 +191,16 @@ func (l lane) row() results.Row {
 	return row.Label("engine", l.engine)
 }
 
-// lanes returns those to be measured, each once. Of a path the driver's copies come last:
+// channels returns those to be measured, each once. Of a path the driver's copies come last:
 // the others are compared with them.
-func (b *pingBench) lanes() (all []lane) {
+func (b *pingBench) channels() (all []channel) {
 	engines := chosenEngines(b.engines)
 	if slices.Contains(engines, packing.Copies) {
 		engines = append(engines[1:], packing.Copies)
 	}
 	for _, path := range b.paths {
 		for _, engine := range engines {
-			l := lane{p2p.Path(path), engine, b.remote && path == string(p2p.Peer)}
+			l := channel{p2p.Path(path), engine, b.remote && path == string(p2p.Peer)}
 			if !slices.Contains(all, l) {
 				all = append(all, l)
 			}
@@ -224,7 +224,7 @@ func (b *pingBench) run(ctx context.Context, figure *pingFigure, work []workload
 		return err
 	}
 	failure := b.measureAll(ctx, record, r.tasks(work), notes)
-	return errors.Join(failure, record.Contest(out, names(r.lanes)), b.keep(record, figure, notes))
+	return errors.Join(failure, record.WriteComparison(out, names(r.channels)), b.keep(record, figure, notes))
 }
 
 // newRun makes sure that all lanes are open, and begins the record.
@@ -235,7 +235,7 @@ func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.R
 		return nil, nil, err
 	}
 	r := &pingRun{
-		from: from, to: to, compiler: kernels.CompilerFromEnv(), lanes: b.lanes(), check: !b.noCheck, budget: b.budget,
+		from: from, to: to, compiler: kernels.CompilerFromEnv(), channels: b.channels(), check: !b.noCheck, budget: b.budget,
 		packing:  packing.Options{Blocks: b.blocks, Cache: os.Getenv("HALOX_CACHE")},
 		transfer: packing.TransferOptions{Fragment: b.fragment, Ring: b.ring},
 	}
@@ -245,12 +245,12 @@ func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.R
 	}
 	r.route = r.route.Label("fragment", positive(b.fragment)).Label("ring", positive(b.ring)).
 		Label("thread_blocks", positive(b.blocks)).Label("busy", positive(b.busy))
-	for _, l := range r.lanes {
+	for _, l := range r.channels {
 		if err := r.passable(links, l); err != nil {
 			return nil, nil, err
 		}
 	}
-	b.settings["contenders"] = names(r.lanes)
+	b.settings["contenders"] = names(r.channels)
 	if b.busy > 0 {
 		if r.busy, err = newBusy(r.compiler, m.devices, b.busy); err != nil {
 			return nil, nil, fmt.Errorf("--busy %v: %w", b.busy, err)
@@ -261,9 +261,9 @@ func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.R
 }
 
 // passable returns an error unless messages can go this lane in both directions.
-func (r *pingRun) passable(links *p2p.Links, l lane) error {
-	_, _, there := links.Choose(l.path, r.from, r.to, p2p.Cargo{})
-	_, _, back := links.Choose(l.path, r.to, r.from, p2p.Cargo{})
+func (r *pingRun) passable(links *p2p.Links, l channel) error {
+	_, _, there := links.Choose(l.path, r.from, r.to, p2p.MessageShape{})
+	_, _, back := links.Choose(l.path, r.to, r.from, p2p.MessageShape{})
 	if err := errors.Join(there, back); err != nil {
 		return fmt.Errorf("--paths %s: %w", l.path, err)
 	}

@@ -14,7 +14,7 @@ import (
 // busy keeps a fraction of some devices busy while messages are timed, as in section
 // 5.4 of Wu et al. and 4.4 of Jenkins et al.
 type busy struct {
-	streams.Closers
+	streams.Resources
 	fraction  float64
 	occupants []*occupant // one a device
 }
@@ -212,15 +212,15 @@ func (b *busy) during(f func() error) (lost float64, err error) {
 // rates has f done beside the occupants, from when all of them run on, and returns how many
 // launches a second each made.
 func (b *busy) rates(f func() error) (rates []float64, err error) {
-	crew := streams.NewCrew(1+len(b.occupants), waitLimit)
+	group := streams.NewWorkerGroup(1+len(b.occupants), waitLimit)
 	var stop atomic.Bool
 	before := make([]int64, len(b.occupants))
 	for i, o := range b.occupants {
 		before[i] = o.finished.Count()
-		crew.Go("busy", func() error { return o.run(&stop) })
+		group.Go("busy", func() error { return o.run(&stop) })
 	}
 	for i, o := range b.occupants {
-		err = errors.Join(err, crew.Await(&o.finished, before[i]+1))
+		err = errors.Join(err, group.Await(&o.finished, before[i]+1))
 		before[i] = o.finished.Count()
 	}
 	start := time.Now()
@@ -232,7 +232,7 @@ func (b *busy) rates(f func() error) (rates []float64, err error) {
 		rates = append(rates, float64(o.finished.Count()-before[i])/took)
 	}
 	stop.Store(true)
-	return rates, errors.Join(err, crew.Wait())
+	return rates, errors.Join(err, group.Wait())
 }
 
 // run launches the kernel over and over, with some launches under way, until it is

@@ -21,7 +21,7 @@ import (
 type pingRun struct {
 	from, to *streams.Device
 	compiler *kernels.Compiler
-	lanes    []lane
+	channels    []channel
 	check    bool          // what arrives is compared with the host's
 	budget   time.Duration // for each measurement
 	packing  packing.Options
@@ -56,7 +56,7 @@ func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []res
 	if err != nil {
 		return nil, fmt.Errorf("contiguous message: %w", err)
 	}
-	for _, l := range r.lanes {
+	for _, l := range r.channels {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []res
 // pingCase is one workload with its memory on both devices.
 type pingCase struct {
 	*pingRun
-	streams.Closers
+	streams.Resources
 	here, there *pingEnd
 	ping, pong  *trial // what arrives there, and here; nil where nothing is compared
 }
@@ -86,7 +86,7 @@ type pingEnd struct {
 	packer *packing.Packer
 	array  *streams.Memory // of the size that the workload says
 	shape  workloads.Side
-	cargo  *packing.Cargo
+	cargo  *packing.MessageLayout
 }
 
 // prepare makes both ends: one has what the workload sends, the other what it receives.
@@ -107,7 +107,7 @@ func (c *pingCase) prepare(w workloads.Workload) (err error) {
 // end makes what one device needs.
 func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e *pingEnd, err error) {
 	e = &pingEnd{shape: shape}
-	if e.cargo, err = packing.NewCargo(shape.Type, shape.Count); err != nil {
+	if e.cargo, err = packing.NewMessageLayout(shape.Type, shape.Count); err != nil {
 		return nil, err
 	}
 	if e.array, err = d.Alloc(max(shape.Array, bytes)); err != nil {
@@ -144,10 +144,10 @@ func (e *pingEnd) window() streams.Span {
 // other. It returns nil for a layout that spans too much.
 func (c *pingCase) newTrial(to, from *pingEnd) (*trial, error) {
 	written, read := to.window(), from.window()
-	if written.Length > mostCompared || read.Length > mostCompared {
+	if written.Length > maxCompared || read.Length > maxCompared {
 		return nil, nil
 	}
-	return newTrial(to.stream, from.stream, written, read, &c.Closers, func(dst, src []byte) error {
+	return newTrial(to.stream, from.stream, written, read, &c.Resources, func(dst, src []byte) error {
 		packed := make([]byte, from.cargo.Layout.Size())
 		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type, from.shape.Count); err != nil {
 			return err
@@ -163,14 +163,14 @@ func (c *pingCase) contiguous(bytes int64) (us results.Sample, err error) {
 	if err != nil {
 		return us, err
 	}
-	cargo, err := packing.NewCargo(t, 1)
+	message, err := packing.NewMessageLayout(t, 1)
 	if err != nil {
 		return us, err
 	}
 	side := func(e *pingEnd) packing.Side {
-		return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Cargo: cargo}
+		return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Cargo: message}
 	}
-	r, err := c.newRally(side(c.here), side(c.there), packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
+	r, err := c.newRoundTrip(side(c.here), side(c.there), packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
 	if err != nil {
 		return us, err
 	}
@@ -179,10 +179,10 @@ func (c *pingCase) contiguous(bytes int64) (us results.Sample, err error) {
 }
 
 // measure compares what arrives by a lane and times it.
-func (c *pingCase) measure(l lane) (row results.Row, us results.Sample, err error) {
+func (c *pingCase) measure(l channel) (row results.Row, us results.Sample, err error) {
 	o := c.transfer
 	o.Path, o.Engine, o.Remote = l.path, l.engine, l.remote
-	r, err := c.newRally(c.here.side(), c.there.side(), o)
+	r, err := c.newRoundTrip(c.here.side(), c.there.side(), o)
 	if err != nil {
 		return row, us, err
 	}
@@ -205,7 +205,7 @@ func (c *pingCase) measure(l lane) (row results.Row, us results.Sample, err erro
 }
 
 // time returns the time of one way, in microseconds, and what else ran lost by it.
-func (c *pingCase) time(r *rally) (us results.Sample, lost float64, err error) {
+func (c *pingCase) time(r *roundTrip) (us results.Sample, lost float64, err error) {
 	p := pace{first: 1, most: 1000, length: c.budget.Seconds() * 1e6 / batches}
 	lost, err = c.busy.during(func() (err error) {
 		us, err = p.measure(r.batch)
@@ -214,16 +214,16 @@ func (c *pingCase) time(r *rally) (us results.Sample, lost float64, err error) {
 	return us.Scale(0.5), lost, err
 }
 
-// rally is a message there and the same one back.
-type rally struct {
-	streams.Closers
+// roundTrip is a message there and the same one back.
+type roundTrip struct {
+	streams.Resources
 	ping, pong  *packing.Transfer
 	here, there *streams.Stream
 	home        *streams.Event
 }
 
-func (c *pingCase) newRally(here, there packing.Side, o packing.TransferOptions) (r *rally, err error) {
-	made := &rally{here: c.here.stream, there: c.there.stream}
+func (c *pingCase) newRoundTrip(here, there packing.Side, o packing.TransferOptions) (r *roundTrip, err error) {
+	made := &roundTrip{here: c.here.stream, there: c.there.stream}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())
@@ -246,7 +246,7 @@ func (c *pingCase) newRally(here, there packing.Side, o packing.TransferOptions)
 
 // batch queues n round trips, each after the one before, and waits for the last. It
 // returns the time of one in microseconds.
-func (r *rally) batch(n int) (float64, error) {
+func (r *roundTrip) batch(n int) (float64, error) {
 	start := time.Now()
 	for range n {
 		if err := errors.Join(r.ping.Queue(r.there, r.here), r.pong.Queue(r.here, r.there)); err != nil {

@@ -277,7 +277,7 @@ func TestPingPongFindsWrongBytes(t *testing.T) {
 	small := slices.IndexFunc(all, func(w workloads.Workload) bool {
 		return w.Bytes < 2000 && w.Send.Array > 2*w.Bytes
 	})
-	c, l := newPingCase(t, all[small]), lane{path: p2p.Direct, engine: packing.Auto}
+	c, l := newPingCase(t, all[small]), channel{path: p2p.Direct, engine: packing.Auto}
 	for _, trial := range []*trial{c.ping, c.pong} {
 		if err := trial.do(idle{}); err == nil {
 			t.Errorf("%v arrived by itself", all[small])
@@ -308,11 +308,11 @@ func TestBenchPingPongInterrupted(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	r := &pingRun{
 		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), budget: time.Microsecond,
-		lanes: []lane{{path: p2p.Direct, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Tree}},
+		channels: []channel{{path: p2p.Direct, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Tree}},
 	}
 	for looks, want := range map[int]int{0: 0, 1: 0, 3: 0, 4: 3, 7: 3} {
 		record := &results.Record{}
-		if err := new(keeper).measureAll(interruption{t.Context(), &looks}, record, r.tasks(all[:3]), io.Discard); err != errInterrupted {
+		if err := new(recorder).measureAll(interruption{t.Context(), &looks}, record, r.tasks(all[:3]), io.Discard); err != errInterrupted {
 			t.Fatal(err)
 		}
 		if len(record.Rows) != want || !record.Interrupted {

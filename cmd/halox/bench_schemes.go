@@ -151,7 +151,7 @@ func (b *schemesBench) ways(devices int) (all []route) {
 func takes(s solvers.Scheme, path p2p.Path) bool {
 	resolved := func(path p2p.Path) p2p.Path {
 		exchange := configs.Exchange{Scheme: string(s), Path: string(path)}
-		return (&wiring{config: &configs.Run{Exchange: exchange}}).path()
+		return (&setup{config: &configs.Run{Exchange: exchange}}).path()
 	}
 	own := resolved(p2p.Auto)
 	return resolved(path) == path && (own == p2p.Auto || own == path)

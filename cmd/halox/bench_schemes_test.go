@@ -89,7 +89,7 @@ func TestBenchSchemes(t *testing.T) {
 		points, _ := row.Float("points")
 		devices, _ := row.Float("devices")
 		step, ok := row.Get(results.Step)
-		if !ok || step.N < leastLaps || step.Median <= 0 || row.Text("stencil") != "7-point" || (row.Text("path") == "") != (devices == 1) {
+		if !ok || step.N < minLaps || step.Median <= 0 || row.Text("stencil") != "7-point" || (row.Text("path") == "") != (devices == 1) {
 			t.Errorf("row %+v", row)
 			continue
 		}

@@ -28,7 +28,7 @@ type stepBench struct {
 	cut        string
 	budget     time.Duration
 	settings   any // all flags, for the record
-	keeper
+	recorder
 }
 
 // The values of --cut.
@@ -45,7 +45,7 @@ func (b *stepBench) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&b.precisions, "precisions", []string{"float64", "float32"}, "float64, float32")
 	f.StringVar(&b.cut, "cut", cutAuto, "how the grid is cut: auto, or in slabs along its last axis, as in the paper")
 	f.DurationVar(&b.budget, "budget", time.Second, "how long one row is measured at most, without what comes before")
-	b.keeper.addFlags(f)
+	b.recorder.addFlags(f)
 }
 
 // check refuses flags that make no sense, and fills in what was left open.
@@ -62,7 +62,7 @@ func (b *stepBench) check() error {
 		oneOf("cut", b.cut, cutAuto, cutSlabs),
 		eachOf("precisions", b.precisions, string(kernels.Float64), string(kernels.Float32)),
 		checkPoints("points", b.points), allPositive("devices", b.counts),
-		positiveTime("budget", b.budget), b.keeper.check(),
+		positiveTime("budget", b.budget), b.recorder.check(),
 	)
 }
 

@@ -89,7 +89,7 @@ func (c stepCase) config() (*configs.Run, error) {
 }
 
 // chosen says what the scheme and the path came to, where halox chose them.
-func (c stepCase) chosen(w *wiring) string {
+func (c stepCase) chosen(w *setup) string {
 	var all []string
 	if c.scheme == solvers.AutoScheme {
 		all = append(all, fmt.Sprintf("scheme auto is %s", w.scheme))

@@ -42,7 +42,7 @@ func (r *stepRun) linksOf(n int) (links *p2p.Links, err error) {
 // and written, in GB/s: that of memory, since the arrays do not fit into a GPU's cache.
 func (r *stepRun) measureCeiling() (err error) {
 	d := r.devices[0]
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	bytes := int64(1 << 28)
 	if d.Backend == streams.Host {
@@ -117,11 +117,11 @@ func (r *stepRun) cutOf(grid domain.Grid, c stepCase) (cut *domain.Decomposition
 }
 
 // wire plans a case on the first of the devices, which stay open when it is over.
-func (r *stepRun) wire(c stepCase) (w *wiring, err error) {
+func (r *stepRun) wire(c stepCase) (w *setup, err error) {
 	if c.points() > configs.MaxPoints {
 		return nil, leftOut{fmt.Errorf("a grid of %.3g points; %.3g are possible", c.points(), float64(configs.MaxPoints))}
 	}
-	w = &wiring{machine: r.machine, devices: r.devices[:c.devices:c.devices], compiler: r.compiler}
+	w = &setup{machine: r.machine, devices: r.devices[:c.devices:c.devices], compiler: r.compiler}
 	if w.config, err = c.config(); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (r *stepRun) wire(c stepCase) (w *wiring, err error) {
 	if w.cut, err = r.cutOf(w.problem.Grid, c); err != nil {
 		return nil, err
 	}
-	if err := w.arrange(); err != nil {
+	if err := w.mapDevices(); err != nil {
 		return nil, err
 	}
 	w.scheme = solvers.Choose(c.scheme, w.place)
@@ -181,7 +181,7 @@ func nameOf(row results.Row) string {
 }
 
 // step times the steps of a case, in microseconds, and says how it was wired.
-func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w *wiring, err error) {
+func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w *setup, err error) {
 	if w, err = r.wire(c); err != nil {
 		return step, nil, err
 	}
@@ -193,7 +193,7 @@ func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w 
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	l, err := newLapper(ctx, s, solvers.Options{
+	l, err := newStepTimer(ctx, s, solvers.Options{
 		Scheme: w.scheme, Order: c.order, Iterations: 1 << 50, Norm: solvers.MaxNorm, Limit: waitLimit,
 		CheckEvery: int64(max(1, c.norms)), History: c.norms > 0,
 	})

@@ -27,7 +27,7 @@ type sweepBench struct {
 	points2D, points3D          []int
 	budget                      time.Duration
 	settings                    any // all of them, for the record
-	keeper
+	recorder
 }
 
 // shape is a stencil that can be swept.
@@ -134,7 +134,7 @@ func (b *sweepBench) check() error {
 		eachOf("norms", b.norms, withoutNorms, withNorms),
 		checkPoints("points-2d", b.points2D), checkPoints("points-3d", b.points3D),
 		checkBudget(b.budget),
-		b.keeper.check(),
+		b.recorder.check(),
 	)
 }
 
@@ -177,7 +177,7 @@ func (b *sweepBench) run(ctx context.Context, out, notes io.Writer) (err error) 
 	}
 	r := &sweepRun{
 		device: m.devices[0], compiler: kernels.CompilerFromEnv(),
-		pace: pace{first: 2, most: mostSweeps, length: b.budget.Seconds() * 1e6 / batches},
+		pace: pace{first: 2, most: maxSweeps, length: b.budget.Seconds() * 1e6 / batches},
 	}
 	failure := b.measureAll(ctx, record, b.tasks(r), notes)
 	return errors.Join(failure, b.keep(record, out, notes), faults(record, notes), nothing(record, failure))

@@ -26,8 +26,8 @@ type sweepRun struct {
 // tuneBudget is how long the shape of sweeps may be searched for.
 const tuneBudget = 200 * time.Millisecond
 
-// mostSweeps is how many are queued behind a gate: with norms four operations each.
-const mostSweeps = mostQueued / 4
+// maxSweeps is how many are queued behind a gate: with norms four operations each.
+const maxSweeps = maxQueued / 4
 
 // sweepCase is a stencil over a grid of so many points along each axis.
 type sweepCase struct {
@@ -75,7 +75,7 @@ func (c sweepCase) layout() (domain.Layout, error) {
 // measure returns a row without norms and one with them, as is wanted; a row that says so
 // where the arrays do not fit into the device.
 func (r *sweepRun) measure(ctx context.Context, c sweepCase) (rows []results.Row, err error) {
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	if why, err := r.tooLarge(c); why != "" || err != nil {
 		row := c.labels()
@@ -86,7 +86,7 @@ func (r *sweepRun) measure(ctx context.Context, c sweepCase) (rows []results.Row
 	if err != nil {
 		return nil, err
 	}
-	checked := r.device.Backend != streams.Host && c.box().Points() <= mostSweptPoints
+	checked := r.device.Backend != streams.Host && c.box().Points() <= maxSweptPoints
 	if checked {
 		if err := r.compare(c, s); err != nil {
 			return nil, err
@@ -139,18 +139,18 @@ func (c sweepCase) rated(row results.Row, took, plain results.Sample) results.Ro
 
 // swept is two arrays on a device, and sweeps from each to the other.
 type swept struct {
-	*solo
+	*latencyProbe
 	arrays [2]kernels.Array
 	sweeps [2]*streams.Kernel
 	normed [2]*streams.Kernel // the same with norms, whose totals these are
-	norms  [2]*kernels.Reduction
+	norms  [2]*kernels.NormReduction
 	values int64 // bytes of the owned points
 }
 
 // newSwept makes a case ready on the device.
-func (r *sweepRun) newSwept(c sweepCase, open *streams.Closers) (s *swept, err error) {
+func (r *sweepRun) newSwept(c sweepCase, open *streams.Resources) (s *swept, err error) {
 	s = &swept{values: c.box().Points() * int64(c.real.Size())}
-	if s.solo, err = newSolo(r.compiler, r.device, open); err != nil {
+	if s.latencyProbe, err = newLatencyProbe(r.compiler, r.device, open); err != nil {
 		return nil, err
 	}
 	layout, err := c.layout()
@@ -188,7 +188,7 @@ func (r *sweepRun) newSwept(c sweepCase, open *streams.Closers) (s *swept, err e
 			return nil, err
 		}
 		open.Add(s.sweeps[i])
-		launches, total, err := sweeper.Measure(dst, src, kernels.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
+		launches, total, err := sweeper.Measure(dst, src, kernels.BoxSet{Name: "sweep", Boxes: []domain.Box{c.box()}})
 		if err != nil {
 			return nil, err
 		}
@@ -254,8 +254,8 @@ func (r *sweepRun) time(s *swept, step func(i int) error) (us results.Sample, er
 	return r.pace.measure(func(n int) (float64, error) { return s.gated(n, func() error { return steps(n) }) })
 }
 
-// mostSweptPoints is up to where sweeps are compared with the host's.
-const mostSweptPoints = 4 << 20
+// maxSweptPoints is up to where sweeps are compared with the host's.
+const maxSweptPoints = 4 << 20
 
 // compare has the device and a host device sweep the same numbers, and compares the bits.
 func (r *sweepRun) compare(c sweepCase, s *swept) (err error) {
@@ -264,7 +264,7 @@ func (r *sweepRun) compare(c sweepCase, s *swept) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, streams.CloseAll(devices)) }()
-	var open streams.Closers
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	twin := &sweepRun{device: devices[0], compiler: r.compiler}
 	want, err := twin.newSwept(c, &open)

@@ -49,7 +49,7 @@ func TestBenchSweepCompares(t *testing.T) {
 	r := &sweepRun{device: testdevices.Host(t, 1).Devices[0], compiler: kernels.CompilerFromEnv()}
 	for _, s := range shapes() {
 		c := sweepCase{shape: s, real: kernels.Float32, points: 5}
-		var open streams.Closers
+		var open streams.Resources
 		defer open.Close()
 		swept, err := r.newSwept(c, &open)
 		if err != nil {
@@ -64,7 +64,7 @@ func TestBenchSweepCompares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := fmt.Sprintf("differs from the host's in the row at y %d, z 0", 3-heat.Reach(1))
+		want := fmt.Sprintf("differs from the host's in the row at y %d, z 0", 3-heat.AxisRadius(1))
 		if err := r.compare(c, swept); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", s.name, err)
 		}

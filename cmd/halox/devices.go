@@ -36,8 +36,8 @@ func newDevicesCommand() *cobra.Command {
 	}
 }
 
-// mostHostRows is how many host devices are listed; they are all alike.
-const mostHostRows = 8
+// maxHostRows is how many host devices are listed; they are all alike.
+const maxHostRows = 8
 
 // listDevices prints the devices of one backend and, for GPUs, a matrix of
 // their links.
@@ -46,7 +46,7 @@ func listDevices(out io.Writer, m *machine) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "device\tname\tmemory\tarch\tPCI bus id\tcores")
 	for i, d := range infos {
-		if d.Backend == streams.Host && i == mostHostRows {
+		if d.Backend == streams.Host && i == maxHostRows {
 			fmt.Fprintf(w, "... to host %d\n", len(infos)-1)
 			break
 		}

@@ -12,7 +12,7 @@ import (
 // writeFields writes the field and the picture that the config wants, and adds
 // the distance from the exact solution to the record. What fails keeps nothing
 // else from being written.
-func (j *job) writeFields(r *record) error {
+func (j *solverRun) writeFields(r *record) error {
 	var errs []error
 	if name := j.config.Output.Field; name != "" {
 		errs = append(errs, j.writeField(name))
@@ -27,7 +27,7 @@ func (j *job) writeFields(r *record) error {
 }
 
 // compare adds the errors to the record.
-func (j *job) compare(r *record) error {
+func (j *solverRun) compare(r *record) error {
 	exact, err := stencil.Parse(j.config.Exact)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (j *job) compare(r *record) error {
 }
 
 // writePicture draws the field, or in three dimensions a plane of it.
-func (j *job) writePicture(name string, iterations int) error {
+func (j *solverRun) writePicture(name string, iterations int) error {
 	axis, index := j.config.Plane()
 	plane := newPlane(j.problem.Grid, axis, index)
 	m, err := readMosaic(plane, pictureSide, j.solver.Read)
@@ -62,7 +62,7 @@ func (j *job) writePicture(name string, iterations int) error {
 func axisName(axis int) string { return "xyz"[axis : axis+1] }
 
 // coordinate returns where the points of an index lie on an axis.
-func (j *job) coordinate(axis, index int) float64 {
+func (j *solverRun) coordinate(axis, index int) float64 {
 	if !j.problem.Grid.Periodic[axis] {
 		index++
 	}
@@ -73,7 +73,7 @@ func (j *job) coordinate(axis, index int) float64 {
 const chunkPoints = 1 << 22
 
 // writeField writes all owned points.
-func (j *job) writeField(name string) error {
+func (j *solverRun) writeField(name string) error {
 	grid := j.problem.Grid
 	shape := []int{grid.Size[1], grid.Size[0]}
 	if grid.Dims == 3 {

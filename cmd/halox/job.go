@@ -9,16 +9,16 @@ import (
 	"github.com/halox/halox/solvers"
 )
 
-// job is a config with all that runs it.
-type job struct {
-	*wiring
+// solverRun is a config with all that runs it.
+type solverRun struct {
+	*setup
 	solver  *solvers.Solver
 	tracing *tracing // nil where none is wanted
 }
 
-// newJob makes everything ready. Notes for the user go to notes.
-func newJob(ctx context.Context, c *configs.Run, notes io.Writer) (*job, error) {
-	w, err := newWiring(c, notes)
+// newSolverRun makes everything ready. Notes for the user go to notes.
+func newSolverRun(ctx context.Context, c *configs.Run, notes io.Writer) (*solverRun, error) {
+	w, err := newSetup(c, notes)
 	if err != nil {
 		return nil, err
 	}
@@ -29,5 +29,5 @@ func newJob(ctx context.Context, c *configs.Run, notes io.Writer) (*job, error) 
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	return &job{wiring: w, solver: solver}, nil
+	return &solverRun{setup: w, solver: solver}, nil
 }

@@ -43,7 +43,7 @@ func planFile(out, notes io.Writer, file string, set []string, dot bool) (err er
 	if err != nil {
 		return err
 	}
-	w, err := newWiring(config, notes)
+	w, err := newSetup(config, notes)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func planFile(out, notes io.Writer, file string, set []string, dot bool) (err er
 }
 
 // print writes all tables. The error says which device has too little memory.
-func (w *wiring) print(out io.Writer) error {
+func (w *setup) print(out io.Writer) error {
 	w.printHead(out)
 	w.printSubdomains(out)
 	w.printMessages(out)
@@ -81,17 +81,17 @@ func table(out io.Writer, title string, header string, rows func(w io.Writer)) {
 	t.Flush()
 }
 
-func (w *wiring) printHead(out io.Writer) {
+func (w *setup) printHead(out io.Writer) {
 	c := w.config
 	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n",
 		c.Solver, times(c.Grid.Size), c.Precision, times(w.cut.Parts[:c.Dims()]), w.counted(), w.scheme)
-	if w.arranged != nil {
-		fmt.Fprintf(out, "placement: %v\n", w.arranged)
+	if w.mapping != nil {
+		fmt.Fprintf(out, "placement: %v\n", w.mapping)
 	}
 }
 
 // counted says how many devices there are.
-func (w *wiring) counted() string {
+func (w *setup) counted() string {
 	if len(w.devices) == 1 {
 		return fmt.Sprintf("1 %s device", w.machine.backend)
 	}
@@ -103,7 +103,7 @@ func times(n []int) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
 }
 
-func (w *wiring) printSubdomains(out io.Writer) {
+func (w *setup) printSubdomains(out io.Writer) {
 	table(out, "subdomains, from lo to below hi", "rank\tdevice\tlo\thi\tpoints", func(t io.Writer) {
 		for _, s := range w.place.Subdomains {
 			fmt.Fprintf(t, "%d\t%v\t%v\t%v\t%d\n", s.Rank, w.devices[s.Rank], s.Box.Lo, s.Box.Hi, s.Box.Points())
@@ -111,7 +111,7 @@ func (w *wiring) printSubdomains(out io.Writer) {
 	})
 }
 
-func (w *wiring) printMessages(out io.Writer) {
+func (w *setup) printMessages(out io.Writer) {
 	if len(w.plan.Messages) == 0 {
 		fmt.Fprintln(out, "\nno messages: nobody has a neighbour")
 		return
@@ -151,7 +151,7 @@ type load struct {
 }
 
 // loads returns the links that carry messages, in the order of their first.
-func (w *wiring) loads() (all []*load) {
+func (w *setup) loads() (all []*load) {
 	found := map[[2]string]*load{}
 	for _, m := range w.plan.Messages {
 		from, to := w.devices[m.From], w.devices[m.To]
@@ -174,7 +174,7 @@ func (w *wiring) loads() (all []*load) {
 	return all
 }
 
-func (w *wiring) printLinks(out io.Writer) {
+func (w *setup) printLinks(out io.Writer) {
 	loads := w.loads()
 	if len(loads) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 
 // writeDot writes the plan as a graph for graphviz: a node a subdomain, grouped by
 // device, and an edge a message.
-func writeDot(out io.Writer, w *wiring) error {
+func writeDot(out io.Writer, w *setup) error {
 	var b strings.Builder
 	b.WriteString("digraph halox {\n\trankdir=LR\n\tnode [shape=box]\n")
 	seen := map[*streams.Device]bool{}
@@ -30,7 +30,7 @@ func writeDot(out io.Writer, w *wiring) error {
 }
 
 // dotDevice writes a device with its subdomains.
-func (w *wiring) dotDevice(b *strings.Builder, d *streams.Device) {
+func (w *setup) dotDevice(b *strings.Builder, d *streams.Device) {
 	fmt.Fprintf(b, "\tsubgraph %q {\n\t\tlabel=%q\n", "cluster "+d.String(), d.String()+" "+d.Name)
 	for _, s := range w.place.Subdomains {
 		if w.devices[s.Rank] == d {

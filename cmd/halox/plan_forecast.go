@@ -30,7 +30,7 @@ func (f *forecast) add(took time.Duration, known bool, sum *time.Duration) {
 }
 
 // forecasts returns what a step's messages take by the measured rates, by device.
-func (w *wiring) forecasts() (all []*forecast) {
+func (w *setup) forecasts() (all []*forecast) {
 	found := map[*streams.Device]*forecast{}
 	for _, d := range w.devices {
 		if found[d] == nil {
@@ -40,14 +40,14 @@ func (w *wiring) forecasts() (all []*forecast) {
 	}
 	for _, m := range w.plan.Messages {
 		from, to := w.devices[m.From], w.devices[m.To]
-		took, known := w.links.Rates.Time(from, to, m.Path, p2p.Cargo{Bytes: m.Bytes, Packed: !m.Contiguous})
+		took, known := w.links.Model.Time(from, to, m.Path, p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
 		found[from].add(took, known, &found[from].sends)
 		found[to].add(took, known, &found[to].receives)
 	}
 	return all
 }
 
-func (w *wiring) printForecast(out io.Writer) {
+func (w *setup) printForecast(out io.Writer) {
 	if len(w.plan.Messages) == 0 {
 		return
 	}

@@ -23,7 +23,7 @@ type need struct {
 const solverFields = 2
 
 // needs returns what the fields of a run and their exchanges need, by device.
-func (w *wiring) needs() (all []*need, err error) {
+func (w *setup) needs() (all []*need, err error) {
 	found := map[*streams.Device]*need{}
 	for rank, d := range w.devices {
 		n := found[d]

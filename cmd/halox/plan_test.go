@@ -47,7 +47,7 @@ func measured(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer streams.CloseAll(devices)
-	r := p2p.NewRates(devices, "")
+	r := p2p.NewLinkModel(devices, "")
 	set := func(path p2p.Path, packed bool, us time.Duration) {
 		c := p2p.NewCurve(p2p.Sample{Bytes: 1024, Time: us * time.Microsecond}, p2p.Sample{Bytes: 2048, Time: 2 * us * time.Microsecond})
 		r.Set(devices[0], devices[1], path, packed, c)

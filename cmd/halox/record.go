@@ -40,7 +40,7 @@ func (m *machine) describeDevice(d *streams.Device) results.Device {
 }
 
 // newRecord describes a job before its run.
-func newRecord(ctx context.Context, j *job, begin time.Time) *record {
+func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
 	if j.scheme == solvers.TwoStream {
 		run.Order = j.config.Exchange.Order
@@ -59,7 +59,7 @@ func newRecord(ctx context.Context, j *job, begin time.Time) *record {
 
 // describeDevices lists the devices with their links: between GPUs all of them,
 // between host devices, where all are alike, those that carry messages.
-func (r *record) describeDevices(j *job) {
+func (r *record) describeDevices(j *solverRun) {
 	paths := map[[2]*streams.Device]string{}
 	for _, m := range j.solver.Plan().Messages {
 		paths[[2]*streams.Device{j.devices[m.From], j.devices[m.To]}] = string(m.Path)
@@ -95,7 +95,7 @@ func (r *record) end(failure error) {
 }
 
 // outcome adds what the run came to.
-func (r *record) outcome(j *job, res solvers.Result, setup time.Duration) {
+func (r *record) outcome(j *solverRun, res solvers.Result, setup time.Duration) {
 	run := r.run
 	run.Iterations = int(res.Iterations)
 	run.Stopped = results.Stop(res.Stopped)

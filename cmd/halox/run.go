@@ -95,7 +95,7 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	begin := time.Now()
 	ctx, release := untilInterrupted(cmd.Context())
 	defer release()
-	j, err := newJob(ctx, config, notes)
+	j, err := newSolverRun(ctx, config, notes)
 	if errors.Is(err, context.Canceled) {
 		return errInterrupted
 	}
@@ -149,7 +149,7 @@ func sameFile(a, b string) bool {
 
 // run solves the problem and writes what was asked for. After a failure it
 // writes the record of what there was.
-func (j *job) run(ctx context.Context, begin time.Time, out, notes io.Writer) error {
+func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writer) error {
 	record := newRecord(ctx, j, begin)
 	bar := newProgress(notes, j.config)
 	setup := time.Since(begin)

@@ -11,26 +11,26 @@ import (
 // How many are queued together: no more than a driver takes without waiting for the device,
 // which a gate may hold.
 const (
-	mostQueued = 256 // kernels of one stream
-	mostTrips  = 32  // round trips, of up to a dozen operations a stream
-	mostGated  = 500 // operations of one device: streams hold some more, but may share what holds them
+	maxQueued = 256 // kernels of one stream
+	maxTrips  = 32  // round trips, of up to a dozen operations a stream
+	maxGated  = 500 // operations of one device: streams hold some more, but may share what holds them
 )
 
 // gateLimit is how long a gate holds a device whose host has forgotten it.
 const gateLimit = 10 * time.Second
 
-// solo is one device with what it is timed by.
-type solo struct {
+// latencyProbe is one device with what it is timed by.
+type latencyProbe struct {
 	stream     *streams.Stream
 	nothing    *streams.Kernel
 	gate       *kernels.Gate
 	start, end *streams.Event // timed
 }
 
-// newSolo makes it ready, with the kernel launched once: what a driver does at the first
+// newLatencyProbe makes it ready, with the kernel launched once: what a driver does at the first
 // launch may wait for the gate.
-func newSolo(c *kernels.Compiler, d *streams.Device, open *streams.Closers) (s *solo, err error) {
-	s = &solo{}
+func newLatencyProbe(c *kernels.Compiler, d *streams.Device, open *streams.Resources) (s *latencyProbe, err error) {
+	s = &latencyProbe{}
 	if s.stream, err = d.NewStream(streams.Normal); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func newSolo(c *kernels.Compiler, d *streams.Device, open *streams.Closers) (s *
 }
 
 // launches queues so many kernels.
-func (s *solo) launches(n int) error {
+func (s *latencyProbe) launches(n int) error {
 	for range n {
 		if err := s.stream.Launch(s.nothing); err != nil {
 			return err
@@ -63,15 +63,15 @@ func (s *solo) launches(n int) error {
 }
 
 // issue returns the host time to queue a kernel.
-func (s *solo) issue() (float64, error) {
+func (s *latencyProbe) issue() (float64, error) {
 	start := time.Now()
-	err := s.launches(mostQueued)
+	err := s.launches(maxQueued)
 	took := time.Since(start)
-	return took.Seconds() * 1e6 / mostQueued, errors.Join(err, s.stream.Sync(waitLimit))
+	return took.Seconds() * 1e6 / maxQueued, errors.Join(err, s.stream.Sync(waitLimit))
 }
 
 // launchAndWait returns the host time until a kernel is queued and done.
-func (s *solo) launchAndWait() (float64, error) {
+func (s *latencyProbe) launchAndWait() (float64, error) {
 	const times = 50
 	start := time.Now()
 	for range times {
@@ -83,7 +83,7 @@ func (s *solo) launchAndWait() (float64, error) {
 }
 
 // eventAndWait returns the host time until an event is queued and done.
-func (s *solo) eventAndWait() (float64, error) {
+func (s *latencyProbe) eventAndWait() (float64, error) {
 	const times = 50
 	start := time.Now()
 	for range times {
@@ -95,13 +95,13 @@ func (s *solo) eventAndWait() (float64, error) {
 }
 
 // kernelToKernel returns the device time from one kernel to the next.
-func (s *solo) kernelToKernel() (float64, error) {
-	return s.gated(mostQueued, func() error { return s.launches(mostQueued) })
+func (s *latencyProbe) kernelToKernel() (float64, error) {
+	return s.gated(maxQueued, func() error { return s.launches(maxQueued) })
 }
 
 // gated returns the device time of what queue queues, over n, in microseconds. All of it is
 // queued before the first begins. The stream is idle before.
-func (s *solo) gated(n int, queue func() error) (float64, error) {
+func (s *latencyProbe) gated(n int, queue func() error) (float64, error) {
 	err := errors.Join(s.gate.Shut(s.stream), s.stream.Record(s.start))
 	if err == nil {
 		err = errors.Join(queue(), s.stream.Record(s.end))

@@ -35,8 +35,8 @@ func (f *traceFlags) check(flags *pflag.FlagSet, config string, others configs.O
 		}
 		return nil
 	}
-	if f.steps < 1 || f.steps > streams.MostTracedSteps {
-		return fmt.Errorf("--trace-steps: %d; 1 to %d are possible", f.steps, streams.MostTracedSteps)
+	if f.steps < 1 || f.steps > streams.MaxTracedSteps {
+		return fmt.Errorf("--trace-steps: %d; 1 to %d are possible", f.steps, streams.MaxTracedSteps)
 	}
 	if f.skip < 0 {
 		return fmt.Errorf("--trace-skip: %d is negative", f.skip)
@@ -70,7 +70,7 @@ type tracing struct {
 }
 
 // beginTrace switches tracing on. The run makes its streams later.
-func (j *job) beginTrace(f traceFlags) error {
+func (j *solverRun) beginTrace(f traceFlags) error {
 	if f.file == "" {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (j *job) beginTrace(f traceFlags) error {
 }
 
 // endTrace writes what was traced, all there is where the run failed.
-func (j *job) endTrace(r *record, failure error) error {
+func (j *solverRun) endTrace(r *record, failure error) error {
 	t := j.tracing
 	if t == nil {
 		return nil
@@ -126,7 +126,7 @@ func (t *tracing) report(out io.Writer) {
 }
 
 // aboutTrace says what was traced, in the record's words.
-func aboutTrace(j *job, r *record) results.TraceAbout {
+func aboutTrace(j *solverRun, r *record) results.TraceAbout {
 	return results.TraceAbout{
 		Halox: r.Halox, Solver: j.config.Solver, Size: j.config.Grid.Size, Precision: j.config.Precision,
 		Scheme: r.run.Scheme, Order: r.run.Order, Path: r.run.Path,

@@ -39,7 +39,7 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 	if err != nil {
 		return err
 	}
-	w, err := newWiring(config, notes)
+	w, err := newSetup(config, notes)
 	if err != nil {
 		return err
 	}
@@ -54,12 +54,12 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 	if full.Size != w.cut.Grid.Size {
 		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
 	}
-	v := &verifier{wiring: w, out: out}
+	v := &verifier{setup: w, out: out}
 	return v.report(ctx, v.checks())
 }
 
 // again closes the wiring and makes another of the same file, with other overrides.
-func (w *wiring) again(file string, set []string) (*wiring, error) {
+func (w *setup) again(file string, set []string) (*setup, error) {
 	if err := w.close(); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (w *wiring) again(file string, set []string) (*wiring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newWiring(config, io.Discard)
+	return newSetup(config, io.Discard)
 }
 
 // verifyPoints is how many points a grid may have for every one to be looked at,

@@ -17,7 +17,7 @@ import (
 
 // verifier makes the checks of halox verify on a grid that is small enough.
 type verifier struct {
-	*wiring
+	*setup
 	out  io.Writer
 	want []float64 // of one device; nil until it is needed
 }
@@ -47,8 +47,8 @@ func (v *verifier) paths() (usable []p2p.Path) {
 }
 
 // spec returns a field to be exchanged.
-func (v *verifier) spec(e halo.Element, reach halo.Reach, width int) halo.Spec {
-	return halo.Spec{Name: "verified", Element: e, Reach: reach, Width: domain.UniformRadius(v.cut.Grid.Dims, width)}
+func (v *verifier) spec(e halo.Element, connectivity halo.Connectivity, width int) halo.Spec {
+	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity, Width: domain.UniformRadius(v.cut.Grid.Dims, width)}
 }
 
 // exchanges returns the checks of a path against geometry.
@@ -57,13 +57,13 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 		if v.cut.CheckWidth(domain.UniformRadius(v.cut.Grid.Dims, width)) != nil {
 			continue
 		}
-		for _, reach := range []halo.Reach{halo.Faces, halo.Corners} {
+		for _, reach := range []halo.Connectivity{halo.Faces, halo.Corners} {
 			for _, element := range []halo.Element{halo.Float32, halo.Float64} {
 				c := halotest.Case{
 					Placement: v.place, Links: v.links, Compiler: v.compiler, Path: path,
 					Specs: []halo.Spec{v.spec(element, reach, width)},
 				}
-				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, reached(reach), width, element)
+				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, connected(reach), width, element)
 				all = append(all, check{name, c.Run})
 			}
 		}
@@ -71,7 +71,7 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 	return all
 }
 
-func reached(r halo.Reach) string {
+func connected(r halo.Connectivity) string {
 	if r == halo.Faces {
 		return "faces"
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// wiring is a config with the devices, the cut and the plan that it leads to: the
+// setup is a config with the devices, the cut and the plan that it leads to: the
 // place where the parts of halox are wired together. It has no fields yet.
-type wiring struct {
+type setup struct {
 	config   *configs.Run
 	problem  *solvers.Problem
 	machine  *machine
@@ -26,16 +26,16 @@ type wiring struct {
 	links    *p2p.Links
 	cut      *domain.Decomposition
 	place    *halo.Placement
-	arranged *halo.Explanation // nil where the order of the devices was not open
+	mapping *halo.Explanation // nil where the order of the devices was not open
 	compiler *kernels.Compiler
 	scheme   solvers.Scheme
 	tried    []schemeTime // where the scheme is the fastest of some, these
 	plan     *halo.Plan   // of the exchange in a step
 }
 
-// newWiring opens the devices and plans. Notes for the user go to notes.
-func newWiring(c *configs.Run, notes io.Writer) (w *wiring, err error) {
-	made := &wiring{config: c, compiler: kernels.CompilerFromEnv()}
+// newSetup opens the devices and plans. Notes for the user go to notes.
+func newSetup(c *configs.Run, notes io.Writer) (w *setup, err error) {
+	made := &setup{config: c, compiler: kernels.CompilerFromEnv()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.close())
@@ -53,7 +53,7 @@ func newWiring(c *configs.Run, notes io.Writer) (w *wiring, err error) {
 	if made.links, err = p2p.Discover(made.devices, made.machine.topology()); err != nil {
 		return nil, err
 	}
-	if err := made.arrange(); err != nil {
+	if err := made.mapDevices(); err != nil {
 		return nil, err
 	}
 	made.scheme = solvers.Choose(solvers.Scheme(c.Exchange.Scheme), made.place)
@@ -64,7 +64,7 @@ func newWiring(c *configs.Run, notes io.Writer) (w *wiring, err error) {
 }
 
 // path returns the path that is wanted.
-func (w *wiring) path() p2p.Path {
+func (w *setup) path() p2p.Path {
 	path := p2p.Path(w.config.Exchange.Path)
 	switch s := solvers.Scheme(w.config.Exchange.Scheme); {
 	case s == solvers.Baseline:
@@ -77,7 +77,7 @@ func (w *wiring) path() p2p.Path {
 
 // openAndCut chooses and opens the devices and cuts the grid for them. Where the
 // config leaves the number open, it is the largest that the grid can be cut for.
-func (w *wiring) openAndCut() error {
+func (w *setup) openAndCut() error {
 	ids, err := w.machine.ids(w.config.Devices)
 	if err != nil {
 		return err
@@ -104,9 +104,9 @@ func (w *wiring) openAndCut() error {
 	return err
 }
 
-// arrange gives the subdomains their devices, and measures the links where that, or
+// mapDevices gives the subdomains their devices, and measures the links where that, or
 // the path of a message, depends on it.
-func (w *wiring) arrange() (err error) {
+func (w *setup) mapDevices() (err error) {
 	open := w.orderIsOpen()
 	if open || w.path() == p2p.Auto && len(w.devices) > 1 {
 		if err := w.measure(); err != nil {
@@ -117,33 +117,33 @@ func (w *wiring) arrange() (err error) {
 		w.place, err = halo.Place(w.cut, w.devices)
 		return err
 	}
-	place, why, err := halo.Arrange(w.cut, w.devices, w.cost, w.problem.Field())
+	place, why, err := halo.MapDevices(w.cut, w.devices, w.cost, w.problem.Field())
 	if err != nil {
 		return err
 	}
-	w.place, w.devices, w.arranged = place, place.Devices, &why
+	w.place, w.devices, w.mapping = place, place.Devices, &why
 	return nil
 }
 
 // orderIsOpen reports whether it is for halox to say which subdomain goes to which
 // device, and matters.
-func (w *wiring) orderIsOpen() bool {
+func (w *setup) orderIsOpen() bool {
 	return w.machine.backend == streams.CUDA && len(w.devices) > 2 && len(w.config.Devices.IDs) == 0
 }
 
 // measure finds out what messages take, unless it is known.
-func (w *wiring) measure() (err error) {
-	if w.links.Rates == nil {
-		w.links.Rates, err = halo.Rates(w.devices, w.links, w.compiler, w.machine.driver(), os.Getenv("HALOX_CACHE"))
+func (w *setup) measure() (err error) {
+	if w.links.Model == nil {
+		w.links.Model, err = halo.LinkModel(w.devices, w.links, w.compiler, w.machine.driver(), os.Getenv("HALOX_CACHE"))
 	}
 	return err
 }
 
 // cost returns what a packed message takes by the measured rates, in seconds.
-func (w *wiring) cost(from, to *streams.Device, bytes int64) float64 {
-	cargo := p2p.Cargo{Bytes: bytes, Packed: true}
-	path, _, err := w.links.Choose(w.path(), from, to, cargo)
-	took, known := w.links.Rates.Time(from, to, path, cargo)
+func (w *setup) cost(from, to *streams.Device, bytes int64) float64 {
+	message := p2p.MessageShape{Bytes: bytes, Packed: true}
+	path, _, err := w.links.Choose(w.path(), from, to, message)
+	took, known := w.links.Model.Time(from, to, path, message)
 	if err != nil || !known {
 		return math.Inf(1)
 	}
@@ -151,7 +151,7 @@ func (w *wiring) cost(from, to *streams.Device, bytes int64) float64 {
 }
 
 // close frees the devices and what is on them.
-func (w *wiring) close() error {
+func (w *setup) close() error {
 	err := streams.CloseAll(w.devices)
 	if w.machine != nil {
 		err = errors.Join(err, w.machine.close())

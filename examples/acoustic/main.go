@@ -54,10 +54,10 @@ func newRoom(place *halo.Placement) (room, error) {
 
 // newUpdate makes half a step ready: a kernel of acoustic.cu, with its host version,
 // and the exchange of what it changes, of which neighbours need so many layers.
-func newUpdate(team *halo.Team, r room, name string, host func(p, vx, vy values, x0, x1, y int), layers domain.Radius, changes ...*halo.Field) (func(at halo.Streams) error, error) {
+func newUpdate(session *halo.Session, r room, name string, host func(p, vx, vy values, x0, x1, y int), layers domain.Radius, changes ...*halo.Field) (func(at halo.Streams) error, error) {
 	place := r.p.Placement
 	boundary, interior, err1 := place.Kernels(layers, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
-		f, err := team.Compiler.Functions(place.Devices[rank], source, name)
+		f, err := session.Compiler.Functions(place.Devices[rank], source, name)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func newUpdate(team *halo.Team, r room, name string, host func(p, vx, vy values,
 			Row: func(x0, x1, y, _ int) { host(p, vx, vy, x0, x1, y) },
 		})
 	})
-	exchange, err2 := team.NewExchanger(changes...)
+	exchange, err2 := session.NewExchanger(changes...)
 	return func(at halo.Streams) error {
 		return errors.Join(at.Launch(boundary), exchange.Start(at), at.Launch(interior), exchange.Wait(at))
 	}, errors.Join(err1, err2)
@@ -97,8 +97,8 @@ func pressure(p, vx, vy values, x0, x1, y int) {
 }
 
 // run makes the given number of steps in a room of nx x ny cells, and returns it.
-func run(team *halo.Team, nx, ny, steps int) (room, error) {
-	place, err := team.Place([]int{nx, ny}, [3]bool{}, domain.UniformRadius(2, 1))
+func run(session *halo.Session, nx, ny, steps int) (room, error) {
+	place, err := session.Place([]int{nx, ny}, [3]bool{}, domain.UniformRadius(2, 1))
 	if err != nil {
 		return room{}, err
 	}
@@ -107,8 +107,8 @@ func run(team *halo.Team, nx, ny, steps int) (room, error) {
 		return room{}, err
 	}
 	at, err1 := place.NewStreams()
-	v, err2 := newUpdate(team, r, "velocity", velocity, domain.Radius{Minus: domain.Vec{1, 1}}, r.vx, r.vy)
-	p, err3 := newUpdate(team, r, "pressure", pressure, domain.Radius{Plus: domain.Vec{1, 1}}, r.p)
+	v, err2 := newUpdate(session, r, "velocity", velocity, domain.Radius{Minus: domain.Vec{1, 1}}, r.vx, r.vy)
+	p, err3 := newUpdate(session, r, "pressure", pressure, domain.Radius{Plus: domain.Vec{1, 1}}, r.p)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return room{}, err
 	}
@@ -131,13 +131,13 @@ func mean(values []float64) (m float64) {
 func main() {
 	devices, steps := flag.Int("devices", 0, "how many devices; 0 for all"), flag.Int("steps", 1000, "steps")
 	flag.Parse()
-	team, err := halo.OpenTeam("", *devices)
+	session, err := halo.Open("", *devices)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer team.Close()
+	defer session.Close()
 	const nx, ny = 300, 200
-	r, err := run(team, nx, ny, *steps)
+	r, err := run(session, nx, ny, *steps)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -145,5 +145,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("acoustic: %d steps in %d x %d cells, %v: the mean pressure is %.12f\n", *steps, nx, ny, team, mean(p))
+	fmt.Printf("acoustic: %d steps in %d x %d cells, %v: the mean pressure is %.12f\n", *steps, nx, ny, session, mean(p))
 }

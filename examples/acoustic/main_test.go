@@ -47,9 +47,9 @@ func energy(p, vx, vy []float64) (sum float64) {
 // they were, to the last digits, while the sound fills the room.
 func TestConservation(t *testing.T) {
 	var pressure, power float64
-	teams.Each(t, func(t *testing.T, team *halo.Team) []float64 {
+	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
 		for _, steps := range []int{0, 200} {
-			r, err := run(team, nx, ny, steps)
+			r, err := run(session, nx, ny, steps)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -38,7 +38,7 @@ type arguments struct {
 
 // newField returns a field with one value in a square in the middle, another around.
 func newField(place *halo.Placement, name string, inside, around float64) (*halo.Field, error) {
-	f, err := halo.NewField(place, halo.Spec{Name: name, Element: halo.Float64, Width: width, Reach: halo.Corners})
+	f, err := halo.NewField(place, halo.Spec{Name: name, Element: halo.Float64, Width: width, Connectivity: halo.Corners})
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +60,9 @@ func laplacian(f kernels.Values[float64], i int) float64 {
 }
 
 // sweep makes the step from now to next, of u and v, ready on some boxes.
-func sweep(team *halo.Team, next, now []*halo.Field, r rates, rank int, boxes []domain.Box) (*streams.Kernel, error) {
+func sweep(session *halo.Session, next, now []*halo.Field, r rates, rank int, boxes []domain.Box) (*streams.Kernel, error) {
 	device := now[0].Placement.Devices[rank]
-	step, err := team.Compiler.Functions(device, source, "grayscott")
+	step, err := session.Compiler.Functions(device, source, "grayscott")
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func sweep(team *halo.Team, next, now []*halo.Field, r rates, rank int, boxes []
 }
 
 // run makes the given number of steps on n^2 points and returns u, then v.
-func run(team *halo.Team, n, steps int, r rates) ([]float64, error) {
-	place, err := team.Place([]int{n, n}, [3]bool{true, true}, width)
+func run(session *halo.Session, n, steps int, r rates) ([]float64, error) {
+	place, err := session.Place([]int{n, n}, [3]bool{true, true}, width)
 	if err != nil {
 		return nil, err
 	}
@@ -103,14 +103,14 @@ func run(team *halo.Team, n, steps int, r rates) ([]float64, error) {
 			return nil, err
 		}
 		fields[i] = []*halo.Field{u, v}
-		if exchange[i], err = team.NewExchanger(u, v); err != nil {
+		if exchange[i], err = session.NewExchanger(u, v); err != nil {
 			return nil, err
 		}
 	}
 	var boundary, interior [2][]*streams.Kernel
 	for i := range fields {
 		boundary[i], interior[i], err = place.Kernels(width, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
-			return sweep(team, fields[i], fields[1-i], r, rank, boxes)
+			return sweep(session, fields[i], fields[1-i], r, rank, boxes)
 		})
 		if err != nil {
 			return nil, err
@@ -136,14 +136,14 @@ func main() {
 	devices, steps := flag.Int("devices", 0, "how many devices; 0 for all"), flag.Int("steps", 1000, "steps")
 	n := flag.Int("n", 256, "points along each axis")
 	flag.Parse()
-	team, err := halo.OpenTeam("", *devices)
+	session, err := halo.Open("", *devices)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer team.Close()
-	values, err := run(team, *n, *steps, coral)
+	defer session.Close()
+	values, err := run(session, *n, *steps, coral)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("grayscott: %d steps on %d^2 points, %v: v is at most %.9f\n", *steps, *n, team, slices.Max(values[len(values)/2:]))
+	fmt.Printf("grayscott: %d steps on %d^2 points, %v: v is at most %.9f\n", *steps, *n, session, slices.Max(values[len(values)/2:]))
 }

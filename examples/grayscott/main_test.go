@@ -10,9 +10,9 @@ import (
 )
 
 // runOn runs 100 steps on a plane whose size no number of devices divides.
-func runOn(t *testing.T, team *halo.Team, r rates) []float64 {
+func runOn(t *testing.T, session *halo.Session, r rates) []float64 {
 	t.Helper()
-	values, err := run(team, 51, 100, r)
+	values, err := run(session, 51, 100, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func total(values []float64) (sum float64) {
 func TestConservation(t *testing.T) {
 	closed := coral
 	closed.Feed, closed.Kill = 0, 0
-	teams.Each(t, func(t *testing.T, team *halo.Team) []float64 {
-		values := runOn(t, team, closed)
+	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
+		values := runOn(t, session, closed)
 		const square = 12 * 12 // points from 51*3/8 up to 51*5/8
 		want := 51*51 - square + 0.75*square
 		if off := math.Abs(total(values)/want - 1); off > 1e-13 {
@@ -49,8 +49,8 @@ func TestConservation(t *testing.T) {
 // A pattern that started symmetric stays so across corners and cuts, and has the
 // same bits on any number of devices.
 func TestSymmetry(t *testing.T) {
-	teams.Each(t, func(t *testing.T, team *halo.Team) []float64 {
-		values := runOn(t, team, coral)
+	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
+		values := runOn(t, session, coral)
 		const n, lo, hi = 51, 51 * 3 / 8, 51 * 5 / 8
 		for y := lo; y < hi; y++ {
 			for x := lo; x < hi; x++ {

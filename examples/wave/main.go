@@ -46,9 +46,9 @@ func standing(n, step int) func(p domain.Vec) float64 {
 }
 
 // sweep makes the step that writes next ready, on some boxes of a subdomain.
-func sweep(team *halo.Team, next, now *halo.Field, rank int, boxes []domain.Box) (*streams.Kernel, error) {
+func sweep(session *halo.Session, next, now *halo.Field, rank int, boxes []domain.Box) (*streams.Kernel, error) {
 	device := next.Placement.Devices[rank]
-	wave, err := team.Compiler.Functions(device, source, "wave")
+	wave, err := session.Compiler.Functions(device, source, "wave")
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +67,9 @@ func sweep(team *halo.Team, next, now *halo.Field, rank int, boxes []domain.Box)
 }
 
 // run makes the given number of steps on n^3 points and returns the field.
-func run(team *halo.Team, n, steps int) ([]float64, error) {
+func run(session *halo.Session, n, steps int) ([]float64, error) {
 	width := domain.UniformRadius(3, 1)
-	place, err := team.Place([]int{n, n, n}, [3]bool{}, width)
+	place, err := session.Place([]int{n, n, n}, [3]bool{}, width)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func run(team *halo.Team, n, steps int) ([]float64, error) {
 		if u[i], err = halo.NewField(place, halo.Spec{Name: "u", Element: halo.Float64, Width: width}); err != nil {
 			return nil, err
 		}
-		if exchange[i], err = team.NewExchanger(u[i]); err != nil {
+		if exchange[i], err = session.NewExchanger(u[i]); err != nil {
 			return nil, err
 		}
 		if err = halo.FillPoints(u[i], standing(n, -i)); err != nil {
@@ -95,7 +95,7 @@ func run(team *halo.Team, n, steps int) ([]float64, error) {
 	var boundary, interior [2][]*streams.Kernel
 	for i := range u {
 		boundary[i], interior[i], err = place.Kernels(width, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
-			return sweep(team, u[i], u[1-i], rank, boxes)
+			return sweep(session, u[i], u[1-i], rank, boxes)
 		})
 		if err != nil {
 			return nil, err
@@ -130,14 +130,14 @@ func main() {
 	n := flag.Int("n", 96, "points along each axis")
 	steps := flag.Int("steps", 200, "steps")
 	flag.Parse()
-	team, err := halo.OpenTeam("", *devices)
+	session, err := halo.Open("", *devices)
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer team.Close()
-	values, err := run(team, *n, *steps)
+	defer session.Close()
+	values, err := run(session, *n, *steps)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("wave: %d steps on %d^3 points, %v: at most %.1e off the standing wave\n", *steps, *n, team, worst(values, *n, *steps))
+	fmt.Printf("wave: %d steps on %d^3 points, %v: at most %.1e off the standing wave\n", *steps, *n, session, worst(values, *n, *steps))
 }

@@ -12,8 +12,8 @@ import (
 // the last digits, with the same bits on any number of devices.
 func TestStandingWave(t *testing.T) {
 	const n, steps = 21, 50
-	teams.Each(t, func(t *testing.T, team *halo.Team) []float64 {
-		values, err := run(team, n, steps)
+	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
+		values, err := run(session, n, steps)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ type delay struct {
 }
 
 // newDelay makes a delay for a device, to be closed with open.
-func newDelay(d *streams.Device, open *streams.Closers) (l *delay, err error) {
+func newDelay(d *streams.Device, open *streams.Resources) (l *delay, err error) {
 	l = &delay{}
 	if d.Backend == streams.Host {
 		l.sleep, err = d.NewKernel(streams.KernelSpec{Name: "delay", Run: func() { time.Sleep(delayTime) }})

@@ -43,7 +43,7 @@ type Case struct {
 // Ghosts behind walls, and those that a field does not reach, are to stay as they
 // were.
 func (c Case) Run() (err error) {
-	var open streams.Closers
+	var open streams.Resources
 	defer func() {
 		if e := open.Close(); err == nil {
 			err = e
@@ -76,7 +76,7 @@ type trial struct {
 	Case
 	fields    []*halo.Field
 	exchanger *halo.Exchanger
-	open      *streams.Closers
+	open      *streams.Resources
 	at        []*streams.Stream
 	delays    []*delay // by rank; none if nobody is late
 }
@@ -201,7 +201,7 @@ func (t *trial) queue(blocks []*block) error {
 
 // arrays returns how many arrays a subdomain has of the field.
 func arrays(f *halo.Field) int {
-	if f.Spec.Planar {
+	if f.Spec.SoA {
 		return max(1, f.Spec.Components)
 	}
 	return 1
@@ -281,7 +281,7 @@ func source(f *halo.Field, own domain.Box, p domain.Vec) (q domain.Vec, reached 
 		}
 		q[a] = (p[a] + n) % n
 	}
-	return q, across <= int(f.Spec.Reach)+1
+	return q, across <= int(f.Spec.Connectivity)+1
 }
 
 // value fills bytes with what an owned point holds in one round: numbers that

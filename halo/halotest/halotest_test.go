@@ -67,7 +67,7 @@ func Example() {
 	place, _ := halo.Place(cut, devices)
 	c := halotest.Case{
 		Placement: place, Links: links, Compiler: kernels.NewCompiler(kernels.Options{}), Path: p2p.Staged,
-		Specs: []halo.Spec{{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2), Reach: halo.Corners}},
+		Specs: []halo.Spec{{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2), Connectivity: halo.Corners}},
 	}
 	fmt.Println(c.Run())
 	// Output: <nil>

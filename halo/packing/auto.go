@@ -16,7 +16,7 @@ import (
 // measured on this device before, or by the model if the options say so and it can tell,
 // or by what is measured now.
 func (p *Packer) fastest(t *task) (*Job, error) {
-	if t.cargo.Layout.Size() == 0 {
+	if t.message.Layout.Size() == 0 {
 		return &Job{Engine: Targeted, Why: "there is nothing to do"}, nil
 	}
 	kind, layout := p.kind(t), t.layoutName()
@@ -61,7 +61,7 @@ type Timed struct {
 }
 
 // why says what the engines took, and which were not tried.
-func (c *choice) why() string {
+func (c *tuning) why() string {
 	text := "measured: " + listTimes(c.Times)
 	if len(c.Skipped) > 0 {
 		text += "; skipped, predicted hopeless: " + listTimes(c.Skipped)
@@ -80,7 +80,7 @@ func listTimes(times []Timed) string {
 // layoutName names the task's layout. What the addresses are multiples of belongs to it:
 // it says how wide words may be.
 func (t *task) layoutName() string {
-	return fmt.Sprintf("%x %d %v", t.cargo.Layout.Key(), t.alignment(), t.cargo.Type != nil)
+	return fmt.Sprintf("%x %d %v", t.message.Layout.Key(), t.alignment(), t.message.Type != nil)
 }
 
 // kind names all else that the times depend on.
@@ -140,10 +140,10 @@ const (
 
 // measure returns what the engines take that suit the task, but for those that the model
 // says are hopeless.
-func (p *Packer) measure(t *task, m model) (c choice, err error) {
-	var open streams.Closers
+func (p *Packer) measure(t *task, m model) (c tuning, err error) {
+	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	rehearsal, err := p.rehearsal(t, &open)
+	trial, err := p.trial(t, &open)
 	if err != nil {
 		return c, err
 	}
@@ -152,8 +152,8 @@ func (p *Packer) measure(t *task, m model) (c choice, err error) {
 		return c, err
 	}
 	open.Add(clock)
-	c.Features = rehearsal.features()
-	jobs, skipped, err := p.contenders(rehearsal, m, &open)
+	c.Features = trial.features()
+	jobs, skipped, err := p.contenders(trial, m, &open)
 	if err != nil {
 		return c, err
 	}
@@ -161,13 +161,13 @@ func (p *Packer) measure(t *task, m model) (c choice, err error) {
 		return c, ErrUnsuited // nor does any other
 	}
 	c.Skipped = skipped
-	c.Times, err = clock.contest(jobs)
+	c.Times, err = clock.compare(jobs)
 	return c, err
 }
 
 // contenders makes jobs of the engines that suit the task and are not hopeless. One of
 // which nothing is known is not.
-func (p *Packer) contenders(t *task, m model, open *streams.Closers) (jobs []*Job, skipped []Timed, err error) {
+func (p *Packer) contenders(t *task, m model, open *streams.Resources) (jobs []*Job, skipped []Timed, err error) {
 	var best forecast // of those that suit
 	for _, f := range m.forecasts(t.features()) {
 		if f.hopeless(best) {
@@ -190,9 +190,9 @@ func (p *Packer) contenders(t *task, m model, open *streams.Closers) (jobs []*Jo
 	return jobs, skipped, nil
 }
 
-// contest returns what the jobs take, the fastest first. One that takes far longer than
+// compare returns what the jobs take, the fastest first. One that takes far longer than
 // another at once is not run again; the others are timed in rounds.
-func (c *Clock) contest(jobs []*Job) (times []Timed, err error) {
+func (c *Clock) compare(jobs []*Job) (times []Timed, err error) {
 	var ones []time.Duration
 	for _, j := range jobs {
 		one, err := c.once(j)
@@ -219,26 +219,26 @@ func (c *Clock) contest(jobs []*Job) (times []Timed, err error) {
 	return times, err
 }
 
-// mostScratch is how much memory a rehearsal of unpacking may take for the place.
-const mostScratch = 1 << 30
+// maxScratch is how much memory a rehearsal of unpacking may take for the place.
+const maxScratch = 1 << 30
 
 // line is what the addresses of memory are multiples of, and more.
 const line = 128
 
-// rehearsal returns the task with buffers of its own, of the same kinds of memory and as
+// trial returns the task with buffers of its own, of the same kinds of memory and as
 // aligned, so that nothing of the caller's is written. Packing reads the caller's place.
 // Unpacking writes over one of its own; where that would be large, it is rehearsed by
 // packing.
-func (p *Packer) rehearsal(t *task, open *streams.Closers) (*task, error) {
+func (p *Packer) trial(t *task, open *streams.Resources) (*task, error) {
 	r := *t
-	l := t.cargo.Layout
+	l := t.message.Layout
 	packed, err := alike(t.packed, l.Size()+line, open)
 	if err != nil {
 		return nil, err
 	}
 	r.packed = packed.Span(int64(t.packed.Address()%line), l.Size())
 	extent := l.TrueUB() - l.TrueLB()
-	if !t.unpack || extent > mostScratch {
+	if !t.unpack || extent > maxScratch {
 		r.unpack = false
 		return &r, nil
 	}
@@ -252,7 +252,7 @@ func (p *Packer) rehearsal(t *task, open *streams.Closers) (*task, error) {
 }
 
 // alike allocates memory of the same kind as that of a span.
-func alike(s streams.Span, bytes int64, open *streams.Closers) (*streams.Memory, error) {
+func alike(s streams.Span, bytes int64, open *streams.Resources) (*streams.Memory, error) {
 	alloc := s.Memory.Device().Alloc
 	if s.Memory.Pinned() {
 		alloc = s.Memory.Device().AllocPinned

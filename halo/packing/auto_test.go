@@ -63,7 +63,7 @@ func (b *autoBench) column(t *testing.T, n int) *task {
 
 func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 	t.Helper()
-	c, err := NewCargo(typ, 1)
+	c, err := NewMessageLayout(typ, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,18 +76,18 @@ func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { from.Close(); to.Close() })
-	return &task{cargo: c, packed: to.All(), place: Place{Data: from.All()}}
+	return &task{message: c, packed: to.All(), place: Place{Data: from.All()}}
 }
 
 // auto makes a job, checks that it packs what it should, and returns its engine and why.
 func (b *autoBench) auto(t *testing.T, p *Packer, a *task) (Engine, string) {
 	t.Helper()
-	j, err := p.Pack(Auto, a.packed, a.place, a.cargo)
+	j, err := p.Pack(Auto, a.packed, a.place, a.message)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	size := a.cargo.Layout.Size()
+	size := a.message.Layout.Size()
 	source, got := a.place.Data.Memory, make([]byte, size)
 	host, err := b.device.AllocPinned(source.Size())
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *autoBench) auto(t *testing.T, p *Packer, a *task) (Engine, string) {
 		host.Bytes()[i] = byte(i * 7)
 	}
 	want := make([]byte, len(got))
-	if err := a.cargo.Layout.Pack(want, host.Bytes(), 0); err != nil {
+	if err := a.message.Layout.Pack(want, host.Bytes(), 0); err != nil {
 		t.Fatal(err)
 	}
 	packed := a.packed
@@ -120,7 +120,7 @@ func (b *autoBench) teach(t *testing.T, p *Packer, n int, prices map[Engine]time
 	t.Helper()
 	for i := range 2 * enough {
 		a := b.column(t, n+i)
-		c := choice{Kind: p.kind(a), Layout: a.layoutName(), Features: a.features()}
+		c := tuning{Kind: p.kind(a), Layout: a.layoutName(), Features: a.features()}
 		for e, price := range prices {
 			c.Times = append(c.Times, Timed{e, price * time.Duration(n+i)})
 		}
@@ -189,7 +189,7 @@ func TestAutoSkipsByWhatSuits(t *testing.T) {
 	}
 	a := b.task(t, typ) // not for targeted
 	for i := range enough {
-		p.choices.put(choice{Kind: p.kind(a), Layout: fmt.Sprint(i), Features: a.features(), Times: []Timed{
+		p.choices.put(tuning{Kind: p.kind(a), Layout: fmt.Sprint(i), Features: a.features(), Times: []Timed{
 			{Targeted, 1}, {Units, 1000}, {Bypass, 1100}, {Transform, 2000}, {Tree, 9000}, {Copies, 9000},
 		}})
 	}
@@ -234,11 +234,11 @@ func TestPredictWhereAnEngineIsUnknown(t *testing.T) {
 	if _, why := b.auto(t, p, a); !strings.HasPrefix(why, "measured: ") || !strings.Contains(why, "tree") {
 		t.Error(why)
 	}
-	fragment, err := (&Cargo{Type: a.cargo.Type, Count: 1, Layout: a.cargo.Layout}).slice(8, 290*8)
+	fragment, err := (&MessageLayout{Type: a.message.Type, Count: 1, Layout: a.message.Layout}).slice(8, 290*8)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.cargo = fragment // which tree does not do
+	a.message = fragment // which tree does not do
 	if e, why := b.auto(t, p, a); e != Units || !strings.HasPrefix(why, "predicted: ") {
 		t.Errorf("%s: %s", e, why)
 	}
@@ -279,7 +279,7 @@ func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
 	if equal.layoutName() != unequal.layoutName() {
 		t.Fatal("the layouts differ")
 	}
-	p.choices.put(choice{Kind: p.kind(equal), Layout: equal.layoutName(), Features: equal.features(), Times: []Timed{{Targeted, 1}, {Units, 2}}})
+	p.choices.put(tuning{Kind: p.kind(equal), Layout: equal.layoutName(), Features: equal.features(), Times: []Timed{{Targeted, 1}, {Units, 2}}})
 	if e, _ := b.auto(t, p, equal); e != Targeted {
 		t.Errorf("blocks of one length: %s", e)
 	}

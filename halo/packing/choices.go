@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// choice is what was measured of a layout.
-type choice struct {
+// tuning is what was measured of a layout.
+type tuning struct {
 	Kind     string   `json:"kind"`   // of task: what the times depend on besides the layout
 	Layout   string   `json:"layout"` // its name
 	Features features `json:"features"`
@@ -24,19 +24,19 @@ type choice struct {
 }
 
 // valid reports whether a choice is one that was measured, as far as can be seen.
-func (c *choice) valid() bool {
+func (c *tuning) valid() bool {
 	wrong := func(m Timed) bool { return m.Time <= 0 || !slices.Contains(Engines(), m.Engine) }
 	return len(c.Times) > 0 && c.Features[perLaunch] == 1 && slices.Min(c.Features[:]) >= 0 &&
 		!slices.ContainsFunc(c.Times, wrong) && !slices.ContainsFunc(c.Skipped, wrong)
 }
 
-// choices remembers what the engines took, in the user's cache: a file for each kind of
+// tuningCache remembers what the engines took, in the user's cache: a file for each kind of
 // device.
-type choices struct {
+type tuningCache struct {
 	mu     sync.Mutex
 	file   string           // "" for nowhere
 	text   []byte           // what it held when it was last read or written here
-	all    []choice         // the oldest first, at most mostChoices
+	all    []tuning         // the oldest first, at most maxChoices
 	models map[string]model // fitted to them, by kind
 }
 
@@ -44,12 +44,12 @@ type choices struct {
 // measured is of no more use.
 const choicesVersion = "2"
 
-// mostChoices is how many layouts are remembered. The file is written with each new one.
-const mostChoices = 512
+// maxChoices is how many layouts are remembered. The file is written with each new one.
+const maxChoices = 512
 
 // open finds what was remembered of a device in a folder, or the user's cache where
 // that is empty. A file that cannot be read, or is damaged, counts as none.
-func (c *choices) open(folder string, d *streams.Device) {
+func (c *tuningCache) open(folder string, d *streams.Device) {
 	where, err := p2p.CacheFolder(folder)
 	if err != nil {
 		return
@@ -57,13 +57,13 @@ func (c *choices) open(folder string, d *streams.Device) {
 	name := sha256.Sum256([]byte(choicesVersion + " " + string(d.Backend) + " " + d.Name + " " + d.Arch))
 	c.file = filepath.Join(where, "packing-"+hex.EncodeToString(name[:8])+".json")
 	if c.text, err = os.ReadFile(c.file); err == nil {
-		c.all = parseChoices(c.text)
+		c.all = parseTunings(c.text)
 	}
 }
 
-// parseChoices returns the choices of a file, none where one of them is broken.
-func parseChoices(text []byte) (all []choice) {
-	broken := func(x choice) bool { return !x.valid() }
+// parseTunings returns the choices of a file, none where one of them is broken.
+func parseTunings(text []byte) (all []tuning) {
+	broken := func(x tuning) bool { return !x.valid() }
 	if json.Unmarshal(text, &all) != nil || slices.ContainsFunc(all, broken) {
 		return nil
 	}
@@ -71,32 +71,32 @@ func parseChoices(text []byte) (all []choice) {
 }
 
 // get returns what was measured for a layout.
-func (c *choices) get(kind, layout string) (choice, bool) {
+func (c *tuningCache) get(kind, layout string) (tuning, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.IndexFunc(c.all, func(x choice) bool { return x.Layout == layout && x.Kind == kind })
+	i := slices.IndexFunc(c.all, func(x tuning) bool { return x.Layout == layout && x.Kind == kind })
 	if i < 0 {
-		return choice{}, false
+		return tuning{}, false
 	}
 	return c.all[i], true
 }
 
 // put remembers a choice, on disk if that is possible. Packers of equal devices share the
 // file: what others have put there since stays, and is remembered here too.
-func (c *choices) put(x choice) {
+func (c *tuningCache) put(x tuning) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.models = nil
 	if c.file == "" {
-		c.all = latest(c.all, []choice{x})
+		c.all = latest(c.all, []tuning{x})
 		return
 	}
 	_ = p2p.UpdateCache(c.file, func(old []byte) ([]byte, error) { // next time it is measured again
-		var others []choice
+		var others []tuning
 		if !bytes.Equal(old, c.text) { // to parse it takes longer than all else here
-			others = parseChoices(old)
+			others = parseTunings(old)
 		}
-		c.all = latest(c.all, others, []choice{x})
+		c.all = latest(c.all, others, []tuning{x})
 		text, err := json.Marshal(c.all)
 		c.text = append(text, '\n')
 		return c.text, err
@@ -104,14 +104,14 @@ func (c *choices) put(x choice) {
 }
 
 // latest joins lists, each later than the one before. Of choices for the same layout it
-// keeps the last, and of all no more than mostChoices: it forgets the oldest.
-func latest(lists ...[]choice) []choice {
+// keeps the last, and of all no more than maxChoices: it forgets the oldest.
+func latest(lists ...[]tuning) []tuning {
 	type name struct{ kind, layout string }
 	seen := map[name]bool{}
-	var all []choice
+	var all []tuning
 	for _, x := range slices.Backward(slices.Concat(lists...)) {
 		n := name{x.Kind, x.Layout}
-		if !seen[n] && len(all) < mostChoices {
+		if !seen[n] && len(all) < maxChoices {
 			all = append(all, x)
 		}
 		seen[n] = true
@@ -121,7 +121,7 @@ func latest(lists ...[]choice) []choice {
 }
 
 // model returns the model for a kind of task, fitted to all that is remembered of it.
-func (c *choices) model(kind string) model {
+func (c *tuningCache) model(kind string) model {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.models[kind]; ok {

@@ -12,21 +12,21 @@ import (
 // The file does not grow without limit: the oldest go.
 func TestChoicesAreBounded(t *testing.T) {
 	b := newAutoBench(t)
-	var c choices
+	var c tuningCache
 	c.open(b.cache, b.device)
 	put := func(i int) {
 		c.put(choiceOf(fmt.Sprint(i), time.Duration(1+i)))
 	}
-	for i := range mostChoices + 10 {
+	for i := range maxChoices + 10 {
 		put(i)
 	}
 	put(20) // again: it is the youngest now
-	var again choices
+	var again tuningCache
 	again.open(b.cache, b.device)
-	for name, c := range map[string]*choices{"in memory": &c, "in the file": &again} {
+	for name, c := range map[string]*tuningCache{"in memory": &c, "in the file": &again} {
 		_, gone := c.get("k", "9")
 		_, there := c.get("k", "10")
-		if len(c.all) != mostChoices || gone || !there || c.all[mostChoices-1].Layout != "20" {
+		if len(c.all) != maxChoices || gone || !there || c.all[maxChoices-1].Layout != "20" {
 			t.Errorf("%s: %d, the first is %s, the last %s", name, len(c.all), c.all[0].Layout, c.all[len(c.all)-1].Layout)
 		}
 	}
@@ -57,27 +57,27 @@ func TestChoicesAreShared(t *testing.T) {
 }
 
 // choiceOf returns a choice for a layout of that name.
-func choiceOf(layout string, took time.Duration) choice {
-	return choice{Kind: "k", Layout: layout, Features: features{1}, Times: []Timed{{Units, took}}}
+func choiceOf(layout string, took time.Duration) tuning {
+	return tuning{Kind: "k", Layout: layout, Features: features{1}, Times: []Timed{{Units, took}}}
 }
 
 // Of what two put in one file, the latest of each layout counts, and the oldest go.
 func TestSharedChoicesAreInOrder(t *testing.T) {
 	b := newAutoBench(t)
-	var one, two, again choices
+	var one, two, again tuningCache
 	one.open(b.cache, b.device)
 	two.open(b.cache, b.device)
 	one.put(choiceOf("old", 1))
 	one.put(choiceOf("twice", 1))
-	for i := range mostChoices - 1 {
+	for i := range maxChoices - 1 {
 		two.put(choiceOf(fmt.Sprint(i), 2))
 	}
 	two.put(choiceOf("twice", 2))
 	one.put(choiceOf("last", 3))
 	again.open(b.cache, b.device)
-	for name, c := range map[string]*choices{"in memory": &one, "in the file": &again} {
+	for name, c := range map[string]*tuningCache{"in memory": &one, "in the file": &again} {
 		_, old := c.get("k", "old")
-		if n := len(c.all); n != mostChoices || old || c.all[n-1].Layout != "last" {
+		if n := len(c.all); n != maxChoices || old || c.all[n-1].Layout != "last" {
 			t.Errorf("%s: %d, the first is %s, the last %s", name, n, c.all[0].Layout, c.all[n-1].Layout)
 		}
 		if x, ok := c.get("k", "twice"); !ok || x.Times[0].Time != 2 {
@@ -93,7 +93,7 @@ func TestChoicesFromManyGoroutines(t *testing.T) {
 	var group sync.WaitGroup
 	for p := range packers {
 		group.Go(func() {
-			var c choices
+			var c tuningCache
 			c.open(b.cache, b.device)
 			for i := range layouts {
 				c.put(choiceOf(fmt.Sprint(p, i), 1))
@@ -101,7 +101,7 @@ func TestChoicesFromManyGoroutines(t *testing.T) {
 		})
 	}
 	group.Wait()
-	var all choices
+	var all tuningCache
 	all.open(b.cache, b.device)
 	if len(all.all) != packers*layouts {
 		t.Errorf("%d of %d choices are in the file", len(all.all), packers*layouts)
@@ -115,9 +115,9 @@ func TestChoicesWithoutAFile(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var nowhere, c choices
+	var nowhere, c tuningCache
 	c.open(file, b.device)
-	for name, c := range map[string]*choices{"no file": &nowhere, "one that cannot be made": &c} {
+	for name, c := range map[string]*tuningCache{"no file": &nowhere, "one that cannot be made": &c} {
 		c.put(choiceOf("a", 1))
 		c.put(choiceOf("b", 1))
 		if _, ok := c.get("k", "a"); !ok || len(c.all) != 2 {

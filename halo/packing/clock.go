@@ -12,7 +12,7 @@ import (
 
 // Clock times jobs of a device against each other. Close frees it.
 type Clock struct {
-	streams.Closers
+	streams.Resources
 	stream     *streams.Stream
 	start, end *streams.Event
 	gate       *kernels.Gate
@@ -45,8 +45,8 @@ func NewClock(compiler *kernels.Compiler, d *streams.Device) (c *Clock, err erro
 
 const (
 	rounds     = 7
-	mostRuns   = 400 // of a batch
-	mostGated  = 500 // operations that are queued behind a gate: streams hold some more
+	maxRuns   = 400 // of a batch
+	maxGated  = 500 // operations that are queued behind a gate: streams hold some more
 	clockLimit = 60 * time.Second
 )
 
@@ -98,8 +98,8 @@ func (c *Clock) rounds(budget time.Duration, jobs []*Job, ones []time.Duration) 
 	all := make([][]time.Duration, len(jobs))
 	for range rounds {
 		for i, j := range jobs {
-			runs := max(1, min(mostRuns, int(budget/rounds/ones[i]), mostGated/j.operations()-1))
-			took, err := c.batch(j, runs, (runs+1)*j.operations() <= mostGated)
+			runs := max(1, min(maxRuns, int(budget/rounds/ones[i]), maxGated/j.operations()-1))
+			took, err := c.batch(j, runs, (runs+1)*j.operations() <= maxGated)
 			if err != nil {
 				return nil, err
 			}

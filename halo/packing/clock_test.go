@@ -83,7 +83,7 @@ func TestClockKeepsToItsBudget(t *testing.T) {
 func TestContestDropsTheSlow(t *testing.T) {
 	var ran []Engine
 	c := newTestClock(t)
-	times, err := c.contest([]*Job{
+	times, err := c.compare([]*Job{
 		spy(t, c, &ran, Copies, 100*time.Millisecond), spy(t, c, &ran, Units, 4*time.Millisecond), spy(t, c, &ran, Tree, 5*time.Millisecond),
 	})
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// mostCopies is how many copies of the driver's a job may make.
-const mostCopies = 1 << 14
+// maxCopies is how many copies of the driver's a job may make.
+const maxCopies = 1 << 14
 
 // boxCopy is one copy of the driver's.
 type boxCopy struct {
@@ -19,11 +19,11 @@ type boxCopy struct {
 // copies makes a job of the driver's own copies: of three dimensions of a piece where the
 // driver can, else of two or one, and of each block of a list.
 func (p *Packer) copies(j *Job, t *task) error {
-	l := t.cargo.Layout
+	l := t.message.Layout
 	var all []boxCopy
 	add := func(c datatype.Piece) error {
-		if all = append(all, t.box(&c)); len(all) > mostCopies {
-			return fmt.Errorf("%w: it takes more than %d copies", ErrUnsuited, mostCopies)
+		if all = append(all, t.box(&c)); len(all) > maxCopies {
+			return fmt.Errorf("%w: it takes more than %d copies", ErrUnsuited, maxCopies)
 		}
 		return nil
 	}
@@ -70,13 +70,13 @@ func eachBox(p datatype.Piece, f func(datatype.Piece) error) error {
 	return nil
 }
 
-// mostPitch is what rows may be apart for the driver: less than 2^31 bytes.
-const mostPitch = 1<<31 - 1
+// maxPitch is what rows may be apart for the driver: less than 2^31 bytes.
+const maxPitch = 1<<31 - 1
 
 // isBox reports whether the driver copies the piece at once: rows that do not overlap,
 // and planes that are whole numbers of rows apart, on both sides.
 func isBox(p *datatype.Piece) bool {
-	pitched := func(stride int64) bool { return stride >= p.Length && stride <= mostPitch }
+	pitched := func(stride int64) bool { return stride >= p.Length && stride <= maxPitch }
 	switch p.Rank {
 	case 0:
 		return true

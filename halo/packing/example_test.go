@@ -26,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	cargo, err := packing.NewCargo(column, 1)
+	message, err := packing.NewMessageLayout(column, 1)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -37,12 +37,12 @@ func Example() {
 	defer packer.Close()
 
 	matrix, _ := d.AllocPinned(rows * columns * 8) // device memory as well; this is easier to look at
-	packed, _ := d.AllocPinned(cargo.Layout.Size())
+	packed, _ := d.AllocPinned(message.Layout.Size())
 	stream, _ := d.NewStream(streams.Normal)
 	for i := range rows * columns {
 		streams.View[float64](matrix.Bytes())[i] = float64(i)
 	}
-	job, err := packer.Pack(packing.Targeted, packed.All(), packing.Place{Data: matrix.All(), Origin: 2 * 8}, cargo)
+	job, err := packer.Pack(packing.Targeted, packed.All(), packing.Place{Data: matrix.All(), Origin: 2 * 8}, message)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func Example() {
 	if err := stream.Sync(time.Minute); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(cargo.Layout)
+	fmt.Println(message.Layout)
 	fmt.Println(streams.View[float64](packed.Bytes()))
 	// Output:
 	// 8 B at 0, 4 times +40

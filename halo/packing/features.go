@@ -29,7 +29,7 @@ const sectorBytes = 32
 
 // features returns those of the task.
 func (t *task) features() features {
-	return taskFeatures(t.cargo.Layout, min(t.cargo.Layout.Alignment(), t.alignment()))
+	return taskFeatures(t.message.Layout, min(t.message.Layout.Alignment(), t.alignment()))
 }
 
 // taskFeatures returns the features of a layout that is not empty, in words of a width.

@@ -10,11 +10,11 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// mostListed is how many blocks a list on a device may have.
-const mostListed = 1 << 22
+// maxListed is how many blocks a list on a device may have.
+const maxListed = 1 << 22
 
 // shelf holds what a packer has put on its device, by layout or type.
-type shelf struct {
+type layoutCache struct {
 	mu    sync.Mutex
 	items map[any]any
 }
@@ -37,30 +37,30 @@ type (
 	}
 )
 
-// shelved returns what a packer's shelf holds for the key, or else puts there what make
+// cached returns what a packer's shelf holds for the key, or else puts there what make
 // makes. It is freed with the packer.
-func shelved[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) {
-	p.shelf.mu.Lock()
-	defer p.shelf.mu.Unlock()
-	if found, ok := p.shelf.items[key]; ok {
+func cached[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) {
+	p.layouts.mu.Lock()
+	defer p.layouts.mu.Unlock()
+	if found, ok := p.layouts.items[key]; ok {
 		return found.(T), nil
 	}
 	made, err := make()
 	if err != nil {
 		return made, err
 	}
-	if p.shelf.items == nil {
-		p.shelf.items = map[any]any{}
+	if p.layouts.items == nil {
+		p.layouts.items = map[any]any{}
 	}
-	p.shelf.items[key] = made
+	p.layouts.items[key] = made
 	p.Add(made)
 	return made, nil
 }
 
 // listOf returns all blocks of a layout.
 func listOf(l *datatype.Layout) ([]kernels.Block, error) {
-	if n := l.NumBlocks(); n > mostListed {
-		return nil, fmt.Errorf("%w: it has %d blocks; a list may have %d", ErrUnsuited, n, mostListed)
+	if n := l.NumBlocks(); n > maxListed {
+		return nil, fmt.Errorf("%w: it has %d blocks; a list may have %d", ErrUnsuited, n, maxListed)
 	}
 	list := make([]kernels.Block, 0, l.NumBlocks())
 	for _, b := range l.Blocks() {
@@ -71,7 +71,7 @@ func listOf(l *datatype.Layout) ([]kernels.Block, error) {
 
 // blockTable returns the layout's list of blocks on the device.
 func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*kernels.BlockTable, error) {
-	return shelved(p, blocksKey{l.Key(), equal}, func() (*kernels.BlockTable, error) {
+	return cached(p, blocksKey{l.Key(), equal}, func() (*kernels.BlockTable, error) {
 		list, err := listOf(l)
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*kernels.BlockTable
 
 // uniform makes a job of the kernel for blocks of one length, from a list of them.
 func (p *Packer) uniform(j *Job, t *task, list []kernels.Block) error {
-	table, err := shelved(p, equalKey{t.cargo.Type, t.cargo.Count}, func() (*kernels.BlockTable, error) {
+	table, err := cached(p, equalKey{t.message.Type, t.message.Count}, func() (*kernels.BlockTable, error) {
 		return p.blocks.Table(list, p.options.listed(true))
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *Packer) uniform(j *Job, t *task, list []kernels.Block) error {
 // equalBlocks returns the blocks of an indexed_block type as it lists them: in the layout
 // those that touch are one, and the blocks not of one length any more. It is nil for other
 // types, and where blocks have gaps.
-func (c *Cargo) equalBlocks() (list []kernels.Block) {
+func (c *MessageLayout) equalBlocks() (list []kernels.Block) {
 	if c.Type == nil {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (c *Cargo) equalBlocks() (list []kernels.Block) {
 	element := e.Types[0]
 	dense := element.Size() == element.Extent() && element.TrueLB() == 0 && element.TrueExtent() == element.Size()
 	n := int64(len(e.Displacements)) * int64(c.Count)
-	if !dense || n == 0 || n > mostListed {
+	if !dense || n == 0 || n > maxListed {
 		return nil
 	}
 	for i := range int64(c.Count) {
@@ -125,7 +125,7 @@ func (c *Cargo) equalBlocks() (list []kernels.Block) {
 func (p *Packer) bypass(j *Job, t *task) error { return p.listed(j, t, false) }
 
 func (p *Packer) listed(j *Job, t *task, equal bool) error {
-	table, err := p.blockTable(t.cargo.Layout, equal)
+	table, err := p.blockTable(t.message.Layout, equal)
 	if err != nil {
 		return err
 	}
@@ -149,12 +149,12 @@ func (j *Job) bind(table *kernels.BlockTable, t *task) error {
 
 // inUnits makes a job of units of work.
 func (p *Packer) inUnits(j *Job, t *task) error {
-	table, err := shelved(p, unitsKey{t.cargo.Layout.Key()}, func() (*kernels.UnitTable, error) {
-		list, err := listOf(t.cargo.Layout)
+	table, err := cached(p, unitsKey{t.message.Layout.Key()}, func() (*kernels.UnitTable, error) {
+		list, err := listOf(t.message.Layout)
 		if err != nil {
 			return nil, err
 		}
-		return p.units.Table(list, kernels.UnitOptions{Unit: p.options.UnitBytes, MostBlocks: p.options.Blocks})
+		return p.units.Table(list, kernels.UnitOptions{Unit: p.options.UnitBytes, MaxBlocks: p.options.Blocks})
 	})
 	if err != nil {
 		return err
@@ -175,11 +175,11 @@ func (p *Packer) inUnits(j *Job, t *task) error {
 
 // alongTree makes a job in which every thread finds its element along the type tree.
 func (p *Packer) alongTree(j *Job, t *task) error {
-	if t.cargo.Type == nil {
+	if t.message.Type == nil {
 		return fmt.Errorf("%w: a fragment has no tree", ErrUnsuited)
 	}
-	key := treeKey{t.cargo.Type, t.cargo.Count, t.alignment()}
-	table, err := shelved(p, key, func() (*kernels.TreeTable, error) {
+	key := treeKey{t.message.Type, t.message.Count, t.alignment()}
+	table, err := cached(p, key, func() (*kernels.TreeTable, error) {
 		tree, err := Serialise(key.t, key.count, TreeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
 		if err != nil {
 			return nil, err

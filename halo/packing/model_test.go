@@ -231,7 +231,7 @@ func measuredOnAnH200(t *testing.T) (all []measured) {
 // featuresOf returns the features of packing a workload from memory that is aligned.
 func featuresOf(t *testing.T, w workloads.Workload) features {
 	t.Helper()
-	c, err := NewCargo(w.Send.Type, w.Send.Count)
+	c, err := NewMessageLayout(w.Send.Type, w.Send.Count)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,26 +27,26 @@ type Options struct {
 
 // strided and listed are the options of the kernels.
 func (o Options) strided() kernels.StridedOptions {
-	return kernels.StridedOptions{MostBlocks: o.Blocks, Loop: o.Loop}
+	return kernels.StridedOptions{MaxBlocks: o.Blocks, Loop: o.Loop}
 }
 
 func (o Options) listed(equal bool) kernels.BlockOptions {
-	return kernels.BlockOptions{Equal: equal, Pinned: o.Pinned, Scan: o.Scan, Sums: o.Sums, Lanes: o.Lanes, MostBlocks: o.Blocks}
+	return kernels.BlockOptions{Equal: equal, Pinned: o.Pinned, Scan: o.Scan, Sums: o.Sums, Lanes: o.Lanes, MaxBlocks: o.Blocks}
 }
 
 // Packer makes jobs for one device. What it puts on the device for a layout, lists of
 // blocks and trees, it keeps until it is closed, and uses for all jobs with that layout.
 type Packer struct {
-	streams.Closers
+	streams.Resources
 	device   *streams.Device
 	options  Options
 	compiler *kernels.Compiler
-	mover    *kernels.Mover
+	copier    *kernels.BoxCopier
 	blocks   *kernels.BlockPacker
 	units    *kernels.UnitPacker
-	trees    *kernels.TreeMover
-	shelf    shelf
-	choices  choices
+	trees    *kernels.TreePacker
+	layouts    layoutCache
+	choices  tuningCache
 }
 
 // New makes a packer. Close frees it; its jobs are to be closed before.
@@ -58,7 +58,7 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err erro
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	if made.mover, err = c.NewMover(d); err != nil {
+	if made.copier, err = c.NewBoxCopier(d); err != nil {
 		return nil, err
 	}
 	if made.blocks, err = c.NewBlockPacker(d); err != nil {
@@ -68,7 +68,7 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err erro
 		return nil, err
 	}
 	made.Add(made.units)
-	if made.trees, err = c.NewTreeMover(d); err != nil {
+	if made.trees, err = c.NewTreePacker(d); err != nil {
 		return nil, err
 	}
 	return made, nil
@@ -76,7 +76,7 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err erro
 
 // Job packs or unpacks one cargo at one place, any number of times.
 type Job struct {
-	streams.Closers
+	streams.Resources
 	Engine Engine // never Auto
 	Why    string // why Auto took it: what was measured or predicted
 	queue  func(s *streams.Stream) error
@@ -107,14 +107,14 @@ func (j *Job) launch(k *streams.Kernel, err error) error {
 // Pack makes a job ready that gathers the cargo into the first bytes of dst, which is
 // memory of the packer's device, of a peer that it reaches, or pinned host memory. src is
 // memory of its device. An engine that cannot do it returns ErrUnsuited.
-func (p *Packer) Pack(e Engine, dst streams.Span, src Place, c *Cargo) (*Job, error) {
-	return p.job(e, &task{cargo: c, packed: dst, place: src})
+func (p *Packer) Pack(e Engine, dst streams.Span, src Place, c *MessageLayout) (*Job, error) {
+	return p.job(e, &task{message: c, packed: dst, place: src})
 }
 
 // Unpack makes a job ready that scatters the first bytes of src over the cargo's place
 // in dst. The cargo must not touch a byte twice. The memory is as for Pack.
-func (p *Packer) Unpack(e Engine, dst Place, src streams.Span, c *Cargo) (*Job, error) {
-	return p.job(e, &task{cargo: c, packed: src, place: dst, unpack: true})
+func (p *Packer) Unpack(e Engine, dst Place, src streams.Span, c *MessageLayout) (*Job, error) {
+	return p.job(e, &task{message: c, packed: src, place: dst, unpack: true})
 }
 
 // job makes a task ready for an engine.
@@ -132,7 +132,7 @@ func (p *Packer) job(e Engine, t *task) (*Job, error) {
 		return nil, fmt.Errorf("packing: no engine %q: %v or auto", e, Engines())
 	}
 	j := &Job{Engine: e}
-	if t.cargo.Layout.Size() == 0 {
+	if t.message.Layout.Size() == 0 {
 		return j, nil
 	}
 	if err := make(j, t); err != nil {

@@ -29,30 +29,30 @@ func Engines() []Engine { return []Engine{Copies, Targeted, Transform, Bypass, U
 // would want, as by a million copies.
 var ErrUnsuited = errors.New("the engine does not suit the layout")
 
-// Cargo is count elements of a type, made ready to be packed any number of times.
-type Cargo struct {
+// MessageLayout is count elements of a type, made ready to be packed any number of times.
+type MessageLayout struct {
 	Type   *datatype.Type // nil for a fragment of a message
 	Count  int
 	Layout *datatype.Layout
 }
 
-// NewCargo commits the type.
-func NewCargo(t *datatype.Type, count int) (*Cargo, error) {
+// NewMessageLayout commits the type.
+func NewMessageLayout(t *datatype.Type, count int) (*MessageLayout, error) {
 	l, err := datatype.Commit(t, count)
 	if err != nil {
 		return nil, err
 	}
-	return &Cargo{t, count, l}, nil
+	return &MessageLayout{t, count, l}, nil
 }
 
 // slice returns what of a cargo is packed from byte lo to byte hi: the cargo, if that is
 // all.
-func (c *Cargo) slice(lo, hi int64) (*Cargo, error) {
+func (c *MessageLayout) slice(lo, hi int64) (*MessageLayout, error) {
 	if lo == 0 && hi == c.Layout.Size() {
 		return c, nil
 	}
 	l, err := c.Layout.Slice(lo, hi)
-	return &Cargo{Layout: l}, err
+	return &MessageLayout{Layout: l}, err
 }
 
 // Place is where the elements of a cargo lie: displacement 0 is Origin bytes after the
@@ -64,7 +64,7 @@ type Place struct {
 
 // task is a cargo at its place, to be packed into a buffer or unpacked from there.
 type task struct {
-	cargo  *Cargo
+	message  *MessageLayout
 	packed streams.Span
 	place  Place
 	unpack bool
@@ -72,7 +72,7 @@ type task struct {
 
 // check returns an error unless the cargo lies within its memory on both sides.
 func (t *task) check() error {
-	l := t.cargo.Layout
+	l := t.message.Layout
 	if t.packed.Length < l.Size() {
 		return fmt.Errorf("packing: %d bytes for a buffer of %d", l.Size(), t.packed.Length)
 	}

@@ -38,7 +38,7 @@ func newEngineBench(t *testing.T, set *testdevices.Set, all ...packing.Options) 
 
 // sent is what is packed, at margins of its own, and what the definition makes of it.
 type sent struct {
-	cargo                  *packing.Cargo
+	cargo                  *packing.MessageLayout
 	user, packed, unpacked []byte
 	origin                 int64
 }
@@ -47,7 +47,7 @@ const poison = 0xa5
 
 func newSent(t testing.TB, typ *datatype.Type, count int, odd int64) *sent {
 	t.Helper()
-	s := &sent{cargo: must(packing.NewCargo(typ, count))(t)}
+	s := &sent{cargo: must(packing.NewMessageLayout(typ, count))(t)}
 	l := s.cargo.Layout
 	s.origin = margin + odd - l.TrueLB()
 	s.user = typetest.Numbered(l.TrueUB() - l.TrueLB() + odd + 2*margin)
@@ -162,8 +162,8 @@ func FuzzEngines(f *testing.F) {
 	})
 }
 
-// mostOf returns how many packed bytes a workload of a test may have.
-func mostOf(set *testdevices.Set) int64 {
+// maxOf returns how many packed bytes a workload of a test may have.
+func maxOf(set *testdevices.Set) int64 {
 	if set.Devices[0].Backend == streams.Host {
 		return 64 << 10
 	}
@@ -173,7 +173,7 @@ func mostOf(set *testdevices.Set) int64 {
 // So do all engines, and the one that is chosen, with the layouts of the benchmarks.
 func TestEnginesDoTheWorkloads(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
-		most := mostOf(set) // larger ones have the same shape
+		most := maxOf(set) // larger ones have the same shape
 		b := newEngineBench(t, set, packing.Options{})
 		for _, w := range must(workloads.All())(t) {
 			if w.Bytes > most || w.Send.Array > 16*most {

@@ -33,12 +33,12 @@ func must[T any](v T, err error) func(t testing.TB) T {
 type treeBench struct {
 	device *streams.Device
 	stream *streams.Stream
-	mover  *kernels.TreeMover
+	mover  *kernels.TreePacker
 }
 
 func newTreeBench(t *testing.T, s *testdevices.Set) *treeBench {
 	d := s.Devices[0]
-	return &treeBench{d, must(d.NewStream(streams.Normal))(t), must(s.Compiler.NewTreeMover(d))(t)}
+	return &treeBench{d, must(d.NewStream(streams.Normal))(t), must(s.Compiler.NewTreePacker(d))(t)}
 }
 
 // memory returns device memory that holds the bytes. The caller closes it.
@@ -175,13 +175,13 @@ func TestTreeOfWorkloads(t *testing.T) {
 	})
 }
 
-// mapMost is how many predefined types of a workload are compared with its primitives.
-const mapMost = 1 << 15
+// mapMax is how many predefined types of a workload are compared with its primitives.
+const mapMax = 1 << 15
 
 // The primitives of every type of the benchmarks are, in order, those of its type map.
 func TestTreeMapsOfWorkloads(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	mover := must(s.Compiler.NewTreeMover(s.Devices[0]))(t)
+	mover := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
 	for i, w := range must(workloads.All())(t) {
 		for _, o := range []packing.TreeOptions{{}, {Primitive: true}} {
 			side := []workloads.Side{w.Send, w.Recv}[i%2]
@@ -209,7 +209,7 @@ func compareMap(table *kernels.TreeTable, tree kernels.Tree, typ *datatype.Type)
 			return fmt.Errorf("primitive %d: %d bytes from %d to %d; the map has %d to %d", n, size, displacement, at, want, offset)
 		}
 		offset += basic.Size()
-		if done++; done == mapMost {
+		if done++; done == mapMax {
 			break
 		}
 	}
@@ -282,7 +282,7 @@ func TestTreeShapes(t *testing.T) {
 // A type that refers to the same parts over and over is not written out; one that is really deep is refused by name.
 func TestTreeSizes(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	mover := must(s.Compiler.NewTreeMover(s.Devices[0]))(t)
+	mover := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
 	bushy := datatype.Float64
 	deep := datatype.Float64
 	for i := range 40 {

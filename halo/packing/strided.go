@@ -36,14 +36,14 @@ func reversed(s kernels.Strided) kernels.Strided {
 // targeted makes a job of one kernel for a shape: a strided piece of up to four
 // dimensions, as vectors and subarrays in either order are, or blocks of one length.
 func (p *Packer) targeted(j *Job, t *task) error {
-	l := t.cargo.Layout
+	l := t.message.Layout
 	switch {
 	case l.Strided() && len(l.Pieces()) == 1:
 		return p.move(j, t, []kernels.Strided{t.strided(&l.Pieces()[0])})
 	case !l.Strided() && l.MinBlock() == l.MaxBlock():
 		return p.listed(j, t, true)
 	}
-	if list := t.cargo.equalBlocks(); list != nil {
+	if list := t.message.equalBlocks(); list != nil {
 		return p.uniform(j, t, list)
 	}
 	return fmt.Errorf("%w: it is neither one strided piece nor blocks of one length", ErrUnsuited)
@@ -52,7 +52,7 @@ func (p *Packer) targeted(j *Job, t *task) error {
 // transform makes a job of vectors: the pieces of a strided layout, or those that a list
 // of blocks falls into. HAND launches a kernel for each; here one works on all.
 func (p *Packer) transform(j *Job, t *task) error {
-	l := t.cargo.Layout
+	l := t.message.Layout
 	if !l.Strided() {
 		vectors, err := t.vectors()
 		if err != nil {
@@ -69,7 +69,7 @@ func (p *Packer) transform(j *Job, t *task) error {
 
 // move makes a job of one launch for all the copies.
 func (p *Packer) move(j *Job, t *task, all []kernels.Strided) error {
-	c, err := p.mover.Strided(t.name(), p.options.strided(), all...)
+	c, err := p.copier.Strided(t.name(), p.options.strided(), all...)
 	if err != nil {
 		return err
 	}
@@ -77,19 +77,19 @@ func (p *Packer) move(j *Job, t *task, all []kernels.Strided) error {
 	return j.launch(c.Kernel, nil)
 }
 
-// mostVectors is how many vectors a list may fall into.
-const mostVectors = 1 << 16
+// maxVectors is how many vectors a list may fall into.
+const maxVectors = 1 << 16
 
 // vectors cuts a list of blocks into vectors: blocks of one length, one distance apart.
 func (t *task) vectors() (all []kernels.Strided, err error) {
-	list := t.cargo.Layout.List()
+	list := t.message.Layout.List()
 	offset := int64(0)
 	for len(list) > 0 {
 		n, stride := vectorLength(list)
 		v := datatype.Piece{Displacement: list[0].Displacement, Offset: offset, Length: list[0].Length, Rank: 1}
 		v.Dims[0] = datatype.Dim{Count: int64(n), Stride: stride, Packed: list[0].Length}
-		if all = append(all, t.strided(&v)); len(all) > mostVectors {
-			return nil, fmt.Errorf("%w: it falls into more than %d vectors", ErrUnsuited, mostVectors)
+		if all = append(all, t.strided(&v)); len(all) > maxVectors {
+			return nil, fmt.Errorf("%w: it falls into more than %d vectors", ErrUnsuited, maxVectors)
 		}
 		offset += int64(n) * list[0].Length
 		list = list[n:]

@@ -24,7 +24,7 @@ type TransferOptions struct {
 type Side struct {
 	Packer *Packer
 	Place  Place
-	Cargo  *Cargo
+	Cargo  *MessageLayout
 }
 
 // Transfer sends a cargo from one device to another, where it may have another shape but
@@ -38,7 +38,7 @@ type Side struct {
 // piece at one end is packed, or unpacked, over the link; else one kernel copies from
 // layout to layout, if their blocks are not too short for that.
 type Transfer struct {
-	streams.Closers
+	streams.Resources
 	path      p2p.Path
 	fragments []fragment
 	ring      []slot
@@ -85,7 +85,7 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 }
 
 // compatible returns an error unless the two cargoes have the same signature.
-func compatible(dst, src *Cargo) error {
+func compatible(dst, src *MessageLayout) error {
 	to, from := dst.Type.Signature().Times(int64(dst.Count)), src.Type.Signature().Times(int64(src.Count))
 	if to != from {
 		return fmt.Errorf("packing: what is sent is %v, what is received %v", from, to)
@@ -189,7 +189,7 @@ func (m *maker) short() (bool, error) {
 	case direct && out && !isFine(m.dst.Cargo.Layout):
 		return true, m.only(m.src.Packer.Unpack(m.o.Engine, m.dst.Place, m.src.span(), m.dst.Cargo))
 	case direct && m.o.Fragment == 0:
-		j, err := zip(&m.dst, &m.src)
+		j, err := directCopy(&m.dst, &m.src)
 		if !errors.Is(err, ErrUnsuited) {
 			return true, m.only(j, err)
 		}
@@ -282,7 +282,7 @@ func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, 
 	if err != nil {
 		return nil, err
 	}
-	t := &task{cargo: part, packed: packed, place: s.Place, unpack: unpack}
+	t := &task{message: part, packed: packed, place: s.Place, unpack: unpack}
 	e := m.o.Engine
 	if known, ok := m.took[s]; ok {
 		e = known

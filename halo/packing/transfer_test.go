@@ -34,7 +34,7 @@ func (p pair) send(t testing.TB, recv, send workloads.Side, o packing.TransferOp
 	defer user.Close()
 	defer target.Close()
 	side := func(b *engineBench, m *streams.Memory, s workloads.Side) packing.Side {
-		return packing.Side{Packer: b.packers[0], Place: packing.Place{Data: m.All(), Origin: s.Origin}, Cargo: must(packing.NewCargo(s.Type, s.Count))(t)}
+		return packing.Side{Packer: b.packers[0], Place: packing.Place{Data: m.All(), Origin: s.Origin}, Cargo: must(packing.NewMessageLayout(s.Type, s.Count))(t)}
 	}
 	transfer, err := packing.NewTransfer(side(p.to, target, recv), side(p.from, user, send), o)
 	if err != nil {
@@ -72,7 +72,7 @@ func ways(links *p2p.Links, from, to *streams.Device) []packing.TransferOptions 
 // Every workload arrives as the definition says, over every path.
 func TestTransfersOfWorkloads(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
-		most, p := mostOf(set)/2, newPair(t, set)
+		most, p := maxOf(set)/2, newPair(t, set)
 		for _, w := range must(workloads.All())(t) {
 			if w.Bytes > most || w.Send.Array > 16*most || w.Recv.Array > 16*most {
 				continue

@@ -6,10 +6,10 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// mostWord is the widest word that a thread moves.
-const mostWord = 16
+// maxWord is the widest word that a thread moves.
+const maxWord = 16
 
-// alignment is what all addresses of a part of a tree are multiples of, up to mostWord: in memory, and packed.
+// alignment is what all addresses of a part of a tree are multiples of, up to maxWord: in memory, and packed.
 type alignment struct{ memory, pack int64 }
 
 // with returns the alignment of what lies so many bytes further in memory and packed, once or any number of times.
@@ -50,7 +50,7 @@ type leaf struct {
 }
 
 func newTreeWriter(o TreeOptions, forced int64) *treeWriter {
-	o.Alignment = lowBit(o.Alignment | mostWord) // of 0 too
+	o.Alignment = lowBit(o.Alignment | maxWord) // of 0 too
 	return &treeWriter{options: o, forced: forced, known: map[nodeKey]written{}}
 }
 
@@ -62,7 +62,7 @@ func (w *treeWriter) root(p placed) {
 // commonWord returns the smallest word of all leaves if they differ but need not: if no leaf has a larger predefined
 // type, or one that is moved in pieces.
 func (w *treeWriter) commonWord() (least int64, ok bool) {
-	least, most := int64(mostWord), int64(0)
+	least, most := int64(maxWord), int64(0)
 	for _, l := range w.leaves {
 		least, most = min(least, l.word), max(most, l.word)
 	}

@@ -7,24 +7,24 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// leastStored is the mean length in bytes of blocks that are worth to be stored over a
+// minStored is the mean length in bytes of blocks that are worth to be stored over a
 // link one by one: shorter ones travel better packed. (Columns of a float64 matrix of 8 MiB
 // between two H200: 164 us stored, 64 us packed, copied and unpacked.)
-const leastStored = 64
+const minStored = 64
 
 // isFine reports whether blocks are too short for that.
 func isFine(l *datatype.Layout) bool {
-	return l.NumBlocks() > 1 && l.Size()/l.NumBlocks() < leastStored
+	return l.NumBlocks() > 1 && l.Size()/l.NumBlocks() < minStored
 }
 
-// zip makes a job of the source's packer that copies from one layout to the other at once,
+// directCopy makes a job of the source's packer that copies from one layout to the other at once,
 // with no packed buffer between them; ErrUnsuited, if the two do not allow it. The bytes
 // that are n-th when packed go from one to the other.
-func zip(dst, src *Side) (*Job, error) {
+func directCopy(dst, src *Side) (*Job, error) {
 	from, to := src.Cargo.Layout, dst.Cargo.Layout
 	j := &Job{Engine: Units}
-	if copies, ok := zipPieces(dst, src); ok {
-		c, err := src.Packer.mover.Strided("send", src.Packer.options.strided(), copies...)
+	if copies, ok := directPieces(dst, src); ok {
+		c, err := src.Packer.copier.Strided("send", src.Packer.options.strided(), copies...)
 		if err != nil {
 			return nil, err
 		}
@@ -32,11 +32,11 @@ func zip(dst, src *Side) (*Job, error) {
 		j.Add(c)
 		return j, j.launch(c.Kernel, nil)
 	}
-	if n := max(from.NumBlocks(), to.NumBlocks()); n > mostListed || isFine(from) || isFine(to) {
+	if n := max(from.NumBlocks(), to.NumBlocks()); n > maxListed || isFine(from) || isFine(to) {
 		return nil, fmt.Errorf("%w: %d blocks of %d bytes in all", ErrUnsuited, n, from.Size())
 	}
-	list, places := zipBlocks(from, to)
-	table, err := src.Packer.units.Scatter(places, list, kernels.UnitOptions{Unit: src.Packer.options.UnitBytes, MostBlocks: src.Packer.options.Blocks})
+	list, places := directBlocks(from, to)
+	table, err := src.Packer.units.Scatter(places, list, kernels.UnitOptions{Unit: src.Packer.options.UnitBytes, MaxBlocks: src.Packer.options.Blocks})
 	if err != nil {
 		return nil, err
 	}
@@ -51,16 +51,16 @@ func zip(dst, src *Side) (*Job, error) {
 	return j, nil
 }
 
-// zipPieces returns the copies from piece to piece, where the pieces of both layouts have
+// directPieces returns the copies from piece to piece, where the pieces of both layouts have
 // the same shape.
-func zipPieces(dst, src *Side) (all []kernels.Strided, ok bool) {
+func directPieces(dst, src *Side) (all []kernels.Strided, ok bool) {
 	from, to := src.Cargo.Layout, dst.Cargo.Layout
 	if !from.Strided() || !to.Strided() || len(from.Pieces()) != len(to.Pieces()) {
 		return nil, false
 	}
 	for i := range from.Pieces() {
 		p, q := &from.Pieces()[i], &to.Pieces()[i]
-		if !sameShape(p, q) || p.Length < leastStored {
+		if !sameShape(p, q) || p.Length < minStored {
 			return nil, false
 		}
 		s := kernels.Strided{
@@ -89,10 +89,10 @@ func sameShape(p, q *datatype.Piece) bool {
 	return true
 }
 
-// zipBlocks cuts the packed bytes wherever a block of either layout ends. It returns the
+// directBlocks cuts the packed bytes wherever a block of either layout ends. It returns the
 // stretches as they lie in the first, and where each begins in the second, counted from
 // its lower bound.
-func zipBlocks(from, to *datatype.Layout) (list []kernels.Block, places []int64) {
+func directBlocks(from, to *datatype.Layout) (list []kernels.Block, places []int64) {
 	var ends []datatype.Block // what is left of the blocks of the second
 	for _, b := range to.Blocks() {
 		ends = append(ends, b)

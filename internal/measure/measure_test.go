@@ -105,12 +105,12 @@ func TestRepeatEnds(t *testing.T) {
 		all     []float64
 		n, runs int
 	}{
-		{"steady, as soon as there is an interval", Budget{Warm: 2, Least: 3, Most: 100, Within: 0.01}, []float64{99, 98, 1}, 6, 8},
-		{"no less than the least", Budget{Least: 20, Most: 100, Within: 0.01}, []float64{1}, 20, 20},
-		{"no more than the most", Budget{Most: 4, Within: 0.01}, []float64{1}, 4, 4},
-		{"all of it", Budget{Most: 10, Time: time.Hour}, []float64{1, 2}, 10, 10},
+		{"steady, as soon as there is an interval", Budget{Warm: 2, Min: 3, Max: 100, Within: 0.01}, []float64{99, 98, 1}, 6, 8},
+		{"no less than the least", Budget{Min: 20, Max: 100, Within: 0.01}, []float64{1}, 20, 20},
+		{"no more than the most", Budget{Max: 4, Within: 0.01}, []float64{1}, 4, 4},
+		{"all of it", Budget{Max: 10, Time: time.Hour}, []float64{1, 2}, 10, 10},
 		{"no time at all", Budget{Time: 1}, []float64{1}, 1, 1},
-		{"the least before the time", Budget{Least: 7, Time: 1}, []float64{1, 2, 3}, 7, 7},
+		{"the least before the time", Budget{Min: 7, Time: 1}, []float64{1, 2, 3}, 7, 7},
 	} {
 		once, runs := counter(tc.all...)
 		s, err := Repeat(t.Context(), tc.budget, once)
@@ -123,7 +123,7 @@ func TestRepeatEnds(t *testing.T) {
 // What is scattered takes more measurements than what is steady.
 func TestRepeatUntilItConverges(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	s, err := Repeat(t.Context(), Budget{Most: 100000, Within: 0.01}, func() (float64, error) { return 1 + r.Float64(), nil })
+	s, err := Repeat(t.Context(), Budget{Max: 100000, Within: 0.01}, func() (float64, error) { return 1 + r.Float64(), nil })
 	if err != nil || s.N < 100 || s.N == 100000 || math.Abs(s.Median-1.5) > 0.05 {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -133,7 +133,7 @@ func TestRepeatUntilItConverges(t *testing.T) {
 func TestRepeatStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
-	s, err := Repeat(ctx, Budget{Most: 10}, func() (float64, error) {
+	s, err := Repeat(ctx, Budget{Max: 10}, func() (float64, error) {
 		if n++; n == 3 {
 			cancel()
 		}
@@ -142,11 +142,11 @@ func TestRepeatStops(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || s.N != 3 || s.Median != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err = Repeat(ctx, Budget{Warm: 1, Most: 10}, nil); !errors.Is(err, context.Canceled) || s.N != 0 {
+	if s, err = Repeat(ctx, Budget{Warm: 1, Max: 10}, nil); !errors.Is(err, context.Canceled) || s.N != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	n = 0
-	s, err = Repeat(t.Context(), Budget{Most: 10}, func() (float64, error) {
+	s, err = Repeat(t.Context(), Budget{Max: 10}, func() (float64, error) {
 		if n++; n == 3 {
 			return 0, io.EOF
 		}
@@ -155,7 +155,7 @@ func TestRepeatStops(t *testing.T) {
 	if !errors.Is(err, io.EOF) || s.N != 2 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err = Repeat(t.Context(), Budget{Most: 1}, func() (float64, error) { return math.NaN(), nil }); err == nil || !strings.Contains(err.Error(), "NaN") {
+	if _, err = Repeat(t.Context(), Budget{Max: 1}, func() (float64, error) { return math.NaN(), nil }); err == nil || !strings.Contains(err.Error(), "NaN") {
 		t.Error(err)
 	}
 	if _, err = Repeat(t.Context(), Budget{Within: 0.01}, nil); err == nil || !strings.Contains(err.Error(), "never ends") {

@@ -12,9 +12,9 @@ import (
 // A Budget says when enough was measured.
 type Budget struct {
 	Warm   int           // runs that come first and do not count
-	Least  int           // measurements in any case, as long as nobody interrupts
-	Most   int           // measurements at most; 0 for no limit but Time
-	Time   time.Duration // after which none begins; 0 for no limit but Most
+	Min  int           // measurements in any case, as long as nobody interrupts
+	Max   int           // measurements at most; 0 for no limit but Time
+	Time   time.Duration // after which none begins; 0 for no limit but Max
 	Within float64       // the fraction of the median that its confidence interval may be away from it; 0 to spend it all
 }
 
@@ -25,7 +25,7 @@ var errEndless = errors.New("measure: a budget needs Most or Time, or it never e
 // context's error when that ends, and with the first error of once, which a
 // number that is not finite is too.
 func Repeat(ctx context.Context, b Budget, once func() (float64, error)) (Sample, error) {
-	if b.Most <= 0 && b.Time <= 0 {
+	if b.Max <= 0 && b.Time <= 0 {
 		return Sample{}, errEndless
 	}
 	for range b.Warm {
@@ -42,7 +42,7 @@ func Repeat(ctx context.Context, b Budget, once func() (float64, error)) (Sample
 		}
 		i, _ := slices.BinarySearch(all, v)
 		all = slices.Insert(all, i, v)
-		if n := len(all); b.Within > 0 && n >= max(b.Least, next) {
+		if n := len(all); b.Within > 0 && n >= max(b.Min, next) {
 			if sorted(all).Converged(b.Within) {
 				break
 			}
@@ -54,10 +54,10 @@ func Repeat(ctx context.Context, b Budget, once func() (float64, error)) (Sample
 
 // spent reports whether nothing of the budget is left after n measurements.
 func (b Budget) spent(n int, start time.Time) bool {
-	if n < max(1, b.Least) {
+	if n < max(1, b.Min) {
 		return false
 	}
-	return b.Most > 0 && n >= b.Most || b.Time > 0 && time.Since(start) >= b.Time
+	return b.Max > 0 && n >= b.Max || b.Time > 0 && time.Since(start) >= b.Time
 }
 
 func measured(ctx context.Context, once func() (float64, error)) (float64, error) {

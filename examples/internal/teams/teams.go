@@ -15,32 +15,32 @@ import (
 // Each calls run with 1, 2 and 4 host devices, and with as many GPUs where this
 // machine has them, each in a subtest. On one backend run has to return the same
 // bits for any number of devices.
-func Each(t *testing.T, run func(t *testing.T, team *halo.Team) []float64) {
+func Each(t *testing.T, run func(t *testing.T, session *halo.Session) []float64) {
 	t.Run("backend=host", func(t *testing.T) { each(t, streams.Host, 4, run) })
 	t.Run("backend=cuda", func(t *testing.T) {
-		team := open(t, streams.CUDA, 0)
-		have := len(team.Devices)
-		if err := team.Close(); err != nil {
+		session := open(t, streams.CUDA, 0)
+		have := len(session.Devices)
+		if err := session.Close(); err != nil {
 			t.Fatal(err)
 		}
 		each(t, streams.CUDA, have, run)
 	})
 }
 
-func each(t *testing.T, backend streams.Backend, have int, run func(t *testing.T, team *halo.Team) []float64) {
+func each(t *testing.T, backend streams.Backend, have int, run func(t *testing.T, session *halo.Session) []float64) {
 	var first []float64
 	for _, n := range []int{1, 2, 4} {
 		if n > have {
 			break
 		}
 		t.Run(fmt.Sprintf("devices=%d", n), func(t *testing.T) {
-			team := open(t, backend, n)
+			session := open(t, backend, n)
 			defer func() {
-				if err := team.Close(); err != nil {
+				if err := session.Close(); err != nil {
 					t.Error(err)
 				}
 			}()
-			values := run(t, team)
+			values := run(t, session)
 			if first == nil {
 				first = values
 			}
@@ -49,16 +49,16 @@ func each(t *testing.T, backend streams.Backend, have int, run func(t *testing.T
 	}
 }
 
-func open(t *testing.T, backend streams.Backend, n int) *halo.Team {
+func open(t *testing.T, backend streams.Backend, n int) *halo.Session {
 	t.Helper()
-	team, err := halo.OpenTeam(backend, n)
+	session, err := halo.Open(backend, n)
 	if errors.Is(err, streams.ErrNoDriver) {
 		t.Skip("SKIPPED: no GPU: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return team
+	return session
 }
 
 func compare(t *testing.T, got, want []float64) {
