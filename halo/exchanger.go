@@ -14,13 +14,13 @@ import (
 // One thread may drive it with Start and Wait, for all devices. Several threads
 // drive its Transfers, each its own.
 type Exchanger struct {
-	streams.Resources
+	resources streams.Resources
 	plan      *Plan
 	fields    []*Field
-	copiers    map[*streams.Device]*kernels.BoxCopier
-	transfers []*Transfer     // by message
-	direct     []*kernels.DirectExchange // by rank; nil where an exchange takes more
-	channels     []*channel         // by rank, made at the first Start
+	copiers   map[*streams.Device]*kernels.BoxCopier
+	transfers []*Transfer               // by message
+	direct    []*kernels.DirectExchange // by rank; nil where an exchange takes more
+	channels  []*channel                // by rank, made at the first Start
 	started   bool
 	closed    bool
 }
@@ -62,5 +62,5 @@ func (x *Exchanger) Transfer(message int) *Transfer { return x.transfers[message
 // twice is no error.
 func (x *Exchanger) Close() error {
 	x.closed = true
-	return x.Resources.Close()
+	return x.resources.Close()
 }

@@ -13,7 +13,7 @@ import (
 // Field is a Spec with memory: for each subdomain a block on its device, with
 // ghosts of Spec.Width layers.
 type Field struct {
-	streams.Resources
+	resources streams.Resources
 	Spec      Spec
 	Placement *Placement
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
@@ -38,7 +38,7 @@ func NewField(p *Placement, s Spec) (*Field, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("halo: field %q over %v: %w", s.Name, sub.Box, err), f.Close())
 		}
-		f.Add(m)
+		f.resources.Add(m)
 		f.Parts = append(f.Parts, kernels.Array{Data: m.Span(0, l.Bytes()), Layout: l})
 	}
 	return f, nil
@@ -106,7 +106,7 @@ func (f *Field) usable() error {
 // no error.
 func (f *Field) Close() error {
 	f.closed = true
-	return f.Resources.Close()
+	return f.resources.Close()
 }
 
 // Array returns the array of a component of a planar field in the subdomain of

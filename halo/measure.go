@@ -105,8 +105,8 @@ func covers(r *p2p.LinkModel, devices []*streams.Device, links *p2p.Links) bool 
 }
 
 const (
-	rowPoints   = 64 // of a float64
-	rowBytes    = rowPoints * 8
+	rowPoints  = 64 // of a float64
+	rowBytes   = rowPoints * 8
 	maxRepeats = 9
 )
 

@@ -23,7 +23,9 @@ func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 	return nil
 }
 
-func shapeOf(m Message) p2p.MessageShape { return p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous} }
+func shapeOf(m Message) p2p.MessageShape {
+	return p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous}
+}
 
 // preferDirect takes path direct for all messages, where that is possible and one
 // kernel a GPU brings them all sooner than each its own fastest path, by what was

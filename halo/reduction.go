@@ -12,10 +12,10 @@ import (
 // queued any number of times. It runs on the field's devices; the host joins one
 // number a subdomain and component.
 type Reduction struct {
-	streams.Resources
-	field  *Field
-	op     Op
-	totals [][]*kernels.Reduction // by rank, then by array; none once it is closed
+	resources streams.Resources
+	field     *Field
+	op        Op
+	totals    [][]*kernels.Reduction // by rank, then by array; none once it is closed
 
 	// Room for results.
 	floats    []float64
@@ -71,7 +71,7 @@ func (r *Reduction) prepare(rank int, c *kernels.Compiler, op kernels.Op) error 
 		if err != nil {
 			return err
 		}
-		r.Add(made)
+		r.resources.Add(made)
 		r.totals[rank] = append(r.totals[rank], made)
 	}
 	return nil
@@ -144,7 +144,7 @@ func joined[T float64 | int64](r *Reduction, room []T, of func(*kernels.Reductio
 // error.
 func (r *Reduction) Close() error {
 	r.totals = nil
-	return r.Resources.Close()
+	return r.resources.Close()
 }
 
 // Reduce makes a reduction ready, carries it out and returns its result. It waits

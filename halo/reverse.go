@@ -74,7 +74,7 @@ func (x *Exchanger) newReturn(m Message) (t *Transfer, err error) {
 	if t.sent, err = from.NewSignal("subdomain %d on device %v to return ghosts in %v", m.From, from, m.Dir); err != nil {
 		return nil, err
 	}
-	x.Add(t.sent)
+	x.resources.Add(t.sent)
 	if m.Contiguous && m.Path != p2p.Direct {
 		return t, x.returnAsItLies(t, m)
 	}
@@ -132,7 +132,7 @@ func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.Add(b)
+	x.resources.Add(b)
 	return b, nil
 }
 
@@ -151,7 +151,7 @@ func (x *Exchanger) adds(m Message, place func(p Part) kernels.Place) (*kernels.
 	if err != nil {
 		return nil, err
 	}
-	x.Add(k)
+	x.resources.Add(k)
 	return k, nil
 }
 

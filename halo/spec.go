@@ -48,20 +48,20 @@ type Connectivity int
 // The reaches. A star stencil needs faces, a box stencil corners too.
 const (
 	Faces   Connectivity = iota // neighbours across a face
-	Edges                // and across an edge
-	Corners              // and across a corner: all of them
+	Edges                       // and across an edge
+	Corners                     // and across a corner: all of them
 )
 
 // Spec describes a field. The zero values of all but Name and Element are good:
 // one value a point, no ghosts, at the points of the grid.
 type Spec struct {
-	Name       string
-	Element    Element
-	Components int  // values a point; 0 counts as 1
-	SoA     bool // every component is an array of its own; else those of a point lie together
-	Width      domain.Radius
-	Connectivity      Connectivity
-	Stagger    [3]bool // the axes along which it lies between points, see domain.Staggered
+	Name         string
+	Element      Element
+	Components   int  // values a point; 0 counts as 1
+	SoA          bool // every component is an array of its own; else those of a point lie together
+	Width        domain.Radius
+	Connectivity Connectivity
+	Stagger      [3]bool // the axes along which it lies between points, see domain.Staggered
 }
 
 // arrays returns how many arrays a subdomain has of the field, and the bytes of

@@ -121,12 +121,12 @@ func (f *Field) stageFor(rank int) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Add(memory)
+	f.resources.Add(memory)
 	stream, err := device.NewStream(streams.Normal)
 	if err != nil {
 		return nil, err
 	}
-	f.Add(stream)
+	f.resources.Add(stream)
 	f.stages[rank] = &stage{part, stream, memory}
 	return f.stages[rank], nil
 }

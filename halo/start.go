@@ -13,11 +13,11 @@ import (
 // one to receive on, what is done there for all messages together, and the points
 // in its work that others wait for.
 type channel struct {
-	sendStream, receiveStream      *streams.Stream
-	ready, sent, received *streams.Event
-	packs, unpacks     []*kernels.Copies // one for all messages where they do not add up
-	out, in            []*p2p.Route
-	to, from           []*channel // that it has messages for, and from: itself too
+	sendStream, receiveStream *streams.Stream
+	ready, sent, received     *streams.Event
+	packs, unpacks            []*kernels.Copies // one for all messages where they do not add up
+	out, in                   []*p2p.Route
+	to, from                  []*channel // that it has messages for, and from: itself too
 }
 
 // Start queues an exchange and returns. at has a stream for every subdomain, by
@@ -192,7 +192,7 @@ func (x *Exchanger) newChannel(d *streams.Device) (*channel, error) {
 		if err != nil {
 			return nil, err
 		}
-		x.Add(made)
+		x.resources.Add(made)
 		*s = made
 	}
 	l.sendStream.SetName("send")
@@ -202,7 +202,7 @@ func (x *Exchanger) newChannel(d *streams.Device) (*channel, error) {
 		if err != nil {
 			return nil, err
 		}
-		x.Add(made)
+		x.resources.Add(made)
 		*e = made
 	}
 	return l, nil

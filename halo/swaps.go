@@ -43,7 +43,7 @@ func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
 		return err
 	}
 	for _, s := range exchanges {
-		x.Add(s)
+		x.resources.Add(s)
 	}
 	x.direct = exchanges
 	return nil

@@ -33,7 +33,7 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 	if t.sent, err = from.NewSignal("subdomain %d on device %v to send in %v", m.From, from, m.Dir); err != nil {
 		return nil, err
 	}
-	x.Add(t.sent)
+	x.resources.Add(t.sent)
 	switch {
 	case m.Path == p2p.Direct:
 		t.packCopies = x.copies(m, func(src, dst kernels.Array, p Part) kernels.Copy {
@@ -81,12 +81,12 @@ func (x *Exchanger) addBuffers(t *Transfer, m Message) error {
 	if err != nil {
 		return err
 	}
-	x.Add(out)
+	x.resources.Add(out)
 	in, err := x.plan.Placement.Devices[m.To].Alloc(m.Bytes)
 	if err != nil {
 		return err
 	}
-	x.Add(in)
+	x.resources.Add(in)
 	if err := x.addRoute(t, m, in.All(), out.All()); err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (x *Exchanger) launch(rank int, kind streams.Work, name string, copies []ke
 	if err != nil {
 		return nil, err
 	}
-	x.Add(k)
+	x.resources.Add(k)
 	return k, nil
 }
 
@@ -126,7 +126,7 @@ func (x *Exchanger) addRoute(t *Transfer, m Message, dst, src streams.Span) (err
 	if t.route, err = p2p.NewRoute(m.Path, dst, src); err != nil {
 		return err
 	}
-	x.Add(t.route)
+	x.resources.Add(t.route)
 	return nil
 }
 

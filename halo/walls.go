@@ -21,10 +21,10 @@ import (
 // One thread drives all subdomains with Queue, or a thread each its own with
 // QueueOn.
 type Walls struct {
-	streams.Resources
-	field    *Field
-	launches [][]*kernels.Copies // by rank, in order: an axis each
-	closed   bool
+	resources streams.Resources
+	field     *Field
+	launches  [][]*kernels.Copies // by rank, in order: an axis each
+	closed    bool
 }
 
 // NewWalls makes the walls ready, at most one for each face of the grid at which an
@@ -73,7 +73,7 @@ func (w *Walls) prepare(rank int, copier *kernels.BoxCopier, walls []Wall) error
 		if err != nil {
 			return err
 		}
-		w.Add(k)
+		w.resources.Add(k)
 		w.launches[rank] = append(w.launches[rank], k)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (w *Walls) copies(rank int, copier *kernels.BoxCopier, wall Wall) (all []ke
 		if err != nil {
 			return nil, err
 		}
-		w.Add(row)
+		w.resources.Add(row)
 		all = append(all, kernels.Repeat(a, ghost, row.All()))
 	}
 	return all, nil
@@ -185,5 +185,5 @@ func (w *Walls) QueueOn(rank int, s *streams.Stream) error {
 // error.
 func (w *Walls) Close() error {
 	w.closed = true
-	return w.Resources.Close()
+	return w.resources.Close()
 }

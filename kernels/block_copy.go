@@ -8,8 +8,8 @@ import (
 
 // BlockCopy is a copy of the blocks of a table, made ready.
 type BlockCopy struct {
-	streams.Resources
-	launches []*streams.Kernel // of all steps
+	resources streams.Resources
+	launches  []*streams.Kernel // of all steps
 }
 
 // Queue queues the copy. It may be queued any number of times while its table is open,
@@ -60,7 +60,7 @@ func (t *BlockTable) launch(name string, p passage) (*BlockCopy, error) {
 		if err != nil {
 			return nil, errors.Join(err, made.Close())
 		}
-		made.Add(k)
+		made.resources.Add(k)
 		made.launches = append(made.launches, k)
 	}
 	return made, nil
@@ -157,3 +157,6 @@ func (t *BlockTable) copyEqual(p passage) {
 		}
 	}
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (c *BlockCopy) Close() error { return c.resources.Close() }

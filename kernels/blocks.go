@@ -69,8 +69,8 @@ type BlockOptions struct {
 	Sums      Sums
 	Threshold int // most blocks of a chunk that AutoScan sums up sequentially; 0: 16, as HAND
 
-	Chunk      int // bytes that a thread block copies at a time, a multiple of 128; 0: automatic
-	Lanes      int // threads along a block, a power of two up to 256; 0: adapted to each chunk
+	Chunk     int // bytes that a thread block copies at a time, a multiple of 128; 0: automatic
+	Lanes     int // threads along a block, a power of two up to 256; 0: adapted to each chunk
 	MaxBlocks int // thread blocks of a launch; 0: as many as suit the device
 }
 
@@ -165,10 +165,10 @@ func chunksOf(list []Block, bytes int64) []chunk {
 // BlockTable is a list of blocks as a device reads it. It does not depend on where the
 // memory lies that is packed and unpacked.
 type BlockTable struct {
-	streams.Resources
+	resources    streams.Resources
 	packer       *BlockPacker
 	options      BlockOptions
-	extent        extent
+	extent       extent
 	length       int64 // of all blocks; 0 if the table says it
 	chunk, count int64 // bytes of a chunk; chunks
 	list, chunks *streams.Memory
@@ -219,7 +219,7 @@ func (t *BlockTable) fill(list []Block) (err error) {
 		return err
 	}
 	if t.sums, err = t.packer.device.Alloc((int64(len(list)) + t.count + 1) * 4); err == nil {
-		t.Add(t.sums)
+		t.resources.Add(t.sums)
 	}
 	return err
 }
@@ -252,10 +252,13 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error)
 		m, err = upload(t.packer.device, values)
 	}
 	if err == nil {
-		t.Add(m)
+		t.resources.Add(m)
 	}
 	return m, err
 }
 
 // Size returns the number of packed bytes.
 func (t *BlockTable) Size() int64 { return t.extent.size }
+
+// Close frees what it holds. Closing twice is no error.
+func (t *BlockTable) Close() error { return t.resources.Close() }

@@ -13,12 +13,12 @@ import (
 // as the device can, not as fast as the host queues it. Kernels behind it have run before:
 // what a driver does at the first launch of one may wait for the gate.
 type Gate struct {
-	streams.Resources
-	device *streams.Device
-	limit  time.Duration
-	flags  *streams.Memory // pinned: how often it was opened, and whether a wait was in vain
-	kernel *streams.Kernel
-	arg    gateArgs // on a host device; on a GPU the kernel has its own
+	resources streams.Resources
+	device    *streams.Device
+	limit     time.Duration
+	flags     *streams.Memory // pinned: how often it was opened, and whether a wait was in vain
+	kernel    *streams.Kernel
+	arg       gateArgs // on a host device; on a GPU the kernel has its own
 }
 
 // gateArgs is struct Gate of latency.cu.
@@ -41,7 +41,7 @@ func (c *Compiler) NewGate(d *streams.Device, limit time.Duration) (g *Gate, err
 	if made.flags, err = d.AllocPinned(2 * flagBytes); err != nil {
 		return nil, err
 	}
-	made.Add(made.flags)
+	made.resources.Add(made.flags)
 	clear(made.flags.Bytes())
 	made.arg = gateArgs{open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + flagBytes}
 	spec := streams.KernelSpec{
@@ -63,7 +63,7 @@ func (c *Compiler) NewGate(d *streams.Device, limit time.Duration) (g *Gate, err
 	if made.kernel, err = newKernel(d, spec); err != nil {
 		return nil, err
 	}
-	made.Add(made.kernel)
+	made.resources.Add(made.kernel)
 	return made, nil
 }
 
@@ -100,3 +100,6 @@ func (c *Compiler) NewNothing(d *streams.Device) (*streams.Kernel, error) {
 	}
 	return newKernel(d, spec)
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (g *Gate) Close() error { return g.resources.Close() }

@@ -160,10 +160,10 @@ func (m *BoxCopier) CopiesAs(kind streams.Work, name string, copies ...Copy) (*C
 
 // work is what a launch has to do.
 type work struct {
-	spec     streams.KernelSpec
-	runs     []run
+	spec    streams.KernelSpec
+	runs    []run
 	strided []stridedCopy
-	options  StridedOptions
+	options StridedOptions
 }
 
 // include gives the launch one more run to work on.

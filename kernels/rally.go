@@ -16,10 +16,10 @@ func latencyProgram() Program { return Program{File: "latency.cu", Headers: []st
 // in turns: each stores into the memory of the other, and waits for a store into its own.
 // It is the least that one device can wait for another.
 type FlagPingPong struct {
-	streams.Resources
-	limit   time.Duration
-	players [2]*player
-	base    uint64 // rounds played
+	resources streams.Resources
+	limit     time.Duration
+	players   [2]*player
+	base      uint64 // rounds played
 }
 
 // player is what one device has of it.
@@ -75,15 +75,15 @@ func (r *FlagPingPong) newPlayer(d *streams.Device) (p *player, err error) {
 	if p.flag, err = zeros(d, flagBytes); err != nil {
 		return nil, err
 	}
-	r.Add(p.flag)
+	r.resources.Add(p.flag)
 	if p.took, err = d.AllocPinned(8); err != nil {
 		return nil, err
 	}
-	r.Add(p.took)
+	r.resources.Add(p.took)
 	if p.stream, err = d.NewStream(streams.Normal); err != nil {
 		return nil, err
 	}
-	r.Add(p.stream)
+	r.resources.Add(p.stream)
 	return p, nil
 }
 
@@ -108,7 +108,7 @@ func (c *Compiler) makePlayer(r *FlagPingPong, p, other *player, serves bool) er
 	if p.kernel, err = newKernel(p.device, spec); err != nil {
 		return err
 	}
-	r.Add(p.kernel)
+	r.resources.Add(p.kernel)
 	p.arg = arg
 	return nil
 }
@@ -194,3 +194,6 @@ func awaitWord(flag *uint64, count uint64, limit time.Duration) bool {
 		}
 	}
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (r *FlagPingPong) Close() error { return r.resources.Close() }

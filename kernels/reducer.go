@@ -41,10 +41,10 @@ func (c *Compiler) NewNormReducer(d *streams.Device, real Real) (*NormReducer, e
 
 // NormReduction is the work of one norm, made ready.
 type NormReduction struct {
-	streams.Resources
-	launches []*streams.Kernel
-	result   *streams.Memory // on the device
-	host     *streams.Memory // pinned
+	resources streams.Resources
+	launches  []*streams.Kernel
+	result    *streams.Memory // on the device
+	host      *streams.Memory // pinned
 }
 
 // normsArgs is struct Norms of norms.cu.
@@ -93,7 +93,7 @@ func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
 		return nil, errors.Join(err, result.Close())
 	}
 	r := &NormReduction{result: result, host: host}
-	r.Add(result, host)
+	r.resources.Add(result, host)
 	return r, nil
 }
 
@@ -105,7 +105,7 @@ func (r *NormReduction) launchAll(d *streams.Device, name string, specs []stream
 		if err != nil {
 			return err
 		}
-		r.Add(k)
+		r.resources.Add(k)
 		r.launches = append(r.launches, k)
 	}
 	return nil
@@ -155,3 +155,6 @@ func (r *NormReduction) Result() Norms {
 	v := streams.View[float64](r.host.Bytes())
 	return Norms{MaxChange: v[0], SumChange2: v[1], Max: v[2], Sum2: v[3]}
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (r *NormReduction) Close() error { return r.resources.Close() }

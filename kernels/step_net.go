@@ -17,7 +17,7 @@ type stepGroup struct {
 	kind    StepKind
 	stencil stencil.Stencil
 	real    Real
-	ranks    []StepRank
+	ranks   []StepRank
 	limit   time.Duration
 	parts   []stepPart
 	counts  []*streams.Memory // by end
@@ -28,7 +28,7 @@ type stepGroup struct {
 // neighbours: the ends that it stores into, or that store into it.
 type stepPart struct {
 	neighbours []int
-	slabs     []boundarySlab
+	slabs      []boundarySlab
 }
 
 // boundarySlab is a box of the boundary region, the stores that take points from it, and

@@ -62,16 +62,16 @@ const (
 // same steps, each by one thread. An end that fails leaves the others waiting, up to
 // their limit.
 type Stepper struct {
-	streams.Resources
-	kind     StepKind
-	device   *streams.Device
-	plain    stepKernel
-	measured stepKernel    // the same, which takes the norms of its last step on the way, if there is one
-	norms    [2]*NormReduction // of these, by field
-	queued   chan stepSpan // on a host device
-	failed   *streams.Memory
-	others   []string // devices of the neighbours
-	done     stepSpan // of the last launch
+	resources streams.Resources
+	kind      StepKind
+	device    *streams.Device
+	plain     stepKernel
+	measured  stepKernel        // the same, which takes the norms of its last step on the way, if there is one
+	norms     [2]*NormReduction // of these, by field
+	queued    chan stepSpan     // on a host device
+	failed    *streams.Memory
+	others    []string // devices of the neighbours
+	done      stepSpan // of the last launch
 }
 
 // stepKernel is a launch, and where its argument says what it makes; nil on a host device.
@@ -196,17 +196,20 @@ func (s *Stepper) allocate(n *stepGroup, i int) (err error) {
 	if n.counts[i], err = zeros(s.device, int64(len(s.others)+1)*flagBytes); err != nil {
 		return err
 	}
-	s.Add(n.counts[i])
+	s.resources.Add(n.counts[i])
 	if n.tiled != nil {
 		if n.tiled.inbox[i], err = zeros(s.device, n.inboxOffset(i, len(n.tiled.boxes[i].tiles))); err != nil {
 			return err
 		}
-		s.Add(n.tiled.inbox[i])
+		s.resources.Add(n.tiled.inbox[i])
 	}
 	if s.failed, err = s.device.AllocPinned(8); err != nil {
 		return err
 	}
 	clear(s.failed.Bytes())
-	s.Add(s.failed)
+	s.resources.Add(s.failed)
 	return nil
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (s *Stepper) Close() error { return s.resources.Close() }

@@ -130,7 +130,7 @@ func (s *Stepper) stepKernel(spec streams.KernelSpec, span uintptr) (k stepKerne
 	if k.kernel, err = newKernel(s.device, spec); err != nil {
 		return k, err
 	}
-	s.Add(k.kernel)
+	s.resources.Add(k.kernel)
 	k.span = &streams.View[stepSpan](k.kernel.Argument()[span:][:unsafe.Sizeof(stepSpan{})])[0]
 	return k, nil
 }
@@ -146,7 +146,7 @@ func (s *Stepper) addNorms(c *Compiler, real Real, blocks int64) error {
 		if err != nil {
 			return err
 		}
-		s.Add(r)
+		s.resources.Add(r)
 		if err := r.launchAll(s.device, "norms", totalOfSlots([2]streams.Function(sums), r.result, blocks)); err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func (s *Stepper) onHost(n *stepGroup, i int) (err error) {
 	}
 	spec.Run = func() { steps(<-s.queued) }
 	if s.plain.kernel, err = newKernel(s.device, spec); err == nil {
-		s.Add(s.plain.kernel)
+		s.resources.Add(s.plain.kernel)
 	}
 	return err
 }

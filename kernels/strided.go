@@ -40,7 +40,7 @@ const (
 // StridedOptions say how a launch works. The zero value suits most copies.
 type StridedOptions struct {
 	MaxBlocks int // thread blocks; 0 for as many as suit
-	Loop       Loop
+	Loop      Loop
 }
 
 // check returns an error unless the options are possible.

@@ -23,7 +23,7 @@ type DirectExchangeRank struct {
 // when the GPU has stored all and all its neighbours have stored theirs. It may be
 // queued any number of times, by one thread, as often as those of the neighbours.
 type DirectExchange struct {
-	streams.Resources
+	resources  streams.Resources
 	kernel     *streams.Kernel
 	round      *uint64 // in the argument of the launch
 	device     *streams.Device
@@ -48,7 +48,7 @@ func (s *DirectExchange) Err() error {
 // What comes with a launch of swap.cu: that many segments, else a table, and at
 // most that many neighbours, as many as a host has other GPUs.
 const (
-	fewStores      = 8
+	fewStores     = 8
 	maxNeighbours = 8
 )
 
@@ -99,7 +99,7 @@ func (c *Compiler) NewDirectExchanges(ranks []DirectExchangeRank, limit time.Dur
 	}
 	for i := range ranks {
 		s := &DirectExchange{device: ranks[i].Device}
-		s.Add(n.flags[i])
+		s.resources.Add(n.flags[i])
 		exchanges = append(exchanges, s)
 		made.Add(s)
 		if err := c.makeDirectExchange(s, n, i, limit); err != nil {
@@ -116,7 +116,7 @@ func zeros(d *streams.Device, bytes int64) (*streams.Memory, error) {
 
 // directExchangeGroup is the ends of an exchange, with their flags and what each stores.
 type directExchangeGroup struct {
-	ranks   []DirectExchangeRank
+	ranks  []DirectExchangeRank
 	flags  []*streams.Memory
 	stores [][]store
 }
@@ -157,14 +157,14 @@ func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup,
 		if err != nil {
 			return err
 		}
-		s.Add(table)
+		s.resources.Add(table)
 		arg.table = table.Address()
 	}
 	if s.failed, err = rank.Device.AllocPinned(8); err != nil {
 		return err
 	}
 	clear(s.failed.Bytes())
-	s.Add(s.failed)
+	s.resources.Add(s.failed)
 	arg.failed = s.failed.Address()
 	for _, k := range rank.Neighbours {
 		s.neighbours = append(s.neighbours, n.ranks[k].Device.String())
@@ -175,7 +175,7 @@ func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup,
 	if s.kernel, err = newKernel(rank.Device, spec); err != nil {
 		return err
 	}
-	s.Add(s.kernel)
+	s.resources.Add(s.kernel)
 	s.round = &streams.View[uint64](s.kernel.Argument()[unsafe.Offsetof(arg.round):][:8])[0]
 	return nil
 }
@@ -262,3 +262,6 @@ func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *s
 	}
 	return nil
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (s *DirectExchange) Close() error { return s.resources.Close() }

@@ -43,7 +43,7 @@ func (s *Sweeper) Measure(dst, src Array, ranges ...BoxSet) (launches []*streams
 		if err != nil {
 			return nil, total, err
 		}
-		total.Add(k)
+		total.resources.Add(k)
 		launches = append(launches, k)
 	}
 	return launches, total, total.launchAll(s.device, "norms", m.totals(total.result))

@@ -50,7 +50,7 @@ const (
 	maxTileLayers  = 64
 
 	maxRestThreads = 512
-	minRestThreads    = 256
+	minRestThreads = 256
 	maxRestLayers  = 32
 	maxRestBytes   = 160
 )

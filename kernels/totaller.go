@@ -49,10 +49,10 @@ func (c *Compiler) NewReducer(d *streams.Device, number Number) (*Reducer, error
 
 // Reduction is the work of one operation over a box, made ready.
 type Reduction struct {
-	streams.Resources
-	launches []*streams.Kernel
-	result   *streams.Memory // on the device: a total a value, then room for partial ones
-	host     *streams.Memory // pinned: a total a value
+	resources streams.Resources
+	launches  []*streams.Kernel
+	result    *streams.Memory // on the device: a total a value, then room for partial ones
+	host      *streams.Memory // pinned: a total a value
 }
 
 // totalBytes is the size of a total: a float64 or an int64.
@@ -91,7 +91,7 @@ func (t *Reducer) Over(op Op, a Array, box domain.Box) (*Reduction, error) {
 		if err != nil {
 			return nil, errors.Join(err, made.Close())
 		}
-		made.Add(k)
+		made.resources.Add(k)
 		made.launches = append(made.launches, k)
 	}
 	return made, nil
@@ -102,11 +102,11 @@ func (t *Reduction) allocate(d *streams.Device, values, blocks int64) (err error
 	if t.result, err = d.Alloc(values * (1 + blocks) * totalBytes); err != nil {
 		return err
 	}
-	t.Add(t.result)
+	t.resources.Add(t.result)
 	if t.host, err = d.AllocPinned(values * totalBytes); err != nil {
 		return err
 	}
-	t.Add(t.host)
+	t.resources.Add(t.host)
 	return nil
 }
 
@@ -206,3 +206,6 @@ func (t *Reduction) Floats() []float64 { return streams.View[float64](t.host.Byt
 
 // Ints returns the totals of whole numbers, but not their squares.
 func (t *Reduction) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }
+
+// Close frees what it holds. Closing twice is no error.
+func (t *Reduction) Close() error { return t.resources.Close() }

@@ -178,7 +178,7 @@ func (s *Sweeper) timeShape(w *watch, dst, src Array, box domain.Box, shape Shap
 
 // watch times launches on a stream of its own.
 type watch struct {
-	streams.Resources
+	resources  streams.Resources
 	stream     *streams.Stream
 	start, end *streams.Event
 }
@@ -196,12 +196,12 @@ func newWatch(d *streams.Device) (w *watch, err error) {
 	if w.stream, err = d.NewStream(streams.Normal); err != nil {
 		return w, err
 	}
-	w.Add(w.stream)
+	w.resources.Add(w.stream)
 	for _, e := range []**streams.Event{&w.start, &w.end} {
 		if *e, err = d.NewTimedEvent(); err != nil {
 			return w, err
 		}
-		w.Add(*e)
+		w.resources.Add(*e)
 	}
 	return w, nil
 }
@@ -223,3 +223,6 @@ func (w *watch) time(k *streams.Kernel) (time.Duration, error) {
 	}
 	return w.end.Since(w.start)
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (w *watch) Close() error { return w.resources.Close() }

@@ -16,11 +16,11 @@ import (
 // the warps of the device copy, each one after the other. It cuts while the device
 // copies what was cut before. Beyond the paper, short blocks share units.
 type UnitPacker struct {
-	streams.Resources
-	device *streams.Device
-	units  streams.Function // nil on a host device
-	mu     sync.Mutex       // one list at a time is cut
-	stages [2]stage
+	resources streams.Resources
+	device    *streams.Device
+	units     streams.Function // nil on a host device
+	mu        sync.Mutex       // one list at a time is cut
+	stages    [2]stage
 }
 
 // stage is pinned memory where units lie between the host and the device.
@@ -64,11 +64,11 @@ func (p *UnitPacker) addStage(s *stage) (err error) {
 	if s.memory, err = p.device.AllocPinned(maxUnits * (unitBytes + bundled*shortBytes)); err != nil {
 		return err
 	}
-	p.Add(s.memory)
+	p.resources.Add(s.memory)
 	if s.copied, err = p.device.NewEvent(); err != nil {
 		return err
 	}
-	p.Add(s.copied)
+	p.resources.Add(s.copied)
 	return nil
 }
 
@@ -80,8 +80,8 @@ func (s *stage) room(units int) ([]unit, []short) {
 
 // UnitOptions say how a UnitPacker works. The zero value suits most lists.
 type UnitOptions struct {
-	Unit       int // most bytes of a unit: 1024, 2048 or 4096; 0: automatic
-	Part       int // units that are cut before the device gets them, up to 4096; 0: 4096
+	Unit      int // most bytes of a unit: 1024, 2048 or 4096; 0: automatic
+	Part      int // units that are cut before the device gets them, up to 4096; 0: 4096
 	MaxBlocks int // thread blocks of a launch (Wu et al., section 5.3); 0: as many as suit the device
 }
 
@@ -121,7 +121,7 @@ func (o UnitOptions) withDefaults(size int64) UnitOptions {
 // depend on where the memory lies that is packed and unpacked. The list is cut when the
 // first copy of the table is queued.
 type UnitTable struct {
-	streams.Resources
+	resources          streams.Resources
 	packer             *UnitPacker
 	options            UnitOptions
 	reach              extent
@@ -212,15 +212,15 @@ func (t *UnitTable) allocate() (err error) {
 	if t.units, err = t.packer.device.Alloc(max(1, t.count) * unitBytes); err != nil {
 		return err
 	}
-	t.Add(t.units)
+	t.resources.Add(t.units)
 	if t.shorts, err = t.packer.device.Alloc(max(1, t.countShorts) * shortBytes); err != nil {
 		return err
 	}
-	t.Add(t.shorts)
+	t.resources.Add(t.shorts)
 	if t.ready, err = t.packer.device.NewEvent(); err != nil {
 		return err
 	}
-	t.Add(t.ready)
+	t.resources.Add(t.ready)
 	return nil
 }
 
@@ -229,7 +229,7 @@ func (t *UnitTable) Size() int64 { return t.reach.size }
 
 // UnitCopy is a copy of the blocks of a table, made ready.
 type UnitCopy struct {
-	streams.Resources
+	resources   streams.Resources
 	table       *UnitTable
 	whole, part *streams.Kernel // of all units, of the next that were cut
 }
@@ -276,7 +276,7 @@ func (t *UnitTable) launch(name string, p passage) (*UnitCopy, error) {
 		if err != nil {
 			return nil, errors.Join(err, u.Close())
 		}
-		u.Add(k)
+		u.resources.Add(k)
 		*launch.to = k
 	}
 	return u, nil
@@ -397,3 +397,12 @@ func (t *UnitTable) copyUnits(p passage, first, end int64) int64 {
 	}
 	return end
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (u *UnitCopy) Close() error { return u.resources.Close() }
+
+// Close frees what it holds. Closing twice is no error.
+func (p *UnitPacker) Close() error { return p.resources.Close() }
+
+// Close frees what it holds. Closing twice is no error.
+func (t *UnitTable) Close() error { return t.resources.Close() }

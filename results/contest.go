@@ -207,7 +207,9 @@ func (c comparison) write(w *strings.Builder) {
 // overPaths reports whether paths contend; else engines do.
 func (c comparison) overPaths() bool { return c.groups[0].Rows[0].Text("path") != "" }
 
-func (c comparison) withAuto() bool { return !c.overPaths() && slices.Contains(c.contenders, AutoEngine) }
+func (c comparison) withAuto() bool {
+	return !c.overPaths() && slices.Contains(c.contenders, AutoEngine)
+}
 
 func (c comparison) busy() bool { return c.groups[0].Rows[0].Text("busy") != "" }
 

@@ -38,7 +38,7 @@ type panel struct {
 	area          vg.Rectangle // of the map
 	bar           vg.Rectangle // of the colour bar; of no size where no value is finite
 	hole          vg.Rectangle // of the patch for what is not finite; of no size where all is
-	axes        []mapAxis
+	axes          []mapAxis
 	origin        vg.Point // of the map on the paper
 	width, height vg.Length
 }
@@ -51,7 +51,7 @@ func newPanel(p *Picture) *panel {
 		raster: newRaster(p, int(size.X)*pixelsPerPoint, int(size.Y)*pixelsPerPoint),
 		colors: viridis(512),
 		area:   vg.Rectangle{Max: size},
-		axes: make([]mapAxis, 0, 4),
+		axes:   make([]mapAxis, 0, 4),
 	}
 	s.axes = append(s.axes,
 		newMapSideAxis(below, s.area, p.spanX(), p.DX, p.XLabel),

@@ -38,7 +38,7 @@ const (
 	stripSize  vg.Length = 4
 	deviceGap  vg.Length = 8
 	headHeight vg.Length = 14 // of the name of a device
-	minBar   vg.Length = 0.4
+	minBar     vg.Length = 0.4
 )
 
 // A timeline is the part of a trace that is drawn, laid out: where its bars and texts

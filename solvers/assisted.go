@@ -47,7 +47,7 @@ func newAssisted(r *run) (scheme, error) {
 		if w.swept, err = p.device.NewSignal("subdomain %d on device %v to sweep its boundary", p.rank, p.device); err != nil {
 			return nil, err
 		}
-		r.Add(w.swept)
+		r.resources.Add(w.swept)
 		for _, out := range p.out {
 			h, err := a.newAssistant(p, out)
 			if err != nil {
@@ -82,7 +82,7 @@ func (a *assisted) newAssistant(p *part, out int) (h *assistant, err error) {
 	if h.arrived, err = p.device.NewSignal("the %s", h.name); err != nil {
 		return nil, err
 	}
-	a.Add(h.arrived)
+	a.resources.Add(h.arrived)
 	return h, nil
 }
 

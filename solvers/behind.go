@@ -63,7 +63,7 @@ type ghostFillBuilder struct {
 	problem   *Problem
 	array     kernels.Array
 	inner     domain.Box // owned points and all ghosts behind walls, but none from neighbours
-	copier     *kernels.BoxCopier
+	copier    *kernels.BoxCopier
 	reflector *kernels.Reflector
 }
 
@@ -89,7 +89,7 @@ func (w *ghostFillBuilder) add(b *ghostFill, ghosts domain.Box, side domain.Dire
 func (w *ghostFillBuilder) reflect(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
 	k, err := w.reflector.Reflect(w.array, ghosts, side)
 	if err == nil {
-		w.part.Add(k)
+		w.part.resources.Add(k)
 	}
 	return k, err
 }
@@ -129,7 +129,7 @@ func (w *ghostFillBuilder) launch(copies ...kernels.Copy) (*streams.Kernel, erro
 	if err != nil {
 		return nil, err
 	}
-	w.part.Add(c)
+	w.part.resources.Add(c)
 	return c.Kernel, nil
 }
 

@@ -28,20 +28,20 @@ type round struct {
 type controller struct {
 	options Options
 	points  int64
-	group    *streams.WorkerGroup
+	group   *streams.WorkerGroup
 	ctx     context.Context
 	cancel  bool // the context ended: the run stops at limit
 
-	arrived  atomic.Int64
-	arrivals []streams.Counter // by worker
+	arrived   atomic.Int64
+	arrivals  []streams.Counter // by worker
 	released  streams.Counter
-	collected  []kernels.Norms // by rank, of step pending
+	collected []kernels.Norms // by rank, of step pending
 
-	round   round
-	limit   int64 // the last step, if no tolerance ends the run before
-	pending int64 // a step whose norms are under way, else 0
-	pace    pace
-	intervals    intervals
+	round     round
+	limit     int64 // the last step, if no tolerance ends the run before
+	pending   int64 // a step whose norms are under way, else 0
+	pace      pace
+	intervals intervals
 
 	result Result
 }
@@ -189,14 +189,14 @@ func finite(n kernels.Norms) bool {
 // times a second: rarely enough to cost nothing, often enough to be stopped.
 type pace struct {
 	now   int64
-	max  int64
+	max   int64
 	from  int64
 	since time.Time
 }
 
 const (
 	barrierInterval = 20 * time.Millisecond
-	maxSteps   = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
+	maxSteps        = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
 )
 
 func newPace(most int64) pace { return pace{now: 1, max: most} }

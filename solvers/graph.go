@@ -12,14 +12,14 @@ import (
 // assisted.
 type graph struct {
 	*run
-	parts  []*graphPart
-	channels  []*channel
-	origin *streams.Stream // of the first part: graphs are launched here
-	others []*streams.Stream
-	done   *streams.Event // what was launched on origin
-	one    [2]*streams.Graph
-	many   [2]*streams.Graph // graphSteps steps; both by whether the first step is even or odd
-	stale  bool              // the parts may have queued what the next graph has to wait for
+	parts    []*graphPart
+	channels []*channel
+	origin   *streams.Stream // of the first part: graphs are launched here
+	others   []*streams.Stream
+	done     *streams.Event // what was launched on origin
+	one      [2]*streams.Graph
+	many     [2]*streams.Graph // graphSteps steps; both by whether the first step is even or odd
+	stale    bool              // the parts may have queued what the next graph has to wait for
 }
 
 // graphSteps is how many steps a large graph has. They are even in number, so that the
@@ -87,11 +87,11 @@ func (g *graph) addChannel(i int, m halo.Message) (err error) {
 	if b.send, err = from.device.NewStream(streams.Urgent); err != nil {
 		return err
 	}
-	g.Add(b.send)
+	g.resources.Add(b.send)
 	if b.receive, err = to.device.NewStream(streams.Urgent); err != nil {
 		return err
 	}
-	g.Add(b.receive)
+	g.resources.Add(b.receive)
 	if err := g.newEvents(to.device, &b.arrived); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (g *graph) capture(first, steps int64) (*streams.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.Add(made)
+	g.resources.Add(made)
 	return made, nil
 }
 

@@ -17,7 +17,9 @@ type intervals struct {
 // noEnd is the end of a lap that has none.
 const noEnd = math.MaxInt64
 
-func newIntervals(next func(int64, time.Duration) int64) intervals { return intervals{next: next, end: noEnd} }
+func newIntervals(next func(int64, time.Duration) int64) intervals {
+	return intervals{next: next, end: noEnd}
+}
 
 // turn ends the lap with the step that was done last, and begins the next. It is false
 // where none is wanted; what is stepped after that belongs to none.

@@ -14,15 +14,15 @@ import (
 // write field 0 and for steps that write field 1. Launches that have nothing
 // to do are nil.
 type part struct {
-	streams.Resources
-	rank     int
-	device   *streams.Device
-	plain    sweeps
-	measured sweeps    // the same, which take the norms on their way
-	ghostFills   [2]ghostFill // of each field
-	walls    []*movingWall
-	norms    [2]*kernels.NormReduction // totals of the measured sweeps that the scheme uses
-	out, in  []int                 // messages of the plan
+	resources  streams.Resources
+	rank       int
+	device     *streams.Device
+	plain      sweeps
+	measured   sweeps       // the same, which take the norms on their way
+	ghostFills [2]ghostFill // of each field
+	walls      []*movingWall
+	norms      [2]*kernels.NormReduction // totals of the measured sweeps that the scheme uses
+	out, in    []int                     // messages of the plan
 
 	tuning kernels.Tuning
 
@@ -146,7 +146,7 @@ func (m maker) make(all []sweepOf) (*kernels.NormReduction, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.part.Add(k)
+		m.part.resources.Add(k)
 		s.plain[m.to] = k
 		portions = append(portions, kernels.BoxSet{Name: s.name, Boxes: s.boxes})
 	}
@@ -154,7 +154,7 @@ func (m maker) make(all []sweepOf) (*kernels.NormReduction, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.part.Add(total)
+	m.part.resources.Add(total)
 	for i, s := range all {
 		s.measured[m.to] = launches[i]
 	}
@@ -245,3 +245,6 @@ func launch(s *streams.Stream, kernels ...*streams.Kernel) error {
 	}
 	return nil
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (t *part) Close() error { return t.resources.Close() }

@@ -40,15 +40,15 @@ func Autotune(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compi
 // autotuner chooses the laps of a rehearsal: one to warm up, one to learn how long the
 // others are to be, and these.
 type autotuner struct {
-	budget time.Duration
-	intervals   int
-	steps  int64           // of a lap that counts
-	took   []time.Duration // by a step, of laps that count
+	budget    time.Duration
+	intervals int
+	steps     int64           // of a lap that counts
+	took      []time.Duration // by a step, of laps that count
 }
 
 const (
 	tunedIntervals = 3
-	warmSteps     = 20
+	warmSteps      = 20
 )
 
 // interval implements Options.Interval.

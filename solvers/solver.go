@@ -83,7 +83,7 @@ type Result struct {
 
 // Solver is a problem made ready on its devices.
 type Solver struct {
-	streams.Resources
+	resources streams.Resources
 	problem   *Problem
 	plan      *halo.Plan
 	fields    [2]*halo.Field     // step n writes field n%2
@@ -130,18 +130,18 @@ func newUnfilled(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, e
 		if s.fields[i], err = halo.NewField(pl, p.Field()); err != nil {
 			return s, err
 		}
-		s.Add(s.fields[i])
+		s.resources.Add(s.fields[i])
 		if s.exchanges[i], err = halo.NewExchanger(plan, c, s.fields[i]); err != nil {
 			return s, err
 		}
-		s.Add(s.exchanges[i])
+		s.resources.Add(s.exchanges[i])
 	}
 	for rank := range pl.Subdomains {
 		t, err := newPart(rank, p, s.plan, s.fields, c)
 		if err != nil {
 			return s, err
 		}
-		s.Add(t)
+		s.resources.Add(t)
 		s.parts = append(s.parts, t)
 	}
 	return s, nil
@@ -165,7 +165,7 @@ func (s *Solver) Field() *halo.Field { return s.fields[s.done%2] }
 // run is one run of a solver: what a scheme needs. What a scheme makes it adds
 // to the run's closers.
 type run struct {
-	streams.Resources
+	resources streams.Resources
 	*Solver
 	group *streams.WorkerGroup
 }
@@ -180,7 +180,7 @@ func (r *run) newStream(d *streams.Device, priority streams.Priority, name strin
 	if err != nil {
 		return nil, err
 	}
-	r.Add(s)
+	r.resources.Add(s)
 	s.SetName(name, args...)
 	return s, nil
 }
@@ -192,7 +192,7 @@ func (r *run) newEvents(d *streams.Device, events ...**streams.Event) error {
 		if err != nil {
 			return err
 		}
-		r.Add(made)
+		r.resources.Add(made)
 		*e = made
 	}
 	return nil
@@ -214,7 +214,7 @@ func (s *Solver) Run(ctx context.Context, o Options) (Result, error) {
 		threads += len(s.plan.Messages)
 	}
 	r := &run{Solver: s, group: streams.NewWorkerGroup(threads, o.Limit)}
-	s.Add(&r.Resources)
+	s.resources.Add(&r.resources)
 	sch, err := newScheme(scheme, o.Order, r)
 	if err != nil {
 		return Result{}, err
@@ -303,3 +303,9 @@ func (s *Solver) Read(dst []float64, box domain.Box) error {
 	}
 	return err
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (s *Solver) Close() error { return s.resources.Close() }
+
+// Close frees what it holds. Closing twice is no error.
+func (r *run) Close() error { return r.resources.Close() }

@@ -50,7 +50,7 @@ func newFusedScheme(r *run, kind kernels.StepKind) (scheme, error) {
 		return nil, err
 	}
 	for i, s := range steppers {
-		r.Add(s)
+		r.resources.Add(s)
 		t.parts[i].stepper = s
 		if err := t.takeNorms(t.parts[i]); err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ func (r *run) reduceNorms(p *part) error {
 		if p.norms[to], err = reducer.Norms(dst, src, dst.Layout.Owned); err != nil {
 			return err
 		}
-		r.Add(p.norms[to])
+		r.resources.Add(p.norms[to])
 	}
 	return nil
 }

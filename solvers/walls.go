@@ -67,19 +67,19 @@ func (t *part) newMovingWall(p *Problem, side domain.Direction, fields [2]*halo.
 		if s.host, err = t.device.AllocPinned(bytes); err != nil {
 			return nil, err
 		}
-		t.Add(s.host)
+		t.resources.Add(s.host)
 		if s.device, err = t.device.Alloc(bytes); err != nil {
 			return nil, err
 		}
-		t.Add(s.device)
+		t.resources.Add(s.device)
 		if s.used, err = t.device.NewEvent(); err != nil {
 			return nil, err
 		}
-		t.Add(s.used)
+		t.resources.Add(s.used)
 		if s.unpack, err = copier.Copies("wall", kernels.Unpack(fields[i].Parts[t.rank], ghost, s.device.All())); err != nil {
 			return nil, err
 		}
-		t.Add(s.unpack)
+		t.resources.Add(s.unpack)
 	}
 	return w, nil
 }

@@ -33,7 +33,7 @@ func (t schemeTime) String() string {
 // What the choice of a scheme may take.
 const (
 	autotuneTime = 10 * time.Millisecond // the laps of one
-	allTrials = time.Second           // after which no other is tried
+	allTrials    = time.Second           // after which no other is tried
 )
 
 // choose finds the scheme for scheme auto, on GPUs the fastest of all by a rehearsal of

@@ -63,7 +63,7 @@ type pace struct {
 // least leave it uncertain by more than closeEnough.
 const (
 	batches     = 9
-	maxBatches = 4 * batches
+	maxBatches  = 4 * batches
 	closeEnough = 0.01
 )
 

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	intervalTime   = 20 * time.Millisecond // that a lap is to take: against it, to fill the queues of a device is nothing
-	firstInterval  = 2                     // steps of the first lap, to find out how many fill one
-	minLaps = 6                     // of which a median has a confidence interval
+	intervalTime  = 20 * time.Millisecond // that a lap is to take: against it, to fill the queues of a device is nothing
+	firstInterval = 2                     // steps of the first lap, to find out how many fill one
+	minLaps       = 6                     // of which a median has a confidence interval
 )
 
 // stepTimer steps a solver a lap at a time, each when it is asked for. The solver runs in a

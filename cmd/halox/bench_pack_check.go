@@ -26,11 +26,11 @@ func (c *packCase) newTrial() (*trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Add(s)
+	c.resources.Add(s)
 	if c.unpack {
-		return newTrial(s, s, user, packed, &c.Resources, func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
+		return newTrial(s, s, user, packed, &c.resources, func(dst, src []byte) error { return l.Unpack(dst, -l.TrueLB(), src) })
 	}
-	return newTrial(s, s, packed, user, &c.Resources, func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
+	return newTrial(s, s, packed, user, &c.resources, func(dst, src []byte) error { return l.Pack(dst, src, -l.TrueLB()) })
 }
 
 // trial is what a job should write, to be compared with what it writes.

@@ -70,15 +70,15 @@ func (r *packRun) measure(ctx context.Context, w workloads.Workload, direction s
 // packCase is one workload in one direction, with its memory.
 type packCase struct {
 	*packRun
-	streams.Resources
-	unpack  bool
-	cargo   *packing.MessageLayout
-	place   packing.Place // in an array of the size that the workload says
-	packed  streams.Span
-	packers map[packing.Options]*packing.Packer
-	trial   *trial // nil where nothing is compared
-	jobs    []*packing.Job
-	rows    []results.Row // of the jobs, without their times
+	resources streams.Resources
+	unpack    bool
+	cargo     *packing.MessageLayout
+	place     packing.Place // in an array of the size that the workload says
+	packed    streams.Span
+	packers   map[packing.Options]*packing.Packer
+	trial     *trial // nil where nothing is compared
+	jobs      []*packing.Job
+	rows      []results.Row // of the jobs, without their times
 }
 
 // prepare commits the layout and makes its memory.
@@ -94,7 +94,7 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 	if err != nil {
 		return err
 	}
-	c.Add(array)
+	c.resources.Add(array)
 	alloc := c.device.Alloc
 	if c.pinned {
 		alloc = c.device.AllocPinned
@@ -103,7 +103,7 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 	if err != nil {
 		return err
 	}
-	c.Add(packed)
+	c.resources.Add(packed)
 	c.place, c.packed = packing.Place{Data: array.All(), Origin: side.Origin}, packed.All()
 	if c.check {
 		c.trial, err = c.newTrial()
@@ -121,7 +121,7 @@ func (c *packCase) packer(o packing.Options) (*packing.Packer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Add(p)
+	c.resources.Add(p)
 	c.packers[o] = p
 	return p, nil
 }
@@ -172,7 +172,7 @@ func (c *packCase) enter(by contender) error {
 	if err != nil {
 		return err
 	}
-	c.Add(j)
+	c.resources.Add(j)
 	row := by.row()
 	if by.engine == packing.Auto {
 		row = row.Label("took", j.Engine)
@@ -197,12 +197,12 @@ func (c *packCase) race(bytes int64, head results.Row) (rows []results.Row, err 
 	if err != nil {
 		return nil, err
 	}
-	c.Add(contiguous)
+	c.resources.Add(contiguous)
 	clock, err := packing.NewClock(c.compiler, c.device)
 	if err != nil {
 		return nil, err
 	}
-	c.Add(clock)
+	c.resources.Add(clock)
 	took, err := clock.Batches(c.budget, append(c.jobs, contiguous)...)
 	if err != nil {
 		return nil, err
@@ -221,3 +221,6 @@ func inMicroseconds(all []time.Duration) results.Sample {
 	}
 	return measure.NewSample(us)
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (c *packCase) Close() error { return c.resources.Close() }

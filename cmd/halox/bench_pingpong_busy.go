@@ -14,7 +14,7 @@ import (
 // busy keeps a fraction of some devices busy while messages are timed, as in section
 // 5.4 of Wu et al. and 4.4 of Jenkins et al.
 type busy struct {
-	streams.Resources
+	resources streams.Resources
 	fraction  float64
 	occupants []*occupant // one a device
 }
@@ -100,18 +100,18 @@ func (b *busy) add(c *kernels.Compiler, d *streams.Device) (err error) {
 	if o.stream, err = d.NewStream(streams.Normal); err != nil {
 		return err
 	}
-	b.Add(o.stream)
+	b.resources.Add(o.stream)
 	for i := range o.done {
 		if o.done[i], err = d.NewTimedEvent(); err != nil {
 			return err
 		}
-		b.Add(o.done[i])
+		b.resources.Add(o.done[i])
 	}
 	values, err := d.Alloc(8 * busyValues)
 	if err != nil {
 		return err
 	}
-	b.Add(values)
+	b.resources.Add(values)
 	functions, err := c.Functions(d, busySource, "busy")
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (b *busy) launch(o *occupant, values *streams.Memory, f streams.Function, r
 	if err != nil {
 		return err
 	}
-	b.Add(o.kernel)
+	b.resources.Add(o.kernel)
 	o.took, err = o.time()
 	return err
 }
@@ -265,3 +265,6 @@ func (b *busy) describe() busySettings {
 	o := b.occupants[0]
 	return busySettings{b.fraction, o.blocks, o.took.Seconds() * 1e6}
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (b *busy) Close() error { return b.resources.Close() }

@@ -21,7 +21,7 @@ import (
 type pingRun struct {
 	from, to *streams.Device
 	compiler *kernels.Compiler
-	channels    []channel
+	channels []channel
 	check    bool          // what arrives is compared with the host's
 	budget   time.Duration // for each measurement
 	packing  packing.Options
@@ -75,7 +75,7 @@ func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []res
 // pingCase is one workload with its memory on both devices.
 type pingCase struct {
 	*pingRun
-	streams.Resources
+	resources   streams.Resources
 	here, there *pingEnd
 	ping, pong  *trial // what arrives there, and here; nil where nothing is compared
 }
@@ -113,15 +113,15 @@ func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e 
 	if e.array, err = d.Alloc(max(shape.Array, bytes)); err != nil {
 		return nil, err
 	}
-	c.Add(e.array)
+	c.resources.Add(e.array)
 	if e.stream, err = d.NewStream(streams.Urgent); err != nil {
 		return nil, err
 	}
-	c.Add(e.stream)
+	c.resources.Add(e.stream)
 	if e.packer, err = packing.New(c.compiler, d, c.packing); err != nil {
 		return nil, err
 	}
-	c.Add(e.packer)
+	c.resources.Add(e.packer)
 	return e, nil
 }
 
@@ -147,7 +147,7 @@ func (c *pingCase) newTrial(to, from *pingEnd) (*trial, error) {
 	if written.Length > maxCompared || read.Length > maxCompared {
 		return nil, nil
 	}
-	return newTrial(to.stream, from.stream, written, read, &c.Resources, func(dst, src []byte) error {
+	return newTrial(to.stream, from.stream, written, read, &c.resources, func(dst, src []byte) error {
 		packed := make([]byte, from.cargo.Layout.Size())
 		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type, from.shape.Count); err != nil {
 			return err
@@ -216,7 +216,7 @@ func (c *pingCase) time(r *roundTrip) (us results.Sample, lost float64, err erro
 
 // roundTrip is a message there and the same one back.
 type roundTrip struct {
-	streams.Resources
+	resources   streams.Resources
 	ping, pong  *packing.Transfer
 	here, there *streams.Stream
 	home        *streams.Event
@@ -232,15 +232,15 @@ func (c *pingCase) newRoundTrip(here, there packing.Side, o packing.TransferOpti
 	if made.ping, err = packing.NewTransfer(there, here, o); err != nil {
 		return nil, err
 	}
-	made.Add(made.ping)
+	made.resources.Add(made.ping)
 	if made.pong, err = packing.NewTransfer(here, there, o); err != nil {
 		return nil, err
 	}
-	made.Add(made.pong)
+	made.resources.Add(made.pong)
 	if made.home, err = c.from.NewEvent(); err != nil {
 		return nil, err
 	}
-	made.Add(made.home)
+	made.resources.Add(made.home)
 	return made, nil
 }
 
@@ -282,3 +282,9 @@ type oneWay struct {
 
 // Queue queues the transfer, to a stream of the receiver.
 func (o oneWay) Queue(dst *streams.Stream) error { return o.transfer.Queue(dst, o.src) }
+
+// Close frees what it holds. Closing twice is no error.
+func (c *pingCase) Close() error { return c.resources.Close() }
+
+// Close frees what it holds. Closing twice is no error.
+func (r *roundTrip) Close() error { return r.resources.Close() }

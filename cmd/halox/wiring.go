@@ -26,7 +26,7 @@ type setup struct {
 	links    *p2p.Links
 	cut      *domain.Decomposition
 	place    *halo.Placement
-	mapping *halo.Explanation // nil where the order of the devices was not open
+	mapping  *halo.Explanation // nil where the order of the devices was not open
 	compiler *kernels.Compiler
 	scheme   solvers.Scheme
 	tried    []schemeTime // where the scheme is the fastest of some, these

@@ -12,7 +12,7 @@ import (
 
 // Clock times jobs of a device against each other. Close frees it.
 type Clock struct {
-	streams.Resources
+	resources  streams.Resources
 	stream     *streams.Stream
 	start, end *streams.Event
 	gate       *kernels.Gate
@@ -29,24 +29,24 @@ func NewClock(compiler *kernels.Compiler, d *streams.Device) (c *Clock, err erro
 	if made.stream, err = d.NewStream(streams.Normal); err != nil {
 		return nil, err
 	}
-	made.Add(made.stream)
+	made.resources.Add(made.stream)
 	for _, e := range []**streams.Event{&made.start, &made.end} {
 		if *e, err = d.NewTimedEvent(); err != nil {
 			return nil, err
 		}
-		made.Add(*e)
+		made.resources.Add(*e)
 	}
 	if made.gate, err = compiler.NewGate(d, clockLimit); err != nil {
 		return nil, err
 	}
-	made.Add(made.gate)
+	made.resources.Add(made.gate)
 	return made, nil
 }
 
 const (
 	rounds     = 7
-	maxRuns   = 400 // of a batch
-	maxGated  = 500 // operations that are queued behind a gate: streams hold some more
+	maxRuns    = 400 // of a batch
+	maxGated   = 500 // operations that are queued behind a gate: streams hold some more
 	clockLimit = 60 * time.Second
 )
 
@@ -138,3 +138,6 @@ func (c *Clock) batch(j *Job, runs int, gated bool) (time.Duration, error) {
 	took, err := c.end.Since(c.start)
 	return max(1, took/time.Duration(runs)), err
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (c *Clock) Close() error { return c.resources.Close() }

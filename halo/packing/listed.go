@@ -53,7 +53,7 @@ func cached[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) 
 		p.layouts.items = map[any]any{}
 	}
 	p.layouts.items[key] = made
-	p.Add(made)
+	p.resources.Add(made)
 	return made, nil
 }
 
@@ -142,7 +142,7 @@ func (j *Job) bind(table *kernels.BlockTable, t *task) error {
 	if err != nil {
 		return err
 	}
-	j.Add(c)
+	j.resources.Add(c)
 	j.queue = c.Queue
 	return nil
 }
@@ -168,7 +168,7 @@ func (p *Packer) inUnits(j *Job, t *task) error {
 	if err != nil {
 		return err
 	}
-	j.Add(c)
+	j.resources.Add(c)
 	j.queue = c.Queue
 	return nil
 }

@@ -37,16 +37,16 @@ func (o Options) listed(equal bool) kernels.BlockOptions {
 // Packer makes jobs for one device. What it puts on the device for a layout, lists of
 // blocks and trees, it keeps until it is closed, and uses for all jobs with that layout.
 type Packer struct {
-	streams.Resources
-	device   *streams.Device
-	options  Options
-	compiler *kernels.Compiler
+	resources streams.Resources
+	device    *streams.Device
+	options   Options
+	compiler  *kernels.Compiler
 	copier    *kernels.BoxCopier
-	blocks   *kernels.BlockPacker
-	units    *kernels.UnitPacker
-	trees    *kernels.TreePacker
-	layouts    layoutCache
-	choices  tuningCache
+	blocks    *kernels.BlockPacker
+	units     *kernels.UnitPacker
+	trees     *kernels.TreePacker
+	layouts   layoutCache
+	choices   tuningCache
 }
 
 // New makes a packer. Close frees it; its jobs are to be closed before.
@@ -67,7 +67,7 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err erro
 	if made.units, err = c.NewUnitPacker(d); err != nil {
 		return nil, err
 	}
-	made.Add(made.units)
+	made.resources.Add(made.units)
 	if made.trees, err = c.NewTreePacker(d); err != nil {
 		return nil, err
 	}
@@ -76,11 +76,11 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err erro
 
 // Job packs or unpacks one cargo at one place, any number of times.
 type Job struct {
-	streams.Resources
-	Engine Engine // never Auto
-	Why    string // why Auto took it: what was measured or predicted
-	queue  func(s *streams.Stream) error
-	most   int // operations that it queues, where they are more than two
+	resources streams.Resources
+	Engine    Engine // never Auto
+	Why       string // why Auto took it: what was measured or predicted
+	queue     func(s *streams.Stream) error
+	most      int // operations that it queues, where they are more than two
 }
 
 // operations returns how many operations the job queues on a stream at most.
@@ -99,7 +99,7 @@ func (j *Job) launch(k *streams.Kernel, err error) error {
 	if err != nil {
 		return err
 	}
-	j.Add(k)
+	j.resources.Add(k)
 	j.queue = func(s *streams.Stream) error { return s.Launch(k) }
 	return nil
 }
@@ -140,3 +140,9 @@ func (p *Packer) job(e Engine, t *task) (*Job, error) {
 	}
 	return j, nil
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (j *Job) Close() error { return j.resources.Close() }
+
+// Close frees what it holds. Closing twice is no error.
+func (p *Packer) Close() error { return p.resources.Close() }

@@ -64,10 +64,10 @@ type Place struct {
 
 // task is a cargo at its place, to be packed into a buffer or unpacked from there.
 type task struct {
-	message  *MessageLayout
-	packed streams.Span
-	place  Place
-	unpack bool
+	message *MessageLayout
+	packed  streams.Span
+	place   Place
+	unpack  bool
 }
 
 // check returns an error unless the cargo lies within its memory on both sides.

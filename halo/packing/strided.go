@@ -73,7 +73,7 @@ func (p *Packer) move(j *Job, t *task, all []kernels.Strided) error {
 	if err != nil {
 		return err
 	}
-	j.Add(c)
+	j.resources.Add(c)
 	return j.launch(c.Kernel, nil)
 }
 

@@ -38,7 +38,7 @@ type Side struct {
 // piece at one end is packed, or unpacked, over the link; else one kernel copies from
 // layout to layout, if their blocks are not too short for that.
 type Transfer struct {
-	streams.Resources
+	resources streams.Resources
 	path      p2p.Path
 	fragments []fragment
 	ring      []slot
@@ -128,11 +128,11 @@ func (m *maker) events() (err error) {
 	if m.link, err = from.NewStream(streams.Urgent); err != nil {
 		return err
 	}
-	m.Add(m.link)
+	m.resources.Add(m.link)
 	event := func(d *streams.Device, e **streams.Event) {
 		if err == nil {
 			if *e, err = d.NewEvent(); err == nil {
-				m.Add(*e)
+				m.resources.Add(*e)
 			}
 		}
 	}
@@ -202,7 +202,7 @@ func (m *maker) only(j *Job, err error) error {
 	if err != nil {
 		return err
 	}
-	m.Add(j)
+	m.resources.Add(j)
 	m.fragments = append(m.fragments, fragment{pack: j})
 	return nil
 }
@@ -235,9 +235,9 @@ func (m *maker) buffers(bytes int64) ([]buffer, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.Add(b.in)
+		m.resources.Add(b.in)
 		if b.out != b.in {
-			m.Add(b.out)
+			m.resources.Add(b.out)
 		}
 		all = append(all, b)
 	}
@@ -266,7 +266,7 @@ func (m *maker) fragment(b buffer, lo, n int64) (err error) {
 		if f.route, err = p2p.NewRoute(p2p.Peer, to, from); err != nil {
 			return err
 		}
-		m.Add(f.route)
+		m.resources.Add(f.route)
 	}
 	if f.unpack, err = m.job(&m.dst, to, lo, true); err != nil {
 		return err
@@ -294,7 +294,7 @@ func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, 
 	if err != nil {
 		return nil, err
 	}
-	m.Add(j)
+	m.resources.Add(j)
 	m.took[s] = j.Engine
 	return j, nil
 }
@@ -365,3 +365,6 @@ func (t *Transfer) push(f *fragment, s *slot, src *streams.Stream) error {
 	}
 	return t.link.Record(s.sent)
 }
+
+// Close frees what it holds. Closing twice is no error.
+func (t *Transfer) Close() error { return t.resources.Close() }

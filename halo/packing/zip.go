@@ -29,7 +29,7 @@ func directCopy(dst, src *Side) (*Job, error) {
 			return nil, err
 		}
 		j.Engine = Transform
-		j.Add(c)
+		j.resources.Add(c)
 		return j, j.launch(c.Kernel, nil)
 	}
 	if n := max(from.NumBlocks(), to.NumBlocks()); n > maxListed || isFine(from) || isFine(to) {
@@ -40,13 +40,13 @@ func directCopy(dst, src *Side) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.Add(table)
+	j.resources.Add(table)
 	data, start := dst.Place.Data, dst.Place.Origin+to.TrueLB()
 	c, err := table.Pack(data.Memory.Span(data.Offset+start, to.TrueUB()-to.TrueLB()), src.Place.Data, src.Place.Origin)
 	if err != nil {
 		return nil, err
 	}
-	j.Add(c)
+	j.resources.Add(c)
 	j.queue = c.Queue
 	return j, nil
 }
