@@ -77,14 +77,14 @@ func ExampleWrite() {
 	// Output: [0 30 40 3]
 }
 
-func ExampleDeep() {
+func ExampleWideHalo() {
 	f, _, closeAll := exampleField()
 	defer closeAll()
-	deep, err := halo.NewWideHalo(f.Cut, domain.UniformRadius(2, 1), 3)
+	wide, err := halo.NewWideHalo(f.Cut, domain.UniformRadius(2, 1), 3)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("ghosts:", deep.Spec(f.Spec).Width.Plus[1])
+	fmt.Println("ghosts:", wide.Spec(f.Spec).Width.Plus[1])
 	exchange := func(step int) error {
 		fmt.Println("exchange")
 		return nil
@@ -95,7 +95,7 @@ func ExampleDeep() {
 		}
 		return nil
 	}
-	if err := deep.Run(4, exchange, sweep); err != nil {
+	if err := wide.Run(4, exchange, sweep); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

@@ -58,7 +58,7 @@ func ExampleNewWalls() {
 
 // Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
 // particles does. A reverse exchange gives owners what the ghosts got.
-func ExampleNewReverse() {
+func ExampleNewAccumulator() {
 	session, place := openPlane()
 	defer session.Close()
 	f := intField(place, "f")

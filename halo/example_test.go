@@ -1,6 +1,7 @@
 package halo_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -16,7 +17,7 @@ import (
 // openPlane returns two host devices and a plane of 4 x 4 points on them, its lower
 // half on the first, its upper on the second.
 func openPlane() (*halo.Session, *halo.Placement) {
-	session, err := halo.Open(streams.Host, 2)
+	session, err := halo.Open(context.Background(), streams.Host, 2)
 	if err != nil {
 		log.Fatal(err)
 	}

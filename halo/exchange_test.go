@@ -47,7 +47,7 @@ func drawSpec(t *rapid.T, i int, p *halo.Placement) halo.Spec {
 		Element: rapid.SampledFrom([]halo.Element{halo.Float32, halo.Float64, halo.Int32, halo.Int64,
 			halo.Complex64, halo.Complex128, halo.Bytes(1), halo.Bytes(3), halo.Bytes(24)}).Draw(t, "element"),
 		Components:   rapid.IntRange(0, 3).Draw(t, "components"),
-		SoA:          rapid.Bool().Draw(t, "planar"),
+		SoA:          rapid.Bool().Draw(t, "struct of arrays"),
 		Connectivity: rapid.SampledFrom([]halo.Connectivity{halo.Faces, halo.Edges, halo.Corners}).Draw(t, "reach"),
 	}
 	for a := range p.Grid.Dims {

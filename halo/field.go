@@ -17,7 +17,7 @@ type Field struct {
 	Spec      Spec
 	Placement *Placement
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
-	Parts     []kernels.Array       // by rank; of a planar field those of the first component
+	Parts     []kernels.Array       // by rank; of a struct-of-arrays field those of the first component
 	stages    []*stage              // by rank, made when first used
 	closed    bool
 }
@@ -56,7 +56,7 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	}
 	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays), stages: make([]*stage, len(p.Subdomains))}
 	if count, _ := s.arrays(); count != 1 {
-		return nil, fmt.Errorf("halo: field %q: %d planar components cannot be wrapped together: wrap a field for each", s.Name, count)
+		return nil, fmt.Errorf("halo: field %q: %d components as a struct of arrays cannot be wrapped together: wrap a field for each", s.Name, count)
 	}
 	if len(arrays) != len(f.Cut.Subdomains) {
 		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains", s.Name, len(arrays), len(f.Cut.Subdomains))
@@ -109,7 +109,7 @@ func (f *Field) Close() error {
 	return f.resources.Close()
 }
 
-// Array returns the array of a component of a planar field in the subdomain of
+// Array returns the array of a component of a struct-of-arrays field in the subdomain of
 // the given rank; any other field has component 0 alone, of all values a point.
 func (f *Field) Array(rank, component int) kernels.Array {
 	a := f.Parts[rank]
@@ -117,7 +117,7 @@ func (f *Field) Array(rank, component int) kernels.Array {
 	return a
 }
 
-// Component returns a planar field's component as a field of its own, in the same
+// Component returns a struct-of-arrays field's component as a field of its own, in the same
 // memory. It is closed before the field it came from.
 func (f *Field) Component(c int) (*Field, error) {
 	count, _ := f.Spec.arrays()

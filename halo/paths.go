@@ -83,7 +83,7 @@ func haveOwnGPUs(devices []*streams.Device) bool {
 // forecast returns how long the device that sends longest is busy: with one kernel
 // for all messages, and with each over the path that it has. ok is false where that
 // was not measured.
-func (p *Plan) forecast(rates *p2p.LinkModel) (together, each time.Duration, ok bool) {
+func (p *Plan) forecast(model *p2p.LinkModel) (together, each time.Duration, ok bool) {
 	for rank := range p.Placement.Devices {
 		out := p.outgoing(rank)
 		var sum, slowest time.Duration
@@ -92,8 +92,8 @@ func (p *Plan) forecast(rates *p2p.LinkModel) (together, each time.Duration, ok 
 			total.Bytes += m.Bytes
 		}
 		for _, m := range out {
-			t, known := p.time(rates, m, m.Path, shapeOf(m))
-			d, knownDirect := p.time(rates, m, p2p.Direct, total)
+			t, known := p.time(model, m, m.Path, shapeOf(m))
+			d, knownDirect := p.time(model, m, p2p.Direct, total)
 			if !known || !knownDirect {
 				return 0, 0, false
 			}
@@ -114,9 +114,9 @@ func (p *Plan) outgoing(rank int) (out []Message) {
 	return out
 }
 
-// time returns how long a cargo takes between the ends of a message.
-func (p *Plan) time(rates *p2p.LinkModel, m Message, path p2p.Path, cargo p2p.MessageShape) (time.Duration, bool) {
-	return rates.Time(p.Placement.Devices[m.From], p.Placement.Devices[m.To], path, cargo)
+// time returns how long a message takes between the ends of a message.
+func (p *Plan) time(model *p2p.LinkModel, m Message, path p2p.Path, shape p2p.MessageShape) (time.Duration, bool) {
+	return model.Time(p.Placement.Devices[m.From], p.Placement.Devices[m.To], path, shape)
 }
 
 // Path returns the path that all messages between different devices take, ""

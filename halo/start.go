@@ -9,9 +9,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// channel is what Start has on the device of one subdomain: a stream to send on and
-// one to receive on, what is done there for all messages together, and the points
-// in its work that others wait for.
+// channel holds the streams, the events and the launches of one subdomain's part in an
+// exchange by Start and Wait. The events mark what the channels of neighbours wait for.
 type channel struct {
 	sendStream, receiveStream *streams.Stream
 	ready, sent, received     *streams.Event
@@ -60,7 +59,7 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 	return nil
 }
 
-// send queues what the lane sends, once all that it goes to are ready.
+// send queues what the channel sends, once all that it goes to are ready.
 func (l *channel) send() error {
 	if err := l.sendStream.Wait(l.ready); err != nil {
 		return err
@@ -81,7 +80,7 @@ func (l *channel) send() error {
 	return l.sendStream.Record(l.sent)
 }
 
-// receive queues what the lane receives, once all that it comes from have sent it.
+// receive queues what the channel receives, once all that it comes from have sent it.
 func (l *channel) receive() error {
 	for _, from := range l.from {
 		if err := l.receiveStream.Wait(from.sent); err != nil {
@@ -208,7 +207,7 @@ func (x *Exchanger) newChannel(d *streams.Device) (*channel, error) {
 	return l, nil
 }
 
-// connect gives each lane all that its subdomain sends and receives. Copies of all
+// connect gives each channel all that its subdomain sends and receives. Copies of all
 // messages are one launch; additions, which may meet in a point, one after another.
 func (x *Exchanger) connect(channels []*channel) error {
 	packCopies, unpackCopies := make([][]kernels.Copy, len(channels)), make([][]kernels.Copy, len(channels))

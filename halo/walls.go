@@ -134,7 +134,7 @@ func layers(a kernels.Array, ghost domain.Box, wall Wall) (all []kernels.Copy) {
 }
 
 // element returns what a Dirichlet wall gives one point of an array: the value of
-// the planar component, or those of all components that lie together.
+// the struct-of-arrays component, or those of all components that lie together.
 func (w *Walls) element(wall Wall, component int) ([]byte, error) {
 	s := w.field.Spec
 	var values [][]byte

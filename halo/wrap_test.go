@@ -227,7 +227,7 @@ func TestWrapRefusals(t *testing.T) {
 	soa := spec
 	soa.SoA, soa.Components = true, 2
 	if _, err := halo.WrapField(p, soa, good, good); err == nil || !strings.Contains(err.Error(), "wrap a field for each") {
-		t.Errorf("planar components: %v", err)
+		t.Errorf("struct of arrays: %v", err)
 	}
 	if _, err := set.Devices[0].WrapStream(1); err == nil {
 		t.Error("a host device took a CUDA stream")

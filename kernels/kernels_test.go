@@ -86,7 +86,7 @@ func noise(n int64) []float64 {
 	return v
 }
 
-// shapes are boxes that take every way through the kernels: marches with and
+// shapes are boxes that take every way through the kernels: streams in z with and
 // without remainders, thin slabs, single points, boxes off the origin.
 var shapes = []domain.Vec{{70, 19, 67}, {64, 4, 64}, {1, 33, 40}, {200, 1, 9}, {9, 300, 1}, {1, 1, 1}, {3, 1, 2}, {130, 130, 1}, {257, 3, 8}}
 
@@ -276,11 +276,11 @@ func TestMeasure(t *testing.T) {
 			red := must(reducer.Norms(plain, src, box))(t)
 			b.do(red.Queue(b.stream))
 			want := red.Result()
-			portions := []kernels.BoxSet{{Name: "all", Boxes: []domain.Box{box}}}
+			sets := []kernels.BoxSet{{Name: "all", Boxes: []domain.Box{box}}}
 			if inner, slabs := domain.Split(box, domain.UniformRadius(3, 1)); !inner.Empty() {
-				portions = []kernels.BoxSet{{Name: "slabs", Boxes: slabs}, {Name: "inner", Boxes: []domain.Box{inner}}}
+				sets = []kernels.BoxSet{{Name: "slabs", Boxes: slabs}, {Name: "inner", Boxes: []domain.Box{inner}}}
 			}
-			launches, total, err := sweeper.Measure(dst, src, portions...)
+			launches, total, err := sweeper.Measure(dst, src, sets...)
 			if err != nil {
 				t.Fatal(err)
 			}

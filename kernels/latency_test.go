@@ -8,7 +8,7 @@ import (
 )
 
 // A flag goes to and fro between two devices, again and again.
-func TestRally(t *testing.T) {
+func TestFlagPingPong(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, s *testdevices.Set) {
 		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
 			t.Skip("SKIPPED: no two devices that reach each other")

@@ -3,158 +3,209 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/streams"
 )
 
-// Norms is what a NormReducer computes of a field and the one before it.
-type Norms = rows.Norms
+// Op is what a Reducer computes of the values of a box.
+type Op string
 
-// normsBytes is the size of Norms as the kernels write it.
-const normsBytes = 4 * 8
+// The operations. A NaN among the values makes the total of reals NaN in all of
+// them. Sums of whole numbers wrap.
+const (
+	Sum     Op = "sum"
+	Squares Op = "squares" // the sum of the squares
+	Min     Op = "min"
+	Max     Op = "max"
+)
 
-// NormReducer computes norms on one device.
-type NormReducer struct {
-	device         *streams.Device
-	real           Real
-	partial, total streams.Function // nil on a host device
+var ops = []Op{Sum, Squares, Min, Max}
+
+// Reducer computes totals of one type of numbers on one device.
+type Reducer struct {
+	device      *streams.Device
+	number      Number
+	box, blocks map[Op]streams.Function // empty on a host device
 }
 
-// NewNormReducer compiles the reductions for the device.
-func (c *Compiler) NewNormReducer(d *streams.Device, real Real) (*NormReducer, error) {
-	r := &NormReducer{device: d, real: real}
-	if real.Size() == 0 {
-		return nil, fmt.Errorf("kernels: type %q cannot be reduced", real)
+// NewReducer compiles the operations for the device.
+func (c *Compiler) NewReducer(d *streams.Device, number Number) (*Reducer, error) {
+	t := &Reducer{d, number, map[Op]streams.Function{}, map[Op]streams.Function{}}
+	scalar, _, err := number.scalar()
+	if err != nil || d.Backend == streams.Host {
+		return t, err
 	}
-	if d.Backend == streams.Host {
-		return r, nil
+	for _, op := range ops {
+		found, err := c.load(d, reduceProgram(scalar), string(op)+"_box", string(op)+"_blocks")
+		if err != nil {
+			return nil, err
+		}
+		t.box[op], t.blocks[op] = found[0], found[1]
 	}
-	found, err := c.load(d, normsProgram(real), "norms_partial", "norms_total")
-	if err != nil {
-		return nil, err
-	}
-	r.partial, r.total = found[0], found[1]
-	return r, nil
+	return t, nil
 }
 
-// NormReduction is the work of one norm, made ready.
-type NormReduction struct {
+// Reduction is the work of one operation over a box, made ready.
+type Reduction struct {
 	resources streams.Resources
 	launches  []*streams.Kernel
-	result    *streams.Memory // on the device
-	host      *streams.Memory // pinned
+	result    *streams.Memory // on the device: a total a value, then room for partial ones
+	host      *streams.Memory // pinned: a total a value
 }
 
-// normsArgs is struct Norms of norms.cu.
-type normsArgs struct {
-	next, last, partial, sums, result uint64
+// totalBytes is the size of a total: a float64 or an int64.
+const totalBytes = 8
+
+// reductionArgs is struct Reduce of reduce.cu.
+type reductionArgs struct {
+	data, partial, result uint64
 	strides
-	region           region
-	partials, blocks int64
+	region         region
+	values, blocks int64
 }
 
-// Norms makes a reduction ready over the points of the box in the arrays next
-// and last, which have one layout. The order of the sums depends on the box
-// alone.
-func (r *NormReducer) Norms(next, last Array, box domain.Box) (*NormReduction, error) {
-	if next.Layout != last.Layout {
-		return nil, fmt.Errorf("kernels: norms between arrays of different layouts")
-	}
-	if err := next.holds(box); err != nil {
+// Over makes the totals ready over the points of the box: one for each scalar of
+// an element, of which a complex number has two. The order of the sums depends on
+// the box alone; reals are summed as float64.
+func (t *Reducer) Over(op Op, a Array, box domain.Box) (*Reduction, error) {
+	const warpsPerBlock, maxBlocks = 8, 1024
+	values, err := t.values(op, a, box)
+	if err != nil {
 		return nil, err
 	}
-	const warpsPerBlock, maxBlocks = 8, 1024
 	size := box.Size()
 	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	red, err := newNormReduction(r.device, blocks+1)
-	if err != nil {
-		return nil, err
+	made := &Reduction{}
+	if err := made.allocate(t.device, values, blocks); err != nil {
+		return nil, errors.Join(err, made.Close())
 	}
-	specs := r.onGPU(next, last, box, red.result, blocks)
-	if r.device.Backend == streams.Host {
-		specs = []streams.KernelSpec{{Run: r.onHost(next, last, box, red.result)}}
+	specs := t.onGPU(op, a, box, made.result, values, blocks)
+	if t.device.Backend == streams.Host {
+		specs = t.onHost(op, a, box, made.result, int(values))
 	}
-	if err := red.launchAll(r.device, "norms", specs, next.Data, last.Data); err != nil {
-		return nil, errors.Join(err, red.Close())
-	}
-	return red, nil
-}
-
-// newNormReduction allocates room for a number of norms, the result first.
-func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
-	result, err := d.Alloc(norms * normsBytes)
-	if err != nil {
-		return nil, err
-	}
-	host, err := d.AllocPinned(normsBytes)
-	if err != nil {
-		return nil, errors.Join(err, result.Close())
-	}
-	r := &NormReduction{result: result, host: host}
-	r.resources.Add(result, host)
-	return r, nil
-}
-
-// launchAll makes the launches of the reduction ready, which use the memory too.
-func (r *NormReduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
 	for _, spec := range specs {
-		spec.Name, spec.Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
-		k, err := newKernel(d, spec)
+		spec.Name, spec.Uses = string(op), []streams.Span{a.Data, made.result.All()}
+		k, err := newKernel(t.device, spec)
 		if err != nil {
-			return err
+			return nil, errors.Join(err, made.Close())
 		}
-		r.resources.Add(k)
-		r.launches = append(r.launches, k)
+		made.resources.Add(k)
+		made.launches = append(made.launches, k)
 	}
+	return made, nil
+}
+
+// allocate makes room for the totals of so many values, each in so many parts.
+func (t *Reduction) allocate(d *streams.Device, values, blocks int64) (err error) {
+	if t.result, err = d.Alloc(values * (1 + blocks) * totalBytes); err != nil {
+		return err
+	}
+	t.resources.Add(t.result)
+	if t.host, err = d.AllocPinned(values * totalBytes); err != nil {
+		return err
+	}
+	t.resources.Add(t.host)
 	return nil
 }
 
-// onGPU reduces in two launches: four numbers a block, then four in all. The
-// partial numbers follow the result in memory.
-func (r *NormReducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
-	arg := argument(&normsArgs{
-		next: next.address(), last: last.address(),
-		partial: result.Address() + normsBytes, sums: result.Address() + normsBytes, result: result.Address(),
-		strides: stridesOf(next.Layout), region: regionOf(next.Layout, box), blocks: blocks,
+// values returns how many scalars an element has. It is an error if the operation
+// or the box is none, or the elements are not made of the numbers.
+func (t *Reducer) values(op Op, a Array, box domain.Box) (int64, error) {
+	const most = 65535 // blocks along y
+	scalar, count, err := t.number.scalar()
+	if err != nil {
+		return 0, err
+	}
+	if err := a.holds(box); err != nil {
+		return 0, err
+	}
+	size := a.Layout.ElementSize
+	values := int64(size / scalarSizes[scalar])
+	switch {
+	case !slices.Contains(ops, op):
+		return 0, fmt.Errorf("kernels: no operation %q: sum, squares, min or max", op)
+	case size%(scalarSizes[scalar]*count) != 0:
+		return 0, fmt.Errorf("kernels: elements of %d bytes are no whole number of %s", size, t.number)
+	case box.Empty() || values > most:
+		return 0, fmt.Errorf("kernels: totals over box %v of %d values a point", box, values)
+	}
+	return values, nil
+}
+
+// onGPU reduces in two launches: a total a block, then one in all. The partial
+// totals follow the result in memory.
+func (t *Reducer) onGPU(op Op, a Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
+	arg := argument(&reductionArgs{
+		data: a.address(), partial: result.Address() + uint64(values)*totalBytes, result: result.Address(),
+		strides: stridesOf(a.Layout), region: regionOf(a.Layout, box), values: values, blocks: blocks,
 	})
 	block := [3]int{blockSize, 1, 1}
 	return []streams.KernelSpec{
-		{Function: r.partial, Grid: [3]int{int(blocks), 1, 1}, Block: block, Argument: arg},
-		{Function: r.total, Grid: [3]int{1, 1, 1}, Block: block, Argument: arg},
+		{Function: t.box[op], Grid: [3]int{int(blocks), int(values), 1}, Block: block, Argument: arg},
+		{Function: t.blocks[op], Grid: [3]int{1, int(values), 1}, Block: block, Argument: arg},
 	}
 }
 
-func (r *NormReducer) onHost(next, last Array, box domain.Box, result *streams.Memory) func() {
-	if r.real == Float32 {
-		return func() { normRows[float32](next, last, box, result) }
+// onHost reduces in one launch.
+func (t *Reducer) onHost(op Op, a Array, box domain.Box, result *streams.Memory, values int) []streams.KernelSpec {
+	scalar, _, _ := t.number.scalar() // checked before
+	runs := map[Number]func(){
+		"float32": func() { totalRows[float32, float64](op, a, box, result, values) },
+		"float64": func() { totalRows[float64, float64](op, a, box, result, values) },
+		"int32":   func() { totalRows[int32, int64](op, a, box, result, values) },
+		"int64":   func() { totalRows[int64, int64](op, a, box, result, values) },
 	}
-	return func() { normRows[float64](next, last, box, result) }
+	return []streams.KernelSpec{{Run: runs[scalars[scalar]]}}
 }
 
-func normRows[T rows.Float](next, last Array, box domain.Box, result *streams.Memory) {
-	a, b, n := view[T](next.Data), view[T](last.Data), int64(box.Size()[0])
-	var sum Norms
-	eachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n]) })
-	putNorms(streams.View[float64](result.Bytes()), sum)
+// totalRows is the host version of reduce.cu: scalars T with totals A.
+func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](op Op, a Array, box domain.Box, result *streams.Memory, values int) {
+	first := view[T](a.Data)[a.Layout.Offset(box.Lo)*int64(values):]
+	for value := range values {
+		switch op {
+		case Sum:
+			foldValue(a, box, result, value, values, 0, func(t A, v T) A { return t + A(v) })
+		case Squares:
+			foldValue(a, box, result, value, values, 0, func(t float64, v T) float64 { return t + float64(v)*float64(v) })
+		case Min:
+			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return min(t, A(v)) })
+		case Max:
+			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return max(t, A(v)) })
+		}
+	}
 }
 
-// Queue queues the reduction and the copy of its result to the host.
-func (r *NormReduction) Queue(s *streams.Stream) error {
-	for _, k := range r.launches {
+// foldValue folds one value of all points of the box, in order of memory.
+func foldValue[T, A any](a Array, box domain.Box, result *streams.Memory, value, values int, none A, fold func(A, T) A) {
+	data, n := view[T](a.Data), int64(box.Size()[0])
+	total := none
+	eachRow(a.Layout, box, func(o int64) {
+		row := data[o*int64(values) : (o+n)*int64(values)]
+		for i := value; i < len(row); i += values {
+			total = fold(total, row[i])
+		}
+	})
+	streams.View[A](result.Bytes())[value] = total
+}
+
+// Queue queues the operation and the copy of its totals to the host.
+func (t *Reduction) Queue(s *streams.Stream) error {
+	for _, k := range t.launches {
 		if err := s.Launch(k); err != nil {
 			return err
 		}
 	}
-	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, normsBytes))
+	return s.Copy(t.host.All(), t.result.Span(0, t.host.Size()))
 }
 
-// Result returns the norms once what Queue queued is done.
-func (r *NormReduction) Result() Norms {
-	v := streams.View[float64](r.host.Bytes())
-	return Norms{MaxChange: v[0], SumChange2: v[1], Max: v[2], Sum2: v[3]}
-}
+// Floats returns the totals of reals, and the squares of any numbers, once what
+// Queue queued is done.
+func (t *Reduction) Floats() []float64 { return streams.View[float64](t.host.Bytes()) }
+
+// Ints returns the totals of whole numbers, but not their squares.
+func (t *Reduction) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }
 
 // Close frees what it holds. Closing twice is no error.
-func (r *NormReduction) Close() error { return r.resources.Close() }
+func (t *Reduction) Close() error { return t.resources.Close() }

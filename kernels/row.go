@@ -7,7 +7,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewRow returns memory of the mover's device that holds the bytes of an element
+// NewRow returns memory of the device that holds the bytes of an element
 // n times, for Repeat. Close frees it.
 func (m *BoxCopier) NewRow(element []byte, n int) (*streams.Memory, error) {
 	return upload(m.device, bytes.Repeat(element, n))

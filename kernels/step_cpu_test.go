@@ -57,7 +57,7 @@ func newStepTorus(t *testing.T, s stencil.Stencil, r Real, size []int, parts dom
 }
 
 // ranks returns what the devices do, with fields that an allocator places.
-func (c *stepTorus) ends(shape Shape, alloc func(d *streams.Device, bytes int64) streams.Span) (ranks []StepRank) {
+func (c *stepTorus) ranks(shape Shape, alloc func(d *streams.Device, bytes int64) streams.Span) (ranks []StepRank) {
 	c.t.Helper()
 	w := c.stencil.Radius()
 	for _, sub := range c.cut.Subdomains {
@@ -172,7 +172,7 @@ const stepsOnCPU = 3
 func (c *stepTorus) onHost() (before, after []byte) {
 	c.t.Helper()
 	var spans []streams.Span
-	ranks := c.ends(Shape{}, func(d *streams.Device, n int64) streams.Span {
+	ranks := c.ranks(Shape{}, func(d *streams.Device, n int64) streams.Span {
 		m, err := d.Alloc(n)
 		if err != nil {
 			c.t.Fatal(err)
@@ -237,7 +237,7 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 	}
 	copy(arena.Bytes(), before)
 	offset := int64(0)
-	ranks := c.ends(shape, func(_ *streams.Device, bytes int64) streams.Span {
+	ranks := c.ranks(shape, func(_ *streams.Device, bytes int64) streams.Span {
 		offset += bytes
 		return arena.Span(offset-bytes, bytes)
 	})
@@ -264,13 +264,13 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 		}
 		for at, other := range n.parts[i-1].neighbours {
 			if got, want := *word(m, int64(at)*flagBytes), uint64(stepsOnCPU*n.expected(other, i-1)); got != want || want == 0 {
-				c.t.Fatalf("%s, shape %v: end %d counted %d blocks of end %d, not %d", kind, shape, i-1, got, other, want)
+				c.t.Fatalf("%s, shape %v: rank %d counted %d blocks of rank %d, not %d", kind, shape, i-1, got, other, want)
 			}
 		}
 	}
 }
 
-// put writes the memory and the launches, all ends' of one step before the next.
+// put writes the memory and the launches, all ranks' of one step before the next.
 func (c *stepTorus) put(n *stepGroup, regions []*streams.Memory) {
 	var b bytes.Buffer
 	write := func(v any) { binary.Write(&b, binary.NativeEndian, v) }
@@ -323,7 +323,7 @@ func (c *stepTorus) compare(ranks []StepRank, kind StepKind, shape Shape, got, w
 			for at := range a.Layout.Length {
 				o, size := offset+at*int64(c.real.Size()), int64(c.real.Size())
 				if !bytes.Equal(got[o:o+size], want[o:o+size]) {
-					c.t.Fatalf("%s, shape %v: field %d of end %d at %v is %x, not %x", kind, shape, f, i, pointAt(a.Layout, at), got[o:o+size], want[o:o+size])
+					c.t.Fatalf("%s, shape %v: field %d of rank %d at %v is %x, not %x", kind, shape, f, i, pointAt(a.Layout, at), got[o:o+size], want[o:o+size])
 				}
 			}
 			offset += a.Layout.Bytes()

@@ -12,9 +12,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// StepRank is what one device does in the time steps that devices make together, each
-// with one kernel: it sweeps its points, and stores those that others need into their
-// ghosts. Step n reads Fields[(n-1)%2] and writes Fields[n%2].
+// StepRank is one device's part of a fused step. Its kernel sweeps the points that the
+// device owns, and stores those that neighbours need into their ghosts. Step n reads Fields[(n-1)%2] and writes Fields[n%2].
 type StepRank struct {
 	Device   *streams.Device
 	Fields   [2]Array     // of one layout
@@ -33,12 +32,12 @@ func (e StepRank) shape(f largeForm) Shape {
 }
 
 // GhostStore says where boundary points go beside their own place: into the ghosts of an
-// end, maybe the same one. For ghosts behind walls that fields are odd about, Odd says
-// where, from each point, the value of such a wall lies, a ghost of this end that no store
+// rank, maybe the same one. For ghosts behind walls that fields are odd about, Odd says
+// where, from each point, the value of such a wall lies, a ghost of this rank that no store
 // writes: v becomes 2*wall - v, for one wall after the other.
 type GhostStore struct {
-	Send, Ghost domain.Box // of equal size, owned by this end and ghosts of the other
-	To          int        // end
+	Send, Ghost domain.Box // of equal size, owned by this rank and ghosts of the other
+	To          int        // rank
 	Odd         []domain.Vec
 }
 
@@ -58,8 +57,8 @@ const (
 	StreamedSteps StepKind = "streamed"
 )
 
-// Stepper is one end of steps that devices make together, made ready. All ends queue the
-// same steps, each by one thread. An end that fails leaves the others waiting, up to
+// Stepper launches the steps of one rank. All ranks queue the
+// same steps, each by one thread. A rank that fails leaves the others waiting, up to
 // their limit.
 type Stepper struct {
 	resources streams.Resources
@@ -145,7 +144,7 @@ func word(m *streams.Memory, offset int64) *uint64 {
 	return (*uint64)(unsafe.Pointer(&m.Bytes()[offset]))
 }
 
-// Steppers makes the steps of ends ready, which are on different devices that reach
+// Steppers makes the steps of ranks ready, which are on different devices that reach
 // each other. limit is how long a device waits for a neighbour. The fields' ghosts are
 // those of step 0 when the first step is queued.
 func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ranks []StepRank, limit time.Duration) (all []*Stepper, err error) {
@@ -159,8 +158,8 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ranks [
 			all, err = nil, errors.Join(err, made.Close())
 		}
 	}()
-	for i, end := range ranks {
-		s := &Stepper{kind: kind, device: end.Device, done: stepSpan{first: 1, launch: -1}}
+	for i, rank := range ranks {
+		s := &Stepper{kind: kind, device: rank.Device, done: stepSpan{first: 1, launch: -1}}
 		made.Add(s)
 		all = append(all, s)
 		if err := s.allocate(n, i); err != nil {
@@ -168,13 +167,13 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ranks [
 		}
 	}
 	if n.tiled != nil { // a program for each shape of tiles
-		for i, end := range ranks {
+		for i, rank := range ranks {
 			plain, measured := c.tilesOf(n, i)
-			c.begin(end.Device, plain, measured)
+			c.begin(rank.Device, plain, measured)
 		}
 	}
 	for i, s := range all {
-		if end := ranks[i]; end.Device.Backend == streams.Host {
+		if rank := ranks[i]; rank.Device.Backend == streams.Host {
 			err = s.onHost(n, i)
 		} else if n.tiled != nil {
 			err = s.tilesOnGPU(c, n, i)
@@ -188,7 +187,7 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ranks [
 	return all, nil
 }
 
-// allocate makes the memory by which an end and its neighbours wait for each other.
+// allocate makes the memory by which a rank and its neighbours wait for each other.
 func (s *Stepper) allocate(n *stepGroup, i int) (err error) {
 	for _, k := range n.parts[i].neighbours {
 		s.others = append(s.others, n.ranks[k].Device.String())

@@ -11,24 +11,24 @@ import (
 
 // stepArgs is struct Step of step.cu, but for the stores and neighbours at its end.
 type stepArgs struct {
-	field                       [2]uint64
-	strides                     strides
-	span                        stepSpan
-	shellBlocks, shells, degree int64
-	shellSlabs, every           int64
-	march                       int64
-	tiles                       [3]int64
-	limit                       int64
-	failed, arrived             uint64
-	norms                       [2]uint64
-	interior                    sweepPart
-	shell                       [maxFaces]shellArgs
+	field                     [2]uint64
+	strides                   strides
+	span                      stepSpan
+	slabBlocks, slabs, degree int64
+	shellSlabs, every         int64
+	march                     int64
+	tiles                     [3]int64
+	limit                     int64
+	failed, arrived           uint64
+	norms                     [2]uint64
+	interior                  sweepPart
+	slab                      [maxFaces]slabArgs
 }
 
-// shellArgs, targetArgs and stepNeighbour are structs Shell, Target and Neighbour of
+// slabArgs, targetArgs and stepNeighbour are structs Shell, Target and Neighbour of
 // step.cu.
 type (
-	shellArgs struct {
+	slabArgs struct {
 		lo, size            [3]int32
 		first, blocks       int64
 		targets, neighbours uint64
@@ -42,7 +42,7 @@ type (
 	stepNeighbour struct{ myCount, itsCount, expected uint64 }
 )
 
-// stepLaunch is what an end launches.
+// stepLaunch is what a rank launches.
 type stepLaunch struct {
 	kernel     string
 	grid       [3]int
@@ -72,7 +72,7 @@ func (k *stepLaunch) argument(most int) []byte {
 	return bytes
 }
 
-// onGPU makes the launch of an end on a GPU, and where a launch makes a step another with
+// onGPU makes the launch of a rank on a GPU, and where a launch makes a step another with
 // norms.
 func (s *Stepper) onGPU(c *Compiler, n *stepGroup, i int) error {
 	plain, err := n.launch(i, s.failed, "")
@@ -96,10 +96,10 @@ func (s *Stepper) onGPU(c *Compiler, n *stepGroup, i int) error {
 	return err
 }
 
-// onGPUAs makes one launch of an end.
+// onGPUAs makes one launch of a rank.
 func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made stepKernel, err error) {
-	end := n.ranks[i]
-	found, err := c.load(end.Device, c.disturbed(end.Device, stepProgram(n.stencil, n.real)), k.kernel)
+	rank := n.ranks[i]
+	found, err := c.load(rank.Device, c.disturbed(rank.Device, stepProgram(n.stencil, n.real)), k.kernel)
 	if err != nil {
 		return made, err
 	}
@@ -108,13 +108,13 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made
 		Function: found[0], Grid: k.grid, Block: [3]int{k.block[0], k.block[1], 1},
 		Argument: k.argument(maxStores(n.stencil)),
 	}
-	for f, a := range end.Fields {
+	for f, a := range rank.Fields {
 		spec.Uses = append(spec.Uses, a.Data)
 		if s.norms[f] != nil {
 			spec.Uses = append(spec.Uses, s.norms[f].result.All())
 		}
 	}
-	for _, st := range end.Stores {
+	for _, st := range rank.Stores {
 		for _, a := range n.ranks[st.To].Fields {
 			spec.Reaches = append(spec.Reaches, a.Data)
 		}
@@ -155,15 +155,15 @@ func (s *Stepper) addNorms(c *Compiler, real Real, blocks int64) error {
 	return nil
 }
 
-// launch returns what an end launches, variant "" or withNorms; failed is where it says that
+// launch returns what a rank launches, variant "" or withNorms; failed is where it says that
 // it waited in vain.
 func (n *stepGroup) launch(i int, failed *streams.Memory, variant string) (*stepLaunch, error) {
-	end := n.ranks[i]
+	rank := n.ranks[i]
 	k := &stepLaunch{arg: stepArgs{
-		strides: stridesOf(end.Fields[0].Layout),
+		strides: stridesOf(rank.Fields[0].Layout),
 		limit:   n.limit.Nanoseconds(), failed: failed.Address(), arrived: n.line(i, len(n.parts[i].neighbours)).Address(),
 	}}
-	for f, a := range end.Fields {
+	for f, a := range rank.Fields {
 		k.arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
 	}
 	n.addShells(&k.arg, i)
@@ -179,7 +179,7 @@ func (a Array) pointAddress(p domain.Vec) uint64 {
 
 func narrow(v domain.Vec) [3]int32 { return [3]int32{int32(v[0]), int32(v[1]), int32(v[2])} }
 
-// fromOwned returns a box counted from the first point that an end owns.
+// fromOwned returns a box counted from the first point that a rank owns.
 func (n *stepGroup) fromOwned(i int, b domain.Box) domain.Box {
 	lo := n.ranks[i].Fields[0].Layout.Owned.Lo
 	return domain.Box{Lo: b.Lo.Sub(lo), Hi: b.Hi.Sub(lo)}
@@ -193,11 +193,11 @@ func (n *stepGroup) addShells(arg *stepArgs, i int) {
 		return b
 	}
 	slabs := n.parts[i].slabs
-	arg.shells = int64(len(slabs))
+	arg.slabs = int64(len(slabs))
 	for k, slab := range slabs {
 		box := n.fromOwned(i, slab.box)
-		arg.shell[k] = shellArgs{narrow(box.Lo), narrow(box.Size()), arg.shellBlocks, slab.blocks, bits(slab.stores), bits(slab.neighbours)}
-		arg.shellBlocks += slab.blocks
+		arg.slab[k] = slabArgs{narrow(box.Lo), narrow(box.Size()), arg.slabBlocks, slab.blocks, bits(slab.stores), bits(slab.neighbours)}
+		arg.slabBlocks += slab.blocks
 	}
 }
 
@@ -229,28 +229,28 @@ func (n *stepGroup) addNeighbours(k *stepLaunch, i int) {
 // addInterior chooses the kernel, its grid, and how the interior is cut. It returns an error
 // if that is too large for a grid.
 func (n *stepGroup) addInterior(k *stepLaunch, i int, variant string) error {
-	end := n.ranks[i]
-	if !end.Interior.Empty() {
-		l := end.Fields[0].Layout
-		k.arg.interior = partOf(l, end.Interior, groupBytes/n.real.Size(), domain.RowAlignment/n.real.Size())
+	rank := n.ranks[i]
+	if !rank.Interior.Empty() {
+		l := rank.Fields[0].Layout
+		k.arg.interior = partOf(l, rank.Interior, groupBytes/n.real.Size(), domain.RowAlignment/n.real.Size())
 		k.arg.interior.first -= l.Offset(l.Owned.Lo)
 	}
 	if k.block = n.threads(i); n.kind == FusedStep {
-		return k.fused(formOf(n.stencil, n.real), end, variant)
+		return k.fused(formOf(n.stencil, n.real), rank, variant)
 	}
-	k.resident(n.stencil, formOf(n.stencil, n.real).tall, int64(end.Device.Cores))
+	k.resident(n.stencil, formOf(n.stencil, n.real).tall, int64(rank.Device.Cores))
 	return nil
 }
 
-// fused has the interior swept in the shape of the end's sweeps, by slabs of blocks. Those of
-// the shells fill some slabs before.
-func (k *stepLaunch) fused(f largeForm, end StepRank, variant string) error {
-	shape, ok := end.shape(f), true
-	if variant == withNorms && !f.marches { // the blocks of shells are those of all steps
+// fused has the interior swept in the shape of the rank's sweeps, by slabs of blocks. Those of
+// the boundary slabs fill some slabs of blocks before.
+func (k *stepLaunch) fused(f largeForm, rank StepRank, variant string) error {
+	shape, ok := rank.shape(f), true
+	if variant == withNorms && !f.marches { // the blocks of slabs are those of all steps
 		shape.Layers = f.measured(shape).Layers
 	}
-	k.grid, k.arg.march = [3]int{int(max(1, k.arg.shellBlocks)), 1, 0}, int64(shape.Layers)
-	if size := end.Interior.Size(); !end.Interior.Empty() {
+	k.grid, k.arg.march = [3]int{int(max(1, k.arg.slabBlocks)), 1, 0}, int64(shape.Layers)
+	if size := rank.Interior.Size(); !rank.Interior.Empty() {
 		if f.dims == 3 {
 			shape.Layers = max(shape.Layers, ceil(size[2], maxBlocks/2))
 		}
@@ -263,8 +263,8 @@ func (k *stepLaunch) fused(f largeForm, end StepRank, variant string) error {
 		k.grid[2] *= k.grid[1] // bands of rows
 		k.grid[1] = 1
 	}
-	k.grid[0] = max(k.grid[0], ceil(int(k.arg.shellBlocks), k.grid[1]*maxBlocks/2))
-	slabs := ceil(int(k.arg.shellBlocks), k.grid[0]*k.grid[1])
+	k.grid[0] = max(k.grid[0], ceil(int(k.arg.slabBlocks), k.grid[1]*maxBlocks/2))
+	slabs := ceil(int(k.arg.slabBlocks), k.grid[0]*k.grid[1])
 	k.arg.shellSlabs, k.arg.every = int64(slabs), 1
 	if slabs > 1 {
 		k.arg.every = int64(min(maxEvery, 1+k.grid[2]/(slabs-1)))
@@ -274,20 +274,20 @@ func (k *stepLaunch) fused(f largeForm, end StepRank, variant string) error {
 		k.grid[1], k.grid[2] = ceil(k.grid[2], high), high
 	}
 	if !ok || k.grid[1] > maxBlocks || k.grid[2] > maxBlocks {
-		return fmt.Errorf("kernels: a step of %v points is too large for one launch", end.Interior.Size())
+		return fmt.Errorf("kernels: a step of %v points is too large for one launch", rank.Interior.Size())
 	}
 	return nil
 }
 
-// maxEvery is how many slabs there are, at most, from one of shells to the next. Each has
+// maxEvery is how many slabs there are, at most, from one of slabs to the next. Each has
 // some hundred blocks, half of what a large GPU holds.
 const maxEvery = 3
 
 // resident has as many blocks as multiprocessors, which go round the tiles of the interior.
 func (k *stepLaunch) resident(s stencil.Stencil, tall int, cores int64) {
-	blocks := max(cores, k.arg.shellBlocks+1)
+	blocks := max(cores, k.arg.slabBlocks+1)
 	k.kernel, k.grid = "resident", [3]int{int(blocks), 1, 1}
-	best, march, inner := int64(1<<62), int64(1), blocks-k.arg.shellBlocks
+	best, march, inner := int64(1<<62), int64(1), blocks-k.arg.slabBlocks
 	for k.arg.march = 1; k.arg.march <= 16; k.arg.march++ {
 		k.cut(s.Dims, tall)
 		rounds := (k.arg.tiles[0]*k.arg.tiles[1]*k.arg.tiles[2] + inner - 1) / inner
@@ -301,7 +301,7 @@ func (k *stepLaunch) resident(s stencil.Stencil, tall int, cores int64) {
 }
 
 // cut counts the tiles of an interior: of groups along x and rows as a block has threads,
-// and of layers as a thread marches through, which in two dimensions are rows too.
+// and of layers as a thread streams in z through, which in two dimensions are rows too.
 func (k *stepLaunch) cut(dims, tall int) {
 	in, x, y := k.arg.interior, int64(k.block[0]), int64(k.block[1])
 	k.arg.tiles = [3]int64{ceil(in.groups, x), ceil(in.ny, y*k.arg.march), 1}

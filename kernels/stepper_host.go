@@ -8,7 +8,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// onHost makes the launch of an end on a host device.
+// onHost makes the launch of a rank on a host device.
 func (s *Stepper) onHost(n *stepGroup, i int) (err error) {
 	s.queued = make(chan stepSpan, maxQueued)
 	spec := streams.KernelSpec{Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{s.failed.All()}}
@@ -33,17 +33,17 @@ func (s *Stepper) onHost(n *stepGroup, i int) (err error) {
 
 // stepsOf is the host version of step.cu.
 func stepsOf[T rows.Float](s *Stepper, n *stepGroup, i int) func(span stepSpan) {
-	end, part := n.ranks[i], n.parts[i]
+	rank, part := n.ranks[i], n.parts[i]
 	var slabs [2][]func() // sweeps, by the field that they write
 	var interior [2]func()
 	for to := range 2 {
 		sweep := func(b domain.Box) func() {
-			return sweepBoxes[T](n.stencil, end.Fields[to], end.Fields[1-to], []domain.Box{b}, nil)
+			return sweepBoxes[T](n.stencil, rank.Fields[to], rank.Fields[1-to], []domain.Box{b}, nil)
 		}
 		for _, slab := range part.slabs {
 			slabs[to] = append(slabs[to], sweep(slab.box))
 		}
-		interior[to] = sweep(end.Interior)
+		interior[to] = sweep(rank.Interior)
 	}
 	return func(span stepSpan) {
 		for step := span.first; step < span.first+span.count; step++ {
@@ -54,7 +54,7 @@ func stepsOf[T rows.Float](s *Stepper, n *stepGroup, i int) func(span stepSpan) 
 				}
 				slabs[to][k]()
 				for _, t := range slab.stores {
-					storeGhosts[T](end.Fields[to], slab.box, end.Stores[t], n.ranks[end.Stores[t].To].Fields[to])
+					storeGhosts[T](rank.Fields[to], slab.box, rank.Stores[t], n.ranks[rank.Stores[t].To].Fields[to])
 				}
 				n.notifyOnHost(i, slab)
 			}
@@ -63,7 +63,7 @@ func stepsOf[T rows.Float](s *Stepper, n *stepGroup, i int) func(span stepSpan) 
 	}
 }
 
-// notifyOnHost counts a step of a shell for its neighbours, as often as it has blocks.
+// notifyOnHost counts a step of a slab for its neighbours, as often as it has blocks.
 func (n *stepGroup) notifyOnHost(i int, slab boundarySlab) {
 	for _, at := range slab.neighbours {
 		other := n.parts[i].neighbours[at]
@@ -91,8 +91,8 @@ func storeGhosts[T rows.Float](src Array, box domain.Box, st GhostStore, dst Arr
 	}
 }
 
-// awaitOnHost waits until the neighbours of a shell have finished a step. It returns false,
-// and says so, if that takes too long, or if the end has given up before.
+// awaitOnHost waits until the neighbours of a slab have finished a step. It returns false,
+// and says so, if that takes too long, or if the rank has given up before.
 func (n *stepGroup) awaitOnHost(s *Stepper, i int, slab boundarySlab, step int64) bool {
 	failed := word(s.failed, 0)
 	for _, at := range slab.neighbours {

@@ -14,12 +14,12 @@ import (
 )
 
 // stepRow is some devices that share a box along its slowest axis, periodically. Along x
-// it is periodic too; in three dimensions along y it is insulated at the low side, and
+// it is periodic too; in three dimensions along y it is a Neumann wall at the low side, and
 // its ghosts stay as they are at the high one.
 type stepRow struct {
 	set     *testdevices.Set
 	real    kernels.Real
-	ends    []kernels.StepRank
+	ranks   []kernels.StepRank
 	streams []*streams.Stream
 }
 
@@ -34,15 +34,15 @@ func newStepRow(t *testing.T, set *testdevices.Set, devices int, size domain.Vec
 		boxes[i] = b
 	}
 	for i, d := range set.Devices[:devices] {
-		end := kernels.StepRank{Device: d}
+		rank := kernels.StepRank{Device: d}
 		l := must(domain.NewLayout(boxes[i], width, real.Size()))(t)
-		for f := range end.Fields {
+		for f := range rank.Fields {
 			m := must(d.Alloc(l.Bytes()))(t)
-			end.Fields[f] = kernels.Array{Data: m.All(), Layout: l}
+			rank.Fields[f] = kernels.Array{Data: m.All(), Layout: l}
 		}
-		end.Interior, end.Boundary = domain.Split(boxes[i], width)
+		rank.Interior, rank.Boundary = domain.Split(boxes[i], width)
 		store := func(to int, send, ghost domain.Direction) {
-			end.Stores = append(end.Stores, kernels.GhostStore{
+			rank.Stores = append(rank.Stores, kernels.GhostStore{
 				Send: domain.SendBox(boxes[i], send, width), Ghost: domain.GhostBox(boxes[to], ghost, width), To: to,
 			})
 		}
@@ -56,7 +56,7 @@ func newStepRow(t *testing.T, set *testdevices.Set, devices int, size domain.Vec
 		if dims == 3 {
 			store(i, domain.Direction{0, -1, 0}, domain.Direction{0, -1, 0})
 		}
-		r.ends = append(r.ends, end)
+		r.ranks = append(r.ranks, rank)
 		r.streams = append(r.streams, must(d.NewStream(streams.Normal))(t))
 	}
 	for i, a := range set.Devices[:devices] {
@@ -69,12 +69,12 @@ func newStepRow(t *testing.T, set *testdevices.Set, devices int, size domain.Vec
 	return r
 }
 
-// fill gives both fields of all ends the same random numbers, ghosts included.
+// fill gives both fields of all ranks the same random numbers, ghosts included.
 func (r *stepRow) fill(t *testing.T) {
 	t.Helper()
-	for i, end := range r.ends {
-		bytes := end.Fields[0].Data.Length
-		host := must(end.Device.AllocPinned(bytes))(t)
+	for i, rank := range r.ranks {
+		bytes := rank.Fields[0].Data.Length
+		host := must(rank.Device.AllocPinned(bytes))(t)
 		random := rand.New(rand.NewPCG(uint64(i), 7))
 		for n := range bytes / int64(r.real.Size()) {
 			if r.real == kernels.Float32 {
@@ -83,7 +83,7 @@ func (r *stepRow) fill(t *testing.T) {
 				streams.View[float64](host.Bytes())[n] = random.Float64()
 			}
 		}
-		for _, f := range end.Fields {
+		for _, f := range rank.Fields {
 			check(t, r.streams[i].Copy(f.Data, host.All()))
 		}
 		check(t, r.streams[i].Sync(limit))
@@ -91,13 +91,13 @@ func (r *stepRow) fill(t *testing.T) {
 	}
 }
 
-// run makes steps, in launches of so many each, and returns the rows that the ends own
+// run makes steps, in launches of so many each, and returns the rows that the ranks own
 // after the last, as they lie in memory. Where steps take norms on their way, the last launch
 // does, and they are compared with those of the fields.
 func (r *stepRow) run(t *testing.T, kind kernels.StepKind, s stencil.Stencil, launches ...int64) (rows []string) {
 	t.Helper()
 	r.fill(t)
-	all := must(r.set.Compiler.Steppers(kind, s, r.real, r.ends, limit))(t)
+	all := must(r.set.Compiler.Steppers(kind, s, r.real, r.ranks, limit))(t)
 	if kind == kernels.FusedStep {
 		launches = slices.Repeat([]int64{1}, int(launches[0]))
 	}
@@ -122,7 +122,7 @@ func (r *stepRow) run(t *testing.T, kind kernels.StepKind, s stencil.Stencil, la
 			r.compareNorms(t, i, norms.Result(), done)
 		}
 		check(t, st.Close())
-		rows = append(rows, r.rows(t, i, r.ends[i].Fields[done%2])...)
+		rows = append(rows, r.rows(t, i, r.ranks[i].Fields[done%2])...)
 	}
 	return rows
 }
@@ -130,22 +130,22 @@ func (r *stepRow) run(t *testing.T, kind kernels.StepKind, s stencil.Stencil, la
 // compareNorms compares norms with those of the fields after so many steps.
 func (r *stepRow) compareNorms(t *testing.T, i int, got kernels.Norms, done int64) {
 	t.Helper()
-	end := r.ends[i]
-	dst, src := end.Fields[done%2], end.Fields[1-done%2]
-	fields := must(must(r.set.Compiler.NewNormReducer(end.Device, r.real))(t).Norms(dst, src, dst.Layout.Owned))(t)
+	rank := r.ranks[i]
+	dst, src := rank.Fields[done%2], rank.Fields[1-done%2]
+	fields := must(must(r.set.Compiler.NewNormReducer(rank.Device, r.real))(t).Norms(dst, src, dst.Layout.Owned))(t)
 	check(t, fields.Queue(r.streams[i]))
 	check(t, r.streams[i].Sync(limit))
 	want := fields.Result()
 	if got.MaxChange != want.MaxChange || got.Max != want.Max || !near(got.SumChange2, want.SumChange2) || !near(got.Sum2, want.Sum2) {
-		t.Errorf("norms on the way of device %v: %+v, those of the fields %+v", end.Device, got, want)
+		t.Errorf("norms on the way of device %v: %+v, those of the fields %+v", rank.Device, got, want)
 	}
 	check(t, fields.Close())
 }
 
-// rows returns the bytes of the rows that an end owns.
+// rows returns the bytes of the rows that a rank owns.
 func (r *stepRow) rows(t *testing.T, i int, a kernels.Array) (rows []string) {
 	t.Helper()
-	host := must(r.ends[i].Device.AllocPinned(a.Data.Length))(t)
+	host := must(r.ranks[i].Device.AllocPinned(a.Data.Length))(t)
 	check(t, r.streams[i].Copy(host.All(), a.Data))
 	check(t, r.streams[i].Sync(limit))
 	owned, size := a.Layout.Owned, int64(r.real.Size())

@@ -15,7 +15,7 @@ import (
 
 // stepPair is two devices that share a square, the lower half and the upper.
 type stepPair struct {
-	ends    []kernels.StepRank
+	ranks   []kernels.StepRank
 	streams []*streams.Stream
 }
 
@@ -25,11 +25,11 @@ func newStepPair(t *testing.T, s *testdevices.Set, size int) *stepPair {
 	for i := range 2 {
 		d, low := s.Devices[i], size/2*i
 		box := domain.Box{Lo: domain.Vec{0, low, 0}, Hi: domain.Vec{size, low + size/2, 1}}
-		end := kernels.StepRank{Device: d}
-		for f := range end.Fields {
+		rank := kernels.StepRank{Device: d}
+		for f := range rank.Fields {
 			l := must(domain.NewLayout(box, domain.UniformRadius(2, 1), 8))(t)
 			m := must(d.Alloc(l.Bytes()))(t)
-			end.Fields[f] = kernels.Array{Data: m.All(), Layout: l}
+			rank.Fields[f] = kernels.Array{Data: m.All(), Layout: l}
 		}
 		towards, width := domain.Direction{0, 1 - 2*i, 0}, domain.UniformRadius(2, 1)
 		layers := domain.Radius{}
@@ -38,16 +38,16 @@ func newStepPair(t *testing.T, s *testdevices.Set, size int) *stepPair {
 		} else {
 			layers.Minus[1] = 1
 		}
-		end.Interior, end.Boundary = domain.Split(box, layers)
+		rank.Interior, rank.Boundary = domain.Split(box, layers)
 		send := domain.SendBox(box, towards, width)
-		end.Stores = []kernels.GhostStore{{Send: send, Ghost: send, To: 1 - i}}
-		p.ends = append(p.ends, end)
+		rank.Stores = []kernels.GhostStore{{Send: send, Ghost: send, To: 1 - i}}
+		p.ranks = append(p.ranks, rank)
 		p.streams = append(p.streams, must(d.NewStream(streams.Normal))(t))
 	}
 	return p
 }
 
-// steppers makes the ends ready; peers can reach each other.
+// steppers makes the ranks ready; peers can reach each other.
 func (p *stepPair) steppers(t *testing.T, s *testdevices.Set, kind kernels.StepKind, limit time.Duration) []*kernels.Stepper {
 	t.Helper()
 	for i := range 2 {
@@ -55,7 +55,7 @@ func (p *stepPair) steppers(t *testing.T, s *testdevices.Set, kind kernels.StepK
 			t.Fatal(err)
 		}
 	}
-	all := must(s.Compiler.Steppers(kind, stencil.Star{Dims: 2, Equal: true, Axis: [3]float64{0.25, 0.25}}.Stencil(), kernels.Float64, p.ends, limit))(t)
+	all := must(s.Compiler.Steppers(kind, stencil.Star{Dims: 2, Equal: true, Axis: [3]float64{0.25, 0.25}}.Stencil(), kernels.Float64, p.ranks, limit))(t)
 	t.Cleanup(func() {
 		for _, one := range all {
 			if err := one.Close(); err != nil {
@@ -94,7 +94,7 @@ func TestAStepThatIsWaitedForInVain(t *testing.T) {
 					t.Error("it steps on")
 				}
 				if err := all[1].Err(); err != nil {
-					t.Errorf("the other end: %v", err)
+					t.Errorf("the other rank: %v", err)
 				}
 			})
 		}
@@ -107,55 +107,55 @@ func TestStepRefusals(t *testing.T) {
 	for name, change := range map[string]func(p *stepPair) (kernels.StepKind, kernels.Real){
 		"another kind":  func(*stepPair) (kernels.StepKind, kernels.Real) { return "jump", kernels.Float64 },
 		"whole numbers": func(*stepPair) (kernels.StepKind, kernels.Real) { return kernels.FusedStep, "int32" },
-		"two ends on a device": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			p.ends[1].Device = p.ends[0].Device
+		"two ranks on a device": func(p *stepPair) (kernels.StepKind, kernels.Real) {
+			p.ranks[1].Device = p.ranks[0].Device
 			return kernels.FusedStep, kernels.Float64
 		},
 		"a store to nobody": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			p.ends[1].Stores[0].To = 2
+			p.ranks[1].Stores[0].To = 2
 			return kernels.FusedStep, kernels.Float64
 		},
 		"a store of another size": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			p.ends[1].Stores[0].Ghost.Hi[0]--
+			p.ranks[1].Stores[0].Ghost.Hi[0]--
 			return kernels.FusedStep, kernels.Float64
 		},
 		"a store beyond the field": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			g := &p.ends[1].Stores[0]
+			g := &p.ranks[1].Stores[0]
 			g.Ghost = g.Ghost.Shift(domain.Vec{0, 3, 0})
 			return kernels.FusedStep, kernels.Float64
 		},
 		"an interior too large": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			p.ends[0].Interior.Hi[0] += 2
+			p.ranks[0].Interior.Hi[0] += 2
 			return kernels.FusedStep, kernels.Float64
 		},
 		"more stores than directions": func(p *stepPair) (kernels.StepKind, kernels.Real) {
 			for range 4 {
-				p.ends[0].Stores = append(p.ends[0].Stores, p.ends[0].Stores[0])
+				p.ranks[0].Stores = append(p.ranks[0].Stores, p.ranks[0].Stores[0])
 			}
 			return kernels.FusedStep, kernels.Float64
 		},
-		"a store of points that no shell sweeps": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			g := &p.ends[0].Stores[0]
+		"a store of points that no slab sweeps": func(p *stepPair) (kernels.StepKind, kernels.Real) {
+			g := &p.ranks[0].Stores[0]
 			g.Send = g.Send.Shift(domain.Vec{0, -1, 0})
 			return kernels.FusedStep, kernels.Float64
 		},
 		"a store to ghosts that the interior reads": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			e := &p.ends[1]
+			e := &p.ranks[1]
 			e.Stores, e.Interior, e.Boundary = nil, e.Fields[0].Layout.Owned, nil
 			return kernels.FusedStep, kernels.Float64
 		},
 		"a wall beyond the field": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			p.ends[0].Stores[0].Odd = []domain.Vec{{0, 2, 0}}
+			p.ranks[0].Stores[0].Odd = []domain.Vec{{0, 2, 0}}
 			return kernels.FusedStep, kernels.Float64
 		},
 		"a shape of its own": func(p *stepPair) (kernels.StepKind, kernels.Real) {
-			p.ends[0].Shape = kernels.Shape{Block: [2]int{100, 1}, Layers: 4}
+			p.ranks[0].Shape = kernels.Shape{Block: [2]int{100, 1}, Layers: 4}
 			return kernels.FusedStep, kernels.Float64
 		},
 	} {
 		p := newStepPair(t, s, 8)
 		kind, real := change(p)
-		if _, err := s.Compiler.Steppers(kind, star, real, p.ends, limit); err == nil {
+		if _, err := s.Compiler.Steppers(kind, star, real, p.ranks, limit); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}

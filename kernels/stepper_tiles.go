@@ -30,25 +30,25 @@ type (
 	}
 )
 
-// nobody is what a side has instead of a neighbour where nothing is stored; -1 is the end
+// nobody is what a side has instead of a neighbour where nothing is stored; -1 is the rank
 // itself.
 const nobody = -2
 
-// tiled is the boxes of all ends as tiles that stay on the multiprocessors.
+// tiled is the boxes of all ranks as tiles that stay on the multiprocessors.
 type tiled struct {
 	boxes []tiling
-	sides [][3][2]sideStore // by end, axis of the tiles, low and high
+	sides [][3][2]sideStore // by rank, axis of the tiles, low and high
 	inbox []*streams.Memory
 }
 
-// sideStore is where the points at a side go: ghosts at a side of an end. store is its
-// place in the end's list; -1 where they go nowhere.
+// sideStore is where the points at a side go: ghosts at a side of a rank. store is its
+// place in the rank's list; -1 where they go nowhere.
 type sideStore struct {
 	store, to int
 	high      bool
 }
 
-// tile returns the ends as tiles, nil where that cannot be: the stencil is
+// tile returns the ranks as tiles, nil where that cannot be: the stencil is
 // a star of one point, the devices are GPUs, every store is of one whole side and to whoever
 // stores back, and every box fits.
 func (n *stepGroup) tile() *tiled {
@@ -56,12 +56,12 @@ func (n *stepGroup) tile() *tiled {
 		return nil
 	}
 	t := &tiled{inbox: make([]*streams.Memory, len(n.ranks))}
-	for i, end := range n.ranks {
+	for i, rank := range n.ranks {
 		sides, ok := n.sideStores(i)
-		if !ok || end.Device.Backend != streams.CUDA {
+		if !ok || rank.Device.Backend != streams.CUDA {
 			return nil
 		}
-		room := tileRoom{int64(end.Device.Cores), end.Device.Shared - tileReserve}
+		room := tileRoom{int64(rank.Device.Cores), rank.Device.Shared - tileReserve}
 		box, ok := bestTiling(n.stencil.Dims, n.tileSize(i), int64(n.real.Size()), room)
 		if !ok {
 			return nil
@@ -108,7 +108,7 @@ func (n *stepGroup) tileSize(i int) (size [3]int64) {
 	return size
 }
 
-// sideStores finds the sides that an end's stores take points from.
+// sideStores finds the sides that a rank's stores take points from.
 func (n *stepGroup) sideStores(i int) (sides [3][2]sideStore, ok bool) {
 	for axis := range sides {
 		sides[axis] = [2]sideStore{{store: -1}, {store: -1}}
@@ -154,7 +154,7 @@ func (n *stepGroup) sideOf(st GhostStore, owned domain.Box, width domain.Radius)
 // packetBytes are those of a packet: each 4 bytes of a value come with 4 of the step.
 func (n *stepGroup) packetBytes() int64 { return 2 * int64(n.real.Size()) }
 
-// slot returns where in the inbox of an end packets of even steps lie that cross a cut
+// slot returns where in the inbox of a rank packets of even steps lie that cross a cut
 // between tiles, or one of its sides, upwards or downwards.
 func (n *stepGroup) slot(i, axis int, cut int64, down int) int64 {
 	b := &n.tiled.boxes[i]
@@ -182,7 +182,7 @@ func (n *stepGroup) sideSlot(i, axis int, high bool) uint64 {
 	return n.tiled.inbox[i].Address() + uint64(n.slot(i, axis, cut, side(high)))
 }
 
-// tilesToward returns how many tiles of an end store into ghosts of another.
+// tilesToward returns how many tiles of a rank store into ghosts of another.
 func (n *stepGroup) tilesToward(i, other int) (tiles int64) {
 	b := &n.tiled.boxes[i]
 	for axis := range b.tiles {
@@ -195,22 +195,22 @@ func (n *stepGroup) tilesToward(i, other int) (tiles int64) {
 	return tiles
 }
 
-// tilesOf returns the programs of an end whose field stays on its multiprocessors, without
+// tilesOf returns the programs of a rank whose field stays on its multiprocessors, without
 // norms and with them.
 func (c *Compiler) tilesOf(n *stepGroup, i int) (plain, measured Program) {
 	d, both := n.ranks[i].Device, tilesPrograms(n.stencil, n.real, &n.tiled.boxes[i])
 	return c.disturbed(d, both[0]), c.disturbed(d, both[1])
 }
 
-// tilesOnGPU makes the launch of such an end, and another with norms.
+// tilesOnGPU makes the launch of such a rank, and another with norms.
 func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
-	end, box := n.ranks[i], &n.tiled.boxes[i]
+	rank, box := n.ranks[i], &n.tiled.boxes[i]
 	plain, measured := c.tilesOf(n, i)
-	hold, err := c.load(end.Device, plain, "hold")
+	hold, err := c.load(rank.Device, plain, "hold")
 	if err != nil {
 		return err
 	}
-	holdNorms, err := c.load(end.Device, measured, "hold"+withNorms)
+	holdNorms, err := c.load(rank.Device, measured, "hold"+withNorms)
 	if err != nil {
 		return err
 	}
@@ -225,10 +225,10 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
 	}
 	arg := &tileArgs{
-		strides: stridesOf(end.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
+		strides: stridesOf(rank.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
 		limit: n.limit.Nanoseconds(), failed: s.failed.Address(),
 	}
-	for f, a := range end.Fields {
+	for f, a := range rank.Fields {
 		arg.field[f], arg.norms[f] = a.pointAddress(a.Layout.Owned.Lo), slotsOf(s.norms[f].result)
 		spec.Uses = append(spec.Uses, a.Data, s.norms[f].result.All())
 	}
@@ -252,8 +252,8 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 	return err
 }
 
-// tileSide describes a side of an end: where its points go, and whom the ghosts behind it
-// come from, who is the end that it stores into.
+// tileSide describes a side of a rank: where its points go, and whom the ghosts behind it
+// come from, who is the rank that it stores into.
 func (n *stepGroup) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
 	st := n.tiled.sides[i][axis][high]
 	if st.store < 0 {

@@ -105,16 +105,16 @@ func (g *gpuBed) sweeps(c gpuCase) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-	prepare := func(portions ...kernels.BoxSet) (plain, measured func(i int) error) {
+	prepare := func(sets ...kernels.BoxSet) (plain, measured func(i int) error) {
 		var sweeps, norms [2][]*streams.Kernel
 		var total [2]*kernels.NormReduction
 		for i := range 2 {
 			var err error
-			for _, p := range portions {
+			for _, p := range sets {
 				sweeps[i] = append(sweeps[i], ready(sweeper.Sweep(pair[i], pair[1-i], p.Boxes...))(g.b))
 				open.Add(sweeps[i][len(sweeps[i])-1])
 			}
-			if norms[i], total[i], err = sweeper.Measure(pair[i], pair[1-i], portions...); err != nil {
+			if norms[i], total[i], err = sweeper.Measure(pair[i], pair[1-i], sets...); err != nil {
 				g.b.Fatal(err)
 			}
 			open.Add(total[i])

@@ -14,21 +14,21 @@ type BoxSet struct {
 	Boxes []domain.Box
 }
 
-// Measure makes a launch ready for each portion that sweeps it as SweepAs does, to the
+// Measure makes a launch ready for each set of boxes that sweeps it as SweepAs does, to the
 // same bits, and on its way takes the norms of dst and of its change from src: no second
-// look at the memory is needed. total is the norms over all portions, once the launches
+// look at the memory is needed. total is the norms over all sets, once the launches
 // and, ordered after all of them, total are queued. The order of the sums depends on the
-// portions and on the shape that the sweeper has now; not on time. Closing total frees
+// sets and on the shape that the sweeper has now; not on time. Closing total frees
 // the launches too.
-func (s *Sweeper) Measure(dst, src Array, ranges ...BoxSet) (launches []*streams.Kernel, total *NormReduction, err error) {
-	for _, p := range ranges {
+func (s *Sweeper) Measure(dst, src Array, sets ...BoxSet) (launches []*streams.Kernel, total *NormReduction, err error) {
+	for _, p := range sets {
 		if err := s.check(dst, src, p.Boxes); err != nil {
 			return nil, nil, err
 		}
 	}
-	m := measure{sweeper: s, dst: dst, src: src, slots: int64(len(ranges))}
+	m := measure{sweeper: s, dst: dst, src: src, slots: int64(len(sets))}
 	if s.device.Backend != streams.Host {
-		m.plan(ranges)
+		m.plan(sets)
 	}
 	if total, err = newNormReduction(s.device, 1+sumBlocks+m.slots); err != nil {
 		return nil, nil, err
@@ -38,7 +38,7 @@ func (s *Sweeper) Measure(dst, src Array, ranges ...BoxSet) (launches []*streams
 			launches, total, err = nil, nil, errors.Join(err, total.Close())
 		}
 	}()
-	for i, p := range ranges {
+	for i, p := range sets {
 		k, err := newKernel(s.device, m.spec(i, p, total.result))
 		if err != nil {
 			return nil, total, err
@@ -64,9 +64,9 @@ type measure struct {
 const sumBlocks = 128
 
 // plan chooses the launches and gives their blocks slots.
-func (m *measure) plan(ranges []BoxSet) {
+func (m *measure) plan(sets []BoxSet) {
 	m.slots = 0
-	for _, p := range ranges {
+	for _, p := range sets {
 		k := m.sweeper.launchOf(m.dst, m.src, p.Boxes, m.sweeper.form.measured(m.sweeper.shape))
 		for i := range k.arg.part {
 			k.arg.part[i].slot += m.slots
@@ -75,7 +75,7 @@ func (m *measure) plan(ranges []BoxSet) {
 	}
 }
 
-// spec returns the launch of the i-th portion.
+// spec returns the launch of the i-th set.
 func (m *measure) spec(i int, p BoxSet, result *streams.Memory) streams.KernelSpec {
 	spec := streams.KernelSpec{Name: p.Name, Work: streams.Sweep, Uses: []streams.Span{m.dst.Data, m.src.Data, result.All()}}
 	if m.onGPU != nil {

@@ -9,7 +9,7 @@ import (
 // long a sweep takes and nothing else.
 type Shape struct {
 	Block  [2]int `json:"block"`  // threads along x and y
-	Layers int    `json:"layers"` // one of rowsAThread where the stencil's sweeps do not march
+	Layers int    `json:"layers"` // one of rowsAThread where the stencil's sweeps do not stream in z
 }
 
 // shapesOf returns all shapes of these blocks and layers, the blocks of the first layers
@@ -28,7 +28,7 @@ const maxBlocks = 65535
 
 // grid returns the blocks for a box of so many groups along x, and rows and planes, and
 // how many layers a thread takes. ok is false where the blocks are too many for one launch.
-// A march that is too long for the grid gets longer.
+// A stream in z that is too long for the grid gets longer.
 func (f largeForm) grid(s Shape, groups int64, n domain.Vec) (grid [3]int, layers int, ok bool) {
 	x := ceil(int(groups), s.Block[0])
 	if f.dims == 2 {

@@ -235,7 +235,7 @@ func (c *Compiler) NewTreePacker(d *streams.Device) (*TreePacker, error) {
 
 // A TreeTable is a tree on a device. Any number of launches may be bound to it.
 type TreeTable struct {
-	mover     *TreePacker
+	packer    *TreePacker
 	tree      Tree // without the nodes
 	nodes     []treeNode
 	lookAside []int64
@@ -243,13 +243,13 @@ type TreeTable struct {
 	onDevice  [2]streams.Span
 }
 
-// Table puts a tree on the mover's device. It returns ErrTreeTooLarge if the tree has more than MaxTreeNodes nodes. Close
+// Table puts a tree on the device. It returns ErrTreeTooLarge if the tree has more than MaxTreeNodes nodes. Close
 // the table after its launches.
 func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	if err := t.check(); err != nil {
 		return nil, err
 	}
-	table := &TreeTable{mover: m, tree: t, lookAside: slices.Clone(t.LookAside)}
+	table := &TreeTable{packer: m, tree: t, lookAside: slices.Clone(t.LookAside)}
 	table.tree.Nodes, table.tree.LookAside = nil, nil
 	for i := range t.Nodes {
 		table.nodes = append(table.nodes, t.Nodes[i].ready())
@@ -275,7 +275,7 @@ func (t *TreeTable) put(part int, upload func(*streams.Device) (*streams.Memory,
 	if upload == nil {
 		return nil
 	}
-	memory, err := upload(t.mover.device)
+	memory, err := upload(t.packer.device)
 	if err != nil {
 		return err
 	}
@@ -300,14 +300,14 @@ type TreeLaunch struct {
 // on the table's device or in pinned memory, Packed there too, or in memory of a peer that the device can reach. Any
 // addresses will do. Those of origin and Packed should be multiples of the tree's words: else each is moved in pieces.
 func (t *TreeTable) Pack(l TreeLaunch) (*streams.Kernel, error) {
-	return t.launch(l, t.mover.pack, l.User, l.Packed, func() { t.packHost(view[byte](l.User), view[byte](l.Packed), l.Origin) })
+	return t.launch(l, t.packer.pack, l.User, l.Packed, func() { t.packHost(view[byte](l.User), view[byte](l.Packed), l.Origin) })
 }
 
 // Unpack makes a launch ready that copies the start of Packed to where the tree touches User, and nothing else there.
 // Packed lies on the table's device or in pinned memory, User there too, or in memory of a peer that the device can
 // reach. If the tree touches a byte more than once, which of its values stays is not defined.
 func (t *TreeTable) Unpack(l TreeLaunch) (*streams.Kernel, error) {
-	return t.launch(l, t.mover.unpack, l.Packed, l.User, func() { t.unpackHost(view[byte](l.User), view[byte](l.Packed), l.Origin) })
+	return t.launch(l, t.packer.unpack, l.Packed, l.User, func() { t.unpackHost(view[byte](l.User), view[byte](l.Packed), l.Origin) })
 }
 
 // treeArgs is struct Tree of tree.cu.
@@ -332,10 +332,10 @@ func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to
 	default:
 		spec.Reaches = []streams.Span{from, to}
 	}
-	if t.mover.device.Backend != streams.Host {
+	if t.packer.device.Backend != streams.Host {
 		t.onGPU(&spec, l, functions)
 	}
-	return newKernel(t.mover.device, spec)
+	return newKernel(t.packer.device, spec)
 }
 
 // fits reports whether the tree, bound so, lies in its memory.

@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fakeTreeMover returns a tree mover of a fake GPU, whose kernels do nothing.
-func fakeTreeMover(t *testing.T) (*cudafake.Fake, *TreePacker) {
+// fakeTreePacker returns a tree packer of a fake GPU, whose kernels do nothing.
+func fakeTreePacker(t *testing.T) (*cudafake.Fake, *TreePacker) {
 	t.Helper()
 	fake, device := fakeGPU(t)
 	size := int(unsafe.Sizeof(treeArgs{}))
@@ -69,7 +69,7 @@ func launchTree(t *testing.T, m *TreePacker, tree Tree, l TreeLaunch) {
 // What reaches a GPU: the nodes' shared memory, blocks by the primitives and up to the limit, ids as wide as needed, and
 // whole words only where both addresses allow them. Nothing stays behind.
 func TestTreeLaunchOnGPU(t *testing.T) {
-	fake, m := fakeTreeMover(t)
+	fake, m := fakeTreePacker(t)
 	before := fake.Live()
 	for name, c := range map[string]struct {
 		words, origin, packed int64

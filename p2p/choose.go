@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Choose returns the path for messages like the cargo from one device to another,
+// Choose returns the path for messages like the message from one device to another,
 // and why. Auto takes the path that is fastest for them by the measured Model, a
 // peer copy where nothing was measured, and goes through the host where the link is
 // not usable; between subdomains of one device all is Direct. It is an error to want

@@ -70,7 +70,7 @@ func newFieldWriter(path string, shape []int, dtype DType) (*FieldWriter, error)
 	return w, nil
 }
 
-// Write appends the next values, in any portions: rows, planes or all at once.
+// Write appends the next values, in any parts: rows, planes or all at once.
 // They are rounded to the file's type. More values than the shape has room for
 // are an error, and none of them is written.
 func (w *FieldWriter) Write(values []float64) error {

@@ -53,15 +53,15 @@ func TestFieldRoundTrip(t *testing.T) {
 	})
 }
 
-// writeRows writes the values in portions.
+// writeRows writes the values in parts.
 func writeRows(t *rapid.T, path string, shape []int, dtype results.DType, values []float32, row int) {
 	w, err := results.NewFieldWriter(path, shape, dtype)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Abort()
-	for portion := range slices.Chunk(widen(values), row) {
-		if err := w.Write(portion); err != nil {
+	for part := range slices.Chunk(widen(values), row) {
+		if err := w.Write(part); err != nil {
 			t.Fatal(err)
 		}
 	}

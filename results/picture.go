@@ -53,9 +53,9 @@ func (p *Picture) encode(format string) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	sheet := newPanel(p)
-	canvas := newCanvas(format, sheet.width, sheet.height)
-	sheet.draw(draw.New(canvas))
+	drawn := newPanel(p)
+	canvas := newCanvas(format, drawn.width, drawn.height)
+	drawn.draw(draw.New(canvas))
 	var data bytes.Buffer
 	if _, err := canvas.WriteTo(&data); err != nil {
 		return nil, err

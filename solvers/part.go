@@ -140,7 +140,7 @@ type sweepOf struct {
 // make makes the sweeps ready that together make a step, without norms and with, and the
 // total of the norms.
 func (m maker) make(all []sweepOf) (*kernels.NormReduction, error) {
-	var portions []kernels.BoxSet
+	var sets []kernels.BoxSet
 	for _, s := range all {
 		k, err := m.sweeper.SweepAs(s.name, m.dst, m.src, s.boxes...)
 		if err != nil {
@@ -148,9 +148,9 @@ func (m maker) make(all []sweepOf) (*kernels.NormReduction, error) {
 		}
 		m.part.resources.Add(k)
 		s.plain[m.to] = k
-		portions = append(portions, kernels.BoxSet{Name: s.name, Boxes: s.boxes})
+		sets = append(sets, kernels.BoxSet{Name: s.name, Boxes: s.boxes})
 	}
-	launches, total, err := m.sweeper.Measure(m.dst, m.src, portions...)
+	launches, total, err := m.sweeper.Measure(m.dst, m.src, sets...)
 	if err != nil {
 		return nil, err
 	}

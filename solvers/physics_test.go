@@ -117,10 +117,10 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 	})
 }
 
-// Nothing is gained or lost around periodic axes and between insulated walls.
+// Nothing is gained or lost around periodic axes and between Neumann walls.
 func TestSumsAreKept(t *testing.T) {
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
-		for name, kind := range map[string]WallKind{"periodic": Periodic, "insulated": Neumann} {
+		for name, kind := range map[string]WallKind{"periodic": Periodic, "Neumann": Neumann} {
 			t.Run(name, func(t *testing.T) {
 				p := heat(t, unitBox(t, []int{9, 12, 14}, Wall{Kind: kind}, "1+sin(5*i+j)*cos(3*k)+0.2*i"), 0.9)
 				sum := func(steps int64) float64 {

@@ -77,7 +77,7 @@ type scheme interface {
 	// worker.
 	workers() [][]int
 	// assistants starts the other threads that the scheme needs. They end when
-	// stop was called for every worker, or with the crew.
+	// stop was called for every worker, or with the group.
 	assistants()
 	// steps queues the steps from first to last of the worker's parts, and with norms
 	// also the reductions of the change of the last. Step n reads field (n-1)%2 and writes

@@ -38,11 +38,11 @@ type Options struct {
 	// Progress, where set, is called some fifty times a second with the number
 	// of steps queued. It must return at once.
 	Progress func(steps int64)
-	// Interval, where set, cuts the run into laps, to time steps without what begins and ends
-	// a run. It is called before the first step, with zeros, and at the end of each lap,
+	// Interval, where set, cuts the run into intervals, to time steps without what begins and ends
+	// a run. It is called before the first step, with zeros, and at the end of each interval,
 	// when the devices have done all of it, with its steps and the time that they took.
-	// It returns how many steps the next lap has; after 0 the run ends with one more. All
-	// threads wait meanwhile, no longer than Limit. The first lap also starts the threads.
+	// It returns how many steps the next interval has; after 0 the run ends with one more. All
+	// threads wait meanwhile, no longer than Limit. The first interval also starts the threads.
 	Interval func(steps int64, took time.Duration) int64
 
 	anything bool // the fields may hold anything: norms that are not finite do not end the run
@@ -163,7 +163,7 @@ func (s *Solver) Tuning() (first kernels.Tuning, took time.Duration) {
 func (s *Solver) Field() *halo.Field { return s.fields[s.done%2] }
 
 // run is one run of a solver: what a scheme needs. What a scheme makes it adds
-// to the run's closers.
+// to the run's resources.
 type run struct {
 	resources streams.Resources
 	*Solver

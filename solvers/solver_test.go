@@ -211,7 +211,7 @@ func conformances(t testing.TB, real kernels.Real) []conformance {
 		{"moving walls", problem(t, []int{6, 5, 7}, real, "tdntdt"), []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 1, 2}}},
 		{"moving walls of a plane", problem(t, []int{6, 5}, real, "tttt"), []domain.Vec{{1, 1, 1}, {1, 3, 1}, {2, 2, 1}}},
 		{"all periodic", problem(t, []int{5, 6, 7}, real, "pppppp"), []domain.Vec{{1, 1, 1}, {2, 1, 1}, {2, 2, 1}, {1, 3, 1}}},
-		{"all insulated", problem(t, []int{5, 6, 7}, real, "nnnnnn"), []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}}},
+		{"all Neumann", problem(t, []int{5, 6, 7}, real, "nnnnnn"), []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}}},
 		{"tiny", problem(t, []int{3, 1, 2}, real, "dnppdn"), []domain.Vec{{1, 1, 1}, {3, 1, 1}, {2, 1, 2}, {1, 1, 2}}},
 	}
 }

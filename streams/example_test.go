@@ -143,23 +143,23 @@ func ExampleDevice_NewKernel() {
 	// Output: device host 0: prepare reach: it may not touch host 1 [0, 64) of 64 bytes
 }
 
-// The workers of a crew wait for each other, and none for ever.
-func ExampleCrew() {
-	crew := streams.NewWorkerGroup(2, time.Second)
+// The workers of a group wait for each other, and none for ever.
+func ExampleWorkerGroup() {
+	workers := streams.NewWorkerGroup(2, time.Second)
 	baked := streams.Counter{Whom: "the baker"}
-	crew.Go("baker", func() error {
+	workers.Go("baker", func() error {
 		fmt.Println("bread")
 		baked.Add()
 		return nil
 	})
-	crew.Go("guest", func() error {
-		if err := crew.Await(&baked, 1); err != nil {
+	workers.Go("guest", func() error {
+		if err := workers.Await(&baked, 1); err != nil {
 			return err
 		}
 		fmt.Println("eaten")
 		return nil
 	})
-	fmt.Println(crew.Wait())
+	fmt.Println(workers.Wait())
 	// Output:
 	// bread
 	// eaten

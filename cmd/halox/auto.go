@@ -32,11 +32,11 @@ func (t schemeTime) String() string {
 
 // What the choice of a scheme may take.
 const (
-	autotuneTime = 10 * time.Millisecond // the laps of one
+	autotuneTime = 10 * time.Millisecond // the intervals of one
 	allTrials    = time.Second           // after which no other is tried
 )
 
-// choose finds the scheme for scheme auto, on GPUs the fastest of all by a rehearsal of
+// choose finds the scheme for scheme auto, on GPUs the fastest of all by a trial run of
 // each on these devices, which is remembered; and plans its messages. Host devices keep
 // what solvers.Choose says.
 func (w *setup) choose(ctx context.Context, notes io.Writer) error {
@@ -63,7 +63,7 @@ func (w *setup) take(times []schemeTime) (err error) {
 	return err
 }
 
-// trySchemes rehearses the schemes over the paths that the config allows and that there
+// trySchemes times the schemes over the paths that the config allows and that there
 // are, and returns their times, the shortest first.
 func (w *setup) trySchemes(ctx context.Context) (times []schemeTime, err error) {
 	begin := time.Now()

@@ -15,14 +15,14 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// wired returns a wiring of a small problem on host devices.
+// wired returns a setup of a small problem on host devices.
 func wired(t *testing.T, set ...string) *setup {
 	t.Helper()
 	config, err := loadConfig(write(t, "c.yaml", small), set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newSetup(config, io.Discard)
+	w, err := newSetup(t.Context(), config, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func wired(t *testing.T, set ...string) *setup {
 	return w
 }
 
-// The schemes are tried by rehearsals, over the paths that there are, and the fastest comes
+// The schemes are tried by trial runs, over the paths that there are, and the fastest comes
 // first.
 func TestTrySchemes(t *testing.T) {
 	w := wired(t, "exchange.path=auto")

@@ -89,7 +89,7 @@ func (r *latencyRun) task(labels results.Row, make func(open *streams.Resources)
 	}}
 }
 
-// trips times round trips, of which go queues one, from the stream of the solo and back to
+// trips times round trips, of which go queues one, from the stream of the probe and back to
 // it. One has been made before the gate is shut.
 func (s *latencyProbe) trips(others []*streams.Stream, trip func() error) (func() (float64, error), error) {
 	err := errors.Join(trip(), s.stream.Sync(waitLimit))

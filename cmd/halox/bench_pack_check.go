@@ -16,7 +16,7 @@ const maxCompared = 64 << 20
 // newTrial returns what the case's engines should write. It returns nil for a layout
 // that spans too much.
 func (c *packCase) newTrial() (*trial, error) {
-	l := c.cargo.Layout
+	l := c.message.Layout
 	user, packed := c.place.Data, c.packed
 	user.Offset, user.Length = c.place.Origin+l.TrueLB(), l.TrueUB()-l.TrueLB()
 	if user.Length > maxCompared || packed.Length > maxCompared {

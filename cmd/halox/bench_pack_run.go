@@ -72,7 +72,7 @@ type packCase struct {
 	*packRun
 	resources streams.Resources
 	unpack    bool
-	cargo     *packing.MessageLayout
+	message   *packing.MessageLayout
 	place     packing.Place // in an array of the size that the workload says
 	packed    streams.Span
 	packers   map[packing.Options]*packing.Packer
@@ -87,7 +87,7 @@ func (c *packCase) prepare(w workloads.Workload) (err error) {
 	if c.unpack {
 		side = w.Recv
 	}
-	if c.cargo, err = packing.NewMessageLayout(side.Type, side.Count); err != nil {
+	if c.message, err = packing.NewMessageLayout(side.Type, side.Count); err != nil {
 		return err
 	}
 	array, err := c.device.Alloc(max(side.Array, w.Bytes))
@@ -159,7 +159,7 @@ func (c *packCase) head(w workloads.Workload, direction string) results.Row {
 		memory = toPinned
 	}
 	return layoutOf(w).Label("direction", direction).Label("memory", memory).
-		Label("thread_blocks", positive(c.options.Blocks)).Label("pieces", c.cargo.Layout.NumBlocks())
+		Label("thread_blocks", positive(c.options.Blocks)).Label("pieces", c.message.Layout.NumBlocks())
 }
 
 // enter makes a contender's job and compares what it does.
@@ -168,7 +168,7 @@ func (c *packCase) enter(by contender) error {
 	if err != nil {
 		return err
 	}
-	j, err := c.job(p, by.engine, c.cargo, c.place)
+	j, err := c.job(p, by.engine, c.message, c.place)
 	if err != nil {
 		return err
 	}

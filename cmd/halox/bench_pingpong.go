@@ -182,7 +182,7 @@ type channel struct {
 // String names it as results do.
 func (l channel) String() string { return l.row().Contender() }
 
-// row begins the row of a lane.
+// row begins the row of a channel.
 func (l channel) row() results.Row {
 	row := results.NewRow().Label("path", l.path)
 	if l.remote {
@@ -227,7 +227,7 @@ func (b *pingBench) run(ctx context.Context, figure *pingFigure, work []workload
 	return errors.Join(failure, record.WriteComparison(out, names(r.channels)), b.keep(record, figure, notes))
 }
 
-// newRun makes sure that all lanes are open, and begins the record.
+// newRun makes sure that all channels are open, and begins the record.
 func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.Record, error) {
 	from, to := m.devices[0], m.devices[len(m.devices)-1]
 	links, err := p2p.Discover(m.devices, m.topology())
@@ -260,7 +260,7 @@ func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.R
 	return r, m.benchRecord(ctx, results.KindPingPong, b.settings, links), nil
 }
 
-// passable returns an error unless messages can go this lane in both directions.
+// passable returns an error unless messages can go this channel in both directions.
 func (r *pingRun) passable(links *p2p.Links, l channel) error {
 	_, _, there := links.Choose(l.path, r.from, r.to, p2p.MessageShape{})
 	_, _, back := links.Choose(l.path, r.to, r.from, p2p.MessageShape{})

@@ -10,7 +10,7 @@ import (
 )
 
 // pingFigure is a plot of what halox bench pingpong measures: a curve for each of its
-// sets of layouts and each lane.
+// sets of layouts and each channel.
 type pingFigure struct {
 	axes
 	shown      quantity
@@ -62,7 +62,7 @@ func pingFigures() []*pingFigure {
 	}}
 }
 
-// generalFigure is bandwidth over packed size, or another parameter, a curve a lane.
+// generalFigure is bandwidth over packed size, or another parameter, a curve a channel.
 func (b *pingBench) generalFigure() *pingFigure {
 	return &pingFigure{axes: b.generalAxes("Ping-pong"), shown: oneWayRate, layouts: []layoutSet{{}}, contiguous: "contiguous message"}
 }
@@ -76,7 +76,7 @@ func (s *layoutSet) has(workload string) bool {
 	return regexp.MustCompile(s.match).MatchString(workload)
 }
 
-// carrier is a lane as the rows of a record name it.
+// carrier is a channel as the rows of a record name it.
 type carrier struct{ name, path, engine string }
 
 // carriers returns those of a record, in the order of its rows.
@@ -118,7 +118,7 @@ func (s *layoutSet) join(l carrier) string {
 	return s.name + ", " + l.name
 }
 
-// curve gathers what some layouts took by a lane.
+// curve gathers what some layouts took by a channel.
 func (f *pingFigure) curve(groups []results.Group, s layoutSet, l carrier) medians {
 	m := medians{}
 	for _, g := range groups {

@@ -25,12 +25,12 @@ type pingRun struct {
 	check    bool          // what arrives is compared with the host's
 	budget   time.Duration // for each measurement
 	packing  packing.Options
-	transfer packing.TransferOptions // what lanes' own are added to
+	transfer packing.TransferOptions // what channels' own are added to
 	busy     *busy                   // nil where nothing else runs
 	route    results.Row             // the labels that all rows have
 }
 
-// tasks are a row for each lane that suits a workload.
+// tasks are a row for each channel that suits a workload.
 func (r *pingRun) tasks(work []workloads.Workload) (all []task) {
 	for _, w := range work {
 		all = append(all, task{layoutOf(w).Join(r.route), func(ctx context.Context) ([]results.Row, error) {
@@ -44,7 +44,7 @@ func (r *pingRun) tasks(work []workloads.Workload) (all []task) {
 	return all
 }
 
-// measure returns a row for each lane whose engine suits the workload. It frees what it
+// measure returns a row for each channel whose engine suits the workload. It frees what it
 // made.
 func (r *pingRun) measure(ctx context.Context, w workloads.Workload) (rows []results.Row, err error) {
 	c := &pingCase{pingRun: r}
@@ -82,11 +82,11 @@ type pingCase struct {
 
 // pingEnd is what one device has of it.
 type pingEnd struct {
-	stream *streams.Stream
-	packer *packing.Packer
-	array  *streams.Memory // of the size that the workload says
-	shape  workloads.Side
-	cargo  *packing.MessageLayout
+	stream  *streams.Stream
+	packer  *packing.Packer
+	array   *streams.Memory // of the size that the workload says
+	shape   workloads.Side
+	message *packing.MessageLayout
 }
 
 // prepare makes both ends: one has what the workload sends, the other what it receives.
@@ -107,7 +107,7 @@ func (c *pingCase) prepare(w workloads.Workload) (err error) {
 // end makes what one device needs.
 func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e *pingEnd, err error) {
 	e = &pingEnd{shape: shape}
-	if e.cargo, err = packing.NewMessageLayout(shape.Type, shape.Count); err != nil {
+	if e.message, err = packing.NewMessageLayout(shape.Type, shape.Count); err != nil {
 		return nil, err
 	}
 	if e.array, err = d.Alloc(max(shape.Array, bytes)); err != nil {
@@ -127,14 +127,14 @@ func (c *pingCase) end(d *streams.Device, shape workloads.Side, bytes int64) (e 
 
 // side returns the end for a transfer.
 func (e *pingEnd) side() packing.Side {
-	return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All(), Origin: e.shape.Origin}, Cargo: e.cargo}
+	return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All(), Origin: e.shape.Origin}, Message: e.message}
 }
 
 // window returns what is compared: all bytes between the first and the last that the
-// cargo touches, and a few around them.
+// message touches, and a few around them.
 func (e *pingEnd) window() streams.Span {
 	const around = 256
-	l := e.cargo.Layout
+	l := e.message.Layout
 	lo, hi := e.shape.Origin+l.TrueLB()-around, e.shape.Origin+l.TrueUB()+around
 	lo, hi = max(0, lo), min(hi, e.array.Size())
 	return e.array.Span(lo, hi-lo)
@@ -148,7 +148,7 @@ func (c *pingCase) newTrial(to, from *pingEnd) (*trial, error) {
 		return nil, nil
 	}
 	return newTrial(to.stream, from.stream, written, read, &c.resources, func(dst, src []byte) error {
-		packed := make([]byte, from.cargo.Layout.Size())
+		packed := make([]byte, from.message.Layout.Size())
 		if err := datatype.Pack(packed, src, from.shape.Origin-read.Offset, from.shape.Type, from.shape.Count); err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (c *pingCase) contiguous(bytes int64) (us results.Sample, err error) {
 		return us, err
 	}
 	side := func(e *pingEnd) packing.Side {
-		return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Cargo: message}
+		return packing.Side{Packer: e.packer, Place: packing.Place{Data: e.array.All()}, Message: message}
 	}
 	r, err := c.newRoundTrip(side(c.here), side(c.there), packing.TransferOptions{Path: p2p.Direct, Engine: packing.Copies})
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *pingCase) contiguous(bytes int64) (us results.Sample, err error) {
 	return us, errors.Join(err, r.Close())
 }
 
-// measure compares what arrives by a lane and times it.
+// measure compares what arrives by a channel and times it.
 func (c *pingCase) measure(l channel) (row results.Row, us results.Sample, err error) {
 	o := c.transfer
 	o.Path, o.Engine, o.Remote = l.path, l.engine, l.remote

@@ -31,8 +31,8 @@ func newBenchSchemesCommand() *cobra.Command {
 		Long: `Time a step of every scheme over every path, on more and more devices.
 
 Solves the heat equation on cubes, or squares with --dims 2, with every scheme,
-path and order, in laps of some 20 ms. At the ends of a lap all devices have done
-their work, so that a step is timed in a steady run; a row is the median over laps,
+path and order, in intervals of some 20 ms. At the ends of one all devices have done
+their work, so that a step is timed in a steady run; a row is the median over intervals,
 until that is known to a percent or --budget is spent. GFLOP/s count 8 operations a
 point (6 with --dims 2), whatever the kernels do. Beside it stands the rate of a plain
 copy within a device; share is what reading and writing each point once would have of

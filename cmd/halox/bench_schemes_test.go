@@ -21,7 +21,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// benched runs a bench of steps on host devices with small laps and returns its record.
+// benched runs a bench of steps on host devices with small intervals and returns its record.
 func benched(t *testing.T, args ...string) (*results.Record, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "r.json")
@@ -300,7 +300,7 @@ func TestBenchScalingTakesTheFastest(t *testing.T) {
 	if _, w, err := r.step(t.Context(), c); err != nil || w.scheme != solvers.TwoStream {
 		t.Fatalf("on host devices %v, %v", w.scheme, err)
 	}
-	w, err := r.wire(c)
+	w, err := r.plan(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -116,8 +116,8 @@ func (r *stepRun) cutOf(grid domain.Grid, c stepCase) (cut *domain.Decomposition
 	return cut, nil
 }
 
-// wire plans a case on the first of the devices, which stay open when it is over.
-func (r *stepRun) wire(c stepCase) (w *setup, err error) {
+// plan plans a case on the first of the devices, which stay open when it is over.
+func (r *stepRun) plan(ctx context.Context, c stepCase) (w *setup, err error) {
 	if c.points() > configs.MaxPoints {
 		return nil, leftOut{fmt.Errorf("a grid of %.3g points; %.3g are possible", c.points(), float64(configs.MaxPoints))}
 	}
@@ -134,7 +134,7 @@ func (r *stepRun) wire(c stepCase) (w *setup, err error) {
 	if w.cut, err = r.cutOf(w.problem.Grid, c); err != nil {
 		return nil, err
 	}
-	if err := w.mapDevices(); err != nil {
+	if err := w.mapDevices(ctx); err != nil {
 		return nil, err
 	}
 	w.scheme = solvers.Choose(c.scheme, w.place)
@@ -180,9 +180,9 @@ func nameOf(row results.Row) string {
 	return strings.Join(parts, " ")
 }
 
-// step times the steps of a case, in microseconds, and says how it was wired.
+// step times the steps of a case, in microseconds, and says how it was set up.
 func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w *setup, err error) {
-	if w, err = r.wire(c); err != nil {
+	if w, err = r.plan(ctx, c); err != nil {
 		return step, nil, err
 	}
 	if err := w.choose(ctx, r.notes); err != nil {

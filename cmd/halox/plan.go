@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ exchange takes by the measured links. It fails where the fields do not fit.
 --dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return planFile(cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set, dot)
+			return planFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set, dot)
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
@@ -38,12 +39,12 @@ exchange takes by the measured links. It fails where the fields do not fit.
 }
 
 // planFile is the command.
-func planFile(out, notes io.Writer, file string, set []string, dot bool) (err error) {
+func planFile(ctx context.Context, out, notes io.Writer, file string, set []string, dot bool) (err error) {
 	config, err := loadConfig(file, set)
 	if err != nil {
 		return err
 	}
-	w, err := newSetup(config, notes)
+	w, err := newSetup(ctx, config, notes)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func planFile(out, notes io.Writer, file string, set []string, dot bool) (err er
 	if dot {
 		return writeDot(out, w)
 	}
-	if err := w.measure(); err != nil {
+	if err := w.measure(ctx); err != nil {
 		return err
 	}
 	return w.print(out)

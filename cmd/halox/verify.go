@@ -39,13 +39,13 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 	if err != nil {
 		return err
 	}
-	w, err := newSetup(config, notes)
+	w, err := newSetup(ctx, config, notes)
 	if err != nil {
 		return err
 	}
 	full, parts := w.cut.Grid, w.cut.Parts
 	if small := reduced(full, parts); small != full.Size {
-		if w, err = w.again(file, append(set, smaller(full.Dims, small, parts)...)); err != nil {
+		if w, err = w.again(ctx, file, append(set, smaller(full.Dims, small, parts)...)); err != nil {
 			return err
 		}
 	}
@@ -58,8 +58,8 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 	return v.report(ctx, v.checks())
 }
 
-// again closes the wiring and makes another of the same file, with other overrides.
-func (w *setup) again(file string, set []string) (*setup, error) {
+// again closes the setup and makes another of the same file, with other overrides.
+func (w *setup) again(ctx context.Context, file string, set []string) (*setup, error) {
 	if err := w.close(); err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (w *setup) again(file string, set []string) (*setup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSetup(config, io.Discard)
+	return newSetup(ctx, config, io.Discard)
 }
 
 // verifyPoints is how many points a grid may have for every one to be looked at,

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"flag"
@@ -21,7 +22,6 @@ import (
 
 //go:embed acoustic.cu
 var text string
-
 var source = kernels.Source{Name: "acoustic.cu", Text: text}
 
 // arguments is struct Sound of acoustic.cu.
@@ -131,7 +131,7 @@ func mean(values []float64) (m float64) {
 func main() {
 	devices, steps := flag.Int("devices", 0, "how many devices; 0 for all"), flag.Int("steps", 1000, "steps")
 	flag.Parse()
-	session, err := halo.Open("", *devices)
+	session, err := halo.Open(context.Background(), "", *devices)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/halox/halox/examples/internal/teams"
+	"github.com/halox/halox/examples/internal/sessions"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 )
@@ -47,7 +47,7 @@ func energy(p, vx, vy []float64) (sum float64) {
 // they were, to the last digits, while the sound fills the room.
 func TestConservation(t *testing.T) {
 	var pressure, power float64
-	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
+	sessions.Each(t, func(t *testing.T, session *halo.Session) []float64 {
 		for _, steps := range []int{0, 200} {
 			r, err := run(session, nx, ny, steps)
 			if err != nil {

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"flag"
@@ -20,7 +21,6 @@ import (
 
 //go:embed grayscott.cu
 var text string
-
 var source = kernels.Source{Name: "grayscott.cu", Text: text}
 
 // rates are what the model depends on, a step each.
@@ -136,7 +136,7 @@ func main() {
 	devices, steps := flag.Int("devices", 0, "how many devices; 0 for all"), flag.Int("steps", 1000, "steps")
 	n := flag.Int("n", 256, "points along each axis")
 	flag.Parse()
-	session, err := halo.Open("", *devices)
+	session, err := halo.Open(context.Background(), "", *devices)
 	if err != nil {
 		log.Fatal(err)
 	}

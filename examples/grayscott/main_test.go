@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/halox/halox/examples/internal/teams"
+	"github.com/halox/halox/examples/internal/sessions"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 )
@@ -32,7 +32,7 @@ func total(values []float64) (sum float64) {
 func TestConservation(t *testing.T) {
 	closed := coral
 	closed.Feed, closed.Kill = 0, 0
-	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
+	sessions.Each(t, func(t *testing.T, session *halo.Session) []float64 {
 		values := runOn(t, session, closed)
 		const square = 12 * 12 // points from 51*3/8 up to 51*5/8
 		want := 51*51 - square + 0.75*square
@@ -49,7 +49,7 @@ func TestConservation(t *testing.T) {
 // A pattern that started symmetric stays so across corners and cuts, and has the
 // same bits on any number of devices.
 func TestSymmetry(t *testing.T) {
-	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
+	sessions.Each(t, func(t *testing.T, session *halo.Session) []float64 {
 		values := runOn(t, session, coral)
 		const n, lo, hi = 51, 51 * 3 / 8, 51 * 5 / 8
 		for y := lo; y < hi; y++ {

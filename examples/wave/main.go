@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"flag"
@@ -130,7 +131,7 @@ func main() {
 	n := flag.Int("n", 96, "points along each axis")
 	steps := flag.Int("steps", 200, "steps")
 	flag.Parse()
-	session, err := halo.Open("", *devices)
+	session, err := halo.Open(context.Background(), "", *devices)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"github.com/halox/halox/examples/internal/teams"
+	"github.com/halox/halox/examples/internal/sessions"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 )
@@ -12,7 +12,7 @@ import (
 // the last digits, with the same bits on any number of devices.
 func TestStandingWave(t *testing.T) {
 	const n, steps = 21, 50
-	teams.Each(t, func(t *testing.T, session *halo.Session) []float64 {
+	sessions.Each(t, func(t *testing.T, session *halo.Session) []float64 {
 		values, err := run(session, n, steps)
 		if err != nil {
 			t.Fatal(err)

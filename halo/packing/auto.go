@@ -219,7 +219,7 @@ func (c *Clock) compare(jobs []*Job) (times []Timed, err error) {
 	return times, err
 }
 
-// maxScratch is how much memory a rehearsal of unpacking may take for the place.
+// maxScratch is how much memory a trial of unpacking may take for the place.
 const maxScratch = 1 << 30
 
 // line is what the addresses of memory are multiples of, and more.
@@ -227,7 +227,7 @@ const line = 128
 
 // trial returns the task with buffers of its own, of the same kinds of memory and as
 // aligned, so that nothing of the caller's is written. Packing reads the caller's place.
-// Unpacking writes over one of its own; where that would be large, it is rehearsed by
+// Unpacking writes over one of its own; where that would be large, it is tried by
 // packing.
 func (p *Packer) trial(t *task, open *streams.Resources) (*task, error) {
 	r := *t

@@ -80,7 +80,7 @@ func TestClockKeepsToItsBudget(t *testing.T) {
 }
 
 // What takes far longer than another is run no more than twice.
-func TestContestDropsTheSlow(t *testing.T) {
+func TestCompareDropsTheSlow(t *testing.T) {
 	var ran []Engine
 	c := newTestClock(t)
 	times, err := c.compare([]*Job{

@@ -3,7 +3,7 @@
 // memory, and back.
 //
 // A [MessageLayout] is some elements of a type, see package datatype. A [Packer] belongs to a device
-// and makes a [Job] of a cargo and its place, by one of the engines of three papers: Wu et
+// and makes a [Job] of a message and its place, by one of the engines of three papers: Wu et
 // al. 2016 (Open MPI), Jenkins et al. 2014 (MPICH) and Shi et al. 2014 (HAND, MVAPICH2), or
 // by the one that is fastest for that layout, which [Auto] measures once and remembers, and
 // learns from for other layouts. A job is queued on a stream any number of times, and queuing

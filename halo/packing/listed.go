@@ -13,13 +13,13 @@ import (
 // maxListed is how many blocks a list on a device may have.
 const maxListed = 1 << 22
 
-// shelf holds what a packer has put on its device, by layout or type.
+// layoutCache holds the tables of a packer on its device, by layout or type.
 type layoutCache struct {
 	mu    sync.Mutex
 	items map[any]any
 }
 
-// The keys of a shelf.
+// The keys of a layout cache.
 type (
 	blocksKey struct {
 		layout datatype.Key
@@ -37,7 +37,7 @@ type (
 	}
 )
 
-// cached returns what a packer's shelf holds for the key, or else puts there what make
+// cached returns what a packer's layout cache holds for the key, or else puts there what make
 // makes. It is freed with the packer.
 func cached[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) {
 	p.layouts.mu.Lock()

@@ -74,7 +74,7 @@ func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err erro
 	return made, nil
 }
 
-// Job packs or unpacks one cargo at one place, any number of times.
+// Job packs or unpacks one message at one place, any number of times.
 type Job struct {
 	resources streams.Resources
 	Engine    Engine // never Auto
@@ -104,15 +104,15 @@ func (j *Job) launch(k *streams.Kernel, err error) error {
 	return nil
 }
 
-// Pack makes a job ready that gathers the cargo into the first bytes of dst, which is
+// Pack makes a job ready that gathers the message into the first bytes of dst, which is
 // memory of the packer's device, of a peer that it reaches, or pinned host memory. src is
 // memory of its device. An engine that cannot do it returns ErrUnsuited.
 func (p *Packer) Pack(e Engine, dst streams.Span, src Place, c *MessageLayout) (*Job, error) {
 	return p.job(e, &task{message: c, packed: dst, place: src})
 }
 
-// Unpack makes a job ready that scatters the first bytes of src over the cargo's place
-// in dst. The cargo must not touch a byte twice. The memory is as for Pack.
+// Unpack makes a job ready that scatters the first bytes of src over the message's place
+// in dst. The message must not touch a byte twice. The memory is as for Pack.
 func (p *Packer) Unpack(e Engine, dst Place, src streams.Span, c *MessageLayout) (*Job, error) {
 	return p.job(e, &task{message: c, packed: src, place: dst, unpack: true})
 }

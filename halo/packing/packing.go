@@ -45,7 +45,7 @@ func NewMessageLayout(t *datatype.Type, count int) (*MessageLayout, error) {
 	return &MessageLayout{t, count, l}, nil
 }
 
-// slice returns what of a cargo is packed from byte lo to byte hi: the cargo, if that is
+// slice returns what of a message is packed from byte lo to byte hi: the message, if that is
 // all.
 func (c *MessageLayout) slice(lo, hi int64) (*MessageLayout, error) {
 	if lo == 0 && hi == c.Layout.Size() {
@@ -55,14 +55,14 @@ func (c *MessageLayout) slice(lo, hi int64) (*MessageLayout, error) {
 	return &MessageLayout{Layout: l}, err
 }
 
-// Place is where the elements of a cargo lie: displacement 0 is Origin bytes after the
-// start of Data, which holds all that the cargo touches.
+// Place is where the elements of a message lie: displacement 0 is Origin bytes after the
+// start of Data, which holds all that the message touches.
 type Place struct {
 	Data   streams.Span
 	Origin int64
 }
 
-// task is a cargo at its place, to be packed into a buffer or unpacked from there.
+// task is a message at its place, to be packed into a buffer or unpacked from there.
 type task struct {
 	message *MessageLayout
 	packed  streams.Span
@@ -70,7 +70,7 @@ type task struct {
 	unpack  bool
 }
 
-// check returns an error unless the cargo lies within its memory on both sides.
+// check returns an error unless the message lies within its memory on both sides.
 func (t *task) check() error {
 	l := t.message.Layout
 	if t.packed.Length < l.Size() {

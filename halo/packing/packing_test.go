@@ -38,7 +38,7 @@ func newEngineBench(t *testing.T, set *testdevices.Set, all ...packing.Options) 
 
 // sent is what is packed, at margins of its own, and what the definition makes of it.
 type sent struct {
-	cargo                  *packing.MessageLayout
+	message                *packing.MessageLayout
 	user, packed, unpacked []byte
 	origin                 int64
 }
@@ -47,8 +47,8 @@ const poison = 0xa5
 
 func newSent(t testing.TB, typ *datatype.Type, count int, odd int64) *sent {
 	t.Helper()
-	s := &sent{cargo: must(packing.NewMessageLayout(typ, count))(t)}
-	l := s.cargo.Layout
+	s := &sent{message: must(packing.NewMessageLayout(typ, count))(t)}
+	l := s.message.Layout
 	s.origin = margin + odd - l.TrueLB()
 	s.user = typetest.Numbered(l.TrueUB() - l.TrueLB() + odd + 2*margin)
 	s.packed = slices.Repeat([]byte{poison}, int(l.Size()+2*margin))
@@ -71,25 +71,25 @@ func (b *engineBench) check(t testing.TB, p *packing.Packer, e packing.Engine, s
 	user, packed := b.memory(t, s.user), b.memory(t, slices.Repeat([]byte{poison}, len(s.packed)))
 	defer user.Close()
 	defer packed.Close()
-	buffer := packed.Span(margin, s.cargo.Layout.Size())
-	pack, err := p.Pack(e, buffer, packing.Place{Data: user.All(), Origin: s.origin}, s.cargo)
+	buffer := packed.Span(margin, s.message.Layout.Size())
+	pack, err := p.Pack(e, buffer, packing.Place{Data: user.All(), Origin: s.origin}, s.message)
 	if errors.Is(err, packing.ErrUnsuited) {
 		return false
 	}
 	if err != nil {
-		t.Fatalf("%v: %v", s.cargo.Type, err)
+		t.Fatalf("%v: %v", s.message.Type, err)
 	}
 	defer pack.Close()
 	b.do(t, pack.Queue(b.stream), pack.Queue(b.stream))
 	b.equal(t, e, s, "packed", b.read(t, packed), s.packed)
-	if s.cargo.Layout.Overlaps() {
+	if s.message.Layout.Overlaps() {
 		return true
 	}
 	target := b.memory(t, slices.Repeat([]byte{poison}, len(s.user)))
 	defer target.Close()
-	unpack, err := p.Unpack(e, packing.Place{Data: target.All(), Origin: s.origin}, buffer, s.cargo)
+	unpack, err := p.Unpack(e, packing.Place{Data: target.All(), Origin: s.origin}, buffer, s.message)
 	if err != nil {
-		t.Fatalf("%v: %v", s.cargo.Type, err)
+		t.Fatalf("%v: %v", s.message.Type, err)
 	}
 	defer unpack.Close()
 	b.do(t, unpack.Queue(b.stream))
@@ -104,7 +104,7 @@ func (b *engineBench) equal(t testing.TB, e packing.Engine, s *sent, what string
 	}
 	for i := range got {
 		if got[i] != want[i] {
-			t.Fatalf("engine %s, %d of %v: byte %d of what was %s is %#x, not %#x", e, s.cargo.Count, s.cargo.Type, i, what, got[i], want[i])
+			t.Fatalf("engine %s, %d of %v: byte %d of what was %s is %#x, not %#x", e, s.message.Count, s.message.Type, i, what, got[i], want[i])
 		}
 	}
 }

@@ -33,7 +33,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 type treeBench struct {
 	device *streams.Device
 	stream *streams.Stream
-	mover  *kernels.TreePacker
+	copier *kernels.TreePacker
 }
 
 func newTreeBench(t *testing.T, s *testdevices.Set) *treeBench {
@@ -82,7 +82,7 @@ const margin = 32
 func (b *treeBench) check(t testing.TB, m message, o packing.TreeOptions) {
 	t.Helper()
 	tree := must(packing.Serialise(m.typ, m.count, o))(t)
-	table := must(b.mover.Table(tree))(t)
+	table := must(b.copier.Table(tree))(t)
 	defer table.Close()
 	origin := margin + m.userOff - tree.Lo
 	user := typetest.Numbered(tree.Hi - tree.Lo + m.userOff + 2*margin)
@@ -181,12 +181,12 @@ const mapMax = 1 << 15
 // The primitives of every type of the benchmarks are, in order, those of its type map.
 func TestTreeMapsOfWorkloads(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	mover := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
+	copier := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
 	for i, w := range must(workloads.All())(t) {
 		for _, o := range []packing.TreeOptions{{}, {Primitive: true}} {
 			side := []workloads.Side{w.Send, w.Recv}[i%2]
 			tree := must(packing.Serialise(side.Type, side.Count, o))(t)
-			table := must(mover.Table(tree))(t)
+			table := must(copier.Table(tree))(t)
 			if err := compareMap(table, tree, side.Type); err != nil {
 				t.Errorf("%v: %v", w, err)
 			}
@@ -282,7 +282,7 @@ func TestTreeShapes(t *testing.T) {
 // A type that refers to the same parts over and over is not written out; one that is really deep is refused by name.
 func TestTreeSizes(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	mover := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
+	copier := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
 	bushy := datatype.Float64
 	deep := datatype.Float64
 	for i := range 40 {
@@ -297,7 +297,7 @@ func TestTreeSizes(t *testing.T) {
 			t.Errorf("%+v: %d nodes; %v", o, len(tree.Nodes), err)
 		}
 		tree = must(packing.Serialise(deep, 1, o))(t)
-		if _, err := mover.Table(tree); errors.Is(err, kernels.ErrTreeTooLarge) != o.Primitive {
+		if _, err := copier.Table(tree); errors.Is(err, kernels.ErrTreeTooLarge) != o.Primitive {
 			t.Errorf("%+v: %d nodes: %v", o, len(tree.Nodes), err)
 		}
 	}
@@ -317,7 +317,7 @@ func TestTreeLaunchesAllocateNothing(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newTreeBench(t, s)
 		typ := must(datatype.Vector(4, 1, 2, datatype.Float64))(t)
-		table := must(b.mover.Table(must(packing.Serialise(typ, 3, packing.TreeOptions{}))(t)))(t)
+		table := must(b.copier.Table(must(packing.Serialise(typ, 3, packing.TreeOptions{}))(t)))(t)
 		defer table.Close()
 		user, packed := b.memory(t, typetest.Numbered(512)), b.memory(t, typetest.Numbered(512))
 		k := must(table.Pack(kernels.TreeLaunch{Name: "pack", User: user.All(), Packed: packed.All()}))(t)

@@ -20,14 +20,14 @@ type TransferOptions struct {
 	Remote bool
 }
 
-// Side is one end of a transfer: a cargo at its place on the packer's device.
+// Side is one end of a transfer: a message at its place on the packer's device.
 type Side struct {
-	Packer *Packer
-	Place  Place
-	Cargo  *MessageLayout
+	Packer  *Packer
+	Place   Place
+	Message *MessageLayout
 }
 
-// Transfer sends a cargo from one device to another, where it may have another shape but
+// Transfer sends a message from one device to another, where it may have another shape but
 // has the same signature, any number of times. It goes in fragments through a ring of
 // buffers, so that packing, the link and unpacking work at the same time; the receiver
 // acknowledges each by an event that the sender's streams wait for (Wu et al. 4.1). Over
@@ -58,7 +58,7 @@ type slot struct{ packed, sent, taken *streams.Event }
 
 // NewTransfer makes ready to send. Close frees what it holds.
 func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
-	if err := compatible(dst.Cargo, src.Cargo); err != nil {
+	if err := compatible(dst.Message, src.Message); err != nil {
 		return nil, err
 	}
 	if !slices.Contains([]p2p.Path{"", p2p.Auto, p2p.Direct, p2p.Peer, p2p.Staged}, o.Path) {
@@ -149,7 +149,7 @@ func (m *maker) events() (err error) {
 
 // way makes the fragments, by the shortest way that the two shapes allow.
 func (m *maker) way() error {
-	size := m.src.Cargo.Layout.Size()
+	size := m.src.Message.Layout.Size()
 	if size == 0 {
 		return nil
 	}
@@ -179,15 +179,15 @@ func (m *maker) way() error {
 // short makes the transfer of one job of the sender, where that can be: a copy of what is
 // in one piece at both ends, else a kernel that stores into the receiver's memory.
 func (m *maker) short() (bool, error) {
-	in, out := m.dst.Cargo.Layout.Contiguous(), m.src.Cargo.Layout.Contiguous()
+	in, out := m.dst.Message.Layout.Contiguous(), m.src.Message.Layout.Contiguous()
 	direct := m.o.Path == p2p.Direct
 	switch {
 	case in && out:
-		return true, m.only(m.src.Packer.Pack(Copies, m.dst.span(), m.src.Place, m.src.Cargo))
+		return true, m.only(m.src.Packer.Pack(Copies, m.dst.span(), m.src.Place, m.src.Message))
 	case direct && in:
-		return true, m.only(m.src.Packer.Pack(m.o.Engine, m.dst.span(), m.src.Place, m.src.Cargo))
-	case direct && out && !isFine(m.dst.Cargo.Layout):
-		return true, m.only(m.src.Packer.Unpack(m.o.Engine, m.dst.Place, m.src.span(), m.dst.Cargo))
+		return true, m.only(m.src.Packer.Pack(m.o.Engine, m.dst.span(), m.src.Place, m.src.Message))
+	case direct && out && !isFine(m.dst.Message.Layout):
+		return true, m.only(m.src.Packer.Unpack(m.o.Engine, m.dst.Place, m.src.span(), m.dst.Message))
 	case direct && m.o.Fragment == 0:
 		j, err := directCopy(&m.dst, &m.src)
 		if !errors.Is(err, ErrUnsuited) {
@@ -207,9 +207,9 @@ func (m *maker) only(j *Job, err error) error {
 	return nil
 }
 
-// span returns where a cargo in one piece lies.
+// span returns where a message in one piece lies.
 func (s *Side) span() streams.Span {
-	data, l := s.Place.Data, s.Cargo.Layout
+	data, l := s.Place.Data, s.Message.Layout
 	return data.Memory.Span(data.Offset+s.Place.Origin+l.TrueLB(), l.Size())
 }
 
@@ -278,7 +278,7 @@ func (m *maker) fragment(b buffer, lo, n int64) (err error) {
 // job makes a side's job for the packed bytes from lo on that fill the buffer. Auto
 // measures the first fragment of a side; the others are of the same kind.
 func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, error) {
-	part, err := s.Cargo.slice(lo, lo+packed.Length)
+	part, err := s.Message.slice(lo, lo+packed.Length)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func (p pair) send(t testing.TB, recv, send workloads.Side, o packing.TransferOp
 	defer user.Close()
 	defer target.Close()
 	side := func(b *engineBench, m *streams.Memory, s workloads.Side) packing.Side {
-		return packing.Side{Packer: b.packers[0], Place: packing.Place{Data: m.All(), Origin: s.Origin}, Cargo: must(packing.NewMessageLayout(s.Type, s.Count))(t)}
+		return packing.Side{Packer: b.packers[0], Place: packing.Place{Data: m.All(), Origin: s.Origin}, Message: must(packing.NewMessageLayout(s.Type, s.Count))(t)}
 	}
 	transfer, err := packing.NewTransfer(side(p.to, target, recv), side(p.from, user, send), o)
 	if err != nil {

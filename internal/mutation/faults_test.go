@@ -22,8 +22,8 @@ var faults = []fault{
 		`if inside && kind > 1 {`, `if inside && kind > 1 && d != (Direction{1, -1, 1}) {`},
 	{"a message to the wrong subdomain", "halo/plan.go",
 		`plan.message(s.Rank, to, dir)`, `plan.message(s.Rank, (to+1)%len(p.Subdomains), dir)`},
-	{"faces alone, whatever the reach", "halo/plan.go",
-		`<= int(s.Reach)+1`, `<= 1`},
+	{"faces alone, whatever the connectivity", "halo/plan.go",
+		`<= int(s.Connectivity)+1`, `<= 1`},
 
 	// Boxes.
 	{"a send box one layer off", "domain/exchange.go",
@@ -44,9 +44,9 @@ var faults = []fault{
 		`int64(component) * a.Layout.Bytes()`, `int64(component) * a.Layout.Length`},
 	{"a message unpacked from its start", "halo/transfer.go",
 		`in.Span(p.Offset, p.Bytes)`, `in.Span(0, p.Bytes)`},
-	{"rows as far apart as they are long", "kernels/mover.go",
+	{"rows as far apart as they are long", "kernels/box_copier.go",
 		`a.Layout.Offset(box.Lo), a.Layout.Pitch,`, `a.Layout.Offset(box.Lo), int64(box.Size()[0]),`},
-	{"planes of a message that overlap", "kernels/mover.go",
+	{"planes of a message that overlap", "kernels/box_copier.go",
 		`int64(size[0]) * int64(size[1])}`, `int64(size[0])}`},
 	{"contiguous across ghosts that are exchanged", "domain/layout.go",
 		`return idle[a] && b.Lo[a]`, `return b.Lo[a]`},
@@ -57,7 +57,7 @@ var faults = []fault{
 
 	// Order.
 	{"Start: no wait for the producer", "halo/start.go",
-		`l.send.Wait(l.ready)`, `error(nil)`},
+		`l.sendStream.Wait(l.ready)`, `error(nil)`},
 	{"Start: no wait for the receiver to be ready", "halo/start.go",
 		`range l.to {`, `range l.to[:0] {`},
 	{"Start: no wait for the message", "halo/start.go",
@@ -65,7 +65,7 @@ var faults = []fault{
 	{"Receive: no wait for the message", "streams/signal.go",
 		"\treturn s.Wait(g.event)", "\treturn nil"},
 	{"Wait: not for what arrives", "halo/start.go",
-		`done := l.taken`, `done := l.left`},
+		`done := l.received`, `done := l.sent`},
 	{"Wait: not for what leaves", "halo/start.go",
-		`l.receive.Wait(l.left)`, `error(nil)`},
+		`l.receiveStream.Wait(l.sent)`, `error(nil)`},
 }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
+)
+
+const (
+	intervalTime  = 20 * time.Millisecond // that an interval is to take: against it, to fill the queues of a device is nothing
+	firstInterval = 2                     // steps of the first interval, to find out how many fill one
+	minLaps       = 6                     // of which a median has a confidence interval
+)
+
+// stepTimer steps a solver an interval at a time, each when it is asked for. The solver runs in a
+// goroutine of its own until the timer is closed.
+type stepTimer struct {
+	want   chan int64         // steps of the next interval; closed for no more
+	took   chan time.Duration // of the interval before
+	ended  chan struct{}      // closed with the run, after result and err
+	result solvers.Result
+	err    error
+}
+
+// newStepTimer starts the run. It returns the error that a scheme refuses the problem with.
+func newStepTimer(ctx context.Context, s *solvers.Solver, o solvers.Options) (*stepTimer, error) {
+	l := &stepTimer{want: make(chan int64), took: make(chan time.Duration, 1), ended: make(chan struct{})}
+	o.Interval = func(_ int64, took time.Duration) int64 {
+		l.took <- took
+		return <-l.want
+	}
+	go func() {
+		defer close(l.ended)
+		l.result, l.err = s.Run(ctx, o)
+	}()
+	_, err := l.await()
+	return l, err
+}
+
+// interval makes so many steps and returns what they took. It returns the context's error
+// where that ended the run.
+func (l *stepTimer) interval(steps int64) (time.Duration, error) {
+	select {
+	case l.want <- steps:
+		return l.await()
+	case <-l.ended:
+		return 0, l.over()
+	}
+}
+
+// await waits for the end of an interval, or of the run.
+func (l *stepTimer) await() (time.Duration, error) {
+	select {
+	case took := <-l.took:
+		return took, nil
+	case <-l.ended:
+		return 0, l.over()
+	}
+}
+
+// over says why the run ended.
+func (l *stepTimer) over() error {
+	switch {
+	case l.err != nil:
+		return l.err
+	case l.result.Stopped == solvers.StoppedInterrupted:
+		return context.Canceled
+	}
+	return fmt.Errorf("the run ended by itself after %d steps: %s", l.result.Iterations, l.result.Stopped)
+}
+
+// close ends the run.
+func (l *stepTimer) close() error {
+	close(l.want)
+	<-l.ended
+	return l.err
+}
+
+// step returns the time of a step in microseconds, over intervals: until the median is known
+// to a percent or the time is spent. What it has comes back with the error that ends it.
+func (l *stepTimer) step(ctx context.Context, most time.Duration) (results.Sample, error) {
+	n, err := l.pace()
+	if err != nil {
+		return results.Sample{}, err
+	}
+	budget := measure.Budget{Warm: 1, Min: minLaps, Time: most, Within: closeEnough}
+	return measure.Repeat(ctx, budget, func() (float64, error) {
+		took, err := l.interval(n)
+		return took.Seconds() * 1e6 / float64(n), err
+	})
+}
+
+// pace finds out how many steps take the time of an interval: an even number, since every other
+// step goes from one field to the other. The first interval, in which threads start, is not
+// looked at.
+func (l *stepTimer) pace() (int64, error) {
+	if _, err := l.interval(firstInterval); err != nil {
+		return 0, err
+	}
+	for n := int64(firstInterval); ; n *= 4 {
+		took, err := l.interval(n)
+		if err != nil {
+			return 0, err
+		}
+		if took >= intervalTime/4 {
+			fill := float64(n) * float64(intervalTime) / float64(took)
+			return 2 * (int64(fill/2) + 1), nil
+		}
+	}
+}

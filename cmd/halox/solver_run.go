@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/solvers"
+)
+
+// solverRun is a config with all that runs it.
+type solverRun struct {
+	*setup
+	solver  *solvers.Solver
+	tracing *tracing // nil where none is wanted
+}
+
+// newSolverRun makes everything ready. Notes for the user go to notes.
+func newSolverRun(ctx context.Context, c *configs.Run, notes io.Writer) (*solverRun, error) {
+	w, err := newSetup(ctx, c, notes)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.choose(ctx, notes); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	solver, err := solvers.New(w.problem, w.plan, w.compiler)
+	if err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return &solverRun{setup: w, solver: solver}, nil
+}

@@ -1,0 +1,169 @@
+package halo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// Accumulator makes the exchange of a plan in reverse: the ghosts of every subdomain
+// are added to the points that they stand for, and stay as they are. It is the
+// adjoint of the exchange, which scatters of particles and of finite elements, and
+// gradients, need.
+//
+// Start, Wait and Exchange are those of an Exchanger, but for what may be done in
+// between: owned points that neighbours hold as ghosts are neither read nor
+// written, and ghosts not written. What several neighbours add to one point is
+// added in the order of the plan, so that the sums have the same bits every time.
+// Sums of whole numbers wrap.
+type Accumulator struct{ x *Exchanger }
+
+// NewAccumulator makes ready to add up the ghosts of the fields, one for each Spec of
+// the plan and in that order. It is an error if their elements are no numbers.
+// Messages take the paths of the plan, the other way. Close frees what it holds.
+func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accumulator, err error) {
+	if err := plan.fits(fields); err != nil {
+		return nil, err
+	}
+	x := &Exchanger{plan: plan.reversed(), fields: fields, copiers: map[*streams.Device]*kernels.BoxCopier{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.Close())
+		}
+	}()
+	for _, d := range plan.Placement.Devices {
+		if x.copiers[d], err = c.NewBoxCopier(d); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range x.plan.Messages {
+		t, err := x.newReturn(m)
+		if err != nil {
+			return nil, fmt.Errorf("halo: ghosts of subdomain %d returned in %v: %w", m.From, m.Dir, err)
+		}
+		x.transfers = append(x.transfers, t)
+	}
+	return &Accumulator{x}, nil
+}
+
+// reversed returns the plan with all messages turned round.
+func (p *Plan) reversed() *Plan {
+	turned := *p
+	turned.Messages = nil
+	for _, m := range p.Messages {
+		m.From, m.To, m.Dir = m.To, m.From, m.Dir.Opposite()
+		parts := m.Parts
+		m.Parts = nil
+		for _, part := range parts {
+			part.Send, part.Ghost = part.Ghost, part.Send
+			m.Parts = append(m.Parts, part)
+		}
+		turned.Messages = append(turned.Messages, m)
+	}
+	return &turned
+}
+
+// newReturn makes a message of a reversed plan ready: it is brought into a buffer of
+// the owner, and added there.
+func (x *Exchanger) newReturn(m Message) (t *Transfer, err error) {
+	from := x.plan.Placement.Devices[m.From]
+	t = &Transfer{}
+	if t.sent, err = from.NewSignal("subdomain %d on device %v to return ghosts in %v", m.From, from, m.Dir); err != nil {
+		return nil, err
+	}
+	x.resources.Add(t.sent)
+	if m.Contiguous && m.Path != p2p.Direct {
+		return t, x.returnAsItLies(t, m)
+	}
+	return t, x.returnPacked(t, m)
+}
+
+// returnAsItLies brings a contiguous part, with what lies between its rows.
+func (x *Exchanger) returnAsItLies(t *Transfer, m Message) error {
+	src, _ := x.ends(m, m.Parts[0])
+	ghosts := src.Span(m.Parts[0].Send)
+	in, err := x.buffer(m.To, ghosts.Length)
+	if err != nil {
+		return err
+	}
+	if err := x.addRoute(t, m, in.All(), ghosts); err != nil {
+		return err
+	}
+	t.unpack, err = x.adds(m, func(Part) kernels.Place {
+		return kernels.Place{Data: in.All(), Pitch: src.Layout.Pitch, Plane: src.Layout.Plane}
+	})
+	return err
+}
+
+// returnPacked brings all parts without gaps. Over path direct, the packing kernel
+// stores into the owner's buffer.
+func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
+	in, err := x.buffer(m.To, m.Bytes)
+	if err != nil {
+		return err
+	}
+	out := in
+	if m.Path != p2p.Direct {
+		if out, err = x.buffer(m.From, m.Bytes); err != nil {
+			return err
+		}
+		if err := x.addRoute(t, m, in.All(), out.All()); err != nil {
+			return err
+		}
+	}
+	t.packCopies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
+		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
+	})
+	if t.pack, err = x.launch(m.From, streams.Pack, "pack ghosts", t.packCopies); err != nil {
+		return err
+	}
+	t.unpack, err = x.adds(m, func(p Part) kernels.Place {
+		return kernels.Dense(in.Span(p.Offset, p.Bytes), p.Send.Size())
+	})
+	return err
+}
+
+// buffer allocates on the device of a rank.
+func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
+	b, err := x.plan.Placement.Devices[rank].Alloc(bytes)
+	if err != nil {
+		return nil, err
+	}
+	x.resources.Add(b)
+	return b, nil
+}
+
+// adds makes one launch that adds the parts of a message, each from its place, to
+// the points of the receiver.
+func (x *Exchanger) adds(m Message, place func(p Part) kernels.Place) (*kernels.Copies, error) {
+	var all []kernels.Add
+	for _, p := range m.Parts {
+		_, dst := x.ends(m, p)
+		all = append(all, kernels.Add{
+			Copy:   kernels.Copy{Dst: dst.In(p.Ghost), Src: place(p), Size: p.Send.Size(), ElementSize: dst.Layout.ElementSize},
+			Number: kernels.Number(x.fields[p.Field].Spec.Element),
+		})
+	}
+	k, err := x.copiers[x.plan.Placement.Devices[m.To]].Adds("add ghosts", all...)
+	if err != nil {
+		return nil, err
+	}
+	x.resources.Add(k)
+	return k, nil
+}
+
+// Start queues the sums and returns; see Exchanger.Start.
+func (r *Accumulator) Start(at []*streams.Stream) error { return r.x.Start(at) }
+
+// Wait makes the streams wait for them, on the devices; see Exchanger.Wait.
+func (r *Accumulator) Wait(at []*streams.Stream) error { return r.x.Wait(at) }
+
+// Exchange is Start and Wait.
+func (r *Accumulator) Exchange(at []*streams.Stream) error { return r.x.Exchange(at) }
+
+// Close frees what it holds. No exchange may be under way. Closing twice is no
+// error.
+func (r *Accumulator) Close() error { return r.x.Close() }

@@ -1,0 +1,93 @@
+package halo
+
+import (
+	"time"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// directLimit is how long a GPU waits for a neighbour to take part in an exchange.
+const directLimit = 2 * time.Minute
+
+// makeDirect makes one kernel a GPU ready that does a whole exchange, where that
+// is possible: every message takes path direct and every subdomain has a GPU of
+// its own. Such an exchange needs one launch a GPU and no event between them.
+func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
+	if !haveOwnGPUs(x.plan.Placement.Devices) {
+		return nil
+	}
+	ranks := make([]kernels.DirectExchangeRank, len(x.plan.Placement.Devices))
+	for rank, d := range x.plan.Placement.Devices {
+		ranks[rank].Device = d
+	}
+	neighbours := map[[2]int]bool{}
+	for _, m := range x.plan.Messages {
+		if m.Path != p2p.Direct {
+			return nil
+		}
+		for _, p := range m.Parts {
+			src, dst := x.ends(m, p)
+			ranks[m.From].Stores = append(ranks[m.From].Stores, kernels.Store(dst, p.Ghost, src, p.Send))
+		}
+		for _, pair := range [][2]int{{m.From, m.To}, {m.To, m.From}} {
+			if m.From != m.To && !neighbours[pair] {
+				neighbours[pair] = true
+				ranks[pair[0]].Neighbours = append(ranks[pair[0]].Neighbours, pair[1])
+			}
+		}
+	}
+	exchanges, err := c.NewDirectExchanges(ranks, directLimit)
+	if err != nil {
+		return err
+	}
+	for _, s := range exchanges {
+		x.resources.Add(s)
+	}
+	x.direct = exchanges
+	return nil
+}
+
+// Err returns an error if a GPU has waited for another in vain in an exchange
+// that was queued before.
+func (x *Exchanger) Err() error {
+	for _, s := range x.direct {
+		if err := s.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ExchangeRank queues the part of one subdomain in an exchange on a stream of its
+// device, for callers that have a thread a device: the stream goes on when the
+// ghosts have come and the points are no longer needed. Every rank must be given
+// its part as often as the others, in any order. It is possible where IsDirect
+// says so.
+func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
+	return x.direct[rank].Queue(s)
+}
+
+// IsDirect reports whether the exchange is one kernel a GPU: all messages take path
+// direct, and every subdomain has a GPU of its own.
+func (x *Exchanger) IsDirect() bool { return x.direct != nil }
+
+// startDirect queues an exchange by direct exchanges beside the callers' streams.
+func (x *Exchanger) startDirect(at []*streams.Stream) error {
+	for rank, l := range x.channels {
+		if err := at[rank].Record(l.ready); err != nil {
+			return err
+		}
+		if err := l.sendStream.Wait(l.ready); err != nil {
+			return err
+		}
+		if err := x.ExchangeRank(rank, l.sendStream); err != nil {
+			return err
+		}
+		if err := l.sendStream.Record(l.sent); err != nil {
+			return err
+		}
+	}
+	return nil
+}

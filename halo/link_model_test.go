@@ -1,0 +1,84 @@
+package halo_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+)
+
+func TestMeasureOfNoDevices(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	_, err1 := halo.Measure(t.Context(), nil, set.Links, set.Compiler, "")
+	_, err2 := halo.LinkModel(t.Context(), nil, set.Links, set.Compiler, "", t.TempDir())
+	for _, err := range []error{err1, err2} {
+		if err == nil || !strings.Contains(err.Error(), "no devices") {
+			t.Error(err)
+		}
+	}
+}
+
+// Every path of every link gets a time that does not fall with the size.
+func TestMeasure(t *testing.T) {
+	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
+		r, err := halo.Measure(t.Context(), set.Devices, set.Links, set.Compiler, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, from := range set.Devices {
+			for _, to := range set.Devices {
+				for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
+					link := set.Links.Between(from, to)
+					want := link != nil && (link.Usable || path == p2p.Staged) || from == to && path == p2p.Direct
+					for _, packed := range []bool{false, true} {
+						small, ok := r.Time(from, to, path, p2p.MessageShape{Bytes: 1, Packed: packed})
+						large, _ := r.Time(from, to, path, p2p.MessageShape{Bytes: 1 << 24, Packed: packed})
+						if ok != want && (from != to || set.Devices[0].Backend != "host") {
+							t.Errorf("%v to %v by %s: measured %v, want %v", from, to, path, ok, want)
+						}
+						if ok && (small <= 0 || large < small) {
+							t.Errorf("%v to %v by %s: 1 B in %v, 16 MiB in %v", from, to, path, small, large)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// The second time the link model comes from the file; a damaged one is written anew.
+func TestLinkModelIsMeasuredOnce(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		folder := t.TempDir()
+		rates := func() string {
+			if _, err := halo.LinkModel(t.Context(), set.Devices, set.Links, set.Compiler, "1", folder); err != nil {
+				t.Fatal(err)
+			}
+			files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))
+			if len(files) != 1 {
+				t.Fatalf("files %v", files)
+			}
+			text, err := os.ReadFile(files[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(text) == "{" {
+				t.Fatal("the damaged file is still there")
+			}
+			return string(text)
+		}
+		first := rates()
+		if rates() != first {
+			t.Error("they were measured twice")
+		}
+		files, _ := filepath.Glob(filepath.Join(folder, "links-*.json"))
+		if err := os.WriteFile(files[0], []byte("{"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		rates()
+	})
+}

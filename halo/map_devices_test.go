@@ -1,0 +1,241 @@
+package halo_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/streams"
+)
+
+// closed returns n devices that are not open.
+func closed(n int) (d []*streams.Device) {
+	for i := range n {
+		d = append(d, &streams.Device{Info: streams.Info{ID: i}})
+	}
+	return d
+}
+
+func cut(t testing.TB, size []int, periodic [3]bool, parts domain.Vec) *domain.Decomposition {
+	t.Helper()
+	g, err := domain.NewGrid(size, periodic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := domain.Decompose(g, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+var oneLayer = halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+
+// islands is what messages cost where devices of one island are near each other.
+func islands(island ...int) func(from, to *streams.Device, bytes int64) float64 {
+	return func(from, to *streams.Device, bytes int64) float64 {
+		if island[from.ID] == island[to.ID] {
+			return 1 + float64(bytes)/400
+		}
+		return 10 + float64(bytes)/25
+	}
+}
+
+// Of a chain of subdomains on two islands, neighbours share an island, and one
+// link alone is far.
+func TestMapDevicesOnIslands(t *testing.T) {
+	d := cut(t, []int{8, 80}, [3]bool{}, domain.Vec{1, 8, 1})
+	island := []int{0, 1, 0, 1, 0, 1, 0, 1}
+	place, why, err := halo.MapDevices(d, closed(8), islands(island...), oneLayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := 0
+	for i := range 7 {
+		if island[place.Devices[i].ID] != island[place.Devices[i+1].ID] {
+			far++
+		}
+	}
+	near, over := 1+64./400, 10+64./25
+	if far != 1 || math.Abs(why.Exact.Busiest-(near+over)) > 1e-9 || math.Abs(why.Exact.Total-(12*near+2*over)) > 1e-9 {
+		t.Errorf("%d far links: %v", far, why)
+	}
+	if math.Abs(why.Given.Busiest-2*over) > 1e-9 || why.Kept || !why.Searched {
+		t.Errorf("explained by %+v", why)
+	}
+	if text := why.String(); !strings.Contains(text, "as given 25.1") || !strings.Contains(text, "exact 13.7") {
+		t.Error(text)
+	}
+}
+
+// Where all links are alike, or nearly, nothing is moved.
+func TestMapDevicesKeepsTheOrder(t *testing.T) {
+	d := cut(t, []int{40, 80}, [3]bool{true, false}, domain.Vec{2, 4, 1})
+	devices := closed(8)
+	for name, noise := range map[string]float64{"alike": 0, "nearly": 0.02} {
+		r := rand.New(rand.NewPCG(1, 2))
+		costs := map[[2]int]float64{}
+		cost := func(from, to *streams.Device, bytes int64) float64 {
+			key := [2]int{from.ID, to.ID}
+			if _, ok := costs[key]; !ok {
+				costs[key] = 1 + noise*r.Float64()
+			}
+			return costs[key] * float64(bytes)
+		}
+		place, why, err := halo.MapDevices(d, devices, cost, oneLayer)
+		if err != nil || !why.Kept || !slices.Equal(place.Devices, devices) {
+			t.Errorf("%s: %v, %v", name, why, err)
+		}
+	}
+}
+
+// Exact is the least of all orders, which a few lines of other code try one by one.
+func TestMapDevicesAgreesWithBruteForce(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, parts := range []domain.Vec{{1, 2, 1}, {3, 1, 1}, {2, 2, 1}, {1, 5, 1}, {2, 3, 1}, {3, 2, 1}} {
+		d := cut(t, []int{31, 22}, [3]bool{r.IntN(2) == 0, r.IntN(2) == 0}, parts)
+		n := len(d.Subdomains)
+		links := make([]float64, n*n)
+		for i := range links {
+			links[i] = 1 + 9*r.Float64()
+		}
+		cost := func(from, to *streams.Device, bytes int64) float64 { return links[from.ID*n+to.ID] * float64(bytes) }
+		for _, shared := range []int{n, 2} { // a device each, or several on two devices
+			var devices []*streams.Device
+			for i, all := 0, closed(n); i < n; i++ {
+				devices = append(devices, all[i%shared])
+			}
+			agreesWithBruteForce(t, d, devices, cost)
+		}
+	}
+}
+
+func agreesWithBruteForce(t *testing.T, d *domain.Decomposition, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64) {
+	t.Helper()
+	place, why, err := halo.MapDevices(d, devices, cost, oneLayer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := math.Inf(1)
+	permutations(len(devices), func(order []int) { best = min(best, busiest(d, devices, order, cost)) })
+	if math.Abs(why.Exact.Busiest-best) > 1e-9*best {
+		t.Errorf("%v on %v: exact %v, by brute force %v", d.Parts, devices, why.Exact.Busiest, best)
+	}
+	if got := busiest(d, place.Devices, nil, cost); !why.Kept && math.Abs(got-best) > 1e-9*best {
+		t.Errorf("%v on %v: the placement costs %v, want %v", d.Parts, devices, got, best)
+	}
+	if why.Greedy.Busiest < best*(1-1e-9) {
+		t.Errorf("%v on %v: greedy %v is below the least %v", d.Parts, devices, why.Greedy.Busiest, best)
+	}
+}
+
+// busiest returns what the busiest device sends or gets in faces, one layer deep.
+func busiest(d *domain.Decomposition, devices []*streams.Device, order []int, cost func(from, to *streams.Device, bytes int64) float64) float64 {
+	at := func(rank int) *streams.Device {
+		if order != nil {
+			rank = order[rank]
+		}
+		return devices[rank]
+	}
+	sent, got := map[*streams.Device]float64{}, map[*streams.Device]float64{}
+	worst := 0.0
+	for _, s := range d.Subdomains {
+		for _, dir := range domain.Faces(2) {
+			to, ok := d.Neighbour(s.Rank, dir)
+			if !ok {
+				continue
+			}
+			size := s.Box.Size()
+			c := cost(at(s.Rank), at(to), 8*int64(size[1-dir.Axis()]))
+			sent[at(s.Rank)] += c
+			got[at(to)] += c
+			worst = max(worst, sent[at(s.Rank)], got[at(to)])
+		}
+	}
+	return worst
+}
+
+func permutations(n int, f func(order []int)) {
+	var grow func(order []int)
+	grow = func(order []int) {
+		if len(order) == n {
+			f(order)
+		}
+		for i := range n {
+			if !slices.Contains(order, i) {
+				grow(append(slices.Clone(order), i))
+			}
+		}
+	}
+	grow(nil)
+}
+
+// More subdomains than can be searched are placed greedily: a ring over two islands
+// that come by turns.
+func TestMapDevicesBeyondTheSearch(t *testing.T) {
+	d := cut(t, []int{8, 120}, [3]bool{false, true}, domain.Vec{1, 12, 1})
+	_, why, err := halo.MapDevices(d, closed(12), islands(0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), oneLayer)
+	if err != nil || why.Searched || why.Kept || why.Exact != why.Greedy || why.Greedy.Busiest >= why.Given.Busiest {
+		t.Errorf("%+v, %v", why, err)
+	}
+	if !strings.Contains(why.String(), "not searched") {
+		t.Error(why)
+	}
+}
+
+// A cost may take long to find out: it is asked once for each pair and size. Where
+// links are alike the search sees at once that no order is better.
+func TestMapDevicesAsksOnce(t *testing.T) {
+	d := cut(t, []int{30, 30, 31}, [3]bool{true, true, true}, domain.Vec{2, 2, 2})
+	type question struct{ from, to, bytes int }
+	asked := map[question]int{}
+	cost := func(from, to *streams.Device, bytes int64) float64 {
+		asked[question{from.ID, to.ID, int(bytes)}]++
+		return float64(bytes)
+	}
+	box := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1), Connectivity: halo.Corners}
+	if _, why, err := halo.MapDevices(d, closed(8), cost, box); err != nil || !why.Kept || !why.Searched {
+		t.Errorf("%+v, %v", why, err)
+	}
+	for q, n := range asked {
+		if n > 1 {
+			t.Errorf("asked %d times for %+v", n, q)
+		}
+	}
+}
+
+// Where there is no way between some devices, neighbours are not put there.
+func TestMapDevicesAroundWhatHasNoWay(t *testing.T) {
+	d := cut(t, []int{8, 80}, [3]bool{}, domain.Vec{1, 4, 1})
+	cost := func(from, to *streams.Device, bytes int64) float64 {
+		if gap := from.ID - to.ID; gap == 1 || gap == -1 {
+			return math.Inf(1)
+		}
+		return 1
+	}
+	_, why, err := halo.MapDevices(d, closed(4), cost, oneLayer)
+	if err != nil || why.Kept || !math.IsInf(why.Given.Busiest, 1) || why.Exact.Busiest != 2 {
+		t.Errorf("%+v, %v", why, err)
+	}
+}
+
+func TestMapDevicesRefuses(t *testing.T) {
+	for name, bad := range map[string]float64{"NaN": math.NaN(), "-1": -1} {
+		cost := func(from, to *streams.Device, bytes int64) float64 { return bad }
+		_, _, err := halo.MapDevices(cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1}), closed(2), cost, oneLayer)
+		if err == nil || !strings.Contains(err.Error(), "64 bytes from device") || !strings.Contains(err.Error(), name) {
+			t.Errorf("a cost of %s: %v", name, err)
+		}
+	}
+	d := cut(t, []int{8, 8}, [3]bool{}, domain.Vec{1, 2, 1})
+	if _, _, err := halo.MapDevices(d, closed(3), islands(0, 0, 0), oneLayer); err == nil {
+		t.Error("three devices for two subdomains")
+	}
+	if _, _, err := halo.MapDevices(d, closed(2), islands(0, 0), halo.Spec{Name: "u"}); err == nil {
+		t.Error("a field of no element")
+	}
+}

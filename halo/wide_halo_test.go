@@ -1,0 +1,168 @@
+package halo_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// jacobi is a run of sweeps with a deep halo: two fields that take turns.
+type jacobi struct {
+	t      *testing.T
+	set    *testdevices.Set
+	open   streams.Resources
+	deep   *halo.WideHalo
+	at     []*streams.Stream
+	fields [2]*halo.Field
+	walls  [2]*halo.Walls
+	x      [2]*halo.Exchanger
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int) *jacobi {
+	dims := p.Grid.Dims
+	j := &jacobi{t: t, set: set, deep: must(halo.NewWideHalo(p.Decomposition, domain.UniformRadius(dims, 1), steps))(t)}
+	spec := j.deep.Spec(halo.Spec{Name: "u", Element: halo.Float64})
+	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, spec))(t)
+	var walls []halo.Wall
+	for i, side := range domain.Faces(dims) {
+		if p.Grid.Periodic[side.Axis()] {
+			continue
+		}
+		w := halo.Wall{Side: side, Kind: halo.Repeat}
+		if i%3 == 1 {
+			w = halo.Wall{Side: side, Kind: halo.Dirichlet, Values: []float64{float64(i)}}
+		}
+		walls = append(walls, w)
+	}
+	j.at = openStreams(t, &j.open, p)
+	for i := range j.fields {
+		j.fields[i] = openField(t, &j.open, p, spec)
+		j.walls[i] = must(halo.NewWalls(j.fields[i], set.Compiler, walls...))(t)
+		j.x[i] = must(halo.NewExchanger(plan, set.Compiler, j.fields[i]))(t)
+		j.open.Add(j.walls[i], j.x[i])
+	}
+	all := p.Grid.Box()
+	var values []float64
+	eachPoint(all, func(at domain.Vec) { values = append(values, 1/(1+scatter(0, 0, 0, at))) })
+	if err := halo.Write(j.fields[0], all, values); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// run sweeps and returns the field.
+func (j *jacobi) run(steps int) []float64 {
+	defer j.open.Close()
+	dims := j.deep.Cut.Grid.Dims
+	star := must(stencil.Laplace([]float64{0.1, 0.2, 0.3}[:dims]))(j.t)
+	exchange := func(step int) error { return j.x[step%2].Exchange(j.at) }
+	done(j.t, j.at, j.deep.Run(steps, exchange, func(step, rank int, region domain.Box) error {
+		from, to := j.fields[step%2].Parts[rank], j.fields[(step+1)%2].Parts[rank]
+		if err := j.walls[step%2].QueueOn(rank, j.at[rank]); err != nil {
+			return err
+		}
+		sweeper := must(j.set.Compiler.NewSweeper(j.fields[0].Placement.Devices[rank], star.Stencil(), kernels.Float64))(j.t)
+		k := must(sweeper.Sweep(to, from, region))(j.t)
+		j.open.Add(k)
+		return j.at[rank].Launch(k)
+	}))
+	all := j.deep.Cut.Grid.Box()
+	got := make([]float64, all.Points())
+	if err := halo.Read(got, j.fields[steps%2], all); err != nil {
+		j.t.Fatal(err)
+	}
+	return got
+}
+
+// Sweeps with 1, 2 or 3 steps between two exchanges, on one subdomain or several,
+// give the same bits.
+func TestWideHalosKeepTheBits(t *testing.T) {
+	const steps = 8
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, c := range []struct {
+			name     string
+			size     []int
+			periodic [3]bool
+			parts    []domain.Vec
+		}{
+			{"walls", []int{13, 11}, [3]bool{}, []domain.Vec{{1, 1, 1}, {1, 3, 1}, {3, 2, 1}}},
+			{"periodic", []int{13, 11}, [3]bool{true, true, false}, []domain.Vec{{1, 1, 1}, {1, 3, 1}, {3, 2, 1}}},
+			{"walls and a periodic axis", []int{7, 8, 9}, [3]bool{false, true, false}, []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 2}}},
+			{"periodic in three", []int{7, 8, 9}, [3]bool{true, true, true}, []domain.Vec{{1, 1, 1}, {2, 2, 2}}},
+		} {
+			var want []float64
+			for _, parts := range c.parts {
+				for _, k := range []int{1, 2, 3} {
+					t.Run(fmt.Sprintf("%s/parts=%v/steps=%d", c.name, parts, k), func(t *testing.T) {
+						got := newJacobi(t, set, place(t, set, c.size, c.periodic, parts), k).run(steps)
+						if want == nil {
+							want = got
+						}
+						for i := range got {
+							if got[i] != want[i] {
+								t.Fatalf("point %d is %v, not %v", i, got[i], want[i])
+							}
+						}
+					})
+				}
+			}
+		}
+	})
+}
+
+// Regions shrink towards the owned box, in each direction by its own radius, and
+// never lie behind a wall.
+func TestWideHaloRegions(t *testing.T) {
+	g := must(domain.NewGrid([]int{20, 20}, [3]bool{true, false, false}))(t)
+	cut := must(domain.Decompose(g, domain.Vec{1, 2, 1}))(t)
+	radius := domain.Radius{Minus: domain.Vec{1, 1, 0}, Plus: domain.Vec{2, 3, 0}}
+	wide := must(halo.NewWideHalo(cut, radius, 3))(t)
+	for _, c := range []struct {
+		rank, step int
+		want       domain.Box
+	}{
+		{0, 0, domain.Box{Lo: domain.Vec{-2, 0, 0}, Hi: domain.Vec{24, 16, 1}}},
+		{0, 1, domain.Box{Lo: domain.Vec{-1, 0, 0}, Hi: domain.Vec{22, 13, 1}}},
+		{0, 2, domain.Box{Lo: domain.Vec{0, 0, 0}, Hi: domain.Vec{20, 10, 1}}},
+		{1, 0, domain.Box{Lo: domain.Vec{-2, 8, 0}, Hi: domain.Vec{24, 20, 1}}},
+		{1, 2, domain.Box{Lo: domain.Vec{0, 10, 0}, Hi: domain.Vec{20, 20, 1}}},
+	} {
+		if got := wide.Region(c.rank, c.step); got != c.want {
+			t.Errorf("rank %d, step %d: %v, not %v", c.rank, c.step, got, c.want)
+		}
+	}
+	if w := wide.Width(); w.Minus != (domain.Vec{3, 3, 0}) || w.Plus != (domain.Vec{6, 9, 0}) {
+		t.Errorf("width %v", w)
+	}
+	for says, err := range map[string]error{
+		"at least 1":            errorOf(halo.NewWideHalo(cut, radius, 0)),
+		"owns 10 layers":        errorOf(halo.NewWideHalo(cut, radius, 4)),
+		"4 steps between two e": errorOf(halo.NewWideHalo(cut, radius, 4)),
+		"radius is not negati":  errorOf(halo.NewWideHalo(cut, domain.Radius{Plus: domain.Vec{0, -1, 0}}, 1)),
+		"less than 2^31 layers": errorOf(halo.NewWideHalo(cut, domain.UniformRadius(2, 2), 1<<62)),
+	} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want an error with %q", err, says)
+		}
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }

@@ -1,0 +1,267 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/halox/halox/streams"
+)
+
+// DirectExchangeRank is one GPU's part of a direct exchange: the copies into the
+// memory of peers, or its own, and the other ranks that it exchanges with, either
+// way. If one rank names another, that one names it too.
+type DirectExchangeRank struct {
+	Device     *streams.Device
+	Stores     []Copy
+	Neighbours []int // ranks
+}
+
+// DirectExchange is one rank of an exchange, made ready. Queue launches its kernel, which ends
+// when the GPU has stored all and all its neighbours have stored theirs. It may be
+// queued any number of times, by one thread, as often as those of the neighbours.
+type DirectExchange struct {
+	resources  streams.Resources
+	kernel     *streams.Kernel
+	round      *uint64 // in the argument of the launch
+	device     *streams.Device
+	failed     *streams.Memory // pinned: 1 + the place of the neighbour waited for in vain
+	neighbours []string
+}
+
+// Queue queues the GPU's part in the next exchange.
+func (s *DirectExchange) Queue(at *streams.Stream) error {
+	*s.round++
+	return at.Launch(s.kernel)
+}
+
+// Err returns an error if the GPU has waited for a neighbour in vain.
+func (s *DirectExchange) Err() error {
+	if n := streams.View[uint64](s.failed.Bytes())[0]; n > 0 {
+		return fmt.Errorf("kernels: device %v waited in vain for its neighbour on device %s to exchange", s.device, s.neighbours[n-1])
+	}
+	return nil
+}
+
+// What comes with a launch of swap.cu: that many strided copies, else a table, and at
+// most that many neighbours, as many as a host has other GPUs.
+const (
+	fewStores     = 8
+	maxNeighbours = 8
+)
+
+// directExchangeArgs is struct Swap of swap.cu.
+type directExchangeArgs struct {
+	round, failed uint64
+	degree, limit int64
+	stores        int64
+	table         uint64
+	neighbours    [maxNeighbours]neighbourFlags
+	few           [fewStores]store
+}
+
+// neighbourFlags is struct Neighbour of swap.cu.
+type neighbourFlags struct {
+	myReady, mySent, itsReady, expected uint64
+}
+
+// store is struct Store of swap.cu.
+type store struct {
+	blockRange
+	sent uint64
+}
+
+// flagBytes keeps flags on lines of their own.
+const flagBytes = 128
+
+// NewDirectExchanges makes an exchange among GPUs ready, a rank each, on different devices
+// that reach each other. limit is how long a GPU waits for a neighbour.
+func (c *Compiler) NewDirectExchanges(ranks []DirectExchangeRank, limit time.Duration) (exchanges []*DirectExchange, err error) {
+	n := &directExchangeGroup{ranks: ranks, flags: make([]*streams.Memory, len(ranks)), stores: make([][]store, len(ranks))}
+	var made streams.Resources
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	for i, rank := range ranks {
+		if n.flags[i], err = zeros(rank.Device, int64(max(1, 2*len(rank.Neighbours)))*flagBytes); err != nil {
+			return nil, err
+		}
+		made.Add(n.flags[i])
+	}
+	for i := range ranks {
+		if n.stores[i], err = n.storesOf(i); err != nil {
+			return nil, err
+		}
+	}
+	for i := range ranks {
+		s := &DirectExchange{device: ranks[i].Device}
+		s.resources.Add(n.flags[i])
+		exchanges = append(exchanges, s)
+		made.Add(s)
+		if err := c.makeDirectExchange(s, n, i, limit); err != nil {
+			return nil, err
+		}
+	}
+	return exchanges, nil
+}
+
+// zeros returns device memory of zeros.
+func zeros(d *streams.Device, bytes int64) (*streams.Memory, error) {
+	return upload(d, make([]byte, bytes))
+}
+
+// directExchangeGroup is the ranks of an exchange, with their flags and what each stores.
+type directExchangeGroup struct {
+	ranks  []DirectExchangeRank
+	flags  []*streams.Memory
+	stores [][]store
+}
+
+// line returns where a rank keeps a flag of a neighbour, by its place among the
+// rank's neighbours: 0 that it is ready, 1 how many of its blocks have stored.
+func (n *directExchangeGroup) line(rank, neighbour, which int) uint64 {
+	return n.flags[rank].Address() + uint64(2*neighbour+which)*flagBytes
+}
+
+// place returns the place of one rank among the neighbours of another.
+func (n *directExchangeGroup) place(rank, of int) (int, error) {
+	if at := slices.Index(n.ranks[of].Neighbours, rank); at >= 0 && rank != of {
+		return at, nil
+	}
+	return 0, fmt.Errorf("kernels: rank %d exchanges with rank %d, which does not name it", rank, of)
+}
+
+// makeDirectExchange makes the launch of one rank.
+func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup, i int, limit time.Duration) error {
+	rank := n.ranks[i]
+	found, err := c.load(rank.Device, directExchangeProgram(), "swap")
+	if err != nil {
+		return err
+	}
+	spec := streams.KernelSpec{Name: "swap", Work: streams.Exchange, Function: found[0], Block: [3]int{blockSize, 1, 1}}
+	arg := directExchangeArgs{degree: int64(len(rank.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
+	if err := n.neighbours(&arg, i, &spec); err != nil {
+		return err
+	}
+	for _, c := range rank.Stores {
+		spec.Uses = append(spec.Uses, c.Src.Data)
+		spec.Reaches = append(spec.Reaches, c.Dst.Data)
+	}
+	stores := n.stores[i]
+	if copy(arg.few[:], stores) < len(stores) {
+		table, err := upload(rank.Device, stores)
+		if err != nil {
+			return err
+		}
+		s.resources.Add(table)
+		arg.table = table.Address()
+	}
+	if s.failed, err = rank.Device.AllocPinned(8); err != nil {
+		return err
+	}
+	clear(s.failed.Bytes())
+	s.resources.Add(s.failed)
+	arg.failed = s.failed.Address()
+	for _, k := range rank.Neighbours {
+		s.neighbours = append(s.neighbours, n.ranks[k].Device.String())
+	}
+	last := stores[len(stores)-1]
+	spec.Grid = [3]int{int(last.first + last.blocks), 1, 1}
+	spec.Argument = argument(&arg)
+	if s.kernel, err = newKernel(rank.Device, spec); err != nil {
+		return err
+	}
+	s.resources.Add(s.kernel)
+	s.round = &streams.View[uint64](s.kernel.Argument()[unsafe.Offsetof(arg.round):][:8])[0]
+	return nil
+}
+
+// storesOf returns what a rank stores, each with the count to raise when a block has
+// stored its part. Its blocks are enough to fill the links, and far from enough to
+// fill a GPU, on which other kernels must get on. There is at least one store: for an
+// rank that only receives, an empty one.
+func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
+	const most, wordsAThread = 288, 2
+	to := map[uint64][]run{} // by count
+	var counts []uint64
+	for _, c := range n.ranks[i].Stores {
+		if err := c.check(); err != nil {
+			return nil, err
+		}
+		sent, err := n.sent(i, c)
+		if err != nil {
+			return nil, err
+		}
+		if to[sent] == nil {
+			counts = append(counts, sent)
+		}
+		to[sent] = append(to[sent], c.run())
+	}
+	var ranges []blockRange
+	for _, sent := range counts {
+		for _, p := range stridedCopies(joinTwins(to[sent]), false) {
+			ranges = append(ranges, blockRange{stridedCopy: p})
+			all = append(all, store{sent: sent})
+		}
+	}
+	if len(all) == 0 {
+		return []store{{blockRange: blockRange{stridedCopy: stridedCopy{nx: 1, word: 1}, blocks: 1}}}, nil
+	}
+	share(ranges, NoLoop, most, wordsAThread)
+	for i := range all {
+		all[i].blockRange = ranges[i]
+	}
+	return all, nil
+}
+
+// sent returns the count to raise where a copy of a rank goes; 0 if it stays.
+func (n *directExchangeGroup) sent(i int, c Copy) (uint64, error) {
+	to := n.owner(c.Dst.Data.Memory.Device())
+	switch to {
+	case i:
+		return 0, nil
+	case -1:
+		return 0, fmt.Errorf("kernels: rank %d stores into %v, on a device that is no rank", i, c.Dst.Data)
+	}
+	at, err := n.place(i, to)
+	if err != nil {
+		return 0, err
+	}
+	return n.line(to, at, 1), nil
+}
+
+// owner returns the rank on a device.
+func (n *directExchangeGroup) owner(d *streams.Device) int {
+	return slices.IndexFunc(n.ranks, func(e DirectExchangeRank) bool { return e.Device == d })
+}
+
+// neighbours says where a rank and its neighbours keep the flags of each other,
+// and how many blocks of each neighbour store into this rank.
+func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *streams.KernelSpec) error {
+	if degree := len(n.ranks[i].Neighbours); degree > maxNeighbours {
+		return fmt.Errorf("kernels: %d neighbours; up to %d are possible", degree, maxNeighbours)
+	}
+	spec.Uses = append(spec.Uses, n.flags[i].All())
+	for mine, k := range n.ranks[i].Neighbours {
+		its, err := n.place(i, k)
+		if err != nil {
+			return err
+		}
+		spec.Reaches = append(spec.Reaches, n.flags[k].All())
+		expected := int64(0)
+		for _, s := range n.stores[k] {
+			if s.sent == n.line(i, mine, 1) {
+				expected += s.blocks
+			}
+		}
+		arg.neighbours[mine] = neighbourFlags{n.line(i, mine, 0), n.line(i, mine, 1), n.line(k, its, 0), uint64(expected)}
+	}
+	return nil
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (s *DirectExchange) Close() error { return s.resources.Close() }

@@ -1,0 +1,199 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/halox/halox/streams"
+)
+
+func latencyProgram() Program { return Program{File: "latency.cu", Headers: []string{"flags.cuh"}} }
+
+// FlagPingPong measures the latency of a flag between two devices. A kernel stays resident on
+// each of them. The two signal each other in turns: each stores into the memory of the other,
+// and waits for a store into its own.
+type FlagPingPong struct {
+	resources streams.Resources
+	limit     time.Duration
+	players   [2]*player
+	base      uint64 // rounds played
+}
+
+// player is what one device has of it.
+type player struct {
+	device *streams.Device
+	stream *streams.Stream
+	flag   *streams.Memory // that the other raises
+	took   *streams.Memory // pinned
+	kernel *streams.Kernel
+	arg    flagPingPongArgs // on a host device; on a GPU the kernel has its own
+}
+
+// flagPingPongArgs is struct Rally of latency.cu.
+type flagPingPongArgs struct {
+	mine, its    uint64
+	base         uint64
+	rounds, warm int64
+	serves       int64
+	limit        int64
+	took         uint64
+}
+
+// NewFlagPingPong makes the kernels ready, and runs them once. The devices reach each other. No
+// kernel waits longer than limit.
+func (c *Compiler) NewFlagPingPong(a, b *streams.Device, limit time.Duration) (r *FlagPingPong, err error) {
+	made := &FlagPingPong{limit: limit}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	for i, d := range []*streams.Device{a, b} {
+		if made.players[i], err = made.newPlayer(d); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range made.players {
+		if err := c.makePlayer(made, p, made.players[1-i], i == 0); err != nil {
+			return nil, err
+		}
+	}
+	// What a driver does at the first launch of a kernel may wait for other kernels.
+	for _, p := range made.players {
+		if err := errors.Join(p.launch(0, 0, 0), p.stream.Sync(limit)); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+func (r *FlagPingPong) newPlayer(d *streams.Device) (p *player, err error) {
+	p = &player{device: d}
+	if p.flag, err = zeros(d, flagBytes); err != nil {
+		return nil, err
+	}
+	r.resources.Add(p.flag)
+	if p.took, err = d.AllocPinned(8); err != nil {
+		return nil, err
+	}
+	r.resources.Add(p.took)
+	if p.stream, err = d.NewStream(streams.Normal); err != nil {
+		return nil, err
+	}
+	r.resources.Add(p.stream)
+	return p, nil
+}
+
+// makePlayer makes the launch of one player.
+func (c *Compiler) makePlayer(r *FlagPingPong, p, other *player, serves bool) error {
+	arg := flagPingPongArgs{mine: p.flag.Address(), its: other.flag.Address(), limit: r.limit.Nanoseconds(), took: p.took.Address()}
+	if serves {
+		arg.serves = 1
+	}
+	spec := streams.KernelSpec{
+		Name: "rally", Uses: []streams.Span{p.flag.All(), p.took.All()}, Reaches: []streams.Span{other.flag.All()},
+		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: argument(&arg), Run: func() { p.onHost(other) },
+	}
+	if p.device.Backend == streams.CUDA {
+		found, err := c.load(p.device, latencyProgram(), "rally")
+		if err != nil {
+			return err
+		}
+		spec.Function = found[0]
+	}
+	var err error
+	if p.kernel, err = newKernel(p.device, spec); err != nil {
+		return err
+	}
+	r.resources.Add(p.kernel)
+	p.arg = arg
+	return nil
+}
+
+// launch queues the kernel of a player.
+func (p *player) launch(base uint64, rounds, warm int64) error {
+	arg := &p.arg
+	if own := p.kernel.Argument(); own != nil {
+		arg = &streams.View[flagPingPongArgs](own)[0]
+	}
+	arg.base, arg.rounds, arg.warm = base, rounds, warm
+	streams.View[int64](p.took.Bytes())[0] = 0
+	return p.stream.Launch(p.kernel)
+}
+
+// Play has the flag handed to and fro so many times, after some that do not count, and
+// returns the time from one device to the other, by the clock of the first. It waits for
+// both kernels. An error says which device waited in vain, and for whom.
+func (r *FlagPingPong) Play(rounds int) (time.Duration, error) {
+	const warm = 100
+	if rounds < 1 {
+		return 0, fmt.Errorf("kernels: a flag ping-pong of %d rounds", rounds)
+	}
+	base := r.base
+	r.base += uint64(rounds + warm)
+	for _, p := range r.players {
+		if err := p.launch(base, int64(rounds+warm), warm); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range r.players {
+		if err := p.stream.Sync(2*r.limit + time.Minute); err != nil {
+			return 0, err
+		}
+	}
+	for i, p := range r.players {
+		if streams.View[int64](p.took.Bytes())[0] < 0 {
+			return 0, fmt.Errorf("kernels: a kernel of device %v waited %v in vain for a flag from device %v", p.device, r.limit, r.players[1-i].device)
+		}
+	}
+	took := streams.View[int64](r.players[0].took.Bytes())[0]
+	return time.Duration(took) / time.Duration(2*rounds), nil
+}
+
+// onHost is the host version of kernel rally.
+func (p *player) onHost(other *player) {
+	var start time.Time
+	took := &streams.View[int64](p.took.Bytes())[0]
+	for i := int64(1); i <= p.arg.rounds; i++ {
+		count := p.arg.base + uint64(i)
+		if p.arg.serves == 1 {
+			atomic.StoreUint64(word(other.flag, 0), count)
+		}
+		if !awaitWord(word(p.flag, 0), count, time.Duration(p.arg.limit)) {
+			*took = -1
+			return
+		}
+		if p.arg.serves == 0 {
+			atomic.StoreUint64(word(other.flag, 0), count)
+		}
+		if i == p.arg.warm {
+			start = time.Now()
+		}
+	}
+	*took = time.Since(start).Nanoseconds()
+}
+
+// awaitWord waits until a flag has reached a count, and returns false after the limit.
+func awaitWord(flag *uint64, count uint64, limit time.Duration) bool {
+	const looks = 64
+	var start time.Time
+	for {
+		for range looks {
+			if atomic.LoadUint64(flag) >= count {
+				return true
+			}
+		}
+		runtime.Gosched()
+		if start.IsZero() {
+			start = time.Now()
+		} else if time.Since(start) > limit {
+			return false
+		}
+	}
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (r *FlagPingPong) Close() error { return r.resources.Close() }

@@ -1,0 +1,160 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/streams"
+)
+
+// Norms is what a NormReducer computes of a field and the one before it.
+type Norms = rows.Norms
+
+// normsBytes is the size of Norms as the kernels write it.
+const normsBytes = 4 * 8
+
+// NormReducer computes norms on one device.
+type NormReducer struct {
+	device         *streams.Device
+	real           Real
+	partial, total streams.Function // nil on a host device
+}
+
+// NewNormReducer compiles the reductions for the device.
+func (c *Compiler) NewNormReducer(d *streams.Device, real Real) (*NormReducer, error) {
+	r := &NormReducer{device: d, real: real}
+	if real.Size() == 0 {
+		return nil, fmt.Errorf("kernels: type %q cannot be reduced", real)
+	}
+	if d.Backend == streams.Host {
+		return r, nil
+	}
+	found, err := c.load(d, normsProgram(real), "norms_partial", "norms_total")
+	if err != nil {
+		return nil, err
+	}
+	r.partial, r.total = found[0], found[1]
+	return r, nil
+}
+
+// NormReduction is the work of one norm, made ready.
+type NormReduction struct {
+	resources streams.Resources
+	launches  []*streams.Kernel
+	result    *streams.Memory // on the device
+	host      *streams.Memory // pinned
+}
+
+// normsArgs is struct Norms of norms.cu.
+type normsArgs struct {
+	next, last, partial, sums, result uint64
+	strides
+	region           region
+	partials, blocks int64
+}
+
+// Norms makes a reduction ready over the points of the box in the arrays next
+// and last, which have one layout. The order of the sums depends on the box
+// alone.
+func (r *NormReducer) Norms(next, last Array, box domain.Box) (*NormReduction, error) {
+	if next.Layout != last.Layout {
+		return nil, fmt.Errorf("kernels: norms between arrays of different layouts")
+	}
+	if err := next.holds(box); err != nil {
+		return nil, err
+	}
+	const warpsPerBlock, maxBlocks = 8, 1024
+	size := box.Size()
+	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
+	red, err := newNormReduction(r.device, blocks+1)
+	if err != nil {
+		return nil, err
+	}
+	specs := r.onGPU(next, last, box, red.result, blocks)
+	if r.device.Backend == streams.Host {
+		specs = []streams.KernelSpec{{Run: r.onHost(next, last, box, red.result)}}
+	}
+	if err := red.launchAll(r.device, "norms", specs, next.Data, last.Data); err != nil {
+		return nil, errors.Join(err, red.Close())
+	}
+	return red, nil
+}
+
+// newNormReduction allocates room for a number of norms, the result first.
+func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
+	result, err := d.Alloc(norms * normsBytes)
+	if err != nil {
+		return nil, err
+	}
+	host, err := d.AllocPinned(normsBytes)
+	if err != nil {
+		return nil, errors.Join(err, result.Close())
+	}
+	r := &NormReduction{result: result, host: host}
+	r.resources.Add(result, host)
+	return r, nil
+}
+
+// launchAll makes the launches of the reduction ready, which use the memory too.
+func (r *NormReduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
+	for _, spec := range specs {
+		spec.Name, spec.Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
+		k, err := newKernel(d, spec)
+		if err != nil {
+			return err
+		}
+		r.resources.Add(k)
+		r.launches = append(r.launches, k)
+	}
+	return nil
+}
+
+// onGPU reduces in two launches: four numbers a block, then four in all. The
+// partial numbers follow the result in memory.
+func (r *NormReducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
+	arg := argument(&normsArgs{
+		next: next.address(), last: last.address(),
+		partial: result.Address() + normsBytes, sums: result.Address() + normsBytes, result: result.Address(),
+		strides: stridesOf(next.Layout), region: regionOf(next.Layout, box), blocks: blocks,
+	})
+	block := [3]int{blockSize, 1, 1}
+	return []streams.KernelSpec{
+		{Function: r.partial, Grid: [3]int{int(blocks), 1, 1}, Block: block, Argument: arg},
+		{Function: r.total, Grid: [3]int{1, 1, 1}, Block: block, Argument: arg},
+	}
+}
+
+func (r *NormReducer) onHost(next, last Array, box domain.Box, result *streams.Memory) func() {
+	if r.real == Float32 {
+		return func() { normRows[float32](next, last, box, result) }
+	}
+	return func() { normRows[float64](next, last, box, result) }
+}
+
+func normRows[T rows.Float](next, last Array, box domain.Box, result *streams.Memory) {
+	a, b, n := view[T](next.Data), view[T](last.Data), int64(box.Size()[0])
+	var sum Norms
+	eachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n]) })
+	putNorms(streams.View[float64](result.Bytes()), sum)
+}
+
+// Queue queues the reduction and the copy of its result to the host.
+func (r *NormReduction) Queue(s *streams.Stream) error {
+	for _, k := range r.launches {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, normsBytes))
+}
+
+// Result returns the norms once what Queue queued is done.
+func (r *NormReduction) Result() Norms {
+	v := streams.View[float64](r.host.Bytes())
+	return Norms{MaxChange: v[0], SumChange2: v[1], Max: v[2], Sum2: v[3]}
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (r *NormReduction) Close() error { return r.resources.Close() }

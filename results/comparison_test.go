@@ -1,0 +1,132 @@
+package results_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/results"
+)
+
+// layoutRow begins the row of a layout of that name, with 1000 bytes.
+func layoutRow(name string) results.Row {
+	parts := strings.Split(name, "/")
+	row := results.LayoutRow(parts[0], parts[1], parts[2], 1000)
+	row.Checked = true
+	return row
+}
+
+// transfer adds what 1000 bytes took, of which a copy in one piece takes 2 us.
+func transfer(row results.Row, us float64) results.Row {
+	return row.Transfer(1000, measure.Exact(us), measure.Exact(2))
+}
+
+// packRow is what an engine took for a layout.
+func packRow(name, direction, engine string, us float64) results.Row {
+	row := layoutRow(name).Label("direction", direction).Label("memory", "device").Label("pieces", 10).Label("engine", engine)
+	return transfer(row, us)
+}
+
+// took makes the row one of auto.
+func took(row results.Row, engine string) results.Row {
+	row = row.Label("engine", "auto").Label("took", engine)
+	row.Note = engine + " 1 us"
+	return row
+}
+
+// samplePacks has three layouts, one of which is unpacked too. Auto is right with the
+// first, wrong with the second, and with the third slower than what it took.
+func samplePacks() *results.Record {
+	const a, b, c = "wu/V/n=1024", "wu/T/n=1024", "hacc/vblock/rank=5,cells=1024"
+	return &results.Record{
+		Kind: results.KindPack, Devices: []results.Device{{Name: "a GPU", Backend: "cuda"}},
+		Rows: []results.Row{
+			packRow(a, "pack", "copies", 8.25), packRow(a, "pack", "units", 4.5), took(packRow(a, "pack", "", 4.6), "units"),
+			packRow(a, "unpack", "copies", 16), took(packRow(a, "unpack", "", 16.1), "copies"),
+			packRow(b, "pack", "copies", 5), packRow(b, "pack", "tree", 4).Label("variant", "primitive"), took(packRow(b, "pack", "", 12), "units"),
+			packRow(c, "pack", "units", 1234.5), took(packRow(c, "pack", "", 2000), "units"),
+		},
+	}
+}
+
+func comparison(t *testing.T, r *results.Record, contenders ...string) string {
+	t.Helper()
+	var text strings.Builder
+	if err := r.WriteComparison(&text, contenders); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func TestComparisonOfEngines(t *testing.T) {
+	text := comparison(t, samplePacks(), "copies", "units", "tree, primitive", "auto")
+	if want := string(golden(t, "packs.txt", []byte(text))); text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
+// Without auto nothing is said of it, and a record without rows has no table.
+func TestComparisonWithoutAuto(t *testing.T) {
+	p := samplePacks()
+	p.Rows = p.Rows[5:7]
+	if text := comparison(t, p, "copies", "units", "tree, primitive"); strings.Contains(text, "auto") || !strings.Contains(text, "wu/T/n=1024") {
+		t.Error(text)
+	}
+	if text := comparison(t, &results.Record{}, "copies"); text != "" {
+		t.Errorf("%q", text)
+	}
+}
+
+// A summary names the worst only.
+func TestComparisonWithManyLosses(t *testing.T) {
+	p := &results.Record{Kind: results.KindPack}
+	for i := range 9 {
+		name := "wu/V/n=" + strings.Repeat("1", i+1)
+		p.Add(packRow(name, "pack", "copies", 1), took(packRow(name, "pack", "", float64(2+i)), "tree"))
+	}
+	text := comparison(t, p, "copies", "auto")
+	for _, want := range []string{"for 0 of 9 workloads\n  wu/V/n=111111111: tree took 10.00 times as long as copies", "  and 4 more\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// pingRow is what a message took between devices 2 and 3.
+func pingRow(name, path, engine string, us float64) results.Row {
+	return transfer(layoutRow(name).Label("from", 2).Label("to", 3).Label("link", "NV18").Label("path", path).Label("engine", engine), us)
+}
+
+// samplePings has two layouts of one suite and one of another, which not all paths suit.
+func samplePings() *results.Record {
+	const a, b, c = "wu/V/n=1024", "wu/T/n=1024", "hacc/vblock/rank=5,cells=1024"
+	return &results.Record{
+		Kind: results.KindPingPong, Devices: []results.Device{{ID: 2, Name: "a GPU", Backend: "cuda"}, {ID: 3, Name: "a GPU", Backend: "cuda"}},
+		Rows: []results.Row{
+			pingRow(a, "direct", "auto", 2.5), pingRow(a, "peer", "auto", 4), pingRow(a, "peer", "tree", 16).Label("remote", "yes"),
+			pingRow(b, "direct", "auto", 8), pingRow(b, "peer", "auto", 5),
+			pingRow(c, "direct", "auto", 1234.5),
+		},
+	}
+}
+
+func TestComparisonOfPaths(t *testing.T) {
+	text := comparison(t, samplePings(), "direct", "peer", "peer, remote, tree", "staged, units")
+	if want := string(golden(t, "pings.txt", []byte(text))); text != want {
+		t.Errorf("got\n%s\nwant\n%s", text, want)
+	}
+}
+
+// What held the messages back stands above the table, and what else ran beside them.
+func TestComparisonOnOneBusyDevice(t *testing.T) {
+	p := samplePings()
+	for i, row := range p.Rows {
+		p.Rows[i] = row.Label("to", 2).Label("link", "").Label("thread_blocks", 2).Label("ring", 4).Label("fragment", 65536).
+			Label("busy", 0.25).Number(results.BusyLost, 0.07)
+	}
+	text := comparison(t, p, "direct", "peer", "peer, remote, tree", "staged, units")
+	const caption = "ping-pong on a GPU 2 alone, fragments of 65536 B, a ring of 4, 2 thread blocks at most, devices 25% busy, times of one way in us\n\nworkload "
+	if !strings.HasPrefix(text, caption) || strings.Count(text, "of contiguous  busy lost\n") != 2 || strings.Count(text, "         7%\n") != 3 {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,217 @@
+package solvers
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// round is what all workers do between two barriers: queue steps first to
+// last, with norms for the last one where check is set, and wait for all of them
+// where drain is. A round without steps ends the run.
+type round struct {
+	first, last  int64
+	check, drain bool
+}
+
+// controller decides how a run goes on. The workers wait for each other at its barrier after
+// every round. The last to arrive decides for all, from the norms that they collected.
+//
+// The norms of a step are looked at one step later, so that the devices have
+// work while the host waits for them. Where they end the run, the field of
+// their step is still there: the step after it wrote the other one.
+type controller struct {
+	options Options
+	points  int64
+	group   *streams.WorkerGroup
+	ctx     context.Context
+	cancel  bool // the context ended: the run stops at limit
+
+	arrived   atomic.Int64
+	arrivals  []streams.Counter // by worker
+	released  streams.Counter
+	collected []kernels.Norms // by rank, of step pending
+
+	round     round
+	limit     int64 // the last step, if no tolerance ends the run before
+	pending   int64 // a step whose norms are under way, else 0
+	pace      pace
+	intervals intervals
+
+	result Result
+}
+
+func newController(ctx context.Context, o Options, points int64, workers, ranks int, most int64, group *streams.WorkerGroup) *controller {
+	c := &controller{
+		options: o, points: points, group: group, ctx: ctx, arrivals: make([]streams.Counter, workers),
+		collected: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(most), intervals: newIntervals(o.Interval),
+	}
+	c.released.Whom = "the other workers"
+	if !c.intervals.turn(0) {
+		c.limit = 1
+	}
+	c.plan(0)
+	return c
+}
+
+// barrier waits for all workers and returns the next round. Before, a worker has
+// put its norms into brought if the last round but one asked for them.
+func (c *controller) barrier(worker int) (round, error) {
+	n := c.released.Count()
+	c.arrivals[worker].Set(n + 1)
+	if c.arrived.Add(1) == int64(len(c.arrivals)) {
+		c.arrived.Store(0)
+		c.decide()
+		c.released.Set(n + 1)
+		return c.round, nil
+	}
+	if err := c.group.Await(&c.released, n+1); err != nil {
+		return round{}, fmt.Errorf("%w (late: %v)", err, c.late(n+1))
+	}
+	return c.round, nil
+}
+
+// late lists the workers that have not arrived at the n-th barrier.
+func (c *controller) late(n int64) (workers []int) {
+	for w := range c.arrivals {
+		if c.arrivals[w].Count() < n {
+			workers = append(workers, w)
+		}
+	}
+	return workers
+}
+
+// due returns the step whose norms the workers bring to the next barrier, 0 if
+// none. It must be asked for after a round was queued.
+func (c *controller) due() int64 {
+	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit) {
+		return c.pending
+	}
+	return 0
+}
+
+// decide sets the next round after round.last was queued.
+func (c *controller) decide() {
+	issued := c.round.last
+	if c.round.drain && !c.intervals.turn(issued) {
+		c.limit = min(c.limit, issued+1)
+	}
+	if c.ctx.Err() != nil && !c.cancel && issued+1 < c.limit {
+		c.cancel, c.limit = true, issued+1
+	}
+	if step := c.due(); step > 0 {
+		c.pending = 0
+		if c.judge(step) {
+			c.round = round{first: issued + 1, last: issued}
+			return
+		}
+	}
+	if c.round.check {
+		c.pending = issued
+	}
+	c.plan(issued)
+	if c.options.Progress != nil {
+		c.options.Progress(issued)
+	}
+}
+
+// plan sets the round after step issued: up to the next check, the end of the interval or
+// what the pace allows, but a single step while norms are under way, and none if those are
+// of the last step.
+func (c *controller) plan(issued int64) {
+	last := min(c.nextCheck(issued), issued+c.pace.steps(issued), c.intervals.end)
+	if c.pending > 0 {
+		last = issued + 1
+		if c.pending == c.limit {
+			last = issued
+		}
+	}
+	some := last > issued
+	c.round = round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.intervals.end}
+}
+
+// nextCheck returns the first step after n whose norms are wanted.
+func (c *controller) nextCheck(n int64) int64 {
+	if !c.options.Checks() {
+		return c.limit
+	}
+	every := c.options.CheckEvery
+	return min(c.limit, (n/every+1)*every)
+}
+
+// judge takes the norms of a step and reports whether the run ends with it.
+func (c *controller) judge(step int64) bool {
+	var sum kernels.Norms
+	for _, n := range c.collected {
+		sum.Add(n)
+	}
+	n := Norms{
+		Iteration: step,
+		MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2),
+		Max: sum.Max, L2: math.Sqrt(sum.Sum2 / float64(c.points)),
+	}
+	c.result.Norms, c.result.Iterations = n, step
+	if c.options.History {
+		c.result.History = append(c.result.History, n)
+	}
+	change := n.MaxChange
+	if c.options.Norm == L2Norm {
+		change = n.L2Change
+	}
+	switch {
+	case !finite(sum) && !c.options.anything:
+		c.result.Stopped = StoppedDiverged
+	case c.options.Tolerance > 0 && change <= c.options.Tolerance:
+		c.result.Stopped = StoppedTolerance
+	case step < c.limit:
+		return false
+	case c.cancel:
+		c.result.Stopped = StoppedInterrupted
+	default:
+		c.result.Stopped = StoppedIterations
+	}
+	return true
+}
+
+// finite reports whether all points were finite: a NaN shows in the sums, and an
+// infinity in the largest value. The squares of large values may overflow.
+func finite(n kernels.Norms) bool {
+	s := n.Sum2 + n.SumChange2
+	return !math.IsNaN(s) && !math.IsInf(n.Max, 0) && !math.IsInf(n.MaxChange, 0)
+}
+
+// pace chooses how many steps a round has, so that workers meet some fifty
+// times a second: rarely enough to cost nothing, often enough to be stopped.
+type pace struct {
+	now   int64
+	max   int64
+	from  int64
+	since time.Time
+}
+
+const (
+	barrierInterval = 20 * time.Millisecond
+	maxSteps        = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
+)
+
+func newPace(most int64) pace { return pace{now: 1, max: most} }
+
+// steps returns the length of the next round, given the steps so far.
+func (p *pace) steps(issued int64) int64 {
+	took := time.Since(p.since)
+	done := issued - p.from
+	if done >= p.now && !p.since.IsZero() {
+		if took < barrierInterval/2 {
+			p.now = min(2*p.now, p.max)
+		} else if took > 2*barrierInterval {
+			p.now = max(p.now/2, 1)
+		}
+	}
+	p.from, p.since = issued, time.Now()
+	return p.now
+}

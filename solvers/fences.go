@@ -1,0 +1,81 @@
+package solvers
+
+import (
+	"time"
+
+	"github.com/halox/halox/streams"
+)
+
+// fences are the events by which one worker follows the progress of its devices. They keep
+// the host at most two rounds ahead, and say when the norms of a step have arrived.
+type fences struct {
+	ranks  []int
+	steps  []*streams.Stream   // that end steps
+	totals []*streams.Stream   // on which norms are reduced
+	round  [2][]*streams.Event // at the ends of the last two rounds
+	norms  [2][]*streams.Event // of an even and of an odd step
+	rounds int
+}
+
+func (r *run) newFences(sch scheme, ranks []int) (*fences, error) {
+	m := &fences{ranks: ranks}
+	for _, rank := range ranks {
+		steps, norms := sch.queues(rank)
+		m.steps, m.totals = append(m.steps, steps), append(m.totals, norms)
+		for _, events := range []*[]*streams.Event{&m.round[0], &m.round[1], &m.norms[0], &m.norms[1]} {
+			var e *streams.Event
+			if err := r.newEvents(r.parts[rank].device, &e); err != nil {
+				return nil, err
+			}
+			*events = append(*events, e)
+		}
+	}
+	return m, nil
+}
+
+// pass marks the end of a round and waits for the end of the one before.
+func (m *fences) pass(r *run, done round) error {
+	m.rounds++
+	now, before := m.round[m.rounds%2], m.round[(m.rounds+1)%2]
+	for i, s := range m.steps {
+		if err := s.Record(now[i]); err != nil {
+			return err
+		}
+		if done.check {
+			if err := m.totals[i].Record(m.norms[done.last%2][i]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, e := range before {
+		if err := e.Sync(r.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drain waits until the devices have done the round whose end was marked last. On GPUs it
+// never sleeps, as Sync does after a while: an interval ends when they are done, not when a
+// thread wakes up. On host devices that would take the cores that they need.
+func (m *fences) drain(r *run) {
+	until := time.Now().Add(r.patience())
+	for i, e := range m.round[m.rounds%2] {
+		for m.steps[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
+			if done, err := e.Done(); done || err != nil {
+				break // an error comes again from what waits next
+			}
+		}
+	}
+}
+
+// collectNorms waits for the norms of a step and hands them to the controller.
+func (m *fences) collectNorms(r *run, c *controller, step int64) error {
+	for i, rank := range m.ranks {
+		if err := m.norms[step%2][i].Sync(r.patience()); err != nil {
+			return err
+		}
+		c.collected[rank] = r.parts[rank].norms[step%2].Result()
+	}
+	return nil
+}

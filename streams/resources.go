@@ -1,0 +1,23 @@
+package streams
+
+import (
+	"errors"
+	"io"
+	"slices"
+)
+
+// Resources are closed together, the last one first.
+type Resources []io.Closer
+
+// Add remembers what has to be closed.
+func (c *Resources) Add(closers ...io.Closer) { *c = append(*c, closers...) }
+
+// Close closes everything, the last first. Closing twice is no error.
+func (c *Resources) Close() error {
+	var errs []error
+	for _, x := range slices.Backward(*c) {
+		errs = append(errs, x.Close())
+	}
+	*c = nil
+	return errors.Join(errs...)
+}

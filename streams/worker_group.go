@@ -1,0 +1,126 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// ErrStopped is what a worker returns because another one failed.
+var ErrStopped = errors.New("stopped: another worker failed")
+
+// WorkerGroup holds the host threads of one run. Each worker is a goroutine locked to
+// its own OS thread that runs its whole loop; hand-shakes between workers are
+// counters in memory. The first error stops all.
+type WorkerGroup struct {
+	group *errgroup.Group
+	ctx   context.Context
+	limit time.Duration
+	spin  time.Duration
+	mu    sync.Mutex
+	busy  map[string]int // workers that have not returned, by name
+}
+
+// NewWorkerGroup returns a group of the given number of workers, to be started with
+// Go. No worker waits for another longer than limit. Where every worker can
+// have a core of its own, waiting workers spin.
+func NewWorkerGroup(workers int, limit time.Duration) *WorkerGroup {
+	group, ctx := errgroup.WithContext(context.Background())
+	return &WorkerGroup{group: group, ctx: ctx, limit: limit, spin: spinFor(workers), busy: map[string]int{}}
+}
+
+// Go starts a worker. A panic in it is returned as its error.
+func (c *WorkerGroup) Go(name string, loop func() error) {
+	c.count(name, 1)
+	c.group.Go(func() (err error) {
+		defer c.count(name, -1)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("worker %s: panic: %v", name, p)
+			}
+		}()
+		return loop()
+	})
+}
+
+func (c *WorkerGroup) count(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.busy[name] += n; c.busy[name] == 0 {
+		delete(c.busy, name)
+	}
+}
+
+// Wait waits for all workers and returns the first error. After an error it
+// waits not longer than the group's limit for the others: one that is stuck in a
+// call to a device is left behind, and named.
+func (c *WorkerGroup) Wait() error {
+	done := make(chan error, 1)
+	go func() { done <- c.group.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-c.ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(c.limit):
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Errorf("%w; %v later still busy: %s", context.Cause(c.ctx), c.limit,
+		strings.Join(slices.Sorted(maps.Keys(c.busy)), ", "))
+}
+
+// Limit returns how long a worker may wait for another.
+func (c *WorkerGroup) Limit() time.Duration { return c.limit }
+
+// Counter counts what one worker has done, for others to wait for. It lies on
+// a cache line of its own.
+type Counter struct {
+	Whom string // who counts, for the error of one who waited in vain
+	_    [48]byte
+	n    atomic.Int64
+	_    [56]byte
+}
+
+// Count returns the count.
+func (c *Counter) Count() int64 { return c.n.Load() }
+
+// Add adds one.
+func (c *Counter) Add() { c.n.Add(1) }
+
+// Set sets the count to n.
+func (c *Counter) Set(n int64) { c.n.Store(n) }
+
+// Await waits until the counter has reached n. It returns ErrStopped when
+// another worker failed, and an error that says whom it waited for after the
+// group's limit.
+func (c *WorkerGroup) Await(counter *Counter, n int64) error {
+	poll := newBackoff(c.spin)
+	for counter.n.Load() < n {
+		waited := poll.pause()
+		if waited == 0 {
+			continue
+		}
+		if c.ctx.Err() != nil {
+			return ErrStopped
+		}
+		if waited > c.limit {
+			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", c.limit, counter.Whom, n, counter.Count())
+		}
+	}
+	return nil
+}
