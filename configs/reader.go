@@ -36,7 +36,7 @@ func (r *reader) lookup(name string) (setting, bool) {
 	}
 	if s.node.Value == "" && !r.bad[name] {
 		r.bad[name] = true
-		r.tell(s, "has no value: %s", allowed(name))
+		r.report(s, "has no value: %s", allowed(name))
 	}
 	k, _ := findKey(name)
 	if k.Default == "" {
@@ -56,8 +56,8 @@ func allowed(name string) string {
 	return k.Allowed
 }
 
-// tell notes a problem with a setting without its value.
-func (r *reader) tell(s setting, reason string, args ...any) {
+// report notes a problem with a setting without its value.
+func (r *reader) report(s setting, reason string, args ...any) {
 	r.problems.add(s.from, s.key, "", reason, args...)
 }
 

@@ -68,23 +68,23 @@ func Open(ctx context.Context, backend streams.Backend, n int) (session *Session
 }
 
 // link finds out how the devices are linked, and what messages take.
-func (t *Session) link(ctx context.Context) (err error) {
+func (s *Session) link(ctx context.Context) (err error) {
 	var topology p2p.Topology
 	driver := ""
-	if t.Devices[0].Backend == streams.CUDA {
+	if s.Devices[0].Backend == streams.CUDA {
 		if nvml, err := p2p.OpenNVML(); err == nil { // without it the kinds of links stay unknown
 			defer nvml.Close()
 			topology, driver = nvml, nvml.DriverVersion()
 		}
 	}
-	if t.Links, err = p2p.Discover(t.Devices, topology); err != nil || len(t.Devices) == 1 {
+	if s.Links, err = p2p.Discover(s.Devices, topology); err != nil || len(s.Devices) == 1 {
 		return err
 	}
-	t.Links.Model, err = LinkModel(ctx, t.Devices, t.Links, t.Compiler, driver, os.Getenv("HALOX_CACHE"))
+	s.Links.Model, err = LinkModel(ctx, s.Devices, s.Links, s.Compiler, driver, os.Getenv("HALOX_CACHE"))
 	if ctx.Err() != nil {
 		return err
 	}
-	for _, d := range t.Devices {
+	for _, d := range s.Devices {
 		if d.Err() != nil {
 			return err
 		}
@@ -109,8 +109,8 @@ func platformFor(backend streams.Backend, n int) (*streams.Platform, error) {
 }
 
 // String says what the session is: "2 host devices", "4 GPUs (NVIDIA H200)".
-func (t *Session) String() string {
-	n, first := len(t.Devices), t.Devices[0]
+func (s *Session) String() string {
+	n, first := len(s.Devices), s.Devices[0]
 	plural := "s"
 	if n == 1 {
 		plural = ""
@@ -124,26 +124,26 @@ func (t *Session) String() string {
 // Place cuts a grid of that many points along x, y and maybe z, see domain.NewGrid,
 // into a subdomain a device, by domain.AutoParts for ghosts of width w, the widest of
 // the fields. It is an error if the grid is too small for so many devices.
-func (t *Session) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement, error) {
+func (s *Session) Place(size []int, periodic [3]bool, w domain.Radius) (*Placement, error) {
 	g, err := domain.NewGrid(size, periodic)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := domain.AutoParts(g, len(t.Devices), w)
+	parts, err := domain.AutoParts(g, len(s.Devices), w)
 	if err != nil {
-		return nil, fmt.Errorf("halo: %v: %w: open fewer devices or take a larger grid", t, err)
+		return nil, fmt.Errorf("halo: %v: %w: open fewer devices or take a larger grid", s, err)
 	}
 	cut, err := domain.Decompose(g, parts)
 	if err != nil {
 		return nil, err
 	}
-	return Place(cut, t.Devices)
+	return Place(cut, s.Devices)
 }
 
 // NewExchanger plans the exchange of the ghosts of fields of one placement
 // together, over the fastest paths, and makes it ready. Close frees it. NewPlan with
 // the session's Links and p2p.Auto gives the plan itself.
-func (t *Session) NewExchanger(fields ...*Field) (*Exchanger, error) {
+func (s *Session) NewExchanger(fields ...*Field) (*Exchanger, error) {
 	if len(fields) == 0 {
 		return nil, fmt.Errorf("halo: an exchange of no field")
 	}
@@ -154,17 +154,17 @@ func (t *Session) NewExchanger(fields ...*Field) (*Exchanger, error) {
 		}
 		specs = append(specs, f.Spec)
 	}
-	plan, err := NewPlan(fields[0].Placement, t.Links, p2p.Auto, specs...)
+	plan, err := NewPlan(fields[0].Placement, s.Links, p2p.Auto, specs...)
 	if err != nil {
 		return nil, err
 	}
-	return NewExchanger(plan, t.Compiler, fields...)
+	return NewExchanger(plan, s.Compiler, fields...)
 }
 
 // Close closes the devices, with all that was made on them: fields, exchangers and
 // streams need no Close before.
-func (t *Session) Close() error {
-	return errors.Join(streams.CloseAll(t.Devices), t.platform.Close())
+func (s *Session) Close() error {
+	return errors.Join(streams.CloseAll(s.Devices), s.platform.Close())
 }
 
 // Streams is a stream for every subdomain of a placement, by rank, as Start and

@@ -59,8 +59,8 @@ func CompilerFromEnv() *Compiler {
 	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
 }
 
-// disturbed returns the program of steps as tests want it on a device.
-func (c *Compiler) disturbed(d *streams.Device, p Program) Program {
+// injectFault returns the program of steps as tests want it on a device.
+func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
 	if c.options.Disturb != nil {
 		p.Defines = append(slices.Clone(p.Defines), c.options.Disturb(d)...)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Reduction see every value of the box once, whatever its shape, and nothing beside
+// Totals see every value of the box once, whatever its shape, and nothing beside
 // it; the same box gives the same bits.
 func TestTotals(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {

@@ -99,7 +99,7 @@ func (s *Stepper) onGPU(c *Compiler, n *stepGroup, i int) error {
 // onGPUAs makes one launch of a rank.
 func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made stepKernel, err error) {
 	rank := n.ranks[i]
-	found, err := c.load(rank.Device, c.disturbed(rank.Device, stepProgram(n.stencil, n.real)), k.kernel)
+	found, err := c.load(rank.Device, c.injectFault(rank.Device, stepProgram(n.stencil, n.real)), k.kernel)
 	if err != nil {
 		return made, err
 	}

@@ -199,7 +199,7 @@ func (n *stepGroup) tilesToward(i, other int) (tiles int64) {
 // norms and with them.
 func (c *Compiler) tilesOf(n *stepGroup, i int) (plain, measured Program) {
 	d, both := n.ranks[i].Device, tilesPrograms(n.stencil, n.real, &n.tiled.boxes[i])
-	return c.disturbed(d, both[0]), c.disturbed(d, both[1])
+	return c.injectFault(d, both[0]), c.injectFault(d, both[1])
 }
 
 // tilesOnGPU makes the launch of such a rank, and another with norms.

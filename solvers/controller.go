@@ -60,7 +60,7 @@ func newController(ctx context.Context, o Options, points int64, workers, ranks 
 }
 
 // barrier waits for all workers and returns the next round. Before, a worker has
-// put its norms into brought if the last round but one asked for them.
+// put its norms into collected if the last round but one asked for them.
 func (c *controller) barrier(worker int) (round, error) {
 	n := c.released.Count()
 	c.arrivals[worker].Set(n + 1)
@@ -86,7 +86,7 @@ func (c *controller) late(n int64) (workers []int) {
 	return workers
 }
 
-// due returns the step whose norms the workers bring to the next barrier, 0 if
+// due returns the step whose norms the workers collect before the next barrier, 0 if
 // none. It must be asked for after a round was queued.
 func (c *controller) due() int64 {
 	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit) {
@@ -185,7 +185,7 @@ func finite(n kernels.Norms) bool {
 	return !math.IsNaN(s) && !math.IsInf(n.Max, 0) && !math.IsInf(n.MaxChange, 0)
 }
 
-// pace chooses how many steps a round has, so that workers meet some fifty
+// pace chooses how many steps a round has, so that workers come to the barrier some fifty
 // times a second: rarely enough to cost nothing, often enough to be stopped.
 type pace struct {
 	now   int64

@@ -34,15 +34,15 @@ func (r *run) newFences(sch scheme, ranks []int) (*fences, error) {
 }
 
 // pass marks the end of a round and waits for the end of the one before.
-func (m *fences) pass(r *run, done round) error {
-	m.rounds++
-	now, before := m.round[m.rounds%2], m.round[(m.rounds+1)%2]
-	for i, s := range m.steps {
+func (f *fences) pass(r *run, done round) error {
+	f.rounds++
+	now, before := f.round[f.rounds%2], f.round[(f.rounds+1)%2]
+	for i, s := range f.steps {
 		if err := s.Record(now[i]); err != nil {
 			return err
 		}
 		if done.check {
-			if err := m.totals[i].Record(m.norms[done.last%2][i]); err != nil {
+			if err := f.totals[i].Record(f.norms[done.last%2][i]); err != nil {
 				return err
 			}
 		}
@@ -58,10 +58,10 @@ func (m *fences) pass(r *run, done round) error {
 // drain waits until the devices have done the round whose end was marked last. On GPUs it
 // never sleeps, as Sync does after a while: an interval ends when they are done, not when a
 // thread wakes up. On host devices that would take the cores that they need.
-func (m *fences) drain(r *run) {
+func (f *fences) drain(r *run) {
 	until := time.Now().Add(r.patience())
-	for i, e := range m.round[m.rounds%2] {
-		for m.steps[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
+	for i, e := range f.round[f.rounds%2] {
+		for f.steps[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
 			if done, err := e.Done(); done || err != nil {
 				break // an error comes again from what waits next
 			}
@@ -70,9 +70,9 @@ func (m *fences) drain(r *run) {
 }
 
 // collectNorms waits for the norms of a step and hands them to the controller.
-func (m *fences) collectNorms(r *run, c *controller, step int64) error {
-	for i, rank := range m.ranks {
-		if err := m.norms[step%2][i].Sync(r.patience()); err != nil {
+func (f *fences) collectNorms(r *run, c *controller, step int64) error {
+	for i, rank := range f.ranks {
+		if err := f.norms[step%2][i].Sync(r.patience()); err != nil {
 			return err
 		}
 		c.collected[rank] = r.parts[rank].norms[step%2].Result()

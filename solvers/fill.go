@@ -65,15 +65,15 @@ func (s *source[T]) row(values []T, at domain.Vec) {
 		for i, v := range s.buffer[:run] {
 			values[i] = T(v)
 			if f := float64(values[i]); math.IsNaN(f) || math.IsInf(f, 0) {
-				s.complain(which, at.Add(domain.Vec{i}), v)
+				s.reportNotFinite(which, at.Add(domain.Vec{i}), v)
 			}
 		}
 		values, at[0] = values[run:], at[0]+run
 	}
 }
 
-// complain remembers a value that is not finite.
-func (s *source[T]) complain(which int, at domain.Vec, v float64) {
+// reportNotFinite remembers a value that is not finite.
+func (s *source[T]) reportNotFinite(which int, at domain.Vec, v float64) {
 	if s.bad.Load() != nil {
 		return
 	}

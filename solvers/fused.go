@@ -129,7 +129,7 @@ func (t *fusedScheme) queues(rank int) (steps, norms *streams.Stream) {
 	return t.parts[rank].steps, t.parts[rank].totals
 }
 
-// most is how many steps a round may have: those of one launch do not fill a queue.
+// maxSteps is how many steps a round may have: those of one launch do not fill a queue.
 func (t *fusedScheme) maxSteps() int64 {
 	if t.kind == kernels.ResidentSteps {
 		return 1 << 20

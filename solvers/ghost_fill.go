@@ -9,12 +9,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// behind is the launches that keep the ghosts behind walls right for one field of a
-// subdomain, beside those that never change or that the host gives. own is what follows
-// from owned points, and is queued when the boundary region is swept, before messages leave:
-// a message may carry ghosts that lie between its points. beside is what lies beyond ghosts
-// that come from neighbours, in edges and corners, and is queued when these have come, for
-// stencils that read them.
+// ghostFill holds the kernels that fill the ghosts at physical boundaries for one field of a
+// subdomain. Ghosts that never change, or that the host evaluates, are not among them.
+// Kernels of own read owned points only. They are queued after the sweep of the boundary
+// region and before messages are sent: a message may carry ghosts that lie between its points.
+// Kernels of beside read ghosts that neighbours send, in edges and corners. They are queued
+// after the messages have arrived, for stencils that read them.
 type ghostFill struct {
 	own, beside []*streams.Kernel
 }

@@ -83,7 +83,7 @@ type scheme interface {
 	// also the reductions of the change of the last. Step n reads field (n-1)%2 and writes
 	// field n%2.
 	steps(worker int, first, last int64, norms bool) error
-	// most is how many steps may be queued at once.
+	// maxSteps is how many steps may be queued at once.
 	maxSteps() int64
 	// stop says that the worker makes no step after n.
 	stop(worker int, n int64)

@@ -39,10 +39,10 @@ func NewWorkerGroup(workers int, limit time.Duration) *WorkerGroup {
 }
 
 // Go starts a worker. A panic in it is returned as its error.
-func (c *WorkerGroup) Go(name string, loop func() error) {
-	c.count(name, 1)
-	c.group.Go(func() (err error) {
-		defer c.count(name, -1)
+func (g *WorkerGroup) Go(name string, loop func() error) {
+	g.count(name, 1)
+	g.group.Go(func() (err error) {
+		defer g.count(name, -1)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer func() {
@@ -54,38 +54,38 @@ func (c *WorkerGroup) Go(name string, loop func() error) {
 	})
 }
 
-func (c *WorkerGroup) count(name string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.busy[name] += n; c.busy[name] == 0 {
-		delete(c.busy, name)
+func (g *WorkerGroup) count(name string, n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.busy[name] += n; g.busy[name] == 0 {
+		delete(g.busy, name)
 	}
 }
 
 // Wait waits for all workers and returns the first error. After an error it
 // waits not longer than the group's limit for the others: one that is stuck in a
 // call to a device is left behind, and named.
-func (c *WorkerGroup) Wait() error {
+func (g *WorkerGroup) Wait() error {
 	done := make(chan error, 1)
-	go func() { done <- c.group.Wait() }()
+	go func() { done <- g.group.Wait() }()
 	select {
 	case err := <-done:
 		return err
-	case <-c.ctx.Done():
+	case <-g.ctx.Done():
 	}
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(c.limit):
+	case <-time.After(g.limit):
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return fmt.Errorf("%w; %v later still busy: %s", context.Cause(c.ctx), c.limit,
-		strings.Join(slices.Sorted(maps.Keys(c.busy)), ", "))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return fmt.Errorf("%w; %v later still busy: %s", context.Cause(g.ctx), g.limit,
+		strings.Join(slices.Sorted(maps.Keys(g.busy)), ", "))
 }
 
 // Limit returns how long a worker may wait for another.
-func (c *WorkerGroup) Limit() time.Duration { return c.limit }
+func (g *WorkerGroup) Limit() time.Duration { return g.limit }
 
 // Counter counts what one worker has done, for others to wait for. It lies on
 // a cache line of its own.
@@ -108,18 +108,18 @@ func (c *Counter) Set(n int64) { c.n.Store(n) }
 // Await waits until the counter has reached n. It returns ErrStopped when
 // another worker failed, and an error that says whom it waited for after the
 // group's limit.
-func (c *WorkerGroup) Await(counter *Counter, n int64) error {
-	poll := newBackoff(c.spin)
+func (g *WorkerGroup) Await(counter *Counter, n int64) error {
+	poll := newBackoff(g.spin)
 	for counter.n.Load() < n {
 		waited := poll.pause()
 		if waited == 0 {
 			continue
 		}
-		if c.ctx.Err() != nil {
+		if g.ctx.Err() != nil {
 			return ErrStopped
 		}
-		if waited > c.limit {
-			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", c.limit, counter.Whom, n, counter.Count())
+		if waited > g.limit {
+			return fmt.Errorf("waited %v for %s to get to %d; it is at %d", g.limit, counter.Whom, n, counter.Count())
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// wired returns a setup of a small problem on host devices.
-func wired(t *testing.T, set ...string) *setup {
+// newTestSetup returns a setup of a small problem on host devices.
+func newTestSetup(t *testing.T, set ...string) *setup {
 	t.Helper()
 	config, err := loadConfig(write(t, "c.yaml", small), set)
 	if err != nil {
@@ -37,7 +37,7 @@ func wired(t *testing.T, set ...string) *setup {
 // The schemes are tried by trial runs, over the paths that there are, and the fastest comes
 // first.
 func TestTrySchemes(t *testing.T) {
-	w := wired(t, "exchange.path=auto")
+	w := newTestSetup(t, "exchange.path=auto")
 	times, err := w.trySchemes(context.Background())
 	if err != nil || len(times) < len(schemesToTry()) {
 		t.Fatalf("%v, %v", times, err)
@@ -48,7 +48,7 @@ func TestTrySchemes(t *testing.T) {
 	if err := w.take(times); err != nil || w.scheme != times[0].Scheme || w.plan.Path() != string(times[0].Path) {
 		t.Errorf("scheme %s by %s, %v", w.scheme, w.plan.Path(), err)
 	}
-	staged := wired(t, "exchange.path=staged")
+	staged := newTestSetup(t, "exchange.path=staged")
 	times, err = staged.trySchemes(context.Background())
 	if err != nil || slices.ContainsFunc(times, func(s schemeTime) bool { return s.Path != p2p.Staged || s.Scheme == solvers.Fused }) {
 		t.Errorf("%v, %v", times, err)
@@ -64,7 +64,7 @@ func TestTrySchemes(t *testing.T) {
 // another; a damaged file is as good as none.
 func TestSchemesAreRemembered(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	w, other := wired(t), wired(t, "grid.size=[9, 9, 9]")
+	w, other := newTestSetup(t), newTestSetup(t, "grid.size=[9, 9, 9]")
 	if _, ok := w.rememberedSchemes(); ok {
 		t.Fatal("something is remembered")
 	}
@@ -100,13 +100,13 @@ func TestSchemesAreRemembered(t *testing.T) {
 func TestChooseScheme(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	for _, set := range []string{"exchange.scheme=auto", "exchange.scheme=assisted"} {
-		w := wired(t, set)
+		w := newTestSetup(t, set)
 		before := w.scheme
 		if err := w.choose(context.Background(), io.Discard); err != nil || w.scheme != before || w.tried != nil {
 			t.Errorf("%s: %s after %s, %v", set, w.scheme, before, err)
 		}
 	}
-	w := wired(t, "exchange.scheme=auto")
+	w := newTestSetup(t, "exchange.scheme=auto")
 	w.rememberSchemes([]schemeTime{{solvers.Resident, p2p.Direct, 4 * time.Microsecond}})
 	w.machine.backend = streams.CUDA
 	defer func() { w.machine.backend = streams.Host }()

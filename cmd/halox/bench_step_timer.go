@@ -43,53 +43,53 @@ func newStepTimer(ctx context.Context, s *solvers.Solver, o solvers.Options) (*s
 
 // interval makes so many steps and returns what they took. It returns the context's error
 // where that ended the run.
-func (l *stepTimer) interval(steps int64) (time.Duration, error) {
+func (t *stepTimer) interval(steps int64) (time.Duration, error) {
 	select {
-	case l.want <- steps:
-		return l.await()
-	case <-l.ended:
-		return 0, l.over()
+	case t.want <- steps:
+		return t.await()
+	case <-t.ended:
+		return 0, t.over()
 	}
 }
 
 // await waits for the end of an interval, or of the run.
-func (l *stepTimer) await() (time.Duration, error) {
+func (t *stepTimer) await() (time.Duration, error) {
 	select {
-	case took := <-l.took:
+	case took := <-t.took:
 		return took, nil
-	case <-l.ended:
-		return 0, l.over()
+	case <-t.ended:
+		return 0, t.over()
 	}
 }
 
 // over says why the run ended.
-func (l *stepTimer) over() error {
+func (t *stepTimer) over() error {
 	switch {
-	case l.err != nil:
-		return l.err
-	case l.result.Stopped == solvers.StoppedInterrupted:
+	case t.err != nil:
+		return t.err
+	case t.result.Stopped == solvers.StoppedInterrupted:
 		return context.Canceled
 	}
-	return fmt.Errorf("the run ended by itself after %d steps: %s", l.result.Iterations, l.result.Stopped)
+	return fmt.Errorf("the run ended by itself after %d steps: %s", t.result.Iterations, t.result.Stopped)
 }
 
 // close ends the run.
-func (l *stepTimer) close() error {
-	close(l.want)
-	<-l.ended
-	return l.err
+func (t *stepTimer) close() error {
+	close(t.want)
+	<-t.ended
+	return t.err
 }
 
 // step returns the time of a step in microseconds, over intervals: until the median is known
 // to a percent or the time is spent. What it has comes back with the error that ends it.
-func (l *stepTimer) step(ctx context.Context, most time.Duration) (results.Sample, error) {
-	n, err := l.pace()
+func (t *stepTimer) step(ctx context.Context, most time.Duration) (results.Sample, error) {
+	n, err := t.pace()
 	if err != nil {
 		return results.Sample{}, err
 	}
 	budget := measure.Budget{Warm: 1, Min: minLaps, Time: most, Within: closeEnough}
 	return measure.Repeat(ctx, budget, func() (float64, error) {
-		took, err := l.interval(n)
+		took, err := t.interval(n)
 		return took.Seconds() * 1e6 / float64(n), err
 	})
 }
@@ -97,12 +97,12 @@ func (l *stepTimer) step(ctx context.Context, most time.Duration) (results.Sampl
 // pace finds out how many steps take the time of an interval: an even number, since every other
 // step goes from one field to the other. The first interval, in which threads start, is not
 // looked at.
-func (l *stepTimer) pace() (int64, error) {
-	if _, err := l.interval(firstInterval); err != nil {
+func (t *stepTimer) pace() (int64, error) {
+	if _, err := t.interval(firstInterval); err != nil {
 		return 0, err
 	}
 	for n := int64(firstInterval); ; n *= 4 {
-		took, err := l.interval(n)
+		took, err := t.interval(n)
 		if err != nil {
 			return 0, err
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// setup is a config with the devices, the cut and the plan that it leads to: the
-// place where the parts of halox are wired together. It has no fields yet.
+// setup is a config with the devices, the cut and the plan that it leads to. It has no
+// fields yet.
 type setup struct {
 	config   *configs.Run
 	problem  *solvers.Problem

@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/solvers"
 )
 
-// solverRun is a config with all that runs it.
+// solverRun is a setup with its solver, ready to run.
 type solverRun struct {
 	*setup
 	solver  *solvers.Solver
