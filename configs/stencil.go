@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Stencil is the points that a step weighs to make one, of which there are some, in a shape.
+// Stencil selects the number and the shape of the points that a step reads.
 type Stencil struct {
 	Points int    `json:"points" yaml:"points"`
 	Shape  string `json:"shape" yaml:"shape"` // "star" or "box"

@@ -92,7 +92,7 @@ func TestLinkModelIsKept(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "new")
 	d, r := gpus()
 	if _, err := LoadLinkModel(folder, d, "580.1"); err == nil {
-		t.Error("rates from nowhere")
+		t.Error("a link model from nowhere")
 	}
 	if err := r.Save(folder); err != nil {
 		t.Fatal(err)
@@ -111,10 +111,10 @@ func TestLinkModelIsKept(t *testing.T) {
 		}
 	}
 	if _, err := LoadLinkModel(folder, d, "590"); err == nil {
-		t.Error("rates of another driver")
+		t.Error("a link model of another driver")
 	}
 	if _, err := LoadLinkModel(folder, d[:1], "580.1"); err == nil {
-		t.Error("rates of other devices")
+		t.Error("a link model of other devices")
 	}
 	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 1 {
 		t.Errorf("files %v", left)
@@ -190,6 +190,6 @@ func TestHostDevicesShareALinkModel(t *testing.T) {
 		t.Errorf("%v, %v", took, ok)
 	}
 	if _, ok := (*LinkModel)(nil).Time(d[0], d[1], Peer, MessageShape{}); ok {
-		t.Error("no rates know a time")
+		t.Error("no link model knows a time")
 	}
 }

@@ -23,7 +23,7 @@ const (
 	OverBaseline  Metric = "over_baseline"   // speed-up over the baseline scheme on as many devices
 	OverTwoStream Metric = "over_two_stream" // over the best two-stream scheme on as many
 	Efficiency    Metric = "efficiency"      // the speed-up over how many times the devices are, from 0 to 1
-	BusyLost      Metric = "busy_lost"       // what else ran lost so much of its rate, from 0 to 1; it may be below 0
+	BusyLost      Metric = "busy_lost"       // slowdown of the concurrent workload: the part of its rate that it lost, up to 1; it may be below 0
 	Setup         Metric = "setup"
 	Loop          Metric = "loop"
 	MaxError      Metric = "max_error" // the largest distance from the exact solution

@@ -29,7 +29,7 @@ func (f *forecast) add(took time.Duration, known bool, sum *time.Duration) {
 	}
 }
 
-// forecasts returns what a step's messages take by the measured rates, by device.
+// forecasts returns what a step's messages take by the link model, by device.
 func (w *setup) forecasts() (all []*forecast) {
 	found := map[*streams.Device]*forecast{}
 	for _, d := range w.devices {

@@ -38,7 +38,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// measured lets halox find rates of host devices in its cache: messages up to
+// measured lets halox find a link model of host devices in its cache: messages up to
 // 1 KiB take 4 us by peer, 9 us packed, 6 us by direct and 12 us staged.
 func measured(t *testing.T) {
 	t.Helper()
@@ -123,7 +123,7 @@ func TestPlanRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Without rates in the cache the links are measured, and the file is kept.
+// Without a link model in the cache the links are measured, and the file is kept.
 func TestPlanMeasures(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "cache")
 	t.Setenv("HALOX_CACHE", folder)

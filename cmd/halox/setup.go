@@ -140,7 +140,7 @@ func (w *setup) measure(ctx context.Context) (err error) {
 	return err
 }
 
-// cost returns what a packed message takes by the measured rates, in seconds.
+// cost returns what a packed message takes by the link model, in seconds.
 func (w *setup) cost(from, to *streams.Device, bytes int64) float64 {
 	message := p2p.MessageShape{Bytes: bytes, Packed: true}
 	path, _, err := w.links.Choose(w.path(), from, to, message)
