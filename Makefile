@@ -9,10 +9,14 @@ SAMPLE  ?= configs/heat3d.yaml
 # The packages whose tests use devices, GPUs where there are some.
 DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/rows halo solvers cmd/halox examples/wave examples/grayscott examples/acoustic halo/packing
 
-.PHONY: help build run test race lint nvrtc bundle clean
+# clang-format for kernels/cu; another version would format some lines in another way.
+CLANG_FORMAT := .tools/bin/clang-format
+FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu kernels/cu/*.cuh kernels/cu/cpu/*.h)
+
+.PHONY: help build run test race lint format-cuda nvrtc bundle clean
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/halox
 	$(GO) build -ldflags "$(LDFLAGS)" -o bin/halox ./cmd/halox
@@ -29,10 +33,17 @@ race: ## run all tests under the race detector; what it measures is not for the 
 	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -skip TestEveryProgramCompilesWithoutSpills \
 		$$($(GO) list ./... | grep -v /internal/mutation)
 
-lint: ## check the format, the imports between rooms, and the code
+lint: ## check the format and the code; that of CUDA where make format-cuda has been run
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }
+	@if test -x $(CLANG_FORMAT); then $(FORMAT_CUDA) --dry-run -Werror; else echo "kernels/cu: format not checked, see make format-cuda"; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+
+format-cuda: $(CLANG_FORMAT) ## format the CUDA sources, by clang-format, which it gets into .tools
+	$(FORMAT_CUDA) -i
+
+$(CLANG_FORMAT):
+	python3 -m pip install --quiet --target .tools clang-format==23.1.5
 
 nvrtc: .nvrtc/.done ## get NVIDIA's run-time compiler into .nvrtc, to compile the kernels without a GPU
 
@@ -50,4 +61,4 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU
 	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu
 
 clean: ## remove what the other targets made
-	rm -rf bin bundle out .nvrtc .cache
+	rm -rf bin bundle out .nvrtc .tools .cache

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/halox/halox/internal/nvrtc"
 )
 
 // The cache holds one file a compiled program, named by the hash of all that
@@ -15,12 +17,17 @@ import (
 // measured, again.
 
 // cacheFile returns the file for a program, "" without a folder.
-func cacheFile(dir, text string, options []string, compiler string) string {
+func cacheFile(dir string, source nvrtc.Source, options []string, compiler string) string {
 	if dir == "" {
 		return ""
 	}
 	h := sha256.New()
-	for _, part := range append([]string{compiler, text}, slices.Sorted(slices.Values(options))...) {
+	parts := append([]string{compiler}, slices.Sorted(slices.Values(options))...)
+	parts = append(parts, source.Name, source.Text)
+	for _, header := range source.Headers {
+		parts = append(parts, header.Name, header.Text)
+	}
+	for _, part := range parts {
 		h.Write([]byte(part))
 		h.Write([]byte{0})
 	}

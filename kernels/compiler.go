@@ -128,7 +128,7 @@ func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	text, err := p.text()
+	source, err := p.source()
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}
@@ -136,11 +136,11 @@ func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := cacheFile(c.cacheDir(), text, options, "nvrtc "+c.version)
+	file := cacheFile(c.cacheDir(), source, options, "nvrtc "+c.version)
 	if image, ok := readCache(file); ok {
 		return image, nil
 	}
-	result, err := c.nvrtc.Compile(nvrtc.Source{Name: p.File, Text: text}, options)
+	result, err := c.nvrtc.Compile(source, options)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: compile %v for %s: %w", p, arch, err)
 	}
@@ -210,6 +210,9 @@ func (c *Compiler) compileOptions(p Program, arch string) ([]string, error) {
 	}
 	options := []string{
 		"--gpu-architecture=" + target, "--std=c++17", "--fmad=false", "-lineinfo", "-default-device",
+	}
+	if p.own != "" {
+		options = append(options, "--pre-include="+callersHeader)
 	}
 	for _, d := range p.Defines {
 		options = append(options, "--define-macro="+d)

@@ -23,12 +23,7 @@ func (s Source) program() (Program, error) {
 	if s.Name == "" || s.Text == "" {
 		return Program{}, fmt.Errorf("kernels: a source needs a name and a text; this one is %q with %d bytes", s.Name, len(s.Text))
 	}
-	header, err := sources.ReadFile("cu/halox.cuh")
-	if err != nil {
-		return Program{}, err
-	}
-	whole := fmt.Sprintf("#line 1 \"halox.cuh\"\n%s#line 1 %q\n%s", header, s.Name, s.Text)
-	return Program{File: s.Name, Defines: s.Defines, own: whole}, nil
+	return Program{File: s.Name, Defines: s.Defines, own: s.Text}, nil
 }
 
 // Compile compiles the source for an architecture, as "sm_90", and returns the

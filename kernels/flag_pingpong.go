@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-func latencyProgram() Program { return Program{File: "latency.cu", Headers: []string{"flags.cuh"}} }
+func latencyProgram() Program { return Program{File: "latency.cu"} }
 
 // FlagPingPong measures the latency of a flag between two devices. A kernel stays resident on
 // each of them. The two signal each other in turns: each stores into the memory of the other,

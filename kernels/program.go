@@ -3,9 +3,13 @@ package kernels
 import (
 	"crypto/sha256"
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
+	"regexp"
 	"slices"
 
+	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -17,64 +21,89 @@ var sources embed.FS
 // that fix its variant. Two programs with equal fields compile to the same code.
 type Program struct {
 	File    string   // under cu/, or what the caller calls it
-	Headers []string // under cu/, what the file needs beside common.cuh
 	Defines []string // NAME=VALUE
-	made    string   // source that was generated, which stands before the headers
-	own     string   // a caller's source, whole
+	stencil string   // stencil.cuh, if the program includes it
+	own     string   // a caller's source
 }
 
 // String names the file and the variant.
 func (p Program) String() string {
-	if p.made == "" {
+	if p.stencil == "" {
 		return fmt.Sprintf("%s%v", p.File, p.Defines)
 	}
-	sum := sha256.Sum256([]byte(p.made))
+	sum := sha256.Sum256([]byte(p.stencil))
 	return fmt.Sprintf("%s%v", p.File, append(slices.Clone(p.Defines), fmt.Sprintf("%x", sum[:4])))
 }
 
 // key tells programs apart.
-func (p Program) key() string { return fmt.Sprintf("%s %q %s%s", p.File, p.Defines, p.made, p.own) }
+func (p Program) key() string { return fmt.Sprintf("%s %q %s%s", p.File, p.Defines, p.stencil, p.own) }
 
-// text returns the source, after what all of them share.
-func (p Program) text() (string, error) {
-	if p.own != "" {
-		return p.own, nil
-	}
-	common, err := sources.ReadFile("cu/common.cuh")
-	if err != nil {
-		return "", err
-	}
-	whole := string(common)
-	if p.made != "" {
-		whole += "#line 1 \"made for " + p.File + "\"\n" + p.made
-	}
-	for _, file := range append(slices.Clone(p.Headers), p.File) {
-		body, err := sources.ReadFile("cu/" + file)
+// source returns what is compiled: the file, and all headers that it and they include.
+func (p Program) source() (nvrtc.Source, error) {
+	main := nvrtc.Source{Name: p.File, Text: p.own}
+	if p.own == "" {
+		text, err := sources.ReadFile("cu/" + p.File)
 		if err != nil {
-			return "", err
+			return main, err
 		}
-		whole += fmt.Sprintf("#line 1 %q\n", file) + string(body)
+		main.Text = string(text)
 	}
-	return whole, nil
+	return main, p.addHeaders(&main, main.Text)
 }
+
+// included finds the headers of cu/ that a text includes. Those of cu/cpu are not for GPUs.
+var included = regexp.MustCompile(`(?m)^#include "(\w+\.cuh)"`)
+
+// addHeaders adds the headers that a text includes, each once.
+func (p Program) addHeaders(to *nvrtc.Source, text string) error {
+	names := included.FindAllStringSubmatch(text, -1)
+	if p.own != "" && len(to.Headers) == 0 {
+		names = append(names, []string{"", callersHeader})
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(to.Headers, func(h nvrtc.Header) bool { return h.Name == name[1] }) {
+			continue
+		}
+		header := nvrtc.Header{Name: name[1], Text: p.stencil}
+		if name[1] != stencilHeader || p.stencil == "" {
+			text, err := sources.ReadFile("cu/" + name[1])
+			if errors.Is(err, fs.ErrNotExist) && p.own != "" {
+				continue // a header of the caller's, which the compiler will not find
+			}
+			if err != nil {
+				return err
+			}
+			header.Text = string(text)
+		}
+		to.Headers = append(to.Headers, header)
+		if err := p.addHeaders(to, header.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// callersHeader is what a caller's source includes, whether it says so or not; stencilHeader is
+// what stencilSource writes.
+const (
+	callersHeader = "halox.cuh"
+	stencilHeader = "stencil.cuh"
+)
 
 // realNames are the C names of the types.
 var realNames = map[Real]string{Float32: "float", Float64: "double"}
 
 // sweepProgram is the sweeps of one stencil, its weights among them.
 func sweepProgram(s stencil.Stencil, r Real) Program {
-	return Program{
-		File: "sweep.cu", Headers: []string{"four.cuh", "window.cuh"}, Defines: []string{"REAL=" + realNames[r], "READ_ONLY"},
-		made: tapsSource(s, r) + formOf(s, r).source(),
-	}
+	return Program{File: "sweep.cu", Defines: []string{"REAL=" + realNames[r], "READ_ONLY"}, stencil: stencilSource(s, r)}
 }
 
 // stepProgram is whole steps with one stencil.
 func stepProgram(s stencil.Stencil, r Real) Program {
 	return Program{
-		File: "step.cu", Headers: []string{"four.cuh", "window.cuh", "flags.cuh"},
+		File:    "step.cu",
 		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MOST=%d", maxStores(s)), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
-		made:    tapsSource(s, r) + formOf(s, r).source(),
+		stencil: stencilSource(s, r),
 	}
 }
 
@@ -83,30 +112,30 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 // They are two programs because they are compiled at the same time.
 func tilesPrograms(s stencil.Stencil, r Real, b *tiling) [2]Program {
 	plain := Program{
-		File: "tiles.cu", Headers: []string{"four.cuh", "flags.cuh", "packet.cuh", "tile.cuh", "faces.cuh"},
+		File: "tiles.cu",
 		Defines: []string{
 			"REAL=" + realNames[r], fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
 			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REST=%d", b.rest),
 		},
-		made: tapsSource(s, r),
+		stencil: stencilSource(s, r),
 	}
 	measured := plain
 	measured.Defines = append(slices.Clone(plain.Defines), "WITH_NORMS")
 	return [2]Program{plain, measured}
 }
 
-func directExchangeProgram() Program { return Program{File: "swap.cu", Headers: []string{"flags.cuh"}} }
+func directExchangeProgram() Program { return Program{File: "swap.cu"} }
 
-func moveProgram() Program { return Program{File: "move.cu", Headers: []string{"piece.cuh"}} }
+func moveProgram() Program { return Program{File: "move.cu"} }
 
 func treeProgram() Program { return Program{File: "tree.cu"} }
 
-func unitsProgram() Program { return Program{File: "units.cu", Headers: []string{"piece.cuh"}} }
+func unitsProgram() Program { return Program{File: "units.cu"} }
 
-func blocksProgram() Program { return Program{File: "blocks.cu", Headers: []string{"piece.cuh"}} }
+func blocksProgram() Program { return Program{File: "blocks.cu"} }
 
 func normsProgram(r Real) Program {
-	return Program{File: "norms.cu", Headers: []string{"four.cuh"}, Defines: []string{"REAL=" + realNames[r]}}
+	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}}
 }
 
 // reduceProgram is that of a scalar, by its place. Whole numbers have whole

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -42,7 +44,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 		for _, p := range Programs() {
 			t.Run(arch+"/"+p.String(), func(t *testing.T) {
 				t.Parallel()
-				text, err := p.text()
+				source, err := p.source()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -50,7 +52,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r, err := c.nvrtc.Compile(nvrtc.Source{Name: p.File, Text: text}, append(options, "--ptxas-options=-v"))
+				r, err := c.nvrtc.Compile(source, append(options, "--ptxas-options=-v"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -188,5 +190,45 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 				t.Errorf("loads by the read-only path: %v", readOnly)
 			}
 		})
+	}
+}
+
+// Every file is C++ by itself, with the flags that editors take: it includes what it needs.
+func TestEveryFileStandsAlone(t *testing.T) {
+	compiler, err := exec.LookPath("g++")
+	if err != nil {
+		t.Skip("SKIPPED: no C++ compiler: ", err)
+	}
+	flags, err := sourcesForCPU.ReadFile("cu/compile_flags.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, from := range []fs.FS{sources, sourcesForCPU} {
+		if err := os.CopyFS(dir, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := fs.Glob(sources, "cu/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			check := exec.Command(compiler, append(strings.Fields(string(flags)), "-fsyntax-only", filepath.Base(file))...)
+			check.Dir = filepath.Join(dir, "cu")
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.
+func TestStencilHeader(t *testing.T) {
+	want := stencilSource(stencil.Star{Dims: 3, Equal: true, Centre: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), Float64)
+	if got, err := sources.ReadFile("cu/" + stencilHeader); string(got) != want {
+		t.Errorf("%v; cu/%s is to be:\n%s", err, stencilHeader, want)
 	}
 }

@@ -2,7 +2,7 @@ package kernels
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -15,18 +15,20 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// What stands before and after sweep.cu to run it on the CPU.
-var (
-	//go:embed testdata/cuda_on_cpu.h
-	cudaOnCPU string
-	//go:embed testdata/sweep_on_cpu.cc
-	sweepOnCPU string
-)
+// sourcesForCPU are what stands for CUDA where the sources are compiled as C++, and the flags of
+// the compiler.
+//
+//go:embed cu/cpu cu/compile_flags.txt
+var sourcesForCPU embed.FS
+
+//go:embed testdata/sweep_on_cpu.cc
+var sweepOnCPU string // the main program after sweep.cu
 
 // onCPU is sweep.cu for one stencil, compiled for the CPU.
 type onCPU[T rows.Float] struct {
@@ -45,14 +47,10 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 		t.Skip("SKIPPED: no C++ compiler: ", err)
 	}
 	p := sweepProgram(s, r)
-	text, err := p.text()
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := strings.Replace(text, "void over_block(", "void over_block_on_gpu(", 1)
-	whole = strings.Replace(whole, "#line 1 \"sweep.cu\"\n", "static Four block_total;\n"+
-		"static void over_block(const Four &f, Four *there) { block_total.add(f), *there = block_total; }\n", 1)
-	in, out := startOnCPU(t, compiler, p, whole, kernelTable("Sweep", sweepNames(formOf(s, r))), sweepOnCPU)
+	in, out := startOnCPU(t, compiler, p, map[string]func(string) string{"sweep.cu": func(text string) string {
+		return strings.Replace(text, "#include \"window.cuh\"\n", "#define over_block over_block_on_gpu\n#include \"window.cuh\"\n#undef over_block\n"+
+			"static Four block_total;\nstatic void over_block(const Four &f, Four *there) { block_total.add(f), *there = block_total; }\n", 1)
+	}}, kernelTable("Sweep", sweepNames(formOf(s, r)))+sweepOnCPU)
 	devices, err := streams.HostPlatform(1).Open()
 	if err != nil {
 		t.Fatal(err)
@@ -75,15 +73,30 @@ func kernelTable(argument string, names []string) string {
 	return table + "};\n"
 }
 
-// startOnCPU compiles sources that stand behind each other, and starts what came of it.
-func startOnCPU(t *testing.T, compiler string, p Program, sources ...string) (io.Writer, io.Reader) {
+// startOnCPU compiles a program, of which some files are changed, with a main program behind it, and
+// starts what came of it.
+func startOnCPU(t *testing.T, compiler string, p Program, change map[string]func(string) string, main string) (io.Writer, io.Reader) {
 	t.Helper()
 	dir := t.TempDir()
-	source := filepath.Join(dir, "kernels.cc")
-	if err := os.WriteFile(source, []byte(cudaOnCPU+strings.Join(sources, "")), 0o644); err != nil {
+	files, err := p.source()
+	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-o", filepath.Join(dir, "kernels"), source}
+	if err := os.CopyFS(dir, sourcesForCPU); err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "cu")
+	main = "#include \"cpu/cuda.h\"\n#include \"" + p.File + "\"\n" + main
+	files.Headers = append(files.Headers, nvrtc.Header{Name: p.File, Text: files.Text}, nvrtc.Header{Name: "main.cc", Text: main})
+	for _, file := range files.Headers {
+		if f := change[file.Name]; f != nil {
+			file.Text = f(file.Text)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file.Name), []byte(file.Text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-o", filepath.Join(dir, "kernels"), filepath.Join(dir, "main.cc")}
 	for _, d := range p.Defines {
 		args = append(args, "-D"+d)
 	}

@@ -25,7 +25,7 @@ type launchBounds struct{ threads, blocks int }
 // String is C++ for __launch_bounds__. Elsewhere than on an H200's generation the compiler
 // needs some registers more, which are those of one block less.
 func (b launchBounds) String() string {
-	return fmt.Sprintf("(%d, __CUDA_ARCH__ == 900 ? %d : %d)", b.threads, b.blocks, max(1, b.blocks-1))
+	return fmt.Sprintf("(%d, ARCH == 900 ? %d : %d)", b.threads, b.blocks, max(1, b.blocks-1))
 }
 
 // rowsAThread are the kernels sweep_rows… of sweep.cu.

@@ -10,8 +10,14 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// tapsSource returns CUDA C++ for a stencil, which goes before a kernel that applies
-// it, with the weights as constants:
+// stencilSource returns stencil.cuh for a stencil: its points and weights, and the form in which
+// large boxes are swept. That of cu/ is for editors, and for whoever reads it.
+func stencilSource(s stencil.Stencil, r Real) string {
+	return "// A stencil as stencilSource in taps.go writes it.\n#pragma once\n\n#include \"real.cuh\"\n\n// clang-format off\n" +
+		tapsSource(s, r) + formOf(s, r).source()
+}
+
+// tapsSource returns CUDA C++ for a stencil, with the weights as constants:
 //
 //	DIMS                     2 or 3
 //	POINTS                   how many there are, the centre among them
@@ -21,8 +27,6 @@ import (
 //	taps_high, taps_low      which layers window.cuh needs of what, see there
 //	Sums, sums_of, sum_of    the sums of parts in one layer, and of those of all layers, if it
 //	                         is layered
-//
-// The file needs the option REAL.
 func tapsSource(s stencil.Stencil, r Real) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#define DIMS %d\n#define POINTS %d\n", s.Dims, s.Points())

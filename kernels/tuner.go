@@ -82,11 +82,11 @@ func (k *sweepLaunch) thinKernel() bool {
 // tuningKey names all that decides which shape is the fastest, and the kernels, so that
 // what was learnt of others is not used.
 func (s *Sweeper) tuningKey(box domain.Box) (string, error) {
-	text, err := sweepProgram(s.stencil.Shape(), s.real).text()
+	source, err := sweepProgram(s.stencil.Shape(), s.real).source()
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte(text))
+	sum := sha256.Sum256(fmt.Append(nil, source))
 	var class [3]int
 	for a, n := range box.Size() {
 		class[a] = bits.Len(uint(n))

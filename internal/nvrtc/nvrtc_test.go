@@ -75,6 +75,28 @@ func TestCompileErrorHoldsTheLog(t *testing.T) {
 	}
 }
 
+// Headers are found by their names, include each other, and errors name their lines.
+func TestCompileWithHeaders(t *testing.T) {
+	c := open(t)
+	src := nvrtc.Source{Name: "main.cu", Text: "#include \"outer.cuh\"\n#include \"inner.cuh\"\n" +
+		`extern "C" __global__ void k(float *a) { a[0] = twice(WEIGHT); }`, Headers: []nvrtc.Header{
+		{Name: "outer.cuh", Text: "#pragma once\n#include \"inner.cuh\"\n__device__ inline float twice(float v) { return 2 * v; }"},
+		{Name: "inner.cuh", Text: "#pragma once\nenum { WEIGHT = 3 };"},
+	}}
+	options := []string{"--gpu-architecture=sm_90"}
+	if _, err := c.Compile(src, options); err != nil {
+		t.Error(err)
+	}
+	src.Headers[0].Text += "\nundeclared_type v;"
+	if _, err := c.Compile(src, options); err == nil || !strings.Contains(err.Error(), "outer.cuh(4)") {
+		t.Errorf("got %v", err)
+	}
+	src.Headers = nil
+	if _, err := c.Compile(src, options); err == nil || !strings.Contains(err.Error(), "outer.cuh") {
+		t.Errorf("without headers: %v", err)
+	}
+}
+
 func TestCompileRefusesAnUnknownOption(t *testing.T) {
 	c := open(t)
 	if _, err := c.Compile(scale, []string{"--no-such-option"}); err == nil || !strings.Contains(err.Error(), "no-such-option") {

@@ -38,8 +38,19 @@ func (c *Compiler) create(src Source) (*program, error) {
 	p := &program{Compiler: c, source: src.Name}
 	unit := newStrings([]string{src.Text, src.Name})
 	defer unit.free()
-	rc := C.halox_nvrtc_create(c.table, &p.handle, unit[0], unit[1])
+	texts, names := src.headers()
+	headerTexts, headerNames := newStrings(texts), newStrings(names)
+	defer headerTexts.free()
+	defer headerNames.free()
+	rc := C.halox_nvrtc_create(c.table, &p.handle, unit[0], unit[1], C.int(len(names)), headerTexts.first(), headerNames.first())
 	return p, p.check("nvrtcCreateProgram", rc)
+}
+
+func (s Source) headers() (texts, names []string) {
+	for _, h := range s.Headers {
+		texts, names = append(texts, h.Text), append(names, h.Name)
+	}
+	return texts, names
 }
 
 // compile gives the log, which the error has too.

@@ -1,10 +1,14 @@
 package nvrtc
 
-// Source is a translation unit.
+// Source is a translation unit: the main file, and the headers that it and they include.
 type Source struct {
-	Name string // what messages call it, as a file name
-	Text string // CUDA C++
+	Name    string // what messages call it, as a file name
+	Text    string // CUDA C++
+	Headers []Header
 }
+
+// Header is what #include "Name" stands for.
+type Header struct{ Name, Text string }
 
 // Result is what came of a source.
 type Result struct {

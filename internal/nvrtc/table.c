@@ -48,8 +48,10 @@ int halox_nvrtc_version(const halox_nvrtc *n, int *major, int *minor) { return n
 int halox_nvrtc_arch_count(const halox_nvrtc *n, int *count) { return n->nvrtcGetNumSupportedArchs(count); }
 int halox_nvrtc_archs(const halox_nvrtc *n, int *archs) { return n->nvrtcGetSupportedArchs(archs); }
 
-int halox_nvrtc_create(const halox_nvrtc *n, halox_program **p, const char *text, const char *name) {
-	return n->nvrtcCreateProgram(p, text, name, 0, NULL, NULL); // no headers
+int halox_nvrtc_create(const halox_nvrtc *n, halox_program **p, const char *text, const char *name, int headers,
+		       char **header_texts, char **header_names) {
+	return n->nvrtcCreateProgram(p, text, name, headers, (const char *const *)header_texts,
+				     (const char *const *)header_names);
 }
 
 void halox_nvrtc_destroy(const halox_nvrtc *n, halox_program *p) { n->nvrtcDestroyProgram(&p); }

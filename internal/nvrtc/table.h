@@ -45,7 +45,9 @@ int halox_nvrtc_version(const halox_nvrtc *n, int *major, int *minor);
 int halox_nvrtc_arch_count(const halox_nvrtc *n, int *count);
 int halox_nvrtc_archs(const halox_nvrtc *n, int *archs);
 
-int halox_nvrtc_create(const halox_nvrtc *n, halox_program **p, const char *text, const char *name);
+// halox_nvrtc_create makes a program of a text, and of headers that it may include by their names.
+int halox_nvrtc_create(const halox_nvrtc *n, halox_program **p, const char *text, const char *name, int headers,
+		       char **header_texts, char **header_names);
 void halox_nvrtc_destroy(const halox_nvrtc *n, halox_program *p);
 int halox_nvrtc_compile(const halox_nvrtc *n, halox_program *p, int count, char **options);
 

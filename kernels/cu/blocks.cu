@@ -3,6 +3,8 @@
 // each lies in the packed buffer. A thread block works on a chunk, which is a stretch
 // of the packed buffer: some blocks, or a part of a long one.
 
+#include "piece.cuh"
+
 // A block of the list: Displacement bytes from the origin.
 struct Entry {
 	i64 displacement, length;
@@ -46,8 +48,7 @@ struct Plane {
 };
 
 // The blocks of a chunk, cut to what the chunk has of them.
-template <typename Sums>
-struct Shared {
+template <typename Sums> struct Shared {
 	i64 place[MOST];
 	Sums length, sum;
 	unsigned total[THREADS / WARP];
@@ -77,8 +78,7 @@ __device__ __forceinline__ Part part_of(const Blocks &b, i64 n) {
 }
 
 // load brings the blocks of a chunk into shared memory.
-template <typename Sums>
-__device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared<Sums> &s) {
+template <typename Sums> __device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared<Sums> &s) {
 	const Entry *list = (const Entry *)b.list + p.first;
 	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
 		Entry e = list[j];
@@ -91,8 +91,7 @@ __device__ __forceinline__ void load(const Blocks &b, const Part &p, Shared<Sums
 
 // sum_sequentially lets each thread sum up the lengths before its blocks (HAND,
 // algorithm 2).
-template <typename Sums>
-__device__ __forceinline__ void sum_sequentially(const Part &p, Shared<Sums> &s) {
+template <typename Sums> __device__ __forceinline__ void sum_sequentially(const Part &p, Shared<Sums> &s) {
 	for (unsigned j = threadIdx.x; j < p.count; j += THREADS) {
 		unsigned sum = 0;
 		for (unsigned k = 0; k < j; k++) sum += s.length[k];
@@ -103,8 +102,7 @@ __device__ __forceinline__ void sum_sequentially(const Part &p, Shared<Sums> &s)
 
 // sum_together sums up the lengths in a logarithmic number of steps (HAND, algorithm
 // 1), a block a thread at a time.
-template <typename Sums>
-__device__ __forceinline__ void sum_together(const Part &p, Shared<Sums> &s) {
+template <typename Sums> __device__ __forceinline__ void sum_together(const Part &p, Shared<Sums> &s) {
 	const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
 	unsigned before = 0; // this round
 	for (unsigned first = 0; first < p.count; first += THREADS) {
@@ -142,10 +140,13 @@ __device__ __forceinline__ unsigned lanes_for(const Part &p) {
 	return max(share, max(whole, half));
 }
 
-__device__ __forceinline__ unsigned lanes_of(const Blocks &b, const Part &p) { return b.lanes ? (unsigned)b.lanes : lanes_for(p); }
+__device__ __forceinline__ unsigned lanes_of(const Blocks &b, const Part &p) {
+	return b.lanes ? (unsigned)b.lanes : lanes_for(p);
+}
 
 // copy_row copies bytes of a block to the packed buffer, or back.
-__device__ __forceinline__ void copy_row(const Blocks &b, i64 place, i64 offset, unsigned bytes, unsigned lane, unsigned lanes) {
+__device__ __forceinline__ void copy_row(const Blocks &b, i64 place, i64 offset, unsigned bytes, unsigned lane,
+                                         unsigned lanes) {
 	char *const there = b.strided + place, *const packed = b.packed + offset;
 	copy_piece(b.unpack ? there : packed, b.unpack ? packed : there, bytes, lane, lanes);
 }
@@ -157,7 +158,8 @@ __device__ __forceinline__ void copy_equal(const Blocks &b, const Part &p, unsig
 	for (unsigned j = row; j < p.count; j += rows) {
 		const i64 begin = j * b.length - p.skip; // in the chunk, of the whole block
 		const i64 cut = begin < 0 ? -begin : 0, end = begin + b.length < p.bytes ? begin + b.length : p.bytes;
-		copy_row(b, b.list[p.first + j] + cut, p.offset + begin + cut, (unsigned)(end - begin - cut), threadIdx.x % lanes, lanes);
+		copy_row(b, b.list[p.first + j] + cut, p.offset + begin + cut, (unsigned)(end - begin - cut),
+		         threadIdx.x % lanes, lanes);
 	}
 }
 
@@ -182,16 +184,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 5) equal_blocks(const __gr
 }
 
 // listed copies the blocks of a list.
-template <typename Sums>
-__device__ __forceinline__ void listed(const Blocks &b, Shared<Sums> &s) {
+template <typename Sums> __device__ __forceinline__ void listed(const Blocks &b, Shared<Sums> &s) {
 #pragma unroll 1
 	for (i64 n = blockIdx.x; n < b.count; n += gridDim.x) {
 		const Part p = part_of(b, n);
 		load(b, p, s);
-		if (p.count <= b.sequential)
-			sum_sequentially(p, s);
-		else
-			sum_together(p, s);
+		if (p.count <= b.sequential) sum_sequentially(p, s);
+		else sum_together(p, s);
 		copy_listed(b, p, s, lanes_of(b, p));
 		__syncthreads(); // before the next chunk comes into shared memory
 	}

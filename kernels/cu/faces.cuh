@@ -1,4 +1,7 @@
 // What tiles send to each other after each step, and wait for. See tiles.cu.
+#pragma once
+
+#include "tile.cuh"
 
 // The first errand of a thread in the list is its only one for small tiles.
 struct First {
@@ -24,15 +27,17 @@ struct Awaited {
 	int side, ghost;  // where it comes in, and the cell that it is for
 	Mail got;
 
-	__device__ static Awaited look(const Mail *from, int side, int ghost) { return Awaited{from, side, ghost, from->look()}; }
+	__device__ static Awaited look(const Mail *from, int side, int ghost) {
+		return Awaited{from, side, ghost, from->look()};
+	}
 };
 
 // come waits for a packet. It returns false if it does not come within the limit, and says so.
 __device__ __forceinline__ bool come(const Worker &w, Awaited &a, unsigned step) {
 	const bool came = a.got.of(step) || wait(w.s.limit, [&] {
-		a.got = a.from->look();
-		return a.got.of(step);
-	});
+		                  a.got = a.from->look();
+		                  return a.got.of(step);
+	                  });
 	if (!came) {
 		const int from = w.t.door[a.side].other;
 		complain(w.s.failed, from >= 0 ? 1 + from : ITSELF);
@@ -59,7 +64,8 @@ __device__ __forceinline__ bool take(const Worker &w, Awaited a, unsigned step) 
 // receive_listed waits for the ghosts of a tile. It returns false if one does not come.
 __device__ __forceinline__ bool receive_listed(const Worker &w, const First &first, unsigned step) {
 	if (w.thread < w.t.errands) {
-		if (!take(w, Awaited::look(first.in + (step % 2 ? first.odd : 0), w.errands[w.thread].side, first.ghost), step)) return false;
+		if (!take(w, Awaited::look(first.in + (step % 2 ? first.odd : 0), w.errands[w.thread].side, first.ghost), step))
+			return false;
 	}
 #pragma unroll 1
 	for (int i = w.thread + THREADS; i < w.t.errands; i += 2 * THREADS) {
@@ -91,14 +97,17 @@ template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_po
 template <int AXIS> __device__ __forceinline__ FacePoint in_row(FacePoint p, int row) {
 	return AXIS == Y ? FacePoint{p.x, p.y, p.z + row} : FacePoint{p.x, p.y + row, p.z};
 }
-template <int AXIS> __device__ __forceinline__ bool is_there(const Worker &w, FacePoint p) { return AXIS == Y ? p.z < w.t.n[DEPTH] : p.y < w.t.n[Y]; }
+template <int AXIS> __device__ __forceinline__ bool is_there(const Worker &w, FacePoint p) {
+	return AXIS == Y ? p.z < w.t.n[DEPTH] : p.y < w.t.n[Y];
+}
 
 // In so many rows a thread sends, or receives, points at once. For Blackwell the compiler finds
 // no registers for more.
-enum { AT_ONCE = __CUDA_ARCH__ < 1000 ? ROWS : 1 };
+enum { AT_ONCE = ARCH < 1000 ? ROWS : 1 };
 
 // each_value calls use(high, p, value) for the points at both faces across an axis.
-template <int AXIS, typename Use> __device__ __forceinline__ void each_value(const Worker &w, const Columns &mine, Use use) {
+template <int AXIS, typename Use>
+__device__ __forceinline__ void each_value(const Worker &w, const Columns &mine, Use use) {
 	each_face_point<AXIS>(w, [&](FacePoint first) {
 #pragma unroll
 		for (int from = 0; from < ROWS; from += AT_ONCE) {
@@ -108,7 +117,8 @@ template <int AXIS, typename Use> __device__ __forceinline__ void each_value(con
 				const FacePoint p = in_row<AXIS>(first, from + i);
 				if (!is_there<AXIS>(w, p)) break;
 				v[i][LOW] = w.cells[w.face<AXIS>(LOW, p)];
-				v[i][HIGH] = REST && AXIS == DEPTH ? mine.rest[from + i][REST ? REST - 1 : 0] : w.cells[w.face<AXIS>(HIGH, p)];
+				v[i][HIGH] =
+				    REST && AXIS == DEPTH ? mine.rest[from + i][REST ? REST - 1 : 0] : w.cells[w.face<AXIS>(HIGH, p)];
 			}
 #pragma unroll
 			for (int i = 0; i < AT_ONCE; i++) {
@@ -122,7 +132,8 @@ template <int AXIS, typename Use> __device__ __forceinline__ void each_value(con
 }
 
 // store_ghost puts a ghost where it belongs.
-template <int AXIS> __device__ __forceinline__ void store_ghost(const Worker &w, Columns &mine, int high, FacePoint p, int row, REAL v) {
+template <int AXIS>
+__device__ __forceinline__ void store_ghost(const Worker &w, Columns &mine, int high, FacePoint p, int row, REAL v) {
 	if (REST && AXIS == DEPTH) mine.ghost[high][row] = v;
 	else w.cells[w.ghost<AXIS>(high, p)] = v;
 }
@@ -137,7 +148,9 @@ template <int AXIS> __device__ __forceinline__ void fill_ghosts(const Worker &w,
 #pragma unroll
 			for (int high = LOW; high <= HIGH; high++) {
 				const int at = high ? w.t.n[AXIS] : -1;
-				store_ghost<AXIS>(w, mine, high, p, row, *w.in(from, w.s.strides, AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z));
+				store_ghost<AXIS>(
+				    w, mine, high, p, row,
+				    *w.in(from, w.s.strides, AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z));
 			}
 		}
 	});
@@ -150,7 +163,8 @@ template <int AXIS> __device__ __forceinline__ void hand_over(const Worker &w, c
 		const Side &side = w.s.side[AXIS][high];
 		const int at = high ? w.t.n[AXIS] - 1 : 0;
 		if (w.outer(AXIS, high) && side.out)
-			*w.in(side.ghost[step % 2], side.strides, AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z) = v;
+			*w.in(side.ghost[step % 2], side.strides, AXIS == X ? at : p.x, AXIS == Y ? at : p.y,
+			      AXIS == DEPTH ? at : p.z) = v;
 	});
 }
 
@@ -176,7 +190,8 @@ template <int AXIS> __device__ __forceinline__ bool receive_faces(const Worker &
 				for (int high = LOW; high <= HIGH; high++) {
 					const Door &d = w.t.door[2 * AXIS + high];
 					a[row][high].from = 0;
-					if (d.in && is_there<AXIS>(w, p)) a[row][high] = Awaited::look(d.to_get(w.place(AXIS, p.x, p.y, p.z), step), 2 * AXIS + high, 0);
+					if (d.in && is_there<AXIS>(w, p))
+						a[row][high] = Awaited::look(d.to_get(w.place(AXIS, p.x, p.y, p.z), step), 2 * AXIS + high, 0);
 				}
 			}
 #pragma unroll
@@ -185,7 +200,8 @@ template <int AXIS> __device__ __forceinline__ bool receive_faces(const Worker &
 				for (int high = LOW; high <= HIGH; high++) {
 					if (a[row][high].from) {
 						all = all && come(w, a[row][high], step);
-						store_ghost<AXIS>(w, mine, high, in_row<AXIS>(first, from + row), from + row, a[row][high].got.value());
+						store_ghost<AXIS>(w, mine, high, in_row<AXIS>(first, from + row), from + row,
+						                  a[row][high].got.value());
 					}
 				}
 			}

@@ -1,42 +1,22 @@
 // Flags by which GPUs, and the thread blocks of one, wait for each other. A flag is a
 // count that only grows. It lies with who waits for it, is raised over the link, released
 // after the stores that it stands for, and acquired by who waits.
+#pragma once
 
-__device__ inline void release(unsigned long long *flag, unsigned long long value) {
-	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
-}
+#include "device.cuh"
 
 // raise adds one to a count of another GPU, after all that the block has stored before
 // its last barrier: the fence carries that on.
 __device__ inline void raise(unsigned long long *count) {
 	__threadfence_system();
-	asm volatile("red.relaxed.sys.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
-}
-
-// peek looks at a flag. What was stored before it was raised can be seen after a fence.
-__device__ inline unsigned long long peek(const unsigned long long *flag) {
-	unsigned long long value;
-	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
-	return value;
+	add_relaxed_sys(count);
 }
 
 // arrive adds one to a count of this GPU, after all that the block has stored before its
-// last barrier, and peek_here looks at it.
+// last barrier.
 __device__ inline void arrive(unsigned long long *count) {
 	__threadfence();
-	asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
-}
-
-__device__ inline unsigned long long peek_here(const unsigned long long *count) {
-	unsigned long long value;
-	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(count) : "memory");
-	return value;
-}
-
-__device__ inline i64 nanoseconds() {
-	i64 t;
-	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-	return t;
+	add_relaxed_gpu(count);
 }
 
 // wait calls come until it returns true, and returns false if it has not within so many
@@ -81,6 +61,6 @@ __device__ inline void disturb(unsigned step) {
 	if (step / 64 % 3 && chance % 512 == 0) __nanosleep(chance >> 17);
 #endif
 #ifdef DIES_AT
-	if (step == DIES_AT && blockIdx.x == 0) asm volatile("trap;");
+	if (step == DIES_AT && blockIdx.x == 0) trap();
 #endif
 }

@@ -1,6 +1,10 @@
 // Four numbers that norms are made of, and their sum over a thread block.
 //
 // Build options: REAL.
+#pragma once
+
+#include "common.cuh"
+#include "real.cuh"
 
 // The largest change, the sum of squares of the change, the largest magnitude, the sum
 // of squares. A NaN does not always show in the maxima; it does in the sums.
@@ -43,8 +47,10 @@ struct Found {
 __device__ inline double over_warp(const Four &f, int lane) {
 	const bool value = lane & 16, sum = lane & 8;
 	const auto join = [&](double a, double b) { return sum ? a + b : larger(a, b); };
-	const double most = larger(value ? f.max_value : f.max_change, __shfl_xor_sync(~0u, value ? f.max_change : f.max_value, 16));
-	const double total = (value ? f.sum_value : f.sum_change) + __shfl_xor_sync(~0u, value ? f.sum_change : f.sum_value, 16);
+	const double most =
+	    larger(value ? f.max_value : f.max_change, __shfl_xor_sync(~0u, value ? f.max_change : f.max_value, 16));
+	const double total =
+	    (value ? f.sum_value : f.sum_change) + __shfl_xor_sync(~0u, value ? f.sum_change : f.sum_value, 16);
 	double one = join(sum ? total : most, __shfl_xor_sync(~0u, sum ? most : total, 8));
 	for (int d = 4; d > 0; d /= 2) one = join(one, __shfl_xor_sync(~0u, one, d));
 	return one;

@@ -1,13 +1,13 @@
 // What a caller's own kernels get with their source: fields by the global
 // indices of their points, and a walk through boxes of points. The Go forms of
 // the structs are in kernels/points.go.
+#pragma once
 
 typedef long long i64;
 
 // The values of a field in one subdomain, ghosts included. A field of two
 // dimensions has z = 0.
-template <typename T>
-struct View {
+template <typename T> struct View {
 	T *origin; // of point 0, 0, 0, which may lie outside
 	i64 pitch, plane;
 
@@ -21,25 +21,20 @@ struct Box {
 
 // The parameter of a kernel that works point by point: what it is given, and the
 // boxes that it works on, box b with the blocks of blockIdx.y = b.
-template <typename Argument>
-struct Points {
+template <typename Argument> struct Points {
 	Argument arg;
 	Box box[6];
 
 	// each calls body(x, y, z) for every point, a point a thread, x fastest.
 	// Divisions of 64 bits cost some ten times those of 32, so boxes of less
 	// than 2^31 points, which all but the largest are, use those.
-	template <typename Body>
-	__device__ __forceinline__ void each(Body body) const {
+	template <typename Body> __device__ __forceinline__ void each(Body body) const {
 		const Box &b = box[blockIdx.y];
-		if ((b.hi[0] - b.lo[0]) * (b.hi[1] - b.lo[1]) * (b.hi[2] - b.lo[2]) <= 0x7fffffff)
-			walk<unsigned>(b, body);
-		else
-			walk<unsigned long long>(b, body);
+		if ((b.hi[0] - b.lo[0]) * (b.hi[1] - b.lo[1]) * (b.hi[2] - b.lo[2]) <= 0x7fffffff) walk<unsigned>(b, body);
+		else walk<unsigned long long>(b, body);
 	}
 
-	template <typename Index, typename Body>
-	static __device__ __forceinline__ void walk(const Box &b, Body body) {
+	template <typename Index, typename Body> static __device__ __forceinline__ void walk(const Box &b, Body body) {
 		const Index nx = (Index)(b.hi[0] - b.lo[0]), ny = (Index)(b.hi[1] - b.lo[1]);
 		const Index points = nx * ny * (Index)(b.hi[2] - b.lo[2]), step = gridDim.x * blockDim.x;
 		for (Index n = (Index)blockIdx.x * blockDim.x + threadIdx.x; n < points; n += step) {

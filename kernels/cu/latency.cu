@@ -1,6 +1,8 @@
 // The smallest pieces of work: a flag that two kernels hand to each other, a kernel that
 // does nothing, and one that holds a stream until the host lets go.
 
+#include "flags.cuh"
+
 // One of two that hand a flag to each other, each in the memory of the other.
 struct Rally {
 	unsigned long long *mine, *its; // where I wait, and where it does
@@ -27,9 +29,7 @@ extern "C" __global__ void rally(const __grid_constant__ Rally r) {
 	*r.took = nanoseconds() - start;
 }
 
-extern "C" __global__ void nothing(const __grid_constant__ i64 unused) {
-	after_predecessor();
-}
+extern "C" __global__ void nothing(const __grid_constant__ i64 unused) { after_predecessor(); }
 
 struct Gate {
 	const unsigned long long *open; // in host memory: how often it was opened

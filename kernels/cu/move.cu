@@ -3,6 +3,9 @@
 // It is the one packing primitive for what is regular. Numbers may be added to what is
 // there instead.
 
+#include "piece.cuh"
+#include "segment.cuh"
+
 enum { FEW = 4 };
 
 // What to copy comes with the launch, where it costs no trip to memory; what is more
@@ -14,18 +17,15 @@ struct Move {
 };
 
 struct Put {
-	template <typename Word>
-	__device__ static void store(Word &to, const Word &from) { to = from; }
+	template <typename Word> __device__ static void store(Word &to, const Word &from) { to = from; }
 };
 
 struct Plus {
-	template <typename Word>
-	__device__ static void store(Word &to, const Word &from) { to += from; }
+	template <typename Word> __device__ static void store(Word &to, const Word &from) { to += from; }
 };
 
 // each stores a segment. A thread loads several words before it stores the first.
-template <typename How, typename Word>
-__device__ void each(const Portion &p) {
+template <typename How, typename Word> __device__ void each(const Portion &p) {
 	enum { BATCH = 2 };
 	const Segment &s = p.box;
 	const unsigned words = s.words, threads = p.threads();
@@ -56,15 +56,15 @@ __device__ void each_stretch(const Portion &p) {
 	for (unsigned n = p.thread() / lanes; n < s.words; n += groups) {
 		const Spot at(s, n);
 		const i64 begin = (i64)at.x * STRETCH, rest = s.length - begin;
-		copy_piece(s.dst + at.to + begin, s.src + at.from + begin, (unsigned)(rest < STRETCH ? rest : STRETCH), lane, lanes);
+		copy_piece(s.dst + at.to + begin, s.src + at.from + begin, (unsigned)(rest < STRETCH ? rest : STRETCH), lane,
+		           lanes);
 	}
 }
 
 // Inner copies a block a thread, word by word: LoopT of HAND (Shi et al., section
 // III.B), where it is the innermost of four dimensions.
 struct Inner {
-	template <typename Word>
-	static __device__ void copy(const Portion &p) {
+	template <typename Word> static __device__ void copy(const Portion &p) {
 		const Segment &s = p.box;
 		const unsigned blocks = s.words / s.nx;
 		for (unsigned n = p.thread(); n < blocks; n += p.threads()) {
@@ -79,8 +79,7 @@ struct Inner {
 // Outer copies a word of all repetitions of the outermost dimension a thread: LoopX of
 // HAND.
 struct Outer {
-	template <typename Word>
-	static __device__ void copy(const Portion &p) {
+	template <typename Word> static __device__ void copy(const Portion &p) {
 		const Segment &s = p.box;
 		const unsigned last = s.rank ? s.rank - 1 : 0, times = s.rank ? s.n[last] : 1, words = s.words / times;
 		for (unsigned n = p.thread(); n < words; n += p.threads()) {
@@ -98,12 +97,10 @@ struct Outer {
 
 // Flat copies a word a thread, of all dimensions alike.
 struct Flat {
-	template <typename Word>
-	static __device__ void copy(const Portion &p) { each<Put, Word>(p); }
+	template <typename Word> static __device__ void copy(const Portion &p) { each<Put, Word>(p); }
 };
 
-template <typename Way>
-__device__ void by_word(const Portion &p) {
+template <typename Way> __device__ void by_word(const Portion &p) {
 	switch (p.box.word) {
 	case 1: Way::template copy<unsigned char>(p); break;
 	case 2: Way::template copy<unsigned short>(p); break;

@@ -4,6 +4,8 @@
 // Build options: REAL. Sums are kept in double and in one order: each warp
 // sums the rows that are its own, then a tree over lanes, warps and blocks.
 
+#include "four.cuh"
+
 struct Norms {
 	const REAL *next;
 	const REAL *last;

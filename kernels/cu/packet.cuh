@@ -1,4 +1,7 @@
 // Packets by which thread blocks, of one GPU or of several, tell each other values.
+#pragma once
+
+#include "device.cuh"
 
 // A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, so
 // that words may come one by one.
@@ -9,11 +12,11 @@ template <> struct Packet<4> {
 
 	__device__ void put(float v, unsigned step) {
 		const unsigned long long w = (unsigned long long)step << 32 | __float_as_uint(v);
-		asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(this), "l"(w) : "memory");
+		store_word(&word, w);
 	}
 	__device__ Packet look() const {
 		Packet p;
-		asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(p.word) : "l"(this) : "memory");
+		p.word = peek(&word);
 		return p;
 	}
 	__device__ bool of(unsigned step) const { return word >> 32 == step; }
@@ -26,11 +29,11 @@ template <> struct alignas(16) Packet<8> {
 	__device__ void put(double v, unsigned step) {
 		const unsigned long long high = (unsigned long long)step << 32;
 		const unsigned long long a = high | (unsigned)__double2loint(v), b = high | (unsigned)__double2hiint(v);
-		asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(this), "l"(a), "l"(b) : "memory");
+		store_words(word, a, b);
 	}
 	__device__ Packet look() const {
 		Packet p;
-		asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(p.word[0]), "=l"(p.word[1]) : "l"(this) : "memory");
+		load_words(word, p.word);
 		return p;
 	}
 	__device__ bool of(unsigned step) const { return word[0] >> 32 == step && word[1] >> 32 == step; }

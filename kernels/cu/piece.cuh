@@ -1,11 +1,13 @@
 // Copies of contiguous pieces of memory, each by a group of threads, in the widest
 // words that its two ends allow.
+#pragma once
+
+#include "common.cuh"
 
 // A thread loads a batch of words before it stores the first of them: the loads do not
 // wait for each other. (What is not loaded is 0, or its registers would be in use from
 // the start of the kernel on.)
-template <typename Word>
-__device__ constexpr unsigned batch_of() { return sizeof(Word) < 16 ? 4 : 2; }
+template <typename Word> __device__ constexpr unsigned batch_of() { return sizeof(Word) < 16 ? 4 : 2; }
 
 // copy_words copies words by a group of threads, of which this is number `lane` of
 // `lanes`.
@@ -29,7 +31,8 @@ __device__ __forceinline__ void copy_words(char *dst, const char *src, unsigned 
 // copy_shifted copies words of 8 bytes to a place aligned to them from one that is
 // not: each is put together of the two aligned words that it lies in. It reads to
 // the end of the last of these.
-__device__ __forceinline__ void copy_shifted(char *dst, const char *src, unsigned words, unsigned lane, unsigned lanes) {
+__device__ __forceinline__ void copy_shifted(char *dst, const char *src, unsigned words, unsigned lane,
+                                             unsigned lanes) {
 	typedef unsigned long long Word;
 	const unsigned past = (unsigned)(size_t)src & 7; // 1 to 7
 	Word *to = (Word *)dst;

@@ -6,6 +6,13 @@
 // each warp takes the rows that are its own, then a tree over lanes, warps and
 // blocks.
 
+#include "common.cuh"
+
+#ifndef NUMBER
+#define NUMBER double
+#define TOTAL double
+#endif
+
 struct Reduce {
 	const NUMBER *data;
 	void *partial; // a total a block, the blocks of one value together
@@ -58,8 +65,7 @@ struct Max {
 };
 
 // over_block returns the total of all threads to thread 0.
-template <typename Op>
-__device__ typename Op::Total over_block(typename Op::Total t) {
+template <typename Op> __device__ typename Op::Total over_block(typename Op::Total t) {
 	__shared__ typename Op::Total warps[WARPS];
 	const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
 	for (int d = 16; d > 0; d /= 2) t = Op::join(t, __shfl_down_sync(~0u, t, d));
@@ -71,8 +77,7 @@ __device__ typename Op::Total over_block(typename Op::Total t) {
 }
 
 // reduce_box writes a total a block.
-template <typename Op>
-__device__ void reduce_box(const Reduce &a) {
+template <typename Op> __device__ void reduce_box(const Reduce &a) {
 	const i64 rows = a.region.ny * a.region.nz;
 	const int lane = threadIdx.x & 31;
 	typename Op::Total t = Op::none();
@@ -86,8 +91,7 @@ __device__ void reduce_box(const Reduce &a) {
 }
 
 // reduce_blocks joins the blocks' totals; it is one block a value.
-template <typename Op>
-__device__ void reduce_blocks(const Reduce &a) {
+template <typename Op> __device__ void reduce_blocks(const Reduce &a) {
 	const typename Op::Total *partial = (const typename Op::Total *)a.partial + blockIdx.y * a.blocks;
 	typename Op::Total t = Op::none();
 	for (i64 b = threadIdx.x; b < a.blocks; b += blockDim.x) t = Op::join(t, partial[b]);
@@ -95,14 +99,14 @@ __device__ void reduce_blocks(const Reduce &a) {
 	if (threadIdx.x == 0) ((typename Op::Total *)a.result)[blockIdx.y] = t;
 }
 
-#define KERNELS(name, Op)                                                                                          \
-	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_box(const __grid_constant__ Reduce a) {    \
-		after_predecessor();                                                                                       \
-		reduce_box<Op>(a);                                                                                         \
-	}                                                                                                              \
+#define KERNELS(name, Op) \
+	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_box(const __grid_constant__ Reduce a) { \
+		after_predecessor(); \
+		reduce_box<Op>(a); \
+	} \
 	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_blocks(const __grid_constant__ Reduce a) { \
-		after_predecessor();                                                                                       \
-		reduce_blocks<Op>(a);                                                                                      \
+		after_predecessor(); \
+		reduce_blocks<Op>(a); \
 	}
 
 KERNELS(sum, Sum)

@@ -3,6 +3,9 @@
 //
 // Build options: REAL.
 
+#include "common.cuh"
+#include "real.cuh"
+
 struct Reflect {
 	REAL *field;
 	Strides strides;

@@ -13,13 +13,23 @@
 // Some blocks sweep the boundary region, shells, and talk to the neighbours; the others
 // sweep the interior, meanwhile.
 
+#include "flags.cuh"
+#include "window.cuh"
+
+#ifndef MOST
+#define MOST 6
+#endif
+#ifndef RESIDENT_THREADS
+#define RESIDENT_THREADS 1024
+#endif
+
 // Where boundary points go beside their own place: into ghosts, of this GPU or another.
 // Boxes are counted from this GPU's first owned point.
 struct Target {
 	int lo[3], hi[3];
-	REAL *ghost[2];   // of either field: where this GPU's first point would lie
-	Strides strides;  // there
-	i64 odd[3];       // where from a point lie the walls that its value is reflected about, in turn; 0: no more
+	REAL *ghost[2];  // of either field: where this GPU's first point would lie
+	Strides strides; // there
+	i64 odd[3];      // where from a point lie the walls that its value is reflected about, in turn; 0: no more
 };
 
 // Another GPU, as this one sees it.
@@ -41,7 +51,9 @@ struct Shell {
 	__device__ unsigned points() const { return (unsigned)size[0] * (unsigned)size[1] * (unsigned)size[2]; }
 
 	// number and threads are those of a thread among all that sweep it, in a block of shells.
-	__device__ unsigned number(unsigned block) const { return (block - (unsigned)first) * (blockDim.x * blockDim.y) + thread(); }
+	__device__ unsigned number(unsigned block) const {
+		return (block - (unsigned)first) * (blockDim.x * blockDim.y) + thread();
+	}
 	__device__ unsigned threads() const { return (unsigned)blocks * blockDim.x * blockDim.y; }
 };
 
@@ -52,10 +64,10 @@ struct Step {
 	Strides strides;
 	i64 first, count, launch; // steps, and launches before
 	i64 shell_blocks, shells, degree;
-	i64 shell_slabs;     // of a fused step: how many slabs of blocks those of shells take,
-	i64 every;           // each the first of so many
-	i64 march, tiles[3]; // layers of a tile of the interior; tiles along x, y and the march
-	i64 limit;           // ns to wait for a neighbour
+	i64 shell_slabs;             // of a fused step: how many slabs of blocks those of shells take,
+	i64 every;                   // each the first of so many
+	i64 march, tiles[3];         // layers of a tile of the interior; tiles along x, y and the march
+	i64 limit;                   // ns to wait for a neighbour
 	unsigned long long *failed;  // see complain
 	unsigned long long *arrived; // blocks that have finished steps; the highest bit says to stop
 	Four *norms[2];              // of fused steps with norms, by field: those of each block
@@ -108,7 +120,8 @@ __device__ bool watch(const Step &s, const Shell &b, int neighbour, i64 n) {
 // The stores of all threads come before: a barrier and a fence at system scope carry
 // that on.
 __device__ void tell(const Step &s, const Shell &b, int neighbour) {
-	if (0 <= neighbour && neighbour < s.degree && b.neighbours >> neighbour & 1) raise(s.neighbour[neighbour].its_count);
+	if (0 <= neighbour && neighbour < s.degree && b.neighbours >> neighbour & 1)
+		raise(s.neighbour[neighbour].its_count);
 }
 
 // shell_of returns whose block it is among those of shells.
@@ -126,7 +139,8 @@ __device__ __forceinline__ Ends ends(const Step &s, int to) { return {s.field[to
 __device__ __forceinline__ Place place_of(const Step &s, unsigned tile) {
 	const unsigned across = (unsigned)s.tiles[0], rest = tile / across;
 	const unsigned up = (unsigned)s.tiles[1], deep = rest / up;
-	const unsigned group = (tile - rest * across) * blockDim.x + threadIdx.x, y = (rest - deep * up) * blockDim.y + threadIdx.y;
+	const unsigned group = (tile - rest * across) * blockDim.x + threadIdx.x,
+	               y = (rest - deep * up) * blockDim.y + threadIdx.y;
 	if (DIMS == 3) return {group, y * TALL, deep * s.march};
 	return {group, 0, y * s.march};
 }
@@ -223,17 +237,17 @@ template <bool NORMS, typename Sweep> __device__ __forceinline__ void fused(cons
 #define FUSED(NAME, PLAIN, WITH, ...) \
 	extern "C" __global__ void __launch_bounds__ PLAIN NAME(const __grid_constant__ Step s) { \
 		after_predecessor(); \
-		fused<false>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ false>(e, s.interior, slab, s.march); }); \
+		fused<false>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ false > (e, s.interior, slab, s.march); }); \
 	} \
 	extern "C" __global__ void __launch_bounds__ WITH NAME##_norms(const __grid_constant__ Step s) { \
 		after_predecessor(); \
-		fused<true>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ true>(e, s.interior, slab, s.march); }); \
+		fused<true>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ true > (e, s.interior, slab, s.march); }); \
 	}
 
 #ifdef MARCHES
-FUSED(fused_march, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large<)
+FUSED(fused_march, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large <)
 #else
-FUSED(fused_rows2, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large<2,)
-FUSED(fused_rows4, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large<4,)
-FUSED(fused_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large<8,)
+FUSED(fused_rows2, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large < 2, )
+FUSED(fused_rows4, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large < 4, )
+FUSED(fused_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large < 8, )
 #endif

@@ -4,6 +4,9 @@
 //
 // Flags (flags.cuh) are counts of exchanges.
 
+#include "flags.cuh"
+#include "segment.cuh"
+
 // What two GPUs that exchange tell each other, as one of them sees it.
 struct Neighbour {
 	const unsigned long long *my_ready; // here: exchanges for which its ghosts may be written
@@ -27,7 +30,7 @@ struct Swap {
 	i64 degree;                 // neighbours
 	i64 limit;                  // ns to wait for a neighbour
 	i64 stores;
-	const Store *table;         // null if they are few
+	const Store *table; // null if they are few
 	Neighbour neighbours[NEIGHBOURS];
 	Store few[FEW];
 };
@@ -49,8 +52,7 @@ __device__ void allowed(const Swap &s) {
 // before it stores the first, and the first of them before it may: so the loads,
 // of which those of columns are a transaction each, wait neither for each other nor
 // for the neighbours. Threads beyond the last word load that.
-template <typename Word>
-__device__ void store(const Store &all, const Swap &s) {
+template <typename Word> __device__ void store(const Store &all, const Swap &s) {
 	const Segment &g = all.box;
 	const unsigned thread = all.thread(), threads = all.threads(), words = g.words;
 	enum { BATCH = 4 };

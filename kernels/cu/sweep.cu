@@ -1,5 +1,7 @@
 // One application of a stencil to boxes of a subdomain, see window.cuh. Build options: REAL.
 
+#include "window.cuh"
+
 struct Sweep {
 	Ends ends;
 	Four *norms;
@@ -39,7 +41,7 @@ template <int N, bool NORMS> __device__ __forceinline__ Found flat(const Sweep &
 #pragma unroll
 		for (int m = -REACH; m <= REACH; m++)
 			EACH_PART if (m >= taps_low[row][part] && m <= taps_high[row][part])
-				w.load(m + REACH, row, part, src + o + m * s.ends.layer() + (row - SIDE) * strides.pitch);
+			    w.load(m + REACH, row, part, src + o + m * s.ends.layer() + (row - SIDE) * strides.pitch);
 		finish<NORMS>(dst + o, w, REACH, inside_of<N>(g.x * N - r.head, r.nx), norms);
 	}
 	return norms;
@@ -59,19 +61,19 @@ __device__ inline i64 flat_slot(const Sweep &s) { return s.part[blockIdx.y].slot
 #define KERNELS(NAME, PLAIN, WITH, SLOT, ...) \
 	extern "C" __global__ void __launch_bounds__ PLAIN NAME(const __grid_constant__ Sweep s) { \
 		after_predecessor(); \
-		__VA_ARGS__ false>(s); \
+		__VA_ARGS__ false > (s); \
 	} \
 	extern "C" __global__ void __launch_bounds__ WITH NAME##_norms(const __grid_constant__ Sweep s) { \
 		after_predecessor(); \
-		over_block(__VA_ARGS__ true>(s).four(), s.norms + SLOT(s)); \
+		over_block(__VA_ARGS__ true > (s).four(), s.norms + SLOT(s)); \
 	}
 
 #ifdef MARCHES
-KERNELS(sweep_march, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole<)
+KERNELS(sweep_march, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole <)
 #else
-KERNELS(sweep_rows2, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole<2,)
-KERNELS(sweep_rows4, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole<4,)
-KERNELS(sweep_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large_slot, whole<8,)
+KERNELS(sweep_rows2, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole < 2, )
+KERNELS(sweep_rows4, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole < 4, )
+KERNELS(sweep_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large_slot, whole < 8, )
 #endif
-KERNELS(sweep_flat, (256, 1), (256, 1), flat_slot, flat<VEC,)
-KERNELS(sweep_points, (256, 1), (256, 1), flat_slot, flat<1,)
+KERNELS(sweep_flat, (256, 1), (256, 1), flat_slot, flat < VEC, )
+KERNELS(sweep_points, (256, 1), (256, 1), flat_slot, flat < 1, )

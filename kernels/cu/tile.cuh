@@ -2,6 +2,19 @@
 // have to do with it. See tiles.cu.
 //
 // Build options: REAL, WIDTH, HEIGHT, LAYERS, REST.
+#pragma once
+
+#include "flags.cuh"
+#include "four.cuh"
+#include "packet.cuh"
+#include "stencil.cuh"
+
+#ifndef WIDTH
+#define WIDTH 32
+#define HEIGHT 32
+#define LAYERS 1
+#define REST 0
+#endif
 
 enum { X, Y, DEPTH, AXES };
 enum { LOW, HIGH };
@@ -26,10 +39,10 @@ typedef Packet<sizeof(REAL)> Mail;
 // A side of this GPU's box: where its points go after each step, to whom the ghosts behind it
 // come from.
 struct Side {
-	Mail *out;        // to the packets of even steps; null: nowhere
-	REAL *ghost[2];   // of either field: where this GPU's first point would lie; for the last step
-	Strides strides;  // there
-	i64 other;        // neighbour; HERE: this GPU; NOBODY: the ghosts stay as they are
+	Mail *out;       // to the packets of even steps; null: nowhere
+	REAL *ghost[2];  // of either field: where this GPU's first point would lie; for the last step
+	Strides strides; // there
+	i64 other;       // neighbour; HERE: this GPU; NOBODY: the ghosts stay as they are
 };
 
 enum { HERE = -1, NOBODY = -2 };
@@ -103,8 +116,8 @@ struct FacePoint {
 struct Worker {
 	const Tiles &s;
 	const Tile &t;
-	REAL *cells;     // in shared memory: the tile, and its ghosts around
-	Errand *errands; // there
+	REAL *cells;      // in shared memory: the tile, and its ghosts around
+	Errand *errands;  // there
 	int thread, x, y; // in its layer the thread has points from (x, y) on, in so many ROWS
 
 	__device__ int layer() const { return LISTED ? threadIdx.z : 0; }
@@ -112,7 +125,9 @@ struct Worker {
 
 	// cell is where a point of a layer that is held lies, which may be one beyond a side. There
 	// are layers of ghosts below and above unless registers hold these.
-	__device__ int cell(int x, int y, int z) const { return 1 + x + (DIMS == 3 ? y + 1 : 0) * PITCH + (z + !REST) * PLANE; }
+	__device__ int cell(int x, int y, int z) const {
+		return 1 + x + (DIMS == 3 ? y + 1 : 0) * PITCH + (z + !REST) * PLANE;
+	}
 	__device__ int cells_held() const { return PLANE * ((int)s.held + 2 * !REST); }
 
 	// view is one of two layers by which threads see a layer that is in registers.
@@ -121,7 +136,8 @@ struct Worker {
 	// beside is the cell beside a layer that is in registers, for the ghost of a point there.
 	// From the sweep until it is sent it holds the point.
 	template <int AXIS> __device__ int beside(int high, int x, int y, int layer) const {
-		return cells_held() + 2 * WIDTH * HEIGHT + layer + COLUMN * (AXIS == X ? high * HEIGHT + y : 2 * HEIGHT + high * WIDTH + x);
+		return cells_held() + 2 * WIDTH * HEIGHT + layer +
+		       COLUMN * (AXIS == X ? high * HEIGHT + y : 2 * HEIGHT + high * WIDTH + x);
 	}
 
 	// Of a point at a side ghost is where its ghost lies, and face where itself does, to be sent.
@@ -134,18 +150,24 @@ struct Worker {
 		if (AXIS != DEPTH && p.z >= t.held) return beside<AXIS>(high, p.x, p.y, p.z - t.held);
 		return edge<AXIS>(high ? t.n[AXIS] - 1 : 0, p);
 	}
-	template <int AXIS> __device__ int edge(int at, FacePoint p) const { return cell(AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z); }
+	template <int AXIS> __device__ int edge(int at, FacePoint p) const {
+		return cell(AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z);
+	}
 
 	// place is that of the packet of a point in those of its side, from the tile's first.
 	__device__ int place(int axis, int x, int y, int z) const {
 		return axis == X ? z + y * (int)s.size[DEPTH] : x + (axis == Y ? z : y) * (int)s.size[X];
 	}
 
-	__device__ int area(int axis) const { return (int)s.size[axis == X ? Y : X] * (int)s.size[axis == DEPTH ? Y : DEPTH]; }
+	__device__ int area(int axis) const {
+		return (int)s.size[axis == X ? Y : X] * (int)s.size[axis == DEPTH ? Y : DEPTH];
+	}
 
 	// slot is where packets of even steps lie that cross a cut between tiles upwards or
 	// downwards; cut 0 is this GPU's low side. Those of odd steps follow.
-	__device__ Mail *slot(int axis, i64 cut, int down) const { return s.inbox[axis] + (cut * 2 + down) * 2 * (i64)area(axis); }
+	__device__ Mail *slot(int axis, i64 cut, int down) const {
+		return s.inbox[axis] + (cut * 2 + down) * 2 * (i64)area(axis);
+	}
 
 	// in returns the address of a point of the tile in a field that lies so.
 	__device__ REAL *in(REAL *first, const Strides &strides, int x, int y, int z) const {
@@ -230,7 +252,8 @@ __device__ __forceinline__ void keep(const Worker &w, const Columns &mine, unsig
 	REAL *const field = w.s.field[step % 2];
 	each_row(w, [&](int row, int y) {
 #pragma unroll 1
-		for (int z = w.layer(); z < w.t.held; z += LAYERS) *w.in(field, w.s.strides, w.x, y, z) = w.cells[w.cell(w.x, y, z)];
+		for (int z = w.layer(); z < w.t.held; z += LAYERS)
+			*w.in(field, w.s.strides, w.x, y, z) = w.cells[w.cell(w.x, y, z)];
 #pragma unroll
 		for (int k = 0; k < REST; k++) *w.in(field, w.s.strides, w.x, y, w.t.held + k) = mine.rest[row][k];
 	});

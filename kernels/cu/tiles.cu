@@ -21,15 +21,18 @@
 // Of a tile that is too large for shared memory the last layers are held in registers. Threads
 // form one layer then, and each has columns side by side.
 
+#include "faces.cuh"
+
 // batch is how many points of a column are computed between two barriers: as many as the
 // compiler has registers for.
-__device__ constexpr int batch(bool norms) { return (norms || __CUDA_ARCH__ >= 1000 ? 8 : REST ? 16 : 32) / sizeof(REAL); }
+__device__ constexpr int batch(bool norms) { return (norms || ARCH >= 1000 ? 8 : REST ? 16 : 32) / sizeof(REAL); }
 
 // sweep makes a step of the layers that are held, in place: the points of a batch are stored
 // when all threads have read what they need of them. What a column needs of the next layer's,
 // which may be ahead of it, is read before the first batch is stored. The layer after the
 // last was as `next` says, if registers hold it.
-template <bool NORMS> __device__ __forceinline__ void sweep(const Worker &w, const Columns &mine, const REAL (&next)[ROWS], Found &norms) {
+template <bool NORMS>
+__device__ __forceinline__ void sweep(const Worker &w, const Columns &mine, const REAL (&next)[ROWS], Found &norms) {
 	enum { BATCH = batch(NORMS) };
 	const int held = w.t.held, length = (held + LAYERS - 1) / LAYERS;
 	const int begin = w.layer() * length, here = w.has(0) ? min(length, held - begin) : 0;
@@ -50,7 +53,8 @@ template <bool NORMS> __device__ __forceinline__ void sweep(const Worker &w, con
 			if (z + d >= here) break;
 			REAL above[ROWS];
 #pragma unroll
-			for (int row = 0; row < ROWS; row++) above[row] = z + d + 1 < here ? p[(d + 1) * PLANE + row * PITCH] : end[row];
+			for (int row = 0; row < ROWS; row++)
+				above[row] = z + d + 1 < here ? p[(d + 1) * PLANE + row * PITCH] : end[row];
 #pragma unroll
 			for (int row = 0; row < ROWS; row++) {
 				out[d][row] = apply([&](int dx, int dy, int dz) {
@@ -78,7 +82,8 @@ template <bool NORMS> __device__ __forceinline__ void sweep(const Worker &w, con
 __device__ __forceinline__ void sweep_rest(const Worker &w, Columns &mine) {
 	const int x = w.x, y = w.y, last_row = w.t.n[Y] - 1 - y;
 	const bool first = x == 0, last = x == w.t.n[X] - 1, front = y == 0;
-	REAL *const beside_x = w.cells + w.beside<X>(last, x, y, 0), *const beside_y = w.cells + w.beside<Y>(!front, x, y, 0);
+	REAL *const beside_x = w.cells + w.beside<X>(last, x, y, 0), *const beside_y =
+	                                                                 w.cells + w.beside<Y>(!front, x, y, 0);
 	const bool out_x = (first || last) && w.t.door[2 * X + last].in, out_y = w.t.door[2 * Y + !front].in;
 	const bool is_there[2] = {w.has(0), w.has(ROWS - 1)};
 	REAL below[ROWS];
@@ -98,7 +103,8 @@ __device__ __forceinline__ void sweep_rest(const Worker &w, Columns &mine) {
 				const bool low = DIMS == 3 && front && row == 0, high = DIMS == 3 && !front && row == last_row;
 				const REAL out = apply([&](int dx, int dy, int dz) {
 					const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? row + dy : 0;
-					if (along != 0) return along < 0 ? below[row] : k + 1 < REST ? mine.rest[row][k + 1] : mine.ghost[HIGH][row];
+					if (along != 0)
+						return along < 0 ? below[row] : k + 1 < REST ? mine.rest[row][k + 1] : mine.ghost[HIGH][row];
 					REAL v = dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[beside * WIDTH + dx];
 					if (dx != 0 && (dx < 0 ? first : last)) v = *at_x;
 					if (beside != row && (beside < row ? low : high)) v = *at_y;
@@ -121,7 +127,8 @@ __device__ __forceinline__ void measure(const Worker &w, unsigned step, Found &n
 	each_row(w, [&](int row, int y) {
 #pragma unroll 4
 		for (int z = 0; z < w.t.n[DEPTH]; z++)
-			norms.point(*w.in(w.s.field[step % 2], w.s.strides, w.x, y, z), *w.in(w.s.field[(step - 1) % 2], w.s.strides, w.x, y, z));
+			norms.point(*w.in(w.s.field[step % 2], w.s.strides, w.x, y, z),
+			            *w.in(w.s.field[(step - 1) % 2], w.s.strides, w.x, y, z));
 	});
 }
 
@@ -179,10 +186,9 @@ __device__ void total(const Worker &w, const Found &norms, Four *there) {
 
 // make makes the steps of a launch, with the norms of the last.
 template <bool NORMS> __device__ __forceinline__ void make(const Tiles &s) {
-	extern __shared__ double2 memory[];
 	__shared__ Tile t;
 	const int thread = threadIdx.x + (threadIdx.y + threadIdx.z * (HEIGHT / ROWS)) * WIDTH;
-	Worker w = {s, t, (REAL *)memory, 0, thread, (int)threadIdx.x, (int)threadIdx.y * ROWS};
+	Worker w = {s, t, (REAL *)dynamic_shared(), 0, thread, (int)threadIdx.x, (int)threadIdx.y * ROWS};
 	if (thread == 0) place_tile(s, t);
 	__syncthreads();
 	w.errands = (Errand *)(w.cells + ((w.cells_held() * sizeof(REAL) + 15) & ~15) / sizeof(REAL));

@@ -4,6 +4,8 @@
 // parameters of fixed length are cached in shared memory; those of variable length stay in the look-aside buffer. The Go
 // forms of the structs, and what their fields mean, are in kernels/tree.go.
 
+#include "common.cuh"
+
 typedef unsigned long long u64;
 
 // A division by a number known before the launch: a product and a shift. Numbers divided are below 2^31 or 2^63.
@@ -42,7 +44,7 @@ struct Tree {
 	char *user, *packed;
 	i64 words; // of 8 bytes, that the nodes fill
 	i64 primitives;
-	i64 word; // that all primitives are, on both sides; 0 if they differ or must be moved in pieces
+	i64 word;         // that all primitives are, on both sides; 0 if they differ or must be moved in pieces
 	i64 memory, pack; // what the two addresses are multiples of, up to 16
 };
 
@@ -53,22 +55,18 @@ struct Found {
 };
 
 // search gives the block that n lies in: sums[block] <= n < sums[block + 1].
-template <typename Index>
-__device__ inline Index search(const i64 *sums, Index blocks, Index n) {
+template <typename Index> __device__ inline Index search(const i64 *sums, Index blocks, Index n) {
 	Index low = 0, high = blocks;
 	while (high - low > 1) {
 		const Index middle = (low + high) >> 1;
-		if ((Index)__ldg(sums + middle) <= n)
-			low = middle;
-		else
-			high = middle;
+		if ((Index)__ldg(sums + middle) <= n) low = middle;
+		else high = middle;
 	}
 	return low;
 }
 
 // element gives where a child of a subarray lies. The last dimension takes what is left.
-template <typename Index>
-__device__ inline i64 element(const Dim *dims, int last, Index child) {
+template <typename Index> __device__ inline i64 element(const Dim *dims, int last, Index child) {
 	i64 at = 0;
 	for (int d = 0; d < last; d++) {
 		const Dim &dim = dims[d];
@@ -80,8 +78,7 @@ __device__ inline i64 element(const Dim *dims, int last, Index child) {
 }
 
 // place gives where a child of a node that is no struct lies: inc_read of the paper.
-template <typename Index>
-__device__ inline i64 place(const Node &n, const i64 *aside, Index child) {
+template <typename Index> __device__ inline i64 place(const Node &n, const i64 *aside, Index child) {
 	const i64 *table = aside + n.table;
 	switch (n.kind) {
 	case VECTOR: {
@@ -102,8 +99,7 @@ __device__ inline i64 place(const Node &n, const i64 *aside, Index child) {
 }
 
 // find walks from the root to primitive n: algorithm 1 of the paper.
-template <typename Index>
-__device__ inline Found find(const Node *nodes, const i64 *aside, Index n) {
+template <typename Index> __device__ inline Found find(const Node *nodes, const i64 *aside, Index n) {
 	i64 in = 0, out = 0;
 	for (const Node *node = nodes;;) {
 		if (node->kind == STRUCT) {
@@ -116,8 +112,7 @@ __device__ inline Found find(const Node *nodes, const i64 *aside, Index n) {
 			node = nodes + __ldg(&field.child);
 			continue;
 		}
-		if (node->unit)
-			return {in + place(*node, aside, n), out + (i64)n * node->size, node};
+		if (node->unit) return {in + place(*node, aside, n), out + (i64)n * node->size, node};
 		const Index child = divide(n, node->by_primitives);
 		n -= child * (Index)node->primitives;
 		in += place(*node, aside, child);
@@ -126,8 +121,9 @@ __device__ inline Found find(const Node *nodes, const i64 *aside, Index n) {
 	}
 }
 
-template <typename Word>
-__device__ inline void move_word(char *to, const char *from) { *(Word *)to = *(const Word *)from; }
+template <typename Word> __device__ inline void move_word(char *to, const char *from) {
+	*(Word *)to = *(const Word *)from;
+}
 
 __device__ inline void move_whole(char *to, const char *from, int word) {
 	switch (word) {
@@ -140,22 +136,18 @@ __device__ inline void move_whole(char *to, const char *from, int word) {
 }
 
 // gather loads up to 8 bytes in pieces, scatter stores them so.
-template <typename Piece>
-__device__ inline u64 gather(const char *from, int bytes) {
+template <typename Piece> __device__ inline u64 gather(const char *from, int bytes) {
 	u64 value = 0;
 #pragma unroll
 	for (int k = 0; k < 8; k += sizeof(Piece))
-		if (k < bytes)
-			value |= (u64) * (const Piece *)(from + k) << 8 * k;
+		if (k < bytes) value |= (u64) * (const Piece *)(from + k) << 8 * k;
 	return value;
 }
 
-template <typename Piece>
-__device__ inline void scatter(char *to, u64 value, int bytes) {
+template <typename Piece> __device__ inline void scatter(char *to, u64 value, int bytes) {
 #pragma unroll
 	for (int k = 0; k < 8; k += sizeof(Piece))
-		if (k < bytes)
-			*(Piece *)(to + k) = (Piece)(value >> 8 * k);
+		if (k < bytes) *(Piece *)(to + k) = (Piece)(value >> 8 * k);
 }
 
 __device__ inline u64 load(const char *from, int bytes, int piece) {
@@ -190,46 +182,35 @@ __device__ inline void move_pieces(char *to, const char *from, int bytes, int to
 enum Way { PACK, UNPACK };
 
 // whole moves primitives that are all words of one size: packed, word n lies n words from the start.
-template <Way way, typename Index>
-__device__ void whole(const Tree &t, const Node *nodes) {
+template <Way way, typename Index> __device__ void whole(const Tree &t, const Node *nodes) {
 	const Index step = (Index)gridDim.x * blockDim.x;
 	for (Index n = (Index)blockIdx.x * blockDim.x + threadIdx.x; n < (Index)t.primitives; n += step) {
 		char *user = t.user + find<Index>(nodes, t.aside, n).in, *packed = t.packed + (i64)n * t.word;
-		if (way == PACK)
-			move_whole(packed, user, (int)t.word);
-		else
-			move_whole(user, packed, (int)t.word);
+		if (way == PACK) move_whole(packed, user, (int)t.word);
+		else move_whole(user, packed, (int)t.word);
 	}
 }
 
 // mixed moves primitives of any sizes at any addresses.
-template <Way way, typename Index>
-__device__ void mixed(const Tree &t, const Node *nodes) {
+template <Way way, typename Index> __device__ void mixed(const Tree &t, const Node *nodes) {
 	const Index step = (Index)gridDim.x * blockDim.x;
 	for (Index n = (Index)blockIdx.x * blockDim.x + threadIdx.x; n < (Index)t.primitives; n += step) {
 		const Found at = find<Index>(nodes, t.aside, n);
 		char *user = t.user + at.in, *packed = t.packed + at.out;
 		const int memory = min((int)at.leaf->memory, (int)t.memory), pack = min((int)at.leaf->packed, (int)t.pack);
-		if (way == PACK)
-			move_pieces(packed, user, at.leaf->unit, pack, memory);
-		else
-			move_pieces(user, packed, at.leaf->unit, memory, pack);
+		if (way == PACK) move_pieces(packed, user, at.leaf->unit, pack, memory);
+		else move_pieces(user, packed, at.leaf->unit, memory, pack);
 	}
 }
 
-extern __shared__ u64 cache[];
-
 // run caches the nodes and moves all primitives.
-template <Way way, typename Index>
-__device__ void run(const Tree &t) {
+template <Way way, typename Index> __device__ void run(const Tree &t) {
+	u64 *const cache = (u64 *)dynamic_shared();
 	const u64 *nodes = (const u64 *)t.nodes;
-	for (int i = threadIdx.x; i < (int)t.words; i += blockDim.x)
-		cache[i] = nodes[i];
+	for (int i = threadIdx.x; i < (int)t.words; i += blockDim.x) cache[i] = nodes[i];
 	__syncthreads();
-	if (t.word)
-		whole<way, Index>(t, (const Node *)cache);
-	else
-		mixed<way, Index>(t, (const Node *)cache);
+	if (t.word) whole<way, Index>(t, (const Node *)cache);
+	else mixed<way, Index>(t, (const Node *)cache);
 }
 
 // With narrow ids there are less than 2^31 primitives.

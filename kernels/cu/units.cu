@@ -4,6 +4,8 @@
 // warp busy come in bundles, up to a block a thread, which are copied as one piece of
 // the packed buffer.
 
+#include "piece.cuh"
+
 // A unit of work, in 16 bytes. Where it has one block, that begins `place` bytes from
 // the origin; else its blocks are those of `shorts` from `place` on.
 struct alignas(16) Unit {
@@ -60,7 +62,8 @@ __device__ __forceinline__ unsigned sum_before(unsigned number, unsigned lane) {
 // lie in one block each. The block of this lane begins `begin` bytes into the bundle;
 // `home` is where the bundle would begin if it lay in memory as that block does.
 template <typename Word>
-__device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 home, unsigned begin, unsigned words, unsigned lane) {
+__device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 home, unsigned begin, unsigned words,
+                                            unsigned lane) {
 	constexpr unsigned BATCH = batch_of<Word>();
 #pragma unroll 1
 	for (unsigned first = 0; first < words; first += BATCH * WARP) {
@@ -87,7 +90,8 @@ struct Lane {
 	i64 home;
 	unsigned begin, length;
 
-	__device__ __forceinline__ Lane(const Units &u, const Unit &unit, unsigned lane) : home(unit.place), begin(0), length(unit.bytes()) {
+	__device__ __forceinline__ Lane(const Units &u, const Unit &unit, unsigned lane)
+	    : home(unit.place), begin(0), length(unit.bytes()) {
 		if (unit.blocks() == 1) return;
 		const Short block = lane < unit.blocks() ? u.shorts[unit.place + lane] : 0;
 		length = (unsigned)block & 0x1fff;

@@ -13,6 +13,10 @@
 //
 // A layer is what lies in one place of the slowest axis: a plane in three dimensions, a
 // row in two.
+#pragma once
+
+#include "four.cuh"
+#include "stencil.cuh"
 
 enum {
 	VEC = 16 / sizeof(REAL),
@@ -38,13 +42,21 @@ struct Ends {
 	__device__ i64 layer() const { return DIMS == 3 ? strides.plane : strides.pitch; }
 };
 
-template <int N> struct alignas(N * sizeof(REAL)) Group { REAL v[N]; };
+template <int N> struct alignas(N * sizeof(REAL)) Group {
+	REAL v[N];
+};
 
 // Words of 4, 8 and 16 bytes.
 template <int BYTES> struct Word;
-template <> struct Word<4> { typedef unsigned Type; };
-template <> struct Word<8> { typedef uint2 Type; };
-template <> struct Word<16> { typedef uint4 Type; };
+template <> struct Word<4> {
+	typedef unsigned Type;
+};
+template <> struct Word<8> {
+	typedef uint2 Type;
+};
+template <> struct Word<16> {
+	typedef uint4 Type;
+};
 
 // fetch reads a word, through the read-only path where that may serve: it need not see
 // what others write.
@@ -112,13 +124,6 @@ template <int N, int LAYERS, int ROWS = 2 * SIDE + 1> struct Window {
 	__device__ __forceinline__ REAL centre(int layer, int v) const { return held[layer][SIDE][REACH_X + v]; }
 };
 
-// opaque returns a number that the compiler takes for a new one: in a loop it then keeps the
-// number, and not all that follows from it, which would take more registers.
-__device__ __forceinline__ unsigned opaque(unsigned v) {
-	asm volatile("" : "+r"(v));
-	return v;
-}
-
 // inside_of has a bit for each point of a group of N that lies within a row of nx points;
 // the group begins x points into it.
 template <int N> __device__ __forceinline__ unsigned inside_of(i64 x, i64 nx) {
@@ -166,7 +171,7 @@ __device__ __forceinline__ void finish(REAL *to, const Window<N, LAYERS> &w, int
 
 #define EACH_PART \
 	_Pragma("unroll") for (int row = 0; row < 2 * SIDE + 1; row++) \
-		_Pragma("unroll") for (int part = LEFT; part <= RIGHT; part++)
+	    _Pragma("unroll") for (int part = LEFT; part <= RIGHT; part++)
 
 // Where in a large box a thread begins: at which group along x, at which row of a layer
 // (in three dimensions), and at which layer.
@@ -192,13 +197,6 @@ struct Column {
 		first = r.first + at.group * VEC + (DIMS == 3 ? at.row * f.strides.pitch : 0) + at.layer * f.layer();
 	}
 };
-
-// announce has a group brought into the second-level cache.
-__device__ __forceinline__ void announce(const REAL *group) {
-#ifdef __CUDA_ARCH__
-	asm volatile("prefetch.global.L2 [%0];" ::"l"(group));
-#endif
-}
 
 // march sweeps a column of groups of a large box, in at most so many layers. Blocks that
 // live short, in the order of memory, keep what is read and written at one time close
@@ -235,7 +233,7 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 	Held held[PLACES];
 	const auto announce_layer = [&](int m) {
 #pragma unroll
-		for (int t = 0; t < TALL; t++) announce(p + m * layer + t * pitch);
+		for (int t = 0; t < TALL; t++) prefetch_l2(p + m * layer + t * pitch);
 	};
 	const auto load = [&](Rows &w, int m) {
 #pragma unroll
@@ -270,7 +268,9 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 				Group<VEC> out, before;
 #pragma unroll
 				for (int v = 0; v < VEC; v++) {
-					const auto in = [&](int part, int m) { return held[(turn + REACH + m) % PLACES].at[t][v].of[part]; };
+					const auto in = [&](int part, int m) {
+						return held[(turn + REACH + m) % PLACES].at[t][v].of[part];
+					};
 					out.v[v] = sum_of(in), before.v[v] = in(0, 0);
 				}
 				if (t < c.rows) put<NORMS>(q + t * pitch, out, before, c.inside, norms);
@@ -297,21 +297,21 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 	Window<VEC, 2 * REACH + AHEAD> w;
 #pragma unroll
 	for (int m = 1; m < ANNOUNCED; m++)
-		if (m < c.layers) announce(p + (REACH + m) * layer);
+		if (m < c.layers) prefetch_l2(p + (REACH + m) * layer);
 #pragma unroll
 	for (int m = -REACH; m < REACH; m++)
 		EACH_PART if (m >= taps_low[row][part] && m < taps_high[row][part])
-			w.load(m + REACH, row, part, p + m * layer + (row - SIDE) * pitch);
+		    w.load(m + REACH, row, part, p + m * layer + (row - SIDE) * pitch);
 #pragma unroll 1
 	for (int k = 0; k < c.layers; k += AHEAD) {
 #pragma unroll
 		for (int d = 0; d < AHEAD; d++) {
 			if (d > 0 && k + d >= c.layers) break;
-			if (ANNOUNCED > 0 && k + d + ANNOUNCED < c.layers) announce(p + (d + REACH + ANNOUNCED) * layer);
+			if (ANNOUNCED > 0 && k + d + ANNOUNCED < c.layers) prefetch_l2(p + (d + REACH + ANNOUNCED) * layer);
 #pragma unroll
 			for (int m = REACH; m >= -REACH; m--)
 				EACH_PART if (m == taps_high[row][part])
-					w.load(d + m + REACH, row, part, p + (d + m) * layer + (row - SIDE) * pitch);
+				    w.load(d + m + REACH, row, part, p + (d + m) * layer + (row - SIDE) * pitch);
 		}
 #pragma unroll
 		for (int d = 0; d < AHEAD; d++) {
@@ -345,7 +345,8 @@ template <bool NORMS> __device__ __forceinline__ Found large(const Ends &f, cons
 
 // In two dimensions, where that takes few registers, each thread sweeps one group in each of
 // ROWS rows, and loads all that it needs before it computes.
-template <int ROWS, bool NORMS> __device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i64 = ROWS) {
+template <int ROWS, bool NORMS>
+__device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i64 = ROWS) {
 	Found norms = {0, 0, 0, 0};
 	const i64 group = (i64)blockIdx.x * blockDim.x + threadIdx.x, y = slab * ROWS;
 	const unsigned inside = inside_of<VEC>(group * VEC - r.head, r.nx);
@@ -359,7 +360,7 @@ template <int ROWS, bool NORMS> __device__ __forceinline__ Found large(const End
 	for (int l = 0; l < ROWS + 2 * REACH; l++)
 		if (l < here + 2 * REACH)
 			EACH_PART if (l - REACH >= taps_low[0][part] && l - REACH < ROWS + taps_high[0][part])
-				w.load(l, row, part, p + (l - REACH) * pitch);
+			    w.load(l, row, part, p + (l - REACH) * pitch);
 #pragma unroll
 	for (int l = 0; l < ROWS; l++)
 		if (l < here) finish<NORMS>(q + l * pitch, w, l + REACH, inside, norms);

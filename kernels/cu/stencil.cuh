@@ -1,0 +1,23 @@
+// A stencil as stencilSource in taps.go writes it.
+#pragma once
+
+#include "real.cuh"
+
+// clang-format off
+#define DIMS 3
+#define POINTS 7
+enum { REACH_X = 1, REACH_Y = 1, REACH_Z = 1 };
+
+template <typename At> __device__ __forceinline__ REAL apply(const At &at) {
+	return (REAL)0x1p-02 * at(0, 0, 0)
+	    + (REAL)0x1p-03 * ((at(1, 0, 0) + at(0, 1, 0) + at(0, 0, 1) + at(-1, 0, 0) + at(0, -1, 0) + at(0, 0, -1)));
+}
+
+__device__ constexpr int taps_high[][3] = {{-99, 0, -99}, {0, 1, 0}, {-99, 0, -99}};
+__device__ constexpr int taps_low[][3] = {{99, 0, 99}, {0, -1, 0}, {99, 0, 99}};
+
+enum { TALL = 1, ANNOUNCED = 0 };
+#define LARGE_BOUNDS (512, ARCH == 900 ? 4 : 3)
+#define LARGE_NORMS_BOUNDS (256, ARCH == 900 ? 5 : 4)
+#define FUSED_NORMS_BOUNDS (512, ARCH == 900 ? 2 : 1)
+#define MARCHES
