@@ -22,10 +22,10 @@ type largeForm struct {
 // for each registers enough.
 type launchBounds struct{ threads, blocks int }
 
-// String is C++ for __launch_bounds__. Elsewhere than on an H200's generation the compiler
-// needs some registers more, which are those of one block less.
-func (b launchBounds) String() string {
-	return fmt.Sprintf("(%d, ARCH == 900 ? %d : %d)", b.threads, b.blocks, max(1, b.blocks-1))
+// source is CUDA C++ for the two, by their name. Elsewhere than on an H200's generation the
+// compiler needs some registers more, which are those of one block less.
+func (b launchBounds) source(name string) string {
+	return fmt.Sprintf("enum { %s_THREADS = %d, %s_BLOCKS = ARCH == 900 ? %d : %d };\n", name, b.threads, name, b.blocks, max(1, b.blocks-1))
 }
 
 // rowsAThread are the kernels sweep_rows… of sweep.cu.
@@ -118,8 +118,8 @@ func (f largeForm) kernels() (names []string) {
 func (f largeForm) source() string {
 	// A fused step has one shape, and its norms as many threads on a multiprocessor.
 	fused := launchBounds{f.bounds.threads, f.norms.threads * f.norms.blocks / f.bounds.threads}
-	text := fmt.Sprintf("enum { TALL = %d, ANNOUNCED = %d };\n#define LARGE_BOUNDS %v\n#define LARGE_NORMS_BOUNDS %v\n#define FUSED_NORMS_BOUNDS %v\n",
-		f.tall, f.announced, f.bounds, f.norms, fused)
+	text := fmt.Sprintf("enum { TALL = %d, ANNOUNCED = %d };\n", f.tall, f.announced) +
+		f.bounds.source("LARGE") + f.norms.source("LARGE_NORMS") + fused.source("FUSED_NORMS")
 	if f.marches {
 		text += "#define MARCHES\n"
 	}

@@ -13,7 +13,7 @@ import (
 // stencilSource returns stencil.cuh for a stencil: its points and weights, and the form in which
 // large boxes are swept. That of cu/ is for editors, and for whoever reads it.
 func stencilSource(s stencil.Stencil, r Real) string {
-	return "// A stencil as stencilSource in taps.go writes it.\n#pragma once\n\n#include \"real.cuh\"\n\n// clang-format off\n" +
+	return "// A stencil as stencilSource in taps.go writes it.\n#pragma once\n\n#include \"device.cuh\"\n#include \"real.cuh\"\n\n// clang-format off\n" +
 		tapsSource(s, r) + formOf(s, r).source()
 }
 

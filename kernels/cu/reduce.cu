@@ -99,17 +99,42 @@ template <typename Op> __device__ void reduce_blocks(const Reduce &a) {
 	if (threadIdx.x == 0) ((typename Op::Total *)a.result)[blockIdx.y] = t;
 }
 
-#define KERNELS(name, Op) \
-	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_box(const __grid_constant__ Reduce a) { \
-		after_predecessor(); \
-		reduce_box<Op>(a); \
-	} \
-	extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) name##_blocks(const __grid_constant__ Reduce a) { \
-		after_predecessor(); \
-		reduce_blocks<Op>(a); \
-	}
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) sum_box(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_box<Sum>(a);
+}
 
-KERNELS(sum, Sum)
-KERNELS(squares, Squares)
-KERNELS(min, Min)
-KERNELS(max, Max)
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) sum_blocks(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_blocks<Sum>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_box(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_box<Squares>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_blocks(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_blocks<Squares>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) min_box(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_box<Min>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) min_blocks(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_blocks<Min>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) max_box(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_box<Max>(a);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) max_blocks(const __grid_constant__ Reduce a) {
+	after_predecessor();
+	reduce_blocks<Max>(a);
+}

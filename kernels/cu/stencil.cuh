@@ -1,6 +1,7 @@
 // A stencil as stencilSource in taps.go writes it.
 #pragma once
 
+#include "device.cuh"
 #include "real.cuh"
 
 // clang-format off
@@ -17,7 +18,7 @@ __device__ constexpr int taps_high[][3] = {{-99, 0, -99}, {0, 1, 0}, {-99, 0, -9
 __device__ constexpr int taps_low[][3] = {{99, 0, 99}, {0, -1, 0}, {99, 0, 99}};
 
 enum { TALL = 1, ANNOUNCED = 0 };
-#define LARGE_BOUNDS (512, ARCH == 900 ? 4 : 3)
-#define LARGE_NORMS_BOUNDS (256, ARCH == 900 ? 5 : 4)
-#define FUSED_NORMS_BOUNDS (512, ARCH == 900 ? 2 : 1)
+enum { LARGE_THREADS = 512, LARGE_BLOCKS = ARCH == 900 ? 4 : 3 };
+enum { LARGE_NORMS_THREADS = 256, LARGE_NORMS_BLOCKS = ARCH == 900 ? 5 : 4 };
+enum { FUSED_NORMS_THREADS = 512, FUSED_NORMS_BLOCKS = ARCH == 900 ? 2 : 1 };
 #define MARCHES

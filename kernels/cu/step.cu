@@ -223,31 +223,64 @@ template <bool NORMS> __device__ Found edge(const Step &s, unsigned block) {
 // early, and those of the neighbours too, so that who waits has not long to wait; and with
 // slabs of the interior between them, so that memory has work while they wait. These sweep
 // as the kernels of sweep.cu do.
-template <bool NORMS, typename Sweep> __device__ __forceinline__ void fused(const Step &s, Sweep sweep) {
+template <int ROWS, bool NORMS> __device__ __forceinline__ void fused(const Step &s) {
 	const unsigned slab = (unsigned)slab_of_block(), every = (unsigned)s.every, turn = slab / every;
 	const unsigned blocks = DIMS == 3 ? gridDim.x * gridDim.y : gridDim.x; // of a slab
 	Found norms;
 	if (turn * every == slab && turn < s.shell_slabs) norms = edge<NORMS>(s, block() - (slab - turn) * blocks);
-	else norms = sweep(ends(s, s.first % 2), (i64)(slab - min(turn + 1, (unsigned)s.shell_slabs)));
+	else {
+		const Ends e = ends(s, s.first % 2);
+		norms = large<ROWS, NORMS>(e, s.interior, (i64)(slab - min(turn + 1, (unsigned)s.shell_slabs)), s.march);
+	}
 	if (NORMS) over_block(norms.four(), s.norms[s.first % 2] + block());
 }
 
-// FUSED are a fused step and the same step with norms. PLAIN and WITH are their launch
-// bounds.
-#define FUSED(NAME, PLAIN, WITH, ...) \
-	extern "C" __global__ void __launch_bounds__ PLAIN NAME(const __grid_constant__ Step s) { \
-		after_predecessor(); \
-		fused<false>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ false > (e, s.interior, slab, s.march); }); \
-	} \
-	extern "C" __global__ void __launch_bounds__ WITH NAME##_norms(const __grid_constant__ Step s) { \
-		after_predecessor(); \
-		fused<true>(s, [&](const Ends &e, i64 slab) { return __VA_ARGS__ true > (e, s.interior, slab, s.march); }); \
-	}
-
 #ifdef MARCHES
-FUSED(fused_march, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large <)
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) fused_march(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<MARCH, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(FUSED_NORMS_THREADS, FUSED_NORMS_BLOCKS)
+    fused_march_norms(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<MARCH, true>(s);
+}
+
 #else
-FUSED(fused_rows2, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large < 2, )
-FUSED(fused_rows4, LARGE_BOUNDS, FUSED_NORMS_BOUNDS, large < 4, )
-FUSED(fused_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large < 8, )
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) fused_rows2(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<2, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(FUSED_NORMS_THREADS, FUSED_NORMS_BLOCKS)
+    fused_rows2_norms(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<2, true>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) fused_rows4(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<4, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(FUSED_NORMS_THREADS, FUSED_NORMS_BLOCKS)
+    fused_rows4_norms(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<4, true>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) fused_rows8(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<8, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    fused_rows8_norms(const __grid_constant__ Step s) {
+	after_predecessor();
+	fused<8, true>(s);
+}
+
 #endif

@@ -10,19 +10,9 @@ struct Sweep {
 };
 
 // whole sweeps part[0], a large box.
-#ifdef MARCHES
-
-template <bool NORMS> __device__ __forceinline__ Found whole(const Sweep &s) {
-	return large<NORMS>(s.ends, s.part[0], slab_of_block(), s.march);
-}
-
-#else
-
 template <int ROWS, bool NORMS> __device__ __forceinline__ Found whole(const Sweep &s) {
-	return large<ROWS, NORMS>(s.ends, s.part[0], slab_of_block());
+	return large<ROWS, NORMS>(s.ends, s.part[0], slab_of_block(), s.march);
 }
-
-#endif
 
 // flat sweeps several small or thin boxes in one launch, a group of N points a thread:
 // box b is the work of the blocks with blockIdx.y = b.
@@ -40,8 +30,12 @@ template <int N, bool NORMS> __device__ __forceinline__ Found flat(const Sweep &
 		Window<N, 2 * REACH + 1> w;
 #pragma unroll
 		for (int m = -REACH; m <= REACH; m++)
-			EACH_PART if (m >= taps_low[row][part] && m <= taps_high[row][part])
-			    w.load(m + REACH, row, part, src + o + m * s.ends.layer() + (row - SIDE) * strides.pitch);
+#pragma unroll
+			for (int row = 0; row < 2 * SIDE + 1; row++)
+#pragma unroll
+				for (int part = LEFT; part <= RIGHT; part++)
+					if (m >= taps_low[row][part] && m <= taps_high[row][part])
+						w.load(m + REACH, row, part, src + o + m * s.ends.layer() + (row - SIDE) * strides.pitch);
 		finish<NORMS>(dst + o, w, REACH, inside_of<N>(g.x * N - r.head, r.nx), norms);
 	}
 	return norms;
@@ -54,26 +48,76 @@ __device__ inline i64 large_slot(const Sweep &s) {
 
 __device__ inline i64 flat_slot(const Sweep &s) { return s.part[blockIdx.y].slot + blockIdx.x; }
 
-// KERNELS are a sweep and the same sweep with norms. PLAIN and WITH are their launch
-// bounds, threads and blocks, that let the compiler give them registers enough and not
-// more than leave room for the threads that hide the latency of memory. Those of large
-// boxes are in sweep_form.go.
-#define KERNELS(NAME, PLAIN, WITH, SLOT, ...) \
-	extern "C" __global__ void __launch_bounds__ PLAIN NAME(const __grid_constant__ Sweep s) { \
-		after_predecessor(); \
-		__VA_ARGS__ false > (s); \
-	} \
-	extern "C" __global__ void __launch_bounds__ WITH NAME##_norms(const __grid_constant__ Sweep s) { \
-		after_predecessor(); \
-		over_block(__VA_ARGS__ true > (s).four(), s.norms + SLOT(s)); \
-	}
+// A sweep and the same sweep with norms. Launch bounds, threads and blocks, let the compiler give
+// them registers enough and not more than leave room for the threads that hide the latency of
+// memory. Those of large boxes are in sweep_form.go.
 
 #ifdef MARCHES
-KERNELS(sweep_march, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole <)
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_march(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	whole<MARCH, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_NORMS_THREADS, LARGE_NORMS_BLOCKS)
+    sweep_march_norms(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	over_block(whole<MARCH, true>(s).four(), s.norms + large_slot(s));
+}
+
 #else
-KERNELS(sweep_rows2, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole < 2, )
-KERNELS(sweep_rows4, LARGE_BOUNDS, LARGE_NORMS_BOUNDS, large_slot, whole < 4, )
-KERNELS(sweep_rows8, LARGE_BOUNDS, LARGE_BOUNDS, large_slot, whole < 8, )
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_rows2(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	whole<2, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_NORMS_THREADS, LARGE_NORMS_BLOCKS)
+    sweep_rows2_norms(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	over_block(whole<2, true>(s).four(), s.norms + large_slot(s));
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_rows4(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	whole<4, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_NORMS_THREADS, LARGE_NORMS_BLOCKS)
+    sweep_rows4_norms(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	over_block(whole<4, true>(s).four(), s.norms + large_slot(s));
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_rows8(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	whole<8, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_rows8_norms(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	over_block(whole<8, true>(s).four(), s.norms + large_slot(s));
+}
+
 #endif
-KERNELS(sweep_flat, (256, 1), (256, 1), flat_slot, flat < VEC, )
-KERNELS(sweep_points, (256, 1), (256, 1), flat_slot, flat < 1, )
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_flat(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	flat<VEC, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_flat_norms(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	over_block(flat<VEC, true>(s).four(), s.norms + flat_slot(s));
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_points(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	flat<1, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_points_norms(const __grid_constant__ Sweep s) {
+	after_predecessor();
+	over_block(flat<1, true>(s).four(), s.norms + flat_slot(s));
+}

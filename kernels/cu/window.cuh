@@ -169,10 +169,6 @@ __device__ __forceinline__ void finish(REAL *to, const Window<N, LAYERS> &w, int
 	put<NORMS>(to, out, before, inside, norms);
 }
 
-#define EACH_PART \
-	_Pragma("unroll") for (int row = 0; row < 2 * SIDE + 1; row++) \
-	    _Pragma("unroll") for (int part = LEFT; part <= RIGHT; part++)
-
 // Where in a large box a thread begins: at which group along x, at which row of a layer
 // (in three dimensions), and at which layer.
 struct Place {
@@ -300,8 +296,12 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 		if (m < c.layers) prefetch_l2(p + (REACH + m) * layer);
 #pragma unroll
 	for (int m = -REACH; m < REACH; m++)
-		EACH_PART if (m >= taps_low[row][part] && m < taps_high[row][part])
-		    w.load(m + REACH, row, part, p + m * layer + (row - SIDE) * pitch);
+#pragma unroll
+		for (int row = 0; row < 2 * SIDE + 1; row++)
+#pragma unroll
+			for (int part = LEFT; part <= RIGHT; part++)
+				if (m >= taps_low[row][part] && m < taps_high[row][part])
+					w.load(m + REACH, row, part, p + m * layer + (row - SIDE) * pitch);
 #pragma unroll 1
 	for (int k = 0; k < c.layers; k += AHEAD) {
 #pragma unroll
@@ -310,8 +310,12 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 			if (ANNOUNCED > 0 && k + d + ANNOUNCED < c.layers) prefetch_l2(p + (d + REACH + ANNOUNCED) * layer);
 #pragma unroll
 			for (int m = REACH; m >= -REACH; m--)
-				EACH_PART if (m == taps_high[row][part])
-				    w.load(d + m + REACH, row, part, p + (d + m) * layer + (row - SIDE) * pitch);
+#pragma unroll
+				for (int row = 0; row < 2 * SIDE + 1; row++)
+#pragma unroll
+					for (int part = LEFT; part <= RIGHT; part++)
+						if (m == taps_high[row][part])
+							w.load(d + m + REACH, row, part, p + (d + m) * layer + (row - SIDE) * pitch);
 		}
 #pragma unroll
 		for (int d = 0; d < AHEAD; d++) {
@@ -320,7 +324,11 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 		}
 #pragma unroll
 		for (int m = -REACH; m < REACH; m++)
-			EACH_PART if (m >= taps_low[row][part] && m < taps_high[row][part]) w.step(m + REACH, row, part, AHEAD);
+#pragma unroll
+			for (int row = 0; row < 2 * SIDE + 1; row++)
+#pragma unroll
+				for (int part = LEFT; part <= RIGHT; part++)
+					if (m >= taps_low[row][part] && m < taps_high[row][part]) w.step(m + REACH, row, part, AHEAD);
 		p += AHEAD * layer;
 		q += AHEAD * layer;
 	}
@@ -334,9 +342,11 @@ __device__ __forceinline__ Found march(const Ends &f, const Part &r, const Place
 // block.
 __device__ inline i64 slab_of_block() { return DIMS == 3 ? blockIdx.z : (i64)blockIdx.z * gridDim.y + blockIdx.y; }
 
+enum { MARCH = 0 }; // instead of rows
+
 #ifdef MARCHES
 
-template <bool NORMS> __device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i64 layers) {
+template <int, bool NORMS> __device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i64 layers) {
 	const i64 row = DIMS == 3 ? ((i64)blockIdx.y * blockDim.y + threadIdx.y) * TALL : 0;
 	return march<1, NORMS>(f, r, Place{(i64)blockIdx.x * blockDim.x + threadIdx.x, row, slab * layers}, layers);
 }
@@ -359,8 +369,12 @@ __device__ __forceinline__ Found large(const Ends &f, const Part &r, i64 slab, i
 #pragma unroll
 	for (int l = 0; l < ROWS + 2 * REACH; l++)
 		if (l < here + 2 * REACH)
-			EACH_PART if (l - REACH >= taps_low[0][part] && l - REACH < ROWS + taps_high[0][part])
-			    w.load(l, row, part, p + (l - REACH) * pitch);
+#pragma unroll
+			for (int row = 0; row < 2 * SIDE + 1; row++)
+#pragma unroll
+				for (int part = LEFT; part <= RIGHT; part++)
+					if (l - REACH >= taps_low[0][part] && l - REACH < ROWS + taps_high[0][part])
+						w.load(l, row, part, p + (l - REACH) * pitch);
 #pragma unroll
 	for (int l = 0; l < ROWS; l++)
 		if (l < here) finish<NORMS>(q + l * pitch, w, l + REACH, inside, norms);
