@@ -6,6 +6,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -25,8 +26,8 @@ func TestClosedThingsAreRefused(t *testing.T) {
 		if err := halo.FillPoints(gone, one); err != nil { // it has a stage that closes with it
 			t.Fatal(err)
 		}
-		wall := halo.Wall{Side: domain.Direction{-1}, Kind: halo.Dirichlet, Values: []float64{1}}
-		walls := must(halo.NewWalls(live, set.Compiler, wall))(t)
+		wall := boundary.Faces{{Kind: boundary.Dirichlet, Values: []float64{1}}}
+		walls := must(boundary.New(set.Compiler, live, wall))(t)
 		sum := must(halo.NewReduction(live, set.Compiler, halo.Sum))(t)
 		reverse := must(halo.NewAccumulator(plan, set.Compiler, live))(t)
 		done(t, at, gone.Close(), gone.Close(), walls.Close(), sum.Close(), reverse.Close())
@@ -43,12 +44,12 @@ func TestClosedThingsAreRefused(t *testing.T) {
 			{"copy to a closed field", closed, halo.CopyTo(gone, live)},
 			{"copy from a closed field", closed, halo.CopyTo(live, gone)},
 			{"reduce a closed field", closed, errorOf(halo.Reduce(gone, set.Compiler, halo.Sum))},
-			{"walls of a closed field", closed, errorOf(halo.NewWalls(gone, set.Compiler, wall))},
+			{"boundary of a closed field", closed, errorOf(boundary.New(set.Compiler, gone, wall))},
 			{"exchange a closed field", closed, errorOf(halo.NewExchanger(plan, set.Compiler, gone))},
 			{"return ghosts of a closed field", closed, errorOf(halo.NewAccumulator(plan, set.Compiler, gone))},
 			{"no field", "the field is nil", errorOf(halo.NewAccumulator(plan, set.Compiler, nil))},
-			{"queue closed walls", "walls of field \"u\" are closed", walls.Queue(at)},
-			{"queue one of closed walls", "walls of field \"u\" are closed", walls.QueueOn(0, at[0])},
+			{"queue closed walls", "ghosts of field \"u\" are closed", walls.Set(at)},
+			{"queue one of closed walls", "ghosts of field \"u\" are closed", walls.SetOn(0, at[0], 0, 0)},
 			{"queue a closed reduction", "sum of field \"u\" is closed", sum.Queue(at)},
 			{"a closed reverse exchange", "is closed", reverse.Exchange(at)},
 		} {
@@ -67,14 +68,14 @@ func TestStreamsThatDoNotSuit(t *testing.T) {
 	defer open.Close()
 	f := openField(t, &open, p, star(2))
 	at := openStreams(t, &open, p)
-	walls := must(halo.NewWalls(f, set.Compiler))(t)
+	walls := must(boundary.New(set.Compiler, f, boundary.Faces{}))(t)
 	for says, at := range map[string][]*streams.Stream{
 		"0 streams for 2 subdomains":     nil,
 		"3 streams for 2 subdomains":     {at[0], at[1], at[0]},
 		"no stream for subdomain 1":      {at[0], nil},
 		"stream for subdomain 0 is one ": {at[1], at[0]},
 	} {
-		if err := walls.Queue(at); err == nil || !strings.Contains(err.Error(), says) {
+		if err := walls.Set(at); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want an error with %q", err, says)
 		}
 	}

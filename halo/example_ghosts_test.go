@@ -23,39 +23,6 @@ func printPlane(f *halo.Field) {
 	}
 }
 
-// Walls come after the exchange: at corners they repeat what it brought. The plane
-// has numbers to the left and nothing flows through its other sides.
-func ExampleNewWalls() {
-	session, place := openPlane()
-	defer session.Close()
-	f := intField(place, "f")
-	exchange, err1 := session.NewExchanger(f)
-	walls, err2 := halo.NewWalls(f, session.Compiler,
-		halo.Wall{Side: domain.Direction{-1, 0, 0}, Kind: halo.Dirichlet, Values: []float64{-5}},
-		halo.Wall{Side: domain.Direction{1, 0, 0}, Kind: halo.Repeat},
-		halo.Wall{Side: domain.Direction{0, -1, 0}, Kind: halo.Mirror},
-		halo.Wall{Side: domain.Direction{0, 1, 0}, Kind: halo.Mirror})
-	at, err3 := place.NewStreams()
-	err4 := halo.FillPoints(f, func(p domain.Vec) int64 { return int64(10*p[1] + p[0]) })
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		log.Fatal(err)
-	}
-	if err := errors.Join(exchange.Exchange(at), walls.Queue(at), at.Sync(time.Second)); err != nil {
-		log.Fatal(err)
-	}
-	printPlane(f)
-	// Output:
-	// [-5 20 21 22 23 23]
-	// [-5 10 11 12 13 13]
-	// [-5 0 1 2 3 3]
-	// [-5 0 1 2 3 3]
-	//
-	// [-5 30 31 32 33 33]
-	// [-5 30 31 32 33 33]
-	// [-5 20 21 22 23 23]
-	// [-5 10 11 12 13 13]
-}
-
 // Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
 // particles does. A reverse exchange gives owners what the ghosts got.
 func ExampleNewAccumulator() {

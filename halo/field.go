@@ -28,7 +28,7 @@ func NewField(p *Placement, s Spec) (*Field, error) {
 		return nil, err
 	}
 	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), stages: make([]*stage, len(p.Subdomains))}
-	count, bytes := s.arrays()
+	count, bytes := s.Arrays()
 	for _, sub := range f.Cut.Subdomains {
 		l, err := domain.NewLayout(sub.Box, s.Width, bytes)
 		if err != nil {
@@ -55,7 +55,7 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 		return nil, err
 	}
 	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays), stages: make([]*stage, len(p.Subdomains))}
-	if count, _ := s.arrays(); count != 1 {
+	if count, _ := s.Arrays(); count != 1 {
 		return nil, fmt.Errorf("halo: field %q: %d components as a struct of arrays cannot be wrapped together: wrap a field for each", s.Name, count)
 	}
 	if len(arrays) != len(f.Cut.Subdomains) {
@@ -73,7 +73,7 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 // rank.
 func (f *Field) checkArray(rank int, a kernels.Array) error {
 	sub, device := f.Cut.Subdomains[rank], f.Placement.Devices[rank]
-	_, bytes := f.Spec.arrays()
+	_, bytes := f.Spec.Arrays()
 	scalar := f.Spec.Element.scalarSize()
 	switch l := a.Layout; {
 	case a.Data.Memory == nil || a.Data.Memory.Device() != device:
@@ -90,8 +90,8 @@ func (f *Field) checkArray(rank int, a kernels.Array) error {
 	return nil
 }
 
-// usable returns an error if there is no field or it is closed.
-func (f *Field) usable() error {
+// Usable returns an error if there is no field or it is closed.
+func (f *Field) Usable() error {
 	switch {
 	case f == nil:
 		return errors.New("halo: the field is nil")
@@ -120,7 +120,7 @@ func (f *Field) Array(rank, component int) kernels.Array {
 // Component returns a struct-of-arrays field's component as a field of its own, in the same
 // memory. It is closed before the field it came from.
 func (f *Field) Component(c int) (*Field, error) {
-	count, _ := f.Spec.arrays()
+	count, _ := f.Spec.Arrays()
 	if !f.Spec.SoA || c < 0 || c >= count {
 		return nil, fmt.Errorf("halo: field %q has no component %d of its own", f.Spec.Name, c)
 	}
@@ -136,10 +136,10 @@ func (f *Field) Component(c int) (*Field, error) {
 // CopyTo copies all of src, ghosts included, to dst, a field of an equal Spec but
 // for its name, and of the same placement, and waits for it.
 func CopyTo(dst, src *Field) error {
-	if err := errors.Join(dst.usable(), src.usable()); err != nil {
+	if err := errors.Join(dst.Usable(), src.Usable()); err != nil {
 		return err
 	}
-	count, _ := src.Spec.arrays()
+	count, _ := src.Spec.Arrays()
 	want := src.Spec
 	if want.Name = dst.Spec.Name; dst.Placement != src.Placement || dst.Spec != want {
 		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name, dst.Spec.Name)

@@ -13,7 +13,7 @@ func (p *Plan) fits(fields []*Field) error {
 		return fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(p.Specs))
 	}
 	for i, f := range fields {
-		if err := f.usable(); err != nil {
+		if err := f.Usable(); err != nil {
 			return err
 		}
 		if f.Placement != p.Placement {
@@ -28,9 +28,9 @@ func (p *Plan) fits(fields []*Field) error {
 	return nil
 }
 
-// suits returns an error unless there is a stream for every subdomain, by rank, of
+// Suits returns an error unless there is a stream for every subdomain, by rank, of
 // its device.
-func (p *Placement) suits(at []*streams.Stream) error {
+func (p *Placement) Suits(at []*streams.Stream) error {
 	if len(at) != len(p.Devices) {
 		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
 	}

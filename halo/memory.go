@@ -23,7 +23,7 @@ func (m Memory) Add(n Memory) Memory {
 func (p *Plan) Memory(rank int) (Memory, error) {
 	var sum Memory
 	for i, s := range p.Specs {
-		count, bytes := s.arrays()
+		count, bytes := s.Arrays()
 		l, err := domain.NewLayout(p.cuts[i].Subdomains[rank].Box, s.Width, bytes)
 		if err != nil {
 			return sum, err
@@ -64,7 +64,7 @@ func (p *Plan) travelling(m Message) (int64, error) {
 		return m.Bytes, nil
 	}
 	part := m.Parts[0]
-	_, bytes := p.Specs[part.Field].arrays()
+	_, bytes := p.Specs[part.Field].Arrays()
 	l, err := domain.NewLayout(p.cuts[part.Field].Subdomains[m.From].Box, p.Specs[part.Field].Width, bytes)
 	_, length := l.Range(part.Send)
 	return length * int64(bytes), err

@@ -37,10 +37,10 @@ func (e Element) holds(v float64) bool {
 	return true
 }
 
-// encode returns the number as devices hold it, rounded to what the element can
+// Encode returns the number as devices hold it, rounded to what the element can
 // be; a complex element gets it as its real part. It is an error if the element
 // is no number, or cannot hold v.
-func (e Element) encode(v float64) ([]byte, error) {
+func (e Element) Encode(v float64) ([]byte, error) {
 	order := binary.NativeEndian
 	bytes := make([]byte, e.Size())
 	if !e.holds(v) {

@@ -108,7 +108,7 @@ func (p *Plan) message(from, to int, dir domain.Direction) Message {
 			continue
 		}
 		ghost := domain.GhostBox(cut.Subdomains[to].Box, dir.Opposite(), s.Width)
-		count, bytes := s.arrays()
+		count, bytes := s.Arrays()
 		for c := range count {
 			part := Part{Field: i, Component: c, Send: send, Ghost: ghost, Offset: m.Bytes, Bytes: send.Points() * int64(bytes)}
 			m.Parts = append(m.Parts, part)
@@ -134,7 +134,7 @@ func (p *Plan) contiguous(m Message) (bool, error) {
 	part := m.Parts[0]
 	s := p.Specs[part.Field]
 	cut := p.cuts[part.Field]
-	_, bytes := s.arrays()
+	_, bytes := s.Arrays()
 	idle := p.idleAxes()
 	var length [2]int64
 	for i, end := range []struct {

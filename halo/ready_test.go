@@ -5,6 +5,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -23,13 +24,13 @@ func TestReadyWorkMakesNothing(t *testing.T) {
 	at := openStreams(t, &open, p)
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
 	before, _, _ := p.Devices[0].MemoryInfo()
-	walls := must(halo.NewWalls(f, set.Compiler,
-		halo.Wall{Side: domain.Direction{0, -1, 0}, Kind: halo.Dirichlet, Values: []float64{1}},
-		halo.Wall{Side: domain.Direction{0, 1, 0}, Kind: halo.Mirror}))(t)
+	walls := must(boundary.New(set.Compiler, f, boundary.Faces{
+		2: {Kind: boundary.Dirichlet, Values: []float64{1}}, 3: {Kind: boundary.Neumann},
+	}))(t)
 	reverse := must(halo.NewAccumulator(plan, set.Compiler, f))(t)
 	sum := must(halo.NewReduction(f, set.Compiler, halo.Sum))(t)
 	for name, queue := range map[string]func() error{
-		"walls":            func() error { return walls.Queue(at) },
+		"walls":            func() error { return walls.Set(at) },
 		"reverse exchange": func() error { return reverse.Exchange(at) },
 		"reduction":        func() error { return sum.Queue(at) },
 		"result":           func() error { sum.Result(); return nil },

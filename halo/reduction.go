@@ -39,7 +39,7 @@ type Result struct {
 // cut alone: the same field gives the same bits every time, but not on another
 // number of devices. Close frees what it holds.
 func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
-	if err := f.usable(); err != nil {
+	if err := f.Usable(); err != nil {
 		return nil, err
 	}
 	over, ok := op.kernel()
@@ -65,7 +65,7 @@ func (r *Reduction) prepare(rank int, c *kernels.Compiler, op kernels.Op) error 
 	if err != nil {
 		return err
 	}
-	count, _ := f.Spec.arrays()
+	count, _ := f.Spec.Arrays()
 	for i := range count {
 		made, err := t.Over(op, f.Array(rank, i), f.Cut.Subdomains[rank].Box)
 		if err != nil {
@@ -83,7 +83,7 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 	if r.totals == nil {
 		return fmt.Errorf("halo: the %s of field %q is closed", r.op, r.field.Spec.Name)
 	}
-	if err := r.field.Placement.suits(at); err != nil {
+	if err := r.field.Placement.Suits(at); err != nil {
 		return err
 	}
 	for rank, s := range at {

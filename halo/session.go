@@ -149,7 +149,7 @@ func (s *Session) NewExchanger(fields ...*Field) (*Exchanger, error) {
 	}
 	var specs []Spec
 	for _, f := range fields {
-		if err := f.usable(); err != nil {
+		if err := f.Usable(); err != nil {
 			return nil, err
 		}
 		specs = append(specs, f.Spec)

@@ -64,9 +64,9 @@ type Spec struct {
 	Stagger      [3]bool // the axes along which it lies between points, see domain.Staggered
 }
 
-// arrays returns how many arrays a subdomain has of the field, and the bytes of
+// Arrays returns how many arrays a subdomain has of the field, and the bytes of
 // one point in each.
-func (s Spec) arrays() (count, bytes int) {
+func (s Spec) Arrays() (count, bytes int) {
 	components := max(1, s.Components)
 	if s.SoA {
 		return components, s.Element.Size()

@@ -138,7 +138,7 @@ type stageAs[T any] struct {
 }
 
 func stageOf[T any](f *Field, rank int) (*stageAs[T], error) {
-	if err := f.usable(); err != nil {
+	if err := f.Usable(); err != nil {
 		return nil, err
 	}
 	var zero T

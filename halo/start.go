@@ -162,7 +162,7 @@ func (x *Exchanger) check(at []*streams.Stream, started bool) error {
 	case !x.started && started:
 		return fmt.Errorf("halo: no exchange is under way: call Start before Wait")
 	}
-	return x.plan.Placement.suits(at)
+	return x.plan.Placement.Suits(at)
 }
 
 // makeChannels makes what Start needs beyond the transfers.

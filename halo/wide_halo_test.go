@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -22,7 +23,7 @@ type jacobi struct {
 	deep   *halo.WideHalo
 	at     []*streams.Stream
 	fields [2]*halo.Field
-	walls  [2]*halo.Walls
+	walls  [2]*boundary.Ghosts
 	x      [2]*halo.Exchanger
 }
 
@@ -41,21 +42,14 @@ func newJacobi(t *testing.T, set *testdevices.Set, p *halo.Placement, steps int)
 	j := &jacobi{t: t, set: set, deep: must(halo.NewWideHalo(p.Decomposition, domain.UniformRadius(dims, 1), steps))(t)}
 	spec := j.deep.Spec(halo.Spec{Name: "u", Element: halo.Float64})
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, spec))(t)
-	var walls []halo.Wall
-	for i, side := range domain.Faces(dims) {
-		if p.Grid.Periodic[side.Axis()] {
-			continue
-		}
-		w := halo.Wall{Side: side, Kind: halo.Repeat}
-		if i%3 == 1 {
-			w = halo.Wall{Side: side, Kind: halo.Dirichlet, Values: []float64{float64(i)}}
-		}
-		walls = append(walls, w)
+	walls := boundary.All(boundary.Condition{Kind: boundary.Repeat})
+	for i := 1; i < len(walls); i += 3 {
+		walls[i] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(i)}}
 	}
 	j.at = openStreams(t, &j.open, p)
 	for i := range j.fields {
 		j.fields[i] = openField(t, &j.open, p, spec)
-		j.walls[i] = must(halo.NewWalls(j.fields[i], set.Compiler, walls...))(t)
+		j.walls[i] = must(boundary.New(set.Compiler, j.fields[i], walls))(t)
 		j.x[i] = must(halo.NewExchanger(plan, set.Compiler, j.fields[i]))(t)
 		j.open.Add(j.walls[i], j.x[i])
 	}
@@ -76,7 +70,7 @@ func (j *jacobi) run(steps int) []float64 {
 	exchange := func(step int) error { return j.x[step%2].Exchange(j.at) }
 	done(j.t, j.at, j.deep.Run(steps, exchange, func(step, rank int, region domain.Box) error {
 		from, to := j.fields[step%2].Parts[rank], j.fields[(step+1)%2].Parts[rank]
-		if err := j.walls[step%2].QueueOn(rank, j.at[rank]); err != nil {
+		if err := j.walls[step%2].SetOn(rank, j.at[rank], 0, 0); err != nil {
 			return err
 		}
 		sweeper := must(j.set.Compiler.NewSweeper(j.fields[0].Placement.Devices[rank], star.Stencil(), kernels.Float64))(j.t)

@@ -19,25 +19,25 @@ func TestIntervals(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		for _, scheme := range Schemes() {
 			for _, every := range []int64{3, 1 << 30} {
-				t.Run(fmt.Sprintf("scheme=%s/every=%d", scheme, every), func(t *testing.T) { lapped(t, set, scheme, every) })
+				t.Run(fmt.Sprintf("scheme=%s/every=%d", scheme, every), func(t *testing.T) { inIntervals(t, set, scheme, every) })
 			}
 		}
 	})
 }
 
-func lapped(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
+func inIntervals(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 	p := problem(t, []int{7, 6, 8}, kernels.Float64, "ddnndd")
-	h := how{scheme, LeftRight, p2p.Direct, domain.Vec{1, 1, min(2, len(set.Devices))}}
+	h := how{scheme, LeftRight, pathOf(scheme), domain.Vec{1, 1, min(2, len(set.Devices))}}
 	s := prepare(t, set, p, h)
 	plan, done := []int64{5, 1, 64, 2, 0}, int64(0)
-	o := h.options(Options{Iterations: 1 << 40, CheckEvery: every, History: true})
+	o := h.options(Options{Steps: 1 << 40, CheckEvery: every, History: true})
 	o.Interval = func(steps int64, took time.Duration) int64 {
 		done += steps
 		if done > 0 && took <= 0 {
 			t.Errorf("%d steps took %v", steps, took)
 		}
 		got := make([]float64, p.Grid.Points())
-		if err := halo.Read(got, s.fields[done%2], p.Grid.Box()); err != nil {
+		if err := halo.Read(got, s.u.Level(done), p.Grid.Box()); err != nil {
 			t.Error(err)
 		}
 		want, _ := expected(p, int(done))
@@ -53,8 +53,8 @@ func lapped(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 	}
 	res, err := s.Run(context.Background(), o)
 	const all = 5 + 1 + 64 + 2
-	if err != nil || done != all || res.Iterations != all+1 || res.Stopped != StoppedIterations || len(plan) > 0 {
-		t.Fatalf("%d steps in intervals, %d in all, stopped by %s: %v", done, res.Iterations, res.Stopped, err)
+	if err != nil || done != all || res.Steps != all+1 || res.Stopped != StoppedSteps || len(plan) > 0 {
+		t.Fatalf("%d steps in intervals, %d in all, stopped by %s: %v", done, res.Steps, res.Stopped, err)
 	}
 	want, _ := expected(p, all+1)
 	compare(t, p.Grid, read(t, s), want)
@@ -70,12 +70,12 @@ func TestIntervalsEndWithTheRun(t *testing.T) {
 		interval, iterations, want int64
 	}{{10, 25, 25}, {10, 20, 20}, {0, 20, 1}} {
 		calls := int64(0)
-		_, res := solve(t, set, p, h, Options{Iterations: tc.iterations, Interval: func(int64, time.Duration) int64 {
+		_, res := solve(t, set, p, h, Options{Steps: tc.iterations, Interval: func(int64, time.Duration) int64 {
 			calls++
 			return tc.interval
 		}})
-		if res.Iterations != tc.want || res.Stopped != StoppedIterations {
-			t.Errorf("%+v: %d steps, stopped by %s", tc, res.Iterations, res.Stopped)
+		if res.Steps != tc.want || res.Stopped != StoppedSteps {
+			t.Errorf("%+v: %d steps, stopped by %s", tc, res.Steps, res.Stopped)
 		}
 		if tc.interval > 0 && calls != 1+tc.iterations/tc.interval {
 			t.Errorf("%+v: %d calls", tc, calls)
@@ -89,7 +89,7 @@ func TestIntervalsAreInterrupted(t *testing.T) {
 	p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
 	h := how{TwoStream, LeftRight, p2p.Peer, domain.Vec{1, 1, 2}}
 	ctx, cancel := context.WithCancel(context.Background())
-	o := h.options(Options{Iterations: 1 << 40, CheckEvery: 1 << 30})
+	o := h.options(Options{Steps: 1 << 40, CheckEvery: 1 << 30})
 	o.Interval = func(int64, time.Duration) int64 { return 1 << 39 }
 	o.Progress = func(steps int64) {
 		if steps > 50 {

@@ -123,7 +123,7 @@ func modeError(t *testing.T, set *testdevices.Set, h how, k stencil.Kind, n, dim
 	if dims == 2 {
 		h.parts = domain.Vec{1, h.parts[2], 1}
 	}
-	_, res := solve(t, set, p, h, Options{Iterations: steps})
+	_, res := solve(t, set, p, h, Options{Steps: steps})
 	rate := (math.Pow(res.Norms.Max, 1.0/steps) - 1) / p.TimeStep
 	return math.Abs(rate + float64(dims)*math.Pi*math.Pi)
 }

@@ -74,7 +74,7 @@ func TestSineModeDecays(t *testing.T) {
 			"heat":    heat(t, unitBox(t, []int{n, n, n}, zero, shape), 1),
 		} {
 			t.Run(name, func(t *testing.T) {
-				s, res := solve(t, set, p, h, Options{Iterations: steps})
+				s, res := solve(t, set, p, h, Options{Steps: steps})
 				factor := math.Pow(math.Cos(math.Pi/(n+1)), steps)
 				d, err := s.Deviation(parse(t, fmt.Sprintf("%v*%s", factor, shape)))
 				if err != nil {
@@ -99,7 +99,7 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 		var errors []float64
 		for _, n := range []int{7, 15, 31} {
 			p := unitBox(t, []int{n, n, n}, Wall{Dirichlet, parse(t, exact)}, "0")
-			s, res := solve(t, set, p, h, Options{Iterations: 20000, Tolerance: 1e-11, Norm: MaxNorm, CheckEvery: 50})
+			s, res := solve(t, set, p, h, Options{Steps: 20000, Tolerance: 1e-11, Norm: MaxNorm, CheckEvery: 50})
 			if res.Stopped != StoppedTolerance {
 				t.Fatalf("%d points an axis: stopped by %s at change %v", n, res.Stopped, res.Norms.MaxChange)
 			}
@@ -117,14 +117,14 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 	})
 }
 
-// Nothing is gained or lost around periodic axes and between Neumann walls.
+// Nothing is gained or lost around periodic axes and between insulated walls.
 func TestSumsAreKept(t *testing.T) {
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
-		for name, kind := range map[string]WallKind{"periodic": Periodic, "Neumann": Neumann} {
+		for name, kind := range map[string]WallKind{"periodic": Periodic, "insulated": Neumann} {
 			t.Run(name, func(t *testing.T) {
 				p := heat(t, unitBox(t, []int{9, 12, 14}, Wall{Kind: kind}, "1+sin(5*i+j)*cos(3*k)+0.2*i"), 0.9)
 				sum := func(steps int64) float64 {
-					s, _ := solve(t, set, p, h, Options{Iterations: steps})
+					s, _ := solve(t, set, p, h, Options{Steps: steps})
 					total := 0.0
 					for _, v := range read(t, s) {
 						total += v

@@ -5,7 +5,9 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
@@ -67,7 +69,7 @@ func (p *Problem) check(plan *halo.Plan) error {
 		if w.Kind == Dirichlet && w.Value == nil {
 			return fmt.Errorf("solvers: the wall %v has no value", face)
 		}
-		if p.corners() > halo.Faces && moving(w) {
+		if p.corners() > halo.Faces && w.moves() {
 			return fmt.Errorf("solvers: the wall %v changes with time: that is possible with stencils that lie along the axes, not with this one of %d points",
 				face, p.Stencil.Points())
 		}
@@ -76,6 +78,49 @@ func (p *Problem) check(plan *halo.Plan) error {
 		}
 	}
 	return nil
+}
+
+// moves reports whether the wall's value changes with time.
+func (w Wall) moves() bool { return w.Kind == Dirichlet && w.Value.Uses("t") }
+
+// boundary returns the conditions at the faces of the grid. Values that do not change with time are
+// there from the beginning, see fill.
+func (p *Problem) boundary() (all boundary.Faces) {
+	for i, face := range domain.Faces(p.Grid.Dims) {
+		c := &all[i]
+		switch w := p.Walls[i]; w.Kind {
+		case Neumann:
+			c.Kind = boundary.Neumann
+		case Dirichlet:
+			c.Kind, c.Odd = boundary.Dirichlet, p.radius(face.Axis()) > 1
+			if w.moves() {
+				c.Profile = p.profile(w.Value)
+			}
+		}
+	}
+	return all
+}
+
+// profile returns the values of an expression along a face.
+func (p *Problem) profile(e *stencil.Expression) func() boundary.Profile {
+	return func() boundary.Profile {
+		ev := e.NewEvaluator(p.coordinates(0))
+		return func(values []float64, at domain.Vec, t float64) {
+			ev.SetTime(t)
+			ev.Row(values, at[0], at[1], at[2])
+		}
+	}
+}
+
+// step returns what a time step computes of a variable.
+func (p *Problem) step(u *scheme.Variable) *scheme.Step {
+	return &scheme.Step{
+		Stages: []scheme.Stage{{
+			Name: "sweep", Reads: []scheme.Access{u.At(0, p.Stencil.Footprint())}, Writes: []scheme.Access{u.At(1, nil)},
+			Linear: &p.Stencil,
+		}},
+		Length: p.TimeStep, Measured: []*scheme.Variable{u},
+	}
 }
 
 // Width returns how far the stencil reaches, and so the width of the ghosts.

@@ -2,20 +2,15 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
-	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 // A run ends with the very step whose change is small enough, and its field is
@@ -41,9 +36,9 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 						end := (aim + every - 1) / every * every
 						want, _ := expected(p, int(end))
 						h := how{scheme, LeftRight, pathOf(scheme), domain.Vec{1, 1, min(2, len(set.Devices))}}
-						s, res := solve(t, set, p, h, Options{Iterations: 40, Tolerance: tolerance, Norm: norm, CheckEvery: every})
-						if res.Iterations != end || res.Stopped != StoppedTolerance {
-							t.Fatalf("stopped by %s at %d, want %d", res.Stopped, res.Iterations, end)
+						s, res := solve(t, set, p, h, Options{Steps: 40, Tolerance: tolerance, Norm: norm, CheckEvery: every})
+						if res.Steps != end || res.Stopped != StoppedTolerance {
+							t.Fatalf("stopped by %s at %d, want %d", res.Stopped, res.Steps, end)
 						}
 						compare(t, p.Grid, read(t, s), want)
 					})
@@ -69,7 +64,7 @@ func interrupt(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 	p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
 	s := prepare(t, set, p, how{path: pathOf(scheme), parts: domain.Vec{1, 1, min(3, len(set.Devices))}})
 	ctx, cancel := context.WithCancel(context.Background())
-	o := how{scheme: scheme, order: Pairwise}.options(Options{Iterations: 1 << 40})
+	o := how{scheme: scheme, order: Pairwise}.options(Options{Steps: 1 << 40})
 	o.CheckEvery, o.History = every, true
 	o.Progress = func(n int64) {
 		if n > 50 {
@@ -77,10 +72,10 @@ func interrupt(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 		}
 	}
 	res, err := s.Run(ctx, o)
-	if err != nil || res.Stopped != StoppedInterrupted || res.Iterations <= 50 || res.Iterations > 500 {
-		t.Fatalf("stopped by %s at %d: %v", res.Stopped, res.Iterations, err)
+	if err != nil || res.Stopped != StoppedInterrupted || res.Steps <= 50 || res.Steps > 500 {
+		t.Fatalf("stopped by %s at %d: %v", res.Stopped, res.Steps, err)
 	}
-	want, norms := expected(p, int(res.Iterations))
+	want, norms := expected(p, int(res.Steps))
 	compare(t, p.Grid, read(t, s), want)
 	if res.Norms.MaxChange != norms.MaxChange {
 		t.Errorf("change %v, want %v", res.Norms.MaxChange, norms.MaxChange)
@@ -95,79 +90,13 @@ func pathOf(s Scheme) p2p.Path {
 	return p2p.Staged
 }
 
-// spoil replaces a launch of one part by f.
-func spoil(t *testing.T, s *Solver, rank int, f func()) {
-	t.Helper()
-	p := s.parts[rank]
-	k, err := p.device.NewKernel(streams.KernelSpec{Name: "spoiled", Run: f})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for to := range 2 {
-		for _, s := range []*sweeps{&p.plain, &p.measured} {
-			s.whole[to], s.interior[to] = k, k
-		}
-	}
-}
-
-// A device that dies ends the run on all devices, with an error that names it.
-func TestADyingDeviceEndsTheRun(t *testing.T) {
-	for _, scheme := range []Scheme{Baseline, TwoStream, Assisted, Graph} {
-		t.Run(string(scheme), func(t *testing.T) {
-			set := testdevices.Host(t, 4)
-			h := how{scheme, LeftRight, p2p.Peer, domain.Vec{1, 1, 4}}
-			s := prepare(t, set, problem(t, []int{7, 6, 16}, kernels.Float64, "dddddd"), h)
-			var launches atomic.Int64
-			spoil(t, s, 2, func() {
-				if launches.Add(1) == 30 {
-					panic("bad cell")
-				}
-			})
-			_, err := s.Run(context.Background(), h.options(Options{Iterations: 1 << 40, CheckEvery: 1 << 30}))
-			if e := (*streams.Error)(nil); !errors.As(err, &e) || e.Device != "host 2" || !strings.Contains(err.Error(), "bad cell") {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
-// A device that hangs ends the run within the limit, and is named.
-func TestAHangingDeviceEndsTheRun(t *testing.T) {
-	const late = 5000 // launches: rounds are long by then
-	for _, scheme := range []Scheme{Baseline, TwoStream, Assisted, Graph} {
-		t.Run(string(scheme), func(t *testing.T) {
-			var launches atomic.Int64
-			set := testdevices.Host(t, 3)
-			h := how{scheme, LeftRight, p2p.Peer, domain.Vec{1, 1, 3}}
-			s := prepare(t, set, problem(t, []int{7, 6, 16}, kernels.Float64, "dddddd"), h)
-			release := make(chan struct{})
-			t.Cleanup(func() { close(release) })
-			spoil(t, s, 1, func() {
-				if launches.Add(1) == late {
-					<-release
-				}
-			})
-			o := h.options(Options{Iterations: 1 << 40, CheckEvery: 1 << 30})
-			o.Limit = 500 * time.Millisecond
-			start := time.Now()
-			_, err := s.Run(context.Background(), o)
-			if err == nil || time.Since(start) > 5*time.Second {
-				t.Fatalf("after %v: %v", time.Since(start), err)
-			}
-			if !strings.Contains(err.Error(), "not done after") && !strings.Contains(err.Error(), "waited") {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
 func TestDivergenceIsSeen(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := heat(t, unitBox(t, []int{8, 8}, Wall{Dirichlet, parse(t, "0")}, "sin(9*i)*cos(7*j)"), 5)
 		h := how{TwoStream, LeftRight, p2p.Auto, domain.Vec{1, min(2, len(set.Devices)), 1}}
-		_, res := solve(t, set, p, h, Options{Iterations: 5000, Tolerance: 1e-30, Norm: MaxNorm, CheckEvery: 10})
-		if res.Stopped != StoppedDiverged || res.Iterations >= 5000 {
-			t.Errorf("stopped by %s at %d with %+v", res.Stopped, res.Iterations, res.Norms)
+		_, res := solve(t, set, p, h, Options{Steps: 5000, Tolerance: 1e-30, Norm: MaxNorm, CheckEvery: 10})
+		if res.Stopped != StoppedDiverged || res.Steps >= 5000 {
+			t.Errorf("stopped by %s at %d with %+v", res.Stopped, res.Steps, res.Norms)
 		}
 	})
 }
@@ -182,7 +111,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 				s := prepare(t, set, problem(t, []int{8, 7, 6}, kernels.Float64, "ppnndd"), h)
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				if _, err := s.Run(context.Background(), h.options(Options{Iterations: steps, CheckEvery: 10, Tolerance: 1e-300})); err != nil {
+				if _, err := s.Run(context.Background(), h.options(Options{Steps: steps, CheckEvery: 10, Tolerance: 1e-300})); err != nil {
 					t.Fatal(err)
 				}
 				runtime.ReadMemStats(&after)
@@ -219,7 +148,7 @@ func closeFreesAll(t *testing.T, scheme Scheme) {
 		h := how{scheme, LeftRight, p2p.Staged, domain.Vec{1, 1, min(2, len(set.Devices))}}
 		once := func() {
 			s := prepare(t, set, problem(t, []int{70, 60, 80}, kernels.Float64, "ppnndd"), h)
-			if _, err := s.Run(context.Background(), h.options(Options{Iterations: 3})); err != nil {
+			if _, err := s.Run(context.Background(), h.options(Options{Steps: 3})); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Close(); err != nil {
@@ -242,25 +171,38 @@ func TestRefusedRuns(t *testing.T) {
 	p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
 	good := how{TwoStream, LeftRight, p2p.Auto, domain.Vec{1, 1, 1}}
 	for name, change := range map[string]func(o *Options){
-		"no iterations":      func(o *Options) { o.Iterations = 0 },
-		"no checks":          func(o *Options) { o.CheckEvery = 0 },
+		"no iterations":      func(o *Options) { o.Steps = 0 },
 		"negative tolerance": func(o *Options) { o.Tolerance = -1 },
 		"no number":          func(o *Options) { o.Tolerance = math.NaN() },
-		"no limit":           func(o *Options) { o.Limit = 0 },
+		"negative limit":     func(o *Options) { o.Limit = -1 },
 		"no such scheme":     func(o *Options) { o.Scheme = "fastest" },
 		"no such order":      func(o *Options) { o.Order = "random" },
 	} {
-		o := good.options(Options{Iterations: 1})
+		o := good.options(Options{Steps: 1})
 		change(&o)
 		if _, err := prepare(t, set, p, good).Run(context.Background(), o); err == nil {
 			t.Errorf("%s: it ran", name)
 		}
 	}
-	s := prepare(t, set, p, good)
-	if _, err := s.Run(context.Background(), good.options(Options{Iterations: 1})); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Run(context.Background(), good.options(Options{Iterations: 1})); err == nil {
-		t.Error("a solver ran twice")
-	}
+}
+
+// Runs that follow each other, by any schemes, give what one run of all their steps gives.
+func TestRunsFollowEachOther(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := problem(t, []int{7, 6, 8}, kernels.Float64, "ddnnpp")
+		s := prepare(t, set, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, min(2, len(set.Devices))}})
+		done := int64(0)
+		schemes := Schemes()[1:] // the baseline goes through the host
+		for i, name := range append(schemes, schemes...) {
+			steps := int64(1 + i%3)
+			res, err := s.Run(context.Background(), how{scheme: name, order: Pairwise}.options(Options{Steps: steps}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			done += steps
+			want, norms := expected(p, int(done))
+			compare(t, p.Grid, read(t, s), want)
+			checkNorms(t, res, norms, p.Grid.Points(), steps)
+		}
+	})
 }

@@ -99,7 +99,7 @@ func (c soakCase) String() string {
 
 func (c soakCase) run(t *testing.T, set, disturbed *testdevices.Set) {
 	p := problem(t, c.size, c.real, c.walls)
-	o := Options{Iterations: c.steps, CheckEvery: c.every, History: true}
+	o := Options{Steps: c.steps, CheckEvery: c.every, History: true}
 	plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Peer, parts: c.parts}, o)
 	s, got := solve(t, disturbed, p, how{scheme: c.scheme, path: p2p.Direct, parts: c.parts}, o)
 	compare(t, p.Grid, read(t, s), read(t, plain))
@@ -146,7 +146,7 @@ func runOnAFailingGPU(t *testing.T) {
 	const limit = 2 * time.Second
 	run := func(steps int64) error {
 		s := prepare(t, dying, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
-		_, err := s.Run(t.Context(), Options{Scheme: Scheme(os.Getenv(failing)), Iterations: steps, CheckEvery: steps, Limit: limit})
+		_, err := s.Run(t.Context(), Options{Scheme: Scheme(os.Getenv(failing)), Steps: steps, CheckEvery: steps, Limit: limit})
 		return err
 	}
 	if err := run(10); err != nil { // which compiles what is not to be timed

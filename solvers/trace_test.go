@@ -27,12 +27,12 @@ func TestTraceOfSchemes(t *testing.T) {
 				p := problem(t, []int{40, 24, 24}, kernels.Float64, walls)
 				t.Run(h.String(), func(t *testing.T) {
 					s := prepare(t, set, p, h)
-					tracer, err := streams.NewTracer(s.plan.Placement.Devices, streams.Window{First: first, Last: last})
+					tracer, err := streams.NewTracer(s.Placement().Devices, streams.Window{First: first, Last: last})
 					if err != nil {
 						t.Fatal(err)
 					}
 					begin := time.Now()
-					if _, err := s.Run(t.Context(), h.options(Options{Iterations: steps, CheckEvery: 4, History: true})); err != nil {
+					if _, err := s.Run(t.Context(), h.options(Options{Steps: steps, CheckEvery: 4, History: true})); err != nil {
 						t.Fatal(err)
 					}
 					wall := time.Since(begin)
@@ -97,14 +97,19 @@ func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace,
 			}
 		}
 	}
-	part := s.parts[rank]
-	want := 0
-	for _, k := range []*streams.Kernel{part.plain.boundary[0], part.plain.interior[0]} {
-		if k != nil {
-			want++
+	want, messages := 0, 0
+	boundary, interior := s.Boxes(0, rank)
+	if len(boundary) > 0 {
+		want++
+	}
+	if !interior.Empty() {
+		want++
+	}
+	for _, m := range s.Plan().Messages {
+		if m.From == rank {
+			messages++
 		}
 	}
-	messages := len(part.out)
 	switch h.scheme {
 	case Baseline:
 		want = 1

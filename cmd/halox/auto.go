@@ -16,14 +16,15 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
 // schemeTime is what a step takes by a scheme and a path.
 type schemeTime struct {
-	Scheme solvers.Scheme `json:"scheme"`
-	Path   p2p.Path       `json:"path"`
-	Step   time.Duration  `json:"ns"`
+	Scheme scheme.Scheme `json:"scheme"`
+	Path   p2p.Path      `json:"path"`
+	Step   time.Duration `json:"ns"`
 }
 
 func (t schemeTime) String() string {
@@ -38,9 +39,9 @@ const (
 
 // choose finds the scheme for scheme auto, on GPUs the fastest of all by a trial run of
 // each on these devices, which is remembered; and plans its messages. Host devices keep
-// what solvers.Choose says.
+// what scheme.Choose says.
 func (w *setup) choose(ctx context.Context, notes io.Writer) error {
-	if w.config.Exchange.Scheme != string(solvers.AutoScheme) || w.machine.backend == streams.Host {
+	if w.config.Exchange.Scheme != string(scheme.Auto) || w.machine.backend == streams.Host {
 		return nil
 	}
 	times, known := w.rememberedSchemes()
@@ -72,20 +73,20 @@ func (w *setup) trySchemes(ctx context.Context) (times []schemeTime, err error) 
 		if err != nil {
 			continue // there is no such path, or too little to exchange
 		}
-		for _, scheme := range schemesToTry() {
+		for _, name := range schemesToTry() {
 			if time.Since(begin) > allTrials && len(times) > 0 {
 				break
 			}
 			o := solverOptions(w.config)
-			o.Scheme = scheme
+			o.Scheme = name
 			step, err := solvers.Autotune(ctx, w.problem, plan, w.compiler, o, autotuneTime)
-			if errors.Is(err, solvers.ErrUnsuited) {
+			if errors.Is(err, scheme.ErrUnsuited) {
 				continue
 			}
 			if err != nil {
-				return nil, fmt.Errorf("try scheme %s by %s: %w", scheme, path, err)
+				return nil, fmt.Errorf("try scheme %s by %s: %w", name, path, err)
 			}
-			times = append(times, schemeTime{scheme, path, step})
+			times = append(times, schemeTime{name, path, step})
 		}
 	}
 	slices.SortStableFunc(times, func(a, b schemeTime) int { return int(a.Step - b.Step) })
@@ -94,8 +95,8 @@ func (w *setup) trySchemes(ctx context.Context) (times []schemeTime, err error) 
 
 // schemesToTry returns the schemes, those first that are mostly the fastest. The baseline
 // never is.
-func schemesToTry() []solvers.Scheme {
-	all := slices.DeleteFunc(solvers.Schemes(), func(s solvers.Scheme) bool { return s == solvers.Baseline })
+func schemesToTry() []scheme.Scheme {
+	all := slices.DeleteFunc(scheme.All(), func(s scheme.Scheme) bool { return s == scheme.Baseline })
 	slices.Reverse(all)
 	return all
 }
@@ -158,7 +159,7 @@ func (w *setup) rememberedSchemes() (times []schemeTime, ok bool) {
 		return nil, false
 	}
 	times = all[w.schemesKey()]
-	return times, len(times) > 0 && slices.Contains(solvers.Schemes(), times[0].Scheme)
+	return times, len(times) > 0 && slices.Contains(scheme.All(), times[0].Scheme)
 }
 
 // rememberSchemes keeps times, if that is possible: they only save time.

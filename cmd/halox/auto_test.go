@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -50,7 +50,7 @@ func TestTrySchemes(t *testing.T) {
 	}
 	staged := newTestSetup(t, "exchange.path=staged")
 	times, err = staged.trySchemes(context.Background())
-	if err != nil || slices.ContainsFunc(times, func(s schemeTime) bool { return s.Path != p2p.Staged || s.Scheme == solvers.Fused }) {
+	if err != nil || slices.ContainsFunc(times, func(s schemeTime) bool { return s.Path != p2p.Staged || s.Scheme == scheme.Fused }) {
 		t.Errorf("%v, %v", times, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,7 +68,7 @@ func TestSchemesAreRemembered(t *testing.T) {
 	if _, ok := w.rememberedSchemes(); ok {
 		t.Fatal("something is remembered")
 	}
-	times := []schemeTime{{solvers.Fused, p2p.Direct, 5 * time.Microsecond}, {solvers.Assisted, p2p.Peer, 17 * time.Microsecond}}
+	times := []schemeTime{{scheme.Fused, p2p.Direct, 5 * time.Microsecond}, {scheme.Assisted, p2p.Peer, 17 * time.Microsecond}}
 	w.rememberSchemes(times)
 	if got, ok := w.rememberedSchemes(); !ok || !slices.Equal(got, times) {
 		t.Errorf("%v, %v", got, ok)
@@ -107,11 +107,11 @@ func TestChooseScheme(t *testing.T) {
 		}
 	}
 	w := newTestSetup(t, "exchange.scheme=auto")
-	w.rememberSchemes([]schemeTime{{solvers.Resident, p2p.Direct, 4 * time.Microsecond}})
+	w.rememberSchemes([]schemeTime{{scheme.Resident, p2p.Direct, 4 * time.Microsecond}})
 	w.machine.backend = streams.CUDA
 	defer func() { w.machine.backend = streams.Host }()
 	var notes strings.Builder
-	if err := w.choose(context.Background(), &notes); err != nil || w.scheme != solvers.Resident || notes.Len() > 0 {
+	if err := w.choose(context.Background(), &notes); err != nil || w.scheme != scheme.Resident || notes.Len() > 0 {
 		t.Errorf("%s, %q, %v", w.scheme, &notes, err)
 	}
 }

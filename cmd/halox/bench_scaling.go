@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 )
 
 // scalingBench is what halox bench scaling is asked for.
@@ -59,8 +59,8 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 	}
 	f := cmd.Flags()
 	b.addFlags(f)
-	f.StringSliceVar(&b.schemes, "scheme", []string{string(solvers.AutoScheme)}, "schemes, or auto")
-	f.StringVar(&b.order, "order", string(solvers.LeftRight), "of two-stream: left-right or pairwise")
+	f.StringSliceVar(&b.schemes, "scheme", []string{string(scheme.Auto)}, "schemes, or auto")
+	f.StringVar(&b.order, "order", string(scheme.LeftRight), "of two-stream: left-right or pairwise")
 	f.StringVar(&b.path, "path", string(p2p.Auto), "auto, staged, peer or direct")
 	f.StringVar(&b.mode, "mode", bothScalings, "strong, weak or both")
 	return cmd
@@ -69,8 +69,8 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 // start does what the flags say.
 func (b *scalingBench) start(ctx context.Context, out, notes io.Writer) error {
 	for _, wrong := range []error{
-		eachOf("scheme", b.schemes, append(textsOf(solvers.Schemes()), string(solvers.AutoScheme))...),
-		oneOf("order", b.order, string(solvers.LeftRight), string(solvers.Pairwise)),
+		eachOf("scheme", b.schemes, append(textsOf(scheme.All()), string(scheme.Auto))...),
+		oneOf("order", b.order, string(scheme.LeftRight), string(scheme.Pairwise)),
 		oneOf("path", b.path, string(p2p.Auto), string(p2p.Staged), string(p2p.Peer), string(p2p.Direct)),
 		oneOf("mode", b.mode, strongScaling, weakScaling, bothScalings),
 		b.checkPath(), b.check(),
@@ -85,7 +85,7 @@ func (b *scalingBench) start(ctx context.Context, out, notes io.Writer) error {
 // checkPath refuses a path that a scheme does not take.
 func (b *scalingBench) checkPath() error {
 	for _, s := range b.schemes {
-		if path := p2p.Path(b.path); path != p2p.Auto && !takes(solvers.Scheme(s), path) {
+		if path := p2p.Path(b.path); path != p2p.Auto && !takes(scheme.Scheme(s), path) {
 			return fmt.Errorf("--path %s: scheme %s has a path of its own: leave --path out", path, s)
 		}
 	}
@@ -104,11 +104,11 @@ func (b *scalingBench) modes() []string {
 func (b *scalingBench) tasks(r *stepRun) (all []task) {
 	for precision, points := range b.problems() {
 		for _, mode := range b.modes() {
-			for _, scheme := range distinct(b.schemes) {
+			for _, name := range distinct(b.schemes) {
 				for _, devices := range b.counts {
 					c := stepCase{
 						precision: precision, size: b.cube(points), devices: devices,
-						scheme: solvers.Scheme(scheme), order: solvers.Order(b.order), path: p2p.Path(b.path),
+						scheme: scheme.Scheme(name), order: scheme.Order(b.order), path: p2p.Path(b.path),
 					}
 					if mode == weakScaling {
 						c.parts = b.parts(devices)
@@ -151,7 +151,7 @@ func (b *scalingBench) parts(n int) domain.Vec {
 // has an order that its scheme does not have, so that all lie on one curve.
 func (b *scalingBench) labels(c stepCase, points int, mode string) results.Row {
 	row := c.labels().Label("path", b.path).Label("points", points).Label("mode", mode)
-	if len(c.scheme.Orders()) == 0 {
+	if len(needsOf(c.scheme).Orders) == 0 {
 		row = row.Label("order", "")
 	}
 	return row

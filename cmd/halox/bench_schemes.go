@@ -10,10 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/halox/halox/configs"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 )
 
 // schemesBench is what halox bench schemes is asked for.
@@ -58,7 +57,7 @@ Ctrl-C ends the bench and keeps what it had.`,
 	}
 	f := cmd.Flags()
 	b.addFlags(f)
-	f.StringSliceVar(&b.schemes, "schemes", textsOf(solvers.Schemes()), "schemes")
+	f.StringSliceVar(&b.schemes, "schemes", textsOf(scheme.All()), "schemes")
 	f.IntSliceVar(&b.norms, "norms", []int{0}, "take the norms of every n-th step; 0: of none")
 	f.StringSliceVar(&b.paths, "paths", []string{string(p2p.Staged), string(p2p.Peer), string(p2p.Direct)}, "paths: staged, peer, direct")
 	return cmd
@@ -82,7 +81,7 @@ func textsOf[T ~string](all []T) (texts []string) {
 // start does what the flags say.
 func (b *schemesBench) start(ctx context.Context, out, notes io.Writer) error {
 	for _, wrong := range []error{
-		eachOf("schemes", b.schemes, textsOf(solvers.Schemes())...),
+		eachOf("schemes", b.schemes, textsOf(scheme.All())...),
 		eachOf("paths", b.paths, string(p2p.Staged), string(p2p.Peer), string(p2p.Direct)),
 		notNegative("norms", b.norms), b.check(),
 	} {
@@ -91,7 +90,7 @@ func (b *schemesBench) start(ctx context.Context, out, notes io.Writer) error {
 		}
 	}
 	for _, s := range b.schemes {
-		if !slices.ContainsFunc(b.paths, func(path string) bool { return takes(solvers.Scheme(s), p2p.Path(path)) }) {
+		if !slices.ContainsFunc(b.paths, func(path string) bool { return takes(scheme.Scheme(s), p2p.Path(path)) }) {
 			fmt.Fprintf(notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s, strings.Join(b.paths, ","))
 		}
 	}
@@ -126,19 +125,19 @@ type route struct {
 // that each scheme is there once.
 func (b *schemesBench) ways(devices int) (all []route) {
 	for _, s := range distinct(b.schemes) {
-		scheme := solvers.Scheme(s)
-		orders := scheme.Orders()
+		name := scheme.Scheme(s)
+		orders := needsOf(name).Orders
 		if devices == 1 {
-			all = append(all, route{way{scheme, append(orders, "")[0]}, p2p.Auto})
+			all = append(all, route{way{name, append(orders, "")[0]}, p2p.Auto})
 			continue
 		}
 		if len(orders) == 0 {
-			orders = []solvers.Order{""}
+			orders = []scheme.Order{""}
 		}
 		for _, order := range orders {
 			for _, path := range distinct(b.paths) {
-				if takes(scheme, p2p.Path(path)) {
-					all = append(all, route{way{scheme, order}, p2p.Path(path)})
+				if takes(name, p2p.Path(path)) {
+					all = append(all, route{way{name, order}, p2p.Path(path)})
 				}
 			}
 		}
@@ -148,13 +147,9 @@ func (b *schemesBench) ways(devices int) (all []route) {
 
 // takes reports whether a scheme can have a path. One that has a path of its own, whatever
 // else is best, has no other.
-func takes(s solvers.Scheme, path p2p.Path) bool {
-	resolved := func(path p2p.Path) p2p.Path {
-		exchange := configs.Exchange{Scheme: string(s), Path: string(path)}
-		return (&setup{config: &configs.Run{Exchange: exchange}}).path()
-	}
-	own := resolved(p2p.Auto)
-	return resolved(path) == path && (own == p2p.Auto || own == path)
+func takes(s scheme.Scheme, path p2p.Path) bool {
+	own := needsOf(s).Path
+	return own == "" || own == path
 }
 
 // compareSchemes adds to the rows how much faster they are than the baseline and than the
@@ -164,11 +159,11 @@ func compareSchemes(rows []results.Row) (compared []results.Row) {
 	for _, row := range rows {
 		problem := problemOf(row)
 		devices := row.Text("devices")
-		same := func(other results.Row, scheme solvers.Scheme) bool {
-			return problemOf(other) == problem && other.Text("devices") == devices && other.Text("scheme") == string(scheme)
+		same := func(other results.Row, name scheme.Scheme) bool {
+			return problemOf(other) == problem && other.Text("devices") == devices && other.Text("scheme") == string(name)
 		}
-		row = over(row, results.OverBaseline, best(rows, func(o results.Row) bool { return same(o, solvers.Baseline) }))
-		row = over(row, results.OverTwoStream, best(rows, func(o results.Row) bool { return same(o, solvers.TwoStream) }))
+		row = over(row, results.OverBaseline, best(rows, func(o results.Row) bool { return same(o, scheme.Baseline) }))
+		row = over(row, results.OverTwoStream, best(rows, func(o results.Row) bool { return same(o, scheme.TwoStream) }))
 		row = over(row, results.SpeedUp, best(rows, func(o results.Row) bool { return problemOf(o) == problem && o.Text("devices") == "1" }))
 		compared = append(compared, row)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -56,7 +56,7 @@ func TestBenchSchemesWithNorms(t *testing.T) {
 		if want := []string{"", withNorms, "every-4"}[i%3]; norms != want {
 			t.Errorf("row %d has norms %q, want %q", i, norms, want)
 		}
-		if row.Text("scheme") == string(solvers.Baseline) {
+		if row.Text("scheme") == string(scheme.Baseline) {
 			base[norms] = row.Median(results.Step)
 		}
 		near(t, row, results.OverBaseline, base[norms]/row.Median(results.Step))
@@ -73,14 +73,14 @@ func TestBenchSchemes(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "s.png")
 	r, out := benched(t, "schemes", "--devices", "1,2", "--points", "6,9", "--precisions", "float32", "--plot", plot)
 	alone, two := 0, 0
-	for _, s := range solvers.Schemes() {
+	for _, s := range scheme.All() {
 		paths := 0
 		for _, p := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
 			if takes(s, p) {
 				paths++
 			}
 		}
-		alone, two = alone+1, two+paths*max(1, len(s.Orders()))
+		alone, two = alone+1, two+paths*max(1, len(needsOf(s).Orders))
 	}
 	if want := 2 * (alone + two); len(r.Rows) != want || r.Kind != results.KindSchemes || len(r.Devices) != 2 || strings.Count(out, "pairwise") != 2*3 {
 		t.Errorf("%d rows, want %d:\n%s", len(r.Rows), want, out)
@@ -139,7 +139,7 @@ func TestBenchSchemesLeavesOut(t *testing.T) {
 	if code != exitFailed || !strings.Contains(errs, "left out: scheme=baseline") || !strings.Contains(errs, "the run needs") || !strings.Contains(errs, "nothing could be measured") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	if r, err := results.Read(file); err != nil || len(r.Rows) != 2*len(solvers.Schemes()) || r.Interrupted {
+	if r, err := results.Read(file); err != nil || len(r.Rows) != 2*len(scheme.All()) || r.Interrupted {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -296,8 +296,8 @@ func TestBenchScalingTakesTheFastest(t *testing.T) {
 	}
 	defer m.close()
 	r := &stepRun{opened: m, cut: cutAuto, budget: time.Millisecond, notes: io.Discard, compiler: kernels.CompilerFromEnv(), links: map[int]*p2p.Links{}}
-	c := stepCase{precision: "float64", size: []int{8, 8, 8}, devices: 2, scheme: solvers.AutoScheme, order: solvers.LeftRight, path: p2p.Auto}
-	if _, w, err := r.step(t.Context(), c); err != nil || w.scheme != solvers.TwoStream {
+	c := stepCase{precision: "float64", size: []int{8, 8, 8}, devices: 2, scheme: scheme.Auto, order: scheme.LeftRight, path: p2p.Auto}
+	if _, w, err := r.step(t.Context(), c); err != nil || w.scheme != scheme.TwoStream {
 		t.Fatalf("on host devices %v, %v", w.scheme, err)
 	}
 	w, err := r.plan(t.Context(), c)
@@ -306,7 +306,7 @@ func TestBenchScalingTakesTheFastest(t *testing.T) {
 	}
 	m.backend = streams.CUDA
 	defer func() { m.backend = streams.Host }()
-	w.rememberSchemes([]schemeTime{{solvers.Resident, p2p.Direct, time.Microsecond}})
+	w.rememberSchemes([]schemeTime{{scheme.Resident, p2p.Direct, time.Microsecond}})
 	if _, w, err = r.step(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -350,7 +350,7 @@ func TestPartsOfWeakScaling(t *testing.T) {
 // The baseline sends through the host alone; a scheme without a path of its own takes all.
 func TestTakes(t *testing.T) {
 	for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
-		if !takes(solvers.Assisted, path) || takes(solvers.Baseline, path) != (path == p2p.Staged) {
+		if !takes(scheme.Assisted, path) || takes(scheme.Baseline, path) != (path == p2p.Staged) {
 			t.Errorf("path %s", path)
 		}
 	}

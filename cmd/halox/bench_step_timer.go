@@ -8,6 +8,7 @@ import (
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 )
 
 const (
@@ -27,7 +28,7 @@ type stepTimer struct {
 }
 
 // newStepTimer starts the run. It returns the error that a scheme refuses the problem with.
-func newStepTimer(ctx context.Context, s *solvers.Solver, o solvers.Options) (*stepTimer, error) {
+func newStepTimer(ctx context.Context, s *solvers.Solver, o scheme.Options) (*stepTimer, error) {
 	l := &stepTimer{want: make(chan int64), took: make(chan time.Duration, 1), ended: make(chan struct{})}
 	o.Interval = func(_ int64, took time.Duration) int64 {
 		l.took <- took
@@ -67,10 +68,10 @@ func (t *stepTimer) over() error {
 	switch {
 	case t.err != nil:
 		return t.err
-	case t.result.Stopped == solvers.StoppedInterrupted:
+	case t.result.Stopped == scheme.StoppedInterrupted:
 		return context.Canceled
 	}
-	return fmt.Errorf("the run ended by itself after %d steps: %s", t.result.Iterations, t.result.Stopped)
+	return fmt.Errorf("the run ended by itself after %d steps: %s", t.result.Steps, t.result.Stopped)
 }
 
 // close ends the run.

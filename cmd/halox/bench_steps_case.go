@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 )
 
 // stepCase is a problem whose steps are timed, and how they are made.
@@ -20,8 +20,8 @@ type stepCase struct {
 	size      []int // of the grid
 	devices   int
 	parts     domain.Vec // how the grid is cut; zero where the bench's --cut says how
-	scheme    solvers.Scheme
-	order     solvers.Order // "" where the scheme has none
+	scheme    scheme.Scheme
+	order     scheme.Order // "" where the scheme has none
 	path      p2p.Path
 	norms     int // taken every so many steps; 0: never
 }
@@ -91,7 +91,7 @@ func (c stepCase) config() (*configs.Run, error) {
 // chosen says what the scheme and the path came to, where halox chose them.
 func (c stepCase) chosen(w *setup) string {
 	var all []string
-	if c.scheme == solvers.AutoScheme {
+	if c.scheme == scheme.Auto {
 		all = append(all, fmt.Sprintf("scheme auto is %s", w.scheme))
 	}
 	if c.path == p2p.Auto && len(w.plan.Messages) > 0 {

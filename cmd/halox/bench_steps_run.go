@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -137,7 +138,7 @@ func (r *stepRun) plan(ctx context.Context, c stepCase) (w *setup, err error) {
 	if err := w.mapDevices(ctx); err != nil {
 		return nil, err
 	}
-	w.scheme = solvers.Choose(c.scheme, w.place)
+	w.scheme = scheme.Choose(c.scheme, w.place)
 	if w.plan, err = halo.NewPlan(w.place, w.links, w.path(), w.problem.Field()); err != nil {
 		if _, other := halo.NewPlan(w.place, w.links, p2p.Staged, w.problem.Field()); other == nil {
 			err = leftOut{err} // it is the path that the links have not
@@ -193,11 +194,11 @@ func (r *stepRun) step(ctx context.Context, c stepCase) (step results.Sample, w 
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	l, err := newStepTimer(ctx, s, solvers.Options{
-		Scheme: w.scheme, Order: c.order, Iterations: 1 << 50, Norm: solvers.MaxNorm, Limit: waitLimit,
+	l, err := newStepTimer(ctx, s, scheme.Options{
+		Scheme: w.scheme, Order: c.order, Steps: 1 << 50, Norm: scheme.MaxNorm, Limit: waitLimit,
 		CheckEvery: int64(max(1, c.norms)), History: c.norms > 0,
 	})
-	if errors.Is(err, solvers.ErrUnsuited) {
+	if errors.Is(err, scheme.ErrUnsuited) {
 		err = leftOut{err}
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -42,7 +43,7 @@ func (m *machine) describeDevice(d *streams.Device) results.Device {
 // newRecord describes a job before its run.
 func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
-	if j.scheme == solvers.TwoStream {
+	if j.scheme == scheme.TwoStream {
 		run.Order = j.config.Exchange.Order
 	}
 	for _, s := range j.place.Subdomains {
@@ -97,25 +98,25 @@ func (r *record) end(failure error) {
 // outcome adds what the run came to.
 func (r *record) outcome(j *solverRun, res solvers.Result, setup time.Duration) {
 	run := r.run
-	run.Iterations = int(res.Iterations)
+	run.Iterations = int(res.Steps)
 	run.Stopped = results.Stop(res.Stopped)
-	r.Interrupted = res.Stopped == solvers.StoppedInterrupted
+	r.Interrupted = res.Stopped == scheme.StoppedInterrupted
 	run.BytesExchanged = res.Bytes
-	if res.Iterations > 0 {
+	if res.Steps > 0 {
 		run.Norms = norms(res.Norms)
 	}
 	for _, n := range res.History {
-		run.History = append(run.History, results.Check{Iteration: int(n.Iteration), Norms: norms(n)})
+		run.History = append(run.History, results.Check{Iteration: int(n.Step), Norms: norms(n)})
 	}
 	loop := res.Loop.Seconds()
 	run.SetupSeconds, run.LoopSeconds = results.Number(setup.Seconds()), results.Number(loop)
-	run.UpdatesPerSecond = results.Number(float64(res.Iterations) * float64(j.problem.Grid.Points()) / loop)
+	run.UpdatesPerSecond = results.Number(float64(res.Steps) * float64(j.problem.Grid.Points()) / loop)
 	if dt := j.problem.TimeStep; dt > 0 {
-		run.DT, run.Time = results.Number(dt), results.Number(float64(res.Iterations)*dt)
+		run.DT, run.Time = results.Number(dt), results.Number(float64(res.Steps)*dt)
 	}
 }
 
-func norms(n solvers.Norms) results.Norms {
+func norms(n scheme.Norms) results.Norms {
 	return results.Norms{
 		MaxChange: results.Number(n.MaxChange), L2Change: results.Number(n.L2Change),
 		L2Norm: results.Number(n.L2), MaxNorm: results.Number(n.Max),

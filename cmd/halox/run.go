@@ -15,7 +15,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
@@ -158,8 +158,8 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	options.Progress = bar.steps
 	result, err := j.solver.Run(ctx, options)
 	bar.close()
-	if err == nil && result.Stopped == solvers.StoppedDiverged {
-		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Iterations, divergenceHint(j.config))
+	if err == nil && result.Stopped == scheme.StoppedDiverged {
+		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(j.config))
 	}
 	traced := j.endTrace(record, err)
 	record.outcome(j, result, setup)
@@ -181,7 +181,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	for _, o := range outputs(j.config.Output) {
 		fmt.Fprintln(out, "wrote", o.file)
 	}
-	if result.Stopped == solvers.StoppedInterrupted {
+	if result.Stopped == scheme.StoppedInterrupted {
 		return errInterrupted
 	}
 	return nil
@@ -196,13 +196,13 @@ func divergenceHint(c *configs.Run) string {
 }
 
 // solverOptions translates the config.
-func solverOptions(c *configs.Run) solvers.Options {
-	return solvers.Options{
-		Scheme:     solvers.Scheme(c.Exchange.Scheme),
-		Order:      cmp.Or(solvers.Order(c.Exchange.Order), solvers.LeftRight),
-		Iterations: int64(c.Stop.Iterations),
+func solverOptions(c *configs.Run) scheme.Options {
+	return scheme.Options{
+		Scheme:     scheme.Scheme(c.Exchange.Scheme),
+		Order:      cmp.Or(scheme.Order(c.Exchange.Order), scheme.LeftRight),
+		Steps:      int64(c.Stop.Iterations),
 		Tolerance:  c.Stop.Tolerance,
-		Norm:       solvers.Norm(c.Stop.Norm),
+		Norm:       scheme.Norm(c.Stop.Norm),
 		CheckEvery: int64(c.Stop.CheckEvery),
 		History:    c.Output.History,
 		Limit:      waitLimit,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -29,7 +31,7 @@ type setup struct {
 	place    *halo.Placement
 	mapping  *halo.Explanation // nil where the order of the devices was not open
 	compiler *kernels.Compiler
-	scheme   solvers.Scheme
+	scheme   scheme.Scheme
 	tried    []schemeTime // where the scheme is the fastest of some, these
 	plan     *halo.Plan   // of the exchange in a step
 }
@@ -57,21 +59,18 @@ func newSetup(ctx context.Context, c *configs.Run, notes io.Writer) (w *setup, e
 	if err := made.mapDevices(ctx); err != nil {
 		return nil, err
 	}
-	made.scheme = solvers.Choose(solvers.Scheme(c.Exchange.Scheme), made.place)
+	made.scheme = scheme.Choose(scheme.Scheme(c.Exchange.Scheme), made.place)
 	if made.plan, err = halo.NewPlan(made.place, made.links, made.path(), made.problem.Field()); err != nil {
 		return nil, err
 	}
 	return made, nil
 }
 
-// path returns the path that is wanted.
+// path returns the path that is wanted: where the config leaves it open, that of the scheme.
 func (w *setup) path() p2p.Path {
 	path := p2p.Path(w.config.Exchange.Path)
-	switch s := solvers.Scheme(w.config.Exchange.Scheme); {
-	case s == solvers.Baseline:
-		return p2p.Staged // the baseline knows no other
-	case path == p2p.Auto && (s == solvers.Fused || s == solvers.Resident):
-		return p2p.Direct // nor do these
+	if path == p2p.Auto {
+		path = cmp.Or(needsOf(scheme.Scheme(w.config.Exchange.Scheme)).Path, p2p.Auto)
 	}
 	return path
 }

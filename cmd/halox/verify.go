@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 )
 
 func newVerifyCommand() *cobra.Command {
@@ -121,7 +121,7 @@ func (v *verifier) report(ctx context.Context, checks []check) error {
 			return errInterrupted
 		}
 		err := c.run()
-		if errors.Is(err, solvers.ErrUnsuited) {
+		if errors.Is(err, scheme.ErrUnsuited) {
 			left++
 			fmt.Fprintf(v.out, "--    %s: %v\n", c.name, err)
 			continue

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -80,8 +81,8 @@ func connected(r halo.Connectivity) string {
 
 // way is a way to run a problem.
 type way struct {
-	scheme solvers.Scheme
-	order  solvers.Order // "" for schemes without one
+	scheme scheme.Scheme
+	order  scheme.Order // "" for schemes without one
 }
 
 func (w way) String() string {
@@ -93,8 +94,9 @@ func (w way) String() string {
 
 // ways returns every scheme with its orders.
 func ways() (all []way) {
-	for _, s := range solvers.Schemes() {
-		for _, order := range append(s.Orders(), "")[:max(1, len(s.Orders()))] {
+	for _, s := range scheme.All() {
+		orders := needsOf(s).Orders
+		for _, order := range append(orders, "")[:max(1, len(orders))] {
 			all = append(all, way{s, order})
 		}
 	}
@@ -105,8 +107,8 @@ func ways() (all []way) {
 func (v *verifier) runs(paths []p2p.Path) (all []check) {
 	for _, way := range ways() {
 		for _, path := range paths {
-			if way.scheme == solvers.Baseline && path != p2p.Staged || path != p2p.Direct && (way.scheme == solvers.Fused || way.scheme == solvers.Resident) {
-				continue // it has one path
+			if needsOf(way.scheme).CheckPath(way.scheme, path) != nil {
+				continue
 			}
 			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, path, v.steps(), v.counted())
 			all = append(all, check{name, func() error { return v.compare(way, path) }})
@@ -154,7 +156,7 @@ func (v *verifier) alone() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.solve(place, way{scheme: solvers.Baseline}, p2p.Staged)
+	return v.solve(place, way{scheme: scheme.Baseline}, p2p.Staged)
 }
 
 // solve runs the problem and returns all owned points.
@@ -168,10 +170,16 @@ func (v *verifier) solve(place *halo.Placement, way way, path p2p.Path) (values 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	options := solvers.Options{Scheme: way.scheme, Order: way.order, Iterations: int64(v.steps()), CheckEvery: int64(v.steps()), Limit: waitLimit}
+	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.steps()), CheckEvery: int64(v.steps()), Limit: waitLimit}
 	if _, err := s.Run(context.Background(), options); err != nil {
 		return nil, err
 	}
 	values = make([]float64, place.Grid.Points())
 	return values, s.Read(values, place.Grid.Box())
+}
+
+// needsOf returns what a scheme needs; nothing of one that there is not.
+func needsOf(s scheme.Scheme) scheme.Needs {
+	needs, _ := scheme.NeedsOf(s)
+	return needs
 }

@@ -28,7 +28,9 @@ var may = map[string][]string{
 	"halo/datatype":          {},
 	"halo/packing":           {"halo/datatype", "p2p", "kernels", "streams", "domain"},
 	"halo/halotest":          {"halo", "p2p", "kernels", "streams", "domain"},
-	"solvers":                {"halo", "kernels", "stencil", "streams", "domain"},
+	"halo/boundary":          {"halo", "kernels", "streams", "domain"},
+	"solvers/scheme":         {"halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
+	"solvers":                {"solvers/scheme", "halo", "halo/boundary", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
 	"results":                {"internal/measure"},
 	"internal/measure":       {},
@@ -36,8 +38,8 @@ var may = map[string][]string{
 	"internal/mutation":      {},
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},
-	"examples":               {"halo", "p2p", "kernels", "stencil", "streams", "domain"},
-	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "configs", "results", "internal/measure"},
+	"examples":               {"solvers/scheme", "halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "internal/measure"},
 }
 
 // mayUseC lists the rooms that import "C".

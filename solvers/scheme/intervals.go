@@ -1,11 +1,11 @@
-package solvers
+package scheme
 
 import (
 	"math"
 	"time"
 )
 
-// intervals cuts a run into stretches of steps at whose ends the devices have done all that
+// intervals cuts a run into intervals of steps at whose ends the devices have done all that
 // was queued, so that the time between two ends is that of the steps and of nothing else.
 type intervals struct {
 	next  func(steps int64, took time.Duration) int64 // Options.Interval; nil for none

@@ -1,4 +1,4 @@
-package solvers
+package scheme
 
 import (
 	"time"
@@ -6,8 +6,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fences are the events by which one worker follows the progress of its devices. They keep
-// the host at most two rounds ahead, and say when the norms of a step have arrived.
+// fences are the events by which one worker follows its devices: how far they
+// are, so that the host is not more than two rounds ahead of them, and whether
+// the norms it asked for have come.
 type fences struct {
 	ranks  []int
 	steps  []*streams.Stream   // that end steps
@@ -18,22 +19,22 @@ type fences struct {
 }
 
 func (r *run) newFences(sch scheme, ranks []int) (*fences, error) {
-	m := &fences{ranks: ranks}
+	f := &fences{ranks: ranks}
 	for _, rank := range ranks {
 		steps, norms := sch.queues(rank)
-		m.steps, m.totals = append(m.steps, steps), append(m.totals, norms)
-		for _, events := range []*[]*streams.Event{&m.round[0], &m.round[1], &m.norms[0], &m.norms[1]} {
+		f.steps, f.totals = append(f.steps, steps), append(f.totals, norms)
+		for _, events := range []*[]*streams.Event{&f.round[0], &f.round[1], &f.norms[0], &f.norms[1]} {
 			var e *streams.Event
-			if err := r.newEvents(r.parts[rank].device, &e); err != nil {
+			if err := r.newEvents(r.subdomains[rank].device, &e); err != nil {
 				return nil, err
 			}
 			*events = append(*events, e)
 		}
 	}
-	return m, nil
+	return f, nil
 }
 
-// pass marks the end of a round and waits for the end of the one before.
+// pass records the end of a round and waits for the end of the one before.
 func (f *fences) pass(r *run, done round) error {
 	f.rounds++
 	now, before := f.round[f.rounds%2], f.round[(f.rounds+1)%2]
@@ -55,7 +56,7 @@ func (f *fences) pass(r *run, done round) error {
 	return nil
 }
 
-// drain waits until the devices have done the round whose end was marked last. On GPUs it
+// drain waits until the devices have done the round whose end was recorded last. On GPUs it
 // never sleeps, as Sync does after a while: an interval ends when they are done, not when a
 // thread wakes up. On host devices that would take the cores that they need.
 func (f *fences) drain(r *run) {
@@ -75,7 +76,9 @@ func (f *fences) collectNorms(r *run, c *controller, step int64) error {
 		if err := f.norms[step%2][i].Sync(r.patience()); err != nil {
 			return err
 		}
-		c.collected[rank] = r.parts[rank].norms[step%2].Result()
+		for v, t := range r.subdomains[rank].totals[r.phase(step)] {
+			c.collected[rank][v] = t.Result()
+		}
 	}
 	return nil
 }

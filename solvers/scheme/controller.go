@@ -1,9 +1,10 @@
-package solvers
+package scheme
 
 import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +20,8 @@ type round struct {
 	check, drain bool
 }
 
-// controller decides how a run goes on. The workers wait for each other at its barrier after
-// every round. The last to arrive decides for all, from the norms that they collected.
+// controller decides how a run goes on. The workers meet at its barrier after every
+// round; the last to arrive decides for all, from the norms that they collected.
 //
 // The norms of a step are looked at one step later, so that the devices have
 // work while the host waits for them. Where they end the run, the field of
@@ -28,14 +29,14 @@ type round struct {
 type controller struct {
 	options Options
 	points  int64
-	group   *streams.WorkerGroup
+	workers *streams.WorkerGroup
 	ctx     context.Context
 	cancel  bool // the context ended: the run stops at limit
 
 	arrived   atomic.Int64
 	arrivals  []streams.Counter // by worker
-	released  streams.Counter
-	collected []kernels.Norms // by rank, of step pending
+	meeting   streams.Counter
+	collected [][]kernels.Norms // of step pending, by rank and measured variable
 
 	round     round
 	limit     int64 // the last step, if no tolerance ends the run before
@@ -46,12 +47,15 @@ type controller struct {
 	result Result
 }
 
-func newController(ctx context.Context, o Options, points int64, workers, ranks int, most int64, group *streams.WorkerGroup) *controller {
+func newController(ctx context.Context, o Options, r *run, workers int, maxQueued int64) *controller {
 	c := &controller{
-		options: o, points: points, group: group, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		collected: make([]kernels.Norms, ranks), limit: o.Iterations, pace: newPace(most), intervals: newIntervals(o.Interval),
+		options: o, points: r.place.Grid.Points(), workers: r.workers, ctx: ctx, arrivals: make([]streams.Counter, workers),
+		collected: make([][]kernels.Norms, len(r.subdomains)), limit: o.Steps, pace: newPace(maxQueued), intervals: newIntervals(o.Interval),
 	}
-	c.released.Whom = "the other workers"
+	for rank := range c.collected {
+		c.collected[rank] = make([]kernels.Norms, len(r.step.Measured))
+	}
+	c.meeting.Whom = "the other workers"
 	if !c.intervals.turn(0) {
 		c.limit = 1
 	}
@@ -62,15 +66,15 @@ func newController(ctx context.Context, o Options, points int64, workers, ranks 
 // barrier waits for all workers and returns the next round. Before, a worker has
 // put its norms into collected if the last round but one asked for them.
 func (c *controller) barrier(worker int) (round, error) {
-	n := c.released.Count()
+	n := c.meeting.Count()
 	c.arrivals[worker].Set(n + 1)
 	if c.arrived.Add(1) == int64(len(c.arrivals)) {
 		c.arrived.Store(0)
 		c.decide()
-		c.released.Set(n + 1)
+		c.meeting.Set(n + 1)
 		return c.round, nil
 	}
-	if err := c.group.Await(&c.released, n+1); err != nil {
+	if err := c.workers.Await(&c.meeting, n+1); err != nil {
 		return round{}, fmt.Errorf("%w (late: %v)", err, c.late(n+1))
 	}
 	return c.round, nil
@@ -86,7 +90,7 @@ func (c *controller) late(n int64) (workers []int) {
 	return workers
 }
 
-// due returns the step whose norms the workers collect before the next barrier, 0 if
+// due returns the step whose norms the workers bring to the next barrier, 0 if
 // none. It must be asked for after a round was queued.
 func (c *controller) due() int64 {
 	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit) {
@@ -146,36 +150,45 @@ func (c *controller) nextCheck(n int64) int64 {
 
 // judge takes the norms of a step and reports whether the run ends with it.
 func (c *controller) judge(step int64) bool {
-	var sum kernels.Norms
-	for _, n := range c.collected {
-		sum.Add(n)
-	}
-	n := Norms{
-		Iteration: step,
-		MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2),
-		Max: sum.Max, L2: math.Sqrt(sum.Sum2 / float64(c.points)),
-	}
-	c.result.Norms, c.result.Iterations = n, step
+	norms, all := c.norms(step, c.result.Norms[:0])
+	c.result.Norms, c.result.Steps = norms, step
 	if c.options.History {
-		c.result.History = append(c.result.History, n)
+		c.result.History = append(c.result.History, slices.Clone(norms))
 	}
-	change := n.MaxChange
+	change := all.MaxChange
 	if c.options.Norm == L2Norm {
-		change = n.L2Change
+		change = math.Sqrt(all.SumChange2)
 	}
 	switch {
-	case !finite(sum) && !c.options.anything:
+	case !finite(all) && !c.options.anything:
 		c.result.Stopped = StoppedDiverged
-	case c.options.Tolerance > 0 && change <= c.options.Tolerance:
+	case c.options.Tolerance > 0 && len(norms) > 0 && change <= c.options.Tolerance:
 		c.result.Stopped = StoppedTolerance
 	case step < c.limit:
 		return false
 	case c.cancel:
 		c.result.Stopped = StoppedInterrupted
 	default:
-		c.result.Stopped = StoppedIterations
+		c.result.Stopped = StoppedSteps
 	}
 	return true
+}
+
+// norms appends those of each measured variable, over all subdomains in the order of their ranks,
+// and returns those over all variables too.
+func (c *controller) norms(step int64, norms []Norms) (_ []Norms, all kernels.Norms) {
+	for v := range c.collected[0] {
+		var sum kernels.Norms
+		for _, of := range c.collected {
+			sum.Add(of[v])
+		}
+		all.Add(sum)
+		norms = append(norms, Norms{
+			Step: step, MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2),
+			Max: sum.Max, L2: math.Sqrt(sum.Sum2 / float64(c.points)),
+		})
+	}
+	return norms, all
 }
 
 // finite reports whether all points were finite: a NaN shows in the sums, and an
@@ -185,30 +198,30 @@ func finite(n kernels.Norms) bool {
 	return !math.IsNaN(s) && !math.IsInf(n.Max, 0) && !math.IsInf(n.MaxChange, 0)
 }
 
-// pace chooses how many steps a round has, so that workers come to the barrier some fifty
+// pace chooses how many steps a round has, so that workers meet at the barrier some fifty
 // times a second: rarely enough to cost nothing, often enough to be stopped.
 type pace struct {
 	now   int64
-	max   int64
+	limit int64 // steps that may be queued at once
 	from  int64
 	since time.Time
 }
 
 const (
-	barrierInterval = 20 * time.Millisecond
-	maxSteps        = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
+	roundTime = 20 * time.Millisecond
+	maxSteps  = 32 // two rounds of steps fit into the queues of a device, which hold some 1000 launches
 )
 
-func newPace(most int64) pace { return pace{now: 1, max: most} }
+func newPace(limit int64) pace { return pace{now: 1, limit: limit} }
 
 // steps returns the length of the next round, given the steps so far.
 func (p *pace) steps(issued int64) int64 {
 	took := time.Since(p.since)
 	done := issued - p.from
 	if done >= p.now && !p.since.IsZero() {
-		if took < barrierInterval/2 {
-			p.now = min(2*p.now, p.max)
-		} else if took > 2*barrierInterval {
+		if took < roundTime/2 {
+			p.now = min(2*p.now, p.limit)
+		} else if took > 2*roundTime {
 			p.now = max(p.now/2, 1)
 		}
 	}

@@ -1,0 +1,167 @@
+package boundary
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Kind is a kind of boundary condition.
+type Kind string
+
+// The kinds. Ghosts of a Given face keep what the caller put there. A Dirichlet face gives
+// its ghosts values. A Neumann face gives them the values of the owned points as far from the
+// face as they are: the first ghost that of the first point, the second that of the second,
+// so that nothing flows through. A Repeat face gives all layers the value of the owned point
+// next to the face. A Custom face has a kernel of the caller's own.
+const (
+	Given     Kind = ""
+	Dirichlet Kind = "dirichlet"
+	Neumann   Kind = "neumann"
+	Repeat    Kind = "repeat"
+	Custom    Kind = "custom"
+)
+
+// Condition is the boundary condition of one face.
+type Condition struct {
+	Kind Kind
+
+	// Values of a Dirichlet face, one for all components or one for each; complex elements
+	// get them as real parts. Where there are none, the ghosts keep what the caller put
+	// there, or what Profile gives.
+	Values []float64
+
+	// Profile, where set, makes the values of a Dirichlet face that change along it and with
+	// time, for fields of float32 or float64. It is called once for each subdomain at the
+	// face; what it returns is used by one goroutine.
+	Profile func() Profile
+
+	// Odd gives the second layer behind a Dirichlet face twice the first less the owned
+	// point before it, as of a field that is odd about the face: which keeps the fourth order
+	// of wide stencils where the second derivative vanishes there. Without it all layers
+	// have the value of the face.
+	Odd bool
+
+	// Kernel makes the launch of a Custom face ready for one array of one subdomain. It sets
+	// the ghosts from owned points and from what other faces left, and is queued after each
+	// sweep of the boundary region.
+	Kernel func(at Slab) (*streams.Kernel, error)
+}
+
+// Profile sets values to those at the ghosts at, at+(1,0,0), ..., in global indices, at time t.
+type Profile func(values []float64, at domain.Vec, t float64)
+
+// Slab is what a Custom face is to set: the ghosts of one array behind one face, with those of
+// the other axes beyond them.
+type Slab struct {
+	Rank      int
+	Device    *streams.Device
+	Side      domain.Direction
+	Component int
+	Array     kernels.Array
+	Ghosts    domain.Box
+}
+
+// Faces are the conditions at x-, x+, y-, y+, z- and z+. Those of periodic axes, and of axes
+// that the grid has not, are not used.
+type Faces [6]Condition
+
+// All returns the same condition at all faces.
+func All(c Condition) (f Faces) {
+	for i := range f {
+		f[i] = c
+	}
+	return f
+}
+
+// At returns the condition of a face.
+func (f *Faces) At(side domain.Direction) *Condition {
+	i := 2 * side.Axis()
+	if side.Positive() {
+		i++
+	}
+	return &f[i]
+}
+
+// Steady reports whether no condition changes with time.
+func (f *Faces) Steady() bool {
+	for _, c := range f {
+		if c.moves() {
+			return false
+		}
+	}
+	return true
+}
+
+// moves reports whether the values change with time.
+func (c *Condition) moves() bool { return c.Kind == Dirichlet && c.Profile != nil }
+
+// mirrors reports whether ghosts are copies of owned points.
+func (c *Condition) mirrors() bool { return c.Kind == Neumann || c.Kind == Repeat }
+
+// changes reports whether ghosts change from step to step.
+func (c *Condition) changes() bool {
+	return c.mirrors() || c.moves() || c.Kind == Custom || c.Kind == Dirichlet && c.Odd
+}
+
+// source returns the distance from the face of the owned layer that the n-th layer of ghosts,
+// counted from 0, gets its values from.
+func (c *Condition) source(n int) int {
+	if c.Kind == Repeat {
+		return 0
+	}
+	return n
+}
+
+// check returns an error unless the field can have the condition at a face.
+func (c *Condition) check(f *halo.Field, side domain.Direction) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("boundary: face %v of field %q: %w", side, f.Spec.Name, fmt.Errorf(format, args...))
+	}
+	real := f.Spec.Element == halo.Float32 || f.Spec.Element == halo.Float64
+	components, layers := max(1, f.Spec.Components), layersAt(f.Spec.Width, side)
+	switch {
+	case c.Kind != Given && c.Kind != Dirichlet && c.Kind != Custom && !c.mirrors():
+		return fail("no kind %q: dirichlet, neumann, repeat or custom", c.Kind)
+	case c.Kind == Dirichlet && len(c.Values) > 1 && len(c.Values) != components:
+		return fail("%d values for %d components", len(c.Values), components)
+	case (c.moves() || c.Kind == Dirichlet && c.Odd && layers > 1) && (!real || components > 1 && !f.Spec.SoA):
+		return fail("a profile, or an odd reflection, of elements %q", f.Spec.Element)
+	case c.Kind == Dirichlet && c.Odd && layers > 2:
+		return fail("an odd reflection of %d layers; 2 are possible", layers)
+	case c.moves() && layers > 1 && !c.Odd:
+		return fail("a profile of %d layers that is not odd; 1 is possible", layers)
+	case c.moves() && f.Spec.Connectivity > halo.Faces:
+		return fail("it changes with time: that is possible with stencils that lie along the axes, not where ghosts in edges are read")
+	case c.Kind == Custom && c.Kernel == nil:
+		return fail("no kernel")
+	}
+	if c.Kind != Neumann {
+		return nil
+	}
+	a := side.Axis()
+	for _, s := range f.Cut.Subdomains {
+		if have := s.Box.Size()[a]; !inside(f.Cut, s.Rank, side) && have < layers {
+			return fail("subdomain %d owns %d layers along %c and would mirror %d: use fewer parts or a smaller stencil", s.Rank, have, "xyz"[a], layers)
+		}
+	}
+	return nil
+}
+
+// inside reports whether a subdomain has a neighbour at a side.
+func inside(cut *domain.Decomposition, rank int, side domain.Direction) bool {
+	_, ok := cut.Neighbour(rank, side)
+	return ok
+}
+
+// layersAt returns the width of the ghosts at a side.
+func layersAt(w domain.Radius, side domain.Direction) int {
+	if a := side.Axis(); side.Positive() {
+		return w.Plus[a]
+	} else {
+		return w.Minus[a]
+	}
+}

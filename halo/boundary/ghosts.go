@@ -1,0 +1,283 @@
+package boundary
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Ghosts sets the ghosts of one field behind the physical faces of the grid, any number of
+// times. One thread drives a subdomain.
+//
+// Set sets all of them, after an exchange, whose ghosts it copies in edges and corners. Who
+// overlaps the exchange takes its three parts: SetFixed once, Refresh when the boundary region
+// has been swept, before messages leave, and Complete when the ghosts of neighbours have come.
+type Ghosts struct {
+	resources streams.Resources
+	field     *halo.Field
+	faces     Faces
+	byRank    []*subdomain
+	closed    bool
+}
+
+// subdomain is the launches of one subdomain.
+type subdomain struct {
+	fixed []*streams.Kernel // values that never change
+	own   []*streams.Kernel // what follows from owned points and from other faces
+	edges []*streams.Kernel // what lies beyond ghosts that come from neighbours, in edges and corners
+	moves []*movingFace
+
+	unread []*streams.Kernel // edges and corners of a field whose neighbours there do not matter
+}
+
+// profileLimit is how long a device may take to take the values of a profile.
+const profileLimit = 60 * time.Second
+
+// New makes the ghosts of a field ready. A Neumann face needs as many owned layers as there are
+// ghosts, and the values of a Dirichlet face must be some that the elements can hold. Close
+// frees what it holds.
+func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
+	g := &Ghosts{field: f, faces: faces}
+	for _, side := range g.sides(nil) {
+		if err := faces.At(side).check(f, side); err != nil {
+			return nil, err
+		}
+	}
+	for rank := range f.Parts {
+		if err := g.prepare(rank, c); err != nil {
+			return nil, errors.Join(fmt.Errorf("boundary: field %q, subdomain %d: %w", f.Spec.Name, rank, err), g.Close())
+		}
+	}
+	return g, nil
+}
+
+// sides returns the faces of the grid at which an axis ends and whose condition is wanted.
+func (g *Ghosts) sides(want func(c *Condition) bool) (sides []domain.Direction) {
+	for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
+		if !g.field.Cut.Grid.Periodic[side.Axis()] && (want == nil || want(g.faces.At(side))) {
+			sides = append(sides, side)
+		}
+	}
+	return sides
+}
+
+// sidesOf returns those of them that a subdomain lies at.
+func (g *Ghosts) sidesOf(rank int, want func(c *Condition) bool) (sides []domain.Direction) {
+	for _, side := range g.sides(want) {
+		if !inside(g.field.Cut, rank, side) {
+			sides = append(sides, side)
+		}
+	}
+	return sides
+}
+
+// prepare makes the launches of one subdomain ready.
+func (g *Ghosts) prepare(rank int, c *kernels.Compiler) error {
+	s := &subdomain{}
+	g.byRank = append(g.byRank, s)
+	mover, err := c.NewBoxCopier(g.field.Placement.Devices[rank])
+	if err != nil {
+		return err
+	}
+	if err := g.addFixed(s, rank, mover); err != nil {
+		return err
+	}
+	if err := g.addMoving(s, rank, mover); err != nil {
+		return err
+	}
+	return g.addRefresh(s, rank, mover, c)
+}
+
+// arrays returns how many arrays a subdomain has of the field.
+func (g *Ghosts) arrays() int {
+	count, _ := g.field.Spec.Arrays()
+	return count
+}
+
+// addFixed adds the Dirichlet faces with values: one launch an axis, so that of several faces
+// that of the last axis counts in edges.
+func (g *Ghosts) addFixed(s *subdomain, rank int, mover *kernels.BoxCopier) error {
+	fixed := func(c *Condition) bool { return c.Kind == Dirichlet && len(c.Values) > 0 && c.Profile == nil }
+	for axis := range g.field.Cut.Grid.Dims {
+		var copies []kernels.Copy
+		for _, side := range g.sidesOf(rank, fixed) {
+			if side.Axis() != axis {
+				continue
+			}
+			for component := range g.arrays() {
+				a := g.field.Array(rank, component)
+				ghosts := slab(a.Layout, side)
+				if ghosts.Empty() {
+					continue
+				}
+				element, err := g.element(g.faces.At(side), component)
+				if err != nil {
+					return err
+				}
+				row, err := mover.NewRow(element, ghosts.Size()[0])
+				if err != nil {
+					return err
+				}
+				g.resources.Add(row)
+				copies = append(copies, kernels.Repeat(a, ghosts, row.All()))
+			}
+		}
+		if err := g.addCopies(&s.fixed, mover, copies); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addCopies makes one launch of some copies ready, unless there are none.
+func (g *Ghosts) addCopies(to *[]*streams.Kernel, mover *kernels.BoxCopier, copies []kernels.Copy) error {
+	if len(copies) == 0 {
+		return nil
+	}
+	k, err := mover.Copies("boundary", copies...)
+	if err != nil {
+		return err
+	}
+	g.resources.Add(k)
+	*to = append(*to, k.Kernel)
+	return nil
+}
+
+// slab returns the ghosts at a side with those of all other axes beyond them, edges and
+// corners.
+func slab(l domain.Layout, side domain.Direction) domain.Box {
+	full := l.Owned.Grow(l.Width)
+	ghosts := domain.GhostBox(l.Owned, side, l.Width)
+	a := side.Axis()
+	full.Lo[a], full.Hi[a] = ghosts.Lo[a], ghosts.Hi[a]
+	return full
+}
+
+// element returns what a Dirichlet face gives one point of an array: the value of the
+// component that is an array of its own, or those of all components that lie together.
+func (g *Ghosts) element(c *Condition, component int) ([]byte, error) {
+	s := g.field.Spec
+	var values [][]byte
+	for _, v := range c.Values {
+		b, err := s.Element.Encode(v)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, b)
+	}
+	switch {
+	case s.SoA && len(values) > 1:
+		return values[component], nil
+	case s.SoA || len(values) > 1:
+		return bytes.Join(values, nil), nil
+	}
+	return bytes.Repeat(values[0], max(1, s.Components)), nil
+}
+
+// Steady reports whether no condition changes with time.
+func (g *Ghosts) Steady() bool { return len(g.sides((*Condition).moves)) == 0 }
+
+// Layers returns how many layers of a subdomain its boundary region has for the faces alone:
+// the width of the ghosts where these change from step to step, since they are made from owned
+// layers, and only the sweep of the boundary region may read them.
+func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
+	for _, side := range g.sidesOf(rank, (*Condition).changes) {
+		if a := side.Axis(); side.Positive() {
+			layers.Plus[a] = g.field.Spec.Width.Plus[a]
+		} else {
+			layers.Minus[a] = g.field.Spec.Width.Minus[a]
+		}
+	}
+	return layers
+}
+
+// SetFixed queues the ghosts that never change, on a stream of the subdomain's device.
+func (g *Ghosts) SetFixed(rank int, s *streams.Stream) error {
+	return g.launch(s, g.byRank[rank].fixed)
+}
+
+// Refresh queues what follows from the owned points as the sweep of the boundary region left
+// them, and the values of profiles at time t. step is the number of the step, by which two sets
+// of values take turns.
+func (g *Ghosts) Refresh(rank int, s *streams.Stream, step int64, t float64) error {
+	if err := g.Move(rank, s, step, t); err != nil {
+		return err
+	}
+	return g.Mirror(rank, s)
+}
+
+// Mirror queues what follows from owned points and from other faces alone.
+func (g *Ghosts) Mirror(rank int, s *streams.Stream) error {
+	return g.launch(s, g.byRank[rank].own)
+}
+
+// Move queues the values of profiles alone.
+func (g *Ghosts) Move(rank int, s *streams.Stream, step int64, t float64) error {
+	for _, m := range g.byRank[rank].moves {
+		if err := m.queue(s, step, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Complete queues what lies beyond the ghosts of neighbours, in edges and corners.
+func (g *Ghosts) Complete(rank int, s *streams.Stream) error {
+	return g.launch(s, g.byRank[rank].edges)
+}
+
+// SetOn queues all ghosts of one subdomain as they are at time t.
+func (g *Ghosts) SetOn(rank int, s *streams.Stream, step int64, t float64) error {
+	if err := g.SetFixed(rank, s); err != nil {
+		return err
+	}
+	if err := g.Refresh(rank, s, step, t); err != nil {
+		return err
+	}
+	if err := g.Complete(rank, s); err != nil {
+		return err
+	}
+	return g.launch(s, g.byRank[rank].unread)
+}
+
+// Set queues all ghosts of all subdomains as they are at time 0, after what was queued before on
+// the streams: one for every subdomain, by rank, of its device.
+func (g *Ghosts) Set(at []*streams.Stream) error {
+	if err := g.field.Placement.Suits(at); err != nil {
+		return err
+	}
+	for rank, s := range at {
+		if err := g.SetOn(rank, s, 0, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch queues kernels in order.
+func (g *Ghosts) launch(s *streams.Stream, all []*streams.Kernel) error {
+	if g.closed {
+		return fmt.Errorf("boundary: the ghosts of field %q are closed", g.field.Spec.Name)
+	}
+	for _, k := range all {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close frees what is held. Nothing queued may still use it. Closing twice is no error.
+func (g *Ghosts) Close() error {
+	g.closed = true
+	return g.resources.Close()
+}

@@ -1,0 +1,272 @@
+package scheme
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// Assisted is the scheme of Sourouri et al. (2014): each device has a main
+// thread that sweeps on one stream, and for each neighbour an assistant thread
+// with a stream to send on and one to receive on. All messages, in both
+// directions, move in one phase while the main thread sweeps the interior.
+const Assisted Scheme = "assisted"
+
+func assistedScheme() *definition {
+	return &definition{name: Assisted, assistants: (*Runner).neighbours, make: newAssisted}
+}
+
+type assisted struct {
+	*run
+	parts []*assistedPart
+}
+
+// assistedPart is a main thread with its assistants.
+type assistedPart struct {
+	*subdomain
+	compute    *streams.Stream
+	swept      *streams.Signal // the boundary region of a stage is swept
+	issued     int64           // stages of all steps that the main thread has queued
+	last       atomic.Int64    // no stage comes after this one
+	assistants []*assistant
+}
+
+// assistant serves one neighbour in one direction.
+type assistant struct {
+	name          string
+	out, in       [][]int // messages by stage
+	send, receive *streams.Stream
+	sent          *streams.Event  // the messages of a stage have left
+	arrived       *streams.Signal // the neighbour's messages of a stage have been put in place, and where covers says so those to it have left
+}
+
+// link is a neighbour of a subdomain in a direction: messages that leave for it and that come
+// from it are served by one assistant.
+type link struct {
+	neighbour int
+	dir       domain.Direction
+}
+
+// neighbours returns how many assistants the scheme has for all subdomains.
+func (x *Runner) neighbours() (n int) {
+	for _, d := range x.subdomains {
+		n += len(d.links(x))
+	}
+	return n
+}
+
+// links lists the neighbours of a subdomain in the order of its messages.
+func (d *subdomain) links(x *Runner) (all []link) {
+	seen := map[link]bool{}
+	add := func(l link) {
+		if !seen[l] {
+			seen[l] = true
+			all = append(all, l)
+		}
+	}
+	for stage, plan := range x.plans {
+		for _, i := range d.out[stage] {
+			add(link{plan.Messages[i].To, plan.Messages[i].Dir})
+		}
+		for _, i := range d.in[stage] {
+			add(link{plan.Messages[i].From, plan.Messages[i].Dir.Opposite()})
+		}
+	}
+	return all
+}
+
+func newAssisted(r *run, _ Options) (scheme, error) {
+	a := &assisted{run: r}
+	if err := r.makeCredits(); err != nil {
+		return nil, err
+	}
+	for _, d := range r.subdomains {
+		w := &assistedPart{subdomain: d}
+		w.last.Store(math.MaxInt64)
+		var err error
+		if w.compute, err = r.newStream(d.device, streams.Normal, "compute"); err != nil {
+			return nil, err
+		}
+		if w.swept, err = d.device.NewSignal("subdomain %d on device %v to sweep its boundary", d.rank, d.device); err != nil {
+			return nil, err
+		}
+		r.resources.Add(w.swept)
+		for _, l := range d.links(r.Runner) {
+			h, err := a.newAssistant(d, l)
+			if err != nil {
+				return nil, err
+			}
+			w.assistants = append(w.assistants, h)
+		}
+		a.parts = append(a.parts, w)
+	}
+	return a, nil
+}
+
+// newAssistant makes the assistant for a neighbour.
+func (a *assisted) newAssistant(d *subdomain, l link) (h *assistant, err error) {
+	h = &assistant{
+		name: fmt.Sprintf("assistant of subdomain %d for its neighbour in %v", d.rank, l.dir),
+		out:  make([][]int, len(a.plans)), in: make([][]int, len(a.plans)),
+	}
+	for stage, plan := range a.plans {
+		for _, i := range d.out[stage] {
+			if m := plan.Messages[i]; (link{m.To, m.Dir}) == l {
+				h.out[stage] = append(h.out[stage], i)
+			}
+		}
+		for _, i := range d.in[stage] {
+			if m := plan.Messages[i]; (link{m.From, m.Dir.Opposite()}) == l {
+				h.in[stage] = append(h.in[stage], i)
+			}
+		}
+	}
+	if h.send, err = a.newStream(d.device, streams.Urgent, "send %v", l.dir); err != nil {
+		return nil, err
+	}
+	if h.receive, err = a.newStream(d.device, streams.Urgent, "receive %v", l.dir); err != nil {
+		return nil, err
+	}
+	if h.arrived, err = d.device.NewSignal("the %s", h.name); err != nil {
+		return nil, err
+	}
+	a.resources.Add(h.arrived)
+	return h, a.newEvents(d.device, &h.sent)
+}
+
+func (a *assisted) workers() [][]int { return alone(len(a.parts)) }
+func (a *assisted) maxQueued() int64 { return maxSteps }
+func (a *assisted) queues(rank int) (steps, norms *streams.Stream) {
+	return a.parts[rank].compute, a.parts[rank].compute
+}
+
+func (a *assisted) steps(worker int, first, last int64, norms bool) error {
+	p := a.parts[worker]
+	for n := first; n <= last; n++ {
+		p.compute.BeginStep(n)
+		for stage := range a.step.Stages {
+			if err := a.stage(p, stage, n, norms && n == last); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stage is the main thread's part of a stage.
+func (a *assisted) stage(p *assistedPart, stage int, n int64, norms bool) error {
+	now := a.substep(n, stage)
+	p.issued = now
+	for _, h := range p.assistants {
+		if err := h.arrived.Wait(a.run.workers, p.compute, now-1); err != nil {
+			return err
+		}
+	}
+	if err := a.complete(p.subdomain, p.compute, stage, n); err != nil {
+		return err
+	}
+	if err := a.launch(p.compute, p.sweeps(a.run, stage, n, norms).boundary, n); err != nil {
+		return err
+	}
+	if err := a.refresh(p.subdomain, p.compute, stage, n); err != nil {
+		return err
+	}
+	if err := a.giveCredit(p.subdomain, p.compute, stage); err != nil {
+		return err
+	}
+	if err := p.swept.Record(p.compute); err != nil {
+		return err
+	}
+	if err := a.launch(p.compute, p.sweeps(a.run, stage, n, norms).interior, n); err != nil {
+		return err
+	}
+	if norms && stage == len(a.step.Stages)-1 {
+		return a.queueTotals(p.subdomain, p.compute, n)
+	}
+	return nil
+}
+
+// stop lets the assistants go: they look up when the boundary of the next stage
+// is announced, and find that there is no such stage.
+func (a *assisted) stop(worker int, n int64) {
+	p := a.parts[worker]
+	p.last.Store(a.substep(n, len(a.step.Stages)-1))
+	p.swept.Announce()
+}
+
+func (a *assisted) assistants() {
+	for _, p := range a.parts {
+		for _, h := range p.assistants {
+			a.run.workers.Go(h.name, func() error { return a.assist(p, h) })
+		}
+	}
+}
+
+// assist is an assistant's loop: it sends as soon as the boundary region is
+// swept, and puts in place what the neighbour sends, on two streams, so that
+// neither waits for the other.
+func (a *assisted) assist(p *assistedPart, h *assistant) error {
+	for n := int64(1); ; n++ {
+		for stage := range a.step.Stages {
+			now := a.substep(n, stage)
+			if err := p.swept.Await(a.run.workers, now); err != nil {
+				return err
+			}
+			if now > p.last.Load() {
+				return nil
+			}
+			if err := a.assistStage(p, h, stage, n); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// assistStage sends and receives the messages of one stage.
+func (a *assisted) assistStage(p *assistedPart, h *assistant, stage int, n int64) error {
+	h.send.BeginStep(n)
+	h.receive.BeginStep(n)
+	if err := p.swept.Wait(a.run.workers, h.send, a.substep(n, stage)); err != nil {
+		return err
+	}
+	for _, i := range h.out[stage] {
+		if err := a.takeCredit(h.send, stage, i, n); err != nil {
+			return err
+		}
+		if err := a.exchange(stage, n).Transfer(i).Send(h.send); err != nil {
+			return err
+		}
+	}
+	if a.covers(len(h.out[stage]), len(h.in[stage])) {
+		if err := h.send.Record(h.sent); err != nil {
+			return err
+		}
+		if err := h.receive.Wait(h.sent); err != nil {
+			return err
+		}
+	}
+	for _, i := range h.in[stage] {
+		if err := a.exchange(stage, n).Transfer(i).Receive(a.run.workers, h.receive); err != nil {
+			return err
+		}
+	}
+	return h.arrived.Record(h.receive)
+}
+
+func (a *assisted) sync(worker int) error {
+	p := a.parts[worker]
+	for _, h := range p.assistants {
+		if err := h.arrived.Await(a.run.workers, p.issued); err != nil {
+			return err
+		}
+		for _, s := range []*streams.Stream{h.send, h.receive} {
+			if err := s.Sync(a.patience()); err != nil {
+				return err
+			}
+		}
+	}
+	return p.compute.Sync(a.patience())
+}

@@ -1,0 +1,84 @@
+package scheme
+
+import "github.com/halox/halox/streams"
+
+// A message overwrites the ghosts that one before it brought. Whoever sends it must know that the
+// receiver has read those, which its sweep of the boundary region does at the latest in the stage
+// before. Where the receiver sends a message in return after that sweep, the sender, which waits
+// for that before it sweeps, knows. For other messages the receiver gives credit: it records a
+// signal after the sweep, and the sender waits for it.
+
+// stageBefore returns the stage before one, and in which step, relative to its own.
+func (x *Runner) stageBefore(stage int) (before int, step int64) {
+	if stage == 0 {
+		return len(x.step.Stages) - 1, -1
+	}
+	return stage - 1, 0
+}
+
+// needsCredit reports whether no message in return says that the ghosts which a message brings
+// are free.
+func (x *Runner) needsCredit(stage, message int) bool {
+	before, _ := x.stageBefore(stage)
+	if x.plans[before] == nil {
+		return true
+	}
+	m := x.plans[stage].Messages[message]
+	for _, back := range x.plans[before].Messages {
+		if back.From == m.To && back.To == m.From {
+			return false
+		}
+	}
+	return true
+}
+
+// makeCredits makes the signals of messages that need credit.
+func (r *run) makeCredits() error {
+	r.credits = make([]map[int]*streams.Signal, len(r.step.Stages))
+	for stage := range r.step.Stages {
+		r.credits[stage] = map[int]*streams.Signal{}
+		for i, m := range r.messagesOf(stage) {
+			if !r.needsCredit(stage, i) {
+				continue
+			}
+			d := r.place.Devices[m.To]
+			s, err := d.NewSignal("subdomain %d on device %v to read its ghosts", m.To, d)
+			if err != nil {
+				return err
+			}
+			r.resources.Add(s)
+			r.credits[stage][i] = s
+		}
+	}
+	return nil
+}
+
+// giveCredit says on the stream of a subdomain that swept the boundary region of a stage that the
+// ghosts which the next stage's messages bring are free.
+func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int) error {
+	next := (stage + 1) % len(r.step.Stages)
+	for _, i := range d.in[next] {
+		if c := r.credits[next][i]; c != nil {
+			if err := c.Record(s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeCredit lets the stream of a sender wait until the ghosts that a message brings are free.
+func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
+	c := r.credits[stage][message]
+	_, step := r.stageBefore(stage)
+	if c == nil || n+step < 1 {
+		return nil
+	}
+	return c.Wait(r.workers, s, n+step)
+}
+
+// covers reports whether a stage that follows must wait until the messages of this one have left,
+// before it overwrites the points that they carry. With a single stage, which writes the fields of
+// its variables in turn, it need not where the neighbour sends as well: its message of the step
+// between says that it has got this one.
+func (x *Runner) covers(out, in int) bool { return out > 0 && (len(x.step.Stages) > 1 || in == 0) }

@@ -1,0 +1,344 @@
+package scheme
+
+import (
+	"github.com/halox/halox/streams"
+)
+
+// Graph is the scheme that captures steps of all devices once and has them replayed:
+// one worker, and one call for many steps. Within a step the work is ordered as by
+// Assisted.
+const Graph Scheme = "graph"
+
+func graphScheme() *definition {
+	return &definition{name: Graph, needs: Needs{Steady: true}, assistants: none, make: newGraph}
+}
+
+type graph struct {
+	*run
+	parts    []*graphPart
+	channels [][]*graphChannel // by stage
+	origin   *streams.Stream   // of the first part: graphs are launched here
+	others   []*streams.Stream
+	done     *streams.Event   // what was launched on origin
+	one      []*streams.Graph // of one step, by the phase of the first
+	many     []*streams.Graph // of manySteps
+	stale    bool             // the parts may have queued what the next graph has to wait for
+}
+
+// graphSteps is about how many steps a large graph has.
+const graphSteps = 16
+
+// manySteps is how many steps a large graph has: a multiple of the period, so that one graph
+// follows another of its kind.
+func (g *graph) manySteps() int64 {
+	p := int64(g.period)
+	return (graphSteps + p - 1) / p * p
+}
+
+// graphPart is a subdomain. What is outside of graphs, norms above all, is queued on its
+// compute stream too.
+type graphPart struct {
+	*subdomain
+	compute *streams.Stream
+	swept   *streams.Event    // the boundary region of a stage is swept
+	idle    *streams.Event    // what was queued between graphs
+	coming  [][]*graphChannel // by stage: those that messages come by
+	leaving [][]*graphChannel // those that must have left before the next stage, see covers
+}
+
+// graphChannel is a message with the streams that it is sent and received on.
+type graphChannel struct {
+	message       int
+	from, to      *graphPart
+	credit        bool // the ghosts are free once the receiver has swept, see credit.go
+	send, receive *streams.Stream
+	sent, arrived *streams.Event // the message of a step has left, and has been put in place
+}
+
+func newGraph(r *run, _ Options) (scheme, error) {
+	g := &graph{run: r, channels: make([][]*graphChannel, len(r.step.Stages))}
+	for _, d := range r.subdomains {
+		if err := g.addPart(d); err != nil {
+			return nil, err
+		}
+	}
+	g.origin = g.parts[0].compute
+	for _, p := range g.parts[1:] {
+		g.others = append(g.others, p.compute)
+	}
+	for stage := range r.step.Stages {
+		for i := range r.messagesOf(stage) {
+			if err := g.addChannel(stage, i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := r.newEvents(g.parts[0].device, &g.done); err != nil {
+		return nil, err
+	}
+	return g, g.captureAll()
+}
+
+func (g *graph) addPart(d *subdomain) (err error) {
+	n := len(g.step.Stages)
+	w := &graphPart{subdomain: d, coming: make([][]*graphChannel, n), leaving: make([][]*graphChannel, n)}
+	if err := g.measureAll(d); err != nil {
+		return err
+	}
+	if w.compute, err = g.newStream(d.device, streams.Normal, "compute"); err != nil {
+		return err
+	}
+	g.parts = append(g.parts, w)
+	return g.newEvents(d.device, &w.swept, &w.idle)
+}
+
+// measureAll has the norms of a subdomain taken from its fields, after a step: its sweeps do not
+// take them on their way.
+func (r *run) measureAll(d *subdomain) error {
+	d.totals = nil
+	for phase := range r.period {
+		var all []total
+		for _, v := range r.step.Measured {
+			t, err := d.measureFields(r.Runner, v, int64(phase), &r.resources)
+			if err != nil {
+				return err
+			}
+			all = append(all, t)
+		}
+		d.totals = append(d.totals, all)
+	}
+	return nil
+}
+
+func (g *graph) addChannel(stage, i int) (err error) {
+	m := g.plans[stage].Messages[i]
+	c := &graphChannel{message: i, from: g.parts[m.From], to: g.parts[m.To], credit: g.needsCredit(stage, i)}
+	if c.send, err = c.from.device.NewStream(streams.Urgent); err != nil {
+		return err
+	}
+	g.resources.Add(c.send)
+	if c.receive, err = c.to.device.NewStream(streams.Urgent); err != nil {
+		return err
+	}
+	g.resources.Add(c.receive)
+	if err := g.newEvents(c.to.device, &c.arrived); err != nil {
+		return err
+	}
+	if err := g.newEvents(c.from.device, &c.sent); err != nil {
+		return err
+	}
+	c.to.coming[stage] = append(c.to.coming[stage], c)
+	if g.covers(1, g.returned(stage, i)) {
+		c.from.leaving[stage] = append(c.from.leaving[stage], c)
+	}
+	g.channels[stage] = append(g.channels[stage], c)
+	g.others = append(g.others, c.send, c.receive)
+	return nil
+}
+
+// returned counts the messages of a stage in return for one.
+func (g *graph) returned(stage, i int) (n int) {
+	m := g.plans[stage].Messages[i]
+	for _, back := range g.plans[stage].Messages {
+		if back.From == m.To && back.To == m.From {
+			n++
+		}
+	}
+	return n
+}
+
+// captureAll makes the graphs of one and of many steps, for each phase to begin with.
+func (g *graph) captureAll() error {
+	for first := range int64(g.period) {
+		one, err := g.capture(first+1, 1)
+		if err != nil {
+			return err
+		}
+		many, err := g.capture(first+1, g.manySteps())
+		if err != nil {
+			return err
+		}
+		g.one, g.many = append(g.one, one), append(g.many, many)
+	}
+	return nil
+}
+
+// capture captures so many steps.
+func (g *graph) capture(first, steps int64) (*streams.Graph, error) {
+	made, err := streams.Capture(g.origin, g.others, func() error {
+		for n := first; n < first+steps; n++ {
+			for stage := range g.step.Stages {
+				if err := g.stage(stage, n, n > first || stage > 0); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.resources.Add(made)
+	return made, nil
+}
+
+// stage queues a stage of a step. The first stage of a graph has no messages to
+// wait for: the graph begins after the one before has ended.
+func (g *graph) stage(stage int, n int64, waits bool) error {
+	for _, p := range g.parts {
+		if err := g.sweep(p, stage, n, waits); err != nil {
+			return err
+		}
+	}
+	for _, c := range g.channels[stage] {
+		if err := g.send(c, stage, n); err != nil {
+			return err
+		}
+	}
+	for _, c := range g.channels[stage] {
+		if err := g.receive(c, stage, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *graph) sweep(p *graphPart, stage int, n int64, waits bool) error {
+	before, _ := g.stageBefore(stage)
+	if waits {
+		for _, c := range p.coming[before] {
+			if err := p.compute.Wait(c.arrived); err != nil {
+				return err
+			}
+		}
+		for _, c := range p.leaving[before] {
+			if err := p.compute.Wait(c.sent); err != nil {
+				return err
+			}
+		}
+	}
+	if err := g.complete(p.subdomain, p.compute, stage, n); err != nil {
+		return err
+	}
+	swept := p.sweeps(g.run, stage, n, false)
+	if err := g.launch(p.compute, swept.boundary, n); err != nil {
+		return err
+	}
+	if err := g.refresh(p.subdomain, p.compute, stage, n); err != nil {
+		return err
+	}
+	if err := p.compute.Record(p.swept); err != nil {
+		return err
+	}
+	return g.launch(p.compute, swept.interior, n)
+}
+
+// send overwrites what the message brought before. Those who needed it are done: the sender's
+// sweep of the boundary region, which comes before, waited for the message in return, and that
+// for the receiver's sweep that used the ghosts; or this waits for the receiver's.
+func (g *graph) send(c *graphChannel, stage int, n int64) error {
+	if err := c.send.Wait(c.from.swept); err != nil {
+		return err
+	}
+	if c.credit && c.to != c.from {
+		if err := c.send.Wait(c.to.swept); err != nil {
+			return err
+		}
+	}
+	if err := g.exchange(stage, n).Transfer(c.message).Send(c.send); err != nil {
+		return err
+	}
+	return c.send.Record(c.sent)
+}
+
+func (g *graph) receive(c *graphChannel, stage int, n int64) error {
+	if err := g.exchange(stage, n).Transfer(c.message).Receive(g.run.workers, c.receive); err != nil {
+		return err
+	}
+	return c.receive.Record(c.arrived)
+}
+
+// workers: one drives all parts.
+func (g *graph) workers() [][]int { return together(len(g.parts)) }
+func (g *graph) assistants()      {}
+func (g *graph) stop(int, int64)  {}
+func (g *graph) maxQueued() int64 { return maxSteps }
+func (g *graph) queues(rank int) (steps, norms *streams.Stream) {
+	return g.parts[rank].compute, g.parts[rank].compute
+}
+
+func (g *graph) steps(_ int, first, last int64, norms bool) error {
+	if err := g.begin(); err != nil {
+		return err
+	}
+	for n := first; n <= last; {
+		made, steps := g.next(n, last)
+		g.origin.BeginStep(n)
+		if err := made.Launch(); err != nil {
+			return err
+		}
+		n += steps
+	}
+	return g.finish(last, norms)
+}
+
+// next returns a graph that begins with step n, and how many steps it makes. Steps that
+// are traced have a graph each.
+func (g *graph) next(n, last int64) (*streams.Graph, int64) {
+	first := int((n - 1) % int64(g.period))
+	if end := n + g.manySteps() - 1; end <= last && !g.origin.Traced(n, end) {
+		return g.many[first], g.manySteps()
+	}
+	return g.one[first], 1
+}
+
+// begin lets the origin wait for what other streams have queued since the last graph: for
+// norms, since the next step overwrites what they are reduced from.
+func (g *graph) begin() error {
+	if !g.stale {
+		return nil
+	}
+	g.stale = false
+	for _, p := range g.parts[1:] {
+		if err := p.compute.Record(p.idle); err != nil {
+			return err
+		}
+		if err := g.origin.Wait(p.idle); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish lets the streams of all parts wait for the origin, and then reduces the norms.
+func (g *graph) finish(last int64, norms bool) error {
+	if err := g.origin.Record(g.done); err != nil {
+		return err
+	}
+	for i, p := range g.parts {
+		p.compute.BeginStep(last)
+		if i > 0 {
+			if err := p.compute.Wait(g.done); err != nil {
+				return err
+			}
+		}
+		if norms {
+			if err := g.queueTotals(p.subdomain, p.compute, last); err != nil {
+				return err
+			}
+		}
+	}
+	g.stale = norms
+	return nil
+}
+
+// sync waits for the streams of all parts, which wait for the origin, and asks the others
+// whether something failed on them.
+func (g *graph) sync(int) error {
+	for _, s := range append([]*streams.Stream{g.origin}, g.others...) {
+		if err := s.Sync(g.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

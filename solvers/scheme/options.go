@@ -1,0 +1,101 @@
+package scheme
+
+import (
+	"fmt"
+	"time"
+)
+
+// Norm is how the change of a step is measured against the tolerance.
+type Norm string
+
+// The norms: the largest absolute change, or the root of the sum of its squares, over owned
+// points and measured variables.
+const (
+	MaxNorm Norm = "max"
+	L2Norm  Norm = "l2"
+)
+
+// Options say how steps are run.
+type Options struct {
+	Scheme     Scheme
+	Order      Order   // of TwoStream; LeftRight where it is empty
+	Steps      int64   // at most
+	Tolerance  float64 // the run ends when the change is at most this; 0 for never
+	Norm       Norm
+	CheckEvery int64 // steps between two looks at the norms; 0 for none before the end
+	History    bool  // keep the norms of every look
+	// Limit is how long a worker waits for another, or for a device, before the
+	// run ends with an error that says whom it waited for; a minute where it is 0.
+	Limit time.Duration
+	// Progress, where set, is called some fifty times a second with the number
+	// of steps queued. It must return at once.
+	Progress func(steps int64)
+	// Interval, where set, cuts the run into intervals, to time steps without what begins and
+	// ends a run. It is called before the first step, with zeros, and at the end of each
+	// interval, when the devices have done all of it, with its steps and the time that they took.
+	// It returns how many steps the next one has; after 0 the run ends with one more. All
+	// threads wait meanwhile, no longer than Limit. The first interval also starts the threads.
+	Interval func(steps int64, took time.Duration) int64
+
+	anything bool // the fields may hold anything: norms that are not finite do not end the run
+}
+
+// defaultLimit is the Limit of options that have none.
+const defaultLimit = time.Minute
+
+// complete returns the options with what was left out, or an error if they make no sense.
+func (o Options) complete() (Options, error) {
+	if o.Order == "" {
+		o.Order = LeftRight
+	}
+	if o.Norm == "" {
+		o.Norm = MaxNorm
+	}
+	if o.Limit == 0 {
+		o.Limit = defaultLimit
+	}
+	if o.CheckEvery == 0 {
+		o.CheckEvery = 1 << 62
+	}
+	if o.Steps < 1 || o.CheckEvery < 1 || o.Limit < 0 || !(o.Tolerance >= 0) {
+		return o, fmt.Errorf("scheme: %d steps, checks every %d, tolerance %v, limit %v", o.Steps, o.CheckEvery, o.Tolerance, o.Limit)
+	}
+	return o, nil
+}
+
+// Checks reports whether norms are taken before the end of the run, every CheckEvery steps.
+func (o Options) Checks() bool { return o.Tolerance > 0 || o.History }
+
+// Stopped says why a run ended.
+type Stopped string
+
+// The reasons. A run has diverged when its norms are no longer finite.
+const (
+	StoppedSteps       Stopped = "iterations"
+	StoppedTolerance   Stopped = "tolerance"
+	StoppedInterrupted Stopped = "interrupted"
+	StoppedDiverged    Stopped = "diverged"
+)
+
+// Norms are those of one variable in one step, over owned points.
+type Norms struct {
+	Step      int64
+	MaxChange float64 // largest absolute change
+	L2Change  float64 // root of the sum of squares of the change
+	Max       float64 // largest magnitude
+	L2        float64 // root of the mean of squares
+}
+
+// Result is what a run came to.
+type Result struct {
+	Scheme  Scheme // that ran
+	Steps   int64
+	Stopped Stopped
+	Norms   []Norms       // of the last step, by measured variable
+	History [][]Norms     // of every look
+	Loop    time.Duration // from the first step queued to the last one done
+	Bytes   int64         // sent from device to device
+
+	// UpdatesPerSecond is how many points of the grid were stepped in a second of Loop.
+	UpdatesPerSecond float64
+}

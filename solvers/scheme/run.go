@@ -1,0 +1,290 @@
+package scheme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/streams"
+)
+
+// run is one run of a step: what a scheme needs. What a scheme makes it adds to the run's
+// closers. Steps of a run count from 1.
+type run struct {
+	resources streams.Resources
+	*Runner
+	workers *streams.WorkerGroup
+	credits []map[int]*streams.Signal // by stage and message, where one is needed, see credit
+}
+
+// phase returns the phase of a step.
+func (r *run) phase(n int64) int { return int((r.done + n) % int64(r.period)) }
+
+// time returns the time of the level that a step computes.
+func (r *run) time(n int64) float64 { return float64(r.done+n) * r.step.Length }
+
+// launch queues a launch, unless it is nil. It is given the time at which the step begins.
+func (r *run) launch(s *streams.Stream, l Launch, n int64) error {
+	if l == nil {
+		return nil
+	}
+	return l(s, r.done+n, r.time(n-1))
+}
+
+// exchange returns the exchange after a stage of a step, nil if there is none.
+func (r *run) exchange(stage int, n int64) *halo.Exchanger { return r.exchanges[r.phase(n)][stage] }
+
+// messagesOf returns those of a stage's plan.
+func (r *run) messagesOf(stage int) []halo.Message {
+	if r.plans[stage] == nil {
+		return nil
+	}
+	return r.plans[stage].Messages
+}
+
+// substep numbers the stages of all steps, from 1.
+func (r *run) substep(n int64, stage int) int64 {
+	return (n-1)*int64(len(r.step.Stages)) + int64(stage) + 1
+}
+
+// patience is how long a worker waits for its own device: less than others
+// wait for the worker, so that the error that comes first names the device.
+func (r *run) patience() time.Duration { return r.workers.Limit() / 2 }
+
+// newStream makes a stream of the run, which traces call by that name.
+func (r *run) newStream(d *streams.Device, priority streams.Priority, name string, args ...any) (*streams.Stream, error) {
+	s, err := d.NewStream(priority)
+	if err != nil {
+		return nil, err
+	}
+	r.resources.Add(s)
+	s.SetName(name, args...)
+	return s, nil
+}
+
+// newEvents makes events of the run.
+func (r *run) newEvents(d *streams.Device, events ...**streams.Event) error {
+	for _, e := range events {
+		made, err := d.NewEvent()
+		if err != nil {
+			return err
+		}
+		r.resources.Add(made)
+		*e = made
+	}
+	return nil
+}
+
+// refresh queues what the physical faces do to the ghosts of what a stage has written, after
+// the boundary region is swept and before messages leave: a message may carry ghosts that lie
+// between its points.
+func (r *run) refresh(d *subdomain, s *streams.Stream, stage int, n int64) error {
+	for _, a := range r.step.Stages[stage].Writes {
+		if g := r.ghosts[a.Variable]; g != nil {
+			if err := g[a.slot(r.done+n)].Refresh(d.rank, s, r.done+n, r.time(n)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// complete queues what is still to be done to the ghosts that a stage reads, after those of
+// neighbours have come: in edges and corners.
+func (r *run) complete(d *subdomain, s *streams.Stream, stage int, n int64) error {
+	for _, a := range r.step.Stages[stage].Reads {
+		if g := r.ghosts[a.Variable]; g != nil && a.around() {
+			if err := g[a.slot(r.done+n)].Complete(d.rank, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Run steps until the options or the context say stop. A context that ends is
+// no error: the run then stops between two steps. After an error the variables
+// hold no whole step, and the runner runs no more.
+func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
+	o, err := o.complete()
+	if err != nil {
+		return Result{}, err
+	}
+	if x.broken != nil {
+		return Result{}, fmt.Errorf("scheme: a run before has failed: %w", x.broken)
+	}
+	name := Choose(o.Scheme, x.place)
+	def, err := find(name)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := def.suits(x, o); err != nil {
+		return Result{}, err
+	}
+	r := &run{Runner: x, workers: streams.NewWorkerGroup(len(x.subdomains)+def.assistants(x), o.Limit)}
+	x.resources.Add(&r.resources)
+	res, err := r.run(ctx, def, o)
+	res.Scheme = name
+	if err != nil {
+		x.broken = err
+		return res, err // closing now would wait for streams that may hang
+	}
+	x.done += res.Steps
+	return res, r.Close()
+}
+
+// run starts the workers and waits for them.
+func (r *run) run(ctx context.Context, def *definition, o Options) (Result, error) {
+	for _, d := range r.subdomains {
+		d.totals = d.split
+	}
+	sch, err := def.make(r, o)
+	if err != nil {
+		return Result{}, errors.Join(err, r.Close())
+	}
+	if err := r.setGhosts(); err != nil {
+		return Result{}, err
+	}
+	workers := sch.workers()
+	c := newController(ctx, o, r, len(workers), sch.maxQueued())
+	var fences []*fences
+	for _, ranks := range workers {
+		f, err := r.newFences(sch, ranks)
+		if err != nil {
+			return Result{}, err
+		}
+		fences = append(fences, f)
+	}
+	start := time.Now()
+	sch.assistants()
+	for w, f := range fences {
+		r.workers.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, f) })
+	}
+	err = r.workers.Wait()
+	c.result.Loop = time.Since(start)
+	c.result.Bytes = c.result.Steps * r.bytes()
+	c.result.UpdatesPerSecond = float64(c.result.Steps) * float64(r.place.Grid.Points()) / c.result.Loop.Seconds()
+	return c.result, err
+}
+
+// work is the loop of one worker.
+func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
+	next := c.round
+	defer func() {
+		if err != nil && !errors.Is(err, streams.ErrStopped) {
+			err = fmt.Errorf("subdomains %v, in steps %d to %d: %w", f.ranks, next.first, next.last, err)
+		}
+	}()
+	for next.last >= next.first || c.due() > 0 {
+		if next.last >= next.first {
+			if err := sch.steps(w, next.first, next.last, next.check); err != nil {
+				return err
+			}
+		}
+		if err := f.pass(r, next); err != nil {
+			return err
+		}
+		if next.drain {
+			f.drain(r)
+			if err := sch.sync(w); err != nil {
+				return err
+			}
+		}
+		if step := c.due(); step > 0 {
+			if err := f.collectNorms(r, c, step); err != nil {
+				return err
+			}
+		}
+		after, err := c.barrier(w)
+		if err != nil {
+			return err
+		}
+		next = after
+	}
+	sch.stop(w, next.last)
+	return sch.sync(w)
+}
+
+// setGhosts sets all ghosts that steps may read before they are written, once at the beginning
+// of a run: those that never change, in all fields, and in fields of levels that are known those
+// of neighbours and behind physical faces.
+func (r *run) setGhosts() error {
+	var at halo.Streams
+	defer func() { _ = at.Close() }() // after an error of a device it is no news
+	at, err := r.place.NewStreams()
+	if err != nil {
+		return err
+	}
+	for i := range r.step.Stages {
+		for phase := range r.period {
+			if err := r.exchangeKnown(at, i, phase); err != nil {
+				return err
+			}
+		}
+	}
+	for v, ghosts := range r.ghosts {
+		for slot, g := range ghosts {
+			level := r.levelIn(v, slot)
+			for rank, s := range at {
+				err := g.SetFixed(rank, s)
+				if err == nil && level > r.done-int64(r.depth(v)) {
+					err = g.Move(rank, s, level, float64(level)*r.step.Length)
+				}
+				if err == nil {
+					err = g.Mirror(rank, s)
+				}
+				if err == nil {
+					err = g.Complete(rank, s)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return at.Sync(r.patience())
+}
+
+// levelIn returns the newest known level that lies in a field of the variable.
+func (r *run) levelIn(v *Variable, slot int) int64 {
+	level := r.done
+	for v.slot(level) != slot {
+		level--
+	}
+	return level
+}
+
+// depth returns how many of the newest levels of a variable stages read around a point.
+func (r *run) depth(v *Variable) (levels int) {
+	for _, st := range r.step.Stages {
+		for _, a := range st.Reads {
+			if a.Variable == v && a.around() {
+				levels = max(levels, 1-a.Level)
+			}
+		}
+	}
+	return levels
+}
+
+// exchangeKnown queues the exchange after a stage as in the last step of a phase, one message
+// after the other.
+func (r *run) exchangeKnown(at halo.Streams, stage, phase int) error {
+	x := r.exchanges[phase][stage]
+	if x == nil {
+		return nil
+	}
+	for i, m := range r.messagesOf(stage) {
+		if err := x.Transfer(i).Send(at[m.From]); err != nil {
+			return err
+		}
+		if err := x.Transfer(i).Receive(r.workers, at[m.To]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (r *run) Close() error { return r.resources.Close() }
