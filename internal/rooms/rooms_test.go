@@ -34,6 +34,8 @@ var may = map[string][]string{
 	"configs":                {},
 	"results":                {"internal/measure"},
 	"internal/measure":       {},
+	"internal/files":         {},
+	"internal/cache":         {"internal/files"},
 	"internal/testdevices":   {"streams", "p2p", "kernels", "internal/nvrtc"},
 	"internal/mutation":      {},
 	"internal/rooms":         {},

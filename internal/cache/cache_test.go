@@ -1,0 +1,346 @@
+package cache_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/cache"
+)
+
+// fresh returns a folder of the cache that is not there yet.
+func fresh(t *testing.T) cache.Folder {
+	return cache.At(filepath.Join(t.TempDir(), "cache"))
+}
+
+// filled returns an entry that holds a text, and can be read.
+func filled(t *testing.T, text string) (cache.Folder, cache.Entry) {
+	t.Helper()
+	folder := fresh(t)
+	e := folder.Entry("entry.json")
+	if err := e.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, e, text)
+	return folder, e
+}
+
+func holds(t *testing.T, e cache.Entry, want string) {
+	t.Helper()
+	if got, err := e.Read(); err != nil || string(got) != want {
+		t.Errorf("the entry holds %.40q, %v; want %.40q", got, err, want)
+	}
+}
+
+// refused checks that the entry counts as absent, for that reason, and soon.
+func refused(t *testing.T, e cache.Entry, why string) {
+	t.Helper()
+	type answer struct {
+		data []byte
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		data, err := e.Read()
+		answers <- answer{data, err}
+	}()
+	select {
+	case a := <-answers:
+		if a.err == nil || a.data != nil || !strings.Contains(a.err.Error(), why) || !strings.Contains(a.err.Error(), "is not used") {
+			t.Errorf("got %.40q, %v; want %q", a.data, a.err, why)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("to read it takes over 10 s")
+	}
+}
+
+func TestWhereTheCacheIs(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "/xdg")
+	t.Setenv("HALOX_CACHE", "/environment")
+	if got := cache.At("/named").Path(); got != "/named" {
+		t.Error(got)
+	}
+	if got := cache.At("").Path(); got != "/environment" {
+		t.Error(got)
+	}
+	t.Setenv("HALOX_CACHE", "")
+	user, err := os.UserCacheDir()
+	if got := cache.At("").Path(); err != nil || got != filepath.Join(user, "halox") {
+		t.Error(got, err)
+	}
+}
+
+func TestNowhere(t *testing.T) {
+	for _, name := range []string{"HALOX_CACHE", "XDG_CACHE_HOME", "HOME", "LocalAppData"} {
+		t.Setenv(name, "")
+	}
+	folder := cache.At("").Below("kernels")
+	e := folder.Entry("entry.json")
+	if folder.Path() != "" || e.Path() != "" || folder.Check() != nil {
+		t.Errorf("%q, %q, %v", folder.Path(), e.Path(), folder.Check())
+	}
+	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	change := func([]byte) ([]byte, error) { return nil, nil }
+	if e.Write(nil) == nil || e.Update(change) == nil {
+		t.Error("something was kept nowhere")
+	}
+}
+
+func TestWriteAndRead(t *testing.T) {
+	folder := fresh(t).Below("kernels")
+	e := folder.Entry("entry.json")
+	if err := folder.Check(); err != nil {
+		t.Error(err)
+	}
+	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	for _, text := range []string{"one", "", "two"} {
+		if err := e.Write([]byte(text), []byte("!")); err != nil {
+			t.Fatal(err)
+		}
+		holds(t, e, text+"!")
+	}
+	if all, err := os.ReadDir(folder.Path()); err != nil || len(all) != 1 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if err := folder.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFolderMayBeALink(t *testing.T) {
+	folder, _ := filled(t, "text")
+	name := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(folder.Path(), name); err != nil {
+		t.Skip(err)
+	}
+	holds(t, cache.At(name).Entry("entry.json"), "text")
+}
+
+// What stands in the place of an entry counts as absent, is waited for by nobody, and
+// gives way to what is written next.
+func TestWhatIsNoEntry(t *testing.T) {
+	link := func(to string) func(string) error {
+		return func(path string) error { return os.Symlink(to, path) }
+	}
+	for _, c := range []struct {
+		name string
+		make func(path string) error
+		why  string
+	}{
+		{"a link to an endless device", link("/dev/zero"), "it is a symbolic link"},
+		{"a link to a file", link("other.json"), "it is a symbolic link"},
+		{"a link to itself", link("entry.json"), "it is a symbolic link"},
+		{"too large", func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, cache.MaxBytes+1))
+		}, "it has more than"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder, e := filled(t, "text")
+			if err := folder.Entry("other.json").Write([]byte("other")); err != nil {
+				t.Fatal(err)
+			}
+			replaced(t, e, c.make, c.why)
+			holds(t, folder.Entry("other.json"), "other")
+		})
+	}
+}
+
+// replaced puts something in the place of an entry and checks that it is refused, and
+// replaced by an update, which begins with nothing.
+func replaced(t *testing.T, e cache.Entry, make func(string) error, why string) {
+	t.Helper()
+	if err := os.Remove(e.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := make(e.Path()); err != nil {
+		t.Skip(err)
+	}
+	refused(t, e, why)
+	err := e.Update(func(old []byte) ([]byte, error) {
+		if old != nil {
+			t.Errorf("the update begins with %.40q", old)
+		}
+		return []byte("new"), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, e, "new")
+}
+
+func TestAFolderInTheWay(t *testing.T) {
+	folder, e := filled(t, "text")
+	inner := folder.Below("entry").Entry("x.json")
+	if err := inner.Write(nil); err != nil {
+		t.Fatal(err)
+	}
+	in := folder.Entry("entry")
+	refused(t, in, "it is a folder")
+	if in.Write(nil) == nil {
+		t.Error("a folder was replaced")
+	}
+	below := cache.At(e.Path())
+	refused(t, below.Entry("x.json"), "it is a regular file, not a folder")
+	if err := below.Check(); err == nil || below.Entry("x.json").Write(nil) == nil {
+		t.Error("a file is a folder")
+	}
+}
+
+func TestEntriesStayInTheirFolder(t *testing.T) {
+	folder, _ := filled(t, "text")
+	below := folder.Below("below")
+	if err := below.Entry("x.json").Write(nil); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, below.Entry("../entry.json"), "path escapes")
+}
+
+func TestTooLargeToKeep(t *testing.T) {
+	_, e := filled(t, "text")
+	if err := e.Write(make([]byte, cache.MaxBytes), []byte{0}); err == nil {
+		t.Error("it was kept")
+	}
+	holds(t, e, "text")
+}
+
+func TestAnErrorOfTheChange(t *testing.T) {
+	_, e := filled(t, "text")
+	wrong := errors.New("no change")
+	if err := e.Update(func([]byte) ([]byte, error) { return nil, wrong }); err != wrong {
+		t.Error(err)
+	}
+	holds(t, e, "text")
+}
+
+// TestMain is also the program of the processes that the tests below start.
+func TestMain(m *testing.M) {
+	folder, job := os.Getenv("CACHE_TEST_FOLDER"), os.Getenv("CACHE_TEST_JOB")
+	e := cache.At(folder).Entry("entry.json")
+	switch job {
+	case "":
+		os.Exit(m.Run())
+	case "write": // until it is killed
+		for i := byte(0); ; i++ {
+			if err := e.Write(bytes.Repeat([]byte{'a' + i%26}, size)); err != nil {
+				panic(err)
+			}
+		}
+	case "lock": // until it is killed
+		panic(e.Update(func([]byte) ([]byte, error) {
+			fmt.Println("locked")
+			select {}
+		}))
+	case "count":
+		for range updates {
+			if err := e.Update(next); err != nil {
+				panic(err)
+			}
+		}
+	}
+}
+
+const (
+	size    = 1 << 20
+	updates = 25
+)
+
+// next counts in an entry.
+func next(old []byte) ([]byte, error) {
+	n, _ := strconv.Atoi(string(old))
+	return strconv.AppendInt(nil, int64(n+1), 10), nil
+}
+
+// process returns another process that works on the folder.
+func process(folder cache.Folder, job string) *exec.Cmd {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), "CACHE_TEST_FOLDER="+folder.Path(), "CACHE_TEST_JOB="+job)
+	c.Stderr = os.Stderr
+	return c
+}
+
+// No update gets lost, of goroutines and of processes.
+func TestUpdatesAtTheSameTime(t *testing.T) {
+	const goroutines, processes = 4, 3
+	folder := fresh(t)
+	e := folder.Entry("entry.json")
+	var group sync.WaitGroup
+	for range processes {
+		group.Go(func() {
+			if err := process(folder, "count").Run(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range goroutines {
+		group.Go(func() {
+			for range updates {
+				if err := e.Update(next); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	holds(t, e, strconv.Itoa((goroutines+processes)*updates))
+}
+
+func TestKilledWriter(t *testing.T) {
+	folder, e := filled(t, strings.Repeat("z", size))
+	for i := range 10 {
+		c := process(folder, "write")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(20+5*i) * time.Millisecond)
+		c.Process.Kill()
+		c.Wait()
+		data, err := e.Read()
+		if err != nil || len(data) != size || bytes.Count(data, data[:1]) != size {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+	}
+}
+
+// While a process has the lock an update waits for it, and a reader does not; one that is
+// killed gives it back.
+func TestKilledUpdate(t *testing.T) {
+	folder, e := filled(t, "1")
+	c := process(folder, "lock")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 6)); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, e, "1")
+	done := make(chan error, 1)
+	go func() { done <- e.Update(next) }()
+	select {
+	case err := <-done:
+		t.Errorf("an update did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	c.Process.Kill()
+	c.Wait()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	holds(t, e, "2")
+}

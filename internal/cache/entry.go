@@ -1,0 +1,120 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/halox/halox/internal/files"
+)
+
+// MaxBytes is the size that an entry may have.
+const MaxBytes = 64 << 20
+
+// An Entry is a file of the cache.
+type Entry struct {
+	folder Folder
+	name   string
+}
+
+// Path returns the name of the entry's file, "" for nowhere.
+func (e Entry) Path() string {
+	if e.folder.path == "" {
+		return ""
+	}
+	return filepath.Join(e.folder.path, e.name)
+}
+
+// Read returns what the entry holds. An error says why it counts as absent: it is not
+// there (fs.ErrNotExist); it is not a regular file, but a link, a pipe or a device; it is
+// larger than MaxBytes; or the file or its folder belongs to neither this user nor the
+// superuser, or may be written by more than its owner. Read waits for none of these.
+func (e Entry) Read() ([]byte, error) {
+	root, err := e.folder.open()
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	data, err := readIn(root, e.name)
+	if err != nil {
+		return nil, e.unused(err)
+	}
+	return data, nil
+}
+
+func readIn(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if err == nil {
+		err = checkFile(info) // to open a device may set it going
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := root.OpenFile(name, os.O_RDONLY|files.NoWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if info, err = file.Stat(); err == nil {
+		err = checkFile(info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return files.ReadAll(file, MaxBytes)
+}
+
+// Write makes the entry hold the parts, one after another. Whoever reads it, also after
+// this process was killed, finds all of them or what was there before. Whatever was there
+// is replaced, but for a folder.
+func (e Entry) Write(parts ...[]byte) error {
+	if err := e.folder.make(); err != nil {
+		return err
+	}
+	return e.write(parts...)
+}
+
+// Update makes the entry hold what change makes of its content, which is nil where Read
+// would return an error. Of updates at the same time, by any processes, each begins with
+// what the one before it made; only on a file system without locks may one get lost. An
+// error of change is returned and leaves the entry as it is; so does a lock that is not to
+// be had within 10 s.
+func (e Entry) Update(change func(old []byte) ([]byte, error)) error {
+	if err := e.folder.make(); err != nil {
+		return err
+	}
+	unlock, err := e.folder.lock()
+	if err != nil {
+		return e.unused(err)
+	}
+	defer unlock()
+	old, err := e.Read()
+	if err != nil {
+		old = nil
+	}
+	text, err := change(old)
+	if err != nil {
+		return err
+	}
+	return e.write(text)
+}
+
+func (e Entry) write(parts ...[]byte) error {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	err := errors.New("it is too large")
+	if size <= MaxBytes {
+		err = files.Replace(e.Path(), 0o644, parts...)
+	}
+	if err != nil {
+		return e.unused(err)
+	}
+	return nil
+}
+
+func (e Entry) unused(err error) error {
+	return fmt.Errorf("the cache's %s is not used: %w", e.Path(), err)
+}

@@ -1,0 +1,101 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// A Folder is where the cache is. The zero Folder is nowhere: nothing is there, and
+// nothing is kept.
+type Folder struct{ path string }
+
+// At returns the folder that is named; where the name is empty, the one that the variable
+// HALOX_CACHE names; where that is not set, halox in the user's folder for caches; and
+// where there is no such folder, nowhere.
+func At(name string) Folder {
+	if name != "" {
+		return Folder{name}
+	}
+	if name := os.Getenv("HALOX_CACHE"); name != "" {
+		return Folder{name}
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return Folder{}
+	}
+	return Folder{filepath.Join(user, "halox")}
+}
+
+// Path returns the folder's name, "" for nowhere.
+func (f Folder) Path() string { return f.path }
+
+// Below returns a folder within this one.
+func (f Folder) Below(name string) Folder {
+	if f.path == "" {
+		return f
+	}
+	return Folder{filepath.Join(f.path, name)}
+}
+
+// Entry returns the entry of that name, a file's without a folder, whether it is there or
+// not.
+func (f Folder) Entry(name string) Entry { return Entry{f, name} }
+
+// Check says why the folder is not used, nil if it is. One that is not there yet will be
+// made.
+func (f Folder) Check() error {
+	root, err := f.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return root.Close()
+}
+
+// open opens a folder that is there and is this user's. What is then opened in it is in
+// this one, even if another takes its name.
+func (f Folder) open() (*os.Root, error) {
+	if f.path == "" {
+		return nil, errNowhere
+	}
+	info, err := os.Stat(f.path)
+	if err == nil {
+		err = checkFolder(info) // to open a pipe may wait
+	}
+	if err != nil {
+		return nil, f.unused(err)
+	}
+	root, err := os.OpenRoot(f.path)
+	if err != nil {
+		return nil, f.unused(err)
+	}
+	if info, err = root.Stat("."); err == nil {
+		err = checkFolder(info)
+	}
+	if err != nil {
+		return nil, errors.Join(f.unused(err), root.Close())
+	}
+	return root, nil
+}
+
+// make makes the folder where it is missing, and checks it.
+func (f Folder) make() error {
+	if f.path == "" {
+		return errNowhere
+	}
+	if err := os.MkdirAll(f.path, 0o755); err != nil {
+		return f.unused(err)
+	}
+	return f.Check()
+}
+
+var errNowhere = fmt.Errorf("the cache is not used: the user has no folder for it: %w", fs.ErrNotExist)
+
+func (f Folder) unused(err error) error {
+	return fmt.Errorf("the cache %s is not used: %w", f.path, err)
+}

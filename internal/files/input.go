@@ -1,0 +1,92 @@
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Open opens the regular file at path, or at the end of a symbolic link, for reading. A
+// folder, a device, a pipe or a socket is an error; Open waits for none of them.
+func Open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckRegular(info); err != nil { // to open a device may set it going
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|NoWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err = file.Stat(); err == nil {
+		err = CheckRegular(info)
+	}
+	if err != nil {
+		return nil, errors.Join(&fs.PathError{Op: "open", Path: path, Err: err}, file.Close())
+	}
+	return file, nil
+}
+
+// Read returns the content of the regular file at path. A file of more than most bytes,
+// and what Open refuses, is an error.
+func Read(path string, most int64) ([]byte, error) {
+	file, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := ReadAll(file, most)
+	if err != nil {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return data, nil
+}
+
+// ReadAll returns the rest of a regular file. More than most bytes are an error.
+func ReadAll(file *os.File, most int64) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, tooLarge(most)
+	}
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	n, err := data.ReadFrom(io.LimitReader(file, most+1)) // it may have grown
+	if err == nil && n > most {
+		err = tooLarge(most)
+	}
+	return data.Bytes(), err
+}
+
+func tooLarge(most int64) error { return fmt.Errorf("it has more than %d bytes", most) }
+
+// CheckRegular returns an error that says what a file is, if not a regular one.
+func CheckRegular(info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return errors.New("it is " + Kind(info.Mode()) + ", not a regular file")
+}
+
+// Kind names the kind of file that a mode tells of.
+func Kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "a regular file"
+	case mode.IsDir():
+		return "a folder"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
+}

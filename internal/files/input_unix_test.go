@@ -1,0 +1,27 @@
+//go:build unix
+
+package files_test
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/files"
+)
+
+// Nobody waits for a pipe, whether it is to be read or replaced.
+func TestPipesAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	_, err := files.Read(path, 10)
+	wantError(t, err, "it is a pipe, not a regular file")
+	wantError(t, files.Write(path, nil), "it is a pipe, which a file would replace")
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

@@ -1,0 +1,142 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/natefinch/atomic"
+)
+
+// An Output is a file that is written beside its destination and takes its name on Commit.
+// Until then, and for ever after Abort or the end of the process, the destination stays as
+// it was.
+type Output struct {
+	temp *os.File
+	path string // as the caller named it
+	at   string // the destination, with links followed
+}
+
+// Create begins the file at path. Folders that are missing are made. Where path is a
+// symbolic link, the file that it leads to is written, and the link stays. A file that is
+// there is replaced and keeps its mode; its owner becomes who writes, and other hard links
+// keep the old content. A folder, a device, a pipe or a socket is not replaced: it is an
+// error.
+func Create(path string) (*Output, error) {
+	at, err := follow(path)
+	if err != nil {
+		return nil, err
+	}
+	mode, there, err := modeAt(at)
+	if err != nil {
+		return nil, err
+	}
+	o, err := begin(at, mode)
+	if err != nil {
+		return nil, err
+	}
+	o.path = path
+	if there {
+		err = o.temp.Chmod(mode) // the umask was taken from it
+	}
+	if err != nil {
+		return nil, errors.Join(err, o.Abort())
+	}
+	return o, nil
+}
+
+// modeAt returns the mode of the file at a place, and whether there is one; else that of
+// any new file. What a file should not replace is an error.
+func modeAt(at string) (mode fs.FileMode, there bool, err error) {
+	info, err := os.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0o666, false, nil
+	case err != nil:
+		return 0, false, err
+	case info.IsDir():
+		return 0, true, errors.New("it is a folder")
+	case !info.Mode().IsRegular():
+		return 0, true, errors.New("it is " + Kind(info.Mode()) + ", which a file would replace")
+	}
+	return info.Mode().Perm(), true, nil
+}
+
+// begin opens a temporary file of the mode, less the umask, in the folder of the
+// destination.
+func begin(at string, mode fs.FileMode) (*Output, error) {
+	folder := filepath.Dir(at)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return nil, err
+	}
+	removeLeftovers(folder)
+	temp, err := os.OpenFile(filepath.Join(folder, tempName()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, err
+	}
+	return &Output{temp: temp, path: at, at: at}, nil
+}
+
+// Path returns the destination, as Create was told it.
+func (o *Output) Path() string { return o.path }
+
+// Write appends to the file.
+func (o *Output) Write(data []byte) (int, error) { return o.temp.Write(data) }
+
+// Commit brings the file to the disk, gives it its name, and brings the name to the disk
+// too. After an error before it had its name, nothing of the file is left.
+func (o *Output) Commit() error {
+	err := errors.Join(o.temp.Sync(), o.temp.Close())
+	if err == nil {
+		err = atomic.ReplaceFile(o.temp.Name(), o.at)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(o.temp.Name()))
+	}
+	return syncFolder(filepath.Dir(o.at))
+}
+
+// Abort removes what was written and leaves the destination as it was.
+func (o *Output) Abort() error {
+	return errors.Join(o.temp.Close(), os.Remove(o.temp.Name()))
+}
+
+// Write puts the parts, one after another, into the file at path, as Create, Write and
+// Commit do.
+func Write(path string, parts ...[]byte) error {
+	o, err := Create(path)
+	if err != nil {
+		return err
+	}
+	return o.fill(parts)
+}
+
+// Replace is Write for a file of the program's own: it gets the mode, less the umask, and
+// takes the place of whatever is there but a folder, of a symbolic link too.
+func Replace(path string, mode fs.FileMode, parts ...[]byte) error {
+	o, err := begin(path, mode)
+	if err != nil {
+		return err
+	}
+	return o.fill(parts)
+}
+
+func (o *Output) fill(parts [][]byte) error {
+	for _, part := range parts {
+		if _, err := o.Write(part); err != nil {
+			return errors.Join(err, o.Abort())
+		}
+	}
+	return o.Commit()
+}
+
+// CheckWritable reports whether Create can begin a file at path, by beginning one. It makes
+// the folder where that is missing, and leaves a file that is there as it is.
+func CheckWritable(path string) error {
+	o, err := Create(path)
+	if err != nil {
+		return err
+	}
+	return o.Abort()
+}

@@ -1,0 +1,256 @@
+package files_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/files"
+)
+
+// put makes a file that a test begins with.
+func put(t *testing.T, path, text string, mode fs.FileMode) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// holds checks a file's content, and that no other file is in its folder than those named.
+func holds(t *testing.T, path, want string, others ...string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	if err != nil || string(got) != want {
+		t.Errorf("%s holds %.40q, %v; want %.40q", path, got, err, want)
+	}
+	all, err := os.ReadDir(filepath.Dir(path))
+	for _, e := range all {
+		if e.Name() != filepath.Base(path) && !slices.Contains(others, e.Name()) {
+			t.Errorf("%s was left behind", e.Name())
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func wantError(t *testing.T, err error, text string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), text) {
+		t.Errorf("got %v, want %q", err, text)
+	}
+}
+
+func link(t *testing.T, to, at string) string {
+	t.Helper()
+	if err := os.Symlink(to, at); err != nil {
+		t.Skip(err)
+	}
+	return at
+}
+
+func TestWriteMakesFolders(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "folder", "r.json")
+	if err := files.Write(path, []byte("a"), nil, []byte("b")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "ab")
+	t.Chdir(filepath.Dir(path))
+	if err := files.Write("r.json", []byte("c")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, path, "c")
+}
+
+func TestModeIsKept(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no such modes")
+	}
+	for _, mode := range []fs.FileMode{0o600, 0o640, 0o666, 0o755} {
+		path := put(t, filepath.Join(t.TempDir(), "r.json"), "old", mode)
+		if err := files.Write(path, []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != mode {
+			t.Errorf("%v became %v, %v", mode, info.Mode(), err)
+		}
+		holds(t, path, "new")
+	}
+}
+
+// The file that a symbolic link leads to is written, be it there or not; the link stays.
+func TestLinksAreFollowed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		links map[string]string // from a name to what it leads to, all below one folder
+		path  string            // is written
+		want  string            // is the file
+	}{
+		{"to a file", map[string]string{"here/link": "../there/r.json"}, "here/link", "there/r.json"},
+		{"to nothing yet", map[string]string{"here/link": "../there/new.json"}, "here/link", "there/new.json"},
+		{"to a link", map[string]string{"here/link": "second", "here/second": "../there/r.json"}, "here/link", "there/r.json"},
+		{"in a linked folder", map[string]string{"folder": "here/below", "here/below/up": "../../there/r.json"}, "folder/up", "there/r.json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+			for _, folder := range []string{"here/below", "there"} {
+				if err := os.MkdirAll(at(folder), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			put(t, at("there/r.json"), "old", 0o600)
+			for name, to := range c.links {
+				link(t, to, at(name))
+			}
+			writeThrough(t, at(c.path), at(c.want))
+		})
+	}
+	dir := t.TempDir()
+	file := put(t, filepath.Join(dir, "r.json"), "old", 0o600)
+	writeThrough(t, link(t, file, filepath.Join(t.TempDir(), "absolute")), file)
+}
+
+// writeThrough writes to a link and looks at the file that it leads to.
+func writeThrough(t *testing.T, path, want string) {
+	t.Helper()
+	if err := files.CheckWritable(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Write(path, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, want, "new", "r.json")
+	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link became %v, %v", info, err)
+	}
+}
+
+func TestALoopOfLinksIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := link(t, "b", filepath.Join(dir, "a"))
+	link(t, "a", filepath.Join(dir, "b"))
+	wantError(t, files.Write(path, nil), "too many symbolic links")
+}
+
+func TestOnlyFilesAreReplaced(t *testing.T) {
+	dir := t.TempDir()
+	wantError(t, files.Write(dir, nil), "it is a folder")
+	wantError(t, files.CheckWritable(dir), "it is a folder")
+	null := link(t, os.DevNull, filepath.Join(dir, "null"))
+	wantError(t, files.Write(null, nil), "it is a device")
+	wantError(t, files.CheckWritable(null), "it is a device")
+	below := filepath.Join(put(t, filepath.Join(dir, "file"), "", 0o644), "r.json")
+	if files.Write(below, nil) == nil {
+		t.Error("a file below a file was written")
+	}
+}
+
+func TestCheckWritableChangesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := put(t, filepath.Join(dir, "r.json"), "old", 0o644)
+	for _, p := range []string{path, filepath.Join(dir, "other.json")} {
+		if err := files.CheckWritable(p); err != nil {
+			t.Error(err)
+		}
+	}
+	holds(t, path, "old")
+}
+
+func TestAbortLeavesTheOldFile(t *testing.T) {
+	path := put(t, filepath.Join(t.TempDir(), "r.json"), "old", 0o644)
+	o, err := files.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Write([]byte("half")); err != nil || o.Path() != path {
+		t.Errorf("%s, %v", o.Path(), err)
+	}
+	if err := o.Abort(); err != nil {
+		t.Error(err)
+	}
+	holds(t, path, "old")
+}
+
+// Replace takes the place of a link, and leaves what it leads to.
+func TestReplaceTakesThePlaceOfALink(t *testing.T) {
+	dir := t.TempDir()
+	other := put(t, filepath.Join(dir, "other"), "theirs", 0o644)
+	path := link(t, "other", filepath.Join(dir, "entry"))
+	if err := files.Replace(path, 0o600, []byte("ours")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, other, "theirs", "entry")
+	if info, err := os.Lstat(path); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("%v, %v", info, err)
+	}
+	wantError(t, files.Replace(dir, 0o600), "") // and a folder stays
+}
+
+// What killed processes left behind goes when it is old, and nothing else.
+func TestLeftoversAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	long := time.Now().Add(-48 * time.Hour)
+	for _, name := range []string{".halox-0123456789abcdef", ".halox-notes", ".halox-0123456789abcdef.json", "r0.json"} {
+		put(t, at(name), "", 0o644)
+		if err := os.Chtimes(at(name), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(t, at(".halox-fedcba9876543210"), "", 0o644)
+	if err := files.Write(at("r.json"), []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	holds(t, at("r.json"), "new", ".halox-fedcba9876543210", ".halox-notes", ".halox-0123456789abcdef.json", "r0.json")
+	if _, err := os.Lstat(at(".halox-0123456789abcdef")); err == nil {
+		t.Error("an old temporary file is still there")
+	}
+}
+
+// TestMain is also the program of a process that writes a file again and again.
+func TestMain(m *testing.M) {
+	path := os.Getenv("FILES_TEST_WRITE")
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	for i := byte(0); ; i++ {
+		if err := files.Write(path, bytes.Repeat([]byte{'a' + i%26}, size)); err != nil {
+			panic(err)
+		}
+	}
+}
+
+const size = 1 << 20
+
+// A process that is killed while it writes leaves the whole of what it wrote last.
+func TestKilledWriter(t *testing.T) {
+	path := put(t, filepath.Join(t.TempDir(), "r.json"), strings.Repeat("z", size), 0o644)
+	for i := range 20 {
+		c := exec.Command(os.Args[0])
+		c.Env = append(os.Environ(), "FILES_TEST_WRITE="+path)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(20+3*i) * time.Millisecond)
+		if err := c.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		c.Wait()
+		data, err := os.ReadFile(path)
+		if err != nil || len(data) != size || bytes.Count(data, data[:1]) != size {
+			t.Fatalf("%d bytes, %v", len(data), err)
+		}
+	}
+}
