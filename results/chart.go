@@ -12,6 +12,8 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/halox/halox/internal/files"
 )
 
 // A Chart is a plot of numbers: [Curves], [Bars], [Panels] or [Matrix].
@@ -25,7 +27,7 @@ type Chart interface {
 func WriteChart(path string, c Chart) error {
 	data, err := encodeChart(strings.ToLower(filepath.Ext(path)), c)
 	if err == nil {
-		err = writeAtomic(path, data)
+		err = files.Write(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("results: plot %s: %w", path, err)

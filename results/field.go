@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/halox/halox/internal/files"
 )
 
 // A DType is the type of the numbers in a field file, in NumPy's notation.
@@ -32,7 +34,7 @@ func (t DType) bytes() int {
 // A FieldWriter streams one field into a NumPy .npy file, in C order: the last
 // axis of the shape, which is x, runs fastest. It is not safe for concurrent use.
 type FieldWriter struct {
-	file    *atomicFile
+	file    *files.Output
 	buffer  *bufio.Writer
 	dtype   DType
 	total   int   // numbers that the shape asks for
@@ -61,7 +63,7 @@ func newFieldWriter(path string, shape []int, dtype DType) (*FieldWriter, error)
 	if err != nil {
 		return nil, err
 	}
-	file, err := createAtomic(path)
+	file, err := files.Create(path)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +83,7 @@ func (w *FieldWriter) Write(values []float64) error {
 		w.err = put(w.buffer, w.dtype, values[i])
 	}
 	if w.err != nil {
-		return fmt.Errorf("results: write field %s: %w", w.file.path, w.err)
+		return fmt.Errorf("results: write field %s: %w", w.file.Path(), w.err)
 	}
 	w.written += len(values)
 	return nil
@@ -92,7 +94,7 @@ func (w *FieldWriter) Write(values []float64) error {
 func (w *FieldWriter) Close() error {
 	err := w.finish()
 	if err != nil {
-		err = fmt.Errorf("results: close field %s: %w", w.file.path, err)
+		err = fmt.Errorf("results: close field %s: %w", w.file.Path(), err)
 	}
 	return err
 }
@@ -104,8 +106,8 @@ func (w *FieldWriter) Abort() error {
 		return nil
 	}
 	w.err = errFieldClosed
-	if err := w.file.abort(); err != nil {
-		return fmt.Errorf("results: abort field %s: %w", w.file.path, err)
+	if err := w.file.Abort(); err != nil {
+		return fmt.Errorf("results: abort field %s: %w", w.file.Path(), err)
 	}
 	return nil
 }
@@ -123,9 +125,9 @@ func (w *FieldWriter) finish() error {
 	}
 	w.err = errFieldClosed
 	if err != nil {
-		return errors.Join(err, w.file.abort())
+		return errors.Join(err, w.file.Abort())
 	}
-	return w.file.commit()
+	return w.file.Commit()
 }
 
 // put appends one number to the buffer, without a copy of its own.

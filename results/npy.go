@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/sbinet/npyio/npy"
+
+	"github.com/halox/halox/internal/files"
 )
 
 // npyHeader is the head of a .npy file of version 1.0: magic, version, length
@@ -52,9 +54,9 @@ func volume(shape []int) (int, error) {
 
 // ReadField gives back the shape and the values of a field file, all of it in
 // memory. Any .npy file in C order with little-endian numbers of 4 or 8 bytes
-// will do; float32 values come widened.
+// will do; float32 values come widened. A device or a pipe is an error.
 func ReadField(path string) (shape []int, values []float64, err error) {
-	file, err := os.Open(path)
+	file, err := files.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("results: read field: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/halox/halox/internal/files"
 )
 
 // A Picture is a plane of NX by NY points to be drawn as a heat map. Point
@@ -38,7 +40,7 @@ var pictureFormats = []string{".png", ".svg", ".pdf"}
 func WritePicture(path string, p Picture) error {
 	data, err := p.encode(strings.ToLower(filepath.Ext(path)))
 	if err == nil {
-		err = writeAtomic(path, data)
+		err = files.Write(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("results: write picture %s: %w", path, err)

@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
+
+	"github.com/halox/halox/internal/files"
 )
 
 // Schema is the version of the record's layout that this package writes; the file
@@ -104,7 +105,7 @@ func (r *Record) End(failure error) {
 func (r *Record) Write(path string) error {
 	data, err := r.encode()
 	if err == nil {
-		err = writeAtomic(path, data)
+		err = files.Write(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("results: write record %s: %w", path, err)
@@ -163,9 +164,10 @@ func (r *Record) check() error {
 
 // Read gives back the record in the file at path, one of an older schema as one of
 // today's. Its Settings are made of maps, slices and [json.Number], so that no digit
-// is lost. A file that is no record, or of a newer schema than [Schema], is an error.
+// is lost. A file that is no record, or of a newer schema than [Schema], is an error, and
+// so is one of more than 256 MiB, a device and a pipe.
 func Read(path string) (*Record, error) {
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, mostRecord)
 	if err != nil {
 		return nil, fmt.Errorf("results: read record: %w", err)
 	}
@@ -175,6 +177,9 @@ func Read(path string) (*Record, error) {
 	}
 	return record, nil
 }
+
+// mostRecord is how many bytes of a record are read.
+const mostRecord = 256 << 20
 
 var (
 	errNoRecord = errors.New(`not a halox record: it has no "schema" version`)

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/halox/halox/internal/files"
 )
 
 // A Trace is the timeline of a run: what the streams of each device did, and when, in a
@@ -158,7 +159,7 @@ func (t *Trace) Write(path string) error {
 	if err == nil {
 		var data []byte
 		if data, err = json.Marshal(t.file()); err == nil {
-			err = writeAtomic(path, append(data, '\n'))
+			err = files.Write(path, append(data, '\n'))
 		}
 	}
 	if err != nil {
@@ -238,9 +239,10 @@ func (f *traceFile) name(kind string, process, thread int, name string, place in
 }
 
 // ReadTrace gives back the trace in the file at path. Of a file that holds something
-// else the error is [ErrNotTrace].
+// else the error is [ErrNotTrace]; one of more than 1 GiB, a device and a pipe are errors
+// too.
 func ReadTrace(path string) (*Trace, error) {
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, mostTrace)
 	if err != nil {
 		return nil, fmt.Errorf("results: read trace: %w", err)
 	}
@@ -250,6 +252,9 @@ func ReadTrace(path string) (*Trace, error) {
 	}
 	return t, nil
 }
+
+// mostTrace is how many bytes of a trace are read.
+const mostTrace = 1 << 30
 
 // decodeTrace looks at the metadata first: the rest of another file may not fit.
 func decodeTrace(data []byte) (*Trace, error) {

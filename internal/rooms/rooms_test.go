@@ -32,7 +32,7 @@ var may = map[string][]string{
 	"solvers/scheme":         {"halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
 	"solvers":                {"solvers/scheme", "halo", "halo/boundary", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
-	"results":                {"internal/measure"},
+	"results":                {"internal/measure", "internal/files"},
 	"internal/measure":       {},
 	"internal/files":         {},
 	"internal/cache":         {"internal/files"},
