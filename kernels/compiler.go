@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/streams"
 )
@@ -17,7 +17,7 @@ import (
 // Options say where a Compiler finds what it needs.
 type Options struct {
 	NVRTC string // the NVRTC library; found by itself where empty
-	Cache string // folder of compiled kernels; the user's cache where empty
+	Cache string // folder of the cache; where empty the one that HALOX_CACHE names, else the user's
 
 	// Disturb is for tests: it returns what to define in the programs by which a device
 	// makes whole steps, see cu/flags.cuh.
@@ -30,6 +30,7 @@ type Options struct {
 type Compiler struct {
 	options Options
 	tuner   *tuner
+	cache   cache.Folder
 
 	opening sync.Mutex
 	nvrtc   *nvrtc.Compiler
@@ -48,15 +49,15 @@ type compilation struct{ image func() ([]byte, error) }
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
 	return &Compiler{
-		options: o, tuner: &tuner{known: map[string]Tuning{}},
+		options: o, tuner: &tuner{known: map[string]Tuning{}}, cache: cacheOf(o),
 		images: map[string]*compilation{}, modules: map[string]*streams.Module{},
 	}
 }
 
 // CompilerFromEnv returns a compiler that looks for NVRTC where the variable HALOX_NVRTC
-// says, and keeps what it compiled in the folder HALOX_CACHE, if they are set.
+// says, if it is set.
 func CompilerFromEnv() *Compiler {
-	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE")})
+	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC")})
 }
 
 // injectFault returns the program of steps as tests want it on a device.
@@ -136,15 +137,15 @@ func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := cacheFile(c.cacheDir(), source, options, "nvrtc "+c.version)
-	if image, ok := readCache(file); ok {
+	entry := imageEntry(c.cache, source, options, "nvrtc "+c.version)
+	if image, ok := readImage(entry); ok {
 		return image, nil
 	}
 	result, err := c.nvrtc.Compile(source, options)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: compile %v for %s: %w", p, arch, err)
 	}
-	writeCache(file, result.Image)
+	writeImage(entry, result.Image)
 	return result.Image, nil
 }
 
@@ -218,15 +219,4 @@ func (c *Compiler) compileOptions(p Program, arch string) ([]string, error) {
 		options = append(options, "--define-macro="+d)
 	}
 	return options, nil
-}
-
-// cacheDir returns the folder of compiled kernels, or "" where there is none.
-func (c *Compiler) cacheDir() string {
-	if c.options.Cache != "" {
-		return filepath.Join(c.options.Cache, "kernels")
-	}
-	if dir, err := os.UserCacheDir(); err == nil {
-		return filepath.Join(dir, "halox", "kernels")
-	}
-	return ""
 }

@@ -5,6 +5,7 @@ package kernels
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
 	"github.com/halox/halox/stencil"
@@ -101,7 +103,7 @@ func TestImagesThatTheDriverRefuses(t *testing.T) {
 // on disk; a damaged file is measured anew.
 func TestTune(t *testing.T) {
 	_, device := fakeGPU(t)
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "cache")
 	star := stencil.Star{Dims: 3, Equal: true}.Stencil()
 	form := formOf(star, Float64)
 	functions := map[string]streams.Function{}
@@ -123,7 +125,7 @@ func TestTune(t *testing.T) {
 	src := Array{Data: memory.Span(l.Bytes(), l.Bytes()), Layout: l}
 	tune := func(c *Compiler, budget time.Duration) Tuning {
 		t.Helper()
-		s := Sweeper{device: device, stencil: star, real: Float64, kernels: functions, form: form, shape: form.shapes[0], tuner: c.tuner, cache: dir}
+		s := Sweeper{device: device, stencil: star, real: Float64, kernels: functions, form: form, shape: form.shapes[0], tuner: c.tuner, cache: cache.At(dir)}
 		got, err := s.Tune(dst, src, box, budget)
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +149,18 @@ func TestTune(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatal(files)
 	}
-	for _, text := range []string{"", "{", `{"key": "of another GPU"}`} {
+	kept, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := func(from, to string) string { return regexp.MustCompile(from).ReplaceAllString(string(kept), to) }
+	for _, text := range []string{
+		"", "{", `{"key": "of another GPU"}`, spoilt(`"sweep_ns": `, `"sweep_ns": -`), spoilt(`"default_ns": \d+`, `"default_ns": 0`),
+		spoilt(`"shape": [^}]*}`, `"shape": {}`),
+	} {
+		if text == string(kept) {
+			t.Fatal("nothing was spoilt")
+		}
 		if err := os.WriteFile(files[0], []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -75,7 +75,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 // compiled again.
 func TestCache(t *testing.T) {
 	path := findNVRTC(t)
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "cache")
 	compile := func() []byte {
 		t.Helper()
 		image, err := NewCompiler(Options{NVRTC: path, Cache: dir}).image(Programs()[0], "sm_90")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -19,7 +20,7 @@ type Sweeper struct {
 	form    largeForm
 	shape   Shape // of sweeps of large boxes
 	tuner   *tuner
-	cache   string // folder of what the tuner learnt, "" for none
+	cache   cache.Folder // of what the tuner learnt
 }
 
 // NewSweeper compiles the stencil for the device.
@@ -30,7 +31,7 @@ func (c *Compiler) NewSweeper(d *streams.Device, s stencil.Stencil, real Real) (
 	if real.Size() == 0 {
 		return nil, fmt.Errorf("kernels: type %q cannot be swept", real)
 	}
-	w := &Sweeper{device: d, stencil: s, real: real, tuner: c.tuner, cache: c.cacheDir(), form: formOf(s, real)}
+	w := &Sweeper{device: d, stencil: s, real: real, tuner: c.tuner, cache: c.cache, form: formOf(s, real)}
 	w.shape = w.form.shapes[0]
 	if d.Backend == streams.Host {
 		return w, nil

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/streams"
 )
 
@@ -57,14 +56,14 @@ func (s *Sweeper) Tune(dst, src Array, box domain.Box, budget time.Duration) (Tu
 	}
 	t, known := s.tuner.known[key]
 	if !known {
-		t, known = readTuning(s.tuningFile(key), key, s.form.shapes)
+		t, known = readTuning(s.tuningEntry(key), key, s.form.shapes)
 	}
 	if !known {
 		if t, err = s.tryShapes(dst, src, box, budget); err != nil {
 			return t, err
 		}
 		t.Key = key
-		writeTuning(s.tuningFile(key), t)
+		writeTuning(s.tuningEntry(key), t)
 	}
 	s.tuner.known[key], s.shape = t, t.Shape
 	t.Took = time.Since(begin)
@@ -95,27 +94,25 @@ func (s *Sweeper) tuningKey(box domain.Box) (string, error) {
 		s.stencil.Points(), s.stencil.Dims, s.real, sum[:8], class), nil
 }
 
-func (s *Sweeper) tuningFile(key string) string {
-	if s.cache == "" {
-		return ""
-	}
+func (s *Sweeper) tuningEntry(key string) cache.Entry {
 	sum := sha256.Sum256([]byte(key))
-	return filepath.Join(s.cache, fmt.Sprintf("sweep-%x.json", sum[:8]))
+	return s.cache.Entry(fmt.Sprintf("sweep-%x.json", sum[:8]))
 }
 
-// readTuning returns what the file says, if it is whole, of this key, and of a shape that
-// there is.
-func readTuning(file, key string, shapes []Shape) (t Tuning, ok bool) {
-	text, err := os.ReadFile(file)
+// readTuning returns what the entry says, if it is whole, of this key, of a shape that
+// there is, and of times that can be.
+func readTuning(e cache.Entry, key string, shapes []Shape) (t Tuning, ok bool) {
+	text, err := e.Read()
 	if err != nil || json.Unmarshal(text, &t) != nil {
 		return Tuning{}, false
 	}
-	return t, t.Key == key && slices.Contains(shapes, t.Shape)
+	return t, t.Key == key && slices.Contains(shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
 }
 
-func writeTuning(file string, t Tuning) {
+// writeTuning keeps what was learnt where that is possible: else it is measured again.
+func writeTuning(e cache.Entry, t Tuning) {
 	if text, err := json.MarshalIndent(t, "", "\t"); err == nil {
-		writeFile(file, text, []byte{'\n'})
+		_ = e.Write(text, []byte{'\n'})
 	}
 }
 

@@ -22,7 +22,7 @@ var may = map[string][]string{
 	"internal/cuda":          {},
 	"internal/nvrtc":         {},
 	"streams":                {"internal/cuda"},
-	"kernels":                {"streams", "stencil", "domain", "internal/nvrtc"},
+	"kernels":                {"streams", "stencil", "domain", "internal/nvrtc", "internal/cache"},
 	"p2p":                    {"streams", "domain"},
 	"halo":                   {"p2p", "kernels", "streams", "domain"},
 	"halo/datatype":          {},
