@@ -14,8 +14,9 @@ import (
 )
 
 // LinkModel returns what messages between the devices take, along every path that
-// their links have. It reads what was measured before in the cache folder, the
-// user's where it is empty; what is not there, is damaged, or is of other devices
+// their links have. It reads what was measured before in the folder of the
+// cache (where it is empty, the one that the variable HALOX_CACHE names, else the user's);
+// what is not there, is damaged, or is of other devices
 // or another driver, it measures, and keeps where that is possible. driver is the
 // version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
 // result in Links.Model, plans choose their paths by it.
@@ -23,15 +24,12 @@ func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links,
 	if len(devices) == 0 {
 		return nil, errNoDevices
 	}
-	folder, noCache := p2p.CacheFolder(cache)
-	if noCache == nil {
-		if r, err := p2p.LoadLinkModel(folder, devices, driver); err == nil && covers(r, devices, links) {
-			return r, nil
-		}
+	if r, err := p2p.LoadLinkModel(cache, devices, driver); err == nil && covers(r, devices, links) {
+		return r, nil
 	}
 	r, err := Measure(ctx, devices, links, c, driver)
-	if err == nil && noCache == nil {
-		_ = r.Save(folder) // next time it is measured again
+	if err == nil {
+		_ = r.Save(cache) // next time it is measured again
 	}
 	return r, err
 }

@@ -53,7 +53,7 @@ func TestMeasure(t *testing.T) {
 // The second time the link model comes from the file; a damaged one is written anew.
 func TestLinkModelIsMeasuredOnce(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
-		folder := t.TempDir()
+		folder := filepath.Join(t.TempDir(), "cache")
 		rates := func() string {
 			if _, err := halo.LinkModel(t.Context(), set.Devices, set.Links, set.Compiler, "1", folder); err != nil {
 				t.Fatal(err)

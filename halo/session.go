@@ -80,7 +80,7 @@ func (s *Session) link(ctx context.Context) (err error) {
 	if s.Links, err = p2p.Discover(s.Devices, topology); err != nil || len(s.Devices) == 1 {
 		return err
 	}
-	s.Links.Model, err = LinkModel(ctx, s.Devices, s.Links, s.Compiler, driver, os.Getenv("HALOX_CACHE"))
+	s.Links.Model, err = LinkModel(ctx, s.Devices, s.Links, s.Compiler, driver, "")
 	if ctx.Err() != nil {
 		return err
 	}

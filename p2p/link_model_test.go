@@ -1,11 +1,9 @@
 package p2p
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -130,14 +128,15 @@ func TestDamagedLinkModelIsNotUsed(t *testing.T) {
 		"of other GPUs":       func(s string) string { return strings.ReplaceAll(s, "0000:3c", "0000:3d") },
 		"a time below 1":      func(s string) string { return strings.Replace(s, `"nanoseconds": 5000`, `"nanoseconds": -5000`, 1) },
 		"a curve that falls":  func(s string) string { return strings.Replace(s, `"nanoseconds": 5000`, `"nanoseconds": 500000000`, 1) },
+		"no such path":        func(s string) string { return strings.Replace(s, `"path": "peer"`, `"path": "tunnel"`, 1) },
 		"a size past 64 bits": func(s string) string { return strings.Replace(s, `"bytes": 1024`, `"bytes": 1e300`, 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			folder := t.TempDir()
+			folder := filepath.Join(t.TempDir(), "new")
 			if err := r.Save(folder); err != nil {
 				t.Fatal(err)
 			}
-			file := fileOf(folder, r.machine)
+			file := entryOf(folder, r.machine).Path()
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -153,32 +152,6 @@ func TestDamagedLinkModelIsNotUsed(t *testing.T) {
 				t.Error("they were read")
 			}
 		})
-	}
-}
-
-// Of changes at the same time each begins with what the one before it made.
-func TestUpdateCache(t *testing.T) {
-	const changes = 50
-	folder := filepath.Join(t.TempDir(), "new")
-	name := filepath.Join(folder, "file")
-	var group sync.WaitGroup
-	for range changes {
-		group.Go(func() {
-			if err := UpdateCache(name, func(old []byte) ([]byte, error) { return append(old, '+'), nil }); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	wrong := errors.New("no change")
-	if err := UpdateCache(name, func([]byte) ([]byte, error) { return nil, wrong }); err != wrong {
-		t.Errorf("got %v", err)
-	}
-	if text, err := os.ReadFile(name); err != nil || string(text) != strings.Repeat("+", changes) {
-		t.Errorf("%q, %v", text, err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 1 {
-		t.Errorf("files %v", left)
 	}
 }
 

@@ -1,8 +1,10 @@
 package results_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/halox/halox/results"
@@ -28,6 +30,56 @@ func TestCheckWritable(t *testing.T) {
 	wantError(t, results.CheckWritable(dir), dir, "cannot be written: it is a folder")
 	below := filepath.Join(file, "r.json")
 	wantError(t, results.CheckWritable(below), below, "cannot be written")
+}
+
+// Through a symbolic link the file that it leads to is written, and keeps its mode.
+func TestOutputsThroughALink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "r.json"), filepath.Join(dir, "latest.json")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("r.json", link); err != nil {
+		t.Skip(err)
+	}
+	if err := (&results.Record{Kind: results.KindLinks}).Write(link); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := results.Read(file); err != nil || r.Kind != results.KindLinks {
+		t.Errorf("%v, %v", r, err)
+	}
+	w, err := results.NewFieldWriter(link, []int{1}, results.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write([]float64{7}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, values, err := results.ReadField(file); err != nil || values[0] != 7 {
+		t.Errorf("%v, %v", values, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if names := files(t, dir); len(names) != 2 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+// What is no regular file, or larger than any of its kind, is not read.
+func TestOnlyFilesAreRead(t *testing.T) {
+	huge := filepath.Join(t.TempDir(), "huge.json")
+	if err := errors.Join(os.WriteFile(huge, nil, 0o644), os.Truncate(huge, 1<<30+1)); err != nil {
+		t.Skip(err)
+	}
+	for name, why := range map[string]string{os.DevNull: "it is a device, not a regular file", huge: "it has more than"} {
+		_, err := results.Read(name)
+		wantError(t, err, name, why)
+		_, err = results.ReadTrace(name)
+		wantError(t, err, name, why)
+	}
+	_, _, err := results.ReadField(os.DevNull)
+	wantError(t, err, "it is a device, not a regular file")
 }
 
 // A device stays one: no file takes its name.

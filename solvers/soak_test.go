@@ -24,7 +24,7 @@ var soak = flag.Duration("soak", 2*time.Second, "how long TestSoak takes for eac
 func disturbing(set *testdevices.Set, what ...string) *testdevices.Set {
 	other := *set
 	other.Compiler = kernels.NewCompiler(kernels.Options{
-		NVRTC: os.Getenv("HALOX_NVRTC"), Cache: os.Getenv("HALOX_CACHE"),
+		NVRTC: os.Getenv("HALOX_NVRTC"),
 		Disturb: func(d *streams.Device) []string {
 			if d == set.Devices[0] {
 				return what

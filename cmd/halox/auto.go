@@ -1,19 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -44,24 +44,27 @@ func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 	if w.config.Exchange.Scheme != string(scheme.Auto) || w.machine.backend == streams.Host {
 		return nil
 	}
-	times, known := w.rememberedSchemes()
-	if !known {
-		begin := time.Now()
-		var err error
-		if times, err = w.trySchemes(ctx); err != nil || len(times) == 0 {
-			return err
-		}
-		w.rememberSchemes(times)
-		fmt.Fprintf(notes, "tried the schemes for %.2f s: %v\n", time.Since(begin).Seconds(), times)
+	if times, known := w.rememberedSchemes(); known && w.take(times) == nil {
+		return nil
 	}
+	begin := time.Now()
+	times, err := w.trySchemes(ctx)
+	if err != nil || len(times) == 0 {
+		return err
+	}
+	w.rememberSchemes(times)
+	fmt.Fprintf(notes, "tried the schemes for %.2f s: %v\n", time.Since(begin).Seconds(), times)
 	return w.take(times)
 }
 
-// take takes the fastest.
-func (w *setup) take(times []schemeTime) (err error) {
-	w.scheme, w.tried = times[0].Scheme, times
-	w.plan, err = halo.NewPlan(w.place, w.links, times[0].Path, w.problem.Field())
-	return err
+// take takes the fastest, if messages can be planned for it.
+func (w *setup) take(times []schemeTime) error {
+	plan, err := halo.NewPlan(w.place, w.links, times[0].Path, w.problem.Field())
+	if err != nil {
+		return err
+	}
+	w.plan, w.scheme, w.tried = plan, times[0].Scheme, times
+	return nil
 }
 
 // trySchemes times the schemes over the paths that the config allows and that there
@@ -89,9 +92,12 @@ func (w *setup) trySchemes(ctx context.Context) (times []schemeTime, err error) 
 			times = append(times, schemeTime{name, path, step})
 		}
 	}
-	slices.SortStableFunc(times, func(a, b schemeTime) int { return int(a.Step - b.Step) })
+	slices.SortStableFunc(times, faster)
 	return times, nil
 }
+
+// faster orders times, the shortest first.
+func faster(a, b schemeTime) int { return cmp.Compare(a.Step, b.Step) }
 
 // schemesToTry returns the schemes, those first that are mostly the fastest. The baseline
 // never is.
@@ -120,18 +126,14 @@ func (w *setup) pathsToTry() []p2p.Path {
 	return []p2p.Path{p2p.Direct, p2p.Peer}
 }
 
-// schemesFile is where the times of a machine's schemes are kept, "" for nowhere.
-func (w *setup) schemesFile() string {
-	folder, err := p2p.CacheFolder(os.Getenv("HALOX_CACHE"))
-	if err != nil {
-		return ""
-	}
+// schemesEntry is where the times of a machine's schemes are kept.
+func (w *setup) schemesEntry() cache.Entry {
 	var all []string
 	for _, d := range w.devices {
 		all = append(all, d.Name, d.Arch)
 	}
 	machine := strings.Join(append(all, w.machine.driver(), version, builtFrom()), "|")
-	return filepath.Join(folder, fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))
+	return cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))
 }
 
 // schemesKey names all else that the times depend on.
@@ -154,21 +156,22 @@ func (w *setup) schemesKey() string {
 // rememberedSchemes returns what was measured before.
 func (w *setup) rememberedSchemes() (times []schemeTime, ok bool) {
 	all := map[string][]schemeTime{}
-	text, err := os.ReadFile(w.schemesFile())
+	text, err := w.schemesEntry().Read()
 	if err != nil || json.Unmarshal(text, &all) != nil {
 		return nil, false
 	}
 	times = all[w.schemesKey()]
-	return times, len(times) > 0 && slices.Contains(scheme.All(), times[0].Scheme)
+	return times, len(times) > 0 && !slices.ContainsFunc(times, w.untried) && slices.IsSortedFunc(times, faster)
+}
+
+// untried reports whether a time is none that trySchemes can have found.
+func (w *setup) untried(t schemeTime) bool {
+	return t.Step <= 0 || !slices.Contains(schemesToTry(), t.Scheme) || !slices.Contains(w.pathsToTry(), t.Path)
 }
 
 // rememberSchemes keeps times, if that is possible: they only save time.
 func (w *setup) rememberSchemes(times []schemeTime) {
-	name := w.schemesFile()
-	if name == "" {
-		return
-	}
-	_ = p2p.UpdateCache(name, func(old []byte) ([]byte, error) {
+	_ = w.schemesEntry().Update(func(old []byte) ([]byte, error) {
 		all := map[string][]schemeTime{}
 		if json.Unmarshal(old, &all) != nil || all == nil { // there is no file, or it is damaged
 			all = map[string][]schemeTime{}

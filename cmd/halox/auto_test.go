@@ -63,8 +63,8 @@ func TestTrySchemes(t *testing.T) {
 // What was measured is remembered for the same problem on the same devices, and not for
 // another; a damaged file is as good as none.
 func TestSchemesAreRemembered(t *testing.T) {
-	t.Setenv("HALOX_CACHE", t.TempDir())
-	w, other := newTestSetup(t), newTestSetup(t, "grid.size=[9, 9, 9]")
+	t.Setenv("HALOX_CACHE", filepath.Join(t.TempDir(), "cache"))
+	w, other := newTestSetup(t, "exchange.path=auto"), newTestSetup(t, "exchange.path=auto", "grid.size=[9, 9, 9]")
 	if _, ok := w.rememberedSchemes(); ok {
 		t.Fatal("something is remembered")
 	}
@@ -80,25 +80,65 @@ func TestSchemesAreRemembered(t *testing.T) {
 	if got, ok := w.rememberedSchemes(); !ok || !slices.Equal(got, times) {
 		t.Errorf("with those of another grid: %v, %v", got, ok)
 	}
-	if err := os.WriteFile(w.schemesFile(), []byte("{"), 0o644); err != nil {
+	if files, _ := filepath.Glob(filepath.Join(os.Getenv("HALOX_CACHE"), "schemes-*.json")); len(files) != 1 {
+		t.Errorf("%v", files)
+	}
+}
+
+// An entry that is damaged, or says what cannot have been measured, counts as none, and is
+// measured again.
+func TestDamagedSchemesAreMeasuredAgain(t *testing.T) {
+	t.Setenv("HALOX_CACHE", filepath.Join(t.TempDir(), "cache"))
+	w := newTestSetup(t, "exchange.path=auto", "exchange.scheme=auto")
+	times := []schemeTime{{scheme.Assisted, p2p.Direct, 5 * time.Microsecond}, {scheme.Fused, p2p.Direct, 17 * time.Microsecond}}
+	w.rememberSchemes(times)
+	file := w.schemesEntry().Path()
+	good, err := os.ReadFile(file)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := w.rememberedSchemes(); ok {
-		t.Error("a damaged file is read")
+	w.machine.backend = streams.CUDA
+	defer func() { w.machine.backend = streams.Host }()
+	for name, change := range map[string][2]string{
+		"cut off":             {"]", ""},
+		"a list":              {"{", "[{"},
+		"no times":            {"[", "null, \"x\": ["},
+		"no such scheme":      {`"assisted"`, `"steam"`},
+		"the baseline":        {`"assisted"`, `"baseline"`},
+		"no such path":        {`"direct"`, `"tunnel"`},
+		"path to be chosen":   {`"direct"`, `"auto"`},
+		"a negative time":     {`: 5000`, `: -5000`},
+		"no time":             {`: 5000`, `: 0`},
+		"a time past 64 bits": {`: 5000`, `: 1e30`},
+		"a text for a time":   {`: 5000`, `: "5 us"`},
+		"not in order":        {`: 5000`, `: 50000`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(string(good), change[0], change[1], 1)
+			if text == string(good) {
+				t.Fatalf("%q is not in %s", change[0], good)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if times, ok := w.rememberedSchemes(); ok {
+				t.Errorf("%v is read", times)
+			}
+		})
 	}
-	w.rememberSchemes(times)
+	var notes strings.Builder
+	if err := w.choose(context.Background(), &notes); err != nil || !strings.HasPrefix(notes.String(), "tried the schemes") {
+		t.Errorf("%q, %v", &notes, err)
+	}
 	if _, ok := w.rememberedSchemes(); !ok {
-		t.Error("a damaged file stays")
-	}
-	if files, _ := filepath.Glob(filepath.Join(os.Getenv("HALOX_CACHE"), "*")); len(files) != 1 {
-		t.Errorf("%v", files)
+		t.Error("the damaged file stays")
 	}
 }
 
 // Host devices keep the rule, a scheme that was asked for is taken, and on GPUs what is
 // remembered decides.
 func TestChooseScheme(t *testing.T) {
-	t.Setenv("HALOX_CACHE", t.TempDir())
+	t.Setenv("HALOX_CACHE", filepath.Join(t.TempDir(), "cache"))
 	for _, set := range []string{"exchange.scheme=auto", "exchange.scheme=assisted"} {
 		w := newTestSetup(t, set)
 		before := w.scheme
@@ -106,7 +146,7 @@ func TestChooseScheme(t *testing.T) {
 			t.Errorf("%s: %s after %s, %v", set, w.scheme, before, err)
 		}
 	}
-	w := newTestSetup(t, "exchange.scheme=auto")
+	w := newTestSetup(t, "exchange.scheme=auto", "exchange.path=auto")
 	w.rememberSchemes([]schemeTime{{scheme.Resident, p2p.Direct, 4 * time.Microsecond}})
 	w.machine.backend = streams.CUDA
 	defer func() { w.machine.backend = streams.Host }()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -184,7 +183,7 @@ func (b *packBench) run(ctx context.Context, figure *packFigure, work []workload
 	r := &packRun{
 		device: m.devices[0], compiler: kernels.CompilerFromEnv(), contenders: figure.contenders(),
 		pinned: b.to == toPinned, check: !b.noCheck, budget: b.budget,
-		options: packing.Options{Blocks: b.blocks, Cache: os.Getenv("HALOX_CACHE")},
+		options: packing.Options{Blocks: b.blocks},
 	}
 	contenders := names(r.contenders)
 	b.settings["contenders"] = contenders

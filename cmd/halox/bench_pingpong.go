@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -236,7 +235,7 @@ func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.R
 	}
 	r := &pingRun{
 		from: from, to: to, compiler: kernels.CompilerFromEnv(), channels: b.channels(), check: !b.noCheck, budget: b.budget,
-		packing:  packing.Options{Blocks: b.blocks, Cache: os.Getenv("HALOX_CACHE")},
+		packing:  packing.Options{Blocks: b.blocks},
 		transfer: packing.TransferOptions{Fragment: b.fragment, Ring: b.ring},
 	}
 	r.route = results.NewRow().Label("from", from.ID).Label("to", to.ID)

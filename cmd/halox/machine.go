@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -21,8 +22,12 @@ type machine struct {
 }
 
 // openMachine opens the backend that the config wants. Where auto finds no GPU
-// it takes host devices and says so in one line.
+// it takes host devices and says so in one line, and so it does where the cache is not to
+// be trusted.
 func openMachine(c configs.Devices, notes io.Writer) (*machine, error) {
+	if err := cache.At("").Check(); err != nil {
+		fmt.Fprintln(notes, err)
+	}
 	want := c.Backend
 	if want != string(streams.Host) {
 		platform, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))

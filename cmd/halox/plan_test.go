@@ -57,7 +57,7 @@ func measured(t *testing.T) {
 	set(p2p.Direct, true, 6)
 	set(p2p.Staged, false, 12)
 	set(p2p.Staged, true, 15)
-	folder := t.TempDir()
+	folder := filepath.Join(t.TempDir(), "cache")
 	if err := r.Save(folder); err != nil {
 		t.Fatal(err)
 	}

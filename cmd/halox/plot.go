@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
 )
 
@@ -139,7 +139,7 @@ func inputOf(files []string) (in input, err error) {
 
 // headOf reads how a file begins.
 func headOf(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	file, err := files.Open(name)
 	if err != nil {
 		return nil, err
 	}

@@ -105,6 +105,7 @@ func TestPlotRefuses(t *testing.T) {
 		{"another format", "must end in .png, .svg or .pdf", []string{old("run"), "-o", "p.gif"}},
 		{"over itself", "is one of the files to draw", []string{cut, "-o", cut}},
 		{"missing", "no such file", []string{"missing.json", "-o", svg}},
+		{"a device", "it is a device, not a regular file", []string{os.DevNull, "-o", svg}},
 		{"cut short", "cut.json: it ends in the middle", []string{cut, "-o", svg}},
 		{"mixed", "say which plot", []string{old("pack"), old("run"), "-o", svg}},
 		{"no plot", `there is no plot "pie"`, []string{old("pack"), "--kind", "pie", "-o", svg}},

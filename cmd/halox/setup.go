@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
@@ -134,7 +133,7 @@ func (w *setup) orderIsOpen() bool {
 // measure finds out what messages take, unless it is known.
 func (w *setup) measure(ctx context.Context) (err error) {
 	if w.links.Model == nil {
-		w.links.Model, err = halo.LinkModel(ctx, w.devices, w.links, w.compiler, w.machine.driver(), os.Getenv("HALOX_CACHE"))
+		w.links.Model, err = halo.LinkModel(ctx, w.devices, w.links, w.compiler, w.machine.driver(), "")
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +26,10 @@ type autoBench struct {
 
 func newAutoBench(t *testing.T) *autoBench {
 	t.Helper()
-	b := &autoBench{Set: testdevices.Host(t, 1), cache: t.TempDir()}
+	b := &autoBench{Set: testdevices.Host(t, 1), cache: filepath.Join(t.TempDir(), "cache")}
+	if err := os.Mkdir(b.cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	b.device = b.Devices[0]
 	s, err := b.device.NewStream(streams.Normal)
 	if err != nil {
@@ -293,7 +297,7 @@ func TestAutoIgnoresABrokenCache(t *testing.T) {
 	b := newAutoBench(t)
 	a := b.column(t, 50)
 	first := b.packer(t, Options{})
-	file, kind, name := first.choices.file, first.kind(a), a.layoutName()
+	file, kind, name := first.choices.entry.Path(), first.kind(a), a.layoutName()
 	entry := func(features, times string) string {
 		return fmt.Sprintf(`[{"kind":%q,"layout":%q,"features":%s,"times":%s}]`, kind, name, features, times)
 	}

@@ -18,7 +18,7 @@ type Options struct {
 	Lanes     int          // threads along a block, a power of two up to 256; 0 for what suits (bypass, targeted of blocks of one length)
 	Pinned    bool         // the list of blocks stays in pinned host memory (bypass)
 	Primitive bool         // a thread moves one primitive, not a wide word (tree)
-	Cache     string       // folder for what Auto measures; "" for the user's own
+	Cache     string       // folder of the cache, for what Auto measures; where empty the one that HALOX_CACHE names, else the user's
 	// Predict has Auto take the engine that a model, fitted to what was measured before,
 	// says is fastest, and measure only where the model cannot tell. It is for programs
 	// that make many layouts and use each a few times, as adaptive meshes do.

@@ -5,12 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
-	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/streams"
 )
 
@@ -30,11 +28,11 @@ func (c *tuning) valid() bool {
 		!slices.ContainsFunc(c.Times, wrong) && !slices.ContainsFunc(c.Skipped, wrong)
 }
 
-// tuningCache remembers what the engines took, in the user's cache: a file for each kind of
+// tuningCache remembers what the engines took, in the cache: an entry for each kind of
 // device.
 type tuningCache struct {
 	mu     sync.Mutex
-	file   string           // "" for nowhere
+	entry  cache.Entry
 	text   []byte           // what it held when it was last read or written here
 	all    []tuning         // the oldest first, at most maxChoices
 	models map[string]model // fitted to them, by kind
@@ -47,16 +45,13 @@ const choicesVersion = "2"
 // maxChoices is how many layouts are remembered. The file is written with each new one.
 const maxChoices = 512
 
-// open finds what was remembered of a device in a folder, or the user's cache where
-// that is empty. A file that cannot be read, or is damaged, counts as none.
+// open finds what was remembered of a device in a folder of the cache, see Options. A file
+// that cannot be read, or is damaged, counts as none.
 func (c *tuningCache) open(folder string, d *streams.Device) {
-	where, err := p2p.CacheFolder(folder)
-	if err != nil {
-		return
-	}
 	name := sha256.Sum256([]byte(choicesVersion + " " + string(d.Backend) + " " + d.Name + " " + d.Arch))
-	c.file = filepath.Join(where, "packing-"+hex.EncodeToString(name[:8])+".json")
-	if c.text, err = os.ReadFile(c.file); err == nil {
+	c.entry = cache.At(folder).Entry("packing-" + hex.EncodeToString(name[:8]) + ".json")
+	var err error
+	if c.text, err = c.entry.Read(); err == nil {
 		c.all = parseTunings(c.text)
 	}
 }
@@ -87,11 +82,8 @@ func (c *tuningCache) put(x tuning) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.models = nil
-	if c.file == "" {
-		c.all = latest(c.all, []tuning{x})
-		return
-	}
-	_ = p2p.UpdateCache(c.file, func(old []byte) ([]byte, error) { // next time it is measured again
+	c.all = latest(c.all, []tuning{x})
+	_ = c.entry.Update(func(old []byte) ([]byte, error) { // next time it is measured again
 		var others []tuning
 		if !bytes.Equal(old, c.text) { // to parse it takes longer than all else here
 			others = parseTunings(old)

@@ -30,7 +30,7 @@ func TestTuningsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d, the first is %s, the last %s", name, len(c.all), c.all[0].Layout, c.all[len(c.all)-1].Layout)
 		}
 	}
-	if files, err := filepath.Glob(filepath.Join(b.cache, "*")); err != nil || len(files) != 1 {
+	if files, err := filepath.Glob(filepath.Join(b.cache, "*.json")); err != nil || len(files) != 1 {
 		t.Errorf("files %v, %v", files, err)
 	}
 }

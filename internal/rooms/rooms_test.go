@@ -23,10 +23,10 @@ var may = map[string][]string{
 	"internal/nvrtc":         {},
 	"streams":                {"internal/cuda"},
 	"kernels":                {"streams", "stencil", "domain", "internal/nvrtc", "internal/cache"},
-	"p2p":                    {"streams", "domain"},
+	"p2p":                    {"streams", "domain", "internal/cache"},
 	"halo":                   {"p2p", "kernels", "streams", "domain"},
 	"halo/datatype":          {},
-	"halo/packing":           {"halo/datatype", "p2p", "kernels", "streams", "domain"},
+	"halo/packing":           {"halo/datatype", "p2p", "kernels", "streams", "domain", "internal/cache"},
 	"halo/halotest":          {"halo", "p2p", "kernels", "streams", "domain"},
 	"halo/boundary":          {"halo", "kernels", "streams", "domain"},
 	"solvers/scheme":         {"halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
@@ -41,7 +41,7 @@ var may = map[string][]string{
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},
 	"examples":               {"solvers/scheme", "halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
-	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "internal/measure"},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "internal/measure", "internal/cache", "internal/files"},
 }
 
 // mayUseC lists the rooms that import "C".
