@@ -46,7 +46,7 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 		err = u.SetAll()
 	}
 	if err == nil {
-		s.Runner, err = scheme.New(p.step(u), []*halo.Plan{plan}, c)
+		s.Runner, err = scheme.New(p.step(u), &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -97,7 +97,7 @@ func Autotune(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compi
 	if err != nil {
 		return 0, err
 	}
-	step, err = scheme.Autotune(ctx, p.step(u), []*halo.Plan{plan}, c, o, budget)
+	step, err = scheme.Autotune(ctx, p.step(u), &scheme.Plan{Stages: []*halo.Plan{plan}}, c, o, budget)
 	if err != nil && !errors.Is(err, scheme.ErrUnsuited) {
 		return 0, err // closing now would wait for streams that may hang
 	}

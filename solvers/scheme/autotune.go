@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 )
 
@@ -14,8 +13,8 @@ import (
 // intervals, which take about the budget together, of a run in which the variables may hold
 // anything. It takes norms as often as a run with these options. The variables hold something else
 // then. An error that is ErrUnsuited says why the scheme cannot run the step.
-func Autotune(ctx context.Context, step *Step, plans []*halo.Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
-	x, err := New(step, plans, c)
+func Autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
+	x, err := New(step, plan, c)
 	if err != nil {
 		return 0, err
 	}

@@ -219,9 +219,16 @@ func (r *run) setGhosts() error {
 	}
 	for i := range r.step.Stages {
 		for phase := range r.period {
-			if err := r.exchangeKnown(at, i, phase); err != nil {
-				return err
+			if x := r.exchanges[phase][i]; x != nil {
+				if err := r.exchangeNow(at, x, r.plans[i]); err != nil {
+					return err
+				}
 			}
+		}
+	}
+	for _, x := range r.once {
+		if err := r.exchangeNow(at, x, r.oncePlan); err != nil {
+			return err
 		}
 	}
 	for v, ghosts := range r.ghosts {
@@ -268,14 +275,10 @@ func (r *run) depth(v *Variable) (levels int) {
 	return levels
 }
 
-// exchangeKnown queues the exchange after a stage as in the last step of a phase, one message
-// after the other.
-func (r *run) exchangeKnown(at halo.Streams, stage, phase int) error {
-	x := r.exchanges[phase][stage]
-	if x == nil {
-		return nil
-	}
-	for i, m := range r.messagesOf(stage) {
+// exchangeNow carries an exchange out, one message after the other. It waits for it: the next one
+// may be of the same buffers.
+func (r *run) exchangeNow(at halo.Streams, x *halo.Exchanger, plan *halo.Plan) error {
+	for i, m := range plan.Messages {
 		if err := x.Transfer(i).Send(at[m.From]); err != nil {
 			return err
 		}
@@ -283,7 +286,7 @@ func (r *run) exchangeKnown(at halo.Streams, stage, phase int) error {
 			return err
 		}
 	}
-	return nil
+	return at.Sync(r.patience())
 }
 
 // Close frees what it holds. Closing twice is no error.

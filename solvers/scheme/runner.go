@@ -3,6 +3,7 @@ package scheme
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -17,7 +18,9 @@ type Runner struct {
 	resources  streams.Resources
 	step       *Step
 	place      *halo.Placement
-	plans      []*halo.Plan                     // by stage; nil after a stage that needs no exchange
+	plans      []*halo.Plan      // by stage; nil after a stage that needs no exchange
+	once       []*halo.Exchanger // of variables that are only read, by level
+	oncePlan   *halo.Plan
 	exchanges  [][]*halo.Exchanger              // by phase, then by stage
 	ghosts     map[*Variable][]*boundary.Ghosts // by variable with ghosts that are read, then by field
 	subdomains []*subdomain
@@ -27,15 +30,15 @@ type Runner struct {
 	broken     error // of a run that ended in the middle of a step
 }
 
-// New makes a step ready: it compiles, and allocates all that steps need. plans are those of
+// New makes a step ready: it compiles, and allocates all that steps need. The plan is one of
 // Step.Plan. The content of the variables does not matter yet. Close frees what New made, and
 // leaves the variables.
-func New(step *Step, plans []*halo.Plan, c *kernels.Compiler) (x *Runner, err error) {
+func New(step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
 	x = &Runner{
-		step: step, place: step.placement(), plans: plans, compiler: c, period: step.period(),
+		step: step, place: step.placement(), plans: plan.Stages, compiler: c, period: step.period(),
 		ghosts: map[*Variable][]*boundary.Ghosts{},
 	}
 	made := x
@@ -44,13 +47,16 @@ func New(step *Step, plans []*halo.Plan, c *kernels.Compiler) (x *Runner, err er
 			x, err = nil, errors.Join(err, made.Close())
 		}
 	}()
-	if err := x.checkPlans(); err != nil {
+	if err := x.checkPlan(plan); err != nil {
 		return nil, err
 	}
 	if err := x.addGhosts(); err != nil {
 		return nil, err
 	}
 	if err := x.addExchanges(); err != nil {
+		return nil, err
+	}
+	if err := x.addOnce(plan.Once); err != nil {
 		return nil, err
 	}
 	for rank := range x.place.Subdomains {
@@ -64,25 +70,56 @@ func New(step *Step, plans []*halo.Plan, c *kernels.Compiler) (x *Runner, err er
 	return x, nil
 }
 
-// checkPlans returns an error unless there is a plan of the right fields for each stage.
-func (x *Runner) checkPlans() error {
-	if len(x.plans) != len(x.step.Stages) {
-		return fmt.Errorf("scheme: %d plans for %d stages", len(x.plans), len(x.step.Stages))
+// checkPlan returns an error unless the plan has the exchanges of the step.
+func (x *Runner) checkPlan(plan *Plan) error {
+	if len(plan.Stages) != len(x.step.Stages) {
+		return fmt.Errorf("scheme: plans for %d stages of %d", len(plan.Stages), len(x.step.Stages))
 	}
-	for i, plan := range x.plans {
-		sent := x.step.sent(i)
-		if plan == nil && len(sent) == 0 {
-			continue
+	for i, p := range plan.Stages {
+		var sent []*Variable
+		for _, a := range x.step.sent(i) {
+			sent = append(sent, a.Variable)
 		}
-		if plan == nil || plan.Placement != x.place || len(plan.Specs) != len(sent) {
+		if !x.isOf(p, sent) {
 			return fmt.Errorf("scheme: the plan of stage %d is for another placement or other fields than the step's", i)
 		}
-		for k, a := range sent {
-			if plan.Specs[k] != a.Variable.Spec {
-				return fmt.Errorf("scheme: the plan of stage %d is for another field than %q", i, a.Variable.Spec.Name)
-			}
-		}
 	}
+	if !x.isOf(plan.Once, x.step.onlyRead()) {
+		return fmt.Errorf("scheme: the plan of what is only read is for another placement or other fields than the step's")
+	}
+	return nil
+}
+
+// isOf reports whether a plan is one for these variables, nil for none.
+func (x *Runner) isOf(p *halo.Plan, variables []*Variable) bool {
+	if p == nil || len(variables) == 0 {
+		return p == nil && len(variables) == 0
+	}
+	return p.Placement == x.place && slices.Equal(p.Specs, specsOf(variables))
+}
+
+// addOnce makes the exchange of what is only read ready, for each level of it.
+func (x *Runner) addOnce(plan *halo.Plan) error {
+	if plan == nil {
+		return nil
+	}
+	levels := 1
+	for _, v := range x.step.onlyRead() {
+		levels = max(levels, v.Levels())
+	}
+	for level := range levels {
+		var fields []*halo.Field
+		for _, v := range x.step.onlyRead() {
+			fields = append(fields, v.Level(int64(level)))
+		}
+		e, err := halo.NewExchanger(plan, x.compiler, fields...)
+		if err != nil {
+			return err
+		}
+		x.resources.Add(e)
+		x.once = append(x.once, e)
+	}
+	x.oncePlan = plan
 	return nil
 }
 

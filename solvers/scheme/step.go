@@ -182,28 +182,60 @@ func (s *Step) readsAround(v *Variable) bool {
 	return false
 }
 
-// Plan plans the exchanges of the step over a path, one for each stage, nil after stages that
-// need none.
-func (s *Step) Plan(links *p2p.Links, path p2p.Path) (plans []*halo.Plan, err error) {
+// Plan is the exchanges of a step.
+type Plan struct {
+	Stages []*halo.Plan // after each stage; nil where it needs none
+	Once   *halo.Plan   // before the first step of a run, of variables that are only read; nil if it needs none
+}
+
+// Plan plans the exchanges of the step over a path.
+func (s *Step) Plan(links *p2p.Links, path p2p.Path) (p *Plan, err error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
+	p = &Plan{}
 	for i := range s.Stages {
-		var specs []halo.Spec
+		var sent []*Variable
 		for _, a := range s.sent(i) {
-			specs = append(specs, a.Variable.Spec)
+			sent = append(sent, a.Variable)
 		}
-		if len(specs) == 0 {
-			plans = append(plans, nil)
-			continue
-		}
-		plan, err := halo.NewPlan(s.placement(), links, path, specs...)
+		plan, err := s.planOf(links, path, sent)
 		if err != nil {
 			return nil, err
 		}
-		plans = append(plans, plan)
+		p.Stages = append(p.Stages, plan)
 	}
-	return plans, nil
+	p.Once, err = s.planOf(links, path, s.onlyRead())
+	return p, err
+}
+
+// planOf plans the exchange of variables together, nil if there are none.
+func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*halo.Plan, error) {
+	if len(variables) == 0 {
+		return nil, nil
+	}
+	return halo.NewPlan(s.placement(), links, path, specsOf(variables)...)
+}
+
+func specsOf(variables []*Variable) (specs []halo.Spec) {
+	for _, v := range variables {
+		specs = append(specs, v.Spec)
+	}
+	return specs
+}
+
+// onlyRead returns the variables of which ghosts are read and that no stage writes.
+func (s *Step) onlyRead() (all []*Variable) {
+	for _, v := range s.variables() {
+		written := false
+		for _, st := range s.Stages {
+			written = written || slices.ContainsFunc(st.Writes, func(a Access) bool { return a.Variable == v })
+		}
+		if !written && s.readsAround(v) {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // real returns the type of a linear stage.

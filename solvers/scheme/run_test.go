@@ -1,0 +1,186 @@
+package scheme
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+const testLimit = 60 * time.Second
+
+// newRunner makes a step ready that spreads a variable over n devices in a row. sweep is called
+// whenever a rank sweeps its interior, or all that it owns.
+func newRunner(t *testing.T, set *testdevices.Set, n int, sweep func(rank int)) *Runner {
+	t.Helper()
+	grid, err := domain.NewGrid([]int{7, 6, 4 * n}, [3]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{1, 1, n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := halo.Place(cut, set.Devices[:n])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel := func(r Region) (Launch, error) {
+		k, err := kernels.Launch(r.Device, kernels.LaunchSpec[int64]{Name: r.Name, Work: streams.Sweep, Host: func() {
+			if r.Name != "sweep boundary" {
+				sweep(r.Rank)
+			}
+		}})
+		return Kernel(k), err
+	}
+	star := stencil.Footprint{{0, 0, -1}, {0, 0, 1}}
+	step := &Step{Stages: []Stage{{Name: "sweep", Reads: []Access{u.At(0, star)}, Writes: []Access{u.At(1, nil)}, Kernels: kernel}}, Measured: []*Variable{u}}
+	plan, err := step.Plan(set.Links, p2p.Staged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := New(step, plan, set.Compiler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		x.Close()
+		u.Close()
+	})
+	return x
+}
+
+// threaded are the schemes that take kernels of the caller's own.
+var threaded = []Scheme{Baseline, TwoStream, Assisted, Graph}
+
+// A device that dies ends the run on all devices, with an error that names it.
+func TestADyingDeviceEndsTheRun(t *testing.T) {
+	for _, name := range threaded {
+		t.Run(string(name), func(t *testing.T) {
+			var launches atomic.Int64
+			x := newRunner(t, testdevices.Host(t, 4), 4, func(rank int) {
+				if rank == 2 && launches.Add(1) == 30 {
+					panic("bad cell")
+				}
+			})
+			_, err := x.Run(context.Background(), Options{Scheme: name, Steps: 1 << 40, Limit: testLimit})
+			if e := (*streams.Error)(nil); !errors.As(err, &e) || e.Device != "host 2" || !strings.Contains(err.Error(), "bad cell") {
+				t.Errorf("got %v", err)
+			}
+			if _, err := x.Run(context.Background(), Options{Scheme: name, Steps: 1}); err == nil || !strings.Contains(err.Error(), "a run before has failed") {
+				t.Errorf("the next run: %v", err)
+			}
+		})
+	}
+}
+
+// A device that hangs ends the run within the limit, and is named.
+func TestAHangingDeviceEndsTheRun(t *testing.T) {
+	const late = 5000 // launches: rounds are long by then
+	for _, name := range threaded {
+		t.Run(string(name), func(t *testing.T) {
+			var launches atomic.Int64
+			release := make(chan struct{})
+			x := newRunner(t, testdevices.Host(t, 3), 3, func(rank int) {
+				if rank == 1 && launches.Add(1) == late {
+					<-release
+				}
+			})
+			t.Cleanup(func() { close(release) })
+			start := time.Now()
+			_, err := x.Run(context.Background(), Options{Scheme: name, Steps: 1 << 40, Limit: 500 * time.Millisecond})
+			if err == nil || time.Since(start) > 5*time.Second {
+				t.Fatalf("after %v: %v", time.Since(start), err)
+			}
+			if !strings.Contains(err.Error(), "not done after") && !strings.Contains(err.Error(), "waited") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// Fields that hold anything have norms that are not finite, which end a run but not the timing of
+// one.
+func TestNormsThatAreNotFinite(t *testing.T) {
+	x := newRunner(t, testdevices.Host(t, 1), 1, func(int) {})
+	for _, timed := range []bool{false, true} {
+		r := &run{Runner: x}
+		c := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, 1, maxSteps)
+		c.collected[0][0].Sum2 = math.NaN()
+		if ends := c.judge(3); ends == timed {
+			t.Errorf("timed %v: the run ends: %v", timed, ends)
+		}
+	}
+}
+
+// Steps go in as few graphs as there can be, but one by one where they are traced.
+func TestChoiceOfGraphs(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	tracer, err := streams.NewTracer(set.Devices, streams.Window{First: 100, Last: 102})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newRunner(t, set, 2, func(int) {})
+	r := &run{Runner: x, workers: streams.NewWorkerGroup(1, testLimit)}
+	for _, d := range x.subdomains {
+		d.totals = d.split
+	}
+	made, err := newGraph(r, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := made.(*graph)
+	for _, tc := range []struct {
+		n, last int64
+		want    *streams.Graph
+		steps   int64
+	}{
+		{1, 1, g.one[0], 1}, {2, 2, g.one[1], 1}, {1, graphSteps - 1, g.one[0], 1},
+		{1, graphSteps, g.many[0], graphSteps}, {2, 50, g.many[1], graphSteps},
+		{90, 150, g.one[1], 1}, {101, 150, g.one[0], 1}, {103, 150, g.many[0], graphSteps},
+	} {
+		if got, steps := g.next(tc.n, tc.last); got != tc.want || steps != tc.steps {
+			t.Errorf("steps %d to %d: a graph of %d", tc.n, tc.last, steps)
+		}
+	}
+	if err := errors.Join(r.Close(), tracer.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A scheme refuses what it cannot run, and says why.
+func TestSchemesSayWhatDoesNotSuit(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	for _, tc := range []struct {
+		name   Scheme
+		change func(s *Stage)
+		says   string
+	}{
+		{Fused, nil, "exchanges over path [direct]"},
+		{Graph, func(s *Stage) { s.Changing = true }, "changes from step to step"},
+	} {
+		x := newRunner(t, set, 2, func(int) {})
+		if tc.change != nil {
+			tc.change(&x.step.Stages[0])
+		}
+		_, err := x.Run(t.Context(), Options{Scheme: tc.name, Steps: 1})
+		if !errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: got %v", tc.name, err)
+		}
+	}
+}

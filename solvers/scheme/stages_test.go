@@ -1,0 +1,381 @@
+package scheme_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// randomStep is a step of stages chosen at random, over whole numbers, so that sums are exact in
+// any order, and what computes it on one array with plain loops.
+type randomStep struct {
+	grid      domain.Grid
+	variables []randomVariable
+	stages    []randomStage
+}
+
+type randomVariable struct {
+	levels int
+	width  domain.Radius
+	faces  boundary.Faces
+}
+
+// randomStage writes a weighted sum of all that it reads.
+type randomStage struct{ reads, writes []randomAccess }
+
+type randomAccess struct {
+	variable, level int
+	around          stencil.Footprint
+}
+
+func newRandomStep(t *testing.T, r *rand.Rand) *randomStep {
+	s := &randomStep{}
+	size := []int{5 + r.IntN(5), 5 + r.IntN(4), 4 + r.IntN(6)}[:2+r.IntN(2)]
+	periodic := [3]bool{r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0}
+	for a := len(size); a < 3; a++ {
+		periodic[a] = false
+	}
+	var err error
+	if s.grid, err = domain.NewGrid(size, periodic); err != nil {
+		t.Fatal(err)
+	}
+	for range 1 + r.IntN(3) {
+		s.variables = append(s.variables, s.newVariable(r))
+	}
+	for range 1 + r.IntN(3) {
+		s.stages = append(s.stages, s.newStage(r))
+	}
+	return s
+}
+
+func (s *randomStep) newVariable(r *rand.Rand) (v randomVariable) {
+	v.levels = 1 + r.IntN(3)
+	for a := range s.grid.Dims {
+		v.width.Minus[a], v.width.Plus[a] = r.IntN(3), r.IntN(3)
+	}
+	for i := range v.faces {
+		switch c := &v.faces[i]; r.IntN(3) {
+		case 0:
+			c.Kind, c.Values = boundary.Dirichlet, []float64{float64(r.IntN(100))}
+		case 1:
+			c.Kind = boundary.Neumann
+		default:
+			c.Kind = boundary.Repeat
+		}
+	}
+	return v
+}
+
+// newStage reads any levels that there are, around points where it does not write them.
+func (s *randomStep) newStage(r *rand.Rand) (st randomStage) {
+	written := map[[2]int]bool{} // variable and slot
+	for range 1 + r.IntN(2) {
+		v := r.IntN(len(s.variables))
+		if key := [2]int{v, 1 % s.variables[v].levels}; !written[key] {
+			written[key] = true
+			st.writes = append(st.writes, randomAccess{variable: v, level: 1})
+		}
+	}
+	for range 1 + r.IntN(3) {
+		v := r.IntN(len(s.variables))
+		a := randomAccess{variable: v, level: 1 - r.IntN(s.variables[v].levels+1)}
+		if a.level < 1-s.variables[v].levels {
+			a.level = 0
+		}
+		n := s.variables[v].levels
+		if !written[[2]int{v, ((a.level % n) + n) % n}] {
+			for range 1 + r.IntN(4) {
+				a.around = append(a.around, s.offset(r, s.variables[v].width))
+			}
+		}
+		st.reads = append(st.reads, a)
+	}
+	return st
+}
+
+func (s *randomStep) offset(r *rand.Rand, w domain.Radius) (o domain.Vec) {
+	for a := range s.grid.Dims {
+		o[a] = r.IntN(w.Minus[a]+w.Plus[a]+1) - w.Minus[a]
+	}
+	return o
+}
+
+// offsets returns what is read around a point.
+func (a randomAccess) offsets() []domain.Vec {
+	if len(a.around) == 0 {
+		return []domain.Vec{{}}
+	}
+	return a.around
+}
+
+// mix is what a stage computes of the values that it reads, in order.
+func mix(sum, v int64) int64 { return sum*31 + v }
+
+// start is the value of a point at a level before the first step.
+func start(variable, level int, at domain.Vec) int64 {
+	return int64(1000*variable+100*level) + int64(at[0]+7*at[1]+53*at[2])
+}
+
+// reference computes the step with plain loops.
+type reference struct {
+	*randomStep
+	values [][]map[domain.Vec]int64 // by variable and slot
+}
+
+func newReference(s *randomStep) *reference {
+	ref := &reference{randomStep: s}
+	for i, v := range s.variables {
+		var levels []map[domain.Vec]int64
+		for slot := range v.levels {
+			values := map[domain.Vec]int64{}
+			s.each(func(at domain.Vec) { values[at] = start(i, slot, at) })
+			levels = append(levels, values)
+		}
+		ref.values = append(ref.values, levels)
+	}
+	return ref
+}
+
+func (s *randomStep) each(f func(at domain.Vec)) {
+	n := s.grid.Size
+	for z := range n[2] {
+		for y := range n[1] {
+			for x := range n[0] {
+				f(domain.Vec{x, y, z})
+			}
+		}
+	}
+}
+
+// at looks a point up, which may lie behind faces of the grid.
+func (r *reference) at(variable, slot int, at domain.Vec) int64 {
+	var number *boundary.Condition
+	for a, n := range r.grid.Size {
+		if at[a] >= 0 && at[a] < n {
+			continue
+		}
+		if r.grid.Periodic[a] {
+			at[a] = (at[a] + n) % n
+			continue
+		}
+		face := 2 * a
+		if at[a] >= n {
+			face++
+		}
+		switch c := &r.variables[variable].faces[face]; c.Kind {
+		case boundary.Dirichlet:
+			number = c
+		case boundary.Neumann:
+			at[a] = max(-1-at[a], min(at[a], 2*n-1-at[a]))
+		case boundary.Repeat:
+			at[a] = min(max(at[a], 0), n-1)
+		}
+	}
+	if number != nil {
+		return int64(number.Values[0])
+	}
+	return r.values[variable][slot][at]
+}
+
+func (r *reference) slot(a randomAccess, n int64) int {
+	levels := int64(r.variables[a.variable].levels)
+	return int((((n - 1 + int64(a.level)) % levels) + levels) % levels)
+}
+
+func (r *reference) step(n int64) {
+	for _, st := range r.stages {
+		made := map[domain.Vec]int64{}
+		r.each(func(at domain.Vec) {
+			sum := n
+			for _, a := range st.reads {
+				for _, o := range a.offsets() {
+					sum = mix(sum, r.at(a.variable, r.slot(a, n), at.Add(o)))
+				}
+			}
+			made[at] = sum
+		})
+		for i, w := range st.writes {
+			for at, v := range made {
+				r.values[w.variable][r.slot(w, n)][at] = v + int64(i)
+			}
+		}
+	}
+}
+
+// make returns the step with its variables on a placement.
+func (s *randomStep) make(t *testing.T, p *halo.Placement) (*scheme.Step, []*scheme.Variable) {
+	t.Helper()
+	var all []*scheme.Variable
+	for i, v := range s.variables {
+		u, err := scheme.NewVariable(p, halo.Spec{
+			Name: fmt.Sprint("v", i), Element: halo.Int64, Width: v.width, Connectivity: halo.Corners,
+		}, v.levels)
+		if err != nil {
+			t.Skipf("SKIPPED: %v", err) // a subdomain owns too few layers
+		}
+		t.Cleanup(func() { u.Close() })
+		u.Boundary = v.faces
+		for slot := range v.levels {
+			poison := func(at domain.Vec) int64 {
+				if !p.Grid.Box().Contains(at) {
+					return -1 << 60
+				}
+				return start(i, slot, at)
+			}
+			if err := halo.FillPoints(u.Level(int64(slot)), poison); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all = append(all, u)
+	}
+	step := &scheme.Step{}
+	for _, st := range s.stages {
+		stage := scheme.Stage{Name: "random", Kernels: st.kernel, Changing: true}
+		for _, a := range st.reads {
+			stage.Reads = append(stage.Reads, all[a.variable].At(a.level, a.around))
+		}
+		for _, a := range st.writes {
+			stage.Writes = append(stage.Writes, all[a.variable].At(a.level, nil))
+		}
+		step.Stages = append(step.Stages, stage)
+	}
+	return step, all
+}
+
+// kernel sweeps a region, some of them late.
+func (st randomStage) kernel(r scheme.Region) (scheme.Launch, error) {
+	var reads, writes []kernels.Values[int64]
+	var arrays []kernels.Array
+	for _, f := range r.Reads {
+		reads, arrays = append(reads, kernels.ValuesOf[int64](f.Parts[r.Rank])), append(arrays, f.Parts[r.Rank])
+	}
+	for _, f := range r.Writes {
+		writes, arrays = append(writes, kernels.ValuesOf[int64](f.Parts[r.Rank])), append(arrays, f.Parts[r.Rank])
+	}
+	var step int64
+	row := func(x0, x1, y, z int) {
+		if y == r.Boxes[0].Lo[1] && (step+int64(r.Rank))%3 == 0 {
+			time.Sleep(20 * time.Microsecond)
+		}
+		for x := x0; x < x1; x++ {
+			sum := step
+			for i, a := range st.reads {
+				for _, o := range a.offsets() {
+					sum = mix(sum, reads[i].Data[reads[i].Index(x+o[0], y+o[1], z+o[2])])
+				}
+			}
+			for i, w := range writes {
+				w.Data[w.Index(x, y, z)] = sum + int64(i)
+			}
+		}
+	}
+	steps := make(chan int64, 1<<12) // a launch is queued long before it runs
+	k, err := kernels.Points(r.Device, kernels.PointSpec[struct{ _ int64 }]{Name: r.Name, Arrays: arrays, Boxes: r.Boxes, Row: row})
+	if err != nil {
+		return nil, err
+	}
+	begin, err := kernels.Launch(r.Device, kernels.LaunchSpec[struct{ _ int64 }]{Name: "begin", Host: func() { step = <-steps }})
+	if err != nil {
+		return nil, err
+	}
+	return func(s *streams.Stream, n int64, _ float64) error {
+		steps <- n
+		if err := s.Launch(begin); err != nil {
+			return err
+		}
+		return s.Launch(k)
+	}, nil
+}
+
+// Steps of any stages, over variables of any levels, widths and boundaries, give the bits of plain
+// loops on one array, by every scheme that takes kernels of the caller's own, order, path and cut.
+func TestStagesGiveOneAnswer(t *testing.T) {
+	const steps = 5
+	set := testdevices.Host(t, 4)
+	for seed := range uint64(24) {
+		s := newRandomStep(t, rand.New(rand.NewPCG(seed, 2)))
+		ref := newReference(s)
+		for n := range int64(steps) {
+			ref.step(n + 1)
+		}
+		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
+			if parts[2] > s.grid.Size[2] {
+				continue
+			}
+			for _, o := range []scheme.Options{
+				{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted},
+			} {
+				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct} {
+					if o.Scheme == scheme.Baseline && path == p2p.Direct {
+						continue
+					}
+					name := fmt.Sprintf("seed=%d/scheme=%s/order=%s/path=%s/parts=%v", seed, o.Scheme, o.Order, path, parts)
+					t.Run(strings.ReplaceAll(name, " ", "x"), func(t *testing.T) { s.check(t, set, ref, parts, path, o, steps) })
+				}
+			}
+		}
+	}
+}
+
+func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, parts domain.Vec, path p2p.Path, o scheme.Options, steps int64) {
+	cut, err := domain.Decompose(s.grid, parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := halo.Place(cut, set.Devices[:len(cut.Subdomains)])
+	if err != nil {
+		t.Fatal(err)
+	}
+	step, variables := s.make(t, p)
+	plan, err := step.Plan(set.Links, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := scheme.New(step, plan, set.Compiler)
+	if err != nil {
+		if strings.Contains(err.Error(), "would mirror") {
+			t.Skipf("SKIPPED: %v", err)
+		}
+		t.Fatal(err)
+	}
+	o.Limit = 20 * time.Second
+	for _, o.Steps = range []int64{2, steps - 2} { // two runs that follow each other
+		if _, err := x.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+	for i, v := range variables {
+		for slot := range v.Levels() {
+			got, err := halo.ReadAll[int64](v.Level(int64(slot)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, n := 0, s.grid.Size
+			for z := range n[2] {
+				for y := range n[1] {
+					for x := range n[0] {
+						if want := ref.values[i][slot][domain.Vec{x, y, z}]; got[at] != want {
+							t.Fatalf("variable %d, field %d, at (%d, %d, %d): got %d, want %d", i, slot, x, y, z, got[at], want)
+						}
+						at++
+					}
+				}
+			}
+		}
+	}
+}
