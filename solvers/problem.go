@@ -48,12 +48,20 @@ const (
 	Periodic
 )
 
-// check returns an error if the parts of the problem, and the plan, do not fit
+// fits returns an error unless the plan is one of the problem's field.
+func (p *Problem) fits(plan *halo.Plan) error {
+	if len(plan.Specs) != 1 || plan.Specs[0] != p.Field() {
+		return fmt.Errorf("solvers: the plan is for another field than the problem's")
+	}
+	return nil
+}
+
+// check returns an error if the parts of the problem, and the placement, do not fit
 // together.
-func (p *Problem) check(plan *halo.Plan) error {
+func (p *Problem) check(place *halo.Placement) error {
 	dims := p.Grid.Dims
-	if plan.Placement.Grid != p.Grid || len(plan.Specs) != 1 || plan.Specs[0] != p.Field() {
-		return fmt.Errorf("solvers: the plan is for another grid or another field than the problem's")
+	if place.Grid != p.Grid {
+		return fmt.Errorf("solvers: the placement is of another grid than the problem's")
 	}
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)

@@ -3,7 +3,6 @@ package solvers
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -31,7 +30,10 @@ type Solver struct {
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
 // fills the fields. The plan is one for p.Field() alone. Close frees what New made.
 func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
-	u, err := newVariable(p, plan)
+	if err := p.fits(plan); err != nil {
+		return nil, err
+	}
+	u, err := newVariable(p, plan.Placement)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +58,11 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 }
 
 // newVariable allocates the variable of a problem, which holds anything.
-func newVariable(p *Problem, plan *halo.Plan) (*scheme.Variable, error) {
-	if err := p.check(plan); err != nil {
+func newVariable(p *Problem, place *halo.Placement) (*scheme.Variable, error) {
+	if err := p.check(place); err != nil {
 		return nil, err
 	}
-	u, err := scheme.NewVariable(plan.Placement, p.Field(), 2)
+	u, err := scheme.NewVariable(place, p.Field(), 2)
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +92,17 @@ func (s *Solver) Run(ctx context.Context, o scheme.Options) (Result, error) {
 	return res, err
 }
 
-// Autotune returns how long a step of a problem takes by the scheme of the options, see
-// scheme.Autotune.
-func Autotune(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o scheme.Options, budget time.Duration) (step time.Duration, err error) {
-	u, err := newVariable(p, plan)
+// Fastest returns the trials of all schemes for the problem on a placement, the shortest first, see
+// scheme.Fastest.
+func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, known bool, err error) {
+	u, err := newVariable(p, place)
 	if err != nil {
-		return 0, err
+		return nil, false, err
 	}
-	step, err = scheme.Autotune(ctx, p.step(u), &scheme.Plan{Stages: []*halo.Plan{plan}}, c, o, budget)
-	if err != nil && !errors.Is(err, scheme.ErrUnsuited) {
-		return 0, err // closing now would wait for streams that may hang
+	if trials, known, err = scheme.Fastest(ctx, p.step(u), s, o); err != nil {
+		return nil, false, err // closing now would wait for streams that may hang
 	}
-	return step, errors.Join(err, u.Close())
+	return trials, known, u.Close()
 }
 
 // Deviation compares the field with an exact solution, an expression that may

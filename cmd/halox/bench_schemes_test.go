@@ -18,7 +18,6 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
-	"github.com/halox/halox/streams"
 )
 
 // benched runs a bench of steps on host devices with small intervals and returns its record.
@@ -304,10 +303,7 @@ func TestBenchScalingTakesTheFastest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.backend = streams.CUDA
-	defer func() { m.backend = streams.Host }()
-	w.rememberSchemes([]schemeTime{{scheme.Resident, p2p.Direct, time.Microsecond}})
-	if _, w, err = r.step(t.Context(), c); err != nil {
+	if err := w.take([]scheme.Trial{{Scheme: scheme.Resident, Path: p2p.Direct, Step: time.Microsecond}}); err != nil {
 		t.Fatal(err)
 	}
 	if got := c.chosen(w); got != "scheme auto is resident, path auto is direct" {

@@ -31,8 +31,8 @@ type setup struct {
 	mapping  *halo.Explanation // nil where the order of the devices was not open
 	compiler *kernels.Compiler
 	scheme   scheme.Scheme
-	tried    []schemeTime // where the scheme is the fastest of some, these
-	plan     *halo.Plan   // of the exchange in a step
+	tried    []scheme.Trial // where the scheme is the fastest of some, these
+	plan     *halo.Plan     // of the exchange in a step
 }
 
 // newSetup opens the devices and plans. Notes for the user go to notes.

@@ -29,7 +29,7 @@ var may = map[string][]string{
 	"halo/packing":           {"halo/datatype", "p2p", "kernels", "streams", "domain", "internal/cache"},
 	"halo/halotest":          {"halo", "p2p", "kernels", "streams", "domain"},
 	"halo/boundary":          {"halo", "kernels", "streams", "domain"},
-	"solvers/scheme":         {"halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
+	"solvers/scheme":         {"internal/cache", "halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
 	"solvers":                {"solvers/scheme", "halo", "halo/boundary", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
 	"results":                {"internal/measure", "internal/files"},

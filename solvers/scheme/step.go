@@ -14,6 +14,7 @@ import (
 
 // Step is what one time step computes: its stages in order.
 type Step struct {
+	Name     string // of what the step computes, by which trials of its schemes are remembered
 	Stages   []Stage
 	Length   float64     // of a step in time; level n is at time n times that
 	Measured []*Variable // whose norms are taken; each has float32 or float64 elements and two levels or more

@@ -1,0 +1,207 @@
+package scheme
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+)
+
+// newStep returns a linear step over n devices in a row.
+func newStep(t *testing.T, set *testdevices.Set, n, layers int) *Step {
+	t.Helper()
+	grid, err := domain.NewGrid([]int{12, 10, layers}, [3]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{1, 1, n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := halo.Place(cut, set.Devices[:n])
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { u.Close() })
+	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
+	s, err := stencil.HeatOf(stencil.Kind{Points: 7, Shape: stencil.StarShape}, []float64{0.1, 0.1, 0.1}, 1, 1e-3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Step{
+		Stages:   []Stage{{Name: "sweep", Reads: []Access{u.At(0, s.Footprint())}, Writes: []Access{u.At(1, nil)}, Linear: &s}},
+		Measured: []*Variable{u},
+	}
+}
+
+// A timing of every scheme takes about its budget, leaves nothing behind and says what
+// does not suit.
+func TestAutotune(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		n := min(2, len(set.Devices))
+		step := newStep(t, set, n, 16)
+		for _, path := range []p2p.Path{p2p.Direct, p2p.Staged} {
+			plan, err := step.Plan(set.Links, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, name := range All() {
+				begin := time.Now()
+				o := Options{Scheme: name, Limit: testLimit}
+				if i%2 == 1 { // a tolerance that all steps meet
+					o.Tolerance, o.CheckEvery = math.MaxFloat64, 3
+				}
+				took, err := Autotune(context.Background(), step, plan, set.Compiler, o, 20*time.Millisecond)
+				needs, _ := NeedsOf(name)
+				unfit := n > 1 && needs.CheckPath(name, path) != nil
+				if unfit != errors.Is(err, ErrUnsuited) || !unfit && (err != nil || took <= 0) {
+					t.Errorf("%s by %s: %v, %v", name, path, took, err)
+				}
+				if took := time.Since(begin); took > 10*time.Second {
+					t.Errorf("%s by %s: it took %v", name, path, took)
+				}
+			}
+		}
+	})
+}
+
+func TestAutotuneIsInterrupted(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	step := newStep(t, set, 1, 16)
+	plan, err := step.Plan(set.Links, p2p.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// All schemes are tried, over the paths that there are, and the fastest comes first.
+func TestTrials(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	step := newStep(t, set, 2, 16)
+	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 2, p2p.Staged: len(candidates()) - 2} {
+		trials, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path}.try(t.Context(), step, Options{})
+		if err != nil || len(trials) < fewest || !slices.IsSortedFunc(trials, faster) || trials[0].Step <= 0 {
+			t.Errorf("path %s: %v, %v", path, trials, err)
+		}
+		if path == p2p.Staged && slices.ContainsFunc(trials, func(s Trial) bool { return s.Path != p2p.Staged || s.Scheme == Fused }) {
+			t.Errorf("path %s: %v", path, trials)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}); err == nil {
+		t.Error("an interrupted choice was made")
+	}
+}
+
+// On host devices nothing is tried.
+func TestNothingIsTriedOnHostDevices(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	if trials, known, err := Fastest(t.Context(), newStep(t, set, 2, 16), Search{Links: set.Links, Compiler: set.Compiler}, Options{}); trials != nil || known || err != nil {
+		t.Errorf("%v, %v, %v", trials, known, err)
+	}
+}
+
+// Trials are remembered for steps that do the same on the same devices, and not for others.
+func TestTrialsAreRemembered(t *testing.T) {
+	t.Setenv("HALOX_CACHE", filepath.Join(t.TempDir(), "cache"))
+	set := testdevices.Host(t, 2)
+	s := Search{Links: set.Links, Compiler: set.Compiler}
+	step, other := newStep(t, set, 2, 16), newStep(t, set, 2, 18)
+	trials := []Trial{{Fused, p2p.Direct, 5 * time.Microsecond}, {Assisted, p2p.Peer, 17 * time.Microsecond}}
+	recalled := func(s Search, step *Step, o Options) []Trial {
+		got, _ := s.memory(step, o).recall(s.paths(step))
+		return got
+	}
+	if got := recalled(s, step, Options{}); got != nil {
+		t.Fatalf("%v is remembered", got)
+	}
+	s.memory(step, Options{}).keep(trials)
+	if got := recalled(s, newStep(t, set, 2, 16), Options{}); !slices.Equal(got, trials) {
+		t.Errorf("of a step that does the same: %v", got)
+	}
+	moving := newStep(t, set, 2, 16)
+	moving.Stages[0].Reads[0].Variable.Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet}
+	for name, got := range map[string][]Trial{
+		"another grid":       recalled(s, other, Options{}),
+		"another boundary":   recalled(s, moving, Options{}),
+		"norms more often":   recalled(s, step, Options{Tolerance: 1, CheckEvery: 3}),
+		"another path":       recalled(Search{Links: set.Links, Path: p2p.Staged}, step, Options{}),
+		"another driver":     recalled(Search{Links: set.Links, Driver: "999"}, step, Options{}),
+		"kernels of its own": recalled(s, &Step{Stages: []Stage{{Reads: step.Stages[0].Reads, Writes: step.Stages[0].Writes, Kernels: func(Region) (Launch, error) { return nil, nil }}}}, Options{}),
+	} {
+		if got != nil {
+			t.Errorf("of %s: %v", name, got)
+		}
+	}
+	s.memory(other, Options{}).keep(trials[:1])
+	if got := recalled(s, step, Options{}); !slices.Equal(got, trials) {
+		t.Errorf("with those of another grid: %v", got)
+	}
+	if files, _ := filepath.Glob(filepath.Join(os.Getenv("HALOX_CACHE"), "schemes-*.json")); len(files) != 1 {
+		t.Errorf("%v", files)
+	}
+}
+
+// An entry that is damaged, or says what cannot have been measured, counts as none.
+func TestDamagedTrialsAreMadeAgain(t *testing.T) {
+	t.Setenv("HALOX_CACHE", filepath.Join(t.TempDir(), "cache"))
+	set := testdevices.Host(t, 2)
+	step := newStep(t, set, 2, 16)
+	s := Search{Links: set.Links, Compiler: set.Compiler}
+	m := s.memory(step, Options{})
+	m.keep([]Trial{{Assisted, p2p.Direct, 5 * time.Microsecond}, {Fused, p2p.Direct, 17 * time.Microsecond}})
+	file := m.entry.Path()
+	good, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string][2]string{
+		"cut off":             {"]", ""},
+		"a list":              {"{", "[{"},
+		"no times":            {"[", "null, \"x\": ["},
+		"no such scheme":      {`"assisted"`, `"steam"`},
+		"the baseline":        {`"assisted"`, `"baseline"`},
+		"no such path":        {`"direct"`, `"tunnel"`},
+		"path to be chosen":   {`"direct"`, `"auto"`},
+		"a negative time":     {`: 5000`, `: -5000`},
+		"no time":             {`: 5000`, `: 0`},
+		"a time past 64 bits": {`: 5000`, `: 1e30`},
+		"a text for a time":   {`: 5000`, `: "5 us"`},
+		"not in order":        {`: 5000`, `: 50000`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(string(good), change[0], change[1], 1)
+			if text == string(good) {
+				t.Fatalf("%q is not in %s", change[0], good)
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if trials, ok := m.recall(s.paths(step)); ok {
+				t.Errorf("%v is read", trials)
+			}
+		})
+	}
+}
