@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // tally says how often a contender was the fastest, and its share of what a
@@ -26,7 +28,7 @@ func tally(contender string, groups []Group) string {
 	}
 	slices.Sort(shares)
 	return fmt.Sprintf("%s: the fastest for %d of %d workloads; the median is %s of a contiguous message's bandwidth",
-		contender, first, len(shares), percent(shares[len(shares)/2]))
+		contender, first, len(shares), wording.Percent(shares[len(shares)/2]))
 }
 
 // tolerance is by how much two times may differ and count as one.

@@ -4,35 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/resultstest"
 )
-
-// layoutRow begins the row of a layout of that name, with 1000 bytes.
-func layoutRow(name string) results.Row {
-	parts := strings.Split(name, "/")
-	row := results.LayoutRow(parts[0], parts[1], parts[2], 1000)
-	row.Checked = true
-	return row
-}
-
-// transfer adds what 1000 bytes took, of which a copy in one piece takes 2 us.
-func transfer(row results.Row, us float64) results.Row {
-	return row.Transfer(1000, measure.Exact(us), measure.Exact(2))
-}
-
-// packRow is what an engine took for a layout.
-func packRow(name, direction, engine string, us float64) results.Row {
-	row := layoutRow(name).Label("direction", direction).Label("memory", "device").Label("pieces", 10).Label("engine", engine)
-	return transfer(row, us)
-}
-
-// took makes the row one of auto.
-func took(row results.Row, engine string) results.Row {
-	row = row.Label("engine", "auto").Label("took", engine)
-	row.Note = engine + " 1 us"
-	return row
-}
 
 // samplePacks has three layouts, one of which is unpacked too. Auto is right with the
 // first, wrong with the second, and with the third slower than what it took.
@@ -41,10 +15,10 @@ func samplePacks() *results.Record {
 	return &results.Record{
 		Kind: results.KindPack, Devices: []results.Device{{Name: "a GPU", Backend: "cuda"}},
 		Rows: []results.Row{
-			packRow(a, "pack", "copies", 8.25), packRow(a, "pack", "units", 4.5), took(packRow(a, "pack", "", 4.6), "units"),
-			packRow(a, "unpack", "copies", 16), took(packRow(a, "unpack", "", 16.1), "copies"),
-			packRow(b, "pack", "copies", 5), packRow(b, "pack", "tree", 4).Label("variant", "primitive"), took(packRow(b, "pack", "", 12), "units"),
-			packRow(c, "pack", "units", 1234.5), took(packRow(c, "pack", "", 2000), "units"),
+			resultstest.PackRow(a, "pack", "copies", 8.25), resultstest.PackRow(a, "pack", "units", 4.5), resultstest.Took(resultstest.PackRow(a, "pack", "", 4.6), "units"),
+			resultstest.PackRow(a, "unpack", "copies", 16), resultstest.Took(resultstest.PackRow(a, "unpack", "", 16.1), "copies"),
+			resultstest.PackRow(b, "pack", "copies", 5), resultstest.PackRow(b, "pack", "tree", 4).Label("variant", "primitive"), resultstest.Took(resultstest.PackRow(b, "pack", "", 12), "units"),
+			resultstest.PackRow(c, "pack", "units", 1234.5), resultstest.Took(resultstest.PackRow(c, "pack", "", 2000), "units"),
 		},
 	}
 }
@@ -60,7 +34,7 @@ func comparison(t *testing.T, r *results.Record, contenders ...string) string {
 
 func TestComparisonOfEngines(t *testing.T) {
 	text := comparison(t, samplePacks(), "copies", "units", "tree, primitive", "auto")
-	if want := string(golden(t, "packs.txt", []byte(text))); text != want {
+	if want := string(resultstest.Golden(t, "packs.txt", []byte(text))); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }
@@ -82,7 +56,7 @@ func TestComparisonWithManyLosses(t *testing.T) {
 	p := &results.Record{Kind: results.KindPack}
 	for i := range 9 {
 		name := "wu/V/n=" + strings.Repeat("1", i+1)
-		p.Add(packRow(name, "pack", "copies", 1), took(packRow(name, "pack", "", float64(2+i)), "tree"))
+		p.Add(resultstest.PackRow(name, "pack", "copies", 1), resultstest.Took(resultstest.PackRow(name, "pack", "", float64(2+i)), "tree"))
 	}
 	text := comparison(t, p, "copies", "auto")
 	for _, want := range []string{"for 0 of 9 workloads\n  wu/V/n=111111111: tree took 10.00 times as long as copies", "  and 4 more\n"} {
@@ -94,7 +68,7 @@ func TestComparisonWithManyLosses(t *testing.T) {
 
 // pingRow is what a message took between devices 2 and 3.
 func pingRow(name, path, engine string, us float64) results.Row {
-	return transfer(layoutRow(name).Label("from", 2).Label("to", 3).Label("link", "NV18").Label("path", path).Label("engine", engine), us)
+	return resultstest.Transfer(resultstest.LayoutRow(name).Label("from", 2).Label("to", 3).Label("link", "NV18").Label("path", path).Label("engine", engine), us)
 }
 
 // samplePings has two layouts of one suite and one of another, which not all paths suit.
@@ -112,7 +86,7 @@ func samplePings() *results.Record {
 
 func TestComparisonOfPaths(t *testing.T) {
 	text := comparison(t, samplePings(), "direct", "peer", "peer, remote, tree", "staged, units")
-	if want := string(golden(t, "pings.txt", []byte(text))); text != want {
+	if want := string(resultstest.Golden(t, "pings.txt", []byte(text))); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 }

@@ -1,10 +1,8 @@
 package results_test
 
 import (
-	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 
 	"github.com/halox/halox/results"
 )
@@ -29,38 +27,4 @@ func ExampleRecord_Summary() {
 	// stopped    tolerance reached after 1000 iterations
 	// speed      1.23 Gpoint/s
 	// exchanged  0 B
-}
-
-func ExampleFieldWriter() {
-	dir, err := os.MkdirTemp("", "")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "field.npy")
-	if err := writeRamp(path, 2, 3); err != nil {
-		log.Print(err)
-	}
-	shape, values, err := results.ReadField(path)
-	fmt.Println(shape, values, err)
-	// Output: [2 3] [0 1 2 3 4 5] <nil>
-}
-
-// writeRamp writes a field row by row; were a row to fail, no file would be left.
-func writeRamp(path string, ny, nx int) error {
-	w, err := results.NewFieldWriter(path, []int{ny, nx}, results.Float64)
-	if err != nil {
-		return err
-	}
-	defer w.Abort()
-	row := make([]float64, nx)
-	for y := range ny {
-		for x := range row {
-			row[x] = float64(y*nx + x)
-		}
-		if err := w.Write(row); err != nil {
-			return err
-		}
-	}
-	return w.Close()
 }

@@ -1,34 +1,74 @@
 package results
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // Filter returns the records with those rows alone that fulfil all conditions, and of
 // their values those of the metrics alone; all of them where none is named. A label or a
 // metric that no row has is an error, and so are conditions that no row fulfils.
 func Filter(all []Source, where []Condition, metrics ...Metric) (some []Source, err error) {
-	s, err := selectRows(all, where)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.haveMetrics(metrics); err != nil {
-		return nil, err
-	}
-	for i, source := range all {
+	for _, source := range all {
 		record := *source.Record
-		record.Rows = nil
-		for _, row := range s.rows {
-			if row.source == i {
-				record.Add(row.only(metrics))
-			}
+		record.Rows = slices.Clone(record.Rows)
+		some = append(some, Source{source.Name, &record})
+	}
+	for _, c := range where {
+		if err := keep(some, c); err != nil {
+			return nil, err
 		}
-		source.Record = &record
-		some = append(some, source)
+	}
+	if err := haveMetrics(some, metrics); err != nil {
+		return nil, err
+	}
+	for _, source := range some {
+		for i, row := range source.Rows {
+			source.Rows[i] = row.only(metrics)
+		}
 	}
 	return some, nil
+}
+
+// ErrNoRow is the error that no row fulfils a condition.
+var ErrNoRow = errors.New("no row has")
+
+// keep removes the rows that do not fulfil a condition.
+func keep(some []Source, c Condition) error {
+	if err := HaveLabel(some, c.Label); err != nil {
+		return err
+	}
+	kept := 0
+	for _, source := range some {
+		source.Rows = slices.DeleteFunc(source.Rows, func(row Row) bool { return !c.holds(row) })
+		kept += len(source.Rows)
+	}
+	if kept == 0 {
+		return fmt.Errorf("%w %s", ErrNoRow, c)
+	}
+	return nil
+}
+
+// HaveLabel returns an error unless a row has the label.
+func HaveLabel(all []Source, label string) error {
+	var names []string
+	for _, source := range all {
+		for _, row := range source.Rows {
+			if row.Lookup(label) != nil {
+				return nil
+			}
+			for _, l := range row.Labels {
+				if !slices.Contains(names, l.Name) {
+					names = append(names, l.Name)
+				}
+			}
+		}
+	}
+	return fmt.Errorf("no row has the label %q; there are %s", label, wording.OrDash(strings.Join(names, ", ")))
 }
 
 // only returns the row with the values of the metrics alone, in their order; with all where
@@ -48,18 +88,20 @@ func (r Row) only(metrics []Metric) Row {
 }
 
 // haveMetrics returns an error unless a row has each of the metrics.
-func (s *selection) haveMetrics(metrics []Metric) error {
+func haveMetrics(all []Source, metrics []Metric) error {
 	var there []string
-	for _, row := range s.rows {
-		for _, v := range row.Values {
-			if !slices.Contains(there, string(v.Metric)) {
-				there = append(there, string(v.Metric))
+	for _, source := range all {
+		for _, row := range source.Rows {
+			for _, v := range row.Values {
+				if !slices.Contains(there, string(v.Metric)) {
+					there = append(there, string(v.Metric))
+				}
 			}
 		}
 	}
 	for _, m := range metrics {
 		if !slices.Contains(there, string(m)) {
-			return fmt.Errorf("no row has the metric %q; there are %s", m, orDash(strings.Join(there, ", ")))
+			return fmt.Errorf("no row has the metric %q; there are %s", m, wording.OrDash(strings.Join(there, ", ")))
 		}
 	}
 	return nil

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/resultstest"
+	"github.com/halox/halox/results/plot"
 )
 
 func TestFilter(t *testing.T) {
-	a, b := source(results.KindSchemes), source(results.KindSchemes)
+	a, b := resultstest.Source(results.KindSchemes), resultstest.Source(results.KindSchemes)
 	for _, devices := range []int{1, 2} {
 		row := results.NewRow().Label("devices", devices).Number(results.Step, 10).Number(results.GFLOPS, 3)
 		a.Add(row.Label("scheme", "fused"))
@@ -37,7 +39,7 @@ func TestFilter(t *testing.T) {
 }
 
 func TestFilterRefuses(t *testing.T) {
-	s := sampleSchemes()
+	s := resultstest.Schemes()
 	for _, tc := range []struct {
 		name   string
 		where  []results.Condition
@@ -56,7 +58,7 @@ func TestFilterRefuses(t *testing.T) {
 
 // A record of many schemes is drawn for the most devices and one precision, and says so.
 func TestPlotOfSchemesHoldsTheRest(t *testing.T) {
-	s := source(results.KindSchemes)
+	s := resultstest.Source(results.KindSchemes)
 	for _, precision := range []string{"float64", "float32"} {
 		for _, devices := range []int{1, 4, 2} {
 			for _, points := range []int{64, 128} {
@@ -65,11 +67,11 @@ func TestPlotOfSchemesHoldsTheRest(t *testing.T) {
 			}
 		}
 	}
-	chart, err := results.Plot("", results.PlotOptions{}, s)
+	chart, err := plot.New("", plot.Options{}, s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := chart.(results.Curves)
+	c := chart.(plot.Curves)
 	if len(c.Curves) != 1 || c.Curves[0].Y[0] != 4 || !strings.Contains(c.Note, "devices 4 only") || !strings.Contains(c.Note, "precision float64 only") {
 		t.Errorf("%+v", c)
 	}

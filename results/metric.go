@@ -1,6 +1,10 @@
 package results
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/halox/halox/results/internal/wording"
+)
 
 // A Metric names what a number of a row measures.
 type Metric string
@@ -87,12 +91,12 @@ func (m Metric) Info() MetricInfo {
 			return info
 		}
 	}
-	return MetricInfo{Metric: m, Title: words(string(m))}
+	return MetricInfo{Metric: m, Title: wording.Spaced(string(m))}
 }
 
-// shown returns the unit and the factor by which numbers in a unit are shown. A unit
+// Shown returns the unit and the factor by which numbers in a unit are shown. A unit
 // that is not the table's own, of a record that says so, stays as it is.
-func (i MetricInfo) shown(unit string) (string, float64) {
+func (i MetricInfo) Shown(unit string) (string, float64) {
 	if i.ShownUnit != "" && unit == i.Unit {
 		return i.ShownUnit, i.ShownFactor
 	}

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/field"
+	"github.com/halox/halox/results/internal/resultstest"
+	"github.com/halox/halox/results/trace"
 )
 
 func TestCheckWritable(t *testing.T) {
@@ -20,16 +23,16 @@ func TestCheckWritable(t *testing.T) {
 		if err := results.CheckWritable(path); err != nil {
 			t.Error(err)
 		}
-		if names := files(t, filepath.Dir(path)); path != file && len(names) != 0 {
+		if names := resultstest.Files(t, filepath.Dir(path)); path != file && len(names) != 0 {
 			t.Errorf("left behind: %v", names)
 		}
 	}
-	if got := string(read(t, file)); got != "old" {
+	if got := string(resultstest.ReadFile(t, file)); got != "old" {
 		t.Errorf("the file now holds %q", got)
 	}
-	wantError(t, results.CheckWritable(dir), dir, "cannot be written: it is a folder")
+	resultstest.WantError(t, results.CheckWritable(dir), dir, "cannot be written: it is a folder")
 	below := filepath.Join(file, "r.json")
-	wantError(t, results.CheckWritable(below), below, "cannot be written")
+	resultstest.WantError(t, results.CheckWritable(below), below, "cannot be written")
 }
 
 // Through a symbolic link the file that it leads to is written, and keeps its mode.
@@ -48,20 +51,20 @@ func TestOutputsThroughALink(t *testing.T) {
 	if r, err := results.Read(file); err != nil || r.Kind != results.KindLinks {
 		t.Errorf("%v, %v", r, err)
 	}
-	w, err := results.NewFieldWriter(link, []int{1}, results.Float64)
+	w, err := field.NewWriter(link, []int{1}, field.Float64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(w.Write([]float64{7}), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, values, err := results.ReadField(file); err != nil || values[0] != 7 {
+	if _, values, err := field.Read(file); err != nil || values[0] != 7 {
 		t.Errorf("%v, %v", values, err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if names := files(t, dir); len(names) != 2 {
+	if names := resultstest.Files(t, dir); len(names) != 2 {
 		t.Errorf("left behind: %v", names)
 	}
 }
@@ -74,12 +77,12 @@ func TestOnlyFilesAreRead(t *testing.T) {
 	}
 	for name, why := range map[string]string{os.DevNull: "it is a device, not a regular file", huge: "it has more than"} {
 		_, err := results.Read(name)
-		wantError(t, err, name, why)
-		_, err = results.ReadTrace(name)
-		wantError(t, err, name, why)
+		resultstest.WantError(t, err, name, why)
+		_, err = trace.Read(name)
+		resultstest.WantError(t, err, name, why)
 	}
-	_, _, err := results.ReadField(os.DevNull)
-	wantError(t, err, "it is a device, not a regular file")
+	_, _, err := field.Read(os.DevNull)
+	resultstest.WantError(t, err, "it is a device, not a regular file")
 }
 
 // A device stays one: no file takes its name.
@@ -88,9 +91,9 @@ func TestDevicesAreNotReplaced(t *testing.T) {
 	if err := os.Symlink(os.DevNull, link); err != nil {
 		t.Skip(err)
 	}
-	wantError(t, results.CheckWritable(link), link, "a device")
+	resultstest.WantError(t, results.CheckWritable(link), link, "a device")
 	r := &results.Record{Kind: results.KindLinks}
-	wantError(t, r.Write(link), link, "a device")
+	resultstest.WantError(t, r.Write(link), link, "a device")
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("%v, %v", info, err)
 	}
@@ -105,5 +108,5 @@ func TestCheckWritableOfAClosedFolder(t *testing.T) {
 		f.Close()
 		t.Skip("whoever runs this test may write anywhere")
 	}
-	wantError(t, results.CheckWritable(filepath.Join(dir, "r.json")), "cannot be written", "permission denied")
+	resultstest.WantError(t, results.CheckWritable(filepath.Join(dir, "r.json")), "cannot be written", "permission denied")
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/resultstest"
 )
 
 // finished is the record of a run in which everything applied.
@@ -82,11 +82,11 @@ func TestRecordFile(t *testing.T) {
 	if err := finished().Write(path); err != nil {
 		t.Fatal(err)
 	}
-	got := read(t, path)
-	if diff := cmp.Diff(string(golden(t, "record.json", got)), string(got)); diff != "" {
+	got := resultstest.ReadFile(t, path)
+	if diff := cmp.Diff(string(resultstest.Golden(t, "record.json", got)), string(got)); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
-	if names := files(t, filepath.Dir(path)); len(names) != 1 {
+	if names := resultstest.Files(t, filepath.Dir(path)); len(names) != 1 {
 		t.Errorf("the folder holds %v, want the record alone", names)
 	}
 }
@@ -104,7 +104,7 @@ func TestRecordLeavesOutWhatDoesNotApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file map[string]any
-	if err := json.Unmarshal(read(t, path), &file); err != nil {
+	if err := json.Unmarshal(resultstest.ReadFile(t, path), &file); err != nil {
 		t.Fatal(err)
 	}
 	keys := file["run"].(map[string]any)
@@ -234,11 +234,11 @@ func TestReadRefuses(t *testing.T) {
 			if err := os.WriteFile(path, []byte(tc.content), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			wantError(t, readRecord(path), path, tc.want)
+			resultstest.WantError(t, readRecord(path), path, tc.want)
 		})
 	}
 	missing := filepath.Join(dir, "missing.json")
-	wantError(t, readRecord(missing), missing, "no such file")
+	resultstest.WantError(t, readRecord(missing), missing, "no such file")
 }
 
 func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
@@ -247,25 +247,25 @@ func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
 	if err := finished().Write(path); err != nil {
 		t.Fatal(err)
 	}
-	before := read(t, path)
+	before := resultstest.ReadFile(t, path)
 	bad := finished()
 	bad.Settings = map[string]any{"tolerance": math.Inf(1)}
-	wantError(t, bad.Write(path), path, "unsupported value")
-	if !slices.Equal(before, read(t, path)) {
+	resultstest.WantError(t, bad.Write(path), path, "unsupported value")
+	if !slices.Equal(before, resultstest.ReadFile(t, path)) {
 		t.Error("a record that could not be written has changed the one that was there")
 	}
 	for want, bad := range map[string]*results.Record{
 		`its kind is "walk", which is none`: {Kind: "walk"},
 		`row 1: there is no metric "stpe"`:  {Kind: results.KindPack, Rows: []results.Row{results.NewRow().Number("stpe", 3)}},
 	} {
-		wantError(t, bad.Write(path), path, want)
+		resultstest.WantError(t, bad.Write(path), path, want)
 	}
 	folder := filepath.Join(dir, "folder")
 	if err := os.MkdirAll(filepath.Join(folder, "full"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, finished().Write(folder), folder, "write record")
-	if names := files(t, dir); len(names) != 2 {
+	resultstest.WantError(t, finished().Write(folder), folder, "write record")
+	if names := resultstest.Files(t, dir); len(names) != 2 {
 		t.Errorf("the folder holds %v, want the record and the folder", names)
 	}
 }
@@ -273,17 +273,4 @@ func TestWriteFailureKeepsTheOldRecord(t *testing.T) {
 func readRecord(path string) error {
 	_, err := results.Read(path)
 	return err
-}
-
-// wantError expects an error that has all the words.
-func wantError(t *testing.T, err error, words ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one with %q", words)
-	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			t.Errorf("error %q, want it to have %q", err, word)
-		}
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // Continues returns nil if rows measured for one record may stand beside those of an
@@ -16,7 +18,7 @@ func (r *Record) Continues(older *Record, but ...string) error {
 	var differ []string
 	note := func(what, was, is string) {
 		if was != is {
-			differ = append(differ, fmt.Sprintf("%s was %s, is %s", what, orDash(was), orDash(is)))
+			differ = append(differ, fmt.Sprintf("%s was %s, is %s", what, wording.OrDash(was), wording.OrDash(is)))
 		}
 	}
 	note("what is measured", string(older.Kind), string(r.Kind))
@@ -38,7 +40,7 @@ func (r *Record) Continues(older *Record, but ...string) error {
 		note("setting "+name, was[name], now[name])
 	}
 	if len(differ) > 0 {
-		return fmt.Errorf("%s", join("; ", differ...))
+		return fmt.Errorf("%s", wording.Join("; ", differ...))
 	}
 	return nil
 }
@@ -46,9 +48,9 @@ func (r *Record) Continues(older *Record, but ...string) error {
 // deviceFacts writes which devices took part, and how they are linked.
 func (r *Record) deviceFacts() (text string) {
 	for _, d := range r.Devices {
-		text = join(", ", text, join(" ", d.Backend, fmt.Sprint(d.ID), d.Name, d.PCIBusID))
+		text = wording.Join(", ", text, wording.Join(" ", d.Backend, fmt.Sprint(d.ID), d.Name, d.PCIBusID))
 		for _, l := range d.Links {
-			text = join(" ", text, fmt.Sprintf("to %d %s peer %t", l.To, orDash(l.Kind), l.PeerAccess))
+			text = wording.Join(" ", text, fmt.Sprintf("to %d %s peer %t", l.To, wording.OrDash(l.Kind), l.PeerAccess))
 		}
 	}
 	return text
@@ -80,7 +82,7 @@ func plainSettings(settings any) map[string]string {
 
 // Has reports whether a row has all labels of another, with the same values.
 func (r Row) Has(labels Row) bool {
-	return !slices.ContainsFunc(labels.Labels, func(l Label) bool { return r.Text(l.Name) != labelText(l.Value) })
+	return !slices.ContainsFunc(labels.Labels, func(l Label) bool { return r.Text(l.Name) != l.Text() })
 }
 
 // Find returns the first row that has all labels of another.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // A Sample sums up repeated measurements.
@@ -111,7 +112,7 @@ func (r Row) Join(other Row) Row {
 	for _, v := range other.Values {
 		r.Values = append(slices.Clone(r.Values), v)
 	}
-	r.Checked, r.Note = r.Checked || other.Checked, join("; ", r.Note, other.Note)
+	r.Checked, r.Note = r.Checked || other.Checked, wording.Join("; ", r.Note, other.Note)
 	return r
 }
 
@@ -133,8 +134,8 @@ func (r Row) Median(m Metric) float64 {
 	return math.NaN()
 }
 
-// unit returns that of a metric in this row.
-func (r Row) unit(m Metric) string {
+// Unit returns that of a metric in this row.
+func (r Row) Unit(m Metric) string {
 	for _, v := range r.Values {
 		if v.Metric == m {
 			return v.Unit
@@ -180,6 +181,9 @@ func (r Row) Float(name string) (float64, bool) {
 	v, ok := r.Lookup(name).(float64)
 	return v, ok
 }
+
+// Text returns the value as text, "" for none.
+func (l Label) Text() string { return labelText(l.Value) }
 
 // labelText writes a label's value.
 func labelText(v any) string {

@@ -1,7 +1,5 @@
 package results
 
-import "math"
-
 // A Run is what a record says of a problem that was solved. Numbers that don't
 // apply, were never reached or are not finite are nil here and absent in the file;
 // see [Number].
@@ -75,40 +73,4 @@ type ErrorNorms struct {
 type Check struct {
 	Iteration int `json:"iteration"`
 	Norms
-}
-
-// Number makes v fit for a record: nil where v is NaN or infinite, which JSON
-// cannot hold, and a pointer to v else. Zero is a number like any other.
-func Number(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil
-	}
-	return &v
-}
-
-// RunRow returns the row of a record of a run: what was solved how, and how fast.
-// The problem is described by the keys solver, grid.size and precision of the
-// settings.
-func (r *Record) RunRow() Row {
-	problem, run := problemOf(r.Settings), r.Run
-	row := NewRow().
-		Label("solver", problem.Solver).Label("grid", times(problem.Grid.Size)).Label("precision", problem.Precision).
-		Label("devices", len(r.Devices)).Label("scheme", run.Scheme).Label("order", run.Order).Label("path", run.Path).
-		Label("iterations", run.Iterations)
-	if run.UpdatesPerSecond != nil {
-		row = row.Number(Updates, *run.UpdatesPerSecond)
-	}
-	if run.LoopSeconds != nil && run.Iterations > 0 {
-		row = row.Number(Step, *run.LoopSeconds*1e6/float64(run.Iterations))
-	}
-	if run.LoopSeconds != nil {
-		row = row.Number(Loop, *run.LoopSeconds)
-	}
-	if run.SetupSeconds != nil {
-		row = row.Number(Setup, *run.SetupSeconds)
-	}
-	if run.Error != nil && run.Error.Max != nil {
-		row = row.Number(MaxError, *run.Error.Max)
-	}
-	return row
 }

@@ -1,12 +1,11 @@
 package results
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // Summary writes a short text about a finished run, one aligned line a subject.
@@ -50,68 +49,22 @@ func (r *Record) summaryLines() []summaryLine {
 	return append(lines,
 		summaryLine{"speed", run.speed()},
 		summaryLine{"sweep", run.sweep()},
-		summaryLine{"exchanged", human(float64(run.BytesExchanged), "B")},
+		summaryLine{"exchanged", wording.Prefixed(float64(run.BytesExchanged), "B")},
 		summaryLine{"seconds", pair("setup", run.SetupSeconds, "loop", run.LoopSeconds)},
 	)
-}
-
-// problem is the few settings that name a problem.
-type problem struct {
-	Solver    string
-	Precision string
-	Grid      struct{ Size []int }
-}
-
-// problemOf reads a problem out of settings of any type, by way of their JSON form.
-// Of settings without one it is empty.
-func problemOf(settings any) (p problem) {
-	data, err := json.Marshal(settings)
-	if err != nil || json.Unmarshal(data, &p) != nil {
-		return problem{}
-	}
-	return p
-}
-
-func (p problem) String() string {
-	return join(", ", strings.TrimSpace(p.Solver+" "+times(p.Grid.Size)), p.Precision)
-}
-
-// deviceNames counts devices of one name and backend, in order of appearance.
-func (r *Record) deviceNames() string {
-	return counted(r.Devices, func(d Device) string { return fmt.Sprintf("%s (%s)", d.Name, d.Backend) })
-}
-
-// devicesCounted counts devices of one name.
-func (r *Record) devicesCounted() string {
-	return counted(r.Devices, func(d Device) string { return d.Name })
-}
-
-func counted(devices []Device, nameOf func(Device) string) string {
-	var names []string
-	count := map[string]int{}
-	for _, device := range devices {
-		name := nameOf(device)
-		if count[name]++; count[name] == 1 {
-			names = append(names, name)
-		}
-	}
-	for i, name := range names {
-		names[i] = fmt.Sprintf("%d x %s", count[name], name)
-	}
-	return strings.Join(names, ", ")
 }
 
 func (r *Run) split() string {
 	if r.Decomposition == [3]int{} {
 		return ""
 	}
-	return times(r.Decomposition[:])
+	return wording.Times(r.Decomposition[:])
 }
 
 func (r *Run) schedule() string {
-	text := join(" ", r.Scheme, r.Order)
+	text := wording.Join(" ", r.Scheme, r.Order)
 	if r.Path != "" {
-		text = join(" ", text, "over", r.Path)
+		text = wording.Join(" ", text, "over", r.Path)
 	}
 	return text
 }
@@ -135,12 +88,12 @@ func (r *Run) speed() string {
 	if r.UpdatesPerSecond == nil {
 		return ""
 	}
-	return human(*r.UpdatesPerSecond, "point/s")
+	return wording.Prefixed(*r.UpdatesPerSecond, "point/s")
 }
 
 // pair shows up to two named numbers, to four digits, without those that are nil.
 func pair(name1 string, v1 *float64, name2 string, v2 *float64) string {
-	return join(", ", named(name1, v1), named(name2, v2))
+	return wording.Join(", ", named(name1, v1), named(name2, v2))
 }
 
 func named(name string, v *float64) string {
@@ -148,47 +101,6 @@ func named(name string, v *float64) string {
 		return ""
 	}
 	return fmt.Sprintf("%s %.4g", name, *v)
-}
-
-// human shows v to three digits with a decimal prefix, such as 1.23 Gpoint/s.
-func human(v float64, unit string) string {
-	prefixes := []string{"", "k", "M", "G", "T", "P", "E"}
-	step := 0
-	for ; v >= 999.5 && step < len(prefixes)-1; step++ {
-		v /= 1000
-	}
-	digits := 0
-	if step > 0 {
-		digits = decimals(v)
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64) + " " + prefixes[step] + unit
-}
-
-// decimals is how many digits after the point show three digits of v in [1, 1000).
-func decimals(v float64) int {
-	switch {
-	case v < 9.995:
-		return 2
-	case v < 99.95:
-		return 1
-	default:
-		return 0
-	}
-}
-
-// times writes sizes as 4 x 3 x 2.
-func times(sizes []int) string {
-	words := make([]string, len(sizes))
-	for i, size := range sizes {
-		words[i] = strconv.Itoa(size)
-	}
-	return strings.Join(words, " x ")
-}
-
-// join is strings.Join without the empty words.
-func join(separator string, words ...string) string {
-	words = slices.DeleteFunc(words, func(word string) bool { return word == "" })
-	return strings.Join(words, separator)
 }
 
 // sweep says by which thread blocks, and how long it took to find them.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/resultstest"
 )
 
 func TestSummary(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSummary(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := text.String()
-			if diff := cmp.Diff(string(golden(t, "summary-"+name+".txt", []byte(got))), got); diff != "" {
+			if diff := cmp.Diff(string(resultstest.Golden(t, "summary-"+name+".txt", []byte(got))), got); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
 		})
@@ -56,8 +57,8 @@ func TestSummaryOfReadRecord(t *testing.T) {
 }
 
 func TestSummaryWriterFails(t *testing.T) {
-	wantError(t, finished().Summary(brokenWriter{}), "write summary", "broken pipe")
-	wantError(t, (&results.Record{Kind: results.KindPack}).Summary(io.Discard), `a record of kind "pack" is of no run`)
+	resultstest.WantError(t, finished().Summary(brokenWriter{}), "write summary", "broken pipe")
+	resultstest.WantError(t, (&results.Record{Kind: results.KindPack}).Summary(io.Discard), `a record of kind "pack" is of no run`)
 }
 
 type brokenWriter struct{}

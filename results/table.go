@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // Formats are those that [WriteTable] knows.
@@ -99,7 +101,7 @@ func insertAfter(names []string, previous, name string) []string {
 func (r tableRow) label(name string) string {
 	for _, l := range r.Labels {
 		if l.Name == name {
-			return labelText(l.Value)
+			return l.Text()
 		}
 	}
 	return ""
@@ -108,7 +110,7 @@ func (r tableRow) label(name string) string {
 // value returns what a row has in a column.
 func (r tableRow) value(c metricColumn) (Sample, bool) {
 	s, ok := r.Get(c.metric)
-	return s, ok && r.unit(c.metric) == c.unit
+	return s, ok && r.Unit(c.metric) == c.unit
 }
 
 // split returns the labels that vary, and what is to be said of the others. Of a single
@@ -120,8 +122,8 @@ func (t *table) split() (columns []string, common string) {
 		for _, row := range t.rows {
 			values = append(values, row.label(name))
 		}
-		if len(values) > 1 && uniform(values) {
-			said = append(said, words(name)+" "+values[0])
+		if len(values) > 1 && wording.Uniform(values) {
+			said = append(said, wording.Spaced(name)+" "+values[0])
 		} else {
 			columns = append(columns, name)
 		}
@@ -156,7 +158,7 @@ func (t *table) head() (lines []string) {
 		}
 		lines = append(lines, oneLine(about))
 	}
-	if names := machineNames(t.sources); len(names) > 1 && !uniform(names) {
+	if names := MachineNames(t.sources); len(names) > 1 && !wording.Uniform(names) {
 		lines = append(lines, "these are different machines")
 	}
 	return lines
@@ -165,23 +167,7 @@ func (t *table) head() (lines []string) {
 // about says of which kind a record is, of which machine and halox, and what came
 // between it and its end.
 func (s Source) about() string {
-	return join(", ", string(s.Kind), s.Machine(), s.Halox.String(), s.state())
-}
-
-// String names the program, "" where it is not known.
-func (p Program) String() string {
-	if p.Version == "" {
-		return ""
-	}
-	return join(" ", "halox", p.Version, short(p.Commit))
-}
-
-// short cuts a commit as git does.
-func short(commit string) string {
-	if len(commit) == 40 {
-		return commit[:7]
-	}
-	return commit
+	return wording.Join(", ", string(s.Kind), s.Machine(), s.Halox.String(), s.State())
 }
 
 // cells returns the table as people read it, the names of the columns first, and how
@@ -193,11 +179,11 @@ func (t *table) cells() (lines [][]string, common string) {
 		head = slices.Insert(head, 0, "file")
 	}
 	for i := range head {
-		head[i] = words(head[i])
+		head[i] = wording.Spaced(head[i])
 	}
 	for _, c := range t.metrics {
-		unit, _ := c.metric.Info().shown(c.unit)
-		head = append(head, words(string(c.metric))+unitIn(unit))
+		unit, _ := c.metric.Info().Shown(c.unit)
+		head = append(head, wording.Spaced(string(c.metric))+wording.Unit(unit))
 	}
 	lines = [][]string{head}
 	for _, row := range t.rows {
@@ -206,7 +192,7 @@ func (t *table) cells() (lines [][]string, common string) {
 			line = []string{t.sources[row.source].Name}
 		}
 		for _, name := range labels {
-			line = append(line, orDash(row.label(name)))
+			line = append(line, wording.OrDash(row.label(name)))
 		}
 		for _, c := range t.metrics {
 			line = append(line, row.cell(c))
@@ -232,47 +218,18 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// unitIn writes a unit after what is in it.
-func unitIn(unit string) string {
-	if unit == "" {
-		return ""
-	}
-	return " (" + unit + ")"
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 // cell is a median as people read it.
 func (r tableRow) cell(c metricColumn) string {
 	s, ok := r.value(c)
 	if !ok {
 		return "-"
 	}
-	_, factor := c.metric.Info().shown(c.unit)
-	text := digits(s.Median * factor)
+	_, factor := c.metric.Info().Shown(c.unit)
+	text := wording.Digits(s.Median * factor)
 	if lo, hi, ok := s.Interval(); ok && !s.Converged(0.01) && s.Median != 0 {
 		text += fmt.Sprintf(" ±%.0f%%", 100*max(s.Median-lo, hi-s.Median)/math.Abs(s.Median))
 	}
 	return text
-}
-
-// digits shows a number to three digits, or all before the point.
-func digits(v float64) string {
-	size := math.Abs(v)
-	switch {
-	case v == 0:
-		return "0"
-	case size < 1e-4 || size >= 1e9:
-		return strconv.FormatFloat(v, 'e', 2, 64)
-	case size < 1:
-		return strconv.FormatFloat(v, 'f', 2-int(math.Floor(math.Log10(size))), 64)
-	}
-	return strconv.FormatFloat(v, 'f', decimals(size), 64)
 }
 
 func (t *table) text(w *strings.Builder) {
@@ -329,7 +286,7 @@ func (t *table) csv(w io.Writer) error {
 	head := append([]string{"file", "kind"}, t.labels...)
 	for _, c := range t.metrics {
 		name := string(c.metric)
-		head = append(head, name+unitIn(c.unit), name+" q1", name+" q3", name+" min", name+" max", name+" n")
+		head = append(head, name+wording.Unit(c.unit), name+" q1", name+" q3", name+" min", name+" max", name+" n")
 	}
 	out := csv.NewWriter(w)
 	err := out.Write(append(head, "checked", "note"))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/resultstest"
 )
 
 func table(t *testing.T, format string, all ...results.Source) string {
@@ -20,11 +21,11 @@ func table(t *testing.T, format string, all ...results.Source) string {
 // Tables of one record and of two machines' are golden in every format.
 func TestTableGolden(t *testing.T) {
 	for name, all := range map[string][]results.Source{
-		"one": {old(t, "pingpong")}, "two": {sampleSweep(), elsewhere(sampleSweep())},
+		"one": {resultstest.Read(t, "testdata/schema1/pingpong.json")}, "two": {resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())},
 	} {
 		for _, format := range results.Formats() {
 			text := table(t, format, all...)
-			if want := string(golden(t, "table-"+name+"."+format, []byte(text))); text != want {
+			if want := string(resultstest.Golden(t, "table-"+name+"."+format, []byte(text))); text != want {
 				t.Errorf("%s as %s:\n%s\nwant\n%s", name, format, text, want)
 			}
 		}
@@ -34,8 +35,8 @@ func TestTableGolden(t *testing.T) {
 // Rows of one table may lack what others have, and csv holds what a sample says.
 func TestTableOfMixedKinds(t *testing.T) {
 	run := results.Source{Name: "run.json", Record: finished()}
-	pack := source(results.KindPack, took(packRow("wu/V|2/n=1", "pack", "", 3), "units"))
-	lines, err := csv.NewReader(strings.NewReader(table(t, "csv", run, pack, sampleSweep()))).ReadAll()
+	pack := resultstest.Source(results.KindPack, resultstest.Took(resultstest.PackRow("wu/V|2/n=1", "pack", "", 3), "units"))
+	lines, err := csv.NewReader(strings.NewReader(table(t, "csv", run, pack, resultstest.Sweep()))).ReadAll()
 	if err != nil || len(lines) != 1+1+1+12 {
 		t.Fatalf("%d lines, %v", len(lines), err)
 	}
@@ -60,7 +61,7 @@ func TestTableOfMixedKinds(t *testing.T) {
 }
 
 func TestTableOfNothing(t *testing.T) {
-	empty := source(results.KindLinks)
+	empty := resultstest.Source(results.KindLinks)
 	empty.Interrupted = true
 	for _, format := range []string{"text", "markdown"} {
 		if text := table(t, format, empty); !strings.Contains(text, "interrupted") || !strings.Contains(text, "there are no rows") {
@@ -70,13 +71,13 @@ func TestTableOfNothing(t *testing.T) {
 	if text := table(t, "csv", empty); text != "file,kind,checked,note\n" {
 		t.Errorf("%q", text)
 	}
-	wantError(t, results.WriteTable(&strings.Builder{}, "html", empty), `there is no format "html": take text, markdown, csv`)
-	wantError(t, results.WriteTable(brokenWriter{}, "text", empty), "write table", "broken pipe")
+	resultstest.WantError(t, results.WriteTable(&strings.Builder{}, "html", empty), `there is no format "html": take text, markdown, csv`)
+	resultstest.WantError(t, results.WriteTable(brokenWriter{}, "text", empty), "write table", "broken pipe")
 }
 
 // Line breaks in what a record says leave a table's lines whole.
 func TestTableOfLineBreaks(t *testing.T) {
-	all := source(results.KindPack, packRow("wu/V|2/n=1", "pack", "a\nb\tc", 3), packRow("wu/V|2/n=1", "pack", "d", 3))
+	all := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V|2/n=1", "pack", "a\nb\tc", 3), resultstest.PackRow("wu/V|2/n=1", "pack", "d", 3))
 	for _, format := range []string{"text", "markdown"} {
 		if text := table(t, format, all); !strings.Contains(text, "a b c") || strings.Contains(text, "\t") {
 			t.Errorf("as %s:\n%s", format, text)

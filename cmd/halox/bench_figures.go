@@ -11,6 +11,7 @@ import (
 
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 )
 
 // axes is what the figures of the benches of datatypes have in common: curves over a
@@ -78,7 +79,7 @@ func (m medians) add(a *axes, row results.Row, y float64) {
 }
 
 // draw gives the curve the median of each place.
-func (m medians) draw(c results.Curve) results.Curve {
+func (m medians) draw(c plot.Curve) plot.Curve {
 	for _, x := range slices.SortedFunc(maps.Keys(m), cmp.Compare) {
 		ys := slices.Sorted(slices.Values(m[x]))
 		c.X, c.Y = append(c.X, x), append(c.Y, ys[len(ys)/2])
@@ -87,7 +88,7 @@ func (m medians) draw(c results.Curve) results.Curve {
 }
 
 // withPoints returns the curves that have points. One whose twin has none stands alone.
-func withPoints(all []results.Curve) (some []results.Curve) {
+func withPoints(all []plot.Curve) (some []plot.Curve) {
 	alone := false
 	for _, c := range all {
 		if c.Twin = c.Twin && !alone; len(c.X) > 0 {

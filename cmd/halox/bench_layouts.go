@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 )
 
 // layoutBench is what the benches of datatypes have in common: which layouts they
@@ -234,7 +235,7 @@ func positive[N int | int64 | float64](n N) any {
 }
 
 // draw writes the plot that is wanted.
-func (b *layoutBench) draw(c results.Curves, notes io.Writer) error {
+func (b *layoutBench) draw(c plot.Curves, notes io.Writer) error {
 	if b.plot == "" {
 		return nil
 	}
@@ -242,5 +243,5 @@ func (b *layoutBench) draw(c results.Curves, notes io.Writer) error {
 		fmt.Fprintf(notes, "%s is not written: nothing that it shows was measured\n", b.plot)
 		return nil
 	}
-	return results.WriteChart(b.plot, c)
+	return plot.Write(b.plot, c)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 )
 
 // packFigure is a plot of what halox bench pack measures: curves over a parameter of
@@ -202,7 +203,7 @@ func (c *packCurve) shows(workload string) bool {
 }
 
 // draw returns the figure of what was measured, without curves that have no point.
-func (f *packFigure) draw(p *results.Record) results.Curves {
+func (f *packFigure) draw(p *results.Record) plot.Curves {
 	what := "time of packing (us)"
 	switch {
 	case f.rate:
@@ -210,7 +211,7 @@ func (f *packFigure) draw(p *results.Record) results.Curves {
 	case f.roundTrip:
 		what = "time of packing and unpacking (us)"
 	}
-	c := results.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, deviceName(p), whither(p)), XLabel: f.xLabel, YLabel: what, BytesX: f.x == packedBytes}
+	c := plot.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, deviceName(p), whither(p)), XLabel: f.xLabel, YLabel: what, BytesX: f.x == packedBytes}
 	groups := p.Groups()
 	for _, curve := range f.curves {
 		c.Curves = append(c.Curves, f.curve(curve, groups))
@@ -228,7 +229,7 @@ func whither(p *results.Record) string {
 }
 
 // curve draws one curve: the median of layouts with the same parameter.
-func (f *packFigure) curve(c packCurve, groups []results.Group) results.Curve {
+func (f *packFigure) curve(c packCurve, groups []results.Group) plot.Curve {
 	m := medians{}
 	for i, g := range groups {
 		first := g.Rows[0]
@@ -245,7 +246,7 @@ func (f *packFigure) curve(c packCurve, groups []results.Group) results.Curve {
 			m.add(&f.axes, first, y)
 		}
 	}
-	return m.draw(results.Curve{Name: c.name, Dashed: c.dashed, Twin: c.twin})
+	return m.draw(plot.Curve{Name: c.name, Dashed: c.dashed, Twin: c.twin})
 }
 
 // following returns the group of unpacking that follows one of packing; it is

@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/streams"
 )
 
@@ -227,7 +228,7 @@ func TestFigureValues(t *testing.T) {
 		row("n=1000", results.Packed, "targeted", 50), row("n=1000", results.Unpacked, "targeted", 20),
 		row("n=3000", results.Packed, "targeted", 100),
 	}}
-	for name, want := range map[string]results.Curve{
+	for name, want := range map[string]plot.Curve{
 		"wu-6": {Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}},
 		"wu-7": {Name: "V, targeted", X: []float64{1000, 2000}, Y: []float64{70, 160}},
 	} {

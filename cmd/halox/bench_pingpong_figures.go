@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 )
 
 // pingFigure is a plot of what halox bench pingpong measures: a curve for each of its
@@ -91,8 +92,8 @@ func carriers(r *results.Record) (all []carrier) {
 
 // draw returns the figure of what was measured, without curves that have no point. The
 // driver's copies are dashed, beside an engine over the same path.
-func (f *pingFigure) draw(p *results.Record) results.Curves {
-	c := results.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label, BytesX: f.x == packedBytes}
+func (f *pingFigure) draw(p *results.Record) plot.Curves {
+	c := plot.Curves{Title: f.title + "\n" + p.Between(), XLabel: f.xLabel, YLabel: f.shown.label, BytesX: f.x == packedBytes}
 	if len(p.Rows) > 0 && p.Rows[0].Limits() != "" {
 		c.Title += ", " + p.Rows[0].Limits()
 	}
@@ -100,11 +101,11 @@ func (f *pingFigure) draw(p *results.Record) results.Curves {
 	for _, set := range f.layouts {
 		for i, l := range all {
 			copied := l.engine == string(packing.Copies) && i > 0 && all[i-1].path == l.path
-			c.Curves = append(c.Curves, f.curve(groups, set, l).draw(results.Curve{Name: set.join(l), Dashed: copied, Twin: copied}))
+			c.Curves = append(c.Curves, f.curve(groups, set, l).draw(plot.Curve{Name: set.join(l), Dashed: copied, Twin: copied}))
 		}
 	}
 	if f.contiguous != "" {
-		c.Curves = append(c.Curves, f.plain(groups).draw(results.Curve{Name: f.contiguous, Dashed: true}))
+		c.Curves = append(c.Curves, f.plain(groups).draw(plot.Curve{Name: f.contiguous, Dashed: true}))
 	}
 	c.Curves = withPoints(c.Curves)
 	return c

@@ -18,6 +18,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/streams"
 )
 
@@ -215,7 +216,7 @@ func TestPingFigureValues(t *testing.T) {
 	}}
 	general := (&pingBench{layoutBench: layoutBench{over: "n"}}).generalFigure()
 	figures := append(pingFigures(), general)
-	for name, want := range map[string][]results.Curve{
+	for name, want := range map[string][]plot.Curve{
 		"wu-9": {
 			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{50, 40}},
 			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{25}, Dashed: true, Twin: true},
@@ -244,7 +245,7 @@ func TestPingFigureValues(t *testing.T) {
 	}
 }
 
-func sameCurve(a, b results.Curve) bool {
+func sameCurve(a, b plot.Curve) bool {
 	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }
 	return a.Name == b.Name && a.Dashed == b.Dashed && a.Twin == b.Twin && slices.EqualFunc(a.X, b.X, near) && slices.EqualFunc(a.Y, b.Y, near)
 }

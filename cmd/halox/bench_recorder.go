@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 )
 
 // recorder writes, plots and resumes the record of a benchmark. A bench calls check, begin,
@@ -136,13 +137,13 @@ func (k *recorder) keep(r *results.Record, out, notes io.Writer) error {
 	if k.plot == "" {
 		return err
 	}
-	chart, plotErr := results.Plot("", results.PlotOptions{}, source)
-	if errors.Is(plotErr, results.ErrNothingToPlot) {
+	chart, plotErr := plot.New("", plot.Options{}, source)
+	if errors.Is(plotErr, plot.ErrNothing) {
 		fmt.Fprintf(notes, "%s is not written: %v\n", k.plot, plotErr)
 		return err
 	}
 	if plotErr == nil {
-		plotErr = results.WriteChart(k.plot, chart)
+		plotErr = plot.Write(k.plot, chart)
 	}
 	return errors.Join(err, plotErr)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/solvers/scheme"
 )
 
@@ -254,8 +255,8 @@ func TestBenchScaling(t *testing.T) {
 			t.Errorf("%s on one device was measured twice: %v and %v", scheme, a, b)
 		}
 	}
-	chart, err := results.Plot("", results.PlotOptions{}, results.Source{Record: r})
-	if err != nil || len(chart.(results.Panels).Panels[0].Curves) != 4+1 {
+	chart, err := plot.New("", plot.Options{}, results.Source{Record: r})
+	if err != nil || len(chart.(plot.Panels).Panels[0].Curves) != 4+1 {
 		t.Errorf("%+v, %v", chart, err)
 	}
 }

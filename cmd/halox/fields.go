@@ -6,6 +6,8 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/field"
+	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/stencil"
 )
 
@@ -49,13 +51,13 @@ func (j *solverRun) writePicture(name string, iterations int) error {
 	if j.problem.Grid.Dims == 3 {
 		title += fmt.Sprintf(", %s = %.4g", axisName(axis), j.coordinate(axis, index))
 	}
-	picture := results.Picture{
+	picture := plot.Picture{
 		Title: title, XLabel: axisName(plane.across), YLabel: axisName(plane.up),
 		NX: m.across.cells, NY: m.up.cells, Values: m.means,
 	}
 	picture.X0, picture.DX = m.across.axis(j.coordinate(plane.across, 0), j.problem.Spacing[plane.across])
 	picture.Y0, picture.DY = m.up.axis(j.coordinate(plane.up, 0), j.problem.Spacing[plane.up])
-	return results.WritePicture(name, picture)
+	return plot.WritePicture(name, picture)
 }
 
 // axisName returns the name of an axis.
@@ -79,11 +81,11 @@ func (j *solverRun) writeField(name string) error {
 	if grid.Dims == 3 {
 		shape = append([]int{grid.Size[2]}, shape...)
 	}
-	dtype := results.Float64
+	dtype := field.Float64
 	if j.config.Precision == "float32" {
-		dtype = results.Float32
+		dtype = field.Float32
 	}
-	w, err := results.NewFieldWriter(name, shape, dtype)
+	w, err := field.NewWriter(name, shape, dtype)
 	if err != nil {
 		return err
 	}

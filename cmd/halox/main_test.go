@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/field"
 )
 
 // TestMain lets the test program be halox itself, for tests that need a
@@ -168,13 +169,13 @@ func TestSamplesRun(t *testing.T) {
 			if code, out, errs := cli("config", "check", file); code != 0 || !strings.Contains(out, "ok") {
 				t.Fatalf("exit %d: %s", code, errs)
 			}
-			picture, field := filepath.Join(dir, "p.png"), filepath.Join(dir, "f.npy")
+			picture, array := filepath.Join(dir, "p.png"), filepath.Join(dir, "f.npy")
 			code, out, errs := cli("run", file, "--set", "devices.backend=host", "--set", "stop.iterations=20",
-				"--set", "output.picture="+picture, "--set", "output.field="+field)
+				"--set", "output.picture="+picture, "--set", "output.field="+array)
 			if code != 0 || !strings.Contains(out, picture) {
 				t.Fatalf("exit %d: %s%s", code, out, errs)
 			}
-			shape, values, err := results.ReadField(field)
+			shape, values, err := field.Read(array)
 			if err != nil || len(values) == 0 || len(shape) != int(name[len(name)-2]-'0') {
 				t.Errorf("field of shape %v: %v", shape, err)
 			}
@@ -191,7 +192,7 @@ func TestSamplesRun(t *testing.T) {
 // The field file holds the points in the order of their indices, whatever the
 // cut.
 func TestFieldFile(t *testing.T) {
-	field := filepath.Join(t.TempDir(), "f.npy")
+	array := filepath.Join(t.TempDir(), "f.npy")
 	for _, precision := range []string{"float64", "float32"} {
 		run(t, `
 solver: laplace
@@ -201,8 +202,8 @@ initial: 3
 stop: {iterations: 1}
 devices: {backend: host}
 decomposition: [2, 2, 1]
-`, "--set", "precision="+precision, "--set", "output.field="+field)
-		shape, values, err := results.ReadField(field)
+`, "--set", "precision="+precision, "--set", "output.field="+array)
+		shape, values, err := field.Read(array)
 		if err != nil || !slices.Equal(shape, []int{6, 4, 5}) || len(values) != 120 {
 			t.Fatalf("shape %v, %d values: %v", shape, len(values), err)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/results/trace"
 )
 
 // plotFlags are the flags of halox plot.
@@ -76,14 +78,14 @@ func (f *plotFlags) run(files []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return results.WriteChart(f.out, chart)
+	return plot.Write(f.out, chart)
 }
 
 // input is a kind of file that halox plot draws.
 type input struct {
 	name  string
 	is    func(head []byte) bool // by how the file begins
-	chart func(files []string, f *plotFlags) (results.Chart, error)
+	chart func(files []string, f *plotFlags) (plot.Chart, error)
 }
 
 // inputs returns the kinds of files. What no other kind knows is read as a record,
@@ -99,18 +101,18 @@ func inputs() []input {
 func isTrace(head []byte) bool { return bytes.Contains(head, []byte(`"traceEvents"`)) }
 
 // traceChart draws the timeline of a trace.
-func traceChart(files []string, f *plotFlags) (results.Chart, error) {
+func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
 	if len(files) > 1 {
 		return nil, fmt.Errorf("%s and %s are traces: draw them one by one", files[0], files[1])
 	}
 	if f.kind != "" || f.x != "" || f.y != "" || len(f.by)+len(f.where) > 0 {
 		return nil, fmt.Errorf("%s is a trace, which has one plot: leave --kind, --x, --y, --by and --where out", files[0])
 	}
-	t, err := results.ReadTrace(files[0])
+	t, err := trace.Read(files[0])
 	if err != nil {
 		return nil, err
 	}
-	chart, err := results.Timeline(t)
+	chart, err := plot.Timeline(t)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", files[0], err)
 	}
@@ -153,7 +155,7 @@ func headOf(name string) ([]byte, error) {
 }
 
 // recordChart draws records: a paper's figure, or the plot of a kind.
-func recordChart(files []string, f *plotFlags) (results.Chart, error) {
+func recordChart(files []string, f *plotFlags) (plot.Chart, error) {
 	all, err := results.ReadAll(files...)
 	if err != nil {
 		return nil, err
@@ -165,14 +167,14 @@ func recordChart(files []string, f *plotFlags) (results.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	return results.Plot(f.kind, results.PlotOptions{X: f.x, Y: f.y, By: f.by, Where: where}, all...)
+	return plot.New(f.kind, plot.Options{X: f.x, Y: f.y, By: f.by, Where: where}, all...)
 }
 
 // paper is a figure of a paper, drawn of a record of one kind.
 type paper struct {
 	*axes
 	of   results.Kind
-	draw func(r *results.Record) results.Curves
+	draw func(r *results.Record) plot.Curves
 }
 
 // papers returns all figures.
@@ -195,7 +197,7 @@ func findPaper(name string) (paper, bool) {
 }
 
 // chart draws the figure of the one record that there has to be.
-func (p paper) chart(all []results.Source, f *plotFlags) (results.Chart, error) {
+func (p paper) chart(all []results.Source, f *plotFlags) (plot.Chart, error) {
 	if len(all) != 1 {
 		return nil, fmt.Errorf("--kind %s draws one record, not %d", p.name, len(all))
 	}
@@ -215,7 +217,7 @@ func (p paper) chart(all []results.Source, f *plotFlags) (results.Chart, error) 
 // listPlots prints the names of the plots and what they show.
 func listPlots(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, k := range results.PlotKinds() {
+	for _, k := range plot.Kinds() {
 		fmt.Fprintf(w, "%s\t%s\n", k.Name, k.About)
 	}
 	for _, p := range papers() {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/results/trace"
 )
 
 // old names a record of schema 1.
@@ -72,7 +74,7 @@ func TestPlotFigureOfAnOldRecord(t *testing.T) {
 
 func TestPlotLists(t *testing.T) {
 	code, out, _ := cli("plot", "--kind", "list")
-	if want := len(results.PlotKinds()) + len(figures()) + len(pingFigures()); code != 0 || strings.Count(out, "\n") != want {
+	if want := len(plot.Kinds()) + len(figures()) + len(pingFigures()); code != 0 || strings.Count(out, "\n") != want {
 		t.Errorf("exit %d, %d plots wanted:\n%s", code, want, out)
 	}
 	seen := map[string]bool{}
@@ -93,7 +95,7 @@ func TestPlotRefuses(t *testing.T) {
 	}
 	svg := filepath.Join(dir, "p.svg")
 	empty := filepath.Join(dir, "t.json")
-	if err := new(results.Trace).Write(empty); err != nil {
+	if err := new(trace.Trace).Write(empty); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {

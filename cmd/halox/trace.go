@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/trace"
 	"github.com/halox/halox/streams"
 )
 
@@ -66,7 +67,7 @@ type tracing struct {
 	file   string
 	window streams.Window
 	tracer *streams.Tracer
-	found  *results.Trace // once the run is over
+	found  *trace.Trace // once the run is over
 }
 
 // beginTrace switches tracing on. The run makes its streams later.
@@ -126,23 +127,23 @@ func (t *tracing) report(out io.Writer) {
 }
 
 // aboutTrace says what was traced, in the record's words.
-func aboutTrace(j *solverRun, r *record) results.TraceAbout {
-	return results.TraceAbout{
+func aboutTrace(j *solverRun, r *record) trace.About {
+	return trace.About{
 		Halox: r.Halox, Solver: j.config.Solver, Size: j.config.Grid.Size, Precision: j.config.Precision,
 		Scheme: r.run.Scheme, Order: r.run.Order, Path: r.run.Path,
 	}
 }
 
 // newTrace translates a trace.
-func newTrace(found *streams.Trace) *results.Trace {
-	t := &results.Trace{}
+func newTrace(found *streams.Trace) *trace.Trace {
+	t := &trace.Trace{}
 	for _, d := range found.Devices {
-		device := results.TraceDevice{Name: traceName(d.Device), Within: d.Within}
+		device := trace.Device{Name: traceName(d.Device), Within: d.Within}
 		if d.Device.Backend == streams.CUDA {
 			device.Name += ", " + d.Device.Name
 		}
 		for _, s := range d.Streams {
-			stream := results.TraceStream{Name: s.Name}
+			stream := trace.Stream{Name: s.Name}
 			for _, o := range s.Operations {
 				stream.Operations = append(stream.Operations, newTraceOperation(o, d.Device))
 			}
@@ -155,8 +156,8 @@ func newTrace(found *streams.Trace) *results.Trace {
 
 // newTraceOperation translates what a device did. The kinds of work have the names of
 // the categories.
-func newTraceOperation(o streams.Operation, on *streams.Device) results.TraceOperation {
-	op := results.TraceOperation{Name: o.Name, Category: string(o.Work), Begin: o.Begin, End: o.End, Step: o.Step, Bytes: o.Bytes}
+func newTraceOperation(o streams.Operation, on *streams.Device) trace.Operation {
+	op := trace.Operation{Name: o.Name, Category: string(o.Work), Begin: o.Begin, End: o.End, Step: o.Step, Bytes: o.Bytes}
 	if o.With != nil && o.With != on {
 		op.With = traceName(o.With)
 	}

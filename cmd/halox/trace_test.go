@@ -10,23 +10,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/results/trace"
 )
 
 // runTraced runs a config with --trace and returns what was printed and the trace.
-func runTraced(t *testing.T, config string, args ...string) (code int, out string, trace *results.Trace) {
+func runTraced(t *testing.T, config string, args ...string) (code int, out string, tr *trace.Trace) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "out", "trace.json")
 	code, out, errs := cli(append([]string{"run", write(t, "c.yaml", config), "--trace", file}, args...)...)
-	trace, err := results.ReadTrace(file)
+	tr, err := trace.Read(file)
 	if err != nil {
 		t.Fatalf("exit %d: %s%s: %v", code, out, errs, err)
 	}
-	return code, out + errs, trace
+	return code, out + errs, tr
 }
 
 // sweepsOf counts the sweeps of a device, and the steps that they are of.
-func sweepsOf(d results.TraceDevice) (sweeps int, steps map[int64]bool) {
+func sweepsOf(d trace.Device) (sweeps int, steps map[int64]bool) {
 	steps = map[int64]bool{}
 	for _, s := range d.Streams {
 		for _, o := range s.Operations {
@@ -71,9 +72,9 @@ func TestTraceOfEveryScheme(t *testing.T) {
 				t.Errorf("%v of %v hidden", hidden, communication)
 			}
 			picture := filepath.Join(t.TempDir(), "t.svg")
-			chart, err := results.Timeline(trace)
+			chart, err := plot.Timeline(trace)
 			if err == nil {
-				err = results.WriteChart(picture, chart)
+				err = plot.Write(picture, chart)
 			}
 			if err != nil {
 				t.Error(err)
@@ -148,12 +149,12 @@ func TestTraceOfAnInterruptedRun(t *testing.T) {
 	defer cancel()
 	var out, errs strings.Builder
 	code := execute(ctx, []string{"run", write(t, "c.yaml", small), "--trace", file, "--set", "stop.iterations=1000000000"}, &out, &errs)
-	trace, err := results.ReadTrace(file)
+	tr, err := trace.Read(file)
 	if code != exitInterrupted || err != nil {
 		t.Fatalf("exit %d: %s, %v", code, errs.String(), err)
 	}
-	if sweeps, _ := sweepsOf(trace.Devices[0]); sweeps != 40 || trace.About.Failure != "" {
-		t.Errorf("%d sweeps, %+v", sweeps, trace.About)
+	if sweeps, _ := sweepsOf(tr.Devices[0]); sweeps != 40 || tr.About.Failure != "" {
+		t.Errorf("%d sweeps, %+v", sweeps, tr.About)
 	}
 }
 

@@ -32,7 +32,6 @@ var may = map[string][]string{
 	"solvers/scheme":         {"internal/cache", "halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
 	"solvers":                {"solvers/scheme", "halo", "halo/boundary", "kernels", "stencil", "streams", "domain"},
 	"configs":                {},
-	"results":                {"internal/measure", "internal/files"},
 	"internal/measure":       {},
 	"internal/files":         {},
 	"internal/cache":         {"internal/files"},
@@ -41,7 +40,14 @@ var may = map[string][]string{
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},
 	"examples":               {"solvers/scheme", "halo", "halo/boundary", "p2p", "kernels", "stencil", "streams", "domain"},
-	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "internal/measure", "internal/cache", "internal/files"},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "results/plot", "results/trace", "results/field", "internal/measure", "internal/cache", "internal/files"},
+
+	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},
+	"results/trace":                {"results", "internal/files"},
+	"results/field":                {"internal/files"},
+	"results/plot":                 {"results", "results/trace", "results/internal/wording", "internal/measure", "internal/files"},
+	"results/internal/wording":     {},
+	"results/internal/resultstest": {"results", "results/trace", "internal/measure"},
 }
 
 // mayUseC lists the rooms that import "C".

@@ -1,0 +1,2 @@
+// Package field writes and reads fields as NumPy files (.npy).
+package field

@@ -1,0 +1,267 @@
+package field_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/sbinet/npyio/npy"
+	"pgregory.net/rapid"
+
+	"github.com/halox/halox/results/field"
+	"github.com/halox/halox/results/internal/resultstest"
+)
+
+// counted is a field whose values are their own positions.
+func counted(n int) []float64 {
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = float64(i) + 0.5
+	}
+	return values
+}
+
+func TestFieldRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		shape := rapid.SliceOfN(rapid.IntRange(1, 7), 1, 3).Draw(t, "shape")
+		dtype := rapid.SampledFrom([]field.DType{field.Float64, field.Float32}).Draw(t, "dtype")
+		total := 1
+		for _, n := range shape {
+			total *= n
+		}
+		want := rapid.SliceOfN(rapid.Float32(), total, total).Draw(t, "values")
+		row := rapid.IntRange(1, total).Draw(t, "row")
+		path := filepath.Join(dir, "field.npy")
+		writeRows(t, path, shape, dtype, want, row)
+		gotShape, got, err := field.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(gotShape, shape) {
+			t.Fatalf("shape %v, want %v", gotShape, shape)
+		}
+		for i, v := range want {
+			if got[i] != float64(v) {
+				t.Fatalf("value %d is %g, want %g", i, got[i], v)
+			}
+		}
+	})
+}
+
+// writeRows writes the values in parts.
+func writeRows(t *rapid.T, path string, shape []int, dtype field.DType, values []float32, row int) {
+	w, err := field.NewWriter(path, shape, dtype)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	for part := range slices.Chunk(widen(values), row) {
+		if err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func widen(values []float32) []float64 {
+	wide := make([]float64, len(values))
+	for i, v := range values {
+		wide[i] = float64(v)
+	}
+	return wide
+}
+
+// npyio, which others read the files with, agrees on every part of the file.
+func TestFieldReadByNpyio(t *testing.T) {
+	data := writeField(t, field.Float32, []int{3, 2, 50}, counted(300))
+	reader, err := npy.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []float32
+	if err := reader.Read(&values); err != nil {
+		t.Fatal(err)
+	}
+	header := reader.Header.Descr
+	if header.Type != "<f4" || header.Fortran || !slices.Equal(header.Shape, []int{3, 2, 50}) {
+		t.Errorf("header %+v, want <f4 in C order of shape (3, 2, 50)", header)
+	}
+	if !slices.Equal(widen(values), counted(300)) {
+		t.Error("the values differ")
+	}
+	if start := len(data) - 300*4; start%64 != 0 {
+		t.Errorf("the values begin at byte %d, want a multiple of 64", start)
+	}
+}
+
+func writeField(t *testing.T, dtype field.DType, shape []int, values []float64) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "field.npy")
+	w, err := field.NewWriter(path, shape, dtype)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(values); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return resultstest.ReadFile(t, path)
+}
+
+func TestFieldReadByNumPy(t *testing.T) {
+	if err := exec.Command("python3", "-c", "import numpy").Run(); err != nil {
+		t.Skip("no python3 with numpy here")
+	}
+	path := filepath.Join(t.TempDir(), "field.npy")
+	if err := os.WriteFile(path, writeField(t, field.Float64, []int{2, 3, 4}, counted(24)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const script = `import numpy, sys
+a = numpy.load(sys.argv[1])
+assert a.dtype == numpy.float64 and a.shape == (2, 3, 4) and a.flags.c_contiguous, (a.dtype, a.shape)
+assert (a.ravel() == numpy.arange(24) + 0.5).all(), a`
+	if out, err := exec.Command("python3", "-c", script, path).CombinedOutput(); err != nil {
+		t.Errorf("numpy: %v\n%s", err, out)
+	}
+}
+
+func TestFieldAppearsWhenComplete(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "field.npy")
+	w, err := field.NewWriter(path, []int{2, 2}, field.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(counted(4)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the field has its name before Close")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Abort(); err != nil {
+		t.Errorf("Abort after Close: %v", err)
+	}
+	resultstest.WantError(t, w.Write(counted(1)), "write field", path)
+	resultstest.WantError(t, w.Close(), "close field", path, "closed")
+	if names := resultstest.Files(t, dir); !slices.Equal(names, []string{"field.npy"}) {
+		t.Errorf("the folder holds %v, want the field alone", names)
+	}
+}
+
+func TestFieldLeavesNothing(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		end  func(t *testing.T, w *field.Writer)
+	}{
+		{"aborted", func(t *testing.T, w *field.Writer) {
+			if err := w.Abort(); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"too few values", func(t *testing.T, w *field.Writer) {
+			resultstest.WantError(t, w.Close(), "close field", "it has 3 of 4 values")
+		}},
+		{"too many values", func(t *testing.T, w *field.Writer) {
+			resultstest.WantError(t, w.Write(counted(2)), "write field", "2 values, with room for 1 of 4")
+			resultstest.WantError(t, w.Close(), "close field", "with room for 1 of 4")
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			dir := t.TempDir()
+			w, err := field.NewWriter(filepath.Join(dir, "field.npy"), []int{2, 2}, field.Float64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Write(counted(3)); err != nil {
+				t.Fatal(err)
+			}
+			tc.end(t, w)
+			if names := resultstest.Files(t, dir); len(names) != 0 {
+				t.Errorf("the folder holds %v, want nothing", names)
+			}
+		})
+	}
+}
+
+func TestNewFieldWriterRefuses(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		shape []int
+		dtype field.DType
+		want  string
+	}{
+		{"no axes", nil, field.Float64, "no axes"},
+		{"empty axis", []int{3, 0}, field.Float64, "[3 0] cannot be stored"},
+		{"too large", []int{math.MaxInt / 4, 8}, field.Float32, "cannot be stored"},
+		{"another type", []int{3}, "<i8", `dtype is "<i8"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "field.npy")
+			_, err := field.NewWriter(path, tc.shape, tc.dtype)
+			resultstest.WantError(t, err, "create field", path, tc.want)
+		})
+	}
+}
+
+func TestReadFieldRefuses(t *testing.T) {
+	good := writeField(t, field.Float64, []int{2, 3}, counted(6))
+	head := func(dict string) []byte {
+		prefix := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(dict)))
+		return append(prefix, dict...)
+	}
+	for _, tc := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "EOF"},
+		{"not NumPy", []byte("solver: heat, and more"), "not a valid NumPy file"},
+		{"broken header", head("{'shape': }"), "not a valid NumPy file"},
+		{"Fortran order", head("{'descr': '<f8', 'fortran_order': True, 'shape': (1, 1), }\n12345678"), "Fortran order true"},
+		{"integers", head("{'descr': '<i8', 'fortran_order': False, 'shape': (1, 1), }\n12345678"), `type is "<i8"`},
+		{"cut short", good[:len(good)-1], "47 bytes of values; its shape and type need 48"},
+		{"too long", append(slices.Clone(good), 0), "49 bytes of values"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "field.npy")
+			if err := os.WriteFile(path, tc.data, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := field.Read(path)
+			resultstest.WantError(t, err, "read field", path, tc.want)
+		})
+	}
+	_, _, err := field.Read("missing.npy")
+	resultstest.WantError(t, err, "read field", "missing.npy")
+}
+
+func BenchmarkFieldWrite(b *testing.B) {
+	values := counted(1 << 20)
+	b.SetBytes(8 << 20)
+	path := filepath.Join(b.TempDir(), "field.npy")
+	for b.Loop() {
+		w, err := field.NewWriter(path, []int{len(values)}, field.Float64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := w.Write(values); err != nil {
+			b.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

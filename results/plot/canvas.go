@@ -1,0 +1,64 @@
+package plot
+
+import (
+	"bytes"
+	"image"
+
+	"golang.org/x/text/encoding/charmap"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgpdf"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// newCanvas is a canvas for one of the formats.
+func newCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
+	switch format {
+	case ".svg":
+		return vgsvg.New(width, height)
+	case ".pdf":
+		return pdfCanvas{vgpdf.New(width, height)}
+	default:
+		const dpi = pixelsPerPoint * 72
+		return vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
+	}
+}
+
+// A pdfCanvas draws as the other canvases do where vgpdf does not: vgpdf turns
+// images upside down and takes text for Windows-1252, byte by byte.
+type pdfCanvas struct{ *vgpdf.Canvas }
+
+// DrawImage draws img with its first row on top.
+func (c pdfCanvas) DrawImage(rect vg.Rectangle, img image.Image) {
+	c.Push()
+	defer c.Pop()
+	c.Translate(vg.Point{Y: rect.Min.Y + rect.Max.Y})
+	c.Scale(1, -1)
+	c.Canvas.DrawImage(rect, img)
+}
+
+// FillString draws UTF-8 text; what Windows-1252 doesn't have becomes a
+// question mark, but for the minus sign, which becomes a dash of its length.
+func (c pdfCanvas) FillString(face font.Face, at vg.Point, s string) {
+	encoded := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r == '−' {
+			r = '–'
+		}
+		b, ok := charmap.Windows1252.EncodeRune(r)
+		if !ok {
+			b = '?'
+		}
+		encoded = append(encoded, b)
+	}
+	c.Canvas.FillString(face, at, string(encoded))
+}
+
+// portableSVG mends what vgsvg writes for viewers that go by the letter: the
+// images it embeds are PNG, and a font that is missing needs a stand-in.
+func portableSVG(data []byte) []byte {
+	data = bytes.ReplaceAll(data, []byte("data:image/jpg;"), []byte("data:image/png;"))
+	return bytes.ReplaceAll(data, []byte("font-family:Liberation Sans"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
+}

@@ -1,0 +1,248 @@
+package plot
+
+import (
+	"errors"
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/halox/halox/results"
+)
+
+// Curves is a plot of curves, over logarithmic axes where they are not said to be
+// linear.
+type Curves struct {
+	Title, XLabel, YLabel string
+	Note                  string // below the title, smaller
+	LinearX, LinearY      bool   // a linear axis of Y begins at 0, or below
+	BytesX                bool   // X counts bytes: a logarithmic axis is marked in KiB, MiB and GiB
+	Curves                []Curve
+}
+
+// Curve is one of them. Its points are in the order of X, and positive over
+// logarithmic axes.
+type Curve struct {
+	Name   string
+	X, Y   []float64
+	Lo, Hi []float64 // the ends of error bars; nil for none
+	Dashed bool      // for what the others are compared with
+	Twin   bool      // it has the colour of the curve before it
+	Plain  bool      // without marks
+	Bound  bool      // what the others cannot pass: grey, without marks, and dashed, each in its way
+}
+
+// marks tell curves apart in print without colours. There is one less than there are
+// colours, so that the two do not go round together. The second of each is for twins.
+var marks = [...][2]draw.GlyphDrawer{
+	{draw.CircleGlyph{}, draw.RingGlyph{}}, {draw.BoxGlyph{}, draw.SquareGlyph{}}, {draw.PyramidGlyph{}, draw.TriangleGlyph{}},
+	{draw.CrossGlyph{}, draw.CrossGlyph{}}, {draw.PlusGlyph{}, draw.PlusGlyph{}}, {draw.RingGlyph{}, draw.RingGlyph{}},
+	{draw.SquareGlyph{}, draw.SquareGlyph{}},
+}
+
+func (c Curves) check() error {
+	if len(c.Curves) == 0 {
+		return errors.New("there are no curves")
+	}
+	for _, curve := range c.Curves {
+		if err := c.checkCurve(curve); err != nil {
+			return fmt.Errorf("curve %q: %w", curve.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c Curves) checkCurve(curve Curve) error {
+	n := len(curve.X)
+	if n == 0 || len(curve.Y) != n {
+		return fmt.Errorf("%d x for %d y", n, len(curve.Y))
+	}
+	if bars := len(curve.Lo); bars != len(curve.Hi) || bars != 0 && bars != n {
+		return fmt.Errorf("%d lower and %d upper ends of error bars for %d points", bars, len(curve.Hi), n)
+	}
+	for k, x := range curve.X {
+		y := curve.Y[k]
+		if results.Number(x) == nil || results.Number(y) == nil {
+			return fmt.Errorf("point (%v, %v) is not finite", x, y)
+		}
+		if x <= 0 && !c.LinearX || y <= 0 && !c.LinearY {
+			return fmt.Errorf("point (%v, %v) on logarithmic axes", x, y)
+		}
+	}
+	return nil
+}
+
+// names returns those of the curves.
+func (c Curves) names() (names []string) {
+	for _, curve := range c.Curves {
+		names = append(names, curve.Name)
+	}
+	return names
+}
+
+func (c Curves) size() (width, height vg.Length) { return widthFor(c.names()), heightFor(c.names()) }
+
+func (c Curves) draw(canvas draw.Canvas) {
+	p, legend := c.plot()
+	canvas = heading{c.Title, c.Note}.draw(canvas)
+	switch names := c.names(); {
+	case len(names) == 1 && names[0] == "":
+	case beside(names):
+		canvas = drawBeside(canvas, legend, names)
+	default:
+		p.Legend = legend
+		c.leaveRoom(p)
+	}
+	drawPlot(p, canvas)
+}
+
+// leaveRoom leaves a third of the height free above the curves.
+func (c Curves) leaveRoom(p *plot.Plot) {
+	if c.LinearY {
+		p.Y.Max += (p.Y.Max - p.Y.Min) * 0.4
+		return
+	}
+	p.Y.Max *= math.Pow(p.Y.Max/p.Y.Min, 0.33)
+}
+
+// plot returns the plot, and the legend of its curves.
+func (c Curves) plot() (*plot.Plot, plot.Legend) {
+	p, legend := newPlot(c.XLabel, c.YLabel), newLegend()
+	p.X.Tick.Marker, p.Y.Tick.Marker = steps{whole: c.whole()}, steps{}
+	p.Add(plotter.NewGrid())
+	colour, bounds := -1, 0
+	for i, curve := range c.Curves {
+		if curve.Bound {
+			style := curveStyle(grey, true)
+			style.Dashes = boundDashes[bounds%len(boundDashes)]
+			c.add(p, &legend, grey, style, curve)
+			bounds++
+			continue
+		}
+		if i == 0 || !curve.Twin {
+			colour++
+		}
+		c.add(p, &legend, colour, curveStyle(colour, curve.Dashed), curve)
+	}
+	if c.LinearX {
+		pad(&p.X)
+	} else {
+		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, c.marksX()
+		widen(&p.X)
+	}
+	if c.LinearY {
+		p.Y.Min = min(0, p.Y.Min)
+		pad(&p.Y)
+	} else {
+		p.Y.Scale, p.Y.Tick.Marker = plot.LogScale{}, decades{}
+		widen(&p.Y)
+	}
+	return p, legend
+}
+
+// whole reports whether all points lie at whole numbers of X.
+func (c Curves) whole() bool {
+	return !slices.ContainsFunc(c.Curves, func(curve Curve) bool {
+		return slices.ContainsFunc(curve.X, func(x float64) bool { return x != math.Trunc(x) })
+	})
+}
+
+func (c Curves) add(p *plot.Plot, legend *plot.Legend, colour int, style draw.LineStyle, curve Curve) {
+	points := make(plotter.XYs, len(curve.X))
+	for k := range points {
+		points[k].X, points[k].Y = curve.X[k], curve.Y[k]
+	}
+	line := &plotter.Line{XYs: points, LineStyle: style}
+	p.Add(line)
+	legendOf := []plot.Thumbnailer{line}
+	if curve.Lo != nil {
+		p.Add(whiskers{c.LinearY, curve, line.Color})
+	}
+	if !curve.Plain && !curve.Bound {
+		mark := marks[colour%len(marks)][0]
+		if curve.Twin {
+			mark = marks[colour%len(marks)][1]
+		}
+		dots := &plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: line.Color, Shape: mark, Radius: vg.Points(2.6)}}
+		p.Add(dots)
+		legendOf = append(legendOf, dots)
+	}
+	if curve.Name != "" {
+		legend.Add(curve.Name, legendOf...)
+	}
+}
+
+// boundDashes tell bounds apart.
+var boundDashes = [...][]vg.Length{{5, 3}, {1.5, 2.5}, {9, 3, 1.5, 3}, {12, 4}}
+
+// curveStyle is the pen of a curve. Once round the colours, what is not dashed is
+// dash and dot.
+func curveStyle(colour int, dashed bool) draw.LineStyle {
+	style := draw.LineStyle{Color: colours[colour%len(colours)], Width: vg.Points(1.2)}
+	switch {
+	case dashed:
+		style.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+	case colour >= len(colours):
+		style.Dashes = []vg.Length{vg.Points(8), vg.Points(2), vg.Points(2), vg.Points(2)}
+	}
+	return style
+}
+
+// whiskers draws the error bars of a curve.
+type whiskers struct {
+	linear bool
+	curve  Curve
+	color  color.Color
+}
+
+// Plot implements plot.Plotter.
+func (w whiskers) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	style := draw.LineStyle{Color: w.color, Width: vg.Points(0.8)}
+	for k, at := range w.curve.X {
+		lo, hi := w.curve.Lo[k], w.curve.Hi[k]
+		if lo >= hi || lo <= 0 && !w.linear {
+			continue
+		}
+		drawWhisker(c, style, x(at), y(lo), y(hi))
+	}
+}
+
+// DataRange implements plot.DataRanger.
+func (w whiskers) DataRange() (xmin, xmax, ymin, ymax float64) {
+	c := w.curve
+	lo, hi := slices.Min(c.Lo), slices.Max(c.Hi)
+	if lo <= 0 && !w.linear {
+		lo = slices.Min(c.Y)
+	}
+	return slices.Min(c.X), slices.Max(c.X), lo, hi
+}
+
+// marksX returns the marks of a logarithmic axis of X: round numbers of bytes; or the places of
+// all points, if these are some whole numbers that lie apart; or powers of ten.
+func (c Curves) marksX() plot.Ticker {
+	if c.BytesX {
+		return binaries{}
+	}
+	const least, most, apart = 3, 8, 1. / 12 // of the axis
+	var at []float64
+	for _, curve := range c.Curves {
+		at = append(at, curve.X...)
+	}
+	slices.Sort(at)
+	at = slices.Compact(at)
+	if len(at) < least || len(at) > most || !c.whole() {
+		return decades{}
+	}
+	for i := range at[1:] {
+		if math.Log(at[i+1]/at[i]) < apart*math.Log(at[len(at)-1]/at[0]) {
+			return decades{}
+		}
+	}
+	return places(at)
+}

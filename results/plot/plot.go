@@ -1,0 +1,100 @@
+package plot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/results"
+)
+
+// Options change what a plot shows. What is empty is as the kind has it.
+type Options struct {
+	X, Y  string // names of labels, of parameters or of metrics
+	By    []string
+	Where []results.Condition
+}
+
+// New makes the plot of that kind, see [Kinds], of some records; "" is the one
+// that fits the records, which are then all of one kind. Records of different machines
+// never share a curve.
+func New(kind string, o Options, all ...results.Source) (Chart, error) {
+	if len(all) == 0 {
+		return nil, fmt.Errorf("results: plot: %w: no records", ErrNothing)
+	}
+	c, err := newChart(kind, o, all)
+	if err != nil {
+		return nil, fmt.Errorf("results: plot: %w", err)
+	}
+	return c, nil
+}
+
+func newChart(kind string, o Options, all []results.Source) (Chart, error) {
+	k, err := findKind(kind, all)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.takes(o); err != nil {
+		return nil, err
+	}
+	s, err := selectRows(all, o.Where)
+	if err != nil {
+		return nil, err
+	}
+	if k.form == asHistory {
+		return s.history(k)
+	}
+	if len(s.rows) == 0 {
+		return nil, fmt.Errorf("%w: there are no rows", ErrNothing)
+	}
+	s.leaveOutEmpty()
+	if k, err = s.asked(k, o); err != nil {
+		return nil, err
+	}
+	switch k.form {
+	case asMatrix:
+		return s.matrix(k)
+	case asScaling:
+		return s.scaling(k)
+	}
+	return s.plane(k)
+}
+
+// takes refuses options that a kind has no use for.
+func (k kind) takes(o Options) error {
+	var own string
+	switch {
+	case k.form == asHistory && (o.X != "" || o.Y != "" || o.By != nil):
+		own = "X, Y and curves"
+	case k.form == asMatrix && o.X != "":
+		own = "X"
+	case k.form == asScaling && o.Y != "":
+		own = "Y"
+	default:
+		return nil
+	}
+	return fmt.Errorf("plot %s has its own %s: leave that open, or take another kind, such as curves or bars", k.name, own)
+}
+
+// asked puts what the options say in the place of what the kind has. What is asked for
+// is not held.
+func (s *selection) asked(k kind, o Options) (kind, error) {
+	for _, label := range o.By {
+		if err := results.HaveLabel(s.sources, label); err != nil {
+			return k, err
+		}
+	}
+	if o.X != "" {
+		k.x = []string{o.X}
+	}
+	if o.Y != "" {
+		k.y = []results.Metric{results.Metric(o.Y)}
+	}
+	if o.By != nil {
+		k.by = o.By
+	}
+	k.hold = slices.DeleteFunc(slices.Clone(k.hold), func(l results.Label) bool {
+		return slices.Contains(o.By, l.Name) || l.Name == o.X || slices.ContainsFunc(o.Where, func(c results.Condition) bool { return c.Label == l.Name })
+	})
+	s.hold(k.hold)
+	return k, nil
+}

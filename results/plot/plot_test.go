@@ -1,0 +1,267 @@
+package plot
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/resultstest"
+)
+
+func TestPlotGolden(t *testing.T) {
+	runs := func(t *testing.T) (all []results.Source) {
+		for _, devices := range []string{"1-assisted-peer", "2-assisted-peer", "2-assisted-direct", "4-assisted-peer", "4-assisted-direct"} {
+			some, err := results.ReadAll("../testdata/heat3d-512-float64-" + devices + ".json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, some...)
+		}
+		return all
+	}
+	one := func(s results.Source) func(*testing.T) []results.Source {
+		return func(*testing.T) []results.Source { return []results.Source{s} }
+	}
+	kept := func(name string) func(*testing.T) []results.Source {
+		return func(t *testing.T) []results.Source {
+			return []results.Source{resultstest.Read(t, "../testdata/schema1/"+name+".json")}
+		}
+	}
+	for _, tc := range []struct {
+		name, kind string
+		options    Options
+		sources    func(*testing.T) []results.Source
+	}{
+		{"updates", "", Options{}, runs},
+		{"history", "", Options{}, kept("history")},
+		{"exchange", "", Options{}, kept("exchange")},
+		{"pack", "", Options{}, kept("pack")},
+		{"pingpong", "", Options{}, kept("pingpong")},
+		{"links", "", Options{}, one(resultstest.Links())},
+		{"matrix", "matrix", Options{}, one(resultstest.Links())},
+		{"latency", "", Options{}, one(resultstest.Latency())},
+		{"schemes", "", Options{}, one(resultstest.Schemes())},
+		{"scaling", "", Options{}, one(resultstest.Scaling())},
+		{"sweep", "", Options{}, one(resultstest.Sweep())},
+		{"machines", "sweep", Options{Where: []results.Condition{{Label: "stencil", Value: "7-point"}}},
+			func(*testing.T) []results.Source {
+				return []results.Source{resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())}
+			}},
+		{"places", "", Options{}, one(resultstest.Renamed(resultstest.Latency()))},
+		{"maps", "matrix", Options{Where: []results.Condition{{Label: "path", Value: "peer"}}},
+			func(*testing.T) []results.Source {
+				far := resultstest.Elsewhere(resultstest.Links())
+				far.Host.Name = "a-machine-with-a-long-name.example.org"
+				return []results.Source{resultstest.Links(), far}
+			}},
+		{"curves", "curves", Options{X: "n", Y: "time", By: []string{"direction", "engine"}}, kept("pack")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			chart, err := New(tc.kind, tc.options, tc.sources(t)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := writeChart(t, chart, ".png")
+			resultstest.Alike(t, resultstest.Decode(t, got), resultstest.Decode(t, resultstest.Golden(t, "plot-"+tc.name+".png", got)))
+		})
+	}
+}
+
+func writeChart(t *testing.T, c Chart, format string) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "chart"+format)
+	if err := Write(path, c); err != nil {
+		t.Fatal(err)
+	}
+	return resultstest.ReadFile(t, path)
+}
+
+// named returns the names of a plot's curves, and its note.
+func named(t *testing.T, kind string, o Options, all ...results.Source) (names []string, note string) {
+	t.Helper()
+	chart, err := New(kind, o, all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := chart.(Curves)
+	for _, curve := range c.Curves {
+		names = append(names, curve.Name)
+	}
+	return names, c.Note
+}
+
+// Records of several machines, commits or files have curves of their own that say so,
+// where else they would be of one name; of one machine, and not the same points, they
+// share curves.
+func TestPlotTellsRecordsApart(t *testing.T) {
+	rows := func(name, commit string, points ...int) results.Source {
+		s := resultstest.Source(results.KindSweep)
+		s.Name, s.Halox.Commit = name, commit
+		for _, p := range points {
+			s.Add(results.NewRow().Label("stencil", "7-point").Label("points", p).Number(results.Share, 0.5))
+		}
+		return s
+	}
+	small := rows("small.json", "aaa", 64, 128)
+	for _, tc := range []struct {
+		name, note string
+		other      results.Source
+		want       []string
+	}{
+		{"other points", "", rows("large.json", "bbb", 256, 512), []string{""}},
+		{"another commit", "", rows("large.json", "bbb", 128, 256), []string{"halox aaa", "halox bbb"}},
+		{"the same commit", "", rows("large.json", "aaa", 128, 256), []string{"small.json", "large.json"}},
+		{"another machine", "elsewhere.json interrupted; measured on different machines", resultstest.Elsewhere(rows("x", "aaa", 256)),
+			[]string{"a GPU, host node1", "another GPU, host node2"}},
+	} {
+		names, note := named(t, "", Options{}, small, tc.other)
+		if !slices.Equal(names, tc.want) || note != tc.note {
+			t.Errorf("%s: curves %q, note %q", tc.name, names, note)
+		}
+	}
+}
+
+// What is asked for is not held, and what is held is said.
+func TestPlotOptions(t *testing.T) {
+	rows := []results.Row{
+		resultstest.PackRow("wu/V/n=1", "unpack", "units", 3), resultstest.PackRow("wu/V/n=1", "pack", "units", 3),
+		resultstest.PackRow("wu/V/n=2", "pack", "tree", 9), resultstest.PackRow("wu/V/n=2", "unpack", "tree", 8),
+	}
+	where := func(label, value string) []results.Condition {
+		return []results.Condition{{Label: label, Value: value}}
+	}
+	const merged = "each point the median of the rows at its place"
+	for _, tc := range []struct {
+		name, note string
+		options    Options
+		want       []string
+	}{
+		{"as it is", "direction pack only", Options{}, []string{"units", "tree", "plain copy"}},
+		{"by direction", "", Options{By: []string{"direction"}, X: "n"}, []string{"unpack", "pack", "plain copy"}},
+		{"of one direction", "", Options{Where: where("direction", "unpack")}, []string{"units", "tree", "plain copy"}},
+		{"merged", "direction pack only; " + merged, Options{By: []string{"suite"}}, []string{"rate", "plain copy"}},
+		{"of a number", "direction pack only", Options{Where: where("n", "2.0"), Y: "copy_time"}, []string{""}},
+	} {
+		if names, note := named(t, "", tc.options, resultstest.Source(results.KindPack, rows...)); !slices.Equal(names, tc.want) || note != tc.note {
+			t.Errorf("%s: curves %q, note %q", tc.name, names, note)
+		}
+	}
+}
+
+func TestPlotRefuses(t *testing.T) {
+	pack := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V/n=1", "pack", "units", 3))
+	nothing := resultstest.Source(results.KindPack)
+	twoUnits := resultstest.Source(results.KindLinks, results.NewRow().Label("bytes", 8).Number(results.Rate, 1), results.NewRow().Label("bytes", 16).Number(results.Rate, 2))
+	twoUnits.Rows[1].Values[0].Unit = "MB/s"
+	for _, tc := range []struct {
+		name, kind, want string
+		options          Options
+		all              []results.Source
+		empty            bool // ErrNothing
+	}{
+		{"no such plot", "pie", `there is no plot "pie": take updates, history, exchange`, Options{}, []results.Source{pack}, false},
+		{"mixed kinds", "", "pack.json is of pack and sweep.json of sweep: say which plot", Options{}, []results.Source{pack, resultstest.Sweep()}, false},
+		{"no records", "", "no records", Options{}, nil, true},
+		{"no rows", "", "there are no rows", Options{}, []results.Source{nothing}, true},
+		{"a kind to come", "", `records of kind "walk" have no plot of their own`, Options{}, []results.Source{resultstest.Source("walk", pack.Rows...)}, false},
+		{"no such label", "", `no row has the label "edge"; there are suite, layout`, Options{By: []string{"edge"}}, []results.Source{pack}, false},
+		{"a condition on no label", "", `no row has the label "edge"`, Options{Where: []results.Condition{{Label: "edge", Value: "1"}}}, []results.Source{pack}, false},
+		{"nothing fulfils it", "", "no row has engine=tree", Options{Where: []results.Condition{{Label: "engine", Value: "tree"}}}, []results.Source{pack}, true},
+		{"nothing along X", "", "no row has edge, for X; there are suite, layout", Options{X: "edge"}, []results.Source{pack}, true},
+		{"nothing along Y", "", "no row has gflops, for Y", Options{Y: "gflops"}, []results.Source{pack}, true},
+		{"nothing said", "curves", "say what lies along X: suite, layout", Options{}, []results.Source{pack}, false},
+		{"no history", "history", "no record has a history", Options{}, []results.Source{pack}, true},
+		{"nothing from or to", "matrix", "no row has the labels from and to", Options{}, []results.Source{pack}, true},
+		{"a history over something", "history", "history has its own X, Y and curves", Options{Y: "rate"}, []results.Source{pack}, false},
+		{"a map over something", "matrix", "matrix has its own X", Options{X: "bytes"}, []results.Source{resultstest.Links()}, false},
+		{"a scaling of something", "scaling", "scaling has its own Y", Options{Y: "step"}, []results.Source{resultstest.Scaling()}, false},
+		{"two units along Y", "", "rate is in GB/s and in MB/s", Options{}, []results.Source{twoUnits}, false},
+		{"two units along X", "curves", "rate is in GB/s and in MB/s", Options{X: "rate", Y: "bytes"}, []results.Source{twoUnits}, false},
+		{"nothing that scales", "scaling", "no row has devices, for X", Options{}, []results.Source{pack}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := New(tc.kind, tc.options, tc.all...)
+			resultstest.WantError(t, err, "plot", tc.want)
+			if errors.Is(err, ErrNothing) != tc.empty {
+				t.Errorf("%v: nothing to plot: %t", err, !tc.empty)
+			}
+		})
+	}
+}
+
+// What was left out for want of memory is not what the others are held at.
+func TestPlotOfRowsLeftOut(t *testing.T) {
+	s := resultstest.Schemes()
+	s.Add(results.NewRow().Label("scheme", "fused").Label("points", 64).Label("devices", 8))
+	if names, note := named(t, "", Options{}, s); len(names) != 6 || note != "error bars are quartiles" {
+		t.Errorf("%q, %s", names, note)
+	}
+}
+
+// One device sends nothing: its exchanges differ in their points.
+func TestPlotOfExchangesAlone(t *testing.T) {
+	s := resultstest.Source(results.KindExchange)
+	for _, points := range []float64{8, 16} {
+		s.Add(results.NewRow().Label("points", points).Label("message_bytes", 0).Number(results.Time, points))
+	}
+	chart, err := New("", Options{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := chart.(Curves); len(c.Curves) != 1 || len(c.Curves[0].X) != 2 || c.Note != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// Odd rows are drawn as far as they can be, in all formats.
+func TestPlotOfOddRows(t *testing.T) {
+	row := func(bytes, rate float64) results.Row {
+		return results.NewRow().Label("bytes", bytes).Label("path", "peer").Number(results.Rate, rate)
+	}
+	failed := resultstest.Source(results.KindLinks, row(8, 1))
+	failed.End(errors.New("a link fell"))
+	for name, s := range map[string]results.Source{
+		"one row":         resultstest.Source(results.KindLinks, row(8, 1)),
+		"none":            resultstest.Source(results.KindLinks, row(0, 0), row(8, 0)),
+		"below zero":      resultstest.Source(results.KindLinks, row(1, -3), row(1000, 5), row(1e6, 1e9)),
+		"not finite":      resultstest.Source(results.KindLinks, row(1, math.NaN()), row(2, math.Inf(1)), row(3, 4)),
+		"words along X":   resultstest.Source(results.KindLinks, row(1, 2).Label("bytes", "few"), row(1, 2).Label("bytes", "many")),
+		"numbers, words":  resultstest.Source(results.KindLinks, row(1, 2).Label("bytes", "few"), row(1, 2)),
+		"far apart":       resultstest.Source(results.KindLinks, row(1, math.SmallestNonzeroFloat64), row(1e300, math.MaxFloat64)),
+		"failed":          failed,
+		"long names":      resultstest.Source(results.KindLinks, row(1, 1).Label("path", strings.Repeat("long ", 30)), row(1, 2)),
+		"another's units": {Name: "x", Record: resultstest.Source(results.KindLinks, row(1, 1)).Record},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			chart, err := New("", Options{}, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, format := range []string{".svg", ".pdf"} {
+				writeChart(t, chart, format)
+			}
+		})
+	}
+}
+
+func TestChartsRefuse(t *testing.T) {
+	for want, c := range map[string]Chart{
+		"there are no bars":   bars{},
+		"bars \"b\": 1 for 2": bars{Places: []string{"x", "y"}, Sets: []barSet{{Name: "b", Y: []float64{1}}}},
+		"there are no cells":  matrix{},
+		`map "g": 0 rows`:     matrix{Rows: []string{"0"}, Cols: []string{"0"}, Grids: []grid{{Name: "g"}}},
+		`map "h": 0 columns`:  matrix{Rows: []string{"0"}, Cols: []string{"0"}, Grids: []grid{{Name: "h", Values: [][]float64{nil}}}},
+		"there are no panels": Panels{},
+		"there are no curves": Panels{Panels: []Curves{{}}},
+		"is not finite":       Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{math.Inf(1)}}}},
+		"error bars":          Curves{Curves: []Curve{{X: []float64{1}, Y: []float64{1}, Lo: []float64{1}}}},
+	} {
+		resultstest.WantError(t, Write(filepath.Join(t.TempDir(), "c.svg"), c), "plot", want)
+	}
+}

@@ -1,0 +1,269 @@
+package plot
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/internal/wording"
+)
+
+// selection is the rows to be plotted, and what is to be said of them.
+type selection struct {
+	sources []results.Source
+	rows    []sourceRow
+	notes   []string
+}
+
+// nothing is an error that is one of having nothing to plot too.
+type nothing struct{ error }
+
+func (nothing) Is(target error) bool { return target == ErrNothing }
+
+// selectRows returns the rows that fulfil all conditions.
+func selectRows(all []results.Source, where []results.Condition) (*selection, error) {
+	all, err := results.Filter(all, where)
+	if errors.Is(err, results.ErrNoRow) {
+		return nil, nothing{err}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &selection{sources: all}
+	for i, source := range all {
+		for _, row := range source.Rows {
+			s.rows = append(s.rows, sourceRow{row, i})
+		}
+		if state := source.State(); state != "" {
+			s.notes = append(s.notes, strings.TrimSpace(source.Name+" "+state))
+		}
+	}
+	return s, nil
+}
+
+// varies reports whether rows differ in a label, one that some lack among them.
+func (s *selection) varies(label string) bool {
+	return slices.ContainsFunc(s.rows, func(row sourceRow) bool { return row.Text(label) != s.rows[0].Text(label) })
+}
+
+// hold keeps the rows that have one value of each of the labels that vary, and says so:
+// the value that is given, or the greatest, where a row has it, else the first one.
+func (s *selection) hold(labels []results.Label) {
+	for _, l := range labels {
+		if !s.varies(l.Name) {
+			continue
+		}
+		value := l.Text()
+		if l.Value == (greatest{}) {
+			value = results.Label{Value: spread(axis{name: l.Name, factor: 1}, s.rows).hi}.Text()
+		}
+		if !slices.ContainsFunc(s.rows, func(row sourceRow) bool { return row.Text(l.Name) == value }) {
+			value = s.rows[0].Text(l.Name)
+		}
+		s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return row.Text(l.Name) != value })
+		s.notes = append(s.notes, wording.Spaced(l.Name)+" "+wording.OrDash(value)+" only")
+	}
+}
+
+// series gathers the rows by the labels that vary, by their machines where these
+// differ, and by their records where two have something to say of one place on X.
+func (s *selection) series(by []string, x axis) (all []series) {
+	by = slices.DeleteFunc(slices.Clone(by), func(label string) bool { return label == x.name || !s.varies(label) })
+	machines := results.MachineNames(s.sources)
+	name := func(row sourceRow) string {
+		var parts []string
+		for _, label := range by {
+			if text := row.Text(label); text != "" {
+				parts = append(parts, seriesPart(label, row))
+			}
+		}
+		return wording.Join(", ", append(parts, machines[row.source])...)
+	}
+	if machine := slices.ContainsFunc(machines, func(m string) bool { return m != "" }); machine {
+		s.notes = append(s.notes, "measured on different machines")
+	}
+	if s.overlap(name, x) {
+		plain, apart := name, s.recordNames()
+		name = func(row sourceRow) string { return wording.Join(", ", plain(row), apart[row.source]) }
+	}
+	for _, row := range s.rows {
+		key := name(row)
+		i := slices.IndexFunc(all, func(o series) bool { return o.name == key })
+		if i < 0 {
+			i = len(all)
+			all = append(all, series{name: key})
+		}
+		all[i].rows = append(all[i].rows, row)
+	}
+	return all
+}
+
+// overlap reports whether two records have rows of one name at one place.
+func (s *selection) overlap(name func(sourceRow) string, x axis) bool {
+	type spot struct{ name, place string }
+	seen := map[spot]int{}
+	for _, row := range s.rows {
+		at := spot{name(row), x.place(row)}
+		if source, ok := seen[at]; ok && source != row.source {
+			return true
+		}
+		seen[at] = row.source
+	}
+	return false
+}
+
+// recordNames tells records apart: by the commit of halox, where no two have the same,
+// else by the names of their files.
+func (s *selection) recordNames() (names []string) {
+	seen := map[string]bool{}
+	for _, source := range s.sources {
+		commit := source.Halox.ShortCommit()
+		if commit == "" || seen[commit] {
+			names = nil
+			for _, source := range s.sources {
+				names = append(names, source.Name)
+			}
+			return names
+		}
+		seen[commit] = true
+		names = append(names, "halox "+commit)
+	}
+	return names
+}
+
+// ErrNothing is what [Plot] returns of records without numbers for it.
+var ErrNothing = errors.New("there is nothing to plot")
+
+// leaveOutEmpty drops the rows of what could not be measured, so that none of them is what
+// the others are held at.
+func (s *selection) leaveOutEmpty() {
+	empty := func(row sourceRow) bool { return len(row.Values) == 0 }
+	if slices.ContainsFunc(s.rows, func(row sourceRow) bool { return !empty(row) }) {
+		s.rows = slices.DeleteFunc(s.rows, empty)
+	}
+}
+
+// oneUnit returns an error where rows have a metric in several units, which no axis shows.
+func (s *selection) oneUnit(a axis) error {
+	unit := ""
+	for _, row := range s.rows {
+		if _, ok := row.Get(results.Metric(a.name)); !ok || !a.metric {
+			continue
+		}
+		if is := row.Unit(results.Metric(a.name)); unit != "" && is != unit {
+			return fmt.Errorf("%s is in %s and in %s: draw the records one by one", a.name, unit, is)
+		}
+		unit = row.Unit(results.Metric(a.name))
+	}
+	return nil
+}
+
+// xAxis returns the first candidate that varies, else the first that there is.
+func (s *selection) xAxis(k kind) (axis, error) {
+	there := ""
+	for _, name := range k.x {
+		a := newAxisOf(name, s.rows)
+		if !slices.ContainsFunc(s.rows, func(row sourceRow) bool { return a.place(row) != "" }) {
+			continue
+		}
+		if there = firstOf(there, name); slices.ContainsFunc(s.rows, func(row sourceRow) bool { return a.place(row) != a.place(s.rows[0]) }) {
+			return a, s.oneUnit(a)
+		}
+	}
+	if there == "" {
+		return axis{}, s.missing("X", k.x)
+	}
+	a := newAxisOf(there, s.rows)
+	return a, s.oneUnit(a)
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// yAxis returns the first candidate that a row has.
+func (s *selection) yAxis(k kind) (axis, error) {
+	var names []string
+	for _, m := range k.y {
+		a := newAxisOf(string(m), s.rows)
+		if slices.ContainsFunc(s.rows, func(row sourceRow) bool { _, ok := a.at(row); return ok }) {
+			return a, s.oneUnit(a)
+		}
+		names = append(names, string(m))
+	}
+	return axis{}, s.missing("Y", names)
+}
+
+// missing says that rows have nothing for an axis, and what they have.
+func (s *selection) missing(axis string, wanted []string) error {
+	if len(wanted) == 0 {
+		return fmt.Errorf("say what lies along %s: %s", axis, s.have())
+	}
+	return fmt.Errorf("%w: no row has %s, for %s; there are %s", ErrNothing, strings.Join(wanted, " or "), axis, s.have())
+}
+
+// have lists the labels and metrics that rows have.
+func (s *selection) have() string {
+	var names []string
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, row := range s.rows {
+		for _, l := range row.Labels {
+			add(l.Name)
+		}
+		for _, v := range row.Values {
+			add(string(v.Metric))
+		}
+	}
+	return wording.OrDash(strings.Join(names, ", "))
+}
+
+// title is the kind's, with the devices that all records share.
+func (s *selection) title(k kind) string {
+	return wording.Join("\n", k.title, results.CommonDevices(s.sources))
+}
+
+// note is all that is to be said of a plot.
+func (s *selection) note() string { return strings.Join(s.notes, "; ") }
+
+// remark adds to the notes what became of points.
+func (s *selection) remark(merged, lost int, bars bool) {
+	if merged > 0 {
+		s.notes = append(s.notes, "each point the median of the rows at its place")
+	}
+	if lost > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("%s not above 0, which a logarithmic axis cannot show", wording.Count(lost, "point")))
+	}
+	if bars {
+		s.notes = append(s.notes, "error bars are quartiles")
+	}
+}
+
+// places returns those along an axis: numbers in their order, then words in that of the
+// rows.
+func (s *selection) places(x axis) (places []string) {
+	for _, row := range s.rows {
+		if place := x.place(row); place != "" && !slices.Contains(places, place) {
+			places = append(places, place)
+		}
+	}
+	number := func(place string) float64 {
+		if v, err := strconv.ParseFloat(place, 64); err == nil {
+			return v
+		}
+		return math.Inf(1)
+	}
+	slices.SortStableFunc(places, func(a, b string) int { return cmp.Compare(number(a), number(b)) })
+	return places
+}

@@ -1,0 +1,134 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/internal/files"
+)
+
+// Write puts the record into the file at path as JSON, a row a line, whole or not at
+// all. Floats are written with the fewest digits that give the same float64 back. A
+// kind or a metric that this halox doesn't know is an error.
+func (r *Record) Write(path string) error {
+	data, err := r.encode()
+	if err == nil {
+		err = files.Write(path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("results: write record %s: %w", path, err)
+	}
+	return nil
+}
+
+func (r *Record) encode() ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	stamped := *r
+	stamped.Schema, stamped.Rows = Schema, []Row{}
+	if stamped.Devices == nil {
+		stamped.Devices = []Device{}
+	}
+	data, err := json.MarshalIndent(&stamped, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	const end = "[]\n}" // of the rows, which come last
+	out := bytes.NewBuffer(bytes.TrimSuffix(data, []byte(end)))
+	out.WriteByte('[')
+	for i, row := range r.Rows {
+		line, err := json.Marshal(row)
+		if err != nil {
+			return nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		out.WriteString("\n    ")
+		out.Write(line)
+	}
+	if len(r.Rows) > 0 {
+		out.WriteString("\n  ")
+	}
+	out.WriteString("]\n}\n")
+	return out.Bytes(), nil
+}
+
+// check refuses what others could not read.
+func (r *Record) check() error {
+	if !slices.Contains(Kinds(), r.Kind) {
+		return fmt.Errorf("its kind is %q, which is none", r.Kind)
+	}
+	for i, row := range r.Rows {
+		for _, v := range row.Values {
+			if v.Unit == "" {
+				return fmt.Errorf("row %d: there is no metric %q", i+1, v.Metric)
+			}
+		}
+	}
+	return nil
+}
+
+// Read gives back the record in the file at path, one of an older schema as one of
+// today's. Its Settings are made of maps, slices and [json.Number], so that no digit
+// is lost. A file that is no record, or of a newer schema than [Schema], is an error, and
+// so is one of more than 256 MiB, a device and a pipe.
+func Read(path string) (*Record, error) {
+	data, err := files.Read(path, mostRecord)
+	if err != nil {
+		return nil, fmt.Errorf("results: read record: %w", err)
+	}
+	record, err := decodeRecord(data)
+	if err != nil {
+		return nil, fmt.Errorf("results: read record %s: %w", path, err)
+	}
+	return record, nil
+}
+
+// mostRecord is how many bytes of a record are read.
+const mostRecord = 256 << 20
+
+var (
+	errNoRecord = errors.New(`not a halox record: it has no "schema" version`)
+	errTrace    = errors.New("not a record but a trace, which halox plot draws, and Perfetto shows")
+)
+
+// decodeRecord looks at the schema version before anything else, since the rest
+// of a newer record may not even fit.
+func decodeRecord(data []byte) (*Record, error) {
+	if !json.Valid(data) {
+		return nil, badJSON(data)
+	}
+	var head struct {
+		Schema      json.Number     `json:"schema"`
+		TraceEvents json.RawMessage `json:"traceEvents"`
+	}
+	err := json.Unmarshal(data, &head)
+	if head.TraceEvents != nil {
+		return nil, errTrace
+	}
+	if err != nil || head.Schema == "" {
+		return nil, errNoRecord
+	}
+	version, err := head.Schema.Int64()
+	switch {
+	case err != nil || version < 1:
+		return nil, fmt.Errorf("not a halox record: its schema version is %s", head.Schema)
+	case version > Schema:
+		return nil, fmt.Errorf("its schema version is %d; this halox reads up to %d", version, Schema)
+	case version == 1:
+		return upgrade1(data)
+	}
+	record := new(Record)
+	if err := decodeExactly(data, record); err != nil {
+		return nil, err
+	}
+	if record.Kind == "" {
+		return nil, errors.New(`not a halox record: it has no "kind"`)
+	}
+	return record, nil
+}

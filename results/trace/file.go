@@ -1,0 +1,231 @@
+package trace
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/halox/halox/internal/files"
+)
+
+// format marks a file as such a trace; schema is the version of its layout.
+const (
+	format = "halox trace"
+	schema = 1
+)
+
+// file is a trace in the Trace Event Format, which Perfetto and chrome://tracing
+// read.
+type file struct {
+	TraceEvents     []event  `json:"traceEvents"`
+	DisplayTimeUnit string   `json:"displayTimeUnit"`
+	OtherData       metadata `json:"otherData"`
+}
+
+// metadata is what viewers show as metadata.
+type metadata struct {
+	Format string `json:"format"`
+	Schema int    `json:"schema"`
+	About
+	HiddenShare     *float64     `json:"hidden_share,omitempty"` // absent where nothing was communicated
+	HiddenUS        microseconds `json:"hidden_us"`
+	CommunicationUS microseconds `json:"communication_us"`
+	Alignment       []alignment  `json:"alignment"`
+	Notes           []string     `json:"notes"`
+}
+
+// alignment says how exactly the times of a device fit those of others.
+type alignment struct {
+	Device   string       `json:"device"`
+	WithinUS microseconds `json:"within_us"`
+}
+
+// notes say how to read the file.
+var notes = []string{
+	"an operation begins when the one before it on its stream ended or, on an idle stream, when the host queued it",
+	"times of different devices compare as exactly as alignment says, in either direction",
+	"hidden_share is the part of the time of pack, unpack, copy and exchange in which the same device sweeps, over all devices",
+	"the events that tell the times take some time themselves: a traced step is slower than another",
+}
+
+// event is one event of the format: a complete one ("X") or a name ("M").
+type event struct {
+	Name     string        `json:"name"`
+	Category string        `json:"cat,omitempty"`
+	Phase    string        `json:"ph"`
+	TS       microseconds  `json:"ts"`
+	Duration *microseconds `json:"dur,omitempty"`
+	Process  int           `json:"pid"`
+	Thread   int           `json:"tid"`
+	Args     arguments     `json:"args"`
+}
+
+type arguments struct {
+	Name  string `json:"name,omitempty"` // of a device or a stream
+	Index *int   `json:"sort_index,omitempty"`
+	Step  int64  `json:"step,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
+	With  string `json:"with,omitempty"`
+}
+
+// microseconds is a time that JSON has in microseconds, exact to the nanosecond.
+type microseconds time.Duration
+
+// MarshalJSON implements json.Marshaler.
+func (m microseconds) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, "%d.%03d", m/1000, m%1000), nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *microseconds) UnmarshalJSON(text []byte) error {
+	var us float64
+	if err := json.Unmarshal(text, &us); err != nil {
+		return err
+	}
+	if !(us >= 0 && us < 1e15) {
+		return fmt.Errorf("a time of %v us", us)
+	}
+	*m = microseconds(us*1000 + 0.5)
+	return nil
+}
+
+// Write puts the trace into the file at path, as JSON that Perfetto reads.
+func (t *Trace) Write(path string) error {
+	err := t.check()
+	if err == nil {
+		var data []byte
+		if data, err = json.Marshal(t.file()); err == nil {
+			err = files.Write(path, append(data, '\n'))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("results: write trace %s: %w", path, err)
+	}
+	return nil
+}
+
+// file returns the trace as the format has it, with names first and operations in the
+// order of their times.
+func (t *Trace) file() *file {
+	hidden, communication := t.Hidden()
+	f := &file{DisplayTimeUnit: "ns", OtherData: metadata{
+		Format: format, Schema: schema, About: t.About,
+		HiddenUS: microseconds(hidden), CommunicationUS: microseconds(communication), Notes: notes,
+	}}
+	if communication > 0 {
+		share := hidden.Seconds() / communication.Seconds()
+		f.OtherData.HiddenShare = &share
+	}
+	thread := 0
+	for i, d := range t.Devices {
+		f.OtherData.Alignment = append(f.OtherData.Alignment, alignment{d.Name, microseconds(d.Within)})
+		process := i + 1 // Perfetto takes process 0 for the idle one
+		f.name("process", process, thread+1, d.Name, i)
+		for k, s := range d.Streams {
+			thread++ // no two alike: some viewers look at this number alone
+			f.name("thread", process, thread, s.Name, k)
+			for _, o := range s.Operations {
+				took := microseconds(o.End - o.Begin)
+				f.TraceEvents = append(f.TraceEvents, event{
+					Name: o.Name, Category: o.Category, Phase: "X", TS: microseconds(o.Begin), Duration: &took,
+					Process: process, Thread: thread, Args: arguments{Step: o.Step, Bytes: o.Bytes, With: o.With},
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(f.TraceEvents, func(a, b event) int {
+		return cmp.Or(strings.Compare(a.Phase, b.Phase), cmp.Compare(a.TS, b.TS))
+	})
+	return f
+}
+
+// name adds the two events that name a device ("process") or a stream ("thread") and
+// say where among the others it stands.
+func (f *file) name(kind string, process, thread int, name string, place int) {
+	for _, e := range []event{
+		{Name: kind + "_name", Args: arguments{Name: name}},
+		{Name: kind + "_sort_index", Args: arguments{Index: &place}},
+	} {
+		e.Phase, e.Process, e.Thread = "M", process, thread
+		f.TraceEvents = append(f.TraceEvents, e)
+	}
+}
+
+// Read gives back the trace in the file at path. Of a file that holds something
+// else the error is [errNotTrace]; one of more than 1 GiB, a device and a pipe are errors
+// too.
+func Read(path string) (*Trace, error) {
+	data, err := files.Read(path, maxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("results: read trace: %w", err)
+	}
+	t, err := decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("results: read trace %s: %w", path, err)
+	}
+	return t, nil
+}
+
+// maxBytes is how many bytes of a trace are read.
+const maxBytes = 1 << 30
+
+// decode looks at the metadata first: the rest of another file may not fit.
+func decode(data []byte) (*Trace, error) {
+	var head struct {
+		OtherData struct {
+			Format string
+			Schema int
+		}
+	}
+	if err := json.Unmarshal(data, &head); err != nil || head.OtherData.Format != format {
+		return nil, errNotTrace
+	}
+	if n := head.OtherData.Schema; n != schema {
+		return nil, fmt.Errorf("its schema version is %d; this halox reads %d", n, schema)
+	}
+	var f file
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, err
+	}
+	t := &Trace{About: f.OtherData.About}
+	if err := t.add(&f); err != nil {
+		return nil, err
+	}
+	return t, t.check()
+}
+
+// add gives the trace the devices of a file, their streams and what these did.
+func (t *Trace) add(f *file) error {
+	for _, a := range f.OtherData.Alignment {
+		t.Devices = append(t.Devices, Device{Name: a.Device, Within: time.Duration(a.WithinUS)})
+	}
+	threads := map[int]int{} // the place of a stream among those of its device
+	for _, e := range f.TraceEvents {
+		if e.Process < 1 || e.Process > len(t.Devices) {
+			return fmt.Errorf("%s is of device %d of %d", e.Name, e.Process, len(t.Devices))
+		}
+		d := &t.Devices[e.Process-1]
+		k, known := threads[e.Thread]
+		switch {
+		case e.Phase == "M" && e.Name == "thread_name":
+			threads[e.Thread] = len(d.Streams)
+			d.Streams = append(d.Streams, Stream{Name: e.Args.Name})
+		case e.Phase == "X" && known && k < len(d.Streams) && e.Duration != nil:
+			s := &d.Streams[k]
+			s.Operations = append(s.Operations, Operation{
+				Name: e.Name, Category: e.Category, Begin: time.Duration(e.TS), End: time.Duration(e.TS + *e.Duration),
+				Step: e.Args.Step, Bytes: e.Args.Bytes, With: e.Args.With,
+			})
+		case e.Phase == "X":
+			return fmt.Errorf("%s is of a stream without a name, or has no end", e.Name)
+		}
+	}
+	return nil
+}
+
+// errNotTrace is the error of a file that is no trace of halox's.
+var errNotTrace = errors.New("not a trace of halox")
