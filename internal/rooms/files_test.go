@@ -1,0 +1,199 @@
+package rooms
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notHeld lists the packages whose files may still refer to each other in a circle. All
+// others are held, new ones too. A package leaves this list when its files have an order.
+var notHeld = []string{
+	"cmd/halox",
+	"configs",
+	"domain",
+	"halo",
+	"halo/boundary",
+	"halo/datatype",
+	"halo/datatype/workloads",
+	"halo/packing",
+	"internal/cache",
+	"kernels",
+	"kernels/rows",
+	"solvers/scheme",
+	"streams",
+
+	// These import "C", which this test does not type-check.
+	"internal/cuda",
+	"internal/cuda/cudafake",
+	"internal/nvrtc",
+}
+
+// A file refers to another where it names what that one declares: at package level, a field or
+// a method. The references among the files of a package form no cycle.
+func TestFilesHaveAnOrder(t *testing.T) {
+	packages, exports := list(t)
+	for _, name := range notHeld {
+		if !slices.ContainsFunc(packages, func(p listed) bool { return p.name == name }) {
+			t.Errorf("there is no package %s", name)
+		}
+	}
+	for _, p := range packages {
+		if slices.Contains(notHeld, p.name) {
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			if cycle := p.references(t, exports).cycle(); cycle != nil {
+				t.Errorf("these files refer to each other in a circle:\n%s", strings.Join(cycle, "\n"))
+			}
+		})
+	}
+}
+
+// A listed package is one that is looked at.
+type listed struct {
+	name, folder string
+	files        []string // as this system and CGO_ENABLED build them
+}
+
+// list returns the packages of the module, and the files with the export data of all that
+// they import.
+func list(t *testing.T) (packages []listed, exports map[string]string) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-export", "-deps", "-f",
+		"{{.ImportPath}}\t{{.Export}}\t{{.Dir}}\t{{range .GoFiles}}{{.}} {{end}}{{range .CgoFiles}}{{.}} {{end}}", "./...")
+	cmd.Dir = "../.."
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &complaint)
+	}
+	exports = map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		part := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		exports[part[0]] = part[1]
+		if name, own := strings.CutPrefix(part[0], module); own {
+			packages = append(packages, listed{name, part[2], strings.Fields(part[3])})
+		}
+	}
+	if len(packages) < 20 {
+		t.Fatalf("%d packages listed", len(packages))
+	}
+	return packages, exports
+}
+
+// references are the files of a package by name, each with those that it refers to and an
+// identifier by which it does.
+type references map[string]map[string]string
+
+// references returns those among the files of the package.
+func (p listed) references(t *testing.T, exports map[string]string) references {
+	t.Helper()
+	fset := token.NewFileSet()
+	var parsed []*ast.File
+	for _, file := range p.files {
+		f, err := parser.ParseFile(fset, filepath.Join(p.folder, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, f)
+	}
+	config := types.Config{
+		Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+			if exports[path] == "" {
+				return nil, fmt.Errorf("no export data of %s", path)
+			}
+			return os.Open(exports[path])
+		}),
+	}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
+	pkg, err := config.Check(module+p.name, fset, parsed, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fileOf := func(at token.Pos) string { return filepath.Base(fset.Position(at).Filename) }
+	all := references{}
+	for identifier, object := range info.Uses {
+		if object.Pkg() != pkg || !object.Pos().IsValid() {
+			continue
+		}
+		from, to := fileOf(identifier.Pos()), fileOf(object.Pos())
+		if from == to {
+			continue
+		}
+		if all[from] == nil {
+			all[from] = map[string]string{}
+		}
+		if name := all[from][to]; name == "" || identifier.Name < name {
+			all[from][to] = identifier.Name
+		}
+	}
+	return all
+}
+
+// cycle returns a shortest cycle, a line a reference; nil where there is none.
+func (r references) cycle() (shortest []string) {
+	for _, start := range slices.Sorted(maps.Keys(r)) {
+		if c := r.cycleThrough(start); c != nil && (shortest == nil || len(c) < len(shortest)) {
+			shortest = c
+		}
+	}
+	return shortest
+}
+
+// cycleThrough returns a shortest cycle through a file.
+func (r references) cycleThrough(start string) []string {
+	before := map[string]string{} // the file from which one was reached first
+	for reached := []string{start}; len(reached) > 0; reached = reached[1:] {
+		from := reached[0]
+		for _, to := range slices.Sorted(maps.Keys(r[from])) {
+			if to == start {
+				return r.lines(before, start, from)
+			}
+			if _, known := before[to]; !known {
+				before[to] = from
+				reached = append(reached, to)
+			}
+		}
+	}
+	return nil
+}
+
+// lines writes the cycle that leaves start, comes to last and returns.
+func (r references) lines(before map[string]string, start, last string) []string {
+	line := func(from, to string) string {
+		return fmt.Sprintf("%s refers to %s by %s", from, to, r[from][to])
+	}
+	lines := []string{line(last, start)}
+	for at := last; at != start; at = before[at] {
+		lines = append(lines, line(before[at], at))
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+func TestCycle(t *testing.T) {
+	chain := references{"a.go": {"b.go": "B"}, "b.go": {"c.go": "C"}}
+	if got := chain.cycle(); got != nil {
+		t.Errorf("a chain: %q", got)
+	}
+	chain["c.go"] = map[string]string{"b.go": "b"}
+	want := []string{"b.go refers to c.go by C", "c.go refers to b.go by b"}
+	if got := chain.cycle(); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
