@@ -1,5 +1,7 @@
 package domain
 
+import "slices"
+
 // Radius is how far something reaches from a point, per direction: Minus
 // layers towards smaller indices and Plus layers towards larger ones, an axis
 // each. It is the radius of a stencil, or the width of a ghost region.
@@ -92,4 +94,20 @@ func Directions(dims int) []Direction {
 		}
 	}
 	return append(append(byKind[1], byKind[2]...), byKind[3]...)
+}
+
+// Leading returns which of several directions stands for all of them, where one subdomain has
+// another as its neighbour in each, as around a ring of two: in the order of Directions the first,
+// as seen from the subdomain of the higher rank. So a message and the one in return have opposite
+// directions.
+func Leading(from, to int, several []Direction) Direction {
+	for _, d := range Directions(3) {
+		if from < to {
+			d = d.Opposite()
+		}
+		if slices.Contains(several, d) {
+			return d
+		}
+	}
+	return Direction{}
 }

@@ -3,6 +3,7 @@ package halo
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -58,6 +59,7 @@ func (p *Plan) reversed() *Plan {
 		parts := m.Parts
 		m.Parts = nil
 		for _, part := range parts {
+			part.Dir = part.Dir.Opposite()
 			part.Send, part.Ghost = part.Ghost, part.Send
 			m.Parts = append(m.Parts, part)
 		}
@@ -68,17 +70,21 @@ func (p *Plan) reversed() *Plan {
 
 // newReturn makes a message of a reversed plan ready: it is brought into a buffer of
 // the owner, and added there.
-func (x *Exchanger) newReturn(m Message) (t *Transfer, err error) {
-	from := x.plan.Placement.Devices[m.From]
-	t = &Transfer{}
-	if t.sent, err = from.NewSignal("subdomain %d on device %v to return ghosts in %v", m.From, from, m.Dir); err != nil {
+func (x *Exchanger) newReturn(m Message) (*Transfer, error) {
+	t, err := x.emptyTransfer(m)
+	if err != nil {
 		return nil, err
 	}
-	x.resources.Add(t.sent)
+	t.out.name = "pack ghosts"
 	if m.Contiguous && m.Path != p2p.Direct {
-		return t, x.returnAsItLies(t, m)
+		err = x.returnAsItLies(t, m)
+	} else {
+		err = x.returnPacked(t, m)
 	}
-	return t, x.returnPacked(t, m)
+	if err != nil {
+		return nil, err
+	}
+	return t, x.readyEnds(t)
 }
 
 // returnAsItLies brings a contiguous part, with what lies between its rows.
@@ -92,10 +98,9 @@ func (x *Exchanger) returnAsItLies(t *Transfer, m Message) error {
 	if err := x.addRoute(t, m, in.All(), ghosts); err != nil {
 		return err
 	}
-	t.unpack, err = x.adds(m, func(Part) kernels.Place {
+	return x.addSums(t, m, func(Part) kernels.Place {
 		return kernels.Place{Data: in.All(), Pitch: src.Layout.Pitch, Plane: src.Layout.Plane}
 	})
-	return err
 }
 
 // returnPacked brings all parts without gaps. Over path direct, the packing kernel
@@ -114,45 +119,50 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 			return err
 		}
 	}
-	t.packCopies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	t.out.copies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	if t.pack, err = x.launch(m.From, streams.Pack, "pack ghosts", t.packCopies); err != nil {
-		return err
-	}
-	t.unpack, err = x.adds(m, func(p Part) kernels.Place {
+	return x.addSums(t, m, func(p Part) kernels.Place {
 		return kernels.Dense(in.Span(p.Offset, p.Bytes), p.Send.Size())
 	})
-	return err
 }
 
-// buffer allocates on the device of a rank.
-func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
-	b, err := x.plan.Placement.Devices[rank].Alloc(bytes)
-	if err != nil {
-		return nil, err
+// addSums has the receiver add the parts of a message, each from its place, to its points. Parts
+// that meet in a point, as a face and an edge do, are launches one after another.
+func (x *Exchanger) addSums(t *Transfer, m Message, place func(p Part) kernels.Place) error {
+	for _, parts := range apart(m.Parts) {
+		var all []kernels.Add
+		for _, p := range parts {
+			_, dst := x.ends(m, p)
+			all = append(all, kernels.Add{
+				Copy:   kernels.Copy{Dst: dst.In(p.Ghost), Src: place(p), Size: p.Send.Size(), ElementSize: dst.Layout.ElementSize},
+				Number: kernels.Number(x.fields[p.Field].Spec.Element),
+			})
+		}
+		k, err := x.copiers[x.plan.Placement.Devices[m.To]].Adds("add ghosts", all...)
+		if err != nil {
+			return err
+		}
+		x.resources.Add(k)
+		t.in.apart = append(t.in.apart, launch{k.Kernel})
 	}
-	x.resources.Add(b)
-	return b, nil
+	return nil
 }
 
-// adds makes one launch that adds the parts of a message, each from its place, to
-// the points of the receiver.
-func (x *Exchanger) adds(m Message, place func(p Part) kernels.Place) (*kernels.Copies, error) {
-	var all []kernels.Add
-	for _, p := range m.Parts {
-		_, dst := x.ends(m, p)
-		all = append(all, kernels.Add{
-			Copy:   kernels.Copy{Dst: dst.In(p.Ghost), Src: place(p), Size: p.Send.Size(), ElementSize: dst.Layout.ElementSize},
-			Number: kernels.Number(x.fields[p.Field].Spec.Element),
-		})
+// apart cuts a list of parts into lists of which none arrives twice at a point.
+func apart(parts []Part) (all [][]Part) {
+	first := 0
+	for i, p := range parts {
+		if slices.ContainsFunc(parts[first:i], p.meets) {
+			all, first = append(all, parts[first:i]), i
+		}
 	}
-	k, err := x.copiers[x.plan.Placement.Devices[m.To]].Adds("add ghosts", all...)
-	if err != nil {
-		return nil, err
-	}
-	x.resources.Add(k)
-	return k, nil
+	return append(all, parts[first:])
+}
+
+// meets reports whether two parts arrive at the same point of the same array.
+func (p Part) meets(q Part) bool {
+	return p.Field == q.Field && p.Component == q.Component && !p.Ghost.Intersect(q.Ghost).Empty()
 }
 
 // Start queues the sums and returns; see Exchanger.Start.

@@ -3,6 +3,7 @@ package halo_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,8 @@ func TestExchangeCases(t *testing.T) {
 	up.Width.Plus, down.Width.Minus = domain.Vec{}, domain.Vec{}
 	soa.SoA, soa.Components = true, 3
 	staggered.Stagger = [3]bool{true, false, true}
+	thin := star(3)
+	thin.Connectivity = halo.Corners
 	around := [3]bool{true, true, true}
 	testdevices.Each(t, 5, func(t *testing.T, set *testdevices.Set) {
 		for _, c := range []struct {
@@ -173,6 +176,10 @@ func TestExchangeCases(t *testing.T) {
 		}{
 			{"every direction", []int{7, 5, 4}, around, domain.Vec{3, 2, 2}, []halo.Spec{all}},
 			{"its own neighbour", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{all}},
+			{"a ring of two", []int{5, 6, 4}, around, domain.Vec{1, 2, 1}, []halo.Spec{all}},
+			{"a ring of two stacks", []int{4, 3, 6}, [3]bool{false, false, true}, domain.Vec{1, 1, 2}, []halo.Spec{star(3)}},
+			{"rings of two that own one layer", []int{4, 2, 2}, around, domain.Vec{1, 2, 2}, []halo.Spec{thin}},
+			{"planes and edges of pairs", []int{4, 5, 8}, [3]bool{true, true, false}, domain.Vec{1, 1, 4}, []halo.Spec{star(3), all}},
 			{"contiguous upwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 2}, []halo.Spec{up}},
 			{"contiguous downwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 2}, []halo.Spec{down}},
 			{"packed upwards", []int{4, 5, 6}, [3]bool{}, domain.Vec{2, 1, 1}, []halo.Spec{up}},
@@ -207,8 +214,8 @@ func TestExchangeCases(t *testing.T) {
 func TestPlan(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	size := []int{8, 6, 12}
-	box := star(3)
-	box.Connectivity = halo.Corners
+	box, edges, around := star(3), star(3), [3]bool{true, true, true}
+	box.Connectivity, edges.Connectivity = halo.Corners, halo.Edges
 	for _, c := range []struct {
 		name       string
 		place      *halo.Placement
@@ -219,7 +226,11 @@ func TestPlan(t *testing.T) {
 		contiguous int
 	}{
 		{"alone", place(t, set, size, [3]bool{}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 0, 0, "", 0},
-		{"its own neighbour", place(t, set, size, [3]bool{false, true, false}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 2, 0, "", 0},
+		{"its own neighbour", place(t, set, size, [3]bool{false, true, false}, domain.Vec{1, 1, 1}), []halo.Spec{star(3)}, 1, 0, "", 0},
+		{"its own neighbour on every side", place(t, set, size, around, domain.Vec{1, 1, 1}), []halo.Spec{box}, 1, 0, "", 0},
+		{"a ring of two", place(t, set, size, [3]bool{false, true, false}, domain.Vec{1, 2, 1}), []halo.Spec{star(3)}, 2, 4 * 8 * 12 * 8, "peer", 0},
+		{"a ring of two stacks", place(t, set, size, [3]bool{false, false, true}, domain.Vec{1, 1, 2}), []halo.Spec{star(3)}, 4, 4 * 8 * 6 * 8, "peer", 4},
+		{"planes and edges of pairs", place(t, set, size, [3]bool{true, true, false}, domain.Vec{1, 1, 4}), []halo.Spec{edges}, 10, 6 * (8*6 + 2*8 + 2*6) * 8, "peer", 0},
 		{"a stack", place(t, set, size, [3]bool{}, domain.Vec{1, 1, 4}), []halo.Spec{star(3)}, 6, 6 * 8 * 6 * 8, "peer", 6},
 		{"a ring", place(t, set, size, [3]bool{false, false, true}, domain.Vec{1, 1, 4}), []halo.Spec{star(3)}, 8, 8 * 8 * 6 * 8, "peer", 8},
 		{"columns", place(t, set, size, [3]bool{}, domain.Vec{2, 1, 2}), []halo.Spec{star(3)}, 8, 4*6*6*8 + 4*4*6*8, "peer", 0},
@@ -239,6 +250,60 @@ func TestPlan(t *testing.T) {
 			}
 			if len(plan.Messages) != c.messages || plan.Bytes() != c.bytes || plan.Path() != c.path || contiguous != c.contiguous {
 				t.Errorf("%d messages, %d contiguous, %d bytes over %q", len(plan.Messages), contiguous, plan.Bytes(), plan.Path())
+			}
+		})
+	}
+}
+
+// Messages of a pair are one, but for rows that are long enough to travel as they lie; what is
+// sent in return has the opposite direction.
+func TestWhatIsJoined(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	box := star(2)
+	box.Connectivity = halo.Corners
+	for _, c := range []struct {
+		name     string
+		row      int // float64 in a row of a face
+		path     p2p.Path
+		messages []string // of the lower rank to the other: directions, and a star where it travels as it lies
+	}{
+		{"short rows join the corners", 8191, p2p.Peer, []string{"y+: y- y+ x-y- x+y- x-y+ x+y+"}},
+		{"long rows do not", 8192, p2p.Peer, []string{"y-: y-*", "y+: y+*", "x+y+: x-y- x+y- x-y+ x+y+"}},
+		{"but where nothing is packed", 8192, p2p.Direct, []string{"y+: y- y+ x-y- x+y- x-y+ x+y+"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := place(t, set, []int{c.row, 8}, [3]bool{true, true, false}, domain.Vec{1, 2, 1})
+			plan := must(halo.NewPlan(p, set.Links, c.path, box))(t)
+			var there, back []string
+			for _, m := range plan.Messages {
+				if m.From == m.To {
+					continue
+				}
+				text := m.Dir.String() + ":"
+				end := int64(0)
+				for _, part := range m.Parts {
+					text += " " + part.Dir.String()
+					if part.Offset < end || part.Offset+part.Bytes > m.Bytes {
+						t.Errorf("part %+v of %d bytes, after one that ends at %d", part, m.Bytes, end)
+					}
+					end = part.Offset + part.Bytes
+				}
+				if m.Contiguous {
+					text += "*"
+				}
+				if m.From == 0 {
+					there = append(there, text)
+				} else {
+					back = append(back, m.Dir.Opposite().String())
+				}
+			}
+			if !slices.Equal(there, c.messages) {
+				t.Errorf("%q, want %q", there, c.messages)
+			}
+			for _, m := range there {
+				if dir, _, _ := strings.Cut(m, ":"); !slices.Contains(back, dir) {
+					t.Errorf("no message in return for %q: %q", m, back)
+				}
 			}
 		})
 	}

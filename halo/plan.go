@@ -8,10 +8,11 @@ import (
 )
 
 // Message is what one subdomain sends a neighbour in one exchange: points of
-// every field, in one piece.
+// every field, in one piece, for all directions in which it is the neighbour. Faces that
+// travel as they lie are messages of their own, see Plan.
 type Message struct {
 	From, To   int              // ranks
-	Dir        domain.Direction // from the sender's side
+	Dir        domain.Direction // from the sender's side; of several directions one, see domain.Leading
 	Parts      []Part
 	Bytes      int64
 	Contiguous bool     // a single part, which travels as it lies, not packed
@@ -22,24 +23,29 @@ type Message struct {
 // Direct reports whether the sender stores the message straight into the ghosts.
 func (m Message) Direct() bool { return m.Path == p2p.Direct }
 
-// Part is what a message carries of one array.
+// Part is what a message carries of one array in one direction.
 type Part struct {
+	Dir              domain.Direction // from the sender's side
 	Field, Component int
 	Send             domain.Box // owned by the sender
 	Ghost            domain.Box // of the receiver, of the same size
 	Offset, Bytes    int64      // in the message
 }
 
-// Plan lists the messages of an exchange of some fields.
+// Plan lists the messages of an exchange of some fields: one from a subdomain to each neighbour,
+// be it that in several directions, as around a ring of two, or its own.
+//
+// But what can travel as it lies, in one piece at both ends, is a message of its own if it has
+// 64 KiB or more: joined, its bytes would be read and written once more at either end, and the
+// launch of a copy that is spared takes no longer than to move about that many. Shorter ones are
+// if they are the only ones of a pair, one or two: a joined message is packed, copied and unpacked.
+// Over path direct, where nothing is packed, all of a pair is one message.
 type Plan struct {
 	Placement *Placement
 	Specs     []Spec
 	Messages  []Message
 	cuts      []*domain.Decomposition // by field: of its own points
 }
-
-// partAlignment is what parts are aligned to within a message.
-const partAlignment = 16
 
 // NewPlan plans the exchange of the ghosts of all fields of a placement together.
 // Every message takes the path that is wanted. With Auto that is the fastest that its
@@ -57,6 +63,7 @@ func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Pla
 	if err := plan.choosePaths(links, want); err != nil {
 		return nil, err
 	}
+	plan.joinDirect()
 	return plan, nil
 }
 
@@ -73,25 +80,33 @@ func planMessages(p *Placement, specs []Spec) (*Plan, error) {
 		plan.cuts = append(plan.cuts, p.Staggered(s.Stagger))
 	}
 	for _, s := range p.Subdomains {
-		for _, dir := range domain.Directions(p.Grid.Dims) {
-			if to, ok := p.Neighbour(s.Rank, dir); ok {
-				if err := plan.add(plan.message(s.Rank, to, dir)); err != nil {
-					return nil, err
-				}
-			}
+		if err := plan.addFrom(s.Rank); err != nil {
+			return nil, err
 		}
 	}
 	return plan, nil
 }
 
-// add adds a message, unless nobody needs it.
-func (p *Plan) add(m Message) (err error) {
-	if len(m.Parts) == 0 {
-		return nil
+// addFrom adds the messages of a subdomain.
+func (p *Plan) addFrom(rank int) error {
+	var all []Message // one a direction
+	for _, dir := range domain.Directions(p.Placement.Grid.Dims) {
+		to, ok := p.Placement.Neighbour(rank, dir)
+		if !ok {
+			continue
+		}
+		m := p.message(rank, to, dir)
+		if len(m.Parts) == 0 {
+			continue // nobody needs it
+		}
+		var err error
+		if m.Contiguous, err = p.contiguous(m); err != nil {
+			return err
+		}
+		all = append(all, m)
 	}
-	m.Contiguous, err = p.contiguous(m)
-	p.Messages = append(p.Messages, m)
-	return err
+	p.Messages = append(p.Messages, joinPacked(all)...)
+	return nil
 }
 
 // message returns what goes from one subdomain to its neighbour in a direction;
@@ -110,13 +125,8 @@ func (p *Plan) message(from, to int, dir domain.Direction) Message {
 		ghost := domain.GhostBox(cut.Subdomains[to].Box, dir.Opposite(), s.Width)
 		count, bytes := s.Arrays()
 		for c := range count {
-			part := Part{Field: i, Component: c, Send: send, Ghost: ghost, Offset: m.Bytes, Bytes: send.Points() * int64(bytes)}
-			m.Parts = append(m.Parts, part)
-			m.Bytes += (part.Bytes + partAlignment - 1) / partAlignment * partAlignment
+			m.add(Part{Dir: dir, Field: i, Component: c, Send: send, Ghost: ghost, Bytes: send.Points() * int64(bytes)})
 		}
-	}
-	if n := len(m.Parts); n > 0 {
-		m.Bytes = m.Parts[n-1].Offset + m.Parts[n-1].Bytes
 	}
 	return m
 }

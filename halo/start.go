@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -14,8 +12,7 @@ import (
 type channel struct {
 	sendStream, receiveStream *streams.Stream
 	ready, sent, received     *streams.Event
-	packs, unpacks            []*kernels.Copies // one for all messages where they do not add up
-	out, in                   []*p2p.Route
+	out, in                   end        // of all its messages
 	to, from                  []*channel // that it has messages for, and from: itself too
 }
 
@@ -69,13 +66,8 @@ func (l *channel) send() error {
 			return err
 		}
 	}
-	if err := launchAll(l.sendStream, l.packs); err != nil {
+	if err := l.out.send(l.sendStream); err != nil {
 		return err
-	}
-	for _, r := range l.out {
-		if err := r.Push(l.sendStream); err != nil {
-			return err
-		}
 	}
 	return l.sendStream.Record(l.sent)
 }
@@ -87,27 +79,13 @@ func (l *channel) receive() error {
 			return err
 		}
 	}
-	for _, r := range l.in {
-		if err := r.Pull(l.receiveStream); err != nil {
-			return err
-		}
-	}
-	if err := launchAll(l.receiveStream, l.unpacks); err != nil {
+	if err := l.in.receive(l.receiveStream); err != nil {
 		return err
 	}
 	if err := l.receiveStream.Wait(l.sent); err != nil {
 		return err
 	}
 	return l.receiveStream.Record(l.received)
-}
-
-func launchAll(s *streams.Stream, all []*kernels.Copies) error {
-	for _, k := range all {
-		if err := s.Launch(k.Kernel); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Wait makes the streams wait, on the devices, until the exchange that Start
@@ -207,38 +185,27 @@ func (x *Exchanger) newChannel(d *streams.Device) (*channel, error) {
 	return l, nil
 }
 
-// connect gives each channel all that its subdomain sends and receives. Copies of all
+// connect gives each channel the work of all transfers of its subdomain. Copies of all
 // messages are one launch; additions, which may meet in a point, one after another.
 func (x *Exchanger) connect(channels []*channel) error {
-	packCopies, unpackCopies := make([][]kernels.Copy, len(channels)), make([][]kernels.Copy, len(channels))
+	for rank, l := range channels {
+		l.out = end{rank: rank, work: streams.Pack, name: "send"}
+		l.in = end{rank: rank, work: streams.Unpack, name: "receive"}
+	}
 	for i, m := range x.plan.Messages {
 		t, from, to := x.transfers[i], channels[m.From], channels[m.To]
-		packCopies[m.From] = append(packCopies[m.From], t.packCopies...)
-		unpackCopies[m.To] = append(unpackCopies[m.To], t.unpackCopies...)
-		if t.unpack != nil && len(t.unpackCopies) == 0 {
-			to.unpacks = append(to.unpacks, t.unpack)
-		}
-		if t.route != nil {
-			from.out, to.in = append(from.out, t.route), append(to.in, t.route)
-		}
+		from.out.join(&t.out)
+		to.in.join(&t.in)
 		if !slices.Contains(from.to, to) {
 			from.to, to.from = append(from.to, to), append(to.from, from)
 		}
 	}
-	for rank, l := range channels {
-		pack, err := x.launch(rank, streams.Pack, "send", packCopies[rank])
-		if err != nil {
+	for _, l := range channels {
+		if err := x.ready(&l.out); err != nil {
 			return err
 		}
-		unpack, err := x.launch(rank, streams.Unpack, "receive", unpackCopies[rank])
-		if err != nil {
+		if err := x.ready(&l.in); err != nil {
 			return err
-		}
-		if pack != nil {
-			l.packs = append(l.packs, pack)
-		}
-		if unpack != nil {
-			l.unpacks = append(l.unpacks, unpack)
 		}
 	}
 	return nil

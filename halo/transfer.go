@@ -15,28 +15,23 @@ import (
 // brought. Start sees to that. So do sweeps between two exchanges, where every
 // message has one in return and two fields take turns.
 type Transfer struct {
-	pack     *kernels.Copies // into a buffer, or with path direct into the ghosts; nil where the message travels as it lies
-	route    *p2p.Route      // from device to device; nil with path direct
-	unpack   *kernels.Copies // nil where nothing was packed
+	out, in  end
 	sent     *streams.Signal
 	received int64
-
-	packCopies, unpackCopies []kernels.Copy // what pack and unpack do
 }
 
 // newTransfer makes a message ready. Over path direct, one kernel stores into the
 // ghosts. A contiguous message goes from field to field. Any other is packed, moved
 // from buffer to buffer, and unpacked.
-func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
-	from := x.plan.Placement.Devices[m.From]
-	t = &Transfer{}
-	if t.sent, err = from.NewSignal("subdomain %d on device %v to send in %v", m.From, from, m.Dir); err != nil {
+func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
+	t, err := x.emptyTransfer(m)
+	if err != nil {
 		return nil, err
 	}
-	x.resources.Add(t.sent)
 	switch {
 	case m.Path == p2p.Direct:
-		t.packCopies = x.copies(m, func(src, dst kernels.Array, p Part) kernels.Copy {
+		t.out.work, t.out.name = streams.Exchange, "store"
+		t.out.copies = x.copies(m, func(src, dst kernels.Array, p Part) kernels.Copy {
 			return kernels.Store(dst, p.Ghost, src, p.Send)
 		})
 	case m.Contiguous && x.alike(m):
@@ -48,15 +43,30 @@ func (x *Exchanger) newTransfer(m Message) (t *Transfer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, name := streams.Pack, "pack"
-	if m.Path == p2p.Direct {
-		kind, name = streams.Exchange, "store"
-	}
-	if t.pack, err = x.launch(m.From, kind, name, t.packCopies); err != nil {
+	return t, x.readyEnds(t)
+}
+
+// emptyTransfer makes a transfer that does nothing yet.
+func (x *Exchanger) emptyTransfer(m Message) (*Transfer, error) {
+	from := x.plan.Placement.Devices[m.From]
+	sent, err := from.NewSignal("subdomain %d on device %v to send in %v", m.From, from, m.Dir)
+	if err != nil {
 		return nil, err
 	}
-	t.unpack, err = x.launch(m.To, streams.Unpack, "unpack", t.unpackCopies)
-	return t, err
+	x.resources.Add(sent)
+	return &Transfer{
+		out:  end{rank: m.From, work: streams.Pack, name: "pack"},
+		in:   end{rank: m.To, work: streams.Unpack, name: "unpack"},
+		sent: sent,
+	}, nil
+}
+
+// readyEnds makes the launches of both ends.
+func (x *Exchanger) readyEnds(t *Transfer) error {
+	if err := x.ready(&t.out); err != nil {
+		return err
+	}
+	return x.ready(&t.in)
 }
 
 // alike reports whether a contiguous message is one piece of equal length at both
@@ -77,26 +87,31 @@ func (x *Exchanger) ends(m Message, p Part) (src, dst kernels.Array) {
 
 // addBuffers gives the transfer a buffer at each end.
 func (x *Exchanger) addBuffers(t *Transfer, m Message) error {
-	out, err := x.plan.Placement.Devices[m.From].Alloc(m.Bytes)
+	out, err := x.buffer(m.From, m.Bytes)
 	if err != nil {
 		return err
 	}
-	x.resources.Add(out)
-	in, err := x.plan.Placement.Devices[m.To].Alloc(m.Bytes)
+	in, err := x.buffer(m.To, m.Bytes)
 	if err != nil {
 		return err
 	}
-	x.resources.Add(in)
-	if err := x.addRoute(t, m, in.All(), out.All()); err != nil {
-		return err
-	}
-	t.packCopies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	t.out.copies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	t.unpackCopies = x.copies(m, func(_, dst kernels.Array, p Part) kernels.Copy {
+	t.in.copies = x.copies(m, func(_, dst kernels.Array, p Part) kernels.Copy {
 		return kernels.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
 	})
-	return nil
+	return x.addRoute(t, m, in.All(), out.All())
+}
+
+// buffer allocates on the device of a rank.
+func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
+	b, err := x.plan.Placement.Devices[rank].Alloc(bytes)
+	if err != nil {
+		return nil, err
+	}
+	x.resources.Add(b)
+	return b, nil
 }
 
 // copies returns one copy for each part of a message.
@@ -108,39 +123,21 @@ func (x *Exchanger) copies(m Message, one func(src, dst kernels.Array, p Part) k
 	return all
 }
 
-// launch makes one launch of copies on the device of a rank; nil if there are none.
-func (x *Exchanger) launch(rank int, kind streams.Work, name string, copies []kernels.Copy) (*kernels.Copies, error) {
-	if len(copies) == 0 {
-		return nil, nil
-	}
-	k, err := x.copiers[x.plan.Placement.Devices[rank]].CopiesAs(kind, name, copies...)
-	if err != nil {
-		return nil, err
-	}
-	x.resources.Add(k)
-	return k, nil
-}
-
 // addRoute gives the transfer its way from device to device.
-func (x *Exchanger) addRoute(t *Transfer, m Message, dst, src streams.Span) (err error) {
-	if t.route, err = p2p.NewRoute(m.Path, dst, src); err != nil {
+func (x *Exchanger) addRoute(t *Transfer, m Message, dst, src streams.Span) error {
+	r, err := p2p.NewRoute(m.Path, dst, src)
+	if err != nil {
 		return err
 	}
-	x.resources.Add(t.route)
+	x.resources.Add(r)
+	t.out.routes, t.in.routes = append(t.out.routes, r), append(t.in.routes, r)
 	return nil
 }
 
 // Send queues the sender's part on a stream of the sender.
 func (t *Transfer) Send(s *streams.Stream) error {
-	if t.pack != nil {
-		if err := s.Launch(t.pack.Kernel); err != nil {
-			return err
-		}
-	}
-	if t.route != nil {
-		if err := t.route.Push(s); err != nil {
-			return err
-		}
+	if err := t.out.send(s); err != nil {
+		return err
 	}
 	return t.sent.Record(s)
 }
@@ -152,18 +149,5 @@ func (t *Transfer) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
 	if err := t.sent.Wait(c, s, t.received); err != nil {
 		return err
 	}
-	return t.place(s)
-}
-
-// place queues what brings an arrived message to its ghosts.
-func (t *Transfer) place(s *streams.Stream) error {
-	if t.route != nil {
-		if err := t.route.Pull(s); err != nil {
-			return err
-		}
-	}
-	if t.unpack != nil {
-		return s.Launch(t.unpack.Kernel)
-	}
-	return nil
+	return t.in.receive(s)
 }

@@ -164,16 +164,12 @@ func exchangeNumbers(t *testing.T, set *testdevices.Set, p *halo.Placement, f *h
 	for _, m := range plan.Messages {
 		a := f.Parts[m.To]
 		values := onHost(t, at[m.To], a)
-		g := m.Parts[0].Ghost
-		for z := g.Lo[2]; z < g.Hi[2]; z++ {
-			for y := g.Lo[1]; y < g.Hi[1]; y++ {
-				for x := g.Lo[0]; x < g.Hi[0]; x++ {
-					q := domain.Vec{x, y, z}
-					if got := values[a.Layout.Offset(q)]; got != number(q) {
-						t.Fatalf("path %s, subdomain %d, ghost %v: got %v, want %v", path, m.To, q, got, number(q))
-					}
+		for _, part := range m.Parts {
+			eachPoint(part.Ghost, func(q domain.Vec) {
+				if got := values[a.Layout.Offset(q)]; got != number(q) {
+					t.Fatalf("path %s, subdomain %d, ghost %v: got %v, want %v", path, m.To, q, got, number(q))
 				}
-			}
+			})
 		}
 	}
 }

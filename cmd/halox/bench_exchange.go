@@ -212,7 +212,7 @@ func (e *exchangeRun) exchanger(c combination, place *halo.Placement, open *stre
 
 // traffic is what an exchange sends, in bytes.
 type traffic struct {
-	message int64 // the largest
+	message int64 // the largest, of those of several directions what goes in one
 	device  int64 // all that the busiest device sends to others
 }
 
@@ -221,13 +221,23 @@ func describe(c combination, plan *halo.Plan) (row results.Row, sent traffic) {
 	out := map[int]int64{}
 	for _, m := range plan.Messages {
 		if devices := plan.Placement.Devices; devices[m.From] != devices[m.To] {
-			sent.message = max(sent.message, m.Bytes)
+			sent.message = max(sent.message, inOneDirection(m))
 			out[m.From] += m.Bytes
 			sent.device = max(sent.device, out[m.From])
 		}
 	}
 	return c.labels().
 		Label("messages", len(plan.Messages)).Label("message_bytes", sent.message).Label("device_bytes", sent.device), sent
+}
+
+// inOneDirection returns the most that a message carries in one direction.
+func inOneDirection(m halo.Message) (most int64) {
+	sums := map[domain.Direction]int64{}
+	for _, p := range m.Parts {
+		sums[p.Dir] += p.Bytes
+		most = max(most, sums[p.Dir])
+	}
+	return most
 }
 
 // compare adds the rate out of the busiest device beside that of plain copies of the

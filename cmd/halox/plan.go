@@ -118,14 +118,17 @@ func (w *setup) printMessages(out io.Writer) {
 		return
 	}
 	title := fmt.Sprintf("%d messages of one step", len(w.plan.Messages))
+	if len(w.plan.Messages) == 1 {
+		title = "1 message of one step"
+	}
 	table(out, title, "from\tto\tdirection\tpoints sent\tghosts that get them\tbytes\tform\tpath\twhy", func(t io.Writer) {
 		for _, m := range w.plan.Messages {
 			for i, p := range m.Parts {
 				if i == 0 {
-					fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, m.Dir, p.Send, p.Ghost, m.Bytes, form(m), m.Path, m.Why)
+					fmt.Fprintf(t, "%d\t%d\t%v\t%v\t%v\t%d\t%s\t%s\t%s\n", m.From, m.To, p.Dir, p.Send, p.Ghost, m.Bytes, form(m), m.Path, m.Why)
 					continue
 				}
-				fmt.Fprintf(t, "\t\t\t%v\t%v\n", p.Send, p.Ghost)
+				fmt.Fprintf(t, "\t\t%v\t%v\t%v\t\t\t\tin the same message\n", p.Dir, p.Send, p.Ghost)
 			}
 		}
 	})

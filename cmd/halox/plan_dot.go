@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -22,11 +24,22 @@ func writeDot(out io.Writer, w *setup) error {
 		}
 	}
 	for _, m := range w.plan.Messages {
-		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%v %s %s", m.Dir, p2p.Size(m.Bytes), m.Path))
+		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%s %s %s", directions(m), p2p.Size(m.Bytes), m.Path))
 	}
 	b.WriteString("}\n")
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// directions names those in which a message goes, as "z+" or "x- x+".
+func directions(m halo.Message) string {
+	var names []string
+	for _, p := range m.Parts {
+		if name := p.Dir.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " ")
 }
 
 // dotDevice writes a device with its subdomains.

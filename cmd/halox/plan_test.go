@@ -102,7 +102,7 @@ func TestPlanForcesPaths(t *testing.T) {
 	file := write(t, "c.yaml", planned)
 	for _, path := range []string{"staged", "peer", "direct"} {
 		code, out, errs := cli("plan", file, "--set", "exchange.path="+path)
-		if code != 0 || strings.Count(out, path+"  asked for") != 12 {
+		if code != 0 || strings.Count(out, path+"  asked for") != 8 {
 			t.Errorf("exit %d: %s%s", code, out, errs)
 		}
 	}

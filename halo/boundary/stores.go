@@ -29,7 +29,7 @@ func (g *Ghosts) Stores(rank int, plan *halo.Plan, field int) (stores []kernels.
 	for _, m := range plan.Messages {
 		for _, p := range m.Parts {
 			if m.From == rank && p.Field == field && p.Component == 0 {
-				all = append(all, store{GhostStore: kernels.GhostStore{Send: p.Send, Ghost: p.Ghost, To: m.To}, dir: m.Dir})
+				all = append(all, store{GhostStore: kernels.GhostStore{Send: p.Send, Ghost: p.Ghost, To: m.To}, dir: p.Dir})
 			}
 		}
 	}

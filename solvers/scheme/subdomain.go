@@ -258,9 +258,8 @@ func (d *subdomain) boundaryLayers(x *Runner, stage int) (layers domain.Radius) 
 	st := &x.step.Stages[stage]
 	if plan := x.plans[stage]; plan != nil {
 		for _, i := range d.out[stage] {
-			m := plan.Messages[i]
-			for _, p := range m.Parts {
-				deepen(&layers, m.Dir, p.Send.Size(), p.Send.Size())
+			for _, p := range plan.Messages[i].Parts {
+				deepen(&layers, p.Dir, p.Send.Size(), p.Send.Size())
 			}
 		}
 	}
