@@ -108,7 +108,7 @@ func TestTune(t *testing.T) {
 	form := formOf(star, Float64)
 	functions := map[string]streams.Function{}
 	for _, variant := range []string{"", withNorms} {
-		for _, name := range []string{"sweep_march", "sweep_flat"} {
+		for _, name := range []string{"sweep_stream", "sweep_flat"} {
 			functions[name+variant] = fakeFunctions(t, device, int(unsafe.Sizeof(sweepArgs{})), name+variant)[0]
 		}
 	}

@@ -45,32 +45,31 @@ func (s *DirectExchange) Err() error {
 	return nil
 }
 
-// What comes with a launch of swap.cu: that many strided copies, else a table, and at
+// What comes with a launch of exchange.cu: that many strided copies, else a table, and at
 // most that many neighbours, as many as a host has other GPUs.
 const (
 	fewStores     = 8
 	maxNeighbours = 8
 )
 
-// directExchangeArgs is struct Swap of swap.cu.
+// directExchangeArgs is struct DirectExchange of exchange.cu.
 type directExchangeArgs struct {
 	round, failed uint64
 	degree, limit int64
 	stores        int64
 	table         uint64
-	neighbours    [maxNeighbours]neighbourFlags
+	neighbours    [maxNeighbours]neighbour
+	ready         [maxNeighbours]readyFlags
 	few           [fewStores]store
 }
 
-// neighbourFlags is struct Neighbour of swap.cu.
-type neighbourFlags struct {
-	myReady, mySent, itsReady, expected uint64
-}
+// readyFlags is struct Ready of exchange.cu.
+type readyFlags struct{ mine, its uint64 }
 
-// store is struct Store of swap.cu.
+// store is struct Store of exchange.cu.
 type store struct {
-	blockRange
-	sent uint64
+	blockRange `cu:"range"`
+	neighbour  int64
 }
 
 // flagBytes keeps flags on lines of their own.
@@ -138,11 +137,11 @@ func (n *directExchangeGroup) place(rank, of int) (int, error) {
 // makeDirectExchange makes the launch of one rank.
 func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup, i int, limit time.Duration) error {
 	rank := n.ranks[i]
-	found, err := c.load(rank.Device, directExchangeProgram(), "swap")
+	found, err := c.load(rank.Device, directExchangeProgram(), "direct_exchange")
 	if err != nil {
 		return err
 	}
-	spec := streams.KernelSpec{Name: "swap", Work: streams.Exchange, Function: found[0], Block: [3]int{blockSize, 1, 1}}
+	spec := streams.KernelSpec{Name: "direct exchange", Work: streams.Exchange, Function: found[0], Block: [3]int{blockSize, 1, 1}}
 	arg := directExchangeArgs{degree: int64(len(rank.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
 	if err := n.neighbours(&arg, i, &spec); err != nil {
 		return err
@@ -180,36 +179,35 @@ func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup,
 	return nil
 }
 
-// storesOf returns what a rank stores, each with the count to raise when a block has
-// stored its part. Its blocks are enough to fill the links, and far from enough to
+// storesOf returns what a rank stores, and into the ghosts of which neighbour. Its blocks are enough to fill the links, and far from enough to
 // fill a GPU, on which other kernels must get on. There is at least one store: for an
 // rank that only receives, an empty one.
 func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 	const most, wordsAThread = 288, 2
-	to := map[uint64][]run{} // by count
-	var counts []uint64
+	to := map[int64][]run{} // by neighbour
+	var neighbours []int64
 	for _, c := range n.ranks[i].Stores {
 		if err := c.check(); err != nil {
 			return nil, err
 		}
-		sent, err := n.sent(i, c)
+		at, err := n.receiver(i, c)
 		if err != nil {
 			return nil, err
 		}
-		if to[sent] == nil {
-			counts = append(counts, sent)
+		if to[at] == nil {
+			neighbours = append(neighbours, at)
 		}
-		to[sent] = append(to[sent], c.run())
+		to[at] = append(to[at], c.run())
 	}
 	var ranges []blockRange
-	for _, sent := range counts {
-		for _, p := range stridedCopies(joinTwins(to[sent]), false) {
+	for _, at := range neighbours {
+		for _, p := range stridedCopies(joinTwins(to[at]), false) {
 			ranges = append(ranges, blockRange{stridedCopy: p})
-			all = append(all, store{sent: sent})
+			all = append(all, store{neighbour: at})
 		}
 	}
 	if len(all) == 0 {
-		return []store{{blockRange: blockRange{stridedCopy: stridedCopy{nx: 1, word: 1}, blocks: 1}}}, nil
+		return []store{{blockRange: blockRange{stridedCopy: stridedCopy{nx: 1, word: 1}, blocks: 1}, neighbour: noNeighbour}}, nil
 	}
 	share(ranges, NoLoop, most, wordsAThread)
 	for i := range all {
@@ -218,20 +216,21 @@ func (n *directExchangeGroup) storesOf(i int) (all []store, err error) {
 	return all, nil
 }
 
-// sent returns the count to raise where a copy of a rank goes; 0 if it stays.
-func (n *directExchangeGroup) sent(i int, c Copy) (uint64, error) {
+// noNeighbour is what a store has that stays on its GPU.
+const noNeighbour = -1
+
+// receiver returns the place, among the neighbours of a rank, of who owns the destination of a
+// copy; noNeighbour if the rank does itself.
+func (n *directExchangeGroup) receiver(i int, c Copy) (int64, error) {
 	to := n.owner(c.Dst.Data.Memory.Device())
 	switch to {
 	case i:
-		return 0, nil
+		return noNeighbour, nil
 	case -1:
 		return 0, fmt.Errorf("kernels: rank %d stores into %v, on a device that is no rank", i, c.Dst.Data)
 	}
-	at, err := n.place(i, to)
-	if err != nil {
-		return 0, err
-	}
-	return n.line(to, at, 1), nil
+	at, err := n.place(to, i)
+	return int64(at), err
 }
 
 // owner returns the rank on a device.
@@ -254,11 +253,12 @@ func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *s
 		spec.Reaches = append(spec.Reaches, n.flags[k].All())
 		expected := int64(0)
 		for _, s := range n.stores[k] {
-			if s.sent == n.line(i, mine, 1) {
+			if s.neighbour == int64(its) {
 				expected += s.blocks
 			}
 		}
-		arg.neighbours[mine] = neighbourFlags{n.line(i, mine, 0), n.line(i, mine, 1), n.line(k, its, 0), uint64(expected)}
+		arg.neighbours[mine] = neighbour{n.line(i, mine, 1), n.line(k, its, 1), uint64(expected)}
+		arg.ready[mine] = readyFlags{n.line(i, mine, 0), n.line(k, its, 0)}
 	}
 	return nil
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-func latencyProgram() Program { return Program{File: "latency.cu"} }
-
 // FlagPingPong measures the latency of a flag between two devices. A kernel stays resident on
 // each of them. The two signal each other in turns: each stores into the memory of the other,
 // and waits for a store into its own.
@@ -32,7 +30,7 @@ type player struct {
 	arg    flagPingPongArgs // on a host device; on a GPU the kernel has its own
 }
 
-// flagPingPongArgs is struct Rally of latency.cu.
+// flagPingPongArgs is struct FlagPingPong of latency.cu.
 type flagPingPongArgs struct {
 	mine, its    uint64
 	base         uint64
@@ -94,11 +92,11 @@ func (c *Compiler) makePlayer(r *FlagPingPong, p, other *player, serves bool) er
 		arg.serves = 1
 	}
 	spec := streams.KernelSpec{
-		Name: "rally", Uses: []streams.Span{p.flag.All(), p.took.All()}, Reaches: []streams.Span{other.flag.All()},
+		Name: "flag ping-pong", Uses: []streams.Span{p.flag.All(), p.took.All()}, Reaches: []streams.Span{other.flag.All()},
 		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: argument(&arg), Run: func() { p.onHost(other) },
 	}
 	if p.device.Backend == streams.CUDA {
-		found, err := c.load(p.device, latencyProgram(), "rally")
+		found, err := c.load(p.device, latencyProgram(), "flag_ping_pong")
 		if err != nil {
 			return err
 		}
@@ -153,7 +151,7 @@ func (r *FlagPingPong) Play(rounds int) (time.Duration, error) {
 	return time.Duration(took) / time.Duration(2*rounds), nil
 }
 
-// onHost is the host version of kernel rally.
+// onHost is the host version of kernel flag_ping_pong.
 func (p *player) onHost(other *player) {
 	var start time.Time
 	took := &streams.View[int64](p.took.Bytes())[0]

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"regexp"
 	"slices"
 
@@ -24,6 +25,7 @@ type Program struct {
 	Defines []string // NAME=VALUE
 	stencil string   // stencil.cuh, if the program includes it
 	own     string   // a caller's source
+	mirrors []mirror // structs and constants that it shares with Go
 }
 
 // String names the file and the variant.
@@ -46,7 +48,7 @@ func (p Program) source() (nvrtc.Source, error) {
 		if err != nil {
 			return main, err
 		}
-		main.Text = string(text)
+		main.Text = string(text) + p.layoutSource()
 	}
 	return main, p.addHeaders(&main, main.Text)
 }
@@ -93,17 +95,28 @@ const (
 // realNames are the C names of the types.
 var realNames = map[Real]string{Float32: "float", Float64: "double"}
 
+// normSum is what all programs share that take norms.
+var normSum = mirror{"NormSum", Norms{}}
+
 // sweepProgram is the sweeps of one stencil, its weights among them.
 func sweepProgram(s stencil.Stencil, r Real) Program {
-	return Program{File: "sweep.cu", Defines: []string{"REAL=" + realNames[r], "READ_ONLY"}, stencil: stencilSource(s, r)}
+	return Program{
+		File: "sweep.cu", Defines: []string{"REAL=" + realNames[r], "READ_ONLY"}, stencil: stencilSource(s, r),
+		mirrors: []mirror{normSum, {"Sweep", sweepArgs{}}},
+	}
 }
 
 // stepProgram is whole steps with one stencil.
 func stepProgram(s stencil.Stencil, r Real) Program {
+	most := maxStores(s)
 	return Program{
 		File:    "step.cu",
-		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MOST=%d", maxStores(s)), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
+		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MAX_STORES=%d", most), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
 		stencil: stencilSource(s, r),
+		mirrors: []mirror{normSum, {"THIS_DEVICE", itself}, {"Step", extended(stepArgs{},
+			reflect.StructField{Name: "target", Type: reflect.ArrayOf(most, reflect.TypeFor[targetArgs]())},
+			reflect.StructField{Name: "neighbour", Type: reflect.ArrayOf(most, reflect.TypeFor[neighbour]())},
+		)}},
 	}
 }
 
@@ -115,27 +128,51 @@ func tilesPrograms(s stencil.Stencil, r Real, b *tiling) [2]Program {
 		File: "tiles.cu",
 		Defines: []string{
 			"REAL=" + realNames[r], fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
-			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REST=%d", b.rest),
+			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
 		},
 		stencil: stencilSource(s, r),
+		mirrors: []mirror{
+			normSum, {"Tiles", tileArgs{}}, {"NOBODY", nobody}, {"THIS_DEVICE", itself}, {"sizeof(FaceItem)", itemBytes},
+			{"THREADS", int(b.threads())}, {"ROWS", int(b.rows())}, {"PLANE", int(b.plane())}, {"sizeof(Packet)", 2 * r.Size()},
+		},
 	}
 	measured := plain
 	measured.Defines = append(slices.Clone(plain.Defines), "WITH_NORMS")
 	return [2]Program{plain, measured}
 }
 
-func directExchangeProgram() Program { return Program{File: "swap.cu"} }
+func directExchangeProgram() Program {
+	return Program{File: "exchange.cu", mirrors: []mirror{{"DirectExchange", directExchangeArgs{}}, {"Store", store{}}}}
+}
 
-func moveProgram() Program { return Program{File: "move.cu"} }
+func moveProgram() Program {
+	return Program{File: "move.cu", mirrors: []mirror{
+		{"Move", moveArgs{}}, {"BlockRange", blockRange{}}, {"MAX_DIMS", MaxDims}, {"STRETCH", stretch},
+		{"FLOAT32", slices.Index(scalars, "float32")}, {"FLOAT64", slices.Index(scalars, "float64")},
+		{"INT32", slices.Index(scalars, "int32")}, {"INT64", slices.Index(scalars, "int64")},
+	}}
+}
 
-func treeProgram() Program { return Program{File: "tree.cu"} }
+func treeProgram() Program {
+	return Program{File: "tree.cu", mirrors: []mirror{
+		{"Tree", treeArgs{}}, {"Node", treeNode{}}, {"sizeof(Dim)", 8 * dimWords}, {"sizeof(Field)", 8 * fieldWords},
+		{"CONTIGUOUS", ContiguousNode}, {"VECTOR", VectorNode}, {"SUBARRAY", SubarrayNode},
+		{"INDEXED", IndexedNode}, {"INDEXED_BLOCK", IndexedBlockNode}, {"STRUCT", StructNode},
+	}}
+}
 
-func unitsProgram() Program { return Program{File: "units.cu"} }
+func unitsProgram() Program {
+	return Program{File: "units.cu", mirrors: []mirror{{"Units", unitsArgs{}}, {"Unit", unit{}}, {"sizeof(Short)", int(shortBytes)}, {"WARP", bundled}}}
+}
 
-func blocksProgram() Program { return Program{File: "blocks.cu"} }
+func blocksProgram() Program {
+	return Program{File: "blocks.cu", mirrors: []mirror{
+		{"Blocks", blocksArgs{}}, {"Chunk", chunk{}}, {"Entry", Block{}}, {"THREADS", blockSize}, {"MAX_BLOCKS", maxChunkBlocks},
+	}}
+}
 
 func normsProgram(r Real) Program {
-	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}}
+	return Program{File: "norms.cu", Defines: []string{"REAL=" + realNames[r]}, mirrors: []mirror{normSum, {"Norms", normsArgs{}}}}
 }
 
 // reduceProgram is that of a scalar, by its place. Whole numbers have whole
@@ -145,15 +182,22 @@ func reduceProgram(scalar int) Program {
 	if name := scalarNames[scalar]; name == "int" || name == "i64" {
 		total = "i64"
 	}
-	return Program{File: "reduce.cu", Defines: []string{"NUMBER=" + scalarNames[scalar], "TOTAL=" + total}}
+	return Program{
+		File: "reduce.cu", Defines: []string{"NUMBER=" + scalarNames[scalar], "TOTAL=" + total},
+		mirrors: []mirror{{"Reduce", reductionArgs{}}, {"sizeof(NUMBER)", scalarSizes[scalar]}, {"sizeof(TOTAL)", totalBytes}},
+	}
 }
 
 func reflectProgram(r Real) Program {
-	return Program{File: "reflect.cu", Defines: []string{"REAL=" + realNames[r]}}
+	return Program{File: "reflect.cu", Defines: []string{"REAL=" + realNames[r]}, mirrors: []mirror{{"Reflect", reflectArgs{}}}}
+}
+
+func latencyProgram() Program {
+	return Program{File: "latency.cu", mirrors: []mirror{{"FlagPingPong", flagPingPongArgs{}}, {"Gate", gateArgs{}}}}
 }
 
 // newKernel makes a launch of a kernel of this package ready: each waits by itself for
-// what is queued before it, see after_predecessor in common.cuh.
+// what is queued before it, see grid_dependency_wait in device.cuh.
 func newKernel(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, error) {
 	spec.Early = true
 	return d.NewKernel(spec)
@@ -184,14 +228,14 @@ func Programs() []Program {
 // everyTiling returns tilings of all kinds, of those that hold a part in registers the one that
 // takes the most.
 func everyTiling(s stencil.Stencil, r Real) []tiling {
-	rest := maxRest(s.Dims, int64(r.Size()))
+	most := mostRegLayers(s.Dims, int64(r.Size()))
 	if s.Dims == 2 {
 		return []tiling{
-			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}}, {dims: 2, block: [3]int64{512, 1, 1}, rest: rest},
+			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}}, {dims: 2, block: [3]int64{512, 1, 1}, regLayers: most},
 		}
 	}
 	return []tiling{
-		{dims: 3, block: [3]int64{32, 32, 1}}, {dims: 3, block: [3]int64{16, 8, 8}}, {dims: 3, block: [3]int64{32, 16, 1}, rest: rest},
+		{dims: 3, block: [3]int64{32, 32, 1}}, {dims: 3, block: [3]int64{16, 8, 8}}, {dims: 3, block: [3]int64{32, 16, 1}, regLayers: most},
 	}
 }
 

@@ -162,7 +162,7 @@ func TestEveryKernelWaitsForItsPredecessor(t *testing.T) {
 			t.Errorf("%s: %d kernels", file, len(found))
 		}
 		for _, f := range found {
-			if string(f[1]) != "after_predecessor();" {
+			if string(f[1]) != "grid_dependency_wait();" {
 				t.Errorf("%s: a kernel begins with %s", file, f[1])
 			}
 		}

@@ -159,8 +159,8 @@ func (c *stepTorus) start(compiler string) {
 	change := map[string]func(string) string{
 		"flags.cuh": func(string) string { return flagsOnCPU },
 		"step.cu": func(text string) string {
-			return strings.Replace(text, "#include \"window.cuh\"\n", "#include \"window.cuh\"\n"+
-				"static void nothing_over_block(const Four &, Four *) {}\n#define over_block nothing_over_block\n", 1)
+			return strings.Replace(text, "#include \"neighbour.cuh\"\n", "#include \"neighbour.cuh\"\n"+
+				"static void no_reduction(const NormSum &, NormSum *) {}\n#define reduce_block no_reduction\n", 1)
 		},
 	}
 	c.in, c.out = startOnCPU(c.t, compiler, p, change, kernelTable("Step", names)+stepOnCPU)

@@ -136,7 +136,7 @@ func (s *Stepper) Err() error {
 	}
 }
 
-// itself is ITSELF of flags.cuh.
+// itself is THIS_DEVICE of flags.cuh.
 const itself = 1000
 
 // word returns a number of 8 bytes that the CPU shares with others.

@@ -13,10 +13,10 @@ import (
 type stepArgs struct {
 	field                     [2]uint64
 	strides                   strides
-	span                      stepSpan
+	span                      stepSpan `cu:"inline"`
 	slabBlocks, slabs, degree int64
-	shellSlabs, every         int64
-	march                     int64
+	boundaryLayers, every     int64
+	layers                    int64
 	tiles                     [3]int64
 	limit                     int64
 	failed, arrived           uint64
@@ -25,8 +25,8 @@ type stepArgs struct {
 	slab                      [maxFaces]slabArgs
 }
 
-// slabArgs, targetArgs and stepNeighbour are structs Shell, Target and Neighbour of
-// step.cu.
+// slabArgs and targetArgs are structs Slab and Target of step.cu, neighbour is struct Neighbour of
+// neighbour.cuh.
 type (
 	slabArgs struct {
 		lo, size            [3]int32
@@ -39,7 +39,7 @@ type (
 		strides strides
 		odd     [maxOdd]int64
 	}
-	stepNeighbour struct{ myCount, itsCount, expected uint64 }
+	neighbour struct{ myCount, itsCount, expected uint64 }
 )
 
 // stepLaunch is what a rank launches.
@@ -49,7 +49,7 @@ type stepLaunch struct {
 	block      [2]int // threads
 	arg        stepArgs
 	targets    []targetArgs
-	neighbours []stepNeighbour
+	neighbours []neighbour
 }
 
 // argument returns the bytes of struct Step with room for so many stores and neighbours.
@@ -63,7 +63,7 @@ func (k *stepLaunch) argument(most int) []byte {
 		bytes = append(bytes, argument(&t)...)
 	}
 	for i := range most {
-		var o stepNeighbour
+		var o neighbour
 		if i < len(k.neighbours) {
 			o = k.neighbours[i]
 		}
@@ -222,7 +222,7 @@ func (n *stepGroup) addNeighbours(k *stepLaunch, i int) {
 	k.arg.degree = int64(len(neighbours))
 	for at, other := range neighbours {
 		its := n.line(other, n.place(i, other))
-		k.neighbours = append(k.neighbours, stepNeighbour{n.line(i, at).Address(), its.Address(), uint64(n.expected(other, i))})
+		k.neighbours = append(k.neighbours, neighbour{n.line(i, at).Address(), its.Address(), uint64(n.expected(other, i))})
 	}
 }
 
@@ -238,7 +238,7 @@ func (n *stepGroup) addInterior(k *stepLaunch, i int, variant string) error {
 	if k.block = n.threads(i); n.kind == FusedStep {
 		return k.fused(formOf(n.stencil, n.real), rank, variant)
 	}
-	k.resident(n.stencil, formOf(n.stencil, n.real).tall, int64(rank.Device.Cores))
+	k.resident(n.stencil, formOf(n.stencil, n.real).rowsPerThread, int64(rank.Device.Cores))
 	return nil
 }
 
@@ -246,26 +246,26 @@ func (n *stepGroup) addInterior(k *stepLaunch, i int, variant string) error {
 // the boundary slabs fill some slabs of blocks before.
 func (k *stepLaunch) fused(f largeForm, rank StepRank, variant string) error {
 	shape, ok := rank.shape(f), true
-	if variant == withNorms && !f.marches { // the blocks of slabs are those of all steps
+	if variant == withNorms && !f.streams { // the blocks of slabs are those of all steps
 		shape.Layers = f.measured(shape).Layers
 	}
-	k.grid, k.arg.march = [3]int{int(max(1, k.arg.slabBlocks)), 1, 0}, int64(shape.Layers)
+	k.grid, k.arg.layers = [3]int{int(max(1, k.arg.slabBlocks)), 1, 0}, int64(shape.Layers)
 	if size := rank.Interior.Size(); !rank.Interior.Empty() {
 		if f.dims == 3 {
 			shape.Layers = max(shape.Layers, ceil(size[2], maxBlocks/2))
 		}
 		var layers int
 		k.grid, layers, ok = f.grid(shape, k.arg.interior.groups, size)
-		k.arg.march = int64(layers)
+		k.arg.layers = int64(layers)
 	}
-	k.kernel = "fused_" + f.kernel(int(k.arg.march)) + variant
+	k.kernel = "fused_" + f.kernel(int(k.arg.layers)) + variant
 	if f.dims == 2 {
 		k.grid[2] *= k.grid[1] // bands of rows
 		k.grid[1] = 1
 	}
 	k.grid[0] = max(k.grid[0], ceil(int(k.arg.slabBlocks), k.grid[1]*maxBlocks/2))
 	slabs := ceil(int(k.arg.slabBlocks), k.grid[0]*k.grid[1])
-	k.arg.shellSlabs, k.arg.every = int64(slabs), 1
+	k.arg.boundaryLayers, k.arg.every = int64(slabs), 1
 	if slabs > 1 {
 		k.arg.every = int64(min(maxEvery, 1+k.grid[2]/(slabs-1)))
 	}
@@ -284,28 +284,28 @@ func (k *stepLaunch) fused(f largeForm, rank StepRank, variant string) error {
 const maxEvery = 3
 
 // resident has as many blocks as multiprocessors, which go round the tiles of the interior.
-func (k *stepLaunch) resident(s stencil.Stencil, tall int, cores int64) {
+func (k *stepLaunch) resident(s stencil.Stencil, rows int, cores int64) {
 	blocks := max(cores, k.arg.slabBlocks+1)
 	k.kernel, k.grid = "resident", [3]int{int(blocks), 1, 1}
-	best, march, inner := int64(1<<62), int64(1), blocks-k.arg.slabBlocks
-	for k.arg.march = 1; k.arg.march <= 16; k.arg.march++ {
-		k.cut(s.Dims, tall)
+	best, layers, inner := int64(1<<62), int64(1), blocks-k.arg.slabBlocks
+	for k.arg.layers = 1; k.arg.layers <= 16; k.arg.layers++ {
+		k.cut(s.Dims, rows)
 		rounds := (k.arg.tiles[0]*k.arg.tiles[1]*k.arg.tiles[2] + inner - 1) / inner
 		// Two layers are loaded at once, where there are registers for them.
-		if cost := rounds * ((k.arg.march+1)/2 + int64(s.AxisRadius(s.Dims-1))); cost < best {
-			best, march = cost, k.arg.march
+		if cost := rounds * ((k.arg.layers+1)/2 + int64(s.AxisRadius(s.Dims-1))); cost < best {
+			best, layers = cost, k.arg.layers
 		}
 	}
-	k.arg.march = march
-	k.cut(s.Dims, tall)
+	k.arg.layers = layers
+	k.cut(s.Dims, rows)
 }
 
 // cut counts the tiles of an interior: of groups along x and rows as a block has threads,
 // and of layers as a thread streams in z through, which in two dimensions are rows too.
-func (k *stepLaunch) cut(dims, tall int) {
+func (k *stepLaunch) cut(dims, rows int) {
 	in, x, y := k.arg.interior, int64(k.block[0]), int64(k.block[1])
-	k.arg.tiles = [3]int64{ceil(in.groups, x), ceil(in.ny, y*k.arg.march), 1}
+	k.arg.tiles = [3]int64{ceil(in.groups, x), ceil(in.ny, y*k.arg.layers), 1}
 	if dims == 3 {
-		k.arg.tiles[1], k.arg.tiles[2] = ceil(in.ny, y*int64(tall)), ceil(in.nz, k.arg.march)
+		k.arg.tiles[1], k.arg.tiles[2] = ceil(in.ny, y*int64(rows)), ceil(in.nz, k.arg.layers)
 	}
 }

@@ -10,14 +10,14 @@ import (
 // tileArgs is struct Tiles of tile.cuh, tileSide its struct Side.
 type (
 	tileArgs struct {
-		span        stepSpan
+		span        stepSpan `cu:"inline"`
 		field       [2]uint64
 		strides     strides
 		size, tiles [3]int64
 		held        int64
 		side        [3][2]tileSide
 		inbox       [3]uint64
-		neighbour   [maxFaces]stepNeighbour
+		neighbour   [maxFaces]neighbour
 		norms       [2]uint64
 		limit       int64
 		failed      uint64
@@ -206,11 +206,11 @@ func (c *Compiler) tilesOf(n *stepGroup, i int) (plain, measured Program) {
 func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 	rank, box := n.ranks[i], &n.tiled.boxes[i]
 	plain, measured := c.tilesOf(n, i)
-	hold, err := c.load(rank.Device, plain, "hold")
+	hold, err := c.load(rank.Device, plain, "tile_steps")
 	if err != nil {
 		return err
 	}
-	holdNorms, err := c.load(rank.Device, measured, "hold"+withNorms)
+	holdNorms, err := c.load(rank.Device, measured, "tile_steps"+withNorms)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 		return err
 	}
 	spec := streams.KernelSpec{
-		Name: "hold", Work: streams.Sweep, Function: hold[0], Shared: int(box.shared),
+		Name: "tile steps", Work: streams.Sweep, Function: hold[0], Shared: int(box.shared),
 		Grid:  [3]int{int(tiles), 1, 1},
 		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
 		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
@@ -240,7 +240,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 	}
 	for at, k := range n.parts[i].neighbours {
 		its := n.line(k, n.place(i, k))
-		arg.neighbour[at] = stepNeighbour{n.line(i, at).Address(), its.Address(), uint64(n.tilesToward(k, i))}
+		arg.neighbour[at] = neighbour{n.line(i, at).Address(), its.Address(), uint64(n.tilesToward(k, i))}
 		spec.Reaches = append(spec.Reaches, its)
 	}
 	spec.Argument = argument(arg)

@@ -107,7 +107,7 @@ func (r *run) join(t run) {
 	r.rank++
 }
 
-// stridedCopy is struct Segment of common.cuh.
+// stridedCopy is struct StridedCopy of strided_copy.cuh.
 type stridedCopy struct {
 	dst, src         uint64
 	dstStep, srcStep [MaxDims]int64
@@ -197,10 +197,10 @@ func (s *stridedCopy) divide(i int, d uint32) {
 	}
 }
 
-// blockRange is struct Portion of common.cuh: a strided copy, and which thread blocks work on
+// blockRange is struct BlockRange of strided_copy.cuh: a strided copy, and which thread blocks work on
 // it.
 type blockRange struct {
-	stridedCopy
+	stridedCopy   `cu:"copy"`
 	first, blocks int64
 }
 

@@ -33,7 +33,7 @@ func apply(memory []byte, copies []stridedCopy) {
 	}
 }
 
-// spot is struct Spot of common.cuh.
+// spot is struct Spot of strided_copy.cuh.
 func (s *stridedCopy) spot(n uint32) (x, from, to int64) {
 	if s.rank == 0 {
 		return int64(n), 0, 0

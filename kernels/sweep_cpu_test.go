@@ -48,8 +48,8 @@ func newOnCPU[T rows.Float](t *testing.T, s stencil.Stencil, r Real) *onCPU[T] {
 	}
 	p := sweepProgram(s, r)
 	in, out := startOnCPU(t, compiler, p, map[string]func(string) string{"sweep.cu": func(text string) string {
-		return strings.Replace(text, "#include \"window.cuh\"\n", "#define over_block over_block_on_gpu\n#include \"window.cuh\"\n#undef over_block\n"+
-			"static Four block_total;\nstatic void over_block(const Four &f, Four *there) { block_total.add(f), *there = block_total; }\n", 1)
+		return strings.Replace(text, "#include \"large.cuh\"\n", "#define reduce_block reduce_block_on_gpu\n#include \"large.cuh\"\n#undef reduce_block\n"+
+			"static NormSum block_total;\nstatic void reduce_block(const NormSum &f, NormSum *result) { block_total.add(f), *result = block_total; }\n", 1)
 	}}, kernelTable("Sweep", sweepNames(formOf(s, r)))+sweepOnCPU)
 	devices, err := streams.HostPlatform(1).Open()
 	if err != nil {
@@ -73,11 +73,11 @@ func kernelTable(argument string, names []string) string {
 	return table + "};\n"
 }
 
-// startOnCPU compiles a program, of which some files are changed, with a main program behind it, and
-// starts what came of it.
-func startOnCPU(t *testing.T, compiler string, p Program, change map[string]func(string) string, main string) (io.Writer, io.Reader) {
+// writeSources writes the sources of a program, of which some files are changed, and what stands for CUDA,
+// to a folder.
+func writeSources(t *testing.T, p Program, change map[string]func(string) string) (dir string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	files, err := p.source()
 	if err != nil {
 		t.Fatal(err)
@@ -86,15 +86,25 @@ func startOnCPU(t *testing.T, compiler string, p Program, change map[string]func
 		t.Fatal(err)
 	}
 	dir = filepath.Join(dir, "cu")
-	main = "#include \"cpu/cuda.h\"\n#include \"" + p.File + "\"\n" + main
-	files.Headers = append(files.Headers, nvrtc.Header{Name: p.File, Text: files.Text}, nvrtc.Header{Name: "main.cc", Text: main})
-	for _, file := range files.Headers {
+	for _, file := range append(files.Headers, nvrtc.Header{Name: p.File, Text: files.Text}) {
 		if f := change[file.Name]; f != nil {
 			file.Text = f(file.Text)
 		}
 		if err := os.WriteFile(filepath.Join(dir, file.Name), []byte(file.Text), 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return dir
+}
+
+// startOnCPU compiles a program, of which some files are changed, with a main program behind it, and
+// starts what came of it.
+func startOnCPU(t *testing.T, compiler string, p Program, change map[string]func(string) string, main string) (io.Writer, io.Reader) {
+	t.Helper()
+	dir := writeSources(t, p, change)
+	main = "#include \"cpu/cuda.h\"\n#include \"" + p.File + "\"\n" + main
+	if err := os.WriteFile(filepath.Join(dir, "main.cc"), []byte(main), 0o644); err != nil {
+		t.Fatal(err)
 	}
 	args := []string{"-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-o", filepath.Join(dir, "kernels"), filepath.Join(dir, "main.cc")}
 	for _, d := range p.Defines {

@@ -6,13 +6,13 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// largeForm is how sweeps of a stencil go through large boxes on a GPU, see window.cuh: what
+// largeForm is how sweeps of a stencil go through large boxes on a GPU, see large.cuh: what
 // the kernels are compiled for, and the shapes that a tuner tries.
 type largeForm struct {
 	dims          int
-	marches       bool // through layers; if not, a thread loads some rows and then sweeps them
-	tall          int  // rows of a layer that a thread sweeps in three dimensions
-	announced     int  // how many layers before it is loaded a row is announced
+	streams       bool // threads stream in z; if not, a thread loads some rows and then sweeps them
+	rowsPerThread int  // in three dimensions, of a layer
+	prefetch      int  // how many layers before it is loaded a row is prefetched into the L2 cache
 	bounds, norms launchBounds
 	shapes        []Shape // the first is the default
 }
@@ -34,18 +34,18 @@ var rowsAThread = []int{2, 4, 8}
 // formOf returns what was the fastest on an H200, of those whose kernels the compiler can
 // keep in registers.
 func formOf(s stencil.Stencil, r Real) largeForm {
-	f := largeForm{dims: s.Dims, marches: s.Dims == 3 || s.AxisRadius(1) > 1, tall: 1}
+	f := largeForm{dims: s.Dims, streams: s.Dims == 3 || s.AxisRadius(1) > 1, rowsPerThread: 1}
 	switch points := s.Points(); {
-	case !f.marches:
+	case !f.streams:
 		f.rows(points, r)
 	case s.Dims == 2:
-		f.announced, f.bounds, f.norms = 2, launchBounds{256, 3}, launchBounds{256, 2}
+		f.prefetch, f.bounds, f.norms = 2, launchBounds{256, 3}, launchBounds{256, 2}
 		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
 	case layered(s) && points <= 19 && r == Float32:
-		f.tall, f.announced, f.bounds, f.norms = 2, 4, launchBounds{128, 5}, launchBounds{128, 4}
+		f.rowsPerThread, f.prefetch, f.bounds, f.norms = 2, 4, launchBounds{128, 5}, launchBounds{128, 4}
 		f.shapes = shapesOf([]int{8, 12, 6, 4}, [2]int{32, 4}, [2]int{64, 2})
 	case layered(s):
-		f.tall, f.announced, f.bounds, f.norms = 2, 4, launchBounds{256, 2}, launchBounds{256, 2}
+		f.rowsPerThread, f.prefetch, f.bounds, f.norms = 2, 4, launchBounds{256, 2}, launchBounds{256, 2}
 		f.shapes = shapesOf([]int{12, 8, 16, 6}, [2]int{32, 8}, [2]int{32, 4}, [2]int{64, 4})
 	case points <= 7:
 		f.bounds, f.norms = launchBounds{512, 4}, launchBounds{256, 5}
@@ -57,7 +57,7 @@ func formOf(s stencil.Stencil, r Real) largeForm {
 		f.bounds, f.norms = launchBounds{512, 2}, launchBounds{256, 3}
 		f.shapes = shapesOf([]int{4, 6, 8}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
 	case points <= 13:
-		f.announced, f.bounds, f.norms = 2, launchBounds{512, 2}, launchBounds{256, 3}
+		f.prefetch, f.bounds, f.norms = 2, launchBounds{512, 2}, launchBounds{256, 3}
 		f.shapes = shapesOf([]int{12, 16, 8, 6}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
 	default:
 		f.bounds, f.norms = launchBounds{256, 1}, launchBounds{256, 1}
@@ -83,8 +83,8 @@ func (f *largeForm) rows(points int, r Real) {
 
 // kernel is how the name of a kernel ends that sweeps large boxes, a thread so many layers.
 func (f largeForm) kernel(layers int) string {
-	if f.marches {
-		return "march"
+	if f.streams {
+		return "stream"
 	}
 	return fmt.Sprintf("rows%d", layers)
 }
@@ -95,7 +95,7 @@ func (f largeForm) measured(s Shape) Shape {
 	for s.Block[0]*s.Block[1] > f.norms.threads && s.Block[1] > 1 {
 		s.Block[1] = ceil(s.Block[1], 2)
 	}
-	if !f.marches {
+	if !f.streams {
 		s.Layers = min(s.Layers, 4)
 	} else if f.dims == 3 {
 		s.Layers = max(s.Layers, min(3*s.Layers, 12))
@@ -105,7 +105,7 @@ func (f largeForm) measured(s Shape) Shape {
 
 // kernels are all these names.
 func (f largeForm) kernels() (names []string) {
-	if f.marches {
+	if f.streams {
 		return []string{f.kernel(0)}
 	}
 	for _, rows := range rowsAThread {
@@ -114,14 +114,14 @@ func (f largeForm) kernels() (names []string) {
 	return names
 }
 
-// source is CUDA C++ that says all this to window.cuh.
+// source is CUDA C++ that says all this to large.cuh.
 func (f largeForm) source() string {
 	// A fused step has one shape, and its norms as many threads on a multiprocessor.
 	fused := launchBounds{f.bounds.threads, f.norms.threads * f.norms.blocks / f.bounds.threads}
-	text := fmt.Sprintf("enum { TALL = %d, ANNOUNCED = %d };\n", f.tall, f.announced) +
+	text := fmt.Sprintf("enum { ROWS_PER_THREAD = %d, L2_PREFETCH = %d };\n", f.rowsPerThread, f.prefetch) +
 		f.bounds.source("LARGE") + f.norms.source("LARGE_NORMS") + fused.source("FUSED_NORMS")
-	if f.marches {
-		text += "#define MARCHES\n"
+	if f.streams {
+		text += "#define STREAMS\n"
 	}
 	return text
 }

@@ -24,7 +24,7 @@ func TestShapesFitTheirBounds(t *testing.T) {
 						t.Errorf("%d points, %d dimensions, %s: shape %v has blocks of %d threads; %d are possible",
 							s.Points(), s.Dims, r, c.shape, threads, c.most)
 					}
-					if !f.marches && !slices.Contains(rowsAThread, c.shape.Layers) {
+					if !f.streams && !slices.Contains(rowsAThread, c.shape.Layers) {
 						t.Errorf("%d points, %d dimensions, %s: there is no kernel for shape %v", s.Points(), s.Dims, r, c.shape)
 					}
 				}

@@ -15,31 +15,36 @@ type sweepLaunch struct {
 
 // sweepArgs is struct Sweep of sweep.cu.
 type sweepArgs struct {
-	dst, src uint64
-	strides
-	norms uint64
-	march int64
-	part  [maxRegions]sweepPart
+	fields sweptFields
+	norms  uint64
+	layers int64
+	part   [maxRegions]sweepPart
 }
 
-// sweepPart is struct Part of window.cuh.
-type sweepPart struct {
-	region
-	head, groups, slot int64
-}
+// sweptFields is struct SweptFields, and sweepPart struct SweepPart, of window.cuh.
+type (
+	sweptFields struct {
+		dst, src uint64
+		strides  strides
+	}
+	sweepPart struct {
+		region             `cu:"inline"`
+		head, groups, slot int64
+	}
+)
 
 // groupBytes is the size of what a thread loads and stores as one.
 const groupBytes = 16
 
-// marchThreshold is how thick a box must be, in points along x and in layers, to be swept
+// largeThreshold is how thick a box must be, in points along x and in layers, to be swept
 // as a large one.
-const marchThreshold = 8
+const largeThreshold = 8
 
 // launchOf chooses the kernel and its geometry: that of large boxes for one box thick
 // enough, and that of thin boxes for others. Where points do not lie so that groups of
 // them are aligned, as in arrays of a caller's own, threads work on single points.
 func (s *Sweeper) launchOf(dst, src Array, boxes []domain.Box, shape Shape) sweepLaunch {
-	k := sweepLaunch{arg: sweepArgs{dst: dst.address(), src: src.address(), strides: stridesOf(src.Layout)}}
+	k := sweepLaunch{arg: sweepArgs{fields: sweptFields{dst.address(), src.address(), stridesOf(src.Layout)}}}
 	group := groupBytes / s.real.Size()
 	for _, b := range boxes {
 		if !grouped(s.stencil, dst, src, b, group) {
@@ -47,7 +52,7 @@ func (s *Sweeper) launchOf(dst, src Array, boxes []domain.Box, shape Shape) swee
 		}
 	}
 	n := boxes[0].Size()
-	if len(boxes) == 1 && group > 1 && min(n[0], n[s.stencil.Dims-1]) >= marchThreshold && k.large(s, src.Layout, boxes[0], shape) {
+	if len(boxes) == 1 && group > 1 && min(n[0], n[s.stencil.Dims-1]) >= largeThreshold && k.large(s, src.Layout, boxes[0], shape) {
 		return k
 	}
 	k.thin(src.Layout, boxes, group)
@@ -59,7 +64,7 @@ func (s *Sweeper) launchOf(dst, src Array, boxes []domain.Box, shape Shape) swee
 func (k *sweepLaunch) large(s *Sweeper, l domain.Layout, b domain.Box, shape Shape) bool {
 	k.arg.part[0] = partOf(l, b, groupBytes/s.real.Size(), domain.RowAlignment/s.real.Size())
 	grid, layers, ok := s.form.grid(shape, k.arg.part[0].groups, b.Size())
-	k.grid, k.block, k.arg.march = grid, [3]int{shape.Block[0], shape.Block[1], 1}, int64(layers)
+	k.grid, k.block, k.arg.layers = grid, [3]int{shape.Block[0], shape.Block[1], 1}, int64(layers)
 	k.kernel = "sweep_" + s.form.kernel(layers)
 	return ok
 }

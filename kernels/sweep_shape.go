@@ -37,7 +37,7 @@ func (f largeForm) grid(s Shape, groups int64, n domain.Vec) (grid [3]int, layer
 		return [3]int{x, ceil(slabs, high), high}, s.Layers, high <= maxBlocks
 	}
 	layers = max(s.Layers, ceil(n[2], maxBlocks))
-	y := ceil(n[1], s.Block[1]*f.tall)
+	y := ceil(n[1], s.Block[1]*f.rowsPerThread)
 	return [3]int{x, y, ceil(n[2], layers)}, layers, y <= maxBlocks
 }
 

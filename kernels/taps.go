@@ -21,16 +21,16 @@ func stencilSource(s stencil.Stencil, r Real) string {
 //
 //	DIMS                     2 or 3
 //	POINTS                   how many there are, the centre among them
-//	REACH_X, REACH_Y, ..._Z  how far it reaches, to both sides
+//	RADIUS_X, ..._Y, ..._Z   its radius along each axis
 //	apply(at)                the sum at one point, in the order that stencil.Stencil gives;
 //	                         at(dx, dy, dz) is the value at an offset
-//	taps_high, taps_low      which layers window.cuh needs of what, see there
+//	taps_high, taps_low      see tapsLayers
 //	Sums, sums_of, sum_of    the sums of parts in one layer, and of those of all layers, if it
 //	                         is layered
 func tapsSource(s stencil.Stencil, r Real) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#define DIMS %d\n#define POINTS %d\n", s.Dims, s.Points())
-	fmt.Fprintf(&b, "enum { REACH_X = %d, REACH_Y = %d, REACH_Z = %d };\n\n", s.AxisRadius(0), s.AxisRadius(1), s.AxisRadius(2))
+	fmt.Fprintf(&b, "enum { RADIUS_X = %d, RADIUS_Y = %d, RADIUS_Z = %d };\n\n", s.AxisRadius(0), s.AxisRadius(1), s.AxisRadius(2))
 	b.WriteString("template <typename At> __device__ __forceinline__ REAL apply(const At &at) {\n")
 	writeSum(&b, s, r, "at(0, 0, 0)", partSum)
 	if layered(s) {
@@ -147,7 +147,7 @@ const noLayer = -99
 
 // tapsLayers returns the highest and the lowest layer, along the slowest axis, in which
 // the stencil reads points left of the centre, at its x and right of it. There is an
-// entry for each row of a layer: those from -REACH_Y to REACH_Y in three dimensions,
+// entry for each row of a layer: those from -RADIUS_Y to RADIUS_Y in three dimensions,
 // where layers are planes, and one in two, where they are rows. The layers between are
 // counted in.
 func tapsLayers(s stencil.Stencil) (high, low [][3]int) {

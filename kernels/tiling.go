@@ -3,8 +3,8 @@ package kernels
 // tileReserve is what a block of tiles.cu needs of shared memory beside its tile.
 const tileReserve = 1 << 10
 
-// errandBytes are those of struct Errand of tile.cuh.
-const errandBytes = 8
+// itemBytes are those of struct FaceItem of tile.cuh.
+const itemBytes = 8
 
 // tiling is a box cut into tiles, and the threads of a block: layers as wide and high as the
 // largest tile, whose threads share its depth; or one layer where registers hold a part, of
@@ -14,7 +14,7 @@ type tiling struct {
 	element     int64    // bytes
 	size, tiles [3]int64 // along x, y and the depth
 	block       [3]int64
-	rest        int64 // layers that registers hold of each tile; shared memory holds the others
+	regLayers   int64 // layers that registers hold of each tile; shared memory holds the others
 	shared      int64 // bytes
 }
 
@@ -49,10 +49,10 @@ const (
 	maxTileThreads = 1024
 	maxTileLayers  = 64
 
-	maxRestThreads = 512
-	minRestThreads = 256
-	maxRestLayers  = 32
-	maxRestBytes   = 160
+	maxRegThreads = 512
+	minRegThreads = 256
+	maxRegLayers  = 32
+	maxRegBytes   = 160
 )
 
 // hold has shared memory hold whole tiles, if they fit.
@@ -61,7 +61,7 @@ func (b *tiling) hold(room tileRoom) bool {
 	if x*y > maxTileThreads {
 		return false
 	}
-	b.rest = 0
+	b.regLayers = 0
 	column := ceil(depth, min(maxTileThreads/(x*y), maxTileLayers))
 	b.block = [3]int64{x, y, ceil(depth, column)}
 	b.share()
@@ -69,19 +69,19 @@ func (b *tiling) hold(room tileRoom) bool {
 }
 
 // holdPart has registers hold as few layers of tiles as can be, and shared memory the others.
-// A thread of such tiles is at one face along each axis at most. They have no list of errands:
+// A thread of such tiles is at one face along each axis at most. They have no list of items:
 // they are worth it where they take half of a block.
 func (b *tiling) holdPart(room tileRoom) bool {
 	x, y, least := b.largest(0), b.largest(1), b.size[2]/b.tiles[2]
 	if b.size[0]/b.tiles[0] < 2 || b.dims == 3 && b.size[1]/b.tiles[1] < 3 {
 		return false
 	}
-	b.rest = 1
+	b.regLayers = 1
 	b.block = [3]int64{x, ceil(y, b.rows()), 1}
-	if threads := b.threads(); threads > maxRestThreads || threads < minRestThreads {
+	if threads := b.threads(); threads > maxRegThreads || threads < minRegThreads {
 		return false
 	}
-	for ; b.rest < min(least, maxRest(b.dims, b.element)+1); b.rest++ {
+	for ; b.regLayers < min(least, mostRegLayers(b.dims, b.element)+1); b.regLayers++ {
 		if b.share(); b.shared <= room.shared {
 			return true
 		}
@@ -91,23 +91,23 @@ func (b *tiling) holdPart(room tileRoom) bool {
 
 // rows returns how many a thread has.
 func (b *tiling) rows() int64 {
-	if b.rest > 0 && b.dims == 3 {
+	if b.regLayers > 0 && b.dims == 3 {
 		return 2
 	}
 	return 1
 }
 
-// maxRest returns the most layers of a tile that registers may hold.
-func maxRest(dims int, element int64) int64 {
-	b := tiling{dims: dims, rest: 1}
-	return min(maxRestBytes/(b.rows()*element), maxRestLayers)
+// mostRegLayers returns the most layers of a tile that registers may hold.
+func mostRegLayers(dims int, element int64) int64 {
+	b := tiling{dims: dims, regLayers: 1}
+	return min(maxRegBytes/(b.rows()*element), maxRegLayers)
 }
 
 // whole reports whether shared memory holds all layers.
-func (b *tiling) whole() bool { return b.rest == 0 }
+func (b *tiling) whole() bool { return b.regLayers == 0 }
 
 // held returns the layers that shared memory holds of the largest tile.
-func (b *tiling) held() int64 { return b.largest(2) - b.rest }
+func (b *tiling) held() int64 { return b.largest(2) - b.regLayers }
 
 func (b *tiling) threads() int64 { return b.block[0] * b.block[1] * b.block[2] }
 
@@ -122,7 +122,7 @@ func (b *tiling) plane() int64 {
 
 // share counts the bytes of shared memory: cells for the layers that are held and the ghosts
 // around them; for layers in registers two by which threads see them, and the ghosts beside
-// them; for a list of errands where threads form several layers; in the end for all threads'
+// them; for a list of items where threads form several layers; in the end for all threads'
 // norms.
 func (b *tiling) share() {
 	x, y, layers := b.block[0], b.block[1]*b.rows(), b.held()
@@ -134,11 +134,11 @@ func (b *tiling) share() {
 	if b.whole() {
 		cells += b.plane() * 2
 	} else {
-		cells += 2*x*y + (b.rest|1)*beside
+		cells += 2*x*y + (b.regLayers|1)*beside
 	}
 	b.shared = ceil(cells*b.element, 16) * 16
 	if b.block[2] > 1 {
-		b.shared += b.packets() * errandBytes
+		b.shared += b.packets() * itemBytes
 	}
 	b.shared = max(b.shared, b.threads()*normsBytes)
 }
@@ -169,7 +169,7 @@ func (b *tiling) cost() int64 {
 		shared += shared / 2
 	}
 	packets := b.packets()
-	return shared + packets*b.element/8 + ceil(ceil(packets, threads), 2)*trip + (ceil(column*b.element, 32)+b.rest)*barrier
+	return shared + packets*b.element/8 + ceil(ceil(packets, threads), 2)*trip + (ceil(column*b.element, 32)+b.regLayers)*barrier
 }
 
 // area returns the points of a side of the box.

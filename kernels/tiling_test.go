@@ -61,7 +61,7 @@ func TestTilings(t *testing.T) {
 		if b.whole() {
 			cells += 2 * layer
 		} else {
-			cells += 2*layer + b.rest*beside
+			cells += 2*layer + b.regLayers*beside
 		}
 		need := c.element * cells
 		if b.block[2] > 1 {
@@ -70,7 +70,7 @@ func TestTilings(t *testing.T) {
 		if tiles > room.cores || threads > 1024 || b.block[2] > 64 || b.shared > room.shared || b.shared < need {
 			t.Errorf("%v: %+v", c.size, b)
 		}
-		if !b.whole() && (threads > 512 || b.block[2] > 1 || b.rest*b.rows()*c.element > 160 || b.rest > 32 || b.rest >= c.size[2]/b.tiles[2]) {
+		if !b.whole() && (threads > 512 || b.block[2] > 1 || b.regLayers*b.rows()*c.element > 160 || b.regLayers > 32 || b.regLayers >= c.size[2]/b.tiles[2]) {
 			t.Errorf("%v: %+v", c.size, b)
 		}
 		if b.block[0] < b.largest(0) || height < b.largest(1) || b.block[2] > b.largest(2) {

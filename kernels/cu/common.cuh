@@ -1,26 +1,26 @@
-// What all kernels share: fields as they lie in memory, and boxes in them.
+// Fields in memory, boxes of them, and the number of a thread.
 #pragma once
 
 #include "device.cuh"
 
-// A box of points of a field: the place of its first point and its size.
-// Rows are `pitch` and planes `plane` elements apart, as domain.Layout says.
+// A box of a field: the offset of its first point, and the points along each axis.
 struct Region {
 	i64 first;
 	i64 nx, ny, nz;
 };
 
+// The distance between rows and between planes of a field, in elements, as in domain.Layout.
 struct Strides {
 	i64 pitch, plane;
 };
 
-// A point of a region, counted from its first.
+// A point of a region, relative to its first.
 struct Point {
 	i64 x, y, z;
 };
 
-// point gives the n-th point of a region, x fastest. Divisions of 64 bits cost some ten
-// times those of 32, so small regions avoid them.
+// point returns point n of a region, x fastest. Divisions of 64 bits cost about ten times those of
+// 32, which regions of less than 2^31 points use.
 __device__ inline Point point(const Region &r, i64 n) {
 	if (r.nx * r.ny * r.nz <= 0x7fffffff) {
 		const unsigned m = (unsigned)n, nx = (unsigned)r.nx, ny = (unsigned)r.ny, row = m / nx;
@@ -30,10 +30,11 @@ __device__ inline Point point(const Region &r, i64 n) {
 	return {n - row * r.nx, row % r.ny, row / r.ny};
 }
 
+// The number of a thread in a one-dimensional launch, and the number of its threads.
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 
 // A word of 16 bytes.
-struct alignas(16) Sixteen {
-	unsigned long long low, high;
+struct alignas(16) Word16 {
+	u64 low, high;
 };

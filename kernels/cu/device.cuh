@@ -1,11 +1,12 @@
-// What of a GPU has no C++: PTX. clangd and tests, which run the sources on the CPU, have its
+// What a GPU has beyond C++, in PTX. clangd, and tests that run kernels on the CPU, take the
 // twins in cpu/device.h.
 #pragma once
 
 typedef long long i64;
+typedef unsigned long long u64;
 
 #ifdef __CUDA_ARCH__
-enum { ARCH = __CUDA_ARCH__ }; // 900 for compute capability 9.0
+enum { ARCH = __CUDA_ARCH__ }; // 900 is compute capability 9.0
 #else
 enum { ARCH = 900 };
 #endif
@@ -14,56 +15,50 @@ enum { ARCH = 900 };
 #include "cpu/device.h"
 #else
 
-// after_predecessor waits until all that was queued before the kernel has ended and what
-// it wrote can be seen: a kernel may be started while that still ends. Every kernel calls
-// it first, in all threads: one that ended without would let its own successor begin too
-// early.
-__device__ __forceinline__ void after_predecessor() {
+// grid_dependency_wait waits until the launches queued before this one have ended and their stores
+// are visible: a launch may start while its predecessor still ends. Every kernel calls it first, in
+// all threads. A kernel that ended without this call would let its successor start too early.
+__device__ __forceinline__ void grid_dependency_wait() {
 #if __CUDA_ARCH__ >= 900
 	asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-__device__ inline void release(unsigned long long *flag, unsigned long long value) {
-	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
+__device__ inline void store_release_sys(u64 *to, u64 value) {
+	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
-// peek looks at a flag. What was stored before it was raised can be seen after a fence.
-__device__ inline unsigned long long peek(const unsigned long long *flag) {
-	unsigned long long value;
-	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
+__device__ inline u64 load_relaxed_sys(const u64 *from) {
+	u64 value;
+	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
 	return value;
 }
 
-// peek_here looks at a count that only this GPU adds to.
-__device__ inline unsigned long long peek_here(const unsigned long long *count) {
-	unsigned long long value;
-	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(count) : "memory");
+__device__ inline u64 load_relaxed_gpu(const u64 *from) {
+	u64 value;
+	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
 	return value;
 }
 
-__device__ inline void add_relaxed_sys(unsigned long long *count) {
-	asm volatile("red.relaxed.sys.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
+__device__ inline void add_relaxed_sys(u64 *to, u64 value) {
+	asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
-__device__ inline void add_relaxed_gpu(unsigned long long *count) {
-	asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(count) : "memory");
+__device__ inline void add_relaxed_gpu(u64 *to, u64 value) {
+	asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
-__device__ inline void store_word(unsigned long long *to, unsigned long long word) {
-	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
+__device__ inline void store_relaxed_sys(u64 *to, u64 value) {
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
-// store_words and load_words are of two words, each of which is whole.
-__device__ inline void store_words(unsigned long long *to, unsigned long long low, unsigned long long high) {
+// Two words in one access of 16 bytes. Each word is whole; both together need not be.
+__device__ inline void store_relaxed_sys(u64 *to, u64 low, u64 high) {
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(low), "l"(high) : "memory");
 }
 
-__device__ inline void load_words(const unsigned long long *from, unsigned long long (&words)[2]) {
-	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
-	             : "=l"(words[0]), "=l"(words[1])
-	             : "l"(from)
-	             : "memory");
+__device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
+	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
 }
 
 __device__ inline i64 nanoseconds() {
@@ -72,19 +67,19 @@ __device__ inline i64 nanoseconds() {
 	return t;
 }
 
-// opaque returns a number that the compiler takes for a new one: in a loop it then keeps the
-// number, and not all that follows from it, which would take more registers.
+// prefetch_l2 prefetches a line into the L2 cache.
+__device__ __forceinline__ void prefetch_l2(const void *line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+
+// opaque hides from the compiler where a number comes from. In a loop it then keeps the number, and
+// not all that follows from it, which would take more registers.
 __device__ __forceinline__ unsigned opaque(unsigned v) {
 	asm volatile("" : "+r"(v));
 	return v;
 }
 
-// prefetch_l2 has a line brought into the second-level cache.
-__device__ __forceinline__ void prefetch_l2(const void *line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
-
 __device__ inline void trap() { asm volatile("trap;"); }
 
-// dynamic_shared returns the shared memory that a launch asked for.
+// dynamic_shared returns the shared memory that the launch asked for.
 __device__ __forceinline__ void *dynamic_shared() {
 	extern __shared__ double2 memory[];
 	return memory;

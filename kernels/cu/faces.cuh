@@ -1,83 +1,84 @@
-// What tiles send to each other after each step, and wait for. See tiles.cu.
+// The packets that tiles send each other after each step. See tiles.cu.
 #pragma once
 
 #include "tile.cuh"
 
-// The first errand of a thread in the list is its only one for small tiles.
-struct First {
-	Mail *out;
-	const Mail *in;
+// The first item of a thread in the list, in registers. For small tiles it is the only one.
+struct OwnItem {
+	Packet *out;
+	const Packet *in;
 	int odd, cell, ghost;
 };
 
-// send_listed sends the points at the faces of a tile.
-__device__ __forceinline__ void send_listed(const Worker &w, const First &first, unsigned step) {
-	if (w.thread < w.t.errands) first.out[step % 2 ? first.odd : 0].put(w.cells[first.cell], step);
+// send_listed sends the points at the faces of a tile that are in the list.
+__device__ __forceinline__ void send_listed(const TileThread &w, const OwnItem &first, unsigned step) {
+	if (w.thread < w.t.items) first.out[step % 2 ? first.odd : 0].send(w.cells[first.cell], step);
 #pragma unroll 1
-	for (int i = w.thread + THREADS; i < w.t.errands; i += THREADS) {
-		const Errand e = w.errands[i];
-		const Door &d = w.t.door[e.side];
-		d.to_send(e.place, step)->put(w.cells[e.cell], step);
+	for (int i = w.thread + THREADS; i < w.t.items; i += THREADS) {
+		const FaceItem e = w.items[i];
+		const FaceChannel &d = w.t.channel[e.side];
+		d.to_send(e.place, step)->send(w.cells[e.cell], step);
 	}
 }
 
 // A packet that a thread waits for.
 struct Awaited {
-	const Mail *from; // null: none
-	int side, ghost;  // where it comes in, and the cell that it is for
-	Mail got;
+	const Packet *from; // null: none
+	int side, ghost;    // of the tile; the cell that it is for
+	Packet got;
 
-	__device__ static Awaited look(const Mail *from, int side, int ghost) {
-		return Awaited{from, side, ghost, from->look()};
+	__device__ static Awaited load(const Packet *from, int side, int ghost) {
+		return Awaited{from, side, ghost, from->load()};
 	}
 };
 
-// come waits for a packet. It returns false if it does not come within the limit, and says so.
-__device__ __forceinline__ bool come(const Worker &w, Awaited &a, unsigned step) {
+// wait_for waits for a packet. After the limit it reports the sender, and returns false.
+__device__ __forceinline__ bool wait_for(const TileThread &w, Awaited &a, unsigned step) {
 	const bool came = a.got.of(step) || wait(w.s.limit, [&] {
-		                  a.got = a.from->look();
+		                  a.got = a.from->load();
 		                  return a.got.of(step);
 	                  });
 	if (!came) {
-		const int from = w.t.door[a.side].other;
-		complain(w.s.failed, from >= 0 ? 1 + from : ITSELF);
+		const int from = w.t.channel[a.side].other;
+		report_timeout(w.s.failed, from >= 0 ? 1 + from : THIS_DEVICE);
 	}
 	return came;
 }
 
-// look_for looks for the packet of an errand, if there are so many.
-__device__ __forceinline__ Awaited look_for(const Worker &w, int errand, unsigned step) {
-	if (errand >= w.t.errands) return Awaited{0};
-	const Errand e = w.errands[errand];
-	const Door &d = w.t.door[e.side];
-	return Awaited::look(d.to_get(e.place, step), e.side, e.cell + d.ghost);
+// load_item loads the packet of an item, if the list is so long.
+__device__ __forceinline__ Awaited load_item(const TileThread &w, int item, unsigned step) {
+	if (item >= w.t.items) return Awaited{0};
+	const FaceItem e = w.items[item];
+	const FaceChannel &d = w.t.channel[e.side];
+	return Awaited::load(d.to_receive(e.place, step), e.side, e.cell + d.ghost);
 }
 
-// take waits for the packet of an errand.
-__device__ __forceinline__ bool take(const Worker &w, Awaited a, unsigned step) {
+// receive_item waits for the packet of an item.
+__device__ __forceinline__ bool receive_item(const TileThread &w, Awaited a, unsigned step) {
 	if (!a.from) return true;
-	const bool came = come(w, a, step);
+	const bool came = wait_for(w, a, step);
 	if (came) w.cells[a.ghost] = a.got.value();
 	return came;
 }
 
-// receive_listed waits for the ghosts of a tile. It returns false if one does not come.
-__device__ __forceinline__ bool receive_listed(const Worker &w, const First &first, unsigned step) {
-	if (w.thread < w.t.errands) {
-		if (!take(w, Awaited::look(first.in + (step % 2 ? first.odd : 0), w.errands[w.thread].side, first.ghost), step))
+// receive_listed waits for the ghosts of a tile that are in the list. It returns false after a timeout.
+__device__ __forceinline__ bool receive_listed(const TileThread &w, const OwnItem &first, unsigned step) {
+	if (w.thread < w.t.items) {
+		if (!receive_item(w, Awaited::load(first.in + (step % 2 ? first.odd : 0), w.items[w.thread].side, first.ghost),
+		                  step))
 			return false;
 	}
 #pragma unroll 1
-	for (int i = w.thread + THREADS; i < w.t.errands; i += 2 * THREADS) {
-		const Awaited one = look_for(w, i, step), other = look_for(w, i + THREADS, step);
-		if (!take(w, one, step) || !take(w, other, step)) return false;
+	for (int i = w.thread + THREADS; i < w.t.items; i += 2 * THREADS) {
+		const Awaited one = load_item(w, i, step), other = load_item(w, i + THREADS, step);
+		if (!receive_item(w, one, step) || !receive_item(w, other, step)) return false;
 	}
 	return true;
 }
 
-// each_face_point calls visit(p) for points at a face across an axis, of which the thread has p and
-// those in the next rows: beside it, or behind it at faces across Y.
-template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_point(const Worker &w, Visit visit) {
+// each_face_point calls visit(p) for points at a face across an axis. The thread has p and the points of its
+// next rows, which at faces across Y are its next layers.
+template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_point(const TileThread &w, Visit visit) {
 	const int *n = w.t.n;
 	if (AXIS == DEPTH) {
 		if (w.layer() == 0 && w.has(0)) visit(FacePoint{w.x, w.y, 0});
@@ -92,36 +93,35 @@ template <int AXIS, typename Visit> __device__ __forceinline__ void each_face_po
 	}
 }
 
-// in_row returns the point of a thread in a row, counted from its first, and is_there whether
-// the tile has it.
+// in_row returns the point of a thread in one of its rows. is_there returns whether it is in the tile.
 template <int AXIS> __device__ __forceinline__ FacePoint in_row(FacePoint p, int row) {
 	return AXIS == Y ? FacePoint{p.x, p.y, p.z + row} : FacePoint{p.x, p.y + row, p.z};
 }
-template <int AXIS> __device__ __forceinline__ bool is_there(const Worker &w, FacePoint p) {
+template <int AXIS> __device__ __forceinline__ bool is_there(const TileThread &w, FacePoint p) {
 	return AXIS == Y ? p.z < w.t.n[DEPTH] : p.y < w.t.n[Y];
 }
 
-// In so many rows a thread sends, or receives, points at once. For Blackwell the compiler finds
-// no registers for more.
-enum { AT_ONCE = ARCH < 1000 ? ROWS : 1 };
+// Rows in which a thread sends or receives points at the same time. For Blackwell there are no registers for
+// more.
+enum { BATCH = ARCH < 1000 ? ROWS : 1 };
 
 // each_value calls use(high, p, value) for the points at both faces across an axis.
 template <int AXIS, typename Use>
-__device__ __forceinline__ void each_value(const Worker &w, const Columns &mine, Use use) {
+__device__ __forceinline__ void each_value(const TileThread &w, const Columns &mine, Use use) {
 	each_face_point<AXIS>(w, [&](FacePoint first) {
 #pragma unroll
-		for (int from = 0; from < ROWS; from += AT_ONCE) {
-			REAL v[AT_ONCE][2];
+		for (int from = 0; from < ROWS; from += BATCH) {
+			REAL v[BATCH][2];
 #pragma unroll
-			for (int i = 0; i < AT_ONCE; i++) {
+			for (int i = 0; i < BATCH; i++) {
 				const FacePoint p = in_row<AXIS>(first, from + i);
 				if (!is_there<AXIS>(w, p)) break;
 				v[i][LOW] = w.cells[w.face<AXIS>(LOW, p)];
-				v[i][HIGH] =
-				    REST && AXIS == DEPTH ? mine.rest[from + i][REST ? REST - 1 : 0] : w.cells[w.face<AXIS>(HIGH, p)];
+				v[i][HIGH] = REG_LAYERS && AXIS == DEPTH ? mine.reg[from + i][REG_LAYERS ? REG_LAYERS - 1 : 0]
+				                                         : w.cells[w.face<AXIS>(HIGH, p)];
 			}
 #pragma unroll
-			for (int i = 0; i < AT_ONCE; i++) {
+			for (int i = 0; i < BATCH; i++) {
 				const FacePoint p = in_row<AXIS>(first, from + i);
 				if (!is_there<AXIS>(w, p)) break;
 				use(LOW, p, v[i][LOW]);
@@ -131,15 +131,16 @@ __device__ __forceinline__ void each_value(const Worker &w, const Columns &mine,
 	});
 }
 
-// store_ghost puts a ghost where it belongs.
+// store_ghost stores a ghost into its register or its cell.
 template <int AXIS>
-__device__ __forceinline__ void store_ghost(const Worker &w, Columns &mine, int high, FacePoint p, int row, REAL v) {
-	if (REST && AXIS == DEPTH) mine.ghost[high][row] = v;
+__device__ __forceinline__ void store_ghost(const TileThread &w, Columns &mine, int high, FacePoint p, int row,
+                                            REAL v) {
+	if (REG_LAYERS && AXIS == DEPTH) mine.ghost[high][row] = v;
 	else w.cells[w.ghost<AXIS>(high, p)] = v;
 }
 
-// fill_ghosts loads the ghosts at two faces from a field.
-template <int AXIS> __device__ __forceinline__ void fill_ghosts(const Worker &w, Columns &mine, REAL *from) {
+// load_ghosts loads the ghosts at two faces from a field.
+template <int AXIS> __device__ __forceinline__ void load_ghosts(const TileThread &w, Columns &mine, REAL *from) {
 	each_face_point<AXIS>(w, [&](FacePoint first) {
 #pragma unroll
 		for (int row = 0; row < ROWS; row++) {
@@ -156,9 +157,10 @@ template <int AXIS> __device__ __forceinline__ void fill_ghosts(const Worker &w,
 	});
 }
 
-// hand_over stores the points at two faces, where they are sides of this GPU, into ghosts, for
-// whoever works with the fields after the launch.
-template <int AXIS> __device__ __forceinline__ void hand_over(const Worker &w, const Columns &mine, unsigned step) {
+// store_ghosts stores the points at those of two faces that are sides of the box of this GPU into ghosts of a
+// field, for the launches that follow.
+template <int AXIS>
+__device__ __forceinline__ void store_ghosts(const TileThread &w, const Columns &mine, unsigned step) {
 	each_value<AXIS>(w, mine, [&](int high, FacePoint p, REAL v) {
 		const Side &side = w.s.side[AXIS][high];
 		const int at = high ? w.t.n[AXIS] - 1 : 0;
@@ -169,37 +171,39 @@ template <int AXIS> __device__ __forceinline__ void hand_over(const Worker &w, c
 }
 
 // send_faces sends the points at two faces of a tile.
-template <int AXIS> __device__ __forceinline__ void send_faces(const Worker &w, const Columns &mine, unsigned step) {
+template <int AXIS>
+__device__ __forceinline__ void send_faces(const TileThread &w, const Columns &mine, unsigned step) {
 	each_value<AXIS>(w, mine, [&](int high, FacePoint p, REAL v) {
-		const Door &d = w.t.door[2 * AXIS + high];
-		if (d.in) d.to_send(w.place(AXIS, p.x, p.y, p.z), step)->put(v, step);
+		const FaceChannel &d = w.t.channel[2 * AXIS + high];
+		if (d.in) d.to_send(w.place(AXIS, p.x, p.y, p.z), step)->send(v, step);
 	});
 }
 
-// receive_faces waits for the ghosts at two faces. It returns false if one does not come.
-template <int AXIS> __device__ __forceinline__ bool receive_faces(const Worker &w, Columns &mine, unsigned step) {
+// receive_faces waits for the ghosts at two faces. It returns false after a timeout.
+template <int AXIS> __device__ __forceinline__ bool receive_faces(const TileThread &w, Columns &mine, unsigned step) {
 	bool all = true;
 	each_face_point<AXIS>(w, [&](FacePoint first) {
 #pragma unroll
-		for (int from = 0; from < ROWS; from += AT_ONCE) {
-			Awaited a[AT_ONCE][2];
+		for (int from = 0; from < ROWS; from += BATCH) {
+			Awaited a[BATCH][2];
 #pragma unroll
-			for (int row = 0; row < AT_ONCE; row++) {
+			for (int row = 0; row < BATCH; row++) {
 				const FacePoint p = in_row<AXIS>(first, from + row);
 #pragma unroll
 				for (int high = LOW; high <= HIGH; high++) {
-					const Door &d = w.t.door[2 * AXIS + high];
+					const FaceChannel &d = w.t.channel[2 * AXIS + high];
 					a[row][high].from = 0;
 					if (d.in && is_there<AXIS>(w, p))
-						a[row][high] = Awaited::look(d.to_get(w.place(AXIS, p.x, p.y, p.z), step), 2 * AXIS + high, 0);
+						a[row][high] =
+						    Awaited::load(d.to_receive(w.place(AXIS, p.x, p.y, p.z), step), 2 * AXIS + high, 0);
 				}
 			}
 #pragma unroll
-			for (int row = 0; row < AT_ONCE; row++) {
+			for (int row = 0; row < BATCH; row++) {
 #pragma unroll
 				for (int high = LOW; high <= HIGH; high++) {
 					if (a[row][high].from) {
-						all = all && come(w, a[row][high], step);
+						all = all && wait_for(w, a[row][high], step);
 						store_ghost<AXIS>(w, mine, high, in_row<AXIS>(first, from + row), from + row,
 						                  a[row][high].got.value());
 					}
@@ -211,15 +215,15 @@ template <int AXIS> __device__ __forceinline__ bool receive_faces(const Worker &
 }
 
 // send sends the points at the faces of a tile.
-__device__ __forceinline__ void send(const Worker &w, const Columns &mine, const First &first, unsigned step) {
+__device__ __forceinline__ void send(const TileThread &w, const Columns &mine, const OwnItem &first, unsigned step) {
 	if (LISTED) return send_listed(w, first, step);
 	send_faces<DEPTH>(w, mine, step);
 	send_faces<Y>(w, mine, step);
 	send_faces<X>(w, mine, step);
 }
 
-// receive waits for the ghosts of a tile. It returns false if one does not come.
-__device__ __forceinline__ bool receive(const Worker &w, Columns &mine, const First &first, unsigned step) {
+// receive waits for the ghosts of a tile. It returns false after a timeout.
+__device__ __forceinline__ bool receive(const TileThread &w, Columns &mine, const OwnItem &first, unsigned step) {
 	if (LISTED) return receive_listed(w, first, step);
 	return receive_faces<DEPTH>(w, mine, step) && receive_faces<Y>(w, mine, step) && receive_faces<X>(w, mine, step);
 }

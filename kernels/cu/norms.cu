@@ -1,47 +1,48 @@
-// The change between two fields and the norms of the newer one, over a box, and totals
-// of what sweeps found of them on their way.
+// The norms of a field and of its change over a box, and the reduction of the norms that sweeps take on
+// their way.
 //
-// Build options: REAL. Sums are kept in double and in one order: each warp
-// sums the rows that are its own, then a tree over lanes, warps and blocks.
+// Sums are double, in one order: each warp sums its rows, then a tree over lanes, warps and blocks.
+//
+// Option: REAL.
 
-#include "four.cuh"
+#include "norms.cuh"
 
 struct Norms {
 	const REAL *next;
 	const REAL *last;
-	Four *partial; // by block
-	Four *sums;    // of norms_sums, by block
-	Four *result;
+	NormSum *partial; // by block
+	NormSum *sums;    // by block of norms_sums
+	NormSum *result;
 	Strides strides;
 	Region region;
-	i64 partials, blocks; // how many there are in partial and in sums
+	i64 partials, blocks; // the lengths of partial and of sums
 };
 
-// norms_partial writes the numbers of each block.
+// norms_partial writes one sum a block.
 extern "C" __global__ void __launch_bounds__(256, 4) norms_partial(const __grid_constant__ Norms a) {
-	after_predecessor();
+	grid_dependency_wait();
 	const i64 rows = a.region.ny * a.region.nz;
 	const int lane = threadIdx.x & 31;
-	Found f = {0, 0, 0, 0};
+	NormPartial f = {0, 0, 0, 0};
 	for (i64 row = thread_index() >> 5; row < rows; row += thread_count() >> 5) {
 		const i64 first = a.region.first + row % a.region.ny * a.strides.pitch + row / a.region.ny * a.strides.plane;
 		for (i64 i = lane; i < a.region.nx; i += 32) f.point(a.next[first + i], a.last[first + i]);
 	}
-	over_block(f.four(), a.partial + blockIdx.x);
+	reduce_block(f.total(), a.partial + blockIdx.x);
 }
 
-// norms_sums sums partial numbers where there are many, in as many blocks as there are sums.
+// norms_sums reduces many partial sums to one a block.
 extern "C" __global__ void __launch_bounds__(256, 4) norms_sums(const __grid_constant__ Norms a) {
-	after_predecessor();
-	Four f = {0, 0, 0, 0};
+	grid_dependency_wait();
+	NormSum f = {0, 0, 0, 0};
 	for (i64 n = thread_index(); n < a.partials; n += thread_count()) f.add(a.partial[n]);
-	over_block(f, a.sums + blockIdx.x);
+	reduce_block(f, a.sums + blockIdx.x);
 }
 
-// norms_total sums the numbers of the blocks; it is one block.
+// norms_total reduces the sums, by one block.
 extern "C" __global__ void __launch_bounds__(256, 4) norms_total(const __grid_constant__ Norms a) {
-	after_predecessor();
-	Four f = {0, 0, 0, 0};
+	grid_dependency_wait();
+	NormSum f = {0, 0, 0, 0};
 	for (i64 n = threadIdx.x; n < a.blocks; n += blockDim.x) f.add(a.sums[n]);
-	over_block(f, a.result);
+	reduce_block(f, a.result);
 }

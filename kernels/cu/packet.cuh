@@ -1,39 +1,31 @@
-// Packets by which thread blocks, of one GPU or of several, tell each other values.
+// Packets by which thread blocks, of one GPU or of several, send each other values.
 #pragma once
 
 #include "device.cuh"
 
-// A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, so
-// that words may come one by one.
-template <int BYTES> struct Packet;
+// A value and its step. Each word of 8 bytes holds the step and 4 bytes of the value, since words
+// may arrive one by one: who finds the step in all words has the value, without a flag or a fence.
+template <int BYTES> struct PacketOf;
 
-template <> struct Packet<4> {
-	unsigned long long word;
+template <> struct PacketOf<4> {
+	u64 word;
 
-	__device__ void put(float v, unsigned step) {
-		const unsigned long long w = (unsigned long long)step << 32 | __float_as_uint(v);
-		store_word(&word, w);
-	}
-	__device__ Packet look() const {
-		Packet p;
-		p.word = peek(&word);
-		return p;
-	}
+	__device__ void send(float v, unsigned step) { store_relaxed_sys(&word, (u64)step << 32 | __float_as_uint(v)); }
+	__device__ PacketOf load() const { return {load_relaxed_sys(&word)}; }
 	__device__ bool of(unsigned step) const { return word >> 32 == step; }
 	__device__ float value() const { return __uint_as_float((unsigned)word); }
 };
 
-template <> struct alignas(16) Packet<8> {
-	unsigned long long word[2];
+template <> struct alignas(16) PacketOf<8> {
+	u64 word[2];
 
-	__device__ void put(double v, unsigned step) {
-		const unsigned long long high = (unsigned long long)step << 32;
-		const unsigned long long a = high | (unsigned)__double2loint(v), b = high | (unsigned)__double2hiint(v);
-		store_words(word, a, b);
+	__device__ void send(double v, unsigned step) {
+		const u64 high = (u64)step << 32;
+		store_relaxed_sys(word, high | (unsigned)__double2loint(v), high | (unsigned)__double2hiint(v));
 	}
-	__device__ Packet look() const {
-		Packet p;
-		load_words(word, p.word);
+	__device__ PacketOf load() const {
+		PacketOf p;
+		load_relaxed_sys(word, p.word[0], p.word[1]);
 		return p;
 	}
 	__device__ bool of(unsigned step) const { return word[0] >> 32 == step && word[1] >> 32 == step; }

@@ -1,4 +1,4 @@
-// The type of a field's elements, which the option REAL says.
+// The type of the elements of a field, by option REAL.
 #pragma once
 
 #ifndef REAL

@@ -1,10 +1,9 @@
-// The sum, the sum of squares, the minimum or the maximum of every value that
-// the points of a box have.
+// The sum, the sum of squares, the minimum or the maximum of each value of the points of a box.
 //
-// Build options: NUMBER, the type of a value; TOTAL, the type of its sums:
-// double for reals, i64 for whole numbers, which wrap. All is added in one order:
-// each warp takes the rows that are its own, then a tree over lanes, warps and
-// blocks.
+// The order is always the same: each warp reduces its rows, then a tree over lanes, warps and blocks.
+//
+// Options: NUMBER, the type of a value; TOTAL, the type of its sums: double for reals, i64 for integers,
+// which wrap.
 
 #include "common.cuh"
 
@@ -15,11 +14,11 @@
 
 struct Reduce {
 	const NUMBER *data;
-	void *partial; // a total a block, the blocks of one value together
-	void *result;  // a total a value
+	void *partial; // a total of each block, those of a value together
+	void *result;  // a total of each value
 	Strides strides;
 	Region region;
-	i64 values; // a point; one for each blockIdx.y
+	i64 values; // of a point; block y reduces value y
 	i64 blocks;
 };
 
@@ -33,7 +32,7 @@ __device__ inline i64 lowest(i64) { return -0x7fffffffffffffffLL - 1; }
 __device__ inline double plus(double a, double b) { return a + b; }
 __device__ inline i64 plus(i64 a, i64 b) { return (i64)((unsigned long long)a + (unsigned long long)b); }
 
-// What is computed: the total of nothing, of one value, and of two totals.
+// Operations: the total of no value, of one value, and of two totals.
 
 struct Sum {
 	typedef TOTAL Total;
@@ -49,7 +48,7 @@ struct Squares {
 	__device__ static Total join(Total a, Total b) { return a + b; }
 };
 
-// A NaN, which does not equal itself, stays.
+// A NaN, which is not equal to itself, wins.
 struct Min {
 	typedef TOTAL Total;
 	__device__ static Total none() { return highest(Total()); }
@@ -64,8 +63,8 @@ struct Max {
 	__device__ static Total join(Total a, Total b) { return a > b || a != a ? a : b; }
 };
 
-// over_block returns the total of all threads to thread 0.
-template <typename Op> __device__ typename Op::Total over_block(typename Op::Total t) {
+// reduce_block returns the total of all threads to thread 0.
+template <typename Op> __device__ typename Op::Total reduce_block(typename Op::Total t) {
 	__shared__ typename Op::Total warps[WARPS];
 	const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
 	for (int d = 16; d > 0; d /= 2) t = Op::join(t, __shfl_down_sync(~0u, t, d));
@@ -76,7 +75,7 @@ template <typename Op> __device__ typename Op::Total over_block(typename Op::Tot
 	return t;
 }
 
-// reduce_box writes a total a block.
+// reduce_box writes one total a block.
 template <typename Op> __device__ void reduce_box(const Reduce &a) {
 	const i64 rows = a.region.ny * a.region.nz;
 	const int lane = threadIdx.x & 31;
@@ -86,55 +85,55 @@ template <typename Op> __device__ void reduce_box(const Reduce &a) {
 		const NUMBER *p = a.data + first * a.values + blockIdx.y;
 		for (i64 i = lane; i < a.region.nx; i += 32) t = Op::join(t, Op::of(p[i * a.values]));
 	}
-	t = over_block<Op>(t);
+	t = reduce_block<Op>(t);
 	if (threadIdx.x == 0) ((typename Op::Total *)a.partial)[blockIdx.y * a.blocks + blockIdx.x] = t;
 }
 
-// reduce_blocks joins the blocks' totals; it is one block a value.
+// reduce_blocks joins the totals of the blocks, by one block for each value.
 template <typename Op> __device__ void reduce_blocks(const Reduce &a) {
 	const typename Op::Total *partial = (const typename Op::Total *)a.partial + blockIdx.y * a.blocks;
 	typename Op::Total t = Op::none();
 	for (i64 b = threadIdx.x; b < a.blocks; b += blockDim.x) t = Op::join(t, partial[b]);
-	t = over_block<Op>(t);
+	t = reduce_block<Op>(t);
 	if (threadIdx.x == 0) ((typename Op::Total *)a.result)[blockIdx.y] = t;
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) sum_box(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_box<Sum>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) sum_blocks(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_blocks<Sum>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_box(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_box<Squares>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_blocks(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_blocks<Squares>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) min_box(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_box<Min>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) min_blocks(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_blocks<Min>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) max_box(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_box<Max>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) max_blocks(const __grid_constant__ Reduce a) {
-	after_predecessor();
+	grid_dependency_wait();
 	reduce_blocks<Max>(a);
 }

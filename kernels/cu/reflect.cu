@@ -1,7 +1,7 @@
-// Odd reflection about a wall: ghosts one step behind it become twice the wall's value less
-// that of the point one step before it.
+// Odd reflection at a boundary: a ghost one step beyond it becomes twice the boundary value, less the
+// value one step inside.
 //
-// Build options: REAL.
+// Option: REAL.
 
 #include "common.cuh"
 #include "real.cuh"
@@ -10,11 +10,11 @@ struct Reflect {
 	REAL *field;
 	Strides strides;
 	Region ghosts;
-	i64 step; // from a ghost to the wall, and from there to the point
+	i64 step; // from a ghost to the boundary, and from there to the point inside
 };
 
 extern "C" __global__ void __launch_bounds__(256) reflect(const __grid_constant__ Reflect a) {
-	after_predecessor();
+	grid_dependency_wait();
 	const i64 points = a.ghosts.nx * a.ghosts.ny * a.ghosts.nz;
 	for (i64 n = thread_index(); n < points; n += thread_count()) {
 		const Point p = point(a.ghosts, n);

@@ -1,11 +1,11 @@
-// A tile of the field: where it lies, in memory and among the others, and what its threads
-// have to do with it. See tiles.cu.
+// A tile of a field, in memory and among the others, as its thread block sees it. See tiles.cu.
 //
-// Build options: REAL, WIDTH, HEIGHT, LAYERS, REST.
+// Options: REAL, WIDTH, HEIGHT, LAYERS, REG_LAYERS.
 #pragma once
 
 #include "flags.cuh"
-#include "four.cuh"
+#include "neighbour.cuh"
+#include "norms.cuh"
 #include "packet.cuh"
 #include "stencil.cuh"
 
@@ -13,135 +13,124 @@
 #define WIDTH 32
 #define HEIGHT 32
 #define LAYERS 1
-#define REST 0
+#define REG_LAYERS 0
 #endif
 
 enum { X, Y, DEPTH, AXES };
 enum { LOW, HIGH };
 
-// Threads form LAYERS layers of WIDTH x HEIGHT points, which no tile is larger than. REST is
-// how many layers of a tile registers hold, and ROWS how many rows of points a thread has then:
-// rows that it has itself it need not get from shared memory.
-enum { ROWS = REST && DIMS == 3 ? 2 : 1, THREADS = WIDTH * (HEIGHT / ROWS) * LAYERS };
-static_assert(HEIGHT % ROWS == 0, "threads have all their rows");
+// Threads form LAYERS layers of WIDTH x HEIGHT points, the size of the largest tile. REG_LAYERS layers of a
+// tile are held in registers. Each thread has ROWS adjacent rows then, since rows of its own need no access
+// to shared memory.
+enum { ROWS = REG_LAYERS && DIMS == 3 ? 2 : 1, THREADS = WIDTH * (HEIGHT / ROWS) * LAYERS };
+static_assert(HEIGHT % ROWS == 0, "rows are divided evenly among threads");
 
-// Where threads form several layers, most points at faces are no thread's own, and a list says
-// which of them a thread sends.
+// If threads form several layers, most points at faces belong to no thread, and a list assigns them.
 enum { LISTED = LAYERS > 1 };
 
-// Shared memory holds planes of points with ghosts around. They have an odd number of cells, so
-// that points above each other lie in different banks, and so have the columns of ghosts beside
-// layers that registers hold.
-enum { PITCH = WIDTH + 2, PLANE = (DIMS == 3 ? PITCH * (HEIGHT + 2) : PITCH) | 1, COLUMN = REST | 1 };
+// Shared memory holds planes of points with ghosts around. A plane has an odd number of cells, so that
+// points above each other lie in different banks, and so has a column of ghosts beside layers in registers.
+enum { PITCH = WIDTH + 2, PLANE = (DIMS == 3 ? PITCH * (HEIGHT + 2) : PITCH) | 1, COLUMN = REG_LAYERS | 1 };
 
-typedef Packet<sizeof(REAL)> Mail;
+typedef PacketOf<sizeof(REAL)> Packet;
 
-// A side of this GPU's box: where its points go after each step, to whom the ghosts behind it
-// come from.
+// A side of the box of this GPU: where its points go after each step, and where its ghosts come from.
 struct Side {
-	Mail *out;       // to the packets of even steps; null: nowhere
-	REAL *ghost[2];  // of either field: where this GPU's first point would lie; for the last step
-	Strides strides; // there
-	i64 other;       // neighbour; HERE: this GPU; NOBODY: the ghosts stay as they are
+	Packet *out;     // packets of even steps; null: none are sent
+	REAL *ghost[2];  // of each field: where the first owned point would be stored, for the last step
+	Strides strides; // of the ghosts
+	i64 other;       // neighbour; HERE: this GPU; NOBODY: the ghosts are constant
 };
 
 enum { HERE = -1, NOBODY = -2 };
 
-// Another GPU, as this one sees it.
-struct Neighbour {
-	const unsigned long long *my_count; // here: its blocks that have finished launches
-	unsigned long long *its_count;      // there: the blocks of this GPU
-	unsigned long long expected;        // in each launch
-};
-
 enum { NEIGHBOURS = 6 };
 
 struct Tiles {
-	i64 first, count, launch; // steps, and launches before
-	REAL *field[2];
+	i64 first, count, launch; // the first step, how many, and the launches before
+	REAL *field[2];           // the first owned point
 	Strides strides;
-	i64 size[AXES], tiles[AXES]; // points and tiles
-	i64 held;                    // layers that shared memory holds of a tile, at most
+	i64 size[AXES], tiles[AXES]; // points and tiles along each axis
+	i64 held;                    // layers of the largest tile that are in shared memory
 	Side side[AXES][2];
-	Mail *inbox[AXES];
+	Packet *inbox[AXES];
 	Neighbour neighbour[NEIGHBOURS];
-	Four *norms[2];             // with norms, by field: those of each block
-	i64 limit;                  // ns to wait
-	unsigned long long *failed; // see complain
+	NormSum *norms[2]; // by field: of the blocks of a launch with norms
+	i64 limit;         // of a wait, in ns
+	u64 *failed;       // see report_timeout
 };
 
-// Of one side of a tile: its packets for even steps, from that of the tile's first point on.
-struct Door {
-	Mail *out;
-	const Mail *in; // null: the ghosts stay
-	int odd;        // how far the packets for odd steps are
-	int ghost;      // how many cells away from its points their ghosts are
-	int other;      // as in Side
+// The packets of one side of a tile, for even steps, from that of the first point of the tile on.
+struct FaceChannel {
+	Packet *out;
+	const Packet *in; // null: the ghosts are constant
+	int odd;          // the distance to the packets of odd steps
+	int ghost;        // the distance from a point to its ghost, in cells
+	int other;        // as in Side
 
-	__device__ Mail *to_send(int place, unsigned step) const { return out + place + (step % 2 ? odd : 0); }
-	__device__ const Mail *to_get(int place, unsigned step) const { return in + place + (step % 2 ? odd : 0); }
+	__device__ Packet *to_send(int place, unsigned step) const { return out + place + (step % 2 ? odd : 0); }
+	__device__ const Packet *to_receive(int place, unsigned step) const { return in + place + (step % 2 ? odd : 0); }
 };
 
-// A point at a face of a tile: its packet among those of the side, and its cell.
-struct Errand {
+// A point at a face of a tile: the place of its packet among those of the side, and its cell.
+struct FaceItem {
 	unsigned place : 29, side : 3;
 	int cell;
 };
 
-static_assert(sizeof(Errand) == 8, "tiling.go counts on it");
+static_assert(sizeof(FaceItem) == 8, "as in tiling.go");
 
-// A tile, as its block sees it. It lies in shared memory.
+// The tile of a thread block, in shared memory.
 struct Tile {
-	int lo[AXES], n[AXES], of[AXES]; // from the first owned point; points; which of the tiles
+	int lo[AXES], n[AXES], of[AXES]; // its first point; its points; its place among the tiles
 	int held;                        // layers in shared memory
-	Door door[2 * AXES];
-	int errands;
+	FaceChannel channel[2 * AXES];
+	int items;
 };
 
-static_assert(sizeof(Tile) <= 1 << 10, "tiling.go leaves no more room");
+static_assert(sizeof(Tile) <= 1 << 10, "the room that tiling.go leaves");
 
-// What a thread holds in registers, where shared memory does not hold a whole tile: of its
-// columns the layers behind those that are held there, and the ghosts below and above.
+// What a thread holds in registers if shared memory does not hold the whole tile: of its columns the last
+// layers, and the ghosts below and above.
 struct Columns {
-	REAL rest[ROWS][REST ? REST : 1];
+	REAL reg[ROWS][REG_LAYERS ? REG_LAYERS : 1];
 	REAL ghost[2][ROWS];
 };
 
-// A point at a face of a tile. The side does not matter: it is 0 across it.
+// A point at a face of a tile. Across the face it is 0, for both sides.
 struct FacePoint {
 	int x, y, z;
 };
 
-// What a thread has to do with a tile.
-struct Worker {
+// A thread, and the tile that it works on.
+struct TileThread {
 	const Tiles &s;
 	const Tile &t;
 	REAL *cells;      // in shared memory: the tile, and its ghosts around
-	Errand *errands;  // there
-	int thread, x, y; // in its layer the thread has points from (x, y) on, in so many ROWS
+	FaceItem *items;  // in shared memory
+	int thread, x, y; // the thread has the points (x, y) to (x, y + ROWS - 1) of each layer
 
 	__device__ int layer() const { return LISTED ? threadIdx.z : 0; }
 	__device__ bool has(int row) const { return x < t.n[X] && y + row < t.n[Y]; }
 
-	// cell is where a point of a layer that is held lies, which may be one beyond a side. There
-	// are layers of ghosts below and above unless registers hold these.
+	// cell returns the cell of a point, or of a ghost beyond a side, of a layer in shared memory. There are
+	// layers of ghosts below and above, unless registers hold those.
 	__device__ int cell(int x, int y, int z) const {
-		return 1 + x + (DIMS == 3 ? y + 1 : 0) * PITCH + (z + !REST) * PLANE;
+		return 1 + x + (DIMS == 3 ? y + 1 : 0) * PITCH + (z + !REG_LAYERS) * PLANE;
 	}
-	__device__ int cells_held() const { return PLANE * ((int)s.held + 2 * !REST); }
+	__device__ int cells_held() const { return PLANE * ((int)s.held + 2 * !REG_LAYERS); }
 
-	// view is one of two layers by which threads see a layer that is in registers.
+	// view returns one of two layers that show a layer in registers to all threads.
 	__device__ int view(int layer) const { return cells_held() + layer % 2 * WIDTH * HEIGHT; }
 
-	// beside is the cell beside a layer that is in registers, for the ghost of a point there.
-	// From the sweep until it is sent it holds the point.
+	// beside returns the cell of a ghost beside a layer in registers. From the sweep on, until it is sent, it
+	// holds the point at the face instead.
 	template <int AXIS> __device__ int beside(int high, int x, int y, int layer) const {
 		return cells_held() + 2 * WIDTH * HEIGHT + layer +
 		       COLUMN * (AXIS == X ? high * HEIGHT + y : 2 * HEIGHT + high * WIDTH + x);
 	}
 
-	// Of a point at a side ghost is where its ghost lies, and face where itself does, to be sent.
-	// Those that registers hold lie nowhere.
+	// ghost returns the cell of the ghost of a point at a face, and face that of the point, to be sent.
 	template <int AXIS> __device__ int ghost(int high, FacePoint p) const {
 		if (AXIS != DEPTH && p.z >= t.held) return beside<AXIS>(high, p.x, p.y, p.z - t.held);
 		return edge<AXIS>(high ? t.n[AXIS] : -1, p);
@@ -154,7 +143,7 @@ struct Worker {
 		return cell(AXIS == X ? at : p.x, AXIS == Y ? at : p.y, AXIS == DEPTH ? at : p.z);
 	}
 
-	// place is that of the packet of a point in those of its side, from the tile's first.
+	// place returns the place of the packet of a point among those of a side.
 	__device__ int place(int axis, int x, int y, int z) const {
 		return axis == X ? z + y * (int)s.size[DEPTH] : x + (axis == Y ? z : y) * (int)s.size[X];
 	}
@@ -163,13 +152,13 @@ struct Worker {
 		return (int)s.size[axis == X ? Y : X] * (int)s.size[axis == DEPTH ? Y : DEPTH];
 	}
 
-	// slot is where packets of even steps lie that cross a cut between tiles upwards or
-	// downwards; cut 0 is this GPU's low side. Those of odd steps follow.
-	__device__ Mail *slot(int axis, i64 cut, int down) const {
+	// slot returns the packets of even steps that cross a cut between tiles upwards or downwards. Cut 0 is the
+	// low side of the box. Packets of odd steps follow.
+	__device__ Packet *slot(int axis, i64 cut, int down) const {
 		return s.inbox[axis] + (cut * 2 + down) * 2 * (i64)area(axis);
 	}
 
-	// in returns the address of a point of the tile in a field that lies so.
+	// in returns the address of a point of the tile in a field.
 	__device__ REAL *in(REAL *first, const Strides &strides, int x, int y, int z) const {
 		const i64 row = DIMS == 3 ? strides.pitch : 0, layer = DIMS == 3 ? strides.plane : strides.pitch;
 		return first + (t.lo[X] + x) + (t.lo[Y] + y) * row + (t.lo[DEPTH] + z) * layer;
@@ -177,11 +166,11 @@ struct Worker {
 
 	__device__ bool outer(int axis, int high) const { return t.of[axis] == (high ? s.tiles[axis] - 1 : 0); }
 
-	__device__ Door door(int axis, int high) const;
-	__device__ int lay_out(int axis, int high, int first) const;
+	__device__ FaceChannel channel(int axis, int high) const;
+	__device__ int list_items(int axis, int high, int first) const;
 };
 
-// place_tile finds out where a block's tile lies.
+// place_tile finds the tile of a block.
 __device__ void place_tile(const Tiles &s, Tile &t) {
 	t.of[X] = (int)(blockIdx.x % s.tiles[X]);
 	t.of[Y] = (int)(blockIdx.x / s.tiles[X] % s.tiles[Y]);
@@ -191,14 +180,15 @@ __device__ void place_tile(const Tiles &s, Tile &t) {
 		t.lo[a] = (int)(s.size[a] * t.of[a] / s.tiles[a]);
 		t.n[a] = (int)(s.size[a] * (t.of[a] + 1) / s.tiles[a]) - t.lo[a];
 	}
-	t.held = t.n[DEPTH] - REST;
+	t.held = t.n[DEPTH] - REG_LAYERS;
 }
 
-__device__ Door Worker::door(int axis, int high) const {
+__device__ FaceChannel TileThread::channel(int axis, int high) const {
 	const i64 cut = t.of[axis] + high;
 	const int ghost = axis == X ? 1 : axis == Y ? PITCH : PLANE;
 	const i64 first = place(axis, t.lo[X], t.lo[Y], t.lo[DEPTH]);
-	Door d = {slot(axis, cut, !high) + first, slot(axis, cut, high) + first, area(axis), high ? ghost : -ghost, HERE};
+	FaceChannel d = {slot(axis, cut, !high) + first, slot(axis, cut, high) + first, area(axis), high ? ghost : -ghost,
+	                 HERE};
 	if (outer(axis, high)) {
 		const Side &side = s.side[axis][high];
 		d.out = side.out + first;
@@ -208,53 +198,53 @@ __device__ Door Worker::door(int axis, int high) const {
 	return d;
 }
 
-// lay_out lists the points at a side from a place in the list on, and returns their end.
-__device__ int Worker::lay_out(int axis, int high, int first) const {
-	if (!t.door[2 * axis + high].in || (DIMS == 2 && axis == Y)) return first;
+// list_items lists the points at a side, from a place of the list on, and returns the end of the list.
+__device__ int TileThread::list_items(int axis, int high, int first) const {
+	if (!t.channel[2 * axis + high].in || (DIMS == 2 && axis == Y)) return first;
 	const int wide = t.n[axis == X ? DEPTH : X], points = wide * t.n[axis == Y ? DEPTH : Y];
 	for (int i = thread; i < points; i += THREADS) {
 		const int v = i / wide, u = i - v * wide, edge = high ? t.n[axis] - 1 : 0;
 		const int x = axis == X ? edge : u, y = axis == Y ? edge : v, z = axis == X ? u : axis == Y ? v : edge;
-		errands[first + i] = Errand{(unsigned)place(axis, x, y, z), (unsigned)(2 * axis + high), cell(x, y, z)};
+		items[first + i] = FaceItem{(unsigned)place(axis, x, y, z), (unsigned)(2 * axis + high), cell(x, y, z)};
 	}
 	return first + points;
 }
 
-// each_row calls visit(row, y) for the rows that a thread has points in.
-template <typename Visit> __device__ __forceinline__ void each_row(const Worker &w, Visit visit) {
+// each_row calls visit(row, y) for the rows in which a thread has points.
+template <typename Visit> __device__ __forceinline__ void each_row(const TileThread &w, Visit visit) {
 #pragma unroll
 	for (int row = 0; row < ROWS; row++)
 		if (w.has(row)) visit(row, w.y + row);
 }
 
-// fill loads the points of a tile.
-__device__ __forceinline__ void fill(const Worker &w, Columns &mine, REAL *from) {
-	enum { AHEAD = 4 }; // loads of a thread under way
+// load_tile loads a tile from a field.
+__device__ __forceinline__ void load_tile(const TileThread &w, Columns &mine, REAL *from) {
+	enum { BATCH = 4 }; // loads of a thread at a time
 	const int held = w.t.held, x = w.x;
 	each_row(w, [&](int row, int y) {
 #pragma unroll 1
-		for (int z = w.layer(); z < held; z += AHEAD * LAYERS) {
-			REAL v[AHEAD];
+		for (int z = w.layer(); z < held; z += BATCH * LAYERS) {
+			REAL v[BATCH];
 #pragma unroll
-			for (int i = 0; i < AHEAD; i++)
+			for (int i = 0; i < BATCH; i++)
 				if (z + i * LAYERS < held) v[i] = *w.in(from, w.s.strides, x, y, z + i * LAYERS);
 #pragma unroll
-			for (int i = 0; i < AHEAD; i++)
+			for (int i = 0; i < BATCH; i++)
 				if (z + i * LAYERS < held) w.cells[w.cell(x, y, z + i * LAYERS)] = v[i];
 		}
 #pragma unroll
-		for (int k = 0; k < REST; k++) mine.rest[row][k] = *w.in(from, w.s.strides, x, y, held + k);
+		for (int k = 0; k < REG_LAYERS; k++) mine.reg[row][k] = *w.in(from, w.s.strides, x, y, held + k);
 	});
 }
 
-// keep stores a tile into the field of a step.
-__device__ __forceinline__ void keep(const Worker &w, const Columns &mine, unsigned step) {
+// store_tile stores a tile into the field that a step writes.
+__device__ __forceinline__ void store_tile(const TileThread &w, const Columns &mine, unsigned step) {
 	REAL *const field = w.s.field[step % 2];
 	each_row(w, [&](int row, int y) {
 #pragma unroll 1
 		for (int z = w.layer(); z < w.t.held; z += LAYERS)
 			*w.in(field, w.s.strides, w.x, y, z) = w.cells[w.cell(w.x, y, z)];
 #pragma unroll
-		for (int k = 0; k < REST; k++) *w.in(field, w.s.strides, w.x, y, w.t.held + k) = mine.rest[row][k];
+		for (int k = 0; k < REG_LAYERS; k++) *w.in(field, w.s.strides, w.x, y, w.t.held + k) = mine.reg[row][k];
 	});
 }

@@ -1,14 +1,12 @@
-// Packs and unpacks by a serialised tree of MPI's constructors: Jenkins, Dinan, Balaji, Peterka, Samatova and Thakur,
-// "Processing MPI Derived Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, section 3. A thread moves a
-// primitive. It finds it by a walk from the root to a leaf, by integer arithmetic on the primitive's number. The
-// parameters of fixed length are cached in shared memory; those of variable length stay in the look-aside buffer. The Go
-// forms of the structs, and what their fields mean, are in kernels/tree.go.
+// Packs and unpacks by a serialised tree of MPI's constructors: Jenkins, Dinan, Balaji, Peterka, Samatova
+// and Thakur, "Processing MPI Derived Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, section 3.
+// A thread moves one primitive. It finds it by a walk from the root to a leaf, by integer arithmetic on the
+// number of the primitive. Parameters of fixed length are cached in shared memory; those of variable length
+// stay in the look-aside buffer. kernels/tree.go says what the fields of the structs mean.
 
 #include "common.cuh"
 
-typedef unsigned long long u64;
-
-// A division by a number known before the launch: a product and a shift. Numbers divided are below 2^31 or 2^63.
+// A division by a number known before the launch: a product and a shift. Dividends are below 2^31 or 2^63.
 struct Division {
 	u64 magic;
 	unsigned narrow, shift;
@@ -24,11 +22,10 @@ struct Node {
 	i64 table, entries;
 	Division by_primitives, by_block;
 	int kind, child;
-	unsigned short unit, memory, packed, unused; // unit is not 0 in a leaf
+	unsigned short unit, memory, packed, unused; // unit is 0 unless the node is a leaf
 };
-static_assert(sizeof(Node) == 104, "as in Go");
 
-// What the look-aside buffer holds of a dimension of a subarray, and of a block of a struct.
+// A dimension of a subarray, and a block of a struct, in the look-aside buffer.
 struct Dim {
 	i64 count, stride;
 	Division by;
@@ -40,21 +37,21 @@ struct Field {
 
 struct Tree {
 	const Node *nodes;
-	const i64 *aside;
+	const i64 *look_aside;
 	char *user, *packed;
-	i64 words; // of 8 bytes, that the nodes fill
+	i64 words; // of 8 bytes, of all nodes
 	i64 primitives;
-	i64 word;         // that all primitives are, on both sides; 0 if they differ or must be moved in pieces
-	i64 memory, pack; // what the two addresses are multiples of, up to 16
+	i64 word;                             // bytes of all primitives; 0 if they differ, or are not aligned on both sides
+	i64 memory_alignment, pack_alignment; // of the two addresses, up to 16
 };
 
-// Where a walk ends.
-struct Found {
-	i64 in, out; // bytes
+// Where a primitive lies, and its leaf.
+struct Location {
+	i64 in, out; // offsets in bytes: in memory, and in the packed buffer
 	const Node *leaf;
 };
 
-// search gives the block that n lies in: sums[block] <= n < sums[block + 1].
+// search returns the block of n: sums[block] <= n < sums[block + 1].
 template <typename Index> __device__ inline Index search(const i64 *sums, Index blocks, Index n) {
 	Index low = 0, high = blocks;
 	while (high - low > 1) {
@@ -65,7 +62,7 @@ template <typename Index> __device__ inline Index search(const i64 *sums, Index 
 	return low;
 }
 
-// element gives where a child of a subarray lies. The last dimension takes what is left.
+// element returns the offset of a child of a subarray. The last dimension takes the rest.
 template <typename Index> __device__ inline i64 element(const Dim *dims, int last, Index child) {
 	i64 at = 0;
 	for (int d = 0; d < last; d++) {
@@ -77,7 +74,7 @@ template <typename Index> __device__ inline i64 element(const Dim *dims, int las
 	return at + (i64)child * dims[last].stride;
 }
 
-// place gives where a child of a node that is no struct lies: inc_read of the paper.
+// place returns the offset of a child of a node that is no struct: inc_read of the paper.
 template <typename Index> __device__ inline i64 place(const Node &n, const i64 *aside, Index child) {
 	const i64 *table = aside + n.table;
 	switch (n.kind) {
@@ -99,7 +96,7 @@ template <typename Index> __device__ inline i64 place(const Node &n, const i64 *
 }
 
 // find walks from the root to primitive n: algorithm 1 of the paper.
-template <typename Index> __device__ inline Found find(const Node *nodes, const i64 *aside, Index n) {
+template <typename Index> __device__ inline Location find(const Node *nodes, const i64 *aside, Index n) {
 	i64 in = 0, out = 0;
 	for (const Node *node = nodes;;) {
 		if (node->kind == STRUCT) {
@@ -131,11 +128,11 @@ __device__ inline void move_whole(char *to, const char *from, int word) {
 	case 2: move_word<unsigned short>(to, from); break;
 	case 4: move_word<unsigned>(to, from); break;
 	case 8: move_word<u64>(to, from); break;
-	default: move_word<Sixteen>(to, from);
+	default: move_word<Word16>(to, from);
 	}
 }
 
-// gather loads up to 8 bytes in pieces, scatter stores them so.
+// gather loads up to 8 bytes in pieces, scatter stores them.
 template <typename Piece> __device__ inline u64 gather(const char *from, int bytes) {
 	u64 value = 0;
 #pragma unroll
@@ -168,7 +165,7 @@ __device__ inline void store(char *to, u64 value, int bytes, int piece) {
 	}
 }
 
-// move_pieces moves a primitive whose addresses are multiples of so many bytes, at most its own.
+// move_pieces moves a primitive in pieces that its two addresses are multiples of.
 __device__ inline void move_pieces(char *to, const char *from, int bytes, int to_piece, int from_piece) {
 	const int half = min(bytes, 8);
 	const u64 low = load(from, half, from_piece);
@@ -181,23 +178,24 @@ __device__ inline void move_pieces(char *to, const char *from, int bytes, int to
 
 enum Way { PACK, UNPACK };
 
-// whole moves primitives that are all words of one size: packed, word n lies n words from the start.
+// whole moves primitives that are all words of one size: word n is at n words of the packed buffer.
 template <Way way, typename Index> __device__ void whole(const Tree &t, const Node *nodes) {
 	const Index step = (Index)gridDim.x * blockDim.x;
 	for (Index n = (Index)blockIdx.x * blockDim.x + threadIdx.x; n < (Index)t.primitives; n += step) {
-		char *user = t.user + find<Index>(nodes, t.aside, n).in, *packed = t.packed + (i64)n * t.word;
+		char *user = t.user + find<Index>(nodes, t.look_aside, n).in, *packed = t.packed + (i64)n * t.word;
 		if (way == PACK) move_whole(packed, user, (int)t.word);
 		else move_whole(user, packed, (int)t.word);
 	}
 }
 
-// mixed moves primitives of any sizes at any addresses.
+// mixed moves primitives of any sizes, at any addresses.
 template <Way way, typename Index> __device__ void mixed(const Tree &t, const Node *nodes) {
 	const Index step = (Index)gridDim.x * blockDim.x;
 	for (Index n = (Index)blockIdx.x * blockDim.x + threadIdx.x; n < (Index)t.primitives; n += step) {
-		const Found at = find<Index>(nodes, t.aside, n);
+		const Location at = find<Index>(nodes, t.look_aside, n);
 		char *user = t.user + at.in, *packed = t.packed + at.out;
-		const int memory = min((int)at.leaf->memory, (int)t.memory), pack = min((int)at.leaf->packed, (int)t.pack);
+		const int memory = min((int)at.leaf->memory, (int)t.memory_alignment),
+		          pack = min((int)at.leaf->packed, (int)t.pack_alignment);
 		if (way == PACK) move_pieces(packed, user, at.leaf->unit, pack, memory);
 		else move_pieces(user, packed, at.leaf->unit, memory, pack);
 	}
@@ -213,20 +211,20 @@ template <Way way, typename Index> __device__ void run(const Tree &t) {
 	else mixed<way, Index>(t, (const Node *)cache);
 }
 
-// With narrow ids there are less than 2^31 primitives.
+// The narrow kernels are for less than 2^31 primitives.
 extern "C" __global__ void __launch_bounds__(256) pack_narrow(const __grid_constant__ Tree t) {
-	after_predecessor();
+	grid_dependency_wait();
 	run<PACK, unsigned>(t);
 }
 extern "C" __global__ void __launch_bounds__(256) pack_wide(const __grid_constant__ Tree t) {
-	after_predecessor();
+	grid_dependency_wait();
 	run<PACK, u64>(t);
 }
 extern "C" __global__ void __launch_bounds__(256) unpack_narrow(const __grid_constant__ Tree t) {
-	after_predecessor();
+	grid_dependency_wait();
 	run<UNPACK, unsigned>(t);
 }
 extern "C" __global__ void __launch_bounds__(256) unpack_wide(const __grid_constant__ Tree t) {
-	after_predecessor();
+	grid_dependency_wait();
 	run<UNPACK, u64>(t);
 }

@@ -1,23 +1,22 @@
-// Packs and unpacks a list of work units, a unit a warp, as Wu et al. (HPDC 2016,
-// section 3.2) do: the host has cut the blocks of a layout into units of at most some
-// KiB and says of each where it lies and where it goes. Blocks too short to keep a
-// warp busy come in bundles, up to a block a thread, which are copied as one piece of
-// the packed buffer.
+// Packs and unpacks a list of work units, one unit a warp, as Wu et al. (HPDC 2016, section 3.2) do:
+// the host has cut the blocks of a layout into units of a few KiB, and gives each its place on both
+// sides. Blocks too short to occupy a warp come in bundles of up to a block a lane, which are copied as
+// one piece of the packed buffer.
 
-#include "piece.cuh"
+#include "contiguous.cuh"
 
-// A unit of work, in 16 bytes. Where it has one block, that begins `place` bytes from
-// the origin; else its blocks are those of `shorts` from `place` on.
+// A unit of work, in 16 bytes. A unit of one block begins `place` bytes from the origin. The blocks of
+// a bundle are those of `shorts` from `place` on.
 struct alignas(16) Unit {
 	i64 place;
-	unsigned long long rest; // offset in the packed buffer << 19 | blocks << 13 | bytes
+	u64 rest; // offset in the packed buffer << 19 | blocks << 13 | bytes
 
 	__device__ unsigned bytes() const { return (unsigned)rest & 0x1fff; }
 	__device__ unsigned blocks() const { return (unsigned)rest >> 13 & 63; }
-	__device__ unsigned long long offset() const { return rest >> 19; }
+	__device__ u64 offset() const { return rest >> 19; }
 };
 
-// A block of a bundle: its displacement << 13 | its length.
+// A block of a bundle: displacement << 13 | length.
 typedef long long Short;
 
 struct Units {
@@ -31,7 +30,7 @@ struct Units {
 enum { WARP = 32 };
 #define ALL 0xffffffffu
 
-// owner_of returns which lane holds the last of ascending numbers that is at most n.
+// owner_of returns the lane that holds the last of ascending numbers that is at most n.
 __device__ __forceinline__ unsigned owner_of(unsigned number, unsigned n) {
 	unsigned low = 0;
 #pragma unroll
@@ -58,9 +57,9 @@ __device__ __forceinline__ unsigned sum_before(unsigned number, unsigned lane) {
 	return sum - number;
 }
 
-// copy_bundle copies a bundle, word by word of the packed side, all of whose words
-// lie in one block each. The block of this lane begins `begin` bytes into the bundle;
-// `home` is where the bundle would begin if it lay in memory as that block does.
+// copy_bundle copies a bundle in words of the packed side, none of which crosses a block. The block of
+// this lane begins `begin` bytes into the bundle. `home` is where the bundle would begin in memory, if
+// all of it lay as that block does.
 template <typename Word>
 __device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 home, unsigned begin, unsigned words,
                                             unsigned lane) {
@@ -71,7 +70,7 @@ __device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 ho
 		Word *to[BATCH] = {};
 #pragma unroll
 		for (int i = 0; i < BATCH; i++) {
-			if (first + i * WARP >= words) break; // for all lanes
+			if (first + i * WARP >= words) break; // in all lanes
 			const unsigned n = first + i * WARP + lane, byte = n * sizeof(Word);
 			char *const there = u.strided + __shfl_sync(ALL, home, owner_of(begin, byte)) + byte;
 			to[i] = (Word *)(u.unpack ? there : packed + byte);
@@ -84,8 +83,8 @@ __device__ __forceinline__ void copy_bundle(const Units &u, char *packed, i64 ho
 	}
 }
 
-// The blocks of a unit, one a lane. A block lies `home` + `begin` bytes from the origin
-// and `begin` bytes into the unit.
+// The block of a unit that a lane holds. It lies `home` + `begin` bytes from the origin, and `begin`
+// bytes into the unit.
 struct Lane {
 	i64 home;
 	unsigned begin, length;
@@ -100,15 +99,15 @@ struct Lane {
 	}
 };
 
-// word_of returns the bytes of the widest word that all blocks of a bundle allow.
+// word_of returns the bytes of the widest word that all blocks of a bundle are aligned to.
 __device__ __forceinline__ unsigned word_of(const Units &u, const Unit &unit, const Lane &block, const char *packed) {
 	const unsigned start = (unsigned)(size_t)u.strided + (unsigned)block.home + block.begin;
 	const unsigned mixed = any_bits(block.length ? start | block.length : 0) | (unsigned)(size_t)packed | 16;
 	return mixed & (0u - mixed);
 }
 
-// copy_unit copies a bundle as one piece of the packed buffer, unless its blocks allow
-// narrow words only and are long enough to be copied one by one, by some lanes each.
+// copy_unit copies a bundle as one piece of the packed buffer, unless its blocks are aligned to narrow
+// words only and are long enough to be copied one by one, each by some lanes.
 __device__ __forceinline__ void copy_unit(const Units &u, const Unit &unit, unsigned lane) {
 	const Lane block(u, unit, lane);
 	char *const packed = u.packed + unit.offset();
@@ -119,24 +118,24 @@ __device__ __forceinline__ void copy_unit(const Units &u, const Unit &unit, unsi
 		case 1: return copy_bundle<unsigned char>(u, packed, block.home, block.begin, bytes, lane);
 		case 2: return copy_bundle<unsigned short>(u, packed, block.home, block.begin, bytes / 2, lane);
 		case 4: return copy_bundle<unsigned>(u, packed, block.home, block.begin, bytes / 4, lane);
-		case 8: return copy_bundle<unsigned long long>(u, packed, block.home, block.begin, bytes / 8, lane);
-		case 16: return copy_bundle<Sixteen>(u, packed, block.home, block.begin, bytes / 16, lane);
+		case 8: return copy_bundle<u64>(u, packed, block.home, block.begin, bytes / 8, lane);
+		case 16: return copy_bundle<Word16>(u, packed, block.home, block.begin, bytes / 16, lane);
 		}
 	}
 #pragma unroll 1
-	for (unsigned first = 0; first < blocks; first += WARP / lanes) { // for all lanes
+	for (unsigned first = 0; first < blocks; first += WARP / lanes) { // in all lanes
 		const unsigned n = first + lane / lanes;
 		const i64 home = __shfl_sync(ALL, block.home, n);
 		const unsigned begin = __shfl_sync(ALL, block.begin, n), length = __shfl_sync(ALL, block.length, n);
 		char *const there = u.strided + home + begin, *const here = packed + begin;
-		if (n < blocks) copy_piece(u.unpack ? there : here, u.unpack ? here : there, length, lane % lanes, lanes);
+		if (n < blocks) copy_contiguous(u.unpack ? there : here, u.unpack ? here : there, length, lane % lanes, lanes);
 	}
 }
 
-// units copies the units, each warp one after the other. It knows the next unit when
-// it copies one.
+// units copies the units, each warp one after the other. A warp loads the next unit before it copies
+// the current one.
 extern "C" __global__ void __launch_bounds__(256, 5) units(const __grid_constant__ Units u) {
-	after_predecessor();
+	grid_dependency_wait();
 	const unsigned lane = threadIdx.x % WARP;
 	const unsigned warps = (unsigned)thread_count() / WARP, count = (unsigned)u.count; // less than 2^31
 	const Unit *const units = u.units + u.first;

@@ -8,7 +8,7 @@ static void run(void (*kernel)(Sweep), Index grid, Index block, const Sweep &s) 
 	for (blockIdx.z = 0; blockIdx.z < grid.z; blockIdx.z++)
 		for (blockIdx.y = 0; blockIdx.y < grid.y; blockIdx.y++)
 			for (blockIdx.x = 0; blockIdx.x < grid.x; blockIdx.x++) {
-				block_total = Four{0, 0, 0, 0};
+				block_total = NormSum{0, 0, 0, 0};
 				for (unsigned y = 0; y < block.y; y++)
 					for (unsigned x = 0; x < block.x; x++) threadIdx = {x, y, 0}, kernel(s);
 			}
@@ -23,9 +23,9 @@ int main() {
 	} c;
 	while (get(&c)) {
 		std::vector<Group<VEC>> src(c.elements / VEC + 1), dst(c.elements / VEC + 1);
-		std::vector<Four> norms(c.slots + 1);
+		std::vector<NormSum> norms(c.slots + 1);
 		if (!get((REAL *)src.data(), c.elements) || !get((REAL *)dst.data(), c.elements)) return 1;
-		c.arg.ends.src = (REAL *)src.data(), c.arg.ends.dst = (REAL *)dst.data(), c.arg.norms = norms.data();
+		c.arg.fields.src = (REAL *)src.data(), c.arg.fields.dst = (REAL *)dst.data(), c.arg.norms = norms.data();
 		void (*kernel)(Sweep) = 0;
 		for (const auto &k : kernels)
 			if (!strcmp(k.name, c.kernel)) kernel = k.run;

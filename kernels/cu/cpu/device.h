@@ -1,19 +1,15 @@
 // The twins of device.cuh on the CPU, where threads run one after the other and nobody waits.
 #pragma once
 
-inline void after_predecessor() {}
-inline void release(unsigned long long *flag, unsigned long long value) { *flag = value; }
-inline unsigned long long peek(const unsigned long long *flag) { return *flag; }
-inline unsigned long long peek_here(const unsigned long long *count) { return *count; }
-inline void add_relaxed_sys(unsigned long long *count) { ++*count; }
-inline void add_relaxed_gpu(unsigned long long *count) { ++*count; }
-inline void store_word(unsigned long long *to, unsigned long long word) { *to = word; }
-inline void store_words(unsigned long long *to, unsigned long long low, unsigned long long high) {
-	to[0] = low, to[1] = high;
-}
-inline void load_words(const unsigned long long *from, unsigned long long (&words)[2]) {
-	words[0] = from[0], words[1] = from[1];
-}
+inline void grid_dependency_wait() {}
+inline void store_release_sys(u64 *to, u64 value) { *to = value; }
+inline u64 load_relaxed_sys(const u64 *from) { return *from; }
+inline u64 load_relaxed_gpu(const u64 *from) { return *from; }
+inline void add_relaxed_sys(u64 *to, u64 value) { *to += value; }
+inline void add_relaxed_gpu(u64 *to, u64 value) { *to += value; }
+inline void store_relaxed_sys(u64 *to, u64 value) { *to = value; }
+inline void store_relaxed_sys(u64 *to, u64 low, u64 high) { to[0] = low, to[1] = high; }
+inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) { low = from[0], high = from[1]; }
 inline i64 nanoseconds() { return 0; }
 inline unsigned opaque(unsigned v) { return v; }
 inline void prefetch_l2(const void *) {}

@@ -1,16 +1,14 @@
-// Copies of contiguous pieces of memory, each by a group of threads, in the widest
-// words that its two ends allow.
+// Copies of contiguous bytes by groups of threads, in the widest words that both ends allow.
 #pragma once
 
 #include "common.cuh"
 
-// A thread loads a batch of words before it stores the first of them: the loads do not
-// wait for each other. (What is not loaded is 0, or its registers would be in use from
-// the start of the kernel on.)
+// batch_of is how many words a thread loads before it stores the first, so that loads do not wait
+// for each other. Words that are not loaded are set to 0: uninitialised, they would occupy registers
+// from the start of the kernel.
 template <typename Word> __device__ constexpr unsigned batch_of() { return sizeof(Word) < 16 ? 4 : 2; }
 
-// copy_words copies words by a group of threads, of which this is number `lane` of
-// `lanes`.
+// copy_words copies words by a group of threads, of which this is number `lane` of `lanes`.
 template <typename Word>
 __device__ __forceinline__ void copy_words(char *dst, const char *src, unsigned words, unsigned lane, unsigned lanes) {
 	constexpr unsigned BATCH = batch_of<Word>();
@@ -28,12 +26,11 @@ __device__ __forceinline__ void copy_words(char *dst, const char *src, unsigned 
 	}
 }
 
-// copy_shifted copies words of 8 bytes to a place aligned to them from one that is
-// not: each is put together of the two aligned words that it lies in. It reads to
-// the end of the last of these.
+// copy_shifted copies words of 8 bytes to an aligned address from one that is not. It combines each
+// of the two aligned words that hold it, and reads to the end of the last of these.
 __device__ __forceinline__ void copy_shifted(char *dst, const char *src, unsigned words, unsigned lane,
                                              unsigned lanes) {
-	typedef unsigned long long Word;
+	typedef u64 Word;
 	const unsigned past = (unsigned)(size_t)src & 7; // 1 to 7
 	Word *to = (Word *)dst;
 	const Word *from = (const Word *)(src - past);
@@ -53,13 +50,13 @@ __device__ __forceinline__ void copy_shifted(char *dst, const char *src, unsigne
 	}
 }
 
-// How a piece is copied: its first bytes one by one, then words, then its last bytes.
+// How bytes are copied: the first ones single, then words, then the last ones single.
 struct Cut {
-	unsigned word; // bytes of a word; 0: of 8, put together of two
+	unsigned word; // bytes of a word; 0: 8 bytes, combined from two words
 	unsigned head, words;
 
-	// The words are those that both ends and the length are aligned to if a batch of
-	// them does it all, else those that the ends share, or that can be put together.
+	// Where one batch of the words that both ends and the length are aligned to copies all, these are
+	// taken; else the words that both ends can have after some bytes, or combined words.
 	__device__ __forceinline__ Cut(const char *dst, const char *src, unsigned bytes, unsigned lanes) {
 		const unsigned to = (unsigned)(size_t)dst, from = (unsigned)(size_t)src;
 		const unsigned mixed = to | from | bytes | 16, apart = (to ^ from) | 16;
@@ -75,15 +72,15 @@ struct Cut {
 		word = 0;
 		head = (0u - to) & 7;
 		const unsigned past = (from + head) & 7;
-		if (head < past) head += 8; // what is read begins in the piece, and ends in it
+		if (head < past) head += 8; // so that no byte outside of src is read
 		words = (bytes - head - (8 - past)) / 8;
 	}
 	__device__ __forceinline__ unsigned middle() const { return words * (word ? word : 8); }
 };
 
-// copy_piece copies bytes by a group of threads, of which this is number `lane` of
-// `lanes`. All the group calls it alike; groups of one warp need not.
-__device__ void copy_piece(char *dst, const char *src, unsigned bytes, unsigned lane, unsigned lanes) {
+// copy_contiguous copies bytes by a group of threads, of which this is number `lane` of `lanes`. All
+// threads of a group call it with the same arguments; groups of one warp may differ.
+__device__ void copy_contiguous(char *dst, const char *src, unsigned bytes, unsigned lane, unsigned lanes) {
 	const Cut cut(dst, src, bytes, lanes);
 	const unsigned edges = bytes - cut.middle();
 #pragma unroll 1
@@ -91,7 +88,7 @@ __device__ void copy_piece(char *dst, const char *src, unsigned bytes, unsigned 
 		const unsigned at = i < cut.head ? i : i + cut.middle();
 		dst[at] = src[at];
 	}
-	// The first byte of each thread is loaded before all words, and stored after them.
+	// Each thread loads its first single byte before all words, and stores it after them.
 	const unsigned at = lane < cut.head ? lane : lane + cut.middle();
 	char edge = 0;
 	if (lane < edges) edge = src[at];
@@ -102,8 +99,8 @@ __device__ void copy_piece(char *dst, const char *src, unsigned bytes, unsigned 
 	case 1: copy_words<unsigned char>(to, from, cut.words, lane, lanes); break;
 	case 2: copy_words<unsigned short>(to, from, cut.words, lane, lanes); break;
 	case 4: copy_words<unsigned>(to, from, cut.words, lane, lanes); break;
-	case 8: copy_words<unsigned long long>(to, from, cut.words, lane, lanes); break;
-	case 16: copy_words<Sixteen>(to, from, cut.words, lane, lanes); break;
+	case 8: copy_words<u64>(to, from, cut.words, lane, lanes); break;
+	case 16: copy_words<Word16>(to, from, cut.words, lane, lanes); break;
 	}
 	if (lane < edges) dst[at] = edge;
 }

@@ -1,0 +1,107 @@
+// One exchange of ghost regions by one kernel on each GPU, without the host, events or buffers. Every
+// GPU stores the boundary points that its neighbours need straight into their ghosts. Flags say when
+// ghosts may be overwritten, and when they have arrived.
+
+#include "flags.cuh"
+#include "neighbour.cuh"
+#include "strided_copy.cuh"
+
+// A copy into ghosts of a neighbour, or of this GPU if neighbour is -1.
+struct Store {
+	BlockRange range;
+	i64 neighbour;
+};
+
+__device__ inline const BlockRange &range(const Store &s) { return s.range; }
+
+// Counts of exchanges for which ghosts may be overwritten: those of the neighbour here, and those of
+// this GPU there.
+struct Ready {
+	const u64 *mine;
+	u64 *its;
+};
+
+enum { FEW = 8, NEIGHBOURS = 8 };
+
+// The argument of a launch. A few stores are part of it, which saves a trip to memory; more lie in a
+// table.
+struct DirectExchange {
+	u64 round;   // the number of the exchange, from 1
+	u64 *failed; // see report_timeout
+	i64 degree;  // neighbours
+	i64 limit;   // of a wait, in ns
+	i64 stores;
+	const Store *table; // null for a few stores
+	Neighbour neighbours[NEIGHBOURS];
+	Ready ready[NEIGHBOURS];
+	Store few[FEW];
+};
+
+// wait_for_neighbour waits until a neighbour has counted so far. After the limit it reports the
+// neighbour, and does not wait any longer.
+__device__ void wait_for_neighbour(const DirectExchange &s, const u64 *count, u64 value, i64 neighbour) {
+	if (!wait_for_count(count, value, s.limit)) store_release_sys(s.failed, 1 + neighbour);
+}
+
+// wait_until_ready waits until the ghosts of all neighbours may be overwritten.
+__device__ void wait_until_ready(const DirectExchange &s) {
+	const i64 me = threadIdx.x;
+	if (me < s.degree) wait_for_neighbour(s, s.ready[me].mine, s.round, me);
+	__syncthreads();
+}
+
+// store makes a copy once the neighbours are ready. A thread loads a batch of words before it stores
+// the first, and loads the first batch before it waits: the loads, of which those of a column are a
+// transaction each, wait neither for each other nor for the neighbours. Threads beyond the last word
+// load that one.
+template <typename Word> __device__ void store(const BlockRange &range, const DirectExchange &s) {
+	const StridedCopy &g = range.copy;
+	const unsigned thread = range.thread(), threads = range.threads(), words = g.words;
+	enum { BATCH = 4 };
+	if (words == 0) { // a GPU that only receives
+		wait_until_ready(s);
+		return;
+	}
+	bool ready = false;
+	unsigned first = thread;
+	do {
+		Word word[BATCH];
+		Word *to[BATCH];
+#pragma unroll
+		for (int i = 0; i < BATCH; i++) {
+			const Spot at(g, min(first + i * threads, words - 1));
+			word[i] = ((const Word *)(g.src + at.from))[at.x];
+			to[i] = (Word *)(g.dst + at.to) + at.x;
+		}
+		if (!ready) wait_until_ready(s);
+		ready = true;
+#pragma unroll
+		for (int i = 0; i < BATCH; i++)
+			if (first + i * threads < words) *to[i] = word[i];
+		first += BATCH * threads;
+	} while (first < words);
+}
+
+// direct_exchange is one exchange. Launches before it in its stream have written the boundary points
+// and read the ghosts; launches after it find the new ghosts.
+extern "C" __global__ void __launch_bounds__(256) direct_exchange(const __grid_constant__ DirectExchange s) {
+	grid_dependency_wait();
+	const i64 me = threadIdx.x;
+	const bool first = blockIdx.x == 0;
+	if (first && me < s.degree) store_release_sys(s.ready[me].its, s.round);
+	const Store &mine = range_of(s.table ? s.table : s.few, s.stores);
+	switch (mine.range.copy.word) {
+	case 1: store<unsigned char>(mine.range, s); break;
+	case 2: store<unsigned short>(mine.range, s); break;
+	case 4: store<unsigned>(mine.range, s); break;
+	case 8: store<u64>(mine.range, s); break;
+	case 16: store<Word16>(mine.range, s); break;
+	}
+	// The barrier and the fence of signal order the stores of all threads before the count.
+	__syncthreads();
+	if (me == 0 && mine.neighbour >= 0) signal(s.neighbours[mine.neighbour].its_count);
+	if (first && me < s.degree) {
+		const Neighbour &other = s.neighbours[me];
+		wait_for_neighbour(s, other.my_count, s.round * other.expected, me);
+	}
+}

@@ -1,0 +1,19 @@
+// Faults that tests inject into kernels that make steps.
+#pragma once
+
+#include "device.cuh"
+
+// inject_fault does nothing, unless an option asks for a fault. With PAUSES warps sleep for up to
+// 32 us at pseudorandom places of some steps. With DIES_AT the kernel traps in that step.
+__device__ inline void inject_fault(unsigned step) {
+#ifdef PAUSES
+	const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+	unsigned chance = step * 0x9e3779b9u ^ blockIdx.x * 0x85ebca6bu ^ thread / 32 * 0xc2b2ae35u;
+	chance = (chance ^ chance >> 15) * 0x2c1b3c6du;
+	chance ^= chance >> 13;
+	if (step / 64 % 3 && chance % 512 == 0) __nanosleep(chance >> 17);
+#endif
+#ifdef DIES_AT
+	if (step == DIES_AT && blockIdx.x == 0) trap();
+#endif
+}

@@ -1,0 +1,108 @@
+package kernels
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// mirror says that a struct of the CUDA sources lies in memory as a Go type does, or that a constant
+// there has the value of a Go constant. A struct has the members that the Go type has: member next_word
+// for field nextWord, or another name by the tag cu. The fields of a struct with the tag cu:"inline"
+// are members of the outer one.
+type mirror struct {
+	name  string // in C++
+	value any    // of the Go type, or that as a reflect.Type, or the constant
+}
+
+// memberAt asserts the place and the size of a member. NVRTC has no __builtin_offsetof.
+const memberAt = `#ifdef __CUDACC_RTC__
+#define OFFSET_OF(type, member) __INTADDR__(&((type *)0)->member)
+#else
+#define OFFSET_OF(type, member) __builtin_offsetof(type, member)
+#endif
+#define MEMBER_AT(type, member, offset, size) \
+	static_assert((unsigned long long)OFFSET_OF(type, member) == offset && sizeof(((type *)0)->member) == size, "as in Go")
+`
+
+// layoutSource is C++ that holds the program to all its mirrors, at compile time.
+func (p Program) layoutSource() string {
+	if len(p.mirrors) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s#line 1 \"the layout of %s in Go\"\n", memberAt, p.File)
+	for _, m := range p.mirrors {
+		if v := reflect.ValueOf(m.value); v.CanInt() {
+			fmt.Fprintf(&b, "static_assert((%s) == %d, \"as in Go\");\n", m.name, v.Int())
+			continue
+		}
+		t, ok := m.value.(reflect.Type)
+		if !ok {
+			t = reflect.TypeOf(m.value)
+		}
+		fmt.Fprintf(&b, "static_assert(sizeof(%s) == %d, \"as in Go\");\n", m.name, t.Size())
+		writeMembers(&b, m.name, "", 0, t)
+	}
+	return b.String()
+}
+
+// writeMembers asserts the places and the sizes of all members that a Go type has. The path is that of a
+// member of the C++ struct, whose offset is given.
+func writeMembers(b *strings.Builder, name, path string, offset uintptr, t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			f := t.Field(i)
+			member, inline := memberOf(f)
+			switch {
+			case member == "_":
+			case inline:
+				writeMembers(b, name, path, offset+f.Offset, f.Type)
+			default:
+				inner := strings.TrimPrefix(path+"."+member, ".")
+				fmt.Fprintf(b, "MEMBER_AT(%s, %s, %d, %d);\n", name, inner, offset+f.Offset, f.Type.Size())
+				writeMembers(b, name, inner, offset+f.Offset, f.Type)
+			}
+		}
+	case reflect.Array:
+		if path != "" {
+			writeMembers(b, name, path+"[0]", offset, t.Elem())
+		}
+	}
+}
+
+// memberOf returns the name of a field in C++, and whether its own fields stand in its place.
+func memberOf(f reflect.StructField) (name string, inline bool) {
+	switch tag := f.Tag.Get("cu"); tag {
+	case "inline":
+		return "", true
+	case "":
+	default:
+		return tag, false
+	}
+	var b strings.Builder
+	for i, r := range f.Name {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String(), false
+}
+
+// extended returns a struct type with arrays behind its fields, as a kernel has them whose option says how
+// long they are.
+func extended(first any, arrays ...reflect.StructField) reflect.Type {
+	t := reflect.TypeOf(first)
+	var fields []reflect.StructField
+	for i := range t.NumField() {
+		fields = append(fields, t.Field(i))
+	}
+	for _, a := range arrays {
+		a.PkgPath = t.PkgPath()
+		fields = append(fields, a)
+	}
+	return reflect.StructOf(fields)
+}

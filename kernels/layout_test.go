@@ -1,0 +1,145 @@
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/nvrtc"
+)
+
+// A struct as Go and C++ have it.
+type mirrored struct {
+	address      uint64
+	lastCount    int32
+	inner        [2]mirroredPart
+	mirroredPart `cu:"inline"`
+	named        uint16 `cu:"other"`
+	_            uint16
+}
+
+type mirroredPart struct{ low, high int16 }
+
+const mirroredSource = `
+struct Part { short low, high; };
+struct Mirrored { void *address; int last_count; Part inner[2]; short low, high, other, unused; };
+`
+
+func TestLayoutSource(t *testing.T) {
+	for _, c := range []struct {
+		name, old, new string
+		says           string // of the compiler; "" if the layouts agree
+	}{
+		{"as it is", "", "", ""},
+		{"a member of another size", "int last_count", "long long last_count", "as in Go"},
+		{"two members that changed places", "low, high, other", "high, low, other", "as in Go"},
+		{"a member more at the end", "unused;", "unused; long long more;", "as in Go"},
+		{"another name", "last_count", "count", "last_count"},
+		{"a struct that changed inside", "Part { short low, high", "Part { short high, low", "as in Go"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			value := mirrored{address: 1, lastCount: 1, inner: [2]mirroredPart{{low: 1, high: 1}}, mirroredPart: mirroredPart{}, named: 1}
+			p := Program{File: "mirrored.cu", mirrors: []mirror{{"Mirrored", value}, {"sizeof(Part)", 4}}}
+			text := strings.Replace(mirroredSource, c.old, c.new, 1) + p.layoutSource()
+			checkLayout(t, text, c.says, compileAsC)
+			checkLayout(t, text, c.says, compileByNVRTC)
+		})
+	}
+}
+
+func checkLayout(t *testing.T, text, says string, compile func(t *testing.T, text string) (string, error)) {
+	t.Helper()
+	log, err := compile(t, text)
+	if (err != nil) != (says != "") || !strings.Contains(log, says) {
+		t.Errorf("%v, not %q:\n%s", err, says, log)
+	}
+}
+
+func compileAsC(t *testing.T, text string) (string, error) {
+	compiler, err := exec.LookPath("g++")
+	if err != nil {
+		t.Skip("SKIPPED: no C++ compiler: ", err)
+	}
+	file := filepath.Join(t.TempDir(), "a.cc")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(compiler, "-std=c++17", "-fsyntax-only", file).CombinedOutput()
+	return string(out), err
+}
+
+func compileByNVRTC(t *testing.T, text string) (string, error) {
+	c := NewCompiler(Options{NVRTC: findNVRTC(t)})
+	if err := c.open(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.nvrtc.Compile(nvrtc.Source{Name: "a.cu", Text: text}, []string{"--gpu-architecture=compute_90", "--std=c++17"})
+	if err != nil {
+		return err.Error(), err
+	}
+	return "", nil
+}
+
+// Every argument of a kernel has its mirror in Go.
+func TestEveryArgumentIsMirrored(t *testing.T) {
+	argument := regexp.MustCompile(`const __grid_constant__ (\w+)`)
+	for _, p := range Programs() {
+		text, err := sources.ReadFile("cu/" + p.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range argument.FindAllSubmatch(text, -1) {
+			name := string(found[1])
+			if name != "i64" && !strings.Contains(p.layoutSource(), "sizeof("+name+") ==") {
+				t.Errorf("%s: no mirror of %s", p.File, name)
+			}
+		}
+	}
+}
+
+// The sources compile as C++ with their mirrors, where there is no NVRTC either: one program of each
+// file and type.
+func TestLayouts(t *testing.T) {
+	compiler, err := exec.LookPath("g++")
+	if err != nil {
+		t.Skip("SKIPPED: no C++ compiler: ", err)
+	}
+	seen := map[string]bool{}
+	for _, p := range Programs() {
+		kind := fmt.Sprint(p.File, p.Defines[:min(1, len(p.Defines))])
+		if seen[kind] {
+			continue
+		}
+		seen[kind] = true
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"-std=c++17", "-w", "-fsyntax-only", "-include", "cpu/cuda.h", "-xc++", p.File}
+			for _, d := range p.Defines {
+				args = append(args, "-D"+d)
+			}
+			check := exec.Command(compiler, args...)
+			check.Dir = writeSources(t, p, nil)
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// What callers get lies in memory as its Go forms do.
+func TestLayoutForCallers(t *testing.T) {
+	text, err := sources.ReadFile("cu/" + callersHeader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type points struct {
+		arg float64
+		box [maxRegions]box
+	}
+	p := Program{File: callersHeader, mirrors: []mirror{{"View<double>", View{}}, {"Box", box{}}, {"Points<double>", points{0, [maxRegions]box{}}}}}
+	checkLayout(t, string(text)+p.layoutSource(), "", compileByNVRTC)
+}
