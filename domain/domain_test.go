@@ -223,6 +223,14 @@ func TestAutoParts(t *testing.T) {
 		{"a plane on 4 is cut in y", []int{4096, 4096}, 4, Vec{1, 4, 1}},
 		{"a thin grid is cut where it is long", []int{64, 1024, 2}, 4, Vec{1, 4, 1}},
 		{"the only cut", []int{3, 1, 1}, 3, Vec{3, 1, 1}},
+		{"a cube on 2 is cut in z", []int{512, 512, 512}, 2, Vec{1, 1, 2}},
+		{"a cube on 8 is cut in z", []int{512, 512, 512}, 8, Vec{1, 1, 8}},
+		{"a small cube on 4 is cut in z", []int{64, 64, 64}, 4, Vec{1, 1, 4}},
+		{"a third of 17 is nearer to a third than 3 of 7", []int{17, 7, 7}, 3, Vec{3, 1, 1}},
+		{"a layer more of 127 is no reason to pack", []int{512, 512, 509}, 4, Vec{1, 1, 4}},
+		{"one of 2 layers fewer for the last is", []int{8, 8, 7}, 4, Vec{2, 2, 1}},
+		{"nor are 7% a reason for a third message", []int{100, 100, 90}, 8, Vec{1, 1, 8}},
+		{"nothing is in balance", []int{5, 5, 1}, 4, Vec{2, 2, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g, err := NewGrid(c.size, [3]bool{})
