@@ -1,6 +1,7 @@
 package halo_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -77,7 +78,7 @@ func ExampleWrapField() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	exchange, err := session.NewExchanger(f)
+	exchange, err := session.NewExchanger(context.Background(), f)
 	fmt.Println(f.Parts[0].Layout.Bytes(), "bytes,", exchange != nil, err)
 	// Output: 96 bytes, true <nil>
 }

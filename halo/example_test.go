@@ -17,11 +17,11 @@ import (
 // openPlane returns two host devices and a plane of 4 x 4 points on them, its lower
 // half on the first, its upper on the second.
 func openPlane() (*halo.Session, *halo.Placement) {
-	session, err := halo.Open(context.Background(), streams.Host, 2)
+	session, err := halo.Open(context.Background(), halo.Devices{Backend: streams.Host, Count: 2})
 	if err != nil {
 		log.Fatal(err)
 	}
-	place, err := session.Place([]int{4, 4}, [3]bool{}, domain.UniformRadius(2, 1))
+	place, err := session.Cut(context.Background(), halo.Cutting{Size: []int{4, 4}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func Example() {
 	if err := halo.FillPoints(f, owned); err != nil {
 		log.Fatal(err)
 	}
-	exchange, err1 := session.NewExchanger(f)
+	exchange, err1 := session.NewExchanger(context.Background(), f)
 	at, err2 := place.NewStreams()
 	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
@@ -136,7 +136,7 @@ func ExampleExchanger_Start() {
 	session, place := openPlane()
 	defer session.Close()
 	f := intField(place, "f")
-	exchange, err1 := session.NewExchanger(f)
+	exchange, err1 := session.NewExchanger(context.Background(), f)
 	at, err2 := place.NewStreams()
 	boundary, interior, err3 := place.Kernels(domain.UniformRadius(2, 1), func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
 		return kernels.Points(place.Devices[rank], kernels.PointSpec[struct{ F kernels.View }]{

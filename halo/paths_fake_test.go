@@ -47,7 +47,7 @@ func TestAutoComparesWholeExchanges(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { streams.CloseAll(devices) })
-			links, err := p2p.Discover(devices, nil)
+			links, err := p2p.Discover(t.Context(), devices, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

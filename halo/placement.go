@@ -11,6 +11,7 @@ import (
 type Placement struct {
 	*domain.Decomposition
 	Devices []*streams.Device // by rank of the subdomain
+	Mapping *Explanation      // how MapDevices came to the order of the devices; nil where it was not asked
 }
 
 // Place gives subdomain i to device i. There must be as many of one as of the
@@ -19,5 +20,5 @@ func Place(d *domain.Decomposition, devices []*streams.Device) (*Placement, erro
 	if len(d.Subdomains) != len(devices) {
 		return nil, fmt.Errorf("halo: %d subdomains (%v) for %d devices", len(d.Subdomains), d.Parts, len(devices))
 	}
-	return &Placement{d, devices}, nil
+	return &Placement{Decomposition: d, Devices: devices}, nil
 }

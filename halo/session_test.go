@@ -1,10 +1,12 @@
 package halo_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -14,42 +16,68 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// hostDevices returns n host devices.
+func hostDevices(n int) halo.Devices { return halo.Devices{Backend: streams.Host, Count: n} }
+
 func TestOpen(t *testing.T) {
-	t.Setenv("HALOX_CACHE", t.TempDir())
-	for n, says := range map[int]string{1: "1 host device", 3: "3 host devices"} {
-		session, err := halo.Open(t.Context(), streams.Host, n)
-		if err != nil {
-			t.Fatal(err)
+	for says, want := range map[string]halo.Devices{
+		"1 host device":  hostDevices(1),
+		"3 host devices": hostDevices(3),
+		"2 host devices": {Backend: streams.Host, IDs: []int{4, 1}},
+	} {
+		session := must(halo.Open(t.Context(), want))(t)
+		if session.String() != says || session.Note != "" || session.Backend != streams.Host {
+			t.Errorf("%v, not %s; note %q", session, says, session.Note)
 		}
-		if session.String() != says {
-			t.Errorf("%v, not %s", session, says)
+		if len(want.IDs) > 0 && (session.Devices[0].ID != 4 || session.Devices[1].ID != 1) {
+			t.Errorf("devices %v for ids %v", session.Devices, want.IDs)
 		}
 		if err := session.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	for says, open := range map[string]struct {
-		backend streams.Backend
-		n       int
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		want         halo.Devices
+		option, says string
 	}{
-		"-1 devices were asked for":           {streams.Host, -1},
-		`no backend "gpu": cuda, host, or no`: {"gpu", 1},
+		"a negative number":       {hostDevices(-1), "Devices.Count", "-1 is negative"},
+		"no such backend":         {halo.Devices{Backend: "gpu"}, "Devices.Backend", `there is no "gpu": cuda, host, or none for either`},
+		"too many host devices":   {hostDevices(1025), "Devices.Count", "1025 host devices: at most 1024 are possible"},
+		"a host device too far":   {halo.Devices{Backend: streams.Host, IDs: []int{1024}}, "Devices.IDs", "at most 1024 are possible"},
+		"an id twice":             {halo.Devices{Backend: streams.Host, IDs: []int{1, 1}}, "Devices.IDs", "must be different"},
+		"a negative id":           {halo.Devices{Backend: streams.Host, IDs: []int{-1}}, "Devices.IDs", "count from 0"},
+		"another number than ids": {halo.Devices{Backend: streams.Host, Count: 3, IDs: []int{0, 1}}, "Devices.Count", "does not agree"},
 	} {
-		if _, err := halo.Open(t.Context(), open.backend, open.n); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want an error with %q", err, says)
+		t.Run(name, func(t *testing.T) {
+			_, err := halo.Open(t.Context(), c.want)
+			found, ok := errors.AsType[*halo.OptionError](err)
+			if !ok || found.Option != c.option || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want one of %s with %q", err, c.option, c.says)
+			}
+		})
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := halo.Open(ended, hostDevices(1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the context's end: %v", err)
+	}
+}
+
+// A driver that is named has to be there, unless host devices are asked for.
+func TestOpenWithoutTheDriverThatIsNamed(t *testing.T) {
+	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
+	for _, backend := range []streams.Backend{"", streams.CUDA} {
+		_, err := halo.Open(t.Context(), halo.Devices{Backend: backend})
+		if !errors.Is(err, streams.ErrNoDriver) || !strings.Contains(err.Error(), "HALOX_CUDA: ") || !strings.Contains(err.Error(), "/nowhere/libcuda.so") {
+			t.Errorf("backend %q: %v", backend, err)
 		}
 	}
-	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
-	if _, err := halo.Open(t.Context(), streams.CUDA, 1); err == nil {
-		t.Error("GPUs without a driver")
-	}
-	session, err := halo.Open(t.Context(), "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	if session.Devices[0].Backend != streams.Host {
-		t.Errorf("%v without a driver", session)
+	session := must(halo.Open(t.Context(), hostDevices(1)))(t)
+	if err := session.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -81,7 +109,7 @@ func TestSessionMeasuresItsLinks(t *testing.T) {
 // measured, and returns the file of that, "" where there is none.
 func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) string {
 	t.Helper()
-	session, err := halo.Open(t.Context(), backend, n)
+	session, err := halo.Open(t.Context(), halo.Devices{Backend: backend, Count: n})
 	if backend == streams.CUDA && err != nil && (errors.Is(err, streams.ErrNoDriver) || strings.Contains(err.Error(), "were asked for")) {
 		t.Skip("SKIPPED: too few GPUs: ", err)
 	}
@@ -89,7 +117,7 @@ func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) s
 		t.Fatal(err)
 	}
 	defer session.Close()
-	p := must(session.Place([]int{8, 8}, [3]bool{}, domain.UniformRadius(2, 1)))(t)
+	p := must(session.Cut(t.Context(), halo.Cutting{Size: []int{8, 8}, Fields: []halo.Spec{star(2)}}))(t)
 	plan := must(halo.NewPlan(p, session.Links, p2p.Auto, star(2)))(t)
 	for _, m := range plan.Messages {
 		if session.Links.Between(session.Devices[m.From], session.Devices[m.To]).Usable && !strings.Contains(m.Why, " us") {
@@ -107,35 +135,80 @@ func measuredFile(t *testing.T, backend streams.Backend, n int, folder string) s
 	return string(text)
 }
 
-// A grid that is too small for the session says so, and what to change; devices that are
-// closed twice are no error.
+// What cannot be cut is refused by its name; devices that are closed twice are no error.
 func TestSessionRefusals(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	session := must(halo.Open(t.Context(), streams.Host, 7))(t)
-	if _, err := session.Place([]int{3, 2}, [3]bool{}, domain.UniformRadius(2, 1)); err == nil || !strings.Contains(err.Error(), "open fewer devices") {
+	session := must(halo.Open(t.Context(), hostDevices(7)))(t)
+	for name, c := range map[string]struct {
+		cutting      halo.Cutting
+		option, says string
+	}{
+		"no grid":           {halo.Cutting{}, "Cutting.Size", "domain: "},
+		"too small":         {halo.Cutting{Size: []int{3, 2}, Fields: []halo.Spec{oneLayer}}, "Devices.Count", "open fewer devices"},
+		"parts of too few":  {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{2, 3}}, "Cutting.Parts", "[2 3 1] is for 6 devices; 7 are used"},
+		"parts of too many": {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{2, 3}, Devices: 5}, "Cutting.Parts", "[2 3 1] is for 6 devices; 5 are used"},
+		"negative parts":    {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{-7, -1}}, "Cutting.Parts", "domain: "},
+		"too many parts":    {halo.Cutting{Size: []int{9, 6}, Parts: domain.Vec{1, 7}}, "Cutting.Parts", "domain: "},
+		"too many devices":  {halo.Cutting{Size: []int{9, 9}, Devices: 8}, "Cutting.Devices", "8 are to take part; 7 host devices are open"},
+	} {
+		_, err := session.Cut(t.Context(), c.cutting)
+		found, ok := errors.AsType[*halo.OptionError](err)
+		if !ok || found.Option != c.option || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want one of %s with %q", name, err, c.option, c.says)
+		}
+	}
+	if _, err := session.NewExchanger(t.Context()); err == nil || !strings.Contains(err.Error(), "no field") {
 		t.Error(err)
 	}
-	if _, err := session.NewExchanger(); err == nil || !strings.Contains(err.Error(), "no field") {
+	if _, err := session.NewExchanger(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the field is nil") {
 		t.Error(err)
 	}
-	if _, err := session.NewExchanger(nil); err == nil || !strings.Contains(err.Error(), "the field is nil") {
-		t.Error(err)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := session.Cut(ended, halo.Cutting{Size: []int{64, 64}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the context's end: %v", err)
 	}
 	if err := errors.Join(session.Close(), session.Close()); err != nil {
 		t.Error(err)
 	}
 }
 
+// Where the number of devices is open, a grid that is too small for all is cut for as many
+// as it can be.
+func TestCutTakesAsManyDevicesAsFit(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(7))
+	session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host}))(t)
+	defer session.Close()
+	wide := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2)}
+	for name, c := range map[string]struct {
+		cutting halo.Cutting
+		parts   domain.Vec
+	}{
+		"all":              {halo.Cutting{Size: []int{70, 70}}, domain.Vec{1, 7, 1}},
+		"six":              {halo.Cutting{Size: []int{3, 2}}, domain.Vec{3, 2, 1}},
+		"three":            {halo.Cutting{Size: []int{3, 6}, Fields: []halo.Spec{oneLayer, wide}}, domain.Vec{1, 3, 1}},
+		"one":              {halo.Cutting{Size: []int{1, 1}}, domain.Vec{1, 1, 1}},
+		"so many as parts": {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{2}}, domain.Vec{2, 1, 1}},
+		"so many as said":  {halo.Cutting{Size: []int{9, 9}, Devices: 4}, domain.Vec{1, 4, 1}},
+	} {
+		place := must(session.Cut(t.Context(), c.cutting))(t)
+		if place.Parts != c.parts || len(place.Devices) != int(c.parts.Product()) || place.Devices[0] != session.Devices[0] || place.Mapping != nil {
+			t.Errorf("%s: parts %v on %v, mapping %v", name, place.Parts, place.Devices, place.Mapping)
+		}
+	}
+}
+
 // The boundary region lies where there are neighbours only, and with the interior
 // makes up what a subdomain owns; kernels are made for boxes that hold points.
 func TestSplitOfPlacement(t *testing.T) {
-	session, err := halo.Open(t.Context(), streams.Host, 3)
+	session, err := halo.Open(t.Context(), hostDevices(3))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer session.Close()
 	layers := domain.Radius{Minus: domain.Vec{1, 1}, Plus: domain.Vec{0, 2}}
-	place, err := session.Place([]int{6, 9}, [3]bool{}, domain.UniformRadius(2, 2))
+	place, err := session.Cut(t.Context(), halo.Cutting{Size: []int{6, 9}})
 	if err != nil {
 		t.Fatal(err)
 	}

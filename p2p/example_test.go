@@ -1,6 +1,7 @@
 package p2p_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -23,7 +24,7 @@ func open() []*streams.Device {
 func ExampleDiscover() {
 	devices := open()
 	defer streams.CloseAll(devices)
-	links, err := p2p.Discover(devices, nil)
+	links, err := p2p.Discover(context.Background(), devices, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func ExampleProbe() {
 func ExampleLinks_Choose() {
 	devices := open()
 	defer streams.CloseAll(devices)
-	links, err := p2p.Discover(devices, nil)
+	links, err := p2p.Discover(context.Background(), devices, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

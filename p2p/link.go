@@ -1,6 +1,11 @@
 package p2p
 
-import "github.com/halox/halox/streams"
+import (
+	"context"
+	"fmt"
+
+	"github.com/halox/halox/streams"
+)
 
 // Link is one direction between two devices.
 type Link struct {
@@ -25,14 +30,18 @@ type Topology interface {
 
 // Discover asks how GPUs are linked, enables access between all that allow it
 // and proves each link with data, in both directions. The topology may be nil;
-// the kinds of links are then unknown.
-func Discover(devices []*streams.Device, topology Topology) (*Links, error) {
+// the kinds of links are then unknown. When the context ends, so does the search, before
+// the next link.
+func Discover(ctx context.Context, devices []*streams.Device, topology Topology) (*Links, error) {
 	l := &Links{links: map[[2]*streams.Device]*Link{}}
 	var found []*Link
 	for _, from := range devices {
 		for _, to := range devices {
 			if from == to || bothHost(from, to) {
 				continue
+			}
+			if err := interrupted(ctx); err != nil {
+				return nil, err
 			}
 			link, err := inspect(from, to, topology)
 			if err != nil {
@@ -43,6 +52,9 @@ func Discover(devices []*streams.Device, topology Topology) (*Links, error) {
 		}
 	}
 	for _, link := range found {
+		if err := interrupted(ctx); err != nil {
+			return nil, err
+		}
 		if link.Access {
 			if err := link.prove(); err != nil {
 				return nil, err
@@ -50,6 +62,14 @@ func Discover(devices []*streams.Device, topology Topology) (*Links, error) {
 		}
 	}
 	return l, nil
+}
+
+// interrupted returns an error once the context has ended.
+func interrupted(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("p2p: discover the links: %w", err)
+	}
+	return nil
 }
 
 func bothHost(a, b *streams.Device) bool {

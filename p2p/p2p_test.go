@@ -22,7 +22,7 @@ func hostDevices(t testing.TB, n int) []*streams.Device {
 
 func TestHostLinksAreUsable(t *testing.T) {
 	d := hostDevices(t, 3)
-	links, err := Discover(d, nil)
+	links, err := Discover(t.Context(), d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestDiscover(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			fake, d := fakeGPUs(t)
 			tc.spoil(fake)
-			links, err := p2p.Discover(d, nil)
+			links, err := p2p.Discover(t.Context(), d, nil)
 			check(t, err)
 			if back := links.Between(d[1], d[0]); !back.Access || !back.Usable || back.Why != "" {
 				t.Errorf("the way back: %+v", back)
@@ -116,7 +116,7 @@ func TestDiscoverEndsWhenADeviceDies(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			fake, d := fakeGPUs(t)
 			failOnce(call, cuda.CodeNVLinkError)(fake)
-			_, err := p2p.Discover(d, nil)
+			_, err := p2p.Discover(t.Context(), d, nil)
 			if !errors.Is(err, cuda.CodeNVLinkError) || !strings.HasPrefix(err.Error(), says) {
 				t.Errorf("got %v", err)
 			}
@@ -146,7 +146,7 @@ func (byBusID) Link(a, b string) (string, error) {
 
 func TestKindsComeFromTheBusIDs(t *testing.T) {
 	_, d := fakeGPUs(t)
-	links, err := p2p.Discover(d, byBusID{})
+	links, err := p2p.Discover(t.Context(), d, byBusID{})
 	check(t, err)
 	if kind := links.Between(d[0], d[1]).Kind; kind != "0000:3b:00.0 0000:3c:00.0" {
 		t.Errorf("kind %q", kind)

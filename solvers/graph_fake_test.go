@@ -51,7 +51,7 @@ func solveOnFake(t *testing.T, library string, compiler *kernels.Compiler, path 
 	if err != nil {
 		t.Fatal(err)
 	}
-	links, err := p2p.Discover(devices, nil)
+	links, err := p2p.Discover(t.Context(), devices, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,10 @@ import (
 // ErrNoDriver says that there is no CUDA driver, or no GPU, on this machine.
 var ErrNoDriver = cuda.ErrNoDriver
 
+// ErrNoLibrary is the ErrNoDriver of a driver library that cannot be opened, unlike one that
+// shows no GPU.
+var ErrNoLibrary = cuda.ErrNoLibrary
+
 // ErrUnsuited says that a box lies as it should, but no device copies one that
 // lies so in a single copy: the caller has to go another way. See CopyBox.
 var ErrUnsuited = errors.New("no single copy does it")

@@ -229,7 +229,7 @@ func (b *pingBench) run(ctx context.Context, figure *pingFigure, work []workload
 // newRun makes sure that all channels are open, and begins the record.
 func (b *pingBench) newRun(ctx context.Context, m *opened) (*pingRun, *results.Record, error) {
 	from, to := m.devices[0], m.devices[len(m.devices)-1]
-	links, err := p2p.Discover(m.devices, m.topology())
+	links, err := p2p.Discover(ctx, m.devices, m.topology())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,7 +20,7 @@ func (o *opened) benchRecord(ctx context.Context, kind results.Kind, settings an
 
 // beginLinked finds out how the devices of a bench are linked, and begins its record.
 func (k *recorder) beginLinked(ctx context.Context, o *opened, kind results.Kind, settings any) (*p2p.Links, *results.Record, error) {
-	links, err := p2p.Discover(o.devices, o.topology())
+	links, err := p2p.Discover(ctx, o.devices, o.topology())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -120,7 +120,7 @@ func (b *stepBench) run(ctx context.Context, kind results.Kind, out, notes io.Wr
 		b.counts = doublings(len(m.devices))
 	}
 	r := &stepRun{opened: m, cut: b.cut, budget: b.budget, notes: notes, compiler: kernels.CompilerFromEnv(), links: map[int]*p2p.Links{}}
-	links, err := r.linksOf(len(m.devices))
+	links, err := r.linksOf(ctx, len(m.devices))
 	if err != nil {
 		return err
 	}

@@ -32,9 +32,9 @@ type stepRun struct {
 }
 
 // linksOf returns the links of the first n devices.
-func (r *stepRun) linksOf(n int) (links *p2p.Links, err error) {
+func (r *stepRun) linksOf(ctx context.Context, n int) (links *p2p.Links, err error) {
 	if r.links[n] == nil {
-		r.links[n], err = p2p.Discover(r.devices[:n], r.topology())
+		r.links[n], err = p2p.Discover(ctx, r.devices[:n], r.topology())
 	}
 	return r.links[n], err
 }
@@ -129,7 +129,7 @@ func (r *stepRun) plan(ctx context.Context, c stepCase) (w *setup, err error) {
 	if w.problem, err = newProblem(w.config); err != nil {
 		return nil, err
 	}
-	if w.links, err = r.linksOf(c.devices); err != nil {
+	if w.links, err = r.linksOf(ctx, c.devices); err != nil {
 		return nil, err
 	}
 	if w.cut, err = r.cutOf(w.problem.Grid, c); err != nil {

@@ -188,7 +188,7 @@ func TestBenchLinksTriesThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.close()
-	links, err := p2p.Discover(m.devices, nil)
+	links, err := p2p.Discover(t.Context(), m.devices, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -66,7 +67,7 @@ func listLinks(out io.Writer, m *machine) error {
 		return err
 	}
 	defer streams.CloseAll(devices)
-	links, err := p2p.Discover(devices, m.topology())
+	links, err := p2p.Discover(context.Background(), devices, m.topology())
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func newSetup(ctx context.Context, c *configs.Run, notes io.Writer) (w *setup, e
 	if err := made.openAndCut(); err != nil {
 		return nil, err
 	}
-	if made.links, err = p2p.Discover(made.devices, made.machine.topology()); err != nil {
+	if made.links, err = p2p.Discover(ctx, made.devices, made.machine.topology()); err != nil {
 		return nil, err
 	}
 	if err := made.mapDevices(ctx); err != nil {

@@ -23,6 +23,7 @@ import (
 //go:embed acoustic.cu
 var text string
 var source = kernels.Source{Name: "acoustic.cu", Text: text}
+var sound = halo.Spec{Name: "sound", Element: halo.Float64, Width: domain.UniformRadius(2, 1)} // what cells need of each other
 
 // arguments is struct Sound of acoustic.cu.
 type arguments struct {
@@ -54,7 +55,7 @@ func newRoom(place *halo.Placement) (room, error) {
 
 // newUpdate makes half a step ready: a kernel of acoustic.cu, with its host version,
 // and the exchange of what it changes, of which neighbours need so many layers.
-func newUpdate(session *halo.Session, r room, name string, host func(p, vx, vy values, x0, x1, y int), layers domain.Radius, changes ...*halo.Field) (func(at halo.Streams) error, error) {
+func newUpdate(ctx context.Context, session *halo.Session, r room, name string, host func(p, vx, vy values, x0, x1, y int), layers domain.Radius, changes ...*halo.Field) (func(at halo.Streams) error, error) {
 	place := r.p.Placement
 	boundary, interior, err1 := place.Kernels(layers, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
 		f, err := session.Compiler.Functions(place.Devices[rank], source, name)
@@ -69,7 +70,7 @@ func newUpdate(session *halo.Session, r room, name string, host func(p, vx, vy v
 			Row: func(x0, x1, y, _ int) { host(p, vx, vy, x0, x1, y) },
 		})
 	})
-	exchange, err2 := session.NewExchanger(changes...)
+	exchange, err2 := session.NewExchanger(ctx, changes...)
 	return func(at halo.Streams) error {
 		return errors.Join(at.Launch(boundary), exchange.Start(at), at.Launch(interior), exchange.Wait(at))
 	}, errors.Join(err1, err2)
@@ -97,8 +98,8 @@ func pressure(p, vx, vy values, x0, x1, y int) {
 }
 
 // run makes the given number of steps in a room of nx x ny cells, and returns it.
-func run(session *halo.Session, nx, ny, steps int) (room, error) {
-	place, err := session.Place([]int{nx, ny}, [3]bool{}, domain.UniformRadius(2, 1))
+func run(ctx context.Context, session *halo.Session, nx, ny, steps int) (room, error) {
+	place, err := session.Cut(ctx, halo.Cutting{Size: []int{nx, ny}, Fields: []halo.Spec{sound}})
 	if err != nil {
 		return room{}, err
 	}
@@ -107,8 +108,8 @@ func run(session *halo.Session, nx, ny, steps int) (room, error) {
 		return room{}, err
 	}
 	at, err1 := place.NewStreams()
-	v, err2 := newUpdate(session, r, "velocity", velocity, domain.Radius{Minus: domain.Vec{1, 1}}, r.vx, r.vy)
-	p, err3 := newUpdate(session, r, "pressure", pressure, domain.Radius{Plus: domain.Vec{1, 1}}, r.p)
+	v, err2 := newUpdate(ctx, session, r, "velocity", velocity, domain.Radius{Minus: domain.Vec{1, 1}}, r.vx, r.vy)
+	p, err3 := newUpdate(ctx, session, r, "pressure", pressure, domain.Radius{Plus: domain.Vec{1, 1}}, r.p)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return room{}, err
 	}
@@ -131,13 +132,12 @@ func mean(values []float64) (m float64) {
 func main() {
 	devices, steps := flag.Int("devices", 0, "how many devices; 0 for all"), flag.Int("steps", 1000, "steps")
 	flag.Parse()
-	session, err := halo.Open(context.Background(), "", *devices)
+	session, err := halo.Open(context.Background(), halo.Devices{Count: *devices})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer session.Close()
-	const nx, ny = 300, 200
-	r, err := run(session, nx, ny, *steps)
+	r, err := run(context.Background(), session, 300, 200, *steps)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -145,5 +145,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("acoustic: %d steps in %d x %d cells, %v: the mean pressure is %.12f\n", *steps, nx, ny, session, mean(p))
+	fmt.Printf("acoustic: %d steps in 300 x 200 cells, %v: the mean pressure is %.12f\n", *steps, session, mean(p))
 }

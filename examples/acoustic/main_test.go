@@ -49,7 +49,7 @@ func TestConservation(t *testing.T) {
 	var pressure, power float64
 	sessions.Each(t, func(t *testing.T, session *halo.Session) []float64 {
 		for _, steps := range []int{0, 200} {
-			r, err := run(session, nx, ny, steps)
+			r, err := run(t.Context(), session, nx, ny, steps)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ type rates struct{ DiffuseU, DiffuseV, Feed, Kill float64 }
 
 var coral = rates{DiffuseU: 0.2, DiffuseV: 0.1, Feed: 0.0545, Kill: 0.062} // grows like one
 
-var width = domain.UniformRadius(2, 1) // how far the stencil reaches
+var spec = halo.Spec{Name: "share", Element: halo.Float64, Width: domain.UniformRadius(2, 1), Connectivity: halo.Corners} // u, v
 
 // arguments is struct GrayScott of grayscott.cu.
 type arguments struct {
@@ -37,8 +37,8 @@ type arguments struct {
 }
 
 // newField returns a field with one value in a square in the middle, another around.
-func newField(place *halo.Placement, name string, inside, around float64) (*halo.Field, error) {
-	f, err := halo.NewField(place, halo.Spec{Name: name, Element: halo.Float64, Width: width, Connectivity: halo.Corners})
+func newField(place *halo.Placement, inside, around float64) (*halo.Field, error) {
+	f, err := halo.NewField(place, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +83,8 @@ func sweep(session *halo.Session, next, now []*halo.Field, r rates, rank int, bo
 }
 
 // run makes the given number of steps on n^2 points and returns u, then v.
-func run(session *halo.Session, n, steps int, r rates) ([]float64, error) {
-	place, err := session.Place([]int{n, n}, [3]bool{true, true}, width)
+func run(ctx context.Context, session *halo.Session, n, steps int, r rates) ([]float64, error) {
+	place, err := session.Cut(ctx, halo.Cutting{Size: []int{n, n}, Periodic: [3]bool{true, true}, Fields: []halo.Spec{spec, spec}})
 	if err != nil {
 		return nil, err
 	}
@@ -97,19 +97,19 @@ func run(session *halo.Session, n, steps int, r rates) ([]float64, error) {
 	var fields [2][]*halo.Field
 	var exchange [2]*halo.Exchanger
 	for i := range fields {
-		u, err1 := newField(place, "u", 0.5, 1)
-		v, err2 := newField(place, "v", 0.25, 0)
+		u, err1 := newField(place, 0.5, 1)
+		v, err2 := newField(place, 0.25, 0)
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, err
 		}
 		fields[i] = []*halo.Field{u, v}
-		if exchange[i], err = session.NewExchanger(u, v); err != nil {
+		if exchange[i], err = session.NewExchanger(ctx, u, v); err != nil {
 			return nil, err
 		}
 	}
 	var boundary, interior [2][]*streams.Kernel
 	for i := range fields {
-		boundary[i], interior[i], err = place.Kernels(width, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
+		boundary[i], interior[i], err = place.Kernels(spec.Width, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
 			return sweep(session, fields[i], fields[1-i], r, rank, boxes)
 		})
 		if err != nil {
@@ -136,12 +136,12 @@ func main() {
 	devices, steps := flag.Int("devices", 0, "how many devices; 0 for all"), flag.Int("steps", 1000, "steps")
 	n := flag.Int("n", 256, "points along each axis")
 	flag.Parse()
-	session, err := halo.Open(context.Background(), "", *devices)
+	session, err := halo.Open(context.Background(), halo.Devices{Count: *devices})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer session.Close()
-	values, err := run(session, *n, *steps, coral)
+	values, err := run(context.Background(), session, *n, *steps, coral)
 	if err != nil {
 		log.Fatal(err)
 	}

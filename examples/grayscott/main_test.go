@@ -12,7 +12,7 @@ import (
 // runOn runs 100 steps on a plane whose size no number of devices divides.
 func runOn(t *testing.T, session *halo.Session, r rates) []float64 {
 	t.Helper()
-	values, err := run(session, 51, 100, r)
+	values, err := run(t.Context(), session, 51, 100, r)
 	if err != nil {
 		t.Fatal(err)
 	}

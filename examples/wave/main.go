@@ -68,9 +68,10 @@ func sweep(session *halo.Session, next, now *halo.Field, rank int, boxes []domai
 }
 
 // run makes the given number of steps on n^3 points and returns the field.
-func run(session *halo.Session, n, steps int) ([]float64, error) {
+func run(ctx context.Context, session *halo.Session, n, steps int) ([]float64, error) {
 	width := domain.UniformRadius(3, 1)
-	place, err := session.Place([]int{n, n, n}, [3]bool{}, width)
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: width}
+	place, err := session.Cut(ctx, halo.Cutting{Size: []int{n, n, n}, Fields: []halo.Spec{spec}})
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +84,10 @@ func run(session *halo.Session, n, steps int) ([]float64, error) {
 	var u [2]*halo.Field
 	var exchange [2]*halo.Exchanger
 	for i := range u {
-		if u[i], err = halo.NewField(place, halo.Spec{Name: "u", Element: halo.Float64, Width: width}); err != nil {
+		if u[i], err = halo.NewField(place, spec); err != nil {
 			return nil, err
 		}
-		if exchange[i], err = session.NewExchanger(u[i]); err != nil {
+		if exchange[i], err = session.NewExchanger(ctx, u[i]); err != nil {
 			return nil, err
 		}
 		if err = halo.FillPoints(u[i], standing(n, -i)); err != nil {
@@ -131,12 +132,13 @@ func main() {
 	n := flag.Int("n", 96, "points along each axis")
 	steps := flag.Int("steps", 200, "steps")
 	flag.Parse()
-	session, err := halo.Open(context.Background(), "", *devices)
+	ctx := context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Count: *devices})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer session.Close()
-	values, err := run(session, *n, *steps)
+	values, err := run(ctx, session, *n, *steps)
 	if err != nil {
 		log.Fatal(err)
 	}

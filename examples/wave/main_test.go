@@ -13,7 +13,7 @@ import (
 func TestStandingWave(t *testing.T) {
 	const n, steps = 21, 50
 	sessions.Each(t, func(t *testing.T, session *halo.Session) []float64 {
-		values, err := run(session, n, steps)
+		values, err := run(t.Context(), session, n, steps)
 		if err != nil {
 			t.Fatal(err)
 		}

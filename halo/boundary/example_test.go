@@ -17,14 +17,16 @@ import (
 // Boundaries come after the exchange: at corners they repeat what it brought. The plane has
 // numbers to the left and nothing flows through its other sides.
 func ExampleNew() {
-	session, err := halo.Open(context.Background(), streams.Host, 2)
+	ctx := context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer session.Close()
-	place, err1 := session.Place([]int{4, 4}, [3]bool{}, domain.UniformRadius(2, 1))
-	f, err2 := halo.NewField(place, halo.Spec{Name: "f", Element: halo.Int64, Width: domain.UniformRadius(2, 1)})
-	exchange, err3 := session.NewExchanger(f)
+	spec := halo.Spec{Name: "f", Element: halo.Int64, Width: domain.UniformRadius(2, 1)}
+	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{4, 4}, Fields: []halo.Spec{spec}})
+	f, err2 := halo.NewField(place, spec)
+	exchange, err3 := session.NewExchanger(ctx, f)
 	faces := boundary.All(boundary.Condition{Kind: boundary.Neumann})
 	faces[0] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{-5}}
 	ghosts, err4 := boundary.New(session.Compiler, f, faces)

@@ -1,6 +1,7 @@
 package halotest_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,7 +10,6 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/halotest"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -53,21 +53,21 @@ func TestEveryGhostIsWrongAtFirst(t *testing.T) {
 
 // A program that embeds halo checks its own grid, fields and devices.
 func Example() {
-	devices, err := streams.HostPlatform(4).Open()
+	ctx := context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 4})
 	if err != nil {
 		panic(err)
 	}
-	defer streams.CloseAll(devices)
-	links, err := p2p.Discover(devices, nil)
+	defer session.Close()
+	u := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2), Connectivity: halo.Corners}
+	place, err := session.Cut(ctx, halo.Cutting{
+		Size: []int{31, 17}, Periodic: [3]bool{true, false}, Fields: []halo.Spec{u}, Parts: domain.Vec{2, 2},
+	})
 	if err != nil {
 		panic(err)
 	}
-	grid, _ := domain.NewGrid([]int{31, 17}, [3]bool{true, false})
-	cut, _ := domain.Decompose(grid, domain.Vec{2, 2, 1})
-	place, _ := halo.Place(cut, devices)
 	c := halotest.Case{
-		Placement: place, Links: links, Compiler: kernels.NewCompiler(kernels.Options{}), Path: p2p.Staged,
-		Specs: []halo.Spec{{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2), Connectivity: halo.Corners}},
+		Placement: place, Links: session.Links, Compiler: session.Compiler, Path: p2p.Staged, Specs: []halo.Spec{u},
 	}
 	fmt.Println(c.Run())
 	// Output: <nil>

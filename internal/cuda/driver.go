@@ -54,7 +54,7 @@ func load(path string) (*Driver, error) {
 		return nil, fmt.Errorf("the CUDA driver %s is too old for halox: it lacks %s",
 			path, strings.ReplaceAll(text, " ", ", "))
 	}
-	return nil, fmt.Errorf("%w: cannot open its library: %s", ErrNoDriver, text)
+	return nil, fmt.Errorf("%w: %s", ErrNoLibrary, text)
 }
 
 // noDriver turns those failures of cuInit that mean that there is nothing to

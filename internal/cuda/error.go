@@ -11,6 +11,9 @@ var (
 	// error is also [CodeNoDevice].
 	ErrNoDriver = errors.New("no usable CUDA driver")
 
+	// ErrNoLibrary is the ErrNoDriver of a driver library that could not be opened.
+	ErrNoLibrary = fmt.Errorf("%w: cannot open its library", ErrNoDriver)
+
 	// ErrUnsupported says that this build has no CUDA binding.
 	ErrUnsupported = errors.New("CUDA needs Linux and a build with cgo")
 )

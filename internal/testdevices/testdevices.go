@@ -54,7 +54,7 @@ func open(t testing.TB, p *streams.Platform) *Set {
 			t.Error(err)
 		}
 	})
-	links, err := p2p.Discover(devices, nil)
+	links, err := p2p.Discover(t.Context(), devices, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

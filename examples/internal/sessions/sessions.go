@@ -51,7 +51,7 @@ func each(t *testing.T, backend streams.Backend, have int, run func(t *testing.T
 
 func open(t *testing.T, backend streams.Backend, n int) *halo.Session {
 	t.Helper()
-	session, err := halo.Open(t.Context(), backend, n)
+	session, err := halo.Open(t.Context(), halo.Devices{Backend: backend, Count: n})
 	if errors.Is(err, streams.ErrNoDriver) {
 		t.Skip("SKIPPED: no GPU: ", err)
 	}

@@ -1,0 +1,147 @@
+package halo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+
+	"github.com/halox/halox/streams"
+)
+
+// MaxHostDevices is the largest number of host devices that Open opens.
+const MaxHostDevices = 1024
+
+// Devices says which devices Open opens. The zero value means all GPUs, or where there
+// are none a host device a core.
+type Devices struct {
+	Backend streams.Backend // "": that of the GPUs where there are some, else host devices
+	Count   int             // 0: all; the number of IDs where these are given
+	IDs     []int           // by the backend's numbers, each once, in this order; nil: the first Count
+}
+
+// OptionError says which option cannot be had, and why.
+type OptionError struct {
+	Option string // such as "Devices.Count" or "Cutting.Parts"
+	Err    error
+}
+
+// Error names the option.
+func (e *OptionError) Error() string { return "halo: " + e.Option + ": " + e.Err.Error() }
+
+// Unwrap returns why.
+func (e *OptionError) Unwrap() error { return e.Err }
+
+func optionError(option, format string, args ...any) error {
+	return &OptionError{option, fmt.Errorf(format, args...)}
+}
+
+// open reports whether it is left to halox how many devices are used.
+func (d Devices) open() bool { return d.Count == 0 && len(d.IDs) == 0 }
+
+// check refuses what no machine can have.
+func (d Devices) check() error {
+	switch {
+	case !slices.Contains([]streams.Backend{"", streams.CUDA, streams.Host}, d.Backend):
+		return optionError("Devices.Backend", "there is no %q: %s, %s, or none for either", d.Backend, streams.CUDA, streams.Host)
+	case d.Count < 0:
+		return optionError("Devices.Count", "%d is negative", d.Count)
+	case d.Count > 0 && len(d.IDs) > 0 && d.Count != len(d.IDs):
+		return optionError("Devices.Count", "%d does not agree with Devices.IDs, which has %d", d.Count, len(d.IDs))
+	}
+	seen := map[int]bool{}
+	for _, id := range d.IDs {
+		if id < 0 || seen[id] {
+			return optionError("Devices.IDs", "%v: they must be different, and count from 0", d.IDs)
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
+// platform opens the backend. The note says why host devices were taken in place of GPUs.
+// Where the variable HALOX_CUDA names a library, that has to be one.
+func (d Devices) platform(ctx context.Context) (p *streams.Platform, note string, err error) {
+	if d.Backend != streams.Host {
+		library := os.Getenv("HALOX_CUDA")
+		p, err := startDriver(ctx, library)
+		switch {
+		case err == nil:
+			return p, "", nil
+		case library != "" && errors.Is(err, streams.ErrNoLibrary):
+			return nil, "", optionError("Devices.Backend", "HALOX_CUDA: %w", err)
+		case d.Backend == streams.CUDA || !errors.Is(err, streams.ErrNoDriver):
+			return nil, "", optionError("Devices.Backend", "%w", err)
+		}
+		note = fmt.Sprintf("no GPU to be used (%v): running on host devices", err)
+	}
+	n, option := d.hostCount()
+	if n > MaxHostDevices {
+		return nil, "", optionError(option, "%d host devices: at most %d are possible", n, MaxHostDevices)
+	}
+	return streams.HostPlatform(n), note, nil
+}
+
+// startDriver opens the CUDA driver. A driver that does not come back when the context
+// ends is left to itself.
+func startDriver(ctx context.Context, library string) (*streams.Platform, error) {
+	type started struct {
+		platform *streams.Platform
+		err      error
+	}
+	done := make(chan started, 1)
+	go func() {
+		p, err := streams.CUDAPlatform(library)
+		done <- started{p, err}
+	}()
+	select {
+	case s := <-done:
+		return s.platform, s.err
+	case <-ctx.Done():
+	}
+	go func() {
+		if s := <-done; s.err == nil {
+			_ = s.platform.Close() // nobody waits for it
+		}
+	}()
+	return nil, fmt.Errorf("halo: start the CUDA driver: %w", ctx.Err())
+}
+
+// hostCount returns how many host devices there are to be, and the option that says so: one
+// a core, or, where more are asked for, these.
+func (d Devices) hostCount() (n int, option string) {
+	n, option = min(runtime.GOMAXPROCS(0), MaxHostDevices), "Devices.Count"
+	if d.Count > 0 {
+		n = d.Count
+	}
+	if len(d.IDs) > 0 && slices.Max(d.IDs) >= n {
+		n, option = slices.Max(d.IDs)+1, "Devices.IDs"
+	}
+	return n, option
+}
+
+// choose returns the ids of the devices to open.
+func (d Devices) choose(backend streams.Backend, have int) ([]int, error) {
+	for _, id := range d.IDs {
+		if id >= have {
+			return nil, optionError("Devices.IDs", "there is no %s device %d; this machine has %d, counted from 0", backend, id, have)
+		}
+	}
+	if len(d.IDs) > 0 {
+		return d.IDs, nil
+	}
+	n := d.Count
+	if n == 0 {
+		n = have
+	}
+	if n > have {
+		return nil, optionError("Devices.Count", "%d %s devices were asked for; this machine has %d", n, backend, have)
+	}
+	ids := make([]int, n)
+	for i := range ids {
+		ids[i] = i
+	}
+	return ids, nil
+}
