@@ -187,8 +187,9 @@ func (d *subdomain) newLinear(x *Runner, st *Stage, n int64, made *stageLaunches
 		return err
 	}
 	dst, src := st.Writes[0].field(n).Parts[d.rank], st.Reads[0].field(n).Parts[d.rank]
-	if !made.boxes.interior.Empty() { // fields hold anything yet
-		if d.tuning, err = sweeper.Tune(dst, src, made.boxes.interior, tuneBudget); err != nil {
+	if !made.boxes.interior.Empty() { // the field that the first step writes holds nothing yet
+		first := func(a Access) kernels.Array { return a.field(1).Parts[d.rank] }
+		if d.tuning, err = sweeper.Tune(first(st.Writes[0]), first(st.Reads[0]), made.boxes.interior, tuneBudget); err != nil {
 			return err
 		}
 		d.shape = d.tuning.Shape
