@@ -86,8 +86,9 @@ func TestAccumulatorOfContiguousFaces(t *testing.T) {
 // twiceAdded returns the picture with every ghost added twice to its image.
 func twiceAdded(before *picture) *picture {
 	after := before.copyOf()
+	parts, _ := before.parts()
 	before.each(func(rank, v int, at domain.Vec) {
-		if owner, q, ok := imageOf(before.field, before.owned(rank), at); ok {
+		if owner, q, ok := imageOf(before.field, v/parts, before.owned(rank), at); ok {
 			after.set(owner, v, q, after.get(owner, v, q)+2*before.get(rank, v, at))
 		}
 	})

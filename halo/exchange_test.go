@@ -51,13 +51,26 @@ func drawSpec(t *rapid.T, i int, p *halo.Placement) halo.Spec {
 		SoA:          rapid.Bool().Draw(t, "struct of arrays"),
 		Connectivity: rapid.SampledFrom([]halo.Connectivity{halo.Faces, halo.Edges, halo.Corners}).Draw(t, "reach"),
 	}
+	s.Width = drawWidth(t, p)
 	for a := range p.Grid.Dims {
-		most := min(3, p.Grid.Size[a]/p.Parts[a])
-		s.Width.Minus[a] = rapid.IntRange(0, most).Draw(t, "minus")
-		s.Width.Plus[a] = rapid.IntRange(0, most).Draw(t, "plus")
 		s.Stagger[a] = rapid.Bool().Draw(t, "stagger")
 	}
+	if s.SoA && rapid.Bool().Draw(t, "a width a component") {
+		for range max(1, s.Components) {
+			s.Widths = append(s.Widths, drawWidth(t, p))
+		}
+	}
 	return s
+}
+
+// drawWidth draws a width of ghosts that fits the placement.
+func drawWidth(t *rapid.T, p *halo.Placement) (w domain.Radius) {
+	for a := range p.Grid.Dims {
+		most := min(3, p.Grid.Size[a]/p.Parts[a])
+		w.Minus[a] = rapid.IntRange(0, most).Draw(t, "minus")
+		w.Plus[a] = rapid.IntRange(0, most).Draw(t, "plus")
+	}
+	return w
 }
 
 // way carries out an exchange.

@@ -24,6 +24,10 @@ type Field struct {
 
 // NewField allocates a field. Its content is undefined; see Fill. Close frees it.
 func NewField(p *Placement, s Spec) (*Field, error) {
+	if err := p.Usable(); err != nil {
+		return nil, err
+	}
+	s = s.filled()
 	if err := s.check(p.Decomposition); err != nil {
 		return nil, err
 	}
@@ -51,6 +55,10 @@ func NewField(p *Placement, s Spec) (*Field, error) {
 // fields of their own, which one plan exchanges together. Exchanges write the ghosts and
 // nothing between them. Close leaves the caller's memory as it is.
 func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
+	if err := p.Usable(); err != nil {
+		return nil, err
+	}
+	s = s.filled()
 	if err := s.check(p.Decomposition); err != nil {
 		return nil, err
 	}
@@ -127,6 +135,9 @@ func (f *Field) Component(c int) (*Field, error) {
 	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, stages: make([]*stage, len(f.Parts))}
 	one.Spec.Name += fmt.Sprintf("[%d]", c)
 	one.Spec.Components = 1
+	if f.Spec.Widths != nil {
+		one.Spec.Widths = f.Spec.Widths[c : c+1]
+	}
 	for rank := range f.Parts {
 		one.Parts = append(one.Parts, f.Array(rank, c))
 	}
@@ -140,8 +151,7 @@ func CopyTo(dst, src *Field) error {
 		return err
 	}
 	count, _ := src.Spec.Arrays()
-	want := src.Spec
-	if want.Name = dst.Spec.Name; dst.Placement != src.Placement || dst.Spec != want {
+	if dst.Placement != src.Placement || !dst.Spec.alike(src.Spec) {
 		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name, dst.Spec.Name)
 	}
 	for rank, from := range src.Parts {

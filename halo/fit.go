@@ -19,9 +19,7 @@ func (p *Plan) fits(fields []*Field) error {
 		if f.Placement != p.Placement {
 			return fmt.Errorf("halo: field %q has another placement than the plan", f.Spec.Name)
 		}
-		want := p.Specs[i]
-		want.Name = f.Spec.Name
-		if f.Spec != want {
+		if !f.Spec.alike(p.Specs[i]) {
 			return fmt.Errorf("halo: field %q is %+v, the plan is for %+v", f.Spec.Name, f.Spec, p.Specs[i])
 		}
 	}
@@ -31,6 +29,9 @@ func (p *Plan) fits(fields []*Field) error {
 // Suits returns an error unless there is a stream for every subdomain, by rank, of
 // its device.
 func (p *Placement) Suits(at []*streams.Stream) error {
+	if err := p.Usable(); err != nil {
+		return err
+	}
 	if len(at) != len(p.Devices) {
 		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
 	}

@@ -220,11 +220,18 @@ func (p *picture) copyOf() *picture {
 }
 
 // imageOf returns the owned point of a field, and its rank, that a ghost of a
-// subdomain stands for; ok is false where an exchange does not bring it.
-func imageOf(f *halo.Field, own domain.Box, ghost domain.Vec) (rank int, q domain.Vec, ok bool) {
+// subdomain's component stands for; ok is false where an exchange does not bring it.
+func imageOf(f *halo.Field, component int, own domain.Box, ghost domain.Vec) (rank int, q domain.Vec, ok bool) {
 	q = ghost
 	across := 0
+	width := f.Spec.Width
+	if f.Spec.Widths != nil {
+		width = f.Spec.Widths[component]
+	}
 	for a, n := range f.Cut.Grid.Size {
+		if ghost[a] < own.Lo[a]-width.Minus[a] || ghost[a] >= own.Hi[a]+width.Plus[a] {
+			return 0, q, false
+		}
 		if ghost[a] < own.Lo[a] || ghost[a] >= own.Hi[a] {
 			across++
 		}

@@ -1,7 +1,9 @@
 package halo
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
@@ -17,8 +19,23 @@ type Placement struct {
 // Place gives subdomain i to device i. There must be as many of one as of the
 // other.
 func Place(d *domain.Decomposition, devices []*streams.Device) (*Placement, error) {
+	if d == nil {
+		return nil, errors.New("halo: a placement of no subdomains: the decomposition is nil")
+	}
 	if len(d.Subdomains) != len(devices) {
 		return nil, fmt.Errorf("halo: %d subdomains (%v) for %d devices", len(d.Subdomains), d.Parts, len(devices))
 	}
-	return &Placement{Decomposition: d, Devices: devices}, nil
+	p := &Placement{Decomposition: d, Devices: devices}
+	return p, p.Usable()
+}
+
+// Usable returns an error unless there is a placement, with a device for every subdomain.
+func (p *Placement) Usable() error {
+	switch {
+	case p == nil || p.Decomposition == nil:
+		return errors.New("halo: the placement is nil")
+	case len(p.Devices) != len(p.Subdomains) || slices.Contains(p.Devices, nil):
+		return fmt.Errorf("halo: the placement has no device for some of its %d subdomains", len(p.Subdomains))
+	}
+	return nil
 }

@@ -69,14 +69,19 @@ func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Pla
 
 // planMessages plans messages that have no paths yet. It looks at no device.
 func planMessages(p *Placement, specs []Spec) (*Plan, error) {
-	plan := &Plan{Placement: p, Specs: specs}
+	if err := p.Usable(); err != nil {
+		return nil, err
+	}
+	plan := &Plan{Placement: p}
 	if len(specs) == 0 {
 		return nil, fmt.Errorf("halo: a plan for no field")
 	}
 	for _, s := range specs {
+		s = s.filled()
 		if err := s.check(p.Decomposition); err != nil {
 			return nil, err
 		}
+		plan.Specs = append(plan.Specs, s)
 		plan.cuts = append(plan.cuts, p.Staggered(s.Stagger))
 	}
 	for _, s := range p.Subdomains {
@@ -118,13 +123,13 @@ func (p *Plan) message(from, to int, dir domain.Direction) Message {
 			continue
 		}
 		cut := p.cuts[i]
-		send := domain.SendBox(cut.Subdomains[from].Box, dir, s.Width)
-		if send.Empty() {
-			continue
-		}
-		ghost := domain.GhostBox(cut.Subdomains[to].Box, dir.Opposite(), s.Width)
 		count, bytes := s.Arrays()
 		for c := range count {
+			send := domain.SendBox(cut.Subdomains[from].Box, dir, s.WidthOf(c))
+			if send.Empty() {
+				continue
+			}
+			ghost := domain.GhostBox(cut.Subdomains[to].Box, dir.Opposite(), s.WidthOf(c))
 			m.add(Part{Dir: dir, Field: i, Component: c, Send: send, Ghost: ghost, Bytes: send.Points() * int64(bytes)})
 		}
 	}

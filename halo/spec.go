@@ -2,6 +2,7 @@ package halo
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,13 +56,52 @@ const (
 // Spec describes a field. The zero values of all but Name and Element are good:
 // one value a point, no ghosts, at the points of the grid.
 type Spec struct {
-	Name         string
-	Element      Element
-	Components   int  // values a point; 0 counts as 1
-	SoA          bool // every component is an array of its own; else those of a point lie together
-	Width        domain.Radius
+	Name       string
+	Element    Element
+	Components int  // values a point; 0 counts as 1
+	SoA        bool // every component is an array of its own; else those of a point lie together
+	Width      domain.Radius
+	// Widths, where a struct of arrays has them, are the ghosts of each component that an
+	// exchange brings, as where each is read on one side only; nil for those of Width. The
+	// arrays have equal layouts nevertheless: Width is at least the widest of Widths, and
+	// fields and plans have that where it is less.
+	Widths       []domain.Radius
 	Connectivity Connectivity
 	Stagger      [3]bool // the axes along which it lies between points, see domain.Staggered
+}
+
+// WidthOf returns the width of the ghosts that an exchange brings of a component.
+func (s Spec) WidthOf(component int) domain.Radius {
+	if s.Widths == nil {
+		return s.Width
+	}
+	return s.Widths[component]
+}
+
+// Equal reports whether two specs are the same, and of the same name.
+func (s Spec) Equal(t Spec) bool { return s.Name == t.Name && s.alike(t) }
+
+// alike reports whether two specs differ in their names at most.
+func (s Spec) alike(t Spec) bool {
+	s, t = s.filled(), t.filled()
+	return s.Element == t.Element && s.Components == t.Components && s.SoA == t.SoA && s.Width == t.Width &&
+		slices.Equal(s.Widths, t.Widths) && s.Connectivity == t.Connectivity && s.Stagger == t.Stagger
+}
+
+// filled returns the spec with a Width that is as wide as all of Widths.
+func (s Spec) filled() Spec {
+	for _, w := range s.Widths {
+		s.Width = wider(s.Width, w)
+	}
+	return s
+}
+
+// wider returns the wider of two ghost regions on each side.
+func wider(r, s domain.Radius) domain.Radius {
+	for a := range 3 {
+		r.Minus[a], r.Plus[a] = max(r.Minus[a], s.Minus[a]), max(r.Plus[a], s.Plus[a])
+	}
+	return r
 }
 
 // Arrays returns how many arrays a subdomain has of the field, and the bytes of
@@ -74,25 +114,77 @@ func (s Spec) Arrays() (count, bytes int) {
 	return 1, components * s.Element.Size()
 }
 
-// check returns an error unless the field can be placed on the cut.
+const (
+	maxArrays     = 1 << 16 // of a field in a subdomain
+	maxPointBytes = 1 << 31
+	maxFieldBytes = 1 << 50 // of a field in a subdomain, so that sums are far from the end of 64 bits
+)
+
+// check returns an error unless the field can be placed on the cut. The spec is filled.
 func (s Spec) check(cut *domain.Decomposition) error {
-	fail := func(err error) error { return fmt.Errorf("halo: field %q: %w", s.Name, err) }
-	if s.Element.Size() == 0 {
-		return fail(fmt.Errorf("%q is no element: float32, float64, int32, int64, complex64, complex128, or halo.Bytes(n)", s.Element))
+	for _, check := range []func(*domain.Decomposition) error{s.checkElements, s.checkWidths, s.checkSize} {
+		if err := check(cut); err != nil {
+			return fmt.Errorf("halo: field %q: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkElements checks what a point has.
+func (s Spec) checkElements(*domain.Decomposition) error {
+	size := s.Element.Size()
+	if size == 0 {
+		return fmt.Errorf("%q is no element: float32, float64, int32, int64, complex64, complex128, or halo.Bytes(n)", s.Element)
 	}
 	if s.Components < 0 || s.Connectivity < Faces || s.Connectivity > Corners {
-		return fail(fmt.Errorf("%d components, reach %d", s.Components, s.Connectivity))
+		return fmt.Errorf("%d components, reach %d", s.Components, s.Connectivity)
 	}
+	if s.SoA && s.Components > maxArrays {
+		return fmt.Errorf("%d arrays; up to %d are possible", s.Components, maxArrays)
+	}
+	if !s.SoA && s.Components > maxPointBytes/size {
+		return fmt.Errorf("%d components of %d bytes; a point has up to %d bytes", s.Components, size, int64(maxPointBytes))
+	}
+	return nil
+}
+
+// checkWidths checks the ghosts.
+func (s Spec) checkWidths(cut *domain.Decomposition) error {
+	if s.Widths != nil && (!s.SoA || len(s.Widths) != max(1, s.Components)) {
+		return fmt.Errorf("%d widths for %d components: a struct of arrays (SoA) can have one for each", len(s.Widths), max(1, s.Components))
+	}
+	for _, w := range append(slices.Clone(s.Widths), s.Width) {
+		if err := s.checkWidth(cut, w); err != nil {
+			return err
+		}
+	}
+	return cut.Staggered(s.Stagger).CheckWidth(s.Width)
+}
+
+// checkWidth checks one width by itself.
+func (s Spec) checkWidth(cut *domain.Decomposition, w domain.Radius) error {
 	for a := range 3 {
-		if s.Width.Minus[a] < 0 || s.Width.Plus[a] < 0 {
-			return fail(fmt.Errorf("a ghost width of %v", s.Width))
+		if w.Minus[a] < 0 || w.Plus[a] < 0 {
+			return fmt.Errorf("a ghost width of %v", w)
 		}
-		if a >= cut.Grid.Dims && (s.Width.Minus[a] > 0 || s.Width.Plus[a] > 0 || s.Stagger[a]) {
-			return fail(fmt.Errorf("ghosts or staggering along %c, which a grid of %d dimensions has not", "xyz"[a], cut.Grid.Dims))
+		if a >= cut.Grid.Dims && (w.Minus[a] > 0 || w.Plus[a] > 0 || s.Stagger[a]) {
+			return fmt.Errorf("ghosts or staggering along %c, which a grid of %d dimensions has not", "xyz"[a], cut.Grid.Dims)
 		}
 	}
-	if err := cut.Staggered(s.Stagger).CheckWidth(s.Width); err != nil {
-		return fail(err)
+	return nil
+}
+
+// checkSize checks what the field takes in each subdomain.
+func (s Spec) checkSize(cut *domain.Decomposition) error {
+	count, bytes := s.Arrays()
+	for _, sub := range cut.Staggered(s.Stagger).Subdomains {
+		l, err := domain.NewLayout(sub.Box, s.Width, bytes)
+		if err != nil {
+			return err
+		}
+		if l.Bytes() > maxFieldBytes/int64(count) {
+			return fmt.Errorf("%d arrays of %d bytes over %v: a field has up to 2^50 bytes in a subdomain", count, l.Bytes(), sub.Box)
+		}
 	}
 	return nil
 }

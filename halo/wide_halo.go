@@ -51,11 +51,11 @@ func times(r domain.Radius, n int) domain.Radius {
 }
 
 // Spec returns the field with ghosts as wide as the halo needs. Ghosts that are
-// swept need edges and corners too, whatever the shape of the stencil.
+// swept need edges and corners too, whatever the shape of the stencil, and of all components.
 func (d *WideHalo) Spec(s Spec) Spec {
 	s.Width = d.Width()
 	if d.Steps > 1 {
-		s.Connectivity = Corners
+		s.Connectivity, s.Widths = Corners, nil
 	}
 	return s
 }

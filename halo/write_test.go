@@ -21,7 +21,7 @@ func TestWrite(t *testing.T) {
 			defer open.Close()
 			p := drawPlace(t, set)
 			s := drawSpec(t, 0, p)
-			s.Element, s.Components = halo.Int64, 1
+			s.Element, s.Components, s.Widths = halo.Int64, 1, nil
 			f := openField(t, &open, p, s)
 			var box domain.Box
 			for a, n := range f.Cut.Grid.Size {

@@ -50,7 +50,7 @@ const (
 
 // fits returns an error unless the plan is one of the problem's field.
 func (p *Problem) fits(plan *halo.Plan) error {
-	if len(plan.Specs) != 1 || plan.Specs[0] != p.Field() {
+	if len(plan.Specs) != 1 || !plan.Specs[0].Equal(p.Field()) {
 		return fmt.Errorf("solvers: the plan is for another field than the problem's")
 	}
 	return nil

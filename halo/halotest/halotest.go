@@ -249,7 +249,7 @@ func (t *trial) compare(b *block) error {
 	own := f.Cut.Subdomains[b.rank].Box
 	want := make([]byte, f.Array(b.rank, b.component).Layout.ElementSize)
 	return t.eachPoint(b, func(p domain.Vec, got []byte) error {
-		q, reached := source(f, own, p)
+		q, reached := source(f, b.component, own, p)
 		if reached {
 			value(want, b, f.Cut.Grid, q)
 		} else {
@@ -264,12 +264,19 @@ func (t *trial) compare(b *block) error {
 }
 
 // source returns the owned point that a point of a subdomain stands for, and
-// whether the field's exchange brings it: not behind walls, and not across edges
-// or corners that the field does not reach.
-func source(f *halo.Field, own domain.Box, p domain.Vec) (q domain.Vec, reached bool) {
+// whether the field's exchange brings it: not behind walls, not across edges
+// or corners that the field does not reach, and not beyond the component's own width.
+func source(f *halo.Field, component int, own domain.Box, p domain.Vec) (q domain.Vec, reached bool) {
 	q = p
 	across := 0
+	width := f.Spec.Width
+	if f.Spec.Widths != nil {
+		width = f.Spec.Widths[component]
+	}
 	for a, n := range f.Cut.Grid.Size {
+		if p[a] < own.Lo[a]-width.Minus[a] || p[a] >= own.Hi[a]+width.Plus[a] {
+			return q, false
+		}
 		if p[a] < own.Lo[a] || p[a] >= own.Hi[a] {
 			across++
 		}

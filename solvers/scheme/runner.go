@@ -95,7 +95,7 @@ func (x *Runner) isOf(p *halo.Plan, variables []*Variable) bool {
 	if p == nil || len(variables) == 0 {
 		return p == nil && len(variables) == 0
 	}
-	return p.Placement == x.place && slices.Equal(p.Specs, specsOf(variables))
+	return p.Placement == x.place && slices.EqualFunc(p.Specs, specsOf(variables), halo.Spec.Equal)
 }
 
 // addOnce makes the exchange of what is only read ready, for each level of it.
