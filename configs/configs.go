@@ -17,6 +17,10 @@ type Options struct {
 	// CheckExpression parses the expression and says which variables it uses, or, in one line, what is wrong with it.
 	// nil: expressions are taken as they are.
 	CheckExpression func(src string) (uses func(variable string) bool, err error)
+	// Schemes are those that exchange.scheme may name beside auto, in the order in which they are shown, and Paths those
+	// that exchange.path may. nil: names are taken as they are.
+	Schemes []Scheme
+	Paths   []string
 	// Set holds overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
 	Set []string
 	// Environ holds "NAME=value" as os.Environ does. Only names that begin with HALOX_ matter.
@@ -52,7 +56,7 @@ func Parse(file string, data []byte, o Options) (*Run, error) {
 	if settings == nil { // what is missing from it is not worth telling
 		return nil, found.sorted(file)
 	}
-	r := newReader(file, merge(settings, environment, overrides), o.CheckExpression, found)
+	r := newReader(file, merge(settings, environment, overrides), o, found)
 	run := r.run()
 	if len(r.problems) > 0 {
 		return nil, r.problems.sorted(file)

@@ -31,7 +31,7 @@ func TestFiles(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			run, err := configs.Load(file, configs.Options{CheckExpression: checkNames})
+			run, err := configs.Load(file, configs.Options{CheckExpression: checkNames, Schemes: schemes, Paths: paths})
 			golden(t, strings.TrimSuffix(file, filepath.Ext(file))+".txt", outcome(t, run, err))
 		})
 	}
@@ -68,6 +68,15 @@ func golden(t *testing.T, file, got string) {
 		t.Errorf("bad is %v, and it gave\n%s", bad, got)
 	}
 }
+
+// schemes and paths stand in for those of halox.
+var (
+	schemes = []configs.Scheme{
+		{Name: "baseline", Paths: []string{"staged"}}, {Name: "two-stream", Orders: []string{"left-right", "pairwise"}}, {Name: "assisted"},
+		{Name: "graph", Steady: true}, {Name: "fused", Paths: []string{"direct"}}, {Name: "resident", Paths: []string{"direct"}, Steady: true},
+	}
+	paths = []string{"staged", "peer", "direct"}
+)
 
 var word = regexp.MustCompile(`[a-z]+`)
 
@@ -153,7 +162,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(strings.Repeat("[", 20000)), false)
 	f.Fuzz(func(t *testing.T, data []byte, isTOML bool) {
 		name := map[bool]string{false: "f.yaml", true: "f.toml"}[isTOML]
-		run, err := configs.Parse(name, data, configs.Options{CheckExpression: checkNames, Set: []string{"stop=" + string(data)}})
+		run, err := configs.Parse(name, data, configs.Options{CheckExpression: checkNames, Schemes: schemes, Paths: paths, Set: []string{"stop=" + string(data)}})
 		if (run == nil) == (err == nil) {
 			t.Fatalf("a run %v and an error %v", run, err)
 		}

@@ -114,7 +114,7 @@ func (r *reader) decomposition(run *Run) Parts {
 // misfit says why the parts do not go with the grid or the devices; "" when they do.
 func (r *reader) misfit(parts []int, run *Run) string {
 	if r.dims != 0 && len(parts) != r.dims {
-		return fmt.Sprintf("has %s for a grid of %d dimensions: %s", counted(len(parts), "number"), r.dims, allowed("decomposition"))
+		return fmt.Sprintf("has %s for a grid of %d dimensions: %s", counted(len(parts), "number"), r.dims, r.allowed("decomposition"))
 	}
 	for axis, n := range run.Grid.Size {
 		if parts[axis] > n {

@@ -92,7 +92,7 @@ func (r *reader) spacings(name string, s setting) []float64 {
 		r.refuse(name, s)
 		return nil
 	case r.dims != 0 && len(spacing) != r.dims:
-		r.refuse(name, s, fmt.Sprintf("has %s for a grid of %d dimensions: %s", counted(len(spacing), "number"), r.dims, allowed(name)))
+		r.refuse(name, s, fmt.Sprintf("has %s for a grid of %d dimensions: %s", counted(len(spacing), "number"), r.dims, r.allowed(name)))
 		return nil
 	}
 	return spacing

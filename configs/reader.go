@@ -18,14 +18,18 @@ type reader struct {
 	file     string
 	values   *viper.Viper // of setting
 	check    func(src string) (uses func(variable string) bool, err error)
+	schemes  []Scheme
+	paths    []string
 	problems Problems
 	bad      map[string]bool
 	steady   bool // the solver is one without time
 	dims     int  // of the grid; 0 while that is not known
 }
 
-func newReader(file string, values *viper.Viper, check func(string) (func(string) bool, error), found Problems) *reader {
-	return &reader{file: file, values: values, check: check, problems: found, bad: map[string]bool{}}
+func newReader(file string, values *viper.Viper, o Options, found Problems) *reader {
+	return &reader{
+		file: file, values: values, check: o.CheckExpression, schemes: o.Schemes, paths: o.Paths, problems: found, bad: map[string]bool{},
+	}
 }
 
 // lookup returns what holds for a key. A null stands for the default, which not every key has.
@@ -36,7 +40,7 @@ func (r *reader) lookup(name string) (setting, bool) {
 	}
 	if s.node.Value == "" && !r.bad[name] {
 		r.bad[name] = true
-		r.report(s, "has no value: %s", allowed(name))
+		r.report(s, "has no value: %s", r.allowed(name))
 	}
 	k, _ := findKey(name)
 	if k.Default == "" {
@@ -51,11 +55,6 @@ func (r *reader) given(name string) (setting, bool) {
 	return s, ok && s.given() && s.node.ShortTag() != "!!null"
 }
 
-func allowed(name string) string {
-	k, _ := findKey(name)
-	return k.Allowed
-}
-
 // report notes a problem with a setting without its value.
 func (r *reader) report(s setting, reason string, args ...any) {
 	r.problems.add(s.from, s.key, "", reason, args...)
@@ -65,7 +64,7 @@ func (r *reader) report(s setting, reason string, args ...any) {
 func (r *reader) refuse(name string, s setting, why ...string) {
 	r.bad[name] = true
 	if len(why) == 0 {
-		why = []string{"is not allowed: " + allowed(name)}
+		why = []string{"is not allowed: " + r.allowed(name)}
 	}
 	if !s.given() {
 		s.from.source = r.file
@@ -76,7 +75,7 @@ func (r *reader) refuse(name string, s setting, why ...string) {
 // missing notes that a key has to be set.
 func (r *reader) missing(name string) {
 	if !r.bad[name] {
-		r.problems.add(origin{source: r.file}, name, "", "is required: %s", allowed(name))
+		r.problems.add(origin{source: r.file}, name, "", "is required: %s", r.allowed(name))
 	}
 	r.bad[name] = true
 }

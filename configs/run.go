@@ -75,7 +75,7 @@ func (r *reader) run() *Run {
 	run.Stop = r.stop()
 	run.Devices = r.devices()
 	run.Decomposition = r.decomposition(run)
-	run.Exchange = r.exchange()
+	run.Exchange = r.exchange(run.Boundary)
 	run.Output = r.output(run.Grid.Size)
 	return run
 }

@@ -10,3 +10,6 @@ const (
 	Direct Path = "direct" // a kernel of the sender stores into the receiver's memory
 	Staged Path = "staged" // through pinned host memory
 )
+
+// Paths returns all paths but Auto, in the order in which they are shown.
+func Paths() []Path { return []Path{Staged, Peer, Direct} }

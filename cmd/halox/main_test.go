@@ -118,7 +118,7 @@ func TestRecordOfARun(t *testing.T) {
 	if points != 11*8*9 {
 		t.Errorf("subdomains %+v", r.Run.Subdomains)
 	}
-	if want := int64(40 * 2 * 11 * 8 * 8); r.Run.BytesExchanged != want {
+	if want := int64(40 * 2 * 11 * 9 * 8); r.Run.BytesExchanged != want {
 		t.Errorf("%d bytes exchanged, want %d", r.Run.BytesExchanged, want)
 	}
 	if *r.Run.Error.Max > 0.02 || *r.Run.Error.Max <= 0 || *r.Run.Error.L2 > *r.Run.Error.Max {
@@ -237,6 +237,10 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"an output over the config", []string{"run", good, "--record", good + ".json", "--set", "output.field=" + good}, []string{"output.field"}},
 		{"a start that is no number", []string{"run", good, "--set", "initial=sqrt(-1)"}, []string{"initial", "finite"}},
 		{"a wall that is no number", []string{"run", good, "--set", "boundary.x-={dirichlet: 1/0}"}, []string{"wall", "finite"}},
+		{"an order of none", []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "assisted has no order", "two-stream"}},
+		{"a path of none", []string{"plan", good, "--set", "exchange.scheme=fused"}, []string{"exchange.path", "fused takes auto or direct"}},
+		{"checked like run", []string{"config", "check", good, "--set", "exchange={scheme: resident, path: peer}"}, []string{"exchange.path", "resident takes auto or direct"}},
+		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, fused or resident"}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func (m *machine) describeDevice(d *streams.Device) results.Device {
 // newRecord describes a job before its run.
 func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
-	if j.scheme == scheme.TwoStream {
+	if len(needsOf(j.scheme).Orders) > 0 {
 		run.Order = j.config.Exchange.Order
 	}
 	for _, s := range j.place.Subdomains {

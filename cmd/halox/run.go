@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
@@ -61,7 +62,32 @@ func loadConfig(file string, set []string) (*configs.Run, error) {
 		Set:             set,
 		Environ:         os.Environ(),
 		CheckExpression: checkExpression,
+		Schemes:         configSchemes(),
+		Paths:           texts(p2p.Paths()),
 	})
+}
+
+// configSchemes tells the config what the schemes can take.
+func configSchemes() (all []configs.Scheme) {
+	for _, name := range scheme.All() {
+		n := needsOf(name)
+		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady})
+	}
+	return all
+}
+
+// needsOf returns what a scheme needs; nothing of one that there is not.
+func needsOf(s scheme.Scheme) scheme.Needs {
+	needs, _ := scheme.NeedsOf(s)
+	return needs
+}
+
+// texts returns names as a config has them.
+func texts[T ~string](names []T) (all []string) {
+	for _, name := range names {
+		all = append(all, string(name))
+	}
+	return all
 }
 
 // checkExpression parses an expression of a config.

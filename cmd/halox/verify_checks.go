@@ -37,7 +37,7 @@ func (v *verifier) checks() (all []check) {
 
 // paths returns the paths that all links have.
 func (v *verifier) paths() (usable []p2p.Path) {
-	for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+	for _, path := range p2p.Paths() {
 		if _, err := halo.NewPlan(v.place, v.links, path, v.spec(halo.Float64, halo.Corners, 1)); err != nil {
 			fmt.Fprintf(v.out, "left out: path %s: %v\n", path, err)
 			continue
@@ -176,10 +176,4 @@ func (v *verifier) solve(place *halo.Placement, way way, path p2p.Path) (values 
 	}
 	values = make([]float64, place.Grid.Points())
 	return values, s.Read(values, place.Grid.Box())
-}
-
-// needsOf returns what a scheme needs; nothing of one that there is not.
-func needsOf(s scheme.Scheme) scheme.Needs {
-	needs, _ := scheme.NeedsOf(s)
-	return needs
 }
