@@ -232,3 +232,27 @@ func TestStencilHeader(t *testing.T) {
 		t.Errorf("%v; cu/%s is to be:\n%s", err, stencilHeader, want)
 	}
 }
+
+// Kernels that wait for other GPUs do so by acquires and releases, and by no fence, which would cost more.
+func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
+	c := NewCompiler(Options{NVRTC: findNVRTC(t), Cache: t.TempDir()})
+	star := everyStencil()[len(everyStencil())-1]
+	for _, p := range []Program{stepProgram(star, Float64), directExchangeProgram()} {
+		t.Run(p.File, func(t *testing.T) {
+			text, err := c.image(p, "sm_999") // PTX
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, has := range []string{"ld.acquire.sys", "red.release.sys"} {
+				if !strings.Contains(string(text), has) {
+					t.Errorf("no %s", has)
+				}
+			}
+			for _, hasNot := range []string{"membar", "fence."} {
+				if strings.Contains(string(text), hasNot) {
+					t.Errorf("%s in it", hasNot)
+				}
+			}
+		})
+	}
+}

@@ -24,32 +24,42 @@ __device__ __forceinline__ void grid_dependency_wait() {
 #endif
 }
 
+// A release orders all that the thread has read and written before it, and, after a barrier, all that
+// its block has. An acquire that reads the released value orders it before all that the thread, and
+// after a barrier its block, does next. Both have the same scope: all GPUs and the host, or this GPU.
+__device__ inline u64 load_acquire_sys(const u64 *from) {
+	u64 value;
+	asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+	return value;
+}
+
+__device__ inline u64 load_acquire_gpu(const u64 *from) {
+	u64 value;
+	asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+	return value;
+}
+
+__device__ inline void add_release_sys(u64 *to, u64 value) {
+	asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
+__device__ inline void add_release_gpu(u64 *to, u64 value) {
+	asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
 __device__ inline void store_release_sys(u64 *to, u64 value) {
 	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
+// Relaxed accesses order nothing, but reach memory that other GPUs and the host see.
+__device__ inline void store_relaxed_sys(u64 *to, u64 value) {
+	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
 __device__ inline u64 load_relaxed_sys(const u64 *from) {
 	u64 value;
 	asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
 	return value;
-}
-
-__device__ inline u64 load_relaxed_gpu(const u64 *from) {
-	u64 value;
-	asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
-	return value;
-}
-
-__device__ inline void add_relaxed_sys(u64 *to, u64 value) {
-	asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
-}
-
-__device__ inline void add_relaxed_gpu(u64 *to, u64 value) {
-	asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
-}
-
-__device__ inline void store_relaxed_sys(u64 *to, u64 value) {
-	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
 // Two words in one access of 16 bytes. Each word is whole; both together need not be.

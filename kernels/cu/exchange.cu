@@ -37,31 +37,30 @@ struct DirectExchange {
 	Store few[FEW];
 };
 
-// wait_for_neighbour waits until a neighbour has counted so far. After the limit it reports the
-// neighbour, and does not wait any longer.
-__device__ void wait_for_neighbour(const DirectExchange &s, const u64 *count, u64 value, i64 neighbour) {
-	if (!wait_for_count(count, value, s.limit)) store_release_sys(s.failed, 1 + neighbour);
+// wait_for_neighbour waits until a neighbour has counted so far. After the limit it reports the neighbour,
+// and returns false.
+__device__ bool wait_for_neighbour(const DirectExchange &s, const u64 *count, u64 value, i64 neighbour) {
+	if (wait_for_count(count, value, s.limit)) return true;
+	report_timeout(s.failed, 1 + neighbour);
+	return false;
 }
 
-// wait_until_ready waits until the ghosts of all neighbours may be overwritten.
-__device__ void wait_until_ready(const DirectExchange &s) {
+// wait_until_ready waits until the ghosts of all neighbours may be overwritten. It returns false, in all
+// threads, after a timeout.
+__device__ bool wait_until_ready(const DirectExchange &s) {
 	const i64 me = threadIdx.x;
-	if (me < s.degree) wait_for_neighbour(s, s.ready[me].mine, s.round, me);
-	__syncthreads();
+	return __syncthreads_and(me >= s.degree || wait_for_neighbour(s, s.ready[me].mine, s.round, me));
 }
 
 // store makes a copy once the neighbours are ready. A thread loads a batch of words before it stores
 // the first, and loads the first batch before it waits: the loads, of which those of a column are a
 // transaction each, wait neither for each other nor for the neighbours. Threads beyond the last word
-// load that one.
-template <typename Word> __device__ void store(const BlockRange &range, const DirectExchange &s) {
+// load that one. It returns false if a neighbour is not ready in time; nothing is stored then.
+template <typename Word> __device__ bool store(const BlockRange &range, const DirectExchange &s) {
 	const StridedCopy &g = range.copy;
 	const unsigned thread = range.thread(), threads = range.threads(), words = g.words;
 	enum { BATCH = 4 };
-	if (words == 0) { // a GPU that only receives
-		wait_until_ready(s);
-		return;
-	}
+	if (words == 0) return wait_until_ready(s); // a GPU that only receives
 	bool ready = false;
 	unsigned first = thread;
 	do {
@@ -73,32 +72,37 @@ template <typename Word> __device__ void store(const BlockRange &range, const Di
 			word[i] = ((const Word *)(g.src + at.from))[at.x];
 			to[i] = (Word *)(g.dst + at.to) + at.x;
 		}
-		if (!ready) wait_until_ready(s);
+		if (!ready && !wait_until_ready(s)) return false;
 		ready = true;
 #pragma unroll
 		for (int i = 0; i < BATCH; i++)
 			if (first + i * threads < words) *to[i] = word[i];
 		first += BATCH * threads;
 	} while (first < words);
+	return true;
+}
+
+__device__ bool store(const BlockRange &range, const DirectExchange &s) {
+	switch (range.copy.word) {
+	case 1: return store<unsigned char>(range, s);
+	case 2: return store<unsigned short>(range, s);
+	case 4: return store<unsigned>(range, s);
+	case 8: return store<u64>(range, s);
+	default: return store<Word16>(range, s);
+	}
 }
 
 // direct_exchange is one exchange. Launches before it in its stream have written the boundary points
-// and read the ghosts; launches after it find the new ghosts.
+// and read the ghosts; launches after it find the new ghosts. After a timeout it reports the neighbour,
+// and stores and signals nothing more.
 extern "C" __global__ void __launch_bounds__(256) direct_exchange(const __grid_constant__ DirectExchange s) {
 	grid_dependency_wait();
 	const i64 me = threadIdx.x;
 	const bool first = blockIdx.x == 0;
 	if (first && me < s.degree) store_release_sys(s.ready[me].its, s.round);
 	const Store &mine = range_of(s.table ? s.table : s.few, s.stores);
-	switch (mine.range.copy.word) {
-	case 1: store<unsigned char>(mine.range, s); break;
-	case 2: store<unsigned short>(mine.range, s); break;
-	case 4: store<unsigned>(mine.range, s); break;
-	case 8: store<u64>(mine.range, s); break;
-	case 16: store<Word16>(mine.range, s); break;
-	}
-	// The barrier and the fence of signal order the stores of all threads before the count.
-	__syncthreads();
+	if (!store(mine.range, s)) return;
+	__syncthreads(); // orders the stores of all threads before the count
 	if (me == 0 && mine.neighbour >= 0) signal(s.neighbours[mine.neighbour].its_count);
 	if (first && me < s.degree) {
 		const Neighbour &other = s.neighbours[me];

@@ -5,12 +5,9 @@
 
 #include "device.cuh"
 
-// signal adds one to a count of another GPU. All that the block stored before its last barrier is
-// visible to who has seen the count: the fence is cumulative.
-__device__ inline void signal(u64 *count) {
-	__threadfence_system();
-	add_relaxed_sys(count, 1);
-}
+// signal adds one to a count of another GPU, in one thread. Who has seen the count sees all that the block
+// stored before its last barrier.
+__device__ inline void signal(u64 *count) { add_release_sys(count, 1); }
 
 // wait polls until done() returns true. It returns false after a time limit in nanoseconds.
 template <typename Done> __device__ __forceinline__ bool wait(i64 limit, Done done) {
@@ -25,18 +22,17 @@ template <typename Done> __device__ __forceinline__ bool wait(i64 limit, Done do
 	}
 }
 
-// wait_for_count waits until a count has reached a value. It returns false after the limit.
+// wait_for_count waits until a count has reached a value. It returns false after the limit. The other threads
+// of the block see what was stored before the signals after a barrier.
 __device__ inline bool wait_for_count(const u64 *count, u64 value, i64 limit) {
-	if (!wait(limit, [&] { return load_relaxed_sys(count) >= value; })) return false;
-	__threadfence_system();
-	return true;
+	return wait(limit, [&] { return load_acquire_sys(count) >= value; });
 }
 
-// report_timeout says in host memory whom a block waited for in vain: 1 + the neighbour. That counts
-// for more than THIS_DEVICE, another block of this GPU, which may have waited for a neighbour itself.
+// report_timeout says in host memory whom a block of this GPU waited for in vain: 1 + the neighbour, or
+// THIS_DEVICE for another block. The first neighbour stays; it also replaces THIS_DEVICE, since the other
+// block may have waited for the neighbour itself.
 enum { THIS_DEVICE = 1000 };
 
 __device__ inline void report_timeout(u64 *report, u64 whom) {
-	const u64 before = load_relaxed_sys(report);
-	if (before == 0 || before == THIS_DEVICE) store_release_sys(report, whom);
+	if (atomicCAS(report, 0, whom) == THIS_DEVICE && whom != THIS_DEVICE) atomicCAS(report, THIS_DEVICE, whom);
 }

@@ -112,8 +112,8 @@ __device__ bool wait_for_neighbour(const Step &s, const Slab &b, int neighbour, 
 	return false;
 }
 
-// notify counts a step of this block, in one thread for each neighbour of the slab. A barrier before it,
-// and the fence of signal, order the stores of all threads before the count.
+// notify counts a step of this block, in one thread for each neighbour of the slab. The barrier before it
+// orders the stores of all threads before the count.
 __device__ void notify(const Step &s, const Slab &b, int neighbour) {
 	if (0 <= neighbour && neighbour < s.degree && b.neighbours >> neighbour & 1)
 		signal(s.neighbour[neighbour].its_count);
@@ -146,11 +146,9 @@ __device__ __forceinline__ Place place_of(const Step &s, unsigned tile) {
 __device__ bool grid_barrier(const Step &s, i64 n) {
 	const u64 all = (u64)n * gridDim.x;
 	u64 now;
-	__threadfence();
-	add_relaxed_gpu(s.arrived, 1);
-	const bool came = wait(s.limit, [&] { return (now = load_relaxed_gpu(s.arrived)) >= all; });
+	add_release_gpu(s.arrived, 1);
+	const bool came = wait(s.limit, [&] { return (now = load_acquire_gpu(s.arrived)) >= all; });
 	if (!came) report_timeout(s.failed, THIS_DEVICE);
-	__threadfence();
 	return came && now < STOP;
 }
 

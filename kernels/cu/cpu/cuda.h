@@ -60,7 +60,16 @@ static bool __syncthreads_and(bool v) { return v; }
 static void __threadfence() {}
 static void __threadfence_system() {}
 static void __nanosleep(unsigned) {}
-static void atomicOr(unsigned long long *, unsigned long long) {}
+static unsigned long long atomicOr(unsigned long long *to, unsigned long long bits) {
+	const unsigned long long before = *to;
+	*to |= bits;
+	return before;
+}
+static unsigned long long atomicCAS(unsigned long long *to, unsigned long long expected, unsigned long long value) {
+	const unsigned long long before = *to;
+	if (before == expected) *to = value;
+	return before;
+}
 template <typename T> T __shfl_sync(unsigned, T v, int) { return v; }
 template <typename T> T __shfl_xor_sync(unsigned, T v, int) { return v; }
 template <typename T> T __shfl_up_sync(unsigned, T v, int) { return v; }

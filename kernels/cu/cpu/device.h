@@ -4,9 +4,10 @@
 inline void grid_dependency_wait() {}
 inline void store_release_sys(u64 *to, u64 value) { *to = value; }
 inline u64 load_relaxed_sys(const u64 *from) { return *from; }
-inline u64 load_relaxed_gpu(const u64 *from) { return *from; }
-inline void add_relaxed_sys(u64 *to, u64 value) { *to += value; }
-inline void add_relaxed_gpu(u64 *to, u64 value) { *to += value; }
+inline u64 load_acquire_sys(const u64 *from) { return *from; }
+inline u64 load_acquire_gpu(const u64 *from) { return *from; }
+inline void add_release_sys(u64 *to, u64 value) { *to += value; }
+inline void add_release_gpu(u64 *to, u64 value) { *to += value; }
 inline void store_relaxed_sys(u64 *to, u64 value) { *to = value; }
 inline void store_relaxed_sys(u64 *to, u64 low, u64 high) { to[0] = low, to[1] = high; }
 inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) { low = from[0], high = from[1]; }
