@@ -106,7 +106,7 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made
 	spec := streams.KernelSpec{
 		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.counts[i].All(), s.failed.All()},
 		Function: found[0], Grid: k.grid, Block: [3]int{k.block[0], k.block[1], 1},
-		Argument: k.argument(maxStores(n.stencil)),
+		Argument: k.argument(maxStores(n.stencil)), Cooperative: n.kind != FusedStep,
 	}
 	for f, a := range rank.Fields {
 		spec.Uses = append(spec.Uses, a.Data)

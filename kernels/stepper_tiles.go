@@ -219,7 +219,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 		return err
 	}
 	spec := streams.KernelSpec{
-		Name: "tile steps", Work: streams.Sweep, Function: hold[0], Shared: int(box.shared),
+		Name: "tile steps", Work: streams.Sweep, Function: hold[0], Shared: int(box.shared), Cooperative: true,
 		Grid:  [3]int{int(tiles), 1, 1},
 		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
 		Uses:  []streams.Span{n.counts[i].All(), s.failed.All(), n.tiled.inbox[i].All()},

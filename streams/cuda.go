@@ -233,12 +233,36 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 			return nil, err
 		}
 	}
+	if spec.Cooperative {
+		if err := c.holdsAtOnce(f.fn, spec); err != nil {
+			return nil, err
+		}
+	}
 	l, err := cuda.NewLaunch(f.fn, grid, block, uint32(spec.Shared), spec.Argument)
 	if err != nil {
 		return nil, err
 	}
-	l.SetEarly(spec.Early && c.early)
+	l.SetEarly(spec.Early && c.early && !spec.Cooperative)
+	l.SetCooperative(spec.Cooperative)
 	return &cudaKernel{l}, nil
+}
+
+// holdsAtOnce returns an error unless all thread blocks of a launch fit on the multiprocessors at once.
+func (c *cudaDriver) holdsAtOnce(f cuda.Function, spec *KernelSpec) error {
+	threads := spec.Block[0] * spec.Block[1] * spec.Block[2]
+	each, err := c.ctx.OccupancyMaxActiveBlocks(f, threads, uint64(spec.Shared))
+	if err != nil {
+		return err
+	}
+	cores, err := c.ctx.Device().Attribute(cuda.AttrMultiprocessorCount)
+	if err != nil {
+		return err
+	}
+	if blocks := int64(spec.Grid[0]) * int64(spec.Grid[1]) * int64(spec.Grid[2]); blocks > int64(each)*int64(cores) {
+		return fmt.Errorf("%d thread blocks of %d threads and %d bytes of shared memory wait for each other, and %d fit on the GPU at once: %d on each of %d multiprocessors",
+			blocks, threads, spec.Shared, each*cores, each, cores)
+	}
+	return nil
 }
 
 // announce says how much dynamic shared memory a launch of a function may have: never less

@@ -97,6 +97,31 @@ func TestCUDADevices(t *testing.T) {
 	}
 }
 
+// A cooperative launch fits on the GPU at once, or is refused with the numbers. It is not early.
+func TestCUDACooperative(t *testing.T) {
+	r := newRig(t, 1)
+	d := r.devices[0]
+	m := must(d.LoadModule(cudafake.Image(map[string]int{"k": 0})))(t)
+	spec := streams.KernelSpec{Name: "k", Function: must(m.Function("k"))(t), Block: [3]int{32, 8, 1}, Shared: 100 << 10, Early: true, Cooperative: true}
+	spec.Grid = [3]int{3, 3, 1}
+	says := "prepare k: 9 thread blocks of 256 threads and 102400 bytes of shared memory wait for each other, and 8 fit on the GPU at once: 2 on each of 4 multiprocessors"
+	if _, err := d.NewKernel(spec); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v", err)
+	}
+	check(t, d.Err())
+	spec.Grid = [3]int{2, 2, 2}
+	k := must(d.NewKernel(spec))(t)
+	s := must(d.NewStream(streams.Normal))(t)
+	check(t, s.Launch(k), s.Sync(limit))
+	if got := r.fake.Launches(); len(got) != 1 || !got[0].Cooperative || got[0].Early {
+		t.Errorf("launched %+v", got)
+	}
+	r.fake.Fail("cuOccupancyMaxActiveBlocksPerMultiprocessor", int(cuda.CodeInvalidValue), 0, 1)
+	if _, err := d.NewKernel(spec); !errors.Is(err, cuda.CodeInvalidValue) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestCUDAOpen(t *testing.T) {
 	library := cudafake.Build(t, cudafake.Devices(3))
 	fake := cudafake.Inspect(t, library)

@@ -26,6 +26,10 @@ type KernelSpec struct {
 	// threads wait themselves, before all else (griddepcontrol.wait). It is for kernels
 	// that do.
 	Early bool
+
+	// Cooperative has all thread blocks of a GPU run at the same time, as those must that wait for each
+	// other. NewKernel refuses a grid of more than the GPU holds at once. Such a launch is not early.
+	Cooperative bool
 }
 
 // Kernel is a launch made ready: it is queued any number of times, with the

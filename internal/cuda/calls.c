@@ -12,6 +12,7 @@ enum {
 
 	STREAM_NON_BLOCKING = 1,
 	CAPTURE_RELAXED = 2,
+	COOPERATIVE = 2,
 	PROGRAMMATIC_STREAM_SERIALIZATION = 6,
 
 	JIT_ERROR_LOG = 5,
@@ -201,8 +202,10 @@ halox_launch *halox_launch_new(CUhandle fn, size_t arg_size) {
 
 int halox_launch_kernel(IN_CONTEXT, const halox_launch *l, CUhandle stream, int early) {
 	if (!l) return INVALID_HANDLE;
-	CUlaunchAttr attr = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = 1};
-	CUlaunch launch = {.shared = l->shared, .stream = stream, .attrs = &attr, .attr_count = l->early && early ? 1 : 0};
+	CUlaunchAttr attrs[2];
+	CUlaunch launch = {.shared = l->shared, .stream = stream, .attrs = attrs};
+	if (l->early && early) attrs[launch.attr_count++] = (CUlaunchAttr){.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = 1};
+	if (l->cooperative) attrs[launch.attr_count++] = (CUlaunchAttr){.id = COOPERATIVE, .value = 1};
 	memcpy(launch.grid, l->grid, sizeof launch.grid);
 	memcpy(launch.block, l->block, sizeof launch.block);
 	STREAM(d->cuLaunchKernelEx(&launch, l->fn, l->arg_size ? (void **)l->params : NULL, NULL));

@@ -82,7 +82,8 @@ int halox_occupancy(IN_CONTEXT, int *blocks, CUhandle fn, int threads, size_t sh
 typedef struct {
 	CUhandle fn;
 	unsigned grid[3], block[3], shared;
-	int early; // it may begin while what is queued before it still ends
+	int early;       // it may begin while what is queued before it still ends
+	int cooperative; // all its blocks run at the same time
 	size_t arg_size;
 	void *params[1]; // points at arg
 	_Alignas(64) unsigned char arg[];

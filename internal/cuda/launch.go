@@ -65,6 +65,15 @@ func (l *Launch) SetEarly(early bool) {
 	}
 }
 
+// SetCooperative says whether all blocks of the kernel run at the same time, as those must that wait for
+// each other. The driver refuses a launch of more blocks than fit, see [Context.OccupancyMaxActiveBlocks].
+func (l *Launch) SetCooperative(cooperative bool) {
+	l.c.cooperative = 0
+	if cooperative {
+		l.c.cooperative = 1
+	}
+}
+
 // Launch puts the kernel on the stream, which belongs to c as the kernel does.
 // A launch that was freed fails with [CodeInvalidHandle].
 func (c *Context) Launch(l *Launch, s Stream) error {

@@ -101,6 +101,32 @@ func TestLaunchEarly(t *testing.T) {
 	}
 }
 
+// A cooperative launch says so to the driver, which refuses one of more blocks than fit.
+func TestLaunchCooperative(t *testing.T) {
+	r := newRig(t, 1)
+	ctx := r.contexts[0]
+	stream := must(ctx.StreamCreate(0))(t)
+	fn := kernel(t, ctx, "k", 0)
+	cores := must(ctx.Device().Attribute(cuda.AttrMultiprocessorCount))(t)
+	fits := must(ctx.OccupancyMaxActiveBlocks(fn, 256, 0))(t) * cores
+	for i, c := range []struct {
+		blocks      int
+		cooperative bool
+		want        error
+	}{{fits, true, nil}, {fits + 1, true, cuda.CodeCooperativeTooBig}, {fits + 1, false, nil}} {
+		l := must(cuda.NewLaunch(fn, cuda.Dim3{X: uint32(c.blocks), Y: 1, Z: 1}, cuda.Dim3{X: 256, Y: 1, Z: 1}, 0, nil))(t)
+		defer l.Free()
+		l.SetCooperative(c.cooperative)
+		l.SetEarly(true)
+		if err := ctx.Launch(l, stream); !errors.Is(err, c.want) {
+			t.Errorf("%d blocks, cooperative %v: %v", c.blocks, c.cooperative, err)
+		}
+		if all := r.fake.Launches(); c.want == nil && (all[len(all)-1].Cooperative != c.cooperative || !all[len(all)-1].Early) {
+			t.Errorf("launch %d arrived as %+v", i, all[len(all)-1])
+		}
+	}
+}
+
 func TestLaunchAfterFree(t *testing.T) {
 	ctx := newRig(t, 1).contexts[0]
 	stream := must(ctx.StreamCreate(0))(t)

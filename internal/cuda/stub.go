@@ -29,7 +29,8 @@ func NewLaunch(Function, Dim3, Dim3, uint32, []byte) (*Launch, error) { return n
 func (*Launch) Arg() []byte { return nil }
 func (*Launch) Free()       {}
 
-func (*Launch) SetEarly(bool) {}
+func (*Launch) SetEarly(bool)       {}
+func (*Launch) SetCooperative(bool) {}
 
 func (*Driver) Close() error                { return nil }
 func (*Driver) Version() (int, error)       { return 0, ErrUnsupported }

@@ -10,7 +10,7 @@ package cudafake
 //	char name[64];
 //	int device;
 //	unsigned grid[3], block[3], shared;
-//	int early;
+//	int early, cooperative;
 //	unsigned arg_size;
 //	unsigned char arg[4096];
 // } launch;
@@ -137,6 +137,7 @@ type Launch struct {
 	Grid, Block [3]uint32
 	Shared      uint32
 	Early       bool // it may begin while what is queued before it still ends
+	Cooperative bool // all its blocks run at the same time
 	Arg         []byte
 }
 
@@ -153,11 +154,12 @@ func (f *Fake) Launches() []Launch {
 
 func goLaunch(l *C.launch) Launch {
 	out := Launch{
-		Kernel: C.GoString(&l.name[0]),
-		Device: int(l.device),
-		Shared: uint32(l.shared),
-		Early:  l.early != 0,
-		Arg:    C.GoBytes(unsafe.Pointer(&l.arg[0]), C.int(l.arg_size)),
+		Kernel:      C.GoString(&l.name[0]),
+		Device:      int(l.device),
+		Shared:      uint32(l.shared),
+		Early:       l.early != 0,
+		Cooperative: l.cooperative != 0,
+		Arg:         C.GoBytes(unsafe.Pointer(&l.arg[0]), C.int(l.arg_size)),
 	}
 	for i := range 3 {
 		out.Grid[i] = uint32(l.grid[i])

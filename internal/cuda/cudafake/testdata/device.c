@@ -86,7 +86,7 @@ API cuDeviceTotalMem_v2(size_t *bytes, int device) {
 }
 
 // Attributes that a program may divide by have a plausible value.
-static int attribute(int which) {
+int fake_attribute(int which) {
 	switch (which) {
 	case 1: return 1024;        // threads of a block
 	case 8: return 48 << 10;    // shared memory of a block
@@ -102,6 +102,7 @@ static int attribute(int which) {
 	case 41: return 1;          // unified addressing
 	case 75: return 9;          // compute capability
 	case 76: return 0;
+	case 95: return 1;          // cooperative launches
 	case 81: return 228 << 10;  // shared memory of a multiprocessor
 	case 97: return 227 << 10;  // the most of it for a block
 	}
@@ -110,7 +111,7 @@ static int attribute(int which) {
 
 API cuDeviceGetAttribute(int *value, int which, int device) {
 	CALL("cuDeviceGetAttribute");
-	*value = attribute(which);
+	*value = fake_attribute(which);
 	return no_device(device) ? INVALID_DEVICE : SUCCESS;
 }
 

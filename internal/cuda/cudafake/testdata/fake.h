@@ -37,6 +37,7 @@ enum {
 	NOT_READY = 600,
 	PEER_ALREADY_ENABLED = 704,
 	ILLEGAL_ADDRESS = 700,
+	COOPERATIVE_TOO_LARGE = 720,
 	PEER_NOT_ENABLED = 705,
 	CAPTURE_UNSUPPORTED = 900,
 	CAPTURE_INVALIDATED = 901,
@@ -123,7 +124,7 @@ object *fake_find(enum kind kind, const void *p, size_t n);
 typedef struct {
 	object *function; // of a kernel, else NULL
 	unsigned grid[3], block[3], shared;
-	int early;
+	int early, cooperative;
 	unsigned char arg[MAX_ARG];
 
 	char *dst;
@@ -159,6 +160,9 @@ int fake_record(object *event, object *stream);
 int fake_wait(object *stream, object *event);
 
 void fake_log_launch(const work *w);
+
+// fake_attribute is an attribute of every device.
+int fake_attribute(int which);
 
 #define API __attribute__((visibility("default"))) int
 

@@ -89,12 +89,16 @@ API cuFuncSetAttribute(void *f, int which, int value) {
 	return SUCCESS;
 }
 
+static int active_blocks(int threads, size_t shared) {
+	int blocks = 2048 / threads;
+	return shared && (228u << 10) / shared < (size_t)blocks ? (int)((228u << 10) / shared) : blocks;
+}
+
 API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
 	LIVE("cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	if (!fake_get(FUNCTION, f)) return INVALID_HANDLE;
 	if (threads <= 0) return INVALID_VALUE;
-	*blocks = 2048 / threads;
-	if (shared && (228u << 10) / shared < (size_t)*blocks) *blocks = (228u << 10) / shared;
+	*blocks = active_blocks(threads, shared);
 	return SUCCESS;
 }
 
@@ -112,6 +116,9 @@ typedef struct {
 	unsigned attr_count;
 } config;
 
+static size_t blocks_of(const config *c) { return (size_t)c->grid[0] * c->grid[1] * c->grid[2]; }
+static int threads_of(const config *c) { return (int)(c->block[0] * c->block[1] * c->block[2]); }
+
 API cuLaunchKernelEx(const config *c, void *f, void **params, void **extra) {
 	LIVE("cuLaunchKernelEx");
 	object *o = fake_get(FUNCTION, f);
@@ -120,9 +127,13 @@ API cuLaunchKernelEx(const config *c, void *f, void **params, void **extra) {
 	if (c->shared > 48 << 10 && c->shared > (unsigned)o->flags) return INVALID_VALUE; // more must be asked for
 	work w = {.function = o, .shared = c->shared};
 	for (unsigned i = 0; i < c->attr_count; i++) {
-		if (c->attrs[i].id != 6) return INVALID_VALUE; // the only one that it knows
-		w.early = c->attrs[i].value.number;
+		switch (c->attrs[i].id) {
+		case 2: w.cooperative = c->attrs[i].value.number; break;
+		case 6: w.early = c->attrs[i].value.number; break;
+		default: return INVALID_VALUE; // it knows no other
+		}
 	}
+	if (w.cooperative && blocks_of(c) > (size_t)active_blocks(threads_of(c), c->shared) * fake_attribute(16)) return COOPERATIVE_TOO_LARGE;
 	memcpy(w.grid, c->grid, sizeof w.grid);
 	memcpy(w.block, c->block, sizeof w.block);
 	if (o->size) memcpy(w.arg, params[0], o->size);

@@ -30,7 +30,7 @@ typedef struct {
 	char name[64];
 	int device;
 	unsigned grid[3], block[3], shared;
-	int early;
+	int early, cooperative;
 	unsigned arg_size;
 	unsigned char arg[MAX_ARG];
 } launch;
@@ -118,6 +118,7 @@ void fake_log_launch(const work *w) {
 	memcpy(l->block, w->block, sizeof l->block);
 	l->shared = w->shared;
 	l->early = w->early;
+	l->cooperative = w->cooperative;
 	l->arg_size = w->function->size;
 	memcpy(l->arg, w->arg, l->arg_size);
 }
