@@ -61,7 +61,6 @@ template <typename Word> __device__ bool store(const BlockRange &range, const Di
 	const unsigned thread = range.thread(), threads = range.threads(), words = g.words;
 	enum { BATCH = 4 };
 	if (words == 0) return wait_until_ready(s); // a GPU that only receives
-	bool ready = false;
 	unsigned first = thread;
 	do {
 		Word word[BATCH];
@@ -72,8 +71,7 @@ template <typename Word> __device__ bool store(const BlockRange &range, const Di
 			word[i] = ((const Word *)(g.src + at.from))[at.x];
 			to[i] = (Word *)(g.dst + at.to) + at.x;
 		}
-		if (!ready && !wait_until_ready(s)) return false;
-		ready = true;
+		if (first == thread && !wait_until_ready(s)) return false;
 #pragma unroll
 		for (int i = 0; i < BATCH; i++)
 			if (first + i * threads < words) *to[i] = word[i];
