@@ -42,14 +42,14 @@ const maxNamed = 5
 func autoSummary(groups []Group) []string {
 	var best, copies autoComparison
 	for _, g := range groups {
-		auto, ok := g.Of(AutoEngine)
+		auto, ok := g.Of(autoEngine)
 		if !ok {
 			continue
 		}
 		if row, ok := g.Best(); ok {
 			best.add(auto, row)
 		}
-		if row, ok := g.Of(CopiesEngine); ok {
+		if row, ok := g.Of(copiesEngine); ok {
 			copies.add(auto, row)
 		}
 	}

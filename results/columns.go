@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// align writes cells in columns, the first to the left, all others to the right.
+// align writes cells in columns: the first aligned left, all others right.
 func align(w *strings.Builder, lines [][]string) {
 	var widths []int
 	for _, line := range lines {

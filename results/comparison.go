@@ -86,7 +86,7 @@ func (c comparison) write(w *strings.Builder) {
 func (c comparison) overPaths() bool { return c.groups[0].Rows[0].Text("path") != "" }
 
 func (c comparison) withAuto() bool {
-	return !c.overPaths() && slices.Contains(c.contenders, AutoEngine)
+	return !c.overPaths() && slices.Contains(c.contenders, autoEngine)
 }
 
 func (c comparison) busy() bool { return c.groups[0].Rows[0].Text("busy") != "" }
@@ -132,7 +132,7 @@ func (c comparison) line(g Group) []string {
 
 // autoCells say which engine auto took, and its time over that of the best.
 func autoCells(g Group, best Row, isBest bool) []string {
-	auto, ok := g.Of(AutoEngine)
+	auto, ok := g.Of(autoEngine)
 	if !ok {
 		return []string{"-", "-"}
 	}

@@ -14,11 +14,11 @@ const (
 	Unpacked = "unpack"
 )
 
-// AutoEngine is the engine that takes the one it found the fastest, and
-// CopiesEngine that of the driver's own copies.
+// autoEngine is the engine that takes the one it found the fastest, and
+// copiesEngine that of the driver's own copies.
 const (
-	AutoEngine   = "auto"
-	CopiesEngine = "copies"
+	autoEngine   = "auto"
+	copiesEngine = "copies"
 )
 
 // LayoutRow begins a row of a bench of datatypes: which layout of which suite, with
@@ -39,15 +39,15 @@ func (r Row) Contender() string {
 	if r.Text("remote") != "" {
 		remote = "remote"
 	}
-	if path != "" && engine == AutoEngine {
+	if path != "" && engine == autoEngine {
 		engine = ""
 	}
 	return wording.Join(", ", path, remote, engine, r.Text("variant"))
 }
 
-// rival reports whether it is none of the other contenders by another name: auto,
-// among engines, is one of them.
-func (r Row) rival() bool { return r.Text("path") != "" || r.Text("engine") != AutoEngine }
+// rival reports whether the row is a contender of its own. Engine auto is not: it is one of
+// the other engines.
+func (r Row) rival() bool { return r.Text("path") != "" || r.Text("engine") != autoEngine }
 
 // A Group is the rows of one workload, in one direction where there are two.
 type Group struct{ Rows []Row }

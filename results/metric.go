@@ -1,8 +1,6 @@
 package results
 
 import (
-	"slices"
-
 	"github.com/halox/halox/results/internal/wording"
 )
 
@@ -33,72 +31,78 @@ const (
 	MaxError      Metric = "max_error" // the largest distance from the exact solution
 )
 
-// A Direction says which numbers of a metric are better.
-type Direction int
-
-// The directions.
-const (
-	Neither Direction = iota
-	Lower
-	Higher
-)
-
-// MetricInfo is what is known of a metric.
-type MetricInfo struct {
-	Metric  Metric
-	Title   string // what an axis says, without its unit
-	Unit    string // of the numbers in a record; 1 for a plain number
-	Better  Direction
-	Ceiling Metric // what bounds it, in the same unit and measured beside; "" for none
+// metricInfo is what is known of a metric.
+type metricInfo struct {
+	metric  Metric
+	title   string // what an axis says, without its unit
+	unit    string // of the numbers in a record; 1 for a plain number
+	better  direction
+	ceiling Metric // what bounds it, in the same unit and measured beside; "" for none
 
 	// Numbers are shown to people in another unit, times a factor, where these are given.
-	ShownUnit   string
-	ShownFactor float64
+	shownUnit   string
+	shownFactor float64
 }
+
+// A direction says which numbers of a metric are better.
+type direction int
+
+const (
+	lower direction = iota + 1
+	higher
+)
 
 // metrics is the one table of them.
-var metrics = [...]MetricInfo{
-	{Metric: Time, Title: "time", Unit: "us", Better: Lower, Ceiling: CopyTime},
-	{Metric: OneThread, Title: "time, driven by one thread", Unit: "us", Better: Lower, Ceiling: CopyTime},
-	{Metric: Threads, Title: "time, driven by a thread a device", Unit: "us", Better: Lower, Ceiling: CopyTime},
-	{Metric: Step, Title: "time of a step", Unit: "us", Better: Lower},
-	{Metric: Latency, Title: "latency", Unit: "us", Better: Lower},
-	{Metric: Rate, Title: "rate", Unit: "GB/s", Better: Higher, Ceiling: CopyRate},
-	{Metric: Updates, Title: "updated points", Unit: "1/s", Better: Higher, ShownUnit: "G/s", ShownFactor: 1e-9},
-	{Metric: GFLOPS, Title: "arithmetic", Unit: "GFLOP/s", Better: Higher},
-	{Metric: CopyTime, Title: "time of a plain copy", Unit: "us", Better: Lower},
-	{Metric: CopyRate, Title: "rate of a plain copy", Unit: "GB/s", Better: Higher},
-	{Metric: PeerRate, Title: "rate of a plain peer copy", Unit: "GB/s", Better: Higher},
-	{Metric: Share, Title: "share of a plain copy", Unit: "1", Better: Higher, ShownUnit: "%", ShownFactor: 100},
-	{Metric: SpeedUp, Title: "speed-up", Unit: "1", Better: Higher},
-	{Metric: OverBaseline, Title: "speed-up over the baseline scheme", Unit: "1", Better: Higher},
-	{Metric: OverTwoStream, Title: "speed-up over the best two-stream scheme", Unit: "1", Better: Higher},
-	{Metric: Efficiency, Title: "efficiency", Unit: "1", Better: Higher, ShownUnit: "%", ShownFactor: 100},
-	{Metric: BusyLost, Title: "what else ran lost", Unit: "1", Better: Lower, ShownUnit: "%", ShownFactor: 100},
-	{Metric: Setup, Title: "time before the loop", Unit: "s", Better: Lower},
-	{Metric: Loop, Title: "time of the loop", Unit: "s", Better: Lower},
-	{Metric: MaxError, Title: "largest error", Unit: "1", Better: Lower},
+var metrics = [...]metricInfo{
+	{metric: Time, title: "time", unit: "us", better: lower, ceiling: CopyTime},
+	{metric: OneThread, title: "time, driven by one thread", unit: "us", better: lower, ceiling: CopyTime},
+	{metric: Threads, title: "time, driven by a thread a device", unit: "us", better: lower, ceiling: CopyTime},
+	{metric: Step, title: "time of a step", unit: "us", better: lower},
+	{metric: Latency, title: "latency", unit: "us", better: lower},
+	{metric: Rate, title: "rate", unit: "GB/s", better: higher, ceiling: CopyRate},
+	{metric: Updates, title: "updated points", unit: "1/s", better: higher, shownUnit: "G/s", shownFactor: 1e-9},
+	{metric: GFLOPS, title: "arithmetic", unit: "GFLOP/s", better: higher},
+	{metric: CopyTime, title: "time of a plain copy", unit: "us", better: lower},
+	{metric: CopyRate, title: "rate of a plain copy", unit: "GB/s", better: higher},
+	{metric: PeerRate, title: "rate of a plain peer copy", unit: "GB/s", better: higher},
+	{metric: Share, title: "share of a plain copy", unit: "1", better: higher, shownUnit: "%", shownFactor: 100},
+	{metric: SpeedUp, title: "speed-up", unit: "1", better: higher},
+	{metric: OverBaseline, title: "speed-up over the baseline scheme", unit: "1", better: higher},
+	{metric: OverTwoStream, title: "speed-up over the best two-stream scheme", unit: "1", better: higher},
+	{metric: Efficiency, title: "efficiency", unit: "1", better: higher, shownUnit: "%", shownFactor: 100},
+	{metric: BusyLost, title: "what else ran lost", unit: "1", better: lower, shownUnit: "%", shownFactor: 100},
+	{metric: Setup, title: "time before the loop", unit: "s", better: lower},
+	{metric: Loop, title: "time of the loop", unit: "s", better: lower},
+	{metric: MaxError, title: "largest error", unit: "1", better: lower},
 }
 
-// Metrics returns what is known of all of them.
-func Metrics() []MetricInfo { return slices.Clone(metrics[:]) }
-
-// Info returns what is known of the metric. Of one that is in no table it is the
-// name alone.
-func (m Metric) Info() MetricInfo {
+// info returns what is known of the metric. Of one that is in no table it is the name alone.
+func (m Metric) info() metricInfo {
 	for _, info := range metrics {
-		if info.Metric == m {
+		if info.metric == m {
 			return info
 		}
 	}
-	return MetricInfo{Metric: m, Title: wording.Spaced(string(m))}
+	return metricInfo{metric: m, title: wording.Spaced(string(m))}
 }
 
-// Shown returns the unit and the factor by which numbers in a unit are shown. A unit
-// that is not the table's own, of a record that says so, stays as it is.
-func (i MetricInfo) Shown(unit string) (string, float64) {
-	if i.ShownUnit != "" && unit == i.Unit {
-		return i.ShownUnit, i.ShownFactor
+// Title returns what an axis says, without the unit.
+func (m Metric) Title() string { return m.info().title }
+
+// Ceiling returns the metric that bounds this one, "" for none. It has the same unit and was
+// measured beside.
+func (m Metric) Ceiling() Metric { return m.info().ceiling }
+
+// LowerIsBetter reports whether a lower number is the better one, as with times.
+func (m Metric) LowerIsBetter() bool { return m.info().better == lower }
+
+// Shown returns the unit and the factor by which people are shown numbers that a record has
+// in a unit. A record may have a metric in another unit than this halox writes: that one
+// stays as it is.
+func (m Metric) Shown(unit string) (string, float64) {
+	i := m.info()
+	if i.shownUnit != "" && unit == i.unit {
+		return i.shownUnit, i.shownFactor
 	}
 	if unit == "1" {
 		return "", 1

@@ -6,10 +6,10 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// Schema is the version of the record's layout that this package writes; the file
+// schemaVersion is the version of the record's layout that this package writes; the file
 // record.schema.json describes it. It grows when a key changes its meaning, not when
 // one is added.
-const Schema = 2
+const schemaVersion = 2
 
 // A Kind says what a record is of.
 type Kind string
@@ -27,8 +27,8 @@ const (
 	KindSweep    Kind = "sweep"    // sweeps on one device, by stencil and size
 )
 
-// Kinds returns all of them.
-func Kinds() []Kind {
+// kinds returns all of them.
+func kinds() []Kind {
 	return []Kind{KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindSchemes, KindScaling, KindSweep}
 }
 

@@ -29,7 +29,7 @@ func (r *Record) encode() ([]byte, error) {
 		return nil, err
 	}
 	stamped := *r
-	stamped.Schema, stamped.Rows = Schema, []Row{}
+	stamped.Schema, stamped.Rows = schemaVersion, []Row{}
 	if stamped.Devices == nil {
 		stamped.Devices = []Device{}
 	}
@@ -60,7 +60,7 @@ func (r *Record) encode() ([]byte, error) {
 
 // check refuses what others could not read.
 func (r *Record) check() error {
-	if !slices.Contains(Kinds(), r.Kind) {
+	if !slices.Contains(kinds(), r.Kind) {
 		return fmt.Errorf("its kind is %q, which is none", r.Kind)
 	}
 	for i, row := range r.Rows {
@@ -75,8 +75,8 @@ func (r *Record) check() error {
 
 // Read gives back the record in the file at path, one of an older schema as one of
 // today's. Its Settings are made of maps, slices and [json.Number], so that no digit
-// is lost. A file that is no record, or of a newer schema than [Schema], is an error, and
-// so is one of more than 256 MiB, a device and a pipe.
+// is lost. A file that is no record, or of a newer schema than this halox writes, is an
+// error, and so is one of more than 256 MiB, a device and a pipe.
 func Read(path string) (*Record, error) {
 	data, err := files.Read(path, mostRecord)
 	if err != nil {
@@ -118,8 +118,8 @@ func decodeRecord(data []byte) (*Record, error) {
 	switch {
 	case err != nil || version < 1:
 		return nil, fmt.Errorf("not a halox record: its schema version is %s", head.Schema)
-	case version > Schema:
-		return nil, fmt.Errorf("its schema version is %d; this halox reads up to %d", version, Schema)
+	case version > schemaVersion:
+		return nil, fmt.Errorf("its schema version is %d; this halox reads up to %d", version, schemaVersion)
 	case version == 1:
 		return upgrade1(data)
 	}

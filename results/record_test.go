@@ -23,7 +23,7 @@ func finished() *results.Record {
 		return []results.Link{{To: to, Kind: "nvlink", PeerAccess: true, Path: "peer"}}
 	}
 	r := &results.Record{
-		Schema:  results.Schema,
+		Schema:  results.SchemaVersion,
 		Kind:    results.KindRun,
 		Halox:   results.Program{Version: "0.1.0", Commit: "0123abc"},
 		Command: []string{"run", "heat.yaml", "--history"},
@@ -201,7 +201,7 @@ func drawRow(t *rapid.T) results.Row {
 	}
 	for _, m := range results.Metrics() {
 		if n := rapid.IntRange(0, 8).Draw(t, "n"); n > 0 {
-			row = row.Value(m.Metric, measure.NewSample(rapid.SliceOfN(rapid.Float64(), n, n).Draw(t, "all")))
+			row = row.Value(m, measure.NewSample(rapid.SliceOfN(rapid.Float64(), n, n).Draw(t, "all")))
 		}
 	}
 	row.Checked, row.Note = rapid.Bool().Draw(t, "checked"), rapid.String().Draw(t, "note")

@@ -86,7 +86,7 @@ func labelValue(value any) any {
 func (r Row) Value(m Metric, s Sample) Row {
 	r.Values = slices.DeleteFunc(slices.Clone(r.Values), func(v Value) bool { return v.Metric == m })
 	if s.N > 0 && s.Finite() {
-		r.Values = append(r.Values, Value{m, m.Info().Unit, s})
+		r.Values = append(r.Values, Value{m, m.info().unit, s})
 	}
 	return r
 }
@@ -141,7 +141,7 @@ func (r Row) Unit(m Metric) string {
 			return v.Unit
 		}
 	}
-	return m.Info().Unit
+	return m.info().unit
 }
 
 // paramsLabel is the label that holds further ones.

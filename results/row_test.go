@@ -63,17 +63,3 @@ func TestRowValues(t *testing.T) {
 		t.Errorf("%+v", odd)
 	}
 }
-
-// Metrics have what an axis needs, and their ceilings are metrics of the same unit.
-func TestMetrics(t *testing.T) {
-	seen := map[results.Metric]bool{}
-	for _, info := range results.Metrics() {
-		if info.Title == "" || info.Unit == "" || info.Better == results.Neither || seen[info.Metric] || (info.ShownUnit == "") != (info.ShownFactor == 0) {
-			t.Errorf("%+v", info)
-		}
-		if info.Ceiling != "" && info.Ceiling.Info().Unit != info.Unit {
-			t.Errorf("%s is in %s, its ceiling %s in %q", info.Metric, info.Unit, info.Ceiling, info.Ceiling.Info().Unit)
-		}
-		seen[info.Metric] = true
-	}
-}

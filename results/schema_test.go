@@ -101,7 +101,7 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(resultstest.ReadFile(t, "record.schema.json"), &file); err != nil {
 		t.Fatal(err)
 	}
-	if file.Properties.Schema.Const != results.Schema || !slices.Equal(file.Properties.Kind.Enum, results.Kinds()) {
+	if file.Properties.Schema.Const != results.SchemaVersion || !slices.Equal(file.Properties.Kind.Enum, results.Kinds()) {
 		t.Errorf("%+v", file)
 	}
 	for _, r := range []*results.Record{finished(), samplePacks(), samplePings(), {Kind: results.KindLinks}} {

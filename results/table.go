@@ -182,7 +182,7 @@ func (t *table) cells() (lines [][]string, common string) {
 		head[i] = wording.Spaced(head[i])
 	}
 	for _, c := range t.metrics {
-		unit, _ := c.metric.Info().Shown(c.unit)
+		unit, _ := c.metric.Shown(c.unit)
 		head = append(head, wording.Spaced(string(c.metric))+wording.Unit(unit))
 	}
 	lines = [][]string{head}
@@ -224,7 +224,7 @@ func (r tableRow) cell(c metricColumn) string {
 	if !ok {
 		return "-"
 	}
-	_, factor := c.metric.Info().Shown(c.unit)
+	_, factor := c.metric.Shown(c.unit)
 	text := wording.Digits(s.Median * factor)
 	if lo, hi, ok := s.Interval(); ok && !s.Converged(0.01) && s.Median != 0 {
 		text += fmt.Sprintf(" ±%.0f%%", 100*max(s.Median-lo, hi-s.Median)/math.Abs(s.Median))

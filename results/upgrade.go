@@ -51,7 +51,7 @@ type head1 struct {
 
 func (h head1) record(k Kind) *Record {
 	return &Record{
-		Schema: Schema, Kind: k, Halox: h.Halox, Host: h.Host, Started: h.Started, Devices: h.Devices,
+		Schema: schemaVersion, Kind: k, Halox: h.Halox, Host: h.Host, Started: h.Started, Devices: h.Devices,
 		Interrupted: h.Interrupted, Failure: h.Failure,
 	}
 }

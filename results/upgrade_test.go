@@ -35,7 +35,7 @@ func TestUpgrade(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Schema != results.Schema || r.Kind != tc.kind || len(r.Rows) != tc.rows || r.Devices[0].Name != "NVIDIA H200" || r.Settings == nil && tc.kind != results.KindExchange {
+			if r.Schema != results.SchemaVersion || r.Kind != tc.kind || len(r.Rows) != tc.rows || r.Devices[0].Name != "NVIDIA H200" || r.Settings == nil && tc.kind != results.KindExchange {
 				t.Fatalf("%d rows: %+v", len(r.Rows), r)
 			}
 			row := r.Rows[len(r.Rows)-1]

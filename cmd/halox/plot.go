@@ -217,8 +217,8 @@ func (p paper) chart(all []results.Source, f *plotFlags) (plot.Chart, error) {
 // listPlots prints the names of the plots and what they show.
 func listPlots(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, k := range plot.Kinds() {
-		fmt.Fprintf(w, "%s\t%s\n", k.Name, k.About)
+	for name, about := range plot.Kinds() {
+		fmt.Fprintf(w, "%s\t%s\n", name, about)
 	}
 	for _, p := range papers() {
 		fmt.Fprintf(w, "%s\t%s\n", p.name, p.title)

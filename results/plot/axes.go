@@ -37,8 +37,8 @@ func newPlot(xLabel, yLabel string) *plot.Plot {
 	return p
 }
 
-// drawPlot draws a plot. The label of Y is drawn here: package plot would leave half
-// its length free above a logarithmic axis.
+// drawPlot draws a plot. The label of Y is drawn here: gonum's plot would leave
+// half its length free above a logarithmic axis.
 func drawPlot(p *plot.Plot, c draw.Canvas) {
 	label := p.Y.Label
 	p.Y.Label.Text = ""

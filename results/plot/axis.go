@@ -9,7 +9,7 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// axis is what lies along one: a label or a metric.
+// An axis is what lies along X or Y: a label or a metric.
 type axis struct {
 	name   string
 	metric bool
@@ -17,43 +17,42 @@ type axis struct {
 	factor float64
 }
 
-// newMapSideAxis returns the axis of a name among rows. A label comes before a metric of that
-// name.
-func newAxisOf(name string, rows []sourceRow) axis {
+// newAxis returns the axis of that name. A label of the rows comes before a metric.
+func newAxis(name string, rows []sourceRow) axis {
 	for _, row := range rows {
 		if row.Lookup(name) != nil {
 			return axis{name: name, factor: 1}
 		}
 	}
 	a := axis{name: name, metric: true}
-	a.unit, a.factor = results.Metric(name).Info().Shown(unitAmong(results.Metric(name), rows))
+	a.unit, a.factor = results.Metric(name).Shown(unitAmong(results.Metric(name), rows))
 	return a
 }
 
-// unitAmong returns that of a metric in the rows.
+// unitAmong returns the unit that the rows have a metric in.
 func unitAmong(m results.Metric, rows []sourceRow) string {
 	for _, row := range rows {
 		if _, ok := row.Get(m); ok {
 			return row.Unit(m)
 		}
 	}
-	return m.Info().Unit
+	return results.NewRow().Unit(m)
 }
 
-// title is what stands at the axis.
+// title returns the text at the axis, with the unit.
 func (a axis) title() string {
 	if a.metric {
-		return results.Metric(a.name).Info().Title + wording.Unit(a.unit)
+		return results.Metric(a.name).Title() + wording.Unit(a.unit)
 	}
 	return labelTitle(a.name)
 }
 
-// countsBytes reports whether the numbers are those of bytes.
+// countsBytes reports whether the axis is a number of bytes.
 func (a axis) countsBytes() bool {
 	return !a.metric && strings.HasSuffix(labelTitle(a.name), "(bytes)")
 }
 
-// labelTitle names a label at an axis, with its unit.
+// labelTitle returns the title of a label, with its unit.
 func labelTitle(name string) string {
 	switch name {
 	case "bytes":
@@ -74,7 +73,7 @@ func labelTitle(name string) string {
 	return wording.Spaced(name)
 }
 
-// at returns the number of a row on the axis; a label that is no number has none.
+// at returns the number of a row on the axis; false for a label that is a word.
 func (a axis) at(row sourceRow) (results.Sample, bool) {
 	if a.metric {
 		s, ok := row.Get(results.Metric(a.name))
@@ -95,7 +94,7 @@ func (a axis) place(row sourceRow) string {
 	return ""
 }
 
-// spread returns the smallest and the greatest of the numbers of rows on an axis.
+// spread returns the range of the rows' numbers on an axis.
 func spread(a axis, rows []sourceRow) span {
 	s := span{math.Inf(1), math.Inf(-1)}
 	for _, row := range rows {

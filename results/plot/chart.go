@@ -5,7 +5,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A Chart is a plot of numbers: [Curves], [bars], [Panels] or [matrix].
+// A Chart is laid out and drawn by [Write]. [New] and [Timeline] make charts; [Curves] and
+// [Panels] are charts too.
 type Chart interface {
 	check() error
 	size() (width, height vg.Length)

@@ -20,7 +20,7 @@ func (s *selection) matrix(k kind) (Chart, error) {
 	if len(m.Rows) == 0 || len(m.Cols) == 0 {
 		return nil, fmt.Errorf("%w: no row has the labels from and to; there are %s", ErrNothing, s.have())
 	}
-	lower := results.Metric(y.name).Info().Better == results.Lower
+	lower := results.Metric(y.name).LowerIsBetter()
 	if lower {
 		k.title = "Shortest time from device to device"
 	}

@@ -12,9 +12,9 @@ import (
 // flat is the width of a map, in heights, from which the bar lies below it.
 const flat = 2.0
 
-// A panel is a picture laid out: where the map, the bar and their axes are,
+// A heatMap is a picture laid out: where the map, the bar and their axes are,
 // seen from the lower left corner of the map.
-type panel struct {
+type heatMap struct {
 	title         string
 	raster        *raster
 	colors        []color.RGBA
@@ -26,10 +26,10 @@ type panel struct {
 	width, height vg.Length
 }
 
-// newPanel finds the place of everything, from the map outwards.
-func newPanel(p *Picture) *panel {
+// newHeatMap finds the place of everything, from the map outwards.
+func newHeatMap(p *Picture) *heatMap {
 	size := mapSize(p.spanX(), p.spanY())
-	s := &panel{
+	s := &heatMap{
 		title:  p.Title,
 		raster: newRaster(p, int(size.X)*pixelsPerPoint, int(size.Y)*pixelsPerPoint),
 		colors: viridis(512),
@@ -69,7 +69,7 @@ func mapSize(x, y span) vg.Point {
 }
 
 // placeBarRight puts the bar right of the map and the patch under it.
-func (s *panel) placeBarRight() {
+func (s *heatMap) placeBarRight() {
 	strip := s.area
 	strip.Min.X = s.area.Max.X + barGap
 	strip.Max.X = strip.Min.X + barWidth
@@ -82,7 +82,7 @@ func (s *panel) placeBarRight() {
 }
 
 // placeBarBelow puts the bar under the map and its axis, the patch before it.
-func (s *panel) placeBarBelow() {
+func (s *heatMap) placeBarBelow() {
 	strip := s.area
 	strip.Max.Y = vg.Length(math.Floor(float64(s.axes[0].bounds().Min.Y - barGap/2)))
 	strip.Min.Y = strip.Max.Y - barWidth
@@ -95,7 +95,7 @@ func (s *panel) placeBarBelow() {
 }
 
 // placeBar numbers the bar and names the patch.
-func (s *panel) placeBar(side side, strip vg.Rectangle) {
+func (s *heatMap) placeBar(side side, strip vg.Rectangle) {
 	if values := s.raster.values; !values.empty() {
 		s.bar = strip
 		s.axes = append(s.axes, newMapAxis(side, strip, values, (values.hi-values.lo)/200, 30))
@@ -108,7 +108,7 @@ func (s *panel) placeBar(side side, strip vg.Rectangle) {
 }
 
 // fit makes the paper as large as what is on it, in whole points.
-func (s *panel) fit() {
+func (s *heatMap) fit() {
 	box := s.area
 	for _, r := range s.axes {
 		box = union(box, r.bounds())
@@ -123,7 +123,7 @@ func (s *panel) fit() {
 }
 
 // titleBounds is the room of the title, over the middle of the map.
-func (s *panel) titleBounds() vg.Rectangle {
+func (s *heatMap) titleBounds() vg.Rectangle {
 	style := titleText()
 	half := style.Width(s.title) / 2
 	middle := s.area.Max.X / 2
@@ -140,7 +140,7 @@ func union(a, b vg.Rectangle) vg.Rectangle {
 	}
 }
 
-func (s *panel) draw(c draw.Canvas) {
+func (s *heatMap) draw(c draw.Canvas) {
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
 	c.Translate(s.origin)
@@ -157,7 +157,7 @@ func (s *panel) draw(c draw.Canvas) {
 
 // barImage runs through the colours along the longer side of the bar, upwards
 // or to the right. Of a constant field it shows the one colour that there is.
-func (s *panel) barImage() image.Image {
+func (s *heatMap) barImage() image.Image {
 	size := s.bar.Size()
 	width, height := int(size.X)*pixelsPerPoint, int(size.Y)*pixelsPerPoint
 	img := image.NewRGBA(image.Rect(0, 0, width, height))

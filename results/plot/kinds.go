@@ -2,6 +2,7 @@ package plot
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -33,10 +34,10 @@ type kind struct {
 	ceiling            bool // draw what bounds Y too
 }
 
-// greatest stands for the greatest number that a label has.
+// greatest, as the value of a held label, is the greatest number that rows have.
 type greatest struct{}
 
-// kinds is the table of them.
+// kinds returns the table of all kinds. Of two that suit a record the first is taken.
 func kinds() []kind {
 	machine := []string{"devices", "precision", "grid"}
 	scheme := []string{"scheme", "order", "path"}
@@ -86,15 +87,15 @@ func kinds() []kind {
 	}}
 }
 
-// A Kind is one that [Plot] draws.
-type Kind struct{ Name, About string }
-
-// Kinds returns those that Plot draws.
-func Kinds() (all []Kind) {
-	for _, k := range kinds() {
-		all = append(all, Kind{k.name, k.about})
+// Kinds returns the names of the kinds that New knows, each with what it shows.
+func Kinds() iter.Seq2[string, string] {
+	return func(yield func(name, about string) bool) {
+		for _, k := range kinds() {
+			if !yield(k.name, k.about) {
+				return
+			}
+		}
 	}
-	return all
 }
 
 // findKind returns the kind of that name, or for "" the one that fits all of the

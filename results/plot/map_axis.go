@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A side says on which side of a rectangle a axis lies.
+// A side says on which side of a rectangle an axis lies.
 type side int
 
 const (
@@ -17,7 +17,7 @@ const (
 	right
 )
 
-// A axis is a numbered edge, of the map or of the colour bar.
+// A mapAxis is a numbered edge, of the map or of the colour bar.
 type mapAxis struct {
 	side     side
 	from, to vg.Point // the edge, from its lower end
@@ -39,7 +39,7 @@ func newMapAxis(side side, area vg.Rectangle, values span, reach float64, apart 
 	return r
 }
 
-// edge is a axis without numbers on one edge of a rectangle.
+// edge is an axis without numbers on one edge of a rectangle.
 func edge(side side, area vg.Rectangle) mapAxis {
 	r := mapAxis{side: side, from: area.Min, to: area.Max}
 	switch side {

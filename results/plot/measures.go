@@ -21,7 +21,7 @@ const (
 	legendInsideLetters = 48
 )
 
-// The measures of a panel, in points. All of them are whole, and a point is a
+// The measures of a heat map, in points. All of them are whole, and a point is a
 // whole number of pixels, so that no edge of the map falls between two pixels.
 const (
 	pixelsPerPoint = 3

@@ -10,8 +10,7 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// plane is a plot of Y over X: as curves, or as bars where that is the kind's form or X
-// is made of words.
+// plane plots Y over X: as curves, or as bars where the kind asks for them or X has words.
 func (s *selection) plane(k kind) (Chart, error) {
 	x, err := s.xAxis(k)
 	if err != nil {
@@ -59,10 +58,10 @@ func (s *selection) curves(k kind, x, y axis) (Chart, error) {
 	return c, nil
 }
 
-// ceilings returns the curves of what bounds Y: one, or one for each machine.
+// ceilings returns the curves of the metrics that bound Y, one for each machine.
 func (s *selection) ceilings(x, y axis, all []series) (curves []Curve) {
 	machines := results.MachineNames(s.sources)
-	candidates := []results.Metric{results.Metric(y.name).Info().Ceiling}
+	candidates := []results.Metric{results.Metric(y.name).Ceiling()}
 	if y.name == string(results.Rate) {
 		candidates = append(candidates, results.PeerRate)
 	}
@@ -70,7 +69,7 @@ func (s *selection) ceilings(x, y axis, all []series) (curves []Curve) {
 		if m == "" {
 			continue
 		}
-		bound := newAxisOf(string(m), s.rows)
+		bound := newAxis(string(m), s.rows)
 		var names []string
 		for i := range s.sources {
 			if slices.Contains(names, machines[i]) {
@@ -84,7 +83,7 @@ func (s *selection) ceilings(x, y axis, all []series) (curves []Curve) {
 				}
 			}
 			if points, _, _ := one.points(x, bound, true, true); len(points) > 0 {
-				_, what, _ := strings.Cut(m.Info().Title, " of a ") // time of a plain copy
+				_, what, _ := strings.Cut(m.Title(), " of a ") // time of a plain copy
 				c := curve(wording.Join(", ", what, machines[i]), points)
 				c.Bound, c.Lo, c.Hi = true, nil, nil
 				curves = append(curves, c)

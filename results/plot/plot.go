@@ -7,16 +7,16 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// Options change what a plot shows. What is empty is as the kind has it.
+// Options change what a plot shows. An empty one leaves the choice to the kind.
 type Options struct {
 	X, Y  string // names of labels, of parameters or of metrics
 	By    []string
 	Where []results.Condition
 }
 
-// New makes the plot of that kind, see [Kinds], of some records; "" is the one
-// that fits the records, which are then all of one kind. Records of different machines
-// never share a curve.
+// New plots records. kind is one of [Kinds]; "" takes the plot of the records' own kind, which
+// has to be the same for all. Records of different machines never share a curve. The error
+// is [ErrNothing] where no row has what the plot shows.
 func New(kind string, o Options, all ...results.Source) (Chart, error) {
 	if len(all) == 0 {
 		return nil, fmt.Errorf("results: plot: %w: no records", ErrNothing)
@@ -59,7 +59,7 @@ func newChart(kind string, o Options, all []results.Source) (Chart, error) {
 	return s.plane(k)
 }
 
-// takes refuses options that a kind has no use for.
+// takes returns an error for options that the kind does not use.
 func (k kind) takes(o Options) error {
 	var own string
 	switch {
@@ -75,8 +75,8 @@ func (k kind) takes(o Options) error {
 	return fmt.Errorf("plot %s has its own %s: leave that open, or take another kind, such as curves or bars", k.name, own)
 }
 
-// asked puts what the options say in the place of what the kind has. What is asked for
-// is not held.
+// asked returns the kind with the options in place of its own choices. A label that the
+// options name is not held at one value.
 func (s *selection) asked(k kind, o Options) (kind, error) {
 	for _, label := range o.By {
 		if err := results.HaveLabel(s.sources, label); err != nil {

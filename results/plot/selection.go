@@ -13,19 +13,20 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// selection is the rows to be plotted, and what is to be said of them.
+// A selection is the rows that a plot shows, with the notes below its title.
 type selection struct {
 	sources []results.Source
 	rows    []sourceRow
 	notes   []string
 }
 
-// nothing is an error that is one of having nothing to plot too.
+// nothing is an error that errors.Is takes for ErrNothing too.
 type nothing struct{ error }
 
 func (nothing) Is(target error) bool { return target == ErrNothing }
 
-// selectRows returns the rows that fulfil all conditions.
+// selectRows returns the rows that fulfil all conditions. Records that did not reach their
+// end are noted.
 func selectRows(all []results.Source, where []results.Condition) (*selection, error) {
 	all, err := results.Filter(all, where)
 	if errors.Is(err, results.ErrNoRow) {
@@ -51,8 +52,9 @@ func (s *selection) varies(label string) bool {
 	return slices.ContainsFunc(s.rows, func(row sourceRow) bool { return row.Text(label) != s.rows[0].Text(label) })
 }
 
-// hold keeps the rows that have one value of each of the labels that vary, and says so:
-// the value that is given, or the greatest, where a row has it, else the first one.
+// hold keeps, for each of the labels that varies, the rows with one value of it, and notes
+// the value: the one that is given, or the greatest, where a row has it; else that of the
+// first row.
 func (s *selection) hold(labels []results.Label) {
 	for _, l := range labels {
 		if !s.varies(l.Name) {
@@ -70,8 +72,8 @@ func (s *selection) hold(labels []results.Label) {
 	}
 }
 
-// series gathers the rows by the labels that vary, by their machines where these
-// differ, and by their records where two have something to say of one place on X.
+// series groups the rows into curves: by the labels that vary, by machine where the records
+// are of several, and by record where two records have rows at one place on X.
 func (s *selection) series(by []string, x axis) (all []series) {
 	by = slices.DeleteFunc(slices.Clone(by), func(label string) bool { return label == x.name || !s.varies(label) })
 	machines := results.MachineNames(s.sources)
@@ -136,11 +138,11 @@ func (s *selection) recordNames() (names []string) {
 	return names
 }
 
-// ErrNothing is what [Plot] returns of records without numbers for it.
+// ErrNothing is the error of [New] for records that have no numbers for the plot.
 var ErrNothing = errors.New("there is nothing to plot")
 
-// leaveOutEmpty drops the rows of what could not be measured, so that none of them is what
-// the others are held at.
+// leaveOutEmpty drops the rows without values, of what could not be measured: hold would
+// otherwise keep a value that only these have.
 func (s *selection) leaveOutEmpty() {
 	empty := func(row sourceRow) bool { return len(row.Values) == 0 }
 	if slices.ContainsFunc(s.rows, func(row sourceRow) bool { return !empty(row) }) {
@@ -167,7 +169,7 @@ func (s *selection) oneUnit(a axis) error {
 func (s *selection) xAxis(k kind) (axis, error) {
 	there := ""
 	for _, name := range k.x {
-		a := newAxisOf(name, s.rows)
+		a := newAxis(name, s.rows)
 		if !slices.ContainsFunc(s.rows, func(row sourceRow) bool { return a.place(row) != "" }) {
 			continue
 		}
@@ -178,7 +180,7 @@ func (s *selection) xAxis(k kind) (axis, error) {
 	if there == "" {
 		return axis{}, s.missing("X", k.x)
 	}
-	a := newAxisOf(there, s.rows)
+	a := newAxis(there, s.rows)
 	return a, s.oneUnit(a)
 }
 
@@ -193,7 +195,7 @@ func firstOf(a, b string) string {
 func (s *selection) yAxis(k kind) (axis, error) {
 	var names []string
 	for _, m := range k.y {
-		a := newAxisOf(string(m), s.rows)
+		a := newAxis(string(m), s.rows)
 		if slices.ContainsFunc(s.rows, func(row sourceRow) bool { _, ok := a.at(row); return ok }) {
 			return a, s.oneUnit(a)
 		}
@@ -202,7 +204,7 @@ func (s *selection) yAxis(k kind) (axis, error) {
 	return axis{}, s.missing("Y", names)
 }
 
-// missing says that rows have nothing for an axis, and what they have.
+// missing returns the error that no row has what lies along an axis. It lists what rows have.
 func (s *selection) missing(axis string, wanted []string) error {
 	if len(wanted) == 0 {
 		return fmt.Errorf("say what lies along %s: %s", axis, s.have())
@@ -234,10 +236,11 @@ func (s *selection) title(k kind) string {
 	return wording.Join("\n", k.title, results.CommonDevices(s.sources))
 }
 
-// note is all that is to be said of a plot.
+// note returns the notes in one line.
 func (s *selection) note() string { return strings.Join(s.notes, "; ") }
 
-// remark adds to the notes what became of points.
+// remark notes how many rows were merged into one point, how many were left out, and what
+// the error bars are.
 func (s *selection) remark(merged, lost int, bars bool) {
 	if merged > 0 {
 		s.notes = append(s.notes, "each point the median of the rows at its place")
@@ -250,8 +253,8 @@ func (s *selection) remark(merged, lost int, bars bool) {
 	}
 }
 
-// places returns those along an axis: numbers in their order, then words in that of the
-// rows.
+// places returns the texts of the rows on an axis: numbers in ascending order, then words in
+// the order of the rows.
 func (s *selection) places(x axis) (places []string) {
 	for _, row := range s.rows {
 		if place := x.place(row); place != "" && !slices.Contains(places, place) {

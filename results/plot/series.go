@@ -11,13 +11,14 @@ import (
 	"github.com/halox/halox/results/internal/wording"
 )
 
-// series is the rows of one curve.
+// A series is the rows of one curve.
 type series struct {
 	name string
 	rows []sourceRow
 }
 
-// seriesPart is what a label says in the name of a curve: words speak for themselves.
+// seriesPart returns the part of a curve's name that a label gives: a word alone, a number
+// with the name of the label.
 func seriesPart(label string, row sourceRow) string {
 	text := row.Text(label)
 	if _, number := row.Float(label); !number {
@@ -32,15 +33,15 @@ func seriesPart(label string, row sourceRow) string {
 	return wording.Spaced(label) + " " + text
 }
 
-// point is a place on X with what is shown there.
+// A point is a number on X and the sample that is shown there.
 type point struct {
 	x float64
 	y results.Sample
 }
 
-// points returns those of a series in the order of X: of several rows at one place
-// the median alone. It counts the rows that have no place or no number, as what is not
-// positive has none on a logarithmic axis.
+// points returns the points of a series in the order of X. Several rows at one place give
+// their median, without error bars. merged counts such rows; lost counts the rows that a
+// logarithmic axis cannot show.
 func (s series) points(x, y axis, logX, logY bool) (all []point, merged, lost int) {
 	at := map[float64][]results.Sample{}
 	for _, row := range s.rows {
@@ -84,7 +85,7 @@ func curve(name string, points []point) Curve {
 	return c
 }
 
-// median returns what a series has at a place, of how many rows; NaN of none.
+// median returns the median of the n rows of a series at a place, NaN where there are none.
 func (s series) median(x, y axis, place string) (v results.Sample, n int) {
 	var medians []float64
 	v.Median, v.Q1, v.Q3 = math.NaN(), math.NaN(), math.NaN()
@@ -100,5 +101,5 @@ func (s series) median(x, y axis, place string) (v results.Sample, n int) {
 	return v, len(medians)
 }
 
-// newExact is the median of some numbers, by itself.
+// newExact returns the median of some numbers as a sample without a spread.
 func newExact(all []float64) results.Sample { return measure.Exact(measure.NewSample(all).Median) }

@@ -13,7 +13,8 @@ import (
 	"github.com/halox/halox/internal/files"
 )
 
-// Write draws a chart. The extension of path says how: .png, .svg or .pdf.
+// Write draws a chart into the file at path, whose extension picks the format: .png, .svg
+// or .pdf.
 func Write(path string, c Chart) error {
 	data, err := encodeChart(strings.ToLower(filepath.Ext(path)), c)
 	if err == nil {
@@ -46,7 +47,7 @@ func encodeChart(format string, c Chart) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// formats are the file name endings that WritePicture knows.
+// formats are the extensions of the files that can be drawn.
 var formats = []string{".png", ".svg", ".pdf"}
 
 // WritePicture draws p into the file at path, whose ending picks the format:
@@ -72,7 +73,7 @@ func (p *Picture) encode(format string) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	drawn := newPanel(p)
+	drawn := newHeatMap(p)
 	canvas := newCanvas(format, drawn.width, drawn.height)
 	drawn.draw(draw.New(canvas))
 	var data bytes.Buffer

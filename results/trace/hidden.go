@@ -15,15 +15,15 @@ type Interval struct{ Begin, End time.Duration }
 // unpacks, copies or exchanges.
 func (t *Trace) Hidden() (hidden, communication time.Duration) {
 	for _, d := range t.Devices {
-		both, all := d.Hidden()
+		both, all := d.hidden()
 		hidden += both
 		communication += all
 	}
 	return hidden, communication
 }
 
-// Hidden is Trace.Hidden for one device.
-func (d *Device) Hidden() (hidden, communication time.Duration) {
+// hidden is Trace.Hidden for one device.
+func (d *Device) hidden() (hidden, communication time.Duration) {
 	all, both := d.Communication()
 	return total(both), total(all)
 }

@@ -42,7 +42,7 @@ func TestHiddenAgainstARaster(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		d, both, all := randomDevice(rng)
-		if hidden, communication := d.Hidden(); int(hidden) != both || int(communication) != all {
+		if hidden, communication := d.hidden(); int(hidden) != both || int(communication) != all {
 			t.Fatalf("got %d of %d, want %d of %d: %+v", hidden, communication, both, all, d)
 		}
 	}
