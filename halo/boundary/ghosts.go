@@ -1,10 +1,7 @@
 package boundary
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -36,30 +33,6 @@ type subdomain struct {
 	unread []*streams.Kernel // edges and corners of a field whose neighbours there do not matter
 }
 
-// profileLimit is how long a device may take to take the values of a profile.
-const profileLimit = 60 * time.Second
-
-// New makes the ghosts of a field ready. A Neumann face needs as many owned layers as there are
-// ghosts, and the values of a Dirichlet face must be some that the elements can hold. Close
-// frees what it holds.
-func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
-	if err := f.Usable(); err != nil {
-		return nil, err
-	}
-	g := &Ghosts{field: f, faces: faces}
-	for _, side := range g.sides(nil) {
-		if err := faces.At(side).check(f, side); err != nil {
-			return nil, err
-		}
-	}
-	for rank := range f.Parts {
-		if err := g.prepare(rank, c); err != nil {
-			return nil, errors.Join(fmt.Errorf("boundary: field %q, subdomain %d: %w", f.Spec.Name, rank, err), g.Close())
-		}
-	}
-	return g, nil
-}
-
 // sides returns the faces of the grid at which an axis ends and whose condition is wanted.
 func (g *Ghosts) sides(want func(c *Condition) bool) (sides []domain.Direction) {
 	for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
@@ -80,62 +53,10 @@ func (g *Ghosts) sidesOf(rank int, want func(c *Condition) bool) (sides []domain
 	return sides
 }
 
-// prepare makes the launches of one subdomain ready.
-func (g *Ghosts) prepare(rank int, c *kernels.Compiler) error {
-	s := &subdomain{}
-	g.byRank = append(g.byRank, s)
-	mover, err := c.NewBoxCopier(g.field.Placement.Devices[rank])
-	if err != nil {
-		return err
-	}
-	if err := g.addFixed(s, rank, mover); err != nil {
-		return err
-	}
-	if err := g.addMoving(s, rank, mover); err != nil {
-		return err
-	}
-	return g.addRefresh(s, rank, mover, c)
-}
-
 // arrays returns how many arrays a subdomain has of the field.
 func (g *Ghosts) arrays() int {
 	count, _ := g.field.Spec.Arrays()
 	return count
-}
-
-// addFixed adds the Dirichlet faces with values: one launch an axis, so that of several faces
-// that of the last axis counts in edges.
-func (g *Ghosts) addFixed(s *subdomain, rank int, mover *kernels.BoxCopier) error {
-	fixed := func(c *Condition) bool { return c.Kind == Dirichlet && len(c.Values) > 0 && c.Profile == nil }
-	for axis := range g.field.Cut.Grid.Dims {
-		var copies []kernels.Copy
-		for _, side := range g.sidesOf(rank, fixed) {
-			if side.Axis() != axis {
-				continue
-			}
-			for component := range g.arrays() {
-				a := g.field.Array(rank, component)
-				ghosts := slab(a.Layout, side)
-				if ghosts.Empty() {
-					continue
-				}
-				element, err := g.element(g.faces.At(side), component)
-				if err != nil {
-					return err
-				}
-				row, err := mover.NewRow(element, ghosts.Size()[0])
-				if err != nil {
-					return err
-				}
-				g.resources.Add(row)
-				copies = append(copies, kernels.Repeat(a, ghosts, row.All()))
-			}
-		}
-		if err := g.addCopies(&s.fixed, mover, copies); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // addCopies makes one launch of some copies ready, unless there are none.
@@ -160,27 +81,6 @@ func slab(l domain.Layout, side domain.Direction) domain.Box {
 	a := side.Axis()
 	full.Lo[a], full.Hi[a] = ghosts.Lo[a], ghosts.Hi[a]
 	return full
-}
-
-// element returns what a Dirichlet face gives one point of an array: the value of the
-// component that is an array of its own, or those of all components that lie together.
-func (g *Ghosts) element(c *Condition, component int) ([]byte, error) {
-	s := g.field.Spec
-	var values [][]byte
-	for _, v := range c.Values {
-		b, err := s.Element.Encode(v)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, b)
-	}
-	switch {
-	case s.SoA && len(values) > 1:
-		return values[component], nil
-	case s.SoA || len(values) > 1:
-		return bytes.Join(values, nil), nil
-	}
-	return bytes.Repeat(values[0], max(1, s.Components)), nil
 }
 
 // Steady reports whether no condition changes with time.

@@ -1,8 +1,9 @@
 package boundary
 
 import (
+	"time"
+
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -23,50 +24,6 @@ type faceValues struct {
 	host, device *streams.Memory
 	unpack       *kernels.Copies
 	used         *streams.Event // the values have been copied: host may change
-}
-
-// addMoving makes the faces with profiles ready.
-func (g *Ghosts) addMoving(s *subdomain, rank int, mover *kernels.BoxCopier) error {
-	for _, side := range g.sidesOf(rank, (*Condition).moves) {
-		for component := range g.arrays() {
-			m, err := g.newMoving(rank, g.field.Array(rank, component), side, mover)
-			if err != nil {
-				return err
-			}
-			s.moves = append(s.moves, m)
-		}
-	}
-	return nil
-}
-
-func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mover *kernels.BoxCopier) (*movingFace, error) {
-	ghosts := domain.GhostBox(a.Layout.Owned, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
-	m := &movingFace{
-		ghosts: ghosts, profile: g.faces.At(side).Profile(), single: g.field.Spec.Element == halo.Float32,
-		row: make([]float64, ghosts.Size()[0]),
-	}
-	device, bytes := g.field.Placement.Devices[rank], ghosts.Points()*int64(a.Layout.ElementSize)
-	for i := range m.slots {
-		v := &m.slots[i]
-		var err error
-		if v.host, err = device.AllocPinned(bytes); err != nil {
-			return nil, err
-		}
-		g.resources.Add(v.host)
-		if v.device, err = device.Alloc(bytes); err != nil {
-			return nil, err
-		}
-		g.resources.Add(v.device)
-		if v.used, err = device.NewEvent(); err != nil {
-			return nil, err
-		}
-		g.resources.Add(v.used)
-		if v.unpack, err = mover.Copies("boundary", kernels.Unpack(a, ghosts, v.device.All())); err != nil {
-			return nil, err
-		}
-		g.resources.Add(v.unpack)
-	}
-	return m, nil
 }
 
 // queue sets the ghosts to the values at time t.
@@ -102,3 +59,6 @@ func evaluate[T float32 | float64](m *movingFace, bytes []byte, t float64) {
 		}
 	}
 }
+
+// profileLimit is how long a device may take to take the values of a profile.
+const profileLimit = 60 * time.Second

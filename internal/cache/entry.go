@@ -9,9 +9,6 @@ import (
 	"github.com/halox/halox/internal/files"
 )
 
-// MaxBytes is the size that an entry may have.
-const MaxBytes = 64 << 20
-
 // An Entry is a file of the cache.
 type Entry struct {
 	folder Folder
@@ -118,3 +115,7 @@ func (e Entry) write(parts ...[]byte) error {
 func (e Entry) unused(err error) error {
 	return fmt.Errorf("the cache's %s is not used: %w", e.Path(), err)
 }
+
+// Entry returns the entry of that name, a file's without a folder, whether it is there or
+// not.
+func (f Folder) Entry(name string) Entry { return Entry{f, name} }

@@ -40,10 +40,6 @@ func (f Folder) Below(name string) Folder {
 	return Folder{filepath.Join(f.path, name)}
 }
 
-// Entry returns the entry of that name, a file's without a folder, whether it is there or
-// not.
-func (f Folder) Entry(name string) Entry { return Entry{f, name} }
-
 // Check says why the folder is not used, nil if it is. One that is not there yet will be
 // made.
 func (f Folder) Check() error {

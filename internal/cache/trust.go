@@ -26,3 +26,6 @@ func checkFile(info fs.FileInfo) error {
 	}
 	return checkOwner(info)
 }
+
+// MaxBytes is the size that an entry may have.
+const MaxBytes = 64 << 20

@@ -1,7 +1,5 @@
 package rows
 
-import "math"
-
 // Norms gathers what a convergence check asks about a sweep, row by row. The
 // zero value is the norms of no rows. All of it is float64, whatever the type
 // of the rows.
@@ -23,80 +21,4 @@ func (n *Norms) Add(other Norms) {
 	n.SumChange2 += other.SumChange2
 	n.Max = max(n.Max, other.Max)
 	n.Sum2 += other.Sum2
-}
-
-// AddRow joins to n the norms of one row that a sweep changed from old to new.
-// old has at least len(new) points.
-//
-// Points become float64 before anything else is done to them. Point i goes to
-// lane i%8; when the row is through, the lanes are folded by halves, 0..3 with
-// 4..7, then 0..1 with 2..3, then 0 with 1, and the result joins n as in
-// [Norms.Add]. The sums of a row are therefore the same on every machine, but
-// not those of the same row cut into pieces.
-func AddRow[T Float](n *Norms, new, old []T) {
-	if len(new) == 0 {
-		return
-	}
-	need("AddRow", "old", len(old), len(new))
-	var l lanes
-	accumulate(best(), &l, new, old[:len(new)])
-	n.Add(l.fold())
-}
-
-// width is the number of lanes: one AVX-512 register of float64.
-const width = 8
-
-// lanes are the norms of every eighth point. The assembly knows the layout.
-//
-// Here a maximum passes over NaN, as the comparison and the vector instruction
-// do; fold puts it back.
-type lanes struct {
-	maxChange, sumChange2, max, sum2 [width]float64
-}
-
-// add puts the points of a row, or of a part of it that starts at a multiple of
-// width, into the lanes. The conversions of products keep them from being
-// fused, as in the stencils' loops.
-func add[T Float](l *lanes, new, old []T) {
-	old = old[:len(new)]
-	for i, v := range new {
-		lane := i % width
-		value := float64(v)
-		change := value - float64(old[i])
-		l.sumChange2[lane] += float64(change * change)
-		l.sum2[lane] += float64(value * value)
-		if d := math.Abs(change); d > l.maxChange[lane] {
-			l.maxChange[lane] = d
-		}
-		if d := math.Abs(value); d > l.max[lane] {
-			l.max[lane] = d
-		}
-	}
-}
-
-// fold joins the lanes, halving their number until one is left.
-func (l *lanes) fold() Norms {
-	for half := width / 2; half > 0; half /= 2 {
-		for i := range half {
-			l.maxChange[i] = max(l.maxChange[i], l.maxChange[i+half])
-			l.sumChange2[i] += l.sumChange2[i+half]
-			l.max[i] = max(l.max[i], l.max[i+half])
-			l.sum2[i] += l.sum2[i+half]
-		}
-	}
-	return Norms{
-		MaxChange:  orNaN(l.maxChange[0], l.sumChange2[0]),
-		SumChange2: l.sumChange2[0],
-		Max:        orNaN(l.max[0], l.sum2[0]),
-		Sum2:       l.sum2[0],
-	}
-}
-
-// orNaN returns the maximum, or NaN if the sum of squares over the same points
-// is. A sum of squares is NaN only if a point was: its terms have one sign.
-func orNaN(maximum, sum float64) float64 {
-	if math.IsNaN(sum) {
-		return sum
-	}
-	return maximum
 }

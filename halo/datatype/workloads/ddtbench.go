@@ -6,13 +6,6 @@ import (
 	"github.com/halox/halox/halo/datatype"
 )
 
-// Sizes of predefined types in bytes.
-const (
-	float        = 4
-	double       = 8
-	complexBytes = 16
-)
-
 // DDTBench returns the micro-applications of Schneider, Gerstenberger and Hoefler, "Micro-Applications for Communication
 // Data Access Patterns and MPI Datatypes", EuroMPI 2012, with the parameter sets of their sources. Arrays that DDTBench
 // allocates one by one lie here one after another in a single array. FFT2D is on 2, 4 and 8 ranks, one message of each.

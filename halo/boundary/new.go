@@ -1,0 +1,149 @@
+package boundary
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+)
+
+// New makes the ghosts of a field ready. A Neumann face needs as many owned layers as there are
+// ghosts, and the values of a Dirichlet face must be some that the elements can hold. Close
+// frees what it holds.
+func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
+	g := &Ghosts{field: f, faces: faces}
+	for _, side := range g.sides(nil) {
+		if err := faces.At(side).check(f, side); err != nil {
+			return nil, err
+		}
+	}
+	for rank := range f.Parts {
+		if err := g.prepare(rank, c); err != nil {
+			return nil, errors.Join(fmt.Errorf("boundary: field %q, subdomain %d: %w", f.Spec.Name, rank, err), g.Close())
+		}
+	}
+	return g, nil
+}
+
+// prepare makes the launches of one subdomain ready.
+func (g *Ghosts) prepare(rank int, c *kernels.Compiler) error {
+	s := &subdomain{}
+	g.byRank = append(g.byRank, s)
+	mover, err := c.NewBoxCopier(g.field.Placement.Devices[rank])
+	if err != nil {
+		return err
+	}
+	if err := g.addFixed(s, rank, mover); err != nil {
+		return err
+	}
+	if err := g.addMoving(s, rank, mover); err != nil {
+		return err
+	}
+	return g.addRefresh(s, rank, mover, c)
+}
+
+// addFixed adds the Dirichlet faces with values: one launch an axis, so that of several faces
+// that of the last axis counts in edges.
+func (g *Ghosts) addFixed(s *subdomain, rank int, mover *kernels.BoxCopier) error {
+	fixed := func(c *Condition) bool { return c.Kind == Dirichlet && len(c.Values) > 0 && c.Profile == nil }
+	for axis := range g.field.Cut.Grid.Dims {
+		var copies []kernels.Copy
+		for _, side := range g.sidesOf(rank, fixed) {
+			if side.Axis() != axis {
+				continue
+			}
+			for component := range g.arrays() {
+				a := g.field.Array(rank, component)
+				ghosts := slab(a.Layout, side)
+				if ghosts.Empty() {
+					continue
+				}
+				element, err := g.element(g.faces.At(side), component)
+				if err != nil {
+					return err
+				}
+				row, err := mover.NewRow(element, ghosts.Size()[0])
+				if err != nil {
+					return err
+				}
+				g.resources.Add(row)
+				copies = append(copies, kernels.Repeat(a, ghosts, row.All()))
+			}
+		}
+		if err := g.addCopies(&s.fixed, mover, copies); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// element returns what a Dirichlet face gives one point of an array: the value of the
+// component that is an array of its own, or those of all components that lie together.
+func (g *Ghosts) element(c *Condition, component int) ([]byte, error) {
+	s := g.field.Spec
+	var values [][]byte
+	for _, v := range c.Values {
+		b, err := s.Element.Encode(v)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, b)
+	}
+	switch {
+	case s.SoA && len(values) > 1:
+		return values[component], nil
+	case s.SoA || len(values) > 1:
+		return bytes.Join(values, nil), nil
+	}
+	return bytes.Repeat(values[0], max(1, s.Components)), nil
+}
+
+// addMoving makes the faces with profiles ready.
+func (g *Ghosts) addMoving(s *subdomain, rank int, mover *kernels.BoxCopier) error {
+	for _, side := range g.sidesOf(rank, (*Condition).moves) {
+		for component := range g.arrays() {
+			m, err := g.newMoving(rank, g.field.Array(rank, component), side, mover)
+			if err != nil {
+				return err
+			}
+			s.moves = append(s.moves, m)
+		}
+	}
+	return nil
+}
+
+func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mover *kernels.BoxCopier) (*movingFace, error) {
+	ghosts := domain.GhostBox(a.Layout.Owned, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
+	m := &movingFace{
+		ghosts: ghosts, profile: g.faces.At(side).Profile(), single: g.field.Spec.Element == halo.Float32,
+		row: make([]float64, ghosts.Size()[0]),
+	}
+	device, bytes := g.field.Placement.Devices[rank], ghosts.Points()*int64(a.Layout.ElementSize)
+	for i := range m.slots {
+		v := &m.slots[i]
+		var err error
+		if v.host, err = device.AllocPinned(bytes); err != nil {
+			return nil, err
+		}
+		g.resources.Add(v.host)
+		if v.device, err = device.Alloc(bytes); err != nil {
+			return nil, err
+		}
+		g.resources.Add(v.device)
+		if v.used, err = device.NewEvent(); err != nil {
+			return nil, err
+		}
+		g.resources.Add(v.used)
+		if v.unpack, err = mover.Copies("boundary", kernels.Unpack(a, ghosts, v.device.All())); err != nil {
+			return nil, err
+		}
+		g.resources.Add(v.unpack)
+	}
+	return m, nil
+}

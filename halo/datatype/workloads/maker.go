@@ -1,0 +1,91 @@
+package workloads
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/halo/datatype"
+)
+
+// Sizes of predefined types in bytes.
+const (
+	float        = 4
+	double       = 8
+	complexBytes = 16
+)
+
+// A maker makes types and collects workloads. It keeps the first error, and goes on with an empty type.
+type maker struct {
+	suite     string
+	workloads []Workload
+	err       error
+}
+
+// result returns what was collected.
+func (m *maker) result() ([]Workload, error) {
+	if m.err != nil {
+		return nil, fmt.Errorf("workloads: %s: %w", m.suite, m.err)
+	}
+	return m.workloads, nil
+}
+
+// add collects a workload.
+func (m *maker) add(name, params string, send, recv Side) {
+	bytes := send.Type.Size() * int64(send.Count)
+	m.workloads = append(m.workloads, Workload{m.suite, name, params, send, recv, bytes})
+}
+
+// both collects a workload that is received as it is sent, by another origin in bytes.
+func (m *maker) both(name, params string, send Side, recvOrigin int64) {
+	recv := send
+	recv.Origin = recvOrigin
+	m.add(name, params, send, recv)
+}
+
+func (m *maker) made(t *datatype.Type, err error) *datatype.Type {
+	if err != nil {
+		m.err = err
+		return datatype.Byte
+	}
+	return t
+}
+
+func (m *maker) contiguous(count int, t *datatype.Type) *datatype.Type {
+	return m.made(datatype.Contiguous(count, t))
+}
+
+func (m *maker) vector(count, length, stride int, t *datatype.Type) *datatype.Type {
+	return m.made(datatype.Vector(count, length, stride, t))
+}
+
+func (m *maker) hvector(count, length int, stride int64, t *datatype.Type) *datatype.Type {
+	return m.made(datatype.HVector(count, length, stride, t))
+}
+
+func (m *maker) indexedBlock(length int, places []int, t *datatype.Type) *datatype.Type {
+	return m.made(datatype.IndexedBlock(length, places, t))
+}
+
+func (m *maker) resized(t *datatype.Type, extent int64) *datatype.Type {
+	return m.made(datatype.Resized(t, 0, extent))
+}
+
+// subarray takes its arguments x-fastest.
+func (m *maker) subarray(sizes, subsizes, starts []int, t *datatype.Type) *datatype.Type {
+	return m.made(datatype.Subarray(sizes, subsizes, starts, datatype.FortranOrder, t))
+}
+
+// structure puts one element of each type at its displacement.
+func (m *maker) structure(displacements []int64, types []*datatype.Type) *datatype.Type {
+	return m.made(datatype.Struct(slices.Repeat([]int{1}, len(types)), displacements, types))
+}
+
+// packed returns the side that has as many predefined elements in one piece.
+func (m *maker) packed(count int, t *datatype.Type) Side {
+	return Side{Type: m.contiguous(count, t), Count: 1, Array: int64(count) * t.Size()}
+}
+
+// filled returns the side that takes count elements from an array which ends where they do.
+func filled(t *datatype.Type, count int) Side {
+	return Side{Type: t, Count: count, Array: int64(max(0, count-1))*t.Extent() + t.TrueUB()}
+}
