@@ -47,6 +47,9 @@ func (a Array) holds(box domain.Box) error {
 	return nil
 }
 
+// Holds returns an error unless the array's memory fits its layout and the box lies in it.
+func (a Array) Holds(box domain.Box) error { return a.holds(box) }
+
 // Span returns the smallest piece of memory that holds the box.
 func (a Array) Span(box domain.Box) streams.Span {
 	offset, n := a.Layout.Range(box)

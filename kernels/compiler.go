@@ -31,6 +31,7 @@ type Compiler struct {
 	options Options
 	tuner   *tuner
 	cache   cache.Folder
+	learnt  memory
 
 	opening sync.Mutex
 	nvrtc   *nvrtc.Compiler

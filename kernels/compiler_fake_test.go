@@ -40,7 +40,7 @@ func fakeGPU(t *testing.T) (*cudafake.Fake, *streams.Device) {
 func sweepError(t *testing.T, fake *cudafake.Fake, d *streams.Device, nvrtc string) string {
 	t.Helper()
 	c := NewCompiler(Options{NVRTC: nvrtc, Cache: t.TempDir()})
-	_, err := c.NewSweeper(d, stencil.Star{Dims: 2}.Stencil(), Float64)
+	_, err := c.NewSweeper(d, stencil.StarWeights{Dims: 2}.Stencil(), Float64)
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -104,7 +104,7 @@ func TestImagesThatTheDriverRefuses(t *testing.T) {
 func TestTune(t *testing.T) {
 	_, device := fakeGPU(t)
 	dir := filepath.Join(t.TempDir(), "cache")
-	star := stencil.Star{Dims: 3, Equal: true}.Stencil()
+	star := stencil.StarWeights{Dims: 3, Equal: true}.Stencil()
 	form := formOf(star, Float64)
 	functions := map[string]streams.Function{}
 	for _, variant := range []string{"", withNorms} {

@@ -107,7 +107,7 @@ func TestSweepBits(t *testing.T) {
 	})
 }
 
-func sweepBits(b *bench, star stencil.Star, size domain.Vec) {
+func sweepBits(b *bench, star stencil.StarWeights, size domain.Vec) {
 	box := domain.Box{Lo: domain.Vec{5, -3, 2}, Hi: domain.Vec{5, -3, 2}.Add(size)}
 	if star.Dims == 2 {
 		box.Lo[2], box.Hi[2] = 0, 1
@@ -147,8 +147,8 @@ func eachPoint(b domain.Box, f func(p domain.Vec)) {
 	}
 }
 
-// apply is the star at one point, as stencil.Star defines it.
-func apply(s stencil.Star, l domain.Layout, v []float64, p domain.Vec) float64 {
+// apply is the star at one point, as stencil.StarWeights defines it.
+func apply(s stencil.StarWeights, l domain.Layout, v []float64, p domain.Vec) float64 {
 	at := func(a, d int) float64 {
 		q := p
 		q[a] += d

@@ -24,21 +24,24 @@ type Program struct {
 	File    string   // under cu/, or what the caller calls it
 	Defines []string // NAME=VALUE
 	stencil string   // stencil.cuh, if the program includes it
+	access  string   // accesses.cuh, likewise
 	own     string   // a caller's source
 	mirrors []mirror // structs and constants that it shares with Go
 }
 
 // String names the file and the variant.
 func (p Program) String() string {
-	if p.stencil == "" {
+	if p.stencil+p.access == "" {
 		return fmt.Sprintf("%s%v", p.File, p.Defines)
 	}
-	sum := sha256.Sum256([]byte(p.stencil))
+	sum := sha256.Sum256([]byte(p.stencil + p.access))
 	return fmt.Sprintf("%s%v", p.File, append(slices.Clone(p.Defines), fmt.Sprintf("%x", sum[:4])))
 }
 
 // key tells programs apart.
-func (p Program) key() string { return fmt.Sprintf("%s %q %s%s", p.File, p.Defines, p.stencil, p.own) }
+func (p Program) key() string {
+	return fmt.Sprintf("%s %q %s%s%s", p.File, p.Defines, p.stencil, p.access, p.own)
+}
 
 // source returns what is compiled: the file, and all headers that it and they include.
 func (p Program) source() (nvrtc.Source, error) {
@@ -66,8 +69,8 @@ func (p Program) addHeaders(to *nvrtc.Source, text string) error {
 		if slices.ContainsFunc(to.Headers, func(h nvrtc.Header) bool { return h.Name == name[1] }) {
 			continue
 		}
-		header := nvrtc.Header{Name: name[1], Text: p.stencil}
-		if name[1] != stencilHeader || p.stencil == "" {
+		header := nvrtc.Header{Name: name[1], Text: p.generated(name[1])}
+		if header.Text == "" {
 			text, err := sources.ReadFile("cu/" + name[1])
 			if errors.Is(err, fs.ErrNotExist) && p.own != "" {
 				continue // a header of the caller's, which the compiler will not find
@@ -85,11 +88,17 @@ func (p Program) addHeaders(to *nvrtc.Source, text string) error {
 	return nil
 }
 
-// callersHeader is what a caller's source includes, whether it says so or not; stencilHeader is
-// what stencilSource writes.
+// generated returns the text of a header that was made for the program, "" of others.
+func (p Program) generated(header string) string {
+	return map[string]string{stencilHeader: p.stencil, accessesHeader: p.access}[header]
+}
+
+// callersHeader is what a caller's source includes, whether it says so or not; the others are
+// what stencilSource and kernels/sweep write.
 const (
-	callersHeader = "halox.cuh"
-	stencilHeader = "stencil.cuh"
+	callersHeader  = "halox.cuh"
+	stencilHeader  = "stencil.cuh"
+	accessesHeader = "accesses.cuh"
 )
 
 // realNames are the C names of the types.

@@ -227,7 +227,7 @@ func TestEveryFileStandsAlone(t *testing.T) {
 
 // stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.
 func TestStencilHeader(t *testing.T) {
-	want := stencilSource(stencil.Star{Dims: 3, Equal: true, Centre: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), Float64)
+	want := stencilSource(stencil.StarWeights{Dims: 3, Equal: true, Centre: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), Float64)
 	if got, err := sources.ReadFile("cu/" + stencilHeader); string(got) != want {
 		t.Errorf("%v; cu/%s is to be:\n%s", err, stencilHeader, want)
 	}

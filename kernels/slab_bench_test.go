@@ -51,5 +51,5 @@ func (d *bed) buffer(slab domain.Box) streams.Span {
 }
 
 func isotropic(dims int) stencil.Stencil {
-	return stencil.Star{Dims: dims, Equal: true, Centre: 0.1, Axis: [3]float64{0.15, 0.15, 0.15}}.Stencil()
+	return stencil.StarWeights{Dims: dims, Equal: true, Centre: 0.1, Axis: [3]float64{0.15, 0.15, 0.15}}.Stencil()
 }

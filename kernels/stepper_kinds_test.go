@@ -206,9 +206,9 @@ func TestStepKindsAgreeOnParts(t *testing.T) {
 
 func stepKindsAgree(t *testing.T, set *testdevices.Set, devices int, size domain.Vec, real kernels.Real) {
 	t.Helper()
-	dims, star := 3, stencil.Star{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}
+	dims, star := 3, stencil.StarWeights{Dims: 3, Centre: 0.4, Axis: [3]float64{0.11, 0.09, 0.1}}
 	if size[2] == 1 {
-		dims, star = 2, stencil.Star{Dims: 2, Equal: true, Centre: 0.2, Axis: [3]float64{0.2, 0.2}}
+		dims, star = 2, stencil.StarWeights{Dims: 2, Equal: true, Centre: 0.2, Axis: [3]float64{0.2, 0.2}}
 	}
 	t.Run(fmt.Sprintf("size=%v/devices=%d/type=%s", size, devices, real), func(t *testing.T) {
 		r := newStepRow(t, set, devices, size, dims, real)

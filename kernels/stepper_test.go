@@ -55,7 +55,7 @@ func (p *stepPair) steppers(t *testing.T, s *testdevices.Set, kind kernels.StepK
 			t.Fatal(err)
 		}
 	}
-	all := must(s.Compiler.Steppers(kind, stencil.Star{Dims: 2, Equal: true, Axis: [3]float64{0.25, 0.25}}.Stencil(), kernels.Float64, p.ranks, limit))(t)
+	all := must(s.Compiler.Steppers(kind, stencil.StarWeights{Dims: 2, Equal: true, Axis: [3]float64{0.25, 0.25}}.Stencil(), kernels.Float64, p.ranks, limit))(t)
 	t.Cleanup(func() {
 		for _, one := range all {
 			if err := one.Close(); err != nil {
@@ -103,7 +103,7 @@ func TestAStepThatIsWaitedForInVain(t *testing.T) {
 
 func TestStepRefusals(t *testing.T) {
 	s := testdevices.Host(t, 2)
-	star := stencil.Star{Dims: 2, Equal: true}.Stencil()
+	star := stencil.StarWeights{Dims: 2, Equal: true}.Stencil()
 	for name, change := range map[string]func(p *stepPair) (kernels.StepKind, kernels.Real){
 		"another kind":  func(*stepPair) (kernels.StepKind, kernels.Real) { return "jump", kernels.Float64 },
 		"whole numbers": func(*stepPair) (kernels.StepKind, kernels.Real) { return kernels.FusedStep, "int32" },

@@ -2,7 +2,7 @@ package kernels
 
 import (
 	"bytes"
-	"embed"
+	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -20,12 +20,6 @@ import (
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
-
-// sourcesForCPU are what stands for CUDA where the sources are compiled as C++, and the flags of
-// the compiler.
-//
-//go:embed cu/cpu cu/compile_flags.txt
-var sourcesForCPU embed.FS
 
 //go:embed testdata/sweep_on_cpu.cc
 var sweepOnCPU string // the main program after sweep.cu

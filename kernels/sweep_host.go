@@ -60,7 +60,7 @@ func bandSweep[T rows.Float](s stencil.Stencil, l domain.Layout) func(to, from [
 	return func(to, from []T, o int64, band rows.Band) { rows.Apply(to[o:], from, int(o), band, sum) }
 }
 
-func sweepStar[T rows.Float](star stencil.Star, l domain.Layout, to, from []T, o int64, band rows.Band) {
+func sweepStar[T rows.Float](star stencil.StarWeights, l domain.Layout, to, from []T, o int64, band rows.Band) {
 	centre, x, y, z := T(star.Centre), T(star.Axis[0]), T(star.Axis[1]), T(star.Axis[2])
 	out, mid, south, north := to[o:], from[o-1:], from[o-l.Pitch:], from[o+l.Pitch:]
 	switch {

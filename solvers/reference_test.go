@@ -101,4 +101,4 @@ func (r *reference[T]) step() {
 }
 
 // starOf turns the star into the stencil of a problem.
-func starOf(s stencil.Star, err error) (stencil.Stencil, error) { return s.Stencil(), err }
+func starOf(s stencil.StarWeights, err error) (stencil.Stencil, error) { return s.Stencil(), err }

@@ -85,7 +85,7 @@ func HeatOf(k Kind, spacing []float64, diffusivity, dt float64) (Stencil, error)
 	return l.step(diffusivity * dt), nil
 }
 
-// starOf is the kind of Star.
+// starOf is the kind of StarWeights.
 func starOf(spacing []float64) Kind { return Kind{2*len(spacing) + 1, StarShape} }
 
 // step returns u + factor*(the sum).

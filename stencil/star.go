@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Star is the stencil of 2*Dims+1 points that reaches one point along each
+// StarWeights is the stencil of 2*Dims+1 points that reaches one point along each
 // axis. Where the weights of all axes are the same (Equal), a sweep computes
 //
 //	Centre*c + Axis[0]*(sum of neighbours)
@@ -18,7 +18,7 @@ import (
 //
 // from left to right. Every operation is rounded by itself, in the precision
 // of the field.
-type Star struct {
+type StarWeights struct {
 	Dims   int
 	Equal  bool
 	Centre float64
@@ -28,12 +28,12 @@ type Star struct {
 // Laplace returns the Jacobi sweep for the Laplace equation on a grid with the
 // given spacing, one number an axis: the new value is the mean of the
 // neighbours, weighted by 1/h^2.
-func Laplace(spacing []float64) (Star, error) {
+func Laplace(spacing []float64) (StarWeights, error) {
 	inverse, err := inverseSquares(spacing)
 	if err != nil {
-		return Star{}, err
+		return StarWeights{}, err
 	}
-	s := Star{Dims: len(spacing), Equal: equal(spacing)}
+	s := StarWeights{Dims: len(spacing), Equal: equal(spacing)}
 	for a, w := range inverse {
 		s.Axis[a] = w / (2 * total(inverse))
 		if s.Equal {
@@ -46,14 +46,14 @@ func Laplace(spacing []float64) (Star, error) {
 // Heat returns the explicit Euler step of length dt for the heat equation with
 // the given diffusivity: the weight of an axis is diffusivity*dt/h^2. Units are
 // the caller's.
-func Heat(spacing []float64, diffusivity, dt float64) (Star, error) {
+func Heat(spacing []float64, diffusivity, dt float64) (StarWeights, error) {
 	if _, err := inverseSquares(spacing); err != nil {
-		return Star{}, err
+		return StarWeights{}, err
 	}
 	if !(dt > 0) || !(diffusivity > 0) || math.IsInf(dt*diffusivity, 0) {
-		return Star{}, fmt.Errorf("stencil: a time step of %v with diffusivity %v", dt, diffusivity)
+		return StarWeights{}, fmt.Errorf("stencil: a time step of %v with diffusivity %v", dt, diffusivity)
 	}
-	s := Star{Dims: len(spacing), Equal: equal(spacing)}
+	s := StarWeights{Dims: len(spacing), Equal: equal(spacing)}
 	for a, h := range spacing {
 		s.Axis[a] = diffusivity * dt / (h * h)
 	}
@@ -95,8 +95,8 @@ func total(v []float64) float64 {
 	return s
 }
 
-// Stencil returns the star as a sum over points, in the order that Star gives.
-func (s Star) Stencil() Stencil {
+// Stencil returns the star as a sum over points, in the order that StarWeights gives.
+func (s StarWeights) Stencil() Stencil {
 	sum := Stencil{Dims: s.Dims, Centre: s.Centre}
 	if s.Equal {
 		sum.Groups = []Group{{s.Axis[0], []Part{append(along(s.Dims, 1), along(s.Dims, -1)...)}}}
@@ -109,8 +109,8 @@ func (s Star) Stencil() Stencil {
 }
 
 // AsStar returns the star that the stencil is, if it is one.
-func (s Stencil) AsStar() (Star, bool) {
-	star := Star{Dims: s.Dims, Equal: len(s.Groups) == 1, Centre: s.Centre}
+func (s Stencil) AsStar() (StarWeights, bool) {
+	star := StarWeights{Dims: s.Dims, Equal: len(s.Groups) == 1, Centre: s.Centre}
 	for a, g := range s.Groups {
 		if a < s.Dims {
 			star.Axis[a] = g.Weight

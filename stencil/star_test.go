@@ -25,7 +25,7 @@ func TestStarsKeepAConstant(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, s := range []Star{laplace, heat} {
+			for _, s := range []StarWeights{laplace, heat} {
 				total := s.Centre + 2*(s.Axis[0]+s.Axis[1]+s.Axis[2])
 				if math.Abs(total-1) > 1e-15 || s.Equal != c.equal {
 					t.Errorf("%+v: weights sum to %v", s, total)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,15 +80,50 @@ func (h *hostDriver) module([]byte) (module, error) {
 }
 
 // hostKernel is the host form of a kernel.
-type hostKernel struct{ run func() }
+type hostKernel struct {
+	run     func(argument []byte)
+	current []byte      // the argument of launches to come
+	free    chan []byte // what launches that are done leave for others
+}
 
-func (hostKernel) close() error { return nil }
+func (*hostKernel) close() error { return nil }
+
+func (k *hostKernel) argument() []byte { return k.current }
+
+// command returns a launch with a copy of the argument.
+func (k *hostKernel) command(argument []byte) command {
+	c := command{kernel: k}
+	if argument == nil {
+		return c
+	}
+	select {
+	case c.argument = <-k.free:
+	default:
+		c.argument = make([]byte, len(argument))
+	}
+	copy(c.argument, argument)
+	return c
+}
+
+// launch runs a launch and keeps the room of its argument.
+func (k *hostKernel) launch(argument []byte) {
+	k.run(argument)
+	if argument != nil {
+		select {
+		case k.free <- argument:
+		default:
+		}
+	}
+}
 
 func (h *hostDriver) kernel(spec *KernelSpec) (launcher, error) {
-	if spec.Run == nil {
-		return nil, errors.New("it has no host version")
+	switch {
+	case spec.RunWith != nil && len(spec.Argument) > 0:
+		return &hostKernel{spec.RunWith, slices.Clone(spec.Argument), make(chan []byte, hostQueueLength)}, nil
+	case spec.Run != nil:
+		return &hostKernel{run: func([]byte) { spec.Run() }}, nil
 	}
-	return &hostKernel{spec.Run}, nil
+	return nil, errors.New("it has no host version")
 }
 
 // hostEvent counts its records: issued ones and those reached.
@@ -180,6 +216,7 @@ type hostQueue struct {
 // command is one piece of work; exactly one of its forms is set.
 type command struct {
 	kernel   *hostKernel
+	argument []byte // of the kernel
 	dst, src []byte
 	rows     rows // of which dst and src hold a box, or none
 	record   *hostEvent
@@ -224,7 +261,7 @@ func (q *hostQueue) run(c command) {
 	}()
 	switch {
 	case c.kernel != nil:
-		c.kernel.run()
+		c.kernel.launch(c.argument)
 	case c.rows != rows{}:
 		c.rows.copy(c.dst, c.src)
 	default:
@@ -310,7 +347,10 @@ func (r rows) copy(dst, src []byte) {
 	}
 }
 
-func (q *hostQueue) launch(k launcher) error { return q.put(command{kernel: k.(*hostKernel)}) }
+func (q *hostQueue) launch(k launcher) error {
+	h := k.(*hostKernel)
+	return q.put(h.command(h.current))
+}
 
 func (q *hostQueue) record(m marker) error {
 	e := m.(*hostEvent)

@@ -81,6 +81,8 @@ func (q *hostQueue) again(c command) error {
 		return q.record(c.record)
 	case c.wait != nil:
 		return q.wait(c.wait)
+	case c.kernel != nil:
+		return q.put(c.kernel.command(c.argument))
 	}
 	return q.put(c)
 }
@@ -112,8 +114,11 @@ func (q *hostCaptured) copyBox(b box) error {
 	return q.remember(c)
 }
 
-func (q *hostCaptured) launch(k launcher) error { return q.remember(command{kernel: k.(*hostKernel)}) }
-func (q *hostCaptured) record(m marker) error   { return q.remember(command{record: m.(*hostEvent)}) }
-func (q *hostCaptured) wait(m marker) error     { return q.remember(command{wait: m.(*hostEvent)}) }
-func (q *hostCaptured) idle() (bool, error)     { return false, errCaptured }
-func (q *hostCaptured) close() error            { return errCaptured }
+func (q *hostCaptured) launch(k launcher) error {
+	h := k.(*hostKernel)
+	return q.remember(h.command(h.current))
+}
+func (q *hostCaptured) record(m marker) error { return q.remember(command{record: m.(*hostEvent)}) }
+func (q *hostCaptured) wait(m marker) error   { return q.remember(command{wait: m.(*hostEvent)}) }
+func (q *hostCaptured) idle() (bool, error)   { return false, errCaptured }
+func (q *hostCaptured) close() error          { return errCaptured }

@@ -223,3 +223,26 @@ func TestTimedEvents(t *testing.T) {
 		t.Error("an event without a time has one")
 	}
 }
+
+// A launch takes its argument as it was when it was queued or captured, and again in each launch of
+// a graph.
+func TestHostKernelsTakeTheirArgument(t *testing.T) {
+	device := hostDevices(t, 1)[0]
+	stream := must[*Stream](t)(device.NewStream(Normal))
+	var got []byte
+	k := must[*Kernel](t)(device.NewKernel(KernelSpec{Name: "note", Argument: []byte{0}, RunWith: func(argument []byte) { got = append(got, argument[0]) }}))
+	queue := func(v byte) error {
+		k.Argument()[0] = v
+		return stream.Launch(k)
+	}
+	err := errors.Join(queue(1), queue(2))
+	graph := must[*Graph](t)(Capture(stream, nil, func() error { return queue(3) }))
+	k.Argument()[0] = 9
+	err = errors.Join(err, graph.Launch(), graph.Launch(), queue(4), stream.Sync(testLimit))
+	if want := []byte{1, 2, 3, 3, 4}; err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v, not %v: %v", got, want, err)
+	}
+	if err := graph.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -13,6 +13,9 @@ type KernelSpec struct {
 
 	// On a host device: what to run, in the stream's own goroutine.
 	Run func()
+	// The same for a kernel with an Argument, which gets it as it was when the
+	// launch was queued or captured.
+	RunWith func(argument []byte)
 
 	// On a GPU: the function, its geometry, the dynamic shared memory in bytes,
 	// and its only parameter, a struct passed by value.
@@ -73,8 +76,9 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	return k, d.keep(k)
 }
 
-// Argument returns the argument of a launch on a GPU, which may be changed between
-// two launches by the thread that makes them; nil on a host device.
+// Argument returns the argument of a launch, which may be changed between two launches by
+// the thread that makes them: a launch takes a copy. It is nil of what a host device runs
+// by KernelSpec.Run.
 func (k *Kernel) Argument() []byte {
 	if a, ok := k.launcher.(interface{ argument() []byte }); ok {
 		return a.argument()

@@ -1,0 +1,242 @@
+// One application of a point function to boxes of a subdomain, see site.cuh and stream.cuh.
+
+#include "stream.cuh"
+
+enum { MAX_PARTS = 6 };
+
+struct Sweep {
+	Arrays arrays;
+	double *totals; // of sweeps that measure: TOTALS numbers a block
+	i64 layers;     // of a thread that streams
+	Part part[MAX_PARTS];
+	Frame frame;
+};
+static_assert(sizeof(Sweep) == SWEEP_BYTES && sizeof(Frame) == FRAME_BYTES, "source.go lays them out");
+
+// reduce_block puts all that the threads of a block found there.
+__device__ __forceinline__ void reduce_block(const Totals &t, double *there) {
+#define NORM(K) reduce_block(t.norm##K, there), there += 4;
+	NORMS(NORM)
+#undef NORM
+#define REDUCED(K) reduce_block(Reduced<K>::OP, t.reduced##K, there), there++;
+	REDUCTIONS(REDUCED)
+#undef REDUCED
+}
+
+// small sweeps several small or thin boxes in one launch, a group of N points a thread:
+// box b is the work of the blocks with blockIdx.y = b.
+template <int N, bool MEASURED> __device__ __forceinline__ Totals small(const Sweep &s) {
+	const Part &r = s.part[blockIdx.y];
+	Totals totals;
+	const Region groups = {0, r.groups, r.ny, r.nz};
+	const i64 count = r.groups * r.ny * r.nz;
+	for (i64 n = thread_index(); n < count; n += thread_count()) {
+		const Point g = point(groups, n);
+		const i64 index[3] = {r.lo[0] + g.x * N, r.lo[1] + g.y, r.lo[2] + g.z};
+		i64 place[CLASSES];
+#pragma unroll
+		for (int k = 0; k < CLASSES; k++)
+			place[k] = r.first[k] + g.x * N + g.y * s.arrays.strides[k].pitch + g.z * s.arrays.strides[k].plane;
+		const Cursor c(s.arrays, place);
+		Windows<N, 1> w;
+		w.all(1, c);
+		finish<MEASURED>(s.frame, c, 0, w, 0, index, inside_of<N>(g.x * N - r.head, r.nx), totals);
+	}
+	return totals;
+}
+
+// streamed and layered sweep part[0], a large box, a group of N points a thread in each layer.
+template <int N, bool MEASURED> __device__ __forceinline__ Totals streamed(const Sweep &s) {
+	return stream<N, 1, MEASURED>(s.frame, s.arrays, s.part[0], place_of_thread(grid_layer(), s.layers), s.layers);
+}
+
+template <int N, int COUNT, bool MEASURED> __device__ __forceinline__ Totals layered(const Sweep &s) {
+	return layers<N, COUNT, MEASURED>(s.frame, s.arrays, s.part[0], place_of_thread(grid_layer(), COUNT));
+}
+
+// put_large and put_small write what the blocks of a large box and of small boxes found.
+__device__ __forceinline__ void put_large(const Sweep &s, const Totals &t) {
+	reduce_block(t, s.totals + TOTALS * (s.part[0].slot + blockIdx.x + (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z)));
+}
+
+__device__ __forceinline__ void put_small(const Sweep &s, const Totals &t) {
+	reduce_block(t, s.totals + TOTALS * (s.part[blockIdx.y].slot + blockIdx.x));
+}
+
+// Those called single have one point a thread in each layer: where groups are not aligned, or
+// registers scarce. Launch bounds let the compiler give threads registers enough and not more than
+// leave room for the threads that hide the latency of memory; those of large boxes are in form.go.
+
+#if defined(STREAMS)
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_stream(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	streamed<GROUP, false>(s);
+}
+
+#if TOTALS > 0
+
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_stream_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, streamed<GROUP, true>(s));
+}
+
+#endif
+
+#endif
+
+#if defined(STREAMS) && !defined(LAYERED)
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_stream(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	streamed<1, false>(s);
+}
+
+#if TOTALS > 0
+
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_single_stream_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, streamed<1, true>(s));
+}
+
+#endif
+
+#endif
+
+#ifdef LAYERS_2
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers2(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	layered<GROUP, 2, false>(s);
+}
+
+#if TOTALS > 0
+
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_layers2_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, layered<GROUP, 2, true>(s));
+}
+
+#endif
+
+#endif
+
+#ifdef LAYERS_4
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers4(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	layered<GROUP, 4, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_layers4(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	layered<1, 4, false>(s);
+}
+
+#if TOTALS > 0
+
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_layers4_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, layered<GROUP, 4, true>(s));
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_layers4_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, layered<1, 4, true>(s));
+}
+
+#endif
+
+#endif
+
+#ifdef LAYERS_8
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers8(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	layered<GROUP, 8, false>(s);
+}
+
+#if TOTALS > 0
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers8_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, layered<GROUP, 8, true>(s));
+}
+
+#endif
+
+#endif
+
+#ifdef ONE_LAYER
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers1(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	layered<GROUP, 1, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_layers1(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	layered<1, 1, false>(s);
+}
+
+#if TOTALS > 0
+
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_layers1_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, layered<GROUP, 1, true>(s));
+}
+
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_single_layers1_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_large(s, layered<1, 1, true>(s));
+}
+
+#endif
+
+#endif
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_small(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	small<GROUP, false>(s);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_points(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	small<1, false>(s);
+}
+
+#if TOTALS > 0
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_small_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_small(s, small<GROUP, true>(s));
+}
+
+extern "C" __global__ void __launch_bounds__(256, 1) sweep_points_measured(const __grid_constant__ Sweep s) {
+	grid_dependency_wait();
+	put_small(s, small<1, true>(s));
+}
+
+#endif
+
+#if TOTALS > 0
+
+// Totals of what blocks found: joined in some blocks where there are many, and then in one.
+struct Joined {
+	const double *from;
+	double *to;
+	i64 slots; // how many numbers of each kind there are in from
+};
+
+__device__ constexpr Operation operations[] = {OPERATIONS};
+
+// totals joins number blockIdx.y of all slots, each block a part of them.
+extern "C" __global__ void __launch_bounds__(256, 4) totals(const __grid_constant__ Joined a) {
+	grid_dependency_wait();
+	const Operation op = operations[blockIdx.y];
+	double value = identity(op);
+	for (i64 n = thread_index(); n < a.slots; n += thread_count()) value = join(op, value, a.from[n * TOTALS + blockIdx.y]);
+	reduce_block(op, value, a.to + blockIdx.x * TOTALS + blockIdx.y);
+}
+
+#endif

@@ -1,0 +1,167 @@
+package sweep
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Element is the type of an access' values: "float32", "float64", "int8", "uint8", "int16",
+// "uint16", "int32", "uint32", "int64" or "uint64".
+type Element string
+
+// elements are the types.
+var elements = map[Element]struct {
+	size int
+	c    string // the name in CUDA C++
+}{
+	"float32": {4, "float"}, "float64": {8, "double"},
+	"int8": {1, "signed char"}, "uint8": {1, "unsigned char"}, "int16": {2, "short"}, "uint16": {2, "unsigned short"},
+	"int32": {4, "int"}, "uint32": {4, "unsigned"}, "int64": {8, "long long"}, "uint64": {8, "unsigned long long"},
+}
+
+// Size returns the bytes of a value, 0 if e is none of the types.
+func (e Element) Size() int { return elements[e].size }
+
+// real reports whether norms can be taken of the values.
+func (e Element) real() bool { return e == "float32" || e == "float64" }
+
+// Access is what a point function reads or writes: a field at one time level, of which a point
+// has Components values, each in an array of its own.
+type Access struct {
+	Name       string  // in the source: an identifier of C
+	Element    Element //
+	Components int     // 0 counts as 1
+	// Footprint is the offsets at which it is read; none if it is only written. An access that is
+	// read and written is updated in place, and read at the point alone.
+	Footprint stencil.Footprint
+	// Footprints are the offsets of each component, where they differ; Footprint is then empty.
+	Footprints []stencil.Footprint
+	Write      bool
+	// Before names the access that reads the same field one level before, for norms of what is
+	// written and of its change: both are real, have as many components, and the footprints hold
+	// the point. An access that is updated in place may name itself.
+	Before string
+}
+
+// Arrays are those of all accesses of a sweep, by access and component.
+type Arrays [][]kernels.Array
+
+func (a Access) components() int { return max(1, a.Components) }
+
+// footprint returns that of a component.
+func (a Access) footprint(component int) stencil.Footprint {
+	if len(a.Footprints) > 0 {
+		return a.Footprints[component]
+	}
+	return a.Footprint
+}
+
+// reads reports whether any component is read.
+func (a Access) reads() bool {
+	return len(a.Footprint) > 0 || slices.ContainsFunc(a.Footprints, func(f stencil.Footprint) bool { return len(f) > 0 })
+}
+
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// check returns an error unless the access can be one of a point function in so many dimensions.
+func (a Access) check(dims int) error {
+	fail := func(format string, values ...any) error {
+		return fmt.Errorf("access %q "+format, append([]any{a.Name}, values...)...)
+	}
+	switch {
+	case !identifier.MatchString(a.Name):
+		return fail("has no name that a source could use")
+	case a.Element.Size() == 0:
+		return fail("has elements of type %q", a.Element)
+	case a.Components < 0 || a.components() > maxArrays:
+		return fail("has %d components", a.Components)
+	case len(a.Footprints) > 0 && (len(a.Footprints) != a.components() || len(a.Footprint) > 0):
+		return fail("has %d components and %d footprints, or one for all beside them", a.components(), len(a.Footprints))
+	case !a.reads() && !a.Write:
+		return fail("is neither read nor written")
+	}
+	for q := range a.components() {
+		f := a.footprint(q)
+		if err := f.Check(dims); err != nil {
+			return fail("%w", err)
+		}
+		if len(f) == 0 && !a.Write {
+			return fail("is not read in component %d", q)
+		}
+		if a.Write && a.reads() && !slices.Equal(stencil.Offsets(f...), stencil.Point()) {
+			return fail("is written, and read at %v: in place only the point itself can be read; others may be written before", f)
+		}
+	}
+	return nil
+}
+
+// checkAccesses checks all, and that names and pairs fit.
+func checkAccesses(all []Access, dims int) error {
+	arrays := 0
+	written := false
+	for i, a := range all {
+		if err := a.check(dims); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all[:i], func(b Access) bool { return b.Name == a.Name }) {
+			return fmt.Errorf("two accesses are called %q", a.Name)
+		}
+		if err := checkBefore(all, a); err != nil {
+			return err
+		}
+		arrays += a.components()
+		written = written || a.Write
+	}
+	if arrays > maxArrays || !written {
+		return fmt.Errorf("%d arrays, some written: %v; 1 to %d are possible, and some are written", arrays, written, maxArrays)
+	}
+	return nil
+}
+
+// maxArrays bounds the arrays of a sweep: the argument of a launch, which has 4096 bytes, holds
+// their addresses.
+const maxArrays = 128
+
+// checkBefore returns an error unless norms can be taken of an access that wants them.
+func checkBefore(all []Access, a Access) error {
+	if a.Before == "" {
+		return nil
+	}
+	at := slices.IndexFunc(all, func(b Access) bool { return b.Name == a.Before })
+	if at < 0 {
+		return fmt.Errorf("access %q: there is no access %q before", a.Name, a.Before)
+	}
+	b := all[at]
+	if !a.Write || !a.Element.real() || a.Element != b.Element || a.components() != b.components() {
+		return fmt.Errorf("access %q: norms are of reals that are written, and of as many components before as after; not of %q", a.Name, b.Name)
+	}
+	for q := range b.components() {
+		if !b.footprint(q).Has([3]int{}) {
+			return fmt.Errorf("access %q: norms need %q at the point itself, which its footprint %v lacks", a.Name, b.Name, b.footprint(q))
+		}
+	}
+	return nil
+}
+
+// spansOf returns the memory of arrays.
+func spansOf(arrays []kernels.Array) (all []streams.Span) {
+	for _, a := range arrays {
+		all = append(all, a.Data)
+	}
+	return all
+}
+
+// findAccess returns the place of an access, -1 if there is none of the name.
+func findAccess(all []Access, name string) int {
+	for i := range all {
+		if all[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}

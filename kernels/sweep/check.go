@@ -1,0 +1,341 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// ErrDiffer says that source and twin of a point function gave different bits.
+var ErrDiffer = errors.New("the CUDA source and the Go twin differ")
+
+// Check runs the CUDA source and the Go twin of a point function over random data, in boxes of many
+// shapes, and compares all bits of what they leave in memory, and the norms and reductions: maxima
+// and minima exactly, sums up to rounding. On a GPU the source runs there; for a host device it is
+// compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Reals are random between 1/2 and
+// 3/2, whole numbers take all their values.
+func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (err error) {
+	n, err := newPlan(p, accesses)
+	if err != nil {
+		return err
+	}
+	if p.linear == nil && (p.Go == nil || p.CUDA == "") {
+		return fmt.Errorf("sweep: point function %q has no CUDA source or no twin to compare", p.Name)
+	}
+	k := &checker{compiler: c, device: d, plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)), onCPU: map[string]*onCPU{}}
+	defer func() { err = errors.Join(err, k.close()) }()
+	hosts, err := streams.HostPlatform(1).Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, streams.CloseAll(hosts)) }()
+	k.host = hosts[0]
+	for _, l := range k.layouts() {
+		if err := k.layout(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checker compares source and twin.
+type checker struct {
+	compiler     *kernels.Compiler
+	device, host *streams.Device
+	plan         *plan
+	form         form
+	random       *rand.Rand
+	onCPU        map[string]*onCPU // by the classes of arrays
+	onGPU        *onGPU
+}
+
+// layoutCase is arrays of one size that lie in memory in one way.
+type layoutCase struct {
+	size  domain.Vec
+	grow  func(array int) int // ghosts beyond those read
+	same  bool                // all have the ghosts of the one that has the most
+	loose bool                // a caller's own rows and planes
+	all   bool                // many boxes; else the whole only
+}
+
+func (k *checker) layouts() []layoutCase {
+	none := func(int) int { return 0 }
+	other := func(array int) int { return array % 3 }
+	all := []layoutCase{
+		{size: domain.Vec{40, 3, 9}, grow: none, same: true, all: true},
+		{size: domain.Vec{37, 12, 11}, grow: other},
+		{size: domain.Vec{21, 9, 10}, grow: none, loose: true},
+		{size: domain.Vec{300, 2, 18}, grow: none, same: true},
+	}
+	if k.plan.point.Dims == 2 {
+		for i, l := range all {
+			all[i].size = domain.Vec{l.size[0], l.size[1] * l.size[2], 1}
+		}
+	}
+	return all
+}
+
+// boxes are those to sweep in an owned box, and how often each is one launch.
+func (k *checker) boxes(owned domain.Box, many bool) (all [][]domain.Box) {
+	radius := k.plan.radius()
+	for a := range k.plan.point.Dims {
+		radius.Minus[a], radius.Plus[a] = max(1, radius.Minus[a]), max(1, radius.Plus[a])
+	}
+	inner, slabs := domain.Split(owned, radius)
+	all = [][]domain.Box{{owned}, slabs}
+	if !inner.Empty() {
+		all = append(all, []domain.Box{inner})
+	}
+	for width := 1; many && width < owned.Size()[0]; width += 3 {
+		b := owned
+		b.Lo[0] += width % 7
+		b.Hi[0] = min(b.Hi[0], b.Lo[0]+width)
+		all = append(all, []domain.Box{b})
+	}
+	return all
+}
+
+// layout checks all boxes and shapes with arrays of one layout.
+func (k *checker) layout(c layoutCase) error {
+	owned := domain.Box{Lo: domain.Vec{5, 3, 2}}
+	if k.plan.point.Dims == 2 {
+		owned.Lo[2] = 0
+	}
+	owned.Hi = owned.Lo.Add(c.size)
+	arrays, err := k.arrays(owned, c)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, a := range arrays {
+			a.Data.Memory.Close()
+		}
+	}()
+	for i, boxes := range k.boxes(owned, c.all) {
+		shapes := k.form.shapes
+		if i > 0 {
+			shapes = shapes[:1]
+		}
+		for _, shape := range shapes {
+			if err := k.compare(arrays, boxes, shape); err != nil {
+				return fmt.Errorf("sweep: point function %q, boxes %v of %v, shape %+v: %w", k.plan.point.Name, boxes, owned, shape, err)
+			}
+		}
+	}
+	return nil
+}
+
+// arrays allocates those of all accesses on the host.
+func (k *checker) arrays(owned domain.Box, c layoutCase) (all []kernels.Array, err error) {
+	for _, a := range k.plan.accesses {
+		for q := range a.components() {
+			width, size := a.footprint(q).Radius(), a.Element.Size()
+			if c.same {
+				width = k.plan.radius()
+			}
+			for axis := range k.plan.point.Dims {
+				width.Minus[axis] += c.grow(len(all))
+				width.Plus[axis] += c.grow(len(all) + 1)
+			}
+			l, err := domain.NewLayout(owned, width, size)
+			if c.loose {
+				full := owned.Grow(width).Size()
+				pitch := int64(full[0] + 3 + len(all)%2)
+				plane := pitch * int64(full[1]+1)
+				first := int64(width.Minus[0]) + int64(width.Minus[1])*pitch + int64(width.Minus[2])*plane + 1
+				l, err = domain.NewStridedLayout(owned, width, size, first, pitch, plane)
+			}
+			if err != nil {
+				return nil, err
+			}
+			m, err := k.host.Alloc((l.Bytes() + 7) / 8 * 8)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, kernels.Array{Data: m.Span(0, l.Bytes()), Layout: l})
+		}
+	}
+	return all, nil
+}
+
+// fill returns random contents of all arrays.
+func (k *checker) fill(arrays []kernels.Array) (all [][]byte) {
+	at := 0
+	for _, a := range k.plan.accesses {
+		for range a.components() {
+			bytes := make([]byte, arrays[at].Layout.Bytes())
+			switch a.Element {
+			case "float64":
+				for i, v := 0, streams.View[float64](bytes); i < len(v); i++ {
+					v[i] = 0.5 + k.random.Float64()
+				}
+			case "float32":
+				for i, v := 0, streams.View[float32](bytes); i < len(v); i++ {
+					v[i] = 0.5 + k.random.Float32()
+				}
+			default:
+				for i := range bytes {
+					bytes[i] = byte(k.random.Uint32())
+				}
+			}
+			all, at = append(all, bytes), at+1
+		}
+	}
+	return all
+}
+
+// compare runs twin and source, without and with norms and reductions.
+func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shape) error {
+	contents, moment := k.fill(arrays), Moment{Step: 3, Start: 0.25, Length: 0.1}
+	want, wantTotals := k.twin(arrays, boxes, contents, moment)
+	variants := []string{""}
+	if k.plan.totals() > 0 {
+		variants = append(variants, withMeasured)
+	}
+	for _, variant := range variants {
+		got := make([][]byte, len(contents))
+		for i := range got {
+			got[i] = slices.Clone(contents[i])
+		}
+		s := shape
+		if variant == withMeasured {
+			s = k.form.measuredShape(shape)
+		}
+		totals, err := k.source(arrays, boxes, s, variant, got, moment)
+		if err != nil {
+			return err
+		}
+		if err := k.sameArrays(arrays, got, want); err != nil {
+			return err
+		}
+		if variant == "" {
+			continue
+		}
+		if err := k.sameTotals(totals, wantTotals, boxes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// twin returns what the Go twin makes of the contents, and what it finds.
+func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]byte, m Moment) (after [][]byte, totals []float64) {
+	view := func(a kernels.Array) []byte { return a.Data.Memory.Bytes()[:a.Layout.Bytes()] }
+	for i, a := range arrays {
+		copy(view(a), contents[i])
+	}
+	totals = make([]float64, k.plan.totals())
+	spec := k.plan.hostSpec("check", k.plan.split(arrays), boxes, totals)
+	(&Launch{plan: k.plan, frame: spec.Argument}).SetMoment(m)
+	spec.RunWith(spec.Argument)
+	for _, a := range arrays {
+		after = append(after, slices.Clone(view(a)))
+	}
+	return after, totals
+}
+
+// source runs the CUDA source on the contents, and returns what it finds.
+func (k *checker) source(arrays []kernels.Array, boxes []domain.Box, shape Shape, variant string, contents [][]byte, m Moment) ([]float64, error) {
+	if k.device.Backend != streams.Host {
+		if k.onGPU == nil {
+			var err error
+			if k.onGPU, err = newOnGPU(k.compiler, k.device, k.plan); err != nil {
+				return nil, err
+			}
+		}
+		return k.onGPU.launch(arrays, boxes, variant, shape, contents, m)
+	}
+	p := k.plan.newLaunchPlan(k.form, arrays, boxes, shape)
+	key := fmt.Sprint(p.classes)
+	if k.onCPU[key] == nil {
+		made, err := newOnCPU(k.plan, k.form, p.classes)
+		if err != nil {
+			return nil, err
+		}
+		k.onCPU[key] = made
+	}
+	found, err := k.onCPU[key].launch(&p, variant, contents, m)
+	if err != nil {
+		return nil, err
+	}
+	return k.plan.join(found), nil
+}
+
+// sameArrays returns an error that names the first point that differs.
+func (k *checker) sameArrays(arrays []kernels.Array, got, want [][]byte) error {
+	at := 0
+	for _, a := range k.plan.accesses {
+		for q := range a.components() {
+			size := a.Element.Size()
+			for i := 0; i < len(want[at]); i += size {
+				g, w := got[at][i:i+size], want[at][i:i+size]
+				if slices.Equal(g, w) || a.Element.isNaN(g) && a.Element.isNaN(w) {
+					continue
+				}
+				return fmt.Errorf("%w: %s[%d] at %v: source %v, twin %v", ErrDiffer, a.Name, q, pointAt(arrays[at].Layout, int64(i/size)), a.Element.show(g), a.Element.show(w))
+			}
+			at++
+		}
+	}
+	return nil
+}
+
+// sameTotals compares norms and reductions.
+func (k *checker) sameTotals(got, want []float64, boxes []domain.Box) error {
+	points := 0.0
+	for _, b := range boxes {
+		points += float64(b.Points())
+	}
+	for i := range want {
+		tolerance := 0.0
+		if k.plan.operation(i) == Sum {
+			tolerance = 1e-12 * (math.Abs(want[i]) + points)
+		}
+		if math.Abs(got[i]-want[i]) > tolerance || math.IsNaN(got[i]) != math.IsNaN(want[i]) {
+			return fmt.Errorf("%w: total %d of norms and reductions: source %v, twin %v", ErrDiffer, i, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+func (e Element) isNaN(bytes []byte) bool {
+	switch e {
+	case "float64":
+		return math.IsNaN(streams.View[float64](bytes)[0])
+	case "float32":
+		return math.IsNaN(float64(streams.View[float32](bytes)[0]))
+	}
+	return false
+}
+
+// show is a value for messages.
+func (e Element) show(bytes []byte) any {
+	switch e {
+	case "float64":
+		return streams.View[float64](bytes)[0]
+	case "float32":
+		return streams.View[float32](bytes)[0]
+	}
+	return bytes
+}
+
+// pointAt is the inverse of Layout.Offset.
+func pointAt(l domain.Layout, o int64) domain.Vec {
+	o -= l.Offset(l.Owned.Lo.Sub(l.Width.Minus))
+	return domain.Vec{int(o % l.Pitch), int(o % l.Plane / l.Pitch), int(o / l.Plane)}.Add(l.Owned.Lo).Sub(l.Width.Minus)
+}
+
+// close ends what runs sources on the CPU.
+func (k *checker) close() error {
+	var all []error
+	for _, r := range k.onCPU {
+		all = append(all, r.close())
+	}
+	return errors.Join(all...)
+}

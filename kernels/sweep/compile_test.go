@@ -1,0 +1,114 @@
+package sweep
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+)
+
+// findNVRTC returns NVRTC, or skips the test where there is none.
+func findNVRTC(t *testing.T) *nvrtc.Compiler {
+	t.Helper()
+	return must(nvrtc.Open(testdevices.NVRTC(t)))(t)
+}
+
+// linearSamples are the linear stencils of all kinds, those of one step along each axis also with
+// spacings that are not equal.
+func linearSamples(t *testing.T) (all []sample) {
+	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
+		kinds := stencil.Kinds(len(spacing))
+		if spacing[0] != spacing[1] {
+			kinds = kinds[:1]
+		}
+		for _, kind := range kinds {
+			s, err := stencil.HeatOf(kind, spacing, 1, 1e-3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+				p, accesses, err := Linear(s, real)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, sample{p, accesses})
+			}
+		}
+	}
+	return all
+}
+
+// Every sample and every linear stencil compiles for each generation of GPUs and keeps its
+// variables in registers.
+func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
+	c := findNVRTC(t)
+	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+		for _, s := range append(samples(), linearSamples(t)...) {
+			n, err := newPlan(s.point, s.accesses)
+			if err != nil {
+				t.Fatal(err)
+			}
+			program := kernels.PointProgram("point.cu", n.source(n.usualClasses(), n.form()))
+			name := s.point.Name
+			if l := s.point.linear; l != nil {
+				name = fmt.Sprintf("dims=%d/points=%d/groups=%d/%s", l.Dims, l.Points(), len(l.Groups), n.writes[0].element)
+			}
+			t.Run(arch+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				begin := time.Now()
+				usages := compileUsage(t, c, program, arch)
+				took := time.Since(begin)
+				for _, u := range usages {
+					t.Logf("%s: %d registers", u.Name, u.Registers)
+					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+						t.Errorf("%s spills: %+v", u.Name, u)
+					}
+				}
+				t.Logf("compiled in %v", took)
+			})
+		}
+	}
+}
+
+// compileUsage compiles a program and returns what its kernels use.
+func compileUsage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
+	t.Helper()
+	files, err := p.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := nvrtc.Source{Name: p.File, Text: files[p.File]}
+	for name, text := range files {
+		if name != p.File {
+			source.Headers = append(source.Headers, nvrtc.Header{Name: name, Text: text})
+		}
+	}
+	r, err := c.Compile(source, []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-lineinfo", "-default-device", "--ptxas-options=-v"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	usages := nvrtc.ParseUsage(r.Log)
+	if len(usages) == 0 {
+		t.Fatalf("the compiler reports no kernel:\n%s", r.Log)
+	}
+	return usages
+}
+
+// accesses.cuh, with which editors read the sources, is the one that Go writes for the wave.
+func TestAccessesOfEditors(t *testing.T) {
+	const file = "../cu/accesses.cuh"
+	s := waveSample()
+	n := must(newPlan(s.point, s.accesses))(t)
+	want := n.source(n.usualClasses(), n.form())
+	if got := must(os.ReadFile(file))(t); string(got) != want {
+		t.Errorf("%s is not what source.go writes:\n%s", file, want)
+		if os.Getenv("UPDATE") != "" {
+			os.WriteFile(file, []byte(want), 0o644)
+		}
+	}
+}

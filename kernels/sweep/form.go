@@ -1,0 +1,300 @@
+package sweep
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+)
+
+// Shape is how a large box is swept on a GPU: by which kernel and thread blocks, and how many
+// layers (planes; rows in two dimensions) each of their threads takes. It changes how long a
+// sweep takes, the order in which what blocks found is summed, and nothing else.
+type Shape struct {
+	Block  [2]int `json:"block"`  // threads along x and y
+	Layers int    `json:"layers"` //
+	Single bool   `json:"single"` // a thread has one point in each layer, not a group
+}
+
+// way is how threads go through large boxes, see stream.cuh.
+type way int
+
+const (
+	streaming     way = iota // from layer to layer, holding those before and behind
+	severalLayers            // some layers are loaded, then computed
+	oneLayer
+)
+
+// form is what the kernels of a point function are compiled for, and the shapes that a tuner tries.
+type form struct {
+	dims             int
+	way              way
+	rows             int // of a layer that a thread sweeps in three dimensions
+	prefetch         int // how many layers before it is loaded a row is brought into the second-level cache
+	bounds, measured launchBounds
+	shapes           []Shape // the first is the default
+	several          []int   // the layers that a thread may take where it takes several
+	layered          bool    // the sums of a linear stencil's parts are held, not the layers
+}
+
+// launchBounds say how many threads a block has at most, and how many such blocks a
+// multiprocessor shall have registers for: threads enough to hide the latency of memory, and
+// for each registers enough.
+type launchBounds struct{ threads, blocks int }
+
+// source is C++ for __launch_bounds__. Elsewhere than on an H200's generation the compiler
+// needs some registers more, which are those of one block less.
+func (b launchBounds) source(name string) string {
+	return fmt.Sprintf("enum { %s_THREADS = %d, %s_BLOCKS = ARCH == 900 ? %d : %d };\n", name, b.threads, name, b.blocks, max(1, b.blocks-1))
+}
+
+// layersAThread are the kernels sweep_layers… of point.cu where threads take several.
+func layersAThread() []int { return []int{2, 4, 8} }
+
+// shapesOf returns all shapes of these blocks and layers, the blocks of the first layers first.
+func shapesOf(layers []int, blocks ...[2]int) (all []Shape) {
+	for _, l := range layers {
+		for _, b := range blocks {
+			all = append(all, Shape{Block: b, Layers: l})
+		}
+	}
+	return all
+}
+
+// formOf returns the form of a point function.
+func (n *plan) form() form {
+	if s := n.point.linear; s != nil {
+		return linearForm(*s, kernels.Real(n.writes[0].element))
+	}
+	f := form{dims: n.point.Dims, rows: 1}
+	switch {
+	case !n.reuse():
+		f.way = oneLayer
+		f.bounds = n.bounds(n.registers(1))
+		blocks := [][2]int{{128, 1}, {64, 2}, {32, 4}, {64, 4}}
+		if f.dims == 2 {
+			blocks = [][2]int{{128, 1}, {256, 1}}
+		}
+		f.shapes = shapesOf([]int{1}, blocks...)
+		for _, s := range shapesOf([]int{1}, blocks...) {
+			s.Single = true
+			f.shapes = append(f.shapes, s)
+		}
+		if n.registers(1) > scarce {
+			slices.Reverse(f.shapes) // single points first
+			slices.Reverse(f.shapes[:len(blocks)])
+		}
+	case f.dims == 2 && n.depth() <= 2:
+		f.way = severalLayers
+		f.bounds = launchBounds{256, 1}
+		for _, layers := range layersAThread() {
+			if n.registers(layers) < maxRegisters || layers == singleLayers {
+				f.several = append(f.several, layers)
+			}
+		}
+		f.shapes = shapesOf([]int{4, 2, 8}, [2]int{128, 1}, [2]int{256, 1})
+		f.shapes = slices.DeleteFunc(f.shapes, func(s Shape) bool { return !slices.Contains(f.several, s.Layers) })
+	case f.dims == 2:
+		f.prefetch, f.bounds = 2, n.bounds(n.registers(1))
+		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
+	default:
+		f.bounds = n.bounds(n.registers(1))
+		f.shapes = shapesOf([]int{4, 5, 6, 8, 12, 3}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
+		if n.depth() > 2 {
+			f.prefetch, f.shapes = 2, shapesOf([]int{12, 16, 8, 6}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
+		}
+	}
+	f.measured = n.bounds(n.registers(1) + 8*len(n.norms) + 2*len(n.point.Reductions))
+	if f.way == severalLayers {
+		f.measured = f.bounds
+	}
+	return f
+}
+
+// scarce is how many registers a thread may need for a group before it rather has one point;
+// maxRegisters is how many a kernel may need at all. Both are estimates.
+const (
+	scarce       = 128
+	maxRegisters = 180
+)
+
+// depth is the most layers, beside one, that any array is read in.
+func (n *plan) depth() (most int) {
+	for _, r := range n.reads {
+		s := n.span(r.footprint)
+		most = max(most, s.high-s.low)
+	}
+	return most
+}
+
+// registers estimates how many registers a thread needs that holds the windows of a group in so
+// many layers, and what it writes.
+func (n *plan) registers(layers int) int {
+	bytes := 0
+	for _, r := range n.reads {
+		high, low := n.parts(r.footprint)
+		radius := r.footprint.Radius()
+		width := [3]int{radius.Minus[0], n.group, radius.Plus[0]}
+		for row := range high {
+			for part, points := range width {
+				if high[row][part] >= low[row][part] {
+					bytes += points * (high[row][part] - low[row][part] + layers) * max(4, r.element.Size())
+				}
+			}
+		}
+	}
+	for _, w := range n.writes {
+		bytes += n.group * max(4, w.element.Size())
+	}
+	const others = 24
+	return bytes/4 + others + 2*n.arrays
+}
+
+// bounds has as many blocks as there are registers for.
+func (n *plan) bounds(registers int) launchBounds {
+	const threads, all = 256, 65536
+	return launchBounds{threads, min(8, max(1, all/(threads*registers)))}
+}
+
+// linearForm returns what was the fastest on an H200, of those whose kernels the compiler can
+// keep in registers.
+func linearForm(s stencil.Stencil, r kernels.Real) form {
+	f := form{dims: s.Dims, rows: 1, layered: layered(s)}
+	if s.Dims == 2 && s.AxisRadius(1) <= 1 {
+		f.way, f.several = severalLayers, layersAThread()
+	}
+	switch points := s.Points(); {
+	case f.way == severalLayers:
+		f.linearRows(points, r)
+	case s.Dims == 2:
+		f.prefetch, f.bounds, f.measured = 2, launchBounds{256, 3}, launchBounds{256, 2}
+		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
+	case layered(s) && points <= 19 && r == kernels.Float32:
+		f.rows, f.prefetch, f.bounds, f.measured = 2, 4, launchBounds{128, 5}, launchBounds{128, 4}
+		f.shapes = shapesOf([]int{8, 12, 6, 4}, [2]int{32, 4}, [2]int{64, 2})
+	case layered(s):
+		f.rows, f.prefetch, f.bounds, f.measured = 2, 4, launchBounds{256, 2}, launchBounds{256, 2}
+		f.shapes = shapesOf([]int{12, 8, 16, 6}, [2]int{32, 8}, [2]int{32, 4}, [2]int{64, 4})
+	case points <= 7:
+		f.bounds, f.measured = launchBounds{512, 4}, launchBounds{256, 5}
+		if len(s.Groups) > 1 { // more weights
+			f.measured.blocks = 4
+		}
+		f.shapes = shapesOf([]int{4, 5, 6, 3, 8, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
+	case points <= 13 && r == kernels.Float32:
+		f.bounds, f.measured = launchBounds{512, 2}, launchBounds{256, 3}
+		f.shapes = shapesOf([]int{4, 6, 8}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
+	case points <= 13:
+		f.prefetch, f.bounds, f.measured = 2, launchBounds{512, 2}, launchBounds{256, 3}
+		f.shapes = shapesOf([]int{12, 16, 8, 6}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8})
+	default:
+		f.bounds, f.measured = launchBounds{256, 1}, launchBounds{256, 1}
+		f.shapes = shapesOf([]int{8, 16, 4}, [2]int{32, 8}, [2]int{64, 4})
+	}
+	return f
+}
+
+// linearRows is the form of stencils that reach one row in two dimensions.
+func (f *form) linearRows(points int, r kernels.Real) {
+	f.bounds, f.measured = launchBounds{256, 1}, launchBounds{256, 1}
+	wide, narrow := [2]int{256, 1}, [2]int{128, 1}
+	switch {
+	case r == kernels.Float64:
+		f.shapes = shapesOf([]int{4, 8, 2}, narrow, wide)
+	case points > 5:
+		f.shapes = shapesOf([]int{4, 8, 2}, wide, narrow)
+	default:
+		f.measured.blocks = 4
+		f.shapes = shapesOf([]int{8, 4, 2}, wide, narrow)
+	}
+}
+
+// kernel is the name of the kernel that sweeps large boxes in a shape.
+func (f form) kernel(s Shape) string {
+	name := map[way]string{streaming: "sweep_stream", severalLayers: fmt.Sprintf("sweep_layers%d", s.Layers), oneLayer: "sweep_layers1"}[f.way]
+	if s.Single {
+		name = strings.Replace(name, "sweep_", "sweep_single_", 1)
+	}
+	return name
+}
+
+// withMeasured is how the name of a kernel ends that takes norms and reductions too.
+const withMeasured = "_measured"
+
+// kernels are the names of all kernels.
+func (f form) kernels() []string {
+	names := []string{"sweep_small", "sweep_points"}
+	layers := []int{1}
+	if f.way == severalLayers {
+		layers = f.several
+	}
+	for _, l := range layers {
+		names = append(names, f.kernel(Shape{Layers: l}))
+	}
+	if !f.layered {
+		names = append(names, f.kernel(f.single(Shape{Layers: 1})))
+	}
+	return names
+}
+
+// singleLayers is how many layers a thread takes of one point each, where it takes several.
+const singleLayers = 4
+
+// single is the shape for arrays whose groups are not aligned.
+func (f form) single(s Shape) Shape {
+	s.Single = true
+	if f.way == severalLayers {
+		s.Layers = singleLayers
+	}
+	return s
+}
+
+// measuredShape is how sweeps that measure go where those without take a shape: they need more
+// registers, and blocks live longer, whose norms cost as much as some planes.
+func (f form) measuredShape(s Shape) Shape {
+	for s.Block[0]*s.Block[1] > f.measured.threads && s.Block[1] > 1 {
+		s.Block[1] = ceil(s.Block[1], 2)
+	}
+	switch {
+	case f.way == severalLayers:
+		s.Layers = min(s.Layers, 4)
+	case f.way == streaming && f.dims == 3:
+		s.Layers = max(s.Layers, min(3*s.Layers, 12))
+	}
+	return s
+}
+
+// source is CUDA C++ that says all this to stream.cuh and point.cu.
+func (f form) source() string {
+	text := fmt.Sprintf("enum { ROWS_PER_THREAD = %d, L2_PREFETCH = %d };\n%s%s", f.rows, f.prefetch, f.bounds.source("LARGE"), f.measured.source("MEASURED"))
+	for _, layers := range f.several {
+		text += fmt.Sprintf("#define LAYERS_%d\n", layers)
+	}
+	return text + map[way]string{streaming: "#define STREAMS\n", severalLayers: "#define SEVERAL_LAYERS\n", oneLayer: "#define ONE_LAYER\n"}[f.way]
+}
+
+// maxBlocks is how many blocks a grid may have along y and along z.
+const maxBlocks = 65535
+
+// grid returns the blocks for a box of so many groups along x, and points, and how many layers a
+// thread takes. ok is false where the blocks are too many for one launch. A stream that is too
+// short for the grid gets longer.
+func (f form) grid(s Shape, groups int64, n [3]int) (grid [3]int, layers int, ok bool) {
+	x := ceil(int(groups), s.Block[0])
+	if f.dims == 2 {
+		slabs := ceil(n[1], s.Layers)
+		high := ceil(slabs, maxBlocks)
+		return [3]int{x, ceil(slabs, high), high}, s.Layers, high <= maxBlocks
+	}
+	layers = s.Layers
+	if f.way == streaming {
+		layers = max(layers, ceil(n[2], maxBlocks))
+	}
+	y, z := ceil(n[1], s.Block[1]*f.rows), ceil(n[2], layers)
+	return [3]int{x, y, z}, layers, y <= maxBlocks && z <= maxBlocks
+}
+
+// ceil returns n/by, rounded up.
+func ceil[T int | int64](n, by T) T { return (n + by - 1) / by }

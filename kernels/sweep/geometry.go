@@ -1,0 +1,136 @@
+package sweep
+
+import (
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+)
+
+// maxBoxes is MAX_PARTS of point.cu: how many boxes a launch may sweep.
+const maxBoxes = 6
+
+// part is struct Part of stream.cuh.
+type part struct {
+	lo           domain.Vec
+	n            domain.Vec
+	head, groups int64
+	slot         int64
+}
+
+// partOf cuts the rows of a box into groups; the first begins where the place of its first point
+// in an array is a multiple of align.
+func partOf(a kernels.Array, b domain.Box, group, align int) part {
+	p := part{lo: b.Lo, n: b.Size()}
+	place := a.Layout.Offset(b.Lo) + a.Data.Offset/int64(a.Layout.ElementSize)
+	p.head = place % int64(align)
+	p.lo[0] -= int(p.head)
+	p.groups = (p.head + int64(p.n[0]) + int64(group) - 1) / int64(group)
+	return p
+}
+
+// launchPlan is the geometry of a launch on a GPU.
+type launchPlan struct {
+	kernel      string
+	grid, block [3]int
+	arrays      []kernels.Array
+	classes     classes
+	strides     []strides
+	totals      uint64 // where the first of its slots lies
+	layers      int
+	parts       [maxBoxes]part
+}
+
+// largeThreshold is how thick a box must be, in points along x and in layers, to be swept as a
+// large one.
+const largeThreshold = 8
+
+// blockSize is the threads of a block of kernels for small boxes.
+const blockSize = 256
+
+// newLaunchPlan chooses the kernel and its geometry: that of large boxes for one box thick enough,
+// and that of small boxes for others. Where points do not lie so that groups of them are aligned,
+// as in arrays of a caller's own, threads work on single points.
+func (n *plan) newLaunchPlan(f form, arrays []kernels.Array, boxes []domain.Box, shape Shape) launchPlan {
+	k := launchPlan{arrays: arrays}
+	k.classes, k.strides = classesOf(arrays)
+	group := n.group
+	for _, b := range boxes {
+		if !n.grouped(arrays, b) {
+			group = 1
+		}
+	}
+	if group == 1 {
+		shape = f.single(shape)
+	}
+	size := boxes[0].Size()
+	thick := min(size[0], size[n.point.Dims-1]) >= largeThreshold
+	if len(boxes) == 1 && thick && !(shape.Single && f.layered) && k.large(n, f, boxes[0], shape) {
+		return k
+	}
+	k.small(boxes, group)
+	return k
+}
+
+// large makes the launch one of the kernels for a large box, unless it is too large for them.
+// Groups are counted from where a warp's memory is aligned.
+func (k *launchPlan) large(n *plan, f form, b domain.Box, shape Shape) (ok bool) {
+	group, align := n.group, n.group*domain.RowAlignment/groupBytes
+	if shape.Single {
+		group = 1
+		if !n.grouped(k.arrays, b) {
+			align = 1
+		}
+	}
+	k.parts[0] = partOf(k.arrays[0], b, group, align)
+	k.grid, k.layers, ok = f.grid(shape, k.parts[0].groups, b.Size())
+	k.block, k.kernel = [3]int{shape.Block[0], shape.Block[1], 1}, f.kernel(shape)
+	return ok
+}
+
+// small makes the launch one of the kernels for small boxes.
+func (k *launchPlan) small(boxes []domain.Box, group int) {
+	const maxGrid = 4096
+	most := int64(0)
+	for i, b := range boxes {
+		p := partOf(k.arrays[0], b, group, group)
+		k.parts[i], most = p, max(most, p.groups*int64(p.n[1])*int64(p.n[2]))
+	}
+	k.kernel = "sweep_small"
+	if group == 1 {
+		k.kernel = "sweep_points"
+	}
+	k.grid, k.block = [3]int{int(min(maxGrid, ceil(most, blockSize))), len(boxes), 1}, [3]int{blockSize, 1, 1}
+	for i := range boxes {
+		k.parts[i].slot = int64(i * k.grid[0])
+	}
+}
+
+// isSmall reports whether the launch is one of the kernels for small boxes, which have no shape.
+func (k *launchPlan) isSmall() bool { return k.kernel == "sweep_small" || k.kernel == "sweep_points" }
+
+// blocks returns how many there are, each of which has a slot for what it finds.
+func (k *launchPlan) blocks() int64 { return int64(k.grid[0]) * int64(k.grid[1]) * int64(k.grid[2]) }
+
+// grouped reports whether all rows of a box can be swept in groups: in all arrays they are aligned,
+// and all that their groups and what is read around them lies within the arrays.
+func (n *plan) grouped(arrays []kernels.Array, b domain.Box) bool {
+	group := int64(n.group)
+	around := b.Grow(n.radius())
+	around.Lo[0] -= n.group - 1
+	around.Hi[0] += n.group - 1
+	head := int64(-1)
+	for _, a := range arrays {
+		l, size := a.Layout, int64(a.Layout.ElementSize)
+		if (int64(a.Data.Address())+a.Data.Offset)%(group*size) != 0 && a.Data.Address()%uint64(group*size) != 0 {
+			return false
+		}
+		h := l.Offset(b.Lo) % group
+		if l.Pitch%group != 0 || l.Plane%group != 0 || head >= 0 && h != head {
+			return false
+		}
+		head = h
+		if l.Offset(around.Lo) < 0 || l.Offset(around.Hi.Sub(domain.Vec{1, 1, 1})) >= l.Length {
+			return false
+		}
+	}
+	return true
+}

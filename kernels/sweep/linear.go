@@ -1,0 +1,141 @@
+package sweep
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+)
+
+// Linear returns a constant linear stencil as a point function, with its accesses: it reads "u"
+// and writes "next". The weights are constants of the source. Its twin is kernels/rows.
+func Linear(s stencil.Stencil, real kernels.Real) (Point, []Access, error) {
+	if err := s.Check(); err != nil {
+		return Point{}, nil, fmt.Errorf("sweep: %w", err)
+	}
+	if real.Size() == 0 {
+		return Point{}, nil, fmt.Errorf("sweep: a stencil of type %q", real)
+	}
+	accesses := []Access{
+		{Name: "u", Element: Element(real), Footprint: s.Footprint()},
+		{Name: "next", Element: Element(real), Write: true, Before: "u"},
+	}
+	return Point{Name: "linear", Dims: s.Dims, linear: &s}, accesses, nil
+}
+
+// writeLinear writes the function of a linear stencil, in the order that stencil.Stencil gives.
+func (n *plan) writeLinear(b *strings.Builder) {
+	s, real := *n.point.linear, n.writes[0].element
+	b.WriteString("template <typename P> __device__ __forceinline__ void linear(P &p) {\n\tp.set(next, ")
+	writeSum(b, s, real, "p.at(u, 0, 0, 0)", partSum("p.at(u, %d, %d, %d)"))
+	b.WriteString(");\n}\n")
+	if layered(s) {
+		b.WriteString("}\n")
+		writeLayers(b, s, real)
+		b.WriteString("namespace point_function {\n")
+	}
+}
+
+// writeSum writes the weighted sum of a centre and of groups' parts.
+func writeSum(b *strings.Builder, s stencil.Stencil, e Element, centre string, part func(stencil.Part) string) {
+	fmt.Fprintf(b, "%s * %s", literal(s.Centre, e), centre)
+	for _, g := range s.Groups {
+		var parts []string
+		for _, p := range g.Parts {
+			parts = append(parts, part(p))
+		}
+		fmt.Fprintf(b, "\n\t    + %s * (%s)", literal(g.Weight, e), strings.Join(parts, " + "))
+	}
+}
+
+// partSum returns what writes the sum of a part's points, each in a format.
+func partSum(format string) func(stencil.Part) string {
+	return func(p stencil.Part) string {
+		terms := make([]string, len(p))
+		for i, o := range p {
+			terms[i] = fmt.Sprintf(format, o[0], o[1], o[2])
+		}
+		return "(" + strings.Join(terms, " + ") + ")"
+	}
+}
+
+// maxParts is how many different parts a layered stencil may have: what a thread holds of
+// each plane.
+const maxParts = 4
+
+// layered reports whether the stencil has three dimensions, more points than the 7-point star
+// and reaches one, each of its parts lies within a plane, few of them lie differently there,
+// and some lie beside the centre's column in other planes than its own: a thread that goes from
+// plane to plane then sums the parts of each once, and holds less than the planes.
+func layered(s stencil.Stencil) bool {
+	if s.Dims != 3 || s.Points() <= 7 || s.AxisRadius(0) != 1 || s.AxisRadius(1) != 1 || s.AxisRadius(2) != 1 {
+		return false
+	}
+	beside := false
+	for _, g := range s.Groups {
+		for _, p := range g.Parts {
+			for _, o := range p {
+				if o[2] != p[0][2] {
+					return false
+				}
+				beside = beside || (o[2] != 0 && (o[0] != 0 || o[1] != 0))
+			}
+		}
+	}
+	return beside && len(partsOf(s)) <= maxParts
+}
+
+// partsOf returns how the parts of a stencil lie in their planes, those that lie alike once;
+// the first is the centre.
+func partsOf(s stencil.Stencil) []stencil.Part {
+	parts := []stencil.Part{{{}}}
+	for _, g := range s.Groups {
+		for _, p := range g.Parts {
+			if findPart(parts, p) < 0 {
+				parts = append(parts, inPlane(p))
+			}
+		}
+	}
+	return parts
+}
+
+// findPart returns the place of a part among those that partsOf returns, -1 if it is none.
+func findPart(parts []stencil.Part, p stencil.Part) int {
+	return slices.IndexFunc(parts, func(q stencil.Part) bool { return slices.Equal(q, inPlane(p)) })
+}
+
+// inPlane is a part as it lies in its plane.
+func inPlane(p stencil.Part) stencil.Part {
+	p = slices.Clone(p)
+	for i := range p {
+		p[i][2] = 0
+	}
+	return p
+}
+
+// writeLayers writes the sums of a layered stencil's parts in one plane, where at(dx, dy, 0) is
+// the value at an offset, and the sum at a point, where in(part, dz) is that of a part in a plane.
+func writeLayers(b *strings.Builder, s stencil.Stencil, e Element) {
+	parts := partsOf(s)
+	var sums []string
+	for _, p := range parts {
+		sums = append(sums, partSum("at(%d, %d, %d)")(p))
+	}
+	c := elements[e].c
+	fmt.Fprintf(b, "#define LAYERED\nstruct Sums { %s of[%d]; };\n\n", c, len(parts))
+	fmt.Fprintf(b, "template <typename At> __device__ __forceinline__ Sums sums_of(const At &at) {\n\treturn {{%s}};\n}\n\n", strings.Join(sums, ", "))
+	fmt.Fprintf(b, "template <typename In> __device__ __forceinline__ %s sum_of(const In &in) {\n\treturn ", c)
+	writeSum(b, s, e, "in(0, 0)", func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", findPart(parts, p), p[0][2]) })
+	b.WriteString(";\n}\n\n")
+}
+
+// literal writes a weight exactly, as it is in the type of the field.
+func literal(w float64, e Element) string {
+	if e == "float32" {
+		w = float64(float32(w))
+	}
+	return fmt.Sprintf("(%s)%s", elements[e].c, strconv.FormatFloat(w, 'x', -1, 64))
+}

@@ -1,0 +1,215 @@
+package sweep
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/streams"
+)
+
+// Portion is boxes that one launch sweeps, and the name of the launch.
+type Portion struct {
+	Name  string
+	Boxes []domain.Box
+}
+
+// Totals are the norms and reductions over what some launches sweep.
+type Totals struct {
+	plan     *plan
+	launches []*Launch
+	joins    []*streams.Kernel
+	device   *streams.Memory // the totals, then room for what blocks find
+	host     *streams.Memory // pinned
+}
+
+// joinBlocks is how many blocks join the slots where there are more than fewSlots, and how many
+// totals the last block then has to join.
+const (
+	joinBlocks = 128
+	fewSlots   = 4096 // the sweeps of 128^3 points have no more
+)
+
+// Measure makes a launch ready for each portion that sweeps it as Sweep does, to the same bits, and
+// on its way takes the norms of what is written and the reductions: no second look at the memory is
+// needed. The totals are those over all portions, once the launches and, ordered after all of
+// them, Totals.Queue are done. The order of the sums depends on the portions and on the shape that
+// the sweeper has now; not on time. Closing the totals frees the launches too.
+func (s *Sweeper) Measure(arrays Arrays, portions ...Portion) (launches []*Launch, totals *Totals, err error) {
+	if s.plan.totals() == 0 {
+		return nil, nil, errors.New("sweep: point function " + s.plan.point.Name + " has no access with norms and no reduction")
+	}
+	for _, p := range portions {
+		if err := s.check(arrays, p.Boxes); err != nil {
+			return nil, nil, err
+		}
+	}
+	t := &Totals{plan: s.plan}
+	defer func() {
+		if err != nil {
+			launches, totals, err = nil, nil, errors.Join(err, t.Close())
+		}
+	}()
+	if s.device.Backend == streams.Host {
+		err = s.measureOnHost(t, arrays, portions)
+	} else {
+		err = s.measureOnGPU(t, arrays, portions)
+	}
+	return t.launches, t, err
+}
+
+// allocate makes room for the totals, those of some blocks, and so many slots.
+func (t *Totals) allocate(d *streams.Device, slots int64) (err error) {
+	size := int64(t.plan.totals()) * 8
+	if t.device, err = d.Alloc(size * (1 + joinBlocks + slots)); err != nil {
+		return err
+	}
+	t.host, err = d.AllocPinned(size)
+	return err
+}
+
+// slots is where slot n lies.
+func (t *Totals) slot(n int64) streams.Span {
+	size := int64(t.plan.totals()) * 8
+	return t.device.Span((1+joinBlocks+n)*size, size)
+}
+
+func (s *Sweeper) measureOnHost(t *Totals, arrays Arrays, portions []Portion) error {
+	if err := t.allocate(s.device, int64(len(portions))); err != nil {
+		return err
+	}
+	var slots [][]float64
+	for i, p := range portions {
+		slot := t.slot(int64(i))
+		slots = append(slots, streams.View[float64](slot.Memory.Bytes()[slot.Offset:slot.Offset+slot.Length]))
+		spec := s.plan.hostSpec(p.Name, arrays, p.Boxes, slots[i])
+		spec.Uses = append(spec.Uses, t.device.All())
+		l, err := s.launch(spec, 0)
+		if err != nil {
+			return err
+		}
+		t.launches = append(t.launches, l)
+	}
+	total := streams.View[float64](t.device.Bytes()[:t.host.Size()])
+	return t.join(s.device, streams.KernelSpec{Run: func() {
+		for i := range total {
+			op := s.plan.operation(i)
+			total[i] = op.identity()
+			for _, slot := range slots {
+				total[i] = op.join(total[i], slot[i])
+			}
+		}
+	}})
+}
+
+// operation is how number i of what a block finds is joined.
+func (n *plan) operation(i int) Operation {
+	if r := i - 4*len(n.norms); r >= 0 {
+		return n.point.Reductions[r].Op
+	}
+	return [...]Operation{Max, Sum, Max, Sum}[i%4]
+}
+
+func (s *Sweeper) measureOnGPU(t *Totals, arrays Arrays, portions []Portion) error {
+	slots, plans := int64(0), make([]launchPlan, len(portions))
+	for i, p := range portions {
+		plans[i] = s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), p.Boxes, s.form.measuredShape(s.shape))
+		for b := range plans[i].parts {
+			plans[i].parts[b].slot += slots
+		}
+		slots += plans[i].blocks()
+	}
+	if err := t.allocate(s.device, slots); err != nil {
+		return err
+	}
+	for i := range plans {
+		plans[i].totals = t.slot(0).Address()
+		l, err := s.launchPlan(portions[i].Name, &plans[i], withMeasured, t.device.All())
+		if err != nil {
+			return err
+		}
+		t.launches = append(t.launches, l)
+	}
+	return t.joinSlots(s.device, s.programs, slots)
+}
+
+// joinSlots makes the launches that join the slots.
+func (t *Totals) joinSlots(d *streams.Device, programs map[string]map[string]function, slots int64) error {
+	var totals function
+	for _, p := range programs {
+		totals = p["totals"]
+	}
+	size := uint64(t.host.Size())
+	join := func(from, to uint64, n int64, blocks int) error {
+		var w words
+		w.put(int64(from), int64(to), n)
+		return t.join(d, streams.KernelSpec{Function: totals, Grid: [3]int{blocks, int(size / 8), 1}, Block: [3]int{blockSize, 1, 1}, Argument: w})
+	}
+	if slots <= fewSlots {
+		return join(t.slot(0).Address(), t.device.Address(), slots, 1)
+	}
+	if err := join(t.slot(0).Address(), t.device.Address()+size, slots, joinBlocks); err != nil {
+		return err
+	}
+	return join(t.device.Address()+size, t.device.Address(), joinBlocks, 1)
+}
+
+// join adds a launch that joins slots.
+func (t *Totals) join(d *streams.Device, spec streams.KernelSpec) error {
+	spec.Name, spec.Uses, spec.Early = "totals", []streams.Span{t.device.All()}, true
+	k, err := d.NewKernel(spec)
+	if err == nil {
+		t.joins = append(t.joins, k)
+	}
+	return err
+}
+
+// Queue queues what joins the numbers of all blocks, and the copy of the totals to the host.
+func (t *Totals) Queue(s *streams.Stream) error {
+	for _, k := range t.joins {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return s.CopyAs(streams.OtherWork, t.host.All(), t.device.Span(0, t.host.Size()))
+}
+
+// Norms returns those of a written access and of its change, over all its components, once what
+// Queue queued is done. ok is false of an access without norms, see Access.Before.
+func (t *Totals) Norms(access string) (n rows.Norms, ok bool) {
+	v := streams.View[float64](t.host.Bytes())
+	for i, a := range t.plan.norms {
+		if t.plan.accesses[a].Name == access {
+			return rows.Norms{MaxChange: v[4*i], SumChange2: v[4*i+1], Max: v[4*i+2], Sum2: v[4*i+3]}, true
+		}
+	}
+	return n, false
+}
+
+// Reduced returns a reduction, once what Queue queued is done. ok is false of an unknown name.
+func (t *Totals) Reduced(name string) (value float64, ok bool) {
+	for i, r := range t.plan.point.Reductions {
+		if r.Name == name {
+			return streams.View[float64](t.host.Bytes())[4*len(t.plan.norms)+i], true
+		}
+	}
+	return 0, false
+}
+
+// Close frees the totals and the launches that were made with them. Closing twice is no error.
+func (t *Totals) Close() error {
+	var all []error
+	for _, l := range t.launches {
+		all = append(all, l.Close())
+	}
+	for _, k := range t.joins {
+		all = append(all, k.Close())
+	}
+	for _, m := range []*streams.Memory{t.device, t.host} {
+		if m != nil {
+			all = append(all, m.Close())
+		}
+	}
+	return errors.Join(all...)
+}

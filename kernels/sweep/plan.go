@@ -1,0 +1,175 @@
+package sweep
+
+import (
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+)
+
+// plan is a point function with its accesses, array by array.
+type plan struct {
+	point    Point
+	accesses []Access
+	reads    []readArray
+	writes   []writtenArray
+	norms    []int // accesses of which norms are taken
+	arrays   int
+	group    int // points that fill 16 bytes of the largest type
+}
+
+// readArray is an array that is read, see access.cuh.
+type readArray struct {
+	access, component, array int
+	element                  Element
+	footprint                stencil.Footprint
+	readOnly                 bool
+}
+
+// writtenArray is an array that is written, see site.cuh.
+type writtenArray struct {
+	access, component, array int
+	element                  Element
+	before                   int // the read array of the level before, or -1
+	norm                     int // its place among the norms, or -1
+	inPlace                  bool
+}
+
+// groupBytes is the size of what a thread loads and stores as one.
+const groupBytes = 16
+
+func newPlan(p Point, accesses []Access) (*plan, error) {
+	if err := p.check(accesses); err != nil {
+		return nil, err
+	}
+	n := &plan{point: p, accesses: slices.Clone(accesses)}
+	largest := 1
+	first := make([]int, len(accesses)) // read array of component 0
+	for i, a := range accesses {
+		first[i] = len(n.reads)
+		largest = max(largest, a.Element.Size())
+		for q := range a.components() {
+			if f := stencil.Offsets(a.footprint(q)...); len(f) > 0 {
+				n.reads = append(n.reads, readArray{i, q, n.arrays + q, a.Element, f, !a.Write})
+			}
+		}
+		n.arrays += a.components()
+	}
+	n.group = groupBytes / largest
+	array := 0
+	for i, a := range accesses {
+		if a.Write {
+			n.addWrites(i, array, first)
+		}
+		array += a.components()
+	}
+	return n, nil
+}
+
+// addWrites adds the arrays of a written access, the first of which has a place among all.
+func (n *plan) addWrites(access, array int, firstRead []int) {
+	a := n.accesses[access]
+	norm, before := -1, n.find(a.Before)
+	if a.Before != "" {
+		norm = len(n.norms)
+		n.norms = append(n.norms, access)
+	} else if a.reads() {
+		before = access
+	}
+	for q := range a.components() {
+		w := writtenArray{access, q, array + q, a.Element, -1, norm, a.reads()}
+		if before >= 0 {
+			w.before = firstRead[before] + q
+		}
+		n.writes = append(n.writes, w)
+	}
+}
+
+// find returns the place of an access, -1 if there is none of the name.
+func (n *plan) find(name string) int { return findAccess(n.accesses, name) }
+
+// radius is how far all accesses read.
+func (n *plan) radius() domain.Radius {
+	var all stencil.Footprint
+	for _, r := range n.reads {
+		all = all.Join(r.footprint)
+	}
+	return all.Radius()
+}
+
+// totals is how many numbers a block finds: four a norm, one a reduction.
+func (n *plan) totals() int { return 4*len(n.norms) + len(n.point.Reductions) }
+
+// layerOf splits an offset into the layer and the row within it.
+func (n *plan) layerOf(o domain.Vec) (layer, row int) {
+	if n.point.Dims == 3 {
+		return o[2], o[1]
+	}
+	return o[1], 0
+}
+
+// span is the layers and rows that a footprint reaches.
+type span struct{ low, high, rowLow, rowHigh int }
+
+func (n *plan) span(f stencil.Footprint) (s span) {
+	for i, o := range f {
+		layer, row := n.layerOf(o)
+		if i == 0 {
+			s = span{layer, layer, row, row}
+		}
+		s = span{min(s.low, layer), max(s.high, layer), min(s.rowLow, row), max(s.rowHigh, row)}
+	}
+	return s
+}
+
+// noLayer is the highest layer of what is not read; the lowest is its negative.
+const noLayer = -99
+
+// parts returns the highest and the lowest layer in which a footprint reads points left of a
+// group, within it and right of it, for each row of its span. The layers between are counted in.
+func (n *plan) parts(f stencil.Footprint) (high, low [][3]int) {
+	s := n.span(f)
+	for range s.rowHigh - s.rowLow + 1 {
+		high, low = append(high, [3]int{noLayer, noLayer, noLayer}), append(low, [3]int{-noLayer, -noLayer, -noLayer})
+	}
+	note := func(row, part, layer int) {
+		high[row][part], low[row][part] = max(high[row][part], layer), min(low[row][part], layer)
+	}
+	for _, o := range f {
+		layer, row := n.layerOf(o)
+		row -= s.rowLow
+		note(row, 1, layer) // points of a group along x are each other's neighbours
+		switch {
+		case o[0] < 0:
+			note(row, 0, layer)
+		case o[0] > 0:
+			note(row, 2, layer)
+		}
+	}
+	return high, low
+}
+
+// reuse reports whether threads that go from layer to layer read something less often.
+func (n *plan) reuse() bool {
+	return slices.ContainsFunc(n.reads, func(r readArray) bool {
+		high, low := n.parts(r.footprint)
+		for row := range high {
+			for part := range 3 {
+				if high[row][part] > low[row][part] {
+					return true
+				}
+			}
+		}
+		return false
+	})
+}
+
+// split returns arrays by access and component.
+func (n *plan) split(arrays []kernels.Array) (all Arrays) {
+	for _, a := range n.accesses {
+		all = append(all, arrays[:a.components()])
+		arrays = arrays[a.components():]
+	}
+	return all
+}

@@ -1,0 +1,100 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/stencil"
+)
+
+// Point is what one point of a stage computes from what it reads.
+//
+// In CUDA it is a function of its name, which is inlined:
+//
+//	template <typename P> __device__ __forceinline__ void wave(P &p) {
+//		const double sum = p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0) + ...;
+//		p.set(next, 2 * p.at(u) - p.at(old) + p.parameters.C2 * (sum - 6 * p.at(u)));
+//	}
+//
+// p has
+//
+//	at(access, dx, dy, dz)   what an access holds at an offset from the point; 0, 0, 0 if left out.
+//	                         Offsets are constants of its footprint. at(f[2], ...) is component 2.
+//	set(access, value)       the value of a written access, or of a component, at the point. All are
+//	                         set; one that is not is 0, or, in place, what it was
+//	reduce(name, value)      the value of a reduction at the point; without it the point adds nothing
+//	i(), j(), k()            the indices of the point in the whole grid, from 0
+//	x(), y(), z()            where it lies, see Coordinates
+//	step(), time()           the time step, and the time at which it begins, see Moment
+//	parameters               the numbers of Parameters, under their names in Go
+//
+// The compiler contracts no products and sums, so that a Go twin that does the same operations,
+// each product rounded by a conversion, gives the same bits. A GPU may call the function for points
+// beside the box, with any values, and drops what it gives there.
+type Point struct {
+	Name string // of the function: an identifier of C
+	Dims int    // 2 or 3
+	CUDA string // the source
+	File string // what the compiler's messages call the source; Name.cu if empty
+
+	// Go computes a row of points. It may be left out: host devices then refuse the function.
+	Go func(r *Row)
+
+	// Parameters is a struct of numbers of fixed size, or a pointer to one, with the values that
+	// launches begin with; nil for none.
+	Parameters any
+
+	// Coordinates say where points lie.
+	Coordinates Coordinates
+
+	Reductions []Reduction
+
+	linear *stencil.Stencil // what Linear was given
+}
+
+// ErrNoTwin says that a host device was given a point function without its Go twin.
+var ErrNoTwin = errors.New("the point function has no Go twin, which host devices need")
+
+func (p Point) file() string {
+	if p.File != "" {
+		return p.File
+	}
+	return p.Name + ".cu"
+}
+
+// check returns an error unless the function can be swept with the accesses.
+func (p Point) check(accesses []Access) error {
+	fail := func(err error) error { return fmt.Errorf("sweep: point function %q: %w", p.Name, err) }
+	if !identifier.MatchString(p.Name) {
+		return fail(errors.New("its name is no identifier of C"))
+	}
+	if p.Dims != 2 && p.Dims != 3 {
+		return fail(fmt.Errorf("%d dimensions; 2 or 3 are possible", p.Dims))
+	}
+	if p.CUDA == "" && p.Go == nil && p.linear == nil {
+		return fail(errors.New("it has neither CUDA source nor a Go twin"))
+	}
+	if err := checkAccesses(accesses, p.Dims); err != nil {
+		return fail(err)
+	}
+	names := map[string]bool{p.Name: true}
+	for _, a := range accesses {
+		if a.Name == p.Name {
+			return fail(fmt.Errorf("an access has its name"))
+		}
+		names[a.Name] = true
+	}
+	for _, r := range p.Reductions {
+		if !identifier.MatchString(r.Name) || names[r.Name] || !slices.Contains([]Operation{Sum, Max, Min}, r.Op) {
+			return fail(fmt.Errorf("reduction %q by %q: names differ from each other, and operations are sum, max and min", r.Name, r.Op))
+		}
+		names[r.Name] = true
+	}
+	if p.Parameters != nil {
+		if err := checkParameters(parametersType(p.Parameters)); err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}

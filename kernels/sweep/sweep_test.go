@@ -1,0 +1,227 @@
+package sweep
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// A launch takes the moment and the parameters as they were when it was queued.
+func TestLaunchesTakeWhatWasSet(t *testing.T) {
+	type parameters struct{ Add float64 }
+	s := sample{
+		Point{Name: "add", Dims: 2, Parameters: parameters{1}, Go: func(r *Row) {
+			for i := range r.N {
+				At[float64](r, "sum", 0, 0, 0)[i] += Parameters[parameters](r).Add + float64(1000*r.Time())
+			}
+		}},
+		[]Access{{Name: "sum", Element: "float64", Footprint: stencil.Point(), Write: true}},
+	}
+	b := newBed(t, s, domain.Box{Hi: domain.Vec{3, 2, 1}})
+	sweeper, err := New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	launch, err := sweeper.Sweep("add", b.arrays, b.owned)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0.0
+	queue := func(step int64, add float64) {
+		launch.SetMoment(Moment{Step: step, Start: 1, Length: 0.5})
+		if err := launch.SetParameters(&parameters{add}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.stream.Launch(launch.Kernel); err != nil {
+			t.Fatal(err)
+		}
+		want += add + 1000*(1+0.5*float64(step-1))
+	}
+	for step := range int64(2000) {
+		queue(step, float64(step%7))
+	}
+	p := &parameters{3}
+	if n := testing.AllocsPerRun(100, func() { launch.SetMoment(Moment{Step: 1}); launch.SetParameters(p) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if err := b.stream.Sync(checkLimit); err != nil {
+		t.Fatal(err)
+	}
+	if got := values[float64](&b.arrays[0][0])[b.arrays[0][0].Layout.Offset(domain.Vec{2, 1, 0})]; got != want {
+		t.Errorf("%v, not %v", got, want)
+	}
+	if err := launch.SetParameters(&waveParameters{}); err == nil || launch.SetParameters(parameters{}) == nil || launch.SetParameters(nil) == nil {
+		t.Error("other parameters were taken")
+	}
+}
+
+// Norms and reductions are those over all portions, on every device, whatever they are.
+func TestMeasureOverPortions(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		s, device := waveSample(), set.Devices[0]
+		owned := domain.Box{Hi: domain.Vec{150, 41, 60}}
+		k := &checker{compiler: set.Compiler, device: device, plan: must(newPlan(s.point, s.accesses))(t), host: device}
+		k.form = k.plan.form()
+		arrays := must(k.arrays(owned, layoutCase{grow: func(int) int { return 0 }}))(t)
+		stream := must(device.NewStream(streams.Normal))(t)
+		for _, a := range arrays {
+			host := must(device.AllocPinned(a.Data.Length))(t)
+			v := streams.View[float64](host.Bytes())
+			for i := range v {
+				v[i] = math.Sin(float64(i))
+			}
+			if err := errors.Join(stream.Copy(a.Data, host.All()), stream.Sync(checkLimit)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sweeper := must(New(set.Compiler, device, s.point, s.accesses))(t)
+		inner, slabs := domain.Split(owned, domain.UniformRadius(3, 1))
+		var found []float64
+		for _, portions := range [][]Portion{{{"all", []domain.Box{owned}}}, {{"slabs", slabs}, {"inner", []domain.Box{inner}}}} {
+			launches, totals, err := sweeper.Measure(k.plan.split(arrays), portions...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range launches {
+				l.SetMoment(Moment{Step: 1})
+				if err := stream.Launch(l.Kernel); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(totals.Queue(stream), stream.Sync(checkLimit)); err != nil {
+				t.Fatal(err)
+			}
+			norms, ok1 := totals.Norms("next")
+			motion, ok2 := totals.Reduced("motion")
+			highest, ok3 := totals.Reduced("highest")
+			if !ok1 || !ok2 || !ok3 {
+				t.Fatal(ok1, ok2, ok3)
+			}
+			found = append(found, norms.MaxChange, norms.Max, highest, norms.SumChange2, norms.Sum2, motion)
+			if err := errors.Join(totals.Close(), totals.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+		for i := range 6 {
+			if a, b := found[i], found[6+i]; i < 3 && a != b || math.Abs(a-b) > 1e-12*math.Abs(a) || a == 0 || math.IsNaN(a) {
+				t.Errorf("number %d: %v of the whole, %v of its parts", i, a, b)
+			}
+		}
+	})
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// What cannot be swept is refused with the reason.
+func TestRefusedPointFunctions(t *testing.T) {
+	read := Access{Name: "u", Element: "float64", Footprint: stencil.Star(2, 1)}
+	write := Access{Name: "next", Element: "float64", Write: true}
+	twin := func(*Row) {}
+	change := func(a Access, f func(a *Access)) Access { f(&a); return a }
+	for name, c := range map[string]struct {
+		point    Point
+		accesses []Access
+		want     string
+	}{
+		"no name":             {Point{Dims: 2, Go: twin}, []Access{read, write}, "no identifier"},
+		"four dimensions":     {Point{Name: "f", Dims: 4, Go: twin}, []Access{read, write}, "4 dimensions"},
+		"no source":           {Point{Name: "f", Dims: 2}, []Access{read, write}, "neither CUDA source nor a Go twin"},
+		"no twin":             {Point{Name: "f", Dims: 2, CUDA: "x"}, []Access{read, write}, "no Go twin"},
+		"nothing written":     {Point{Name: "f", Dims: 2, Go: twin}, []Access{read}, "some are written"},
+		"a name twice":        {Point{Name: "f", Dims: 2, Go: twin}, []Access{read, read, write}, `two accesses are called "u"`},
+		"no type":             {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Element = "real" }), write}, `type "real"`},
+		"in place, around":    {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Write = true })}, "in place only the point itself"},
+		"out of dimensions":   {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Star(3, 1) }), write}, "in 2 dimensions"},
+		"norms of nothing":    {Point{Name: "f", Dims: 2, Go: twin}, []Access{read, change(write, func(a *Access) { a.Before = "v" })}, `no access "v"`},
+		"norms without point": {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Offsets(domain.Vec{1}) }), change(write, func(a *Access) { a.Before = "u" })}, "at the point itself"},
+		"a pointer":           {Point{Name: "f", Dims: 2, Go: twin, Parameters: struct{ P *int }{}}, []Access{read, write}, "numbers of fixed size"},
+		"a reduction twice":   {Point{Name: "f", Dims: 2, Go: twin, Reductions: []Reduction{{"u", Sum}}}, []Access{read, write}, `reduction "u"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := testdevices.Host(t, 1)
+			_, err := New(set.Compiler, set.Devices[0], c.point, c.accesses)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, which does not say %q", err, c.want)
+			}
+			if name == "no twin" && !errors.Is(err, ErrNoTwin) {
+				t.Errorf("%v is no ErrNoTwin", err)
+			}
+		})
+	}
+}
+
+// Arrays that do not fit are refused with the reason.
+func TestRefusedArrays(t *testing.T) {
+	s := waveSample()
+	b := newBed(t, s, domain.Box{Hi: domain.Vec{8, 8, 8}})
+	sweeper := must(New(b.set.Compiler, b.set.Devices[0], s.point, s.accesses))(t)
+	same := Arrays{b.arrays[0], b.arrays[1], b.arrays[1]}
+	two := Arrays{b.arrays[0], append(b.arrays[1], b.arrays[2]...), b.arrays[2]}
+	outside := domain.Box{Hi: domain.Vec{9, 8, 8}}
+	for _, c := range []struct {
+		arrays Arrays
+		box    domain.Box
+		want   string
+	}{
+		{same, b.owned, "written where another access lies"},
+		{two, b.owned, "has 1 components, not 2"},
+		{b.arrays[:2], b.owned, "2 accesses, not of 3"},
+		{b.arrays, outside, "lies outside"},
+	} {
+		if _, err := sweeper.Sweep("wave", c.arrays, c.box); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, which does not say %q", err, c.want)
+		}
+	}
+}
+
+// The compiler's messages name the file and the line of the source, and offsets that the accesses
+// do not have are told apart from other errors.
+func TestErrorsOfSources(t *testing.T) {
+	c := testdevices.Compiler(t)
+	for name, one := range map[string]struct {
+		old, new string
+		want     []string
+		is       error
+	}{
+		"unknown access": {"p.at(u, 1, 0, 0)", "p.at(v, 1, 0, 0)", []string{"wave.cu(2)", `identifier "v" is undefined`}, nil},
+		"syntax":         {"p.set(next, v);", "p.set(next, v;", []string{"wave.cu(4)"}, nil},
+		"at of written":  {"p.at(u, 1, 0, 0)", "p.at(next, 1, 0, 0)", []string{"wave.cu", "only written"}, nil},
+		"set of read":    {"p.set(next, v);", "p.set(u, v);", []string{"wave.cu", "only read"}, nil},
+		"offset":         {"p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", []string{"wave.cu", "at(u, ...)"}, ErrFootprint},
+		"component":      {"p.at(u, 1, 0, 0)", "p.at(u[1], 1, 0, 0)", []string{"wave.cu", "component"}, ErrFootprint},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := waveSample()
+			s.point.CUDA = strings.Replace(s.point.CUDA, one.old, one.new, 1)
+			n := must(newPlan(s.point, s.accesses))(t)
+			_, err := c.Image(kernels.PointProgram("point.cu", n.source(n.usualClasses(), n.form())), "sm_90")
+			if err == nil {
+				t.Fatal("it compiled")
+			}
+			err = n.explain(err)
+			for _, want := range one.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, which does not say %q", err, want)
+				}
+			}
+			if one.is != nil && !errors.Is(err, one.is) {
+				t.Errorf("%v is no %v", err, one.is)
+			}
+		})
+	}
+}

@@ -1,0 +1,170 @@
+package sweep
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Sweeper makes sweeps of one point function ready for one device. It may be used by one
+// goroutine at a time.
+type Sweeper struct {
+	compiler *kernels.Compiler
+	device   *streams.Device
+	plan     *plan
+	form     form
+	shape    Shape                          // of sweeps of large boxes
+	programs map[string]map[string]function // by the classes of arrays, and by name
+}
+
+type function = streams.Function
+
+// New compiles a point function with its accesses for the device. The compiler's messages name the
+// file and line of the source. On a host device the function needs its Go twin, see ErrNoTwin.
+func New(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (*Sweeper, error) {
+	n, err := newPlan(p, accesses)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sweeper{compiler: c, device: d, plan: n, form: n.form(), programs: map[string]map[string]function{}}
+	s.shape = s.form.shapes[0]
+	if d.Backend == streams.Host {
+		if p.Go == nil && p.linear == nil {
+			return nil, fmt.Errorf("sweep: point function %q on device %v: %w", p.Name, d, ErrNoTwin)
+		}
+		return s, nil
+	}
+	if p.CUDA == "" && p.linear == nil {
+		return nil, fmt.Errorf("sweep: point function %q on device %v: it has no CUDA source", p.Name, d)
+	}
+	_, err = s.functions(n.usualClasses())
+	return s, err
+}
+
+// functions returns the kernels for arrays of such classes.
+func (s *Sweeper) functions(c classes) (map[string]function, error) {
+	key := fmt.Sprint(c)
+	if found := s.programs[key]; found != nil {
+		return found, nil
+	}
+	names := s.kernelNames()
+	loaded, err := s.compiler.Load(s.device, s.program(c), names...)
+	if err != nil {
+		return nil, s.plan.explain(err)
+	}
+	found := map[string]function{}
+	for i, name := range names {
+		found[name] = loaded[i]
+	}
+	s.programs[key] = found
+	return found, nil
+}
+
+// kernelNames are the names of all kernels of the program.
+func (s *Sweeper) kernelNames() []string {
+	names := s.form.kernels()
+	if s.plan.totals() > 0 {
+		for _, name := range names[:len(names):len(names)] {
+			names = append(names, name+withMeasured)
+		}
+		names = append(names, "totals")
+	}
+	return names
+}
+
+// program is what is compiled for arrays of such classes.
+func (s *Sweeper) program(c classes) kernels.Program {
+	return kernels.PointProgram("point.cu", s.plan.source(c, s.form))
+}
+
+// Sweep makes a launch ready that applies the point function to the points of the boxes, which are
+// at most six, owned, and do not overlap. Arrays that are written are no arrays that are read,
+// except in place. Ghosts around the boxes are read, as far as the footprints reach.
+func (s *Sweeper) Sweep(name string, arrays Arrays, boxes ...domain.Box) (*Launch, error) {
+	if err := s.check(arrays, boxes); err != nil {
+		return nil, err
+	}
+	if s.device.Backend == streams.Host {
+		return s.launch(s.plan.hostSpec(name, arrays, boxes, nil), 0)
+	}
+	k := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), boxes, s.shape)
+	return s.launchPlan(name, &k, "")
+}
+
+// launchPlan makes a planned launch ready, of a kernel or its measured twin.
+func (s *Sweeper) launchPlan(name string, k *launchPlan, variant string, uses ...streams.Span) (*Launch, error) {
+	found, err := s.functions(k.classes)
+	if err != nil {
+		return nil, err
+	}
+	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: append(spansOf(k.arrays), uses...)}
+	spec.Function, spec.Grid, spec.Block = found[k.kernel+variant], k.grid, k.block
+	var frame int
+	spec.Argument, frame = k.argument(s.plan)
+	return s.launch(spec, frame)
+}
+
+// launch makes a launch ready whose frame begins so far into its argument.
+func (s *Sweeper) launch(spec streams.KernelSpec, frame int) (*Launch, error) {
+	spec.Early = true // kernels wait by themselves, see after_predecessor
+	k, err := s.device.NewKernel(spec)
+	if err != nil {
+		return nil, err
+	}
+	return &Launch{k, s.plan, k.Argument()[frame:]}, nil
+}
+
+// check returns an error unless the boxes of the arrays can be swept.
+func (s *Sweeper) check(arrays Arrays, boxes []domain.Box) error {
+	fail := func(err error) error { return fmt.Errorf("sweep: point function %q: %w", s.plan.point.Name, err) }
+	if len(boxes) < 1 || len(boxes) > maxBoxes {
+		return fail(fmt.Errorf("a sweep over %d boxes; 1 to %d are possible", len(boxes), maxBoxes))
+	}
+	if len(arrays) != len(s.plan.accesses) {
+		return fail(fmt.Errorf("arrays of %d accesses, not of %d", len(arrays), len(s.plan.accesses)))
+	}
+	for i, a := range s.plan.accesses {
+		if len(arrays[i]) != a.components() {
+			return fail(fmt.Errorf("access %q has %d components, not %d", a.Name, a.components(), len(arrays[i])))
+		}
+		for q, array := range arrays[i] {
+			if err := checkArray(a, q, array, boxes); err != nil {
+				return fail(fmt.Errorf("access %q: %w", a.Name, err))
+			}
+		}
+	}
+	if err := s.plan.checkOverlap(slices.Concat(arrays...)); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// checkArray returns an error unless the boxes and all that is read around them lie in an array of
+// one value a point.
+func checkArray(a Access, component int, array kernels.Array, boxes []domain.Box) error {
+	if size := a.Element.Size(); array.Layout.ElementSize != size {
+		return fmt.Errorf("elements of %d bytes are no %s; components that lie together have no sweep", array.Layout.ElementSize, a.Element)
+	}
+	for _, b := range boxes {
+		if err := array.Holds(b.Grow(a.footprint(component).Radius())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOverlap returns an error if an array that is written is another one too.
+func (n *plan) checkOverlap(arrays []kernels.Array) error {
+	for _, w := range n.writes {
+		for i, other := range arrays {
+			a, b := arrays[w.array].Data, other.Data
+			if i != w.array && a.Memory == b.Memory && a.Offset < b.Offset+b.Length && b.Offset < a.Offset+a.Length {
+				return fmt.Errorf("access %q is written where another access lies; an update in place is one access that is read and written", n.accesses[w.access].Name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package sweep
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// Tuning is what a sweeper knows about the fastest shape for sweeps of a size.
+type Tuning struct {
+	Key     string        `json:"key"` // of which GPU, point function and size
+	Shape   Shape         `json:"shape"`
+	Sweep   time.Duration `json:"sweep_ns"`   // the time of a sweep in this shape
+	Default time.Duration `json:"default_ns"` // and in the one that is taken untried
+	Tried   int           `json:"tried"`      // shapes that were timed within the budget
+	Took    time.Duration `json:"-"`          // the time of this call; next to nothing where it was known before
+}
+
+// Tune finds out on the GPU in which shape sweeps of large boxes are fastest there, by sweeps of
+// the box, which change what is written, and makes the sweeper use it for all launches that it
+// makes ready from then on. It takes no longer than the budget and one sweep more. What it found is
+// kept in the cache, for GPUs of this name, point functions of this source and sizes within the
+// same powers of two, and is not measured again. A shape changes no bit of what is written. On a
+// host device, and for boxes too thin to have a shape, there is nothing to tune.
+func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
+	begin := time.Now()
+	t.Shape = s.shape
+	if err := s.check(arrays, []domain.Box{box}); err != nil || s.device.Backend == streams.Host {
+		return t, err
+	}
+	all := slices.Concat(arrays...)
+	k := s.plan.newLaunchPlan(s.form, all, []domain.Box{box}, s.shape)
+	if k.isSmall() {
+		return t, nil
+	}
+	key := s.tuningKey(k.classes, box)
+	valid := func(learnt []byte) bool {
+		var t Tuning
+		return json.Unmarshal(learnt, &t) == nil && t.Key == key && slices.Contains(s.form.shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
+	}
+	learnt, known, err := s.compiler.Remember("point", key, valid, func() ([]byte, error) {
+		t, err := s.tryShapes(arrays, box, budget)
+		t.Key = key
+		text, _ := json.MarshalIndent(t, "", "\t")
+		return append(text, '\n'), err
+	})
+	if err != nil {
+		return t, err
+	}
+	if err := json.Unmarshal(learnt, &t); err != nil {
+		return t, err
+	}
+	if known {
+		t.Tried = 0
+	}
+	s.shape, t.Took = t.Shape, time.Since(begin)
+	return t, nil
+}
+
+// Shape returns that of the sweeps of large boxes.
+func (s *Sweeper) Shape() Shape { return s.shape }
+
+// tuningKey names all that decides which shape is the fastest. Weights of a linear stencil do not.
+func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
+	n := *s.plan
+	if n.point.linear != nil {
+		shape := n.point.linear.Shape()
+		n.point.linear = &shape
+	}
+	sum := sha256.Sum256([]byte(n.source(c, s.form)))
+	var class [3]int
+	for a, size := range box.Size() {
+		class[a] = bits.Len(uint(size))
+	}
+	return fmt.Sprintf("%s %s, point function %s, source %x, up to 2^%v", s.device.Name, s.device.Arch, n.point.Name, sum[:8], class)
+}
+
+// worthwhile is how much faster than the default a shape must be to be chosen: less may be noise.
+const worthwhile = 0.995
+
+// tryShapes times the shapes until the budget is spent.
+func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
+	w, err := newTimer(s.device)
+	if err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, w.resources.Close()) }()
+	end := time.Now().Add(budget)
+	for i, shape := range s.form.shapes {
+		if i > 0 && time.Now().After(end) {
+			break
+		}
+		took, err := s.timeShape(w, arrays, box, shape, end)
+		if err != nil {
+			return t, err
+		}
+		t.Tried++
+		if i == 0 {
+			t.Shape, t.Sweep, t.Default = shape, took, took
+		}
+		if took < t.Sweep && float64(took) < worthwhile*float64(t.Default) {
+			t.Shape, t.Sweep = shape, took
+		}
+	}
+	return t, nil
+}
+
+// timeShape returns the time of a sweep in a shape: the least of some, after one that warms up, but
+// no more of them than the budget has time for.
+func (s *Sweeper) timeShape(w *timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (time.Duration, error) {
+	const most = 4
+	p := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), []domain.Box{box}, shape)
+	k, err := s.launchPlan("sweep to tune", &p, "")
+	if err != nil {
+		return 0, err
+	}
+	best := time.Duration(0)
+	for i := range most {
+		if i > 1 && time.Now().After(end) {
+			break
+		}
+		took, err := w.time(k.Kernel)
+		if err != nil {
+			return 0, errors.Join(err, k.Close())
+		}
+		if i == 1 || (i > 1 && took < best) {
+			best = took
+		}
+	}
+	return cmp.Or(best, 1), k.Close()
+}
+
+// timer times launches on a stream of its own.
+type timer struct {
+	resources  streams.Resources
+	stream     *streams.Stream
+	start, end *streams.Event
+}
+
+// tuneLimit is how long a sweep may take before the device counts as stuck.
+const tuneLimit = 30 * time.Second
+
+func newTimer(d *streams.Device) (w *timer, err error) {
+	w = &timer{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.resources.Close())
+		}
+	}()
+	if w.stream, err = d.NewStream(streams.Normal); err != nil {
+		return w, err
+	}
+	w.resources.Add(w.stream)
+	for _, e := range []**streams.Event{&w.start, &w.end} {
+		if *e, err = d.NewTimedEvent(); err != nil {
+			return w, err
+		}
+		w.resources.Add(*e)
+	}
+	return w, nil
+}
+
+// time returns how long the device takes for one launch.
+func (w *timer) time(k *streams.Kernel) (time.Duration, error) {
+	err := w.stream.Record(w.start)
+	if err == nil {
+		err = w.stream.Launch(k)
+	}
+	if err == nil {
+		err = w.stream.Record(w.end)
+	}
+	if err == nil {
+		err = w.end.Sync(tuneLimit)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return w.end.Since(w.start)
+}
