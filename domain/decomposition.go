@@ -91,9 +91,12 @@ func (d *Decomposition) Neighbour(rank int, dir Direction) (neighbour int, ok bo
 	return c[0] + d.Parts[0]*(c[1]+d.Parts[1]*c[2]), true
 }
 
-// CheckWidth returns an error if some subdomain owns fewer layers than a
+// CheckWidth returns an error if w is negative, or some subdomain owns fewer layers than a
 // neighbour's ghost region of width w needs of it. A wall needs nothing.
 func (d *Decomposition) CheckWidth(w Radius) error {
+	if err := w.check(); err != nil {
+		return err
+	}
 	for _, s := range d.Subdomains {
 		for _, dir := range Faces(d.Grid.Dims) {
 			if _, ok := d.Neighbour(s.Rank, dir); !ok {

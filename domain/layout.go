@@ -28,6 +28,9 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	if owned.Empty() {
 		return Layout{}, fmt.Errorf("domain: layout of the empty box %v", owned)
 	}
+	if err := width.check(); err != nil {
+		return Layout{}, err
+	}
 	if elementSize < 1 {
 		return Layout{}, fmt.Errorf("domain: elements of %d bytes", elementSize)
 	}
@@ -52,6 +55,9 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, plane int64) (Layout, error) {
 	if owned.Empty() || elementSize < 1 {
 		return Layout{}, fmt.Errorf("domain: layout of the box %v with elements of %d bytes", owned, elementSize)
+	}
+	if err := width.check(); err != nil {
+		return Layout{}, err
 	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, Pitch: pitch, Plane: plane, first: first}
 	full := owned.Grow(width)

@@ -1,10 +1,22 @@
 package domain
 
+import "fmt"
+
 // Radius is how far something reaches from a point, per direction: Minus
 // layers towards smaller indices and Plus layers towards larger ones, an axis
 // each. It is the radius of a stencil, or the width of a ghost region.
 type Radius struct {
 	Minus, Plus Vec
+}
+
+// check returns an error if the radius is negative somewhere.
+func (r Radius) check() error {
+	for a := range 3 {
+		if r.Minus[a] < 0 || r.Plus[a] < 0 {
+			return fmt.Errorf("domain: a width of %v in - and %v in + directions: neither may be negative", r.Minus, r.Plus)
+		}
+	}
+	return nil
 }
 
 // UniformRadius returns radius r in both directions of the first dims axes and

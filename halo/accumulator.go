@@ -26,19 +26,18 @@ type Accumulator struct{ x *Exchanger }
 // the plan and in that order. It is an error if their elements are no numbers.
 // Messages take the paths of the plan, the other way. Close frees what it holds.
 func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accumulator, err error) {
-	if err := plan.fits(fields); err != nil {
+	x, err := newExchanger(plan, c, fields)
+	if err != nil {
 		return nil, err
 	}
-	x := &Exchanger{plan: plan.reversed(), fields: fields, copiers: map[*streams.Device]*kernels.BoxCopier{}}
+	x.plan = plan.reversed()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.Close())
 		}
 	}()
-	for _, d := range plan.Placement.Devices {
-		if x.copiers[d], err = c.NewBoxCopier(d); err != nil {
-			return nil, err
-		}
+	if err := x.addCopiers(c); err != nil {
+		return nil, err
 	}
 	for _, m := range x.plan.Messages {
 		t, err := x.newReturn(m)

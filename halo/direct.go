@@ -1,6 +1,8 @@
 package halo
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/halox/halox/kernels"
@@ -66,6 +68,19 @@ func (x *Exchanger) Err() error {
 // its part as often as the others, in any order. It is possible where IsDirect
 // says so.
 func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
+	switch err := x.usable(); {
+	case err != nil:
+		return err
+	case x.direct == nil:
+		return errors.New("halo: an exchange that is no kernel a GPU, see IsDirect: no rank can be given its part alone")
+	case rank < 0 || rank >= len(x.direct):
+		return fmt.Errorf("halo: rank %d of %d", rank, len(x.direct))
+	case x.direct[rank].Err() != nil:
+		return x.direct[rank].Err()
+	}
+	if err := x.plan.Placement.suits(rank, s); err != nil {
+		return err
+	}
 	return x.direct[rank].Queue(s)
 }
 
@@ -73,16 +88,13 @@ func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
 // direct, and every subdomain has a GPU of its own.
 func (x *Exchanger) IsDirect() bool { return x.direct != nil }
 
-// startDirect queues an exchange by direct exchanges beside the callers' streams.
-func (x *Exchanger) startDirect(at []*streams.Stream) error {
+// beginDirect queues an exchange by direct exchanges beside the callers' streams.
+func (x *Exchanger) beginDirect() error {
 	for rank, l := range x.channels {
-		if err := at[rank].Record(l.ready); err != nil {
-			return err
-		}
 		if err := l.sendStream.Wait(l.ready); err != nil {
 			return err
 		}
-		if err := x.ExchangeRank(rank, l.sendStream); err != nil {
+		if err := x.direct[rank].Queue(l.sendStream); err != nil {
 			return err
 		}
 		if err := l.sendStream.Record(l.sent); err != nil {

@@ -3,6 +3,7 @@ package halo
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -22,25 +23,24 @@ type Exchanger struct {
 	direct    []*kernels.DirectExchange // by rank; nil where an exchange takes more
 	channels  []*channel                // by rank, made at the first Start
 	started   bool
+	failed    error // of an exchange that was queued in part; nothing is queued after it
 	closed    bool
 }
 
 // NewExchanger makes ready to exchange the fields, one for each Spec of the plan
 // and in that order. Close frees what it holds.
 func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchanger, err error) {
-	made := &Exchanger{plan: plan, fields: fields, copiers: map[*streams.Device]*kernels.BoxCopier{}}
+	made, err := newExchanger(plan, c, fields)
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	if err := plan.fits(fields); err != nil {
+	if err := made.addCopiers(c); err != nil {
 		return nil, err
-	}
-	for _, d := range plan.Placement.Devices {
-		if made.copiers[d], err = c.NewBoxCopier(d); err != nil {
-			return nil, err
-		}
 	}
 	for _, m := range plan.Messages {
 		t, err := made.newTransfer(m)
@@ -55,12 +55,81 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchang
 	return made, nil
 }
 
-// Transfer returns the work of one message of the plan, by its index.
-func (x *Exchanger) Transfer(message int) *Transfer { return x.transfers[message] }
+// newExchanger makes an exchanger that has no transfers yet, of what suits each other.
+func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field) (*Exchanger, error) {
+	if err := plan.fits(fields); err != nil {
+		return nil, err
+	}
+	if c == nil {
+		return nil, errNoCompiler
+	}
+	return &Exchanger{plan: plan, fields: slices.Clone(fields), copiers: map[*streams.Device]*kernels.BoxCopier{}}, nil
+}
+
+var errNoCompiler = errors.New("halo: the compiler is nil: see kernels.NewCompiler")
+
+// addCopiers makes what copies on each device.
+func (x *Exchanger) addCopiers(c *kernels.Compiler) (err error) {
+	for _, d := range x.plan.Placement.Devices {
+		if x.copiers[d] != nil {
+			continue
+		}
+		if x.copiers[d], err = c.NewBoxCopier(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Transfer returns the work of one message of the plan, by its index. Where there is no such
+// message, Send and Receive return that as their error.
+func (x *Exchanger) Transfer(message int) *Transfer {
+	if message < 0 || message >= len(x.transfers) {
+		return &Transfer{refused: fmt.Errorf("halo: message %d of a plan of %d", message, len(x.transfers))}
+	}
+	return x.transfers[message]
+}
+
+// usable returns an error if the exchanger or one of its fields is closed, or an exchange has
+// failed.
+func (x *Exchanger) usable() error {
+	if x.closed {
+		return errors.New("halo: the exchanger is closed")
+	}
+	if x.failed != nil {
+		return x.failed
+	}
+	for _, f := range x.fields {
+		if err := f.Usable(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Close frees what the exchanger holds. No exchange may be under way. Closing
 // twice is no error.
 func (x *Exchanger) Close() error {
+	x.release()
 	x.closed = true
 	return x.resources.Close()
+}
+
+// hold keeps the fields from being closed until Wait has been called.
+func (x *Exchanger) hold() {
+	x.started = true
+	for _, f := range x.fields {
+		f.hold(1)
+	}
+}
+
+// release lets the fields go, if an exchange holds them.
+func (x *Exchanger) release() {
+	if !x.started {
+		return
+	}
+	x.started = false
+	for _, f := range x.fields {
+		f.hold(-1)
+	}
 }

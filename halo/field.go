@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -19,7 +20,9 @@ type Field struct {
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
 	Parts     []kernels.Array       // by rank; of a struct-of-arrays field those of the first component
 	stages    []*stage              // by rank, made when first used
-	closed    bool
+	whole     *Field                // whose component it is, if any
+	held      atomic.Int32          // exchanges under way
+	closed    atomic.Bool
 }
 
 // NewField allocates a field. Its content is undefined; see Fill. Close frees it.
@@ -103,17 +106,31 @@ func (f *Field) Usable() error {
 	switch {
 	case f == nil:
 		return errors.New("halo: the field is nil")
-	case f.closed:
+	case f.closed.Load():
 		return fmt.Errorf("halo: field %q is closed", f.Spec.Name)
+	case f.whole != nil:
+		return f.whole.Usable()
 	}
 	return nil
 }
 
+// hold counts an exchange that begins, or ends.
+func (f *Field) hold(n int32) {
+	f.held.Add(n)
+	if f.whole != nil {
+		f.whole.hold(n)
+	}
+}
+
 // Close frees the field's memory, unless it is the caller's. Nothing queued may
-// still use it, and what was made for the field is closed before. Closing twice is
-// no error.
+// still use it, and what was made for the field is closed before. It is an error, and
+// the field stays open, between the Start and the Wait of an exchange of it. Closing
+// twice is no error.
 func (f *Field) Close() error {
-	f.closed = true
+	if f.held.Load() > 0 {
+		return fmt.Errorf("halo: field %q is being exchanged: call Wait before Close", f.Spec.Name)
+	}
+	f.closed.Store(true)
 	return f.resources.Close()
 }
 
@@ -128,11 +145,14 @@ func (f *Field) Array(rank, component int) kernels.Array {
 // Component returns a struct-of-arrays field's component as a field of its own, in the same
 // memory. It is closed before the field it came from.
 func (f *Field) Component(c int) (*Field, error) {
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
 	count, _ := f.Spec.Arrays()
 	if !f.Spec.SoA || c < 0 || c >= count {
 		return nil, fmt.Errorf("halo: field %q has no component %d of its own", f.Spec.Name, c)
 	}
-	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, stages: make([]*stage, len(f.Parts))}
+	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, whole: f, stages: make([]*stage, len(f.Parts))}
 	one.Spec.Name += fmt.Sprintf("[%d]", c)
 	one.Spec.Components = 1
 	if f.Spec.Widths != nil {

@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/streams"
@@ -9,6 +10,9 @@ import (
 // fits returns an error unless there is a field for each Spec of the plan, in that
 // order and placed as the plan is.
 func (p *Plan) fits(fields []*Field) error {
+	if p == nil {
+		return errors.New("halo: the plan is nil")
+	}
 	if len(fields) != len(p.Specs) {
 		return fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(p.Specs))
 	}
@@ -36,12 +40,20 @@ func (p *Placement) Suits(at []*streams.Stream) error {
 		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
 	}
 	for rank, s := range at {
-		if s == nil {
-			return fmt.Errorf("halo: there is no stream for subdomain %d", rank)
+		if err := p.suits(rank, s); err != nil {
+			return err
 		}
-		if want := p.Devices[rank]; s.Device() != want {
-			return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v", rank, s.Device(), want)
-		}
+	}
+	return nil
+}
+
+// suits returns an error unless the stream is one of the device of a subdomain.
+func (p *Placement) suits(rank int, s *streams.Stream) error {
+	if s == nil {
+		return fmt.Errorf("halo: there is no stream for subdomain %d", rank)
+	}
+	if want := p.Devices[rank]; s.Device() != want {
+		return fmt.Errorf("halo: the stream for subdomain %d is one of device %v; the subdomain lies on device %v", rank, s.Device(), want)
 	}
 	return nil
 }

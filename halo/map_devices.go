@@ -2,6 +2,7 @@ package halo
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -82,6 +83,9 @@ func MapDevices(d *domain.Decomposition, devices []*streams.Device, cost func(fr
 	plan, err := planMessages(given, specs)
 	if err != nil {
 		return nil, Explanation{}, err
+	}
+	if cost == nil {
+		return nil, Explanation{}, errors.New("halo: a mapping of devices without a cost")
 	}
 	s := newSearch(plan, devices, cost)
 	e := s.explain()

@@ -14,7 +14,7 @@ type Message struct {
 	From, To   int              // ranks
 	Dir        domain.Direction // from the sender's side; of several directions one, see domain.Leading
 	Parts      []Part
-	Bytes      int64
+	Bytes      int64    // with what aligns the parts
 	Contiguous bool     // a single part, which travels as it lies, not packed
 	Path       p2p.Path // between the two devices
 	Why        string   // why that path
@@ -176,13 +176,16 @@ func (p *Plan) idleAxes() (idle [3]bool) {
 	return idle
 }
 
-// Bytes returns what one exchange sends from device to device. What stays on a
-// device does not count.
+// Bytes returns what one exchange sends of points from device to device. What stays on a
+// device does not count, nor what aligns parts in a message.
 func (p *Plan) Bytes() int64 {
 	sum := int64(0)
 	for _, m := range p.Messages {
-		if p.Placement.Devices[m.From] != p.Placement.Devices[m.To] {
-			sum += m.Bytes
+		if p.Placement.Devices[m.From] == p.Placement.Devices[m.To] {
+			continue
+		}
+		for _, part := range m.Parts {
+			sum += part.Bytes
 		}
 	}
 	return sum

@@ -4,7 +4,7 @@ import "github.com/halox/halox/domain"
 
 // FillPoints sets every point of the field, ghosts included, to value(p), p in
 // global indices, which lie outside the grid for ghosts there. value is called
-// by several goroutines at once. It is the simple form of Fill.
+// by several goroutines at once; if it panics that is the error. It is the simple form of Fill.
 func FillPoints[T any](f *Field, value func(p domain.Vec) T) error {
 	return Fill(f, func(int) Row[T] {
 		return func(values []T, at domain.Vec) {
@@ -18,6 +18,9 @@ func FillPoints[T any](f *Field, value func(p domain.Vec) T) error {
 // ReadAll returns all owned points of the field, x fastest without gaps. It is
 // the simple form of Read.
 func ReadAll[T any](f *Field) ([]T, error) {
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
 	box := f.Cut.Grid.Box()
 	values := make([]T, box.Points())
 	return values, Read(values, f, box)

@@ -42,6 +42,9 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
+	if c == nil {
+		return nil, errNoCompiler
+	}
 	over, ok := op.kernel()
 	if !ok {
 		return nil, fmt.Errorf("halo: no operation %q: sum, min, max or l2", op)

@@ -117,7 +117,7 @@ func (s Spec) Arrays() (count, bytes int) {
 const (
 	maxArrays     = 1 << 16 // of a field in a subdomain
 	maxPointBytes = 1 << 31
-	maxFieldBytes = 1 << 50 // of a field in a subdomain, so that sums are far from the end of 64 bits
+	maxFieldBytes = 1 << 60 // of a field in a subdomain; no device has as many
 )
 
 // check returns an error unless the field can be placed on the cut. The spec is filled.
@@ -183,7 +183,7 @@ func (s Spec) checkSize(cut *domain.Decomposition) error {
 			return err
 		}
 		if l.Bytes() > maxFieldBytes/int64(count) {
-			return fmt.Errorf("%d arrays of %d bytes over %v: a field has up to 2^50 bytes in a subdomain", count, l.Bytes(), sub.Box)
+			return fmt.Errorf("%d arrays of %d bytes over %v: a field has up to 2^60 bytes in a subdomain", count, l.Bytes(), sub.Box)
 		}
 	}
 	return nil

@@ -3,10 +3,11 @@ package halo
 import (
 	"fmt"
 	"runtime"
-	"sync"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -27,8 +28,13 @@ type Row[T any] func(values []T, at domain.Vec)
 // Fill sets every point of the field, ghosts included, from rows: rows(rank)
 // is called once by each of several goroutines and returns what fills rows of
 // the subdomain of that rank. Ghosts have the indices that they have beyond
-// the subdomain, which may lie outside the grid.
+// the subdomain, which may lie outside the grid. A T holds a point: all its components.
+// A field of several arrays is filled component by component, see Field.Component. A panic
+// in rows, or in what they return, is the error.
 func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
+	if err := f.Usable(); err != nil {
+		return err
+	}
 	for rank, part := range f.Parts {
 		st, err := stageOf[T](f, rank)
 		if err != nil {
@@ -36,7 +42,9 @@ func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 		}
 		box := part.Layout.Owned.Grow(f.Spec.Width)
 		err = st.eachPiece(box, func(piece domain.Box) error {
-			st.eachRow(piece, func() Row[T] { return rows(rank) })
+			if err := st.eachRow(piece, func() Row[T] { return rows(rank) }); err != nil {
+				return fmt.Errorf("halo: fill field %q: %w", f.Spec.Name, err)
+			}
 			return st.upload(piece)
 		})
 		if err != nil {
@@ -47,16 +55,40 @@ func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 }
 
 // Read copies the owned points of box, global indices, to dst, x fastest
-// without gaps. The box lies in the grid and dst has box.Points() elements.
+// without gaps. The box lies in the grid and dst has box.Points() elements, each a point as
+// for Fill.
 func Read[T any](dst []T, f *Field, box domain.Box) error {
-	return eachOwned(f, box, dst, func(st *stageAs[T], piece domain.Box) error {
-		if err := st.download(piece); err != nil {
-			return err
-		}
-		st.eachRow(piece, func() Row[T] {
-			return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at):], values) }
-		})
-		return nil
+	return eachOwned(f, box, dst, func(st *stageAs[T], piece domain.Box) error { return st.read(dst, box, piece) })
+}
+
+// ReadSubdomain copies what the subdomain of a rank has of a box to dst, as Read does, but ghosts
+// too: the box lies in what it owns grown by its ghosts, in global indices, which lie outside of the
+// grid for ghosts there. Nothing that is queued may write it.
+func ReadSubdomain[T any](dst []T, f *Field, rank int, box domain.Box) error {
+	if err := f.Usable(); err != nil {
+		return err
+	}
+	if rank < 0 || rank >= len(f.Parts) {
+		return fmt.Errorf("halo: field %q has no subdomain %d", f.Spec.Name, rank)
+	}
+	l := f.Parts[rank].Layout
+	if full := l.Owned.Grow(l.Width); !full.Covers(box) || int64(len(dst)) != box.Points() {
+		return fmt.Errorf("halo: box %v of subdomain %d of field %q, which holds %v, with %d elements on the host", box, rank, f.Spec.Name, full, len(dst))
+	}
+	st, err := stageOf[T](f, rank)
+	if err != nil || box.Empty() {
+		return err
+	}
+	return st.eachPiece(box, func(piece domain.Box) error { return st.read(dst, box, piece) })
+}
+
+// read copies a piece of a box to the values of the box.
+func (s *stageAs[T]) read(dst []T, box, piece domain.Box) error {
+	if err := s.download(piece); err != nil {
+		return err
+	}
+	return s.eachRow(piece, func() Row[T] {
+		return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at):], values) }
 	})
 }
 
@@ -68,9 +100,12 @@ func Write[T any](f *Field, box domain.Box, src []T) error {
 		if err := st.download(piece); err != nil { // what lies between the rows is to stay
 			return err
 		}
-		st.eachRow(piece, func() Row[T] {
+		err := st.eachRow(piece, func() Row[T] {
 			return func(values []T, at domain.Vec) { copy(values, src[placeIn(box, at):]) }
 		})
+		if err != nil {
+			return err
+		}
 		return st.upload(piece)
 	})
 }
@@ -78,6 +113,9 @@ func Write[T any](f *Field, box domain.Box, src []T) error {
 // eachOwned cuts the box into pieces that one subdomain owns and that fit its
 // stage, and calls do for each. There is a value for each of its points.
 func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[T], piece domain.Box) error) error {
+	if err := f.Usable(); err != nil {
+		return err
+	}
 	if !f.Cut.Grid.Box().Covers(box) || int64(len(values)) != box.Points() {
 		return fmt.Errorf("halo: box %v of a field of %v points with %d elements on the host", box, f.Cut.Grid.Size, len(values))
 	}
@@ -141,9 +179,8 @@ func stageOf[T any](f *Field, rank int) (*stageAs[T], error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
-	var zero T
-	if size, want := int(unsafe.Sizeof(zero)), f.Parts[rank].Layout.ElementSize; size != want {
-		return nil, fmt.Errorf("halo: values of %d bytes for a field with elements of %d", size, want)
+	if err := holdsPoints[T](f); err != nil {
+		return nil, err
 	}
 	s, err := f.stageFor(rank)
 	if err != nil {
@@ -172,23 +209,37 @@ func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) e
 	return fmt.Errorf("halo: a stage of %d elements holds no point", len(s.values))
 }
 
-// eachRow calls a Row for every row of the piece in the stage, on all cores.
-func (s *stageAs[T]) eachRow(piece domain.Box, rows func() Row[T]) {
-	offset, _ := s.part.Layout.Range(piece)
+// eachRow calls a Row for every row of the piece in the stage, on all cores. A panic in one ends
+// it, and is the error.
+func (s *stageAs[T]) eachRow(piece domain.Box, rows func() Row[T]) error {
 	n := piece.Size()
+	count := int64(n[1]) * int64(n[2])
 	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(int64(runtime.GOMAXPROCS(0)), int64(n[1])*int64(n[2])) {
-		group.Go(func() {
+	var group errgroup.Group
+	for range min(int64(runtime.GOMAXPROCS(0)), count) {
+		group.Go(func() (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					next.Store(count) // the others stop
+					err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+				}
+			}()
 			row := rows()
-			for i := next.Add(1) - 1; i < int64(n[1])*int64(n[2]); i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
 				at := domain.Vec{piece.Lo[0], piece.Lo[1] + int(i%int64(n[1])), piece.Lo[2] + int(i/int64(n[1]))}
-				first := s.part.Layout.Offset(at) - offset
-				row(s.values[first:first+int64(n[0])], at)
+				row(s.row(piece, at), at)
 			}
+			return nil
 		})
 	}
-	group.Wait()
+	return group.Wait()
+}
+
+// row returns the values of a row of the piece, which begins at a point.
+func (s *stageAs[T]) row(piece domain.Box, at domain.Vec) []T {
+	offset, _ := s.part.Layout.Range(piece)
+	first := s.part.Layout.Offset(at) - offset
+	return s.values[first : first+int64(piece.Size()[0])]
 }
 
 // spans returns where the piece lies in the field and in the stage.

@@ -30,18 +30,21 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 			return err
 		}
 	}
-	x.started = true
+	x.hold()
+	return x.fail(x.begin(at))
+}
+
+// begin queues what Start does.
+func (x *Exchanger) begin(at []*streams.Stream) error {
 	for rank, l := range x.channels {
 		l.sendStream.Follow(at[rank])
 		l.receiveStream.Follow(at[rank])
-	}
-	if x.direct != nil {
-		return x.startDirect(at)
-	}
-	for rank, l := range x.channels {
 		if err := at[rank].Record(l.ready); err != nil {
 			return err
 		}
+	}
+	if x.direct != nil {
+		return x.beginDirect()
 	}
 	for _, l := range x.channels {
 		if err := l.send(); err != nil {
@@ -54,6 +57,17 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 		}
 	}
 	return nil
+}
+
+// fail returns the error of an exchange that was queued in part: what ghosts hold then nobody
+// knows, and so the exchanger is of no use any more.
+func (x *Exchanger) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	x.release()
+	x.failed = fmt.Errorf("halo: an exchange has failed before, and left ghosts undefined: %w", err)
+	return err
 }
 
 // send queues what the channel sends, once all that it goes to are ready.
@@ -90,19 +104,19 @@ func (l *channel) receive() error {
 
 // Wait makes the streams wait, on the devices, until the exchange that Start
 // began has brought the ghosts of each and no longer needs its points. The host
-// does not wait.
+// does not wait. Until then the fields cannot be closed.
 func (x *Exchanger) Wait(at []*streams.Stream) error {
 	if err := x.check(at, true); err != nil {
 		return err
 	}
-	x.started = false
+	x.release()
 	for rank, l := range x.channels {
 		done := l.received // after all that it sends and receives
 		if x.direct != nil {
 			done = l.sent
 		}
 		if err := at[rank].Wait(done); err != nil {
-			return err
+			return x.fail(err)
 		}
 	}
 	return nil
@@ -111,28 +125,29 @@ func (x *Exchanger) Wait(at []*streams.Stream) error {
 // Exchange is Start and Wait. Where an exchange is one kernel a GPU, it queues
 // that on the streams themselves.
 func (x *Exchanger) Exchange(at []*streams.Stream) error {
-	if x.direct != nil {
-		if err := x.check(at, false); err != nil {
+	if x.direct == nil {
+		if err := x.Start(at); err != nil {
 			return err
 		}
-		for rank, s := range at {
-			if err := x.ExchangeRank(rank, s); err != nil {
-				return err
-			}
-		}
-		return nil
+		return x.Wait(at)
 	}
-	if err := x.Start(at); err != nil {
+	if err := x.check(at, false); err != nil {
 		return err
 	}
-	return x.Wait(at)
+	for rank, s := range at {
+		if err := x.direct[rank].Queue(s); err != nil {
+			return x.fail(err)
+		}
+	}
+	return nil
 }
 
 // check returns an error unless a call with these streams makes sense now.
 func (x *Exchanger) check(at []*streams.Stream, started bool) error {
+	if err := x.usable(); err != nil {
+		return err
+	}
 	switch {
-	case x.closed:
-		return fmt.Errorf("halo: the exchanger is closed")
 	case x.Err() != nil:
 		return x.Err()
 	case x.started && !started:

@@ -15,9 +15,11 @@ import (
 // brought. Start sees to that. So do sweeps between two exchanges, where every
 // message has one in return and two fields take turns.
 type Transfer struct {
-	out, in  end
-	sent     *streams.Signal
-	received int64
+	exchanger *Exchanger
+	out, in   end
+	sent      *streams.Signal
+	received  int64
+	refused   error // of what is no message
 }
 
 // newTransfer makes a message ready. Over path direct, one kernel stores into the
@@ -55,9 +57,10 @@ func (x *Exchanger) emptyTransfer(m Message) (*Transfer, error) {
 	}
 	x.resources.Add(sent)
 	return &Transfer{
-		out:  end{rank: m.From, work: streams.Pack, name: "pack"},
-		in:   end{rank: m.To, work: streams.Unpack, name: "unpack"},
-		sent: sent,
+		exchanger: x,
+		out:       end{rank: m.From, work: streams.Pack, name: "pack"},
+		in:        end{rank: m.To, work: streams.Unpack, name: "unpack"},
+		sent:      sent,
 	}, nil
 }
 
@@ -134,8 +137,19 @@ func (x *Exchanger) addRoute(t *Transfer, m Message, dst, src streams.Span) erro
 	return nil
 }
 
+// usable returns an error if there is no such message, or what it belongs to is closed.
+func (t *Transfer) usable() error {
+	if t.refused != nil {
+		return t.refused
+	}
+	return t.exchanger.usable()
+}
+
 // Send queues the sender's part on a stream of the sender.
 func (t *Transfer) Send(s *streams.Stream) error {
+	if err := t.usable(); err != nil {
+		return err
+	}
 	if err := t.out.send(s); err != nil {
 		return err
 	}
@@ -145,6 +159,9 @@ func (t *Transfer) Send(s *streams.Stream) error {
 // Receive queues the receiver's part on a stream of the receiver. It waits on
 // the host until the sender's worker has queued its part.
 func (t *Transfer) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
+	if err := t.usable(); err != nil {
+		return err
+	}
 	t.received++
 	if err := t.sent.Wait(c, s, t.received); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -25,6 +26,9 @@ type WideHalo struct {
 // that of a placement, or of a staggered field.
 func NewWideHalo(cut *domain.Decomposition, radius domain.Radius, steps int) (*WideHalo, error) {
 	d := &WideHalo{cut, radius, steps}
+	if cut == nil {
+		return nil, errors.New("halo: a halo of no subdomains: the decomposition is nil")
+	}
 	if steps < 1 {
 		return nil, fmt.Errorf("halo: %d steps between two exchanges; at least 1", steps)
 	}

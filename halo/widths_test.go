@@ -95,7 +95,7 @@ func TestSpecsThatCannotBe(t *testing.T) {
 	}{
 		"arrays without end":         {"up to 65536", halo.Spec{SoA: true, Components: 1<<58 + 1}},
 		"components without end":     {"a point has up to", halo.Spec{Components: math.MaxInt / 4}},
-		"large arrays":               {"up to 2^50", halo.Spec{Element: halo.Bytes(1 << 31), SoA: true, Components: 1 << 16}},
+		"large arrays":               {"up to 2^60", halo.Spec{Element: halo.Bytes(1 << 42), SoA: true, Components: 1 << 16}},
 		"negative width":             {"width", halo.Spec{Width: domain.Radius{Minus: domain.Vec{-1}}}},
 		"a negative width":           {"width", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide, {Plus: domain.Vec{0, -1}}}}},
 		"too few widths":             {"1 widths for 2", halo.Spec{SoA: true, Components: 2, Widths: []domain.Radius{wide}}},

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -67,6 +68,9 @@ func (s *Stream) Launch(k *Kernel) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if k == nil {
+		return s.device.fail(errors.New("the kernel is nil"), "launch")
+	}
 	if k.device != s.device {
 		return s.device.fail(fmt.Errorf("the kernel is one of device %v", k.device), "launch %s", k.name)
 	}
@@ -84,6 +88,9 @@ func (s *Stream) Record(e *Event) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if e == nil {
+		return s.device.fail(errors.New("the event is nil"), "record an event")
+	}
 	if e.device != s.device {
 		return s.device.fail(fmt.Errorf("the event is one of device %v", e.device), "record an event")
 	}
@@ -99,6 +106,9 @@ func (s *Stream) Record(e *Event) error {
 func (s *Stream) Wait(e *Event) error {
 	if err := s.usable(); err != nil {
 		return err
+	}
+	if e == nil {
+		return s.device.fail(errors.New("the event is nil"), "wait for an event")
 	}
 	if err := s.before(); err != nil {
 		return err

@@ -1,0 +1,217 @@
+package halo_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// refuses checks that an error says something.
+func refuses(t *testing.T, name string, err error, says string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("%s: got %v, want an error with %q", name, err, says)
+	}
+}
+
+// stack is two subdomains with a field and its exchange.
+func stack(t *testing.T, set *testdevices.Set, open *streams.Resources) (*halo.Placement, *halo.Field, *halo.Exchanger, []*streams.Stream) {
+	t.Helper()
+	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
+	f := openField(t, open, p, star(3))
+	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t)
+	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
+	open.Add(x)
+	return p, f, x, openStreams(t, open, p)
+}
+
+// After a Start that queued only a part, nobody is told that ghosts have come.
+func TestAFailedStartCannotBeWaitedFor(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	p, f, x, at := stack(t, set, &open)
+	broken := openStreams(t, &open, p)
+	done(t, at, x.Exchange(at), broken[1].Close())
+	if err := x.Start(broken); err == nil {
+		t.Fatal("a closed stream was taken")
+	}
+	for name, err := range map[string]error{"Wait": x.Wait(at), "Start": x.Start(at), "Exchange": x.Exchange(at)} {
+		refuses(t, name+" after a Start that failed", err, "failed before")
+	}
+	done(t, at, x.Close(), f.Close())
+}
+
+// A field that is under way stays open, and so does the one that it is a component of.
+func TestAFieldUnderWayIsNotClosed(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
+	many := star(3)
+	many.SoA, many.Components = true, 2
+	whole := openField(t, &open, p, many)
+	one := must(whole.Component(1))(t)
+	x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Auto, one.Spec))(t), set.Compiler, one))(t)
+	at := openStreams(t, &open, p)
+	done(t, at, x.Start(at))
+	for _, f := range []*halo.Field{whole, one} {
+		refuses(t, "close a field under way", f.Close(), "call Wait before Close")
+	}
+	done(t, at, x.Wait(at), whole.Close())
+	refuses(t, "a component of a closed field", errorOf(halo.ReadAll[float64](one)), "is closed")
+	refuses(t, "exchange a component of a closed field", x.Start(at), "is closed")
+	refuses(t, "send one", x.Transfer(0).Send(at[0]), "is closed")
+	group := streams.NewWorkerGroup(1, testLimit)
+	refuses(t, "receive one", x.Transfer(0).Receive(group, at[1]), "is closed")
+	done(t, at, x.Close(), one.Close())
+	refuses(t, "send by a closed exchanger", x.Transfer(0).Send(at[0]), "the exchanger is closed")
+}
+
+// An exchanger that is closed between Start and Wait lets its fields go.
+func TestACloseInPlaceOfWait(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	_, f, x, at := stack(t, set, &open)
+	done(t, at, x.Start(at))
+	done(t, at, x.Close(), f.Close())
+}
+
+// What is not there is refused before it comes near a device.
+func TestWhatIsNilIsRefused(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	p, f, x, at := stack(t, set, &open)
+	d := p.Decomposition
+	empty := &halo.Placement{Decomposition: d, Devices: make([]*streams.Device, 2)}
+	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t)
+	group := streams.NewWorkerGroup(1, testLimit)
+	for name, c := range map[string]struct {
+		says string
+		err  error
+	}{
+		"Place nothing":               {"decomposition is nil", errorOf(halo.Place(nil, set.Devices))},
+		"Place on no devices":         {"no device for some", errorOf(halo.Place(d, empty.Devices))},
+		"a field on no placement":     {"placement is nil", errorOf(halo.NewField(nil, star(3)))},
+		"a field on no devices":       {"no device for some", errorOf(halo.NewField(empty, star(3)))},
+		"wrap on no placement":        {"placement is nil", errorOf(halo.WrapField(nil, star(3)))},
+		"a plan on no placement":      {"placement is nil", errorOf(halo.NewPlan(nil, set.Links, p2p.Auto, star(3)))},
+		"exchange by no plan":         {"plan is nil", errorOf(halo.NewExchanger(nil, set.Compiler, f))},
+		"exchange by no compiler":     {"compiler is nil", errorOf(halo.NewExchanger(plan, nil, f))},
+		"accumulate by no plan":       {"plan is nil", errorOf(halo.NewAccumulator(nil, set.Compiler, f))},
+		"reduce by no compiler":       {"compiler is nil", errorOf(halo.NewReduction(f, nil, halo.Sum))},
+		"a halo of nothing":           {"decomposition is nil", errorOf(halo.NewWideHalo(nil, domain.Radius{}, 1))},
+		"fill nothing":                {"field is nil", halo.FillPoints(nil, func(domain.Vec) float64 { return 0 })},
+		"read nothing":                {"field is nil", errorOf(halo.ReadAll[float64](nil))},
+		"read a subdomain of nothing": {"field is nil", halo.ReadSubdomain[float64](nil, nil, 0, domain.Box{})},
+		"write nothing":               {"field is nil", halo.Write[float64](nil, domain.Box{}, nil)},
+		"a message before the first":  {"message -1 of a plan of 2", x.Transfer(-1).Send(at[0])},
+		"a message after the last":    {"message 2 of a plan of 2", x.Transfer(2).Receive(group, at[0])},
+		"a rank alone":                {"see IsDirect", x.ExchangeRank(0, at[0])},
+		"launch nothing":              {"kernel is nil", at[0].Launch(nil)},
+		"record nothing":              {"event is nil", at[0].Record(nil)},
+		"wait for nothing":            {"event is nil", at[0].Wait(nil)},
+	} {
+		refuses(t, name, c.err, c.says)
+	}
+	done(t, at, x.Exchange(at))
+}
+
+// A caller's function that panics is an error, and the field can still be used.
+func TestAPanicInFillIsAnError(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	_, f, _, _ := stack(t, set, &open)
+	err := halo.FillPoints(f, func(p domain.Vec) float64 {
+		if p[2] == 1 {
+			panic("no value there")
+		}
+		return 0
+	})
+	refuses(t, "a value that panics", err, "no value there")
+	refuses(t, "no function", halo.Fill[float64](f, nil), "panic")
+	if err := halo.FillPoints(f, func(domain.Vec) float64 { return 2 }); err != nil {
+		t.Error(err)
+	}
+}
+
+// Values that do not stand for the points of a field are refused by name.
+func TestValuesThatAreNoElements(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})
+	var open streams.Resources
+	defer open.Close()
+	field := func(e halo.Element, components int, soa bool) *halo.Field {
+		return openField(t, &open, p, halo.Spec{Name: "u", Element: e, Components: components, SoA: soa})
+	}
+	real, three, arrays := field(halo.Float64, 1, false), field(halo.Float64, 3, false), field(halo.Float64, 3, true)
+	refuses(t, "whole numbers of reals", errorOf(halo.ReadAll[int64](real)), "type int64")
+	refuses(t, "whole numbers in reals", halo.FillPoints(real, func(domain.Vec) uint64 { return 1 }), "type uint64")
+	refuses(t, "vectors of whole numbers", errorOf(halo.ReadAll[[3]int64](three)), "type [3]int64")
+	refuses(t, "pointers", errorOf(halo.ReadAll[*int](real)), "type *int")
+	refuses(t, "arrays together", errorOf(halo.ReadAll[float64](arrays)), "Field.Component")
+	refuses(t, "fill arrays together", halo.FillPoints(arrays, func(domain.Vec) float64 { return 1 }), "Field.Component")
+	refuses(t, "a component of another size", errorOf(halo.ReadAll[float64](three)), "8 bytes")
+	type named float64
+	type point struct{ x, y, z float64 }
+	for name, err := range map[string]error{
+		"named":   errorOf(halo.ReadAll[named](real)),
+		"bytes":   errorOf(halo.ReadAll[[8]byte](real)),
+		"vectors": errorOf(halo.ReadAll[[3]float64](three)),
+		"structs": errorOf(halo.ReadAll[point](three)),
+		"complex": errorOf(halo.ReadAll[[2]float32](field(halo.Complex64, 1, false))),
+		"opaque":  errorOf(halo.ReadAll[float64](field(halo.Bytes(8), 1, false))),
+		"one":     errorOf(halo.ReadAll[float64](field(halo.Float64, 1, true))),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Ghosts are read from the subdomain that holds them.
+func TestReadSubdomain(t *testing.T) {
+	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
+		p := place(t, set, []int{5, 6}, [3]bool{true, true, false}, domain.Vec{1, 2, 1})
+		var open streams.Resources
+		defer open.Close()
+		s := star(2)
+		s.Connectivity = halo.Corners
+		f := openField(t, &open, p, s)
+		number := func(q domain.Vec) float64 { return float64(q[0] + 10*q[1]) }
+		x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t), set.Compiler, f))(t)
+		open.Add(x)
+		at := openStreams(t, &open, p)
+		if err := halo.FillPoints(f, number); err != nil {
+			t.Fatal(err)
+		}
+		done(t, at, x.Exchange(at))
+		box := domain.Box{Lo: domain.Vec{-1, 2, 0}, Hi: domain.Vec{6, 7, 1}} // of subdomain 1, which owns [0,5)x[3,6)
+		got := make([]float64, box.Points())
+		if err := halo.ReadSubdomain(got, f, 1, box); err != nil {
+			t.Fatal(err)
+		}
+		i := 0
+		eachPoint(box, func(q domain.Vec) {
+			if want := number(domain.Vec{(q[0] + 5) % 5, q[1] % 6}); got[i] != want {
+				t.Errorf("ghost %v is %v, want %v", q, got[i], want)
+			}
+			i++
+		})
+		refuses(t, "more than there is", halo.ReadSubdomain(got, f, 0, box), "subdomain 0")
+		refuses(t, "no such subdomain", halo.ReadSubdomain(got, f, 2, box), "no subdomain 2")
+		refuses(t, "too few values", halo.ReadSubdomain(got[1:], f, 1, box), "elements on the host")
+		if err := errors.Join(halo.ReadSubdomain([]float64{}, f, 1, domain.Box{}), x.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
