@@ -1,17 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/halox/halox/configs"
-	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/streams"
+	"github.com/halox/halox/results/plot"
 )
 
 func newBenchCommand() *cobra.Command {
@@ -21,101 +22,95 @@ func newBenchCommand() *cobra.Command {
 	return cmd
 }
 
-// opened is a machine with those of its devices open that are measured.
-type opened struct {
-	*machine
-	devices []*streams.Device
+// benchFlags are the flags of every bench.
+type benchFlags struct {
+	files    bench.Files
+	progress bool
+	backend  string
 }
 
-// openDevices opens the devices that are wanted.
-func openDevices(want configs.Devices, notes io.Writer) (o *opened, err error) {
-	m, err := openMachine(want, notes)
+func (b *benchFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&b.files.Record, "record", "", "write the record to this JSON `file`, from time to time and at the end")
+	f.StringVar(&b.files.Plot, "plot", "", "draw what was measured, as halox plot does, to this `file` (.png, .svg, .pdf)")
+	f.StringVar(&b.files.Resume, "resume", "", "go on with this record `file` of the same bench, devices, halox and settings: what it has is not measured again; without --record it is written over")
+	f.BoolVar(&b.progress, "progress", false, "say how far it is and how long it will take, also where that is no terminal")
+	f.StringVar(&b.backend, "backend", "auto", "auto, cuda or host")
+}
+
+// benchmark is the options of a benchmark of internal/bench.
+type benchmark interface {
+	Check() error
+	Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error
+}
+
+// benchOutput is what a bench leaves beside its record; without a function it is as that of any
+// other record.
+type benchOutput struct {
+	table func(w io.Writer, r *results.Record) error
+	chart func(r *results.Record) (plot.Chart, error)
+}
+
+// run checks the options, opens the devices, measures, and prints and keeps what came of it.
+// Interrupted or failed, it keeps what it had.
+func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, leave benchOutput) (err error) {
+	ctx, release := untilInterrupted(cmd.Context())
+	defer release()
+	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Progress: b.showProgress(notes)}
+	if err := cmp.Or(b.check(), what.Check(), to.Check()); err != nil {
+		return err
+	}
+	on, err := open(ctx, notes)
 	if err != nil {
-		return nil, err
+		return interruption(ctx, err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.close())
+	defer func() { err = errors.Join(err, on.close()) }() // with all that is on the devices
+	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
+		return on.benchRecord(ctx, kind, settings, links)
+	}
+	failure := interruption(ctx, what.Run(ctx, on.benched(), to))
+	if to.Record == nil {
+		return failure
+	}
+	if leave.table == nil {
+		leave.table = writeTable
+	}
+	return errors.Join(failure, leave.table(out, to.Record), to.Keep(leave.chart))
+}
+
+// interruption is errInterrupted for the error of a context that has ended.
+func interruption(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return errInterrupted
+	}
+	return err
+}
+
+// writeTable prints a record as halox results does.
+func writeTable(w io.Writer, r *results.Record) error {
+	return results.WriteTable(w, "text", results.Source{Record: r})
+}
+
+// showProgress shows how many parts are done: by a bar on a terminal, elsewhere by a line from time
+// to time if that is wanted.
+func (b *benchFlags) showProgress(w io.Writer) func(what string, parts int64) (func(int64), func()) {
+	return func(what string, parts int64) (func(int64), func()) {
+		var p *progress
+		switch {
+		case isTerminal(w):
+			p = startProgress(newBarOf(w, parts, what, "parts"))
+		case b.progress:
+			p = startLines(w, what, parts)
+		default:
+			p = startProgress(nil)
 		}
-	}()
-	ids, err := m.ids(want)
-	if err != nil {
-		return nil, err
-	}
-	devices, err := m.platform.Open(ids...)
-	if err != nil {
-		return nil, err
-	}
-	return &opened{m, devices}, nil
-}
-
-func (o *opened) close() error {
-	return errors.Join(streams.CloseAll(o.devices), o.machine.close())
-}
-
-// pace says how a median over batches is measured.
-type pace struct {
-	first, most int     // runs of the first batch, and of any
-	length      float64 // of a batch, in microseconds
-}
-
-// batches is how many a median is over at least, and maxBatches at most, where the
-// least leave it uncertain by more than closeEnough.
-const (
-	batches     = 9
-	maxBatches  = 4 * batches
-	closeEnough = 0.01
-)
-
-// timed returns the time of one of what queue queues, in microseconds: the median
-// over batches that are waited for, each of some milliseconds, so that to begin one
-// and to wait for it counts little.
-func timed(at []*streams.Stream, queue func(n int) error) (results.Sample, error) {
-	return pace{first: 20, most: 400, length: 4000}.measure(func(n int) (float64, error) { return batch(at, queue, n) })
-}
-
-// measure returns what the batches take: the time of one of n, in microseconds. All
-// but the least end with twice the time that these should take.
-func (p pace) measure(batch func(n int) (float64, error)) (results.Sample, error) {
-	if _, err := batch(p.first); err != nil { // warms up
-		return results.Sample{}, err
-	}
-	n, err := p.runs(batch)
-	if err != nil {
-		return results.Sample{}, err
-	}
-	budget := measure.Budget{
-		Min: batches, Max: maxBatches, Within: closeEnough, Time: time.Duration(2 * batches * p.length * float64(time.Microsecond)),
-	}
-	return measure.Repeat(context.Background(), budget, func() (float64, error) { return batch(n) }) // too short to be interrupted
-}
-
-// runs returns how many make a batch of that length. What a batch takes beside them makes
-// few of them seem slow, so it looks again at more.
-func (p pace) runs(batch func(n int) (float64, error)) (int, error) {
-	for n := p.first; ; {
-		one, err := batch(n)
-		if err != nil {
-			return 0, err
-		}
-		next := int(max(float64(p.first), min(float64(p.most), p.length/one)))
-		if next < 2*n {
-			return next, nil
-		}
-		n = next
+		return p.steps, p.close
 	}
 }
 
-// batch queues n and waits for them; it returns the time of one in microseconds.
-func batch(at []*streams.Stream, queue func(n int) error, n int) (float64, error) {
-	start := time.Now()
-	if err := queue(n); err != nil {
-		return 0, err
+// leaveOpen sets an option to its zero value unless its flag was given.
+func leaveOpen[T any](f *pflag.FlagSet, flag string, option *T) {
+	if !f.Changed(flag) {
+		*option = *new(T)
 	}
-	for _, s := range at {
-		if err := s.Sync(waitLimit); err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(start).Seconds() * 1e6 / float64(n), nil
 }

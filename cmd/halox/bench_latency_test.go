@@ -11,7 +11,7 @@ import (
 // Every piece of work of two devices is timed.
 func TestBenchLatency(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "l.svg")
-	_, r := bench(t, "latency", "--backend", "host", "--devices", "0,1", "--budget", "100us", "--plot", plot)
+	_, r := measure(t, "latency", "--backend", "host", "--devices", "0,1", "--budget", "100us", "--plot", plot)
 	drawn(t, plot)
 	whats := map[string]int{}
 	for _, row := range r.Rows {
@@ -31,7 +31,7 @@ func TestBenchLatency(t *testing.T) {
 }
 
 func TestBenchLatencyOfOneDevice(t *testing.T) {
-	if _, r := bench(t, "latency", "--backend", "host", "--devices", "0", "--budget", "100us"); len(r.Rows) != 4 {
+	if _, r := measure(t, "latency", "--backend", "host", "--devices", "0", "--budget", "100us"); len(r.Rows) != 4 {
 		t.Errorf("%+v", r.Rows)
 	}
 }

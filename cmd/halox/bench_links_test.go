@@ -10,8 +10,8 @@ import (
 	"github.com/halox/halox/results"
 )
 
-// bench runs a bench that must succeed, and returns what it printed and its record.
-func bench(t *testing.T, args ...string) (out string, r *results.Record) {
+// measure runs a bench that must succeed, and returns what it printed and its record.
+func measure(t *testing.T, args ...string) (out string, r *results.Record) {
 	t.Helper()
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	file := filepath.Join(t.TempDir(), "r.json")
@@ -40,7 +40,7 @@ func count(r *results.Record, labels results.Row) (n int) {
 func TestBenchLinks(t *testing.T) {
 	dir := t.TempDir()
 	plot, matrix := filepath.Join(dir, "l.png"), filepath.Join(dir, "m.png")
-	out, r := bench(t, "links", "--backend", "host", "--devices", "0,1,2", "--sizes", "4KiB,1001,4K", "--budget", "100us", "--plot", plot)
+	out, r := measure(t, "links", "--backend", "host", "--devices", "0,1,2", "--sizes", "4KiB,1001,4K", "--budget", "100us", "--plot", plot)
 	drawn(t, plot)
 	sizes := 2.0
 	for path, want := range map[string]int{"device": 3, "pinned": 3 * 3, "peer": 6 + 3 + 2, "direct": 6 + 3 + 2, "staged": 6 + 3 + 2} {
@@ -87,7 +87,7 @@ func TestBenchLinks(t *testing.T) {
 
 // One device has no links, but memory.
 func TestBenchLinksOfOneDevice(t *testing.T) {
-	_, r := bench(t, "links", "--backend", "host", "--devices", "0", "--sizes", "1", "--budget", "100us")
+	_, r := measure(t, "links", "--backend", "host", "--devices", "0", "--sizes", "1", "--budget", "100us")
 	if len(r.Rows) != 4 || count(r, results.NewRow().Label("path", "device")) != 1 {
 		t.Errorf("%+v", r.Rows)
 	}
@@ -96,14 +96,14 @@ func TestBenchLinksOfOneDevice(t *testing.T) {
 // What was measured is not measured again, and ceilings are found in it.
 func TestBenchLinksResumes(t *testing.T) {
 	args := []string{"links", "--backend", "host", "--devices", "0,1", "--sizes", "64,128", "--paths", "peer", "--modes", "one-way", "--budget", "100us"}
-	_, whole := bench(t, args...)
+	_, whole := measure(t, args...)
 	file := filepath.Join(t.TempDir(), "part.json")
 	part := *whole
 	part.Rows = whole.Rows[:len(whole.Rows)-2]
 	if err := part.Write(file); err != nil {
 		t.Fatal(err)
 	}
-	_, r := bench(t, append(args, "--resume", file)...)
+	_, r := measure(t, append(args, "--resume", file)...)
 	last := r.Rows[len(r.Rows)-1]
 	if len(r.Rows) != len(whole.Rows) || r.Rows[0].Median(results.Time) != whole.Rows[0].Median(results.Time) ||
 		last.Median(results.CopyTime) != whole.Rows[len(whole.Rows)-1].Median(results.CopyTime) {
@@ -139,14 +139,6 @@ func TestBenchLinksRefuses(t *testing.T) {
 		}
 		if code, _, errs := cli(args...); code != 1 || !strings.Contains(errs, tc.says) {
 			t.Errorf("%v: exit %d, %q, want %q", tc.args, code, errs, tc.says)
-		}
-	}
-}
-
-func TestParseSize(t *testing.T) {
-	for text, want := range map[string]int64{"1": 1, "1024": 1024, "1KiB": 1024, "1K": 1024, "1k": 1024, "0.5KiB": 512, " 3 MiB ": 3 << 20, "2GB": 2e9, "256MiB": 256 << 20, "1e3": 1000, "7B": 7} {
-		if n, err := parseSize(text); n != want || err != nil {
-			t.Errorf("%q: %d, %v", text, n, err)
 		}
 	}
 }

@@ -1,23 +1,16 @@
 package main
 
 import (
-	"context"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
-	"github.com/halox/halox/internal/measure"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/internal/bench/datatypes"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/results/plot"
-	"github.com/halox/halox/streams"
 )
 
 // packs runs halox bench pack on host devices, and returns what it printed and its
@@ -60,7 +53,7 @@ func TestBenchPack(t *testing.T) {
 	out, r := packs(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000", "--unpack", "--plot", plot)
 	drawn(t, plot)
 	groups := r.Groups()
-	if len(groups) != 2*(3*2+3) || r.Kind != results.KindPack || r.Devices[0].Backend != "host" || r.Rows[0].Text("memory") != toDevice || r.Interrupted || r.Failure != "" {
+	if len(groups) != 2*(3*2+3) || r.Kind != results.KindPack || r.Devices[0].Backend != "host" || r.Rows[0].Text("memory") != datatypes.ToDevice || r.Interrupted || r.Failure != "" {
 		t.Errorf("%d groups: %+v", len(groups), r)
 	}
 	for _, g := range groups {
@@ -109,7 +102,7 @@ func labelled(row results.Row, label string) float64 {
 // measured.
 func TestBenchPackUnsuited(t *testing.T) {
 	out, r := packs(t, "--engines", "targeted", "--match", "LAMMPS_atomic/d=1217", "--to", "pinned", "--blocks", "3", "--no-check")
-	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != toPinned || labelled(r.Rows[0], "thread_blocks") != 3 {
+	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != datatypes.ToPinned || labelled(r.Rows[0], "thread_blocks") != 3 {
 		t.Errorf("%+v", r)
 	}
 	if !slices.Equal(contended(r), []string{"copies", "targeted"}) || strings.Contains(out, "auto") || !strings.Contains(out, "pinned host memory") {
@@ -163,34 +156,8 @@ func TestBenchPackLists(t *testing.T) {
 		t.Errorf("exit %d: %q", code, out)
 	}
 	code, out, _ = cli("bench", "pack", "--figure", "list")
-	if names := strings.Count(out, "\n"); code != 0 || names != len(figures()) || !strings.HasPrefix(out, "wu-6 ") {
+	if names := strings.Count(out, "\n"); code != 0 || names != 13 || !strings.HasPrefix(out, "wu-6 ") {
 		t.Errorf("exit %d: %s", code, out)
-	}
-}
-
-// Every curve of every figure has layouts, one for each place on the axis.
-func TestFiguresHaveLayouts(t *testing.T) {
-	all, err := workloads.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range figures() {
-		for _, c := range f.curves {
-			seen := map[float64]bool{}
-			for _, w := range all {
-				if !c.shows(w.String()) {
-					continue
-				}
-				x, ok := layoutOf(w).Float(f.x)
-				if !ok || seen[x] || w.Suite != f.suite {
-					t.Errorf("figure %s, curve %q: %v at %v, %t", f.name, c.name, w, x, ok)
-				}
-				seen[x] = true
-			}
-			if len(seen) < 3 {
-				t.Errorf("figure %s, curve %q has %d points", f.name, c.name, len(seen))
-			}
-		}
 	}
 }
 
@@ -201,9 +168,9 @@ func TestBenchPackFigure(t *testing.T) {
 		contenders []string
 		args       []string
 	}{
-		{"hand-9", toDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan", "bypass, scan in two steps"}, nil},
-		{"hand-7", toPinned, []string{"copies", "bypass", "bypass, list pinned"}, []string{"--to", "pinned"}},
-		{"jenkins-4", toPinned, []string{"copies", "tree"}, nil},
+		{"hand-9", datatypes.ToDevice, []string{"copies", "bypass, sequential scan", "bypass, parallel scan", "bypass, scan in two steps"}, nil},
+		{"hand-7", datatypes.ToPinned, []string{"copies", "bypass", "bypass, list pinned"}, []string{"--to", "pinned"}},
+		{"jenkins-4", datatypes.ToPinned, []string{"copies", "tree"}, nil},
 	} {
 		t.Run(tc.figure, func(t *testing.T) {
 			plot := filepath.Join(t.TempDir(), "p.svg")
@@ -213,119 +180,5 @@ func TestBenchPackFigure(t *testing.T) {
 				t.Errorf("to %s, %v, %d rows of %d groups", r.Rows[0].Text("memory"), contended(r), len(r.Rows), len(r.Groups()))
 			}
 		})
-	}
-}
-
-// What figure 7 of Wu et al. shows is the time there and back, and rates are of
-// packing alone.
-func TestFigureValues(t *testing.T) {
-	row := func(params, direction, engine string, us float64) results.Row {
-		return results.LayoutRow("wu", "V", params, 8e6).Label("direction", direction).Label("memory", toDevice).Label("engine", engine).
-			Transfer(8e6, measure.Exact(us), measure.Exact(40))
-	}
-	p := &results.Record{Devices: []results.Device{{Name: "a GPU"}}, Rows: []results.Row{
-		row("n=2000", results.Packed, "targeted", 100), row("n=2000", results.Unpacked, "targeted", 60),
-		row("n=1000", results.Packed, "targeted", 50), row("n=1000", results.Unpacked, "targeted", 20),
-		row("n=3000", results.Packed, "targeted", 100),
-	}}
-	for name, want := range map[string]plot.Curve{
-		"wu-6": {Name: "V, targeted", X: []float64{1000, 2000, 3000}, Y: []float64{160, 80, 80}},
-		"wu-7": {Name: "V, targeted", X: []float64{1000, 2000}, Y: []float64{70, 160}},
-	} {
-		f, err := findFigure(figures(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := f.draw(p)
-		if len(c.Curves) != 2 || c.Curves[0].Name != want.Name || !slices.Equal(c.Curves[0].X, want.X) || !slices.Equal(c.Curves[0].Y, want.Y) {
-			t.Errorf("figure %s: %+v, want %+v first", name, c.Curves, want)
-		}
-		if !strings.HasSuffix(c.Title, "\na GPU, device memory") || !c.Curves[1].Dashed {
-			t.Errorf("figure %s: %+v", name, c)
-		}
-	}
-}
-
-// newPackRun returns a host device to time packing on.
-func newPackRun(t *testing.T) *packRun {
-	t.Helper()
-	devices, err := streams.HostPlatform(1).Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := streams.CloseAll(devices); err != nil {
-			t.Error(err)
-		}
-	})
-	return &packRun{
-		device: devices[0], compiler: kernels.CompilerFromEnv(), contenders: []contender{byCopies, byTargeted, byTree}, check: true,
-		budget: 10 * time.Microsecond, options: packing.Options{Cache: t.TempDir()},
-	}
-}
-
-// idle is a job that does nothing.
-type idle struct{}
-
-func (idle) Queue(*streams.Stream) error { return nil }
-
-// A job that does not write what it should is found out, in both directions.
-func TestTrialFindsWrongBytes(t *testing.T) {
-	for _, pinned := range []bool{false, true} {
-		for _, unpack := range []bool{false, true} {
-			r := newPackRun(t)
-			r.pinned = pinned
-			c := &packCase{packRun: r, unpack: unpack, packers: map[packing.Options]*packing.Packer{}}
-			t.Cleanup(func() { c.Close() })
-			all, err := workloads.SHOC()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.prepare(all[2]); err != nil {
-				t.Fatal(err)
-			}
-			if err := c.trial.do(idle{}); err == nil || !strings.Contains(err.Error(), "byte 0 of ") {
-				t.Errorf("pinned %t, unpack %t: %v", pinned, unpack, err)
-			}
-			if err := c.enter(byTree); err != nil || !c.rows[0].Checked {
-				t.Errorf("pinned %t, unpack %t: %+v, %v", pinned, unpack, c.rows, err)
-			}
-			c.trial.want[3] ^= 1
-			if err := c.enter(byTargeted); err == nil || !strings.Contains(err.Error(), "engine targeted: byte 3 of ") || len(c.rows) != 1 {
-				t.Errorf("pinned %t, unpack %t: %+v, %v", pinned, unpack, c.rows, err)
-			}
-		}
-	}
-}
-
-// interruption is a context that ends after some looks at it.
-type interruption struct {
-	context.Context
-	looks *int
-}
-
-func (i interruption) Err() error {
-	if *i.looks--; *i.looks < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
-// Interrupted, a bench keeps the layouts that it has measured. It looks before each of
-// them, before each of its three contenders, and before they are timed.
-func TestBenchPackInterrupted(t *testing.T) {
-	r := newPackRun(t)
-	all, err := workloads.SHOC()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for looks, want := range map[int]int{0: 0, 1: 0, 4: 0, 5: 3, 6: 3, 9: 3, 10: 6} {
-		record := &results.Record{}
-		if err := new(recorder).measureAll(interruption{t.Context(), &looks}, record, r.tasks(all[:3], false), io.Discard); err != errInterrupted {
-			t.Fatal(err)
-		}
-		if len(record.Rows) != want || !record.Interrupted {
-			t.Errorf("%d rows, not %d; interrupted %t", len(record.Rows), want, record.Interrupted)
-		}
 	}
 }

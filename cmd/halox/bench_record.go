@@ -18,16 +18,6 @@ func (o *opened) benchRecord(ctx context.Context, kind results.Kind, settings an
 	return r
 }
 
-// beginLinked finds out how the devices of a bench are linked, and begins its record.
-func (k *recorder) beginLinked(ctx context.Context, o *opened, kind results.Kind, settings any) (*p2p.Links, *results.Record, error) {
-	links, err := p2p.Discover(ctx, o.devices, o.topology())
-	if err != nil {
-		return nil, nil, err
-	}
-	record := o.benchRecord(ctx, kind, settings, links)
-	return links, record, k.begin(record)
-}
-
 // settingsOf returns what the flags of a bench say, given or not, as JSON has it.
 func settingsOf(flags *pflag.FlagSet) map[string]any {
 	settings := map[string]any{}

@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,53 +119,6 @@ func TestBenchResumesNothingElse(t *testing.T) {
 	}
 }
 
-// While a bench goes on, the file has what there is, as of one that was interrupted.
-func TestBenchIsKeptFromTimeToTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "r.json")
-		k, r := recorder{record: file}, &results.Record{Kind: results.KindSweep}
-		var tasks []task
-		for i := range 5 {
-			labels := results.NewRow().Label("points", i)
-			tasks = append(tasks, task{labels, func(context.Context) ([]results.Row, error) {
-				time.Sleep(writeEvery/2 + time.Second)
-				if i == 4 {
-					return nil, io.EOF
-				}
-				return []results.Row{labels.Number(results.Time, 1)}, nil
-			}})
-		}
-		if err := k.measureAll(t.Context(), r, tasks, io.Discard); err != io.EOF || r.Failure != "EOF" || len(r.Rows) != 4 {
-			t.Errorf("%v: %+v", err, r)
-		}
-		kept, err := results.Read(file)
-		if err != nil || len(kept.Rows) != 4 || !kept.Interrupted || r.Interrupted {
-			t.Errorf("%v: %+v", err, kept)
-		}
-	})
-}
-
-// A bench that is interrupted says so by its exit code, and what else went wrong too.
-func TestBenchInterrupted(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &results.Record{Kind: results.KindSweep}
-	row := results.NewRow().Label("points", 1)
-	tasks := []task{
-		{row, func(context.Context) ([]results.Row, error) { return []results.Row{row}, nil }},
-		{row.Label("points", 2), func(ctx context.Context) ([]results.Row, error) { cancel(); return nil, ctx.Err() }},
-		{row.Label("points", 3), nil},
-	}
-	if err := new(recorder).measureAll(ctx, r, tasks, io.Discard); !errors.Is(err, errInterrupted) || len(r.Rows) != 1 || !r.Interrupted || r.Failure != "" {
-		t.Errorf("%v: %+v", err, r)
-	}
-	var out, errs strings.Builder
-	file := filepath.Join(t.TempDir(), "e.json")
-	code := execute(ctx, []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--record", file}, &out, &errs)
-	if r, err := results.Read(file); code != exitInterrupted || errs.String() != "" || err != nil || !r.Interrupted {
-		t.Errorf("exit %d: %s, %v", code, errs.String(), err)
-	}
-}
-
 // Where there is no terminal, a line says from time to time how far it is.
 func TestProgressInLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -182,4 +133,31 @@ func TestProgressInLines(t *testing.T) {
 			t.Errorf("%q, want %q", log.String(), want)
 		}
 	})
+}
+
+// A bench that is interrupted while its devices are opened leaves the record as it was, and says so
+// by its exit code.
+func TestBenchInterruptedBeforeItMeasures(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := write(t, "e.json", "an older record")
+	for _, bench := range []string{"exchange", "links", "latency", "pack", "pingpong", "sweep", "schemes", "scaling"} {
+		var out, errs strings.Builder
+		code := execute(ctx, []string{"bench", bench, "--backend", "host", "--record", file}, &out, &errs)
+		if text, err := os.ReadFile(file); code != exitInterrupted || out.String()+errs.String() != "" || err != nil || string(text) != "an older record" {
+			t.Errorf("%s: exit %d: %s%s, %q, %v", bench, code, out.String(), errs.String(), text, err)
+		}
+	}
+}
+
+// A bench that is interrupted while it measures keeps what it had.
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var out, errs strings.Builder
+	file := filepath.Join(t.TempDir(), "e.json")
+	code := execute(ctx, []string{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--radius", "1,2,3,4,5,6", "--fields", "1,2,3,4,5,6", "--record", file}, &out, &errs)
+	if r, err := results.Read(file); code != exitInterrupted || errs.String() != "" || err != nil || !r.Interrupted {
+		t.Errorf("exit %d: %s, %v", code, errs.String(), err)
+	}
 }

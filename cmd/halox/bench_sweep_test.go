@@ -1,22 +1,19 @@
 package main
 
 import (
-	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/internal/bench/sweep"
 	"github.com/halox/halox/results"
-	"github.com/halox/halox/streams"
 )
 
 // Sweeps of all stencils are timed, and what follows of their times is right.
 func TestBenchSweep(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "s.png")
-	_, r := bench(t, "sweep", "--backend", "host", "--stencils", strings.Join(shapeNames(), ","), "--points-2d", "8,32", "--points-3d", "1,8",
+	_, r := measure(t, "sweep", "--backend", "host", "--stencils", strings.Join(sweep.Stencils(), ","), "--points-2d", "8,32", "--points-3d", "1,8",
 		"--budget", "100us", "--plot", plot)
 	drawn(t, plot)
 	if len(r.Rows) != 10*2*2*2 || r.Kind != results.KindSweep || count(r, results.NewRow().Label("norms", "norms every step")) != len(r.Rows)/2 {
@@ -40,33 +37,6 @@ func TestBenchSweep(t *testing.T) {
 			if got := row.Median(metric); !(math.Abs(got/want-1) < 0.3) {
 				t.Errorf("%s %v, want %v: %+v", metric, got, want, row.Labels)
 			}
-		}
-	}
-}
-
-// What is compared with the host's is found to be right, and wrong where a bit is.
-func TestBenchSweepCompares(t *testing.T) {
-	r := &sweepRun{device: testdevices.Host(t, 1).Devices[0], compiler: kernels.CompilerFromEnv()}
-	for _, s := range shapes() {
-		c := sweepCase{shape: s, real: kernels.Float32, points: 5}
-		var open streams.Resources
-		defer open.Close()
-		swept, err := r.newSwept(c, &open)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.compare(c, swept); err != nil {
-			t.Errorf("%s: %v", s.name, err)
-		}
-		at := swept.arrays[0].Layout.Offset([3]int{2, 3, 0}) * 4
-		swept.arrays[0].Data.Memory.Bytes()[at+2] ^= 1 << 6
-		heat, err := s.stencil()
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := fmt.Sprintf("differs from the host's in the row at y %d, z 0", 3-heat.AxisRadius(1))
-		if err := r.compare(c, swept); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", s.name, err)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/results"
 )
 
@@ -39,7 +40,7 @@ func TestBenchExchange(t *testing.T) {
 			t.Errorf("row %+v", row)
 		}
 		time, _ := row.Get(results.Time)
-		if one, ok := row.Get(results.OneThread); !ok || time.Median > one.Median || time.N < batches || time.Q1 > time.Q3 {
+		if one, ok := row.Get(results.OneThread); !ok || time.Median > one.Median || time.N < timing.MinBatches || time.Q1 > time.Q3 {
 			t.Errorf("row %+v", row)
 		}
 		share := row.Median(results.Rate) / row.Median(results.CopyRate)
@@ -67,6 +68,8 @@ func TestBenchExchangeRefuses(t *testing.T) {
 		`--points 9000000000000000000: give points`:    {"--points", "9000000000000000000"},
 		`--radius: 0 is none`:                          {"--radius", "0"},
 		`--fields: -1 is none`:                         {"--fields", "-1"},
+		`--fields: 1000000000 is too many`:             {"--fields", "1000000000"},
+		`--radius: 5000 is too many`:                   {"--radius", "5000"},
 		`--devices -1: give a number of devices`:       {"--devices", "-1"},
 		`2000 host devices: at most 1024 are possible`: {"--devices", "2000"},
 	} {
@@ -86,7 +89,7 @@ func TestBenchMeasuresOnce(t *testing.T) {
 		1: {"exchange", "--devices", "2", "--points", "4,4", "--radius", "1,1", "--fields", "1,1", "--paths", "peer,peer"},
 		2: {"sweep", "--stencils", "5-point,5-point", "--points-2d", "8,8", "--precision", "float64,float64", "--norms", "no,no,every-step", "--budget", "100us"},
 	} {
-		if _, r := bench(t, append(args, "--backend", "host")...); len(r.Rows) != rows {
+		if _, r := measure(t, append(args, "--backend", "host")...); len(r.Rows) != rows {
 			t.Errorf("%v: %d rows, want %d", args, len(r.Rows), rows)
 		}
 	}

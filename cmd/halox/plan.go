@@ -64,13 +64,13 @@ func (w *setup) print(out io.Writer) error {
 	w.printSubdomains(out)
 	w.printMessages(out)
 	w.printLinks(out)
-	needs, err := w.needs()
+	needs, err := w.plan.Needs(solverFields)
 	if err != nil {
 		return err
 	}
 	printNeeds(out, needs)
 	w.printForecast(out)
-	return fit(needs)
+	return halo.Fit(needs)
 }
 
 // table prints a title and rows of cells that tabs divide.

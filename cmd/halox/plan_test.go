@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -140,35 +139,5 @@ func TestPlanOfABadConfig(t *testing.T) {
 	code, _, errs := cli("plan", write(t, "c.yaml", planned), "--set", "exchange.path=tunnel")
 	if code != exitFailed || !strings.Contains(errs, "exchange.path") {
 		t.Errorf("exit %d: %s", code, errs)
-	}
-}
-
-// A GPU has memory of its own; host devices share theirs.
-func TestFit(t *testing.T) {
-	const gib = 1 << 30
-	gpu := func(needs, free int64) *need {
-		return &need{device: "cuda 0", Memory: halo.Memory{Fields: needs - gib, Buffers: gib}, free: free, total: 100 * gib}
-	}
-	host := func(needs, free int64) *need {
-		return &need{device: "host 0", Memory: halo.Memory{Fields: needs}, free: free, total: 100 * gib, shared: true}
-	}
-	for _, c := range []struct {
-		name  string
-		needs []*need
-		says  string
-	}{
-		{"GPUs that have enough", []*need{gpu(60*gib, 60*gib), gpu(60*gib, 60*gib)}, ""},
-		{"one that has not", []*need{gpu(60*gib, 60*gib), gpu(61*gib, 60*gib)},
-			"cuda 0: the run needs 61 GiB, 60 GiB for fields and 1 GiB for buffers; 60 GiB of 100 GiB are free"},
-		{"a host that has enough", []*need{host(30*gib, 60*gib), host(30*gib, 60*gib)}, ""},
-		{"a host that has not", []*need{host(31*gib, 60*gib), host(30*gib, 60*gib)}, "all host devices together: the run needs 61 GiB"},
-		{"nobody knows", []*need{{device: "host 0", Memory: halo.Memory{Fields: gib}, shared: true}}, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			err := fit(c.needs)
-			if (err == nil) != (c.says == "") || err != nil && !strings.HasPrefix(err.Error(), c.says) {
-				t.Errorf("got %v", err)
-			}
-		})
 	}
 }

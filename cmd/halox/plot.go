@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/halox/halox/internal/bench/datatypes"
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
@@ -67,7 +69,7 @@ func (f *plotFlags) run(files []string, out io.Writer) error {
 	if slices.ContainsFunc(files, func(file string) bool { return sameFile(file, f.out) }) {
 		return fmt.Errorf("-o %s is one of the files to draw: name another", f.out)
 	}
-	if err := checkPlot("-o", f.out); err != nil {
+	if err := option.Drawable("-o", f.out); err != nil {
 		return err
 	}
 	in, err := inputOf(files)
@@ -170,28 +172,14 @@ func recordChart(files []string, f *plotFlags) (plot.Chart, error) {
 	return plot.New(f.kind, plot.Options{X: f.x, Y: f.y, By: f.by, Where: where}, all...)
 }
 
-// paper is a figure of a paper, drawn of a record of one kind.
-type paper struct {
-	*axes
-	of   results.Kind
-	draw func(r *results.Record) plot.Curves
-}
-
-// papers returns all figures.
-func papers() (all []paper) {
-	for _, f := range figures() {
-		all = append(all, paper{&f.axes, results.KindPack, f.draw})
-	}
-	for _, f := range pingFigures() {
-		all = append(all, paper{&f.axes, results.KindPingPong, f.draw})
-	}
-	return all
-}
+// paper is a figure of a paper.
+type paper struct{ datatypes.Figure }
 
 func findPaper(name string) (paper, bool) {
-	all := papers()
-	if i := slices.IndexFunc(all, func(p paper) bool { return p.name == name }); i >= 0 {
-		return all[i], true
+	for _, figure := range datatypes.Figures() {
+		if figure.Name == name {
+			return paper{figure}, true
+		}
 	}
 	return paper{}, false
 }
@@ -199,17 +187,17 @@ func findPaper(name string) (paper, bool) {
 // chart draws the figure of the one record that there has to be.
 func (p paper) chart(all []results.Source, f *plotFlags) (plot.Chart, error) {
 	if len(all) != 1 {
-		return nil, fmt.Errorf("--kind %s draws one record, not %d", p.name, len(all))
+		return nil, fmt.Errorf("--kind %s draws one record, not %d", p.Name, len(all))
 	}
 	if f.x != "" || f.y != "" || f.by != nil || f.where != nil {
-		return nil, fmt.Errorf("--kind %s has its own --x, --y, --by and --where: leave them out", p.name)
+		return nil, fmt.Errorf("--kind %s has its own --x, --y, --by and --where: leave them out", p.Name)
 	}
-	if all[0].Kind != p.of {
-		return nil, fmt.Errorf("--kind %s draws records of kind %s; %s is of kind %s", p.name, p.of, all[0].Name, all[0].Kind)
+	if all[0].Kind != p.Of {
+		return nil, fmt.Errorf("--kind %s draws records of kind %s; %s is of kind %s", p.Name, p.Of, all[0].Name, all[0].Kind)
 	}
-	c := p.draw(all[0].Record)
+	c := p.Draw(all[0].Record)
 	if len(c.Curves) == 0 {
-		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", p.name, all[0].Name)
+		return nil, fmt.Errorf("--kind %s: %s has none of the layouts and contenders that it shows", p.Name, all[0].Name)
 	}
 	return c, nil
 }
@@ -220,8 +208,8 @@ func listPlots(out io.Writer) error {
 	for name, about := range plot.Kinds() {
 		fmt.Fprintf(w, "%s\t%s\n", name, about)
 	}
-	for _, p := range papers() {
-		fmt.Fprintf(w, "%s\t%s\n", p.name, p.title)
+	for _, p := range datatypes.Figures() {
+		fmt.Fprintf(w, "%s\t%s\n", p.Name, p.Title)
 	}
 	return w.Flush()
 }

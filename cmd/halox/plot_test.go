@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/bench/datatypes"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
@@ -75,7 +76,7 @@ func TestPlotFigureOfAnOldRecord(t *testing.T) {
 
 func TestPlotLists(t *testing.T) {
 	code, out, _ := cli("plot", "--kind", "list")
-	if want := len(maps.Collect(plot.Kinds())) + len(figures()) + len(pingFigures()); code != 0 || strings.Count(out, "\n") != want {
+	if want := len(maps.Collect(plot.Kinds())) + len(datatypes.Figures()); code != 0 || strings.Count(out, "\n") != want {
 		t.Errorf("exit %d, %d plots wanted:\n%s", code, want, out)
 	}
 	seen := map[string]bool{}

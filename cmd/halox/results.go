@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/results"
 )
 
@@ -45,7 +46,7 @@ and --metrics which numbers and in which order.`,
 
 // run prints the table of the files.
 func (f *resultsFlags) run(files []string, out io.Writer) error {
-	if err := oneOf("format", f.format, results.Formats()...); err != nil {
+	if err := option.OneOf("format", f.format, results.Formats()...); err != nil {
 		return err
 	}
 	where, err := conditions(f.where)

@@ -302,6 +302,10 @@ func (m *maker) job(s *Side, packed streams.Span, lo int64, unpack bool) (*Job, 
 // Path returns the path that the transfer takes.
 func (t *Transfer) Path() p2p.Path { return t.path }
 
+// InFragments reports whether the message goes in fragments through the ring of buffers, and not as
+// one job of the sender.
+func (t *Transfer) InFragments() bool { return len(t.fragments) > 0 && t.fragments[0].unpack != nil }
+
 // Queue queues the transfer: it begins when what was queued before on the streams, one of
 // each device, is done, and both go on when it is. Queuing it makes nothing. The host
 // does not wait.

@@ -41,7 +41,10 @@ var may = map[string][]string{
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},
 	"examples":               {"solvers/scheme", "halo", "halo/boundary", "p2p", "kernels", "kernels/sweep", "stencil", "streams", "domain"},
-	"cmd":                    {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "results/plot", "results/trace", "results/field", "internal/measure", "internal/cache", "internal/files"},
+	"cmd":                    {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "results/plot", "results/trace", "results/field", "internal/bench", "internal/measure", "internal/cache", "internal/files"},
+
+	// What benchmarks measure, and their runner: all below.
+	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/packing", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 
 	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},
 	"results/trace":                {"results", "internal/files"},

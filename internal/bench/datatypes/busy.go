@@ -1,0 +1,275 @@
+package datatypes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// busy keeps a fraction of some devices busy while messages are timed, as in section
+// 5.4 of Wu et al. and 4.4 of Jenkins et al.
+type busy struct {
+	resources streams.Resources
+	fraction  float64
+	occupants []*occupant // one a device
+}
+
+// occupant is what one device does besides: launches of one kernel, one after the other, on a
+// stream of its own. Each does the same work, so that the rate of launches tells what
+// the device has left for it.
+type occupant struct {
+	stream   *streams.Stream
+	kernel   *streams.Kernel
+	done     [4]*streams.Event // of launches under way
+	finished streams.Counter   // launches
+	blocks   int
+	took     time.Duration // of a launch
+	alone    float64       // launches a second where nothing else runs
+}
+
+// stint is about how long a launch takes alone: short enough for other kernels to get
+// in between, long enough to be queued in time.
+const stint = 250 * time.Microsecond
+
+// busyValues is how many float64 it works on: more than a GPU's caches hold.
+const busyValues = 8 << 20
+
+// busyBlock is the threads of a block, and how many values a host device takes at a time.
+const busyBlock = 256
+
+// busySource is the kernel of a GPU. Every round a thread takes a value from memory,
+// works with it and puts it back: some 16 operations a byte.
+var busySource = kernels.Source{Name: "busy.cu", Text: `
+struct Busy { double *values; i64 count, rounds; }; // count is a multiple of all threads
+extern "C" __global__ void __launch_bounds__(256) busy(const __grid_constant__ Busy p) {
+	const i64 threads = (i64)gridDim.x * blockDim.x;
+	i64 i = (i64)blockIdx.x * blockDim.x + threadIdx.x;
+	for (i64 round = 0; round < p.rounds; round++) {
+		double v = p.values[i];
+#pragma unroll 16
+		for (int k = 0; k < 128; k++)
+			v = 0.5 * v + 0.25;
+		p.values[i] = v;
+		if ((i += threads) >= p.count)
+			i -= p.count;
+	}
+}
+`}
+
+// busyArgument is struct Busy.
+type busyArgument struct {
+	Values        uint64
+	Count, Rounds int64
+}
+
+// newBusy makes the occupants ready and measures what they do alone.
+func newBusy(ctx context.Context, c *kernels.Compiler, devices []*streams.Device, fraction float64) (b *busy, err error) {
+	made := &busy{fraction: fraction}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	for _, d := range devices {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := made.add(c, d); err != nil {
+			return nil, err
+		}
+	}
+	rates, err := made.rates(func() error {
+		time.Sleep(100 * stint)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, o := range made.occupants {
+		o.alone = rates[i]
+	}
+	return made, nil
+}
+
+// add makes the occupant of a device, with launches that take a stint.
+func (b *busy) add(c *kernels.Compiler, d *streams.Device) (err error) {
+	o := &occupant{blocks: b.blocks(d.Info)}
+	o.finished.Whom = fmt.Sprintf("the kernel that keeps device %v busy", d)
+	if o.stream, err = d.NewStream(streams.Normal); err != nil {
+		return err
+	}
+	b.resources.Add(o.stream)
+	for i := range o.done {
+		if o.done[i], err = d.NewTimedEvent(); err != nil {
+			return err
+		}
+		b.resources.Add(o.done[i])
+	}
+	values, err := d.Alloc(8 * busyValues)
+	if err != nil {
+		return err
+	}
+	b.resources.Add(values)
+	functions, err := c.Functions(d, busySource, "busy")
+	if err != nil {
+		return err
+	}
+	b.occupants = append(b.occupants, o)
+	rounds := int64(64)
+	if err := b.launch(o, values, functions[0], rounds); err != nil {
+		return err
+	}
+	return b.launch(o, values, functions[0], max(1, rounds*int64(stint)/int64(max(1, o.took))))
+}
+
+// blocks returns how many thread blocks of a kernel are the fraction of those that run
+// at once on a device.
+func (b *busy) blocks(d streams.Info) int {
+	if d.Backend == streams.Host {
+		return 1
+	}
+	return max(1, int(math.Round(b.fraction*float64(d.Cores*residentThreads(d.Arch)/busyBlock))))
+}
+
+// residentThreads returns how many threads a multiprocessor holds.
+func residentThreads(arch string) int {
+	switch arch {
+	case "sm_75":
+		return 1024
+	case "sm_86", "sm_87", "sm_88", "sm_89", "sm_110", "sm_120", "sm_121":
+		return 1536
+	}
+	return 2048
+}
+
+// launch gives the occupant a launch of so many rounds, and takes the time of one.
+func (b *busy) launch(o *occupant, values *streams.Memory, f streams.Function, rounds int64) (err error) {
+	threads := int64(o.blocks * busyBlock)
+	o.kernel, err = kernels.Launch(values.Device(), kernels.LaunchSpec[busyArgument]{
+		Name: "busy", Uses: []streams.Span{values.All()}, Host: b.hostRounds(values, rounds),
+		Function: f, Grid: [3]int{o.blocks, 1, 1}, Block: [3]int{busyBlock, 1, 1},
+		Argument: busyArgument{values.Address(), busyValues / threads * threads, rounds},
+	})
+	if err != nil {
+		return err
+	}
+	b.resources.Add(o.kernel)
+	o.took, err = o.time()
+	return err
+}
+
+// hostRounds returns what a host device does: the same for a block of values a round, and
+// then nothing, until it has worked for the fraction of the time.
+func (b *busy) hostRounds(values *streams.Memory, rounds int64) func() {
+	return func() {
+		start := time.Now()
+		all := streams.View[float64](values.Bytes())
+		for round := range rounds {
+			first := round * busyBlock % busyValues
+			for i := range all[first : first+busyBlock] {
+				v := all[first+int64(i)]
+				for range 128 {
+					v = 0.5*v + 0.25
+				}
+				all[first+int64(i)] = v
+			}
+		}
+		if b.fraction < 1 {
+			time.Sleep(time.Duration(float64(time.Since(start)) * (1 - b.fraction) / b.fraction))
+		}
+	}
+}
+
+// time returns how long a launch takes alone.
+func (o *occupant) time() (time.Duration, error) {
+	start, end := o.done[0], o.done[1]
+	for range 2 { // the first one warms up
+		if err := errors.Join(o.stream.Record(start), o.stream.Launch(o.kernel), o.stream.Record(end), o.stream.Sync(timing.Limit)); err != nil {
+			return 0, err
+		}
+	}
+	return end.Since(start)
+}
+
+// during has f done beside the occupants, and returns which share of their rate they lost by
+// it, the mean of the devices. Where there are none it only does f.
+func (b *busy) during(f func() error) (lost float64, err error) {
+	if b == nil {
+		return 0, f()
+	}
+	rates, err := b.rates(f)
+	if err != nil {
+		return 0, err
+	}
+	for i, o := range b.occupants {
+		lost += (1 - rates[i]/o.alone) / float64(len(b.occupants))
+	}
+	return lost, nil
+}
+
+// rates has f done beside the occupants, from when all of them run on, and returns how many
+// launches a second each made.
+func (b *busy) rates(f func() error) (rates []float64, err error) {
+	group := streams.NewWorkerGroup(1+len(b.occupants), timing.Limit)
+	var stop atomic.Bool
+	before := make([]int64, len(b.occupants))
+	for i, o := range b.occupants {
+		before[i] = o.finished.Count()
+		group.Go("busy", func() error { return o.run(&stop) })
+	}
+	for i, o := range b.occupants {
+		err = errors.Join(err, group.Await(&o.finished, before[i]+1))
+		before[i] = o.finished.Count()
+	}
+	start := time.Now()
+	if err == nil {
+		err = f()
+	}
+	took := time.Since(start).Seconds()
+	for i, o := range b.occupants {
+		rates = append(rates, float64(o.finished.Count()-before[i])/took)
+	}
+	stop.Store(true)
+	return rates, errors.Join(err, group.Wait())
+}
+
+// run launches the kernel over and over, with some launches under way, until it is
+// stopped, and waits for them.
+func (o *occupant) run(stop *atomic.Bool) error {
+	for n := 0; !stop.Load(); n++ {
+		done := o.done[n%len(o.done)]
+		if n >= len(o.done) {
+			if err := done.Sync(timing.Limit); err != nil {
+				return err
+			}
+			o.finished.Add()
+		}
+		if err := errors.Join(o.stream.Launch(o.kernel), o.stream.Record(done)); err != nil {
+			return err
+		}
+	}
+	return o.stream.Sync(timing.Limit)
+}
+
+// busySettings is what else each of the devices was kept busy with.
+type busySettings struct {
+	Fraction float64 `json:"fraction"` // of the thread blocks that run at once, or of the time of a host device
+	Blocks   int     `json:"blocks"`   // thread blocks of a launch; 1 on host devices
+	LaunchUS float64 `json:"launch_us"`
+}
+
+// describe says for a record what the first device does besides.
+func (b *busy) describe() busySettings {
+	o := b.occupants[0]
+	return busySettings{b.fraction, o.blocks, o.took.Seconds() * 1e6}
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (b *busy) Close() error { return b.resources.Close() }

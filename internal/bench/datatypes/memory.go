@@ -1,0 +1,7 @@
+package datatypes
+
+// Where packed bytes lie.
+const (
+	ToDevice = "device"
+	ToPinned = "pinned" // host memory mapped into the device
+)

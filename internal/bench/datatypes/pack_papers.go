@@ -1,0 +1,148 @@
+package datatypes
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/kernels"
+)
+
+// The contenders of papers.
+var (
+	byCopies   = contender{engine: packing.Copies}
+	byTargeted = contender{engine: packing.Targeted}
+	byVectors  = contender{engine: packing.Transform}
+	byBypass   = contender{engine: packing.Bypass}
+	byUnits    = contender{engine: packing.Units}
+	byTree     = contender{engine: packing.Tree}
+
+	byPinnedList = contender{packing.Bypass, "list pinned", packing.Options{Pinned: true}}
+	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: kernels.Sequential}}
+	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: kernels.Parallel}}
+	byTwoSteps   = contender{packing.Bypass, "scan in two steps", packing.Options{Scan: kernels.TwoSteps}}
+	byPlane      = contender{packing.Bypass, "parallel scan, 2-D", packing.Options{Scan: kernels.Parallel, Sums: kernels.PlaneSums}}
+	byStatic     = contender{packing.Bypass, "32 threads a block", packing.Options{Lanes: 32}}
+
+	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: kernels.InnerLoop}}
+	byOuter = contender{packing.Targeted, "outer loop", packing.Options{Loop: kernels.OuterLoop}}
+)
+
+// packFigures returns those of the papers.
+func packFigures() []*packFigure {
+	return slices.Concat(wuFigures(), jenkinsFigures(), handFigures())
+}
+
+// wuFigures are of Wu et al., HPDC 2016.
+func wuFigures() []*packFigure {
+	const v, t = "^wu/V/", "^wu/T/"
+	return []*packFigure{{
+		axes: axes{"wu-6", "Wu et al., figure 6: bandwidth of packing a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		rate: true,
+		curves: []packCurve{
+			{name: "V, targeted", layouts: v, by: byTargeted},
+			{name: "T, units", layouts: t, by: byUnits},
+			{name: "T in stairs of 256, units", layouts: "^wu/stairs/.*nb=256$", by: byUnits},
+			{name: "contiguous copy of V's bytes", layouts: v, dashed: true},
+		},
+	}, {
+		axes:      axes{"wu-7", "Wu et al., figure 7: packing and unpacking a sub-matrix (V) and a triangle (T)", "wu", "n", "matrix size"},
+		roundTrip: true,
+		curves: []packCurve{
+			{name: "V, targeted", layouts: v, by: byTargeted},
+			{name: "T, units", layouts: t, by: byUnits},
+			{name: "contiguous copies of V's bytes", layouts: v, dashed: true},
+		},
+	}, {
+		axes: axes{"wu-8", "Wu et al., figure 8: packing vectors, a kernel against the driver's 2-D copy", "wu", "block", "block size (bytes)"},
+		curves: slices.Concat(
+			pair("1000 blocks", "^wu/vector/blocks=1000,", byTargeted),
+			pair("8000 blocks", "^wu/vector/blocks=8000,", byTargeted),
+		),
+	}}
+}
+
+// jenkinsFigures are of Jenkins et al., TPDS 2014, who pack into pinned host memory.
+func jenkinsFigures() []*packFigure {
+	return []*packFigure{{
+		axes:   axes{"jenkins-4", "Jenkins et al., figure 4: packing, the type tree against the driver's copies", "jenkins", PackedBytes, "packed bytes"},
+		pinned: true,
+		curves: slices.Concat(
+			pair("vector, 8 B", "^jenkins/vector-512/.*,block=8$", byTree),
+			pair("vector, 128 B", "^jenkins/vector-512/.*,block=128$", byTree),
+			pair("subarray", "^jenkins/subarray-4d/", byTree),
+			pair("indexed, 8 B", "^jenkins/indexed/.*,block=8$", byTree),
+			pair("indexed_block, 8 B", "^jenkins/idxblock/.*,block=8$", byTree),
+			pair("struct", "^jenkins/struct/", byTree),
+		),
+	}, {
+		axes:   axes{"jenkins-5", "Jenkins et al., figure 5: packing 8192 blocks, the type tree against the driver's 2-D copy", "jenkins", "block", "block length (bytes)"},
+		pinned: true,
+		curves: pair("vector", "^jenkins/vector/", byTree),
+	}}
+}
+
+// handFigures are of HAND, ICPP 2014.
+func handFigures() []*packFigure {
+	const counts, lengths, irregular = "^hand/indexed_block/.*,block=4$", "^hand/indexed_block/blocks=32,", "^hand/indexed_block/.*,block=32$"
+	extents := func(name, which, what string) *packFigure {
+		layouts := "^hand/subarray-4d-" + which + "/"
+		return &packFigure{
+			axes: axes{name, "HAND, figure " + what, "hand", "extent", which + "most extent"},
+			curves: append(pair("subarray", layouts, byTargeted),
+				packCurve{name: "a thread loops innermost (LoopT)", layouts: layouts, by: byInner},
+				packCurve{name: "a thread loops outermost (LoopX)", layouts: layouts, by: byOuter},
+				packCurve{name: "tree", layouts: layouts, by: byTree}),
+		}
+	}
+	return []*packFigure{{
+		axes: axes{"hand-4", "HAND, figure 4: packing an hvector of 32 blocks", "hand", "block", "block length (bytes)"},
+		curves: append(pair("hvector", "^hand/hvector/", byTargeted),
+			packCurve{name: "a thread a block (1-D)", layouts: "^hand/hvector/", by: byInner}),
+	},
+		extents("hand-5a", "inner", "5 (a): packing 4-D subarrays, 8 x 8 x 8 x T/2"),
+		extents("hand-5b", "outer", "5 (b): packing 4-D subarrays, X/2 x 8 x 8 x 8"), {
+			axes: axes{"hand-6", "HAND, figure 6: packing an indexed_block", "hand", PackedBytes, "packed bytes"},
+			curves: slices.Concat(
+				pair("blocks of 4 B", counts, byTargeted), []packCurve{{name: "blocks of 4 B, transform", layouts: counts, by: byVectors}},
+				pair("32 blocks", lengths, byTargeted), []packCurve{{name: "32 blocks, transform", layouts: lengths, by: byVectors}},
+			),
+		}, {
+			axes: axes{"hand-7", "HAND, figure 7: where the list of blocks lies", "hand", PackedBytes, "packed bytes"},
+			curves: []packCurve{
+				{name: "blocks of 4 B, list copied", layouts: counts, by: byBypass},
+				{name: "blocks of 4 B, list pinned", layouts: counts, by: byPinnedList, dashed: true, twin: true},
+				{name: "32 blocks, list copied", layouts: lengths, by: byBypass},
+				{name: "32 blocks, list pinned", layouts: lengths, by: byPinnedList, dashed: true, twin: true},
+			},
+		}, {
+			axes: axes{"hand-8", "HAND, figure 8: thread blocks that adapt to the blocks, and those that do not", "hand", "blocks", "blocks of 32 bytes"},
+			curves: []packCurve{
+				{name: "adaptive", layouts: irregular, by: byBypass},
+				{name: "32 threads along a block", layouts: irregular, by: byStatic},
+			},
+		}, {
+			axes: axes{"hand-9", "HAND, figure 9: how the lengths of blocks are summed up", "hand", "blocks", "blocks of 4 bytes"},
+			curves: []packCurve{
+				{name: "sequential scan", layouts: counts, by: bySequential},
+				{name: "parallel scan", layouts: counts, by: byParallel},
+				{name: "parallel scan, in two steps", layouts: counts, by: byTwoSteps},
+			},
+		}, {
+			axes: axes{"hand-10", "HAND, figure 10: sums in one and in two dimensions of shared memory", "hand", PackedBytes, "packed bytes"},
+			curves: []packCurve{
+				{name: "blocks of 4 B, 1-D", layouts: counts, by: byParallel},
+				{name: "blocks of 4 B, 2-D", layouts: counts, by: byPlane, dashed: true, twin: true},
+				{name: "32 blocks, 1-D", layouts: lengths, by: byParallel},
+				{name: "32 blocks, 2-D", layouts: lengths, by: byPlane, dashed: true, twin: true},
+			},
+		}}
+}
+
+// pair returns the curves of an engine and, dashed, of the driver's copies.
+func pair(name, layouts string, by contender) []packCurve {
+	return []packCurve{
+		{name: fmt.Sprintf("%s, %v", name, by), layouts: layouts, by: by},
+		{name: name + ", copies", layouts: layouts, by: byCopies, dashed: true, twin: true},
+	}
+}

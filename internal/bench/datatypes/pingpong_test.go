@@ -1,0 +1,165 @@
+package datatypes
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/datatype/workloads"
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+)
+
+// Every curve of every figure has layouts, one for each place on the axis.
+func TestPingFiguresHaveLayouts(t *testing.T) {
+	all, err := workloads.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range pingFigures() {
+		for _, set := range f.layouts {
+			seen := map[float64]bool{}
+			for _, w := range all {
+				if !set.has(w.String()) {
+					continue
+				}
+				x, ok := layoutOf(w).Float(f.x)
+				if !ok || seen[x] || w.Suite != f.suite {
+					t.Errorf("figure %s, layouts %q: %v at %v, %t", f.name, set.name, w, x, ok)
+				}
+				seen[x] = true
+			}
+			if len(seen) < 3 {
+				t.Errorf("figure %s, layouts %q have %d points", f.name, set.name, len(seen))
+			}
+		}
+	}
+}
+
+// Figure 9 of Wu et al. shows shares, figure 10 times, with a curve for each matrix and
+// path, and the general one rates. The driver's copies are dashed.
+func TestPingFigureValues(t *testing.T) {
+	row := func(name, params, path, engine string, us float64) results.Row {
+		return results.LayoutRow("wu", name, params, 8e6).Label("from", 0).Label("to", 1).Label("ring", 2).
+			Label("path", path).Label("engine", engine).Transfer(8e6, measure.Exact(us), measure.Exact(40))
+	}
+	p := &results.Record{Devices: []results.Device{{Name: "a GPU"}, {Name: "a GPU", ID: 1}}, Rows: []results.Row{
+		row("V", "n=2000", "direct", "auto", 100), row("V", "n=2000", "direct", "copies", 160),
+		row("T", "n=2000", "direct", "auto", 50), row("V", "n=1000", "direct", "auto", 80),
+	}}
+	general := generalPingFigure((&Layouts{Over: "n"}).generalAxes("Ping-pong"))
+	figures := append(pingFigures(), general)
+	for name, want := range map[string][]plot.Curve{
+		"wu-9": {
+			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{50, 40}},
+			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{25}, Dashed: true, Twin: true},
+			{Name: "T, direct", X: []float64{2000}, Y: []float64{80}},
+		},
+		"wu-10": {
+			{Name: "V, direct", X: []float64{1000, 2000}, Y: []float64{80, 100}},
+			{Name: "V, direct, copies", X: []float64{2000}, Y: []float64{160}, Dashed: true, Twin: true},
+			{Name: "T, direct", X: []float64{2000}, Y: []float64{50}},
+			{Name: "contiguous message of V's bytes", X: []float64{1000, 2000}, Y: []float64{40, 40}, Dashed: true},
+		},
+		"": {
+			{Name: "direct", X: []float64{1000, 2000}, Y: []float64{100, 160}},
+			{Name: "direct, copies", X: []float64{2000}, Y: []float64{50}, Dashed: true, Twin: true},
+			{Name: "contiguous message", X: []float64{1000, 2000}, Y: []float64{200, 200}, Dashed: true},
+		},
+	} {
+		f, err := named(figures, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := f.draw(p)
+		if !slices.EqualFunc(c.Curves, want, sameCurve) || !strings.HasSuffix(c.Title, "\na GPU 0 and a GPU 1, a ring of 2") {
+			t.Errorf("figure %q: %+v, want %+v", name, c, want)
+		}
+	}
+}
+
+func sameCurve(a, b plot.Curve) bool {
+	near := func(a, b float64) bool { return math.Abs(a-b) < 1e-9*b }
+	return a.Name == b.Name && a.Dashed == b.Dashed && a.Twin == b.Twin && slices.EqualFunc(a.X, b.X, near) && slices.EqualFunc(a.Y, b.Y, near)
+}
+
+// newPingCase returns a workload between two host devices.
+func newPingCase(t *testing.T, w workloads.Workload) *pingCase {
+	t.Helper()
+	set := testdevices.Host(t, 2)
+	c := &pingCase{pingRun: &pingRun{
+		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), check: true,
+		budget: 10 * time.Microsecond, packing: packing.Options{Cache: t.TempDir()},
+	}}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := c.prepare(w); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What does not arrive, or arrives beside its place, is found out in both directions.
+func TestPingPongFindsWrongBytes(t *testing.T) {
+	all, err := workloads.TEMPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := slices.IndexFunc(all, func(w workloads.Workload) bool {
+		return w.Bytes < 2000 && w.Send.Array > 2*w.Bytes
+	})
+	c, l := newPingCase(t, all[small]), channel{path: p2p.Direct, engine: packing.Auto}
+	for _, both := range []*trial.Trial{c.ping, c.pong} {
+		if err := both.Do(idle); err == nil {
+			t.Errorf("%v arrived by itself", all[small])
+		}
+	}
+	if row, us, err := c.measure(t.Context(), l); err != nil || !row.Checked || us.Median <= 0 {
+		t.Errorf("%+v, %v, %v", row, us, err)
+	}
+	for _, end := range []struct {
+		says  string
+		trial *trial.Trial
+	}{{"there: byte ", c.ping}, {"back: byte ", c.pong}} {
+		gap := slices.Index(end.trial.Want(), trial.Stale)
+		end.trial.Want()[gap] ^= 1
+		if _, _, err := c.measure(t.Context(), l); err == nil || !strings.Contains(err.Error(), end.says) {
+			t.Errorf("%v, not %q", err, end.says)
+		}
+		end.trial.Want()[gap] ^= 1
+	}
+}
+
+// Interrupted at any look at its context, a benchmark keeps the layouts of which it has all rows.
+func TestPingPongInterrupted(t *testing.T) {
+	all, err := workloads.SHOC()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := testdevices.Host(t, 2)
+	r := &pingRun{
+		from: set.Devices[0], to: set.Devices[1], compiler: kernels.CompilerFromEnv(), budget: time.Microsecond,
+		channels: []channel{{path: p2p.Direct, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Copies}, {path: p2p.Peer, engine: packing.Tree}},
+	}
+	kept := 0
+	for looks := 0; kept < 3*3; looks += 7 {
+		record, left := &results.Record{}, looks
+		err := (&bench.Recorder{Record: record}).Measure(interruption{t.Context(), &left}, r.tasks(all[:3]))
+		if kept = len(record.Rows); kept%3 != 0 || kept > 3*3 || (err == context.Canceled) != record.Interrupted || err != nil && !record.Interrupted {
+			t.Fatalf("%d rows after %d looks, %v", kept, looks, err)
+		}
+	}
+}

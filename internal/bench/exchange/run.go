@@ -1,0 +1,185 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+// run is the devices that exchanges are timed on.
+type run struct {
+	*bench.Machine
+	links *p2p.Links
+}
+
+// Run measures the exchanges of all devices.
+func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	links, err := on.Links(ctx, len(on.Devices))
+	if err != nil {
+		return err
+	}
+	if err := to.Begin(results.KindExchange, links); err != nil {
+		return err
+	}
+	r := &run{on, links}
+	var tasks []bench.Task
+	for _, c := range o.combinations() {
+		tasks = append(tasks, bench.Task{Labels: c.labels(), Measure: func(ctx context.Context) ([]results.Row, error) {
+			row, err := r.measure(ctx, c)
+			return []results.Row{row}, err
+		}})
+	}
+	return to.Measure(ctx, tasks)
+}
+
+// measure times one combination: a periodic grid of cubes, one a device.
+func (r *run) measure(ctx context.Context, c combination) (row results.Row, err error) {
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	place, err := r.place(c)
+	if err != nil {
+		return row, err
+	}
+	x, plan, err := r.exchanger(ctx, c, place, &open)
+	if err != nil {
+		return row, err
+	}
+	at, err := place.NewStreams()
+	if err != nil {
+		return row, err
+	}
+	open.Add(at)
+	row, sent := describe(c, plan)
+	row, best, err := drive(ctx, row, x, at)
+	if err != nil || sent.message == 0 {
+		return row, err
+	}
+	plain, err := r.copies(ctx, sent.message)
+	return sent.compare(row, best, plain), err
+}
+
+// drive times an exchange that one thread drives, and where that can be one that a
+// thread a device drives. It returns the faster time too.
+func drive(ctx context.Context, row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Row, results.Sample, error) {
+	best, err := timing.Queued(ctx, at, func(n int) error {
+		for range n {
+			if err := x.Exchange(at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return row, best, err
+	}
+	row = row.Value(results.OneThread, best)
+	if !x.IsDirect() {
+		return row.Value(results.Time, best), best, nil
+	}
+	many, err := timing.Queued(ctx, at, func(n int) error { return byThreads(x, at, n) })
+	if err != nil {
+		return row, best, err
+	}
+	if many.Median < best.Median {
+		best = many
+	}
+	return row.Value(results.Threads, many).Value(results.Time, best), best, nil
+}
+
+// exchanger makes the fields of a combination and what exchanges them.
+func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placement, open *streams.Resources) (*halo.Exchanger, *halo.Plan, error) {
+	var specs []halo.Spec
+	var fields []*halo.Field
+	for i := range c.fields {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		spec := halo.Spec{Name: fmt.Sprintf("f%d", i), Element: halo.Float64, Width: domain.UniformRadius(3, c.radius)}
+		f, err := halo.NewField(place, spec)
+		if err != nil {
+			return nil, nil, err
+		}
+		open.Add(f)
+		specs, fields = append(specs, spec), append(fields, f)
+	}
+	plan, err := halo.NewPlan(place, r.links, c.path, specs...)
+	if err != nil {
+		return nil, nil, err
+	}
+	x, err := halo.NewExchanger(plan, r.Compiler, fields...)
+	if err != nil {
+		return nil, nil, err
+	}
+	open.Add(x)
+	return x, plan, nil
+}
+
+// copies times plain copies of so many bytes between the first two devices.
+func (r *run) copies(ctx context.Context, bytes int64) (plain results.Sample, err error) {
+	from, to := r.Devices[0], r.Devices[1]
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	src, err := from.Alloc(bytes)
+	if err != nil {
+		return plain, err
+	}
+	open.Add(src)
+	dst, err := to.Alloc(bytes)
+	if err != nil {
+		return plain, err
+	}
+	open.Add(dst)
+	s, err := from.NewStream(streams.Normal)
+	if err != nil {
+		return plain, err
+	}
+	open.Add(s)
+	return timing.Queued(ctx, []*streams.Stream{s}, func(n int) error {
+		for range n {
+			if err := s.Copy(dst.All(), src.All()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// place cuts a periodic grid into cubes, one a device.
+func (r *run) place(c combination) (*halo.Placement, error) {
+	parts := bench.Cubes(3, len(r.Devices))
+	size := []int{c.points * parts[0], c.points * parts[1], c.points * parts[2]}
+	g, err := domain.NewGrid(size, [3]bool{true, true, true})
+	if err != nil {
+		return nil, err
+	}
+	d, err := domain.Decompose(g, parts)
+	if err != nil {
+		return nil, err
+	}
+	return halo.Place(d, r.Devices)
+}
+
+// byThreads has one thread a device queue n exchanges.
+func byThreads(x *halo.Exchanger, at []*streams.Stream, n int) error {
+	group := streams.NewWorkerGroup(min(len(at), runtime.GOMAXPROCS(0)), timing.Limit)
+	for rank, s := range at {
+		group.Go(fmt.Sprintf("thread of %v", s.Device()), func() error {
+			for range n {
+				if err := x.ExchangeRank(rank, s); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}

@@ -1,0 +1,99 @@
+// Package option checks the options of benchmarks. A name is that of the flag by which the command
+// line sets the option.
+package option
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/halox/halox/results"
+)
+
+// OneOf returns an error unless the value is one of some.
+func OneOf(name, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("--%s: there is no %q: take %s", name, value, strings.Join(allowed, ", "))
+}
+
+// EachOf returns an error unless there are values and all are among some.
+func EachOf(name string, values []string, allowed ...string) error {
+	if len(values) == 0 {
+		return fmt.Errorf("--%s names none: take %s", name, strings.Join(allowed, ", "))
+	}
+	for _, v := range values {
+		if err := OneOf(name, v, allowed...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxPoints bounds the points along an axis: a grid of one point more on every axis has more bytes
+// than an int64 counts.
+const maxPoints = 1 << 20
+
+// Points refuses numbers of points along an axis that no grid has.
+func Points(name string, all []int) error {
+	if i := slices.IndexFunc(all, func(n int) bool { return n < 1 || n > maxPoints }); i >= 0 {
+		return fmt.Errorf("--%s %d: give points along an axis, 1 to %d", name, all[i], maxPoints)
+	}
+	return nil
+}
+
+// Numbers refuses numbers below 1 and above a limit.
+func Numbers(name string, all []int, limit int) error {
+	for _, n := range all {
+		if n < 1 {
+			return fmt.Errorf("--%s: %d is none", name, n)
+		}
+		if n > limit {
+			return fmt.Errorf("--%s: %d is too many: at most %d are possible", name, n, limit)
+		}
+	}
+	return nil
+}
+
+// Time refuses a time that is none.
+func Time(name string, d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("--%s %v: give a positive time, such as 20ms", name, d)
+	}
+	return nil
+}
+
+// Drawable returns an error unless the name is of a file that can be drawn into. The flag is written
+// as it is given, with its dashes.
+func Drawable(flag, file string) error {
+	if ext := strings.ToLower(filepath.Ext(file)); !slices.Contains([]string{".png", ".svg", ".pdf"}, ext) {
+		return fmt.Errorf("%s %s: the name must end in .png, .svg or .pdf", flag, file)
+	}
+	return results.CheckWritable(file)
+}
+
+// Distinct leaves out what was there before.
+func Distinct[T comparable](all []T) (some []T) {
+	for _, v := range all {
+		if !slices.Contains(some, v) {
+			some = append(some, v)
+		}
+	}
+	return some
+}
+
+// Texts returns names as plain strings.
+func Texts[T ~string](all []T) (texts []string) {
+	for _, v := range all {
+		texts = append(texts, string(v))
+	}
+	return texts
+}
+
+// List writes numbers as an option takes them.
+func List(all []int) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(all), " ", ","), "[]")
+}

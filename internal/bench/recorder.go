@@ -1,0 +1,167 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+)
+
+// Recorder writes, draws and resumes the record of a benchmark. Who runs a benchmark calls Check
+// before its Run and Keep after it. Run calls Begin and then Measure.
+type Recorder struct {
+	Files    Files
+	Settings map[string]any // of the record; Run may add to them
+	// New begins a record with who measures what on which machine, and with the links between
+	// the devices where they are given.
+	New   func(kind results.Kind, settings any, links *p2p.Links) *results.Record
+	Notes io.Writer // for the user
+	// Progress shows how many of so many parts are done, until end is called; nil: nothing does.
+	Progress func(what string, parts int64) (done func(parts int64), end func())
+
+	Record *results.Record // nil until Begin
+	older  *results.Record // what is resumed; nil where nothing is
+	saved  time.Time       // when the record was last written
+}
+
+// Check makes sure, before anything is measured, that it can be kept, and reads what is to be
+// resumed.
+func (k *Recorder) Check() (err error) {
+	if k.Files.Resume != "" {
+		if k.older, err = results.Read(k.Files.Resume); err != nil {
+			return fmt.Errorf("--resume: %w", err)
+		}
+		if k.Files.Record == "" {
+			k.Files.Record = k.Files.Resume
+		}
+	}
+	return k.Files.check()
+}
+
+// unlike are the settings by which a record may differ from that which it continues. What keeps
+// devices busy is measured each time; rows have it as a label.
+var unlike = []string{"record", "plot", "resume", "progress", "list", "busy"}
+
+// Begin begins the record, with the rows of the record that is resumed, if one is. It refuses one
+// that was measured by another halox, on other devices or with other settings.
+func (k *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
+	r := k.New(kind, k.Settings, links)
+	if k.older != nil {
+		if err := r.Continues(k.older, unlike...); err != nil {
+			return fmt.Errorf("--resume %s: these measurements do not belong together: %w", k.Files.Resume, err)
+		}
+		r.Resumed, r.Started = append(k.older.Resumed, r.Started), k.older.Started
+		r.Rows = append(k.older.Rows, r.Rows...)
+	}
+	k.Record = r
+	return nil
+}
+
+// done reports whether the record that is resumed has a row with all of these labels.
+func (k *Recorder) done(labels results.Row) bool {
+	if k.older == nil {
+		return false
+	}
+	_, found := k.older.Find(labels)
+	return found
+}
+
+// Measure measures the tasks that are not done, adds their rows to the record, and notes there
+// what came in between. Where the context ends, it returns the context's error.
+func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
+	var left []Task
+	for _, t := range tasks {
+		if !k.done(t.Labels) {
+			left = append(left, t)
+		}
+	}
+	done, end := k.progress(len(left))
+	defer end()
+	k.saved = time.Now()
+	for i, t := range left {
+		err := ctx.Err()
+		if err == nil {
+			err = k.measure(ctx, t)
+		}
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			k.Record.Interrupted = true
+			return ctx.Err()
+		}
+		if err != nil {
+			k.Record.End(err)
+			return err
+		}
+		done(int64(i + 1))
+	}
+	return nil
+}
+
+// progress begins to show how many parts are done.
+func (k *Recorder) progress(parts int) (done func(int64), end func()) {
+	if k.Progress == nil {
+		return func(int64) {}, func() {}
+	}
+	return k.Progress(string(k.Record.Kind), int64(parts))
+}
+
+// saveEvery is how much of a benchmark may be lost with the machine.
+const saveEvery = 10 * time.Second
+
+// measure measures one task, and writes the record where that was a while ago. As long as the
+// benchmark goes on, what is in the file is of one that was interrupted.
+func (k *Recorder) measure(ctx context.Context, t Task) error {
+	rows, err := t.Measure(ctx)
+	if err != nil {
+		return err
+	}
+	k.Record.Add(rows...)
+	if k.Files.Record == "" || time.Since(k.saved) < saveEvery {
+		return nil
+	}
+	k.saved = time.Now()
+	part := *k.Record
+	part.Interrupted = true
+	return part.Write(k.Files.Record)
+}
+
+// Keep writes the record, draws what was measured and notes what was left out. It is an error if
+// a link lies, or if a benchmark that came to its end has left out all. draw makes the plot; nil is
+// that of the record's kind.
+func (k *Recorder) Keep(draw func(*results.Record) (plot.Chart, error)) error {
+	var err error
+	if k.Files.Record != "" {
+		err = k.Record.Write(k.Files.Record)
+	}
+	err = errors.Join(err, k.draw(draw))
+	noteLeftOut(k.Record, k.Notes)
+	return errors.Join(err, checkLeftOut(k.Record))
+}
+
+// draw draws the plot that is wanted.
+func (k *Recorder) draw(draw func(*results.Record) (plot.Chart, error)) error {
+	if k.Files.Plot == "" {
+		return nil
+	}
+	if draw == nil {
+		draw = drawKind
+	}
+	chart, err := draw(k.Record)
+	if errors.Is(err, plot.ErrNothing) {
+		fmt.Fprintf(k.Notes, "%s is not written: %v\n", k.Files.Plot, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return plot.Write(k.Files.Plot, chart)
+}
+
+// drawKind makes the plot of the record's kind.
+func drawKind(r *results.Record) (plot.Chart, error) {
+	return plot.New("", plot.Options{}, results.Source{Record: r})
+}

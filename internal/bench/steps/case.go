@@ -1,0 +1,98 @@
+package steps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+)
+
+// stepCase is a problem whose steps are timed, and how they are made.
+type stepCase struct {
+	precision string
+	size      []int // of the grid
+	devices   int
+	parts     domain.Vec // how the grid is cut; zero where the option says how
+	scheme    scheme.Scheme
+	order     scheme.Order // "" where the scheme has none
+	path      p2p.Path
+	norms     int // taken every so many steps; 0: never
+}
+
+// labels begins the row of a case. Alone a device sends nothing by any path.
+func (c stepCase) labels() results.Row {
+	row := results.NewRow().Label("scheme", c.scheme).Label("order", c.order)
+	if c.devices > 1 {
+		row = row.Label("path", c.path)
+	}
+	stencil := fmt.Sprintf("%d-point", 1+2*len(c.size))
+	row = row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", stencil)
+	if c.norms > 0 {
+		row = row.Label("norms", cmp.Or(map[int]string{1: "every-step"}[c.norms], fmt.Sprintf("every-%d", c.norms)))
+	}
+	return row
+}
+
+// points returns how many the grid has.
+func (c stepCase) points() float64 {
+	n := 1.0
+	for _, side := range c.size {
+		n *= float64(side)
+	}
+	return n
+}
+
+// flops is what the papers count for a point: a product each for the centre and for the
+// sum of its neighbours, and a sum for each of these.
+func (c stepCase) flops() float64 { return float64(2 + 2*len(c.size)) }
+
+// values adds to a row what the time of a step comes to: beside it the rate of a plain
+// copy, and the share of it that reading and writing every point once would have.
+func (c stepCase) values(row results.Row, step, copyRate results.Sample) results.Row {
+	bytes := 2 * c.points() * float64(kernels.Real(c.precision).Size()) / float64(c.devices)
+	rate := step.Under(bytes / 1e3)
+	return row.Value(results.Step, step).
+		Value(results.Updates, step.Under(c.points()*1e6)).
+		Value(results.GFLOPS, step.Under(c.points()*c.flops()/1e3)).
+		Value(results.CopyRate, copyRate).Value(results.Share, rate.Scale(1/copyRate.Median))
+}
+
+// maxPoints is how many points a grid may have.
+const maxPoints = 1 << 48
+
+// problem returns heat between walls whose temperature differs from place to place, so that the field
+// neither fades into numbers too small to be computed with at full speed, nor comes to be the same
+// everywhere.
+func (c stepCase) problem() (*solvers.Problem, error) {
+	if c.points() > maxPoints {
+		return nil, leftOut{fmt.Errorf("a grid of %.3g points; %.3g are possible", c.points(), float64(maxPoints))}
+	}
+	grid, err := domain.NewGrid(c.size, [3]bool{})
+	if err != nil {
+		return nil, err
+	}
+	const diffusivity = 1
+	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision), TimeStep: 0.1}
+	if p.Stencil, err = stencil.HeatOf(stencil.Kinds(grid.Dims)[0], p.Spacing, diffusivity, p.TimeStep); err != nil {
+		return nil, err
+	}
+	temperature := map[int]string{2: "1 + x + 2*y", 3: "1 + x + 2*y + 3*z"}[grid.Dims]
+	if p.Initial, err = stencil.Parse(temperature + " + sin(y)"); err != nil {
+		return nil, err
+	}
+	wall, err := stencil.Parse(temperature)
+	for i := range domain.Faces(grid.Dims) {
+		p.Walls[i] = solvers.Wall{Kind: solvers.Dirichlet, Value: wall}
+	}
+	return p, err
+}
+
+// leftOut is why something cannot be measured here, which is no failure.
+type leftOut struct{ error }

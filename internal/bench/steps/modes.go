@@ -1,0 +1,11 @@
+package steps
+
+// The modes of scaling, and, but for both, the values of label mode.
+const (
+	strongScaling = "strong"
+	weakScaling   = "weak"
+	bothScalings  = "both"
+)
+
+// Modes returns the modes of scaling.
+func Modes() []string { return []string{strongScaling, weakScaling, bothScalings} }

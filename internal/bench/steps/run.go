@@ -1,0 +1,154 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
+)
+
+// run is the devices on which steps are timed.
+type run struct {
+	*bench.Machine
+	slabs   bool          // how grids are cut, where a case leaves it open
+	budget  time.Duration // of a row
+	notes   io.Writer
+	links   map[int]*p2p.Links // of the first so many devices
+	ceiling results.Sample     // the rate of a plain copy within a device
+	record  *results.Record    // of what was measured before
+}
+
+// newRun begins the record of steps.
+func (o *Options) newRun(ctx context.Context, kind results.Kind, on *bench.Machine, to *bench.Recorder) (*run, error) {
+	r := &run{Machine: on, slabs: o.Cut == cutSlabs, budget: o.Budget, notes: to.Notes, links: map[int]*p2p.Links{}}
+	links, err := r.linksOf(ctx, len(on.Devices))
+	if err != nil {
+		return nil, err
+	}
+	if err := to.Begin(kind, links); err != nil {
+		return nil, err
+	}
+	r.record = to.Record
+	return r, r.measureCeiling(ctx)
+}
+
+// linksOf returns the links of the first n devices.
+func (r *run) linksOf(ctx context.Context, n int) (links *p2p.Links, err error) {
+	if r.links[n] == nil {
+		r.links[n], err = r.Links(ctx, n)
+	}
+	return r.links[n], err
+}
+
+// measureCeiling measures the rate of a plain copy within the first device, of bytes read
+// and written, in GB/s: that of memory, since the arrays do not fit into a GPU's cache.
+func (r *run) measureCeiling(ctx context.Context) (err error) {
+	d := r.Devices[0]
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	bytes := int64(1 << 28)
+	if d.Backend == streams.Host {
+		bytes = 1 << 24
+	}
+	var arrays [2]*streams.Memory
+	for i := range arrays {
+		if arrays[i], err = d.Alloc(bytes); err != nil {
+			return err
+		}
+		open.Add(arrays[i])
+	}
+	s, err := d.NewStream(streams.Normal)
+	if err != nil {
+		return err
+	}
+	open.Add(s)
+	end, err := d.NewEvent()
+	if err != nil {
+		return err
+	}
+	open.Add(end)
+	pace := timing.Pace{First: 1, Max: 400, Batch: 8 * time.Millisecond}
+	took, err := pace.Measure(ctx, func(n int) (float64, error) { return copies(s, end, arrays[1].All(), arrays[0].All(), n) })
+	r.ceiling = took.Under(2 * float64(bytes) / 1e3)
+	return err
+}
+
+// copies makes n copies and returns the time of one in microseconds.
+func copies(s *streams.Stream, end *streams.Event, dst, src streams.Span, n int) (float64, error) {
+	start := time.Now()
+	for range n {
+		if err := s.Copy(dst, src); err != nil {
+			return 0, err
+		}
+	}
+	err := errors.Join(s.Record(end), timing.Await(end, start))
+	return time.Since(start).Seconds() * 1e6 / float64(n), err
+}
+
+// task is a case whose row begins with these labels.
+func (r *run) task(labels results.Row, c stepCase) bench.Task {
+	return bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row, error) {
+		row, err := r.measure(ctx, labels, c)
+		return []results.Row{row}, err
+	}}
+}
+
+// measure adds to a row what the steps of a case take. Where the scheme, a link or the
+// memory does not suit the case, the row has a note that says so and no numbers.
+func (r *run) measure(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
+	step, s, err := r.step(ctx, c)
+	if why := (leftOut{}); errors.As(err, &why) {
+		row.Note = why.Error()
+		return row, nil
+	}
+	if err != nil {
+		return row, fmt.Errorf("%s: %w", bench.NameOf(row), err)
+	}
+	row = row.Label("parts", times(s.place.Parts[:len(c.size)]))
+	row.Note = s.note()
+	return c.values(row, step, r.ceiling), nil
+}
+
+// times writes sizes as 8 x 8 x 8.
+func times(n []int) string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
+}
+
+// step times the steps of a case, in microseconds, and says how it was set up.
+func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
+	links, err := r.linksOf(ctx, c.devices)
+	if err != nil {
+		return step, nil, err
+	}
+	if s, err = newSetup(ctx, r.Machine, links, c, r.slabs); err != nil {
+		return step, nil, err
+	}
+	if err := s.choose(ctx, r.notes); err != nil {
+		return step, nil, err
+	}
+	solver, err := solvers.New(s.problem, s.plan, s.Compiler)
+	if err != nil {
+		return step, nil, err
+	}
+	defer func() { err = errors.Join(err, solver.Close()) }()
+	timer, err := newStepTimer(ctx, solver, s.options())
+	if errors.Is(err, scheme.ErrUnsuited) {
+		err = leftOut{err}
+	}
+	if err != nil {
+		return step, nil, err
+	}
+	defer func() { err = errors.Join(err, timer.close()) }()
+	step, err = timer.step(ctx, r.budget)
+	return step, s, err
+}

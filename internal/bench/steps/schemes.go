@@ -1,0 +1,111 @@
+package steps
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers/scheme"
+)
+
+// SchemesOptions say which schemes make steps, and how.
+type SchemesOptions struct {
+	Options
+	Schemes, Paths []string
+	Norms          []int // taken every so many steps; 0: never
+}
+
+// Schemes returns the schemes that can be measured.
+func Schemes() []string { return option.Texts(scheme.All()) }
+
+// Paths returns the paths that can be measured.
+func Paths() []string { return option.Texts(p2p.Paths()) }
+
+// Check refuses options that make no sense, and fills in those that were left open. What is named
+// twice is measured once.
+func (o *SchemesOptions) Check() error {
+	o.Schemes, o.Paths, o.Norms = option.Distinct(o.Schemes), option.Distinct(o.Paths), option.Distinct(o.Norms)
+	return cmp.Or(
+		option.EachOf("schemes", o.Schemes, Schemes()...),
+		option.EachOf("paths", o.Paths, Paths()...),
+		notNegative("norms", o.Norms), o.check(),
+	)
+}
+
+func notNegative(name string, all []int) error {
+	if len(all) == 0 || slices.Min(all) < 0 {
+		return fmt.Errorf("--%s: give numbers that are 0 or more", name)
+	}
+	return nil
+}
+
+// Run measures the steps of all schemes.
+func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	for _, s := range o.Schemes {
+		if !slices.ContainsFunc(o.Paths, func(path string) bool { return takes(scheme.Scheme(s), p2p.Path(path)) }) {
+			fmt.Fprintf(to.Notes, "left out on several devices: scheme %s, which takes none of --paths %s\n", s, strings.Join(o.Paths, ","))
+		}
+	}
+	r, err := o.newRun(ctx, results.KindSchemes, on, to)
+	if err != nil {
+		return err
+	}
+	failure := to.Measure(ctx, o.tasks(r))
+	to.Record.Rows = compareSchemes(to.Record.Rows)
+	return failure
+}
+
+// tasks returns a task for each row.
+func (o *SchemesOptions) tasks(r *run) (all []bench.Task) {
+	for precision, points := range o.problems() {
+		for _, devices := range o.counts(len(r.Devices)) {
+			for _, how := range o.ways(devices) {
+				for _, norms := range o.Norms {
+					c := stepCase{
+						precision: precision, size: o.cube(points), devices: devices,
+						scheme: how.scheme, order: how.order, path: how.path, norms: norms,
+					}
+					all = append(all, r.task(c.labels().Label("points", points), c))
+				}
+			}
+		}
+	}
+	return all
+}
+
+// way is a scheme with its order, "" for schemes without one, and a path.
+type way struct {
+	scheme scheme.Scheme
+	order  scheme.Order
+	path   p2p.Path
+}
+
+// ways returns the schemes with their orders and paths. Alone a device sends nothing, so
+// that each scheme is there once.
+func (o *SchemesOptions) ways(devices int) (all []way) {
+	for _, s := range o.Schemes {
+		name := scheme.Scheme(s)
+		orders := needsOf(name).Orders
+		if devices == 1 {
+			all = append(all, way{name, append(orders, "")[0], p2p.Auto})
+			continue
+		}
+		if len(orders) == 0 {
+			orders = []scheme.Order{""}
+		}
+		for _, order := range orders {
+			for _, path := range o.Paths {
+				if takes(name, p2p.Path(path)) {
+					all = append(all, way{name, order, p2p.Path(path)})
+				}
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,152 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers/scheme"
+)
+
+// near fails the test unless a metric of the row is what it should be.
+func near(t *testing.T, row results.Row, m results.Metric, want float64) {
+	t.Helper()
+	if got := row.Median(m); !(math.Abs(got-want) <= 1e-6*math.Abs(want)) {
+		t.Errorf("%s: %s is %v, want %v", bench.NameOf(row), m, got, want)
+	}
+}
+
+// recorderOf returns a recorder that leaves no file.
+func recorderOf(set *testdevices.Set) (*bench.Machine, *bench.Recorder) {
+	on := &bench.Machine{Devices: set.Devices, Compiler: set.Compiler}
+	return on, &bench.Recorder{Notes: io.Discard, New: func(kind results.Kind, settings any, _ *p2p.Links) *results.Record {
+		return &results.Record{Kind: kind, Settings: settings}
+	}}
+}
+
+// Interrupted in the middle of a row, the benchmark keeps those before.
+func TestInterruptedInARow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o := SchemesOptions{
+		Options: Options{Devices: []int{2}, Dims: 3, Points: []int{6}, Precisions: []string{"float64"}, Cut: cutAuto, Budget: time.Millisecond},
+		Schemes: []string{"baseline", "assisted"}, Paths: []string{"staged"}, Norms: []int{0},
+	}
+	if err := o.Check(); err != nil {
+		t.Fatal(err)
+	}
+	on, to := recorderOf(testdevices.Host(t, 2))
+	r, err := o.newRun(ctx, results.KindSchemes, on, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := o.tasks(r)
+	second := tasks[1].Measure
+	tasks[1].Measure = func(ctx context.Context) ([]results.Row, error) {
+		cancel()
+		return second(ctx)
+	}
+	if err := to.Measure(ctx, tasks); !errors.Is(err, context.Canceled) || len(to.Record.Rows) != 1 || !to.Record.Interrupted {
+		t.Errorf("%v: %+v", err, to.Record)
+	}
+}
+
+// A row is compared with the best two-stream row of its own problem, and with the best on
+// one device.
+func TestCompareSchemes(t *testing.T) {
+	row := func(scheme, path string, devices, points int, step float64) results.Row {
+		return results.NewRow().Label("scheme", scheme).Label("path", path).Label("devices", devices).Label("points", points).
+			Value(results.Step, measure.NewSample([]float64{step, step, step}))
+	}
+	rows := compareSchemes([]results.Row{
+		row("assisted", "", 1, 64, 90), row("two-stream", "", 1, 64, 80),
+		row("baseline", "staged", 2, 64, 120), row("two-stream", "peer", 2, 64, 60), row("two-stream", "staged", 2, 64, 50),
+		row("assisted", "peer", 2, 64, 40), row("two-stream", "peer", 2, 128, 7), results.NewRow().Label("devices", 2),
+	})
+	near(t, rows[5], results.OverBaseline, 3)
+	near(t, rows[5], results.OverTwoStream, 1.25)
+	near(t, rows[5], results.SpeedUp, 2)
+	near(t, rows[0], results.OverTwoStream, 80./90)
+	near(t, rows[6], results.OverTwoStream, 1)
+	if _, ok := rows[6].Get(results.SpeedUp); ok || len(rows[7].Values) > 0 {
+		t.Errorf("%+v", rows[6:])
+	}
+}
+
+// On GPUs scheme auto is the fastest that was found, as in a run, and its path too.
+func TestScalingTakesTheFastest(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	on, to := recorderOf(testdevices.Host(t, 2))
+	r := &run{Machine: on, budget: time.Millisecond, notes: to.Notes, links: map[int]*p2p.Links{}}
+	c := stepCase{precision: "float64", size: []int{8, 8, 8}, devices: 2, scheme: scheme.Auto, order: scheme.LeftRight, path: p2p.Auto}
+	_, s, err := r.step(t.Context(), c)
+	if err != nil || s.chosen != scheme.TwoStream {
+		t.Fatalf("on host devices %v, %v", s.chosen, err)
+	}
+	if err := s.take(scheme.Trial{Scheme: scheme.Resident, Path: p2p.Direct, Step: time.Microsecond}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.note(); got != "scheme auto is resident, path auto is direct" {
+		t.Error(got)
+	}
+}
+
+// Without one device the fewest count as ideal.
+func TestCompareScalingFromTwo(t *testing.T) {
+	row := func(mode string, devices int, step float64) results.Row {
+		return results.NewRow().Label("mode", mode).Label("devices", devices).Number(results.Step, step)
+	}
+	rows := compareScaling([]results.Row{
+		row(strongScaling, 2, 100), row(strongScaling, 4, 62.5), row(weakScaling, 2, 100), row(weakScaling, 4, 125), results.NewRow(),
+	})
+	for i, want := range []float64{2, 3.2, 2, 3.2} {
+		near(t, rows[i], results.SpeedUp, want)
+	}
+	near(t, rows[3], results.Efficiency, 0.8)
+}
+
+// Of weak scaling each device has a cube, whatever their number.
+func TestPartsOfWeakScaling(t *testing.T) {
+	options := func(dims int, cut string) *ScalingOptions {
+		return &ScalingOptions{Options: Options{Dims: dims, Cut: cut}}
+	}
+	solid, flat, slabs := options(3, cutAuto), options(2, cutAuto), options(3, cutSlabs)
+	for n, want := range map[int]domain.Vec{1: {1, 1, 1}, 2: {1, 1, 2}, 4: {1, 2, 2}, 6: {1, 3, 2}, 8: {2, 2, 2}, 7: {1, 1, 7}} {
+		if got := solid.parts(n); got != want {
+			t.Errorf("%d cubes lie %v, want %v", n, got, want)
+		}
+	}
+	if got, want := flat.parts(8), (domain.Vec{2, 4, 1}); got != want {
+		t.Errorf("8 squares lie %v, want %v", got, want)
+	}
+	if got, want := slabs.parts(8), (domain.Vec{1, 1, 8}); got != want {
+		t.Errorf("8 slabs lie %v, want %v", got, want)
+	}
+}
+
+// The baseline sends through the host alone; a scheme without a path of its own takes all.
+func TestTakes(t *testing.T) {
+	for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+		if !takes(scheme.Assisted, path) || takes(scheme.Baseline, path) != (path == p2p.Staged) {
+			t.Errorf("path %s", path)
+		}
+	}
+}
+
+// An order that no scheme has is refused, and not passed over.
+func TestOrderOfNoScheme(t *testing.T) {
+	o := ScalingOptions{Schemes: []string{"fused"}, Order: "pairwise"}
+	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "none of the schemes fused has an order") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,68 @@
+// Package sweep measures sweeps of stencils on one device, beside copies of the same bytes.
+package sweep
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/kernels"
+)
+
+// Options say which sweeps are measured: every stencil over the grids of its dimensions, in every
+// precision.
+type Options struct {
+	Stencils           []string // see Stencils
+	Precision          []string // see Precisions
+	Norms              []string // see Norms
+	Points2D, Points3D []int    // along each axis, for stencils of so many dimensions; nil for Points
+	Budget             time.Duration
+}
+
+// Whether norms are taken.
+const (
+	withoutNorms = "no"
+	withNorms    = "every-step"
+)
+
+// Norms returns what Options.Norms may hold: whether norms are taken.
+func Norms() []string { return []string{withoutNorms, withNorms} }
+
+// Precisions returns what Options.Precision may hold.
+func Precisions() []string { return option.Texts([]kernels.Real{kernels.Float32, kernels.Float64}) }
+
+// Points returns the numbers of points along each axis where the options leave them open.
+func Points(dims int) []int {
+	if dims == 2 {
+		return []int{1024, 2048, 4096, 8192, 16384}
+	}
+	return []int{64, 128, 256, 512, 768}
+}
+
+// Check refuses options that make no sense. What is named twice is measured once.
+func (o *Options) Check() error {
+	o.Precision, o.Norms = option.Distinct(o.Precision), option.Distinct(o.Norms)
+	return cmp.Or(
+		option.EachOf("stencils", o.Stencils, Stencils()...),
+		option.EachOf("precision", o.Precision, Precisions()...),
+		option.EachOf("norms", o.Norms, Norms()...),
+		o.points("points-2d", 2, &o.Points2D), o.points("points-3d", 3, &o.Points3D),
+		option.Time("budget", o.Budget),
+	)
+}
+
+// points checks the points of stencils of so many dimensions, and fills them in. It refuses them
+// where there is no such stencil.
+func (o *Options) points(name string, dims int, points *[]int) error {
+	used := slices.ContainsFunc(shapes(), func(s shape) bool { return s.dims() == dims && slices.Contains(o.Stencils, s.name) })
+	if *points == nil {
+		*points = Points(dims)
+	} else if !used {
+		return fmt.Errorf("--%s: none of the stencils %s has %d dimensions", name, strings.Join(o.Stencils, ", "), dims)
+	}
+	*points = option.Distinct(*points)
+	return option.Points(name, *points)
+}

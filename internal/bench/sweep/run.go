@@ -1,0 +1,143 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+// run is the device that sweeps are timed on, and how.
+type run struct {
+	device   *streams.Device
+	compiler *kernels.Compiler
+	pace     timing.Pace
+}
+
+// maxSweeps is how many are queued behind a gate: with norms four operations each.
+const maxSweeps = timing.MaxKernels / 4
+
+// Run measures sweeps on the first device.
+func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	if err := to.Begin(results.KindSweep, nil); err != nil {
+		return err
+	}
+	r := &run{
+		device: on.Devices[0], compiler: on.Compiler,
+		pace: timing.Pace{First: 2, Max: maxSweeps, Batch: o.Budget / timing.MinBatches},
+	}
+	var tasks []bench.Task
+	for _, c := range o.cases() {
+		tasks = append(tasks, bench.Task{Labels: c.labels(), Measure: func(ctx context.Context) ([]results.Row, error) {
+			return r.measure(ctx, c)
+		}})
+	}
+	return to.Measure(ctx, tasks)
+}
+
+// measure returns a row without norms and one with them, as is wanted; a row that says so
+// where the arrays do not fit into the device.
+func (r *run) measure(ctx context.Context, c sweepCase) (rows []results.Row, err error) {
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	if why, err := r.tooLarge(c); why != "" || err != nil {
+		row := c.labels()
+		row.Note = why
+		return []results.Row{row}, err
+	}
+	s, err := newSwept(ctx, r.compiler, r.device, c, &open)
+	if err != nil {
+		return nil, err
+	}
+	checked := r.device.Backend != streams.Host && c.box().Points() <= maxSweptPoints
+	if checked {
+		if err := r.compare(ctx, c, s); err != nil {
+			return nil, err
+		}
+	}
+	plain, err := r.time(ctx, s, s.copy)
+	if err != nil {
+		return nil, err
+	}
+	for _, norms := range c.norms {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		row, step := c.labels(), s.sweep
+		if norms == withNorms {
+			row, step = row.Label("norms", "norms every step"), s.sweepWithNorms
+		}
+		took, err := r.time(ctx, s, step)
+		if err != nil {
+			return nil, err
+		}
+		row = c.rated(row, took, plain)
+		row.Checked = checked
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// tooLarge says why the arrays of a case have no room on the device, "" if they have.
+func (r *run) tooLarge(c sweepCase) (why string, err error) {
+	const spare = 64 << 20 // for what else a case needs
+	layout, err := c.layout()
+	if err != nil {
+		return "", err
+	}
+	free, total, err := r.device.MemoryInfo()
+	if need := 2 * layout.Bytes(); err == nil && total > 0 && need > free-spare {
+		why = fmt.Sprintf("its arrays take %s, and %s of memory are free", p2p.Size(need), p2p.Size(free))
+	}
+	return why, err
+}
+
+// time returns the time of one step. Two are made before any gate is shut.
+func (r *run) time(ctx context.Context, s *swept, step func(i int) error) (us results.Sample, err error) {
+	steps := func(n int) error {
+		for i := range n {
+			if err := step(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := errors.Join(steps(2), s.Stream.Sync(timing.Limit)); err != nil {
+		return us, err
+	}
+	return r.pace.Measure(ctx, func(n int) (float64, error) { return s.Gated(n, func() error { return steps(n) }) })
+}
+
+// maxSweptPoints is up to where sweeps are compared with the host's.
+const maxSweptPoints = 4 << 20
+
+// compare has the device and a host device sweep the same numbers, and compares the bits.
+func (r *run) compare(ctx context.Context, c sweepCase, s *swept) (err error) {
+	devices, err := streams.HostPlatform(1).Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, streams.CloseAll(devices)) }()
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	want, err := newSwept(ctx, r.compiler, devices[0], c, &open)
+	if err != nil {
+		return err
+	}
+	got, err := trial.NewMirror(r.device, s.arrays[1].Data, &open)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(want.sweep(0), want.Stream.Sync(timing.Limit), s.sweep(0), got.Download(s.Stream), s.Stream.Sync(timing.Limit))
+	if err != nil {
+		return err
+	}
+	return c.sameOwned(got.Bytes(), want.arrays[1].Data.Memory.Bytes(), s.arrays[1].Layout)
+}

@@ -1,0 +1,38 @@
+package sweep
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// What is compared with the host's is found to be right, and wrong where a bit is.
+func TestSweepsAreCompared(t *testing.T) {
+	r := &run{device: testdevices.Host(t, 1).Devices[0], compiler: kernels.CompilerFromEnv()}
+	for _, s := range shapes() {
+		c := sweepCase{shape: s, real: kernels.Float32, points: 5}
+		var open streams.Resources
+		defer open.Close()
+		swept, err := newSwept(t.Context(), r.compiler, r.device, c, &open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.compare(t.Context(), c, swept); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+		at := swept.arrays[0].Layout.Offset([3]int{2, 3, 0}) * 4
+		swept.arrays[0].Data.Memory.Bytes()[at+2] ^= 1 << 6
+		heat, err := s.stencil()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("differs from the host's in the row at y %d, z 0", 3-heat.AxisRadius(1))
+		if err := r.compare(t.Context(), c, swept); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", s.name, err)
+		}
+	}
+}

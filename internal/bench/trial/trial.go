@@ -1,0 +1,72 @@
+package trial
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/streams"
+)
+
+// MaxBytes is how many bytes are compared at most: what is written or read may span no more, with
+// its gaps.
+const MaxBytes = 64 << 20
+
+// Stale is what lies where a job has not written.
+const Stale = 0xa5
+
+// Trial is what a job should write, to be compared with what it writes.
+type Trial struct {
+	to, from       *streams.Stream // of the devices that are written and read
+	target, source Mirror
+	want           []byte
+}
+
+// New makes numbers for what is read, and has define work out on the host what comes of them where
+// all was stale. It returns nil where that spans more than MaxBytes.
+func New(to, from *streams.Stream, written, read streams.Span, open *streams.Resources, define func(dst, src []byte) error) (*Trial, error) {
+	if written.Length > MaxBytes || read.Length > MaxBytes {
+		return nil, nil
+	}
+	t := &Trial{to: to, from: from, want: bytes.Repeat([]byte{Stale}, int(written.Length))}
+	var err error
+	if t.source, err = NewMirror(from.Device(), read, open); err != nil {
+		return nil, err
+	}
+	if t.target, err = NewMirror(to.Device(), written, open); err != nil {
+		return nil, err
+	}
+	rand.NewChaCha8([32]byte{}).Read(t.source.Bytes())
+	return t, define(t.want, t.source.Bytes())
+}
+
+// Want returns what a job should write.
+func (t *Trial) Want() []byte { return t.want }
+
+// Do has a job write, by a function that queues it on a stream of the device that is written, and
+// compares all bytes that it may write to.
+func (t *Trial) Do(queue func(*streams.Stream) error) error {
+	got := t.target.Bytes()
+	for i := range got {
+		got[i] = Stale
+	}
+	if err := errors.Join(t.source.Upload(t.from), t.from.Sync(timing.Limit)); err != nil {
+		return err
+	}
+	for _, step := range []func(*streams.Stream) error{t.target.Upload, queue, t.target.Download} {
+		if err := step(t.to); err != nil {
+			return err
+		}
+	}
+	if err := t.to.Sync(timing.Limit); err != nil || bytes.Equal(got, t.want) {
+		return err
+	}
+	for i := range got {
+		if got[i] != t.want[i] {
+			return fmt.Errorf("byte %d of %d that it wrote is %#x and should be %#x", i, len(got), got[i], t.want[i])
+		}
+	}
+	return nil
+}
