@@ -96,6 +96,9 @@ func (n *plan) form() form {
 		}
 		f.shapes = shapesOf([]int{4, 2, 8}, [2]int{128, 1}, [2]int{256, 1})
 		f.shapes = slices.DeleteFunc(f.shapes, func(s Shape) bool { return !slices.Contains(f.several, s.Layers) })
+		if n.registers(singleLayers) > scarce {
+			f.shapes = append(f.shapes, f.single(f.shapes[0]), f.single(f.shapes[1]))
+		}
 	case f.dims == 2:
 		f.prefetch, f.bounds = 2, n.bounds(n.registers(1))
 		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
