@@ -114,7 +114,7 @@ func (c Cutting) path() p2p.Path {
 // place gives the subdomains their devices.
 func (s *Session) place(ctx context.Context, cut *domain.Decomposition, c Cutting) (*Placement, error) {
 	devices := s.Devices[:len(cut.Subdomains):len(cut.Subdomains)]
-	open := s.Backend == streams.CUDA && len(devices) > 2 && len(s.asked.IDs) == 0 && len(c.Fields) > 0
+	open := !s.Devices[0].HostMemory && len(devices) > 2 && len(s.asked.IDs) == 0 && len(c.Fields) > 0
 	if open || c.path() == p2p.Auto && len(devices) > 1 {
 		if err := s.Measure(ctx); err != nil {
 			return nil, err

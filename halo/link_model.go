@@ -62,7 +62,7 @@ var errNoDevices = errors.New("halo: no devices to measure messages between")
 // budgetOf returns how long a measurement may take. What is under way when it ends
 // still comes to its end.
 func budgetOf(devices []*streams.Device) time.Duration {
-	if devices[0].Backend == streams.Host {
+	if devices[0].HostMemory {
 		return 100 * time.Millisecond
 	}
 	return time.Second
@@ -82,7 +82,7 @@ func tripsOf(devices []*streams.Device, links *p2p.Links) (all []trip) {
 			all = append(all, tripsBetween(from, to, links)...)
 		}
 	}
-	if devices[0].Backend == streams.Host && len(devices) > 1 {
+	if devices[0].HostMemory && len(devices) > 1 {
 		all = tripsBetween(devices[0], devices[1], links)
 	}
 	return all
@@ -118,7 +118,7 @@ const (
 // between.
 func rowsOf(d *streams.Device) []int {
 	const kib = 1024 / rowBytes
-	if d.Backend == streams.Host {
+	if d.HostMemory {
 		return []int{1 * kib, 512 * kib, 64 * kib, 8 * kib}
 	}
 	return []int{1 * kib, 4096 * kib, 64 * kib, 512 * kib, 8 * kib}

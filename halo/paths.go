@@ -72,7 +72,7 @@ func (p *Plan) canBeDirect(links *p2p.Links) bool {
 func haveOwnGPUs(devices []*streams.Device) bool {
 	seen := map[*streams.Device]bool{}
 	for _, d := range devices {
-		if seen[d] || d.Backend != streams.CUDA {
+		if seen[d] || d.GoKernels {
 			return false
 		}
 		seen[d] = true

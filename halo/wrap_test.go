@@ -48,7 +48,7 @@ func TestExchangeOfTheCallersArrays(t *testing.T) {
 // its address only.
 func callers(t *testing.T, d *streams.Device, bytes int64) *streams.Memory {
 	t.Helper()
-	if d.Backend == streams.Host {
+	if d.HostMemory {
 		return must(d.WrapBytes(make([]byte, bytes)))(t)
 	}
 	theirs := must(d.Alloc(bytes))(t)

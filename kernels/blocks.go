@@ -14,7 +14,7 @@ import (
 // indexed_block too (section III.C).
 type BlockPacker struct {
 	device *streams.Device
-	// Functions are nil on a host device. Those for lists are one for each way to keep
+	// Functions are nil where Go runs. Those for lists are one for each way to keep
 	// sums, and the two steps.
 	listed        map[Sums]streams.Function
 	scan, scanned streams.Function
@@ -24,9 +24,6 @@ type BlockPacker struct {
 // NewBlockPacker compiles for the device.
 func (c *Compiler) NewBlockPacker(d *streams.Device) (*BlockPacker, error) {
 	p := &BlockPacker{device: d}
-	if d.Backend == streams.Host {
-		return p, nil
-	}
 	found, err := c.load(d, blocksProgram(), "listed_blocks", "listed_blocks_2d", "scan_blocks", "scanned_blocks", "equal_blocks")
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 // meaning; what is numbers it can also add to what is there.
 type BoxCopier struct {
 	device *streams.Device
-	// Functions are nil on a host device. Those of a loop copy words in it; stretches is
+	// Functions are nil where Go runs. Those of a loop copy words in it; stretches is
 	// for work some of which is in stretches.
 	words          map[Loop]streams.Function
 	stretches, add streams.Function
@@ -26,9 +26,6 @@ type BoxCopier struct {
 // NewBoxCopier compiles for the device.
 func (c *Compiler) NewBoxCopier(d *streams.Device) (*BoxCopier, error) {
 	m := &BoxCopier{device: d}
-	if d.Backend == streams.Host {
-		return m, nil
-	}
 	found, err := c.load(d, moveProgram(), "move", "move_inner", "move_outer", "move_stretches", "add")
 	if err != nil {
 		return nil, err
@@ -122,7 +119,7 @@ func (c Copy) check() error {
 // Copies is copies made ready to be launched together.
 type Copies struct {
 	*streams.Kernel
-	table *streams.Memory // of strided copies; nil on a host device
+	table *streams.Memory // of strided copies, where CUDA runs and they are many; else nil
 }
 
 // Close frees the launch and its table.
@@ -213,7 +210,7 @@ func (m *BoxCopier) ready(w work) (*Copies, error) {
 	if len(w.runs) == 0 {
 		return nil, fmt.Errorf("kernels: %s: nothing to copy", w.spec.Name)
 	}
-	if m.device.Backend == streams.Host {
+	if m.device.GoKernels { // it needs no ranges
 		k, err := newKernel(m.device, w.spec)
 		return &Copies{Kernel: k}, err
 	}

@@ -25,8 +25,8 @@ type Options struct {
 }
 
 // Compiler compiles the kernels for the GPU at hand and keeps what it
-// compiled, in memory, on disk and, while they are open, on the devices. Host devices
-// need no compiling. It may be used from any goroutine.
+// compiled, in memory, on disk and, while they are open, on the devices. Devices
+// that run Go need no compiling. It may be used from any goroutine.
 type Compiler struct {
 	options Options
 	tuner   *tuner
@@ -69,8 +69,12 @@ func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
 	return p
 }
 
-// load returns the named kernels of the program, compiled for the device.
+// load returns the named kernels of the program, compiled for the device. On a device that
+// runs Go they are nil, and nothing is compiled: its launches have a Go form.
 func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
+	if d.GoKernels {
+		return make([]streams.Function, len(names)), nil
+	}
 	image, err := c.image(p, d.Arch)
 	if err != nil {
 		return nil, err
@@ -98,6 +102,9 @@ func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]stream
 
 // begin has programs compiled that a device will load soon, all at the same time.
 func (c *Compiler) begin(d *streams.Device, programs ...Program) {
+	if d.GoKernels {
+		return
+	}
 	for _, p := range programs {
 		go c.image(p, d.Arch) // what is wrong load says
 	}

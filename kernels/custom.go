@@ -39,14 +39,11 @@ func (c *Compiler) Compile(s Source, arch string) ([]byte, error) {
 
 // Functions returns the named kernels of the source, compiled for the device and
 // loaded on it, for Launch and Points. What was compiled once is kept, on disk too. A
-// host device needs no functions: there they are nil, and nothing is compiled.
+// device that runs Go needs no functions: there they are nil, and nothing is compiled.
 func (c *Compiler) Functions(d *streams.Device, s Source, names ...string) ([]streams.Function, error) {
 	p, err := s.program()
 	if err != nil {
 		return nil, err
-	}
-	if d.Backend == streams.Host {
-		return make([]streams.Function, len(names)), nil
 	}
 	return c.load(d, p, names...)
 }

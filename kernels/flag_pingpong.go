@@ -27,7 +27,7 @@ type player struct {
 	flag   *streams.Memory // that the other raises
 	took   *streams.Memory // pinned
 	kernel *streams.Kernel
-	arg    flagPingPongArgs // on a host device; on a GPU the kernel has its own
+	arg    flagPingPongArgs // of the Go form; the CUDA form has its own
 }
 
 // flagPingPongArgs is struct FlagPingPong of latency.cu.
@@ -91,18 +91,14 @@ func (c *Compiler) makePlayer(r *FlagPingPong, p, other *player, serves bool) er
 	if serves {
 		arg.serves = 1
 	}
+	found, err := c.load(p.device, latencyProgram(), "flag_ping_pong")
+	if err != nil {
+		return err
+	}
 	spec := streams.KernelSpec{
-		Name: "flag ping-pong", Uses: []streams.Span{p.flag.All(), p.took.All()}, Reaches: []streams.Span{other.flag.All()},
+		Name: "flag ping-pong", Function: found[0], Uses: []streams.Span{p.flag.All(), p.took.All()}, Reaches: []streams.Span{other.flag.All()},
 		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: argument(&arg), Run: func() { p.onHost(other) },
 	}
-	if p.device.Backend == streams.CUDA {
-		found, err := c.load(p.device, latencyProgram(), "flag_ping_pong")
-		if err != nil {
-			return err
-		}
-		spec.Function = found[0]
-	}
-	var err error
 	if p.kernel, err = newKernel(p.device, spec); err != nil {
 		return err
 	}

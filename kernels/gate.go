@@ -18,7 +18,7 @@ type Gate struct {
 	limit     time.Duration
 	flags     *streams.Memory // pinned: how often it was opened, and whether a wait was in vain
 	kernel    *streams.Kernel
-	arg       gateArgs // on a host device; on a GPU the kernel has its own
+	arg       gateArgs // of the Go form; the CUDA form has its own
 }
 
 // gateArgs is struct Gate of latency.cu.
@@ -44,21 +44,18 @@ func (c *Compiler) NewGate(d *streams.Device, limit time.Duration) (g *Gate, err
 	made.resources.Add(made.flags)
 	clear(made.flags.Bytes())
 	made.arg = gateArgs{open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + flagBytes}
+	found, err := c.load(d, latencyProgram(), "gate")
+	if err != nil {
+		return nil, err
+	}
 	spec := streams.KernelSpec{
-		Name: "gate", Work: streams.WaitWork, Uses: []streams.Span{made.flags.All()},
+		Name: "gate", Work: streams.WaitWork, Uses: []streams.Span{made.flags.All()}, Function: found[0],
 		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: argument(&made.arg),
 		Run: func() {
 			if !awaitWord(word(made.flags, 0), made.arg.count, limit) {
 				made.flags.Bytes()[flagBytes] = 1
 			}
 		},
-	}
-	if d.Backend == streams.CUDA {
-		found, err := c.load(d, latencyProgram(), "gate")
-		if err != nil {
-			return nil, err
-		}
-		spec.Function = found[0]
 	}
 	if made.kernel, err = newKernel(d, spec); err != nil {
 		return nil, err
@@ -90,15 +87,14 @@ func (g *Gate) Open() error {
 
 // NewNothing makes a launch ready of a kernel that does nothing.
 func (c *Compiler) NewNothing(d *streams.Device) (*streams.Kernel, error) {
-	spec := streams.KernelSpec{Name: "nothing", Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1}, Argument: make([]byte, 8), Run: func() {}}
-	if d.Backend == streams.CUDA {
-		found, err := c.load(d, latencyProgram(), "nothing")
-		if err != nil {
-			return nil, err
-		}
-		spec.Function = found[0]
+	found, err := c.load(d, latencyProgram(), "nothing")
+	if err != nil {
+		return nil, err
 	}
-	return newKernel(d, spec)
+	return newKernel(d, streams.KernelSpec{
+		Name: "nothing", Run: func() {},
+		Function: found[0], Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1}, Argument: make([]byte, 8),
+	})
 }
 
 // Close frees what it holds. Closing twice is no error.

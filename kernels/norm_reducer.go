@@ -19,7 +19,7 @@ const normsBytes = 4 * 8
 type NormReducer struct {
 	device         *streams.Device
 	real           Real
-	partial, total streams.Function // nil on a host device
+	partial, total streams.Function // nil where Go runs
 }
 
 // NewNormReducer compiles the reductions for the device.
@@ -27,9 +27,6 @@ func (c *Compiler) NewNormReducer(d *streams.Device, real Real) (*NormReducer, e
 	r := &NormReducer{device: d, real: real}
 	if real.Size() == 0 {
 		return nil, fmt.Errorf("kernels: type %q cannot be reduced", real)
-	}
-	if d.Backend == streams.Host {
-		return r, nil
 	}
 	found, err := c.load(d, normsProgram(real), "norms_partial", "norms_total")
 	if err != nil {
@@ -72,10 +69,7 @@ func (r *NormReducer) Norms(next, last Array, box domain.Box) (*NormReduction, e
 	if err != nil {
 		return nil, err
 	}
-	specs := r.onGPU(next, last, box, red.result, blocks)
-	if r.device.Backend == streams.Host {
-		specs = []streams.KernelSpec{{Run: r.onHost(next, last, box, red.result)}}
-	}
+	specs := r.specs(next, last, box, red.result, blocks)
 	if err := red.launchAll(r.device, "norms", specs, next.Data, last.Data); err != nil {
 		return nil, errors.Join(err, red.Close())
 	}
@@ -98,22 +92,17 @@ func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
 }
 
 // launchAll makes the launches of the reduction ready, which use the memory too.
-func (r *NormReduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) error {
-	for _, spec := range specs {
-		spec.Name, spec.Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
-		k, err := newKernel(d, spec)
-		if err != nil {
-			return err
-		}
-		r.resources.Add(k)
-		r.launches = append(r.launches, k)
+func (r *NormReduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) (err error) {
+	for i := range specs {
+		specs[i].Name, specs[i].Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
 	}
-	return nil
+	r.launches, err = newStages(d, &r.resources, specs)
+	return err
 }
 
-// onGPU reduces in two launches: four numbers a block, then four in all. The
-// partial numbers follow the result in memory.
-func (r *NormReducer) onGPU(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
+// specs reduces in two launches: four numbers a block, then four in all. The
+// partial numbers follow the result in memory. In Go the second does all.
+func (r *NormReducer) specs(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
 	arg := argument(&normsArgs{
 		next: next.address(), last: last.address(),
 		partial: result.Address() + normsBytes, sums: result.Address() + normsBytes, result: result.Address(),
@@ -122,7 +111,7 @@ func (r *NormReducer) onGPU(next, last Array, box domain.Box, result *streams.Me
 	block := [3]int{blockSize, 1, 1}
 	return []streams.KernelSpec{
 		{Function: r.partial, Grid: [3]int{int(blocks), 1, 1}, Block: block, Argument: arg},
-		{Function: r.total, Grid: [3]int{1, 1, 1}, Block: block, Argument: arg},
+		{Run: r.onHost(next, last, box, result), Function: r.total, Grid: [3]int{1, 1, 1}, Block: block, Argument: arg},
 	}
 }
 

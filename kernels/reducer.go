@@ -27,15 +27,15 @@ var ops = []Op{Sum, Squares, Min, Max}
 type Reducer struct {
 	device      *streams.Device
 	number      Number
-	box, blocks map[Op]streams.Function // empty on a host device
+	box, blocks map[Op]streams.Function // nil where Go runs
 }
 
 // NewReducer compiles the operations for the device.
 func (c *Compiler) NewReducer(d *streams.Device, number Number) (*Reducer, error) {
 	t := &Reducer{d, number, map[Op]streams.Function{}, map[Op]streams.Function{}}
 	scalar, _, err := number.scalar()
-	if err != nil || d.Backend == streams.Host {
-		return t, err
+	if err != nil {
+		return nil, err
 	}
 	for _, op := range ops {
 		found, err := c.load(d, reduceProgram(scalar), string(op)+"_box", string(op)+"_blocks")
@@ -81,18 +81,12 @@ func (t *Reducer) Over(op Op, a Array, box domain.Box) (*Reduction, error) {
 	if err := made.allocate(t.device, values, blocks); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
-	specs := t.onGPU(op, a, box, made.result, values, blocks)
-	if t.device.Backend == streams.Host {
-		specs = t.onHost(op, a, box, made.result, int(values))
+	specs := t.specs(op, a, box, made.result, values, blocks)
+	for i := range specs {
+		specs[i].Name, specs[i].Uses = string(op), []streams.Span{a.Data, made.result.All()}
 	}
-	for _, spec := range specs {
-		spec.Name, spec.Uses = string(op), []streams.Span{a.Data, made.result.All()}
-		k, err := newKernel(t.device, spec)
-		if err != nil {
-			return nil, errors.Join(err, made.Close())
-		}
-		made.resources.Add(k)
-		made.launches = append(made.launches, k)
+	if made.launches, err = newStages(t.device, &made.resources, specs); err != nil {
+		return nil, errors.Join(err, made.Close())
 	}
 	return made, nil
 }
@@ -134,9 +128,9 @@ func (t *Reducer) values(op Op, a Array, box domain.Box) (int64, error) {
 	return values, nil
 }
 
-// onGPU reduces in two launches: a total a block, then one in all. The partial
-// totals follow the result in memory.
-func (t *Reducer) onGPU(op Op, a Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
+// specs reduces in two launches: a total a block, then one in all. The partial
+// totals follow the result in memory. In Go the second does all.
+func (t *Reducer) specs(op Op, a Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
 	arg := argument(&reductionArgs{
 		data: a.address(), partial: result.Address() + uint64(values)*totalBytes, result: result.Address(),
 		strides: stridesOf(a.Layout), region: regionOf(a.Layout, box), values: values, blocks: blocks,
@@ -144,20 +138,19 @@ func (t *Reducer) onGPU(op Op, a Array, box domain.Box, result *streams.Memory, 
 	block := [3]int{blockSize, 1, 1}
 	return []streams.KernelSpec{
 		{Function: t.box[op], Grid: [3]int{int(blocks), int(values), 1}, Block: block, Argument: arg},
-		{Function: t.blocks[op], Grid: [3]int{1, int(values), 1}, Block: block, Argument: arg},
+		{Run: t.onHost(op, a, box, result, int(values)), Function: t.blocks[op], Grid: [3]int{1, int(values), 1}, Block: block, Argument: arg},
 	}
 }
 
-// onHost reduces in one launch.
-func (t *Reducer) onHost(op Op, a Array, box domain.Box, result *streams.Memory, values int) []streams.KernelSpec {
+// onHost is the host version of both launches.
+func (t *Reducer) onHost(op Op, a Array, box domain.Box, result *streams.Memory, values int) func() {
 	scalar, _, _ := t.number.scalar() // checked before
-	runs := map[Number]func(){
+	return map[Number]func(){
 		"float32": func() { totalRows[float32, float64](op, a, box, result, values) },
 		"float64": func() { totalRows[float64, float64](op, a, box, result, values) },
 		"int32":   func() { totalRows[int32, int64](op, a, box, result, values) },
 		"int64":   func() { totalRows[int64, int64](op, a, box, result, values) },
-	}
-	return []streams.KernelSpec{{Run: runs[scalars[scalar]]}}
+	}[scalars[scalar]]
 }
 
 // totalRows is the host version of reduce.cu: scalars T with totals A.

@@ -12,7 +12,7 @@ import (
 type Reflector struct {
 	device  *streams.Device
 	real    Real
-	reflect streams.Function // nil on a host device
+	reflect streams.Function // nil where Go runs
 }
 
 // NewReflector compiles for the device.
@@ -20,9 +20,6 @@ func (c *Compiler) NewReflector(d *streams.Device, real Real) (*Reflector, error
 	r := &Reflector{device: d, real: real}
 	if real.Size() == 0 {
 		return nil, fmt.Errorf("kernels: type %q cannot be reflected", real)
-	}
-	if d.Backend == streams.Host {
-		return r, nil
 	}
 	found, err := c.load(d, reflectProgram(real), "reflect")
 	if err != nil {
@@ -54,18 +51,16 @@ func (r *Reflector) Reflect(a Array, ghosts domain.Box, side domain.Direction) (
 		return nil, fmt.Errorf("kernels: a reflection of %v at side %q", ghosts, side)
 	}
 	step := a.Layout.Offset(ghosts.Lo.Add(in)) - a.Layout.Offset(ghosts.Lo)
-	spec := streams.KernelSpec{Name: "reflect", Uses: []streams.Span{a.Data}}
-	if r.device.Backend == streams.Host {
-		spec.Run = func() { reflectRows[float64](a, ghosts, step) }
-		if r.real == Float32 {
-			spec.Run = func() { reflectRows[float32](a, ghosts, step) }
-		}
-	} else {
-		arg := reflectArgs{a.address(), stridesOf(a.Layout), regionOf(a.Layout, ghosts), step}
-		spec.Function, spec.Argument = r.reflect, argument(&arg)
-		spec.Grid, spec.Block = [3]int{flatGrid(ghosts.Points()), 1, 1}, [3]int{blockSize, 1, 1}
+	run := func() { reflectRows[float64](a, ghosts, step) }
+	if r.real == Float32 {
+		run = func() { reflectRows[float32](a, ghosts, step) }
 	}
-	return newKernel(r.device, spec)
+	arg := reflectArgs{a.address(), stridesOf(a.Layout), regionOf(a.Layout, ghosts), step}
+	return newKernel(r.device, streams.KernelSpec{
+		Name: "reflect", Uses: []streams.Span{a.Data}, Run: run,
+		Function: r.reflect, Argument: argument(&arg),
+		Grid: [3]int{flatGrid(ghosts.Points()), 1, 1}, Block: [3]int{blockSize, 1, 1},
+	})
 }
 
 func reflectRows[T rows.Float](a Array, ghosts domain.Box, step int64) {

@@ -215,15 +215,12 @@ func (n *TreeNode) ready() treeNode {
 // A TreePacker packs and unpacks by type trees on one device: the engine of Jenkins et al. 2014, a primitive a thread.
 type TreePacker struct {
 	device       *streams.Device
-	pack, unpack [2]streams.Function // by 32 and by 64 bits; nil on a host device
+	pack, unpack [2]streams.Function // by 32 and by 64 bits; nil where Go runs
 }
 
 // NewTreePacker compiles for the device.
 func (c *Compiler) NewTreePacker(d *streams.Device) (*TreePacker, error) {
 	m := &TreePacker{device: d}
-	if d.Backend == streams.Host {
-		return m, nil
-	}
 	found, err := c.load(d, treeProgram(), "pack_narrow", "pack_wide", "unpack_narrow", "unpack_wide")
 	if err != nil {
 		return nil, err
@@ -239,7 +236,7 @@ type TreeTable struct {
 	tree      Tree // without the nodes
 	nodes     []treeNode
 	lookAside []int64
-	memory    streams.Resources // on a GPU: nodes, and the look-aside buffer if there is one
+	memory    streams.Resources // where CUDA runs: nodes, and the look-aside buffer if there is one
 	onDevice  [2]streams.Span
 }
 
@@ -254,7 +251,7 @@ func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	for i := range t.Nodes {
 		table.nodes = append(table.nodes, t.Nodes[i].ready())
 	}
-	if m.device.Backend == streams.Host || t.Primitives == 0 {
+	if m.device.GoKernels || t.Primitives == 0 { // there Go walks the tree itself
 		return table, nil
 	}
 	if err := errors.Join(table.put(0, uploader(table.nodes)), table.put(1, uploader(table.lookAside))); err != nil {
@@ -332,9 +329,7 @@ func (t *TreeTable) launch(l TreeLaunch, functions [2]streams.Function, from, to
 	default:
 		spec.Reaches = []streams.Span{from, to}
 	}
-	if t.packer.device.Backend != streams.Host {
-		t.onGPU(&spec, l, functions)
-	}
+	t.onGPU(&spec, l, functions)
 	return newKernel(t.packer.device, spec)
 }
 
@@ -343,7 +338,7 @@ func (t *TreeTable) fits(l TreeLaunch) bool {
 	return l.Origin >= -t.tree.Lo && l.Origin <= l.User.Length-t.tree.Hi && l.Packed.Length >= t.tree.Size
 }
 
-// onGPU gives the launch its form for a GPU. Ids have 32 bits if all fit into 31.
+// onGPU gives the launch its CUDA form. Ids have 32 bits if all fit into 31.
 func (t *TreeTable) onGPU(spec *streams.KernelSpec, l TreeLaunch, functions [2]streams.Function) {
 	spec.Function = functions[0]
 	if t.tree.Primitives > 1<<31-1 {
@@ -369,10 +364,7 @@ func (t *TreeTable) onGPU(spec *streams.KernelSpec, l TreeLaunch, functions [2]s
 
 // bind fills in the addresses. Words are moved whole if both addresses are multiples of them.
 func (t *TreeTable) bind(arg *treeArgs, l TreeLaunch) {
-	arg.nodes = t.onDevice[0].Address()
-	if t.onDevice[1].Memory != nil {
-		arg.lookAside = t.onDevice[1].Address()
-	}
+	arg.nodes, arg.lookAside = t.onDevice[0].Address(), t.onDevice[1].Address()
 	arg.words = int64(len(t.nodes)) * int64(unsafe.Sizeof(treeNode{})) / 8
 	arg.user, arg.packed = l.User.Address()+uint64(l.Origin+t.tree.Base), l.Packed.Address()
 	arg.memoryAlignment, arg.packAlignment = wordOf(arg.user), wordOf(arg.packed)

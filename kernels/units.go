@@ -18,7 +18,7 @@ import (
 type UnitPacker struct {
 	resources streams.Resources
 	device    *streams.Device
-	units     streams.Function // nil on a host device
+	units     streams.Function // nil where Go runs
 	mu        sync.Mutex       // one list at a time is cut
 	stages    [2]stage
 }
@@ -40,13 +40,11 @@ const (
 // NewUnitPacker compiles for the device.
 func (c *Compiler) NewUnitPacker(d *streams.Device) (p *UnitPacker, err error) {
 	p = &UnitPacker{device: d}
-	if d.Backend != streams.Host {
-		found, err := c.load(d, unitsProgram(), "units")
-		if err != nil {
-			return nil, err
-		}
-		p.units = found[0]
+	found, err := c.load(d, unitsProgram(), "units")
+	if err != nil {
+		return nil, err
 	}
+	p.units = found[0]
 	return p.withStages()
 }
 

@@ -37,7 +37,7 @@ func Discover(ctx context.Context, devices []*streams.Device, topology Topology)
 	var found []*Link
 	for _, from := range devices {
 		for _, to := range devices {
-			if from == to || bothHost(from, to) {
+			if from == to || shareMemory(from, to) {
 				continue
 			}
 			if err := interrupted(ctx); err != nil {
@@ -72,8 +72,9 @@ func interrupted(ctx context.Context) error {
 	return nil
 }
 
-func bothHost(a, b *streams.Device) bool {
-	return a.Backend == streams.Host && b.Backend == streams.Host
+// shareMemory reports whether the link is a copy within the memory of the host.
+func shareMemory(a, b *streams.Device) bool {
+	return a.HostMemory && a.Backend == b.Backend
 }
 
 // inspect asks for one link and enables it.
@@ -129,7 +130,7 @@ func (l *Link) prove() error {
 // Between returns the link from one device to another, nil from a device to
 // itself and where it was not looked at.
 func (l *Links) Between(from, to *streams.Device) *Link {
-	if from != to && bothHost(from, to) {
+	if from != to && shareMemory(from, to) {
 		return &Link{From: from, To: to, Kind: "memory", Access: true, Usable: true}
 	}
 	return l.links[[2]*streams.Device{from, to}]

@@ -73,8 +73,8 @@ func NewMachine(devices []*streams.Device, driver string) Machine {
 
 // nameOf names a device so that devices of one name are alike.
 func nameOf(d streams.Info) string {
-	if d.Backend == streams.Host {
-		return "host " + d.Name
+	if d.HostMemory {
+		return string(d.Backend) + " " + d.Name
 	}
 	return d.Name + " " + d.PCIBusID
 }

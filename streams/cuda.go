@@ -59,7 +59,7 @@ func cudaInfos(drv *cuda.Driver) ([]Info, error) {
 }
 
 func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
-	info := Info{Backend: CUDA, ID: id}
+	info := Info{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: id}
 	d, err := drv.Device(id)
 	if err != nil {
 		return info, err

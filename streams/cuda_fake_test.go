@@ -80,8 +80,8 @@ func kernelOf(t testing.TB, d *streams.Device, f streams.Function, shared int) *
 func TestCUDADevices(t *testing.T) {
 	r := newRig(t, 2)
 	want := []streams.Info{
-		{Backend: streams.CUDA, ID: 0, Name: "Fake GPU 0", Memory: 6 << 30, PCIBusID: "0000:3b:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
-		{Backend: streams.CUDA, ID: 1, Name: "Fake GPU 1", Memory: 6 << 30, PCIBusID: "0000:3c:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
+		{Backend: streams.CUDA, Traits: streams.Traits{Noun: "GPU", Label: "GPU"}, ID: 0, Name: "Fake GPU 0", Memory: 6 << 30, PCIBusID: "0000:3b:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
+		{Backend: streams.CUDA, Traits: streams.Traits{Noun: "GPU", Label: "GPU"}, ID: 1, Name: "Fake GPU 1", Memory: 6 << 30, PCIBusID: "0000:3c:00.0", Arch: "sm_90", Cores: 4, Shared: 227 << 10},
 	}
 	if got := r.platform.Devices(); !slices.Equal(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

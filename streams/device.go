@@ -22,7 +22,8 @@ const (
 
 // Info describes a device that may be opened.
 type Info struct {
-	Backend  Backend
+	Backend Backend // its name, to be printed and recorded
+	Traits
 	ID       int    // ordinal on its platform
 	Name     string // as the vendor says it
 	Memory   int64  // bytes; 0 if unknown
@@ -186,12 +187,12 @@ func (d *Device) EnablePeer(peer *Device) error {
 }
 
 // Reaches reports whether kernels of d may store into the memory: its own, pinned
-// memory, or that of a peer to which EnablePeer gave access. Host devices reach each
-// other always.
+// memory, or that of a peer to which EnablePeer gave access. Devices that share the memory
+// of the host reach each other always.
 func (d *Device) Reaches(m *Memory) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return m.within(d) || !m.pinned && (d.peers[m.device] || d.Backend == Host && m.device.Backend == Host)
+	return m.within(d) || !m.pinned && (d.peers[m.device] || d.HostMemory && m.device.Backend == d.Backend)
 }
 
 // Close frees all that was made on the device and then the device. Work that

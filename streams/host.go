@@ -21,8 +21,9 @@ var errKernelPanic = errors.New("a kernel panicked")
 func HostPlatform(n int) *Platform {
 	p := &Platform{stop: func() error { return nil }}
 	total := hostMemory()
+	traits := Traits{Noun: "host device", Label: "host", GoKernels: true, HostCores: true, HostMemory: true}
 	for id := range n {
-		p.infos = append(p.infos, Info{Backend: Host, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: total, Cores: 1})
+		p.infos = append(p.infos, Info{Backend: Host, Traits: traits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: total, Cores: 1})
 	}
 	used := &atomic.Int64{}
 	p.start = func(Info) (driver, error) { return &hostDriver{total: total, used: used}, nil }

@@ -2,7 +2,8 @@ package streams
 
 import "fmt"
 
-// KernelSpec is all that a launch needs, in the form of either backend.
+// KernelSpec is all that a launch needs, in both forms. A device takes the one that its
+// backend runs, see Traits.GoKernels, and leaves the other alone.
 type KernelSpec struct {
 	Name string // for errors and traces
 	Work Work   // for traces; none is OtherWork
@@ -11,13 +12,13 @@ type KernelSpec struct {
 	// called.
 	Reaches []Span
 
-	// On a host device: what to run, in the stream's own goroutine.
+	// The Go form: what to run, in the stream's own goroutine.
 	Run func()
 	// The same for a kernel with an Argument, which gets it as it was when the
 	// launch was queued or captured.
 	RunWith func(argument []byte)
 
-	// On a GPU: the function, its geometry, the dynamic shared memory in bytes,
+	// The CUDA form: the function, its geometry, the dynamic shared memory in bytes,
 	// and its only parameter, a struct passed by value.
 	Function    Function
 	Grid, Block [3]int
@@ -77,8 +78,7 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 }
 
 // Argument returns the argument of a launch, which may be changed between two launches by
-// the thread that makes them: a launch takes a copy. It is nil of what a host device runs
-// by KernelSpec.Run.
+// the thread that makes them: a launch takes a copy. It is nil of what runs by KernelSpec.Run.
 func (k *Kernel) Argument() []byte {
 	if a, ok := k.launcher.(interface{ argument() []byte }); ok {
 		return a.argument()

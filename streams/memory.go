@@ -73,8 +73,14 @@ func (s Span) valid() bool {
 	return s.Memory != nil && s.Offset >= 0 && s.Length >= 0 && s.Offset <= s.Memory.size-s.Length
 }
 
-// Address returns the address of the first byte that kernels of a GPU use.
-func (s Span) Address() uint64 { return s.Memory.addr + uint64(s.Offset) }
+// Address returns the address of the first byte that kernels of a GPU use; 0 where there is no
+// memory.
+func (s Span) Address() uint64 {
+	if s.Memory == nil {
+		return 0
+	}
+	return s.Memory.addr + uint64(s.Offset)
+}
 
 // view returns the bytes of the span; only for memory that the CPU sees.
 func (s Span) view() []byte { return s.Memory.bytes[s.Offset : s.Offset+s.Length] }

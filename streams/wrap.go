@@ -35,7 +35,7 @@ func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
 	if err := d.alive(); err != nil {
 		return nil, err
 	}
-	if d.Backend != Host || len(bytes) == 0 {
+	if !d.HostMemory || len(bytes) == 0 {
 		return nil, d.fail(errNotWrapped, "take %d bytes of the caller", len(bytes))
 	}
 	return &Memory{device: d, size: int64(len(bytes)), bytes: bytes}, nil

@@ -139,7 +139,7 @@ func newTrace(found *streams.Trace) *trace.Trace {
 	t := &trace.Trace{}
 	for _, d := range found.Devices {
 		device := trace.Device{Name: traceName(d.Device), Within: d.Within}
-		if d.Device.Backend == streams.CUDA {
+		if !d.Device.HostMemory {
 			device.Name += ", " + d.Device.Name
 		}
 		for _, s := range d.Streams {
@@ -166,8 +166,5 @@ func newTraceOperation(o streams.Operation, on *streams.Device) trace.Operation 
 
 // traceName names a device as people do.
 func traceName(d *streams.Device) string {
-	if d.Backend == streams.CUDA {
-		return fmt.Sprintf("GPU %d", d.ID)
-	}
-	return d.String()
+	return fmt.Sprintf("%s %d", d.Label, d.ID)
 }

@@ -18,14 +18,14 @@ const (
 // field. The subdomain whose stream it is queued on comes late, and who should wait
 // for it and does not reads or overwrites the wrong values.
 type delay struct {
-	sleep    *streams.Kernel // on a host device
-	dst, src *streams.Memory // on a GPU
+	sleep    *streams.Kernel // where Go runs
+	dst, src *streams.Memory // else
 }
 
 // newDelay makes a delay for a device, to be closed with open.
 func newDelay(d *streams.Device, open *streams.Resources) (l *delay, err error) {
 	l = &delay{}
-	if d.Backend == streams.Host {
+	if d.GoKernels {
 		l.sleep, err = d.NewKernel(streams.KernelSpec{Name: "delay", Run: func() { time.Sleep(delayTime) }})
 		if err != nil {
 			return nil, err

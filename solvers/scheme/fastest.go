@@ -14,7 +14,6 @@ import (
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
 
 // Trial is what a step takes by a scheme and a path.
@@ -47,13 +46,13 @@ const (
 // Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each
 // path, runs the step for some milliseconds, with norms as often as the options say. The variables
 // of the step hold something else then. What was tried is remembered in the user's cache, for steps
-// that do the same on such devices, and not tried again: known says so. On a host device nothing is
-// tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
+// that do the same on such devices, and not tried again: known says so. On devices that work on
+// cores of the host nothing is tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
 	}
-	if step.placement().Devices[0].Backend == streams.Host {
+	if step.placement().Devices[0].HostCores {
 		return nil, false, nil
 	}
 	m := s.memory(step, o)

@@ -56,13 +56,13 @@ func (f *fences) pass(r *run, done round) error {
 	return nil
 }
 
-// drain waits until the devices have done the round whose end was recorded last. On GPUs it
+// drain waits until the devices have done the round whose end was recorded last. It
 // never sleeps, as Sync does after a while: an interval ends when they are done, not when a
-// thread wakes up. On host devices that would take the cores that they need.
+// thread wakes up. Devices that work on cores of the host would lack the core.
 func (f *fences) drain(r *run) {
 	until := time.Now().Add(r.patience())
 	for i, e := range f.round[f.rounds%2] {
-		for f.steps[i].Device().Backend == streams.CUDA && time.Now().Before(until) {
+		for !f.steps[i].Device().HostCores && time.Now().Before(until) {
 			if done, err := e.Done(); done || err != nil {
 				break // an error comes again from what waits next
 			}

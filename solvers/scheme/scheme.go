@@ -169,7 +169,7 @@ func Choose(s Scheme, p *halo.Placement) Scheme {
 			}
 		}
 	}
-	if p.Devices[0].Backend == streams.Host || threads > runtime.GOMAXPROCS(0) {
+	if p.Devices[0].HostCores || threads > runtime.GOMAXPROCS(0) {
 		return TwoStream
 	}
 	return Assisted
