@@ -40,6 +40,9 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 		return nil, err
 	}
 	cut, err := domain.Decompose(grid, parts)
+	if err == nil {
+		err = cut.CheckWidth(c.width())
+	}
 	if err != nil {
 		return nil, &OptionError{"Cutting.Parts", err}
 	}

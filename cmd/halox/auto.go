@@ -19,8 +19,8 @@ func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 		return nil
 	}
 	search := scheme.Search{
-		Links: w.links, Compiler: w.compiler, Path: p2p.Path(w.config.Exchange.Path),
-		Driver: w.machine.driver(), Program: version + builtFrom(),
+		Links: w.session.Links, Compiler: w.session.Compiler, Path: p2p.Path(w.config.Exchange.Path),
+		Driver: w.session.DriverVersion(), Program: version + builtFrom(),
 	}
 	begin := time.Now()
 	trials, known, err := solvers.Fastest(ctx, w.problem, w.place, search, solverOptions(w.config))
@@ -36,6 +36,6 @@ func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 // take takes the fastest.
 func (w *setup) take(trials []scheme.Trial) (err error) {
 	w.scheme, w.tried = trials[0].Scheme, trials
-	w.plan, err = halo.NewPlan(w.place, w.links, trials[0].Path, w.problem.Field())
+	w.plan, err = halo.NewPlan(w.place, w.session.Links, trials[0].Path, w.problem.Field())
 	return err
 }

@@ -64,11 +64,11 @@ func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, lea
 	if err != nil {
 		return interruption(ctx, err)
 	}
-	defer func() { err = errors.Join(err, on.close()) }() // with all that is on the devices
+	defer func() { err = errors.Join(err, on.Close()) }() // with all that is on the devices
 	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
-		return on.benchRecord(ctx, kind, settings, links)
+		return benchRecord(ctx, on, kind, settings, links)
 	}
-	failure := interruption(ctx, what.Run(ctx, on.benched(), to))
+	failure := interruption(ctx, what.Run(ctx, &bench.Machine{Session: on, Program: version + builtFrom()}, to))
 	if to.Record == nil {
 		return failure
 	}

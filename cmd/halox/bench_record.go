@@ -6,15 +6,16 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 )
 
 // benchRecord begins the record of a bench on these devices, with their links where
 // they are given.
-func (o *opened) benchRecord(ctx context.Context, kind results.Kind, settings any, links *p2p.Links) *results.Record {
-	r := o.record(ctx, kind, settings)
-	r.Devices = o.describeDevices(o.devices, links, nil)
+func benchRecord(ctx context.Context, s *halo.Session, kind results.Kind, settings any, links *p2p.Links) *results.Record {
+	r := beginRecord(ctx, s, kind, settings)
+	r.Devices = describeDevices(s, s.Devices, links, nil)
 	return r
 }
 

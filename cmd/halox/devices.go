@@ -1,7 +1,7 @@
 package main
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -20,19 +21,19 @@ func newDevicesCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			out := cmd.OutOrStdout()
-			m, err := openMachine(configs.Devices{Backend: configs.Auto}, out)
+			s, err := openSession(cmd.Context(), configs.Devices{Backend: configs.Auto}, out)
 			if err != nil {
 				return err
 			}
-			defer m.close()
-			if m.backend == streams.CUDA {
-				if err := listDevices(out, m); err != nil {
-					return err
-				}
-				fmt.Fprintln(out)
+			if err := errors.Join(listDevices(out, s), s.Close()); err != nil || s.Backend == streams.Host {
+				return err
 			}
-			host := &machine{platform: streams.HostPlatform(hostCount(configs.Devices{})), backend: streams.Host}
-			return listDevices(out, host)
+			fmt.Fprintln(out)
+			host, err := halo.Open(cmd.Context(), halo.Devices{Backend: streams.Host})
+			if err != nil {
+				return err
+			}
+			return errors.Join(listDevices(out, host), host.Close())
 		},
 	}
 }
@@ -42,35 +43,25 @@ const maxHostRows = 8
 
 // listDevices prints the devices of one backend and, for GPUs, a matrix of
 // their links.
-func listDevices(out io.Writer, m *machine) error {
-	infos := m.platform.Devices()
+func listDevices(out io.Writer, s *halo.Session) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "device\tname\tmemory\tarch\tPCI bus id\tcores")
-	for i, d := range infos {
+	for i, d := range s.Devices {
 		if d.Backend == streams.Host && i == maxHostRows {
-			fmt.Fprintf(w, "... to host %d\n", len(infos)-1)
+			fmt.Fprintf(w, "... to host %d\n", len(s.Devices)-1)
 			break
 		}
 		fmt.Fprintf(w, "%s %d\t%s\t%.1f GiB\t%s\t%s\t%d\n", d.Backend, d.ID, d.Name, float64(d.Memory)/(1<<30), orDash(d.Arch), orDash(d.PCIBusID), d.Cores)
 	}
-	if err := w.Flush(); err != nil || m.backend == streams.Host || len(infos) < 2 {
+	if err := w.Flush(); err != nil || s.Backend == streams.Host || len(s.Devices) < 2 {
 		return err
 	}
-	return listLinks(out, m)
+	return listLinks(out, s.Devices, s.Links)
 }
 
 // listLinks prints how each pair of GPUs is linked and whether peer access
 // works over the link, tried with data.
-func listLinks(out io.Writer, m *machine) error {
-	devices, err := m.platform.Open()
-	if err != nil {
-		return err
-	}
-	defer streams.CloseAll(devices)
-	links, err := p2p.Discover(context.Background(), devices, m.topology())
-	if err != nil {
-		return err
-	}
+func listLinks(out io.Writer, devices []*streams.Device, links *p2p.Links) error {
 	fmt.Fprintln(out, "\nlinks, from the row to the column, and peer access, tried with data:")
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, to := range devices {

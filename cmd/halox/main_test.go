@@ -257,6 +257,19 @@ func TestBadUseIsRefused(t *testing.T) {
 	}
 }
 
+// A driver that HALOX_CUDA names has to be there, unless host devices are asked for.
+func TestDriverThatIsNamed(t *testing.T) {
+	t.Setenv("HALOX_CUDA", "/nowhere/libcuda.so")
+	file := write(t, "c.yaml", small)
+	code, _, stderr := cli("plan", file, "--set", "devices.backend=auto")
+	if code != exitFailed || !strings.Contains(stderr, "devices.backend: HALOX_CUDA: ") || !strings.Contains(stderr, "/nowhere/libcuda.so") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := cli("plan", file); code != 0 {
+		t.Errorf("host devices: exit %d: %s", code, stderr)
+	}
+}
+
 func TestDivergingRunFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "r.json")
 	code, _, stderr := cli("run", write(t, "c.yaml", small), "--record", file, "--set", "heat.dt=0.1", "--set", "heat.force=true",

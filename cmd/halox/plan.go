@@ -52,7 +52,7 @@ func planFile(ctx context.Context, out, notes io.Writer, file string, set []stri
 	if dot {
 		return writeDot(out, w)
 	}
-	if err := w.measure(ctx); err != nil {
+	if err := w.session.Measure(ctx); err != nil {
 		return err
 	}
 	return w.print(out)
@@ -85,18 +85,18 @@ func table(out io.Writer, title string, header string, rows func(w io.Writer)) {
 func (w *setup) printHead(out io.Writer) {
 	c := w.config
 	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n",
-		c.Solver, times(c.Grid.Size), c.Precision, times(w.cut.Parts[:c.Dims()]), w.counted(), w.scheme)
-	if w.mapping != nil {
-		fmt.Fprintf(out, "placement: %v\n", w.mapping)
+		c.Solver, times(c.Grid.Size), c.Precision, times(w.place.Parts[:c.Dims()]), w.counted(), w.scheme)
+	if w.place.Mapping != nil {
+		fmt.Fprintf(out, "placement: %v\n", w.place.Mapping)
 	}
 }
 
 // counted says how many devices there are.
 func (w *setup) counted() string {
-	if len(w.devices) == 1 {
-		return fmt.Sprintf("1 %s device", w.machine.backend)
+	if len(w.place.Devices) == 1 {
+		return fmt.Sprintf("1 %s device", w.session.Backend)
 	}
-	return fmt.Sprintf("%d %s devices", len(w.devices), w.machine.backend)
+	return fmt.Sprintf("%d %s devices", len(w.place.Devices), w.session.Backend)
 }
 
 // times writes sizes as 8 x 8 x 8.
@@ -107,7 +107,7 @@ func times(n []int) string {
 func (w *setup) printSubdomains(out io.Writer) {
 	table(out, "subdomains, from lo to below hi", "rank\tdevice\tlo\thi\tpoints", func(t io.Writer) {
 		for _, s := range w.place.Subdomains {
-			fmt.Fprintf(t, "%d\t%v\t%v\t%v\t%d\n", s.Rank, w.devices[s.Rank], s.Box.Lo, s.Box.Hi, s.Box.Points())
+			fmt.Fprintf(t, "%d\t%v\t%v\t%v\t%d\n", s.Rank, w.place.Devices[s.Rank], s.Box.Lo, s.Box.Hi, s.Box.Points())
 		}
 	})
 }
@@ -158,12 +158,12 @@ type load struct {
 func (w *setup) loads() (all []*load) {
 	found := map[[2]string]*load{}
 	for _, m := range w.plan.Messages {
-		from, to := w.devices[m.From], w.devices[m.To]
+		from, to := w.place.Devices[m.From], w.place.Devices[m.To]
 		key := [2]string{from.String(), to.String()}
 		l := found[key]
 		if l == nil {
 			l = &load{from: key[0], to: key[1], kind: "itself"}
-			if link := w.links.Between(from, to); link != nil {
+			if link := w.session.Links.Between(from, to); link != nil {
 				l.kind = orDash(link.Kind)
 			}
 			found[key] = l

@@ -17,7 +17,7 @@ func writeDot(out io.Writer, w *setup) error {
 	var b strings.Builder
 	b.WriteString("digraph halox {\n\trankdir=LR\n\tnode [shape=box]\n")
 	seen := map[*streams.Device]bool{}
-	for _, d := range w.devices {
+	for _, d := range w.place.Devices {
 		if !seen[d] {
 			seen[d] = true
 			w.dotDevice(&b, d)
@@ -46,7 +46,7 @@ func directions(m halo.Message) string {
 func (w *setup) dotDevice(b *strings.Builder, d *streams.Device) {
 	fmt.Fprintf(b, "\tsubgraph %q {\n\t\tlabel=%q\n", "cluster "+d.String(), d.String()+" "+d.Name)
 	for _, s := range w.place.Subdomains {
-		if w.devices[s.Rank] == d {
+		if w.place.Devices[s.Rank] == d {
 			fmt.Fprintf(b, "\t\t%d [label=%q]\n", s.Rank, fmt.Sprintf("%d\n%v", s.Rank, s.Box))
 		}
 	}

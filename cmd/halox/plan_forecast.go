@@ -32,15 +32,15 @@ func (f *forecast) add(took time.Duration, known bool, sum *time.Duration) {
 // forecasts returns what a step's messages take by the link model, by device.
 func (w *setup) forecasts() (all []*forecast) {
 	found := map[*streams.Device]*forecast{}
-	for _, d := range w.devices {
+	for _, d := range w.place.Devices {
 		if found[d] == nil {
 			found[d] = &forecast{device: d}
 			all = append(all, found[d])
 		}
 	}
 	for _, m := range w.plan.Messages {
-		from, to := w.devices[m.From], w.devices[m.To]
-		took, known := w.links.Model.Time(from, to, m.Path, p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
+		from, to := w.place.Devices[m.From], w.place.Devices[m.To]
+		took, known := w.session.Links.Model.Time(from, to, m.Path, p2p.MessageShape{Bytes: m.Bytes, Packed: !m.Contiguous})
 		found[from].add(took, known, &found[from].sends)
 		found[to].add(took, known, &found[to].receives)
 	}

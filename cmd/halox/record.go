@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
@@ -17,24 +18,21 @@ type record struct {
 	run *results.Run
 }
 
-// record begins a record with who measures what on this machine, and how: a command in
-// whose context the command line is.
-func (m *machine) record(ctx context.Context, kind results.Kind, settings any) *results.Record {
+// beginRecord begins a record with who measures what on the devices of a session, and how: a
+// command in whose context the command line is.
+func beginRecord(ctx context.Context, s *halo.Session, kind results.Kind, settings any) *results.Record {
 	r := &results.Record{
 		Kind: kind, Halox: results.Program{Version: version, Commit: builtFrom()}, Command: arguments(ctx),
 		Started: time.Now(), Host: results.Machine(), Settings: settings,
 	}
-	r.Host.CUDA, r.Host.Driver = m.platform.Version(), m.driver()
+	r.Host.CUDA, r.Host.Driver = s.CUDAVersion(), s.DriverVersion()
 	return r
 }
 
 // describeDevice says for a record which device this is.
-func (m *machine) describeDevice(d *streams.Device) results.Device {
+func describeDevice(s *halo.Session, d *streams.Device) results.Device {
 	r := results.Device{ID: d.ID, Name: d.Name, Backend: string(d.Backend), MemoryBytes: d.Memory, PCIBusID: d.PCIBusID}
-	if m.nvml == nil {
-		return r
-	}
-	if cores, memory, err := m.nvml.MaxClocks(d.PCIBusID); err == nil { // else they stay unknown
+	if cores, memory, ok := s.MaxClocks(d); ok {
 		r.Clocks = &results.Clocks{Cores: cores, Memory: memory}
 	}
 	return r
@@ -47,9 +45,9 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 		run.Order = j.config.Exchange.Order
 	}
 	for _, s := range j.place.Subdomains {
-		run.Subdomains = append(run.Subdomains, results.Subdomain{Device: j.devices[s.Rank].ID, Lo: s.Box.Lo, Hi: s.Box.Hi})
+		run.Subdomains = append(run.Subdomains, results.Subdomain{Device: j.place.Devices[s.Rank].ID, Lo: s.Box.Lo, Hi: s.Box.Hi})
 	}
-	r := &record{Record: j.machine.record(ctx, results.KindRun, j.config), run: run}
+	r := &record{Record: beginRecord(ctx, j.session, results.KindRun, j.config), run: run}
 	r.Started, r.Run = begin, run
 	r.describeDevices(j)
 	if tuning, took := j.solver.Tuning(); tuning.Tried > 0 || tuning.Key != "" {
@@ -63,16 +61,16 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 func (r *record) describeDevices(j *solverRun) {
 	paths := map[[2]*streams.Device]string{}
 	for _, m := range j.solver.Plan().Messages {
-		paths[[2]*streams.Device{j.devices[m.From], j.devices[m.To]}] = string(m.Path)
+		paths[[2]*streams.Device{j.place.Devices[m.From], j.place.Devices[m.To]}] = string(m.Path)
 	}
-	r.Devices = j.machine.describeDevices(j.devices, j.links, paths)
+	r.Devices = describeDevices(j.session, j.place.Devices, j.session.Links, paths)
 }
 
 // describeDevices says for a record which devices these are and how they are linked,
 // where links are given; of the links of host devices those that have a path alone.
-func (m *machine) describeDevices(devices []*streams.Device, links *p2p.Links, paths map[[2]*streams.Device]string) (all []results.Device) {
+func describeDevices(s *halo.Session, devices []*streams.Device, links *p2p.Links, paths map[[2]*streams.Device]string) (all []results.Device) {
 	for _, d := range devices {
-		device := m.describeDevice(d)
+		device := describeDevice(s, d)
 		for _, to := range devices {
 			if links == nil {
 				break

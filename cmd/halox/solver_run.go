@@ -25,7 +25,7 @@ func newSolverRun(ctx context.Context, c *configs.Run, notes io.Writer) (*solver
 	if err := w.choose(ctx, notes); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	solver, err := solvers.New(w.problem, w.plan, w.compiler)
+	solver, err := solvers.New(w.problem, w.plan, w.session.Compiler)
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}

@@ -76,7 +76,7 @@ func (j *solverRun) beginTrace(f traceFlags) error {
 		return nil
 	}
 	w := f.window(int64(j.config.Stop.Iterations))
-	tracer, err := streams.NewTracer(j.devices, w)
+	tracer, err := streams.NewTracer(j.place.Devices, w)
 	if err != nil {
 		return err
 	}

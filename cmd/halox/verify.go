@@ -43,31 +43,30 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 	if err != nil {
 		return err
 	}
-	full, parts := w.cut.Grid, w.cut.Parts
+	defer func() { err = errors.Join(err, w.close()) }()
+	full, parts := w.place.Grid, w.place.Parts
 	if small := reduced(full, parts); small != full.Size {
-		if w, err = w.again(ctx, file, append(set, smaller(full.Dims, small, parts)...)); err != nil {
+		less, err := w.again(ctx, file, append(set, smaller(full.Dims, small, parts)...))
+		if err != nil {
 			return err
 		}
+		w = less
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
 	w.printHead(out)
-	if full.Size != w.cut.Grid.Size {
+	if full.Size != w.place.Grid.Size {
 		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
 	}
 	v := &verifier{setup: w, out: out}
 	return v.report(ctx, v.checks())
 }
 
-// again closes the setup and makes another of the same file, with other overrides.
+// again plans the same file with other overrides, on the same devices.
 func (w *setup) again(ctx context.Context, file string, set []string) (*setup, error) {
-	if err := w.close(); err != nil {
-		return nil, err
-	}
 	config, err := loadConfig(file, set)
 	if err != nil {
 		return nil, err
 	}
-	return newSetup(ctx, config, io.Discard)
+	return setUp(ctx, w.session, config)
 }
 
 // verifyPoints is how many points a grid may have for every one to be looked at,

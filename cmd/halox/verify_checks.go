@@ -38,7 +38,7 @@ func (v *verifier) checks() (all []check) {
 // paths returns the paths that all links have.
 func (v *verifier) paths() (usable []p2p.Path) {
 	for _, path := range p2p.Paths() {
-		if _, err := halo.NewPlan(v.place, v.links, path, v.spec(halo.Float64, halo.Corners, 1)); err != nil {
+		if _, err := halo.NewPlan(v.place, v.session.Links, path, v.spec(halo.Float64, halo.Corners, 1)); err != nil {
 			fmt.Fprintf(v.out, "left out: path %s: %v\n", path, err)
 			continue
 		}
@@ -49,19 +49,19 @@ func (v *verifier) paths() (usable []p2p.Path) {
 
 // spec returns a field to be exchanged.
 func (v *verifier) spec(e halo.Element, connectivity halo.Connectivity, width int) halo.Spec {
-	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity, Width: domain.UniformRadius(v.cut.Grid.Dims, width)}
+	return halo.Spec{Name: "verified", Element: e, Connectivity: connectivity, Width: domain.UniformRadius(v.place.Grid.Dims, width)}
 }
 
 // exchanges returns the checks of a path against geometry.
 func (v *verifier) exchanges(path p2p.Path) (all []check) {
 	for _, width := range []int{1, 2} {
-		if v.cut.CheckWidth(domain.UniformRadius(v.cut.Grid.Dims, width)) != nil {
+		if v.place.CheckWidth(domain.UniformRadius(v.place.Grid.Dims, width)) != nil {
 			continue
 		}
 		for _, reach := range []halo.Connectivity{halo.Faces, halo.Corners} {
 			for _, element := range []halo.Element{halo.Float32, halo.Float64} {
 				c := halotest.Case{
-					Placement: v.place, Links: v.links, Compiler: v.compiler, Path: path,
+					Placement: v.place, Links: v.session.Links, Compiler: v.session.Compiler, Path: path,
 					Specs: []halo.Spec{v.spec(element, reach, width)},
 				}
 				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, connected(reach), width, element)
@@ -132,7 +132,7 @@ func (v *verifier) compare(way way, path p2p.Path) (err error) {
 	if err != nil {
 		return err
 	}
-	return firstWrong(v.cut.Grid, got, v.want)
+	return firstWrong(v.place.Grid, got, v.want)
 }
 
 // firstWrong returns an error that names the first point whose bits differ.
@@ -148,11 +148,11 @@ func firstWrong(g domain.Grid, got, want []float64) error {
 
 // alone solves the problem on the first device.
 func (v *verifier) alone() ([]float64, error) {
-	whole, err := domain.Decompose(v.cut.Grid, domain.Vec{1, 1, 1})
+	whole, err := domain.Decompose(v.place.Grid, domain.Vec{1, 1, 1})
 	if err != nil {
 		return nil, err
 	}
-	place, err := halo.Place(whole, []*streams.Device{v.devices[0]})
+	place, err := halo.Place(whole, []*streams.Device{v.place.Devices[0]})
 	if err != nil {
 		return nil, err
 	}
@@ -161,11 +161,11 @@ func (v *verifier) alone() ([]float64, error) {
 
 // solve runs the problem and returns all owned points.
 func (v *verifier) solve(place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
-	plan, err := halo.NewPlan(place, v.links, path, v.problem.Field())
+	plan, err := halo.NewPlan(place, v.session.Links, path, v.problem.Field())
 	if err != nil {
 		return nil, err
 	}
-	s, err := solvers.New(v.problem, plan, v.compiler)
+	s, err := solvers.New(v.problem, plan, v.session.Compiler)
 	if err != nil {
 		return nil, err
 	}

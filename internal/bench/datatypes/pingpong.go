@@ -15,24 +15,22 @@ import (
 
 // Run measures messages from the first device to the last, which may be the same, and back.
 func (o *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
-	links, err := on.Links(ctx, len(on.Devices))
-	if err != nil {
-		return err
-	}
-	r := o.newRun(on, links)
+	r := o.newRun(on)
 	for _, l := range r.channels {
-		if err := r.passable(links, l); err != nil {
+		if err := r.passable(on.Links, l); err != nil {
 			return err
 		}
 	}
 	to.Settings["contenders"] = o.Contenders()
 	if o.Busy > 0 {
-		if r.busy, err = newBusy(ctx, on.Compiler, on.Devices, o.Busy); err != nil {
+		busy, err := newBusy(ctx, on.Compiler, on.Devices, o.Busy)
+		if err != nil {
 			return fmt.Errorf("--busy %v: %w", o.Busy, err)
 		}
+		r.busy = busy
 		to.Settings["busy"] = r.busy.describe()
 	}
-	if err := to.Begin(results.KindPingPong, links); err != nil {
+	if err := to.Begin(results.KindPingPong, on.Links); err != nil {
 		return err
 	}
 	failure := to.Measure(ctx, r.tasks(o.work))
@@ -43,7 +41,7 @@ func (o *PingPongOptions) Run(ctx context.Context, on *bench.Machine, to *bench.
 }
 
 // newRun says how messages are timed.
-func (o *PingPongOptions) newRun(on *bench.Machine, links *p2p.Links) *pingRun {
+func (o *PingPongOptions) newRun(on *bench.Machine) *pingRun {
 	from, to := on.Devices[0], on.Devices[len(on.Devices)-1]
 	r := &pingRun{
 		from: from, to: to, compiler: on.Compiler, channels: o.channels(), check: !o.NoCheck, budget: o.Budget,
@@ -51,7 +49,7 @@ func (o *PingPongOptions) newRun(on *bench.Machine, links *p2p.Links) *pingRun {
 		transfer: packing.TransferOptions{Fragment: o.Fragment, Ring: o.Ring},
 	}
 	r.route = results.NewRow().Label("from", from.ID).Label("to", to.ID)
-	if link := links.Between(from, to); link != nil {
+	if link := on.Links.Between(from, to); link != nil {
 		r.route = r.route.Label("link", link.Kind)
 	}
 	r.load = results.NewRow().Label("thread_blocks", positive(o.Blocks)).Label("busy", positive(o.Busy))

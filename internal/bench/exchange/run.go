@@ -10,7 +10,6 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -18,19 +17,14 @@ import (
 // run is the devices that exchanges are timed on.
 type run struct {
 	*bench.Machine
-	links *p2p.Links
 }
 
 // Run measures the exchanges of all devices.
 func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
-	links, err := on.Links(ctx, len(on.Devices))
-	if err != nil {
+	if err := to.Begin(results.KindExchange, on.Links); err != nil {
 		return err
 	}
-	if err := to.Begin(results.KindExchange, links); err != nil {
-		return err
-	}
-	r := &run{on, links}
+	r := &run{on}
 	var tasks []bench.Task
 	for _, c := range o.combinations() {
 		tasks = append(tasks, bench.Task{Labels: c.labels(), Measure: func(ctx context.Context) ([]results.Row, error) {
@@ -111,7 +105,7 @@ func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placemen
 		open.Add(f)
 		specs, fields = append(specs, spec), append(fields, f)
 	}
-	plan, err := halo.NewPlan(place, r.links, c.path, specs...)
+	plan, err := halo.NewPlan(place, r.Links, c.path, specs...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,14 +26,10 @@ type latencyRun struct {
 
 // Run measures the smallest pieces of work of all devices, and of every two of them.
 func (o *LatencyOptions) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
-	links, err := on.Links(ctx, len(on.Devices))
-	if err != nil {
+	if err := to.Begin(results.KindLatency, on.Links); err != nil {
 		return err
 	}
-	if err := to.Begin(results.KindLatency, links); err != nil {
-		return err
-	}
-	r := &latencyRun{newFabric(links, on.Compiler, smallMessage), on.Devices, o.Budget}
+	r := &latencyRun{newFabric(on.Links, on.Compiler, smallMessage), on.Devices, o.Budget}
 	return to.Measure(ctx, r.tasks(o.Paths))
 }
 

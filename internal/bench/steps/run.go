@@ -10,7 +10,6 @@ import (
 
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -23,31 +22,18 @@ type run struct {
 	slabs   bool          // how grids are cut, where a case leaves it open
 	budget  time.Duration // of a row
 	notes   io.Writer
-	links   map[int]*p2p.Links // of the first so many devices
-	ceiling results.Sample     // the rate of a plain copy within a device
-	record  *results.Record    // of what was measured before
+	ceiling results.Sample  // the rate of a plain copy within a device
+	record  *results.Record // of what was measured before
 }
 
 // newRun begins the record of steps.
 func (o *Options) newRun(ctx context.Context, kind results.Kind, on *bench.Machine, to *bench.Recorder) (*run, error) {
-	r := &run{Machine: on, slabs: o.Cut == cutSlabs, budget: o.Budget, notes: to.Notes, links: map[int]*p2p.Links{}}
-	links, err := r.linksOf(ctx, len(on.Devices))
-	if err != nil {
-		return nil, err
-	}
-	if err := to.Begin(kind, links); err != nil {
+	r := &run{Machine: on, slabs: o.Cut == cutSlabs, budget: o.Budget, notes: to.Notes}
+	if err := to.Begin(kind, on.Links); err != nil {
 		return nil, err
 	}
 	r.record = to.Record
 	return r, r.measureCeiling(ctx)
-}
-
-// linksOf returns the links of the first n devices.
-func (r *run) linksOf(ctx context.Context, n int) (links *p2p.Links, err error) {
-	if r.links[n] == nil {
-		r.links[n], err = r.Links(ctx, n)
-	}
-	return r.links[n], err
 }
 
 // measureCeiling measures the rate of a plain copy within the first device, of bytes read
@@ -126,11 +112,7 @@ func times(n []int) string {
 
 // step times the steps of a case, in microseconds, and says how it was set up.
 func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
-	links, err := r.linksOf(ctx, c.devices)
-	if err != nil {
-		return step, nil, err
-	}
-	if s, err = newSetup(ctx, r.Machine, links, c, r.slabs); err != nil {
+	if s, err = newSetup(ctx, r.Machine, c, r.slabs); err != nil {
 		return step, nil, err
 	}
 	if err := s.choose(ctx, r.notes); err != nil {

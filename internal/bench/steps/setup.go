@@ -3,9 +3,9 @@ package steps
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -16,7 +16,6 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
-	"github.com/halox/halox/streams"
 )
 
 // setup is a case with its placement on the first of the devices, and how it came to its scheme and
@@ -25,27 +24,22 @@ type setup struct {
 	stepCase
 	*bench.Machine
 	problem *solvers.Problem
-	links   *p2p.Links
 	place   *halo.Placement
 	chosen  scheme.Scheme // Auto resolved
 	plan    *halo.Plan    // of the exchange in a step
 }
 
 // newSetup plans a case.
-func newSetup(ctx context.Context, on *bench.Machine, links *p2p.Links, c stepCase, slabs bool) (s *setup, err error) {
-	s = &setup{stepCase: c, Machine: on, links: links}
+func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (s *setup, err error) {
+	s = &setup{stepCase: c, Machine: on}
 	if s.problem, err = c.problem(); err != nil {
 		return nil, err
 	}
-	cut, err := c.cut(s.problem.Grid, slabs)
-	if err != nil {
-		return nil, leftOut{err}
-	}
-	if err := s.mapDevices(ctx, cut); err != nil {
+	if err := s.cut(ctx, slabs); err != nil {
 		return nil, err
 	}
 	s.chosen = scheme.Choose(c.scheme, s.place)
-	if s.plan, err = halo.NewPlan(s.place, links, s.wanted(), s.problem.Field()); err != nil {
+	if s.plan, err = halo.NewPlan(s.place, s.Links, s.wanted(), s.problem.Field()); err != nil {
 		return nil, leftOut{err} // the links have no such path, or a subdomain is too large
 	}
 	needs, err := s.plan.Needs(solverFields)
@@ -62,22 +56,20 @@ func newSetup(ctx context.Context, on *bench.Machine, links *p2p.Links, c stepCa
 // other.
 const solverFields = 2
 
-// cut cuts the grid.
-func (c stepCase) cut(grid domain.Grid, slabs bool) (cut *domain.Decomposition, err error) {
-	width, parts := domain.UniformRadius(grid.Dims, 1), c.parts
-	switch {
-	case parts != domain.Vec{}:
-	case slabs:
-		parts = bench.Slabs(grid.Dims, c.devices)
-	default:
-		if parts, err = domain.AutoParts(grid, c.devices, width); err != nil {
-			return nil, err
-		}
+// cut cuts the grid over the first of the devices, which get their subdomains as in a run.
+func (s *setup) cut(ctx context.Context, slabs bool) (err error) {
+	grid := s.problem.Grid
+	c := halo.Cutting{
+		Size: s.size, Periodic: grid.Periodic, Fields: []halo.Spec{s.problem.Field()}, Parts: s.parts, Devices: s.devices, Path: s.wanted(),
 	}
-	if cut, err = domain.Decompose(grid, parts); err != nil {
-		return nil, err
+	if slabs && c.Parts == (domain.Vec{}) {
+		c.Parts = bench.Slabs(grid.Dims, s.devices)
 	}
-	return cut, cut.CheckWidth(width)
+	s.place, err = s.Cut(ctx, c)
+	if _, refused := errors.AsType[*halo.OptionError](err); refused {
+		return leftOut{err}
+	}
+	return err
 }
 
 // wanted returns the path that is wanted: where that is open, the scheme's.
@@ -86,35 +78,6 @@ func (s *setup) wanted() p2p.Path {
 		return s.path
 	}
 	return cmp.Or(needsOf(s.scheme).Path, p2p.Auto)
-}
-
-// mapDevices gives the subdomains their devices, as a run does, and measures the links where that,
-// or the path of a message, depends on it.
-func (s *setup) mapDevices(ctx context.Context, cut *domain.Decomposition) (err error) {
-	devices := s.Devices[:s.devices:s.devices]
-	open := devices[0].Backend == streams.CUDA && len(devices) > 2
-	if (open || s.wanted() == p2p.Auto && len(devices) > 1) && s.links.Model == nil {
-		if s.links.Model, err = halo.LinkModel(ctx, devices, s.links, s.Compiler, s.Driver, ""); err != nil {
-			return err
-		}
-	}
-	if open {
-		s.place, _, err = halo.MapDevices(cut, devices, s.cost, s.problem.Field())
-	} else {
-		s.place, err = halo.Place(cut, devices)
-	}
-	return err
-}
-
-// cost returns what a packed message takes by the link model, in seconds.
-func (s *setup) cost(from, to *streams.Device, bytes int64) float64 {
-	message := p2p.MessageShape{Bytes: bytes, Packed: true}
-	path, _, err := s.links.Choose(s.wanted(), from, to, message)
-	took, known := s.links.Model.Time(from, to, path, message)
-	if err != nil || !known {
-		return math.Inf(1)
-	}
-	return took.Seconds()
 }
 
 // options say how the steps are made.
@@ -130,7 +93,7 @@ func (s *setup) choose(ctx context.Context, notes io.Writer) error {
 	if s.scheme != scheme.Auto {
 		return nil
 	}
-	search := scheme.Search{Links: s.links, Compiler: s.Compiler, Path: s.path, Driver: s.Driver, Program: s.Program}
+	search := scheme.Search{Links: s.Links, Compiler: s.Compiler, Path: s.path, Driver: s.DriverVersion(), Program: s.Program}
 	options := s.options()
 	options.Order = scheme.LeftRight // as in a run
 	begin := time.Now()
@@ -147,7 +110,7 @@ func (s *setup) choose(ctx context.Context, notes io.Writer) error {
 // take takes the fastest.
 func (s *setup) take(fastest scheme.Trial) (err error) {
 	s.chosen = fastest.Scheme
-	s.plan, err = halo.NewPlan(s.place, s.links, fastest.Path, s.problem.Field())
+	s.plan, err = halo.NewPlan(s.place, s.Links, fastest.Path, s.problem.Field())
 	return err
 }
 

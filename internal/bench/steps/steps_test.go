@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/measure"
 	"github.com/halox/halox/internal/testdevices"
@@ -28,7 +29,7 @@ func near(t *testing.T, row results.Row, m results.Metric, want float64) {
 
 // recorderOf returns a recorder that leaves no file.
 func recorderOf(set *testdevices.Set) (*bench.Machine, *bench.Recorder) {
-	on := &bench.Machine{Devices: set.Devices, Compiler: set.Compiler}
+	on := &bench.Machine{Session: &halo.Session{Backend: set.Devices[0].Backend, Devices: set.Devices, Links: set.Links, Compiler: set.Compiler}}
 	return on, &bench.Recorder{Notes: io.Discard, New: func(kind results.Kind, settings any, _ *p2p.Links) *results.Record {
 		return &results.Record{Kind: kind, Settings: settings}
 	}}
@@ -87,7 +88,7 @@ func TestCompareSchemes(t *testing.T) {
 func TestScalingTakesTheFastest(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	on, to := recorderOf(testdevices.Host(t, 2))
-	r := &run{Machine: on, budget: time.Millisecond, notes: to.Notes, links: map[int]*p2p.Links{}}
+	r := &run{Machine: on, budget: time.Millisecond, notes: to.Notes}
 	c := stepCase{precision: "float64", size: []int{8, 8, 8}, devices: 2, scheme: scheme.Auto, order: scheme.LeftRight, path: p2p.Auto}
 	_, s, err := r.step(t.Context(), c)
 	if err != nil || s.chosen != scheme.TwoStream {

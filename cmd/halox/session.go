@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/streams"
+)
+
+// openSession opens the devices that a config wants. What the user should know of it, that
+// there is no GPU or that the cache is not to be trusted, goes to notes.
+func openSession(ctx context.Context, c configs.Devices, notes io.Writer) (*halo.Session, error) {
+	if err := cache.At("").Check(); err != nil {
+		fmt.Fprintln(notes, err)
+	}
+	s, err := halo.Open(ctx, devicesOf(c))
+	if err != nil {
+		return nil, inConfig(err)
+	}
+	if s.Note != "" {
+		fmt.Fprintln(notes, s.Note)
+	}
+	return s, nil
+}
+
+// devicesOf translates the config.
+func devicesOf(c configs.Devices) halo.Devices {
+	d := halo.Devices{Backend: streams.Backend(c.Backend), Count: int(c.Count), IDs: c.IDs}
+	if c.Backend == configs.Auto {
+		d.Backend = ""
+	}
+	return d
+}
+
+// optionKeys are the keys of a config that set the options of a session.
+var optionKeys = map[string]string{
+	"Devices.Backend": "devices.backend", "Devices.Count": "devices.count", "Devices.IDs": "devices.ids",
+	"Cutting.Size": "grid.size", "Cutting.Parts": "decomposition", "Cutting.Devices": "devices.count",
+}
+
+// inConfig names the key of a config in place of the option that cannot be had.
+func inConfig(err error) error {
+	if o, ok := errors.AsType[*halo.OptionError](err); ok && optionKeys[o.Option] != "" {
+		return fmt.Errorf("%s: %w", optionKeys[o.Option], o.Err)
+	}
+	return err
+}
