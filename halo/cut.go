@@ -99,9 +99,7 @@ func (c Cutting) fixedParts(s *Session, n int) (domain.Vec, error) {
 // width returns the widest ghosts of the fields, on each side.
 func (c Cutting) width() (w domain.Radius) {
 	for _, f := range c.Fields {
-		for a := range w.Minus {
-			w.Minus[a], w.Plus[a] = max(w.Minus[a], f.Width.Minus[a]), max(w.Plus[a], f.Width.Plus[a])
-		}
+		w = wider(w, f.filled().Width)
 	}
 	return w
 }

@@ -240,6 +240,8 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"an order of none", []string{"run", good, "--set", "exchange.order=pairwise"}, []string{"exchange.order", "assisted has no order", "two-stream"}},
 		{"a path of none", []string{"plan", good, "--set", "exchange.scheme=fused"}, []string{"exchange.path", "fused takes auto or direct"}},
 		{"checked like run", []string{"config", "check", good, "--set", "exchange={scheme: resident, path: peer}"}, []string{"exchange.path", "resident takes auto or direct"}},
+		{"too many devices to check", []string{"config", "check", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
+		{"too many parts to check", []string{"config", "check", good, "--set", "decomposition=[1,1,9]", "--set", "stencil.points=13", "--set", "devices.count=9"}, []string{"decomposition: ", "needs 2"}},
 		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, fused or resident"}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 	} {
