@@ -15,8 +15,22 @@ import (
 // Result is what a run came to.
 type Result struct {
 	scheme.Result
-	Norms   scheme.Norms // of the last step
-	History []scheme.Norms
+	Norms   Norms // of the last step
+	History []Norms
+}
+
+// Norms are those of one step.
+type Norms struct {
+	Step int64
+	scheme.Norms
+}
+
+// normsOf returns the norms of the only variable.
+func normsOf(c scheme.Check) (n Norms) {
+	if n.Step = c.Step; len(c.Norms) > 0 {
+		n.Norms = c.Norms[0]
+	}
+	return n
 }
 
 // Solver is a problem made ready on its devices.
@@ -48,7 +62,7 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 		err = u.SetAll()
 	}
 	if err == nil {
-		s.Runner, err = scheme.New(p.step(u), &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
+		s.Runner, err = scheme.NewRunner(p.step(u), &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -82,12 +96,9 @@ func (s *Solver) Field() *halo.Field { return s.u.Level(s.Done()) }
 // Run steps until the options or the context say stop, see scheme.Runner.
 func (s *Solver) Run(ctx context.Context, o scheme.Options) (Result, error) {
 	r, err := s.Runner.Run(ctx, o)
-	res := Result{Result: r}
-	if len(r.Norms) > 0 {
-		res.Norms = r.Norms[0]
-	}
-	for _, n := range r.History {
-		res.History = append(res.History, n[0])
+	res := Result{Result: r, Norms: normsOf(r.Check)}
+	for _, c := range r.History {
+		res.History = append(res.History, normsOf(c))
 	}
 	return res, err
 }

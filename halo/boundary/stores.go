@@ -15,12 +15,12 @@ type store struct {
 }
 
 // Stores returns all that a subdomain stores into ghosts as it sweeps its boundary region: for
-// each part of its messages of a plan that carries this field, and for ghosts of its own behind
+// each part of its messages of a plan that carries a component of this field, and for ghosts of its own behind
 // faces that change from step to step. What it sends a neighbour across a face's end is also
 // what lies behind that face there, since both end at it: so no store waits for another. The
 // order of the faces is that of Refresh. ok is false where a face has a kernel of the caller's
 // own, which cannot be a store.
-func (g *Ghosts) Stores(rank int, plan *halo.Plan, field int) (stores []kernels.GhostStore, ok bool) {
+func (g *Ghosts) Stores(rank int, plan *halo.Plan, field, component int) (stores []kernels.GhostStore, ok bool) {
 	if len(g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Custom })) > 0 {
 		return nil, false
 	}
@@ -28,7 +28,7 @@ func (g *Ghosts) Stores(rank int, plan *halo.Plan, field int) (stores []kernels.
 	all := []store{{GhostStore: kernels.GhostStore{Send: owned, Ghost: owned, To: rank}}}
 	for _, m := range plan.Messages {
 		for _, p := range m.Parts {
-			if m.From == rank && p.Field == field && p.Component == 0 {
+			if m.From == rank && p.Field == field && p.Component == component {
 				all = append(all, store{GhostStore: kernels.GhostStore{Send: p.Send, Ghost: p.Ghost, To: m.To}, dir: p.Dir})
 			}
 		}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
 
@@ -24,19 +24,23 @@ type round struct {
 // round; the last to arrive decides for all, from the norms that they collected.
 //
 // The norms of a step are looked at one step later, so that the devices have
-// work while the host waits for them. Where they end the run, the field of
-// their step is still there: the step after it wrote the other one.
+// work while the host waits for them. Where they end the run, the levels of
+// their step are still there: the step after it wrote others. Where it would not, see
+// keepsLevels, no step is queued before they are looked at.
 type controller struct {
-	options Options
-	points  int64
-	workers *streams.WorkerGroup
-	ctx     context.Context
-	cancel  bool // the context ended: the run stops at limit
+	options    Options
+	step       *Step
+	reductions []sweep.Reduction // of it
+	points     int64
+	workers    *streams.WorkerGroup
+	ctx        context.Context
+	cancel     bool // the context ended: the run stops at limit
 
 	arrived   atomic.Int64
 	arrivals  []streams.Counter // by worker
 	meeting   streams.Counter
-	collected [][]kernels.Norms // of step pending, by rank and measured variable
+	collected []sums // of step pending, by rank
+	ahead     bool   // a step may be queued while the norms of the one before are under way
 
 	round     round
 	limit     int64 // the last step, if no tolerance ends the run before
@@ -50,10 +54,11 @@ type controller struct {
 func newController(ctx context.Context, o Options, r *run, workers int, maxQueued int64) *controller {
 	c := &controller{
 		options: o, points: r.place.Grid.Points(), workers: r.workers, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		collected: make([][]kernels.Norms, len(r.subdomains)), limit: o.Steps, pace: newPace(maxQueued), intervals: newIntervals(o.Interval),
+		collected: make([]sums, len(r.subdomains)), ahead: r.step.keepsLevels(), step: r.step, reductions: r.step.Reductions(),
+		limit: o.Steps, pace: newPace(maxQueued), intervals: newIntervals(o.Interval),
 	}
 	for rank := range c.collected {
-		c.collected[rank] = make([]kernels.Norms, len(r.step.Measured))
+		c.collected[rank] = r.step.newSums()
 	}
 	c.meeting.Whom = "the other workers"
 	if !c.intervals.turn(0) {
@@ -93,7 +98,7 @@ func (c *controller) late(n int64) (workers []int) {
 // due returns the step whose norms the workers bring to the next barrier, 0 if
 // none. It must be asked for after a round was queued.
 func (c *controller) due() int64 {
-	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit) {
+	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit || !c.ahead) {
 		return c.pending
 	}
 	return 0
@@ -131,7 +136,7 @@ func (c *controller) plan(issued int64) {
 	last := min(c.nextCheck(issued), issued+c.pace.steps(issued), c.intervals.end)
 	if c.pending > 0 {
 		last = issued + 1
-		if c.pending == c.limit {
+		if c.pending == c.limit || !c.ahead {
 			last = issued
 		}
 	}
@@ -150,10 +155,9 @@ func (c *controller) nextCheck(n int64) int64 {
 
 // judge takes the norms of a step and reports whether the run ends with it.
 func (c *controller) judge(step int64) bool {
-	norms, all := c.norms(step, c.result.Norms[:0])
-	c.result.Norms, c.result.Steps = norms, step
+	all := c.sum(step)
 	if c.options.History {
-		c.result.History = append(c.result.History, slices.Clone(norms))
+		c.result.History = append(c.result.History, c.result.Check.clone())
 	}
 	change := all.MaxChange
 	if c.options.Norm == L2Norm {
@@ -162,7 +166,7 @@ func (c *controller) judge(step int64) bool {
 	switch {
 	case !finite(all) && !c.options.anything:
 		c.result.Stopped = StoppedDiverged
-	case c.options.Tolerance > 0 && len(norms) > 0 && change <= c.options.Tolerance:
+	case c.options.Tolerance > 0 && len(c.result.Norms) > 0 && change <= c.options.Tolerance:
 		c.result.Stopped = StoppedTolerance
 	case step < c.limit:
 		return false
@@ -174,21 +178,29 @@ func (c *controller) judge(step int64) bool {
 	return true
 }
 
-// norms appends those of each measured variable, over all subdomains in the order of their ranks,
-// and returns those over all variables too.
-func (c *controller) norms(step int64, norms []Norms) (_ []Norms, all kernels.Norms) {
-	for v := range c.collected[0] {
+// sum sets the result's norms and reductions to those of a step, over all subdomains in the order
+// of their ranks, and returns the norms over all variables.
+func (c *controller) sum(step int64) (all kernels.Norms) {
+	r := &c.result
+	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
+	for v := range c.step.Measured {
 		var sum kernels.Norms
 		for _, of := range c.collected {
-			sum.Add(of[v])
+			sum.Add(of.norms[v])
 		}
 		all.Add(sum)
-		norms = append(norms, Norms{
-			Step: step, MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2),
-			Max: sum.Max, L2: math.Sqrt(sum.Sum2 / float64(c.points)),
+		r.Norms = append(r.Norms, Norms{
+			MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2), Max: sum.Max, L2: math.Sqrt(sum.Sum2 / float64(c.points)),
 		})
 	}
-	return norms, all
+	for i, one := range c.reductions {
+		value := c.collected[0].reduced[i]
+		for _, of := range c.collected[1:] {
+			value = join(one.Op, value, of.reduced[i])
+		}
+		r.Reduced = append(r.Reduced, value)
+	}
+	return all
 }
 
 // finite reports whether all points were finite: a NaN shows in the sums, and an

@@ -76,8 +76,8 @@ func (f *fences) collectNorms(r *run, c *controller, step int64) error {
 		if err := f.norms[step%2][i].Sync(r.patience()); err != nil {
 			return err
 		}
-		for v, t := range r.subdomains[rank].totals[r.phase(step)] {
-			c.collected[rank][v] = t.Result()
+		for _, t := range r.subdomains[rank].totals[r.phase(step)] {
+			t.addTo(&c.collected[rank])
 		}
 	}
 	return nil

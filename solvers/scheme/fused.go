@@ -21,8 +21,19 @@ const (
 func fusedScheme() *definition {
 	return &definition{
 		name: Fused, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true},
-		assistants: none, unfit: unfused,
-		make: func(r *run, _ Options) (scheme, error) { return newFused(r, Fused, kernels.FusedStep) },
+		assistants: none,
+		unfit: func(x *Runner) error {
+			if x.step.Stages[0].Point != nil {
+				return unfusedPoints(x)
+			}
+			return unfused(x)
+		},
+		make: func(r *run, _ Options) (scheme, error) {
+			if r.step.Stages[0].Point != nil {
+				return newFusedPoints(r)
+			}
+			return newFused(r, Fused, kernels.FusedStep)
+		},
 	}
 }
 
@@ -53,7 +64,7 @@ type fusedPart struct {
 // unfused returns an error for steps that one kernel cannot make.
 func unfused(x *Runner) error {
 	st := x.step.Stages[0]
-	if len(x.step.Stages) > 1 || st.Writes[0].Variable != st.Reads[0].Variable || st.Writes[0].Variable.Levels() != 2 {
+	if len(x.step.Stages) > 1 || st.Linear == nil || st.Writes[0].Variable != st.Reads[0].Variable || st.Writes[0].Variable.Levels() != 2 {
 		return fmt.Errorf("makes steps of one stage that leads from one level of a variable to the next")
 	}
 	for _, d := range x.subdomains {
@@ -74,7 +85,7 @@ func (x *Runner) stores(d *subdomain) ([]kernels.GhostStore, bool) {
 	if x.plans[0] == nil {
 		return nil, true
 	}
-	return x.ghosts[v][0].Stores(d.rank, x.plans[0], 0)
+	return x.ghosts[v][0].Stores(d.rank, x.plans[0], 0, 0)
 }
 
 func newFused(r *run, name Scheme, kind kernels.StepKind) (scheme, error) {
@@ -132,7 +143,7 @@ func (f *fused) takeNorms(p *fusedPart) (err error) {
 	}
 	p.subdomain.totals = make([][]total, f.period)
 	for i := range 2 {
-		p.subdomain.totals[f.phase(int64(i))] = []total{p.stepper.Norms(i)}
+		p.subdomain.totals[f.phase(int64(i))] = []total{normTotal{p.stepper.Norms(i), 0}}
 	}
 	if err := f.newEvents(p.device, &p.measured); err != nil {
 		return err
@@ -179,19 +190,15 @@ func (f *fused) steps(worker int, first, last int64, norms bool) error {
 
 // move queues the values of profiles, which the step reflects about.
 func (f *fused) move(p *fusedPart, n int64) error {
-	return f.eachWritten(func(a Access, g *boundary.Ghosts) error {
-		return g.Move(p.rank, p.steps, f.done+n, f.time(n))
-	}, n)
+	return f.eachWritten(0, n, func(g *boundary.Ghosts) error { return g.Move(p.rank, p.steps, f.done+n, f.time(n)) })
 }
 
-// eachWritten calls do for what the stages of a step write and has ghosts.
-func (r *run) eachWritten(do func(a Access, g *boundary.Ghosts) error, n int64) error {
-	for _, st := range r.step.Stages {
-		for _, a := range st.Writes {
-			if g := r.ghosts[a.Variable]; g != nil {
-				if err := do(a, g[a.slot(r.done+n)]); err != nil {
-					return err
-				}
+// eachWritten calls do for the ghosts of what a stage of a step writes.
+func (r *run) eachWritten(stage int, n int64, do func(g *boundary.Ghosts) error) error {
+	for _, a := range r.step.Stages[stage].Writes {
+		if g := r.ghosts[a.Variable]; g != nil {
+			if err := do(g[a.slot(r.done+n)]); err != nil {
+				return err
 			}
 		}
 	}

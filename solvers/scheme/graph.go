@@ -98,7 +98,7 @@ func (r *run) measureAll(d *subdomain) error {
 	d.totals = nil
 	for phase := range r.period {
 		var all []total
-		for _, v := range r.step.Measured {
+		for v := range r.step.Measured {
 			t, err := d.measureFields(r.Runner, v, int64(phase), &r.resources)
 			if err != nil {
 				return err

@@ -3,6 +3,8 @@ package scheme
 import (
 	"fmt"
 	"time"
+
+	"github.com/halox/halox/p2p"
 )
 
 // Norm is how the change of a step is measured against the tolerance.
@@ -18,9 +20,10 @@ const (
 // Options say how steps are run.
 type Options struct {
 	Scheme     Scheme
-	Order      Order   // of TwoStream; LeftRight where it is empty
-	Steps      int64   // at most
-	Tolerance  float64 // the run ends when the change is at most this; 0 for never
+	Order      Order    // of TwoStream; LeftRight where it is empty
+	Path       p2p.Path // of messages, for New, which plans them; p2p.Auto where it is empty
+	Steps      int64    // at most
+	Tolerance  float64  // the run ends when the change is at most this; 0 for never
 	Norm       Norm
 	CheckEvery int64 // steps between two looks at the norms; 0 for none before the end
 	History    bool  // keep the norms of every look
@@ -77,9 +80,15 @@ const (
 	StoppedDiverged    Stopped = "diverged"
 )
 
-// Norms are those of one variable in one step, over owned points.
+// Check is what was taken of one step.
+type Check struct {
+	Step    int64
+	Norms   []Norms   // by measured variable
+	Reduced []float64 // the reductions of point functions, in the order of Step.Reductions
+}
+
+// Norms are those of one variable in one step, over owned points and all components.
 type Norms struct {
-	Step      int64
 	MaxChange float64 // largest absolute change
 	L2Change  float64 // root of the sum of squares of the change
 	Max       float64 // largest magnitude
@@ -91,8 +100,8 @@ type Result struct {
 	Scheme  Scheme // that ran
 	Steps   int64
 	Stopped Stopped
-	Norms   []Norms       // of the last step, by measured variable
-	History [][]Norms     // of every look
+	Check                 // of the last step
+	History []Check       // of every look
 	Loop    time.Duration // from the first step queued to the last one done
 	Bytes   int64         // sent from device to device
 

@@ -26,14 +26,15 @@ type Runner struct {
 	subdomains []*subdomain
 	compiler   *kernels.Compiler
 	period     int
-	done       int64 // steps
-	broken     error // of a run that ended in the middle of a step
+	options    Options // of Steps
+	done       int64   // steps
+	broken     error   // of a run that ended in the middle of a step
 }
 
-// New makes a step ready: it compiles, and allocates all that steps need. The plan is one of
-// Step.Plan. The content of the variables does not matter yet. Close frees what New made, and
-// leaves the variables.
-func New(step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
+// NewRunner makes a step ready over a plan of Step.Plan: it compiles, and allocates all that steps
+// need. New does so for the devices of a session. The content of the variables does not matter yet. Close frees what it made, and leaves the
+// variables.
+func NewRunner(step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err
 	}

@@ -134,7 +134,7 @@ func (d *definition) suits(x *Runner, o Options) error {
 		}
 	}
 	for i, st := range x.step.Stages {
-		if d.needs.Steady && st.Changing {
+		if d.needs.Steady && st.changes() {
 			return fail("makes steps without the host, and what stage %d %q queues changes from step to step", i, st.Name)
 		}
 		if d.needs.Swept && st.Kernels != nil {

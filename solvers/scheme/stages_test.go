@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
@@ -88,14 +89,19 @@ func (s *randomStep) newStage(r *rand.Rand) (st randomStage) {
 			st.writes = append(st.writes, randomAccess{variable: v, level: 1})
 		}
 	}
+	read := map[[2]int]bool{}
 	for range 1 + r.IntN(3) {
 		v := r.IntN(len(s.variables))
 		a := randomAccess{variable: v, level: 1 - r.IntN(s.variables[v].levels+1)}
 		if a.level < 1-s.variables[v].levels {
 			a.level = 0
 		}
-		n := s.variables[v].levels
-		if !written[[2]int{v, ((a.level % n) + n) % n}] {
+		key := s.key(a)
+		if read[key] {
+			continue
+		}
+		read[key] = true
+		if !written[key] {
 			for range 1 + r.IntN(4) {
 				a.around = append(a.around, s.offset(r, s.variables[v].width))
 			}
@@ -103,6 +109,12 @@ func (s *randomStep) newStage(r *rand.Rand) (st randomStage) {
 		st.reads = append(st.reads, a)
 	}
 	return st
+}
+
+// key says which field an access means in steps of one phase.
+func (s *randomStep) key(a randomAccess) [2]int {
+	n := s.variables[a.variable].levels
+	return [2]int{a.variable, ((a.level % n) + n) % n}
 }
 
 func (s *randomStep) offset(r *rand.Rand, w domain.Radius) (o domain.Vec) {
@@ -214,8 +226,9 @@ func (r *reference) step(n int64) {
 	}
 }
 
-// make returns the step with its variables on a placement.
-func (s *randomStep) make(t *testing.T, p *halo.Placement) (*scheme.Step, []*scheme.Variable) {
+// make returns the step with its variables on a placement, its stages by kernels of their own or as
+// point functions.
+func (s *randomStep) make(t *testing.T, p *halo.Placement, points bool) (*scheme.Step, []*scheme.Variable) {
 	t.Helper()
 	var all []*scheme.Variable
 	for i, v := range s.variables {
@@ -242,16 +255,75 @@ func (s *randomStep) make(t *testing.T, p *halo.Placement) (*scheme.Step, []*sch
 	}
 	step := &scheme.Step{}
 	for _, st := range s.stages {
-		stage := scheme.Stage{Name: "random", Kernels: st.kernel, Changing: true}
-		for _, a := range st.reads {
-			stage.Reads = append(stage.Reads, all[a.variable].At(a.level, a.around))
+		stage := scheme.Stage{Name: "random"}
+		reads, writes := s.names(st)
+		for i, a := range st.reads {
+			stage.Reads = append(stage.Reads, all[a.variable].At(a.level, a.around).Named(reads[i]))
 		}
-		for _, a := range st.writes {
-			stage.Writes = append(stage.Writes, all[a.variable].At(a.level, nil))
+		for i, a := range st.writes {
+			stage.Writes = append(stage.Writes, all[a.variable].At(a.level, nil).Named(writes[i]))
+		}
+		if points {
+			stage.Point = s.point(st)
+		} else {
+			stage.Kernels, stage.Changing = st.kernel, true
 		}
 		step.Stages = append(step.Stages, stage)
 	}
 	return step, all
+}
+
+// names returns those of what a stage reads and writes; what is updated in place has one.
+func (s *randomStep) names(st randomStage) (reads, writes []string) {
+	at := map[[2]int]string{}
+	for i, a := range st.reads {
+		reads = append(reads, fmt.Sprint("r", i))
+		at[s.key(a)] = reads[i]
+	}
+	for i, a := range st.writes {
+		name, ok := at[s.key(a)]
+		if !ok {
+			name = fmt.Sprint("w", i)
+		}
+		writes = append(writes, name)
+	}
+	return reads, writes
+}
+
+// point is the stage as a point function.
+func (s *randomStep) point(st randomStage) *sweep.Point {
+	reads, writes := s.names(st)
+	var b strings.Builder
+	b.WriteString("template <typename P> __device__ __forceinline__ void mixed(P &p) {\n\tunsigned long long sum = (unsigned long long)p.step();\n")
+	for i, a := range st.reads {
+		for _, o := range a.offsets() {
+			fmt.Fprintf(&b, "\tsum = sum * 31 + (unsigned long long)p.at(%s, %d, %d, %d);\n", reads[i], o[0], o[1], o[2])
+		}
+	}
+	for i, name := range writes {
+		fmt.Fprintf(&b, "\tp.set(%s, (long long)(sum + %d));\n", name, i)
+	}
+	b.WriteString("}\n")
+	return &sweep.Point{Name: "mixed", Dims: s.grid.Dims, CUDA: b.String(), Go: func(r *sweep.Row) {
+		var in, out [][]int64
+		for i, a := range st.reads {
+			for _, o := range a.offsets() {
+				in = append(in, sweep.At[int64](r, reads[i], o[0], o[1], o[2]))
+			}
+		}
+		for _, name := range writes {
+			out = append(out, sweep.At[int64](r, name, 0, 0, 0))
+		}
+		for x := range r.N {
+			sum := r.Step()
+			for _, v := range in {
+				sum = mix(sum, v[x])
+			}
+			for i, v := range out {
+				v[x] = sum + int64(i)
+			}
+		}
+	}}
 }
 
 // kernel sweeps a region, some of them late.
@@ -300,10 +372,17 @@ func (st randomStage) kernel(r scheme.Region) (scheme.Launch, error) {
 }
 
 // Steps of any stages, over variables of any levels, widths and boundaries, give the bits of plain
-// loops on one array, by every scheme that takes kernels of the caller's own, order, path and cut.
+// loops on one array, by every scheme, order, path and cut: with kernels of their own on host
+// devices, and as point functions.
 func TestStagesGiveOneAnswer(t *testing.T) {
+	t.Run("stages=kernels", func(t *testing.T) { eachRandomStep(t, testdevices.Host(t, 4), false) })
+	t.Run("stages=points", func(t *testing.T) {
+		testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) { eachRandomStep(t, set, true) })
+	})
+}
+
+func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 	const steps = 5
-	set := testdevices.Host(t, 4)
 	for seed := range uint64(24) {
 		s := newRandomStep(t, rand.New(rand.NewPCG(seed, 2)))
 		ref := newReference(s)
@@ -311,25 +390,25 @@ func TestStagesGiveOneAnswer(t *testing.T) {
 			ref.step(n + 1)
 		}
 		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
-			if parts[2] > s.grid.Size[2] {
+			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
 			}
 			for _, o := range []scheme.Options{
 				{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted},
 			} {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct} {
-					if o.Scheme == scheme.Baseline && path == p2p.Direct {
+					if needs, _ := scheme.NeedsOf(o.Scheme); needs.CheckPath(o.Scheme, path) != nil {
 						continue
 					}
 					name := fmt.Sprintf("seed=%d/scheme=%s/order=%s/path=%s/parts=%v", seed, o.Scheme, o.Order, path, parts)
-					t.Run(strings.ReplaceAll(name, " ", "x"), func(t *testing.T) { s.check(t, set, ref, parts, path, o, steps) })
+					t.Run(strings.ReplaceAll(name, " ", "x"), func(t *testing.T) { s.check(t, set, ref, parts, path, o, steps, points) })
 				}
 			}
 		}
 	}
 }
 
-func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, parts domain.Vec, path p2p.Path, o scheme.Options, steps int64) {
+func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, parts domain.Vec, path p2p.Path, o scheme.Options, steps int64, points bool) {
 	cut, err := domain.Decompose(s.grid, parts)
 	if err != nil {
 		t.Fatal(err)
@@ -338,12 +417,12 @@ func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, p
 	if err != nil {
 		t.Fatal(err)
 	}
-	step, variables := s.make(t, p)
+	step, variables := s.make(t, p, points)
 	plan, err := step.Plan(set.Links, path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := scheme.New(step, plan, set.Compiler)
+	x, err := scheme.NewRunner(step, plan, set.Compiler)
 	if err != nil {
 		if strings.Contains(err.Error(), "would mirror") {
 			t.Skipf("SKIPPED: %v", err)

@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -27,6 +28,13 @@ type Stage struct {
 	Name   string // for errors
 	Reads  []Access
 	Writes []Access
+
+	// Point, where set, is what one point computes: halox sweeps it itself, under every scheme.
+	Point *sweep.Point
+
+	// Parameters, where set, returns a pointer to the parameters of the point function in a step;
+	// Point.Parameters are those of the first. It is called by several threads.
+	Parameters func(step int64) any
 
 	// Linear, where set, is the weighted sum that gives the only access written from the only
 	// one read.
@@ -112,11 +120,27 @@ func (s *Step) Check() error {
 		return fmt.Errorf("scheme: the levels of the variables come together every %d steps; %d are possible", n, maxPeriod)
 	}
 	for _, v := range s.Measured {
-		if _, ok := v.real(); !ok || v.Levels() < 2 || !slices.Contains(s.variables(), v) {
-			return fmt.Errorf("scheme: no norms of variable %q: they are taken of one component of float32 or float64 that a stage writes, with two levels or more", v.Spec.Name)
+		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
+			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, with two levels or more, or in place by a point function", v.Spec.Name)
 		}
 	}
 	return nil
+}
+
+// measuredInPlace reports whether a point function updates the variable in place.
+func (s *Step) measuredInPlace(v *Variable) bool {
+	for i := range s.Stages {
+		st := &s.Stages[i]
+		if st.Point == nil {
+			continue
+		}
+		for _, a := range st.sweepAccesses([]*Variable{v}) {
+			if a.Before != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // check returns an error unless the accesses of the stage can be.
@@ -131,13 +155,13 @@ func (st *Stage) check() error {
 		if a.Level > 1 || a.Level < 1-a.Variable.Levels() {
 			return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, a.Variable.Levels(), a.Level)
 		}
-		r, w := a.Reads.Radius(), a.Variable.Spec.Width
+		r, w := a.footprint().Radius(), a.Variable.Spec.Width
 		for i := range 3 {
 			if r.Minus[i] > w.Minus[i] || r.Plus[i] > w.Plus[i] {
 				return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
 			}
 		}
-		if a.Reads.Axes() > 1+int(a.Variable.Spec.Connectivity) {
+		if a.footprint().Axes() > 1+int(a.Variable.Spec.Connectivity) {
 			return fmt.Errorf("%q is read in edges or corners, where it has no ghosts", a.Name)
 		}
 	}
@@ -151,8 +175,17 @@ func (st *Stage) check() error {
 			}
 		}
 	}
-	if (st.Linear == nil) == (st.Kernels == nil) {
-		return fmt.Errorf("it has either a stencil or kernels")
+	ways := 0
+	for _, has := range []bool{st.Point != nil, st.Linear != nil, st.Kernels != nil} {
+		if has {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return fmt.Errorf("it has either a point function, a stencil or kernels")
+	}
+	if err := st.checkPoint(); err != nil {
+		return err
 	}
 	if st.Linear != nil && (len(st.Reads) != 1 || len(st.Writes) != 1) {
 		return fmt.Errorf("a stencil reads one variable and writes one")

@@ -2,11 +2,14 @@ package scheme
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
 
@@ -30,6 +33,9 @@ type subdomain struct {
 type stageLaunches struct {
 	plain, measured sweeps // measured takes norms on the way, where the stage can
 	boxes           boxes
+
+	sweeper *sweep.Sweeper // of a point function
+	arrays  sweep.Arrays
 }
 
 // sweeps are the launches that sweep a subdomain.
@@ -45,10 +51,18 @@ type boxes struct {
 	interior domain.Box
 }
 
-// total gives the norms of a variable in one step.
-type total interface {
-	Queue(s *streams.Stream) error
-	Result() kernels.Norms
+// foundTotals are what the stages of a phase take on their way.
+type foundTotals struct {
+	all       []total
+	variables map[int]bool // measured ones whose norms are among them
+}
+
+// add adds what a stage takes.
+func (f *foundTotals) add(t total, variables map[int]string) {
+	f.all = append(f.all, t)
+	for v := range variables {
+		f.variables[v] = true
+	}
 }
 
 // sweeps returns the launches of a stage in a step, with norms or without.
@@ -80,37 +94,40 @@ func newSubdomain(rank int, x *Runner) (d *subdomain, err error) {
 
 // addPhase makes the stages of the steps of a phase ready.
 func (d *subdomain) addPhase(x *Runner, phase int) error {
-	found := [2]map[*Variable]total{{}, {}} // by variables, of split and of whole sweeps
+	found := [2]*foundTotals{{variables: map[int]bool{}}, {variables: map[int]bool{}}} // of split and of whole sweeps
 	var stages []stageLaunches
 	for i := range x.step.Stages {
 		made, err := d.newStage(x, i, int64(phase), found)
 		if err != nil {
-			return err
+			return fmt.Errorf("stage %d %q: %w", i, x.step.Stages[i].Name, err)
 		}
 		stages = append(stages, made)
 	}
 	d.stages = append(d.stages, stages)
 	for k, totals := range []*[][]total{&d.split, &d.whole} {
-		var all []total
-		for _, v := range x.step.Measured {
-			t := found[k][v]
-			if t == nil {
-				var err error
-				if t, err = d.measureFields(x, v, int64(phase), &d.resources); err != nil {
-					return err
-				}
+		for v := range x.step.Measured {
+			if found[k].variables[v] {
+				continue
 			}
-			all = append(all, t)
+			t, err := d.measureFields(x, v, int64(phase), &d.resources)
+			if err != nil {
+				return err
+			}
+			found[k].all = append(found[k].all, t)
 		}
-		*totals = append(*totals, all)
+		*totals = append(*totals, found[k].all)
 	}
 	return nil
 }
 
 // measureFields takes the norms of a variable from its fields after a step: no stage takes them
 // on its way. What it makes is closed with owner.
-func (d *subdomain) measureFields(x *Runner, v *Variable, n int64, owner *streams.Resources) (total, error) {
+func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
+	v := x.step.Measured[variable]
 	real, _ := v.real()
+	if max(1, v.Spec.Components) > 1 {
+		return nil, fmt.Errorf("scheme: the norms of %q, of %d components, are taken by the stage that writes it, where that reads the level before at the point", v.Spec.Name, v.Spec.Components)
+	}
 	reducer, err := x.compiler.NewNormReducer(d.device, real)
 	if err != nil {
 		return nil, err
@@ -121,17 +138,22 @@ func (d *subdomain) measureFields(x *Runner, v *Variable, n int64, owner *stream
 		return nil, err
 	}
 	owner.Add(t)
-	return t, nil
+	return normTotal{t, variable}, nil
 }
 
 // newStage makes a stage ready for the steps n, n + period, ...
-func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]map[*Variable]total) (made stageLaunches, err error) {
+func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]*foundTotals) (made stageLaunches, err error) {
 	st := &x.step.Stages[i]
 	made.boxes.interior, made.boxes.boundary = domain.Split(x.place.Subdomains[d.rank].Box, d.boundaryLayers(x, i))
-	if st.Linear != nil {
-		return made, d.newLinear(x, st, n, &made, found)
+	switch {
+	case st.Point != nil:
+		err = d.newPoint(x, st, n, &made, found)
+	case st.Linear != nil:
+		err = d.newLinear(x, st, n, &made, found)
+	default:
+		err = d.newKernels(x, st, n, &made)
 	}
-	return made, d.newKernels(x, st, n, &made)
+	return made, err
 }
 
 // newKernels makes a stage of the caller's kernels ready.
@@ -181,7 +203,7 @@ func (l *stageLaunches) regions(owned domain.Box) []region {
 const tuneBudget = 100 * time.Millisecond
 
 // newLinear makes a linear stage ready.
-func (d *subdomain) newLinear(x *Runner, st *Stage, n int64, made *stageLaunches, found [2]map[*Variable]total) error {
+func (d *subdomain) newLinear(x *Runner, st *Stage, n int64, made *stageLaunches, found [2]*foundTotals) error {
 	sweeper, err := x.compiler.NewSweeper(d.device, *st.Linear, st.real())
 	if err != nil {
 		return err
@@ -200,14 +222,16 @@ func (d *subdomain) newLinear(x *Runner, st *Stage, n int64, made *stageLaunches
 		if err != nil {
 			return err
 		}
-		found[k][st.Writes[0].Variable] = t
+		if v := slices.Index(x.step.Measured, st.Writes[0].Variable); v >= 0 {
+			found[k].add(normTotal{t, v}, map[int]string{v: ""})
+		}
 	}
 	return nil
 }
 
 // linearLaunches makes the sweeps of regions that together are the subdomain, without norms and
 // with, and returns the total of the norms.
-func (d *subdomain) linearLaunches(sweeper *kernels.Sweeper, dst, src kernels.Array, regions []region) (total, error) {
+func (d *subdomain) linearLaunches(sweeper *kernels.Sweeper, dst, src kernels.Array, regions []region) (*kernels.NormReduction, error) {
 	var portions []kernels.BoxSet
 	var kept []region
 	for _, r := range regions {
@@ -270,7 +294,7 @@ func (d *subdomain) boundaryLayers(x *Runner, stage int) (layers domain.Radius) 
 		}
 	}
 	for _, a := range st.Reads {
-		r, changing := a.Reads.Radius(), domain.Radius{}
+		r, changing := a.footprint().Radius(), domain.Radius{}
 		if g := x.ghosts[a.Variable]; g != nil {
 			changing = g[0].Layers(d.rank)
 		}

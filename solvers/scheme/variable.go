@@ -3,7 +3,9 @@ package scheme
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels"
@@ -75,6 +77,16 @@ type Access struct {
 	Level    int // +1: what the step computes
 	Reads    stencil.Footprint
 	Name     string // in the source of a point function
+
+	// Components are what is read of each component around a point, where they differ; Reads is
+	// then empty.
+	Components []stencil.Footprint
+}
+
+// ByComponent returns the access with the footprint of each component.
+func (a Access) ByComponent(reads []stencil.Footprint) Access {
+	a.Reads, a.Components = nil, reads
+	return a
 }
 
 // Named returns the access under another name, for point functions that have several of one
@@ -90,13 +102,30 @@ func (a Access) field(step int64) *halo.Field { return a.Variable.Level(step - 1
 // slot returns its place among the variable's fields.
 func (a Access) slot(step int64) int { return a.Variable.slot(step - 1 + int64(a.Level)) }
 
+// footprint returns what is read of any component.
+func (a Access) footprint() stencil.Footprint {
+	all := slices.Clone(a.Reads)
+	for _, f := range a.Components {
+		all = append(all, f...)
+	}
+	return all
+}
+
 // around reports whether other points than the point itself are read.
-func (a Access) around() bool { return a.Reads.Axes() > 0 }
+func (a Access) around() bool { return a.footprint().Axes() > 0 }
+
+// atPoint reports whether all components are read at the point itself.
+func (a Access) atPoint() bool {
+	if len(a.Components) == 0 {
+		return len(a.Reads) == 0 || a.Reads.Has(domain.Vec{})
+	}
+	return !slices.ContainsFunc(a.Components, func(f stencil.Footprint) bool { return !f.Has(domain.Vec{}) })
+}
 
 // real returns the type of the elements where they can be swept and measured.
 func (v *Variable) real() (r kernels.Real, ok bool) {
 	r = kernels.Real(v.Spec.Element)
-	return r, r.Size() > 0 && max(1, v.Spec.Components) == 1
+	return r, r.Size() > 0
 }
 
 // Close frees what it holds. Closing twice is no error.

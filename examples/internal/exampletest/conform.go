@@ -1,0 +1,82 @@
+// Package exampletest holds the examples to one answer.
+package exampletest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/examples/internal/example"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
+)
+
+// Conform runs an example under every scheme, over every path that the scheme has, on 1 to 4 host
+// devices and on as many GPUs as there are up to 4, and fails the test unless each run gives the
+// checksum that is wanted.
+func Conform(t *testing.T, e example.Example, size []int, steps int64, want uint32) {
+	for _, backend := range []streams.Backend{streams.Host, streams.CUDA} {
+		t.Run("backend="+string(backend), func(t *testing.T) {
+			for devices := 1; devices <= 4; devices++ {
+				t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
+					session := open(t, backend, devices)
+					for _, o := range ways(devices) {
+						o.Limit = time.Minute
+						t.Run(fmt.Sprintf("scheme=%s/order=%s/path=%s", o.Scheme, o.Order, o.Path), func(t *testing.T) {
+							o.Steps = steps
+							got, err := e.Run(t.Context(), session, size, o, io.Discard)
+							if err != nil {
+								t.Fatal(err)
+							}
+							if got != want {
+								t.Errorf("checksum %08X, the reference has %08X", got, want)
+							}
+						})
+					}
+				})
+			}
+		})
+	}
+}
+
+// ways returns every scheme with its orders and paths; alone a device sends nothing.
+func ways(devices int) (all []scheme.Options) {
+	for _, name := range append(scheme.All(), scheme.Auto) {
+		needs, _ := scheme.NeedsOf(name) // none of auto
+		for _, order := range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
+			paths := []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}
+			if devices == 1 || name == scheme.Auto {
+				paths = []p2p.Path{p2p.Auto}
+			}
+			for _, path := range paths {
+				if needs.CheckPath(name, path) == nil {
+					all = append(all, scheme.Options{Scheme: name, Order: order, Path: path})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// open opens devices for a test, which is skipped where there are too few.
+func open(t *testing.T, backend streams.Backend, n int) *halo.Session {
+	t.Helper()
+	session, err := halo.Open(t.Context(), halo.Devices{Backend: backend, Count: n})
+	var few *halo.OptionError
+	if errors.Is(err, streams.ErrNoDriver) || errors.As(err, &few) && backend == streams.CUDA {
+		t.Skip("SKIPPED: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := session.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return session
+}

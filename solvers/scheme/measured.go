@@ -1,0 +1,114 @@
+package scheme
+
+import (
+	"slices"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/streams"
+)
+
+// sums are what is taken of a step on one subdomain: norms by measured variable, and the reductions
+// of point functions in the order of Step.Reductions.
+type sums struct {
+	norms   []kernels.Norms
+	reduced []float64
+}
+
+func (s *Step) newSums() sums {
+	return sums{make([]kernels.Norms, len(s.Measured)), make([]float64, len(s.Reductions()))}
+}
+
+// total gives some of the sums of a step.
+type total interface {
+	// Queue queues what joins them and brings them to the host.
+	Queue(s *streams.Stream) error
+	// addTo puts them where they belong, once that is done.
+	addTo(s *sums)
+}
+
+// normTotal is the norms of one variable.
+type normTotal struct {
+	*kernels.NormReduction
+	variable int // among those measured
+}
+
+func (t normTotal) addTo(s *sums) { s.norms[t.variable] = t.Result() }
+
+// pointTotal is the norms and reductions of a stage with a point function.
+type pointTotal struct {
+	*sweep.Totals
+	variables map[int]string // by measured variable the access that writes it
+	reduced   map[int]string // by reduction its name
+}
+
+func (t pointTotal) addTo(s *sums) {
+	for v, access := range t.variables {
+		s.norms[v], _ = t.Norms(access)
+	}
+	for i, name := range t.reduced {
+		s.reduced[i], _ = t.Totals.Reduced(name)
+	}
+}
+
+// Reductions returns the reductions of all stages, in the order in which results have them.
+func (s *Step) Reductions() (all []sweep.Reduction) {
+	for _, st := range s.Stages {
+		if st.Point != nil {
+			all = append(all, st.Point.Reductions...)
+		}
+	}
+	return all
+}
+
+// join joins the values that two subdomains have of a reduction. A NaN makes a NaN.
+func join(op sweep.Operation, a, b float64) float64 {
+	switch op {
+	case sweep.Max:
+		return max(a, b)
+	case sweep.Min:
+		return min(a, b)
+	}
+	return a + b
+}
+
+// keepsLevels reports whether, after a step, the levels from which it can be gone on with are
+// there until the step after the next has begun.
+func (s *Step) keepsLevels() bool {
+	for _, st := range s.Stages {
+		for _, w := range st.Writes {
+			if !s.keeps(w.Variable) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// keeps reports whether a step writes a level of the variable in whose field nothing lies that the
+// step after it needs.
+func (s *Step) keeps(v *Variable) bool {
+	oldest := 0
+	for _, a := range s.reads(v) {
+		oldest = min(oldest, a.Level)
+	}
+	return v.Levels() >= 2-oldest
+}
+
+// reads returns all that stages read of a variable.
+func (s *Step) reads(v *Variable) (all []Access) {
+	for _, st := range s.Stages {
+		for _, a := range st.Reads {
+			if a.Variable == v {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// clone returns a check that another does not overwrite.
+func (c Check) clone() Check {
+	c.Norms, c.Reduced = slices.Clone(c.Norms), slices.Clone(c.Reduced)
+	return c
+}

@@ -1,0 +1,142 @@
+package scheme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p"
+)
+
+// New makes a step ready on the devices of a session: it plans the exchanges, chooses the scheme
+// where the options say Auto, compiles, and allocates all that steps need. The content of the
+// variables does not change. Close frees what New made, and leaves the variables.
+//
+// On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step variables of their own,
+// for which there must be memory, else Choose decides. The options are those of Steps.
+func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, error) {
+	if err := step.Check(); err != nil {
+		return nil, err
+	}
+	if o.Path == "" {
+		o.Path = p2p.Auto
+	}
+	if o.Scheme == "" {
+		o.Scheme = Auto
+	}
+	if len(step.placement().Devices) > 1 {
+		if err := s.Measure(ctx); err != nil {
+			return nil, err
+		}
+	}
+	o, err := o.choose(ctx, s, step)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := step.Plan(s.Links, o.Path)
+	if err != nil {
+		return nil, err
+	}
+	x, err := NewRunner(step, plan, s.Compiler)
+	if err != nil {
+		return nil, err
+	}
+	x.options = o
+	return x, nil
+}
+
+// choose returns the options with a scheme, and the path that it takes.
+func (o Options) choose(ctx context.Context, s *halo.Session, step *Step) (Options, error) {
+	if o.Scheme == Auto {
+		trials, err := tryCopy(ctx, s, step, o)
+		if err != nil {
+			return o, err
+		}
+		if len(trials) > 0 {
+			o.Scheme, o.Path = trials[0].Scheme, trials[0].Path
+			return o, nil
+		}
+		o.Scheme = Choose(Auto, step.placement())
+	}
+	needs, err := NeedsOf(o.Scheme)
+	if err != nil {
+		return o, err
+	}
+	if o.Path == p2p.Auto && needs.Path != "" {
+		o.Path = needs.Path
+	}
+	return o, errors.Join(needs.CheckPath(o.Scheme, o.Path), needs.CheckOrder(o.Scheme, o.Order))
+}
+
+// tryCopy tries the schemes of a step with variables of their own, if there is memory for these.
+func tryCopy(ctx context.Context, s *halo.Session, step *Step, o Options) (trials []Trial, err error) {
+	scratch, variables, err := step.copy()
+	if err != nil {
+		return nil, nil
+	}
+	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
+	if trials, _, err = Fastest(ctx, scratch, search, o); err != nil {
+		return nil, err // closing now would wait for streams that may hang
+	}
+	for _, v := range variables {
+		err = errors.Join(err, v.Close())
+	}
+	return trials, err
+}
+
+// programVersion names what built the program, "" where that is not known.
+func programVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return info.Main.Version + " " + s.Value
+		}
+	}
+	return info.Main.Version
+}
+
+// copy returns the step with variables of its own, which hold anything.
+func (s *Step) copy() (*Step, map[*Variable]*Variable, error) {
+	made := map[*Variable]*Variable{}
+	for _, v := range s.variables() {
+		u, err := NewVariable(v.levels[0].Placement, v.Spec, v.Levels())
+		if err != nil {
+			for _, u := range made {
+				err = errors.Join(err, u.Close())
+			}
+			return nil, nil, fmt.Errorf("scheme: variables to try schemes with: %w", err)
+		}
+		u.Boundary = v.Boundary
+		made[v] = u
+	}
+	t := *s
+	t.Stages, t.Measured = nil, nil
+	for _, st := range s.Stages {
+		st.Reads, st.Writes = copied(st.Reads, made), copied(st.Writes, made)
+		t.Stages = append(t.Stages, st)
+	}
+	for _, v := range s.Measured {
+		t.Measured = append(t.Measured, made[v])
+	}
+	return &t, made, nil
+}
+
+func copied(all []Access, made map[*Variable]*Variable) (copies []Access) {
+	for _, a := range all {
+		a.Variable = made[a.Variable]
+		copies = append(copies, a)
+	}
+	return copies
+}
+
+// Steps makes so many steps with the options that New was given, see Run.
+func (x *Runner) Steps(ctx context.Context, n int64) (Result, error) {
+	o := x.options
+	o.Steps = n
+	return x.Run(ctx, o)
+}
