@@ -297,3 +297,9 @@ func copyRows(copies []Copy) {
 		}
 	}
 }
+
+// Upload allocates memory on a device and copies the bytes there.
+func Upload(d *streams.Device, bytes []byte) (*streams.Memory, error) { return upload(d, bytes) }
+
+// Zeros allocates so many bytes of zeros on a device.
+func Zeros(d *streams.Device, bytes int64) (*streams.Memory, error) { return zeros(d, bytes) }

@@ -114,7 +114,7 @@ func (r *record) outcome(j *solverRun, res solvers.Result, setup time.Duration) 
 	}
 }
 
-func norms(n scheme.Norms) results.Norms {
+func norms(n solvers.Norms) results.Norms {
 	return results.Norms{
 		MaxChange: results.Number(n.MaxChange), L2Change: results.Number(n.L2Change),
 		L2Norm: results.Number(n.L2), MaxNorm: results.Number(n.Max),

@@ -61,11 +61,15 @@ func (k *launchPlan) argument(n *plan) (bytes []byte, frame int) {
 	}
 	w.put(int64(k.totals), int64(k.layers))
 	for i := range maxBoxes {
-		p := k.parts[i]
-		w.put(int64(p.lo[0]), int64(p.lo[1]), int64(p.lo[2]), int64(p.n[0]), int64(p.n[1]), int64(p.n[2]), p.head, p.groups, p.slot)
-		for _, s := range k.strides {
-			w.put(int64(p.lo[0]) + int64(p.lo[1])*s.pitch + int64(p.lo[2])*s.plane)
-		}
+		w.putPart(k.parts[i], k.strides)
 	}
 	return append(w, n.frame()...), len(w)
+}
+
+// putPart puts struct Part of stream.cuh.
+func (w *words) putPart(p part, all []strides) {
+	w.put(int64(p.lo[0]), int64(p.lo[1]), int64(p.lo[2]), int64(p.n[0]), int64(p.n[1]), int64(p.n[2]), p.head, p.groups, p.slot)
+	for _, s := range all {
+		w.put(int64(p.lo[0]) + int64(p.lo[1])*s.pitch + int64(p.lo[2])*s.plane)
+	}
 }

@@ -91,10 +91,15 @@ func (s *Sweeper) measureOnHost(t *Totals, arrays Arrays, portions []Portion) er
 		}
 		t.launches = append(t.launches, l)
 	}
+	return t.joinOnHost(s.device, slots)
+}
+
+// joinOnHost makes what joins the slots ready.
+func (t *Totals) joinOnHost(d *streams.Device, slots [][]float64) error {
 	total := streams.View[float64](t.device.Bytes()[:t.host.Size()])
-	return t.join(s.device, streams.KernelSpec{Run: func() {
+	return t.join(d, streams.KernelSpec{Run: func() {
 		for i := range total {
-			op := s.plan.operation(i)
+			op := t.plan.operation(i)
 			total[i] = op.identity()
 			for _, slot := range slots {
 				total[i] = op.join(total[i], slot[i])

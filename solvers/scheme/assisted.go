@@ -3,6 +3,7 @@ package scheme
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/halox/halox/domain"
@@ -34,7 +35,7 @@ type assistedPart struct {
 	assistants []*assistant
 }
 
-// assistant serves one neighbour in one direction.
+// assistant serves one neighbour.
 type assistant struct {
 	name          string
 	out, in       [][]int // messages by stage
@@ -43,36 +44,28 @@ type assistant struct {
 	arrived       *streams.Signal // the neighbour's messages of a stage have been put in place, and where covers says so those to it have left
 }
 
-// link is a neighbour of a subdomain in a direction: messages that leave for it and that come
-// from it are served by one assistant.
-type link struct {
-	neighbour int
-	dir       domain.Direction
-}
-
 // neighbours returns how many assistants the scheme has for all subdomains.
 func (x *Runner) neighbours() (n int) {
 	for _, d := range x.subdomains {
-		n += len(d.links(x))
+		n += len(d.neighbours(x))
 	}
 	return n
 }
 
-// links lists the neighbours of a subdomain in the order of its messages.
-func (d *subdomain) links(x *Runner) (all []link) {
-	seen := map[link]bool{}
-	add := func(l link) {
-		if !seen[l] {
-			seen[l] = true
-			all = append(all, l)
+// neighbours lists those that a subdomain sends to or receives from, in the order of its messages.
+// Messages from one neighbour must be put in place in order.
+func (d *subdomain) neighbours(x *Runner) (all []int) {
+	add := func(rank int) {
+		if !slices.Contains(all, rank) {
+			all = append(all, rank)
 		}
 	}
 	for stage, plan := range x.plans {
 		for _, i := range d.out[stage] {
-			add(link{plan.Messages[i].To, plan.Messages[i].Dir})
+			add(plan.Messages[i].To)
 		}
 		for _, i := range d.in[stage] {
-			add(link{plan.Messages[i].From, plan.Messages[i].Dir.Opposite()})
+			add(plan.Messages[i].From)
 		}
 	}
 	return all
@@ -94,8 +87,8 @@ func newAssisted(r *run, _ Options) (scheme, error) {
 			return nil, err
 		}
 		r.resources.Add(w.swept)
-		for _, l := range d.links(r.Runner) {
-			h, err := a.newAssistant(d, l)
+		for _, neighbour := range d.neighbours(r.Runner) {
+			h, err := a.newAssistant(d, neighbour)
 			if err != nil {
 				return nil, err
 			}
@@ -107,27 +100,27 @@ func newAssisted(r *run, _ Options) (scheme, error) {
 }
 
 // newAssistant makes the assistant for a neighbour.
-func (a *assisted) newAssistant(d *subdomain, l link) (h *assistant, err error) {
+func (a *assisted) newAssistant(d *subdomain, neighbour int) (h *assistant, err error) {
 	h = &assistant{
-		name: fmt.Sprintf("assistant of subdomain %d for its neighbour in %v", d.rank, l.dir),
+		name: fmt.Sprintf("assistant of subdomain %d for its neighbour %d in %v", d.rank, neighbour, a.towards(d, neighbour)),
 		out:  make([][]int, len(a.plans)), in: make([][]int, len(a.plans)),
 	}
 	for stage, plan := range a.plans {
 		for _, i := range d.out[stage] {
-			if m := plan.Messages[i]; (link{m.To, m.Dir}) == l {
+			if plan.Messages[i].To == neighbour {
 				h.out[stage] = append(h.out[stage], i)
 			}
 		}
 		for _, i := range d.in[stage] {
-			if m := plan.Messages[i]; (link{m.From, m.Dir.Opposite()}) == l {
+			if plan.Messages[i].From == neighbour {
 				h.in[stage] = append(h.in[stage], i)
 			}
 		}
 	}
-	if h.send, err = a.newStream(d.device, streams.Urgent, "send %v", l.dir); err != nil {
+	if h.send, err = a.newStream(d.device, streams.Urgent, "send %v", a.towards(d, neighbour)); err != nil {
 		return nil, err
 	}
-	if h.receive, err = a.newStream(d.device, streams.Urgent, "receive %v", l.dir); err != nil {
+	if h.receive, err = a.newStream(d.device, streams.Urgent, "receive %v", a.towards(d, neighbour)); err != nil {
 		return nil, err
 	}
 	if h.arrived, err = d.device.NewSignal("the %s", h.name); err != nil {
@@ -135,6 +128,23 @@ func (a *assisted) newAssistant(d *subdomain, l link) (h *assistant, err error) 
 	}
 	a.resources.Add(h.arrived)
 	return h, a.newEvents(d.device, &h.sent)
+}
+
+// towards returns the direction in which a neighbour lies, one of them if it does in several.
+func (a *assisted) towards(d *subdomain, neighbour int) domain.Direction {
+	for stage, plan := range a.plans {
+		for _, i := range d.out[stage] {
+			if plan.Messages[i].To == neighbour {
+				return plan.Messages[i].Dir
+			}
+		}
+		for _, i := range d.in[stage] {
+			if plan.Messages[i].From == neighbour {
+				return plan.Messages[i].Dir.Opposite()
+			}
+		}
+	}
+	return domain.Direction{}
 }
 
 func (a *assisted) workers() [][]int { return alone(len(a.parts)) }

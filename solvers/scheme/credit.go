@@ -2,11 +2,12 @@ package scheme
 
 import "github.com/halox/halox/streams"
 
-// A message overwrites the ghosts that one before it brought. Whoever sends it must know that the
-// receiver has read those, which its sweep of the boundary region does at the latest in the stage
-// before. Where the receiver sends a message in return after that sweep, the sender, which waits
-// for that before it sweeps, knows. For other messages the receiver gives credit: it records a
-// signal after the sweep, and the sender waits for it.
+// A message overwrites ghosts. Whoever sends it must know that the receiver has read what they held,
+// which its sweep of the boundary region does at the latest in the stage before, and that the message
+// which brought it has been put in place. Where the receiver sends a message in return in the stage
+// before, and no message of that stage brings the same ghosts, the sender, which waits for that before it
+// sweeps, knows. For other messages the receiver gives credit: it records a signal after its own sweep in
+// the same stage, and the sender waits for it.
 
 // stageBefore returns the stage before one, and in which step, relative to its own.
 func (x *Runner) stageBefore(stage int) (before int, step int64) {
@@ -19,8 +20,8 @@ func (x *Runner) stageBefore(stage int) (before int, step int64) {
 // needsCredit reports whether no message in return says that the ghosts which a message brings
 // are free.
 func (x *Runner) needsCredit(stage, message int) bool {
-	before, _ := x.stageBefore(stage)
-	if x.plans[before] == nil {
+	before, step := x.stageBefore(stage)
+	if x.plans[before] == nil || x.sendsAgain(stage, before, step) {
 		return true
 	}
 	m := x.plans[stage].Messages[message]
@@ -30,6 +31,18 @@ func (x *Runner) needsCredit(stage, message int) bool {
 		}
 	}
 	return true
+}
+
+// sendsAgain reports whether a stage sends a field that the stage before it has sent.
+func (x *Runner) sendsAgain(stage, before int, step int64) bool {
+	for _, now := range x.step.sent(stage) {
+		for _, last := range x.step.sent(before) {
+			if now.Variable == last.Variable && now.slot(1) == last.slot(1+step) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // makeCredits makes the signals of messages that need credit.
@@ -53,12 +66,11 @@ func (r *run) makeCredits() error {
 	return nil
 }
 
-// giveCredit says on the stream of a subdomain that swept the boundary region of a stage that the
-// ghosts which the next stage's messages bring are free.
+// giveCredit says on the stream of a subdomain that has swept the boundary region of a stage that the
+// ghosts which the stage's messages bring are free.
 func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int) error {
-	next := (stage + 1) % len(r.step.Stages)
-	for _, i := range d.in[next] {
-		if c := r.credits[next][i]; c != nil {
+	for _, i := range d.in[stage] {
+		if c := r.credits[stage][i]; c != nil {
 			if err := c.Record(s); err != nil {
 				return err
 			}
@@ -69,12 +81,10 @@ func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int) error {
 
 // takeCredit lets the stream of a sender wait until the ghosts that a message brings are free.
 func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
-	c := r.credits[stage][message]
-	_, step := r.stageBefore(stage)
-	if c == nil || n+step < 1 {
-		return nil
+	if c := r.credits[stage][message]; c != nil {
+		return c.Wait(r.workers, s, n)
 	}
-	return c.Wait(r.workers, s, n+step)
+	return nil
 }
 
 // covers reports whether a stage that follows must wait until the messages of this one have left,

@@ -393,9 +393,13 @@ func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
 			}
-			for _, o := range []scheme.Options{
+			options := []scheme.Options{
 				{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted},
-			} {
+			}
+			if points {
+				options = append(options, scheme.Options{Scheme: scheme.Fused})
+			}
+			for _, o := range options {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct} {
 					if needs, _ := scheme.NeedsOf(o.Scheme); needs.CheckPath(o.Scheme, path) != nil {
 						continue

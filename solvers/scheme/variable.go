@@ -112,7 +112,14 @@ func (a Access) footprint() stencil.Footprint {
 }
 
 // around reports whether other points than the point itself are read.
-func (a Access) around() bool { return a.footprint().Axes() > 0 }
+func (a Access) around() bool {
+	for _, f := range a.Components {
+		if f.Axes() > 0 {
+			return true
+		}
+	}
+	return a.Reads.Axes() > 0
+}
 
 // atPoint reports whether all components are read at the point itself.
 func (a Access) atPoint() bool {

@@ -1,0 +1,32 @@
+package sweep
+
+import (
+	"testing"
+)
+
+// The fused stage of every sample compiles for each generation of GPUs and keeps its variables in
+// registers.
+func TestFusedStagesCompileWithoutSpills(t *testing.T) {
+	c := findNVRTC(t)
+	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+		for _, s := range samples() {
+			n, err := newPlan(s.point, s.accesses)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := n.form()
+			classes := n.usualClasses()
+			k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, single: f.shapes[0].Single}
+			r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: f.shapes[0]}}
+			t.Run(arch+"/"+s.point.Name, func(t *testing.T) {
+				t.Parallel()
+				for _, u := range compileUsage(t, c, r.program(&k), arch) {
+					t.Logf("%s: %d registers", u.Name, u.Registers)
+					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+						t.Errorf("%s spills: %+v", u.Name, u)
+					}
+				}
+			})
+		}
+	}
+}
