@@ -73,7 +73,7 @@ func (f *packFigure) draw(p *results.Record) plot.Curves {
 	case f.roundTrip:
 		what = "time of packing and unpacking (us)"
 	}
-	c := plot.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, firstDevice(p), whither(p)), XLabel: f.xLabel, YLabel: what, BytesX: f.x == PackedBytes}
+	c := plot.Curves{Title: fmt.Sprintf("%s\n%s, %s", f.title, firstDevice(p), packedInto(p)), XLabel: f.xLabel, YLabel: what, BytesX: f.x == PackedBytes}
 	groups := p.Groups()
 	for _, curve := range f.curves {
 		c.Curves = append(c.Curves, f.curve(curve, groups))
@@ -82,8 +82,8 @@ func (f *packFigure) draw(p *results.Record) plot.Curves {
 	return c
 }
 
-// whither says where packed bytes go.
-func whither(p *results.Record) string {
+// packedInto says where packed bytes go.
+func packedInto(p *results.Record) string {
 	if len(p.Rows) > 0 && p.Rows[0].Text("memory") == ToPinned {
 		return "pinned host memory"
 	}

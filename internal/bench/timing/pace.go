@@ -22,13 +22,19 @@ type Pace struct {
 	Batch      time.Duration // that a batch is to take
 }
 
+// maxFirst is how long the first batch may take, by what its first run takes: far less than Limit,
+// for which a batch is waited for.
+const maxFirst = 5 * time.Second
+
 // Measure returns what the batches take: the time of one of n runs, in microseconds. All but
 // MinBatches end with twice the time that these should take. Where the context ends, it returns the
 // context's error.
 func (p Pace) Measure(ctx context.Context, batch func(n int) (float64, error)) (results.Sample, error) {
-	if _, err := batch(p.First); err != nil { // warms up
+	one, err := batch(1) // warms up
+	if err != nil {
 		return results.Sample{}, err
 	}
+	p.First = max(1, min(p.First, int(maxFirst.Seconds()*1e6/one)))
 	n, err := p.runs(ctx, batch)
 	if err != nil {
 		return results.Sample{}, err

@@ -1,0 +1,66 @@
+package trial
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
+)
+
+// A job that copies is right; one that does nothing, writes beside its place or writes another byte
+// is found out, whether the CPU sees the memory or not.
+func TestTrial(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		d := set.Devices[0]
+		var open streams.Resources
+		defer func() {
+			if err := open.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		s, err := d.NewStream(streams.Normal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open.Add(s)
+		for _, alloc := range []func(int64) (*streams.Memory, error){d.Alloc, d.AllocPinned} {
+			src, err1 := alloc(100)
+			dst, err2 := alloc(120)
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+			open.Add(src)
+			open.Add(dst)
+			trial, err := New(s, s, dst.All(), src.All(), &open, func(dst, src []byte) error { copy(dst[10:], src); return nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			right := func(s *streams.Stream) error { return s.Copy(dst.Span(10, 100), src.All()) }
+			if err := trial.Do(right); err != nil {
+				t.Error(err)
+			}
+			for says, wrong := range map[string]func(*streams.Stream) error{
+				"byte 10 of 120": func(*streams.Stream) error { return nil },
+				"byte 9 of 120":  func(s *streams.Stream) error { return s.Copy(dst.Span(9, 100), src.All()) },
+				"byte 109 of":    func(s *streams.Stream) error { return s.Copy(dst.Span(10, 99), src.Span(0, 99)) },
+			} {
+				if err := trial.Do(wrong); err == nil || !strings.Contains(err.Error(), says) {
+					t.Errorf("%v, not %q", err, says)
+				}
+			}
+			if err := s.Sync(timing.Limit); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// What spans too much is not compared.
+func TestTooLargeToCompare(t *testing.T) {
+	s := streams.Span{Length: MaxBytes + 1}
+	if trial, err := New(nil, nil, s, s, nil, nil); trial != nil || err != nil {
+		t.Errorf("%v, %v", trial, err)
+	}
+}
