@@ -30,6 +30,11 @@ func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accum
 	if err != nil {
 		return nil, err
 	}
+	for _, f := range fields {
+		if f.Spec.IsTyped() {
+			return nil, fmt.Errorf("halo: field %q: values of type %v are no numbers to be added", f.Spec.Name, f.Spec.Type)
+		}
+	}
 	x.plan = plan.reversed()
 	defer func() {
 		if err != nil {
@@ -118,7 +123,7 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 			return err
 		}
 	}
-	t.out.copies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	t.out.copies = x.copies(m, m.Parts, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
 	return x.addSums(t, m, func(p Part) kernels.Place {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -19,9 +20,10 @@ type Exchanger struct {
 	plan      *Plan
 	fields    []*Field
 	copiers   map[*streams.Device]*kernels.BoxCopier
-	transfers []*Transfer               // by message
-	direct    []*kernels.DirectExchange // by rank; nil where an exchange takes more
-	channels  []*channel                // by rank, made at the first Start
+	packers   map[*streams.Device]*packing.Packer // where fields have types with gaps
+	transfers []*Transfer                         // by message
+	direct    []*kernels.DirectExchange           // by rank; nil where an exchange takes more
+	channels  []*channel                          // by rank, made at the first Start
 	started   bool
 	failed    error // of an exchange that was queued in part; nothing is queued after it
 	closed    bool
@@ -39,7 +41,7 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchang
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	if err := made.addCopiers(c); err != nil {
+	if err := errors.Join(made.addCopiers(c), made.addPackers(c)); err != nil {
 		return nil, err
 	}
 	for _, m := range plan.Messages {

@@ -85,7 +85,7 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 func (f *Field) checkArray(rank int, a kernels.Array) error {
 	sub, device := f.Cut.Subdomains[rank], f.Placement.Devices[rank]
 	_, bytes := f.Spec.Arrays()
-	scalar := f.Spec.Element.scalarSize()
+	scalar := f.Spec.alignment()
 	switch l := a.Layout; {
 	case a.Data.Memory == nil || a.Data.Memory.Device() != device:
 		return fmt.Errorf("must be memory of device %v", device)
@@ -132,6 +132,13 @@ func (f *Field) Close() error {
 	}
 	f.closed.Store(true)
 	return f.resources.Close()
+}
+
+// block returns the memory of all arrays of a subdomain.
+func (f *Field) block(rank int) streams.Span {
+	count, _ := f.Spec.Arrays()
+	first, last := f.Array(rank, 0).Data, f.Array(rank, count-1).Data
+	return first.Memory.Span(first.Offset, last.Offset+last.Length-first.Offset)
 }
 
 // Array returns the array of a component of a struct-of-arrays field in the subdomain of

@@ -1,6 +1,11 @@
 package halo
 
-import "github.com/halox/halox/domain"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/halox/halox/domain"
+)
 
 // minAsItLies is how many bytes a message that can travel as it lies has at least to do so beside
 // one that is packed, see Plan.
@@ -16,7 +21,7 @@ func (m *Message) add(p Part) {
 	m.Bytes = p.Offset + p.Bytes
 }
 
-// oneOf returns one message of several from one subdomain to another.
+// oneOf returns one message of several from one subdomain to another, with the parts field by field.
 func oneOf(all []Message) Message {
 	m := all[0]
 	if len(all) == 1 {
@@ -24,11 +29,14 @@ func oneOf(all []Message) Message {
 	}
 	m.Parts, m.Bytes, m.Contiguous = nil, 0, false
 	var directions []domain.Direction
+	var parts []Part
 	for _, one := range all {
-		for _, p := range one.Parts {
-			directions = append(directions, p.Dir)
-			m.add(p)
-		}
+		parts = append(parts, one.Parts...)
+	}
+	slices.SortStableFunc(parts, func(p, q Part) int { return cmp.Compare(p.Field, q.Field) })
+	for _, p := range parts {
+		directions = append(directions, p.Dir)
+		m.add(p)
 	}
 	m.Dir = domain.Leading(m.From, m.To, directions)
 	return m

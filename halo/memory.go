@@ -43,13 +43,11 @@ func (p *Plan) Memory(rank int) (Memory, error) {
 // buffers returns what a message takes of the memory of a rank. Its host memory
 // belongs to the sender.
 func (p *Plan) buffers(m Message, rank int) (sum Memory, err error) {
-	if m.Path == p2p.Direct {
-		return sum, nil
+	if m.To == rank && p.isBuffered(m) {
+		sum.Buffers += m.Bytes
 	}
-	for _, end := range []int{m.From, m.To} {
-		if end == rank && !m.Contiguous {
-			sum.Buffers += m.Bytes
-		}
+	if m.From == rank && m.Path != p2p.Direct && !m.Contiguous {
+		sum.Buffers += m.Bytes
 	}
 	if m.From == rank && m.Path == p2p.Staged {
 		sum.Pinned, err = p.travelling(m)

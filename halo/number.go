@@ -24,6 +24,14 @@ func (e Element) scalarSize() int {
 	return 1
 }
 
+// alignment returns what addresses of a field's arrays are multiples of, in bytes.
+func (s Spec) alignment() int {
+	if s.Type != nil {
+		return int(s.Type.Alignment())
+	}
+	return s.Element.scalarSize()
+}
+
 // holds reports whether the element can be v, rounded if it is a real: a whole
 // number of its range, or no finite number beyond the largest.
 func (e Element) holds(v float64) bool {

@@ -50,10 +50,10 @@ func (p *Plan) preferDirect(links *p2p.Links) {
 }
 
 // canBeDirect reports whether one kernel a GPU can do the whole exchange: every
-// subdomain has a GPU of its own, and all links are usable.
+// subdomain has a GPU of its own, all links are usable, and no values have gaps.
 func (p *Plan) canBeDirect(links *p2p.Links) bool {
 	devices := p.Placement.Devices
-	if !haveOwnGPUs(devices) {
+	if !haveOwnGPUs(devices) || p.hasGaps() {
 		return false
 	}
 	for _, m := range p.Messages {

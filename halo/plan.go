@@ -123,14 +123,14 @@ func (p *Plan) message(from, to int, dir domain.Direction) Message {
 			continue
 		}
 		cut := p.cuts[i]
-		count, bytes := s.Arrays()
+		count, _ := s.Arrays()
 		for c := range count {
 			send := domain.SendBox(cut.Subdomains[from].Box, dir, s.WidthOf(c))
 			if send.Empty() {
 				continue
 			}
 			ghost := domain.GhostBox(cut.Subdomains[to].Box, dir.Opposite(), s.WidthOf(c))
-			m.add(Part{Dir: dir, Field: i, Component: c, Send: send, Ghost: ghost, Bytes: send.Points() * int64(bytes)})
+			m.add(Part{Dir: dir, Field: i, Component: c, Send: send, Ghost: ghost, Bytes: send.Points() * s.moved()})
 		}
 	}
 	return m
@@ -148,6 +148,9 @@ func (p *Plan) contiguous(m Message) (bool, error) {
 	}
 	part := m.Parts[0]
 	s := p.Specs[part.Field]
+	if s.hasGaps() {
+		return false, nil
+	}
 	cut := p.cuts[part.Field]
 	_, bytes := s.Arrays()
 	idle := p.idleAxes()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/datatype"
 )
 
 // Element is the type of one value of a field, "float64" or "12 bytes". To an
@@ -53,11 +54,16 @@ const (
 	Corners                     // and across a corner: all of them
 )
 
-// Spec describes a field. The zero values of all but Name and Element are good:
+// Spec describes a field. The zero values of all but Name and Element, or Type, are good:
 // one value a point, no ghosts, at the points of the grid.
 type Spec struct {
-	Name       string
-	Element    Element
+	Name    string
+	Element Element
+	// Type, in place of an Element, is the layout of one value, of which an exchange moves the
+	// bytes that it names and leaves what lies between them: its gaps may be each subdomain's
+	// own. Values follow each other at its extent, which must hold all that it names. Such
+	// fields are exchanged, filled, read and copied; they are no numbers, see IsTyped.
+	Type       *datatype.Type
 	Components int  // values a point; 0 counts as 1
 	SoA        bool // every component is an array of its own; else those of a point lie together
 	Width      domain.Radius
@@ -78,13 +84,38 @@ func (s Spec) WidthOf(component int) domain.Radius {
 	return s.Widths[component]
 }
 
+// IsTyped reports whether the values are of a Type: only a caller's own kernels know what they
+// are, and they cannot be swept, reduced or accumulated.
+func (s Spec) IsTyped() bool { return s.Type != nil }
+
+// hasGaps reports whether values have bytes that an exchange leaves alone.
+func (s Spec) hasGaps() bool { return s.Type != nil && s.Type.Size() != s.Type.Extent() }
+
+// valueBytes returns at which distance values follow each other, and how many bytes of one an
+// exchange moves.
+func (s Spec) valueBytes() (extent, moved int) {
+	if s.Type != nil {
+		return int(s.Type.Extent()), int(s.Type.Size())
+	}
+	return s.Element.Size(), s.Element.Size()
+}
+
+// moved returns how many bytes of a point of each array an exchange moves.
+func (s Spec) moved() int64 {
+	_, n := s.valueBytes()
+	if s.SoA {
+		return int64(n)
+	}
+	return int64(n) * int64(max(1, s.Components))
+}
+
 // Equal reports whether two specs are the same, and of the same name.
 func (s Spec) Equal(t Spec) bool { return s.Name == t.Name && s.alike(t) }
 
 // alike reports whether two specs differ in their names at most.
 func (s Spec) alike(t Spec) bool {
 	s, t = s.filled(), t.filled()
-	return s.Element == t.Element && s.Components == t.Components && s.SoA == t.SoA && s.Width == t.Width &&
+	return s.Element == t.Element && sameType(s.Type, t.Type) && s.Components == t.Components && s.SoA == t.SoA && s.Width == t.Width &&
 		slices.Equal(s.Widths, t.Widths) && s.Connectivity == t.Connectivity && s.Stagger == t.Stagger
 }
 
@@ -108,10 +139,11 @@ func wider(r, s domain.Radius) domain.Radius {
 // one point in each.
 func (s Spec) Arrays() (count, bytes int) {
 	components := max(1, s.Components)
+	extent, _ := s.valueBytes()
 	if s.SoA {
-		return components, s.Element.Size()
+		return components, extent
 	}
-	return 1, components * s.Element.Size()
+	return 1, components * extent
 }
 
 const (
@@ -132,7 +164,12 @@ func (s Spec) check(cut *domain.Decomposition) error {
 
 // checkElements checks what a point has.
 func (s Spec) checkElements(*domain.Decomposition) error {
-	size := s.Element.Size()
+	if s.Type != nil {
+		if err := s.checkType(); err != nil {
+			return err
+		}
+	}
+	size, _ := s.valueBytes()
 	if size == 0 {
 		return fmt.Errorf("%q is no element: float32, float64, int32, int64, complex64, complex128, or halo.Bytes(n)", s.Element)
 	}

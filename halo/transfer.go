@@ -24,7 +24,7 @@ type Transfer struct {
 
 // newTransfer makes a message ready. Over path direct, one kernel stores into the
 // ghosts. A contiguous message goes from field to field. Any other is packed, moved
-// from buffer to buffer, and unpacked.
+// from buffer to buffer, and unpacked; so are, over any path, values with gaps.
 func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
 	t, err := x.emptyTransfer(m)
 	if err != nil {
@@ -32,10 +32,7 @@ func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
 	}
 	switch {
 	case m.Path == p2p.Direct:
-		t.out.work, t.out.name = streams.Exchange, "store"
-		t.out.copies = x.copies(m, func(src, dst kernels.Array, p Part) kernels.Copy {
-			return kernels.Store(dst, p.Ghost, src, p.Send)
-		})
+		err = x.addStores(t, m)
 	case m.Contiguous && x.alike(m):
 		src, dst := x.ends(m, m.Parts[0])
 		err = x.addRoute(t, m, dst.Span(m.Parts[0].Ghost), src.Span(m.Parts[0].Send))
@@ -46,6 +43,29 @@ func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
 		return nil, err
 	}
 	return t, x.readyEnds(t)
+}
+
+// addStores has the sender store into the ghosts, or, where values have gaps, into a buffer of the
+// receiver.
+func (x *Exchanger) addStores(t *Transfer, m Message) error {
+	boxes, typed := x.typedParts(m)
+	t.out.work, t.out.name = streams.Exchange, "store"
+	t.out.copies = x.copies(m, boxes, func(src, dst kernels.Array, p Part) kernels.Copy {
+		return kernels.Store(dst, p.Ghost, src, p.Send)
+	})
+	if len(typed) == 0 {
+		return nil
+	}
+	in, err := x.buffer(m.To, m.Bytes)
+	if err != nil {
+		return err
+	}
+	for _, parts := range typed {
+		if err := x.addTyped(t, m, parts, in, in); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emptyTransfer makes a transfer that does nothing yet.
@@ -98,12 +118,18 @@ func (x *Exchanger) addBuffers(t *Transfer, m Message) error {
 	if err != nil {
 		return err
 	}
-	t.out.copies = x.copies(m, func(src, _ kernels.Array, p Part) kernels.Copy {
+	boxes, typed := x.typedParts(m)
+	t.out.copies = x.copies(m, boxes, func(src, _ kernels.Array, p Part) kernels.Copy {
 		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	t.in.copies = x.copies(m, func(_, dst kernels.Array, p Part) kernels.Copy {
+	t.in.copies = x.copies(m, boxes, func(_, dst kernels.Array, p Part) kernels.Copy {
 		return kernels.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
 	})
+	for _, parts := range typed {
+		if err := x.addTyped(t, m, parts, out, in); err != nil {
+			return err
+		}
+	}
 	return x.addRoute(t, m, in.All(), out.All())
 }
 
@@ -117,9 +143,9 @@ func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
 	return b, nil
 }
 
-// copies returns one copy for each part of a message.
-func (x *Exchanger) copies(m Message, one func(src, dst kernels.Array, p Part) kernels.Copy) (all []kernels.Copy) {
-	for _, p := range m.Parts {
+// copies returns one copy for each of some parts of a message.
+func (x *Exchanger) copies(m Message, parts []Part, one func(src, dst kernels.Array, p Part) kernels.Copy) (all []kernels.Copy) {
+	for _, p := range parts {
 		src, dst := x.ends(m, p)
 		all = append(all, one(src, dst, p))
 	}

@@ -1,0 +1,202 @@
+package halo_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// particle is a struct { x float64; id int32; _ [12]byte; v [3]float32; _ [4]byte }, which begins 8
+// bytes before its x.
+func particle(t *testing.T) *datatype.Type {
+	all, err := datatype.Struct([]int{1, 1, 3}, []int64{0, 8, 24}, []*datatype.Type{datatype.Float64, datatype.Int32, datatype.Float32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return must(datatype.Resized(all, -8, 48))(t)
+}
+
+// typed is a field of values of a type.
+func typed(t *datatype.Type, reach halo.Connectivity) halo.Spec {
+	return halo.Spec{Name: "typed", Type: t, Connectivity: reach,
+		Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
+}
+
+// Of values with gaps the bytes of the type move, and nothing else does, over every path, alone and
+// beside other fields, whoever is late.
+func TestExchangeOfTypes(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	sparse := must(datatype.Indexed([]int{1, 2}, []int{1, 4}, datatype.Uint16))(t) // its extent ends with its bytes
+	triples, arrays, dense := typed(particle(t), halo.Corners), typed(particle(t), halo.Edges), typed(datatype.Complex64, halo.Faces)
+	triples.Components = 3
+	arrays.SoA, arrays.Components = true, 2
+	arrays.Widths = []domain.Radius{arrays.Width, domain.UniformRadius(3, 1)}
+	around := [3]bool{true, true, true}
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, c := range []struct {
+			name     string
+			size     []int
+			periodic [3]bool
+			parts    domain.Vec
+			specs    []halo.Spec
+		}{
+			{"every direction", []int{7, 5, 4}, around, domain.Vec{1, 2, 2}, []halo.Spec{typed(particle(t), halo.Corners)}},
+			{"its own neighbour", []int{3, 4, 5}, around, domain.Vec{1, 1, 1}, []halo.Spec{typed(sparse, halo.Corners)}},
+			{"planes", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 4}, []halo.Spec{typed(sparse, halo.Faces)}},
+			{"without gaps", []int{4, 5, 6}, [3]bool{}, domain.Vec{1, 1, 2}, []halo.Spec{dense}},
+			{"beside other fields", []int{5, 6, 4}, around, domain.Vec{1, 2, 1}, []halo.Spec{star(3), triples, arrays, dense, star(3)}},
+		} {
+			for _, path := range paths {
+				trial := halotest.Case{
+					Placement: place(t, set, c.size, c.periodic, c.parts), Links: set.Links, Compiler: set.Compiler,
+					Path: path, Specs: c.specs,
+				}
+				n := len(trial.Placement.Subdomains)
+				trial.Rounds, trial.Late = n+1, inTurn(0, n)
+				plan := must(halo.NewPlan(trial.Placement, set.Links, path, c.specs...))(t)
+				for by, exchange := range map[string]way{"start": byStart, "transfers": byTransfers(t, plan)} {
+					trial.Exchange = exchange
+					t.Run(fmt.Sprintf("%s/path=%s/by=%s", c.name, path, by), func(t *testing.T) {
+						if err := trial.Run(); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+			}
+		}
+	})
+}
+
+// Values lie as the type says, at its extent; what has no gaps travels as any other field does.
+func TestFieldsOfTypes(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
+	var open streams.Resources
+	defer open.Close()
+	s := typed(particle(t), halo.Faces)
+	s.Components, s.Width = 2, domain.UniformRadius(3, 1)
+	f := openField(t, &open, p, s)
+	plan := must(halo.NewPlan(p, set.Links, p2p.Peer, s))(t)
+	if got := f.Parts[0].Layout.ElementSize; got != 2*48 || plan.Bytes() != 2*4*4*2*24 || plan.Messages[0].Contiguous {
+		t.Errorf("points of %d bytes, %d bytes sent", got, plan.Bytes())
+	}
+	again, dense := s, typed(datatype.Complex64, halo.Faces)
+	again.Type = particle(t)
+	if !s.Equal(again) || s.Equal(dense) || !s.IsTyped() || star(3).IsTyped() {
+		t.Error("types are compared by how they are made")
+	}
+	dense.Width = s.Width
+	if m := must(halo.NewPlan(p, set.Links, p2p.Peer, dense))(t).Messages[0]; !m.Contiguous || m.Bytes != 4*4*8 {
+		t.Errorf("without gaps: %+v", m)
+	}
+	type value [96]byte
+	if err := halo.FillPoints(f, func(domain.Vec) (v value) { return value{9: 1} }); err != nil {
+		t.Error(err)
+	}
+	if got, err := halo.ReadAll[value](f); err != nil || got[5] != (value{9: 1}) {
+		t.Errorf("read %v, %v", got, err)
+	}
+	for _, path := range paths {
+		plan := must(halo.NewPlan(p, set.Links, path, s, star(3)))(t)
+		want := must(plan.Memory(1))(t)
+		before, _, _ := p.Devices[1].MemoryInfo()
+		fields := []*halo.Field{openField(t, &open, p, s), openField(t, &open, p, star(3))}
+		between, _, _ := p.Devices[1].MemoryInfo()
+		x := must(halo.NewExchanger(plan, set.Compiler, fields...))(t)
+		after, _, _ := p.Devices[1].MemoryInfo()
+		if before-between < want.Fields || between-after < want.Buffers {
+			t.Errorf("path %s: %d and %d bytes taken, foretold %+v", path, before-between, between-after, want)
+		}
+		done(t, nil, x.Close())
+	}
+}
+
+// Types of which values cannot lie one after another, or that are no numbers where some are needed,
+// are refused.
+func TestTypesThatCannotBe(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
+	var open streams.Resources
+	defer open.Close()
+	resized := func(lb, extent int64) *datatype.Type { return must(datatype.Resized(datatype.Int64, lb, extent))(t) }
+	twice := must(datatype.HIndexed([]int{1, 1}, []int64{0, 4}, datatype.Int64))(t)
+	both := typed(particle(t), halo.Faces)
+	both.Element = halo.Int64
+	for name, c := range map[string]struct {
+		says string
+		spec halo.Spec
+	}{
+		"an element too":      {"one of them", both},
+		"nothing":             {"of 0 bytes", typed(must(datatype.Contiguous(0, datatype.Byte))(t), halo.Faces)},
+		"no extent":           {"extent of 0", typed(resized(0, 0), halo.Faces)},
+		"backwards":           {"extent of -8", typed(resized(0, -8), halo.Faces)},
+		"beyond its extent":   {"reach out of the extent", typed(resized(0, 4), halo.Faces)},
+		"before its extent":   {"reach out of the extent", typed(resized(4, 16), halo.Faces)},
+		"bytes that are two":  {"twice", typed(twice, halo.Faces)},
+		"an extent too large": {"extent of", typed(resized(0, 1<<40), halo.Faces)},
+	} {
+		refuses(t, name, errorOf(halo.NewField(p, c.spec)), c.says)
+	}
+	f := openField(t, &open, p, halo.Spec{Name: "u", Type: particle(t), Width: domain.UniformRadius(3, 1)})
+	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, f.Spec))(t)
+	refuses(t, "accumulate", errorOf(halo.NewAccumulator(plan, set.Compiler, f)), "no numbers")
+	refuses(t, "reduce", errorOf(halo.NewReduction(f, set.Compiler, halo.Sum)), "no numbers")
+}
+
+// A caller's own arrays of structs are exchanged where they lie.
+func TestWrappedTypes(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 3, 6}, [3]bool{true, false, true}, domain.Vec{1, 1, 2})
+	s := halo.Spec{Name: "u", Type: particle(t), Width: domain.UniformRadius(3, 1)}
+	var arrays []kernels.Array
+	for rank, sub := range p.Subdomains {
+		size := sub.Box.Grow(s.Width).Size()
+		pitch := int64(size[0] + rank)
+		plane := pitch * int64(size[1]+1)
+		l := must(domain.NewStridedLayout(sub.Box, s.Width, 48, 1+pitch+plane, pitch, plane))(t)
+		arrays = append(arrays, kernels.Array{Data: callers(t, p.Devices[rank], l.Bytes()).All(), Layout: l})
+	}
+	f := must(halo.WrapField(p, s, arrays...))(t)
+	var open streams.Resources
+	defer open.Close()
+	x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Staged, s))(t), set.Compiler, f))(t)
+	open.Add(x)
+	mark := func(q domain.Vec) byte { return byte(1 + q[0] + 5*q[1] + 20*q[2]) }
+	err := halo.Fill(f, func(rank int) halo.Row[[48]byte] {
+		return func(values [][48]byte, at domain.Vec) {
+			for i := range values {
+				values[i] = [48]byte{}
+				if q := at.Add(domain.Vec{i}); p.Subdomains[rank].Box.Contains(q) {
+					values[i] = [48]byte([]byte(strings.Repeat(string(rune(0x7f)), 48)))
+					values[i][8], values[i][43] = mark(q), mark(q)
+				}
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := openStreams(t, &open, p)
+	done(t, at, x.Exchange(at))
+	ghost := make([][48]byte, 1)
+	for _, q := range []domain.Vec{{-1, 1, 4}, {4, 0, 3}, {2, 2, 6}, {0, 1, 2}} {
+		if err := halo.ReadSubdomain(ghost, f, 1, domain.Box{Lo: q, Hi: q.Add(domain.Vec{1, 1, 1})}); err != nil {
+			t.Fatal(err)
+		}
+		want := mark(domain.Vec{(q[0] + 4) % 4, q[1], q[2] % 6})
+		if g := ghost[0]; g[8] != want || g[43] != want || g[0] != 0 || g[20] != 0 || g[47] != 0 {
+			t.Errorf("ghost %v is %v, want %d in its bytes and gaps of 0", q, g, want)
+		}
+	}
+}
