@@ -2,8 +2,8 @@
 // devices. It knows no stencil: a ghost width is all it needs.
 //
 // A Placement gives every subdomain a device; Open and Session.Cut make one from
-// nothing. A Spec describes a field: its elements and components, its ghosts, where it
-// lies between the points. A Field is one in memory, the caller's own with WrapField. A
+// nothing. A Spec describes a field: its elements and components, or values of any
+// layout, its ghosts, where it lies between the points. A Field is one in memory, the caller's own with WrapField. A
 // Plan lists the messages of an exchange of some fields together, with their boxes,
 // their paths and why; an Exchanger holds the buffers and launches that carry them
 // out.

@@ -410,9 +410,11 @@ func TestAnExchangeMakesNothing(t *testing.T) {
 	p := place(t, set, []int{8, 8, 8}, [3]bool{true, true, true}, domain.Vec{1, 2, 1})
 	a, b := star(3), star(3)
 	a.Connectivity, b.Name, b.Components = halo.Corners, "v", 3
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	c := typed(particle(t), halo.Edges)
 	for _, path := range []p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged} {
 		t.Run("path="+string(path), func(t *testing.T) {
-			plan, err := halo.NewPlan(p, set.Links, path, a, b)
+			plan, err := halo.NewPlan(p, set.Links, path, a, b, c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -152,6 +152,9 @@ func (st *Stage) check() error {
 		if a.Variable == nil || len(a.Variable.levels) == 0 {
 			return fmt.Errorf("an access to no variable")
 		}
+		if st.Linear != nil && a.Variable.Spec.IsTyped() {
+			return fmt.Errorf("a sweep of variable %q, whose values are of type %v: kernels of its own can have them", a.Name, a.Variable.Spec.Type)
+		}
 		if a.Level > 1 || a.Level < 1-a.Variable.Levels() {
 			return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, a.Variable.Levels(), a.Level)
 		}

@@ -35,6 +35,7 @@ func NewVariable(p *halo.Placement, s halo.Spec, levels int) (*Variable, error) 
 		}
 		v.resources.Add(f)
 		v.levels = append(v.levels, f)
+		v.Spec = f.Spec // its width is that of the widest component
 	}
 	return v, nil
 }

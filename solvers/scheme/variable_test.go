@@ -1,0 +1,64 @@
+package scheme
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/stencil"
+)
+
+// variableOf makes a variable of two levels on one device.
+func variableOf(t *testing.T, s halo.Spec) *Variable {
+	t.Helper()
+	set := testdevices.Host(t, 1)
+	grid, err := domain.NewGrid([]int{4, 4}, [3]bool{true, true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{1, 1, 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := halo.Place(cut, set.Devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := NewVariable(place, s, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	return v
+}
+
+// Values of a type are for kernels of the caller's own; what sweeps numbers refuses them by name.
+func TestSweepsOfTypesAreRefused(t *testing.T) {
+	gap, err := datatype.Resized(datatype.Float64, 0, 24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := variableOf(t, halo.Spec{Name: "cells", Type: gap, Width: domain.UniformRadius(2, 1)})
+	star := stencil.Stencil{}
+	stage := Stage{Reads: []Access{v.At(0, stencil.Footprint{{1, 0, 0}})}, Writes: []Access{v.At(1, nil)}, Linear: &star}
+	if err := stage.check(); err == nil || !strings.Contains(err.Error(), `sweep of variable "cells"`) {
+		t.Errorf("a stencil over values of a type: %v", err)
+	}
+	stage.Linear, stage.Kernels = nil, func(Region) (Launch, error) { return nil, nil }
+	if err := stage.check(); err != nil {
+		t.Errorf("kernels over values of a type: %v", err)
+	}
+}
+
+// A variable whose components have widths of their own is read as far as the widest reaches.
+func TestVariablesWithWidths(t *testing.T) {
+	wide, none := domain.UniformRadius(2, 1), domain.Radius{}
+	v := variableOf(t, halo.Spec{Name: "f", Element: halo.Float64, SoA: true, Components: 2, Widths: []domain.Radius{none, wide}})
+	stage := Stage{Reads: []Access{v.At(0, stencil.Footprint{{1, 0, 0}})}, Writes: []Access{v.At(1, nil)}, Kernels: func(Region) (Launch, error) { return nil, nil }}
+	if err := stage.check(); err != nil || v.Spec.Width != wide {
+		t.Errorf("width %v: %v", v.Spec.Width, err)
+	}
+}
