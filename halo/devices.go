@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/halox/halox/streams"
 )
@@ -41,11 +42,19 @@ func optionError(option, format string, args ...any) error {
 // open reports whether it is left to halox how many devices are used.
 func (d Devices) open() bool { return d.Count == 0 && len(d.IDs) == 0 }
 
+// backends returns the names of all backends.
+func backends() (names []string) {
+	for _, k := range streams.Kinds() {
+		names = append(names, string(k.Backend))
+	}
+	return names
+}
+
 // check refuses what no machine can have.
 func (d Devices) check() error {
 	switch {
-	case !slices.Contains([]streams.Backend{"", streams.CUDA, streams.Host}, d.Backend):
-		return optionError("Devices.Backend", "there is no %q: %s, %s, or none for either", d.Backend, streams.CUDA, streams.Host)
+	case d.Backend != "" && !slices.Contains(backends(), string(d.Backend)):
+		return optionError("Devices.Backend", "there is no %q: %s, or none for either", d.Backend, strings.Join(backends(), ", "))
 	case d.Count < 0:
 		return optionError("Devices.Count", "%d is negative", d.Count)
 	case d.Count > 0 && len(d.IDs) > 0 && d.Count != len(d.IDs):
@@ -61,39 +70,61 @@ func (d Devices) check() error {
 	return nil
 }
 
-// platform opens the backend. The note says why host devices were taken in place of GPUs.
-// Where the variable HALOX_CUDA names a library, that has to be one.
+// platform opens the backend, or where none is named the first that this machine has. The
+// note says what was looked for in vain. A library that the environment names has to be one.
 func (d Devices) platform(ctx context.Context) (p *streams.Platform, note string, err error) {
-	if d.Backend != streams.Host {
-		library := os.Getenv("HALOX_CUDA")
-		p, err := startDriver(ctx, library)
+	for _, k := range streams.Kinds() {
+		if d.Backend != "" && d.Backend != k.Backend {
+			continue
+		}
+		p, err := d.start(ctx, k)
 		switch {
+		case err == nil && note != "":
+			return p, fmt.Sprintf("%s: running on %ss", note, k.Noun), nil
 		case err == nil:
 			return p, "", nil
-		case library != "" && errors.Is(err, streams.ErrNoLibrary):
-			return nil, "", optionError("Devices.Backend", "HALOX_CUDA: %w", err)
-		case d.Backend == streams.CUDA || !errors.Is(err, streams.ErrNoDriver):
-			return nil, "", optionError("Devices.Backend", "%w", err)
+		case d.Backend != "" || !errors.Is(err, streams.ErrNoDriver) || named(k) && errors.Is(err, streams.ErrNoLibrary):
+			return nil, "", err
+		case note == "":
+			note = fmt.Sprintf("no %s to be used (%v)", k.Noun, errors.Unwrap(err))
 		}
-		note = fmt.Sprintf("no GPU to be used (%v): running on host devices", err)
 	}
-	n, option := d.hostCount()
-	if n > MaxHostDevices {
-		return nil, "", optionError(option, "%d host devices: at most %d are possible", n, MaxHostDevices)
-	}
-	return streams.HostPlatform(n), note, nil
+	return nil, "", optionError("Devices.Backend", "%s", note)
 }
 
-// startDriver opens the CUDA driver. A driver that does not come back when the context
+// named reports whether the environment names the library of the backend.
+func named(k streams.Kind) bool { return k.Variable != "" && os.Getenv(k.Variable) != "" }
+
+// start opens one backend.
+func (d Devices) start(ctx context.Context, k streams.Kind) (*streams.Platform, error) {
+	n, option := d.hostCount()
+	if k.HostCores && n > MaxHostDevices {
+		return nil, optionError(option, "%d %ss: at most %d are possible", n, k.Noun, MaxHostDevices)
+	}
+	p, err := startDriver(ctx, k, n)
+	switch {
+	case err == nil:
+		return p, nil
+	case named(k) && errors.Is(err, streams.ErrNoLibrary):
+		return nil, optionError("Devices.Backend", "%s: %w", k.Variable, err)
+	}
+	return nil, &OptionError{"Devices.Backend", err}
+}
+
+// startDriver opens the driver of a backend. One that does not come back when the context
 // ends is left to itself.
-func startDriver(ctx context.Context, library string) (*streams.Platform, error) {
+func startDriver(ctx context.Context, k streams.Kind, devices int) (*streams.Platform, error) {
 	type started struct {
 		platform *streams.Platform
 		err      error
 	}
 	done := make(chan started, 1)
 	go func() {
-		p, err := streams.CUDAPlatform(library)
+		library := ""
+		if named(k) {
+			library = os.Getenv(k.Variable)
+		}
+		p, err := k.Open(library, devices)
 		done <- started{p, err}
 	}()
 	select {
@@ -106,7 +137,7 @@ func startDriver(ctx context.Context, library string) (*streams.Platform, error)
 			_ = s.platform.Close() // nobody waits for it
 		}
 	}()
-	return nil, fmt.Errorf("halo: start the CUDA driver: %w", ctx.Err())
+	return nil, fmt.Errorf("halo: start the %s driver: %w", k.Backend, ctx.Err())
 }
 
 // hostCount returns how many host devices there are to be, and the option that says so: one

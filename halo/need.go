@@ -40,19 +40,22 @@ func (p *Plan) Needs(fields int) (all []*Need, err error) {
 	return all, nil
 }
 
-// Fit returns an error for every device that has too little free memory, and one for all host
-// devices together: they have the memory of the machine between them.
+// Fit returns an error for every device that has too little free memory, and one for all devices
+// that share the memory of the host.
 func Fit(needs []*Need) error {
 	var errs []error
 	var host Need
 	for _, n := range needs {
-		if n.Device.Backend == streams.Host {
-			host.Memory, host.Free, host.Total = host.Add(n.Memory), n.Free, n.Total
+		if n.Device.HostMemory {
+			host.Device, host.Memory, host.Free, host.Total = n.Device, host.Add(n.Memory), n.Free, n.Total
 			continue
 		}
 		errs = append(errs, n.fit(n.Device.String()))
 	}
-	return errors.Join(append(errs, host.fit("all host devices together"))...)
+	if host.Device != nil {
+		errs = append(errs, host.fit("all "+host.Device.Noun+"s together"))
+	}
+	return errors.Join(errs...)
 }
 
 // fit returns an error if whoever has the memory has too little of it.

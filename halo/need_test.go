@@ -10,7 +10,9 @@ import (
 // A GPU has memory of its own; host devices share theirs.
 func TestFit(t *testing.T) {
 	const gib = 1 << 30
-	device := func(b streams.Backend) *streams.Device { return &streams.Device{Info: streams.Info{Backend: b}} }
+	device := func(b streams.Backend) *streams.Device {
+		return &streams.Device{Info: streams.Info{Backend: b, Traits: streams.Traits{Noun: "host device", HostMemory: b == streams.Host}}}
+	}
 	gpu := func(needs, free int64) *Need {
 		return &Need{Device: device(streams.CUDA), Memory: Memory{Fields: needs - gib, Buffers: gib}, Free: free, Total: 100 * gib}
 	}

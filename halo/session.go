@@ -60,7 +60,7 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 		return nil, err
 	}
 	var topology p2p.Topology // without it the kinds of links stay unknown
-	if s.Backend == streams.CUDA {
+	if infos[0].PCIBusID != "" {
 		if s.nvml, err = p2p.OpenNVML(); err == nil {
 			topology = s.nvml
 		}
@@ -132,10 +132,10 @@ func (s *Session) String() string {
 	if n == 1 {
 		plural = ""
 	}
-	if s.Backend == streams.Host {
-		return fmt.Sprintf("%d host device%s", n, plural)
+	if first.HostMemory { // all are alike
+		return fmt.Sprintf("%d %s%s", n, first.Noun, plural)
 	}
-	return fmt.Sprintf("%d GPU%s (%s)", n, plural, first.Name)
+	return fmt.Sprintf("%d %s%s (%s)", n, first.Noun, plural, first.Name)
 }
 
 // NewExchanger plans the exchange of the ghosts of fields of one placement

@@ -5,17 +5,6 @@ import (
 	"fmt"
 )
 
-// capture is what a backend does for streams while they are being captured.
-type capture interface {
-	// stand returns what stands for the queue of the i-th stream meanwhile. Of a box it
-	// is asked for copies within a device or to and from the host alone.
-	stand(i int) queue
-	// end ends it, also where it fails.
-	end() (graph, error)
-	// abandon ends it without a graph.
-	abandon()
-}
-
 // capturedQueue stands for the queue of a stream that is being captured. It refuses on
 // every backend what a GPU would refuse.
 type capturedQueue struct {

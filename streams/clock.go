@@ -54,7 +54,7 @@ func (p *tape) sight() (best sighting, err error) {
 	return best, spare.Close()
 }
 
-// look records the event. Events of a host device know the host's time.
+// look records the event, and takes its own time where that is of the host's clock.
 func (p *tape) look(e *Event) (sighting, error) {
 	before := time.Now()
 	if err := p.stream.Record(e); err != nil {
@@ -64,7 +64,7 @@ func (p *tape) look(e *Event) (sighting, error) {
 		return sighting{}, err
 	}
 	half := time.Since(before) / 2
-	if host, ok := e.marker.(*hostEvent); ok {
+	if host, ok := e.marker.(hostTimed); ok {
 		at, err := host.when()
 		return sighting{e, at, 0}, err
 	}

@@ -10,6 +10,14 @@ import (
 	"github.com/halox/halox/internal/cuda"
 )
 
+// cudaKind is GPUs, through the CUDA driver.
+var cudaKind = Kind{
+	Backend: CUDA, Traits: cudaTraits, Variable: "HALOX_CUDA",
+	open: func(library string, _ int) (*Platform, error) { return CUDAPlatform(library) },
+}
+
+var cudaTraits = Traits{Noun: "GPU", Label: "GPU"}
+
 // CUDAPlatform opens the CUDA driver and lists its GPUs. The library is found
 // by its soname where it is "". On a machine without a driver or without a GPU
 // the error is ErrNoDriver; where the library cannot be opened, or this build cannot open
@@ -59,7 +67,7 @@ func cudaInfos(drv *cuda.Driver) ([]Info, error) {
 }
 
 func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
-	info := Info{Backend: CUDA, Traits: Traits{Noun: "GPU", Label: "GPU"}, ID: id}
+	info := Info{Backend: CUDA, Traits: cudaTraits, ID: id}
 	d, err := drv.Device(id)
 	if err != nil {
 		return info, err
@@ -158,6 +166,12 @@ func (c *cudaDriver) canAccess(peer *Device) (bool, error) {
 
 func (c *cudaDriver) enablePeer(peer *Device) error {
 	return c.ctx.EnablePeerAccess(peer.driver.(*cudaDriver).ctx)
+}
+
+// fatal: some errors of CUDA leave their context unusable.
+func (c *cudaDriver) fatal(err error) bool {
+	e, ok := errors.AsType[*cuda.Error](err)
+	return ok && e.Code.Sticky()
 }
 
 func (c *cudaDriver) close() error { return c.ctx.Release() }

@@ -45,22 +45,6 @@ func openRig(t testing.TB, n int) *rig {
 	return &rig{cudafake.Inspect(t, library), p, must(p.Open())(t)}
 }
 
-// must is for calls that have to work: must(f())(t).
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		check(t, err)
-		return v
-	}
-}
-
-func check(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // kernel makes a launch of a kernel k with an argument of 12 bytes ready.
 func kernel(t testing.TB, d *streams.Device) *streams.Kernel {
 	t.Helper()

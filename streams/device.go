@@ -55,23 +55,6 @@ type Device struct {
 	tape   atomic.Pointer[tape] // nil unless the device is traced
 }
 
-// driver is what a backend does for one device.
-type driver interface {
-	alloc(bytes int64) (*Memory, error)
-	pinned(bytes int64) (*Memory, error)
-	free(m *Memory) error
-	usage() (free, total int64, err error)
-	queue(p Priority) (queue, error)
-	capture(queues []queue) (capture, error) // of streams of its platform, the first its own
-	maxPitch() int64                         // of copies of boxes
-	marker(timed bool) (marker, error)
-	module(image []byte) (module, error)
-	kernel(spec *KernelSpec) (launcher, error)
-	canAccess(peer *Device) (bool, error)
-	enablePeer(peer *Device) error
-	close() error
-}
-
 // newDevice wraps a driver.
 func newDevice(info Info, d driver) *Device {
 	return &Device{Info: info, driver: d, grace: 10 * time.Second, open: map[io.Closer]struct{}{}, peers: map[*Device]bool{}}

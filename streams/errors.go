@@ -44,7 +44,7 @@ func (d *Device) fail(err error, doing string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	e := &Error{Device: d.String(), Doing: fmt.Sprintf(doing, args...), Err: err, Fatal: fatal(err)}
+	e := &Error{Device: d.String(), Doing: fmt.Sprintf(doing, args...), Err: err, Fatal: errors.Is(err, errHangs) || d.driver.fatal(err)}
 	if e.Fatal {
 		d.dead.CompareAndSwap(nil, e)
 	}
@@ -52,12 +52,4 @@ func (d *Device) fail(err error, doing string, args ...any) error {
 		return first
 	}
 	return e
-}
-
-// fatal reports whether err leaves its device unusable.
-func fatal(err error) bool {
-	if c := (*cuda.Error)(nil); errors.As(err, &c) {
-		return c.Code.Sticky()
-	}
-	return errors.Is(err, errKernelPanic) || errors.Is(err, errHangs)
 }

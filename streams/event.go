@@ -11,13 +11,6 @@ type Event struct {
 	marker marker
 }
 
-// marker is what a backend does for one event.
-type marker interface {
-	done() (bool, error)
-	since(start marker) (time.Duration, error) // both timed, and done
-	close() error
-}
-
 // Device returns the device of the event.
 func (e *Event) Device() *Device { return e.device }
 

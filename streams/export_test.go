@@ -4,3 +4,17 @@ import "time"
 
 // SetGrace sets how long Close of a device waits for its streams.
 func (d *Device) SetGrace(limit time.Duration) { d.grace = limit }
+
+// Register adds a backend that halox does not know: host devices by another name and with other
+// traits, but for the form of their kernels. It returns what takes it away again.
+func Register(name Backend, traits Traits) (restore func()) {
+	before := kinds
+	kinds = append(Kinds(), Kind{Backend: name, Traits: traits, open: func(_ string, devices int) (*Platform, error) {
+		p := HostPlatform(devices)
+		for i := range p.infos {
+			p.infos[i].Backend, p.infos[i].Traits, p.infos[i].Name = name, traits, traits.Noun
+		}
+		return p, nil
+	}})
+	return func() { kinds = before }
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync/atomic"
-	"time"
 )
 
 // Graph is work that was captured from some streams, to be queued any number of times
@@ -15,14 +14,6 @@ type Graph struct {
 	joins   []*Event  // of each other stream, where it ends
 	graph   graph     // nil once it is closed
 	closed  atomic.Bool
-}
-
-// graph is what a backend does for one graph.
-type graph interface {
-	launch() (at int, err error) // at is the stream that failed
-	// close waits, not longer than limit, for what no stream waits for. The driver of a
-	// dead device is not asked.
-	close(dead bool, limit time.Duration) error
 }
 
 // Capture calls f, which queues work on the streams, and returns that work as a graph

@@ -15,15 +15,22 @@ import (
 // errKernelPanic is what a host device dies of.
 var errKernelPanic = errors.New("a kernel panicked")
 
+// hostKind is cores of the host.
+var hostKind = Kind{
+	Backend: Host, Traits: hostTraits,
+	open: func(_ string, devices int) (*Platform, error) { return HostPlatform(devices), nil },
+}
+
+var hostTraits = Traits{Noun: "host device", Label: "host", GoKernels: true, HostCores: true, HostMemory: true}
+
 // HostPlatform returns n host devices. Each behaves like a GPU with memory of
 // its own, streams that run in order and beside each other, and events; each
 // stream is a goroutine, so that a device sweeps on one core at a time.
 func HostPlatform(n int) *Platform {
 	p := &Platform{stop: func() error { return nil }}
 	total := hostMemory()
-	traits := Traits{Noun: "host device", Label: "host", GoKernels: true, HostCores: true, HostMemory: true}
 	for id := range n {
-		p.infos = append(p.infos, Info{Backend: Host, Traits: traits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: total, Cores: 1})
+		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: total, Cores: 1})
 	}
 	used := &atomic.Int64{}
 	p.start = func(Info) (driver, error) { return &hostDriver{total: total, used: used}, nil }
@@ -74,6 +81,7 @@ const hostMaxPitch = 1<<31 - 1
 func (h *hostDriver) canAccess(*Device) (bool, error) { return true, nil }
 func (h *hostDriver) enablePeer(*Device) error        { return nil }
 func (h *hostDriver) maxPitch() int64                 { return hostMaxPitch }
+func (h *hostDriver) fatal(err error) bool            { return errors.Is(err, errKernelPanic) }
 func (h *hostDriver) close() error                    { return nil }
 
 func (h *hostDriver) module([]byte) (module, error) {

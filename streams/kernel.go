@@ -45,11 +45,6 @@ type Kernel struct {
 	launcher launcher
 }
 
-// launcher is a backend's form of a kernel.
-type launcher interface {
-	close() error
-}
-
 // NewKernel makes a launch ready. It refuses memory of other devices: only
 // copies cross.
 func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
@@ -80,7 +75,7 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 // Argument returns the argument of a launch, which may be changed between two launches by
 // the thread that makes them: a launch takes a copy. It is nil of what runs by KernelSpec.Run.
 func (k *Kernel) Argument() []byte {
-	if a, ok := k.launcher.(interface{ argument() []byte }); ok {
+	if a, ok := k.launcher.(argued); ok {
 		return a.argument()
 	}
 	return nil
@@ -101,12 +96,6 @@ func (k *Kernel) Close() error {
 type Module struct {
 	device *Device
 	module module
-}
-
-// module is what a backend does for a module.
-type module interface {
-	function(name string) (Function, error)
-	close() error
 }
 
 // Function is a kernel of a module.

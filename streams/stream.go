@@ -16,17 +16,6 @@ type Stream struct {
 	closed   atomic.Bool
 }
 
-// queue is what a backend does for one stream.
-type queue interface {
-	copy(dst, src Span) error
-	copyBox(b box) error // with more than one row, and as the driver's pitch allows
-	launch(k launcher) error
-	record(m marker) error
-	wait(m marker) error
-	idle() (bool, error)
-	close() error
-}
-
 // usable returns an error if the stream is closed or its device dead.
 func (s *Stream) usable() error {
 	if s.closed.Load() {

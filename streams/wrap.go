@@ -42,8 +42,3 @@ func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
 }
 
 var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0, and only a host device bytes")
-
-// wrapper is a driver that takes what the caller made.
-type wrapper interface {
-	wrapQueue(handle uintptr) queue
-}

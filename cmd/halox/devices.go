@@ -25,7 +25,7 @@ func newDevicesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := errors.Join(listDevices(out, s), s.Close()); err != nil || s.Backend == streams.Host {
+			if err := errors.Join(listDevices(out, s), s.Close()); err != nil || s.Devices[0].HostMemory {
 				return err
 			}
 			fmt.Fprintln(out)
@@ -47,13 +47,13 @@ func listDevices(out io.Writer, s *halo.Session) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "device\tname\tmemory\tarch\tPCI bus id\tcores")
 	for i, d := range s.Devices {
-		if d.Backend == streams.Host && i == maxHostRows {
+		if d.HostMemory && i == maxHostRows {
 			fmt.Fprintf(w, "... to host %d\n", len(s.Devices)-1)
 			break
 		}
 		fmt.Fprintf(w, "%s %d\t%s\t%.1f GiB\t%s\t%s\t%d\n", d.Backend, d.ID, d.Name, float64(d.Memory)/(1<<30), orDash(d.Arch), orDash(d.PCIBusID), d.Cores)
 	}
-	if err := w.Flush(); err != nil || s.Backend == streams.Host || len(s.Devices) < 2 {
+	if err := w.Flush(); err != nil || s.Devices[0].HostMemory || len(s.Devices) < 2 {
 		return err
 	}
 	return listLinks(out, s.Devices, s.Links)

@@ -76,7 +76,7 @@ func describeDevices(s *halo.Session, devices []*streams.Device, links *p2p.Link
 				break
 			}
 			link, path := links.Between(d, to), paths[[2]*streams.Device{d, to}]
-			if link != nil && (path != "" || d.Backend != streams.Host) {
+			if link != nil && (path != "" || !d.HostMemory) {
 				device.Links = append(device.Links, results.Link{To: to.ID, Kind: link.Kind, PeerAccess: link.Usable, Path: path})
 			}
 		}

@@ -1,0 +1,88 @@
+package streams_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// A third backend, which no other file knows, runs a sweep, an exchange and every scheme that
+// takes kernels of the caller's own. Its memories are its own, unlike those of host devices: so
+// its links are found and proven with data, and kernels reach peers over those alone.
+func TestThirdBackend(t *testing.T) {
+	const name streams.Backend = "third"
+	t.Cleanup(streams.Register(name, streams.Traits{Noun: "accelerator", Label: "acc", GoKernels: true, HostCores: true}))
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	t.Setenv("HALOX_NVRTC", "/nowhere") // nothing is compiled
+	session := must(halo.Open(t.Context(), halo.Devices{Backend: name, Count: 3}))(t)
+	t.Cleanup(func() { check(t, session.Close()) })
+	if got := session.String(); got != "3 accelerators (accelerator)" {
+		t.Error(got)
+	}
+	if d := session.Devices; d[0].String() != "third 0" || !session.Links.Between(d[0], d[1]).Usable || session.Links.Between(d[0], d[1]).Kind == "memory" {
+		t.Errorf("%v, linked %+v", d, session.Links.Between(d[0], d[1]))
+	}
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
+	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	for _, path := range p2p.Paths() {
+		t.Run("exchange by "+string(path), func(t *testing.T) {
+			c := halotest.Case{Placement: place, Links: session.Links, Compiler: session.Compiler, Path: path, Specs: []halo.Spec{spec}}
+			check(t, c.Run())
+		})
+	}
+	alone := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 1}))(t)
+	t.Cleanup(func() { check(t, alone.Close()) })
+	want := spread(t, alone, spec, scheme.Baseline)
+	for _, s := range []scheme.Scheme{scheme.Auto, scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Graph} {
+		t.Run("scheme "+string(s), func(t *testing.T) {
+			if got := spread(t, session, spec, s); !slices.Equal(got, want) {
+				t.Error("other values than on one host device")
+			}
+		})
+	}
+}
+
+// spread returns a field after some steps that each add up the points around one.
+func spread(t *testing.T, session *halo.Session, spec halo.Spec, s scheme.Scheme) []float64 {
+	t.Helper()
+	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	u := must(scheme.NewVariable(place, spec, 2))(t)
+	defer u.Close()
+	for _, level := range []int64{0, 1} {
+		check(t, halo.FillPoints(u.Level(level), func(p domain.Vec) float64 { return float64((1 - int(level)) * (p[0] + 5*p[1] + 31*p[2])) }))
+	}
+	sum := func(r scheme.Region) (scheme.Launch, error) {
+		to, from := kernels.ValuesOf[float64](r.Writes[0].Parts[r.Rank]), kernels.ValuesOf[float64](r.Reads[0].Parts[r.Rank])
+		k, err := kernels.Points(r.Device, kernels.PointSpec[int64]{
+			Name: r.Name, Arrays: []kernels.Array{r.Writes[0].Parts[r.Rank], r.Reads[0].Parts[r.Rank]}, Boxes: r.Boxes,
+			Row: func(x0, x1, y, z int) {
+				for x := x0; x < x1; x++ {
+					i, o := from.Index(x, y, z), to.Index(x, y, z)
+					to.Data[o] = from.Data[i-1] + from.Data[i+1] + from.Data[i-from.Pitch] + from.Data[i+from.Plane]
+				}
+			},
+		})
+		return scheme.Kernel(k), err
+	}
+	around := stencil.Footprint{{-1, 0, 0}, {1, 0, 0}, {0, -1, 0}, {0, 0, 1}}
+	step := &scheme.Step{Stages: []scheme.Stage{{
+		Name: "sum", Reads: []scheme.Access{u.At(0, around)}, Writes: []scheme.Access{u.At(1, nil)}, Kernels: sum,
+	}}}
+	o := scheme.Options{Scheme: s, Path: p2p.Auto}
+	if s == scheme.Baseline {
+		o.Path = p2p.Staged
+	}
+	x := must(scheme.New(t.Context(), session, step, o))(t)
+	defer x.Close()
+	const steps = 7
+	must(x.Steps(t.Context(), steps))(t)
+	return must(halo.ReadAll[float64](u.Level(steps)))(t)
+}
