@@ -1,7 +1,7 @@
 # What each target does is its comment; `make help` prints them.
 
 GO      ?= go
-VERSION := 0.1.0
+VERSION := 0.2.0
 COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
 LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SAMPLE  ?= configs/heat3d.yaml

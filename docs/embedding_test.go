@@ -46,10 +46,16 @@ func shell(t *testing.T, dir, script string) string {
 	return string(out)
 }
 
-// A reader who starts from an empty folder beside a clone and does what the page
+// A reader who starts from an empty folder beside a clone and does what a page
 // says gets the output that it shows.
-func TestEmbedding(t *testing.T) {
-	page := read(t, "embedding.md")
+func TestPrograms(t *testing.T) {
+	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane"} {
+		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), folder) })
+	}
+}
+
+// follow does what a page says, which makes a folder of that name.
+func follow(t *testing.T, page, folder string) {
 	scripts, programs, outputs := blocks(page, "sh"), blocks(page, "go"), blocks(page, "")
 	if len(scripts) != 2 || len(programs) != 1 || len(outputs) != 1 {
 		t.Fatalf("the page has %d scripts, %d programs and %d outputs", len(scripts), len(programs), len(outputs))
@@ -63,13 +69,14 @@ func TestEmbedding(t *testing.T) {
 		t.Fatal(err)
 	}
 	shell(t, dir, scripts[0])
-	if err := os.WriteFile(filepath.Join(dir, "heat", "main.go"), []byte(programs[0]), 0o644); err != nil {
+	dir = filepath.Join(dir, folder)
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(programs[0]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := shell(t, filepath.Join(dir, "heat"), scripts[1]); got != outputs[0] {
+	if got := shell(t, dir, scripts[1]); got != outputs[0] {
 		t.Errorf("the program prints\n%s\nthe page says\n%s", got, outputs[0])
 	}
-	if got := shell(t, filepath.Join(dir, "heat"), "gofmt -l ."); got != "" {
+	if got := shell(t, dir, "gofmt -l ."); got != "" {
 		t.Errorf("the program is not formatted as gofmt does")
 	}
 }
@@ -77,7 +84,7 @@ func TestEmbedding(t *testing.T) {
 // The pages of this folder and the README link to files that are there.
 func TestLinks(t *testing.T) {
 	code := regexp.MustCompile("(?ms)^```.*?^```$")
-	for _, page := range []string{"embedding.md", "../README.md"} {
+	for _, page := range []string{"embedding.md", "points.md", "architecture.md", "glossary.md", "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
 		text := code.ReplaceAllString(read(t, page), "")
 		for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {

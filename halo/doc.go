@@ -12,8 +12,8 @@
 // Several threads drive its Transfers, one a message, or ExchangeRank, one a GPU.
 //
 // Around the exchange: Fill, Read and Write between host memory and a field,
-// Reduction over its owned points, Walls for the ghosts that nobody sends, Accumulator
-// for an exchange that sums ghosts into their owners, WideHalo for several steps
-// between two exchanges, MapDevices for which subdomain goes to which device, LinkModel for
-// which path is fastest. Package halotest checks an exchange against geometry.
+// Reduction over its owned points, Accumulator for an exchange that sums ghosts into
+// their owners, WideHalo for several steps between two exchanges, MapDevices for which
+// subdomain goes to which device, LinkModel for which path is fastest. Package boundary
+// keeps the ghosts that nobody sends; package halotest checks an exchange against geometry.
 package halo
