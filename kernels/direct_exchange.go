@@ -72,13 +72,13 @@ type store struct {
 	neighbour  int64
 }
 
-// flagBytes keeps flags on lines of their own.
-const flagBytes = 128
-
 // NewDirectExchanges makes an exchange among GPUs ready, a rank each, on different devices
 // that reach each other. limit is how long a GPU waits for a neighbour.
 func (c *Compiler) NewDirectExchanges(ranks []DirectExchangeRank, limit time.Duration) (exchanges []*DirectExchange, err error) {
-	n := &directExchangeGroup{ranks: ranks, flags: make([]*streams.Memory, len(ranks)), stores: make([][]store, len(ranks))}
+	n := &directExchangeGroup{ranks: ranks, stores: make([][]store, len(ranks))}
+	if n.flags, err = networkOf(ranks); err != nil {
+		return nil, err
+	}
 	var made streams.Resources
 	defer func() {
 		if err != nil {
@@ -86,21 +86,20 @@ func (c *Compiler) NewDirectExchanges(ranks []DirectExchangeRank, limit time.Dur
 		}
 	}()
 	for i, rank := range ranks {
-		if n.flags[i], err = zeros(rank.Device, int64(max(1, 2*len(rank.Neighbours)))*flagBytes); err != nil {
+		s := &DirectExchange{device: rank.Device, neighbours: n.flags.names(i)}
+		exchanges = append(exchanges, s)
+		made.Add(s)
+		if err := n.flags.open(i, &s.resources); err != nil {
 			return nil, err
 		}
-		made.Add(n.flags[i])
+		s.failed = n.flags.failed[i]
 	}
 	for i := range ranks {
 		if n.stores[i], err = n.storesOf(i); err != nil {
 			return nil, err
 		}
 	}
-	for i := range ranks {
-		s := &DirectExchange{device: ranks[i].Device}
-		s.resources.Add(n.flags[i])
-		exchanges = append(exchanges, s)
-		made.Add(s)
+	for i, s := range exchanges {
 		if err := c.makeDirectExchange(s, n, i, limit); err != nil {
 			return nil, err
 		}
@@ -108,30 +107,28 @@ func (c *Compiler) NewDirectExchanges(ranks []DirectExchangeRank, limit time.Dur
 	return exchanges, nil
 }
 
-// zeros returns device memory of zeros.
-func zeros(d *streams.Device, bytes int64) (*streams.Memory, error) {
-	return upload(d, make([]byte, bytes))
+// The lines that a rank has for each neighbour.
+const (
+	readyLine  = iota // the neighbour is ready
+	storedLine        // how many of its blocks have stored
+	exchangeLines
+)
+
+// networkOf returns the flags of an exchange.
+func networkOf(ranks []DirectExchangeRank) (*flagNetwork, error) {
+	var devices []*streams.Device
+	var neighbours [][]int
+	for _, r := range ranks {
+		devices, neighbours = append(devices, r.Device), append(neighbours, r.Neighbours)
+	}
+	return newFlagNetwork(devices, neighbours, maxNeighbours, exchangeLines, 0)
 }
 
 // directExchangeGroup is the ranks of an exchange, with their flags and what each stores.
 type directExchangeGroup struct {
 	ranks  []DirectExchangeRank
-	flags  []*streams.Memory
+	flags  *flagNetwork
 	stores [][]store
-}
-
-// line returns where a rank keeps a flag of a neighbour, by its place among the
-// rank's neighbours: 0 that it is ready, 1 how many of its blocks have stored.
-func (n *directExchangeGroup) line(rank, neighbour, which int) uint64 {
-	return n.flags[rank].Address() + uint64(2*neighbour+which)*flagBytes
-}
-
-// place returns the place of one rank among the neighbours of another.
-func (n *directExchangeGroup) place(rank, of int) (int, error) {
-	if at := slices.Index(n.ranks[of].Neighbours, rank); at >= 0 && rank != of {
-		return at, nil
-	}
-	return 0, fmt.Errorf("kernels: rank %d exchanges with rank %d, which does not name it", rank, of)
 }
 
 // makeDirectExchange makes the launch of one rank.
@@ -143,9 +140,7 @@ func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup,
 	}
 	spec := streams.KernelSpec{Name: "direct exchange", Work: streams.Exchange, Function: found[0], Block: [3]int{blockSize, 1, 1}}
 	arg := directExchangeArgs{degree: int64(len(rank.Neighbours)), limit: limit.Nanoseconds(), stores: int64(len(n.stores[i]))}
-	if err := n.neighbours(&arg, i, &spec); err != nil {
-		return err
-	}
+	n.neighbours(&arg, i, &spec)
 	for _, c := range rank.Stores {
 		spec.Uses = append(spec.Uses, c.Src.Data)
 		spec.Reaches = append(spec.Reaches, c.Dst.Data)
@@ -159,15 +154,7 @@ func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup,
 		s.resources.Add(table)
 		arg.table = table.Address()
 	}
-	if s.failed, err = rank.Device.AllocPinned(8); err != nil {
-		return err
-	}
-	clear(s.failed.Bytes())
-	s.resources.Add(s.failed)
 	arg.failed = s.failed.Address()
-	for _, k := range rank.Neighbours {
-		s.neighbours = append(s.neighbours, n.ranks[k].Device.String())
-	}
 	last := stores[len(stores)-1]
 	spec.Grid = [3]int{int(last.first + last.blocks), 1, 1}
 	spec.Argument = argument(&arg)
@@ -229,8 +216,11 @@ func (n *directExchangeGroup) receiver(i int, c Copy) (int64, error) {
 	case -1:
 		return 0, fmt.Errorf("kernels: rank %d stores into %v, on a device that is no rank", i, c.Dst.Data)
 	}
-	at, err := n.place(to, i)
-	return int64(at), err
+	at := n.flags.place(to, i)
+	if at < 0 {
+		return 0, fmt.Errorf("kernels: rank %d stores into rank %d, which it does not name", i, to)
+	}
+	return int64(at), nil
 }
 
 // owner returns the rank on a device.
@@ -240,27 +230,20 @@ func (n *directExchangeGroup) owner(d *streams.Device) int {
 
 // neighbours says where a rank and its neighbours keep the flags of each other,
 // and how many blocks of each neighbour store into this rank.
-func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *streams.KernelSpec) error {
-	if degree := len(n.ranks[i].Neighbours); degree > maxNeighbours {
-		return fmt.Errorf("kernels: %d neighbours; up to %d are possible", degree, maxNeighbours)
-	}
-	spec.Uses = append(spec.Uses, n.flags[i].All())
-	for mine, k := range n.ranks[i].Neighbours {
-		its, err := n.place(i, k)
-		if err != nil {
-			return err
-		}
-		spec.Reaches = append(spec.Reaches, n.flags[k].All())
+func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *streams.KernelSpec) {
+	spec.Uses = append(spec.Uses, n.flags.memory[i].All())
+	for at, k := range n.ranks[i].Neighbours {
+		spec.Reaches = append(spec.Reaches, n.flags.memory[k].All())
 		expected := int64(0)
 		for _, s := range n.stores[k] {
-			if s.neighbour == int64(its) {
+			if s.neighbour == int64(n.flags.place(i, k)) {
 				expected += s.blocks
 			}
 		}
-		arg.neighbours[mine] = neighbour{n.line(i, mine, 1), n.line(k, its, 1), uint64(expected)}
-		arg.ready[mine] = readyFlags{n.line(i, mine, 0), n.line(k, its, 0)}
+		mine, its := n.flags.pair(i, at, readyLine)
+		arg.neighbours[at] = n.flags.counts(i, at, storedLine, expected)
+		arg.ready[at] = readyFlags{mine.Address(), its.Address()}
 	}
-	return nil
 }
 
 // Close frees what it holds. Closing twice is no error.

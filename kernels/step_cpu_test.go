@@ -251,7 +251,7 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 		if err := s.allocate(n, i); err != nil {
 			c.t.Fatal(err)
 		}
-		regions = append(regions, n.counts[i])
+		regions = append(regions, n.flags.memory[i])
 	}
 	c.put(n, regions)
 	for i, m := range regions {
@@ -262,7 +262,7 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 			c.compare(ranks, kind, shape, m.Bytes(), after)
 			continue
 		}
-		for at, other := range n.parts[i-1].neighbours {
+		for at, other := range n.flags.neighbours[i-1] {
 			if got, want := *word(m, int64(at)*flagBytes), uint64(stepsOnCPU*n.expected(other, i-1)); got != want || want == 0 {
 				c.t.Fatalf("%s, shape %v: rank %d counted %d blocks of rank %d, not %d", kind, shape, i-1, got, other, want)
 			}
@@ -287,7 +287,7 @@ func (c *stepTorus) put(n *stepGroup, regions []*streams.Memory) {
 			if n.kind == FusedStep && step == 1 {
 				variant = withNorms
 			}
-			k, err := n.launch(i, n.counts[i], variant)
+			k, err := n.launch(i, n.flags.memory[i], variant)
 			if err != nil {
 				c.t.Error(err)
 			}
@@ -299,7 +299,7 @@ func (c *stepTorus) put(n *stepGroup, regions []*streams.Memory) {
 				write([3]int32{int32(v[0]), int32(v[1]), int32(v[2])})
 			}
 			var others [32]int64
-			for at, other := range n.parts[i].neighbours {
+			for at, other := range n.flags.neighbours[i] {
 				others[at] = int64(other)
 			}
 			write(int64(i))

@@ -10,9 +10,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// stepGroup is the ranks that make fused steps together, and which of them waits for which. Each
-// rank has a line of memory for each neighbour, with the count of its blocks that have
-// finished steps, and a last line for its own blocks.
+// stepGroup is the ranks that make fused steps together, and which of them waits for which.
 type stepGroup struct {
 	kind    StepKind
 	stencil stencil.Stencil
@@ -20,15 +18,13 @@ type stepGroup struct {
 	ranks   []StepRank
 	limit   time.Duration
 	parts   []stepPart
-	counts  []*streams.Memory // by rank
-	tiled   *tiled            // nil where the steps are no tiles
+	flags   *flagNetwork // a line for each neighbour, with the count of its blocks that have finished steps, and one for its own
+	tiled   *tiled       // nil where the steps are no tiles
 }
 
-// stepPart is a rank with its slabs, the boxes of its boundary region, and its
-// neighbours: the ranks that it stores into, or that store into it.
+// stepPart is a rank with its slabs, the boxes of its boundary region.
 type stepPart struct {
-	neighbours []int
-	slabs      []boundarySlab
+	slabs []boundarySlab
 }
 
 // boundarySlab is a box of the boundary region, the stores that take points from it, and
@@ -70,18 +66,17 @@ func newStepGroup(kind StepKind, s stencil.Stencil, real Real, ranks []StepRank,
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}
-	n := &stepGroup{kind: kind, stencil: s, real: real, ranks: ranks, limit: limit, counts: make([]*streams.Memory, len(ranks))}
+	n := &stepGroup{kind: kind, stencil: s, real: real, ranks: ranks, limit: limit}
 	for i := range ranks {
 		if err := n.check(i); err != nil {
 			return nil, err
 		}
 	}
+	if err := n.connect(); err != nil {
+		return nil, err
+	}
 	for i := range ranks {
-		part, err := n.part(i)
-		if err != nil {
-			return nil, err
-		}
-		n.parts = append(n.parts, part)
+		n.parts = append(n.parts, n.part(i))
 	}
 	if kind == ResidentSteps {
 		n.tiled = n.tile()
@@ -162,23 +157,32 @@ func (n *stepGroup) checkStore(rank StepRank, s GhostStore) error {
 	return to.Fields[0].holds(s.Ghost)
 }
 
-// part finds out who a rank's neighbours are, and which of its slabs deal with them.
-func (n *stepGroup) part(i int) (p stepPart, err error) {
-	for k := range n.ranks {
-		if k != i && (n.stores(i, k) || n.stores(k, i)) {
-			p.neighbours = append(p.neighbours, k)
+// connect finds out who a rank's neighbours are: the ranks that it stores into, or that store into
+// it.
+func (n *stepGroup) connect() (err error) {
+	var devices []*streams.Device
+	neighbours := make([][]int, len(n.ranks))
+	for i, rank := range n.ranks {
+		devices = append(devices, rank.Device)
+		for k := range n.ranks {
+			if k != i && (n.stores(i, k) || n.stores(k, i)) {
+				neighbours[i] = append(neighbours[i], k)
+			}
 		}
 	}
-	if most := maxStores(n.stencil); len(p.neighbours) > most {
-		return p, fmt.Errorf("kernels: %d neighbours; up to %d are possible", len(p.neighbours), most)
-	}
+	n.flags, err = newFlagNetwork(devices, neighbours, maxStores(n.stencil), 1, 1)
+	return err
+}
+
+// part finds out which slabs of a rank deal with which of its neighbours.
+func (n *stepGroup) part(i int) (p stepPart) {
 	for _, b := range n.ranks[i].Boundary {
 		if !b.Empty() {
-			p.slabs = append(p.slabs, n.slab(i, b, p.neighbours))
+			p.slabs = append(p.slabs, n.slab(i, b))
 		}
 	}
 	n.shareBlocks(i, p.slabs)
-	return p, nil
+	return p
 }
 
 // stores reports whether a rank stores into another.
@@ -195,7 +199,7 @@ func (n *stepGroup) stores(from, to int) bool {
 // in step n-1: who reads ghosts deals with the rank that stores there, be it across a face, an
 // edge or a corner, and whether or not it stores anything in return. Interiors read no ghosts
 // that are stored to, see checkStore. Ghosts of its own a rank stores to for its next step.
-func (n *stepGroup) slab(i int, box domain.Box, neighbours []int) boundarySlab {
+func (n *stepGroup) slab(i int, box domain.Box) boundarySlab {
 	slab := boundarySlab{box: box}
 	reads := box.Grow(n.stencil.Radius())
 	concerned := map[int]bool{}
@@ -205,7 +209,7 @@ func (n *stepGroup) slab(i int, box domain.Box, neighbours []int) boundarySlab {
 			concerned[s.To] = true
 		}
 	}
-	for at, k := range neighbours {
+	for at, k := range n.flags.neighbours[i] {
 		for _, s := range n.ranks[k].Stores {
 			concerned[k] = concerned[k] || s.To == i && !s.Ghost.Intersect(reads).Empty()
 		}
@@ -216,18 +220,9 @@ func (n *stepGroup) slab(i int, box domain.Box, neighbours []int) boundarySlab {
 	return slab
 }
 
-// line returns where a rank keeps the count of a neighbour, by its place among the rank's
-// neighbours, or after them that of its own blocks.
-func (n *stepGroup) line(rank, neighbour int) streams.Span {
-	return n.counts[rank].Span(int64(neighbour)*flagBytes, 8)
-}
-
-// place returns the place of one rank among the neighbours of another.
-func (n *stepGroup) place(rank, of int) int { return slices.Index(n.parts[of].neighbours, rank) }
-
 // expected returns how many blocks of a rank count a step for another.
 func (n *stepGroup) expected(rank, other int) (blocks int64) {
-	at := n.place(other, rank)
+	at := n.flags.place(other, rank)
 	for _, slab := range n.parts[rank].slabs {
 		if slices.Contains(slab.neighbours, at) {
 			blocks += slab.blocks

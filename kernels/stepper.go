@@ -189,24 +189,16 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ranks [
 
 // allocate makes the memory by which a rank and its neighbours wait for each other.
 func (s *Stepper) allocate(n *stepGroup, i int) (err error) {
-	for _, k := range n.parts[i].neighbours {
-		s.others = append(s.others, n.ranks[k].Device.String())
-	}
-	if n.counts[i], err = zeros(s.device, int64(len(s.others)+1)*flagBytes); err != nil {
+	if err := n.flags.open(i, &s.resources); err != nil {
 		return err
 	}
-	s.resources.Add(n.counts[i])
+	s.others, s.failed = n.flags.names(i), n.flags.failed[i]
 	if n.tiled != nil {
 		if n.tiled.inbox[i], err = zeros(s.device, n.inboxOffset(i, len(n.tiled.boxes[i].tiles))); err != nil {
 			return err
 		}
 		s.resources.Add(n.tiled.inbox[i])
 	}
-	if s.failed, err = s.device.AllocPinned(8); err != nil {
-		return err
-	}
-	clear(s.failed.Bytes())
-	s.resources.Add(s.failed)
 	return nil
 }
 

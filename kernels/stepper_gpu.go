@@ -104,7 +104,7 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made
 		return made, err
 	}
 	spec := streams.KernelSpec{
-		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.counts[i].All(), s.failed.All()},
+		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.flags.memory[i].All(), s.failed.All()},
 		Function: found[0], Grid: k.grid, Block: [3]int{k.block[0], k.block[1], 1},
 		Argument: k.argument(maxStores(n.stencil)), Cooperative: n.kind != FusedStep,
 	}
@@ -119,8 +119,9 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made
 			spec.Reaches = append(spec.Reaches, a.Data)
 		}
 	}
-	for _, other := range n.parts[i].neighbours {
-		spec.Reaches = append(spec.Reaches, n.line(other, n.place(i, other)))
+	for at := range n.flags.neighbours[i] {
+		_, its := n.flags.pair(i, at, 0)
+		spec.Reaches = append(spec.Reaches, its)
 	}
 	return s.stepKernel(spec, unsafe.Offsetof(k.arg.span))
 }
@@ -161,7 +162,7 @@ func (n *stepGroup) launch(i int, failed *streams.Memory, variant string) (*step
 	rank := n.ranks[i]
 	k := &stepLaunch{arg: stepArgs{
 		strides: stridesOf(rank.Fields[0].Layout),
-		limit:   n.limit.Nanoseconds(), failed: failed.Address(), arrived: n.line(i, len(n.parts[i].neighbours)).Address(),
+		limit:   n.limit.Nanoseconds(), failed: failed.Address(), arrived: n.flags.ownLine(i, 0).Address(),
 	}}
 	for f, a := range rank.Fields {
 		k.arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
@@ -218,11 +219,10 @@ func (n *stepGroup) addTargets(k *stepLaunch, i int) {
 }
 
 func (n *stepGroup) addNeighbours(k *stepLaunch, i int) {
-	neighbours := n.parts[i].neighbours
+	neighbours := n.flags.neighbours[i]
 	k.arg.degree = int64(len(neighbours))
 	for at, other := range neighbours {
-		its := n.line(other, n.place(i, other))
-		k.neighbours = append(k.neighbours, neighbour{n.line(i, at).Address(), its.Address(), uint64(n.expected(other, i))})
+		k.neighbours = append(k.neighbours, n.flags.counts(i, at, 0, n.expected(other, i)))
 	}
 }
 

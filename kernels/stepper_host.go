@@ -66,8 +66,8 @@ func stepsOf[T rows.Float](s *Stepper, n *stepGroup, i int) func(span stepSpan) 
 // notifyOnHost counts a step of a slab for its neighbours, as often as it has blocks.
 func (n *stepGroup) notifyOnHost(i int, slab boundarySlab) {
 	for _, at := range slab.neighbours {
-		other := n.parts[i].neighbours[at]
-		atomic.AddUint64(word(n.counts[other], int64(n.place(i, other))*flagBytes), uint64(slab.blocks))
+		_, its := n.flags.pair(i, at, 0)
+		atomic.AddUint64(word(its.Memory, its.Offset), uint64(slab.blocks))
 	}
 }
 
@@ -96,11 +96,12 @@ func storeGhosts[T rows.Float](src Array, box domain.Box, st GhostStore, dst Arr
 func (n *stepGroup) awaitOnHost(s *Stepper, i int, slab boundarySlab, step int64) bool {
 	failed := word(s.failed, 0)
 	for _, at := range slab.neighbours {
-		want := uint64(step * n.expected(n.parts[i].neighbours[at], i))
+		want := uint64(step * n.expected(n.flags.neighbours[i][at], i))
 		if atomic.LoadUint64(failed) > 0 {
 			return false
 		}
-		if !awaitWord(word(n.counts[i], int64(at)*flagBytes), want, n.limit) {
+		mine := n.flags.line(i, at, 0)
+		if !awaitWord(word(mine.Memory, mine.Offset), want, n.limit) {
 			atomic.StoreUint64(failed, uint64(1+at))
 			return false
 		}
