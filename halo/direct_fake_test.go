@@ -1,0 +1,55 @@
+//go:build linux && cgo
+
+package halo_test
+
+import (
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// An exchange that is one kernel a GPU is queued rank by rank, and refuses ranks and streams that
+// do not suit as it does when one thread drives all.
+func TestDirectExchangeIsChecked(t *testing.T) {
+	compiler := testdevices.Compiler(t)
+	platform, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { platform.Close() })
+	devices, err := platform.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { streams.CloseAll(devices) })
+	links := must(p2p.Discover(t.Context(), devices, nil))(t)
+	set := &testdevices.Set{Devices: devices, Links: links, Compiler: compiler}
+	p := place(t, set, []int{8, 6, 8}, [3]bool{true, true, true}, domain.Vec{1, 1, 2})
+	s := star(3)
+	s.Connectivity = halo.Corners
+	var open streams.Resources
+	defer open.Close()
+	f := openField(t, &open, p, s)
+	plan := must(halo.NewPlan(p, links, p2p.Direct, s))(t)
+	if len(plan.Messages) != 4 {
+		t.Errorf("%d messages: each GPU has one for itself and one for the other", len(plan.Messages))
+	}
+	x := must(halo.NewExchanger(plan, compiler, f))(t)
+	open.Add(x)
+	if !x.IsDirect() {
+		t.Fatal("the exchange is no kernel a GPU")
+	}
+	at := openStreams(t, &open, p)
+	done(t, at, x.ExchangeRank(0, at[0]), x.ExchangeRank(1, at[1]), x.Exchange(at), x.Start(at), x.Wait(at))
+	refuses(t, "a rank before the first", x.ExchangeRank(-1, at[0]), "rank -1 of 2")
+	refuses(t, "a rank after the last", x.ExchangeRank(2, at[0]), "rank 2 of 2")
+	refuses(t, "no stream", x.ExchangeRank(0, nil), "no stream for subdomain 0")
+	refuses(t, "a stream of another device", x.ExchangeRank(0, at[1]), "stream for subdomain 0 is one of device")
+	done(t, at, x.Close())
+	refuses(t, "a closed exchanger", x.ExchangeRank(0, at[0]), "is closed")
+}
