@@ -85,3 +85,11 @@ func footprints() (all []stencil.Footprint) {
 	}
 	return all
 }
+
+// widths are the ghosts of the components: where they come from.
+func widths() (all []domain.Radius) {
+	for _, f := range footprints() {
+		all = append(all, f.Radius())
+	}
+	return all
+}

@@ -14,8 +14,8 @@ template <typename P> __device__ __forceinline__ void lbm(P &p) {
 	double in[19], rho = 0, ux = 0, uy = 0, uz = 0;
 #pragma unroll
 	for (int q = 0; q < 19; q++) {
-		in[q] = p.at(f[q], -cx[q], -cy[q], -cz[q]);
-		if (cy[q] == 1 && low || cy[q] == -1 && high) in[q] = p.at(f[opposite[q]]);
+		const bool back = (cy[q] == 1 && low) || (cy[q] == -1 && high);
+		in[q] = back ? p.at(f[opposite[q]]) : p.at(f[q], -cx[q], -cy[q], -cz[q]);
 		rho += in[q];
 		ux += cx[q] * in[q], uy += cy[q] * in[q], uz += cz[q] * in[q];
 	}

@@ -21,7 +21,7 @@ var source string
 func newLBM(ctx context.Context, s *halo.Session, size []int) (*example.Simulation, error) {
 	spec := halo.Spec{
 		Name: "f", Element: halo.Float64, Components: len(velocities), SoA: true,
-		Width: domain.UniformRadius(3, 1), Connectivity: halo.Edges,
+		Width: domain.UniformRadius(3, 1), Widths: widths(), Connectivity: halo.Edges,
 	}
 	place, err := s.Cut(ctx, halo.Cutting{Size: size, Periodic: [3]bool{0: true, 2: true}, Fields: []halo.Spec{spec}})
 	if err != nil {
@@ -43,7 +43,7 @@ func newLBM(ctx context.Context, s *halo.Session, size []int) (*example.Simulati
 	step := &scheme.Step{
 		Name: "lbm",
 		Stages: []scheme.Stage{{
-			Reads:  []scheme.Access{f.At(0, nil).ByComponent(footprints())},
+			Reads:  []scheme.Access{f.At(0, nil).ByComponent(footprints()).Sparsely()},
 			Writes: []scheme.Access{f.At(1, nil).Named("next")},
 			Point: &sweep.Point{
 				Name: "lbm", Dims: 3, CUDA: source, File: "lbm.cu", Go: lbm,

@@ -6,6 +6,7 @@
 //
 //	T                     the type of the elements
 //	READ_ONLY             nothing writes the array while the kernel runs
+//	SPARSE                values are loaded where the point function asks for them
 //	ARRAY, CLASS          its place among the arrays, and among the strides
 //	LEFT, RIGHT           points left and right of a group
 //	ROW_LOW, ROW_HIGH     rows within a layer, from that of the point; 0 in two dimensions
@@ -22,15 +23,27 @@
 // The parts of a row: what is read left of a group, the group, and what is read right of it.
 enum { LEFT_PART, GROUP_PART, RIGHT_PART };
 
-template <typename T, int N> struct alignas(N * sizeof(T)) Group { T v[N]; };
+template <typename T, int N> struct alignas(N * sizeof(T)) Group {
+	T v[N];
+};
 
 // Words of 1 to 16 bytes.
 template <int BYTES> struct Word;
-template <> struct Word<1> { typedef unsigned char Type; };
-template <> struct Word<2> { typedef unsigned short Type; };
-template <> struct Word<4> { typedef unsigned Type; };
-template <> struct Word<8> { typedef uint2 Type; };
-template <> struct Word<16> { typedef uint4 Type; };
+template <> struct Word<1> {
+	typedef unsigned char Type;
+};
+template <> struct Word<2> {
+	typedef unsigned short Type;
+};
+template <> struct Word<4> {
+	typedef unsigned Type;
+};
+template <> struct Word<8> {
+	typedef uint2 Type;
+};
+template <> struct Word<16> {
+	typedef uint4 Type;
+};
 
 // read_word reads a word, by the read-only path where that may serve: it need not see what
 // others write meanwhile.
@@ -47,7 +60,8 @@ template <typename T, int COUNT, bool ALIGNED> __device__ constexpr int word_poi
 }
 
 // read_points reads COUNT points that lie beside each other.
-template <int COUNT, bool ALIGNED, bool READ_ONLY, typename T> __device__ __forceinline__ void read_points(T *to, const T *from) {
+template <int COUNT, bool ALIGNED, bool READ_ONLY, typename T>
+__device__ __forceinline__ void read_points(T *to, const T *from) {
 	constexpr int EACH = word_points<T, COUNT, ALIGNED>();
 	typedef typename Word<EACH * sizeof(T)>::Type W;
 #pragma unroll
@@ -63,11 +77,11 @@ template <int COUNT, bool ALIGNED, bool READ_ONLY, typename T> __device__ __forc
 
 #define EACH_PART(R) \
 	_Pragma("unroll") for (int row = 0; row <= R::ROW_HIGH - R::ROW_LOW; row++) \
-		_Pragma("unroll") for (int part = LEFT_PART; part <= RIGHT_PART; part++)
+	    _Pragma("unroll") for (int part = LEFT_PART; part <= RIGHT_PART; part++)
 
 // The window of a read access around groups of N points in LAYERS layers, all of which are
 // held at once. Groups of more than one point are aligned.
-template <typename R, int N, int LAYERS> struct Window {
+template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window {
 	typedef typename R::T T;
 	enum { ALIGNED = N > 1, WIDTH = R::LEFT + N + R::RIGHT };
 
@@ -81,7 +95,8 @@ template <typename R, int N, int LAYERS> struct Window {
 			if (part == LEFT_PART) read_points<R::LEFT, ALIGNED && R::LEFT <= N, R::READ_ONLY>(to, group - R::LEFT);
 		if (part == GROUP_PART) read_points<N, ALIGNED, R::READ_ONLY>(to + R::LEFT, group);
 		if constexpr (R::RIGHT > 0)
-			if (part == RIGHT_PART) read_points<R::RIGHT, ALIGNED && R::RIGHT <= N, R::READ_ONLY>(to + R::LEFT + N, group + N);
+			if (part == RIGHT_PART)
+				read_points<R::RIGHT, ALIGNED && R::RIGHT <= N, R::READ_ONLY>(to + R::LEFT + N, group + N);
 	}
 
 	// fill reads what a first layer needs of those before the last that it needs; group is the
@@ -89,8 +104,9 @@ template <typename R, int N, int LAYERS> struct Window {
 	__device__ __forceinline__ void fill(const T *group, i64 pitch, i64 layer) {
 #pragma unroll
 		for (int m = R::LOW; m < R::HIGH; m++)
-			EACH_PART(R) if (m >= R::low(row, part) && m < R::high(row, part))
-				load(m - R::LOW, row, part, group + m * layer + (row + R::ROW_LOW) * pitch);
+			EACH_PART(R)
+			if (m >= R::low(row, part) && m < R::high(row, part))
+			    load(m - R::LOW, row, part, group + m * layer + (row + R::ROW_LOW) * pitch);
 	}
 
 	// next reads what the d-th layer needs and those before it did not; group is the group in
@@ -98,8 +114,9 @@ template <typename R, int N, int LAYERS> struct Window {
 	__device__ __forceinline__ void next(int d, const T *group, i64 pitch, i64 layer) {
 #pragma unroll
 		for (int m = R::HIGH; m >= R::LOW; m--)
-			EACH_PART(R) if (m == R::high(row, part) && m >= R::low(row, part))
-				load(d + m - R::LOW, row, part, group + (d + m) * layer + (row + R::ROW_LOW) * pitch);
+			EACH_PART(R)
+			if (m == R::high(row, part) && m >= R::low(row, part))
+			    load(d + m - R::LOW, row, part, group + (d + m) * layer + (row + R::ROW_LOW) * pitch);
 	}
 
 	// all reads what the first `layers` layers need.
@@ -107,15 +124,15 @@ template <typename R, int N, int LAYERS> struct Window {
 #pragma unroll
 		for (int l = R::LOW; l < R::HIGH + LAYERS; l++)
 			if (l < layers + R::HIGH)
-				EACH_PART(R) if (l >= R::low(row, part) && l < LAYERS + R::high(row, part))
-					load(l - R::LOW, row, part, group + l * layer + (row + R::ROW_LOW) * pitch);
+				EACH_PART(R)
+				if (l >= R::low(row, part) && l < LAYERS + R::high(row, part))
+				    load(l - R::LOW, row, part, group + l * layer + (row + R::ROW_LOW) * pitch);
 	}
 
 	// step goes on by LAYERS layers.
 	__device__ __forceinline__ void step() {
 #pragma unroll
-		for (int m = R::LOW; m < R::HIGH; m++)
-			EACH_PART(R) if (m >= R::low(row, part) && m < R::high(row, part)) {
+		for (int m = R::LOW; m < R::HIGH; m++) EACH_PART(R) if (m >= R::low(row, part) && m < R::high(row, part)) {
 				const int from = part == LEFT_PART ? 0 : part == GROUP_PART ? R::LEFT : R::LEFT + N;
 				const int to = part == LEFT_PART ? R::LEFT : part == GROUP_PART ? R::LEFT + N : WIDTH;
 #pragma unroll
@@ -129,5 +146,28 @@ template <typename R, int N, int LAYERS> struct Window {
 		if (!R::reads(dx, dy, dz)) R::outside();
 		const int m = DIMS == 3 ? dz : dy, row = DIMS == 3 ? dy : 0;
 		return held[layer + m - R::LOW][row - R::ROW_LOW][R::LEFT + v + dx];
+	}
+};
+
+// The window of a sparse access holds nothing but where the group lies in the first layer.
+template <typename R, int N, int LAYERS> struct Window<R, N, LAYERS, true> {
+	typedef typename R::T T;
+
+	const T *first;
+	i64 pitch, layer;
+
+	__device__ __forceinline__ void fill(const T *group, i64 pitch, i64 layer) { all(1, group, pitch, layer); }
+	__device__ __forceinline__ void next(int, const T *group, i64 pitch, i64 layer) { all(1, group, pitch, layer); }
+	__device__ __forceinline__ void all(int, const T *group, i64 pitch, i64 layer) {
+		first = group, this->pitch = pitch, this->layer = layer;
+	}
+	__device__ __forceinline__ void step() {}
+
+	__device__ __forceinline__ T at(int layer, int v, int dx, int dy, int dz) const {
+		if (!R::reads(dx, dy, dz)) R::outside();
+		const i64 m = layer + (DIMS == 3 ? dz : dy), row = DIMS == 3 ? dy : 0;
+		T value;
+		read_points<1, false, R::READ_ONLY>(&value, first + m * this->layer + row * pitch + v + dx);
+		return value;
 	}
 };

@@ -56,7 +56,8 @@ template <int N, int COUNT, bool MEASURED> __device__ __forceinline__ Totals lay
 
 // put_large and put_small write what the blocks of a large box and of small boxes found.
 __device__ __forceinline__ void put_large(const Sweep &s, const Totals &t) {
-	reduce_block(t, s.totals + TOTALS * (s.part[0].slot + blockIdx.x + (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z)));
+	reduce_block(t, s.totals + TOTALS * (s.part[0].slot + blockIdx.x +
+	                                     (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z)));
 }
 
 __device__ __forceinline__ void put_small(const Sweep &s, const Totals &t) {
@@ -69,14 +70,16 @@ __device__ __forceinline__ void put_small(const Sweep &s, const Totals &t) {
 
 #if defined(STREAMS)
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_stream(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_stream(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	streamed<GROUP, false>(s);
 }
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_stream_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+    sweep_stream_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, streamed<GROUP, true>(s));
 }
@@ -87,14 +90,16 @@ extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) 
 
 #if defined(STREAMS) && !defined(LAYERED)
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_stream(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_single_stream(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	streamed<1, false>(s);
 }
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_single_stream_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+    sweep_single_stream_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, streamed<1, true>(s));
 }
@@ -105,14 +110,16 @@ extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) 
 
 #ifdef LAYERS_2
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers2(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_layers2(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<GROUP, 2, false>(s);
 }
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_layers2_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+    sweep_layers2_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<GROUP, 2, true>(s));
 }
@@ -123,24 +130,28 @@ extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) 
 
 #ifdef LAYERS_4
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers4(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_layers4(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<GROUP, 4, false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_layers4(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_single_layers4(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<1, 4, false>(s);
 }
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_layers4_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+    sweep_layers4_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<GROUP, 4, true>(s));
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_layers4_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_single_layers4_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<1, 4, true>(s));
 }
@@ -151,14 +162,16 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_
 
 #ifdef LAYERS_8
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers8(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_layers8(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<GROUP, 8, false>(s);
 }
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers8_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_layers8_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<GROUP, 8, true>(s));
 }
@@ -169,24 +182,28 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_
 
 #ifdef ONE_LAYER
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_layers1(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_layers1(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<GROUP, 1, false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_single_layers1(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+    sweep_single_layers1(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<1, 1, false>(s);
 }
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_layers1_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+    sweep_layers1_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<GROUP, 1, true>(s));
 }
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS) sweep_single_layers1_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+    sweep_single_layers1_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<1, 1, true>(s));
 }
@@ -235,7 +252,8 @@ extern "C" __global__ void __launch_bounds__(256, 4) totals(const __grid_constan
 	grid_dependency_wait();
 	const Operation op = operations[blockIdx.y];
 	double value = identity(op);
-	for (i64 n = thread_index(); n < a.slots; n += thread_count()) value = join(op, value, a.from[n * TOTALS + blockIdx.y]);
+	for (i64 n = thread_index(); n < a.slots; n += thread_count())
+		value = join(op, value, a.from[n * TOTALS + blockIdx.y]);
 	reduce_block(op, value, a.to + blockIdx.x * TOTALS + blockIdx.y);
 }
 

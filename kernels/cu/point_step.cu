@@ -10,8 +10,8 @@
 // No array is read by the read-only path (ALL_READ_ONLY is false): ghosts are written while the kernel
 // runs.
 
-#include "stream.cuh"
 #include "flags.cuh"
+#include "stream.cuh"
 
 #ifndef STAGE_BYTES
 #define STAGE_BYTES sizeof(Stage)
@@ -86,7 +86,8 @@ __device__ inline bool wait_for_peer(const Stage &s, const Slab &b, int peer) {
 }
 
 // forward stores a value of one written array where else it goes.
-template <int K> __device__ __forceinline__ void forward(const Stage &s, int slab, const i64 *index, typename Written<K>::T value) {
+template <int K>
+__device__ __forceinline__ void forward(const Stage &s, int slab, const i64 *index, typename Written<K>::T value) {
 	const i64 at = (i64)slab * WRITE_COUNT + K, end = s.ranges[at];
 #pragma unroll 1
 	for (i64 n = at == 0 ? 0 : s.ranges[at - 1]; n < end; n++) {
@@ -94,7 +95,9 @@ template <int K> __device__ __forceinline__ void forward(const Stage &s, int sla
 		bool in = true;
 #pragma unroll
 		for (int a = 0; a < 3; a++) in = in && t.lo[a] <= index[a] && index[a] < t.hi[a];
-		if (in) ((typename Written<K>::T *)t.ghost)[index[0] + index[1] * t.strides.pitch + index[2] * t.strides.plane] = value;
+		if (in)
+			((typename Written<K>::T *)t.ghost)[index[0] + index[1] * t.strides.pitch + index[2] * t.strides.plane] =
+			    value;
 	}
 }
 
@@ -114,7 +117,8 @@ template <bool MEASURED> __device__ __forceinline__ Totals boundary(const Stage 
 		const i64 index[3] = {b.lo[0] + (n - row * nx), b.lo[1] + row % ny, b.lo[2] + row / ny};
 		i64 place[CLASSES];
 #pragma unroll
-		for (int k = 0; k < CLASSES; k++) place[k] = index[0] + index[1] * s.arrays.strides[k].pitch + index[2] * s.arrays.strides[k].plane;
+		for (int k = 0; k < CLASSES; k++)
+			place[k] = index[0] + index[1] * s.arrays.strides[k].pitch + index[2] * s.arrays.strides[k].plane;
 		const Cursor c(s.arrays, place);
 		Windows<1, 1> w;
 		w.all(1, c);
@@ -147,12 +151,14 @@ __device__ __forceinline__ void reduce_block(const Totals &t, double *there) {
 // those of the neighbours too, so that who waits has not long to wait; and with layers of the
 // interior between them, so that memory has work while they wait. These sweep as the kernels of
 // point.cu do.
-template <bool MEASURED, typename Interior> __device__ __forceinline__ void make_stage(const Stage &s, Interior interior) {
+template <bool MEASURED, typename Interior>
+__device__ __forceinline__ void make_stage(const Stage &s, Interior interior) {
 	grid_dependency_wait();
 	const i64 layer = grid_layer(), turn = layer / s.every;
 	const i64 blocks = DIMS == 3 ? (i64)gridDim.x * gridDim.y : gridDim.x; // of a layer
 	Totals totals;
-	if (turn * s.every == layer && turn < s.slab_layers) totals = boundary<MEASURED>(s, block_of_grid() - (layer - turn) * blocks);
+	if (turn * s.every == layer && turn < s.slab_layers)
+		totals = boundary<MEASURED>(s, block_of_grid() - (layer - turn) * blocks);
 	else totals = interior(layer - min(turn + 1, s.slab_layers));
 	if constexpr (MEASURED) reduce_block(totals, s.totals + TOTALS * (i64)block_of_grid());
 }
@@ -166,7 +172,8 @@ template <bool MEASURED> __device__ __forceinline__ Totals interior(const Stage 
 #ifdef STREAMS
 	return stream<FUSED_GROUP, 1, MEASURED>(s.frame, s.arrays, s.interior, place_of_thread(layer, s.layers), s.layers);
 #else
-	return layers<FUSED_GROUP, FUSED_LAYERS, MEASURED>(s.frame, s.arrays, s.interior, place_of_thread(layer, FUSED_LAYERS));
+	return layers<FUSED_GROUP, FUSED_LAYERS, MEASURED>(s.frame, s.arrays, s.interior,
+	                                                   place_of_thread(layer, FUSED_LAYERS));
 #endif
 }
 
@@ -176,7 +183,8 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_BLOCKS) fused(
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_MEASURED_BLOCKS) fused_measured(const __grid_constant__ Stage s) {
+extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_MEASURED_BLOCKS)
+    fused_measured(const __grid_constant__ Stage s) {
 	make_stage<true>(s, [&](i64 layer) { return interior<true>(s, layer); });
 }
 

@@ -18,8 +18,8 @@
 //	point_function::call(p)    the function
 #pragma once
 
-#include "accesses.cuh"
 #include "access.cuh"
+#include "accesses.cuh"
 #include "totals.cuh"
 
 // A time step, counted from 1: steps are of one length, and the first begins at start.
@@ -104,7 +104,7 @@ struct Cursor {
 #endif
 	}
 
-private:
+  private:
 	template <typename A> __device__ __forceinline__ typename A::T *at() const {
 		return (typename A::T *)arrays.address[A::ARRAY] + place[A::CLASS];
 	}
@@ -230,15 +230,21 @@ template <int N, int LAYERS> struct Site {
 	__device__ __forceinline__ i64 i() const { return index[0] + v; }
 	__device__ __forceinline__ i64 j() const { return index[1]; }
 	__device__ __forceinline__ i64 k() const { return index[2]; }
-	__device__ __forceinline__ double x() const { return ((double)i() + coordinates.shift[0]) * coordinates.spacing[0]; }
-	__device__ __forceinline__ double y() const { return ((double)j() + coordinates.shift[1]) * coordinates.spacing[1]; }
-	__device__ __forceinline__ double z() const { return ((double)k() + coordinates.shift[2]) * coordinates.spacing[2]; }
+	__device__ __forceinline__ double x() const {
+		return ((double)i() + coordinates.shift[0]) * coordinates.spacing[0];
+	}
+	__device__ __forceinline__ double y() const {
+		return ((double)j() + coordinates.shift[1]) * coordinates.spacing[1];
+	}
+	__device__ __forceinline__ double z() const {
+		return ((double)k() + coordinates.shift[2]) * coordinates.spacing[2];
+	}
 
 	// The number of the time step, and the time at which it begins.
 	__device__ __forceinline__ i64 step() const { return moment.step; }
 	__device__ __forceinline__ double time() const { return moment.time(); }
 
-private:
+  private:
 	template <int R, int C> __device__ __forceinline__ auto component(int q, int dx, int dy, int dz) const {
 		if constexpr (C == 1) {
 			if (q != 0) component_outside_of_an_access();
@@ -298,14 +304,16 @@ __device__ __forceinline__ void put(T *to, const Group<T, N> &out, unsigned all,
 
 // store stores an array's part of the results.
 template <bool MEASURED, int K, int N, int LAYERS>
-__device__ __forceinline__ void store(const Cursor &c, i64 d, const Windows<N, LAYERS> &w, int layer, const Results<N> &r, unsigned inside, Totals &totals) {
+__device__ __forceinline__ void store(const Cursor &c, i64 d, const Windows<N, LAYERS> &w, int layer,
+                                      const Results<N> &r, unsigned inside, Totals &totals) {
 	typedef Written<K> W;
 	typename W::T *to = c.of<W>() + d * c.layer<W>();
 	const auto &out = const_cast<Results<N> &>(r).of(Constant<K>());
 	if constexpr (MEASURED && W::NORM >= 0)
-		put<true, N>(to, out, inside, [&](int v) { return w.of(Constant<W::BEFORE>()).at(layer, v, 0, 0, 0); }, &totals.template norm<W::NORM>());
-	else
-		put<false, N>(to, out, inside, 0, (int *)0);
+		put<true, N>(
+		    to, out, inside, [&](int v) { return w.of(Constant<W::BEFORE>()).at(layer, v, 0, 0, 0); },
+		    &totals.template norm<W::NORM>());
+	else put<false, N>(to, out, inside, 0, (int *)0);
 }
 
 // initial is what a group holds of an array before the point function: what is there, if that
@@ -319,7 +327,8 @@ __device__ __forceinline__ void initial(const Windows<N, LAYERS> &w, int layer, 
 
 // compute calls the point function for the group in a layer.
 template <int N, int LAYERS>
-__device__ __forceinline__ void compute(const Frame &f, const Windows<N, LAYERS> &w, int layer, const i64 *index, Results<N> &r) {
+__device__ __forceinline__ void compute(const Frame &f, const Windows<N, LAYERS> &w, int layer, const i64 *index,
+                                        Results<N> &r) {
 #pragma unroll
 	for (int v = 0; v < N; v++) {
 #define INITIAL(K) initial<K>(w, layer, v, r);
@@ -335,7 +344,8 @@ __device__ __forceinline__ void compute(const Frame &f, const Windows<N, LAYERS>
 
 // finish computes the group in a layer, d layers behind the cursor, and stores it.
 template <bool MEASURED, int N, int LAYERS>
-__device__ __forceinline__ void finish(const Frame &f, const Cursor &c, i64 d, const Windows<N, LAYERS> &w, int layer, const i64 *index, unsigned inside, Totals &totals) {
+__device__ __forceinline__ void finish(const Frame &f, const Cursor &c, i64 d, const Windows<N, LAYERS> &w, int layer,
+                                       const i64 *index, unsigned inside, Totals &totals) {
 	Results<N> r;
 	compute(f, w, layer, index, r);
 #define STORE(K) store<MEASURED, K>(c, d, w, layer, r, inside, totals);

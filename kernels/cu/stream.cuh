@@ -37,7 +37,9 @@ template <int N> __device__ __forceinline__ Cursor cursor_at(const Arrays &a, co
 	i64 place[CLASSES];
 #pragma unroll
 	for (int k = 0; k < CLASSES; k++)
-		place[k] = r.first[k] + at.group * N + (DIMS == 3 ? at.row * a.strides[k].pitch + at.layer * a.strides[k].plane : at.layer * a.strides[k].pitch);
+		place[k] =
+		    r.first[k] + at.group * N +
+		    (DIMS == 3 ? at.row * a.strides[k].pitch + at.layer * a.strides[k].plane : at.layer * a.strides[k].pitch);
 	return Cursor(a, place);
 }
 
@@ -76,7 +78,8 @@ struct PartSums {
 		for (int t = 0; t < ROWS_PER_THREAD; t++)
 #pragma unroll
 			for (int v = 0; v < GROUP; v++)
-				at[t][v] = sums_of([&](int dx, int dy, int) { return w.held[0][t + dy - Read<0>::ROW_LOW][Read<0>::LEFT + v + dx]; });
+				at[t][v] = sums_of(
+				    [&](int dx, int dy, int) { return w.held[0][t + dy - Read<0>::ROW_LOW][Read<0>::LEFT + v + dx]; });
 	}
 };
 
@@ -96,7 +99,8 @@ __device__ __forceinline__ Totals stream(const Frame &, const Arrays &a, const P
 	const Column<N> c(r, at, most);
 	if (c.layers == 0) return totals;
 	const Cursor cursor = cursor_at<N>(a, r, at);
-	const i64 pitch = cursor.pitch<R>(), layer = cursor.layer<R>(), to_pitch = cursor.pitch<W>(), to_layer = cursor.layer<W>();
+	const i64 pitch = cursor.pitch<R>(), layer = cursor.layer<R>(), to_pitch = cursor.pitch<W>(),
+	          to_layer = cursor.layer<W>();
 	const typename R::T *__restrict__ p = cursor.of<R>();
 	typename W::T *__restrict__ q = cursor.of<W>();
 	enum { REACH = R::HIGH, PLACES = 2 * REACH + 1, SIDE = -R::ROW_LOW };
@@ -111,7 +115,8 @@ __device__ __forceinline__ Totals stream(const Frame &, const Arrays &a, const P
 		for (int row = 0; row < ROWS_PER_THREAD + 2 * SIDE; row++) {
 			const int here = row > 2 * SIDE ? min(row, c.rows + 2 * SIDE - 1) : row; // beyond them there may be nothing
 #pragma unroll
-			for (int part = LEFT_PART; part <= RIGHT_PART; part++) w.load(0, row, part, p + m * layer + (here - SIDE) * pitch);
+			for (int part = LEFT_PART; part <= RIGHT_PART; part++)
+				w.load(0, row, part, p + m * layer + (here - SIDE) * pitch);
 		}
 	};
 #pragma unroll
@@ -139,14 +144,17 @@ __device__ __forceinline__ Totals stream(const Frame &, const Arrays &a, const P
 				Group<typename W::T, N> out, before;
 #pragma unroll
 				for (int v = 0; v < N; v++) {
-					const auto in = [&](int part, int m) { return held[(turn + REACH + m) % PLACES].at[t][v].of[part]; };
+					const auto in = [&](int part, int m) {
+						return held[(turn + REACH + m) % PLACES].at[t][v].of[part];
+					};
 					out.v[v] = sum_of(in), before.v[v] = in(0, 0);
 				}
 				if (t >= c.rows) continue;
 				if constexpr (MEASURED && W::NORM >= 0)
-					put<true, N>(q + t * to_pitch, out, c.inside, [&](int v) { return before.v[v]; }, &totals.template norm<W::NORM>());
-				else
-					put<false, N>(q + t * to_pitch, out, c.inside, 0, (int *)0);
+					put<true, N>(
+					    q + t * to_pitch, out, c.inside, [&](int v) { return before.v[v]; },
+					    &totals.template norm<W::NORM>());
+				else put<false, N>(q + t * to_pitch, out, c.inside, 0, (int *)0);
 			}
 			p += layer;
 			q += to_layer;

@@ -66,8 +66,10 @@ template <typename T> __device__ inline void reduce_block(const FieldNorms<T> &f
 	const bool value = lane & 16, sum = lane & 8;
 	const auto both = [&](double a, double b) { return sum ? a + b : greater(a, b); };
 	const auto reduce_warp = [&](double max_change, double sum_change, double max_value, double sum_value) {
-		const double most = greater(value ? max_value : max_change, __shfl_xor_sync(~0u, value ? max_change : max_value, 16));
-		const double total = (value ? sum_value : sum_change) + __shfl_xor_sync(~0u, value ? sum_change : sum_value, 16);
+		const double most =
+		    greater(value ? max_value : max_change, __shfl_xor_sync(~0u, value ? max_change : max_value, 16));
+		const double total =
+		    (value ? sum_value : sum_change) + __shfl_xor_sync(~0u, value ? sum_change : sum_value, 16);
 		double one = both(sum ? total : most, __shfl_xor_sync(~0u, sum ? most : total, 8));
 		for (int d = 4; d > 0; d /= 2) one = both(one, __shfl_xor_sync(~0u, one, d));
 		return one;
@@ -78,7 +80,7 @@ template <typename T> __device__ inline void reduce_block(const FieldNorms<T> &f
 	__syncthreads();
 	if (thread >= 32) return;
 	const bool mine = lane < blockDim.x * blockDim.y / 32;
-	const double(&w)[4] = warps[lane];
+	const double (&w)[4] = warps[lane];
 	one = reduce_warp(mine ? w[0] : 0, mine ? w[1] : 0, mine ? w[2] : 0, mine ? w[3] : 0);
 	if (lane % 8 == 0) there[lane / 8] = one;
 }

@@ -42,6 +42,9 @@ type Access struct {
 	// Footprints are the offsets of each component, where they differ; Footprint is then empty.
 	Footprints []stencil.Footprint
 	Write      bool
+	// Sparse says that at a point the function reads few of the offsets, as where a wall turns round
+	// what comes from behind it: values are then loaded where it asks for them, and not all before.
+	Sparse bool
 	// Before names the access that reads the same field one level before, for norms of what is
 	// written and of its change: both are real, have as many components, and the footprints hold
 	// the point. An access that is updated in place may name itself.

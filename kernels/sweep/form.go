@@ -126,8 +126,9 @@ const (
 // depth is the most layers, beside one, that any array is read in.
 func (n *plan) depth() (most int) {
 	for _, r := range n.reads {
-		s := n.span(r.footprint)
-		most = max(most, s.high-s.low)
+		if s := n.span(r.footprint); !r.sparse {
+			most = max(most, s.high-s.low)
+		}
 	}
 	return most
 }
@@ -137,6 +138,10 @@ func (n *plan) depth() (most int) {
 func (n *plan) registers(layers int) int {
 	bytes := 0
 	for _, r := range n.reads {
+		if r.sparse {
+			bytes += n.group * max(4, r.element.Size())
+			continue
+		}
 		high, low := n.parts(r.footprint)
 		radius := r.footprint.Radius()
 		width := [3]int{radius.Minus[0], n.group, radius.Plus[0]}

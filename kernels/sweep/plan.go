@@ -24,7 +24,7 @@ type readArray struct {
 	access, component, array int
 	element                  Element
 	footprint                stencil.Footprint
-	readOnly                 bool
+	readOnly, sparse         bool
 }
 
 // writtenArray is an array that is written, see site.cuh.
@@ -51,7 +51,7 @@ func newPlan(p Point, accesses []Access) (*plan, error) {
 		largest = max(largest, a.Element.Size())
 		for q := range a.components() {
 			if f := stencil.Offsets(a.footprint(q)...); len(f) > 0 {
-				n.reads = append(n.reads, readArray{i, q, n.arrays + q, a.Element, f, !a.Write})
+				n.reads = append(n.reads, readArray{i, q, n.arrays + q, a.Element, f, !a.Write, a.Sparse})
 			}
 		}
 		n.arrays += a.components()
@@ -153,6 +153,9 @@ func (n *plan) parts(f stencil.Footprint) (high, low [][3]int) {
 // reuse reports whether threads that go from layer to layer read something less often.
 func (n *plan) reuse() bool {
 	return slices.ContainsFunc(n.reads, func(r readArray) bool {
+		if r.sparse {
+			return false
+		}
 		high, low := n.parts(r.footprint)
 		for row := range high {
 			for part := range 3 {

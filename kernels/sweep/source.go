@@ -63,7 +63,7 @@ func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 	fmt.Fprintf(b, "template <> struct Read<%d> {\n\ttypedef %s T;\n", i, elements[r.element].c)
 	fmt.Fprintf(b, "\tenum { ARRAY = %d, CLASS = %d, LEFT = %d, RIGHT = %d, ROW_LOW = %d, ROW_HIGH = %d, LOW = %d, HIGH = %d };\n",
 		r.array, c[r.array], radius.Minus[0], radius.Plus[0], s.rowLow, s.rowHigh, s.low, s.high)
-	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s;\n", readOnly(r))
+	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s, SPARSE = %t;\n", readOnly(r), r.sparse)
 	for _, table := range []struct {
 		name   string
 		layers [][3]int

@@ -82,6 +82,14 @@ type Access struct {
 	// Components are what is read of each component around a point, where they differ; Reads is
 	// then empty.
 	Components []stencil.Footprint
+
+	Sparse bool // a point function reads few of the offsets at a point, see sweep.Access
+}
+
+// Sparsely returns the access as one of which a point function reads few of the offsets at a point.
+func (a Access) Sparsely() Access {
+	a.Sparse = true
+	return a
 }
 
 // ByComponent returns the access with the footprint of each component.
