@@ -13,17 +13,6 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// printPlane prints the arrays of a plane, ghosts included, from the top down.
-func printPlane(f *halo.Field) {
-	for _, part := range f.Parts {
-		values, box := kernels.ValuesOf[int64](part), part.Layout.Owned.Grow(part.Layout.Width)
-		for y := box.Hi[1] - 1; y >= box.Lo[1]; y-- {
-			fmt.Println(values.Data[values.Index(box.Lo[0], y, 0):][:box.Size()[0]])
-		}
-		fmt.Println()
-	}
-}
-
 // Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
 // particles does. A reverse exchange gives owners what the ghosts got.
 func ExampleNewAccumulator() {

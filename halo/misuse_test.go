@@ -162,7 +162,7 @@ func TestValuesThatAreNoElements(t *testing.T) {
 	refuses(t, "fill arrays together", halo.FillPoints(arrays, func(domain.Vec) float64 { return 1 }), "Field.Component")
 	refuses(t, "a component of another size", errorOf(halo.ReadAll[float64](three)), "8 bytes")
 	type named float64
-	type point struct{ x, y, z float64 }
+	type point struct{ X, Y, Z float64 }
 	for name, err := range map[string]error{
 		"named":   errorOf(halo.ReadAll[named](real)),
 		"bytes":   errorOf(halo.ReadAll[[8]byte](real)),

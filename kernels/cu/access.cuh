@@ -103,30 +103,27 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 	// group in that layer.
 	__device__ __forceinline__ void fill(const T *group, i64 pitch, i64 layer) {
 #pragma unroll
-		for (int m = R::LOW; m < R::HIGH; m++)
-			EACH_PART(R)
-			if (m >= R::low(row, part) && m < R::high(row, part))
-			    load(m - R::LOW, row, part, group + m * layer + (row + R::ROW_LOW) * pitch);
+		for (int m = R::LOW; m < R::HIGH; m++) EACH_PART(R)
+		if (m >= R::low(row, part) && m < R::high(row, part))
+			load(m - R::LOW, row, part, group + m * layer + (row + R::ROW_LOW) * pitch);
 	}
 
 	// next reads what the d-th layer needs and those before it did not; group is the group in
 	// the first layer.
 	__device__ __forceinline__ void next(int d, const T *group, i64 pitch, i64 layer) {
 #pragma unroll
-		for (int m = R::HIGH; m >= R::LOW; m--)
-			EACH_PART(R)
-			if (m == R::high(row, part) && m >= R::low(row, part))
-			    load(d + m - R::LOW, row, part, group + (d + m) * layer + (row + R::ROW_LOW) * pitch);
+		for (int m = R::HIGH; m >= R::LOW; m--) EACH_PART(R)
+		if (m == R::high(row, part) && m >= R::low(row, part))
+			load(d + m - R::LOW, row, part, group + (d + m) * layer + (row + R::ROW_LOW) * pitch);
 	}
 
 	// all reads what the first `layers` layers need.
 	__device__ __forceinline__ void all(int layers, const T *group, i64 pitch, i64 layer) {
 #pragma unroll
 		for (int l = R::LOW; l < R::HIGH + LAYERS; l++)
-			if (l < layers + R::HIGH)
-				EACH_PART(R)
-				if (l >= R::low(row, part) && l < LAYERS + R::high(row, part))
-				    load(l - R::LOW, row, part, group + l * layer + (row + R::ROW_LOW) * pitch);
+			if (l < layers + R::HIGH) EACH_PART(R)
+		if (l >= R::low(row, part) && l < LAYERS + R::high(row, part))
+			load(l - R::LOW, row, part, group + l * layer + (row + R::ROW_LOW) * pitch);
 	}
 
 	// step goes on by LAYERS layers.

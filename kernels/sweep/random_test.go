@@ -157,13 +157,12 @@ func TestRandomPointFunctions(t *testing.T) {
 
 // bed is arrays of a host device for all accesses of a sample, with numbers that tell where they are.
 type bed struct {
-	t        *testing.T
-	set      *testdevices.Set
-	stream   *streams.Stream
-	sample   sample
-	arrays   Arrays
-	owned    domain.Box
-	contents map[string][]float64
+	t      *testing.T
+	set    *testdevices.Set
+	stream *streams.Stream
+	sample sample
+	arrays Arrays
+	owned  domain.Box
 }
 
 func newBed(t *testing.T, s sample, owned domain.Box) *bed {

@@ -186,16 +186,6 @@ func (x *Runner) exchanged(v *Variable) bool {
 	return false
 }
 
-// messages returns how many messages a step has.
-func (x *Runner) messages() (n int) {
-	for _, plan := range x.plans {
-		if plan != nil {
-			n += len(plan.Messages)
-		}
-	}
-	return n
-}
-
 // bytes returns what a step sends from device to device.
 func (x *Runner) bytes() (n int64) {
 	for _, plan := range x.plans {
