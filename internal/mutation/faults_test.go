@@ -21,7 +21,7 @@ var faults = []fault{
 	{"a missing corner", "domain/direction.go",
 		`if inside && kind > 1 {`, `if inside && kind > 1 && d != (Direction{1, -1, 1}) {`},
 	{"a message to the wrong subdomain", "halo/plan.go",
-		`plan.message(s.Rank, to, dir)`, `plan.message(s.Rank, (to+1)%len(p.Subdomains), dir)`},
+		`p.message(rank, to, dir)`, `p.message(rank, (to+1)%len(p.Placement.Subdomains), dir)`},
 	{"faces alone, whatever the connectivity", "halo/plan.go",
 		`<= int(s.Connectivity)+1`, `<= 1`},
 

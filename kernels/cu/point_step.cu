@@ -153,7 +153,6 @@ __device__ __forceinline__ void reduce_block(const Totals &t, double *there) {
 // point.cu do.
 template <bool MEASURED, typename Interior>
 __device__ __forceinline__ void make_stage(const Stage &s, Interior interior) {
-	grid_dependency_wait();
 	const i64 layer = grid_layer(), turn = layer / s.every;
 	const i64 blocks = DIMS == 3 ? (i64)gridDim.x * gridDim.y : gridDim.x; // of a layer
 	Totals totals;
@@ -178,6 +177,7 @@ template <bool MEASURED> __device__ __forceinline__ Totals interior(const Stage 
 }
 
 extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_BLOCKS) fused(const __grid_constant__ Stage s) {
+	grid_dependency_wait();
 	make_stage<false>(s, [&](i64 layer) { return interior<false>(s, layer); });
 }
 
@@ -185,6 +185,7 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_BLOCKS) fused(
 
 extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_MEASURED_BLOCKS)
     fused_measured(const __grid_constant__ Stage s) {
+	grid_dependency_wait();
 	make_stage<true>(s, [&](i64 layer) { return interior<true>(s, layer); });
 }
 
