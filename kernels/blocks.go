@@ -246,7 +246,7 @@ func listMemory[T any](t *BlockTable, values []T) (m *streams.Memory, err error)
 			copy(streams.View[T](m.Bytes()), values)
 		}
 	} else {
-		m, err = upload(t.packer.device, values)
+		m, err = streams.Upload(t.packer.device, values)
 	}
 	if err == nil {
 		t.resources.Add(m)

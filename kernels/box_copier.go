@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
-	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
@@ -130,9 +128,6 @@ func (c *Copies) Close() error {
 	return errors.Join(c.Kernel.Close(), c.table.Close())
 }
 
-// tableLimit is how long the upload of a table may take.
-const tableLimit = 30 * time.Second
-
 // Copies makes one launch ready that makes all the copies. What they write does not
 // overlap, nor does it overlap what they read. What is read lies on the device
 // or in pinned memory; what is written there too, or in the memory of a peer that the
@@ -239,7 +234,7 @@ func (m *BoxCopier) onGPU(spec streams.KernelSpec, ranges []blockRange) (c *Copi
 	made := &Copies{}
 	arg := moveArgs{count: int64(len(ranges))}
 	if copy(arg.few[:], ranges) < len(ranges) {
-		if made.table, err = upload(m.device, ranges); err != nil {
+		if made.table, err = streams.Upload(m.device, ranges); err != nil {
 			return nil, err
 		}
 		arg.table = made.table.Address()
@@ -253,31 +248,6 @@ func (m *BoxCopier) onGPU(spec streams.KernelSpec, ranges []blockRange) (c *Copi
 		return nil, err
 	}
 	return made, nil
-}
-
-// upload returns device memory that holds the values.
-func upload[T any](d *streams.Device, values []T) (m *streams.Memory, err error) {
-	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
-	host, err := d.AllocPinned(int64(len(bytes)))
-	if err != nil {
-		return nil, err
-	}
-	open.Add(host)
-	copy(host.Bytes(), bytes)
-	s, err := d.NewStream(streams.Normal)
-	if err != nil {
-		return nil, err
-	}
-	open.Add(s)
-	if m, err = d.Alloc(int64(len(bytes))); err != nil {
-		return nil, err
-	}
-	if err = errors.Join(s.Copy(m.All(), host.All()), s.Sync(tableLimit)); err != nil {
-		return nil, errors.Join(err, m.Close())
-	}
-	return m, nil
 }
 
 // copyRows is the host version of kernel move.
@@ -297,9 +267,3 @@ func copyRows(copies []Copy) {
 		}
 	}
 }
-
-// Upload allocates memory on a device and copies the bytes there.
-func Upload(d *streams.Device, bytes []byte) (*streams.Memory, error) { return upload(d, bytes) }
-
-// Zeros allocates so many bytes of zeros on a device.
-func Zeros(d *streams.Device, bytes int64) (*streams.Memory, error) { return zeros(d, bytes) }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/streams"
 )
 
@@ -58,7 +59,7 @@ type directExchangeArgs struct {
 	degree, limit int64
 	stores        int64
 	table         uint64
-	neighbours    [maxNeighbours]neighbour
+	neighbours    [maxNeighbours]flags.Neighbour
 	ready         [maxNeighbours]readyFlags
 	few           [fewStores]store
 }
@@ -86,13 +87,13 @@ func (c *Compiler) NewDirectExchanges(ranks []DirectExchangeRank, limit time.Dur
 		}
 	}()
 	for i, rank := range ranks {
-		s := &DirectExchange{device: rank.Device, neighbours: n.flags.names(i)}
+		s := &DirectExchange{device: rank.Device, neighbours: n.flags.Names(i)}
 		exchanges = append(exchanges, s)
 		made.Add(s)
-		if err := n.flags.open(i, &s.resources); err != nil {
+		if err := n.flags.Open(i, &s.resources); err != nil {
 			return nil, err
 		}
-		s.failed = n.flags.failed[i]
+		s.failed = n.flags.Report(i)
 	}
 	for i := range ranks {
 		if n.stores[i], err = n.storesOf(i); err != nil {
@@ -115,19 +116,19 @@ const (
 )
 
 // networkOf returns the flags of an exchange.
-func networkOf(ranks []DirectExchangeRank) (*flagNetwork, error) {
+func networkOf(ranks []DirectExchangeRank) (*flags.Network, error) {
 	var devices []*streams.Device
 	var neighbours [][]int
 	for _, r := range ranks {
 		devices, neighbours = append(devices, r.Device), append(neighbours, r.Neighbours)
 	}
-	return newFlagNetwork(devices, neighbours, maxNeighbours, exchangeLines, 0)
+	return flags.NewNetwork(devices, neighbours, maxNeighbours, exchangeLines, 0)
 }
 
 // directExchangeGroup is the ranks of an exchange, with their flags and what each stores.
 type directExchangeGroup struct {
 	ranks  []DirectExchangeRank
-	flags  *flagNetwork
+	flags  *flags.Network
 	stores [][]store
 }
 
@@ -147,7 +148,7 @@ func (c *Compiler) makeDirectExchange(s *DirectExchange, n *directExchangeGroup,
 	}
 	stores := n.stores[i]
 	if copy(arg.few[:], stores) < len(stores) {
-		table, err := upload(rank.Device, stores)
+		table, err := streams.Upload(rank.Device, stores)
 		if err != nil {
 			return err
 		}
@@ -216,7 +217,7 @@ func (n *directExchangeGroup) receiver(i int, c Copy) (int64, error) {
 	case -1:
 		return 0, fmt.Errorf("kernels: rank %d stores into %v, on a device that is no rank", i, c.Dst.Data)
 	}
-	at := n.flags.place(to, i)
+	at := n.flags.Place(to, i)
 	if at < 0 {
 		return 0, fmt.Errorf("kernels: rank %d stores into rank %d, which it does not name", i, to)
 	}
@@ -231,17 +232,17 @@ func (n *directExchangeGroup) owner(d *streams.Device) int {
 // neighbours says where a rank and its neighbours keep the flags of each other,
 // and how many blocks of each neighbour store into this rank.
 func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *streams.KernelSpec) {
-	spec.Uses = append(spec.Uses, n.flags.memory[i].All())
+	spec.Uses = append(spec.Uses, n.flags.Memory(i).All())
 	for at, k := range n.ranks[i].Neighbours {
-		spec.Reaches = append(spec.Reaches, n.flags.memory[k].All())
+		spec.Reaches = append(spec.Reaches, n.flags.Memory(k).All())
 		expected := int64(0)
 		for _, s := range n.stores[k] {
-			if s.neighbour == int64(n.flags.place(i, k)) {
+			if s.neighbour == int64(n.flags.Place(i, k)) {
 				expected += s.blocks
 			}
 		}
-		mine, its := n.flags.pair(i, at, readyLine)
-		arg.neighbours[at] = n.flags.counts(i, at, storedLine, expected)
+		mine, its := n.flags.Pair(i, at, readyLine)
+		arg.neighbours[at] = n.flags.Counts(i, at, storedLine, expected)
 		arg.ready[at] = readyFlags{mine.Address(), its.Address()}
 	}
 }

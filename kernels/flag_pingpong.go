@@ -3,10 +3,10 @@ package kernels
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"time"
 
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/streams"
 )
 
@@ -70,7 +70,7 @@ func (c *Compiler) NewFlagPingPong(a, b *streams.Device, limit time.Duration) (r
 
 func (r *FlagPingPong) newPlayer(d *streams.Device) (p *player, err error) {
 	p = &player{device: d}
-	if p.flag, err = zeros(d, flagBytes); err != nil {
+	if p.flag, err = streams.Upload(d, make([]byte, flags.LineBytes)); err != nil {
 		return nil, err
 	}
 	r.resources.Add(p.flag)
@@ -154,39 +154,20 @@ func (p *player) onHost(other *player) {
 	for i := int64(1); i <= p.arg.rounds; i++ {
 		count := p.arg.base + uint64(i)
 		if p.arg.serves == 1 {
-			atomic.StoreUint64(word(other.flag, 0), count)
+			atomic.StoreUint64(flags.Word(other.flag, 0), count)
 		}
-		if !awaitWord(word(p.flag, 0), count, time.Duration(p.arg.limit)) {
+		if !flags.Await(flags.Word(p.flag, 0), count, time.Duration(p.arg.limit)) {
 			*took = -1
 			return
 		}
 		if p.arg.serves == 0 {
-			atomic.StoreUint64(word(other.flag, 0), count)
+			atomic.StoreUint64(flags.Word(other.flag, 0), count)
 		}
 		if i == p.arg.warm {
 			start = time.Now()
 		}
 	}
 	*took = time.Since(start).Nanoseconds()
-}
-
-// awaitWord waits until a flag has reached a count, and returns false after the limit.
-func awaitWord(flag *uint64, count uint64, limit time.Duration) bool {
-	const looks = 64
-	var start time.Time
-	for {
-		for range looks {
-			if atomic.LoadUint64(flag) >= count {
-				return true
-			}
-		}
-		runtime.Gosched()
-		if start.IsZero() {
-			start = time.Now()
-		} else if time.Since(start) > limit {
-			return false
-		}
-	}
 }
 
 // Close frees what it holds. Closing twice is no error.

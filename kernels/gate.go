@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/streams"
 )
 
@@ -38,12 +39,12 @@ func (c *Compiler) NewGate(d *streams.Device, limit time.Duration) (g *Gate, err
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	if made.flags, err = d.AllocPinned(2 * flagBytes); err != nil {
+	if made.flags, err = d.AllocPinned(2 * flags.LineBytes); err != nil {
 		return nil, err
 	}
 	made.resources.Add(made.flags)
 	clear(made.flags.Bytes())
-	made.arg = gateArgs{open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + flagBytes}
+	made.arg = gateArgs{open: made.flags.Address(), limit: limit.Nanoseconds(), failed: made.flags.Address() + flags.LineBytes}
 	found, err := c.load(d, latencyProgram(), "gate")
 	if err != nil {
 		return nil, err
@@ -52,8 +53,8 @@ func (c *Compiler) NewGate(d *streams.Device, limit time.Duration) (g *Gate, err
 		Name: "gate", Work: streams.WaitWork, Uses: []streams.Span{made.flags.All()}, Function: found[0],
 		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: argument(&made.arg),
 		Run: func() {
-			if !awaitWord(word(made.flags, 0), made.arg.count, limit) {
-				made.flags.Bytes()[flagBytes] = 1
+			if !flags.Await(flags.Word(made.flags, 0), made.arg.count, limit) {
+				made.flags.Bytes()[flags.LineBytes] = 1
 			}
 		},
 	}
@@ -71,14 +72,14 @@ func (g *Gate) Shut(s *streams.Stream) error {
 	if own := g.kernel.Argument(); own != nil {
 		arg = &streams.View[gateArgs](own)[0]
 	}
-	arg.count = atomic.LoadUint64(word(g.flags, 0)) + 1
+	arg.count = atomic.LoadUint64(flags.Word(g.flags, 0)) + 1
 	return s.Launch(g.kernel)
 }
 
 // Open lets the stream go on. It is an error if that had gone on before by itself.
 func (g *Gate) Open() error {
-	failed := g.flags.Bytes()[flagBytes] != 0
-	atomic.AddUint64(word(g.flags, 0), 1)
+	failed := g.flags.Bytes()[flags.LineBytes] != 0
+	atomic.AddUint64(flags.Word(g.flags, 0), 1)
 	if failed {
 		return fmt.Errorf("kernels: a gate of device %v was not opened within %v", g.device, g.limit)
 	}

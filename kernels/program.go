@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -25,22 +26,23 @@ type Program struct {
 	Defines []string // NAME=VALUE
 	stencil string   // stencil.cuh, if the program includes it
 	access  string   // accesses.cuh, likewise
+	stages  string   // stages.cuh, likewise
 	own     string   // a caller's source
 	mirrors []mirror // structs and constants that it shares with Go
 }
 
 // String names the file and the variant.
 func (p Program) String() string {
-	if p.stencil+p.access == "" {
+	if p.stencil+p.access+p.stages == "" {
 		return fmt.Sprintf("%s%v", p.File, p.Defines)
 	}
-	sum := sha256.Sum256([]byte(p.stencil + p.access))
+	sum := sha256.Sum256([]byte(p.stencil + p.access + p.stages))
 	return fmt.Sprintf("%s%v", p.File, append(slices.Clone(p.Defines), fmt.Sprintf("%x", sum[:4])))
 }
 
 // key tells programs apart.
 func (p Program) key() string {
-	return fmt.Sprintf("%s %q %s%s%s", p.File, p.Defines, p.stencil, p.access, p.own)
+	return fmt.Sprintf("%s %q %s%s%s%s", p.File, p.Defines, p.stencil, p.access, p.stages, p.own)
 }
 
 // source returns what is compiled: the file, and all headers that it and they include.
@@ -90,7 +92,7 @@ func (p Program) addHeaders(to *nvrtc.Source, text string) error {
 
 // generated returns the text of a header that was made for the program, "" of others.
 func (p Program) generated(header string) string {
-	return map[string]string{stencilHeader: p.stencil, accessesHeader: p.access}[header]
+	return map[string]string{stencilHeader: p.stencil, accessesHeader: p.access, stagesHeader: p.stages}[header]
 }
 
 // callersHeader is what a caller's source includes, whether it says so or not; the others are
@@ -99,6 +101,7 @@ const (
 	callersHeader  = "halox.cuh"
 	stencilHeader  = "stencil.cuh"
 	accessesHeader = "accesses.cuh"
+	stagesHeader   = "stages.cuh"
 )
 
 // realNames are the C names of the types.
@@ -122,9 +125,9 @@ func stepProgram(s stencil.Stencil, r Real) Program {
 		File:    "step.cu",
 		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MAX_STORES=%d", most), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
 		stencil: stencilSource(s, r),
-		mirrors: []mirror{normSum, {"THIS_DEVICE", itself}, {"Step", extended(stepArgs{},
+		mirrors: []mirror{normSum, {"THIS_DEVICE", flags.Itself}, {"Step", extended(stepArgs{},
 			reflect.StructField{Name: "target", Type: reflect.ArrayOf(most, reflect.TypeFor[targetArgs]())},
-			reflect.StructField{Name: "neighbour", Type: reflect.ArrayOf(most, reflect.TypeFor[neighbour]())},
+			reflect.StructField{Name: "neighbour", Type: reflect.ArrayOf(most, reflect.TypeFor[flags.Neighbour]())},
 		)}},
 	}
 }
@@ -141,7 +144,7 @@ func tilesPrograms(s stencil.Stencil, r Real, b *tiling) [2]Program {
 		},
 		stencil: stencilSource(s, r),
 		mirrors: []mirror{
-			normSum, {"Tiles", tileArgs{}}, {"NOBODY", nobody}, {"THIS_DEVICE", itself}, {"sizeof(FaceItem)", itemBytes},
+			normSum, {"Tiles", tileArgs{}}, {"NOBODY", nobody}, {"THIS_DEVICE", flags.Itself}, {"sizeof(FaceItem)", itemBytes},
 			{"THREADS", int(b.threads())}, {"ROWS", int(b.rows())}, {"PLANE", int(b.plane())}, {"sizeof(Packet)", 2 * r.Size()},
 		},
 	}

@@ -20,10 +20,21 @@ func PointProgram(file, accesses string, defines ...string) Program {
 	return Program{File: file, Defines: defines, access: accesses}
 }
 
+// StepsProgram is the same for programs of several stages, each with its part of accesses.cuh: stages is
+// stages.cuh.
+func StepsProgram(file, stages, accesses string) Program {
+	return Program{File: file, access: accesses, stages: stages}
+}
+
 // Load returns the named kernels of the program, compiled for the device and loaded on it. What
 // was compiled once is kept, on disk too.
 func (c *Compiler) Load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	return c.load(d, p, names...)
+}
+
+// LoadSteps is Load of a program that makes time steps, into which tests may have faults injected.
+func (c *Compiler) LoadSteps(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
+	return c.load(d, c.injectFault(d, p), names...)
 }
 
 // Image returns the program compiled for an architecture, as "sm_90".

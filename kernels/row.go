@@ -10,7 +10,7 @@ import (
 // NewRow returns memory of the device that holds the bytes of an element
 // n times, for Repeat. Close frees it.
 func (m *BoxCopier) NewRow(element []byte, n int) (*streams.Memory, error) {
-	return upload(m.device, bytes.Repeat(element, n))
+	return streams.Upload(m.device, bytes.Repeat(element, n))
 }
 
 // Repeat is the copy that puts the row into every row of the box, which is not

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -251,7 +252,7 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 		if err := s.allocate(n, i); err != nil {
 			c.t.Fatal(err)
 		}
-		regions = append(regions, n.flags.memory[i])
+		regions = append(regions, n.flags.Memory(i))
 	}
 	c.put(n, regions)
 	for i, m := range regions {
@@ -262,8 +263,8 @@ func (c *stepTorus) onCPU(kind StepKind, shape Shape, before, after []byte) {
 			c.compare(ranks, kind, shape, m.Bytes(), after)
 			continue
 		}
-		for at, other := range n.flags.neighbours[i-1] {
-			if got, want := *word(m, int64(at)*flagBytes), uint64(stepsOnCPU*n.expected(other, i-1)); got != want || want == 0 {
+		for at, other := range n.flags.Neighbours(i - 1) {
+			if got, want := *flags.Word(m, int64(at)*flags.LineBytes), uint64(stepsOnCPU*n.expected(other, i-1)); got != want || want == 0 {
 				c.t.Fatalf("%s, shape %v: rank %d counted %d blocks of rank %d, not %d", kind, shape, i-1, got, other, want)
 			}
 		}
@@ -287,7 +288,7 @@ func (c *stepTorus) put(n *stepGroup, regions []*streams.Memory) {
 			if n.kind == FusedStep && step == 1 {
 				variant = withNorms
 			}
-			k, err := n.launch(i, n.flags.memory[i], variant)
+			k, err := n.launch(i, n.flags.Memory(i), variant)
 			if err != nil {
 				c.t.Error(err)
 			}
@@ -299,7 +300,7 @@ func (c *stepTorus) put(n *stepGroup, regions []*streams.Memory) {
 				write([3]int32{int32(v[0]), int32(v[1]), int32(v[2])})
 			}
 			var others [32]int64
-			for at, other := range n.flags.neighbours[i] {
+			for at, other := range n.flags.Neighbours(i) {
 				others[at] = int64(other)
 			}
 			write(int64(i))

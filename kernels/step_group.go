@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -18,8 +19,8 @@ type stepGroup struct {
 	ranks   []StepRank
 	limit   time.Duration
 	parts   []stepPart
-	flags   *flagNetwork // a line for each neighbour, with the count of its blocks that have finished steps, and one for its own
-	tiled   *tiled       // nil where the steps are no tiles
+	flags   *flags.Network // a line for each neighbour, with the count of its blocks that have finished steps, and one for its own
+	tiled   *tiled         // nil where the steps are no tiles
 }
 
 // stepPart is a rank with its slabs, the boxes of its boundary region.
@@ -170,7 +171,7 @@ func (n *stepGroup) connect() (err error) {
 			}
 		}
 	}
-	n.flags, err = newFlagNetwork(devices, neighbours, maxStores(n.stencil), 1, 1)
+	n.flags, err = flags.NewNetwork(devices, neighbours, maxStores(n.stencil), 1, 1)
 	return err
 }
 
@@ -209,7 +210,7 @@ func (n *stepGroup) slab(i int, box domain.Box) boundarySlab {
 			concerned[s.To] = true
 		}
 	}
-	for at, k := range n.flags.neighbours[i] {
+	for at, k := range n.flags.Neighbours(i) {
 		for _, s := range n.ranks[k].Stores {
 			concerned[k] = concerned[k] || s.To == i && !s.Ghost.Intersect(reads).Empty()
 		}
@@ -222,7 +223,7 @@ func (n *stepGroup) slab(i int, box domain.Box) boundarySlab {
 
 // expected returns how many blocks of a rank count a step for another.
 func (n *stepGroup) expected(rank, other int) (blocks int64) {
-	at := n.flags.place(other, rank)
+	at := n.flags.Place(other, rank)
 	for _, slab := range n.parts[rank].slabs {
 		if slices.Contains(slab.neighbours, at) {
 			blocks += slab.blocks

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -126,22 +126,14 @@ func (s *Stepper) queue(at *streams.Stream, k stepKernel, steps int64) error {
 // Err returns an error if the device has waited in vain for a neighbour, or its thread blocks
 // for each other.
 func (s *Stepper) Err() error {
-	switch n := atomic.LoadUint64(word(s.failed, 0)); n {
+	switch n := atomic.LoadUint64(flags.Word(s.failed, 0)); n {
 	case 0:
 		return nil
-	case itself:
+	case flags.Itself:
 		return fmt.Errorf("kernels: thread blocks of device %v waited in vain for each other to make a step: something else keeps its multiprocessors", s.device)
 	default:
 		return fmt.Errorf("kernels: device %v waited in vain for its neighbour on device %s to make a step", s.device, s.others[n-1])
 	}
-}
-
-// itself is THIS_DEVICE of flags.cuh.
-const itself = 1000
-
-// word returns a number of 8 bytes that the CPU shares with others.
-func word(m *streams.Memory, offset int64) *uint64 {
-	return (*uint64)(unsafe.Pointer(&m.Bytes()[offset]))
 }
 
 // Steppers makes the steps of ranks ready, which are on different devices that reach
@@ -189,12 +181,12 @@ func (c *Compiler) Steppers(kind StepKind, s stencil.Stencil, real Real, ranks [
 
 // allocate makes the memory by which a rank and its neighbours wait for each other.
 func (s *Stepper) allocate(n *stepGroup, i int) (err error) {
-	if err := n.flags.open(i, &s.resources); err != nil {
+	if err := n.flags.Open(i, &s.resources); err != nil {
 		return err
 	}
-	s.others, s.failed = n.flags.names(i), n.flags.failed[i]
+	s.others, s.failed = n.flags.Names(i), n.flags.Report(i)
 	if n.tiled != nil {
-		if n.tiled.inbox[i], err = zeros(s.device, n.inboxOffset(i, len(n.tiled.boxes[i].tiles))); err != nil {
+		if n.tiled.inbox[i], err = streams.Upload(s.device, make([]byte, n.inboxOffset(i, len(n.tiled.boxes[i].tiles)))); err != nil {
 			return err
 		}
 		s.resources.Add(n.tiled.inbox[i])

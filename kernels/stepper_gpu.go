@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -25,8 +26,7 @@ type stepArgs struct {
 	slab                      [maxFaces]slabArgs
 }
 
-// slabArgs and targetArgs are structs Slab and Target of step.cu, neighbour is struct Neighbour of
-// neighbour.cuh.
+// slabArgs and targetArgs are structs Slab and Target of step.cu.
 type (
 	slabArgs struct {
 		lo, size            [3]int32
@@ -39,7 +39,6 @@ type (
 		strides strides
 		odd     [maxOdd]int64
 	}
-	neighbour struct{ myCount, itsCount, expected uint64 }
 )
 
 // stepLaunch is what a rank launches.
@@ -49,7 +48,7 @@ type stepLaunch struct {
 	block      [2]int // threads
 	arg        stepArgs
 	targets    []targetArgs
-	neighbours []neighbour
+	neighbours []flags.Neighbour
 }
 
 // argument returns the bytes of struct Step with room for so many stores and neighbours.
@@ -63,7 +62,7 @@ func (k *stepLaunch) argument(most int) []byte {
 		bytes = append(bytes, argument(&t)...)
 	}
 	for i := range most {
-		var o neighbour
+		var o flags.Neighbour
 		if i < len(k.neighbours) {
 			o = k.neighbours[i]
 		}
@@ -104,7 +103,7 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made
 		return made, err
 	}
 	spec := streams.KernelSpec{
-		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.flags.memory[i].All(), s.failed.All()},
+		Name: string(n.kind), Work: streams.Sweep, Uses: []streams.Span{n.flags.Memory(i).All(), s.failed.All()},
 		Function: found[0], Grid: k.grid, Block: [3]int{k.block[0], k.block[1], 1},
 		Argument: k.argument(maxStores(n.stencil)), Cooperative: n.kind != FusedStep,
 	}
@@ -119,8 +118,8 @@ func (s *Stepper) onGPUAs(c *Compiler, n *stepGroup, i int, k *stepLaunch) (made
 			spec.Reaches = append(spec.Reaches, a.Data)
 		}
 	}
-	for at := range n.flags.neighbours[i] {
-		_, its := n.flags.pair(i, at, 0)
+	for at := range n.flags.Neighbours(i) {
+		_, its := n.flags.Pair(i, at, 0)
 		spec.Reaches = append(spec.Reaches, its)
 	}
 	return s.stepKernel(spec, unsafe.Offsetof(k.arg.span))
@@ -162,7 +161,7 @@ func (n *stepGroup) launch(i int, failed *streams.Memory, variant string) (*step
 	rank := n.ranks[i]
 	k := &stepLaunch{arg: stepArgs{
 		strides: stridesOf(rank.Fields[0].Layout),
-		limit:   n.limit.Nanoseconds(), failed: failed.Address(), arrived: n.flags.ownLine(i, 0).Address(),
+		limit:   n.limit.Nanoseconds(), failed: failed.Address(), arrived: n.flags.OwnLine(i, 0).Address(),
 	}}
 	for f, a := range rank.Fields {
 		k.arg.field[f] = a.pointAddress(a.Layout.Owned.Lo)
@@ -219,10 +218,10 @@ func (n *stepGroup) addTargets(k *stepLaunch, i int) {
 }
 
 func (n *stepGroup) addNeighbours(k *stepLaunch, i int) {
-	neighbours := n.flags.neighbours[i]
+	neighbours := n.flags.Neighbours(i)
 	k.arg.degree = int64(len(neighbours))
 	for at, other := range neighbours {
-		k.neighbours = append(k.neighbours, n.flags.counts(i, at, 0, n.expected(other, i)))
+		k.neighbours = append(k.neighbours, n.flags.Counts(i, at, 0, n.expected(other, i)))
 	}
 }
 

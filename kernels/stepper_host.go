@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/streams"
 )
@@ -66,8 +67,8 @@ func stepsOf[T rows.Float](s *Stepper, n *stepGroup, i int) func(span stepSpan) 
 // notifyOnHost counts a step of a slab for its neighbours, as often as it has blocks.
 func (n *stepGroup) notifyOnHost(i int, slab boundarySlab) {
 	for _, at := range slab.neighbours {
-		_, its := n.flags.pair(i, at, 0)
-		atomic.AddUint64(word(its.Memory, its.Offset), uint64(slab.blocks))
+		_, its := n.flags.Pair(i, at, 0)
+		atomic.AddUint64(flags.Word(its.Memory, its.Offset), uint64(slab.blocks))
 	}
 }
 
@@ -94,14 +95,14 @@ func storeGhosts[T rows.Float](src Array, box domain.Box, st GhostStore, dst Arr
 // awaitOnHost waits until the neighbours of a slab have finished a step. It returns false,
 // and says so, if that takes too long, or if the rank has given up before.
 func (n *stepGroup) awaitOnHost(s *Stepper, i int, slab boundarySlab, step int64) bool {
-	failed := word(s.failed, 0)
+	failed := flags.Word(s.failed, 0)
 	for _, at := range slab.neighbours {
-		want := uint64(step * n.expected(n.flags.neighbours[i][at], i))
+		want := uint64(step * n.expected(n.flags.Neighbours(i)[at], i))
 		if atomic.LoadUint64(failed) > 0 {
 			return false
 		}
-		mine := n.flags.line(i, at, 0)
-		if !awaitWord(word(mine.Memory, mine.Offset), want, n.limit) {
+		mine := n.flags.Line(i, at, 0)
+		if !flags.Await(flags.Word(mine.Memory, mine.Offset), want, n.limit) {
 			atomic.StoreUint64(failed, uint64(1+at))
 			return false
 		}

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/streams"
 )
 
@@ -17,7 +18,7 @@ type (
 		held        int64
 		side        [3][2]tileSide
 		inbox       [3]uint64
-		neighbour   [maxFaces]neighbour
+		neighbour   [maxFaces]flags.Neighbour
 		norms       [2]uint64
 		limit       int64
 		failed      uint64
@@ -222,7 +223,7 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 		Name: "tile steps", Work: streams.Sweep, Function: hold[0], Shared: int(box.shared), Cooperative: true,
 		Grid:  [3]int{int(tiles), 1, 1},
 		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
-		Uses:  []streams.Span{n.flags.memory[i].All(), s.failed.All(), n.tiled.inbox[i].All()},
+		Uses:  []streams.Span{n.flags.Memory(i).All(), s.failed.All(), n.tiled.inbox[i].All()},
 	}
 	arg := &tileArgs{
 		strides: stridesOf(rank.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
@@ -238,9 +239,9 @@ func (s *Stepper) tilesOnGPU(c *Compiler, n *stepGroup, i int) error {
 			arg.side[axis][high] = n.tileSide(&spec, i, axis, high)
 		}
 	}
-	for at, k := range n.flags.neighbours[i] {
-		_, its := n.flags.pair(i, at, 0)
-		arg.neighbour[at] = n.flags.counts(i, at, 0, n.tilesToward(k, i))
+	for at, k := range n.flags.Neighbours(i) {
+		_, its := n.flags.Pair(i, at, 0)
+		arg.neighbour[at] = n.flags.Counts(i, at, 0, n.tilesToward(k, i))
 		spec.Reaches = append(spec.Reaches, its)
 	}
 	spec.Argument = argument(arg)
@@ -260,7 +261,7 @@ func (n *stepGroup) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSi
 		return tileSide{other: nobody}
 	}
 	send, ghost := n.ranks[i].Stores[st.store].Send, n.ranks[i].Stores[st.store].Ghost
-	at := tileSide{out: n.sideSlot(st.to, axis, st.high), other: int64(n.flags.place(st.to, i))}
+	at := tileSide{out: n.sideSlot(st.to, axis, st.high), other: int64(n.flags.Place(st.to, i))}
 	first := ghost.Lo.Sub(n.fromOwned(i, send).Lo)
 	for f, a := range n.ranks[st.to].Fields {
 		at.ghost[f], at.strides = a.pointAddress(first), stridesOf(a.Layout)

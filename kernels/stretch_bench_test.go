@@ -64,7 +64,7 @@ func timeRows(b *testing.B, m *BoxCopier, s *streams.Stream, align, length int64
 		for range many {
 			err = errors.Join(err, s.Launch(k.Kernel))
 		}
-		if err = errors.Join(err, s.Record(end), s.Sync(tableLimit)); err != nil {
+		if err = errors.Join(err, s.Record(end), s.Sync(streams.UploadLimit)); err != nil {
 			b.Fatal(err)
 		}
 		best = min(best, ready(end.Since(start))(b)/many)

@@ -265,7 +265,7 @@ func uploader[T any](values []T) func(*streams.Device) (*streams.Memory, error) 
 	if len(values) == 0 {
 		return nil
 	}
-	return func(d *streams.Device) (*streams.Memory, error) { return upload(d, values) }
+	return func(d *streams.Device) (*streams.Memory, error) { return streams.Upload(d, values) }
 }
 
 func (t *TreeTable) put(part int, upload func(*streams.Device) (*streams.Memory, error)) error {

@@ -342,7 +342,7 @@ func (t *UnitTable) cutAndCopy(u *UnitCopy, s *streams.Stream) error {
 	c := t.cutter()
 	for first, n := int64(0), 0; first < t.count; n++ {
 		stage, shorts := &p.stages[n%len(p.stages)], c.shorts
-		if err := stage.copied.Sync(tableLimit); err != nil {
+		if err := stage.copied.Sync(streams.UploadLimit); err != nil {
 			return err
 		}
 		units, blocks := stage.room(t.options.Part)

@@ -7,6 +7,7 @@
 //	T                     the type of the elements
 //	READ_ONLY             nothing writes the array while the kernel runs
 //	SPARSE                values are loaded where the point function asks for them
+//	FLAT                  layers are rows: there are two dimensions
 //	ARRAY, CLASS          its place among the arrays, and among the strides
 //	LEFT, RIGHT           points left and right of a group
 //	ROW_LOW, ROW_HIGH     rows within a layer, from that of the point; 0 in two dimensions
@@ -18,7 +19,7 @@
 //	outside()             is declared and never defined: reads of other offsets do not link
 #pragma once
 
-#include "accesses.cuh"
+#include "names.cuh"
 
 // The parts of a row: what is read left of a group, the group, and what is read right of it.
 enum { LEFT_PART, GROUP_PART, RIGHT_PART };
@@ -141,7 +142,7 @@ template <typename R, int N, int LAYERS, bool SPARSE = R::SPARSE> struct Window 
 	// at is the value at an offset from point v of the group in a layer.
 	__device__ __forceinline__ T at(int layer, int v, int dx, int dy, int dz) const {
 		if (!R::reads(dx, dy, dz)) R::outside();
-		const int m = DIMS == 3 ? dz : dy, row = DIMS == 3 ? dy : 0;
+		const int m = R::FLAT ? dy : dz, row = R::FLAT ? 0 : dy;
 		return held[layer + m - R::LOW][row - R::ROW_LOW][R::LEFT + v + dx];
 	}
 };
@@ -162,7 +163,7 @@ template <typename R, int N, int LAYERS> struct Window<R, N, LAYERS, true> {
 
 	__device__ __forceinline__ T at(int layer, int v, int dx, int dy, int dz) const {
 		if (!R::reads(dx, dy, dz)) R::outside();
-		const i64 m = layer + (DIMS == 3 ? dz : dy), row = DIMS == 3 ? dy : 0;
+		const i64 m = layer + (R::FLAT ? dy : dz), row = R::FLAT ? 0 : dy;
 		T value;
 		read_points<1, false, R::READ_ONLY>(&value, first + m * this->layer + row * pitch + v + dx);
 		return value;

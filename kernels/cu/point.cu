@@ -13,16 +13,6 @@ struct Sweep {
 };
 static_assert(sizeof(Sweep) == SWEEP_BYTES && sizeof(Frame) == FRAME_BYTES, "source.go lays them out");
 
-// reduce_block puts all that the threads of a block found there.
-__device__ __forceinline__ void reduce_block(const Totals &t, double *there) {
-#define NORM(K) reduce_block(t.norm##K, there), there += 4;
-	NORMS(NORM)
-#undef NORM
-#define REDUCED(K) reduce_block(Reduced<K>::OP, t.reduced##K, there), there++;
-	REDUCTIONS(REDUCED)
-#undef REDUCED
-}
-
 // small sweeps several small or thin boxes in one launch, a group of N points a thread:
 // box b is the work of the blocks with blockIdx.y = b.
 template <int N, bool MEASURED> __device__ __forceinline__ Totals small(const Sweep &s) {

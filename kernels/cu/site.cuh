@@ -16,7 +16,9 @@
 //	Reduced<k>                 OP
 //	Parameters                 the numbers that a launch is given
 //	point_function::call(p)    the function
-#pragma once
+//
+// This header has no guard, nor have accesses.cuh and stream.cuh: a program of several stages
+// includes them once for each, in a namespace of its own.
 
 #include "access.cuh"
 #include "accesses.cuh"
@@ -178,13 +180,33 @@ struct Totals {
 	REDUCTIONS(REDUCED)
 #undef REDUCED
 
+	// join adds what was found elsewhere.
+	__device__ __forceinline__ void join(const Totals &other) {
+#define NORM(K) norm##K.join(other.norm##K);
+		NORMS(NORM)
+#undef NORM
+#define REDUCED(K) reduced##K = ::join(Reduced<K>::OP, reduced##K, other.reduced##K);
+		REDUCTIONS(REDUCED)
+#undef REDUCED
+	}
+
 	// add adds what was reduced at point v of a group.
 	template <int N> __device__ __forceinline__ void add(const Results<N> &r, int v) {
-#define ADD(K) reduced##K = join(Reduced<K>::OP, reduced##K, r.reduced##K[v]);
+#define ADD(K) reduced##K = ::join(Reduced<K>::OP, reduced##K, r.reduced##K[v]);
 		REDUCTIONS(ADD)
 #undef ADD
 	}
 };
+
+// reduce_block puts all that the threads of a block found there.
+__device__ __forceinline__ void reduce_block(const Totals &t, double *there) {
+#define NORM(K) ::reduce_block(t.norm##K, there), there += 4;
+	NORMS(NORM)
+#undef NORM
+#define REDUCED(K) ::reduce_block(Reduced<K>::OP, t.reduced##K, there), there++;
+	REDUCTIONS(REDUCED)
+#undef REDUCED
+}
 
 // A point, as a point function sees it.
 template <int N, int LAYERS> struct Site {
@@ -266,7 +288,8 @@ template <int N, int LAYERS> struct Site {
 	}
 };
 
-// What sweeps are given beside the boxes.
+// What sweeps are given beside the boxes. Kernels that make several steps have a frame of another type,
+// with the same members.
 struct Frame {
 	Moment moment;
 	Coordinates coordinates;
@@ -326,8 +349,8 @@ __device__ __forceinline__ void initial(const Windows<N, LAYERS> &w, int layer, 
 }
 
 // compute calls the point function for the group in a layer.
-template <int N, int LAYERS>
-__device__ __forceinline__ void compute(const Frame &f, const Windows<N, LAYERS> &w, int layer, const i64 *index,
+template <int N, int LAYERS, typename F>
+__device__ __forceinline__ void compute(const F &f, const Windows<N, LAYERS> &w, int layer, const i64 *index,
                                         Results<N> &r) {
 #pragma unroll
 	for (int v = 0; v < N; v++) {
@@ -343,8 +366,8 @@ __device__ __forceinline__ void compute(const Frame &f, const Windows<N, LAYERS>
 }
 
 // finish computes the group in a layer, d layers behind the cursor, and stores it.
-template <bool MEASURED, int N, int LAYERS>
-__device__ __forceinline__ void finish(const Frame &f, const Cursor &c, i64 d, const Windows<N, LAYERS> &w, int layer,
+template <bool MEASURED, int N, int LAYERS, typename F>
+__device__ __forceinline__ void finish(const F &f, const Cursor &c, i64 d, const Windows<N, LAYERS> &w, int layer,
                                        const i64 *index, unsigned inside, Totals &totals) {
 	Results<N> r;
 	compute(f, w, layer, index, r);

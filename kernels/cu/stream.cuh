@@ -3,8 +3,6 @@
 // Build options, from accesses.cuh: STREAMS, whether threads go from layer to layer and hold the
 // layers before and behind; ROWS_PER_THREAD, of a layer; L2_PREFETCH, how many layers before it is
 // loaded a row is brought into the second-level cache.
-#pragma once
-
 #include "site.cuh"
 
 // A box of points, in groups along x.
@@ -91,8 +89,8 @@ struct LayerRows : Read<0> {
 // The thread loads one layer after the other, in several rows of which it loads those between
 // only once, and holds of each the sums of the stencil's parts there. They go to places in turn:
 // the body of the loop is one turn, so that nothing has to be moved.
-template <int N, int PREFETCH, bool MEASURED>
-__device__ __forceinline__ Totals stream(const Frame &, const Arrays &a, const Part &r, const Place &at, i64 most) {
+template <int N, int PREFETCH, bool MEASURED, typename F>
+__device__ __forceinline__ Totals stream(const F &, const Arrays &a, const Part &r, const Place &at, i64 most) {
 	typedef Read<0> R;
 	typedef Written<0> W;
 	Totals totals;
@@ -167,8 +165,8 @@ __device__ __forceinline__ Totals stream(const Frame &, const Arrays &a, const P
 // The thread holds the layers before and behind in registers, so that it loads a row once.
 // What PREFETCH layers need is loaded before the first of them is computed: more than one where
 // threads are few.
-template <int N, int PREFETCH, bool MEASURED>
-__device__ __forceinline__ Totals stream(const Frame &f, const Arrays &a, const Part &r, const Place &at, i64 most) {
+template <int N, int PREFETCH, bool MEASURED, typename F>
+__device__ __forceinline__ Totals stream(const F &f, const Arrays &a, const Part &r, const Place &at, i64 most) {
 	Totals totals;
 	Column<N> c(r, at, most);
 	if (c.layers == 0) return totals;
@@ -213,8 +211,8 @@ __device__ __forceinline__ Place place_of_thread(i64 layer, i64 layers) {
 
 // layers sweeps one group in each of up to LAYERS layers, and loads all that it needs before it
 // computes: in two dimensions, where that takes few registers, and where no layer is read twice.
-template <int N, int LAYERS, bool MEASURED>
-__device__ __forceinline__ Totals layers(const Frame &f, const Arrays &a, const Part &r, const Place &at) {
+template <int N, int LAYERS, bool MEASURED, typename F>
+__device__ __forceinline__ Totals layers(const F &f, const Arrays &a, const Part &r, const Place &at) {
 	Totals totals;
 	Column<N> c(r, at, LAYERS);
 	if (c.layers == 0) return totals;

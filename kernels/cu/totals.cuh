@@ -22,6 +22,14 @@ template <typename T> struct FieldNorms {
 		max_value = greater(max_value, (T)fabs(u));
 		sum_value = fma(v, v, sum_value);
 	}
+
+	// join adds points that were found elsewhere.
+	__device__ __forceinline__ void join(const FieldNorms &other) {
+		max_change = greater(max_change, other.max_change);
+		sum_change += other.sum_change;
+		max_value = greater(max_value, other.max_value);
+		sum_value += other.sum_value;
+	}
 };
 
 // identity is what joining with changes nothing.

@@ -53,12 +53,7 @@ func origin(a kernels.Array) int64 {
 // argument returns struct Sweep, and where its frame begins.
 func (k *launchPlan) argument(n *plan) (bytes []byte, frame int) {
 	var w words
-	for _, a := range k.arrays {
-		w.put(origin(a))
-	}
-	for _, s := range k.strides {
-		w.put(s.pitch, s.plane)
-	}
+	w.putArrays(k.arrays, k.strides)
 	w.put(int64(k.totals), int64(k.layers))
 	for i := range maxBoxes {
 		w.putPart(k.parts[i], k.strides)
@@ -71,5 +66,15 @@ func (w *words) putPart(p part, all []strides) {
 	w.put(int64(p.lo[0]), int64(p.lo[1]), int64(p.lo[2]), int64(p.n[0]), int64(p.n[1]), int64(p.n[2]), p.head, p.groups, p.slot)
 	for _, s := range all {
 		w.put(int64(p.lo[0]) + int64(p.lo[1])*s.pitch + int64(p.lo[2])*s.plane)
+	}
+}
+
+// putArrays puts struct Arrays of site.cuh.
+func (w *words) putArrays(all []kernels.Array, classes []strides) {
+	for _, a := range all {
+		w.put(origin(a))
+	}
+	for _, s := range classes {
+		w.put(s.pitch, s.plane)
 	}
 }

@@ -247,6 +247,18 @@ func (f form) kernels() []string {
 	return names
 }
 
+// atOnce is how many layers a thread takes at once, the fewest that there are kernels for.
+func (f form) atOnce(single bool) int {
+	switch {
+	case f.way != severalLayers:
+		return 1
+	case single:
+		return singleLayers
+	default:
+		return f.several[0]
+	}
+}
+
 // singleLayers is how many layers a thread takes of one point each, where it takes several.
 const singleLayers = 4
 

@@ -19,10 +19,13 @@ type Launch struct {
 }
 
 // SetMoment sets that of launches to come. It allocates nothing.
-func (l *Launch) SetMoment(m Moment) {
-	binary.NativeEndian.PutUint64(l.frame, uint64(m.Step))
-	binary.NativeEndian.PutUint64(l.frame[8:], math.Float64bits(m.Start))
-	binary.NativeEndian.PutUint64(l.frame[16:], math.Float64bits(m.Length))
+func (l *Launch) SetMoment(m Moment) { putMoment(l.frame, m) }
+
+// putMoment puts struct Moment of site.cuh.
+func putMoment(frame []byte, m Moment) {
+	binary.NativeEndian.PutUint64(frame, uint64(m.Step))
+	binary.NativeEndian.PutUint64(frame[8:], math.Float64bits(m.Start))
+	binary.NativeEndian.PutUint64(frame[16:], math.Float64bits(m.Length))
 }
 
 // SetParameters sets those of launches to come: p points to a struct of the type of

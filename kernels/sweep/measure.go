@@ -69,7 +69,13 @@ func (t *Totals) allocate(d *streams.Device, slots int64) (err error) {
 	return err
 }
 
-// slots is where slot n lies.
+// slotOnHost is a slot of a host device.
+func (t *Totals) slotOnHost(n int) []float64 {
+	at := t.slot(int64(n))
+	return streams.View[float64](at.Memory.Bytes()[at.Offset : at.Offset+at.Length])
+}
+
+// slot is where slot n lies.
 func (t *Totals) slot(n int64) streams.Span {
 	size := int64(t.plan.totals()) * 8
 	return t.device.Span((1+joinBlocks+n)*size, size)
@@ -81,8 +87,7 @@ func (s *Sweeper) measureOnHost(t *Totals, arrays Arrays, portions []Portion) er
 	}
 	var slots [][]float64
 	for i, p := range portions {
-		slot := t.slot(int64(i))
-		slots = append(slots, streams.View[float64](slot.Memory.Bytes()[slot.Offset:slot.Offset+slot.Length]))
+		slots = append(slots, t.slotOnHost(i))
 		spec := s.plan.hostSpec(p.Name, arrays, p.Boxes, slots[i])
 		spec.Uses = append(spec.Uses, t.device.All())
 		l, err := s.launch(spec, 0)

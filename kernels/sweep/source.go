@@ -11,7 +11,7 @@ import (
 // source returns accesses.cuh for a point function, see site.cuh.
 func (n *plan) source(c classes, f form) string {
 	var b strings.Builder
-	b.WriteString("// The accesses of a point function and the function, as source.go of kernels/sweep writes them.\n#pragma once\n\n#include \"names.cuh\"\n\n// clang-format off\n")
+	b.WriteString("// The accesses of a point function and the function, as source.go of kernels/sweep writes them.\n#include \"names.cuh\"\n\n// clang-format off\n")
 	fmt.Fprintf(&b, "#define DIMS %d\n#define TOTALS %d\n", n.point.Dims, n.totals())
 	fmt.Fprintf(&b, "enum { GROUP = %d, ARRAYS = %d, CLASSES = %d };\n", n.group, n.arrays, c.count())
 	fmt.Fprintf(&b, "#define SWEEP_BYTES %d\n#define FRAME_BYTES %d\n", n.sweepBytes(c.count()), n.frameBytes())
@@ -63,7 +63,7 @@ func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 	fmt.Fprintf(b, "template <> struct Read<%d> {\n\ttypedef %s T;\n", i, elements[r.element].c)
 	fmt.Fprintf(b, "\tenum { ARRAY = %d, CLASS = %d, LEFT = %d, RIGHT = %d, ROW_LOW = %d, ROW_HIGH = %d, LOW = %d, HIGH = %d };\n",
 		r.array, c[r.array], radius.Minus[0], radius.Plus[0], s.rowLow, s.rowHigh, s.low, s.high)
-	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s, SPARSE = %t;\n", readOnly(r), r.sparse)
+	fmt.Fprintf(b, "\tstatic constexpr bool READ_ONLY = %s, SPARSE = %t, FLAT = %t;\n", readOnly(r), r.sparse, n.point.Dims == 2)
 	for _, table := range []struct {
 		name   string
 		layers [][3]int
@@ -74,8 +74,7 @@ func (n *plan) writeRead(b *strings.Builder, i int, r readArray, c classes) {
 	fmt.Fprintf(b, "\t__device__ static void outside() { offset_beside_the_footprint_of_%s(); }\n};\n", name)
 }
 
-// readOnly is C++ that says whether nothing writes an array during the kernel. Kernels of whole
-// steps define WRITTEN_MEANWHILE.
+// readOnly is C++ that says whether nothing writes an array during the kernel.
 func readOnly(r readArray) string {
 	if !r.readOnly {
 		return "false"

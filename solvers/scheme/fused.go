@@ -22,12 +22,7 @@ func fusedScheme() *definition {
 	return &definition{
 		name: Fused, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true},
 		assistants: none,
-		unfit: func(x *Runner) error {
-			if x.step.Stages[0].Point != nil {
-				return unfusedPoints(x)
-			}
-			return unfused(x)
-		},
+		unfit:      unfusedSteps,
 		make: func(r *run, _ Options) (scheme, error) {
 			if r.step.Stages[0].Point != nil {
 				return newFusedPoints(r)
@@ -40,8 +35,13 @@ func fusedScheme() *definition {
 func residentScheme() *definition {
 	return &definition{
 		name: Resident, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true},
-		assistants: none, unfit: unfused,
-		make: func(r *run, _ Options) (scheme, error) { return newFused(r, Resident, kernels.ResidentSteps) },
+		assistants: none, unfit: unfusedSteps,
+		make: func(r *run, _ Options) (scheme, error) {
+			if r.step.Stages[0].Point != nil {
+				return newResidentPoints(r)
+			}
+			return newFused(r, Resident, kernels.ResidentSteps)
+		},
 	}
 }
 
@@ -59,6 +59,14 @@ type fusedPart struct {
 	stepper       *kernels.Stepper
 	steps, totals *streams.Stream
 	measured      *streams.Event
+}
+
+// unfusedSteps returns an error for steps that kernels which store into ghosts cannot make.
+func unfusedSteps(x *Runner) error {
+	if x.step.Stages[0].Point != nil {
+		return unfusedPoints(x)
+	}
+	return unfused(x)
 }
 
 // unfused returns an error for steps that one kernel cannot make.

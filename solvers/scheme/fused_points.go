@@ -15,8 +15,7 @@ type fusedPoints struct {
 	streams []*streams.Stream
 }
 
-// unfusedPoints returns an error for steps of point functions that kernels which store into ghosts
-// cannot make.
+// unfusedPoints is unfusedSteps for point functions.
 func unfusedPoints(x *Runner) error {
 	for i := range x.step.Stages {
 		st := &x.step.Stages[i]
@@ -63,19 +62,10 @@ func (x *Runner) pointStores(rank, stage int, n int64) (all []sweep.Store, err e
 
 func newFusedPoints(r *run) (scheme, error) {
 	f := &fusedPoints{run: r}
-	var ranks [][][]sweep.StageRank
-	for phase := range r.period {
-		var stages [][]sweep.StageRank
-		for stage := range r.step.Stages {
-			all, err := f.stageRanks(phase, stage)
-			if err != nil {
-				return nil, err
-			}
-			stages = append(stages, all)
-		}
-		ranks = append(ranks, stages)
+	ranks, err := r.stageRanks()
+	if err != nil {
+		return nil, err
 	}
-	var err error
 	if f.stages, err = sweep.NewFusedStages(ranks, r.patience()); err != nil {
 		return nil, err
 	}
@@ -86,36 +76,45 @@ func newFusedPoints(r *run) (scheme, error) {
 			return nil, err
 		}
 		f.streams = append(f.streams, s)
-		if err := f.takeTotals(d); err != nil {
+		err = r.takePointTotals(d, func(phase, stage int) *sweep.Totals { return f.stages.Stage(phase, stage, d.rank).Totals() })
+		if err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-// stageRanks returns what each subdomain does in a stage of a phase.
-func (f *fusedPoints) stageRanks(phase, stage int) (all []sweep.StageRank, err error) {
-	for rank, d := range f.subdomains {
-		made := &d.stages[phase][stage]
-		r := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays, Boundary: made.boxes.boundary, Interior: made.boxes.interior}
-		if r.Stores, err = f.pointStores(rank, stage, int64(phase)); err != nil {
-			return nil, err
+// stageRanks returns what each subdomain does, by phase and stage.
+func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
+	for phase := range r.period {
+		var stages [][]sweep.StageRank
+		for stage := range r.step.Stages {
+			var ranks []sweep.StageRank
+			for rank, d := range r.subdomains {
+				made := &d.stages[phase][stage]
+				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays, Boundary: made.boxes.boundary, Interior: made.boxes.interior}
+				if one.Stores, err = r.pointStores(rank, stage, int64(phase)); err != nil {
+					return nil, err
+				}
+				ranks = append(ranks, one)
+			}
+			stages = append(stages, ranks)
 		}
-		all = append(all, r)
+		all = append(all, stages)
 	}
 	return all, nil
 }
 
-// takeTotals has the norms and reductions of a subdomain taken by its stages on their way, and what
-// these do not take from the fields, after a step.
-func (f *fusedPoints) takeTotals(d *subdomain) error {
+// takePointTotals has the norms and reductions of a subdomain taken by its stages on their way, where
+// totals returns some, and what these do not take from the fields, after a step.
+func (r *run) takePointTotals(d *subdomain, totals func(phase, stage int) *sweep.Totals) error {
 	d.totals = nil
-	for phase := range f.period {
+	for phase := range r.period {
 		var all []total
 		taken := map[int]bool{}
-		for stage := range f.step.Stages {
-			t, ok := f.step.pointTotal(&f.step.Stages[stage])
-			if t.Totals = f.stages.Stage(phase, stage, d.rank).Totals(); !ok || t.Totals == nil {
+		for stage := range r.step.Stages {
+			t, ok := r.step.pointTotal(&r.step.Stages[stage])
+			if t.Totals = totals(phase, stage); !ok || t.Totals == nil {
 				continue
 			}
 			all = append(all, t)
@@ -123,11 +122,11 @@ func (f *fusedPoints) takeTotals(d *subdomain) error {
 				taken[v] = true
 			}
 		}
-		for v := range f.step.Measured {
+		for v := range r.step.Measured {
 			if taken[v] {
 				continue
 			}
-			t, err := d.measureFields(f.Runner, v, int64(phase), &f.run.resources)
+			t, err := d.measureFields(r.Runner, v, int64(phase), &r.resources)
 			if err != nil {
 				return err
 			}

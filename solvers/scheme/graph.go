@@ -1,6 +1,8 @@
 package scheme
 
 import (
+	"fmt"
+
 	"github.com/halox/halox/streams"
 )
 
@@ -10,7 +12,17 @@ import (
 const Graph Scheme = "graph"
 
 func graphScheme() *definition {
-	return &definition{name: Graph, needs: Needs{Steady: true}, assistants: none, make: newGraph}
+	return &definition{name: Graph, needs: Needs{Steady: true}, assistants: none, unfit: ungraphed, make: newGraph}
+}
+
+// ungraphed returns an error for stages that are told the moment: graphs replay the launches of one step.
+func ungraphed(x *Runner) error {
+	for i := range x.step.Stages {
+		if st := &x.step.Stages[i]; st.Point != nil && st.momentary() {
+			return fmt.Errorf("replays the launches of a step, and stage %d %q asks for the step or the time", i, st.Name)
+		}
+	}
+	return nil
 }
 
 type graph struct {

@@ -221,13 +221,14 @@ func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 	}
 }
 
-// momentary finds what of a source depends on the moment.
-var momentary = regexp.MustCompile(`\b(step|time)\s*\(\s*\)`)
+// moment finds what of a source depends on the moment.
+var moment = regexp.MustCompile(`\b(step|time)\s*\(\s*\)`)
 
-// changes reports whether what a stage queues depends on the step or on time.
-func (st *Stage) changes() bool {
-	return st.Changing || st.Parameters != nil || st.Point != nil && (st.Point.CUDA == "" || momentary.MatchString(st.Point.CUDA))
-}
+// momentary reports whether a point function may ask for the step or the time.
+func (st *Stage) momentary() bool { return st.Point.CUDA == "" || moment.MatchString(st.Point.CUDA) }
+
+// changes reports whether what a stage is given depends on the step, beside the moment.
+func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }
 
 // checkPoint returns an error unless the accesses suit a point function.
 func (st *Stage) checkPoint() error {

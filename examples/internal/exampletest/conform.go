@@ -15,7 +15,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Conform runs an example under every scheme that takes point functions, over every path that the scheme has, on 1 to 4 host
+// Conform runs an example under every scheme, over every path that the scheme has, on 1 to 4 host
 // devices and on as many GPUs as there are up to 4, and fails the test unless each run gives the
 // checksum that is wanted.
 func Conform(t *testing.T, e example.Example, size []int, steps int64, want uint32) {
@@ -29,12 +29,6 @@ func Conform(t *testing.T, e example.Example, size []int, steps int64, want uint
 						t.Run(fmt.Sprintf("scheme=%s/order=%s/path=%s", o.Scheme, o.Order, o.Path), func(t *testing.T) {
 							o.Steps = steps
 							got, err := e.Run(t.Context(), session, size, o, io.Discard)
-							if o.Scheme == scheme.Resident {
-								if !errors.Is(err, scheme.ErrUnsuited) { // it makes steps of one stencil
-									t.Errorf("point functions are not refused: %v", err)
-								}
-								return
-							}
 							if err != nil {
 								t.Fatal(err)
 							}

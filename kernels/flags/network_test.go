@@ -1,4 +1,4 @@
-package kernels
+package flags
 
 import (
 	"strings"
@@ -9,21 +9,21 @@ import (
 
 // Every line of a network has one reader and one writer: what a rank keeps for a neighbour is what
 // that one finds as its own, and no two lie together.
-func TestFlagNetwork(t *testing.T) {
+func TestNetwork(t *testing.T) {
 	platform := streams.HostPlatform(4)
 	devices, err := platform.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer streams.CloseAll(devices)
-	n, err := newFlagNetwork(devices, [][]int{{1, 3}, {0, 2, 3}, {1}, {1, 0}}, 3, 2, 1)
+	n, err := NewNetwork(devices, [][]int{{1, 3}, {0, 2, 3}, {1}, {1, 0}}, 3, 2, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var open streams.Resources
 	defer open.Close()
 	for rank := range devices {
-		if err := n.open(rank, &open); err != nil {
+		if err := n.Open(rank, &open); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -31,17 +31,17 @@ func TestFlagNetwork(t *testing.T) {
 	for rank, others := range n.neighbours {
 		for at, other := range others {
 			for which := range 2 {
-				mine, its := n.pair(rank, at, which)
-				if mine.Memory != n.memory[rank] || its.Memory != n.memory[other] || its != n.line(other, n.place(rank, other), which) {
+				mine, its := n.Pair(rank, at, which)
+				if mine.Memory != n.memory[rank] || its.Memory != n.memory[other] || its != n.Line(other, n.Place(rank, other), which) {
 					t.Errorf("rank %d waits at %v, and %d at %v", rank, mine, other, its)
 				}
 				readers[mine]++
 			}
 		}
-		readers[n.ownLine(rank, 0)]++
+		readers[n.OwnLine(rank, 0)]++
 	}
 	for s, count := range readers {
-		if count != 1 || s.Offset%flagBytes != 0 || s.Offset+s.Length > s.Memory.Size() {
+		if count != 1 || s.Offset%LineBytes != 0 || s.Offset+s.Length > s.Memory.Size() {
 			t.Errorf("%d use %v", count, s)
 		}
 	}
@@ -50,7 +50,7 @@ func TestFlagNetwork(t *testing.T) {
 	}
 }
 
-func TestFlagNetworksThatCannotBe(t *testing.T) {
+func TestNetworksThatCannotBe(t *testing.T) {
 	devices := make([]*streams.Device, 3)
 	for says, neighbours := range map[string][][]int{
 		"rank 0 exchanges with rank 1, which does not name it": {{1}, {2}, {1}},
@@ -58,7 +58,7 @@ func TestFlagNetworksThatCannotBe(t *testing.T) {
 		"rank 1 exchanges with rank 1":                         {{}, {1}, {}},
 		"2 neighbours; up to 1":                                {{1, 2}, {0}, {0}},
 	} {
-		if _, err := newFlagNetwork(devices, neighbours, 1, 1, 0); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := NewNetwork(devices, neighbours, 1, 1, 0); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want an error with %q", err, says)
 		}
 	}

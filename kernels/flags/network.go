@@ -1,0 +1,112 @@
+// Package flags lays out the counts in device memory by which devices wait for each other.
+package flags
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/streams"
+)
+
+// LineBytes keeps counts on lines of their own.
+const LineBytes = 128
+
+// Network says which ranks of a group of devices wait for which others, and where the counts lie by
+// which they do. Each rank has some lines of its own memory for each of its neighbours, to which that
+// one writes, and then some that are its own.
+type Network struct {
+	devices    []*streams.Device // by rank
+	neighbours [][]int           // by rank: who waits for it, and whom it waits for
+	each, own  int               // lines for a neighbour, and its own
+	memory     []*streams.Memory // by rank
+	report     []*streams.Memory // by rank, pinned: 1 + the place of the neighbour waited for in vain
+}
+
+// Neighbour is struct Neighbour of neighbour.cuh.
+type Neighbour struct {
+	MyCount  uint64 `cu:"my_count"`
+	ItsCount uint64 `cu:"its_count"`
+	Expected uint64 `cu:"expected"`
+}
+
+// NewNetwork returns a network that has no memory yet: each and own are the lines that a rank has for a
+// neighbour and for itself. Of two neighbours each must name the other, and no rank more than most.
+func NewNetwork(devices []*streams.Device, neighbours [][]int, most, each, own int) (*Network, error) {
+	n := &Network{
+		devices: devices, neighbours: neighbours, each: each, own: own,
+		memory: make([]*streams.Memory, len(devices)), report: make([]*streams.Memory, len(devices)),
+	}
+	for i, others := range neighbours {
+		if len(others) > most {
+			return nil, fmt.Errorf("flags: %d neighbours; up to %d are possible", len(others), most)
+		}
+		for _, k := range others {
+			if k < 0 || k >= len(devices) || k == i || n.Place(i, k) < 0 {
+				return nil, fmt.Errorf("flags: rank %d exchanges with rank %d, which does not name it", i, k)
+			}
+		}
+	}
+	return n, nil
+}
+
+// Open makes the memory of a rank, of zeros, to be closed with made.
+func (n *Network) Open(rank int, made *streams.Resources) (err error) {
+	lines := max(1, n.each*len(n.neighbours[rank])+n.own)
+	if n.memory[rank], err = streams.Upload(n.devices[rank], make([]byte, lines*LineBytes)); err != nil {
+		return err
+	}
+	made.Add(n.memory[rank])
+	if n.report[rank], err = n.devices[rank].AllocPinned(8); err != nil {
+		return err
+	}
+	made.Add(n.report[rank])
+	clear(n.report[rank].Bytes())
+	return nil
+}
+
+// Place returns the place of one rank among the neighbours of another, -1 if it is none.
+func (n *Network) Place(rank, of int) int { return slices.Index(n.neighbours[of], rank) }
+
+// Neighbours returns those of a rank.
+func (n *Network) Neighbours(rank int) []int { return n.neighbours[rank] }
+
+// Memory returns the lines of a rank.
+func (n *Network) Memory(rank int) *streams.Memory { return n.memory[rank] }
+
+// Report returns where a rank says, in pinned memory, whom it waited for in vain: 1 + the place among
+// its neighbours; see Itself.
+func (n *Network) Report(rank int) *streams.Memory { return n.report[rank] }
+
+// Itself is THIS_DEVICE of flags.cuh: a report that the rank's own thread blocks waited for each other.
+const Itself = 1000
+
+// Line returns one of the lines that a rank has for a neighbour, by its place among the rank's.
+func (n *Network) Line(rank, neighbour, which int) streams.Span {
+	return n.memory[rank].Span(int64(n.each*neighbour+which)*LineBytes, 8)
+}
+
+// OwnLine returns one of the lines that are a rank's own.
+func (n *Network) OwnLine(rank, which int) streams.Span {
+	return n.Line(rank, len(n.neighbours[rank]), which)
+}
+
+// Pair returns a line that a rank has for a neighbour, and that which the neighbour has for it.
+func (n *Network) Pair(rank, neighbour, which int) (mine, its streams.Span) {
+	other := n.neighbours[rank][neighbour]
+	return n.Line(rank, neighbour, which), n.Line(other, n.Place(rank, other), which)
+}
+
+// Counts returns the counts of a rank and a neighbour, as kernels of the rank see them, and by how
+// much the neighbour's grows.
+func (n *Network) Counts(rank, at, which int, expected int64) Neighbour {
+	mine, its := n.Pair(rank, at, which)
+	return Neighbour{mine.Address(), its.Address(), uint64(expected)}
+}
+
+// Names returns the devices of a rank's neighbours.
+func (n *Network) Names(rank int) (all []string) {
+	for _, k := range n.neighbours[rank] {
+		all = append(all, n.devices[k].String())
+	}
+	return all
+}

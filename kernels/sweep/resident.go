@@ -1,0 +1,54 @@
+package sweep
+
+import (
+	"errors"
+	"time"
+)
+
+// ResidentSteps are time steps of which a launch makes many without the host: on each device one kernel,
+// whose thread blocks wait for each other, and for those of neighbours, after each stage. All ranks queue
+// the same steps, each by one thread.
+type ResidentSteps struct {
+	group *stageGroup
+	ranks []*ResidentRank
+}
+
+// NewResidentSteps makes the steps of all phases ready: ranks by phase and stage, on different devices that
+// reach each other. Parameters stay as they are. limit is how long a device waits for another. The ghosts
+// are those of the first step's beginning when that is queued.
+func NewResidentSteps(ranks [][][]StageRank, limit time.Duration) (r *ResidentSteps, err error) {
+	r = &ResidentSteps{}
+	defer func() {
+		if err != nil {
+			r, err = nil, errors.Join(err, r.Close())
+		}
+	}()
+	if r.group, err = newStageGroup(ranks, limit); err != nil {
+		return r, err
+	}
+	slabs := r.group.residentSlabs()
+	for rank, d := range r.group.devices {
+		one := &ResidentRank{group: r.group, rank: rank}
+		if d.GoKernels {
+			err = one.onHost(slabs)
+		} else {
+			err = one.onGPU(slabs)
+		}
+		if err != nil {
+			return r, err
+		}
+		r.ranks = append(r.ranks, one)
+	}
+	return r, nil
+}
+
+// Rank returns the steps on a rank's device.
+func (r *ResidentSteps) Rank(rank int) *ResidentRank { return r.ranks[rank] }
+
+// Close frees what is held. Nothing queued may still use it. Closing twice is no error.
+func (r *ResidentSteps) Close() error {
+	if r.group == nil {
+		return nil
+	}
+	return r.group.resources.Close()
+}

@@ -1,0 +1,67 @@
+package sweep
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/halox/halox/streams"
+)
+
+// ResidentRank is the steps on one device, made ready.
+type ResidentRank struct {
+	group    *stageGroup
+	rank     int
+	plain    *streams.Kernel
+	measured *streams.Kernel // the same, which takes norms and reductions; nil where there are none
+	totals   []*Totals       // by stage; nil where it takes none
+	made     int64           // steps that were queued
+}
+
+// MaxSteps is how many steps a launch may make.
+const MaxSteps = 1 << 30
+
+// Queue queues steps behind those queued before, up to MaxSteps, the first of them at a moment; with norms
+// and reductions of the last if they are wanted and there are some. It returns an error also if the device
+// has waited in vain before.
+func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured bool) error {
+	if steps < 1 || steps > MaxSteps {
+		return fmt.Errorf("sweep: %d steps in one launch", steps)
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	if !measured || r.measured == nil {
+		return r.queue(at, r.plain, m, steps)
+	}
+	if steps > 1 {
+		if err := r.queue(at, r.plain, m, steps-1); err != nil {
+			return err
+		}
+		m.Step += steps - 1
+	}
+	return r.queue(at, r.measured, m, 1)
+}
+
+// queue queues one launch.
+func (r *ResidentRank) queue(at *streams.Stream, k *streams.Kernel, m Moment, steps int64) error {
+	putSpan(k.Argument(), r.made, steps, m)
+	r.made += steps
+	return at.Launch(k)
+}
+
+// spanBytes is the size of what putSpan puts.
+const spanBytes = 5 * 8
+
+// putSpan puts the beginning of struct Steps of point_steps.cu.
+func putSpan(argument []byte, first, count int64, m Moment) {
+	for i, v := range []uint64{uint64(first), uint64(count), uint64(m.Step), math.Float64bits(m.Start), math.Float64bits(m.Length)} {
+		binary.NativeEndian.PutUint64(argument[8*i:], v)
+	}
+}
+
+// Totals returns what measured steps take of a stage, nil if that is nothing.
+func (r *ResidentRank) Totals(stage int) *Totals { return r.totals[stage] }
+
+// Err returns an error if the device has waited in vain for another, or its blocks for each other.
+func (r *ResidentRank) Err() error { return r.group.err(r.rank, "a step") }

@@ -1,0 +1,191 @@
+package sweep
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
+	"github.com/halox/halox/streams"
+)
+
+// stageGroup is the ranks that make the stages of time steps together, with one kernel each: who
+// exchanges points with whom, and the counts of blocks by which they wait for each other.
+type stageGroup struct {
+	resources streams.Resources
+	limit     time.Duration
+	devices   []*streams.Device // by rank
+	ranks     [][][]StageRank   // by phase, stage and rank
+	flags     *flags.Network    // of each neighbour a line, with the count of its blocks that have finished stages
+}
+
+// ownLines is how many lines of flags a rank has for itself: a count of its own blocks.
+const ownLines = 1
+
+func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, err error) {
+	g = &stageGroup{limit: limit, ranks: ranks}
+	for _, r := range ranks[0][0] {
+		if slices.Contains(g.devices, r.Sweeper.device) {
+			return g, fmt.Errorf("sweep: two ranks on device %v", r.Sweeper.device)
+		}
+		g.devices = append(g.devices, r.Sweeper.device)
+	}
+	for _, stages := range ranks {
+		for _, stage := range stages {
+			for rank, r := range stage {
+				if r.Sweeper.device != g.devices[rank] {
+					return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
+				}
+				if err := r.check(len(stage)); err != nil {
+					return g, err
+				}
+			}
+		}
+	}
+	if g.flags, err = flags.NewNetwork(g.devices, g.findNeighbours(), maxNeighbours, 1, ownLines); err != nil {
+		return g, err
+	}
+	for rank := range g.devices {
+		if err := g.flags.Open(rank, &g.resources); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// findNeighbours finds out which ranks exchange points in any stage.
+func (g *stageGroup) findNeighbours() [][]int {
+	all := make([][]int, len(g.devices))
+	for _, stages := range g.ranks {
+		for _, stage := range stages {
+			for from, r := range stage {
+				for _, s := range r.Stores {
+					for _, pair := range [][2]int{{from, s.To}, {s.To, from}} {
+						if pair[0] != pair[1] && !slices.Contains(all[pair[0]], pair[1]) {
+							all[pair[0]] = append(all[pair[0]], pair[1])
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// slabsOf returns the slabs of a rank in a stage, which have no blocks yet. A slab deals with a rank into
+// whose ghosts points of it go in any stage, and with one that in any stage stores into ghosts that it
+// reads.
+func (g *stageGroup) slabsOf(rank int, r StageRank) (all []slab) {
+	for _, b := range r.Boundary {
+		if b.Empty() {
+			continue
+		}
+		s := slab{box: b}
+		for at, other := range g.flags.Neighbours(rank) {
+			if g.dealsWith(rank, other, b, r.Sweeper.plan.radius()) {
+				s.neighbours = append(s.neighbours, at)
+			}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// dealsWith reports whether a box of one rank exchanges points with another rank in any stage.
+func (g *stageGroup) dealsWith(rank, other int, b domain.Box, radius domain.Radius) bool {
+	reads := b.Grow(radius)
+	for _, stages := range g.ranks {
+		for _, stage := range stages {
+			for _, s := range stage[rank].Stores {
+				if s.To == other && !s.Send.Intersect(b).Empty() {
+					return true
+				}
+			}
+			for _, s := range stage[other].Stores {
+				if s.To == rank && !s.Ghost.Intersect(reads).Empty() {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// finishing returns how many blocks of a rank count for its neighbour at a place when a stage of such
+// slabs is done.
+func finishing(slabs []slab, neighbour int) (blocks int64) {
+	for _, s := range slabs {
+		if slices.Contains(s.neighbours, neighbour) {
+			blocks += s.blocks
+		}
+	}
+	return blocks
+}
+
+// reaches returns the memory of other ranks that a rank's kernels signal by.
+func (g *stageGroup) reaches(rank int) (all []streams.Span) {
+	for at := range g.flags.Neighbours(rank) {
+		_, its := g.flags.Pair(rank, at, 0)
+		all = append(all, its)
+	}
+	return all
+}
+
+// putNeighbours puts an array of struct Neighbour; expected is by place.
+func (w *words) putNeighbours(g *stageGroup, rank int, expected []int64) {
+	for at := range maxNeighbours {
+		if at >= len(g.flags.Neighbours(rank)) {
+			w.put(0, 0, 0)
+			continue
+		}
+		n := g.flags.Counts(rank, at, 0, expected[at])
+		w.put(int64(n.MyCount), int64(n.ItsCount), int64(n.Expected))
+	}
+}
+
+// err returns an error if a rank has waited in vain.
+func (g *stageGroup) err(rank int, what string) error {
+	switch n := atomic.LoadUint64(flags.Word(g.flags.Report(rank), 0)); n {
+	case 0:
+		return nil
+	case flags.Itself:
+		return fmt.Errorf("sweep: thread blocks of device %v waited in vain for each other to make %s: something else keeps its multiprocessors", g.devices[rank], what)
+	default:
+		return fmt.Errorf("sweep: device %v waited in vain for its neighbour on device %s to make %s", g.devices[rank], g.flags.Names(rank)[n-1], what)
+	}
+}
+
+// awaitOnHost waits until the neighbours of a slab have finished so many blocks, by place among the
+// rank's. It returns false, and reports it, if that takes too long, or if the rank has given up before.
+func (g *stageGroup) awaitOnHost(rank int, s slab, blocks []uint64) bool {
+	report := flags.Word(g.flags.Report(rank), 0)
+	for _, at := range s.neighbours {
+		if atomic.LoadUint64(report) > 0 {
+			return false
+		}
+		mine := g.flags.Line(rank, at, 0)
+		if !flags.Await(flags.Word(mine.Memory, mine.Offset), blocks[at], g.limit) {
+			atomic.StoreUint64(report, uint64(1+at))
+			return false
+		}
+	}
+	return true
+}
+
+// signalOnHost counts a stage of a slab for its neighbours, as often as it has blocks.
+func (g *stageGroup) signalOnHost(rank int, s slab) {
+	for _, at := range s.neighbours {
+		_, its := g.flags.Pair(rank, at, 0)
+		atomic.AddUint64(flags.Word(its.Memory, its.Offset), uint64(s.blocks))
+	}
+}
+
+// counts reads numbers of 8 bytes from an argument.
+func counts(bytes []byte, to []uint64) {
+	for i := range to {
+		to[i] = binary.NativeEndian.Uint64(bytes[8*i:])
+	}
+}
