@@ -11,8 +11,9 @@ struct Target {
 	i64 lo[3], hi[3];
 	u64 ghost; // address that the point of index 0, 0, 0 has there, or would have
 	Strides strides;
+	i64 odd[3]; // offsets from a point to the values that it is reflected about, in turn; 0: none
 };
-static_assert(sizeof(Target) == 72, "stage_targets.go lays it out");
+static_assert(sizeof(Target) == 96, "stage_targets.go lays it out");
 
 // A box of the boundary region, and the blocks that sweep it, which follow each other.
 struct Slab {

@@ -1,7 +1,8 @@
 // A stage in kernels that make time steps: its slabs, whose points go into ghosts too, and its interior.
 //
 // Build options, from accesses.cuh: STAGE_SINGLE, whether threads of the interior have one point in
-// each layer; STAGE_LAYERS, how many layers they take where they do not stream.
+// each layer; STAGE_LAYERS, how many layers they take where they do not stream; REFLECTS, whether points
+// are reflected on their way into ghosts.
 //
 // This header has no guard, see site.cuh.
 
@@ -13,9 +14,11 @@
 enum { WRITE_COUNT = 0 WRITES(ONE_MORE) };
 #undef ONE_MORE
 
-// forward stores a value of one written array where else it goes.
+// forward stores a value of one written array, which lies there, where else it goes.
 template <int K>
-__device__ __forceinline__ void forward(const Targets &to, int slab, const i64 *index, typename Written<K>::T value) {
+__device__ __forceinline__ void forward(const Targets &to, int slab, const i64 *index,
+                                        const typename Written<K>::T *there, typename Written<K>::T value) {
+	typedef typename Written<K>::T T;
 	const i64 at = (i64)slab * WRITE_COUNT + K, end = to.ends[at];
 #pragma unroll 1
 	for (i64 n = at == 0 ? 0 : to.ends[at - 1]; n < end; n++) {
@@ -23,9 +26,12 @@ __device__ __forceinline__ void forward(const Targets &to, int slab, const i64 *
 		bool in = true;
 #pragma unroll
 		for (int a = 0; a < 3; a++) in = in && t.lo[a] <= index[a] && index[a] < t.hi[a];
-		if (in)
-			((typename Written<K>::T *)t.ghost)[index[0] + index[1] * t.strides.pitch + index[2] * t.strides.plane] =
-			    value;
+		if (!in) continue;
+		T v = value;
+#ifdef REFLECTS
+		for (int i = 0; i < 3 && t.odd[i] != 0; i++) v = (T)2 * there[t.odd[i]] - v;
+#endif
+		((T *)t.ghost)[index[0] + index[1] * t.strides.pitch + index[2] * t.strides.plane] = v;
 	}
 }
 
@@ -51,7 +57,7 @@ __device__ __forceinline__ void sweep_slab(const F &f, const Arrays &a, const Ta
 #define STORE(K) store<MEASURED, K>(c, 0, w, 0, r, 1u, totals);
 		WRITES(STORE)
 #undef STORE
-#define FORWARD(K) forward<K>(to, slab, index, r.of(Constant<K>()).v[0]);
+#define FORWARD(K) forward<K>(to, slab, index, c.of<Written<K>>(), r.of(Constant<K>()).v[0]);
 		WRITES(FORWARD)
 #undef FORWARD
 		if constexpr (MEASURED) totals.add(r, 0);

@@ -32,3 +32,4 @@ namespace stage0 {
 #undef LAYERS_4
 #undef LAYERS_8
 #undef LAYERED
+#undef REFLECTS

@@ -114,11 +114,15 @@ func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 }
 
 // stageOptions are those of stage.cuh. Threads that stream are told at a launch how many layers they take.
-func stageOptions(f form, single bool, layers int) string {
+func stageOptions(f form, single bool, layers int, reflects bool) string {
 	if f.way == streaming {
 		layers = 1
 	}
-	return fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d };\n", single, layers)
+	text := fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d };\n", single, layers)
+	if reflects {
+		text += "#define REFLECTS\n"
+	}
+	return text
 }
 
 // program is what is compiled for a stage.
@@ -126,7 +130,7 @@ func (r StageRank) program(k *stagePlan) kernels.Program {
 	s := r.Sweeper
 	options := fmt.Sprintf("#define STAGE_BYTES %d\n#define FUSED_BLOCKS %d\n#define FUSED_MEASURED_BLOCKS %d\n",
 		s.plan.stageBytes(len(k.strides)), s.form.fusedBlocks(s.form.bounds), s.form.fusedBlocks(s.form.measured))
-	return kernels.PointProgram("point_step.cu", options+stageOptions(s.form, k.single, k.layers)+s.plan.source(k.classes, s.form))
+	return kernels.PointProgram("point_step.cu", options+stageOptions(s.form, k.single, k.layers, r.reflects())+s.plan.source(k.classes, s.form))
 }
 
 // fusedBlocks returns how many blocks of a fused stage a multiprocessor shall have registers for: as

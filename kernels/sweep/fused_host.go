@@ -63,9 +63,7 @@ func (g *stageGroup) stageOnHost(rank int, r StageRank, slabs []slab, parts []fu
 		}
 		part(frame)
 		if i < len(slabs) {
-			for _, st := range r.Stores {
-				storeRows(r.Arrays[st.Access][st.Component], slabs[i].box, st)
-			}
+			r.storeOnHost(slabs[i].box)
 			g.signalOnHost(rank, slabs[i])
 		}
 	}

@@ -54,7 +54,8 @@ func (r *ResidentRank) planStage(stage int, slabs []slab, p *residentPlan) (s re
 		if err != nil {
 			return s, err
 		}
-		s.classes, s.strides, s.single = c, strides, s.single || shape.Single
+		s.classes, s.strides = c, strides
+		s.single, s.reflects = s.single || shape.Single, s.reflects || one.reflects()
 		t, err := newTargets(one, slabs, &g.resources)
 		if err != nil {
 			return s, err

@@ -15,18 +15,19 @@ type residentPlan struct {
 
 // residentStagePlan is the geometry of a stage, and what struct Swept of swept.cuh is made of.
 type residentStagePlan struct {
-	plan    *plan
-	form    form
-	classes classes
-	strides []strides
-	arrays  [][]kernels.Array // by phase
-	targets []targets         // by phase
-	slabs   []slab
-	totals  uint64
-	single  bool
-	layers  int64
-	tiles   [3]int64
-	part    part
+	plan     *plan
+	form     form
+	classes  classes
+	strides  []strides
+	arrays   [][]kernels.Array // by phase
+	targets  []targets         // by phase
+	slabs    []slab
+	totals   uint64
+	single   bool
+	reflects bool
+	layers   int64
+	tiles    [3]int64
+	part     part
 }
 
 // blockOf is the threads of a block along x and y.

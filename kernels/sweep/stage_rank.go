@@ -6,6 +6,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/streams"
 )
 
@@ -19,12 +20,23 @@ type StageRank struct {
 	Stores   []Store
 }
 
-// Store says where boundary points of a written array go beside their own place.
+// Store says where boundary points of a written array go beside their own place. For ghosts behind walls
+// that a field is odd about, Odd says where, from each point, the value of such a wall lies in the array
+// of this rank, a ghost that no store writes: v becomes 2*wall - v, for one wall after the other.
 type Store struct {
 	Access, Component int
 	Send, Ghost       domain.Box    // of equal size: owned by this rank, and ghosts of the other
 	To                int           // rank, maybe the same one
 	Array             kernels.Array // of the other
+	Odd               []domain.Vec  // up to three, of arrays of reals
+}
+
+// maxOdd is how many walls a store may reflect about: one an axis.
+const maxOdd = 3
+
+// reflects reports whether points are reflected on their way into ghosts.
+func (r StageRank) reflects() bool {
+	return slices.ContainsFunc(r.Stores, func(s Store) bool { return len(s.Odd) > 0 })
 }
 
 // check returns an error unless a rank among so many can make the stage.
@@ -51,6 +63,25 @@ func (r StageRank) check(ranks int) error {
 		if err := s.Array.Holds(s.Ghost); err != nil {
 			return err
 		}
+		if err := r.checkOdd(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOdd returns an error unless a store can reflect.
+func (r StageRank) checkOdd(s Store) error {
+	if n := len(s.Odd); n > maxOdd || n > 0 && !r.Sweeper.plan.accesses[s.Access].Element.real() {
+		return fmt.Errorf("sweep: a store that reflects about %d values; reals can about %d", n, maxOdd)
+	}
+	for _, o := range s.Odd {
+		if o == (domain.Vec{}) {
+			return fmt.Errorf("sweep: a store that reflects about itself")
+		}
+		if err := r.Arrays[s.Access][s.Component].Holds(s.Send.Shift(o)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -70,20 +101,51 @@ func (r StageRank) reaches(rank int) (all []streams.Span) {
 	return all
 }
 
-// storeRows stores those points of a box that go into ghosts.
-func storeRows(src kernels.Array, box domain.Box, st Store) {
+// storeOnHost stores those points of a box that go into ghosts.
+func (r StageRank) storeOnHost(box domain.Box) {
+	for _, st := range r.Stores {
+		src := r.Arrays[st.Access][st.Component]
+		if r.Sweeper.plan.accesses[st.Access].Element == "float32" {
+			storeRows[float32](src, box, st)
+		} else if r.Sweeper.plan.accesses[st.Access].Element == "float64" {
+			storeRows[float64](src, box, st)
+		} else {
+			storeBytes(src, box, st)
+		}
+	}
+}
+
+// eachRow calls do with the places, in elements, of the rows of a box that go into ghosts.
+func (st Store) eachRow(src kernels.Array, box domain.Box, do func(p domain.Vec, from, to, n int64)) {
 	send := st.Send.Intersect(box)
 	if send.Empty() {
 		return
 	}
-	shift, size := st.Ghost.Lo.Sub(st.Send.Lo), int64(src.Layout.ElementSize)
-	bytes := func(a kernels.Array) []byte { return a.Data.Memory.Bytes()[a.Data.Offset:] }
-	from, to, n := bytes(src), bytes(st.Array), int64(send.Size()[0])*size
+	shift, n := st.Ghost.Lo.Sub(st.Send.Lo), int64(send.Size()[0])
 	for z := send.Lo[2]; z < send.Hi[2]; z++ {
 		for y := send.Lo[1]; y < send.Hi[1]; y++ {
 			p := domain.Vec{send.Lo[0], y, z}
-			o, q := src.Layout.Offset(p)*size, st.Array.Layout.Offset(p.Add(shift))*size
-			copy(to[q:q+n], from[o:o+n])
+			do(p, src.Layout.Offset(p), st.Array.Layout.Offset(p.Add(shift)), n)
 		}
 	}
+}
+
+func storeRows[T rows.Float](src kernels.Array, box domain.Box, st Store) {
+	from, to := values[T](&src), values[T](&st.Array)
+	st.eachRow(src, box, func(p domain.Vec, o, q, n int64) {
+		copy(to[q:q+n], from[o:o+n])
+		for _, odd := range st.Odd {
+			wall := from[src.Layout.Offset(p.Add(odd)):]
+			for i := range n {
+				to[q+i] = 2*wall[i] - to[q+i]
+			}
+		}
+	})
+}
+
+func storeBytes(src kernels.Array, box domain.Box, st Store) {
+	from, to, size := values[byte](&src), values[byte](&st.Array), int64(src.Layout.ElementSize)
+	st.eachRow(src, box, func(_ domain.Vec, o, q, n int64) {
+		copy(to[q*size:(q+n)*size], from[o*size:(o+n)*size])
+	})
 }

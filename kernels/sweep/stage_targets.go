@@ -17,7 +17,7 @@ func newTargets(r StageRank, slabs []slab, made *streams.Resources) (t targets, 
 		for w := range r.Sweeper.plan.writes {
 			for _, s := range r.Stores {
 				if r.Sweeper.plan.written(s.Access, s.Component) == w && !s.Send.Intersect(one.box).Empty() {
-					all.putTarget(s)
+					all.putTarget(r, s)
 				}
 			}
 			ends = append(ends, int64(len(all)/targetBytes))
@@ -45,10 +45,10 @@ func newTargets(r StageRank, slabs []slab, made *streams.Resources) (t targets, 
 }
 
 // targetBytes is the size of struct Target of slab.cuh.
-const targetBytes = 9 * 8
+const targetBytes = 12 * 8
 
 // putTarget puts struct Target.
-func (w *words) putTarget(s Store) {
+func (w *words) putTarget(r StageRank, s Store) {
 	for a := range 3 {
 		w.put(int64(s.Send.Lo[a]))
 	}
@@ -58,4 +58,10 @@ func (w *words) putTarget(s Store) {
 	l := s.Array.Layout
 	w.put(int64(s.Array.Data.Address()) + l.Offset(s.Ghost.Lo.Sub(s.Send.Lo))*int64(l.ElementSize))
 	w.put(l.Pitch, l.Plane)
+	own := r.Arrays[s.Access][s.Component].Layout
+	var odd [maxOdd]int64
+	for i, o := range s.Odd {
+		odd[i] = own.Offset(s.Send.Lo.Add(o)) - own.Offset(s.Send.Lo)
+	}
+	w.put(odd[:]...)
 }

@@ -19,7 +19,7 @@ func (p *residentPlan) program(measures bool) (kernels.Program, int) {
 // stageMacros are the macros of accesses.cuh that differ from stage to stage.
 var stageMacros = []string{
 	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS", "OPERATIONS",
-	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED",
+	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED", "REFLECTS",
 }
 
 // sharedHeaders are those that stages share: what has a guard is included before their namespaces.
@@ -55,7 +55,7 @@ func (p *residentPlan) accessesSource() string {
 	var b strings.Builder
 	for i := range p.stages {
 		s := &p.stages[i]
-		fmt.Fprintf(&b, "#if STAGE == %d\n%s%s\n#endif\n", i, stageOptions(s.form, s.single, int(s.layers)), s.plan.source(s.classes, s.form))
+		fmt.Fprintf(&b, "#if STAGE == %d\n%s%s\n#endif\n", i, stageOptions(s.form, s.single, int(s.layers), s.reflects), s.plan.source(s.classes, s.form))
 	}
 	return b.String()
 }

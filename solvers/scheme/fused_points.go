@@ -50,10 +50,7 @@ func (x *Runner) pointStores(rank, stage int, n int64) (all []sweep.Store, err e
 				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", sent.Variable.Spec.Name)
 			}
 			for _, s := range stores {
-				if len(s.Odd) > 0 {
-					return nil, fmt.Errorf("stores into ghosts as points are, and a boundary of %q reflects", sent.Variable.Spec.Name)
-				}
-				all = append(all, sweep.Store{Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c)})
+				all = append(all, sweep.Store{Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c), Odd: s.Odd})
 			}
 		}
 	}
