@@ -45,13 +45,13 @@ const fewHostDevices = 4
 func (b *benchFlags) some(ids []int) openBench {
 	return func(ctx context.Context, notes io.Writer) (*halo.Session, error) {
 		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: ids}, notes)
-		if err != nil || s.Backend != streams.Host || len(ids) > 0 {
+		if err != nil || !s.Devices[0].HostMemory || len(ids) > 0 {
 			return s, err
 		}
 		if err := s.Close(); err != nil {
 			return nil, err
 		}
-		return openSession(ctx, configs.Devices{Backend: string(streams.Host), Count: fewHostDevices}, notes)
+		return openSession(ctx, configs.Devices{Backend: string(s.Backend), Count: fewHostDevices}, notes)
 	}
 }
 

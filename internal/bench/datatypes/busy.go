@@ -132,7 +132,7 @@ func (b *busy) add(c *kernels.Compiler, d *streams.Device) (err error) {
 // blocks returns how many thread blocks of a kernel are the fraction of those that run
 // at once on a device.
 func (b *busy) blocks(d streams.Info) int {
-	if d.Backend == streams.Host {
+	if d.HostCores {
 		return 1
 	}
 	return max(1, int(math.Round(b.fraction*float64(d.Cores*residentThreads(d.Arch)/busyBlock))))

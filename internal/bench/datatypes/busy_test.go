@@ -30,7 +30,7 @@ func TestBusyBlocks(t *testing.T) {
 		{0.5, streams.Info{Backend: streams.CUDA, Arch: "sm_86", Cores: 10}, 30},
 		{1, streams.Info{Backend: streams.CUDA, Arch: "sm_75", Cores: 40}, 160},
 		{0.001, streams.Info{Backend: streams.CUDA, Arch: "sm_80", Cores: 8}, 1},
-		{0.5, streams.Info{Backend: streams.Host, Cores: 1}, 1},
+		{0.5, streams.HostPlatform(1).Devices()[0], 1},
 	} {
 		if n := (&busy{fraction: tc.fraction}).blocks(tc.info); n != tc.want {
 			t.Errorf("%v of %+v: %d blocks, not %d", tc.fraction, tc.info, n, tc.want)

@@ -43,7 +43,7 @@ func (r *run) measureCeiling(ctx context.Context) (err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	bytes := int64(1 << 28)
-	if d.Backend == streams.Host {
+	if d.HostMemory {
 		bytes = 1 << 24
 	}
 	var arrays [2]*streams.Memory

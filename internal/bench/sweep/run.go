@@ -56,7 +56,7 @@ func (r *run) measure(ctx context.Context, c sweepCase) (rows []results.Row, err
 	if err != nil {
 		return nil, err
 	}
-	checked := r.device.Backend != streams.Host && c.box().Points() <= maxSweptPoints
+	checked := !r.device.GoKernels && c.box().Points() <= maxSweptPoints
 	if checked {
 		if err := r.compare(ctx, c, s); err != nil {
 			return nil, err
