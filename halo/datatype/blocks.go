@@ -108,3 +108,25 @@ func (q *cursors) Pop() any {
 	*q = (*q)[:len(*q)-1]
 	return last
 }
+
+// merge joins blocks that touch, in place.
+func merge(blocks []Block) []Block {
+	merged := blocks[:0]
+	for _, b := range blocks {
+		if n := len(merged); n > 0 && merged[n-1].Displacement+merged[n-1].Length == b.Displacement {
+			merged[n-1].Length += b.Length
+			continue
+		}
+		merged = append(merged, b)
+	}
+	return merged
+}
+
+// sum returns the length of all blocks.
+func sum(blocks []Block) int64 {
+	n := int64(0)
+	for _, b := range blocks {
+		n += b.Length
+	}
+	return n
+}

@@ -173,9 +173,6 @@ func (b *builder) concat(parts []pattern) pattern {
 // manyPieces is the number of pieces from which a list of their blocks is preferred while patterns are put together.
 const manyPieces = 16 * MaxPieces
 
-// maxPieceList is the number of pieces at which Commit gives up.
-const maxPieceList = MaxBlocks / 16
-
 // pieces returns a pattern as pieces. A list of too many blocks is refused.
 func (b *builder) pieces(p pattern) []Piece {
 	if len(p.list) > maxPieceList {

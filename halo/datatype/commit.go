@@ -54,13 +54,6 @@ func (p pattern) worth() bool {
 	return p.list == nil && (n <= 1 || n <= MaxPieces && p.blocks() >= int64(4*n))
 }
 
-// totals is what a layout knows of itself.
-type totals struct {
-	size, trueLB, trueUB       int64
-	blocks, minBlock, maxBlock int64
-	alignment                  int64
-}
-
 // summarise computes the totals that Commit does not know yet.
 func (l *Layout) summarise() {
 	var s summary

@@ -4,21 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"slices"
 )
-
-// Key stands for a layout in a cache. Layouts have the same key if and only if they are equal, but for the collisions of
-// SHA-256, and it is the same in every process.
-type Key [sha256.Size]byte
-
-// Equal reports whether two layouts have the same canonical form: then they touch the same bytes in the same order. The
-// converse holds for whatever [Commit] recognises.
-func (l *Layout) Equal(other *Layout) bool {
-	return slices.Equal(l.pieces, other.pieces) && slices.Equal(l.list, other.list)
-}
-
-// Key returns the layout's key, which is computed once.
-func (l *Layout) Key() Key { return l.key() }
 
 // hash computes the key.
 func (l *Layout) hash() Key {

@@ -168,3 +168,6 @@ func (p Piece) spread(d Dim) []Piece {
 	}
 	return pieces
 }
+
+// maxPieceList is the number of pieces at which Commit gives up.
+const maxPieceList = MaxBlocks / 16

@@ -119,19 +119,6 @@ func spacedBy(blocks []Block, period int, d Dim) bool {
 	return true
 }
 
-// merge joins blocks that touch, in place.
-func merge(blocks []Block) []Block {
-	merged := blocks[:0]
-	for _, b := range blocks {
-		if n := len(merged); n > 0 && merged[n-1].Displacement+merged[n-1].Length == b.Displacement {
-			merged[n-1].Length += b.Length
-			continue
-		}
-		merged = append(merged, b)
-	}
-	return merged
-}
-
 // runs returns blocks as pieces of at most one dimension, as long as they last. It gives up after more pieces than can be of
 // use, and returns too many.
 func runs(blocks []Block) []Piece {
@@ -156,15 +143,6 @@ func equalRun(blocks []Block) int {
 	for n < len(blocks) && blocks[n].Length == blocks[0].Length &&
 		blocks[n].Displacement-blocks[n-1].Displacement == blocks[1].Displacement-blocks[0].Displacement {
 		n++
-	}
-	return n
-}
-
-// sum returns the length of all blocks.
-func sum(blocks []Block) int64 {
-	n := int64(0)
-	for _, b := range blocks {
-		n += b.Length
 	}
 	return n
 }

@@ -2,7 +2,6 @@ package datatype
 
 import (
 	"fmt"
-	"iter"
 	"math/bits"
 	"strings"
 )
@@ -116,26 +115,4 @@ func addMod(a, b uint64) uint64 {
 		sum -= modulus
 	}
 	return sum
-}
-
-// Runs yields the sequence of predefined types in one element, run by run: each with the number of times that it
-// follows itself. It walks through the whole type map and keeps nothing.
-func (t *Type) Runs() iter.Seq2[Basic, int64] {
-	return func(yield func(Basic, int64) bool) {
-		var last Basic
-		var run int64
-		for _, b := range t.TypeMap() {
-			if b != last && run > 0 {
-				if !yield(last, run) {
-					return
-				}
-				run = 0
-			}
-			last = b
-			run++
-		}
-		if run > 0 {
-			yield(last, run)
-		}
-	}
 }

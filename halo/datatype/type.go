@@ -1,5 +1,7 @@
 package datatype
 
+import "slices"
+
 // A Type is a sequence of predefined types, each with a displacement from an origin: MPI's type map. It is made by a
 // constructor and never changes; any number of goroutines may use it.
 //
@@ -60,3 +62,50 @@ func (t *Type) Alignment() int64 { return t.alignment }
 
 // Signature returns the sequence of predefined types in one element, in pack order.
 func (t *Type) Signature() Signature { return t.signature }
+
+// An Envelope is the call that made a type: the constructor and its arguments, as MPI_Type_get_envelope and
+// MPI_Type_get_contents return them. Fields that the constructor has no argument for are zero.
+//
+//	combiner         fields
+//	named            Basic
+//	contiguous       Count, Types[0]
+//	vector           Count, BlockLength, Stride (elements), Types[0]
+//	hvector          Count, BlockLength, Stride (bytes), Types[0]
+//	indexed          BlockLengths, Displacements (elements), Types[0]
+//	hindexed         BlockLengths, Displacements (bytes), Types[0]
+//	indexed_block    BlockLength, Displacements (elements), Types[0]
+//	hindexed_block   BlockLength, Displacements (bytes), Types[0]
+//	subarray         Sizes, Subsizes, Starts, Order, Types[0]
+//	struct           BlockLengths, Displacements (bytes), Types
+//	resized          LB, Extent, Types[0]
+type Envelope struct {
+	Combiner      Combiner
+	Basic         Basic
+	Count         int
+	BlockLength   int
+	Stride        int64
+	BlockLengths  []int
+	Displacements []int64
+	Sizes         []int
+	Subsizes      []int
+	Starts        []int
+	Order         Order
+	LB            int64
+	Extent        int64
+	Types         []*Type // the children
+}
+
+// Envelope returns how the type was made. The slices are copies.
+func (t *Type) Envelope() Envelope {
+	e := t.env
+	e.BlockLengths = slices.Clone(e.BlockLengths)
+	e.Displacements = slices.Clone(e.Displacements)
+	e.Sizes = slices.Clone(e.Sizes)
+	e.Subsizes = slices.Clone(e.Subsizes)
+	e.Starts = slices.Clone(e.Starts)
+	e.Types = slices.Clone(e.Types)
+	return e
+}
+
+// child returns the only child.
+func (t *Type) child() *Type { return t.env.Types[0] }

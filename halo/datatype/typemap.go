@@ -76,3 +76,25 @@ func (t *Type) rows(level int, index int64, f func(int64, int, *Type) bool) bool
 	}
 	return true
 }
+
+// Runs yields the sequence of predefined types in one element, run by run: each with the number of times that it
+// follows itself. It walks through the whole type map and keeps nothing.
+func (t *Type) Runs() iter.Seq2[Basic, int64] {
+	return func(yield func(Basic, int64) bool) {
+		var last Basic
+		var run int64
+		for _, b := range t.TypeMap() {
+			if b != last && run > 0 {
+				if !yield(last, run) {
+					return
+				}
+				run = 0
+			}
+			last = b
+			run++
+		}
+		if run > 0 {
+			yield(last, run)
+		}
+	}
+}

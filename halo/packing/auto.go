@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -54,12 +52,6 @@ func (p *Packer) first(order []Timed, t *task, why string) (*Job, error) {
 	return nil, fmt.Errorf("packing: %s: %w, nor does any other", t.name(), ErrUnsuited)
 }
 
-// Timed is what an engine took, or will.
-type Timed struct {
-	Engine Engine        `json:"engine"`
-	Time   time.Duration `json:"ns"`
-}
-
 // why says what the engines took, and which were not tried.
 func (c *tuning) why() string {
 	text := "measured: " + listTimes(c.Times)
@@ -67,14 +59,6 @@ func (c *tuning) why() string {
 		text += "; skipped, predicted hopeless: " + listTimes(c.Skipped)
 	}
 	return text
-}
-
-func listTimes(times []Timed) string {
-	var all []string
-	for _, m := range times {
-		all = append(all, fmt.Sprintf("%s %s", m.Engine, p2p.Microseconds(m.Time)))
-	}
-	return strings.Join(all, ", ")
 }
 
 // layoutName names the task's layout. What the addresses are multiples of belongs to it:
@@ -126,17 +110,15 @@ func (p *Packer) predicted(t *task, m model) (*Job, error) {
 
 // suited makes a job of an engine; there is none where the engine does not suit the task.
 func (p *Packer) suited(e Engine, t *task) (*Job, error) {
-	j, err := p.job(e, t)
+	j, err := p.jobOf(e, t)
 	if errors.Is(err, ErrUnsuited) {
 		return nil, nil
 	}
 	return j, err
 }
 
-const (
-	hopeless   = 3                // times as long as the best is not measured again, or not at all
-	autoBudget = time.Millisecond // for an engine
-)
+// autoBudget is how long one engine is timed.
+const autoBudget = time.Millisecond
 
 // measure returns what the engines take that suit the task, but for those that the model
 // says are hopeless.

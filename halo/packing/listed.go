@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/kernels"
@@ -12,30 +11,6 @@ import (
 
 // maxListed is how many blocks a list on a device may have.
 const maxListed = 1 << 22
-
-// layoutCache holds the tables of a packer on its device, by layout or type.
-type layoutCache struct {
-	mu    sync.Mutex
-	items map[any]any
-}
-
-// The keys of a layout cache.
-type (
-	blocksKey struct {
-		layout datatype.Key
-		equal  bool
-	}
-	unitsKey struct{ layout datatype.Key }
-	equalKey struct {
-		t     *datatype.Type
-		count int
-	}
-	treeKey struct {
-		t         *datatype.Type
-		count     int
-		alignment int64
-	}
-)
 
 // cached returns what a packer's layout cache holds for the key, or else puts there what make
 // makes. It is freed with the packer.
@@ -197,10 +172,4 @@ func (p *Packer) alongTree(j *Job, t *task) error {
 		return j.launch(table.Unpack(l))
 	}
 	return j.launch(table.Pack(l))
-}
-
-// alignment returns what both addresses of the task are multiples of, up to 16.
-func (t *task) alignment() int64 {
-	both := int64(t.place.Data.Address()+uint64(t.place.Origin)) | int64(t.packed.Address()) | 16
-	return both & -both
 }

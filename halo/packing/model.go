@@ -35,6 +35,9 @@ func (m model) forecasts(x features) (all []forecast) {
 	return append(all, unknown...)
 }
 
+// hopeless is how many times as long as the fastest an engine takes that is not measured again, or not at all.
+const hopeless = 3
+
 // hopeless reports whether an engine is far from another even if the model is as wrong
 // about both as it has been.
 func (f forecast) hopeless(other forecast) bool {

@@ -82,6 +82,12 @@ func (t *task) check() error {
 	return nil
 }
 
+// alignment returns what both addresses of the task are multiples of, up to 16.
+func (t *task) alignment() int64 {
+	both := int64(t.place.Data.Address()+uint64(t.place.Origin)) | int64(t.packed.Address()) | 16
+	return both & -both
+}
+
 // name says what the task is, for errors.
 func (t *task) name() string {
 	if t.unpack {

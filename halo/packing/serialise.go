@@ -7,17 +7,6 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// TreeOptions say what a serialised tree is to be like.
-type TreeOptions struct {
-	// Primitive keeps to the paper: a node for every constructor as it was called, and a predefined type a thread. Without
-	// it, layouts that are the same become the same tree, and a thread moves up to 16 bytes where they lie together.
-	Primitive bool
-
-	// Alignment is what the addresses of the origin and of the packed buffer will be multiples of: a power of two, at most
-	// 16, which is also what 0 means. The tree works for others too, but slower.
-	Alignment int64
-}
-
 // Serialise returns count elements of a type as the tree that the kernels walk through: Jenkins et al. 2014, section
 // 3.1. Constructors become nodes in preorder; those of which a thread needs to know nothing do not: predefined types,
 // Resized, which only changes the extent its parent sees, and parts without data. Parts of a struct that are the same

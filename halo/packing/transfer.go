@@ -20,13 +20,6 @@ type TransferOptions struct {
 	Remote bool
 }
 
-// Side is one end of a transfer: a message at its place on the packer's device.
-type Side struct {
-	Packer  *Packer
-	Place   Place
-	Message *MessageLayout
-}
-
 // Transfer sends a message from one device to another, where it may have another shape but
 // has the same signature, any number of times. It goes in fragments through a ring of
 // buffers, so that packing, the link and unpacking work at the same time; the receiver
@@ -205,12 +198,6 @@ func (m *maker) only(j *Job, err error) error {
 	m.resources.Add(j)
 	m.fragments = append(m.fragments, fragment{pack: j})
 	return nil
-}
-
-// span returns where a message in one piece lies.
-func (s *Side) span() streams.Span {
-	data, l := s.Place.Data, s.Message.Layout
-	return data.Memory.Span(data.Offset+s.Place.Origin+l.TrueLB(), l.Size())
 }
 
 // buffer is where a fragment lies at the sender and at the receiver.

@@ -6,6 +6,17 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
+// TreeOptions say what a serialised tree is to be like.
+type TreeOptions struct {
+	// Primitive keeps to the paper: a node for every constructor as it was called, and a predefined type a thread. Without
+	// it, layouts that are the same become the same tree, and a thread moves up to 16 bytes where they lie together.
+	Primitive bool
+
+	// Alignment is what the addresses of the origin and of the packed buffer will be multiples of: a power of two, at most
+	// 16, which is also what 0 means. The tree works for others too, but slower.
+	Alignment int64
+}
+
 // maxWord is the widest word that a thread moves.
 const maxWord = 16
 

@@ -24,8 +24,6 @@ var notHeld = []string{
 	"cmd/halox",
 	"configs",
 	"halo",
-	"halo/datatype",
-	"halo/packing",
 	"kernels",
 	"solvers/scheme",
 	"streams",
