@@ -71,9 +71,6 @@ func (j *solverRun) coordinate(axis, index int) float64 {
 	return float64(index) * j.problem.Spacing[axis]
 }
 
-// chunkPoints is how much of a field is read at once.
-const chunkPoints = 1 << 22
-
 // writeField writes all owned points.
 func (j *solverRun) writeField(name string) error {
 	grid := j.problem.Grid

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -73,15 +72,6 @@ func (w *setup) print(out io.Writer) error {
 	return halo.Fit(needs)
 }
 
-// table prints a title and rows of cells that tabs divide.
-func table(out io.Writer, title string, header string, rows func(w io.Writer)) {
-	fmt.Fprintf(out, "\n%s\n", title)
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, header)
-	rows(t)
-	t.Flush()
-}
-
 func (w *setup) printHead(out io.Writer) {
 	c := w.config
 	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n",
@@ -97,11 +87,6 @@ func (w *setup) counted() string {
 		return fmt.Sprintf("1 %s device", w.session.Backend)
 	}
 	return fmt.Sprintf("%d %s devices", len(w.place.Devices), w.session.Backend)
-}
-
-// times writes sizes as 8 x 8 x 8.
-func times(n []int) string {
-	return strings.ReplaceAll(strings.Trim(fmt.Sprint(n), "[]"), " ", " x ")
 }
 
 func (w *setup) printSubdomains(out io.Writer) {

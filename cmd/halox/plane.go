@@ -6,6 +6,9 @@ import "github.com/halox/halox/domain"
 // fewer pixels.
 const pictureSide = 2048
 
+// chunkPoints is how much of a field is read at once.
+const chunkPoints = 1 << 22
+
 // plane is what a picture shows: one layer of the grid across an axis. A grid
 // of two dimensions is one layer across z.
 type plane struct {

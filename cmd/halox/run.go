@@ -1,28 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
-	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
-	"github.com/halox/halox/stencil"
 )
-
-// waitLimit is how long a run waits for a device or a thread that makes no
-// progress.
-const waitLimit = 60 * time.Second
 
 // runFlags are the flags of halox run.
 type runFlags struct {
@@ -54,49 +43,6 @@ first. Ctrl-C ends the run between two steps and keeps what it had.`,
 	f.trace.add(cmd.Flags())
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print nothing but errors")
 	return cmd
-}
-
-// loadConfig loads a config with overrides and the environment.
-func loadConfig(file string, set []string) (*configs.Run, error) {
-	return configs.Load(file, configs.Options{
-		Set:             set,
-		Environ:         os.Environ(),
-		CheckExpression: checkExpression,
-		Schemes:         configSchemes(),
-		Paths:           texts(p2p.Paths()),
-	})
-}
-
-// configSchemes tells the config what the schemes can take.
-func configSchemes() (all []configs.Scheme) {
-	for _, name := range scheme.All() {
-		n := needsOf(name)
-		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady})
-	}
-	return all
-}
-
-// needsOf returns what a scheme needs; nothing of one that there is not.
-func needsOf(s scheme.Scheme) scheme.Needs {
-	needs, _ := scheme.NeedsOf(s)
-	return needs
-}
-
-// texts returns names as a config has them.
-func texts[T ~string](names []T) (all []string) {
-	for _, name := range names {
-		all = append(all, string(name))
-	}
-	return all
-}
-
-// checkExpression parses an expression of a config.
-func checkExpression(src string) (uses func(variable string) bool, err error) {
-	e, err := stencil.Parse(src)
-	if err != nil {
-		return nil, err
-	}
-	return e.Uses, nil
 }
 
 // runFile is the command.
@@ -133,44 +79,6 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	}
 	err = j.run(ctx, begin, out, notes)
 	return errors.Join(err, j.close())
-}
-
-// output is a file that a run leaves, with the key that names it.
-type output struct{ key, file string }
-
-// outputs returns the files that the config wants.
-func outputs(o configs.Output) []output {
-	all := []output{{"output.picture", o.Picture}, {"output.field", o.Field}, {"output.record", o.Record}}
-	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
-}
-
-// checkOutputs refuses files that could not be written, and the config itself,
-// before a run is spent on them. It makes their folders.
-func checkOutputs(config string, c configs.Output) error {
-	var errs []error
-	for _, o := range outputs(c) {
-		if sameFile(config, o.file) {
-			errs = append(errs, fmt.Errorf("%s: %s is the config: name another file", o.key, o.file))
-			continue
-		}
-		if err := results.CheckWritable(o.file); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// samePath reports whether two names are of one file, which need not be there yet.
-func samePath(a, b string) bool {
-	x, err1 := filepath.Abs(a)
-	y, err2 := filepath.Abs(b)
-	return err1 == nil && err2 == nil && x == y || sameFile(a, b)
-}
-
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }
 
 // run solves the problem and writes what was asked for. After a failure it
@@ -219,18 +127,4 @@ func divergenceHint(c *configs.Run) string {
 		return fmt.Sprintf(": heat.dt %v is beyond the stable %v", c.TimeStep(), c.StableStep())
 	}
 	return ""
-}
-
-// solverOptions translates the config.
-func solverOptions(c *configs.Run) scheme.Options {
-	return scheme.Options{
-		Scheme:     scheme.Scheme(c.Exchange.Scheme),
-		Order:      cmp.Or(scheme.Order(c.Exchange.Order), scheme.LeftRight),
-		Steps:      int64(c.Stop.Iterations),
-		Tolerance:  c.Stop.Tolerance,
-		Norm:       scheme.Norm(c.Stop.Norm),
-		CheckEvery: int64(c.Stop.CheckEvery),
-		History:    c.Output.History,
-		Limit:      waitLimit,
-	}
 }

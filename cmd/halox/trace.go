@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/pflag"
 
@@ -62,14 +61,6 @@ func (f *traceFlags) window(iterations int64) streams.Window {
 	return streams.Window{First: skip + 1, Last: skip + f.steps}
 }
 
-// tracing is the trace of a job under way; nil where none is wanted.
-type tracing struct {
-	file   string
-	window streams.Window
-	tracer *streams.Tracer
-	found  *trace.Trace // once the run is over
-}
-
 // beginTrace switches tracing on. The run makes its streams later.
 func (j *solverRun) beginTrace(f traceFlags) error {
 	if f.file == "" {
@@ -105,25 +96,6 @@ func (j *solverRun) endTrace(r *record, failure error) error {
 		err = errors.Join(broken, err, t.tracer.Close())
 	}
 	return err
-}
-
-// report says how much of the communication was hidden, and where it can be seen.
-func (t *tracing) report(out io.Writer) {
-	if t == nil {
-		return
-	}
-	text := t.found.HiddenText()
-	switch {
-	case !t.found.Traced():
-		text = fmt.Sprintf("nothing was traced: the run ended before step %d", t.window.First)
-	case text == "":
-		text = "no communication was traced"
-	}
-	fmt.Fprintf(out, "%-10s %s\n", "hidden", text)
-	if n := t.found.About.Lost; n > 0 {
-		fmt.Fprintf(out, "%-10s the trace lacks %d operations\n", "", n)
-	}
-	fmt.Fprintln(out, "wrote", t.file)
 }
 
 // aboutTrace says what was traced, in the record's words.

@@ -105,12 +105,6 @@ func smaller(dims int, size, parts domain.Vec) []string {
 	return []string{list("grid.size", size[:dims]), list("decomposition", parts[:dims]), "output.slice=auto"}
 }
 
-// check is one thing that must hold.
-type check struct {
-	name string
-	run  func() error // says what is wrong first
-}
-
 // report makes all checks, prints a line for each, and their number. It is an error
 // if one fails.
 func (v *verifier) report(ctx context.Context, checks []check) error {

@@ -16,6 +16,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// check is one thing that must hold.
+type check struct {
+	name string
+	run  func() error // says what is wrong first
+}
+
 // verifier makes the checks of halox verify on a grid that is small enough.
 type verifier struct {
 	*setup

@@ -1,8 +1,6 @@
 package packing
 
-import (
-	"github.com/halox/halox/streams"
-)
+import "github.com/halox/halox/streams"
 
 // Pack makes a job ready that gathers the message into the first bytes of dst, which is
 // memory of the packer's device, of a peer that it reaches, or pinned host memory. src is

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+)
+
+// loadConfig loads a config with overrides and the environment.
+func loadConfig(file string, set []string) (*configs.Run, error) {
+	return configs.Load(file, configs.Options{
+		Set:             set,
+		Environ:         os.Environ(),
+		CheckExpression: checkExpression,
+		Schemes:         configSchemes(),
+		Paths:           texts(p2p.Paths()),
+	})
+}
+
+// configSchemes tells the config what the schemes can take.
+func configSchemes() (all []configs.Scheme) {
+	for _, name := range scheme.All() {
+		n := needsOf(name)
+		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady})
+	}
+	return all
+}
+
+// needsOf returns what a scheme needs; nothing of one that there is not.
+func needsOf(s scheme.Scheme) scheme.Needs {
+	needs, _ := scheme.NeedsOf(s)
+	return needs
+}
+
+// texts returns names as a config has them.
+func texts[T ~string](names []T) (all []string) {
+	for _, name := range names {
+		all = append(all, string(name))
+	}
+	return all
+}
+
+// checkExpression parses an expression of a config.
+func checkExpression(src string) (uses func(variable string) bool, err error) {
+	e, err := stencil.Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	return e.Uses, nil
+}
