@@ -3,11 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
 )
 
@@ -25,7 +24,7 @@ func outputs(o configs.Output) []output {
 func checkOutputs(config string, c configs.Output) error {
 	var errs []error
 	for _, o := range outputs(c) {
-		if sameFile(config, o.file) {
+		if files.Same(config, o.file) {
 			errs = append(errs, fmt.Errorf("%s: %s is the config: name another file", o.key, o.file))
 			continue
 		}
@@ -34,17 +33,4 @@ func checkOutputs(config string, c configs.Output) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// samePath reports whether two names are of one file, which need not be there yet.
-func samePath(a, b string) bool {
-	x, err1 := filepath.Abs(a)
-	y, err2 := filepath.Abs(b)
-	return err1 == nil && err2 == nil && x == y || sameFile(a, b)
-}
-
-func sameFile(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }

@@ -56,27 +56,27 @@ which rows, by the names that halox results prints.`,
 }
 
 // run draws the files.
-func (f *plotFlags) run(files []string, out io.Writer) error {
+func (f *plotFlags) run(names []string, out io.Writer) error {
 	if f.kind == "list" {
 		return listPlots(out)
 	}
-	if len(files) == 0 {
+	if len(names) == 0 {
 		return errors.New("name the files to draw: halox plot FILE... -o OUT.svg")
 	}
 	if f.out == "" {
 		return errors.New("-o: name the file to draw into, such as -o plot.svg")
 	}
-	if slices.ContainsFunc(files, func(file string) bool { return sameFile(file, f.out) }) {
+	if slices.ContainsFunc(names, func(file string) bool { return files.Same(file, f.out) }) {
 		return fmt.Errorf("-o %s is one of the files to draw: name another", f.out)
 	}
 	if err := option.Drawable("-o", f.out); err != nil {
 		return err
 	}
-	in, err := inputOf(files)
+	in, err := inputOf(names)
 	if err != nil {
 		return err
 	}
-	chart, err := in.chart(files, f)
+	chart, err := in.chart(names, f)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/trace"
 	"github.com/halox/halox/streams"
@@ -41,11 +42,11 @@ func (f *traceFlags) check(flags *pflag.FlagSet, config string, others configs.O
 	if f.skip < 0 {
 		return fmt.Errorf("--trace-skip: %d is negative", f.skip)
 	}
-	if sameFile(config, f.file) {
+	if files.Same(config, f.file) {
 		return fmt.Errorf("--trace: %s is the config: name another file", f.file)
 	}
 	for _, o := range outputs(others) {
-		if samePath(o.file, f.file) {
+		if files.Same(o.file, f.file) {
 			return fmt.Errorf("--trace: %s is %s too: name another file", f.file, o.key)
 		}
 	}
