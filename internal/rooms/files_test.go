@@ -24,7 +24,6 @@ var notHeld = []string{
 	"configs",
 	"halo",
 	"kernels",
-	"solvers/scheme",
 	"streams",
 
 	// These import "C", which this test does not type-check.

@@ -201,18 +201,6 @@ func (f *fused) move(p *fusedPart, n int64) error {
 	return f.eachWritten(0, n, func(g *boundary.Ghosts) error { return g.Move(p.rank, p.steps, f.done+n, f.time(n)) })
 }
 
-// eachWritten calls do for the ghosts of what a stage of a step writes.
-func (r *run) eachWritten(stage int, n int64, do func(g *boundary.Ghosts) error) error {
-	for _, a := range r.step.Stages[stage].Writes {
-		if g := r.ghosts[a.Variable]; g != nil {
-			if err := do(g[a.slot(r.done+n)]); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // queue queues steps, with norms of the last where they are wanted and steps take them.
 func (p *fusedPart) queue(steps int64, norms bool) error {
 	if norms && p.measured != nil {

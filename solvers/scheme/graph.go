@@ -104,24 +104,6 @@ func (g *graph) addPart(d *subdomain) (err error) {
 	return g.newEvents(d.device, &w.swept, &w.idle)
 }
 
-// measureAll has the norms of a subdomain taken from its fields, after a step: its sweeps do not
-// take them on their way.
-func (r *run) measureAll(d *subdomain) error {
-	d.totals = nil
-	for phase := range r.period {
-		var all []total
-		for v := range r.step.Measured {
-			t, err := d.measureFields(r.Runner, v, int64(phase), &r.resources)
-			if err != nil {
-				return err
-			}
-			all = append(all, t)
-		}
-		d.totals = append(d.totals, all)
-	}
-	return nil
-}
-
 func (g *graph) addChannel(stage, i int) (err error) {
 	m := g.plans[stage].Messages[i]
 	c := &graphChannel{message: i, from: g.parts[m.From], to: g.parts[m.To], credit: g.needsCredit(stage, i)}

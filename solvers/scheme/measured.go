@@ -112,3 +112,17 @@ func (c Check) clone() Check {
 	c.Norms, c.Reduced = slices.Clone(c.Norms), slices.Clone(c.Reduced)
 	return c
 }
+
+// foundTotals are what the stages of a phase take on their way.
+type foundTotals struct {
+	all       []total
+	variables map[int]bool // measured ones whose norms are among them
+}
+
+// add adds what a stage takes.
+func (f *foundTotals) add(t total, variables map[int]string) {
+	f.all = append(f.all, t)
+	for v := range variables {
+		f.variables[v] = true
+	}
+}

@@ -2,77 +2,13 @@ package scheme
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
-
-// pointAccess is an access of a point function: what the stage reads and writes of one level of a
-// variable. An update in place is one access that is read and written.
-type pointAccess struct {
-	Access
-	write bool
-}
-
-// pointAccesses joins what a stage reads and writes, the former first.
-func (st *Stage) pointAccesses() (all []pointAccess) {
-	for _, r := range st.Reads {
-		all = append(all, pointAccess{Access: r})
-	}
-	for _, w := range st.Writes {
-		at := slices.IndexFunc(all, func(a pointAccess) bool { return a.Variable == w.Variable && a.slot(1) == w.slot(1) })
-		if at < 0 {
-			at = len(all)
-			all = append(all, pointAccess{Access: w})
-		}
-		all[at].write = true
-	}
-	return all
-}
-
-// sweepAccesses describes them to package sweep. Of measured variables norms are taken, where the
-// stage reads the level before at the point too, or updates it in place.
-func (st *Stage) sweepAccesses(measured []*Variable) (all []sweep.Access) {
-	accesses := st.pointAccesses()
-	for _, a := range accesses {
-		s := sweep.Access{
-			Name: a.Name, Element: sweep.Element(a.Variable.Spec.Element), Components: a.Variable.Spec.Components,
-			Footprint: a.Reads, Footprints: a.Components, Write: a.write, Sparse: a.Sparse,
-		}
-		if !a.write && len(a.Reads)+len(a.Components) == 0 {
-			s.Footprint = stencil.Point()
-		}
-		inPlace := a.write && slices.ContainsFunc(st.Reads, func(r Access) bool { return r.Variable == a.Variable && r.slot(1) == a.slot(1) })
-		if inPlace {
-			s.Footprint = stencil.Point()
-		}
-		if a.write && slices.Contains(measured, a.Variable) {
-			s.Before = st.before(accesses, a, inPlace)
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-// before returns the name of the access that holds the level before one that is written, "" if
-// the stage does not read it at the point.
-func (st *Stage) before(all []pointAccess, written pointAccess, inPlace bool) string {
-	if inPlace && written.Variable.Levels() == 1 {
-		return written.Name
-	}
-	for _, a := range all {
-		if a.Variable == written.Variable && a.Level == written.Level-1 && !a.write && a.atPoint() {
-			return a.Name
-		}
-	}
-	return ""
-}
 
 // newPoint makes a stage with a point function ready for the steps n, n + period, ...
 func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches, found [2]*foundTotals) error {
@@ -93,20 +29,6 @@ func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches,
 		}
 	}
 	return nil
-}
-
-// arrays returns those of the accesses in step n on a subdomain.
-func (st *Stage) arrays(rank int, n int64) (all sweep.Arrays) {
-	for _, a := range st.pointAccesses() {
-		f := a.field(n)
-		components, _ := f.Spec.Arrays()
-		var arrays []kernels.Array
-		for c := range components {
-			arrays = append(arrays, f.Array(rank, c))
-		}
-		all = append(all, arrays)
-	}
-	return all
 }
 
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
@@ -198,16 +120,6 @@ func (s *Step) pointTotal(st *Stage) (t pointTotal, ok bool) {
 	return t, len(t.variables)+len(t.reduced) > 0
 }
 
-// nameOf returns the name under which the point function knows what is written.
-func (st *Stage) nameOf(w Access) string {
-	for _, a := range st.pointAccesses() {
-		if a.write && a.Variable == w.Variable && a.slot(1) == w.slot(1) {
-			return a.Name
-		}
-	}
-	return ""
-}
-
 // launch is the Launch of a sweep: it is told the step, the time and the parameters.
 func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 	return func(s *streams.Stream, step int64, _ float64) error {
@@ -229,22 +141,3 @@ func (st *Stage) momentary() bool { return st.Point.CUDA == "" || moment.MatchSt
 
 // changes reports whether what a stage is given depends on the step, beside the moment.
 func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }
-
-// checkPoint returns an error unless the accesses suit a point function.
-func (st *Stage) checkPoint() error {
-	if st.Point == nil {
-		if st.Parameters != nil {
-			return errors.New("parameters without a point function")
-		}
-		return nil
-	}
-	for _, a := range st.pointAccesses() {
-		if s := a.Variable.Spec; s.Components > 1 && !s.SoA {
-			return fmt.Errorf("the components of %q lie together: a point function has each in an array of its own (SoA)", a.Name)
-		}
-		if a.Variable.Spec.Stagger != [3]bool{} {
-			continue // the points of the grid are swept
-		}
-	}
-	return nil
-}

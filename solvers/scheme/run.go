@@ -1,17 +1,15 @@
 package scheme
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/streams"
 )
 
 // run is one run of a step: what a scheme needs. What a scheme makes it adds to the run's
-// closers. Steps of a run count from 1.
+// resources. Steps of a run count from 1.
 type run struct {
 	resources streams.Resources
 	*Runner
@@ -104,107 +102,53 @@ func (r *run) complete(d *subdomain, s *streams.Stream, stage int, n int64) erro
 	return nil
 }
 
-// Run steps until the options or the context say stop. A context that ends is
-// no error: the run then stops between two steps. After an error the variables
-// hold no whole step, and the runner runs no more.
-func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
-	o, err := o.complete()
-	if err != nil {
-		return Result{}, err
+// eachWritten calls do for the ghosts of what a stage of a step writes.
+func (r *run) eachWritten(stage int, n int64, do func(g *boundary.Ghosts) error) error {
+	for _, a := range r.step.Stages[stage].Writes {
+		if g := r.ghosts[a.Variable]; g != nil {
+			if err := do(g[a.slot(r.done+n)]); err != nil {
+				return err
+			}
+		}
 	}
-	if x.broken != nil {
-		return Result{}, fmt.Errorf("scheme: a run before has failed: %w", x.broken)
-	}
-	name := Choose(o.Scheme, x.place)
-	def, err := find(name)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := def.suits(x, o); err != nil {
-		return Result{}, err
-	}
-	r := &run{Runner: x, workers: streams.NewWorkerGroup(len(x.subdomains)+def.assistants(x), o.Limit)}
-	x.resources.Add(&r.resources)
-	res, err := r.run(ctx, def, o)
-	res.Scheme = name
-	if err != nil {
-		x.broken = err
-		return res, err // closing now would wait for streams that may hang
-	}
-	x.done += res.Steps
-	return res, r.Close()
+	return nil
 }
 
-// run starts the workers and waits for them.
-func (r *run) run(ctx context.Context, def *definition, o Options) (Result, error) {
-	for _, d := range r.subdomains {
-		d.totals = d.split
-	}
-	sch, err := def.make(r, o)
-	if err != nil {
-		return Result{}, errors.Join(err, r.Close())
-	}
-	if err := r.setGhosts(); err != nil {
-		return Result{}, err
-	}
-	workers := sch.workers()
-	c := newController(ctx, o, r, len(workers), sch.maxQueued())
-	var fences []*fences
-	for _, ranks := range workers {
-		f, err := r.newFences(sch, ranks)
-		if err != nil {
-			return Result{}, err
+// queueTotals queues the norms of a step.
+func (r *run) queueTotals(d *subdomain, s *streams.Stream, n int64) error {
+	for _, t := range d.totals[r.phase(n)] {
+		if err := t.Queue(s); err != nil {
+			return err
 		}
-		fences = append(fences, f)
 	}
-	start := time.Now()
-	sch.assistants()
-	for w, f := range fences {
-		r.workers.Go(fmt.Sprintf("main thread %d", w), func() error { return r.work(sch, c, w, f) })
-	}
-	err = r.workers.Wait()
-	c.result.Loop = time.Since(start)
-	c.result.Bytes = c.result.Steps * r.bytes()
-	c.result.UpdatesPerSecond = float64(c.result.Steps) * float64(r.place.Grid.Points()) / c.result.Loop.Seconds()
-	return c.result, err
+	return nil
 }
 
-// work is the loop of one worker.
-func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
-	next := c.round
-	defer func() {
-		if err != nil && !errors.Is(err, streams.ErrStopped) {
-			err = fmt.Errorf("subdomains %v, in steps %d to %d: %w", f.ranks, next.first, next.last, err)
-		}
-	}()
-	for next.last >= next.first || c.due() > 0 {
-		if next.last >= next.first {
-			if err := sch.steps(w, next.first, next.last, next.check); err != nil {
-				return err
-			}
-		}
-		if err := f.pass(r, next); err != nil {
-			return err
-		}
-		if next.drain {
-			f.drain(r)
-			if err := sch.sync(w); err != nil {
-				return err
-			}
-		}
-		if step := c.due(); step > 0 {
-			if err := f.collectNorms(r, c, step); err != nil {
-				return err
-			}
-		}
-		after, err := c.barrier(w)
-		if err != nil {
-			return err
-		}
-		next = after
+// sweeps returns the launches of a stage in a step, with norms or without.
+func (d *subdomain) sweeps(r *run, stage int, n int64, norms bool) *sweeps {
+	s := &d.stages[r.phase(n)][stage]
+	if norms {
+		return &s.measured
 	}
-	sch.stop(w, next.last)
-	return sch.sync(w)
+	return &s.plain
+}
+
+// measureAll has the norms of a subdomain taken from its fields, after a step: its sweeps do not
+// take them on their way.
+func (r *run) measureAll(d *subdomain) error {
+	d.totals = nil
+	for phase := range r.period {
+		var all []total
+		for v := range r.step.Measured {
+			t, err := d.measureFields(r.Runner, v, int64(phase), &r.resources)
+			if err != nil {
+				return err
+			}
+			all = append(all, t)
+		}
+		d.totals = append(d.totals, all)
+	}
+	return nil
 }
 
 // setGhosts sets all ghosts that steps may read before they are written, once at the beginning

@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -29,46 +28,6 @@ type Runner struct {
 	options    Options // of Steps
 	done       int64   // steps
 	broken     error   // of a run that ended in the middle of a step
-}
-
-// NewRunner makes a step ready over a plan of Step.Plan: it compiles, and allocates all that steps
-// need. New does so for the devices of a session. The content of the variables does not matter yet. Close frees what it made, and leaves the
-// variables.
-func NewRunner(step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
-	if err := step.Check(); err != nil {
-		return nil, err
-	}
-	x = &Runner{
-		step: step, place: step.placement(), plans: plan.Stages, compiler: c, period: step.period(),
-		ghosts: map[*Variable][]*boundary.Ghosts{},
-	}
-	made := x
-	defer func() {
-		if err != nil {
-			x, err = nil, errors.Join(err, made.Close())
-		}
-	}()
-	if err := x.checkPlan(plan); err != nil {
-		return nil, err
-	}
-	if err := x.addGhosts(); err != nil {
-		return nil, err
-	}
-	if err := x.addExchanges(); err != nil {
-		return nil, err
-	}
-	if err := x.addOnce(plan.Once); err != nil {
-		return nil, err
-	}
-	for rank := range x.place.Subdomains {
-		d, err := newSubdomain(rank, x)
-		if err != nil {
-			return nil, err
-		}
-		x.resources.Add(d)
-		x.subdomains = append(x.subdomains, d)
-	}
-	return x, nil
 }
 
 // checkPlan returns an error unless the plan has the exchanges of the step.

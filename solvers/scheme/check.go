@@ -1,0 +1,122 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// maxPeriod is how many steps a phase may have to itself: launches are made ready for each.
+const maxPeriod = 24
+
+// Check returns an error unless the parts of the step fit together.
+func (s *Step) Check() error {
+	if len(s.Stages) == 0 {
+		return fmt.Errorf("scheme: a step without stages")
+	}
+	for i := range s.Stages {
+		if err := s.Stages[i].check(); err != nil {
+			return fmt.Errorf("scheme: stage %d %q: %w", i, s.Stages[i].Name, err)
+		}
+	}
+	p := s.placement()
+	for _, v := range s.variables() {
+		if v.levels[0].Placement != p {
+			return fmt.Errorf("scheme: variable %q lies on another placement than the others", v.Spec.Name)
+		}
+	}
+	if n := s.period(); n > maxPeriod {
+		return fmt.Errorf("scheme: the levels of the variables come together every %d steps; %d are possible", n, maxPeriod)
+	}
+	for _, v := range s.Measured {
+		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
+			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, with two levels or more, or in place by a point function", v.Spec.Name)
+		}
+	}
+	return nil
+}
+
+// measuredInPlace reports whether a point function updates the variable in place.
+func (s *Step) measuredInPlace(v *Variable) bool {
+	for i := range s.Stages {
+		st := &s.Stages[i]
+		if st.Point == nil {
+			continue
+		}
+		for _, a := range st.sweepAccesses([]*Variable{v}) {
+			if a.Before != "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// check returns an error unless the accesses of the stage can be.
+func (st *Stage) check() error {
+	if len(st.Writes) == 0 {
+		return fmt.Errorf("it writes nothing")
+	}
+	for _, a := range append(slices.Clone(st.Reads), st.Writes...) {
+		if a.Variable == nil || len(a.Variable.levels) == 0 {
+			return fmt.Errorf("an access to no variable")
+		}
+		if st.Linear != nil && a.Variable.Spec.IsTyped() {
+			return fmt.Errorf("a sweep of variable %q, whose values are of type %v: kernels of its own can have them", a.Name, a.Variable.Spec.Type)
+		}
+		if a.Level > 1 || a.Level < 1-a.Variable.Levels() {
+			return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, a.Variable.Levels(), a.Level)
+		}
+		r, w := a.footprint().Radius(), a.Variable.Spec.Width
+		for i := range 3 {
+			if r.Minus[i] > w.Minus[i] || r.Plus[i] > w.Plus[i] {
+				return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
+			}
+		}
+		if a.footprint().Axes() > 1+int(a.Variable.Spec.Connectivity) {
+			return fmt.Errorf("%q is read in edges or corners, where it has no ghosts", a.Name)
+		}
+	}
+	for _, w := range st.Writes {
+		if w.around() {
+			return fmt.Errorf("%q is written around a point", w.Name)
+		}
+		for _, r := range st.Reads {
+			if r.Variable == w.Variable && r.slot(1) == w.slot(1) && r.around() {
+				return fmt.Errorf("%q is written in place and read around a point: give the variable one level more", w.Name)
+			}
+		}
+	}
+	ways := 0
+	for _, has := range []bool{st.Point != nil, st.Linear != nil, st.Kernels != nil} {
+		if has {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return fmt.Errorf("it has either a point function, a stencil or kernels")
+	}
+	if err := st.checkPoint(); err != nil {
+		return err
+	}
+	if st.Linear != nil && (len(st.Reads) != 1 || len(st.Writes) != 1) {
+		return fmt.Errorf("a stencil reads one variable and writes one")
+	}
+	return nil
+}
+
+// checkPoint returns an error unless the accesses suit a point function.
+func (st *Stage) checkPoint() error {
+	if st.Point == nil {
+		if st.Parameters != nil {
+			return errors.New("parameters without a point function")
+		}
+		return nil
+	}
+	for _, a := range st.pointAccesses() {
+		if s := a.Variable.Spec; s.Components > 1 && !s.SoA {
+			return fmt.Errorf("the components of %q lie together: a point function has each in an array of its own (SoA)", a.Name)
+		}
+	}
+	return nil
+}

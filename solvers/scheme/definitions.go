@@ -1,0 +1,63 @@
+package scheme
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+)
+
+// definitions lists all schemes, in the order in which they are shown.
+func definitions() []*definition {
+	return []*definition{baselineScheme(), twoStreamScheme(), assistedScheme(), graphScheme(), fusedScheme(), residentScheme()}
+}
+
+// find returns a scheme by its name.
+func find(name Scheme) (*definition, error) {
+	for _, d := range definitions() {
+		if d.name == name {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("scheme: %q is no scheme: take one of %v", name, All())
+}
+
+// All returns the names of all schemes but Auto.
+func All() (names []Scheme) {
+	for _, d := range definitions() {
+		names = append(names, d.name)
+	}
+	return names
+}
+
+// NeedsOf returns what a scheme needs.
+func NeedsOf(name Scheme) (Needs, error) {
+	d, err := find(name)
+	if err != nil {
+		return Needs{}, err
+	}
+	return d.needs, nil
+}
+
+// Choose returns the scheme itself, or for Auto the one that suits the
+// placement: Assisted where each of its threads can have a core, else
+// TwoStream.
+func Choose(s Scheme, p *halo.Placement) Scheme {
+	if s != Auto && s != "" {
+		return s
+	}
+	threads := 0
+	for _, sub := range p.Subdomains {
+		threads++
+		for _, dir := range domain.Faces(p.Grid.Dims) {
+			if _, ok := p.Neighbour(sub.Rank, dir); ok {
+				threads++
+			}
+		}
+	}
+	if p.Devices[0].HostCores || threads > runtime.GOMAXPROCS(0) {
+		return TwoStream
+	}
+	return Assisted
+}

@@ -1,0 +1,113 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// newSubdomain makes a subdomain ready.
+func newSubdomain(rank int, x *Runner) (d *subdomain, err error) {
+	d = &subdomain{rank: rank, device: x.place.Devices[rank]}
+	made := d
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	d.findMessages(x.plans)
+	for phase := range x.period {
+		if err := d.addPhase(x, phase); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// addPhase makes the stages of the steps of a phase ready.
+func (d *subdomain) addPhase(x *Runner, phase int) error {
+	found := [2]*foundTotals{{variables: map[int]bool{}}, {variables: map[int]bool{}}} // of split and of whole sweeps
+	var stages []stageLaunches
+	for i := range x.step.Stages {
+		made, err := d.newStage(x, i, int64(phase), found)
+		if err != nil {
+			return fmt.Errorf("stage %d %q: %w", i, x.step.Stages[i].Name, err)
+		}
+		stages = append(stages, made)
+	}
+	d.stages = append(d.stages, stages)
+	for k, totals := range []*[][]total{&d.split, &d.whole} {
+		for v := range x.step.Measured {
+			if found[k].variables[v] {
+				continue
+			}
+			t, err := d.measureFields(x, v, int64(phase), &d.resources)
+			if err != nil {
+				return err
+			}
+			found[k].all = append(found[k].all, t)
+		}
+		*totals = append(*totals, found[k].all)
+	}
+	return nil
+}
+
+// newStage makes a stage ready for the steps n, n + period, ...
+func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]*foundTotals) (made stageLaunches, err error) {
+	st := &x.step.Stages[i]
+	made.boxes.interior, made.boxes.boundary = domain.Split(x.place.Subdomains[d.rank].Box, d.boundaryLayers(x, i))
+	switch {
+	case st.Point != nil:
+		err = d.newPoint(x, st, n, &made, found)
+	case st.Linear != nil:
+		err = d.newLinear(x, st, n, &made, found)
+	default:
+		err = d.newKernels(x, st, n, &made)
+	}
+	return made, err
+}
+
+// newKernels makes a stage of the caller's kernels ready.
+func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunches) error {
+	r := Region{Rank: d.rank, Device: d.device}
+	for _, a := range st.Reads {
+		r.Reads = append(r.Reads, a.field(n))
+	}
+	for _, a := range st.Writes {
+		r.Writes = append(r.Writes, a.field(n))
+	}
+	for _, of := range made.regions(x.place.Subdomains[d.rank].Box) {
+		var err error
+		if r.Name, r.Boxes = of.name, of.boxes; len(r.Boxes) == 0 {
+			continue
+		}
+		if *of.plain, err = st.Kernels(r); err != nil {
+			return err
+		}
+		*of.measured = *of.plain
+	}
+	return nil
+}
+
+// measureFields takes the norms of a variable from its fields after a step: no stage takes them
+// on its way. What it makes is closed with owner.
+func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
+	v := x.step.Measured[variable]
+	real, _ := v.real()
+	if max(1, v.Spec.Components) > 1 {
+		return nil, fmt.Errorf("scheme: the norms of %q, of %d components, are taken by the stage that writes it, where that reads the level before at the point", v.Spec.Name, v.Spec.Components)
+	}
+	reducer, err := x.compiler.NewNormReducer(d.device, real)
+	if err != nil {
+		return nil, err
+	}
+	next, last := v.Level(n).Parts[d.rank], v.Level(n - 1).Parts[d.rank]
+	t, err := reducer.Norms(next, last, next.Layout.Owned)
+	if err != nil {
+		return nil, err
+	}
+	owner.Add(t)
+	return normTotal{t, variable}, nil
+}
