@@ -1,8 +1,6 @@
 package halo
 
 import (
-	"slices"
-
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -35,21 +33,6 @@ func (e *end) join(other *end) {
 	e.copies = append(e.copies, other.copies...)
 	e.apart = append(e.apart, other.apart...)
 	e.routes = append(e.routes, other.routes...)
-}
-
-// ready makes the launches: one of all copies, then those that are apart.
-func (x *Exchanger) ready(e *end) error {
-	e.queue = slices.Clone(e.apart)
-	if len(e.copies) == 0 {
-		return nil
-	}
-	k, err := x.copiers[x.plan.Placement.Devices[e.rank]].CopiesAs(e.work, e.name, e.copies...)
-	if err != nil {
-		return err
-	}
-	x.resources.Add(k)
-	e.queue = slices.Insert(e.queue, 0, operation(launch{k.Kernel}))
-	return nil
 }
 
 // send queues the sender's part.

@@ -3,7 +3,6 @@ package halo
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/kernels"
@@ -29,65 +28,12 @@ type Exchanger struct {
 	closed    bool
 }
 
-// NewExchanger makes ready to exchange the fields, one for each Spec of the plan
-// and in that order. Close frees what it holds.
-func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchanger, err error) {
-	made, err := newExchanger(plan, c, fields)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, made.Close())
-		}
-	}()
-	if err := errors.Join(made.addCopiers(c), made.addPackers(c)); err != nil {
-		return nil, err
-	}
-	for _, m := range plan.Messages {
-		t, err := made.newTransfer(m)
-		if err != nil {
-			return nil, fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
-		}
-		made.transfers = append(made.transfers, t)
-	}
-	if err := made.makeDirect(c); err != nil {
-		return nil, err
-	}
-	return made, nil
-}
-
-// newExchanger makes an exchanger that has no transfers yet, of what suits each other.
-func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field) (*Exchanger, error) {
-	if err := plan.fits(fields); err != nil {
-		return nil, err
-	}
-	if c == nil {
-		return nil, errNoCompiler
-	}
-	return &Exchanger{plan: plan, fields: slices.Clone(fields), copiers: map[*streams.Device]*kernels.BoxCopier{}}, nil
-}
-
-var errNoCompiler = errors.New("halo: the compiler is nil: see kernels.NewCompiler")
-
-// addCopiers makes what copies on each device.
-func (x *Exchanger) addCopiers(c *kernels.Compiler) (err error) {
-	for _, d := range x.plan.Placement.Devices {
-		if x.copiers[d] != nil {
-			continue
-		}
-		if x.copiers[d], err = c.NewBoxCopier(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Transfer returns the work of one message of the plan, by its index. Where there is no such
 // message, Send and Receive return that as their error.
 func (x *Exchanger) Transfer(message int) *Transfer {
 	if message < 0 || message >= len(x.transfers) {
-		return &Transfer{refused: fmt.Errorf("halo: message %d of a plan of %d", message, len(x.transfers))}
+		err := fmt.Errorf("halo: message %d of a plan of %d", message, len(x.transfers))
+		return &Transfer{usable: func() error { return err }}
 	}
 	return x.transfers[message]
 }

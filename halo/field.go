@@ -170,34 +170,3 @@ func (f *Field) Component(c int) (*Field, error) {
 	}
 	return one, nil
 }
-
-// CopyTo copies all of src, ghosts included, to dst, a field of an equal Spec but
-// for its name, and of the same placement, and waits for it.
-func CopyTo(dst, src *Field) error {
-	if err := errors.Join(dst.Usable(), src.Usable()); err != nil {
-		return err
-	}
-	count, _ := src.Spec.Arrays()
-	if dst.Placement != src.Placement || !dst.Spec.alike(src.Spec) {
-		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name, dst.Spec.Name)
-	}
-	for rank, from := range src.Parts {
-		to := dst.Parts[rank]
-		if to.Layout != from.Layout {
-			return fmt.Errorf("halo: copy of field %q to %q, which has another layout", src.Spec.Name, dst.Spec.Name)
-		}
-		st, err := src.stageFor(rank)
-		if err != nil {
-			return err
-		}
-		for c := range count {
-			if err := st.stream.Copy(dst.Array(rank, c).Data, src.Array(rank, c).Data); err != nil {
-				return err
-			}
-		}
-		if err := st.stream.Sync(transferLimit); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -11,16 +11,6 @@ import (
 // one that is packed, see Plan.
 const minAsItLies = 64 << 10
 
-// partAlignment is what parts are aligned to within a message.
-const partAlignment = 16
-
-// add adds a part behind those that the message has.
-func (m *Message) add(p Part) {
-	p.Offset = (m.Bytes + partAlignment - 1) / partAlignment * partAlignment
-	m.Parts = append(m.Parts, p)
-	m.Bytes = p.Offset + p.Bytes
-}
-
 // oneOf returns one message of several from one subdomain to another, with the parts field by field.
 func oneOf(all []Message) Message {
 	m := all[0]

@@ -1,9 +1,65 @@
 package halo
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
+
+	"github.com/halox/halox/streams"
 )
+
+// search is the messages of a plan whose ranks have no devices yet.
+type search struct {
+	devices  []int // by place in the order given: which of the distinct devices
+	distinct []*streams.Device
+	flows    [][]flow // by the higher of the two ranks
+	ask      func(from, to *streams.Device, bytes int64) float64
+	sizes    []int64     // of messages, each once
+	costs    [][]float64 // by size, then by the two distinct devices; NaN where not asked for
+	err      error       // the first cost that is none
+}
+
+// flow is a message between two ranks.
+type flow struct {
+	from, to int
+	size     int // an index into the sizes
+}
+
+func newSearch(p *Plan, devices []*streams.Device, cost func(from, to *streams.Device, bytes int64) float64) *search {
+	s := &search{flows: make([][]flow, len(devices)), ask: cost}
+	for _, d := range devices {
+		if !slices.Contains(s.distinct, d) {
+			s.distinct = append(s.distinct, d)
+		}
+		s.devices = append(s.devices, slices.Index(s.distinct, d))
+	}
+	for _, m := range p.Messages {
+		size := slices.Index(s.sizes, m.Bytes)
+		if size < 0 {
+			size = len(s.sizes)
+			s.sizes = append(s.sizes, m.Bytes)
+			s.costs = append(s.costs, slices.Repeat([]float64{math.NaN()}, len(s.distinct)*len(s.distinct)))
+		}
+		late := max(m.From, m.To)
+		s.flows[late] = append(s.flows[late], flow{m.From, m.To, size})
+	}
+	return s
+}
+
+// cost returns what a message costs between two distinct devices.
+func (s *search) cost(f flow, from, to int) float64 {
+	known := &s.costs[f.size][from*len(s.distinct)+to]
+	if math.IsNaN(*known) {
+		a, b, bytes := s.distinct[from], s.distinct[to], s.sizes[f.size]
+		*known = s.ask(a, b, bytes)
+		if c := *known; !(c >= 0) {
+			*known = 0
+			s.err = cmp.Or(s.err, fmt.Errorf("halo: the cost of %d bytes from device %v to %v is %v: it must be a number, not negative", bytes, a, b, c))
+		}
+	}
+	return *known
+}
 
 // load is what the messages among the ranks placed so far cost every device.
 type load struct {

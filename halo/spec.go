@@ -1,7 +1,9 @@
 package halo
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,3 +227,29 @@ func (s Spec) checkSize(cut *domain.Decomposition) error {
 	}
 	return nil
 }
+
+// checkType returns an error unless values of the Type can follow each other in memory, and be
+// received.
+func (s Spec) checkType() error {
+	t := s.Type
+	if s.Element != "" {
+		return fmt.Errorf("an Element %s and a Type: one of them describes a value", s.Element)
+	}
+	if t.Size() == 0 || t.Extent() < 1 || t.Extent() > maxPointBytes {
+		return fmt.Errorf("values of type %v, of %d bytes over an extent of %d; an extent of 1 to %d is possible", t, t.Size(), t.Extent(), int64(maxPointBytes))
+	}
+	if t.TrueLB() < t.LB() || t.TrueUB() > t.UB() {
+		return fmt.Errorf("values of type %v: bytes from %d to %d reach out of the extent, %d to %d", t, t.TrueLB(), t.TrueUB(), t.LB(), t.UB())
+	}
+	l, err := datatype.Commit(t, 1)
+	if err == nil && l.Overlaps() {
+		err = errors.New("it touches bytes twice")
+	}
+	if err != nil {
+		return fmt.Errorf("values of type %v: %w", t, err)
+	}
+	return nil
+}
+
+// sameType reports whether two types are made in the same way.
+func sameType(a, b *datatype.Type) bool { return a == b || reflect.DeepEqual(a, b) }

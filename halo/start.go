@@ -7,15 +7,6 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// channel holds the streams, the events and the launches of one subdomain's part in an
-// exchange by Start and Wait. The events mark what the channels of neighbours wait for.
-type channel struct {
-	sendStream, receiveStream *streams.Stream
-	ready, sent, received     *streams.Event
-	out, in                   end        // of all its messages
-	to, from                  []*channel // that it has messages for, and from: itself too
-}
-
 // Start queues an exchange and returns. at has a stream for every subdomain, by
 // rank, of its device: the exchange begins when what was queued there before is
 // done, on the stream of the sender and on that of the receiver. Until Wait, work
@@ -68,38 +59,6 @@ func (x *Exchanger) fail(err error) error {
 	x.release()
 	x.failed = fmt.Errorf("halo: an exchange has failed before, and left ghosts undefined: %w", err)
 	return err
-}
-
-// send queues what the channel sends, once all that it goes to are ready.
-func (l *channel) send() error {
-	if err := l.sendStream.Wait(l.ready); err != nil {
-		return err
-	}
-	for _, to := range l.to {
-		if err := l.sendStream.Wait(to.ready); err != nil {
-			return err
-		}
-	}
-	if err := l.out.send(l.sendStream); err != nil {
-		return err
-	}
-	return l.sendStream.Record(l.sent)
-}
-
-// receive queues what the channel receives, once all that it comes from have sent it.
-func (l *channel) receive() error {
-	for _, from := range l.from {
-		if err := l.receiveStream.Wait(from.sent); err != nil {
-			return err
-		}
-	}
-	if err := l.in.receive(l.receiveStream); err != nil {
-		return err
-	}
-	if err := l.receiveStream.Wait(l.sent); err != nil {
-		return err
-	}
-	return l.receiveStream.Record(l.received)
 }
 
 // Wait makes the streams wait, on the devices, until the exchange that Start

@@ -1,43 +1,12 @@
 package halo
 
 import (
-	"errors"
-	"fmt"
-	"reflect"
-
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
-
-// checkType returns an error unless values of the Type can follow each other in memory, and be
-// received.
-func (s Spec) checkType() error {
-	t := s.Type
-	if s.Element != "" {
-		return fmt.Errorf("an Element %s and a Type: one of them describes a value", s.Element)
-	}
-	if t.Size() == 0 || t.Extent() < 1 || t.Extent() > maxPointBytes {
-		return fmt.Errorf("values of type %v, of %d bytes over an extent of %d; an extent of 1 to %d is possible", t, t.Size(), t.Extent(), int64(maxPointBytes))
-	}
-	if t.TrueLB() < t.LB() || t.TrueUB() > t.UB() {
-		return fmt.Errorf("values of type %v: bytes from %d to %d reach out of the extent, %d to %d", t, t.TrueLB(), t.TrueUB(), t.LB(), t.UB())
-	}
-	l, err := datatype.Commit(t, 1)
-	if err == nil && l.Overlaps() {
-		err = errors.New("it touches bytes twice")
-	}
-	if err != nil {
-		return fmt.Errorf("values of type %v: %w", t, err)
-	}
-	return nil
-}
-
-// sameType reports whether two types are made in the same way.
-func sameType(a, b *datatype.Type) bool { return a == b || reflect.DeepEqual(a, b) }
 
 // boxType returns the type of the values in a box of an array: displacement 0 is the first point.
 func (s Spec) boxType(l domain.Layout, box domain.Box) (t *datatype.Type, err error) {
@@ -155,28 +124,4 @@ func (x *Exchanger) addPackers(c *kernels.Compiler) (err error) {
 		x.resources.Add(x.packers[d])
 	}
 	return nil
-}
-
-// hasGaps reports whether a field of the plan has values with gaps.
-func (p *Plan) hasGaps() bool {
-	for _, s := range p.Specs {
-		if s.hasGaps() {
-			return true
-		}
-	}
-	return false
-}
-
-// isBuffered reports whether some of a message goes through a buffer of the receiver: all that is
-// packed, and over path direct, where boxes are stored into ghosts, what has gaps.
-func (p *Plan) isBuffered(m Message) bool {
-	if m.Path != p2p.Direct {
-		return !m.Contiguous
-	}
-	for _, part := range m.Parts {
-		if p.Specs[part.Field].hasGaps() {
-			return true
-		}
-	}
-	return false
 }
