@@ -95,8 +95,8 @@ func (b box) check() error {
 // not fit in 64 bits. The room that is left after the last row of a plane bounds
 // the next product.
 func (b box) checkEnd(p Pitched) error {
-	if !p.Span.valid() {
-		return errors.New("its span is not within its memory")
+	if err := p.Span.check(); err != nil {
+		return err
 	}
 	if p.Offset < 0 || p.Pitch < 0 || p.Plane < 0 {
 		return errors.New("it has a negative offset or distance")

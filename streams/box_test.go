@@ -209,8 +209,8 @@ func TestCopyBoxRefusals(t *testing.T) {
 		{"no rows", to(0, 10, 50), good, 8, 0, 2, "a box has a byte, a row and a plane at least", false},
 		{"a negative depth", to(0, 10, 50), good, 8, 5, -1, "a box has a byte, a row and a plane at least", false},
 		{"no memory", Pitched{}, good, 8, 1, 1, "to no memory at 0, pitch 0, plane 0 from pinned memory [0, 100) of 100 bytes at 0, " +
-			"pitch 10, plane 50: the destination: its span is not within its memory", false},
-		{"a span past its memory", Pitched{Span: m.Span(60, 41)}, good, 8, 1, 1, "the destination: its span is not within its memory", false},
+			"pitch 10, plane 50: the destination: the span is not within its memory", false},
+		{"a span past its memory", Pitched{Span: m.Span(60, 41)}, good, 8, 1, 1, "the destination: the span is not within its memory", false},
 		{"before its span", to(-1, 10, 50), good, 8, 5, 2, "the destination: it has a negative offset or distance", false},
 		{"a negative pitch", to(50, -10, 50), good, 8, 5, 1, "the destination: it has a negative offset or distance", false},
 		{"a negative plane", good, to(50, 10, -50), 8, 5, 2, "the source: it has a negative offset or distance", false},
@@ -245,7 +245,7 @@ func TestCopyBoxRefusals(t *testing.T) {
 	}
 	check(t, d.Err(), s.CopyBox(to(2, 10, 50), good, 8, 5, 2), s.Sync(testLimit))
 	check(t, m.Close())
-	if err := s.CopyBox(to(2, 10, 50), good, 8, 5, 2); !errors.Is(err, errHostCopies) {
+	if err := s.CopyBox(to(2, 10, 50), good, 8, 5, 2); !errors.Is(err, errFreed) {
 		t.Errorf("of closed memory: %v", err)
 	}
 	check(t, s.Close())

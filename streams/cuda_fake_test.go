@@ -339,9 +339,23 @@ func TestCUDACloseAll(t *testing.T) {
 		t.Errorf("a launch of a closed kernel: %v", err)
 	}
 	check(t, streams.CloseAll(r.devices), streams.CloseAll(r.devices), late.Close())
-	if _, err := d.Alloc(8); !errors.Is(err, cuda.CodeInvalidContext) {
+	if _, err := d.Alloc(8); err == nil || !strings.Contains(err.Error(), "use the device: it is closed") {
 		t.Errorf("a closed device allocates: %v", err)
 	}
+}
+
+// A copy from or to memory that is closed is an error.
+func TestCUDACopiesNoClosedMemory(t *testing.T) {
+	d := newRig(t, 1).devices[0]
+	m, host := must(d.Alloc(64))(t), must(d.AllocPinned(64))(t)
+	s := must(d.NewStream(streams.Normal))(t)
+	check(t, host.Close())
+	for _, err := range []error{s.Copy(host.All(), m.All()), s.Copy(m.All(), host.All())} {
+		if err == nil || !strings.Contains(err.Error(), "the memory is closed") {
+			t.Errorf("a copy of closed memory: %v", err)
+		}
+	}
+	check(t, s.Sync(limit))
 }
 
 func TestCUDAQueuingAllocatesNothing(t *testing.T) {

@@ -82,7 +82,7 @@ func (d *Device) allocate(what string, bytes int64, alloc func(int64) (*Memory, 
 	if bytes < 1 {
 		return nil, d.fail(fmt.Errorf("the size must be positive"), "%s: %d bytes", what, bytes)
 	}
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	m, err := alloc(bytes)
@@ -90,12 +90,12 @@ func (d *Device) allocate(what string, bytes int64, alloc func(int64) (*Memory, 
 		return nil, d.fail(err, "%s: %d bytes", what, bytes)
 	}
 	m.device, m.size = d, bytes
-	return m, d.keep(m)
+	return kept(d, m, func() error { return d.driver.free(m) })
 }
 
 // MemoryInfo returns the free and the total device memory in bytes.
 func (d *Device) MemoryInfo() (free, total int64, err error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return 0, 0, err
 	}
 	free, total, err = d.driver.usage()
@@ -104,15 +104,14 @@ func (d *Device) MemoryInfo() (free, total int64, err error) {
 
 // NewStream makes a stream.
 func (d *Device) NewStream(p Priority) (*Stream, error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	q, err := d.driver.queue(p)
 	if err != nil {
 		return nil, d.fail(err, "make a stream")
 	}
-	s := &Stream{device: d, queue: q, track: d.newTrack()}
-	return s, d.keep(s)
+	return kept(d, &Stream{device: d, queue: q, track: d.newTrack()}, q.close)
 }
 
 // NewEvent makes an event. An event that was never recorded counts as done.
@@ -122,15 +121,14 @@ func (d *Device) NewEvent() (*Event, error) { return d.newEvent(false) }
 func (d *Device) NewTimedEvent() (*Event, error) { return d.newEvent(true) }
 
 func (d *Device) newEvent(timed bool) (*Event, error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	m, err := d.driver.marker(timed)
 	if err != nil {
 		return nil, d.fail(err, "make an event")
 	}
-	e := &Event{device: d, marker: m}
-	return e, d.keep(e)
+	return kept(d, &Event{device: d, marker: m}, m.close)
 }
 
 // CanAccess reports whether the two devices can copy to each other directly.
@@ -191,7 +189,7 @@ func (d *Device) Close() error {
 		return nil
 	}
 	errs := []error{d.closeStreams()}
-	for _, c := range d.kept() {
+	for _, c := range d.all() {
 		errs = append(errs, c.Close())
 	}
 	if errors.Is(d.Err(), errHangs) {
@@ -206,13 +204,13 @@ func (d *Device) Close() error {
 // closeStreams closes all streams of the device, and then the graphs.
 func (d *Device) closeStreams() error {
 	var errs []error
-	all := d.kept()
-	for _, c := range all {
+	made := d.all()
+	for _, c := range made {
 		if s, ok := c.(*Stream); ok {
 			errs = append(errs, s.Close())
 		}
 	}
-	for _, c := range all {
+	for _, c := range made {
 		if g, ok := c.(*Graph); ok {
 			errs = append(errs, g.Close())
 		}
@@ -220,8 +218,8 @@ func (d *Device) closeStreams() error {
 	return errors.Join(errs...)
 }
 
-// kept returns what was made on the device and is open.
-func (d *Device) kept() []io.Closer {
+// all returns what was made on the device and is open.
+func (d *Device) all() []io.Closer {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Collect(maps.Keys(d.open))
@@ -236,6 +234,15 @@ func (d *Device) keep(c io.Closer) error {
 	}
 	d.open[c] = struct{}{}
 	return nil
+}
+
+// kept keeps what was made on the device, or frees it where the device was closed meanwhile.
+func kept[T io.Closer](d *Device, made T, free func() error) (T, error) {
+	if err := d.keep(made); err != nil {
+		var none T
+		return none, errors.Join(err, free())
+	}
+	return made, nil
 }
 
 // drop forgets c and reports whether it was open.
@@ -254,6 +261,17 @@ func (d *Device) discard(c io.Closer, free func() error, doing string, args ...a
 		return nil
 	}
 	return d.fail(free(), doing, args...)
+}
+
+// usable returns an error if the device is closed or dead.
+func (d *Device) usable() error {
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return d.fail(errClosed, "use the device")
+	}
+	return d.alive()
 }
 
 // alive returns the error that the device died of, and nil, not a nil *Error,

@@ -124,12 +124,12 @@ func TestWhatACaptureRefuses(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := newLoom(t)
-			open := len(l.d[0].kept()) + len(l.d[1].kept())
+			open := len(l.d[0].all()) + len(l.d[1].all())
 			g, err := l.capture(func() error { return tc.f(l) })
 			if g != nil || err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("graph %v, error %v", g, err)
 			}
-			if now := len(l.d[0].kept()) + len(l.d[1].kept()); now != open {
+			if now := len(l.d[0].all()) + len(l.d[1].all()); now != open {
 				t.Errorf("%d things open before, %d after", open, now)
 			}
 			l.works()

@@ -40,8 +40,9 @@ func HostPlatform(n int) *Platform {
 // hostDriver is the driver of one host device. Together the devices have the
 // memory of the machine.
 type hostDriver struct {
-	total int64
-	used  *atomic.Int64
+	total  int64
+	used   *atomic.Int64
+	failed atomic.Pointer[error] // what a kernel of the device failed of first: as on a GPU, all later calls return it
 }
 
 func (h *hostDriver) alloc(bytes int64) (*Memory, error) {
@@ -137,6 +138,7 @@ func (h *hostDriver) kernel(spec *KernelSpec) (launcher, error) {
 
 // hostEvent counts its records: issued ones and those reached.
 type hostEvent struct {
+	failed         *atomic.Pointer[error] // of the device
 	mu             sync.Mutex
 	reached        sync.Cond
 	issued, passed int64
@@ -145,7 +147,7 @@ type hostEvent struct {
 }
 
 func (h *hostDriver) marker(timed bool) (marker, error) {
-	e := &hostEvent{timed: timed}
+	e := &hostEvent{failed: &h.failed, timed: timed}
 	e.reached.L = &e.mu
 	return e, nil
 }
@@ -173,15 +175,28 @@ func (e *hostEvent) pass(n int64) {
 	e.reached.Broadcast()
 }
 
-func (e *hostEvent) await(n int64) {
+// await waits for a record and reports whether it has come: the wait may be given up. Who gives it
+// up calls wake.
+func (e *hostEvent) await(n int64, givenUp *atomic.Bool) bool {
 	e.mu.Lock()
-	for e.passed < n {
+	defer e.mu.Unlock()
+	for e.passed < n && !givenUp.Load() {
 		e.reached.Wait()
 	}
-	e.mu.Unlock()
+	return e.passed >= n
+}
+
+// wake has all who wait look again.
+func (e *hostEvent) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reached.Broadcast()
 }
 
 func (e *hostEvent) done() (bool, error) {
+	if err := e.failed.Load(); err != nil {
+		return false, *err
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.passed >= e.issued, nil
@@ -215,11 +230,19 @@ const hostQueueLength = 1024
 // queueLimit is how long a full queue may take to get room.
 const queueLimit = 60 * time.Second
 
+// closedLimit is how long a queue that is closed before it has run all may wait for one event.
+const closedLimit = 10 * time.Second
+
 // hostQueue is a host stream: a goroutine that runs commands in order.
 type hostQueue struct {
+	mu          sync.Mutex // of commands and closed: nothing is sent once they are closed
 	commands    chan command
+	closed      bool
 	queued, ran atomic.Int64
-	failed      *atomic.Pointer[error] // shared with what graphs do of this stream
+	failed      *atomic.Pointer[error]    // of the device
+	waitsFor    atomic.Pointer[hostEvent] // of the command that runs
+	givenUp     atomic.Bool               // it waits for no event any more
+	closedLimit time.Duration
 }
 
 // command is one piece of work; exactly one of its forms is set.
@@ -234,11 +257,11 @@ type command struct {
 }
 
 func (h *hostDriver) queue(Priority) (queue, error) {
-	return newHostQueue(&atomic.Pointer[error]{}), nil
+	return newHostQueue(&h.failed), nil
 }
 
 func newHostQueue(failed *atomic.Pointer[error]) *hostQueue {
-	q := &hostQueue{commands: make(chan command, hostQueueLength), failed: failed}
+	q := &hostQueue{commands: make(chan command, hostQueueLength), failed: failed, closedLimit: closedLimit}
 	go q.loop()
 	return q
 }
@@ -252,7 +275,7 @@ func (q *hostQueue) loop() {
 		case c.record != nil:
 			c.record.pass(c.n)
 		case c.wait != nil:
-			c.wait.await(c.n)
+			q.await(c.wait, c.n)
 		case q.failed.Load() != nil:
 		default:
 			q.run(c)
@@ -261,11 +284,24 @@ func (q *hostQueue) loop() {
 	}
 }
 
+// await waits for a record of an event. A wait that is given up fails the device: what comes
+// after it must not run.
+func (q *hostQueue) await(e *hostEvent, n int64) {
+	q.waitsFor.Store(e)
+	reached := e.await(n, &q.givenUp)
+	q.waitsFor.Store(nil)
+	if !reached {
+		q.fail(fmt.Errorf("%w: a stream was closed that waited for an event", errHangs))
+	}
+}
+
+// fail keeps the first failure of the device.
+func (q *hostQueue) fail(err error) { q.failed.CompareAndSwap(nil, &err) }
+
 func (q *hostQueue) run(c command) {
 	defer func() {
 		if p := recover(); p != nil {
-			err := fmt.Errorf("%w: %v\n%s", errKernelPanic, p, debug.Stack())
-			q.failed.Store(&err)
+			q.fail(fmt.Errorf("%w: %v\n%s", errKernelPanic, p, debug.Stack()))
 		}
 	}()
 	switch {
@@ -282,12 +318,26 @@ func (q *hostQueue) put(c command) error {
 	if err := q.failed.Load(); err != nil {
 		return *err
 	}
-	q.queued.Add(1)
+	if sent, err := q.offer(c); sent || err != nil {
+		return err
+	}
+	return q.putLater(c)
+}
+
+// offer queues a command if there is room.
+func (q *hostQueue) offer(c command) (bool, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false, errClosed
+	}
+	q.queued.Add(1) // before the queue can have run it
 	select {
 	case q.commands <- c:
-		return nil
+		return true, nil
 	default:
-		return q.putLater(c)
+		q.queued.Add(-1)
+		return false, nil
 	}
 }
 
@@ -295,13 +345,10 @@ func (q *hostQueue) put(c command) error {
 func (q *hostQueue) putLater(c command) error {
 	poll := newBackoff(shortSpin)
 	for {
-		select {
-		case q.commands <- c:
-			return nil
-		default:
+		if sent, err := q.offer(c); sent || err != nil {
+			return err
 		}
 		if poll.pause() > queueLimit {
-			q.queued.Add(-1)
 			return fmt.Errorf("%w: its queue has been full for %v", errHangs, queueLimit)
 		}
 	}
@@ -386,8 +433,26 @@ func (q *hostQueue) idle() (bool, error) {
 	return q.ran.Load() == q.queued.Load(), nil
 }
 
-// close ends the goroutine once it has run what is queued.
+// close ends the goroutine once it has run what is queued. What waits for an event that never
+// comes, since its device is dead, is given up after a while.
 func (q *hostQueue) close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil
+	}
+	q.closed = true
 	close(q.commands)
+	if q.ran.Load() != q.queued.Load() {
+		time.AfterFunc(q.closedLimit, q.giveUp)
+	}
 	return nil
+}
+
+// giveUp ends the wait for an event, and those to come.
+func (q *hostQueue) giveUp() {
+	q.givenUp.Store(true)
+	if e := q.waitsFor.Load(); e != nil {
+		e.wake()
+	}
 }

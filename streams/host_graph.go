@@ -62,6 +62,11 @@ func (g *hostGraph) launch() (at int, err error) {
 
 // close waits for its own queues: the origin does not where a launch failed half-way.
 func (g *hostGraph) close(_ bool, limit time.Duration) error {
+	defer func() {
+		for _, q := range g.queues[1:] {
+			q.close()
+		}
+	}()
 	poll := newBackoff(spinFor(syncThreads))
 	for _, q := range g.queues[1:] {
 		for q.ran.Load() != q.queued.Load() {
@@ -69,7 +74,6 @@ func (g *hostGraph) close(_ bool, limit time.Duration) error {
 				return fmt.Errorf("%w: %w", errHangs, notDone(limit))
 			}
 		}
-		q.close()
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -142,6 +143,93 @@ func TestPanickedKernelKillsItsDeviceAlone(t *testing.T) {
 	}
 	if d[1].Err() != nil {
 		t.Errorf("the other device died too: %v", d[1].Err())
+	}
+}
+
+// As on a GPU, what one stream fails of is an error of all streams and events of the device.
+func TestPanickedKernelFailsAllStreamsOfItsDevice(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	a, b := must[*Stream](t)(d.NewStream(Normal)), must[*Stream](t)(d.NewStream(Normal))
+	ahead, e := must[*Event](t)(d.NewEvent()), must[*Event](t)(d.NewEvent())
+	begin, ran := make(chan struct{}), false
+	bad := must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "bad", Run: func() { <-begin; panic("index out of range") }}))
+	next := must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "next", Run: func() { ran = true }}))
+	check(t, a.Launch(bad), a.Record(e), b.Wait(e), b.Launch(next), b.Record(ahead))
+	close(begin)
+	e.marker.(*hostEvent).await(1, new(atomic.Bool))
+	if _, err := ahead.marker.done(); !errors.Is(err, errKernelPanic) {
+		t.Errorf("an event of the other stream: %v", err)
+	}
+	if err := b.Sync(testLimit); !errors.Is(err, errKernelPanic) {
+		t.Errorf("the stream that waited for the one of the kernel: %v", err)
+	}
+	check(t, b.queue.close())
+	if ran {
+		t.Error("the kernel after it ran")
+	}
+}
+
+// A stream that another thread closes refuses what is queued later.
+func TestQueueingOnAQueueThatIsClosed(t *testing.T) {
+	q := newHostQueue(&atomic.Pointer[error]{})
+	check(t, q.close(), q.close())
+	if err := q.put(command{}); !errors.Is(err, errClosed) {
+		t.Errorf("queued on a closed queue: %v", err)
+	}
+	full := newHostQueue(&atomic.Pointer[error]{})
+	e := must[marker](t)((&hostDriver{}).marker(false)).(*hostEvent)
+	e.issue()
+	check(t, full.put(command{wait: e, n: 1}))
+	for full.ran.Load() == 0 && len(full.commands) > 0 { // it waits for the event
+		time.Sleep(time.Millisecond)
+	}
+	for range hostQueueLength {
+		check(t, full.put(command{wait: e, n: 0}))
+	}
+	result := make(chan error)
+	go func() { result <- full.put(command{}) }()
+	time.Sleep(10 * time.Millisecond)
+	check(t, full.close())
+	if err := <-result; !errors.Is(err, errClosed) {
+		t.Errorf("queued on a full queue that was closed: %v", err)
+	}
+	e.pass(1)
+}
+
+// A closed queue does not wait for ever for an event of a device that hangs: it ends, runs
+// nothing that comes after, and those who wait for it go on.
+func TestAClosedQueueGivesUp(t *testing.T) {
+	d := &hostDriver{}
+	never, after := must[marker](t)(d.marker(false)).(*hostEvent), must[marker](t)(d.marker(false)).(*hostEvent)
+	q := must[queue](t)(d.queue(Normal)).(*hostQueue)
+	q.closedLimit = 20 * time.Millisecond
+	never.issue()
+	ran := false
+	check(t, q.wait(never), q.put(command{kernel: &hostKernel{run: func([]byte) { ran = true }}}), q.record(after), q.close())
+	ended := make(chan struct{})
+	go func() {
+		after.await(after.last(), new(atomic.Bool))
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(testLimit):
+		t.Fatal("the queue waits for ever")
+	}
+	if err := d.failed.Load(); err == nil || !errors.Is(*err, errHangs) || ran {
+		t.Errorf("error %v, the kernel after the wait ran: %t", err, ran)
+	}
+}
+
+// A device that is closed while memory is allocated on it keeps none of it.
+func TestAllocateOnADeviceThatIsClosed(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	m, err := d.allocate("allocate", 8, func(bytes int64) (*Memory, error) { return d.driver.alloc(bytes + must[int64](t)(0, d.Close())) })
+	if m != nil || !errors.Is(err, errClosed) {
+		t.Errorf("memory %v, error %v", m, err)
+	}
+	if free, total, err := d.driver.usage(); free != total || err != nil {
+		t.Errorf("%d of %d bytes are free: %v", free, total, err)
 	}
 }
 

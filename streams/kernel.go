@@ -48,16 +48,22 @@ type Kernel struct {
 // NewKernel makes a launch ready. It refuses memory of other devices: only
 // copies cross.
 func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	for _, u := range spec.Uses {
-		if !u.valid() || !u.Memory.within(d) {
+		if err := u.check(); err != nil {
+			return nil, d.fail(fmt.Errorf("it may not touch %v: %w", u, err), "prepare %s", spec.Name)
+		}
+		if !u.Memory.within(d) {
 			return nil, d.fail(fmt.Errorf("it may not touch %v", u), "prepare %s", spec.Name)
 		}
 	}
 	for _, r := range spec.Reaches {
-		if !r.valid() || !d.Reaches(r.Memory) {
+		if err := r.check(); err != nil {
+			return nil, d.fail(fmt.Errorf("it cannot reach %v: %w", r, err), "prepare %s", spec.Name)
+		}
+		if !d.Reaches(r.Memory) {
 			return nil, d.fail(fmt.Errorf("it cannot reach %v: peer access is not enabled", r), "prepare %s", spec.Name)
 		}
 	}
@@ -69,7 +75,7 @@ func (d *Device) NewKernel(spec KernelSpec) (*Kernel, error) {
 	if k.work == "" {
 		k.work = OtherWork
 	}
-	return k, d.keep(k)
+	return kept(d, k, l.close)
 }
 
 // Argument returns the argument of a launch, which may be changed between two launches by
@@ -114,15 +120,14 @@ type Usage struct {
 
 // LoadModule loads a compiled image, a cubin or PTX, on a GPU.
 func (d *Device) LoadModule(image []byte) (*Module, error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	m, err := d.driver.module(image)
 	if err != nil {
 		return nil, d.fail(err, "load a module of %d bytes", len(image))
 	}
-	mod := &Module{device: d, module: m}
-	return mod, d.keep(mod)
+	return kept(d, &Module{device: d, module: m}, m.close)
 }
 
 // Function returns the kernel of that name.

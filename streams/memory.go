@@ -1,7 +1,9 @@
 package streams
 
 import (
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -13,6 +15,7 @@ type Memory struct {
 	bytes  []byte // where the CPU finds it; nil for memory of a GPU
 	pinned bool
 	handle any // the driver's own
+	closed atomic.Bool
 }
 
 // Device returns the device that the memory was allocated on.
@@ -46,6 +49,7 @@ func (m *Memory) within(d *Device) bool {
 // Close frees the memory. Nothing queued may still use it. Closing twice is no
 // error.
 func (m *Memory) Close() error {
+	m.closed.Store(true)
 	return m.device.discard(m, func() error { return m.device.driver.free(m) }, "free %d bytes", m.size)
 }
 
@@ -68,10 +72,21 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s [%d, %d) of %d bytes", kind, s.Offset, s.Offset+s.Length, s.Memory.size)
 }
 
-// valid reports whether the span lies within its memory.
-func (s Span) valid() bool {
-	return s.Memory != nil && s.Offset >= 0 && s.Length >= 0 && s.Offset <= s.Memory.size-s.Length
+// check returns an error unless the span lies within its memory, which is not closed.
+func (s Span) check() error {
+	switch {
+	case s.Memory == nil || s.Offset < 0 || s.Length < 0 || s.Offset > s.Memory.size-s.Length:
+		return errBeyond
+	case s.Memory.closed.Load():
+		return errFreed
+	}
+	return nil
 }
+
+var (
+	errBeyond = errors.New("the span is not within its memory")
+	errFreed  = errors.New("the memory is closed")
+)
 
 // Address returns the address of the first byte that kernels of a GPU use; 0 where there is no
 // memory.

@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -37,8 +38,11 @@ func (s *Stream) CopyAs(work Work, dst, src Span) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if !dst.valid() || !src.valid() || dst.Length != src.Length {
-		return s.device.fail(fmt.Errorf("the spans do not fit"), "copy to %v from %v", dst, src)
+	if err := cmp.Or(dst.check(), src.check()); err != nil {
+		return s.device.fail(err, "copy to %v from %v", dst, src)
+	}
+	if dst.Length != src.Length {
+		return s.device.fail(errors.New("the spans differ in length"), "copy to %v from %v", dst, src)
 	}
 	if dst.Length == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -47,7 +48,7 @@ func (g *WorkerGroup) Go(name string, loop func() error) {
 		defer runtime.UnlockOSThread()
 		defer func() {
 			if p := recover(); p != nil {
-				err = fmt.Errorf("worker %s: panic: %v", name, p)
+				err = fmt.Errorf("worker %s: panic: %v\n%s", name, p, debug.Stack())
 			}
 		}()
 		return loop()

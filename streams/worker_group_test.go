@@ -44,7 +44,7 @@ func TestWorkerGroupLeavesTheStuckBehind(t *testing.T) {
 func TestWorkerGroupReportsPanics(t *testing.T) {
 	c := NewWorkerGroup(1, time.Minute)
 	c.Go("nervous", func() error { panic("no") })
-	if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "nervous") {
+	if err := c.Wait(); err == nil || !strings.Contains(err.Error(), "nervous") || !strings.Contains(err.Error(), "worker_group_test.go") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import "errors"
 // cudaStream_t of this device, so that halox can order its work after and before
 // the caller's. Close leaves the caller's stream as it is.
 func (d *Device) WrapStream(handle uintptr) (*Stream, error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	w, ok := d.driver.(wrapper)
@@ -21,7 +21,7 @@ func (d *Device) WrapStream(handle uintptr) (*Stream, error) {
 // CUdeviceptr, and its size in bytes. Close leaves the memory as it is; it must
 // outlive all that uses it here.
 func (d *Device) WrapMemory(address uint64, bytes int64) (*Memory, error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	if _, ok := d.driver.(wrapper); !ok || address == 0 || bytes < 1 {
@@ -32,7 +32,7 @@ func (d *Device) WrapMemory(address uint64, bytes int64) (*Memory, error) {
 
 // WrapBytes returns memory of a host device that the caller has.
 func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
-	if err := d.alive(); err != nil {
+	if err := d.usable(); err != nil {
 		return nil, err
 	}
 	if !d.HostMemory || len(bytes) == 0 {
