@@ -50,8 +50,8 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	r := &record{Record: beginRecord(ctx, j.session, results.KindRun, j.config), run: run}
 	r.Started, r.Run = begin, run
 	r.describeDevices(j)
-	if tuning, took := j.solver.Tuning(); tuning.Tried > 0 || tuning.Key != "" {
-		r.run.Sweep = &results.Sweep{Block: tuning.Shape.Block, Layers: tuning.Shape.Layers, TuningSeconds: results.Number(took.Seconds())}
+	if all := j.solver.Tuning(); len(all) > 0 { // of the only stage
+		r.run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers, TuningSeconds: results.Number(all[0].Took.Seconds())}
 	}
 	return r
 }

@@ -20,10 +20,14 @@ func (d *subdomain) newLinear(x *Runner, st *Stage, n int64, made *stageLaunches
 	dst, src := st.Writes[0].field(n).Parts[d.rank], st.Reads[0].field(n).Parts[d.rank]
 	if !made.boxes.interior.Empty() { // the field that the first step writes holds nothing yet
 		first := func(a Access) kernels.Array { return a.field(1).Parts[d.rank] }
-		if d.tuning, err = sweeper.Tune(first(st.Writes[0]), first(st.Reads[0]), made.boxes.interior, tuneBudget); err != nil {
+		t, err := sweeper.Tune(first(st.Writes[0]), first(st.Reads[0]), made.boxes.interior, tuneBudget)
+		if err != nil {
 			return err
 		}
-		d.shape = d.tuning.Shape
+		d.shape = t.Shape
+		if t.Key != "" {
+			made.tuning = Tuning{Stage: st.Name, Block: t.Shape.Block, Layers: t.Shape.Layers, Took: t.Took}
+		}
 	}
 	regions := made.regions(x.place.Subdomains[d.rank].Box)
 	for k, some := range [][]region{regions[:2], regions[2:]} {

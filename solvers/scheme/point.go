@@ -18,7 +18,7 @@ func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches,
 		return err
 	}
 	arrays := st.arrays(d.rank, n)
-	if err := d.tune(x, st, sweeper, made.boxes.interior); err != nil {
+	if made.tuning, err = d.tune(x, st, sweeper, made.boxes.interior); err != nil {
 		return err
 	}
 	made.sweeper, made.arrays = sweeper, arrays
@@ -34,9 +34,9 @@ func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches,
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
 // writes and that hold nothing that is needed, or into memory of its own where they do; where there is
 // none left, the shape stays.
-func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (err error) {
+func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
 	if interior.Empty() {
-		return nil
+		return found, nil
 	}
 	var scratch streams.Resources
 	defer func() { err = errors.Join(err, scratch.Close()) }()
@@ -48,14 +48,17 @@ func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior 
 		for c := range arrays[i] {
 			m, err := d.device.Alloc(arrays[i][c].Data.Length)
 			if err != nil {
-				return nil
+				return found, nil
 			}
 			scratch.Add(m)
 			arrays[i][c].Data = m.All()
 		}
 	}
-	_, err = sweeper.Tune(arrays, interior, tuneBudget)
-	return err
+	t, err := sweeper.Tune(arrays, interior, tuneBudget)
+	if err == nil && t.Key != "" {
+		found = Tuning{Stage: st.Name, Block: t.Shape.Block, Layers: t.Shape.Layers, Took: t.Took}
+	}
+	return found, err
 }
 
 // pointLaunches makes the sweeps of regions that together are the subdomain, without totals and

@@ -171,13 +171,26 @@ func (x *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.
 	return b.boundary, b.interior
 }
 
-// Tuning returns in which shape the first device sweeps, and the time that all devices took to
-// find theirs out.
-func (x *Runner) Tuning() (first kernels.Tuning, took time.Duration) {
-	for _, d := range x.subdomains {
-		took += d.tuning.Took
+// Tuning returns those of the stages that were tuned, in order, by the first device that tuned them.
+// Host devices tune nothing, nor does a stage of the caller's kernels.
+func (x *Runner) Tuning() (all []Tuning) {
+	for stage := range x.step.Stages {
+		var found []Tuning
+		took := time.Duration(0)
+		for _, d := range x.subdomains {
+			for _, phase := range d.stages {
+				if t := phase[stage].tuning; t.Layers > 0 {
+					found = append(found, t)
+					took += t.Took
+				}
+			}
+		}
+		if len(found) > 0 {
+			found[0].Took = took
+			all = append(all, found[0])
+		}
 	}
-	return x.subdomains[0].tuning, took
+	return all
 }
 
 // Close frees what it holds. Closing twice is no error.

@@ -21,13 +21,13 @@ type subdomain struct {
 	out       [][]int           // by stage: messages of its plan that leave
 	in        [][]int           // and that come
 	shape     kernels.Shape     // in which a linear stage is swept
-	tuning    kernels.Tuning
 }
 
 // stageLaunches are the launches of a stage. Those that have nothing to do are nil.
 type stageLaunches struct {
 	plain, measured sweeps // measured takes norms on the way, where the stage can
 	boxes           boxes
+	tuning          Tuning // zero where the stage is not tuned
 
 	sweeper *sweep.Sweeper // of a point function
 	arrays  sweep.Arrays
