@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/halox/halox/domain"
 )
 
 // maxPeriod is how many steps a phase may have to itself: launches are made ready for each.
@@ -67,11 +69,11 @@ func (st *Stage) check() error {
 		if a.Level > 1 || a.Level < 1-a.Variable.Levels() {
 			return fmt.Errorf("variable %q of %d levels at level %+d", a.Name, a.Variable.Levels(), a.Level)
 		}
-		r, w := a.footprint().Radius(), a.Variable.Spec.Width
-		for i := range 3 {
-			if r.Minus[i] > w.Minus[i] || r.Plus[i] > w.Plus[i] {
-				return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
-			}
+		if r, w := a.footprint().Radius(), a.Variable.Spec.Width; !within(r, w) {
+			return fmt.Errorf("%q is read %v around a point and has ghosts %v", a.Name, r, w)
+		}
+		if err := st.checkWidths(a); err != nil {
+			return err
 		}
 		if a.footprint().Axes() > 1+int(a.Variable.Spec.Connectivity) {
 			return fmt.Errorf("%q is read in edges or corners, where it has no ghosts", a.Name)
@@ -103,6 +105,35 @@ func (st *Stage) check() error {
 		return fmt.Errorf("a stencil reads one variable and writes one")
 	}
 	return nil
+}
+
+// checkWidths returns an error if a component that has ghosts of its own is read farther than
+// these reach: nobody sends what lies there. What kernels of the caller's read of all components
+// together is for the caller to know.
+func (st *Stage) checkWidths(a Access) error {
+	for c, w := range a.Variable.Spec.Widths {
+		reads := a.Reads
+		switch {
+		case c < len(a.Components):
+			reads = a.Components[c]
+		case st.Kernels != nil:
+			continue
+		}
+		if r := reads.Radius(); !within(r, w) {
+			return fmt.Errorf("component %d of %q is read %v around a point and has ghosts %v", c, a.Name, r, w)
+		}
+	}
+	return nil
+}
+
+// within reports whether a radius is no larger than the width of ghosts, on each side.
+func within(r, w domain.Radius) bool {
+	for a := range 3 {
+		if r.Minus[a] > w.Minus[a] || r.Plus[a] > w.Plus[a] {
+			return false
+		}
+	}
+	return true
 }
 
 // checkPoint returns an error unless the accesses suit a point function.

@@ -8,6 +8,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/datatype"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/stencil"
 )
 
@@ -60,5 +61,20 @@ func TestVariablesWithWidths(t *testing.T) {
 	stage := Stage{Reads: []Access{v.At(0, stencil.Footprint{{1, 0, 0}})}, Writes: []Access{v.At(1, nil)}, Kernels: func(Region) (Launch, error) { return nil, nil }}
 	if err := stage.check(); err != nil || v.Spec.Width != wide {
 		t.Errorf("width %v: %v", v.Spec.Width, err)
+	}
+	right := stencil.Footprint{{1, 0, 0}}
+	point := &sweep.Point{Name: "f", Dims: 2, Go: func(*sweep.Row) {}}
+	for name, c := range map[string]struct {
+		read Access
+		ok   bool
+	}{
+		"both beyond the point":                     {v.At(0, right), false},
+		"the first beyond the point":                {v.At(0, nil).ByComponent([]stencil.Footprint{right, nil}), false},
+		"the second, which has ghosts there, alone": {v.At(0, nil).ByComponent([]stencil.Footprint{stencil.Point(), right}), true},
+	} {
+		stage := Stage{Reads: []Access{c.read}, Writes: []Access{v.At(1, nil)}, Point: point}
+		if err := stage.check(); (err == nil) != c.ok || err != nil && !strings.Contains(err.Error(), `component 0 of "f" is read`) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
