@@ -11,7 +11,7 @@ DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/rows ke
 
 # clang-format for kernels/cu; another version would format some lines in another way.
 CLANG_FORMAT := .tools/bin/clang-format
-FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu kernels/cu/*.cuh kernels/cu/cpu/*.h)
+FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu kernels/cu/*.cuh kernels/cu/cpu/*.h internal/testdevices/cpu/*)
 
 .PHONY: help build run test race lint format-cuda nvrtc bundle clean
 

@@ -13,7 +13,7 @@ import (
 
 // One launch adds boxes of numbers of every type, and touches nothing else.
 func TestAdds(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		for _, values := range []int{1, 3} { // an element
@@ -116,7 +116,7 @@ func TestAddRefusals(t *testing.T) {
 
 // A row is put into every row of a box, and nowhere else.
 func TestRepeat(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		for _, size := range shapes {

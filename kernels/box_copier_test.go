@@ -13,7 +13,7 @@ import (
 // Pack takes exactly the box, in order, and Unpack puts it into exactly the
 // box.
 func TestPack(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		for _, size := range shapes {
 			t.Run(fmt.Sprintf("size=%v", size), func(t *testing.T) { packAndUnpack(newBench(t, s), size) })
 		}
@@ -61,7 +61,7 @@ func packAndUnpack(b *bench, size domain.Vec) {
 
 // One launch makes many copies, of elements of any size, at any alignment.
 func TestCopiesOfAnyElement(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		for _, size := range []int{1, 2, 3, 4, 6, 8, 12, 16, 24, 48} {

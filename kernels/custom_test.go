@@ -46,7 +46,7 @@ func (b *bench) scaleOver(y, x kernels.Array, boxes ...domain.Box) *streams.Kern
 func TestPoints(t *testing.T) {
 	owned := domain.Box{Lo: domain.Vec{5, -2, 7}, Hi: domain.Vec{22, 9, 12}}
 	interior, boundary := domain.Split(owned, domain.UniformRadius(3, 2))
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		for _, c := range []struct {
 			name  string
 			boxes []domain.Box

@@ -92,7 +92,7 @@ var shapes = []domain.Vec{{70, 19, 67}, {64, 4, 64}, {1, 33, 40}, {200, 1, 9}, {
 
 // Sweeps give the bits of a plain loop and touch nothing but their boxes.
 func TestSweepBits(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
 			star := must(stencil.Heat(spacing, 1, 1e-3))(t)
 			for _, size := range shapes {
@@ -174,7 +174,7 @@ func apply(s stencil.StarWeights, l domain.Layout, v []float64, p domain.Vec) fl
 }
 
 func TestNorms(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		reducer := must(b.compiler.NewNormReducer(b.device, kernels.Float64))(t)
 		for _, size := range shapes {
@@ -208,7 +208,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
 
 // A NaN or an infinity anywhere shows in the sums.
 func TestNormsShowWhatIsNotFinite(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		reducer := must(b.compiler.NewNormReducer(b.device, kernels.Float64))(t)
 		box := domain.Box{Hi: domain.Vec{33, 5, 7}}
@@ -262,12 +262,16 @@ func TestRefusals(t *testing.T) {
 // Sweeps that take norms on their way give the bits of those that do not, and norms of
 // what they swept, whatever the boxes; always the same ones.
 func TestMeasure(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		star := must(stencil.Heat([]float64{0.1, 0.1, 0.1}, 1, 1e-3))(t).Stencil()
 		sweeper := must(b.compiler.NewSweeper(b.device, star, kernels.Float64))(t)
 		reducer := must(b.compiler.NewNormReducer(b.device, kernels.Float64))(t)
-		for _, size := range append(shapes, domain.Vec{300, 300, 70}) {
+		sizes := append(shapes, domain.Vec{300, 300, 70})
+		if testdevices.OnCPU(b.device) {
+			sizes = shapes
+		}
+		for _, size := range sizes {
 			box := domain.Box{Hi: size}
 			l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
 			in := noise(l.Length)

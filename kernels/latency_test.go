@@ -9,7 +9,7 @@ import (
 
 // A flag goes to and fro between two devices, again and again.
 func TestFlagPingPong(t *testing.T) {
-	testdevices.Each(t, 2, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
 			t.Skip("SKIPPED: no two devices that reach each other")
 		}
@@ -30,7 +30,7 @@ func TestFlagPingPong(t *testing.T) {
 
 // What is behind a gate does not run before it is opened, time after time.
 func TestGate(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		d := s.Devices[0]
 		stream, err := d.NewStream(0)
 		if err != nil {

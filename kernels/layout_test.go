@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,35 +97,6 @@ func TestEveryArgumentIsMirrored(t *testing.T) {
 				t.Errorf("%s: no mirror of %s", p.File, name)
 			}
 		}
-	}
-}
-
-// The sources compile as C++ with their mirrors, where there is no NVRTC either: one program of each
-// file and type.
-func TestLayouts(t *testing.T) {
-	compiler, err := exec.LookPath("g++")
-	if err != nil {
-		t.Skip("SKIPPED: no C++ compiler: ", err)
-	}
-	seen := map[string]bool{}
-	for _, p := range Programs() {
-		kind := fmt.Sprint(p.File, p.Defines[:min(1, len(p.Defines))])
-		if seen[kind] {
-			continue
-		}
-		seen[kind] = true
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			args := []string{"-std=c++17", "-w", "-fsyntax-only", "-include", "cpu/cuda.h", "-xc++", p.File}
-			for _, d := range p.Defines {
-				args = append(args, "-D"+d)
-			}
-			check := exec.Command(compiler, args...)
-			check.Dir = writeSources(t, p, nil)
-			if out, err := check.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
 	}
 }
 

@@ -237,7 +237,7 @@ func offsetsFor(n int) [][2]int64 {
 // eachList runs f with each list on each backend.
 func eachList(t *testing.T, f func(b *bench, l blockList)) {
 	lists := blockLists()
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		for _, l := range lists {
 			t.Run(l.name, func(t *testing.T) { f(newBench(t, s), l) })
 		}
@@ -298,7 +298,7 @@ func checkListRefusals(t *testing.T, b *bench, table func(list []kernels.Block) 
 func checkZeroCopy(t *testing.T, table func(b *bench, list []kernels.Block) listTable) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	l := scattered("", rng, lengthsOf(700, func(int) int64 { return 1 + rng.Int64N(300) }), 9, 1)
-	testdevices.Each(t, 2, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		strided, packed := random(l.bytes), make([]byte, l.size())
 		memory := b.bytesAt(strided)

@@ -58,7 +58,7 @@ func (p Program) source() (nvrtc.Source, error) {
 	return main, p.addHeaders(&main, main.Text)
 }
 
-// included finds the headers of cu/ that a text includes. Those of cu/cpu are not for GPUs.
+// included finds the headers of cu/ that a text includes; those of the CPU have other names.
 var included = regexp.MustCompile(`(?m)^#include "(\w+\.cuh)"`)
 
 // addHeaders adds the headers that a text includes, each once.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -188,38 +187,6 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 			}
 			if readOnly := strings.Contains(string(text), "ld.global.nc"); readOnly != (p.File == "sweep.cu") {
 				t.Errorf("loads by the read-only path: %v", readOnly)
-			}
-		})
-	}
-}
-
-// Every file is C++ by itself, with the flags that editors take: it includes what it needs.
-func TestEveryFileStandsAlone(t *testing.T) {
-	compiler, err := exec.LookPath("g++")
-	if err != nil {
-		t.Skip("SKIPPED: no C++ compiler: ", err)
-	}
-	flags, err := sourcesForCPU.ReadFile("cu/compile_flags.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	for _, from := range []fs.FS{sources, sourcesForCPU} {
-		if err := os.CopyFS(dir, from); err != nil {
-			t.Fatal(err)
-		}
-	}
-	files, err := fs.Glob(sources, "cu/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		t.Run(file, func(t *testing.T) {
-			t.Parallel()
-			check := exec.Command(compiler, append(strings.Fields(string(flags)), "-fsyntax-only", filepath.Base(file))...)
-			check.Dir = filepath.Join(dir, "cu")
-			if out, err := check.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
 			}
 		})
 	}

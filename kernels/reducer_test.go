@@ -13,7 +13,7 @@ import (
 // Totals see every value of the box once, whatever its shape, and nothing beside
 // it; the same box gives the same bits.
 func TestTotals(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		for _, values := range []int{1, 3} { // a point
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {
@@ -30,7 +30,10 @@ func TestTotals(t *testing.T) {
 func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *bench, number kernels.Number, scalars, size int) {
 	reducer := must(b.compiler.NewReducer(b.device, number))(t)
 	whole := number == "int32" || number == "int64"
-	for _, shape := range shapes {
+	for i, shape := range shapes {
+		if testdevices.OnCPU(b.device) && (i+scalars)%3 != 0 {
+			continue
+		}
 		box := domain.Box{Lo: domain.Vec{2, -1, 3}, Hi: domain.Vec{2, -1, 3}.Add(shape)}
 		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), scalars*size))(t)
 		values := make([]T, int(l.Length)*scalars)
@@ -84,7 +87,7 @@ func total[T float32 | float64 | int32 | int64](op kernels.Op, values []T, l dom
 
 // Sums of whole numbers are exact and wrap; the largest and smallest are kept.
 func TestTotalsOfLargeNumbers(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		box := domain.Box{Hi: domain.Vec{2, 2, 1}}
 		l := must(domain.NewLayout(box, domain.Radius{}, 8))(t)

@@ -69,7 +69,7 @@ func (p *stepPair) steppers(t *testing.T, s *testdevices.Set, kind kernels.StepK
 // A device whose neighbour makes no step gives up at its limit and says whom it waited
 // for, however many steps it was to make; so does every later step.
 func TestAStepThatIsWaitedForInVain(t *testing.T) {
-	testdevices.Each(t, 2, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		if len(s.Devices) < 2 {
 			t.Skip("SKIPPED: needs two devices")
 		}

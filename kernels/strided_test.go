@@ -57,7 +57,7 @@ func copyStrided(dst, src []byte, length int64, dims []kernels.Dim) {
 // stretches, go where they are to go, every way, and nothing else is touched.
 func TestStrided(t *testing.T) {
 	lengths := []int64{1, 7, 60, 64, 65, 100, 333, 1000, 2047, 2048, 2049, 5000, 30000}
-	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := newBench(t, set)
 		copier := must(b.compiler.NewBoxCopier(b.device))(t)
 		rng := rand.New(rand.NewPCG(7, 8))

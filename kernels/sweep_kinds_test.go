@@ -15,7 +15,7 @@ import (
 // Sweeps of every kind of stencil give the bits of a plain loop, over boxes of any width
 // that begin anywhere, and touch nothing else; with norms and without.
 func TestSweepBitsOfEveryKind(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		for dims, spacing := range map[int][]float64{2: {0.1, 0.1}, 3: {0.1, 0.1, 0.1}} {
 			for _, kind := range stencil.Kinds(dims) {
 				sum := must(stencil.HeatOf(kind, spacing, 1, 1e-3))(t)

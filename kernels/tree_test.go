@@ -102,7 +102,7 @@ func TestTreeWalk(t *testing.T) {
 // Trees pack and unpack, at any addresses, with any number of thread blocks, into device memory, pinned memory and the
 // memory of a peer, and touch nothing else.
 func TestTreePack(t *testing.T) {
-	testdevices.Each(t, 2, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for name, build := range handmade {
 			for _, to := range []string{"device", "pinned", "peer"} {
 				for _, off := range []int64{0, 8, 1} {
@@ -199,7 +199,7 @@ func (b *bench) getBytes(src streams.Span) []byte {
 
 // A tree without data needs no memory and does nothing.
 func TestTreeOfNothing(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newBench(t, s)
 		table := must(must(b.compiler.NewTreePacker(b.device))(t).Table(kernels.Tree{}))(t)
 		pack, unpack := must(table.Pack(kernels.TreeLaunch{Name: "nothing"}))(t), must(table.Unpack(kernels.TreeLaunch{}))(t)

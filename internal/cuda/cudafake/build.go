@@ -2,7 +2,7 @@
 // calls the driver through internal/cuda.
 //
 // Its device memory is host memory, work on a stream is done before the call
-// returns, and launches are written down instead of run. What is captured is done
+// returns, and launches are written down instead of run, unless [Runs] asks for more. What is captured is done
 // when its graph is launched, in the strangest order that was asked for. It checks
 // what a real driver may let pass: every stream, event, kernel and memory must belong
 // to the calling thread's current context (or to a peer that it may access), host
@@ -28,12 +28,23 @@ var sources embed.FS
 
 // Flags for [Build]. Devices has its own function.
 const (
+	// Runs makes a driver whose streams work by themselves, as those of a GPU do, and that runs
+	// kernels of images that are shared objects, see package testdevices.
+	Runs = "-DFAKE_RUNS"
+
 	// WithoutPeer leaves cuCtxEnablePeerAccess and cuMemcpyPeerAsync out.
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )
 
 // Devices is the flag for a driver with n devices, 0 to 8, instead of 2.
 func Devices(n int) string { return fmt.Sprintf("-DFAKE_DEVICES=%d", n) }
+
+// Multiprocessors is the flag for devices with n multiprocessors instead of 4.
+func Multiprocessors(n int) string { return fmt.Sprintf("-DFAKE_MULTIPROCESSORS=%d", n) }
+
+// Shared is the flag for devices whose thread blocks may have so many bytes of shared memory instead
+// of 227 KiB.
+func Shared(bytes int) string { return fmt.Sprintf("-DFAKE_SHARED=%d", bytes) }
 
 // Build compiles the fake driver with the given flags of the C compiler and
 // returns the library's path. Every call makes a driver with a state of its
@@ -43,7 +54,7 @@ func Build(tb testing.TB, flags ...string) string {
 	dir := tb.TempDir()
 	library := filepath.Join(dir, "libfakecuda.so")
 	cc := compiler(tb)
-	args := append(cc[1:], "-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-o", library)
+	args := append(cc[1:], "-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-ldl", "-o", library)
 	args = append(args, flags...)
 	args = append(args, unpack(tb, dir)...)
 	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {

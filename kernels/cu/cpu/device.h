@@ -1,18 +1,30 @@
-// The twins of device.cuh on the CPU, where threads run one after the other and nobody waits.
+// The twins of device.cuh on the CPU. Loads that a kernel polls let other threads run.
 #pragma once
 
 inline void grid_dependency_wait() {}
-inline void store_release_sys(u64 *to, u64 value) { *to = value; }
-inline u64 load_relaxed_sys(const u64 *from) { return *from; }
-inline u64 load_acquire_sys(const u64 *from) { return *from; }
-inline u64 load_acquire_gpu(const u64 *from) { return *from; }
-inline void add_release_sys(u64 *to, u64 value) { *to += value; }
-inline void add_release_gpu(u64 *to, u64 value) { *to += value; }
-inline void store_relaxed_sys(u64 *to, u64 value) { *to = value; }
-inline void store_relaxed_sys(u64 *to, u64 low, u64 high) { to[0] = low, to[1] = high; }
-inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) { low = from[0], high = from[1]; }
-inline i64 nanoseconds() { return 0; }
+
+inline u64 load_acquire_sys(const u64 *from) { return cpu::yield(), __atomic_load_n(from, __ATOMIC_ACQUIRE); }
+inline u64 load_acquire_gpu(const u64 *from) { return load_acquire_sys(from); }
+inline void add_release_sys(u64 *to, u64 value) { __atomic_fetch_add(to, value, __ATOMIC_RELEASE); }
+inline void add_release_gpu(u64 *to, u64 value) { add_release_sys(to, value); }
+inline void store_release_sys(u64 *to, u64 value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); }
+
+inline void store_relaxed_sys(u64 *to, u64 value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
+inline u64 load_relaxed_sys(const u64 *from) { return cpu::yield(), __atomic_load_n(from, __ATOMIC_RELAXED); }
+
+// As the model of a GPU allows, the two words are stored and loaded one by one, in an order that changes.
+inline void store_relaxed_sys(u64 *to, u64 low, u64 high) {
+	const bool first = threadIdx.x & 1;
+	store_relaxed_sys(to + first, first ? high : low);
+	cpu::yield();
+	store_relaxed_sys(to + !first, first ? low : high);
+}
+inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
+	low = load_relaxed_sys(from), high = load_relaxed_sys(from + 1);
+}
+
+inline i64 nanoseconds() { return cpu::nanoseconds(); }
 inline unsigned opaque(unsigned v) { return v; }
 inline void prefetch_l2(const void *) {}
-inline void trap() { throw "a trap"; }
-inline void *dynamic_shared() { return 0; }
+inline void trap() { cpu::trap("a trap"); }
+inline void *dynamic_shared() { return cpu::shared(); }

@@ -93,7 +93,7 @@ int fake_attribute(int which) {
 	case 10: return 32;         // warp
 	case 11: return MAX_PITCH;
 	case 13: return 1000000;    // clock
-	case 16: return 4;          // multiprocessors
+	case 16: return FAKE_MULTIPROCESSORS;
 	case 36: return 1000000;    // memory clock
 	case 37: return 1024;       // bus width
 	case 38: return 1 << 20;    // L2
@@ -104,7 +104,7 @@ int fake_attribute(int which) {
 	case 76: return 0;
 	case 95: return 1;          // cooperative launches
 	case 81: return 228 << 10;  // shared memory of a multiprocessor
-	case 97: return 227 << 10;  // the most of it for a block
+	case 97: return FAKE_SHARED; // the most of it for a block
 	}
 	return 0;
 }
@@ -150,6 +150,7 @@ API cuDevicePrimaryCtxRelease_v2(int device) {
 	context *c = &fake_contexts[device];
 	if (!c->shares) return INVALID_CONTEXT;
 	if (--c->shares == 0) {
+		fake_drain_device(device);
 		fake_drop_all(device);
 		c->peers = 0;
 	}
@@ -165,7 +166,8 @@ API cuCtxSetCurrent(context *ctx) {
 
 API cuCtxSynchronize(void) {
 	LIVE("cuCtxSynchronize");
-	return SUCCESS;
+	fake_drain_device(fake_current->device);
+	return fake_current->dead;
 }
 
 API cuCtxGetStreamPriorityRange(int *least, int *greatest) {

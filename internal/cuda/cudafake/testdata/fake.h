@@ -15,6 +15,15 @@
 #define FAKE_DEVICES 2
 #endif
 
+#ifndef FAKE_MULTIPROCESSORS
+#define FAKE_MULTIPROCESSORS 4
+#endif
+
+// The shared memory that a block may have.
+#ifndef FAKE_SHARED
+#define FAKE_SHARED (227 << 10)
+#endif
+
 enum { MAX_DEVICES = 8 };
 
 // The greatest pitch of a copy. A real driver's is 2 GiB, for which tests would
@@ -37,6 +46,7 @@ enum {
 	NOT_READY = 600,
 	PEER_ALREADY_ENABLED = 704,
 	ILLEGAL_ADDRESS = 700,
+	LAUNCH_FAILED = 719,
 	COOPERATIVE_TOO_LARGE = 720,
 	PEER_NOT_ENABLED = 705,
 	CAPTURE_UNSUPPORTED = 900,
@@ -74,6 +84,10 @@ typedef struct object {
 	double recorded;      // an event's time in ms, 0 before
 	char name[64];        // a function's
 	struct object *module; // a function's
+	struct queue *queue;  // a stream's, if streams work by themselves
+	struct mark *mark;    // an event's, then
+	int (*run)(const unsigned *grid, const unsigned *block, unsigned shared, const void *arg); // a function's, or NULL
+	void *library;        // a module's
 	long capture;         // a stream's that it is in, or an event's of its last record; 0 for none
 	int place;            // a stream's in its capture
 	past before;         // what comes before the stream's next work, or the event, in its capture
@@ -143,11 +157,29 @@ int fake_do(object *stream, const work *w);
 int fake_perform(const work *w);
 
 // node is work of a graph, and what comes before it.
-typedef struct {
+typedef struct node {
 	int device, stream;
 	past before;
 	work work;
 } node;
+
+// With FAKE_RUNS streams work by themselves, as those of a GPU do: what they are given is queued, and done by
+// a thread of each. Without it all is done at once, and these do nothing. The lock is held; what waits gives it
+// back meanwhile.
+int fake_enqueue(object *stream, const work *w);
+int fake_enqueue_nodes(object *stream, const struct node *nodes, size_t count);
+int fake_enqueue_record(object *stream, object *event);
+int fake_enqueue_wait(object *stream, object *event);
+int fake_idle(const object *stream);    // SUCCESS or NOT_READY
+int fake_recorded(const object *event); // the same
+void fake_drain(object *stream);
+void fake_drain_device(int device);
+void fake_await(object *event);
+double fake_time(const object *event); // of its last record in ms, 0 before
+void fake_end_queue(object *stream);
+
+// fake_run_nodes does the work of a graph.
+int fake_run_nodes(const struct node *nodes, size_t count);
 
 // fake_remember adds work to the capture that the stream is in.
 int fake_remember(object *stream, const work *w);

@@ -54,7 +54,7 @@ static size_t next(const node *nodes, size_t count, int stream, size_t from) {
 
 // run always takes the work of the stream that joined last, of those that have some
 // which nothing is still to come before.
-static int run(const node *nodes, size_t count) {
+int fake_run_nodes(const node *nodes, size_t count) {
 	past done = {0};
 	size_t head[MAX_STREAMS];
 	for (int i = 0; i < MAX_STREAMS; i++) head[i] = next(nodes, count, i, 0);
@@ -76,5 +76,6 @@ API cuGraphLaunch(void *exec, void *s) {
 	LIVE("cuGraphLaunch");
 	object *x = fake_known(EXEC, exec);
 	if (!x) return INVALID_VALUE;
-	return fake_untouched(fake_get(STREAM, s)) ?: run((node *)x->bytes, x->size / sizeof(node));
+	object *stream = fake_get(STREAM, s);
+	return fake_untouched(stream) ?: fake_enqueue_nodes(stream, (node *)x->bytes, x->size / sizeof(node));
 }

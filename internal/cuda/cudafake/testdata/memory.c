@@ -47,6 +47,7 @@ static int release(enum kind kind, void *p) {
 	object *o = fake_find(kind, p, 1);
 	if (!o || o->bytes != p) return INVALID_VALUE;
 	if (o->device != fake_current->device) return INVALID_CONTEXT;
+	fake_drain_device(o->device);
 	fake_drop(o);
 	return SUCCESS;
 }

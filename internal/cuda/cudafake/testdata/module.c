@@ -3,16 +3,38 @@
 // PTX and cubins load too; their kernels are taken on trust to have no
 // argument.
 
+#define _GNU_SOURCE
 #include "fake.h"
 
+#include <dlfcn.h>
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ERROR_LOG = 5, ERROR_LOG_SIZE = 6 };
 
 static int is_fake(const char *image) { return !strncmp(image, "fake\n", 5); }
-static int is_cubin(const char *image) { return !strncmp(image, "\177ELF", 4); }
+static int is_elf(const char *image) { return !strncmp(image, "\177ELF", 4); }
+
+// A shared object for this machine holds kernels that run; ELF's machine 190 is CUDA.
+static int is_library(const char *image) { return is_elf(image) && ((const Elf64_Ehdr *)image)->e_machine != 190; }
+static int is_cubin(const char *image) { return is_elf(image) && !is_library(image); }
+
+// load loads a shared object from memory. Its sections end with the table of their headers.
+static void *load(const char *image) {
+	const Elf64_Ehdr *h = (const Elf64_Ehdr *)image;
+	size_t size = h->e_shoff + (size_t)h->e_shnum * h->e_shentsize;
+	char path[] = "/tmp/fakecuda-XXXXXX"; // of its own: the loader knows libraries by their paths
+	int file = mkstemp(path);
+	if (file < 0) return NULL;
+	void *library = NULL;
+	if (write(file, image, size) == (ssize_t)size) library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	close(file);
+	unlink(path);
+	return library;
+}
 
 static void complain(unsigned n, const int *options, void **values) {
 	char *log = NULL;
@@ -26,12 +48,14 @@ static void complain(unsigned n, const int *options, void **values) {
 
 API cuModuleLoadDataEx(object **m, const char *image, unsigned n, int *options, void **values) {
 	LIVE("cuModuleLoadDataEx");
-	if (!is_cubin(image) && !is_fake(image) && !strstr(image, ".version")) {
+	void *library = is_library(image) ? load(image) : NULL;
+	if (!library && !is_cubin(image) && !is_fake(image) && !strstr(image, ".version")) {
 		complain(n, options, values);
 		return INVALID_IMAGE;
 	}
 	*m = fake_new(MODULE, 0);
-	(*m)->bytes = is_cubin(image) ? strdup("\177ELF") : strdup(image);
+	(*m)->bytes = is_elf(image) ? strdup("\177ELF") : strdup(image);
+	(*m)->library = library;
 	return SUCCESS;
 }
 
@@ -39,14 +63,22 @@ API cuModuleUnload(void *m) {
 	LIVE("cuModuleUnload");
 	object *o = fake_get(MODULE, m);
 	if (!o) return INVALID_HANDLE;
+	fake_drain_device(o->device);
 	fake_drop(o);
 	return SUCCESS;
+}
+
+// symbol finds what a library has of a kernel.
+static void *symbol(void *library, const char *what, const char *kernel) {
+	char name[128];
+	snprintf(name, sizeof name, "%s_%s", what, kernel);
+	return dlsym(library, name);
 }
 
 // argument is the size of the named kernel's argument, or -1 if the image has
 // no such kernel.
 static long argument(const char *image, const char *name) {
-	if (is_cubin(image)) return 0;
+	if (is_elf(image)) return 0;
 	if (!is_fake(image)) return strstr(image, name) ? 0 : -1;
 	char found[64];
 	long size;
@@ -60,10 +92,12 @@ API cuModuleGetFunction(object **f, void *m, const char *name) {
 	LIVE("cuModuleGetFunction");
 	object *module = fake_get(MODULE, m);
 	if (!module) return INVALID_HANDLE;
-	long size = argument(module->bytes, name);
+	const unsigned *known = module->library ? symbol(module->library, "size", name) : NULL;
+	long size = known ? *known : module->library ? -1 : argument(module->bytes, name);
 	if (size < 0) return NOT_FOUND;
 	*f = fake_new(FUNCTION, size);
 	(*f)->module = module;
+	if (known) *(void **)&(*f)->run = symbol(module->library, "run", name);
 	strncpy((*f)->name, name, sizeof (*f)->name - 1);
 	return SUCCESS;
 }

@@ -78,6 +78,7 @@ void fake_drop(object *o) {
 	for (object **p = &objects; *p; p = &(*p)->next) {
 		if (*p != o) continue;
 		*p = o->next;
+		fake_end_queue(o);
 		free(o->bytes);
 		free(o);
 		return;

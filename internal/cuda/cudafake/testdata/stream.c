@@ -1,18 +1,10 @@
-// Streams and events. All work is done when it is asked for, so that a stream
-// is always empty and an event is done once it is recorded. Nothing may be asked of
-// those that are in a capture.
+// Streams and events. Unless streams work by themselves, all work is done when it is
+// asked for: a stream is always empty and an event is done once it is recorded. Nothing
+// may be asked of those that are in a capture.
 
 #include "fake.h"
 
-#include <time.h>
-
 enum { NON_BLOCKING = 1, NO_TIMING = 2 };
-
-static double now_ms(void) {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e3 + t.tv_nsec * 1e-6;
-}
 
 API cuStreamCreateWithPriority(object **s, unsigned flags, int priority) {
 	LIVE("cuStreamCreateWithPriority");
@@ -26,18 +18,22 @@ API cuStreamDestroy_v2(void *s) {
 	LIVE("cuStreamDestroy");
 	object *o = fake_get(STREAM, s);
 	int rc = fake_untouched(o);
-	if (!rc) fake_drop(o);
+	if (!rc) fake_drain(o), fake_drop(o);
 	return rc;
 }
 
 API cuStreamSynchronize(void *s) {
 	LIVE("cuStreamSynchronize");
-	return fake_untouched(fake_get(STREAM, s));
+	object *stream = fake_get(STREAM, s);
+	int rc = fake_untouched(stream);
+	if (!rc) fake_drain(stream);
+	return rc ?: fake_current->dead;
 }
 
 API cuStreamQuery(void *s) {
 	LIVE("cuStreamQuery");
-	return fake_untouched(fake_get(STREAM, s));
+	object *stream = fake_get(STREAM, s);
+	return fake_untouched(stream) ?: fake_idle(stream) ?: fake_current->dead;
 }
 
 // A stream may wait for another device's event.
@@ -45,7 +41,9 @@ API cuStreamWaitEvent(void *s, void *e, unsigned flags) {
 	LIVE("cuStreamWaitEvent");
 	if (flags) return INVALID_VALUE;
 	object *stream = fake_get(STREAM, s), *event = fake_known(EVENT, e);
-	return stream && event ? fake_wait(stream, event) : INVALID_HANDLE;
+	if (!stream || !event) return INVALID_HANDLE;
+	int rc = fake_wait(stream, event);
+	return rc || stream->capture ? rc : fake_enqueue_wait(stream, event);
 }
 
 API cuEventCreate(object **e, unsigned flags) {
@@ -68,18 +66,22 @@ API cuEventRecord(void *e, void *s) {
 	LIVE("cuEventRecord");
 	object *o = fake_get(EVENT, e), *stream = fake_get(STREAM, s);
 	if (!o || !stream) return INVALID_HANDLE;
-	o->recorded = now_ms();
-	return fake_record(o, stream);
+	int rc = fake_record(o, stream);
+	return rc || stream->capture ? rc : fake_enqueue_record(stream, o);
 }
 
 API cuEventQuery(void *e) {
 	LIVE("cuEventQuery");
-	return fake_untouched(fake_get(EVENT, e));
+	object *event = fake_get(EVENT, e);
+	return fake_untouched(event) ?: fake_recorded(event) ?: fake_current->dead;
 }
 
 API cuEventSynchronize(void *e) {
 	LIVE("cuEventSynchronize");
-	return fake_untouched(fake_get(EVENT, e));
+	object *event = fake_get(EVENT, e);
+	int rc = fake_untouched(event);
+	if (!rc) fake_await(event);
+	return rc ?: fake_current->dead;
 }
 
 API cuEventElapsedTime(float *ms, void *start, void *end) {
@@ -87,7 +89,8 @@ API cuEventElapsedTime(float *ms, void *start, void *end) {
 	object *a = fake_get(EVENT, start), *b = fake_get(EVENT, end);
 	int rc = fake_untouched(a) ?: fake_untouched(b);
 	if (rc) return rc;
-	if ((a->flags | b->flags) & NO_TIMING || !a->recorded || !b->recorded) return INVALID_HANDLE;
-	*ms = b->recorded - a->recorded;
+	if ((a->flags | b->flags) & NO_TIMING || !fake_time(a) || !fake_time(b)) return INVALID_HANDLE;
+	if (fake_recorded(a) || fake_recorded(b)) return NOT_READY;
+	*ms = fake_time(b) - fake_time(a);
 	return SUCCESS;
 }

@@ -1,0 +1,145 @@
+package testdevices
+
+import (
+	"crypto/sha256"
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// How the CUDA sources are compiled for the CPU, and how their threads run there.
+//
+//go:embed cpu
+var onCPU embed.FS
+
+// filesForCPU are those, and what stands for CUDA, by path.
+func filesForCPU() (map[string]string, error) {
+	files, err := kernels.PointProgram("latency.cu", "").Files() // of any program
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return !strings.HasPrefix(name, "cpu/") })
+	own, err := fs.Glob(onCPU, "cpu/*")
+	for _, name := range own {
+		text, err := onCPU.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = string(text)
+	}
+	return files, err
+}
+
+// EachKernel is Each with one backend more, where this machine has a C++ compiler: GPUs that are
+// made of the CPU. They run the sources of the kernels, launched as on a GPU, see CPU.
+func EachKernel(t *testing.T, n int, f func(t *testing.T, s *Set)) {
+	Each(t, n, f)
+	t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, CPU(t, n)) })
+}
+
+// CPU opens n GPUs that are made of the CPU for the length of the test, and skips it where that cannot
+// be: a driver whose devices, streams and events are those of cudafake, and an NVRTC that compiles
+// kernels by the C++ compiler of this machine. Thread blocks, barriers, shuffles, flags and packets work
+// as on a GPU, in orders that change; the arithmetic is the CPU's, which rounds alike.
+func CPU(t testing.TB, n int) *Set {
+	t.Helper()
+	compiler, err := compilerForCPU()
+	if err != nil {
+		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
+	}
+	p, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs))
+	if err != nil {
+		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
+	}
+	s := open(t, p)
+	s.Compiler = compiler
+	return s
+}
+
+// OnCPU reports whether a GPU is made of the CPU, which is far slower.
+func OnCPU(d *streams.Device) bool {
+	return d.Backend == streams.CUDA && d.Name == "Fake GPU "+fmt.Sprint(d.ID)
+}
+
+// compilerForCPU is of a process. What it compiled stays in the folder .cache of the module.
+var compilerForCPU = sync.OnceValues(func() (*kernels.Compiler, error) {
+	cc, err := exec.LookPath("g++")
+	if err != nil {
+		return nil, err
+	}
+	root := moduleRoot()
+	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
+		return nil, err
+	}
+	files, err := filesForCPU()
+	if err != nil {
+		return nil, err
+	}
+	key, err := keyForCPU(cc, files)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(root, ".cache", "cpu-"+key)
+	nvrtc := filepath.Join(dir, "libnvrtc.so")
+	if _, err := os.Stat(nvrtc); err != nil {
+		if err := buildNVRTC(cc, dir, nvrtc, files); err != nil {
+			return nil, err
+		}
+	}
+	return kernels.NewCompiler(kernels.Options{NVRTC: nvrtc, Cache: dir}), nil
+})
+
+// keyForCPU names all that decides what a kernel is compiled to, but its source.
+func keyForCPU(cc string, files map[string]string) (string, error) {
+	version, err := exec.Command(cc, "--version").Output()
+	h := sha256.New()
+	h.Write(version)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(h, "%q %q\n", name, files[name])
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:6]), err
+}
+
+// buildNVRTC builds the library in a folder of its own, which then gets its name: another process may
+// do the same.
+func buildNVRTC(cc, dir, library string, files map[string]string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	made, err := os.MkdirTemp(filepath.Dir(dir), "new-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(made)
+	if err := os.Mkdir(filepath.Join(made, "cpu"), 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(made, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	build := exec.Command(cc, "-std=c++17", "-O1", "-shared", "-fPIC", "-o", filepath.Join(made, filepath.Base(library)),
+		fmt.Sprintf("-DINCLUDE=%q", dir), fmt.Sprintf("-DCOMPILER=%q", cc), filepath.Join(made, "cpu", "nvrtc.cc"))
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	if err := os.Rename(made, dir); err != nil {
+		if _, missing := os.Stat(library); missing != nil {
+			return err
+		}
+	}
+	return nil
+}
