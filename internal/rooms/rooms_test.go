@@ -37,7 +37,7 @@ var may = map[string][]string{
 	"internal/measure":       {},
 	"internal/files":         {},
 	"internal/cache":         {"internal/files"},
-	"internal/testdevices":   {"streams", "p2p", "kernels", "internal/nvrtc"},
+	"internal/testdevices":   {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
 	"internal/mutation":      {},
 	"internal/rooms":         {},
 	"internal/cuda/cudafake": {},

@@ -2,8 +2,8 @@
 // calls the driver through internal/cuda.
 //
 // Its device memory is host memory, work on a stream is done before the call
-// returns, and launches are written down instead of run, unless [Runs] asks for more. What is captured is done
-// when its graph is launched, in the strangest order that was asked for. It checks
+// returns, and launches are written down instead of run, unless [Runs] asks for more.
+// What is captured is done when its graph is launched, in the strangest order that was asked for. It checks
 // what a real driver may let pass: every stream, event, kernel and memory must belong
 // to the calling thread's current context (or to a peer that it may access), host
 // memory in a copy must be pinned, and a copy to a peer is not captured.
@@ -14,12 +14,15 @@ package cudafake
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -51,16 +54,40 @@ func Shared(bytes int) string { return fmt.Sprintf("-DFAKE_SHARED=%d", bytes) }
 // own. The test is skipped when there is no C compiler.
 func Build(tb testing.TB, flags ...string) string {
 	tb.Helper()
-	dir := tb.TempDir()
-	library := filepath.Join(dir, "libfakecuda.so")
-	cc := compiler(tb)
-	args := append(cc[1:], "-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-ldl", "-o", library)
-	args = append(args, flags...)
-	args = append(args, unpack(tb, dir)...)
-	if out, err := exec.Command(cc[0], args...).CombinedOutput(); err != nil {
-		tb.Fatalf("build the fake CUDA driver: %v\n%s", err, out)
+	bytes, err := built(compiler(tb), flags)
+	library := filepath.Join(tb.TempDir(), "libfakecuda.so")
+	if err == nil {
+		err = os.WriteFile(library, bytes, 0o755)
+	}
+	if err != nil {
+		tb.Fatalf("build the fake CUDA driver: %v", err)
 	}
 	return library
+}
+
+// drivers are those that this process has built, by the flags. Each file that a driver is loaded from
+// has a state of its own.
+var drivers sync.Map
+
+func built(cc, flags []string) ([]byte, error) {
+	build, _ := drivers.LoadOrStore(fmt.Sprintf("%q %q", cc, flags), sync.OnceValues(func() (library []byte, err error) {
+		dir, err := os.MkdirTemp("", "fakecuda-*")
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		file := filepath.Join(dir, "libfakecuda.so")
+		args := slices.Concat(cc[1:], []string{"-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-ldl", "-o", file}, flags)
+		units, err := unpack(dir)
+		if err != nil {
+			return nil, err
+		}
+		if out, err := exec.Command(cc[0], append(args, units...)...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("%w\n%s", err, out)
+		}
+		return os.ReadFile(file)
+	}))
+	return build.(func() ([]byte, error))()
 }
 
 func compiler(tb testing.TB) []string {
@@ -76,26 +103,25 @@ func compiler(tb testing.TB) []string {
 }
 
 // unpack writes the sources to dir and returns those to compile.
-func unpack(tb testing.TB, dir string) (units []string) {
-	tb.Helper()
+func unpack(dir string) (units []string, err error) {
 	names, err := fs.Glob(sources, "testdata/*.[ch]")
 	if err != nil {
-		tb.Fatal(err)
+		return nil, err
 	}
 	for _, name := range names {
 		text, err := sources.ReadFile(name)
 		if err != nil {
-			tb.Fatal(err)
+			return nil, err
 		}
 		file := filepath.Join(dir, filepath.Base(name))
 		if err := os.WriteFile(file, text, 0o644); err != nil {
-			tb.Fatal(err)
+			return nil, err
 		}
 		if filepath.Ext(file) == ".c" {
 			units = append(units, file)
 		}
 	}
-	return units
+	return units, nil
 }
 
 // Image is a module for the fake driver that holds the given kernels, each
