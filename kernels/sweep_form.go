@@ -28,8 +28,10 @@ func (b launchBounds) source(name string) string {
 	return fmt.Sprintf("enum { %s_THREADS = %d, %s_BLOCKS = ARCH == 900 ? %d : %d };\n", name, b.threads, name, b.blocks, max(1, b.blocks-1))
 }
 
-// rowsAThread are the kernels sweep_rows… of sweep.cu.
+// rowsAThread are the kernels sweep_rows… of sweep.cu; those with norms have at most so many rows.
 var rowsAThread = []int{2, 4, 8}
+
+const measuredRows = 4
 
 // formOf returns what was the fastest on an H200, of those whose kernels the compiler can
 // keep in registers.
@@ -96,20 +98,23 @@ func (f largeForm) measured(s Shape) Shape {
 		s.Block[1] = ceil(s.Block[1], 2)
 	}
 	if !f.streams {
-		s.Layers = min(s.Layers, 4)
+		s.Layers = min(s.Layers, measuredRows)
 	} else if f.dims == 3 {
 		s.Layers = max(s.Layers, min(3*s.Layers, 12))
 	}
 	return s
 }
 
-// kernels are all these names.
+// kernels are all these names, variants with norms too.
 func (f largeForm) kernels() (names []string) {
 	if f.streams {
-		return []string{f.kernel(0)}
+		return []string{f.kernel(0), f.kernel(0) + withNorms}
 	}
 	for _, rows := range rowsAThread {
 		names = append(names, f.kernel(rows))
+		if rows <= measuredRows {
+			names = append(names, f.kernel(rows)+withNorms)
+		}
 	}
 	return names
 }

@@ -55,12 +55,9 @@ func (c *Compiler) NewSweeper(d *streams.Device, s stencil.Stencil, real Real) (
 
 // sweepNames are the kernels of sweep.cu.
 func sweepNames(f largeForm) []string {
-	names := []string{"sweep_flat", "sweep_points"}
+	names := []string{"sweep_flat", "sweep_flat" + withNorms, "sweep_points", "sweep_points" + withNorms}
 	for _, large := range f.kernels() {
 		names = append(names, "sweep_"+large)
-	}
-	for _, name := range names[:len(names):len(names)] {
-		names = append(names, name+withNorms)
 	}
 	return names
 }

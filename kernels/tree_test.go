@@ -109,7 +109,9 @@ func TestTreePack(t *testing.T) {
 					for _, blocks := range []int{0, 1} {
 						t.Run(fmt.Sprintf("%s/to=%s/off=%d/blocks=%d", name, to, off, blocks), func(t *testing.T) {
 							tree, spots := build()
-							treePack(newBench(t, s), tree, spots, memoryOf(t, s, to), kernels.TreeLaunch{Name: name, Origin: 16 + off, Blocks: blocks})
+							l := kernels.TreeLaunch{Name: name, Origin: 16 + off, Blocks: blocks}
+							treePack(newBench(t, s), tree, spots, memoryOf(t, s, to), l, false)
+							treePack(newBench(t, s), tree, spots, memoryOf(t, s, to), l, true)
 						})
 					}
 				}
@@ -137,9 +139,12 @@ func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) 
 	return s.Devices[1].Alloc
 }
 
-func treePack(b *bench, tree kernels.Tree, spots []spot, alloc func(int64) (*streams.Memory, error), l kernels.TreeLaunch) {
+func treePack(b *bench, tree kernels.Tree, spots []spot, alloc func(int64) (*streams.Memory, error), l kernels.TreeLaunch, wideIds bool) {
 	table := must(must(b.compiler.NewTreePacker(b.device))(b.t).Table(tree))(b.t)
 	defer table.Close()
+	if wideIds {
+		table.UseWideIds()
+	}
 	const size = 1024
 	values, before := make([]byte, size), make([]byte, size)
 	for i := range values {

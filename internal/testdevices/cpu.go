@@ -59,10 +59,16 @@ func CPU(t testing.TB, n int) *Set {
 	if err != nil {
 		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
 	}
-	p, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs))
+	driver := cudafake.Build(t, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs)
+	p, err := streams.CUDAPlatform(driver)
 	if err != nil {
 		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
 	}
+	t.Cleanup(func() { // once the devices are closed
+		for _, kernel := range cudafake.Ran(t, driver) {
+			ranOnCPU.Store(kernel, true)
+		}
+	})
 	s := open(t, p)
 	s.Compiler = compiler
 	return s

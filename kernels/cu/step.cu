@@ -271,10 +271,4 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) fused_
 	fused<8, false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    fused_rows8_norms(const __grid_constant__ Step s) {
-	grid_dependency_wait();
-	fused<8, true>(s);
-}
-
 #endif

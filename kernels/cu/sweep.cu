@@ -96,12 +96,6 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS) sweep_
 	whole<8, false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    sweep_rows8_norms(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	reduce_block(whole<8, true>(s).total(), s.norms + large_slot(s));
-}
-
 #endif
 
 extern "C" __global__ void __launch_bounds__(256, 1) sweep_flat(const __grid_constant__ Sweep s) {

@@ -25,6 +25,7 @@ package cudafake
 //	unsigned (*primary_flags)(int);
 //	long (*launches)(void);
 //	const launch *(*launch)(long);
+//	const char *(*ran)(long);
 // } knobs;
 //
 // static int knobs_open(knobs *k, const char *path) {
@@ -39,8 +40,9 @@ package cudafake
 //	k->primary_flags = dlsym(l, "fake_primary_flags");
 //	k->launches = dlsym(l, "fake_launches");
 //	k->launch = dlsym(l, "fake_launch");
+//	k->ran = dlsym(l, "fake_ran");
 //	return k->fail && k->kill && k->calls && k->live &&
-//		k->set_link && k->streams && k->primary_flags && k->launches && k->launch;
+//		k->set_link && k->streams && k->primary_flags && k->launches && k->launch && k->ran;
 // }
 //
 // static void knobs_fail(knobs *k, const char *call, int code, long skip, long times) { k->fail(call, code, skip, times); }
@@ -51,6 +53,7 @@ package cudafake
 // static long knobs_streams(knobs *k, int priority) { return k->streams(priority); }
 // static unsigned knobs_primary_flags(knobs *k, int device) { return k->primary_flags(device); }
 // static long knobs_launches(knobs *k) { return k->launches(); }
+// static const char *knobs_ran(knobs *k, long i) { return k->ran(i); }
 // static const launch *knobs_launch(knobs *k, long i) { return k->launch(i); }
 import "C"
 
@@ -128,6 +131,19 @@ func (f *Fake) Live() Live {
 // PrimaryFlags are the flags last set for the device's primary context.
 func (f *Fake) PrimaryFlags(device int) uint32 {
 	return uint32(C.knobs_primary_flags(&f.knobs, C.int(device)))
+}
+
+// Ran gives the names of the kernels that have run to their end, see [Runs]. None may run meanwhile.
+func Ran(tb testing.TB, library string) (kernels []string) {
+	tb.Helper()
+	f := Inspect(tb, library)
+	for i := C.long(0); ; i++ {
+		name := C.knobs_ran(&f.knobs, i)
+		if name == nil {
+			return kernels
+		}
+		kernels = append(kernels, C.GoString(name))
+	}
 }
 
 // Launch is a launch as the driver saw it.

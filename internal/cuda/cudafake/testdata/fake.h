@@ -192,6 +192,7 @@ int fake_record(object *event, object *stream);
 int fake_wait(object *stream, object *event);
 
 void fake_log_launch(const work *w);
+void fake_log_run(const char *kernel); // which ran to its end
 
 // fake_attribute is an attribute of every device.
 int fake_attribute(int which);

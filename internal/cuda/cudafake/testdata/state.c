@@ -110,6 +110,17 @@ object *fake_find(enum kind kind, const void *p, size_t n) {
 	return NULL;
 }
 
+// The names of the kernels that ran, each once.
+enum { MAX_RAN = 256 };
+static char ran[MAX_RAN][64];
+static long ran_count;
+
+void fake_log_run(const char *kernel) {
+	for (long i = 0; i < ran_count; i++)
+		if (!strcmp(ran[i], kernel)) return;
+	if (ran_count < MAX_RAN) strcpy(ran[ran_count++], kernel);
+}
+
 void fake_log_launch(const work *w) {
 	launch *l = &launches[launch_count++ % MAX_LAUNCHES];
 	memset(l, 0, sizeof *l);
@@ -173,6 +184,9 @@ KNOB long fake_live(int kind) {
 	pthread_mutex_unlock(&fake_mutex);
 	return n;
 }
+
+// fake_ran gives the i-th kernel that ran, NULL after the last one.
+KNOB const char *fake_ran(long i) { return i < ran_count ? ran[i] : NULL; }
 
 KNOB unsigned fake_primary_flags(int device) { return fake_contexts[device].flags; }
 KNOB long fake_launches(void) { return launch_count; }

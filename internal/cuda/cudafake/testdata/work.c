@@ -20,6 +20,7 @@ static int perform_kernel(const work *w) {
 	pthread_mutex_unlock(&fake_mutex);
 	int trapped = run(w->grid, w->block, w->shared, w->arg);
 	pthread_mutex_lock(&fake_mutex);
+	if (!trapped) fake_log_run(w->function->name);
 	return trapped ? LAUNCH_FAILED : SUCCESS;
 }
 

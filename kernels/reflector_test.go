@@ -1,0 +1,45 @@
+package kernels_test
+
+import (
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/rows"
+)
+
+// Ghosts behind each face get 2w - u, and nothing else changes.
+func TestReflect(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		t.Run("float64", func(t *testing.T) { reflects[float64](t, newBench(t, s), kernels.Float64) })
+		t.Run("float32", func(t *testing.T) { reflects[float32](t, newBench(t, s), kernels.Float32) })
+	})
+}
+
+func reflects[T rows.Float](t *testing.T, b *bench, real kernels.Real) {
+	reflector := must(b.compiler.NewReflector(b.device, real))(t)
+	box := domain.Box{Lo: domain.Vec{2, 0, 1}, Hi: domain.Vec{39, 12, 11}}
+	l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), real.Size()))(t)
+	a := kernels.Array{Data: must(b.device.Alloc(l.Bytes()))(t).All(), Layout: l}
+	for axis := range 3 {
+		for _, sign := range []int{-1, 1} {
+			var side domain.Direction
+			side[axis] = sign
+			ghosts := domain.GhostBox(box, side, l.Width)
+			values := randomsOf[T](l.Length)
+			putInto(b, a.Data, values)
+			b.do(b.stream.Launch(must(reflector.Reflect(a, ghosts, side))(t)))
+			in := domain.Vec(side.Opposite())
+			eachPoint(ghosts, func(p domain.Vec) {
+				wall := p.Add(in)
+				values[l.Offset(p)] = T(2*values[l.Offset(wall)]) - values[l.Offset(wall.Add(in))]
+			})
+			for i, got := range getFrom[T](b, a.Data) {
+				if got != values[i] {
+					t.Fatalf("side %v: element %d is %v, not %v", side, i, got, values[i])
+				}
+			}
+		}
+	}
+}
