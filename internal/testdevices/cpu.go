@@ -79,6 +79,9 @@ func OnCPU(d *streams.Device) bool {
 	return d.Backend == streams.CUDA && d.Name == "Fake GPU "+fmt.Sprint(d.ID)
 }
 
+// OnGPU reports whether a device is a real GPU.
+func OnGPU(d *streams.Device) bool { return d.Backend == streams.CUDA && !OnCPU(d) }
+
 // compilerForCPU is of a process. What it compiled stays in the folder .cache of the module.
 var compilerForCPU = sync.OnceValues(func() (*kernels.Compiler, error) {
 	cc, err := exec.LookPath("g++")

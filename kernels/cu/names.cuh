@@ -24,12 +24,12 @@ template <int K> struct Reduction {};
 enum Operation { SUM, MAX, MIN };
 
 // NEVER_LINKED declares a function without a definition: a program that calls it does not link. On
-// the CPU it throws.
+// the CPU it traps.
 #ifdef __CUDACC__
 #define NEVER_LINKED(NAME) extern "C" __device__ void NAME();
 #else
 #define NEVER_LINKED(NAME) \
-	inline void NAME() { throw #NAME; }
+	inline void NAME() { cpu::trap(#NAME); }
 #endif
 
 // What components that an access does not have call.

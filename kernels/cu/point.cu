@@ -158,16 +158,6 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
 	layered<GROUP, 8, false>(s);
 }
 
-#if TOTALS > 0
-
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
-    sweep_layers8_measured(const __grid_constant__ Sweep s) {
-	grid_dependency_wait();
-	put_large(s, layered<GROUP, 8, true>(s));
-}
-
-#endif
-
 #endif
 
 #ifdef ONE_LAYER

@@ -45,7 +45,7 @@ __device__ __forceinline__ double join(Operation op, double a, double b) {
 	return b != b || (op == MAX ? b > a : b < a) ? b : a;
 }
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(CPU_RUN)
 
 // reduce_block joins one value of each thread of a block, over the lanes of each warp and then
 // over warps, always in one order, and puts the result there. All threads of the block call it;
@@ -95,7 +95,7 @@ template <typename T> __device__ inline void reduce_block(const FieldNorms<T> &f
 
 #else
 
-// On the CPU the threads of a block call these one after the other.
+// Without CPU_RUN the threads of a block call these one after the other.
 inline void reduce_block(Operation op, double value, double *there) {
 	const bool first = threadIdx.x == 0 && threadIdx.y == 0;
 	*there = first ? value : join(op, *there, value);

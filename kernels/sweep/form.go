@@ -259,6 +259,17 @@ func (f form) atOnce(single bool) int {
 	}
 }
 
+// measuredLayers is how many layers a thread takes at most in a sweep that measures, where it takes
+// several.
+const measuredLayers = 4
+
+// measuredKernels are those that have a twin which measures.
+func (f form) measuredKernels() []string {
+	return slices.DeleteFunc(f.kernels(), func(name string) bool {
+		return slices.ContainsFunc(f.several, func(l int) bool { return l > measuredLayers && name == f.kernel(Shape{Layers: l}) })
+	})
+}
+
 // singleLayers is how many layers a thread takes of one point each, where it takes several.
 const singleLayers = 4
 
@@ -279,7 +290,7 @@ func (f form) measuredShape(s Shape) Shape {
 	}
 	switch {
 	case f.way == severalLayers:
-		s.Layers = min(s.Layers, 4)
+		s.Layers = min(s.Layers, measuredLayers)
 	case f.way == streaming && f.dims == 3:
 		s.Layers = max(s.Layers, min(3*s.Layers, 12))
 	}

@@ -73,7 +73,9 @@ func writeSources(folder string, p kernels.Program, f form, n *plan) error {
 	main := "#include \"cpu/cuda.h\"\n#include \"point.cu\"\nstatic const struct {\n\tconst char *name;\n\tvoid (*run)(Sweep);\n} kernels[] = {\n"
 	for _, name := range f.kernels() {
 		main += fmt.Sprintf("\t{%q, %s},\n", name, name)
-		if n.totals() > 0 {
+	}
+	if n.totals() > 0 {
+		for _, name := range f.measuredKernels() {
 			main += fmt.Sprintf("\t{%q, %s},\n", name+withMeasured, name+withMeasured)
 		}
 	}

@@ -139,18 +139,13 @@ func floats[T Number](v []T) (all []float64) {
 
 // Source and twin of random point functions agree.
 func TestRandomPointFunctions(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
-		for seed := range uint64(6) {
-			t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-				s := newRandomSample(seed)
-				err := Check(set.Compiler, set.Devices[0], s.point, s.accesses)
-				if errors.Is(err, ErrNoCompiler) {
-					t.Skip("SKIPPED: ", err)
-				}
-				if err != nil {
-					t.Fatalf("%v\n%s\n%+v", err, s.point.CUDA, s.accesses)
-				}
-			})
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		first := uint64(0)
+		if testdevices.OnCPU(set.Devices[0]) {
+			first = 6 // others than where threads run in turn
+		}
+		for seed := first; seed < first+6; seed++ {
+			t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { checkSample(t, set, newRandomSample(seed).sample) })
 		}
 	})
 }

@@ -16,7 +16,7 @@ type sample struct {
 
 // samples are point functions of the kinds that simulation codes have.
 func samples() []sample {
-	return []sample{waveSample(), graySample("float64"), graySample("float32"), velocitySample(), maskedSample(), latticeSample(), placedSample()}
+	return []sample{waveSample(), graySample("float64"), graySample("float32"), velocitySample(), maskedSample(), latticeSample(), placedSample(), upwindSample()}
 }
 
 type waveParameters struct{ C2 float64 }
@@ -276,5 +276,46 @@ func placedSample() sample {
 			},
 		},
 		[]Access{{Name: "next", Element: "float64", Write: true}, {Name: "index", Element: "int32", Write: true}},
+	}
+}
+
+// upwindSample reads what lies upwind, sparsely, as few of the offsets are at a point.
+func upwindSample() sample {
+	return sample{
+		Point{
+			Name: "upwind", Dims: 3, Reductions: []Reduction{{"flow", Sum}, {"lowest", Min}},
+			CUDA: `template <typename P> __device__ __forceinline__ void upwind(P &p) {
+	double v = p.at(old);
+	if (p.at(wind) % 4 == 0) v = v + 0.5 * p.at(u, -1, 0, 0);
+	if (p.at(wind) % 4 == 1) v = v - 0.5 * p.at(u, 2, 0, 0);
+	if (p.at(wind) % 4 == 2) v = v + 0.25 * p.at(u, 0, 1, -1);
+	p.set(next, v);
+	p.reduce(flow, v - p.at(old));
+	p.reduce(lowest, v);
+}`,
+			Go: func(r *Row) {
+				old, next, wind := At[float64](r, "old", 0, 0, 0), At[float64](r, "next", 0, 0, 0), At[int32](r, "wind", 0, 0, 0)
+				a, b, c := At[float64](r, "u", -1, 0, 0), At[float64](r, "u", 2, 0, 0), At[float64](r, "u", 0, 1, -1)
+				flow, lowest := r.Reduced("flow"), r.Reduced("lowest")
+				for i := range next {
+					v := old[i]
+					switch wind[i] % 4 {
+					case 0:
+						v += float64(0.5 * a[i])
+					case 1:
+						v -= float64(0.5 * b[i])
+					case 2:
+						v += float64(0.25 * c[i])
+					}
+					next[i], flow[i], lowest[i] = v, v-old[i], v
+				}
+			},
+		},
+		[]Access{
+			{Name: "u", Element: "float64", Footprint: stencil.Offsets(domain.Vec{-1}, domain.Vec{2}, domain.Vec{0, 1, -1}), Sparse: true},
+			{Name: "old", Element: "float64", Footprint: stencil.Point()},
+			{Name: "wind", Element: "int32", Footprint: stencil.Point()},
+			{Name: "next", Element: "float64", Write: true, Before: "old"},
+		},
 	}
 }

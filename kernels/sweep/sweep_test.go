@@ -64,7 +64,7 @@ func TestLaunchesTakeWhatWasSet(t *testing.T) {
 
 // Norms and reductions are those over all portions, on every device, whatever they are.
 func TestMeasureOverPortions(t *testing.T) {
-	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s, device := waveSample(), set.Devices[0]
 		owned := domain.Box{Hi: domain.Vec{150, 41, 60}}
 		k := &checker{compiler: set.Compiler, device: device, plan: must(newPlan(s.point, s.accesses))(t), host: device}

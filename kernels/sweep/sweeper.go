@@ -67,7 +67,7 @@ func (s *Sweeper) functions(c classes) (map[string]function, error) {
 func (s *Sweeper) kernelNames() []string {
 	names := s.form.kernels()
 	if s.plan.totals() > 0 {
-		for _, name := range names[:len(names):len(names)] {
+		for _, name := range s.form.measuredKernels() {
 			names = append(names, name+withMeasured)
 		}
 		names = append(names, "totals")

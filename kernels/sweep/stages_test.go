@@ -1,0 +1,280 @@
+package sweep
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// stageTorus is a grid between walls along x that is periodic along the other axes, cut for four devices.
+// Steps of one stage go round in it.
+type stageTorus struct {
+	t      *testing.T
+	sample sample
+	plan   *plan
+	width  domain.Radius // of the boundary region and of all ghosts, alike on both sides
+	cut    *domain.Decomposition
+	laid   [][]kernels.Array // by rank, those that were allocated last
+}
+
+func newStageTorus(t *testing.T, s sample) *stageTorus {
+	t.Helper()
+	c := &stageTorus{t: t, sample: s, plan: must(newPlan(s.point, s.accesses))(t)}
+	size, parts, periodic := []int{75, 41}, domain.Vec{2, 2, 1}, [3]bool{false, true}
+	if s.point.Dims == 3 {
+		size, parts, periodic = []int{37, 25, 22}, domain.Vec{1, 2, 2}, [3]bool{false, true, true}
+	}
+	r := c.plan.radius()
+	for a := range s.point.Dims {
+		w := max(1, r.Minus[a], r.Plus[a])
+		if a == 0 {
+			w = max(w, 2) // a wall and a layer behind it
+		}
+		c.width.Minus[a], c.width.Plus[a] = w, w
+	}
+	c.cut = must(domain.Decompose(must(domain.NewGrid(size, periodic))(t), parts))(t)
+	return c
+}
+
+// arrays allocates those of all accesses on the device of each rank, filled with the random numbers that
+// all calls give.
+func (c *stageTorus) arrays(set *testdevices.Set) (all []Arrays) {
+	c.t.Helper()
+	k := &checker{plan: c.plan, random: rand.New(rand.NewPCG(3, 4))}
+	c.laid = nil
+	for _, sub := range c.cut.Subdomains {
+		var there []kernels.Array
+		for _, a := range c.sample.accesses {
+			l := must(domain.NewLayout(sub.Box, c.width, a.Element.Size()))(c.t)
+			for range a.components() {
+				there = append(there, kernels.Array{Data: must(set.Devices[sub.Rank].Alloc(l.Bytes()))(c.t).All(), Layout: l})
+			}
+		}
+		for i, content := range k.fill(there) {
+			c.copy(set.Devices[sub.Rank], there[i].Data, content, true)
+		}
+		all, c.laid = append(all, c.plan.split(there)), append(c.laid, there)
+	}
+	return all
+}
+
+// copy copies bytes into a span of a device, or out of it.
+func (c *stageTorus) copy(d *streams.Device, there streams.Span, content []byte, in bool) {
+	c.t.Helper()
+	stream, host := must(d.NewStream(streams.Normal))(c.t), must(d.AllocPinned(there.Length))(c.t)
+	to, from := host.All(), there
+	if in {
+		copy(host.Bytes(), content)
+		to, from = there, host.All()
+	}
+	if err := errors.Join(stream.Copy(to, from), stream.Sync(checkLimit)); err != nil {
+		c.t.Fatal(err)
+	}
+	copy(content, host.Bytes())
+	if err := errors.Join(host.Close(), stream.Close()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// swapped returns the arrays of the other phase: what one wrote that could be read, the other reads.
+func (c *stageTorus) swapped(a Arrays) Arrays {
+	a = slices.Clone(a)
+	for w, written := range c.sample.accesses {
+		for r, read := range c.sample.accesses {
+			if written.Write && !written.reads() && !read.Write && written.Element == read.Element && written.components() == read.components() {
+				a[w], a[r] = a[r], a[w]
+				return a
+			}
+		}
+	}
+	return a
+}
+
+// ranks returns the stage of one phase on all ranks.
+func (c *stageTorus) ranks(sweepers []*Sweeper, arrays []Arrays) (ranks []StageRank) {
+	for i, sub := range c.cut.Subdomains {
+		r := StageRank{Sweeper: sweepers[i], Arrays: arrays[i]}
+		r.Interior, r.Boundary = domain.Split(sub.Box, c.width)
+		for _, dir := range domain.Directions(c.cut.Grid.Dims) {
+			to, ok := c.cut.Neighbour(sub.Rank, dir)
+			if !ok {
+				if dir == (domain.Direction{dir[0]}) {
+					r.Stores = append(r.Stores, c.wall(sub, dir, arrays[i])...)
+				}
+				continue
+			}
+			send, ghost := domain.SendBox(sub.Box, dir, c.width), domain.GhostBox(c.cut.Subdomains[to].Box, dir.Opposite(), c.width)
+			for _, w := range c.plan.writes {
+				r.Stores = append(r.Stores, Store{Access: w.access, Component: w.component, Send: send, Ghost: ghost, To: to, Array: arrays[to][w.access][w.component]})
+			}
+		}
+		ranks = append(ranks, r)
+	}
+	return ranks
+}
+
+// wall returns the stores behind a wall: the low one mirrors, and fields of reals are odd about the high
+// one, whose values are the first layer of ghosts.
+func (c *stageTorus) wall(sub domain.Subdomain, side domain.Direction, arrays Arrays) (all []Store) {
+	send := sub.Box
+	if side.Positive() {
+		send.Lo[0] = send.Hi[0] - 1
+	} else {
+		send.Hi[0] = send.Lo[0] + 1
+	}
+	for _, w := range c.plan.writes {
+		s := Store{Access: w.access, Component: w.component, Send: send, Ghost: send.Shift(domain.Vec(side)), To: sub.Rank, Array: arrays[w.access][w.component]}
+		if side.Positive() && w.element.real() {
+			s.Ghost, s.Odd = s.Ghost.Shift(domain.Vec(side)), []domain.Vec{domain.Vec(side)}
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// run makes four steps, the third with norms and reductions, and returns what all arrays then hold and
+// what each rank found: by a launch for each stage, or by resident kernels.
+func (c *stageTorus) run(set *testdevices.Set, resident bool) (held [][]byte, totals [][]float64) {
+	c.t.Helper()
+	arrays := c.arrays(set)
+	var other []Arrays
+	var sweepers []*Sweeper
+	var queues []*streams.Stream
+	for i, d := range set.Devices {
+		other = append(other, c.swapped(arrays[i]))
+		sweepers = append(sweepers, must(New(set.Compiler, d, c.sample.point, c.sample.accesses))(c.t))
+		queues = append(queues, must(d.NewStream(streams.Normal))(c.t))
+		for _, peer := range set.Devices {
+			if d != peer && d.Backend != streams.Host {
+				c.do(d.EnablePeer(peer))
+			}
+		}
+	}
+	phases := [][][]StageRank{{c.ranks(sweepers, arrays)}, {c.ranks(sweepers, other)}}
+	steps := c.fused
+	if resident {
+		steps = c.resident
+	}
+	found, close := steps(phases, queues)
+	for rank, t := range found {
+		if t != nil {
+			totals = append(totals, slices.Clone(streams.View[float64](t.host.Bytes())))
+		}
+		for _, a := range slices.Concat(arrays[rank]...) {
+			content := make([]byte, a.Data.Length)
+			c.copy(set.Devices[rank], a.Data, content, false)
+			held = append(held, content)
+		}
+	}
+	c.do(close())
+	return held, totals
+}
+
+// moment is when a step begins.
+func moment(step int64) Moment { return Moment{Step: step, Start: 0.25, Length: 0.1} }
+
+// fused makes the steps by a launch for each stage, and returns what was measured, by rank.
+func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
+	c.t.Helper()
+	g := must(NewFusedStages(phases, time.Minute))(c.t)
+	for rank, q := range queues {
+		for step := int64(1); step <= 4; step++ {
+			f, measured := g.Stage(int(step%2), 0, rank), step == 3
+			c.do(f.Queue(q, moment(step), nil, measured))
+			if measured && f.Totals() != nil {
+				c.do(f.Totals().Queue(q))
+			}
+		}
+		totals = append(totals, g.Stage(1, 0, rank).Totals())
+	}
+	for rank, q := range queues {
+		c.do(errors.Join(q.Sync(time.Minute), g.Stage(0, 0, rank).Err()))
+	}
+	return totals, g.Close
+}
+
+// resident makes them by launches of three steps, of which the last is measured, and of one.
+func (c *stageTorus) resident(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
+	c.t.Helper()
+	g := must(NewResidentSteps(phases, time.Minute))(c.t)
+	for rank, q := range queues {
+		r := g.Rank(rank)
+		c.do(r.Queue(q, moment(1), 3, true))
+		if t := r.Totals(0); t != nil {
+			c.do(t.Queue(q))
+		}
+		c.do(r.Queue(q, moment(4), 1, false))
+		totals = append(totals, r.Totals(0))
+	}
+	for rank, q := range queues {
+		c.do(errors.Join(q.Sync(time.Minute), g.Rank(rank).Err()))
+	}
+	return totals, g.Close
+}
+
+func (c *stageTorus) do(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Fused stages and resident steps, run on the CPU by devices that wait for each other, leave in all memory
+// what the stages of host devices leave there, and find what those find: for samples, and for some linear
+// stencils.
+func TestStagesOnCPU(t *testing.T) {
+	all := samples()
+	for i, s := range linearSamples(t) {
+		if i%3 == 0 {
+			all = append(all, s)
+		}
+	}
+	for _, s := range all {
+		t.Run(s.point.Name, func(t *testing.T) {
+			t.Parallel()
+			c := newStageTorus(t, s)
+			want, wanted := c.run(testdevices.Host(t, 4), false)
+			for _, resident := range []bool{false, true} {
+				got, found := c.run(testdevices.CPU(t, 4), resident)
+				c.compare(got, want)
+				c.compareTotals(found, wanted)
+				if t.Failed() {
+					t.Fatalf("resident=%v", resident)
+				}
+			}
+		})
+	}
+}
+
+func (c *stageTorus) compare(got, want [][]byte) {
+	c.t.Helper()
+	for rank, arrays := range c.laid {
+		n := len(arrays)
+		if err := (&checker{plan: c.plan}).sameArrays(arrays, got[rank*n:][:n], want[rank*n:][:n]); err != nil {
+			c.t.Errorf("rank %d of boxes %v: %v", rank, c.cut.Subdomains[rank].Box, err)
+		}
+	}
+}
+
+func (c *stageTorus) compareTotals(got, want [][]float64) {
+	c.t.Helper()
+	for rank := range want {
+		for i, w := range want[rank] {
+			tolerance := 0.0
+			if c.plan.operation(i) == Sum {
+				tolerance = 1e-12 * (math.Abs(w) + float64(c.cut.Subdomains[rank].Box.Points()))
+			}
+			if d := math.Abs(got[rank][i] - w); !(d <= tolerance) {
+				c.t.Errorf("rank %d: total %d is %v, not %v", rank, i, got[rank][i], w)
+			}
+		}
+	}
+}
