@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/nvrtc/usages"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -51,15 +52,11 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r, err := c.nvrtc.Compile(source, append(options, "--ptxas-options=-v"))
+				all, err := usages.Of(c.nvrtc, "../.cache/usages", source, options)
 				if err != nil {
 					t.Fatal(err)
 				}
-				usages := nvrtc.ParseUsage(r.Log)
-				if len(usages) == 0 {
-					t.Fatalf("the compiler reports no kernel:\n%s", r.Log)
-				}
-				for _, u := range usages {
+				for _, u := range all {
 					t.Logf("%s: %d registers", u.Name, u.Registers)
 					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
 						t.Errorf("%s spills: %+v", u.Name, u)
@@ -171,7 +168,7 @@ func TestEveryKernelWaitsForItsPredecessor(t *testing.T) {
 // The kernels of steps read nothing by the read-only path, which may keep what others have
 // changed since; those of sweeps do.
 func TestStepsReadWhatOthersWrite(t *testing.T) {
-	c := NewCompiler(Options{NVRTC: findNVRTC(t), Cache: t.TempDir()})
+	c := NewCompiler(Options{NVRTC: findNVRTC(t), Cache: "../.cache/images"})
 	if err := c.open(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/nvrtc/usages"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
@@ -61,9 +62,9 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 			t.Run(arch+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				begin := time.Now()
-				usages := compileUsage(t, c, program, arch)
+				all := compileUsage(t, c, program, arch)
 				took := time.Since(begin)
-				for _, u := range usages {
+				for _, u := range all {
 					t.Logf("%s: %d registers", u.Name, u.Registers)
 					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
 						t.Errorf("%s spills: %+v", u.Name, u)
@@ -88,15 +89,7 @@ func compileUsage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch strin
 			source.Headers = append(source.Headers, nvrtc.Header{Name: name, Text: text})
 		}
 	}
-	r, err := c.Compile(source, []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-lineinfo", "-default-device", "--ptxas-options=-v"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	usages := nvrtc.ParseUsage(r.Log)
-	if len(usages) == 0 {
-		t.Fatalf("the compiler reports no kernel:\n%s", r.Log)
-	}
-	return usages
+	return must(usages.Of(c, "../../.cache/usages", source, []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-lineinfo", "-default-device"}))(t)
 }
 
 // accesses.cuh, with which editors read the sources, is the one that Go writes for the wave.

@@ -1,0 +1,80 @@
+// Package usages tells tests what kernels need of a multiprocessor, and compiles each program once: what
+// the compiler said is kept in a folder, by all that it depends on.
+package usages
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/halox/halox/internal/nvrtc"
+)
+
+// verbose has the compiler say what kernels need.
+const verbose = "--ptxas-options=-v"
+
+// Of compiles a source with the options, or reads from the folder what that gave before, and returns what
+// its kernels need. A folder that cannot be written keeps nothing.
+func Of(c *nvrtc.Compiler, folder string, s nvrtc.Source, options []string) ([]nvrtc.KernelUsage, error) {
+	options = append(options[:len(options):len(options)], verbose)
+	key, err := keyOf(c, s, options)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(folder, key)
+	if log, err := os.ReadFile(file); err == nil {
+		return parse(string(log))
+	}
+	r, err := c.Compile(s, options)
+	if err != nil {
+		return nil, err
+	}
+	found, err := parse(r.Log)
+	if err == nil {
+		keep(file, r.Log)
+	}
+	return found, err
+}
+
+func parse(log string) ([]nvrtc.KernelUsage, error) {
+	found := nvrtc.ParseUsage(log)
+	if len(found) == 0 {
+		return nil, errors.New("the compiler reports no kernel:\n" + log)
+	}
+	return found, nil
+}
+
+// keyOf names all that the log depends on: the version of the compiler, the options and the sources.
+func keyOf(c *nvrtc.Compiler, s nvrtc.Source, options []string) (string, error) {
+	major, minor, err := c.Version()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%d.%d %q %q %q\n", major, minor, options, s.Name, s.Text)
+	headers := slices.Clone(s.Headers)
+	slices.SortFunc(headers, func(a, b nvrtc.Header) int { return strings.Compare(a.Name, b.Name) })
+	for _, header := range headers {
+		fmt.Fprintf(h, "%q %q\n", header.Name, header.Text)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:12]), nil
+}
+
+// keep writes a file at once as a whole: other processes may read it.
+func keep(file, text string) {
+	if os.MkdirAll(filepath.Dir(file), 0o755) != nil {
+		return
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "new-*")
+	if err != nil {
+		return
+	}
+	_, err = f.WriteString(text)
+	if errors.Join(err, f.Close()) != nil || os.Rename(f.Name(), file) != nil {
+		os.Remove(f.Name())
+	}
+}
