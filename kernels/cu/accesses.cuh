@@ -2,6 +2,7 @@
 #include "names.cuh"
 
 // clang-format off
+enum { STAGE_SINGLE = false, STAGE_LAYERS = 1, PHASES = 3 };
 #define DIMS 3
 #define TOTALS 6
 enum { GROUP = 2, ARRAYS = 3, CLASSES = 1 };

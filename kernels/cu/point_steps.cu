@@ -10,7 +10,7 @@
 // point function and stage.cuh:
 //
 //	STAGES(X)                  X(0) X(1) ... for the stages
-//	STAGE_COUNT, PHASES        how many there are, and after how many steps arrays have their places again
+//	STAGE_COUNT                how many there are
 //	MEASURES                   is defined if any stage has norms or reductions
 //	STEPS_THREADS              of a block
 

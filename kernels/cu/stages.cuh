@@ -9,7 +9,7 @@
 #define STAGES(X) X(0)
 #define STEPS_THREADS 512
 #define MEASURES
-enum { STAGE_COUNT = 1, PHASES = 3 };
+enum { STAGE_COUNT = 1 };
 
 #define STAGE 0
 namespace stage0 {

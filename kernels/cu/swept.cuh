@@ -1,4 +1,5 @@
-// A stage in kernels that make many time steps.
+// A stage in kernels that make many time steps. Option PHASES, from accesses.cuh: after how many steps
+// arrays have their places again.
 //
 // This header has no guard, see site.cuh.
 

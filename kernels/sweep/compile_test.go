@@ -97,7 +97,7 @@ func TestAccessesOfEditors(t *testing.T) {
 	const file = "../cu/accesses.cuh"
 	s := waveSample()
 	n := must(newPlan(s.point, s.accesses))(t)
-	want := n.source(n.usualClasses(), n.form())
+	want := n.source(n.usualClasses(), n.form(), stageOptions(n.form(), false, 1, 3, false))
 	if got := must(os.ReadFile(file))(t); string(got) != want {
 		t.Errorf("%s is not what source.go writes:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {

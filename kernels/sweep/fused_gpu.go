@@ -113,12 +113,13 @@ func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 	return shape, nil
 }
 
-// stageOptions are those of stage.cuh. Threads that stream are told at a launch how many layers they take.
-func stageOptions(f form, single bool, layers int, reflects bool) string {
+// stageOptions are those of stage.cuh and swept.cuh. Threads that stream are told at a launch how many
+// layers they take.
+func stageOptions(f form, single bool, layers, phases int, reflects bool) string {
 	if f.way == streaming {
 		layers = 1
 	}
-	text := fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d };\n", single, layers)
+	text := fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, PHASES = %d };\n", single, layers, phases)
 	if reflects {
 		text += "#define REFLECTS\n"
 	}
@@ -130,7 +131,7 @@ func (r StageRank) program(k *stagePlan) kernels.Program {
 	s := r.Sweeper
 	options := fmt.Sprintf("#define STAGE_BYTES %d\n#define FUSED_BLOCKS %d\n#define FUSED_MEASURED_BLOCKS %d\n",
 		s.plan.stageBytes(len(k.strides)), s.form.fusedBlocks(s.form.bounds), s.form.fusedBlocks(s.form.measured))
-	return kernels.PointProgram("point_step.cu", options+stageOptions(s.form, k.single, k.layers, r.reflects())+s.plan.source(k.classes, s.form))
+	return kernels.PointProgram("point_step.cu", s.plan.source(k.classes, s.form, options, stageOptions(s.form, k.single, k.layers, 1, r.reflects())))
 }
 
 // fusedBlocks returns how many blocks of a fused stage a multiprocessor shall have registers for: as

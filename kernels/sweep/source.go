@@ -8,10 +8,11 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// source returns accesses.cuh for a point function, see site.cuh.
-func (n *plan) source(c classes, f form) string {
+// source returns accesses.cuh for a point function, see site.cuh, with more build options.
+func (n *plan) source(c classes, f form, options ...string) string {
 	var b strings.Builder
 	b.WriteString("// The accesses of a point function and the function, as source.go of kernels/sweep writes them.\n#include \"names.cuh\"\n\n// clang-format off\n")
+	b.WriteString(strings.Join(options, ""))
 	fmt.Fprintf(&b, "#define DIMS %d\n#define TOTALS %d\n", n.point.Dims, n.totals())
 	fmt.Fprintf(&b, "enum { GROUP = %d, ARRAYS = %d, CLASSES = %d };\n", n.group, n.arrays, c.count())
 	fmt.Fprintf(&b, "#define SWEEP_BYTES %d\n#define FRAME_BYTES %d\n", n.sweepBytes(c.count()), n.frameBytes())

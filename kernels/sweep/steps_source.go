@@ -40,7 +40,7 @@ func (p *residentPlan) stagesSource(bytes int, measures bool) string {
 	if measures {
 		b.WriteString("#define MEASURES\n")
 	}
-	fmt.Fprintf(&b, "enum { STAGE_COUNT = %d, PHASES = %d };\n", len(p.stages), len(p.stages[0].arrays))
+	fmt.Fprintf(&b, "enum { STAGE_COUNT = %d };\n", len(p.stages))
 	for i := range p.stages {
 		fmt.Fprintf(&b, "\n#define STAGE %d\nnamespace stage%d {\n#include \"swept.cuh\"\n}\n", i, i)
 		for _, name := range stageMacros {
@@ -55,7 +55,7 @@ func (p *residentPlan) accessesSource() string {
 	var b strings.Builder
 	for i := range p.stages {
 		s := &p.stages[i]
-		fmt.Fprintf(&b, "#if STAGE == %d\n%s%s\n#endif\n", i, stageOptions(s.form, s.single, int(s.layers), s.reflects), s.plan.source(s.classes, s.form))
+		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, s.plan.source(s.classes, s.form, stageOptions(s.form, s.single, int(s.layers), len(s.arrays), s.reflects)))
 	}
 	return b.String()
 }
