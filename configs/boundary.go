@@ -38,11 +38,11 @@ func (f Face) MarshalYAML() (any, error) { return f.form(), nil }
 // A Boundary has the condition of every face of the grid, by the name of the face.
 type Boundary map[string]Face
 
-// FaceName returns the name of a face: "x-", "x+", "y-", ... Axes count from 0; side is 0 for the face at the low end.
-func FaceName(axis, side int) string { return "xyz"[axis:axis+1] + "-+"[side:side+1] }
+// faceName returns the name of a face: "x-", "x+", "y-", ... Axes count from 0; side is 0 for the face at the low end.
+func faceName(axis, side int) string { return "xyz"[axis:axis+1] + "-+"[side:side+1] }
 
-// Face returns the condition at the end of an axis, as FaceName counts them.
-func (b Boundary) Face(axis, side int) Face { return b[FaceName(axis, side)] }
+// Face returns the condition at the end of an axis, as faceName counts them.
+func (b Boundary) Face(axis, side int) Face { return b[faceName(axis, side)] }
 
 // resolveAxes turns the axes that one source sets into faces. Within a source, a face says more than its axis.
 func resolveAxes(settings map[string]setting, found *Problems) layer {
@@ -54,7 +54,7 @@ func resolveAxes(settings map[string]setting, found *Problems) layer {
 		}
 		delete(settings, key)
 		for side := range 2 {
-			name := "boundary." + FaceName(axis, side)
+			name := "boundary." + faceName(axis, side)
 			face, both := settings[name]
 			switch {
 			case !both:
@@ -78,7 +78,7 @@ func (r *reader) boundary() Boundary {
 			r.noAxis(axis)
 			break
 		}
-		b[FaceName(axis, 0)], b[FaceName(axis, 1)] = r.face(axis, 0), r.face(axis, 1)
+		b[faceName(axis, 0)], b[faceName(axis, 1)] = r.face(axis, 0), r.face(axis, 1)
 		r.pair(b, axis)
 	}
 	return b
@@ -87,7 +87,7 @@ func (r *reader) boundary() Boundary {
 // noAxis refuses what is set for the faces of an axis that the grid lacks.
 func (r *reader) noAxis(axis int) {
 	for side := range 2 {
-		name := "boundary." + FaceName(axis, side)
+		name := "boundary." + faceName(axis, side)
 		if s, ok := r.given(name); ok && !r.told(s) {
 			r.refuse(name, s, "is not allowed: the grid has 2 dimensions")
 		}
@@ -105,7 +105,7 @@ func (r *reader) told(s setting) bool {
 }
 
 func (r *reader) face(axis, side int) Face {
-	name := "boundary." + FaceName(axis, side)
+	name := "boundary." + faceName(axis, side)
 	s, ok := r.lookup(name)
 	if !ok {
 		return Face{Dirichlet, "0"}
@@ -143,7 +143,7 @@ func (r *reader) refuseOnce(name string, s setting, why ...string) {
 // pair checks that an axis is periodic at both ends or at none.
 func (r *reader) pair(b Boundary, axis int) {
 	for side := range 2 {
-		name, other := "boundary."+FaceName(axis, side), "boundary."+FaceName(axis, 1-side)
+		name, other := "boundary."+faceName(axis, side), "boundary."+faceName(axis, 1-side)
 		if b.Face(axis, side).Kind != Periodic || b.Face(axis, 1-side).Kind == Periodic || r.anyBad(name, other) {
 			continue
 		}

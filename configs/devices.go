@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxDevices is the largest number of devices that a config may ask for.
-const MaxDevices = 1024
+// maxDevices is the largest number of devices that a config may ask for.
+const maxDevices = 1024
 
 // Devices says what a run runs on.
 type Devices struct {
@@ -37,7 +37,7 @@ func (c Count) MarshalYAML() (any, error) { return c.form(), nil }
 func (r *reader) devices() Devices {
 	d := Devices{Backend: r.word("devices.backend", Auto, "cuda", "host"), IDs: r.ids()}
 	if !r.isAuto("devices.count") {
-		d.Count = Count(r.whole("devices.count", 1, MaxDevices))
+		d.Count = Count(r.whole("devices.count", 1, maxDevices))
 	}
 	if len(d.IDs) == 0 || r.bad["devices.count"] {
 		return d
@@ -56,7 +56,7 @@ func (r *reader) ids() []int {
 		return nil
 	}
 	ids, ok := each(s.node, integer)
-	if !ok || slices.Min(ids) < 0 || slices.Max(ids) >= MaxDevices || repeats(ids) {
+	if !ok || slices.Min(ids) < 0 || slices.Max(ids) >= maxDevices || repeats(ids) {
 		r.refuse(name, s)
 		return nil
 	}
@@ -123,20 +123,20 @@ func (r *reader) misfit(parts []int, run *Run) string {
 	}
 	made, count := devicesOf(parts), int(run.Devices.Count)
 	switch {
-	case made > MaxDevices:
-		return fmt.Sprintf("makes more than %d subdomains", MaxDevices)
+	case made > maxDevices:
+		return fmt.Sprintf("makes more than %d subdomains", maxDevices)
 	case count != 0 && made != count && !r.anyBad("devices.count", "devices.ids"):
 		return fmt.Sprintf("makes %s for %s", counted(made, "subdomain"), counted(count, "device"))
 	}
 	return ""
 }
 
-// devicesOf returns the product of the parts, or something above MaxDevices when it is larger than that.
+// devicesOf returns the product of the parts, or something above maxDevices when it is larger than that.
 func devicesOf(parts []int) int {
 	product := 1
 	for _, p := range parts {
-		if p > MaxDevices || product > MaxDevices {
-			return MaxDevices + 1
+		if p > maxDevices || product > maxDevices {
+			return maxDevices + 1
 		}
 		product *= p
 	}

@@ -95,11 +95,11 @@ func (r *reader) changing(b Boundary) string {
 	for axis := range r.dims {
 		for side := range 2 {
 			f := b.Face(axis, side)
-			if f.Kind != Dirichlet || r.check == nil || r.bad["boundary."+FaceName(axis, side)] {
+			if f.Kind != Dirichlet || r.check == nil || r.bad["boundary."+faceName(axis, side)] {
 				continue
 			}
 			if uses, err := r.check(f.Value); err == nil && uses("t") {
-				return FaceName(axis, side)
+				return faceName(axis, side)
 			}
 		}
 	}

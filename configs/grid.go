@@ -9,12 +9,12 @@ import (
 
 // A Grid is the owned points and the distances between them.
 type Grid struct {
-	Size    []int     `json:"size" yaml:"size,flow"`       // points on each axis, x first; walls are not counted
+	Size    []int     `json:"size" yaml:"size,flow"`       // Points on each axis, x first; walls are not counted
 	Spacing []float64 `json:"spacing" yaml:"spacing,flow"` // distance between points on each axis
 }
 
-// MaxPoints is the number of points of the largest grid that a config may ask for.
-const MaxPoints = 1 << 48
+// maxPoints is the number of points of the largest grid that a config may ask for.
+const maxPoints = 1 << 48
 
 // Spacings outside these bounds have squares, or coefficients made of them, that float64 cannot hold.
 const minSpacing, maxSpacing = 1e-100, 1e100
@@ -41,7 +41,7 @@ func (r *reader) size() []int {
 		r.refuse(name, s)
 		return nil
 	case tooMany(size):
-		r.refuse(name, s, fmt.Sprintf("is not allowed: at most 2^48 = %d points in all", int64(MaxPoints)))
+		r.refuse(name, s, fmt.Sprintf("is not allowed: at most 2^48 = %d points in all", int64(maxPoints)))
 		return nil
 	}
 	r.dims = len(size)
@@ -54,9 +54,9 @@ func natural(n *yaml.Node) (int, bool) {
 	return value, ok && value >= 1
 }
 
-// tooMany reports whether the product passes MaxPoints, without forming a product that overflows.
+// tooMany reports whether the product passes maxPoints, without forming a product that overflows.
 func tooMany(size []int) bool {
-	left := int64(MaxPoints)
+	left := int64(maxPoints)
 	for _, n := range size {
 		left /= int64(n)
 	}

@@ -54,7 +54,7 @@ func part(n, p, i int) (lo, hi int) {
 }
 
 // Staggered returns the cut of a field that lies between the points of the grid
-// along the given axes. Between walls such a field has one point more than the
+// along the given axes. Between physical faces such a field has one point more than the
 // grid, and the last part along the axis owns it; along a periodic axis it has as
 // many as the grid.
 func (d *Decomposition) Staggered(axes [3]bool) *Decomposition {
@@ -75,7 +75,7 @@ func (d *Decomposition) Staggered(axes [3]bool) *Decomposition {
 
 // Neighbour returns the rank of the subdomain next to rank in direction dir,
 // around the periodic axes. A subdomain alone on a periodic axis is its own
-// neighbour. At a wall there is none and ok is false.
+// neighbour. At a physical face there is none and ok is false.
 func (d *Decomposition) Neighbour(rank int, dir Direction) (neighbour int, ok bool) {
 	c := d.Subdomains[rank].Coord
 	for a := range c {
@@ -92,7 +92,7 @@ func (d *Decomposition) Neighbour(rank int, dir Direction) (neighbour int, ok bo
 }
 
 // CheckWidth returns an error if w is negative, or some subdomain owns fewer layers than a
-// neighbour's ghost region of width w needs of it. A wall needs nothing.
+// neighbour's ghost region of width w needs of it. A physical face needs nothing.
 func (d *Decomposition) CheckWidth(w Radius) error {
 	if err := w.check(); err != nil {
 		return err

@@ -29,8 +29,8 @@ func sendLayers(dir Direction, a int, w Radius) int {
 
 // GhostBox returns the ghost points of box on its side in direction dir, where
 // the message from the neighbour there arrives. Its indices may lie outside
-// the grid: at a wall they are the wall, on a periodic axis they stand for the
-// points at the other end.
+// the grid: behind a physical face they hold its boundary condition, on a periodic
+// axis they stand for the points at the other end.
 func GhostBox(box Box, dir Direction, w Radius) Box {
 	for a, c := range dir {
 		switch c {

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// MaxPoints bounds the points of a grid so that sizes in bytes, with ghosts
+// maxPoints bounds the points of a grid so that sizes in bytes, with ghosts
 // and padding, stay far from the end of 64 bits.
-const MaxPoints = math.MaxInt64 / 4096
+const maxPoints = math.MaxInt64 / 4096
 
-// Grid is the index space of a problem. Size counts owned points, walls are
-// not counted. A grid of two dimensions has Size[2] = 1 and no faces in z.
+// Grid is the index space of a problem. Size counts owned points, not the
+// physical faces. A grid of two dimensions has Size[2] = 1 and no faces in z.
 type Grid struct {
 	Dims     int
 	Size     Vec
@@ -18,7 +18,7 @@ type Grid struct {
 }
 
 // NewGrid makes a grid of len(size) dimensions, 2 or 3. Every size is at
-// least 1 and their product at most MaxPoints.
+// least 1 and their product less than 2^51.
 func NewGrid(size []int, periodic [3]bool) (Grid, error) {
 	g := Grid{Dims: len(size), Size: Vec{1, 1, 1}, Periodic: periodic}
 	if g.Dims != 2 && g.Dims != 3 {
@@ -32,8 +32,8 @@ func NewGrid(size []int, periodic [3]bool) (Grid, error) {
 		if n < 1 {
 			return Grid{}, fmt.Errorf("domain: size %v: every axis needs at least 1 point", size)
 		}
-		if points > MaxPoints/int64(n) {
-			return Grid{}, fmt.Errorf("domain: size %v: more than %d points", size, int64(MaxPoints))
+		if points > maxPoints/int64(n) {
+			return Grid{}, fmt.Errorf("domain: size %v: more than %d points", size, int64(maxPoints))
 		}
 		points *= int64(n)
 		g.Size[a] = n

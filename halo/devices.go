@@ -12,8 +12,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// MaxHostDevices is the largest number of host devices that Open opens.
-const MaxHostDevices = 1024
+// maxHostDevices is the largest number of host devices that Open opens.
+const maxHostDevices = 1024
 
 // Devices says which devices Open opens. The zero value means all GPUs, or where there
 // are none a host device a core.
@@ -98,8 +98,8 @@ func named(k streams.Kind) bool { return k.Variable != "" && os.Getenv(k.Variabl
 // start opens one backend.
 func (d Devices) start(ctx context.Context, k streams.Kind) (*streams.Platform, error) {
 	n, option := d.hostCount()
-	if k.HostCores && n > MaxHostDevices {
-		return nil, optionError(option, "%d %ss: at most %d are possible", n, k.Noun, MaxHostDevices)
+	if k.HostCores && n > maxHostDevices {
+		return nil, optionError(option, "%d %ss: at most %d are possible", n, k.Noun, maxHostDevices)
 	}
 	p, err := startDriver(ctx, k, n)
 	switch {
@@ -143,7 +143,7 @@ func startDriver(ctx context.Context, k streams.Kind, devices int) (*streams.Pla
 // hostCount returns how many host devices there are to be, and the option that says so: one
 // a core, or, where more are asked for, these.
 func (d Devices) hostCount() (n int, option string) {
-	n, option = min(runtime.GOMAXPROCS(0), MaxHostDevices), "Devices.Count"
+	n, option = min(runtime.GOMAXPROCS(0), maxHostDevices), "Devices.Count"
 	if d.Count > 0 {
 		n = d.Count
 	}

@@ -363,7 +363,7 @@ func TestRefusals(t *testing.T) {
 	refused("a negative width", spec(func(s *halo.Spec) { s.Width.Minus[0] = -1 }), "width")
 	refused("no such element", spec(func(s *halo.Spec) { s.Element = "float16" }), "float64")
 	refused("negative components", spec(func(s *halo.Spec) { s.Components = -1 }), "components")
-	refused("no such reach", spec(func(s *halo.Spec) { s.Connectivity = 3 }), "reach")
+	refused("no such connectivity", spec(func(s *halo.Spec) { s.Connectivity = 3 }), "connectivity 3")
 	_, err = halo.NewPlan(p, set.Links, "tunnel", good)
 	refused("no such path", err, "tunnel")
 	_, err = halo.NewPlan(p, set.Links, p2p.Auto)

@@ -27,7 +27,7 @@ type Field struct {
 
 // NewField allocates a field. Its content is undefined; see Fill. Close frees it.
 func NewField(p *Placement, s Spec) (*Field, error) {
-	if err := p.Usable(); err != nil {
+	if err := p.usable(); err != nil {
 		return nil, err
 	}
 	s = s.filled()
@@ -58,7 +58,7 @@ func NewField(p *Placement, s Spec) (*Field, error) {
 // fields of their own, which one plan exchanges together. Exchanges write the ghosts and
 // nothing between them. Close leaves the caller's memory as it is.
 func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
-	if err := p.Usable(); err != nil {
+	if err := p.usable(); err != nil {
 		return nil, err
 	}
 	s = s.filled()

@@ -33,7 +33,7 @@ func (p *Plan) fits(fields []*Field) error {
 // Suits returns an error unless there is a stream for every subdomain, by rank, of
 // its device.
 func (p *Placement) Suits(at []*streams.Stream) error {
-	if err := p.Usable(); err != nil {
+	if err := p.usable(); err != nil {
 		return err
 	}
 	if len(at) != len(p.Devices) {

@@ -12,8 +12,8 @@ type Memory struct {
 	Pinned  int64 // on the host: staged messages, with the gaps between the rows of those that travel as they lie
 }
 
-// Add returns the sum of the two.
-func (m Memory) Add(n Memory) Memory {
+// add returns the sum of the two.
+func (m Memory) add(n Memory) Memory {
 	return Memory{m.Fields + n.Fields, m.Buffers + n.Buffers, m.Pinned + n.Pinned}
 }
 
@@ -35,7 +35,7 @@ func (p *Plan) Memory(rank int) (Memory, error) {
 		if err != nil {
 			return sum, err
 		}
-		sum = sum.Add(buffers)
+		sum = sum.add(buffers)
 	}
 	return sum, nil
 }

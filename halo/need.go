@@ -34,7 +34,7 @@ func (p *Plan) Needs(fields int) (all []*Need, err error) {
 			return nil, err
 		}
 		for range fields {
-			n.Memory = n.Add(m)
+			n.Memory = n.add(m)
 		}
 	}
 	return all, nil
@@ -47,7 +47,7 @@ func Fit(needs []*Need) error {
 	var host Need
 	for _, n := range needs {
 		if n.Device.HostMemory {
-			host.Device, host.Memory, host.Free, host.Total = n.Device, host.Add(n.Memory), n.Free, n.Total
+			host.Device, host.Memory, host.Free, host.Total = n.Device, host.add(n.Memory), n.Free, n.Total
 			continue
 		}
 		errs = append(errs, n.fit(n.Device.String()))

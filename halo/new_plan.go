@@ -29,7 +29,7 @@ func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Pla
 
 // planMessages plans messages that have no paths yet. It looks at no device.
 func planMessages(p *Placement, specs []Spec) (*Plan, error) {
-	if err := p.Usable(); err != nil {
+	if err := p.usable(); err != nil {
 		return nil, err
 	}
 	plan := &Plan{Placement: p}

@@ -26,11 +26,11 @@ func Place(d *domain.Decomposition, devices []*streams.Device) (*Placement, erro
 		return nil, fmt.Errorf("halo: %d subdomains (%v) for %d devices", len(d.Subdomains), d.Parts, len(devices))
 	}
 	p := &Placement{Decomposition: d, Devices: devices}
-	return p, p.Usable()
+	return p, p.usable()
 }
 
-// Usable returns an error unless there is a placement, with a device for every subdomain.
-func (p *Placement) Usable() error {
+// usable returns an error unless there is a placement, with a device for every subdomain.
+func (p *Placement) usable() error {
 	switch {
 	case p == nil || p.Decomposition == nil:
 		return errors.New("halo: the placement is nil")

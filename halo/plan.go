@@ -18,8 +18,8 @@ type Message struct {
 	Why        string   // why that path
 }
 
-// Direct reports whether the sender stores the message straight into the ghosts.
-func (m Message) Direct() bool { return m.Path == p2p.Direct }
+// isDirect reports whether the sender stores the message straight into the ghosts.
+func (m Message) isDirect() bool { return m.Path == p2p.Direct }
 
 // Part is what a message carries of one array in one direction.
 type Part struct {

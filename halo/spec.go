@@ -49,7 +49,7 @@ func (e Element) Size() int {
 // Connectivity says which neighbours a field needs points of.
 type Connectivity int
 
-// The reaches. A star stencil needs faces, a box stencil corners too.
+// The connectivities. A star stencil needs faces, a box stencil corners too.
 const (
 	Faces   Connectivity = iota // neighbours across a face
 	Edges                       // and across an edge
@@ -176,7 +176,7 @@ func (s Spec) checkElements(*domain.Decomposition) error {
 		return fmt.Errorf("%q is no element: float32, float64, int32, int64, complex64, complex128, or halo.Bytes(n)", s.Element)
 	}
 	if s.Components < 0 || s.Connectivity < Faces || s.Connectivity > Corners {
-		return fmt.Errorf("%d components, reach %d", s.Components, s.Connectivity)
+		return fmt.Errorf("%d components, connectivity %d", s.Components, s.Connectivity)
 	}
 	if s.SoA && s.Components > maxArrays {
 		return fmt.Errorf("%d arrays; up to %d are possible", s.Components, maxArrays)

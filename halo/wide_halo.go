@@ -66,7 +66,7 @@ func (d *WideHalo) Spec(s Spec) Spec {
 
 // Region returns what the subdomain of a rank sweeps in a step, 0 <= step < Steps
 // since the exchange: its box, grown by Steps-1-step times the radius towards
-// neighbours, but not beyond walls.
+// neighbours, but not beyond physical faces.
 func (d *WideHalo) Region(rank, step int) domain.Box {
 	grow := times(d.Radius, d.Steps-1-step)
 	for _, side := range domain.Faces(3) {
@@ -84,9 +84,9 @@ func (d *WideHalo) Region(rank, step int) domain.Box {
 
 // Run queues steps 0 to steps-1. Before step 0 and every Steps steps after it,
 // exchange brings the ghosts of the field that the step reads; in every step, sweep
-// is called for each rank with the region to be swept. Ghosts behind walls that
-// change with the field are set by sweep, before it sweeps. The first error ends
-// the run.
+// is called for each rank with the region to be swept. Ghosts behind physical faces
+// that change with the field are set by sweep, before it sweeps. The first error
+// ends the run.
 func (d *WideHalo) Run(steps int, exchange func(step int) error, sweep func(step, rank int, region domain.Box) error) error {
 	for step := range steps {
 		if step%d.Steps == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
@@ -67,16 +68,20 @@ func (j *jacobi) run(steps int) []float64 {
 	defer j.open.Close()
 	dims := j.deep.Cut.Grid.Dims
 	star := must(stencil.Laplace([]float64{0.1, 0.2, 0.3}[:dims]))(j.t)
+	point, accesses, err := sweep.Linear(star.Stencil(), kernels.Float64)
+	if err != nil {
+		j.t.Fatal(err)
+	}
 	exchange := func(step int) error { return j.x[step%2].Exchange(j.at) }
 	done(j.t, j.at, j.deep.Run(steps, exchange, func(step, rank int, region domain.Box) error {
 		from, to := j.fields[step%2].Parts[rank], j.fields[(step+1)%2].Parts[rank]
 		if err := j.walls[step%2].SetOn(rank, j.at[rank], 0, 0); err != nil {
 			return err
 		}
-		sweeper := must(j.set.Compiler.NewSweeper(j.fields[0].Placement.Devices[rank], star.Stencil(), kernels.Float64))(j.t)
-		k := must(sweeper.Sweep(to, from, region))(j.t)
-		j.open.Add(k)
-		return j.at[rank].Launch(k)
+		sweeper := must(sweep.New(j.set.Compiler, j.fields[0].Placement.Devices[rank], point, accesses))(j.t)
+		l := must(sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, region))(j.t)
+		j.open.Add(l)
+		return j.at[rank].Launch(l.Kernel)
 	}))
 	all := j.deep.Cut.Grid.Box()
 	got := make([]float64, all.Points())

@@ -60,6 +60,11 @@ func (a Array) Span(box domain.Box) streams.Span {
 // address returns where a GPU finds the first element.
 func (a Array) address() uint64 { return a.Data.Address() }
 
+// pointAddress returns where a GPU finds a point, which may be a ghost.
+func (a Array) pointAddress(p domain.Vec) uint64 {
+	return a.address() + uint64(a.Layout.Offset(p)*int64(a.Layout.ElementSize))
+}
+
 // view returns the elements as the CPU sees them.
 func view[T any](s streams.Span) []T {
 	return streams.View[T](s.Memory.Bytes()[s.Offset : s.Offset+s.Length])

@@ -29,7 +29,6 @@ type Options struct {
 // that run Go need no compiling. It may be used from any goroutine.
 type Compiler struct {
 	options Options
-	tuner   *tuner
 	cache   cache.Folder
 	learnt  memory
 
@@ -50,7 +49,7 @@ type compilation struct{ image func() ([]byte, error) }
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
 	return &Compiler{
-		options: o, tuner: &tuner{known: map[string]Tuning{}}, cache: cacheOf(o),
+		options: o, cache: cacheOf(o),
 		images: map[string]*compilation{}, modules: map[string]*streams.Module{},
 	}
 }

@@ -91,18 +91,3 @@ func memberOf(f reflect.StructField) (name string, inline bool) {
 	}
 	return b.String(), false
 }
-
-// extended returns a struct type with arrays behind its fields, as a kernel has them whose option says how
-// long they are.
-func extended(first any, arrays ...reflect.StructField) reflect.Type {
-	t := reflect.TypeOf(first)
-	var fields []reflect.StructField
-	for i := range t.NumField() {
-		fields = append(fields, t.Field(i))
-	}
-	for _, a := range arrays {
-		a.PkgPath = t.PkgPath()
-		fields = append(fields, a)
-	}
-	return reflect.StructOf(fields)
-}

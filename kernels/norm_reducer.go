@@ -46,10 +46,10 @@ type NormReduction struct {
 
 // normsArgs is struct Norms of norms.cu.
 type normsArgs struct {
-	next, last, partial, sums, result uint64
+	next, last, sums, result uint64
 	strides
-	region           region
-	partials, blocks int64
+	region region
+	blocks int64
 }
 
 // Norms makes a reduction ready over the points of the box in the arrays next
@@ -105,7 +105,7 @@ func (r *NormReduction) launchAll(d *streams.Device, name string, specs []stream
 func (r *NormReducer) specs(next, last Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
 	arg := argument(&normsArgs{
 		next: next.address(), last: last.address(),
-		partial: result.Address() + normsBytes, sums: result.Address() + normsBytes, result: result.Address(),
+		sums: result.Address() + normsBytes, result: result.Address(),
 		strides: stridesOf(next.Layout), region: regionOf(next.Layout, box), blocks: blocks,
 	})
 	block := [3]int{blockSize, 1, 1}
@@ -127,6 +127,10 @@ func normRows[T rows.Float](next, last Array, box domain.Box, result *streams.Me
 	var sum Norms
 	eachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n]) })
 	putNorms(streams.View[float64](result.Bytes()), sum)
+}
+
+func putNorms(v []float64, n Norms) {
+	v[0], v[1], v[2], v[3] = n.MaxChange, n.SumChange2, n.Max, n.Sum2
 }
 
 // Queue queues the reduction and the copy of its result to the host.

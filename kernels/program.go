@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"reflect"
 	"regexp"
 	"slices"
 
@@ -109,28 +108,6 @@ var realNames = map[Real]string{Float32: "float", Float64: "double"}
 
 // normSum is what all programs share that take norms.
 var normSum = mirror{"NormSum", Norms{}}
-
-// sweepProgram is the sweeps of one stencil, its weights among them.
-func sweepProgram(s stencil.Stencil, r Real) Program {
-	return Program{
-		File: "sweep.cu", Defines: []string{"REAL=" + realNames[r], "READ_ONLY"}, stencil: stencilSource(s, r),
-		mirrors: []mirror{normSum, {"Sweep", sweepArgs{}}},
-	}
-}
-
-// stepProgram is whole steps with one stencil.
-func stepProgram(s stencil.Stencil, r Real) Program {
-	most := maxStores(s)
-	return Program{
-		File:    "step.cu",
-		Defines: []string{"REAL=" + realNames[r], fmt.Sprintf("MAX_STORES=%d", most), fmt.Sprintf("RESIDENT_THREADS=%d", residentThreads(s))},
-		stencil: stencilSource(s, r),
-		mirrors: []mirror{normSum, {"THIS_DEVICE", flags.Itself}, {"Step", extended(stepArgs{},
-			reflect.StructField{Name: "target", Type: reflect.ArrayOf(most, reflect.TypeFor[targetArgs]())},
-			reflect.StructField{Name: "neighbour", Type: reflect.ArrayOf(most, reflect.TypeFor[flags.Neighbour]())},
-		)}},
-	}
-}
 
 // tilesPrograms are many steps with a star that reaches one point, of a field in shared memory
 // and registers, by threads as a tiling has them: the first without norms, the other with them.
@@ -241,13 +218,10 @@ func Programs() []Program {
 	}
 	for _, r := range []Real{Float32, Float64} {
 		all = append(all, normsProgram(r), reflectProgram(r))
-		for _, s := range everyStencil() {
-			all = append(all, sweepProgram(s, r), stepProgram(s, r))
-			if _, ok := s.AsStar(); ok {
-				for _, b := range everyTiling(s, r) {
-					both := tilesPrograms(s, r, &b)
-					all = append(all, both[:]...)
-				}
+		for _, s := range everyStar() {
+			for _, b := range everyTiling(s, r) {
+				both := tilesPrograms(s, r, &b)
+				all = append(all, both[:]...)
 			}
 		}
 	}
@@ -268,19 +242,11 @@ func everyTiling(s stencil.Stencil, r Real) []tiling {
 	}
 }
 
-// everyStencil returns the stencils of all kinds, those of one step along each axis also
-// with spacings that are not equal.
-func everyStencil() []stencil.Stencil {
-	var all []stencil.Stencil
+// everyStar returns the stars that reach one point, with equal spacings and with others.
+func everyStar() (all []stencil.Stencil) {
 	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
-		kinds := stencil.Kinds(len(spacing))
-		if spacing[0] != spacing[1] {
-			kinds = kinds[:1]
-		}
-		for _, kind := range kinds {
-			if s, err := stencil.HeatOf(kind, spacing, 1, 1e-3); err == nil {
-				all = append(all, s)
-			}
+		if s, err := stencil.HeatOf(stencil.Kinds(len(spacing))[0], spacing, 1, 1e-3); err == nil {
+			all = append(all, s)
 		}
 	}
 	return all

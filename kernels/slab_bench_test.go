@@ -6,18 +6,17 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// BenchmarkSlab times what a step does at one face of a cube, on a host device.
+// BenchmarkSlab times the copies of a step at one face of a cube, on a host device.
 // The points of the face lie in a plane of memory (z), in rows (y) or apart (x).
 func BenchmarkSlab(b *testing.B) {
 	const size = 256
 	for _, op := range []struct {
 		name string
 		make func(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel
-	}{{"sweep", sweepSlab}, {"pack", packSlab}, {"unpack", unpackSlab}} {
+	}{{"pack", packSlab}, {"unpack", unpackSlab}} {
 		for axis, name := range []string{"x", "y", "z"} {
 			b.Run(fmt.Sprintf("op=%s/axis=%s/type=float64/size=%d", op.name, name, size), func(b *testing.B) {
 				d, slab := newBed(b), cube(3, size)
@@ -27,12 +26,6 @@ func BenchmarkSlab(b *testing.B) {
 			})
 		}
 	}
-}
-
-func sweepSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
-	sweeper := ready(d.compiler.NewSweeper(d.device, isotropic(3), kernels.Float64))(d.b)
-	dst := d.array(field.Layout.Owned, 3, kernels.Float64)
-	return ready(sweeper.Sweep(dst, field, slab))(d.b)
 }
 
 func packSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
@@ -48,8 +41,4 @@ func unpackSlab(d *bed, field kernels.Array, slab domain.Box) *streams.Kernel {
 // buffer has room for the points of the slab.
 func (d *bed) buffer(slab domain.Box) streams.Span {
 	return ready(d.device.Alloc(8 * slab.Points()))(d.b).All()
-}
-
-func isotropic(dims int) stencil.Stencil {
-	return stencil.StarWeights{Dims: dims, Equal: true, Centre: 0.1, Axis: [3]float64{0.15, 0.15, 0.15}}.Stencil()
 }

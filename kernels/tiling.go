@@ -172,5 +172,8 @@ func (b *tiling) cost() int64 {
 	return shared + packets*b.element/8 + ceil(ceil(packets, threads), 2)*trip + (ceil(column*b.element, 32)+b.regLayers)*barrier
 }
 
+// ceil returns n/by, rounded up.
+func ceil[T int | int64](n, by T) T { return (n + by - 1) / by }
+
 // area returns the points of a side of the box.
 func (b *tiling) area(axis int) int64 { return b.size[0] * b.size[1] * b.size[2] / b.size[axis] }

@@ -31,7 +31,7 @@ type trip struct {
 // NewLinkModel returns a link model of the devices without any measurement. The driver's
 // version may be empty.
 func NewLinkModel(devices []*streams.Device, driver string) *LinkModel {
-	return &LinkModel{machine: NewMachine(devices, driver), curves: map[trip]Curve{}}
+	return &LinkModel{machine: newMachine(devices, driver), curves: map[trip]Curve{}}
 }
 
 // Set keeps the curve of messages from one device to another, or to itself.
@@ -62,8 +62,8 @@ type Machine struct {
 	Devices []string `json:"devices"` // names with bus ids, sorted, each once
 }
 
-// NewMachine describes devices with their driver's version.
-func NewMachine(devices []*streams.Device, driver string) Machine {
+// newMachine describes devices with their driver's version.
+func newMachine(devices []*streams.Device, driver string) Machine {
 	names := map[string]bool{}
 	for _, d := range devices {
 		names[nameOf(d.Info)] = true

@@ -19,7 +19,7 @@ func tally(contender string, groups []Group) string {
 			continue
 		}
 		shares = append(shares, row.Median(Share))
-		if best, _ := g.Best(); best.Median(Time) == row.Median(Time) {
+		if best, _ := g.best(); best.Median(Time) == row.Median(Time) {
 			first++
 		}
 	}
@@ -46,7 +46,7 @@ func autoSummary(groups []Group) []string {
 		if !ok {
 			continue
 		}
-		if row, ok := g.Best(); ok {
+		if row, ok := g.best(); ok {
 			best.add(auto, row)
 		}
 		if row, ok := g.Of(copiesEngine); ok {

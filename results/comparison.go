@@ -115,7 +115,7 @@ func (c comparison) line(g Group) []string {
 		}
 		cells = append(cells, cell)
 	}
-	best, ok := g.Best()
+	best, ok := g.best()
 	if ok {
 		cells = append(cells, best.Contender(), wording.Percent(best.Median(Share)))
 	} else {

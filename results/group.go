@@ -62,9 +62,9 @@ func (g Group) Of(contender string) (row Row, ok bool) {
 	return row, false
 }
 
-// Best returns the row of the fastest contender, without engine auto; it is false
+// best returns the row of the fastest contender, without engine auto; it is false
 // where there is none.
-func (g Group) Best() (best Row, ok bool) {
+func (g Group) best() (best Row, ok bool) {
 	for _, row := range g.Rows {
 		if row.rival() && (!ok || row.Median(Time) < best.Median(Time)) {
 			best, ok = row, true

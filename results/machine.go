@@ -36,8 +36,8 @@ func memory(bytes int64) string {
 	return fmt.Sprintf("%.0f GiB", float64(bytes)/(1<<30))
 }
 
-// Machine describes in one line what a record was measured on.
-func (r *Record) Machine() string {
+// machine describes in one line what a record was measured on.
+func (r *Record) machine() string {
 	h := r.Host
 	known := []string{r.deviceNames()}
 	for _, f := range []fact{{"", h.CPU}, {"", wording.Count(h.Cores, "core")}, {"driver ", h.Driver}, {"CUDA ", h.CUDA}} {

@@ -167,7 +167,7 @@ func (t *table) head() (lines []string) {
 // about says of which kind a record is, of which machine and halox, and what came
 // between it and its end.
 func (s Source) about() string {
-	return wording.Join(", ", string(s.Kind), s.Machine(), s.Halox.String(), s.State())
+	return wording.Join(", ", string(s.Kind), s.machine(), s.Halox.String(), s.State())
 }
 
 // cells returns the table as people read it, the names of the columns first, and how

@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
@@ -121,14 +122,20 @@ func (p *Problem) profile(e *stencil.Expression) func() boundary.Profile {
 }
 
 // step returns what a time step computes of a variable.
-func (p *Problem) step(u *scheme.Variable) *scheme.Step {
+func (p *Problem) step(u *scheme.Variable) (*scheme.Step, error) {
+	point, accesses, err := sweep.Linear(p.Stencil, p.Real)
+	if err != nil {
+		return nil, err
+	}
 	return &scheme.Step{
 		Stages: []scheme.Stage{{
-			Name: "sweep", Reads: []scheme.Access{u.At(0, p.Stencil.Footprint())}, Writes: []scheme.Access{u.At(1, nil)},
-			Linear: &p.Stencil,
+			Name:   "sweep",
+			Reads:  []scheme.Access{u.At(0, p.Stencil.Footprint()).Named(accesses[0].Name)},
+			Writes: []scheme.Access{u.At(1, nil).Named(accesses[1].Name)},
+			Point:  &point,
 		}},
 		Length: p.TimeStep, Measured: []*scheme.Variable{u},
-	}
+	}, nil
 }
 
 // Width returns how far the stencil reaches, and so the width of the ghosts.
@@ -144,7 +151,7 @@ func (p *Problem) radius(axis int) int { return p.Stencil.AxisRadius(axis) }
 
 // corners returns which neighbours the stencil needs points of.
 func (p *Problem) corners() halo.Connectivity {
-	reach := halo.Faces
+	all := halo.Faces
 	for _, o := range p.Stencil.Offsets() {
 		axes := 0
 		for _, d := range o {
@@ -152,9 +159,9 @@ func (p *Problem) corners() halo.Connectivity {
 				axes++
 			}
 		}
-		reach = max(reach, halo.Faces+halo.Connectivity(axes-1))
+		all = max(all, halo.Faces+halo.Connectivity(axes-1))
 	}
-	return reach
+	return all
 }
 
 // coordinates returns how expressions see the grid at step n: x_i = (i+1)*h

@@ -61,8 +61,12 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 	if err == nil {
 		err = u.SetAll()
 	}
+	var step *scheme.Step
 	if err == nil {
-		s.Runner, err = scheme.NewRunner(p.step(u), &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
+		step, err = p.step(u)
+	}
+	if err == nil {
+		s.Runner, err = scheme.NewRunner(step, &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -110,7 +114,11 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 	if err != nil {
 		return nil, false, err
 	}
-	if trials, known, err = scheme.Fastest(ctx, p.step(u), s, o); err != nil {
+	step, err := p.step(u)
+	if err != nil {
+		return nil, false, errors.Join(err, u.Close())
+	}
+	if trials, known, err = scheme.Fastest(ctx, step, s, o); err != nil {
 		return nil, false, err // closing now would wait for streams that may hang
 	}
 	return trials, known, u.Close()

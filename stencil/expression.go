@@ -14,10 +14,10 @@ type Expression struct {
 // Parse reads an expression. A number alone is an expression too. The result has to be a number, not a condition.
 //
 // Operators are + - * / % (the sign of the first operand), ^ and ** (powers), comparisons, and, or, not, && || !, and
-// the choices c ? a : b and if c { a } else { b }. Variables and Functions list the names.
+// the choices c ? a : b and if c { a } else { b }. An error about a name lists those that there are.
 //
 // What is wrong comes back as a *ParseError: one line with the column and what is allowed. Parse never panics; it takes
-// at most MaxLength bytes.
+// at most 4096 bytes.
 func Parse(src string) (*Expression, error) {
 	tree, err := parseTree(src)
 	if err != nil {

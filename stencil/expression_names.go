@@ -29,8 +29,8 @@ var variables = []variable{
 	{"t", fixed}, {"pi", fixed},
 }
 
-// Variables returns the names that an expression may use.
-func Variables() []string {
+// variableNames returns the names that an expression may use.
+func variableNames() []string {
 	names := make([]string, len(variables))
 	for n, v := range variables {
 		names[n] = v.name
@@ -38,8 +38,8 @@ func Variables() []string {
 	return names
 }
 
-// Functions returns the functions that an expression may call, sorted.
-func Functions() []string { return slices.Sorted(maps.Keys(functions)) }
+// functionNames returns the functions that an expression may call, sorted.
+func functionNames() []string { return slices.Sorted(maps.Keys(functions)) }
 
 // functions are Go's math functions of the same name, but for: log is the natural one; mod has the sign of its first
 // argument, as % does; pow is ^; round goes away from zero at halves; sign is -1, 0 or 1, or NaN for NaN; min and max

@@ -102,7 +102,7 @@ func (t *translator) identifier(n *ast.IdentifierNode) operand {
 	if _, ok := functions[n.Value]; ok {
 		return t.fail(n, "the function %s needs its arguments in parentheses", n.Value)
 	}
-	return t.fail(n, "unknown name %q: the variables are %s", n.Value, list(Variables()))
+	return t.fail(n, "unknown name %q: the variables are %s", n.Value, list(variableNames()))
 }
 
 func (t *translator) unary(n *ast.UnaryNode) operand {
@@ -141,11 +141,11 @@ func (t *translator) choice(n *ast.ConditionalNode) operand {
 func (t *translator) call(n *ast.CallNode) operand {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
-		return t.fail(n, "a method call is not allowed: the functions are %s", list(Functions()))
+		return t.fail(n, "a method call is not allowed: the functions are %s", list(functionNames()))
 	}
 	op, ok := functions[callee.Value]
 	if !ok {
-		return t.fail(n, "unknown function %q: the functions are %s", callee.Value, list(Functions()))
+		return t.fail(n, "unknown function %q: the functions are %s", callee.Value, list(functionNames()))
 	}
 	if wanted, ok := arity(op, len(n.Arguments)); !ok {
 		return t.fail(n, "%s takes %s, not %d", op.name, wanted, len(n.Arguments))

@@ -13,8 +13,8 @@ import (
 	"github.com/expr-lang/expr/parser"
 )
 
-// MaxLength is the longest expression accepted, in bytes. It bounds the depth of the tree as well.
-const MaxLength = 4096
+// maxLength is the longest expression accepted, in bytes. It bounds the depth of the tree as well.
+const maxLength = 4096
 
 // maxNodes bounds the nodes of a tree, and with them the scratch rows of an Evaluator.
 const maxNodes = 1000
@@ -22,12 +22,12 @@ const maxNodes = 1000
 // parseTree gives the syntax tree of src, which is as yet unchecked.
 func parseTree(src string) (ast.Node, error) {
 	switch {
-	case len(src) > MaxLength:
-		return nil, &ParseError{Message: fmt.Sprintf("it has %d bytes: at most %d are allowed", len(src), MaxLength)}
+	case len(src) > maxLength:
+		return nil, &ParseError{Message: fmt.Sprintf("it has %d bytes: at most %d are allowed", len(src), maxLength)}
 	case !utf8.ValidString(src):
 		return nil, &ParseError{Message: "it is not valid UTF-8"}
 	case strings.TrimSpace(src) == "":
-		return nil, &ParseError{Message: "it is empty: a number or a formula in " + list(Variables())}
+		return nil, &ParseError{Message: "it is empty: a number or a formula in " + list(variableNames())}
 	}
 	tree, err := parseGuarded(src)
 	var at *file.Error

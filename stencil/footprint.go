@@ -71,18 +71,6 @@ func (f Footprint) Axes() (most int) {
 	return most
 }
 
-// Needs reports whether points at a boundary read ghosts of the neighbour in the direction.
-func (f Footprint) Needs(d domain.Direction) bool {
-	return d != domain.Direction{} && slices.ContainsFunc(f, func(o domain.Vec) bool {
-		for a := range o {
-			if d[a] != 0 && d[a]*o[a] <= 0 {
-				return false
-			}
-		}
-		return true
-	})
-}
-
 // Check returns an error unless all offsets lie in so many dimensions.
 func (f Footprint) Check(dims int) error {
 	for _, o := range f {

@@ -173,12 +173,12 @@ func at(dims, axes int) []Part {
 	return box(dims, 1, func(o domain.Vec) bool { return abs(o[0])+abs(o[1])+abs(o[2]) == axes })
 }
 
-// box returns those points of a box around the centre, of such a reach along all axes, that
+// box returns those points of a box around the centre, of that radius along all axes, that
 // are wanted: a part for each layer of the last axis, upwards, and in it x fastest.
-func box(dims, reach int, wanted func(domain.Vec) bool) (layers []Part) {
+func box(dims, radius int, wanted func(domain.Vec) bool) (layers []Part) {
 	low, high := domain.Vec{}, domain.Vec{}
 	for a := range dims {
-		low[a], high[a] = -reach, reach
+		low[a], high[a] = -radius, radius
 	}
 	for z := low[2]; z <= high[2]; z++ {
 		for y := low[1]; y <= high[1]; y++ {

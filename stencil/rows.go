@@ -40,9 +40,6 @@ func (e *Expression) NewEvaluator(c Coordinates) *Evaluator {
 	return v
 }
 
-// Coordinates returns the grid and moment that the evaluator is for.
-func (v *Evaluator) Coordinates() Coordinates { return v.grid }
-
 // SetTime moves the evaluator to another moment. It allocates nothing.
 func (v *Evaluator) SetTime(t float64) {
 	v.grid.Time = t

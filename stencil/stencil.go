@@ -49,14 +49,14 @@ func (s Stencil) Offsets() (all []domain.Vec) {
 
 // AxisRadius returns how far the stencil reaches along an axis, the same to both sides.
 func (s Stencil) AxisRadius(axis int) int {
-	reach := 0
+	radius := 0
 	for _, o := range s.Offsets() {
-		reach = max(reach, o[axis], -o[axis])
+		radius = max(radius, o[axis], -o[axis])
 	}
-	return reach
+	return radius
 }
 
-// Radius returns the reach along all axes: how many ghost layers a sweep reads.
+// Radius returns the radius along all axes: how many ghost layers a sweep reads.
 func (s Stencil) Radius() domain.Radius {
 	var r domain.Radius
 	for a := range s.Dims {

@@ -12,7 +12,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// record is the results.Record of a job, and what it says of its run.
+// record is the results.Record of a run, and what it says of the run itself.
 type record struct {
 	*results.Record
 	run *results.Run
@@ -38,7 +38,7 @@ func describeDevice(s *halo.Session, d *streams.Device) results.Device {
 	return r
 }
 
-// newRecord describes a job before its run.
+// newRecord describes a run before it begins.
 func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
 	if len(needsOf(j.scheme).Orders) > 0 {

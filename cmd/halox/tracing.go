@@ -8,7 +8,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// tracing is the trace of a job under way; nil where none is wanted.
+// tracing is the trace of a run under way; nil where none is wanted.
 type tracing struct {
 	file   string
 	window streams.Window

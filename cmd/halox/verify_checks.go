@@ -64,13 +64,13 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 		if v.place.CheckWidth(domain.UniformRadius(v.place.Grid.Dims, width)) != nil {
 			continue
 		}
-		for _, reach := range []halo.Connectivity{halo.Faces, halo.Corners} {
+		for _, connectivity := range []halo.Connectivity{halo.Faces, halo.Corners} {
 			for _, element := range []halo.Element{halo.Float32, halo.Float64} {
 				c := halotest.Case{
 					Placement: v.place, Links: v.session.Links, Compiler: v.session.Compiler, Path: path,
-					Specs: []halo.Spec{v.spec(element, reach, width)},
+					Specs: []halo.Spec{v.spec(element, connectivity, width)},
 				}
-				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, connected(reach), width, element)
+				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, connected(connectivity), width, element)
 				all = append(all, check{name, c.Run})
 			}
 		}

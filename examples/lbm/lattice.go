@@ -43,6 +43,17 @@ func weight(q int) float64 {
 	return weights[c[0]*c[0]+c[1]*c[1]+c[2]*c[2]]
 }
 
+// plus adds c times a value; c is 1, 0 or -1.
+func plus(sum float64, c int, value float64) float64 {
+	switch c {
+	case 1:
+		return sum + value
+	case -1:
+		return sum - value
+	}
+	return sum
+}
+
 // lbm is the Go twin of lbm.cu.
 func lbm(r *sweep.Row) {
 	a := sweep.Parameters[parameters](r)
@@ -54,26 +65,30 @@ func lbm(r *sweep.Row) {
 		}
 		next[q] = sweep.AtComponent[float64](r, "next", q, 0, 0, 0)
 	}
+	keep, drive := 1-a.Omega, float64(float64(3*(1-float64(0.5*a.Omega)))*a.Force)
 	for i := range r.N {
-		rho, u := 0.0, [3]float64{}
-		for q, c := range velocities {
-			rho += in[q][i]
-			for axis := range u {
-				u[axis] += float64(float64(c[axis]) * in[q][i])
+		rho, u := in[0][i], [3]float64{0: float64(0.5 * a.Force)}
+		for q := 1; q < len(velocities); q += 2 {
+			forth, back := in[q][i], in[q+1][i]
+			rho += forth + back
+			for axis, c := range velocities[q] {
+				u[axis] = plus(u[axis], c, forth-back)
 			}
 		}
-		u[0] += float64(0.5 * a.Force)
+		volume, relax := 1/rho, float64(a.Omega*rho)
 		for axis := range u {
-			u[axis] /= rho
+			u[axis] *= volume
 		}
-		square := float64(1.5 * (float64(u[0]*u[0]) + float64(u[1]*u[1]) + float64(u[2]*u[2])))
-		for q, v := range velocities {
-			w := weight(q)
-			c := float64(3 * (float64(float64(v[0])*u[0]) + float64(float64(v[1])*u[1]) + float64(float64(v[2])*u[2])))
-			relaxed := in[q][i] + float64(a.Omega*(float64(float64(w*rho)*(1+c+float64(float64(0.5*c)*c)-square))-in[q][i]))
-			driven := float64((1 - float64(0.5*a.Omega)) * w)
-			driven = float64(driven * (float64(3*(float64(v[0])-u[0])) + float64(float64(3*c)*float64(v[0]))))
-			next[q][i] = relaxed + float64(driven*a.Force)
+		all := float64(relax * (1 - float64(1.5*(float64(u[0]*u[0])+float64(u[1]*u[1])+float64(u[2]*u[2])))))
+		all -= float64(drive * u[0])
+		next[0][i] = float64(keep*in[0][i]) + float64(weights[0]*all)
+		for q := 1; q < len(velocities); q += 2 {
+			c, w := velocities[q], weight(q)
+			along := plus(plus(plus(0, c[0], u[0]), c[1], u[1]), c[2], u[2])
+			even := all + float64(along*plus(float64(float64(4.5*relax)*along), c[0], float64(3*drive)))
+			odd := plus(float64(float64(3*relax)*along), c[0], drive)
+			next[q][i] = float64(keep*in[q][i]) + float64(w*(even+odd))
+			next[q+1][i] = float64(keep*in[q+1][i]) + float64(w*(even-odd))
 		}
 	}
 }

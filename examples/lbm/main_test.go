@@ -56,25 +56,34 @@ func (l *lattice) step() *lattice {
 	return next
 }
 
+// collide takes directions in pairs: what goes one way and the other of both relaxes towards the same even
+// part, and towards odd parts of either sign.
 func (l *lattice) collide(x, y, z int) (out [19]float64) {
 	var in [19]float64
-	var rho, jx, jy, jz float64
-	for q, c := range velocities {
+	for q := range in {
 		in[q] = l.pull(x, y, z, q)
-		rho += in[q]
-		jx += float64(float64(c[0]) * in[q])
-		jy += float64(float64(c[1]) * in[q])
-		jz += float64(float64(c[2]) * in[q])
 	}
-	ux, uy, uz := (jx+0.5*force)/rho, jy/rho, jz/rho
+	rho, jx, jy, jz := in[0], 0.5*force, 0.0, 0.0
+	for q := 1; q < 19; q += 2 {
+		d, flow := velocities[q], in[q]-in[q+1]
+		rho += in[q] + in[q+1]
+		jx += float64(float64(d[0]) * flow)
+		jy += float64(float64(d[1]) * flow)
+		jz += float64(float64(d[2]) * flow)
+	}
+	ux, uy, uz := float64(jx*(1/rho)), float64(jy*(1/rho)), float64(jz*(1/rho))
 	energy := float64(1.5 * (float64(ux*ux) + float64(uy*uy) + float64(uz*uz)))
-	for q, d := range velocities {
-		w := []float64{1.0 / 3, 1.0 / 18, 1.0 / 36}[squared(q)]
-		c := float64(3 * (float64(float64(d[0])*ux) + float64(float64(d[1])*uy) + float64(float64(d[2])*uz)))
-		equilibrium := float64(float64(w*rho) * (1 + c + float64(float64(0.5*c)*c) - energy))
-		relaxed := in[q] + float64(omega*(equilibrium-in[q]))
-		push := float64(float64((1-float64(0.5*omega))*w) * (float64(3*(float64(d[0])-ux)) + float64(float64(3*c)*float64(d[0]))))
-		out[q] = relaxed + float64(push*force)
+	push := float64(float64(3*(1-float64(0.5*omega))) * force)
+	common := float64(float64(omega*rho)*(1-energy)) - float64(push*ux)
+	out[0] = float64((1-omega)*in[0]) + float64(1.0/3*common)
+	for q := 1; q < 19; q += 2 {
+		d, w := velocities[q], []float64{1.0 / 3, 1.0 / 18, 1.0 / 36}[squared(q)]
+		u := float64(float64(d[0])*ux) + float64(float64(d[1])*uy) + float64(float64(d[2])*uz)
+		bend := float64(float64(4.5*float64(omega*rho))*u) + float64(float64(d[0])*float64(3*push))
+		even := common + float64(u*bend)
+		odd := float64(float64(3*float64(omega*rho))*u) + float64(float64(d[0])*push)
+		out[q] = float64((1-omega)*in[q]) + float64(w*(even+odd))
+		out[q+1] = float64((1-omega)*in[q+1]) + float64(w*(even-odd))
 	}
 	return out
 }

@@ -83,9 +83,6 @@ func slab(l domain.Layout, side domain.Direction) domain.Box {
 	return full
 }
 
-// Steady reports whether no condition changes with time.
-func (g *Ghosts) Steady() bool { return len(g.sides((*Condition).moves)) == 0 }
-
 // Layers returns how many layers of a subdomain its boundary region has for the faces alone:
 // the width of the ghosts where these change from step to step, since they are made from owned
 // layers, and only the sweep of the boundary region may read them.

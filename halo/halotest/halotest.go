@@ -42,7 +42,7 @@ type Case struct {
 
 // Run carries out the case on fields of its own and returns the first point that is
 // wrong, with what it holds and what it should hold, in bytes, or whatever failed.
-// Ghosts behind walls, and those that a field does not reach, are to stay as they
+// Ghosts behind physical faces, and those that no exchange brings, are to stay as they
 // were.
 func (c Case) Run() (err error) {
 	var open streams.Resources
@@ -294,8 +294,8 @@ func moved(s halo.Spec, bytes int) []bool {
 }
 
 // source returns the owned point that a point of a subdomain stands for, and
-// whether the field's exchange brings it: not behind walls, not across edges
-// or corners that the field does not reach, and not beyond the component's own width.
+// whether the field's exchange brings it: not behind physical faces, not across edges
+// or corners beyond its connectivity, and not beyond the component's own width.
 func source(f *halo.Field, component int, own domain.Box, p domain.Vec) (q domain.Vec, reached bool) {
 	q = p
 	across := 0

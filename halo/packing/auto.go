@@ -18,19 +18,19 @@ func (p *Packer) fastest(t *task) (*Job, error) {
 		return &Job{Engine: Targeted, Why: "there is nothing to do"}, nil
 	}
 	kind, layout := p.kind(t), t.layoutName()
-	c, ok := p.choices.get(kind, layout)
+	c, ok := p.tunings.get(kind, layout)
 	if !ok && p.options.Predict {
-		if j, err := p.predicted(t, p.choices.model(kind)); j != nil || err != nil {
+		if j, err := p.predicted(t, p.tunings.model(kind)); j != nil || err != nil {
 			return j, err
 		}
 	}
 	if !ok {
 		var err error
-		if c, err = p.measure(t, p.choices.model(kind)); err != nil {
+		if c, err = p.measure(t, p.tunings.model(kind)); err != nil {
 			return nil, fmt.Errorf("packing: measure the engines: %w", err)
 		}
 		c.Kind, c.Layout = kind, layout
-		p.choices.put(c)
+		p.tunings.put(c)
 	}
 	return p.first(c.Times, t, c.why())
 }
@@ -38,7 +38,7 @@ func (p *Packer) fastest(t *task) (*Job, error) {
 // first makes a job of the first of the engines that suits the task, and says why. What was
 // measured may be of another type with this layout, which an engine suits that does not
 // suit this one: an indexed_block whose blocks touch is of one length for targeted.
-func (p *Packer) first(order []Timed, t *task, why string) (*Job, error) {
+func (p *Packer) first(order []timed, t *task, why string) (*Job, error) {
 	for _, m := range order {
 		j, err := p.suited(m.Engine, t)
 		if err != nil {
@@ -88,10 +88,10 @@ func (p *Packer) where(s streams.Span) string {
 // predicted makes a job of the engine that the model says is fastest. There is none where
 // the model cannot say it of all engines that suit the task.
 func (p *Packer) predicted(t *task, m model) (*Job, error) {
-	var times []Timed
+	var times []timed
 	for _, f := range m.forecasts(t.features()) {
 		if f.known() {
-			times = append(times, f.Timed)
+			times = append(times, f.timed)
 			continue
 		}
 		j, err := p.suited(f.Engine, t)
@@ -149,11 +149,11 @@ func (p *Packer) measure(t *task, m model) (c tuning, err error) {
 
 // contenders makes jobs of the engines that suit the task and are not hopeless. One of
 // which nothing is known is not.
-func (p *Packer) contenders(t *task, m model, open *streams.Resources) (jobs []*Job, skipped []Timed, err error) {
+func (p *Packer) contenders(t *task, m model, open *streams.Resources) (jobs []*Job, skipped []timed, err error) {
 	var best forecast // of those that suit
 	for _, f := range m.forecasts(t.features()) {
 		if f.hopeless(best) {
-			skipped = append(skipped, f.Timed)
+			skipped = append(skipped, f.timed)
 			continue
 		}
 		j, err := p.suited(f.Engine, t)
@@ -174,7 +174,7 @@ func (p *Packer) contenders(t *task, m model, open *streams.Resources) (jobs []*
 
 // compare returns what the jobs take, the fastest first. One that takes far longer than
 // another at once is not run again; the others are timed in rounds.
-func (c *Clock) compare(jobs []*Job) (times []Timed, err error) {
+func (c *Clock) compare(jobs []*Job) (times []timed, err error) {
 	var ones []time.Duration
 	for _, j := range jobs {
 		one, err := c.once(j)
@@ -188,16 +188,16 @@ func (c *Clock) compare(jobs []*Job) (times []Timed, err error) {
 	var theirs []time.Duration
 	for i, j := range jobs {
 		if ones[i] > limit {
-			times = append(times, Timed{j.Engine, ones[i]})
+			times = append(times, timed{j.Engine, ones[i]})
 			continue
 		}
 		left, theirs = append(left, j), append(theirs, ones[i])
 	}
 	took, err := c.rounds(autoBudget, left, theirs)
 	for i, median := range medians(took) {
-		times = append(times, Timed{left[i].Engine, median})
+		times = append(times, timed{left[i].Engine, median})
 	}
-	slices.SortStableFunc(times, func(a, b Timed) int { return cmp.Compare(a.Time, b.Time) })
+	slices.SortStableFunc(times, func(a, b timed) int { return cmp.Compare(a.Time, b.Time) })
 	return times, err
 }
 

@@ -126,10 +126,10 @@ func (b *autoBench) teach(t *testing.T, p *Packer, n int, prices map[Engine]time
 		a := b.column(t, n+i)
 		c := tuning{Kind: p.kind(a), Layout: a.layoutName(), Features: a.features()}
 		for e, price := range prices {
-			c.Times = append(c.Times, Timed{e, price * time.Duration(n+i)})
+			c.Times = append(c.Times, timed{e, price * time.Duration(n+i)})
 		}
-		slices.SortFunc(c.Times, func(a, b Timed) int { return int(a.Time - b.Time) })
-		p.choices.put(c)
+		slices.SortFunc(c.Times, func(a, b timed) int { return int(a.Time - b.Time) })
+		p.tunings.put(c)
 	}
 }
 
@@ -156,8 +156,8 @@ func TestAutoRemembers(t *testing.T) {
 		}
 	}
 	other := b.packer(t, Options{Blocks: 1})
-	if b.auto(t, other, a); len(other.choices.all) != 2 {
-		t.Errorf("with other options: %d choices", len(other.choices.all))
+	if b.auto(t, other, a); len(other.tunings.all) != 2 {
+		t.Errorf("with other options: %d tunings", len(other.tunings.all))
 	}
 }
 
@@ -175,7 +175,7 @@ func TestAutoSkipsTheHopeless(t *testing.T) {
 	if _, again := b.auto(t, b.packer(t, Options{}), a); again != why {
 		t.Errorf("remembered: %s", again)
 	}
-	if c, ok := p.choices.get(p.kind(a), a.layoutName()); !ok || len(c.Times) != 5 || !slices.Equal(c.Skipped, []Timed{{Copies, 29000}}) {
+	if c, ok := p.tunings.get(p.kind(a), a.layoutName()); !ok || len(c.Times) != 5 || !slices.Equal(c.Skipped, []timed{{Copies, 29000}}) {
 		t.Errorf("%+v", c)
 	}
 	if _, why := b.auto(t, p, b.column(t, 2000)); strings.Contains(why, "skipped") {
@@ -193,7 +193,7 @@ func TestAutoSkipsByWhatSuits(t *testing.T) {
 	}
 	a := b.task(t, typ) // not for targeted
 	for i := range enough {
-		p.choices.put(tuning{Kind: p.kind(a), Layout: fmt.Sprint(i), Features: a.features(), Times: []Timed{
+		p.tunings.put(tuning{Kind: p.kind(a), Layout: fmt.Sprint(i), Features: a.features(), Times: []timed{
 			{Targeted, 1}, {Units, 1000}, {Bypass, 1100}, {Transform, 2000}, {Tree, 9000}, {Copies, 9000},
 		}})
 	}
@@ -213,10 +213,10 @@ func TestPredictByWhatWasTaught(t *testing.T) {
 	b := newAutoBench(t)
 	p := b.packer(t, Options{Predict: true})
 	b.teach(t, p, 300, lesson)
-	known := len(p.choices.all)
+	known := len(p.tunings.all)
 	e, why := b.auto(t, p, b.column(t, 290))
-	if e != Units || !strings.HasPrefix(why, "predicted: units 1.2 us, ") || len(p.choices.all) != known {
-		t.Errorf("%s, %s, %d more", e, why, len(p.choices.all)-known)
+	if e != Units || !strings.HasPrefix(why, "predicted: units 1.2 us, ") || len(p.tunings.all) != known {
+		t.Errorf("%s, %s, %d more", e, why, len(p.tunings.all)-known)
 	}
 	if _, why := b.auto(t, p, b.column(t, 300)); !strings.HasPrefix(why, "measured: units 1.2 us, ") {
 		t.Errorf("what was measured is predicted: %s", why)
@@ -283,7 +283,7 @@ func TestAutoOfAnotherTypeWithTheLayout(t *testing.T) {
 	if equal.layoutName() != unequal.layoutName() {
 		t.Fatal("the layouts differ")
 	}
-	p.choices.put(tuning{Kind: p.kind(equal), Layout: equal.layoutName(), Features: equal.features(), Times: []Timed{{Targeted, 1}, {Units, 2}}})
+	p.tunings.put(tuning{Kind: p.kind(equal), Layout: equal.layoutName(), Features: equal.features(), Times: []timed{{Targeted, 1}, {Units, 2}}})
 	if e, _ := b.auto(t, p, equal); e != Targeted {
 		t.Errorf("blocks of one length: %s", e)
 	}
@@ -297,7 +297,7 @@ func TestAutoIgnoresABrokenCache(t *testing.T) {
 	b := newAutoBench(t)
 	a := b.column(t, 50)
 	first := b.packer(t, Options{})
-	file, kind, name := first.choices.entry.Path(), first.kind(a), a.layoutName()
+	file, kind, name := first.tunings.entry.Path(), first.kind(a), a.layoutName()
 	entry := func(features, times string) string {
 		return fmt.Sprintf(`[{"kind":%q,"layout":%q,"features":%s,"times":%s}]`, kind, name, features, times)
 	}
@@ -316,14 +316,14 @@ func TestAutoIgnoresABrokenCache(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := b.packer(t, Options{})
-		if n := len(p.choices.all); n != 0 {
-			t.Errorf("%s: %d choices", what, n)
+		if n := len(p.tunings.all); n != 0 {
+			t.Errorf("%s: %d tunings", what, n)
 		}
 		if _, why := b.auto(t, p, a); why == "measured: units 0.0 us" || !strings.HasPrefix(why, "measured: ") {
 			t.Errorf("%s: %s", what, why)
 		}
-		if n := len(b.packer(t, Options{}).choices.all); n != 1 {
-			t.Errorf("%s: then %d choices", what, n)
+		if n := len(b.packer(t, Options{}).tunings.all); n != 1 {
+			t.Errorf("%s: then %d tunings", what, n)
 		}
 	}
 	if err := os.WriteFile(file, []byte(entry(good, times)), 0o644); err != nil {
@@ -341,12 +341,12 @@ func TestModelsAreFittedAnew(t *testing.T) {
 	b.teach(t, p, 300, lesson)
 	a := b.column(t, 290)
 	x := a.features()
-	before := p.choices.model(p.kind(a)).forecasts(x)[0]
-	if before.Engine != Units || p.choices.model("another kind").forecasts(x)[0].known() {
+	before := p.tunings.model(p.kind(a)).forecasts(x)[0]
+	if before.Engine != Units || p.tunings.model("another kind").forecasts(x)[0].known() {
 		t.Errorf("%v", before)
 	}
 	b.teach(t, p, 300, map[Engine]time.Duration{Bypass: 2, Units: 4})
-	if after := p.choices.model(p.kind(a)).forecasts(x)[0]; after.Engine != Bypass {
+	if after := p.tunings.model(p.kind(a)).forecasts(x)[0]; after.Engine != Bypass {
 		t.Errorf("%v", after)
 	}
 }

@@ -50,15 +50,6 @@ const (
 	clockLimit = 60 * time.Second
 )
 
-// Time returns how long each of the jobs takes: the medians of Batches.
-func (c *Clock) Time(budget time.Duration, jobs ...*Job) ([]time.Duration, error) {
-	all, err := c.Batches(budget, jobs...)
-	if err != nil {
-		return nil, err
-	}
-	return medians(all), nil
-}
-
 // Batches returns how long each of the jobs takes on the device, in their order, from one run
 // to the next of some that follow each other, once for each round. The jobs take turns, a batch of runs each,
 // for some rounds, so that a clock that slows down or a neighbour who comes and goes hits

@@ -50,7 +50,7 @@ func TestClockTakesTurns(t *testing.T) {
 	var ran []Engine
 	c := newTestClock(t)
 	long, short := spy(t, c, &ran, Tree, 3*time.Millisecond), spy(t, c, &ran, Units, 300*time.Microsecond)
-	took, err := c.Time(time.Millisecond, long, short, long)
+	took, err := c.time(time.Millisecond, long, short, long)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestClockKeepsToItsBudget(t *testing.T) {
 	for _, budget := range []time.Duration{7 * time.Millisecond, 70 * time.Millisecond} {
 		var ran []Engine
 		c := newTestClock(t)
-		if _, err := c.Time(budget, spy(t, c, &ran, Units, time.Millisecond)); err != nil {
+		if _, err := c.time(budget, spy(t, c, &ran, Units, time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
 		most := 2 + rounds*(1+int(budget/time.Millisecond)/rounds)
@@ -102,7 +102,16 @@ func TestCompareDropsTheSlow(t *testing.T) {
 func TestClockNamesWhatFails(t *testing.T) {
 	broken := errors.New("out of order")
 	j := &Job{Engine: Bypass, queue: func(*streams.Stream) error { return broken }}
-	if _, err := newTestClock(t).Time(time.Millisecond, j); !errors.Is(err, broken) || !strings.Contains(err.Error(), "engine bypass") {
+	if _, err := newTestClock(t).time(time.Millisecond, j); !errors.Is(err, broken) || !strings.Contains(err.Error(), "engine bypass") {
 		t.Error(err)
 	}
+}
+
+// time returns how long each of the jobs takes: the medians of Batches.
+func (c *Clock) time(budget time.Duration, jobs ...*Job) ([]time.Duration, error) {
+	all, err := c.Batches(budget, jobs...)
+	if err != nil {
+		return nil, err
+	}
+	return medians(all), nil
 }

@@ -155,7 +155,7 @@ func (p *Packer) alongTree(j *Job, t *task) error {
 	}
 	key := treeKey{t.message.Type, t.message.Count, t.alignment()}
 	table, err := cached(p, key, func() (*kernels.TreeTable, error) {
-		tree, err := Serialise(key.t, key.count, TreeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
+		tree, err := serialise(key.t, key.count, treeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
 		if err != nil {
 			return nil, err
 		}

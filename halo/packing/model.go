@@ -13,7 +13,7 @@ type model map[Engine]*fit
 
 // forecast is what an engine will take, by the model.
 type forecast struct {
-	Timed          // Time is 0 where the model cannot tell
+	timed          // Time is 0 where the model cannot tell
 	spread float64 // see fit
 }
 
@@ -26,9 +26,9 @@ func (m model) forecasts(x features) (all []forecast) {
 	var unknown []forecast
 	for _, e := range Engines() {
 		if f := m[e]; f != nil && f.covers(x) {
-			all = append(all, forecast{Timed{e, f.predict(x)}, f.spread})
+			all = append(all, forecast{timed{e, f.predict(x)}, f.spread})
 		} else {
-			unknown = append(unknown, forecast{Timed: Timed{Engine: e}})
+			unknown = append(unknown, forecast{timed: timed{Engine: e}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b forecast) int { return cmp.Compare(a.Time, b.Time) })

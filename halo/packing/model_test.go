@@ -157,7 +157,7 @@ func TestModelKnowsWhatItHasSeen(t *testing.T) {
 
 func TestHopeless(t *testing.T) {
 	takes := func(us int, spread float64) forecast {
-		return forecast{Timed{Units, time.Duration(us) * time.Microsecond}, spread}
+		return forecast{timed{Units, time.Duration(us) * time.Microsecond}, spread}
 	}
 	for name, c := range map[string]struct {
 		this, best forecast
@@ -180,7 +180,7 @@ func TestHopeless(t *testing.T) {
 type measured struct {
 	Layout   string
 	Features features
-	Times    []Timed
+	Times    []timed
 }
 
 // measuredOnAnH200 returns the layouts of testdata/h200.csv, what halox bench pack measured
@@ -221,7 +221,7 @@ func measuredOnAnH200(t *testing.T) (all []measured) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.Times = append(c.Times, Timed{Engine(lines[0][1+i]), time.Duration(n * 1e3)})
+			c.Times = append(c.Times, timed{Engine(lines[0][1+i]), time.Duration(n * 1e3)})
 		}
 		all = append(all, c)
 	}
@@ -263,7 +263,7 @@ func TestModelOfAnH200(t *testing.T) {
 		for _, x := range c.Times {
 			times[x.Engine] = x.Time
 		}
-		best := slices.MinFunc(c.Times, func(a, b Timed) int { return int(a.Time - b.Time) })
+		best := slices.MinFunc(c.Times, func(a, b timed) int { return int(a.Time - b.Time) })
 		var first forecast
 		for _, f := range m.forecasts(c.Features) {
 			if times[f.Engine] == 0 || !f.known() {

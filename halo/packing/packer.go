@@ -19,13 +19,13 @@ type Packer struct {
 	units     *kernels.UnitPacker
 	trees     *kernels.TreePacker
 	layouts   layoutCache
-	choices   tuningCache
+	tunings   tuningCache
 }
 
 // New makes a packer. Close frees it; its jobs are to be closed before.
 func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err error) {
 	made := &Packer{device: d, options: o, compiler: c}
-	made.choices.open(o.Cache, d)
+	made.tunings.open(o.Cache, d)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())

@@ -77,7 +77,7 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	return made, nil
 }
 
-// compatible returns an error unless the two cargoes have the same signature.
+// compatible returns an error unless the two messages have the same signature.
 func compatible(dst, src *MessageLayout) error {
 	to, from := dst.Type.Signature().Times(int64(dst.Count)), src.Type.Signature().Times(int64(src.Count))
 	if to != from {

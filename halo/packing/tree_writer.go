@@ -6,8 +6,8 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// TreeOptions say what a serialised tree is to be like.
-type TreeOptions struct {
+// treeOptions say what a serialised tree is to be like.
+type treeOptions struct {
 	// Primitive keeps to the paper: a node for every constructor as it was called, and a predefined type a thread. Without
 	// it, layouts that are the same become the same tree, and a thread moves up to 16 bytes where they lie together.
 	Primitive bool
@@ -34,7 +34,7 @@ func lowBit(n int64) int64 { return n & -n }
 // A treeWriter writes shapes as nodes. What it has written it refers to again.
 type treeWriter struct {
 	tree    kernels.Tree
-	options TreeOptions
+	options treeOptions
 	forced  int64 // the word of all leaves; 0 if each has its own
 	known   map[nodeKey]written
 	leaves  []leaf
@@ -60,7 +60,7 @@ type leaf struct {
 	alignment
 }
 
-func newTreeWriter(o TreeOptions, forced int64) *treeWriter {
+func newTreeWriter(o treeOptions, forced int64) *treeWriter {
 	o.Alignment = lowBit(o.Alignment | maxWord) // of 0 too
 	return &treeWriter{options: o, forced: forced, known: map[nodeKey]written{}}
 }

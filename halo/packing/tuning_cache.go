@@ -17,13 +17,13 @@ type tuning struct {
 	Kind     string   `json:"kind"`   // of task: what the times depend on besides the layout
 	Layout   string   `json:"layout"` // its name
 	Features features `json:"features"`
-	Times    []Timed  `json:"times"`             // the fastest first
-	Skipped  []Timed  `json:"skipped,omitempty"` // was not measured: the model says that it takes so long
+	Times    []timed  `json:"times"`             // the fastest first
+	Skipped  []timed  `json:"skipped,omitempty"` // was not measured: the model says that it takes so long
 }
 
-// valid reports whether a choice is one that was measured, as far as can be seen.
+// valid reports whether a tuning is one that was measured, as far as can be seen.
 func (c *tuning) valid() bool {
-	wrong := func(m Timed) bool { return m.Time <= 0 || !slices.Contains(Engines(), m.Engine) }
+	wrong := func(m timed) bool { return m.Time <= 0 || !slices.Contains(Engines(), m.Engine) }
 	return len(c.Times) > 0 && c.Features[perLaunch] == 1 && slices.Min(c.Features[:]) >= 0 &&
 		!slices.ContainsFunc(c.Times, wrong) && !slices.ContainsFunc(c.Skipped, wrong)
 }
@@ -34,21 +34,21 @@ type tuningCache struct {
 	mu     sync.Mutex
 	entry  cache.Entry
 	text   []byte           // what it held when it was last read or written here
-	all    []tuning         // the oldest first, at most maxChoices
+	all    []tuning         // the oldest first, at most maxTunings
 	models map[string]model // fitted to them, by kind
 }
 
-// choicesVersion changes when kernels do, or the features of a task, so that what was
+// tuningsVersion changes when kernels do, or the features of a task, so that what was
 // measured is of no more use.
-const choicesVersion = "2"
+const tuningsVersion = "2"
 
-// maxChoices is how many layouts are remembered. The file is written with each new one.
-const maxChoices = 512
+// maxTunings is how many layouts are remembered. The file is written with each new one.
+const maxTunings = 512
 
 // open finds what was remembered of a device in a folder of the cache, see Options. A file
 // that cannot be read, or is damaged, counts as none.
 func (c *tuningCache) open(folder string, d *streams.Device) {
-	name := sha256.Sum256([]byte(choicesVersion + " " + string(d.Backend) + " " + d.Name + " " + d.Arch))
+	name := sha256.Sum256([]byte(tuningsVersion + " " + string(d.Backend) + " " + d.Name + " " + d.Arch))
 	c.entry = cache.At(folder).Entry("packing-" + hex.EncodeToString(name[:8]) + ".json")
 	var err error
 	if c.text, err = c.entry.Read(); err == nil {
@@ -76,7 +76,7 @@ func (c *tuningCache) get(kind, layout string) (tuning, bool) {
 	return c.all[i], true
 }
 
-// put remembers a choice, on disk if that is possible. Packers of equal devices share the
+// put remembers a tuning, on disk if that is possible. Packers of equal devices share the
 // file: what others have put there since stays, and is remembered here too.
 func (c *tuningCache) put(x tuning) {
 	c.mu.Lock()
@@ -96,14 +96,14 @@ func (c *tuningCache) put(x tuning) {
 }
 
 // latest joins lists, each later than the one before. Of tunings for the same layout it
-// keeps the last, and of all no more than maxChoices: it forgets the oldest.
+// keeps the last, and of all no more than maxTunings: it forgets the oldest.
 func latest(lists ...[]tuning) []tuning {
 	type name struct{ kind, layout string }
 	seen := map[name]bool{}
 	var all []tuning
 	for _, x := range slices.Backward(slices.Concat(lists...)) {
 		n := name{x.Kind, x.Layout}
-		if !seen[n] && len(all) < maxChoices {
+		if !seen[n] && len(all) < maxTunings {
 			all = append(all, x)
 		}
 		seen[n] = true

@@ -15,9 +15,9 @@ func TestTuningsAreBounded(t *testing.T) {
 	var c tuningCache
 	c.open(b.cache, b.device)
 	put := func(i int) {
-		c.put(choiceOf(fmt.Sprint(i), time.Duration(1+i)))
+		c.put(tuningOf(fmt.Sprint(i), time.Duration(1+i)))
 	}
-	for i := range maxChoices + 10 {
+	for i := range maxTunings + 10 {
 		put(i)
 	}
 	put(20) // again: it is the youngest now
@@ -26,7 +26,7 @@ func TestTuningsAreBounded(t *testing.T) {
 	for name, c := range map[string]*tuningCache{"in memory": &c, "in the file": &again} {
 		_, gone := c.get("k", "9")
 		_, there := c.get("k", "10")
-		if len(c.all) != maxChoices || gone || !there || c.all[maxChoices-1].Layout != "20" {
+		if len(c.all) != maxTunings || gone || !there || c.all[maxTunings-1].Layout != "20" {
 			t.Errorf("%s: %d, the first is %s, the last %s", name, len(c.all), c.all[0].Layout, c.all[len(c.all)-1].Layout)
 		}
 	}
@@ -45,7 +45,7 @@ func TestTuningsAreShared(t *testing.T) {
 	_, second := b.auto(t, two, c)
 	_, third := b.auto(t, one, d)
 	for name, p := range map[string]*Packer{"a new packer": b.packer(t, Options{}), "the one that put last": one} {
-		if n := len(p.choices.all); n != 3 {
+		if n := len(p.tunings.all); n != 3 {
 			t.Errorf("%s knows %d layouts", name, n)
 		}
 		for x, want := range map[*task]string{a: first, c: second, d: third} {
@@ -56,9 +56,9 @@ func TestTuningsAreShared(t *testing.T) {
 	}
 }
 
-// choiceOf returns a choice for a layout of that name.
-func choiceOf(layout string, took time.Duration) tuning {
-	return tuning{Kind: "k", Layout: layout, Features: features{1}, Times: []Timed{{Units, took}}}
+// tuningOf returns a tuning for a layout of that name.
+func tuningOf(layout string, took time.Duration) tuning {
+	return tuning{Kind: "k", Layout: layout, Features: features{1}, Times: []timed{{Units, took}}}
 }
 
 // Of what two put in one file, the latest of each layout counts, and the oldest go.
@@ -67,17 +67,17 @@ func TestSharedTuningsAreInOrder(t *testing.T) {
 	var one, two, again tuningCache
 	one.open(b.cache, b.device)
 	two.open(b.cache, b.device)
-	one.put(choiceOf("old", 1))
-	one.put(choiceOf("twice", 1))
-	for i := range maxChoices - 1 {
-		two.put(choiceOf(fmt.Sprint(i), 2))
+	one.put(tuningOf("old", 1))
+	one.put(tuningOf("twice", 1))
+	for i := range maxTunings - 1 {
+		two.put(tuningOf(fmt.Sprint(i), 2))
 	}
-	two.put(choiceOf("twice", 2))
-	one.put(choiceOf("last", 3))
+	two.put(tuningOf("twice", 2))
+	one.put(tuningOf("last", 3))
 	again.open(b.cache, b.device)
 	for name, c := range map[string]*tuningCache{"in memory": &one, "in the file": &again} {
 		_, old := c.get("k", "old")
-		if n := len(c.all); n != maxChoices || old || c.all[n-1].Layout != "last" {
+		if n := len(c.all); n != maxTunings || old || c.all[n-1].Layout != "last" {
 			t.Errorf("%s: %d, the first is %s, the last %s", name, n, c.all[0].Layout, c.all[n-1].Layout)
 		}
 		if x, ok := c.get("k", "twice"); !ok || x.Times[0].Time != 2 {
@@ -96,7 +96,7 @@ func TestTuningsFromManyGoroutines(t *testing.T) {
 			var c tuningCache
 			c.open(b.cache, b.device)
 			for i := range layouts {
-				c.put(choiceOf(fmt.Sprint(p, i), 1))
+				c.put(tuningOf(fmt.Sprint(p, i), 1))
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestTuningsFromManyGoroutines(t *testing.T) {
 	var all tuningCache
 	all.open(b.cache, b.device)
 	if len(all.all) != packers*layouts {
-		t.Errorf("%d of %d choices are in the file", len(all.all), packers*layouts)
+		t.Errorf("%d of %d tunings are in the file", len(all.all), packers*layouts)
 	}
 }
 
@@ -118,10 +118,10 @@ func TestTuningsWithoutAFile(t *testing.T) {
 	var nowhere, c tuningCache
 	c.open(file, b.device)
 	for name, c := range map[string]*tuningCache{"no file": &nowhere, "one that cannot be made": &c} {
-		c.put(choiceOf("a", 1))
-		c.put(choiceOf("b", 1))
+		c.put(tuningOf("a", 1))
+		c.put(tuningOf("b", 1))
 		if _, ok := c.get("k", "a"); !ok || len(c.all) != 2 {
-			t.Errorf("%s: %d choices", name, len(c.all))
+			t.Errorf("%s: %d tunings", name, len(c.all))
 		}
 	}
 }

@@ -21,9 +21,9 @@ import (
 // notHeld lists the packages whose files may still refer to each other in a circle. All
 // others are held, new ones too. A package leaves this list when its files have an order.
 var notHeld = []string{
-	"configs",
+	"configs", // a section is one file, its type with how it is read; a run holds all sections, and some are read by others
 	"kernels",
-	"streams",
+	"streams", // a device makes memory, streams and events, which know their device, and its driver returns them
 
 	// These import "C", which this test does not type-check.
 	"internal/cuda",
@@ -86,6 +86,16 @@ func list(t *testing.T) (packages []listed, exports map[string]string) {
 	return packages, exports
 }
 
+// open returns what opens the export data of a package.
+func open(exports map[string]string) importer.Lookup {
+	return func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exports[path])
+	}
+}
+
 // references are the files of a package by name, each with those that it refers to and an
 // identifier by which it does.
 type references map[string]map[string]string
@@ -102,14 +112,7 @@ func (p listed) references(t *testing.T, exports map[string]string) references {
 		}
 		parsed = append(parsed, f)
 	}
-	config := types.Config{
-		Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
-			if exports[path] == "" {
-				return nil, fmt.Errorf("no export data of %s", path)
-			}
-			return os.Open(exports[path])
-		}),
-	}
+	config := types.Config{Importer: importer.ForCompiler(fset, "gc", open(exports))}
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
 	pkg, err := config.Check(module+p.name, fset, parsed, info)
 	if err != nil {

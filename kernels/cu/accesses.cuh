@@ -2,7 +2,8 @@
 #include "names.cuh"
 
 // clang-format off
-enum { STAGE_SINGLE = false, STAGE_LAYERS = 1, PHASES = 3 };
+enum { STAGE_SINGLE = false, STAGE_LAYERS = 1, STAGE_MEASURED_LAYERS = 1, STAGE_PREFETCH = 1, PHASES = 3 };
+#define TARGETS 6
 #define DIMS 3
 #define TOTALS 6
 enum { GROUP = 2, ARRAYS = 3, CLASSES = 1 };
@@ -17,6 +18,8 @@ enum { GROUP = 2, ARRAYS = 3, CLASSES = 1 };
 enum { ROWS_PER_THREAD = 1, L2_PREFETCH = 0 };
 enum { LARGE_THREADS = 256, LARGE_BLOCKS = ARCH == 900 ? 4 : 3 };
 enum { MEASURED_THREADS = 256, MEASURED_BLOCKS = ARCH == 900 ? 3 : 2 };
+enum { SINGLE_THREADS = 256, SINGLE_BLOCKS = ARCH == 900 ? 4 : 3 };
+enum { SINGLE_MEASURED_THREADS = 256, SINGLE_MEASURED_BLOCKS = ARCH == 900 ? 3 : 2 };
 #define STREAMS
 
 struct Parameters {

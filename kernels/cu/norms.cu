@@ -1,5 +1,4 @@
-// The norms of a field and of its change over a box, and the reduction of the norms that sweeps take on
-// their way.
+// The norms of a field and of its change over a box.
 //
 // Sums are double, in one order: each warp sums its rows, then a tree over lanes, warps and blocks.
 //
@@ -10,12 +9,11 @@
 struct Norms {
 	const REAL *next;
 	const REAL *last;
-	NormSum *partial; // by block
-	NormSum *sums;    // by block of norms_sums
+	NormSum *sums; // by block of norms_partial
 	NormSum *result;
 	Strides strides;
 	Region region;
-	i64 partials, blocks; // the lengths of partial and of sums
+	i64 blocks; // the length of sums
 };
 
 // norms_partial writes one sum a block.
@@ -28,15 +26,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) norms_partial(const __grid_
 		const i64 first = a.region.first + row % a.region.ny * a.strides.pitch + row / a.region.ny * a.strides.plane;
 		for (i64 i = lane; i < a.region.nx; i += 32) f.point(a.next[first + i], a.last[first + i]);
 	}
-	reduce_block(f.total(), a.partial + blockIdx.x);
-}
-
-// norms_sums reduces many partial sums to one a block.
-extern "C" __global__ void __launch_bounds__(256, 4) norms_sums(const __grid_constant__ Norms a) {
-	grid_dependency_wait();
-	NormSum f = {0, 0, 0, 0};
-	for (i64 n = thread_index(); n < a.partials; n += thread_count()) f.add(a.partial[n]);
-	reduce_block(f, a.sums + blockIdx.x);
+	reduce_block(f.total(), a.sums + blockIdx.x);
 }
 
 // norms_total reduces the sums, by one block.

@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
 
 #if defined(STREAMS) && !defined(LAYERED)
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
     sweep_single_stream(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	streamed<1, false>(s);
@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+extern "C" __global__ void __launch_bounds__(SINGLE_MEASURED_THREADS, SINGLE_MEASURED_BLOCKS)
     sweep_single_stream_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, streamed<1, true>(s));
@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
 	layered<GROUP, 4, false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
     sweep_single_layers4(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<1, 4, false>(s);
@@ -140,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
 	put_large(s, layered<GROUP, 4, true>(s));
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
     sweep_single_layers4_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<1, 4, true>(s));
@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
 	layered<GROUP, 1, false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, LARGE_BLOCKS)
+extern "C" __global__ void __launch_bounds__(SINGLE_THREADS, SINGLE_BLOCKS)
     sweep_single_layers1(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	layered<1, 1, false>(s);
@@ -182,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
 	put_large(s, layered<GROUP, 1, true>(s));
 }
 
-extern "C" __global__ void __launch_bounds__(MEASURED_THREADS, MEASURED_BLOCKS)
+extern "C" __global__ void __launch_bounds__(SINGLE_MEASURED_THREADS, SINGLE_MEASURED_BLOCKS)
     sweep_single_layers1_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_large(s, layered<1, 1, true>(s));

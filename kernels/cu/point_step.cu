@@ -14,8 +14,12 @@
 
 #ifndef STAGE_BYTES
 #define STAGE_BYTES sizeof(Stage)
-#define FUSED_BLOCKS 1
-#define FUSED_MEASURED_BLOCKS 1
+enum {
+	FUSED_THREADS = LARGE_THREADS,
+	FUSED_BLOCKS = 1,
+	FUSED_MEASURED_THREADS = LARGE_THREADS,
+	FUSED_MEASURED_BLOCKS = 1
+};
 #endif
 
 struct Stage {
@@ -44,14 +48,16 @@ __device__ inline bool wait_for_neighbour(const Stage &s, const Slab &b, int nei
 }
 
 // boundary sweeps a slab.
-template <bool MEASURED> __device__ __forceinline__ Totals boundary(const Stage &s, i64 block) {
+template <bool MEASURED> __device__ __forceinline__ Totals boundary(const Stage &s, unsigned block) {
 	Totals totals;
 	if (block >= s.boundary.blocks) return totals;
-	const int at = s.boundary.slab_of(block), me = (int)thread_of_block();
+	const unsigned at = s.boundary.slab_of(block);
+	const int me = (int)thread_of_block();
 	const Slab &b = s.boundary.slab[at];
 	if (!__syncthreads_and(wait_for_neighbour(s, b, me))) return totals;
 	inject_fault(2 * (unsigned)s.frame.moment.step);
-	sweep_slab<MEASURED>(s.frame, s.arrays, s.targets, b, at, block, totals);
+	sweep_slab<MEASURED>(
+	    s.frame, [&]() -> const Arrays & { return s.arrays; }, s.targets, s.boundary, at, block, totals);
 	__syncthreads();
 	inject_fault(2 * (unsigned)s.frame.moment.step + 1);
 	if (me < s.degree && (b.neighbours >> me & 1)) signal(s.neighbour[me].its_count);
@@ -62,34 +68,34 @@ template <bool MEASURED> __device__ __forceinline__ Totals boundary(const Stage 
 // those of the neighbours too, so that who waits has not long to wait; and with layers of the
 // interior between them, so that memory has work while they wait.
 template <bool MEASURED> __device__ __forceinline__ void make_stage(const Stage &s) {
-	const i64 layer = grid_layer(), turn = layer / s.every;
-	const i64 blocks = DIMS == 3 ? (i64)gridDim.x * gridDim.y : gridDim.x; // of a layer
+	const unsigned layer = (unsigned)grid_layer(), every = (unsigned)s.every, turn = layer / every;
+	const unsigned blocks = DIMS == 3 ? gridDim.x * gridDim.y : gridDim.x; // of a layer
 	Totals totals;
-	if (turn * s.every == layer && turn < s.slab_layers) {
+	if (turn * every == layer && turn < s.slab_layers) {
 		totals = boundary<MEASURED>(s, block_of_grid() - (layer - turn) * blocks);
 	} else {
-		const i64 inner = layer - min(turn + 1, s.slab_layers);
+		const i64 inner = opaque(layer - min(turn + 1, (unsigned)s.slab_layers));
 #ifdef STREAMS
 		const i64 deep = s.layers;
 #else
-		enum { deep = STAGE_LAYERS };
+		enum { deep = MEASURED ? STAGE_MEASURED_LAYERS : STAGE_LAYERS };
 #endif
 		totals = sweep_interior<MEASURED>(s.frame, s.arrays, s.interior, place_of_thread(inner, deep), deep);
 	}
 	if constexpr (MEASURED) reduce_block(totals, s.totals + TOTALS * (i64)block_of_grid());
 }
 
-// Build options, which fused_gpu.go writes: FUSED_BLOCKS and FUSED_MEASURED_BLOCKS, how many blocks a
-// multiprocessor shall have registers for.
+// Build options, which fused_gpu.go writes: FUSED_THREADS, FUSED_BLOCKS and the same of FUSED_MEASURED, the
+// launch bounds.
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_BLOCKS) fused(const __grid_constant__ Stage s) {
+extern "C" __global__ void __launch_bounds__(FUSED_THREADS, FUSED_BLOCKS) fused(const __grid_constant__ Stage s) {
 	grid_dependency_wait();
 	make_stage<false>(s);
 }
 
 #if TOTALS > 0
 
-extern "C" __global__ void __launch_bounds__(LARGE_THREADS, FUSED_MEASURED_BLOCKS)
+extern "C" __global__ void __launch_bounds__(FUSED_MEASURED_THREADS, FUSED_MEASURED_BLOCKS)
     fused_measured(const __grid_constant__ Stage s) {
 	grid_dependency_wait();
 	make_stage<true>(s);

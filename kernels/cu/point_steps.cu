@@ -11,7 +11,7 @@
 //
 //	STAGES(X)                  X(0) X(1) ... for the stages
 //	STAGE_COUNT                how many there are
-//	MEASURES                   is defined if any stage has norms or reductions
+//	MEASURES                   is defined where norms and reductions are taken
 //	STEPS_THREADS              of a block
 
 #define ALL_READ_ONLY false // ghosts and arrays are written while the kernel runs
@@ -99,17 +99,14 @@ template <bool MEASURED> __device__ __forceinline__ void make_steps(const Steps 
 	}
 }
 
+#ifdef MEASURES
+enum { TAKES_TOTALS = true };
+#else
+enum { TAKES_TOTALS = false };
+#endif
+
+// steps makes the steps of a launch; of those that measure the last leaves its totals.
 extern "C" __global__ void __launch_bounds__(STEPS_THREADS, 1) steps(const __grid_constant__ Steps s) {
 	grid_dependency_wait();
-	make_steps<false>(s);
+	make_steps<TAKES_TOTALS>(s);
 }
-
-#ifdef MEASURES
-
-// steps_measured leaves the totals of the last of its steps.
-extern "C" __global__ void __launch_bounds__(STEPS_THREADS, 1) steps_measured(const __grid_constant__ Steps s) {
-	grid_dependency_wait();
-	make_steps<true>(s);
-}
-
-#endif

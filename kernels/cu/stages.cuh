@@ -32,4 +32,6 @@ namespace stage0 {
 #undef LAYERS_4
 #undef LAYERS_8
 #undef LAYERED
+#undef SCARCE
+#undef TARGETS
 #undef REFLECTS

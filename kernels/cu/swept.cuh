@@ -1,5 +1,5 @@
 // A stage in kernels that make many time steps. Option PHASES, from accesses.cuh: after how many steps
-// arrays have their places again.
+// arrays have their places again; SCARCE, whether registers are scarce.
 //
 // This header has no guard, see site.cuh.
 
@@ -9,9 +9,9 @@
 struct Swept {
 	Arrays arrays[PHASES];
 	Targets targets[PHASES];
-	double *totals; // of stages that measure: TOTALS numbers a block
-	i64 layers;     // of a tile of the interior
-	i64 tiles[3];   // along x, y and the layers
+	double *totals[PHASES]; // of stages that measure: TOTALS numbers a block
+	i64 layers;             // of a tile of the interior
+	i64 tiles[3];           // along x, y and the layers
 	Part interior;
 	Frame frame; // but for the moment
 };
@@ -39,19 +39,23 @@ template <bool MEASURED> __device__ __forceinline__ void make(const Swept &w, co
 	constexpr bool TAKES = MEASURED && TOTALS > 0;
 	const StepFrame f = {moment, w.frame.coordinates, w.frame.parameters};
 	const int phase = (int)(moment.step % PHASES);
-	const Arrays &a = w.arrays[phase];
+#ifdef SCARCE // addresses are loaded for each tile, and not held, which would take more registers
+	const auto arrays = [&]() -> const Arrays & { return w.arrays[opaque(phase)]; };
+#else
+	const Arrays &held = w.arrays[phase];
+	const auto arrays = [&]() -> const Arrays & { return held; };
+#endif
 	const unsigned block = blockIdx.x;
 	Totals totals;
 	if (block < b.blocks) {
-		const int at = b.slab_of(block);
-		sweep_slab<TAKES>(f, a, w.targets[phase], b.slab[at], at, block, totals);
+		sweep_slab<TAKES>(f, arrays, w.targets[phase], b, b.slab_of(block), block, totals);
 	} else {
 		const unsigned tiles = (unsigned)(w.tiles[0] * w.tiles[1] * w.tiles[2]);
 #pragma unroll 1
 		for (unsigned i = block - (unsigned)b.blocks; i < tiles; i += gridDim.x - (unsigned)b.blocks) {
-			const Totals found = sweep_interior<TAKES>(f, a, w.interior, place_in_tile(w, i), w.layers);
+			const Totals found = sweep_interior<TAKES>(f, arrays(), w.interior, place_in_tile(w, i), w.layers);
 			if constexpr (TAKES) totals.join(found);
 		}
 	}
-	if constexpr (TAKES) reduce_block(totals, w.totals + TOTALS * (i64)block);
+	if constexpr (TAKES) reduce_block(totals, w.totals[phase] + TOTALS * (i64)block);
 }

@@ -4,6 +4,7 @@ package flags
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/halox/halox/streams"
 )
@@ -101,6 +102,18 @@ func (n *Network) Pair(rank, neighbour, which int) (mine, its streams.Span) {
 func (n *Network) Counts(rank, at, which int, expected int64) Neighbour {
 	mine, its := n.Pair(rank, at, which)
 	return Neighbour{mine.Address(), its.Address(), uint64(expected)}
+}
+
+// Err returns an error if a rank has waited in vain to make what.
+func (n *Network) Err(rank int, what string) error {
+	switch at := atomic.LoadUint64(Word(n.report[rank], 0)); at {
+	case 0:
+		return nil
+	case Itself:
+		return fmt.Errorf("flags: thread blocks of device %v waited in vain for each other to make %s: something else keeps its multiprocessors", n.devices[rank], what)
+	default:
+		return fmt.Errorf("flags: device %v waited in vain for its neighbour on device %s to make %s", n.devices[rank], n.Names(rank)[at-1], what)
+	}
 }
 
 // Names returns the devices of a rank's neighbours.

@@ -18,6 +18,13 @@ func (w *words) put(numbers ...int64) {
 	}
 }
 
+// putNarrow puts numbers of 4 bytes.
+func (w *words) putNarrow(numbers ...int) {
+	for _, n := range numbers {
+		*w = binary.NativeEndian.AppendUint32(*w, uint32(int32(n)))
+	}
+}
+
 func (w *words) putFloats(numbers ...float64) {
 	for _, n := range numbers {
 		*w = binary.NativeEndian.AppendUint64(*w, math.Float64bits(n))

@@ -242,7 +242,7 @@ func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]
 
 // source runs the CUDA source on the contents, and returns what it finds.
 func (k *checker) source(arrays []kernels.Array, boxes []domain.Box, shape Shape, variant string, contents [][]byte, m Moment) ([]float64, error) {
-	if k.device.Backend != streams.Host {
+	if !k.device.GoKernels {
 		if k.onGPU == nil {
 			var err error
 			if k.onGPU, err = newOnGPU(k.compiler, k.device, k.plan); err != nil {

@@ -44,21 +44,26 @@ func linearSamples(t *testing.T) (all []sample) {
 	return all
 }
 
+// name tells samples apart.
+func (s sample) name() string {
+	if l := s.point.linear; l != nil {
+		return fmt.Sprintf("dims=%d/points=%d/groups=%d/%s", l.Dims, l.Points(), len(l.Groups), s.accesses[0].Element)
+	}
+	return s.point.Name
+}
+
 // Every sample and every linear stencil compiles for each generation of GPUs and keeps its
 // variables in registers.
 func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		for _, s := range append(samples(), linearSamples(t)...) {
+		for _, s := range append(compiledSamples(), linearSamples(t)...) {
 			n, err := newPlan(s.point, s.accesses)
 			if err != nil {
 				t.Fatal(err)
 			}
 			program := kernels.PointProgram("point.cu", n.source(n.usualClasses(), n.form()))
-			name := s.point.Name
-			if l := s.point.linear; l != nil {
-				name = fmt.Sprintf("dims=%d/points=%d/groups=%d/%s", l.Dims, l.Points(), len(l.Groups), n.writes[0].element)
-			}
+			name := s.name()
 			t.Run(arch+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				begin := time.Now()
@@ -92,12 +97,34 @@ func compileUsage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch strin
 	return must(usages.Of(c, "../../.cache/usages", source, []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-lineinfo", "-default-device"}))(t)
 }
 
+// Every shape, also with single points or measuring, has blocks of no more threads than its kernels are
+// compiled for.
+func TestShapesKeepToTheirLaunchBounds(t *testing.T) {
+	flat := lbmSample(lbmSource, 192)
+	flat.point.Dims = 2
+	for i := range flat.accesses[0].Footprints {
+		flat.accesses[0].Footprints[i] = stencil.Point()
+	}
+	for _, s := range append(append(compiledSamples(), linearSamples(t)...), flat) {
+		f := must(newPlan(s.point, s.accesses))(t).form()
+		for _, shape := range f.shapes {
+			for _, shape := range []Shape{shape, f.single(shape)} {
+				plain, measured := f.boundsOf(shape.Single)
+				m := f.measuredShape(shape)
+				if shape.Block[0]*shape.Block[1] > plain.threads || m.Block[0]*m.Block[1] > measured.threads {
+					t.Errorf("%s: %+v and %+v in bounds of %d and %d threads", s.point.Name, shape, m, plain.threads, measured.threads)
+				}
+			}
+		}
+	}
+}
+
 // accesses.cuh, with which editors read the sources, is the one that Go writes for the wave.
 func TestAccessesOfEditors(t *testing.T) {
 	const file = "../cu/accesses.cuh"
 	s := waveSample()
 	n := must(newPlan(s.point, s.accesses))(t)
-	want := n.source(n.usualClasses(), n.form(), stageOptions(n.form(), false, 1, 3, false))
+	want := n.source(n.usualClasses(), n.form(), stageOptions(n.form(), n.form().shapes[0], 6, 1, 3, false))
 	if got := must(os.ReadFile(file))(t); string(got) != want {
 		t.Errorf("%s is not what source.go writes:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {

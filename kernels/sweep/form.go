@@ -34,10 +34,16 @@ type form struct {
 	rows             int // of a layer that a thread sweeps in three dimensions
 	prefetch         int // how many layers before it is loaded a row is brought into the second-level cache
 	bounds, measured launchBounds
+	singles          singleBounds
+	fewer            int     // blocks that a fused stage has on a multiprocessor less than sweeps without totals
 	shapes           []Shape // the first is the default
 	several          []int   // the layers that a thread may take where it takes several
 	layered          bool    // the sums of a linear stencil's parts are held, not the layers
 }
+
+// singleBounds are the launch bounds of kernels whose threads have one point in each layer, where these
+// differ from those of groups; fused are those of fused stages.
+type singleBounds struct{ bounds, measured, fused, fusedMeasured launchBounds }
 
 // launchBounds say how many threads a block has at most, and how many such blocks a
 // multiprocessor shall have registers for: threads enough to hide the latency of memory, and
@@ -78,13 +84,13 @@ func (n *plan) form() form {
 			blocks = [][2]int{{128, 1}, {256, 1}}
 		}
 		f.shapes = shapesOf([]int{1}, blocks...)
+		if n.registers(1) > scarce {
+			f.scarceSingles(n)
+			break
+		}
 		for _, s := range shapesOf([]int{1}, blocks...) {
 			s.Single = true
 			f.shapes = append(f.shapes, s)
-		}
-		if n.registers(1) > scarce {
-			slices.Reverse(f.shapes) // single points first
-			slices.Reverse(f.shapes[:len(blocks)])
 		}
 	case f.dims == 2 && n.depth() <= 2:
 		f.way = severalLayers
@@ -109,11 +115,27 @@ func (n *plan) form() form {
 			f.prefetch, f.shapes = 2, shapesOf([]int{12, 16, 8, 6}, [2]int{32, 8}, [2]int{64, 4}, [2]int{32, 4})
 		}
 	}
-	f.measured = n.bounds(n.registers(1) + 8*len(n.norms) + 2*len(n.point.Reductions))
+	f.measured = n.bounds(n.registers(1) + n.measuredRegisters())
 	if f.way == severalLayers {
 		f.measured = f.bounds
 	}
 	return f
+}
+
+// scarceSingles puts shapes of single points first, with launch bounds of their own. Blocks narrow along x
+// come first, as they leave fewer threads idle where rows are short.
+func (f *form) scarceSingles(n *plan) {
+	one, stage, measured := n.singleRegisters(), stageRegisters(n.singleRegisters()), n.measuredRegisters()
+	f.singles = singleBounds{boundsOfSingles(one), boundsOfSingles(one + measured), boundsOfSingles(stage), boundsOfSingles(stage + measured)}
+	blocks := [][2]int{{64, 2}, {128, 1}, {32, 4}}
+	if f.dims == 2 {
+		blocks = [][2]int{{128, 1}, {64, 1}}
+	}
+	singles := shapesOf([]int{1}, blocks...)
+	for i := range singles {
+		singles[i].Single = true
+	}
+	f.shapes = append(singles, f.shapes...)
 }
 
 // scarce is how many registers a thread may need for a group before it rather has one point;
@@ -160,11 +182,58 @@ func (n *plan) registers(layers int) int {
 	return bytes/4 + others + 2*n.arrays
 }
 
+// singleRegisters estimates how few registers a thread can do with that has one point. It holds what is
+// read, or what is written where that is more: results are stored as they come.
+func (n *plan) singleRegisters() int {
+	read, written := 0, 0
+	for _, r := range n.reads {
+		points := 1
+		if !r.sparse {
+			points = len(r.footprint)
+		}
+		read += points * max(4, r.element.Size())
+	}
+	for _, w := range n.writes {
+		written += max(4, w.element.Size())
+	}
+	const others = 24
+	return max(read, written)/4 + others + n.arrays/2
+}
+
+// measuredRegisters are those that norms and reductions take.
+func (n *plan) measuredRegisters() int { return 8*len(n.norms) + 2*len(n.point.Reductions) }
+
+// stageRegisters are those of threads of kernels that make whole stages: a quarter more than their windows
+// or points take, and some for what a thread knows of slabs and tiles.
+func stageRegisters(sweep int) int { return sweep*5/4 + 16 }
+
+// allRegisters are those of a multiprocessor.
+const allRegisters = 65536
+
 // bounds has as many blocks as there are registers for.
 func (n *plan) bounds(registers int) launchBounds {
-	const threads, all = 256, 65536
-	return launchBounds{threads, min(8, max(1, all/(threads*registers)))}
+	const threads = 256
+	return launchBounds{threads, min(8, max(1, allRegisters/(threads*registers)))}
 }
+
+// boundsOfSingles has as many blocks of single points as there are registers for, but not more than hide
+// the latency of memory: a function may need more registers than what is estimated. Blocks are small, so
+// that few registers are left over.
+func boundsOfSingles(registers int) launchBounds {
+	const threads, most = 128, 6
+	return launchBounds{threads, min(most, max(1, allRegisters/(threads*registers)))}
+}
+
+// boundsOf returns the launch bounds of kernels for single points or groups, and of those that measure.
+func (f form) boundsOf(single bool) (bounds, measured launchBounds) {
+	if single && f.scarce() {
+		return f.singles.bounds, f.singles.measured
+	}
+	return f.bounds, f.measured
+}
+
+// scarce reports whether threads rather have one point than a group.
+func (f form) scarce() bool { return f.singles != singleBounds{} }
 
 // linearForm returns what was the fastest on an H200, of those whose kernels the compiler can
 // keep in registers.
@@ -188,7 +257,7 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 	case points <= 7:
 		f.bounds, f.measured = launchBounds{512, 4}, launchBounds{256, 5}
 		if len(s.Groups) > 1 { // more weights
-			f.measured.blocks = 4
+			f.measured.blocks, f.fewer = 4, 1
 		}
 		f.shapes = shapesOf([]int{4, 5, 6, 3, 8, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
 	case points <= 13 && r == kernels.Float32:
@@ -275,6 +344,8 @@ const singleLayers = 4
 
 // single is the shape for arrays whose groups are not aligned.
 func (f form) single(s Shape) Shape {
+	bounds, _ := f.boundsOf(true)
+	s = s.within(bounds)
 	s.Single = true
 	if f.way == severalLayers {
 		s.Layers = singleLayers
@@ -282,26 +353,47 @@ func (f form) single(s Shape) Shape {
 	return s
 }
 
+// measuredLayers is how many layers a thread takes at once that measures.
+func (f form) measuredLayers(layers int) int {
+	if f.way == severalLayers {
+		return min(layers, 4)
+	}
+	return layers
+}
+
 // measuredShape is how sweeps that measure go where those without take a shape: they need more
 // registers, and blocks live longer, whose norms cost as much as some planes.
 func (f form) measuredShape(s Shape) Shape {
-	for s.Block[0]*s.Block[1] > f.measured.threads && s.Block[1] > 1 {
-		s.Block[1] = ceil(s.Block[1], 2)
-	}
+	_, measured := f.boundsOf(s.Single)
+	s = s.within(measured)
 	switch {
 	case f.way == severalLayers:
-		s.Layers = min(s.Layers, measuredLayers)
+		s.Layers = f.measuredLayers(s.Layers)
 	case f.way == streaming && f.dims == 3:
 		s.Layers = max(s.Layers, min(3*s.Layers, 12))
 	}
 	return s
 }
 
+// within is the shape with no more threads than launch bounds allow, fewer along y first.
+func (s Shape) within(b launchBounds) Shape {
+	for s.Block[0]*s.Block[1] > b.threads && s.Block[1] > 1 {
+		s.Block[1] = ceil(s.Block[1], 2)
+	}
+	s.Block[0] = min(s.Block[0], b.threads)
+	return s
+}
+
 // source is CUDA C++ that says all this to stream.cuh and point.cu.
 func (f form) source() string {
 	text := fmt.Sprintf("enum { ROWS_PER_THREAD = %d, L2_PREFETCH = %d };\n%s%s", f.rows, f.prefetch, f.bounds.source("LARGE"), f.measured.source("MEASURED"))
+	single, singleMeasured := f.boundsOf(true)
+	text += single.source("SINGLE") + singleMeasured.source("SINGLE_MEASURED")
 	for _, layers := range f.several {
 		text += fmt.Sprintf("#define LAYERS_%d\n", layers)
+	}
+	if f.scarce() {
+		text += "#define SCARCE\n"
 	}
 	return text + map[way]string{streaming: "#define STREAMS\n", severalLayers: "#define SEVERAL_LAYERS\n", oneLayer: "#define ONE_LAYER\n"}[f.way]
 }

@@ -10,49 +10,53 @@ import (
 )
 
 // stageWords are the numbers of struct Stage of point_step.cu but for the arrays, the interior's
-// places and the frame.
-const stageWords = 2 + partNumbers + 2 + 3 + 2 + boundaryWords + maxNeighbours*3
+// places, the targets and the frame.
+const stageWords = 2 + partNumbers + 2 + 3 + boundaryWords + maxNeighbours*3
 
 // stageBytes is the size of struct Stage.
-func (n *plan) stageBytes(classes int) int {
-	return 8*(n.arrays+2*classes+stageWords+classes) + n.frameBytes()
+func (n *plan) stageBytes(classes, room int) int {
+	return 8*(n.arrays+2*classes+stageWords+classes) + targetsBytes(room, len(n.writes)) + n.frameBytes()
 }
 
 // stagePlan is the geometry of a fused stage on a GPU, and the rest of its argument.
 type stagePlan struct {
 	launchPlan
 	single            bool
+	options           string // of the program
 	slabLayers, every int64
 	slabs             []slab
 	targets           targets
+	room              int // see targets
 }
 
 // onGPU makes the launches of a stage ready.
 func (f *FusedStage) onGPU(r StageRank, slabs []slab) error {
-	k, err := planStage(r, slabs)
+	targets := newTargets(r, slabs)
+	room := targets.room()
+	c, _ := classesOf(slices.Concat(r.Arrays...))
+	if room == 0 || r.Sweeper.plan.stageBytes(c.count(), room) > maxArgument {
+		room = 0
+		if err := targets.upload(r.Sweeper.device, &f.all.group.resources); err != nil {
+			return err
+		}
+	}
+	k, err := planStage(r, slabs, room, false)
 	if err != nil {
 		return err
 	}
-	made := &f.all.group.resources
-	if k.targets, err = newTargets(r, slabs, made); err != nil {
-		return err
-	}
+	k.targets = targets
 	if f.plain, err = f.launch(r, &k, "fused"); err != nil || r.Sweeper.plan.totals() == 0 {
 		return err
 	}
-	f.totals = &Totals{plan: r.Sweeper.plan}
-	made.Add(f.totals)
-	if err := f.totals.allocate(r.Sweeper.device, k.blocks()); err != nil {
+	if k, err = planStage(r, slabs, room, true); err != nil {
 		return err
 	}
-	k.totals = f.totals.slot(0).Address()
-	if f.measured, err = f.launch(r, &k, "fused"+withMeasured, f.totals.device.All()); err != nil {
+	if f.totals, err = f.all.group.newTotals(r.Sweeper.device, r.Sweeper, k.blocks()); err != nil {
 		return err
 	}
-	if _, err := r.Sweeper.functions(k.classes); err != nil {
-		return err
-	}
-	return f.totals.joinSlots(r.Sweeper.device, r.Sweeper.programs, k.blocks())
+	k.targets, k.totals = targets, f.totals.slot(0).Address()
+	f.measured, err = f.launch(r, &k, "fused"+withMeasured, f.totals.device.All())
+	return err
 }
 
 // maxEvery is how many layers of blocks there are, at most, from one of slabs to the next. Each has
@@ -61,7 +65,7 @@ const maxEvery = 3
 
 // planStage chooses the grid: that of the interior's sweeps, and for the slabs some layers of blocks
 // among its first.
-func planStage(r StageRank, slabs []slab) (k stagePlan, err error) {
+func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan, err error) {
 	s, n := r.Sweeper, r.Sweeper.plan
 	k.arrays = slices.Concat(r.Arrays...)
 	k.classes, k.strides = classesOf(k.arrays)
@@ -71,7 +75,12 @@ func planStage(r StageRank, slabs []slab) (k stagePlan, err error) {
 	if err != nil {
 		return k, err
 	}
-	k.single, k.block = shape.Single, [3]int{shape.Block[0], shape.Block[1], 1}
+	k.single = shape.Single
+	k.options, k.room = stageOptions(s.form, shape, room, 1, 1, r.reflects()), room
+	if measured { // the threads of a stage are those of all stages
+		shape.Layers = s.form.measuredLayers(shape.Layers)
+	}
+	k.block = [3]int{shape.Block[0], shape.Block[1], 1}
 	k.grid, k.layers = [3]int{max(1, slabBlocks), 1, 0}, shape.Layers
 	ok := true
 	if size := r.Interior.Size(); !r.Interior.Empty() {
@@ -100,45 +109,28 @@ func planStage(r StageRank, slabs []slab) (k stagePlan, err error) {
 	return k, nil
 }
 
-// shape returns in which shape the interior of the arrays is swept by kernels of whole stages.
-func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
-	s := r.Sweeper
-	shape := s.shape
-	if !r.Interior.Empty() && !s.plan.grouped(arrays, r.Interior) {
-		shape = s.form.single(shape)
-	}
-	if shape.Single && s.form.layered {
-		return shape, fmt.Errorf("sweep: a stage of arrays that are not aligned")
-	}
-	return shape, nil
-}
-
-// stageOptions are those of stage.cuh and swept.cuh. Threads that stream are told at a launch how many
-// layers they take.
-func stageOptions(f form, single bool, layers, phases int, reflects bool) string {
-	if f.way == streaming {
-		layers = 1
-	}
-	text := fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, PHASES = %d };\n", single, layers, phases)
-	if reflects {
-		text += "#define REFLECTS\n"
-	}
-	return text
-}
-
 // program is what is compiled for a stage.
 func (r StageRank) program(k *stagePlan) kernels.Program {
 	s := r.Sweeper
-	options := fmt.Sprintf("#define STAGE_BYTES %d\n#define FUSED_BLOCKS %d\n#define FUSED_MEASURED_BLOCKS %d\n",
-		s.plan.stageBytes(len(k.strides)), s.form.fusedBlocks(s.form.bounds), s.form.fusedBlocks(s.form.measured))
-	return kernels.PointProgram("point_step.cu", s.plan.source(k.classes, s.form, options, stageOptions(s.form, k.single, k.layers, 1, r.reflects())))
+	plain, measured := s.form.fusedBounds(k.single)
+	options := fmt.Sprintf("#define STAGE_BYTES %d\n", s.plan.stageBytes(len(k.strides), k.room)) + plain.source("FUSED") + measured.source("FUSED_MEASURED")
+	return kernels.PointProgram("point_step.cu", s.plan.source(k.classes, s.form, options, k.options))
 }
 
-// fusedBlocks returns how many blocks of a fused stage a multiprocessor shall have registers for: as
-// many threads as sweeps with such bounds have, and enough for what threads know of slabs.
-func (f form) fusedBlocks(b launchBounds) int {
-	const all, fewest = 65536, 64 // registers, and those of a thread
-	return max(1, min(b.threads*b.blocks, all/fewest)/f.bounds.threads)
+// fusedBounds returns the launch bounds of a fused stage, without and with what it measures: as many threads
+// on a multiprocessor as sweeps with such bounds have.
+func (f form) fusedBounds(single bool) (plain, measured launchBounds) {
+	if single && f.scarce() {
+		plain, measured = f.singles.fused, f.singles.fusedMeasured
+	} else {
+		plain, measured = f.bounds, f.measured
+	}
+	in := func(b launchBounds) launchBounds {
+		return launchBounds{plain.threads, max(1, b.threads*b.blocks/plain.threads)}
+	}
+	measured = in(measured)
+	plain.blocks = max(1, plain.blocks-f.fewer)
+	return plain, measured
 }
 
 // launch makes a launch of a stage ready.
@@ -176,7 +168,7 @@ func (f *FusedStage) argument(n *plan, k *stagePlan) (bytes []byte, neighbours, 
 	w.putPart(k.parts[0], k.strides)
 	w.put(k.slabLayers, k.every, int64(len(g.flags.Neighbours(f.rank))))
 	w.put(g.limit.Nanoseconds(), int64(g.flags.Report(f.rank).Address()))
-	w.putTargets(k.targets)
+	w.putTargets(k.targets, k.room, len(n.writes))
 	w.putBoundary(k.slabs)
 	neighbours = len(w)
 	w.putNeighbours(g, f.rank, make([]int64, len(g.flags.Neighbours(f.rank))))

@@ -61,7 +61,7 @@ func (s *FusedStage) Queue(at *streams.Stream, m Moment, parameters any, measure
 func (s *FusedStage) Totals() *Totals { return s.totals }
 
 // Err returns an error if the device has waited in vain for another.
-func (s *FusedStage) Err() error { return s.all.group.err(s.rank, "a stage") }
+func (s *FusedStage) Err() error { return s.all.group.flags.Err(s.rank, "a stage") }
 
 // Close frees what is held. Nothing queued may still use it. Closing twice is no error.
 func (f *FusedStages) Close() error {

@@ -4,21 +4,21 @@ import (
 	"testing"
 )
 
-// The fused stage of every sample compiles for each generation of GPUs and keeps its variables in
+// The fused stage of every sample and of every linear stencil compiles for each generation of GPUs and keeps its variables in
 // registers.
 func TestFusedStagesCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		for _, s := range samples() {
+		for _, s := range append(compiledSamples(), linearSamples(t)...) {
 			n, err := newPlan(s.point, s.accesses)
 			if err != nil {
 				t.Fatal(err)
 			}
 			f := n.form()
 			classes := n.usualClasses()
-			k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, single: f.shapes[0].Single}
+			k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, options: stageOptions(f, f.shapes[0], 6, 1, 1, false), room: 6, single: f.shapes[0].Single}
 			r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: f.shapes[0]}}
-			t.Run(arch+"/"+s.point.Name, func(t *testing.T) {
+			t.Run(arch+"/"+s.name(), func(t *testing.T) {
 				t.Parallel()
 				for _, u := range compileUsage(t, c, r.program(&k), arch) {
 					t.Logf("%s: %d registers", u.Name, u.Registers)

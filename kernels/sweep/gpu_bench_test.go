@@ -22,7 +22,7 @@ type gpuCase struct {
 
 func gpuCases(b *testing.B) []gpuCase {
 	all := []gpuCase{
-		{waveSample(), "wave", 512}, {latticeSample(), "lattice", 192},
+		{waveSample(), "wave", 512}, {latticeSample(), "lattice", 192}, {lbmSample(lbmSource, 192), "lbm", 192},
 		{graySample("float64"), "gray/type=float64", 8192}, {graySample("float32"), "gray/type=float32", 8192},
 	}
 	for _, dims := range []int{2, 3} {
@@ -53,49 +53,121 @@ func BenchmarkPointFunctionsOnGPU(b *testing.B) {
 	for _, c := range gpuCases(b) {
 		b.Run(fmt.Sprintf("%s/size=%d", c.name, c.n), func(b *testing.B) { benchmarkOnGPU(b, set, c) })
 	}
+	for _, size := range []domain.Vec{{192, 192, 192}, {64, 128, 64}} {
+		b.Run(fmt.Sprintf("lbm-variants/size=%dx%dx%d", size[0], size[1], size[2]), func(b *testing.B) { benchmarkLBM(b, set, size, 1<<30) })
+	}
 }
 
-func benchmarkOnGPU(b *testing.B, set *testdevices.Set, c gpuCase) {
-	d := set.Devices[0]
-	fatal := func(err error) {
+// benchmarkLBM times lbmSource and lbmByDirection by groups and by single points, under several launch
+// bounds each, in blocks of several shapes. The copy is one of so many bytes: a single array of a small box
+// lies in the second-level cache.
+func benchmarkLBM(b *testing.B, set *testdevices.Set, size domain.Vec, large int64) {
+	owned := domain.Box{Hi: size}
+	on := newGPUArrays(b, set, lbmSample(lbmSource, int64(size[1])), owned)
+	defer on.close()
+	from, err := on.device.Alloc(large)
+	on.must(err)
+	defer from.Close()
+	to, err := on.device.Alloc(large)
+	on.must(err)
+	defer to.Close()
+	on.timeCopy(b, to, from, large)
+	for _, c := range []struct{ name, source string }{{"direction", lbmByDirection}, {"pair", lbmSource}} {
+		s := lbmSample(c.source, int64(size[1]))
+		for _, bounds := range []struct{ group, single launchBounds }{
+			{launchBounds{256, 1}, launchBounds{256, 1}}, {launchBounds{128, 3}, launchBounds{128, 4}},
+			{launchBounds{128, 4}, launchBounds{128, 5}}, {launchBounds{128, 5}, launchBounds{128, 6}},
+			{launchBounds{128, 6}, launchBounds{128, 7}}, {launchBounds{128, 7}, launchBounds{128, 8}},
+		} {
+			sweeper, err := New(set.Compiler, on.device, s.point, s.accesses)
+			on.must(err)
+			sweeper.form.bounds, sweeper.form.singles.bounds = bounds.group, bounds.single
+			for _, single := range []bool{false, true} {
+				these, _ := sweeper.form.boundsOf(single)
+				for _, block := range [][2]int{{128, 1}, {64, 2}, {32, 4}} {
+					sweeper.shape = Shape{Block: block, Layers: 1, Single: single}
+					l, err := sweeper.Sweep("sweep", on.plan.split(on.arrays), owned)
+					on.must(err)
+					name := fmt.Sprintf("by=%s/single=%t/bounds=%dx%d/block=%dx%d", c.name, single, these.threads, these.blocks, block[0], block[1])
+					on.report(b, name, func() error { return on.timer.stream.Launch(l.Kernel) })
+					on.must(l.Close())
+				}
+			}
+		}
+	}
+}
+
+// gpuArrays are those of a sample on a GPU, filled with random numbers, and the rate of a copy there.
+type gpuArrays struct {
+	device *streams.Device
+	plan   *plan
+	arrays []kernels.Array
+	timer  *timer
+	points int64
+	bytes  int64   // of all arrays, without ghosts
+	rate   float64 // bytes that a copy reads and writes in a second
+	must   func(error)
+}
+
+func newGPUArrays(b *testing.B, set *testdevices.Set, s sample, owned domain.Box) *gpuArrays {
+	on := &gpuArrays{device: set.Devices[0], points: owned.Points(), must: func(err error) {
 		if err != nil {
 			b.Helper()
 			b.Fatal(err)
 		}
+	}}
+	var err error
+	on.plan, err = newPlan(s.point, s.accesses)
+	on.must(err)
+	k := &checker{compiler: set.Compiler, device: on.device, host: on.device, plan: on.plan, form: on.plan.form()}
+	on.arrays, err = k.arrays(owned, layoutCase{same: true, grow: func(int) int { return 0 }})
+	on.must(err)
+	on.timer, err = newTimer(on.device)
+	on.must(err)
+	for _, a := range on.arrays {
+		on.must(fillRandom(on.device, on.timer.stream, a))
+		on.bytes += on.points * int64(a.Layout.ElementSize)
 	}
-	plan, err := newPlan(c.point, c.accesses)
-	fatal(err)
-	k := &checker{compiler: set.Compiler, device: d, host: d, plan: plan, form: plan.form()}
+	from, to := on.arrays[0].Data, on.arrays[len(on.arrays)-1].Data
+	on.timeCopy(b, to.Memory, from.Memory, min(from.Length, to.Length))
+	return on
+}
+
+// timeCopy sets the rate of a copy.
+func (on *gpuArrays) timeCopy(b *testing.B, to, from *streams.Memory, bytes int64) {
+	copied := fastest(b, on.timer, func() error {
+		return on.timer.stream.Copy(to.Span(0, bytes), from.Span(0, bytes))
+	})
+	on.rate = float64(2*bytes) / copied
+}
+
+func (on *gpuArrays) close() {
+	on.timer.resources.Close()
+	for _, a := range on.arrays {
+		a.Data.Memory.Close()
+	}
+}
+
+func (on *gpuArrays) report(b *testing.B, name string, step func() error) {
+	b.Run(name, func(b *testing.B) {
+		took := fastest(b, on.timer, step)
+		b.ReportMetric(took*1e6, "us")
+		b.ReportMetric(float64(on.bytes)/took/on.rate, "of-copy")
+		b.ReportMetric(float64(on.bytes)/took/1e9, "GB/s")
+		b.ReportMetric(float64(on.points)/took/1e9, "Gupdates/s")
+		b.ReportMetric(0, "ns/op")
+	})
+}
+
+func benchmarkOnGPU(b *testing.B, set *testdevices.Set, c gpuCase) {
 	owned := domain.Box{Hi: domain.Vec{c.n, c.n, c.n}}
 	if c.point.Dims == 2 {
 		owned.Hi[2] = 1
 	}
-	arrays, err := k.arrays(owned, layoutCase{same: true, grow: func(int) int { return 0 }})
-	fatal(err)
-	bytes := int64(0)
-	w, err := newTimer(d)
-	fatal(err)
-	defer w.resources.Close()
-	for _, a := range arrays {
-		fatal(fillRandom(d, w.stream, a))
-		bytes += owned.Points() * int64(a.Layout.ElementSize)
-		defer a.Data.Memory.Close()
-	}
-	first := arrays[0].Data
-	half := min(first.Length, arrays[len(arrays)-1].Data.Length)
-	copied := fastest(b, w, func() error {
-		return w.stream.Copy(arrays[len(arrays)-1].Data.Memory.Span(0, half), first.Memory.Span(0, half))
-	})
-	rate := float64(2*half) / copied
-	report := func(name string, step func() error) {
-		b.Run(name, func(b *testing.B) {
-			took := fastest(b, w, step)
-			b.ReportMetric(took*1e6, "us")
-			b.ReportMetric(float64(bytes)/took/rate, "of-copy")
-			b.ReportMetric(float64(bytes)/took/1e9, "GB/s")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
+	on := newGPUArrays(b, set, c.sample, owned)
+	defer on.close()
+	d, plan, arrays, w, fatal := on.device, on.plan, on.arrays, on.timer, on.must
+	report := func(name string, step func() error) { on.report(b, name, step) }
 	s, err := New(set.Compiler, d, c.point, c.accesses)
 	fatal(err)
 	prepare := func(name string) {
@@ -118,9 +190,6 @@ func benchmarkOnGPU(b *testing.B, set *testdevices.Set, c gpuCase) {
 	t, err := s.Tune(plan.split(arrays), owned, 2*time.Second)
 	fatal(err)
 	prepare(fmt.Sprintf("way=tuned/block=%dx%d/layers=%d/single=%t", t.Shape.Block[0], t.Shape.Block[1], t.Shape.Layers, t.Shape.Single))
-	if l := c.point.linear; l != nil {
-		before(b, set, *l, arrays, owned, report, w)
-	}
 }
 
 // fastest returns the seconds that a step takes on the device: the least, of some rounds, of the
@@ -176,36 +245,4 @@ func fillRandom(d *streams.Device, s *streams.Stream, a kernels.Array) error {
 		}
 	}
 	return s.Sync(tuneLimit)
-}
-
-// before times kernels.Sweeper.
-func before(b *testing.B, set *testdevices.Set, l stencil.Stencil, arrays []kernels.Array, owned domain.Box, report func(string, func() error), w *timer) {
-	real := map[int]kernels.Real{4: kernels.Float32, 8: kernels.Float64}[arrays[0].Layout.ElementSize]
-	s, err := set.Compiler.NewSweeper(set.Devices[0], l, real)
-	if err != nil {
-		b.Fatal(err)
-	}
-	prepare := func(name string) {
-		k, err := s.Sweep(arrays[1], arrays[0], owned)
-		if err != nil {
-			b.Fatal(err)
-		}
-		report(name, func() error { return w.stream.Launch(k) })
-		all, total, err := s.Measure(arrays[1], arrays[0], kernels.BoxSet{Name: "sweep", Boxes: []domain.Box{owned}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		report(name+"/norms=true", func() error {
-			if err := w.stream.Launch(all[0]); err != nil {
-				return err
-			}
-			return total.Queue(w.stream)
-		})
-	}
-	prepare("before=true/way=default")
-	t, err := s.Tune(arrays[1], arrays[0], owned, 2*time.Second)
-	if err != nil {
-		b.Fatal(err)
-	}
-	prepare(fmt.Sprintf("before=true/way=tuned/block=%dx%d/layers=%d", t.Shape.Block[0], t.Shape.Block[1], t.Shape.Layers))
 }

@@ -51,7 +51,7 @@ func (s *Sweeper) Measure(arrays Arrays, portions ...Portion) (launches []*Launc
 			launches, totals, err = nil, nil, errors.Join(err, t.Close())
 		}
 	}()
-	if s.device.Backend == streams.Host {
+	if s.device.GoKernels {
 		err = s.measureOnHost(t, arrays, portions)
 	} else {
 		err = s.measureOnGPU(t, arrays, portions)
@@ -67,6 +67,13 @@ func (t *Totals) allocate(d *streams.Device, slots int64) (err error) {
 	}
 	t.host, err = d.AllocPinned(size)
 	return err
+}
+
+// slots is where the first slots lie.
+func (t *Totals) slots(count int64) streams.Span {
+	all := t.slot(0)
+	all.Length *= count
+	return all
 }
 
 // slotOnHost is a slot of a host device.

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 
 	"github.com/halox/halox/stencil"
@@ -61,6 +63,24 @@ func (p Point) file() string {
 		return p.File
 	}
 	return p.Name + ".cu"
+}
+
+// momentCall finds what of a source depends on the moment.
+var momentCall = regexp.MustCompile(`\b(step|time)\s*\(\s*\)`)
+
+// Momentary reports whether the function may ask for the step or the time: launches of it that are
+// replayed would be told those of the first.
+func (p Point) Momentary() bool {
+	return p.linear == nil && (p.CUDA == "" || momentCall.MatchString(p.CUDA))
+}
+
+// Key names all of the function that the time of a sweep depends on: of a linear stencil its shape, of
+// others the source.
+func (p Point) Key() string {
+	if p.linear != nil {
+		return fmt.Sprintf("linear %v", p.linear.Shape())
+	}
+	return fmt.Sprintf("%s %x", p.Name, sha256.Sum256([]byte(p.CUDA)))
 }
 
 // check returns an error unless the function can be swept with the accesses.

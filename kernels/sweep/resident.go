@@ -3,6 +3,8 @@ package sweep
 import (
 	"errors"
 	"time"
+
+	"github.com/halox/halox/kernels"
 )
 
 // ResidentSteps are time steps of which a launch makes many without the host: on each device one kernel,
@@ -24,6 +26,9 @@ func NewResidentSteps(ranks [][][]StageRank, limit time.Duration) (r *ResidentSt
 		}
 	}()
 	if r.group, err = newStageGroup(ranks, limit); err != nil {
+		return r, err
+	}
+	if r.ranks, err = r.group.onTiles(); !errors.Is(err, kernels.ErrNoTiles) {
 		return r, err
 	}
 	slabs := r.group.residentSlabs()

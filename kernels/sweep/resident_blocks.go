@@ -8,7 +8,7 @@ func (g *stageGroup) residentSlabs() (all [][][]slab) {
 		var slabs [][]slab
 		for rank, r := range g.ranks[0][stage] {
 			some := g.slabsOf(rank, r)
-			shareSome(some, r.Interior.Points(), int64(g.residentThreads(rank)), residentBlocks(g.devices[rank], len(some)))
+			shareSome(some, r.Interior.Points(), int64(g.residentThreads(rank, false)), residentBlocks(g.devices[rank], len(some)))
 			slabs = append(slabs, some)
 		}
 		all = append(all, slabs)
@@ -35,24 +35,52 @@ func (g *stageGroup) blocksBefore(rank int, slabs [][][]slab) (before [][]int64)
 }
 
 // residentThreads is how many threads the blocks of a rank's kernel have.
-func (g *stageGroup) residentThreads(rank int) int {
+func (g *stageGroup) residentThreads(rank int, measured bool) int {
 	var plans []*plan
 	for _, stage := range g.ranks[0] {
 		plans = append(plans, stage[rank].Sweeper.plan)
 	}
-	return threadsFor(plans)
+	return threadsFor(plans, measured)
 }
 
-// threadsFor returns as many threads as there are registers for in all stages: a quarter more than their
-// windows take, and some for what a thread knows of slabs and tiles.
-func threadsFor(stages []*plan) int {
-	const all, fewest, most, others = 65536, 256, 1024, 16
-	threads := most
+// threadsFor returns as many threads as there are registers for in all stages, by estimates that were
+// compared with what the compiler needs. Where threads have one point each, that need not be a power of two.
+func threadsFor(stages []*plan, measured bool) int {
+	threads := 1024
 	for _, n := range stages {
-		registers := n.registers(n.form().atOnce(false))*5/4 + 8*len(n.norms) + 2*len(n.point.Reductions) + others
-		for threads > fewest && threads*registers > all {
-			threads /= 2
+		f := n.form()
+		registers, many, some := n.registers(f.atOnce(false))+20*(len(stages)-1), 64, 104
+		if measured {
+			registers, many, some = registers+n.measuredRegisters(), 50, 112
+		} else if f.way == streaming {
+			many = 76
+		}
+		switch {
+		case f.scarce():
+			threads = min(threads, n.scarceThreads())
+		case registers <= many && !f.layered:
+		case registers <= some && !(f.layered && measured):
+			threads = min(threads, 512)
+		default:
+			threads = min(threads, 256)
 		}
 	}
 	return threads
+}
+
+// scarceThreads is how many threads there are registers for where each has one point: the addresses of the
+// many arrays, which differ from phase to phase, lie in registers too.
+func (n *plan) scarceThreads() int {
+	const fewest, most, few = 256, 1024, 128
+	registers := stageRegisters(n.singleRegisters()) + n.arrays + n.measuredRegisters()
+	return max(fewest, min(most, allRegisters/registers/few*few))
+}
+
+// prefetchFor returns how many layers a thread of a stage loads at once: more than one, if there are
+// registers for them.
+func prefetchFor(n *plan, threads int, measured bool) int {
+	if f := n.form(); f.way == streaming && !f.layered && !measured && threads == 1024 && n.registers(2) <= 72 {
+		return 2
+	}
+	return 1
 }

@@ -4,26 +4,29 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
-
-// maxArgument is how large the argument of a launch may be.
-const maxArgument = 4096
 
 // onGPU makes the launches of a rank ready.
 func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	g := r.group
-	p := residentPlan{threads: g.residentThreads(r.rank)}
+	p := residentPlan{threads: g.residentThreads(r.rank, false)}
 	for stage := range slabs {
 		p.blocks = max(p.blocks, residentBlocks(g.devices[r.rank], int(blocksOf(slabs[stage][r.rank]))))
 	}
 	for stage := range slabs {
-		s, err := r.planStage(stage, slabs[stage][r.rank], &p)
+		s, err := r.planStage(stage, slabs[stage][r.rank])
 		if err != nil {
 			return err
 		}
 		p.stages = append(p.stages, s)
+	}
+	if err := r.placeTargets(&p); err != nil {
+		return err
+	}
+	measures, err := r.takeTotals(&p)
+	if err != nil {
+		return err
 	}
 	var before []int64
 	for _, some := range g.blocksBefore(r.rank, slabs) {
@@ -35,14 +38,21 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	}
 	g.resources.Add(table)
 	p.before = table.Address()
-	return r.launches(&p, before[len(slabs)*maxNeighbours:])
+	all := before[len(slabs)*maxNeighbours:]
+	if r.plain, err = r.kernel(&p, all); err != nil || !measures {
+		return err
+	}
+	p.measured, p.threads = true, g.residentThreads(r.rank, true)
+	r.measured, err = r.kernel(&p, all)
+	return err
 }
 
-// planStage chooses how the interior of a stage is cut into tiles, and makes its tables.
-func (r *ResidentRank) planStage(stage int, slabs []slab, p *residentPlan) (s residentStagePlan, err error) {
+// planStage makes the tables of a stage.
+func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, err error) {
 	g := r.group
 	first := g.ranks[0][stage][r.rank]
-	s = residentStagePlan{plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs}
+	s = residentStagePlan{plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs, interior: first.Interior}
+	s.single = s.form.scarce() // whatever the shape of sweeps: threadsFor counts on it
 	for _, phase := range g.ranks {
 		one := phase[stage][r.rank]
 		arrays := slices.Concat(one.Arrays...)
@@ -56,57 +66,71 @@ func (r *ResidentRank) planStage(stage int, slabs []slab, p *residentPlan) (s re
 		}
 		s.classes, s.strides = c, strides
 		s.single, s.reflects = s.single || shape.Single, s.reflects || one.reflects()
-		t, err := newTargets(one, slabs, &g.resources)
-		if err != nil {
-			return s, err
-		}
-		s.arrays, s.targets = append(s.arrays, arrays), append(s.targets, t)
+		s.arrays, s.targets = append(s.arrays, arrays), append(s.targets, newTargets(one, slabs))
 	}
-	s.cut(first.Interior, p.threads, p.blocks-blocksOf(slabs))
 	return s, nil
 }
 
-// launches makes both launches ready; all is the blocks of each neighbour that finish stages of a step.
-func (r *ResidentRank) launches(p *residentPlan, all []int64) (err error) {
-	g := r.group
-	r.totals = make([]*Totals, len(p.stages))
-	measures := false
+// placeTargets has the targets of all stages in the argument of launches, where that has room, else in
+// device memory.
+func (r *ResidentRank) placeTargets(p *residentPlan) error {
+	room := true
 	for i := range p.stages {
 		s := &p.stages[i]
-		if s.plan.totals() == 0 {
-			continue
-		}
-		measures = true
-		t := &Totals{plan: s.plan}
-		g.resources.Add(t)
-		if err := t.allocate(g.devices[r.rank], p.blocks); err != nil {
-			return err
-		}
-		sweeper := g.ranks[0][i][r.rank].Sweeper
-		if _, err := sweeper.functions(s.classes); err != nil {
-			return err
-		}
-		if err := t.joinSlots(g.devices[r.rank], sweeper.programs, p.blocks); err != nil {
-			return err
-		}
-		r.totals[i], s.totals = t, t.slot(0).Address()
+		s.room = s.targets[0].room()
+		room = room && s.room > 0
 	}
-	program, bytes := p.program(measures)
-	if bytes > maxArgument {
-		return fmt.Errorf("sweep: resident steps of %d stages, whose argument would have %d bytes; %d are possible", len(p.stages), bytes, maxArgument)
+	if _, bytes := p.program(); room && bytes <= maxArgument {
+		return nil
 	}
-	if r.plain, err = r.kernel(p, program, "steps", all); err != nil || !measures {
-		return err
+	for i := range p.stages {
+		s := &p.stages[i]
+		s.room = 0
+		for phase := range s.targets {
+			if err := s.targets[phase].upload(r.group.devices[r.rank], &r.group.resources); err != nil {
+				return err
+			}
+		}
 	}
-	r.measured, err = r.kernel(p, program, "steps"+withMeasured, all)
-	return err
+	return nil
 }
 
-// kernel makes one launch ready.
-func (r *ResidentRank) kernel(p *residentPlan, program kernels.Program, name string, all []int64) (*streams.Kernel, error) {
+// takeTotals makes the totals of all stages. It reports whether there are some.
+func (r *ResidentRank) takeTotals(p *residentPlan) (measures bool, err error) {
 	g := r.group
+	for phase := range g.ranks {
+		totals := make([]*Totals, len(p.stages))
+		for i := range p.stages {
+			s := &p.stages[i]
+			if s.plan.totals() == 0 {
+				s.totals = append(s.totals, 0)
+				continue
+			}
+			measures = true
+			if totals[i], err = g.newTotals(g.devices[r.rank], g.ranks[phase][i][r.rank].Sweeper, p.blocks); err != nil {
+				return false, err
+			}
+			s.totals = append(s.totals, totals[i].slot(0).Address())
+		}
+		r.totals = append(r.totals, totals)
+	}
+	return measures, nil
+}
+
+// kernel makes one launch ready; all is the blocks of each neighbour that finish stages of a step.
+func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, error) {
+	g := r.group
+	for i := range p.stages {
+		s := &p.stages[i]
+		s.prefetch = prefetchFor(s.plan, p.threads, p.measured)
+		s.cut(s.interior, p.threads, p.blocks-blocksOf(s.slabs))
+	}
+	program, bytes := p.program()
+	if bytes > maxArgument {
+		return nil, fmt.Errorf("sweep: resident steps of %d stages, whose argument would have %d bytes; %d are possible", len(p.stages), bytes, maxArgument)
+	}
 	sweeper := g.ranks[0][0][r.rank].Sweeper
-	found, err := sweeper.compiler.LoadSteps(g.devices[r.rank], program, name)
+	found, err := sweeper.compiler.LoadSteps(g.devices[r.rank], program, "steps")
 	if err != nil {
 		return nil, sweeper.plan.explain(err)
 	}
@@ -121,8 +145,10 @@ func (r *ResidentRank) kernel(p *residentPlan, program kernels.Program, name str
 			spec.Uses = append(spec.Uses, spansOf(arrays)...)
 			spec.Reaches = append(spec.Reaches, g.ranks[phase][i][r.rank].reaches(r.rank)...)
 		}
-		if r.totals[i] != nil {
-			spec.Uses = append(spec.Uses, r.totals[i].device.All())
+		for phase := range g.ranks {
+			if t := r.totals[phase][i]; t != nil {
+				spec.Uses = append(spec.Uses, t.device.All())
+			}
 		}
 	}
 	k, err := g.devices[r.rank].NewKernel(spec)
@@ -147,9 +173,12 @@ func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
 			w.putArrays(arrays, s.strides)
 		}
 		for _, t := range s.targets {
-			w.putTargets(t)
+			w.putTargets(t, s.room, len(s.plan.writes))
 		}
-		w.put(int64(s.totals), s.layers, s.tiles[0], s.tiles[1], s.tiles[2])
+		for _, t := range s.totals {
+			w.put(int64(t))
+		}
+		w.put(s.layers, s.tiles[0], s.tiles[1], s.tiles[2])
 		w.putPart(s.part, s.strides)
 		w = append(w, s.plan.frame()...)
 	}

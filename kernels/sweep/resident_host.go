@@ -19,10 +19,10 @@ type residentStage struct {
 func (r *ResidentRank) onHost(slabs [][][]slab) (err error) {
 	g := r.group
 	stages := make([][]residentStage, len(g.ranks)) // by phase
-	r.totals = make([]*Totals, len(slabs))
 	spec := streams.KernelSpec{Name: "resident", Work: streams.Sweep, Uses: []streams.Span{g.flags.Report(r.rank).All()}, Argument: make([]byte, spanBytes)}
 	measures := false
 	for phase := range g.ranks {
+		r.totals = append(r.totals, make([]*Totals, len(slabs)))
 		for stage, ranks := range g.ranks[phase] {
 			one := residentStage{rank: ranks[r.rank]}
 			n := one.rank.Sweeper.plan
@@ -34,7 +34,7 @@ func (r *ResidentRank) onHost(slabs [][][]slab) (err error) {
 			}
 			if n.totals() > 0 {
 				measures = true
-				if one.measured, err = g.hostParts("resident", one.rank, slabs[stage][r.rank], &r.totals[stage]); err != nil {
+				if one.measured, err = g.hostParts("resident", one.rank, slabs[stage][r.rank], &r.totals[phase][stage]); err != nil {
 					return err
 				}
 			}

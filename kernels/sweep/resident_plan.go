@@ -5,12 +5,13 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// residentPlan is the steps of a rank on a GPU.
+// residentPlan is the steps of a rank on a GPU, which measure or do not.
 type residentPlan struct {
-	threads int
-	stages  []residentStagePlan
-	before  uint64
-	blocks  int64
+	measured bool
+	threads  int
+	stages   []residentStagePlan
+	before   uint64
+	blocks   int64
 }
 
 // residentStagePlan is the geometry of a stage, and what struct Swept of swept.cuh is made of.
@@ -21,9 +22,12 @@ type residentStagePlan struct {
 	strides  []strides
 	arrays   [][]kernels.Array // by phase
 	targets  []targets         // by phase
+	room     int               // see targets
 	slabs    []slab
-	totals   uint64
+	interior domain.Box
+	totals   []uint64 // by phase
 	single   bool
+	prefetch int
 	reflects bool
 	layers   int64
 	tiles    [3]int64
@@ -53,17 +57,17 @@ func (s *residentStagePlan) cut(interior domain.Box, threads int, blocks int64) 
 		s.tiles = s.tilesOf(threads, s.layers)
 		return
 	}
-	best, depth := int64(1<<62), int64(s.plan.depth())
+	best, depth, prefetch := int64(1<<62), int64(s.plan.depth()), int64(s.prefetch)
 	for layers := int64(1); layers <= maxTileLayers; layers++ {
 		t := s.tilesOf(threads, layers)
-		if cost := ceil(t[0]*t[1]*t[2], max(1, blocks)) * (layers + depth); cost < best {
+		if cost := ceil(t[0]*t[1]*t[2], max(1, blocks)) * (2*ceil(layers, prefetch) + depth); cost < best {
 			best, s.layers, s.tiles = cost, layers, t
 		}
 	}
 }
 
 // maxTileLayers is the most layers of a tile.
-const maxTileLayers = 32
+const maxTileLayers = 16
 
 // tilesOf counts the tiles of so many layers: groups along x and rows, as a block has threads, and layers,
 // which in two dimensions are rows.
@@ -79,5 +83,6 @@ func (s *residentStagePlan) tilesOf(threads int, layers int64) [3]int64 {
 // bytes is the size of struct Swept.
 func (s *residentStagePlan) bytes() int {
 	phases, classes := len(s.arrays), len(s.strides)
-	return 8*(phases*(s.plan.arrays+2*classes+2)+5+partNumbers+classes) + s.plan.frameBytes()
+	return 8*(phases*(s.plan.arrays+2*classes+1)+4+partNumbers+classes) +
+		phases*targetsBytes(s.room, len(s.plan.writes)) + s.plan.frameBytes()
 }

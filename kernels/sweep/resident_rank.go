@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
@@ -13,23 +14,27 @@ type ResidentRank struct {
 	group    *stageGroup
 	rank     int
 	plain    *streams.Kernel
-	measured *streams.Kernel // the same, which takes norms and reductions; nil where there are none
-	totals   []*Totals       // by stage; nil where it takes none
-	made     int64           // steps that were queued
+	measured *streams.Kernel    // the same, which takes norms and reductions; nil where there are none
+	tiles    *kernels.TileSteps // instead of both, where the arrays stay on the multiprocessors
+	totals   [][]*Totals        // by phase and stage; nil where it takes none
+	made     int64              // steps that were queued
 }
 
-// MaxSteps is how many steps a launch may make.
-const MaxSteps = 1 << 30
+// maxSteps is how many steps a launch may make.
+const maxSteps = kernels.MaxTileSteps
 
-// Queue queues steps behind those queued before, up to MaxSteps, the first of them at a moment; with norms
+// Queue queues steps behind those queued before, up to 2^30, the first of them at a moment; with norms
 // and reductions of the last if they are wanted and there are some. It returns an error also if the device
 // has waited in vain before.
 func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured bool) error {
-	if steps < 1 || steps > MaxSteps {
+	if steps < 1 || steps > maxSteps {
 		return fmt.Errorf("sweep: %d steps in one launch", steps)
 	}
 	if err := r.Err(); err != nil {
 		return err
+	}
+	if r.tiles != nil {
+		return r.tiles.Queue(at, m.Step, steps, measured)
 	}
 	if !measured || r.measured == nil {
 		return r.queue(at, r.plain, m, steps)
@@ -60,8 +65,13 @@ func putSpan(argument []byte, first, count int64, m Moment) {
 	}
 }
 
-// Totals returns what measured steps take of a stage, nil if that is nothing.
-func (r *ResidentRank) Totals(stage int) *Totals { return r.totals[stage] }
+// Totals returns what a measured step of a phase takes of a stage, nil if that is nothing.
+func (r *ResidentRank) Totals(phase, stage int) *Totals { return r.totals[phase][stage] }
 
 // Err returns an error if the device has waited in vain for another, or its blocks for each other.
-func (r *ResidentRank) Err() error { return r.group.err(r.rank, "a step") }
+func (r *ResidentRank) Err() error {
+	if r.tiles != nil {
+		return r.tiles.Err()
+	}
+	return r.group.flags.Err(r.rank, "a step")
+}

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -8,56 +9,68 @@ import (
 )
 
 // residentPlanOf is a plan of these stages in some phases, without the places of arrays.
-func residentPlanOf(t *testing.T, phases int, stages ...sample) *residentPlan {
+func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *residentPlan {
 	t.Helper()
-	var p residentPlan
+	p := residentPlan{measured: measured}
 	var plans []*plan
 	for _, s := range stages {
 		n := must(newPlan(s.point, s.accesses))(t)
 		c, f := n.usualClasses(), n.form()
-		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases)}
-		one.layers = int64(f.atOnce(false))
+		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce()}
+		one.layers = int64(f.atOnce(one.single))
+		if n.arrays < 8 { // faces have few targets
+			one.room = targetRooms[0]
+		}
 		p.stages, plans = append(p.stages, one), append(plans, n)
 	}
-	p.threads = threadsFor(plans)
+	p.threads = threadsFor(plans, measured)
+	for i := range p.stages {
+		p.stages[i].prefetch = prefetchFor(plans[i], p.threads, measured)
+	}
 	return &p
 }
 
 // Resident steps of every sample, alone and as one of two stages, compile for each generation of GPUs and
-// keep their variables in registers.
+// keep their variables in registers; those of linear stencils on an H200's.
 func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
-	all := samples()
+	check := func(name, arch string, phases int, stages ...sample) {
+		for _, measured := range []bool{false, true} {
+			p := residentPlanOf(t, phases, measured, stages...)
+			program, _ := p.program()
+			t.Run(fmt.Sprintf("%s/%s/measured=%t", arch, name, measured), func(t *testing.T) {
+				t.Parallel()
+				for _, u := range compileUsage(t, c, program, arch) {
+					t.Logf("%s: %d registers, %d threads", u.Name, u.Registers, p.threads)
+					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+						t.Errorf("%s spills: %+v", u.Name, u)
+					}
+				}
+			})
+		}
+	}
+	all := compiledSamples()
 	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
 		for i, s := range all {
-			plans := map[string]*residentPlan{"alone": residentPlanOf(t, 2, s)}
+			check(s.point.Name, arch, 2, s)
 			for _, other := range all[i+1:] {
 				if other.point.Dims == s.point.Dims {
-					plans["with "+other.point.Name] = residentPlanOf(t, 3, s, other)
+					check(s.point.Name+" and "+other.point.Name, arch, 3, s, other)
 					break
 				}
 			}
-			for name, p := range plans {
-				program, _ := p.program(true)
-				t.Run(arch+"/"+s.point.Name+"/"+name, func(t *testing.T) {
-					t.Parallel()
-					for _, u := range compileUsage(t, c, program, arch) {
-						t.Logf("%s: %d registers, %d threads", u.Name, u.Registers, p.threads)
-						if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
-							t.Errorf("%s spills: %+v", u.Name, u)
-						}
-					}
-				})
-			}
 		}
+	}
+	for _, s := range linearSamples(t) {
+		check(s.name(), "sm_90", 2, s)
 	}
 }
 
 // stages.cuh, with which editors read the sources, is the one that Go writes for the wave but for its size.
 func TestStagesOfEditors(t *testing.T) {
 	const file = "../cu/stages.cuh"
-	p := residentPlanOf(t, 3, waveSample())
-	want := p.stagesSource(0, true)
+	p := residentPlanOf(t, 3, true, waveSample())
+	want := p.stagesSource(0)
 	if got := must(os.ReadFile(file))(t); string(got) != want {
 		t.Errorf("%s is not what steps_source.go writes:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {

@@ -41,11 +41,11 @@ func shareAll(slabs []slab, threads, cores int64) {
 	}
 }
 
-// shareSome gives slabs their part of so many blocks, one at least, at twice the work of points of the
-// interior.
+// shareSome gives slabs their part of so many blocks, one at least, at four times the work of points of the
+// interior: they are computed one by one.
 func shareSome(slabs []slab, interior, threads, blocks int64) {
 	total := pointsOf(slabs)
-	most := max(int64(len(slabs)), blocks*2*total/max(1, 2*total+interior))
+	most := max(int64(len(slabs)), blocks*4*total/max(1, 4*total+interior))
 	if interior > 0 {
 		most = min(most, blocks-1)
 	}
@@ -68,10 +68,13 @@ func (w *words) putBoundary(slabs []slab) {
 		for _, at := range s.neighbours {
 			bits |= 1 << at
 		}
-		w.put(int64(s.box.Lo[0]), int64(s.box.Lo[1]), int64(s.box.Lo[2]), int64(size[0]), int64(size[1]), int64(size[2]), first, s.blocks, bits)
+		w.putNarrow(s.box.Lo[:]...)
+		w.putNarrow(size[:]...)
+		w.putNarrow(int(first), int(s.blocks))
+		w.put(bits)
 		first += s.blocks
 	}
 }
 
 // boundaryWords is how many numbers struct Boundary has.
-const boundaryWords = 2 + maxSlabs*9
+const boundaryWords = 2 + maxSlabs*5

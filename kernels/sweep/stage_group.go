@@ -45,6 +45,9 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 			}
 		}
 	}
+	if err := g.checkStores(); err != nil {
+		return g, err
+	}
 	if g.flags, err = flags.NewNetwork(g.devices, g.findNeighbours(), maxNeighbours, 1, ownLines); err != nil {
 		return g, err
 	}
@@ -54,6 +57,49 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 		}
 	}
 	return g, nil
+}
+
+// checkStores returns an error unless all points of stores lie in the boundary region, and go to ghosts that
+// no interior reads: nobody waits before it sweeps an interior.
+func (g *stageGroup) checkStores() error {
+	for _, stages := range g.ranks {
+		for _, stage := range stages {
+			for _, r := range stage {
+				for _, s := range r.Stores {
+					swept := int64(0)
+					for _, b := range r.Boundary {
+						swept += b.Intersect(s.Send).Points()
+					}
+					if swept != s.Send.Points() {
+						return fmt.Errorf("sweep: a store of %v, which is not all in the boundary region %v", s.Send, r.Boundary)
+					}
+					if at, reads := g.interiorReads(s); reads {
+						return fmt.Errorf("sweep: a store into %v, which the interior %v of rank %d reads", s.Ghost, at, s.To)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// interiorReads reports whether, in any stage, the interior of the rank that a store is for reads its ghosts.
+func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
+	for _, stages := range g.ranks {
+		for _, stage := range stages {
+			to := stage[s.To]
+			if to.Interior.Empty() {
+				continue
+			}
+			for _, r := range to.Sweeper.plan.reads {
+				around := to.Interior.Grow(r.footprint.Radius())
+				if to.Arrays[r.access][r.component] == s.Array && !around.Intersect(s.Ghost).Empty() {
+					return to.Interior, true
+				}
+			}
+		}
+	}
+	return interior, false
 }
 
 // findNeighbours finds out which ranks exchange points in any stage.
@@ -125,6 +171,19 @@ func finishing(slabs []slab, neighbour int) (blocks int64) {
 	return blocks
 }
 
+// newTotals makes the totals of so many blocks of a GPU.
+func (g *stageGroup) newTotals(d *streams.Device, s *Sweeper, blocks int64) (*Totals, error) {
+	t := &Totals{plan: s.plan}
+	g.resources.Add(t)
+	if err := t.allocate(d, blocks); err != nil {
+		return nil, err
+	}
+	if _, err := s.functions(s.plan.usualClasses()); err != nil {
+		return nil, err
+	}
+	return t, t.joinSlots(d, s.programs, blocks)
+}
+
 // reaches returns the memory of other ranks that a rank's kernels signal by.
 func (g *stageGroup) reaches(rank int) (all []streams.Span) {
 	for at := range g.flags.Neighbours(rank) {
@@ -143,18 +202,6 @@ func (w *words) putNeighbours(g *stageGroup, rank int, expected []int64) {
 		}
 		n := g.flags.Counts(rank, at, 0, expected[at])
 		w.put(int64(n.MyCount), int64(n.ItsCount), int64(n.Expected))
-	}
-}
-
-// err returns an error if a rank has waited in vain.
-func (g *stageGroup) err(rank int, what string) error {
-	switch n := atomic.LoadUint64(flags.Word(g.flags.Report(rank), 0)); n {
-	case 0:
-		return nil
-	case flags.Itself:
-		return fmt.Errorf("sweep: thread blocks of device %v waited in vain for each other to make %s: something else keeps its multiprocessors", g.devices[rank], what)
-	default:
-		return fmt.Errorf("sweep: device %v waited in vain for its neighbour on device %s to make %s", g.devices[rank], g.flags.Names(rank)[n-1], what)
 	}
 }
 

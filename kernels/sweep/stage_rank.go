@@ -53,6 +53,11 @@ func (r StageRank) check(ranks int) error {
 			return err
 		}
 	}
+	for _, b := range boxes {
+		if n := b.Points(); n >= 1<<31 && b != r.Interior || max(b.Hi[0], b.Hi[1], b.Hi[2]) >= 1<<31 {
+			return fmt.Errorf("sweep: a stage of %d points in the box %v; fewer than 2^31 are possible along an axis, and in one of the boundary region", n, b)
+		}
+	}
 	for _, s := range r.Stores {
 		if s.To < 0 || s.To >= ranks || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || r.Sweeper.plan.written(s.Access, s.Component) < 0 {
 			return fmt.Errorf("sweep: a store of access %d, component %d, from %v into %v of rank %d", s.Access, s.Component, s.Send, s.Ghost, s.To)

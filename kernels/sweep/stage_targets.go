@@ -4,57 +4,95 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// targets is struct Targets of slab.cuh.
-type targets struct{ all, ends uint64 }
+// targets is struct Targets of stage.cuh.
+type targets struct {
+	all   words    // of struct Target
+	lists []uint32 // where each list begins, and the last ends
+	table [2]uint64
+}
 
-func (w *words) putTargets(t targets) { w.put(int64(t.all), int64(t.ends)) }
-
-// newTargets puts where points of slabs go into device memory: for each slab and written array in turn.
-func newTargets(r StageRank, slabs []slab, made *streams.Resources) (t targets, err error) {
-	var all words
-	var ends []int64
+// newTargets lists where points of slabs go: for each slab and written array in turn.
+func newTargets(r StageRank, slabs []slab) (t targets) {
+	t.lists = []uint32{0}
 	for _, one := range slabs {
 		for w := range r.Sweeper.plan.writes {
 			for _, s := range r.Stores {
 				if r.Sweeper.plan.written(s.Access, s.Component) == w && !s.Send.Intersect(one.box).Empty() {
-					all.putTarget(r, s)
+					t.all.putTarget(r, s)
 				}
 			}
-			ends = append(ends, int64(len(all)/targetBytes))
+			t.lists = append(t.lists, uint32(len(t.all)/targetBytes))
 		}
 	}
-	if len(slabs) == 0 {
-		return t, nil
+	return t
+}
+
+// room returns for how many targets the argument of a launch shall have room; 0 where they are too many.
+func (t *targets) room() int {
+	for _, room := range targetRooms {
+		if len(t.all) <= room*targetBytes {
+			return room
+		}
 	}
-	lengths, err := streams.Upload(r.Sweeper.device, ends)
+	return 0
+}
+
+// targetRooms are those of stars and of boxes that reach one point.
+var targetRooms = []int{6, 26}
+
+// upload puts the targets into device memory, for launches without room.
+func (t *targets) upload(d *streams.Device, made *streams.Resources) error {
+	lists, err := streams.Upload(d, t.lists)
 	if err != nil {
-		return t, err
+		return err
 	}
-	made.Add(lengths)
-	t.ends = lengths.Address()
-	if len(all) == 0 {
-		return t, nil
+	made.Add(lists)
+	t.table[1] = lists.Address()
+	if len(t.all) == 0 {
+		return nil
 	}
-	table, err := streams.Upload(r.Sweeper.device, []byte(all))
+	all, err := streams.Upload(d, []byte(t.all))
 	if err != nil {
-		return t, err
+		return err
 	}
-	made.Add(table)
-	t.all = table.Address()
-	return t, nil
+	made.Add(all)
+	t.table[0] = all.Address()
+	return nil
+}
+
+// listsOf is how many numbers struct Targets has for the lists of so many written arrays.
+func listsOf(writes int) int { return maxSlabs*writes + 2 }
+
+// targetsBytes is the size of struct Targets.
+func targetsBytes(room, writes int) int {
+	if room == 0 {
+		return 2 * 8
+	}
+	return room*targetBytes + 4*listsOf(writes)
+}
+
+// putTargets puts struct Targets.
+func (w *words) putTargets(t targets, room, writes int) {
+	if room == 0 {
+		w.put(int64(t.table[0]), int64(t.table[1]))
+		return
+	}
+	end := len(*w) + targetsBytes(room, writes)
+	*w = append(*w, t.all...)
+	*w = append(*w, make([]byte, room*targetBytes-len(t.all))...)
+	for _, n := range t.lists {
+		w.putNarrow(int(n))
+	}
+	*w = append(*w, make([]byte, end-len(*w))...)
 }
 
 // targetBytes is the size of struct Target of slab.cuh.
-const targetBytes = 12 * 8
+const targetBytes = 9 * 8
 
 // putTarget puts struct Target.
 func (w *words) putTarget(r StageRank, s Store) {
-	for a := range 3 {
-		w.put(int64(s.Send.Lo[a]))
-	}
-	for a := range 3 {
-		w.put(int64(s.Send.Hi[a]))
-	}
+	w.putNarrow(s.Send.Lo[:]...)
+	w.putNarrow(s.Send.Hi[:]...)
 	l := s.Array.Layout
 	w.put(int64(s.Array.Data.Address()) + l.Offset(s.Ghost.Lo.Sub(s.Send.Lo))*int64(l.ElementSize))
 	w.put(l.Pitch, l.Plane)

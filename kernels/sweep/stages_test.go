@@ -208,11 +208,11 @@ func (c *stageTorus) resident(phases [][][]StageRank, queues []*streams.Stream) 
 	for rank, q := range queues {
 		r := g.Rank(rank)
 		c.do(r.Queue(q, moment(1), 3, true))
-		if t := r.Totals(0); t != nil {
+		if t := r.Totals(3%len(phases), 0); t != nil {
 			c.do(t.Queue(q))
 		}
 		c.do(r.Queue(q, moment(4), 1, false))
-		totals = append(totals, r.Totals(0))
+		totals = append(totals, r.Totals(3%len(phases), 0))
 	}
 	for rank, q := range queues {
 		c.do(errors.Join(q.Sync(time.Minute), g.Rank(rank).Err()))

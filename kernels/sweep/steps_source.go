@@ -8,25 +8,25 @@ import (
 )
 
 // program returns what is compiled for resident steps, and the size of struct Steps.
-func (p *residentPlan) program(measures bool) (kernels.Program, int) {
+func (p *residentPlan) program() (kernels.Program, int) {
 	bytes := spanBytes + 8*(5+maxNeighbours*3+len(p.stages)*boundaryWords)
 	for i := range p.stages {
 		bytes += p.stages[i].bytes()
 	}
-	return kernels.StepsProgram("point_steps.cu", p.stagesSource(bytes, measures), p.accessesSource()), bytes
+	return kernels.StepsProgram("point_steps.cu", p.stagesSource(bytes), p.accessesSource()), bytes
 }
 
 // stageMacros are the macros of accesses.cuh that differ from stage to stage.
 var stageMacros = []string{
 	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS", "OPERATIONS",
-	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED", "REFLECTS",
+	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED", "SCARCE", "TARGETS", "REFLECTS",
 }
 
 // sharedHeaders are those that stages share: what has a guard is included before their namespaces.
 var sharedHeaders = []string{"access.cuh", "slab.cuh", "totals.cuh"}
 
 // stagesSource returns stages.cuh, see point_steps.cu, which holds struct Steps to its size unless that is 0.
-func (p *residentPlan) stagesSource(bytes int, measures bool) string {
+func (p *residentPlan) stagesSource(bytes int) string {
 	var b strings.Builder
 	b.WriteString("// The stages of point_steps.cu, as steps_source.go of kernels/sweep writes them.\n#pragma once\n\n")
 	for _, shared := range sharedHeaders {
@@ -37,7 +37,7 @@ func (p *residentPlan) stagesSource(bytes int, measures bool) string {
 	if bytes > 0 {
 		fmt.Fprintf(&b, "#define STEPS_BYTES %d\n", bytes)
 	}
-	if measures {
+	if p.measured {
 		b.WriteString("#define MEASURES\n")
 	}
 	fmt.Fprintf(&b, "enum { STAGE_COUNT = %d };\n", len(p.stages))
@@ -55,7 +55,7 @@ func (p *residentPlan) accessesSource() string {
 	var b strings.Builder
 	for i := range p.stages {
 		s := &p.stages[i]
-		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, s.plan.source(s.classes, s.form, stageOptions(s.form, s.single, int(s.layers), len(s.arrays), s.reflects)))
+		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, s.plan.source(s.classes, s.form, stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, s.room, max(1, s.prefetch), len(s.arrays), s.reflects)))
 	}
 	return b.String()
 }

@@ -31,7 +31,7 @@ func New(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (*S
 	}
 	s := &Sweeper{compiler: c, device: d, plan: n, form: n.form(), programs: map[string]map[string]function{}}
 	s.shape = s.form.shapes[0]
-	if d.Backend == streams.Host {
+	if d.GoKernels {
 		if p.Go == nil && p.linear == nil {
 			return nil, fmt.Errorf("sweep: point function %q on device %v: %w", p.Name, d, ErrNoTwin)
 		}
@@ -87,7 +87,7 @@ func (s *Sweeper) Sweep(name string, arrays Arrays, boxes ...domain.Box) (*Launc
 	if err := s.check(arrays, boxes); err != nil {
 		return nil, err
 	}
-	if s.device.Backend == streams.Host {
+	if s.device.GoKernels {
 		return s.launch(s.plan.hostSpec(name, arrays, boxes, nil), 0)
 	}
 	k := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), boxes, s.shape)

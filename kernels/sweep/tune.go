@@ -33,7 +33,7 @@ type Tuning struct {
 func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
 	begin := time.Now()
 	t.Shape = s.shape
-	if err := s.check(arrays, []domain.Box{box}); err != nil || s.device.Backend == streams.Host {
+	if err := s.check(arrays, []domain.Box{box}); err != nil || s.device.GoKernels {
 		return t, err
 	}
 	all := slices.Concat(arrays...)

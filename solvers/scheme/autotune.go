@@ -9,20 +9,20 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Autotune returns how long a step takes by the scheme of the options: the median of some
+// autotune returns how long a step takes by the scheme of the options: the median of some
 // intervals, which take about the budget together, of a run in which the variables may hold
 // anything. It takes norms as often as a run with these options. The variables hold something else
 // then. An error that is ErrUnsuited says why the scheme cannot run the step.
-func Autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
+func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
 	x, err := NewRunner(step, plan, c)
 	if err != nil {
 		return 0, err
 	}
 	t := stepTimer{budget: budget}
-	if !o.Checks() {
+	if !o.checks() {
 		o.CheckEvery = 1 << 40
 	}
-	o.History, o.Tolerance, o.anything = o.Checks(), 0, true
+	o.History, o.Tolerance, o.anything = o.checks(), 0, true
 	o.Steps, o.Progress, o.Interval = 1<<40, nil, t.interval
 	if _, err := x.Run(ctx, o); errors.Is(err, ErrUnsuited) {
 		return 0, errors.Join(err, x.Close())

@@ -63,7 +63,7 @@ func (st *Stage) check() error {
 		if a.Variable == nil || len(a.Variable.levels) == 0 {
 			return fmt.Errorf("an access to no variable")
 		}
-		if st.Linear != nil && a.Variable.Spec.IsTyped() {
+		if st.Point != nil && a.Variable.Spec.IsTyped() {
 			return fmt.Errorf("a sweep of variable %q, whose values are of type %v: kernels of its own can have them", a.Name, a.Variable.Spec.Type)
 		}
 		if a.Level > 1 || a.Level < 1-a.Variable.Levels() {
@@ -90,21 +90,15 @@ func (st *Stage) check() error {
 		}
 	}
 	ways := 0
-	for _, has := range []bool{st.Point != nil, st.Linear != nil, st.Kernels != nil} {
+	for _, has := range []bool{st.Point != nil, st.Kernels != nil} {
 		if has {
 			ways++
 		}
 	}
 	if ways != 1 {
-		return fmt.Errorf("it has either a point function, a stencil or kernels")
+		return fmt.Errorf("it has either a point function or kernels")
 	}
-	if err := st.checkPoint(); err != nil {
-		return err
-	}
-	if st.Linear != nil && (len(st.Reads) != 1 || len(st.Writes) != 1) {
-		return fmt.Errorf("a stencil reads one variable and writes one")
-	}
-	return nil
+	return st.checkPoint()
 }
 
 // checkWidths returns an error if a component that has ghosts of its own is read farther than

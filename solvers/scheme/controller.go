@@ -146,7 +146,7 @@ func (c *controller) plan(issued int64) {
 
 // nextCheck returns the first step after n whose norms are wanted.
 func (c *controller) nextCheck(n int64) int64 {
-	if !c.options.Checks() {
+	if !c.options.checks() {
 		return c.limit
 	}
 	every := c.options.CheckEvery

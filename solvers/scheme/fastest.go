@@ -81,7 +81,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 				break
 			}
 			o.Scheme = name
-			took, err := Autotune(ctx, step, plan, s.Compiler, o, trialTime)
+			took, err := autotune(ctx, step, plan, s.Compiler, o, trialTime)
 			if errors.Is(err, ErrUnsuited) {
 				continue
 			}
@@ -142,7 +142,7 @@ func (s Search) memory(step *Step, o Options) memory {
 	m := memory{entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
 	if text, ok := step.describe(); ok {
 		every := int64(0)
-		if o.Checks() {
+		if o.checks() {
 			every = o.CheckEvery
 		}
 		m.key = fmt.Sprintf("%.16x", sha256.Sum256([]byte(fmt.Sprintf("%s path %s norms every %d", text, s.Path, every))))
@@ -168,7 +168,10 @@ func (s *Step) describe() (text string, ok bool) {
 		if st.Kernels != nil && s.Name == "" {
 			return "", false
 		}
-		fmt.Fprintf(&b, " stage %q %v", st.Name, st.Linear)
+		fmt.Fprintf(&b, " stage %q", st.Name)
+		if st.Point != nil {
+			b.WriteString(" " + st.Point.Key())
+		}
 		for _, a := range append(slices.Clone(st.Reads), st.Writes...) {
 			fmt.Fprintf(&b, " %d %d %v", slices.Index(variables, a.Variable), a.Level, a.Reads)
 		}

@@ -15,6 +15,8 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 )
@@ -44,8 +46,12 @@ func newStep(t *testing.T, set *testdevices.Set, n, layers int) *Step {
 	if err != nil {
 		t.Fatal(err)
 	}
+	point, _, err := sweep.Linear(s, kernels.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return &Step{
-		Stages:   []Stage{{Name: "sweep", Reads: []Access{u.At(0, s.Footprint())}, Writes: []Access{u.At(1, nil)}, Linear: &s}},
+		Stages:   []Stage{{Name: "sweep", Reads: []Access{u.At(0, s.Footprint())}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &point}},
 		Measured: []*Variable{u},
 	}
 }
@@ -67,7 +73,7 @@ func TestAutotune(t *testing.T) {
 				if i%2 == 1 { // a tolerance that all steps meet
 					o.Tolerance, o.CheckEvery = math.MaxFloat64, 3
 				}
-				took, err := Autotune(context.Background(), step, plan, set.Compiler, o, 20*time.Millisecond)
+				took, err := autotune(context.Background(), step, plan, set.Compiler, o, 20*time.Millisecond)
 				needs, _ := NeedsOf(name)
 				unfit := n > 1 && needs.CheckPath(name, path) != nil
 				if unfit != errors.Is(err, ErrUnsuited) || !unfit && (err != nil || took <= 0) {
@@ -90,7 +96,7 @@ func TestAutotuneIsInterrupted(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour); !errors.Is(err, context.Canceled) {
+	if _, err := autotune(ctx, step, plan, set.Compiler, Options{Scheme: TwoStream}, time.Hour); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,7 +18,7 @@ func graphScheme() *definition {
 // ungraphed returns an error for stages that are told the moment: graphs replay the launches of one step.
 func ungraphed(x *Runner) error {
 	for i := range x.step.Stages {
-		if st := &x.step.Stages[i]; st.Point != nil && st.momentary() {
+		if st := &x.step.Stages[i]; st.Point != nil && st.Point.Momentary() {
 			return fmt.Errorf("replays the launches of a step, and stage %d %q asks for the step or the time", i, st.Name)
 		}
 	}

@@ -49,9 +49,9 @@ func (n Needs) CheckPath(name Scheme, path p2p.Path) error {
 	return nil
 }
 
-// CheckOrder returns an error, ErrUnsuited, if a scheme with these needs cannot take an order
+// checkOrder returns an error, ErrUnsuited, if a scheme with these needs cannot take an order
 // that is asked for.
-func (n Needs) CheckOrder(name Scheme, o Order) error {
+func (n Needs) checkOrder(name Scheme, o Order) error {
 	if o != "" && !slices.Contains(n.Orders, o) {
 		return fmt.Errorf("scheme: %w: %s has no order %q; it can take %q", ErrUnsuited, name, o, n.Orders)
 	}

@@ -67,7 +67,7 @@ func (o Options) choose(ctx context.Context, s *halo.Session, step *Step) (Optio
 	if o.Path == p2p.Auto && needs.Path != "" {
 		o.Path = needs.Path
 	}
-	return o, errors.Join(needs.CheckPath(o.Scheme, o.Path), needs.CheckOrder(o.Scheme, o.Order))
+	return o, errors.Join(needs.CheckPath(o.Scheme, o.Path), needs.checkOrder(o.Scheme, o.Order))
 }
 
 // tryCopy tries the schemes of a step with variables of their own, if there is memory for these.

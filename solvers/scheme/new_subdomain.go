@@ -58,12 +58,9 @@ func (d *subdomain) addPhase(x *Runner, phase int) error {
 func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]*foundTotals) (made stageLaunches, err error) {
 	st := &x.step.Stages[i]
 	made.boxes.interior, made.boxes.boundary = domain.Split(x.place.Subdomains[d.rank].Box, d.boundaryLayers(x, i))
-	switch {
-	case st.Point != nil:
+	if st.Point != nil {
 		err = d.newPoint(x, st, n, &made, found)
-	case st.Linear != nil:
-		err = d.newLinear(x, st, n, &made, found)
-	default:
+	} else {
 		err = d.newKernels(x, st, n, &made)
 	}
 	return made, err

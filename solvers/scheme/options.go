@@ -66,8 +66,8 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// Checks reports whether norms are taken before the end of the run, every CheckEvery steps.
-func (o Options) Checks() bool { return o.Tolerance > 0 || o.History }
+// checks reports whether norms are taken before the end of the run, every CheckEvery steps.
+func (o Options) checks() bool { return o.Tolerance > 0 || o.History }
 
 // Stopped says why a run ended.
 type Stopped string

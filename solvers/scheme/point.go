@@ -2,13 +2,17 @@ package scheme
 
 import (
 	"errors"
-	"regexp"
 	"slices"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
+
+// tuneBudget is how long the shape of sweeps may be searched for on one device: that of
+// others of its kind and point function is then known.
+const tuneBudget = 100 * time.Millisecond
 
 // newPoint makes a stage with a point function ready for the steps n, n + period, ...
 func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches, found [2]*foundTotals) error {
@@ -135,12 +139,6 @@ func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 		return s.Launch(l.Kernel)
 	}
 }
-
-// moment finds what of a source depends on the moment.
-var moment = regexp.MustCompile(`\b(step|time)\s*\(\s*\)`)
-
-// momentary reports whether a point function may ask for the step or the time.
-func (st *Stage) momentary() bool { return st.Point.CUDA == "" || moment.MatchString(st.Point.CUDA) }
 
 // changes reports whether what a stage is given depends on the step, beside the moment.
 func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }

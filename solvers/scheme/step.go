@@ -6,7 +6,6 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels/sweep"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -19,7 +18,7 @@ type Step struct {
 }
 
 // Stage is the part of a step between two exchanges. It writes the points of the grid, each
-// subdomain its own, by a linear stencil or by kernels of the caller's own. What it writes it may
+// subdomain its own, by a point function or by kernels of the caller's own. What it writes it may
 // read only at the point itself.
 type Stage struct {
 	Name   string // for errors
@@ -32,10 +31,6 @@ type Stage struct {
 	// Parameters, where set, returns a pointer to the parameters of the point function in a step;
 	// Point.Parameters are those of the first. It is called by several threads.
 	Parameters func(step int64) any
-
-	// Linear, where set, is the weighted sum that gives the only access written from the only
-	// one read.
-	Linear *stencil.Stencil
 
 	// Kernels, where set, makes a launch ready that sweeps a region of one subdomain. Changing
 	// says that what it queues depends on the step or on time: schemes that queue steps

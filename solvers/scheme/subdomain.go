@@ -3,7 +3,6 @@ package scheme
 import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
@@ -20,7 +19,6 @@ type subdomain struct {
 	totals    [][]total         // those of the two that the scheme uses
 	out       [][]int           // by stage: messages of its plan that leave
 	in        [][]int           // and that come
-	shape     kernels.Shape     // in which a linear stage is swept
 }
 
 // stageLaunches are the launches of a stage. Those that have nothing to do are nil.

@@ -43,12 +43,11 @@ func TestSweepsOfTypesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := variableOf(t, halo.Spec{Name: "cells", Type: gap, Width: domain.UniformRadius(2, 1)})
-	star := stencil.Stencil{}
-	stage := Stage{Reads: []Access{v.At(0, stencil.Footprint{{1, 0, 0}})}, Writes: []Access{v.At(1, nil)}, Linear: &star}
+	stage := Stage{Reads: []Access{v.At(0, stencil.Footprint{{1, 0, 0}})}, Writes: []Access{v.At(1, nil)}, Point: &sweep.Point{}}
 	if err := stage.check(); err == nil || !strings.Contains(err.Error(), `sweep of variable "cells"`) {
-		t.Errorf("a stencil over values of a type: %v", err)
+		t.Errorf("a point function over values of a type: %v", err)
 	}
-	stage.Linear, stage.Kernels = nil, func(Region) (Launch, error) { return nil, nil }
+	stage.Point, stage.Kernels = nil, func(Region) (Launch, error) { return nil, nil }
 	if err := stage.check(); err != nil {
 		t.Errorf("kernels over values of a type: %v", err)
 	}

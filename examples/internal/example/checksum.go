@@ -13,9 +13,9 @@ import (
 // chunkPoints is how much of a field is on the host at once.
 const chunkPoints = 1 << 20
 
-// Checksum returns the CRC32C of the owned points of variables at the level of a step: variable
+// checksum returns the CRC32C of the owned points of variables at the level of a step: variable
 // after variable, component by component, x fastest, each number little-endian.
-func Checksum(step int64, variables ...*scheme.Variable) (sum uint32, err error) {
+func checksum(step int64, variables ...*scheme.Variable) (sum uint32, err error) {
 	for _, v := range variables {
 		f := v.Level(step)
 		for c := range max(1, f.Spec.Components) {

@@ -138,5 +138,5 @@ func (e Example) Run(ctx context.Context, session *halo.Session, size []int, o s
 		}
 		fmt.Fprintln(out, text)
 	}
-	return Checksum(x.Done(), sim.Fields...)
+	return checksum(x.Done(), sim.Fields...)
 }

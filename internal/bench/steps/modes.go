@@ -7,5 +7,5 @@ const (
 	bothScalings  = "both"
 )
 
-// Modes returns the modes of scaling.
-func Modes() []string { return []string{strongScaling, weakScaling, bothScalings} }
+// modes returns the modes of scaling.
+func modes() []string { return []string{strongScaling, weakScaling, bothScalings} }

@@ -29,8 +29,8 @@ const (
 	cutSlabs = "slabs" // along its last axis
 )
 
-// Cuts returns how the grid may be cut: by halox, or in slabs along its last axis.
-func Cuts() []string { return []string{cutAuto, cutSlabs} }
+// cuts returns how the grid may be cut: by halox, or in slabs along its last axis.
+func cuts() []string { return []string{cutAuto, cutSlabs} }
 
 // maxDevices bounds the devices that steps are made on.
 const maxDevices = 1024
@@ -44,7 +44,7 @@ func (o *Options) check() error {
 	o.Devices = slices.Compact(slices.Sorted(slices.Values(o.Devices)))
 	return errors.Join(
 		option.OneOf("dims", strconv.Itoa(o.Dims), "2", "3"),
-		option.OneOf("cut", o.Cut, Cuts()...),
+		option.OneOf("cut", o.Cut, cuts()...),
 		option.EachOf("precisions", o.Precisions, string(kernels.Float64), string(kernels.Float32)),
 		option.Points("points", o.Points), option.Numbers("devices", o.Devices, maxDevices),
 		option.Time("budget", o.Budget),

@@ -32,7 +32,7 @@ func (o *ScalingOptions) Check() error {
 		option.EachOf("scheme", o.Schemes, append(Schemes(), string(scheme.Auto))...),
 		o.checkOrder(),
 		option.OneOf("path", o.Path, append([]string{string(p2p.Auto)}, Paths()...)...),
-		option.OneOf("mode", o.Mode, Modes()...),
+		option.OneOf("mode", o.Mode, modes()...),
 		o.checkPath(), o.check(),
 	)
 }

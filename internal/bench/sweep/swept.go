@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
 
@@ -19,9 +20,9 @@ const tuneBudget = 200 * time.Millisecond
 type swept struct {
 	*timing.Probe
 	arrays [2]kernels.Array
-	sweeps [2]*streams.Kernel
-	normed [2]*streams.Kernel // the same with norms, whose totals these are
-	norms  [2]*kernels.NormReduction
+	sweeps [2]*sweep.Launch
+	normed [2]*sweep.Launch // the same with norms, whose totals these are
+	norms  [2]*sweep.Totals
 	values int64 // bytes of the owned points
 }
 
@@ -50,23 +51,27 @@ func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device
 	if err != nil {
 		return nil, err
 	}
-	sweeper, err := compiler.NewSweeper(d, heat, c.real)
+	point, accesses, err := sweep.Linear(heat, c.real)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := sweeper.Tune(s.arrays[1], s.arrays[0], c.box(), tuneBudget); err != nil {
+	sweeper, err := sweep.New(compiler, d, point, accesses)
+	if err != nil {
+		return nil, err
+	}
+	between := func(i int) sweep.Arrays { return sweep.Arrays{{s.arrays[i]}, {s.arrays[1-i]}} }
+	if _, err := sweeper.Tune(between(0), c.box(), tuneBudget); err != nil {
 		return nil, err
 	}
 	if err := fillRandom(ctx, s.Stream, s.arrays[1].Data.Memory, c.real); err != nil { // what was tuned with
 		return nil, err
 	}
 	for i := range s.sweeps {
-		dst, src := s.arrays[1-i], s.arrays[i]
-		if s.sweeps[i], err = sweeper.Sweep(dst, src, c.box()); err != nil {
+		if s.sweeps[i], err = sweeper.Sweep("sweep", between(i), c.box()); err != nil {
 			return nil, err
 		}
 		open.Add(s.sweeps[i])
-		launches, total, err := sweeper.Measure(dst, src, kernels.BoxSet{Name: "sweep", Boxes: []domain.Box{c.box()}})
+		launches, total, err := sweeper.Measure(between(i), sweep.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
 		if err != nil {
 			return nil, err
 		}
@@ -111,10 +116,10 @@ func fill[T any](values []T, next func() T) {
 
 // sweep queues the i-th sweep, sweepWithNorms the one that takes norms, with their total,
 // and copy a copy of as many values from one array to the other.
-func (s *swept) sweep(i int) error { return s.Stream.Launch(s.sweeps[i%2]) }
+func (s *swept) sweep(i int) error { return s.Stream.Launch(s.sweeps[i%2].Kernel) }
 
 func (s *swept) sweepWithNorms(i int) error {
-	return errors.Join(s.Stream.Launch(s.normed[i%2]), s.norms[i%2].Queue(s.Stream))
+	return errors.Join(s.Stream.Launch(s.normed[i%2].Kernel), s.norms[i%2].Queue(s.Stream))
 }
 
 func (s *swept) copy(i int) error {

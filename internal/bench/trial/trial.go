@@ -10,9 +10,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// MaxBytes is how many bytes are compared at most: what is written or read may span no more, with
+// maxBytes is how many bytes are compared at most: what is written or read may span no more, with
 // its gaps.
-const MaxBytes = 64 << 20
+const maxBytes = 64 << 20
 
 // Stale is what lies where a job has not written.
 const Stale = 0xa5
@@ -27,7 +27,7 @@ type Trial struct {
 // New makes numbers for what is read, and has define work out on the host what comes of them where
 // all was stale. It returns nil where that spans more than MaxBytes.
 func New(to, from *streams.Stream, written, read streams.Span, open *streams.Resources, define func(dst, src []byte) error) (*Trial, error) {
-	if written.Length > MaxBytes || read.Length > MaxBytes {
+	if written.Length > maxBytes || read.Length > maxBytes {
 		return nil, nil
 	}
 	t := &Trial{to: to, from: from, want: bytes.Repeat([]byte{Stale}, int(written.Length))}

@@ -59,7 +59,7 @@ func TestTrial(t *testing.T) {
 
 // What spans too much is not compared.
 func TestTooLargeToCompare(t *testing.T) {
-	s := streams.Span{Length: MaxBytes + 1}
+	s := streams.Span{Length: maxBytes + 1}
 	if trial, err := New(nil, nil, s, s, nil, nil); trial != nil || err != nil {
 		t.Errorf("%v, %v", trial, err)
 	}

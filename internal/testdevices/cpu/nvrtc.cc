@@ -93,7 +93,9 @@ bool compile(Program &p, const std::string &dir, const std::vector<std::string> 
 		return false;
 	const std::string text = read(unit);
 	if (!write(unit, text + launchers(text))) return false;
-	if (!run(COMPILER " -std=c++17 -O1 -w -fPIC -shared -pthread -ffp-contract=off -fno-strict-aliasing -D__global__= "
+	// Without -fno-gnu-unique, __shared__ variables of one name in two programs would be one.
+	if (!run(COMPILER " -std=c++17 -O1 -w -fPIC -shared -pthread -ffp-contract=off -fno-strict-aliasing "
+	                  "-fno-gnu-unique -D__global__= "
 	                  "-D__grid_constant__= -o " +
 	             quoted(image) + " " + quoted(unit),
 	         p.log))

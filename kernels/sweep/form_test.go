@@ -1,32 +1,32 @@
-package kernels
+package sweep
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 )
 
-// Every shape fits the bounds that the kernels are compiled for, also that of sweeps with
-// norms, whose blocks are whole warps.
+// Every shape has a kernel and fits the bounds that it is compiled for, also as sweeps that measure take it.
+// Blocks are whole warps.
 func TestShapesFitTheirBounds(t *testing.T) {
-	for _, s := range everyStencil() {
-		for _, r := range []Real{Float64, Float32} {
-			f := formOf(s, r)
-			for _, shape := range f.shapes {
-				with := f.measured(shape)
-				for _, c := range []struct {
-					shape Shape
-					most  int
-				}{{shape, f.bounds.threads}, {with, f.norms.threads}} {
-					threads := c.shape.Block[0] * c.shape.Block[1]
-					if threads == 0 || threads%32 > 0 || threads > c.most {
-						t.Errorf("%d points, %d dimensions, %s: shape %v has blocks of %d threads; %d are possible",
-							s.Points(), s.Dims, r, c.shape, threads, c.most)
-					}
-					if !f.streams && !slices.Contains(rowsAThread, c.shape.Layers) {
-						t.Errorf("%d points, %d dimensions, %s: there is no kernel for shape %v", s.Points(), s.Dims, r, c.shape)
-					}
+	for _, s := range append(samples(), linearSamples(t)...) {
+		f := must(newPlan(s.point, s.accesses))(t).form()
+		for _, shape := range f.shapes {
+			bounds, measured := f.boundsOf(shape.Single)
+			for _, c := range []struct {
+				shape Shape
+				most  int
+				names []string
+			}{{shape, bounds.threads, f.kernels()}, {f.measuredShape(shape), measured.threads, f.measuredKernels()}} {
+				threads := c.shape.Block[0] * c.shape.Block[1]
+				if threads == 0 || threads%32 > 0 || threads > c.most {
+					t.Errorf("%s: shape %v has blocks of %d threads; %d are possible", s.point.Name, c.shape, threads, c.most)
+				}
+				if !slices.Contains(c.names, f.kernel(c.shape)) {
+					t.Errorf("%s: there is no kernel %s for shape %v", s.point.Name, f.kernel(c.shape), c.shape)
 				}
 			}
 		}
@@ -36,7 +36,8 @@ func TestShapesFitTheirBounds(t *testing.T) {
 // Sums go layer by layer where each part lies in a layer, few lie differently there, and for
 // stencils of many points, some of them beside the centre's column in other layers.
 func TestLayered(t *testing.T) {
-	for _, s := range everyStencil() {
+	for _, sample := range linearSamples(t) {
+		s := *sample.point.linear
 		if got, want := layered(s), s.Points() == 19 || s.Points() == 27; got != want {
 			t.Errorf("%d points, %d dimensions: %v", s.Points(), s.Dims, got)
 		}
@@ -66,5 +67,17 @@ func TestLayered(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// Linear refuses what is no stencil of real numbers.
+func TestRefusedStencils(t *testing.T) {
+	star := stencil.StarWeights{Dims: 2, Equal: true}.Stencil()
+	if _, _, err := Linear(star, "float16"); err == nil || !strings.Contains(err.Error(), `type "float16"`) {
+		t.Error(err)
+	}
+	star.Dims = 4
+	if _, _, err := Linear(star, kernels.Float64); err == nil {
+		t.Error("four dimensions were accepted")
 	}
 }

@@ -1,0 +1,128 @@
+package sweep
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/stencil"
+)
+
+// lbmSource is lbm.cu of examples/lbm: 38 arrays, for which registers are scarce.
+const lbmSource = `// One step of the lattice Boltzmann method on the lattice D3Q19: distributions are pulled from where
+// they come from, relax at one rate (Bhatnagar, Gross and Krook), and are driven by a force along x
+// (Guo, Zheng and Shi, 2002). What would come through a wall, half a spacing beyond the first and the
+// last point of y, comes back instead (half-way bounce-back).
+//
+// Component 0 is at rest, 2n + 1 goes in direction n, and 2n + 2 the other way.
+constexpr int cx[9] = {1, 0, 0, 1, 1, 1, 1, 0, 0};
+constexpr int cy[9] = {0, 1, 0, 1, -1, 0, 0, 1, 1};
+constexpr int cz[9] = {0, 0, 1, 0, 0, 1, -1, 1, -1};
+constexpr double weight[3] = {1.0 / 3, 1.0 / 18, 1.0 / 36}; // at rest, along an axis, along two
+
+// plus adds c times a value; c is 1, 0 or -1.
+__device__ __forceinline__ double plus(double sum, int c, double value) {
+	return c == 0 ? sum : c > 0 ? sum + value : sum - value;
+}
+
+template <typename P> __device__ __forceinline__ void lbm(P &p) {
+	const auto &a = p.parameters;
+	const bool low = p.j() == 0, high = p.j() == a.NY - 1;
+	const double rest = p.at(f[0]);
+	double forth[9], back[9], rho = rest, jx = 0.5 * a.Force, jy = 0, jz = 0;
+#pragma unroll
+	for (int n = 0; n < 9; n++) {
+		const bool behind = cy[n] == 1 ? low : cy[n] == -1 && high, ahead = cy[n] == 1 ? high : cy[n] == -1 && low;
+		forth[n] = behind ? p.at(f[2 * n + 2]) : p.at(f[2 * n + 1], -cx[n], -cy[n], -cz[n]);
+		back[n] = ahead ? p.at(f[2 * n + 1]) : p.at(f[2 * n + 2], cx[n], cy[n], cz[n]);
+		const double flow = forth[n] - back[n];
+		rho += forth[n] + back[n];
+		jx = plus(jx, cx[n], flow), jy = plus(jy, cy[n], flow), jz = plus(jz, cz[n], flow);
+	}
+	const double volume = 1 / rho, ux = jx * volume, uy = jy * volume, uz = jz * volume;
+	const double keep = 1 - a.Omega, relax = a.Omega * rho, drive = 3 * (1 - 0.5 * a.Omega) * a.Force;
+	const double all = relax * (1 - 1.5 * (ux * ux + uy * uy + uz * uz)) - drive * ux;
+	p.set(next[0], keep * rest + weight[0] * all);
+#pragma unroll
+	for (int n = 0; n < 9; n++) { // even is what both directions have in common, odd that by which they differ
+		const double w = weight[n < 3 ? 1 : 2], u = plus(plus(plus(0, cx[n], ux), cy[n], uy), cz[n], uz);
+		const double even = all + u * plus(4.5 * relax * u, cx[n], 3 * drive), odd = plus(3 * relax * u, cx[n], drive);
+		p.set(next[2 * n + 1], keep * forth[n] + w * (even + odd));
+		p.set(next[2 * n + 2], keep * back[n] + w * (even - odd));
+	}
+}
+`
+
+// lbmByDirection computes the same, but direction by direction, each from the textbook's formula.
+const lbmByDirection = `// One step of the lattice Boltzmann method on the lattice D3Q19: distributions are pulled from where
+// they come from, relax at one rate (Bhatnagar, Gross and Krook), and are driven by a force along x
+// (Guo, Zheng and Shi, 2002). What would come through a wall, half a spacing beyond the first and the
+// last point of y, comes back instead (half-way bounce-back).
+constexpr int cx[19] = {0, 1, -1, 0, 0, 0, 0, 1, -1, 1, -1, 1, -1, 1, -1, 0, 0, 0, 0};
+constexpr int cy[19] = {0, 0, 0, 1, -1, 0, 0, 1, -1, -1, 1, 0, 0, 0, 0, 1, -1, 1, -1};
+constexpr int cz[19] = {0, 0, 0, 0, 0, 1, -1, 0, 0, 0, 0, 1, -1, -1, 1, 1, -1, -1, 1};
+constexpr int opposite[19] = {0, 2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11, 14, 13, 16, 15, 18, 17};
+constexpr double weight[3] = {1.0 / 3, 1.0 / 18, 1.0 / 36}; // at rest, along an axis, along two
+
+template <typename P> __device__ __forceinline__ void lbm(P &p) {
+	const auto &a = p.parameters;
+	const bool low = p.j() == 0, high = p.j() == a.NY - 1;
+	double in[19], rho = 0, ux = 0, uy = 0, uz = 0;
+#pragma unroll
+	for (int q = 0; q < 19; q++) {
+		const bool back = (cy[q] == 1 && low) || (cy[q] == -1 && high);
+		in[q] = back ? p.at(f[opposite[q]]) : p.at(f[q], -cx[q], -cy[q], -cz[q]);
+		rho += in[q];
+		ux += cx[q] * in[q], uy += cy[q] * in[q], uz += cz[q] * in[q];
+	}
+	ux = (ux + 0.5 * a.Force) / rho, uy /= rho, uz /= rho;
+	const double square = 1.5 * (ux * ux + uy * uy + uz * uz);
+#pragma unroll
+	for (int q = 0; q < 19; q++) {
+		const double w = weight[cx[q] * cx[q] + cy[q] * cy[q] + cz[q] * cz[q]];
+		const double c = 3 * (cx[q] * ux + cy[q] * uy + cz[q] * uz);
+		const double relaxed = in[q] + a.Omega * (w * rho * (1 + c + 0.5 * c * c - square) - in[q]);
+		const double driven = (1 - 0.5 * a.Omega) * w * (3 * (cx[q] - ux) + 3 * c * cx[q]) * a.Force;
+		p.set(next[q], relaxed + driven);
+	}
+}
+`
+
+// lbmSample is the step of examples/lbm from a source, for so many points between the walls. Its twin is
+// tested there.
+func lbmSample(source string, ny int64) sample {
+	type parameters struct {
+		NY           int64
+		Omega, Force float64
+	}
+	var from []stencil.Footprint
+	for _, c := range []domain.Vec{
+		{}, {1}, {-1}, {0, 1}, {0, -1}, {0, 0, 1}, {0, 0, -1}, {1, 1}, {-1, -1}, {1, -1}, {-1, 1},
+		{1, 0, 1}, {-1, 0, -1}, {1, 0, -1}, {-1, 0, 1}, {0, 1, 1}, {0, -1, -1}, {0, 1, -1}, {0, -1, 1},
+	} {
+		from = append(from, stencil.Offsets(domain.Vec{}, domain.Vec{}.Sub(c)))
+	}
+	return sample{
+		Point{Name: "lbm", Dims: 3, CUDA: source, File: "lbm.cu", Parameters: parameters{ny, 1.07, 1e-6}},
+		[]Access{
+			{Name: "f", Element: "float64", Components: 19, Footprints: from, Sparse: true},
+			{Name: "next", Element: "float64", Components: 19, Write: true},
+		},
+	}
+}
+
+// compiledSamples are those that the compiler is to keep in registers.
+func compiledSamples() []sample { return append(samples(), lbmSample(lbmSource, 192)) }
+
+// lbmSource is the source of the example.
+func TestSampleIsTheExample(t *testing.T) {
+	source, err := os.ReadFile("../../examples/lbm/lbm.cu")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the example is not here")
+	}
+	if string(must(source, err)(t)) != lbmSource {
+		t.Error("lbmSource is not examples/lbm/lbm.cu")
+	}
+}

@@ -1,0 +1,67 @@
+package sweep
+
+import (
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// onTiles makes the steps of all ranks ready as tiles that stay on the multiprocessors: steps of one stage
+// that leads by a star from one of two arrays to the other. It returns kernels.ErrNoTiles where that cannot
+// be.
+func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
+	ranks, ok := g.tileRanks()
+	if !ok {
+		return nil, kernels.ErrNoTiles
+	}
+	first := g.ranks[0][0][0].Sweeper
+	tiles, err := first.compiler.NewTileGroup(*first.plan.point.linear, kernels.Real(first.plan.writes[0].element), ranks, g.limit)
+	if err != nil {
+		return nil, err
+	}
+	g.resources.Add(tiles)
+	for rank, d := range g.devices {
+		one := &ResidentRank{group: g, rank: rank}
+		var norms [2]streams.Span
+		for phase := range norms {
+			r := g.ranks[phase][0][rank]
+			t, err := g.newTotals(d, r.Sweeper, tiles.Tiles(rank))
+			if err != nil {
+				return nil, err
+			}
+			one.totals = append(one.totals, []*Totals{t})
+			norms[phase] = t.slots(tiles.Tiles(rank))
+		}
+		if one.tiles, err = tiles.Steps(rank, norms); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// tileRanks returns the ranks as kernels.TileGroup has them; ok is false where the steps are others.
+func (g *stageGroup) tileRanks() (all []kernels.TileRank, ok bool) {
+	if len(g.ranks) != 2 || len(g.ranks[0]) != 1 {
+		return nil, false
+	}
+	for rank, d := range g.devices {
+		one := kernels.TileRank{Device: d}
+		for phase := range one.Fields {
+			r := g.ranks[phase][0][rank]
+			if d.GoKernels || r.Sweeper.plan.point.linear == nil {
+				return nil, false
+			}
+			one.Fields[phase] = r.Arrays[1][0]
+		}
+		for phase := range one.Fields {
+			if r := g.ranks[phase][0][rank]; r.Arrays[0][0] != one.Fields[1-phase] {
+				return nil, false
+			}
+		}
+		for _, s := range g.ranks[0][0][rank].Stores {
+			one.Stores = append(one.Stores, kernels.GhostStore{Send: s.Send, Ghost: s.Ghost, To: s.To, Odd: s.Odd})
+		}
+		all = append(all, one)
+	}
+	return all, true
+}

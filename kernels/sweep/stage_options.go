@@ -1,0 +1,39 @@
+package sweep
+
+import (
+	"fmt"
+
+	"github.com/halox/halox/kernels"
+)
+
+// maxArgument is how large the argument of a launch may be.
+const maxArgument = 4096
+
+// shape returns in which shape the interior of the arrays is swept by kernels of whole stages.
+func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
+	s := r.Sweeper
+	shape := s.shape
+	if !r.Interior.Empty() && !s.plan.grouped(arrays, r.Interior) {
+		shape = s.form.single(shape)
+	}
+	if shape.Single && s.form.layered {
+		return shape, fmt.Errorf("sweep: a stage of arrays that are not aligned")
+	}
+	return shape, nil
+}
+
+// stageOptions are those of stage.cuh and swept.cuh. Threads that stream are told at a launch how many
+// layers they take.
+func stageOptions(f form, s Shape, room, prefetch, phases int, reflects bool) string {
+	layers := s.Layers
+	if f.way == streaming {
+		layers = 1
+	}
+	text := fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, STAGE_MEASURED_LAYERS = %d, STAGE_PREFETCH = %d, PHASES = %d };\n",
+		s.Single, layers, f.measuredLayers(layers), prefetch, phases)
+	text += fmt.Sprintf("#define TARGETS %d\n", room)
+	if reflects {
+		text += "#define REFLECTS\n"
+	}
+	return text
+}

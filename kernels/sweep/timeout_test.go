@@ -1,0 +1,123 @@
+package sweep
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// stagePair is two devices that share a square, the lower half and the upper, and a stage that leads from one
+// of two arrays to the other. Its stencil is no star, for steps of which the arrays would stay on the
+// multiprocessors.
+func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
+	t.Helper()
+	const size = 64
+	s := must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
+	if _, star := s.AsStar(); star {
+		t.Fatal("a star")
+	}
+	point, accesses, err := Linear(s, kernels.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	width := s.Radius()
+	var sweepers [2]*Sweeper
+	var boxes [2]domain.Box
+	var arrays [2][2]kernels.Array // by rank
+	for i, d := range set.Devices[:2] {
+		boxes[i] = domain.Box{Lo: domain.Vec{0, size / 2 * i}, Hi: domain.Vec{size, size / 2 * (i + 1), 1}}
+		sweepers[i] = must(New(set.Compiler, d, point, accesses))(t)
+		l := must(domain.NewLayout(boxes[i], width, 8))(t)
+		for n := range arrays[i] {
+			m := must(d.Alloc(l.Bytes()))(t)
+			t.Cleanup(func() { m.Close() })
+			arrays[i][n] = kernels.Array{Data: m.All(), Layout: l}
+		}
+		if err := d.EnablePeer(set.Devices[1-i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for phase := range 2 {
+		var ranks []StageRank
+		for i := range 2 {
+			r := StageRank{Sweeper: sweepers[i], Arrays: Arrays{{arrays[i][phase]}, {arrays[i][1-phase]}}}
+			r.Interior, r.Boundary = domain.Split(boxes[i], width)
+			send := domain.SendBox(boxes[i], domain.Direction{0, 1 - 2*i}, width)
+			r.Stores = []Store{{Access: 1, Send: send, Ghost: send, To: 1 - i, Array: arrays[1-i][1-phase]}}
+			ranks = append(ranks, r)
+		}
+		phases = append(phases, [][]StageRank{ranks})
+	}
+	return phases
+}
+
+// A device whose neighbour makes no stage gives up at its limit and says whom it waited for; so does every
+// later stage, and every later launch of resident steps.
+func TestAStageThatIsWaitedForInVain(t *testing.T) {
+	const short = 200 * time.Millisecond
+	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
+		if len(set.Devices) < 2 {
+			t.Skip("SKIPPED: needs two devices")
+		}
+		stream := must(set.Devices[0].NewStream(streams.Normal))(t)
+		check := func(t *testing.T, start time.Time, err, other, queued error) {
+			t.Helper()
+			want := fmt.Sprintf("device %v waited in vain for its neighbour on device %v", set.Devices[0], set.Devices[1])
+			if err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
+				t.Errorf("after %v: %v", time.Since(start), err)
+			}
+			if queued == nil {
+				t.Error("it steps on")
+			}
+			if other != nil {
+				t.Errorf("the other rank: %v", other)
+			}
+		}
+		t.Run("fused", func(t *testing.T) {
+			f := must(NewFusedStages(stagePair(t, set), short))(t)
+			start := time.Now()
+			queue := func(step int64) error {
+				return f.Stage(int(step%2), 0, 0).Queue(stream, Moment{Step: step}, nil, false)
+			}
+			// The first needs nobody, if it is alone.
+			if err := errors.Join(queue(1), queue(2), stream.Sync(checkLimit)); err != nil {
+				t.Fatal(err)
+			}
+			check(t, start, f.Stage(0, 0, 0).Err(), f.Stage(0, 0, 1).Err(), queue(3))
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		for _, launches := range [][]int64{{1000}, {1, 1}} {
+			t.Run(fmt.Sprintf("resident/launches=%d", launches), func(t *testing.T) {
+				r := must(NewResidentSteps(stagePair(t, set), short))(t)
+				start, next := time.Now(), int64(1)
+				queue := func(steps int64) error {
+					err := r.Rank(0).Queue(stream, Moment{Step: next}, steps, false)
+					next += steps
+					return err
+				}
+				for _, steps := range launches {
+					if err := queue(steps); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := stream.Sync(checkLimit); err != nil {
+					t.Fatal(err)
+				}
+				check(t, start, r.Rank(0).Err(), r.Rank(1).Err(), queue(1))
+				if err := r.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	})
+}

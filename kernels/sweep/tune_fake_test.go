@@ -1,0 +1,92 @@
+//go:build linux && cgo
+
+package sweep
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// A tuner tries shapes within its budget and remembers what it found, in the compiler and
+// on disk; a damaged file is measured anew.
+func TestTune(t *testing.T) {
+	platform := must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(1))))(t)
+	devices := must(platform.Open())(t)
+	t.Cleanup(func() { streams.CloseAll(devices) })
+	device := devices[0]
+	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), kernels.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := must(newPlan(point, accesses))(t)
+	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
+	var arrays Arrays
+	for range 2 {
+		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+		arrays = append(arrays, []kernels.Array{{Data: must(device.Alloc(l.Bytes()))(t).All(), Layout: l}})
+	}
+	classes, strides := classesOf(slices.Concat(arrays...))
+	sizes := map[string]int{}
+	for _, name := range (&Sweeper{plan: n, form: n.form()}).kernelNames() {
+		sizes[name] = n.sweepBytes(len(strides))
+	}
+	module := must(device.LoadModule(cudafake.Image(sizes)))(t)
+	functions := map[string]function{}
+	for name := range sizes {
+		functions[name] = must(module.Function(name))(t)
+	}
+	dir := filepath.Join(t.TempDir(), "cache")
+	compiler := func() *kernels.Compiler { return kernels.NewCompiler(kernels.Options{Cache: dir}) }
+	shapes := n.form().shapes
+	tune := func(c *kernels.Compiler, budget time.Duration) Tuning {
+		t.Helper()
+		s := &Sweeper{compiler: c, device: device, plan: n, form: n.form(), shape: shapes[0], programs: map[string]map[string]function{}}
+		s.programs[fmt.Sprint(classes)] = functions
+		got := must(s.Tune(arrays, box, budget))(t)
+		if got.Shape != s.Shape() || !slices.Contains(shapes, got.Shape) {
+			t.Errorf("chose %v, uses %v", got, s.Shape())
+		}
+		return got
+	}
+	first := compiler()
+	if got := tune(first, time.Minute); got.Tried != len(shapes) || got.Took <= 0 {
+		t.Errorf("tried %d shapes of %d: %+v", got.Tried, len(shapes), got)
+	}
+	if got := tune(first, time.Minute); got.Tried != 0 {
+		t.Errorf("tried again: %+v", got)
+	}
+	if got := tune(compiler(), time.Minute); got.Tried != 0 || got.Key == "" {
+		t.Errorf("did not read what was kept: %+v", got)
+	}
+	files, _ := filepath.Glob(filepath.Join(dir, "kernels", "point-*.json"))
+	if len(files) != 1 {
+		t.Fatal(files)
+	}
+	kept := must(os.ReadFile(files[0]))(t)
+	spoilt := func(from, to string) string { return regexp.MustCompile(from).ReplaceAllString(string(kept), to) }
+	for _, text := range []string{
+		"", "{", `{"key": "of another GPU"}`, spoilt(`"sweep_ns": `, `"sweep_ns": -`), spoilt(`"default_ns": \d+`, `"default_ns": 0`),
+		spoilt(`"shape": [^}]*}`, `"shape": {}`),
+	} {
+		if text == string(kept) {
+			t.Fatal("nothing was spoilt")
+		}
+		if err := os.WriteFile(files[0], []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := tune(compiler(), 0); got.Tried != 1 || got.Shape != shapes[0] {
+			t.Errorf("after %q, without time: %+v", text, got)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/flags"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// GhostStore says where boundary points go beside their own place: into the ghosts of a
+// rank, maybe the same one. For ghosts behind walls that fields are odd about, Odd says
+// where, from each point, the value of such a wall lies, a ghost of this rank that no store
+// writes: v becomes 2*wall - v, for one wall after the other.
+type GhostStore struct {
+	Send, Ghost domain.Box // of equal size, owned by this rank and ghosts of the other
+	To          int        // rank
+	Odd         []domain.Vec
+}
+
+// TileRank is one device's part of steps whose field stays on the multiprocessors. Step n reads
+// Fields[(n-1)%2] and writes Fields[n%2].
+type TileRank struct {
+	Device *streams.Device
+	Fields [2]Array // of one layout
+	Stores []GhostStore
+}
+
+// ErrNoTiles says that the fields do not fit on the multiprocessors, or that tiles cannot exchange
+// what is stored.
+var ErrNoTiles = errors.New("kernels: the fields do not stay on the multiprocessors")
+
+// TileGroup is the ranks that make steps together, as tiles that stay on the multiprocessors.
+type TileGroup struct {
+	resources streams.Resources
+	compiler  *Compiler
+	stencil   stencil.Stencil
+	real      Real
+	ranks     []TileRank
+	limit     time.Duration
+	flags     *flags.Network // a line for each neighbour, with the count of its tiles that have read its ghosts
+	boxes     []tiling       // by rank
+	sides     [][3][2]sideStore
+	inbox     []*streams.Memory
+}
+
+// NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. It returns
+// ErrNoTiles unless the stencil is a star that reaches one point, every store is of one whole side and to
+// whoever stores back, and every field fits. limit is how long a device waits for a neighbour.
+func (c *Compiler) NewTileGroup(s stencil.Stencil, real Real, ranks []TileRank, limit time.Duration) (n *TileGroup, err error) {
+	n = &TileGroup{compiler: c, stencil: s, real: real, ranks: ranks, limit: limit, inbox: make([]*streams.Memory, len(ranks))}
+	if err := n.cut(); err != nil {
+		return nil, err
+	}
+	if err := n.connect(); err != nil {
+		return nil, err
+	}
+	made := n
+	defer func() {
+		if err != nil {
+			n, err = nil, errors.Join(err, made.Close())
+		}
+	}()
+	for i, rank := range ranks {
+		if err := n.flags.Open(i, &n.resources); err != nil {
+			return nil, err
+		}
+		if n.inbox[i], err = streams.Upload(rank.Device, make([]byte, n.inboxOffset(i, len(n.boxes[i].tiles)))); err != nil {
+			return nil, err
+		}
+		n.resources.Add(n.inbox[i])
+		plain, measured := n.programs(i)
+		c.begin(rank.Device, plain, measured)
+	}
+	return n, nil
+}
+
+// cut cuts all fields into tiles.
+func (n *TileGroup) cut() error {
+	if _, ok := n.stencil.AsStar(); !ok || n.real.Size() == 0 {
+		return ErrNoTiles
+	}
+	for i, rank := range n.ranks {
+		sides, ok := n.sideStores(i)
+		if !ok || rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout || !rank.Fields[0].Layout.Padded() {
+			return ErrNoTiles
+		}
+		room := tileRoom{int64(rank.Device.Cores), rank.Device.Shared - tileReserve}
+		box, ok := bestTiling(n.stencil.Dims, n.size(i), int64(n.real.Size()), room)
+		if !ok {
+			return ErrNoTiles
+		}
+		n.boxes, n.sides = append(n.boxes, box), append(n.sides, sides)
+	}
+	for i := range n.sides {
+		for axis := range n.sides[i] {
+			for high, s := range n.sides[i][axis] {
+				if s.store < 0 {
+					continue
+				}
+				if back := n.sides[s.to][axis][side(s.high)]; back.store < 0 || back.to != i || side(back.high) != high {
+					return ErrNoTiles
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// connect finds out who a rank's neighbours are: the ranks that it stores into, which store into it.
+func (n *TileGroup) connect() (err error) {
+	var devices []*streams.Device
+	neighbours := make([][]int, len(n.ranks))
+	for i, rank := range n.ranks {
+		if slices.Contains(devices, rank.Device) {
+			return fmt.Errorf("kernels: two ranks of a step on device %v", rank.Device)
+		}
+		devices = append(devices, rank.Device)
+		for _, s := range rank.Stores {
+			if s.To != i && !slices.Contains(neighbours[i], s.To) {
+				neighbours[i] = append(neighbours[i], s.To)
+			}
+		}
+	}
+	n.flags, err = flags.NewNetwork(devices, neighbours, maxFaces, 1, 0)
+	return err
+}
+
+// maxFaces is how many sides a rank has.
+const maxFaces = 6
+
+// Tiles returns how many thread blocks a rank has, a tile each.
+func (n *TileGroup) Tiles(rank int) int64 {
+	t := n.boxes[rank].tiles
+	return t[0] * t[1] * t[2]
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (n *TileGroup) Close() error { return n.resources.Close() }

@@ -1,0 +1,176 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/streams"
+)
+
+// oneKernel is what schemes have in common in which one kernel a device sweeps, stores boundary points
+// into the neighbours' ghosts, and waits for theirs.
+type oneKernel struct {
+	*run
+	parts []*oneKernelPart
+}
+
+// oneKernelPart is a subdomain with its stream. Where all totals are taken by the kernels on their way,
+// totals is another one, on which they are joined behind the event measured: the next step need not wait.
+type oneKernelPart struct {
+	*subdomain
+	steps, totals *streams.Stream
+	measured      *streams.Event
+}
+
+// unfused returns an error for steps that such kernels cannot make.
+func unfused(x *Runner) error {
+	for i := range x.step.Stages {
+		st := &x.step.Stages[i]
+		if st.Point == nil {
+			return fmt.Errorf("makes steps of point functions alone, and stage %d %q is none", i, st.Name)
+		}
+		for rank := range x.subdomains {
+			if _, err := x.stores(rank, i, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stores returns what a subdomain stores into ghosts in a stage: its messages, and ghosts behind physical
+// faces that change from step to step.
+func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error) {
+	st := &x.step.Stages[stage]
+	accesses := st.pointAccesses()
+	for field, sent := range x.step.sent(stage) {
+		ghosts := x.ghosts[sent.Variable][sent.slot(n)]
+		access := 0
+		for accesses[access].Variable != sent.Variable || accesses[access].slot(1) != sent.slot(1) || !accesses[access].write {
+			access++
+		}
+		f := sent.field(n)
+		components, _ := f.Spec.Arrays()
+		for c := range components {
+			stores, ok := ghosts.Stores(rank, x.plans[stage], field, c)
+			if !ok {
+				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", sent.Variable.Spec.Name)
+			}
+			for _, s := range stores {
+				all = append(all, sweep.Store{Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c), Odd: s.Odd})
+			}
+		}
+	}
+	return all, nil
+}
+
+// stageRanks returns what each subdomain does, by phase and stage.
+func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
+	for phase := range r.period {
+		var stages [][]sweep.StageRank
+		for stage := range r.step.Stages {
+			var ranks []sweep.StageRank
+			for rank, d := range r.subdomains {
+				made := &d.stages[phase][stage]
+				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays, Boundary: made.boxes.boundary, Interior: made.boxes.interior}
+				if one.Stores, err = r.stores(rank, stage, int64(phase)); err != nil {
+					return nil, err
+				}
+				ranks = append(ranks, one)
+			}
+			stages = append(stages, ranks)
+		}
+		all = append(all, stages)
+	}
+	return all, nil
+}
+
+// addPart makes the streams of a subdomain, whose kernels take the totals that the function returns.
+func (k *oneKernel) addPart(d *subdomain, totals func(phase, stage int) *sweep.Totals) (err error) {
+	p := &oneKernelPart{subdomain: d}
+	if p.steps, err = k.newStream(d.device, streams.Normal, "steps"); err != nil {
+		return err
+	}
+	p.totals = p.steps
+	k.parts = append(k.parts, p)
+	onTheirWay, err := k.takeTotals(d, totals)
+	if err != nil || !onTheirWay || k.period < 2 {
+		return err
+	}
+	if err := k.newEvents(d.device, &p.measured); err != nil {
+		return err
+	}
+	p.totals, err = k.newStream(d.device, streams.Urgent, "norms")
+	return err
+}
+
+// takeTotals has the norms and reductions of a subdomain taken by its kernels on their way, and what
+// these do not take from the fields, after a step. It reports whether there are some, all of the former
+// kind.
+func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) *sweep.Totals) (onTheirWay bool, err error) {
+	d.totals = nil
+	for phase := range k.period {
+		var all []total
+		taken := map[int]bool{}
+		for stage := range k.step.Stages {
+			t, ok := k.step.pointTotal(&k.step.Stages[stage])
+			if t.Totals = totals(phase, stage); !ok || t.Totals == nil {
+				continue
+			}
+			all = append(all, t)
+			for v := range t.variables {
+				taken[v] = true
+			}
+		}
+		onTheirWay = len(all) > 0 && len(taken) == len(k.step.Measured)
+		for v := range k.step.Measured {
+			if taken[v] {
+				continue
+			}
+			t, err := d.measureFields(k.Runner, v, int64(phase), &k.run.resources)
+			if err != nil {
+				return false, err
+			}
+			all = append(all, t)
+		}
+		d.totals = append(d.totals, all)
+	}
+	return onTheirWay, nil
+}
+
+func (k *oneKernel) workers() [][]int { return alone(len(k.parts)) }
+func (k *oneKernel) assistants()      {}
+func (k *oneKernel) stop(int, int64)  {}
+func (k *oneKernel) queues(rank int) (steps, norms *streams.Stream) {
+	return k.parts[rank].steps, k.parts[rank].totals
+}
+
+// total queues the norms of the step that was queued last. What the step has left for them on its way
+// stays until the norms of the next but one, which the host does not queue before it has looked at these.
+func (k *oneKernel) total(p *oneKernelPart, step int64) error {
+	if p.measured != nil {
+		p.totals.BeginStep(step)
+		if err := errors.Join(p.steps.Record(p.measured), p.totals.Wait(p.measured)); err != nil {
+			return err
+		}
+	}
+	return k.queueTotals(p.subdomain, p.totals, step)
+}
+
+// syncStreams waits for the streams of a subdomain.
+func (k *oneKernel) syncStreams(rank int) error {
+	p := k.parts[rank]
+	for _, s := range []*streams.Stream{p.steps, p.totals} {
+		if err := s.Sync(k.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// move queues the values of profiles, which the stage of a step reflects about and the next one reads.
+func (k *oneKernel) move(p *oneKernelPart, stage int, n int64) error {
+	return k.eachWritten(stage, n, func(g *boundary.Ghosts) error { return g.Move(p.rank, p.steps, k.done+n, k.time(n)) })
+}
