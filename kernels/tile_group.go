@@ -69,7 +69,7 @@ func (c *Compiler) NewTileGroup(s stencil.Stencil, real Real, ranks []TileRank, 
 		if err := n.flags.Open(i, &n.resources); err != nil {
 			return nil, err
 		}
-		if n.inbox[i], err = streams.Upload(rank.Device, make([]byte, n.inboxOffset(i, len(n.boxes[i].tiles)))); err != nil {
+		if n.inbox[i], err = streams.Upload(rank.Device, n.emptyInbox(i)); err != nil {
 			return nil, err
 		}
 		n.resources.Add(n.inbox[i])

@@ -98,6 +98,27 @@ func (n *TileGroup) inboxOffset(i, axis int) (bytes int64) {
 	return bytes
 }
 
+// emptyInbox returns the words of an inbox in which no packet is of a step that its place waits for: places
+// of even steps begin with an odd one.
+func (n *TileGroup) emptyInbox(i int) []uint64 {
+	words := make([]uint64, n.inboxOffset(i, len(n.boxes[i].tiles))/8)
+	for axis, tiles := range n.boxes[i].tiles {
+		if n.axisOf(axis) >= n.stencil.Dims {
+			continue
+		}
+		places := n.boxes[i].area(axis) * n.packetBytes() / 8
+		for cut := range tiles + 1 {
+			for down := range 2 {
+				even := n.slot(i, axis, cut, down) / 8
+				for w := range places {
+					words[even+w] = 1 << 32
+				}
+			}
+		}
+	}
+	return words
+}
+
 // sideSlot returns the address of the packets for the ghosts of a side.
 func (n *TileGroup) sideSlot(i, axis int, high bool) uint64 {
 	cut := int64(0)
