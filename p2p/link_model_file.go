@@ -59,7 +59,7 @@ func LoadLinkModel(folder string, devices []*streams.Device, driver string) (*Li
 		return nil, fmt.Errorf("p2p: %s is of version %d for %v, not of version %d for %v", name, f.Version, f.Machine, linkModelVersion, r.machine)
 	}
 	for _, c := range f.Curves {
-		if !c.Samples.valid() || !slices.Contains([]Path{Peer, Direct, Staged}, c.Path) {
+		if !c.Samples.valid() || !slices.Contains(Paths(), c.Path) {
 			return nil, fmt.Errorf("p2p: %s: no curve from %s to %s by %s: %v", name, c.From, c.To, c.Path, c.Samples)
 		}
 		r.curves[trip{c.From, c.To, c.Path, c.Packed}] = c.Samples
