@@ -104,7 +104,7 @@ func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan,
 		k.grid[1], k.grid[2] = ceil(k.grid[2], high), high
 	}
 	if !ok || k.grid[1] > maxBlocks || k.grid[2] > maxBlocks {
-		return k, fmt.Errorf("sweep: a stage of %v points is too large for one launch", r.Interior.Size())
+		return k, fmt.Errorf("%w: a stage of %v points is too large for one launch", ErrImpossible, r.Interior.Size())
 	}
 	return k, nil
 }

@@ -120,10 +120,10 @@ func (n *plan) grouped(arrays []kernels.Array, b domain.Box) bool {
 	head := int64(-1)
 	for _, a := range arrays {
 		l, size := a.Layout, int64(a.Layout.ElementSize)
-		if (int64(a.Data.Address())+a.Data.Offset)%(group*size) != 0 && a.Data.Address()%uint64(group*size) != 0 {
+		if (int64(a.Data.Address())-a.Data.Offset)%(group*size) != 0 || a.Data.Offset%size != 0 {
 			return false
 		}
-		h := l.Offset(b.Lo) % group
+		h := (l.Offset(b.Lo) + a.Data.Offset/size) % group
 		if l.Pitch%group != 0 || l.Plane%group != 0 || head >= 0 && h != head {
 			return false
 		}

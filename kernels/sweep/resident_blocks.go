@@ -1,24 +1,18 @@
 package sweep
 
-import "github.com/halox/halox/streams"
-
 // residentSlabs returns the slabs by stage and rank. They are the same in all phases.
 func (g *stageGroup) residentSlabs() (all [][][]slab) {
 	for stage := range g.ranks[0] {
 		var slabs [][]slab
 		for rank, r := range g.ranks[0][stage] {
 			some := g.slabsOf(rank, r)
-			shareSome(some, r.Interior.Points(), int64(g.residentThreads(rank, false)), residentBlocks(g.devices[rank], len(some)))
+			shareSome(some, r.Interior.Points(), int64(g.residentThreads(rank, false)), int64(max(g.devices[rank].Cores, len(some)+1)))
 			slabs = append(slabs, some)
 		}
 		all = append(all, slabs)
 	}
 	return all
 }
-
-// residentBlocks is how many blocks the kernel of a device has: one a multiprocessor, and more only where
-// the slabs alone are more.
-func residentBlocks(d *streams.Device, slabs int) int64 { return int64(max(d.Cores, slabs+1)) }
 
 // blocksBefore returns for each stage and neighbour how many blocks of the neighbour finish earlier stages
 // of a step, and in the end all stages.

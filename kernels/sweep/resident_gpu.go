@@ -11,8 +11,13 @@ import (
 func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 	g := r.group
 	p := residentPlan{threads: g.residentThreads(r.rank, false)}
+	p.blocks = int64(g.devices[r.rank].Cores)
 	for stage := range slabs {
-		p.blocks = max(p.blocks, residentBlocks(g.devices[r.rank], int(blocksOf(slabs[stage][r.rank]))))
+		needed := blocksOf(slabs[stage][r.rank])
+		if !g.ranks[0][stage][r.rank].Interior.Empty() {
+			needed++
+		}
+		p.blocks = max(p.blocks, needed)
 	}
 	for stage := range slabs {
 		s, err := r.planStage(stage, slabs[stage][r.rank])
@@ -58,7 +63,7 @@ func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, 
 		arrays := slices.Concat(one.Arrays...)
 		c, strides := classesOf(arrays)
 		if len(s.arrays) > 0 && (!slices.Equal(c, s.classes) || !slices.Equal(strides, s.strides)) {
-			return s, fmt.Errorf("sweep: arrays of one access with different strides in different phases")
+			return s, fmt.Errorf("%w: arrays of one access with different strides in different phases", ErrImpossible)
 		}
 		shape, err := one.shape(arrays)
 		if err != nil {
@@ -77,8 +82,10 @@ func (r *ResidentRank) placeTargets(p *residentPlan) error {
 	room := true
 	for i := range p.stages {
 		s := &p.stages[i]
-		s.room = s.targets[0].room()
-		room = room && s.room > 0
+		for phase := range s.targets {
+			here := s.targets[phase].room()
+			s.room, room = max(s.room, here), room && here > 0
+		}
 	}
 	if _, bytes := p.program(); room && bytes <= maxArgument {
 		return nil
@@ -127,7 +134,7 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 	}
 	program, bytes := p.program()
 	if bytes > maxArgument {
-		return nil, fmt.Errorf("sweep: resident steps of %d stages, whose argument would have %d bytes; %d are possible", len(p.stages), bytes, maxArgument)
+		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; %d are possible", ErrImpossible, len(p.stages), bytes, maxArgument)
 	}
 	sweeper := g.ranks[0][0][r.rank].Sweeper
 	found, err := sweeper.compiler.LoadSteps(g.devices[r.rank], program, "steps")

@@ -34,7 +34,7 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 		return err
 	}
 	if r.tiles != nil {
-		return r.tiles.Queue(at, m.Step, steps, measured)
+		return r.tiles.Queue(at, m.Step, steps, measured && r.totals[0][0] != nil)
 	}
 	if !measured || r.measured == nil {
 		return r.queue(at, r.plain, m, steps)

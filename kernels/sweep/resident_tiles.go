@@ -24,6 +24,15 @@ func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 		var norms [2]streams.Span
 		for phase := range norms {
 			r := g.ranks[phase][0][rank]
+			if r.Sweeper.plan.totals() == 0 { // nobody asks for norms, for which the kernel has a place all the same
+				place, err := d.Alloc(tiles.Tiles(rank) * tileNormsBytes)
+				if err != nil {
+					return nil, err
+				}
+				g.resources.Add(place)
+				one.totals, norms[phase] = append(one.totals, []*Totals{nil}), place.All()
+				continue
+			}
 			t, err := g.newTotals(d, r.Sweeper, tiles.Tiles(rank))
 			if err != nil {
 				return nil, err
@@ -39,6 +48,9 @@ func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 	return all, nil
 }
 
+// tileNormsBytes is what a tile leaves of norms.
+const tileNormsBytes = 4 * 8
+
 // tileRanks returns the ranks as kernels.TileGroup has them; ok is false where the steps are others.
 func (g *stageGroup) tileRanks() (all []kernels.TileRank, ok bool) {
 	if len(g.ranks) != 2 || len(g.ranks[0]) != 1 {
@@ -48,7 +60,8 @@ func (g *stageGroup) tileRanks() (all []kernels.TileRank, ok bool) {
 		one := kernels.TileRank{Device: d}
 		for phase := range one.Fields {
 			r := g.ranks[phase][0][rank]
-			if d.GoKernels || r.Sweeper.plan.point.linear == nil {
+			n := r.Sweeper.plan
+			if d.GoKernels || n.point.linear == nil || len(n.point.Reductions) > 0 {
 				return nil, false
 			}
 			one.Fields[phase] = r.Arrays[1][0]

@@ -49,9 +49,9 @@ func shareSome(slabs []slab, interior, threads, blocks int64) {
 	if interior > 0 {
 		most = min(most, blocks-1)
 	}
-	for i := range slabs {
+	for i := range slabs { // the sum is no more than most
 		points := slabs[i].box.Points()
-		slabs[i].blocks = max(1, min(ceil(points, threads), most*points/total))
+		slabs[i].blocks = min(ceil(points, threads), 1+max(0, most-int64(len(slabs)))*points/total)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/kernels"
@@ -8,6 +9,9 @@ import (
 
 // maxArgument is how large the argument of a launch may be.
 const maxArgument = 4096
+
+// ErrImpossible says that stages and their arrays are right, and no kernel of whole stages can make them.
+var ErrImpossible = errors.New("sweep: no kernel can make these stages")
 
 // shape returns in which shape the interior of the arrays is swept by kernels of whole stages.
 func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
@@ -17,7 +21,7 @@ func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 		shape = s.form.single(shape)
 	}
 	if shape.Single && s.form.layered {
-		return shape, fmt.Errorf("sweep: a stage of arrays that are not aligned")
+		return shape, fmt.Errorf("%w: a stage of arrays that are not aligned", ErrImpossible)
 	}
 	return shape, nil
 }

@@ -109,7 +109,7 @@ func (s *Sweeper) launchPlan(name string, k *launchPlan, variant string, uses ..
 
 // launch makes a launch ready whose frame begins so far into its argument.
 func (s *Sweeper) launch(spec streams.KernelSpec, frame int) (*Launch, error) {
-	spec.Early = true // kernels wait by themselves, see after_predecessor
+	spec.Early = true // kernels wait by themselves, see grid_dependency_wait in device.cuh
 	k, err := s.device.NewKernel(spec)
 	if err != nil {
 		return nil, err

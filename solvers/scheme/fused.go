@@ -28,7 +28,7 @@ func newFused(r *run, _ Options) (scheme, error) {
 		return nil, err
 	}
 	if f.stages, err = sweep.NewFusedStages(ranks, r.patience()); err != nil {
-		return nil, err
+		return nil, unsuited(Fused, err)
 	}
 	r.resources.Add(f.stages)
 	for _, d := range r.subdomains {

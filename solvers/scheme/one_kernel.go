@@ -40,6 +40,14 @@ func unfused(x *Runner) error {
 	return nil
 }
 
+// unsuited returns the error of kernels that cannot be made as one of the scheme.
+func unsuited(name Scheme, err error) error {
+	if errors.Is(err, sweep.ErrImpossible) {
+		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, name, err)
+	}
+	return err
+}
+
 // stores returns what a subdomain stores into ghosts in a stage: its messages, and ghosts behind physical
 // faces that change from step to step.
 func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error) {

@@ -27,7 +27,7 @@ func newResident(r *run, _ Options) (scheme, error) {
 		return nil, err
 	}
 	if k.all, err = sweep.NewResidentSteps(ranks, r.patience()); err != nil {
-		return nil, err
+		return nil, unsuited(Resident, err)
 	}
 	r.resources.Add(k.all)
 	for _, d := range r.subdomains {
