@@ -6,7 +6,8 @@ func (g *stageGroup) residentSlabs() (all [][][]slab) {
 		var slabs [][]slab
 		for rank, r := range g.ranks[0][stage] {
 			some := g.slabsOf(rank, r)
-			shareSome(some, r.Interior.Points(), int64(g.residentThreads(rank, false)), int64(max(g.devices[rank].Cores, len(some)+1)))
+			threads, blocks := g.residentThreads(rank, false), max(g.devices[rank].Cores, len(some)+1)
+			shareSome(some, r.Interior.Points(), int64(threads), int64(blocks))
 			slabs = append(slabs, some)
 		}
 		all = append(all, slabs)

@@ -23,22 +23,11 @@ func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 		one := &ResidentRank{group: g, rank: rank}
 		var norms [2]streams.Span
 		for phase := range norms {
-			r := g.ranks[phase][0][rank]
-			if r.Sweeper.plan.totals() == 0 { // nobody asks for norms, for which the kernel has a place all the same
-				place, err := d.Alloc(tiles.Tiles(rank) * tileNormsBytes)
-				if err != nil {
-					return nil, err
-				}
-				g.resources.Add(place)
-				one.totals, norms[phase] = append(one.totals, []*Totals{nil}), place.All()
-				continue
-			}
-			t, err := g.newTotals(d, r.Sweeper, tiles.Tiles(rank))
+			totals, place, err := g.tileTotals(d, g.ranks[phase][0][rank].Sweeper, tiles.Tiles(rank))
 			if err != nil {
 				return nil, err
 			}
-			one.totals = append(one.totals, []*Totals{t})
-			norms[phase] = t.slots(tiles.Tiles(rank))
+			one.totals, norms[phase] = append(one.totals, []*Totals{totals}), place
 		}
 		if one.tiles, err = tiles.Steps(rank, norms); err != nil {
 			return nil, err
@@ -46,6 +35,23 @@ func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// tileTotals makes the totals of so many tiles, and returns where the tiles leave their norms. Where nobody
+// asks for norms there are no totals, and the kernel has a place for norms all the same.
+func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *Totals, place streams.Span, err error) {
+	if s.plan.totals() > 0 {
+		if t, err = g.newTotals(d, s, tiles); err != nil {
+			return nil, place, err
+		}
+		return t, t.slots(tiles), nil
+	}
+	m, err := d.Alloc(tiles * tileNormsBytes)
+	if err != nil {
+		return nil, place, err
+	}
+	g.resources.Add(m)
+	return nil, m.All(), nil
 }
 
 // tileNormsBytes is what a tile leaves of norms.

@@ -3,6 +3,7 @@ package sweep
 import (
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -33,15 +34,13 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 		}
 		g.devices = append(g.devices, r.Sweeper.device)
 	}
-	for _, stages := range ranks {
-		for _, stage := range stages {
-			for rank, r := range stage {
-				if r.Sweeper.device != g.devices[rank] {
-					return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
-				}
-				if err := r.check(len(stage)); err != nil {
-					return g, err
-				}
+	for stage := range g.stages() {
+		for rank, r := range stage {
+			if r.Sweeper.device != g.devices[rank] {
+				return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
+			}
+			if err := r.check(len(stage)); err != nil {
+				return g, err
 			}
 		}
 	}
@@ -59,43 +58,74 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 	return g, nil
 }
 
-// checkStores returns an error unless all points of stores lie in the boundary region, and go to ghosts that
-// no interior reads: nobody waits before it sweeps an interior.
-func (g *stageGroup) checkStores() error {
-	for _, stages := range g.ranks {
-		for _, stage := range stages {
-			for _, r := range stage {
+// stages goes over the stages of all phases: each has its ranks.
+func (g *stageGroup) stages() iter.Seq[[]StageRank] {
+	return func(yield func([]StageRank) bool) {
+		for _, stages := range g.ranks {
+			for _, stage := range stages {
+				if !yield(stage) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// stores goes over the stores of all ranks in all stages, each with the rank that it is of.
+func (g *stageGroup) stores() iter.Seq2[int, Store] {
+	return func(yield func(int, Store) bool) {
+		for stage := range g.stages() {
+			for rank, r := range stage {
 				for _, s := range r.Stores {
-					swept := int64(0)
-					for _, b := range r.Boundary {
-						swept += b.Intersect(s.Send).Points()
-					}
-					if swept != s.Send.Points() {
-						return fmt.Errorf("sweep: a store of %v, which is not all in the boundary region %v", s.Send, r.Boundary)
-					}
-					if at, reads := g.interiorReads(s); reads {
-						return fmt.Errorf("sweep: a store into %v, which the interior %v of rank %d reads", s.Ghost, at, s.To)
+					if !yield(rank, s) {
+						return
 					}
 				}
 			}
 		}
 	}
+}
+
+// checkStores returns an error unless all points of stores lie in the boundary region, and go to ghosts that
+// no interior reads: nobody waits before it sweeps an interior.
+func (g *stageGroup) checkStores() error {
+	for stage := range g.stages() {
+		for _, r := range stage {
+			for _, s := range r.Stores {
+				if !r.onBoundary(s.Send) {
+					return fmt.Errorf("sweep: a store of %v, which is not all in the boundary region %v", s.Send, r.Boundary)
+				}
+			}
+		}
+	}
+	for _, s := range g.stores() {
+		if at, reads := g.interiorReads(s); reads {
+			return fmt.Errorf("sweep: a store into %v, which the interior %v of rank %d reads", s.Ghost, at, s.To)
+		}
+	}
 	return nil
+}
+
+// onBoundary reports whether all points of a box lie in the boundary region.
+func (r StageRank) onBoundary(box domain.Box) bool {
+	points := int64(0)
+	for _, b := range r.Boundary {
+		points += b.Intersect(box).Points()
+	}
+	return points == box.Points()
 }
 
 // interiorReads reports whether, in any stage, the interior of the rank that a store is for reads its ghosts.
 func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
-	for _, stages := range g.ranks {
-		for _, stage := range stages {
-			to := stage[s.To]
-			if to.Interior.Empty() {
-				continue
-			}
-			for _, r := range to.Sweeper.plan.reads {
-				around := to.Interior.Grow(r.footprint.Radius())
-				if to.Arrays[r.access][r.component] == s.Array && !around.Intersect(s.Ghost).Empty() {
-					return to.Interior, true
-				}
+	for stage := range g.stages() {
+		to := stage[s.To]
+		if to.Interior.Empty() {
+			continue
+		}
+		for _, r := range to.Sweeper.plan.reads {
+			around := to.Interior.Grow(r.footprint.Radius())
+			if to.Arrays[r.access][r.component] == s.Array && !around.Intersect(s.Ghost).Empty() {
+				return to.Interior, true
 			}
 		}
 	}
@@ -105,16 +135,10 @@ func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
 // findNeighbours finds out which ranks exchange points in any stage.
 func (g *stageGroup) findNeighbours() [][]int {
 	all := make([][]int, len(g.devices))
-	for _, stages := range g.ranks {
-		for _, stage := range stages {
-			for from, r := range stage {
-				for _, s := range r.Stores {
-					for _, pair := range [][2]int{{from, s.To}, {s.To, from}} {
-						if pair[0] != pair[1] && !slices.Contains(all[pair[0]], pair[1]) {
-							all[pair[0]] = append(all[pair[0]], pair[1])
-						}
-					}
-				}
+	for from, s := range g.stores() {
+		for _, pair := range [][2]int{{from, s.To}, {s.To, from}} {
+			if pair[0] != pair[1] && !slices.Contains(all[pair[0]], pair[1]) {
+				all[pair[0]] = append(all[pair[0]], pair[1])
 			}
 		}
 	}
@@ -143,18 +167,11 @@ func (g *stageGroup) slabsOf(rank int, r StageRank) (all []slab) {
 // dealsWith reports whether a box of one rank exchanges points with another rank in any stage.
 func (g *stageGroup) dealsWith(rank, other int, b domain.Box, radius domain.Radius) bool {
 	reads := b.Grow(radius)
-	for _, stages := range g.ranks {
-		for _, stage := range stages {
-			for _, s := range stage[rank].Stores {
-				if s.To == other && !s.Send.Intersect(b).Empty() {
-					return true
-				}
-			}
-			for _, s := range stage[other].Stores {
-				if s.To == rank && !s.Ghost.Intersect(reads).Empty() {
-					return true
-				}
-			}
+	for from, s := range g.stores() {
+		sends := from == rank && s.To == other && !s.Send.Intersect(b).Empty()
+		receives := from == other && s.To == rank && !s.Ghost.Intersect(reads).Empty()
+		if sends || receives {
+			return true
 		}
 	}
 	return false

@@ -62,9 +62,6 @@ func (r StageRank) check(ranks int) error {
 		if s.To < 0 || s.To >= ranks || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || r.Sweeper.plan.written(s.Access, s.Component) < 0 {
 			return fmt.Errorf("sweep: a store of access %d, component %d, from %v into %v of rank %d", s.Access, s.Component, s.Send, s.Ghost, s.To)
 		}
-		if !s.Send.Intersect(r.Interior).Empty() {
-			return fmt.Errorf("sweep: a store of %v, of which points lie in the interior %v", s.Send, r.Interior)
-		}
 		if err := s.Array.Holds(s.Ghost); err != nil {
 			return err
 		}

@@ -79,14 +79,7 @@ func (r *run) newEvents(d *streams.Device, events ...**streams.Event) error {
 // the boundary region is swept and before messages leave: a message may carry ghosts that lie
 // between its points.
 func (r *run) refresh(d *subdomain, s *streams.Stream, stage int, n int64) error {
-	for _, a := range r.step.Stages[stage].Writes {
-		if g := r.ghosts[a.Variable]; g != nil {
-			if err := g[a.slot(r.done+n)].Refresh(d.rank, s, r.done+n, r.time(n)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return r.eachWritten(stage, n, func(g *boundary.Ghosts) error { return g.Refresh(d.rank, s, r.done+n, r.time(n)) })
 }
 
 // complete queues what is still to be done to the ghosts that a stage reads, after those of
