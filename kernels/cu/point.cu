@@ -197,7 +197,14 @@ extern "C" __global__ void __launch_bounds__(256, 1) sweep_small(const __grid_co
 	small<GROUP, false>(s);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1) sweep_points(const __grid_constant__ Sweep s) {
+// Where registers are scarce, small boxes are swept by single points too.
+#ifdef SCARCE
+enum { POINTS_BLOCKS = 2 };
+#else
+enum { POINTS_BLOCKS = 1 };
+#endif
+
+extern "C" __global__ void __launch_bounds__(256, POINTS_BLOCKS) sweep_points(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	small<1, false>(s);
 }
@@ -209,7 +216,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) sweep_small_measured(const 
 	put_small(s, small<GROUP, true>(s));
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1) sweep_points_measured(const __grid_constant__ Sweep s) {
+extern "C" __global__ void __launch_bounds__(256, POINTS_BLOCKS)
+    sweep_points_measured(const __grid_constant__ Sweep s) {
 	grid_dependency_wait();
 	put_small(s, small<1, true>(s));
 }

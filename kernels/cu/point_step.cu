@@ -74,13 +74,14 @@ template <bool MEASURED> __device__ __forceinline__ void make_stage(const Stage 
 	if (turn * every == layer && turn < s.slab_layers) {
 		totals = boundary<MEASURED>(s, block_of_grid() - (layer - turn) * blocks);
 	} else {
-		const i64 inner = opaque(layer - min(turn + 1, (unsigned)s.slab_layers));
+		const unsigned inner = layer - min(turn + 1, (unsigned)s.slab_layers);
 #ifdef STREAMS
 		const i64 deep = s.layers;
 #else
 		enum { deep = MEASURED ? STAGE_MEASURED_LAYERS : STAGE_LAYERS };
 #endif
-		totals = sweep_interior<MEASURED>(s.frame, s.arrays, s.interior, place_of_thread(inner, deep), deep);
+		const auto where = [&] { return place_of_thread(opaque(inner), deep); };
+		totals = sweep_interior<MEASURED>(s.frame, s.arrays, s.targets, s.boundary, s.interior, where, deep);
 	}
 	if constexpr (MEASURED) reduce_block(totals, s.totals + TOTALS * (i64)block_of_grid());
 }

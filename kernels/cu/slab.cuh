@@ -35,8 +35,17 @@ enum { MAX_SLABS = 6, MAX_NEIGHBOURS = 26 };
 
 // The slabs of a stage.
 struct Boundary {
-	i64 blocks, slabs; // blocks of all slabs, which are the first of the grid
+	i64 blocks, slabs;          // blocks of all slabs, which are the first of the grid
+	int core_lo[3], core_hi[3]; // the points of the interior that lie here go nowhere else
 	Slab slab[MAX_SLABS];
+
+	// in_core reports whether a point lies in the core.
+	__device__ bool in_core(const int (&p)[3]) const {
+		bool in = true;
+#pragma unroll
+		for (int a = 0; a < 3; a++) in = in && core_lo[a] <= p[a] && p[a] < core_hi[a];
+		return in;
+	}
 
 	// slab_of returns whose block it is among those of slabs.
 	__device__ unsigned slab_of(unsigned block) const {

@@ -2,7 +2,9 @@
 //
 // Build options, from accesses.cuh: STAGE_SINGLE, whether threads of the interior have one point in
 // each layer; STAGE_LAYERS and STAGE_MEASURED_LAYERS, how many layers they take where they do not stream,
-// without totals and with; TARGETS, how many a launch's argument has room for; STAGE_PREFETCH, how many layers threads that stream load at once; REFLECTS, whether points are reflected on their way into ghosts.
+// without totals and with; TARGETS, how many a launch's argument has room for; STAGE_PREFETCH, how many
+// layers threads that stream load at once; REFLECTS, whether points are reflected on their way into ghosts;
+// INNER_STORES, whether points of the interior go into ghosts of this GPU.
 //
 // This header has no guard, see site.cuh.
 
@@ -14,9 +16,9 @@
 enum { WRITE_COUNT = 0 WRITES(ONE_MORE) };
 #undef ONE_MORE
 
-// Where the points of slabs go: for each slab and written array in turn a list, which begins at a place
-// among all targets and ends where the next begins. Few targets lie in the argument of a launch, where
-// loads take no time.
+// Where the points of slabs go, and then those of the interior: for each slab and written array in turn a
+// list, which begins at a place among all targets and ends where the next begins. Few targets lie in the
+// argument of a launch, where loads take no time.
 struct Targets {
 #if TARGETS > 0
 	Target all[TARGETS];
@@ -69,8 +71,8 @@ struct SlabTargets {
 #endif
 
 // forward stores a value of one written array, which lies there, where else it goes.
-template <int K>
-__device__ __forceinline__ void forward(const SlabTargets &to, const int *at, const typename Written<K>::T *there,
+template <int K, typename To>
+__device__ __forceinline__ void forward(const To &to, const int *at, const typename Written<K>::T *there,
                                         typename Written<K>::T value) {
 	typedef typename Written<K>::T T;
 #pragma unroll 1
@@ -120,14 +122,95 @@ __device__ __forceinline__ void sweep_slab(const F &f, const A &arrays, const Ta
 	}
 }
 
+#ifdef INNER_STORES
+
+// Of each written array: its place among all, its class, and the bytes of an element.
+#define ARRAY_OF(K) Written<K>::ARRAY,
+#define CLASS_OF(K) Written<K>::CLASS,
+#define BYTES_OF(K) (int)sizeof(typename Written<K>::T),
+__constant__ const int written_array[] = {WRITES(ARRAY_OF)}, written_class[] = {WRITES(CLASS_OF)},
+                       written_bytes[] = {WRITES(BYTES_OF)};
+#undef ARRAY_OF
+#undef CLASS_OF
+#undef BYTES_OF
+
+// reflect_element stores a value, reflected as a target says.
+template <typename T> __device__ __forceinline__ void reflect_element(T *to, const T *from, const Target &t) {
+	T v = *from;
+	for (int i = 0; i < 3 && t.odd[i] != 0; i++) v = (T)2 * from[t.odd[i]] - v;
+	*to = v;
+}
+
+// forward_element stores the value of an element where a target says.
+__device__ __forceinline__ void forward_element(u64 to, u64 from, int bytes, const Target &t) {
+#ifdef REFLECTS
+	if (t.odd[0] != 0) {
+		if (bytes == 8) reflect_element((double *)to, (const double *)from, t);
+		else reflect_element((float *)to, (const float *)from, t);
+		return;
+	}
+#endif
+	switch (bytes) {
+	case 8: *(u64 *)to = *(const u64 *)from; break;
+	case 4: *(unsigned *)to = *(const unsigned *)from; break;
+	case 2: *(unsigned short *)to = *(const unsigned short *)from; break;
+	default: *(unsigned char *)to = *(const unsigned char *)from;
+	}
+}
+
+// forward_inner stores the points of a column that go into ghosts of this GPU, those outside of the core,
+// after the column has been swept: few columns have such points, and what the threads would hold for them
+// would cost all columns registers. where() computes the place of the column anew, for the same reason.
+template <int N, typename Where>
+__device__ __forceinline__ void forward_inner(const Arrays &a, const Targets &to, const Boundary &b,
+                                              const Part &interior, const Where &where, i64 most) {
+	const Column<N> c(interior, where(), most);
+	if (c.layers == 0) return;
+	const int first[3] = {(int)c.index[0], (int)c.index[1], (int)c.index[2]};
+	const int last[3] = {first[0] + N - 1, first[1] + (DIMS == 3 ? c.rows : c.layers) - 1,
+	                     first[2] + (DIMS == 3 ? c.layers - 1 : 0)};
+	if (b.in_core(first) && b.in_core(last)) return;
+	const unsigned *lists = to.lists + (unsigned)b.slabs * WRITE_COUNT;
+	int written = 0;
+#pragma unroll 1
+	for (unsigned n = lists[0]; n < lists[WRITE_COUNT]; n++) {
+		while (n >= lists[written + 1]) written++;
+		const Target &t = to.all[n];
+		const Strides &s = a.strides[written_class[written]];
+		const u64 array = a.address[written_array[written]];
+		const int bytes = written_bytes[written];
+		const int end[3] = {min(last[0] + 1, t.hi[0]), min(last[1] + 1, t.hi[1]), min(last[2] + 1, t.hi[2])};
+#pragma unroll 1
+		for (int z = max(first[2], t.lo[2]); z < end[2]; z++)
+#pragma unroll 1
+			for (int y = max(first[1], t.lo[1]); y < end[1]; y++)
+#pragma unroll 1
+				for (int x = max(first[0], t.lo[0]); x < end[0]; x++)
+					if (c.inside >> (x - first[0]) & 1)
+						forward_element(t.ghost + bytes * (x + y * t.strides.pitch + z * t.strides.plane),
+						                array + bytes * (x + y * s.pitch + z * s.plane), bytes, t);
+	}
+}
+
+#endif
+
 // sweep_interior sweeps a column of groups as the kernels of point.cu do.
-template <bool MEASURED, typename F>
-__device__ __forceinline__ Totals sweep_interior(const F &f, const Arrays &a, const Part &interior, const Place &at,
-                                                 i64 most) {
+template <bool MEASURED, typename F, typename Where>
+__device__ __forceinline__ Totals sweep_interior(const F &f, const Arrays &a, const Targets &to, const Boundary &b,
+                                                 const Part &interior, const Where &where, i64 most) {
 	enum { N = STAGE_SINGLE ? 1 : GROUP };
 #ifdef STREAMS
-	return stream<N, STAGE_PREFETCH, MEASURED>(f, a, interior, at, most);
+	const Totals totals = stream<N, STAGE_PREFETCH, MEASURED>(f, a, interior, where(), most);
 #else
-	return layers<N, MEASURED ? STAGE_MEASURED_LAYERS : STAGE_LAYERS, MEASURED>(f, a, interior, at);
+	enum { LAYERS = MEASURED ? STAGE_MEASURED_LAYERS : STAGE_LAYERS };
+	const Totals totals = layers<N, LAYERS, MEASURED>(f, a, interior, where());
 #endif
+#ifdef INNER_STORES
+#ifdef STREAMS
+	forward_inner<N>(a, to, b, interior, where, most);
+#else
+	forward_inner<N>(a, to, b, interior, where, LAYERS);
+#endif
+#endif
+	return totals;
 }

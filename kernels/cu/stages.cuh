@@ -35,3 +35,4 @@ namespace stage0 {
 #undef SCARCE
 #undef TARGETS
 #undef REFLECTS
+#undef INNER_STORES

@@ -53,7 +53,8 @@ template <bool MEASURED> __device__ __forceinline__ void make(const Swept &w, co
 		const unsigned tiles = (unsigned)(w.tiles[0] * w.tiles[1] * w.tiles[2]);
 #pragma unroll 1
 		for (unsigned i = block - (unsigned)b.blocks; i < tiles; i += gridDim.x - (unsigned)b.blocks) {
-			const Totals found = sweep_interior<TAKES>(f, arrays(), w.interior, place_in_tile(w, i), w.layers);
+			const auto where = [&] { return place_in_tile(w, opaque(i)); };
+			const Totals found = sweep_interior<TAKES>(f, arrays(), w.targets[phase], b, w.interior, where, w.layers);
 			if constexpr (TAKES) totals.join(found);
 		}
 	}

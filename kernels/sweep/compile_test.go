@@ -124,7 +124,7 @@ func TestAccessesOfEditors(t *testing.T) {
 	const file = "../cu/accesses.cuh"
 	s := waveSample()
 	n := must(newPlan(s.point, s.accesses))(t)
-	want := n.source(n.usualClasses(), n.form(), stageOptions(n.form(), n.form().shapes[0], 6, 1, 3, false))
+	want := n.source(n.usualClasses(), n.form(), stageOptions(n.form(), n.form().shapes[0], 1, 3, storing{room: 6}))
 	if got := must(os.ReadFile(file))(t); string(got) != want {
 		t.Errorf("%s is not what source.go writes:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {

@@ -42,8 +42,8 @@ type form struct {
 }
 
 // singleBounds are the launch bounds of kernels whose threads have one point in each layer, where these
-// differ from those of groups; fused are those of fused stages.
-type singleBounds struct{ bounds, measured, fused, fusedMeasured launchBounds }
+// differ from those of groups.
+type singleBounds struct{ bounds, measured launchBounds }
 
 // launchBounds say how many threads a block has at most, and how many such blocks a
 // multiprocessor shall have registers for: threads enough to hide the latency of memory, and
@@ -125,8 +125,8 @@ func (n *plan) form() form {
 // scarceSingles puts shapes of single points first, with launch bounds of their own. Blocks narrow along x
 // come first, as they leave fewer threads idle where rows are short.
 func (f *form) scarceSingles(n *plan) {
-	one, stage, measured := n.singleRegisters(), stageRegisters(n.singleRegisters()), n.measuredRegisters()
-	f.singles = singleBounds{boundsOfSingles(one), boundsOfSingles(one + measured), boundsOfSingles(stage), boundsOfSingles(stage + measured)}
+	one, measured := n.singleRegisters(), n.measuredRegisters()
+	f.singles = singleBounds{boundsOfSingles(one), boundsOfSingles(one + measured)}
 	blocks := [][2]int{{64, 2}, {128, 1}, {32, 4}}
 	if f.dims == 2 {
 		blocks = [][2]int{{128, 1}, {64, 1}}
@@ -202,10 +202,6 @@ func (n *plan) singleRegisters() int {
 
 // measuredRegisters are those that norms and reductions take.
 func (n *plan) measuredRegisters() int { return 8*len(n.norms) + 2*len(n.point.Reductions) }
-
-// stageRegisters are those of threads of kernels that make whole stages: a quarter more than their windows
-// or points take, and some for what a thread knows of slabs and tiles.
-func stageRegisters(sweep int) int { return sweep*5/4 + 16 }
 
 // allRegisters are those of a multiprocessor.
 const allRegisters = 65536

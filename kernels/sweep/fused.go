@@ -21,7 +21,7 @@ func NewFusedStages(ranks [][][]StageRank, limit time.Duration) (f *FusedStages,
 	for rank := range f.group.devices {
 		f.waits = append(f.waits, make([]int64, len(f.group.flags.Neighbours(rank))))
 	}
-	for _, stages := range ranks {
+	for _, stages := range f.group.ranks {
 		var made [][]*FusedStage
 		for _, stage := range stages {
 			one, err := f.newStage(stage)

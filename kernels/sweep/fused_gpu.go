@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -25,6 +26,7 @@ type stagePlan struct {
 	options           string // of the program
 	slabLayers, every int64
 	slabs             []slab
+	core              domain.Box
 	targets           targets
 	room              int // see targets
 }
@@ -69,14 +71,14 @@ func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan,
 	s, n := r.Sweeper, r.Sweeper.plan
 	k.arrays = slices.Concat(r.Arrays...)
 	k.classes, k.strides = classesOf(k.arrays)
-	k.slabs = slabs
+	k.slabs, k.core = slabs, r.core
 	slabBlocks := int(blocksOf(slabs))
 	shape, err := r.shape(k.arrays)
 	if err != nil {
 		return k, err
 	}
 	k.single = shape.Single
-	k.options, k.room = stageOptions(s.form, shape, room, 1, 1, r.reflects()), room
+	k.options, k.room = stageOptions(s.form, shape, 1, 1, r.storing(room)), room
 	if measured { // the threads of a stage are those of all stages
 		shape.Layers = s.form.measuredLayers(shape.Layers)
 	}
@@ -120,11 +122,7 @@ func (r StageRank) program(k *stagePlan) kernels.Program {
 // fusedBounds returns the launch bounds of a fused stage, without and with what it measures: as many threads
 // on a multiprocessor as sweeps with such bounds have.
 func (f form) fusedBounds(single bool) (plain, measured launchBounds) {
-	if single && f.scarce() {
-		plain, measured = f.singles.fused, f.singles.fusedMeasured
-	} else {
-		plain, measured = f.bounds, f.measured
-	}
+	plain, measured = f.boundsOf(single)
 	in := func(b launchBounds) launchBounds {
 		return launchBounds{plain.threads, max(1, b.threads*b.blocks/plain.threads)}
 	}
@@ -169,7 +167,7 @@ func (f *FusedStage) argument(n *plan, k *stagePlan) (bytes []byte, neighbours, 
 	w.put(k.slabLayers, k.every, int64(len(g.flags.Neighbours(f.rank))))
 	w.put(g.limit.Nanoseconds(), int64(g.flags.Report(f.rank).Address()))
 	w.putTargets(k.targets, k.room, len(n.writes))
-	w.putBoundary(k.slabs)
+	w.putBoundary(k.slabs, k.core)
 	neighbours = len(w)
 	w.putNeighbours(g, f.rank, make([]int64, len(g.flags.Neighbours(f.rank))))
 	return append(w, n.frame()...), neighbours, len(w)

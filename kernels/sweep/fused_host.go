@@ -67,6 +67,9 @@ func (g *stageGroup) stageOnHost(rank int, r StageRank, slabs []slab, parts []fu
 			g.signalOnHost(rank, slabs[i])
 		}
 	}
+	if r.storesInside() {
+		r.storeOnHost(r.Interior)
+	}
 	return true
 }
 

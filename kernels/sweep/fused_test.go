@@ -16,7 +16,7 @@ func TestFusedStagesCompileWithoutSpills(t *testing.T) {
 			}
 			f := n.form()
 			classes := n.usualClasses()
-			k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, options: stageOptions(f, f.shapes[0], 6, 1, 1, false), room: 6, single: f.shapes[0].Single}
+			k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, options: stageOptions(f, f.shapes[0], 1, 1, storing{room: 6, inner: n.point.linear == nil}), room: 6, single: f.shapes[0].Single}
 			r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: f.shapes[0]}}
 			t.Run(arch+"/"+s.name(), func(t *testing.T) {
 				t.Parallel()

@@ -66,6 +66,9 @@ func (n *plan) newLaunchPlan(f form, arrays []kernels.Array, boxes []domain.Box,
 	if len(boxes) == 1 && thick && !(shape.Single && f.layered) && k.large(n, f, boxes[0], shape) {
 		return k
 	}
+	if f.scarce() {
+		group = 1
+	}
 	k.small(boxes, group)
 	return k
 }

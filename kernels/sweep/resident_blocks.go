@@ -63,11 +63,12 @@ func threadsFor(stages []*plan, measured bool) int {
 	return threads
 }
 
-// scarceThreads is how many threads there are registers for where each has one point: the addresses of the
-// many arrays, which differ from phase to phase, lie in registers too.
+// scarceThreads is how many threads there are registers for where each has one point: a quarter more than
+// the point takes, some for what a thread knows of slabs and tiles, and the addresses of the many arrays,
+// which differ from phase to phase.
 func (n *plan) scarceThreads() int {
-	const fewest, most, few = 256, 1024, 128
-	registers := stageRegisters(n.singleRegisters()) + n.arrays + n.measuredRegisters()
+	const fewest, most, few, others = 256, 1024, 128, 16
+	registers := n.singleRegisters()*5/4 + others + n.arrays + n.measuredRegisters()
 	return max(fewest, min(most, allRegisters/registers/few*few))
 }
 

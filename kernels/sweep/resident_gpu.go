@@ -56,7 +56,7 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, err error) {
 	g := r.group
 	first := g.ranks[0][stage][r.rank]
-	s = residentStagePlan{plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs, interior: first.Interior}
+	s = residentStagePlan{plan: first.Sweeper.plan, form: first.Sweeper.form, slabs: slabs, interior: first.Interior, core: first.core}
 	s.single = s.form.scarce() // whatever the shape of sweeps: threadsFor counts on it
 	for _, phase := range g.ranks {
 		one := phase[stage][r.rank]
@@ -70,7 +70,8 @@ func (r *ResidentRank) planStage(stage int, slabs []slab) (s residentStagePlan, 
 			return s, err
 		}
 		s.classes, s.strides = c, strides
-		s.single, s.reflects = s.single || shape.Single, s.reflects || one.reflects()
+		s.single = s.single || shape.Single
+		s.to.reflects, s.to.inner = s.to.reflects || one.reflects(), one.storesInside()
 		s.arrays, s.targets = append(s.arrays, arrays), append(s.targets, newTargets(one, slabs))
 	}
 	return s, nil
@@ -84,7 +85,7 @@ func (r *ResidentRank) placeTargets(p *residentPlan) error {
 		s := &p.stages[i]
 		for phase := range s.targets {
 			here := s.targets[phase].room()
-			s.room, room = max(s.room, here), room && here > 0
+			s.to.room, room = max(s.to.room, here), room && here > 0
 		}
 	}
 	if _, bytes := p.program(); room && bytes <= maxArgument {
@@ -92,7 +93,7 @@ func (r *ResidentRank) placeTargets(p *residentPlan) error {
 	}
 	for i := range p.stages {
 		s := &p.stages[i]
-		s.room = 0
+		s.to.room = 0
 		for phase := range s.targets {
 			if err := s.targets[phase].upload(r.group.devices[r.rank], &r.group.resources); err != nil {
 				return err
@@ -173,14 +174,14 @@ func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
 	w.put(int64(g.flags.Report(r.rank).Address()), int64(g.flags.OwnLine(r.rank, 0).Address()), int64(p.before))
 	w.putNeighbours(g, r.rank, all)
 	for _, s := range p.stages {
-		w.putBoundary(s.slabs)
+		w.putBoundary(s.slabs, s.core)
 	}
 	for _, s := range p.stages {
 		for _, arrays := range s.arrays {
 			w.putArrays(arrays, s.strides)
 		}
 		for _, t := range s.targets {
-			w.putTargets(t, s.room, len(s.plan.writes))
+			w.putTargets(t, s.to.room, len(s.plan.writes))
 		}
 		for _, t := range s.totals {
 			w.put(int64(t))

@@ -22,13 +22,13 @@ type residentStagePlan struct {
 	strides  []strides
 	arrays   [][]kernels.Array // by phase
 	targets  []targets         // by phase
-	room     int               // see targets
+	to       storing
 	slabs    []slab
 	interior domain.Box
-	totals   []uint64 // by phase
+	core     domain.Box // see StageRank
+	totals   []uint64   // by phase
 	single   bool
 	prefetch int
-	reflects bool
 	layers   int64
 	tiles    [3]int64
 	part     part
@@ -84,5 +84,5 @@ func (s *residentStagePlan) tilesOf(threads int, layers int64) [3]int64 {
 func (s *residentStagePlan) bytes() int {
 	phases, classes := len(s.arrays), len(s.strides)
 	return 8*(phases*(s.plan.arrays+2*classes+1)+4+partNumbers+classes) +
-		phases*targetsBytes(s.room, len(s.plan.writes)) + s.plan.frameBytes()
+		phases*targetsBytes(s.to.room, len(s.plan.writes)) + s.plan.frameBytes()
 }

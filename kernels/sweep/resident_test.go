@@ -16,10 +16,10 @@ func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *
 	for _, s := range stages {
 		n := must(newPlan(s.point, s.accesses))(t)
 		c, f := n.usualClasses(), n.form()
-		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce()}
+		one := residentStagePlan{plan: n, form: f, classes: c, strides: make([]strides, c.count()), arrays: make([][]kernels.Array, phases), single: f.scarce(), to: storing{inner: n.point.linear == nil}}
 		one.layers = int64(f.atOnce(one.single))
 		if n.arrays < 8 { // faces have few targets
-			one.room = targetRooms[0]
+			one.to.room = targetRooms[0]
 		}
 		p.stages, plans = append(p.stages, one), append(plans, n)
 	}

@@ -56,8 +56,10 @@ func shareSome(slabs []slab, interior, threads, blocks int64) {
 }
 
 // putBoundary puts struct Boundary of slab.cuh.
-func (w *words) putBoundary(slabs []slab) {
+func (w *words) putBoundary(slabs []slab, core domain.Box) {
 	w.put(blocksOf(slabs), int64(len(slabs)))
+	w.putNarrow(core.Lo[:]...)
+	w.putNarrow(core.Hi[:]...)
 	first := int64(0)
 	for i := range maxSlabs {
 		var s slab
@@ -77,4 +79,4 @@ func (w *words) putBoundary(slabs []slab) {
 }
 
 // boundaryWords is how many numbers struct Boundary has.
-const boundaryWords = 2 + maxSlabs*5
+const boundaryWords = 2 + 3 + maxSlabs*5

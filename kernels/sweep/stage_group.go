@@ -55,6 +55,7 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 			return g, err
 		}
 	}
+	g.absorbSlabs()
 	return g, nil
 }
 
@@ -153,15 +154,19 @@ func (g *stageGroup) slabsOf(rank int, r StageRank) (all []slab) {
 		if b.Empty() {
 			continue
 		}
-		s := slab{box: b}
-		for at, other := range g.flags.Neighbours(rank) {
-			if g.dealsWith(rank, other, b, r.Sweeper.plan.radius()) {
-				s.neighbours = append(s.neighbours, at)
-			}
-		}
-		all = append(all, s)
+		all = append(all, slab{box: b, neighbours: g.partners(rank, b, r.Sweeper.plan.radius())})
 	}
 	return all
+}
+
+// partners returns with which neighbours a box of a rank deals, by their places, where stages read so far.
+func (g *stageGroup) partners(rank int, b domain.Box, radius domain.Radius) (places []int) {
+	for at, other := range g.flags.Neighbours(rank) {
+		if g.dealsWith(rank, other, b, radius) {
+			places = append(places, at)
+		}
+	}
+	return places
 }
 
 // dealsWith reports whether a box of one rank exchanges points with another rank in any stage.

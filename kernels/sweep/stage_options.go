@@ -26,18 +26,31 @@ func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 	return shape, nil
 }
 
+// storing says what stage.cuh has to store: for how many targets the argument of a launch has room, see
+// targets, whether points are reflected on their way, and whether some are of the interior.
+type storing struct {
+	room            int
+	reflects, inner bool
+}
+
+// storing returns what a rank has to store.
+func (r StageRank) storing(room int) storing { return storing{room, r.reflects(), r.storesInside()} }
+
 // stageOptions are those of stage.cuh and swept.cuh. Threads that stream are told at a launch how many
 // layers they take.
-func stageOptions(f form, s Shape, room, prefetch, phases int, reflects bool) string {
+func stageOptions(f form, s Shape, prefetch, phases int, to storing) string {
 	layers := s.Layers
 	if f.way == streaming {
 		layers = 1
 	}
 	text := fmt.Sprintf("enum { STAGE_SINGLE = %t, STAGE_LAYERS = %d, STAGE_MEASURED_LAYERS = %d, STAGE_PREFETCH = %d, PHASES = %d };\n",
 		s.Single, layers, f.measuredLayers(layers), prefetch, phases)
-	text += fmt.Sprintf("#define TARGETS %d\n", room)
-	if reflects {
+	text += fmt.Sprintf("#define TARGETS %d\n", to.room)
+	if to.reflects {
 		text += "#define REFLECTS\n"
+	}
+	if to.inner {
+		text += "#define INNER_STORES\n"
 	}
 	return text
 }

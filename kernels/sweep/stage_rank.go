@@ -18,6 +18,8 @@ type StageRank struct {
 	Boundary []domain.Box // the boundary region, up to six boxes that do not overlap
 	Interior domain.Box   // all other owned points: none is stored elsewhere, none reads a ghost that is
 	Stores   []Store
+
+	core domain.Box // see absorbSlabs
 }
 
 // Store says where boundary points of a written array go beside their own place. For ghosts behind walls

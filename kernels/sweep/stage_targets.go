@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
 )
 
@@ -11,20 +12,29 @@ type targets struct {
 	table [2]uint64
 }
 
-// newTargets lists where points of slabs go: for each slab and written array in turn.
+// newTargets lists where points of slabs go, and those of the interior if some do: for each and for each
+// written array in turn.
 func newTargets(r StageRank, slabs []slab) (t targets) {
 	t.lists = []uint32{0}
 	for _, one := range slabs {
-		for w := range r.Sweeper.plan.writes {
-			for _, s := range r.Stores {
-				if r.Sweeper.plan.written(s.Access, s.Component) == w && !s.Send.Intersect(one.box).Empty() {
-					t.all.putTarget(r, s)
-				}
-			}
-			t.lists = append(t.lists, uint32(len(t.all)/targetBytes))
-		}
+		t.list(r, one.box)
+	}
+	if r.storesInside() {
+		t.list(r, r.Interior)
 	}
 	return t
+}
+
+// list lists where points of a box go.
+func (t *targets) list(r StageRank, box domain.Box) {
+	for w := range r.Sweeper.plan.writes {
+		for _, s := range r.Stores {
+			if r.Sweeper.plan.written(s.Access, s.Component) == w && !s.Send.Intersect(box).Empty() {
+				t.all.putTarget(r, s)
+			}
+		}
+		t.lists = append(t.lists, uint32(len(t.all)/targetBytes))
+	}
 }
 
 // room returns for how many targets the argument of a launch shall have room; 0 where they are too many.

@@ -14,7 +14,7 @@ func stepPrograms(t *testing.T, s sample) []kernels.Program {
 	t.Helper()
 	n := must(newPlan(s.point, s.accesses))(t)
 	f, classes := n.form(), n.usualClasses()
-	k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, options: stageOptions(f, f.shapes[0], 6, 1, 1, false), room: 6, single: f.shapes[0].Single}
+	k := stagePlan{launchPlan: launchPlan{classes: classes, strides: make([]strides, classes.count()), layers: f.shapes[0].Layers}, options: stageOptions(f, f.shapes[0], 1, 1, storing{room: 6}), room: 6, single: f.shapes[0].Single}
 	r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: f.shapes[0]}}
 	resident, _ := residentPlanOf(t, 2, false, s).program()
 	return []kernels.Program{r.program(&k), resident}

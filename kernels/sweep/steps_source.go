@@ -19,7 +19,7 @@ func (p *residentPlan) program() (kernels.Program, int) {
 // stageMacros are the macros of accesses.cuh that differ from stage to stage.
 var stageMacros = []string{
 	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS", "OPERATIONS",
-	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED", "SCARCE", "TARGETS", "REFLECTS",
+	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED", "SCARCE", "TARGETS", "REFLECTS", "INNER_STORES",
 }
 
 // sharedHeaders are those that stages share: what has a guard is included before their namespaces.
@@ -55,7 +55,7 @@ func (p *residentPlan) accessesSource() string {
 	var b strings.Builder
 	for i := range p.stages {
 		s := &p.stages[i]
-		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, s.plan.source(s.classes, s.form, stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, s.room, max(1, s.prefetch), len(s.arrays), s.reflects)))
+		fmt.Fprintf(&b, "#if STAGE == %d\n%s\n#endif\n", i, s.plan.source(s.classes, s.form, stageOptions(s.form, Shape{Layers: int(s.layers), Single: s.single}, max(1, s.prefetch), len(s.arrays), s.to)))
 	}
 	return b.String()
 }

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #define __device__
+#define __constant__ static
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __restrict__
