@@ -174,21 +174,20 @@ __device__ __forceinline__ void forward_inner(const Arrays &a, const Targets &to
 	int written = 0;
 #pragma unroll 1
 	for (unsigned n = lists[0]; n < lists[WRITE_COUNT]; n++) {
-		while (n >= lists[written + 1]) written++;
 		const Target &t = to.all[n];
-		const Strides &s = a.strides[written_class[written]];
-		const u64 array = a.address[written_array[written]];
-		const int bytes = written_bytes[written];
-		const int end[3] = {min(last[0] + 1, t.hi[0]), min(last[1] + 1, t.hi[1]), min(last[2] + 1, t.hi[2])};
 #pragma unroll 1
-		for (int z = max(first[2], t.lo[2]); z < end[2]; z++)
+		for (int z = max(first[2], t.lo[2]); z <= last[2] && z < t.hi[2]; z++)
 #pragma unroll 1
-			for (int y = max(first[1], t.lo[1]); y < end[1]; y++)
+			for (int y = max(first[1], t.lo[1]); y <= last[1] && y < t.hi[1]; y++)
 #pragma unroll 1
-				for (int x = max(first[0], t.lo[0]); x < end[0]; x++)
-					if (c.inside >> (x - first[0]) & 1)
-						forward_element(t.ghost + bytes * (x + y * t.strides.pitch + z * t.strides.plane),
-						                array + bytes * (x + y * s.pitch + z * s.plane), bytes, t);
+				for (int x = max(first[0], t.lo[0]); x <= last[0] && x < t.hi[0]; x++) {
+					if (!(c.inside >> (x - first[0]) & 1)) continue;
+					while (n >= lists[written + 1]) written++;
+					const Strides &s = a.strides[written_class[written]];
+					const int bytes = written_bytes[written];
+					const u64 from = a.address[written_array[written]] + bytes * (x + y * s.pitch + z * s.plane);
+					forward_element(t.ghost + bytes * (x + y * t.strides.pitch + z * t.strides.plane), from, bytes, t);
+				}
 	}
 }
 
