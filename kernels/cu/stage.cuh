@@ -158,6 +158,25 @@ __device__ __forceinline__ void forward_element(u64 to, u64 from, int bytes, con
 	}
 }
 
+// forward_point stores all that a point of the interior has written where else it goes: into ghosts of the
+// same arrays.
+__device__ __forceinline__ void forward_point(const Arrays &a, const Targets &to, const unsigned *lists,
+                                              const int (&p)[3]) {
+	int written = 0;
+#pragma unroll 1
+	for (unsigned n = lists[0]; n < lists[WRITE_COUNT]; n++) {
+		const Target &t = to.all[n];
+		bool in = true;
+#pragma unroll
+		for (int k = 0; k < 3; k++) in = in && t.lo[k] <= p[k] && p[k] < t.hi[k];
+		if (!in) continue;
+		while (n >= lists[written + 1]) written++;
+		const Strides &s = a.strides[CLASSES == 1 ? 0 : written_class[written]];
+		const i64 offset = written_bytes[written] * (p[0] + p[1] * s.pitch + p[2] * s.plane);
+		forward_element(t.ghost + offset, a.address[written_array[written]] + offset, written_bytes[written], t);
+	}
+}
+
 // forward_inner stores the points of a column that go into ghosts of this GPU, those outside of the core,
 // after the column has been swept: few columns have such points, and what the threads would hold for them
 // would cost all columns registers. where() computes the place of the column anew, for the same reason.
@@ -165,30 +184,15 @@ template <int N, typename Where>
 __device__ __forceinline__ void forward_inner(const Arrays &a, const Targets &to, const Boundary &b,
                                               const Part &interior, const Where &where, i64 most) {
 	const Column<N> c(interior, where(), most);
-	if (c.layers == 0) return;
-	const int first[3] = {(int)c.index[0], (int)c.index[1], (int)c.index[2]};
-	const int last[3] = {first[0] + N - 1, first[1] + (DIMS == 3 ? c.rows : c.layers) - 1,
-	                     first[2] + (DIMS == 3 ? c.layers - 1 : 0)};
-	if (b.in_core(first) && b.in_core(last)) return;
 	const unsigned *lists = to.lists + (unsigned)b.slabs * WRITE_COUNT;
-	int written = 0;
 #pragma unroll 1
-	for (unsigned n = lists[0]; n < lists[WRITE_COUNT]; n++) {
-		const Target &t = to.all[n];
+	for (int layer = 0; layer < c.layers; layer++)
 #pragma unroll 1
-		for (int z = max(first[2], t.lo[2]); z <= last[2] && z < t.hi[2]; z++)
-#pragma unroll 1
-			for (int y = max(first[1], t.lo[1]); y <= last[1] && y < t.hi[1]; y++)
-#pragma unroll 1
-				for (int x = max(first[0], t.lo[0]); x <= last[0] && x < t.hi[0]; x++) {
-					if (!(c.inside >> (x - first[0]) & 1)) continue;
-					while (n >= lists[written + 1]) written++;
-					const Strides &s = a.strides[written_class[written]];
-					const int bytes = written_bytes[written];
-					const u64 from = a.address[written_array[written]] + bytes * (x + y * s.pitch + z * s.plane);
-					forward_element(t.ghost + bytes * (x + y * t.strides.pitch + z * t.strides.plane), from, bytes, t);
-				}
-	}
+		for (int n = 0; n < c.rows * N; n++) {
+			const int p[3] = {(int)c.index[0] + n % N, (int)c.index[1] + (DIMS == 3 ? n / N : layer),
+			                  (int)c.index[2] + (DIMS == 3 ? layer : 0)};
+			if (c.inside >> n % N & 1 && !b.in_core(p)) forward_point(a, to, lists, p);
+		}
 }
 
 #endif

@@ -32,7 +32,7 @@ func (g *stageGroup) absorb(rank int, r StageRank) StageRank {
 	r.core, r.Boundary = r.Interior, slices.DeleteFunc(slices.Clone(r.Boundary), domain.Box.Empty)
 	joins := func(b domain.Box) bool {
 		_, ok := joined(r.Interior, b)
-		return ok && len(g.partners(rank, b, r.Sweeper.plan.radius())) == 0
+		return ok && r.keeps(b) && len(g.partners(rank, b, r.Sweeper.plan.radius())) == 0
 	}
 	for !r.Interior.Empty() && r.Sweeper.plan.point.linear == nil {
 		i := slices.IndexFunc(r.Boundary, joins)
@@ -43,6 +43,13 @@ func (g *stageGroup) absorb(rank int, r StageRank) StageRank {
 		r.Boundary = slices.Delete(r.Boundary, i, i+1)
 	}
 	return r
+}
+
+// keeps reports whether all that is stored from a box goes into ghosts of the same arrays.
+func (r StageRank) keeps(b domain.Box) bool {
+	return !slices.ContainsFunc(r.Stores, func(s Store) bool {
+		return s.Array != r.Arrays[s.Access][s.Component] && !s.Send.Intersect(b).Empty()
+	})
 }
 
 // storesInside reports whether points of the interior go into ghosts, which are of the rank itself.

@@ -278,3 +278,36 @@ func (c *stageTorus) compareTotals(got, want [][]float64) {
 		}
 	}
 }
+
+// Boxes of the boundary region that no other rank has to do with belong to the interior, but for linear
+// stencils: in a torus that is cut along y and z, those at the walls along x.
+func TestSlabsOfOneRankBelongToItsInterior(t *testing.T) {
+	for _, s := range append(samples(), linearSamples(t)...) {
+		if s.point.Dims != 3 {
+			continue
+		}
+		c := newStageTorus(t, s)
+		set := testdevices.Host(t, len(c.cut.Subdomains))
+		var sweepers []*Sweeper
+		for _, d := range set.Devices {
+			sweepers = append(sweepers, must(New(set.Compiler, d, s.point, s.accesses))(t))
+		}
+		before := c.ranks(sweepers, c.arrays(set))
+		g := must(newStageGroup([][][]StageRank{{before}}, time.Second))(t)
+		defer g.resources.Close()
+		for rank, r := range g.ranks[0][0] {
+			owned := c.cut.Subdomains[rank].Box
+			whole := r.Interior.Lo[0] == owned.Lo[0] && r.Interior.Hi[0] == owned.Hi[0]
+			if r.core != before[rank].Interior || whole != (s.point.linear == nil) || whole != r.storesInside() {
+				t.Errorf("%s: the interior of rank %d, %v, becomes %v with core %v", s.name(), rank, before[rank].Interior, r.Interior, r.core)
+			}
+			points := r.Interior.Points()
+			for _, b := range r.Boundary {
+				points += b.Points()
+			}
+			if points != owned.Points() {
+				t.Errorf("%s: rank %d sweeps %d of %d points", s.name(), rank, points, owned.Points())
+			}
+		}
+	}
+}
