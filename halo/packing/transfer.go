@@ -57,8 +57,9 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	if !slices.Contains([]p2p.Path{"", p2p.Auto, p2p.Direct, p2p.Peer, p2p.Staged}, o.Path) {
 		return nil, fmt.Errorf("packing: %q is no path: auto, direct, peer or staged", o.Path)
 	}
-	if !slices.Contains(append(Engines(), "", Auto), o.Engine) {
-		return nil, fmt.Errorf("packing: no engine %q: %v or auto", o.Engine, Engines())
+	names := namesOf(src.Packer.engines)
+	if !slices.Contains(append(names, "", Auto), o.Engine) {
+		return nil, fmt.Errorf("packing: no engine %q: %v or auto", o.Engine, names)
 	}
 	made := &Transfer{}
 	defer func() {
