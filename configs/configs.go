@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// Options are what Load takes beside the file. The zero value means none of it.
+// Options are what Load takes beside the file. All may be left out but Stencils.
 type Options struct {
 	// CheckExpression parses the expression and says which variables it uses, or, in one line, what is wrong with it.
 	// nil: expressions are taken as they are.
@@ -21,6 +21,9 @@ type Options struct {
 	// that exchange.path may. nil: names are taken as they are.
 	Schemes []Scheme
 	Paths   []string
+	// Stencils are those that the section stencil may select, in the order in which they are shown: of those with as many
+	// points the first is meant where no shape is given, and of all of a dimension the first where nothing is.
+	Stencils []StencilKind
 	// Set holds overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
 	Set []string
 	// Environ holds "NAME=value" as os.Environ does. Only names that begin with HALOX_ matter.

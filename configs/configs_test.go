@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/stencil"
 )
 
 var update = flag.Bool("update", false, "write the messages of testdata anew; look at what changed")
@@ -31,7 +32,7 @@ func TestFiles(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			run, err := configs.Load(file, configs.Options{CheckExpression: checkNames, Schemes: schemes, Paths: paths})
+			run, err := configs.Load(file, configs.Options{Stencils: stencils, CheckExpression: checkNames, Schemes: schemes, Paths: paths})
 			golden(t, strings.TrimSuffix(file, filepath.Ext(file))+".txt", outcome(t, run, err))
 		})
 	}
@@ -78,6 +79,17 @@ var (
 	paths = []string{"staged", "peer", "direct"}
 )
 
+// stencils are those of halox.
+var stencils = func() (all []configs.StencilKind) {
+	for _, dims := range []int{2, 3} {
+		for _, k := range stencil.Kinds(dims) {
+			selects := configs.Stencil{Points: k.Points, Shape: string(k.Shape)}
+			all = append(all, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
+		}
+	}
+	return all
+}()
+
 var word = regexp.MustCompile(`[a-z]+`)
 
 // checkNames stands in for the parser of expressions: it knows names and nothing else.
@@ -100,7 +112,7 @@ func TestRunReadsBack(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.good.yaml")
 	samples, _ := filepath.Glob("*.yaml")
 	for _, file := range append(files, samples...) {
-		run, err := configs.Load(file, configs.Options{})
+		run, err := configs.Load(file, configs.Options{Stencils: stencils})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +125,7 @@ func TestRunReadsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range [][]byte{asJSON, asYAML} {
-			again, err := configs.Parse("again.yaml", text, configs.Options{})
+			again, err := configs.Parse("again.yaml", text, configs.Options{Stencils: stencils})
 			if err != nil {
 				t.Fatalf("%s gave\n%s\nwhich does not read back: %v", file, text, err)
 			}
@@ -125,14 +137,14 @@ func TestRunReadsBack(t *testing.T) {
 }
 
 func TestLoadWithoutFile(t *testing.T) {
-	_, err := configs.Load("testdata/none.yaml", configs.Options{})
+	_, err := configs.Load("testdata/none.yaml", configs.Options{Stencils: stencils})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestProblemsCanBeTakenApart(t *testing.T) {
-	_, err := configs.Load("testdata/precision.bad.yaml", configs.Options{})
+	_, err := configs.Load("testdata/precision.bad.yaml", configs.Options{Stencils: stencils})
 	var first configs.Problem
 	if !errors.As(err, &first) {
 		t.Fatalf("got %v", err)
@@ -162,7 +174,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(strings.Repeat("[", 20000)), false)
 	f.Fuzz(func(t *testing.T, data []byte, isTOML bool) {
 		name := map[bool]string{false: "f.yaml", true: "f.toml"}[isTOML]
-		run, err := configs.Parse(name, data, configs.Options{CheckExpression: checkNames, Schemes: schemes, Paths: paths, Set: []string{"stop=" + string(data)}})
+		run, err := configs.Parse(name, data, configs.Options{Stencils: stencils, CheckExpression: checkNames, Schemes: schemes, Paths: paths, Set: []string{"stop=" + string(data)}})
 		if (run == nil) == (err == nil) {
 			t.Fatalf("a run %v and an error %v", run, err)
 		}

@@ -128,7 +128,12 @@ func ordersOf(schemes []Scheme) (orders []string) {
 
 // allowed says in words what a key may be.
 func (r *reader) allowed(name string) string {
-	words := map[string][]string{"exchange.scheme": r.schemeNames(), "exchange.order": ordersOf(r.schemes), "exchange.path": r.paths}[name]
+	if name == "stencil.points" {
+		return r.allowedPoints()
+	}
+	words := map[string][]string{
+		"exchange.scheme": r.schemeNames(), "exchange.order": ordersOf(r.schemes), "exchange.path": r.paths, "stencil.shape": r.shapes(),
+	}[name]
 	if len(words) == 0 {
 		k, _ := findKey(name)
 		return k.Allowed

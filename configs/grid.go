@@ -115,21 +115,5 @@ func unitSpacing(size []int, b Boundary) []float64 {
 	return spacing
 }
 
-// stableStep is the formula of Run.StableStep.
-func stableStep(spacing []float64, diffusivity float64, stencil Stencil) float64 {
-	h, inverse := spacing[0], 0.0
-	for _, s := range spacing {
-		inverse += 1 / (s * s)
-	}
-	kind, _ := findStencil(len(spacing), stencil)
-	switch {
-	case kind.Shape == ShapeBox:
-		return 2 * h * h / (kind.highest * diffusivity)
-	case kind.highest == 4 && allEqual(spacing):
-		return h * h / (float64(2*len(spacing)) * diffusivity)
-	}
-	return 2 / (kind.highest * diffusivity * inverse)
-}
-
 // usable reports whether a number is positive and finite.
 func usable(value float64) bool { return value > 0 && !math.IsInf(value, 0) }

@@ -7,6 +7,7 @@ type Heat struct {
 	DT          float64 `json:"dt" yaml:"dt"` // time between two steps
 	Diffusivity float64 `json:"diffusivity" yaml:"diffusivity"`
 	Force       bool    `json:"force" yaml:"force"` // take DT even if it is not stable
+	Stable      float64 `json:"-" yaml:"-"`         // see Run.StableStep
 }
 
 // heat reads the section heat, which only the heat solver has.
@@ -20,7 +21,9 @@ func (r *reader) heat(run *Run) *Heat {
 		h.DT = r.positive("heat.dt")
 	}
 	if !r.anyBad("heat.dt", "heat.diffusivity", "heat.force", "grid.size", "grid.spacing") && len(run.Grid.Spacing) > 0 && run.Stencil.Points > 0 {
-		r.stability(h, stableStep(run.Grid.Spacing, h.Diffusivity, run.Stencil))
+		kind, _ := r.findStencil(run.Stencil)
+		h.Stable = kind.StableStep(run.Grid.Spacing, h.Diffusivity)
+		r.stability(h, h.Stable)
 	}
 	return h
 }

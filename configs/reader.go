@@ -20,6 +20,7 @@ type reader struct {
 	check    func(src string) (uses func(variable string) bool, err error)
 	schemes  []Scheme
 	paths    []string
+	stencils []StencilKind
 	problems Problems
 	bad      map[string]bool
 	steady   bool // the solver is one without time
@@ -28,7 +29,8 @@ type reader struct {
 
 func newReader(file string, values *viper.Viper, o Options, found Problems) *reader {
 	return &reader{
-		file: file, values: values, check: o.CheckExpression, schemes: o.Schemes, paths: o.Paths, problems: found, bad: map[string]bool{},
+		file: file, values: values, check: o.CheckExpression, schemes: o.Schemes, paths: o.Paths, stencils: o.Stencils,
+		problems: found, bad: map[string]bool{},
 	}
 }
 

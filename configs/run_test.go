@@ -76,7 +76,7 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, err := configs.Parse(name+".yaml", text, configs.Options{CheckExpression: checkNames})
+		run, err := configs.Parse(name+".yaml", text, configs.Options{Stencils: stencils, CheckExpression: checkNames})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ precision: half
 heat:
   dt: 0.1
 `
-	_, err := configs.Parse("heat3d.yaml", []byte(file), configs.Options{Set: []string{"stop.norm=l1"}})
+	_, err := configs.Parse("heat3d.yaml", []byte(file), configs.Options{Stencils: stencils, Set: []string{"stop.norm=l1"}})
 	fmt.Println(err)
 	// Output:
 	// heat3d.yaml:4: precision: "half" is not allowed: float64 or float32

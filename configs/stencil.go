@@ -3,36 +3,22 @@ package configs
 import (
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // Stencil selects the number and the shape of the points that a step reads.
 type Stencil struct {
 	Points int    `json:"points" yaml:"points"`
-	Shape  string `json:"shape" yaml:"shape"` // "star" or "box"
+	Shape  string `json:"shape" yaml:"shape"` // "star", "box"
 }
 
-// The values of Stencil.Shape.
-const (
-	ShapeStar = "star" // along the axes only
-	ShapeBox  = "box"
-)
-
-// stencilKind is a stencil that there is, with the largest eigenvalue of the Laplacian that
-// it makes, of which the stability of a step depends, times h^2: of each axis for a star, of
-// all together for a box.
-type stencilKind struct {
-	dims int
+// A StencilKind is a stencil that a config may select.
+type StencilKind struct {
+	Dims int
 	Stencil
-	highest float64
-}
-
-// stencilKinds are all. Of those with as many points the first is meant where no shape is
-// given, and of all of a dimension the first where nothing is.
-var stencilKinds = []stencilKind{
-	{2, Stencil{5, ShapeStar}, 4}, {2, Stencil{9, ShapeBox}, 16. / 3}, {2, Stencil{9, ShapeStar}, 16. / 3},
-	{2, Stencil{25, ShapeBox}, 16./3 + 49./125},
-	{3, Stencil{7, ShapeStar}, 4}, {3, Stencil{13, ShapeStar}, 16. / 3}, {3, Stencil{19, ShapeBox}, 16. / 3},
-	{3, Stencil{27, ShapeBox}, 92. / 15},
+	OneSpacing bool // it needs one spacing on all axes
+	// StableStep returns the largest time step with which the explicit heat solver is stable.
+	StableStep func(spacing []float64, diffusivity float64) float64
 }
 
 // stencil reads the section stencil for a grid of a known number of dimensions.
@@ -40,15 +26,15 @@ func (r *reader) stencil(run *Run) Stencil {
 	const points, shape = "stencil.points", "stencil.shape"
 	want := Stencil{}
 	if !r.isAuto(points) {
-		want.Points = r.whole(points, 1, 27)
+		want.Points = r.whole(points, 1, r.mostPoints())
 	}
 	if !r.isAuto(shape) {
-		want.Shape = r.word(shape, ShapeStar, ShapeBox)
+		want.Shape = r.word(shape, r.shapes()...)
 	}
 	if r.dims == 0 || r.anyBad(points, shape) {
 		return Stencil{}
 	}
-	kind, ok := findStencil(r.dims, want)
+	kind, ok := r.findStencil(want)
 	switch {
 	case !ok:
 		name := points
@@ -56,36 +42,72 @@ func (r *reader) stencil(run *Run) Stencil {
 			name = shape
 		}
 		s, _ := r.lookup(name)
-		r.refuse(name, s, fmt.Sprintf("is no stencil of %d dimensions: %s", r.dims, stencilsOf(r.dims)))
+		r.refuse(name, s, fmt.Sprintf("is no stencil of %d dimensions: %s", r.dims, r.listStencils()))
 		return Stencil{}
-	case kind.Shape == ShapeBox && !r.anyBad("grid.spacing") && !allEqual(run.Grid.Spacing):
+	case kind.OneSpacing && !r.anyBad("grid.spacing") && !allEqual(run.Grid.Spacing):
 		name := points
 		if want.Points == 0 {
 			name = shape
 		}
 		s, _ := r.lookup(name)
-		r.refuse(name, s, fmt.Sprintf("is a box, which needs one spacing on all axes, and they have %v: set grid.spacing or use a star", run.Grid.Spacing))
+		r.refuse(name, s, fmt.Sprintf("is a %s, which needs one spacing on all axes, and they have %v: set grid.spacing or use a star", kind.Shape, run.Grid.Spacing))
 		return Stencil{}
 	}
 	return kind.Stencil
 }
 
-// findStencil returns the first kind that has what is wanted; zeros want anything.
-func findStencil(dims int, want Stencil) (stencilKind, bool) {
-	at := slices.IndexFunc(stencilKinds, func(k stencilKind) bool {
-		return k.dims == dims && (want.Points == 0 || k.Points == want.Points) && (want.Shape == "" || k.Shape == want.Shape)
+// findStencil returns the first kind of the grid's dimensions that has what is wanted; zeros want
+// anything.
+func (r *reader) findStencil(want Stencil) (StencilKind, bool) {
+	at := slices.IndexFunc(r.stencils, func(k StencilKind) bool {
+		return k.Dims == r.dims && (want.Points == 0 || k.Points == want.Points) && (want.Shape == "" || k.Shape == want.Shape)
 	})
 	if at < 0 {
-		return stencilKind{}, false
+		return StencilKind{}, false
 	}
-	return stencilKinds[at], true
+	return r.stencils[at], true
 }
 
-// stencilsOf lists the stencils of a number of dimensions in words.
-func stencilsOf(dims int) string {
+// mostPoints is the largest number of points that a stencil has.
+func (r *reader) mostPoints() (most int) {
+	for _, k := range r.stencils {
+		most = max(most, k.Points)
+	}
+	return most
+}
+
+// shapes returns the shapes of all stencils, each once.
+func (r *reader) shapes() (all []string) {
+	for _, k := range r.stencils {
+		if !slices.Contains(all, k.Shape) {
+			all = append(all, k.Shape)
+		}
+	}
+	return all
+}
+
+// allowedPoints says in words which numbers of points there are.
+func (r *reader) allowedPoints() string {
+	text := Auto
+	for dims, name := range []string{2: "two dimensions", 3: "three"} {
+		var points []string
+		for _, k := range r.stencils {
+			if n := strconv.Itoa(k.Points); k.Dims == dims && !slices.Contains(points, n) {
+				points = append(points, n)
+			}
+		}
+		if len(points) > 0 {
+			text += ", in " + name + " " + either(points)
+		}
+	}
+	return text
+}
+
+// listStencils lists the stencils of the grid's dimensions in words.
+func (r *reader) listStencils() string {
 	text := ""
-	for _, k := range stencilKinds {
-		if k.dims == dims {
+	for _, k := range r.stencils {
+		if k.Dims == r.dims {
 			if text != "" {
 				text += ", "
 			}

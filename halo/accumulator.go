@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -80,7 +79,7 @@ func (x *Exchanger) newReturn(m Message) (*Transfer, error) {
 		return nil, err
 	}
 	t.out.name = "pack ghosts"
-	if m.Contiguous && m.Path != p2p.Direct {
+	if m.Contiguous && !m.isStored() {
 		err = x.returnAsItLies(t, m)
 	} else {
 		err = x.returnPacked(t, m)
@@ -115,7 +114,7 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 		return err
 	}
 	out := in
-	if m.Path != p2p.Direct {
+	if !m.isStored() {
 		if out, err = x.buffer(m.From, m.Bytes); err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -26,7 +25,7 @@ func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
 	}
 	neighbours := map[[2]int]bool{}
 	for _, m := range x.plan.Messages {
-		if m.Path != p2p.Direct {
+		if !m.isStored() {
 			return nil
 		}
 		for _, p := range m.Parts {

@@ -53,7 +53,7 @@ const copiesOfPacked = 2
 
 // joinDirect joins the messages of each pair that are stored into ghosts.
 func (p *Plan) joinDirect() {
-	p.Messages = joinWhere(p.Messages, Message.isDirect)
+	p.Messages = joinWhere(p.Messages, Message.isStored)
 }
 
 // joinWhere joins the messages from one subdomain to another of which join is true. What is

@@ -88,15 +88,22 @@ func tripsOf(devices []*streams.Device, links *p2p.Links) (all []trip) {
 	return all
 }
 
-func tripsBetween(from, to *streams.Device, links *p2p.Links) []trip {
+func tripsBetween(from, to *streams.Device, links *p2p.Links) (all []trip) {
 	if from == to {
 		return []trip{{from, to, p2p.Direct, true}}
 	}
-	staged := []trip{{from, to, p2p.Staged, false}, {from, to, p2p.Staged, true}}
-	if link := links.Between(from, to); link == nil || !link.Usable {
-		return staged
+	link := links.Between(from, to)
+	for _, path := range p2p.Paths() {
+		traits := path.Traits()
+		if traits.Access && (link == nil || !link.Usable) {
+			continue
+		}
+		if !traits.Stored {
+			all = append(all, trip{from, to, path, false})
+		}
+		all = append(all, trip{from, to, path, true})
 	}
-	return append(staged, trip{from, to, p2p.Peer, false}, trip{from, to, p2p.Peer, true}, trip{from, to, p2p.Direct, true})
+	return all
 }
 
 // covers reports whether everything that could be measured has been.

@@ -1,9 +1,6 @@
 package halo
 
-import (
-	"github.com/halox/halox/domain"
-	"github.com/halox/halox/p2p"
-)
+import "github.com/halox/halox/domain"
 
 // Memory is what fields and an exchange of them take, in bytes.
 type Memory struct {
@@ -46,11 +43,12 @@ func (p *Plan) buffers(m Message, rank int) (sum Memory, err error) {
 	if m.To == rank && p.isBuffered(m) {
 		sum.Buffers += m.Bytes
 	}
-	if m.From == rank && m.Path != p2p.Direct && !m.Contiguous {
+	if m.From == rank && !m.isStored() && !m.Contiguous {
 		sum.Buffers += m.Bytes
 	}
-	if m.From == rank && m.Path == p2p.Staged {
+	if hosts := m.Path.Traits().Pinned; m.From == rank && hosts > 0 {
 		sum.Pinned, err = p.travelling(m)
+		sum.Pinned *= int64(hosts)
 	}
 	return sum, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// newTransfer makes a message ready. Over path direct, one kernel stores into the
+// newTransfer makes a message ready. Over a path that stores, one kernel does so into the
 // ghosts. A contiguous message goes from field to field. Any other is packed, moved
 // from buffer to buffer, and unpacked; so are, over any path, values with gaps.
 func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
@@ -17,7 +17,7 @@ func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
 		return nil, err
 	}
 	switch {
-	case m.Path == p2p.Direct:
+	case m.isStored():
 		err = x.addStores(t, m)
 	case m.Contiguous && x.alike(m):
 		src, dst := x.ends(m, m.Parts[0])

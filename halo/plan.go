@@ -18,8 +18,8 @@ type Message struct {
 	Why        string   // why that path
 }
 
-// isDirect reports whether the sender stores the message straight into the ghosts.
-func (m Message) isDirect() bool { return m.Path == p2p.Direct }
+// isStored reports whether the sender stores the message straight into the ghosts.
+func (m Message) isStored() bool { return m.Path.Traits().Stored }
 
 // Part is what a message carries of one array in one direction.
 type Part struct {
@@ -83,7 +83,7 @@ func (p *Plan) hasGaps() bool {
 // isBuffered reports whether some of a message goes through a buffer of the receiver: all that is
 // packed, and over path direct, where boxes are stored into ghosts, what has gaps.
 func (p *Plan) isBuffered(m Message) bool {
-	if m.Path != p2p.Direct {
+	if !m.isStored() {
 		return !m.Contiguous
 	}
 	for _, part := range m.Parts {

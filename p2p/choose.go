@@ -13,7 +13,7 @@ import (
 // and why. Auto takes the path that is fastest for them by the measured Model, a
 // peer copy where nothing was measured, and goes through the host where the link is
 // not usable; between subdomains of one device all is Direct. It is an error to want
-// Peer or Direct over a link that is not usable.
+// a path that needs access over a link that is not usable.
 func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) (path Path, why string, err error) {
 	if from == to {
 		return Direct, "same device", nil
@@ -22,15 +22,13 @@ func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) 
 	if link == nil {
 		return "", "", fmt.Errorf("p2p: the link from device %v to %v was not looked at", from, to)
 	}
-	switch {
-	case want == Staged:
-		return Staged, "asked for", nil
-	case (want == Peer || want == Direct) && !link.Usable:
+	switch known := slices.Contains(Paths(), want); {
+	case !known && want != Auto:
+		return "", "", fmt.Errorf("p2p: %q is no path: %s", want, Choices(LinksFirst()))
+	case want.Traits().Access && !link.Usable:
 		return "", "", fmt.Errorf("p2p: no %s path from device %v to %v: %s; use path staged or auto", want, from, to, link.Why)
-	case want == Peer || want == Direct:
+	case known:
 		return want, "asked for", nil
-	case want != Auto:
-		return "", "", fmt.Errorf("p2p: %q is no path: auto, peer, direct or staged", want)
 	case !link.Usable:
 		return Staged, link.Why, nil
 	}
@@ -45,7 +43,7 @@ func (l *Links) fastest(link *Link, shape MessageShape) (path Path, why string) 
 		time time.Duration
 	}
 	var all []timed
-	for _, p := range []Path{Peer, Direct, Staged} {
+	for _, p := range LinksFirst() {
 		if t, ok := l.Model.Time(link.From, link.To, p, shape); ok {
 			all = append(all, timed{p, t})
 		}

@@ -11,7 +11,7 @@ import (
 // MessageShape is what is known of a message before its path is chosen.
 type MessageShape struct {
 	Bytes  int64
-	Packed bool // it is gathered from rows and scattered again, unless its path is Direct
+	Packed bool // it is gathered from rows and scattered again, unless its path stores
 }
 
 // Model is what messages between some devices take, measured. Host devices are
@@ -50,9 +50,9 @@ func (r *LinkModel) Time(from, to *streams.Device, path Path, shape MessageShape
 	return c.Time(shape.Bytes), ok
 }
 
-// Direct knows no packed messages: one kernel moves any of them.
+// A path that stores knows no packed messages: one kernel moves any of them.
 func tripOf(from, to *streams.Device, path Path, packed bool) trip {
-	return trip{nameOf(from.Info), nameOf(to.Info), path, packed && path != Direct}
+	return trip{nameOf(from.Info), nameOf(to.Info), path, packed && !path.Traits().Stored}
 }
 
 // Machine says whose a link model they are: they hold for no other devices, and for no

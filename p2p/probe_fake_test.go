@@ -34,13 +34,6 @@ func fakeGPUs(t *testing.T) (*cudafake.Fake, []*streams.Device) {
 	return fake, devices
 }
 
-func check(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Each case spoils the link from device 0 to device 1, and that alone.
 func TestDiscover(t *testing.T) {
 	for _, tc := range []struct {

@@ -39,15 +39,77 @@ const (
 	BoxShape  Shape = "box"
 )
 
+// discretisation is what there is to know of a Kind.
+type discretisation struct {
+	Kind
+	// highest is the largest eigenvalue of the Laplacian, on which the stability of a step
+	// depends, times h^2: of each axis for a star, of all together for others.
+	highest float64
+	part    float64 // of the change that the Laplace equation asks for: what LaplaceOf makes of it
+	// weights returns the sum that is the Laplacian, by the inverse squares of the spacings; nil
+	// for StarWeights.
+	weights func(inverse []float64, equal bool) Stencil
+}
+
 // kinds are those of two and of three dimensions. The first of so many points is what is
-// meant where no shape is given.
-var kinds = map[int][]Kind{
-	2: {{5, StarShape}, {9, BoxShape}, {9, StarShape}, {25, BoxShape}},
-	3: {{7, StarShape}, {13, StarShape}, {19, BoxShape}, {27, BoxShape}},
+// meant where no shape is given, and of all the first where nothing is. A new one is a line
+// here; the tests of stencil add one.
+var kinds = map[int][]discretisation{
+	2: {
+		{Kind{5, StarShape}, 4, 1, nil},
+		{Kind{9, BoxShape}, 16. / 3, 1, layersOf(4./6, 1./6)},
+		{Kind{9, StarShape}, 16. / 3, 15. / 16, fourthOrderStar},
+		{Kind{25, BoxShape}, 16./3 + 49./125, 1, isotropic},
+	},
+	3: {
+		{Kind{7, StarShape}, 4, 1, nil},
+		{Kind{13, StarShape}, 16. / 3, 15. / 16, fourthOrderStar},
+		{Kind{19, BoxShape}, 16. / 3, 1, layersOf(2./6, 1./6)},
+		{Kind{27, BoxShape}, 92. / 15, 1, layersOf(14./30, 3./30, 1./30)},
+	},
 }
 
 // Kinds returns all for a number of dimensions.
-func Kinds(dims int) []Kind { return slices.Clone(kinds[dims]) }
+func Kinds(dims int) (all []Kind) {
+	for _, d := range kinds[dims] {
+		all = append(all, d.Kind)
+	}
+	return all
+}
+
+// OneSpacing reports whether the kind needs one spacing on all axes.
+func (k Kind) OneSpacing() bool { return k.Shape != StarShape }
+
+// StableStep returns the largest time step with which HeatOf is stable, 2/diffusivity over the
+// largest eigenvalue of the Laplacian; 0 for a kind that there is not. With the stars of 5 and 7
+// points that is 1 / (2 diffusivity sum of 1/h_a^2), and on equal spacings exactly
+// h*h/(4*diffusivity) in two dimensions and h*h/(6*diffusivity) in three.
+func (k Kind) StableStep(spacing []float64, diffusivity float64) float64 {
+	d, ok := k.find(len(spacing))
+	if !ok {
+		return 0
+	}
+	h, inverse := spacing[0], 0.0
+	for _, s := range spacing {
+		inverse += 1 / (s * s)
+	}
+	switch {
+	case k.OneSpacing():
+		return 2 * h * h / (d.highest * diffusivity)
+	case d.highest == 4 && equal(spacing):
+		return h * h / (float64(2*len(spacing)) * diffusivity)
+	}
+	return 2 / (d.highest * diffusivity * inverse)
+}
+
+// find returns the kind of a number of dimensions, if there is one.
+func (k Kind) find(dims int) (discretisation, bool) {
+	i := slices.IndexFunc(kinds[dims], func(d discretisation) bool { return d.Kind == k })
+	if i < 0 {
+		return discretisation{}, false
+	}
+	return kinds[dims][i], true
+}
 
 // String gives, for example, "27-point box".
 func (k Kind) String() string { return fmt.Sprintf("%d-point %s", k.Points, k.Shape) }
@@ -61,13 +123,9 @@ func LaplaceOf(k Kind, spacing []float64) (Stencil, error) {
 		s, err := Laplace(spacing)
 		return s.Stencil(), err
 	}
-	l, err := k.laplacian(spacing)
+	l, part, err := k.laplacian(spacing)
 	if err != nil {
 		return Stencil{}, err
-	}
-	part := 1.0
-	if k.Shape == StarShape {
-		part = 15.0 / 16
 	}
 	return l.step(-part / l.Centre), nil
 }
@@ -78,7 +136,7 @@ func HeatOf(k Kind, spacing []float64, diffusivity, dt float64) (Stencil, error)
 	if err != nil || k == starOf(spacing) {
 		return s.Stencil(), err
 	}
-	l, err := k.laplacian(spacing)
+	l, _, err := k.laplacian(spacing)
 	if err != nil {
 		return Stencil{}, err
 	}
@@ -97,36 +155,33 @@ func (s Stencil) step(factor float64) Stencil {
 	return sum
 }
 
-// laplacian returns the kind as a sum that is the Laplacian.
-func (k Kind) laplacian(spacing []float64) (Stencil, error) {
+// laplacian returns the kind as a sum that is the Laplacian, and the part that LaplaceOf makes.
+// The kind is not that of StarWeights.
+func (k Kind) laplacian(spacing []float64) (sum Stencil, part float64, err error) {
 	inverse, err := inverseSquares(spacing)
 	if err != nil {
-		return Stencil{}, err
+		return Stencil{}, 0, err
 	}
 	dims := len(spacing)
-	if !slices.Contains(kinds[dims], k) {
-		return Stencil{}, fmt.Errorf("stencil: no %v in %d dimensions: %v", k, dims, kinds[dims])
+	d, ok := k.find(dims)
+	if !ok {
+		return Stencil{}, 0, fmt.Errorf("stencil: no %v in %d dimensions: %v", k, dims, Kinds(dims))
 	}
-	if k.Shape == BoxShape && !equal(spacing) {
-		return Stencil{}, fmt.Errorf("stencil: a %v needs one spacing on all axes, not %v", k, spacing)
+	if k.OneSpacing() && !equal(spacing) {
+		return Stencil{}, 0, fmt.Errorf("stencil: a %v needs one spacing on all axes, not %v", k, spacing)
 	}
-	s := Stencil{Dims: dims}
-	switch k {
-	case Kind{9, BoxShape}:
-		s.Groups = []Group{{4.0 / 6, at(2, 1)}, {1.0 / 6, at(2, 2)}}
-	case Kind{19, BoxShape}:
-		s.Groups = []Group{{2.0 / 6, at(3, 1)}, {1.0 / 6, at(3, 2)}}
-	case Kind{27, BoxShape}:
-		s.Groups = []Group{{14.0 / 30, at(3, 1)}, {3.0 / 30, at(3, 2)}, {1.0 / 30, at(3, 3)}}
-	case Kind{25, BoxShape}:
-		s.Groups = isotropic()
-	default:
-		return fourthOrderStar(inverse, equal(spacing)), nil
+	return d.weights(inverse, equal(spacing)), d.part, nil
+}
+
+// layersOf returns the weights of a box of one step: those of faces, edges and corners, times h^2.
+func layersOf(weights ...float64) func(inverse []float64, equal bool) Stencil {
+	return func(inverse []float64, _ bool) Stencil {
+		s := Stencil{Dims: len(inverse)}
+		for i, w := range weights {
+			s.Groups = append(s.Groups, Group{w * inverse[0], at(s.Dims, i+1)})
+		}
+		return s.centred()
 	}
-	for i := range s.Groups {
-		s.Groups[i].Weight *= inverse[0]
-	}
-	return s.centred(), nil
 }
 
 // centred sets the weight of the centre so that the sum over a constant is 0.
@@ -154,17 +209,17 @@ func fourthOrderStar(inverse []float64, equal bool) Stencil {
 	return s.centred()
 }
 
-// isotropic is the groups of the 25-point box.
-func isotropic() []Group {
+// isotropic is the 25-point box.
+func isotropic(inverse []float64, _ bool) Stencil {
 	d, f := []float64{-5.0 / 2, 4.0 / 3, -1.0 / 12}, []float64{24.0 / 30, 4.0 / 30, -1.0 / 30}
-	var groups []Group
+	s := Stencil{Dims: 2}
 	for _, at := range [][2]int{{1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}} {
 		i, j := at[0], at[1]
-		groups = append(groups, Group{d[i]*f[j] + f[i]*d[j], box(2, 2, func(o domain.Vec) bool {
+		s.Groups = append(s.Groups, Group{(d[i]*f[j] + f[i]*d[j]) * inverse[0], box(2, 2, func(o domain.Vec) bool {
 			return max(abs(o[0]), abs(o[1])) == i && min(abs(o[0]), abs(o[1])) == j
 		})})
 	}
-	return groups
+	return s.centred()
 }
 
 // at returns the points of the box of 3^dims around the centre that differ from it in so

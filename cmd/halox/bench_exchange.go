@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,7 @@ func newBenchExchangeCommand() *cobra.Command {
 	f.IntSliceVar(&o.Points, "points", []int{64, 128, 256}, "points a device, along each axis")
 	f.IntSliceVar(&o.Radius, "radius", []int{1}, "ghost layers")
 	f.IntSliceVar(&o.Fields, "fields", []int{1}, "fields exchanged together")
-	f.StringSliceVar(&o.Paths, "paths", exchange.Paths(), "paths: direct, peer, staged")
+	f.StringSliceVar(&o.Paths, "paths", exchange.Paths(), "paths: "+strings.Join(exchange.Paths(), ", "))
 	b.add(f)
 	return cmd
 }

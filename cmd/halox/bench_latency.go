@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,7 @@ on from there.`,
 	}
 	f := cmd.Flags()
 	f.IntSliceVar(&devices, "devices", nil, "the devices, counted from 0; without it all GPUs, or four host devices")
-	f.StringSliceVar(&o.Paths, "paths", links.Paths(), "paths of messages: peer, direct, staged")
+	f.StringSliceVar(&o.Paths, "paths", links.Paths(), "paths of messages: "+strings.Join(links.Paths(), ", "))
 	f.DurationVar(&o.Budget, "budget", 50*time.Millisecond, "how long to take for each measurement, about")
 	b.add(f)
 	return cmd

@@ -64,7 +64,7 @@ on from there.`,
 	f := cmd.Flags()
 	f.IntSliceVar(&devices, "devices", nil, "the devices, counted from 0; without it all GPUs, or four host devices")
 	f.StringSliceVar(&sizes, "sizes", defaultSizes(), "sizes of messages")
-	f.StringSliceVar(&o.Paths, "paths", links.Paths(), "paths: peer, direct, staged")
+	f.StringSliceVar(&o.Paths, "paths", links.Paths(), "paths: "+strings.Join(links.Paths(), ", "))
 	f.StringSliceVar(&o.Modes, "modes", links.Modes(), "modes: one-way, both-ways, ring, ring-both-ways")
 	f.DurationVar(&o.Budget, "budget", 36*time.Millisecond, "how long to take for each measurement, about")
 	b.add(f)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,7 +63,7 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 	f := cmd.Flags()
 	l.addTo(f, &o.Layouts)
 	f.IntSliceVar(&devices, "devices", []int{0, 1}, "the two devices, counted from 0; the same twice sends within it")
-	f.StringSliceVar(&o.Paths, "paths", []string{"direct", "peer"}, "paths: direct, peer, staged")
+	f.StringSliceVar(&o.Paths, "paths", []string{"direct", "peer"}, "paths: "+strings.Join(datatypes.PingPongPaths(), ", "))
 	f.StringSliceVar(&o.Engines, "engine", []string{"auto"}, "engines that pack and unpack: all, auto or the name of one")
 	f.Int64Var(&o.Fragment, "fragment", 0, "`bytes` of the fragments that messages go in; 0 for what suits")
 	f.IntVar(&o.Ring, "ring", 0, "fragments under way at once; 0 for what suits")

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/bench/steps"
+	"github.com/halox/halox/p2p"
 )
 
 func newBenchScalingCommand() *cobra.Command {
@@ -38,7 +39,7 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 	addStepFlags(f, &o.Options)
 	f.StringSliceVar(&o.Schemes, "scheme", []string{"auto"}, "schemes, or auto")
 	f.StringVar(&o.Order, "order", "left-right", "of two-stream: left-right or pairwise")
-	f.StringVar(&o.Path, "path", "auto", "auto, staged, peer or direct")
+	f.StringVar(&o.Path, "path", "auto", p2p.Choices(p2p.Paths()))
 	f.StringVar(&o.Mode, "mode", "both", "strong, weak or both")
 	b.add(f)
 	return cmd

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/bench/steps"
@@ -41,7 +43,7 @@ Ctrl-C ends the bench and keeps what it had.`,
 	addStepFlags(f, &o.Options)
 	f.StringSliceVar(&o.Schemes, "schemes", steps.Schemes(), "schemes")
 	f.IntSliceVar(&o.Norms, "norms", []int{0}, "take the norms of every n-th step; 0: of none")
-	f.StringSliceVar(&o.Paths, "paths", steps.Paths(), "paths: staged, peer, direct")
+	f.StringSliceVar(&o.Paths, "paths", steps.Paths(), "paths: "+strings.Join(steps.Paths(), ", "))
 	b.add(f)
 	return cmd
 }

@@ -17,6 +17,7 @@ func loadConfig(file string, set []string) (*configs.Run, error) {
 		CheckExpression: checkExpression,
 		Schemes:         configSchemes(),
 		Paths:           texts(p2p.Paths()),
+		Stencils:        configStencils(),
 	})
 }
 
@@ -25,6 +26,17 @@ func configSchemes() (all []configs.Scheme) {
 	for _, name := range scheme.All() {
 		n := needsOf(name)
 		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady})
+	}
+	return all
+}
+
+// configStencils tells the config which stencils there are.
+func configStencils() (all []configs.StencilKind) {
+	for _, dims := range []int{2, 3} {
+		for _, k := range stencil.Kinds(dims) {
+			selects := configs.Stencil{Points: k.Points, Shape: string(k.Shape)}
+			all = append(all, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
+		}
 	}
 	return all
 }

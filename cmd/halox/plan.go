@@ -122,7 +122,7 @@ func (w *setup) printMessages(out io.Writer) {
 // form says how a message travels.
 func form(m halo.Message) string {
 	switch {
-	case m.Path == p2p.Direct:
+	case m.Path.Traits().Stored:
 		return "stored"
 	case m.Contiguous:
 		return "as it lies"

@@ -89,7 +89,7 @@ func (p *Packer) where(s streams.Span) string {
 // the model cannot say it of all engines that suit the task.
 func (p *Packer) predicted(t *task, m model) (*Job, error) {
 	var times []timed
-	for _, f := range m.forecasts(t.features()) {
+	for _, f := range m.forecasts(t.features(), namesOf(p.engines)) {
 		if f.known() {
 			times = append(times, f.timed)
 			continue
@@ -151,7 +151,7 @@ func (p *Packer) measure(t *task, m model) (c tuning, err error) {
 // which nothing is known is not.
 func (p *Packer) contenders(t *task, m model, open *streams.Resources) (jobs []*Job, skipped []timed, err error) {
 	var best forecast // of those that suit
-	for _, f := range m.forecasts(t.features()) {
+	for _, f := range m.forecasts(t.features(), namesOf(p.engines)) {
 		if f.hopeless(best) {
 			skipped = append(skipped, f.timed)
 			continue

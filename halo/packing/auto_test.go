@@ -42,8 +42,13 @@ func newAutoBench(t *testing.T) *autoBench {
 
 func (b *autoBench) packer(t *testing.T, o Options) *Packer {
 	t.Helper()
+	return b.packerOf(t, o, engines())
+}
+
+func (b *autoBench) packerOf(t *testing.T, o Options, engines []engine) *Packer {
+	t.Helper()
 	o.Cache = b.cache
-	p, err := New(b.Compiler, b.device, o)
+	p, err := newPacker(b.Compiler, b.device, o, engines)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,10 +88,16 @@ func (b *autoBench) task(t *testing.T, typ *datatype.Type) *task {
 	return &task{message: c, packed: to.All(), place: Place{Data: from.All()}}
 }
 
-// auto makes a job, checks that it packs what it should, and returns its engine and why.
+// auto is by of Auto.
 func (b *autoBench) auto(t *testing.T, p *Packer, a *task) (Engine, string) {
 	t.Helper()
-	j, err := p.Pack(Auto, a.packed, a.place, a.message)
+	return b.by(t, p, Auto, a)
+}
+
+// by makes a job, checks that it packs what it should, and returns its engine and why.
+func (b *autoBench) by(t *testing.T, p *Packer, e Engine, a *task) (Engine, string) {
+	t.Helper()
+	j, err := p.Pack(e, a.packed, a.place, a.message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,12 +352,12 @@ func TestModelsAreFittedAnew(t *testing.T) {
 	b.teach(t, p, 300, lesson)
 	a := b.column(t, 290)
 	x := a.features()
-	before := p.tunings.model(p.kind(a)).forecasts(x)[0]
-	if before.Engine != Units || p.tunings.model("another kind").forecasts(x)[0].known() {
+	before := p.tunings.model(p.kind(a)).forecasts(x, Engines())[0]
+	if before.Engine != Units || p.tunings.model("another kind").forecasts(x, Engines())[0].known() {
 		t.Errorf("%v", before)
 	}
 	b.teach(t, p, 300, map[Engine]time.Duration{Bypass: 2, Units: 4})
-	if after := p.tunings.model(p.kind(a)).forecasts(x)[0]; after.Engine != Bypass {
+	if after := p.tunings.model(p.kind(a)).forecasts(x, Engines())[0]; after.Engine != Bypass {
 		t.Errorf("%v", after)
 	}
 }

@@ -7,6 +7,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// Copies is the driver's 1-, 2- and 3-D copies (HAND's DT).
+const Copies Engine = "copies"
+
+var copiesEngine = engine{Copies, 1, (*Packer).copies}
+
 // maxCopies is how many copies of the driver's a job may make.
 const maxCopies = 1 << 14
 

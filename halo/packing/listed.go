@@ -9,6 +9,19 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
+// The engines that have a table of the layout on the device.
+const (
+	Bypass Engine = "bypass" // the list of blocks on the device, scanned there (HAND's HB)
+	Units  Engine = "units"  // equal work units, cut by the CPU, a warp each (Wu et al. 3.2)
+	Tree   Engine = "tree"   // the serialised type tree, an element a thread (Jenkins et al.)
+)
+
+var (
+	bypassEngine = engine{Bypass, 1, (*Packer).bypass}
+	unitsEngine  = engine{Units, 1, (*Packer).inUnits}
+	treeEngine   = engine{Tree, 1, (*Packer).alongTree}
+)
+
 // maxListed is how many blocks a list on a device may have.
 const maxListed = 1 << 22
 

@@ -20,11 +20,11 @@ type forecast struct {
 // known reports whether the model can tell.
 func (f forecast) known() bool { return f.Time > 0 }
 
-// forecasts returns what all engines will take for a task that suits them, the fastest
+// forecasts returns what engines will take for a task that suits them, the fastest
 // first, those of which nothing is known last.
-func (m model) forecasts(x features) (all []forecast) {
+func (m model) forecasts(x features, engines []Engine) (all []forecast) {
 	var unknown []forecast
-	for _, e := range Engines() {
+	for _, e := range engines {
 		if f := m[e]; f != nil && f.covers(x) {
 			all = append(all, forecast{timed{e, f.predict(x)}, f.spread})
 		} else {

@@ -148,7 +148,7 @@ func TestModelKnowsWhatItHasSeen(t *testing.T) {
 		x     features
 		known bool
 	}{{seen, true}, {m[Units].most, true}, {more, false}, {less, false}} {
-		got := m.forecasts(c.x)
+		got := m.forecasts(c.x, Engines())
 		if len(got) != len(Engines()) || got[0].known() != c.known || c.known && got[0].Engine != Units || got[1].known() {
 			t.Errorf("%v: %v", c.x, got)
 		}
@@ -265,7 +265,7 @@ func TestModelOfAnH200(t *testing.T) {
 		}
 		best := slices.MinFunc(c.Times, func(a, b timed) int { return int(a.Time - b.Time) })
 		var first forecast
-		for _, f := range m.forecasts(c.Features) {
+		for _, f := range m.forecasts(c.Features, Engines()) {
 			if times[f.Engine] == 0 || !f.known() {
 				continue
 			}

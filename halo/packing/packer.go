@@ -7,10 +7,36 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// engine is what a packer knows of an Engine.
+type engine struct {
+	name     Engine
+	revision int // changes when its kernels do, so that what was measured is of no more use
+	// ready makes a job of a task that has bytes to move, ErrUnsuited where the engine does not
+	// suit it. What the engine keeps on the device for further jobs goes through cached.
+	ready func(p *Packer, j *Job, t *task) error
+}
+
+// namesOf returns the names of engines.
+func namesOf(all []engine) (names []Engine) {
+	for _, e := range all {
+		names = append(names, e.name)
+	}
+	return names
+}
+
+// revisionsOf returns those of engines.
+func revisionsOf(all []engine) (revisions []int) {
+	for _, e := range all {
+		revisions = append(revisions, e.revision)
+	}
+	return revisions
+}
+
 // Packer makes jobs for one device. What it puts on the device for a layout, lists of
 // blocks and trees, it keeps until it is closed, and uses for all jobs with that layout.
 type Packer struct {
 	resources streams.Resources
+	engines   []engine // that it has, in the order in which they are shown
 	device    *streams.Device
 	options   Options
 	compiler  *kernels.Compiler
@@ -22,10 +48,10 @@ type Packer struct {
 	tunings   tuningCache
 }
 
-// New makes a packer. Close frees it; its jobs are to be closed before.
-func New(c *kernels.Compiler, d *streams.Device, o Options) (p *Packer, err error) {
-	made := &Packer{device: d, options: o, compiler: c}
-	made.tunings.open(o.Cache, d)
+// newPacker makes a packer that has these engines.
+func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engine) (p *Packer, err error) {
+	made := &Packer{engines: engines, device: d, options: o, compiler: c}
+	made.tunings.open(o.Cache, d, namesOf(engines), revisionsOf(engines))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, made.Close())

@@ -8,22 +8,11 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Engine is a way to pack and unpack.
+// Engine is a way to pack and unpack. Each has its name where its jobs are made; see Engines.
 type Engine string
 
-// The engines, with the papers that they are from.
-const (
-	Copies    Engine = "copies"    // the driver's 1-, 2- and 3-D copies (HAND's DT)
-	Targeted  Engine = "targeted"  // one kernel for what is one strided piece or has blocks of one length (Wu et al. 3.1, HAND's TK)
-	Transform Engine = "transform" // a list of vectors (HAND's TR)
-	Bypass    Engine = "bypass"    // the list of blocks on the device, scanned there (HAND's HB)
-	Units     Engine = "units"     // equal work units, cut by the CPU, a warp each (Wu et al. 3.2)
-	Tree      Engine = "tree"      // the serialised type tree, an element a thread (Jenkins et al.)
-	Auto      Engine = "auto"      // the fastest of them for this layout, measured or predicted
-)
-
-// Engines returns all but Auto.
-func Engines() []Engine { return []Engine{Copies, Targeted, Transform, Bypass, Units, Tree} }
+// Auto is the fastest of the engines for a layout, measured or predicted.
+const Auto Engine = "auto"
 
 // ErrUnsuited says that an engine cannot pack a layout, or only in a way that nobody
 // would want, as by a million copies.

@@ -7,6 +7,17 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
+// The engines of strided pieces.
+const (
+	Targeted  Engine = "targeted"  // one kernel for what is one strided piece or has blocks of one length (Wu et al. 3.1, HAND's TK)
+	Transform Engine = "transform" // a list of vectors (HAND's TR)
+)
+
+var (
+	targetedEngine  = engine{Targeted, 1, (*Packer).targeted}
+	transformEngine = engine{Transform, 1, (*Packer).transform}
+)
+
 // strided returns the copy of a piece.
 func (t *task) strided(p *datatype.Piece) kernels.Strided {
 	s := kernels.Strided{

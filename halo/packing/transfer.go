@@ -11,7 +11,7 @@ import (
 
 // TransferOptions say how a message travels. The zero value suits most.
 type TransferOptions struct {
-	Path     p2p.Path // Direct, Peer or Staged; "" or Auto for Direct, or Staged where peers cannot reach each other
+	Path     p2p.Path // one of p2p.Paths; "" or Auto for Direct, or Staged where peers cannot reach each other
 	Engine   Engine   // packs and unpacks; "" for Auto
 	Fragment int64    // bytes of a fragment; 0 for what suits, also none at all
 	Ring     int      // fragments under way at once; 0 for what suits
@@ -25,7 +25,8 @@ type TransferOptions struct {
 // buffers, so that packing, the link and unpacking work at the same time; the receiver
 // acknowledges each by an event that the sender's streams wait for (Wu et al. 4.1). Over
 // path Direct the packing kernel stores into the receiver's buffer, over Peer a copy
-// brings it there, over Staged kernels write and read pinned host memory (4.2).
+// brings it there, over Staged kernels write and read pinned host memory (4.2). Over another path
+// its route brings it from buffer to buffer.
 //
 // Over path Direct there is a shorter way, unless fragments are asked for: what is in one
 // piece at one end is packed, or unpacked, over the link; else one kernel copies from
@@ -54,11 +55,13 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	if err := compatible(dst.Message, src.Message); err != nil {
 		return nil, err
 	}
-	if !slices.Contains([]p2p.Path{"", p2p.Auto, p2p.Direct, p2p.Peer, p2p.Staged}, o.Path) {
-		return nil, fmt.Errorf("packing: %q is no path: auto, direct, peer or staged", o.Path)
+	if paths := p2p.Paths(); !slices.Contains(append(paths, "", p2p.Auto), o.Path) {
+		slices.Reverse(paths)
+		return nil, fmt.Errorf("packing: %q is no path: %s", o.Path, p2p.Choices(paths))
 	}
-	if !slices.Contains(append(Engines(), "", Auto), o.Engine) {
-		return nil, fmt.Errorf("packing: no engine %q: %v or auto", o.Engine, Engines())
+	names := namesOf(src.Packer.engines)
+	if !slices.Contains(append(names, "", Auto), o.Engine) {
+		return nil, fmt.Errorf("packing: no engine %q: %v or auto", o.Engine, names)
 	}
 	made := &Transfer{}
 	defer func() {
@@ -146,7 +149,7 @@ func (m *maker) way() error {
 	if size == 0 {
 		return nil
 	}
-	if m.o.Path != p2p.Staged {
+	if m.o.Path.Traits().Access {
 		short, err := m.short()
 		if short || err != nil {
 			return err
@@ -173,7 +176,7 @@ func (m *maker) way() error {
 // in one piece at both ends, else a kernel that stores into the receiver's memory.
 func (m *maker) short() (bool, error) {
 	in, out := m.dst.Message.Layout.Contiguous(), m.src.Message.Layout.Contiguous()
-	direct := m.o.Path == p2p.Direct
+	direct := m.o.Path.Traits().Stored
 	switch {
 	case in && out:
 		return true, m.only(m.src.Packer.Pack(Copies, m.dst.span(), m.src.Place, m.src.Message))
@@ -209,11 +212,11 @@ func (m *maker) buffers(bytes int64) ([]buffer, error) {
 	for range m.ring {
 		var b buffer
 		var err error
-		switch {
-		case m.o.Path == p2p.Direct:
+		switch traits := m.o.Path.Traits(); {
+		case traits.Stored:
 			b.in, err = m.dst.Packer.device.Alloc(bytes)
 			b.out = b.in
-		case m.o.Path == p2p.Staged:
+		case traits.Pinned == 1: // between the kernels of both ends
 			b.in, err = m.src.Packer.device.AllocPinned(bytes)
 			b.out = b.in
 		default:
@@ -231,9 +234,9 @@ func (m *maker) buffers(bytes int64) ([]buffer, error) {
 	return all, nil
 }
 
-// two makes the buffers of path Peer: one, if the receiver unpacks from the sender's.
+// two makes the buffers at both ends of a route: one, if the receiver unpacks from the sender's.
 func (m *maker) two(bytes int64) (b buffer, err error) {
-	if b.out, err = m.src.Packer.device.Alloc(bytes); err != nil || m.o.Remote {
+	if b.out, err = m.src.Packer.device.Alloc(bytes); err != nil || m.o.Remote && m.o.Path.Traits().Access {
 		return buffer{b.out, b.out}, err
 	}
 	if b.in, err = m.dst.Packer.device.Alloc(bytes); err != nil {
@@ -250,7 +253,7 @@ func (m *maker) fragment(b buffer, lo, n int64) (err error) {
 		return err
 	}
 	if b.out != b.in {
-		if f.route, err = p2p.NewRoute(p2p.Peer, to, from); err != nil {
+		if f.route, err = p2p.NewRoute(m.o.Path, to, from); err != nil {
 			return err
 		}
 		m.resources.Add(f.route)
@@ -333,6 +336,11 @@ func (t *Transfer) send(i int, dst, src *streams.Stream) error {
 	}
 	if f.unpack == nil {
 		return nil
+	}
+	if f.route != nil {
+		if err := f.route.Pull(dst); err != nil {
+			return err
+		}
 	}
 	if err := f.unpack.Queue(dst); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -21,9 +22,9 @@ type tuning struct {
 	Skipped  []timed  `json:"skipped,omitempty"` // was not measured: the model says that it takes so long
 }
 
-// valid reports whether a tuning is one that was measured, as far as can be seen.
-func (c *tuning) valid() bool {
-	wrong := func(m timed) bool { return m.Time <= 0 || !slices.Contains(Engines(), m.Engine) }
+// valid reports whether a tuning is one that was measured of these engines, as far as can be seen.
+func (c *tuning) valid(engines []Engine) bool {
+	wrong := func(m timed) bool { return m.Time <= 0 || !slices.Contains(engines, m.Engine) }
 	return len(c.Times) > 0 && c.Features[perLaunch] == 1 && slices.Min(c.Features[:]) >= 0 &&
 		!slices.ContainsFunc(c.Times, wrong) && !slices.ContainsFunc(c.Skipped, wrong)
 }
@@ -31,34 +32,36 @@ func (c *tuning) valid() bool {
 // tuningCache remembers what the engines took, in the cache: an entry for each kind of
 // device.
 type tuningCache struct {
-	mu     sync.Mutex
-	entry  cache.Entry
-	text   []byte           // what it held when it was last read or written here
-	all    []tuning         // the oldest first, at most maxTunings
-	models map[string]model // fitted to them, by kind
+	mu      sync.Mutex
+	entry   cache.Entry
+	engines []Engine         // that tunings are of
+	text    []byte           // what it held when it was last read or written here
+	all     []tuning         // the oldest first, at most maxTunings
+	models  map[string]model // fitted to them, by kind
 }
 
-// tuningsVersion changes when kernels do, or the features of a task, so that what was
-// measured is of no more use.
+// tuningsVersion changes when the features of a task do, or how it is measured, so that what was
+// measured is of no more use. The engines have revisions of their own.
 const tuningsVersion = "2"
 
 // maxTunings is how many layouts are remembered. The file is written with each new one.
 const maxTunings = 512
 
-// open finds what was remembered of a device in a folder of the cache, see Options. A file
-// that cannot be read, or is damaged, counts as none.
-func (c *tuningCache) open(folder string, d *streams.Device) {
-	name := sha256.Sum256([]byte(tuningsVersion + " " + string(d.Backend) + " " + d.Name + " " + d.Arch))
+// open finds what was remembered of a device and the engines, with their revisions, in a folder of
+// the cache, see Options. A file that cannot be read, or is damaged, counts as none.
+func (c *tuningCache) open(folder string, d *streams.Device, engines []Engine, revisions []int) {
+	c.engines = engines
+	name := sha256.Sum256(fmt.Appendf(nil, "%s %v %v %s %s %s", tuningsVersion, engines, revisions, d.Backend, d.Name, d.Arch))
 	c.entry = cache.At(folder).Entry("packing-" + hex.EncodeToString(name[:8]) + ".json")
 	var err error
 	if c.text, err = c.entry.Read(); err == nil {
-		c.all = parseTunings(c.text)
+		c.all = c.parse(c.text)
 	}
 }
 
-// parseTunings returns the tunings of a file, none where one of them is broken.
-func parseTunings(text []byte) (all []tuning) {
-	broken := func(x tuning) bool { return !x.valid() }
+// parse returns the tunings of a file, none where one of them is broken.
+func (c *tuningCache) parse(text []byte) (all []tuning) {
+	broken := func(x tuning) bool { return !x.valid(c.engines) }
 	if json.Unmarshal(text, &all) != nil || slices.ContainsFunc(all, broken) {
 		return nil
 	}
@@ -86,7 +89,7 @@ func (c *tuningCache) put(x tuning) {
 	_ = c.entry.Update(func(old []byte) ([]byte, error) { // next time it is measured again
 		var others []tuning
 		if !bytes.Equal(old, c.text) { // to parse it takes longer than all else here
-			others = parseTunings(old)
+			others = c.parse(old)
 		}
 		c.all = latest(c.all, others, []tuning{x})
 		text, err := json.Marshal(c.all)

@@ -13,7 +13,7 @@ import (
 func TestTuningsAreBounded(t *testing.T) {
 	b := newAutoBench(t)
 	var c tuningCache
-	c.open(b.cache, b.device)
+	c.open(b.cache, b.device, Engines(), nil)
 	put := func(i int) {
 		c.put(tuningOf(fmt.Sprint(i), time.Duration(1+i)))
 	}
@@ -22,7 +22,7 @@ func TestTuningsAreBounded(t *testing.T) {
 	}
 	put(20) // again: it is the youngest now
 	var again tuningCache
-	again.open(b.cache, b.device)
+	again.open(b.cache, b.device, Engines(), nil)
 	for name, c := range map[string]*tuningCache{"in memory": &c, "in the file": &again} {
 		_, gone := c.get("k", "9")
 		_, there := c.get("k", "10")
@@ -65,8 +65,8 @@ func tuningOf(layout string, took time.Duration) tuning {
 func TestSharedTuningsAreInOrder(t *testing.T) {
 	b := newAutoBench(t)
 	var one, two, again tuningCache
-	one.open(b.cache, b.device)
-	two.open(b.cache, b.device)
+	one.open(b.cache, b.device, Engines(), nil)
+	two.open(b.cache, b.device, Engines(), nil)
 	one.put(tuningOf("old", 1))
 	one.put(tuningOf("twice", 1))
 	for i := range maxTunings - 1 {
@@ -74,7 +74,7 @@ func TestSharedTuningsAreInOrder(t *testing.T) {
 	}
 	two.put(tuningOf("twice", 2))
 	one.put(tuningOf("last", 3))
-	again.open(b.cache, b.device)
+	again.open(b.cache, b.device, Engines(), nil)
 	for name, c := range map[string]*tuningCache{"in memory": &one, "in the file": &again} {
 		_, old := c.get("k", "old")
 		if n := len(c.all); n != maxTunings || old || c.all[n-1].Layout != "last" {
@@ -94,7 +94,7 @@ func TestTuningsFromManyGoroutines(t *testing.T) {
 	for p := range packers {
 		group.Go(func() {
 			var c tuningCache
-			c.open(b.cache, b.device)
+			c.open(b.cache, b.device, Engines(), nil)
 			for i := range layouts {
 				c.put(tuningOf(fmt.Sprint(p, i), 1))
 			}
@@ -102,7 +102,7 @@ func TestTuningsFromManyGoroutines(t *testing.T) {
 	}
 	group.Wait()
 	var all tuningCache
-	all.open(b.cache, b.device)
+	all.open(b.cache, b.device, Engines(), nil)
 	if len(all.all) != packers*layouts {
 		t.Errorf("%d of %d tunings are in the file", len(all.all), packers*layouts)
 	}
@@ -116,7 +116,7 @@ func TestTuningsWithoutAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var nowhere, c tuningCache
-	c.open(file, b.device)
+	c.open(file, b.device, Engines(), nil)
 	for name, c := range map[string]*tuningCache{"no file": &nowhere, "one that cannot be made": &c} {
 		c.put(tuningOf("a", 1))
 		c.put(tuningOf("b", 1))

@@ -8,9 +8,16 @@ import (
 	"github.com/halox/halox/halo"
 )
 
-// definitions lists all schemes, in the order in which they are shown.
-func definitions() []*definition {
-	return []*definition{baselineScheme(), twoStreamScheme(), assistedScheme(), graphScheme(), fusedScheme(), residentScheme()}
+// schemes are all, in the order in which they are shown. A new one has a file of its own and a line
+// here; the tests of scheme add one.
+var schemes = []func() *definition{baselineScheme, twoStreamScheme, assistedScheme, graphScheme, fusedScheme, residentScheme}
+
+// definitions returns what each scheme is.
+func definitions() (all []*definition) {
+	for _, one := range schemes {
+		all = append(all, one())
+	}
+	return all
 }
 
 // find returns a scheme by its name.

@@ -106,8 +106,8 @@ func candidates() []Scheme {
 	return all
 }
 
-// paths returns the paths to try: where the choice is open those between GPUs, and through the
-// host only where there are no others.
+// paths returns the paths to try: where the choice is open those that are said to be, from the end
+// of their list, and what links can do where one of them is not usable.
 func (s Search) paths(step *Step) []p2p.Path {
 	devices := step.placement().Devices
 	if s.Path != p2p.Auto && s.Path != "" {
@@ -123,7 +123,9 @@ func (s Search) paths(step *Step) []p2p.Path {
 			}
 		}
 	}
-	return []p2p.Path{p2p.Direct, p2p.Peer}
+	tried := slices.DeleteFunc(p2p.Paths(), func(path p2p.Path) bool { return !path.Traits().Tried })
+	slices.Reverse(tried)
+	return tried
 }
 
 // memory is where the trials of a step are kept: an entry for the machine, and in it a key for all

@@ -57,7 +57,7 @@ type options struct {
 func (e Example) flags(args []string) (o options, err error) {
 	f := flag.NewFlagSet(e.Name, flag.ContinueOnError)
 	name := f.String("scheme", string(scheme.Auto), fmt.Sprintf("how steps are ordered: auto or one of %v", scheme.All()))
-	path := f.String("path", string(p2p.Auto), "over which messages go: auto, peer, direct or staged")
+	path := f.String("path", string(p2p.Auto), "over which messages go: "+p2p.Choices(p2p.LinksFirst()))
 	backend := f.String("backend", "", "cuda or host; GPUs where there are some if empty")
 	devices := f.Int("devices", 0, "how many devices; 0 for all")
 	size := f.String("size", "", "points along each axis, N or "+strings.Join(strings.Split("NNN"[:len(e.Size)], ""), "x"))

@@ -48,7 +48,7 @@ func ways(devices int) (all []scheme.Options) {
 	for _, name := range append(scheme.All(), scheme.Auto) {
 		needs, _ := scheme.NeedsOf(name) // none of auto
 		for _, order := range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
-			paths := []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}
+			paths := p2p.Paths()
 			if devices == 1 || name == scheme.Auto {
 				paths = []p2p.Path{p2p.Auto}
 			}

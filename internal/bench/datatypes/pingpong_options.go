@@ -28,8 +28,12 @@ type PingPongOptions struct {
 	work   []workloads.Workload
 }
 
-// pingPongPaths returns the paths that can be measured.
-func pingPongPaths() []string { return option.Texts([]p2p.Path{p2p.Direct, p2p.Peer, p2p.Staged}) }
+// PingPongPaths returns the paths that can be measured.
+func PingPongPaths() []string {
+	paths := option.Texts(p2p.Paths())
+	slices.Reverse(paths)
+	return paths
+}
 
 // maxRing bounds the fragments under way: each has events and a buffer of its own.
 const maxRing = 1024
@@ -38,7 +42,7 @@ const maxRing = 1024
 func (o *PingPongOptions) List() ([]workloads.Workload, error) {
 	err := o.check()
 	if o.Paths != nil {
-		err = cmp.Or(err, option.EachOf("paths", o.Paths, pingPongPaths()...))
+		err = cmp.Or(err, option.EachOf("paths", o.Paths, PingPongPaths()...))
 	}
 	if o.Engines != nil {
 		err = cmp.Or(err, option.EachOf("engine", o.Engines, Engines()...))

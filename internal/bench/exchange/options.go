@@ -3,6 +3,7 @@ package exchange
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/p2p"
@@ -24,7 +25,11 @@ const (
 )
 
 // Paths returns the paths that can be measured.
-func Paths() []string { return option.Texts([]p2p.Path{p2p.Direct, p2p.Peer, p2p.Staged}) }
+func Paths() []string {
+	paths := option.Texts(p2p.Paths())
+	slices.Reverse(paths)
+	return paths
+}
 
 // Check refuses options that make no sense. What is named twice is measured once.
 func (o *Options) Check() error {

@@ -43,4 +43,4 @@ func (f *fabric) kind(hops ...hop) string {
 }
 
 // Paths returns the paths of messages that can be measured.
-func Paths() []string { return option.Texts([]p2p.Path{p2p.Peer, p2p.Direct, p2p.Staged}) }
+func Paths() []string { return option.Texts(p2p.LinksFirst()) }

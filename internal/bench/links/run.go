@@ -153,10 +153,10 @@ func (r *run) ceiling(h hop, bytes int64) results.Sample {
 		s, _ := row.Get(results.Time)
 		return s
 	}
-	switch h.path {
-	case devicePath, pinnedPath:
+	switch {
+	case h.path == devicePath || h.path == pinnedPath:
 		return results.Sample{}
-	case string(p2p.Staged):
+	case p2p.Path(h.path).Traits().Pinned > 0:
 		out := time(hop{pinnedPath, h.from, end{h.from.device, true}})
 		in := time(hop{pinnedPath, end{h.to.device, true}, h.to})
 		if in.Median > out.Median {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/timing"
@@ -72,18 +73,18 @@ func (f *fabric) newSender(h hop, open *streams.Resources) (c *sender, err error
 func (c *sender) load(bytes int64, open *streams.Resources) error {
 	dst, src := c.dst.Span(0, bytes), c.src.Span(0, bytes)
 	c.operations = 1
-	switch p2p.Path(c.path) {
-	case p2p.Direct:
-		return c.loadDirect(dst, src, open)
-	case p2p.Staged:
-		return c.loadStaged(dst, src, open)
+	switch path := p2p.Path(c.path); {
+	case path.Traits().Stored:
+		return c.loadStore(dst, src, open)
+	case slices.Contains(p2p.Paths(), path):
+		return c.loadRoute(dst, src, open)
 	}
 	c.send = func() error { return c.home.Copy(dst, src) }
 	return nil
 }
 
-// loadDirect has a kernel of the sender store into the receiver's memory.
-func (c *sender) loadDirect(dst, src streams.Span, open *streams.Resources) error {
+// loadStore has a kernel of the sender store into the receiver's memory.
+func (c *sender) loadStore(dst, src streams.Span, open *streams.Resources) error {
 	copier, err := c.compiler.NewBoxCopier(c.from.device)
 	if err != nil {
 		return err
@@ -98,14 +99,20 @@ func (c *sender) loadDirect(dst, src streams.Span, open *streams.Resources) erro
 	return nil
 }
 
-// loadStaged goes through host memory, as exchanges do: the next message comes into it when
-// this one has left it.
-func (c *sender) loadStaged(dst, src streams.Span, open *streams.Resources) error {
-	route, err := p2p.NewRoute(p2p.Staged, dst, src)
+// loadRoute goes along a route, as exchanges do. Where the receiver has a part in it, the next
+// message comes into the memory between them when this one has left it.
+func (c *sender) loadRoute(dst, src streams.Span, open *streams.Resources) error {
+	route, err := p2p.NewRoute(p2p.Path(c.path), dst, src)
 	if err != nil {
 		return err
 	}
 	open.Add(route)
+	push, pull := route.Copies()
+	if pull == 0 {
+		c.operations = push
+		c.send = func() error { return route.Push(c.home) }
+		return nil
+	}
 	sent, err := c.from.device.NewEvent()
 	if err != nil {
 		return err
@@ -116,7 +123,7 @@ func (c *sender) loadStaged(dst, src streams.Span, open *streams.Resources) erro
 		return err
 	}
 	open.Add(arrived)
-	c.operations = 3
+	c.operations = 2 + max(push, pull)
 	c.send = func() error {
 		return errors.Join(route.Push(c.home), c.home.Record(sent), c.there.Wait(sent),
 			route.Pull(c.there), c.there.Record(arrived), c.home.Wait(arrived))

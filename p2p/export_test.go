@@ -1,0 +1,29 @@
+package p2p
+
+import (
+	"maps"
+	"slices"
+)
+
+// Register adds a path that halox does not know, and the legs of its routes where it has any. It
+// returns what takes it away again.
+func Register(name Path, traits Traits, lay func(r *Route) error) (restore func()) {
+	pathsBefore, waysBefore := paths, ways
+	paths = append(slices.Clone(paths), knownPath{name, traits})
+	if lay != nil {
+		ways = maps.Clone(ways)
+		ways[name] = lay
+	}
+	return func() { paths, ways = pathsBefore, waysBefore }
+}
+
+// ThroughTwoHosts is what p2p/route.go would have of a path with a second staging hop.
+func ThroughTwoHosts(r *Route) error {
+	first, err := r.host()
+	if err != nil {
+		return err
+	}
+	second, err := r.host()
+	r.push, r.pull = []leg{{first, r.src}, {second, first}}, []leg{{r.dst, second}}
+	return err
+}

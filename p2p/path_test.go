@@ -1,0 +1,212 @@
+package p2p_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/datatype"
+	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/halo/packing"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/exchange"
+	"github.com/halox/halox/internal/bench/links"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+const (
+	twice  p2p.Path = "twice"  // through pinned host memory, and some more of it
+	pushed p2p.Path = "pushed" // stored by kernels
+)
+
+// Two more paths, which no file of production knows: one with routes of its own, and one whose
+// kernels store by themselves.
+func TestMorePaths(t *testing.T) {
+	t.Cleanup(p2p.Register(twice, p2p.Traits{Pinned: 2}, p2p.ThroughTwoHosts))
+	t.Cleanup(p2p.Register(pushed, p2p.Traits{Access: true, Stored: true, Tried: true}, nil))
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	session := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)
+	t.Cleanup(func() { check(t, session.Close()) })
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1), Connectivity: halo.Corners}
+	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{9, 8, 13}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}}))(t)
+	for _, path := range []p2p.Path{twice, pushed} {
+		t.Run("exchange by "+string(path), func(t *testing.T) {
+			c := halotest.Case{Placement: place, Links: session.Links, Compiler: session.Compiler, Path: path, Specs: []halo.Spec{spec}}
+			check(t, c.Run())
+		})
+		t.Run("sums by "+string(path), func(t *testing.T) { sums(t, session, place, spec, path) })
+		t.Run("solve by "+string(path), func(t *testing.T) { solve(t, session, place, spec, path) })
+		t.Run("transfer by "+string(path), func(t *testing.T) { transfer(t, session, path) })
+	}
+	t.Run("plan", func(t *testing.T) { planned(t, session, place, spec) })
+	t.Run("link model", func(t *testing.T) { measured(t, session) })
+	t.Run("benches", func(t *testing.T) { benched(t, session) })
+}
+
+// planned holds what a plan says of the paths against what it says of those that halox knows.
+func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec) {
+	plan := func(path p2p.Path) *halo.Plan {
+		t.Helper()
+		return must(halo.NewPlan(place, session.Links, path, spec))(t)
+	}
+	memory := func(path p2p.Path) halo.Memory {
+		t.Helper()
+		return must(plan(path).Memory(0))(t)
+	}
+	want := memory(p2p.Staged)
+	want.Pinned *= 2
+	if got := memory(twice); want.Pinned == 0 || got != want {
+		t.Errorf("twice takes %+v, not %+v", got, want)
+	}
+	if got, want := memory(pushed), memory(p2p.Direct); got != want || len(plan(pushed).Messages) != len(plan(p2p.Direct).Messages) {
+		t.Errorf("pushed takes %+v, not %+v", got, want)
+	}
+	_, err := halo.NewPlan(place, session.Links, "tunnel", spec)
+	if err == nil || !strings.Contains(err.Error(), `"tunnel" is no path: auto, peer, direct, pushed, staged or twice`) {
+		t.Error(err)
+	}
+}
+
+// measured finds times of both paths in a link model, also in the one that was kept.
+func measured(t *testing.T, session *halo.Session) {
+	folder := t.TempDir()
+	for range 2 {
+		model := must(halo.LinkModel(t.Context(), session.Devices, session.Links, session.Compiler, "", folder))(t)
+		for _, path := range []p2p.Path{twice, pushed} {
+			for _, packed := range []bool{false, true} {
+				if took, ok := model.Time(session.Devices[0], session.Devices[1], path, p2p.MessageShape{Bytes: 9, Packed: packed}); !ok || took <= 0 {
+					t.Errorf("path %s, packed %v: %v, %v", path, packed, took, ok)
+				}
+			}
+		}
+	}
+}
+
+// benched times both paths.
+func benched(t *testing.T, session *halo.Session) {
+	paths := []string{string(twice), string(pushed)}
+	link := links.Options{Sizes: []int64{999}, Paths: paths, Modes: []string{"one-way"}, Budget: time.Millisecond}
+	cubes := exchange.Options{Points: []int{4}, Radius: []int{1}, Fields: []int{1}, Paths: paths}
+	check(t, link.Check(), cubes.Check())
+	for _, run := range []func(context.Context, *bench.Machine, *bench.Recorder) error{link.Run, cubes.Run} {
+		to := &bench.Recorder{Notes: io.Discard, New: func(kind results.Kind, _ any, _ *p2p.Links) *results.Record { return &results.Record{Kind: kind} }}
+		check(t, run(t.Context(), &bench.Machine{Session: session}, to))
+		for _, path := range paths {
+			row, ok := to.Record.Find(results.NewRow().Label("path", path))
+			if took, _ := row.Get(results.Time); !ok || took.N == 0 || row.Note != "" {
+				t.Errorf("%s, path %s: %+v", to.Record.Kind, path, row)
+			}
+		}
+	}
+}
+
+// sums adds up ghosts, the other way over the path, to what it adds up over path peer.
+func sums(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec, path p2p.Path) {
+	values := func(path p2p.Path) []float64 {
+		t.Helper()
+		plan := must(halo.NewPlan(place, session.Links, path, spec))(t)
+		u := must(halo.NewField(place, spec))(t)
+		defer u.Close()
+		check(t, halo.FillPoints(u, func(p domain.Vec) float64 { return float64(p[0] + 9*p[1] + 72*p[2]) }))
+		x := must(halo.NewExchanger(plan, session.Compiler, u))(t)
+		defer x.Close()
+		a := must(halo.NewAccumulator(plan, session.Compiler, u))(t)
+		defer a.Close()
+		at := must(place.NewStreams())(t)
+		defer at.Close()
+		check(t, errors.Join(x.Exchange(at), a.Exchange(at), at.Sync(time.Minute)))
+		return must(halo.ReadAll[float64](u))(t)
+	}
+	if !slices.Equal(values(path), values(p2p.Peer)) {
+		t.Error("other sums than over path peer")
+	}
+}
+
+// solve makes steps over the path, and compares their bits with those of the baseline.
+func solve(t *testing.T, session *halo.Session, place *halo.Placement, spec halo.Spec, path p2p.Path) {
+	mean := must(stencil.LaplaceOf(stencil.Kinds(3)[3], []float64{1, 1, 1}))(t)
+	point, _, err := sweep.Linear(mean, kernels.Float64)
+	check(t, err)
+	values := func(o scheme.Options) []float64 {
+		t.Helper()
+		u := must(scheme.NewVariable(place, spec, 2))(t)
+		defer u.Close()
+		for _, level := range []int64{0, 1} {
+			check(t, halo.FillPoints(u.Level(level), func(p domain.Vec) float64 { return float64(p[0]*p[0] + 5*p[1] + 31*p[2]) }))
+		}
+		x := must(scheme.New(t.Context(), session, &scheme.Step{Stages: []scheme.Stage{{
+			Name: "mean", Reads: []scheme.Access{u.At(0, mean.Footprint())}, Writes: []scheme.Access{u.At(1, nil).Named("next")}, Point: &point,
+		}}}, o))(t)
+		defer x.Close()
+		const steps = 5
+		must(x.Steps(t.Context(), steps))(t)
+		return must(halo.ReadAll[float64](u.Level(steps)))(t)
+	}
+	want := values(scheme.Options{Scheme: scheme.Baseline, Path: p2p.Staged})
+	for _, name := range []scheme.Scheme{scheme.TwoStream, scheme.Assisted, scheme.Graph} {
+		if !slices.Equal(values(scheme.Options{Scheme: name, Path: path}), want) {
+			t.Errorf("scheme %s: other values than of the baseline", name)
+		}
+	}
+}
+
+// transfer sends every third number twice, at once and in fragments.
+func transfer(t *testing.T, session *halo.Session, path p2p.Path) {
+	const n = 4000
+	message := must(packing.NewMessageLayout(must(datatype.Vector(n, 1, 3, datatype.Float64))(t), 1))(t)
+	var sides [2]packing.Side
+	var at [2]*streams.Stream
+	var memory [2]*streams.Memory
+	for i, d := range session.Devices {
+		memory[i] = must(d.Alloc(message.Layout.TrueUB()))(t)
+		defer memory[i].Close()
+		p := must(packing.New(session.Compiler, d, packing.Options{}))(t)
+		defer p.Close()
+		sides[i] = packing.Side{Packer: p, Place: packing.Place{Data: memory[i].All()}, Message: message}
+		at[i] = must(d.NewStream(streams.Normal))(t)
+		defer at[i].Close()
+	}
+	for _, bytes := range []int64{0, 3000} {
+		move := must(packing.NewTransfer(sides[1], sides[0], packing.TransferOptions{Path: path, Engine: packing.Units, Fragment: bytes, Ring: 2}))(t)
+		defer move.Close()
+		for round := range 2 {
+			for i := range memory[0].Bytes() {
+				memory[0].Bytes()[i], memory[1].Bytes()[i] = byte(i+i/251+round), 0
+			}
+			check(t, errors.Join(move.Queue(at[1], at[0]), at[1].Sync(time.Minute), at[0].Sync(time.Minute)))
+			for i, got := range memory[1].Bytes() {
+				if want := memory[0].Bytes()[i]; i/8%3 == 0 && got != want || i/8%3 > 0 && got != 0 {
+					t.Fatalf("fragments of %d bytes, round %d: byte %d is %d of %d", bytes, round, i, got, want)
+				}
+			}
+		}
+	}
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must returns what a call returned, once it is given the test.
+func must[T any](value T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		check(t, err)
+		return value
+	}
+}

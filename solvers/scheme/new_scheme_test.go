@@ -1,0 +1,162 @@
+package scheme
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// What the file of a scheme has. In this one, one host thread queues the work of all devices, each
+// on one stream, and does not wait.
+
+const queued Scheme = "queued"
+
+func queuedScheme() *definition {
+	return &definition{name: queued, needs: Needs{Steady: true}, assistants: none, make: newQueued}
+}
+
+type queuedRun struct {
+	*run
+	streams []*streams.Stream
+}
+
+func newQueued(r *run, _ Options) (scheme, error) {
+	q := &queuedRun{run: r}
+	if err := r.makeCredits(); err != nil {
+		return nil, err
+	}
+	for _, d := range r.subdomains {
+		s, err := r.newStream(d.device, streams.Normal, "all")
+		if err != nil {
+			return nil, err
+		}
+		d.totals = d.whole
+		q.streams = append(q.streams, s)
+	}
+	return q, nil
+}
+
+func (q *queuedRun) workers() [][]int { return together(len(q.subdomains)) }
+func (q *queuedRun) assistants()      {}
+func (q *queuedRun) stop(int, int64)  {}
+func (q *queuedRun) maxQueued() int64 { return maxSteps }
+func (q *queuedRun) queues(rank int) (steps, norms *streams.Stream) {
+	return q.streams[rank], q.streams[rank]
+}
+
+func (q *queuedRun) steps(_ int, first, last int64, norms bool) error {
+	for n := first; n <= last; n++ {
+		for stage := range q.step.Stages {
+			for _, d := range q.subdomains {
+				if err := q.sweep(d, stage, n, norms && n == last); err != nil {
+					return err
+				}
+			}
+			if err := q.send(stage, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (q *queuedRun) sweep(d *subdomain, stage int, n int64, norms bool) error {
+	s := q.streams[d.rank]
+	s.BeginStep(n)
+	if err := q.complete(d, s, stage, n); err != nil {
+		return err
+	}
+	if err := q.launch(s, d.sweeps(q.run, stage, n, norms).whole, n); err != nil {
+		return err
+	}
+	if err := q.refresh(d, s, stage, n); err != nil {
+		return err
+	}
+	if norms && stage == len(q.step.Stages)-1 {
+		if err := q.queueTotals(d, s, n); err != nil {
+			return err
+		}
+	}
+	return q.giveCredit(d, s, stage)
+}
+
+func (q *queuedRun) send(stage int, n int64) error {
+	for i, m := range q.messagesOf(stage) {
+		if err := q.takeCredit(q.streams[m.From], stage, i, n); err != nil {
+			return err
+		}
+		if err := q.exchange(stage, n).Transfer(i).Send(q.streams[m.From]); err != nil {
+			return err
+		}
+	}
+	for i, m := range q.messagesOf(stage) {
+		if err := q.exchange(stage, n).Transfer(i).Receive(q.run.workers, q.streams[m.To]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queuedRun) sync(int) error {
+	for _, s := range q.streams {
+		if err := s.Sync(q.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// One more scheme, which no other file knows, is among those to choose from and to try, and makes
+// steps with the bits and the norms of the baseline, over every path.
+func TestNewScheme(t *testing.T) {
+	before := schemes
+	schemes = append(slices.Clone(schemes), queuedScheme)
+	t.Cleanup(func() { schemes = before })
+	if needs, err := NeedsOf(queued); err != nil || !needs.Steady || !slices.Contains(All(), queued) || candidates()[0] != queued {
+		t.Errorf("%v of %v, tried as %v: %v", needs, All(), candidates(), err)
+	}
+	set := testdevices.Host(t, 2)
+	want, norms := stepped(t, set, Baseline, p2p.Staged)
+	for _, path := range p2p.Paths() {
+		got, gotNorms := stepped(t, set, queued, path)
+		if !slices.Equal(got, want) || gotNorms != norms {
+			t.Errorf("path %s: other values than of the baseline, norms %v, not %v", path, gotNorms, norms)
+		}
+	}
+}
+
+// stepped returns a field after some steps on two devices, and its norms.
+func stepped(t *testing.T, set *testdevices.Set, name Scheme, path p2p.Path) ([]float64, Norms) {
+	t.Helper()
+	step := newStep(t, set, 2, 16)
+	u := step.Measured[0]
+	err := halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return math.Sin(float64(p[0] + 3*p[1] + 17*p[2])) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := step.Plan(set.Links, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := NewRunner(step, plan, set.Compiler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	const steps = 40
+	result, err := x.Run(t.Context(), Options{Scheme: name, Steps: steps, History: true, CheckEvery: 7, Limit: testLimit})
+	if err != nil || result.Scheme != name {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	values, err := halo.ReadAll[float64](u.Level(steps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values, result.Norms[0]
+}

@@ -1,0 +1,140 @@
+package stencil_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+)
+
+// options has the vocabulary of a config.
+func options() (o configs.Options) {
+	for _, dims := range []int{2, 3} {
+		for _, k := range stencil.Kinds(dims) {
+			selects := configs.Stencil{Points: k.Points, Shape: string(k.Shape)}
+			o.Stencils = append(o.Stencils, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
+		}
+	}
+	return o
+}
+
+const sample = "solver: heat\ngrid: {size: [9, 12], spacing: 0.125}\nboundary: {x: periodic, y: periodic}\nheat: {diffusivity: 2}\n"
+
+// A kind that no other file knows is one that a config can name, with its time step, and solves.
+func TestNewKind(t *testing.T) {
+	t.Cleanup(stencil.RegisterDiamond())
+	c, err := configs.Parse("new.yaml", []byte(sample+"stencil: {shape: diamond}\n"), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Stencil.Points != 13 || c.TimeStep() != 2*0.125*0.125/(3*2) {
+		t.Errorf("%+v with steps of %v", c.Stencil, c.TimeStep())
+	}
+	if alone, halves := solved(t, c, 1), solved(t, c, 2); !slices.Equal(alone, halves) || slices.Equal(alone, make([]float64, len(alone))) {
+		t.Error("two devices give other values than one")
+	}
+	for text, says := range map[string]string{
+		"stencil: {points: 8}":                            "8 is no stencil of 2 dimensions: 5 (star), 9 (box), 9 (star), 25 (box), 13 (diamond)",
+		"stencil: {points: many}":                         "is not allowed: auto, in two dimensions 5, 9, 25 or 13, in three 7, 13, 19 or 27",
+		"stencil: {shape: round}":                         "is not allowed: auto, star, box or diamond",
+		"stencil: {shape: diamond}\ngrid.spacing: [1, 2]": "is a diamond, which needs one spacing",
+	} {
+		text = strings.Replace(sample, ", spacing: 0.125", "", 1) + text
+		if _, err := configs.Parse("bad.yaml", []byte(text), options()); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v does not say: %s", err, says)
+		}
+	}
+}
+
+// solved makes some steps of a config on so many devices.
+func solved(t *testing.T, c *configs.Run, devices int) []float64 {
+	t.Helper()
+	set := testdevices.Host(t, devices)
+	grid, err1 := domain.NewGrid(c.Grid.Size, [3]bool{true, true})
+	cut, err2 := domain.Decompose(grid, domain.Vec{1, devices, 1})
+	initial, err3 := stencil.Parse("sin(x) + y*y")
+	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
+	heat, err4 := stencil.HeatOf(kind, c.Spacing(), c.Heat.Diffusivity, c.TimeStep())
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		t.Fatal(err)
+	}
+	place, err := halo.Place(cut, set.Devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Float64, TimeStep: c.TimeStep(), Stencil: heat, Initial: initial}
+	for i := range 4 {
+		p.Walls[i].Kind = solvers.Periodic
+	}
+	plan, err := halo.NewPlan(place, set.Links, p2p.Staged, p.Field())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := solvers.New(p, plan, set.Compiler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Run(context.Background(), scheme.Options{Scheme: scheme.TwoStream, Steps: 6}); err != nil {
+		t.Fatal(err)
+	}
+	values := make([]float64, grid.Points())
+	if err := s.Read(values, grid.Box()); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// At the stable step no wave grows, and a little beyond some wave does.
+func TestStableSteps(t *testing.T) {
+	t.Cleanup(stencil.RegisterDiamond())
+	for _, spacing := range [][]float64{{0.5, 0.5}, {0.5, 0.25}, {0.5, 0.5, 0.5}, {0.5, 0.25, 1}} {
+		for _, kind := range stencil.Kinds(len(spacing)) {
+			if kind.OneSpacing() && !slices.Equal(spacing, equalSpacing(len(spacing), 0.5)) {
+				continue
+			}
+			limit := kind.StableStep(spacing, 3)
+			if at, beyond := growth(t, kind, spacing, limit), growth(t, kind, spacing, 1.01*limit); at > 1+1e-12 || beyond < 1.01 {
+				t.Errorf("%v on %v: waves grow by %v, and by %v beyond the stable step", kind, spacing, at, beyond)
+			}
+		}
+	}
+	if got := (stencil.Kind{Points: 6, Shape: stencil.BoxShape}).StableStep([]float64{1, 1}, 1); got != 0 {
+		t.Errorf("no kind, and a step of %v", got)
+	}
+}
+
+// growth returns by how much the wave grows that grows most in a step.
+func growth(t *testing.T, kind stencil.Kind, spacing []float64, dt float64) (most float64) {
+	t.Helper()
+	s, err := stencil.HeatOf(kind, spacing, 3, dt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const waves = 60
+	for n := range waves * waves * waves {
+		wave, sum := [3]int{n % waves, n / waves % waves, n / waves / waves}, s.Centre
+		if len(spacing) == 2 && wave[2] > 0 {
+			break
+		}
+		for _, g := range s.Groups {
+			for _, o := range g.Offsets() {
+				sum += g.Weight * math.Cos(2*math.Pi/waves*float64(wave[0]*o[0]+wave[1]*o[1]+wave[2]*o[2]))
+			}
+		}
+		most = max(most, math.Abs(sum))
+	}
+	return most
+}
