@@ -35,7 +35,7 @@ type form struct {
 	prefetch         int // how many layers before it is loaded a row is brought into the second-level cache
 	bounds, measured launchBounds
 	singles          singleBounds
-	fewer            int     // blocks that a fused stage has on a multiprocessor less than sweeps without totals
+	fused            fusedBounds
 	shapes           []Shape // the first is the default
 	several          []int   // the layers that a thread may take where it takes several
 	layered          bool    // the sums of a linear stencil's parts are held, not the layers
@@ -44,6 +44,10 @@ type form struct {
 // singleBounds are the launch bounds of kernels whose threads have one point in each layer, where these
 // differ from those of groups.
 type singleBounds struct{ bounds, measured launchBounds }
+
+// fusedBounds are the launch bounds of fused stages whose threads have groups, where these differ from those
+// of sweeps; blocks have as many threads with totals as without.
+type fusedBounds struct{ bounds, measured launchBounds }
 
 // launchBounds say how many threads a block has at most, and how many such blocks a
 // multiprocessor shall have registers for: threads enough to hide the latency of memory, and
@@ -252,8 +256,9 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 		f.shapes = shapesOf([]int{12, 8, 16, 6}, [2]int{32, 8}, [2]int{32, 4}, [2]int{64, 4})
 	case points <= 7:
 		f.bounds, f.measured = launchBounds{512, 4}, launchBounds{256, 5}
+		f.fused = fusedBounds{launchBounds{256, 5}, launchBounds{256, 4}}
 		if len(s.Groups) > 1 { // more weights
-			f.measured.blocks, f.fewer = 4, 1
+			f.measured.blocks = 4
 		}
 		f.shapes = shapesOf([]int{4, 5, 6, 3, 8, 2}, [2]int{32, 16}, [2]int{64, 8}, [2]int{32, 8}, [2]int{64, 4}, [2]int{16, 16})
 	case points <= 13 && r == kernels.Float32:

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -40,8 +41,11 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 	slabs := make([][]slab, len(stage))
 	for rank, r := range stage {
 		slabs[rank] = f.group.slabsOf(rank, r)
-		block := r.Sweeper.shape.Block
-		shareAll(slabs[rank], int64(block[0]*block[1]), int64(r.Sweeper.device.Cores))
+		shape, err := r.fusedShape(slices.Concat(r.Arrays...))
+		if err != nil {
+			return nil, err
+		}
+		shareAll(slabs[rank], int64(shape.Block[0]*shape.Block[1]), int64(r.Sweeper.device.Cores))
 	}
 	for rank, r := range stage {
 		s := &FusedStage{all: f, rank: rank}

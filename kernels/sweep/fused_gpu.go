@@ -73,7 +73,7 @@ func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan,
 	k.classes, k.strides = classesOf(k.arrays)
 	k.slabs, k.core = slabs, r.core
 	slabBlocks := int(blocksOf(slabs))
-	shape, err := r.shape(k.arrays)
+	shape, err := r.fusedShape(k.arrays)
 	if err != nil {
 		return k, err
 	}
@@ -114,21 +114,19 @@ func planStage(r StageRank, slabs []slab, room int, measured bool) (k stagePlan,
 // program is what is compiled for a stage.
 func (r StageRank) program(k *stagePlan) kernels.Program {
 	s := r.Sweeper
-	plain, measured := s.form.fusedBounds(k.single)
+	plain, measured := s.form.boundsOfStages(k.single)
 	options := fmt.Sprintf("#define STAGE_BYTES %d\n", s.plan.stageBytes(len(k.strides), k.room)) + plain.source("FUSED") + measured.source("FUSED_MEASURED")
 	return kernels.PointProgram("point_step.cu", s.plan.source(k.classes, s.form, options, k.options))
 }
 
-// fusedBounds returns the launch bounds of a fused stage, without and with what it measures: as many threads
-// on a multiprocessor as sweeps with such bounds have.
-func (f form) fusedBounds(single bool) (plain, measured launchBounds) {
-	plain, measured = f.boundsOf(single)
-	in := func(b launchBounds) launchBounds {
-		return launchBounds{plain.threads, max(1, b.threads*b.blocks/plain.threads)}
+// boundsOfStages returns the launch bounds of a fused stage, without and with what it measures: those of
+// sweeps, but for the threads of a block, unless fused stages have their own.
+func (f form) boundsOfStages(single bool) (plain, measured launchBounds) {
+	if f.fused != (fusedBounds{}) && !single {
+		return f.fused.bounds, f.fused.measured
 	}
-	measured = in(measured)
-	plain.blocks = max(1, plain.blocks-f.fewer)
-	return plain, measured
+	plain, measured = f.boundsOf(single)
+	return plain, launchBounds{plain.threads, max(1, measured.threads*measured.blocks/plain.threads)}
 }
 
 // launch makes a launch of a stage ready.

@@ -26,6 +26,17 @@ func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 	return shape, nil
 }
 
+// fusedShape returns the shape of a fused stage; on a host device it only says into how many blocks slabs
+// are shared.
+func (r StageRank) fusedShape(arrays []kernels.Array) (Shape, error) {
+	if r.Sweeper.device.GoKernels {
+		return r.Sweeper.shape, nil
+	}
+	shape, err := r.shape(arrays)
+	bounds, _ := r.Sweeper.form.boundsOfStages(shape.Single)
+	return shape.within(bounds), err
+}
+
 // storing says what stage.cuh has to store: for how many targets the argument of a launch has room, see
 // targets, whether points are reflected on their way, and whether some are of the interior.
 type storing struct {
