@@ -71,7 +71,7 @@ func TestStagesOfEditors(t *testing.T) {
 	const file = "../cu/stages.cuh"
 	p := residentPlanOf(t, 3, true, waveSample())
 	want := p.stagesSource(0)
-	if got := must(os.ReadFile(file))(t); string(got) != want {
+	if got := readSource(t, file); string(got) != want {
 		t.Errorf("%s is not what steps_source.go writes:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {
 			os.WriteFile(file, []byte(want), 0o644)
