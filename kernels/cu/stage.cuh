@@ -184,13 +184,18 @@ template <int N, typename Where>
 __device__ __forceinline__ void forward_inner(const Arrays &a, const Targets &to, const Boundary &b,
                                               const Part &interior, const Where &where, i64 most) {
 	const Column<N> c(interior, where(), most);
+	if (c.layers == 0) return;
+	const int first[3] = {(int)c.index[0], (int)c.index[1], (int)c.index[2]};
+	const int last[3] = {first[0] + N - 1, first[1] + (DIMS == 3 ? c.rows : c.layers) - 1,
+	                     first[2] + (DIMS == 3 ? c.layers - 1 : 0)};
+	if (b.in_core(first) && b.in_core(last)) return;
 	const unsigned *lists = to.lists + (unsigned)b.slabs * WRITE_COUNT;
 #pragma unroll 1
 	for (int layer = 0; layer < c.layers; layer++)
 #pragma unroll 1
 		for (int n = 0; n < c.rows * N; n++) {
-			const int p[3] = {(int)c.index[0] + n % N, (int)c.index[1] + (DIMS == 3 ? n / N : layer),
-			                  (int)c.index[2] + (DIMS == 3 ? layer : 0)};
+			const int p[3] = {first[0] + n % N, first[1] + (DIMS == 3 ? n / N : layer),
+			                  first[2] + (DIMS == 3 ? layer : 0)};
 			if (c.inside >> n % N & 1 && !b.in_core(p)) forward_point(a, to, lists, p);
 		}
 }
