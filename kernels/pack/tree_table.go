@@ -53,8 +53,8 @@ type TreeTable struct {
 	onDevice  [2]streams.Span
 }
 
-// Table puts a tree on the device. It returns ErrTreeTooLarge if the tree has more than maxTreeNodes nodes. Close
-// the table after its launches.
+// Table puts a tree on the device. It returns ErrTreeTooLarge if the nodes do not fit into shared memory. Close the
+// table after its launches.
 func (m *TreePacker) Table(t Tree) (*TreeTable, error) {
 	if err := t.check(); err != nil {
 		return nil, err

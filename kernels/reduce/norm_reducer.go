@@ -106,7 +106,7 @@ func (r *NormReduction) launchAll(d *streams.Device, name string, specs []stream
 	for i := range specs {
 		specs[i].Name, specs[i].Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
 	}
-	r.launches, err = launch.NewStages(d, &r.resources, specs)
+	r.launches, err = newStages(d, &r.resources, specs)
 	return err
 }
 

@@ -101,7 +101,7 @@ func (t *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, erro
 	for i := range specs {
 		specs[i].Name, specs[i].Uses = string(op), []streams.Span{a.Data, made.result.All()}
 	}
-	if made.launches, err = launch.NewStages(t.device, &made.resources, specs); err != nil {
+	if made.launches, err = newStages(t.device, &made.resources, specs); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
 	return made, nil

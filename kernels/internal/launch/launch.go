@@ -15,23 +15,6 @@ func New(d *streams.Device, spec streams.KernelSpec) (*streams.Kernel, error) {
 	return d.NewKernel(spec)
 }
 
-// NewStages makes launches ready that do one thing together, and are closed with open. Those
-// without a Go form are left out where Go runs: the others do all there.
-func NewStages(d *streams.Device, open *streams.Resources, specs []streams.KernelSpec) (launches []*streams.Kernel, err error) {
-	for _, spec := range specs {
-		if d.GoKernels && spec.Run == nil && spec.RunWith == nil {
-			continue
-		}
-		k, err := New(d, spec)
-		if err != nil {
-			return nil, err
-		}
-		open.Add(k)
-		launches = append(launches, k)
-	}
-	return launches, nil
-}
-
 // Argument returns the bytes of a kernel's parameter. Its fields are all of
 // 8 bytes, so that Go and C lay it out alike.
 func Argument[T any](arg *T) []byte {
