@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -101,8 +102,8 @@ func (x *Exchanger) returnAsItLies(t *Transfer, m Message) error {
 	if err := x.addRoute(t, m, in.All(), ghosts); err != nil {
 		return err
 	}
-	return x.addSums(t, m, func(Part) kernels.Place {
-		return kernels.Place{Data: in.All(), Pitch: src.Layout.Pitch, Plane: src.Layout.Plane}
+	return x.addSums(t, m, func(Part) pack.Place {
+		return pack.Place{Data: in.All(), Pitch: src.Layout.Pitch, Plane: src.Layout.Plane}
 	})
 }
 
@@ -122,23 +123,23 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 			return err
 		}
 	}
-	t.out.copies = x.copies(m, m.Parts, func(src, _ kernels.Array, p Part) kernels.Copy {
-		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
+	t.out.copies = x.copies(m, m.Parts, func(src, _ kernels.Array, p Part) pack.Copy {
+		return pack.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	return x.addSums(t, m, func(p Part) kernels.Place {
-		return kernels.Dense(in.Span(p.Offset, p.Bytes), p.Send.Size())
+	return x.addSums(t, m, func(p Part) pack.Place {
+		return pack.Dense(in.Span(p.Offset, p.Bytes), p.Send.Size())
 	})
 }
 
 // addSums has the receiver add the parts of a message, each from its place, to its points. Parts
 // that meet in a point, as a face and an edge do, are launches one after another.
-func (x *Exchanger) addSums(t *Transfer, m Message, place func(p Part) kernels.Place) error {
+func (x *Exchanger) addSums(t *Transfer, m Message, place func(p Part) pack.Place) error {
 	for _, parts := range apart(m.Parts) {
-		var all []kernels.Add
+		var all []pack.Add
 		for _, p := range parts {
 			_, dst := x.ends(m, p)
-			all = append(all, kernels.Add{
-				Copy:   kernels.Copy{Dst: dst.In(p.Ghost), Src: place(p), Size: p.Send.Size(), ElementSize: dst.Layout.ElementSize},
+			all = append(all, pack.Add{
+				Copy:   pack.Copy{Dst: pack.In(dst, p.Ghost), Src: place(p), Size: p.Send.Size(), ElementSize: dst.Layout.ElementSize},
 				Number: kernels.Number(x.fields[p.Field].Spec.Element),
 			})
 		}

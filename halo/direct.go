@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -19,7 +20,7 @@ func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
 	if !haveOwnGPUs(x.plan.Placement.Devices) || x.plan.hasGaps() {
 		return nil
 	}
-	ranks := make([]kernels.DirectExchangeRank, len(x.plan.Placement.Devices))
+	ranks := make([]pack.DirectExchangeRank, len(x.plan.Placement.Devices))
 	for rank, d := range x.plan.Placement.Devices {
 		ranks[rank].Device = d
 	}
@@ -30,7 +31,7 @@ func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
 		}
 		for _, p := range m.Parts {
 			src, dst := x.ends(m, p)
-			ranks[m.From].Stores = append(ranks[m.From].Stores, kernels.Store(dst, p.Ghost, src, p.Send))
+			ranks[m.From].Stores = append(ranks[m.From].Stores, pack.Store(dst, p.Ghost, src, p.Send))
 		}
 		for _, pair := range [][2]int{{m.From, m.To}, {m.To, m.From}} {
 			if m.From != m.To && !neighbours[pair] {
@@ -39,7 +40,7 @@ func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
 			}
 		}
 	}
-	exchanges, err := c.NewDirectExchanges(ranks, directLimit)
+	exchanges, err := pack.NewDirectExchanges(c, ranks, directLimit)
 	if err != nil {
 		return err
 	}

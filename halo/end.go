@@ -1,7 +1,7 @@
 package halo
 
 import (
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -14,8 +14,8 @@ type end struct {
 	rank   int
 	work   streams.Work
 	name   string
-	copies []kernels.Copy // which may be one launch, also with those of other messages
-	apart  []operation    // which are launches of their own, in this order, after the copies
+	copies []pack.Copy // which may be one launch, also with those of other messages
+	apart  []operation // which are launches of their own, in this order, after the copies
 	routes []*p2p.Route
 	queue  []operation // all launches, see ready
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/halo/packing"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -18,10 +18,10 @@ type Exchanger struct {
 	resources streams.Resources
 	plan      *Plan
 	fields    []*Field
-	copiers   map[*streams.Device]*kernels.BoxCopier
+	copiers   map[*streams.Device]*pack.BoxCopier
 	packers   map[*streams.Device]*packing.Packer // where fields have types with gaps
 	transfers []*Transfer                         // by message
-	direct    []*kernels.DirectExchange           // by rank; nil where an exchange takes more
+	direct    []*pack.DirectExchange              // by rank; nil where an exchange takes more
 	channels  []*channel                          // by rank, made at the first Start
 	started   bool
 	failed    error // of an exchange that was queued in part; nothing is queued after it

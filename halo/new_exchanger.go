@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -45,7 +46,7 @@ func newExchanger(plan *Plan, c *kernels.Compiler, fields []*Field) (*Exchanger,
 	if c == nil {
 		return nil, errNoCompiler
 	}
-	return &Exchanger{plan: plan, fields: slices.Clone(fields), copiers: map[*streams.Device]*kernels.BoxCopier{}}, nil
+	return &Exchanger{plan: plan, fields: slices.Clone(fields), copiers: map[*streams.Device]*pack.BoxCopier{}}, nil
 }
 
 var errNoCompiler = errors.New("halo: the compiler is nil: see kernels.NewCompiler")
@@ -56,7 +57,7 @@ func (x *Exchanger) addCopiers(c *kernels.Compiler) (err error) {
 		if x.copiers[d] != nil {
 			continue
 		}
-		if x.copiers[d], err = c.NewBoxCopier(d); err != nil {
+		if x.copiers[d], err = pack.NewBoxCopier(c, d); err != nil {
 			return err
 		}
 	}

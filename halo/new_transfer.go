@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -52,8 +53,8 @@ func (x *Exchanger) emptyTransfer(m Message) (*Transfer, error) {
 func (x *Exchanger) addStores(t *Transfer, m Message) error {
 	boxes, typed := x.typedParts(m)
 	t.out.work, t.out.name = streams.Exchange, "store"
-	t.out.copies = x.copies(m, boxes, func(src, dst kernels.Array, p Part) kernels.Copy {
-		return kernels.Store(dst, p.Ghost, src, p.Send)
+	t.out.copies = x.copies(m, boxes, func(src, dst kernels.Array, p Part) pack.Copy {
+		return pack.Store(dst, p.Ghost, src, p.Send)
 	})
 	if len(typed) == 0 {
 		return nil
@@ -81,11 +82,11 @@ func (x *Exchanger) addBuffers(t *Transfer, m Message) error {
 		return err
 	}
 	boxes, typed := x.typedParts(m)
-	t.out.copies = x.copies(m, boxes, func(src, _ kernels.Array, p Part) kernels.Copy {
-		return kernels.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
+	t.out.copies = x.copies(m, boxes, func(src, _ kernels.Array, p Part) pack.Copy {
+		return pack.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
-	t.in.copies = x.copies(m, boxes, func(_, dst kernels.Array, p Part) kernels.Copy {
-		return kernels.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
+	t.in.copies = x.copies(m, boxes, func(_, dst kernels.Array, p Part) pack.Copy {
+		return pack.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
 	})
 	for _, parts := range typed {
 		if err := x.addTyped(t, m, parts, out, in); err != nil {
@@ -141,7 +142,7 @@ func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
 }
 
 // copies returns one copy for each of some parts of a message.
-func (x *Exchanger) copies(m Message, parts []Part, one func(src, dst kernels.Array, p Part) kernels.Copy) (all []kernels.Copy) {
+func (x *Exchanger) copies(m Message, parts []Part, one func(src, dst kernels.Array, p Part) pack.Copy) (all []pack.Copy) {
 	for _, p := range parts {
 		src, dst := x.ends(m, p)
 		all = append(all, one(src, dst, p))

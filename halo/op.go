@@ -3,7 +3,7 @@ package halo
 import (
 	"math"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 )
 
 // Op is what a Reduction computes of the values of a field.
@@ -18,8 +18,8 @@ const (
 )
 
 // kernel returns the operation on the points of one subdomain.
-func (op Op) kernel() (k kernels.Op, ok bool) {
-	k, ok = map[Op]kernels.Op{Sum: kernels.Sum, Min: kernels.Min, Max: kernels.Max, L2: kernels.Squares}[op]
+func (op Op) kernel() (k reduce.Op, ok bool) {
+	k, ok = map[Op]reduce.Op{Sum: reduce.Sum, Min: reduce.Min, Max: reduce.Max, L2: reduce.Squares}[op]
 	return k, ok
 }
 

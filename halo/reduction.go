@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/streams"
 )
 
@@ -15,7 +16,7 @@ type Reduction struct {
 	resources streams.Resources
 	field     *Field
 	op        Op
-	totals    [][]*kernels.Reduction // by rank, then by array; none once it is closed
+	totals    [][]*reduce.Reduction // by rank, then by array; none once it is closed
 
 	// Room for results.
 	floats    []float64
@@ -55,7 +56,7 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
 	if f.Spec.Element.complex() && (op == Min || op == Max) {
 		return nil, fmt.Errorf("halo: field %q has elements %s, which have no %s", f.Spec.Name, f.Spec.Element, op)
 	}
-	r := &Reduction{field: f, op: op, totals: make([][]*kernels.Reduction, len(f.Parts))}
+	r := &Reduction{field: f, op: op, totals: make([][]*reduce.Reduction, len(f.Parts))}
 	for rank := range f.Parts {
 		if err := r.prepare(rank, c, over); err != nil {
 			return nil, errors.Join(fmt.Errorf("halo: %s of field %q: %w", op, f.Spec.Name, err), r.Close())
@@ -65,9 +66,9 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
 }
 
 // prepare makes the work of one subdomain ready.
-func (r *Reduction) prepare(rank int, c *kernels.Compiler, op kernels.Op) error {
+func (r *Reduction) prepare(rank int, c *kernels.Compiler, op reduce.Op) error {
 	f := r.field
-	t, err := c.NewReducer(f.Placement.Devices[rank], kernels.Number(f.Spec.Element))
+	t, err := reduce.NewReducer(c, f.Placement.Devices[rank], kernels.Number(f.Spec.Element))
 	if err != nil {
 		return err
 	}
@@ -107,10 +108,10 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 func (r *Reduction) Result() Result {
 	e := r.field.Spec.Element
 	if e.whole() && r.op != L2 {
-		r.ints = joined(r, r.ints, (*kernels.Reduction).Ints)
+		r.ints = joined(r, r.ints, (*reduce.Reduction).Ints)
 		return Result{Ints: r.ints}
 	}
-	r.floats = joined(r, r.floats, (*kernels.Reduction).Floats)
+	r.floats = joined(r, r.floats, (*reduce.Reduction).Floats)
 	switch {
 	case r.op == L2 && e.complex():
 		return Result{Floats: roots(r.floats, 2)}
@@ -128,7 +129,7 @@ func (r *Reduction) Result() Result {
 
 // joined puts the totals of all subdomains together in the order of their ranks,
 // into the room of the last result.
-func joined[T float64 | int64](r *Reduction, room []T, of func(*kernels.Reduction) []T) []T {
+func joined[T float64 | int64](r *Reduction, room []T, of func(*reduce.Reduction) []T) []T {
 	room = room[:0]
 	for rank, arrays := range r.totals {
 		n := 0

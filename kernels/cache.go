@@ -13,9 +13,6 @@ import (
 // went into it, so that none is ever out of date, and one for what a tuner learnt of
 // sweeps of a size.
 
-// cacheOf returns the folder of the compiler's entries.
-func cacheOf(o Options) cache.Folder { return cache.At(o.Cache).Below("kernels") }
-
 // imageEntry returns the entry of a program.
 func imageEntry(folder cache.Folder, source nvrtc.Source, options []string, compiler string) cache.Entry {
 	h := sha256.New()

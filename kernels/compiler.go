@@ -11,6 +11,7 @@ import (
 
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/kernels/internal/source"
 	"github.com/halox/halox/streams"
 )
 
@@ -49,7 +50,7 @@ type compilation struct{ image func() ([]byte, error) }
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
 	return &Compiler{
-		options: o, cache: cacheOf(o),
+		options: o, cache: cache.At(o.Cache).Below("kernels"),
 		images: map[string]*compilation{}, modules: map[string]*streams.Module{},
 	}
 }
@@ -60,21 +61,14 @@ func CompilerFromEnv() *Compiler {
 	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC")})
 }
 
-// injectFault returns the program of steps as tests want it on a device.
-func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
-	if c.options.Disturb != nil {
-		p.Defines = append(slices.Clone(p.Defines), c.options.Disturb(d)...)
-	}
-	return p
-}
-
-// load returns the named kernels of the program, compiled for the device. On a device that
-// runs Go they are nil, and nothing is compiled: its launches have a Go form.
-func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
+// Load returns the named kernels of the program, compiled for the device and loaded on it. What
+// was compiled once is kept, on disk too. On a device that runs Go they are nil, and nothing is
+// compiled: its launches have a Go form.
+func (c *Compiler) Load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	if d.GoKernels {
 		return make([]streams.Function, len(names)), nil
 	}
-	image, err := c.image(p, d.Arch)
+	image, err := c.Image(p, d.Arch)
 	if err != nil {
 		return nil, err
 	}
@@ -99,19 +93,32 @@ func (c *Compiler) load(d *streams.Device, p Program, names ...string) ([]stream
 	return found, nil
 }
 
-// begin has programs compiled that a device will load soon, all at the same time.
-func (c *Compiler) begin(d *streams.Device, programs ...Program) {
+// LoadSteps is Load of a program that makes time steps, into which tests may have faults injected.
+func (c *Compiler) LoadSteps(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
+	return c.Load(d, c.injectFault(d, p), names...)
+}
+
+// BeginSteps has programs compiled that LoadSteps will load soon, all at the same time.
+func (c *Compiler) BeginSteps(d *streams.Device, programs ...Program) {
 	if d.GoKernels {
 		return
 	}
 	for _, p := range programs {
-		go c.image(p, d.Arch) // what is wrong load says
+		go c.Image(c.injectFault(d, p), d.Arch) // what is wrong LoadSteps says
 	}
 }
 
-// image returns the compiled program. Whoever asks for it first compiles it; an error is not
-// kept.
-func (c *Compiler) image(p Program, arch string) ([]byte, error) {
+// injectFault returns the program of steps as tests want it on a device.
+func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
+	if c.options.Disturb != nil {
+		p.Defines = append(slices.Clone(p.Defines), c.options.Disturb(d)...)
+	}
+	return p
+}
+
+// Image returns the program compiled for an architecture, as "sm_90". Whoever asks for it first
+// compiles it; an error is not kept.
+func (c *Compiler) Image(p Program, arch string) ([]byte, error) {
 	key := arch + " " + p.key()
 	c.mu.Lock()
 	made := c.images[key]
@@ -131,12 +138,20 @@ func (c *Compiler) image(p Program, arch string) ([]byte, error) {
 	return bytes, err
 }
 
+// Remember returns what learn returned for the key before, in this process or, by the cache, in
+// another, and calls it where nobody has; known says that it did not. What the cache holds counts
+// only if it is valid. Calls on one compiler come one after the other, so that devices of one kind
+// learn once.
+func (c *Compiler) Remember(kind, key string, valid func([]byte) bool, learn func() ([]byte, error)) (learnt []byte, known bool, err error) {
+	return c.learnt.remember(c.cache, kind, key, valid, learn)
+}
+
 // compile compiles the program, or takes it from the cache where it has it.
 func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 	if err := c.open(); err != nil {
 		return nil, err
 	}
-	source, err := p.source()
+	text, err := p.source()
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}
@@ -144,11 +159,11 @@ func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	entry := imageEntry(c.cache, source, options, "nvrtc "+c.version)
+	entry := imageEntry(c.cache, text, options, "nvrtc "+c.version)
 	if image, ok := readImage(entry); ok {
 		return image, nil
 	}
-	result, err := c.nvrtc.Compile(source, options)
+	result, err := c.nvrtc.Compile(text, options)
 	if err != nil {
 		return nil, fmt.Errorf("kernels: compile %v for %s: %w", p, arch, err)
 	}
@@ -216,14 +231,9 @@ func (c *Compiler) compileOptions(p Program, arch string) ([]string, error) {
 		}
 		target = fmt.Sprintf("compute_%d", slices.Max(known))
 	}
-	options := []string{
-		"--gpu-architecture=" + target, "--std=c++17", "--fmad=false", "-lineinfo", "-default-device",
-	}
+	options := source.Options(target, p.Defines...)
 	if p.own != "" {
 		options = append(options, "--pre-include="+callersHeader)
-	}
-	for _, d := range p.Defines {
-		options = append(options, "--define-macro="+d)
 	}
 	return options, nil
 }

@@ -1,6 +1,6 @@
 //go:build linux && cgo
 
-package kernels
+package kernels_test
 
 import (
 	"os"
@@ -10,30 +10,17 @@ import (
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/streams"
 )
-
-// fakeGPU opens the only GPU of a fake driver.
-func fakeGPU(t *testing.T) (*cudafake.Fake, *streams.Device) {
-	t.Helper()
-	library := cudafake.Build(t, cudafake.Devices(1))
-	platform, err := streams.CUDAPlatform(library)
-	if err != nil {
-		t.Fatal(err)
-	}
-	devices, err := platform.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { streams.CloseAll(devices) })
-	return cudafake.Inspect(t, library), devices[0]
-}
 
 // loadError is that of loading kernels, which must fail and leave nothing.
 func loadError(t *testing.T, fake *cudafake.Fake, d *streams.Device, nvrtc string) string {
 	t.Helper()
-	c := NewCompiler(Options{NVRTC: nvrtc, Cache: t.TempDir()})
-	_, err := c.NewNormReducer(d, Float64)
+	c := kernels.NewCompiler(kernels.Options{NVRTC: nvrtc, Cache: t.TempDir()})
+	_, err := c.Load(d, moves, "move")
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -46,7 +33,7 @@ func loadError(t *testing.T, fake *cudafake.Fake, d *streams.Device, nvrtc strin
 // A machine with a GPU but no compiler: the error says what to install and
 // where it was looked for.
 func TestNoNVRTC(t *testing.T) {
-	fake, device := fakeGPU(t)
+	fake, device := kerneltest.FakeGPU(t)
 	dir := t.TempDir()
 	broken, nowhere := filepath.Join(dir, "libnvrtc.so"), filepath.Join(dir, "nowhere")
 	if err := os.WriteFile(broken, []byte("no library"), 0o644); err != nil {
@@ -68,7 +55,7 @@ func TestNoNVRTC(t *testing.T) {
 // A driver that cannot read what a newer NVRTC wrote: the error says which
 // NVRTC that was. A device that died would have read nothing.
 func TestImagesThatTheDriverRefuses(t *testing.T) {
-	path := findNVRTC(t)
+	path := testdevices.NVRTC(t)
 	for _, tc := range []struct {
 		code cuda.Code
 		says bool
@@ -79,7 +66,7 @@ func TestImagesThatTheDriverRefuses(t *testing.T) {
 		{cuda.CodeECCUncorrectable, false},
 	} {
 		t.Run(tc.code.Error(), func(t *testing.T) {
-			fake, device := fakeGPU(t)
+			fake, device := kerneltest.FakeGPU(t)
 			fake.Fail("cuModuleLoadDataEx", int(tc.code), 0, 1)
 			got := loadError(t, fake, device, path)
 			for _, says := range []string{"] was compiled by NVRTC 1", " for sm_90: ", "set HALOX_NVRTC to an NVRTC not newer than the driver"} {

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/streams"
 )
 
@@ -34,7 +35,7 @@ func (c *Compiler) Compile(s Source, arch string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.image(p, arch)
+	return c.Image(p, arch)
 }
 
 // Functions returns the named kernels of the source, compiled for the device and
@@ -45,7 +46,7 @@ func (c *Compiler) Functions(d *streams.Device, s Source, names ...string) ([]st
 	if err != nil {
 		return nil, err
 	}
-	return c.load(d, p, names...)
+	return c.Load(d, p, names...)
 }
 
 // LaunchSpec is a launch of a caller's own kernel, in the form of either
@@ -76,7 +77,7 @@ func Launch[T any](d *streams.Device, spec LaunchSpec[T]) (*streams.Kernel, erro
 	return d.NewKernel(streams.KernelSpec{
 		Name: spec.Name, Work: spec.Work, Uses: spec.Uses, Run: spec.Host,
 		Function: spec.Function, Grid: spec.Grid, Block: spec.Block, Shared: spec.Shared,
-		Argument: argument(&spec.Argument),
+		Argument: launch.Argument(&spec.Argument),
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/streams"
 )
 
@@ -26,11 +27,11 @@ type scaleArgs struct {
 }
 
 // scaleOver makes a launch of scale from x to y ready.
-func (b *bench) scaleOver(y, x kernels.Array, boxes ...domain.Box) *streams.Kernel {
-	b.t.Helper()
-	f := must(b.compiler.Functions(b.device, scale, "scale"))(b.t)
+func scaleOver(b *kerneltest.Bench, y, x kernels.Array, boxes ...domain.Box) *streams.Kernel {
+	b.T.Helper()
+	f := kerneltest.Must(b.Compiler.Functions(b.Device, scale, "scale"))(b.T)
 	to, from := kernels.ValuesOf[float64](y), kernels.ValuesOf[float64](x)
-	return must(kernels.Points(b.device, kernels.PointSpec[scaleArgs]{
+	return kerneltest.Must(kernels.Points(b.Device, kernels.PointSpec[scaleArgs]{
 		Name: "scale", Arrays: []kernels.Array{y, x}, Boxes: boxes,
 		Function: f[0], Argument: scaleArgs{y.View(), x.View(), 3},
 		Row: func(x0, x1, y, z int) {
@@ -38,7 +39,7 @@ func (b *bench) scaleOver(y, x kernels.Array, boxes ...domain.Box) *streams.Kern
 				to.Data[to.Index(x, y, z)] = 3 * from.Data[from.Index(x, y, z)]
 			}
 		},
-	}))(b.t)
+	}))(b.T)
 }
 
 // A caller's own kernel changes the points of its boxes and no other, whatever
@@ -52,17 +53,17 @@ func TestPoints(t *testing.T) {
 			boxes []domain.Box
 		}{{"whole", []domain.Box{owned}}, {"boundary", boundary}, {"interior", []domain.Box{interior}}, {"nothing", []domain.Box{{}}}} {
 			t.Run(c.name, func(t *testing.T) {
-				b := newBench(t, s)
-				x, y := b.array(owned, 3, nil), b.array(owned.Grow(domain.UniformRadius(2, 1)), 2, nil)
-				in, before := noise(x.Layout.Length), noise(y.Layout.Length)
-				b.put(x.Data, in)
-				b.put(y.Data, before)
-				b.do(b.stream.Launch(b.scaleOver(y, x, c.boxes...)))
+				b := kerneltest.NewBench(t, s)
+				x, y := b.Array(owned, 3, nil), b.Array(owned.Grow(domain.UniformRadius(2, 1)), 2, nil)
+				in, before := kerneltest.Noise(x.Layout.Length), kerneltest.Noise(y.Layout.Length)
+				kerneltest.Put(b, x.Data, in)
+				kerneltest.Put(b, y.Data, before)
+				b.Do(b.Stream.Launch(scaleOver(b, y, x, c.boxes...)))
 				want := append([]float64(nil), before...)
 				for _, box := range c.boxes {
-					eachPoint(box, func(p domain.Vec) { want[y.Layout.Offset(p)] = 3 * in[x.Layout.Offset(p)] })
+					kerneltest.EachPoint(box, func(p domain.Vec) { want[y.Layout.Offset(p)] = 3 * in[x.Layout.Offset(p)] })
 				}
-				for i, got := range b.get(y.Data) {
+				for i, got := range kerneltest.Get[float64](b, y.Data) {
 					if got != want[i] {
 						t.Fatalf("element %d: got %v, want %v", i, got, want[i])
 					}
@@ -98,7 +99,7 @@ func TestLaunchRefusals(t *testing.T) {
 	}{}); err != nil {
 		t.Error(err)
 	}
-	m := must(set.Devices[1].Alloc(8))(t)
+	m := kerneltest.Must(set.Devices[1].Alloc(8))(t)
 	if _, err := kernels.Launch(d, kernels.LaunchSpec[int64]{Name: "far", Host: func() {}, Uses: []streams.Span{m.All()}}); err == nil {
 		t.Error("it may touch the memory of another device")
 	}

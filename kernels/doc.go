@@ -1,11 +1,11 @@
-// Package kernels holds the code that runs on devices: CUDA C++ sources, which
-// are compiled when a GPU needs them and kept in a cache, and the host version
-// of each. Sweeps and copies give the same bits on both; sums are taken in
-// another order.
+// Package kernels holds what all code that runs on devices has in common: the CUDA C++ sources under
+// cu/, the Compiler that compiles a Program of them when a GPU needs it and keeps it in a cache, and
+// arrays as kernels see them. Each kernel has a host version, in Go. Sweeps and copies give the same
+// bits on both; sums are taken in another order.
 //
-// A Sweeper, a BoxCopier, a NormReducer or a Reducer makes launches ready for one device, and
-// so do a BlockPacker, a UnitPacker and a TreePacker for data that is not regular;
-// each launch is a streams.Kernel with its arguments fixed, so that queuing it
-// costs nothing but the launch. Launch and Points do the same for kernels of the
-// caller's own.
+// Launch and Points make kernels of the caller's own ready, from a Source. Those of halox itself are
+// made ready by the packages below: pack copies and adds, reduce makes one number of many, flags has
+// devices wait for each other, sweep computes point functions, and step makes many steps on chip.
+// Each launch is a streams.Kernel with its arguments fixed, so that queuing it costs nothing but the
+// launch.
 package kernels

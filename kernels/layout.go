@@ -7,13 +7,13 @@ import (
 	"unicode"
 )
 
-// mirror says that a struct of the CUDA sources lies in memory as a Go type does, or that a constant
+// Mirror says that a struct of the CUDA sources lies in memory as a Go type does, or that a constant
 // there has the value of a Go constant. A struct has the members that the Go type has: member next_word
 // for field nextWord, or another name by the tag cu. The fields of a struct with the tag cu:"inline"
 // are members of the outer one.
-type mirror struct {
-	name  string // in C++
-	value any    // of the Go type, or that as a reflect.Type, or the constant
+type Mirror struct {
+	Name  string // in C++
+	Value any    // of the Go type, or that as a reflect.Type, or the constant
 }
 
 // memberAt asserts the place and the size of a member. NVRTC has no __builtin_offsetof.
@@ -26,24 +26,24 @@ const memberAt = `#ifdef __CUDACC_RTC__
 	static_assert((unsigned long long)OFFSET_OF(type, member) == offset && sizeof(((type *)0)->member) == size, "as in Go")
 `
 
-// layoutSource is C++ that holds the program to all its mirrors, at compile time.
-func (p Program) layoutSource() string {
-	if len(p.mirrors) == 0 {
+// layoutSource is C++ that holds a file to all its mirrors, at compile time.
+func layoutSource(file string, mirrors []Mirror) string {
+	if len(mirrors) == 0 {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s#line 1 \"the layout of %s in Go\"\n", memberAt, p.File)
-	for _, m := range p.mirrors {
-		if v := reflect.ValueOf(m.value); v.CanInt() {
-			fmt.Fprintf(&b, "static_assert((%s) == %d, \"as in Go\");\n", m.name, v.Int())
+	fmt.Fprintf(&b, "%s#line 1 \"the layout of %s in Go\"\n", memberAt, file)
+	for _, m := range mirrors {
+		if v := reflect.ValueOf(m.Value); v.CanInt() {
+			fmt.Fprintf(&b, "static_assert((%s) == %d, \"as in Go\");\n", m.Name, v.Int())
 			continue
 		}
-		t, ok := m.value.(reflect.Type)
+		t, ok := m.Value.(reflect.Type)
 		if !ok {
-			t = reflect.TypeOf(m.value)
+			t = reflect.TypeOf(m.Value)
 		}
-		fmt.Fprintf(&b, "static_assert(sizeof(%s) == %d, \"as in Go\");\n", m.name, t.Size())
-		writeMembers(&b, m.name, "", 0, t)
+		fmt.Fprintf(&b, "static_assert(sizeof(%s) == %d, \"as in Go\");\n", m.Name, t.Size())
+		writeMembers(&b, m.Name, "", 0, t)
 	}
 	return b.String()
 }

@@ -1,14 +1,16 @@
-package kernels
+package kernels_test
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
 // A struct as Go and C++ have it.
@@ -42,8 +44,8 @@ func TestLayoutSource(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			value := mirrored{address: 1, lastCount: 1, inner: [2]mirroredPart{{low: 1, high: 1}}, mirroredPart: mirroredPart{}, named: 1}
-			p := Program{File: "mirrored.cu", mirrors: []mirror{{"Mirrored", value}, {"sizeof(Part)", 4}}}
-			text := strings.Replace(mirroredSource, c.old, c.new, 1) + p.layoutSource()
+			mirrors := []kernels.Mirror{{Name: "Mirrored", Value: value}, {Name: "sizeof(Part)", Value: 4}}
+			text := strings.Replace(mirroredSource, c.old, c.new, 1) + kernels.LayoutSource("mirrored.cu", mirrors)
 			checkLayout(t, text, c.says, compileAsC)
 			checkLayout(t, text, c.says, compileByNVRTC)
 		})
@@ -72,44 +74,27 @@ func compileAsC(t *testing.T, text string) (string, error) {
 }
 
 func compileByNVRTC(t *testing.T, text string) (string, error) {
-	c := NewCompiler(Options{NVRTC: findNVRTC(t)})
-	if err := c.open(); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.nvrtc.Compile(nvrtc.Source{Name: "a.cu", Text: text}, []string{"--gpu-architecture=compute_90", "--std=c++17"})
+	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
+	_, err := c.Compile(nvrtc.Source{Name: "a.cu", Text: text}, []string{"--gpu-architecture=compute_90", "--std=c++17"})
 	if err != nil {
 		return err.Error(), err
 	}
 	return "", nil
 }
 
-// Every argument of a kernel has its mirror in Go.
-func TestEveryArgumentIsMirrored(t *testing.T) {
-	argument := regexp.MustCompile(`const __grid_constant__ (\w+)`)
-	for _, p := range Programs() {
-		text, err := sources.ReadFile("cu/" + p.File)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range argument.FindAllSubmatch(text, -1) {
-			name := string(found[1])
-			if name != "i64" && !strings.Contains(p.layoutSource(), "sizeof("+name+") ==") {
-				t.Errorf("%s: no mirror of %s", p.File, name)
-			}
-		}
-	}
-}
-
 // What callers get lies in memory as its Go forms do.
 func TestLayoutForCallers(t *testing.T) {
-	text, err := sources.ReadFile("cu/" + callersHeader)
+	const file = "halox.cuh"
+	text, err := kernels.Sources.ReadFile("cu/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	type points struct {
 		arg float64
-		box [maxRegions]box
+		box kernels.PointsBoxes
 	}
-	p := Program{File: callersHeader, mirrors: []mirror{{"View<double>", View{}}, {"Box", box{}}, {"Points<double>", points{0, [maxRegions]box{}}}}}
-	checkLayout(t, string(text)+p.layoutSource(), "", compileByNVRTC)
+	layout := kernels.LayoutSource(file, []kernels.Mirror{
+		{Name: "View<double>", Value: kernels.View{}}, {Name: "Box", Value: kernels.Box{}}, {Name: "Points<double>", Value: points{0, kernels.PointsBoxes{}}},
+	})
+	checkLayout(t, string(text)+layout, "", compileByNVRTC)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/streams"
 )
 
@@ -17,7 +18,7 @@ type View struct {
 // View returns the array for a kernel of a GPU.
 func (a Array) View() View {
 	first := a.Layout.Offset(domain.Vec{}) * int64(a.Layout.ElementSize)
-	return View{a.address() + uint64(first), a.Layout.Pitch, a.Layout.Plane}
+	return View{a.Data.Address() + uint64(first), a.Layout.Pitch, a.Layout.Plane}
 }
 
 // Values is an array as the host version of a kernel sees it: point (x, y, z),
@@ -35,7 +36,7 @@ func ValuesOf[T any](a Array) Values[T] {
 	l := a.Layout
 	v := Values[T]{Pitch: int(l.Pitch), Plane: int(l.Plane), origin: int(l.Offset(domain.Vec{}))}
 	if a.Data.Memory.Bytes() != nil {
-		v.Data = view[T](a.Data)
+		v.Data = launch.Values[T](a.Data)
 	}
 	return v
 }
@@ -43,6 +44,9 @@ func ValuesOf[T any](a Array) Values[T] {
 // Index returns the place of a point, which is owned or a ghost. A field of two
 // dimensions has z = 0.
 func (v Values[T]) Index(x, y, z int) int { return v.origin + x + y*v.Pitch + z*v.Plane }
+
+// maxBoxes is how many boxes one launch may work on.
+const maxBoxes = 6
 
 // PointSpec is a launch of a caller's own kernel that works point by point.
 type PointSpec[T any] struct {
@@ -66,21 +70,21 @@ type PointSpec[T any] struct {
 func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error) {
 	type points struct {
 		argument T
-		box      [maxRegions]box
+		box      [maxBoxes]box
 	}
 	arg := points{argument: spec.Argument}
-	grid, block := [3]int{1, 1, 1}, [3]int{blockSize, 1, 1}
+	grid, block := [3]int{1, 1, 1}, [3]int{launch.BlockSize, 1, 1}
 	n := 0
 	for _, b := range spec.Boxes {
 		if b.Empty() {
 			continue
 		}
-		if n == maxRegions {
-			return nil, fmt.Errorf("kernels: %s over %d boxes; %d are possible", spec.Name, len(spec.Boxes), maxRegions)
+		if n == maxBoxes {
+			return nil, fmt.Errorf("kernels: %s over %d boxes; %d are possible", spec.Name, len(spec.Boxes), maxBoxes)
 		}
 		arg.box[n] = boxOf(b)
 		n++
-		grid[0], grid[1] = max(grid[0], flatGrid(b.Points())), n
+		grid[0], grid[1] = max(grid[0], launch.FlatGrid(b.Points())), n
 	}
 	var uses []streams.Span
 	for _, a := range spec.Arrays {

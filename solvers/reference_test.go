@@ -2,7 +2,7 @@ package solvers
 
 import (
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/stencil"
 )
 
@@ -12,7 +12,7 @@ import (
 type reference[T float32 | float64] struct {
 	p      *Problem
 	values map[domain.Vec]T
-	norms  kernels.Norms
+	norms  reduce.Norms
 	steps  int64
 }
 
@@ -71,7 +71,7 @@ func (r *reference[T]) at(q domain.Vec) T {
 func (r *reference[T]) step() {
 	next := map[domain.Vec]T{}
 	s := r.p.Stencil
-	r.norms = kernels.Norms{}
+	r.norms = reduce.Norms{}
 	r.each(func(q domain.Vec) {
 		v := T(s.Centre) * r.values[q]
 		for _, g := range s.Groups {

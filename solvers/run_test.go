@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/p2p"
 )
 
@@ -19,7 +20,7 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
 		ref := newReference[float64](p)
-		var changes []kernels.Norms
+		var changes []reduce.Norms
 		for range 40 {
 			ref.step()
 			changes = append(changes, ref.norms)

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 )
@@ -177,14 +178,14 @@ func compare(t testing.TB, g domain.Grid, got, want []float64) {
 }
 
 // expected runs the reference.
-func expected(p *Problem, steps int) ([]float64, kernels.Norms) {
+func expected(p *Problem, steps int) ([]float64, reduce.Norms) {
 	if p.Real == kernels.Float32 {
 		return expectedOf[float32](p, steps)
 	}
 	return expectedOf[float64](p, steps)
 }
 
-func expectedOf[T float32 | float64](p *Problem, steps int) ([]float64, kernels.Norms) {
+func expectedOf[T float32 | float64](p *Problem, steps int) ([]float64, reduce.Norms) {
 	r := newReference[T](p)
 	for range steps {
 		r.step()
@@ -273,7 +274,7 @@ func refused(t testing.TB, set *testdevices.Set, p *Problem, h how) {
 	}
 }
 
-func checkNorms(t testing.TB, res Result, want kernels.Norms, points, steps int64) {
+func checkNorms(t testing.TB, res Result, want reduce.Norms, points, steps int64) {
 	t.Helper()
 	if res.Steps != steps || res.Stopped != StoppedSteps || res.Norms.Step != steps {
 		t.Errorf("stopped by %s after %d of %d iterations", res.Stopped, res.Steps, steps)

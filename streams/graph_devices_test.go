@@ -6,7 +6,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -20,8 +20,8 @@ type relay struct {
 	sum, arrived          *streams.Memory // of the second
 	host                  *streams.Memory
 	sent, added           *streams.Event
-	count, collect, bring *kernels.Copies
-	store                 *kernels.Copies // near into arrived; nil where that is out of reach
+	count, collect, bring *pack.Copies
+	store                 *pack.Copies // near into arrived; nil where that is out of reach
 }
 
 const relayNumbers = 1000
@@ -45,7 +45,7 @@ func newRelay(t testing.TB, set *testdevices.Set) *relay {
 		sum: good(b.Alloc(bytes))(t), arrived: good(b.Alloc(bytes))(t), host: good(a.AllocPinned(bytes))(t),
 		sent: good(a.NewEvent())(t), added: good(b.NewEvent())(t),
 	}
-	first, second := good(set.Compiler.NewBoxCopier(a))(t), good(set.Compiler.NewBoxCopier(b))(t)
+	first, second := good(pack.NewBoxCopier(set.Compiler, a))(t), good(pack.NewBoxCopier(set.Compiler, b))(t)
 	r.count = r.adds(first, r.near, r.ones)
 	r.collect = r.adds(second, r.sum, r.arrived)
 	r.bring = r.adds(first, r.near, r.came)
@@ -59,14 +59,14 @@ func newRelay(t testing.TB, set *testdevices.Set) *relay {
 }
 
 // relayed is the copy of all numbers.
-func relayed(dst, src *streams.Memory) kernels.Copy {
+func relayed(dst, src *streams.Memory) pack.Copy {
 	size := domain.Vec{relayNumbers, 1, 1}
-	return kernels.Copy{Dst: kernels.Dense(dst.All(), size), Src: kernels.Dense(src.All(), size), Size: size, ElementSize: 8}
+	return pack.Copy{Dst: pack.Dense(dst.All(), size), Src: pack.Dense(src.All(), size), Size: size, ElementSize: 8}
 }
 
-func (r *relay) adds(m *kernels.BoxCopier, dst, src *streams.Memory) *kernels.Copies {
+func (r *relay) adds(m *pack.BoxCopier, dst, src *streams.Memory) *pack.Copies {
 	r.t.Helper()
-	return good(m.Adds("add", kernels.Add{Copy: relayed(dst, src), Number: "int64"}))(r.t)
+	return good(m.Adds("add", pack.Add{Copy: relayed(dst, src), Number: "int64"}))(r.t)
 }
 
 func (r *relay) do(errs ...error) {

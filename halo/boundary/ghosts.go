@@ -5,7 +5,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -60,7 +60,7 @@ func (g *Ghosts) arrays() int {
 }
 
 // addCopies makes one launch of some copies ready, unless there are none.
-func (g *Ghosts) addCopies(to *[]*streams.Kernel, mover *kernels.BoxCopier, copies []kernels.Copy) error {
+func (g *Ghosts) addCopies(to *[]*streams.Kernel, mover *pack.BoxCopier, copies []pack.Copy) error {
 	if len(copies) == 0 {
 		return nil
 	}

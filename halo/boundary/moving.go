@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -22,7 +22,7 @@ type movingFace struct {
 // faceValues is the way of a face's values into the ghosts.
 type faceValues struct {
 	host, device *streams.Memory
-	unpack       *kernels.Copies
+	unpack       *pack.Copies
 	used         *streams.Event // the values have been copied: host may change
 }
 

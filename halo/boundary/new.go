@@ -8,6 +8,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 )
 
 // New makes the ghosts of a field ready. A Neumann face needs as many owned layers as there are
@@ -35,7 +36,7 @@ func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
 func (g *Ghosts) prepare(rank int, c *kernels.Compiler) error {
 	s := &subdomain{}
 	g.byRank = append(g.byRank, s)
-	mover, err := c.NewBoxCopier(g.field.Placement.Devices[rank])
+	mover, err := pack.NewBoxCopier(c, g.field.Placement.Devices[rank])
 	if err != nil {
 		return err
 	}
@@ -50,10 +51,10 @@ func (g *Ghosts) prepare(rank int, c *kernels.Compiler) error {
 
 // addFixed adds the Dirichlet faces with values: one launch an axis, so that of several faces
 // that of the last axis counts in edges.
-func (g *Ghosts) addFixed(s *subdomain, rank int, mover *kernels.BoxCopier) error {
+func (g *Ghosts) addFixed(s *subdomain, rank int, mover *pack.BoxCopier) error {
 	fixed := func(c *Condition) bool { return c.Kind == Dirichlet && len(c.Values) > 0 && c.Profile == nil }
 	for axis := range g.field.Cut.Grid.Dims {
-		var copies []kernels.Copy
+		var copies []pack.Copy
 		for _, side := range g.sidesOf(rank, fixed) {
 			if side.Axis() != axis {
 				continue
@@ -73,7 +74,7 @@ func (g *Ghosts) addFixed(s *subdomain, rank int, mover *kernels.BoxCopier) erro
 					return err
 				}
 				g.resources.Add(row)
-				copies = append(copies, kernels.Repeat(a, ghosts, row.All()))
+				copies = append(copies, pack.Repeat(a, ghosts, row.All()))
 			}
 		}
 		if err := g.addCopies(&s.fixed, mover, copies); err != nil {
@@ -105,7 +106,7 @@ func (g *Ghosts) element(c *Condition, component int) ([]byte, error) {
 }
 
 // addMoving makes the faces with profiles ready.
-func (g *Ghosts) addMoving(s *subdomain, rank int, mover *kernels.BoxCopier) error {
+func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error {
 	for _, side := range g.sidesOf(rank, (*Condition).moves) {
 		for component := range g.arrays() {
 			m, err := g.newMoving(rank, g.field.Array(rank, component), side, mover)
@@ -118,7 +119,7 @@ func (g *Ghosts) addMoving(s *subdomain, rank int, mover *kernels.BoxCopier) err
 	return nil
 }
 
-func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mover *kernels.BoxCopier) (*movingFace, error) {
+func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mover *pack.BoxCopier) (*movingFace, error) {
 	ghosts := domain.GhostBox(a.Layout.Owned, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
 	m := &movingFace{
 		ghosts: ghosts, profile: g.faces.At(side).Profile(), single: g.field.Spec.Element == halo.Float32,
@@ -140,7 +141,7 @@ func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mov
 			return nil, err
 		}
 		g.resources.Add(v.used)
-		if v.unpack, err = mover.Copies("boundary", kernels.Unpack(a, ghosts, v.device.All())); err != nil {
+		if v.unpack, err = mover.Copies("boundary", pack.Unpack(a, ghosts, v.device.All())); err != nil {
 			return nil, err
 		}
 		g.resources.Add(v.unpack)

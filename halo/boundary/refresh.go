@@ -6,6 +6,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -16,14 +17,14 @@ type refresher struct {
 	rank      int
 	array     kernels.Array
 	inner     domain.Box // owned points and all ghosts behind faces, but none from neighbours
-	mover     *kernels.BoxCopier
-	reflector *kernels.Reflector
+	mover     *pack.BoxCopier
+	reflector *pack.Reflector
 }
 
 // addRefresh makes the launches ready: Dirichlet faces by axis, which matter in edges with each
 // other by their order, then the others by axis. What needs no ghost of a neighbour is own, the
 // rest edges.
-func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *kernels.BoxCopier, c *kernels.Compiler) error {
+func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *kernels.Compiler) error {
 	odd := g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet && c.Odd })
 	dirichlet := g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet })
 	for component := range g.arrays() {
@@ -58,7 +59,7 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *kernels.BoxCopier, c 
 // lies behind Dirichlet faces of later axes too: these count there.
 func (r *refresher) addReflection(c *kernels.Compiler, side domain.Direction, dirichlet []domain.Direction) (err error) {
 	if r.reflector == nil {
-		if r.reflector, err = c.NewReflector(r.ghosts.field.Placement.Devices[r.rank], kernels.Real(r.ghosts.field.Spec.Element)); err != nil {
+		if r.reflector, err = pack.NewReflector(c, r.ghosts.field.Placement.Devices[r.rank], kernels.Real(r.ghosts.field.Spec.Element)); err != nil {
 			return err
 		}
 	}
@@ -112,7 +113,7 @@ func (r *refresher) reflect(ghosts domain.Box, side domain.Direction) (*streams.
 // addMirrors makes the copies of Neumann and repeating faces: a launch for each layer with its
 // edges, or where no ghosts in edges are read one for the faces of all sides.
 func (r *refresher) addMirrors(sides []domain.Direction) error {
-	var faces []kernels.Copy
+	var faces []pack.Copy
 	for _, side := range sides {
 		for n := range layersAt(r.ghosts.field.Spec.Width, side) {
 			ghosts := layer(r.array.Layout, side, n)
@@ -145,7 +146,7 @@ func (r *refresher) mirror(ghosts domain.Box, side domain.Direction) (*streams.K
 }
 
 // mirrored is the copy of the owned points that a layer of ghosts gets its values from.
-func (r *refresher) mirrored(ghosts domain.Box, side domain.Direction) kernels.Copy {
+func (r *refresher) mirrored(ghosts domain.Box, side domain.Direction) pack.Copy {
 	a, l := side.Axis(), r.array.Layout
 	from := ghosts
 	if side.Positive() {
@@ -154,7 +155,7 @@ func (r *refresher) mirrored(ghosts domain.Box, side domain.Direction) kernels.C
 		from.Lo[a] = l.Owned.Lo[a] + r.ghosts.faces.At(side).source(l.Owned.Lo[a]-1-ghosts.Lo[a])
 	}
 	from.Hi[a] = from.Lo[a] + 1
-	return kernels.Copy{Dst: r.array.In(ghosts), Src: r.array.In(from), Size: ghosts.Size(), ElementSize: l.ElementSize}
+	return pack.Copy{Dst: pack.In(r.array, ghosts), Src: pack.In(r.array, from), Size: ghosts.Size(), ElementSize: l.ElementSize}
 }
 
 // addCustom adds the caller's kernel of a face.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/streams"
 )
 
@@ -15,7 +16,7 @@ type Clock struct {
 	resources  streams.Resources
 	stream     *streams.Stream
 	start, end *streams.Event
-	gate       *kernels.Gate
+	gate       *flags.Gate
 }
 
 // NewClock makes a clock for jobs of packers of the device.
@@ -36,7 +37,7 @@ func NewClock(compiler *kernels.Compiler, d *streams.Device) (c *Clock, err erro
 		}
 		made.resources.Add(*e)
 	}
-	if made.gate, err = compiler.NewGate(d, clockLimit); err != nil {
+	if made.gate, err = flags.NewGate(compiler, d, clockLimit); err != nil {
 		return nil, err
 	}
 	made.resources.Add(made.gate)

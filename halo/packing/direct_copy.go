@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/halo/datatype"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 )
 
 // minStored is the mean length in bytes of blocks that are worth to be stored over a
@@ -36,7 +36,7 @@ func directCopy(dst, src *Side) (*Job, error) {
 		return nil, fmt.Errorf("%w: %d blocks of %d bytes in all", ErrUnsuited, n, from.Size())
 	}
 	list, places := directBlocks(from, to)
-	table, err := src.Packer.units.Scatter(places, list, kernels.UnitOptions{Unit: src.Packer.options.UnitBytes, MaxBlocks: src.Packer.options.Blocks})
+	table, err := src.Packer.units.Scatter(places, list, pack.UnitOptions{Unit: src.Packer.options.UnitBytes, MaxBlocks: src.Packer.options.Blocks})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func directCopy(dst, src *Side) (*Job, error) {
 
 // directPieces returns the copies from piece to piece, where the pieces of both layouts have
 // the same shape.
-func directPieces(dst, src *Side) (all []kernels.Strided, ok bool) {
+func directPieces(dst, src *Side) (all []pack.Strided, ok bool) {
 	from, to := src.Message.Layout, dst.Message.Layout
 	if !from.Strided() || !to.Strided() || len(from.Pieces()) != len(to.Pieces()) {
 		return nil, false
@@ -63,13 +63,13 @@ func directPieces(dst, src *Side) (all []kernels.Strided, ok bool) {
 		if !sameShape(p, q) || p.Length < minStored {
 			return nil, false
 		}
-		s := kernels.Strided{
-			Dst:    kernels.Point{Data: dst.Place.Data, Offset: dst.Place.Origin + q.Displacement},
-			Src:    kernels.Point{Data: src.Place.Data, Offset: src.Place.Origin + p.Displacement},
+		s := pack.Strided{
+			Dst:    pack.Point{Data: dst.Place.Data, Offset: dst.Place.Origin + q.Displacement},
+			Src:    pack.Point{Data: src.Place.Data, Offset: src.Place.Origin + p.Displacement},
 			Length: p.Length,
 		}
 		for d := range p.Rank {
-			s.Dims = append(s.Dims, kernels.Dim{Count: p.Dims[d].Count, Dst: q.Dims[d].Stride, Src: p.Dims[d].Stride})
+			s.Dims = append(s.Dims, pack.Dim{Count: p.Dims[d].Count, Dst: q.Dims[d].Stride, Src: p.Dims[d].Stride})
 		}
 		all = append(all, s)
 	}
@@ -92,7 +92,7 @@ func sameShape(p, q *datatype.Piece) bool {
 // directBlocks cuts the packed bytes wherever a block of either layout ends. It returns the
 // stretches as they lie in the first, and where each begins in the second, counted from
 // its lower bound.
-func directBlocks(from, to *datatype.Layout) (list []kernels.Block, places []int64) {
+func directBlocks(from, to *datatype.Layout) (list []pack.Block, places []int64) {
 	var ends []datatype.Block // what is left of the blocks of the second
 	for _, b := range to.Blocks() {
 		ends = append(ends, b)
@@ -101,7 +101,7 @@ func directBlocks(from, to *datatype.Layout) (list []kernels.Block, places []int
 		for b.Length > 0 {
 			e := &ends[0]
 			n := min(b.Length, e.Length)
-			list = append(list, kernels.Block{Displacement: b.Displacement, Length: n})
+			list = append(list, pack.Block{Displacement: b.Displacement, Length: n})
 			places = append(places, e.Displacement-to.TrueLB())
 			b.Displacement, b.Length = b.Displacement+n, b.Length-n
 			e.Displacement, e.Length = e.Displacement+n, e.Length-n

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/halox/halox/halo/datatype"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 )
 
 // The engines that have a table of the layout on the device.
@@ -46,20 +46,20 @@ func cached[T io.Closer](p *Packer, key any, make func() (T, error)) (T, error) 
 }
 
 // listOf returns all blocks of a layout.
-func listOf(l *datatype.Layout) ([]kernels.Block, error) {
+func listOf(l *datatype.Layout) ([]pack.Block, error) {
 	if n := l.NumBlocks(); n > maxListed {
 		return nil, fmt.Errorf("%w: it has %d blocks; a list may have %d", ErrUnsuited, n, maxListed)
 	}
-	list := make([]kernels.Block, 0, l.NumBlocks())
+	list := make([]pack.Block, 0, l.NumBlocks())
 	for _, b := range l.Blocks() {
-		list = append(list, kernels.Block{Displacement: b.Displacement, Length: b.Length})
+		list = append(list, pack.Block{Displacement: b.Displacement, Length: b.Length})
 	}
 	return list, nil
 }
 
 // blockTable returns the layout's list of blocks on the device.
-func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*kernels.BlockTable, error) {
-	return cached(p, blocksKey{l.Key(), equal}, func() (*kernels.BlockTable, error) {
+func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*pack.BlockTable, error) {
+	return cached(p, blocksKey{l.Key(), equal}, func() (*pack.BlockTable, error) {
 		list, err := listOf(l)
 		if err != nil {
 			return nil, err
@@ -69,8 +69,8 @@ func (p *Packer) blockTable(l *datatype.Layout, equal bool) (*kernels.BlockTable
 }
 
 // uniform makes a job of the kernel for blocks of one length, from a list of them.
-func (p *Packer) uniform(j *Job, t *task, list []kernels.Block) error {
-	table, err := cached(p, equalKey{t.message.Type, t.message.Count}, func() (*kernels.BlockTable, error) {
+func (p *Packer) uniform(j *Job, t *task, list []pack.Block) error {
+	table, err := cached(p, equalKey{t.message.Type, t.message.Count}, func() (*pack.BlockTable, error) {
 		return p.blocks.Table(list, p.options.listed(true))
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (p *Packer) uniform(j *Job, t *task, list []kernels.Block) error {
 // equalBlocks returns the blocks of an indexed_block type as it lists them: in the layout
 // those that touch are one, and the blocks not of one length any more. It is nil for other
 // types, and where blocks have gaps.
-func (c *MessageLayout) equalBlocks() (list []kernels.Block) {
+func (c *MessageLayout) equalBlocks() (list []pack.Block) {
 	if c.Type == nil {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (c *MessageLayout) equalBlocks() (list []kernels.Block) {
 	}
 	for i := range int64(c.Count) {
 		for _, d := range e.Displacements {
-			list = append(list, kernels.Block{Displacement: i*c.Type.Extent() + d*unit, Length: int64(e.BlockLength) * element.Size()})
+			list = append(list, pack.Block{Displacement: i*c.Type.Extent() + d*unit, Length: int64(e.BlockLength) * element.Size()})
 		}
 	}
 	return list
@@ -121,10 +121,10 @@ func (p *Packer) listed(j *Job, t *task, equal bool) error {
 }
 
 // bind makes a job of a list on the device.
-func (j *Job) bind(table *kernels.BlockTable, t *task) error {
-	make := func() (*kernels.BlockCopy, error) { return table.Pack(t.packed, t.place.Data, t.place.Origin) }
+func (j *Job) bind(table *pack.BlockTable, t *task) error {
+	make := func() (*pack.BlockCopy, error) { return table.Pack(t.packed, t.place.Data, t.place.Origin) }
 	if t.unpack {
-		make = func() (*kernels.BlockCopy, error) { return table.Unpack(t.place.Data, t.place.Origin, t.packed) }
+		make = func() (*pack.BlockCopy, error) { return table.Unpack(t.place.Data, t.place.Origin, t.packed) }
 	}
 	c, err := make()
 	if err != nil {
@@ -137,17 +137,17 @@ func (j *Job) bind(table *kernels.BlockTable, t *task) error {
 
 // inUnits makes a job of units of work.
 func (p *Packer) inUnits(j *Job, t *task) error {
-	table, err := cached(p, unitsKey{t.message.Layout.Key()}, func() (*kernels.UnitTable, error) {
+	table, err := cached(p, unitsKey{t.message.Layout.Key()}, func() (*pack.UnitTable, error) {
 		list, err := listOf(t.message.Layout)
 		if err != nil {
 			return nil, err
 		}
-		return p.units.Table(list, kernels.UnitOptions{Unit: p.options.UnitBytes, MaxBlocks: p.options.Blocks})
+		return p.units.Table(list, pack.UnitOptions{Unit: p.options.UnitBytes, MaxBlocks: p.options.Blocks})
 	})
 	if err != nil {
 		return err
 	}
-	var c *kernels.UnitCopy
+	var c *pack.UnitCopy
 	if t.unpack {
 		c, err = table.Unpack(t.place.Data, t.place.Origin, t.packed)
 	} else {
@@ -167,20 +167,20 @@ func (p *Packer) alongTree(j *Job, t *task) error {
 		return fmt.Errorf("%w: a fragment has no tree", ErrUnsuited)
 	}
 	key := treeKey{t.message.Type, t.message.Count, t.alignment()}
-	table, err := cached(p, key, func() (*kernels.TreeTable, error) {
+	table, err := cached(p, key, func() (*pack.TreeTable, error) {
 		tree, err := serialise(key.t, key.count, treeOptions{Primitive: p.options.Primitive, Alignment: key.alignment})
 		if err != nil {
 			return nil, err
 		}
 		return p.trees.Table(tree)
 	})
-	if errors.Is(err, kernels.ErrTreeTooLarge) {
+	if errors.Is(err, pack.ErrTreeTooLarge) {
 		return fmt.Errorf("%w: %w", ErrUnsuited, err)
 	}
 	if err != nil {
 		return err
 	}
-	l := kernels.TreeLaunch{Name: t.name(), User: t.place.Data, Origin: t.place.Origin, Packed: t.packed, Blocks: p.options.Blocks}
+	l := pack.TreeLaunch{Name: t.name(), User: t.place.Data, Origin: t.place.Origin, Packed: t.packed, Blocks: p.options.Blocks}
 	if t.unpack {
 		return j.launch(table.Unpack(l))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -40,10 +41,10 @@ type Packer struct {
 	device    *streams.Device
 	options   Options
 	compiler  *kernels.Compiler
-	copier    *kernels.BoxCopier
-	blocks    *kernels.BlockPacker
-	units     *kernels.UnitPacker
-	trees     *kernels.TreePacker
+	copier    *pack.BoxCopier
+	blocks    *pack.BlockPacker
+	units     *pack.UnitPacker
+	trees     *pack.TreePacker
 	layouts   layoutCache
 	tunings   tuningCache
 }
@@ -57,17 +58,17 @@ func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engi
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	if made.copier, err = c.NewBoxCopier(d); err != nil {
+	if made.copier, err = pack.NewBoxCopier(c, d); err != nil {
 		return nil, err
 	}
-	if made.blocks, err = c.NewBlockPacker(d); err != nil {
+	if made.blocks, err = pack.NewBlockPacker(c, d); err != nil {
 		return nil, err
 	}
-	if made.units, err = c.NewUnitPacker(d); err != nil {
+	if made.units, err = pack.NewUnitPacker(c, d); err != nil {
 		return nil, err
 	}
 	made.resources.Add(made.units)
-	if made.trees, err = c.NewTreePacker(d); err != nil {
+	if made.trees, err = pack.NewTreePacker(c, d); err != nil {
 		return nil, err
 	}
 	return made, nil

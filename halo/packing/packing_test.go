@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -112,9 +112,9 @@ func (b *engineBench) equal(t testing.TB, e packing.Engine, s *sent, what string
 // variants are the options under which every engine is tried.
 var variants = []packing.Options{
 	{},
-	{Blocks: 2, UnitBytes: 2048, Scan: kernels.Sequential, Pinned: true, Loop: kernels.InnerLoop},
-	{Blocks: 1, UnitBytes: 4096, Scan: kernels.Parallel, Sums: kernels.PlaneSums, Primitive: true, Loop: kernels.OuterLoop},
-	{Scan: kernels.TwoSteps, Lanes: 4},
+	{Blocks: 2, UnitBytes: 2048, Scan: pack.Sequential, Pinned: true, Loop: pack.InnerLoop},
+	{Blocks: 1, UnitBytes: 4096, Scan: pack.Parallel, Sums: pack.PlaneSums, Primitive: true, Loop: pack.OuterLoop},
+	{Scan: pack.TwoSteps, Lanes: 4},
 }
 
 // Every engine does with random types what the type map says, and touches no other byte.

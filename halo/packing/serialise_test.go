@@ -13,7 +13,7 @@ import (
 	"github.com/halox/halox/halo/datatype/workloads"
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/streams"
 )
 
@@ -33,12 +33,12 @@ func must[T any](v T, err error) func(t testing.TB) T {
 type treeBench struct {
 	device *streams.Device
 	stream *streams.Stream
-	copier *kernels.TreePacker
+	copier *pack.TreePacker
 }
 
 func newTreeBench(t *testing.T, s *testdevices.Set) *treeBench {
 	d := s.Devices[0]
-	return &treeBench{d, must(d.NewStream(streams.Normal))(t), must(s.Compiler.NewTreePacker(d))(t)}
+	return &treeBench{d, must(d.NewStream(streams.Normal))(t), must(pack.NewTreePacker(s.Compiler, d))(t)}
 }
 
 // memory returns device memory that holds the bytes. The caller closes it.
@@ -88,7 +88,7 @@ func (b *treeBench) check(t testing.TB, m message, o packing.TreeOptions) {
 	user := typetest.Numbered(tree.Hi - tree.Lo + m.userOff + 2*margin)
 	packed := slices.Repeat([]byte{0xa5}, int(tree.Size+m.packOff+2*margin))
 	start := margin + m.packOff
-	launch := kernels.TreeLaunch{Name: "tree", Origin: origin, Blocks: m.blocks}
+	launch := pack.TreeLaunch{Name: "tree", Origin: origin, Blocks: m.blocks}
 
 	userMemory, packedMemory := b.memory(t, user), b.memory(t, packed)
 	defer userMemory.Close()
@@ -106,7 +106,7 @@ func (b *treeBench) check(t testing.TB, m message, o packing.TreeOptions) {
 }
 
 // checkUnpack unpacks over poison.
-func (b *treeBench) checkUnpack(t testing.TB, table *kernels.TreeTable, l kernels.TreeLaunch, tree kernels.Tree, m message, user, packed []byte) {
+func (b *treeBench) checkUnpack(t testing.TB, table *pack.TreeTable, l pack.TreeLaunch, tree pack.Tree, m message, user, packed []byte) {
 	t.Helper()
 	want := slices.Clone(user)
 	for i := range want {
@@ -124,7 +124,7 @@ func (b *treeBench) checkUnpack(t testing.TB, table *kernels.TreeTable, l kernel
 	same(t, "unpacked", b.read(t, poisoned), want, m, tree)
 }
 
-func same(t testing.TB, what string, got, want []byte, m message, tree kernels.Tree) {
+func same(t testing.TB, what string, got, want []byte, m message, tree pack.Tree) {
 	t.Helper()
 	if bytes.Equal(got, want) {
 		return
@@ -181,7 +181,7 @@ const mapMax = 1 << 15
 // The primitives of every type of the benchmarks are, in order, those of its type map.
 func TestTreeMapsOfWorkloads(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	copier := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
+	copier := must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
 	for i, w := range must(workloads.All())(t) {
 		for _, o := range []packing.TreeOptions{{}, {Primitive: true}} {
 			side := []workloads.Side{w.Send, w.Recv}[i%2]
@@ -195,7 +195,7 @@ func TestTreeMapsOfWorkloads(t *testing.T) {
 }
 
 // compareMap compares the first primitives of a tree with the type map of the first element.
-func compareMap(table *kernels.TreeTable, tree kernels.Tree, typ *datatype.Type) error {
+func compareMap(table *pack.TreeTable, tree pack.Tree, typ *datatype.Type) error {
 	n, offset, done := int64(0), int64(0), 0
 	displacement, at, size := table.Primitive(0)
 	for want, basic := range typ.TypeMap() {
@@ -230,45 +230,45 @@ func TestTreeShapes(t *testing.T) {
 	uneven := must(datatype.Struct([]int{1, 1}, []int64{0, 512}, []*datatype.Type{rows(8), rows(6)}))(t)
 	pair := must(datatype.Contiguous(2, double))(t)
 	sameRows := must(datatype.Struct([]int{1, 2}, []int64{0, 32}, []*datatype.Type{pair, double}))(t)
-	const contiguous, vec, sub, indexed, idxBlock, structure = kernels.ContiguousNode, kernels.VectorNode, kernels.SubarrayNode,
-		kernels.IndexedNode, kernels.IndexedBlockNode, kernels.StructNode
+	const contiguous, vec, sub, indexed, idxBlock, structure = pack.ContiguousNode, pack.VectorNode, pack.SubarrayNode,
+		pack.IndexedNode, pack.IndexedBlockNode, pack.StructNode
 	for name, c := range map[string]struct {
 		typ        *datatype.Type
 		count      int
 		primitive  bool
-		kinds      []kernels.NodeKind
+		kinds      []pack.NodeKind
 		primitives int64
 		word       int64
 	}{
-		"a basic":                               {double, 1, false, []kernels.NodeKind{contiguous}, 1, 8},
-		"a row":                                 {double, 1000, false, []kernels.NodeKind{contiguous}, 500, 16},
-		"a row of primitives":                   {double, 1000, true, []kernels.NodeKind{contiguous}, 1000, 8},
-		"a column":                              {vector(10, 1, 16, double), 1, false, []kernels.NodeKind{contiguous}, 10, 8},
-		"a column of primitives":                {vector(10, 1, 16, double), 1, true, []kernels.NodeKind{vec}, 10, 8},
-		"blocks of 16 doubles":                  {vector(10, 16, 32, double), 1, false, []kernels.NodeKind{vec}, 80, 16},
-		"blocks of 3 doubles":                   {vector(10, 3, 32, double), 1, false, []kernels.NodeKind{vec}, 30, 8},
-		"a vector without gaps":                 {vector(10, 32, 32, double), 3, false, []kernels.NodeKind{contiguous}, 480, 16},
-		"a vector of vectors":                   {vector(3, 2, 5, csVec), 1, true, []kernels.NodeKind{vec, vec}, 24, 8},
-		"a vector of vectors, flat":             {vector(3, 2, 5, csVec), 1, false, []kernels.NodeKind{sub}, 24, 8},
-		"a struct of doubles":                   {points, 4, false, []kernels.NodeKind{contiguous}, 6, 16},
-		"a struct of doubles, the paper's":      {points, 4, true, []kernels.NodeKind{contiguous, structure, contiguous}, 12, 8},
-		"double, two ints and a char":           {mixed, 4, false, []kernels.NodeKind{contiguous, structure, contiguous, contiguous}, 12, 0},
-		"double, two ints, a char, the paper's": {mixed, 4, true, []kernels.NodeKind{contiguous, structure, contiguous, contiguous, contiguous}, 16, 0},
-		"lists of floats and ints":              {twoLists, 1, false, []kernels.NodeKind{indexed}, 21, 4},
-		"indexed":                               {must(datatype.Indexed([]int{2, 4, 6}, []int{0, 4, 20}, double))(t), 1, false, []kernels.NodeKind{indexed}, 6, 16},
+		"a basic":                               {double, 1, false, []pack.NodeKind{contiguous}, 1, 8},
+		"a row":                                 {double, 1000, false, []pack.NodeKind{contiguous}, 500, 16},
+		"a row of primitives":                   {double, 1000, true, []pack.NodeKind{contiguous}, 1000, 8},
+		"a column":                              {vector(10, 1, 16, double), 1, false, []pack.NodeKind{contiguous}, 10, 8},
+		"a column of primitives":                {vector(10, 1, 16, double), 1, true, []pack.NodeKind{vec}, 10, 8},
+		"blocks of 16 doubles":                  {vector(10, 16, 32, double), 1, false, []pack.NodeKind{vec}, 80, 16},
+		"blocks of 3 doubles":                   {vector(10, 3, 32, double), 1, false, []pack.NodeKind{vec}, 30, 8},
+		"a vector without gaps":                 {vector(10, 32, 32, double), 3, false, []pack.NodeKind{contiguous}, 480, 16},
+		"a vector of vectors":                   {vector(3, 2, 5, csVec), 1, true, []pack.NodeKind{vec, vec}, 24, 8},
+		"a vector of vectors, flat":             {vector(3, 2, 5, csVec), 1, false, []pack.NodeKind{sub}, 24, 8},
+		"a struct of doubles":                   {points, 4, false, []pack.NodeKind{contiguous}, 6, 16},
+		"a struct of doubles, the paper's":      {points, 4, true, []pack.NodeKind{contiguous, structure, contiguous}, 12, 8},
+		"double, two ints and a char":           {mixed, 4, false, []pack.NodeKind{contiguous, structure, contiguous, contiguous}, 12, 0},
+		"double, two ints, a char, the paper's": {mixed, 4, true, []pack.NodeKind{contiguous, structure, contiguous, contiguous, contiguous}, 16, 0},
+		"lists of floats and ints":              {twoLists, 1, false, []pack.NodeKind{indexed}, 21, 4},
+		"indexed":                               {must(datatype.Indexed([]int{2, 4, 6}, []int{0, 4, 20}, double))(t), 1, false, []pack.NodeKind{indexed}, 6, 16},
 		"indexed, the paper's": {must(datatype.Indexed([]int{2, 4, 6}, []int{0, 4, 20}, double))(t), 1, true,
-			[]kernels.NodeKind{indexed}, 12, 8},
-		"indexed blocks": {must(datatype.Indexed([]int{2, 2, 2}, []int{0, 4, 20}, double))(t), 1, false, []kernels.NodeKind{idxBlock}, 3, 16},
+			[]pack.NodeKind{indexed}, 12, 8},
+		"indexed blocks": {must(datatype.Indexed([]int{2, 2, 2}, []int{0, 4, 20}, double))(t), 1, false, []pack.NodeKind{idxBlock}, 3, 16},
 		"indexed, in truth a column": {must(datatype.Indexed([]int{2, 2, 2}, []int{40, 20, 0}, double))(t), 1, false,
-			[]kernels.NodeKind{contiguous}, 3, 16},
-		"indexed, in truth one piece": {must(datatype.IndexedBlock(2, []int{2, 4, 6}, double))(t), 1, false, []kernels.NodeKind{contiguous}, 3, 16},
-		"rows of 32 and 24 bytes":     {uneven, 1, false, []kernels.NodeKind{structure, vec, vec}, 21, 8},
-		"rows that turn out the same": {sameRows, 1, false, []kernels.NodeKind{contiguous}, 2, 16},
+			[]pack.NodeKind{contiguous}, 3, 16},
+		"indexed, in truth one piece": {must(datatype.IndexedBlock(2, []int{2, 4, 6}, double))(t), 1, false, []pack.NodeKind{contiguous}, 3, 16},
+		"rows of 32 and 24 bytes":     {uneven, 1, false, []pack.NodeKind{structure, vec, vec}, 21, 8},
+		"rows that turn out the same": {sameRows, 1, false, []pack.NodeKind{contiguous}, 2, 16},
 		"none":                        {mixed, 0, false, nil, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := must(packing.Serialise(c.typ, c.count, packing.TreeOptions{Primitive: c.primitive}))(t)
-			var kinds []kernels.NodeKind
+			var kinds []pack.NodeKind
 			for _, n := range tree.Nodes {
 				kinds = append(kinds, n.Kind)
 			}
@@ -282,7 +282,7 @@ func TestTreeShapes(t *testing.T) {
 // A type that refers to the same parts over and over is not written out; one that is really deep is refused by name.
 func TestTreeSizes(t *testing.T) {
 	s := testdevices.Host(t, 1)
-	copier := must(s.Compiler.NewTreePacker(s.Devices[0]))(t)
+	copier := must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
 	bushy := datatype.Float64
 	deep := datatype.Float64
 	for i := range 40 {
@@ -297,7 +297,7 @@ func TestTreeSizes(t *testing.T) {
 			t.Errorf("%+v: %d nodes; %v", o, len(tree.Nodes), err)
 		}
 		tree = must(packing.Serialise(deep, 1, o))(t)
-		if _, err := copier.Table(tree); errors.Is(err, kernels.ErrTreeTooLarge) != o.Primitive {
+		if _, err := copier.Table(tree); errors.Is(err, pack.ErrTreeTooLarge) != o.Primitive {
 			t.Errorf("%+v: %d nodes: %v", o, len(tree.Nodes), err)
 		}
 	}
@@ -320,7 +320,7 @@ func TestTreeLaunchesAllocateNothing(t *testing.T) {
 		table := must(b.copier.Table(must(packing.Serialise(typ, 3, packing.TreeOptions{}))(t)))(t)
 		defer table.Close()
 		user, packed := b.memory(t, typetest.Numbered(512)), b.memory(t, typetest.Numbered(512))
-		k := must(table.Pack(kernels.TreeLaunch{Name: "pack", User: user.All(), Packed: packed.All()}))(t)
+		k := must(table.Pack(pack.TreeLaunch{Name: "pack", User: user.All(), Packed: packed.All()}))(t)
 		if n := testing.AllocsPerRun(100, func() { b.launch(t, k) }); n > 0 {
 			t.Errorf("%v allocations a launch", n)
 		}

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/halo/datatype"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 )
 
 // A shape is where the data of a type lies, from the displacement of its first part on. It has one of three forms:
@@ -17,10 +17,10 @@ import (
 type shape struct {
 	size   int64 // packed bytes
 	run    int64 // not 0 in a run
-	kind   kernels.NodeKind
+	kind   pack.NodeKind
 	child  *shape // of strided and indexed
 	extent int64  // of an indexed type's child
-	dims   []kernels.TreeDim
+	dims   []pack.TreeDim
 	blocks []block
 }
 
@@ -69,7 +69,7 @@ func (s *shaper) make(t *datatype.Type) placed {
 	case datatype.ResizedCombiner:
 		return s.of(e.Types[0])
 	case datatype.ContiguousCombiner:
-		return s.strided(kernels.ContiguousNode, s.of(e.Types[0]), kernels.TreeDim{Count: int64(e.Count), Stride: e.Types[0].Extent()})
+		return s.strided(pack.ContiguousNode, s.of(e.Types[0]), pack.TreeDim{Count: int64(e.Count), Stride: e.Types[0].Extent()})
 	case datatype.VectorCombiner, datatype.HVectorCombiner:
 		return s.vector(e)
 	case datatype.SubarrayCombiner:
@@ -94,34 +94,34 @@ func (s *shaper) vector(e datatype.Envelope) placed {
 	if e.Combiner == datatype.VectorCombiner {
 		stride *= extent
 	}
-	return s.strided(kernels.VectorNode, s.of(e.Types[0]),
-		kernels.TreeDim{Count: int64(e.BlockLength), Stride: extent}, kernels.TreeDim{Count: int64(e.Count), Stride: stride})
+	return s.strided(pack.VectorNode, s.of(e.Types[0]),
+		pack.TreeDim{Count: int64(e.BlockLength), Stride: extent}, pack.TreeDim{Count: int64(e.Count), Stride: stride})
 }
 
 func (s *shaper) subarray(e datatype.Envelope) placed {
 	child, stride := s.of(e.Types[0]), e.Types[0].Extent()
-	var dims []kernels.TreeDim
+	var dims []pack.TreeDim
 	for i := range e.Sizes {
 		d := i // in the order of strides
 		if e.Order == datatype.COrder {
 			d = len(e.Sizes) - 1 - i
 		}
 		child.at += int64(e.Starts[d]) * stride
-		dims = append(dims, kernels.TreeDim{Count: int64(e.Subsizes[d]), Stride: stride})
+		dims = append(dims, pack.TreeDim{Count: int64(e.Subsizes[d]), Stride: stride})
 		stride *= int64(e.Sizes[d])
 	}
-	return s.strided(kernels.SubarrayNode, child, dims...)
+	return s.strided(pack.SubarrayNode, child, dims...)
 }
 
 // indexed returns the shape of a list of blocks with one child type.
 func (s *shaper) indexed(e datatype.Envelope) placed {
 	child, unit := e.Types[0], int64(1)
-	kind := kernels.IndexedBlockNode
+	kind := pack.IndexedBlockNode
 	switch e.Combiner {
 	case datatype.IndexedCombiner:
-		kind, unit = kernels.IndexedNode, child.Extent()
+		kind, unit = pack.IndexedNode, child.Extent()
 	case datatype.HIndexedCombiner:
-		kind = kernels.IndexedNode
+		kind = pack.IndexedNode
 	case datatype.IndexedBlockCombiner:
 		unit = child.Extent()
 	}
@@ -145,7 +145,7 @@ func (s *shaper) structure(e datatype.Envelope) placed {
 		blocks = s.append(blocks, displacement, e.BlockLengths[i], e.Types[i])
 	}
 	if s.literal {
-		return blocksOf(kernels.StructNode, blocks)
+		return blocksOf(pack.StructNode, blocks)
 	}
 	return s.any(blocks)
 }
@@ -166,13 +166,13 @@ func (s *shaper) any(blocks []block) placed {
 	}
 	var parts []block
 	for _, b := range blocks {
-		p := s.strided(kernels.ContiguousNode, b.placed, kernels.TreeDim{Count: b.count, Stride: b.extent})
+		p := s.strided(pack.ContiguousNode, b.placed, pack.TreeDim{Count: b.count, Stride: b.extent})
 		parts = s.join(parts, block{p, 1, p.size})
 	}
 	if areAlike(parts) {
 		return s.alike(parts)
 	}
-	return blocksOf(kernels.StructNode, parts)
+	return blocksOf(pack.StructNode, parts)
 }
 
 // areAlike reports whether all blocks have the same child, at the same distances.
@@ -210,13 +210,13 @@ func (s *shaper) alike(blocks []block) placed {
 	s.lengthen(merged)
 	first := merged[0]
 	if slices.ContainsFunc(merged, func(b block) bool { return b.count != first.count }) {
-		return blocksOf(kernels.IndexedNode, merged)
+		return blocksOf(pack.IndexedNode, merged)
 	}
 	if stride, ok := strideOf(merged); ok {
-		return s.strided(kernels.VectorNode, first.placed,
-			kernels.TreeDim{Count: first.count, Stride: first.extent}, kernels.TreeDim{Count: int64(len(merged)), Stride: stride})
+		return s.strided(pack.VectorNode, first.placed,
+			pack.TreeDim{Count: first.count, Stride: first.extent}, pack.TreeDim{Count: int64(len(merged)), Stride: stride})
 	}
-	return blocksOf(kernels.IndexedBlockNode, merged)
+	return blocksOf(pack.IndexedBlockNode, merged)
 }
 
 // lengthen makes the runs that blocks are made of as long as all blocks allow.
@@ -257,20 +257,20 @@ func strideOf(blocks []block) (stride int64, ok bool) {
 }
 
 // blocksOf returns the shape of blocks.
-func blocksOf(kind kernels.NodeKind, blocks []block) placed {
+func blocksOf(kind pack.NodeKind, blocks []block) placed {
 	size := int64(0)
 	for _, b := range blocks {
 		size += b.bytes()
 	}
 	p := placed{&shape{kind: kind, size: size, blocks: blocks}, 0}
-	if kind != kernels.StructNode {
+	if kind != pack.StructNode {
 		p.child, p.extent = blocks[0].shape, blocks[0].extent
 	}
 	return p
 }
 
 // strided returns the shape of a child repeated over dimensions, the one that runs fastest first.
-func (s *shaper) strided(kind kernels.NodeKind, child placed, dims ...kernels.TreeDim) placed {
+func (s *shaper) strided(kind pack.NodeKind, child placed, dims ...pack.TreeDim) placed {
 	if !s.literal {
 		return s.simplest(child, dims)
 	}
@@ -283,13 +283,13 @@ func (s *shaper) strided(kind kernels.NodeKind, child placed, dims ...kernels.Tr
 
 // simplest returns the shape with the fewest dimensions: those of the child are its own, of those that continue each
 // other one is made, and what has no gaps is a run.
-func (s *shaper) simplest(child placed, outer []kernels.TreeDim) placed {
+func (s *shaper) simplest(child placed, outer []pack.TreeDim) placed {
 	all := outer
 	if child.dims != nil {
 		all = slices.Concat(child.dims, outer)
 		child.shape = child.child
 	}
-	var dims []kernels.TreeDim
+	var dims []pack.TreeDim
 	size := child.size
 	for _, d := range all {
 		size *= d.Count
@@ -313,12 +313,12 @@ func (s *shaper) simplest(child placed, outer []kernels.TreeDim) placed {
 }
 
 // kindOf returns the least general kind of node with so many dimensions.
-func kindOf(dims []kernels.TreeDim) kernels.NodeKind {
+func kindOf(dims []pack.TreeDim) pack.NodeKind {
 	switch len(dims) {
 	case 1:
-		return kernels.ContiguousNode
+		return pack.ContiguousNode
 	case 2:
-		return kernels.VectorNode
+		return pack.VectorNode
 	}
-	return kernels.SubarrayNode
+	return pack.SubarrayNode
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/halo/datatype"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 )
 
 // The engines of strided pieces.
@@ -19,14 +19,14 @@ var (
 )
 
 // strided returns the copy of a piece.
-func (t *task) strided(p *datatype.Piece) kernels.Strided {
-	s := kernels.Strided{
-		Dst:    kernels.Point{Data: t.packed, Offset: p.Offset},
-		Src:    kernels.Point{Data: t.place.Data, Offset: t.place.Origin + p.Displacement},
+func (t *task) strided(p *datatype.Piece) pack.Strided {
+	s := pack.Strided{
+		Dst:    pack.Point{Data: t.packed, Offset: p.Offset},
+		Src:    pack.Point{Data: t.place.Data, Offset: t.place.Origin + p.Displacement},
 		Length: p.Length,
 	}
 	for _, d := range p.Dims[:p.Rank] {
-		s.Dims = append(s.Dims, kernels.Dim{Count: d.Count, Dst: d.Packed, Src: d.Stride})
+		s.Dims = append(s.Dims, pack.Dim{Count: d.Count, Dst: d.Packed, Src: d.Stride})
 	}
 	if t.unpack {
 		s = reversed(s)
@@ -35,7 +35,7 @@ func (t *task) strided(p *datatype.Piece) kernels.Strided {
 }
 
 // reversed returns the copy the other way.
-func reversed(s kernels.Strided) kernels.Strided {
+func reversed(s pack.Strided) pack.Strided {
 	s.Dst, s.Src = s.Src, s.Dst
 	for i := range s.Dims {
 		d := &s.Dims[i]
@@ -50,7 +50,7 @@ func (p *Packer) targeted(j *Job, t *task) error {
 	l := t.message.Layout
 	switch {
 	case l.Strided() && len(l.Pieces()) == 1:
-		return p.move(j, t, []kernels.Strided{t.strided(&l.Pieces()[0])})
+		return p.move(j, t, []pack.Strided{t.strided(&l.Pieces()[0])})
 	case !l.Strided() && l.MinBlock() == l.MaxBlock():
 		return p.listed(j, t, true)
 	}
@@ -71,7 +71,7 @@ func (p *Packer) transform(j *Job, t *task) error {
 		}
 		return p.move(j, t, vectors)
 	}
-	var all []kernels.Strided
+	var all []pack.Strided
 	for i := range l.Pieces() {
 		all = append(all, t.strided(&l.Pieces()[i]))
 	}
@@ -79,7 +79,7 @@ func (p *Packer) transform(j *Job, t *task) error {
 }
 
 // move makes a job of one launch for all the copies.
-func (p *Packer) move(j *Job, t *task, all []kernels.Strided) error {
+func (p *Packer) move(j *Job, t *task, all []pack.Strided) error {
 	c, err := p.copier.Strided(t.name(), p.options.strided(), all...)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (p *Packer) move(j *Job, t *task, all []kernels.Strided) error {
 const maxVectors = 1 << 16
 
 // vectors cuts a list of blocks into vectors: blocks of one length, one distance apart.
-func (t *task) vectors() (all []kernels.Strided, err error) {
+func (t *task) vectors() (all []pack.Strided, err error) {
 	list := t.message.Layout.List()
 	offset := int64(0)
 	for len(list) > 0 {

@@ -3,7 +3,7 @@ package packing
 import (
 	"slices"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 )
 
 // treeOptions say what a serialised tree is to be like.
@@ -33,7 +33,7 @@ func lowBit(n int64) int64 { return n & -n }
 
 // A treeWriter writes shapes as nodes. What it has written it refers to again.
 type treeWriter struct {
-	tree    kernels.Tree
+	tree    pack.Tree
 	options treeOptions
 	forced  int64 // the word of all leaves; 0 if each has its own
 	known   map[nodeKey]written
@@ -94,12 +94,12 @@ func (w *treeWriter) word() int64 {
 }
 
 // once writes a node before what build writes, its children, unless that was done before.
-func (w *treeWriter) once(key nodeKey, build func() (n kernels.TreeNode, primitives int64)) written {
+func (w *treeWriter) once(key nodeKey, build func() (n pack.TreeNode, primitives int64)) written {
 	if at, ok := w.known[key]; ok {
 		return at
 	}
 	at := len(w.tree.Nodes)
-	w.tree.Nodes = append(w.tree.Nodes, kernels.TreeNode{})
+	w.tree.Nodes = append(w.tree.Nodes, pack.TreeNode{})
 	n, primitives := build()
 	w.tree.Nodes[at] = n
 	w.known[key] = written{at, primitives}
@@ -108,13 +108,13 @@ func (w *treeWriter) once(key nodeKey, build func() (n kernels.TreeNode, primiti
 
 // write writes a shape.
 func (w *treeWriter) write(s *shape, a alignment) written {
-	return w.once(nodeKey{shape: s, alignment: a}, func() (kernels.TreeNode, int64) {
+	return w.once(nodeKey{shape: s, alignment: a}, func() (pack.TreeNode, int64) {
 		switch {
 		case s.run > 0:
 			return w.run(s, a)
 		case s.dims != nil:
 			return w.strided(s.kind, s.child, s.dims, a)
-		case s.kind == kernels.StructNode:
+		case s.kind == pack.StructNode:
 			return w.structure(s, a)
 		}
 		return w.indexed(s, a)
@@ -122,18 +122,18 @@ func (w *treeWriter) write(s *shape, a alignment) written {
 }
 
 // run returns a leaf for a run: its words one after another.
-func (w *treeWriter) run(s *shape, a alignment) (kernels.TreeNode, int64) {
+func (w *treeWriter) run(s *shape, a alignment) (pack.TreeNode, int64) {
 	n := w.leaf(s, a)
-	n.Kind, n.Extent = kernels.ContiguousNode, n.Size
+	n.Kind, n.Extent = pack.ContiguousNode, n.Size
 	return n, s.size / n.Size
 }
 
 // leaf returns a leaf whose primitives are the words of a run. Nothing is said of how they lie.
-func (w *treeWriter) leaf(s *shape, a alignment) kernels.TreeNode {
+func (w *treeWriter) leaf(s *shape, a alignment) pack.TreeNode {
 	word := w.wordOf(s, a)
 	a.memory, a.pack = min(a.memory, word), min(a.pack, word)
 	w.leaves = append(w.leaves, leaf{word, s.run, a})
-	return kernels.TreeNode{Primitives: 1, Size: word, Unit: int(word), MemoryAlignment: int(a.memory), PackAlignment: int(a.pack)}
+	return pack.TreeNode{Primitives: 1, Size: word, Unit: int(word), MemoryAlignment: int(a.memory), PackAlignment: int(a.pack)}
 }
 
 // wordOf returns the word that a thread moves of a run: as wide as both sides are aligned to, but not less than the
@@ -149,13 +149,13 @@ func (w *treeWriter) wordOf(s *shape, a alignment) int64 {
 }
 
 // over returns a node over a child that is no leaf, and the child's primitives. How the children lie is not said.
-func (w *treeWriter) over(child *shape, a alignment) (kernels.TreeNode, int64) {
+func (w *treeWriter) over(child *shape, a alignment) (pack.TreeNode, int64) {
 	below := w.write(child, a)
-	return kernels.TreeNode{Primitives: below.primitives, Size: child.size, Child: below.node}, below.primitives
+	return pack.TreeNode{Primitives: below.primitives, Size: child.size, Child: below.node}, below.primitives
 }
 
 // strided returns the node of a child repeated over dimensions. The words of a run are one dimension more.
-func (w *treeWriter) strided(kind kernels.NodeKind, child *shape, dims []kernels.TreeDim, a alignment) (n kernels.TreeNode, primitives int64) {
+func (w *treeWriter) strided(kind pack.NodeKind, child *shape, dims []pack.TreeDim, a alignment) (n pack.TreeNode, primitives int64) {
 	for _, d := range dims {
 		a = a.with(d.Stride, child.size)
 	}
@@ -164,7 +164,7 @@ func (w *treeWriter) strided(kind kernels.NodeKind, child *shape, dims []kernels
 	} else {
 		n, primitives = w.leaf(child, a), 1
 		if words := child.size / n.Size; words > 1 {
-			dims = slices.Insert(slices.Clone(dims), 0, kernels.TreeDim{Count: words, Stride: n.Size})
+			dims = slices.Insert(slices.Clone(dims), 0, pack.TreeDim{Count: words, Stride: n.Size})
 			kind = kindOf(dims)
 		}
 	}
@@ -173,18 +173,18 @@ func (w *treeWriter) strided(kind kernels.NodeKind, child *shape, dims []kernels
 	}
 	n.Kind, n.Extent = kind, dims[0].Stride
 	switch kind {
-	case kernels.VectorNode:
+	case pack.VectorNode:
 		n.BlockLength, n.Stride = dims[0].Count, dims[1].Stride
-	case kernels.SubarrayNode:
+	case pack.SubarrayNode:
 		n.Table, n.Entries = int64(len(w.tree.LookAside)), int64(len(dims))
-		w.tree.LookAside = kernels.AppendDims(w.tree.LookAside, dims...)
+		w.tree.LookAside = pack.AppendDims(w.tree.LookAside, dims...)
 	}
 	return n, primitives
 }
 
 // indexed returns the node of an indexed type. A run that is more than one word, and has a gap after it, has a node of
 // its own.
-func (w *treeWriter) indexed(s *shape, a alignment) (n kernels.TreeNode, primitives int64) {
+func (w *treeWriter) indexed(s *shape, a alignment) (n pack.TreeNode, primitives int64) {
 	single := true
 	for _, b := range s.blocks {
 		a = a.with(b.at, s.child.size)
@@ -216,34 +216,34 @@ func (w *treeWriter) wordsOf(s *shape, a alignment) int64 {
 }
 
 // list writes the blocks of an indexed type, of scale children for each one, and returns the children of all.
-func (w *treeWriter) list(n *kernels.TreeNode, blocks []block, scale int64) (children int64) {
+func (w *treeWriter) list(n *pack.TreeNode, blocks []block, scale int64) (children int64) {
 	var lengths, displacements []int64
 	for _, b := range blocks {
 		lengths, displacements = append(lengths, b.count*scale), append(displacements, b.at)
 		children += b.count * scale
 	}
 	n.Table, n.Entries = int64(len(w.tree.LookAside)), int64(len(blocks))
-	if n.Kind == kernels.IndexedBlockNode {
+	if n.Kind == pack.IndexedBlockNode {
 		n.BlockLength = lengths[0]
 		w.tree.LookAside = append(w.tree.LookAside, displacements...)
 	} else {
-		w.tree.LookAside = kernels.AppendBlocks(w.tree.LookAside, lengths, displacements)
+		w.tree.LookAside = pack.AppendBlocks(w.tree.LookAside, lengths, displacements)
 	}
 	return children
 }
 
 // structure returns the node of a struct.
-func (w *treeWriter) structure(s *shape, a alignment) (n kernels.TreeNode, primitives int64) {
-	var fields []kernels.TreeField
+func (w *treeWriter) structure(s *shape, a alignment) (n pack.TreeNode, primitives int64) {
+	var fields []pack.TreeField
 	offset := int64(0)
 	for _, b := range s.blocks {
 		field := w.field(b, a.with(b.at, offset))
-		fields = append(fields, kernels.TreeField{Displacement: b.at, Primitives: field.primitives, Size: b.bytes(), Child: field.node})
+		fields = append(fields, pack.TreeField{Displacement: b.at, Primitives: field.primitives, Size: b.bytes(), Child: field.node})
 		offset += b.bytes()
 		primitives += field.primitives
 	}
-	n = kernels.TreeNode{Kind: kernels.StructNode, Table: int64(len(w.tree.LookAside)), Entries: int64(len(fields))}
-	w.tree.LookAside = kernels.AppendFields(w.tree.LookAside, fields...)
+	n = pack.TreeNode{Kind: pack.StructNode, Table: int64(len(w.tree.LookAside)), Entries: int64(len(fields))}
+	w.tree.LookAside = pack.AppendFields(w.tree.LookAside, fields...)
 	return n, primitives
 }
 
@@ -252,8 +252,8 @@ func (w *treeWriter) field(b block, a alignment) written {
 	if b.count == 1 {
 		return w.write(b.shape, a)
 	}
-	child := w.once(nodeKey{b.shape, true, b.extent, a}, func() (kernels.TreeNode, int64) {
-		return w.strided(kernels.ContiguousNode, b.shape, []kernels.TreeDim{{Count: 1, Stride: b.extent}}, a)
+	child := w.once(nodeKey{b.shape, true, b.extent, a}, func() (pack.TreeNode, int64) {
+		return w.strided(pack.ContiguousNode, b.shape, []pack.TreeDim{{Count: 1, Stride: b.extent}}, a)
 	})
 	return written{child.node, child.primitives * b.count}
 }

@@ -26,7 +26,7 @@ var onCPU embed.FS
 
 // filesForCPU are those, and what stands for CUDA, by path.
 func filesForCPU() (map[string]string, error) {
-	files, err := kernels.PointProgram("latency.cu", "").Files() // of any program
+	files, err := kernels.Program{File: "latency.cu"}.Files() // of any program
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,7 @@
 // and Thakur, "Processing MPI Derived Datatypes on Noncontiguous GPU-Resident Data", TPDS 2014, section 3.
 // A thread moves one primitive. It finds it by a walk from the root to a leaf, by integer arithmetic on the
 // number of the primitive. Parameters of fixed length are cached in shared memory; those of variable length
-// stay in the look-aside buffer. kernels/tree.go says what the fields of the structs mean.
+// stay in the look-aside buffer. kernels/pack/tree.go says what the fields of the structs mean.
 
 #include "common.cuh"
 

@@ -1,4 +1,3 @@
-// Package flags lays out the counts in device memory by which devices wait for each other.
 package flags
 
 import (
@@ -9,8 +8,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// LineBytes keeps counts on lines of their own.
-const LineBytes = 128
+// lineBytes keeps counts on lines of their own.
+const lineBytes = 128
 
 // Network says which ranks of a group of devices wait for which others, and where the counts lie by
 // which they do. Each rank has some lines of its own memory for each of its neighbours, to which that
@@ -53,7 +52,7 @@ func NewNetwork(devices []*streams.Device, neighbours [][]int, most, each, own i
 // Open makes the memory of a rank, of zeros, to be closed with made.
 func (n *Network) Open(rank int, made *streams.Resources) (err error) {
 	lines := max(1, n.each*len(n.neighbours[rank])+n.own)
-	if n.memory[rank], err = streams.Upload(n.devices[rank], make([]byte, lines*LineBytes)); err != nil {
+	if n.memory[rank], err = streams.Upload(n.devices[rank], make([]byte, lines*lineBytes)); err != nil {
 		return err
 	}
 	made.Add(n.memory[rank])
@@ -83,7 +82,7 @@ const Itself = 1000
 
 // Line returns one of the lines that a rank has for a neighbour, by its place among the rank's.
 func (n *Network) Line(rank, neighbour, which int) streams.Span {
-	return n.memory[rank].Span(int64(n.each*neighbour+which)*LineBytes, 8)
+	return n.memory[rank].Span(int64(n.each*neighbour+which)*lineBytes, 8)
 }
 
 // OwnLine returns one of the lines that are a rank's own.

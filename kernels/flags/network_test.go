@@ -41,7 +41,7 @@ func TestNetwork(t *testing.T) {
 		readers[n.OwnLine(rank, 0)]++
 	}
 	for s, count := range readers {
-		if count != 1 || s.Offset%LineBytes != 0 || s.Offset+s.Length > s.Memory.Size() {
+		if count != 1 || s.Offset%lineBytes != 0 || s.Offset+s.Length > s.Memory.Size() {
 			t.Errorf("%d use %v", count, s)
 		}
 	}

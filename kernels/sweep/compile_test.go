@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/nvrtc"
-	"github.com/halox/halox/internal/nvrtc/usages"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/stencil"
 )
 
@@ -64,12 +64,12 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			program := kernels.PointProgram("point.cu", n.source(n.usualClasses(), n.form()))
+			program := programOf("point.cu", n.source(n.usualClasses(), n.form()))
 			name := s.name()
 			t.Run(arch+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				begin := time.Now()
-				all := compileUsage(t, c, program, arch)
+				all := kerneltest.Usage(t, c, program, arch)
 				took := time.Since(begin)
 				for _, u := range all {
 					t.Logf("%s: %d registers", u.Name, u.Registers)
@@ -81,22 +81,6 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 			})
 		}
 	}
-}
-
-// compileUsage compiles a program and returns what its kernels use.
-func compileUsage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
-	t.Helper()
-	files, err := p.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	source := nvrtc.Source{Name: p.File, Text: files[p.File]}
-	for name, text := range files {
-		if name != p.File {
-			source.Headers = append(source.Headers, nvrtc.Header{Name: name, Text: text})
-		}
-	}
-	return must(usages.Of(c, "../../.cache/usages", source, []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-lineinfo", "-default-device"}))(t)
 }
 
 // Every shape, also with single points or measuring, has blocks of no more threads than its kernels are

@@ -2,6 +2,8 @@ package sweep
 
 import (
 	"testing"
+
+	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
 // The fused stage of every sample and of every linear stencil compiles for each generation of GPUs and keeps its variables in
@@ -20,7 +22,7 @@ func TestFusedStagesCompileWithoutSpills(t *testing.T) {
 			r := StageRank{Sweeper: &Sweeper{plan: n, form: f, shape: f.shapes[0]}}
 			t.Run(arch+"/"+s.name(), func(t *testing.T) {
 				t.Parallel()
-				for _, u := range compileUsage(t, c, r.program(&k), arch) {
+				for _, u := range kerneltest.Usage(t, c, r.program(&k), arch) {
 					t.Logf("%s: %d registers", u.Name, u.Registers)
 					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
 						t.Errorf("%s spills: %+v", u.Name, u)

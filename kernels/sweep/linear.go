@@ -3,10 +3,10 @@ package sweep
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/source"
 	"github.com/halox/halox/stencil"
 )
 
@@ -30,7 +30,7 @@ func Linear(s stencil.Stencil, real kernels.Real) (Point, []Access, error) {
 func (n *plan) writeLinear(b *strings.Builder) {
 	s, real := *n.point.linear, n.writes[0].element
 	b.WriteString("template <typename P> __device__ __forceinline__ void linear(P &p) {\n\tp.set(next, ")
-	writeSum(b, s, real, "p.at(u, 0, 0, 0)", partSum("p.at(u, %d, %d, %d)"))
+	b.WriteString(source.Sum(s, weight(real), "p.at(u, 0, 0, 0)", source.Part("p.at(u, %d, %d, %d)")))
 	b.WriteString(");\n}\n")
 	if layered(s) {
 		b.WriteString("}\n")
@@ -39,28 +39,8 @@ func (n *plan) writeLinear(b *strings.Builder) {
 	}
 }
 
-// writeSum writes the weighted sum of a centre and of groups' parts.
-func writeSum(b *strings.Builder, s stencil.Stencil, e Element, centre string, part func(stencil.Part) string) {
-	fmt.Fprintf(b, "%s * %s", literal(s.Centre, e), centre)
-	for _, g := range s.Groups {
-		var parts []string
-		for _, p := range g.Parts {
-			parts = append(parts, part(p))
-		}
-		fmt.Fprintf(b, "\n\t    + %s * (%s)", literal(g.Weight, e), strings.Join(parts, " + "))
-	}
-}
-
-// partSum returns what writes the sum of a part's points, each in a format.
-func partSum(format string) func(stencil.Part) string {
-	return func(p stencil.Part) string {
-		terms := make([]string, len(p))
-		for i, o := range p {
-			terms[i] = fmt.Sprintf(format, o[0], o[1], o[2])
-		}
-		return "(" + strings.Join(terms, " + ") + ")"
-	}
-}
+// weight returns what writes the weights of a field's stencil.
+func weight(e Element) func(float64) string { return source.Weight(elements[e].c, e.Size()) }
 
 // maxParts is how many different parts a layered stencil may have: what a thread holds of
 // each plane.
@@ -122,20 +102,13 @@ func writeLayers(b *strings.Builder, s stencil.Stencil, e Element) {
 	parts := partsOf(s)
 	var sums []string
 	for _, p := range parts {
-		sums = append(sums, partSum("at(%d, %d, %d)")(p))
+		sums = append(sums, source.Part("at(%d, %d, %d)")(p))
 	}
 	c := elements[e].c
 	fmt.Fprintf(b, "#define LAYERED\nstruct Sums { %s of[%d]; };\n\n", c, len(parts))
 	fmt.Fprintf(b, "template <typename At> __device__ __forceinline__ Sums sums_of(const At &at) {\n\treturn {{%s}};\n}\n\n", strings.Join(sums, ", "))
 	fmt.Fprintf(b, "template <typename In> __device__ __forceinline__ %s sum_of(const In &in) {\n\treturn ", c)
-	writeSum(b, s, e, "in(0, 0)", func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", findPart(parts, p), p[0][2]) })
+	inPlanes := func(p stencil.Part) string { return fmt.Sprintf("in(%d, %d)", findPart(parts, p), p[0][2]) }
+	b.WriteString(source.Sum(s, weight(e), "in(0, 0)", inPlanes))
 	b.WriteString(";\n}\n\n")
-}
-
-// literal writes a weight exactly, as it is in the type of the field.
-func literal(w float64, e Element) string {
-	if e == "float32" {
-		w = float64(float32(w))
-	}
-	return fmt.Sprintf("(%s)%s", elements[e].c, strconv.FormatFloat(w, 'x', -1, 64))
 }

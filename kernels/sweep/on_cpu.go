@@ -52,7 +52,7 @@ func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
-	program := kernels.PointProgram("point.cu", n.source(c, f))
+	program := programOf("point.cu", n.source(c, f))
 	if err := writeSources(r.folder, program, f, n); err != nil {
 		return nil, err
 	}

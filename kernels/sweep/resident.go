@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/step"
 )
 
 // ResidentSteps are time steps of which a launch makes many without the host: on each device one kernel,
@@ -28,7 +28,7 @@ func NewResidentSteps(ranks [][][]StageRank, limit time.Duration) (r *ResidentSt
 	if r.group, err = newStageGroup(ranks, limit); err != nil {
 		return r, err
 	}
-	if r.ranks, err = r.group.onTiles(); !errors.Is(err, kernels.ErrNoTiles) {
+	if r.ranks, err = r.group.onTiles(); !errors.Is(err, step.ErrNoTiles) {
 		return r, err
 	}
 	slabs := r.group.residentSlabs()

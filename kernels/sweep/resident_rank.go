@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/streams"
 )
 
@@ -14,14 +14,14 @@ type ResidentRank struct {
 	group    *stageGroup
 	rank     int
 	plain    *streams.Kernel
-	measured *streams.Kernel    // the same, which takes norms and reductions; nil where there are none
-	tiles    *kernels.TileSteps // instead of both, where the arrays stay on the multiprocessors
-	totals   [][]*Totals        // by phase and stage; nil where it takes none
-	made     int64              // steps that were queued
+	measured *streams.Kernel // the same, which takes norms and reductions; nil where there are none
+	tiles    *step.TileSteps // instead of both, where the arrays stay on the multiprocessors
+	totals   [][]*Totals     // by phase and stage; nil where it takes none
+	made     int64           // steps that were queued
 }
 
 // maxSteps is how many steps a launch may make.
-const maxSteps = kernels.MaxTileSteps
+const maxSteps = step.MaxTileSteps
 
 // Queue queues steps behind those queued before, up to 2^30, the first of them at a moment; with norms
 // and reductions of the last if they are wanted and there are some. It returns an error also if the device

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
 // residentPlanOf is a plan of these stages in some phases, without the places of arrays.
@@ -40,7 +41,7 @@ func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 			program, _ := p.program()
 			t.Run(fmt.Sprintf("%s/%s/measured=%t", arch, name, measured), func(t *testing.T) {
 				t.Parallel()
-				for _, u := range compileUsage(t, c, program, arch) {
+				for _, u := range kerneltest.Usage(t, c, program, arch) {
 					t.Logf("%s: %d registers, %d threads", u.Name, u.Registers, p.threads)
 					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
 						t.Errorf("%s spills: %+v", u.Name, u)

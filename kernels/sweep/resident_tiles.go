@@ -2,19 +2,20 @@ package sweep
 
 import (
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/streams"
 )
 
 // onTiles makes the steps of all ranks ready as tiles that stay on the multiprocessors: steps of one stage
-// that leads by a star from one of two arrays to the other. It returns kernels.ErrNoTiles where that cannot
+// that leads by a star from one of two arrays to the other. It returns step.ErrNoTiles where that cannot
 // be.
 func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 	ranks, ok := g.tileRanks()
 	if !ok {
-		return nil, kernels.ErrNoTiles
+		return nil, step.ErrNoTiles
 	}
 	first := g.ranks[0][0][0].Sweeper
-	tiles, err := first.compiler.NewTileGroup(*first.plan.point.linear, kernels.Real(first.plan.writes[0].element), ranks, g.limit)
+	tiles, err := step.NewTileGroup(first.compiler, *first.plan.point.linear, kernels.Real(first.plan.writes[0].element), ranks, g.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +58,13 @@ func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *
 // tileNormsBytes is what a tile leaves of norms.
 const tileNormsBytes = 4 * 8
 
-// tileRanks returns the ranks as kernels.TileGroup has them; ok is false where the steps are others.
-func (g *stageGroup) tileRanks() (all []kernels.TileRank, ok bool) {
+// tileRanks returns the ranks as step.TileGroup has them; ok is false where the steps are others.
+func (g *stageGroup) tileRanks() (all []step.TileRank, ok bool) {
 	if len(g.ranks) != 2 || len(g.ranks[0]) != 1 {
 		return nil, false
 	}
 	for rank, d := range g.devices {
-		one := kernels.TileRank{Device: d}
+		one := step.TileRank{Device: d}
 		for phase := range one.Fields {
 			r := g.ranks[phase][0][rank]
 			n := r.Sweeper.plan

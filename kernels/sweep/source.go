@@ -5,8 +5,15 @@ import (
 	"strings"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 )
+
+// programOf returns a program of kernels/cu that includes accesses.cuh, with the given text, and maybe
+// other headers that were generated.
+func programOf(file, accesses string, others ...kernels.Header) kernels.Program {
+	return kernels.Program{File: file, Headers: append([]kernels.Header{{Name: "accesses.cuh", Text: accesses}}, others...)}
+}
 
 // source returns accesses.cuh for a point function, see site.cuh, with more build options.
 func (n *plan) source(c classes, f form, options ...string) string {

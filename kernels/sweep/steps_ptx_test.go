@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
 )
 
 // stepPrograms are what is compiled of a sample: for fused stages, and for resident steps.
@@ -29,10 +30,10 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 		n := must(newPlan(s.point, s.accesses))(t)
 		steps := stepPrograms(t, s)
 		onlyRead := slices.ContainsFunc(s.accesses, func(a Access) bool { return !a.Write })
-		for i, p := range append(steps, kernels.PointProgram("point.cu", n.source(n.usualClasses(), n.form()))) {
+		for i, p := range append(steps, programOf("point.cu", n.source(n.usualClasses(), n.form()))) {
 			t.Run(s.name()+"/"+p.File, func(t *testing.T) {
 				t.Parallel()
-				text := string(must(c.Image(p, "sm_999"))(t)) // PTX
+				text := kerneltest.PTX(t, c, p)
 				if readOnly := strings.Contains(text, "ld.global.nc"); readOnly != (onlyRead && i == len(steps)) {
 					t.Errorf("loads by the read-only path: %v", readOnly)
 				}

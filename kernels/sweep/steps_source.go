@@ -13,7 +13,7 @@ func (p *residentPlan) program() (kernels.Program, int) {
 	for i := range p.stages {
 		bytes += p.stages[i].bytes()
 	}
-	return kernels.StepsProgram("point_steps.cu", p.stagesSource(bytes), p.accessesSource()), bytes
+	return programOf("point_steps.cu", p.accessesSource(), kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)}), bytes
 }
 
 // stageMacros are the macros of accesses.cuh that differ from stage to stage.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -209,7 +208,7 @@ func TestErrorsOfSources(t *testing.T) {
 			s := waveSample()
 			s.point.CUDA = strings.Replace(s.point.CUDA, one.old, one.new, 1)
 			n := must(newPlan(s.point, s.accesses))(t)
-			_, err := c.Image(kernels.PointProgram("point.cu", n.source(n.usualClasses(), n.form())), "sm_90")
+			_, err := c.Image(programOf("point.cu", n.source(n.usualClasses(), n.form())), "sm_90")
 			if err == nil {
 				t.Fatal("it compiled")
 			}

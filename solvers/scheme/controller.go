@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
@@ -180,11 +180,11 @@ func (c *controller) judge(step int64) bool {
 
 // sum sets the result's norms and reductions to those of a step, over all subdomains in the order
 // of their ranks, and returns the norms over all variables.
-func (c *controller) sum(step int64) (all kernels.Norms) {
+func (c *controller) sum(step int64) (all reduce.Norms) {
 	r := &c.result
 	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
 	for v := range c.step.Measured {
-		var sum kernels.Norms
+		var sum reduce.Norms
 		for _, of := range c.collected {
 			sum.Add(of.norms[v])
 		}
@@ -205,7 +205,7 @@ func (c *controller) sum(step int64) (all kernels.Norms) {
 
 // finite reports whether all points were finite: a NaN shows in the sums, and an
 // infinity in the largest value. The squares of large values may overflow.
-func finite(n kernels.Norms) bool {
+func finite(n reduce.Norms) bool {
 	s := n.Sum2 + n.SumChange2
 	return !math.IsNaN(s) && !math.IsInf(n.Max, 0) && !math.IsInf(n.MaxChange, 0)
 }

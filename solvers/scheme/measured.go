@@ -3,7 +3,7 @@ package scheme
 import (
 	"slices"
 
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
@@ -11,12 +11,12 @@ import (
 // sums are what is taken of a step on one subdomain: norms by measured variable, and the reductions
 // of point functions in the order of Step.Reductions.
 type sums struct {
-	norms   []kernels.Norms
+	norms   []reduce.Norms
 	reduced []float64
 }
 
 func (s *Step) newSums() sums {
-	return sums{make([]kernels.Norms, len(s.Measured)), make([]float64, len(s.Reductions()))}
+	return sums{make([]reduce.Norms, len(s.Measured)), make([]float64, len(s.Reductions()))}
 }
 
 // total gives some of the sums of a step.
@@ -29,7 +29,7 @@ type total interface {
 
 // normTotal is the norms of one variable.
 type normTotal struct {
-	*kernels.NormReduction
+	*reduce.NormReduction
 	variable int // among those measured
 }
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/halo/packing"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 )
 
 // The contenders of papers.
@@ -18,14 +18,14 @@ var (
 	byTree     = contender{engine: packing.Tree}
 
 	byPinnedList = contender{packing.Bypass, "list pinned", packing.Options{Pinned: true}}
-	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: kernels.Sequential}}
-	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: kernels.Parallel}}
-	byTwoSteps   = contender{packing.Bypass, "scan in two steps", packing.Options{Scan: kernels.TwoSteps}}
-	byPlane      = contender{packing.Bypass, "parallel scan, 2-D", packing.Options{Scan: kernels.Parallel, Sums: kernels.PlaneSums}}
+	bySequential = contender{packing.Bypass, "sequential scan", packing.Options{Scan: pack.Sequential}}
+	byParallel   = contender{packing.Bypass, "parallel scan", packing.Options{Scan: pack.Parallel}}
+	byTwoSteps   = contender{packing.Bypass, "scan in two steps", packing.Options{Scan: pack.TwoSteps}}
+	byPlane      = contender{packing.Bypass, "parallel scan, 2-D", packing.Options{Scan: pack.Parallel, Sums: pack.PlaneSums}}
 	byStatic     = contender{packing.Bypass, "32 threads a block", packing.Options{Lanes: 32}}
 
-	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: kernels.InnerLoop}}
-	byOuter = contender{packing.Targeted, "outer loop", packing.Options{Loop: kernels.OuterLoop}}
+	byInner = contender{packing.Targeted, "inner loop", packing.Options{Loop: pack.InnerLoop}}
+	byOuter = contender{packing.Targeted, "outer loop", packing.Options{Loop: pack.OuterLoop}}
 )
 
 // packFigures returns those of the papers.

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/halox/halox/internal/bench/timing"
-	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -23,7 +23,7 @@ import (
 // too much is how long an event takes to another device and one back, some microseconds.
 type senderGroup struct {
 	senders []*sender
-	gate    *kernels.Gate // of the first sender's device
+	gate    *flags.Gate // of the first sender's device
 }
 
 // newSenderGroup makes senders of the hops that have been tried, and their gate.
@@ -36,7 +36,7 @@ func (f *fabric) newSenderGroup(hops []hop, open *streams.Resources) (t *senderG
 		}
 		t.senders = append(t.senders, c)
 	}
-	if t.gate, err = f.compiler.NewGate(hops[0].from.device, timing.GateLimit); err != nil {
+	if t.gate, err = flags.NewGate(f.compiler, hops[0].from.device, timing.GateLimit); err != nil {
 		return nil, err
 	}
 	open.Add(t.gate)

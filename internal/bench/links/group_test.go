@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
@@ -65,7 +66,7 @@ func newTestGroup(t *testing.T, devices int, does func(sender int) func()) *send
 		made.senders = append(made.senders, c)
 	}
 	var err error
-	if made.gate, err = f.compiler.NewGate(set.Devices[0], timing.GateLimit); err != nil {
+	if made.gate, err = flags.NewGate(f.compiler, set.Devices[0], timing.GateLimit); err != nil {
 		t.Fatal(err)
 	}
 	open.Add(made.gate)

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -111,7 +112,7 @@ func (p *pair) flags(open *streams.Resources) (func() (float64, error), error) {
 	if err := errors.Join(p.passable(link), p.passable(link.back())); err != nil {
 		return nil, err
 	}
-	pingPong, err := p.compiler.NewFlagPingPong(p.a, p.b, timing.GateLimit)
+	pingPong, err := flags.NewPingPong(p.compiler, p.a, p.b, timing.GateLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -85,12 +86,12 @@ func (c *sender) load(bytes int64, open *streams.Resources) error {
 
 // loadStore has a kernel of the sender store into the receiver's memory.
 func (c *sender) loadStore(dst, src streams.Span, open *streams.Resources) error {
-	copier, err := c.compiler.NewBoxCopier(c.from.device)
+	copier, err := pack.NewBoxCopier(c.compiler, c.from.device)
 	if err != nil {
 		return err
 	}
 	size := domain.Vec{int(dst.Length), 1, 1}
-	k, err := copier.Copies("store", kernels.Copy{Dst: kernels.Dense(dst, size), Src: kernels.Dense(src, size), Size: size, ElementSize: 1})
+	k, err := copier.Copies("store", pack.Copy{Dst: pack.Dense(dst, size), Src: pack.Dense(src, size), Size: size, ElementSize: 1})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/streams"
 )
 
@@ -22,7 +23,7 @@ const GateLimit = 10 * time.Second
 type Probe struct {
 	Stream     *streams.Stream
 	nothing    *streams.Kernel
-	gate       *kernels.Gate
+	gate       *flags.Gate
 	start, end *streams.Event // timed
 }
 
@@ -34,11 +35,11 @@ func NewProbe(c *kernels.Compiler, d *streams.Device, open *streams.Resources) (
 		return nil, err
 	}
 	open.Add(p.Stream)
-	if p.nothing, err = c.NewNothing(d); err != nil {
+	if p.nothing, err = flags.NewNothing(c, d); err != nil {
 		return nil, err
 	}
 	open.Add(p.nothing)
-	if p.gate, err = c.NewGate(d, GateLimit); err != nil {
+	if p.gate, err = flags.NewGate(c, d, GateLimit); err != nil {
 		return nil, err
 	}
 	open.Add(p.gate)

@@ -1,0 +1,78 @@
+package flags_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/flags"
+)
+
+// A flag goes to and fro between two devices, again and again.
+func TestFlagPingPong(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		if len(s.Devices) < 2 || !s.Links.Between(s.Devices[0], s.Devices[1]).Usable || !s.Links.Between(s.Devices[1], s.Devices[0]).Usable {
+			t.Skip("SKIPPED: no two devices that reach each other")
+		}
+		r, err := flags.NewPingPong(s.Compiler, s.Devices[0], s.Devices[1], 20*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		for _, rounds := range []int{1000, 1, 300} {
+			took, err := r.Play(rounds)
+			if err != nil || took < 0 || took > time.Second {
+				t.Errorf("%d rounds: %v, %v", rounds, took, err)
+			}
+			t.Logf("%d rounds: %v one way", rounds, took)
+		}
+	})
+}
+
+// What is behind a gate does not run before it is opened, time after time.
+func TestGate(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		d := s.Devices[0]
+		stream, err := d.NewStream(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := d.NewEvent()
+		if err != nil {
+			t.Fatal(err)
+		}
+		nothing, err := flags.NewNothing(s.Compiler, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Launch(nothing); err != nil {
+			t.Fatal(err)
+		}
+		g, err := flags.NewGate(s.Compiler, d, 20*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		for range 3 {
+			if err := g.Shut(stream); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Launch(nothing); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Record(e); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Millisecond)
+			if done, err := e.Done(); done || err != nil {
+				t.Fatalf("through the gate: %t, %v", done, err)
+			}
+			if err := g.Open(); err != nil {
+				t.Fatal(err)
+			}
+			if err := stream.Sync(time.Minute); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

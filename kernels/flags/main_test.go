@@ -1,0 +1,11 @@
+package flags_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
+)
+
+// Tests run every kernel of this source on the CPU.
+func TestMain(m *testing.M) { os.Exit(testdevices.Main(m, "../cu/latency.cu")) }

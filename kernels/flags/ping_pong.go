@@ -1,0 +1,165 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/streams"
+)
+
+// PingPong measures the latency of a flag between two devices. A kernel stays resident on
+// each of them. The two signal each other in turns: each stores into the memory of the other,
+// and waits for a store into its own.
+type PingPong struct {
+	resources streams.Resources
+	limit     time.Duration
+	players   [2]*player
+	base      uint64 // rounds played
+}
+
+// player is what one device has of it.
+type player struct {
+	device *streams.Device
+	stream *streams.Stream
+	flag   *streams.Memory // that the other raises
+	took   *streams.Memory // pinned
+	kernel *streams.Kernel
+	arg    pingPongArgs // of the Go form; the CUDA form has its own
+}
+
+// NewPingPong makes the kernels ready, and runs them once. The devices reach each other. No
+// kernel waits longer than limit.
+func NewPingPong(c *kernels.Compiler, a, b *streams.Device, limit time.Duration) (r *PingPong, err error) {
+	made := &PingPong{limit: limit}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, made.Close())
+		}
+	}()
+	for i, d := range []*streams.Device{a, b} {
+		if made.players[i], err = made.newPlayer(d); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range made.players {
+		if err := makePlayer(c, made, p, made.players[1-i], i == 0); err != nil {
+			return nil, err
+		}
+	}
+	// What a driver does at the first launch of a kernel may wait for other kernels.
+	for _, p := range made.players {
+		if err := errors.Join(p.launch(0, 0, 0), p.stream.Sync(limit)); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+func (r *PingPong) newPlayer(d *streams.Device) (p *player, err error) {
+	p = &player{device: d}
+	if p.flag, err = streams.Upload(d, make([]byte, lineBytes)); err != nil {
+		return nil, err
+	}
+	r.resources.Add(p.flag)
+	if p.took, err = d.AllocPinned(8); err != nil {
+		return nil, err
+	}
+	r.resources.Add(p.took)
+	if p.stream, err = d.NewStream(streams.Normal); err != nil {
+		return nil, err
+	}
+	r.resources.Add(p.stream)
+	return p, nil
+}
+
+// makePlayer makes the launch of one player.
+func makePlayer(c *kernels.Compiler, r *PingPong, p, other *player, serves bool) error {
+	arg := pingPongArgs{mine: p.flag.Address(), its: other.flag.Address(), limit: r.limit.Nanoseconds(), took: p.took.Address()}
+	if serves {
+		arg.serves = 1
+	}
+	found, err := c.Load(p.device, latencyProgram(), "flag_ping_pong")
+	if err != nil {
+		return err
+	}
+	spec := streams.KernelSpec{
+		Name: "flag ping-pong", Function: found[0], Uses: []streams.Span{p.flag.All(), p.took.All()}, Reaches: []streams.Span{other.flag.All()},
+		Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: launch.Argument(&arg), Run: func() { p.onHost(other) },
+	}
+	if p.kernel, err = launch.New(p.device, spec); err != nil {
+		return err
+	}
+	r.resources.Add(p.kernel)
+	p.arg = arg
+	return nil
+}
+
+// launch queues the kernel of a player.
+func (p *player) launch(base uint64, rounds, warm int64) error {
+	arg := &p.arg
+	if own := p.kernel.Argument(); own != nil {
+		arg = &streams.View[pingPongArgs](own)[0]
+	}
+	arg.base, arg.rounds, arg.warm = base, rounds, warm
+	streams.View[int64](p.took.Bytes())[0] = 0
+	return p.stream.Launch(p.kernel)
+}
+
+// Play has the flag handed to and fro so many times, after some that do not count, and
+// returns the time from one device to the other, by the clock of the first. It waits for
+// both kernels. An error says which device waited in vain, and for whom.
+func (r *PingPong) Play(rounds int) (time.Duration, error) {
+	const warm = 100
+	if rounds < 1 {
+		return 0, fmt.Errorf("flags: a flag ping-pong of %d rounds", rounds)
+	}
+	base := r.base
+	r.base += uint64(rounds + warm)
+	for _, p := range r.players {
+		if err := p.launch(base, int64(rounds+warm), warm); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range r.players {
+		if err := p.stream.Sync(2*r.limit + time.Minute); err != nil {
+			return 0, err
+		}
+	}
+	for i, p := range r.players {
+		if streams.View[int64](p.took.Bytes())[0] < 0 {
+			return 0, fmt.Errorf("flags: a kernel of device %v waited %v in vain for a flag from device %v", p.device, r.limit, r.players[1-i].device)
+		}
+	}
+	took := streams.View[int64](r.players[0].took.Bytes())[0]
+	return time.Duration(took) / time.Duration(2*rounds), nil
+}
+
+// onHost is the host version of kernel flag_ping_pong.
+func (p *player) onHost(other *player) {
+	var start time.Time
+	took := &streams.View[int64](p.took.Bytes())[0]
+	for i := int64(1); i <= p.arg.rounds; i++ {
+		count := p.arg.base + uint64(i)
+		if p.arg.serves == 1 {
+			atomic.StoreUint64(Word(other.flag, 0), count)
+		}
+		if !Await(Word(p.flag, 0), count, time.Duration(p.arg.limit)) {
+			*took = -1
+			return
+		}
+		if p.arg.serves == 0 {
+			atomic.StoreUint64(Word(other.flag, 0), count)
+		}
+		if i == p.arg.warm {
+			start = time.Now()
+		}
+	}
+	*took = time.Since(start).Nanoseconds()
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (r *PingPong) Close() error { return r.resources.Close() }

@@ -1,0 +1,54 @@
+package flags
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// hostDevices opens some for the length of the test.
+func hostDevices(t *testing.T, n int) []*streams.Device {
+	t.Helper()
+	devices, err := streams.HostPlatform(n).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := streams.CloseAll(devices); err != nil {
+			t.Error(err)
+		}
+	})
+	return devices
+}
+
+// A device that waits in vain does so for the limit, and the error says for whom.
+func TestFlagPingPongInVain(t *testing.T) {
+	d := hostDevices(t, 2)
+	c := kernels.CompilerFromEnv()
+	r, err := NewPingPong(c, d[0], d[1], 20*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	g, err := NewGate(c, d[1], 200*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if err := g.Shut(r.players[1].stream); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Play(3)
+	if err == nil || !strings.Contains(err.Error(), "device host 0 waited 20ms in vain for a flag from device host 1") {
+		t.Error(err)
+	}
+	if err := g.Open(); err == nil || !strings.Contains(err.Error(), "a gate of device host 1 was not opened within 200ms") {
+		t.Error(err)
+	}
+	if _, err := r.Play(0); err == nil {
+		t.Error("no rounds")
+	}
+}

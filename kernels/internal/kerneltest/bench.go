@@ -1,0 +1,131 @@
+// Package kerneltest is what the tests of several packages of kernels share: a device with arrays to
+// try kernels on, one to time them on, and checks of all programs that a package compiles.
+package kerneltest
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Limit is how long tests wait for a device.
+const Limit = 30 * time.Second
+
+// Bench is one device with arrays to try kernels on.
+type Bench struct {
+	T        *testing.T
+	Device   *streams.Device
+	Stream   *streams.Stream
+	Compiler *kernels.Compiler
+}
+
+// NewBench returns a bench on the first device of a set.
+func NewBench(t *testing.T, s *testdevices.Set) *Bench {
+	t.Helper()
+	b := &Bench{T: t, Device: s.Devices[0], Compiler: s.Compiler}
+	b.Stream = Must(b.Device.NewStream(streams.Normal))(t)
+	return b
+}
+
+// Must returns what gives v, or ends the test or benchmark if that could not be made.
+func Must[T any](v T, err error) func(t testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+// Check ends the test at an error.
+func Check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Array makes an array over box with ghosts of one layer and puts values in
+// it, padding included.
+func (b *Bench) Array(box domain.Box, dims int, values []float64) kernels.Array {
+	b.T.Helper()
+	l := Must(domain.NewLayout(box, domain.UniformRadius(dims, 1), 8))(b.T)
+	m := Must(b.Device.Alloc(l.Bytes()))(b.T)
+	b.T.Cleanup(func() { m.Close() })
+	Put(b, m.All(), values)
+	return kernels.Array{Data: m.All(), Layout: l}
+}
+
+// Do checks what was queued and waits for it.
+func (b *Bench) Do(errs ...error) {
+	b.T.Helper()
+	for _, err := range append(errs, b.Stream.Sync(Limit)) {
+		if err != nil {
+			b.T.Fatal(err)
+		}
+	}
+}
+
+// Put copies values to the device of a bench.
+func Put[T any](b *Bench, dst streams.Span, values []T) {
+	b.T.Helper()
+	host := Must(b.Device.AllocPinned(dst.Length))(b.T)
+	copy(streams.View[T](host.Bytes()), values)
+	b.Do(b.Stream.Copy(dst, host.All()), b.Stream.Sync(Limit), host.Close())
+}
+
+// Upload puts values into memory of their size.
+func Upload[T any](b *Bench, values []T) streams.Span {
+	b.T.Helper()
+	m := Must(b.Device.Alloc(int64(len(values)) * int64(unsafe.Sizeof(values[0]))))(b.T)
+	b.T.Cleanup(func() { m.Close() })
+	Put(b, m.All(), values)
+	return m.All()
+}
+
+// Get copies values from there.
+func Get[T any](b *Bench, src streams.Span) []T {
+	b.T.Helper()
+	host := Must(b.Device.AllocPinned(src.Length))(b.T)
+	b.Do(b.Stream.Copy(host.All(), src))
+	values := append([]T(nil), streams.View[T](host.Bytes())...)
+	b.Do(host.Close())
+	return values
+}
+
+// Noise returns random numbers.
+func Noise(n int64) []float64 {
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = rand.NormFloat64()
+	}
+	return v
+}
+
+// Shapes are boxes that take every way through the kernels: streams in z with and
+// without remainders, thin slabs, single points, boxes off the origin.
+func Shapes() []domain.Vec {
+	return []domain.Vec{{70, 19, 67}, {64, 4, 64}, {1, 33, 40}, {200, 1, 9}, {9, 300, 1}, {1, 1, 1}, {3, 1, 2}, {130, 130, 1}, {257, 3, 8}}
+}
+
+// EachPoint calls f for every point of a box.
+func EachPoint(b domain.Box, f func(p domain.Vec)) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				f(domain.Vec{x, y, z})
+			}
+		}
+	}
+}
+
+// Near reports whether sums agree that were taken in different orders.
+func Near(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }

@@ -1,0 +1,110 @@
+package pack_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/pack"
+	"github.com/halox/halox/streams"
+)
+
+// Devices in a ring store boxes of bytes into the memory of their neighbours, few of them, and so many
+// that a table names them. All memory then holds what plain copies leave there, round by round.
+func TestDirectExchange(t *testing.T) {
+	for _, each := range []int{3, 6} {
+		t.Run(fmt.Sprintf("boxes=%d/backend=cuda", each), func(t *testing.T) { directExchange(t, testdevices.GPUs(t), each) })
+		t.Run(fmt.Sprintf("boxes=%d/backend=cuda-on-cpu", each), func(t *testing.T) { directExchange(t, testdevices.CPU(t, 4), each) })
+	}
+}
+
+// ring is devices that exchange with the one before and the one behind.
+type ring struct {
+	t      *testing.T
+	all    []*kerneltest.Bench
+	memory []*streams.Memory
+	each   int // boxes that go to each neighbour
+}
+
+// Memory begins with what is sent; what comes from the device before and from that behind follows.
+const ringPart = 8000
+
+func directExchange(t *testing.T, s *testdevices.Set, each int) {
+	r := &ring{t: t, each: each}
+	for i, d := range s.Devices {
+		r.all = append(r.all, kerneltest.NewBench(t, &testdevices.Set{Devices: s.Devices[i:], Compiler: s.Compiler}))
+		r.memory = append(r.memory, kerneltest.Must(d.Alloc(3*ringPart))(t))
+	}
+	if len(r.all) < 3 {
+		t.Skip("SKIPPED: a ring has three devices or more")
+	}
+	ranks := make([]pack.DirectExchangeRank, len(r.all))
+	for i, b := range r.all {
+		ranks[i].Device = b.Device
+		for side := range 2 {
+			to := r.neighbour(i, side)
+			kerneltest.Check(t, b.Device.EnablePeer(r.all[to].Device))
+			ranks[i].Neighbours = append(ranks[i].Neighbours, to)
+			for n := range each {
+				ranks[i].Stores = append(ranks[i].Stores, r.box(i, side, n))
+			}
+		}
+	}
+	exchanges := kerneltest.Must(pack.NewDirectExchanges(s.Compiler, ranks, kerneltest.Limit))(t)
+	for range 3 {
+		want := r.fill()
+		for i := range exchanges {
+			r.copyOnHost(want, i)
+			kerneltest.Check(t, exchanges[i].Queue(r.all[i].Stream))
+		}
+		for i, b := range r.all {
+			b.Do()
+			kerneltest.Check(t, exchanges[i].Err())
+			if got := getBytes(b, r.memory[i].All()); !bytes.Equal(got, want[i]) {
+				t.Fatalf("device %d: other bytes than plain copies leave", i)
+			}
+		}
+	}
+	for i := range exchanges {
+		kerneltest.Check(t, exchanges[i].Close())
+	}
+}
+
+// neighbour is the device before a device, or behind it.
+func (r *ring) neighbour(i, side int) int { return (i + len(r.all) - 1 + 2*side) % len(r.all) }
+
+// box is the n-th of those that a device stores on one side. None overlaps another one, there or here.
+func (r *ring) box(i, side, n int) pack.Copy {
+	first := int64(100 + 1001*n)
+	return pack.Copy{
+		Src:  pack.Place{Data: r.memory[i].Span(0, ringPart), First: first, Pitch: 40, Plane: 200},
+		Dst:  pack.Place{Data: r.memory[r.neighbour(i, side)].Span(int64(2-side)*ringPart, ringPart), First: first + int64(3*n), Pitch: 36, Plane: 144},
+		Size: domain.Vec{8 + 5*n, 1 + n%4, 1 + (n+side)%3}, ElementSize: 1,
+	}
+}
+
+// fill fills all memory at random, and returns what it holds.
+func (r *ring) fill() (all [][]byte) {
+	for i, b := range r.all {
+		all = append(all, random(3*ringPart))
+		setBytes(b, r.memory[i], all[i])
+	}
+	return all
+}
+
+// copyOnHost makes the copies of a device in images of the memory.
+func (r *ring) copyOnHost(images [][]byte, i int) {
+	for side := range 2 {
+		for n := range r.each {
+			c := r.box(i, side, n)
+			to := images[r.neighbour(i, side)][c.Dst.Data.Offset:]
+			kerneltest.EachPoint(domain.Box{Hi: c.Size}, func(p domain.Vec) {
+				x, y, z := int64(p[0]), int64(p[1]), int64(p[2])
+				to[c.Dst.First+x+y*c.Dst.Pitch+z*c.Dst.Plane] = images[i][c.Src.First+x+y*c.Src.Pitch+z*c.Src.Plane]
+			})
+		}
+	}
+}

@@ -1,0 +1,249 @@
+//go:build linux && cgo
+
+package pack
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/halox/halox/internal/cuda"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/streams"
+)
+
+// fakeFunctions returns kernels of a fake GPU, which do nothing.
+func fakeFunctions(t *testing.T, d *streams.Device, bytes int, names ...string) (found []streams.Function) {
+	t.Helper()
+	sizes := map[string]int{}
+	for _, name := range names {
+		sizes[name] = bytes
+	}
+	module, err := d.LoadModule(cudafake.Image(sizes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		f, err := module.Function(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// fakeList is a list, and memory of a fake GPU to pack it from and into.
+type fakeList struct {
+	list            []Block
+	strided, packed *streams.Memory
+	stream          *streams.Stream
+}
+
+func newFakeList(t *testing.T, d *streams.Device, blocks int) fakeList {
+	t.Helper()
+	f := fakeList{list: make([]Block, blocks)}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range f.list {
+		f.list[i] = Block{int64(i) * 3000, 1 + rng.Int64N(3000)}
+	}
+	var errs [3]error
+	f.strided, errs[0] = d.Alloc(int64(blocks) * 3000)
+	f.packed, errs[1] = d.Alloc(int64(blocks) * 3000)
+	f.stream, errs[2] = d.NewStream(streams.Normal)
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// packUnits makes a table, packs it twice and closes all.
+func packUnits(p *UnitPacker, f fakeList, o UnitOptions, look func(*UnitTable)) (err error) {
+	var open streams.Resources
+	defer func() { // what fails is not to be hidden by what is closed
+		if closed := open.Close(); err == nil {
+			err = closed
+		}
+	}()
+	table, err := p.Table(f.list, o)
+	if err != nil {
+		return err
+	}
+	open.Add(table)
+	pack, err := table.Pack(f.packed.All(), f.strided.All(), 0)
+	if err != nil {
+		return err
+	}
+	open.Add(pack)
+	for range 2 {
+		if err := pack.Queue(f.stream); err != nil {
+			return err
+		}
+	}
+	if err := f.stream.Sync(time.Minute); err != nil {
+		return err
+	}
+	look(table)
+	return nil
+}
+
+// The first copy of a table brings it to the GPU part by part, each with a launch;
+// the second is one launch of all.
+func TestUnitsReachGPU(t *testing.T) {
+	fake, device := kerneltest.FakeGPU(t)
+	p, err := (&UnitPacker{device: device, units: fakeFunctions(t, device, int(unsafe.Sizeof(unitsArgs{})), "units")[0]}).withStages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	f := newFakeList(t, device, 1000)
+	before := fake.Live()
+	const part = 100
+	err = packUnits(p, f, UnitOptions{Part: part, MaxBlocks: 7}, func(table *UnitTable) {
+		c := cutter{list: f.list, most: 1024}
+		units, shorts := c.cut(make([]unit, 0, 10_000), nil)
+		first := int64(0)
+		launches := fake.Launches()
+		for i, l := range launches {
+			arg := *(*unitsArgs)(unsafe.Pointer(unsafe.SliceData(l.Arg)))
+			if i == len(launches)-1 {
+				if first != int64(len(units)) {
+					t.Errorf("%d units of %d in parts", first, len(units))
+				}
+				first = 0
+			}
+			if want := min(int64(len(units))-first, part); arg.first != first || i < len(launches)-1 && arg.count != want {
+				t.Errorf("launch %d: %d units from %d on, not %d from %d on", i, arg.count, arg.first, want, first)
+			}
+			if arg.packed != f.packed.Address() || arg.strided != f.strided.Address() || l.Grid != [3]uint32{7, 1, 1} {
+				t.Errorf("launch %d: %+v with %+v", i, l, arg)
+			}
+			first += arg.count
+		}
+		if first != int64(len(units)) || len(launches) != (len(units)+part-1)/part+1 {
+			t.Errorf("%d launches; the last of %d units, not %d", len(launches), first, len(units))
+		}
+		if !slices.Equal(units, download[unit](t, f.stream, table.units)) || !slices.Equal(shorts, download[short](t, f.stream, table.shorts)) {
+			t.Error("the table differs from what was cut")
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live := fake.Live(); live != before {
+		t.Errorf("left behind: %+v, not %+v", live, before)
+	}
+}
+
+// download returns the values in memory of a GPU.
+func download[T any](t *testing.T, s *streams.Stream, m *streams.Memory) []T {
+	t.Helper()
+	host, err := s.Device().AllocPinned(m.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	if err := s.Copy(host.All(), m.All()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Sync(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(streams.View[T](host.Bytes()))
+}
+
+// Whatever call fails, it is told, and nothing stays behind.
+func TestUnitsThatFailOnGPU(t *testing.T) {
+	fake, device := kerneltest.FakeGPU(t)
+	p, err := (&UnitPacker{device: device, units: fakeFunctions(t, device, int(unsafe.Sizeof(unitsArgs{})), "units")[0]}).withStages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	f := newFakeList(t, device, 300)
+	before := fake.Live()
+	for _, call := range []string{"cuMemAlloc", "cuEventCreate", "cuMemcpyHtoDAsync", "cuEventRecord", "cuLaunchKernelEx"} {
+		for skip := range 3 {
+			if call == "cuEventCreate" && skip > 0 {
+				continue // there is one
+			}
+			if call == "cuMemAlloc" && skip > 1 {
+				continue // there are two
+			}
+			fake.Fail(call, int(cuda.CodeOutOfMemory), skip, 1)
+			if err := packUnits(p, f, UnitOptions{Part: 100}, func(*UnitTable) {}); err == nil {
+				t.Errorf("%s failed after %d, and nobody said so", call, skip)
+			}
+			fake.Fail(call, 0, 0, 0)
+			if live := fake.Live(); live != before {
+				t.Fatalf("%s failed after %d: left behind %+v, not %+v", call, skip, live, before)
+			}
+		}
+	}
+}
+
+// What reaches a GPU of a list of blocks, by options.
+func TestBlocksReachGPU(t *testing.T) {
+	fake, device := kerneltest.FakeGPU(t)
+	found := fakeFunctions(t, device, int(unsafe.Sizeof(blocksArgs{})), "listed_blocks", "listed_blocks_2d", "scan_blocks", "scanned_blocks", "equal_blocks")
+	p := &BlockPacker{device: device, listed: map[Sums]streams.Function{LineSums: found[0], PlaneSums: found[1]}, scan: found[2], scanned: found[3], equal: found[4]}
+	f := newFakeList(t, device, 300)
+	equal := slices.Clone(f.list)
+	for i := range equal {
+		equal[i].Length = 1000
+	}
+	before := fake.Live()
+	for name, c := range map[string]struct {
+		list       []Block
+		options    BlockOptions
+		kernel     string
+		sequential int64
+		grid       uint32
+	}{
+		"default":     {f.list, BlockOptions{MaxBlocks: 5}, "listed_blocks", 16, 5},
+		"sequential":  {f.list, BlockOptions{MaxBlocks: 5, Scan: Sequential, Pinned: true}, "listed_blocks", maxChunkBlocks, 5},
+		"parallel":    {f.list, BlockOptions{Scan: Parallel, Chunk: 1 << 30}, "listed_blocks", 0, 1},
+		"a threshold": {f.list, BlockOptions{Threshold: 40, Chunk: 1 << 30}, "listed_blocks", 40, 1},
+		"two steps":   {f.list, BlockOptions{MaxBlocks: 5, Scan: TwoSteps}, "scanned_blocks", 16, 5},
+		"a plane":     {f.list, BlockOptions{MaxBlocks: 5, Sums: PlaneSums}, "listed_blocks_2d", 16, 5},
+		"equal":       {equal, BlockOptions{Equal: true, Chunk: 128 << 10}, "equal_blocks", 16, 3},
+	} {
+		table, err := p.Table(c.list, c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := table.Unpack(f.strided.All(), 0, f.packed.All())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Queue(f.stream); err != nil {
+			t.Fatal(err)
+		}
+		launches := fake.Launches()
+		if steps := c.options.Scan == TwoSteps; steps && launches[len(launches)-2].Kernel != "scan_blocks" {
+			t.Errorf("%s: nothing is summed up before: %+v", name, launches)
+		}
+		got := launches[len(launches)-1]
+		arg := *(*blocksArgs)(unsafe.Pointer(unsafe.SliceData(got.Arg)))
+		if got.Kernel != c.kernel || got.Grid != [3]uint32{c.grid, 1, 1} || arg.sequential != c.sequential || arg.unpack != 1 || !got.Early {
+			t.Errorf("%s: %+v with %+v", name, got, arg)
+		}
+		if c.options.Equal != (arg.length == 1000) || c.options.Equal != (arg.chunks == 0) || (c.options.Scan == TwoSteps) != (arg.sums != 0) || arg.bytes != table.extent.size || arg.list == 0 {
+			t.Errorf("%s: %+v", name, arg)
+		}
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := table.Close(); err != nil {
+			t.Error(err)
+		}
+		if live := fake.Live(); live != before {
+			t.Errorf("%s: left behind: %+v, not %+v", name, live, before)
+		}
+	}
+}

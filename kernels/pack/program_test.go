@@ -1,0 +1,28 @@
+package pack
+
+import (
+	"testing"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+)
+
+// programs are all that this package may compile.
+func programs() []kernels.Program {
+	return []kernels.Program{
+		moveProgram(), directExchangeProgram(), treeProgram(), blocksProgram(), unitsProgram(),
+		reflectProgram(kernels.Float32), reflectProgram(kernels.Float64),
+	}
+}
+
+func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs()...) }
+
+func TestEveryArgumentIsMirrored(t *testing.T) { kerneltest.MirrorArguments(t, programs()...) }
+
+func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
+	kerneltest.CompileWithoutSpills(t, programs()...)
+}
+
+func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
+	kerneltest.AcquireAndRelease(t, directExchangeProgram())
+}

@@ -1,0 +1,56 @@
+package pack_test
+
+import (
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/pack"
+	"github.com/halox/halox/kernels/rows"
+)
+
+// Ghosts behind each face get 2w - u, and nothing else changes.
+func TestReflect(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		t.Run("float64", func(t *testing.T) { reflects[float64](t, kerneltest.NewBench(t, s), kernels.Float64) })
+		t.Run("float32", func(t *testing.T) { reflects[float32](t, kerneltest.NewBench(t, s), kernels.Float32) })
+	})
+}
+
+func reflects[T rows.Float](t *testing.T, b *kerneltest.Bench, real kernels.Real) {
+	reflector := kerneltest.Must(pack.NewReflector(b.Compiler, b.Device, real))(t)
+	box := domain.Box{Lo: domain.Vec{2, 0, 1}, Hi: domain.Vec{39, 12, 11}}
+	l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), real.Size()))(t)
+	a := kernels.Array{Data: kerneltest.Must(b.Device.Alloc(l.Bytes()))(t).All(), Layout: l}
+	for axis := range 3 {
+		for _, sign := range []int{-1, 1} {
+			var side domain.Direction
+			side[axis] = sign
+			ghosts := domain.GhostBox(box, side, l.Width)
+			values := randomsOf[T](l.Length)
+			kerneltest.Put(b, a.Data, values)
+			b.Do(b.Stream.Launch(kerneltest.Must(reflector.Reflect(a, ghosts, side))(t)))
+			in := domain.Vec(side.Opposite())
+			kerneltest.EachPoint(ghosts, func(p domain.Vec) {
+				wall := p.Add(in)
+				values[l.Offset(p)] = T(2*values[l.Offset(wall)]) - values[l.Offset(wall.Add(in))]
+			})
+			for i, got := range kerneltest.Get[T](b, a.Data) {
+				if got != values[i] {
+					t.Fatalf("side %v: element %d is %v, not %v", side, i, got, values[i])
+				}
+			}
+		}
+	}
+}
+
+// randomsOf returns random numbers of a type.
+func randomsOf[T rows.Float](n int64) []T {
+	v := make([]T, n)
+	for i, x := range kerneltest.Noise(n) {
+		v[i] = T(x)
+	}
+	return v
+}

@@ -1,0 +1,271 @@
+package pack_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/pack"
+	"github.com/halox/halox/streams"
+)
+
+// spot is where a primitive lies.
+type spot struct{ displacement, offset, size int64 }
+
+// leafOf returns a leaf with words that are aligned.
+func leafOf(kind pack.NodeKind, word int64, n pack.TreeNode) pack.TreeNode {
+	n.Kind, n.Primitives, n.Size, n.Unit = kind, 1, word, int(word)
+	n.MemoryAlignment, n.PackAlignment = int(word), int(word)
+	return n
+}
+
+// vectorTree is 6 blocks of 2 words of 8 bytes, 40 bytes apart, backwards, from displacement 200.
+func vectorTree() (pack.Tree, []spot) {
+	var want []spot
+	for block := range int64(6) {
+		for i := range int64(2) {
+			want = append(want, spot{200 - 40*block + 8*i, 16*block + 8*i, 8})
+		}
+	}
+	leaf := leafOf(pack.VectorNode, 8, pack.TreeNode{Extent: 8, BlockLength: 2, Stride: -40})
+	return pack.Tree{Nodes: []pack.TreeNode{leaf}, Base: 200, Primitives: 12, Size: 96, Lo: 0, Hi: 216, Word: 8}, want
+}
+
+// mixedTree is two elements, 512 bytes apart, of a struct of all other kinds: a box of 3 x 2 x 2 words of 4 bytes, blocks
+// of 1, 3 and 2 bytes, and two pairs of words of 16 bytes, each as an indexed block and those contiguous, which are moved in
+// pieces: packed, an element has 118 bytes.
+func mixedTree() (pack.Tree, []spot) {
+	var aside []int64
+	place := func() int64 { return int64(len(aside)) }
+	box := leafOf(pack.SubarrayNode, 4, pack.TreeNode{Table: place(), Entries: 3})
+	aside = pack.AppendDims(aside, pack.TreeDim{Count: 3, Stride: 4}, pack.TreeDim{Count: 2, Stride: 24}, pack.TreeDim{Count: 2, Stride: -96})
+	box.PackAlignment = 2
+	list := leafOf(pack.IndexedNode, 1, pack.TreeNode{Extent: 2, Table: place(), Entries: 3})
+	aside = pack.AppendBlocks(aside, []int64{1, 3, 2}, []int64{20, 0, 9})
+	pairs := pack.TreeNode{Kind: pack.IndexedBlockNode, Primitives: 2, Size: 32, Extent: 40, BlockLength: 1, Table: place(), Child: 5}
+	pairs.Entries = 2
+	aside = append(aside, 0, 64)
+	words := leafOf(pack.ContiguousNode, 16, pack.TreeNode{Extent: 16})
+	words.MemoryAlignment, words.PackAlignment = 8, 2
+	fields := pack.TreeNode{Kind: pack.StructNode, Table: place(), Entries: 3}
+	aside = pack.AppendFields(aside,
+		pack.TreeField{Displacement: 128, Primitives: 12, Size: 48, Child: 2},
+		pack.TreeField{Displacement: 200, Primitives: 6, Size: 6, Child: 3},
+		pack.TreeField{Displacement: 232, Primitives: 4, Size: 64, Child: 4})
+	root := pack.TreeNode{Kind: pack.ContiguousNode, Primitives: 22, Size: 118, Extent: 512, Child: 1}
+	tree := pack.Tree{Nodes: []pack.TreeNode{root, fields, box, list, pairs, words}, LookAside: aside,
+		Primitives: 44, Size: 236, Lo: 32, Hi: 512 + 328}
+	return tree, append(mixedSpots(0, 0), mixedSpots(512, 118)...)
+}
+
+func mixedSpots(at, packed int64) (spots []spot) {
+	add := func(displacement, size int64) {
+		spots = append(spots, spot{at + displacement, packed, size})
+		packed += size
+	}
+	for i := range int64(12) {
+		add(128+4*(i%3)+24*(i/3%2)-96*(i/6), 4)
+	}
+	for _, d := range []int64{20, 0, 2, 4, 9, 11} {
+		add(200+d, 1)
+	}
+	for _, d := range []int64{0, 16, 64, 80} {
+		add(232+d, 16)
+	}
+	return spots
+}
+
+var handmade = map[string]func() (pack.Tree, []spot){"vector": vectorTree, "mixed": mixedTree}
+
+// A walk ends where loops say.
+func TestTreeWalk(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	copier := kerneltest.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
+	for name, build := range handmade {
+		tree, want := build()
+		table := kerneltest.Must(copier.Table(tree))(t)
+		var got []spot
+		for n := range tree.Primitives {
+			displacement, offset, size := table.Primitive(n)
+			got = append(got, spot{displacement, offset, size})
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v\nnot %v", name, got, want)
+		}
+	}
+}
+
+// Trees pack and unpack, at any addresses, with any number of thread blocks, into device memory, pinned memory and the
+// memory of a peer, and touch nothing else.
+func TestTreePack(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		for name, build := range handmade {
+			for _, to := range []string{"device", "pinned", "peer"} {
+				for _, off := range []int64{0, 8, 1} {
+					for _, blocks := range []int{0, 1} {
+						t.Run(fmt.Sprintf("%s/to=%s/off=%d/blocks=%d", name, to, off, blocks), func(t *testing.T) {
+							tree, spots := build()
+							l := pack.TreeLaunch{Name: name, Origin: 16 + off, Blocks: blocks}
+							treePack(kerneltest.NewBench(t, s), tree, spots, memoryOf(t, s, to), l, false)
+							treePack(kerneltest.NewBench(t, s), tree, spots, memoryOf(t, s, to), l, true)
+						})
+					}
+				}
+			}
+		}
+	})
+}
+
+// memoryOf returns what allocates memory that the first device can store into.
+func memoryOf(t *testing.T, s *testdevices.Set, which string) func(bytes int64) (*streams.Memory, error) {
+	switch {
+	case which == "device":
+		return s.Devices[0].Alloc
+	case which == "pinned":
+		return s.Devices[0].AllocPinned
+	case len(s.Devices) < 2:
+		t.Skip("SKIPPED: there is no peer")
+	}
+	if ok := kerneltest.Must(s.Devices[0].CanAccess(s.Devices[1]))(t); !ok {
+		t.Skip("SKIPPED: the peer cannot be reached")
+	}
+	if err := s.Devices[0].EnablePeer(s.Devices[1]); err != nil {
+		t.Fatal(err)
+	}
+	return s.Devices[1].Alloc
+}
+
+func treePack(b *kerneltest.Bench, tree pack.Tree, spots []spot, alloc func(int64) (*streams.Memory, error), l pack.TreeLaunch, wideIds bool) {
+	table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(b.Compiler, b.Device))(b.T).Table(tree))(b.T)
+	defer table.Close()
+	if wideIds {
+		table.UseWideIds()
+	}
+	const size = 1024
+	values, before := make([]byte, size), make([]byte, size)
+	for i := range values {
+		values[i], before[i] = byte(i*31>>2), byte(i*17)
+	}
+	fill := func(m *streams.Memory, err error) func(v []byte) streams.Span {
+		return func(v []byte) streams.Span {
+			b.T.Cleanup(func() { m.Close() })
+			kerneltest.Must(m, err)(b.T)
+			putBytes(b, m.All(), v)
+			return m.All()
+		}
+	}
+	user := fill(b.Device.Alloc(size))(values)
+	packed := fill(alloc(size))(before)
+	l.User, l.Packed = user, packed.Memory.Span(l.Origin, tree.Size)
+	b.Do(b.Stream.Launch(kerneltest.Must(table.Pack(l))(b.T)))
+	want, back := bytes.Clone(before), bytes.Clone(before)
+	for _, s := range spots {
+		from := values[l.Origin+s.displacement:][:s.size]
+		copy(want[l.Origin+s.offset:], from)
+		copy(back[l.Origin+s.displacement:], from)
+	}
+	if got := getBytes(b, packed); !bytes.Equal(got, want) {
+		b.T.Fatalf("packed\n%v, not\n%v", got, want)
+	}
+	l.Packed, l.User = fill(b.Device.AllocPinned(size))(want[l.Origin:]), fill(alloc(size))(before)
+	b.Do(b.Stream.Launch(kerneltest.Must(table.Unpack(l))(b.T)))
+	if got := getBytes(b, l.User); !bytes.Equal(got, back) {
+		b.T.Fatalf("unpacked\n%v, not\n%v", got, back)
+	}
+}
+
+// putBytes fills the start of a span.
+func putBytes(b *kerneltest.Bench, dst streams.Span, values []byte) {
+	b.T.Helper()
+	if dst.Memory.Pinned() {
+		copy(dst.Memory.Bytes()[dst.Offset:], values)
+		return
+	}
+	host := kerneltest.Must(b.Device.AllocPinned(int64(len(values))))(b.T)
+	defer host.Close()
+	copy(host.Bytes(), values)
+	b.Do(b.Stream.Copy(dst.Memory.Span(dst.Offset, host.Size()), host.All()))
+}
+
+func getBytes(b *kerneltest.Bench, src streams.Span) []byte {
+	b.T.Helper()
+	if src.Memory.Pinned() {
+		return bytes.Clone(src.Memory.Bytes()[src.Offset : src.Offset+src.Length])
+	}
+	host := kerneltest.Must(b.Device.AllocPinned(src.Length))(b.T)
+	defer host.Close()
+	b.Do(b.Stream.Copy(host.All(), src))
+	return bytes.Clone(host.Bytes())
+}
+
+// A tree without data needs no memory and does nothing.
+func TestTreeOfNothing(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := kerneltest.NewBench(t, s)
+		table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(b.Compiler, b.Device))(t).Table(pack.Tree{}))(t)
+		pack, unpack := kerneltest.Must(table.Pack(pack.TreeLaunch{Name: "nothing"}))(t), kerneltest.Must(table.Unpack(pack.TreeLaunch{}))(t)
+		b.Do(b.Stream.Launch(pack), b.Stream.Launch(unpack))
+		b.Do(table.Close(), table.Close())
+	})
+}
+
+func TestTreesRefused(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	copier := kerneltest.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
+	for name, spoil := range map[string]func(t *pack.Tree){
+		"too many nodes":          func(t *pack.Tree) { t.Nodes = make([]pack.TreeNode, pack.MaxTreeNodes+1) },
+		"a kind":                  func(t *pack.Tree) { t.Nodes[2].Kind = 6 },
+		"a child":                 func(t *pack.Tree) { t.Nodes[0].Child = 6 },
+		"no primitives":           func(t *pack.Tree) { t.Nodes[0].Primitives = 0 },
+		"no block length":         func(t *pack.Tree) { t.Nodes[4].BlockLength = 0 },
+		"a table":                 func(t *pack.Tree) { t.Nodes[3].Table = -1 },
+		"a long table":            func(t *pack.Tree) { t.Nodes[3].Entries = 1 << 60 },
+		"a table without entries": func(t *pack.Tree) { t.Nodes[2].Entries = 0 },
+		"a field's child":         func(t *pack.Tree) { t.LookAside[len(t.LookAside)-1] = 77 },
+		"fewer bytes":             func(t *pack.Tree) { t.Size = 43 },
+		"no nodes":                func(t *pack.Tree) { t.Nodes = nil },
+	} {
+		tree, _ := mixedTree()
+		spoil(&tree)
+		if _, err := copier.Table(tree); err == nil || errors.Is(err, pack.ErrTreeTooLarge) != (name == "too many nodes") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTreeLaunchesRefused(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	tree, _ := mixedTree()
+	table := kerneltest.Must(kerneltest.Must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t).Table(tree))(t)
+	memory := kerneltest.Must(s.Devices[0].Alloc(1024))(t)
+	good := pack.TreeLaunch{Name: "good", User: memory.Span(0, 808), Origin: -32, Packed: memory.Span(700, 236)}
+	kerneltest.Must(table.Pack(good))(t)
+	for name, spoil := range map[string]func(l *pack.TreeLaunch){
+		"before":        func(l *pack.TreeLaunch) { l.Origin-- },
+		"behind":        func(l *pack.TreeLaunch) { l.Origin++ },
+		"no room":       func(l *pack.TreeLaunch) { l.Packed.Length-- },
+		"no memory":     func(l *pack.TreeLaunch) { l.User.Memory = nil },
+		"out of memory": func(l *pack.TreeLaunch) { l.Packed.Offset = 900 },
+		"fewer blocks":  func(l *pack.TreeLaunch) { l.Blocks = -1 },
+	} {
+		l := good
+		l.Name = name
+		spoil(&l)
+		for _, bind := range []func(pack.TreeLaunch) (*streams.Kernel, error){table.Pack, table.Unpack} {
+			if _, err := bind(l); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestNodeKindString(t *testing.T) {
+	if got := fmt.Sprint(pack.IndexedBlockNode, pack.NodeKind(9)); got != "indexed block kind 9" {
+		t.Error(got)
+	}
+}

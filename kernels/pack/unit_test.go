@@ -1,0 +1,98 @@
+package pack
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// anyList is blocks of all lengths, some without bytes.
+func anyList(rng *rand.Rand, n int) []Block {
+	list := make([]Block, n)
+	for i := range list {
+		most := []int64{1, 10, 300, 9000}[rng.IntN(4)]
+		list[i] = Block{rng.Int64N(1<<52) - 1<<51, rng.Int64N(most)}
+	}
+	return list
+}
+
+// Units have each byte of a list once, in order, and no more than they may.
+func TestUnitsCoverTheList(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, most := range []int64{1024, 4096} {
+		list := anyList(rng, 3000)
+		c := cutter{list: list, most: most}
+		var units []unit
+		var shorts []short
+		for part := make([]unit, 0, 100); ; {
+			var cut []unit
+			if cut, shorts = c.cut(part, shorts); len(cut) == 0 {
+				break
+			}
+			units = append(units, cut...)
+		}
+		at, offset, done := 0, int64(0), int64(0) // in the list, in the buffer, in the block
+		next := func(displacement, bytes int64) {
+			for list[at].Length == done {
+				at, done = at+1, 0
+			}
+			if b := list[at]; displacement != b.Displacement+done || bytes > b.Length-done {
+				t.Fatalf("%d bytes at %d; %d of block %d, %+v, were copied before", bytes, displacement, done, at, b)
+			}
+			done, offset = done+bytes, offset+bytes
+		}
+		for i, u := range units {
+			if u.offset() != offset || u.bytes() < 1 || u.bytes() > most || u.blocks() < 1 || u.blocks() > bundled {
+				t.Fatalf("unit %d begins at %d, not %d; it has %d bytes of %d blocks", i, u.offset(), offset, u.bytes(), u.blocks())
+			}
+			if u.blocks() == 1 {
+				next(u.place, u.bytes())
+				continue
+			}
+			for _, s := range shorts[u.place : u.place+u.blocks()] {
+				next(s.displacement(), s.length())
+			}
+			if offset != u.offset()+u.bytes() {
+				t.Fatalf("unit %d ends at %d, not %d", i, offset, u.offset()+u.bytes())
+			}
+		}
+		r, err := extentOf(list)
+		if err != nil || offset != r.size || c.shorts != int64(len(shorts)) {
+			t.Errorf("%d bytes of %d, %d short blocks of %d: %v", offset, r.size, len(shorts), c.shorts, err)
+		}
+	}
+}
+
+// Chunks have each byte of a list once, of so many blocks at most.
+func TestChunksCoverTheList(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, bytes := range []int64{128, 2048, 1 << 20} {
+		list := withBytes(anyList(rng, 9000))
+		begin := make([]int64, len(list)+1)
+		for i, b := range list {
+			begin[i+1] = begin[i] + b.Length
+		}
+		chunks := chunksOf(list, bytes)
+		for i, c := range chunks {
+			if begin[c.first]+c.skip != c.offset {
+				t.Fatalf("chunk %d begins at %d, not %d", i, c.offset, begin[c.first]+c.skip)
+			}
+			if c.skip > 0 && (c.skip >= list[c.first].Length || c.offset%chunkAlignment != 0) {
+				t.Fatalf("chunk %d begins %d bytes into a block of %d, at %d", i, c.skip, list[c.first].Length, c.offset)
+			}
+			if i == 0 {
+				continue
+			}
+			last := chunks[i-1]
+			blocks := c.first - last.first
+			if c.skip > 0 {
+				blocks++
+			}
+			if n := c.offset - last.offset; n < 1 || n > bytes || blocks > maxChunkBlocks {
+				t.Fatalf("chunk %d has %d bytes of %d blocks", i-1, n, blocks)
+			}
+		}
+		if end := chunks[len(chunks)-1].offset; chunks[0] != (chunk{}) || end != begin[len(list)] {
+			t.Errorf("chunks from %+v to %d, not %d", chunks[0], end, begin[len(list)])
+		}
+	}
+}

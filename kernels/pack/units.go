@@ -1,0 +1,411 @@
+package pack
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/streams"
+)
+
+// UnitPacker packs and unpacks lists of blocks on one device as Wu et al. (HPDC 2016,
+// section 3.2) do: the host cuts the blocks into units of work of similar sizes, which
+// the warps of the device copy, each one after the other. It cuts while the device
+// copies what was cut before. Beyond the paper, short blocks share units.
+type UnitPacker struct {
+	resources streams.Resources
+	device    *streams.Device
+	units     streams.Function // nil where Go runs
+	mu        sync.Mutex       // one list at a time is cut
+	stages    [2]stage
+}
+
+// stage is pinned memory where units lie between the host and the device.
+type stage struct {
+	memory *streams.Memory // units, then shorts
+	copied *streams.Event  // the device has them
+}
+
+// maxUnits is how many units at most are cut before the device gets them.
+const maxUnits = 4096
+
+const (
+	unitBytes  = int64(unsafe.Sizeof(unit{}))
+	shortBytes = int64(unsafe.Sizeof(short(0)))
+)
+
+// unitsArgs is struct Units of units.cu.
+type unitsArgs struct {
+	units, shorts   uint64
+	strided, packed uint64
+	first, count    int64
+	unpack          int64
+}
+
+func unitsProgram() kernels.Program {
+	return kernels.Program{File: "units.cu", Mirrors: []kernels.Mirror{
+		{Name: "Units", Value: unitsArgs{}}, {Name: "Unit", Value: unit{}}, {Name: "sizeof(Short)", Value: int(shortBytes)}, {Name: "WARP", Value: bundled},
+	}}
+}
+
+// NewUnitPacker compiles for the device.
+func NewUnitPacker(c *kernels.Compiler, d *streams.Device) (p *UnitPacker, err error) {
+	p = &UnitPacker{device: d}
+	found, err := c.Load(d, unitsProgram(), "units")
+	if err != nil {
+		return nil, err
+	}
+	p.units = found[0]
+	return p.withStages()
+}
+
+// withStages gives the packer its stages.
+func (p *UnitPacker) withStages() (*UnitPacker, error) {
+	for i := range p.stages {
+		if err := p.addStage(&p.stages[i]); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, nil
+}
+
+func (p *UnitPacker) addStage(s *stage) (err error) {
+	if s.memory, err = p.device.AllocPinned(maxUnits * (unitBytes + bundled*shortBytes)); err != nil {
+		return err
+	}
+	p.resources.Add(s.memory)
+	if s.copied, err = p.device.NewEvent(); err != nil {
+		return err
+	}
+	p.resources.Add(s.copied)
+	return nil
+}
+
+// room returns the stage as slices for some units and the blocks of their bundles.
+func (s *stage) room(units int) ([]unit, []short) {
+	bytes, middle := s.memory.Bytes(), maxUnits*unitBytes
+	return streams.View[unit](bytes[:middle])[:0:units], streams.View[short](bytes[middle:])[:0]
+}
+
+// UnitOptions say how a UnitPacker works. The zero value suits most lists.
+type UnitOptions struct {
+	Unit      int // most bytes of a unit: 1024, 2048 or 4096; 0: automatic
+	Part      int // units that are cut before the device gets them, up to 4096; 0: 4096
+	MaxBlocks int // thread blocks of a launch (Wu et al., section 5.3); 0: as many as suit the device
+}
+
+// check returns an error unless the options are possible.
+func (o UnitOptions) check() error {
+	switch {
+	case !slices.Contains([]int{0, 1024, 2048, 4096}, o.Unit):
+		return fmt.Errorf("pack: units of %d bytes: 1024, 2048 or 4096 are possible", o.Unit)
+	case o.Part < 0 || o.Part > maxUnits:
+		return fmt.Errorf("pack: parts of %d units: up to %d are possible", o.Part, maxUnits)
+	case o.MaxBlocks < 0:
+		return fmt.Errorf("pack: %d thread blocks", o.MaxBlocks)
+	}
+	return nil
+}
+
+// withDefaults returns the options with what is automatic for so many bytes. Where
+// there are few, small units spread them over the device; of many, large ones need
+// less of a table.
+func (o UnitOptions) withDefaults(size int64) UnitOptions {
+	if o.Part == 0 {
+		o.Part = maxUnits
+	}
+	switch {
+	case o.Unit > 0:
+	case size < 64<<20:
+		o.Unit = 1024
+	case size < 256<<20:
+		o.Unit = 2048
+	default:
+		o.Unit = 4096
+	}
+	return o
+}
+
+// UnitTable is a list of blocks cut into units, in the memory of a device. It does not
+// depend on where the memory lies that is packed and unpacked. The list is cut when the
+// first copy of the table is queued.
+type UnitTable struct {
+	resources          streams.Resources
+	packer             *UnitPacker
+	options            UnitOptions
+	reach              extent
+	count, countShorts int64
+	units, shorts      *streams.Memory
+
+	cut   atomic.Bool // the list is cut, and the device has all units
+	mu    sync.Mutex  // guards what follows
+	list  []Block     // nil once it is cut
+	to    []int64     // see Scatter
+	ready *streams.Event
+	err   error // of the cutting, for good
+}
+
+// Table makes a table of the blocks, which must not change until the first copy of the
+// table has been queued.
+func (p *UnitPacker) Table(list []Block, o UnitOptions) (t *UnitTable, err error) {
+	return p.Scatter(nil, list, o)
+}
+
+// Scatter makes a table of blocks that do not lie one after the other at the other end
+// either: to has where each begins there, in bytes. A table of that kind copies from one
+// layout to another at once, without a packed buffer between them.
+func (p *UnitPacker) Scatter(to []int64, list []Block, o UnitOptions) (t *UnitTable, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	t = &UnitTable{packer: p, to: to}
+	if t.reach, err = extentOf(list); err != nil {
+		return nil, err
+	}
+	if to != nil {
+		if t.reach.size, err = endOf(to, list); err != nil {
+			return nil, err
+		}
+	}
+	t.options = o.withDefaults(t.reach.size)
+	t.list = list
+	t.cut.Store(t.reach.size == 0)
+	if err := t.measure(); err != nil {
+		return nil, err
+	}
+	if err := t.allocate(); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
+}
+
+// cutter returns what cuts the list from its start.
+func (t *UnitTable) cutter() cutter {
+	return cutter{list: t.list, to: t.to, most: int64(t.options.Unit)}
+}
+
+// endOf returns where the last of the blocks ends that begin at those places.
+func endOf(to []int64, list []Block) (end int64, err error) {
+	if len(to) != len(list) {
+		return 0, fmt.Errorf("pack: %d places for %d blocks", len(to), len(list))
+	}
+	for i, b := range list {
+		if to[i] < 0 || to[i] >= maxPacked-b.Length {
+			return 0, fmt.Errorf("pack: block %d begins at %d; 0 to %d are possible", i, to[i], int64(maxPacked))
+		}
+		end = max(end, to[i]+b.Length)
+	}
+	return end, nil
+}
+
+// measure counts the units and the blocks of bundles.
+func (t *UnitTable) measure() error {
+	const some, most = 256, 1<<31 - 1
+	c, units, shorts := t.cutter(), make([]unit, 0, some), make([]short, 0, some*bundled)
+	for {
+		cut, _ := c.cut(units, shorts)
+		if len(cut) == 0 {
+			break
+		}
+		t.count += int64(len(cut))
+	}
+	t.countShorts = c.shorts
+	if t.count > most {
+		return fmt.Errorf("pack: %d units; up to %d are possible", t.count, most)
+	}
+	return nil
+}
+
+// allocate makes room on the device.
+func (t *UnitTable) allocate() (err error) {
+	if t.units, err = t.packer.device.Alloc(max(1, t.count) * unitBytes); err != nil {
+		return err
+	}
+	t.resources.Add(t.units)
+	if t.shorts, err = t.packer.device.Alloc(max(1, t.countShorts) * shortBytes); err != nil {
+		return err
+	}
+	t.resources.Add(t.shorts)
+	if t.ready, err = t.packer.device.NewEvent(); err != nil {
+		return err
+	}
+	t.resources.Add(t.ready)
+	return nil
+}
+
+// UnitCopy is a copy of the blocks of a table, made ready.
+type UnitCopy struct {
+	resources   streams.Resources
+	table       *UnitTable
+	whole, part *streams.Kernel // of all units, of the next that were cut
+}
+
+// Pack makes a copy ready of the blocks, whose displacement 0 lies origin bytes into
+// src, to the start of dst. src lies on the packer's device or in pinned memory; dst
+// too, or in the memory of a peer that the device can reach. They do not overlap.
+func (t *UnitTable) Pack(dst, src streams.Span, origin int64) (*UnitCopy, error) {
+	return t.launch("pack units", passage{packed: dst, strided: src, origin: origin})
+}
+
+// Unpack makes a copy ready of the start of src to the blocks about the origin in dst.
+// It touches no other byte. Where blocks overlap it is not said which bytes stay.
+// Either side may lie in the memory of a peer; the rest is as for Pack.
+func (t *UnitTable) Unpack(dst streams.Span, origin int64, src streams.Span) (*UnitCopy, error) {
+	return t.launch("unpack units", passage{packed: src, strided: dst, origin: origin, unpack: true})
+}
+
+func (t *UnitTable) launch(name string, p passage) (*UnitCopy, error) {
+	if err := t.reach.fits(p.packed, p.strided, p.origin); err != nil {
+		return nil, err
+	}
+	u := &UnitCopy{table: t}
+	next := int64(0) // where the next part begins, on a host device
+	for _, l := range []struct {
+		to    **streams.Kernel
+		count int64
+		run   func()
+	}{
+		{&u.whole, t.count, func() { t.copyUnits(p, 0, t.count) }},
+		{&u.part, min(t.count, int64(t.options.Part)), func() { next = t.copyUnits(p, next, min(t.count, next+int64(t.options.Part))) }},
+	} {
+		spec := t.spec(name, p, l.count)
+		spec.Run = l.run
+		k, err := launch.New(t.packer.device, spec)
+		if err != nil {
+			return nil, errors.Join(err, u.Close())
+		}
+		u.resources.Add(k)
+		*l.to = k
+	}
+	return u, nil
+}
+
+// spec returns the launch of the first units.
+func (t *UnitTable) spec(name string, p passage, count int64) streams.KernelSpec {
+	const warps = launch.BlockSize / 32
+	spec := streams.KernelSpec{
+		Name: name, Uses: []streams.Span{t.units.All(), t.shorts.All()}, Function: t.packer.units,
+		Grid: listGrid(t.packer.device, (count+warps-1)/warps, t.options.MaxBlocks), Block: [3]int{launch.BlockSize, 1, 1},
+	}
+	p.memory(&spec)
+	arg := unitsArgs{units: t.units.Address(), shorts: t.shorts.Address(), count: count}
+	arg.strided, arg.packed, arg.unpack = p.addresses()
+	spec.Argument = launch.Argument(&arg)
+	return spec
+}
+
+// Queue queues the copy. The first copy of a table that is queued cuts the list: part
+// by part, each with a launch that works while the next is cut. Every later one is one
+// launch, and allocates nothing. A copy may be queued any number of times while its
+// table is open, by one thread at a time; copies of one table by several threads.
+func (u *UnitCopy) Queue(s *streams.Stream) error {
+	if !u.table.cut.Load() {
+		if queued, err := u.table.prepare(u, s); queued || err != nil {
+			return err
+		}
+	}
+	return s.Launch(u.whole)
+}
+
+// prepare makes sure that the stream has the units before what is queued next. If the
+// list was not yet cut, it cuts it and queues the copy.
+func (t *UnitTable) prepare(u *UnitCopy, s *streams.Stream) (queued bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.err != nil:
+		return false, t.err
+	case t.list != nil:
+		t.err = t.cutAndCopy(u, s)
+		t.list = nil
+		return true, t.err
+	}
+	done, err := t.ready.Done()
+	if err != nil {
+		return false, err
+	}
+	if done {
+		t.cut.Store(true)
+		return false, nil
+	}
+	return false, s.Wait(t.ready)
+}
+
+// cutAndCopy cuts the list into parts and queues each, with the copy of its blocks.
+func (t *UnitTable) cutAndCopy(u *UnitCopy, s *streams.Stream) error {
+	p := t.packer
+	if s.Device() != p.device {
+		return fmt.Errorf("pack: units of device %v on a stream of device %v", p.device, s.Device())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := t.cutter()
+	for first, n := int64(0), 0; first < t.count; n++ {
+		stage, shorts := &p.stages[n%len(p.stages)], c.shorts
+		if err := stage.copied.Sync(streams.UploadLimit); err != nil {
+			return err
+		}
+		units, blocks := stage.room(t.options.Part)
+		units, blocks = c.cut(units, blocks)
+		if err := t.bring(s, stage, first, int64(len(units)), shorts, int64(len(blocks))); err != nil {
+			return err
+		}
+		if err := u.queuePart(s, first, int64(len(units))); err != nil {
+			return err
+		}
+		first += int64(len(units))
+	}
+	return s.Record(t.ready)
+}
+
+// bring queues the copies of units and blocks from the stage to where they begin in
+// the table.
+func (t *UnitTable) bring(s *streams.Stream, from *stage, first, units, firstShort, shorts int64) error {
+	return errors.Join(
+		s.Copy(t.units.Span(first*unitBytes, units*unitBytes), from.memory.Span(0, units*unitBytes)),
+		s.Copy(t.shorts.Span(firstShort*shortBytes, shorts*shortBytes), from.memory.Span(maxUnits*unitBytes, shorts*shortBytes)),
+		s.Record(from.copied),
+	)
+}
+
+// queuePart queues the copy of some units. A host device counts them itself.
+func (u *UnitCopy) queuePart(s *streams.Stream, first, units int64) error {
+	if a := u.part.Argument(); a != nil {
+		var args unitsArgs
+		at := streams.View[int64](a[unsafe.Offsetof(args.first):][:16])
+		at[0], at[1] = first, units
+	}
+	return s.Launch(u.part)
+}
+
+// copyUnits is the host version of kernel units, for those from first to end. It
+// returns the end.
+func (t *UnitTable) copyUnits(p passage, first, end int64) int64 {
+	units, shorts, h := launch.Values[unit](t.units.All()), launch.Values[short](t.shorts.All()), p.host()
+	for _, u := range units[first:end] {
+		if u.blocks() == 1 {
+			h.move(u.place, u.offset(), u.bytes())
+			continue
+		}
+		offset := u.offset()
+		for _, s := range shorts[u.place : u.place+u.blocks()] {
+			h.move(s.displacement(), offset, s.length())
+			offset += s.length()
+		}
+	}
+	return end
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (u *UnitCopy) Close() error { return u.resources.Close() }
+
+// Close frees what it holds. Closing twice is no error.
+func (p *UnitPacker) Close() error { return p.resources.Close() }
+
+// Close frees what it holds. Closing twice is no error.
+func (t *UnitTable) Close() error { return t.resources.Close() }

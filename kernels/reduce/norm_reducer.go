@@ -1,0 +1,163 @@
+package reduce
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/kernels/internal/scalar"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/streams"
+)
+
+// Norms is what a NormReducer computes of a field and the one before it.
+type Norms = rows.Norms
+
+// NormsBytes is the size of Norms as the kernels write it.
+const NormsBytes = 4 * 8
+
+// NormReducer computes norms on one device.
+type NormReducer struct {
+	device         *streams.Device
+	real           kernels.Real
+	partial, total streams.Function // nil where Go runs
+}
+
+// normsArgs is struct Norms of norms.cu.
+type normsArgs struct {
+	next, last, sums, result uint64
+	launch.Strides
+	region launch.Region
+	blocks int64
+}
+
+func normsProgram(r kernels.Real) kernels.Program {
+	return kernels.Program{
+		File: "norms.cu", Defines: []string{scalar.Real(r)},
+		Mirrors: []kernels.Mirror{{Name: "NormSum", Value: Norms{}}, {Name: "Norms", Value: normsArgs{}}},
+	}
+}
+
+// NewNormReducer compiles the reductions for the device.
+func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real) (*NormReducer, error) {
+	r := &NormReducer{device: d, real: real}
+	if real.Size() == 0 {
+		return nil, fmt.Errorf("reduce: type %q cannot be reduced", real)
+	}
+	found, err := c.Load(d, normsProgram(real), "norms_partial", "norms_total")
+	if err != nil {
+		return nil, err
+	}
+	r.partial, r.total = found[0], found[1]
+	return r, nil
+}
+
+// NormReduction is the work of one norm, made ready.
+type NormReduction struct {
+	resources streams.Resources
+	launches  []*streams.Kernel
+	result    *streams.Memory // on the device
+	host      *streams.Memory // pinned
+}
+
+// Norms makes a reduction ready over the points of the box in the arrays next
+// and last, which have one layout. The order of the sums depends on the box
+// alone.
+func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormReduction, error) {
+	if next.Layout != last.Layout {
+		return nil, fmt.Errorf("reduce: norms between arrays of different layouts")
+	}
+	if err := next.Holds(box); err != nil {
+		return nil, err
+	}
+	const warpsPerBlock, maxBlocks = 8, 1024
+	size := box.Size()
+	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
+	red, err := newNormReduction(r.device, blocks+1)
+	if err != nil {
+		return nil, err
+	}
+	specs := r.specs(next, last, box, red.result, blocks)
+	if err := red.launchAll(r.device, "norms", specs, next.Data, last.Data); err != nil {
+		return nil, errors.Join(err, red.Close())
+	}
+	return red, nil
+}
+
+// newNormReduction allocates room for a number of norms, the result first.
+func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
+	result, err := d.Alloc(norms * NormsBytes)
+	if err != nil {
+		return nil, err
+	}
+	host, err := d.AllocPinned(NormsBytes)
+	if err != nil {
+		return nil, errors.Join(err, result.Close())
+	}
+	r := &NormReduction{result: result, host: host}
+	r.resources.Add(result, host)
+	return r, nil
+}
+
+// launchAll makes the launches of the reduction ready, which use the memory too.
+func (r *NormReduction) launchAll(d *streams.Device, name string, specs []streams.KernelSpec, uses ...streams.Span) (err error) {
+	for i := range specs {
+		specs[i].Name, specs[i].Uses = name, append(uses[:len(uses):len(uses)], r.result.All())
+	}
+	r.launches, err = newStages(d, &r.resources, specs)
+	return err
+}
+
+// specs reduces in two launches: four numbers a block, then four in all. The
+// partial numbers follow the result in memory. In Go the second does all.
+func (r *NormReducer) specs(next, last kernels.Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
+	arg := launch.Argument(&normsArgs{
+		next: next.Data.Address(), last: last.Data.Address(),
+		sums: result.Address() + NormsBytes, result: result.Address(),
+		Strides: launch.StridesOf(next.Layout), region: launch.RegionOf(next.Layout, box), blocks: blocks,
+	})
+	block := [3]int{launch.BlockSize, 1, 1}
+	return []streams.KernelSpec{
+		{Function: r.partial, Grid: [3]int{int(blocks), 1, 1}, Block: block, Argument: arg},
+		{Run: r.onHost(next, last, box, result), Function: r.total, Grid: [3]int{1, 1, 1}, Block: block, Argument: arg},
+	}
+}
+
+func (r *NormReducer) onHost(next, last kernels.Array, box domain.Box, result *streams.Memory) func() {
+	if r.real == kernels.Float32 {
+		return func() { normRows[float32](next, last, box, result) }
+	}
+	return func() { normRows[float64](next, last, box, result) }
+}
+
+func normRows[T rows.Float](next, last kernels.Array, box domain.Box, result *streams.Memory) {
+	a, b, n := launch.Values[T](next.Data), launch.Values[T](last.Data), int64(box.Size()[0])
+	var sum Norms
+	launch.EachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n]) })
+	putNorms(streams.View[float64](result.Bytes()), sum)
+}
+
+func putNorms(v []float64, n Norms) {
+	v[0], v[1], v[2], v[3] = n.MaxChange, n.SumChange2, n.Max, n.Sum2
+}
+
+// Queue queues the reduction and the copy of its result to the host.
+func (r *NormReduction) Queue(s *streams.Stream) error {
+	for _, k := range r.launches {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, NormsBytes))
+}
+
+// Result returns the norms once what Queue queued is done.
+func (r *NormReduction) Result() Norms {
+	v := streams.View[float64](r.host.Bytes())
+	return Norms{MaxChange: v[0], SumChange2: v[1], Max: v[2], Sum2: v[3]}
+}
+
+// Close frees what it holds. Closing twice is no error.
+func (r *NormReduction) Close() error { return r.resources.Close() }

@@ -1,0 +1,221 @@
+package reduce
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/kernels/internal/scalar"
+	"github.com/halox/halox/streams"
+)
+
+// Op is what a Reducer computes of the values of a box.
+type Op string
+
+// The operations. A NaN among the values makes the total of reals NaN in all of
+// them. Sums of whole numbers wrap.
+const (
+	Sum     Op = "sum"
+	Squares Op = "squares" // the sum of the squares
+	Min     Op = "min"
+	Max     Op = "max"
+)
+
+var ops = []Op{Sum, Squares, Min, Max}
+
+// Reducer computes totals of one type of numbers on one device.
+type Reducer struct {
+	device      *streams.Device
+	number      kernels.Number
+	box, blocks map[Op]streams.Function // nil where Go runs
+}
+
+// totalBytes is the size of a total: a float64 or an int64.
+const totalBytes = 8
+
+// reductionArgs is struct Reduce of reduce.cu.
+type reductionArgs struct {
+	data, partial, result uint64
+	launch.Strides
+	region         launch.Region
+	values, blocks int64
+}
+
+// reduceProgram is that of a scalar, by its place. Whole numbers have whole
+// totals.
+func reduceProgram(place int) kernels.Program {
+	number, total := scalar.All[place], "double"
+	if number.Number == "int32" || number.Number == "int64" {
+		total = "i64"
+	}
+	return kernels.Program{
+		File: "reduce.cu", Defines: []string{"NUMBER=" + number.Name, "TOTAL=" + total},
+		Mirrors: []kernels.Mirror{{Name: "Reduce", Value: reductionArgs{}}, {Name: "sizeof(NUMBER)", Value: number.Size}, {Name: "sizeof(TOTAL)", Value: totalBytes}},
+	}
+}
+
+// NewReducer compiles the operations for the device.
+func NewReducer(c *kernels.Compiler, d *streams.Device, number kernels.Number) (*Reducer, error) {
+	t := &Reducer{d, number, map[Op]streams.Function{}, map[Op]streams.Function{}}
+	place, _, err := scalar.Of(number)
+	if err != nil {
+		return nil, err
+	}
+	for _, op := range ops {
+		found, err := c.Load(d, reduceProgram(place), string(op)+"_box", string(op)+"_blocks")
+		if err != nil {
+			return nil, err
+		}
+		t.box[op], t.blocks[op] = found[0], found[1]
+	}
+	return t, nil
+}
+
+// Reduction is the work of one operation over a box, made ready.
+type Reduction struct {
+	resources streams.Resources
+	launches  []*streams.Kernel
+	result    *streams.Memory // on the device: a total a value, then room for partial ones
+	host      *streams.Memory // pinned: a total a value
+}
+
+// Over makes the totals ready over the points of the box: one for each scalar of
+// an element, of which a complex number has two. The order of the sums depends on
+// the box alone; reals are summed as float64.
+func (t *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, error) {
+	const warpsPerBlock, maxBlocks = 8, 1024
+	values, err := t.values(op, a, box)
+	if err != nil {
+		return nil, err
+	}
+	size := box.Size()
+	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
+	made := &Reduction{}
+	if err := made.allocate(t.device, values, blocks); err != nil {
+		return nil, errors.Join(err, made.Close())
+	}
+	specs := t.specs(op, a, box, made.result, values, blocks)
+	for i := range specs {
+		specs[i].Name, specs[i].Uses = string(op), []streams.Span{a.Data, made.result.All()}
+	}
+	if made.launches, err = newStages(t.device, &made.resources, specs); err != nil {
+		return nil, errors.Join(err, made.Close())
+	}
+	return made, nil
+}
+
+// allocate makes room for the totals of so many values, each in so many parts.
+func (t *Reduction) allocate(d *streams.Device, values, blocks int64) (err error) {
+	if t.result, err = d.Alloc(values * (1 + blocks) * totalBytes); err != nil {
+		return err
+	}
+	t.resources.Add(t.result)
+	if t.host, err = d.AllocPinned(values * totalBytes); err != nil {
+		return err
+	}
+	t.resources.Add(t.host)
+	return nil
+}
+
+// values returns how many scalars an element has. It is an error if the operation
+// or the box is none, or the elements are not made of the numbers.
+func (t *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) {
+	const most = 65535 // blocks along y
+	place, count, err := scalar.Of(t.number)
+	if err != nil {
+		return 0, err
+	}
+	if err := a.Holds(box); err != nil {
+		return 0, err
+	}
+	size := a.Layout.ElementSize
+	one := scalar.All[place].Size
+	values := int64(size / one)
+	switch {
+	case !slices.Contains(ops, op):
+		return 0, fmt.Errorf("reduce: no operation %q: sum, squares, min or max", op)
+	case size%(one*count) != 0:
+		return 0, fmt.Errorf("reduce: elements of %d bytes are no whole number of %s", size, t.number)
+	case box.Empty() || values > most:
+		return 0, fmt.Errorf("reduce: totals over box %v of %d values a point", box, values)
+	}
+	return values, nil
+}
+
+// specs reduces in two launches: a total a block, then one in all. The partial
+// totals follow the result in memory. In Go the second does all.
+func (t *Reducer) specs(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
+	arg := launch.Argument(&reductionArgs{
+		data: a.Data.Address(), partial: result.Address() + uint64(values)*totalBytes, result: result.Address(),
+		Strides: launch.StridesOf(a.Layout), region: launch.RegionOf(a.Layout, box), values: values, blocks: blocks,
+	})
+	block := [3]int{launch.BlockSize, 1, 1}
+	return []streams.KernelSpec{
+		{Function: t.box[op], Grid: [3]int{int(blocks), int(values), 1}, Block: block, Argument: arg},
+		{Run: t.onHost(op, a, box, result, int(values)), Function: t.blocks[op], Grid: [3]int{1, int(values), 1}, Block: block, Argument: arg},
+	}
+}
+
+// onHost is the host version of both launches.
+func (t *Reducer) onHost(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) func() {
+	place, _, _ := scalar.Of(t.number) // checked before
+	return map[kernels.Number]func(){
+		"float32": func() { totalRows[float32, float64](op, a, box, result, values) },
+		"float64": func() { totalRows[float64, float64](op, a, box, result, values) },
+		"int32":   func() { totalRows[int32, int64](op, a, box, result, values) },
+		"int64":   func() { totalRows[int64, int64](op, a, box, result, values) },
+	}[scalar.All[place].Number]
+}
+
+// totalRows is the host version of reduce.cu: scalars T with totals A.
+func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) {
+	first := launch.Values[T](a.Data)[a.Layout.Offset(box.Lo)*int64(values):]
+	for value := range values {
+		switch op {
+		case Sum:
+			foldValue(a, box, result, value, values, 0, func(t A, v T) A { return t + A(v) })
+		case Squares:
+			foldValue(a, box, result, value, values, 0, func(t float64, v T) float64 { return t + float64(v)*float64(v) })
+		case Min:
+			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return min(t, A(v)) })
+		case Max:
+			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return max(t, A(v)) })
+		}
+	}
+}
+
+// foldValue folds one value of all points of the box, in order of memory.
+func foldValue[T, A any](a kernels.Array, box domain.Box, result *streams.Memory, value, values int, none A, fold func(A, T) A) {
+	data, n := launch.Values[T](a.Data), int64(box.Size()[0])
+	total := none
+	launch.EachRow(a.Layout, box, func(o int64) {
+		row := data[o*int64(values) : (o+n)*int64(values)]
+		for i := value; i < len(row); i += values {
+			total = fold(total, row[i])
+		}
+	})
+	streams.View[A](result.Bytes())[value] = total
+}
+
+// Queue queues the operation and the copy of its totals to the host.
+func (t *Reduction) Queue(s *streams.Stream) error {
+	for _, k := range t.launches {
+		if err := s.Launch(k); err != nil {
+			return err
+		}
+	}
+	return s.Copy(t.host.All(), t.result.Span(0, t.host.Size()))
+}
+
+// Floats returns the totals of reals, and the squares of any numbers, once what
+// Queue queued is done.
+func (t *Reduction) Floats() []float64 { return streams.View[float64](t.host.Bytes()) }
+
+// Ints returns the totals of whole numbers, but not their squares.
+func (t *Reduction) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }
+
+// Close frees what it holds. Closing twice is no error.
+func (t *Reduction) Close() error { return t.resources.Close() }

@@ -1,0 +1,35 @@
+package kernels_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// Every source with kernels is of one package, whose tests run them all on the CPU: its TestMain names the source.
+func TestEverySourceIsRunByOnePackage(t *testing.T) {
+	mains, err := filepath.Glob("*/main_test.go")
+	if err != nil || len(mains) == 0 {
+		t.Skip("SKIPPED: the sources of tests are not here: ", err)
+	}
+	var run []string
+	for _, main := range mains {
+		text, err := os.ReadFile(main)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pattern := range regexp.MustCompile(`"\.\./(cu/[^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+			files, err := filepath.Glob(pattern[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			run = append(run, files...)
+		}
+	}
+	slices.Sort(run)
+	if all, err := filepath.Glob("cu/*.cu"); err != nil || !slices.Equal(run, all) {
+		t.Errorf("tests run %v\nof %v: %v", run, all, err)
+	}
+}

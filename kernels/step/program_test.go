@@ -1,0 +1,85 @@
+package step
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/stencil"
+)
+
+// programs are all that this package may compile.
+func programs() []kernels.Program {
+	var all []kernels.Program
+	for _, r := range []kernels.Real{kernels.Float32, kernels.Float64} {
+		for _, s := range everyStar() {
+			for _, b := range everyTiling(s, r) {
+				both := tilePrograms(s, r, &b)
+				all = append(all, both[:]...)
+			}
+		}
+	}
+	return all
+}
+
+// everyTiling returns tilings of all kinds, of those that hold a part in registers the one that
+// takes the most.
+func everyTiling(s stencil.Stencil, r kernels.Real) []tiling {
+	most := mostRegLayers(s.Dims, int64(r.Size()))
+	if s.Dims == 2 {
+		return []tiling{
+			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}}, {dims: 2, block: [3]int64{512, 1, 1}, regLayers: most},
+		}
+	}
+	return []tiling{
+		{dims: 3, block: [3]int64{32, 32, 1}}, {dims: 3, block: [3]int64{16, 8, 8}}, {dims: 3, block: [3]int64{32, 16, 1}, regLayers: most},
+	}
+}
+
+// everyStar returns the stars that reach one point, with equal spacings and with others.
+func everyStar() (all []stencil.Stencil) {
+	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
+		if s, err := stencil.HeatOf(stencil.Kinds(len(spacing))[0], spacing, 1, 1e-3); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs()...) }
+
+func TestEveryArgumentIsMirrored(t *testing.T) { kerneltest.MirrorArguments(t, programs()...) }
+
+func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
+	kerneltest.CompileWithoutSpills(t, programs()...)
+}
+
+// The kernels of steps read nothing by the read-only path, which may keep what others have
+// changed since.
+func TestStepsReadWhatOthersWrite(t *testing.T) {
+	c := kernels.NewCompiler(kernels.Options{NVRTC: testdevices.NVRTC(t), Cache: "../../.cache/images"})
+	for _, p := range programs() {
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			if strings.Contains(kerneltest.PTX(t, c, p), "ld.global.nc") {
+				t.Error("it loads by the read-only path")
+			}
+		})
+	}
+}
+
+func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
+	star := everyStar()[0]
+	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0])[0])
+}
+
+// stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.
+func TestStencilHeader(t *testing.T) {
+	want := stencilSource(stencil.StarWeights{Dims: 3, Equal: true, Centre: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), kernels.Float64)
+	files, err := kernels.Program{File: "tiles.cu"}.Files()
+	if err != nil || files[stencilHeader] != want {
+		t.Errorf("%v; cu/%s is to be:\n%s", err, stencilHeader, want)
+	}
+}

@@ -1,0 +1,117 @@
+package step_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/step"
+	"github.com/halox/halox/stencil"
+)
+
+// A device whose neighbour makes no step gives up at its limit and says whom it waited for, in the middle of
+// a launch and before one; so does every later launch.
+func TestTilesThatAreWaitedForInVain(t *testing.T) {
+	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
+		if len(set.Devices) < 2 {
+			t.Skip("SKIPPED: needs two devices")
+		}
+		for _, launches := range [][]int64{{1000}, {1, 1}} {
+			t.Run(fmt.Sprint(launches), func(t *testing.T) {
+				r := newTileRow[float64](t, set, 2, domain.Vec{64, 64, 1})
+				_, steps, _ := r.tiles(200 * time.Millisecond)
+				start, next := time.Now(), int64(1)
+				for _, n := range launches { // the first step needs nobody, if it is alone
+					kerneltest.Check(t, steps[0].Queue(r.all[0].Stream, next, n, false))
+					next += n
+				}
+				kerneltest.Check(t, r.all[0].Stream.Sync(kerneltest.Limit))
+				want := fmt.Sprintf("device %v waited in vain for its neighbour on device %v", set.Devices[0], set.Devices[1])
+				if err := steps[0].Err(); err == nil || !strings.Contains(err.Error(), want) || time.Since(start) > 5*time.Second {
+					t.Errorf("after %v: %v", time.Since(start), err)
+				}
+				if steps[0].Queue(r.all[0].Stream, next, 1, false) == nil {
+					t.Error("it steps on")
+				}
+				if err := steps[1].Err(); err != nil {
+					t.Errorf("the other rank: %v", err)
+				}
+			})
+		}
+	})
+}
+
+// What does not stay on the multiprocessors is told apart from what is wrong.
+func TestTileRefusals(t *testing.T) {
+	set := testdevices.CPU(t, 2)
+	for name, c := range map[string]struct {
+		change func(r *tileRow[float64])
+		other  bool // than ErrNoTiles
+	}{
+		"a box too large": {change: func(r *tileRow[float64]) {
+			*r = *newTileRow[float64](t, set, 1, domain.Vec{1000, 1000, 1})
+		}},
+		"a box too large on one of two devices": {change: func(r *tileRow[float64]) {
+			large := newTileRow[float64](t, set, 2, domain.Vec{1000, 1000, 1})
+			r.ranks[0].Stores, r.ranks[1].Stores = nil, nil
+			r.ranks[1].Fields = large.ranks[1].Fields
+		}},
+		"host devices": {change: func(r *tileRow[float64]) {
+			*r = *newTileRow[float64](t, testdevices.Host(t, 2), 2, domain.Vec{16, 16, 1})
+		}},
+		"a stencil that is no star": {change: func(r *tileRow[float64]) {
+			r.stencil = kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
+		}},
+		"whole numbers": {change: func(r *tileRow[float64]) { r.real = "int32" }},
+		"fields of two layouts": {change: func(r *tileRow[float64]) {
+			r.ranks[1].Fields[1] = r.ranks[0].Fields[1]
+		}},
+		"rows that are not aligned": {change: func(r *tileRow[float64]) {
+			for f, a := range r.ranks[0].Fields {
+				l := kerneltest.Must(domain.NewStridedLayout(a.Layout.Owned, a.Layout.Width, 8, 40, 19, 19*19))(t)
+				r.ranks[0].Fields[f].Layout = l
+			}
+		}},
+		"a wall that fields are odd about": {change: func(r *tileRow[float64]) {
+			r.ranks[0].Stores[0].Odd = []domain.Vec{{1}}
+		}},
+		"a store of half a side": {change: func(r *tileRow[float64]) {
+			s := &r.ranks[0].Stores[0]
+			s.Send.Hi[1]--
+			s.Ghost.Hi[1]--
+		}},
+		"a side that is stored twice": {change: func(r *tileRow[float64]) {
+			r.ranks[0].Stores = append(r.ranks[0].Stores, r.ranks[0].Stores[0])
+		}},
+		"neighbours of which one stores nothing": {change: func(r *tileRow[float64]) { r.ranks[1].Stores = nil }},
+		"two ranks on a device": {other: true, change: func(r *tileRow[float64]) {
+			r.ranks[1].Device = r.ranks[0].Device
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTileRow[float64](t, set, 2, domain.Vec{16, 16, 1})
+			c.change(r)
+			group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, r.ranks, kerneltest.Limit)
+			if err == nil {
+				group.Close()
+				t.Fatal("they were accepted")
+			}
+			if errors.Is(err, step.ErrNoTiles) == c.other {
+				t.Error(err)
+			}
+		})
+	}
+	r := newTileRow[float64](t, set, 2, domain.Vec{16, 16, 1})
+	group, steps, _ := r.tiles(kerneltest.Limit)
+	for _, span := range [][2]int64{{0, 1}, {-1, 3}, {1, 0}, {1, step.MaxTileSteps + 1}} {
+		if steps[0].Queue(r.all[0].Stream, span[0], span[1], false) == nil {
+			t.Errorf("%d steps from %d on were queued", span[1], span[0])
+		}
+	}
+	kerneltest.Check(t, errors.Join(group.Close(), group.Close()))
+}

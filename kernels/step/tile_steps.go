@@ -1,0 +1,133 @@
+package step
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/streams"
+)
+
+// TileSteps launches the steps of one rank. All ranks queue the same steps, each by one thread. A rank that
+// fails leaves the others waiting, up to their limit.
+type TileSteps struct {
+	group    *TileGroup
+	rank     int
+	plain    tileKernel
+	measured tileKernel // the same, which takes the norms of its last step on the way
+	launches int64
+}
+
+// tileKernel is a launch, and where its argument says what it makes.
+type tileKernel struct {
+	kernel *streams.Kernel
+	span   *tileSpan
+}
+
+// Steps makes the steps of a rank ready. norms is where steps that write Fields[0] and those that write
+// Fields[1] leave their norms, four numbers of 8 bytes a tile: the largest change, the sum of its squares,
+// the largest magnitude, the sum of squares.
+func (n *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err error) {
+	s = &TileSteps{group: n, rank: rank, launches: -1}
+	programs := n.programs(rank)
+	if s.plain, err = s.load(programs[0], "tile_steps", norms); err != nil {
+		return nil, err
+	}
+	if s.measured, err = s.load(programs[1], "tile_steps_norms", norms); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// load makes a launch ready.
+func (s *TileSteps) load(p kernels.Program, name string, norms [2]streams.Span) (k tileKernel, err error) {
+	n, i := s.group, s.rank
+	rank, box := n.ranks[i], &n.boxes[i]
+	found, err := n.compiler.LoadSteps(rank.Device, p, name)
+	if err != nil {
+		return k, err
+	}
+	report := n.flags.Report(i)
+	spec := streams.KernelSpec{
+		Name: "resident", Work: streams.Sweep, Function: found[0], Shared: int(box.shared), Cooperative: true,
+		Grid:  [3]int{int(n.Tiles(i)), 1, 1},
+		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
+		Uses:  []streams.Span{n.flags.Memory(i).All(), report.All(), n.inbox[i].All()},
+	}
+	arg := &tileArgs{
+		strides: launch.StridesOf(rank.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
+		limit: n.limit.Nanoseconds(), failed: report.Address(),
+	}
+	for f, a := range rank.Fields {
+		arg.field[f], arg.norms[f] = addressOf(a, a.Layout.Owned.Lo), norms[f].Address()
+		spec.Uses = append(spec.Uses, a.Data, norms[f])
+	}
+	for axis := range arg.inbox {
+		arg.inbox[axis] = n.inbox[i].Address() + uint64(n.inboxOffset(i, axis))
+		for high := range 2 {
+			arg.side[axis][high] = n.tileSide(&spec, i, axis, high)
+		}
+	}
+	for at, other := range n.flags.Neighbours(i) {
+		_, its := n.flags.Pair(i, at, 0)
+		arg.neighbour[at] = n.flags.Counts(i, at, 0, n.tilesToward(other, i))
+		spec.Reaches = append(spec.Reaches, its)
+	}
+	spec.Argument = launch.Argument(arg)
+	if k.kernel, err = launch.New(rank.Device, spec); err != nil {
+		return k, err
+	}
+	n.resources.Add(k.kernel)
+	k.span = &streams.View[tileSpan](k.kernel.Argument()[unsafe.Offsetof(arg.span):][:unsafe.Sizeof(tileSpan{})])[0]
+	return k, nil
+}
+
+// addressOf returns where a GPU finds a point, which may be a ghost.
+func addressOf(a kernels.Array, p domain.Vec) uint64 {
+	return a.Data.Address() + uint64(a.Layout.Offset(p)*int64(a.Layout.ElementSize))
+}
+
+// tileSide describes a side of a rank: where its points go, and whom the ghosts behind it
+// come from, who is the rank that it stores into.
+func (n *TileGroup) tileSide(spec *streams.KernelSpec, i, axis, high int) tileSide {
+	st := n.sides[i][axis][high]
+	if st.store < 0 {
+		return tileSide{other: nobody}
+	}
+	send, ghost := n.ranks[i].Stores[st.store].Send, n.ranks[i].Stores[st.store].Ghost
+	at := tileSide{out: n.sideSlot(st.to, axis, st.high), other: int64(n.flags.Place(st.to, i))}
+	first := ghost.Lo.Sub(send.Lo.Sub(n.ranks[i].Fields[0].Layout.Owned.Lo))
+	for f, a := range n.ranks[st.to].Fields {
+		at.ghost[f], at.strides = addressOf(a, first), launch.StridesOf(a.Layout)
+		spec.Reaches = append(spec.Reaches, a.Data)
+	}
+	spec.Reaches = append(spec.Reaches, n.inbox[st.to].All())
+	return at
+}
+
+// MaxTileSteps is how many steps a launch may make.
+const MaxTileSteps = 1 << 30
+
+// Queue queues steps, the first of which has a number, from 1: that after those queued before. With norms
+// the last leaves them. It returns an error also if the device has waited in vain before.
+func (s *TileSteps) Queue(at *streams.Stream, first, steps int64, norms bool) error {
+	if first < 1 || steps < 1 || steps > MaxTileSteps {
+		return fmt.Errorf("step: %d steps from %d in one launch", steps, first)
+	}
+	if err := s.Err(); err != nil {
+		return err
+	}
+	k := s.plain
+	if norms {
+		k = s.measured
+	}
+	s.launches++
+	*k.span = tileSpan{first, steps, s.launches}
+	return at.Launch(k.kernel)
+}
+
+// Err returns an error if the device has waited in vain for a neighbour, or its thread blocks for each
+// other.
+func (s *TileSteps) Err() error { return s.group.flags.Err(s.rank, "a step") }
