@@ -104,7 +104,11 @@ func (n *plan) form() form {
 				f.several = append(f.several, layers)
 			}
 		}
-		f.shapes = shapesOf([]int{4, 2, 8}, [2]int{128, 1}, [2]int{256, 1})
+		blocks := [][2]int{{128, 1}, {256, 1}}
+		if n.registers(singleLayers) > scarce { // small blocks leave few registers over
+			blocks = append([][2]int{{64, 1}}, blocks...)
+		}
+		f.shapes = shapesOf([]int{4, 2, 8}, blocks...)
 		f.shapes = slices.DeleteFunc(f.shapes, func(s Shape) bool { return !slices.Contains(f.several, s.Layers) })
 		if n.registers(singleLayers) > scarce {
 			f.shapes = append(f.shapes, f.single(f.shapes[0]), f.single(f.shapes[1]))
