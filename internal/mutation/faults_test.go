@@ -53,7 +53,7 @@ var faults = []fault{
 	{"a periodic axis taken for idle", "halo/new_plan.go",
 		`p.Placement.Parts[a] == 1 && !p.Placement.Grid.Periodic[a]`, `p.Placement.Parts[a] == 1`},
 	{"staged, but never taken from the host", "p2p/route.go",
-		`return s.Copy(r.dst, r.host.All())`, `return nil`},
+		`[]leg{{host, r.src}}, []leg{{r.dst, host}}`, `[]leg{{host, r.src}}, nil`},
 
 	// Order.
 	{"Start: no wait for the producer", "halo/channel.go",
