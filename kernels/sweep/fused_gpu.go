@@ -119,16 +119,6 @@ func (r StageRank) program(k *stagePlan) kernels.Program {
 	return programOf("point_step.cu", s.plan.source(k.classes, s.form, options, k.options))
 }
 
-// boundsOfStages returns the launch bounds of a fused stage, without and with what it measures: those of
-// sweeps, but for the threads of a block, unless fused stages have their own.
-func (f form) boundsOfStages(single bool) (plain, measured launchBounds) {
-	if f.fused != (fusedBounds{}) && !single {
-		return f.fused.bounds, f.fused.measured
-	}
-	plain, measured = f.boundsOf(single)
-	return plain, launchBounds{plain.threads, max(1, measured.threads*measured.blocks/plain.threads)}
-}
-
 // launch makes a launch of a stage ready.
 func (f *FusedStage) launch(r StageRank, k *stagePlan, kernel string, uses ...streams.Span) (*fusedLaunch, error) {
 	s, g := r.Sweeper, f.all.group

@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"slices"
 	"sync/atomic"
@@ -25,39 +24,6 @@ type stageGroup struct {
 
 // ownLines is how many lines of flags a rank has for itself: a count of its own blocks.
 const ownLines = 1
-
-func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, err error) {
-	g = &stageGroup{limit: limit, ranks: ranks}
-	for _, r := range ranks[0][0] {
-		if slices.Contains(g.devices, r.Sweeper.device) {
-			return g, fmt.Errorf("sweep: two ranks on device %v", r.Sweeper.device)
-		}
-		g.devices = append(g.devices, r.Sweeper.device)
-	}
-	for stage := range g.stages() {
-		for rank, r := range stage {
-			if r.Sweeper.device != g.devices[rank] {
-				return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
-			}
-			if err := r.check(len(stage)); err != nil {
-				return g, err
-			}
-		}
-	}
-	if err := g.checkStores(); err != nil {
-		return g, err
-	}
-	if g.flags, err = flags.NewNetwork(g.devices, g.findNeighbours(), maxNeighbours, 1, ownLines); err != nil {
-		return g, err
-	}
-	for rank := range g.devices {
-		if err := g.flags.Open(rank, &g.resources); err != nil {
-			return g, err
-		}
-	}
-	g.absorbSlabs()
-	return g, nil
-}
 
 // stages goes over the stages of all phases: each has its ranks.
 func (g *stageGroup) stages() iter.Seq[[]StageRank] {
@@ -85,65 +51,6 @@ func (g *stageGroup) stores() iter.Seq2[int, Store] {
 			}
 		}
 	}
-}
-
-// checkStores returns an error unless all points of stores lie in the boundary region, and go to ghosts that
-// no interior reads: nobody waits before it sweeps an interior.
-func (g *stageGroup) checkStores() error {
-	for stage := range g.stages() {
-		for _, r := range stage {
-			for _, s := range r.Stores {
-				if !r.onBoundary(s.Send) {
-					return fmt.Errorf("sweep: a store of %v, which is not all in the boundary region %v", s.Send, r.Boundary)
-				}
-			}
-		}
-	}
-	for _, s := range g.stores() {
-		if at, reads := g.interiorReads(s); reads {
-			return fmt.Errorf("sweep: a store into %v, which the interior %v of rank %d reads", s.Ghost, at, s.To)
-		}
-	}
-	return nil
-}
-
-// onBoundary reports whether all points of a box lie in the boundary region.
-func (r StageRank) onBoundary(box domain.Box) bool {
-	points := int64(0)
-	for _, b := range r.Boundary {
-		points += b.Intersect(box).Points()
-	}
-	return points == box.Points()
-}
-
-// interiorReads reports whether, in any stage, the interior of the rank that a store is for reads its ghosts.
-func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
-	for stage := range g.stages() {
-		to := stage[s.To]
-		if to.Interior.Empty() {
-			continue
-		}
-		for _, r := range to.Sweeper.plan.reads {
-			around := to.Interior.Grow(r.footprint.Radius())
-			if to.Arrays[r.access][r.component] == s.Array && !around.Intersect(s.Ghost).Empty() {
-				return to.Interior, true
-			}
-		}
-	}
-	return interior, false
-}
-
-// findNeighbours finds out which ranks exchange points in any stage.
-func (g *stageGroup) findNeighbours() [][]int {
-	all := make([][]int, len(g.devices))
-	for from, s := range g.stores() {
-		for _, pair := range [][2]int{{from, s.To}, {s.To, from}} {
-			if pair[0] != pair[1] && !slices.Contains(all[pair[0]], pair[1]) {
-				all[pair[0]] = append(all[pair[0]], pair[1])
-			}
-		}
-	}
-	return all
 }
 
 // slabsOf returns the slabs of a rank in a stage, which have no blocks yet. A slab deals with a rank into

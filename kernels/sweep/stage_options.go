@@ -37,6 +37,16 @@ func (r StageRank) fusedShape(arrays []kernels.Array) (Shape, error) {
 	return shape.within(bounds), err
 }
 
+// boundsOfStages returns the launch bounds of a fused stage, without and with what it measures: those of
+// sweeps, but for the threads of a block, unless fused stages have their own.
+func (f form) boundsOfStages(single bool) (plain, measured launchBounds) {
+	if f.fused != (fusedBounds{}) && !single {
+		return f.fused.bounds, f.fused.measured
+	}
+	plain, measured = f.boundsOf(single)
+	return plain, launchBounds{plain.threads, max(1, measured.threads*measured.blocks/plain.threads)}
+}
+
 // storing says what stage.cuh has to store: for how many targets the argument of a launch has room, see
 // targets, whether points are reflected on their way, and whether some are of the interior.
 type storing struct {
