@@ -128,7 +128,7 @@ func (f *FusedStage) launch(r StageRank, k *stagePlan, kernel string, uses ...st
 	}
 	spec := streams.KernelSpec{
 		Name: "fused", Work: streams.Sweep, Function: found[0], Grid: k.grid, Block: k.block,
-		Uses:    append(append(spansOf(k.arrays), g.flags.Memory(f.rank).All(), g.flags.Report(f.rank).All()), uses...),
+		Uses:    append(append(spansOf(k.arrays), g.flags.Memory(f.rank).All(), g.flags.Report(f.rank).All()), append(k.targets.uses(), uses...)...),
 		Reaches: append(r.reaches(f.rank), g.reaches(f.rank)...),
 	}
 	var neighbours, frame int

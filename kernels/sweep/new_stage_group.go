@@ -12,6 +12,9 @@ import (
 // newStageGroup makes the flags of ranks that make stages together: by phase, stage and rank.
 func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, err error) {
 	g = &stageGroup{limit: limit, ranks: ranks}
+	if err := checkCounts(ranks); err != nil {
+		return g, err
+	}
 	for _, r := range ranks[0][0] {
 		if slices.Contains(g.devices, r.Sweeper.device) {
 			return g, fmt.Errorf("sweep: two ranks on device %v", r.Sweeper.device)
@@ -23,7 +26,7 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 			if r.Sweeper.device != g.devices[rank] {
 				return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
 			}
-			if err := r.check(len(stage)); err != nil {
+			if err := r.check(g.devices); err != nil {
 				return g, err
 			}
 		}
@@ -43,6 +46,24 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 	return g, nil
 }
 
+// checkCounts returns an error unless there are phases, all of as many stages, which all have as many ranks.
+func checkCounts(ranks [][][]StageRank) error {
+	if len(ranks) == 0 {
+		return fmt.Errorf("sweep: there are no phases")
+	}
+	for phase, stages := range ranks {
+		if n := len(ranks[0]); n == 0 || len(stages) != n {
+			return fmt.Errorf("sweep: phase %d has %d stages, phase 0 has %d", phase, len(stages), n)
+		}
+		for stage, all := range stages {
+			if n := len(ranks[0][0]); n == 0 || len(all) != n {
+				return fmt.Errorf("sweep: stage %d of phase %d has %d ranks, stage 0 of phase 0 has %d", stage, phase, len(all), n)
+			}
+		}
+	}
+	return nil
+}
+
 // checkStores returns an error unless all points of stores lie in the boundary region, and go to ghosts that
 // no interior reads: nobody waits before it sweeps an interior.
 func (g *stageGroup) checkStores() error {
@@ -58,6 +79,22 @@ func (g *stageGroup) checkStores() error {
 	for _, s := range g.stores() {
 		if at, reads := g.interiorReads(s); reads {
 			return fmt.Errorf("sweep: a store into %v, which the interior %v of rank %d reads", s.Ghost, at, s.To)
+		}
+	}
+	return nil
+}
+
+// checkSameBoxes returns an error unless a rank sweeps the same boxes in a stage of all phases.
+func (g *stageGroup) checkSameBoxes() error {
+	for phase, stages := range g.ranks {
+		for stage, ranks := range stages {
+			for rank, r := range ranks {
+				first := g.ranks[0][stage][rank]
+				if r.Interior != first.Interior || r.core != first.core || !slices.Equal(r.Boundary, first.Boundary) {
+					return fmt.Errorf("sweep: in stage %d rank %d sweeps the boundary region %v and the interior %v in phase %d, but %v and %v in phase 0",
+						stage, rank, r.Boundary, r.Interior, phase, first.Boundary, first.Interior)
+				}
+			}
 		}
 	}
 	return nil

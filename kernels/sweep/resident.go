@@ -28,6 +28,9 @@ func NewResidentSteps(ranks [][][]StageRank, limit time.Duration) (r *ResidentSt
 	if r.group, err = newStageGroup(ranks, limit); err != nil {
 		return r, err
 	}
+	if err = r.group.checkSameBoxes(); err != nil { // those of phase 0 are taken for all
+		return r, err
+	}
 	if r.ranks, err = r.group.onTiles(); !errors.Is(err, step.ErrNoTiles) {
 		return r, err
 	}

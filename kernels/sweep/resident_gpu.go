@@ -42,7 +42,7 @@ func (r *ResidentRank) onGPU(slabs [][][]slab) error {
 		return err
 	}
 	g.resources.Add(table)
-	p.before = table.Address()
+	p.before = table.All()
 	all := before[len(slabs)*maxNeighbours:]
 	if r.plain, err = r.kernel(&p, all); err != nil || !measures {
 		return err
@@ -145,12 +145,12 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 	block := blockOf(p.threads)
 	spec := streams.KernelSpec{
 		Name: "resident", Work: streams.Sweep, Function: found[0], Grid: [3]int{int(p.blocks), 1, 1}, Block: [3]int{block[0], block[1], 1},
-		Uses:    []streams.Span{g.flags.Memory(r.rank).All(), g.flags.Report(r.rank).All()},
+		Uses:    []streams.Span{g.flags.Memory(r.rank).All(), g.flags.Report(r.rank).All(), p.before},
 		Reaches: g.reaches(r.rank), Argument: r.argument(p, all), Cooperative: true,
 	}
 	for i, s := range p.stages {
 		for phase, arrays := range s.arrays {
-			spec.Uses = append(spec.Uses, spansOf(arrays)...)
+			spec.Uses = append(append(spec.Uses, spansOf(arrays)...), s.targets[phase].uses()...)
 			spec.Reaches = append(spec.Reaches, g.ranks[phase][i][r.rank].reaches(r.rank)...)
 		}
 		for phase := range g.ranks {
@@ -171,7 +171,7 @@ func (r *ResidentRank) argument(p *residentPlan, all []int64) (w words) {
 	g := r.group
 	w.put(make([]int64, spanBytes/8)...)
 	w.put(int64(len(g.flags.Neighbours(r.rank))), g.limit.Nanoseconds())
-	w.put(int64(g.flags.Report(r.rank).Address()), int64(g.flags.OwnLine(r.rank, 0).Address()), int64(p.before))
+	w.put(int64(g.flags.Report(r.rank).Address()), int64(g.flags.OwnLine(r.rank, 0).Address()), int64(p.before.Address()))
 	w.putNeighbours(g, r.rank, all)
 	for _, s := range p.stages {
 		w.putBoundary(s.slabs, s.core)

@@ -3,6 +3,7 @@ package sweep
 import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
 )
 
 // residentPlan is the steps of a rank on a GPU, which measure or do not.
@@ -10,7 +11,7 @@ type residentPlan struct {
 	measured bool
 	threads  int
 	stages   []residentStagePlan
-	before   uint64
+	before   streams.Span // see blocksBefore
 	blocks   int64
 }
 

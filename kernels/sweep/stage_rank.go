@@ -41,8 +41,8 @@ func (r StageRank) reflects() bool {
 	return slices.ContainsFunc(r.Stores, func(s Store) bool { return len(s.Odd) > 0 })
 }
 
-// check returns an error unless a rank among so many can make the stage.
-func (r StageRank) check(ranks int) error {
+// check returns an error unless a rank can make the stage together with those of the devices.
+func (r StageRank) check(devices []*streams.Device) error {
 	if len(r.Boundary) > maxSlabs {
 		return fmt.Errorf("sweep: a boundary region of %d boxes; %d are possible", len(r.Boundary), maxSlabs)
 	}
@@ -61,15 +61,33 @@ func (r StageRank) check(ranks int) error {
 		}
 	}
 	for _, s := range r.Stores {
-		if s.To < 0 || s.To >= ranks || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || r.Sweeper.plan.written(s.Access, s.Component) < 0 {
+		if s.To < 0 || s.To >= len(devices) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || r.Sweeper.plan.written(s.Access, s.Component) < 0 {
 			return fmt.Errorf("sweep: a store of access %d, component %d, from %v into %v of rank %d", s.Access, s.Component, s.Send, s.Ghost, s.To)
 		}
-		if err := s.Array.Holds(s.Ghost); err != nil {
+		if err := r.checkTarget(s, devices[s.To]); err != nil {
 			return err
 		}
 		if err := r.checkOdd(s); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkTarget returns an error unless a store goes into ghosts of an array of its values on the device.
+func (r StageRank) checkTarget(s Store, d *streams.Device) error {
+	a := s.Array
+	if err := a.Holds(s.Ghost); err != nil {
+		return err
+	}
+	if e := r.Sweeper.plan.accesses[s.Access].Element; a.Layout.ElementSize != e.Size() {
+		return fmt.Errorf("sweep: a store of %s into an array of rank %d with elements of %d bytes", e, s.To, a.Layout.ElementSize)
+	}
+	if !a.Layout.Owned.Intersect(s.Ghost).Empty() {
+		return fmt.Errorf("sweep: a store into %v of rank %d, which are no ghosts of %v", s.Ghost, s.To, a.Layout.Owned)
+	}
+	if m := a.Data.Memory; m == nil || m.Device() != d {
+		return fmt.Errorf("sweep: a store for rank %d, on device %v, into %v", s.To, d, a.Data)
 	}
 	return nil
 }

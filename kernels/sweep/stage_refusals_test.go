@@ -1,6 +1,8 @@
 package sweep
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +49,71 @@ func TestRefusedStages(t *testing.T) {
 		if r, err := NewResidentSteps(phases, time.Second); err == nil {
 			r.Close()
 			t.Errorf("resident: %s was accepted", name)
+		}
+	}
+}
+
+// Phases that do not fit each other, and stores that do not fit the rank that they are for, are refused, and
+// the error says which.
+func TestRefusedPhases(t *testing.T) {
+	type phases = [][][]StageRank
+	set := testdevices.Host(t, 2)
+	for says, c := range map[string]struct {
+		change   func(all phases) phases
+		resident bool // fused stages may differ so
+	}{
+		"there are no phases":            {change: func(phases) phases { return nil }},
+		"phase 0 has 0 stages":           {change: func(phases) phases { return make(phases, 2) }},
+		"stage 0 of phase 0 has 0 ranks": {change: func(phases) phases { return phases{make([][]StageRank, 2)} }},
+		"phase 1 has 2 stages, phase 0 has 1": {change: func(all phases) phases {
+			all[1] = append(all[1], all[1][0])
+			return all
+		}},
+		"stage 0 of phase 1 has 1 ranks, stage 0 of phase 0 has 2": {change: func(all phases) phases {
+			all[1][0] = all[1][0][:1]
+			all[1][0][0].Stores = nil
+			return all
+		}},
+		"rank 1 sweeps the boundary region [[0,64)x[32,64)x[0,1)] and the interior [0,0)x[0,0)x[0,0) in phase 1": {change: func(all phases) phases {
+			r := &all[1][0][1]
+			r.Boundary, r.Interior = []domain.Box{r.Arrays[0][0].Layout.Owned}, domain.Box{}
+			return all
+		}, resident: true},
+		"rank 0 sweeps the boundary region": {change: func(all phases) phases {
+			slices.Reverse(all[1][0][0].Boundary)
+			return all
+		}, resident: true},
+		"a store of float64 into an array of rank 1 with elements of 4 bytes": {change: func(all phases) phases {
+			l := &all[0][0][0].Stores[0].Array.Layout
+			*l = must(domain.NewLayout(l.Owned, l.Width, 4))(t)
+			return all
+		}},
+		"which are no ghosts": {change: func(all phases) phases {
+			s := &all[0][0][0].Stores[0]
+			s.Ghost = s.Ghost.Shift(domain.Vec{0, 1})
+			return all[:1] // whose interior does not read what it writes
+		}},
+		"a store for rank 1, on device": {change: func(all phases) phases {
+			s := &all[0][0][0].Stores[0]
+			m := must(set.Devices[0].Alloc(s.Array.Data.Length))(t)
+			t.Cleanup(func() { m.Close() })
+			s.Array.Data = m.All()
+			return all
+		}},
+	} {
+		f, err := NewFusedStages(c.change(stagePair(t, set)), time.Second)
+		if err == nil {
+			err = f.Close()
+		}
+		if !c.resident && (err == nil || !strings.Contains(err.Error(), says)) || c.resident && err != nil {
+			t.Errorf("fused: %v, not %q", err, says)
+		}
+		r, err := NewResidentSteps(c.change(stagePair(t, set)), time.Second)
+		if err == nil {
+			err = r.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("resident: %v, not %q", err, says)
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 
 // targets is struct Targets of stage.cuh.
 type targets struct {
-	all   words    // of struct Target
-	lists []uint32 // where each list begins, and the last ends
-	table [2]uint64
+	all   words           // of struct Target
+	lists []uint32        // where each list begins, and the last ends
+	table [2]streams.Span // where upload has put them
 }
 
 // newTargets lists where points of slabs go, and those of the interior if some do: for each and for each
@@ -57,7 +57,7 @@ func (t *targets) upload(d *streams.Device, made *streams.Resources) error {
 		return err
 	}
 	made.Add(lists)
-	t.table[1] = lists.Address()
+	t.table[1] = lists.All()
 	if len(t.all) == 0 {
 		return nil
 	}
@@ -66,8 +66,18 @@ func (t *targets) upload(d *streams.Device, made *streams.Resources) error {
 		return err
 	}
 	made.Add(all)
-	t.table[0] = all.Address()
+	t.table[0] = all.All()
 	return nil
+}
+
+// uses returns the device memory in which launches find the targets.
+func (t *targets) uses() (all []streams.Span) {
+	for _, s := range t.table {
+		if s.Memory != nil {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // listsOf is how many numbers struct Targets has for the lists of so many written arrays.
@@ -84,7 +94,7 @@ func targetsBytes(room, writes int) int {
 // putTargets puts struct Targets.
 func (w *words) putTargets(t targets, room, writes int) {
 	if room == 0 {
-		w.put(int64(t.table[0]), int64(t.table[1]))
+		w.put(int64(t.table[0].Address()), int64(t.table[1].Address()))
 		return
 	}
 	end := len(*w) + targetsBytes(room, writes)
