@@ -118,10 +118,8 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 	if err != nil {
 		return nil, false, errors.Join(err, u.Close())
 	}
-	if trials, known, err = scheme.Fastest(ctx, step, s, o); err != nil {
-		return nil, false, err // closing now would wait for streams that may hang
-	}
-	return trials, known, u.Close()
+	trials, known, err = scheme.Fastest(ctx, step, s, o)
+	return trials, known, errors.Join(err, u.Close())
 }
 
 // Deviation compares the field with an exact solution, an expression that may

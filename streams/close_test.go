@@ -23,6 +23,25 @@ func TestCloseAllFreesNothingWhileStreamsRun(t *testing.T) {
 	}
 }
 
+// What was made after a stream may still be in use by it.
+func TestResourcesFreeNothingWhileStreamsRun(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	var made Resources
+	s := must[*Stream](t)(d.NewStream(Normal))
+	m := must[*Memory](t)(d.Alloc(8))
+	made.Add(s, m)
+	slow := must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "slow", Run: func() {
+		time.Sleep(30 * time.Millisecond)
+		if m.Bytes() == nil {
+			panic("its memory is gone")
+		}
+	}}))
+	check(t, s.Launch(slow), made.Close(), d.Close())
+	if m.Bytes() != nil {
+		t.Error("the memory was not freed")
+	}
+}
+
 func TestAHangingStreamKillsItsDevice(t *testing.T) {
 	d := hostDevices(t, 1)[0]
 	d.SetGrace(30 * time.Millisecond)

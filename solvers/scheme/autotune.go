@@ -24,10 +24,8 @@ func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, 
 	}
 	o.History, o.Tolerance, o.anything = o.checks(), 0, true
 	o.Steps, o.Progress, o.Interval = 1<<40, nil, t.interval
-	if _, err := x.Run(ctx, o); errors.Is(err, ErrUnsuited) {
+	if _, err := x.Run(ctx, o); err != nil {
 		return 0, errors.Join(err, x.Close())
-	} else if err != nil {
-		return 0, err // closing now would wait for streams that may hang
 	}
 	if err := errors.Join(ctx.Err(), x.Close()); err != nil {
 		return 0, err

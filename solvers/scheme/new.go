@@ -77,9 +77,7 @@ func tryCopy(ctx context.Context, s *halo.Session, step *Step, o Options) (trial
 		return nil, nil
 	}
 	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
-	if trials, _, err = Fastest(ctx, scratch, search, o); err != nil {
-		return nil, err // closing now would wait for streams that may hang
-	}
+	trials, _, err = Fastest(ctx, scratch, search, o) // which leaves nothing queued
 	for _, v := range variables {
 		err = errors.Join(err, v.Close())
 	}
