@@ -1,10 +1,6 @@
 package halo
 
-import (
-	"math"
-
-	"github.com/halox/halox/kernels/reduce"
-)
+import "github.com/halox/halox/kernels/reduce"
 
 // Op is what a Reduction computes of the values of a field.
 type Op string
@@ -23,7 +19,7 @@ func (op Op) kernel() (k reduce.Op, ok bool) {
 	return k, ok
 }
 
-// join puts what subdomains gave together.
+// join puts what subdomains gave together, but for sums of reals.
 func join[T float64 | int64](op Op, a, b T) T {
 	switch op {
 	case Min:
@@ -32,17 +28,4 @@ func join[T float64 | int64](op Op, a, b T) T {
 		return max(a, b)
 	}
 	return a + b
-}
-
-// roots replaces each group of so many squares by the root of their sum.
-func roots(squares []float64, group int) []float64 {
-	n := len(squares) / group
-	for i := range n {
-		sum := 0.0
-		for _, v := range squares[i*group : (i+1)*group] {
-			sum += v
-		}
-		squares[i] = math.Sqrt(sum)
-	}
-	return squares[:n]
 }

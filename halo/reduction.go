@@ -3,15 +3,18 @@ package halo
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
 
 // Reduction is one operation over the owned points of a field, made ready to be
-// queued any number of times. It runs on the field's devices; the host joins one
-// number a subdomain and component.
+// queued any number of times. It runs on the field's devices; the host joins what
+// they give of each component.
 type Reduction struct {
 	resources streams.Resources
 	field     *Field
@@ -19,6 +22,7 @@ type Reduction struct {
 	totals    [][]*reduce.Reduction // by rank, then by array; none once it is closed
 
 	// Room for results.
+	sums      []sums.Sum
 	floats    []float64
 	ints      []int64
 	complexes []complex128
@@ -36,10 +40,10 @@ type Result struct {
 
 // NewReduction makes an operation ready over a field of numbers. float32 is summed
 // as float64, and int32 as int64, which wraps; L2 squares float64, in which numbers
-// beyond 1e154 overflow to +Inf. The sums are taken in an order that depends on the
-// cut alone: the same field gives the same bits every time, but not on another
-// number of devices. Close frees what it holds.
-func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
+// beyond 1e154 overflow to +Inf. A field has one sum and one L2, to the bit, whatever
+// its cut and its devices: see package sums. With mode sums.Fast they are taken in an
+// order that depends on the cut. Close frees what it holds.
+func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Reduction, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
@@ -58,7 +62,7 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
 	}
 	r := &Reduction{field: f, op: op, totals: make([][]*reduce.Reduction, len(f.Parts))}
 	for rank := range f.Parts {
-		if err := r.prepare(rank, c, over); err != nil {
+		if err := r.prepare(rank, c, over, slices.Contains(mode, sums.Fast)); err != nil {
 			return nil, errors.Join(fmt.Errorf("halo: %s of field %q: %w", op, f.Spec.Name, err), r.Close())
 		}
 	}
@@ -66,9 +70,12 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op) (*Reduction, error) {
 }
 
 // prepare makes the work of one subdomain ready.
-func (r *Reduction) prepare(rank int, c *kernels.Compiler, op reduce.Op) error {
-	f := r.field
-	t, err := reduce.NewReducer(c, f.Placement.Devices[rank], kernels.Number(f.Spec.Element))
+func (r *Reduction) prepare(rank int, c *kernels.Compiler, op reduce.Op, fast bool) error {
+	f, mode := r.field, sums.Reproducible
+	if fast {
+		mode = sums.Fast
+	}
+	t, err := reduce.NewReducer(c, f.Placement.Devices[rank], kernels.Number(f.Spec.Element), mode)
 	if err != nil {
 		return err
 	}
@@ -111,24 +118,49 @@ func (r *Reduction) Result() Result {
 		r.ints = joined(r, r.ints, (*reduce.Reduction).Ints)
 		return Result{Ints: r.ints}
 	}
-	r.floats = joined(r, r.floats, (*reduce.Reduction).Floats)
 	switch {
 	case r.op == L2 && e.complex():
-		return Result{Floats: roots(r.floats, 2)}
+		r.floats = r.values(2, math.Sqrt)
 	case r.op == L2:
-		return Result{Floats: roots(r.floats, 1)}
-	case e.complex():
-		r.complexes = r.complexes[:0]
-		for i := 0; i < len(r.floats); i += 2 {
-			r.complexes = append(r.complexes, complex(r.floats[i], r.floats[i+1]))
-		}
-		return Result{Complexes: r.complexes}
+		r.floats = r.values(1, math.Sqrt)
+	case r.op == Sum:
+		r.floats = r.values(1, func(sum float64) float64 { return sum })
+	default:
+		r.floats = joined(r, r.floats, (*reduce.Reduction).Floats)
 	}
-	return Result{Floats: r.floats}
+	if !e.complex() || r.op == L2 {
+		return Result{Floats: r.floats}
+	}
+	r.complexes = r.complexes[:0]
+	for i := 0; i < len(r.floats); i += 2 {
+		r.complexes = append(r.complexes, complex(r.floats[i], r.floats[i+1]))
+	}
+	return Result{Complexes: r.complexes}
 }
 
-// joined puts the totals of all subdomains together in the order of their ranks,
-// into the room of the last result.
+// values returns a function of the sums of all subdomains, of groups of so many numbers together.
+func (r *Reduction) values(group int, of func(sum float64) float64) []float64 {
+	r.sums = r.sums[:0]
+	for rank, arrays := range r.totals {
+		n := 0
+		for _, t := range arrays {
+			for _, s := range t.Sums() {
+				if rank == 0 && n%group == 0 {
+					r.sums = append(r.sums, sums.Sum{})
+				}
+				r.sums[n/group].Join(s)
+				n++
+			}
+		}
+	}
+	r.floats = r.floats[:0]
+	for _, s := range r.sums {
+		r.floats = append(r.floats, of(s.Value()))
+	}
+	return r.floats
+}
+
+// joined puts the totals of all subdomains together, into the room of the last result.
 func joined[T float64 | int64](r *Reduction, room []T, of func(*reduce.Reduction) []T) []T {
 	room = room[:0]
 	for rank, arrays := range r.totals {
@@ -156,10 +188,10 @@ func (r *Reduction) Close() error {
 
 // Reduce makes a reduction ready, carries it out and returns its result. It waits
 // for nothing that was queued before: the field must be still.
-func Reduce(f *Field, c *kernels.Compiler, op Op) (res Result, err error) {
+func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	r, err := NewReduction(f, c, op)
+	r, err := NewReduction(f, c, op, mode...)
 	if err != nil {
 		return Result{}, err
 	}

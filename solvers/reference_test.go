@@ -92,9 +92,9 @@ func (r *reference[T]) step() {
 		next[q] = v
 		d, u := float64(v)-float64(r.values[q]), float64(v)
 		r.norms.MaxChange = max(r.norms.MaxChange, d, -d)
-		r.norms.SumChange2 += d * d
+		r.norms.SumChange2.Add([]float64{d * d})
 		r.norms.Max = max(r.norms.Max, u, -u)
-		r.norms.Sum2 += u * u
+		r.norms.Sum2.Add([]float64{u * u})
 	})
 	r.values = next
 	r.steps++

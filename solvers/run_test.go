@@ -32,7 +32,7 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 						const aim = 20 // the step whose change is the tolerance
 						tolerance := changes[aim-1].MaxChange
 						if norm == L2Norm {
-							tolerance = math.Sqrt(changes[aim-1].SumChange2) * (1 + 1e-12)
+							tolerance = math.Sqrt(changes[aim-1].SumChange2.Value())
 						}
 						end := (aim + every - 1) / every * every
 						want, _ := expected(p, int(end))

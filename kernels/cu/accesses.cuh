@@ -5,7 +5,7 @@
 enum { STAGE_SINGLE = false, STAGE_LAYERS = 1, STAGE_MEASURED_LAYERS = 1, STAGE_PREFETCH = 1, PHASES = 3 };
 #define TARGETS 6
 #define DIMS 3
-#define TOTALS 6
+#define TOTALS 15
 enum { GROUP = 2, ARRAYS = 3, CLASSES = 1 };
 #define SWEEP_BYTES 616
 #define FRAME_BYTES 80
@@ -72,6 +72,7 @@ template <> struct Norm<0> { typedef double T; };
 template <> struct Reduced<0> { static constexpr Operation OP = SUM; };
 template <> struct Reduced<1> { static constexpr Operation OP = MAX; };
 #define OPERATIONS MAX, SUM, MAX, SUM, SUM, MAX
+#define PLACES 0, 1, 5, 6, 10, 14
 
 namespace point_function {
 constexpr Access<0, -1, 1> u{};

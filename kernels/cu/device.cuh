@@ -87,6 +87,16 @@ __device__ __forceinline__ unsigned opaque(unsigned v) {
 	return v;
 }
 
+// warp_max returns the largest number of the lanes of a warp, all of which call it.
+__device__ __forceinline__ int warp_max(int v) {
+#if __CUDA_ARCH__ >= 800
+	return __reduce_max_sync(~0u, v);
+#else
+	for (int d = 16; d > 0; d /= 2) v = max(v, __shfl_xor_sync(~0u, v, d));
+	return v;
+#endif
+}
+
 __device__ inline void trap() { asm volatile("trap;"); }
 
 // dynamic_shared returns the shared memory that the launch asked for.

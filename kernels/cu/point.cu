@@ -45,13 +45,17 @@ template <int N, int COUNT, bool MEASURED> __device__ __forceinline__ Totals lay
 }
 
 // put_large and put_small write what the blocks of a large box and of small boxes found.
-__device__ __forceinline__ void put_large(const Sweep &s, const Totals &t) {
-	reduce_block(t, s.totals + TOTALS * (s.part[0].slot + blockIdx.x +
+__device__ __forceinline__ void put_large(const Sweep &s, Totals t) {
+	BinnedTotals all;
+	all.take(t);
+	reduce_block(all, s.totals + TOTALS * (s.part[0].slot + blockIdx.x +
 	                                     (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z)));
 }
 
-__device__ __forceinline__ void put_small(const Sweep &s, const Totals &t) {
-	reduce_block(t, s.totals + TOTALS * (s.part[blockIdx.y].slot + blockIdx.x));
+__device__ __forceinline__ void put_small(const Sweep &s, Totals t) {
+	BinnedTotals all;
+	all.take(t);
+	reduce_block(all, s.totals + TOTALS * (s.part[blockIdx.y].slot + blockIdx.x));
 }
 
 // Those called single have one point a thread in each layer: where groups are not aligned, or
@@ -233,16 +237,28 @@ struct Joined {
 	i64 slots; // how many numbers of each kind there are in from
 };
 
+// Of each norm and reduction the operation, and its place among the numbers of a slot.
 __device__ constexpr Operation operations[] = {OPERATIONS};
+__device__ constexpr int places[] = {PLACES};
 
-// totals joins number blockIdx.y of all slots, each block a part of them.
+// totals joins operation blockIdx.y of all slots, each block a part of them.
 extern "C" __global__ void __launch_bounds__(256, 4) totals(const __grid_constant__ Joined a) {
 	grid_dependency_wait();
 	const Operation op = operations[blockIdx.y];
+	const int place = places[blockIdx.y];
+	double *to = a.to + blockIdx.x * TOTALS + place;
+	if (op == SUM) {
+		__shared__ StoredSum sums[256];
+		StoredSum sum = StoredSum::none();
+		for (i64 n = thread_index(); n < a.slots; n += thread_count())
+			sum.join(*(const StoredSum *)(a.from + n * TOTALS + place));
+		reduce_block(sum, sums, threadIdx.x, blockDim.x, (StoredSum *)to);
+		return;
+	}
 	double value = identity(op);
 	for (i64 n = thread_index(); n < a.slots; n += thread_count())
-		value = join(op, value, a.from[n * TOTALS + blockIdx.y]);
-	reduce_block(op, value, a.to + blockIdx.x * TOTALS + blockIdx.y);
+		value = join(op, value, a.from[n * TOTALS + place]);
+	reduce_block(op, value, to);
 }
 
 #endif

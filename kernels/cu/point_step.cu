@@ -48,8 +48,8 @@ __device__ inline bool wait_for_neighbour(const Stage &s, const Slab &b, int nei
 }
 
 // boundary sweeps a slab.
-template <bool MEASURED> __device__ __forceinline__ Totals boundary(const Stage &s, unsigned block) {
-	Totals totals;
+template <bool MEASURED> __device__ __forceinline__ BinnedTotals boundary(const Stage &s, unsigned block) {
+	BinnedTotals totals;
 	if (block >= s.boundary.blocks) return totals;
 	const unsigned at = s.boundary.slab_of(block);
 	const int me = (int)thread_of_block();
@@ -70,7 +70,7 @@ template <bool MEASURED> __device__ __forceinline__ Totals boundary(const Stage 
 template <bool MEASURED> __device__ __forceinline__ void make_stage(const Stage &s) {
 	const unsigned layer = (unsigned)grid_layer(), every = (unsigned)s.every, turn = layer / every;
 	const unsigned blocks = DIMS == 3 ? gridDim.x * gridDim.y : gridDim.x; // of a layer
-	Totals totals;
+	BinnedTotals totals;
 	if (turn * every == layer && turn < s.slab_layers) {
 		totals = boundary<MEASURED>(s, block_of_grid() - (layer - turn) * blocks);
 	} else {
@@ -81,7 +81,8 @@ template <bool MEASURED> __device__ __forceinline__ void make_stage(const Stage 
 		enum { deep = MEASURED ? STAGE_MEASURED_LAYERS : STAGE_LAYERS };
 #endif
 		const auto where = [&] { return place_of_thread(opaque(inner), deep); };
-		totals = sweep_interior<MEASURED>(s.frame, s.arrays, s.targets, s.boundary, s.interior, where, deep);
+		Totals found = sweep_interior<MEASURED>(s.frame, s.arrays, s.targets, s.boundary, s.interior, where, deep);
+		if constexpr (MEASURED) totals.take(found);
 	}
 	if constexpr (MEASURED) reduce_block(totals, s.totals + TOTALS * (i64)block_of_grid());
 }

@@ -1,11 +1,11 @@
 // The sum, the sum of squares, the minimum or the maximum of each value of the points of a box.
 //
-// The order is always the same: each warp reduces its rows, then a tree over lanes, warps and blocks.
-//
-// Options: NUMBER, the type of a value; TOTAL, the type of its sums: double for reals, i64 for integers,
-// which wrap.
+// Options: NUMBER, the type of a value; TOTAL, the type of its least and largest: double for reals, i64 for
+// integers, whose sums are of that type too, and wrap. Sums of reals and of squares are those of sums.cuh.
 
 #include "common.cuh"
+#include "folding.cuh"
+#include "pieces.cuh"
 
 #ifndef NUMBER
 #define NUMBER double
@@ -29,23 +29,14 @@ __device__ inline double lowest(double) { return -highest(0.0); }
 __device__ inline i64 highest(i64) { return 0x7fffffffffffffffLL; }
 __device__ inline i64 lowest(i64) { return -0x7fffffffffffffffLL - 1; }
 
-__device__ inline double plus(double a, double b) { return a + b; }
-__device__ inline i64 plus(i64 a, i64 b) { return (i64)((unsigned long long)a + (unsigned long long)b); }
-
 // Operations: the total of no value, of one value, and of two totals.
 
+// Of whole numbers.
 struct Sum {
-	typedef TOTAL Total;
+	typedef i64 Total;
 	__device__ static Total none() { return 0; }
-	__device__ static Total of(NUMBER v) { return v; }
-	__device__ static Total join(Total a, Total b) { return plus(a, b); }
-};
-
-struct Squares {
-	typedef double Total;
-	__device__ static Total none() { return 0; }
-	__device__ static Total of(NUMBER v) { return (double)v * (double)v; }
-	__device__ static Total join(Total a, Total b) { return a + b; }
+	__device__ static Total of(NUMBER v) { return (i64)v; }
+	__device__ static Total join(Total a, Total b) { return (i64)((u64)a + (u64)b); }
 };
 
 // A NaN, which is not equal to itself, wins.
@@ -98,24 +89,66 @@ template <typename Op> __device__ void reduce_blocks(const Reduce &a) {
 	if (threadIdx.x == 0) ((typename Op::Total *)a.result)[blockIdx.y] = t;
 }
 
+// The terms of sums of reals.
+
+struct Values {
+	enum { SIGNED = true };
+	__device__ static double of(NUMBER v) { return (double)v; }
+};
+
+struct Squares {
+	enum { SIGNED = false };
+	__device__ static double of(NUMBER v) { return (double)v * (double)v; }
+};
+
+// sum_box_reals writes one sum a block.
+template <typename Term> __device__ void sum_box_reals(const Reduce &a) {
+	RunningSum some;
+	BinnedSum all;
+	each_piece(
+	    a.region, a.strides,
+	    [&](i64 i) {
+		    double term[1] = {Term::of(a.data[i * a.values + blockIdx.y])};
+		    some.template add<Term::SIGNED>(term);
+	    },
+	    [&] { take(all, some); });
+	const SumAndLargest mine[1] = {{all, 0}};
+	const SumAndLargestTo to[1] = {{(StoredSum *)a.partial + blockIdx.y * a.blocks + blockIdx.x, 0}};
+	reduce_block(mine, to);
+}
+
+// sum_blocks_reals joins the sums of the blocks, by one block for each value.
+__device__ inline void sum_blocks_reals(const Reduce &a) {
+	__shared__ StoredSum threads[32 * WARPS];
+	const StoredSum *partial = (const StoredSum *)a.partial + blockIdx.y * a.blocks;
+	StoredSum t = StoredSum::none();
+	for (i64 b = threadIdx.x; b < a.blocks; b += blockDim.x) t.join(partial[b]);
+	reduce_block(t, threads, threadIdx.x, blockDim.x, (StoredSum *)a.result + blockIdx.y);
+}
+
+__device__ inline void sum_box_of(const Reduce &a, double) { sum_box_reals<Values>(a); }
+__device__ inline void sum_box_of(const Reduce &a, i64) { reduce_box<Sum>(a); }
+__device__ inline void sum_blocks_of(const Reduce &a, double) { sum_blocks_reals(a); }
+__device__ inline void sum_blocks_of(const Reduce &a, i64) { reduce_blocks<Sum>(a); }
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) sum_box(const __grid_constant__ Reduce a) {
 	grid_dependency_wait();
-	reduce_box<Sum>(a);
+	sum_box_of(a, TOTAL());
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) sum_blocks(const __grid_constant__ Reduce a) {
 	grid_dependency_wait();
-	reduce_blocks<Sum>(a);
+	sum_blocks_of(a, TOTAL());
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_box(const __grid_constant__ Reduce a) {
 	grid_dependency_wait();
-	reduce_box<Squares>(a);
+	sum_box_reals<Squares>(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) squares_blocks(const __grid_constant__ Reduce a) {
 	grid_dependency_wait();
-	reduce_blocks<Squares>(a);
+	sum_blocks_reals(a);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) min_box(const __grid_constant__ Reduce a) {

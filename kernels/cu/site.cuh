@@ -167,43 +167,58 @@ template <int N> struct Results {
 #undef REDUCED
 };
 
-// What one thread finds of norms and reductions.
+// What one thread finds of norms and reductions at few points, as many as RunningSum has terms.
 struct Totals {
 #define NORM(K) \
-	FieldNorms<typename Norm<K>::T> norm##K = {0, 0, 0, 0}; \
+	FieldNorms<typename Norm<K>::T> norm##K; \
 	__device__ __forceinline__ FieldNorms<typename Norm<K>::T> &of(Constant<K>) { return norm##K; }
 	NORMS(NORM)
 #undef NORM
 	void of(); // there may be no other
 	template <int K> __device__ __forceinline__ auto &norm() { return of(Constant<K>()); }
-#define REDUCED(K) double reduced##K = identity(Reduced<K>::OP);
+#define REDUCED(K) RunningReduction<Reduced<K>::OP> reduced##K;
 	REDUCTIONS(REDUCED)
 #undef REDUCED
 
-	// join adds what was found elsewhere.
-	__device__ __forceinline__ void join(const Totals &other) {
-#define NORM(K) norm##K.join(other.norm##K);
-		NORMS(NORM)
-#undef NORM
-#define REDUCED(K) reduced##K = ::join(Reduced<K>::OP, reduced##K, other.reduced##K);
-		REDUCTIONS(REDUCED)
-#undef REDUCED
+	// add adds what was reduced at those points of a group that are inside.
+	template <int N> __device__ __forceinline__ void add(const Results<N> &r, unsigned inside) {
+#define ADD(K) \
+	{ \
+		double x[N]; \
+		_Pragma("unroll") for (int v = 0; v < N; v++) x[v] = inside >> v & 1 ? r.reduced##K[v] : identity(Reduced<K>::OP); \
+		reduced##K.add(x); \
 	}
-
-	// add adds what was reduced at point v of a group.
-	template <int N> __device__ __forceinline__ void add(const Results<N> &r, int v) {
-#define ADD(K) reduced##K = ::join(Reduced<K>::OP, reduced##K, r.reduced##K[v]);
 		REDUCTIONS(ADD)
 #undef ADD
 	}
 };
 
-// reduce_block puts all that the threads of a block found there.
-__device__ __forceinline__ void reduce_block(const Totals &t, double *there) {
-#define NORM(K) ::reduce_block(t.norm##K, there), there += 4;
+// The same at many points.
+struct BinnedTotals {
+#define NORM(K) BinnedNorms norm##K;
 	NORMS(NORM)
 #undef NORM
-#define REDUCED(K) ::reduce_block(Reduced<K>::OP, t.reduced##K, there), there++;
+#define REDUCED(K) BinnedReduction<Reduced<K>::OP> reduced##K;
+	REDUCTIONS(REDUCED)
+#undef REDUCED
+
+	// take moves what was found at other points here.
+	__device__ __forceinline__ void take(Totals &t) {
+#define NORM(K) norm##K.take(t.norm##K);
+		NORMS(NORM)
+#undef NORM
+#define REDUCED(K) reduced##K.take(t.reduced##K);
+		REDUCTIONS(REDUCED)
+#undef REDUCED
+	}
+};
+
+// reduce_block puts all that the threads of a block found there.
+__device__ __forceinline__ void reduce_block(const BinnedTotals &t, double *there) {
+#define NORM(K) ::reduce_block(t.norm##K, (NormSum *)there), there += sizeof(NormSum) / 8;
+	NORMS(NORM)
+#undef NORM
+#define REDUCED(K) ::reduce_block(t.reduced##K, there), there += words(Reduced<K>::OP);
 	REDUCTIONS(REDUCED)
 #undef REDUCED
 }
@@ -296,14 +311,6 @@ struct Frame {
 	Parameters parameters;
 };
 
-// In a loop over layers, whole groups and others share the code of their norms, which saves
-// registers.
-#ifdef STREAMS
-enum { SHARED_NORMS = true };
-#else
-enum { SHARED_NORMS = false };
-#endif
-
 // put stores those points of a group that are inside, mostly all, as one word, and takes the
 // norms of one array.
 template <bool MEASURED, int N, typename T, typename Before, typename Found>
@@ -311,17 +318,18 @@ __device__ __forceinline__ void put(T *to, const Group<T, N> &out, unsigned all,
 	const unsigned inside = N == 1 ? all : opaque(all);
 	const bool whole = inside == (1u << N) - 1;
 	if (whole) *(Group<T, N> *)to = out;
-	if (whole && !(MEASURED && SHARED_NORMS)) {
-		if constexpr (MEASURED)
+	else
 #pragma unroll
-			for (int v = 0; v < N; v++) norms->point(out.v[v], before(v));
-		return;
-	}
+		for (int v = 0; v < N; v++)
+			if (inside >> v & 1) to[v] = out.v[v];
+	if constexpr (MEASURED) {
+		T now[N], then[N];
 #pragma unroll
-	for (int v = 0; v < N; v++) {
-		if (!(inside >> v & 1)) continue;
-		if (!whole) to[v] = out.v[v];
-		if constexpr (MEASURED) norms->point(out.v[v], before(v));
+		for (int v = 0; v < N; v++) {
+			const bool in = inside >> v & 1;
+			now[v] = in ? out.v[v] : T(), then[v] = in ? before(v) : T();
+		}
+		norms->points(now, then);
 	}
 }
 
@@ -374,8 +382,5 @@ __device__ __forceinline__ void finish(const F &f, const Cursor &c, i64 d, const
 #define STORE(K) store<MEASURED, K>(c, d, w, layer, r, inside, totals);
 	WRITES(STORE)
 #undef STORE
-	if constexpr (MEASURED)
-#pragma unroll
-		for (int v = 0; v < N; v++)
-			if (inside >> v & 1) totals.add(r, v);
+	if constexpr (MEASURED) totals.add(r, inside);
 }

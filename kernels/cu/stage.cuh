@@ -90,12 +90,14 @@ __device__ __forceinline__ void forward(const To &to, const int *at, const typen
 	}
 }
 
-// sweep_slab sweeps the part of a slab that is a block's, a point a thread at a time. arrays() says where the
-// arrays lie. Its loop looks the slab up again for each point, which saves registers.
+// sweep_slab sweeps the part of a slab that is a block's, a point a thread at a time, and adds what it finds to
+// all. arrays() says where the arrays lie. Its loop looks the slab up again for each point, which saves registers.
 template <bool MEASURED, typename F, typename A>
 __device__ __forceinline__ void sweep_slab(const F &f, const A &arrays, const Targets &to, const Boundary &b,
-                                           unsigned slab, unsigned block, Totals &totals) {
+                                           unsigned slab, unsigned block, BinnedTotals &all) {
 	const SlabTargets targets(to, slab);
+	Totals totals;
+	unsigned points = 0;
 #pragma unroll 1
 	for (unsigned n = b.slab[slab].number(block); n < b.slab[opaque(slab)].points();
 	     n += b.slab[opaque(slab)].threads()) {
@@ -118,8 +120,12 @@ __device__ __forceinline__ void sweep_slab(const F &f, const A &arrays, const Ta
 #define FORWARD(K) forward<K>(targets, at, c.of<Written<K>>(), r.of(Constant<K>()).v[0]);
 		WRITES(FORWARD)
 #undef FORWARD
-		if constexpr (MEASURED) totals.add(r, 0);
+		if constexpr (MEASURED) {
+			totals.add(r, 1u);
+			if (++points % RUNNING_TERMS == 0) all.take(totals);
+		}
 	}
+	if constexpr (MEASURED) all.take(totals);
 }
 
 #ifdef INNER_STORES

@@ -46,7 +46,7 @@ template <bool MEASURED> __device__ __forceinline__ void make(const Swept &w, co
 	const auto arrays = [&]() -> const Arrays & { return held; };
 #endif
 	const unsigned block = blockIdx.x;
-	Totals totals;
+	BinnedTotals totals;
 	if (block < b.blocks) {
 		sweep_slab<TAKES>(f, arrays, w.targets[phase], b, b.slab_of(block), block, totals);
 	} else {
@@ -54,8 +54,8 @@ template <bool MEASURED> __device__ __forceinline__ void make(const Swept &w, co
 #pragma unroll 1
 		for (unsigned i = block - (unsigned)b.blocks; i < tiles; i += gridDim.x - (unsigned)b.blocks) {
 			const auto where = [&] { return place_in_tile(w, opaque(i)); };
-			const Totals found = sweep_interior<TAKES>(f, arrays(), w.targets[phase], b, w.interior, where, w.layers);
-			if constexpr (TAKES) totals.join(found);
+			Totals found = sweep_interior<TAKES>(f, arrays(), w.targets[phase], b, w.interior, where, w.layers);
+			if constexpr (TAKES) totals.take(found);
 		}
 	}
 	if constexpr (TAKES) reduce_block(totals, w.totals[phase] + TOTALS * (i64)block);

@@ -3,10 +3,12 @@
 // Options: REAL, WIDTH, HEIGHT, LAYERS, REG_LAYERS.
 #pragma once
 
+#include "common.cuh"
 #include "flags.cuh"
 #include "neighbour.cuh"
 #include "norms.cuh"
 #include "packet.cuh"
+#include "real.cuh"
 #include "stencil.cuh"
 
 #ifndef WIDTH

@@ -30,7 +30,7 @@ __device__ constexpr int batch(bool norms) { return (norms || ARCH >= 1000 ? 8 :
 // before the first batch is stored. If that point is in registers, `next` has it, from before the step.
 template <bool NORMS>
 __device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, const REAL (&next)[ROWS],
-                                      NormPartial &norms) {
+                                      FieldNorms<REAL> &norms) {
 	enum { BATCH = batch(NORMS) };
 	const int held = w.t.held, length = (held + LAYERS - 1) / LAYERS;
 	const int begin = w.layer() * length, here = w.has(0) ? min(length, held - begin) : 0;
@@ -122,7 +122,7 @@ __device__ __forceinline__ void sweep_registers(const TileThread &w, Columns &mi
 
 // measure takes the norms of the last step from both fields, which the thread has stored itself. It is for
 // tiles with layers in registers, whose sweep has no registers left for norms.
-__device__ __forceinline__ void measure(const TileThread &w, unsigned step, NormPartial &norms) {
+__device__ __forceinline__ void measure(const TileThread &w, unsigned step, FieldNorms<REAL> &norms) {
 	each_row(w, [&](int row, int y) {
 #pragma unroll 4
 		for (int z = 0; z < w.t.n[DEPTH]; z++)
@@ -132,7 +132,7 @@ __device__ __forceinline__ void measure(const TileThread &w, unsigned step, Norm
 }
 
 // advance makes a step of a tile.
-template <bool NORMS> __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, NormPartial &norms) {
+template <bool NORMS> __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, FieldNorms<REAL> &norms) {
 	REAL next[ROWS];
 #pragma unroll
 	for (int row = 0; row < ROWS; row++) next[row] = mine.reg[row][0];
@@ -170,17 +170,24 @@ __device__ void notify(const TileThread &w) {
 	});
 }
 
-// reduce_tile writes the reduction of the norms of all threads. It overwrites the cells, which no thread may
-// need any more. Unlike reduce_block it takes any number of threads.
-__device__ void reduce_tile(const TileThread &w, const NormPartial &norms, NormSum *result) {
-	NormSum *all = (NormSum *)w.cells;
-	all[w.thread] = norms.total();
-#pragma unroll 1
-	for (int n = THREADS; n > 1; n = (n + 1) / 2) {
-		__syncthreads();
-		if (w.thread < n / 2) all[w.thread].add(all[w.thread + (n + 1) / 2]);
-	}
-	if (w.thread == 0) *result = all[0];
+// The largest values of the norms.
+struct Largest {
+	double change, value;
+
+	__device__ void join(const Largest &o) { change = larger(change, o.change), value = larger(value, o.value); }
+};
+
+// reduce_tile writes the reduction of the norms of all threads, one part after the other: so their room is that
+// of a StoredSum each. It overwrites the cells, which no thread may need any more. Unlike the reduce_block of
+// norms.cuh it takes any number of threads.
+__device__ void reduce_tile(const TileThread &w, FieldNorms<REAL> &norms, NormSum *result) {
+	BinnedNorms mine;
+	mine.take(norms);
+	Largest largest = {mine.max_change, mine.max_value};
+	reduce_block(largest, (Largest *)w.cells, w.thread, THREADS, &largest);
+	reduce_block(StoredSum::of(mine.change), (StoredSum *)w.cells, w.thread, THREADS, &result->sum_change2);
+	reduce_block(StoredSum::of(mine.value), (StoredSum *)w.cells, w.thread, THREADS, &result->sum2);
+	if (w.thread == 0) result->max_change = largest.change, result->max = largest.value;
 }
 
 // run_steps makes the steps of a launch, and takes the norms of the last.
@@ -211,7 +218,7 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 		first = OwnItem{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};
 	}
 	const bool in_sweep = NORMS && !REG_LAYERS;
-	NormPartial norms = {0, 0, 0, 0};
+	FieldNorms<REAL> norms; // a column has fewer points than RUNNING_TERMS
 	unsigned step = (unsigned)s.first; // modulo 2^32, as in packets
 #pragma unroll 1
 	for (unsigned left = (unsigned)s.count; left > in_sweep; left--, step++) {

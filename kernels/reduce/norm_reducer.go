@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/kernels/internal/scalar"
 	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
 
@@ -16,12 +17,13 @@ import (
 type Norms = rows.Norms
 
 // NormsBytes is the size of Norms as the kernels write it.
-const NormsBytes = 4 * 8
+const NormsBytes = 2*8 + 2*sums.Bytes
 
 // NormReducer computes norms on one device.
 type NormReducer struct {
 	device         *streams.Device
 	real           kernels.Real
+	mode           sums.Mode
 	partial, total streams.Function // nil where Go runs
 }
 
@@ -33,20 +35,20 @@ type normsArgs struct {
 	blocks int64
 }
 
-func normsProgram(r kernels.Real) kernels.Program {
+func normsProgram(r kernels.Real, mode sums.Mode) kernels.Program {
 	return kernels.Program{
-		File: "norms.cu", Defines: []string{scalar.Real(r)},
+		File: "norms.cu", Defines: append([]string{scalar.Real(r)}, mode.Defines()...),
 		Mirrors: []kernels.Mirror{{Name: "NormSum", Value: Norms{}}, {Name: "Norms", Value: normsArgs{}}},
 	}
 }
 
-// NewNormReducer compiles the reductions for the device.
-func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real) (*NormReducer, error) {
-	r := &NormReducer{device: d, real: real}
+// NewNormReducer compiles the reductions for the device. Sums are taken in a mode.
+func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real, mode sums.Mode) (*NormReducer, error) {
+	r := &NormReducer{device: d, real: real, mode: mode}
 	if real.Size() == 0 {
 		return nil, fmt.Errorf("reduce: type %q cannot be reduced", real)
 	}
-	found, err := c.Load(d, normsProgram(real), "norms_partial", "norms_total")
+	found, err := c.Load(d, normsProgram(real, mode), "norms_partial", "norms_total")
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +65,7 @@ type NormReduction struct {
 }
 
 // Norms makes a reduction ready over the points of the box in the arrays next
-// and last, which have one layout. The order of the sums depends on the box
-// alone.
+// and last, which have one layout.
 func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormReduction, error) {
 	if next.Layout != last.Layout {
 		return nil, fmt.Errorf("reduce: norms between arrays of different layouts")
@@ -110,8 +111,8 @@ func (r *NormReduction) launchAll(d *streams.Device, name string, specs []stream
 	return err
 }
 
-// specs reduces in two launches: four numbers a block, then four in all. The
-// partial numbers follow the result in memory. In Go the second does all.
+// specs reduces in two launches: norms of each block, then of all. The
+// partial norms follow the result in memory. In Go the second does all.
 func (r *NormReducer) specs(next, last kernels.Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
 	arg := launch.Argument(&normsArgs{
 		next: next.Data.Address(), last: last.Data.Address(),
@@ -127,20 +128,16 @@ func (r *NormReducer) specs(next, last kernels.Array, box domain.Box, result *st
 
 func (r *NormReducer) onHost(next, last kernels.Array, box domain.Box, result *streams.Memory) func() {
 	if r.real == kernels.Float32 {
-		return func() { normRows[float32](next, last, box, result) }
+		return func() { normRows[float32](r.mode, next, last, box, result) }
 	}
-	return func() { normRows[float64](next, last, box, result) }
+	return func() { normRows[float64](r.mode, next, last, box, result) }
 }
 
-func normRows[T rows.Float](next, last kernels.Array, box domain.Box, result *streams.Memory) {
+func normRows[T rows.Float](mode sums.Mode, next, last kernels.Array, box domain.Box, result *streams.Memory) {
 	a, b, n := launch.Values[T](next.Data), launch.Values[T](last.Data), int64(box.Size()[0])
 	var sum Norms
-	launch.EachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n]) })
-	putNorms(streams.View[float64](result.Bytes()), sum)
-}
-
-func putNorms(v []float64, n Norms) {
-	v[0], v[1], v[2], v[3] = n.MaxChange, n.SumChange2, n.Max, n.Sum2
+	launch.EachRow(next.Layout, box, func(o int64) { rows.AddRow(&sum, a[o:o+n], b[o:o+n], mode) })
+	streams.View[Norms](result.Bytes())[0] = sum
 }
 
 // Queue queues the reduction and the copy of its result to the host.
@@ -154,10 +151,7 @@ func (r *NormReduction) Queue(s *streams.Stream) error {
 }
 
 // Result returns the norms once what Queue queued is done.
-func (r *NormReduction) Result() Norms {
-	v := streams.View[float64](r.host.Bytes())
-	return Norms{MaxChange: v[0], SumChange2: v[1], Max: v[2], Sum2: v[3]}
-}
+func (r *NormReduction) Result() Norms { return streams.View[Norms](r.host.Bytes())[0] }
 
 // Close frees what it holds. Closing twice is no error.
 func (r *NormReduction) Close() error { return r.resources.Close() }

@@ -6,13 +6,17 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/internal/scalar"
+	"github.com/halox/halox/kernels/sums"
 )
 
 // programs are all that this package may compile.
 func programs() []kernels.Program {
-	all := []kernels.Program{normsProgram(kernels.Float32), normsProgram(kernels.Float64)}
-	for place := range scalar.All {
-		all = append(all, reduceProgram(place))
+	var all []kernels.Program
+	for _, mode := range []sums.Mode{sums.Reproducible, sums.Fast} {
+		all = append(all, normsProgram(kernels.Float32, mode), normsProgram(kernels.Float64, mode))
+		for place := range scalar.All {
+			all = append(all, reduceProgram(place, mode))
+		}
 	}
 	return all
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/kernels/internal/scalar"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
 
@@ -16,7 +17,7 @@ import (
 type Op string
 
 // The operations. A NaN among the values makes the total of reals NaN in all of
-// them. Sums of whole numbers wrap.
+// them. Sums of whole numbers wrap. Sums of reals, and of squares, are of float64.
 const (
 	Sum     Op = "sum"
 	Squares Op = "squares" // the sum of the squares
@@ -30,11 +31,22 @@ var ops = []Op{Sum, Squares, Min, Max}
 type Reducer struct {
 	device      *streams.Device
 	number      kernels.Number
+	mode        sums.Mode
 	box, blocks map[Op]streams.Function // nil where Go runs
 }
 
-// totalBytes is the size of a total: a float64 or an int64.
-const totalBytes = 8
+// isSum reports whether the totals of an operation are of type sums.Sum. The others have 8 bytes.
+func (t *Reducer) isSum(op Op) bool {
+	return op == Squares || op == Sum && t.number != "int32" && t.number != "int64"
+}
+
+// totalBytes is the size of a total.
+func (t *Reducer) totalBytes(op Op) int64 {
+	if t.isSum(op) {
+		return sums.Bytes
+	}
+	return 8
+}
 
 // reductionArgs is struct Reduce of reduce.cu.
 type reductionArgs struct {
@@ -46,26 +58,29 @@ type reductionArgs struct {
 
 // reduceProgram is that of a scalar, by its place. Whole numbers have whole
 // totals.
-func reduceProgram(place int) kernels.Program {
+func reduceProgram(place int, mode sums.Mode) kernels.Program {
 	number, total := scalar.All[place], "double"
 	if number.Number == "int32" || number.Number == "int64" {
 		total = "i64"
 	}
 	return kernels.Program{
-		File: "reduce.cu", Defines: []string{"NUMBER=" + number.Name, "TOTAL=" + total},
-		Mirrors: []kernels.Mirror{{Name: "Reduce", Value: reductionArgs{}}, {Name: "sizeof(NUMBER)", Value: number.Size}, {Name: "sizeof(TOTAL)", Value: totalBytes}},
+		File: "reduce.cu", Defines: append([]string{"NUMBER=" + number.Name, "TOTAL=" + total}, mode.Defines()...),
+		Mirrors: []kernels.Mirror{
+			{Name: "Reduce", Value: reductionArgs{}}, {Name: "StoredSum", Value: sums.Sum{}},
+			{Name: "sizeof(NUMBER)", Value: number.Size}, {Name: "sizeof(TOTAL)", Value: 8},
+		},
 	}
 }
 
-// NewReducer compiles the operations for the device.
-func NewReducer(c *kernels.Compiler, d *streams.Device, number kernels.Number) (*Reducer, error) {
-	t := &Reducer{d, number, map[Op]streams.Function{}, map[Op]streams.Function{}}
+// NewReducer compiles the operations for the device. Sums are taken in a mode.
+func NewReducer(c *kernels.Compiler, d *streams.Device, number kernels.Number, mode sums.Mode) (*Reducer, error) {
+	t := &Reducer{d, number, mode, map[Op]streams.Function{}, map[Op]streams.Function{}}
 	place, _, err := scalar.Of(number)
 	if err != nil {
 		return nil, err
 	}
 	for _, op := range ops {
-		found, err := c.Load(d, reduceProgram(place), string(op)+"_box", string(op)+"_blocks")
+		found, err := c.Load(d, reduceProgram(place, mode), string(op)+"_box", string(op)+"_blocks")
 		if err != nil {
 			return nil, err
 		}
@@ -83,8 +98,7 @@ type Reduction struct {
 }
 
 // Over makes the totals ready over the points of the box: one for each scalar of
-// an element, of which a complex number has two. The order of the sums depends on
-// the box alone; reals are summed as float64.
+// an element, of which a complex number has two. Reals are summed as float64.
 func (t *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, error) {
 	const warpsPerBlock, maxBlocks = 8, 1024
 	values, err := t.values(op, a, box)
@@ -94,7 +108,7 @@ func (t *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, erro
 	size := box.Size()
 	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
 	made := &Reduction{}
-	if err := made.allocate(t.device, values, blocks); err != nil {
+	if err := made.allocate(t.device, values*t.totalBytes(op), blocks); err != nil {
 		return nil, errors.Join(err, made.Close())
 	}
 	specs := t.specs(op, a, box, made.result, values, blocks)
@@ -107,13 +121,13 @@ func (t *Reducer) Over(op Op, a kernels.Array, box domain.Box) (*Reduction, erro
 	return made, nil
 }
 
-// allocate makes room for the totals of so many values, each in so many parts.
-func (t *Reduction) allocate(d *streams.Device, values, blocks int64) (err error) {
-	if t.result, err = d.Alloc(values * (1 + blocks) * totalBytes); err != nil {
+// allocate makes room for totals of so many bytes, each in so many parts.
+func (t *Reduction) allocate(d *streams.Device, bytes, blocks int64) (err error) {
+	if t.result, err = d.Alloc(bytes * (1 + blocks)); err != nil {
 		return err
 	}
 	t.resources.Add(t.result)
-	if t.host, err = d.AllocPinned(values * totalBytes); err != nil {
+	if t.host, err = d.AllocPinned(bytes); err != nil {
 		return err
 	}
 	t.resources.Add(t.host)
@@ -149,7 +163,7 @@ func (t *Reducer) values(op Op, a kernels.Array, box domain.Box) (int64, error) 
 // totals follow the result in memory. In Go the second does all.
 func (t *Reducer) specs(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values, blocks int64) []streams.KernelSpec {
 	arg := launch.Argument(&reductionArgs{
-		data: a.Data.Address(), partial: result.Address() + uint64(values)*totalBytes, result: result.Address(),
+		data: a.Data.Address(), partial: result.Address() + uint64(values*t.totalBytes(op)), result: result.Address(),
 		Strides: launch.StridesOf(a.Layout), region: launch.RegionOf(a.Layout, box), values: values, blocks: blocks,
 	})
 	block := [3]int{launch.BlockSize, 1, 1}
@@ -163,41 +177,67 @@ func (t *Reducer) specs(op Op, a kernels.Array, box domain.Box, result *streams.
 func (t *Reducer) onHost(op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) func() {
 	place, _, _ := scalar.Of(t.number) // checked before
 	return map[kernels.Number]func(){
-		"float32": func() { totalRows[float32, float64](op, a, box, result, values) },
-		"float64": func() { totalRows[float64, float64](op, a, box, result, values) },
-		"int32":   func() { totalRows[int32, int64](op, a, box, result, values) },
-		"int64":   func() { totalRows[int64, int64](op, a, box, result, values) },
+		"float32": func() { totalRows[float32, float64](t, op, a, box, result, values) },
+		"float64": func() { totalRows[float64, float64](t, op, a, box, result, values) },
+		"int32":   func() { totalRows[int32, int64](t, op, a, box, result, values) },
+		"int64":   func() { totalRows[int64, int64](t, op, a, box, result, values) },
 	}[scalar.All[place].Number]
 }
 
 // totalRows is the host version of reduce.cu: scalars T with totals A.
-func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) {
+func totalRows[T float32 | float64 | int32 | int64, A float64 | int64](t *Reducer, op Op, a kernels.Array, box domain.Box, result *streams.Memory, values int) {
 	first := launch.Values[T](a.Data)[a.Layout.Offset(box.Lo)*int64(values):]
 	for value := range values {
-		switch op {
-		case Sum:
-			foldValue(a, box, result, value, values, 0, func(t A, v T) A { return t + A(v) })
-		case Squares:
-			foldValue(a, box, result, value, values, 0, func(t float64, v T) float64 { return t + float64(v)*float64(v) })
-		case Min:
+		switch {
+		case t.isSum(op):
+			sumValue[T](t.mode, op, a, box, result, value, values)
+		case op == Sum:
+			foldValue(a, box, result, value, values, 0, func(t int64, v T) int64 { return t + int64(v) })
+		case op == Min:
 			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return min(t, A(v)) })
-		case Max:
+		case op == Max:
 			foldValue(a, box, result, value, values, A(first[value]), func(t A, v T) A { return max(t, A(v)) })
 		}
 	}
 }
 
+// eachValue calls f with the rows of the box, the first of whose numbers is one value of a point; the next
+// points have theirs so many values behind.
+func eachValue[T any](a kernels.Array, box domain.Box, value, values int, f func(row []T)) {
+	data, n := launch.Values[T](a.Data), int64(box.Size()[0])
+	launch.EachRow(a.Layout, box, func(o int64) { f(data[o*int64(values) : (o+n)*int64(values)][value:]) })
+}
+
 // foldValue folds one value of all points of the box, in order of memory.
 func foldValue[T, A any](a kernels.Array, box domain.Box, result *streams.Memory, value, values int, none A, fold func(A, T) A) {
-	data, n := launch.Values[T](a.Data), int64(box.Size()[0])
 	total := none
-	launch.EachRow(a.Layout, box, func(o int64) {
-		row := data[o*int64(values) : (o+n)*int64(values)]
-		for i := value; i < len(row); i += values {
+	eachValue(a, box, value, values, func(row []T) {
+		for i := 0; i < len(row); i += values {
 			total = fold(total, row[i])
 		}
 	})
 	streams.View[A](result.Bytes())[value] = total
+}
+
+// sumValue sums one value of all points of the box, or its square.
+func sumValue[T float32 | float64 | int32 | int64](mode sums.Mode, op Op, a kernels.Array, box domain.Box, result *streams.Memory, value, values int) {
+	var total sums.Sum
+	var room [512]float64
+	terms := room[:0]
+	eachValue(a, box, value, values, func(row []T) {
+		for i := 0; i < len(row); i += values {
+			x := float64(row[i])
+			if op == Squares {
+				x = float64(x * x)
+			}
+			if terms = append(terms, x); len(terms) == cap(terms) {
+				mode.Add(&total, terms)
+				terms = terms[:0]
+			}
+		}
+	})
+	mode.Add(&total, terms)
+	streams.View[sums.Sum](result.Bytes())[value] = total
 }
 
 // Queue queues the operation and the copy of its totals to the host.
@@ -210,11 +250,13 @@ func (t *Reduction) Queue(s *streams.Stream) error {
 	return s.Copy(t.host.All(), t.result.Span(0, t.host.Size()))
 }
 
-// Floats returns the totals of reals, and the squares of any numbers, once what
-// Queue queued is done.
+// Sums returns the sums of reals, and those of the squares of any numbers, once what Queue queued is done.
+func (t *Reduction) Sums() []sums.Sum { return streams.View[sums.Sum](t.host.Bytes()) }
+
+// Floats returns the smallest or largest reals.
 func (t *Reduction) Floats() []float64 { return streams.View[float64](t.host.Bytes()) }
 
-// Ints returns the totals of whole numbers, but not their squares.
+// Ints returns the totals of whole numbers, but not the sums of their squares.
 func (t *Reduction) Ints() []int64 { return streams.View[int64](t.host.Bytes()) }
 
 // Close frees what it holds. Closing twice is no error.

@@ -3,6 +3,7 @@ package reduce_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -10,27 +11,27 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sums"
 )
 
 // Totals see every value of the box once, whatever its shape, and nothing beside
 // it; the same box gives the same bits.
 func TestTotals(t *testing.T) {
-	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
-		b := kerneltest.NewBench(t, s)
+	eachMode(t, func(t *testing.T, b *kerneltest.Bench, mode sums.Mode) {
 		for _, values := range []int{1, 3} { // a point
 			t.Run(fmt.Sprintf("values=%d", values), func(t *testing.T) {
-				totalsOf[float32](t, b, "float32", values, 4)
-				totalsOf[float64](t, b, "float64", values, 8)
-				totalsOf[int32](t, b, "int32", values, 4)
-				totalsOf[int64](t, b, "int64", values, 8)
-				totalsOf[float32](t, b, "complex64", 2*values, 4)
+				totalsOf[float32](t, b, mode, "float32", values, 4)
+				totalsOf[float64](t, b, mode, "float64", values, 8)
+				totalsOf[int32](t, b, mode, "int32", values, 4)
+				totalsOf[int64](t, b, mode, "int64", values, 8)
+				totalsOf[float32](t, b, mode, "complex64", 2*values, 4)
 			})
 		}
 	})
 }
 
-func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.Bench, number kernels.Number, scalars, size int) {
-	reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, number))(t)
+func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.Bench, mode sums.Mode, number kernels.Number, scalars, size int) {
+	reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, number, mode))(t)
 	whole := number == "int32" || number == "int64"
 	for i, shape := range kerneltest.Shapes() {
 		if testdevices.OnCPU(b.Device) && (i+scalars)%3 != 0 {
@@ -42,49 +43,74 @@ func totalsOf[T float32 | float64 | int32 | int64](t *testing.T, b *kerneltest.B
 		for i, v := range kerneltest.Noise(int64(len(values))) {
 			values[i] = T(1e6 * v)
 		}
+		if v, ok := any(values).([]float64); ok && i%2 == 1 {
+			spread(v, 150)
+		}
 		a := kernels.Array{Data: kerneltest.Upload(b, values), Layout: l}
 		for _, op := range []reduce.Op{reduce.Sum, reduce.Squares, reduce.Min, reduce.Max} {
 			totals := kerneltest.Must(reducer.Over(op, a, box))(t)
 			b.Do(totals.Queue(b.Stream))
-			got := append([]float64(nil), totals.Floats()...)
-			if whole && op != reduce.Squares {
-				for i, v := range totals.Ints() {
-					got[i] = float64(v)
-				}
-			}
+			got := resultsOf(totals, op, whole)
 			for v := range scalars {
 				want, size := total(op, values, l, box, v, scalars)
-				if math.Abs(got[v]-want) > 1e-12*size {
+				if sum := op == reduce.Sum || op == reduce.Squares; got[v] != want && !(sum && mode == sums.Fast && math.Abs(got[v]-want) <= 1e-12*size) {
 					t.Fatalf("%s of %s over %v, value %d of %d: %v, not %v", op, number, shape, v, scalars, got[v], want)
 				}
 			}
 			b.Do(totals.Queue(b.Stream))
-			for v, again := range totals.Floats() {
-				if !whole && again != got[v] {
-					t.Fatalf("%s of %s over %v: first %v, then %v", op, number, shape, got[v], again)
-				}
+			if again := resultsOf(totals, op, whole); !slices.Equal(again, got) {
+				t.Fatalf("%s of %s over %v: first %v, then %v", op, number, shape, got, again)
 			}
 			b.Do(totals.Close())
 		}
 	}
 }
 
+// resultsOf returns the totals of whole numbers or of others.
+func resultsOf(totals *reduce.Reduction, op reduce.Op, whole bool) (all []float64) {
+	switch {
+	case op == reduce.Squares || op == reduce.Sum && !whole:
+		for _, s := range totals.Sums() {
+			all = append(all, s.Value())
+		}
+	case whole:
+		for _, v := range totals.Ints() {
+			all = append(all, float64(v))
+		}
+	default:
+		all = append(all, totals.Floats()...)
+	}
+	return all
+}
+
 // total computes one in the plainest way, and the size of what was summed.
 func total[T float32 | float64 | int32 | int64](op reduce.Op, values []T, l domain.Layout, box domain.Box, v, scalars int) (want, size float64) {
 	first := true
+	var whole int64
+	var sum sums.Sum
 	kerneltest.EachPoint(box, func(p domain.Vec) {
-		x := float64(values[int(l.Offset(p))*scalars+v])
+		value := values[int(l.Offset(p))*scalars+v]
+		x := float64(value)
 		switch {
 		case op == reduce.Sum:
-			want, size = want+x, size+math.Abs(x)
+			whole += int64(value)
+			sum.Add([]float64{x})
+			size += math.Abs(x)
 		case op == reduce.Squares:
-			want, size = want+x*x, size+x*x
+			sum.Add([]float64{float64(x * x)})
+			size += x * x
 		case first, op == reduce.Min && x < want, op == reduce.Max && x > want:
 			want = x
 		}
 		first = false
 	})
-	return want, size
+	if op != reduce.Sum && op != reduce.Squares {
+		return want, size
+	}
+	if _, ok := any(values).([]int64); ok && op == reduce.Sum {
+		return float64(whole), size
+	}
+	return sum.Value(), size
 }
 
 // Sums of whole numbers are exact and wrap; the largest and smallest are kept.
@@ -97,7 +123,7 @@ func TestTotalsOfLargeNumbers(t *testing.T) {
 		for i, v := range []int64{math.MaxInt64, 3, -5, math.MinInt64 + 7} {
 			values[l.Offset(domain.Vec{i % 2, i / 2, 0})] = v
 		}
-		reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "int64"))(t)
+		reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "int64", sums.Reproducible))(t)
 		a := kernels.Array{Data: kerneltest.Upload(b, values), Layout: l}
 		for op, want := range map[reduce.Op]int64{reduce.Sum: 4, reduce.Min: math.MinInt64 + 7, reduce.Max: math.MaxInt64} {
 			totals := kerneltest.Must(reducer.Over(op, a, box))(t)
@@ -111,12 +137,12 @@ func TestTotalsOfLargeNumbers(t *testing.T) {
 
 func TestTotalRefusals(t *testing.T) {
 	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
-	if _, err := reduce.NewReducer(b.Compiler, b.Device, "float16"); err == nil {
+	if _, err := reduce.NewReducer(b.Compiler, b.Device, "float16", sums.Reproducible); err == nil {
 		t.Error("half precision was accepted")
 	}
 	a := b.Array(domain.Box{Hi: domain.Vec{8, 8, 8}}, 3, nil)
-	reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "float64"))(t)
-	complexes := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "complex128"))(t)
+	reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "float64", sums.Reproducible))(t)
+	complexes := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "complex128", sums.Reproducible))(t)
 	for what, err := range map[string]error{
 		"a box beyond the ghosts":   second(reducer.Over(reduce.Sum, a, a.Layout.Owned.Shift(domain.Vec{2, 0, 0}))),
 		"an empty box":              second(reducer.Over(reduce.Sum, a, domain.Box{})),
@@ -130,3 +156,35 @@ func TestTotalRefusals(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Sums are right up to the largest and down to the smallest numbers, and show what is not finite.
+func TestSumsOfExtremes(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := kerneltest.NewBench(t, s)
+		reducer := kerneltest.Must(reduce.NewReducer(b.Compiler, b.Device, "float64", sums.Reproducible))(t)
+		box := domain.Box{Hi: domain.Vec{40, 9, 5}}
+		l := kerneltest.Must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+		largest, inf := math.MaxFloat64, math.Inf(1)
+		for name, some := range map[string][]float64{
+			"zeros": {0}, "of one sign": {1, 3e-5, 1e-20}, "denormal": {5e-324, -1e-310, 3e-308, 2e-320}, "of all sizes": {1e300, -1e-300, 1, 1e-20, -1e20, 1e154},
+			"the largest": {largest / 4096, -largest / 4096, 1e290, 1}, "too large": {largest, 1}, "cancelling": {largest, -largest, 1e292, 3},
+			"an infinity": {inf, 1, largest}, "infinities": {inf, -inf}, "below": {-inf, 2, 0}, "no number": {math.NaN(), inf, 1},
+		} {
+			values := make([]float64, l.Length)
+			i := 0
+			kerneltest.EachPoint(box, func(p domain.Vec) {
+				values[l.Offset(p)] = some[i%len(some)]
+				i++
+			})
+			for _, op := range []reduce.Op{reduce.Sum, reduce.Squares} {
+				totals := kerneltest.Must(reducer.Over(op, b.Array(box, 3, values), box))(t)
+				b.Do(totals.Queue(b.Stream))
+				want, _ := total(op, values, l, box, 0, 1)
+				if got := totals.Sums()[0].Value(); got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
+					t.Errorf("%s of numbers %s: %v, not %v", op, name, got, want)
+				}
+				b.Do(totals.Close())
+			}
+		}
+	})
+}

@@ -1,6 +1,10 @@
 package rows
 
-import "math"
+import (
+	"math"
+
+	"github.com/halox/halox/kernels/sums"
+)
 
 // width is the number of lanes: one AVX-512 register of float64.
 const width = 8
@@ -45,9 +49,9 @@ func (l *lanes) fold() Norms {
 	}
 	return Norms{
 		MaxChange:  orNaN(l.maxChange[0], l.sumChange2[0]),
-		SumChange2: l.sumChange2[0],
+		SumChange2: sums.Plain(l.sumChange2[0]),
 		Max:        orNaN(l.max[0], l.sum2[0]),
-		Sum2:       l.sum2[0],
+		Sum2:       sums.Plain(l.sum2[0]),
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/halox/halox/kernels/sums"
 )
 
-// statedNorms is what the doc comment of AddRow says, in another order: lane
+// statedNorms is what the doc comment of AddRow says of fast sums, in another order: lane
 // after lane, and the fold written out.
 func statedNorms[T Float](new, old []T) Norms {
 	var change, value, largestChange, largest [8]float64
@@ -27,15 +29,15 @@ func statedNorms[T Float](new, old []T) Norms {
 	top := func(l [8]float64) float64 {
 		return max(l[0], l[1], l[2], l[3], l[4], l[5], l[6], l[7])
 	}
-	return Norms{top(largestChange), sum(change), top(largest), sum(value)}
+	return Norms{top(largestChange), sums.Plain(sum(change)), top(largest), sums.Plain(sum(value))}
 }
 
 func sameNorms(a, b Norms) bool {
-	return same(a.MaxChange, b.MaxChange) && same(a.SumChange2, b.SumChange2) &&
-		same(a.Max, b.Max) && same(a.Sum2, b.Sum2)
+	return same(a.MaxChange, b.MaxChange) && same(a.SumChange2.Value(), b.SumChange2.Value()) &&
+		same(a.Max, b.Max) && same(a.Sum2.Value(), b.Sum2.Value())
 }
 
-func TestNormsGiveTheStatedBits(t *testing.T) {
+func TestFastNormsGiveTheStatedBits(t *testing.T) {
 	t.Run("type=float64", testNorms[float64])
 	t.Run("type=float32", testNorms[float32])
 }
@@ -58,44 +60,82 @@ func testNorms[T Float](t *testing.T) {
 	}
 }
 
+func modes() []sums.Mode { return []sums.Mode{sums.Reproducible, sums.Fast} }
+
 func TestAddRowGathersRows(t *testing.T) {
-	var n Norms
-	AddRow(&n, []float32{1, 2}, []float32{1, 4, 99})
-	AddRow(&n, nil, []float32{99})
-	AddRow(&n, []float64{-3}, []float64{-2})
-	if want := (Norms{MaxChange: 2, SumChange2: 5, Max: 3, Sum2: 14}); n != want {
-		t.Errorf("%+v, not %+v", n, want)
+	for _, mode := range modes() {
+		var n Norms
+		AddRow(&n, []float32{1, 2}, []float32{1, 4, 99}, mode)
+		AddRow(&n, nil, []float32{99}, mode)
+		AddRow(&n, []float64{-3}, []float64{-2}, mode)
+		if want := (Norms{MaxChange: 2, SumChange2: sums.Plain(5), Max: 3, Sum2: sums.Plain(14)}); !sameNorms(n, want) {
+			t.Errorf("%s: %+v, not %+v", mode, n, want)
+		}
+	}
+}
+
+// The norms of a row are those of its pieces, and their sums those of package sums.
+func TestNormsOfPieces(t *testing.T) {
+	t.Run("type=float64", testPieces[float64])
+	t.Run("type=float32", testPieces[float32])
+}
+
+func testPieces[T Float](t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	for _, n := range []int{1, 7, 8, 9, 100, 511, 512, 513, 5000, 70001} {
+		for _, odd := range []int{0, 40, 4} {
+			new, old := random[T](r, n, r.IntN(17), odd), random[T](r, n, r.IntN(17), odd)
+			var whole, pieces, want Norms
+			AddRow(&whole, new, old, sums.Reproducible)
+			for i := 0; i < n; {
+				end := min(n, i+1+r.IntN(n))
+				AddRow(&pieces, new[i:end], old[i:end], sums.Reproducible)
+				i = end
+			}
+			for i, v := range new {
+				d := float64(v) - float64(old[i])
+				want.MaxChange, want.Max = max(want.MaxChange, math.Abs(d)), max(want.Max, math.Abs(float64(v)))
+				want.SumChange2.Add([]float64{rounded(d * d)})
+				want.Sum2.Add([]float64{rounded(float64(v) * float64(v))})
+			}
+			if !sameNorms(whole, want) || !sameNorms(pieces, want) {
+				t.Fatalf("n=%d: %+v, in pieces %+v, not %+v", n, whole, pieces, want)
+			}
+		}
 	}
 }
 
 func TestNormsKeepNaN(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	tests := []struct {
-		name     string
-		new, old float64
-		want     Norms
+		name                                 string
+		new, old                             float64
+		maxChange, sumChange2, largest, sum2 float64
 	}{
-		{"a new NaN spoils all", nan, 0, Norms{nan, nan, nan, nan}},
-		{"an old NaN spoils the change", 0, nan, Norms{nan, nan, 1, 19}},
-		{"an infinity that stays spoils the change", inf, inf, Norms{nan, nan, inf, inf}},
-		{"a new infinity is the largest", inf, 0, Norms{inf, inf, inf, inf}},
+		{"a new NaN spoils all", nan, 0, nan, nan, nan, nan},
+		{"an old NaN spoils the change", 0, nan, nan, nan, 1, 19},
+		{"an infinity that stays spoils the change", inf, inf, nan, nan, inf, inf},
+		{"a new infinity is the largest", inf, 0, inf, inf, inf, inf},
 	}
 	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			for at := range 20 {
-				new, old := make([]float64, 20), make([]float64, 20)
-				for i := range new {
-					new[i] = 1
+		want := Norms{test.maxChange, sums.Plain(test.sumChange2), test.largest, sums.Plain(test.sum2)}
+		for _, mode := range modes() {
+			t.Run(fmt.Sprintf("sums=%s/%s", mode, test.name), func(t *testing.T) {
+				for at := range 20 {
+					new, old := make([]float64, 20), make([]float64, 20)
+					for i := range new {
+						new[i] = 1
+					}
+					new[at], old[at] = test.new, test.old
+					var n Norms
+					AddRow(&n, new, old, mode)
+					AddRow(&n, []float64{0}, []float64{0}, mode) // nor does it vanish later
+					if !sameNorms(n, want) {
+						t.Errorf("at %d: %+v, not %+v", at, n, want)
+					}
 				}
-				new[at], old[at] = test.new, test.old
-				var n Norms
-				AddRow(&n, new, old)
-				AddRow(&n, []float64{0}, []float64{0}) // nor does it vanish later
-				if !sameNorms(n, test.want) {
-					t.Errorf("at %d: %+v, not %+v", at, n, test.want)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package rows
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/halox/halox/kernels/sums"
+)
 
 func TestShortSlicesAreNamed(t *testing.T) {
 	long, short := make([]float64, 10), make([]float64, 7)
@@ -29,7 +33,7 @@ func TestShortSlicesAreNamed(t *testing.T) {
 		{"rows.Star5: dst has 7 points, needs 8", func() { Star5(short, long, long, long, b, 1, 1) }},
 		{"rows.Star7: dst has 7 points, needs 8", func() { Star7(short, long, long, long, long, long, b, 1, 1) }},
 		{"rows.Star5: rows of 3 points at a pitch of 2", func() { Star5(dst, long, long, long, Band{3, 2, 2}, 1, 1) }},
-		{"rows.AddRow: old has 7 points, needs 8", func() { AddRow(new(Norms), dst, short) }},
+		{"rows.AddRow: old has 7 points, needs 8", func() { AddRow(new(Norms), dst, short, sums.Reproducible) }},
 	}
 	for _, test := range tests {
 		t.Run(test.want, func(t *testing.T) {
@@ -46,13 +50,14 @@ func TestShortSlicesAreNamed(t *testing.T) {
 func TestNothingIsAllocated(t *testing.T) {
 	dst, in := make([]float32, 100), make([]float32, 102)
 	b := Band{Points: 20, Count: 5, Pitch: 20}
-	var n Norms
+	var n, fast Norms
 	allocs := testing.AllocsPerRun(10, func() {
 		Star5(dst, in, in, in, b, 1, 1)
 		Star7(dst, in, in, in, in, in, b, 1, 1)
 		Star5Axes(dst, in, in, in, b, 1, 1, 1)
 		Star7Axes(dst, in, in, in, in, in, b, 1, 1, 1, 1)
-		AddRow(&n, dst, in)
+		AddRow(&n, dst, in, sums.Reproducible)
+		AddRow(&fast, dst, in, sums.Fast)
 	})
 	if allocs != 0 {
 		t.Errorf("%v allocations a run", allocs)

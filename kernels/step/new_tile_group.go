@@ -8,15 +8,16 @@ import (
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/flags"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
 // NewTileGroup cuts the fields of ranks, on different GPUs that reach each other, into tiles. It returns
 // ErrNoTiles unless the stencil is a star that reaches one point, every store is of one whole side and to
-// whoever stores back, and every field fits. limit is how long a device waits for a neighbour.
-func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, ranks []TileRank, limit time.Duration) (n *TileGroup, err error) {
-	n = &TileGroup{compiler: c, stencil: s, real: real, ranks: ranks, limit: limit, inbox: make([]*streams.Memory, len(ranks))}
+// whoever stores back, and every field fits. Sums of norms are taken in a mode. limit is how long a device waits for a neighbour.
+func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration) (n *TileGroup, err error) {
+	n = &TileGroup{compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit, inbox: make([]*streams.Memory, len(ranks))}
 	if err := n.cut(); err != nil {
 		return nil, err
 	}

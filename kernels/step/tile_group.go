@@ -6,6 +6,7 @@ import (
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/flags"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -42,6 +43,7 @@ type TileGroup struct {
 	compiler  *kernels.Compiler
 	stencil   stencil.Stencil
 	real      kernels.Real
+	mode      sums.Mode
 	ranks     []TileRank
 	limit     time.Duration
 	flags     *flags.Network // a line for each neighbour, with the count of its tiles that have read its ghosts

@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/step"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -96,7 +97,7 @@ func TestTileRefusals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newTileRow[float64](t, set, 2, domain.Vec{16, 16, 1})
 			c.change(r)
-			group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, r.ranks, kerneltest.Limit)
+			group, err := step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, kerneltest.Limit)
 			if err == nil {
 				group.Close()
 				t.Fatal("they were accepted")

@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/kernels/internal/scalar"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -44,8 +45,8 @@ type tileSpan struct{ first, count, launch int64 }
 
 // tilePrograms are many steps with a star that reaches one point, of a field in shared memory
 // and registers, by threads as a tiling has them: the first without norms, the other with them.
-// They are two programs because they are compiled at the same time.
-func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling) [2]kernels.Program {
+// Sums of norms are taken in a mode. They are two programs because they are compiled at the same time.
+func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) [2]kernels.Program {
 	plain := kernels.Program{
 		File: "tiles.cu",
 		Defines: []string{
@@ -61,11 +62,11 @@ func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling) [2]kernels.Progr
 		},
 	}
 	measured := plain
-	measured.Defines = append(slices.Clone(plain.Defines), "WITH_NORMS")
+	measured.Defines = append(append(slices.Clone(plain.Defines), "WITH_NORMS"), mode.Defines()...)
 	return [2]kernels.Program{plain, measured}
 }
 
 // programs returns those of a rank.
 func (n *TileGroup) programs(i int) [2]kernels.Program {
-	return tilePrograms(n.stencil, n.real, &n.boxes[i])
+	return tilePrograms(n.stencil, n.real, &n.boxes[i], n.mode)
 }

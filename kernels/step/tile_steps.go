@@ -27,8 +27,7 @@ type tileKernel struct {
 }
 
 // Steps makes the steps of a rank ready. norms is where steps that write Fields[0] and those that write
-// Fields[1] leave their norms, four numbers of 8 bytes a tile: the largest change, the sum of its squares,
-// the largest magnitude, the sum of squares.
+// Fields[1] leave their norms, one reduce.Norms a tile.
 func (n *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err error) {
 	s = &TileSteps{group: n, rank: rank, launches: -1}
 	programs := n.programs(rank)

@@ -2,7 +2,6 @@ package step_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/step"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -103,8 +103,7 @@ func (r *tileRow[T]) plain(first, steps int64) (made tilesMade[T]) {
 				o := l.Offset(p)
 				to[o] = plainSum(r.stencil, l, from, p)
 				if step == first+steps-1 {
-					u, d := float64(to[o]), float64(to[o])-float64(from[o])
-					made.norms[i].Add(reduce.Norms{MaxChange: math.Abs(d), SumChange2: d * d, Max: math.Abs(u), Sum2: u * u})
+					rows.AddRow(&made.norms[i], to[o:o+1], from[o:o+1], sums.Reproducible)
 				}
 			})
 		}
@@ -123,7 +122,7 @@ func (r *tileRow[T]) plain(first, steps int64) (made tilesMade[T]) {
 // tiles makes the ranks ready, with room for the norms of each.
 func (r *tileRow[T]) tiles(limit time.Duration) (group *step.TileGroup, steps []*step.TileSteps, norms [][2]streams.Span) {
 	r.t.Helper()
-	group = kerneltest.Must(step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, r.ranks, limit))(r.t)
+	group = kerneltest.Must(step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, limit))(r.t)
 	r.t.Cleanup(func() {
 		if err := group.Close(); err != nil {
 			r.t.Error(err)
@@ -132,7 +131,7 @@ func (r *tileRow[T]) tiles(limit time.Duration) (group *step.TileGroup, steps []
 	for i, rank := range r.ranks {
 		var both [2]streams.Span
 		for f := range both {
-			m := kerneltest.Must(rank.Device.Alloc(group.Tiles(i) * 32))(r.t)
+			m := kerneltest.Must(rank.Device.Alloc(group.Tiles(i) * reduce.NormsBytes))(r.t)
 			r.t.Cleanup(func() { m.Close() })
 			both[f] = m.All()
 		}
@@ -172,8 +171,8 @@ func (r *tileRow[T]) run(first int64, launches []int64, parts bool) (made tilesM
 		}
 		made.fields = append(made.fields, fields)
 		var sum reduce.Norms
-		for tile := range slices.Chunk(kerneltest.Get[float64](b, norms[i][(next-1)%2]), 4) {
-			sum.Add(reduce.Norms{MaxChange: tile[0], SumChange2: tile[1], Max: tile[2], Sum2: tile[3]})
+		for _, tile := range kerneltest.Get[reduce.Norms](b, norms[i][(next-1)%2]) {
+			sum.Add(tile)
 		}
 		made.norms = append(made.norms, sum)
 	}
@@ -202,7 +201,7 @@ func (r *tileRow[T]) compare(what string, last int64, got, want tilesMade[T]) {
 			}
 		})
 		a, b := got.norms[i], want.norms[i]
-		if a.MaxChange != b.MaxChange || a.Max != b.Max || !kerneltest.Near(a.SumChange2, b.SumChange2) || !kerneltest.Near(a.Sum2, b.Sum2) {
+		if a.MaxChange != b.MaxChange || a.Max != b.Max || a.SumChange2.Value() != b.SumChange2.Value() || a.Sum2.Value() != b.Sum2.Value() {
 			r.t.Fatalf("%s: norms of rank %d are %+v, not %+v", what, i, a, b)
 		}
 	}

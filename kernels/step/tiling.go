@@ -1,6 +1,6 @@
 package step
 
-import "github.com/halox/halox/kernels/reduce"
+import "github.com/halox/halox/kernels/sums"
 
 // tileReserve is what a block of tiles.cu needs of shared memory beside its tile.
 const tileReserve = 1 << 10
@@ -124,8 +124,8 @@ func (b *tiling) plane() int64 {
 
 // share counts the bytes of shared memory: cells for the layers that are held and the ghosts
 // around them; for layers in registers two by which threads see them, and the ghosts beside
-// them; for a list of items where threads form several layers; in the end for all threads'
-// norms.
+// them; for a list of items where threads form several layers; in the end for a sum of
+// each thread.
 func (b *tiling) share() {
 	x, y, layers := b.block[0], b.block[1]*b.rows(), b.held()
 	beside := 2 * y
@@ -142,7 +142,7 @@ func (b *tiling) share() {
 	if b.block[2] > 1 {
 		b.shared += b.packets() * itemBytes
 	}
-	b.shared = max(b.shared, b.threads()*reduce.NormsBytes)
+	b.shared = max(b.shared, b.threads()*sums.Bytes)
 }
 
 // largest returns the points of the largest tile along an axis.

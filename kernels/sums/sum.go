@@ -11,6 +11,8 @@ const (
 	// notFinite is the window of a sum with terms that are not finite, which lies so far above all others
 	// that nothing of these is left. Its bins count NaNs, negative and positive infinities.
 	notFinite = 60
+	// plain is the window of a sum that is one float64, in place of its lowest bin.
+	plain = -1
 )
 
 // Sum is a sum of up to 2^39 terms, as kernels write it: struct StoredSum of sums.cuh. The zero value is the
@@ -21,8 +23,20 @@ type Sum struct {
 	window int16
 }
 
-// Join adds the terms of another sum.
+// Plain is a sum taken in mode Fast.
+func Plain(value float64) Sum {
+	return Sum{low: [binCount]uint64{math.Float64bits(value)}, window: plain}
+}
+
+// Bytes is the size of a Sum.
+const Bytes = 32
+
+// Join adds the terms of another sum of the same mode. The sum of none is of both.
 func (s *Sum) Join(other Sum) {
+	if s.window == plain || other.window == plain {
+		*s = Plain(s.Value() + other.Value())
+		return
+	}
 	s.raise(other.window)
 	other.raise(s.window)
 	for i := range s.low {
@@ -53,7 +67,10 @@ func (s *Sum) raise(window int16) {
 // Value returns the sum, rounded to the nearest float64: NaN if a term was, or if infinities of both signs
 // were.
 func (s Sum) Value() float64 {
-	if s.window == notFinite {
+	switch s.window {
+	case plain:
+		return math.Float64frombits(s.low[0])
+	case notFinite:
 		return s.infinite()
 	}
 	total := s.integer()

@@ -64,7 +64,7 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			program := programOf("point.cu", n.source(n.usualClasses(), n.form()))
+			program := n.programOf("point.cu", n.source(n.usualClasses(), n.form()))
 			name := s.name()
 			t.Run(arch+"/"+name, func(t *testing.T) {
 				t.Parallel()

@@ -90,7 +90,7 @@ func (g *stageGroup) hostParts(name string, r StageRank, slabs []slab, totals **
 		}
 	}
 	for i, b := range boxes {
-		var slot []float64
+		var slot slot
 		if totals != nil {
 			slot = (*totals).slotOnHost(i)
 		}
@@ -106,7 +106,7 @@ func (g *stageGroup) hostTotals(s *Sweeper, parts int) (*Totals, error) {
 	if err := t.allocate(s.device, int64(parts)); err != nil {
 		return nil, err
 	}
-	var slots [][]float64
+	var slots []slot
 	for i := range parts {
 		slots = append(slots, t.slotOnHost(i))
 	}

@@ -5,12 +5,13 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
 
 // hostSpec is a launch on a host device. Where there is a slot, the norms and reductions of what was
 // swept go there.
-func (n *plan) hostSpec(name string, arrays Arrays, boxes []domain.Box, slot []float64) streams.KernelSpec {
+func (n *plan) hostSpec(name string, arrays Arrays, boxes []domain.Box, slot slot) streams.KernelSpec {
 	all := slices.Concat(arrays...)
 	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: spansOf(all), Argument: n.frame()}
 	h := &hostSweep{hostFound: hostFound{n, slot, make([]rows.Norms, len(n.norms))}, boxes: slices.Clone(boxes)}
@@ -28,7 +29,7 @@ func (n *plan) hostSpec(name string, arrays Arrays, boxes []domain.Box, slot []f
 	}
 	for _, w := range n.writes {
 		if w.norm >= 0 && slot != nil {
-			h.norms = append(h.norms, w.normRows(all[w.array], all[n.reads[w.before].array], longest))
+			h.norms = append(h.norms, w.normRows(n.point.Sums, all[w.array], all[n.reads[w.before].array], longest))
 		}
 	}
 	spec.RunWith = h.run
@@ -93,9 +94,14 @@ func (h *hostSweep) oneRow() {
 		n.after(&h.found[n.norm], at, h.row.N)
 	}
 	for i, one := range h.plan.point.Reductions {
-		sum := &h.slot[4*len(h.found)+i]
-		for _, v := range h.row.reduced[i][:h.row.N] {
-			*sum = one.Op.join(*sum, v)
+		values, place := h.row.reduced[i][:h.row.N], h.plan.placeOf(i)
+		if one.Op == Sum {
+			h.plan.point.Sums.Add(in[sums.Sum](h.slot, place), values)
+			continue
+		}
+		most := in[float64](h.slot, place)
+		for _, v := range values {
+			*most = one.Op.join(*most, v)
 		}
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 )
 
 // hostFound is what a sweep on a host device finds of norms and reductions.
 type hostFound struct {
 	plan  *plan
-	slot  []float64    // where it goes in the end; nil where nothing is measured
+	slot  slot         // where it goes in the end; nil where nothing is measured
 	found []rows.Norms // by norm
 }
 
@@ -17,9 +18,7 @@ type hostFound struct {
 func (h *hostFound) begin() {
 	clear(h.found)
 	if h.slot != nil {
-		for i, one := range h.plan.point.Reductions {
-			h.slot[4*len(h.found)+i] = one.Op.identity()
-		}
+		h.plan.clear(h.slot)
 	}
 }
 
@@ -27,7 +26,7 @@ func (h *hostFound) begin() {
 func (h *hostFound) end() {
 	if h.slot != nil {
 		for i, f := range h.found {
-			copy(h.slot[4*i:], []float64{f.MaxChange, f.SumChange2, f.Max, f.Sum2})
+			*in[rows.Norms](h.slot, i*normBytes) = f
 		}
 	}
 }
@@ -40,15 +39,15 @@ type normRows struct {
 	after  func(sum *rows.Norms, at domain.Vec, n int)
 }
 
-// normRows returns those of a written array; last is the array of the level before.
-func (w writtenArray) normRows(next, last kernels.Array, longest int) normRows {
+// normRows returns those of a written array, with sums of a mode; last is the array of the level before.
+func (w writtenArray) normRows(mode sums.Mode, next, last kernels.Array, longest int) normRows {
 	if w.element == "float32" {
-		return normRowsOf[float32](w, next, last, longest)
+		return normRowsOf[float32](w, mode, next, last, longest)
 	}
-	return normRowsOf[float64](w, next, last, longest)
+	return normRowsOf[float64](w, mode, next, last, longest)
 }
 
-func normRowsOf[T rows.Float](w writtenArray, next, last kernels.Array, longest int) normRows {
+func normRowsOf[T rows.Float](w writtenArray, mode sums.Mode, next, last kernels.Array, longest int) normRows {
 	new, old := values[T](&next), values[T](&last)
 	row := func(v []T, a *kernels.Array, at domain.Vec, n int) []T {
 		o := a.Layout.Offset(at)
@@ -56,14 +55,14 @@ func normRowsOf[T rows.Float](w writtenArray, next, last kernels.Array, longest 
 	}
 	if !w.inPlace {
 		return normRows{w.norm, func(domain.Vec, int) {}, func(sum *rows.Norms, at domain.Vec, n int) {
-			rows.AddRow(sum, row(new, &next, at, n), row(old, &last, at, n))
+			rows.AddRow(sum, row(new, &next, at, n), row(old, &last, at, n), mode)
 		}}
 	}
 	kept := make([]T, longest)
 	return normRows{
 		w.norm,
 		func(at domain.Vec, n int) { copy(kept, row(old, &last, at, n)) },
-		func(sum *rows.Norms, at domain.Vec, n int) { rows.AddRow(sum, row(new, &next, at, n), kept[:n]) },
+		func(sum *rows.Norms, at domain.Vec, n int) { rows.AddRow(sum, row(new, &next, at, n), kept[:n], mode) },
 	}
 }
 

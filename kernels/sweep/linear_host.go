@@ -35,7 +35,7 @@ func linearBands[T rows.Float](h *hostFound, boxes []domain.Box, src, dst kernel
 				for i := range int64(count) {
 					n := int64(band.Points)
 					o, p := o+i*src.Layout.Pitch, p+i*dst.Layout.Pitch
-					rows.AddRow(&h.found[0], to[p:p+n], from[o:o+n])
+					rows.AddRow(&h.found[0], to[p:p+n], from[o:o+n], h.plan.point.Sums)
 				}
 			})
 		}
@@ -56,7 +56,7 @@ func linearRows[T rows.Float](h *hostFound, boxes []domain.Box, src, dst kernels
 					o, p, n := src.Layout.Offset(at), dst.Layout.Offset(at), int64(band.Points)
 					sweep(to[p:], from, o, band)
 					if h.slot != nil {
-						rows.AddRow(&h.found[0], to[p:p+n], from[o:o+n])
+						rows.AddRow(&h.found[0], to[p:p+n], from[o:o+n], h.plan.point.Sums)
 					}
 				}
 			})

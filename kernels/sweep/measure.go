@@ -6,6 +6,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
 
@@ -34,8 +35,7 @@ const (
 // Measure makes a launch ready for each portion that sweeps it as Sweep does, to the same bits, and
 // on its way takes the norms of what is written and the reductions: no second look at the memory is
 // needed. The totals are those over all portions, once the launches and, ordered after all of
-// them, Totals.Queue are done. The order of the sums depends on the portions and on the shape that
-// the sweeper has now; not on time. Closing the totals frees the launches too.
+// them, Totals.Queue are done. Closing the totals frees the launches too.
 func (s *Sweeper) Measure(arrays Arrays, portions ...Portion) (launches []*Launch, totals *Totals, err error) {
 	if s.plan.totals() == 0 {
 		return nil, nil, errors.New("sweep: point function " + s.plan.point.Name + " has no access with norms and no reduction")
@@ -77,9 +77,9 @@ func (t *Totals) slots(count int64) streams.Span {
 }
 
 // slotOnHost is a slot of a host device.
-func (t *Totals) slotOnHost(n int) []float64 {
+func (t *Totals) slotOnHost(n int) slot {
 	at := t.slot(int64(n))
-	return streams.View[float64](at.Memory.Bytes()[at.Offset : at.Offset+at.Length])
+	return at.Memory.Bytes()[at.Offset : at.Offset+at.Length]
 }
 
 // slot is where slot n lies.
@@ -92,7 +92,7 @@ func (s *Sweeper) measureOnHost(t *Totals, arrays Arrays, portions []Portion) er
 	if err := t.allocate(s.device, int64(len(portions))); err != nil {
 		return err
 	}
-	var slots [][]float64
+	var slots []slot
 	for i, p := range portions {
 		slots = append(slots, t.slotOnHost(i))
 		spec := s.plan.hostSpec(p.Name, arrays, p.Boxes, slots[i])
@@ -107,25 +107,9 @@ func (s *Sweeper) measureOnHost(t *Totals, arrays Arrays, portions []Portion) er
 }
 
 // joinOnHost makes what joins the slots ready.
-func (t *Totals) joinOnHost(d *streams.Device, slots [][]float64) error {
-	total := streams.View[float64](t.device.Bytes()[:t.host.Size()])
-	return t.join(d, streams.KernelSpec{Run: func() {
-		for i := range total {
-			op := t.plan.operation(i)
-			total[i] = op.identity()
-			for _, slot := range slots {
-				total[i] = op.join(total[i], slot[i])
-			}
-		}
-	}})
-}
-
-// operation is how number i of what a block finds is joined.
-func (n *plan) operation(i int) Operation {
-	if r := i - 4*len(n.norms); r >= 0 {
-		return n.point.Reductions[r].Op
-	}
-	return [...]Operation{Max, Sum, Max, Sum}[i%4]
+func (t *Totals) joinOnHost(d *streams.Device, slots []slot) error {
+	total := slot(t.device.Bytes()[:t.host.Size()])
+	return t.join(d, streams.KernelSpec{Run: func() { t.plan.join(total, slots) }})
 }
 
 func (s *Sweeper) measureOnGPU(t *Totals, arrays Arrays, portions []Portion) error {
@@ -161,7 +145,7 @@ func (t *Totals) joinSlots(d *streams.Device, programs map[string]map[string]fun
 	join := func(from, to uint64, n int64, blocks int) error {
 		var w words
 		w.put(int64(from), int64(to), n)
-		return t.join(d, streams.KernelSpec{Function: totals, Grid: [3]int{blocks, int(size / 8), 1}, Block: [3]int{blockSize, 1, 1}, Argument: w})
+		return t.join(d, streams.KernelSpec{Function: totals, Grid: [3]int{blocks, len(t.plan.slot), 1}, Block: [3]int{blockSize, 1, 1}, Argument: w})
 	}
 	if slots <= fewSlots {
 		return join(t.slot(0).Address(), t.device.Address(), slots, 1)
@@ -195,23 +179,28 @@ func (t *Totals) Queue(s *streams.Stream) error {
 // Norms returns those of a written access and of its change, over all its components, once what
 // Queue queued is done. ok is false of an access without norms, see Access.Before.
 func (t *Totals) Norms(access string) (n rows.Norms, ok bool) {
-	v := streams.View[float64](t.host.Bytes())
 	for i, a := range t.plan.norms {
 		if t.plan.accesses[a].Name == access {
-			return rows.Norms{MaxChange: v[4*i], SumChange2: v[4*i+1], Max: v[4*i+2], Sum2: v[4*i+3]}, true
+			return *in[rows.Norms](t.host.Bytes(), i*normBytes), true
 		}
 	}
 	return n, false
 }
 
 // Reduced returns a reduction, once what Queue queued is done. ok is false of an unknown name.
-func (t *Totals) Reduced(name string) (value float64, ok bool) {
-	for i, r := range t.plan.point.Reductions {
-		if r.Name == name {
-			return streams.View[float64](t.host.Bytes())[4*len(t.plan.norms)+i], true
+func (t *Totals) Reduced(name string) (r Reduced, ok bool) {
+	for i, one := range t.plan.point.Reductions {
+		if one.Name != name {
+			continue
 		}
+		if r.op = one.Op; r.op == Sum {
+			r.sum = *in[sums.Sum](t.host.Bytes(), t.plan.placeOf(i))
+		} else {
+			r.value = *in[float64](t.host.Bytes(), t.plan.placeOf(i))
+		}
+		return r, true
 	}
-	return 0, false
+	return r, false
 }
 
 // Close frees the totals and the launches that were made with them. Closing twice is no error.

@@ -52,7 +52,7 @@ func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
-	program := programOf("point.cu", n.source(c, f))
+	program := n.programOf("point.cu", n.source(c, f))
 	if err := writeSources(r.folder, program, f, n); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,11 @@ func writeSources(folder string, p kernels.Program, f form, n *plan) error {
 	if err != nil {
 		return err
 	}
-	main := "#include \"cpu/cuda.h\"\n#include \"point.cu\"\nstatic const struct {\n\tconst char *name;\n\tvoid (*run)(Sweep);\n} kernels[] = {\n"
+	main := ""
+	for _, name := range p.Defines {
+		main += fmt.Sprintf("#define %s\n", name)
+	}
+	main += "#include \"cpu/cuda.h\"\n#include \"point.cu\"\nstatic const struct {\n\tconst char *name;\n\tvoid (*run)(Sweep);\n} kernels[] = {\n"
 	for _, name := range f.kernels() {
 		main += fmt.Sprintf("\t{%q, %s},\n", name, name)
 	}
@@ -105,7 +109,7 @@ func (r *onCPU) start(binary string) (err error) {
 
 // launch makes a planned launch with arrays of such contents, which it replaces, and a moment. It
 // returns what blocks found.
-func (r *onCPU) launch(k *launchPlan, variant string, contents [][]byte, m Moment) ([]float64, error) {
+func (r *onCPU) launch(k *launchPlan, variant string, contents [][]byte, m Moment) ([]slot, error) {
 	arg, frame := k.argument(r.plan)
 	(&Launch{plan: r.plan, frame: arg[frame:]}).SetMoment(m)
 	var b bytes.Buffer
@@ -122,11 +126,11 @@ func (r *onCPU) launch(k *launchPlan, variant string, contents [][]byte, m Momen
 	for _, a := range k.arrays {
 		w.put(a.Layout.Offset([3]int{}) * int64(a.Layout.ElementSize))
 	}
-	totals := make([]float64, 0)
+	var totals []byte
 	if variant != "" {
-		totals = make([]float64, int64(r.plan.totals())*k.blocks())
+		totals = make([]byte, 8*int64(r.plan.totals())*k.blocks())
 	}
-	w.put(int64(len(totals)))
+	w.put(int64(len(totals) / 8))
 	b.Write(w)
 	b.Write(arg)
 	for _, c := range contents {
@@ -135,19 +139,17 @@ func (r *onCPU) launch(k *launchPlan, variant string, contents [][]byte, m Momen
 	var sent sync.WaitGroup
 	sent.Go(func() { r.in.Write(b.Bytes()) }) // a process that failed does not read on; it says why
 	defer sent.Wait()
-	return totals, r.receive(contents, totals)
-}
-
-func (r *onCPU) receive(contents [][]byte, totals []float64) error {
-	for _, c := range contents {
+	for _, c := range append(slices.Clone(contents), totals) {
 		if _, err := io.ReadFull(r.out, c); err != nil {
-			return r.failed(err)
+			return nil, r.failed(err)
 		}
 	}
-	if err := binary.Read(r.out, binary.NativeEndian, totals); err != nil && len(totals) > 0 {
-		return r.failed(err)
+	var slots []slot
+	for len(totals) > 0 {
+		size := 8 * r.plan.totals()
+		slots, totals = append(slots, totals[:size]), totals[size:]
 	}
-	return nil
+	return slots, nil
 }
 
 // failed returns what the process said.
@@ -161,17 +163,4 @@ func (r *onCPU) close() error {
 	r.in.Close()
 	err := r.process.Wait()
 	return errors.Join(err, os.RemoveAll(r.folder))
-}
-
-// join joins what blocks found into one total.
-func (n *plan) join(found []float64) []float64 {
-	total := make([]float64, n.totals())
-	for i := range total {
-		op := n.operation(i)
-		total[i] = op.identity()
-		for at := range slices.Chunk(found, n.totals()) {
-			total[i] = op.join(total[i], at[i])
-		}
-	}
-	return total
 }

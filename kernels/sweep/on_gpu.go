@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -25,7 +26,7 @@ func newOnGPU(c *kernels.Compiler, d *streams.Device, n *plan) (*onGPU, error) {
 }
 
 // launch makes a launch with arrays of such contents, which it replaces. It returns what it finds.
-func (k *onGPU) launch(arrays []kernels.Array, boxes []domain.Box, variant string, shape Shape, contents [][]byte, m Moment) (totals []float64, err error) {
+func (k *onGPU) launch(arrays []kernels.Array, boxes []domain.Box, variant string, shape Shape, contents [][]byte, m Moment) (found slot, err error) {
 	k.sweeper.shape = shape
 	var made streams.Resources
 	defer func() { err = errors.Join(err, made.Close()) }()
@@ -65,7 +66,7 @@ func (k *onGPU) launch(arrays []kernels.Array, boxes []domain.Box, variant strin
 	if total == nil {
 		return nil, nil
 	}
-	return append(totals, streams.View[float64](total.host.Bytes())...), nil
+	return slices.Clone(slot(total.host.Bytes())), nil
 }
 
 // upload puts the contents into arrays of the device.

@@ -15,6 +15,7 @@ type plan struct {
 	reads    []readArray
 	writes   []writtenArray
 	norms    []int // accesses of which norms are taken
+	slot     []slotPart
 	arrays   int
 	group    int // points that fill 16 bytes of the largest type
 }
@@ -64,6 +65,7 @@ func newPlan(p Point, accesses []Access) (*plan, error) {
 		}
 		array += a.components()
 	}
+	n.slot = slotParts(len(n.norms), p.Reductions)
 	return n, nil
 }
 
@@ -97,9 +99,6 @@ func (n *plan) radius() domain.Radius {
 	}
 	return all.Radius()
 }
-
-// totals is how many numbers a block finds: four a norm, one a reduction.
-func (n *plan) totals() int { return 4*len(n.norms) + len(n.point.Reductions) }
 
 // layerOf splits an offset into the layer and the row within it.
 func (n *plan) layerOf(o domain.Vec) (layer, row int) {

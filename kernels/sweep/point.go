@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -51,6 +52,9 @@ type Point struct {
 	Coordinates Coordinates
 
 	Reductions []Reduction
+
+	// Sums is how sums of norms and reductions are taken.
+	Sums sums.Mode
 
 	linear *stencil.Stencil // what Linear was given
 }

@@ -1,9 +1,12 @@
 package sweep
 
-import "math"
+import (
+	"math"
 
-// Reduction is a number made of one value of each point, in float64. Sums are in a fixed order,
-// which depends on the boxes and on the shape of the sweep.
+	"github.com/halox/halox/kernels/sums"
+)
+
+// Reduction is a number made of one value of each point, in float64.
 type Reduction struct {
 	Name string // in the source
 	Op   Operation
@@ -21,16 +24,36 @@ const (
 
 // identity is what joining with changes nothing.
 func (o Operation) identity() float64 {
-	return map[Operation]float64{Sum: 0, Max: math.Inf(-1), Min: math.Inf(1)}[o]
+	return map[Operation]float64{Max: math.Inf(-1), Min: math.Inf(1)}[o]
 }
 
-// join joins two values, as join of totals.cuh does.
+// join joins two values that are no sums, as join of totals.cuh does.
 func (o Operation) join(a, b float64) float64 {
-	switch o {
-	case Max:
+	if o == Max {
 		return max(a, b)
-	case Min:
-		return min(a, b)
 	}
-	return a + b
+	return min(a, b)
+}
+
+// Reduced is a reduction over some points.
+type Reduced struct {
+	op    Operation
+	value float64 // unless it is a sum
+	sum   sums.Sum
+}
+
+// Join adds what the same reduction is over other points.
+func (r *Reduced) Join(other Reduced) {
+	r.sum.Join(other.sum)
+	if r.op != Sum {
+		r.value = r.op.join(r.value, other.value)
+	}
+}
+
+// Value returns its value.
+func (r Reduced) Value() float64 {
+	if r.op == Sum {
+		return r.sum.Value()
+	}
+	return r.value
 }

@@ -15,7 +15,7 @@ func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 		return nil, step.ErrNoTiles
 	}
 	first := g.ranks[0][0][0].Sweeper
-	tiles, err := step.NewTileGroup(first.compiler, *first.plan.point.linear, kernels.Real(first.plan.writes[0].element), ranks, g.limit)
+	tiles, err := step.NewTileGroup(first.compiler, *first.plan.point.linear, kernels.Real(first.plan.writes[0].element), first.plan.point.Sums, ranks, g.limit)
 	if err != nil {
 		return nil, err
 	}
@@ -47,16 +47,13 @@ func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *
 		}
 		return t, t.slots(tiles), nil
 	}
-	m, err := d.Alloc(tiles * tileNormsBytes)
+	m, err := d.Alloc(tiles * int64(normBytes))
 	if err != nil {
 		return nil, place, err
 	}
 	g.resources.Add(m)
 	return nil, m.All(), nil
 }
-
-// tileNormsBytes is what a tile leaves of norms.
-const tileNormsBytes = 4 * 8
 
 // tileRanks returns the ranks as step.TileGroup has them; ok is false where the steps are others.
 func (g *stageGroup) tileRanks() (all []step.TileRank, ok bool) {

@@ -11,8 +11,8 @@ import (
 
 // programOf returns a program of kernels/cu that includes accesses.cuh, with the given text, and maybe
 // other headers that were generated.
-func programOf(file, accesses string, others ...kernels.Header) kernels.Program {
-	return kernels.Program{File: file, Headers: append([]kernels.Header{{Name: "accesses.cuh", Text: accesses}}, others...)}
+func (n *plan) programOf(file, accesses string, others ...kernels.Header) kernels.Program {
+	return kernels.Program{File: file, Defines: n.point.Sums.Defines(), Headers: append([]kernels.Header{{Name: "accesses.cuh", Text: accesses}}, others...)}
 }
 
 // source returns accesses.cuh for a point function, see site.cuh, with more build options.
@@ -116,17 +116,17 @@ func wholeBox(f stencil.Footprint) (domain.Box, bool) {
 
 // writeTotals describes norms and reductions.
 func (n *plan) writeTotals(b *strings.Builder) {
-	var all []string
+	var all, places []string
 	for i, access := range n.norms {
 		fmt.Fprintf(b, "template <> struct Norm<%d> { typedef %s T; };\n", i, elements[n.accesses[access].Element].c)
-		all = append(all, "MAX, SUM, MAX, SUM")
 	}
 	for i, r := range n.point.Reductions {
-		op := strings.ToUpper(string(r.Op))
-		fmt.Fprintf(b, "template <> struct Reduced<%d> { static constexpr Operation OP = %s; };\n", i, op)
-		all = append(all, op)
+		fmt.Fprintf(b, "template <> struct Reduced<%d> { static constexpr Operation OP = %s; };\n", i, strings.ToUpper(string(r.Op)))
 	}
-	fmt.Fprintf(b, "#define OPERATIONS %s\n\n", strings.Join(all, ", "))
+	for _, part := range n.slot {
+		all, places = append(all, strings.ToUpper(string(part.op))), append(places, fmt.Sprint(part.place/8))
+	}
+	fmt.Fprintf(b, "#define OPERATIONS %s\n#define PLACES %s\n\n", strings.Join(all, ", "), strings.Join(places, ", "))
 }
 
 // writeFunction writes the names and the source of the function.

@@ -30,7 +30,7 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 		n := must(newPlan(s.point, s.accesses))(t)
 		steps := stepPrograms(t, s)
 		onlyRead := slices.ContainsFunc(s.accesses, func(a Access) bool { return !a.Write })
-		for i, p := range append(steps, programOf("point.cu", n.source(n.usualClasses(), n.form()))) {
+		for i, p := range append(steps, n.programOf("point.cu", n.source(n.usualClasses(), n.form()))) {
 			t.Run(s.name()+"/"+p.File, func(t *testing.T) {
 				t.Parallel()
 				text := kerneltest.PTX(t, c, p)

@@ -13,12 +13,12 @@ func (p *residentPlan) program() (kernels.Program, int) {
 	for i := range p.stages {
 		bytes += p.stages[i].bytes()
 	}
-	return programOf("point_steps.cu", p.accessesSource(), kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)}), bytes
+	return p.stages[0].plan.programOf("point_steps.cu", p.accessesSource(), kernels.Header{Name: "stages.cuh", Text: p.stagesSource(bytes)}), bytes
 }
 
 // stageMacros are the macros of accesses.cuh that differ from stage to stage.
 var stageMacros = []string{
-	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS", "OPERATIONS",
+	"STAGE", "TOTALS", "SWEEP_BYTES", "FRAME_BYTES", "FEW_ARRAYS", "READS", "WRITES", "NORMS", "REDUCTIONS", "OPERATIONS", "PLACES",
 	"STREAMS", "SEVERAL_LAYERS", "ONE_LAYER", "LAYERS_2", "LAYERS_4", "LAYERS_8", "LAYERED", "SCARCE", "TARGETS", "REFLECTS", "INNER_STORES",
 }
 

@@ -77,7 +77,7 @@ func (s *Sweeper) kernelNames() []string {
 
 // program is what is compiled for arrays of such classes.
 func (s *Sweeper) program(c classes) kernels.Program {
-	return programOf("point.cu", s.plan.source(c, s.form))
+	return s.plan.programOf("point.cu", s.plan.source(c, s.form))
 }
 
 // Sweep makes a launch ready that applies the point function to the points of the boxes, which are

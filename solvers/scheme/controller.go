@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/kernels/reduce"
-	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
 
@@ -28,19 +27,18 @@ type round struct {
 // their step are still there: the step after it wrote others. Where it would not, see
 // keepsLevels, no step is queued before they are looked at.
 type controller struct {
-	options    Options
-	step       *Step
-	reductions []sweep.Reduction // of it
-	points     int64
-	workers    *streams.WorkerGroup
-	ctx        context.Context
-	cancel     bool // the context ended: the run stops at limit
+	options Options
+	step    *Step
+	points  int64
+	workers *streams.WorkerGroup
+	ctx     context.Context
+	cancel  bool // the context ended: the run stops at limit
 
 	arrived   atomic.Int64
 	arrivals  []streams.Counter // by worker
 	meeting   streams.Counter
-	collected []sums // of step pending, by rank
-	ahead     bool   // a step may be queued while the norms of the one before are under way
+	collected []taken // of step pending, by rank
+	ahead     bool    // a step may be queued while the norms of the one before are under way
 
 	round     round
 	limit     int64 // the last step, if no tolerance ends the run before
@@ -54,11 +52,11 @@ type controller struct {
 func newController(ctx context.Context, o Options, r *run, workers int, maxQueued int64) *controller {
 	c := &controller{
 		options: o, points: r.place.Grid.Points(), workers: r.workers, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		collected: make([]sums, len(r.subdomains)), ahead: r.step.keepsLevels(), step: r.step, reductions: r.step.Reductions(),
+		collected: make([]taken, len(r.subdomains)), ahead: r.step.keepsLevels(), step: r.step,
 		limit: o.Steps, pace: newPace(maxQueued), intervals: newIntervals(o.Interval),
 	}
 	for rank := range c.collected {
-		c.collected[rank] = r.step.newSums()
+		c.collected[rank] = r.step.newTaken()
 	}
 	c.meeting.Whom = "the other workers"
 	if !c.intervals.turn(0) {
@@ -161,7 +159,7 @@ func (c *controller) judge(step int64) bool {
 	}
 	change := all.MaxChange
 	if c.options.Norm == L2Norm {
-		change = math.Sqrt(all.SumChange2)
+		change = math.Sqrt(all.SumChange2.Value())
 	}
 	switch {
 	case !finite(all) && !c.options.anything:
@@ -178,8 +176,8 @@ func (c *controller) judge(step int64) bool {
 	return true
 }
 
-// sum sets the result's norms and reductions to those of a step, over all subdomains in the order
-// of their ranks, and returns the norms over all variables.
+// sum sets the result's norms and reductions to those of a step, over all subdomains, and
+// returns the norms over all variables.
 func (c *controller) sum(step int64) (all reduce.Norms) {
 	r := &c.result
 	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
@@ -190,15 +188,15 @@ func (c *controller) sum(step int64) (all reduce.Norms) {
 		}
 		all.Add(sum)
 		r.Norms = append(r.Norms, Norms{
-			MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2), Max: sum.Max, L2: math.Sqrt(sum.Sum2 / float64(c.points)),
+			MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2.Value()), Max: sum.Max, L2: math.Sqrt(sum.Sum2.Value() / float64(c.points)),
 		})
 	}
-	for i, one := range c.reductions {
+	for i := range c.collected[0].reduced {
 		value := c.collected[0].reduced[i]
 		for _, of := range c.collected[1:] {
-			value = join(one.Op, value, of.reduced[i])
+			value.Join(of.reduced[i])
 		}
-		r.Reduced = append(r.Reduced, value)
+		r.Reduced = append(r.Reduced, value.Value())
 	}
 	return all
 }
@@ -206,7 +204,7 @@ func (c *controller) sum(step int64) (all reduce.Norms) {
 // finite reports whether all points were finite: a NaN shows in the sums, and an
 // infinity in the largest value. The squares of large values may overflow.
 func finite(n reduce.Norms) bool {
-	s := n.Sum2 + n.SumChange2
+	s := n.Sum2.Value() + n.SumChange2.Value()
 	return !math.IsNaN(s) && !math.IsInf(n.Max, 0) && !math.IsInf(n.MaxChange, 0)
 }
 

@@ -157,7 +157,7 @@ func (s Search) memory(step *Step, o Options) memory {
 func (s *Step) describe() (text string, ok bool) {
 	var b strings.Builder
 	p, variables := s.placement(), s.variables()
-	fmt.Fprintf(&b, "%q %v %v %v", s.Name, p.Grid.Size, p.Grid.Periodic, p.Parts)
+	fmt.Fprintf(&b, "%q %v %v %v %s", s.Name, p.Grid.Size, p.Grid.Periodic, p.Parts, s.Sums)
 	for _, v := range variables {
 		spec := v.Spec
 		spec.Name = ""

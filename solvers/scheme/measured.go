@@ -8,23 +8,23 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// sums are what is taken of a step on one subdomain: norms by measured variable, and the reductions
+// taken is what is taken of a step on one subdomain: norms by measured variable, and the reductions
 // of point functions in the order of Step.Reductions.
-type sums struct {
+type taken struct {
 	norms   []reduce.Norms
-	reduced []float64
+	reduced []sweep.Reduced
 }
 
-func (s *Step) newSums() sums {
-	return sums{make([]reduce.Norms, len(s.Measured)), make([]float64, len(s.Reductions()))}
+func (s *Step) newTaken() taken {
+	return taken{make([]reduce.Norms, len(s.Measured)), make([]sweep.Reduced, len(s.Reductions()))}
 }
 
-// total gives some of the sums of a step.
+// total gives some of what is taken of a step.
 type total interface {
 	// Queue queues what joins them and brings them to the host.
 	Queue(s *streams.Stream) error
 	// addTo puts them where they belong, once that is done.
-	addTo(s *sums)
+	addTo(s *taken)
 }
 
 // normTotal is the norms of one variable.
@@ -33,7 +33,7 @@ type normTotal struct {
 	variable int // among those measured
 }
 
-func (t normTotal) addTo(s *sums) { s.norms[t.variable] = t.Result() }
+func (t normTotal) addTo(s *taken) { s.norms[t.variable] = t.Result() }
 
 // pointTotal is the norms and reductions of a stage with a point function.
 type pointTotal struct {
@@ -42,7 +42,7 @@ type pointTotal struct {
 	reduced   map[int]string // by reduction its name
 }
 
-func (t pointTotal) addTo(s *sums) {
+func (t pointTotal) addTo(s *taken) {
 	for v, access := range t.variables {
 		s.norms[v], _ = t.Norms(access)
 	}
@@ -59,17 +59,6 @@ func (s *Step) Reductions() (all []sweep.Reduction) {
 		}
 	}
 	return all
-}
-
-// join joins the values that two subdomains have of a reduction. A NaN makes a NaN.
-func join(op sweep.Operation, a, b float64) float64 {
-	switch op {
-	case sweep.Max:
-		return max(a, b)
-	case sweep.Min:
-		return min(a, b)
-	}
-	return a + b
 }
 
 // keepsLevels reports whether, after a step, the levels from which it can be gone on with are

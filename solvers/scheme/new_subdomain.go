@@ -97,7 +97,7 @@ func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *strea
 	if max(1, v.Spec.Components) > 1 {
 		return nil, fmt.Errorf("scheme: the norms of %q, of %d components, are taken by the stage that writes it, where that reads the level before at the point", v.Spec.Name, v.Spec.Components)
 	}
-	reducer, err := reduce.NewNormReducer(x.compiler, d.device, real)
+	reducer, err := reduce.NewNormReducer(x.compiler, d.device, real, x.step.Sums)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,9 @@ const tuneBudget = 100 * time.Millisecond
 
 // newPoint makes a stage with a point function ready for the steps n, n + period, ...
 func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches, found [2]*foundTotals) error {
-	accesses := st.sweepAccesses(x.step.Measured)
-	sweeper, err := sweep.New(x.compiler, d.device, *st.Point, accesses)
+	accesses, point := st.sweepAccesses(x.step.Measured), *st.Point
+	point.Sums = x.step.Sums
+	sweeper, err := sweep.New(x.compiler, d.device, point, accesses)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func TestNormsThatAreNotFinite(t *testing.T) {
 	for _, timed := range []bool{false, true} {
 		r := &run{Runner: x}
 		c := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, 1, maxSteps)
-		c.collected[0].norms[0].Sum2 = math.NaN()
+		c.collected[0].norms[0].Sum2.Add([]float64{math.NaN()})
 		if ends := c.judge(3); ends == timed {
 			t.Errorf("timed %v: the run ends: %v", timed, ends)
 		}

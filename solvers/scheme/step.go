@@ -5,6 +5,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
 )
@@ -15,6 +16,7 @@ type Step struct {
 	Stages   []Stage
 	Length   float64     // of a step in time; level n is at time n times that
 	Measured []*Variable // whose norms are taken; each has float32 or float64 elements and two levels or more
+	Sums     sums.Mode   // how sums of norms and reductions are taken, also those of point functions
 }
 
 // Stage is the part of a step between two exchanges. It writes the points of the grid, each

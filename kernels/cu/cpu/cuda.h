@@ -63,5 +63,16 @@ inline double __hiloint2double(int high, int low) {
 	return same_bits<double>((unsigned long long)(unsigned)high << 32 | (unsigned)low);
 }
 
+// Sums rounded down and up, of numbers whose sum is far from overflow. The rounding error of a sum is a number
+// itself, which tells on which side the sum rounded to nearest lies.
+inline double rounding_error(double a, double b) {
+	const double sum = a + b, part = sum - a;
+	return (a - (sum - part)) + (b - part);
+}
+inline double __dadd_rd(double a, double b) {
+	return rounding_error(a, b) < 0 ? nextafter(a + b, -INFINITY) : a + b;
+}
+inline double __dadd_ru(double a, double b) { return -__dadd_rd(-a, -b); }
+
 template <typename A, typename B> constexpr std::common_type_t<A, B> min(A a, B b) { return a < b ? a : b; }
 template <typename A, typename B> constexpr std::common_type_t<A, B> max(A a, B b) { return a < b ? b : a; }

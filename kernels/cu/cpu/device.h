@@ -26,5 +26,9 @@ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
 inline unsigned opaque(unsigned v) { return v; }
 inline void prefetch_l2(const void *) {}
+inline int warp_max(int v) {
+	for (int d = 16; d > 0; d /= 2) v = max(v, __shfl_xor_sync(~0u, v, d));
+	return v;
+}
 inline void trap() { cpu::trap("a trap"); }
 inline void *dynamic_shared() { return cpu::shared(); }

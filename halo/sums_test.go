@@ -1,0 +1,75 @@
+package halo_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/streams"
+)
+
+// A field has one sum and one L2, to the bit, on any cut, on host devices and by CUDA.
+func TestSumsDependOnTheFieldAlone(t *testing.T) {
+	size := domain.Vec{37, 18, 13}
+	value := func(at domain.Vec) float64 {
+		n := at[0] + size[0]*(at[1]+size[1]*at[2])
+		return math.Ldexp(math.Sin(float64(n)), n*7919%90-60)
+	}
+	for _, e := range []halo.Element{halo.Float64, halo.Float32, halo.Complex128} {
+		want := map[halo.Op][]float64{}
+		check := func(t *testing.T, set *testdevices.Set, cut domain.Vec) {
+			var open streams.Resources
+			defer open.Close()
+			s := star(3)
+			s.Element = e
+			f := openField(t, &open, place(t, set, size[:], [3]bool{}, cut), s)
+			values := take(t, f)
+			values.each(func(rank, v int, at domain.Vec) { values.set(rank, v, at, value(at)*float64(1-3*v)) })
+			values.put(t)
+			for _, op := range []halo.Op{halo.Sum, halo.L2} {
+				r := must(halo.Reduce(f, set.Compiler, op))(t)
+				got := r.Floats
+				for _, c := range r.Complexes {
+					got = append(got, real(c), imag(c))
+				}
+				if want[op] == nil {
+					want[op] = slices.Clone(got)
+				}
+				if !slices.Equal(got, want[op]) {
+					t.Errorf("%s of %s on cut %v: %v, not %v", op, e, cut, got, want[op])
+				}
+			}
+		}
+		for _, cut := range []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 1}, {3, 1, 1}, {1, 5, 1}, {3, 2, 2}} {
+			t.Run(fmt.Sprintf("element=%s/cut=%v", e, cut), func(t *testing.T) {
+				check(t, testdevices.Host(t, cut[0]*cut[1]*cut[2]), cut)
+				if cut[0]*cut[1]*cut[2] <= 4 {
+					check(t, testdevices.CPU(t, cut[0]*cut[1]*cut[2]), cut)
+				}
+			})
+		}
+	}
+}
+
+// Fast sums are right up to rounding.
+func TestFastSums(t *testing.T) {
+	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
+		var open streams.Resources
+		defer open.Close()
+		f := openField(t, &open, place(t, set, []int{33, 17, 9}, [3]bool{}, domain.Vec{1, 1, 3}), star(3))
+		values := take(t, f)
+		values.each(func(rank, v int, at domain.Vec) { values.set(rank, v, at, 1/(1+scatter(0, rank, v, at))) })
+		values.put(t)
+		for _, op := range []halo.Op{halo.Sum, halo.L2} {
+			want := must(halo.Reduce(f, set.Compiler, op))(t).Floats[0]
+			if got := must(halo.Reduce(f, set.Compiler, op, sums.Fast))(t).Floats[0]; math.Abs(got-want) > 1e-12*want {
+				t.Errorf("fast %s: %v, not %v", op, got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,234 @@
+// Sums of float64 whose bits depend on the terms alone: not on their order, nor on who adds which of them.
+//
+// Binary digits are cut at fixed places into bins of BIN_BITS: bin n holds multiples of 2^(40n - 1074). A
+// sum has SUM_BINS bins, from that of its window on. The window is the lowest one whose bins hold the largest
+// term, which is below 2^(40(window + 3) - 1074); what of a term lies below these bins is cut off. So the
+// largest term alone says where terms are cut, and the bins sum integers, which is exact. Package sums of Go
+// has the same sums, and rounds them.
+//
+// Option: FAST_SUMS, for sums in the order of the terms, which cost less.
+#pragma once
+
+#include "device.cuh"
+
+enum { SUM_BINS = 3, BIN_BITS = 40 };
+// The window of a sum with terms that are not finite, whose bins count NaNs, negative and positive
+// infinities; and that of a sum by FAST_SUMS, a double in place of the lowest bin.
+enum { NOT_FINITE = 60, PLAIN_SUM = -1 };
+
+// How many terms a RunningSum and a BinnedSum may have, the latter with all that is joined in a warp.
+enum { RUNNING_TERMS = 1 << 11, BINNED_TERMS = 1 << 22 };
+
+__device__ __forceinline__ i64 bits_of(double v) {
+	return (i64)((u64)(unsigned)__double2hiint(v) << 32 | (unsigned)__double2loint(v));
+}
+
+// raise_bins moves the bins of a sum whose window rises.
+template <typename T> __device__ __forceinline__ void raise_bins(T (&bin)[SUM_BINS], int by) {
+	if (by <= 0) return;
+	bin[0] = by == 1 ? bin[1] : by == 2 ? bin[2] : 0;
+	bin[1] = by == 1 ? bin[2] : 0;
+	bin[2] = 0;
+}
+
+#ifndef FAST_SUMS
+
+// The sum of few terms, that of one thread. Each bin is a double in which additions round to multiples of the
+// bin: 3 2^51 of them stand for 0.
+struct RunningSum {
+	double bin[SUM_BINS];
+	unsigned limit; // the high word of the least magnitude that is too large for the window; see window
+
+	__device__ __forceinline__ RunningSum() { set_window(0); }
+
+	// add adds terms, which are not negative unless SIGNED.
+	template <bool SIGNED, int N> __device__ __forceinline__ void add(double (&x)[N]) {
+		unsigned largest = 0;
+#pragma unroll
+		for (int v = 0; v < N; v++) {
+			const unsigned high = (unsigned)__double2hiint(x[v]);
+			largest = max(largest, SIGNED ? high & 0x7fffffff : high);
+		}
+		if (largest >= limit) make_room(largest, x);
+#pragma unroll
+		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
+	}
+
+	// The windows beyond LARGE have a limit that nothing but the least of numbers is below, and that is the
+	// window itself. Of terms in window LARGE + 1 a 2^80th is added, two windows below: no bins of their own
+	// are doubles.
+	__device__ __forceinline__ int window() const {
+		return (int)(limit < 1 << 20 ? limit : ((limit >> 20) - LIMIT) / BIN_BITS);
+	}
+
+	// whole is the integer of a bin.
+	__device__ __forceinline__ i64 whole(int n) const { return bits_of(bin[n]) - zero(window(), n); }
+
+	// clear removes all terms.
+	__device__ __forceinline__ void clear() { set_window(window()); }
+
+  private:
+	enum { LARGE = 49, LIMIT = 69 }; // the exponent of the limit of window 0
+
+	// zero is the bits of a bin that holds 0.
+	__device__ __forceinline__ static i64 zero(int window, int n) {
+		return (i64)((1 + BIN_BITS * ((window <= LARGE ? window : LARGE - 1) + n)) << 20 | 0x80000) << 32;
+	}
+
+	__device__ __forceinline__ void set_window(int window) {
+		limit = window <= LARGE ? (unsigned)(LIMIT + BIN_BITS * window) << 20 : (unsigned)window;
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++) bin[n] = __longlong_as_double(zero(window, n));
+	}
+
+	// make_room raises the window for a term with such a high word.
+	template <int N> __device__ __forceinline__ void make_room(unsigned high, double (&x)[N]) {
+		const int exponent = (int)(high >> 20 & 0x7ff), now = window();
+		const int needed = exponent == 0x7ff ? NOT_FINITE : max(exponent - (LIMIT - BIN_BITS), 0) / BIN_BITS;
+		if (needed > now) {
+			i64 sum[SUM_BINS];
+#pragma unroll
+			for (int n = 0; n < SUM_BINS; n++) sum[n] = whole(n);
+			raise_bins(sum, needed - now);
+			set_window(needed);
+#pragma unroll
+			for (int n = 0; n < SUM_BINS; n++) bin[n] = __longlong_as_double(bits_of(bin[n]) + sum[n]);
+		}
+		if (window() <= LARGE) return;
+#pragma unroll
+		for (int v = 0; v < N; v++) x[v] = extreme(x[v]);
+	}
+
+	// extreme returns what to add for a term where the window is beyond LARGE.
+	__device__ __forceinline__ double extreme(double x) {
+		if (window() != NOT_FINITE) return x * 0x1p-80;
+		const bool counts = (__double2hiint(x) >> 20 & 0x7ff) == 0x7ff;
+		const int which = x != x ? 0 : x < 0 ? 1 : 2;
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++)
+			bin[n] = __longlong_as_double(bits_of(bin[n]) + (counts && n == which ? 1 : 0));
+		return 0;
+	}
+
+	// deposit adds to each bin its digits of a term, those of the highest first, and what is left goes on.
+	template <bool SIGNED> __device__ __forceinline__ void deposit(double x) {
+#pragma unroll
+		for (int n = SUM_BINS - 1; n >= 0; n--) {
+			const double sum = SIGNED && x < 0 ? __dadd_ru(bin[n], x) : __dadd_rd(bin[n], x);
+			if (n > 0) x -= sum - bin[n];
+			bin[n] = sum;
+		}
+	}
+};
+
+// The sum of many terms.
+struct BinnedSum {
+	i64 bin[SUM_BINS];
+	int window;
+
+	__device__ __forceinline__ BinnedSum() : bin{0, 0, 0}, window(0) {}
+	__device__ __forceinline__ explicit BinnedSum(const RunningSum &s) : window(s.window()) {
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++) bin[n] = s.whole(n);
+	}
+
+	__device__ __forceinline__ void raise(int to) {
+		raise_bins(bin, to - window);
+		window = max(window, to);
+	}
+
+	__device__ __forceinline__ void join(BinnedSum other) {
+		raise(other.window);
+		other.raise(window);
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++) bin[n] += other.bin[n];
+	}
+};
+
+#else
+
+struct RunningSum {
+	double value = 0;
+
+	template <bool, int N> __device__ __forceinline__ void add(double (&x)[N]) {
+#pragma unroll
+		for (int v = 0; v < N; v++) value += x[v];
+	}
+	__device__ __forceinline__ void clear() { value = 0; }
+};
+
+struct BinnedSum {
+	double value = 0;
+
+	__device__ __forceinline__ BinnedSum() {}
+	__device__ __forceinline__ explicit BinnedSum(const RunningSum &s) : value(s.value) {}
+	__device__ __forceinline__ void join(const BinnedSum &other) { value += other.value; }
+};
+
+#endif
+
+// take moves the terms of a sum of few into one of many.
+__device__ __forceinline__ void take(BinnedSum &all, RunningSum &some) {
+	all.join(BinnedSum(some));
+	some.clear();
+}
+
+// A sum in memory, of up to 2^39 terms: sums.Sum of Go. The integer of a bin has 80 bits.
+struct StoredSum {
+	u64 low[SUM_BINS];
+	short high[SUM_BINS], window;
+
+#ifndef FAST_SUMS
+
+	__device__ static StoredSum none() { return {{0, 0, 0}, {0, 0, 0}, 0}; }
+
+	__device__ static StoredSum of(const BinnedSum &s) {
+		StoredSum r = none();
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++) r.add(n, s.bin[n], (int)(s.bin[n] >> 63));
+		r.window = (short)s.window;
+		return r;
+	}
+
+	__device__ void add(int n, u64 more, int more_high) {
+		const u64 sum = low[n] + more;
+		high[n] = (short)(high[n] + more_high + (sum < more));
+		low[n] = sum;
+	}
+
+	__device__ void raise(int to) {
+		raise_bins(low, to - window), raise_bins(high, to - window);
+		window = (short)max((int)window, to);
+	}
+
+	__device__ void join(StoredSum other) {
+		raise(other.window);
+		other.raise(window);
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++) add(n, other.low[n], other.high[n]);
+	}
+
+#else
+
+	__device__ static StoredSum of(const BinnedSum &s) { return {{(u64)bits_of(s.value), 0, 0}, {0, 0, 0}, PLAIN_SUM}; }
+	__device__ static StoredSum none() { return of(BinnedSum()); }
+	__device__ double value() const { return __longlong_as_double((i64)low[0]); }
+	__device__ void join(const StoredSum &other) {
+		low[0] = (u64)bits_of(value() + other.value());
+	}
+
+#endif
+};
+static_assert(sizeof(StoredSum) == 32, "sums.Sum of Go");
+
+// reduce_block joins what each thread of a block has, as sums, by steps over shared memory that has room for
+// all of it. Thread 0 writes the result.
+template <typename T> __device__ void reduce_block(const T &mine, T *all, int thread, int threads, T *there) {
+	__syncthreads(); // who calls it twice has read what is overwritten
+	all[thread] = mine;
+	for (int n = threads; n > 1; n = (n + 1) / 2) {
+		__syncthreads();
+		if (thread < n / 2) all[thread].join(all[thread + (n + 1) / 2]);
+	}
+	if (thread == 0) *there = all[0];
+}
