@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -23,7 +24,11 @@ func shapesOf(layers []int, blocks ...[2]int) (all []Shape) {
 // formOf returns the form of a point function.
 func (n *plan) form() form {
 	if s := n.point.linear; s != nil {
-		return linearForm(*s, kernels.Real(n.writes[0].element))
+		f := linearForm(*s, kernels.Real(n.writes[0].element))
+		if n.point.Sums != sums.Fast && f.measured.blocks >= 4 && f.measured.threads == blockSize {
+			f.measured.blocks-- // for the registers of reproducible sums
+		}
+		return f
 	}
 	f := form{dims: n.point.Dims, rows: 1}
 	switch {
@@ -155,8 +160,23 @@ func (n *plan) singleRegisters() int {
 	return max(read, written)/4 + others + n.arrays/2
 }
 
-// measuredRegisters are those that norms and reductions take.
-func (n *plan) measuredRegisters() int { return 8*len(n.norms) + 2*len(n.point.Reductions) }
+// measuredRegisters are those that norms and reductions take: a sum the two of a double, or, if it is
+// reproducible, those of three and of the limit of its terms.
+func (n *plan) measuredRegisters() (all int) {
+	const largest = 2
+	sum := 2
+	if n.point.Sums != sums.Fast {
+		sum = 7
+	}
+	for _, part := range n.slot {
+		if part.op == Sum {
+			all += sum
+		} else {
+			all += largest
+		}
+	}
+	return all
+}
 
 // allRegisters are those of a multiprocessor.
 const allRegisters = 65536
