@@ -17,9 +17,9 @@ enum { GROUP = 2, ARRAYS = 3, CLASSES = 1 };
 
 enum { ROWS_PER_THREAD = 1, L2_PREFETCH = 0 };
 enum { LARGE_THREADS = 256, LARGE_BLOCKS = ARCH == 900 ? 4 : 3 };
-enum { MEASURED_THREADS = 256, MEASURED_BLOCKS = ARCH == 900 ? 3 : 2 };
+enum { MEASURED_THREADS = 256, MEASURED_BLOCKS = ARCH == 900 ? 2 : 1 };
 enum { SINGLE_THREADS = 256, SINGLE_BLOCKS = ARCH == 900 ? 4 : 3 };
-enum { SINGLE_MEASURED_THREADS = 256, SINGLE_MEASURED_BLOCKS = ARCH == 900 ? 3 : 2 };
+enum { SINGLE_MEASURED_THREADS = 256, SINGLE_MEASURED_BLOCKS = ARCH == 900 ? 2 : 1 };
 #define STREAMS
 
 struct Parameters {
@@ -72,7 +72,7 @@ template <> struct Norm<0> { typedef double T; };
 template <> struct Reduced<0> { static constexpr Operation OP = SUM; };
 template <> struct Reduced<1> { static constexpr Operation OP = MAX; };
 #define OPERATIONS MAX, SUM, MAX, SUM, SUM, MAX
-#define PLACES 0, 1, 5, 6, 10, 14
+#define SLOT_PLACES 0, 1, 5, 6, 10, 14
 
 namespace point_function {
 constexpr Access<0, -1, 1> u{};

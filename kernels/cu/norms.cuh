@@ -16,16 +16,20 @@ template <typename T> struct FieldNorms {
 
 	// points adds points that changed from c to u.
 	template <int N> __device__ __forceinline__ void points(const T (&u)[N], const T (&c)[N]) {
-		double change2[N], value2[N];
+		double square[N];
 #pragma unroll
 		for (int i = 0; i < N; i++) {
-			const double v = u[i], d = v - (double)c[i];
+			const double d = (double)u[i] - (double)c[i];
 			max_change = larger(max_change, fabs(d));
-			max_value = larger(max_value, (T)fabs(u[i]));
-			change2[i] = d * d, value2[i] = v * v;
+			square[i] = d * d;
 		}
-		change.template add<false>(change2);
-		value.template add<false>(value2);
+		change.template add<false>(square);
+#pragma unroll
+		for (int i = 0; i < N; i++) {
+			max_value = larger(max_value, (T)fabs(u[i]));
+			square[i] = (double)u[i] * (double)u[i];
+		}
+		value.template add<false>(square);
 	}
 	__device__ __forceinline__ void point(T u, T c) {
 		const T now[1] = {u}, before[1] = {c};

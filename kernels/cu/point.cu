@@ -239,7 +239,7 @@ struct Joined {
 
 // Of each norm and reduction the operation, and its place among the numbers of a slot.
 __device__ constexpr Operation operations[] = {OPERATIONS};
-__device__ constexpr int places[] = {PLACES};
+__device__ constexpr int places[] = {SLOT_PLACES};
 
 // totals joins operation blockIdx.y of all slots, each block a part of them.
 extern "C" __global__ void __launch_bounds__(256, 4) totals(const __grid_constant__ Joined a) {

@@ -25,7 +25,7 @@ namespace stage0 {
 #undef NORMS
 #undef REDUCTIONS
 #undef OPERATIONS
-#undef PLACES
+#undef SLOT_PLACES
 #undef STREAMS
 #undef SEVERAL_LAYERS
 #undef ONE_LAYER

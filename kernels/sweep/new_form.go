@@ -25,8 +25,8 @@ func shapesOf(layers []int, blocks ...[2]int) (all []Shape) {
 func (n *plan) form() form {
 	if s := n.point.linear; s != nil {
 		f := linearForm(*s, kernels.Real(n.writes[0].element))
-		if n.point.Sums != sums.Fast && f.measured.blocks >= 4 && f.measured.threads == blockSize {
-			f.measured.blocks-- // for the registers of reproducible sums
+		if n.point.Sums != sums.Fast {
+			f.reproducible(s, n.group)
 		}
 		return f
 	}
@@ -78,6 +78,8 @@ func (n *plan) form() form {
 	f.measured = n.bounds(n.registers(1) + n.measuredRegisters())
 	if f.way == severalLayers {
 		f.measured = f.bounds
+	} else if n.point.Sums != sums.Fast && !f.scarce() { // slabs have sums of few terms and of many
+		f.fused = fusedBounds{f.bounds, n.bounds(n.registers(1) + n.measuredRegisters()*3/2)}
 	}
 	return f
 }
@@ -161,15 +163,18 @@ func (n *plan) singleRegisters() int {
 }
 
 // measuredRegisters are those that norms and reductions take: a sum the two of a double, or, if it is
-// reproducible, those of three and of the limit of its terms.
+// reproducible, those of three and of the limit of its terms, and
+// more where terms have signs.
 func (n *plan) measuredRegisters() (all int) {
 	const largest = 2
-	sum := 2
+	sum, signed := 2, 2
 	if n.point.Sums != sums.Fast {
-		sum = 7
+		sum, signed = 7, 12
 	}
-	for _, part := range n.slot {
-		if part.op == Sum {
+	for i, part := range n.slot {
+		if part.op == Sum && i >= 4*len(n.norms) {
+			all += signed
+		} else if part.op == Sum {
 			all += sum
 		} else {
 			all += largest
@@ -232,6 +237,21 @@ func linearForm(s stencil.Stencil, r kernels.Real) form {
 		f.shapes = shapesOf([]int{8, 16, 4}, [2]int{32, 8}, [2]int{64, 4})
 	}
 	return f
+}
+
+// reproducible leaves the registers that reproducible sums of norms need to threads with so many points.
+func (f *form) reproducible(s *stencil.Stencil, group int) {
+	switch {
+	case f.layered && s.Points() > 19:
+		f.measured = launchBounds{128, 3}
+		f.fused = fusedBounds{f.bounds, launchBounds{f.bounds.threads, 1}}
+	case f.measured.threads == blockSize:
+		most := 4
+		if group > 2 || len(s.Groups) > 1 {
+			most = 3
+		}
+		f.measured.blocks, f.fused.measured.blocks = min(f.measured.blocks, most), min(f.fused.measured.blocks, most)
+	}
 }
 
 // linearRows is the form of stencils that reach one row in two dimensions.

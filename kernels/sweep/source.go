@@ -126,7 +126,7 @@ func (n *plan) writeTotals(b *strings.Builder) {
 	for _, part := range n.slot {
 		all, places = append(all, strings.ToUpper(string(part.op))), append(places, fmt.Sprint(part.place/8))
 	}
-	fmt.Fprintf(b, "#define OPERATIONS %s\n#define PLACES %s\n\n", strings.Join(all, ", "), strings.Join(places, ", "))
+	fmt.Fprintf(b, "#define OPERATIONS %s\n#define SLOT_PLACES %s\n\n", strings.Join(all, ", "), strings.Join(places, ", "))
 }
 
 // writeFunction writes the names and the source of the function.
