@@ -122,7 +122,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 		{"override with an empty value", nil, []string{"exact="}, "--set: exact: has no value: a number or an expression"},
 		{"override nearly right", nil, []string{"stop.norms=l2"}, "--set: stop.norms: is not a key: did you mean stop.norm?"},
 		{"override of a section", nil, []string{"stop=l2"},
-			`--set: stop: "l2" is not allowed: keys with their values, of iterations, tolerance, norm, check_every`},
+			`--set: stop: "l2" is not allowed: keys with their values, of iterations, tolerance, norm, check_every, sums`},
 		{"override not YAML", nil, []string{"stop={"}, `--set: stop: "{" is not YAML: did not find expected node content`},
 		{"both in order", []string{"HALOX_STOP_NORM=l3"}, []string{"precision=1"},
 			"HALOX_STOP_NORM: stop.norm: \"l3\" is not allowed: max or l2\n--set: precision: 1 is not allowed: float64 or float32"},

@@ -39,6 +39,7 @@ var keys = []Key{
 	{Name: "stop.tolerance", Allowed: "a positive number"},
 	{Name: "stop.norm", Default: "max", Allowed: "max or l2"},
 	{Name: "stop.check_every", Default: "100", Allowed: "a whole number from 1"},
+	{Name: "stop.sums", Default: "reproducible", Allowed: "reproducible or fast"},
 	{Name: "devices.backend", Default: "auto", Allowed: "auto, cuda or host"},
 	{Name: "devices.count", Default: "auto", Allowed: "auto or a whole number from 1 to 1024"},
 	{Name: "devices.ids", Allowed: "different whole numbers from 0: [0, 1]"},

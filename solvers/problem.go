@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
@@ -22,6 +23,7 @@ type Problem struct {
 	Walls    [6]Wall             // x-, x+, y-, y+, z-, z+; those beyond Grid.Dims are not used
 	Initial  *stencil.Expression // at t = 0
 	TimeStep float64             // length of a step; 0 where there is no time
+	Sums     sums.Mode           // how the sums of norms are taken
 }
 
 // Wall is what lies behind one face of the grid.
@@ -134,7 +136,7 @@ func (p *Problem) step(u *scheme.Variable) (*scheme.Step, error) {
 			Writes: []scheme.Access{u.At(1, nil).Named(accesses[1].Name)},
 			Point:  &point,
 		}},
-		Length: p.TimeStep, Measured: []*scheme.Variable{u},
+		Length: p.TimeStep, Measured: []*scheme.Variable{u}, Sums: p.Sums,
 	}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/stencil"
 )
@@ -16,7 +17,7 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep()}
+	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep(), Sums: sums.Mode(c.Stop.Sums)}
 	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
 	if c.Heat != nil {
 		p.Stencil, err = stencil.HeatOf(kind, p.Spacing, c.Heat.Diffusivity, p.TimeStep)

@@ -1,0 +1,65 @@
+package solvers
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
+)
+
+// Norms have the same bits after every step, whatever the scheme, the cut and the backend: so runs stop at the
+// same step by either norm.
+func TestNormsDependOnTheProblemAlone(t *testing.T) {
+	const steps = 6
+	for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
+		p := problem(t, []int{13, 10, 9}, real, "ddnndd")
+		p.Initial = parse(t, "sin(1.3*i+0.7)*exp(1.9*k-0.8*j)")
+		var want []Norms
+		check := func(t *testing.T, set *testdevices.Set, h how) {
+			s, res := solve(t, set, p, h, Options{Steps: steps, History: true})
+			if want == nil {
+				want = slices.Clone(res.History)
+			}
+			if !slices.Equal(res.History, want) {
+				t.Fatalf("%+v\nnot %+v", res.History, want)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, res = solve(t, set, p, h, Options{Steps: steps, Norm: L2Norm, Tolerance: want[3].L2Change})
+			if res.Steps != 4 || res.Stopped != StoppedTolerance {
+				t.Errorf("by the l2 norm it stopped by %s at %d, not at 4", res.Stopped, res.Steps)
+			}
+		}
+		for _, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 1}, {3, 1, 1}, {1, 3, 2}} {
+			for _, scheme := range Schemes() {
+				h := how{scheme, LeftRight, pathOf(scheme), parts}
+				t.Run(fmt.Sprintf("type=%s/backend=host/%v", real, h), func(t *testing.T) { check(t, testdevices.Host(t, 6), h) })
+				if n := parts[0] * parts[1] * parts[2]; n == 3 || n == 4 && real == kernels.Float64 {
+					t.Run(fmt.Sprintf("type=%s/backend=cuda-on-cpu/%v", real, h), func(t *testing.T) { check(t, testdevices.CPU(t, n), h) })
+				}
+			}
+		}
+	}
+}
+
+// Fast sums are right up to rounding.
+func TestFastNorms(t *testing.T) {
+	p := problem(t, []int{13, 10, 9}, kernels.Float64, "ddnndd")
+	set := testdevices.Host(t, 3)
+	h := how{TwoStream, LeftRight, pathOf(TwoStream), domain.Vec{1, 1, 3}}
+	_, want := solve(t, set, p, h, Options{Steps: 3})
+	p.Sums = sums.Fast
+	for _, scheme := range Schemes() {
+		h.scheme, h.path = scheme, pathOf(scheme)
+		_, got := solve(t, set, p, h, Options{Steps: 3})
+		near := func(a, b float64) bool { return a != 0 && a-b <= 1e-13*b && b-a <= 1e-13*b }
+		if g, w := got.Norms, want.Norms; g.MaxChange != w.MaxChange || !near(g.L2Change, w.L2Change) || !near(g.L2, w.L2) {
+			t.Errorf("%v: %+v, not %+v", h, g, w)
+		}
+	}
+}
