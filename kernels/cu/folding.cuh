@@ -127,7 +127,9 @@ template <int SETS> void reduce_block(const SumAndLargest (&mine)[SETS], const S
 	for (int s = 0; s < SETS; s++) {
 		if (first) *to[s].sum = StoredSum::none();
 		to[s].sum->join(StoredSum::of(mine[s].sum));
-		if (to[s].largest) *to[s].largest = __longlong_as_double(first ? mine[s].largest : max(bits_of(*to[s].largest), mine[s].largest));
+		if (to[s].largest)
+			*to[s].largest =
+			    __longlong_as_double(first ? mine[s].largest : max(bits_of(*to[s].largest), mine[s].largest));
 	}
 }
 

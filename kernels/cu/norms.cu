@@ -22,8 +22,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) norms_partial(const __grid_
 	grid_dependency_wait();
 	FieldNorms<REAL> f;
 	BinnedNorms all;
-	each_piece(
-	    a.region, a.strides, [&](i64 i) { f.point(a.next[i], a.last[i]); }, [&] { all.take(f); });
+	each_piece(a.region, a.strides, [&](i64 i) { f.point(a.next[i], a.last[i]); }, [&] { all.take(f); });
 	reduce_block(all, a.sums + blockIdx.x);
 }
 

@@ -49,7 +49,7 @@ __device__ __forceinline__ void put_large(const Sweep &s, Totals t) {
 	BinnedTotals all;
 	all.take(t);
 	reduce_block(all, s.totals + TOTALS * (s.part[0].slot + blockIdx.x +
-	                                     (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z)));
+	                                       (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z)));
 }
 
 __device__ __forceinline__ void put_small(const Sweep &s, Totals t) {
@@ -256,8 +256,7 @@ extern "C" __global__ void __launch_bounds__(256, 4) totals(const __grid_constan
 		return;
 	}
 	double value = identity(op);
-	for (i64 n = thread_index(); n < a.slots; n += thread_count())
-		value = join(op, value, a.from[n * TOTALS + place]);
+	for (i64 n = thread_index(); n < a.slots; n += thread_count()) value = join(op, value, a.from[n * TOTALS + place]);
 	reduce_block(op, value, to);
 }
 

@@ -185,7 +185,8 @@ struct Totals {
 #define ADD(K) \
 	{ \
 		double x[N]; \
-		_Pragma("unroll") for (int v = 0; v < N; v++) x[v] = inside >> v & 1 ? r.reduced##K[v] : identity(Reduced<K>::OP); \
+		_Pragma("unroll") for (int v = 0; v < N; v++) x[v] = \
+		    inside >> v & 1 ? r.reduced##K[v] : identity(Reduced<K>::OP); \
 		reduced##K.add(x); \
 	}
 		REDUCTIONS(ADD)

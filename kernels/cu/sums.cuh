@@ -213,9 +213,7 @@ struct StoredSum {
 	__device__ static StoredSum of(const BinnedSum &s) { return {{(u64)bits_of(s.value), 0, 0}, {0, 0, 0}, PLAIN_SUM}; }
 	__device__ static StoredSum none() { return of(BinnedSum()); }
 	__device__ double value() const { return __longlong_as_double((i64)low[0]); }
-	__device__ void join(const StoredSum &other) {
-		low[0] = (u64)bits_of(value() + other.value());
-	}
+	__device__ void join(const StoredSum &other) { low[0] = (u64)bits_of(value() + other.value()); }
 
 #endif
 };

@@ -132,7 +132,8 @@ __device__ __forceinline__ void measure(const TileThread &w, unsigned step, Fiel
 }
 
 // advance makes a step of a tile.
-template <bool NORMS> __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, FieldNorms<REAL> &norms) {
+template <bool NORMS>
+__device__ __forceinline__ void advance(const TileThread &w, Columns &mine, FieldNorms<REAL> &norms) {
 	REAL next[ROWS];
 #pragma unroll
 	for (int row = 0; row < ROWS; row++) next[row] = mine.reg[row][0];
@@ -218,7 +219,7 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 		first = OwnItem{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};
 	}
 	const bool in_sweep = NORMS && !REG_LAYERS;
-	FieldNorms<REAL> norms; // a column has fewer points than RUNNING_TERMS
+	FieldNorms<REAL> norms;            // a column has fewer points than RUNNING_TERMS
 	unsigned step = (unsigned)s.first; // modulo 2^32, as in packets
 #pragma unroll 1
 	for (unsigned left = (unsigned)s.count; left > in_sweep; left--, step++) {

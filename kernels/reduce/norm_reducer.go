@@ -16,8 +16,8 @@ import (
 // Norms is what a NormReducer computes of a field and the one before it.
 type Norms = rows.Norms
 
-// NormsBytes is the size of Norms as the kernels write it.
-const NormsBytes = 2*8 + 2*sums.Bytes
+// normsBytes is the size of Norms as the kernels write it.
+const normsBytes = 2*8 + 2*sums.Bytes
 
 // NormReducer computes norms on one device.
 type NormReducer struct {
@@ -89,11 +89,11 @@ func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormRedu
 
 // newNormReduction allocates room for a number of norms, the result first.
 func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
-	result, err := d.Alloc(norms * NormsBytes)
+	result, err := d.Alloc(norms * normsBytes)
 	if err != nil {
 		return nil, err
 	}
-	host, err := d.AllocPinned(NormsBytes)
+	host, err := d.AllocPinned(normsBytes)
 	if err != nil {
 		return nil, errors.Join(err, result.Close())
 	}
@@ -116,7 +116,7 @@ func (r *NormReduction) launchAll(d *streams.Device, name string, specs []stream
 func (r *NormReducer) specs(next, last kernels.Array, box domain.Box, result *streams.Memory, blocks int64) []streams.KernelSpec {
 	arg := launch.Argument(&normsArgs{
 		next: next.Data.Address(), last: last.Data.Address(),
-		sums: result.Address() + NormsBytes, result: result.Address(),
+		sums: result.Address() + normsBytes, result: result.Address(),
 		Strides: launch.StridesOf(next.Layout), region: launch.RegionOf(next.Layout, box), blocks: blocks,
 	})
 	block := [3]int{launch.BlockSize, 1, 1}
@@ -147,7 +147,7 @@ func (r *NormReduction) Queue(s *streams.Stream) error {
 			return err
 		}
 	}
-	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, NormsBytes))
+	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, normsBytes))
 }
 
 // Result returns the norms once what Queue queued is done.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
@@ -131,7 +132,7 @@ func (r *tileRow[T]) tiles(limit time.Duration) (group *step.TileGroup, steps []
 	for i, rank := range r.ranks {
 		var both [2]streams.Span
 		for f := range both {
-			m := kerneltest.Must(rank.Device.Alloc(group.Tiles(i) * reduce.NormsBytes))(r.t)
+			m := kerneltest.Must(rank.Device.Alloc(group.Tiles(i) * int64(unsafe.Sizeof(reduce.Norms{}))))(r.t)
 			r.t.Cleanup(func() { m.Close() })
 			both[f] = m.All()
 		}

@@ -8,7 +8,7 @@ import (
 
 // Shape is how a large box is swept on a GPU: by which kernel and thread blocks, and how many
 // layers (planes; rows in two dimensions) each of their threads takes. It changes how long a
-// sweep takes, the order in which what blocks found is summed, and nothing else.
+// sweep takes, the order of fast sums, and nothing else.
 type Shape struct {
 	Block  [2]int `json:"block"`  // threads along x and y
 	Layers int    `json:"layers"` //
@@ -182,7 +182,7 @@ func (f form) source() string {
 const maxBlocks = 65535
 
 // grid returns the blocks for a box of so many groups along x, and points, and how many layers a
-// thread takes. ok is false where the blocks are too many for one launch. A stream that is too
+// thread takes. ok is false where the blocks are too many for one launch, or columns too long. A stream that is too
 // short for the grid gets longer.
 func (f form) grid(s Shape, groups int64, n [3]int) (grid [3]int, layers int, ok bool) {
 	x := ceil(int(groups), s.Block[0])
@@ -196,7 +196,7 @@ func (f form) grid(s Shape, groups int64, n [3]int) (grid [3]int, layers int, ok
 		layers = max(layers, ceil(n[2], maxBlocks))
 	}
 	y, z := ceil(n[1], s.Block[1]*f.rows), ceil(n[2], layers)
-	return [3]int{x, y, z}, layers, y <= maxBlocks && z <= maxBlocks
+	return [3]int{x, y, z}, layers, y <= maxBlocks && z <= maxBlocks && layers <= maxColumn
 }
 
 // ceil returns n/by, rounded up.

@@ -89,6 +89,13 @@ func (k *launchPlan) large(n *plan, f form, b domain.Box, shape Shape) (ok bool)
 	return ok
 }
 
+// maxGroups is how many groups a thread has in kernels for small boxes, and maxColumn how many layers in others,
+// at most: so that a RunningSum of sums.cuh has room for their terms.
+const (
+	maxGroups = 64
+	maxColumn = 128
+)
+
 // small makes the launch one of the kernels for small boxes.
 func (k *launchPlan) small(boxes []domain.Box, group int) {
 	const maxGrid = 4096
@@ -101,7 +108,8 @@ func (k *launchPlan) small(boxes []domain.Box, group int) {
 	if group == 1 {
 		k.kernel = "sweep_points"
 	}
-	k.grid, k.block = [3]int{int(min(maxGrid, ceil(most, blockSize))), len(boxes), 1}, [3]int{blockSize, 1, 1}
+	blocks := min(max(maxGrid, ceil(most, blockSize*maxGroups)), ceil(most, blockSize))
+	k.grid, k.block = [3]int{int(blocks), len(boxes), 1}, [3]int{blockSize, 1, 1}
 	for i := range boxes {
 		k.parts[i].slot = int64(i * k.grid[0])
 	}

@@ -25,3 +25,24 @@ func TestGroupsOfPartsOfAMemory(t *testing.T) {
 		}
 	}
 }
+
+// Threads have no more points than a RunningSum of sums.cuh has room for, in boxes of any size.
+func TestThreadsHaveFewTerms(t *testing.T) {
+	const most = 1 << 11
+	for _, s := range append(compiledSamples(), linearSamples(t)...) {
+		f := must(newPlan(s.point, s.accesses))(t).form()
+		for _, size := range []domain.Vec{{9, 9, 1 << 27}, {1 << 16, 1 << 16, 4}, {512, 512, 512}, {1 << 28, 1, 9}} {
+			for _, shape := range f.shapes {
+				if _, layers, ok := f.grid(shape, int64(size[0]), size); ok && layers*f.rows*16 > most {
+					t.Errorf("%s: columns of %d layers and %d rows", s.point.Name, layers, f.rows)
+				}
+			}
+			b := domain.Box{Hi: size}
+			k := launchPlan{arrays: []kernels.Array{{Layout: must(domain.NewLayout(b, domain.Radius{}, 1))(t)}}}
+			k.small([]domain.Box{b}, 1)
+			if each := ceil(b.Points(), int64(k.grid[0]*blockSize)); each*16 > most {
+				t.Errorf("%d groups a thread", each)
+			}
+		}
+	}
+}

@@ -69,9 +69,7 @@ inline double rounding_error(double a, double b) {
 	const double sum = a + b, part = sum - a;
 	return (a - (sum - part)) + (b - part);
 }
-inline double __dadd_rd(double a, double b) {
-	return rounding_error(a, b) < 0 ? nextafter(a + b, -INFINITY) : a + b;
-}
+inline double __dadd_rd(double a, double b) { return rounding_error(a, b) < 0 ? nextafter(a + b, -INFINITY) : a + b; }
 inline double __dadd_ru(double a, double b) { return -__dadd_rd(-a, -b); }
 
 template <typename A, typename B> constexpr std::common_type_t<A, B> min(A a, B b) { return a < b ? a : b; }
