@@ -1,10 +1,6 @@
 package rows
 
-import (
-	"math"
-
-	"github.com/halox/halox/kernels/sums"
-)
+import "github.com/halox/halox/kernels/sums"
 
 // AddRow joins to n the norms of one row that a sweep changed from old to new,
 // with sums of a mode. old has at least len(new) points.
@@ -39,16 +35,18 @@ const chunk = 512
 
 // addChunk joins the norms of few points.
 func addChunk[T Float](n *Norms, new, old []T) {
+	var l lanes
+	accumulate(best(), &l, new, old)
+	most := l.fold()
+	n.MaxChange, n.Max = max(n.MaxChange, most.MaxChange), max(n.Max, most.Max)
 	var room [2][chunk]float64
 	changes, values := room[0][:len(new)], room[1][:len(new)]
 	old = old[:len(new)]
 	for i, v := range new {
 		value := float64(v)
 		change := value - float64(old[i])
-		n.MaxChange = max(n.MaxChange, math.Abs(change))
-		n.Max = max(n.Max, math.Abs(value))
 		changes[i], values[i] = float64(change*change), float64(value*value)
 	}
-	n.SumChange2.Add(changes)
-	n.Sum2.Add(values)
+	n.SumChange2.AddUpTo(changes, float64(most.MaxChange*most.MaxChange))
+	n.Sum2.AddUpTo(values, float64(most.Max*most.Max))
 }

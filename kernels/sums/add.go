@@ -2,69 +2,57 @@ package sums
 
 import "math"
 
-// atOnce is how many terms are added before bins of 64 bits may overflow.
-const atOnce = 1 << 22
-
-const (
-	mantissaBits = 52
-	exponentMask = 0x7ff
-	signBit      = 1 << 63
-	binMask      = 1<<binBits - 1
-)
+// atOnce is how many terms are added before lanes may be too small for their digits in a bin.
+const atOnce = 1 << 15
 
 // Add adds terms.
 func (s *Sum) Add(terms []float64) {
-	for len(terms) > atOnce {
-		s.Add(terms[:atOnce])
-		terms = terms[atOnce:]
-	}
 	largest := uint64(0)
 	for _, x := range terms {
-		largest = max(largest, math.Float64bits(x)&^signBit)
+		largest = max(largest, math.Float64bits(x)&^(1<<63))
 	}
-	s.raise(windowOf(largest))
+	s.AddUpTo(terms, math.Float64frombits(largest))
+}
+
+// AddUpTo adds terms, of which the largest has that magnitude; NaN if one is NaN.
+func (s *Sum) AddUpTo(terms []float64, largest float64) { s.addBy(best(), terms, largest) }
+
+func (s *Sum) addBy(set instructions, terms []float64, largest float64) {
+	s.raise(windowOf(math.Float64bits(largest) &^ (1 << 63)))
 	if s.window == notFinite {
 		s.count(terms)
 		return
 	}
-	for i, sum := range binned(terms, int(s.window)) {
-		s.add(i, uint64(sum), int16(sum>>63))
+	for unit := unit(int(s.window)); len(terms) > 0; {
+		var l lanes
+		some := min(len(terms), atOnce)
+		bin(set, &l, terms[:some], unit)
+		for i := range l {
+			var sum int64
+			for _, digits := range l[i] {
+				sum += int64(digits)
+			}
+			s.add(i, uint64(sum), int16(sum>>63))
+		}
+		terms = terms[some:]
 	}
 }
 
 // windowOf returns the window of a sum whose largest term has such bits.
 func windowOf(largest uint64) int16 {
-	const lowest = binCount*binBits - 1074 + 1023 // the exponent of what is too large for window 0
-	exponent := int(largest >> mantissaBits)
-	if exponent == exponentMask {
+	const exponentOfNone, tooLarge = 0x7ff, binCount*binBits - 1074 + 1023 // for window 0
+	exponent := int(largest >> 52)
+	if exponent == exponentOfNone {
 		return notFinite
 	}
-	return int16(max(0, exponent-lowest+binBits) / binBits)
+	return int16(max(0, exponent-tooLarge+binBits) / binBits)
 }
 
-// binned returns the sums of the digits of the terms in each bin of a window.
-func binned(terms []float64, window int) [binCount]int64 {
-	var b0, b1, b2 int64
-	for _, x := range terms {
-		bits := math.Float64bits(x)
-		exponent, m := int(bits>>mantissaBits)&exponentMask, bits&(1<<mantissaBits-1)
-		if exponent > 0 {
-			m |= 1 << mantissaBits
-			exponent--
-		}
-		// The term is m 2^at units of the lowest bin. Shifts by more than 63, also by a negative number made
-		// unsigned, leave 0.
-		at := exponent - binBits*window
-		d0 := int64((m<<uint(at) | m>>uint(-at)) & binMask)
-		d1 := int64((m<<uint(at-binBits) | m>>uint(binBits-at)) & binMask)
-		d2 := int64(m >> uint(2*binBits-at))
-		sign := int64(bits) >> 63
-		b0 += d0 ^ sign - sign
-		b1 += d1 ^ sign - sign
-		b2 += d2 ^ sign - sign
-	}
-	return [binCount]int64{b0, b1, b2}
-}
+// unit returns 1 over the unit of the highest bin of a window.
+func unit(window int) float64 { return math.Ldexp(1, 1074-binBits*(window+binCount-1)) }
+
+// nextBin is a unit of a bin in units of the bin below.
+const nextBin = 1 << binBits
 
 // count counts the terms that are not finite.
 func (s *Sum) count(terms []float64) {

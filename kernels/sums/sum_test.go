@@ -80,11 +80,16 @@ func TestSumsGiveTheStatedBits(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, k := range kinds() {
 		for n := range 300 {
-			terms := k.terms(r, n)
-			var s Sum
-			s.Add(terms)
-			if got, want := s.Value(), stated(terms); got != want {
-				t.Fatalf("%d terms %s: %v, not %v", n, k.name, got, want)
+			terms, largest := k.terms(r, n), 0.0
+			for _, x := range terms {
+				largest = max(largest, math.Abs(x))
+			}
+			for _, set := range usable() {
+				var s Sum
+				s.addBy(set, terms, largest)
+				if got, want := s.Value(), stated(terms); got != want {
+					t.Fatalf("%v: %d terms %s: %v, not %v", set, n, k.name, got, want)
+				}
 			}
 		}
 	}
@@ -163,7 +168,7 @@ func TestSumsOfWhatIsNotFinite(t *testing.T) {
 
 // Bins of 64 bits would overflow.
 func TestSumsOfManyTerms(t *testing.T) {
-	terms := make([]float64, atOnce+3)
+	terms := make([]float64, 1<<22+3)
 	for i := range terms {
 		terms[i] = math.Nextafter(math.Ldexp(1, -34), 0) // the largest of its window
 	}
@@ -181,12 +186,18 @@ func BenchmarkAdd(b *testing.B) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, k := range kinds()[:3] {
 		terms := k.terms(r, 256)
-		b.Run(fmt.Sprintf("terms=%s", k.name), func(b *testing.B) {
-			var s Sum
-			for b.Loop() {
-				s.Add(terms)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(terms)), "ns/term")
-		})
+		largest := 0.0
+		for _, x := range terms {
+			largest = max(largest, math.Abs(x))
+		}
+		for _, set := range usable() {
+			b.Run(fmt.Sprintf("set=%v/terms=%s", set, k.name), func(b *testing.B) {
+				var s Sum
+				for b.Loop() {
+					s.addBy(set, terms, largest)
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(terms)), "ns/term")
+			})
+		}
 	}
 }
