@@ -51,9 +51,6 @@ func windowOf(largest uint64) int16 {
 // unit returns 1 over the unit of the highest bin of a window.
 func unit(window int) float64 { return math.Ldexp(1, 1074-binBits*(window+binCount-1)) }
 
-// nextBin is a unit of a bin in units of the bin below.
-const nextBin = 1 << binBits
-
 // count counts the terms that are not finite.
 func (s *Sum) count(terms []float64) {
 	for _, x := range terms {

@@ -7,6 +7,9 @@ import "math"
 // width is the number of lanes: one AVX-512 register of float64.
 const width = 8
 
+// nextBin is a unit of a bin in units of the bin below.
+const nextBin = 1 << binBits
+
 // lanes are the sums of the digits of every eighth term in each bin. The assembly knows the layout.
 type lanes [binCount][width]float64
 

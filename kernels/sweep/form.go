@@ -178,6 +178,10 @@ func (f form) source() string {
 	return text + map[way]string{streaming: "#define STREAMS\n", severalLayers: "#define SEVERAL_LAYERS\n", oneLayer: "#define ONE_LAYER\n"}[f.way]
 }
 
+// maxColumn is how many layers a thread takes at most: so that a RunningSum of sums.cuh has room for their
+// terms.
+const maxColumn = 128
+
 // maxBlocks is how many blocks a grid may have along y and along z.
 const maxBlocks = 65535
 

@@ -89,12 +89,9 @@ func (k *launchPlan) large(n *plan, f form, b domain.Box, shape Shape) (ok bool)
 	return ok
 }
 
-// maxGroups is how many groups a thread has in kernels for small boxes, and maxColumn how many layers in others,
-// at most: so that a RunningSum of sums.cuh has room for their terms.
-const (
-	maxGroups = 64
-	maxColumn = 128
-)
+// maxGroups is how many groups a thread has at most in kernels for small boxes: so that a RunningSum of
+// sums.cuh has room for their terms.
+const maxGroups = 64
 
 // small makes the launch one of the kernels for small boxes.
 func (k *launchPlan) small(boxes []domain.Box, group int) {
