@@ -3,6 +3,7 @@ package solvers
 import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -92,9 +93,9 @@ func (r *reference[T]) step() {
 		next[q] = v
 		d, u := float64(v)-float64(r.values[q]), float64(v)
 		r.norms.MaxChange = max(r.norms.MaxChange, d, -d)
-		r.norms.SumChange2.Add([]float64{d * d})
+		sums.Reproducible.Add(&r.norms.SumChange2, []float64{d * d})
 		r.norms.Max = max(r.norms.Max, u, -u)
-		r.norms.Sum2.Add([]float64{u * u})
+		sums.Reproducible.Add(&r.norms.Sum2, []float64{u * u})
 	})
 	r.values = next
 	r.steps++

@@ -94,10 +94,10 @@ func total[T float32 | float64 | int32 | int64](op reduce.Op, values []T, l doma
 		switch {
 		case op == reduce.Sum:
 			whole += int64(value)
-			sum.Add([]float64{x})
+			sums.Reproducible.Add(&sum, []float64{x})
 			size += math.Abs(x)
 		case op == reduce.Squares:
-			sum.Add([]float64{float64(x * x)})
+			sums.Reproducible.Add(&sum, []float64{float64(x * x)})
 			size += x * x
 		case first, op == reduce.Min && x < want, op == reduce.Max && x > want:
 			want = x

@@ -95,8 +95,8 @@ func testPieces[T Float](t *testing.T) {
 			for i, v := range new {
 				d := float64(v) - float64(old[i])
 				want.MaxChange, want.Max = max(want.MaxChange, math.Abs(d)), max(want.Max, math.Abs(float64(v)))
-				want.SumChange2.Add([]float64{rounded(d * d)})
-				want.Sum2.Add([]float64{rounded(float64(v) * float64(v))})
+				sums.Reproducible.Add(&want.SumChange2, []float64{rounded(d * d)})
+				sums.Reproducible.Add(&want.Sum2, []float64{rounded(float64(v) * float64(v))})
 			}
 			if !sameNorms(whole, want) || !sameNorms(pieces, want) {
 				t.Fatalf("n=%d: %+v, in pieces %+v, not %+v", n, whole, pieces, want)

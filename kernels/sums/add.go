@@ -5,8 +5,8 @@ import "math"
 // atOnce is how many terms are added before lanes may be too small for their digits in a bin.
 const atOnce = 1 << 15
 
-// Add adds terms.
-func (s *Sum) Add(terms []float64) {
+// add adds terms.
+func (s *Sum) add(terms []float64) {
 	largest := uint64(0)
 	for _, x := range terms {
 		largest = max(largest, math.Float64bits(x)&^(1<<63))
@@ -32,7 +32,7 @@ func (s *Sum) addBy(set instructions, terms []float64, largest float64) {
 			for _, digits := range l[i] {
 				sum += int64(digits)
 			}
-			s.add(i, uint64(sum), int16(sum>>63))
+			s.addBin(i, uint64(sum), int16(sum>>63))
 		}
 		terms = terms[some:]
 	}
@@ -56,11 +56,11 @@ func (s *Sum) count(terms []float64) {
 	for _, x := range terms {
 		switch {
 		case math.IsNaN(x):
-			s.add(0, 1, 0)
+			s.addBin(0, 1, 0)
 		case math.IsInf(x, -1):
-			s.add(1, 1, 0)
+			s.addBin(1, 1, 0)
 		case math.IsInf(x, 1):
-			s.add(2, 1, 0)
+			s.addBin(2, 1, 0)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (m Mode) Defines() []string {
 // Add adds terms to a sum, all of which are of the mode.
 func (m Mode) Add(s *Sum, terms []float64) {
 	if m != Fast {
-		s.Add(terms)
+		s.add(terms)
 		return
 	}
 	total := 0.0

@@ -40,12 +40,12 @@ func (s *Sum) Join(other Sum) {
 	s.raise(other.window)
 	other.raise(s.window)
 	for i := range s.low {
-		s.add(i, other.low[i], other.high[i])
+		s.addBin(i, other.low[i], other.high[i])
 	}
 }
 
-// add adds an integer of 80 bits to a bin.
-func (s *Sum) add(bin int, low uint64, high int16) {
+// addBin adds an integer of 80 bits to a bin.
+func (s *Sum) addBin(bin int, low uint64, high int16) {
 	sum, carry := bits.Add64(s.low[bin], low, 0)
 	s.low[bin] = sum
 	s.high[bin] += high + int16(carry)

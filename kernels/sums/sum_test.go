@@ -102,7 +102,7 @@ func TestSumsAreAccurate(t *testing.T) {
 		for range 20 {
 			terms := k.terms(r, 1000)
 			var s Sum
-			s.Add(terms)
+			s.add(terms)
 			largest := 0.0
 			for _, x := range terms {
 				largest = max(largest, math.Abs(x))
@@ -124,12 +124,12 @@ func TestSumsDependOnTheTermsAlone(t *testing.T) {
 		for range 50 {
 			terms := k.terms(r, 500)
 			var want Sum
-			want.Add(terms)
+			want.add(terms)
 			r.Shuffle(len(terms), func(i, j int) { terms[i], terms[j] = terms[j], terms[i] })
 			parts := make([]Sum, 1+r.IntN(9))
 			for rest := terms; len(rest) > 0; {
 				n := 1 + r.IntN(min(40, len(rest)))
-				parts[r.IntN(len(parts))].Add(rest[:n])
+				parts[r.IntN(len(parts))].add(rest[:n])
 				rest = rest[n:]
 			}
 			var got Sum
@@ -156,8 +156,8 @@ func TestSumsOfWhatIsNotFinite(t *testing.T) {
 	for _, test := range tests {
 		for split := range test.terms {
 			var a, b Sum
-			a.Add(test.terms[:split])
-			b.Add(test.terms[split:])
+			a.add(test.terms[:split])
+			b.add(test.terms[split:])
 			a.Join(b)
 			if got := a.Value(); got != test.want && !(math.IsNaN(got) && math.IsNaN(test.want)) {
 				t.Errorf("%v: %v", test.terms, got)
@@ -173,7 +173,7 @@ func TestSumsOfManyTerms(t *testing.T) {
 		terms[i] = math.Nextafter(math.Ldexp(1, -34), 0) // the largest of its window
 	}
 	var s, all Sum
-	s.Add(terms)
+	s.add(terms)
 	for range 1 << 12 {
 		all.Join(s)
 	}
