@@ -26,6 +26,9 @@ func newStageGroup(ranks [][][]StageRank, limit time.Duration) (g *stageGroup, e
 			if r.Sweeper.device != g.devices[rank] {
 				return g, fmt.Errorf("sweep: a stage of device %v on %v", r.Sweeper.device, g.devices[rank])
 			}
+			if mode := ranks[0][0][0].Sweeper.plan.point.Sums; r.Sweeper.plan.point.Sums != mode {
+				return g, fmt.Errorf("sweep: a stage with sums %q beside one with sums %q", r.Sweeper.plan.point.Sums, mode)
+			}
 			if err := r.check(g.devices); err != nil {
 				return g, err
 			}

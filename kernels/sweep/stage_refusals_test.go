@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/sums"
 )
 
 // Stages that cannot be made are refused, whatever makes them.
@@ -19,7 +20,12 @@ func TestRefusedStages(t *testing.T) {
 		"a store of another size":  func(ranks []StageRank) { ranks[1].Stores[0].Ghost.Hi[0]-- },
 		"a store beyond the array": func(ranks []StageRank) { s := &ranks[1].Stores[0]; s.Ghost = s.Ghost.Shift(domain.Vec{0, 3}) },
 		"a store of what is read":  func(ranks []StageRank) { ranks[1].Stores[0].Access = 0 },
-		"an interior too large":    func(ranks []StageRank) { ranks[0].Interior.Hi[0] += 2 },
+		"sums of another mode": func(ranks []StageRank) {
+			other, plan := *ranks[1].Sweeper, *ranks[1].Sweeper.plan
+			plan.point.Sums, other.plan = sums.Fast, &plan
+			ranks[1].Sweeper = &other
+		},
+		"an interior too large": func(ranks []StageRank) { ranks[0].Interior.Hi[0] += 2 },
 		"more slabs than faces": func(ranks []StageRank) {
 			for range 6 {
 				ranks[0].Boundary = append(ranks[0].Boundary, ranks[0].Boundary[0])
