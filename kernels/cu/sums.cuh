@@ -16,8 +16,8 @@ enum { SUM_BINS = 3, BIN_BITS = 40 };
 // infinities; and that of a sum by FAST_SUMS, a double in place of the lowest bin.
 enum { NOT_FINITE = 60, PLAIN_SUM = -1 };
 
-// How many terms a RunningSum and a BinnedSum may have, the latter with all that is joined in a warp.
-enum { RUNNING_TERMS = 1 << 11, BINNED_TERMS = 1 << 22 };
+// How many terms a RunningSum may have. The BinnedSums of a warp may have 2^23 together.
+enum { RUNNING_TERMS = 1 << 11 };
 
 __device__ __forceinline__ i64 bits_of(double v) {
 	return (i64)((u64)(unsigned)__double2hiint(v) << 32 | (unsigned)__double2loint(v));

@@ -132,6 +132,9 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 		s := &p.stages[i]
 		s.prefetch = prefetchFor(s.plan, p.threads, p.measured)
 		s.cut(s.interior, p.threads, p.blocks-blocksOf(s.slabs))
+		if terms := s.warpTerms(p.blocks - blocksOf(s.slabs)); p.measured && terms > maxWarpTerms {
+			return nil, fmt.Errorf("%w: resident steps of %v points, of which a warp would measure %d; %d are possible", ErrImpossible, s.interior.Size(), terms, maxWarpTerms)
+		}
 	}
 	program, bytes := p.program()
 	if bytes > maxArgument {

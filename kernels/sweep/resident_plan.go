@@ -67,6 +67,16 @@ func (s *residentStagePlan) cut(interior domain.Box, threads int, blocks int64) 
 	}
 }
 
+// maxWarpTerms is how many points a warp may measure: as many terms as the sums of a warp have room for, see
+// sums.cuh.
+const maxWarpTerms = 1 << 23
+
+// warpTerms returns how many points of the interior a warp measures, if so many blocks share the tiles.
+func (s *residentStagePlan) warpTerms(blocks int64) int64 {
+	const lanes = 32
+	return ceil(s.tiles[0]*s.tiles[1]*s.tiles[2], max(1, blocks)) * s.layers * lanes * int64(s.plan.group*s.form.rows)
+}
+
 // maxTileLayers is the most layers of a tile.
 const maxTileLayers = 16
 

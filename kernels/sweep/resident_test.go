@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
@@ -76,6 +77,29 @@ func TestStagesOfEditors(t *testing.T) {
 		t.Errorf("%s is not what steps_source.go writes:\n%s", file, want)
 		if os.Getenv("UPDATE") != "" {
 			os.WriteFile(file, []byte(want), 0o644)
+		}
+	}
+}
+
+// A warp of resident steps measures the points of its tiles: as many as there are, shared among all.
+func TestWarpsMeasureTheirTiles(t *testing.T) {
+	for _, s := range linearSamples(t) {
+		n := must(newPlan(s.point, s.accesses))(t)
+		if n.point.Dims != 3 {
+			continue
+		}
+		one := residentStagePlan{plan: n, form: n.form(), prefetch: 1}
+		for size, fits := range map[int]bool{256: true, 1024: true, 4096: false} {
+			b := domain.Box{Hi: domain.Vec{size, size, size}}
+			a := kernels.Array{Layout: must(domain.NewLayout(b, domain.UniformRadius(3, 2), n.accesses[0].Element.Size()))(t)}
+			one.arrays, one.single = [][]kernels.Array{{a, a}}, false
+			one.part = partOf(a, b, n.group, n.group)
+			one.layers = maxTileLayers
+			one.tiles = one.tilesOf(256, one.layers)
+			terms := one.warpTerms(132)
+			if points := b.Points() / (132 * 256 / 32); terms < points || terms > 2*points || (terms <= maxWarpTerms) != fits {
+				t.Errorf("%s, %v: %d points a warp, there are %d", s.name(), b, terms, points)
+			}
 		}
 	}
 }
