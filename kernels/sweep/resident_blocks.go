@@ -1,5 +1,7 @@
 package sweep
 
+import "github.com/halox/halox/kernels/sums"
+
 // residentSlabs returns the slabs by stage and rank. They are the same in all phases.
 func (g *stageGroup) residentSlabs() (all [][][]slab) {
 	for stage := range g.ranks[0] {
@@ -47,6 +49,9 @@ func threadsFor(stages []*plan, measured bool) int {
 		registers, many, some := n.registers(f.atOnce(false))+20*(len(stages)-1), 64, 104
 		if measured {
 			registers, many, some = registers+n.measuredRegisters(), 50, 112
+			if n.point.Sums != sums.Fast && n.point.linear == nil {
+				some = 104 // sums of a tile and of all
+			}
 		} else if f.way == streaming {
 			many = 76
 		}
