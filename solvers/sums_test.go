@@ -50,16 +50,17 @@ func TestNormsDependOnTheProblemAlone(t *testing.T) {
 // Fast sums are right up to rounding.
 func TestFastNorms(t *testing.T) {
 	p := problem(t, []int{13, 10, 9}, kernels.Float64, "ddnndd")
-	set := testdevices.Host(t, 3)
 	h := how{TwoStream, LeftRight, pathOf(TwoStream), domain.Vec{1, 1, 3}}
-	_, want := solve(t, set, p, h, Options{Steps: 3})
+	_, want := solve(t, testdevices.Host(t, 3), p, h, Options{Steps: 3})
 	p.Sums = sums.Fast
-	for _, scheme := range Schemes() {
-		h.scheme, h.path = scheme, pathOf(scheme)
-		_, got := solve(t, set, p, h, Options{Steps: 3})
-		near := func(a, b float64) bool { return a != 0 && a-b <= 1e-13*b && b-a <= 1e-13*b }
-		if g, w := got.Norms, want.Norms; g.MaxChange != w.MaxChange || !near(g.L2Change, w.L2Change) || !near(g.L2, w.L2) {
-			t.Errorf("%v: %+v, not %+v", h, g, w)
+	near := func(a, b float64) bool { return a != 0 && a-b <= 1e-13*b && b-a <= 1e-13*b }
+	for backend, set := range map[string]*testdevices.Set{"host": testdevices.Host(t, 3), "cuda-on-cpu": testdevices.CPU(t, 3)} {
+		for _, scheme := range Schemes() {
+			h.scheme, h.path = scheme, pathOf(scheme)
+			_, got := solve(t, set, p, h, Options{Steps: 3})
+			if g, w := got.Norms, want.Norms; g.MaxChange != w.MaxChange || !near(g.L2Change, w.L2Change) || !near(g.L2, w.L2) {
+				t.Errorf("%s, %v: %+v, not %+v", backend, h, g, w)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/streams"
 )
 
@@ -251,6 +252,17 @@ func TestStagesOnCPU(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Source and twin of a point function with sums of all kinds agree with fast sums too.
+func TestFastSumsOfSourceAndTwin(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		s := waveSample()
+		s.point.Sums = sums.Fast
+		if err := Check(set.Compiler, set.Devices[0], s.point, s.accesses); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func (c *stageTorus) compare(got, want [][]byte) {
