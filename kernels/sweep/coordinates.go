@@ -10,8 +10,8 @@ type Moment struct {
 	Start, Length float64
 }
 
-// Time returns the time at which the step begins, computed as kernels do.
-func (m Moment) Time() float64 { return m.Start + float64(float64(m.Step-1)*m.Length) }
+// time returns the time at which the step begins, computed as kernels do.
+func (m Moment) time() float64 { return m.Start + float64(float64(m.Step-1)*m.Length) }
 
 // frameNumbers are those of struct Frame of site.cuh before the parameters.
 const frameNumbers = 3 + 6

@@ -65,9 +65,6 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 	return t, nil
 }
 
-// Shape returns that of the sweeps of large boxes.
-func (s *Sweeper) Shape() Shape { return s.shape }
-
 // tuningKey names all that decides which shape is the fastest. Weights of a linear stencil do not.
 func (s *Sweeper) tuningKey(c classes, box domain.Box) string {
 	n := *s.plan

@@ -54,8 +54,8 @@ func TestTune(t *testing.T) {
 		s := &Sweeper{compiler: c, device: device, plan: n, form: n.form(), shape: shapes[0], programs: map[string]map[string]function{}}
 		s.programs[fmt.Sprint(classes)] = functions
 		got := must(s.Tune(arrays, box, budget))(t)
-		if got.Shape != s.Shape() || !slices.Contains(shapes, got.Shape) {
-			t.Errorf("chose %v, uses %v", got, s.Shape())
+		if got.Shape != s.shape || !slices.Contains(shapes, got.Shape) {
+			t.Errorf("chose %v, uses %v", got, s.shape)
 		}
 		return got
 	}
