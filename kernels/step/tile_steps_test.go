@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
@@ -99,14 +101,17 @@ func (r *tileRow[T]) plain(first, steps int64) (made tilesMade[T]) {
 	for step := first; step < first+steps; step++ {
 		for i, rank := range r.ranks {
 			l, from, to := rank.Fields[0].Layout, made.fields[i][(step-1)%2], made.fields[i][step%2]
+			var squares, changes []float64
 			kerneltest.EachPoint(l.Owned, func(p domain.Vec) {
 				o := l.Offset(p)
 				to[o] = plainSum(r.stencil, l, from, p)
 				if step == first+steps-1 {
 					u, d := float64(to[o]), float64(to[o])-float64(from[o])
-					made.norms[i].Add(reduce.Norms{MaxChange: math.Abs(d), SumChange2: d * d, Max: math.Abs(u), Sum2: u * u})
+					made.norms[i].Add(reduce.Norms{MaxChange: math.Abs(d), Max: math.Abs(u)})
+					squares, changes = append(squares, u*u), append(changes, d*d)
 				}
 			})
+			made.norms[i].Sum2, made.norms[i].SumChange2 = floats.SumCompensated(squares), floats.SumCompensated(changes)
 		}
 		for i, rank := range r.ranks {
 			for _, s := range rank.Stores {
