@@ -1,0 +1,215 @@
+package docs_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/halox/halox/results"
+)
+
+// pagesOfRecords are the pages whose numbers are measurements. Each is made from a template beside it,
+// in which every such number is a query of a record.
+var pagesOfRecords = []string{"performance.md", "packing.md", "../README.md"}
+
+// TestPagesSayWhatRecordsSay makes the pages from their templates and the records, and compares them
+// with those that are there. UPDATE=1 writes them.
+func TestPagesSayWhatRecordsSay(t *testing.T) {
+	for _, page := range pagesOfRecords {
+		made, err := newPage().make(filepath.Join("templates", filepath.Base(page)))
+		if err != nil {
+			t.Errorf("%s: %v", page, err)
+			continue
+		}
+		if os.Getenv("UPDATE") != "" {
+			if err := os.WriteFile(page, made, 0o644); err != nil {
+				t.Error(err)
+			}
+		}
+		if i, there, wanted := firstDifference(read(t, page), string(made)); i > 0 {
+			t.Errorf("%s:%d: the page has\n%s\nits template and the records give\n%s\nUPDATE=1 go test ./docs -run Records writes it", page, i, there, wanted)
+		}
+	}
+}
+
+// firstDifference returns the first line, from 1, in which texts differ, 0 if none.
+func firstDifference(a, b string) (line int, inA, inB string) {
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range max(len(as), len(bs)) {
+		inA, inB = "", ""
+		if i < len(as) {
+			inA = as[i]
+		}
+		if i < len(bs) {
+			inB = bs[i]
+		}
+		if inA != inB || i >= len(as) || i >= len(bs) {
+			return i + 1, inA, inB
+		}
+	}
+	return 0, "", ""
+}
+
+// A page is made from a template. Queries name a file below results.
+type page struct {
+	records map[string]*results.Record
+	texts   map[string]string
+}
+
+func newPage() *page {
+	return &page{records: map[string]*results.Record{}, texts: map[string]string{}}
+}
+
+// make executes a template with the queries that [page] has:
+//
+//	value FILE METRIC WHERE...    the median of the one row that has these labels, "devices=4 path=peer"
+//	lowest, highest, middle       of the medians of all rows that have them
+//	several FILES                 FILE for a query: the mean over files whose names match a pattern
+//	logged FILE PATTERN           what the group of a pattern matches in a text; exactly once
+//	div, mul, sub, add            of two numbers
+//	us, percent, times, fix N, sig N   a number as text: microseconds to three digits, 93%, 1.84, N decimals, N digits
+func (p *page) make(file string) ([]byte, error) {
+	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
+		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "logged": p.logged,
+		"list": func(all ...any) []any { return all },
+		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
+		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
+		"fix": fix, "sig": significant, "percent": func(v float64) string { return fix(0, 100*v) + "%" },
+	}).ParseFiles(file)
+	if err != nil {
+		return nil, err
+	}
+	var made bytes.Buffer
+	err = t.Execute(&made, nil)
+	return made.Bytes(), err
+}
+
+func fix(decimals int, v float64) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
+
+// significant rounds to so many digits, without an exponent.
+func significant(digits int, v float64) string {
+	if v == 0 {
+		return "0"
+	}
+	left := int(math.Floor(math.Log10(math.Abs(v)))) + 1
+	scale := math.Pow(10, float64(max(0, left-digits)))
+	return fix(max(0, digits-left), math.Round(v/scale)*scale)
+}
+
+// medians returns the medians of a metric in all rows of a record that have the labels.
+func (p *page) medians(file, metric string, where []string) (found []float64, err error) {
+	r := p.records[file]
+	if r == nil {
+		if r, err = results.Read(filepath.Join("../results", file)); err != nil {
+			return nil, err
+		}
+		p.records[file] = r
+	}
+	var labels []string
+	for _, one := range where {
+		labels = append(labels, strings.Fields(one)...)
+	}
+	for _, row := range r.Rows {
+		sample, ok := row.Get(results.Metric(metric))
+		if !ok || slices.ContainsFunc(labels, func(label string) bool {
+			name, value, ok := strings.Cut(label, "=")
+			return !ok || row.Text(name) != value
+		}) {
+			continue
+		}
+		found = append(found, sample.Median)
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: no row has %v with a %s", file, labels, metric)
+	}
+	return found, nil
+}
+
+func (p *page) value(file, metric string, where ...string) (float64, error) {
+	all, err := p.medians(file, metric, where)
+	if err == nil && len(all) > 1 {
+		err = fmt.Errorf("%s: %d rows have %v: say which", file, len(all), where)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return all[0], nil
+}
+
+func (p *page) over(f func([]float64) float64) func(string, string, ...string) (float64, error) {
+	return func(file, metric string, where ...string) (float64, error) {
+		all, err := p.medians(file, metric, where)
+		if err != nil {
+			return 0, err
+		}
+		return f(all), nil
+	}
+}
+
+func (p *page) lowest(file, metric string, where ...string) (float64, error) {
+	return p.over(slices.Min[[]float64])(file, metric, where...)
+}
+
+func (p *page) highest(file, metric string, where ...string) (float64, error) {
+	return p.over(slices.Max[[]float64])(file, metric, where...)
+}
+
+func (p *page) middle(file, metric string, where ...string) (float64, error) {
+	return p.over(func(all []float64) float64 {
+		slices.Sort(all)
+		return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	})(file, metric, where...)
+}
+
+func (p *page) count(file, metric string, where ...string) (int, error) {
+	all, err := p.medians(file, metric, where)
+	return len(all), err
+}
+
+// mean is the mean of value over the files whose names match a pattern: turns of one measurement.
+func (p *page) mean(files, metric string, where ...string) (sum float64, err error) {
+	all, err := filepath.Glob(filepath.Join("../results", files))
+	if err != nil || len(all) == 0 {
+		return 0, fmt.Errorf("no record %s: %w", files, err)
+	}
+	for _, file := range all {
+		v, err := p.value(strings.TrimPrefix(filepath.ToSlash(file), "../results/"), metric, where...)
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum / float64(len(all)), nil
+}
+
+// logged returns the number that the group of a pattern matches in a text, the mean where there are several.
+func (p *page) logged(file, pattern string) (sum float64, err error) {
+	text, err := os.ReadFile(filepath.Join("../results", file))
+	if err != nil {
+		return 0, err
+	}
+	re, err := regexp.Compile("(?m)" + pattern)
+	if err != nil {
+		return 0, err
+	}
+	all := re.FindAllStringSubmatch(string(text), -1)
+	if len(all) == 0 {
+		return 0, fmt.Errorf("%s: nothing matches %q", file, pattern)
+	}
+	for _, m := range all {
+		v, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", file, err)
+		}
+		sum += v
+	}
+	return sum / float64(len(all)), nil
+}
