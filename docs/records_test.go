@@ -95,13 +95,12 @@ func (p *page) make(file string) ([]byte, error) {
 func fix(decimals int, v float64) string { return strconv.FormatFloat(v, 'f', decimals, 64) }
 
 // significant rounds to so many digits, without an exponent.
-func significant(digits int, v float64) string {
-	if v == 0 {
-		return "0"
+func significant(digits int, v float64) (string, error) {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+	if err != nil || rounded == 0 {
+		return "0", err
 	}
-	left := int(math.Floor(math.Log10(math.Abs(v)))) + 1
-	scale := math.Pow(10, float64(max(0, left-digits)))
-	return fix(max(0, digits-left), math.Round(v/scale)*scale)
+	return fix(max(0, digits-1-int(math.Floor(math.Log10(math.Abs(rounded))))), rounded), nil
 }
 
 // medians returns the medians of a metric in all rows of a record that have the labels.
