@@ -14,6 +14,7 @@ import (
 	"text/template"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/trace"
 )
 
 // pagesOfRecords are the pages whose numbers are measurements. Each is made from a template beside it,
@@ -70,15 +71,21 @@ func newPage() *page {
 
 // make executes a template with the queries that [page] has:
 //
-//	value FILE METRIC WHERE...    the median of the one row that has these labels, "devices=4 path=peer"
+//	value FILE METRIC WHERE...    the median of the one row that has these labels, "devices=4 path=peer";
+//	                              spaces within a label are hyphens, and "norms=" is a row without that label;
+//	                              "bytes>=4194304" is one of at least that
 //	lowest, highest, middle       of the medians of all rows that have them
-//	several FILES                 FILE for a query: the mean over files whose names match a pattern
-//	logged FILE PATTERN           what the group of a pattern matches in a text; exactly once
+//	mean FILES METRIC WHERE...    the mean of value over files whose names match a pattern
+//	rows FILE METRIC WHERE...     how many rows have these labels
+//	reach BOUND FILE METRIC WHERE...  in how many of them the metric is at least that
+//	leastRatio, mostRatio FILES FILES METRIC WHERE...  over all rows, of what mean gives for the second to the first
+//	hidden FILE                   the share of the communication in a trace behind which devices swept
+//	logged FILE PATTERN           the number that the group of a pattern matches in a text, the mean of several
 //	div, mul, sub, add            of two numbers
-//	us, percent, times, fix N, sig N   a number as text: microseconds to three digits, 93%, 1.84, N decimals, N digits
+//	percent, fix N, sig N         a number as text: of 1, with N decimals, with N digits
 func (p *page) make(file string) ([]byte, error) {
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
-		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "logged": p.logged,
+		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "reach": p.reach, "leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]), "logged": p.logged, "hidden": hidden,
 		"list": func(all ...any) []any { return all },
 		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
 		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
@@ -112,24 +119,28 @@ func (p *page) medians(file, metric string, where []string) (found []float64, er
 		}
 		p.records[file] = r
 	}
-	var labels []string
-	for _, one := range where {
-		labels = append(labels, strings.Fields(one)...)
-	}
+	labels := strings.Fields(strings.Join(where, " "))
 	for _, row := range r.Rows {
 		sample, ok := row.Get(results.Metric(metric))
-		if !ok || slices.ContainsFunc(labels, func(label string) bool {
-			name, value, ok := strings.Cut(label, "=")
-			return !ok || row.Text(name) != value
-		}) {
-			continue
+		if ok && !slices.ContainsFunc(labels, func(label string) bool { return !has(row, label) }) {
+			found = append(found, sample.Median)
 		}
-		found = append(found, sample.Median)
 	}
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%s: no row has %v with a %s", file, labels, metric)
 	}
 	return found, nil
+}
+
+// has reports whether a row has a label, as a query gives it.
+func has(row results.Row, label string) bool {
+	if name, least, ok := strings.Cut(label, ">="); ok {
+		bound, err := strconv.ParseFloat(least, 64)
+		v, ok := row.Float(name)
+		return err == nil && ok && v >= bound
+	}
+	name, value, ok := strings.Cut(label, "=")
+	return ok && strings.ReplaceAll(row.Text(name), " ", "-") == value
 }
 
 func (p *page) value(file, metric string, where ...string) (float64, error) {
@@ -173,6 +184,53 @@ func (p *page) count(file, metric string, where ...string) (int, error) {
 	return len(all), err
 }
 
+func (p *page) reach(bound float64, file, metric string, where ...string) (n int, err error) {
+	all, err := p.medians(file, metric, where)
+	for _, v := range all {
+		if v >= bound {
+			n++
+		}
+	}
+	return n, err
+}
+
+// ratio joins the ratios of the rows that the records of two patterns have in common.
+func (p *page) ratio(join func([]float64) float64) func(string, string, string, ...string) (float64, error) {
+	return func(from, to, metric string, where ...string) (float64, error) {
+		first, err := filepath.Glob(filepath.Join("../results", from))
+		if err != nil || len(first) == 0 {
+			return 0, fmt.Errorf("no record %s: %w", from, err)
+		}
+		r, err := results.Read(first[0])
+		if err != nil {
+			return 0, err
+		}
+		var all []float64
+		for _, row := range r.Rows {
+			labels := strings.Fields(strings.Join(where, " "))
+			if slices.ContainsFunc(labels, func(label string) bool { return !has(row, label) }) {
+				continue
+			}
+			for _, l := range row.Labels {
+				labels = append(labels, l.Name+"="+strings.ReplaceAll(l.Text(), " ", "-"))
+			}
+			if row.Text("norms") == "" {
+				labels = append(labels, "norms=")
+			}
+			a, err := p.mean(from, metric, labels...)
+			if err != nil {
+				return 0, err
+			}
+			b, err := p.mean(to, metric, labels...)
+			if err != nil {
+				return 0, err
+			}
+			all = append(all, b/a)
+		}
+		return join(all), nil
+	}
+}
+
 // mean is the mean of value over the files whose names match a pattern: turns of one measurement.
 func (p *page) mean(files, metric string, where ...string) (sum float64, err error) {
 	all, err := filepath.Glob(filepath.Join("../results", files))
@@ -211,4 +269,13 @@ func (p *page) logged(file, pattern string) (sum float64, err error) {
 		sum += v
 	}
 	return sum / float64(len(all)), nil
+}
+
+func hidden(file string) (float64, error) {
+	t, err := trace.Read(filepath.Join("../results", file))
+	if err != nil {
+		return 0, err
+	}
+	behind, all := t.Hidden()
+	return behind.Seconds() / all.Seconds(), nil
 }
