@@ -60,14 +60,9 @@ func firstDifference(a, b string) (line int, inA, inB string) {
 }
 
 // A page is made from a template. Queries name a file below results.
-type page struct {
-	records map[string]*results.Record
-	texts   map[string]string
-}
+type page struct{ records map[string]*results.Record }
 
-func newPage() *page {
-	return &page{records: map[string]*results.Record{}, texts: map[string]string{}}
-}
+func newPage() *page { return &page{records: map[string]*results.Record{}} }
 
 // make executes a template with the queries that [page] has:
 //
@@ -79,13 +74,18 @@ func newPage() *page {
 //	rows FILE METRIC WHERE...     how many rows have these labels
 //	reach BOUND FILE METRIC WHERE...  in how many of them the metric is at least that
 //	leastRatio, mostRatio FILES FILES METRIC WHERE...  over all rows, of what mean gives for the second to the first
+//	leastAcross, mostAcross FILE METRIC LABEL A B WHERE...  over all rows, of B's metric to A's, where nothing but that label differs
+//	checked FILE                  how many rows were compared with what they should be
+//	groups FILE DIRECTION         how many layouts a bench of datatypes has, and
+//	chose BOUND FILE DIRECTION    for how many of them auto took at most so many times the least time of all engines
 //	hidden FILE                   the share of the communication in a trace behind which devices swept
 //	logged FILE PATTERN           the number that the group of a pattern matches in a text, the mean of several
 //	div, mul, sub, add            of two numbers
 //	percent, fix N, sig N         a number as text: of 1, with N decimals, with N digits
 func (p *page) make(file string) ([]byte, error) {
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
-		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "reach": p.reach, "leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]), "logged": p.logged, "hidden": hidden,
+		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "reach": p.reach, "leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]), "leastAcross": p.across(slices.Min[[]float64]), "mostAcross": p.across(slices.Max[[]float64]), "chose": p.chose, "groups": p.groups, "checked": p.checked,
+		"logged": p.logged, "hidden": hidden,
 		"list": func(all ...any) []any { return all },
 		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
 		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
@@ -110,14 +110,18 @@ func significant(digits int, v float64) (string, error) {
 	return fix(max(0, digits-1-int(math.Floor(math.Log10(math.Abs(rounded))))), rounded), nil
 }
 
+func (p *page) record(file string) (r *results.Record, err error) {
+	if p.records[file] == nil {
+		p.records[file], err = results.Read(filepath.Join("../results", file))
+	}
+	return p.records[file], err
+}
+
 // medians returns the medians of a metric in all rows of a record that have the labels.
 func (p *page) medians(file, metric string, where []string) (found []float64, err error) {
-	r := p.records[file]
-	if r == nil {
-		if r, err = results.Read(filepath.Join("../results", file)); err != nil {
-			return nil, err
-		}
-		p.records[file] = r
+	r, err := p.record(file)
+	if err != nil {
+		return nil, err
 	}
 	labels := strings.Fields(strings.Join(where, " "))
 	for _, row := range r.Rows {
@@ -229,6 +233,91 @@ func (p *page) ratio(join func([]float64) float64) func(string, string, string, 
 		}
 		return join(all), nil
 	}
+}
+
+// across joins the ratios of rows that differ in one label only.
+func (p *page) across(join func([]float64) float64) func(file, metric, label, a, b string, where ...string) (float64, error) {
+	return func(file, metric, label, a, b string, where ...string) (float64, error) {
+		r, err := p.record(file)
+		if err != nil {
+			return 0, err
+		}
+		var all []float64
+		for _, row := range r.Rows {
+			var labels []string
+			for _, l := range row.Labels {
+				if l.Name != label {
+					labels = append(labels, l.Name+"="+strings.ReplaceAll(l.Text(), " ", "-"))
+				}
+			}
+			fits := row.Text(label) == a && !slices.ContainsFunc(strings.Fields(strings.Join(where, " ")), func(w string) bool { return !has(row, w) })
+			if !fits {
+				continue
+			}
+			if row.Text("variant") == "" {
+				labels = append(labels, "variant=")
+			}
+			other, err := p.value(file, metric, append(labels, label+"="+b)...)
+			if err != nil {
+				return 0, err
+			}
+			all = append(all, other/row.Median(results.Metric(metric)))
+		}
+		if len(all) == 0 {
+			return 0, fmt.Errorf("%s: no row with %s=%s has %v", file, label, a, where)
+		}
+		return join(all), nil
+	}
+}
+
+// excess returns for each layout of a bench of datatypes how many times the least time of all engines auto took.
+func (p *page) excess(file, direction string) (all []float64, err error) {
+	r, err := p.record(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range r.Groups() {
+		auto, ok := g.Of("auto")
+		if !ok || auto.Text("direction") != direction {
+			continue
+		}
+		least := math.Inf(1)
+		for _, row := range g.Rows {
+			if row.Contender() != "auto" {
+				least = min(least, row.Median(results.Time))
+			}
+		}
+		all = append(all, auto.Median(results.Time)/least)
+	}
+	return all, nil
+}
+
+func (p *page) checked(file string) (n int, err error) {
+	r, err := p.record(file)
+	if err != nil {
+		return 0, err
+	}
+	for _, row := range r.Rows {
+		if row.Checked {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (p *page) groups(file, direction string) (int, error) {
+	all, err := p.excess(file, direction)
+	return len(all), err
+}
+
+func (p *page) chose(bound float64, file, direction string) (n int, err error) {
+	all, err := p.excess(file, direction)
+	for _, v := range all {
+		if v <= bound {
+			n++
+		}
+	}
+	return n, err
 }
 
 // mean is the mean of value over the files whose names match a pattern: turns of one measurement.
