@@ -164,15 +164,11 @@ func (p *Problem) corners() halo.Connectivity {
 	return all
 }
 
-// coordinates returns how expressions see the grid at step n: x_i = (i+1)*h
-// between walls, i*h along a periodic axis.
+// coordinates returns how expressions see the grid at step n, see Axis.
 func (p *Problem) coordinates(n int64) stencil.Coordinates {
 	c := stencil.Coordinates{Size: p.Grid.Size, Time: float64(n) * p.TimeStep}
 	for a := range p.Grid.Dims {
-		c.Spacing[a] = p.Spacing[a]
-		if !p.Grid.Periodic[a] {
-			c.Shift[a] = 1
-		}
+		c.Spacing[a], c.Shift[a] = p.Spacing[a], p.axis(a).shift()
 	}
 	return c
 }
