@@ -16,25 +16,3 @@ func (a Axis) UnitSpacing() float64 {
 
 // shift returns how many spacings the first point lies from end 0.
 func (a Axis) shift() float64 { return a.Ends[0].distance(0) }
-
-// distance returns how many spacings an end of an axis lies beyond the nearest point.
-func (k WallKind) distance(end int) float64 {
-	switch k {
-	case Neumann:
-		return 0.5
-	case Periodic:
-		return float64(end)
-	}
-	return 1
-}
-
-// axis returns an axis of the grid.
-func (p *Problem) axis(a int) Axis {
-	return Axis{p.Grid.Size[a], [2]WallKind{p.Walls[2*a].Kind, p.Walls[2*a+1].Kind}}
-}
-
-// Coordinate returns where the points of an index lie on an axis.
-func (p *Problem) Coordinate(axis, index int) float64 {
-	c := p.coordinates(0)
-	return c.At(axis, index)
-}
