@@ -3,6 +3,7 @@ package solvers
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -104,6 +105,38 @@ func TestKindsConverge(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A field that is linear along each axis between Dirichlet walls stays as it is, with every kind of stencil and in all mixes of
+// walls, which it does only if the values of walls are those of their own places, in edges and corners too.
+func TestLinearFieldsStay(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
+		for _, k := range stencil.Kinds(dims) {
+			for _, mix := range mixes(dims) {
+				linear := "1"
+				for a := range dims {
+					if mix[2*a:][:2] == "dd" {
+						linear += " * (1 + " + "xyz"[a:a+1] + ")"
+					}
+				}
+				p := unitBoxOf(t, mix, 0, linear, linear)
+				if k.OneSpacing() && slices.Max(p.Spacing) > slices.Min(p.Spacing) {
+					continue
+				}
+				t.Run(fmt.Sprintf("dims=%d/%v/%s", dims, k, mix), func(t *testing.T) {
+					var err error
+					if p.Stencil, err = stencil.LaplaceOf(k, p.Spacing); err != nil {
+						t.Fatal(err)
+					}
+					s, _ := solve(t, set, p, how{TwoStream, LeftRight, p2p.Auto, parts}, Options{Steps: 4})
+					if d, err := s.Deviation(p.Initial); err != nil || d.Max > 1e-13 {
+						t.Errorf("after 4 steps off by %v: %v", d.Max, err)
+					}
+				})
+			}
+		}
+	}
 }
 
 // orderOf is what the table at stencil.Kind says.
