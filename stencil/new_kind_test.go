@@ -27,6 +27,7 @@ func options() (o configs.Options) {
 			o.Stencils = append(o.Stencils, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
 		}
 	}
+	o.UnitSpacing = func(points int, _ [2]configs.FaceKind) float64 { return 1 / float64(points) } // of periodic axes
 	return o
 }
 

@@ -49,27 +49,19 @@ func (j *solverRun) writePicture(name string, iterations int) error {
 	}
 	title := fmt.Sprintf("%s, step %d", j.config.Solver, iterations)
 	if j.problem.Grid.Dims == 3 {
-		title += fmt.Sprintf(", %s = %.4g", axisName(axis), j.coordinate(axis, index))
+		title += fmt.Sprintf(", %s = %.4g", axisName(axis), j.problem.Coordinate(axis, index))
 	}
 	picture := plot.Picture{
 		Title: title, XLabel: axisName(plane.across), YLabel: axisName(plane.up),
 		NX: m.across.cells, NY: m.up.cells, Values: m.means,
 	}
-	picture.X0, picture.DX = m.across.axis(j.coordinate(plane.across, 0), j.problem.Spacing[plane.across])
-	picture.Y0, picture.DY = m.up.axis(j.coordinate(plane.up, 0), j.problem.Spacing[plane.up])
+	picture.X0, picture.DX = m.across.axis(j.problem.Coordinate(plane.across, 0), j.problem.Spacing[plane.across])
+	picture.Y0, picture.DY = m.up.axis(j.problem.Coordinate(plane.up, 0), j.problem.Spacing[plane.up])
 	return plot.WritePicture(name, picture)
 }
 
 // axisName returns the name of an axis.
 func axisName(axis int) string { return "xyz"[axis : axis+1] }
-
-// coordinate returns where the points of an index lie on an axis.
-func (j *solverRun) coordinate(axis, index int) float64 {
-	if !j.problem.Grid.Periodic[axis] {
-		index++
-	}
-	return float64(index) * j.problem.Spacing[axis]
-}
 
 // writeField writes all owned points.
 func (j *solverRun) writeField(name string) error {
