@@ -177,6 +177,8 @@ performance() {
 	done
 	timed sweep-kinds 60 "$halox" bench sweep --stencils 9-point,25-point,13-point,19-point,27-point --points-2d 16384 --points-3d 512 \
 		--record "$dir/sweep-kinds.json"
+	[ ! -s "$dir/sweep-kinds.json" ] || timed roofline 20 "$halox" plot "$dir/sweep.json" "$dir/sweep-kinds.json" --kind roofline \
+		--where norms= --peak "float64=${PEAK64:-34000}" --peak "float32=${PEAK32:-67000}" -o "$dir/roofline.png"
 	[ ! -s "$dir/links.json" ] || timed links-matrix 20 "$halox" plot "$dir/links.json" --kind matrix -o "$dir/links-matrix.png"
 	timed exchange 40 "$halox" bench exchange --points "$points" --radius 1,2 \
 		--record "$dir/exchange.json" --plot "$dir/exchange.png"
