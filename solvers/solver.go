@@ -122,6 +122,27 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 	return trials, known, errors.Join(err, u.Close())
 }
 
+// DryRun returns what a run of the problem holds on each device of a plan, with all that New makes and all that
+// is read of the field afterwards, see scheme.DryRun.
+func DryRun(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o scheme.Options) (all []scheme.Memory, err error) {
+	place := plan.Placement.DryRun()
+	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
+	s, err := New(p, plan.On(place), c)
+	if err != nil {
+		return nil, err
+	}
+	return s.Runner.DryRun(ctx, o)
+}
+
+// Recall returns the trials of the schemes for the problem that are remembered, see Fastest; there are none where
+// nobody tried.
+func Recall(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, err error) {
+	dry := place.DryRun()
+	s.Known = true
+	trials, _, err = Fastest(ctx, p, dry, s, o)
+	return trials, errors.Join(err, streams.CloseAll(dry.Devices))
+}
+
 // Deviation compares the field with an exact solution, an expression that may
 // depend on t.
 func (s *Solver) Deviation(exact *stencil.Expression) (Deviation, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 func newPlanCommand() *cobra.Command {
@@ -173,5 +173,5 @@ func (w *setup) printLinks(out io.Writer) {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", l.from, l.to, l.kind, l.messages, l.bytes, l.paths)
 		}
 	})
-	fmt.Fprintf(out, "from device to device: %s a step\n", p2p.Size(w.plan.Bytes()))
+	fmt.Fprintf(out, "from device to device: %s a step\n", streams.Size(w.plan.Bytes()))
 }

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // solverFields is how many fields a solver has, each with an exchanger: steps read
@@ -18,9 +18,9 @@ func printNeeds(out io.Writer, needs []*halo.Need) {
 		for _, n := range needs {
 			free, total := "-", "-"
 			if n.Total > 0 {
-				free, total = p2p.Size(n.Free), p2p.Size(n.Total)
+				free, total = streams.Size(n.Free), streams.Size(n.Total)
 			}
-			fmt.Fprintf(t, "%v\t%s\t%s\t%s\t%s\t%s\n", n.Device, p2p.Size(n.Fields), p2p.Size(n.Buffers), p2p.Size(n.Pinned), free, total)
+			fmt.Fprintf(t, "%v\t%s\t%s\t%s\t%s\t%s\n", n.Device, streams.Size(n.Fields), streams.Size(n.Buffers), streams.Size(n.Pinned), free, total)
 		}
 	})
 }

@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // New makes a step ready on the devices of a session: it plans the exchanges, chooses the scheme
 // where the options say Auto, compiles, and allocates all that steps need. The content of the
-// variables does not change. Close frees what New made, and leaves the variables.
+// variables does not change. Close frees what New made, and leaves the variables. Where a device, or the host,
+// has too little memory for all that, see DryRun, the error is streams.ErrOutOfMemory, and nothing is allocated.
 //
 // On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step variables of their own,
 // for which there must be memory, else Choose decides. The options are those of Steps.
@@ -39,12 +43,31 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err != nil {
 		return nil, err
 	}
+	if err := fits(ctx, step, plan, s.Compiler, o); err != nil {
+		return nil, err
+	}
 	x, err := NewRunner(step, plan, s.Compiler)
 	if err != nil {
 		return nil, err
 	}
 	x.options = o
 	return x, nil
+}
+
+// fits returns an error if a run takes more beside the variables than is free. What does not suit the step is
+// for Run to say.
+func fits(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) error {
+	all, err := DryRun(ctx, step, plan, c, o)
+	if err != nil {
+		if errors.Is(err, ErrUnsuited) {
+			return nil
+		}
+		return err
+	}
+	for i := range all {
+		all[i].Variables = 0 // they are there
+	}
+	return Fit(all)
 }
 
 // choose returns the options with a scheme, and the path that it takes.
@@ -72,9 +95,16 @@ func (o Options) choose(ctx context.Context, s *halo.Session, step *Step) (Optio
 
 // tryCopy tries the schemes of a step with variables of their own, if there is memory for these.
 func tryCopy(ctx context.Context, s *halo.Session, step *Step, o Options) (trials []Trial, err error) {
-	scratch, variables, err := step.copy()
-	if err != nil {
+	place := step.placement()
+	if place.Devices[0].HostCores {
+		return nil, nil // nothing is tried there
+	}
+	scratch, variables, err := step.copy(place)
+	if errors.Is(err, streams.ErrOutOfMemory) {
 		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
 	trials, _, err = Fastest(ctx, scratch, search, o) // which leaves nothing queued
@@ -98,16 +128,24 @@ func programVersion() string {
 	return info.Main.Version
 }
 
-// copy returns the step with variables of its own, which hold anything.
-func (s *Step) copy() (*Step, map[*Variable]*Variable, error) {
+// copy returns the step with variables of its own on a placement, which hold anything. They are allocated all or
+// none.
+func (s *Step) copy(place *halo.Placement) (*Step, map[*Variable]*Variable, error) {
+	var demand []halo.Spec
+	for _, v := range s.variables() {
+		demand = append(demand, slices.Repeat([]halo.Spec{v.Spec}, v.Levels())...)
+	}
+	if err := halo.Fit(place, 1, demand...); err != nil {
+		return nil, nil, fmt.Errorf("scheme: copies of the variables: %w", err)
+	}
 	made := map[*Variable]*Variable{}
 	for _, v := range s.variables() {
-		u, err := NewVariable(v.levels[0].Placement, v.Spec, v.Levels())
+		u, err := NewVariable(place, v.Spec, v.Levels())
 		if err != nil {
 			for _, u := range made {
 				err = errors.Join(err, u.Close())
 			}
-			return nil, nil, fmt.Errorf("scheme: variables to try schemes with: %w", err)
+			return nil, nil, fmt.Errorf("scheme: copies of the variables: %w", err)
 		}
 		u.Boundary = v.Boundary
 		made[v] = u
