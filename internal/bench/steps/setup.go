@@ -43,7 +43,7 @@ func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (s
 	if s.plan, err = halo.NewPlan(s.place, s.Links, s.wanted(), s.problem.Field()); err != nil {
 		return nil, leftOut{err} // the links have no such path, or a subdomain is too large
 	}
-	return s, s.left(halo.Fit(s.place, 2, s.problem.Field())) // steps read one and write the other
+	return s, s.left(solvers.Fit(s.problem, s.place))
 }
 
 // left says of a case that does not fit into memory that it is left out.
