@@ -92,7 +92,7 @@ func ExamplePlacement_DryRun() {
 	if _, err := halo.NewExchanger(plan.On(dry), session.Compiler, u); err != nil {
 		log.Fatal(err)
 	}
-	now, _ := dry.Devices[0].Held()
+	now := dry.Devices[0].Held()
 	fmt.Printf("%d bytes on the device, %d pinned\n", now.Memory, now.Pinned)
 	// Output: 768 bytes on the device, 32 pinned
 }

@@ -115,7 +115,7 @@ func (f *Field) checkArray(rank int, a kernels.Array) error {
 		return fmt.Errorf("must be memory of device %v", device)
 	case l.Owned != sub.Box || l.Width != f.Spec.Width || l.ElementSize != bytes:
 		return fmt.Errorf("holds %v with ghosts %v of %d bytes, not %v with %v of %d", l.Owned, l.Width, l.ElementSize, sub.Box, f.Spec.Width, bytes)
-	case a.Data.Length < l.Bytes():
+	case !l.Fits(a.Data.Length):
 		return fmt.Errorf("has %d bytes, its layout %d", a.Data.Length, l.Bytes())
 	case a.Data.Offset < 0 || a.Data.Offset > a.Data.Memory.Size()-a.Data.Length:
 		return fmt.Errorf("lies outside of its memory: %v", a.Data)

@@ -14,8 +14,10 @@ import (
 )
 
 // Fields and an exchanger on the devices of a dry run hold what they hold on the devices themselves, byte for
-// byte, and nothing is allocated to find out.
+// byte, and nothing is allocated to find out. Types with gaps go by the engine that was measured to be the
+// fastest; where none was, no more is held than is counted.
 func TestADryRunHoldsWhatFieldsAndExchangersDo(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 4 {
 			t.Skip("SKIPPED: needs 4 devices")
@@ -28,30 +30,41 @@ func TestADryRunHoldsWhatFieldsAndExchangersDo(t *testing.T) {
 			for _, path := range []p2p.Path{p2p.Peer, p2p.Staged, p2p.Direct} {
 				p := place(t, set, []int{9, 8, 7}, [3]bool{true, false, false}, domain.Vec{1, 2, 2})
 				plan := must(halo.NewPlan(p, set.Links, path, specs...))(t)
-				holding(p)
-				dry := p.DryRun()
-				want := held(t, dry, plan.On(dry), set, specs)
-				for rank, one := range holding(p) {
+				peaks(p)
+				before := dryPeaks(t, plan, set, specs)
+				for rank, one := range peaks(p) {
 					if one != (streams.Held{}) {
 						t.Errorf("%s by %s: the dry run took %+v of rank %d", name, path, one, rank)
 					}
 				}
-				got := held(t, p, plan, set, specs)
+				first := held(t, p, plan, set, specs)
+				got, after := held(t, p, plan, set, specs), dryPeaks(t, plan, set, specs)
 				for rank := range got {
-					if got[rank] != want[rank] || got[rank].Memory == 0 {
-						t.Errorf("%s by %s: rank %d holds %+v, in the dry run %+v", name, path, rank, got[rank], want[rank])
+					if got[rank] != after[rank] || got[rank].Memory == 0 || name != "typed" && before[rank] != after[rank] {
+						t.Errorf("%s by %s: rank %d holds %+v, in the dry runs %+v and %+v", name, path, rank, got[rank], before[rank], after[rank])
+					}
+					if first[rank].Memory > before[rank].Memory || first[rank].Pinned > before[rank].Pinned {
+						t.Errorf("%s by %s: rank %d held %+v at first, in the dry run %+v", name, path, rank, first[rank], before[rank])
 					}
 				}
-				done(t, nil, streams.CloseAll(dry.Devices))
 			}
 		}
 	})
 }
 
-// holding returns the most that the devices held since they were asked before.
-func holding(p *halo.Placement) (all []streams.Held) {
+// dryPeaks returns what fields and an exchanger take of the devices, by a dry run.
+func dryPeaks(t *testing.T, plan *halo.Plan, set *testdevices.Set, specs []halo.Spec) []streams.Held {
+	t.Helper()
+	dry := plan.Placement.DryRun()
+	all := held(t, dry, plan.On(dry), set, specs)
+	done(t, nil, streams.CloseAll(dry.Devices))
+	return all
+}
+
+// peaks returns the most that the devices held since they were asked before.
+func peaks(p *halo.Placement) (all []streams.Held) {
 	for _, d := range p.Devices {
-		_, most := d.Held()
+		most := d.Peak()
 		all = append(all, most)
 	}
 	return all
@@ -71,7 +84,7 @@ func held(t *testing.T, p *halo.Placement, plan *halo.Plan, set *testdevices.Set
 	}
 	open.Add(must(halo.NewExchanger(plan, set.Compiler, fields...))(t))
 	done(t, nil, open.Close())
-	return holding(p)
+	return peaks(p)
 }
 
 // What goes through the host as it lies takes the gaps between its rows along: here
@@ -95,7 +108,7 @@ func TestMemoryOfStagedFaces(t *testing.T) {
 			fields = append(fields, openField(t, &open, dry, s))
 		}
 		must(halo.NewExchanger(plan.On(dry), set.Compiler, fields...))(t)
-		if now, _ := dry.Devices[1].Held(); now.Pinned != c.pinned {
+		if now := dry.Devices[1].Held(); now.Pinned != c.pinned {
 			t.Errorf("%s: %d bytes, not %d", name, now.Pinned, c.pinned)
 		}
 		done(t, nil, streams.CloseAll(dry.Devices))
@@ -109,7 +122,7 @@ func TestLevelsShareWhatStagesThem(t *testing.T) {
 	p := place(t, set, []int{5, 4, 6}, [3]bool{}, domain.Vec{1, 1, 1})
 	levels := must(halo.NewFields(p, star(3), 3))(t)
 	pinned := func() int64 {
-		now, _ := p.Devices[0].Held()
+		now := p.Devices[0].Held()
 		return now.Pinned
 	}
 	for i, f := range levels {
@@ -132,13 +145,13 @@ func TestLevelsShareWhatStagesThem(t *testing.T) {
 // allocated.
 func TestFieldsThatDoNotFit(t *testing.T) {
 	set := testdevices.Host(t, 2)
-	for name, size := range map[string][]int{"more than there is": {1 << 14, 1 << 14, 1 << 10}, "the most": {1 << 19, 1 << 19, 1 << 17}} {
+	for name, size := range map[string][]int{"more than there is": {1 << 14, 1 << 14, 1 << 10}, "the most": {1 << 17, 1 << 17, 1 << 16}} {
 		p := place(t, set, size, [3]bool{}, domain.Vec{1, 1, 2})
 		_, err := halo.NewField(p, star(3))
 		if !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "iB are needed, and ") || !strings.Contains(err.Error(), " are available: ") {
 			t.Errorf("%s: got %v", name, err)
 		}
-		for rank, one := range holding(p) {
+		for rank, one := range peaks(p) {
 			if one != (streams.Held{}) {
 				t.Errorf("%s: rank %d held %+v", name, rank, one)
 			}

@@ -66,7 +66,7 @@ func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec ha
 		dry := place.DryRun()
 		defer streams.CloseAll(dry.Devices)
 		must(halo.NewExchanger(plan(path).On(dry), session.Compiler, must(halo.NewField(dry, spec))(t)))(t)
-		_, most := dry.Devices[0].Held()
+		most := dry.Devices[0].Peak()
 		return most
 	}
 	want := memory(p2p.Staged)

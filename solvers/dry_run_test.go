@@ -104,7 +104,7 @@ func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 		t.Error(err)
 	}
 	for rank, d := range place.Devices {
-		if now, _ := d.Held(); now != (streams.Held{}) {
+		if now := d.Held(); now != (streams.Held{}) {
 			t.Errorf("rank %d: %+v left", rank, now)
 		}
 	}
@@ -113,7 +113,7 @@ func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 // held returns the most that devices held since it was asked before.
 func held(p *halo.Placement) (all []streams.Held) {
 	for _, d := range p.Devices {
-		_, most := d.Held()
+		most := d.Peak()
 		all = append(all, most)
 	}
 	return all

@@ -138,7 +138,7 @@ func closeFreesAll(t *testing.T, scheme Scheme) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		used := func() (n int64) {
 			for _, d := range set.Devices {
-				now, _ := d.Held()
+				now := d.Held()
 				n += now.Memory + now.Pinned
 				if d.HostMemory {
 					continue

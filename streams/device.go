@@ -53,7 +53,7 @@ type Device struct {
 	peers  map[*Device]bool       // those that d may reach
 	closed bool
 	held   Held                 // what is allocated
-	most   Held                 // the most of each since Held was called
+	most   Held                 // the most of each since Peak was called
 	tape   atomic.Pointer[tape] // nil unless the device is traced
 }
 

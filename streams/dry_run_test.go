@@ -27,17 +27,17 @@ func TestDryRun(t *testing.T) {
 	check(t, work(), s.Sync(time.Second), e.Sync(time.Second))
 	g := must[*Graph](t)(Capture(s, []*Stream{other}, work))
 	check(t, g.Launch(), s.Sync(time.Second))
-	if now, _ := dry[0].Held(); ran || m.Bytes()[0] != 0 || now != (Held{Memory: huge}) {
+	if now := dry[0].Held(); ran || m.Bytes()[0] != 0 || now != (Held{Memory: huge}) {
 		t.Errorf("ran %t, copied %d, holds %+v", ran, m.Bytes()[0], now)
 	}
-	if now, most := real[0].Held(); now != (Held{}) || most != (Held{}) || real[0].driver.host().used != 0 {
+	if now, most := real[0].Held(), real[0].Peak(); now != (Held{}) || most != (Held{}) || real[0].driver.host().used != 0 {
 		t.Errorf("the device itself holds %+v, held %+v", now, most)
 	}
 	if _, err := real[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() {}}); err == nil {
 		t.Error("a kernel of a real device may touch memory that is not there")
 	}
 	check(t, CloseAll(dry))
-	now, most := dry[0].Held()
+	now, most := dry[0].Held(), dry[0].Peak()
 	if now != (Held{}) || most != (Held{Memory: huge}) {
 		t.Errorf("after all is closed: %+v, %+v", now, most)
 	}

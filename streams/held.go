@@ -11,12 +11,19 @@ type Held struct {
 	Pinned int64 // of the host
 }
 
-// Held returns what is allocated on the device now, and the most of each that was since the call before.
-func (d *Device) Held() (now, most Held) {
+// Held returns what is allocated on the device.
+func (d *Device) Held() Held {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.held
+}
+
+// Peak returns the most of each that was allocated since the call before.
+func (d *Device) Peak() (most Held) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	most, d.most = d.most, d.held
-	return d.held, most
+	return most
 }
 
 // count counts a block that was allocated, or with a sign of -1 freed.

@@ -64,7 +64,7 @@ func TestHostMemoryIsGivenOnce(t *testing.T) {
 	group.Wait()
 	sum := int64(0)
 	for _, one := range d {
-		now, most := one.Held()
+		now, most := one.Held(), one.Peak()
 		if now != most {
 			t.Errorf("%v holds %+v and held %+v", one, now, most)
 		}

@@ -228,7 +228,7 @@ func TestAllocateOnADeviceThatIsClosed(t *testing.T) {
 	if m != nil || !errors.Is(err, errClosed) {
 		t.Errorf("memory %v, error %v", m, err)
 	}
-	if now, _ := d.Held(); now != (Held{}) || d.driver.host().used != 0 {
+	if now := d.Held(); now != (Held{}) || d.driver.host().used != 0 {
 		t.Errorf("held: %+v, %d bytes", now, d.driver.host().used)
 	}
 }
@@ -246,11 +246,11 @@ func TestOpenAndClose(t *testing.T) {
 		t.Errorf("opened %v", devices)
 	}
 	m := must[*Memory](t)(devices[0].Alloc(100))
-	if now, _ := devices[0].Held(); now != (Held{Memory: 100}) {
+	if now := devices[0].Held(); now != (Held{Memory: 100}) {
 		t.Errorf("held: %+v", now)
 	}
 	check(t, m.Close(), m.Close())
-	if now, _ := devices[0].Held(); now != (Held{}) {
+	if now := devices[0].Held(); now != (Held{}) {
 		t.Errorf("held after it was freed: %+v", now)
 	}
 	check(t, CloseAll(devices), CloseAll(devices))

@@ -70,7 +70,7 @@ func (x *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error
 	for rank, d := range x.place.Devices {
 		i, seen := at[d]
 		if !seen {
-			_, most := d.Held()
+			most := d.Peak()
 			i = len(all)
 			at[d] = i
 			all = append(all, Memory{Device: d.Real(), Extra: most.Memory, Pinned: most.Pinned})

@@ -102,7 +102,7 @@ func (r *run) fits(ctx context.Context, c combination, place *halo.Placement) (e
 	}
 	var all []streams.Demand
 	for _, d := range dry.Devices { // one a subdomain
-		_, most := d.Held()
+		most := d.Peak()
 		all = append(all, streams.Demand{Device: d.Real(), Held: most})
 	}
 	return streams.Fit(all)
