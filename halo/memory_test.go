@@ -168,3 +168,17 @@ func TestFieldsThatDoNotFit(t *testing.T) {
 		t.Error("fewer fields than none are taken")
 	}
 }
+
+// Fields that no memory holds are not planned together: sums over their messages would be beyond 64 bits.
+func TestPlansBeyond64Bits(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{1 << 16, 1 << 16, 1 << 8}, [3]bool{}, domain.Vec{1, 1, 2})
+	big := star(3)
+	big.Components = 1 << 14
+	if _, err := halo.NewPlan(p, set.Links, p2p.Peer, big); err != nil {
+		t.Error(err)
+	}
+	if _, err := halo.NewPlan(p, set.Links, p2p.Peer, big, big, big, big); err == nil || !strings.Contains(err.Error(), "up to 2^58 are possible") {
+		t.Errorf("got %v", err)
+	}
+}
