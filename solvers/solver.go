@@ -1,8 +1,10 @@
 package solvers
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -134,7 +136,7 @@ func DryRun(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compile
 	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
 	s, err := New(p, plan.On(place), c)
 	if errors.Is(err, streams.ErrOutOfMemory) { // there is not even the address space
-		return nil, errors.Join(Fit(p, plan.Placement), err)
+		return nil, cmp.Or(Fit(p, plan.Placement), err)
 	}
 	if err != nil {
 		return nil, err
@@ -154,7 +156,12 @@ func Recall(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Sea
 }
 
 // Fit returns an error, which is streams.ErrOutOfMemory, if the fields of a problem do not fit on a placement.
-func Fit(p *Problem, place *halo.Placement) error { return halo.Fit(place, levels, p.Field()) }
+func Fit(p *Problem, place *halo.Placement) error {
+	if err := halo.Fit(place, levels, p.Field()); err != nil {
+		return fmt.Errorf("%w: use more devices, float32 or a smaller grid", err)
+	}
+	return nil
+}
 
 // Deviation compares the field with an exact solution, an expression that may
 // depend on t.

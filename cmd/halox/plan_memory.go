@@ -25,7 +25,7 @@ func printMemory(out io.Writer, all []scheme.Memory) error {
 	}
 	var failed error
 	own := int64(0)
-	table(out, "memory of a run", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal", func(t io.Writer) {
+	table(out, "memory of a run in bytes", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal", func(t io.Writer) {
 		for _, m := range all {
 			free, total, err := m.Device.MemoryInfo()
 			if err != nil {
@@ -40,7 +40,7 @@ func printMemory(out io.Writer, all []scheme.Memory) error {
 		fmt.Fprintf(t, "the host\t\t\t%d\t%s\t%s\n", own, sizeOf(host.Free, host.Total), sizeOf(host.Total, host.Total))
 	})
 	if host.Source != "" {
-		fmt.Fprintf(out, "bytes; what is free on the host is %s\n", host.Source)
+		fmt.Fprintf(out, "what is free on the host is %s\n", host.Source)
 	}
 	return failed
 }

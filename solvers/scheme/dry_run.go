@@ -53,6 +53,18 @@ func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o 
 	return x.DryRun(ctx, o)
 }
 
+// fits returns an error if a run takes more beside the variables than is free, or the scheme does not suit the step.
+func fits(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) error {
+	all, err := DryRun(ctx, step, plan, c, o)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		all[i].Variables = 0 // they are there
+	}
+	return Fit(all)
+}
+
 // drySteps is how many steps a dry run makes: what a step takes does not depend on their number.
 const drySteps = 2
 

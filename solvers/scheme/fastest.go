@@ -46,10 +46,10 @@ const (
 )
 
 // Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each
-// path, runs the step for some milliseconds, with norms as often as the options say, unless there is too little memory
-// for what it takes. The variables
-// of the step hold something else then. What was tried is remembered in the user's cache, for steps
-// that do the same on such devices, and not tried again: known says so. On devices that work on
+// path, runs the step for some milliseconds, with norms as often as the options say, unless there is
+// too little memory for what it takes. The variables of the step hold something else then. What was
+// tried is remembered in the user's cache, for steps that do the same on such devices, and not tried
+// again: known says so. On devices that work on
 // cores of the host nothing is tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
@@ -87,13 +87,12 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 				break
 			}
 			o.Scheme = name
-			if err := fits(ctx, step, plan, s.Compiler, o); errors.Is(err, streams.ErrOutOfMemory) {
-				continue
-			} else if err != nil {
-				return nil, fmt.Errorf("try scheme %s by %s: %w", name, path, err)
+			took := time.Duration(0)
+			err := fits(ctx, step, plan, s.Compiler, o)
+			if err == nil {
+				took, err = autotune(ctx, step, plan, s.Compiler, o, trialTime)
 			}
-			took, err := autotune(ctx, step, plan, s.Compiler, o, trialTime)
-			if errors.Is(err, ErrUnsuited) {
+			if errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory) {
 				continue
 			}
 			if err != nil {

@@ -3,12 +3,9 @@ package scheme
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
-	"slices"
 
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -43,7 +40,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err != nil {
 		return nil, err
 	}
-	if err := fits(ctx, step, plan, s.Compiler, o); err != nil {
+	if err := fits(ctx, step, plan, s.Compiler, o); err != nil && !errors.Is(err, ErrUnsuited) { // that is for Run to say
 		return nil, err
 	}
 	x, err := NewRunner(step, plan, s.Compiler)
@@ -52,22 +49,6 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	}
 	x.options = o
 	return x, nil
-}
-
-// fits returns an error if a run takes more beside the variables than is free. What does not suit the step is
-// for Run to say.
-func fits(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) error {
-	all, err := DryRun(ctx, step, plan, c, o)
-	if err != nil {
-		if errors.Is(err, ErrUnsuited) {
-			return nil
-		}
-		return err
-	}
-	for i := range all {
-		all[i].Variables = 0 // they are there
-	}
-	return Fit(all)
 }
 
 // choose returns the options with a scheme, and the path that it takes.
@@ -126,48 +107,6 @@ func programVersion() string {
 		}
 	}
 	return info.Main.Version
-}
-
-// copy returns the step with variables of its own on a placement, which hold anything. They are allocated all or
-// none.
-func (s *Step) copy(place *halo.Placement) (*Step, map[*Variable]*Variable, error) {
-	var demand []halo.Spec
-	for _, v := range s.variables() {
-		demand = append(demand, slices.Repeat([]halo.Spec{v.Spec}, v.Levels())...)
-	}
-	if err := halo.Fit(place, 1, demand...); err != nil {
-		return nil, nil, fmt.Errorf("scheme: copies of the variables: %w", err)
-	}
-	made := map[*Variable]*Variable{}
-	for _, v := range s.variables() {
-		u, err := NewVariable(place, v.Spec, v.Levels())
-		if err != nil {
-			for _, u := range made {
-				err = errors.Join(err, u.Close())
-			}
-			return nil, nil, fmt.Errorf("scheme: copies of the variables: %w", err)
-		}
-		u.Boundary = v.Boundary
-		made[v] = u
-	}
-	t := *s
-	t.Stages, t.Measured = nil, nil
-	for _, st := range s.Stages {
-		st.Reads, st.Writes = copied(st.Reads, made), copied(st.Writes, made)
-		t.Stages = append(t.Stages, st)
-	}
-	for _, v := range s.Measured {
-		t.Measured = append(t.Measured, made[v])
-	}
-	return &t, made, nil
-}
-
-func copied(all []Access, made map[*Variable]*Variable) (copies []Access) {
-	for _, a := range all {
-		a.Variable = made[a.Variable]
-		copies = append(copies, a)
-	}
-	return copies
 }
 
 // Steps makes so many steps with the options that New was given, see Run.
