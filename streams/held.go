@@ -89,7 +89,8 @@ func (d *Device) fit(bytes int64) error {
 	if err != nil || total == 0 || bytes <= free {
 		return err
 	}
-	return d.fail(fmt.Errorf("%w: %s are needed, and %s of %s are free", ErrOutOfMemory, Size(bytes), Size(free), Size(total)), "make room")
+	needs, has := sizes(bytes, free)
+	return d.fail(fmt.Errorf("%w: %s are needed, and %s of %s are free", ErrOutOfMemory, needs, has, Size(total)), "make room")
 }
 
 // hostDemand is what is wanted of the host's memory.
@@ -113,8 +114,8 @@ func (n *hostDemand) fit() error {
 	if err != nil || m.Total == 0 || n.bytes <= m.Free {
 		return err
 	}
-	return fmt.Errorf("streams: %w on the host: %s are needed, and %s of %s are available: %s",
-		ErrOutOfMemory, Size(n.bytes), Size(m.Free), Size(m.Total), m.Source)
+	needs, has := sizes(n.bytes, m.Free)
+	return fmt.Errorf("streams: %w on the host: %s are needed, and %s of %s are available: %s", ErrOutOfMemory, needs, has, Size(m.Total), m.Source)
 }
 
 // HostInfo is the host's memory as its devices and their pinned memory share it, in bytes; zeros where it is

@@ -63,7 +63,8 @@ func (l *hostLedger) take(bytes int64) error {
 		return err
 	}
 	if bytes > m.Free {
-		return fmt.Errorf("%w: %s are needed, and %s of the host's memory are available: %s", ErrOutOfMemory, Size(bytes), Size(m.Free), m.Source)
+		needs, has := sizes(bytes, m.Free)
+		return fmt.Errorf("%w: %s are needed, and %s of the host's memory are available: %s", ErrOutOfMemory, needs, has, m.Source)
 	}
 	l.used, l.credit, l.then = l.used+bytes, (m.Free-bytes)/creditPart, time.Now().Add(creditTime)
 	return nil

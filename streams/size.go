@@ -15,3 +15,11 @@ func Size(bytes int64) string {
 	text := strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
 	return text + " " + units[i]
 }
+
+// sizes writes what is needed and what there is less of, so that they differ.
+func sizes(needed, free int64) (string, string) {
+	if n, f := Size(needed), Size(free); n != f {
+		return n, f
+	}
+	return fmt.Sprintf("%d B", needed), fmt.Sprintf("%d B", free)
+}
