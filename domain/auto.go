@@ -29,8 +29,8 @@ const maxImbalance = 1.1
 // most. It is an error if no cut gives every subdomain the layers that its neighbours
 // need.
 func AutoParts(g Grid, n int, w Radius) (Vec, error) {
-	if n < 1 {
-		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts", n)
+	if n < 1 || n > maxParts {
+		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts: 1 to %d are possible", n, maxParts)
 	}
 	cuts := cutsInto(g, n, w)
 	balanced := int64(math.MaxInt64)

@@ -1,6 +1,9 @@
 package domain
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // RowAlignment is the alignment in bytes of the first owned point of each row:
 // a memory transaction of a GPU.
@@ -35,11 +38,12 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 		return Layout{}, fmt.Errorf("domain: elements of %d bytes", elementSize)
 	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, padded: true}
-	size := owned.Grow(width).Size()
-	const most = 1 << 62 // bytes; rows are padded by less than two alignments
-	if bytes := (float64(size[0])*float64(elementSize) + 2*RowAlignment*float64(elementSize)) * float64(size[1]) * float64(size[2]); bytes > most {
-		return Layout{}, fmt.Errorf("domain: %v points with ghosts, %d bytes each, are more than 2^62 bytes", size, elementSize)
+	n := extents(owned, width)
+	n[0] += 2 * RowAlignment // rows are padded by less than two alignments
+	if bytes := n[0] * n[1] * n[2] * float64(elementSize); !(bytes <= maxBytes) {
+		return Layout{}, fmt.Errorf("domain: %v with ghosts %v, %d bytes each, are more than 2^61 bytes", owned, width, elementSize)
 	}
+	size := owned.Grow(width).Size()
 	lead := l.align(width.Minus[0])
 	l.Pitch = l.align(size[0])
 	l.Plane = l.Pitch * int64(size[1])
@@ -59,6 +63,12 @@ func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, pl
 	if err := width.check(); err != nil {
 		return Layout{}, err
 	}
+	n := extents(owned, width)
+	reach := math.Abs(float64(first)) + n[0] + n[1]*math.Abs(float64(pitch)) + n[2]*math.Abs(float64(plane))
+	if !(reach*float64(elementSize) <= maxBytes) { // nor infinitely many times nothing
+		return Layout{}, fmt.Errorf("domain: %v with ghosts %v, %d bytes each, in rows %d and planes %d elements apart, the first owned point at %d, reach over more than 2^61 bytes",
+			owned, width, elementSize, pitch, plane, first)
+	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, Pitch: pitch, Plane: plane, first: first}
 	full := owned.Grow(width)
 	size := full.Size()
@@ -68,6 +78,21 @@ func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, pl
 	}
 	l.Length = l.Offset(full.Hi.Sub(Vec{1, 1, 1})) + 1
 	return l, nil
+}
+
+// maxBytes is how far an array may reach: sums of places and sizes stay within 64 bits.
+const maxBytes = 1 << 61
+
+// extents returns how many points there are along each axis, ghosts included, which may be more than an int holds;
+// infinitely many where they have no indices of 62 bits.
+func extents(owned Box, width Radius) (n [3]float64) {
+	for a := range n {
+		lo, hi := float64(owned.Lo[a])-float64(width.Minus[a]), float64(owned.Hi[a])+float64(width.Plus[a])
+		if n[a] = hi - lo; max(-lo, hi) > maxBytes {
+			n[a] = math.Inf(1)
+		}
+	}
+	return n
 }
 
 // align rounds n elements up until they take whole multiples of RowAlignment
@@ -86,6 +111,12 @@ func (l Layout) Offset(p Vec) int64 {
 
 // Bytes returns the size of the whole block in bytes.
 func (l Layout) Bytes() int64 { return l.Length * int64(l.ElementSize) }
+
+// Fits reports whether the block fits into so many bytes, also where a layout was not made here and its size is
+// beyond 64 bits.
+func (l Layout) Fits(bytes int64) bool {
+	return l.ElementSize > 0 && l.Length >= 0 && l.Length <= bytes/int64(l.ElementSize)
+}
 
 // Range returns the smallest run of elements, offset and length, that holds
 // every point of b.

@@ -130,6 +130,7 @@ func (l *Link) prove() error {
 // Between returns the link from one device to another, nil from a device to
 // itself and where it was not looked at.
 func (l *Links) Between(from, to *streams.Device) *Link {
+	from, to = from.Real(), to.Real()
 	if from != to && shareMemory(from, to) {
 		return &Link{From: from, To: to, Kind: "memory", Access: true, Usable: true}
 	}

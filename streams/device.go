@@ -52,6 +52,8 @@ type Device struct {
 	open   map[io.Closer]struct{} // what Close has to close
 	peers  map[*Device]bool       // those that d may reach
 	closed bool
+	held   Held                 // what is allocated
+	most   Held                 // the most of each since Peak was called
 	tape   atomic.Pointer[tape] // nil unless the device is traced
 }
 
@@ -67,13 +69,14 @@ func (d *Device) String() string { return fmt.Sprintf("%s %d", d.Backend, d.ID) 
 func (d *Device) Err() error { return d.alive() }
 
 // Alloc returns bytes of device memory, at least RowAlignment aligned. Its
-// content is undefined.
+// content is undefined. The error is ErrOutOfMemory where that is why.
 func (d *Device) Alloc(bytes int64) (*Memory, error) {
 	return d.allocate("allocate device memory", bytes, d.driver.alloc)
 }
 
 // AllocPinned returns bytes of page-locked host memory, which every device of
-// the platform can copy from and to. Its content is undefined.
+// the platform can copy from and to. Its content is undefined. The error is ErrOutOfMemory
+// where that is why.
 func (d *Device) AllocPinned(bytes int64) (*Memory, error) {
 	return d.allocate("allocate pinned host memory", bytes, d.driver.pinned)
 }
@@ -90,10 +93,12 @@ func (d *Device) allocate(what string, bytes int64, alloc func(int64) (*Memory, 
 		return nil, d.fail(err, "%s: %d bytes", what, bytes)
 	}
 	m.device, m.size = d, bytes
-	return kept(d, m, func() error { return d.driver.free(m) })
+	d.count(m, 1)
+	return kept(d, m, m.free)
 }
 
-// MemoryInfo returns the free and the total device memory in bytes.
+// MemoryInfo returns the free and the total device memory in bytes. Of host devices that is what they and
+// pinned memory may take of the host together, zeros where nobody knows: see HostMemoryInfo.
 func (d *Device) MemoryInfo() (free, total int64, err error) {
 	if err := d.usable(); err != nil {
 		return 0, 0, err

@@ -18,6 +18,9 @@ var ErrNoLibrary = cuda.ErrNoLibrary
 // lies so in a single copy: the caller has to go another way. See CopyBox.
 var ErrUnsuited = errors.New("no single copy does it")
 
+// ErrOutOfMemory says that a device, or the host, has less memory free than is needed.
+var ErrOutOfMemory = errors.New("out of memory")
+
 var (
 	errClosed = errors.New("it is closed")
 	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end

@@ -28,35 +28,30 @@ var hostTraits = Traits{Noun: "host device", Label: "host", GoKernels: true, Hos
 // stream is a goroutine, so that a device sweeps on one core at a time.
 func HostPlatform(n int) *Platform {
 	p := &Platform{stop: func() error { return nil }}
-	total := hostMemory()
+	ledger := newHostLedger(true)
+	memory, _ := ledger.free() // what goes wrong comes again with the first block
 	for id := range n {
-		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: total, Cores: 1})
+		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: memory.Total, Cores: 1})
 	}
-	used := &atomic.Int64{}
-	p.start = func(Info) (driver, error) { return &hostDriver{total: total, used: used}, nil }
+	p.start = func(Info) (driver, error) { return &hostDriver{ledger: ledger}, nil }
 	return p
 }
 
 // hostDriver is the driver of one host device. Together the devices have the
 // memory of the machine.
 type hostDriver struct {
-	total  int64
-	used   *atomic.Int64
+	ledger *hostLedger
 	failed atomic.Pointer[error] // what a kernel of the device failed of first: as on a GPU, all later calls return it
 }
 
-func (h *hostDriver) alloc(bytes int64) (*Memory, error) {
-	if h.total > 0 && h.used.Load()+bytes > h.total {
-		return nil, fmt.Errorf("out of memory: %d bytes in use of %d", h.used.Load(), h.total)
+func (h *hostDriver) alloc(bytes int64) (*Memory, error)  { return h.block(bytes, false) }
+func (h *hostDriver) pinned(bytes int64) (*Memory, error) { return h.block(bytes, true) }
+
+// block returns zeroed bytes aligned to 128.
+func (h *hostDriver) block(bytes int64, pinned bool) (*Memory, error) {
+	if err := h.ledger.take(bytes); err != nil {
+		return nil, err
 	}
-	h.used.Add(bytes)
-	return h.pinnedBlock(bytes, false)
-}
-
-func (h *hostDriver) pinned(bytes int64) (*Memory, error) { return h.pinnedBlock(bytes, true) }
-
-// pinnedBlock returns zeroed bytes aligned to 128.
-func (h *hostDriver) pinnedBlock(bytes int64, pinned bool) (*Memory, error) {
 	const alignment = 128
 	block := make([]byte, bytes+alignment)
 	adviseHuge(block)
@@ -65,15 +60,16 @@ func (h *hostDriver) pinnedBlock(bytes int64, pinned bool) (*Memory, error) {
 }
 
 func (h *hostDriver) free(m *Memory) error {
-	if !m.pinned {
-		h.used.Add(-m.size)
-	}
+	h.ledger.give(m.size)
 	m.bytes = nil
 	return nil
 }
 
+func (h *hostDriver) host() *hostLedger { return h.ledger }
+
 func (h *hostDriver) usage() (free, total int64, err error) {
-	return h.total - h.used.Load(), h.total, nil
+	m, err := h.ledger.free()
+	return m.Free, m.Total, err
 }
 
 // hostMaxPitch is that of GPUs, so that host devices refuse what those refuse.

@@ -228,8 +228,8 @@ func TestAllocateOnADeviceThatIsClosed(t *testing.T) {
 	if m != nil || !errors.Is(err, errClosed) {
 		t.Errorf("memory %v, error %v", m, err)
 	}
-	if free, total, err := d.driver.usage(); free != total || err != nil {
-		t.Errorf("%d of %d bytes are free: %v", free, total, err)
+	if now := d.Held(); now != (Held{}) || d.driver.host().used != 0 {
+		t.Errorf("held: %+v, %d bytes", now, d.driver.host().used)
 	}
 }
 
@@ -246,13 +246,12 @@ func TestOpenAndClose(t *testing.T) {
 		t.Errorf("opened %v", devices)
 	}
 	m := must[*Memory](t)(devices[0].Alloc(100))
-	free, total, _ := devices[0].MemoryInfo()
-	if total > 0 && total-free != 100 {
-		t.Errorf("%d bytes in use", total-free)
+	if now := devices[0].Held(); now != (Held{Memory: 100}) {
+		t.Errorf("held: %+v", now)
 	}
 	check(t, m.Close(), m.Close())
-	if free, total, _ = devices[0].MemoryInfo(); free != total {
-		t.Error("freed memory counts as used")
+	if now := devices[0].Held(); now != (Held{}) {
+		t.Errorf("held after it was freed: %+v", now)
 	}
 	check(t, CloseAll(devices), CloseAll(devices))
 	if _, err := devices[0].NewStream(Normal); err == nil {

@@ -11,6 +11,9 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -83,23 +86,43 @@ func newConfigCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// checkCut refuses a number of devices, or parts, that the grid is too small for, as a run
-// does.
+// checkCut refuses a number of devices, or parts, that the grid is too small for, and a grid that is too large
+// for the memory of the host where its devices are to hold it, as a run does.
 func checkCut(c *configs.Run) error {
 	p, err := newProblem(c)
-	if err != nil || c.Devices.Count == 0 {
+	if err != nil {
 		return err
 	}
-	parts := domain.Vec{1, 1, 1}
-	if copy(parts[:], c.Decomposition) == 0 {
-		_, err := domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width())
-		return under("devices.count", err)
+	parts, key := domain.Vec{1, 1, 1}, "devices.count"
+	if copy(parts[:], c.Decomposition) > 0 {
+		key = "decomposition"
+	} else if c.Devices.Count > 0 {
+		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
+			return under(key, err)
+		}
 	}
 	cut, err := domain.Decompose(p.Grid, parts)
-	if err == nil {
+	if err == nil && c.Devices.Count > 0 {
 		err = cut.CheckWidth(p.Width())
 	}
-	return under("decomposition", err)
+	if err != nil || c.Devices.Backend != string(streams.Host) {
+		return under(key, err)
+	}
+	return under("grid.size", checkHost(p, cut))
+}
+
+// checkHost returns an error unless the fields of a problem fit on host devices.
+func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
+	devices, err := streams.HostPlatform(len(cut.Subdomains)).Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, streams.CloseAll(devices)) }()
+	place, err := halo.Place(cut, devices)
+	if err != nil {
+		return err
+	}
+	return solvers.Fit(p, place)
 }
 
 // under names the key that an error is about.

@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // Trial is what a step takes by a scheme and a path.
@@ -35,6 +36,7 @@ type Search struct {
 	Path     p2p.Path // that all trials take; p2p.Auto for those that there are
 	Driver   string   // version of the GPUs' driver
 	Program  string   // what built the program
+	Known    bool     // only among trials that are remembered
 }
 
 // What a search may take.
@@ -44,9 +46,10 @@ const (
 )
 
 // Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each
-// path, runs the step for some milliseconds, with norms as often as the options say. The variables
-// of the step hold something else then. What was tried is remembered in the user's cache, for steps
-// that do the same on such devices, and not tried again: known says so. On devices that work on
+// path, runs the step for some milliseconds, with norms as often as the options say, unless there is
+// too little memory for what it takes. The variables of the step hold something else then. What was
+// tried is remembered in the user's cache, for steps that do the same on such devices, and not tried
+// again: known says so. On devices that work on
 // cores of the host nothing is tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
@@ -60,6 +63,9 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 		if _, err := step.Plan(s.Links, trials[0].Path); err == nil {
 			return trials, true, nil
 		}
+	}
+	if s.Known {
+		return nil, false, nil
 	}
 	if trials, err = s.try(ctx, step, o); err != nil || len(trials) == 0 {
 		return nil, false, err
@@ -81,8 +87,12 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 				break
 			}
 			o.Scheme = name
-			took, err := autotune(ctx, step, plan, s.Compiler, o, trialTime)
-			if errors.Is(err, ErrUnsuited) {
+			took := time.Duration(0)
+			err := fits(ctx, step, plan, s.Compiler, o)
+			if err == nil {
+				took, err = autotune(ctx, step, plan, s.Compiler, o, trialTime)
+			}
+			if errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory) {
 				continue
 			}
 			if err != nil {

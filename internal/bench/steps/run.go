@@ -118,6 +118,9 @@ func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *set
 	if err := s.choose(ctx, r.notes); err != nil {
 		return step, nil, err
 	}
+	if err := s.fits(ctx); err != nil {
+		return step, nil, err
+	}
 	solver, err := solvers.New(s.problem, s.plan, s.Compiler)
 	if err != nil {
 		return step, nil, err

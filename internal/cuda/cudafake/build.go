@@ -49,6 +49,9 @@ func Multiprocessors(n int) string { return fmt.Sprintf("-DFAKE_MULTIPROCESSORS=
 // of 227 KiB.
 func Shared(bytes int) string { return fmt.Sprintf("-DFAKE_SHARED=%d", bytes) }
 
+// Memory is the flag for devices of whose memory so many bytes are free at first, instead of 5 GiB.
+func Memory(bytes int) string { return fmt.Sprintf("-DFAKE_MEMORY=%d", bytes) }
+
 // Build compiles the fake driver with the given flags of the C compiler and
 // returns the library's path. Every call makes a driver with a state of its
 // own. The test is skipped when there is no C compiler.

@@ -24,6 +24,11 @@
 #define FAKE_SHARED (227 << 10)
 #endif
 
+// The memory of a device that is free at first, of 6 GiB.
+#ifndef FAKE_MEMORY
+#define FAKE_MEMORY (5L << 30)
+#endif
+
 enum { MAX_DEVICES = 8 };
 
 // The greatest pitch of a copy. A real driver's is 2 GiB, for which tests would
@@ -119,6 +124,7 @@ int fake_enter(const char *call);
 // fake_alive is the code for a call that needs a current context.
 int fake_alive(void);
 
+size_t fake_used(int device); // bytes of its memory
 object *fake_new(enum kind kind, size_t size);
 void fake_drop(object *o);
 void fake_drop_all(int device);
