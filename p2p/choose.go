@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,7 +52,7 @@ func (l *Links) fastest(link *Link, shape MessageShape) (path Path, why string) 
 	if len(all) == 0 {
 		return Peer, "the link is proven"
 	}
-	slices.SortStableFunc(all, func(a, b timed) int { return int(a.time - b.time) })
+	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.time, b.time) })
 	why = fmt.Sprintf("%s: %s for %s", all[0].path, Microseconds(all[0].time), Size(shape.Bytes))
 	var others []string
 	for _, o := range all[1:] {

@@ -38,25 +38,22 @@ func HostPlatform(n int) *Platform {
 }
 
 // hostDriver is the driver of one host device. Together the devices have the
-// memory of the machine.
+// memory of the machine, pinned memory included.
 type hostDriver struct {
 	total  int64
 	used   *atomic.Int64
 	failed atomic.Pointer[error] // what a kernel of the device failed of first: as on a GPU, all later calls return it
 }
 
-func (h *hostDriver) alloc(bytes int64) (*Memory, error) {
-	if h.total > 0 && h.used.Load()+bytes > h.total {
-		return nil, fmt.Errorf("out of memory: %d bytes in use of %d", h.used.Load(), h.total)
+func (h *hostDriver) alloc(bytes int64) (*Memory, error) { return h.block(bytes, false) }
+
+func (h *hostDriver) pinned(bytes int64) (*Memory, error) { return h.block(bytes, true) }
+
+// block returns zeroed bytes aligned to 128.
+func (h *hostDriver) block(bytes int64, pinned bool) (*Memory, error) {
+	if err := h.take(bytes); err != nil {
+		return nil, err
 	}
-	h.used.Add(bytes)
-	return h.pinnedBlock(bytes, false)
-}
-
-func (h *hostDriver) pinned(bytes int64) (*Memory, error) { return h.pinnedBlock(bytes, true) }
-
-// pinnedBlock returns zeroed bytes aligned to 128.
-func (h *hostDriver) pinnedBlock(bytes int64, pinned bool) (*Memory, error) {
 	const alignment = 128
 	block := make([]byte, bytes+alignment)
 	adviseHuge(block)
@@ -64,10 +61,28 @@ func (h *hostDriver) pinnedBlock(bytes int64, pinned bool) (*Memory, error) {
 	return &Memory{bytes: block[skip : int64(skip)+bytes : int64(skip)+bytes], pinned: pinned}, nil
 }
 
-func (h *hostDriver) free(m *Memory) error {
-	if !m.pinned {
-		h.used.Add(-m.size)
+// maxHostBlock is more than a machine has, and less than Go can be asked for.
+const maxHostBlock = 1 << 46
+
+// take counts bytes as used, unless they are more than there are.
+func (h *hostDriver) take(bytes int64) error {
+	most := h.total
+	if most <= 0 {
+		most = maxHostBlock
 	}
+	for {
+		used := h.used.Load()
+		if bytes > most-used {
+			return fmt.Errorf("out of memory: %d bytes in use of %d", used, most)
+		}
+		if h.used.CompareAndSwap(used, used+bytes) {
+			return nil
+		}
+	}
+}
+
+func (h *hostDriver) free(m *Memory) error {
+	h.used.Add(-m.size)
 	m.bytes = nil
 	return nil
 }

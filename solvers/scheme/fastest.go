@@ -185,12 +185,20 @@ func (s *Step) describe() (text string, ok bool) {
 // recall returns the trials that are kept, if they can have been found by a search over these
 // paths.
 func (m memory) recall(paths []p2p.Path) (trials []Trial, ok bool) {
-	all := map[string][]Trial{}
 	text, err := m.entry.Read()
-	if m.key == "" || err != nil || json.Unmarshal(text, &all) != nil {
+	if m.key == "" || err != nil {
 		return nil, false
 	}
-	trials = all[m.key]
+	return trialsIn(text, m.key, paths)
+}
+
+// trialsIn returns what an entry holds under a key.
+func trialsIn(text []byte, key string, paths []p2p.Path) (trials []Trial, ok bool) {
+	all := map[string][]Trial{}
+	if json.Unmarshal(text, &all) != nil {
+		return nil, false
+	}
+	trials = all[key]
 	impossible := func(t Trial) bool {
 		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !slices.Contains(paths, t.Path)
 	}
