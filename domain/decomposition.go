@@ -20,15 +20,22 @@ type Decomposition struct {
 	Subdomains []Subdomain
 }
 
+// maxParts is how many subdomains a grid is cut into at most.
+const maxParts = 1 << 16
+
 // Decompose cuts the grid. Along an axis of n points in p parts the first
 // n mod p parts own one point more than the others. It is an error to cut an
-// axis into fewer than one or more parts than it has points.
+// axis into fewer than one or more parts than it has points, or the grid into more than
+// 2^16.
 func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 	for a, p := range parts {
 		if p < 1 || p > g.Size[a] {
 			return nil, fmt.Errorf("domain: %d points on axis %c cannot be cut into %d parts",
 				g.Size[a], "xyz"[a], p)
 		}
+	}
+	if parts.Product() > maxParts {
+		return nil, fmt.Errorf("domain: %v parts; a grid is cut into %d at most", parts, maxParts)
 	}
 	d := &Decomposition{Grid: g, Parts: parts}
 	for rank := range int(parts.Product()) {

@@ -52,11 +52,11 @@ func (at Streams) Sync(limit time.Duration) error {
 	return nil
 }
 
-// Close closes the streams.
+// Close closes the streams. Those of several devices are waited for together.
 func (at Streams) Close() error {
-	var errs []error
+	var all streams.Resources
 	for _, s := range at {
-		errs = append(errs, s.Close())
+		all.Add(s)
 	}
-	return errors.Join(errs...)
+	return all.Close()
 }

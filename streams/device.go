@@ -134,6 +134,9 @@ func (d *Device) newEvent(timed bool) (*Event, error) {
 // CanAccess reports whether the two devices can copy to each other directly.
 // A yes is the driver's word, not a proof: see p2p.Probe.
 func (d *Device) CanAccess(peer *Device) (bool, error) {
+	if peer == nil {
+		return false, errNoDevice
+	}
 	if d.Backend != peer.Backend {
 		return false, nil
 	}
@@ -149,6 +152,9 @@ func (d *Device) CanAccess(peer *Device) (bool, error) {
 
 // EnablePeer lets d reach the memory of peer. Calling it again does nothing.
 func (d *Device) EnablePeer(peer *Device) error {
+	if peer == nil {
+		return errNoDevice
+	}
 	if d == peer {
 		return nil
 	}
@@ -171,6 +177,9 @@ func (d *Device) EnablePeer(peer *Device) error {
 // memory, or that of a peer to which EnablePeer gave access. Devices that share the memory
 // of the host reach each other always.
 func (d *Device) Reaches(m *Memory) bool {
+	if m == nil {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return m.within(d) || !m.pinned && (d.peers[m.device] || d.HostMemory && m.device.Backend == d.Backend)

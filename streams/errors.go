@@ -19,6 +19,11 @@ var ErrNoLibrary = cuda.ErrNoLibrary
 var ErrUnsuited = errors.New("no single copy does it")
 
 var (
+	errNoStream = errors.New("streams: the stream is nil")
+	errNoDevice = errors.New("streams: the device is nil")
+	errNoEvent  = errors.New("streams: the event is nil")
+	errNoGroup  = errors.New("streams: the worker group is nil")
+
 	errClosed = errors.New("it is closed")
 	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end
 )

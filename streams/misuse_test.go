@@ -1,0 +1,160 @@
+package streams
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// What is nil is an error of the call that got it.
+func TestWhatIsNilIsRefused(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s := must[*Stream](t)(d.NewStream(Normal))
+	m := must[*Memory](t)(d.Alloc(8))
+	e := must[*Event](t)(d.NewTimedEvent())
+	var signal = must[*Signal](t)(d.NewSignal("nobody"))
+	errorOf := func(_ any, err error) error { return err }
+	var none *Stream
+	nothing := func() error { return nil }
+	for name, err := range map[string]error{
+		"copy on no stream":       none.Copy(m.All(), m.All()),
+		"copy a box on no stream": none.CopyBox(Pitched{}, Pitched{}, 1, 1, 1),
+		"launch on no stream":     none.Launch(nil),
+		"record on no stream":     none.Record(e),
+		"wait on no stream":       none.Wait(e),
+		"sync no stream":          none.Sync(time.Second),
+		"signal on no stream":     signal.Record(nil),
+		"await in no group":       signal.Wait(nil, s, 0),
+		"time since no event":     errorOf(e.Since(nil)),
+		"no event is done":        errorOf((*Event)(nil).Done()),
+		"access no device":        errorOf(d.CanAccess(nil)),
+		"enable no peer":          d.EnablePeer(nil),
+		"capture no stream":       errorOf(Capture(nil, nil, nothing)),
+		"capture beside none":     errorOf(Capture(s, []*Stream{nil}, nothing)),
+		"capture nothing":         errorOf(Capture(s, nil, nil)),
+		"a kernel on no memory":   errorOf(d.NewKernel(KernelSpec{Name: "k", Uses: []Span{{}}, Run: func() {}})),
+		"a kernel of no form":     errorOf(d.NewKernel(KernelSpec{Name: "k"})),
+		"wrap no bytes":           errorOf(d.WrapBytes(nil)),
+	} {
+		if err == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+	if d.Reaches(nil) {
+		t.Error("no memory is reached")
+	}
+	check(t, CloseAll([]*Device{nil}))
+}
+
+// More memory than there is is refused, and what is refused takes nothing away.
+func TestMoreMemoryThanThereIs(t *testing.T) {
+	for name, total := range map[string]int64{"known": 1 << 20, "unknown": 0} {
+		d := newDevice(Info{Backend: Host, Traits: hostTraits}, &hostDriver{total: total, used: new(atomic.Int64)})
+		used := must[*Memory](t)(d.Alloc(1000))
+		for _, bytes := range []int64{math.MaxInt64, math.MaxInt64 - 127, 1 << 62, 1 << 50} {
+			for what, alloc := range map[string]func(int64) (*Memory, error){"device": d.Alloc, "pinned": d.AllocPinned} {
+				if _, err := alloc(bytes); err == nil || !strings.Contains(err.Error(), "out of memory: 1000 bytes in use") {
+					t.Errorf("%d bytes of %s memory, of %s size: %v", bytes, what, name, err)
+				}
+			}
+		}
+		check(t, used.Close(), d.Close())
+	}
+}
+
+// Devices that share the memory of the host never take more than there is, whoever comes first.
+func TestMemoryIsTakenInOneStep(t *testing.T) {
+	for range 5000 {
+		h := &hostDriver{total: 8, used: new(atomic.Int64)}
+		var got atomic.Int64
+		var group sync.WaitGroup
+		var ready atomic.Int64
+		for range 2 {
+			group.Go(func() {
+				for ready.Add(1); ready.Load() < 2; { // both go on at once
+				}
+				if _, err := h.alloc(8); err == nil {
+					got.Add(1)
+				}
+			})
+		}
+		group.Wait()
+		if got.Load() != 1 || h.used.Load() != 8 {
+			t.Fatalf("%d blocks of 1, %d bytes of 8", got.Load(), h.used.Load())
+		}
+	}
+}
+
+// Pinned memory is of the host's too.
+func TestPinnedMemoryCounts(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	m := must[*Memory](t)(d.AllocPinned(1000))
+	if free, total, err := d.MemoryInfo(); err != nil || total > 0 && total-free != 1000 {
+		t.Errorf("%d of %d bytes are free, %v", free, total, err)
+	}
+	check(t, m.Close())
+	if free, total, err := d.MemoryInfo(); err != nil || free != total {
+		t.Errorf("%d of %d bytes are free, %v", free, total, err)
+	}
+}
+
+// Streams of devices that hang are waited for together.
+func TestCloseOfResourcesThatHangTakesOneGrace(t *testing.T) {
+	const grace = 300 * time.Millisecond
+	end := make(chan struct{})
+	defer close(end)
+	var made Resources
+	for _, d := range hostDevices(t, 4) {
+		d.SetGrace(grace)
+		s := must[*Stream](t)(d.NewStream(Normal))
+		made.Add(s)
+		check(t, s.Launch(must[*Kernel](t)(d.NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))))
+	}
+	begin := time.Now()
+	err := made.Close()
+	if took := time.Since(begin); took > 2*grace || !errors.Is(err, errHangs) {
+		t.Errorf("it took %v: %v", took, err)
+	}
+}
+
+// However many streams wait for a kernel that never ends, on its device and on others, closing the
+// devices takes one grace.
+func TestCloseOfDevicesThatHangTakesOneGrace(t *testing.T) {
+	const grace = 300 * time.Millisecond
+	d := hostDevices(t, 4)
+	end := make(chan struct{})
+	defer close(end)
+	endless := must[*Kernel](t)(d[0].NewKernel(KernelSpec{Name: "endless", Run: func() { <-end }}))
+	e := must[*Event](t)(d[0].NewEvent())
+	for i, one := range d {
+		one.SetGrace(grace)
+		for k := range 3 {
+			s := must[*Stream](t)(one.NewStream(Normal))
+			if i == 0 && k == 0 {
+				check(t, s.Launch(endless), s.Record(e))
+			} else {
+				check(t, s.Wait(e))
+			}
+		}
+	}
+	begin := time.Now()
+	err := CloseAll(d)
+	if took := time.Since(begin); took > 2*grace || !errors.Is(err, errHangs) {
+		t.Errorf("it took %v: %v", took, err)
+	}
+}
+
+// A panic in a worker comes back with the place where it happened.
+func TestPanicOfAWorkerSaysWhere(t *testing.T) {
+	g := NewWorkerGroup(1, time.Minute)
+	g.Go("one", func() error { panickingWorker(); return nil })
+	if err := g.Wait(); err == nil || !strings.Contains(err.Error(), "no such thing") || !strings.Contains(err.Error(), "panickingWorker") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func panickingWorker() { panic("no such thing") }
