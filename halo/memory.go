@@ -1,6 +1,10 @@
 package halo
 
-import "github.com/halox/halox/domain"
+import (
+	"fmt"
+
+	"github.com/halox/halox/domain"
+)
 
 // Memory is what fields and an exchange of them take, in bytes.
 type Memory struct {
@@ -19,6 +23,12 @@ func (m Memory) add(n Memory) Memory {
 // out. On a GPU an exchanger takes some hundred bytes a message beside it.
 func (p *Plan) Memory(rank int) (Memory, error) {
 	var sum Memory
+	if p == nil {
+		return sum, errNoPlan
+	}
+	if rank < 0 || rank >= len(p.Placement.Subdomains) {
+		return sum, fmt.Errorf("halo: the memory of subdomain %d of %d", rank, len(p.Placement.Subdomains))
+	}
 	for i, s := range p.Specs {
 		count, bytes := s.Arrays()
 		l, err := domain.NewLayout(p.cuts[i].Subdomains[rank].Box, s.Width, bytes)

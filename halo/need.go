@@ -18,6 +18,12 @@ type Need struct {
 // Needs returns what so many fields of each Spec of the plan, each with an exchanger, need of the
 // devices. Nothing is allocated to find out.
 func (p *Plan) Needs(fields int) (all []*Need, err error) {
+	if p == nil {
+		return nil, errNoPlan
+	}
+	if fields < 0 {
+		return nil, fmt.Errorf("halo: what %d fields need", fields)
+	}
 	found := map[*streams.Device]*Need{}
 	for rank, d := range p.Placement.Devices {
 		n := found[d]
@@ -46,6 +52,10 @@ func Fit(needs []*Need) error {
 	var errs []error
 	var host Need
 	for _, n := range needs {
+		if n == nil || n.Device == nil {
+			errs = append(errs, errors.New("halo: the need of no device"))
+			continue
+		}
 		if n.Device.HostMemory {
 			host.Device, host.Memory, host.Free, host.Total = n.Device, host.add(n.Memory), n.Free, n.Total
 			continue

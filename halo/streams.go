@@ -14,6 +14,9 @@ type Streams []*streams.Stream
 
 // NewStreams makes a stream for every subdomain, on its device.
 func (p *Placement) NewStreams() (Streams, error) {
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
 	var at Streams
 	for _, d := range p.Devices {
 		s, err := d.NewStream(streams.Normal)

@@ -16,6 +16,9 @@ import (
 // not usable; between subdomains of one device all is Direct. It is an error to want
 // a path that needs access over a link that is not usable.
 func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) (path Path, why string, err error) {
+	if from == nil || to == nil {
+		return "", "", errNoDevice
+	}
 	if from == to {
 		return Direct, "same device", nil
 	}

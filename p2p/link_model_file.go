@@ -44,6 +44,9 @@ func entryOf(folder string, m Machine) cache.Entry {
 // user's. It is an error if there is none, or if the file is damaged, of other devices, or
 // may be the work of another user.
 func LoadLinkModel(folder string, devices []*streams.Device, driver string) (*LinkModel, error) {
+	if slices.Contains(devices, nil) {
+		return nil, errNoDevice
+	}
 	r := NewLinkModel(devices, driver)
 	entry := entryOf(folder, r.machine)
 	text, err := entry.Read()

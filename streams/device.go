@@ -69,23 +69,23 @@ func (d *Device) Err() error { return d.alive() }
 // Alloc returns bytes of device memory, at least RowAlignment aligned. Its
 // content is undefined.
 func (d *Device) Alloc(bytes int64) (*Memory, error) {
-	return d.allocate("allocate device memory", bytes, d.driver.alloc)
+	return d.allocate("allocate device memory", bytes, driver.alloc)
 }
 
 // AllocPinned returns bytes of page-locked host memory, which every device of
 // the platform can copy from and to. Its content is undefined.
 func (d *Device) AllocPinned(bytes int64) (*Memory, error) {
-	return d.allocate("allocate pinned host memory", bytes, d.driver.pinned)
+	return d.allocate("allocate pinned host memory", bytes, driver.pinned)
 }
 
-func (d *Device) allocate(what string, bytes int64, alloc func(int64) (*Memory, error)) (*Memory, error) {
-	if bytes < 1 {
-		return nil, d.fail(fmt.Errorf("the size must be positive"), "%s: %d bytes", what, bytes)
-	}
+func (d *Device) allocate(what string, bytes int64, alloc func(driver, int64) (*Memory, error)) (*Memory, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	m, err := alloc(bytes)
+	if bytes < 1 {
+		return nil, d.fail(fmt.Errorf("the size must be positive"), "%s: %d bytes", what, bytes)
+	}
+	m, err := alloc(d.driver, bytes)
 	if err != nil {
 		return nil, d.fail(err, "%s: %d bytes", what, bytes)
 	}
@@ -272,8 +272,11 @@ func (d *Device) discard(c io.Closer, free func() error, doing string, args ...a
 	return d.fail(free(), doing, args...)
 }
 
-// usable returns an error if the device is closed or dead.
+// usable returns an error if there is no device, or it is closed or dead.
 func (d *Device) usable() error {
+	if d == nil {
+		return errNoDevice
+	}
 	d.mu.Lock()
 	closed := d.closed
 	d.mu.Unlock()

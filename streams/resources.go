@@ -25,7 +25,9 @@ func (c *Resources) Close() error {
 	}
 	errs := []error{closeStreams(all)}
 	for _, x := range slices.Backward(*c) {
-		errs = append(errs, x.Close())
+		if _, ok := x.(*Stream); !ok {
+			errs = append(errs, x.Close())
+		}
 	}
 	*c = nil
 	return errors.Join(errs...)
@@ -36,7 +38,9 @@ func (c *Resources) Close() error {
 func closeStreams(all []*Stream) error {
 	byDevice := map[*Device][]*Stream{}
 	for _, s := range all {
-		byDevice[s.device] = append(byDevice[s.device], s)
+		if s != nil {
+			byDevice[s.device] = append(byDevice[s.device], s)
+		}
 	}
 	var mu sync.Mutex
 	var errs []error

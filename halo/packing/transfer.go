@@ -52,6 +52,9 @@ type slot struct{ packed, sent, taken *streams.Event }
 
 // NewTransfer makes ready to send. Close frees what it holds.
 func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
+	if err := errors.Join(dst.check(), src.check()); err != nil {
+		return nil, err
+	}
 	if err := compatible(dst.Message, src.Message); err != nil {
 		return nil, err
 	}

@@ -52,6 +52,9 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if err := step.Check(); err != nil {
 		return nil, false, err
 	}
+	if s.Compiler == nil {
+		return nil, false, errors.New("scheme: a search without a compiler (nil)")
+	}
 	if step.placement().Devices[0].HostCores {
 		return nil, false, nil
 	}
