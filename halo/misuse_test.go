@@ -139,7 +139,16 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	} {
 		refuses(t, name, c.err, c.says)
 	}
-	wide := must(halo.NewWideHalo(d, domain.Radius{}, 1))(t)
+	done(t, at, x.Exchange(at), halo.Streams{nil}.Close())
+}
+
+// So is a rank that there is not, and what is not there of ghosts and wide halos.
+func TestRanksThatAreNotThere(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	p, f, x, at := stack(t, set, &open)
+	wide := must(halo.NewWideHalo(p.Decomposition, domain.Radius{}, 1))(t)
 	refuses(t, "steps by no function", wide.Run(1, nil, nil), "without an exchange or a sweep")
 	ghosts := must(boundary.New(set.Compiler, f, boundary.All(boundary.Condition{Kind: boundary.Neumann})))(t)
 	open.Add(ghosts)
@@ -153,7 +162,33 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	}
 	refuses(t, "ghosts on no stream", ghosts.Mirror(0, nil), "stream is nil")
 	refuses(t, "ghosts by no compiler", errorOf(boundary.New(nil, f, boundary.All(boundary.Condition{Kind: boundary.Neumann}))), "compiler is nil")
-	done(t, at, x.Exchange(at), halo.Streams{nil}.Close())
+	done(t, at, x.Exchange(at))
+}
+
+// An exchange that fails on a device is an error of its call or of a stream that took part, whatever
+// path and way it takes.
+func TestAnExchangeThatFailsSaysSo(t *testing.T) {
+	for _, path := range paths {
+		for name, parts := range map[string]domain.Vec{"planes": {1, 1, 2}, "packed": {2, 1, 1}} {
+			for by, exchange := range map[string]way{"exchange": nil, "start": byStart} {
+				set := testdevices.Host(t, 2)
+				p := place(t, set, []int{4, 4, 6}, [3]bool{}, parts)
+				f := must(halo.NewField(p, star(3)))(t)
+				x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, path, star(3)))(t), set.Compiler, f))(t)
+				at := must(p.NewStreams())(t)
+				err := f.Parts[1].Data.Memory.Close() // behind the back of the field
+				if exchange == nil {
+					exchange = (*halo.Exchanger).Exchange
+				}
+				for range 2 {
+					err = errors.Join(err, exchange(x, at), at.Sync(testLimit))
+				}
+				if err == nil {
+					t.Errorf("%s by %s along %s: stale ghosts, and no error", name, by, path)
+				}
+			}
+		}
+	}
 }
 
 // A caller's function that panics is an error, and the field can still be used.

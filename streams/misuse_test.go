@@ -57,6 +57,20 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	check(t, CloseAll([]*Device{nil}))
 }
 
+// Memory that is closed is copied neither to nor from.
+func TestCopiesOfClosedMemoryAreRefused(t *testing.T) {
+	d := hostDevices(t, 1)[0]
+	s := must[*Stream](t)(d.NewStream(Normal))
+	m, gone := must[*Memory](t)(d.Alloc(8)), must[*Memory](t)(d.AllocPinned(8))
+	check(t, gone.Close())
+	for name, err := range map[string]error{"to": s.Copy(gone.All(), m.All()), "from": s.Copy(m.All(), gone.All())} {
+		if !errors.Is(err, errFreed) {
+			t.Errorf("a copy %s pinned memory that is closed: %v", name, err)
+		}
+	}
+	check(t, s.Sync(testLimit))
+}
+
 // More memory than there is is refused, and what is refused takes nothing away.
 func TestMoreMemoryThanThereIs(t *testing.T) {
 	for name, total := range map[string]int64{"known": 1 << 20, "unknown": 0} {
