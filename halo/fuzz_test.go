@@ -177,7 +177,7 @@ func (d *dice) anyBox() (b domain.Box) {
 }
 
 // affordable bounds what a fuzzed field may take of this machine.
-const affordable = 1 << 22
+const affordable = 1 << 18
 
 // Grids, cuts, specs, fields and boxes of any numbers are refused, or do what a plain array does.
 func FuzzFields(f *testing.F) {
