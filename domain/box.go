@@ -11,7 +11,8 @@ type Box struct {
 	Hi Vec `json:"hi"`
 }
 
-// Size returns the number of points along each axis; never negative.
+// Size returns the number of points along each axis; never negative, and math.MaxInt
+// where it is more.
 func (b Box) Size() Vec {
 	var s Vec
 	for a := range s {

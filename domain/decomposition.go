@@ -23,7 +23,7 @@ type Decomposition struct {
 // Decompose cuts the grid. Along an axis of n points in p parts the first
 // n mod p parts own one point more than the others. It is an error to cut an
 // axis into fewer than one or more parts than it has points, and a grid into more
-// than 2^20.
+// than 2^16.
 func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 	for a, p := range parts {
 		if p < 1 || p > g.Size[a] {
@@ -47,7 +47,7 @@ func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 }
 
 // maxParts is how many subdomains a grid may have.
-const maxParts = 1 << 20
+const maxParts = 1 << 16
 
 // part returns the range of points that part i of p gets of n.
 func part(n, p, i int) (lo, hi int) {

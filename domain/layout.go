@@ -28,14 +28,8 @@ type Layout struct {
 // NewLayout lays out the owned box with ghosts of the given width, for elements
 // of any size in bytes. Length is a whole multiple of RowAlignment in bytes.
 func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
-	if owned.Empty() {
-		return Layout{}, fmt.Errorf("domain: layout of the empty box %v", owned)
-	}
-	if err := width.check(); err != nil {
+	if err := checkLayout(owned, width, elementSize); err != nil {
 		return Layout{}, err
-	}
-	if elementSize < 1 {
-		return Layout{}, fmt.Errorf("domain: elements of %d bytes", elementSize)
 	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, padded: true}
 	n := extents(owned, width)
@@ -52,15 +46,29 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	return l, nil
 }
 
+// maxLayout is how many bytes a layout has at most.
+const maxLayout = 1 << 62
+
+// checkLayout returns an error for what no layout is of.
+func checkLayout(owned Box, width Radius, elementSize int) error {
+	if owned.Empty() || elementSize < 1 {
+		return fmt.Errorf("domain: layout of the box %v with elements of %d bytes", owned, elementSize)
+	}
+	const most = 1 << 60
+	for a := range 3 {
+		if owned.Lo[a] < -most || owned.Hi[a] > most {
+			return fmt.Errorf("domain: layout of the box %v: indices lie between -2^60 and 2^60", owned)
+		}
+	}
+	return width.check()
+}
+
 // NewStridedLayout is the layout of an array that is there already: its first
 // owned point lies first elements after its start, rows are pitch and planes plane
 // elements apart. Ghosts must lie within the array and rows and planes must not
 // overlap.
 func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, plane int64) (Layout, error) {
-	if owned.Empty() || elementSize < 1 {
-		return Layout{}, fmt.Errorf("domain: layout of the box %v with elements of %d bytes", owned, elementSize)
-	}
-	if err := width.check(); err != nil {
+	if err := checkLayout(owned, width, elementSize); err != nil {
 		return Layout{}, err
 	}
 	n := extents(owned, width)
@@ -72,7 +80,11 @@ func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, pl
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, Pitch: pitch, Plane: plane, first: first}
 	full := owned.Grow(width)
 	size := full.Size()
-	if pitch < int64(size[0]) || plane < pitch*int64(size[1]) || l.Offset(full.Lo) < 0 {
+	if elements := float64(first) + float64(plane)*float64(size[2]) + float64(pitch)*float64(size[1]); elements*float64(elementSize) > maxLayout {
+		return Layout{}, fmt.Errorf("domain: %v points with ghosts, %d bytes each, in rows %d and planes %d elements apart, are more than 2^62 bytes",
+			size, elementSize, pitch, plane)
+	}
+	if first < 0 || pitch < int64(size[0]) || plane < pitch*int64(size[1]) || l.Offset(full.Lo) < 0 {
 		return Layout{}, fmt.Errorf("domain: %v points with ghosts do not fit into rows %d and planes %d elements apart, the first owned point at %d",
 			size, pitch, plane, first)
 	}

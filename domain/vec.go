@@ -11,13 +11,14 @@ func (v Vec) Add(w Vec) Vec { return Vec{v[0] + w[0], v[1] + w[1], v[2] + w[2]} 
 // Sub returns v - w.
 func (v Vec) Sub(w Vec) Vec { return Vec{v[0] - w[0], v[1] - w[1], v[2] - w[2]} }
 
-// Product returns the product of the three numbers, of positive ones at most the greatest int64.
-func (v Vec) Product() int64 { return times(times(int64(v[0]), int64(v[1])), int64(v[2])) }
-
-// times returns a product, or of two positive numbers the greatest int64 where it is beyond that.
-func times(a, b int64) int64 {
-	if a > 0 && b > math.MaxInt64/a {
+// Product returns the product of the three numbers; one beyond 2^62 either way is
+// math.MaxInt64 or math.MinInt64.
+func (v Vec) Product() int64 {
+	switch about := float64(v[0]) * float64(v[1]) * float64(v[2]); {
+	case about > 1<<62:
 		return math.MaxInt64
+	case about < -1<<62:
+		return math.MinInt64
 	}
-	return a * b
+	return int64(v[0]) * int64(v[1]) * int64(v[2])
 }

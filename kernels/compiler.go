@@ -65,6 +65,12 @@ func CompilerFromEnv() *Compiler {
 // was compiled once is kept, on disk too. On a device that runs Go they are nil, and nothing is
 // compiled: its launches have a Go form. For one of a dry run they are loaded on the device itself.
 func (c *Compiler) Load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
+	switch {
+	case c == nil:
+		return nil, errors.New("kernels: the compiler is nil: see NewCompiler")
+	case d == nil:
+		return nil, errors.New("kernels: the device is nil")
+	}
 	if d.GoKernels {
 		return make([]streams.Function, len(names)), nil
 	}

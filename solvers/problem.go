@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/domain"
@@ -26,6 +27,9 @@ type Problem struct {
 
 // fits returns an error unless the plan is one of the problem's field.
 func (p *Problem) fits(plan *halo.Plan) error {
+	if p == nil || plan == nil {
+		return errors.New("solvers: the problem or its plan is nil")
+	}
 	if len(plan.Specs) != 1 || !plan.Specs[0].Equal(p.Field()) {
 		return fmt.Errorf("solvers: the plan is for another field than the problem's")
 	}
@@ -35,6 +39,9 @@ func (p *Problem) fits(plan *halo.Plan) error {
 // check returns an error if the parts of the problem, and the placement, do not fit
 // together.
 func (p *Problem) check(place *halo.Placement) error {
+	if p == nil || place == nil || place.Decomposition == nil {
+		return errors.New("solvers: the problem or its placement is nil")
+	}
 	dims := p.Grid.Dims
 	if place.Grid != p.Grid {
 		return fmt.Errorf("solvers: the placement is of another grid than the problem's")

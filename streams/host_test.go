@@ -224,7 +224,7 @@ func TestAClosedQueueGivesUp(t *testing.T) {
 // A device that is closed while memory is allocated on it keeps none of it.
 func TestAllocateOnADeviceThatIsClosed(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	m, err := d.allocate("allocate", 8, func(bytes int64) (*Memory, error) { return d.driver.alloc(bytes + must[int64](t)(0, d.Close())) })
+	m, err := d.allocate("allocate", 8, func(h driver, bytes int64) (*Memory, error) { return h.alloc(bytes + must[int64](t)(0, d.Close())) })
 	if m != nil || !errors.Is(err, errClosed) {
 		t.Errorf("memory %v, error %v", m, err)
 	}

@@ -44,8 +44,8 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 	}
 	key := s.tuningKey(k.classes, box)
 	valid := func(learnt []byte) bool {
-		var t Tuning
-		return json.Unmarshal(learnt, &t) == nil && t.Key == key && slices.Contains(s.form.shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
+		_, ok := tuningIn(learnt, key, s.form.shapes)
+		return ok
 	}
 	learnt, known, err := s.compiler.Remember("point", key, valid, func() ([]byte, error) {
 		if s.device.IsDry() {
@@ -62,9 +62,7 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 	if err != nil {
 		return t, err
 	}
-	if err := json.Unmarshal(learnt, &t); err != nil {
-		return t, err
-	}
+	t, _ = tuningIn(learnt, key, s.form.shapes)
 	if known {
 		t.Tried = 0
 	}
@@ -73,6 +71,13 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 }
 
 var errUnknown = errors.New("sweep: nobody has tuned this")
+
+// tuningIn returns the tuning of a key that an entry of the cache holds, if it can have been measured
+// among these shapes.
+func tuningIn(learnt []byte, key string, shapes []Shape) (t Tuning, ok bool) {
+	err := json.Unmarshal(learnt, &t)
+	return t, err == nil && t.Key == key && slices.Contains(shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
+}
 
 // tuningKey names all that decides which shape is the fastest. Weights of a linear stencil do not.
 func (s *Sweeper) tuningKey(c classes, box domain.Box) string {

@@ -192,10 +192,14 @@ func decode(data []byte) (*Trace, error) {
 		return nil, err
 	}
 	t := &Trace{About: f.OtherData.About}
-	if err := t.add(&f); err != nil {
+	err := t.add(&f)
+	if err == nil {
+		err = t.check()
+	}
+	if err != nil {
 		return nil, err
 	}
-	return t, t.check()
+	return t, nil
 }
 
 // add gives the trace the devices of a file, their streams and what these did.

@@ -55,6 +55,9 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if err := step.Check(); err != nil {
 		return nil, false, err
 	}
+	if s.Compiler == nil {
+		return nil, false, errors.New("scheme: a search without a compiler (nil)")
+	}
 	if step.placement().Devices[0].HostCores {
 		return nil, false, nil
 	}
@@ -195,12 +198,20 @@ func (s *Step) describe() (text string, ok bool) {
 // recall returns the trials that are kept, if they can have been found by a search over these
 // paths.
 func (m memory) recall(paths []p2p.Path) (trials []Trial, ok bool) {
-	all := map[string][]Trial{}
 	text, err := m.entry.Read()
-	if m.key == "" || err != nil || json.Unmarshal(text, &all) != nil {
+	if m.key == "" || err != nil {
 		return nil, false
 	}
-	trials = all[m.key]
+	return trialsIn(text, m.key, paths)
+}
+
+// trialsIn returns what an entry holds under a key.
+func trialsIn(text []byte, key string, paths []p2p.Path) (trials []Trial, ok bool) {
+	all := map[string][]Trial{}
+	if json.Unmarshal(text, &all) != nil {
+		return nil, false
+	}
+	trials = all[key]
 	impossible := func(t Trial) bool {
 		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !slices.Contains(paths, t.Path)
 	}

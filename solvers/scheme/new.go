@@ -21,6 +21,12 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, errors.New("scheme: the session is nil: see halo.Open")
+	}
 	if o.Path == "" {
 		o.Path = p2p.Auto
 	}
