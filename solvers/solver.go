@@ -42,8 +42,9 @@ type Solver struct {
 }
 
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
-// fills the fields. The plan is one for p.Field() alone. Close frees what New made.
-func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
+// fills the fields. The plan is one for p.Field() alone. Where the context ends, so does the
+// filling, and New returns the context's error. Close frees what New made.
+func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.fits(plan); err != nil {
 		return nil, err
 	}
@@ -54,9 +55,9 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 	s = &Solver{problem: p, u: u}
 	s.resources.Add(u)
 	if p.Real == kernels.Float32 {
-		err = fill[float32](u.Level(0), p)
+		err = fill[float32](ctx, u.Level(0), p)
 	} else {
-		err = fill[float64](u.Level(0), p)
+		err = fill[float64](ctx, u.Level(0), p)
 	}
 	if err == nil {
 		err = u.SetAll()

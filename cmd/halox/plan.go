@@ -51,6 +51,7 @@ func planFile(ctx context.Context, out, notes io.Writer, file string, set []stri
 	if dot {
 		return writeDot(out, w)
 	}
+	during(ctx, "measuring the links", nil)
 	if err := w.session.Measure(ctx); err != nil {
 		return err
 	}

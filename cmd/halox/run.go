@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
 )
 
@@ -65,12 +66,8 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 		out, notes = io.Discard, io.Discard
 	}
 	begin := time.Now()
-	ctx, release := untilInterrupted(cmd.Context())
-	defer release()
+	ctx := cmd.Context()
 	j, err := newSolverRun(ctx, config, notes)
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
-	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -90,7 +87,11 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	options := solverOptions(j.config)
 	options.Scheme = j.scheme
 	options.Progress = bar.steps
+	during(ctx, "stepping", j.keeper(record, func() {
+		record.run.Iterations, record.run.Stopped = int(bar.done.Load()), results.StopInterrupted
+	}))
 	result, err := j.solver.Run(ctx, options)
+	during(ctx, "reading what came out", nil)
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(j.config))
@@ -98,7 +99,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	traced := j.endTrace(record, err)
 	record.outcome(j, result, setup)
 	if err == nil {
-		err = j.writeFields(record)
+		err = j.writeFields(ctx, record)
 	}
 	err = errors.Join(err, traced)
 	record.end(err)
@@ -119,6 +120,26 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		return errInterrupted
 	}
 	return nil
+}
+
+// keeper returns what writes the record, if one is wanted, of a run that is ended by force, after
+// complete has put in what it lacks.
+func (j *solverRun) keeper(r *record, complete func()) func() string {
+	return func() string {
+		name := j.config.Output.Record
+		if name == "" {
+			return ""
+		}
+		if complete != nil {
+			complete()
+		}
+		r.Interrupted = true
+		r.Add(r.RunRow())
+		if err := r.Write(name); err != nil {
+			return fmt.Sprintf("; there is no record: %v", err)
+		}
+		return fmt.Sprintf("; %s tells of the %d steps until then", name, r.run.Iterations)
+	}
 }
 
 // divergenceHint says what usually makes a heat problem diverge.
