@@ -1,7 +1,6 @@
 package solvers
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -114,18 +113,10 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 }
 
 // fill sets the field to its values at step 0. It is an error if one of them is
-// not finite, or if the context ends, after which no more rows are evaluated.
+// not finite, or if the context ends.
 func fill[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem) error {
 	var bad atomic.Pointer[string]
-	err := halo.Fill(f, func(int) halo.Row[T] {
-		row := newSource[T](p, &bad).row
-		return func(values []T, at domain.Vec) {
-			if ctx.Err() == nil {
-				row(values, at)
-			}
-		}
-	})
-	if err := cmp.Or(err, ctx.Err()); err != nil {
+	if err := halo.FillContext(ctx, f, func(int) halo.Row[T] { return newSource[T](p, &bad).row }); err != nil {
 		return err
 	}
 	if text := bad.Load(); text != nil {

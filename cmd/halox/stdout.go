@@ -18,10 +18,11 @@ type checkedOutput struct {
 func (o *checkedOutput) Write(data []byte) (int, error) {
 	n, err := o.w.Write(data)
 	if err != nil {
+		err = fmt.Errorf("the standard output: %w", err)
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		if o.err == nil {
-			o.err = fmt.Errorf("the standard output: %w", err)
+			o.err = err
 		}
 	}
 	return n, err

@@ -39,6 +39,9 @@ const (
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )
 
+// Stuck is the flag for a driver one function of which never returns.
+func Stuck(call string) string { return fmt.Sprintf("-DFAKE_STUCK=%q", call) }
+
 // Devices is the flag for a driver with n devices, 0 to 8, instead of 2.
 func Devices(n int) string { return fmt.Sprintf("-DFAKE_DEVICES=%d", n) }
 
