@@ -60,10 +60,15 @@ func (p *Problem) fits(plan *halo.Plan) error {
 // check returns an error if the parts of the problem, and the placement, do not fit
 // together.
 func (p *Problem) check(place *halo.Placement) error {
-	dims := p.Grid.Dims
 	if place.Grid != p.Grid {
 		return fmt.Errorf("solvers: the placement is of another grid than the problem's")
 	}
+	return p.Check()
+}
+
+// Check returns an error if the parts of the problem do not fit together.
+func (p *Problem) Check() error {
+	dims := p.Grid.Dims
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)
 	}

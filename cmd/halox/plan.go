@@ -43,6 +43,9 @@ func planFile(ctx context.Context, out, notes io.Writer, file string, set []stri
 	if err != nil {
 		return err
 	}
+	if err := checkRun(ctx, file, config); err != nil {
+		return err
+	}
 	w, err := newSetup(ctx, config, notes)
 	if err != nil {
 		return err

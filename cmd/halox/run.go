@@ -58,7 +58,7 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkOutputs(file, config.Output), f.trace.check(cmd.Flags(), file, config.Output)); err != nil {
+	if err := errors.Join(checkOutputs(file, config.Output, results.CheckWritable), f.trace.check(cmd.Flags(), file, config.Output)); err != nil {
 		return err
 	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -91,13 +91,14 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 		record.run.Iterations, record.run.Stopped = int(bar.done.Load()), results.StopInterrupted
 	}))
 	result, err := j.solver.Run(ctx, options)
-	during(ctx, "reading what came out", nil)
+	during(ctx, "", nil)
+	record.outcome(j, result, setup)
+	during(ctx, "reading what came out", j.keeper(record.clone(), nil))
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(j.config))
 	}
 	traced := j.endTrace(record, err)
-	record.outcome(j, result, setup)
 	if err == nil {
 		err = j.writeFields(ctx, record)
 	}
