@@ -133,6 +133,7 @@ func (s Search) paths(step *Step) []p2p.Path {
 type memory struct {
 	entry cache.Entry
 	key   string
+	many  bool // devices, which exchange
 }
 
 func (s Search) memory(step *Step, o Options) memory {
@@ -141,7 +142,7 @@ func (s Search) memory(step *Step, o Options) memory {
 		all = append(all, d.Name, d.Arch)
 	}
 	machine := strings.Join(append(all, s.Driver, s.Program), "|")
-	m := memory{entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
+	m := memory{many: len(step.placement().Devices) > 1, entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
 	if text, ok := step.describe(); ok {
 		every := int64(0)
 		if o.checks() {
@@ -192,6 +193,10 @@ func (m memory) recall(paths []p2p.Path) (trials []Trial, ok bool) {
 	}
 	trials = all[m.key]
 	impossible := func(t Trial) bool {
+		needs, err := NeedsOf(t.Scheme)
+		if err != nil || m.many && needs.CheckPath(t.Scheme, t.Path) != nil {
+			return true
+		}
 		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !slices.Contains(paths, t.Path)
 	}
 	return trials, len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)
