@@ -21,7 +21,7 @@ const checkedPoints = 1 << 24
 // every point, ghosts included, of a grid of up to some 16 million; of a larger one at those behind
 // the walls of y and z and at rows in equal distances between.
 func (p *Problem) CheckValues(ctx context.Context) error {
-	if err := p.Check(); err != nil {
+	if err := p.checkParts(); err != nil {
 		return err
 	}
 	if p.Real == kernels.Float32 {

@@ -16,7 +16,7 @@ import (
 func TestResultsOfADevice(t *testing.T) {
 	const endless = "/dev/zero"
 	if _, err := os.Stat(endless); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if code, out, errs := cli("results", endless); code != exitFailed || out != "" || !strings.Contains(errs, endless+": it is a device, not a regular file") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
@@ -26,7 +26,7 @@ func TestResultsOfADevice(t *testing.T) {
 // A cache that others may write to is not used; that is told once, and the run goes on.
 func TestACacheOfOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes tell nothing there")
+		t.Skip("SKIPPED: modes tell nothing there")
 	}
 	folder := filepath.Join(t.TempDir(), "cache")
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -53,7 +53,7 @@ func TestRecordThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("r.json", name); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if code, out, errs := cli("run", write(t, "c.yaml", small), "-q", "--record", name); code != 0 {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
@@ -117,7 +117,7 @@ func TestForeignTexts(t *testing.T) {
 	}
 	odd := at("odd\x01name.json")
 	if err := os.Rename(at("bench.json"), odd); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	cli("plot", odd, odd, "-o", at("odd.svg"))
 	checkXML(t, at("odd.svg"))

@@ -340,7 +340,7 @@ func interrupted(t *testing.T, record string, delay time.Duration) (*os.ProcessS
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		cmd.Process.Kill()
 		cmd.Wait()
-		t.Skip("this system sends no interrupt: ", err)
+		t.Skip("SKIPPED: this system sends no interrupt: ", err)
 	}
 	cmd.Wait()
 	return cmd.ProcessState, out.String()

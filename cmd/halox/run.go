@@ -123,26 +123,6 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	return nil
 }
 
-// keeper returns what writes the record, if one is wanted, of a run that is ended by force, after
-// complete has put in what it lacks.
-func (j *solverRun) keeper(r *record, complete func()) func() string {
-	return func() string {
-		name := j.config.Output.Record
-		if name == "" {
-			return ""
-		}
-		if complete != nil {
-			complete()
-		}
-		r.Interrupted = true
-		r.Add(r.RunRow())
-		if err := r.Write(name); err != nil {
-			return fmt.Sprintf("; there is no record: %v", err)
-		}
-		return fmt.Sprintf("; %s tells of the %d steps until then", name, r.run.Iterations)
-	}
-}
-
 // divergenceHint says what usually makes a heat problem diverge.
 func divergenceHint(c *configs.Run) string {
 	if c.Heat != nil && c.TimeStep() > c.StableStep() {

@@ -100,7 +100,7 @@ func compiler(tb testing.TB) []string {
 		cc = []string{"cc"}
 	}
 	if _, err := exec.LookPath(cc[0]); err != nil {
-		tb.Skipf("no C compiler for the fake CUDA driver: %v", err)
+		tb.Skipf("SKIPPED: no C compiler for the fake CUDA driver: %v", err)
 	}
 	return cc
 }
