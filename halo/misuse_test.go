@@ -1,9 +1,12 @@
 package halo_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -277,4 +280,20 @@ func TestReadSubdomain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Filling ends with the context.
+func TestFillEndsWithTheContext(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	_, f, _, _ := stack(t, set, &open)
+	ctx, cancel := context.WithCancel(t.Context())
+	var rows atomic.Int64
+	err := halo.FillContext(ctx, f, func(int) halo.Row[float64] {
+		return func([]float64, domain.Vec) { rows.Add(1); cancel() }
+	})
+	if !errors.Is(err, context.Canceled) || rows.Load() > int64(runtime.GOMAXPROCS(0)) {
+		t.Errorf("%v after %d rows", err, rows.Load())
+	}
 }

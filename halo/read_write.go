@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -15,13 +16,19 @@ import (
 // A field of several arrays is filled component by component, see Field.Component. A panic
 // in rows, or in what they return, is the error.
 func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
+	return FillContext(context.Background(), f, rows)
+}
+
+// FillContext is Fill until the context ends: it finishes the rows that are begun, leaves the
+// others undefined, and returns the context's error.
+func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T]) error {
 	if err := f.Usable(); err != nil {
 		return err
 	}
 	for rank, part := range f.Parts {
 		err := staged(f, rank, func(st *stageAs[T]) error {
 			return st.eachPiece(part.Layout.Owned.Grow(f.Spec.Width), func(piece domain.Box) error {
-				if err := st.eachRow(piece, func() Row[T] { return rows(rank) }); err != nil {
+				if err := st.eachRow(ctx, piece, func() Row[T] { return rows(rank) }); err != nil {
 					return fmt.Errorf("halo: fill field %q: %w", f.Spec.Name, err)
 				}
 				return st.upload(piece)
@@ -71,7 +78,7 @@ func Write[T any](f *Field, box domain.Box, src []T) error {
 		if err := st.download(piece); err != nil { // what lies between the rows is to stay
 			return err
 		}
-		err := st.eachRow(piece, func() Row[T] {
+		err := st.eachRow(context.Background(), piece, func() Row[T] {
 			return func(values []T, at domain.Vec) { copy(values, src[placeIn(box, at):]) }
 		})
 		if err != nil {

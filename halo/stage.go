@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -115,8 +116,8 @@ func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) e
 }
 
 // eachRow calls a Row for every row of the piece in the stage, on all cores. A panic in one ends
-// it, and is the error.
-func (s *stageAs[T]) eachRow(piece domain.Box, rows func() Row[T]) error {
+// it, and is the error; so does the context.
+func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() Row[T]) error {
 	n := piece.Size()
 	count := int64(n[1]) * int64(n[2])
 	var next atomic.Int64
@@ -132,6 +133,9 @@ func (s *stageAs[T]) eachRow(piece domain.Box, rows func() Row[T]) error {
 			row := rows()
 			for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
 				at := domain.Vec{piece.Lo[0], piece.Lo[1] + int(i%int64(n[1])), piece.Lo[2] + int(i/int64(n[1]))}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 				row(s.row(piece, at), at)
 			}
 			return nil
@@ -175,7 +179,7 @@ func (s *stageAs[T]) read(dst []T, box, piece domain.Box) error {
 	if err := s.download(piece); err != nil {
 		return err
 	}
-	return s.eachRow(piece, func() Row[T] {
+	return s.eachRow(context.Background(), piece, func() Row[T] {
 		return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at):], values) }
 	})
 }

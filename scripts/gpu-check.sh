@@ -8,6 +8,7 @@
 # Without words it does the first four. Step performance is what docs/performance.md
 # reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
+# TESTS names the test programs that step tests runs (default: all that are in the bundle).
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
@@ -36,13 +37,13 @@ check() {
 
 # All test programs, each where the files that it reads lie.
 tests() {
-	local t name from
+	local name from
 	"$bundle/halox" devices
-	for t in "$bundle"/*.test; do
-		name=$(basename "$t" .test)
+	for name in ${TESTS:-$(cd "$bundle" && ls -- *.test)}; do
+		name=${name%.test}
 		from=$bundle/files/${name//-//}
 		[ -d "$from" ] || from=$work
-		check "$name" env -C "$from" "$t" -test.v -test.short
+		check "$name" env -C "$from" "$bundle/$name.test" -test.v -test.short
 	done
 }
 

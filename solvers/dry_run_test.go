@@ -86,7 +86,7 @@ func countedAsHeld(t *testing.T, set *testdevices.Set, p *Problem, h how) {
 			t.Errorf("the dry run took %+v of %v", most, place.Devices[rank])
 		}
 	}
-	s, err := New(p, plan, set.Compiler)
+	s, err := New(t.Context(), p, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

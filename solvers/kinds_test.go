@@ -83,7 +83,7 @@ func TestKindsThatAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(p, plan, set.Compiler); err == nil {
+	if _, err := New(t.Context(), p, plan, set.Compiler); err == nil {
 		t.Error("a wall that changes with time was accepted beside a box")
 	}
 }

@@ -42,10 +42,15 @@ func (p *Problem) check(place *halo.Placement) error {
 	if p == nil || place == nil || place.Decomposition == nil {
 		return errors.New("solvers: the problem or its placement is nil")
 	}
-	dims := p.Grid.Dims
 	if place.Grid != p.Grid {
 		return fmt.Errorf("solvers: the placement is of another grid than the problem's")
 	}
+	return p.checkParts()
+}
+
+// checkParts returns an error if the parts of the problem do not fit together.
+func (p *Problem) checkParts() error {
+	dims := p.Grid.Dims
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)
 	}

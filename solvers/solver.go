@@ -46,8 +46,8 @@ type Solver struct {
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
 // fills the fields. The plan is one for p.Field() alone. Close frees what New made. Where there is too
 // little memory for the fields, the error is streams.ErrOutOfMemory, and nothing is allocated: DryRun
-// says what else is needed.
-func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
+// says what else is needed. Where the context ends, so does the filling, and New returns the context's error.
+func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.fits(plan); err != nil {
 		return nil, err
 	}
@@ -58,9 +58,9 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 	s = &Solver{problem: p, u: u}
 	s.resources.Add(u)
 	if p.Real == kernels.Float32 {
-		err = fill[float32](u.Level(0), p)
+		err = fill[float32](ctx, u.Level(0), p)
 	} else {
-		err = fill[float64](u.Level(0), p)
+		err = fill[float64](ctx, u.Level(0), p)
 	}
 	if err == nil {
 		err = u.SetAll()
@@ -134,7 +134,7 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 func DryRun(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o scheme.Options) (all []scheme.Memory, err error) {
 	place := plan.Placement.DryRun()
 	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
-	s, err := New(p, plan.On(place), c)
+	s, err := New(ctx, p, plan.On(place), c)
 	if errors.Is(err, streams.ErrOutOfMemory) { // there is not even the address space
 		return nil, cmp.Or(Fit(p, plan.Placement), err)
 	}

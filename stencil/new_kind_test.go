@@ -83,7 +83,7 @@ func solved(t *testing.T, c *configs.Run, devices int) []float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := solvers.New(p, plan, set.Compiler)
+	s, err := solvers.New(t.Context(), p, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
-	"github.com/halox/halox/domain"
-	"github.com/halox/halox/halo"
-	"github.com/halox/halox/solvers"
-	"github.com/halox/halox/streams"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -75,8 +71,8 @@ func newConfigCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := checkCut(c); err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+			if err := checkRun(cmd.Context(), args[0], c); err != nil {
+				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size, c.Precision)
 			return nil
@@ -84,51 +80,4 @@ func newConfigCheckCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key, as `key=value`; may be repeated")
 	return cmd
-}
-
-// checkCut refuses a number of devices, or parts, that the grid is too small for, and a grid that is too large
-// for the memory of the host where its devices are to hold it, as a run does.
-func checkCut(c *configs.Run) error {
-	p, err := newProblem(c)
-	if err != nil {
-		return err
-	}
-	parts, key := domain.Vec{1, 1, 1}, "devices.count"
-	if copy(parts[:], c.Decomposition) > 0 {
-		key = "decomposition"
-	} else if c.Devices.Count > 0 {
-		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
-			return under(key, err)
-		}
-	}
-	cut, err := domain.Decompose(p.Grid, parts)
-	if err == nil && c.Devices.Count > 0 {
-		err = cut.CheckWidth(p.Width())
-	}
-	if err != nil || c.Devices.Backend != string(streams.Host) {
-		return under(key, err)
-	}
-	return under("grid.size", checkHost(p, cut))
-}
-
-// checkHost returns an error unless the fields of a problem fit on host devices.
-func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
-	devices, err := streams.HostPlatform(len(cut.Subdomains)).Open()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, streams.CloseAll(devices)) }()
-	place, err := halo.Place(cut, devices)
-	if err != nil {
-		return err
-	}
-	return solvers.Fit(p, place)
-}
-
-// under names the key that an error is about.
-func under(key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", key, err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -14,15 +15,18 @@ import (
 // writeFields writes the field and the picture that the config wants, and adds
 // the distance from the exact solution to the record. What fails keeps nothing
 // else from being written.
-func (j *solverRun) writeFields(r *record) error {
+func (j *solverRun) writeFields(ctx context.Context, r *record) error {
 	var errs []error
+	keep := j.keeper(r.clone(), nil)
 	if name := j.config.Output.Field; name != "" {
-		errs = append(errs, j.writeField(name))
+		errs = append(errs, j.writeField(ctx, name, keep))
 	}
+	during(ctx, "reading what came out", keep)
 	if j.config.Exact != "" {
 		errs = append(errs, j.compare(r))
 	}
 	if name := j.config.Output.Picture; name != "" {
+		during(ctx, "drawing "+name, keep)
 		errs = append(errs, j.writePicture(name, r.run.Iterations))
 	}
 	return errors.Join(errs...)
@@ -63,8 +67,9 @@ func (j *solverRun) writePicture(name string, iterations int) error {
 // axisName returns the name of an axis.
 func axisName(axis int) string { return "xyz"[axis : axis+1] }
 
-// writeField writes all owned points.
-func (j *solverRun) writeField(name string) error {
+// writeField writes all owned points. Ended by force it leaves nothing of the file, and what keep
+// keeps.
+func (j *solverRun) writeField(ctx context.Context, name string, keep func() string) error {
 	grid := j.problem.Grid
 	shape := []int{grid.Size[1], grid.Size[0]}
 	if grid.Dims == 3 {
@@ -79,6 +84,10 @@ func (j *solverRun) writeField(name string) error {
 		return err
 	}
 	defer w.Abort()
+	during(ctx, "writing "+name, func() string {
+		_ = w.Abort()
+		return keep()
+	})
 	err = grid.EachChunk(chunkPoints, func(box domain.Box) error {
 		values := make([]float64, box.Points())
 		if err := j.solver.Read(values, box); err != nil {

@@ -48,6 +48,9 @@ func planFile(ctx context.Context, out, notes io.Writer, file string, set []stri
 	if err != nil {
 		return err
 	}
+	if err := checkRun(ctx, file, config); err != nil {
+		return err
+	}
 	w, err := newSetup(ctx, config, notes)
 	if err != nil {
 		return err
@@ -56,6 +59,7 @@ func planFile(ctx context.Context, out, notes io.Writer, file string, set []stri
 	if dot {
 		return writeDot(out, w)
 	}
+	during(ctx, "measuring the links", nil)
 	if err := w.session.Measure(ctx); err != nil {
 		return err
 	}

@@ -23,13 +23,15 @@ func newSolverRun(ctx context.Context, c *configs.Run, notes io.Writer) (*solver
 	if err != nil {
 		return nil, err
 	}
+	during(ctx, "trying the schemes", nil)
 	if err := w.choose(ctx, notes); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	if err := w.fits(ctx); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	solver, err := solvers.New(w.problem, w.plan, w.session.Compiler)
+	during(ctx, "filling the fields and compiling", nil)
+	solver, err := solvers.New(ctx, w.problem, w.plan, w.session.Compiler)
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}

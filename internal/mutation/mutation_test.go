@@ -111,7 +111,7 @@ func (o *outcome) read(output string) {
 // not compile, or never ends, shows nothing.
 func TestFaultsAreFound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs the tests of halo once a fault")
+		t.Skip("SKIPPED: builds and runs the tests of halo once a fault")
 	}
 	outcomes := make([]outcome, len(faults))
 	t.Run("fault", func(t *testing.T) { // ends when all that is parallel in it has
@@ -163,7 +163,7 @@ func table(outcomes []outcome) string {
 // it.
 func TestTheSuitePassesWithoutFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds and runs the tests of halo")
+		t.Skip("SKIPPED: builds and runs the tests of halo")
 	}
 	same := sources{}
 	for _, f := range faults {

@@ -120,7 +120,7 @@ func writeField(t *testing.T, dtype field.DType, shape []int, values []float64) 
 
 func TestFieldReadByNumPy(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import numpy").Run(); err != nil {
-		t.Skip("no python3 with numpy here")
+		t.Skip("SKIPPED: no python3 with numpy here")
 	}
 	path := filepath.Join(t.TempDir(), "field.npy")
 	if err := os.WriteFile(path, writeField(t, field.Float64, []int{2, 3, 4}, counted(24)), 0o644); err != nil {

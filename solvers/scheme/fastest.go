@@ -146,6 +146,7 @@ func (s Search) paths(step *Step) []p2p.Path {
 type memory struct {
 	entry cache.Entry
 	key   string
+	many  bool // devices, which exchange
 }
 
 func (s Search) memory(step *Step, o Options) memory {
@@ -154,7 +155,7 @@ func (s Search) memory(step *Step, o Options) memory {
 		all = append(all, d.Name, d.Arch)
 	}
 	machine := strings.Join(append(all, s.Driver, s.Program), "|")
-	m := memory{entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
+	m := memory{many: len(step.placement().Devices) > 1, entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
 	if text, ok := step.describe(); ok {
 		every := int64(0)
 		if o.checks() {
@@ -202,17 +203,21 @@ func (m memory) recall(paths []p2p.Path) (trials []Trial, ok bool) {
 	if m.key == "" || err != nil {
 		return nil, false
 	}
-	return trialsIn(text, m.key, paths)
+	return trialsIn(text, m.key, paths, m.many)
 }
 
-// trialsIn returns what an entry holds under a key.
-func trialsIn(text []byte, key string, paths []p2p.Path) (trials []Trial, ok bool) {
+// trialsIn returns what an entry holds under a key, of trials on many devices or on one.
+func trialsIn(text []byte, key string, paths []p2p.Path, many bool) (trials []Trial, ok bool) {
 	all := map[string][]Trial{}
 	if json.Unmarshal(text, &all) != nil {
 		return nil, false
 	}
 	trials = all[key]
 	impossible := func(t Trial) bool {
+		needs, err := NeedsOf(t.Scheme)
+		if err != nil || many && needs.CheckPath(t.Scheme, t.Path) != nil {
+			return true
+		}
 		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !slices.Contains(paths, t.Path)
 	}
 	return trials, len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)

@@ -121,7 +121,7 @@ func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *set
 	if err := s.fits(ctx); err != nil {
 		return step, nil, err
 	}
-	solver, err := solvers.New(s.problem, s.plan, s.Compiler)
+	solver, err := solvers.New(ctx, s.problem, s.plan, s.Compiler)
 	if err != nil {
 		return step, nil, err
 	}

@@ -39,6 +39,9 @@ const (
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )
 
+// Stuck is the flag for a driver one function of which never returns.
+func Stuck(call string) string { return fmt.Sprintf("-DFAKE_STUCK=%q", call) }
+
 // Devices is the flag for a driver with n devices, 0 to 8, instead of 2.
 func Devices(n int) string { return fmt.Sprintf("-DFAKE_DEVICES=%d", n) }
 
@@ -100,7 +103,7 @@ func compiler(tb testing.TB) []string {
 		cc = []string{"cc"}
 	}
 	if _, err := exec.LookPath(cc[0]); err != nil {
-		tb.Skipf("no C compiler for the fake CUDA driver: %v", err)
+		tb.Skipf("SKIPPED: no C compiler for the fake CUDA driver: %v", err)
 	}
 	return cc
 }

@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 
 #ifndef FAKE_DEVICES
 #define FAKE_DEVICES 2
@@ -212,7 +214,17 @@ static inline void fake_unlock(int *unused) {
 	pthread_mutex_unlock(&fake_mutex);
 }
 
+// FAKE_STUCK is the driver function that never returns, if any.
+#ifndef FAKE_STUCK
+#define FAKE_STUCK ""
+#endif
+
+static inline void fake_stick(const char *name) {
+	while (strcmp(name, FAKE_STUCK) == 0) pause();
+}
+
 #define CALL(name)                                                     \
+	fake_stick(name);                                              \
 	__attribute__((cleanup(fake_unlock))) int locked_ = 0;         \
 	(void)locked_;                                                 \
 	pthread_mutex_lock(&fake_mutex);                               \
