@@ -16,7 +16,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	tried := func(_ []scheme.Trial, _ bool, err error) error { return err }
 	for name, err := range map[string]error{
 		"no problem":             made(solvers.New(t.Context(), nil, nil, set.Compiler)),
-		"no plan":                made(solvers.New(&solvers.Problem{}, nil, set.Compiler)),
+		"no plan":                made(solvers.New(t.Context(), &solvers.Problem{}, nil, set.Compiler)),
 		"trials of no problem":   tried(solvers.Fastest(t.Context(), nil, nil, scheme.Search{}, scheme.Options{})),
 		"trials on no placement": tried(solvers.Fastest(t.Context(), &solvers.Problem{}, nil, scheme.Search{}, scheme.Options{})),
 	} {

@@ -38,25 +38,44 @@ func possible(file string) error {
 	return nil
 }
 
-// checkCut refuses a number of devices, or parts, that the grid is too small for, and a grid that is too large
-// for the memory of the host where its devices are to hold it, as a run does.
-func checkCut(c *configs.Run, p *solvers.Problem) (err error) {
+// checkCut refuses a number of devices, or parts, that the grid is too small for, as a run does.
+func checkCut(c *configs.Run, p *solvers.Problem) error {
+	_, err := cutOf(c, p)
+	return err
+}
+
+// cutOf cuts the grid as the config says; where it leaves that open, for as many devices as it names, or one.
+func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err error) {
 	parts, key := domain.Vec{1, 1, 1}, "devices.count"
 	if copy(parts[:], c.Decomposition) > 0 {
 		key = "decomposition"
 	} else if c.Devices.Count > 0 {
 		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
-			return under(key, err)
+			return nil, under(key, err)
 		}
 	}
-	cut, err := domain.Decompose(p.Grid, parts)
+	cut, err = domain.Decompose(p.Grid, parts)
 	if err == nil && c.Devices.Count > 0 {
 		err = cut.CheckWidth(p.Width())
 	}
+	return cut, under(key, err)
+}
+
+// checkMemory refuses a grid that is too large for the memory of the host, where its devices are to hold it. A plan
+// and a run ask the devices themselves.
+func checkMemory(file string, c *configs.Run) error {
+	p, err := newProblem(c)
 	if err != nil || c.Devices.Backend != string(streams.Host) {
-		return under(key, err)
+		return err
 	}
-	return under("grid.size", checkHost(p, cut))
+	cut, err := cutOf(c, p)
+	if err == nil {
+		err = under("grid.size", checkHost(p, cut))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // checkHost returns an error unless the fields of a problem fit on host devices.

@@ -74,6 +74,9 @@ func newConfigCheckCommand() *cobra.Command {
 			if err := checkRun(cmd.Context(), args[0], c); err != nil {
 				return err
 			}
+			if err := checkMemory(args[0], c); err != nil {
+				return err
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size, c.Precision)
 			return nil
 		},
