@@ -62,7 +62,7 @@ func (i *interrupts) run(command func(ctx context.Context) error) error {
 	var s os.Signal
 	select {
 	case err := <-done:
-		return err
+		return interruption(i.ctx, err)
 	case s = <-i.signals:
 	}
 	i.cancel()
