@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -91,8 +92,9 @@ func await(t *testing.T, holds func() bool) {
 // signalLimit is how long a process may go on after a signal.
 const signalLimit = 2 * time.Second
 
-// stopped sends a signal and checks that the process ends in time, as one that was interrupted.
-func (p *process) stopped(t *testing.T, s syscall.Signal) {
+// stopped sends a signal and checks that the process ends in time, as one that was interrupted, or
+// with one of the other codes.
+func (p *process) stopped(t *testing.T, s syscall.Signal, codes ...int) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
@@ -103,7 +105,7 @@ func (p *process) stopped(t *testing.T, s syscall.Signal) {
 	case <-time.After(4 * signalLimit):
 		t.Fatalf("%v after %v it goes on:\n%s", time.Since(begin), s, &p.out)
 	}
-	if took := time.Since(begin); took > signalLimit || p.cmd.ProcessState.ExitCode() != exitInterrupted {
+	if took := time.Since(begin); took > signalLimit || !slices.Contains(append(codes, exitInterrupted), p.cmd.ProcessState.ExitCode()) {
 		t.Errorf("%v after %v: %v:\n%s", took, s, p.cmd.ProcessState, &p.out)
 	}
 }
@@ -144,6 +146,35 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A signal while a field is written leaves the whole file or none, and the record.
+func TestASignalWhileAFieldIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	field, record := filepath.Join(dir, "f.npy"), filepath.Join(dir, "r.json")
+	p := start(t, "", "run", write(t, "c.yaml", small), "--set", "grid.size=[4000,4000]", "--set", "initial=x", "--set", "exact=x",
+		"--set", "stop.iterations=1", "--set", "output.field="+field, "--record", record)
+	await(t, func() bool {
+		all, _ := filepath.Glob(filepath.Join(dir, ".halox-*"))
+		return slices.ContainsFunc(all, func(name string) bool {
+			info, err := os.Stat(name)
+			return err == nil && info.Size() > 0
+		})
+	})
+	p.stopped(t, syscall.SIGTERM, 0) // it may come to its end in time
+	if r, err := results.Read(record); err != nil || r.Run.Iterations != 1 {
+		t.Errorf("%+v, %v:\n%s", r, err, &p.out)
+	}
+	all, err := os.ReadDir(dir)
+	for _, file := range all {
+		info, err := file.Info()
+		if name := file.Name(); err != nil || name != "r.json" && (name != "f.npy" || info.Size() < 4000*4000*8) {
+			t.Errorf("%s is left: %+v, %v", name, info, err)
+		}
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
