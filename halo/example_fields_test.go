@@ -72,22 +72,17 @@ func ExampleReduction() {
 		log.Fatal(err)
 	}
 	defer largest.Close()
-	var at []*streams.Stream // by rank
-	for _, d := range f.Placement.Devices {
-		s, err := d.NewStream(streams.Normal)
-		if err != nil {
-			log.Fatal(err)
-		}
-		at = append(at, s)
+	at, err := f.Placement.NewStreams()
+	if err != nil {
+		log.Fatal(err)
 	}
+	defer at.Close()
 	for range 2 { // once made ready, it is queued any number of times
 		if err := largest.Queue(at); err != nil {
 			log.Fatal(err)
 		}
-		for _, s := range at {
-			if err := s.Sync(time.Minute); err != nil {
-				log.Fatal(err)
-			}
+		if err := at.Sync(time.Minute); err != nil {
+			log.Fatal(err)
 		}
 		fmt.Println(largest.Result().Floats[0])
 	}
@@ -160,14 +155,11 @@ func ExampleAccumulator() {
 		log.Fatal(err)
 	}
 	defer ghosts.Close()
-	var at []*streams.Stream // by rank
-	for _, d := range f.Placement.Devices {
-		s, err := d.NewStream(streams.Normal)
-		if err != nil {
-			log.Fatal(err)
-		}
-		at = append(at, s)
+	at, err := f.Placement.NewStreams()
+	if err != nil {
+		log.Fatal(err)
 	}
+	defer at.Close()
 	lower := f.Array(0, 0) // rank 0 owns y = 0, 1, 2
 	here := streams.View[float64](lower.Data.Memory.Bytes()[lower.Data.Offset:])
 	for x := range 8 {
@@ -180,10 +172,8 @@ func ExampleAccumulator() {
 	if err := ghosts.Wait(at); err != nil { // what is queued on the streams now comes after the sums
 		log.Fatal(err)
 	}
-	for _, s := range at {
-		if err := s.Sync(time.Minute); err != nil {
-			log.Fatal(err)
-		}
+	if err := at.Sync(time.Minute); err != nil {
+		log.Fatal(err)
 	}
 	row := domain.Box{Lo: domain.Vec{4, 3, 0}, Hi: domain.Vec{7, 4, 1}}
 	got := make([]float64, row.Points())

@@ -14,8 +14,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// rich opens two GPUs of a fake driver of whose memory so many bytes are free at first.
-func rich(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake) {
+// fakeSession opens two GPUs of a fake driver, of whose memory so many bytes are free at first, with a step on them.
+func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake) {
 	t.Helper()
 	compiler := testdevices.Compiler(t)
 	library := cudafake.Build(t, cudafake.Devices(2), cudafake.Memory(int(free)))
@@ -45,7 +45,7 @@ func rich(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake) {
 // on a device, and made where none is.
 func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	o := Options{Scheme: Assisted, Path: p2p.Peer, Limit: testLimit}
-	session, step, _ := rich(t, 1<<30)
+	session, step, _ := fakeSession(t, 1<<30)
 	plan, err := step.Plan(session.Links, o.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 		t.Errorf("counted %+v", counted)
 	}
 
-	session, step, fake := rich(t, need-1)
+	session, step, fake := fakeSession(t, need-1)
 	before := fake.Live()
 	_, err = New(t.Context(), session, step, o)
 	if !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "out of memory: ") || !strings.Contains(err.Error(), " are needed, and ") {
@@ -71,7 +71,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 
-	session, step, _ = rich(t, need)
+	session, step, _ = fakeSession(t, need)
 	x, err := New(t.Context(), session, step, o)
 	if err != nil {
 		t.Fatal(err)
@@ -88,10 +88,10 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 // memory too.
 func TestTrialsLookAtWhatIsFree(t *testing.T) {
 	t.Setenv("HALOX_CACHE", t.TempDir())
-	_, step, _ := rich(t, 1<<30)
+	_, step, _ := fakeSession(t, 1<<30)
 	own := 2 * step.variables()[0].Level(0).Parts[0].Data.Memory.Size()
 	for name, free := range map[string]int64{"for half of a copy": own + own/2, "for a copy and no more": 2 * own} {
-		session, step, fake := rich(t, free)
+		session, step, fake := fakeSession(t, free)
 		before := fake.Live()
 		trials, err := tryCopy(t.Context(), session, step, Options{Path: p2p.Staged, Limit: testLimit})
 		if err != nil || len(trials) > 0 {
