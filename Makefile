@@ -24,8 +24,8 @@ build: ## build bin/halox
 run: build ## build halox and run a sample config (SAMPLE=...), with a picture under out/
 	./bin/halox run $(SAMPLE)
 
-test: ## run all tests
-	$(GO) test ./...
+test: ## run all tests, with the flags of TESTFLAGS
+	$(GO) test $(TESTFLAGS) ./...
 
 # NVRTC, which TestEveryProgram keeps busy for minutes, is not Go: the detector sees nothing there.
 # Nor does it in the tests that internal/mutation starts.

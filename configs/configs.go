@@ -24,6 +24,9 @@ type Options struct {
 	// Stencils are those that the section stencil may select, in the order in which they are shown: of those with as many
 	// points the first is meant where no shape is given, and of all of a dimension the first where nothing is.
 	Stencils []StencilKind
+	// UnitSpacing returns the distance between the points of an axis that is 1 long, by their number and by what holds at
+	// its ends: the default of grid.spacing. nil: it has none, and must be set.
+	UnitSpacing func(points int, ends [2]FaceKind) float64
 	// Set holds overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
 	Set []string
 	// Environ holds "NAME=value" as os.Environ does. Only names that begin with HALOX_ matter.

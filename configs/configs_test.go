@@ -32,7 +32,7 @@ func TestFiles(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			run, err := configs.Load(file, configs.Options{Stencils: stencils, CheckExpression: checkNames, Schemes: schemes, Paths: paths})
+			run, err := configs.Load(file, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames, Schemes: schemes, Paths: paths})
 			golden(t, strings.TrimSuffix(file, filepath.Ext(file))+".txt", outcome(t, run, err))
 		})
 	}
@@ -90,6 +90,17 @@ var stencils = func() (all []configs.StencilKind) {
 	return all
 }()
 
+// unitSpacing stands in for halox's: a Neumann wall is half a spacing from the nearest point, a Dirichlet wall a whole one.
+func unitSpacing(points int, ends [2]configs.FaceKind) float64 {
+	half := 2 * points
+	for _, kind := range ends {
+		if kind == configs.Dirichlet {
+			half++
+		}
+	}
+	return 2 / float64(half)
+}
+
 var word = regexp.MustCompile(`[a-z]+`)
 
 // checkNames stands in for the parser of expressions: it knows names and nothing else.
@@ -112,7 +123,7 @@ func TestRunReadsBack(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.good.yaml")
 	samples, _ := filepath.Glob("*.yaml")
 	for _, file := range append(files, samples...) {
-		run, err := configs.Load(file, configs.Options{Stencils: stencils})
+		run, err := configs.Load(file, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +136,7 @@ func TestRunReadsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range [][]byte{asJSON, asYAML} {
-			again, err := configs.Parse("again.yaml", text, configs.Options{Stencils: stencils})
+			again, err := configs.Parse("again.yaml", text, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
 			if err != nil {
 				t.Fatalf("%s gave\n%s\nwhich does not read back: %v", file, text, err)
 			}
@@ -137,14 +148,14 @@ func TestRunReadsBack(t *testing.T) {
 }
 
 func TestLoadWithoutFile(t *testing.T) {
-	_, err := configs.Load("testdata/none.yaml", configs.Options{Stencils: stencils})
+	_, err := configs.Load("testdata/none.yaml", configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestProblemsCanBeTakenApart(t *testing.T) {
-	_, err := configs.Load("testdata/precision.bad.yaml", configs.Options{Stencils: stencils})
+	_, err := configs.Load("testdata/precision.bad.yaml", configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
 	var first configs.Problem
 	if !errors.As(err, &first) {
 		t.Fatalf("got %v", err)
@@ -174,7 +185,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(strings.Repeat("[", 20000)), false)
 	f.Fuzz(func(t *testing.T, data []byte, isTOML bool) {
 		name := map[bool]string{false: "f.yaml", true: "f.toml"}[isTOML]
-		run, err := configs.Parse(name, data, configs.Options{Stencils: stencils, CheckExpression: checkNames, Schemes: schemes, Paths: paths, Set: []string{"stop=" + string(data)}})
+		run, err := configs.Parse(name, data, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames, Schemes: schemes, Paths: paths, Set: []string{"stop=" + string(data)}})
 		if (run == nil) == (err == nil) {
 			t.Fatalf("a run %v and an error %v", run, err)
 		}

@@ -63,13 +63,16 @@ func tooMany(size []int) bool {
 	return left == 0
 }
 
-// spacing reads grid.spacing, or gives the unit box's: 1/(n+1) between two walls, 1/n on a periodic axis.
+// spacing reads grid.spacing, or gives that with which the grid fills the unit box.
 func (r *reader) spacing(size []int, b Boundary) []float64 {
 	const name = "grid.spacing"
 	s, ok := r.lookup(name)
 	switch {
+	case !ok && r.unit == nil:
+		r.missing(name)
+		return nil
 	case !ok:
-		return unitSpacing(size, b)
+		return r.unitSpacings(size, b)
 	case s.node.Kind == yaml.SequenceNode:
 		return r.spacings(name, s)
 	}
@@ -103,14 +106,10 @@ func distanceBetween(n *yaml.Node) (float64, bool) {
 	return h, ok && h >= minSpacing && h <= maxSpacing
 }
 
-func unitSpacing(size []int, b Boundary) []float64 {
+func (r *reader) unitSpacings(size []int, b Boundary) []float64 {
 	spacing := make([]float64, len(size))
 	for axis, n := range size {
-		parts := n + 1
-		if b.Face(axis, 0).Kind == Periodic {
-			parts = n
-		}
-		spacing[axis] = 1 / float64(parts)
+		spacing[axis] = r.unit(n, [2]FaceKind{b.Face(axis, 0).Kind, b.Face(axis, 1).Kind})
 	}
 	return spacing
 }

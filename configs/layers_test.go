@@ -14,7 +14,7 @@ const small = "solver: laplace\ngrid: {size: [8, 8]}\n"
 // load parses a config that must be good.
 func load(t *testing.T, text string, o configs.Options) *configs.Run {
 	t.Helper()
-	o.Stencils = stencils
+	o.Stencils, o.UnitSpacing = stencils, unitSpacing
 	run, err := configs.Parse("test.yaml", []byte(text), o)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 			"HALOX_STOP_NORM: stop.norm: \"l3\" is not allowed: max or l2\n--set: precision: 1 is not allowed: float64 or float32"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := configs.Parse("test.yaml", []byte(small), configs.Options{Stencils: stencils, Environ: c.environ, Set: c.sets})
+			_, err := configs.Parse("test.yaml", []byte(small), configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, Environ: c.environ, Set: c.sets})
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -150,7 +150,7 @@ func TestUnreadableFiles(t *testing.T) {
 		{"endless alias", "solver: &a [*a]\n", "test.yaml:1: solver: [*a] is not allowed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := configs.Parse("test.yaml", []byte(c.text), configs.Options{Stencils: stencils})
+			_, err := configs.Parse("test.yaml", []byte(c.text), configs.Options{Stencils: stencils, UnitSpacing: unitSpacing})
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, not %s", err, c.want)
 			}

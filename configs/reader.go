@@ -21,6 +21,7 @@ type reader struct {
 	schemes  []Scheme
 	paths    []string
 	stencils []StencilKind
+	unit     func(points int, ends [2]FaceKind) float64 // UnitSpacing
 	problems Problems
 	bad      map[string]bool
 	steady   bool // the solver is one without time
@@ -30,7 +31,7 @@ type reader struct {
 func newReader(file string, values *viper.Viper, o Options, found Problems) *reader {
 	return &reader{
 		file: file, values: values, check: o.CheckExpression, schemes: o.Schemes, paths: o.Paths, stencils: o.Stencils,
-		problems: found, bad: map[string]bool{},
+		unit: o.UnitSpacing, problems: found, bad: map[string]bool{},
 	}
 }
 

@@ -50,9 +50,21 @@ func TestTheStabilityLimitItselfIsAllowed(t *testing.T) {
 }
 
 func TestGeometry(t *testing.T) {
-	run := load(t, "solver: laplace\ngrid: {size: [4, 8, 1]}\nboundary: {y: periodic}", configs.Options{})
-	if got := fmt.Sprint(run.Dims(), run.Spacing(), run.Periodic(), run.Grid.Points()); got != "3 [0.2 0.125 0.5] [false true false] 32" {
+	run := load(t, "solver: laplace\ngrid: {size: [4, 8, 2]}\nboundary: {y: periodic, z-: neumann}", configs.Options{})
+	if got := fmt.Sprint(run.Dims(), run.Spacing(), run.Periodic(), run.Grid.Points()); got != "3 [0.2 0.125 0.4] [false true false] 64" {
 		t.Errorf("got %s", got)
+	}
+}
+
+// Who does not say what the spacing is by default gets configs that set it, and no others.
+func TestSpacingWithoutDefault(t *testing.T) {
+	o := configs.Options{Stencils: stencils}
+	if _, err := configs.Parse("c.yaml", []byte(small), o); err == nil || !strings.Contains(err.Error(), "grid.spacing: is required") {
+		t.Errorf("got %v", err)
+	}
+	o.Set = []string{"grid.spacing=0.5"}
+	if run, err := configs.Parse("c.yaml", []byte(small), o); err != nil || run.Spacing()[1] != 0.5 {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -76,7 +88,7 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run, err := configs.Parse(name+".yaml", text, configs.Options{Stencils: stencils, CheckExpression: checkNames})
+		run, err := configs.Parse(name+".yaml", text, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +112,7 @@ precision: half
 heat:
   dt: 0.1
 `
-	_, err := configs.Parse("heat3d.yaml", []byte(file), configs.Options{Stencils: stencils, Set: []string{"stop.norm=l1"}})
+	_, err := configs.Parse("heat3d.yaml", []byte(file), configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, Set: []string{"stop.norm=l1"}})
 	fmt.Println(err)
 	// Output:
 	// heat3d.yaml:4: precision: "half" is not allowed: float64 or float32

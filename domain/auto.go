@@ -29,21 +29,18 @@ const maxImbalance = 1.1
 // most. It is an error if no cut gives every subdomain the layers that its neighbours
 // need.
 func AutoParts(g Grid, n int, w Radius) (Vec, error) {
-	if n < 1 {
-		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts", n)
+	if n < 1 || n > maxParts {
+		return Vec{}, fmt.Errorf("domain: cannot cut a grid into %d parts: 1 to %d are possible", n, maxParts)
 	}
 	cuts := cutsInto(g, n, w)
 	balanced := int64(math.MaxInt64)
-	for _, d := range cuts {
-		balanced = min(balanced, d.largest())
+	for _, c := range cuts {
+		balanced = min(balanced, c.largest)
 	}
 	best, bestCost := Vec{}, math.Inf(1)
-	for _, d := range cuts {
-		if float64(d.largest()) > maxImbalance*float64(balanced) {
-			continue
-		}
-		if cost := d.cost(w); cost < bestCost {
-			best, bestCost = d.Parts, cost
+	for _, c := range cuts {
+		if float64(c.largest) <= maxImbalance*float64(balanced) && c.cost < bestCost {
+			best, bestCost = c.parts, c.cost
 		}
 	}
 	if math.IsInf(bestCost, 1) {
@@ -52,9 +49,16 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 	return best, nil
 }
 
+// cut is one way to cut a grid.
+type cut struct {
+	parts   Vec
+	largest int64   // points of the largest subdomain
+	cost    float64 // of a step
+}
+
 // cutsInto returns the cuts of the grid into n subdomains that leave each the layers that
 // its neighbours need, those first that cut the slowest axis most.
-func cutsInto(g Grid, n int, w Radius) (all []*Decomposition) {
+func cutsInto(g Grid, n int, w Radius) (all []cut) {
 	for px := 1; px <= n; px++ {
 		for py := 1; n%px == 0 && py <= n/px; py++ {
 			parts := Vec{px, py, n / px / py}
@@ -62,7 +66,7 @@ func cutsInto(g Grid, n int, w Radius) (all []*Decomposition) {
 				continue
 			}
 			if d, err := Decompose(g, parts); err == nil && d.CheckWidth(w) == nil {
-				all = append(all, d)
+				all = append(all, cut{parts, d.largest(), d.cost(w)})
 			}
 		}
 	}

@@ -1,6 +1,9 @@
 package domain
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Box is the half-open set of points Lo <= p < Hi.
 type Box struct {
@@ -8,20 +11,26 @@ type Box struct {
 	Hi Vec `json:"hi"`
 }
 
-// Size returns the number of points along each axis; never negative.
+// Size returns the number of points along each axis; never negative, and math.MaxInt
+// where it is more.
 func (b Box) Size() Vec {
 	var s Vec
 	for a := range s {
-		s[a] = max(0, b.Hi[a]-b.Lo[a])
+		if b.Hi[a] <= b.Lo[a] {
+			continue
+		}
+		if s[a] = b.Hi[a] - b.Lo[a]; s[a] < 0 { // beyond 64 bits
+			s[a] = math.MaxInt
+		}
 	}
 	return s
 }
 
-// Points returns the number of points in the box.
+// Points returns the number of points in the box, at most the greatest int64.
 func (b Box) Points() int64 { return b.Size().Product() }
 
 // Empty reports whether the box has no point.
-func (b Box) Empty() bool { return b.Points() == 0 }
+func (b Box) Empty() bool { return b.Hi[0] <= b.Lo[0] || b.Hi[1] <= b.Lo[1] || b.Hi[2] <= b.Lo[2] }
 
 // Contains reports whether p lies in the box.
 func (b Box) Contains(p Vec) bool {

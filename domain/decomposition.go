@@ -22,13 +22,17 @@ type Decomposition struct {
 
 // Decompose cuts the grid. Along an axis of n points in p parts the first
 // n mod p parts own one point more than the others. It is an error to cut an
-// axis into fewer than one or more parts than it has points.
+// axis into fewer than one or more parts than it has points, and a grid into more
+// than 2^16.
 func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 	for a, p := range parts {
 		if p < 1 || p > g.Size[a] {
 			return nil, fmt.Errorf("domain: %d points on axis %c cannot be cut into %d parts",
 				g.Size[a], "xyz"[a], p)
 		}
+	}
+	if parts.Product() > maxParts {
+		return nil, fmt.Errorf("domain: %v parts: a grid is cut into up to %d", parts, maxParts)
 	}
 	d := &Decomposition{Grid: g, Parts: parts}
 	for rank := range int(parts.Product()) {
@@ -41,6 +45,9 @@ func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 	}
 	return d, nil
 }
+
+// maxParts is how many subdomains a grid may have.
+const maxParts = 1 << 16
 
 // part returns the range of points that part i of p gets of n.
 func part(n, p, i int) (lo, hi int) {

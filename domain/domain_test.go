@@ -2,6 +2,7 @@ package domain
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -265,6 +266,50 @@ func TestRefusals(t *testing.T) {
 	}
 	if err := d.CheckWidth(Radius{Minus: Vec{3, 1, 0}, Plus: Vec{3, 1, 0}}); err != nil {
 		t.Errorf("an axis without neighbours was checked: %v", err)
+	}
+}
+
+// Numbers beyond what products of them can be are refused, or count as more than anything.
+func TestHugeNumbers(t *testing.T) {
+	const huge = math.MaxInt
+	wide := Box{Hi: Vec{1 << 32, 1 << 32, 1}} // of 2^64 points
+	if wide.Empty() || wide.Points() != math.MaxInt64 || (Box{Hi: Vec{8, 8, 8}}).Covers(wide) {
+		t.Errorf("%v: empty %t, of %d points, or a small box covers it", wide, wide.Empty(), wide.Points())
+	}
+	if all := (Box{Lo: Vec{-huge, 0, 0}, Hi: Vec{huge, 1, 1}}); all.Empty() || all.Size() != (Vec{huge, 1, 1}) {
+		t.Errorf("%v is of size %v, empty: %t", all, all.Size(), all.Empty())
+	}
+	if none := (Box{Lo: Vec{huge, 0, 0}, Hi: Vec{-huge, 1, 1}}); !none.Empty() || none.Points() != 0 {
+		t.Errorf("%v has %d points", none, none.Points())
+	}
+	if p := (Vec{-1 << 40, 1 << 40, 1}).Product(); p != math.MinInt64 {
+		t.Errorf("a product of %d", p)
+	}
+	small, one := Box{Hi: Vec{4, 4, 4}}, UniformRadius(3, 1)
+	layout := func(_ Layout, err error) error { return err }
+	g, err := NewGrid([]int{1 << 20, 1 << 20}, [3]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := func(_ any, err error) error { return err }
+	for name, err := range map[string]error{
+		"ghosts without end":          layout(NewLayout(small, Radius{Plus: Vec{huge, 0, 0}}, 8)),
+		"ghosts of 2^31 layers":       layout(NewLayout(small, Radius{Minus: Vec{0, 1 << 31, 0}}, 8)),
+		"a box at the end of numbers": layout(NewLayout(Box{Lo: Vec{huge - 1, 0, 0}, Hi: Vec{huge, 1, 1}}, one, 8)),
+		"planes of 2^62 elements":     layout(NewStridedLayout(small, one, 8, 100, 8, 1<<62)),
+		"rows whose product wraps":    layout(NewStridedLayout(small, one, 8, 100, 1<<62, 1<<62)),
+		"elements of 2^62 bytes":      layout(NewStridedLayout(small, one, 1<<62, 100, 8, 64)),
+		"a first point far out":       layout(NewStridedLayout(small, one, 8, math.MaxInt64, 8, 64)),
+		"a first point far below":     layout(NewStridedLayout(small, one, 8, math.MinInt64, 8, 64)),
+		"more parts than any machine": parts(Decompose(g, Vec{1 << 10, 1 << 7, 1})),
+		"parts without end":           parts(AutoParts(g, huge, one)),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := NewStridedLayout(small, one, 8, 2000, 100, 1000); err != nil {
+		t.Error(err)
 	}
 }
 

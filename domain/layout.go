@@ -1,6 +1,9 @@
 package domain
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // RowAlignment is the alignment in bytes of the first owned point of each row:
 // a memory transaction of a GPU.
@@ -25,21 +28,16 @@ type Layout struct {
 // NewLayout lays out the owned box with ghosts of the given width, for elements
 // of any size in bytes. Length is a whole multiple of RowAlignment in bytes.
 func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
-	if owned.Empty() {
-		return Layout{}, fmt.Errorf("domain: layout of the empty box %v", owned)
-	}
-	if err := width.check(); err != nil {
+	if err := checkLayout(owned, width, elementSize); err != nil {
 		return Layout{}, err
 	}
-	if elementSize < 1 {
-		return Layout{}, fmt.Errorf("domain: elements of %d bytes", elementSize)
-	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, padded: true}
-	size := owned.Grow(width).Size()
-	const most = 1 << 62 // bytes; rows are padded by less than two alignments
-	if bytes := (float64(size[0])*float64(elementSize) + 2*RowAlignment*float64(elementSize)) * float64(size[1]) * float64(size[2]); bytes > most {
-		return Layout{}, fmt.Errorf("domain: %v points with ghosts, %d bytes each, are more than 2^62 bytes", size, elementSize)
+	n := extents(owned, width)
+	n[0] += 2 * RowAlignment // rows are padded by less than two alignments
+	if bytes := n[0] * n[1] * n[2] * float64(elementSize); !(bytes <= maxBytes) {
+		return Layout{}, fmt.Errorf("domain: %v with ghosts %v, %d bytes each, are more than 2^61 bytes", owned, width, elementSize)
 	}
+	size := owned.Grow(width).Size()
 	lead := l.align(width.Minus[0])
 	l.Pitch = l.align(size[0])
 	l.Plane = l.Pitch * int64(size[1])
@@ -48,26 +46,65 @@ func NewLayout(owned Box, width Radius, elementSize int) (Layout, error) {
 	return l, nil
 }
 
+// maxLayout is how many bytes a layout has at most.
+const maxLayout = 1 << 62
+
+// checkLayout returns an error for what no layout is of.
+func checkLayout(owned Box, width Radius, elementSize int) error {
+	if owned.Empty() || elementSize < 1 {
+		return fmt.Errorf("domain: layout of the box %v with elements of %d bytes", owned, elementSize)
+	}
+	const most = 1 << 60
+	for a := range 3 {
+		if owned.Lo[a] < -most || owned.Hi[a] > most {
+			return fmt.Errorf("domain: layout of the box %v: indices lie between -2^60 and 2^60", owned)
+		}
+	}
+	return width.check()
+}
+
 // NewStridedLayout is the layout of an array that is there already: its first
 // owned point lies first elements after its start, rows are pitch and planes plane
 // elements apart. Ghosts must lie within the array and rows and planes must not
 // overlap.
 func NewStridedLayout(owned Box, width Radius, elementSize int, first, pitch, plane int64) (Layout, error) {
-	if owned.Empty() || elementSize < 1 {
-		return Layout{}, fmt.Errorf("domain: layout of the box %v with elements of %d bytes", owned, elementSize)
-	}
-	if err := width.check(); err != nil {
+	if err := checkLayout(owned, width, elementSize); err != nil {
 		return Layout{}, err
+	}
+	n := extents(owned, width)
+	reach := math.Abs(float64(first)) + n[0] + n[1]*math.Abs(float64(pitch)) + n[2]*math.Abs(float64(plane))
+	if !(reach*float64(elementSize) <= maxBytes) { // nor infinitely many times nothing
+		return Layout{}, fmt.Errorf("domain: %v with ghosts %v, %d bytes each, in rows %d and planes %d elements apart, the first owned point at %d, reach over more than 2^61 bytes",
+			owned, width, elementSize, pitch, plane, first)
 	}
 	l := Layout{Owned: owned, Width: width, ElementSize: elementSize, Pitch: pitch, Plane: plane, first: first}
 	full := owned.Grow(width)
 	size := full.Size()
-	if pitch < int64(size[0]) || plane < pitch*int64(size[1]) || l.Offset(full.Lo) < 0 {
+	if elements := float64(first) + float64(plane)*float64(size[2]) + float64(pitch)*float64(size[1]); elements*float64(elementSize) > maxLayout {
+		return Layout{}, fmt.Errorf("domain: %v points with ghosts, %d bytes each, in rows %d and planes %d elements apart, are more than 2^62 bytes",
+			size, elementSize, pitch, plane)
+	}
+	if first < 0 || pitch < int64(size[0]) || plane < pitch*int64(size[1]) || l.Offset(full.Lo) < 0 {
 		return Layout{}, fmt.Errorf("domain: %v points with ghosts do not fit into rows %d and planes %d elements apart, the first owned point at %d",
 			size, pitch, plane, first)
 	}
 	l.Length = l.Offset(full.Hi.Sub(Vec{1, 1, 1})) + 1
 	return l, nil
+}
+
+// maxBytes is how far an array may reach: sums of places and sizes stay within 64 bits.
+const maxBytes = 1 << 61
+
+// extents returns how many points there are along each axis, ghosts included, which may be more than an int holds;
+// infinitely many where they have no indices of 62 bits.
+func extents(owned Box, width Radius) (n [3]float64) {
+	for a := range n {
+		lo, hi := float64(owned.Lo[a])-float64(width.Minus[a]), float64(owned.Hi[a])+float64(width.Plus[a])
+		if n[a] = hi - lo; max(-lo, hi) > maxBytes {
+			n[a] = math.Inf(1)
+		}
+	}
+	return n
 }
 
 // align rounds n elements up until they take whole multiples of RowAlignment
@@ -86,6 +123,12 @@ func (l Layout) Offset(p Vec) int64 {
 
 // Bytes returns the size of the whole block in bytes.
 func (l Layout) Bytes() int64 { return l.Length * int64(l.ElementSize) }
+
+// Fits reports whether the block fits into so many bytes, also where a layout was not made here and its size is
+// beyond 64 bits.
+func (l Layout) Fits(bytes int64) bool {
+	return l.ElementSize > 0 && l.Length >= 0 && l.Length <= bytes/int64(l.ElementSize)
+}
 
 // Range returns the smallest run of elements, offset and length, that holds
 // every point of b.

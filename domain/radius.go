@@ -9,11 +9,17 @@ type Radius struct {
 	Minus, Plus Vec
 }
 
-// check returns an error if the radius is negative somewhere.
+// maxLayers is more than any device holds.
+const maxLayers = 1 << 31
+
+// check returns an error if the radius is negative somewhere, or has 2^31 layers or more.
 func (r Radius) check() error {
 	for a := range 3 {
 		if r.Minus[a] < 0 || r.Plus[a] < 0 {
 			return fmt.Errorf("domain: a width of %v in - and %v in + directions: neither may be negative", r.Minus, r.Plus)
+		}
+		if r.Minus[a] >= maxLayers || r.Plus[a] >= maxLayers {
+			return fmt.Errorf("domain: a width of %v in - and %v in + directions: less than 2^31 layers are possible", r.Minus, r.Plus)
 		}
 	}
 	return nil

@@ -1,12 +1,15 @@
 package halo_test
 
 import (
+	"context"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -61,6 +64,33 @@ func ExampleReduce() {
 	// max 7
 }
 
+func ExampleReduction() {
+	f, compiler, closeAll := exampleField()
+	defer closeAll()
+	largest, err := halo.NewReduction(f, compiler, halo.Max)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer largest.Close()
+	at, err := f.Placement.NewStreams()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer at.Close()
+	for range 2 { // once made ready, it is queued any number of times
+		if err := largest.Queue(at); err != nil {
+			log.Fatal(err)
+		}
+		if err := at.Sync(time.Minute); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(largest.Result().Floats[0])
+	}
+	// Output:
+	// 7
+	// 7
+}
+
 func ExampleWrite() {
 	f, _, closeAll := exampleField()
 	defer closeAll()
@@ -106,4 +136,50 @@ func ExampleWideHalo() {
 	// sweep [0,8)x[0,3)x[0,1)
 	// exchange
 	// sweep [0,8)x[0,5)x[0,1)
+}
+
+// A particle that lies in a cell between two subdomains adds to a ghost; its owner then has the sum.
+func ExampleAccumulator() {
+	f, compiler, closeAll := exampleField()
+	defer closeAll()
+	links, err := p2p.Discover(context.Background(), f.Placement.Devices, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	plan, err := halo.NewPlan(f.Placement, links, p2p.Auto, f.Spec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ghosts, err := halo.NewAccumulator(plan, compiler, f)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer ghosts.Close()
+	at, err := f.Placement.NewStreams()
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer at.Close()
+	lower := f.Array(0, 0) // rank 0 owns y = 0, 1, 2
+	here := streams.View[float64](lower.Data.Memory.Bytes()[lower.Data.Offset:])
+	for x := range 8 {
+		here[lower.Layout.Offset(domain.Vec{x, 3, 0})] = 0 // adds nothing
+	}
+	here[lower.Layout.Offset(domain.Vec{5, 3, 0})] = 0.25
+	if err := ghosts.Start(at); err != nil {
+		log.Fatal(err)
+	}
+	if err := ghosts.Wait(at); err != nil { // what is queued on the streams now comes after the sums
+		log.Fatal(err)
+	}
+	if err := at.Sync(time.Minute); err != nil {
+		log.Fatal(err)
+	}
+	row := domain.Box{Lo: domain.Vec{4, 3, 0}, Hi: domain.Vec{7, 4, 1}}
+	got := make([]float64, row.Points())
+	if err := halo.Read(got, f, row); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(got)
+	// Output: [4 5.25 6]
 }

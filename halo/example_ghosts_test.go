@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // Every subdomain has added 1 to its own points and 10 to its ghosts, as a scatter of
@@ -72,8 +73,9 @@ func ExampleWrapField() {
 	// Output: 96 bytes, true <nil>
 }
 
-// What fields and messages take is known before anything is allocated.
-func ExamplePlan_Memory() {
+// What fields and messages take is known before anything is allocated: by making them on devices that only
+// count.
+func ExamplePlacement_DryRun() {
 	session, place := openPlane()
 	defer session.Close()
 	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
@@ -81,7 +83,16 @@ func ExamplePlan_Memory() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	m, err := plan.Memory(0)
-	fmt.Printf("%d bytes on the device, %d pinned: %v\n", m.Fields+m.Buffers, m.Pinned, err)
-	// Output: 768 bytes on the device, 32 pinned: <nil>
+	dry := place.DryRun()
+	defer streams.CloseAll(dry.Devices)
+	u, err := halo.NewField(dry, spec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := halo.NewExchanger(plan.On(dry), session.Compiler, u); err != nil {
+		log.Fatal(err)
+	}
+	now := dry.Devices[0].Held()
+	fmt.Printf("%d bytes on the device, %d pinned\n", now.Memory, now.Pinned)
+	// Output: 768 bytes on the device, 32 pinned
 }

@@ -19,22 +19,46 @@ type Field struct {
 	Placement *Placement
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
 	Parts     []kernels.Array       // by rank; of a struct-of-arrays field those of the first component
-	stages    []*stage              // by rank, made when first used
+	stages    *stages               // those of the layout
 	whole     *Field                // whose component it is, if any
 	held      atomic.Int32          // exchanges under way
 	closed    atomic.Bool
 }
 
-// NewField allocates a field. Its content is undefined; see Fill. Close frees it.
+// NewField allocates a field. Its content is undefined; see Fill. Close frees it. Where a device, or the
+// host, has too little memory for it, the error is streams.ErrOutOfMemory, and nothing is allocated.
 func NewField(p *Placement, s Spec) (*Field, error) {
-	if err := p.usable(); err != nil {
+	all, err := NewFields(p, s, 1)
+	if err != nil {
 		return nil, err
 	}
-	s = s.filled()
-	if err := s.check(p.Decomposition); err != nil {
+	return all[0], nil
+}
+
+// NewFields allocates n fields of one Spec, as NewField does, all or none: as for the time levels of a
+// variable. What they bring to and from the host goes through the same pinned memory, one field after the
+// other.
+func NewFields(p *Placement, s Spec, n int) (all []*Field, err error) {
+	if err := Fit(p, n, s); err != nil {
 		return nil, err
 	}
-	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), stages: make([]*stage, len(p.Subdomains))}
+	shared := newStages(len(p.Subdomains))
+	for range n {
+		f, err := newField(p, s.filled(), shared)
+		if err != nil {
+			for _, f := range all {
+				err = errors.Join(err, f.Close())
+			}
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// newField allocates a field of a Spec that was checked.
+func newField(p *Placement, s Spec, shared *stages) (*Field, error) {
+	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), stages: shared.share()}
 	count, bytes := s.Arrays()
 	for _, sub := range f.Cut.Subdomains {
 		l, err := domain.NewLayout(sub.Box, s.Width, bytes)
@@ -65,7 +89,7 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 	if err := s.check(p.Decomposition); err != nil {
 		return nil, err
 	}
-	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays), stages: make([]*stage, len(p.Subdomains))}
+	f := &Field{Spec: s, Placement: p, Cut: p.Staggered(s.Stagger), Parts: slices.Clone(arrays), stages: newStages(len(p.Subdomains)).share()}
 	if count, _ := s.Arrays(); count != 1 {
 		return nil, fmt.Errorf("halo: field %q: %d components as a struct of arrays cannot be wrapped together: wrap a field for each", s.Name, count)
 	}
@@ -91,7 +115,7 @@ func (f *Field) checkArray(rank int, a kernels.Array) error {
 		return fmt.Errorf("must be memory of device %v", device)
 	case l.Owned != sub.Box || l.Width != f.Spec.Width || l.ElementSize != bytes:
 		return fmt.Errorf("holds %v with ghosts %v of %d bytes, not %v with %v of %d", l.Owned, l.Width, l.ElementSize, sub.Box, f.Spec.Width, bytes)
-	case a.Data.Length < l.Bytes():
+	case !l.Fits(a.Data.Length):
 		return fmt.Errorf("has %d bytes, its layout %d", a.Data.Length, l.Bytes())
 	case a.Data.Offset < 0 || a.Data.Offset > a.Data.Memory.Size()-a.Data.Length:
 		return fmt.Errorf("lies outside of its memory: %v", a.Data)
@@ -130,8 +154,10 @@ func (f *Field) Close() error {
 	if f.held.Load() > 0 {
 		return fmt.Errorf("halo: field %q is being exchanged: call Wait before Close", f.Spec.Name)
 	}
-	f.closed.Store(true)
-	return f.resources.Close()
+	if f.closed.Swap(true) {
+		return nil
+	}
+	return errors.Join(f.stages.leave(), f.resources.Close())
 }
 
 // block returns the memory of all arrays of a subdomain.
@@ -159,7 +185,7 @@ func (f *Field) Component(c int) (*Field, error) {
 	if !f.Spec.SoA || c < 0 || c >= count {
 		return nil, fmt.Errorf("halo: field %q has no component %d of its own", f.Spec.Name, c)
 	}
-	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, whole: f, stages: make([]*stage, len(f.Parts))}
+	one := &Field{Spec: f.Spec, Placement: f.Placement, Cut: f.Cut, whole: f, stages: f.stages.share()}
 	one.Spec.Name += fmt.Sprintf("[%d]", c)
 	one.Spec.Components = 1
 	if f.Spec.Widths != nil {

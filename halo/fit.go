@@ -7,11 +7,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+var errNoPlan = errors.New("halo: the plan is nil")
+
 // fits returns an error unless there is a field for each Spec of the plan, in that
 // order and placed as the plan is.
 func (p *Plan) fits(fields []*Field) error {
 	if p == nil {
-		return errors.New("halo: the plan is nil")
+		return errNoPlan
 	}
 	if len(fields) != len(p.Specs) {
 		return fmt.Errorf("halo: %d fields for a plan of %d", len(fields), len(p.Specs))

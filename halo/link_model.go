@@ -21,7 +21,7 @@ import (
 // version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
 // result in Links.Model, plans choose their paths by it.
 func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string) (*p2p.LinkModel, error) {
-	if len(devices) == 0 {
+	if len(devices) == 0 || slices.Contains(devices, nil) {
 		return nil, errNoDevices
 	}
 	if r, err := p2p.LoadLinkModel(cache, devices, driver); err == nil && covers(r, devices, links) {
@@ -39,7 +39,7 @@ func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links,
 // GPUs, and under 0.2 s on host devices, which are all alike. When the context ends, it
 // stops before the next kind of message.
 func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string) (*p2p.LinkModel, error) {
-	if len(devices) == 0 {
+	if len(devices) == 0 || slices.Contains(devices, nil) {
 		return nil, errNoDevices
 	}
 	r := p2p.NewLinkModel(devices, driver)
@@ -57,7 +57,7 @@ func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c
 	return r, nil
 }
 
-var errNoDevices = errors.New("halo: no devices to measure messages between")
+var errNoDevices = errors.New("halo: no devices to measure messages between, or one is nil")
 
 // budgetOf returns how long a measurement may take. What is under way when it ends
 // still comes to its end.

@@ -1,67 +1,70 @@
 package halo
 
-import "github.com/halox/halox/domain"
+import (
+	"fmt"
+	"math"
 
-// Memory is what fields and an exchange of them take, in bytes.
-type Memory struct {
-	Fields  int64 // on the device: owned points, ghosts and padding
-	Buffers int64 // on the device: packed messages, where they leave and where they arrive
-	Pinned  int64 // on the host: staged messages, with the gaps between the rows of those that travel as they lie
-}
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
 
-// add returns the sum of the two.
-func (m Memory) add(n Memory) Memory {
-	return Memory{m.Fields + n.Fields, m.Buffers + n.Buffers, m.Pinned + n.Pinned}
-}
-
-// Memory returns what one field of each Spec, as NewField makes it, and one
-// Exchanger take for the subdomain of the given rank. Nothing is allocated to find
-// out. On a GPU an exchanger takes some hundred bytes a message beside it.
-func (p *Plan) Memory(rank int) (Memory, error) {
-	var sum Memory
-	for i, s := range p.Specs {
+// Fit returns an error, which is streams.ErrOutOfMemory, with the numbers, if so many copies of fields of
+// each Spec do not fit into the memory that is free now. Nothing is allocated to find out.
+func Fit(p *Placement, copies int, specs ...Spec) error {
+	if err := p.usable(); err != nil {
+		return err
+	}
+	if copies < 0 {
+		return fmt.Errorf("halo: %d fields", copies)
+	}
+	var all []streams.Demand
+	for _, s := range specs {
+		s = s.filled()
+		if err := s.check(p.Decomposition); err != nil {
+			return err
+		}
 		count, bytes := s.Arrays()
-		l, err := domain.NewLayout(p.cuts[i].Subdomains[rank].Box, s.Width, bytes)
-		if err != nil {
-			return sum, err
+		for _, sub := range p.Staggered(s.Stagger).Subdomains {
+			l, err := domain.NewLayout(sub.Box, s.Width, bytes)
+			if err != nil {
+				return err
+			}
+			one := l.Bytes() * int64(count) // up to 2^60, see checkSize
+			d := streams.Demand{Device: p.Devices[sub.Rank], Held: streams.Held{Memory: math.MaxInt64}}
+			if int64(copies) <= math.MaxInt64/one {
+				d.Memory = one * int64(copies)
+			}
+			all = append(all, d)
 		}
-		sum.Fields += int64(count) * l.Bytes()
 	}
-	for _, m := range p.Messages {
-		buffers, err := p.buffers(m, rank)
-		if err != nil {
-			return sum, err
-		}
-		sum = sum.add(buffers)
+	if err := streams.Fit(all); err != nil {
+		return fmt.Errorf("halo: %s: %w", counted(copies, specs), err)
 	}
-	return sum, nil
+	return nil
 }
 
-// buffers returns what a message takes of the memory of a rank. Its host memory
-// belongs to the sender.
-func (p *Plan) buffers(m Message, rank int) (sum Memory, err error) {
-	if m.To == rank && p.isBuffered(m) {
-		sum.Buffers += m.Bytes
+// counted names fields.
+func counted(copies int, specs []Spec) string {
+	switch {
+	case copies == 1 && len(specs) == 1:
+		return fmt.Sprintf("field %q", specs[0].Name)
+	case len(specs) == 1:
+		return fmt.Sprintf("%d fields %q", copies, specs[0].Name)
 	}
-	if m.From == rank && !m.isStored() && !m.Contiguous {
-		sum.Buffers += m.Bytes
-	}
-	if hosts := m.Path.Traits().Pinned; m.From == rank && hosts > 0 {
-		sum.Pinned, err = p.travelling(m)
-		sum.Pinned *= int64(hosts)
-	}
-	return sum, err
+	return fmt.Sprintf("%d fields of each of %d kinds", copies, len(specs))
 }
 
-// travelling returns the bytes of a message on its way: as it lies, it takes along
-// what lies between its rows.
-func (p *Plan) travelling(m Message) (int64, error) {
-	if !m.Contiguous {
-		return m.Bytes, nil
-	}
-	part := m.Parts[0]
-	_, bytes := p.Specs[part.Field].Arrays()
-	l, err := domain.NewLayout(p.cuts[part.Field].Subdomains[m.From].Box, p.Specs[part.Field].Width, bytes)
-	_, length := l.Range(part.Send)
-	return length * int64(bytes), err
+// DryRun returns the placement on devices that stand for its own and only count what is allocated on them,
+// see streams.DryRun. Fields there are filled and read with nothing. streams.CloseAll closes its Devices.
+func (p *Placement) DryRun() *Placement {
+	dry := *p
+	dry.Devices = streams.DryRun(p.Devices)
+	return &dry
+}
+
+// On returns the plan for another placement of the same subdomains.
+func (p *Plan) On(other *Placement) *Plan {
+	moved := *p
+	moved.Placement = other
+	return &moved
 }

@@ -1,12 +1,17 @@
 package halo_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -84,6 +89,8 @@ func TestACloseInPlaceOfWait(t *testing.T) {
 	done(t, at, x.Close(), f.Close())
 }
 
+func kernelsOf(_, _ []*streams.Kernel, err error) error { return err }
+
 // What is not there is refused before it comes near a device.
 func TestWhatIsNilIsRefused(t *testing.T) {
 	set := testdevices.Host(t, 2)
@@ -116,13 +123,72 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"a message before the first":  {"message -1 of a plan of 2", x.Transfer(-1).Send(at[0])},
 		"a message after the last":    {"message 2 of a plan of 2", x.Transfer(2).Receive(group, at[0])},
 		"a rank alone":                {"see IsDirect", x.ExchangeRank(0, at[0])},
+		"send on no stream":           {"stream is nil", x.Transfer(0).Send(nil)},
+		"receive on no stream":        {"stream is nil", x.Transfer(0).Receive(group, nil)},
+		"receive in no group":         {"group is nil", x.Transfer(1).Receive(nil, at[0])},
+		"streams of no placement":     {"placement is nil", errorOf((*halo.Placement)(nil).NewStreams())},
+		"streams of no devices":       {"no device for some", errorOf(empty.NewStreams())},
+		"fit on no placement":         {"placement is nil", halo.Fit(nil, 1, halo.Spec{Element: halo.Float64})},
+		"fit -1 fields":               {"-1 fields", halo.Fit(p, -1, halo.Spec{Element: halo.Float64})},
+		"kernels by no function":      {"no function makes", kernelsOf(p.Kernels(domain.Radius{}, nil))},
+		"measure no device":           {"no devices", errorOf(halo.Measure(t.Context(), []*streams.Device{nil}, set.Links, set.Compiler, ""))},
+		"measure by no compiler":      {"compiler is nil", errorOf(halo.Measure(t.Context(), set.Devices, &p2p.Links{}, nil, ""))},
 		"launch nothing":              {"kernel is nil", at[0].Launch(nil)},
 		"record nothing":              {"event is nil", at[0].Record(nil)},
 		"wait for nothing":            {"event is nil", at[0].Wait(nil)},
 	} {
 		refuses(t, name, c.err, c.says)
 	}
+	done(t, at, x.Exchange(at), halo.Streams{nil}.Close())
+}
+
+// So is a rank that there is not, and what is not there of ghosts and wide halos.
+func TestRanksThatAreNotThere(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	p, f, x, at := stack(t, set, &open)
+	wide := must(halo.NewWideHalo(p.Decomposition, domain.Radius{}, 1))(t)
+	refuses(t, "steps by no function", wide.Run(1, nil, nil), "without an exchange or a sweep")
+	ghosts := must(boundary.New(set.Compiler, f, boundary.All(boundary.Condition{Kind: boundary.Neumann})))(t)
+	open.Add(ghosts)
+	for _, rank := range []int{-1, 2} {
+		for name, err := range map[string]error{
+			"SetFixed": ghosts.SetFixed(rank, at[0]), "Refresh": ghosts.Refresh(rank, at[0], 0, 0), "Mirror": ghosts.Mirror(rank, at[0]),
+			"Move": ghosts.Move(rank, at[0], 0, 0), "Complete": ghosts.Complete(rank, at[0]), "SetOn": ghosts.SetOn(rank, at[0], 0, 0),
+		} {
+			refuses(t, name, err, fmt.Sprintf("subdomain %d of 2", rank))
+		}
+	}
+	refuses(t, "ghosts on no stream", ghosts.Mirror(0, nil), "stream is nil")
+	refuses(t, "ghosts by no compiler", errorOf(boundary.New(nil, f, boundary.All(boundary.Condition{Kind: boundary.Neumann}))), "compiler is nil")
 	done(t, at, x.Exchange(at))
+}
+
+// An exchange that fails on a device is an error of its call or of a stream that took part, whatever
+// path and way it takes.
+func TestAnExchangeThatFailsSaysSo(t *testing.T) {
+	for _, path := range paths {
+		for name, parts := range map[string]domain.Vec{"planes": {1, 1, 2}, "packed": {2, 1, 1}} {
+			for by, exchange := range map[string]way{"exchange": nil, "start": byStart} {
+				set := testdevices.Host(t, 2)
+				p := place(t, set, []int{4, 4, 6}, [3]bool{}, parts)
+				f := must(halo.NewField(p, star(3)))(t)
+				x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, path, star(3)))(t), set.Compiler, f))(t)
+				at := must(p.NewStreams())(t)
+				err := f.Parts[1].Data.Memory.Close() // behind the back of the field
+				if exchange == nil {
+					exchange = (*halo.Exchanger).Exchange
+				}
+				for range 2 {
+					err = errors.Join(err, exchange(x, at), at.Sync(testLimit))
+				}
+				if err == nil {
+					t.Errorf("%s by %s along %s: stale ghosts, and no error", name, by, path)
+				}
+			}
+		}
+	}
 }
 
 // A caller's function that panics is an error, and the field can still be used.
@@ -214,4 +280,20 @@ func TestReadSubdomain(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// Filling ends with the context.
+func TestFillEndsWithTheContext(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	var open streams.Resources
+	defer open.Close()
+	_, f, _, _ := stack(t, set, &open)
+	ctx, cancel := context.WithCancel(t.Context())
+	var rows atomic.Int64
+	err := halo.FillContext(ctx, f, func(int) halo.Row[float64] {
+		return func([]float64, domain.Vec) { rows.Add(1); cancel() }
+	})
+	if !errors.Is(err, context.Canceled) || rows.Load() > int64(runtime.GOMAXPROCS(0)) {
+		t.Errorf("%v after %d rows", err, rows.Load())
+	}
 }

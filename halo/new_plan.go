@@ -44,12 +44,38 @@ func planMessages(p *Placement, specs []Spec) (*Plan, error) {
 		plan.Specs = append(plan.Specs, s)
 		plan.cuts = append(plan.cuts, p.Staggered(s.Stagger))
 	}
+	if err := plan.checkSize(); err != nil {
+		return nil, err
+	}
 	for _, s := range p.Subdomains {
 		if err := plan.addFrom(s.Rank); err != nil {
 			return nil, err
 		}
 	}
 	return plan, nil
+}
+
+// maxPlanBytes is how many bytes the fields of a plan have together: each point goes in 26 directions at most, so
+// that sums over messages stay within 64 bits.
+const maxPlanBytes = 1 << 58
+
+// checkSize returns an error if the fields have more.
+func (p *Plan) checkSize() error {
+	sum := 0.0
+	for i, s := range p.Specs {
+		count, bytes := s.Arrays()
+		for _, sub := range p.cuts[i].Subdomains {
+			l, err := domain.NewLayout(sub.Box, s.Width, bytes)
+			if err != nil {
+				return err
+			}
+			sum += float64(count) * float64(l.Bytes())
+		}
+	}
+	if sum > maxPlanBytes {
+		return fmt.Errorf("halo: a plan for fields of %g bytes; up to 2^58 are possible", sum)
+	}
+	return nil
 }
 
 // addFrom adds the messages of a subdomain.

@@ -79,17 +79,3 @@ func (p *Plan) hasGaps() bool {
 	}
 	return false
 }
-
-// isBuffered reports whether some of a message goes through a buffer of the receiver: all that is
-// packed, and over path direct, where boxes are stored into ghosts, what has gaps.
-func (p *Plan) isBuffered(m Message) bool {
-	if !m.isStored() {
-		return !m.Contiguous
-	}
-	for _, part := range m.Parts {
-		if p.Specs[part.Field].hasGaps() {
-			return true
-		}
-	}
-	return false
-}

@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -15,20 +16,23 @@ import (
 // A field of several arrays is filled component by component, see Field.Component. A panic
 // in rows, or in what they return, is the error.
 func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
+	return FillContext(context.Background(), f, rows)
+}
+
+// FillContext is Fill until the context ends: it finishes the rows that are begun, leaves the
+// others undefined, and returns the context's error.
+func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T]) error {
 	if err := f.Usable(); err != nil {
 		return err
 	}
 	for rank, part := range f.Parts {
-		st, err := stageOf[T](f, rank)
-		if err != nil {
-			return err
-		}
-		box := part.Layout.Owned.Grow(f.Spec.Width)
-		err = st.eachPiece(box, func(piece domain.Box) error {
-			if err := st.eachRow(piece, func() Row[T] { return rows(rank) }); err != nil {
-				return fmt.Errorf("halo: fill field %q: %w", f.Spec.Name, err)
-			}
-			return st.upload(piece)
+		err := staged(f, rank, func(st *stageAs[T]) error {
+			return st.eachPiece(part.Layout.Owned.Grow(f.Spec.Width), func(piece domain.Box) error {
+				if err := st.eachRow(ctx, piece, func() Row[T] { return rows(rank) }); err != nil {
+					return fmt.Errorf("halo: fill field %q: %w", f.Spec.Name, err)
+				}
+				return st.upload(piece)
+			})
 		})
 		if err != nil {
 			return err
@@ -58,11 +62,12 @@ func ReadSubdomain[T any](dst []T, f *Field, rank int, box domain.Box) error {
 	if full := l.Owned.Grow(l.Width); !full.Covers(box) || int64(len(dst)) != box.Points() {
 		return fmt.Errorf("halo: box %v of subdomain %d of field %q, which holds %v, with %d elements on the host", box, rank, f.Spec.Name, full, len(dst))
 	}
-	st, err := stageOf[T](f, rank)
-	if err != nil || box.Empty() {
-		return err
-	}
-	return st.eachPiece(box, func(piece domain.Box) error { return st.read(dst, box, piece) })
+	return staged(f, rank, func(st *stageAs[T]) error {
+		if box.Empty() {
+			return nil
+		}
+		return st.eachPiece(box, func(piece domain.Box) error { return st.read(dst, box, piece) })
+	})
 }
 
 // Write copies src to the owned points of box, as Read copies them from there. No
@@ -73,7 +78,7 @@ func Write[T any](f *Field, box domain.Box, src []T) error {
 		if err := st.download(piece); err != nil { // what lies between the rows is to stay
 			return err
 		}
-		err := st.eachRow(piece, func() Row[T] {
+		err := st.eachRow(context.Background(), piece, func() Row[T] {
 			return func(values []T, at domain.Vec) { copy(values, src[placeIn(box, at):]) }
 		})
 		if err != nil {
@@ -102,12 +107,13 @@ func CopyTo(dst, src *Field) error {
 		if err != nil {
 			return err
 		}
+		st.Lock()
 		for c := range count {
-			if err := st.stream.Copy(dst.Array(rank, c).Data, src.Array(rank, c).Data); err != nil {
-				return err
-			}
+			err = errors.Join(err, st.stream.Copy(dst.Array(rank, c).Data, src.Array(rank, c).Data))
 		}
-		if err := st.stream.Sync(transferLimit); err != nil {
+		err = errors.Join(err, st.stream.Sync(transferLimit))
+		st.Unlock()
+		if err != nil {
 			return err
 		}
 	}
@@ -128,48 +134,34 @@ func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[
 		if mine.Empty() {
 			continue
 		}
-		st, err := stageOf[T](f, rank)
+		err := staged(f, rank, func(st *stageAs[T]) error {
+			return st.eachPiece(mine, func(piece domain.Box) error { return do(st, piece) })
+		})
 		if err != nil {
-			return err
-		}
-		if err := st.eachPiece(mine, func(piece domain.Box) error { return do(st, piece) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// stageFor returns the stage of a subdomain. The field keeps it until it is
-// closed: a run that writes its field asks for it again and again.
+// stageFor returns the stage of a subdomain.
 func (f *Field) stageFor(rank int) (*stage, error) {
-	if s := f.stages[rank]; s != nil {
-		return s, nil
-	}
-	part, device := f.Parts[rank], f.Placement.Devices[rank]
-	memory, err := device.AllocPinned(min(stageBytes, part.Layout.Bytes()))
-	if err != nil {
-		return nil, err
-	}
-	f.resources.Add(memory)
-	stream, err := device.NewStream(streams.Normal)
-	if err != nil {
-		return nil, err
-	}
-	f.resources.Add(stream)
-	f.stages[rank] = &stage{part, stream, memory}
-	return f.stages[rank], nil
+	return f.stages.of(rank, f.Parts[rank], f.Placement.Devices[rank])
 }
 
-func stageOf[T any](f *Field, rank int) (*stageAs[T], error) {
+// staged calls do with the stage of a subdomain, which nobody else uses meanwhile.
+func staged[T any](f *Field, rank int, do func(st *stageAs[T]) error) error {
 	if err := f.Usable(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := holdsPoints[T](f); err != nil {
-		return nil, err
+		return err
 	}
 	s, err := f.stageFor(rank)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &stageAs[T]{s, streams.View[T](s.memory.Bytes())}, nil
+	s.Lock()
+	defer s.Unlock()
+	return do(&stageAs[T]{s, f.Parts[rank], streams.View[T](s.memory.Bytes())})
 }

@@ -23,7 +23,7 @@ func TestReadyWorkMakesNothing(t *testing.T) {
 	f := openField(t, &open, p, s)
 	at := openStreams(t, &open, p)
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, s))(t)
-	before, _, _ := p.Devices[0].MemoryInfo()
+	before := p.Devices[0].Held()
 	walls := must(boundary.New(set.Compiler, f, boundary.Faces{
 		2: {Kind: boundary.Dirichlet, Values: []float64{1}}, 3: {Kind: boundary.Neumann},
 	}))(t)
@@ -43,7 +43,7 @@ func TestReadyWorkMakesNothing(t *testing.T) {
 	for _, c := range []interface{ Close() error }{walls, reverse, sum} {
 		done(t, at, c.Close(), c.Close())
 	}
-	if after, _, _ := p.Devices[0].MemoryInfo(); after != before {
-		t.Errorf("%d bytes were not given back", before-after)
+	if after := p.Devices[0].Held(); after != before {
+		t.Errorf("%+v before, %+v after", before, after)
 	}
 }

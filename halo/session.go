@@ -142,6 +142,9 @@ func (s *Session) String() string {
 // together, over the fastest paths, and makes it ready. Close frees it. NewPlan with
 // the session's Links gives the plan itself, and takes other paths.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if len(fields) == 0 {
 		return nil, fmt.Errorf("halo: an exchange of no field")
 	}

@@ -168,6 +168,11 @@ func TestSessionRefusals(t *testing.T) {
 	if _, err := session.Cut(ended, halo.Cutting{Size: []int{64, 64}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the context's end: %v", err)
 	}
+	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{64, 64}, Fields: []halo.Spec{oneLayer}}))(t)
+	field := must(halo.NewField(place, oneLayer))(t)
+	if _, err := session.NewExchanger(ended, field); !errors.Is(err, context.Canceled) {
+		t.Errorf("an exchanger after the context's end: %v", err)
+	}
 	if err := errors.Join(session.Close(), session.Close()); err != nil {
 		t.Error(err)
 	}

@@ -1,6 +1,8 @@
 package halo
 
 import (
+	"errors"
+
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
 )
@@ -28,6 +30,9 @@ func (p *Placement) Split(rank int, layers domain.Radius) (interior domain.Box, 
 // boundary region and one over the interior that Split gives, and nil where that
 // has no points. kernel makes a launch over boxes.
 func (p *Placement) Kernels(layers domain.Radius, kernel func(rank int, boxes []domain.Box) (*streams.Kernel, error)) (boundary, interior []*streams.Kernel, err error) {
+	if kernel == nil {
+		return nil, nil, errors.New("halo: kernels that no function makes")
+	}
 	boundary, interior = make([]*streams.Kernel, len(p.Subdomains)), make([]*streams.Kernel, len(p.Subdomains))
 	for rank := range p.Subdomains {
 		inner, outer := p.Split(rank, layers)

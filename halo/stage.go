@@ -1,9 +1,11 @@
 package halo
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,20 +29,75 @@ type Row[T any] func(values []T, at domain.Vec)
 
 // stage is pinned memory on the way between the host and one subdomain.
 type stage struct {
-	part   kernels.Array
+	sync.Mutex
 	stream *streams.Stream
 	memory *streams.Memory
 }
 
-// stageAs is a stage of elements of type T.
+// stages are those of all subdomains, made when they are first used. Fields of one layout share them, and
+// the last that is closed closes them: a run that writes its field asks for them again and again.
+type stages struct {
+	mu        sync.Mutex
+	resources streams.Resources
+	byRank    []*stage
+	fields    int
+}
+
+func newStages(ranks int) *stages { return &stages{byRank: make([]*stage, ranks)} }
+
+// share counts one more field.
+func (s *stages) share() *stages {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fields++
+	return s
+}
+
+// leave counts one field less.
+func (s *stages) leave() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fields--; s.fields > 0 {
+		return nil
+	}
+	clear(s.byRank)
+	return s.resources.Close()
+}
+
+// of returns the stage of a subdomain, whose array is given.
+func (s *stages) of(rank int, part kernels.Array, device *streams.Device) (*stage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.byRank[rank]; st != nil {
+		return st, nil
+	}
+	memory, err := device.AllocPinned(min(stageBytes, part.Layout.Bytes()))
+	if err != nil {
+		return nil, err
+	}
+	s.resources.Add(memory)
+	stream, err := device.NewStream(streams.Normal)
+	if err != nil {
+		return nil, err
+	}
+	s.resources.Add(stream)
+	s.byRank[rank] = &stage{stream: stream, memory: memory}
+	return s.byRank[rank], nil
+}
+
+// stageAs is a stage of elements of type T, for one array.
 type stageAs[T any] struct {
 	*stage
+	part   kernels.Array
 	values []T
 }
 
 // eachPiece cuts the box along its slowest axis into pieces that fit the stage
-// and calls f for each.
+// and calls f for each. In a dry run there is nothing to bring.
 func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) error {
+	if s.stream.Device().IsDry() {
+		return nil
+	}
 	if _, n := s.part.Layout.Range(box); n <= int64(len(s.values)) {
 		return f(box)
 	}
@@ -59,8 +116,8 @@ func (s *stageAs[T]) eachPiece(box domain.Box, f func(piece domain.Box) error) e
 }
 
 // eachRow calls a Row for every row of the piece in the stage, on all cores. A panic in one ends
-// it, and is the error.
-func (s *stageAs[T]) eachRow(piece domain.Box, rows func() Row[T]) error {
+// it, and is the error; so does the context.
+func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() Row[T]) error {
 	n := piece.Size()
 	count := int64(n[1]) * int64(n[2])
 	var next atomic.Int64
@@ -76,6 +133,9 @@ func (s *stageAs[T]) eachRow(piece domain.Box, rows func() Row[T]) error {
 			row := rows()
 			for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
 				at := domain.Vec{piece.Lo[0], piece.Lo[1] + int(i%int64(n[1])), piece.Lo[2] + int(i/int64(n[1]))}
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 				row(s.row(piece, at), at)
 			}
 			return nil
@@ -119,7 +179,7 @@ func (s *stageAs[T]) read(dst []T, box, piece domain.Box) error {
 	if err := s.download(piece); err != nil {
 		return err
 	}
-	return s.eachRow(piece, func() Row[T] {
+	return s.eachRow(context.Background(), piece, func() Row[T] {
 		return func(values []T, at domain.Vec) { copy(dst[placeIn(box, at):], values) }
 	})
 }

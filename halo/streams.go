@@ -14,6 +14,9 @@ type Streams []*streams.Stream
 
 // NewStreams makes a stream for every subdomain, on its device.
 func (p *Placement) NewStreams() (Streams, error) {
+	if err := p.usable(); err != nil {
+		return nil, err
+	}
 	var at Streams
 	for _, d := range p.Devices {
 		s, err := d.NewStream(streams.Normal)
@@ -52,11 +55,11 @@ func (at Streams) Sync(limit time.Duration) error {
 	return nil
 }
 
-// Close closes the streams.
+// Close closes the streams. Those of several devices are waited for together.
 func (at Streams) Close() error {
-	var errs []error
+	var all streams.Resources
 	for _, s := range at {
-		errs = append(errs, s.Close())
+		all.Add(s)
 	}
-	return errors.Join(errs...)
+	return all.Close()
 }

@@ -1,6 +1,10 @@
 package halo
 
-import "github.com/halox/halox/streams"
+import (
+	"errors"
+
+	"github.com/halox/halox/streams"
+)
 
 // Transfer carries one message, any number of times.
 //
@@ -17,10 +21,15 @@ type Transfer struct {
 	received int64
 }
 
+var errNoStream = errors.New("halo: the stream is nil")
+
 // Send queues the sender's part on a stream of the sender.
 func (t *Transfer) Send(s *streams.Stream) error {
 	if err := t.usable(); err != nil {
 		return err
+	}
+	if s == nil {
+		return errNoStream
 	}
 	if err := t.out.send(s); err != nil {
 		return err
@@ -33,6 +42,9 @@ func (t *Transfer) Send(s *streams.Stream) error {
 func (t *Transfer) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
 	if err := t.usable(); err != nil {
 		return err
+	}
+	if s == nil {
+		return errNoStream
 	}
 	t.received++
 	if err := t.sent.Wait(c, s, t.received); err != nil {

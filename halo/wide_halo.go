@@ -88,6 +88,9 @@ func (d *WideHalo) Region(rank, step int) domain.Box {
 // that change with the field are set by sweep, before it sweeps. The first error
 // ends the run.
 func (d *WideHalo) Run(steps int, exchange func(step int) error, sweep func(step, rank int, region domain.Box) error) error {
+	if exchange == nil || sweep == nil {
+		return errors.New("halo: steps of a wide halo without an exchange or a sweep")
+	}
 	for step := range steps {
 		if step%d.Steps == 0 {
 			if err := exchange(step); err != nil {

@@ -37,7 +37,7 @@ type Array struct {
 // Holds returns an error unless the array's memory fits its layout and the box
 // lies in it.
 func (a Array) Holds(box domain.Box) error {
-	if a.Data.Length < a.Layout.Bytes() {
+	if !a.Layout.Fits(a.Data.Length) {
 		return fmt.Errorf("kernels: %d bytes hold no array of %d", a.Data.Length, a.Layout.Bytes())
 	}
 	if full := a.Layout.Owned.Grow(a.Layout.Width); !full.Covers(box) {

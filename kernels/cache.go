@@ -28,11 +28,19 @@ func imageEntry(folder cache.Folder, source nvrtc.Source, options []string, comp
 	return folder.Entry(hex.EncodeToString(h.Sum(nil)) + ".cubin")
 }
 
-// readImage returns the image in the entry. The image follows its own hash, so that a
-// damaged entry counts as none.
+// readImage returns the image in the entry.
 func readImage(e cache.Entry) ([]byte, bool) {
 	data, err := e.Read()
-	if err != nil || len(data) <= sha256.Size {
+	if err != nil {
+		return nil, false
+	}
+	return imageIn(data)
+}
+
+// imageIn returns the image that an entry holds behind its hash, so that a damaged entry counts as
+// none.
+func imageIn(data []byte) ([]byte, bool) {
+	if len(data) <= sha256.Size {
 		return nil, false
 	}
 	sum, image := data[:sha256.Size], data[sha256.Size:]

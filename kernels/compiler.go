@@ -63,11 +63,18 @@ func CompilerFromEnv() *Compiler {
 
 // Load returns the named kernels of the program, compiled for the device and loaded on it. What
 // was compiled once is kept, on disk too. On a device that runs Go they are nil, and nothing is
-// compiled: its launches have a Go form.
+// compiled: its launches have a Go form. For one of a dry run they are loaded on the device itself.
 func (c *Compiler) Load(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
+	switch {
+	case c == nil:
+		return nil, errors.New("kernels: the compiler is nil: see NewCompiler")
+	case d == nil:
+		return nil, errors.New("kernels: the device is nil")
+	}
 	if d.GoKernels {
 		return make([]streams.Function, len(names)), nil
 	}
+	d = d.Real()
 	image, err := c.Image(p, d.Arch)
 	if err != nil {
 		return nil, err
@@ -111,7 +118,7 @@ func (c *Compiler) BeginSteps(d *streams.Device, programs ...Program) {
 // injectFault returns the program of steps as tests want it on a device.
 func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
 	if c.options.Disturb != nil {
-		p.Defines = append(slices.Clone(p.Defines), c.options.Disturb(d)...)
+		p.Defines = append(slices.Clone(p.Defines), c.options.Disturb(d.Real())...)
 	}
 	return p
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"unsafe"
 
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/streams"
@@ -69,9 +70,10 @@ type LaunchSpec[T any] struct {
 	Argument    T
 }
 
-// Launch makes a launch of a caller's own kernel ready for the device.
+// Launch makes a launch of a caller's own kernel ready for the device. T is struct{} where the
+// kernel has no parameter.
 func Launch[T any](d *streams.Device, spec LaunchSpec[T]) (*streams.Kernel, error) {
-	if err := passable(reflect.TypeFor[T]()); err != nil {
+	if err := passable(reflect.TypeFor[T]()); err != nil && unsafe.Sizeof(spec.Argument) > 0 {
 		return nil, fmt.Errorf("kernels: %s: argument: %w", spec.Name, err)
 	}
 	return d.NewKernel(streams.KernelSpec{

@@ -84,7 +84,14 @@ func TestLaunchRefusals(t *testing.T) {
 		{"argument: Count: int has another size in C: use int32 or int64", launch(d, struct{ Count int }{})},
 		{"argument: P: a kernel cannot be given a *float64: pass numbers, and memory by its address", launch(d, struct{ P *float64 }{})},
 		{"a kernel cannot be given a []float64", launch(d, struct{ A [2][]float64 }{})},
-		{"a kernel cannot be given a struct {}", launch(d, struct{}{})},
+		{"a kernel cannot be given a struct {}", launch(d, struct {
+			A float64
+			B struct{}
+		}{})},
+		{"it has no host version", errorOf(kernels.Points(d, kernels.PointSpec[int64]{Name: "no row"}))},
+		{"the device is nil", errorOf(kernels.Launch(nil, kernels.LaunchSpec[int64]{Host: func() {}}))},
+		{"the device is nil", errorOf(set.Compiler.Load(nil, kernels.Program{}))},
+		{"the compiler is nil", errorOf((*kernels.Compiler)(nil).Load(d, kernels.Program{}))},
 		{"7 boxes; 6 are possible", points(d, make([]domain.Box, 7))},
 		{"needs a name and a text", functions(set.Compiler, d, kernels.Source{Name: "empty.cu"})},
 	} {
@@ -99,11 +106,16 @@ func TestLaunchRefusals(t *testing.T) {
 	}{}); err != nil {
 		t.Error(err)
 	}
+	if err := launch(d, struct{}{}); err != nil {
+		t.Errorf("a kernel without a parameter: %v", err)
+	}
 	m := kerneltest.Must(set.Devices[1].Alloc(8))(t)
 	if _, err := kernels.Launch(d, kernels.LaunchSpec[int64]{Name: "far", Host: func() {}, Uses: []streams.Span{m.All()}}); err == nil {
 		t.Error("it may touch the memory of another device")
 	}
 }
+
+func errorOf(_ any, err error) error { return err }
 
 func launch[T any](d *streams.Device, arg T) error {
 	_, err := kernels.Launch(d, kernels.LaunchSpec[T]{Name: "k", Host: func() {}, Argument: arg})

@@ -90,8 +90,12 @@ func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error
 	for _, a := range spec.Arrays {
 		uses = append(uses, a.Data)
 	}
+	var host func()
+	if spec.Row != nil {
+		host = func() { eachOf(arg.box[:n], spec.Row) }
+	}
 	return Launch(d, LaunchSpec[points]{
-		Name: spec.Name, Work: spec.Work, Uses: uses, Host: func() { eachOf(arg.box[:n], spec.Row) },
+		Name: spec.Name, Work: spec.Work, Uses: uses, Host: host,
 		Function: spec.Function, Grid: grid, Block: block, Argument: arg,
 	})
 }

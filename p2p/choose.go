@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,9 @@ import (
 // not usable; between subdomains of one device all is Direct. It is an error to want
 // a path that needs access over a link that is not usable.
 func (l *Links) Choose(want Path, from, to *streams.Device, shape MessageShape) (path Path, why string, err error) {
+	if from == nil || to == nil {
+		return "", "", errNoDevice
+	}
 	if from == to {
 		return Direct, "same device", nil
 	}
@@ -51,8 +55,8 @@ func (l *Links) fastest(link *Link, shape MessageShape) (path Path, why string) 
 	if len(all) == 0 {
 		return Peer, "the link is proven"
 	}
-	slices.SortStableFunc(all, func(a, b timed) int { return int(a.time - b.time) })
-	why = fmt.Sprintf("%s: %s for %s", all[0].path, Microseconds(all[0].time), Size(shape.Bytes))
+	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.time, b.time) })
+	why = fmt.Sprintf("%s: %s for %s", all[0].path, Microseconds(all[0].time), streams.Size(shape.Bytes))
 	var others []string
 	for _, o := range all[1:] {
 		others = append(others, fmt.Sprintf("%s %s", o.path, Microseconds(o.time)))
@@ -70,15 +74,4 @@ func Microseconds(t time.Duration) string {
 		return fmt.Sprintf("%.1f us", us)
 	}
 	return fmt.Sprintf("%.0f us", us)
-}
-
-// Size writes a number of bytes with the unit that suits it, as "8 KiB".
-func Size(bytes int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	n, i := float64(bytes), 0
-	for n >= 1024 && i < len(units)-1 {
-		n, i = n/1024, i+1
-	}
-	text := strings.TrimSuffix(fmt.Sprintf("%.1f", n), ".0")
-	return text + " " + units[i]
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // Between the sizes that were measured, time grows along a straight line.
@@ -15,7 +16,7 @@ func ExampleCurve_Time() {
 		p2p.Sample{Bytes: 1 << 24, Time: 48 * time.Microsecond},
 	)
 	for _, bytes := range []int64{8, 1 << 19, 1 << 23, 1 << 26} {
-		fmt.Println(p2p.Size(bytes), "in", p2p.Microseconds(c.Time(bytes)))
+		fmt.Println(streams.Size(bytes), "in", p2p.Microseconds(c.Time(bytes)))
 	}
 	// Output:
 	// 8 B in 5.0 us

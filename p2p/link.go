@@ -2,7 +2,9 @@ package p2p
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/streams"
 )
@@ -33,6 +35,9 @@ type Topology interface {
 // the kinds of links are then unknown. When the context ends, so does the search, before
 // the next link.
 func Discover(ctx context.Context, devices []*streams.Device, topology Topology) (*Links, error) {
+	if slices.Contains(devices, nil) {
+		return nil, errNoDevice
+	}
 	l := &Links{links: map[[2]*streams.Device]*Link{}}
 	var found []*Link
 	for _, from := range devices {
@@ -63,6 +68,8 @@ func Discover(ctx context.Context, devices []*streams.Device, topology Topology)
 	}
 	return l, nil
 }
+
+var errNoDevice = errors.New("p2p: a device is nil")
 
 // interrupted returns an error once the context has ended.
 func interrupted(ctx context.Context) error {
@@ -128,8 +135,12 @@ func (l *Link) prove() error {
 }
 
 // Between returns the link from one device to another, nil from a device to
-// itself and where it was not looked at.
+// itself, where it was not looked at, and where there are no devices or no links.
 func (l *Links) Between(from, to *streams.Device) *Link {
+	if l == nil || from == nil || to == nil {
+		return nil
+	}
+	from, to = from.Real(), to.Real()
 	if from != to && shareMemory(from, to) {
 		return &Link{From: from, To: to, Kind: "memory", Access: true, Usable: true}
 	}

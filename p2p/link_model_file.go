@@ -44,41 +44,57 @@ func entryOf(folder string, m Machine) cache.Entry {
 // user's. It is an error if there is none, or if the file is damaged, of other devices, or
 // may be the work of another user.
 func LoadLinkModel(folder string, devices []*streams.Device, driver string) (*LinkModel, error) {
+	if slices.Contains(devices, nil) {
+		return nil, errNoDevice
+	}
 	r := NewLinkModel(devices, driver)
 	entry := entryOf(folder, r.machine)
 	text, err := entry.Read()
 	if err != nil {
 		return nil, err
 	}
-	name := entry.Path()
+	if err := r.parse(text); err != nil {
+		return nil, fmt.Errorf("p2p: %s: %w", entry.Path(), err)
+	}
+	return r, nil
+}
+
+// parse adds the curves of a file, if it is one of the machine.
+func (r *LinkModel) parse(text []byte) error {
 	var f linkModelFile
 	if err := json.Unmarshal(text, &f); err != nil {
-		return nil, fmt.Errorf("p2p: %s: %w", name, err)
+		return err
 	}
 	if f.Version != linkModelVersion || !f.Machine.equal(r.machine) {
-		return nil, fmt.Errorf("p2p: %s is of version %d for %v, not of version %d for %v", name, f.Version, f.Machine, linkModelVersion, r.machine)
+		return fmt.Errorf("it is of version %d for %v, not of version %d for %v", f.Version, f.Machine, linkModelVersion, r.machine)
 	}
 	for _, c := range f.Curves {
 		if !c.Samples.valid() || !slices.Contains(Paths(), c.Path) {
-			return nil, fmt.Errorf("p2p: %s: no curve from %s to %s by %s: %v", name, c.From, c.To, c.Path, c.Samples)
+			return fmt.Errorf("no curve from %s to %s by %s: %v", c.From, c.To, c.Path, c.Samples)
 		}
 		r.curves[trip{c.From, c.To, c.Path, c.Packed}] = c.Samples
 	}
-	return r, nil
+	return nil
 }
 
 // Save keeps the link model in the folder, as LoadLinkModel finds it; it makes the folder
 // where that is missing.
 func (r *LinkModel) Save(folder string) error {
+	text, err := r.encode()
+	if err != nil {
+		return err
+	}
+	return entryOf(folder, r.machine).Write(text)
+}
+
+// encode returns the file.
+func (r *LinkModel) encode() ([]byte, error) {
 	f := linkModelFile{Version: linkModelVersion, Machine: r.machine}
 	for _, t := range slices.SortedFunc(maps.Keys(r.curves), trip.compare) {
 		f.Curves = append(f.Curves, tripFile{t.from, t.to, t.path, t.packed, r.curves[t]})
 	}
 	text, err := json.MarshalIndent(f, "", "\t")
-	if err != nil {
-		return err
-	}
-	return entryOf(folder, r.machine).Write(text, []byte{'\n'})
+	return append(text, '\n'), err
 }
 
 func (t trip) compare(u trip) int {

@@ -31,6 +31,12 @@ func TestCurve(t *testing.T) {
 			}
 		})
 	}
+	if steep := NewCurve(Sample{1, us}, Sample{2, time.Hour}); steep.Time(1<<62) != maxTime {
+		t.Errorf("the largest message takes %v", steep.Time(1<<62))
+	}
+	if twice := NewCurve(Sample{8, 2 * us}, Sample{8, us}); twice.Time(9) != us {
+		t.Errorf("measured twice, it takes %v", twice.Time(9))
+	}
 	if Curve(nil).Time(9) != 0 || NewCurve(Sample{8, us}).Time(1<<40) != us {
 		t.Error("curves of no sample and of one")
 	}

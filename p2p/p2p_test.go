@@ -128,7 +128,7 @@ func TestCompareNamesTheLink(t *testing.T) {
 func TestNVML(t *testing.T) {
 	n, err := OpenNVML()
 	if err != nil {
-		t.Skip("no NVML here: ", err)
+		t.Skip("SKIPPED: no NVML here: ", err)
 	}
 	defer n.Close()
 	if _, err := n.Link("ffff:ff:ff.0", "ffff:ff:fe.0"); err == nil {

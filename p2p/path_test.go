@@ -61,9 +61,13 @@ func planned(t *testing.T, session *halo.Session, place *halo.Placement, spec ha
 		t.Helper()
 		return must(halo.NewPlan(place, session.Links, path, spec))(t)
 	}
-	memory := func(path p2p.Path) halo.Memory {
+	memory := func(path p2p.Path) streams.Held {
 		t.Helper()
-		return must(plan(path).Memory(0))(t)
+		dry := place.DryRun()
+		defer streams.CloseAll(dry.Devices)
+		must(halo.NewExchanger(plan(path).On(dry), session.Compiler, must(halo.NewField(dry, spec))(t)))(t)
+		most := dry.Devices[0].Peak()
+		return most
 	}
 	want := memory(p2p.Staged)
 	want.Pinned *= 2

@@ -27,7 +27,7 @@ var ways = map[Path]func(r *Route) error{Peer: (*Route).straight, Staged: (*Rout
 // NewRoute makes a route between spans of equal length.
 func NewRoute(path Path, dst, src streams.Span) (*Route, error) {
 	r := &Route{dst: dst, src: src}
-	if dst.Length != src.Length || dst.Length < 1 {
+	if dst.Memory == nil || src.Memory == nil || dst.Length != src.Length || dst.Length < 1 {
 		return nil, fmt.Errorf("p2p: a route to %v from %v", dst, src)
 	}
 	lay, ok := ways[path]

@@ -43,7 +43,7 @@ func TestOutputsThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("r.json", link); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if err := (&results.Record{Kind: results.KindLinks}).Write(link); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestOutputsThroughALink(t *testing.T) {
 func TestOnlyFilesAreRead(t *testing.T) {
 	huge := filepath.Join(t.TempDir(), "huge.json")
 	if err := errors.Join(os.WriteFile(huge, nil, 0o644), os.Truncate(huge, 1<<30+1)); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	for name, why := range map[string]string{os.DevNull: "it is a device, not a regular file", huge: "it has more than"} {
 		_, err := results.Read(name)
@@ -89,7 +89,7 @@ func TestOnlyFilesAreRead(t *testing.T) {
 func TestDevicesAreNotReplaced(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "null.json")
 	if err := os.Symlink(os.DevNull, link); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	resultstest.WantError(t, results.CheckWritable(link), link, "a device")
 	r := &results.Record{Kind: results.KindLinks}
@@ -106,7 +106,7 @@ func TestCheckWritableOfAClosedFolder(t *testing.T) {
 	}
 	if f, err := os.Create(filepath.Join(dir, "probe")); err == nil {
 		f.Close()
-		t.Skip("whoever runs this test may write anywhere")
+		t.Skip("SKIPPED: whoever runs this test may write anywhere")
 	}
 	resultstest.WantError(t, results.CheckWritable(filepath.Join(dir, "r.json")), "cannot be written", "permission denied")
 }

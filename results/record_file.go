@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // Write puts the record into the file at path as JSON, a row a line, whole or not at
@@ -75,7 +76,7 @@ func (r *Record) check() error {
 
 // Read gives back the record in the file at path, one of an older schema as one of
 // today's. Its Settings are made of maps, slices and [json.Number], so that no digit
-// is lost. A file that is no record, or of a newer schema than this halox writes, is an
+// is lost. In all texts question marks stand for what cannot be shown. A file that is no record, or of a newer schema than this halox writes, is an
 // error, and so is one of more than 256 MiB, a device and a pipe.
 func Read(path string) (*Record, error) {
 	data, err := files.Read(path, mostRecord)
@@ -103,6 +104,7 @@ func decodeRecord(data []byte) (*Record, error) {
 	if !json.Valid(data) {
 		return nil, badJSON(data)
 	}
+	data = wording.PrintableJSON(data)
 	var head struct {
 		Schema      json.Number     `json:"schema"`
 		TraceEvents json.RawMessage `json:"traceEvents"`

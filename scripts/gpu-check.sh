@@ -8,6 +8,7 @@
 # Without words it does the first four. Step performance is what docs/performance.md
 # reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
+# TESTS names the test programs that step tests runs (default: all that are in the bundle).
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
@@ -36,13 +37,13 @@ check() {
 
 # All test programs, each where the files that it reads lie.
 tests() {
-	local t name from
+	local name from
 	"$bundle/halox" devices
-	for t in "$bundle"/*.test; do
-		name=$(basename "$t" .test)
+	for name in ${TESTS:-$(cd "$bundle" && ls -- *.test)}; do
+		name=${name%.test}
 		from=$bundle/files/${name//-//}
 		[ -d "$from" ] || from=$work
-		check "$name" env -C "$from" "$t" -test.v -test.short
+		check "$name" env -C "$from" "$bundle/$name.test" -test.v -test.short
 	done
 }
 
@@ -177,6 +178,8 @@ performance() {
 	done
 	timed sweep-kinds 60 "$halox" bench sweep --stencils 9-point,25-point,13-point,19-point,27-point --points-2d 16384 --points-3d 512 \
 		--record "$dir/sweep-kinds.json"
+	[ ! -s "$dir/sweep-kinds.json" ] || timed roofline 20 "$halox" plot "$dir/sweep.json" "$dir/sweep-kinds.json" --kind roofline \
+		--where norms= --peak "float64=${PEAK64:-34000}" --peak "float32=${PEAK32:-67000}" -o "$dir/roofline.png"
 	[ ! -s "$dir/links.json" ] || timed links-matrix 20 "$halox" plot "$dir/links.json" --kind matrix -o "$dir/links-matrix.png"
 	timed exchange 40 "$halox" bench exchange --points "$points" --radius 1,2 \
 		--record "$dir/exchange.json" --plot "$dir/exchange.png"

@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -112,10 +113,10 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 }
 
 // fill sets the field to its values at step 0. It is an error if one of them is
-// not finite.
-func fill[T float32 | float64](f *halo.Field, p *Problem) error {
+// not finite, or if the context ends.
+func fill[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem) error {
 	var bad atomic.Pointer[string]
-	if err := halo.Fill(f, func(int) halo.Row[T] { return newSource[T](p, &bad).row }); err != nil {
+	if err := halo.FillContext(ctx, f, func(int) halo.Row[T] { return newSource[T](p, &bad).row }); err != nil {
 		return err
 	}
 	if text := bad.Load(); text != nil {

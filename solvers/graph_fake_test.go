@@ -72,7 +72,7 @@ func solveOnFake(t *testing.T, library string, compiler *kernels.Compiler, path 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(p, plan, compiler)
+	s, err := New(t.Context(), p, plan, compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

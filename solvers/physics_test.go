@@ -20,11 +20,7 @@ func unitBox(t testing.TB, size []int, wall Wall, initial string) *Problem {
 	for a, n := range size {
 		p.Walls[2*a], p.Walls[2*a+1] = wall, wall
 		periodic[a] = wall.Kind == Periodic
-		h := 1 / float64(n+1)
-		if periodic[a] {
-			h = 1 / float64(n)
-		}
-		p.Spacing = append(p.Spacing, h)
+		p.Spacing = append(p.Spacing, Axis{n, [2]WallKind{wall.Kind, wall.Kind}}.UnitSpacing())
 	}
 	g, err := domain.NewGrid(size, periodic)
 	if err != nil {

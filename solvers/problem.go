@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/domain"
@@ -26,33 +27,11 @@ type Problem struct {
 	Sums     sums.Mode           // how the sums of norms are taken
 }
 
-// Wall is what lies behind one face of the grid.
-type Wall struct {
-	Kind  WallKind
-	Value *stencil.Expression // of a Dirichlet wall; may use t
-}
-
-// WallKind is a kind of boundary condition.
-type WallKind int
-
-// The kinds of walls. Behind a Dirichlet wall the ghosts have the wall's value
-// at their own place and, where that changes with time, at the time of the field
-// that they belong to; where the stencil reaches two points, ghosts of the second layer
-// are twice the first less the owned point before it, as of a field that is odd about the
-// wall. Behind a Neumann wall ghosts are the owned points as far from it as they are, so
-// that nothing flows through and sums are kept. Behind a Periodic
-// face lies the other end of the grid.
-//
-// In edges and corners, periodic axes are followed first, then Neumann ones;
-// of several Dirichlet walls that of the last axis counts.
-const (
-	Dirichlet WallKind = iota
-	Neumann
-	Periodic
-)
-
 // fits returns an error unless the plan is one of the problem's field.
 func (p *Problem) fits(plan *halo.Plan) error {
+	if p == nil || plan == nil {
+		return errors.New("solvers: the problem or its plan is nil")
+	}
 	if len(plan.Specs) != 1 || !plan.Specs[0].Equal(p.Field()) {
 		return fmt.Errorf("solvers: the plan is for another field than the problem's")
 	}
@@ -62,10 +41,18 @@ func (p *Problem) fits(plan *halo.Plan) error {
 // check returns an error if the parts of the problem, and the placement, do not fit
 // together.
 func (p *Problem) check(place *halo.Placement) error {
-	dims := p.Grid.Dims
+	if p == nil || place == nil || place.Decomposition == nil {
+		return errors.New("solvers: the problem or its placement is nil")
+	}
 	if place.Grid != p.Grid {
 		return fmt.Errorf("solvers: the placement is of another grid than the problem's")
 	}
+	return p.checkParts()
+}
+
+// checkParts returns an error if the parts of the problem do not fit together.
+func (p *Problem) checkParts() error {
+	dims := p.Grid.Dims
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)
 	}
@@ -90,9 +77,6 @@ func (p *Problem) check(place *halo.Placement) error {
 	}
 	return nil
 }
-
-// moves reports whether the wall's value changes with time.
-func (w Wall) moves() bool { return w.Kind == Dirichlet && w.Value.Uses("t") }
 
 // boundary returns the conditions at the faces of the grid. Values that do not change with time are
 // there from the beginning, see fill.
@@ -166,15 +150,22 @@ func (p *Problem) corners() halo.Connectivity {
 	return all
 }
 
-// coordinates returns how expressions see the grid at step n: x_i = (i+1)*h
-// between walls, i*h along a periodic axis.
+// coordinates returns how expressions see the grid at step n, see Axis.
 func (p *Problem) coordinates(n int64) stencil.Coordinates {
 	c := stencil.Coordinates{Size: p.Grid.Size, Time: float64(n) * p.TimeStep}
 	for a := range p.Grid.Dims {
-		c.Spacing[a] = p.Spacing[a]
-		if !p.Grid.Periodic[a] {
-			c.Shift[a] = 1
-		}
+		c.Spacing[a], c.Shift[a] = p.Spacing[a], p.axis(a).shift()
 	}
 	return c
+}
+
+// axis returns an axis of the grid.
+func (p *Problem) axis(a int) Axis {
+	return Axis{p.Grid.Size[a], [2]WallKind{p.Walls[2*a].Kind, p.Walls[2*a+1].Kind}}
+}
+
+// Coordinate returns where the points of an index lie on an axis.
+func (p *Problem) Coordinate(axis, index int) float64 {
+	c := p.coordinates(0)
+	return c.At(axis, index)
 }

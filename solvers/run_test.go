@@ -138,6 +138,11 @@ func closeFreesAll(t *testing.T, scheme Scheme) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		used := func() (n int64) {
 			for _, d := range set.Devices {
+				now := d.Held()
+				n += now.Memory + now.Pinned
+				if d.HostMemory {
+					continue
+				}
 				free, total, err := d.MemoryInfo()
 				if err != nil {
 					t.Fatal(err)

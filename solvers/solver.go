@@ -1,8 +1,10 @@
 package solvers
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -42,8 +44,10 @@ type Solver struct {
 }
 
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
-// fills the fields. The plan is one for p.Field() alone. Close frees what New made.
-func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
+// fills the fields. The plan is one for p.Field() alone. Close frees what New made. Where there is too
+// little memory for the fields, the error is streams.ErrOutOfMemory, and nothing is allocated: DryRun
+// says what else is needed. Where the context ends, so does the filling, and New returns the context's error.
+func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.fits(plan); err != nil {
 		return nil, err
 	}
@@ -54,9 +58,9 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 	s = &Solver{problem: p, u: u}
 	s.resources.Add(u)
 	if p.Real == kernels.Float32 {
-		err = fill[float32](u.Level(0), p)
+		err = fill[float32](ctx, u.Level(0), p)
 	} else {
-		err = fill[float64](u.Level(0), p)
+		err = fill[float64](ctx, u.Level(0), p)
 	}
 	if err == nil {
 		err = u.SetAll()
@@ -75,12 +79,15 @@ func New(p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error
 	return s, nil
 }
 
+// levels is how many fields a solver has: steps read one and write the other.
+const levels = 2
+
 // newVariable allocates the variable of a problem, which holds anything.
 func newVariable(p *Problem, place *halo.Placement) (*scheme.Variable, error) {
 	if err := p.check(place); err != nil {
 		return nil, err
 	}
-	u, err := scheme.NewVariable(place, p.Field(), 2)
+	u, err := scheme.NewVariable(place, p.Field(), levels)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +127,40 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 	}
 	trials, known, err = scheme.Fastest(ctx, step, s, o)
 	return trials, known, errors.Join(err, u.Close())
+}
+
+// DryRun returns what a run of the problem holds on each device of a plan, with all that New makes and all that
+// is read of the field afterwards, see scheme.DryRun.
+func DryRun(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o scheme.Options) (all []scheme.Memory, err error) {
+	place := plan.Placement.DryRun()
+	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
+	s, err := New(ctx, p, plan.On(place), c)
+	if errors.Is(err, streams.ErrOutOfMemory) { // there is not even the address space
+		return nil, cmp.Or(Fit(p, plan.Placement), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.Runner.DryRun(ctx, o)
+}
+
+// Recall returns the trials of the schemes for the problem that are remembered, see Fastest; there are none where
+// nobody tried.
+func Recall(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, err error) {
+	dry := place.DryRun()
+	s.Known = true
+	if trials, _, err = Fastest(ctx, p, dry, s, o); errors.Is(err, streams.ErrOutOfMemory) {
+		err = nil // nobody has tried what there is not even address space for
+	}
+	return trials, errors.Join(err, streams.CloseAll(dry.Devices))
+}
+
+// Fit returns an error, which is streams.ErrOutOfMemory, if the fields of a problem do not fit on a placement.
+func Fit(p *Problem, place *halo.Placement) error {
+	if err := halo.Fit(place, levels, p.Field()); err != nil {
+		return fmt.Errorf("%w: use more devices, float32 or a smaller grid", err)
+	}
+	return nil
 }
 
 // Deviation compares the field with an exact solution, an expression that may

@@ -144,7 +144,7 @@ func prepare(t testing.TB, set *testdevices.Set, p *Problem, h how) *Solver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(p, plan, set.Compiler)
+	s, err := New(t.Context(), p, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,7 @@ func options() (o configs.Options) {
 			o.Stencils = append(o.Stencils, configs.StencilKind{Dims: dims, Stencil: selects, OneSpacing: k.OneSpacing(), StableStep: k.StableStep})
 		}
 	}
+	o.UnitSpacing = func(points int, _ [2]configs.FaceKind) float64 { return 1 / float64(points) } // of periodic axes
 	return o
 }
 
@@ -82,7 +83,7 @@ func solved(t *testing.T, c *configs.Run, devices int) []float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := solvers.New(p, plan, set.Compiler)
+	s, err := solvers.New(t.Context(), p, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

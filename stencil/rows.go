@@ -2,17 +2,19 @@ package stencil
 
 import "math"
 
-// Coordinates say where the points of a grid are. On each axis the point of 0-based index i is at
-//
-//	float64(i+Shift) * Spacing
-//
-// so that an axis with fixed ends has Shift 1 (its walls are at the indices -1 and n) and a periodic axis Shift 0. A
-// grid of two dimensions has size 1, and spacing 0 or shift 0, on the third.
+// Coordinates say where the points of a grid are, see At. A grid of two dimensions has size 1, and spacing 0 or shift 0,
+// on the third axis.
 type Coordinates struct {
 	Spacing [3]float64
-	Shift   [3]int
-	Size    [3]int  // points on each axis of the whole grid: nx, ny, nz
-	Time    float64 // t
+	Shift   [3]float64 // from 0 to the first point, in spacings
+	Size    [3]int     // points on each axis of the whole grid: nx, ny, nz
+	Time    float64    // t
+}
+
+// At returns where the points of a 0-based index lie on an axis: at (index + Shift) * Spacing. Those outside the grid have
+// their places too.
+func (c *Coordinates) At(axis, index int) float64 {
+	return (float64(index) + c.Shift[axis]) * c.Spacing[axis]
 }
 
 // An Evaluator computes an expression row by row. What does not depend on x is computed once a row, what depends on
@@ -143,12 +145,12 @@ func (v *Evaluator) evaluateRows(varies variation) {
 
 // leafRow sets dst to the values of x or i, the only variables that vary along x.
 func (v *Evaluator) leafRow(dst []float64, name string) {
-	shift, unit := 0, 1.0
+	at := func(i int) float64 { return float64(i) }
 	if name == "x" {
-		shift, unit = v.grid.Shift[0], v.grid.Spacing[0]
+		at = func(i int) float64 { return v.grid.At(0, i) }
 	}
 	for n := range dst {
-		dst[n] = float64(v.first+n+shift) * unit
+		dst[n] = at(v.first + n)
 	}
 }
 
@@ -172,9 +174,9 @@ func (v *Evaluator) leaf(name string, j, k int) float64 {
 	g := &v.grid
 	switch name {
 	case "y":
-		return float64(j+g.Shift[1]) * g.Spacing[1]
+		return g.At(1, j)
 	case "z":
-		return float64(k+g.Shift[2]) * g.Spacing[2]
+		return g.At(2, k)
 	case "j":
 		return float64(j)
 	case "k":

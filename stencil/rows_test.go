@@ -13,7 +13,7 @@ import (
 )
 
 var grid = stencil.Coordinates{
-	Spacing: [3]float64{0.1, 0.25, 1.0 / 3}, Shift: [3]int{1, 1, 0}, Size: [3]int{9, 3, 3}, Time: 0.5,
+	Spacing: [3]float64{0.1, 0.25, 1.0 / 3}, Shift: [3]float64{1, 0.5, 0}, Size: [3]int{9, 3, 3}, Time: 0.5,
 }
 
 // point is what an expression sees at one place; sample is one in the grid.
@@ -21,7 +21,7 @@ type point struct{ x, y, z, i, j, k, nx, ny, nz, t float64 }
 
 func pointAt(i, j, k int) point {
 	return point{
-		float64(i+1) * 0.1, float64(j+1) * 0.25, float64(k) * (1.0 / 3),
+		float64(i+1) * 0.1, (float64(j) + 0.5) * 0.25, float64(k) * (1.0 / 3),
 		float64(i), float64(j), float64(k), 9, 3, 3, 0.5,
 	}
 }
@@ -109,7 +109,7 @@ func near(a, b float64) bool {
 func TestCoordinatesAreExact(t *testing.T) {
 	const n = 1000
 	h := 1.0 / (n + 1)
-	v := parse(t, "x").NewEvaluator(stencil.Coordinates{Spacing: [3]float64{h, h, h}, Shift: [3]int{1, 1, 1}})
+	v := parse(t, "x").NewEvaluator(stencil.Coordinates{Spacing: [3]float64{h, h, h}, Shift: [3]float64{1, 1, 1}})
 	row := make([]float64, n)
 	v.Row(row, 0, 0, 0)
 	for i, got := range row {
@@ -228,7 +228,7 @@ func ExampleParse() {
 		return
 	}
 	row := make([]float64, 4) // the points of an axis between two walls: 0.2, 0.4, 0.6, 0.8
-	e.NewEvaluator(stencil.Coordinates{Spacing: [3]float64{0.2}, Shift: [3]int{1}, Size: [3]int{4, 1, 1}}).Row(row, 0, 0, 0)
+	e.NewEvaluator(stencil.Coordinates{Spacing: [3]float64{0.2}, Shift: [3]float64{1}, Size: [3]int{4, 1, 1}}).Row(row, 0, 0, 0)
 	fmt.Printf("%.3f\n", row)
 
 	_, err = stencil.Parse("cos(pi*w)")

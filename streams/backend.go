@@ -42,6 +42,7 @@ type driver interface {
 	pinned(bytes int64) (*Memory, error)
 	free(m *Memory) error
 	usage() (free, total int64, err error)
+	host() *hostLedger // of the platform
 	queue(p Priority) (queue, error)
 	capture(queues []queue) (capture, error) // of streams of its platform, the first its own
 	maxPitch() int64                         // of copies of boxes

@@ -34,7 +34,8 @@ func CUDAPlatform(library string) (*Platform, error) {
 		return nil, err
 	}
 	p := &Platform{stop: drv.Close}
-	p.start = func(info Info) (driver, error) { return openCUDA(drv, info.ID) }
+	ledger := newHostLedger(false)
+	p.start = func(info Info) (driver, error) { return openCUDA(drv, info.ID, ledger) }
 	if p.infos, err = cudaInfos(drv); err != nil {
 		return nil, errors.Join(err, drv.Close())
 	}
@@ -95,13 +96,14 @@ func cudaInfo(drv *cuda.Driver, id int) (Info, error) {
 // cudaDriver is the driver of one GPU: its primary context.
 type cudaDriver struct {
 	ctx             *cuda.Context
+	ledger          *hostLedger
 	lowest, highest int  // stream priorities
 	pitch           int  // the greatest of a copy
 	early           bool // it knows kernels that wait themselves
 	announcing      sync.Mutex
 }
 
-func openCUDA(drv *cuda.Driver, id int) (driver, error) {
+func openCUDA(drv *cuda.Driver, id int, ledger *hostLedger) (driver, error) {
 	d, err := drv.Device(id)
 	if err != nil {
 		return nil, err
@@ -110,7 +112,7 @@ func openCUDA(drv *cuda.Driver, id int) (driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cudaDriver{ctx: ctx}
+	c := &cudaDriver{ctx: ctx, ledger: ledger}
 	if c.lowest, c.highest, err = ctx.StreamPriorityRange(); err != nil {
 		return nil, errors.Join(err, ctx.Release())
 	}
@@ -127,38 +129,6 @@ func openCUDA(drv *cuda.Driver, id int) (driver, error) {
 }
 
 func (c *cudaDriver) maxPitch() int64 { return int64(c.pitch) }
-
-func (c *cudaDriver) alloc(bytes int64) (*Memory, error) {
-	p, err := c.ctx.MemAlloc(uint64(bytes))
-	return &Memory{addr: uint64(p), handle: p}, err
-}
-
-func (c *cudaDriver) pinned(bytes int64) (*Memory, error) {
-	p, err := c.ctx.HostAlloc(uint64(bytes), cuda.HostPortable|cuda.HostMapped)
-	if err != nil {
-		return nil, err
-	}
-	m := &Memory{pinned: true, handle: p, bytes: unsafe.Slice((*byte)(p), bytes)}
-	address, err := c.ctx.HostDevicePointer(p)
-	if err != nil {
-		return nil, errors.Join(err, c.ctx.HostFree(p))
-	}
-	m.addr = uint64(address)
-	return m, nil
-}
-
-func (c *cudaDriver) free(m *Memory) error {
-	m.bytes = nil
-	if p, ok := m.handle.(unsafe.Pointer); ok {
-		return c.ctx.HostFree(p)
-	}
-	return c.ctx.MemFree(m.handle.(cuda.DevicePtr))
-}
-
-func (c *cudaDriver) usage() (free, total int64, err error) {
-	f, t, err := c.ctx.MemInfo()
-	return int64(f), int64(t), err
-}
 
 func (c *cudaDriver) canAccess(peer *Device) (bool, error) {
 	return c.ctx.Device().CanAccessPeer(peer.driver.(*cudaDriver).ctx.Device())

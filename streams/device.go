@@ -52,6 +52,8 @@ type Device struct {
 	open   map[io.Closer]struct{} // what Close has to close
 	peers  map[*Device]bool       // those that d may reach
 	closed bool
+	held   Held                 // what is allocated
+	most   Held                 // the most of each since Peak was called
 	tape   atomic.Pointer[tape] // nil unless the device is traced
 }
 
@@ -67,33 +69,36 @@ func (d *Device) String() string { return fmt.Sprintf("%s %d", d.Backend, d.ID) 
 func (d *Device) Err() error { return d.alive() }
 
 // Alloc returns bytes of device memory, at least RowAlignment aligned. Its
-// content is undefined.
+// content is undefined. The error is ErrOutOfMemory where that is why.
 func (d *Device) Alloc(bytes int64) (*Memory, error) {
-	return d.allocate("allocate device memory", bytes, d.driver.alloc)
+	return d.allocate("allocate device memory", bytes, driver.alloc)
 }
 
 // AllocPinned returns bytes of page-locked host memory, which every device of
-// the platform can copy from and to. Its content is undefined.
+// the platform can copy from and to. Its content is undefined. The error is ErrOutOfMemory
+// where that is why.
 func (d *Device) AllocPinned(bytes int64) (*Memory, error) {
-	return d.allocate("allocate pinned host memory", bytes, d.driver.pinned)
+	return d.allocate("allocate pinned host memory", bytes, driver.pinned)
 }
 
-func (d *Device) allocate(what string, bytes int64, alloc func(int64) (*Memory, error)) (*Memory, error) {
-	if bytes < 1 {
-		return nil, d.fail(fmt.Errorf("the size must be positive"), "%s: %d bytes", what, bytes)
-	}
+func (d *Device) allocate(what string, bytes int64, alloc func(driver, int64) (*Memory, error)) (*Memory, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	m, err := alloc(bytes)
+	if bytes < 1 {
+		return nil, d.fail(fmt.Errorf("the size must be positive"), "%s: %d bytes", what, bytes)
+	}
+	m, err := alloc(d.driver, bytes)
 	if err != nil {
 		return nil, d.fail(err, "%s: %d bytes", what, bytes)
 	}
 	m.device, m.size = d, bytes
-	return kept(d, m, func() error { return d.driver.free(m) })
+	d.count(m, 1)
+	return kept(d, m, m.free)
 }
 
-// MemoryInfo returns the free and the total device memory in bytes.
+// MemoryInfo returns the free and the total device memory in bytes. Of host devices that is what they and
+// pinned memory may take of the host together, zeros where nobody knows: see HostMemoryInfo.
 func (d *Device) MemoryInfo() (free, total int64, err error) {
 	if err := d.usable(); err != nil {
 		return 0, 0, err
@@ -134,6 +139,9 @@ func (d *Device) newEvent(timed bool) (*Event, error) {
 // CanAccess reports whether the two devices can copy to each other directly.
 // A yes is the driver's word, not a proof: see p2p.Probe.
 func (d *Device) CanAccess(peer *Device) (bool, error) {
+	if peer == nil {
+		return false, errNoDevice
+	}
 	if d.Backend != peer.Backend {
 		return false, nil
 	}
@@ -149,6 +157,9 @@ func (d *Device) CanAccess(peer *Device) (bool, error) {
 
 // EnablePeer lets d reach the memory of peer. Calling it again does nothing.
 func (d *Device) EnablePeer(peer *Device) error {
+	if peer == nil {
+		return errNoDevice
+	}
 	if d == peer {
 		return nil
 	}
@@ -171,6 +182,9 @@ func (d *Device) EnablePeer(peer *Device) error {
 // memory, or that of a peer to which EnablePeer gave access. Devices that share the memory
 // of the host reach each other always.
 func (d *Device) Reaches(m *Memory) bool {
+	if m == nil {
+		return false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return m.within(d) || !m.pinned && (d.peers[m.device] || d.HostMemory && m.device.Backend == d.Backend)
@@ -263,8 +277,11 @@ func (d *Device) discard(c io.Closer, free func() error, doing string, args ...a
 	return d.fail(free(), doing, args...)
 }
 
-// usable returns an error if the device is closed or dead.
+// usable returns an error if there is no device, or it is closed or dead.
 func (d *Device) usable() error {
+	if d == nil {
+		return errNoDevice
+	}
 	d.mu.Lock()
 	closed := d.closed
 	d.mu.Unlock()

@@ -18,7 +18,15 @@ var ErrNoLibrary = cuda.ErrNoLibrary
 // lies so in a single copy: the caller has to go another way. See CopyBox.
 var ErrUnsuited = errors.New("no single copy does it")
 
+// ErrOutOfMemory says that a device, or the host, has less memory free than is needed.
+var ErrOutOfMemory = errors.New("out of memory")
+
 var (
+	errNoStream = errors.New("streams: the stream is nil")
+	errNoDevice = errors.New("streams: the device is nil")
+	errNoEvent  = errors.New("streams: the event is nil")
+	errNoGroup  = errors.New("streams: the worker group is nil")
+
 	errClosed = errors.New("it is closed")
 	errHangs  = errors.New("it hangs") // a stream that was to be closed and did not end
 )

@@ -16,6 +16,9 @@ func (e *Event) Device() *Device { return e.device }
 
 // Done reports whether the work before the last Record is done.
 func (e *Event) Done() (bool, error) {
+	if e == nil {
+		return false, errNoEvent
+	}
 	if err := e.device.alive(); err != nil {
 		return false, err
 	}
@@ -40,6 +43,9 @@ func (e *Event) Sync(limit time.Duration) error {
 // Since returns the time on the device from one event to another, both timed ones of the
 // device, recorded and done.
 func (e *Event) Since(start *Event) (time.Duration, error) {
+	if e == nil || start == nil {
+		return 0, errNoEvent
+	}
 	if start.device != e.device {
 		return 0, e.device.fail(fmt.Errorf("the other is one of device %v", start.device), "ask for the time between events")
 	}

@@ -29,11 +29,14 @@ type Graph struct {
 //
 // After an error the streams are as they were before, unless a device died.
 func Capture(origin *Stream, others []*Stream, f func() error) (*Graph, error) {
-	g := &Graph{streams: append([]*Stream{origin}, others...)}
-	err := g.check()
-	if err == nil {
-		err = g.newEvents()
+	if f == nil {
+		return nil, errors.New("streams: capture what no function queues")
 	}
+	g := &Graph{streams: append([]*Stream{origin}, others...)}
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	err := g.newEvents()
 	if err == nil {
 		err = g.capture(f)
 	}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unsafe"
 )
 
 // errKernelPanic is what a host device dies of.
@@ -28,52 +27,20 @@ var hostTraits = Traits{Noun: "host device", Label: "host", GoKernels: true, Hos
 // stream is a goroutine, so that a device sweeps on one core at a time.
 func HostPlatform(n int) *Platform {
 	p := &Platform{stop: func() error { return nil }}
-	total := hostMemory()
+	ledger := newHostLedger(true)
+	memory, _ := ledger.free() // what goes wrong comes again with the first block
 	for id := range n {
-		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: total, Cores: 1})
+		p.infos = append(p.infos, Info{Backend: Host, Traits: hostTraits, ID: id, Name: "host (" + runtime.GOARCH + ")", Memory: memory.Total, Cores: 1})
 	}
-	used := &atomic.Int64{}
-	p.start = func(Info) (driver, error) { return &hostDriver{total: total, used: used}, nil }
+	p.start = func(Info) (driver, error) { return &hostDriver{ledger: ledger}, nil }
 	return p
 }
 
 // hostDriver is the driver of one host device. Together the devices have the
 // memory of the machine.
 type hostDriver struct {
-	total  int64
-	used   *atomic.Int64
+	ledger *hostLedger
 	failed atomic.Pointer[error] // what a kernel of the device failed of first: as on a GPU, all later calls return it
-}
-
-func (h *hostDriver) alloc(bytes int64) (*Memory, error) {
-	if h.total > 0 && h.used.Load()+bytes > h.total {
-		return nil, fmt.Errorf("out of memory: %d bytes in use of %d", h.used.Load(), h.total)
-	}
-	h.used.Add(bytes)
-	return h.pinnedBlock(bytes, false)
-}
-
-func (h *hostDriver) pinned(bytes int64) (*Memory, error) { return h.pinnedBlock(bytes, true) }
-
-// pinnedBlock returns zeroed bytes aligned to 128.
-func (h *hostDriver) pinnedBlock(bytes int64, pinned bool) (*Memory, error) {
-	const alignment = 128
-	block := make([]byte, bytes+alignment)
-	adviseHuge(block)
-	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(block))) & (alignment - 1)
-	return &Memory{bytes: block[skip : int64(skip)+bytes : int64(skip)+bytes], pinned: pinned}, nil
-}
-
-func (h *hostDriver) free(m *Memory) error {
-	if !m.pinned {
-		h.used.Add(-m.size)
-	}
-	m.bytes = nil
-	return nil
-}
-
-func (h *hostDriver) usage() (free, total int64, err error) {
-	return h.total - h.used.Load(), h.total, nil
 }
 
 // hostMaxPitch is that of GPUs, so that host devices refuse what those refuse.

@@ -224,12 +224,12 @@ func TestAClosedQueueGivesUp(t *testing.T) {
 // A device that is closed while memory is allocated on it keeps none of it.
 func TestAllocateOnADeviceThatIsClosed(t *testing.T) {
 	d := hostDevices(t, 1)[0]
-	m, err := d.allocate("allocate", 8, func(bytes int64) (*Memory, error) { return d.driver.alloc(bytes + must[int64](t)(0, d.Close())) })
+	m, err := d.allocate("allocate", 8, func(h driver, bytes int64) (*Memory, error) { return h.alloc(bytes + must[int64](t)(0, d.Close())) })
 	if m != nil || !errors.Is(err, errClosed) {
 		t.Errorf("memory %v, error %v", m, err)
 	}
-	if free, total, err := d.driver.usage(); free != total || err != nil {
-		t.Errorf("%d of %d bytes are free: %v", free, total, err)
+	if now := d.Held(); now != (Held{}) || d.driver.host().used != 0 {
+		t.Errorf("held: %+v, %d bytes", now, d.driver.host().used)
 	}
 }
 
@@ -246,13 +246,12 @@ func TestOpenAndClose(t *testing.T) {
 		t.Errorf("opened %v", devices)
 	}
 	m := must[*Memory](t)(devices[0].Alloc(100))
-	free, total, _ := devices[0].MemoryInfo()
-	if total > 0 && total-free != 100 {
-		t.Errorf("%d bytes in use", total-free)
+	if now := devices[0].Held(); now != (Held{Memory: 100}) {
+		t.Errorf("held: %+v", now)
 	}
 	check(t, m.Close(), m.Close())
-	if free, total, _ = devices[0].MemoryInfo(); free != total {
-		t.Error("freed memory counts as used")
+	if now := devices[0].Held(); now != (Held{}) {
+		t.Errorf("held after it was freed: %+v", now)
 	}
 	check(t, CloseAll(devices), CloseAll(devices))
 	if _, err := devices[0].NewStream(Normal); err == nil {

@@ -50,7 +50,13 @@ func (m *Memory) within(d *Device) bool {
 // error.
 func (m *Memory) Close() error {
 	m.closed.Store(true)
-	return m.device.discard(m, func() error { return m.device.driver.free(m) }, "free %d bytes", m.size)
+	return m.device.discard(m, m.free, "free %d bytes", m.size)
+}
+
+// free gives the memory back.
+func (m *Memory) free() error {
+	m.device.count(m, -1)
+	return m.device.driver.free(m)
 }
 
 // Span is a part of a Memory, in bytes.

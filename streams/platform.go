@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -60,8 +61,9 @@ func (p *Platform) open(id int, twice bool) (*Device, error) {
 func (p *Platform) Close() error { return p.stop() }
 
 // CloseAll closes all devices, the streams of all before the memory of any:
-// copies cross.
+// copies cross. A device that is nil is left out.
 func CloseAll(devices []*Device) error {
+	devices = slices.DeleteFunc(slices.Clone(devices), func(d *Device) bool { return d == nil })
 	errs := make([]error, len(devices))
 	var group sync.WaitGroup
 	for i, d := range devices {

@@ -17,8 +17,11 @@ type Stream struct {
 	closed   atomic.Bool
 }
 
-// usable returns an error if the stream is closed or its device dead.
+// usable returns an error if there is no stream, it is closed, or its device dead.
 func (s *Stream) usable() error {
+	if s == nil {
+		return errNoStream
+	}
 	if s.closed.Load() {
 		return s.device.fail(errClosed, "use a stream")
 	}
@@ -115,6 +118,9 @@ func (s *Stream) Wait(e *Event) error {
 // Sync makes the host wait until the stream has done all that was queued, for
 // at most limit, and returns what went wrong on it.
 func (s *Stream) Sync(limit time.Duration) error {
+	if s == nil {
+		return errNoStream
+	}
 	if s.closed.Load() {
 		return s.device.fail(errClosed, "wait for a stream")
 	}

@@ -9,9 +9,11 @@ import (
 // UploadLimit is how long Upload waits for the device.
 const UploadLimit = 30 * time.Second
 
-// Upload allocates memory on a device and fills it with the bytes of the values, of which there is one at
-// least. T holds no pointers. It waits until they are there.
+// Upload allocates memory on a device and fills it with the bytes of the values; none are an error. T holds no pointers. It waits until they are there.
 func Upload[T any](d *Device, values []T) (m *Memory, err error) {
+	if len(values) == 0 {
+		return nil, errors.New("streams: upload of no values")
+	}
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
 	var open Resources
 	defer func() { err = errors.Join(err, open.Close()) }()

@@ -110,6 +110,9 @@ func (c *Counter) Set(n int64) { c.n.Store(n) }
 // another worker failed, and an error that says whom it waited for after the
 // group's limit.
 func (g *WorkerGroup) Await(counter *Counter, n int64) error {
+	if g == nil {
+		return errNoGroup
+	}
 	poll := newBackoff(g.spin)
 	for counter.n.Load() < n {
 		waited := poll.pause()

@@ -1,6 +1,9 @@
 package streams
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // WrapStream returns a stream that the caller made with CUDA, a CUstream or
 // cudaStream_t of this device, so that halox can order its work after and before
@@ -24,7 +27,7 @@ func (d *Device) WrapMemory(address uint64, bytes int64) (*Memory, error) {
 	if err := d.usable(); err != nil {
 		return nil, err
 	}
-	if _, ok := d.driver.(wrapper); !ok || address == 0 || bytes < 1 {
+	if _, ok := d.driver.(wrapper); !ok || address == 0 || bytes < 1 || uint64(bytes) > math.MaxUint64-address {
 		return nil, d.fail(errNotWrapped, "take %d bytes of the caller at %#x", bytes, address)
 	}
 	return &Memory{device: d, size: bytes, addr: address}, nil
@@ -41,4 +44,4 @@ func (d *Device) WrapBytes(bytes []byte) (*Memory, error) {
 	return &Memory{device: d, size: int64(len(bytes)), bytes: bytes}, nil
 }
 
-var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0, and only a host device bytes")
+var errNotWrapped = errors.New("only a GPU takes streams and addresses, which are not 0 and end within 64 bits, and only a host device bytes")

@@ -18,12 +18,8 @@ func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 	if w.config.Exchange.Scheme != string(scheme.Auto) {
 		return nil
 	}
-	search := scheme.Search{
-		Links: w.session.Links, Compiler: w.session.Compiler, Path: p2p.Path(w.config.Exchange.Path),
-		Driver: w.session.DriverVersion(), Program: version + builtFrom(),
-	}
 	begin := time.Now()
-	trials, known, err := solvers.Fastest(ctx, w.problem, w.place, search, solverOptions(w.config))
+	trials, known, err := solvers.Fastest(ctx, w.problem, w.place, w.search(), solverOptions(w.config))
 	if err != nil || len(trials) == 0 {
 		return err
 	}
@@ -31,6 +27,26 @@ func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 		fmt.Fprintf(notes, "tried the schemes for %.2f s: %v\n", time.Since(begin).Seconds(), trials)
 	}
 	return w.take(trials)
+}
+
+// recall finds the scheme for scheme auto by the trials that are remembered, if there are some.
+func (w *setup) recall(ctx context.Context) error {
+	if w.config.Exchange.Scheme != string(scheme.Auto) {
+		return nil
+	}
+	trials, err := solvers.Recall(ctx, w.problem, w.place, w.search(), solverOptions(w.config))
+	if err != nil || len(trials) == 0 {
+		return err
+	}
+	return w.take(trials)
+}
+
+// search says how the fastest scheme is found.
+func (w *setup) search() scheme.Search {
+	return scheme.Search{
+		Links: w.session.Links, Compiler: w.session.Compiler, Path: p2p.Path(w.config.Exchange.Path),
+		Driver: w.session.DriverVersion(), Program: version + builtFrom(),
+	}
 }
 
 // take takes the fastest.

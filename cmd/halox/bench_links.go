@@ -8,7 +8,7 @@ import (
 
 	"github.com/halox/halox/internal/bench/links"
 	"github.com/halox/halox/internal/bench/option"
-	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 func newBenchLinksCommand() *cobra.Command {
@@ -74,7 +74,7 @@ on from there.`,
 // defaultSizes are the powers of 4 from 1 KiB to 256 MiB.
 func defaultSizes() (all []string) {
 	for bytes := int64(1 << 10); bytes <= 1<<28; bytes *= 4 {
-		all = append(all, strings.ReplaceAll(p2p.Size(bytes), " ", ""))
+		all = append(all, strings.ReplaceAll(streams.Size(bytes), " ", ""))
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -30,8 +31,7 @@ type benchOutput struct {
 // run checks the options, opens the devices, measures, and prints and keeps what came of it.
 // Interrupted or failed, it keeps what it had.
 func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, leave benchOutput) (err error) {
-	ctx, release := untilInterrupted(cmd.Context())
-	defer release()
+	ctx := cmd.Context()
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Progress: b.showProgress(notes)}
 	if err := cmp.Or(b.check(), what.Check(), to.Check()); err != nil {
@@ -39,20 +39,41 @@ func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, lea
 	}
 	on, err := open(ctx, notes)
 	if err != nil {
-		return interruption(ctx, err)
+		return err
 	}
 	defer func() { err = errors.Join(err, on.Close()) }() // with all that is on the devices
 	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
 		return benchRecord(ctx, on, kind, settings, links)
 	}
-	failure := interruption(ctx, what.Run(ctx, &bench.Machine{Session: on, Program: version + builtFrom()}, to))
-	if to.Record == nil {
-		return failure
-	}
 	if leave.table == nil {
 		leave.table = writeTable
 	}
-	return errors.Join(failure, leave.table(out, to.Record), to.Keep(leave.chart))
+	during(ctx, "measuring", func() string { return keepPart(to, leave, out) })
+	failure := interruption(ctx, what.Run(ctx, &bench.Machine{Session: on, Program: version + builtFrom()}, to))
+	during(ctx, "writing what was measured", nil)
+	if to.Record == nil {
+		return failure
+	}
+	return errors.Join(failure, to.Keep(leave.chart), leave.table(out, to.Record))
+}
+
+// keepPart writes the record of a bench that is ended by force, and prints what it has.
+func keepPart(to *bench.Recorder, leave benchOutput, out io.Writer) string {
+	part := to.Part()
+	if part == nil {
+		return ""
+	}
+	said := ""
+	if name := to.Files.Record; name != "" {
+		said = fmt.Sprintf("; %s has the %d rows until then", name, len(part.Rows))
+		if err := part.Write(name); err != nil {
+			said = fmt.Sprintf("; there is no record: %v", err)
+		}
+	}
+	if err := leave.table(out, part); err != nil {
+		said += fmt.Sprintf("; the table is not whole: %v", err)
+	}
+	return said
 }
 
 // writeTable prints a record as halox results does.

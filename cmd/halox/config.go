@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
-	"github.com/halox/halox/domain"
 )
 
 func newConfigCommand() *cobra.Command {
@@ -72,8 +71,11 @@ func newConfigCheckCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := checkCut(c); err != nil {
-				return fmt.Errorf("%s: %w", args[0], err)
+			if err := checkRun(cmd.Context(), args[0], c); err != nil {
+				return err
+			}
+			if err := checkMemory(args[0], c); err != nil {
+				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: ok: %s on %v points in %s\n", args[0], c.Solver, c.Grid.Size, c.Precision)
 			return nil
@@ -81,31 +83,4 @@ func newConfigCheckCommand() *cobra.Command {
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key, as `key=value`; may be repeated")
 	return cmd
-}
-
-// checkCut refuses a number of devices, or parts, that the grid is too small for, as a run
-// does.
-func checkCut(c *configs.Run) error {
-	p, err := newProblem(c)
-	if err != nil || c.Devices.Count == 0 {
-		return err
-	}
-	parts := domain.Vec{1, 1, 1}
-	if copy(parts[:], c.Decomposition) == 0 {
-		_, err := domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width())
-		return under("devices.count", err)
-	}
-	cut, err := domain.Decompose(p.Grid, parts)
-	if err == nil {
-		err = cut.CheckWidth(p.Width())
-	}
-	return under("decomposition", err)
-}
-
-// under names the key that an error is about.
-func under(key string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", key, err)
 }

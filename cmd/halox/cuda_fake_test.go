@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/halox/halox/internal/cuda"
@@ -22,6 +23,28 @@ func withFake(t *testing.T, flags ...string) *cudafake.Fake {
 	t.Setenv("HALOX_CUDA", library)
 	t.Setenv("HALOX_NVRTC", filepath.Join(t.TempDir(), "nowhere"))
 	return cudafake.Inspect(t, library)
+}
+
+// A driver that never returns holds up nobody who wants to stop.
+func TestSignalsBesideAStuckDriver(t *testing.T) {
+	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\n")
+	for _, tc := range []struct {
+		call string
+		args []string
+	}{
+		{"cuInit", []string{"devices"}},
+		{"cuInit", []string{"run", file}},
+		{"cuDevicePrimaryCtxRetain", []string{"plan", file}},
+		{"cuMemcpyPeerAsync", []string{"verify", file}},
+		{"cuMemcpyPeerAsync", []string{"bench", "exchange"}},
+	} {
+		t.Run(tc.call+" "+tc.args[0], func(t *testing.T) {
+			withFake(t, cudafake.Stuck(tc.call))
+			p := start(t, "", tc.args...)
+			p.listens(t, syscall.SIGTERM)
+			p.stopped(t, syscall.SIGTERM)
+		})
+	}
 }
 
 // spaces makes tables comparable without their alignment.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -14,15 +15,18 @@ import (
 // writeFields writes the field and the picture that the config wants, and adds
 // the distance from the exact solution to the record. What fails keeps nothing
 // else from being written.
-func (j *solverRun) writeFields(r *record) error {
+func (j *solverRun) writeFields(ctx context.Context, r *record) error {
 	var errs []error
+	keep := j.keeper(r.clone(), nil)
 	if name := j.config.Output.Field; name != "" {
-		errs = append(errs, j.writeField(name))
+		errs = append(errs, j.writeField(ctx, name, keep))
 	}
+	during(ctx, "reading what came out", keep)
 	if j.config.Exact != "" {
 		errs = append(errs, j.compare(r))
 	}
 	if name := j.config.Output.Picture; name != "" {
+		during(ctx, "drawing "+name, keep)
 		errs = append(errs, j.writePicture(name, r.run.Iterations))
 	}
 	return errors.Join(errs...)
@@ -49,30 +53,23 @@ func (j *solverRun) writePicture(name string, iterations int) error {
 	}
 	title := fmt.Sprintf("%s, step %d", j.config.Solver, iterations)
 	if j.problem.Grid.Dims == 3 {
-		title += fmt.Sprintf(", %s = %.4g", axisName(axis), j.coordinate(axis, index))
+		title += fmt.Sprintf(", %s = %.4g", axisName(axis), j.problem.Coordinate(axis, index))
 	}
 	picture := plot.Picture{
 		Title: title, XLabel: axisName(plane.across), YLabel: axisName(plane.up),
 		NX: m.across.cells, NY: m.up.cells, Values: m.means,
 	}
-	picture.X0, picture.DX = m.across.axis(j.coordinate(plane.across, 0), j.problem.Spacing[plane.across])
-	picture.Y0, picture.DY = m.up.axis(j.coordinate(plane.up, 0), j.problem.Spacing[plane.up])
+	picture.X0, picture.DX = m.across.axis(j.problem.Coordinate(plane.across, 0), j.problem.Spacing[plane.across])
+	picture.Y0, picture.DY = m.up.axis(j.problem.Coordinate(plane.up, 0), j.problem.Spacing[plane.up])
 	return plot.WritePicture(name, picture)
 }
 
 // axisName returns the name of an axis.
 func axisName(axis int) string { return "xyz"[axis : axis+1] }
 
-// coordinate returns where the points of an index lie on an axis.
-func (j *solverRun) coordinate(axis, index int) float64 {
-	if !j.problem.Grid.Periodic[axis] {
-		index++
-	}
-	return float64(index) * j.problem.Spacing[axis]
-}
-
-// writeField writes all owned points.
-func (j *solverRun) writeField(name string) error {
+// writeField writes all owned points. Ended by force it leaves nothing of the file, and what keep
+// keeps.
+func (j *solverRun) writeField(ctx context.Context, name string, keep func() string) error {
 	grid := j.problem.Grid
 	shape := []int{grid.Size[1], grid.Size[0]}
 	if grid.Dims == 3 {
@@ -87,6 +84,10 @@ func (j *solverRun) writeField(name string) error {
 		return err
 	}
 	defer w.Abort()
+	during(ctx, "writing "+name, func() string {
+		_ = w.Abort()
+		return keep()
+	})
 	err = grid.EachChunk(chunkPoints, func(box domain.Box) error {
 		values := make([]float64, box.Points())
 		if err := j.solver.Read(values, box); err != nil {

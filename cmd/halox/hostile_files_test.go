@@ -1,19 +1,22 @@
 package main
 
 import (
+	"encoding/xml"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // What is no regular file is not read as a record: a device may never end.
 func TestResultsOfADevice(t *testing.T) {
 	const endless = "/dev/zero"
 	if _, err := os.Stat(endless); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if code, out, errs := cli("results", endless); code != exitFailed || out != "" || !strings.Contains(errs, endless+": it is a device, not a regular file") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
@@ -23,7 +26,7 @@ func TestResultsOfADevice(t *testing.T) {
 // A cache that others may write to is not used; that is told once, and the run goes on.
 func TestACacheOfOthers(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes tell nothing there")
+		t.Skip("SKIPPED: modes tell nothing there")
 	}
 	folder := filepath.Join(t.TempDir(), "cache")
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -50,7 +53,7 @@ func TestRecordThroughALink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("r.json", name); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if code, out, errs := cli("run", write(t, "c.yaml", small), "-q", "--record", name); code != 0 {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
@@ -63,5 +66,78 @@ func TestRecordThroughALink(t *testing.T) {
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 && runtime.GOOS != "windows" {
 		t.Errorf("the mode became %v, %v", info.Mode(), err)
+	}
+}
+
+// What a foreign file says cannot steer a terminal, and is drawn as a whole SVG.
+func TestForeignTexts(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const hostile = `\u0000\u001b[31m\u202e\u0085\r` + "\u202e\u009b"
+	for _, args := range [][]string{
+		{"run", write(t, "c.yaml", small), "-q", "--record", at("run.json"), "--trace", at("trace.json")},
+		{"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--paths", "staged,peer", "--record", at("bench.json")},
+	} {
+		if code, out, errs := cli(args...); code != 0 {
+			t.Fatalf("exit %d: %s%s", code, out, errs)
+		}
+	}
+	for _, name := range []string{"run.json", "bench.json", "trace.json"} {
+		data, err := os.ReadFile(at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		for _, word := range []string{"two-stream", "assisted", "staged", "peer", "host ", "sweep ", "amd64", "heat"} {
+			text = strings.ReplaceAll(text, `"`+word, `"`+word+hostile)
+		}
+		if text == string(data) {
+			t.Fatalf("%s has none of the words", name)
+		}
+		if err := os.WriteFile(at(name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"results", at("run.json"), at("bench.json")},
+		{"results", "--format", "csv", at("bench.json")},
+		{"results", "--format", "markdown", at("bench.json")},
+		{"bench", "exchange", "--backend", "host", "--resume", at("bench.json")},
+		{"plot", at("bench.json"), "-o", at("bench.svg")},
+		{"plot", at("trace.json"), "-o", at("trace.svg")},
+		{"plot", at("trace.json"), "-o", at("trace.json.svg"), "--kind", "pack"},
+	} {
+		_, out, errs := cli(args...)
+		if i := strings.IndexFunc(out+errs, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
+			t.Errorf("%q prints %q", args, (out + errs)[i:])
+		}
+	}
+	for _, name := range []string{"bench.svg", "trace.svg"} {
+		checkXML(t, at(name))
+	}
+	odd := at("odd\x01name.json")
+	if err := os.Rename(at("bench.json"), odd); err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+	cli("plot", odd, odd, "-o", at("odd.svg"))
+	checkXML(t, at("odd.svg"))
+}
+
+// checkXML checks that a file is well-formed XML.
+func checkXML(t *testing.T, name string) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer file.Close()
+	for d := xml.NewDecoder(file); ; {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Errorf("%s: %v", name, err)
+			return
+		}
 	}
 }

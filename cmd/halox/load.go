@@ -5,6 +5,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
@@ -18,6 +19,7 @@ func loadConfig(file string, set []string) (*configs.Run, error) {
 		Schemes:         configSchemes(),
 		Paths:           texts(p2p.Paths()),
 		Stencils:        configStencils(),
+		UnitSpacing:     unitSpacing,
 	})
 }
 
@@ -39,6 +41,11 @@ func configStencils() (all []configs.StencilKind) {
 		}
 	}
 	return all
+}
+
+// unitSpacing tells the config how points lie between the ends of an axis.
+func unitSpacing(points int, ends [2]configs.FaceKind) float64 {
+	return solvers.Axis{Points: points, Ends: [2]solvers.WallKind{wallKind(ends[0]), wallKind(ends[1])}}.UnitSpacing()
 }
 
 // needsOf returns what a scheme needs; nothing of one that there is not.

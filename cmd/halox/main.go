@@ -24,11 +24,16 @@ func main() {
 
 // execute runs the command line and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	out := &checkedOutput{w: stdout}
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
-	switch err := root.ExecuteContext(context.WithValue(ctx, argumentsKey{}, args)); {
+	err := catchInterrupts(context.WithValue(ctx, argumentsKey{}, args), stderr).run(root.ExecuteContext)
+	if err == nil {
+		err = out.failed()
+	}
+	switch {
 	case err == nil:
 		return 0
 	case errors.Is(err, errInterrupted):

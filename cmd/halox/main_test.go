@@ -242,6 +242,17 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"checked like run", []string{"config", "check", good, "--set", "exchange={scheme: resident, path: peer}"}, []string{"exchange.path", "resident takes auto or direct"}},
 		{"too many devices to check", []string{"config", "check", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
 		{"too many parts to check", []string{"config", "check", good, "--set", "decomposition=[1,1,9]", "--set", "stencil.points=13", "--set", "devices.count=9"}, []string{"decomposition: ", "needs 2"}},
+		{"a start that is no number, checked", []string{"config", "check", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
+		{"a start that is no number, planned", []string{"plan", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
+		{"a start beyond the precision", []string{"config", "check", good, "--set", "initial=1e60", "--set", "precision=float32"}, []string{"not finite in float32"}},
+		{"a wall that is no number, checked", []string{"config", "check", good, "--set", "boundary.x-={dirichlet: log(-1)}"}, []string{"the wall x- is NaN at point [-1 0 0]"}},
+		{"a wall that is no number, planned", []string{"plan", good, "--set", "boundary.z+={dirichlet: log(-1)}"}, []string{"the wall z+ is NaN"}},
+		{"a wall that moves, checked", []string{"config", "check", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the wall x- changes with time"}},
+		{"a wall that moves, planned", []string{"plan", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the wall x- changes with time"}},
+		{"an output that cannot be, checked", []string{"config", "check", good, "--set", "output.field=" + good + "/f.npy"}, []string{"output.field: "}},
+		{"an output that cannot be, planned", []string{"plan", good, "--set", "output.record=" + good + "/r.json"}, []string{"output.record: "}},
+		{"several at once", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
+		{"devices beyond the grid, planned", []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
 		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, fused or resident"}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 	} {
@@ -329,7 +340,7 @@ func interrupted(t *testing.T, record string, delay time.Duration) (*os.ProcessS
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		cmd.Process.Kill()
 		cmd.Wait()
-		t.Skip("this system sends no interrupt: ", err)
+		t.Skip("SKIPPED: this system sends no interrupt: ", err)
 	}
 	cmd.Wait()
 	return cmd.ProcessState, out.String()

@@ -7,7 +7,6 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/files"
-	"github.com/halox/halox/results"
 )
 
 // output is a file that a run leaves, with the key that names it.
@@ -19,16 +18,16 @@ func outputs(o configs.Output) []output {
 	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
 }
 
-// checkOutputs refuses files that could not be written, and the config itself,
-// before a run is spent on them. It makes their folders.
-func checkOutputs(config string, c configs.Output) error {
+// checkOutputs refuses files that could not be written, as writable says, and the config itself,
+// before a run is spent on them.
+func checkOutputs(config string, c configs.Output, writable func(file string) error) error {
 	var errs []error
 	for _, o := range outputs(c) {
 		if files.Same(config, o.file) {
 			errs = append(errs, fmt.Errorf("%s: %s is the config: name another file", o.key, o.file))
 			continue
 		}
-		if err := results.CheckWritable(o.file); err != nil {
+		if err := writable(o.file); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
 		}
 	}

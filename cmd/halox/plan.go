@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
 )
 
 func newPlanCommand() *cobra.Command {
@@ -23,8 +24,12 @@ func newPlanCommand() *cobra.Command {
 
 Plan opens the devices, tries their links and measures them, and allocates no
 fields. It prints the subdomains, the messages of one step with their paths and
-why, the bytes a link carries, the memory a device needs, and the time that one
-exchange takes by the measured links. It fails where the fields do not fit.
+why, the bytes a link carries, what a run will hold on each device and on the
+host, to the byte, beside what is free, and the time that one exchange takes by
+the measured links. It fails where a run does: what does not fit is refused.
+
+Scheme auto is the one that its trials found before; where nobody has tried the
+schemes yet, run does, and plan shows the one that it would take without.
 
 --dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg`,
 		Args: cobra.ExactArgs(1),
@@ -43,6 +48,9 @@ func planFile(ctx context.Context, out, notes io.Writer, file string, set []stri
 	if err != nil {
 		return err
 	}
+	if err := checkRun(ctx, file, config); err != nil {
+		return err
+	}
 	w, err := newSetup(ctx, config, notes)
 	if err != nil {
 		return err
@@ -51,25 +59,31 @@ func planFile(ctx context.Context, out, notes io.Writer, file string, set []stri
 	if dot {
 		return writeDot(out, w)
 	}
+	during(ctx, "measuring the links", nil)
 	if err := w.session.Measure(ctx); err != nil {
 		return err
 	}
-	return w.print(out)
+	if err := w.recall(ctx); err != nil {
+		return err
+	}
+	return w.print(ctx, out)
 }
 
 // print writes all tables. The error says which device has too little memory.
-func (w *setup) print(out io.Writer) error {
+func (w *setup) print(ctx context.Context, out io.Writer) error {
 	w.printHead(out)
 	w.printSubdomains(out)
 	w.printMessages(out)
 	w.printLinks(out)
-	needs, err := w.plan.Needs(solverFields)
+	memory, err := w.memory(ctx)
 	if err != nil {
 		return err
 	}
-	printNeeds(out, needs)
+	if err := printMemory(out, memory); err != nil {
+		return err
+	}
 	w.printForecast(out)
-	return halo.Fit(needs)
+	return scheme.Fit(memory)
 }
 
 func (w *setup) printHead(out io.Writer) {
@@ -173,5 +187,5 @@ func (w *setup) printLinks(out io.Writer) {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", l.from, l.to, l.kind, l.messages, l.bytes, l.paths)
 		}
 	})
-	fmt.Fprintf(out, "from device to device: %s a step\n", p2p.Size(w.plan.Bytes()))
+	fmt.Fprintf(out, "from device to device: %s a step\n", streams.Size(w.plan.Bytes()))
 }

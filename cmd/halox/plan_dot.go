@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -24,7 +23,7 @@ func writeDot(out io.Writer, w *setup) error {
 		}
 	}
 	for _, m := range w.plan.Messages {
-		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%s %s %s", directions(m), p2p.Size(m.Bytes), m.Path))
+		fmt.Fprintf(&b, "\t%d -> %d [label=%q]\n", m.From, m.To, fmt.Sprintf("%s %s %s", directions(m), streams.Size(m.Bytes), m.Path))
 	}
 	b.WriteString("}\n")
 	_, err := io.WriteString(out, b.String())

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -23,6 +25,7 @@ type plotFlags struct {
 	out, kind string
 	x, y      string
 	by, where []string
+	peaks     map[string]string
 }
 
 func newPlotCommand() *cobra.Command {
@@ -52,6 +55,7 @@ which rows, by the names that halox results prints.`,
 	flags.StringVar(&f.y, "y", "", "the metric or label along Y")
 	flags.StringSliceVar(&f.by, "by", nil, "the labels that tell curves apart")
 	flags.StringArrayVar(&f.where, "where", nil, "only rows with this `label=value`; may be repeated")
+	flags.StringToStringVar(&f.peaks, "peak", nil, "of a roofline: the most GFLOP/s of the device's arithmetic, as `name=number`; may be repeated")
 	return cmd
 }
 
@@ -169,7 +173,26 @@ func recordChart(files []string, f *plotFlags) (plot.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	return plot.New(f.kind, plot.Options{X: f.x, Y: f.y, By: f.by, Where: where}, all...)
+	peaks, err := f.parsedPeaks()
+	if err != nil {
+		return nil, err
+	}
+	return plot.New(f.kind, plot.Options{X: f.x, Y: f.y, By: f.by, Where: where, Peaks: peaks}, all...)
+}
+
+// parsedPeaks returns the peaks of a roofline, nil where none are named.
+func (f *plotFlags) parsedPeaks() (peaks map[string]float64, err error) {
+	for name, text := range f.peaks {
+		peak, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(peak > 0) || math.IsInf(peak, 0) {
+			return nil, fmt.Errorf("--peak %s=%s: want a positive number of GFLOP/s", name, text)
+		}
+		if peaks == nil {
+			peaks = map[string]float64{}
+		}
+		peaks[name] = peak
+	}
+	return peaks, nil
 }
 
 // paper is a figure of a paper.

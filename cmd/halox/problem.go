@@ -39,12 +39,20 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 }
 
 func newWall(f configs.Face) (solvers.Wall, error) {
-	switch f.Kind {
-	case configs.Periodic:
-		return solvers.Wall{Kind: solvers.Periodic}, nil
-	case configs.Neumann:
-		return solvers.Wall{Kind: solvers.Neumann}, nil
+	kind := wallKind(f.Kind)
+	if kind != solvers.Dirichlet {
+		return solvers.Wall{Kind: kind}, nil
 	}
 	value, err := stencil.Parse(f.Value)
-	return solvers.Wall{Kind: solvers.Dirichlet, Value: value}, err
+	return solvers.Wall{Kind: kind, Value: value}, err
+}
+
+func wallKind(k configs.FaceKind) solvers.WallKind {
+	switch k {
+	case configs.Periodic:
+		return solvers.Periodic
+	case configs.Neumann:
+		return solvers.Neumann
+	}
+	return solvers.Dirichlet
 }

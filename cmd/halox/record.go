@@ -38,6 +38,13 @@ func describeDevice(s *halo.Session, d *streams.Device) results.Device {
 	return r
 }
 
+// clone returns a record that what is added to the other does not change.
+func (r *record) clone() *record {
+	c := &record{new(*r.Record), new(*r.run)}
+	c.Run = c.run
+	return c
+}
+
 // newRecord describes a run before it begins.
 func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}

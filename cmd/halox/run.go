@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
 )
 
@@ -57,7 +58,7 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkOutputs(file, config.Output), f.trace.check(cmd.Flags(), file, config.Output)); err != nil {
+	if err := errors.Join(checkOutputs(file, config.Output, results.CheckWritable), f.trace.check(cmd.Flags(), file, config.Output)); err != nil {
 		return err
 	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -65,12 +66,8 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 		out, notes = io.Discard, io.Discard
 	}
 	begin := time.Now()
-	ctx, release := untilInterrupted(cmd.Context())
-	defer release()
+	ctx := cmd.Context()
 	j, err := newSolverRun(ctx, config, notes)
-	if errors.Is(err, context.Canceled) {
-		return errInterrupted
-	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -90,15 +87,20 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	options := solverOptions(j.config)
 	options.Scheme = j.scheme
 	options.Progress = bar.steps
+	during(ctx, "stepping", j.keeper(record, func() {
+		record.run.Iterations, record.run.Stopped = int(bar.done.Load()), results.StopInterrupted
+	}))
 	result, err := j.solver.Run(ctx, options)
+	during(ctx, "", nil)
+	record.outcome(j, result, setup)
+	during(ctx, "reading what came out", j.keeper(record.clone(), nil))
 	bar.close()
 	if err == nil && result.Stopped == scheme.StoppedDiverged {
 		err = fmt.Errorf("the solution is no longer finite at step %d%s", result.Steps, divergenceHint(j.config))
 	}
 	traced := j.endTrace(record, err)
-	record.outcome(j, result, setup)
 	if err == nil {
-		err = j.writeFields(record)
+		err = j.writeFields(ctx, record)
 	}
 	err = errors.Join(err, traced)
 	record.end(err)

@@ -18,6 +18,7 @@ func openSession(ctx context.Context, c configs.Devices, notes io.Writer) (*halo
 	if err := cache.At("").Check(); err != nil {
 		fmt.Fprintln(notes, err)
 	}
+	during(ctx, "opening the devices", nil)
 	s, err := halo.Open(ctx, devicesOf(c))
 	if err != nil {
 		return nil, inConfig(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 )
 
 // solverRun is a setup with its solver, ready to run.
@@ -22,12 +23,26 @@ func newSolverRun(ctx context.Context, c *configs.Run, notes io.Writer) (*solver
 	if err != nil {
 		return nil, err
 	}
+	during(ctx, "trying the schemes", nil)
 	if err := w.choose(ctx, notes); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	solver, err := solvers.New(w.problem, w.plan, w.session.Compiler)
+	if err := w.fits(ctx); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	during(ctx, "filling the fields and compiling", nil)
+	solver, err := solvers.New(ctx, w.problem, w.plan, w.session.Compiler)
 	if err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return &solverRun{setup: w, solver: solver}, nil
+}
+
+// fits returns an error if a run takes more memory than is free, or the scheme does not suit the problem.
+func (w *setup) fits(ctx context.Context) error {
+	memory, err := w.memory(ctx)
+	if err != nil {
+		return err
+	}
+	return scheme.Fit(memory)
 }

@@ -110,10 +110,14 @@ func smaller(dims int, size, parts domain.Vec) []string {
 func (v *verifier) report(ctx context.Context, checks []check) error {
 	failed, left := 0, 0
 	for _, c := range checks {
-		if ctx.Err() != nil {
-			return errInterrupted
+		during(ctx, c.name, nil)
+		err := ctx.Err()
+		if err == nil {
+			err = c.run(ctx)
 		}
-		err := c.run()
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if errors.Is(err, scheme.ErrUnsuited) {
 			left++
 			fmt.Fprintf(v.out, "--    %s: %v\n", c.name, err)

@@ -19,7 +19,7 @@ import (
 // check is one thing that must hold.
 type check struct {
 	name string
-	run  func() error // says what is wrong first
+	run  func(ctx context.Context) error // says what is wrong first
 }
 
 // verifier makes the checks of halox verify on a grid that is small enough.
@@ -71,7 +71,7 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 					Specs: []halo.Spec{v.spec(element, connectivity, width)},
 				}
 				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, connected(connectivity), width, element)
-				all = append(all, check{name, c.Run})
+				all = append(all, check{name, func(context.Context) error { return c.Run() }})
 			}
 		}
 	}
@@ -117,7 +117,7 @@ func (v *verifier) runs(paths []p2p.Path) (all []check) {
 				continue
 			}
 			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, path, v.steps(), v.counted())
-			all = append(all, check{name, func() error { return v.compare(way, path) }})
+			all = append(all, check{name, func(ctx context.Context) error { return v.compare(ctx, way, path) }})
 		}
 	}
 	return all
@@ -128,13 +128,13 @@ func (v *verifier) steps() int { return min(v.config.Stop.Iterations, verifyStep
 
 // compare solves the problem on all devices and compares every point with what one
 // device gives.
-func (v *verifier) compare(way way, path p2p.Path) (err error) {
+func (v *verifier) compare(ctx context.Context, way way, path p2p.Path) (err error) {
 	if v.want == nil {
-		if v.want, err = v.alone(); err != nil {
+		if v.want, err = v.alone(ctx); err != nil {
 			return fmt.Errorf("on one device: %w", err)
 		}
 	}
-	got, err := v.solve(v.place, way, path)
+	got, err := v.solve(ctx, v.place, way, path)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func firstWrong(g domain.Grid, got, want []float64) error {
 }
 
 // alone solves the problem on the first device.
-func (v *verifier) alone() ([]float64, error) {
+func (v *verifier) alone(ctx context.Context) ([]float64, error) {
 	whole, err := domain.Decompose(v.place.Grid, domain.Vec{1, 1, 1})
 	if err != nil {
 		return nil, err
@@ -162,22 +162,22 @@ func (v *verifier) alone() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return v.solve(place, way{scheme: scheme.Baseline}, p2p.Staged)
+	return v.solve(ctx, place, way{scheme: scheme.Baseline}, p2p.Staged)
 }
 
 // solve runs the problem and returns all owned points.
-func (v *verifier) solve(place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
+func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
 	plan, err := halo.NewPlan(place, v.session.Links, path, v.problem.Field())
 	if err != nil {
 		return nil, err
 	}
-	s, err := solvers.New(v.problem, plan, v.session.Compiler)
+	s, err := solvers.New(ctx, v.problem, plan, v.session.Compiler)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.steps()), CheckEvery: int64(v.steps()), Limit: waitLimit}
-	if _, err := s.Run(context.Background(), options); err != nil {
+	if _, err := s.Run(ctx, options); err != nil {
 		return nil, err
 	}
 	values = make([]float64, place.Grid.Points())

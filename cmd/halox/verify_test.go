@@ -50,8 +50,8 @@ func TestVerifyReportsWhatFails(t *testing.T) {
 	var out strings.Builder
 	v := &verifier{out: &out}
 	checks := []check{
-		{"one", func() error { return nil }},
-		{"two", func() error { return errors.New("point [1 2 3] is wrong") }},
+		{"one", func(context.Context) error { return nil }},
+		{"two", func(context.Context) error { return errors.New("point [1 2 3] is wrong") }},
 	}
 	err := v.report(context.Background(), checks)
 	if err == nil || err.Error() != "1 of 2 checks failed" {
@@ -62,7 +62,7 @@ func TestVerifyReportsWhatFails(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := v.report(ctx, checks); err != errInterrupted {
+	if err := v.report(ctx, checks); err != context.Canceled {
 		t.Errorf("interrupted: %v", err)
 	}
 }

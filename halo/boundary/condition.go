@@ -13,9 +13,11 @@ import (
 type Kind string
 
 // The kinds. Ghosts of a Given face keep what the caller put there. A Dirichlet face gives
-// its ghosts values. A Neumann face gives them the values of the owned points as far from the
+// its ghosts values: the face lies where the first layer does, one spacing from the nearest
+// point. A Neumann face gives them the values of the owned points as far from the
 // face as they are: the first ghost that of the first point, the second that of the second,
-// so that nothing flows through. A Repeat face gives all layers the value of the owned point
+// so that nothing flows through the face, which lies half a spacing from the nearest point. A
+// Repeat face gives all layers the value of the owned point
 // next to the face. A Custom face has a kernel of the caller's own.
 const (
 	Given     Kind = ""
@@ -41,8 +43,9 @@ type Condition struct {
 
 	// Odd gives the second layer behind a Dirichlet face twice the first less the owned
 	// point before it, as of a field that is odd about the face: which keeps the fourth order
-	// of wide stencils where the second derivative vanishes there. Without it all layers
-	// have the value of the face.
+	// of stencils of two points where the second derivative across the face vanishes there, and
+	// else the second. Without it all layers have the value of the face, and such stencils the
+	// first order.
 	Odd bool
 
 	// Kernel makes the launch of a Custom face ready for one array of one subdomain. It sets

@@ -99,7 +99,11 @@ func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 
 // SetFixed queues the ghosts that never change, on a stream of the subdomain's device.
 func (g *Ghosts) SetFixed(rank int, s *streams.Stream) error {
-	return g.launch(s, g.byRank[rank].fixed)
+	sub, err := g.of(rank)
+	if err != nil {
+		return err
+	}
+	return launch(s, sub.fixed)
 }
 
 // Refresh queues what follows from the owned points as the sweep of the boundary region left
@@ -114,12 +118,20 @@ func (g *Ghosts) Refresh(rank int, s *streams.Stream, step int64, t float64) err
 
 // Mirror queues what follows from owned points and from other faces alone.
 func (g *Ghosts) Mirror(rank int, s *streams.Stream) error {
-	return g.launch(s, g.byRank[rank].own)
+	sub, err := g.of(rank)
+	if err != nil {
+		return err
+	}
+	return launch(s, sub.own)
 }
 
 // Move queues the values of profiles alone.
 func (g *Ghosts) Move(rank int, s *streams.Stream, step int64, t float64) error {
-	for _, m := range g.byRank[rank].moves {
+	sub, err := g.of(rank)
+	if err != nil {
+		return err
+	}
+	for _, m := range sub.moves {
 		if err := m.queue(s, step, t); err != nil {
 			return err
 		}
@@ -129,7 +141,11 @@ func (g *Ghosts) Move(rank int, s *streams.Stream, step int64, t float64) error 
 
 // Complete queues what lies beyond the ghosts of neighbours, in edges and corners.
 func (g *Ghosts) Complete(rank int, s *streams.Stream) error {
-	return g.launch(s, g.byRank[rank].edges)
+	sub, err := g.of(rank)
+	if err != nil {
+		return err
+	}
+	return launch(s, sub.edges)
 }
 
 // SetOn queues all ghosts of one subdomain as they are at time t.
@@ -143,7 +159,7 @@ func (g *Ghosts) SetOn(rank int, s *streams.Stream, step int64, t float64) error
 	if err := g.Complete(rank, s); err != nil {
 		return err
 	}
-	return g.launch(s, g.byRank[rank].unread)
+	return launch(s, g.byRank[rank].unread)
 }
 
 // Set queues all ghosts of all subdomains as they are at time 0, after what was queued before on
@@ -160,11 +176,19 @@ func (g *Ghosts) Set(at []*streams.Stream) error {
 	return nil
 }
 
-// launch queues kernels in order.
-func (g *Ghosts) launch(s *streams.Stream, all []*streams.Kernel) error {
+// of returns the launches of a subdomain, which there is, of ghosts that are not closed.
+func (g *Ghosts) of(rank int) (*subdomain, error) {
 	if g.closed {
-		return fmt.Errorf("boundary: the ghosts of field %q are closed", g.field.Spec.Name)
+		return nil, fmt.Errorf("boundary: the ghosts of field %q are closed", g.field.Spec.Name)
 	}
+	if rank < 0 || rank >= len(g.byRank) {
+		return nil, fmt.Errorf("boundary: subdomain %d of %d of field %q", rank, len(g.byRank), g.field.Spec.Name)
+	}
+	return g.byRank[rank], nil
+}
+
+// launch queues kernels in order.
+func launch(s *streams.Stream, all []*streams.Kernel) error {
 	for _, k := range all {
 		if err := s.Launch(k); err != nil {
 			return err

@@ -18,6 +18,9 @@ import (
 // An error says that count is negative, that a number does not fit in 64 bits, or that the type is so irregular that it
 // takes more than [MaxBlocks] blocks and, where those repeat, more than a sixteenth as many pieces.
 func Commit(t *Type, count int) (*Layout, error) {
+	if t == nil {
+		return nil, fmt.Errorf("datatype: commit: %w", errNoType)
+	}
 	if count < 0 {
 		return nil, fmt.Errorf("datatype: commit: count %d is negative", count)
 	}

@@ -85,10 +85,12 @@ func widen(numbers []int) []int64 {
 	return wide
 }
 
+var errNoType = errors.New("no type given (nil)")
+
 // check returns an error if the arguments are not ones that MPI allows.
 func (e *Envelope) check() error {
 	if slices.Contains(e.Types, nil) {
-		return errors.New("no type given (nil)")
+		return errNoType
 	}
 	if e.Count < 0 || e.BlockLength < 0 {
 		return fmt.Errorf("count %d and block length %d: neither may be negative", e.Count, e.BlockLength)

@@ -46,6 +46,9 @@ func (t *Type) elements(count int, f func(displacement int64, b Basic)) {
 
 // fits returns an error unless count elements fit into the two buffers.
 func (t *Type) fits(packed, buffer int, origin int64, count int) error {
+	if t == nil {
+		return errNoType
+	}
 	if count < 0 {
 		return fmt.Errorf("count %d is negative", count)
 	}

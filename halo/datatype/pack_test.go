@@ -2,7 +2,9 @@ package datatype_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+	"time"
 
 	. "github.com/halox/halox/halo/datatype"
 )
@@ -40,6 +42,33 @@ func TestPackRefusesWhatDoesNotFit(t *testing.T) {
 	}
 	if err := Pack(nil, nil, 99, must(Contiguous(0, Byte)), 1<<62); err != nil {
 		t.Errorf("nothing is not packed: %v", err)
+	}
+}
+
+// Of elements without data there may be any number: nobody counts them.
+func TestPackBesideAnyNumberOfEmptyElements(t *testing.T) {
+	empty := must(Contiguous(0, Byte))
+	marked := must(Resized(empty, 0, 0))
+	for _, none := range []*Type{empty, marked} {
+		typ := must(Struct([]int{1 << 40, 1, 1 << 60}, []int64{0, 3, 0}, []*Type{none, Byte, none}))
+		within(30*time.Second, "elements without data are counted", func() {
+			checkCommit(t, typ, 2)
+			for basic, n := range typ.Runs() {
+				if basic != ByteKind || n != 1 {
+					t.Errorf("%d of %v", n, basic)
+				}
+			}
+		})
+	}
+}
+
+// No type is nothing to pack.
+func TestNilTypesAreRefused(t *testing.T) {
+	_, committed := Commit(nil, 1)
+	for name, err := range map[string]error{"Commit": committed, "Pack": Pack(nil, nil, 0, nil, 1), "Unpack": Unpack(nil, 0, nil, nil, 1)} {
+		if err == nil || !strings.Contains(err.Error(), "no type given (nil)") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ func (t *Type) walk(at int64, yield func(int64, Basic) bool) bool {
 		return true
 	}
 	return t.blocks(func(displacement int64, length int, child *Type) bool {
+		if child.size == 0 {
+			return true // any number of them
+		}
 		for i := range int64(length) {
 			if !child.walk(at+displacement+i*child.Extent(), yield) {
 				return false

@@ -30,7 +30,9 @@ func (p *Packer) fastest(t *task) (*Job, error) {
 			return nil, fmt.Errorf("packing: measure the engines: %w", err)
 		}
 		c.Kind, c.Layout = kind, layout
-		p.tunings.put(c)
+		if !p.device.IsDry() {
+			p.tunings.put(c)
+		}
 	}
 	return p.first(c.Times, t, c.why())
 }
@@ -143,8 +145,36 @@ func (p *Packer) measure(t *task, m model) (c tuning, err error) {
 		return c, ErrUnsuited // nor does any other
 	}
 	c.Skipped = skipped
-	c.Times, err = clock.compare(jobs)
+	if p.device.IsDry() {
+		c.Times, err = p.largest(t)
+	} else {
+		c.Times, err = clock.compare(jobs)
+	}
 	return c, err
+}
+
+// largest returns the engines that suit the task, those first that take the most memory: in a dry run nobody
+// knows which will be the fastest.
+func (p *Packer) largest(t *task) (all []timed, err error) {
+	takes := map[Engine]int64{}
+	for _, e := range namesOf(p.engines) {
+		before := p.device.Held()
+		j, err := p.suited(e, t)
+		if err != nil {
+			return nil, err
+		}
+		if j == nil {
+			continue
+		}
+		after := p.device.Held()
+		takes[e] = after.Memory + after.Pinned - before.Memory - before.Pinned
+		all = append(all, timed{Engine: e})
+		if err := j.Close(); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(takes[b.Engine], takes[a.Engine]) })
+	return all, nil
 }
 
 // contenders makes jobs of the engines that suit the task and are not hopeless. One of

@@ -49,8 +49,16 @@ type Packer struct {
 	tunings   tuningCache
 }
 
+var errNoDevice = errors.New("packing: the device is nil")
+
 // newPacker makes a packer that has these engines.
 func newPacker(c *kernels.Compiler, d *streams.Device, o Options, engines []engine) (p *Packer, err error) {
+	switch {
+	case c == nil:
+		return nil, errors.New("packing: the compiler is nil: see kernels.NewCompiler")
+	case d == nil:
+		return nil, errNoDevice
+	}
 	made := &Packer{engines: engines, device: d, options: o, compiler: c}
 	made.tunings.open(o.Cache, d, namesOf(engines), revisionsOf(engines))
 	defer func() {

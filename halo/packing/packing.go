@@ -59,13 +59,21 @@ type task struct {
 	unpack  bool
 }
 
+var errNoMessage = errors.New("packing: there is no message (nil)")
+
 // check returns an error unless the message lies within its memory on both sides.
 func (t *task) check() error {
+	if t.message == nil || t.message.Layout == nil {
+		return errNoMessage
+	}
 	l := t.message.Layout
 	if t.packed.Length < l.Size() {
 		return fmt.Errorf("packing: %d bytes for a buffer of %d", l.Size(), t.packed.Length)
 	}
-	if lo, hi := t.place.Origin+l.TrueLB(), t.place.Origin+l.TrueUB(); lo < 0 || hi > t.place.Data.Length {
+	origin, lb, ub := t.place.Origin, l.TrueLB(), l.TrueUB()
+	lo, hi := origin+lb, origin+ub
+	wraps := (lo < origin) != (lb < 0) || (hi < origin) != (ub < 0)
+	if wraps || lo < 0 || hi > t.place.Data.Length {
 		return fmt.Errorf("packing: bytes from %d to %d, displacements %d to %d, do not lie in %v", lo, hi, l.TrueLB(), l.TrueUB(), t.place.Data)
 	}
 	return nil

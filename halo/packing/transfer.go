@@ -13,8 +13,8 @@ import (
 type TransferOptions struct {
 	Path     p2p.Path // one of p2p.Paths; "" or Auto for Direct, or Staged where peers cannot reach each other
 	Engine   Engine   // packs and unpacks; "" for Auto
-	Fragment int64    // bytes of a fragment; 0 for what suits, also none at all
-	Ring     int      // fragments under way at once; 0 for what suits
+	Fragment int64    // bytes of a fragment, of which a message has up to 2^16; 0 for what suits, also none at all
+	Ring     int      // fragments under way at once, up to 1024; 0 for what suits
 	// Remote unpacks from the sender's memory, over the link, and not from a copy that
 	// the receiver has (Wu et al. 4.1). It is for path Peer.
 	Remote bool
@@ -52,6 +52,9 @@ type slot struct{ packed, sent, taken *streams.Event }
 
 // NewTransfer makes ready to send. Close frees what it holds.
 func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
+	if err := errors.Join(dst.check(), src.check()); err != nil {
+		return nil, err
+	}
 	if err := compatible(dst.Message, src.Message); err != nil {
 		return nil, err
 	}
@@ -62,6 +65,9 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 	names := namesOf(src.Packer.engines)
 	if !slices.Contains(append(names, "", Auto), o.Engine) {
 		return nil, fmt.Errorf("packing: no engine %q: %v or auto", o.Engine, names)
+	}
+	if err := o.checkFragments(src.Message.Layout.Size()); err != nil {
+		return nil, err
 	}
 	made := &Transfer{}
 	defer func() {
@@ -78,6 +84,22 @@ func NewTransfer(dst, src Side, o TransferOptions) (t *Transfer, err error) {
 		return nil, fmt.Errorf("packing: transfer from device %v to %v by path %s: %w", src.Packer.device, dst.Packer.device, m.o.Path, err)
 	}
 	return made, nil
+}
+
+const (
+	maxFragments = 1 << 16 // each has jobs of its own
+	maxRing      = 1024    // each place has a buffer and events
+)
+
+// checkFragments returns an error if a message of so many bytes would go in too many fragments.
+func (o TransferOptions) checkFragments(size int64) error {
+	if o.Ring > maxRing {
+		return fmt.Errorf("packing: a ring of %d fragments; %d are possible", o.Ring, maxRing)
+	}
+	if o.Fragment > 0 && (size-1)/o.Fragment >= maxFragments {
+		return fmt.Errorf("packing: %d bytes in fragments of %d; %d fragments are possible", size, o.Fragment, maxFragments)
+	}
+	return nil
 }
 
 // compatible returns an error unless the two messages have the same signature.

@@ -3,7 +3,9 @@ package packing_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/halo/datatype"
@@ -125,6 +127,7 @@ func TestTransferRefusals(t *testing.T) {
 	p := newPair(t, set)
 	number := workloads.Side{Type: datatype.Int32, Count: 4, Array: 16}
 	twice := workloads.Side{Type: must(datatype.Vector(2, 2, 1, datatype.Int32))(t), Count: 1, Array: 16}
+	large := workloads.Side{Type: datatype.Int32, Count: 1 << 15, Array: 1 << 17}
 	for name, c := range map[string]struct {
 		recv, send workloads.Side
 		o          packing.TransferOptions
@@ -134,10 +137,45 @@ func TestTransferRefusals(t *testing.T) {
 		"bytes touched twice": {twice, number, packing.TransferOptions{}},
 		"no such path":        {number, number, packing.TransferOptions{Path: "pigeon"}},
 		"no such engine":      {number, number, packing.TransferOptions{Engine: "steam"}},
+		"a ring without end":  {number, number, packing.TransferOptions{Ring: 1 << 40}},
+		"bytes one by one":    {large, large, packing.TransferOptions{Fragment: 1}},
 		"out of memory":       {workloads.Side{Type: datatype.Int32, Count: 4, Origin: 1 << 20, Array: 16}, number, packing.TransferOptions{}},
 	} {
 		if err := p.send(t, c.recv, c.send, c.o); err == nil {
 			t.Errorf("%s: it was accepted", name)
 		}
+	}
+	if _, err := packing.NewTransfer(packing.Side{}, packing.Side{}, packing.TransferOptions{}); err == nil {
+		t.Error("a transfer between no packers was accepted")
+	}
+}
+
+// What is nil, and places beyond all memory, are refused.
+func TestJobsOfNothing(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	set := testdevices.Host(t, 1)
+	d := set.Devices[0]
+	p := must(packing.New(set.Compiler, d, packing.Options{}))(t)
+	m := must(d.Alloc(64))(t)
+	backwards := must(packing.NewMessageLayout(must(datatype.HIndexed([]int{1}, []int64{-20}, datatype.Int32))(t), 1))(t)
+	for name, call := range map[string]func() error{
+		"no compiler": func() error { _, err := packing.New(nil, d, packing.Options{}); return err },
+		"no device":   func() error { _, err := packing.New(set.Compiler, nil, packing.Options{}); return err },
+		"no message":  func() error { _, err := p.Pack(packing.Auto, m.All(), packing.Place{Data: m.All()}, nil); return err },
+		"no layout": func() error {
+			_, err := p.Unpack(packing.Auto, packing.Place{Data: m.All()}, m.All(), &packing.MessageLayout{})
+			return err
+		},
+		"an origin far below": func() error {
+			_, err := p.Pack(packing.Copies, m.All(), packing.Place{Data: m.All(), Origin: math.MinInt64 + 10}, backwards)
+			return err
+		},
+	} {
+		if err := call(); err == nil || !strings.HasPrefix(err.Error(), "packing: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/halox/halox/p2p"
@@ -25,6 +26,7 @@ type Recorder struct {
 	Progress func(what string, parts int64) (done func(parts int64), end func())
 
 	Record *results.Record // nil until Begin
+	mu     sync.Mutex      // of the record, of which Part may be asked at any time
 	older  *results.Record // what is resumed; nil where nothing is
 	saved  time.Time       // when the record was last written
 }
@@ -58,6 +60,8 @@ func (k *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
 		r.Resumed, r.Started = append(k.older.Resumed, r.Started), k.older.Started
 		r.Rows = append(k.older.Rows, r.Rows...)
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.Record = r
 	return nil
 }
@@ -119,14 +123,27 @@ func (k *Recorder) measure(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
+	k.mu.Lock()
 	k.Record.Add(rows...)
+	k.mu.Unlock()
 	if k.Files.Record == "" || time.Since(k.saved) < saveEvery {
 		return nil
 	}
 	k.saved = time.Now()
+	return k.Part().Write(k.Files.Record)
+}
+
+// Part returns the record as of a benchmark that was interrupted now, with the rows until then;
+// nil before Begin. It may be called by any goroutine.
+func (k *Recorder) Part() *results.Record {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.Record == nil {
+		return nil
+	}
 	part := *k.Record
 	part.Interrupted = true
-	return part.Write(k.Files.Record)
+	return &part
 }
 
 // Keep writes the record, draws what was measured and notes what was left out. It is an error if

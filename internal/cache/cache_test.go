@@ -124,7 +124,7 @@ func TestAFolderMayBeALink(t *testing.T) {
 	folder, _ := filled(t, "text")
 	name := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(folder.Path(), name); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	holds(t, cache.At(name).Entry("entry.json"), "text")
 }
@@ -166,7 +166,7 @@ func replaced(t *testing.T, e cache.Entry, make func(string) error, why string) 
 		t.Fatal(err)
 	}
 	if err := make(e.Path()); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	refused(t, e, why)
 	err := e.Update(func(old []byte) ([]byte, error) {

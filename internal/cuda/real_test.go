@@ -18,7 +18,7 @@ func realContexts(t *testing.T) []*cuda.Context {
 	t.Helper()
 	d, err := cuda.Open("")
 	if errors.Is(err, cuda.ErrNoDriver) {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	ok(t, err)
 	t.Cleanup(func() { ok(t, d.Close()) })
@@ -122,7 +122,7 @@ func TestRealErrors(t *testing.T) {
 func BenchmarkRealCalls(b *testing.B) {
 	d, err := cuda.Open("")
 	if err != nil {
-		b.Skip(err)
+		b.Skip("SKIPPED: ", err)
 	}
 	device, err1 := d.Device(0)
 	ctx, err2 := device.RetainPrimary(cuda.SchedSpin)

@@ -140,3 +140,30 @@ func CheckWritable(path string) error {
 	}
 	return o.Abort()
 }
+
+// CheckPossible is CheckWritable that makes no folder: where that of the file is missing, it looks
+// whether one can be made.
+func CheckPossible(path string) error {
+	at, err := follow(path)
+	if err != nil {
+		return err
+	}
+	mode, _, err := modeAt(at)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(at)
+	for missing(folder) && filepath.Dir(folder) != folder {
+		folder = filepath.Dir(folder)
+	}
+	o, err := begin(filepath.Join(folder, filepath.Base(at)), mode)
+	if err != nil {
+		return err
+	}
+	return o.Abort()
+}
+
+func missing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

@@ -55,7 +55,7 @@ func wantError(t *testing.T, err error, text string) {
 func link(t *testing.T, to, at string) string {
 	t.Helper()
 	if err := os.Symlink(to, at); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	return at
 }
@@ -75,7 +75,7 @@ func TestWriteMakesFolders(t *testing.T) {
 
 func TestModeIsKept(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("files have no such modes")
+		t.Skip("SKIPPED: files have no such modes")
 	}
 	for _, mode := range []fs.FileMode{0o600, 0o640, 0o666, 0o755} {
 		path := put(t, filepath.Join(t.TempDir(), "r.json"), "old", mode)

@@ -37,7 +37,7 @@ var faults = []fault{
 
 	// Messages and memory.
 	{"all fields but the first left out", "halo/new_plan.go",
-		`range p.Specs {`, `range p.Specs[:1] {`},
+		"range p.Specs {\n\t\tif !reaches", "range p.Specs[:1] {\n\t\tif !reaches"},
 	{"the last component left out", "halo/new_plan.go",
 		`for c := range count {`, `for c := range max(1, count-1) {`},
 	{"components a stride of elements apart, not of bytes", "halo/field.go",

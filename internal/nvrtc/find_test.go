@@ -28,7 +28,7 @@ func find(t *testing.T, override string) (string, []string, error) {
 	t.Helper()
 	path, tried, err := nvrtc.Find(override)
 	if errors.Is(err, nvrtc.ErrUnsupported) {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	return path, tried, err
 }
@@ -77,7 +77,7 @@ func TestFindLooksInVirtualEnvironments(t *testing.T) {
 	}
 	if got != want && !strings.HasPrefix(got, env) {
 		// An installed library comes first, and that is as it should be.
-		t.Skipf("found %s before the virtual environment, having tried %v", got, tried)
+		t.Skipf("SKIPPED: found %s before the virtual environment, having tried %v", got, tried)
 	}
 }
 

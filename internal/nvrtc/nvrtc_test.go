@@ -22,7 +22,7 @@ func open(t *testing.T) *nvrtc.Compiler {
 		path, _, err = nvrtc.Find(filepath.Join("..", "..", ".nvrtc"))
 	}
 	if errors.Is(err, nvrtc.ErrNotFound) || errors.Is(err, nvrtc.ErrUnsupported) {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestOpenSaysWhyItCannot(t *testing.T) {
 	}
 	_, err := nvrtc.Open(path)
 	if errors.Is(err, nvrtc.ErrUnsupported) {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("got %v", err)
@@ -203,9 +203,9 @@ func TestOpenSaysWhyItCannot(t *testing.T) {
 func TestOpenNamesMissingSymbols(t *testing.T) {
 	_, err := nvrtc.Open("libdl.so.2")
 	if errors.Is(err, nvrtc.ErrUnsupported) {
-		t.Skip(err)
+		t.Skip("SKIPPED: ", err)
 	}
 	if err == nil || !strings.Contains(err.Error(), "nvrtcCompileProgram") {
-		t.Skipf("no plain libdl here: %v", err)
+		t.Skipf("SKIPPED: no plain libdl here: %v", err)
 	}
 }

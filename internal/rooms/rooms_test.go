@@ -21,7 +21,8 @@ var may = map[string][]string{
 	"stencil":                     {"domain"},
 	"internal/cuda":               {},
 	"internal/nvrtc":              {},
-	"streams":                     {"internal/cuda"},
+	"internal/hostmemory":         {},
+	"streams":                     {"internal/cuda", "internal/hostmemory"},
 	"kernels":                     {"streams", "stencil", "domain", "internal/nvrtc", "internal/cache"},
 	"kernels/flags":               {"kernels", "streams"},
 	"kernels/pack":                {"kernels", "kernels/flags", "streams", "domain"},
@@ -52,7 +53,7 @@ var may = map[string][]string{
 	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/packing", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 
 	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},
-	"results/trace":                {"results", "internal/files"},
+	"results/trace":                {"results", "results/internal/wording", "internal/files"},
 	"results/field":                {"internal/files"},
 	"results/plot":                 {"results", "results/trace", "results/internal/wording", "internal/measure", "internal/files"},
 	"results/internal/wording":     {},

@@ -124,12 +124,13 @@ func Unpack(dst kernels.Array, box domain.Box, buffer streams.Span) Copy {
 
 // check returns an error unless the box lies in its memory on both sides.
 func (c Copy) check() error {
-	if c.Size.Product() < 1 || c.ElementSize < 1 {
+	if min(c.Size[0], c.Size[1], c.Size[2], c.ElementSize) < 1 {
 		return fmt.Errorf("pack: a copy of %v elements of %d bytes", c.Size, c.ElementSize)
 	}
 	for _, p := range []Place{c.Dst, c.Src} {
-		last := p.First + int64(c.Size[0]) + int64(c.Size[1]-1)*p.Pitch + int64(c.Size[2]-1)*p.Plane
-		if p.First < 0 || p.Pitch < 0 || p.Plane < 0 || last*int64(c.ElementSize) > p.Data.Length {
+		// The last byte may be beyond all integers.
+		last := float64(p.First) + float64(c.Size[0]) + float64(c.Size[1]-1)*float64(p.Pitch) + float64(c.Size[2]-1)*float64(p.Plane)
+		if p.First < 0 || p.Pitch < 0 || p.Plane < 0 || last*float64(c.ElementSize) > float64(p.Data.Length) {
 			return fmt.Errorf("pack: a box of %v elements of %d bytes does not fit into %v", c.Size, c.ElementSize, p.Data)
 		}
 	}

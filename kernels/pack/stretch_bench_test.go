@@ -18,7 +18,7 @@ import (
 func BenchmarkMisaligned(b *testing.B) {
 	platform, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
 	if errors.Is(err, streams.ErrNoDriver) {
-		b.Skip("no GPU here")
+		b.Skip("SKIPPED: no GPU here")
 	}
 	devices := kerneltest.Must(platform.Open(0))(b)
 	defer streams.CloseAll(devices)

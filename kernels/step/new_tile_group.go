@@ -50,6 +50,9 @@ func (n *TileGroup) cut() error {
 		return ErrNoTiles
 	}
 	for i, rank := range n.ranks {
+		if rank.Device == nil {
+			return fmt.Errorf("step: rank %d has no device", i)
+		}
 		sides, ok := n.sideStores(i)
 		if !ok || rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout || !rank.Fields[0].Layout.Padded() {
 			return ErrNoTiles

@@ -46,7 +46,7 @@ type TileGroup struct {
 	mode      sums.Mode
 	ranks     []TileRank
 	limit     time.Duration
-	flags     *flags.Network // a line for each neighbour, with the count of its tiles that have read its ghosts
+	flags     *flags.Network // a line for each neighbour, counting launches of its tiles that store into ghosts here
 	boxes     []tiling       // by rank
 	sides     [][3][2]sideStore
 	inbox     []*streams.Memory

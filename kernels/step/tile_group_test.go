@@ -68,6 +68,7 @@ func TestTileRefusals(t *testing.T) {
 		"a stencil that is no star": {change: func(r *tileRow[float64]) {
 			r.stencil = kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[1], []float64{1, 1}, 1, 0.1))(t)
 		}},
+		"no device":     {other: true, change: func(r *tileRow[float64]) { r.ranks[1].Device = nil }},
 		"whole numbers": {change: func(r *tileRow[float64]) { r.real = "int32" }},
 		"fields of two layouts": {change: func(r *tileRow[float64]) {
 			r.ranks[1].Fields[1] = r.ranks[0].Fields[1]

@@ -22,6 +22,9 @@ var ErrDiffer = errors.New("the CUDA source and the Go twin differ")
 // compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Reals are random between 1/2 and
 // 3/2, whole numbers take all their values.
 func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (err error) {
+	if d == nil {
+		return errNoDevice
+	}
 	n, err := newPlan(p, accesses)
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -41,11 +40,9 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 	slabs := make([][]slab, len(stage))
 	for rank, r := range stage {
 		slabs[rank] = f.group.slabsOf(rank, r)
-		shape, err := r.fusedShape(slices.Concat(r.Arrays...))
-		if err != nil {
+		if err := r.share(slabs[rank]); err != nil {
 			return nil, err
 		}
-		shareAll(slabs[rank], int64(shape.Block[0]*shape.Block[1]), int64(r.Sweeper.device.Cores))
 	}
 	for rank, r := range stage {
 		s := &FusedStage{all: f, rank: rank}

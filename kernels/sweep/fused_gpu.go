@@ -53,12 +53,27 @@ func (f *FusedStage) onGPU(r StageRank, slabs []slab) error {
 	if k, err = planStage(r, slabs, room, true); err != nil {
 		return err
 	}
-	if f.totals, err = f.all.group.newTotals(r.Sweeper.device, r.Sweeper, k.blocks()); err != nil {
+	if f.totals, err = f.all.group.newTotals(r.Sweeper.device, r.Sweeper, k.blocks(), maxStageBlocks(r, slabs, room)); err != nil {
 		return err
 	}
 	k.targets, k.totals = targets, f.totals.slot(0).Address()
 	f.measured, err = f.launch(r, &k, "fused"+withMeasured, f.totals.device.All())
 	return err
+}
+
+// maxStageBlocks returns how many blocks a stage that measures has at most, whatever the shape of sweeps: so the
+// memory that it takes is known before that was tuned.
+func maxStageBlocks(r StageRank, slabs []slab, room int) (most int64) {
+	for _, shape := range r.Sweeper.form.shapes {
+		one, some := r.swept(shape), slices.Clone(slabs)
+		if one.share(some) != nil {
+			continue
+		}
+		if k, err := planStage(one, some, room, true); err == nil {
+			most = max(most, k.blocks())
+		}
+	}
+	return most
 }
 
 // maxEvery is how many layers of blocks there are, at most, from one of slabs to the next. Each has

@@ -120,7 +120,7 @@ func compiledSamples() []sample { return append(samples(), lbmSample(lbmSource, 
 func TestSampleIsTheExample(t *testing.T) {
 	source, err := os.ReadFile("../../examples/lbm/lbm.cu")
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the example is not here")
+		t.Skip("SKIPPED: the example is not here")
 	}
 	if string(must(source, err)(t)) != lbmSource {
 		t.Error("lbmSource is not examples/lbm/lbm.cu")

@@ -121,7 +121,7 @@ func (s *Sweeper) measureOnGPU(t *Totals, arrays Arrays, portions []Portion) err
 		}
 		slots += plans[i].blocks()
 	}
-	if err := t.allocate(s.device, slots); err != nil {
+	if err := t.allocate(s.device, s.maxSlots(arrays, portions)); err != nil {
 		return err
 	}
 	for i := range plans {
@@ -133,6 +133,20 @@ func (s *Sweeper) measureOnGPU(t *Totals, arrays Arrays, portions []Portion) err
 		t.launches = append(t.launches, l)
 	}
 	return t.joinSlots(s.device, s.programs, slots)
+}
+
+// maxSlots returns how many slots portions have at most, whatever the shape of sweeps: so the memory that they
+// take is known before that was tuned.
+func (s *Sweeper) maxSlots(arrays Arrays, portions []Portion) (most int64) {
+	for _, shape := range s.form.shapes {
+		slots := int64(0)
+		for _, p := range portions {
+			k := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), p.Boxes, s.form.measuredShape(shape))
+			slots += k.blocks()
+		}
+		most = max(most, slots)
+	}
+	return most
 }
 
 // joinSlots makes the launches that join the slots.

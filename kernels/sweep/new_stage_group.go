@@ -62,6 +62,9 @@ func checkCounts(ranks [][][]StageRank) error {
 			if n := len(ranks[0][0]); n == 0 || len(all) != n {
 				return fmt.Errorf("sweep: stage %d of phase %d has %d ranks, stage 0 of phase 0 has %d", stage, phase, len(all), n)
 			}
+			if slices.ContainsFunc(all, func(r StageRank) bool { return r.Sweeper == nil }) {
+				return fmt.Errorf("sweep: a rank of stage %d of phase %d has no sweeper", stage, phase)
+			}
 		}
 	}
 	return nil

@@ -115,7 +115,7 @@ func (r *ResidentRank) takeTotals(p *residentPlan) (measures bool, err error) {
 				continue
 			}
 			measures = true
-			if totals[i], err = g.newTotals(g.devices[r.rank], g.ranks[phase][i][r.rank].Sweeper, p.blocks); err != nil {
+			if totals[i], err = g.newTotals(g.devices[r.rank], g.ranks[phase][i][r.rank].Sweeper, p.blocks, p.blocks); err != nil {
 				return false, err
 			}
 			s.totals = append(s.totals, totals[i].slot(0).Address())

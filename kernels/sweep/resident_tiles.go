@@ -42,7 +42,7 @@ func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 // asks for norms there are no totals, and the kernel has a place for norms all the same.
 func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *Totals, place streams.Span, err error) {
 	if s.plan.totals() > 0 {
-		if t, err = g.newTotals(d, s, tiles); err != nil {
+		if t, err = g.newTotals(d, s, tiles, tiles); err != nil {
 			return nil, place, err
 		}
 		return t, t.slots(tiles), nil

@@ -95,7 +95,7 @@ func (r *Row) Step() int64 { return int64(binary.NativeEndian.Uint64(r.frame)) }
 // Time returns the time at which the step begins, see Moment.
 func (r *Row) Time() float64 {
 	start, length := binary.NativeEndian.Uint64(r.frame[8:]), binary.NativeEndian.Uint64(r.frame[16:])
-	return Moment{r.Step(), math.Float64frombits(start), math.Float64frombits(length)}.Time()
+	return Moment{r.Step(), math.Float64frombits(start), math.Float64frombits(length)}.time()
 }
 
 // Parameters returns the parameters of the launch, which are of type T.

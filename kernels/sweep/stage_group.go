@@ -100,11 +100,11 @@ func finishing(slabs []slab, neighbour int) (blocks int64) {
 	return blocks
 }
 
-// newTotals makes the totals of so many blocks of a GPU.
-func (g *stageGroup) newTotals(d *streams.Device, s *Sweeper, blocks int64) (*Totals, error) {
+// newTotals makes the totals of so many blocks of a GPU, with room for most.
+func (g *stageGroup) newTotals(d *streams.Device, s *Sweeper, blocks, most int64) (*Totals, error) {
 	t := &Totals{plan: s.plan}
 	g.resources.Add(t)
-	if err := t.allocate(d, blocks); err != nil {
+	if err := t.allocate(d, most); err != nil {
 		return nil, err
 	}
 	if _, err := s.functions(s.plan.usualClasses()); err != nil {

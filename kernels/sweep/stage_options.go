@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/kernels"
 )
@@ -35,6 +36,22 @@ func (r StageRank) fusedShape(arrays []kernels.Array) (Shape, error) {
 	shape, err := r.shape(arrays)
 	bounds, _ := r.Sweeper.form.boundsOfStages(shape.Single)
 	return shape.within(bounds), err
+}
+
+// share gives slabs their blocks of a fused stage.
+func (r StageRank) share(slabs []slab) error {
+	shape, err := r.fusedShape(slices.Concat(r.Arrays...))
+	if err == nil {
+		shareAll(slabs, int64(shape.Block[0]*shape.Block[1]), int64(r.Sweeper.device.Cores))
+	}
+	return err
+}
+
+// swept returns the rank with sweeps in another shape.
+func (r StageRank) swept(shape Shape) StageRank {
+	s := *r.Sweeper
+	s.shape, r.Sweeper = shape, &s
+	return r
 }
 
 // boundsOfStages returns the launch bounds of a fused stage, without and with what it measures: those of

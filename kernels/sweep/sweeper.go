@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,9 +23,14 @@ type Sweeper struct {
 
 type function = streams.Function
 
+var errNoDevice = errors.New("sweep: the device is nil")
+
 // New compiles a point function with its accesses for the device. The compiler's messages name the
 // file and line of the source. On a host device the function needs its Go twin, see ErrNoTwin.
 func New(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (*Sweeper, error) {
+	if d == nil {
+		return nil, errNoDevice
+	}
 	n, err := newPlan(p, accesses)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,8 @@ type Tuning struct {
 // makes ready from then on. It takes no longer than the budget and one sweep more. What it found is
 // kept in the cache, for GPUs of this name, point functions of this source and sizes within the
 // same powers of two, and is not measured again. A shape changes no bit of what is written. On a
-// host device, and for boxes too thin to have a shape, there is nothing to tune.
+// host device, and for boxes too thin to have a shape, there is nothing to tune, and in a dry run nothing is
+// measured.
 func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
 	begin := time.Now()
 	t.Shape = s.shape
@@ -43,21 +44,25 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 	}
 	key := s.tuningKey(k.classes, box)
 	valid := func(learnt []byte) bool {
-		var t Tuning
-		return json.Unmarshal(learnt, &t) == nil && t.Key == key && slices.Contains(s.form.shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
+		_, ok := tuningIn(learnt, key, s.form.shapes)
+		return ok
 	}
 	learnt, known, err := s.compiler.Remember("point", key, valid, func() ([]byte, error) {
+		if s.device.IsDry() {
+			return nil, errUnknown
+		}
 		t, err := s.tryShapes(arrays, box, budget)
 		t.Key = key
 		text, _ := json.MarshalIndent(t, "", "\t")
 		return append(text, '\n'), err
 	})
+	if errors.Is(err, errUnknown) {
+		return t, nil
+	}
 	if err != nil {
 		return t, err
 	}
-	if err := json.Unmarshal(learnt, &t); err != nil {
-		return t, err
-	}
+	t, _ = tuningIn(learnt, key, s.form.shapes)
 	if known {
 		t.Tried = 0
 	}
@@ -65,8 +70,14 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 	return t, nil
 }
 
-// Shape returns that of the sweeps of large boxes.
-func (s *Sweeper) Shape() Shape { return s.shape }
+var errUnknown = errors.New("sweep: nobody has tuned this")
+
+// tuningIn returns the tuning of a key that an entry of the cache holds, if it can have been measured
+// among these shapes.
+func tuningIn(learnt []byte, key string, shapes []Shape) (t Tuning, ok bool) {
+	err := json.Unmarshal(learnt, &t)
+	return t, err == nil && t.Key == key && slices.Contains(shapes, t.Shape) && 0 < t.Sweep && t.Sweep <= t.Default
+}
 
 // tuningKey names all that decides which shape is the fastest. Weights of a linear stencil do not.
 func (s *Sweeper) tuningKey(c classes, box domain.Box) string {

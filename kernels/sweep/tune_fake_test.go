@@ -54,8 +54,8 @@ func TestTune(t *testing.T) {
 		s := &Sweeper{compiler: c, device: device, plan: n, form: n.form(), shape: shapes[0], programs: map[string]map[string]function{}}
 		s.programs[fmt.Sprint(classes)] = functions
 		got := must(s.Tune(arrays, box, budget))(t)
-		if got.Shape != s.Shape() || !slices.Contains(shapes, got.Shape) {
-			t.Errorf("chose %v, uses %v", got, s.Shape())
+		if got.Shape != s.shape || !slices.Contains(shapes, got.Shape) {
+			t.Errorf("chose %v, uses %v", got, s.shape)
 		}
 		return got
 	}
@@ -88,5 +88,54 @@ func TestTune(t *testing.T) {
 		if got := tune(compiler(), 0); got.Tried != 1 || got.Shape != shapes[0] {
 			t.Errorf("after %q, without time: %+v", text, got)
 		}
+	}
+}
+
+// What totals take of memory does not depend on the shape that sweeps have: it is known before that was tuned.
+func TestTotalsTakeTheSameInAllShapes(t *testing.T) {
+	platform := must(streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(1))))(t)
+	devices := must(platform.Open())(t)
+	t.Cleanup(func() { streams.CloseAll(devices) })
+	point, accesses, err := Linear(stencil.StarWeights{Dims: 3, Equal: true}.Stencil(), kernels.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accesses[1].Before = accesses[0].Name
+	n := must(newPlan(point, accesses))(t)
+	box := domain.Box{Hi: domain.Vec{64, 64, 64}}
+	var arrays Arrays
+	for range 2 {
+		l := must(domain.NewLayout(box, domain.UniformRadius(3, 1), 8))(t)
+		arrays = append(arrays, []kernels.Array{{Data: must(devices[0].Alloc(l.Bytes()))(t).All(), Layout: l}})
+	}
+	interior, boundary := domain.Split(box, domain.UniformRadius(3, 1))
+	portions := []Portion{{"boundary", boundary}, {"interior", []domain.Box{interior}}}
+	taken, blocks := map[int64]bool{}, map[int64]bool{}
+	for _, shape := range n.form().shapes {
+		s := &Sweeper{device: devices[0], plan: n, form: n.form(), shape: shape}
+		r := StageRank{Sweeper: s, Arrays: arrays, Boundary: boundary, Interior: interior}
+		var slabs []slab
+		for _, b := range boundary {
+			slabs = append(slabs, slab{box: b})
+		}
+		if err := r.share(slabs); err != nil {
+			t.Fatal(err)
+		}
+		k := must(planStage(r, slabs, 6, true))(t)
+		slots, most := s.maxSlots(arrays, portions), maxStageBlocks(r, slabs, 6)
+		taken[slots], taken[-most], blocks[k.blocks()] = true, true, true
+		if most < k.blocks() {
+			t.Errorf("shape %+v: %d blocks, room for %d", shape, k.blocks(), most)
+		}
+		for _, p := range portions {
+			k := n.newLaunchPlan(s.form, slices.Concat(arrays...), p.Boxes, s.form.measuredShape(shape))
+			slots -= k.blocks()
+		}
+		if slots < 0 {
+			t.Errorf("shape %+v: %d slots too few", shape, -slots)
+		}
+	}
+	if len(taken) != 2 || len(blocks) < 2 {
+		t.Errorf("room for %v, blocks %v", taken, blocks)
 	}
 }

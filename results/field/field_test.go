@@ -3,12 +3,14 @@ package field_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/sbinet/npyio/npy"
 	"pgregory.net/rapid"
@@ -120,7 +122,7 @@ func writeField(t *testing.T, dtype field.DType, shape []int, values []float64) 
 
 func TestFieldReadByNumPy(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import numpy").Run(); err != nil {
-		t.Skip("no python3 with numpy here")
+		t.Skip("SKIPPED: no python3 with numpy here")
 	}
 	path := filepath.Join(t.TempDir(), "field.npy")
 	if err := os.WriteFile(path, writeField(t, field.Float64, []int{2, 3, 4}, counted(24)), 0o644); err != nil {
@@ -132,6 +134,30 @@ assert a.dtype == numpy.float64 and a.shape == (2, 3, 4) and a.flags.c_contiguou
 assert (a.ravel() == numpy.arange(24) + 0.5).all(), a`
 	if out, err := exec.Command("python3", "-c", script, path).CombinedOutput(); err != nil {
 		t.Errorf("numpy: %v\n%s", err, out)
+	}
+}
+
+// Another goroutine may give a field up while it is written; nothing of it is left.
+func TestAbortWhileAFieldIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	w, err := field.NewWriter(filepath.Join(dir, "field.npy"), []int{1 << 10, 1 << 20}, field.Float64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error)
+	go func() {
+		for values := counted(1 << 16); err == nil; {
+			err = w.Write(values)
+		}
+		failed <- errors.Join(err, w.Close())
+	}()
+	time.Sleep(10 * time.Millisecond)
+	if err := w.Abort(); err != nil {
+		t.Error(err)
+	}
+	resultstest.WantError(t, <-failed, "write field")
+	if names := resultstest.Files(t, dir); len(names) > 0 {
+		t.Errorf("the folder holds %v", names)
 	}
 }
 

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/halox/halox/internal/files"
 )
 
 // A Writer streams one field into a NumPy .npy file, in C order: the last
-// axis of the shape, which is x, runs fastest. It is not safe for concurrent use.
+// axis of the shape, which is x, runs fastest. But for Abort, it is not safe for concurrent use.
 type Writer struct {
 	file    *files.Output
 	buffer  *bufio.Writer
@@ -19,6 +20,7 @@ type Writer struct {
 	total   int   // numbers that the shape asks for
 	written int   // numbers so far
 	err     error // the first failure, after which nothing is written
+	closed  atomic.Bool
 }
 
 var errClosed = errors.New("it is closed")
@@ -55,6 +57,9 @@ func newWriter(path string, shape []int, dtype DType) (*Writer, error) {
 // They are rounded to the file's type. More values than the shape has room for
 // are an error, and none of them is written.
 func (w *Writer) Write(values []float64) error {
+	if w.closed.Load() {
+		w.err = errClosed
+	}
 	if room := w.total - w.written; w.err == nil && len(values) > room {
 		w.err = fmt.Errorf("%d values, with room for %d of %d", len(values), room, w.total)
 	}
@@ -79,12 +84,12 @@ func (w *Writer) Close() error {
 }
 
 // Abort gives the file up and removes what was written. After Close it does
-// nothing, so that it can be deferred.
+// nothing, so that it can be deferred. It may be called while another goroutine writes, or waits in
+// Close for the disk.
 func (w *Writer) Abort() error {
-	if errors.Is(w.err, errClosed) {
+	if !w.closed.CompareAndSwap(false, true) {
 		return nil
 	}
-	w.err = errClosed
 	if err := w.file.Abort(); err != nil {
 		return fmt.Errorf("results: abort field %s: %w", w.file.Path(), err)
 	}
@@ -92,21 +97,22 @@ func (w *Writer) Abort() error {
 }
 
 func (w *Writer) finish() error {
-	err := w.err
-	if errors.Is(err, errClosed) {
-		return err
+	if w.closed.Load() {
+		return errClosed
 	}
+	err := w.err
 	if err == nil && w.written != w.total {
 		err = fmt.Errorf("it has %d of %d values", w.written, w.total)
 	}
 	if err == nil {
 		err = w.buffer.Flush()
 	}
-	w.err = errClosed
 	if err != nil {
-		return errors.Join(err, w.file.Abort())
+		return errors.Join(err, w.Abort())
 	}
-	return w.file.Commit()
+	err = w.file.Commit()
+	w.closed.Store(true)
+	return err
 }
 
 // put appends one number to the buffer, without a copy of its own.

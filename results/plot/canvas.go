@@ -10,10 +10,24 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // newCanvas is a canvas for one of the formats.
 func newCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
+	return printableCanvas{formatCanvas(format, width, height)}
+}
+
+// A printableCanvas shows a question mark for what cannot be shown: no SVG may hold some of it.
+type printableCanvas struct{ vg.CanvasWriterTo }
+
+// FillString draws text.
+func (c printableCanvas) FillString(face font.Face, at vg.Point, s string) {
+	c.CanvasWriterTo.FillString(face, at, wording.Printable(s))
+}
+
+func formatCanvas(format string, width, height vg.Length) vg.CanvasWriterTo {
 	switch format {
 	case ".svg":
 		return vgsvg.New(width, height)

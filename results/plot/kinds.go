@@ -18,6 +18,7 @@ const (
 	asMatrix
 	asScaling
 	asHistory
+	asRoofline
 )
 
 // kind is a way to plot records: which label lies along X, which metric along Y,
@@ -80,6 +81,9 @@ func kinds() []kind {
 	}, {
 		name: "sweep", about: "bench sweep: share of the copy rate over size, by stencil", title: "Sweeps on one device", of: results.KindSweep,
 		x: []string{"points", "grid"}, y: []results.Metric{results.Share, results.GFLOPS, results.Rate}, by: []string{"stencil", "kernel", "radius", "precision", "norms"}, linearY: true,
+	}, {
+		name: "roofline", about: "bench sweep: operations a second over operations a byte, below the copy's rate and --peak", title: "Roofline", form: asRoofline,
+		by: []string{"stencil", "precision", "norms"}, hold: held("norms"),
 	}, {
 		name: "curves", about: "any rows: --y over --x, by --by", form: asCurves,
 	}, {

@@ -12,6 +12,7 @@ type Options struct {
 	X, Y  string // names of labels, of parameters or of metrics
 	By    []string
 	Where []results.Condition
+	Peaks map[string]float64 // of a roofline: the most GFLOP/s of a device's arithmetic, by what stands beside the line
 }
 
 // New plots records. kind is one of [Kinds]; "" takes the plot of the records' own kind, which
@@ -55,6 +56,8 @@ func newChart(kind string, o Options, all []results.Source) (Chart, error) {
 		return s.matrix(k)
 	case asScaling:
 		return s.scaling(k)
+	case asRoofline:
+		return s.roofline(k, o.Peaks)
 	}
 	return s.plane(k)
 }
@@ -69,6 +72,10 @@ func (k kind) takes(o Options) error {
 		own = "X"
 	case k.form == asScaling && o.Y != "":
 		own = "Y"
+	case k.form == asRoofline && (o.X != "" || o.Y != ""):
+		own = "X and Y"
+	case k.form != asRoofline && o.Peaks != nil:
+		return fmt.Errorf("plot %s has no peaks: these are of a roofline", k.name)
 	default:
 		return nil
 	}

@@ -47,6 +47,7 @@ func TestPlotGolden(t *testing.T) {
 		{"schemes", "", Options{}, one(resultstest.Schemes())},
 		{"scaling", "", Options{}, one(resultstest.Scaling())},
 		{"sweep", "", Options{}, one(resultstest.Sweep())},
+		{"roofline", "roofline", Options{Peaks: map[string]float64{"float64": 30000, "float32": 60000}}, one(resultstest.Rates())},
 		{"machines", "sweep", Options{Where: []results.Condition{{Label: "stencil", Value: "7-point"}}},
 			func(*testing.T) []results.Source {
 				return []results.Source{resultstest.Sweep(), resultstest.Elsewhere(resultstest.Sweep())}
@@ -179,6 +180,9 @@ func TestPlotRefuses(t *testing.T) {
 		{"nothing from or to", "matrix", "no row has the labels from and to", Options{}, []results.Source{pack}, true},
 		{"a history over something", "history", "history has its own X, Y and curves", Options{Y: "rate"}, []results.Source{pack}, false},
 		{"a map over something", "matrix", "matrix has its own X", Options{X: "bytes"}, []results.Source{resultstest.Links()}, false},
+		{"a roofline of something", "roofline", "roofline has its own X and Y", Options{Y: "step"}, []results.Source{resultstest.Rates()}, false},
+		{"a peak of curves", "sweep", "plot sweep has no peaks", Options{Peaks: map[string]float64{"float64": 1}}, []results.Source{resultstest.Sweep()}, false},
+		{"no operations", "roofline", "no row has gflops and rate", Options{}, []results.Source{resultstest.Sweep()}, true},
 		{"a scaling of something", "scaling", "scaling has its own Y", Options{Y: "step"}, []results.Source{resultstest.Scaling()}, false},
 		{"two units along Y", "", "rate is in GB/s and in MB/s", Options{}, []results.Source{twoUnits}, false},
 		{"two units along X", "curves", "rate is in GB/s and in MB/s", Options{X: "rate", Y: "bytes"}, []results.Source{twoUnits}, false},

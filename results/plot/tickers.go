@@ -59,32 +59,41 @@ func sized(v float64) string {
 type steps struct{ whole bool }
 
 // Ticks implements plot.Ticker.
-func (m steps) Ticks(lo, hi float64) (all []plot.Tick) {
-	s, n := span{lo, hi}, 6
+func (m steps) Ticks(lo, hi float64) []plot.Tick {
+	n := 6
 	if m.whole {
 		n = max(1, min(n, int(hi-lo)))
 	}
-	for _, t := range s.ticks(n, 0) {
+	return roundTicks(lo, hi, n)
+}
+
+// roundTicks marks about n round numbers from lo to hi, equally far apart.
+func roundTicks(lo, hi float64, n int) (all []plot.Tick) {
+	for _, t := range (span{lo, hi}).ticks(n, 0) {
 		all = append(all, plot.Tick{Value: lo + t.at*(hi-lo), Label: t.label})
 	}
 	return all
 }
 
 // decades marks a logarithmic axis at powers of ten. Where fewer than three of
-// them lie on it, it writes the numbers at 2 and 5 times them too, and where fewer
-// than two of all those do, at all whole multiples.
+// them lie on it, it writes the numbers at 2 and 5 times them too; where fewer than
+// three of all those do, also at 3 and 7 times, and then at all whole multiples; and
+// where fewer than three of these do, it marks the axis, which is all but linear over
+// so short a range, at round numbers equally far apart.
 type decades struct{}
 
 // Ticks implements plot.Ticker.
 func (decades) Ticks(lo, hi float64) []plot.Tick {
-	if ticks, n := decadeTicks(lo, hi, 1); n > 2 {
-		return ticks
+	const least = 3
+	for _, written := range [][]int{{1}, {1, 2, 5}, {1, 2, 3, 5, 7}, {1, 2, 3, 4, 5, 6, 7, 8, 9}} {
+		if ticks, n := decadeTicks(lo, hi, written...); n >= least {
+			return ticks
+		}
 	}
-	if ticks, n := decadeTicks(lo, hi, 1, 2, 5); n > 1 {
-		return ticks
+	if few := roundTicks(lo, hi, 5); len(few) >= least {
+		return few
 	}
-	ticks, _ := decadeTicks(lo, hi, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-	return ticks
+	return roundTicks(lo, hi, 8) // 1, 2 or 5 times a power of ten is at most 2.5 times too long
 }
 
 // decadeTicks marks the whole multiples of the powers of ten from lo to hi. It

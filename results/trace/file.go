@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/results/internal/wording"
 )
 
 // format marks a file as such a trace; schema is the version of its layout.
@@ -155,7 +156,7 @@ func (f *file) name(kind string, process, thread int, name string, place int) {
 	}
 }
 
-// Read gives back the trace in the file at path. Of a file that holds something
+// Read gives back the trace in the file at path, with question marks for what cannot be shown. Of a file that holds something
 // else the error is [errNotTrace]; one of more than 1 GiB, a device and a pipe are errors
 // too.
 func Read(path string) (*Trace, error) {
@@ -181,6 +182,10 @@ func decode(data []byte) (*Trace, error) {
 			Schema int
 		}
 	}
+	if !json.Valid(data) {
+		return nil, errNotTrace
+	}
+	data = wording.PrintableJSON(data)
 	if err := json.Unmarshal(data, &head); err != nil || head.OtherData.Format != format {
 		return nil, errNotTrace
 	}
@@ -192,10 +197,14 @@ func decode(data []byte) (*Trace, error) {
 		return nil, err
 	}
 	t := &Trace{About: f.OtherData.About}
-	if err := t.add(&f); err != nil {
+	err := t.add(&f)
+	if err == nil {
+		err = t.check()
+	}
+	if err != nil {
 		return nil, err
 	}
-	return t, t.check()
+	return t, nil
 }
 
 // add gives the trace the devices of a file, their streams and what these did.

@@ -70,7 +70,10 @@ func (t *Trace) Traced() bool {
 	return slices.ContainsFunc(t.Devices, func(d Device) bool { return len(d.Streams) > 0 })
 }
 
-// check refuses operations that do not come one after another.
+// longest is how long after its begin a trace may tell of: times of devices can be added.
+const longest = 1e6 * time.Second
+
+// check refuses operations that do not come one after another, or too late.
 func (t *Trace) check() error {
 	for _, d := range t.Devices {
 		for _, s := range d.Streams {
@@ -78,6 +81,9 @@ func (t *Trace) check() error {
 			for _, o := range s.Operations {
 				if o.Begin < last || o.End < o.Begin {
 					return fmt.Errorf("%s, %s: %s from %v to %v after what ended at %v", d.Name, s.Name, o.Name, o.Begin, o.End, last)
+				}
+				if o.End > longest {
+					return fmt.Errorf("%s, %s: %s ends after %v; a trace is no longer than %v", d.Name, s.Name, o.Name, o.End, longest)
 				}
 				if !slices.Contains(Categories(), o.Category) {
 					return fmt.Errorf("%s, %s: %s is of category %q", d.Name, s.Name, o.Name, o.Category)

@@ -13,7 +13,7 @@ const maxPeriod = 24
 
 // Check returns an error unless the parts of the step fit together.
 func (s *Step) Check() error {
-	if len(s.Stages) == 0 {
+	if s == nil || len(s.Stages) == 0 {
 		return fmt.Errorf("scheme: a step without stages")
 	}
 	for i := range s.Stages {
@@ -31,6 +31,9 @@ func (s *Step) Check() error {
 		return fmt.Errorf("scheme: the levels of the variables come together every %d steps; %d are possible", n, maxPeriod)
 	}
 	for _, v := range s.Measured {
+		if v == nil {
+			return errors.New("scheme: no norms of no variable (nil)")
+		}
 		if _, ok := v.real(); !ok || !slices.Contains(s.variables(), v) || v.Levels() < 2 && !s.measuredInPlace(v) {
 			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, with two levels or more, or in place by a point function", v.Spec.Name)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // Trial is what a step takes by a scheme and a path.
@@ -35,6 +36,7 @@ type Search struct {
 	Path     p2p.Path // that all trials take; p2p.Auto for those that there are
 	Driver   string   // version of the GPUs' driver
 	Program  string   // what built the program
+	Known    bool     // only among trials that are remembered
 }
 
 // What a search may take.
@@ -44,13 +46,17 @@ const (
 )
 
 // Fastest returns the trials of a step, the shortest first: each scheme but the baseline, over each
-// path, runs the step for some milliseconds, with norms as often as the options say. The variables
-// of the step hold something else then. What was tried is remembered in the user's cache, for steps
-// that do the same on such devices, and not tried again: known says so. On devices that work on
+// path, runs the step for some milliseconds, with norms as often as the options say, unless there is
+// too little memory for what it takes. The variables of the step hold something else then. What was
+// tried is remembered in the user's cache, for steps that do the same on such devices, and not tried
+// again: known says so. On devices that work on
 // cores of the host nothing is tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
+	}
+	if s.Compiler == nil {
+		return nil, false, errors.New("scheme: a search without a compiler (nil)")
 	}
 	if step.placement().Devices[0].HostCores {
 		return nil, false, nil
@@ -60,6 +66,9 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 		if _, err := step.Plan(s.Links, trials[0].Path); err == nil {
 			return trials, true, nil
 		}
+	}
+	if s.Known {
+		return nil, false, nil
 	}
 	if trials, err = s.try(ctx, step, o); err != nil || len(trials) == 0 {
 		return nil, false, err
@@ -81,8 +90,12 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 				break
 			}
 			o.Scheme = name
-			took, err := autotune(ctx, step, plan, s.Compiler, o, trialTime)
-			if errors.Is(err, ErrUnsuited) {
+			took := time.Duration(0)
+			err := fits(ctx, step, plan, s.Compiler, o)
+			if err == nil {
+				took, err = autotune(ctx, step, plan, s.Compiler, o, trialTime)
+			}
+			if errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory) {
 				continue
 			}
 			if err != nil {
@@ -133,6 +146,7 @@ func (s Search) paths(step *Step) []p2p.Path {
 type memory struct {
 	entry cache.Entry
 	key   string
+	many  bool // devices, which exchange
 }
 
 func (s Search) memory(step *Step, o Options) memory {
@@ -141,7 +155,7 @@ func (s Search) memory(step *Step, o Options) memory {
 		all = append(all, d.Name, d.Arch)
 	}
 	machine := strings.Join(append(all, s.Driver, s.Program), "|")
-	m := memory{entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
+	m := memory{many: len(step.placement().Devices) > 1, entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}
 	if text, ok := step.describe(); ok {
 		every := int64(0)
 		if o.checks() {
@@ -185,13 +199,25 @@ func (s *Step) describe() (text string, ok bool) {
 // recall returns the trials that are kept, if they can have been found by a search over these
 // paths.
 func (m memory) recall(paths []p2p.Path) (trials []Trial, ok bool) {
-	all := map[string][]Trial{}
 	text, err := m.entry.Read()
-	if m.key == "" || err != nil || json.Unmarshal(text, &all) != nil {
+	if m.key == "" || err != nil {
 		return nil, false
 	}
-	trials = all[m.key]
+	return trialsIn(text, m.key, paths, m.many)
+}
+
+// trialsIn returns what an entry holds under a key, of trials on many devices or on one.
+func trialsIn(text []byte, key string, paths []p2p.Path, many bool) (trials []Trial, ok bool) {
+	all := map[string][]Trial{}
+	if json.Unmarshal(text, &all) != nil {
+		return nil, false
+	}
+	trials = all[key]
 	impossible := func(t Trial) bool {
+		needs, err := NeedsOf(t.Scheme)
+		if err != nil || many && needs.CheckPath(t.Scheme, t.Path) != nil {
+			return true
+		}
 		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !slices.Contains(paths, t.Path)
 	}
 	return trials, len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)

@@ -184,13 +184,16 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string][2]string{
-		"cut off":             {"]", ""},
-		"a list":              {"{", "[{"},
-		"no times":            {"[", "null, \"x\": ["},
-		"no such scheme":      {`"assisted"`, `"steam"`},
-		"the baseline":        {`"assisted"`, `"baseline"`},
-		"no such path":        {`"direct"`, `"tunnel"`},
-		"path to be chosen":   {`"direct"`, `"auto"`},
+		"cut off":           {"]", ""},
+		"a list":            {"{", "[{"},
+		"no times":          {"[", "null, \"x\": ["},
+		"no such scheme":    {`"assisted"`, `"steam"`},
+		"the baseline":      {`"assisted"`, `"baseline"`},
+		"no such path":      {`"direct"`, `"tunnel"`},
+		"path to be chosen": {`"direct"`, `"auto"`},
+		"a path of none": {`"fused",
+   "path": "direct"`, `"fused",
+   "path": "peer"`},
 		"a negative time":     {`: 5000`, `: -5000`},
 		"no time":             {`: 5000`, `: 0`},
 		"a time past 64 bits": {`: 5000`, `: 1e30`},

@@ -34,6 +34,7 @@ type graph struct {
 	done     *streams.Event   // what was launched on origin
 	one      []*streams.Graph // of one step, by the phase of the first
 	many     []*streams.Graph // of manySteps
+	measured []*streams.Graph // of one step whose sweeps take norms and reductions; where there are no reductions norms are taken from the fields
 	stale    bool             // the parts may have queued what the next graph has to wait for
 }
 
@@ -94,8 +95,10 @@ func newGraph(r *run, _ Options) (scheme, error) {
 func (g *graph) addPart(d *subdomain) (err error) {
 	n := len(g.step.Stages)
 	w := &graphPart{subdomain: d, coming: make([][]*graphChannel, n), leaving: make([][]*graphChannel, n)}
-	if err := g.measureAll(d); err != nil {
-		return err
+	if !g.reduces() {
+		if err := g.measureAll(d); err != nil {
+			return err
+		}
 	}
 	if w.compute, err = g.newStream(d.device, streams.Normal, "compute"); err != nil {
 		return err
@@ -141,28 +144,38 @@ func (g *graph) returned(stage, i int) (n int) {
 	return n
 }
 
+// reduces reports whether point functions have reductions, which only sweeps can take.
+func (g *graph) reduces() bool { return len(g.step.Reductions()) > 0 }
+
 // captureAll makes the graphs of one and of many steps, for each phase to begin with.
 func (g *graph) captureAll() error {
 	for first := range int64(g.period) {
-		one, err := g.capture(first+1, 1)
+		one, err := g.capture(first+1, 1, false)
 		if err != nil {
 			return err
 		}
-		many, err := g.capture(first+1, g.manySteps())
+		many, err := g.capture(first+1, g.manySteps(), false)
 		if err != nil {
 			return err
+		}
+		if g.reduces() {
+			measured, err := g.capture(first+1, 1, true)
+			if err != nil {
+				return err
+			}
+			g.measured = append(g.measured, measured)
 		}
 		g.one, g.many = append(g.one, one), append(g.many, many)
 	}
 	return nil
 }
 
-// capture captures so many steps.
-func (g *graph) capture(first, steps int64) (*streams.Graph, error) {
+// capture captures so many steps. Their sweeps take norms and reductions where that is said.
+func (g *graph) capture(first, steps int64, norms bool) (*streams.Graph, error) {
 	made, err := streams.Capture(g.origin, g.others, func() error {
 		for n := first; n < first+steps; n++ {
 			for stage := range g.step.Stages {
-				if err := g.stage(stage, n, n > first || stage > 0); err != nil {
+				if err := g.stage(stage, n, n > first || stage > 0, norms); err != nil {
 					return err
 				}
 			}
@@ -178,9 +191,9 @@ func (g *graph) capture(first, steps int64) (*streams.Graph, error) {
 
 // stage queues a stage of a step. The first stage of a graph has no messages to
 // wait for: the graph begins after the one before has ended.
-func (g *graph) stage(stage int, n int64, waits bool) error {
+func (g *graph) stage(stage int, n int64, waits, norms bool) error {
 	for _, p := range g.parts {
-		if err := g.sweep(p, stage, n, waits); err != nil {
+		if err := g.sweep(p, stage, n, waits, norms); err != nil {
 			return err
 		}
 	}
@@ -197,7 +210,7 @@ func (g *graph) stage(stage int, n int64, waits bool) error {
 	return nil
 }
 
-func (g *graph) sweep(p *graphPart, stage int, n int64, waits bool) error {
+func (g *graph) sweep(p *graphPart, stage int, n int64, waits, norms bool) error {
 	before, _ := g.stageBefore(stage)
 	if waits {
 		for _, c := range p.coming[before] {
@@ -214,7 +227,7 @@ func (g *graph) sweep(p *graphPart, stage int, n int64, waits bool) error {
 	if err := g.complete(p.subdomain, p.compute, stage, n); err != nil {
 		return err
 	}
-	swept := p.sweeps(g.run, stage, n, false)
+	swept := p.sweeps(g.run, stage, n, norms)
 	if err := g.launch(p.compute, swept.boundary, n); err != nil {
 		return err
 	}
@@ -266,7 +279,7 @@ func (g *graph) steps(_ int, first, last int64, norms bool) error {
 		return err
 	}
 	for n := first; n <= last; {
-		made, steps := g.next(n, last)
+		made, steps := g.next(n, last, norms)
 		g.origin.BeginStep(n)
 		if err := made.Launch(); err != nil {
 			return err
@@ -277,9 +290,15 @@ func (g *graph) steps(_ int, first, last int64, norms bool) error {
 }
 
 // next returns a graph that begins with step n, and how many steps it makes. Steps that
-// are traced have a graph each.
-func (g *graph) next(n, last int64) (*streams.Graph, int64) {
+// are traced have a graph each, and so has a step whose sweeps take norms.
+func (g *graph) next(n, last int64, norms bool) (*streams.Graph, int64) {
 	first := int((n - 1) % int64(g.period))
+	if norms && g.reduces() {
+		if n == last {
+			return g.measured[first], 1
+		}
+		last--
+	}
 	if end := n + g.manySteps() - 1; end <= last && !g.origin.Traced(n, end) {
 		return g.many[first], g.manySteps()
 	}

@@ -3,22 +3,29 @@ package scheme
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
 // New makes a step ready on the devices of a session: it plans the exchanges, chooses the scheme
 // where the options say Auto, compiles, and allocates all that steps need. The content of the
-// variables does not change. Close frees what New made, and leaves the variables.
+// variables does not change. Close frees what New made, and leaves the variables. Where a device, or the host,
+// has too little memory for all that, see DryRun, the error is streams.ErrOutOfMemory, and nothing is allocated.
 //
 // On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step variables of their own,
 // for which there must be memory, else Choose decides. The options are those of Steps.
 func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, error) {
 	if err := step.Check(); err != nil {
 		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, errors.New("scheme: the session is nil: see halo.Open")
 	}
 	if o.Path == "" {
 		o.Path = p2p.Auto
@@ -37,6 +44,9 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	}
 	plan, err := step.Plan(s.Links, o.Path)
 	if err != nil {
+		return nil, err
+	}
+	if err := fits(ctx, step, plan, s.Compiler, o); err != nil && !errors.Is(err, ErrUnsuited) { // that is for Run to say
 		return nil, err
 	}
 	x, err := NewRunner(step, plan, s.Compiler)
@@ -72,9 +82,16 @@ func (o Options) choose(ctx context.Context, s *halo.Session, step *Step) (Optio
 
 // tryCopy tries the schemes of a step with variables of their own, if there is memory for these.
 func tryCopy(ctx context.Context, s *halo.Session, step *Step, o Options) (trials []Trial, err error) {
-	scratch, variables, err := step.copy()
-	if err != nil {
+	place := step.placement()
+	if place.Devices[0].HostCores {
+		return nil, nil // nothing is tried there
+	}
+	scratch, variables, err := step.copy(place)
+	if errors.Is(err, streams.ErrOutOfMemory) {
 		return nil, nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
 	trials, _, err = Fastest(ctx, scratch, search, o) // which leaves nothing queued
@@ -96,40 +113,6 @@ func programVersion() string {
 		}
 	}
 	return info.Main.Version
-}
-
-// copy returns the step with variables of its own, which hold anything.
-func (s *Step) copy() (*Step, map[*Variable]*Variable, error) {
-	made := map[*Variable]*Variable{}
-	for _, v := range s.variables() {
-		u, err := NewVariable(v.levels[0].Placement, v.Spec, v.Levels())
-		if err != nil {
-			for _, u := range made {
-				err = errors.Join(err, u.Close())
-			}
-			return nil, nil, fmt.Errorf("scheme: variables to try schemes with: %w", err)
-		}
-		u.Boundary = v.Boundary
-		made[v] = u
-	}
-	t := *s
-	t.Stages, t.Measured = nil, nil
-	for _, st := range s.Stages {
-		st.Reads, st.Writes = copied(st.Reads, made), copied(st.Writes, made)
-		t.Stages = append(t.Stages, st)
-	}
-	for _, v := range s.Measured {
-		t.Measured = append(t.Measured, made[v])
-	}
-	return &t, made, nil
-}
-
-func copied(all []Access, made map[*Variable]*Variable) (copies []Access) {
-	for _, a := range all {
-		a.Variable = made[a.Variable]
-		copies = append(copies, a)
-	}
-	return copies
 }
 
 // Steps makes so many steps with the options that New was given, see Run.

@@ -14,6 +14,12 @@ func NewRunner(step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err erro
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
+	switch {
+	case plan == nil:
+		return nil, errors.New("scheme: the plan is nil: see Step.Plan")
+	case c == nil:
+		return nil, errors.New("scheme: the compiler is nil: see kernels.NewCompiler")
+	}
 	x = &Runner{
 		step: step, place: step.placement(), plans: plan.Stages, compiler: c, period: step.period(),
 		ghosts: map[*Variable][]*boundary.Ghosts{},

@@ -67,7 +67,7 @@ func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]*foundTotals) (
 	return made, err
 }
 
-// newKernels makes a stage of the caller's kernels ready.
+// newKernels makes a stage of the caller's kernels ready. In a dry run there are none of them.
 func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunches) error {
 	r := Region{Rank: d.rank, Device: d.device}
 	for _, a := range st.Reads {
@@ -79,6 +79,9 @@ func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunche
 	for _, of := range made.regions(x.place.Subdomains[d.rank].Box) {
 		var err error
 		if r.Name, r.Boxes = of.name, of.boxes; len(r.Boxes) == 0 {
+			continue
+		}
+		if d.device.IsDry() {
 			continue
 		}
 		if *of.plain, err = st.Kernels(r); err != nil {

@@ -39,3 +39,18 @@ func (s *Step) planOf(links *p2p.Links, path p2p.Path, variables []*Variable) (*
 	}
 	return halo.NewPlan(s.placement(), links, path, specsOf(variables)...)
 }
+
+// on returns the plan for another placement of the same subdomains.
+func (p *Plan) on(place *halo.Placement) *Plan {
+	moved := &Plan{}
+	for _, stage := range p.Stages {
+		if stage != nil {
+			stage = stage.On(place)
+		}
+		moved.Stages = append(moved.Stages, stage)
+	}
+	if p.Once != nil {
+		moved.Once = p.Once.On(place)
+	}
+	return moved
+}

@@ -38,9 +38,9 @@ func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches,
 
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
 // writes and that hold nothing that is needed, or into memory of its own where they do; where there is
-// none left, the shape stays.
+// none left, the shape stays. So no dry run counts that memory.
 func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
-	if interior.Empty() {
+	if interior.Empty() || d.device.GoKernels || d.device.IsDry() && !x.step.keepsLevels() {
 		return found, nil
 	}
 	var scratch streams.Resources

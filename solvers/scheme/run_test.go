@@ -155,7 +155,7 @@ func TestChoiceOfGraphs(t *testing.T) {
 		{1, graphSteps, g.many[0], graphSteps}, {2, 50, g.many[1], graphSteps},
 		{90, 150, g.one[1], 1}, {101, 150, g.one[0], 1}, {103, 150, g.many[0], graphSteps},
 	} {
-		if got, steps := g.next(tc.n, tc.last); got != tc.want || steps != tc.steps {
+		if got, steps := g.next(tc.n, tc.last, false); got != tc.want || steps != tc.steps {
 			t.Errorf("steps %d to %d: a graph of %d", tc.n, tc.last, steps)
 		}
 	}

@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -22,20 +21,19 @@ type Variable struct {
 	levels    []*halo.Field
 }
 
-// NewVariable allocates a variable. Its content is undefined. Close frees it.
+// NewVariable allocates a variable. Its content is undefined. Close frees it. Where a device, or the host,
+// has too little memory for it, the error is streams.ErrOutOfMemory, and nothing is allocated.
 func NewVariable(p *halo.Placement, s halo.Spec, levels int) (*Variable, error) {
 	if levels < 1 || levels > maxLevels {
 		return nil, fmt.Errorf("scheme: variable %q of %d time levels; 1 to %d are possible", s.Name, levels, maxLevels)
 	}
-	v := &Variable{Spec: s}
-	for range levels {
-		f, err := halo.NewField(p, s)
-		if err != nil {
-			return nil, errors.Join(err, v.Close())
-		}
+	fields, err := halo.NewFields(p, s, levels)
+	if err != nil {
+		return nil, err
+	}
+	v := &Variable{Spec: fields[0].Spec, levels: fields} // its width is that of the widest component
+	for _, f := range fields {
 		v.resources.Add(f)
-		v.levels = append(v.levels, f)
-		v.Spec = f.Spec // its width is that of the widest component
 	}
 	return v, nil
 }

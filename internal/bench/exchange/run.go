@@ -43,6 +43,9 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 	if err != nil {
 		return row, err
 	}
+	if err := r.fits(ctx, c, place); err != nil {
+		return row, err
+	}
 	x, plan, err := r.exchanger(ctx, c, place, &open)
 	if err != nil {
 		return row, err
@@ -87,6 +90,22 @@ func drive(ctx context.Context, row results.Row, x *halo.Exchanger, at []*stream
 		best = many
 	}
 	return row.Value(results.Threads, many).Value(results.Time, best), best, nil
+}
+
+// fits returns an error if a combination takes more memory than is free.
+func (r *run) fits(ctx context.Context, c combination, place *halo.Placement) (err error) {
+	dry := place.DryRun()
+	defer func() { err = errors.Join(err, streams.CloseAll(dry.Devices)) }()
+	var open streams.Resources // closed with the devices
+	if _, _, err := r.exchanger(ctx, c, dry, &open); err != nil {
+		return err
+	}
+	var all []streams.Demand
+	for _, d := range dry.Devices { // one a subdomain
+		most := d.Peak()
+		all = append(all, streams.Demand{Device: d.Real(), Held: most})
+	}
+	return streams.Fit(all)
 }
 
 // exchanger makes the fields of a combination and what exchanges them.

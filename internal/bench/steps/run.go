@@ -118,7 +118,10 @@ func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *set
 	if err := s.choose(ctx, r.notes); err != nil {
 		return step, nil, err
 	}
-	solver, err := solvers.New(s.problem, s.plan, s.Compiler)
+	if err := s.fits(ctx); err != nil {
+		return step, nil, err
+	}
+	solver, err := solvers.New(ctx, s.problem, s.plan, s.Compiler)
 	if err != nil {
 		return step, nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
 )
 
 // setup is a case with its placement on the first of the devices, and how it came to its scheme and
@@ -42,19 +43,28 @@ func newSetup(ctx context.Context, on *bench.Machine, c stepCase, slabs bool) (s
 	if s.plan, err = halo.NewPlan(s.place, s.Links, s.wanted(), s.problem.Field()); err != nil {
 		return nil, leftOut{err} // the links have no such path, or a subdomain is too large
 	}
-	needs, err := s.plan.Needs(solverFields)
-	if err != nil {
-		return nil, err
-	}
-	if err := halo.Fit(needs); err != nil {
-		return nil, leftOut{err}
-	}
-	return s, nil
+	return s, s.left(solvers.Fit(s.problem, s.place))
 }
 
-// solverFields is how many fields a solver has, each with an exchanger: steps read one and write the
-// other.
-const solverFields = 2
+// left says of a case that does not fit into memory that it is left out.
+func (s *setup) left(err error) error {
+	if errors.Is(err, streams.ErrOutOfMemory) {
+		return leftOut{err}
+	}
+	return err
+}
+
+// fits returns an error if the steps take more memory than is free, or the scheme does not suit them.
+func (s *setup) fits(ctx context.Context) error {
+	memory, err := solvers.DryRun(ctx, s.problem, s.plan, s.Compiler, s.options())
+	if errors.Is(err, scheme.ErrUnsuited) {
+		return leftOut{err}
+	}
+	if err != nil {
+		return err
+	}
+	return s.left(scheme.Fit(memory))
+}
 
 // cut cuts the grid over the first of the devices, which get their subdomains as in a run.
 func (s *setup) cut(ctx context.Context, slabs bool) (err error) {

@@ -9,7 +9,6 @@ import (
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/internal/bench/trial"
 	"github.com/halox/halox/kernels"
-	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -94,7 +93,7 @@ func (r *run) tooLarge(c sweepCase) (why string, err error) {
 	}
 	free, total, err := r.device.MemoryInfo()
 	if need := 2 * layout.Bytes(); err == nil && total > 0 && need > free-spare {
-		why = fmt.Sprintf("its arrays take %s, and %s of memory are free", p2p.Size(need), p2p.Size(free))
+		why = fmt.Sprintf("its arrays take %s, and %s of memory are free", streams.Size(need), streams.Size(free))
 	}
 	return why, err
 }

@@ -39,6 +39,9 @@ const (
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )
 
+// Stuck is the flag for a driver one function of which never returns.
+func Stuck(call string) string { return fmt.Sprintf("-DFAKE_STUCK=%q", call) }
+
 // Devices is the flag for a driver with n devices, 0 to 8, instead of 2.
 func Devices(n int) string { return fmt.Sprintf("-DFAKE_DEVICES=%d", n) }
 
@@ -48,6 +51,9 @@ func Multiprocessors(n int) string { return fmt.Sprintf("-DFAKE_MULTIPROCESSORS=
 // Shared is the flag for devices whose thread blocks may have so many bytes of shared memory instead
 // of 227 KiB.
 func Shared(bytes int) string { return fmt.Sprintf("-DFAKE_SHARED=%d", bytes) }
+
+// Memory is the flag for devices of whose memory so many bytes are free at first, instead of 5 GiB.
+func Memory(bytes int) string { return fmt.Sprintf("-DFAKE_MEMORY=%d", bytes) }
 
 // Build compiles the fake driver with the given flags of the C compiler and
 // returns the library's path. Every call makes a driver with a state of its
@@ -97,7 +103,7 @@ func compiler(tb testing.TB) []string {
 		cc = []string{"cc"}
 	}
 	if _, err := exec.LookPath(cc[0]); err != nil {
-		tb.Skipf("no C compiler for the fake CUDA driver: %v", err)
+		tb.Skipf("SKIPPED: no C compiler for the fake CUDA driver: %v", err)
 	}
 	return cc
 }

@@ -89,6 +89,21 @@ func Sweep() results.Source {
 	return s
 }
 
+// Rates has sweeps with their operations and the bytes that they move.
+func Rates() results.Source {
+	s := Source(results.KindSweep)
+	for i, stencil := range []string{"7-point", "13-point", "27-point"} {
+		for _, size := range []float64{4, 8} {
+			for _, points := range []float64{64, 512} {
+				rate := (4000 - 300*float64(i)) * points / (points + 20)
+				s.Add(results.NewRow().Label("stencil", stencil).Label("precision", map[float64]string{4: "float32", 8: "float64"}[size]).Label("points", points).
+					Value(results.GFLOPS, around(rate*float64(8+7*i)/(2*size))).Number(results.Rate, rate).Number(results.CopyRate, 4100))
+			}
+		}
+	}
+	return s
+}
+
 // Latency has pieces of work by path.
 func Latency() results.Source {
 	s := Source(results.KindLatency)

@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 
 #ifndef FAKE_DEVICES
 #define FAKE_DEVICES 2
@@ -22,6 +24,11 @@
 // The shared memory that a block may have.
 #ifndef FAKE_SHARED
 #define FAKE_SHARED (227 << 10)
+#endif
+
+// The memory of a device that is free at first, of 6 GiB.
+#ifndef FAKE_MEMORY
+#define FAKE_MEMORY (5L << 30)
 #endif
 
 enum { MAX_DEVICES = 8 };
@@ -119,6 +126,7 @@ int fake_enter(const char *call);
 // fake_alive is the code for a call that needs a current context.
 int fake_alive(void);
 
+size_t fake_used(int device); // bytes of its memory
 object *fake_new(enum kind kind, size_t size);
 void fake_drop(object *o);
 void fake_drop_all(int device);
@@ -206,7 +214,17 @@ static inline void fake_unlock(int *unused) {
 	pthread_mutex_unlock(&fake_mutex);
 }
 
+// FAKE_STUCK is the driver function that never returns, if any.
+#ifndef FAKE_STUCK
+#define FAKE_STUCK ""
+#endif
+
+static inline void fake_stick(const char *name) {
+	while (strcmp(name, FAKE_STUCK) == 0) pause();
+}
+
 #define CALL(name)                                                     \
+	fake_stick(name);                                              \
 	__attribute__((cleanup(fake_unlock))) int locked_ = 0;         \
 	(void)locked_;                                                 \
 	pthread_mutex_lock(&fake_mutex);                               \

@@ -9,7 +9,7 @@ enum { PORTABLE = 1, MAPPED = 2 };
 
 API cuMemGetInfo_v2(size_t *available, size_t *total) {
 	LIVE("cuMemGetInfo");
-	*available = (size_t)5 << 30;
+	*available = (size_t)FAKE_MEMORY - fake_used(fake_current->device);
 	*total = (size_t)6 << 30;
 	return SUCCESS;
 }
@@ -27,6 +27,7 @@ static object *allocate(enum kind kind, size_t n) {
 API cuMemAlloc_v2(addr *p, size_t n) {
 	LIVE("cuMemAlloc");
 	if (!n) return INVALID_VALUE;
+	if (n > (size_t)FAKE_MEMORY - fake_used(fake_current->device)) return OUT_OF_MEMORY;
 	object *o = allocate(MEMORY, n);
 	if (!o) return OUT_OF_MEMORY;
 	*p = (addr)o->bytes;

@@ -174,6 +174,12 @@ KNOB long fake_calls(const char *call) {
 	return n;
 }
 
+size_t fake_used(int device) {
+	size_t n = 0;
+	for (object *o = objects; o; o = o->next) n += o->kind == MEMORY && o->device == device ? o->size : 0;
+	return n;
+}
+
 // fake_live counts the objects of a kind, or the shares in contexts.
 KNOB long fake_live(int kind) {
 	long n = 0;

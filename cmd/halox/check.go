@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/files"
+	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/streams"
+)
+
+// checkRun refuses what a run of the config refuses after it was loaded, as far as that can be told
+// without the devices and their memory: all at once.
+func checkRun(ctx context.Context, file string, c *configs.Run) error {
+	during(ctx, "checking the config", nil)
+	p, err := newProblem(c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	var errs []error
+	for _, err := range []error{checkCut(c, p), p.CheckValues(ctx)} {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", file, err))
+		}
+	}
+	return errors.Join(append(errs, checkOutputs(file, c.Output, possible))...)
+}
+
+// possible refuses a file that could not be written, and makes no folder for it.
+func possible(file string) error {
+	if err := files.CheckPossible(file); err != nil {
+		return fmt.Errorf("%s cannot be written: %w", file, err)
+	}
+	return nil
+}
+
+// checkCut refuses a number of devices, or parts, that the grid is too small for, as a run does.
+func checkCut(c *configs.Run, p *solvers.Problem) error {
+	_, err := cutOf(c, p)
+	return err
+}
+
+// cutOf cuts the grid as the config says; where it leaves that open, for as many devices as it names, or one.
+func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err error) {
+	parts, key := domain.Vec{1, 1, 1}, "devices.count"
+	if copy(parts[:], c.Decomposition) > 0 {
+		key = "decomposition"
+	} else if c.Devices.Count > 0 {
+		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
+			return nil, under(key, err)
+		}
+	}
+	cut, err = domain.Decompose(p.Grid, parts)
+	if err == nil && c.Devices.Count > 0 {
+		err = cut.CheckWidth(p.Width())
+	}
+	return cut, under(key, err)
+}
+
+// checkMemory refuses a grid that is too large for the memory of the host, where its devices are to hold it. A plan
+// and a run ask the devices themselves.
+func checkMemory(file string, c *configs.Run) error {
+	p, err := newProblem(c)
+	if err != nil || c.Devices.Backend != string(streams.Host) {
+		return err
+	}
+	cut, err := cutOf(c, p)
+	if err == nil {
+		err = under("grid.size", checkHost(p, cut))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
+
+// checkHost returns an error unless the fields of a problem fit on host devices.
+func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
+	devices, err := streams.HostPlatform(len(cut.Subdomains)).Open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, streams.CloseAll(devices)) }()
+	place, err := halo.Place(cut, devices)
+	if err != nil {
+		return err
+	}
+	return solvers.Fit(p, place)
+}
+
+// under names the key that an error is about.
+func under(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}

@@ -1,0 +1,286 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/results"
+)
+
+// printed is what a process has printed so far.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *printed) Write(data []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(data)
+}
+
+func (o *printed) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// process is halox in a process of its own.
+type process struct {
+	cmd   *exec.Cmd
+	out   printed
+	ended chan struct{}
+}
+
+// start starts halox, by way of the shell where before says what it does first.
+func start(t *testing.T, before string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
+	if before != "" {
+		p.cmd = exec.Command("sh", append([]string{"-c", before + `; exec "$0" "$@"`, os.Args[0]}, args...)...)
+	}
+	p.cmd.Env = append(os.Environ(), "HALOX_TEST_MAIN=1")
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.cmd.Wait(); close(p.ended) }()
+	t.Cleanup(func() { p.cmd.Process.Kill(); <-p.ended })
+	return p
+}
+
+// listens waits until the process catches a signal, as the system has it.
+func (p *process) listens(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	status := fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)
+	if _, err := os.Stat(status); err != nil {
+		time.Sleep(2 * time.Second)
+		return
+	}
+	await(t, func() bool {
+		text, _ := os.ReadFile(status)
+		_, caught, _ := strings.Cut(string(text), "SigCgt:")
+		var mask uint64
+		fmt.Sscanf(caught, "%x", &mask)
+		return mask>>(s-1)&1 == 1
+	})
+	time.Sleep(500 * time.Millisecond) // Go catches all signals before main does
+}
+
+// await waits until something holds.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	for begin := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatal("it does not come to that within 20 s")
+		}
+	}
+}
+
+// signalLimit is how long a process may go on after a signal.
+const signalLimit = 2 * time.Second
+
+// stopped sends a signal and checks that the process ends in time, as one that was interrupted, or
+// with one of the other codes.
+func (p *process) stopped(t *testing.T, s syscall.Signal, codes ...int) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	select {
+	case <-p.ended:
+	case <-time.After(4 * signalLimit):
+		t.Fatalf("%v after %v it goes on:\n%s", time.Since(begin), s, &p.out)
+	}
+	if took := time.Since(begin); took > signalLimit || !slices.Contains(append(codes, exitInterrupted), p.cmd.ProcessState.ExitCode()) {
+		t.Errorf("%v after %v: %v:\n%s", took, s, p.cmd.ProcessState, &p.out)
+	}
+}
+
+// slow is a config that takes long to be filled.
+const slow = `
+solver: heat
+grid: {size: [400, 400, 400]}
+boundary: {x: neumann, y: neumann, z: neumann}
+initial: "sin(i*j*k)^3*exp(cos(i*j*k))*exp(cos(i*j+k))*exp(cos(i+j*k))"
+devices: {backend: host, count: 2}
+`
+
+// Whatever a command does, it ends soon after the first signal, of any kind.
+func TestSignalsAtAnyMoment(t *testing.T) {
+	file, filling := write(t, "c.yaml", small), write(t, "slow.yaml", slow)
+	endless := []string{"--set", "stop.iterations=1000000000"}
+	bench := []string{"bench", "schemes", "--backend", "host", "--devices", "2", "--points", "16", "--budget", "1h"}
+	for name, args := range map[string][]string{
+		"filling":   {"run", filling},
+		"stepping":  append([]string{"run", file}, endless...),
+		"verifying": {"verify", filling, "--set", "grid.size=[40,40,40]"},
+		"fields":    {"bench", "exchange", "--backend", "host", "--devices", "2", "--points", "32", "--fields", "1024"},
+		"timing":    bench,
+		"links":     {"bench", "links", "--backend", "host", "--budget", "1h"},
+		"packing":   {"bench", "pack", "--backend", "host"},
+	} {
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+			if s != syscall.SIGTERM && name != "filling" && name != "stepping" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s %v", name, s), func(t *testing.T) {
+				p := start(t, "", args...)
+				p.listens(t, s)
+				p.stopped(t, s)
+				if name == "filling" && strings.Contains(p.out.String(), "by force") {
+					t.Errorf("the rest was filled:\n%s", &p.out)
+				}
+			})
+		}
+	}
+}
+
+// A signal while a field is written leaves the whole file or none, and the record.
+func TestASignalWhileAFieldIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	field, record := filepath.Join(dir, "f.npy"), filepath.Join(dir, "r.json")
+	p := start(t, "", "run", write(t, "c.yaml", small), "--set", "grid.size=[4000,4000]", "--set", "initial=x", "--set", "exact=x",
+		"--set", "stop.iterations=1", "--set", "output.field="+field, "--record", record)
+	await(t, func() bool {
+		all, _ := filepath.Glob(filepath.Join(dir, ".halox-*"))
+		return slices.ContainsFunc(all, func(name string) bool {
+			info, err := os.Stat(name)
+			return err == nil && info.Size() > 0
+		})
+	})
+	p.stopped(t, syscall.SIGTERM, 0) // it may come to its end in time
+	if r, err := results.Read(record); err != nil || r.Run.Iterations != 1 {
+		t.Errorf("%+v, %v:\n%s", r, err, &p.out)
+	}
+	all, err := os.ReadDir(dir)
+	for _, file := range all {
+		info, err := file.Info()
+		if name := file.Name(); err != nil || name != "r.json" && (name != "f.npy" || info.Size() < 4000*4000*8) {
+			t.Errorf("%s is left: %+v, %v", name, info, err)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The record of a run that is ended by force tells of the steps until then.
+func TestRecordOfARunThatIsForced(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "r.json")
+	config, err := loadConfig(write(t, "c.yaml", small), []string{"output.record=" + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := newSolverRun(t.Context(), config, t.Output())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	record := newRecord(t.Context(), j, time.Now())
+	record.run.Iterations = 7
+	if said := j.keeper(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
+		t.Error(said)
+	}
+	r, err := results.Read(name)
+	if err != nil || !r.Interrupted || r.Run.Iterations != 7 || len(r.Rows) != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A command that does not look at its context is left to itself, after it has had time, and what
+// it has is kept; one that says that it stops by itself is waited for.
+func TestCommandsThatGoOn(t *testing.T) {
+	never := make(chan error)
+	for _, tc := range []struct {
+		name    string
+		command func(ctx context.Context) error
+		signals int
+		most    time.Duration
+		says    string
+	}{
+		{"one that looks at nothing", func(context.Context) error { return <-never }, 1, stopTime / 2, "terminated: ended by force\n"},
+		{"one that hangs", func(ctx context.Context) error {
+			during(ctx, "hanging", func() string { return "; kept" })
+			return <-never
+		}, 1, signalLimit, "terminated: ended by force while hanging; kept\n"},
+		{"the second signal", func(ctx context.Context) error {
+			during(ctx, "hanging", nil)
+			return <-never
+		}, 2, stopTime / 2, "terminated: ended by force while hanging\n"},
+		{"one that keeps for ever", func(ctx context.Context) error {
+			during(ctx, "hanging", func() string { <-never; return "" })
+			return <-never
+		}, 1, signalLimit, ""},
+		{"one that stops", func(ctx context.Context) error {
+			during(ctx, "waiting", nil)
+			<-ctx.Done()
+			return fmt.Errorf("wait: %w", ctx.Err())
+		}, 1, stopTime / 2, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var out printed
+			i := catchInterrupts(t.Context(), &out)
+			begin := make(chan time.Time, 1)
+			go func() {
+				time.Sleep(100 * time.Millisecond)
+				begin <- time.Now()
+				for range tc.signals {
+					syscall.Kill(os.Getpid(), syscall.SIGTERM)
+					time.Sleep(100 * time.Millisecond)
+				}
+			}()
+			err := i.run(tc.command)
+			if took := time.Since(<-begin); err != errInterrupted || took > tc.most || out.String() != tc.says {
+				t.Errorf("%v after %v: %q", err, took, out.String())
+			}
+		})
+	}
+}
+
+// A bench that is ended by force leaves the rows that it has.
+func TestABenchThatIsForced(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "r.json")
+	p := start(t, "", "bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--paths", "staged", "--fields", "1,1024", "--record", record)
+	p.listens(t, syscall.SIGTERM)
+	p.stopped(t, syscall.SIGTERM)
+	r, err := results.Read(record)
+	if err != nil || !r.Interrupted {
+		t.Errorf("%+v, %v:\n%s", r, err, &p.out)
+	}
+}
+
+// What whoever started the process has it ignore stays ignored, as with nohup.
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	for _, s := range []struct {
+		name   string
+		signal syscall.Signal
+	}{{"HUP", syscall.SIGHUP}, {"INT", syscall.SIGINT}} {
+		t.Run(s.name, func(t *testing.T) {
+			p := start(t, "trap '' "+s.name, "run", write(t, "c.yaml", small), "--set", "stop.iterations=1000000000")
+			p.listens(t, syscall.SIGTERM)
+			if err := p.cmd.Process.Signal(s.signal); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-p.ended:
+				t.Fatalf("it ended: %v:\n%s", p.cmd.ProcessState, &p.out)
+			case <-time.After(time.Second):
+			}
+			p.stopped(t, syscall.SIGTERM)
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
+)
+
+// What plan says of the memory is what a run with all its outputs holds, byte for byte.
+func TestPlanSaysWhatARunHolds(t *testing.T) {
+	measured(t)
+	dir := t.TempDir()
+	file := write(t, "c.yaml", planned)
+	for _, name := range scheme.All() {
+		t.Run(string(name), func(t *testing.T) {
+			config, err := loadConfig(file, []string{
+				"exchange.scheme=" + string(name), "stop.iterations=5", "stop.tolerance=1e-300", "stop.check_every=2", "exact=sin(x)",
+				"output.field=" + filepath.Join(dir, "u.npy"), "output.picture=" + filepath.Join(dir, "u.png"), "output.record=" + filepath.Join(dir, "r.json"),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := newSetup(t.Context(), config, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			counted, err := w.memory(t.Context())
+			if err := w.close(); err != nil {
+				t.Error(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			j, err := newSolverRun(t.Context(), config, io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := j.run(t.Context(), time.Now(), io.Discard, io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			for rank, d := range j.place.Devices {
+				c := counted[rank]
+				if got, want := d.Peak(), (streams.Held{Memory: c.Variables + c.Extra, Pinned: c.Pinned}); got != want {
+					t.Errorf("%v held %+v; plan says %+v", d, got, c)
+				}
+			}
+			if err := j.close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A grid that does not fit is refused by all commands, with the numbers and what they are of.
+func TestGridsThatDoNotFit(t *testing.T) {
+	measured(t)
+	file := write(t, "c.yaml", planned)
+	for _, args := range [][]string{{"config", "check"}, {"plan"}, {"run"}} {
+		code, _, errs := cli(append(args, file, "--set", "grid.size=[20000,20000,20000]")...)
+		if code != exitFailed {
+			t.Errorf("%v: exit %d", args, code)
+		}
+		for _, says := range []string{"out of memory on the host: 116", " TiB are needed, and ", " are available: "} {
+			if !strings.Contains(errs, says) {
+				t.Errorf("%v: %q is not in:\n%s", args, says, errs)
+			}
+		}
+	}
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# skipped.sh LOG: names the tests that were skipped in the output of go test -v, a package
+# each, and why.
+awk '
+	/^=== (RUN|NAME|CONT|PAUSE) / { now = $3 }
+	/^ +[^ ]+\.go:[0-9]+: / { line = $0; sub(/^ +/, "", line); said[now] = line }
+	/^ *--- SKIP: / { all = all "  " $3 ": " (said[$3] ? said[$3] : "no reason") "\n"; n++ }
+	/^(ok|FAIL|---|\?) .*\// && !/---/ {
+		if (all) printf "%s\n%s", $2, all
+		all = ""
+		delete said
+	}
+	END { print n + 0 " skipped" }
+' "$1"

@@ -1,0 +1,191 @@
+package solvers
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+)
+
+// kindsOf are the walls that letters stand for.
+var kindsOf = map[byte]WallKind{'d': Dirichlet, 'n': Neumann, 'p': Periodic}
+
+// axisOf returns the axis between two ends, as "dn".
+func axisOf(points int, ends string) Axis {
+	return Axis{points, [2]WallKind{kindsOf[ends[0]], kindsOf[ends[1]]}}
+}
+
+// An axis of length 1 has its ends at 0 and 1: there lie the ghost of a Dirichlet wall, the middle between a point and its
+// ghost of a Neumann wall, and the first point of a periodic axis, which comes again.
+func TestAxis(t *testing.T) {
+	for _, c := range []struct {
+		ends           string
+		spacing, first float64 // of 4 points
+	}{
+		{"dd", 1. / 5, 1. / 5}, {"nn", 1. / 4, 1. / 8}, {"dn", 1. / 4.5, 1. / 4.5}, {"nd", 1. / 4.5, 0.5 / 4.5}, {"pp", 1. / 4, 0},
+	} {
+		a := axisOf(4, c.ends)
+		p := &Problem{Grid: domain.Grid{Dims: 1, Size: [3]int{4, 1, 1}}, Spacing: []float64{a.UnitSpacing()}}
+		p.Walls[0].Kind, p.Walls[1].Kind = a.Ends[0], a.Ends[1]
+		if p.Spacing[0] != c.spacing || p.Coordinate(0, 0) != c.first {
+			t.Errorf("%s: first point at %v, spacing %v", c.ends, p.Coordinate(0, 0), p.Spacing[0])
+		}
+		ends := map[WallKind][2]float64{
+			Dirichlet: {p.Coordinate(0, -1), p.Coordinate(0, 4)},
+			Neumann:   {(p.Coordinate(0, -1) + p.Coordinate(0, 0)) / 2, (p.Coordinate(0, 3) + p.Coordinate(0, 4)) / 2},
+			Periodic:  {p.Coordinate(0, 0), p.Coordinate(0, 4)},
+		}
+		if low, high := ends[a.Ends[0]][0], ends[a.Ends[1]][1]; low != 0 || math.Abs(high-1) > 1e-15 {
+			t.Errorf("%s: ends at %v and %v", c.ends, low, high)
+		}
+	}
+}
+
+// modes solve the heat equation along one axis, between ends of each kind: the shape is 0 at Dirichlet walls, and decays with
+// the square of the rate. The ramp grows with t, as what is around it; no wall lies where it is 0, and stencils are exact for it.
+var modes = map[string]struct {
+	shape string
+	rate  float64
+	ramp  string
+}{
+	"dd": {"sin(pi*x)", math.Pi, "(1 + x + x^2/2 + t)"},
+	"nd": {"cos(pi/2*x)", math.Pi / 2, "(1 + x^2/2 + t)"},
+	"dn": {"sin(pi/2*x)", math.Pi / 2, "(1 + (1 - x)^2/2 + t)"},
+	"nn": {"cos(pi*x)", math.Pi, "0"},
+	"pp": {"sin(2*pi*x + 0.5)", 2 * math.Pi, "0"},
+}
+
+// mixes returns all mixes of ends, as "ddnp".
+func mixes(dims int) []string {
+	all := []string{""}
+	for range dims {
+		var longer []string
+		for _, m := range all {
+			for _, ends := range []string{"dd", "nd", "dn", "nn", "pp"} {
+				longer = append(longer, m+ends)
+			}
+		}
+		all = longer
+	}
+	return all
+}
+
+// solutionOf returns a solution of the heat equation, and its values at Dirichlet walls.
+func solutionOf(mix string) (exact, walls string) {
+	shape, rate := modeOf(mix)
+	walls = "0"
+	for a := range len(mix) / 2 {
+		walls += " + " + strings.ReplaceAll(modes[mix[2*a:][:2]].ramp, "x", "xyz"[a:a+1])
+	}
+	return fmt.Sprintf("%s + exp(-%v*t) * %s", walls, rate, shape), walls
+}
+
+// modeOf returns a field that keeps its shape, and the rate at which heat has it decay.
+func modeOf(mix string) (shape string, rate float64) {
+	shape = "1"
+	for a := range len(mix) / 2 {
+		m := modes[mix[2*a:][:2]]
+		shape += " * " + strings.ReplaceAll(m.shape, "x", "xyz"[a:a+1])
+		rate += m.rate * m.rate
+	}
+	return shape, rate
+}
+
+// pointsOf returns how many points an axis has in a unit box: steps by 1 in finer divide the spacing by 3 exactly. Those
+// between one Dirichlet and one Neumann wall have a spacing of their own, all others the same.
+func pointsOf(ends string, finer int) int {
+	dirichlet, halves := strings.Count(ends, "d"), 12 // of spacings
+	if dirichlet == 1 {
+		halves++
+	}
+	for range finer {
+		halves *= 3
+	}
+	return (halves - dirichlet) / 2
+}
+
+// unitBoxOf is a unit box between the ends of a mix, with these values at its Dirichlet walls. It lacks time and stencil.
+func unitBoxOf(t testing.TB, mix string, finer int, initial, walls string) *Problem {
+	t.Helper()
+	p := &Problem{Real: kernels.Float64, Initial: parse(t, initial)}
+	var size []int
+	var periodic [3]bool
+	for a := range len(mix) / 2 {
+		ends := mix[2*a:][:2]
+		axis := axisOf(pointsOf(ends, finer), ends)
+		for i, kind := range axis.Ends {
+			if p.Walls[2*a+i].Kind = kind; kind == Dirichlet {
+				p.Walls[2*a+i].Value = parse(t, walls)
+			}
+		}
+		size, periodic[a] = append(size, axis.Points), axis.Ends[0] == Periodic
+		p.Spacing = append(p.Spacing, axis.UnitSpacing())
+	}
+	var err error
+	if p.Grid, err = domain.NewGrid(size, periodic); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// modeProblem is heat in a unit box between the ends of a mix, with the solution of solutionOf.
+func modeProblem(t testing.TB, mix string, finer int) (p *Problem, steps int64) {
+	t.Helper()
+	exact, walls := solutionOf(mix)
+	p = unitBoxOf(t, mix, finer, exact, walls)
+	// So short a step leaves less of the error to time than to space, for any mix.
+	steps = int64(8 * math.Pow(9, float64(finer)))
+	p.TimeStep = 0.005 / float64(steps)
+	var err error
+	if p.Stencil, err = starOf(stencil.Heat(p.Spacing, 1, p.TimeStep)); err != nil {
+		t.Fatal(err)
+	}
+	return p, steps
+}
+
+// Between walls of all kinds, in all mixes, heat comes closer to the solution with the square of the spacing, and is the
+// same over several devices as on one.
+func TestOrderBetweenWalls(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	alone := how{TwoStream, LeftRight, p2p.Auto, domain.Vec{1, 1, 1}}
+	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
+		together := alone
+		together.parts = parts
+		for _, mix := range mixes(dims) {
+			t.Run(mix, func(t *testing.T) {
+				var errors []float64
+				for finer := range 5 - dims {
+					p, steps := modeProblem(t, mix, finer)
+					d := modeDeviation(t, set, p, alone, mix, steps)
+					if other := modeDeviation(t, set, p, together, mix, steps); other != d {
+						t.Errorf("%v points: %+v off over several devices, %+v on one", p.Grid.Size, other, d)
+					}
+					errors = append(errors, d.L2)
+				}
+				for i := 1; i < len(errors); i++ {
+					if order := math.Log(errors[i-1]/errors[i]) / math.Log(3); math.Abs(order-2) > 0.1 {
+						t.Errorf("errors %v: order %v", errors, order)
+					}
+				}
+			})
+		}
+	}
+}
+
+// modeDeviation solves a problem of a mix and returns how far off it ends.
+func modeDeviation(t *testing.T, set *testdevices.Set, p *Problem, h how, mix string, steps int64) Deviation {
+	t.Helper()
+	exact, _ := solutionOf(mix)
+	s, _ := solve(t, set, p, h, Options{Steps: steps, CheckEvery: steps})
+	d, err := s.Deviation(parse(t, exact))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}

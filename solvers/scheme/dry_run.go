@@ -1,0 +1,98 @@
+package scheme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Memory is what a run holds on one device at most, in bytes.
+type Memory struct {
+	Device    *streams.Device
+	Variables int64 // all levels, with their ghosts
+	Extra     int64 // beside them on the device: messages, values at boundaries, norms, tables and flags
+	Pinned    int64 // on the host: staged messages, values at boundaries, norms, what is on its way to and from variables
+}
+
+// Fit returns an error, which is streams.ErrOutOfMemory, with the numbers, if that does not fit into the memory
+// that is free now.
+func Fit(all []Memory) error {
+	var demands []streams.Demand
+	var sum Memory
+	for _, m := range all {
+		demands = append(demands, streams.Demand{Device: m.Device, Held: streams.Held{Memory: m.Variables + m.Extra, Pinned: m.Pinned}})
+		sum.Variables, sum.Extra, sum.Pinned = sum.Variables+m.Variables, sum.Extra+m.Extra, sum.Pinned+m.Pinned
+	}
+	if err := streams.Fit(demands); err != nil {
+		return fmt.Errorf("scheme: a run takes %s for variables, %s beside them and %s of pinned memory: %w: use more devices, float32 or a smaller grid",
+			streams.Size(sum.Variables), streams.Size(sum.Extra), streams.Size(sum.Pinned), err)
+	}
+	return nil
+}
+
+// DryRun returns what a run of the step by the options' scheme holds on each device, by running it on devices
+// that only count, see streams.DryRun: all that NewRunner and Run do is done but for the work itself. Kernels of
+// the caller's own are not asked for, and count nothing. The variables are not touched.
+func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) (all []Memory, err error) {
+	if err := step.Check(); err != nil {
+		return nil, err
+	}
+	place := step.placement().DryRun()
+	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
+	dry, _, err := step.copy(place)
+	if err != nil {
+		return nil, err
+	}
+	x, err := NewRunner(dry, plan.on(place), c)
+	if err != nil {
+		return nil, err
+	}
+	return x.DryRun(ctx, o)
+}
+
+// fits returns an error if a run takes more beside the variables than is free, or the scheme does not suit the step.
+func fits(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) error {
+	all, err := DryRun(ctx, step, plan, c, o)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		all[i].Variables = 0 // they are there
+	}
+	return Fit(all)
+}
+
+// drySteps is how many steps a dry run makes: what a step takes does not depend on their number.
+const drySteps = 2
+
+// DryRun runs some steps with the options and returns what all holds that was made on the runner's devices,
+// which are those of a streams.DryRun.
+func (x *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error) {
+	if d := x.place.Devices[0]; !d.IsDry() {
+		return nil, fmt.Errorf("scheme: a dry run on device %v, which is a real one", d)
+	}
+	o.Steps, o.Progress, o.Interval = drySteps, nil, nil
+	if _, err := x.Run(ctx, o); err != nil {
+		return nil, err
+	}
+	at := map[*streams.Device]int{}
+	for rank, d := range x.place.Devices {
+		i, seen := at[d]
+		if !seen {
+			most := d.Peak()
+			i = len(all)
+			at[d] = i
+			all = append(all, Memory{Device: d.Real(), Extra: most.Memory, Pinned: most.Pinned})
+		}
+		for _, v := range x.step.variables() {
+			for _, f := range v.levels {
+				n := f.Parts[rank].Data.Memory.Size()
+				all[i].Variables, all[i].Extra = all[i].Variables+n, all[i].Extra-n
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,31 @@
+package scheme
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/p2p"
+)
+
+// Whatever an entry of trials holds, what is taken from it can have been tried: schemes and paths
+// that there are, positive times, the shortest first.
+func FuzzTrials(f *testing.F) {
+	f.Add([]byte(`{"k":[{"scheme":"fused","path":"direct","ns":5400},{"scheme":"assisted","path":"peer","ns":9000}],"other":[]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		trials, ok := trialsIn(text, "k", p2p.Paths(), len(text)%2 == 1)
+		if !ok {
+			return
+		}
+		if len(trials) == 0 {
+			t.Fatalf("nothing was taken for trials: %s", text)
+		}
+		for i, one := range trials {
+			if !slices.Contains(All(), one.Scheme) || one.Scheme == Baseline || !slices.Contains(p2p.Paths(), one.Path) {
+				t.Fatalf("trial %d is %v", i, one)
+			}
+			if one.Step < 1 || i > 0 && one.Step < trials[i-1].Step {
+				t.Fatalf("trial %d of %v", i, trials)
+			}
+		}
+	})
+}

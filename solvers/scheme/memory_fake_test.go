@@ -1,0 +1,127 @@
+//go:build linux && cgo
+
+package scheme
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// fakeSession opens two GPUs of a fake driver, of whose memory so many bytes are free at first, with a step on them.
+func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake) {
+	t.Helper()
+	compiler := testdevices.Compiler(t)
+	library := cudafake.Build(t, cudafake.Devices(2), cudafake.Memory(int(free)))
+	platform, err := streams.CUDAPlatform(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(streams.CloseAll(devices), platform.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	links, err := p2p.Discover(t.Context(), devices, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	links.Model = p2p.NewLinkModel(devices, "") // nothing is measured
+	session := &halo.Session{Backend: streams.CUDA, Devices: devices, Links: links, Compiler: compiler}
+	return session, newStep(t, &testdevices.Set{Devices: devices}, 2, 4096), cudafake.Inspect(t, library)
+}
+
+// What New makes beside the variables is counted before any of it is made: it is refused where one byte is missing
+// on a device, and made where none is.
+func TestNewRefusesWhatDoesNotFit(t *testing.T) {
+	o := Options{Scheme: Assisted, Path: p2p.Peer, Limit: testLimit}
+	session, step, _ := fakeSession(t, 1<<30)
+	plan, err := step.Plan(session.Links, o.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted, err := DryRun(t.Context(), step, plan, session.Compiler, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	need := max(counted[0].Variables+counted[0].Extra, counted[1].Variables+counted[1].Extra)
+	if counted[0].Extra <= 0 || counted[0].Pinned <= 0 {
+		t.Errorf("counted %+v", counted)
+	}
+
+	session, step, fake := fakeSession(t, need-1)
+	before := fake.Live()
+	_, err = New(t.Context(), session, step, o)
+	if !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "out of memory: ") || !strings.Contains(err.Error(), " are needed, and ") {
+		t.Errorf("got %v", err)
+	}
+	after := fake.Live()
+	after.Modules = before.Modules // kernels stay loaded for the next run
+	if after != before {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+
+	session, step, _ = fakeSession(t, need)
+	x, err := New(t.Context(), session, step, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Steps(t.Context(), 3); err != nil {
+		t.Error(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Trials step copies of the variables only where there is memory for these, and only schemes for which there is
+// memory too.
+func TestTrialsLookAtWhatIsFree(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	_, step, _ := fakeSession(t, 1<<30)
+	own := 2 * step.variables()[0].Level(0).Parts[0].Data.Memory.Size()
+	for name, free := range map[string]int64{"for half of a copy": own + own/2, "for a copy and no more": 2 * own} {
+		session, step, fake := fakeSession(t, free)
+		before := fake.Live()
+		trials, err := tryCopy(t.Context(), session, step, Options{Path: p2p.Staged, Limit: testLimit})
+		if err != nil || len(trials) > 0 {
+			t.Errorf("%s: %v, %v", name, trials, err)
+		}
+		after := fake.Live()
+		after.Modules = before.Modules
+		if after != before {
+			t.Errorf("%s: before %+v, after %+v", name, before, after)
+		}
+	}
+}
+
+// A dry run is one of devices that stand for others.
+func TestDryRunOfARealRunner(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	step := newStep(t, set, 1, 8)
+	plan, err := step.Plan(set.Links, p2p.Peer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := NewRunner(step, plan, set.Compiler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if _, err := x.DryRun(t.Context(), Options{}); err == nil {
+		t.Error("a dry run stepped variables")
+	}
+	if err := Fit([]Memory{{Device: set.Devices[0], Variables: 1 << 60}}); !errors.Is(err, streams.ErrOutOfMemory) || !strings.Contains(err.Error(), "a run takes 1 EiB for variables") {
+		t.Errorf("got %v", err)
+	}
+}

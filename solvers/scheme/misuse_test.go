@@ -1,0 +1,71 @@
+package scheme
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// What is nil is an error that says so.
+func TestWhatIsNilIsRefused(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	step := newStep(t, set, 2, 16)
+	plan, err := step.Plan(set.Links, p2p.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(_ any, err error) error { return err }
+	fastest := func(_ []Trial, _ bool, err error) error { return err }
+	measured := *step
+	measured.Measured = []*Variable{nil}
+	var none *Step
+	for name, c := range map[string]struct {
+		says string
+		err  error
+	}{
+		"no step":                 {"without stages", none.Check()},
+		"a plan of no step":       {"without stages", of(none.Plan(set.Links, p2p.Auto))},
+		"a plan over no links":    {"without links", of(step.Plan(nil, p2p.Auto))},
+		"a runner of no step":     {"without stages", of(NewRunner(nil, plan, set.Compiler))},
+		"a runner of no plan":     {"plan is nil", of(NewRunner(step, nil, set.Compiler))},
+		"a runner by no compiler": {"compiler is nil", of(NewRunner(step, plan, nil))},
+		"norms of nothing":        {"no variable (nil)", measured.Check()},
+		"no session":              {"session is nil", of(New(t.Context(), nil, step, Options{}))},
+		"trials of no step":       {"without stages", fastest(Fastest(t.Context(), nil, Search{Compiler: set.Compiler}, Options{}))},
+		"trials by no compiler":   {"without a compiler", fastest(Fastest(t.Context(), step, Search{Links: set.Links}, Options{}))},
+		"a variable nowhere":      {"placement is nil", of(NewVariable(nil, halo.Spec{Name: "u", Element: halo.Float64}, 2))},
+		"an access to nothing":    {"no variable", (&Step{Stages: []Stage{{Writes: []Access{{}}}}}).Check()},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("%s: got %v, want an error with %q", name, c.err, c.says)
+		}
+	}
+}
+
+// When the context has ended nothing is made ready.
+func TestNewLooksAtTheContext(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	session, err := halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	set := &testdevices.Set{Devices: session.Devices, Links: session.Links, Compiler: kernels.CompilerFromEnv()}
+	step := newStep(t, set, 1, 8)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := New(ended, session, step, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the context's end: %v", err)
+	}
+	if _, err := session.Cut(ended, halo.Cutting{Size: []int{8, 8}, Parts: domain.Vec{1, 1}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cut after the context's end: %v", err)
+	}
+}

@@ -1,0 +1,65 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+)
+
+// valued returns a problem with an initial field, between walls at 0.
+func valued(t *testing.T, size []int, initial string) *Problem {
+	t.Helper()
+	grid, err := domain.NewGrid(size, [3]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Problem{Grid: grid, Spacing: []float64{1, 1, 1}[:len(size)], Real: kernels.Float64}
+	if p.Stencil, err = stencil.LaplaceOf(stencil.Kind{Points: 1 + 2*len(size), Shape: "star"}, p.Spacing); err != nil {
+		t.Fatal(err)
+	}
+	parse := func(text string) *stencil.Expression {
+		e, err := stencil.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	p.Initial = parse(initial)
+	for i := range p.Walls {
+		p.Walls[i].Value = parse("0")
+	}
+	return p
+}
+
+// Values are found wherever they are; of a grid with many points at those between which rows lie.
+func TestCheckValues(t *testing.T) {
+	for _, tc := range []struct {
+		name, initial string
+		size          []int
+		says          string
+	}{
+		{"finite", "i+j+k", []int{9, 8, 7}, ""},
+		{"one point", "1/(abs(i-3)+abs(j-5)+abs(k-2))", []int{9, 8, 7}, "initial is +Inf at point [3 5 2]"},
+		{"the last point", "1/(abs(i-8)+abs(j-7))", []int{9, 8}, "initial is +Inf at point [8 7 0]"},
+		{"a large plane", "1/(i-123)", []int{20000, 20000}, "initial is +Inf at point [123 "},
+		{"a large cube", "1/(k-1999)", []int{2000, 2000, 2000}, "initial is +Inf at point [0 "},
+		{"a grid too large for any memory", "i+k", []int{100, 1 << 20, 1 << 20}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := valued(t, tc.size, tc.initial).CheckValues(t.Context())
+			if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("got %v, want %q", err, tc.says)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := valued(t, []int{9, 9}, "0").CheckValues(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

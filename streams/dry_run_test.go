@@ -1,0 +1,61 @@
+package streams
+
+import (
+	"testing"
+	"time"
+)
+
+// A dry run takes launches, copies, events and graphs, counts memory, and does nothing.
+func TestDryRun(t *testing.T) {
+	real := hostDevices(t, 2)
+	dry := DryRun([]*Device{real[0], real[1], real[0]})
+	if dry[0] != dry[2] || dry[0].Real() != real[0] || !dry[1].IsDry() || real[0].IsDry() || dry[1].String() != "host 1" || dry[0].Info != real[0].Info {
+		t.Errorf("%v for %v", dry, real)
+	}
+	const huge = 1 << 40
+	m := must[*Memory](t)(dry[0].Alloc(huge))
+	host := must[*Memory](t)(dry[1].AllocPinned(1 << 20))
+	m.Bytes()[huge-1], host.Bytes()[0] = 1, 2
+	ran := false
+	k := must[*Kernel](t)(dry[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() { ran = true }}))
+	s, other := must[*Stream](t)(dry[0].NewStream(Normal)), must[*Stream](t)(dry[1].NewStream(Normal))
+	e := must[*Event](t)(dry[0].NewTimedEvent())
+	work := func() error {
+		check(t, s.Launch(k), s.Copy(m.Span(0, 8), host.Span(0, 8)), s.Record(e), other.Wait(e))
+		return nil
+	}
+	check(t, work(), s.Sync(time.Second), e.Sync(time.Second))
+	g := must[*Graph](t)(Capture(s, []*Stream{other}, work))
+	check(t, g.Launch(), s.Sync(time.Second))
+	if now := dry[0].Held(); ran || m.Bytes()[0] != 0 || now != (Held{Memory: huge}) {
+		t.Errorf("ran %t, copied %d, holds %+v", ran, m.Bytes()[0], now)
+	}
+	if now, most := real[0].Held(), real[0].Peak(); now != (Held{}) || most != (Held{}) || real[0].driver.host().used != 0 {
+		t.Errorf("the device itself holds %+v, held %+v", now, most)
+	}
+	if _, err := real[0].NewKernel(KernelSpec{Name: "k", Uses: []Span{m.All()}, Run: func() {}}); err == nil {
+		t.Error("a kernel of a real device may touch memory that is not there")
+	}
+	check(t, CloseAll(dry))
+	now, most := dry[0].Held(), dry[0].Peak()
+	if now != (Held{}) || most != (Held{Memory: huge}) {
+		t.Errorf("after all is closed: %+v, %+v", now, most)
+	}
+}
+
+// Peers are reached as by the devices.
+func TestDryRunReachesPeers(t *testing.T) {
+	real := hostDevices(t, 3)
+	for _, d := range real {
+		d.HostMemory = false // as of GPUs
+	}
+	check(t, real[0].EnablePeer(real[1]))
+	dry := DryRun(real)
+	m := []*Memory{must[*Memory](t)(dry[1].Alloc(8)), must[*Memory](t)(dry[2].Alloc(8))}
+	if !dry[0].Reaches(m[0]) || dry[0].Reaches(m[1]) || dry[1].Reaches(m[1]) {
+		t.Error("it reaches others")
+	}
+	if ok, err := dry[0].CanAccess(dry[2]); !ok || err != nil || m[0].Address() == m[1].Address() || m[0].Address()%256 != 0 {
+		t.Errorf("access %t, %v; addresses %#x and %#x", ok, err, m[0].Address(), m[1].Address())
+	}
+}

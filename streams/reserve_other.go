@@ -1,0 +1,16 @@
+//go:build !unix
+
+package streams
+
+import "fmt"
+
+// reserve returns zeros, which are memory here.
+func reserve(bytes int64) ([]byte, error) {
+	if bytes > addressSpace {
+		return nil, fmt.Errorf("%w: %s of address space", ErrOutOfMemory, Size(bytes))
+	}
+	return make([]byte, bytes), nil
+}
+
+// release leaves it to the garbage collector.
+func release([]byte) error { return nil }
