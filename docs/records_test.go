@@ -218,8 +218,10 @@ func (p *page) ratio(join func([]float64) float64) func(string, string, string, 
 			for _, l := range row.Labels {
 				labels = append(labels, l.Name+"="+strings.ReplaceAll(l.Text(), " ", "-"))
 			}
-			if row.Text("norms") == "" {
-				labels = append(labels, "norms=")
+			for _, name := range []string{"norms", "sums"} {
+				if row.Text(name) == "" {
+					labels = append(labels, name+"=")
+				}
 			}
 			a, err := p.mean(from, metric, labels...)
 			if err != nil {

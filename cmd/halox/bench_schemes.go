@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/bench/steps"
+	"github.com/halox/halox/kernels/sums"
 )
 
 func newBenchSchemesCommand() *cobra.Command {
@@ -27,6 +28,8 @@ scheme on as many devices, and with the best of one device.
 
 With --norms n the change of every n-th step and its norms are taken too, and the host
 looks at them, as in a run with a tolerance; rows are compared with those of the same.
+Sums are fast ones, as those of other programs; --sums fast,reproducible adds rows with
+the reproducible ones of a run that does not set stop.sums.
 
 What a scheme, a link or the memory cannot do is left out, with a note in the record.
 Ctrl-C ends the bench and keeps what it had.`,
@@ -43,6 +46,7 @@ Ctrl-C ends the bench and keeps what it had.`,
 	addStepFlags(f, &o.Options)
 	f.StringSliceVar(&o.Schemes, "schemes", steps.Schemes(), "schemes")
 	f.IntSliceVar(&o.Norms, "norms", []int{0}, "take the norms of every n-th step; 0: of none")
+	f.StringSliceVar(&o.Sums, "sums", []string{string(sums.Fast)}, "how norms are summed: reproducible, fast")
 	f.StringSliceVar(&o.Paths, "paths", steps.Paths(), "paths: "+strings.Join(steps.Paths(), ", "))
 	b.add(f)
 	return cmd

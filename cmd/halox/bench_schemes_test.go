@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,10 +55,25 @@ func TestBenchSchemesWithNorms(t *testing.T) {
 		}
 		near(t, row, results.OverBaseline, base[norms]/row.Median(results.Step))
 	}
-	for _, wrong := range []string{"-1", "0,-2"} {
-		if code, _, errs := cli("bench", "schemes", "--backend", "host", "--norms", wrong); code == 0 || !strings.Contains(errs, "--norms") {
-			t.Errorf("--norms %s: exit %d: %s", wrong, code, errs)
+	for _, wrong := range [][2]string{{"--norms", "-1"}, {"--norms", "0,-2"}, {"--sums", "exact"}} {
+		if code, _, errs := cli("bench", "schemes", "--backend", "host", wrong[0], wrong[1]); code == 0 || !strings.Contains(errs, wrong[0]) {
+			t.Errorf("%s: exit %d: %s", wrong, code, errs)
 		}
+	}
+}
+
+// Either way to sum has rows of its own, and there is one row without norms.
+func TestBenchSchemesBySums(t *testing.T) {
+	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused", "--norms", "0,1", "--sums", "fast,reproducible")
+	var got []string
+	for _, row := range r.Rows {
+		got = append(got, row.Text("norms")+" "+row.Text("sums"))
+		if row.Text("scheme") == string(scheme.Baseline) {
+			near(t, row, results.OverBaseline, 1)
+		}
+	}
+	if want := []string{" ", "every-step ", "every-step reproducible"}; !slices.Equal(got, append(want, want...)) {
+		t.Errorf("rows with norms and sums %q", got)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/internal/bench/sweep"
+	"github.com/halox/halox/kernels/sums"
 )
 
 func newBenchSweepCommand() *cobra.Command {
@@ -51,6 +52,7 @@ on from there.`,
 	f.IntSliceVar(&o.Points3D, "points-3d", sweep.Points(3), "points along each axis in three dimensions")
 	f.StringSliceVar(&o.Precision, "precision", sweep.Precisions(), "float32, float64")
 	f.StringSliceVar(&o.Norms, "norms", sweep.Norms(), "whether norms are taken: no, every-step")
+	f.StringSliceVar(&o.Sums, "sums", []string{string(sums.Fast)}, "how norms are summed: reproducible, fast")
 	f.DurationVar(&o.Budget, "budget", 100*time.Millisecond, "how long to take for each measurement, about")
 	b.add(f)
 	return cmd

@@ -14,9 +14,10 @@ import (
 func TestBenchSweep(t *testing.T) {
 	plot := filepath.Join(t.TempDir(), "s.png")
 	_, r := measure(t, "sweep", "--backend", "host", "--stencils", strings.Join(sweep.Stencils(), ","), "--points-2d", "8,32", "--points-3d", "1,8",
-		"--budget", "100us", "--plot", plot)
+		"--budget", "100us", "--plot", plot, "--sums", "reproducible,fast")
 	drawn(t, plot)
-	if len(r.Rows) != 10*2*2*2 || r.Kind != results.KindSweep || count(r, results.NewRow().Label("norms", "norms every step")) != len(r.Rows)/2 {
+	if len(r.Rows) != 10*2*2*3 || r.Kind != results.KindSweep || count(r, results.NewRow().Label("norms", "norms every step")) != len(r.Rows)*2/3 ||
+		count(r, results.NewRow().Label("norms", "norms every step").Label("sums", "reproducible")) != len(r.Rows)/3 {
 		t.Errorf("%d rows of %s", len(r.Rows), r.Kind)
 	}
 	flops := map[string]float64{

@@ -12,7 +12,7 @@ import (
 // lines of the files would differ.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds the generator")
+		t.Skip("SKIPPED: builds the generator")
 	}
 	folder := t.TempDir()
 	generator := filepath.Join(folder, "generator.exe")

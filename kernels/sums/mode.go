@@ -10,6 +10,9 @@ const (
 	Fast         Mode = "fast"
 )
 
+// Modes returns all modes.
+func Modes() []Mode { return []Mode{Reproducible, Fast} }
+
 // Defines are the build options of kernels that include sums.cuh.
 func (m Mode) Defines() []string {
 	if m == Fast {

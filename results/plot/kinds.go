@@ -73,17 +73,17 @@ func kinds() []kind {
 		x: []string{"what", "path", "scheme"}, y: []results.Metric{results.Latency, results.Time}, by: append([]string{"path", "link"}, machine...),
 	}, {
 		name: "schemes", about: "GFLOP/s, or updates a second, over size, by scheme and path", title: "Schemes", of: results.KindSchemes,
-		x: []string{"points", "grid"}, y: []results.Metric{results.GFLOPS, results.Updates, results.Step}, by: append(scheme, "devices", "precision", "stencil", "norms"), linearY: true,
+		x: []string{"points", "grid"}, y: []results.Metric{results.GFLOPS, results.Updates, results.Step}, by: append(scheme, "devices", "precision", "stencil", "norms", "sums"), linearY: true,
 		hold: []results.Label{{Name: "devices", Value: greatest{}}, {Name: "precision"}},
 	}, {
 		name: "scaling", about: "speed-up and efficiency over the number of devices, with the ideal", title: "Scaling", of: results.KindScaling, form: asScaling,
 		x: []string{"devices"}, by: append(scheme, "points", "grid", "precision", "mode"), hold: held("precision"),
 	}, {
 		name: "sweep", about: "bench sweep: share of the copy rate over size, by stencil", title: "Sweeps on one device", of: results.KindSweep,
-		x: []string{"points", "grid"}, y: []results.Metric{results.Share, results.GFLOPS, results.Rate}, by: []string{"stencil", "kernel", "radius", "precision", "norms"}, linearY: true,
+		x: []string{"points", "grid"}, y: []results.Metric{results.Share, results.GFLOPS, results.Rate}, by: []string{"stencil", "kernel", "radius", "precision", "norms", "sums"}, linearY: true,
 	}, {
 		name: "roofline", about: "bench sweep: operations a second over operations a byte, below the copy's rate and --peak", title: "Roofline", form: asRoofline,
-		by: []string{"stencil", "precision", "norms"}, hold: held("norms"),
+		by: []string{"stencil", "precision", "norms", "sums"}, hold: held("norms", "sums"),
 	}, {
 		name: "curves", about: "any rows: --y over --x, by --by", form: asCurves,
 	}, {

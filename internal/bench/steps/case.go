@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers"
@@ -23,7 +24,8 @@ type stepCase struct {
 	scheme    scheme.Scheme
 	order     scheme.Order // "" where the scheme has none
 	path      p2p.Path
-	norms     int // taken every so many steps; 0: never
+	norms     int       // taken every so many steps; 0: never
+	sums      sums.Mode // of the norms
 }
 
 // labels begins the row of a case. Alone a device sends nothing by any path.
@@ -36,6 +38,9 @@ func (c stepCase) labels() results.Row {
 	row = row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", stencil)
 	if c.norms > 0 {
 		row = row.Label("norms", cmp.Or(map[int]string{1: "every-step"}[c.norms], fmt.Sprintf("every-%d", c.norms)))
+		if c.sums == sums.Reproducible {
+			row = row.Label("sums", c.sums)
+		}
 	}
 	return row
 }
@@ -79,7 +84,7 @@ func (c stepCase) problem() (*solvers.Problem, error) {
 		return nil, err
 	}
 	const diffusivity = 1
-	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision), TimeStep: 0.1}
+	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision), TimeStep: 0.1, Sums: c.sums}
 	if p.Stencil, err = stencil.HeatOf(stencil.Kinds(grid.Dims)[0], p.Spacing, diffusivity, p.TimeStep); err != nil {
 		return nil, err
 	}

@@ -26,8 +26,8 @@ func compareSchemes(rows []results.Row) (compared []results.Row) {
 }
 
 // problemOf names what is solved in a row.
-func problemOf(row results.Row) [4]string {
-	return [4]string{row.Text("stencil"), row.Text("points"), row.Text("precision"), row.Text("norms")}
+func problemOf(row results.Row) [5]string {
+	return [5]string{row.Text("stencil"), row.Text("points"), row.Text("precision"), row.Text("norms"), row.Text("sums")}
 }
 
 // best returns the shortest step of the rows that are meant, infinite where there is none.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/solvers/scheme"
@@ -18,7 +19,8 @@ import (
 type SchemesOptions struct {
 	Options
 	Schemes, Paths []string
-	Norms          []int // taken every so many steps; 0: never
+	Norms          []int    // taken every so many steps; 0: never
+	Sums           []string // how the norms are summed: see sums.Mode
 }
 
 // Schemes returns the schemes that can be measured.
@@ -30,11 +32,12 @@ func Paths() []string { return option.Texts(p2p.Paths()) }
 // Check refuses options that make no sense, and fills in those that were left open. What is named
 // twice is measured once.
 func (o *SchemesOptions) Check() error {
-	o.Schemes, o.Paths, o.Norms = option.Distinct(o.Schemes), option.Distinct(o.Paths), option.Distinct(o.Norms)
+	o.Schemes, o.Paths = option.Distinct(o.Schemes), option.Distinct(o.Paths)
+	o.Norms, o.Sums = option.Distinct(o.Norms), option.Distinct(o.Sums)
 	return cmp.Or(
 		option.EachOf("schemes", o.Schemes, Schemes()...),
 		option.EachOf("paths", o.Paths, Paths()...),
-		notNegative("norms", o.Norms), o.check(),
+		notNegative("norms", o.Norms), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...), o.check(),
 	)
 }
 
@@ -66,13 +69,32 @@ func (o *SchemesOptions) tasks(r *run) (all []bench.Task) {
 	for precision, points := range o.problems() {
 		for _, devices := range o.counts(len(r.Devices)) {
 			for _, how := range o.ways(devices) {
-				for _, norms := range o.Norms {
+				for _, m := range o.measurements() {
 					c := stepCase{
 						precision: precision, size: o.cube(points), devices: devices,
-						scheme: how.scheme, order: how.order, path: how.path, norms: norms,
+						scheme: how.scheme, order: how.order, path: how.path, norms: m.norms, sums: m.sums,
 					}
 					all = append(all, r.task(c.labels().Label("points", points), c))
 				}
+			}
+		}
+	}
+	return all
+}
+
+// measurement is how often norms are taken, and how they are summed.
+type measurement struct {
+	norms int
+	sums  sums.Mode
+}
+
+// measurements returns one without norms, if it is wanted, and one for each way to sum those of each interval.
+func (o *SchemesOptions) measurements() (all []measurement) {
+	for _, norms := range o.Norms {
+		for _, mode := range o.Sums {
+			all = append(all, measurement{norms, sums.Mode(mode)})
+			if norms == 0 {
+				break
 			}
 		}
 	}

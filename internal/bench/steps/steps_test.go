@@ -41,7 +41,7 @@ func TestInterruptedInARow(t *testing.T) {
 	defer cancel()
 	o := SchemesOptions{
 		Options: Options{Devices: []int{2}, Dims: 3, Points: []int{6}, Precisions: []string{"float64"}, Cut: cutAuto, Budget: time.Millisecond},
-		Schemes: []string{"baseline", "assisted"}, Paths: []string{"staged"}, Norms: []int{0},
+		Schemes: []string{"baseline", "assisted"}, Paths: []string{"staged"}, Norms: []int{0}, Sums: []string{"fast"},
 	}
 	if err := o.Check(); err != nil {
 		t.Fatal(err)

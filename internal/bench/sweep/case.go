@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/results"
 )
 
@@ -17,10 +18,15 @@ type sweepCase struct {
 	real   kernels.Real
 	points int
 	norms  []string
+	sums   []sums.Mode // of the norms
 }
 
 // cases are a stencil, a precision and a size each, with norms and without.
 func (o *Options) cases() (all []sweepCase) {
+	var modes []sums.Mode
+	for _, mode := range o.Sums {
+		modes = append(modes, sums.Mode(mode))
+	}
 	for _, s := range shapes() {
 		if !slices.Contains(o.Stencils, s.name) {
 			continue
@@ -31,7 +37,7 @@ func (o *Options) cases() (all []sweepCase) {
 		}
 		for _, precision := range o.Precision {
 			for _, n := range sizes {
-				all = append(all, sweepCase{shape: s, real: kernels.Real(precision), points: n, norms: o.Norms})
+				all = append(all, sweepCase{shape: s, real: kernels.Real(precision), points: n, norms: o.Norms, sums: modes})
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 )
 
 // Options say which sweeps are measured: every stencil over the grids of its dimensions, in every
@@ -18,6 +19,7 @@ type Options struct {
 	Stencils           []string // see Stencils
 	Precision          []string // see Precisions
 	Norms              []string // see Norms
+	Sums               []string // how the norms are summed: see sums.Mode
 	Points2D, Points3D []int    // along each axis, for stencils of so many dimensions; nil for Points
 	Budget             time.Duration
 }
@@ -44,11 +46,12 @@ func Points(dims int) []int {
 
 // Check refuses options that make no sense. What is named twice is measured once.
 func (o *Options) Check() error {
-	o.Precision, o.Norms = option.Distinct(o.Precision), option.Distinct(o.Norms)
+	o.Precision, o.Norms, o.Sums = option.Distinct(o.Precision), option.Distinct(o.Norms), option.Distinct(o.Sums)
 	return cmp.Or(
 		option.EachOf("stencils", o.Stencils, Stencils()...),
 		option.EachOf("precision", o.Precision, Precisions()...),
 		option.EachOf("norms", o.Norms, Norms()...),
+		option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...),
 		o.points("points-2d", 2, &o.Points2D), o.points("points-3d", 3, &o.Points3D),
 		option.Time("budget", o.Budget),
 	)

@@ -65,19 +65,15 @@ func (r *run) measure(ctx context.Context, c sweepCase) (rows []results.Row, err
 	if err != nil {
 		return nil, err
 	}
-	for _, norms := range c.norms {
+	for _, m := range s.measurements(c) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		row, step := c.labels(), s.sweep
-		if norms == withNorms {
-			row, step = row.Label("norms", "norms every step"), s.sweepWithNorms
-		}
-		took, err := r.time(ctx, s, step)
+		took, err := r.time(ctx, s, m.step)
 		if err != nil {
 			return nil, err
 		}
-		row = c.rated(row, took, plain)
+		row := c.rated(m.labels, took, plain)
 		row.Checked = checked
 		rows = append(rows, row)
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/timing"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
 
@@ -21,9 +23,15 @@ type swept struct {
 	*timing.Probe
 	arrays [2]kernels.Array
 	sweeps [2]*sweep.Launch
-	normed [2]*sweep.Launch // the same with norms, whose totals these are
-	norms  [2]*sweep.Totals
-	values int64 // bytes of the owned points
+	normed []normed // the same with norms
+	values int64    // bytes of the owned points
+}
+
+// normed is sweeps that take norms, which are summed in one way, and their totals.
+type normed struct {
+	sums   sums.Mode
+	sweeps [2]*sweep.Launch
+	totals [2]*sweep.Totals
 }
 
 // newSwept makes a case ready on the device.
@@ -55,30 +63,45 @@ func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device
 	if err != nil {
 		return nil, err
 	}
-	sweeper, err := sweep.New(compiler, d, point, accesses)
-	if err != nil {
-		return nil, err
-	}
 	between := func(i int) sweep.Arrays { return sweep.Arrays{{s.arrays[i]}, {s.arrays[1-i]}} }
-	if _, err := sweeper.Tune(between(0), c.box(), tuneBudget); err != nil {
-		return nil, err
-	}
-	if err := fillRandom(ctx, s.Stream, s.arrays[1].Data.Memory, c.real); err != nil { // what was tuned with
-		return nil, err
-	}
-	for i := range s.sweeps {
-		if s.sweeps[i], err = sweeper.Sweep("sweep", between(i), c.box()); err != nil {
-			return nil, err
-		}
-		open.Add(s.sweeps[i])
-		launches, total, err := sweeper.Measure(between(i), sweep.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
+	tuned := func(mode sums.Mode) (*sweep.Sweeper, error) {
+		point.Sums = mode
+		sweeper, err := sweep.New(compiler, d, point, accesses)
 		if err != nil {
 			return nil, err
 		}
-		open.Add(total)
-		s.normed[i], s.norms[i] = launches[0], total
+		_, err = sweeper.Tune(between(0), c.box(), tuneBudget)
+		return sweeper, err
 	}
-	return s, nil
+	plain, err := tuned(sums.Fast)
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.sweeps {
+		if s.sweeps[i], err = plain.Sweep("sweep", between(i), c.box()); err != nil {
+			return nil, err
+		}
+		open.Add(s.sweeps[i])
+	}
+	for _, mode := range c.sums {
+		sweeper := plain
+		if mode != sums.Fast {
+			if sweeper, err = tuned(mode); err != nil {
+				return nil, err
+			}
+		}
+		of := normed{sums: mode}
+		for i := range of.sweeps {
+			launches, total, err := sweeper.Measure(between(i), sweep.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
+			if err != nil {
+				return nil, err
+			}
+			open.Add(total)
+			of.sweeps[i], of.totals[i] = launches[0], total
+		}
+		s.normed = append(s.normed, of)
+	}
+	return s, fillRandom(ctx, s.Stream, s.arrays[1].Data.Memory, c.real) // what was tuned with
 }
 
 // fillRandom fills memory with numbers from 0 to 1, the same ones again and again.
@@ -114,12 +137,36 @@ func fill[T any](values []T, next func() T) {
 	}
 }
 
+// measurement is a kind of sweeps, with the labels of its row.
+type measurement struct {
+	labels results.Row
+	step   func(i int) error
+}
+
+// measurements are sweeps without norms and with them, as is wanted.
+func (s *swept) measurements(c sweepCase) (all []measurement) {
+	for _, norms := range c.norms {
+		if norms == withoutNorms {
+			all = append(all, measurement{c.labels(), s.sweep})
+			continue
+		}
+		for _, n := range s.normed {
+			labels := c.labels().Label("norms", "norms every step")
+			if n.sums == sums.Reproducible {
+				labels = labels.Label("sums", n.sums)
+			}
+			all = append(all, measurement{labels, func(i int) error { return s.sweepWithNorms(n, i) }})
+		}
+	}
+	return all
+}
+
 // sweep queues the i-th sweep, sweepWithNorms the one that takes norms, with their total,
 // and copy a copy of as many values from one array to the other.
 func (s *swept) sweep(i int) error { return s.Stream.Launch(s.sweeps[i%2].Kernel) }
 
-func (s *swept) sweepWithNorms(i int) error {
-	return errors.Join(s.Stream.Launch(s.normed[i%2].Kernel), s.norms[i%2].Queue(s.Stream))
+func (s *swept) sweepWithNorms(n normed, i int) error {
+	return errors.Join(s.Stream.Launch(n.sweeps[i%2].Kernel), n.totals[i%2].Queue(s.Stream))
 }
 
 func (s *swept) copy(i int) error {
