@@ -196,7 +196,10 @@ func (k *checker) fill(arrays []kernels.Array) (all [][]byte) {
 // compare runs twin and source, without and with norms and reductions.
 func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shape) error {
 	contents, moment := k.fill(arrays), Moment{Step: 3, Start: 0.25, Length: 0.1}
-	want, wantTotals := k.twin(arrays, boxes, contents, moment)
+	want, wantTotals, err := k.twin(arrays, boxes, contents, moment)
+	if err != nil {
+		return err
+	}
 	variants := []string{""}
 	if k.plan.totals() > 0 {
 		variants = append(variants, withMeasured)
@@ -228,7 +231,8 @@ func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shap
 }
 
 // twin returns what the Go twin makes of the contents, and what it finds.
-func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]byte, m Moment) (after [][]byte, totals []float64) {
+func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]byte, m Moment) (after [][]byte, totals []float64, err error) {
+	defer streams.Caught(&err, "the Go twin of", k.plan.point.Name)
 	view := func(a kernels.Array) []byte { return a.Data.Memory.Bytes()[:a.Layout.Bytes()] }
 	for i, a := range arrays {
 		copy(view(a), contents[i])
@@ -240,7 +244,7 @@ func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]
 	for _, a := range arrays {
 		after = append(after, slices.Clone(view(a)))
 	}
-	return after, totals
+	return after, totals, nil
 }
 
 // source runs the CUDA source on the contents, and returns what it finds.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 
@@ -114,6 +115,9 @@ func (p Point) check(accesses []Access) error {
 	if p.Parameters != nil {
 		if err := checkParameters(parametersType(p.Parameters)); err != nil {
 			return fail(err)
+		}
+		if v := reflect.ValueOf(p.Parameters); v.Kind() == reflect.Pointer && v.IsNil() {
+			return fail(fmt.Errorf("the pointer to its parameters, a %T, is nil", p.Parameters))
 		}
 	}
 	return nil

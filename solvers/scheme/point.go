@@ -131,8 +131,12 @@ func (s *Step) pointTotal(st *Stage) (t pointTotal, ok bool) {
 func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 	return func(s *streams.Stream, step int64, _ float64) error {
 		l.SetMoment(sweep.Moment{Step: step, Length: length})
-		if st.Parameters != nil {
-			if err := l.SetParameters(st.Parameters(step)); err != nil {
+		p, err := st.parameters(step)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			if err := l.SetParameters(p); err != nil {
 				return err
 			}
 		}
