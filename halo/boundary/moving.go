@@ -13,7 +13,8 @@ import (
 // evaluates them anew for every step, into pinned memory; the device copies and unpacks them
 // into the first layer of ghosts. Further layers follow by reflection.
 type movingFace struct {
-	where   string // for errors
+	what, field string // for errors
+
 	ghosts  domain.Box
 	profile Profile
 	single  bool // float32
@@ -30,9 +31,9 @@ type faceValues struct {
 
 // ask gets the profile of a condition.
 func (m *movingFace) ask(c *Condition) (err error) {
-	defer streams.Caught(&err, "Condition.Profile of", m.where)
+	defer streams.Caught(&err, m.what, m.field)
 	if m.profile = c.Profile(); m.profile == nil {
-		return fmt.Errorf("Condition.Profile of %s returned no profile (nil)", m.where)
+		return fmt.Errorf("%s %q returned no profile (nil)", m.what, m.field)
 	}
 	return nil
 }
@@ -57,7 +58,7 @@ func (m *movingFace) queue(s *streams.Stream, step int64, t float64) error {
 
 // evaluateInto fills bytes with the values of the face at time t.
 func (m *movingFace) evaluateInto(bytes []byte, t float64) (err error) {
-	defer streams.Caught(&err, "Condition.Profile of", m.where)
+	defer streams.Caught(&err, m.what, m.field)
 	if m.single {
 		evaluate[float32](m, bytes, t)
 	} else {

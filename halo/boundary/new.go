@@ -122,7 +122,7 @@ func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error 
 func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mover *pack.BoxCopier) (*movingFace, error) {
 	ghosts := domain.GhostBox(a.Layout.Owned, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
 	m := &movingFace{
-		where: fmt.Sprintf("field %q at face %v", g.field.Spec.Name, side), ghosts: ghosts,
+		what: fmt.Sprintf("Condition.Profile at face %v of field", side), field: g.field.Spec.Name, ghosts: ghosts,
 		single: g.field.Spec.Element == halo.Float32, row: make([]float64, ghosts.Size()[0]),
 	}
 	if err := m.ask(g.faces.At(side)); err != nil {

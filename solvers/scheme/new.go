@@ -25,8 +25,8 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s == nil {
-		return nil, errors.New("scheme: the session is nil: see halo.Open")
+	if err := s.Usable(); err != nil {
+		return nil, err
 	}
 	if err := o.checkNorms(step); err != nil {
 		return nil, err
