@@ -18,7 +18,8 @@ var ErrDiffer = errors.New("the CUDA source and the Go twin differ")
 // Check runs the CUDA source and the Go twin of a point function over random data, in boxes of many
 // shapes, and compares all bits of what they leave in memory, and the norms and reductions: maxima
 // and minima exactly, sums up to rounding. On a GPU the source runs there; for a host device it is
-// compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Reals are random between 1/2 and
+// compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Where the source reads at an offset that is no constant of
+// the footprint, the error is ErrFootprint. Reals are random between 1/2 and
 // 3/2, whole numbers take all their values.
 func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (err error) {
 	if d == nil {
@@ -39,6 +40,11 @@ func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (
 	}
 	defer func() { err = errors.Join(err, streams.CloseAll(hosts)) }()
 	k.host = hosts[0]
+	if d.GoKernels && p.linear == nil {
+		if err := n.checkConstants(k.form); err != nil {
+			return err
+		}
+	}
 	for _, l := range k.layouts() {
 		if err := k.layout(l); err != nil {
 			return err
