@@ -31,6 +31,9 @@ type Cutting struct {
 //
 // An *OptionError says what cannot be had.
 func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
+	if err := s.Usable(); err != nil {
+		return nil, err
+	}
 	grid, err := domain.NewGrid(c.Size, c.Periodic)
 	if err != nil {
 		return nil, &OptionError{"Cutting.Size", err}

@@ -24,6 +24,18 @@ type Session struct {
 	asked    Devices
 	platform *streams.Platform
 	nvml     *p2p.NVML // nil on host devices and where NVML does not start
+	closed   bool
+}
+
+// Usable returns an error if there is no session or it is closed.
+func (s *Session) Usable() error {
+	switch {
+	case s == nil:
+		return errors.New("halo: the session is nil: see Open")
+	case s.closed:
+		return errors.New("halo: the session is closed, and with it its devices and all that was made on them")
+	}
+	return nil
 }
 
 // Open opens the devices that are wanted, discovers how they are linked, and proves
@@ -92,6 +104,9 @@ func (s *Session) open(ctx context.Context, ids []int) error {
 // there. Cut and NewExchanger measure by themselves where a choice depends on it. When
 // the context ends, so does the measurement.
 func (s *Session) Measure(ctx context.Context) error {
+	if err := s.Usable(); err != nil {
+		return err
+	}
 	if s.Links.Model != nil {
 		return nil
 	}
@@ -142,7 +157,7 @@ func (s *Session) String() string {
 // together, over the fastest paths, and makes it ready. Close frees it. NewPlan with
 // the session's Links gives the plan itself, and takes other paths.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(s.Usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	if len(fields) == 0 {
@@ -176,6 +191,7 @@ func (p *Placement) crosses() bool {
 // Close closes the devices, with all that was made on them: fields, exchangers and
 // streams need no Close before. Closing twice is no error.
 func (s *Session) Close() error {
+	s.closed = true
 	err := errors.Join(streams.CloseAll(s.Devices), s.platform.Close())
 	if s.nvml != nil {
 		err = errors.Join(err, s.nvml.Close())

@@ -14,14 +14,17 @@ const waitLimit = 60 * time.Second
 
 // solverOptions translates the config.
 func solverOptions(c *configs.Run) scheme.Options {
-	return scheme.Options{
-		Scheme:     scheme.Scheme(c.Exchange.Scheme),
-		Order:      cmp.Or(scheme.Order(c.Exchange.Order), scheme.LeftRight),
-		Steps:      int64(c.Stop.Iterations),
-		Tolerance:  c.Stop.Tolerance,
-		Norm:       scheme.Norm(c.Stop.Norm),
-		CheckEvery: int64(c.Stop.CheckEvery),
-		History:    c.Output.History,
-		Limit:      waitLimit,
+	o := scheme.Options{
+		Scheme:    scheme.Scheme(c.Exchange.Scheme),
+		Order:     cmp.Or(scheme.Order(c.Exchange.Order), scheme.LeftRight),
+		Steps:     int64(c.Stop.Iterations),
+		Tolerance: c.Stop.Tolerance,
+		Norm:      scheme.Norm(c.Stop.Norm),
+		History:   c.Output.History,
+		Limit:     waitLimit,
 	}
+	if o.Tolerance > 0 || o.History {
+		o.CheckEvery = int64(c.Stop.CheckEvery)
+	}
+	return o
 }

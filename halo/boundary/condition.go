@@ -48,9 +48,15 @@ type Condition struct {
 	// first order.
 	Odd bool
 
-	// Kernel makes the launch of a Custom face ready for one array of one subdomain. It sets
-	// the ghosts from owned points and from what other faces left, and is queued after each
-	// sweep of the boundary region.
+	// Kernel makes the launch of a Custom face ready for one array of one subdomain; nil is nothing to launch,
+	// which leaves the ghosts as they are. It is queued after each sweep of the boundary region, before messages
+	// leave and while others may come.
+	//
+	// It reads owned points as far from the face as the array has ghosts behind it: the interior may be swept
+	// meanwhile. Of ghosts it reads those behind faces that were set before: Dirichlet, Neumann and Repeat, and Custom
+	// faces in the order x-, x+, y-, y+, z-, z+. It reads no ghosts that a neighbour owns, and sets none:
+	// where Slab.Ghosts reaches beyond the subdomain's own points on a side that has a neighbour, it takes values that
+	// need no other point, or leaves them where stencils read no edges.
 	Kernel func(at Slab) (*streams.Kernel, error)
 }
 

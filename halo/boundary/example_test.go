@@ -56,3 +56,51 @@ func ExampleNew() {
 	// [-5 20 21 22 23 23]
 	// [-5 10 11 12 13 13]
 }
+
+// A face with a kernel of the program's own: what flows in at x- grows with y, and nothing flows at the other faces. The
+// kernel sets its ghosts from where they lie alone, so that no order matters at edges, where other faces and neighbours
+// have ghosts too.
+func ExampleCondition_kernel() {
+	ctx := context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	spec := halo.Spec{Name: "f", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{3, 4}, Parts: domain.Vec{1, 2, 1}, Fields: []halo.Spec{spec}})
+	f, err2 := halo.NewField(place, spec)
+	faces := boundary.All(boundary.Condition{Kind: boundary.Neumann})
+	faces[0] = boundary.Condition{Kind: boundary.Custom, Kernel: func(at boundary.Slab) (*streams.Kernel, error) {
+		v := kernels.ValuesOf[float64](at.Array)
+		return kernels.Points(at.Device, kernels.PointSpec[struct{ Ghosts kernels.View }]{
+			Name: "inflow", Boxes: []domain.Box{at.Ghosts}, Arrays: []kernels.Array{at.Array},
+			Argument: struct{ Ghosts kernels.View }{at.Array.View()}, // for Function, the kernel for GPUs, left out here
+			Row: func(x0, x1, y, z int) {
+				for x := x0; x < x1; x++ {
+					v.Data[v.Index(x, y, z)] = 10 * float64(y)
+				}
+			},
+		})
+	}}
+	ghosts, err3 := boundary.New(session.Compiler, f, faces)
+	at, err4 := place.NewStreams()
+	err5 := halo.FillPoints(f, func(p domain.Vec) float64 { return float64(p[0]) })
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(ghosts.Set(at), at.Sync(time.Second)); err != nil {
+		log.Fatal(err)
+	}
+	for _, part := range f.Parts { // owned points, with the ghosts at both ends of x
+		values := kernels.ValuesOf[float64](part)
+		for y := part.Layout.Owned.Lo[1]; y < part.Layout.Owned.Hi[1]; y++ {
+			fmt.Println(values.Data[values.Index(-1, y, 0):][:5])
+		}
+	}
+	// Output:
+	// [0 0 1 2 2]
+	// [10 0 1 2 2]
+	// [20 0 1 2 2]
+	// [30 0 1 2 2]
+}

@@ -1,6 +1,7 @@
 package boundary
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -12,6 +13,8 @@ import (
 // evaluates them anew for every step, into pinned memory; the device copies and unpacks them
 // into the first layer of ghosts. Further layers follow by reflection.
 type movingFace struct {
+	what, field string // for errors
+
 	ghosts  domain.Box
 	profile Profile
 	single  bool // float32
@@ -26,16 +29,23 @@ type faceValues struct {
 	used         *streams.Event // the values have been copied: host may change
 }
 
+// ask gets the profile of a condition.
+func (m *movingFace) ask(c *Condition) (err error) {
+	defer streams.Caught(&err, m.what, m.field)
+	if m.profile = c.Profile(); m.profile == nil {
+		return fmt.Errorf("%s %q returned no profile (nil)", m.what, m.field)
+	}
+	return nil
+}
+
 // queue sets the ghosts to the values at time t.
 func (m *movingFace) queue(s *streams.Stream, step int64, t float64) error {
 	v := &m.slots[step&1]
 	if err := v.used.Sync(profileLimit); err != nil {
 		return err
 	}
-	if m.single {
-		evaluate[float32](m, v.host.Bytes(), t)
-	} else {
-		evaluate[float64](m, v.host.Bytes(), t)
+	if err := m.evaluateInto(v.host.Bytes(), t); err != nil {
+		return err
 	}
 	if err := s.CopyAs(streams.OtherWork, v.device.All(), v.host.All()); err != nil {
 		return err
@@ -44,6 +54,17 @@ func (m *movingFace) queue(s *streams.Stream, step int64, t float64) error {
 		return err
 	}
 	return s.Launch(v.unpack.Kernel)
+}
+
+// evaluateInto fills bytes with the values of the face at time t.
+func (m *movingFace) evaluateInto(bytes []byte, t float64) (err error) {
+	defer streams.Caught(&err, m.what, m.field)
+	if m.single {
+		evaluate[float32](m, bytes, t)
+	} else {
+		evaluate[float64](m, bytes, t)
+	}
+	return nil
 }
 
 // evaluate fills bytes with the values of the face, x fastest.

@@ -122,8 +122,11 @@ func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error 
 func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mover *pack.BoxCopier) (*movingFace, error) {
 	ghosts := domain.GhostBox(a.Layout.Owned, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
 	m := &movingFace{
-		ghosts: ghosts, profile: g.faces.At(side).Profile(), single: g.field.Spec.Element == halo.Float32,
-		row: make([]float64, ghosts.Size()[0]),
+		what: fmt.Sprintf("Condition.Profile at face %v of field", side), field: g.field.Spec.Name, ghosts: ghosts,
+		single: g.field.Spec.Element == halo.Float32, row: make([]float64, ghosts.Size()[0]),
+	}
+	if err := m.ask(g.faces.At(side)); err != nil {
+		return nil, err
 	}
 	device, bytes := g.field.Placement.Devices[rank], ghosts.Points()*int64(a.Layout.ElementSize)
 	for i := range m.slots {

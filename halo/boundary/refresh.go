@@ -167,7 +167,7 @@ func (r *refresher) addCustom(side domain.Direction, component int) error {
 	if at.Ghosts.Empty() || at.Device.IsDry() {
 		return nil
 	}
-	k, err := r.ghosts.faces.At(side).Kernel(at)
+	k, err := r.kernel(at)
 	if err != nil {
 		return fmt.Errorf("the kernel of face %v: %w", side, err)
 	}
@@ -176,6 +176,12 @@ func (r *refresher) addCustom(side domain.Direction, component int) error {
 		r.to.own = append(r.to.own, k)
 	}
 	return nil
+}
+
+// kernel asks the condition for the kernel of a face.
+func (r *refresher) kernel(at Slab) (k *streams.Kernel, err error) {
+	defer streams.Caught(&err, "Condition.Kernel of field", r.ghosts.field.Spec.Name)
+	return r.ghosts.faces.At(at.Side).Kernel(at)
 }
 
 // layer returns the n-th layer of ghosts at a side, from 0, with what lies beside it in edges

@@ -23,8 +23,7 @@ var public = map[string][]string{
 	"internal/cuda":  {"*"},
 	"internal/nvrtc": {"*"},
 
-	// What kernels of a user's own take of an array, and how to check a tree of one's own.
-	"kernels":      {"Array.View"},
+	// How to check a tree of one's own.
 	"kernels/pack": {"TreeTable.Primitive"},
 
 	// What goes with the accesses of point functions.

@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 
 	"github.com/halox/halox/kernels"
@@ -69,16 +68,15 @@ func (a Access) reads() bool {
 	return len(a.Footprint) > 0 || slices.ContainsFunc(a.Footprints, func(f stencil.Footprint) bool { return len(f) > 0 })
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // check returns an error unless the access can be one of a point function in so many dimensions.
 func (a Access) check(dims int) error {
 	fail := func(format string, values ...any) error {
 		return fmt.Errorf("access %q "+format, append([]any{a.Name}, values...)...)
 	}
+	if err := checkName(a.Name); err != nil {
+		return fail("has no name that a source could use: %w", err)
+	}
 	switch {
-	case !identifier.MatchString(a.Name):
-		return fail("has no name that a source could use")
 	case a.Element.Size() == 0:
 		return fail("has elements of type %q", a.Element)
 	case a.Components < 0 || a.components() > maxArrays:

@@ -19,7 +19,8 @@ var ErrDiffer = errors.New("the CUDA source and the Go twin differ")
 // Check runs the CUDA source and the Go twin of a point function over random data, in boxes of many
 // shapes, and compares all bits of what they leave in memory, and the norms and reductions: fast sums
 // up to rounding, all else exactly. On a GPU the source runs there; for a host device it is
-// compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Reals are random between 1/2 and
+// compiled as C++ for the CPU, which needs g++, see ErrNoCompiler. Where the source reads at an offset that is no constant of
+// the footprint, the error is ErrFootprint. Reals are random between 1/2 and
 // 3/2, whole numbers take all their values.
 func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (err error) {
 	if d == nil {
@@ -40,6 +41,11 @@ func Check(c *kernels.Compiler, d *streams.Device, p Point, accesses []Access) (
 	}
 	defer func() { err = errors.Join(err, streams.CloseAll(hosts)) }()
 	k.host = hosts[0]
+	if d.GoKernels && p.linear == nil {
+		if err := n.checkConstants(k.form); err != nil {
+			return err
+		}
+	}
 	for _, l := range k.layouts() {
 		if err := k.layout(l); err != nil {
 			return err
@@ -197,7 +203,10 @@ func (k *checker) fill(arrays []kernels.Array) (all [][]byte) {
 // compare runs twin and source, without and with norms and reductions.
 func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shape) error {
 	contents, moment := k.fill(arrays), Moment{Step: 3, Start: 0.25, Length: 0.1}
-	want, wantTotals := k.twin(arrays, boxes, contents, moment)
+	want, wantTotals, err := k.twin(arrays, boxes, contents, moment)
+	if err != nil {
+		return err
+	}
 	variants := []string{""}
 	if k.plan.totals() > 0 {
 		variants = append(variants, withMeasured)
@@ -229,7 +238,8 @@ func (k *checker) compare(arrays []kernels.Array, boxes []domain.Box, shape Shap
 }
 
 // twin returns what the Go twin makes of the contents, and what it finds.
-func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]byte, m Moment) (after [][]byte, totals slot) {
+func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]byte, m Moment) (after [][]byte, totals slot, err error) {
+	defer streams.Caught(&err, "the Go twin of", k.plan.point.Name)
 	view := func(a kernels.Array) []byte { return a.Data.Memory.Bytes()[:a.Layout.Bytes()] }
 	for i, a := range arrays {
 		copy(view(a), contents[i])
@@ -241,7 +251,7 @@ func (k *checker) twin(arrays []kernels.Array, boxes []domain.Box, contents [][]
 	for _, a := range arrays {
 		after = append(after, slices.Clone(view(a)))
 	}
-	return after, totals
+	return after, totals, nil
 }
 
 // source runs the CUDA source on the contents, and returns what it finds.

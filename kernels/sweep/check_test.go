@@ -3,6 +3,8 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/halox/halox/internal/testdevices"
@@ -24,6 +26,78 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 			t.Run(name, func(t *testing.T) { checkSample(t, set, s) })
 		}
 	})
+}
+
+// Offsets and components that depend on data, or are beside the footprint, are found without a GPU, whatever the data.
+func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	for name, c := range map[string]struct{ old, new, says string }{
+		"constant":                 {"p.at(u, 1, 0, 0)", "p.at(u, 2 - 1, 0, 0)", ""},
+		"a loop":                   {"p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0)", "both(p)", ""},
+		"beside the footprint":     {"p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", "at(u, ...)"},
+		"by data, as a number":     {"p.at(u, 1, 0, 0)", "p.at(u, (int)p.at(old), 0, 0)", "at(u, ...)"},
+		"by data that is never so": {"p.at(u, 1, 0, 0)", "p.at(u, p.at(old) > 5 ? 2 : 1, 0, 0)", "at(u, ...)"},
+		"by a parameter":           {"p.at(u, 1, 0, 0)", "p.at(u, (int)(4 * p.parameters.C2), 0, 0)", "at(u, ...)"},
+		"by the place":             {"p.at(u, 1, 0, 0)", "p.at(u, p.i() % 5, 0, 0)", "at(u, ...)"},
+		"a component by data":      {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "a component"},
+		"a name that nobody has":   {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `has no access "w"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := waveSample()
+			s.point.CUDA = `template <typename P> __device__ __forceinline__ double both(P &p) {
+	double sum = 0;
+	for (int d = 1; d >= -1; d -= 2) sum += p.at(u, d, 0, 0);
+	return sum;
+}
+` + strings.Replace(s.point.CUDA, c.old, c.new, 1)
+			n := must(newPlan(s.point, s.accesses))(t)
+			err := n.checkConstants(n.form())
+			if errors.Is(err, ErrNoCompiler) {
+				t.Skip("SKIPPED: ", err)
+			}
+			if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+			if name == "by the place" {
+				if err := Check(set.Compiler, set.Devices[0], s.point, s.accesses); !errors.Is(err, ErrFootprint) {
+					t.Errorf("Check: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// A process that has failed is closed without another error.
+func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
+	s := waveSample()
+	s.point.CUDA = strings.Replace(s.point.CUDA, "p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", 1)
+	set := testdevices.Host(t, 1)
+	n := must(newPlan(s.point, s.accesses))(t)
+	k := &checker{device: set.Devices[0], host: set.Devices[0], plan: n, form: n.form(), random: rand.New(rand.NewPCG(1, 2)), onCPU: map[string]*onCPU{}}
+	err := k.layout(k.layouts()[0])
+	if errors.Is(err, ErrNoCompiler) {
+		t.Skip("SKIPPED: ", err)
+	}
+	if !errors.Is(err, ErrFootprint) {
+		t.Errorf("got %v", err)
+	}
+	if err := k.close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+// A twin that panics is an error that names it.
+func TestCheckOfATwinThatPanics(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	s := waveSample()
+	s.point.Go = func(r *Row) { At[float64](r, "u", 2, 0, 0) }
+	err := Check(set.Compiler, set.Devices[0], s.point, s.accesses)
+	if errors.Is(err, ErrNoCompiler) {
+		t.Skip("SKIPPED: ", err)
+	}
+	if err == nil || !strings.Contains(err.Error(), `the Go twin of "wave" panicked`) || !strings.Contains(err.Error(), "beside its footprint") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // checkSample runs Check, beside other tests unless the device is a real GPU.

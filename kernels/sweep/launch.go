@@ -35,6 +35,9 @@ func (l *Launch) SetParameters(p any) error {
 	if given := reflect.TypeOf(p); t == nil || given == nil || given.Kind() != reflect.Pointer || given.Elem() != t {
 		return fmt.Errorf("sweep: point function %q takes parameters by a pointer to %v, not %T", l.plan.point.Name, t, p)
 	}
+	if reflect.ValueOf(p).IsNil() {
+		return fmt.Errorf("sweep: point function %q: the pointer to its parameters, a %T, is nil", l.plan.point.Name, p)
+	}
 	copy(l.frame[frameNumbers*8:], unsafe.Slice((*byte)(reflect.ValueOf(p).UnsafePointer()), t.Size()))
 	return nil
 }

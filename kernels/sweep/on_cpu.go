@@ -10,11 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/halox/halox/kernels"
 )
 
 // mainOnCPU is the main program behind the kernels on the CPU.
@@ -52,26 +51,88 @@ func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
-	program := n.programOf("point.cu", n.source(c, f))
-	if err := writeSources(r.folder, program, f, n); err != nil {
+	files, err := n.filesOnCPU(c, f)
+	if err != nil {
 		return nil, err
 	}
 	binary := filepath.Join(r.folder, "kernels")
-	build := exec.Command(compiler, "-std=c++17", "-O1", "-w", "-ffp-contract=off", "-fno-strict-aliasing", "-o", binary, filepath.Join(r.folder, "main.cc"))
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("sweep: point function %q, as C++: %w\n%s", n.point.Name, err, out)
+	if err := n.build(compiler, r.folder, files, "-O1", "-o", binary); err != nil {
+		return nil, err
 	}
 	return r, r.start(binary)
 }
 
-// writeSources writes the program with a main program behind it.
-func writeSources(folder string, p kernels.Program, f form, n *plan) error {
-	files, err := p.Files()
+// folding is what a source is compiled with to see whether all its offsets are constants: inlined, with loops unrolled.
+// Then calls for offsets that are none remain, see NEVER_LINKED, and nothing else. An offset of which
+// the compiler proves that it lies in the footprint may pass though it is no constant.
+var (
+	folding = []string{"-O3", "-c", "--param=max-completely-peel-times=64", "--param=max-completely-peeled-insns=1000000", "--param=max-unrolled-insns=1000000"}
+	folded  = strings.NewReplacer("inline void NAME() { cpu::trap(#NAME); }", "extern \"C\" void NAME();",
+		"#define __forceinline__ inline\n", "#define __forceinline__ inline __attribute__((always_inline))\n",
+		"#pragma unroll\n", "#pragma GCC unroll 64\n", `_Pragma("unroll")`, `_Pragma("GCC unroll 64")`)
+)
+
+// checkConstants returns an error, ErrFootprint, unless all offsets and components that the source names are constants
+// which its accesses have, as a GPU needs them: it is compiled, and not run.
+func (n *plan) checkConstants(f form) (err error) {
+	compiler, err := exec.LookPath("g++")
+	if err != nil {
+		return ErrNoCompiler
+	}
+	folder, err := os.MkdirTemp("", "halox-point-")
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	files, err := n.filesOnCPU(n.usualClasses(), f)
+	if err != nil {
+		return err
+	}
+	for name, text := range files {
+		files[name] = folded.Replace(text)
+	}
+	object := filepath.Join(folder, "main.o")
+	if err := n.build(compiler, folder, files, append(folding, "-o", object)...); err != nil {
+		return err
+	}
+	symbols, err := os.ReadFile(object)
+	if err != nil {
+		return err
+	}
+	for _, never := range []*regexp.Regexp{besideFootprint, outsideComponent} {
+		if called := never.Find(symbols); called != nil {
+			return n.explain(errors.New(string(called)))
+		}
+	}
+	return nil
+}
+
+// build writes the files into a folder and compiles main.cc among them.
+func (n *plan) build(compiler, folder string, files map[string]string, options ...string) error {
+	if err := os.MkdirAll(filepath.Join(folder, "cpu"), 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	options = append([]string{"-std=c++17", "-w", "-ffp-contract=off", "-fno-strict-aliasing", filepath.Join(folder, "main.cc")}, options...)
+	if out, err := exec.Command(compiler, options...).CombinedOutput(); err != nil {
+		return n.explain(fmt.Errorf("as C++: %w\n%s", err, out))
+	}
+	return nil
+}
+
+// filesOnCPU returns the program with a main program behind it, main.cc, by path.
+func (n *plan) filesOnCPU(c classes, f form) (map[string]string, error) {
+	program := n.programOf("point.cu", n.source(c, f))
+	files, err := program.Files()
+	if err != nil {
+		return nil, err
+	}
 	main := ""
-	for _, name := range p.Defines {
+	for _, name := range program.Defines {
 		main += fmt.Sprintf("#define %s\n", name)
 	}
 	main += "#include \"cpu/cuda.h\"\n#include \"point.cu\"\nstatic const struct {\n\tconst char *name;\n\tvoid (*run)(Sweep);\n} kernels[] = {\n"
@@ -84,15 +145,7 @@ func writeSources(folder string, p kernels.Program, f form, n *plan) error {
 		}
 	}
 	files["main.cc"] = main + "};\n" + mainOnCPU
-	if err := os.Mkdir(filepath.Join(folder, "cpu"), 0o755); err != nil {
-		return err
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(folder, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return files, nil
 }
 
 func (r *onCPU) start(binary string) (err error) {
@@ -161,6 +214,9 @@ func (r *onCPU) failed(err error) error {
 // close ends the process and removes what was compiled.
 func (r *onCPU) close() error {
 	r.in.Close()
-	err := r.process.Wait()
+	var err error
+	if r.process.ProcessState == nil { // failed has not waited for it
+		err = r.process.Wait()
+	}
 	return errors.Join(err, os.RemoveAll(r.folder))
 }

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -35,9 +36,18 @@ func checkFields(t reflect.Type) error {
 	case t.Kind() == reflect.Array && t.Len() > 0:
 		return checkFields(t.Elem())
 	case t.Kind() == reflect.Struct && t.NumField() > 0:
+		blank := false
 		for i := range t.NumField() {
-			if err := checkFields(t.Field(i).Type); err != nil {
-				return fmt.Errorf("%s: %w", t.Field(i).Name, err)
+			f := t.Field(i)
+			if err := checkName(f.Name); err != nil {
+				return fmt.Errorf("parameters with a field that a source could not name: %w", err)
+			}
+			if f.Name == "_" && blank {
+				return errors.New("parameters with two fields _: give each a name")
+			}
+			blank = blank || f.Name == "_"
+			if err := checkFields(f.Type); err != nil {
+				return fmt.Errorf("%s: %w", f.Name, err)
 			}
 		}
 		return nil

@@ -4,8 +4,10 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
@@ -38,7 +40,7 @@ import (
 type Point struct {
 	Name string // of the function: an identifier of C
 	Dims int    // 2 or 3
-	CUDA string // the source
+	CUDA string // the source, which may hold other functions too
 	File string // what the compiler's messages call the source; Name.cu if empty
 
 	// Go computes a row of points. It may be left out: host devices then refuse the function.
@@ -55,6 +57,10 @@ type Point struct {
 
 	// Sums is how sums of norms and reductions are taken.
 	Sums sums.Mode
+
+	// Elsewhere names accesses and reductions of other functions in the source, which this one does not use: a source
+	// is compiled for each of its functions, with the names of that one. A scheme.Step finds them by itself.
+	Elsewhere []string
 
 	linear *stencil.Stencil // what Linear was given
 }
@@ -87,17 +93,36 @@ func (p Point) Key() string {
 	return fmt.Sprintf("%s %x", p.Name, sha256.Sum256([]byte(p.CUDA)))
 }
 
+// checkSource returns an error unless the source has the function, and names of others that it can use. Host devices
+// do not compile it, and refuse what a GPU would.
+func (p Point) checkSource() error {
+	if strings.TrimSpace(p.CUDA) == "" {
+		return errors.New("it has no CUDA source (Point.CUDA): GPUs need it, and host devices refuse what GPUs would")
+	}
+	if !regexp.MustCompile(`\b` + p.Name + `\b`).MatchString(p.CUDA) {
+		return fmt.Errorf("its source has no function of its name: template <typename P> __device__ __forceinline__ void %s(P &p)", p.Name)
+	}
+	for _, name := range p.Elsewhere {
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("Point.Elsewhere: %w", err)
+		}
+	}
+	return nil
+}
+
 // check returns an error unless the function can be swept with the accesses.
 func (p Point) check(accesses []Access) error {
 	fail := func(err error) error { return fmt.Errorf("sweep: point function %q: %w", p.Name, err) }
-	if !identifier.MatchString(p.Name) {
-		return fail(errors.New("its name is no identifier of C"))
+	if err := checkName(p.Name); err != nil {
+		return fail(fmt.Errorf("its name %w", err))
 	}
 	if p.Dims != 2 && p.Dims != 3 {
 		return fail(fmt.Errorf("%d dimensions; 2 or 3 are possible", p.Dims))
 	}
-	if p.CUDA == "" && p.Go == nil && p.linear == nil {
-		return fail(errors.New("it has neither CUDA source nor a Go twin"))
+	if p.linear == nil {
+		if err := p.checkSource(); err != nil {
+			return fail(err)
+		}
 	}
 	if err := checkAccesses(accesses, p.Dims); err != nil {
 		return fail(err)
@@ -110,7 +135,10 @@ func (p Point) check(accesses []Access) error {
 		names[a.Name] = true
 	}
 	for _, r := range p.Reductions {
-		if !identifier.MatchString(r.Name) || names[r.Name] || !slices.Contains([]Operation{Sum, Max, Min}, r.Op) {
+		if err := checkName(r.Name); err != nil {
+			return fail(fmt.Errorf("reduction %w", err))
+		}
+		if names[r.Name] || !slices.Contains([]Operation{Sum, Max, Min}, r.Op) {
 			return fail(fmt.Errorf("reduction %q by %q: names differ from each other, and operations are sum, max and min", r.Name, r.Op))
 		}
 		names[r.Name] = true
@@ -118,6 +146,9 @@ func (p Point) check(accesses []Access) error {
 	if p.Parameters != nil {
 		if err := checkParameters(parametersType(p.Parameters)); err != nil {
 			return fail(err)
+		}
+		if v := reflect.ValueOf(p.Parameters); v.Kind() == reflect.Pointer && v.IsNil() {
+			return fail(fmt.Errorf("the pointer to its parameters, a %T, is nil", p.Parameters))
 		}
 	}
 	return nil

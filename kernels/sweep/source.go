@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/halox/halox/domain"
@@ -132,6 +133,7 @@ func (n *plan) writeTotals(b *strings.Builder) {
 // writeFunction writes the names and the source of the function.
 func (n *plan) writeFunction(b *strings.Builder) {
 	b.WriteString("namespace point_function {\n")
+	n.writeElsewhere(b)
 	for i, a := range n.accesses {
 		read, write := -1, -1
 		for k, r := range n.reads {
@@ -155,6 +157,24 @@ func (n *plan) writeFunction(b *strings.Builder) {
 		fmt.Fprintf(b, "#line 1 %q\n%s\n#line 1 \"accesses.cuh\"\n", n.point.file(), n.point.CUDA)
 	}
 	fmt.Fprintf(b, "template <typename P> __device__ __forceinline__ void call(P &p) { %s(p); }\n}\n", n.point.Name)
+}
+
+// writeElsewhere declares the names of other functions in the source, so that these can be read.
+func (n *plan) writeElsewhere(b *strings.Builder) {
+	var names []string
+	for _, name := range n.point.Elsewhere {
+		own := name == n.point.Name || n.find(name) >= 0 || slices.ContainsFunc(n.point.Reductions, func(r Reduction) bool { return r.Name == name })
+		if !own && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	b.WriteString("struct NameOfAnotherFunction {\n\t__device__ constexpr NameOfAnotherFunction operator[](int) const { return {}; }\n};\n")
+	for _, name := range names {
+		fmt.Fprintf(b, "constexpr NameOfAnotherFunction %s{};\n", name)
+	}
 }
 
 // braces writes a table as C does.

@@ -16,7 +16,7 @@ import (
 func TestLaunchesTakeWhatWasSet(t *testing.T) {
 	type parameters struct{ Add float64 }
 	s := sample{
-		Point{Name: "add", Dims: 2, Parameters: parameters{1}, Go: func(r *Row) {
+		Point{Name: "add", Dims: 2, CUDA: sourceOf("add"), Parameters: parameters{1}, Go: func(r *Row) {
 			for i := range r.N {
 				At[float64](r, "sum", 0, 0, 0)[i] += Parameters[parameters](r).Add + float64(1000*r.Time())
 			}
@@ -56,7 +56,7 @@ func TestLaunchesTakeWhatWasSet(t *testing.T) {
 	if got := values[float64](&b.arrays[0][0])[b.arrays[0][0].Layout.Offset(domain.Vec{2, 1, 0})]; got != want {
 		t.Errorf("%v, not %v", got, want)
 	}
-	if err := launch.SetParameters(&waveParameters{}); err == nil || launch.SetParameters(parameters{}) == nil || launch.SetParameters(nil) == nil {
+	if err := launch.SetParameters(&waveParameters{}); err == nil || launch.SetParameters(parameters{}) == nil || launch.SetParameters(nil) == nil || launch.SetParameters((*parameters)(nil)) == nil {
 		t.Error("other parameters were taken")
 	}
 }
@@ -126,12 +126,18 @@ func must[T any](v T, err error) func(t *testing.T) T {
 	}
 }
 
+// sourceOf is a function of a name that does nothing.
+func sourceOf(name string) string {
+	return "template <typename P> __device__ __forceinline__ void " + name + "(P &p) {}"
+}
+
 // What cannot be swept is refused with the reason.
 func TestRefusedPointFunctions(t *testing.T) {
 	read := Access{Name: "u", Element: "float64", Footprint: stencil.Star(2, 1)}
 	write := Access{Name: "next", Element: "float64", Write: true}
-	twin := func(*Row) {}
 	change := func(a Access, f func(a *Access)) Access { f(&a); return a }
+	twin, cuda := func(*Row) {}, sourceOf("f")
+	named := func(name string) Access { return change(write, func(a *Access) { a.Name = name }) }
 	for name, c := range map[string]struct {
 		point    Point
 		accesses []Access
@@ -139,17 +145,28 @@ func TestRefusedPointFunctions(t *testing.T) {
 	}{
 		"no name":             {Point{Dims: 2, Go: twin}, []Access{read, write}, "no identifier"},
 		"four dimensions":     {Point{Name: "f", Dims: 4, Go: twin}, []Access{read, write}, "4 dimensions"},
-		"no source":           {Point{Name: "f", Dims: 2}, []Access{read, write}, "neither CUDA source nor a Go twin"},
-		"no twin":             {Point{Name: "f", Dims: 2, CUDA: "x"}, []Access{read, write}, "no Go twin"},
-		"nothing written":     {Point{Name: "f", Dims: 2, Go: twin}, []Access{read}, "some are written"},
-		"a name twice":        {Point{Name: "f", Dims: 2, Go: twin}, []Access{read, read, write}, `two accesses are called "u"`},
-		"no type":             {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Element = "real" }), write}, `type "real"`},
-		"in place, around":    {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Write = true })}, "in place only the point itself"},
-		"out of dimensions":   {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Star(3, 1) }), write}, "in 2 dimensions"},
-		"norms of nothing":    {Point{Name: "f", Dims: 2, Go: twin}, []Access{read, change(write, func(a *Access) { a.Before = "v" })}, `no access "v"`},
-		"norms without point": {Point{Name: "f", Dims: 2, Go: twin}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Offsets(domain.Vec{1}) }), change(write, func(a *Access) { a.Before = "u" })}, "at the point itself"},
-		"a pointer":           {Point{Name: "f", Dims: 2, Go: twin, Parameters: struct{ P *int }{}}, []Access{read, write}, "numbers of fixed size"},
-		"a reduction twice":   {Point{Name: "f", Dims: 2, Go: twin, Reductions: []Reduction{{"u", Sum}}}, []Access{read, write}, `reduction "u"`},
+		"no source":           {Point{Name: "f", Dims: 2, CUDA: " \n", Go: twin}, []Access{read, write}, "no CUDA source"},
+		"no twin":             {Point{Name: "f", Dims: 2, CUDA: cuda}, []Access{read, write}, "no Go twin"},
+		"nothing written":     {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read}, "some are written"},
+		"a name twice":        {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read, read, write}, `two accesses are called "u"`},
+		"no type":             {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{change(read, func(a *Access) { a.Element = "real" }), write}, `type "real"`},
+		"in place, around":    {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{change(read, func(a *Access) { a.Write = true })}, "in place only the point itself"},
+		"out of dimensions":   {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Star(3, 1) }), write}, "in 2 dimensions"},
+		"norms of nothing":    {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read, change(write, func(a *Access) { a.Before = "v" })}, `no access "v"`},
+		"norms without point": {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{change(read, func(a *Access) { a.Footprint = stencil.Offsets(domain.Vec{1}) }), change(write, func(a *Access) { a.Before = "u" })}, "at the point itself"},
+		"a pointer":           {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Parameters: struct{ P *int }{}}, []Access{read, write}, "numbers of fixed size"},
+		"another function":    {Point{Name: "f", Dims: 2, CUDA: sourceOf("g"), Go: twin}, []Access{read, write}, "no function of its name"},
+		"a word of C++":       {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read, named("register")}, "a word of C++"},
+		"a word of CUDA":      {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read, named("blockIdx")}, "a word of C++ or CUDA"},
+		"a macro":             {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin}, []Access{read, named("TOTALS")}, "kernels around the source"},
+		"named by a word":     {Point{Name: "double", Dims: 2, CUDA: sourceOf("double"), Go: twin}, []Access{read, write}, "a word of C++"},
+		"reduced by a word":   {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Reductions: []Reduction{{"float", Sum}}}, []Access{read, write}, "a word of C++"},
+		"a word elsewhere":    {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Elsewhere: []string{"int"}}, []Access{read, write}, "Point.Elsewhere"},
+		"a field of a word":   {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Parameters: struct{ register float64 }{}}, []Access{read, write}, "a word of C++"},
+		"a field in Greek":    {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Parameters: struct{ Δ float64 }{}}, []Access{read, write}, "no identifier of C"},
+		"two blanks":          {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Parameters: struct{ _, _ float64 }{}}, []Access{read, write}, "two fields _"},
+		"a nil pointer":       {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Parameters: (*waveParameters)(nil)}, []Access{read, write}, "is nil"},
+		"a reduction twice":   {Point{Name: "f", Dims: 2, CUDA: cuda, Go: twin, Reductions: []Reduction{{"u", Sum}}}, []Access{read, write}, `reduction "u"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := testdevices.Host(t, 1)
@@ -197,16 +214,17 @@ func TestErrorsOfSources(t *testing.T) {
 		want     []string
 		is       error
 	}{
-		"unknown access": {"p.at(u, 1, 0, 0)", "p.at(v, 1, 0, 0)", []string{"wave.cu(2)", `identifier "v" is undefined`}, nil},
+		"unknown access": {"p.at(u, 1, 0, 0)", "p.at(v, 1, 0, 0)", []string{"wave.cu(2)", `identifier "v" is undefined`, `has no access "v"`}, nil},
 		"syntax":         {"p.set(next, v);", "p.set(next, v;", []string{"wave.cu(4)"}, nil},
 		"at of written":  {"p.at(u, 1, 0, 0)", "p.at(next, 1, 0, 0)", []string{"wave.cu", "only written"}, nil},
 		"set of read":    {"p.set(next, v);", "p.set(u, v);", []string{"wave.cu", "only read"}, nil},
+		"of another":     {"p.at(u, 1, 0, 0)", "p.at(other, 1, 0, 0)", []string{`"wave" uses a name`, "Point.Elsewhere"}, nil},
 		"offset":         {"p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", []string{"wave.cu", "at(u, ...)"}, ErrFootprint},
 		"component":      {"p.at(u, 1, 0, 0)", "p.at(u[1], 1, 0, 0)", []string{"wave.cu", "component"}, ErrFootprint},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := waveSample()
-			s.point.CUDA = strings.Replace(s.point.CUDA, one.old, one.new, 1)
+			s.point.CUDA, s.point.Elsewhere = strings.Replace(s.point.CUDA, one.old, one.new, 1), []string{"other"}
 			n := must(newPlan(s.point, s.accesses))(t)
 			_, err := c.Image(n.programOf("point.cu", n.source(n.usualClasses(), n.form())), "sm_90")
 			if err == nil {

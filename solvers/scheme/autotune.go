@@ -14,15 +14,13 @@ import (
 // anything. It takes norms as often as a run with these options. The variables hold something else
 // then. An error that is ErrUnsuited says why the scheme cannot run the step.
 func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
+	defer step.keepLevels()()
 	x, err := NewRunner(step, plan, c)
 	if err != nil {
 		return 0, err
 	}
 	t := stepTimer{budget: budget}
-	if !o.checks() {
-		o.CheckEvery = 1 << 40
-	}
-	o.History, o.Tolerance, o.anything = o.checks(), 0, true
+	o.History, o.Tolerance, o.anything = false, 0, true
 	o.Steps, o.Progress, o.Interval = 1<<40, nil, t.interval
 	if _, err := x.Run(ctx, o); err != nil {
 		return 0, errors.Join(err, x.Close())

@@ -82,14 +82,18 @@ func (st *Stage) check() error {
 			return fmt.Errorf("%q is read in edges or corners, where it has no ghosts", a.Name)
 		}
 	}
-	for _, w := range st.Writes {
+	for i, w := range st.Writes {
 		if w.around() {
 			return fmt.Errorf("%q is written around a point", w.Name)
 		}
-		for _, r := range st.Reads {
-			if r.Variable == w.Variable && r.slot(1) == w.slot(1) && r.around() {
-				return fmt.Errorf("%q is written in place and read around a point: give the variable one level more", w.Name)
-			}
+		if n := w.Variable.Levels(); n > 1 && w.Level != 1 {
+			return fmt.Errorf("%q, a variable of %d levels, is written at level %+d: a step computes level +1, and leaves those before it", w.Name, n, w.Level)
+		}
+		if slices.ContainsFunc(st.Writes[:i], w.sameField) {
+			return fmt.Errorf("%q is written twice, by accesses to one field", w.Name)
+		}
+		if err := st.checkInPlace(w); err != nil {
+			return err
 		}
 	}
 	ways := 0
@@ -102,6 +106,27 @@ func (st *Stage) check() error {
 		return fmt.Errorf("it has either a point function or kernels")
 	}
 	return st.checkPoint()
+}
+
+// checkInPlace returns an error unless what is read of a field that the stage writes is the point itself, and a point
+// function has one access to it.
+func (st *Stage) checkInPlace(w Access) error {
+	reads := 0
+	for _, r := range st.Reads {
+		if !w.sameField(r) {
+			continue
+		}
+		reads++
+		switch {
+		case r.around():
+			return fmt.Errorf("%q is written in place and read around a point: give the variable one level more", w.Name)
+		case st.Point != nil && r.Name != w.Name:
+			return fmt.Errorf("%q is updated in place, and read as %q: give both accesses one name", w.Name, r.Name)
+		case st.Point != nil && reads > 1:
+			return fmt.Errorf("%q is updated in place, and read twice: one access is enough", w.Name)
+		}
+	}
+	return nil
 }
 
 // checkWidths returns an error if a component that has ghosts of its own is read farther than
@@ -140,6 +165,9 @@ func (st *Stage) checkPoint() error {
 			return errors.New("parameters without a point function")
 		}
 		return nil
+	}
+	if dims := st.Writes[0].Variable.levels[0].Placement.Grid.Dims; st.Point.Dims != dims {
+		return fmt.Errorf("point function %q has %d dimensions, and the grid %d: set Point.Dims", st.Point.Name, st.Point.Dims, dims)
 	}
 	for _, a := range st.pointAccesses() {
 		if s := a.Variable.Spec; s.Components > 1 && !s.SoA {

@@ -19,6 +19,17 @@ type round struct {
 	check, drain bool
 }
 
+// String is "in steps 3 to 5", or "after step 5" of a round without steps.
+func (r round) String() string {
+	switch {
+	case r.last < r.first:
+		return fmt.Sprintf("after step %d", r.last)
+	case r.last == r.first:
+		return fmt.Sprintf("in step %d", r.last)
+	}
+	return fmt.Sprintf("in steps %d to %d", r.first, r.last)
+}
+
 // controller decides how a run goes on. The workers meet at its barrier after every
 // round; the last to arrive decides for all, from the norms that they collected.
 //

@@ -63,10 +63,9 @@ func (f *fused) stage(p *oneKernelPart, stage int, n int64, measured bool) error
 	if err := f.move(p, stage, n); err != nil {
 		return err
 	}
-	st := &f.step.Stages[stage]
-	var parameters any
-	if st.Parameters != nil {
-		parameters = st.Parameters(f.done + n)
+	parameters, err := f.step.Stages[stage].parameters(f.done + n)
+	if err != nil {
+		return err
 	}
 	m := sweep.Moment{Step: f.done + n, Length: f.step.Length}
 	return f.stages.Stage(f.phase(n), stage, p.rank).Queue(p.steps, m, parameters, measured)

@@ -11,14 +11,18 @@ import (
 
 // Run steps until the options or the context say stop. A context that ends is
 // no error: the run then stops between two steps. After an error the variables
-// hold no whole step, and the runner runs no more.
+// hold no whole step, and the runner runs no more. A run that has diverged is no error either: Result.Stopped says so,
+// where norms are taken, see Options.
 func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	o, err := o.complete()
 	if err != nil {
 		return Result{}, err
 	}
-	if x.broken != nil {
-		return Result{}, fmt.Errorf("scheme: a run before has failed: %w", x.broken)
+	if err := o.checkNorms(x.step); err != nil {
+		return Result{}, err
+	}
+	if err := x.usable(); err != nil {
+		return Result{}, err
 	}
 	name := Choose(o.Scheme, x.place)
 	def, err := find(name)
@@ -26,6 +30,9 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	if err := def.suits(x, o); err != nil {
+		return Result{}, err
+	}
+	if x.done, err = x.step.newest(o.Steps); err != nil {
 		return Result{}, err
 	}
 	r := &run{Runner: x, workers: streams.NewWorkerGroup(len(x.subdomains)+def.assistants(x), o.Limit)}
@@ -36,8 +43,24 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 		x.broken = err
 		return res, err // closing now would wait for streams that may hang
 	}
-	x.done += res.Steps
+	x.step.advance(x.done + res.Steps)
 	return res, r.Close()
+}
+
+// usable returns an error if the runner, or a variable, is closed, or a run has failed.
+func (x *Runner) usable() error {
+	if x.closed {
+		return errors.New("scheme: the runner is closed: it makes no steps any more")
+	}
+	if x.broken != nil {
+		return fmt.Errorf("scheme: a run before has failed: %w", x.broken)
+	}
+	for _, v := range x.step.variables() {
+		if err := v.levels[0].Usable(); err != nil {
+			return fmt.Errorf("scheme: %w", err)
+		}
+	}
+	return nil
 }
 
 // run starts the workers and waits for them.
@@ -53,7 +76,10 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 		return Result{}, err
 	}
 	workers := sch.workers()
-	c := newController(ctx, o, r, len(workers), sch.maxQueued())
+	c, err := r.newController(ctx, o, len(workers), sch.maxQueued())
+	if err != nil {
+		return Result{}, err
+	}
 	var fences []*fences
 	for _, ranks := range workers {
 		f, err := r.newFences(sch, ranks)
@@ -74,12 +100,18 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 	return c.result, err
 }
 
+// newController makes that of the run, which asks for the first interval.
+func (r *run) newController(ctx context.Context, o Options, workers int, maxQueued int64) (c *controller, err error) {
+	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
+	return newController(ctx, o, r, workers, maxQueued), nil
+}
+
 // work is the loop of one worker.
 func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
 	next := c.round
 	defer func() {
 		if err != nil && !errors.Is(err, streams.ErrStopped) {
-			err = fmt.Errorf("subdomains %v, in steps %d to %d: %w", f.ranks, next.first, next.last, err)
+			err = fmt.Errorf("subdomains %v, %s: %w", f.ranks, next, err)
 		}
 	}()
 	for next.last >= next.first || c.due() > 0 {

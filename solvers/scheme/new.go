@@ -16,7 +16,8 @@ import (
 // has too little memory for all that, see DryRun, the error is streams.ErrOutOfMemory, and nothing is allocated.
 //
 // On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step variables of their own,
-// for which there must be memory, else Choose decides. The options are those of Steps.
+// for which there must be memory, else Choose decides. The options are those of Steps. Where the scheme that they ask
+// for cannot run the step, the error is ErrUnsuited.
 func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, error) {
 	if err := step.Check(); err != nil {
 		return nil, err
@@ -24,8 +25,11 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if s == nil {
-		return nil, errors.New("scheme: the session is nil: see halo.Open")
+	if err := s.Usable(); err != nil {
+		return nil, err
+	}
+	if err := o.checkNorms(step); err != nil {
+		return nil, err
 	}
 	if o.Path == "" {
 		o.Path = p2p.Auto
@@ -46,7 +50,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err != nil {
 		return nil, err
 	}
-	if err := fits(ctx, step, plan, s.Compiler, o); err != nil && !errors.Is(err, ErrUnsuited) { // that is for Run to say
+	if err := fits(ctx, step, plan, s.Compiler, o); err != nil {
 		return nil, err
 	}
 	x, err := NewRunner(step, plan, s.Compiler)

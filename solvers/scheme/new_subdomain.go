@@ -84,7 +84,7 @@ func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunche
 		if d.device.IsDry() {
 			continue
 		}
-		if *of.plain, err = st.Kernels(r); err != nil {
+		if *of.plain, err = st.kernels(r); err != nil {
 			return err
 		}
 		*of.measured = *of.plain

@@ -19,14 +19,18 @@ const (
 
 // Options say how steps are run.
 type Options struct {
-	Scheme     Scheme
-	Order      Order    // of TwoStream; LeftRight where it is empty
-	Path       p2p.Path // of messages, for New, which plans them; p2p.Auto where it is empty
-	Steps      int64    // at most
-	Tolerance  float64  // the run ends when the change is at most this; 0 for never
-	Norm       Norm
-	CheckEvery int64 // steps between two looks at the norms; 0 for none before the end
-	History    bool  // keep the norms of every look
+	Scheme Scheme
+	Order  Order    // of TwoStream; LeftRight where it is empty
+	Path   p2p.Path // of messages, for New, which plans them; p2p.Auto where it is empty
+	Steps  int64    // at most
+
+	// The norms of Step.Measured are looked at every CheckEvery steps, 0 for not before the end. A run ends at the look
+	// that finds them not finite: it has diverged, see Result.Stopped. It ends too where the change, by Norm, is at most
+	// Tolerance, 0 for never. Without variables in Step.Measured nobody looks, and a run that has diverged goes on.
+	Tolerance  float64
+	Norm       Norm // MaxNorm where it is empty
+	CheckEvery int64
+	History    bool // keep the norms of every look
 	// Limit is how long a worker waits for another, or for a device, before the
 	// run ends with an error that says whom it waited for; a minute where it is 0.
 	Limit time.Duration
@@ -57,17 +61,17 @@ func (o Options) complete() (Options, error) {
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
 	}
-	if o.CheckEvery == 0 {
-		o.CheckEvery = 1 << 62
+	if o.Steps < 1 {
+		return o, fmt.Errorf("scheme: a run of %d steps: Options.Steps, or what Runner.Steps is given, is 1 or more", o.Steps)
 	}
-	if o.Steps < 1 || o.CheckEvery < 1 || o.Limit < 0 || !(o.Tolerance >= 0) {
-		return o, fmt.Errorf("scheme: %d steps, checks every %d, tolerance %v, limit %v", o.Steps, o.CheckEvery, o.Tolerance, o.Limit)
+	if o.Limit < 0 {
+		return o, fmt.Errorf("scheme: Options.Limit is %v: it is how long a worker waits for another, 0 for a minute", o.Limit)
 	}
 	return o, nil
 }
 
 // checks reports whether norms are taken before the end of the run, every CheckEvery steps.
-func (o Options) checks() bool { return o.Tolerance > 0 || o.History }
+func (o Options) checks() bool { return o.CheckEvery > 0 }
 
 // Stopped says why a run ended.
 type Stopped string

@@ -16,9 +16,8 @@ const tuneBudget = 100 * time.Millisecond
 
 // newPoint makes a stage with a point function ready for the steps n, n + period, ...
 func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches, found [2]*foundTotals) error {
-	accesses, point := st.sweepAccesses(x.step.Measured), *st.Point
-	point.Sums = x.step.Sums
-	sweeper, err := sweep.New(x.compiler, d.device, point, accesses)
+	accesses := st.sweepAccesses(x.step.Measured)
+	sweeper, err := sweep.New(x.compiler, d.device, x.step.pointOf(st), accesses)
 	if err != nil {
 		return err
 	}
@@ -34,6 +33,26 @@ func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches,
 		}
 	}
 	return nil
+}
+
+// pointOf returns the point function of a stage, with the names that others of the step have in the same source.
+func (s *Step) pointOf(st *Stage) sweep.Point {
+	p := *st.Point
+	p.Sums = s.Sums
+	for i := range s.Stages {
+		other := &s.Stages[i]
+		if other == st || other.Point == nil || other.Point.CUDA != p.CUDA {
+			continue
+		}
+		p.Elsewhere = slices.Clone(p.Elsewhere)
+		for _, a := range other.pointAccesses() {
+			p.Elsewhere = append(p.Elsewhere, a.Name)
+		}
+		for _, r := range other.Point.Reductions {
+			p.Elsewhere = append(p.Elsewhere, r.Name)
+		}
+	}
+	return p
 }
 
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
@@ -132,8 +151,12 @@ func (s *Step) pointTotal(st *Stage) (t pointTotal, ok bool) {
 func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 	return func(s *streams.Stream, step int64, _ float64) error {
 		l.SetMoment(sweep.Moment{Step: step, Length: length})
-		if st.Parameters != nil {
-			if err := l.SetParameters(st.Parameters(step)); err != nil {
+		p, err := st.parameters(step)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			if err := l.SetParameters(p); err != nil {
 				return err
 			}
 		}

@@ -21,7 +21,7 @@ func (st *Stage) pointAccesses() (all []pointAccess) {
 		all = append(all, pointAccess{Access: r})
 	}
 	for _, w := range st.Writes {
-		at := slices.IndexFunc(all, func(a pointAccess) bool { return a.Variable == w.Variable && a.slot(1) == w.slot(1) })
+		at := slices.IndexFunc(all, func(a pointAccess) bool { return w.sameField(a.Access) })
 		if at < 0 {
 			at = len(all)
 			all = append(all, pointAccess{Access: w})
@@ -43,7 +43,7 @@ func (st *Stage) sweepAccesses(measured []*Variable) (all []sweep.Access) {
 		if !a.write && len(a.Reads)+len(a.Components) == 0 {
 			s.Footprint = stencil.Point()
 		}
-		inPlace := a.write && slices.ContainsFunc(st.Reads, func(r Access) bool { return r.Variable == a.Variable && r.slot(1) == a.slot(1) })
+		inPlace := a.write && slices.ContainsFunc(st.Reads, a.sameField)
 		if inPlace {
 			s.Footprint = stencil.Point()
 		}
@@ -72,7 +72,7 @@ func (st *Stage) before(all []pointAccess, written pointAccess, inPlace bool) st
 // nameOf returns the name under which the point function knows what is written.
 func (st *Stage) nameOf(w Access) string {
 	for _, a := range st.pointAccesses() {
-		if a.write && a.Variable == w.Variable && a.slot(1) == w.slot(1) {
+		if a.write && w.sameField(a.Access) {
 			return a.Name
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Runner is a step made ready on its devices. It steps the variables any number of times.
+// Runner is a step made ready on its devices. It steps the variables any number of times. Several runners may step
+// the same variables in turn: each run begins at the newest level that these have.
 type Runner struct {
 	resources  streams.Resources
 	step       *Step
@@ -26,8 +27,9 @@ type Runner struct {
 	compiler   *kernels.Compiler
 	period     int
 	options    Options // of Steps
-	done       int64   // steps
+	done       int64   // the level at which the run began that was made last
 	broken     error   // of a run that ended in the middle of a step
+	closed     bool
 }
 
 // checkPlan returns an error unless the plan has the exchanges of the step.
@@ -161,8 +163,13 @@ func (x *Runner) Placement() *halo.Placement { return x.place }
 // Plans returns the messages of a step, by stage.
 func (x *Runner) Plans() []*halo.Plan { return x.plans }
 
-// Done returns how many steps were made.
-func (x *Runner) Done() int64 { return x.done }
+// Done returns the newest level of the variables: how many steps were made, by this runner and others.
+func (x *Runner) Done() int64 {
+	if level, err := x.step.newest(1); err == nil {
+		return level
+	}
+	return x.done
+}
 
 // Boxes returns what a subdomain sweeps in a stage: its boundary region, up to six boxes that do not
 // overlap, and its interior.
@@ -193,5 +200,8 @@ func (x *Runner) Tuning() (all []Tuning) {
 	return all
 }
 
-// Close frees what it holds. Closing twice is no error.
-func (r *Runner) Close() error { return r.resources.Close() }
+// Close frees what it holds: it runs no more. Closing twice is no error.
+func (r *Runner) Close() error {
+	r.closed = true
+	return r.resources.Close()
+}

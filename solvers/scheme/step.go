@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -30,11 +31,11 @@ type Stage struct {
 	// Point, where set, is what one point computes: halox sweeps it itself, under every scheme.
 	Point *sweep.Point
 
-	// Parameters, where set, returns a pointer to the parameters of the point function in a step;
-	// Point.Parameters are those of the first. It is called by several threads.
+	// Parameters, where set, returns a pointer to the parameters of the point function in a step, which is not nil and of
+	// the type of Point.Parameters. It is called by several threads.
 	Parameters func(step int64) any
 
-	// Kernels, where set, makes a launch ready that sweeps a region of one subdomain. Changing
+	// Kernels, where set, makes a launch ready that sweeps a region of one subdomain; it returns one or an error. Changing
 	// says that what it queues depends on the step or on time: schemes that queue steps
 	// beforehand then refuse it.
 	Kernels  func(Region) (Launch, error)
@@ -44,6 +45,34 @@ type Stage struct {
 // Launch queues a launch that was made ready, for a step, counted from 1, at whose beginning it
 // is time t. It allocates nothing.
 type Launch func(s *streams.Stream, step int64, t float64) error
+
+// kernels calls Kernels. The launch tells whose function it was that panics.
+func (st *Stage) kernels(r Region) (launch Launch, err error) {
+	defer streams.Caught(&err, "Stage.Kernels of stage", st.Name)
+	made, err := st.Kernels(r)
+	if err != nil {
+		return nil, err
+	}
+	if made == nil {
+		return nil, fmt.Errorf("Stage.Kernels returned no launch (nil) for %s of subdomain %d: return one that queues nothing where there is nothing to do", r.Name, r.Rank)
+	}
+	return func(s *streams.Stream, step int64, t float64) (err error) {
+		defer streams.Caught(&err, "a launch of Stage.Kernels of stage", st.Name)
+		return made(s, step, t)
+	}, nil
+}
+
+// parameters calls Parameters, where set; else they are nil.
+func (st *Stage) parameters(step int64) (p any, err error) {
+	if st.Parameters == nil {
+		return nil, nil
+	}
+	defer streams.Caught(&err, "Stage.Parameters of stage", st.Name)
+	if p = st.Parameters(step); p == nil {
+		return nil, fmt.Errorf("scheme: Stage.Parameters of stage %q returned nil for step %d: it returns a pointer to the parameters of each step", st.Name, step)
+	}
+	return p, nil
+}
 
 // Kernel is the Launch of a kernel whose arguments do not change.
 func Kernel(k *streams.Kernel) Launch {
@@ -124,13 +153,16 @@ func specsOf(variables []*Variable) (specs []halo.Spec) {
 // onlyRead returns the variables of which ghosts are read and that no stage writes.
 func (s *Step) onlyRead() (all []*Variable) {
 	for _, v := range s.variables() {
-		written := false
-		for _, st := range s.Stages {
-			written = written || slices.ContainsFunc(st.Writes, func(a Access) bool { return a.Variable == v })
-		}
-		if !written && s.readsAround(v) {
+		if !s.writes(v) && s.readsAround(v) {
 			all = append(all, v)
 		}
 	}
 	return all
+}
+
+// writes reports whether a stage writes a variable.
+func (s *Step) writes(v *Variable) bool {
+	return slices.ContainsFunc(s.Stages, func(st Stage) bool {
+		return slices.ContainsFunc(st.Writes, func(a Access) bool { return a.Variable == v })
+	})
 }

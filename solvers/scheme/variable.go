@@ -14,11 +14,16 @@ import (
 
 // Variable is a field at one or several time levels. Level n, which step n computes, lies in
 // field n mod Levels. A variable of one level is updated in place, or only read.
+//
+// A variable keeps the newest level that was computed, and every run goes on from there, whatever runner made the
+// steps before. At first that is 0.
 type Variable struct {
 	resources streams.Resources
 	Spec      halo.Spec
 	Boundary  boundary.Faces // what lies behind the physical faces of the grid
 	levels    []*halo.Field
+	newest    int64
+	computed  bool // newest was computed by a run, or set
 }
 
 // NewVariable allocates a variable. Its content is undefined. Close frees it. Where a device, or the host,
@@ -53,8 +58,22 @@ func (v *Variable) slot(step int64) int {
 	return int(((step % n) + n) % n)
 }
 
-// SetAll copies the level of step 0 to all others.
+// Newest returns the newest level: that of the last step which computed the variable, or what SetNewest has said.
+func (v *Variable) Newest() int64 { return v.newest }
+
+// SetNewest says which level is the newest, where levels were filled by hand: Level(level), and as many before it as
+// steps read. Steps go on from there. SetNewest(0) begins anew, with what was filled into Level(0).
+func (v *Variable) SetNewest(level int64) error {
+	if level < 0 {
+		return fmt.Errorf("scheme: variable %q at level %d: the first is 0", v.Spec.Name, level)
+	}
+	v.newest, v.computed = level, true
+	return nil
+}
+
+// SetAll copies the level of step 0 to all others, and begins anew with it: it is the newest.
 func (v *Variable) SetAll() error {
+	v.newest = 0
 	for _, f := range v.levels[1:] {
 		if err := halo.CopyTo(f, v.levels[0]); err != nil {
 			return err
@@ -108,6 +127,9 @@ func (a Access) field(step int64) *halo.Field { return a.Variable.Level(step - 1
 
 // slot returns its place among the variable's fields.
 func (a Access) slot(step int64) int { return a.Variable.slot(step - 1 + int64(a.Level)) }
+
+// sameField reports whether both are accesses to one field.
+func (a Access) sameField(b Access) bool { return a.Variable == b.Variable && a.slot(1) == b.slot(1) }
 
 // footprint returns what is read of any component.
 func (a Access) footprint() stencil.Footprint {

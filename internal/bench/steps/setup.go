@@ -94,7 +94,7 @@ func (s *setup) wanted() p2p.Path {
 func (s *setup) options() scheme.Options {
 	return scheme.Options{
 		Scheme: s.chosen, Order: s.order, Steps: 1 << 50, Norm: scheme.MaxNorm, Limit: timing.Limit,
-		CheckEvery: int64(max(1, s.norms)), History: s.norms > 0,
+		CheckEvery: int64(s.norms), History: s.norms > 0,
 	}
 }
 

@@ -1,0 +1,133 @@
+package scheme_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// smoothing is what the kernel does on a GPU; PointSpec.Row is what it does on a host device.
+var smoothing = kernels.Source{Name: "smooth.cu", Text: `
+struct Argument {
+	View<double> to;
+	View<const double> from;
+};
+extern "C" __global__ void smooth(const __grid_constant__ Points<Argument> p) {
+	p.each([&](i64 x, i64 y, i64 z) { p.arg.to(x, y, z) = (p.arg.from(x - 1, y, z) + p.arg.from(x + 1, y, z)) / 2; });
+}`}
+
+// The source compiles for GPUs, see testdevices.
+func TestSmoothingCompiles(t *testing.T) { testdevices.Compile(t, smoothing) }
+
+// smooth makes the launch of a region ready: of its boxes alone, in the fields that the region names, which take turns
+// from step to step.
+func smooth(c *kernels.Compiler) func(r scheme.Region) (scheme.Launch, error) {
+	return func(r scheme.Region) (scheme.Launch, error) {
+		source, target := r.Reads[0].Parts[r.Rank], r.Writes[0].Parts[r.Rank]
+		functions, err := c.Functions(r.Device, smoothing, "smooth")
+		if err != nil {
+			return nil, err
+		}
+		from, to := kernels.ValuesOf[float64](source), kernels.ValuesOf[float64](target)
+		k, err := kernels.Points(r.Device, kernels.PointSpec[struct{ To, From kernels.View }]{
+			Name: r.Name, Work: streams.Sweep, Boxes: r.Boxes, Arrays: []kernels.Array{source, target},
+			Row: func(x0, x1, y, z int) { // a host device runs this
+				a, b := from.Index(x0, y, z), to.Index(x0, y, z)
+				for i := range x1 - x0 {
+					to.Data[b+i] = (from.Data[a+i-1] + from.Data[a+i+1]) / 2
+				}
+			},
+			Function: functions[0], // and a GPU this
+			Argument: struct{ To, From kernels.View }{target.View(), source.View()},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return scheme.Kernel(k), nil
+	}
+}
+
+// A stage of a program's own kernels: halox exchanges what it reads and orders the sweeps.
+func ExampleStage() {
+	ctx := context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Fields: []halo.Spec{spec}})
+	u, err2 := scheme.NewVariable(place, spec, 2)
+	if err := errors.Join(err1, err2); err != nil {
+		log.Fatal(err)
+	}
+	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{0}})
+	step := &scheme.Step{Name: "smooth", Stages: []scheme.Stage{{
+		Reads:   []scheme.Access{u.At(0, stencil.Offsets(domain.Vec{-1}, domain.Vec{1}))},
+		Writes:  []scheme.Access{u.At(1, nil)},
+		Kernels: smooth(session.Compiler),
+	}}}
+	err1 = halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return 64 })
+	run, err2 := scheme.New(ctx, session, step, scheme.Options{})
+	if err := errors.Join(err1, err2); err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	if _, err := run.Steps(ctx, 3); err != nil {
+		log.Fatal(err)
+	}
+	values, err := halo.ReadAll[float64](u.Level(run.Done()))
+	fmt.Println(values[:8], err)
+	// Output: [24 48 56 64 64 56 48 24] <nil>
+}
+
+// Runs go on from the newest level that variables have, whatever runner made the steps before. A start that is filled
+// into Level(0) begins anew by SetNewest.
+func ExampleVariable_SetNewest() {
+	ctx := context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}
+	place, err1 := session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Fields: []halo.Spec{spec}})
+	u, err2 := scheme.NewVariable(place, spec, 2)
+	if err := errors.Join(err1, err2); err != nil {
+		log.Fatal(err)
+	}
+	step := &scheme.Step{Name: "smooth", Stages: []scheme.Stage{{
+		Reads: []scheme.Access{u.At(0, stencil.Offsets(domain.Vec{-1}, domain.Vec{1}))}, Writes: []scheme.Access{u.At(1, nil)},
+		Kernels: smooth(session.Compiler),
+	}}}
+	for range 2 { // two runners, one after the other
+		run, err := scheme.New(ctx, session, step, scheme.Options{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		_, err1 := run.Steps(ctx, 3)
+		if err := errors.Join(err1, run.Close()); err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println("the newest level is", u.Newest())
+	}
+	if err := errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 1 }), u.SetNewest(0)); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the newest level is", u.Newest())
+	// Output:
+	// the newest level is 3
+	// the newest level is 6
+	// the newest level is 0
+}

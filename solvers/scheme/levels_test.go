@@ -1,0 +1,147 @@
+package scheme
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+)
+
+// countingStep adds 1 to every value of a variable of two levels, which is 0 at first.
+func countingStep(t *testing.T, set *testdevices.Set, n int) *Step {
+	t.Helper()
+	step := newStep(t, set, n, 16)
+	u := step.Measured[0]
+	step.Stages[0].Point = countingPoint()
+	step.Stages[0].Reads = []Access{u.At(0, stencil.Star(3, 1)).Named("u")}
+	fillLevels(t, u, 0)
+	return step
+}
+
+// fillLevels gives all levels of a variable a value.
+func fillLevels(t *testing.T, v *Variable, value float64) {
+	t.Helper()
+	for _, f := range v.levels {
+		if err := halo.FillPoints(f, func(domain.Vec) float64 { return value }); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// runnerFor makes a step ready over the path that a scheme takes.
+func runnerFor(t *testing.T, set *testdevices.Set, step *Step, name Scheme) *Runner {
+	t.Helper()
+	needs, err := NeedsOf(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := step.Plan(set.Links, cmp.Or(needs.Path, p2p.Auto))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := NewRunner(step, plan, set.Compiler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// A runner goes on where another has left the variables, under every scheme, and so do two that take turns.
+func TestRunnersGoOnFromTheLevelOfTheVariables(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	for _, name := range All() {
+		t.Run(string(name), func(t *testing.T) {
+			step := countingStep(t, set, 2)
+			u := step.Measured[0]
+			made := int64(0)
+			runners := []*Runner{runnerFor(t, set, step, name), runnerFor(t, set, step, name)}
+			for i, steps := range []int64{1, 1, 3, 2, 1} {
+				x := runners[i%2]
+				r, err := x.Run(t.Context(), Options{Scheme: name, Steps: steps, Limit: testLimit})
+				made += steps
+				if err != nil || r.Reduced[1] != float64(made) || x.Done() != made || u.Newest() != made {
+					t.Fatalf("after %d steps: the least value is %v, done %d, newest level %d: %v", made, r.Reduced, x.Done(), u.Newest(), err)
+				}
+			}
+			last := runnerFor(t, set, step, name)
+			if _, err := last.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err != nil || last.Done() != made+1 {
+				t.Fatalf("a runner made after %d steps is at %d: %v", made, last.Done(), err)
+			}
+			fillLevels(t, u, 0)
+			if err := u.SetNewest(0); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := last.Run(t.Context(), Options{Scheme: name, Steps: 1, Limit: testLimit}); err != nil || r.Reduced[1] != 1 || last.Done() != 1 {
+				t.Errorf("begun anew: %v, done %d: %v", r.Reduced, last.Done(), err)
+			}
+		})
+	}
+}
+
+// Trials leave the levels of the variables as they were.
+func TestTrialsKeepLevels(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	step := countingStep(t, set, 1)
+	plan, err := step.Plan(set.Links, p2p.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := autotune(t.Context(), step, plan, set.Compiler, Options{Scheme: TwoStream, Limit: testLimit}, trialTime); err != nil {
+		t.Fatal(err)
+	}
+	if u := step.Measured[0]; u.Newest() != 0 || u.computed {
+		t.Errorf("the newest level is %d", u.Newest())
+	}
+}
+
+// Variables that are at different levels are not stepped together, and levels that nobody computes are not read.
+func TestLevelsThatDoNotFit(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	step := countingStep(t, set, 1)
+	u := step.Measured[0]
+	v, err := NewVariable(step.placement(), u.Spec, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.Close() })
+	fillLevels(t, v, 0)
+	if err := v.SetNewest(-1); err == nil {
+		t.Error("level -1 is the newest")
+	}
+	other := *step
+	other.Measured = nil
+	other.Stages = []Stage{step.Stages[0]}
+	other.Stages[0].Writes = []Access{v.At(1, nil).Named("next")}
+	x, y := runnerFor(t, set, step, TwoStream), runnerFor(t, set, &other, TwoStream)
+	run := func(x *Runner, steps int64) error {
+		_, err := x.Run(t.Context(), Options{Scheme: TwoStream, Steps: steps, Limit: testLimit})
+		return err
+	}
+	if err := errors.Join(run(y, 2), v.SetNewest(0), run(x, 1)); err != nil { // u is read in turn until a run computes it
+		t.Fatal(err)
+	}
+	if err := run(y, 1); err == nil || !strings.Contains(err.Error(), `"u" is at level 1`) || !strings.Contains(err.Error(), "SetNewest") {
+		t.Errorf("levels that differ: %v", err)
+	}
+	if err := v.SetNewest(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(y, 2); err == nil || !strings.Contains(err.Error(), "one step at a time") {
+		t.Errorf("two steps of a variable that nobody steps: %v", err)
+	}
+	if err := run(y, 1); err != nil {
+		t.Fatal(err)
+	}
+	got, err := halo.ReadAll[float64](v.Level(2))
+	if err != nil || slices.Min(got) != 2 || slices.Max(got) != 2 {
+		t.Errorf("level 2 is %v to %v, not 2: %v", slices.Min(got), slices.Max(got), err)
+	}
+}
