@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -44,6 +46,17 @@ func (d *Device) Real() *Device {
 		return dry.real
 	}
 	return d
+}
+
+// DryFunction returns a function that only devices of a DryRun take, for kernels that nobody has compiled yet. Of a
+// launch of it nothing is checked that the compiled kernel decides.
+func DryFunction() Function { return dryFunction{} }
+
+type dryFunction struct{}
+
+// Usage returns an error: it is not known.
+func (dryFunction) Usage() (Usage, error) {
+	return Usage{}, errors.New("streams: a kernel that is not compiled")
 }
 
 // dryAddress is where memory begins that is not there.
@@ -90,6 +103,13 @@ func (d *dryDriver) free(m *Memory) error {
 	return release(bytes)
 }
 
+func (d *dryDriver) kernel(spec *KernelSpec) (launcher, error) {
+	if _, unknown := spec.Function.(dryFunction); unknown {
+		return &dryKernel{slices.Clone(spec.Argument)}, nil
+	}
+	return d.driver.kernel(spec)
+}
+
 func (d *dryDriver) canAccess(peer *Device) (bool, error) { return d.driver.canAccess(peer.Real()) }
 func (d *dryDriver) enablePeer(*Device) error             { return nil }
 func (d *dryDriver) queue(Priority) (queue, error)        { return dryQueue{}, nil }
@@ -97,6 +117,12 @@ func (d *dryDriver) marker(bool) (marker, error)          { return dryMarker{}, 
 func (d *dryDriver) capture([]queue) (capture, error)     { return dryCapture{}, nil }
 func (d *dryDriver) fatal(error) bool                     { return false }
 func (d *dryDriver) close() error                         { return nil }
+
+// dryKernel is a launch of a function that is not there.
+type dryKernel struct{ bytes []byte }
+
+func (k *dryKernel) argument() []byte { return k.bytes }
+func (k *dryKernel) close() error     { return nil }
 
 // dryQueue has done all that is queued.
 type dryQueue struct{}
