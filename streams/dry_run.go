@@ -11,7 +11,7 @@ import (
 // allocated on it takes address space and no memory, Held says how much it is, and what is queued is done at
 // once without being done. Kernels are made ready as for the device itself, by which modules are loaded, so
 // that what cannot be launched there is refused here. Bytes of its memory are zeros at first. It reaches the
-// peers that the device reaches, among those given. CloseAll closes the devices.
+// peers that the device reaches, among those given. One for a device of another dry run stands for the same. CloseAll closes the devices.
 //
 // A program that makes all ready on such devices, and runs, has told what it will hold on the real ones.
 func DryRun(devices []*Device) []*Device {
@@ -21,7 +21,8 @@ func DryRun(devices []*Device) []*Device {
 	next.Store(dryAddress)
 	for _, d := range devices {
 		if made[d] == nil {
-			made[d] = newDevice(d.Info, &dryDriver{driver: d.driver, real: d, next: next})
+			real := d.Real()
+			made[d] = newDevice(d.Info, &dryDriver{driver: real.driver, real: real, next: next})
 		}
 		all = append(all, made[d])
 	}

@@ -19,7 +19,7 @@ type solverRun struct {
 
 // newSolverRun makes everything ready. Notes for the user go to notes.
 func newSolverRun(ctx context.Context, c *configs.Run, notes io.Writer) (*solverRun, error) {
-	w, err := newSetup(ctx, c, notes)
+	w, err := openSetup(ctx, c, notes, func(w *setup) error { return w.begin(ctx) })
 	if err != nil {
 		return nil, err
 	}
