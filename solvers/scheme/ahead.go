@@ -18,10 +18,15 @@ func Ahead(ctx context.Context, step *Step, s Search, o Options) *kernels.Ahead 
 		return a
 	}
 	for _, c := range s.asked(step, o) {
-		o.Scheme = c.name
-		_, _ = DryRun(ctx, step, c.plan, a.Compiler(), o)
+		c.begin(ctx, step, a, o)
 	}
 	return a
+}
+
+// begin begins to compile what the candidate needs.
+func (c candidate) begin(ctx context.Context, step *Step, a *kernels.Ahead, o Options) {
+	o.Scheme = c.name
+	_, _ = DryRun(ctx, step, c.plan, a.Compiler(), o)
 }
 
 // asked returns what the options' scheme stands for.

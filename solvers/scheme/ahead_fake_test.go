@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
 )
 
 // slowSearch returns a search over two GPUs of a fake driver, and a step on them, with kernels that take their time
@@ -115,5 +116,29 @@ func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
 	s, step, _ = slowSearch(t, 0, "point.cu")
 	if trials, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); len(trials) > 0 || !errors.Is(err, kernels.ErrNotCompiled) || !strings.HasPrefix(err.Error(), "try scheme ") {
 		t.Errorf("%v, %v", trials, err)
+	}
+}
+
+// What depends on the shape of sweeps is compiled once that is found, and in no other shape.
+func TestAheadWaitsForTheShapeOfSweeps(t *testing.T) {
+	s, step, slow := slowSearch(t, 0, "")
+	flat := newStepOf(t, step.placement().Devices, []int{512, 512}, stencil.Kind{Points: 5, Shape: stencil.StarShape})
+	a := Ahead(t.Context(), flat, s, Options{Scheme: Fused})
+	a.Wait()
+	if names := sortedPrograms(t, slow); slices.Contains(names, "point_step.cu") || !slices.Contains(names, "point.cu") {
+		t.Errorf("before the shape is known: compiled %v", names)
+	}
+	trials, _, err := Fastest(t.Context(), flat, s, Options{Limit: testLimit})
+	if err != nil || len(trials) != 2*len(candidates())-2 {
+		t.Errorf("%v, %v", trials, err)
+	}
+	fused := 0
+	for _, name := range sortedPrograms(t, slow) {
+		if name == "point_step.cu" {
+			fused++
+		}
+	}
+	if fused < 1 || fused > 2 { // the names of these GPUs differ, so that each is tuned
+		t.Errorf("%d shapes of fused stages were compiled", fused)
 	}
 }

@@ -59,6 +59,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 	if ahead == nil {
 		ahead = Ahead(ctx, step, s, o)
 	}
+	s.tune(ctx, step, o, ahead)
 	ahead.Wait() // what compiles takes cores from what is timed
 	var failed error
 	spent := time.Duration(0)
@@ -99,6 +100,25 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 	}
 	slices.SortStableFunc(trials, faster)
 	return trials, failed == nil, nil
+}
+
+// tune finds the fastest shapes of sweeps, while other kernels are compiled: those of schemes that sweep by
+// themselves may depend on them, and are begun then. What fails here the trials tell.
+func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.Ahead) {
+	sweeping := slices.DeleteFunc(s.candidates(step), func(c candidate) bool {
+		needs, err := NeedsOf(c.name)
+		return err != nil || !needs.Swept || needs.CheckPath(c.name, c.path) != nil
+	})
+	if len(sweeping) == 0 || step.placement().Devices[0].GoKernels || ctx.Err() != nil {
+		return
+	}
+	x, err := NewRunner(step, sweeping[0].plan, s.Compiler)
+	if err != nil || x.Close() != nil {
+		return
+	}
+	for _, c := range sweeping {
+		c.begin(ctx, step, ahead, o)
+	}
 }
 
 // failure says what was tried.
