@@ -76,6 +76,9 @@ func (s *Session) open(ctx context.Context, ids []int) (err error) {
 		return fmt.Errorf("halo: open the devices: %w", err)
 	}
 	var meanwhile sync.WaitGroup
+	if !s.platform.Devices()[0].GoKernels {
+		s.Compiler.Prepare()
+	}
 	if s.platform.Devices()[0].PCIBusID != "" {
 		meanwhile.Go(func() {
 			if nvml, err := p2p.OpenNVML(); err == nil {

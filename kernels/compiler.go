@@ -76,6 +76,10 @@ func CompilerFromEnv() *Compiler {
 	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC")})
 }
 
+// Prepare looks for NVRTC and loads it in the background, while there is other work. What is wrong the first
+// Load says that needs it.
+func (c *Compiler) Prepare() { go c.open() }
+
 // Load returns the named kernels of the program, compiled for the device and loaded on it. What
 // was compiled once is kept, on disk too. On a device that runs Go they are nil, and nothing is
 // compiled: its launches have a Go form. For one of a dry run they are loaded on the device itself.
