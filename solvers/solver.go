@@ -130,19 +130,23 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 }
 
 // Ahead begins to compile what a run of the problem asks for, or what Fastest will, see scheme.Ahead. It takes any placement
-// of the problem's subdomains on devices like those of the run.
-func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (a *kernels.Ahead, err error) {
+// of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
+func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
+	none := s.Compiler.Ahead(ctx)
+	if p.check(place) != nil || place.Devices[0].GoKernels {
+		return none
+	}
 	dry := place.DryRun()
-	defer func() { err = errors.Join(err, streams.CloseAll(dry.Devices)) }()
+	defer func() { _ = streams.CloseAll(dry.Devices) }()
 	u, err := newVariable(p, dry)
 	if err != nil {
-		return nil, err
+		return none
 	}
 	step, err := p.step(u)
 	if err != nil {
-		return nil, err
+		return none
 	}
-	return scheme.Ahead(ctx, step, s, o), nil
+	return scheme.Ahead(ctx, step, s, o)
 }
 
 // DryRun returns what a run of the problem holds on each device of a plan, with all that New makes and all that

@@ -13,15 +13,14 @@ import (
 )
 
 // begin begins to compile what the run and, for scheme auto, the trials before it need.
-func (w *setup) begin(ctx context.Context) error {
+func (w *setup) begin(ctx context.Context) {
 	draft, err := w.session.Draft(w.cutting())
 	if err != nil {
-		return inConfig(err)
+		return // who cuts says so
 	}
 	search := w.search()
 	search.Path = w.path()
-	w.ahead, err = solvers.Ahead(ctx, w.problem, draft, search, solverOptions(w.config))
-	return err
+	w.ahead = solvers.Ahead(ctx, w.problem, draft, search, solverOptions(w.config))
 }
 
 // choose finds the scheme for scheme auto, on GPUs the fastest of all by trial, which is

@@ -29,20 +29,18 @@ type setup struct {
 
 // newSetup opens the devices and plans. Notes for the user go to notes.
 func newSetup(ctx context.Context, c *configs.Run, notes io.Writer) (*setup, error) {
-	return openSetup(ctx, c, notes, func(*setup) error { return nil })
+	return openSetup(ctx, c, notes, func(*setup) {})
 }
 
 // openSetup is newSetup of what is prepared with the session and the problem, before links are measured.
-func openSetup(ctx context.Context, c *configs.Run, notes io.Writer, prepare func(w *setup) error) (*setup, error) {
+func openSetup(ctx context.Context, c *configs.Run, notes io.Writer, prepare func(w *setup)) (*setup, error) {
 	session, err := openSession(ctx, c.Devices, notes)
 	if err != nil {
 		return nil, err
 	}
 	w := &setup{config: c, session: session}
 	if w.problem, err = newProblem(c); err == nil {
-		err = prepare(w)
-	}
-	if err == nil {
+		prepare(w)
 		during(ctx, "looking at the links", nil)
 		err = w.planned(ctx)
 	}

@@ -18,9 +18,9 @@ type solverRun struct {
 
 // newSolverRun makes everything ready, and shows how that goes.
 func newSolverRun(ctx context.Context, c *configs.Run, show *status) (*solverRun, error) {
-	w, err := openSetup(ctx, c, show, func(w *setup) error {
+	w, err := openSetup(ctx, c, show, func(w *setup) {
 		show.compiles(w.session.Compiler)
-		return w.begin(ctx)
+		w.begin(ctx)
 	})
 	if err != nil {
 		return nil, err
