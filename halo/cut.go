@@ -31,6 +31,28 @@ type Cutting struct {
 //
 // An *OptionError says what cannot be had.
 func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
+	cut, err := s.cut(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.place(ctx, cut, c)
+}
+
+// Draft is Cut without a measurement, for what can be prepared meanwhile: its subdomains are those of Cut, on the
+// session's devices in their order.
+func (s *Session) Draft(c Cutting) (*Placement, error) {
+	cut, err := s.cut(c)
+	if err != nil {
+		return nil, err
+	}
+	return Place(cut, s.Devices[:len(cut.Subdomains):len(cut.Subdomains)])
+}
+
+// cut cuts the grid.
+func (s *Session) cut(c Cutting) (*domain.Decomposition, error) {
 	if err := s.Usable(); err != nil {
 		return nil, err
 	}
@@ -49,10 +71,7 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 	if err != nil {
 		return nil, &OptionError{"Cutting.Parts", err}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return s.place(ctx, cut, c)
+	return cut, nil
 }
 
 // parts returns how many subdomains there are along each axis.

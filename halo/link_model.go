@@ -44,6 +44,8 @@ func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c
 	}
 	r := p2p.NewLinkModel(devices, driver)
 	trips := tripsOf(devices, links)
+	ahead := begin(ctx, trips, links, c)
+	defer ahead.Stop()
 	for _, t := range trips {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("halo: measure the links: %w", err)
@@ -55,6 +57,31 @@ func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c
 		r.Set(t.from, t.to, t.path, t.packed, curve)
 	}
 	return r, nil
+}
+
+// begin begins to compile what all kinds of messages need.
+func begin(ctx context.Context, trips []trip, links *p2p.Links, c *kernels.Compiler) *kernels.Ahead {
+	a := c.Ahead(ctx)
+	for _, t := range trips {
+		_ = t.begin(links, a.Compiler()) // what fails is told when it is measured
+	}
+	return a
+}
+
+// begin makes one message ready on devices that only count.
+func (t trip) begin(links *p2p.Links, c *kernels.Compiler) (err error) {
+	plan, err := t.plan(links, rowsOf(t.from)[0])
+	if err != nil || t.from.GoKernels {
+		return err
+	}
+	place := plan.Placement.DryRun()
+	defer func() { err = errors.Join(err, streams.CloseAll(place.Devices)) }()
+	field, err := NewField(place, plan.Specs[0])
+	if err != nil {
+		return err
+	}
+	_, err = NewExchanger(plan.On(place), c, field)
+	return err
 }
 
 var errNoDevices = errors.New("halo: no devices to measure messages between, or one is nil")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -47,8 +48,8 @@ func (s *Session) Usable() error {
 // for NVRTC and for the cache. It is an error if HALOX_CUDA is set and the driver is not
 // there.
 //
-// When the context ends, Open returns its error before the next device or link. A driver
-// that does not come back is not waited for.
+// When the context ends, Open returns its error before it opens the devices, which it does
+// side by side, or before the next link. A driver that does not come back is not waited for.
 func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	if err := errors.Join(want.check(), ctx.Err()); err != nil {
 		return nil, err
@@ -72,10 +73,8 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 		return nil, err
 	}
 	var topology p2p.Topology // without it the kinds of links stay unknown
-	if infos[0].PCIBusID != "" {
-		if s.nvml, err = p2p.OpenNVML(); err == nil {
-			topology = s.nvml
-		}
+	if s.nvml != nil {
+		topology = s.nvml
 	}
 	if s.Links, err = p2p.Discover(ctx, s.Devices, topology); err != nil {
 		return nil, err
@@ -83,19 +82,25 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	return s, nil
 }
 
-// open opens the devices.
-func (s *Session) open(ctx context.Context, ids []int) error {
-	for _, id := range ids {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("halo: open device %d: %w", id, err)
-		}
-		devices, err := s.platform.Open(id)
-		if err != nil {
-			return err
-		}
-		s.Devices = append(s.Devices, devices...)
+// open opens the devices and, meanwhile, what knows GPUs beside their driver.
+func (s *Session) open(ctx context.Context, ids []int) (err error) {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("halo: open the devices: %w", err)
 	}
-	return nil
+	var meanwhile sync.WaitGroup
+	if !s.platform.Devices()[0].GoKernels {
+		s.Compiler.Prepare()
+	}
+	if s.platform.Devices()[0].PCIBusID != "" {
+		meanwhile.Go(func() {
+			if nvml, err := p2p.OpenNVML(); err == nil {
+				s.nvml = nvml
+			}
+		})
+	}
+	s.Devices, err = s.platform.Open(ids...)
+	meanwhile.Wait()
+	return err
 }
 
 // Measure finds out what messages take over the links, unless it is known: it sets
@@ -192,10 +197,13 @@ func (p *Placement) crosses() bool {
 // streams need no Close before. Closing twice is no error.
 func (s *Session) Close() error {
 	s.closed = true
-	err := errors.Join(streams.CloseAll(s.Devices), s.platform.Close())
-	if s.nvml != nil {
-		err = errors.Join(err, s.nvml.Close())
+	var ended error // of NVML, which ends meanwhile
+	var meanwhile sync.WaitGroup
+	if nvml := s.nvml; nvml != nil {
 		s.nvml = nil
+		meanwhile.Go(func() { ended = nvml.Close() })
 	}
-	return err
+	err := errors.Join(streams.CloseAll(s.Devices), s.platform.Close())
+	meanwhile.Wait()
+	return errors.Join(err, ended)
 }

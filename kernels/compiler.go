@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/halox/halox/internal/cache"
 	"github.com/halox/halox/internal/nvrtc"
@@ -25,10 +27,26 @@ type Options struct {
 	Disturb func(d *streams.Device) []string
 }
 
+// ErrNotCompiled says that the compiler refuses a program.
+var ErrNotCompiled = errors.New("kernels: the program does not compile")
+
+// notCompiled is what the compiler says, which is ErrNotCompiled too.
+type notCompiled struct{ error }
+
+func (e notCompiled) Unwrap() []error { return []error{ErrNotCompiled, e.error} }
+
 // Compiler compiles the kernels for the GPU at hand and keeps what it
 // compiled, in memory, on disk and, while they are open, on the devices. Devices
 // that run Go need no compiling. It may be used from any goroutine.
 type Compiler struct {
+	*compiled
+	load loader // in place of Load, of the compiler of an Ahead
+}
+
+type loader func(d *streams.Device, p Program, names []string) ([]streams.Function, error)
+
+// compiled is what a compiler shares with its Aheads.
+type compiled struct {
 	options Options
 	cache   cache.Folder
 	learnt  memory
@@ -37,22 +55,19 @@ type Compiler struct {
 	nvrtc   *nvrtc.Compiler
 	version string // of nvrtc
 
-	mu      sync.Mutex
-	images  map[string]*compilation    // by program and generation
-	modules map[string]*streams.Module // by program and device
+	images      once[[]byte]          // by program and generation
+	modules     once[*streams.Module] // by program and device
+	begun, done atomic.Int64          // programs that were compiled
+	cores       chan struct{}         // that Aheads compile on
 }
-
-// compilation is of a program: the first call of image makes it, others wait.
-type compilation struct{ image func() ([]byte, error) }
 
 // NewCompiler returns a compiler. NVRTC is looked for when a GPU first needs
 // it; where it is missing, the error of that call says what to install and
 // where it was looked for.
 func NewCompiler(o Options) *Compiler {
-	return &Compiler{
-		options: o, cache: cache.At(o.Cache).Below("kernels"),
-		images: map[string]*compilation{}, modules: map[string]*streams.Module{},
-	}
+	return &Compiler{compiled: &compiled{
+		options: o, cache: cache.At(o.Cache).Below("kernels"), cores: make(chan struct{}, max(2, runtime.GOMAXPROCS(0))),
+	}}
 }
 
 // CompilerFromEnv returns a compiler that looks for NVRTC where the variable HALOX_NVRTC
@@ -60,6 +75,10 @@ func NewCompiler(o Options) *Compiler {
 func CompilerFromEnv() *Compiler {
 	return NewCompiler(Options{NVRTC: os.Getenv("HALOX_NVRTC")})
 }
+
+// Prepare looks for NVRTC and loads it in the background, while there is other work. What is wrong the first
+// Load says that needs it.
+func (c *Compiler) Prepare() { go c.open() }
 
 // Load returns the named kernels of the program, compiled for the device and loaded on it. What
 // was compiled once is kept, on disk too. On a device that runs Go they are nil, and nothing is
@@ -74,20 +93,12 @@ func (c *Compiler) Load(d *streams.Device, p Program, names ...string) ([]stream
 	if d.GoKernels {
 		return make([]streams.Function, len(names)), nil
 	}
-	d = d.Real()
-	image, err := c.Image(p, d.Arch)
+	if c.load != nil {
+		return c.load(d, p, names)
+	}
+	module, err := c.module(d.Real(), p)
 	if err != nil {
 		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := fmt.Sprintf("%p %s", d, p.key())
-	module := c.modules[key]
-	if module == nil {
-		if module, err = d.LoadModule(image); err != nil {
-			return nil, c.refused(p, d.Arch, err)
-		}
-		c.modules[key] = module
 	}
 	var found []streams.Function
 	for _, name := range names {
@@ -100,6 +111,21 @@ func (c *Compiler) Load(d *streams.Device, p Program, names ...string) ([]stream
 	return found, nil
 }
 
+// module returns the program, compiled for the device and loaded on it.
+func (c *compiled) module(d *streams.Device, p Program) (*streams.Module, error) {
+	image, err := c.image(p, d.Arch)
+	if err != nil {
+		return nil, err
+	}
+	return c.modules.get(fmt.Sprintf("%p %s", d, p.key()), func() (*streams.Module, error) {
+		module, err := d.LoadModule(image)
+		if err != nil {
+			return nil, c.refused(p, d.Arch, err)
+		}
+		return module, nil
+	})
+}
+
 // LoadSteps is Load of a program that makes time steps, into which tests may have faults injected.
 func (c *Compiler) LoadSteps(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	return c.Load(d, c.injectFault(d, p), names...)
@@ -107,7 +133,7 @@ func (c *Compiler) LoadSteps(d *streams.Device, p Program, names ...string) ([]s
 
 // BeginSteps has programs compiled that LoadSteps will load soon, all at the same time.
 func (c *Compiler) BeginSteps(d *streams.Device, programs ...Program) {
-	if d.GoKernels {
+	if d.GoKernels || c.load != nil {
 		return
 	}
 	for _, p := range programs {
@@ -126,23 +152,18 @@ func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
 // Image returns the program compiled for an architecture, as "sm_90". Whoever asks for it first
 // compiles it; an error is not kept.
 func (c *Compiler) Image(p Program, arch string) ([]byte, error) {
-	key := arch + " " + p.key()
-	c.mu.Lock()
-	made := c.images[key]
-	if made == nil {
-		made = &compilation{sync.OnceValues(func() ([]byte, error) { return c.compile(p, arch) })}
-		c.images[key] = made
-	}
-	c.mu.Unlock()
-	bytes, err := made.image()
-	if err != nil {
-		c.mu.Lock()
-		if c.images[key] == made {
-			delete(c.images, key)
-		}
-		c.mu.Unlock()
-	}
-	return bytes, err
+	return c.image(p, arch)
+}
+
+func (c *compiled) image(p Program, arch string) ([]byte, error) {
+	return c.images.get(arch+" "+p.key(), func() ([]byte, error) { return c.compile(p, arch) })
+}
+
+// Compiled returns how many programs the compiler has begun to compile so far, and how many of
+// them it is done with. What the cache has does not count.
+func (c *Compiler) Compiled() (begun, done int) {
+	d := c.done.Load() // first: it is never more than begun
+	return int(c.begun.Load()), int(d)
 }
 
 // Remember returns what learn returned for the key before, in this process or, by the cache, in
@@ -154,7 +175,7 @@ func (c *Compiler) Remember(kind, key string, valid func([]byte) bool, learn fun
 }
 
 // compile compiles the program, or takes it from the cache where it has it.
-func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
+func (c *compiled) compile(p Program, arch string) ([]byte, error) {
 	if err := c.open(); err != nil {
 		return nil, err
 	}
@@ -170,9 +191,11 @@ func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 	if image, ok := readImage(entry); ok {
 		return image, nil
 	}
+	c.begun.Add(1)
 	result, err := c.nvrtc.Compile(text, options)
+	c.done.Add(1)
 	if err != nil {
-		return nil, fmt.Errorf("kernels: compile %v for %s: %w", p, arch, err)
+		return nil, fmt.Errorf("kernels: compile %v for %s: %w", p, arch, notCompiled{err})
 	}
 	writeImage(entry, result.Image)
 	return result.Image, nil
@@ -181,7 +204,7 @@ func (c *Compiler) compile(p Program, arch string) ([]byte, error) {
 // refused adds to the error of a module that a GPU would not load what made it.
 // A driver cannot read all that a newer NVRTC writes. To a dead device it is
 // all the same.
-func (c *Compiler) refused(p Program, arch string, err error) error {
+func (c *compiled) refused(p Program, arch string, err error) error {
 	if e, ok := errors.AsType[*streams.Error](err); !ok || e.Fatal {
 		return err
 	}
@@ -190,7 +213,7 @@ func (c *Compiler) refused(p Program, arch string, err error) error {
 }
 
 // open loads NVRTC.
-func (c *Compiler) open() error {
+func (c *compiled) open() error {
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	if c.nvrtc != nil {
@@ -221,7 +244,7 @@ func openNVRTC(override string) (c *nvrtc.Compiler, version string, err error) {
 
 // compileOptions returns NVRTC's options. A GPU newer than NVRTC gets PTX of
 // the newest architecture that NVRTC knows, which the driver compiles.
-func (c *Compiler) compileOptions(p Program, arch string) ([]string, error) {
+func (c *compiled) compileOptions(p Program, arch string) ([]string, error) {
 	target := arch
 	known, err := c.nvrtc.SupportedArchs()
 	if err != nil {

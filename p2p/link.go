@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/halox/halox/streams"
 )
@@ -31,7 +32,8 @@ type Topology interface {
 }
 
 // Discover asks how GPUs are linked, enables access between all that allow it
-// and proves each link with data, in both directions. The topology may be nil;
+// and proves each link with data, in both directions, and links that have no device in common
+// side by side. The topology, which one goroutine asks meanwhile, may be nil;
 // the kinds of links are then unknown. When the context ends, so does the search, before
 // the next link.
 func Discover(ctx context.Context, devices []*streams.Device, topology Topology) (*Links, error) {
@@ -48,7 +50,7 @@ func Discover(ctx context.Context, devices []*streams.Device, topology Topology)
 			if err := interrupted(ctx); err != nil {
 				return nil, err
 			}
-			link, err := inspect(from, to, topology)
+			link, err := inspect(from, to)
 			if err != nil {
 				return nil, err
 			}
@@ -56,17 +58,86 @@ func Discover(ctx context.Context, devices []*streams.Device, topology Topology)
 			l.links[[2]*streams.Device{from, to}] = link
 		}
 	}
-	for _, link := range found {
-		if err := interrupted(ctx); err != nil {
-			return nil, err
+	if len(found) == 0 {
+		return l, nil
+	}
+	named := make(chan struct{})
+	go func() {
+		defer close(named)
+		for _, link := range found {
+			link.Kind = Kind(link.From.Info, link.To.Info, topology)
 		}
-		if link.Access {
-			if err := link.prove(); err != nil {
-				return nil, err
+	}()
+	err := l.prove(ctx, eachOnce(devices))
+	<-named
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// prove proves the links between all devices.
+func (l *Links) prove(ctx context.Context, devices []*streams.Device) error {
+	for _, round := range rounds(len(devices)) {
+		errs := make([]error, len(round))
+		var group sync.WaitGroup
+		for i, pair := range round {
+			group.Go(func() { errs[i] = l.provePair(ctx, devices[pair[0]], devices[pair[1]]) })
+		}
+		group.Wait()
+		for _, err := range errs {
+			if err != nil {
+				return err
 			}
 		}
 	}
-	return l, nil
+	return nil
+}
+
+// eachOnce returns the devices without those that come again.
+func eachOnce(devices []*streams.Device) (once []*streams.Device) {
+	for _, d := range devices {
+		if !slices.Contains(once, d) {
+			once = append(once, d)
+		}
+	}
+	return once
+}
+
+// provePair proves the links between two devices that have peer access.
+func (l *Links) provePair(ctx context.Context, a, b *streams.Device) error {
+	for _, ends := range [][2]*streams.Device{{a, b}, {b, a}} {
+		link := l.links[ends]
+		if link == nil || !link.Access {
+			continue
+		}
+		if err := interrupted(ctx); err != nil {
+			return err
+		}
+		if err := link.prove(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rounds returns all pairs of n devices, each once, in rounds in which no device comes twice.
+func rounds(n int) (all [][][2]int) {
+	even := n + n%2 // with a device that is not there, whose partner has a round to rest
+	for r := range max(0, even-1) {
+		var round [][2]int
+		for i := range even / 2 {
+			a, b := (r+i)%(even-1), (r+even-1-i)%(even-1)
+			if i == 0 {
+				b = even - 1
+			}
+			if a, b := min(a, b), max(a, b); b < n {
+				round = append(round, [2]int{a, b})
+			}
+		}
+		all = append(all, round)
+	}
+	return all
 }
 
 var errNoDevice = errors.New("p2p: a device is nil")
@@ -85,8 +156,8 @@ func shareMemory(a, b *streams.Device) bool {
 }
 
 // inspect asks for one link and enables it.
-func inspect(from, to *streams.Device, topology Topology) (*Link, error) {
-	link := &Link{From: from, To: to, Kind: Kind(from.Info, to.Info, topology)}
+func inspect(from, to *streams.Device) (*Link, error) {
+	link := &Link{From: from, To: to}
 	ok, err := from.CanAccess(to)
 	if err != nil {
 		return nil, err

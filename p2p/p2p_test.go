@@ -135,3 +135,29 @@ func TestNVML(t *testing.T) {
 		t.Error("two GPUs that are not there are linked")
 	}
 }
+
+// Every pair has its turn, once, and no device two at a time.
+func TestRounds(t *testing.T) {
+	for n := range 10 {
+		seen := map[[2]int]int{}
+		all := rounds(n)
+		for _, round := range all {
+			busy := map[int]bool{}
+			for _, pair := range round {
+				if pair[0] >= pair[1] || pair[1] >= n || busy[pair[0]] || busy[pair[1]] {
+					t.Errorf("%d devices: round %v", n, round)
+				}
+				busy[pair[0]], busy[pair[1]] = true, true
+				seen[pair]++
+			}
+		}
+		if len(seen) != n*(n-1)/2 || n > 1 && len(all) != n+n%2-1 {
+			t.Errorf("%d devices: %v", n, all)
+		}
+		for pair, times := range seen {
+			if times != 1 {
+				t.Errorf("%d devices: %v comes %d times", n, pair, times)
+			}
+		}
+	}
+}

@@ -3,11 +3,12 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [soak]
+#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [soak] [start]
 #
 # Without words it does the first four. Step performance is what docs/performance.md
 # reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
+# Step start measures how long commands take to start, beside a plain CUDA program.
 # TESTS names the test programs that step tests runs (default: all that are in the bundle).
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
@@ -331,6 +332,79 @@ sweep() {
 	bench sweep sweep --backend cuda
 	plot sweep sweep sweep
 	cat "$out/sweep.log"
+}
+
+# wall NAME TIMES COMMAND...: runs it so often, and adds to start.times a line for each: the name and the seconds.
+wall() {
+	local name=$1 times=$2 begin end i
+	shift 2
+	for i in $(seq "$times"); do
+		begin=$EPOCHREALTIME
+		if ! timeout 60 "$@" >"$out/start.log" 2>&1; then
+			echo "FAIL  start: $name"
+			tail -n 5 "$out/start.log"
+			failed=1
+			return 1
+		fi
+		end=$EPOCHREALTIME
+		awk -v name="$name" -v a="$begin" -v b="$end" 'BEGIN { print name "\t" b - a }' >>"$out/start.times"
+		grep -h '^seconds\|^tried' "$out/start.log" | sed "s/^/$name $i: /" >>"$out/start.notes"
+	done
+}
+
+# cold RUN...: runs it without anything that a run before has left: caches of halox, of the driver and of NVRTC.
+cold() {
+	local cache
+	cache=$(mktemp -d)
+	env HALOX_CACHE="$cache/halox" CUDA_CACHE_PATH="$cache/cuda" CUDA_CACHE_DISABLE=1 "$@"
+	set -- $?
+	rm -rf "$cache"
+	return "$1"
+}
+
+# How long a command takes from its start to its end: medians, in seconds.
+start() {
+	local LC_ALL=C nvcc cache name run
+	nvcc=$(find_nvcc)
+	rm -f "$out"/start.times "$out"/start.notes
+	run=("$bundle/halox" run heat3d.yaml --set "grid.size=[64,64,64]" --set stop.iterations=20 --set exact=null
+		--set output.picture=null --set devices.backend=cuda --set exchange.scheme=auto)
+	if [ -z "$nvcc" ]; then
+		echo "no nvcc here: not compared with a plain CUDA program"
+	elif ! "$nvcc" -O2 -std=c++17 -o "$out/contexts" "$bundle/contexts.cu" -lcuda >"$out/nvcc.log" 2>&1; then
+		echo "FAIL  build contexts"
+		tail -n 5 "$out/nvcc.log"
+		failed=1
+	else
+		"$out/contexts" >/dev/null # the first of all also wakes the GPUs
+		wall "plain CUDA program" 5 "$out/contexts"
+		echo "plain CUDA program: cuInit, contexts and release took $(cat "$out/start.log") ms the last time" >>"$out/start.notes"
+		rm -f "$out/contexts"
+	fi
+	wall "halox devices" 5 "$bundle/halox" devices
+	export -f cold
+	wall "halox run, cold" 3 bash -c 'cold "$@"' bash "${run[@]}"
+	cache=$(mktemp -d)
+	HALOX_CACHE=$cache wall "halox run, filling the cache" 1 "${run[@]}"
+	HALOX_CACHE=$cache wall "halox run, warm" 5 "${run[@]}"
+	rm -rf "$cache"
+	{
+		awk -F '\t' '
+			{ if (!($1 in n)) order[++names] = $1; at[$1, ++n[$1]] = $2 }
+			END {
+				printf "%-30s %6s %8s %8s %8s\n", "", "times", "median", "least", "most"
+				for (k = 1; k <= names; k++) {
+					name = order[k]; count = n[name]
+					for (i = 1; i <= count; i++) v[i] = at[name, i]
+					for (i = 2; i <= count; i++) # sorted
+						for (j = i; j > 1 && v[j - 1] > v[j]; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
+					printf "%-30s %6d %8.3f %8.3f %8.3f\n", name, count, v[int((count + 1) / 2)], v[1], v[count]
+				}
+			}' "$out/start.times"
+		echo
+		cat "$out/start.notes"
+	} | tee "$out/start.txt"
+	rm -f "$out"/start.times "$out"/start.notes "$out"/start.log
 }
 
 for step in $steps; do

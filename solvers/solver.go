@@ -129,6 +129,26 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 	return trials, known, errors.Join(err, u.Close())
 }
 
+// Ahead begins to compile what a run of the problem asks for, or what Fastest will, see scheme.Ahead. It takes any placement
+// of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
+func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
+	none := s.Compiler.Ahead(ctx)
+	if p.check(place) != nil || place.Devices[0].GoKernels {
+		return none
+	}
+	dry := place.DryRun()
+	defer func() { _ = streams.CloseAll(dry.Devices) }()
+	u, err := newVariable(p, dry)
+	if err != nil {
+		return none
+	}
+	step, err := p.step(u)
+	if err != nil {
+		return none
+	}
+	return scheme.Ahead(ctx, step, s, o)
+}
+
 // DryRun returns what a run of the problem holds on each device of a plan, with all that New makes and all that
 // is read of the field afterwards, see scheme.DryRun.
 func DryRun(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler, o scheme.Options) (all []scheme.Memory, err error) {

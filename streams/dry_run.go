@@ -1,6 +1,8 @@
 package streams
 
 import (
+	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -9,7 +11,7 @@ import (
 // allocated on it takes address space and no memory, Held says how much it is, and what is queued is done at
 // once without being done. Kernels are made ready as for the device itself, by which modules are loaded, so
 // that what cannot be launched there is refused here. Bytes of its memory are zeros at first. It reaches the
-// peers that the device reaches, among those given. CloseAll closes the devices.
+// peers that the device reaches, among those given. One for a device of another dry run stands for the same. CloseAll closes the devices.
 //
 // A program that makes all ready on such devices, and runs, has told what it will hold on the real ones.
 func DryRun(devices []*Device) []*Device {
@@ -19,7 +21,8 @@ func DryRun(devices []*Device) []*Device {
 	next.Store(dryAddress)
 	for _, d := range devices {
 		if made[d] == nil {
-			made[d] = newDevice(d.Info, &dryDriver{driver: d.driver, real: d, next: next})
+			real := d.Real()
+			made[d] = newDevice(d.Info, &dryDriver{driver: real.driver, real: real, next: next})
 		}
 		all = append(all, made[d])
 	}
@@ -44,6 +47,17 @@ func (d *Device) Real() *Device {
 		return dry.real
 	}
 	return d
+}
+
+// DryFunction returns a function that only devices of a DryRun take, for kernels that nobody has compiled yet. Of a
+// launch of it nothing is checked that the compiled kernel decides.
+func DryFunction() Function { return dryFunction{} }
+
+type dryFunction struct{}
+
+// Usage returns an error: it is not known.
+func (dryFunction) Usage() (Usage, error) {
+	return Usage{}, errors.New("streams: a kernel that is not compiled")
 }
 
 // dryAddress is where memory begins that is not there.
@@ -90,6 +104,13 @@ func (d *dryDriver) free(m *Memory) error {
 	return release(bytes)
 }
 
+func (d *dryDriver) kernel(spec *KernelSpec) (launcher, error) {
+	if _, unknown := spec.Function.(dryFunction); unknown {
+		return &dryKernel{slices.Clone(spec.Argument)}, nil
+	}
+	return d.driver.kernel(spec)
+}
+
 func (d *dryDriver) canAccess(peer *Device) (bool, error) { return d.driver.canAccess(peer.Real()) }
 func (d *dryDriver) enablePeer(*Device) error             { return nil }
 func (d *dryDriver) queue(Priority) (queue, error)        { return dryQueue{}, nil }
@@ -97,6 +118,12 @@ func (d *dryDriver) marker(bool) (marker, error)          { return dryMarker{}, 
 func (d *dryDriver) capture([]queue) (capture, error)     { return dryCapture{}, nil }
 func (d *dryDriver) fatal(error) bool                     { return false }
 func (d *dryDriver) close() error                         { return nil }
+
+// dryKernel is a launch of a function that is not there.
+type dryKernel struct{ bytes []byte }
+
+func (k *dryKernel) argument() []byte { return k.bytes }
+func (k *dryKernel) close() error     { return nil }
 
 // dryQueue has done all that is queued.
 type dryQueue struct{}

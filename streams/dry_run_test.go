@@ -43,6 +43,26 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
+// A kernel that nobody has compiled is launched by devices of a dry run alone.
+func TestDryFunction(t *testing.T) {
+	real := hostDevices(t, 1)
+	spec := KernelSpec{Name: "k", Function: DryFunction(), Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Argument: []byte{1, 2}}
+	if _, err := real[0].NewKernel(spec); err == nil {
+		t.Error("a real device took it")
+	}
+	dry := DryRun(real)
+	k := must[*Kernel](t)(dry[0].NewKernel(spec))
+	s := must[*Stream](t)(dry[0].NewStream(Normal))
+	k.Argument()[0] = 3
+	if spec.Argument[0] != 1 || len(k.Argument()) != 2 {
+		t.Errorf("arguments %v and %v", spec.Argument, k.Argument())
+	}
+	check(t, s.Launch(k), s.Sync(time.Second), k.Close(), CloseAll(dry))
+	if _, err := spec.Function.Usage(); err == nil {
+		t.Error("its registers are known")
+	}
+}
+
 // Peers are reached as by the devices.
 func TestDryRunReachesPeers(t *testing.T) {
 	real := hostDevices(t, 3)

@@ -12,14 +12,35 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
+// begin begins to compile what the run and, for scheme auto, the trials before it need.
+func (w *setup) begin(ctx context.Context) {
+	draft, err := w.session.Draft(w.cutting())
+	if err != nil {
+		return // who cuts says so
+	}
+	search := w.search()
+	search.Path = w.path()
+	w.ahead = solvers.Ahead(ctx, w.problem, draft, search, solverOptions(w.config))
+}
+
 // choose finds the scheme for scheme auto, on GPUs the fastest of all by trial, which is
 // remembered, and plans its messages. Host devices keep what scheme.Choose says.
 func (w *setup) choose(ctx context.Context, notes io.Writer) error {
 	if w.config.Exchange.Scheme != string(scheme.Auto) {
 		return nil
 	}
-	begin := time.Now()
-	trials, known, err := solvers.Fastest(ctx, w.problem, w.place, w.search(), solverOptions(w.config))
+	if err := w.recall(ctx); err != nil || len(w.tried) > 0 {
+		return err
+	}
+	begin, search := time.Now(), w.search()
+	search.Ahead = w.ahead
+	search.Trying = func(name scheme.Scheme, path p2p.Path) {
+		during(ctx, fmt.Sprintf("trying scheme %s by %s", name, path), nil)
+	}
+	search.Failed = func(name scheme.Scheme, path p2p.Path, err error) {
+		fmt.Fprintf(notes, "scheme %s by %s is left out: %v\n", name, path, err)
+	}
+	trials, known, err := solvers.Fastest(ctx, w.problem, w.place, search, solverOptions(w.config))
 	if err != nil || len(trials) == 0 {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/internal/cuda"
 	"github.com/halox/halox/internal/cuda/cudafake"
@@ -42,6 +43,25 @@ func TestSignalsBesideAStuckDriver(t *testing.T) {
 			withFake(t, cudafake.Stuck(tc.call))
 			p := start(t, "", tc.args...)
 			p.listens(t, syscall.SIGTERM)
+			p.stopped(t, syscall.SIGTERM)
+		})
+	}
+}
+
+// Nor does a compiler that takes its time, by itself or while links wait for it to be measured.
+func TestSignalsWhileKernelsAreCompiled(t *testing.T) {
+	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\n")
+	for _, args := range [][]string{{"run", file}, {"run", file, "--set", "exchange.path=peer"}, {"plan", file}} {
+		t.Run(strings.Join(args[2:], " "), func(t *testing.T) {
+			withFake(t)
+			slow := testdevices.SlowNVRTC(t, 10*time.Second, "")
+			t.Setenv("HALOX_NVRTC", slow.Library)
+			t.Setenv("HALOX_CACHE", t.TempDir())
+			p := start(t, "", args...)
+			await(t, func() bool {
+				names, _ := slow.Compiled(t)
+				return len(names) > 0
+			})
 			p.stopped(t, syscall.SIGTERM)
 		})
 	}

@@ -120,6 +120,17 @@ func during(ctx context.Context, doing string, keep func() string) {
 	i.stops, i.doing, i.keep = true, doing, keep
 }
 
+// doing returns what during said last that a command does, "" at first.
+func doing(ctx context.Context) string {
+	i, ok := ctx.Value(interruptsKey{}).(*interrupts)
+	if !ok {
+		return ""
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.doing
+}
+
 // interruption is errInterrupted for the error of a context that has ended.
 func interruption(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -185,7 +185,7 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newSolverRun(t.Context(), config, t.Output())
+	j, err := newSolverRun(t.Context(), config, newStatus(t.Output(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,9 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	}
 	begin := time.Now()
 	ctx := cmd.Context()
-	j, err := newSolverRun(ctx, config, notes)
+	show := newStatus(notes, func() string { return doing(ctx) })
+	j, err := newSolverRun(ctx, config, show)
+	show.close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

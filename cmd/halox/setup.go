@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
@@ -23,17 +24,28 @@ type setup struct {
 	scheme  scheme.Scheme
 	tried   []scheme.Trial // where the scheme is the fastest of some, these
 	plan    *halo.Plan     // of the exchange in a step
+	ahead   *kernels.Ahead // compiles what a run needs; nil where none is to follow
 }
 
 // newSetup opens the devices and plans. Notes for the user go to notes.
 func newSetup(ctx context.Context, c *configs.Run, notes io.Writer) (*setup, error) {
+	return openSetup(ctx, c, notes, func(*setup) {})
+}
+
+// openSetup is newSetup of what is prepared with the session and the problem, before links are measured.
+func openSetup(ctx context.Context, c *configs.Run, notes io.Writer, prepare func(w *setup)) (*setup, error) {
 	session, err := openSession(ctx, c.Devices, notes)
 	if err != nil {
 		return nil, err
 	}
-	w, err := setUp(ctx, session, c)
+	w := &setup{config: c, session: session}
+	if w.problem, err = newProblem(c); err == nil {
+		prepare(w)
+		during(ctx, "looking at the links", nil)
+		err = w.planned(ctx)
+	}
 	if err != nil {
-		return nil, errors.Join(err, session.Close())
+		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
 }
@@ -44,12 +56,18 @@ func setUp(ctx context.Context, session *halo.Session, c *configs.Run) (w *setup
 	if w.problem, err = newProblem(c); err != nil {
 		return nil, err
 	}
+	return w, w.planned(ctx)
+}
+
+// planned cuts the grid and plans.
+func (w *setup) planned(ctx context.Context) (err error) {
+	c, session := w.config, w.session
 	if w.place, err = session.Cut(ctx, w.cutting()); err != nil {
-		return nil, inConfig(err)
+		return inConfig(err)
 	}
 	w.scheme = scheme.Choose(scheme.Scheme(c.Exchange.Scheme), w.place)
 	w.plan, err = halo.NewPlan(w.place, session.Links, w.path(), w.problem.Field())
-	return w, err
+	return err
 }
 
 // cutting translates the config.
@@ -70,4 +88,9 @@ func (w *setup) path() p2p.Path {
 }
 
 // close frees the devices and what is on them.
-func (w *setup) close() error { return w.session.Close() }
+func (w *setup) close() error {
+	if w.ahead != nil {
+		w.ahead.Stop()
+	}
+	return w.session.Close()
+}

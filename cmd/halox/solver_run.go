@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/solvers"
@@ -17,14 +16,17 @@ type solverRun struct {
 	tracing *tracing // nil where none is wanted
 }
 
-// newSolverRun makes everything ready. Notes for the user go to notes.
-func newSolverRun(ctx context.Context, c *configs.Run, notes io.Writer) (*solverRun, error) {
-	w, err := newSetup(ctx, c, notes)
+// newSolverRun makes everything ready, and shows how that goes.
+func newSolverRun(ctx context.Context, c *configs.Run, show *status) (*solverRun, error) {
+	w, err := openSetup(ctx, c, show, func(w *setup) {
+		show.compiles(w.session.Compiler)
+		w.begin(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
 	during(ctx, "trying the schemes", nil)
-	if err := w.choose(ctx, notes); err != nil {
+	if err := w.choose(ctx, show); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	if err := w.fits(ctx); err != nil {

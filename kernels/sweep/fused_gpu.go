@@ -137,12 +137,12 @@ func (r StageRank) program(k *stagePlan) kernels.Program {
 // launch makes a launch of a stage ready.
 func (f *FusedStage) launch(r StageRank, k *stagePlan, kernel string, uses ...streams.Span) (*fusedLaunch, error) {
 	s, g := r.Sweeper, f.all.group
-	found, err := s.compiler.LoadSteps(s.device, r.program(k), kernel)
+	function, err := s.load(s.device, r.program(k), kernel)
 	if err != nil {
-		return nil, s.plan.explain(err)
+		return nil, err
 	}
 	spec := streams.KernelSpec{
-		Name: "fused", Work: streams.Sweep, Function: found[0], Grid: k.grid, Block: k.block,
+		Name: "fused", Work: streams.Sweep, Function: function, Grid: k.grid, Block: k.block,
 		Uses:    append(append(spansOf(k.arrays), g.flags.Memory(f.rank).All(), g.flags.Report(f.rank).All()), append(k.targets.uses(), uses...)...),
 		Reaches: append(r.reaches(f.rank), g.reaches(f.rank)...),
 	}

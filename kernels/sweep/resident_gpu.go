@@ -141,13 +141,13 @@ func (r *ResidentRank) kernel(p *residentPlan, all []int64) (*streams.Kernel, er
 		return nil, fmt.Errorf("%w: resident steps of %d stages, whose argument would have %d bytes; %d are possible", ErrImpossible, len(p.stages), bytes, maxArgument)
 	}
 	sweeper := g.ranks[0][0][r.rank].Sweeper
-	found, err := sweeper.compiler.LoadSteps(g.devices[r.rank], program, "steps")
+	function, err := sweeper.load(g.devices[r.rank], program, "steps")
 	if err != nil {
-		return nil, sweeper.plan.explain(err)
+		return nil, err
 	}
 	block := blockOf(p.threads)
 	spec := streams.KernelSpec{
-		Name: "resident", Work: streams.Sweep, Function: found[0], Grid: [3]int{int(p.blocks), 1, 1}, Block: [3]int{block[0], block[1], 1},
+		Name: "resident", Work: streams.Sweep, Function: function, Grid: [3]int{int(p.blocks), 1, 1}, Block: [3]int{block[0], block[1], 1},
 		Uses:    []streams.Span{g.flags.Memory(r.rank).All(), g.flags.Report(r.rank).All(), p.before},
 		Reaches: g.reaches(r.rank), Argument: r.argument(p, all), Cooperative: true,
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
 )
 
 // maxArgument is how large the argument of a launch may be.
@@ -25,6 +26,19 @@ func (r StageRank) shape(arrays []kernels.Array) (Shape, error) {
 		return shape, fmt.Errorf("%w: a stage of arrays that are not aligned", ErrImpossible)
 	}
 	return shape, nil
+}
+
+// load returns a kernel of whole stages. Where they depend on the shape of sweeps, and a dry run does not know it,
+// they are not compiled: another shape may be found.
+func (s *Sweeper) load(d *streams.Device, p kernels.Program, kernel string) (function, error) {
+	if s.untuned && s.form.way != streaming {
+		return streams.DryFunction(), nil
+	}
+	found, err := s.compiler.LoadSteps(d, p, kernel)
+	if err != nil {
+		return nil, s.plan.explain(err)
+	}
+	return found[0], nil
 }
 
 // fusedShape returns the shape of a fused stage; on a host device it only says into how many blocks slabs

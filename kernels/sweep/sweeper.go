@@ -18,6 +18,7 @@ type Sweeper struct {
 	plan     *plan
 	form     form
 	shape    Shape                          // of sweeps of large boxes
+	untuned  bool                           // a dry run wanted to know the fastest, and nobody does yet
 	programs map[string]map[string]function // by the classes of arrays, and by name
 }
 

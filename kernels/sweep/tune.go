@@ -56,7 +56,7 @@ func (s *Sweeper) Tune(arrays Arrays, box domain.Box, budget time.Duration) (t T
 		text, _ := json.MarshalIndent(t, "", "\t")
 		return append(text, '\n'), err
 	})
-	if errors.Is(err, errUnknown) {
+	if s.untuned = errors.Is(err, errUnknown); s.untuned {
 		return t, nil
 	}
 	if err != nil {

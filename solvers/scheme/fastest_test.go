@@ -19,30 +19,39 @@ import (
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // newStep returns a linear step over n devices in a row.
 func newStep(t *testing.T, set *testdevices.Set, n, layers int) *Step {
 	t.Helper()
-	grid, err := domain.NewGrid([]int{12, 10, layers}, [3]bool{})
+	return newStepOf(t, set.Devices[:n], []int{12, 10, layers}, stencil.Kind{Points: 7, Shape: stencil.StarShape})
+}
+
+// newStepOf returns a linear step over devices in a row along the last axis.
+func newStepOf(t *testing.T, devices []*streams.Device, size []int, kind stencil.Kind) *Step {
+	t.Helper()
+	grid, err := domain.NewGrid(size, [3]bool{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut, err := domain.Decompose(grid, domain.Vec{1, 1, n})
+	parts := domain.Vec{1, 1, 1}
+	parts[len(size)-1] = len(devices)
+	cut, err := domain.Decompose(grid, parts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := halo.Place(cut, set.Devices[:n])
+	place, err := halo.Place(cut, devices)
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
+	u, err := NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(len(size), 1)}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { u.Close() })
 	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
-	s, err := stencil.HeatOf(stencil.Kind{Points: 7, Shape: stencil.StarShape}, []float64{0.1, 0.1, 0.1}, 1, 1e-3)
+	s, err := stencil.HeatOf(kind, slices.Repeat([]float64{0.1}, len(size)), 1, 1e-3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +115,7 @@ func TestTrials(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
 	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 2, p2p.Staged: len(candidates()) - 2} {
-		trials, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path}.try(t.Context(), step, Options{})
+		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path}.try(t.Context(), step, Options{})
 		if err != nil || len(trials) < fewest || !slices.IsSortedFunc(trials, faster) || trials[0].Step <= 0 {
 			t.Errorf("path %s: %v, %v", path, trials, err)
 		}
@@ -116,7 +125,7 @@ func TestTrials(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}); err == nil {
+	if _, _, err := (Search{Links: set.Links, Compiler: set.Compiler}).try(ctx, step, Options{}); err == nil {
 		t.Error("an interrupted choice was made")
 	}
 }

@@ -93,7 +93,7 @@ func TestTrialsLookAtWhatIsFree(t *testing.T) {
 	for name, free := range map[string]int64{"for half of a copy": own + own/2, "for a copy and no more": 2 * own} {
 		session, step, fake := fakeSession(t, free)
 		before := fake.Live()
-		trials, err := tryCopy(t.Context(), session, step, Options{Path: p2p.Staged, Limit: testLimit})
+		trials, err := tryCopy(t.Context(), Search{Links: session.Links, Compiler: session.Compiler, Path: p2p.Staged}, step, Options{Path: p2p.Staged, Limit: testLimit})
 		if err != nil || len(trials) > 0 {
 			t.Errorf("%s: %v, %v", name, trials, err)
 		}

@@ -37,12 +37,15 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if o.Scheme == "" {
 		o.Scheme = Auto
 	}
+	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
+	search.Ahead = Ahead(ctx, step, search, o)
+	defer search.Ahead.Stop()
 	if len(step.placement().Devices) > 1 {
 		if err := s.Measure(ctx); err != nil {
 			return nil, err
 		}
 	}
-	o, err := o.choose(ctx, s, step)
+	o, err := o.choose(ctx, search, step)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +65,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 }
 
 // choose returns the options with a scheme, and the path that it takes.
-func (o Options) choose(ctx context.Context, s *halo.Session, step *Step) (Options, error) {
+func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, error) {
 	if o.Scheme == Auto {
 		trials, err := tryCopy(ctx, s, step, o)
 		if err != nil {
@@ -85,7 +88,7 @@ func (o Options) choose(ctx context.Context, s *halo.Session, step *Step) (Optio
 }
 
 // tryCopy tries the schemes of a step with variables of their own, if there is memory for these.
-func tryCopy(ctx context.Context, s *halo.Session, step *Step, o Options) (trials []Trial, err error) {
+func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Trial, err error) {
 	place := step.placement()
 	if place.Devices[0].HostCores {
 		return nil, nil // nothing is tried there
@@ -97,8 +100,7 @@ func tryCopy(ctx context.Context, s *halo.Session, step *Step, o Options) (trial
 	if err != nil {
 		return nil, err
 	}
-	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
-	trials, _, err = Fastest(ctx, scratch, search, o) // which leaves nothing queued
+	trials, _, err = Fastest(ctx, scratch, s, o) // which leaves nothing queued
 	for _, v := range variables {
 		err = errors.Join(err, v.Close())
 	}

@@ -19,7 +19,7 @@ func TestAFailingTrialLeavesNothing(t *testing.T) {
 		return func(*streams.Stream, int64, float64) error { return broken }, nil
 	}
 	before := fake.Live()
-	if _, err := tryCopy(t.Context(), session, step, Options{Path: p2p.Staged, Limit: testLimit}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "try scheme") {
+	if _, err := tryCopy(t.Context(), Search{Links: session.Links, Compiler: session.Compiler, Path: p2p.Staged}, step, Options{Path: p2p.Staged, Limit: testLimit}); !errors.Is(err, broken) || !strings.Contains(err.Error(), "try scheme") {
 		t.Errorf("got %v", err)
 	}
 	after := fake.Live()

@@ -57,16 +57,16 @@ func (s *Step) pointOf(st *Stage) sweep.Point {
 
 // tune finds the fastest shape for sweeps of the interior. It sweeps into fields that the first step
 // writes and that hold nothing that is needed, or into memory of its own where they do; where there is
-// none left, the shape stays. So no dry run counts that memory.
+// none left, the shape stays. So no dry run counts that memory: it asks what is known, and sweeps nothing.
 func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior domain.Box) (found Tuning, err error) {
-	if interior.Empty() || d.device.GoKernels || d.device.IsDry() && !x.step.keepsLevels() {
+	if interior.Empty() || d.device.GoKernels {
 		return found, nil
 	}
 	var scratch streams.Resources
 	defer func() { err = errors.Join(err, scratch.Close()) }()
 	arrays := st.arrays(d.rank, 1)
 	for i, a := range st.pointAccesses() {
-		if !a.write || x.step.keeps(a.Variable) {
+		if !a.write || x.step.keeps(a.Variable) || d.device.IsDry() {
 			continue
 		}
 		for c := range arrays[i] {

@@ -1,0 +1,141 @@
+//go:build linux && cgo
+
+package kernels_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// twoGPUs opens those of a fake driver, and devices that stand for them.
+func twoGPUs(t *testing.T) (fake *cudafake.Fake, real, dry []*streams.Device) {
+	t.Helper()
+	library := cudafake.Build(t, cudafake.Devices(2))
+	platform, err := streams.CUDAPlatform(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if real, err = platform.Open(); err != nil {
+		t.Fatal(err)
+	}
+	dry = streams.DryRun(real)
+	t.Cleanup(func() {
+		if err := errors.Join(streams.CloseAll(dry), streams.CloseAll(real), platform.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return cudafake.Inspect(t, library), real, dry
+}
+
+var variants = []kernels.Program{moves, {File: "move.cu", Defines: []string{"A=1"}}, {File: "reduce.cu"}}
+
+// Programs are compiled side by side, each once, and are loaded on all devices before anybody waits.
+func TestAheadCompilesSideBySide(t *testing.T) {
+	slow := testdevices.SlowNVRTC(t, 100*time.Millisecond, "")
+	fake, real, dry := twoGPUs(t)
+	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
+	a := c.Ahead(t.Context())
+	for _, d := range dry {
+		for _, p := range variants {
+			found, err := a.Compiler().Load(d, p, "a", "b")
+			if err != nil || len(found) != 2 {
+				t.Fatalf("%v, %v", found, err)
+			}
+		}
+	}
+	if _, err := a.Compiler().Load(real[0], moves, "a"); err == nil {
+		t.Error("a real device got kernels that are not compiled")
+	}
+	a.Wait()
+	names, together := slow.Compiled(t)
+	slices.Sort(names)
+	if !slices.Equal(names, []string{"move.cu", "move.cu", "reduce.cu"}) || together < 2 || fake.Calls("cuModuleLoadDataEx") != 6 {
+		t.Errorf("compiled %v, %d at the same time, %d modules", names, together, fake.Calls("cuModuleLoadDataEx"))
+	}
+	for _, d := range real {
+		for _, p := range variants {
+			if _, err := c.Load(d, p, "a"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if names, _ := slow.Compiled(t); len(names) != 3 || fake.Calls("cuModuleLoadDataEx") != 6 {
+		t.Errorf("again compiled: %v, %d modules", names, fake.Calls("cuModuleLoadDataEx"))
+	}
+	if begun, done := c.Compiled(); begun != 3 || done != 3 {
+		t.Errorf("%d begun and %d done", begun, done)
+	}
+}
+
+// A context that ends ends the waiting, though a compilation goes on, and what comes after it is not loaded.
+func TestAheadEndsWithTheContext(t *testing.T) {
+	slow := testdevices.SlowNVRTC(t, 300*time.Millisecond, "")
+	fake, _, dry := twoGPUs(t)
+	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
+	ctx, cancel := context.WithCancel(t.Context())
+	a := c.Ahead(ctx)
+	_, _ = a.Compiler().Load(dry[0], moves, "a")
+	for begun, _ := c.Compiled(); begun == 0; begun, _ = c.Compiled() {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	begin := time.Now()
+	a.Wait()
+	if took := time.Since(begin); took > 200*time.Millisecond {
+		t.Errorf("waited %v", took)
+	}
+	for _, done := c.Compiled(); done == 0; _, done = c.Compiled() {
+		time.Sleep(time.Millisecond)
+	}
+	other := c.Ahead(t.Context()) // what is in hand is kept
+	_, _ = other.Compiler().Load(dry[1], moves, "a")
+	other.Wait()
+	if names, _ := slow.Compiled(t); len(names) != 1 || fake.Calls("cuModuleLoadDataEx") != 1 {
+		t.Errorf("compiled %v, %d modules", names, fake.Calls("cuModuleLoadDataEx"))
+	}
+}
+
+// Stop waits for what has begun and leaves out the rest.
+func TestAheadStops(t *testing.T) {
+	slow := testdevices.SlowNVRTC(t, 50*time.Millisecond, "")
+	fake, _, dry := twoGPUs(t)
+	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
+	a := c.Ahead(t.Context())
+	for i := range 200 {
+		_, _ = a.Compiler().Load(dry[0], kernels.Program{File: "move.cu", Defines: []string{"A=" + string(rune('0'+i))}}, "a")
+	}
+	for begun, _ := c.Compiled(); begun == 0; begun, _ = c.Compiled() {
+		time.Sleep(time.Millisecond)
+	}
+	a.Stop()
+	begun, done := c.Compiled()
+	if names, _ := slow.Compiled(t); begun != done || len(names) != begun || begun > 100 {
+		t.Errorf("%d begun, %d done, compiled %d", begun, done, len(names))
+	}
+	if n := fake.Calls("cuModuleLoadDataEx"); n > 0 {
+		t.Errorf("%d modules", n)
+	}
+}
+
+// What does not compile, the compiler itself says.
+func TestAheadOfWhatDoesNotCompile(t *testing.T) {
+	slow := testdevices.SlowNVRTC(t, 0, "move.cu")
+	_, real, dry := twoGPUs(t)
+	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
+	a := c.Ahead(t.Context())
+	if _, err := a.Compiler().Load(dry[0], moves, "a"); err != nil {
+		t.Error(err)
+	}
+	a.Wait()
+	if _, err := c.Load(real[0], moves, "a"); !errors.Is(err, kernels.ErrNotCompiled) {
+		t.Errorf("got %v", err)
+	}
+}

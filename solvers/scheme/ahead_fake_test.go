@@ -1,0 +1,142 @@
+//go:build linux && cgo
+
+package scheme
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+)
+
+// slowSearch returns a search over two GPUs of a fake driver, and a step on them, with kernels that take their time
+// to compile.
+func slowSearch(t *testing.T, takes time.Duration, refuses string) (Search, *Step, testdevices.Slow) {
+	t.Helper()
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	session, _, _ := fakeSession(t, 1<<30)
+	slow := testdevices.SlowNVRTC(t, takes, refuses)
+	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
+	step := newStep(t, &testdevices.Set{Devices: session.Devices}, 2, 16)
+	return Search{Links: session.Links, Compiler: c, Path: p2p.Auto}, step, slow
+}
+
+// sortedPrograms returns those that were compiled.
+func sortedPrograms(t *testing.T, slow testdevices.Slow) []string {
+	t.Helper()
+	names, _ := slow.Compiled(t)
+	slices.Sort(names)
+	return names
+}
+
+// All schemes are tried, over all paths, though it takes longer to compile their kernels one after the other than a
+// search may take; they are compiled side by side, and nothing else is.
+func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
+	const takes = 400 * time.Millisecond
+	s, step, slow := slowSearch(t, takes, "")
+	var tried []string
+	s.Trying = func(name Scheme, path p2p.Path) {
+		if begun, done := s.Compiler.Compiled(); begun != done {
+			t.Errorf("scheme %s is tried while %d programs are being compiled", name, begun-done)
+		}
+		tried = append(tried, string(name)+" "+string(path))
+	}
+	trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
+	if err != nil || known || len(trials) != 2*len(candidates())-2 || len(tried) != 2*len(candidates()) { // two need path direct
+		t.Errorf("%v, known %t, %v; tried %v", trials, known, err, tried)
+	}
+	names, together := slow.Compiled(t)
+	if len(names) < 6 || together < 2 || time.Duration(len(names))*takes < 2*searchTime {
+		t.Errorf("%d at the same time of %v", together, names)
+	}
+
+	s, step, slow = slowSearch(t, 0, "")
+	s.Ahead = s.Compiler.Ahead(t.Context()) // of nothing: the trials compile what they need
+	if _, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); err != nil {
+		t.Error(err)
+	}
+	if slices.Sort(names); !slices.Equal(names, sortedPrograms(t, slow)) {
+		t.Errorf("compiled %v, and needed %v", names, sortedPrograms(t, slow))
+	}
+}
+
+// Of a scheme that is named, and of one that is remembered as the fastest, nothing is compiled but its own kernels.
+func TestAheadOfOneScheme(t *testing.T) {
+	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond}, {Resident, p2p.Direct, time.Microsecond}, {Graph, p2p.Direct, time.Microsecond}} {
+		s, step, slow := slowSearch(t, 0, "")
+		plan, err := step.Plan(s.Links, one.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := autotune(t.Context(), step, plan, s.Compiler, Options{Scheme: one.Scheme, Limit: testLimit}, time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		want := sortedPrograms(t, slow)
+		for name, o := range map[string]Options{"named": {Scheme: one.Scheme}, "remembered": {Scheme: Auto}} {
+			s, step, slow := slowSearch(t, 0, "")
+			if name == "named" {
+				s.Path = one.Path
+			} else {
+				s.memory(step, o).keep([]Trial{one})
+			}
+			Ahead(t.Context(), step, s, o).Wait()
+			if got := sortedPrograms(t, slow); !slices.Equal(got, want) || len(want) == 0 {
+				t.Errorf("%s %s by %s: compiled %v, not %v", name, one.Scheme, one.Path, got, want)
+			}
+		}
+	}
+}
+
+// A scheme whose kernels do not compile is left out, and what the search found is not kept. Where none compiles, the
+// error says so.
+func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
+	s, step, _ := slowSearch(t, 0, "tiles.cu")
+	var failed []Scheme
+	s.Failed = func(name Scheme, _ p2p.Path, err error) {
+		if !errors.Is(err, kernels.ErrNotCompiled) || !strings.Contains(err.Error(), "kernels: compile tiles.cu") {
+			t.Errorf("scheme %s: %v", name, err)
+		}
+		failed = append(failed, name)
+	}
+	trials, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
+	if err != nil || len(trials) != 2*len(candidates())-3 || !slices.Equal(failed, []Scheme{Resident}) {
+		t.Errorf("%v, %v; left out %v", trials, err, failed)
+	}
+	if _, known := s.memory(step, Options{}).recall(s.paths(step)); known {
+		t.Error("that is remembered")
+	}
+	s, step, _ = slowSearch(t, 0, "point.cu")
+	if trials, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit}); len(trials) > 0 || !errors.Is(err, kernels.ErrNotCompiled) || !strings.HasPrefix(err.Error(), "try scheme ") {
+		t.Errorf("%v, %v", trials, err)
+	}
+}
+
+// What depends on the shape of sweeps is compiled once that is found, and in no other shape.
+func TestAheadWaitsForTheShapeOfSweeps(t *testing.T) {
+	s, step, slow := slowSearch(t, 0, "")
+	flat := newStepOf(t, step.placement().Devices, []int{512, 512}, stencil.Kind{Points: 5, Shape: stencil.StarShape})
+	a := Ahead(t.Context(), flat, s, Options{Scheme: Fused})
+	a.Wait()
+	if names := sortedPrograms(t, slow); slices.Contains(names, "point_step.cu") || !slices.Contains(names, "point.cu") {
+		t.Errorf("before the shape is known: compiled %v", names)
+	}
+	trials, _, err := Fastest(t.Context(), flat, s, Options{Limit: testLimit})
+	if err != nil || len(trials) != 2*len(candidates())-2 {
+		t.Errorf("%v, %v", trials, err)
+	}
+	fused := 0
+	for _, name := range sortedPrograms(t, slow) {
+		if name == "point_step.cu" {
+			fused++
+		}
+	}
+	if fused < 1 || fused > 2 { // the names of these GPUs differ, so that each is tuned
+		t.Errorf("%d shapes of fused stages were compiled", fused)
+	}
+}
