@@ -34,6 +34,7 @@ var may = map[string][]string{
 	"halo/datatype":               {},
 	"halo/packing":                {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain", "internal/cache"},
 	"halo/halotest":               {"halo", "halo/datatype", "p2p", "kernels", "streams", "domain"},
+	"halo/ranks":                  {"p2p", "kernels", "streams"},
 	"halo/boundary":               {"halo", "kernels", "kernels/pack", "streams", "domain"},
 	"solvers/scheme":              {"internal/cache", "halo", "halo/boundary", "p2p", "kernels", "kernels/reduce", "kernels/sweep", "stencil", "streams", "domain"},
 	"solvers":                     {"solvers/scheme", "halo", "halo/boundary", "kernels", "kernels/sweep", "stencil", "streams", "domain"},

@@ -1,0 +1,60 @@
+package ranks
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// reason is enum Failure of ranks.cuh.
+type reason int
+
+const (
+	noNotifications reason = 1 + iota
+	noBarrier
+	badRank
+	badTag
+	badWindow
+	badRange
+	badSource
+	ended
+)
+
+// failure is what a rank failed of.
+type failure struct {
+	why                    reason
+	rank                   int // of the world
+	expected, came, detail int64
+	err                    error // of a rank on a host device
+}
+
+// Errors that a run may return. Its message says which rank failed, and of what.
+var (
+	ErrTimeout  = errors.New("a rank waited in vain")
+	ErrArgument = errors.New("a call of a rank has a wrong argument")
+)
+
+// describe returns the error of a rank, whose device is named.
+func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
+	who := fmt.Sprintf("ranks: rank %d (%v)", f.rank, device)
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("%s %s: %w", who, fmt.Sprintf(format, args...), ErrArgument)
+	}
+	switch f.why {
+	case noNotifications:
+		return fmt.Errorf("%s waited %v for %d notifications of tag %d; %d came: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+	case noBarrier:
+		return fmt.Errorf("%s waited %v at a barrier of %v: %w", who, limit, Comm(f.expected), ErrTimeout)
+	case badRank:
+		return wrong("named rank %d of %d", f.came, f.expected)
+	case badTag:
+		return wrong("used tag %d; 0 to %d are possible", f.came, f.expected-1)
+	case badWindow:
+		return wrong("used window %d, which does not exist", f.came)
+	case badRange:
+		return wrong("accessed %d bytes at offset %d of a window of %d", f.detail, f.came, f.expected)
+	case badSource:
+		return wrong("put %d bytes from memory that a put cannot read", f.detail)
+	}
+	return fmt.Errorf("%s failed: %w", who, f.err)
+}

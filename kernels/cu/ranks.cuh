@@ -1,0 +1,580 @@
+// Ranks: thread blocks that put data into each other's memory and notify each other, on one GPU or several,
+// while they run. The model is dCUDA's: Gysi, Bär and Hoefler 2016, Kuster 2017.
+//
+// A kernel has one parameter, a World. All its blocks run together, on every device of the world, and each is
+// a rank. Ranks make a window of memory that others may write to, put data there, and wait until they are
+// told of data that came:
+//
+//     #include "ranks.cuh"
+//
+//     extern "C" __global__ void pass_on(const __grid_constant__ ranks::World world) {
+//         __shared__ ranks::State state;
+//         ranks::Rank rank(world, state);
+//         Data &data = rank.data<Data>();
+//         ranks::Window w = rank.create_window(ranks::WORLD, data.memory, data.bytes);
+//         rank.put_notify(w, (rank.index() + 1) % rank.size(), 0, bytes, from, tag);
+//         rank.wait_notifications(tag, 1);
+//         rank.free_window(w);
+//         rank.finish();
+//     }
+//
+// All threads of a block call each function together, and get the same result, unless it says otherwise.
+// Functions with a Group in angle brackets are for the threads of a block, ranks::Block, if nothing is said;
+// with ranks::Warp they are called by all lanes of a warp, with ranks::Thread by one thread.
+//
+// After a wait in vain, or another failure, all functions return at once, and those that return bool return
+// false. The host says what happened.
+//
+// Options: RANK_TAGS, how many tags there are; RANK_CHECKS, for a check of the arguments of every call.
+#pragma once
+
+#include "flags.cuh"
+
+#ifndef RANK_TAGS
+#define RANK_TAGS 256
+#endif
+
+namespace ranks {
+
+// Communicators: all ranks, and those of one device. A rank has an index in each.
+enum Comm { WORLD, DEVICE };
+
+enum {
+	MAX_DEVICES = 16,
+	MAX_WINDOWS = 16, // of a communicator
+	MAX_TIMINGS = 1000,
+};
+
+// What a rank can fail of: Go's failure has the words for it.
+enum Failure { NONE, NO_NOTIFICATIONS, NO_BARRIER, BAD_RANK, BAD_TAG, BAD_WINDOW, BAD_RANGE, BAD_SOURCE, ENDED };
+
+// What a device and the host tell each other during a run, in host memory.
+struct Control {
+	u64 ended;                  // by the host: a rank has failed, or the run is to end
+	u64 claimed, written;       // by the device: a rank has failed, and has said how
+	u64 failure, rank;          // what it failed of, and its index in the world
+	u64 expected, came, detail; // numbers that go with the failure
+};
+
+// What a kernel is launched with. Boards are memory of the devices, all laid out alike.
+struct World {
+	i64 limit;                  // of any wait, in ns
+	i64 ranks, devices, device; // ranks of each device; this device
+	u64 windows[2];             // those that the host made, a bit each, by communicator
+	void *data;                 // of this device
+	Control *control;           // of this device
+	char *boards[MAX_DEVICES];  // as this device reaches them
+};
+
+// Where things are on a board. Lines of 128 bytes keep counts apart that are polled by different ranks.
+enum Line { DEVICE_ARRIVALS, WORLD_ARRIVALS, OTHER_DEVICES, WORLD_RELEASED, LINES = 8 };
+enum { LINE_BYTES = 128 };
+
+struct WindowEntry {
+	u64 base;
+	i64 bytes;
+};
+
+struct Timings {
+	u64 count;
+	i64 nanoseconds[MAX_TIMINGS];
+};
+
+struct Board {
+	char *at;
+	i64 ranks, devices;
+
+	__device__ u64 *line(Line n) const { return (u64 *)(at + n * LINE_BYTES); }
+	__device__ Timings *timings() const { return (Timings *)(at + LINES * LINE_BYTES); }
+	// How many notifications a rank of the device has had, from ranks of its device and from others. They
+	// are raised at different scopes, and so lie in words of their own.
+	__device__ u64 *near_count(i64 rank, int tag) const {
+		return (u64 *)(at + LINES * LINE_BYTES + sizeof(Timings)) + rank * RANK_TAGS + tag;
+	}
+	__device__ u64 *far_count(i64 rank, int tag) const { return near_count(ranks, 0) + rank * RANK_TAGS + tag; }
+	// The windows of all ranks of the world, by slot.
+	__device__ WindowEntry *window(int slot, i64 rank) const {
+		return (WindowEntry *)far_count(ranks, 0) + slot * ranks * devices + rank;
+	}
+};
+
+// A window: memory of each rank of a communicator, which the others may write to and read.
+struct Window {
+	int slot; // below 0: none
+	Comm comm;
+
+	__device__ bool exists() const { return slot >= 0; }
+};
+
+// The threads that call a function together.
+struct Block {
+	static __device__ int thread() { return (int)threadIdx.x; }
+	static __device__ int threads() { return (int)blockDim.x; }
+	static __device__ void sync() { __syncthreads(); }
+	// all returns whether all threads have true, to all of them.
+	static __device__ bool all(bool v) { return __syncthreads_and(v); }
+	static __device__ bool in_first_warp() { return threadIdx.x < 32; }
+	enum { WHOLE = true };
+};
+
+struct Warp {
+	static __device__ int thread() { return (int)threadIdx.x & 31; }
+	static __device__ int threads() { return 32; }
+	static __device__ void sync() { __syncwarp(); }
+	static __device__ bool all(bool v) {
+		__syncwarp();
+		return __all_sync(~0u, v);
+	}
+	static __device__ bool in_first_warp() { return true; }
+	enum { WHOLE = false };
+};
+
+struct Thread {
+	static __device__ int thread() { return 0; }
+	static __device__ int threads() { return 1; }
+	static __device__ void sync() {}
+	static __device__ bool all(bool v) { return v; }
+	static __device__ bool in_first_warp() { return true; }
+	enum { WHOLE = false };
+};
+
+// The shared memory of a rank.
+struct State {
+	u64 consumed[RANK_TAGS];
+	u64 barriers[2], windows[2]; // made; those that exist, a bit each
+	u64 base[2];                 // of the window that a block puts into, of two puts in turn
+	struct {
+		u64 key, base;
+	} recent[16]; // windows that the first warp has put into
+	i64 timer;
+	volatile int failed;
+};
+
+// copy_words copies words, four at a time by each thread.
+template <typename Group, typename W>
+__device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
+	W *const t = (W *)to;
+	const W *const f = (const W *)from;
+	const i64 n = Group::threads();
+	i64 i = Group::thread();
+	for (; i + 3 * n < words; i += 4 * n) {
+		const W a = f[i], b = f[i + n], c = f[i + 2 * n], d = f[i + 3 * n];
+		t[i] = a, t[i + n] = b, t[i + 2 * n] = c, t[i + 3 * n] = d;
+	}
+	for (; i < words; i += n) t[i] = f[i];
+}
+
+// copy_ends copies the bytes before the first whole word and after the last.
+template <typename Group, typename W>
+__device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 bytes) {
+	i64 head = (i64)(-(u64)to % sizeof(W));
+	if (head > bytes) head = bytes;
+	const i64 words = (bytes - head) / (i64)sizeof(W), tail = head + words * (i64)sizeof(W);
+	copy_words<Group, W>(to + head, from + head, words);
+	for (i64 i = Group::thread(); i < head; i += Group::threads()) to[i] = from[i];
+	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
+}
+
+// copy copies bytes by a group, in the widest words that both addresses are equally far from.
+template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
+	char *const t = (char *)to;
+	const char *const f = (const char *)from;
+	const u64 apart = (u64)t ^ (u64)f;
+	if (apart % 16 == 0) copy_aligned<Group, uint4>(t, f, bytes);
+	else if (apart % 8 == 0) copy_aligned<Group, u64>(t, f, bytes);
+	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(t, f, bytes);
+	else copy_words<Group, char>(t, f, bytes);
+}
+
+template <typename A, typename B> struct same {
+	static constexpr bool value = false;
+};
+template <typename A> struct same<A, A> {
+	static constexpr bool value = true;
+};
+
+// The lanes of a group that wait for memory: those of a warp, or one thread.
+template <typename Group> struct lanes_of {
+	typedef Warp type;
+};
+template <> struct lanes_of<Thread> {
+	typedef Thread type;
+};
+
+class Rank {
+  public:
+	// The first call of every block; returns once all ranks of the world have called it.
+	__device__ Rank(const World &w, State &s) : world(w), state(s) {
+		const Board b = mine();
+		const i64 rank = index(DEVICE);
+		for (int tag = (int)threadIdx.x; tag < RANK_TAGS; tag += (int)blockDim.x)
+			s.consumed[tag] = *b.near_count(rank, tag) + *b.far_count(rank, tag);
+		if (threadIdx.x < 2)
+			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
+		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
+		if (threadIdx.x == 0) s.timer = 0, s.failed = NONE;
+		Block::sync();
+		barrier(WORLD);
+	}
+
+	// finish is the last call of every block; it returns once all ranks have called it.
+	__device__ void finish() { barrier(WORLD); }
+
+	// size and index may be called by any thread.
+	__device__ int size(Comm comm = WORLD) const {
+		return (int)(comm == WORLD ? world.ranks * world.devices : world.ranks);
+	}
+	__device__ int index(Comm comm = WORLD) const { return (int)blockIdx.x + (comm == WORLD ? (int)first() : 0); }
+
+	// failed reports, to any thread, whether the run has failed.
+	__device__ bool failed() const { return state.failed; }
+
+	// data is the caller's struct on this device, which all its ranks share.
+	template <typename T> __device__ T &data() const { return *(T *)world.data; }
+
+	// barrier returns once all ranks of the communicator have called it. What they stored before, also by put,
+	// is then seen by all.
+	__device__ bool barrier(Comm comm) {
+		if (!goes_on<Block>()) return false;
+		bool ok = true;
+		if (threadIdx.x == 0) {
+			const u64 n = ++state.barriers[comm];
+			ok = comm == DEVICE || world.devices == 1 ? meet(comm == DEVICE ? DEVICE_ARRIVALS : WORLD_ARRIVALS, n)
+			                                          : meet_all(n);
+			if (!ok) fail(NO_BARRIER, comm, 0, 0);
+		}
+		return Block::all(ok);
+	}
+
+	// create_window makes a window of the memory that each rank of the communicator gives, which may be of any
+	// size, also 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not
+	// exist where the communicator has MAX_WINDOWS already.
+	__device__ Window create_window(Comm comm, void *base, i64 bytes) {
+		const int place = __ffsll((i64)~state.windows[comm]) - 1;
+		if (!goes_on<Block>() || place < 0 || place >= MAX_WINDOWS) return {-1, comm};
+		const Window w = {comm * MAX_WINDOWS + place, comm};
+		if (threadIdx.x == 0) state.windows[comm] |= 1ull << place;
+		for (i64 d = threadIdx.x; d < world.devices; d += blockDim.x) {
+			if (comm == WORLD || d == world.device) *board(d).window(w.slot, index()) = {(u64)base, bytes};
+		}
+		barrier(comm);
+		return w;
+	}
+
+	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more.
+	__device__ void free_window(Window w) {
+		barrier(w.comm);
+		if (threadIdx.x == 0 && w.exists()) state.windows[w.comm] &= ~(1ull << w.slot % MAX_WINDOWS);
+		if (threadIdx.x < 16) state.recent[threadIdx.x].key = 0;
+		Block::sync();
+	}
+
+	// pointer returns where a rank's window lies, if this device can reach it, else 0; to any thread.
+	__device__ char *pointer(Window w, int rank) const { return (char *)entry(w, rank).base; }
+
+	// put puts bytes at an offset into the window of a rank of its communicator. It takes what all threads of the
+	// group have stored. The source may be changed after a flush; nobody is told.
+	template <typename Group = Block> __device__ void put(Window w, int to, i64 offset, i64 bytes, const void *from) {
+		put_and<Group>(w, to, offset, bytes, from, -1);
+	}
+
+	// put_notify is put, and then notify. One notification tells of all that the group has put to that rank before.
+	template <typename Group = Block>
+	__device__ void put_notify(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
+		put_and<Group>(w, to, offset, bytes, from, tag);
+	}
+
+	// notify adds to the notifications that a rank of the communicator has of a tag. Who waits for it sees all that
+	// the group has put to that rank before.
+	template <typename Group = Block> __device__ void notify(int to, Comm comm, int tag) {
+		Group::sync();
+		if (Group::thread() != 0 || state.failed || !valid(comm, to, tag)) return;
+		raise(comm == WORLD ? to : first() + to, tag);
+	}
+
+	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
+	// the strides say, in bytes.
+	struct Rows {
+		i64 bytes, rows, planes;
+	};
+	struct Strides {
+		i64 row, plane;
+	};
+	template <typename Group = Block>
+	__device__ void put_box(Window w, int to, i64 offset, Strides there, Rows size, const void *from, Strides here) {
+		const i64 last = (size.rows - 1) * there.row + (size.planes - 1) * there.plane + size.bytes;
+		if (!goes_on<Group>() || size.bytes <= 0 || size.rows <= 0 || size.planes <= 0 || !valid(w, to, offset, last))
+			return;
+		char *const t = pointer(w, to) + offset;
+		const char *const f = (const char *)from;
+		const u64 all = (u64)t | (u64)f | (u64)there.row | (u64)here.row | (u64)size.bytes |
+		                (size.planes > 1 ? (u64)there.plane | (u64)here.plane : 0);
+		if (all % 16 == 0) copy_box<Group, uint4>(t, there, size, f, here);
+		else if (all % 8 == 0) copy_box<Group, u64>(t, there, size, f, here);
+		else if (all % 4 == 0) copy_box<Group, unsigned>(t, there, size, f, here);
+		else copy_box<Group, char>(t, there, size, f, here);
+	}
+
+	// get gets bytes from an offset of the window of a rank. They are there after a flush.
+	template <typename Group = Block> __device__ void get(Window w, int rank, i64 offset, i64 bytes, void *to) {
+		if (!goes_on<Group>() || !valid(w, rank, offset, bytes)) return;
+		copy<Group>(to, pointer(w, rank) + offset, bytes);
+	}
+
+	// get_notify is get, and then a notification of the rank whose window was read: it may write there again.
+	template <typename Group = Block>
+	__device__ void get_notify(Window w, int rank, i64 offset, i64 bytes, void *to, int tag) {
+		get<Group>(w, rank, offset, bytes, to);
+		notify<Group>(rank, w.comm, tag);
+	}
+
+	// flush returns once the sources of all puts of the group may be changed, and what it got is there.
+	template <typename Group = Block> __device__ void flush(Window) { Group::sync(); }
+
+	// test_notifications takes count notifications of a tag and returns true, or takes none and returns false. One
+	// group at a time may wait for a tag, or test it.
+	template <typename Group = Block> __device__ bool test_notifications(int tag, u64 count) {
+		bool came = true;
+		if (Group::in_first_warp())
+			came = goes_on<typename lanes_of<Group>::type>() && valid_tag(tag) && take<Group>(tag, count);
+		return Group::all(came);
+	}
+
+	// wait_notifications waits until it can take count notifications of a tag.
+	template <typename Group = Block> __device__ bool wait_notifications(int tag, u64 count) {
+		bool came = true;
+		if (Group::in_first_warp()) {
+			typedef typename lanes_of<Group>::type Lanes;
+			came = goes_on<Lanes>() && valid_tag(tag);
+			if (came && !wait_unless_ended<Lanes>([&] { return take<Group>(tag, count); })) {
+				if (Group::thread() == 0) fail(NO_NOTIFICATIONS, count, notifications(tag), (u64)tag);
+				came = false;
+			}
+		}
+		return Group::all(came);
+	}
+
+	// wait_any waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
+	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
+		int found = -1;
+		if (Group::thread() == 0 && !state.failed && valid_tag(first_tag) && valid_tag(first_tag + tags - 1)) {
+			const bool came = wait_unless_ended([&] {
+				for (int tag = first_tag; tag < first_tag + tags; tag++) {
+					if ((i64)notifications(tag) > 0 && take<Thread>(tag, 1)) return found = tag, true;
+				}
+				return false;
+			});
+			if (!came) fail(NO_NOTIFICATIONS, 1, 0, (u64)first_tag);
+		}
+		return share<Group>(found);
+	}
+
+	// start_timer and stop_timer are called by all ranks of a device, and wait for all of them. The host gets the
+	// time from each start to the next stop.
+	__device__ void start_timer() {
+		barrier(DEVICE);
+		if (threadIdx.x == 0) state.timer = nanoseconds();
+	}
+	__device__ void stop_timer() {
+		barrier(DEVICE);
+		if (threadIdx.x != 0 || blockIdx.x != 0) return;
+		Timings *const t = mine().timings();
+		if (t->count < MAX_TIMINGS) t->nanoseconds[t->count] = nanoseconds() - state.timer;
+		t->count++;
+	}
+
+  private:
+	enum { SMALL = 512 }; // bytes that one warp puts
+
+	const World &world;
+	State &state;
+	unsigned puts = 0; // of the block
+
+	// goes_on returns to all threads of a group whether none of them knows of a failure. One thread may have learnt
+	// of it since the others looked; so nothing else decides whether a group does what needs all its threads.
+	template <typename Group> __device__ __forceinline__ bool goes_on() { return Group::all(!state.failed); }
+
+	__device__ i64 first() const { return world.device * world.ranks; }
+	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices}; }
+	__device__ Board mine() const { return board(world.device); }
+
+	__device__ WindowEntry entry(Window w, int rank) const {
+		return *mine().window(w.slot, w.comm == WORLD ? rank : first() + rank);
+	}
+
+	// recent returns where the window of a rank lies, to all lanes of the first warp of a block. A table in shared
+	// memory spares it most accesses to the board, which the acquire of each wait sends back to the L2 cache.
+	__device__ u64 recent(Window w, int rank) {
+		const u64 key = (u64)(w.slot + 1) << 32 | (unsigned)rank;
+		auto &e = state.recent[((unsigned)rank + (unsigned)w.slot) % 16];
+		u64 base = e.base;
+		const bool known = e.key == key;
+		__syncwarp();
+		if (known) return base;
+		base = entry(w, rank).base;
+		if (threadIdx.x == 0) e.key = key, e.base = base;
+		__syncwarp();
+		return base;
+	}
+
+	// put_and puts, and notifies if there is a tag. What a block puts that is small its first warp puts alone.
+	template <typename Group>
+	__device__ __forceinline__ void put_and(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
+		if (!Group::WHOLE || bytes <= SMALL) {
+			if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, bytes) ||
+			    tag >= 0 && !valid_tag(tag))
+				return;
+			const u64 base = Group::WHOLE ? recent(w, to) : entry(w, to).base;
+			if (Group::WHOLE) {
+				copy<Warp>((char *)base + offset, from, bytes);
+				__syncwarp();
+			} else {
+				copy<Group>((char *)base + offset, from, bytes);
+				Group::sync();
+			}
+		} else {
+			u64 &base = state.base[puts++ & 1];
+			if (threadIdx.x < 32) {
+				const u64 there =
+				    goes_on<Warp>() && valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag)) ? recent(w, to) : 0;
+				if (threadIdx.x == 0) base = there;
+			}
+			Group::sync();
+			if (base == 0) return;
+			copy<Group>((char *)base + offset, from, bytes);
+			if (tag >= 0) Group::sync();
+		}
+		if (tag >= 0 && Group::thread() == 0) raise(w.comm == WORLD ? to : first() + to, tag);
+	}
+
+	template <typename Group, typename W>
+	__device__ __forceinline__ void copy_box(char *to, Strides there, Rows size, const char *from, Strides here) {
+		const u64 words = (u64)size.bytes / sizeof(W), all = words * (u64)size.rows * (u64)size.planes;
+		for (u64 n = (u64)Group::thread(); n < all; n += (u64)Group::threads()) {
+			const u64 row = n / words, plane = row / (u64)size.rows;
+			const i64 x = (i64)((n - row * words) * sizeof(W)), y = (i64)(row - plane * (u64)size.rows), z = (i64)plane;
+			*(W *)(to + x + y * there.row + z * there.plane) = *(const W *)(from + x + y * here.row + z * here.plane);
+		}
+	}
+
+	// raise notifies a rank of the world, in one thread.
+	__device__ void raise(i64 to, int tag) {
+		const i64 device = to / world.ranks, rank = to - device * world.ranks;
+		if (device == world.device) add_release_gpu(mine().near_count(rank, tag), 1);
+		else add_release_sys(board(device).far_count(rank, tag), 1);
+	}
+
+	// notifications returns how many of a tag have come and were not taken, in one thread; it orders nothing.
+	__device__ u64 notifications(int tag) const {
+		const Board b = mine();
+		u64 came = load_relaxed_sys(b.near_count(blockIdx.x, tag));
+		if (world.devices > 1) came += load_relaxed_sys(b.far_count(blockIdx.x, tag));
+		return came - state.consumed[tag];
+	}
+
+	// take takes notifications if there are as many. The lanes of a warp look at both counts at once.
+	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count) {
+		const Board b = mine();
+		const u64 *const near = b.near_count(blockIdx.x, tag), *const far = b.far_count(blockIdx.x, tag);
+		const bool lanes = !same<Group, Thread>::value, two = world.devices > 1;
+		const int lane = lanes ? (int)threadIdx.x & 31 : 0;
+		u64 came = 0;
+		if (!two && lane == 0) came = load_acquire_gpu(near);
+		if (two && lane < 1 + lanes) came = load_acquire_sys(lane == 0 ? near : far);
+		if (two && !lanes) came += load_acquire_sys(far);
+		if (lanes) came = __shfl_sync(~0u, came, 0) + (two ? __shfl_sync(~0u, came, 1) : 0);
+		if ((i64)(came - state.consumed[tag] - count) < 0) return false;
+		if (lanes) __syncwarp();
+		if (lane == 0) state.consumed[tag] += count;
+		return true;
+	}
+
+	// meet has the ranks of the device wait for each other for the n-th time at a line, one thread each.
+	__device__ bool meet(Line line, u64 n) {
+		u64 *const count = mine().line(line);
+		add_release_gpu(count, 1);
+		return wait_unless_ended([&] { return load_acquire_gpu(count) >= n * (u64)world.ranks; });
+	}
+
+	// meet_all has all ranks of the world wait for each other for the n-th time. The first rank of each device
+	// waits for the others of its device, then for those of other devices, and releases its own.
+	__device__ bool meet_all(u64 n) {
+		const Board b = mine();
+		u64 *const released = b.line(WORLD_RELEASED);
+		if (blockIdx.x != 0) {
+			add_release_gpu(b.line(WORLD_ARRIVALS), 1);
+			return wait_unless_ended([&] { return load_acquire_gpu(released) >= n; });
+		}
+		if (!meet(WORLD_ARRIVALS, n)) return false;
+		for (i64 d = 0; d < world.devices; d++)
+			if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES), 1);
+		u64 *const others = b.line(OTHER_DEVICES);
+		if (!wait_unless_ended([&] { return load_acquire_sys(others) >= n * (u64)(world.devices - 1); })) return false;
+		add_release_gpu(released, 1);
+		return true;
+	}
+
+	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
+	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same.
+	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
+		enum { POLLS = 256 }; // between two looks at the clock and the host
+		for (i64 start = 0;;) {
+#pragma unroll 1
+			for (int polls = 0; polls < POLLS; polls++)
+				if (done()) return true;
+			const i64 now = nanoseconds();
+			if (start == 0) start = now;
+			const bool ended = load_relaxed_sys(&world.control->ended) != 0;
+			if (ended) state.failed = ENDED;
+			if (!Lanes::all(!ended && now - start <= world.limit)) return false;
+		}
+	}
+
+	// share returns to all threads of a group what its first one has.
+	template <typename Group> __device__ int share(int v) {
+		if (same<Group, Thread>::value) return v;
+		if (!Group::WHOLE) return __shfl_sync(~0u, v, 0);
+		Group::sync(); // all have read what was shared before
+		if (threadIdx.x == 0) state.base[puts & 1] = (u64)(i64)v;
+		Group::sync();
+		v = (int)state.base[puts & 1];
+		puts++;
+		return v;
+	}
+
+	// fail ends the run, in one thread: the host is told of the first failure of a device.
+	__device__ void fail(Failure why, u64 expected, u64 came, u64 detail) {
+		Control *const c = world.control;
+		const bool was = state.failed;
+		state.failed = why;
+		if (was || atomicCAS(&c->claimed, 0, 1) != 0) return;
+		c->failure = why, c->rank = (u64)index(), c->expected = expected, c->came = came, c->detail = detail;
+		store_release_sys(&c->written, 1);
+	}
+
+#ifdef RANK_CHECKS
+	__device__ bool check(bool right, Failure why, i64 expected, i64 came, i64 detail) {
+		if (!right) fail(why, (u64)expected, (u64)came, (u64)detail);
+		return right;
+	}
+#else
+	__device__ bool check(bool, Failure, i64, i64, i64) { return true; }
+#endif
+
+	__device__ bool valid_tag(int tag) { return check(tag >= 0 && tag < RANK_TAGS, BAD_TAG, RANK_TAGS, tag, 0); }
+	__device__ bool valid(Comm comm, int to, int tag) {
+		return check(to >= 0 && to < size(comm), BAD_RANK, size(comm), to, 0) && valid_tag(tag);
+	}
+	__device__ bool valid(Window w, int rank, i64 offset, i64 bytes) {
+#ifdef RANK_CHECKS
+		if (!check(w.exists() && state.windows[w.comm] >> w.slot % MAX_WINDOWS & 1, BAD_WINDOW, 0, w.slot, 0) ||
+		    !check(rank >= 0 && rank < size(w.comm), BAD_RANK, size(w.comm), rank, 0))
+			return false;
+		const i64 all = entry(w, rank).bytes;
+		return check(offset >= 0 && bytes >= 0 && offset <= all - bytes, BAD_RANGE, all, offset, bytes);
+#endif
+		return true;
+	}
+};
+
+} // namespace ranks
