@@ -373,7 +373,7 @@ func TestNewWindow(t *testing.T) {
 		for range 2 {
 			var data []ring
 			for i := range m {
-				data = append(data, ring{m[i].Address(), int64(made.Number()), 0})
+				data = append(data, ring{m[i].Address(), int64(made.Slot()), 0})
 			}
 			if err := ranks.Run(t.Context(), w, data); err != nil {
 				t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 )
 
 // NewWindow makes a window before any run, which all runs then have: of what memory gives for each rank of the world.
-// The kernel gets it by its number, as ranks::Window{w.Number(), ...}.
+// The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	place := 0
 	for w.windows[c]>>place&1 == 1 {
@@ -60,5 +60,5 @@ func (w *World) enter(win Window, spans []streams.Span) error {
 	return nil
 }
 
-// Number is what a kernel calls the window: the slot of its ranks::Window.
-func (w Window) Number() int { return w.slot }
+// Slot is the slot of the ranks::Window that a kernel has.
+func (w Window) Slot() int { return w.slot }

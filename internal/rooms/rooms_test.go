@@ -51,7 +51,7 @@ var may = map[string][]string{
 	"cmd":                         {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "solvers", "solvers/scheme", "configs", "results", "results/plot", "results/trace", "results/field", "internal/bench", "internal/measure", "internal/cache", "internal/files"},
 
 	// What benchmarks measure, and their runner: all below.
-	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/packing", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
+	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 
 	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},
 	"results/trace":                {"results", "results/internal/wording", "internal/files"},
