@@ -72,6 +72,22 @@ func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 		r.Notify(next, ranks.All, 20+me%7)
 		expect(r.WaitAny(20, 7) == 20+before%7, 7)
 		expect(!r.TestNotifications(20+before%7, 1), 8)
+		r.Barrier(ranks.All)
+		for round := 1; round < 4; round++ {
+			for words := 1; words <= 6; words += 5 {
+				sent, come := make([]byte, 4*words), make([]byte, 4*words)
+				for i := range words {
+					setNumber(sent, i, int32(100*me+round+i))
+				}
+				at := 64 * (words / 6)
+				r.PutPacket(w, next, int64(at), sent, uint32(7*round))
+				expect(r.WaitPacket(mine[at:], come, uint32(7*round)), 11)
+				for i := range words {
+					expect(number(come, i) == int32(100*before+round+i), 12)
+				}
+				r.Barrier(ranks.All)
+			}
+		}
 		r.FreeWindow(w)
 		for range 2 {
 			var all [ranks.MaxWindows]ranks.Window

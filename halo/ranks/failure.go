@@ -17,6 +17,7 @@ const (
 	badWindow
 	badRange
 	badSource
+	noPacket
 	ended
 )
 
@@ -45,6 +46,8 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return fmt.Errorf("%s waited %v for %d notifications of tag %d; %d came: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
 	case noBarrier:
 		return fmt.Errorf("%s waited %v at a barrier of %v: %w", who, limit, Comm(f.expected), ErrTimeout)
+	case noPacket:
+		return fmt.Errorf("%s waited %v for a packet of number %d; its bytes from %d on have number %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
 	case badRank:
 		return wrong("named rank %d of %d", f.came, f.expected)
 	case badTag:

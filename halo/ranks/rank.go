@@ -3,6 +3,8 @@ package ranks
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/halox/halox/streams"
 )
 
 // Rank is a rank of a program on a host device: the twin of class Rank of ranks.cuh, function by function. Only its
@@ -218,6 +220,40 @@ func (r *Rank) WaitAny(firstTag, tags int) int {
 		r.fail(failure{why: noNotifications, expected: 1, detail: int64(firstTag)})
 	}
 	return found
+}
+
+// PutPacket puts bytes so that the target sees each 4 of them together with a number, which tells it that they have
+// come. They take twice as many bytes at the target, from a multiple of 16 on; there are a multiple of 4. The number
+// differs from all that were put there before.
+func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uint32) {
+	if !r.valid(w, to, offset, 2*int64(len(from))) {
+		return
+	}
+	words := streams.View[uint64](r.Memory(w, to)[offset:][:2*len(from)])
+	for i, word := range streams.View[uint32](from) {
+		atomic.StoreUint64(&words[i], uint64(number)<<32|uint64(word))
+	}
+}
+
+// WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
+func (r *Rank) WaitPacket(at, to []byte, number uint32) bool {
+	if r.Failed() {
+		return false
+	}
+	words := streams.View[uint64](at[:2*len(to)])
+	for i := range words {
+		var got uint64
+		came := r.await(func() bool {
+			got = atomic.LoadUint64(&words[i])
+			return uint32(got>>32) == number
+		})
+		if !came {
+			r.fail(failure{why: noPacket, expected: int64(number), came: int64(got >> 32), detail: int64(4 * i)})
+			return false
+		}
+		streams.View[uint32](to)[i] = uint32(got)
+	}
+	return true
 }
 
 // StartTimer and StopTimer are called by all ranks of a device, and wait for all of them. World.Timings has the

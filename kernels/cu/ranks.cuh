@@ -46,7 +46,18 @@ enum {
 };
 
 // What a rank can fail of: Go's failure has the words for it.
-enum Failure { NONE, NO_NOTIFICATIONS, NO_BARRIER, BAD_RANK, BAD_TAG, BAD_WINDOW, BAD_RANGE, BAD_SOURCE, ENDED };
+enum Failure {
+	NONE,
+	NO_NOTIFICATIONS,
+	NO_BARRIER,
+	BAD_RANK,
+	BAD_TAG,
+	BAD_WINDOW,
+	BAD_RANGE,
+	BAD_SOURCE,
+	NO_PACKET,
+	ENDED
+};
 
 // What a device and the host tell each other during a run, in host memory.
 struct Control {
@@ -369,6 +380,52 @@ class Rank {
 		return share<Group>(found);
 	}
 
+	// put_packet puts bytes so that the target sees each 4 of them together with a number, which tells it that they
+	// have come: for small messages half the time of put_notify. They take twice as many bytes at the target, from a
+	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there before.
+	template <typename Group = Block>
+	__device__ void put_packet(Window w, int to, i64 offset, i64 bytes, const void *from, unsigned number) {
+		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {
+			u64 &base = state.base[puts++ & 1];
+			if (threadIdx.x < 32) {
+				const u64 there = goes_on<Warp>() && valid(w, to, offset, 2 * bytes) ? recent(w, to) : 0;
+				if (threadIdx.x == 0) base = there;
+			}
+			Group::sync();
+			if (base != 0)
+				store_packet<Group>((u64 *)((char *)base + offset), bytes / 4, (const unsigned *)from, number);
+			return;
+		}
+		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * bytes)) return;
+		u64 *const there = (u64 *)((char *)(Group::WHOLE ? recent(w, to) : entry(w, to).base) + offset);
+		store_packet<typename lanes_of<Group>::type>(there, bytes / 4, (const unsigned *)from, number);
+	}
+
+	// wait_packet waits for bytes that were put as a packet with a number, at an address of this rank's memory, and
+	// copies them. The place may be put to again once the sender knows that they were copied.
+	template <typename Group = Block>
+	__device__ bool wait_packet(const void *at, i64 bytes, void *to, unsigned number) {
+		const u64 *const from = (const u64 *)at;
+		unsigned *const there = (unsigned *)to;
+		bool came = !state.failed;
+		for (i64 i = 2 * Group::thread(); i < bytes / 4 && came; i += 2 * Group::threads()) {
+			const bool two = i + 1 < bytes / 4;
+			u64 low = 0, high = 0;
+			came = wait_unless_ended([&] {
+				if (two) load_relaxed_sys(from + i, low, high);
+				else low = high = load_relaxed_sys(from + i);
+				return (unsigned)(low >> 32) == number && (unsigned)(high >> 32) == number;
+			});
+			if (!came) {
+				fail(NO_PACKET, number, low >> 32, (u64)i * 4);
+				break;
+			}
+			there[i] = (unsigned)low;
+			if (two) there[i + 1] = (unsigned)high;
+		}
+		return Group::all(came);
+	}
+
 	// start_timer and stop_timer are called by all ranks of a device, and wait for all of them. The host gets the
 	// time from each start to the next stop.
 	__device__ void start_timer() {
@@ -384,7 +441,7 @@ class Rank {
 	}
 
   private:
-	enum { SMALL = 512 }; // bytes that one warp puts
+	enum { SMALL = 512, PACKET_OF_A_WARP = 256 }; // bytes that one warp puts
 
 	const World &world;
 	State &state;
@@ -445,6 +502,16 @@ class Rank {
 			if (tag >= 0) Group::sync();
 		}
 		if (tag >= 0 && Group::thread() == 0) raise(w.comm == WORLD ? to : first() + to, tag);
+	}
+
+	// store_packet stores words of 4 bytes beside a number, two in 16 bytes.
+	template <typename Group>
+	static __device__ __forceinline__ void store_packet(u64 *to, i64 words, const unsigned *from, unsigned number) {
+		const u64 high = (u64)number << 32;
+		for (i64 i = 2 * Group::thread(); i < words; i += 2 * Group::threads()) {
+			if (i + 1 < words) store_relaxed_sys(to + i, high | from[i], high | from[i + 1]);
+			else store_relaxed_sys(to + i, high | from[i]);
+		}
 	}
 
 	template <typename Group, typename W>

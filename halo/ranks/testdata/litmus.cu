@@ -168,6 +168,19 @@ extern "C" __global__ void calls(const __grid_constant__ World world) {
 	expect(rank.wait_any(20, 7) == 20 + before % 7, 7);
 	expect(!rank.test_notifications(20 + before % 7, 1), 8);
 
+	// Packets of one word and of many, from the block and from a thread of it.
+	rank.barrier(WORLD);
+	__shared__ int sent[6];
+	__shared__ __align__(16) int come[6];
+	for (int round = 1; round < 4; round++)
+		for (int words = 1; words <= 6; words += 5) {
+			if (threadIdx.x < 6) sent[threadIdx.x] = 100 * me + round + (int)threadIdx.x;
+			rank.put_packet(w, (me + 1) % n, 64 * (words / 6), words * 4, sent, (unsigned)(7 * round));
+			expect(rank.wait_packet(mine + 16 * (words / 6), words * 4, come, (unsigned)(7 * round)), 11);
+			if (threadIdx.x < words) expect(come[threadIdx.x] == 100 * before + round + (int)threadIdx.x, 12);
+			rank.barrier(WORLD);
+		}
+
 	// Windows that were freed make room; MAX_WINDOWS exist at a time.
 	rank.free_window(w);
 	for (int again = 0; again < 2; again++) {

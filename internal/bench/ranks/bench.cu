@@ -4,8 +4,9 @@
 using namespace ranks;
 
 struct Lap {
-	char *memory; // of this device: two areas of bytes for each rank, where messages come from and where they go
+	char *memory; // of this device: four areas of bytes for each rank, where messages come from and where they go
 	i64 bytes, rounds, comm, work;
+	i64 first; // packets have greater numbers
 };
 
 // A message to and fro between ranks 0 and 1, or a notification where it has no bytes.
@@ -14,7 +15,7 @@ extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	const Lap &lap = rank.data<Lap>();
 	const int me = rank.index();
-	char *const mine = lap.memory + 2 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, lap.bytes);
 	rank.start_timer();
 	for (i64 i = 0; i < lap.rounds && me < 2; i++)
@@ -29,6 +30,26 @@ extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
 	rank.finish();
 }
 
+// The same as packets.
+extern "C" __global__ void packets(const __grid_constant__ World world) {
+	__shared__ State state;
+	__shared__ __align__(16) char got[4096];
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	const int me = rank.index();
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	const Window w = rank.create_window(WORLD, mine, 2 * lap.bytes);
+	rank.start_timer();
+	for (i64 i = 1; i <= lap.rounds && me < 2; i++)
+		for (int turn = 0; turn < 2; turn++) {
+			if (turn == me) rank.put_packet(w, 1 - me, 0, lap.bytes, mine + 2 * lap.bytes, (unsigned)(lap.first + i));
+			else if (!rank.wait_packet(mine, lap.bytes, got, (unsigned)(lap.first + i))) break;
+		}
+	rank.stop_timer();
+	rank.free_window(w);
+	rank.finish();
+}
+
 // Messages of all ranks of the first device, each to its rank of the second, or, if there is one device, of each rank
 // to the next; nobody waits before the end.
 extern "C" __global__ void one_way(const __grid_constant__ World world) {
@@ -37,7 +58,7 @@ extern "C" __global__ void one_way(const __grid_constant__ World world) {
 	const Lap &lap = rank.data<Lap>();
 	const int me = rank.index(), n = rank.size(DEVICE);
 	const bool far = rank.size() > n;
-	char *const mine = lap.memory + 2 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, lap.bytes);
 	rank.start_timer();
 	rank.barrier(WORLD);
@@ -76,7 +97,7 @@ extern "C" __global__ void overlap(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	const Lap &lap = rank.data<Lap>();
 	const int other = (rank.index() + rank.size() / 2) % rank.size();
-	char *const mine = lap.memory + 2 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, lap.bytes);
 	double x = 1.0 + threadIdx.x;
 	rank.start_timer();

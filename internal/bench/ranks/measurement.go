@@ -65,16 +65,18 @@ func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) 
 	}
 	open.Add(w)
 	for i, d := range devices {
-		if memory[i], err = d.Alloc(max(8, 2*l.Bytes*int64(w.Ranks()))); err != nil {
+		if memory[i], err = d.Alloc(max(16, 4*l.Bytes*int64(w.Ranks()))); err != nil {
 			return us, 0, err
 		}
 		open.Add(memory[i])
 	}
+	first := int64(0)
 	us, err = m.pace.Measure(ctx, func(n int) (float64, error) {
 		laps := make([]lap, len(devices))
 		for i := range laps {
-			laps[i] = lap{memory[i].Address(), l.Bytes, int64(n), l.Comm, l.Work}
+			laps[i] = lap{memory[i].Address(), l.Bytes, int64(n), l.Comm, l.Work, first}
 		}
+		first += int64(n)
 		if err := haloranks.Run(ctx, w, laps); err != nil {
 			return 0, err
 		}

@@ -15,6 +15,7 @@ var source string
 type lap struct {
 	Memory                    uint64
 	Bytes, Rounds, Comm, Work int64
+	First                     int64
 }
 
 // kernel is a kernel of bench.cu and its twin, which gets a rank's area of memory.
@@ -29,7 +30,7 @@ func (k kernel) program(threads int, memory []*streams.Memory) haloranks.Program
 		Name: k.name, Source: kernels.Source{Name: "bench.cu", Text: source, Mirrors: []kernels.Mirror{{Name: "Lap", Value: lap{}}}}, Kernel: k.name, Threads: threads,
 		Host: func(r *haloranks.Rank) {
 			l := haloranks.Data[lap](r)
-			k.host(r, l, memory[r.Device()].Bytes()[2*l.Bytes*int64(r.Index(haloranks.Device)):][:2*l.Bytes])
+			k.host(r, l, memory[r.Device()].Bytes()[4*l.Bytes*int64(r.Index(haloranks.Device)):][:4*l.Bytes])
 		},
 	}
 }
@@ -48,7 +49,25 @@ var pingPong = kernel{"ping_pong", func(r *haloranks.Rank, l *lap, memory []byte
 			case l.Bytes == 0:
 				r.Notify(1-me, haloranks.All, 0)
 			default:
-				r.PutNotify(w, 1-me, 0, memory[l.Bytes:], 0)
+				r.PutNotify(w, 1-me, 0, memory[l.Bytes:2*l.Bytes], 0)
+			}
+		}
+	}
+	r.StopTimer()
+	r.FreeWindow(w)
+}}
+
+var packets = kernel{"packets", func(r *haloranks.Rank, l *lap, memory []byte) {
+	me := r.Index(haloranks.All)
+	w := r.CreateWindow(haloranks.All, memory[:2*l.Bytes])
+	got := make([]byte, l.Bytes)
+	r.StartTimer()
+	for i := int64(1); i <= l.Rounds && me < 2; i++ {
+		for turn := range 2 {
+			if turn == me {
+				r.PutPacket(w, 1-me, 0, memory[2*l.Bytes:3*l.Bytes], uint32(l.First+i))
+			} else if !r.WaitPacket(memory, got, uint32(l.First+i)) {
+				return
 			}
 		}
 	}
@@ -68,7 +87,7 @@ var oneWay = kernel{"one_way", func(r *haloranks.Rank, l *lap, memory []byte) {
 	}
 	if !far || me < n {
 		for range l.Rounds {
-			r.PutNotify(w, to, 0, memory[l.Bytes:], 0)
+			r.PutNotify(w, to, 0, memory[l.Bytes:2*l.Bytes], 0)
 		}
 	}
 	if !far || me >= n {
@@ -104,7 +123,7 @@ var overlap = kernel{"overlap", func(r *haloranks.Rank, l *lap, memory []byte) {
 		if l.Bytes == 0 {
 			continue
 		}
-		r.PutNotify(w, other, 0, memory[l.Bytes:], 0)
+		r.PutNotify(w, other, 0, memory[l.Bytes:2*l.Bytes], 0)
 		if !r.WaitNotifications(0, 1) {
 			return
 		}

@@ -10,6 +10,9 @@ import (
 	"github.com/halox/halox/results"
 )
 
+// mostPacket is how many bytes a packet has at most: got of bench.cu.
+const mostPacket = 4096
+
 // maxRounds is how many a lap has at most.
 const maxRounds = 1 << 20
 
@@ -56,6 +59,11 @@ func (r *run) measurements(devices int) (all []measurement) {
 	all = append(all, measurement{r, latencies, "notify", devices, pingPong, two, lap{}, latency})
 	for _, bytes := range o.Bytes {
 		all = append(all, measurement{r, latencies, "put and notify", devices, pingPong, two, lap{Bytes: bytes}, latency})
+	}
+	for _, bytes := range o.Bytes {
+		if bytes%4 == 0 && bytes <= mostPacket {
+			all = append(all, measurement{r, latencies, "packet", devices, packets, two, lap{Bytes: bytes}, latency})
+		}
 	}
 	for _, each := range o.PerMultiprocessor {
 		ranks := haloranks.Options{PerMultiprocessor: each}
