@@ -16,6 +16,7 @@ const (
 	maxTimings = 1000
 	lineBytes  = 128
 	boardLines = 8
+	logLines   = 256
 )
 
 // argument is struct World of ranks.cuh.
@@ -23,7 +24,7 @@ type argument struct {
 	limit                  int64
 	ranks, devices, device int64
 	windows                [2]uint64
-	data, control          uint64
+	data, control, log     uint64
 	boards                 [MaxDevices]uint64
 }
 
@@ -33,6 +34,20 @@ type control struct {
 	claimed, written       uint64
 	failure, rank          uint64
 	expected, came, detail uint64
+	logged                 uint64
+}
+
+// What a byte of a logged line that is no text says of the 8 bytes behind it: enum LogItem of ranks.cuh.
+const (
+	logSigned = 1 + iota
+	logUnsigned
+	logDouble
+)
+
+// logLine is struct LogLine of ranks.cuh.
+type logLine struct {
+	number, rank, length uint64
+	text                 [232]byte
 }
 
 // timings is struct Timings of ranks.cuh.
@@ -51,6 +66,8 @@ type windowEntry struct {
 func mirrors() []kernels.Mirror {
 	return []kernels.Mirror{
 		{Name: "ranks::World", Value: argument{}}, {Name: "ranks::Control", Value: control{}},
+		{Name: "ranks::LogLine", Value: logLine{}}, {Name: "ranks::LOG_LINES", Value: logLines}, {Name: "ranks::LOG_FULL", Value: logFull},
+		{Name: "ranks::LOG_SIGNED", Value: logSigned}, {Name: "ranks::LOG_UNSIGNED", Value: logUnsigned}, {Name: "ranks::LOG_DOUBLE", Value: logDouble},
 		{Name: "ranks::Timings", Value: timings{}}, {Name: "ranks::WindowEntry", Value: windowEntry{}},
 		{Name: "ranks::MAX_DEVICES", Value: MaxDevices}, {Name: "ranks::MAX_WINDOWS", Value: MaxWindows},
 		{Name: "ranks::LINES", Value: boardLines}, {Name: "ranks::LINE_BYTES", Value: lineBytes}, {Name: "RANK_TAGS", Value: Tags},

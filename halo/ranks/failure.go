@@ -18,6 +18,7 @@ const (
 	badRange
 	badSource
 	noPacket
+	logFull
 	ended
 )
 
@@ -48,6 +49,8 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return fmt.Errorf("%s waited %v at a barrier of %v: %w", who, limit, Comm(f.expected), ErrTimeout)
 	case noPacket:
 		return fmt.Errorf("%s waited %v for a packet of number %d; its bytes from %d on have number %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+	case logFull:
+		return fmt.Errorf("%s waited %v for the host to read the log: %w", who, limit, ErrTimeout)
 	case badRank:
 		return wrong("named rank %d of %d", f.came, f.expected)
 	case badTag:

@@ -17,7 +17,7 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	for slot, memory := range w.presets {
 		h.windows[slot] = memory
 	}
-	w.host = h
+	w.host, h.log = h, &w.log
 	for _, m := range w.members {
 		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
 			h.end(err)

@@ -19,6 +19,7 @@ type hostState struct {
 	arrivals []atomic.Uint64       // at barriers of each device, and of all
 	windows  [2 * MaxWindows][][]byte
 	took     [][]int64 // by device
+	log      *logger
 	over     atomic.Bool
 	failing  sync.Mutex
 	failed   error

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"unsafe"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -23,7 +24,7 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 		return nil, fmt.Errorf("ranks: %s: options %d ranks, %d a multiprocessor, limit %v", p.Name, o.Ranks, o.PerMultiprocessor, o.Limit)
 	}
 	o.Limit = cmp.Or(o.Limit, limit)
-	w := &World{program: p, options: o, devices: devices, presets: map[int][][]byte{}}
+	w := &World{program: p, options: o, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -137,6 +138,10 @@ func (w *World) open(m *member) (err error) {
 		return err
 	}
 	w.resources.Add(m.control)
+	if m.lines, err = m.device.AllocPinned(logLines * int64(unsafe.Sizeof(logLine{}))); err != nil {
+		return err
+	}
+	w.resources.Add(m.lines)
 	if m.board, err = m.device.Alloc(w.board().bytes()); err != nil {
 		return err
 	}
@@ -156,14 +161,14 @@ func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
 		spec.Run = func() { w.runRanks(m.index) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), control: m.control.Address()}
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), control: m.control.Address(), log: m.lines.Address()}
 	for i, other := range w.members {
 		arg.boards[i] = other.board.Address()
 		if other != m {
 			spec.Reaches = append(spec.Reaches, other.board.All())
 		}
 	}
-	spec.Uses = []streams.Span{m.board.All(), m.control.All()}
+	spec.Uses = []streams.Span{m.board.All(), m.control.All(), m.lines.All()}
 	spec.Grid, spec.Block, spec.Shared = [3]int{w.ranks, 1, 1}, [3]int{w.program.Threads, 1, 1}, w.program.Shared
 	spec.Argument = bytesOf(&arg)
 	return m.device.NewKernel(spec)

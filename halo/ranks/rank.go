@@ -1,6 +1,8 @@
 package ranks
 
 import (
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -269,6 +271,15 @@ func (r *Rank) StopTimer() {
 	if took := &r.state.took[r.device]; r.local == 0 && len(*took) < maxTimings {
 		*took = append(*took, time.Since(r.timer).Nanoseconds())
 	}
+}
+
+// Log writes a line to the log of the run: the items one after the other, as fmt.Print formats each.
+func (r *Rank) Log(items ...any) {
+	var line strings.Builder
+	for _, item := range items {
+		fmt.Fprint(&line, item)
+	}
+	r.state.log.write(r.Index(All), r.state.devices[r.device], line.String())
 }
 
 // count is that of the notifications of a tag.

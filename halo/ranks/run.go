@@ -71,6 +71,7 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) error {
 	b := w.board()
 	for _, m := range w.members {
 		*m.controls() = control{}
+		clear(m.lines.Bytes())
 		clear(m.staging.Bytes()[:b.counts()])
 		errs := []error{m.stream.Copy(m.board.Span(0, m.staging.Size()), m.staging.All())}
 		if size > 0 {
@@ -148,6 +149,7 @@ func (w *World) watch(ctx context.Context) error {
 			fail(err)
 		}
 		for _, m := range w.members {
+			w.log.read(m.device, m.lines, m.controls())
 			fail(m.failure(w))
 		}
 		fail(context.Cause(ctx))

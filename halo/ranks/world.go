@@ -12,8 +12,9 @@ type World struct {
 	windows   [2]uint64        // that NewWindow made
 	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
 	host      *hostState       // of the run in progress
-	first     uint64           // what all counts of notifications begin with
-	members   []*member        // by device
+	log       logger
+	first     uint64    // what all counts of notifications begin with
+	members   []*member // by device
 	running   bool
 }
 
@@ -25,6 +26,7 @@ type member struct {
 	ended   *streams.Event
 	kernel  *streams.Kernel
 	control *streams.Memory // pinned
+	lines   *streams.Memory // pinned: of the log
 	board   *streams.Memory // of a GPU
 	staging *streams.Memory // pinned: what a board begins with, and the timings that it ends with
 	data    *streams.Memory // of a GPU: the caller's

@@ -29,125 +29,11 @@
 #pragma once
 
 #include "flags.cuh"
-
-#ifndef RANK_TAGS
-#define RANK_TAGS 256
-#endif
+#include "rank_copy.cuh"
+#include "rank_log.cuh"
+#include "rank_world.cuh"
 
 namespace ranks {
-
-// Communicators: all ranks, and those of one device. A rank has an index in each.
-enum Comm { WORLD, DEVICE };
-
-enum {
-	MAX_DEVICES = 16,
-	MAX_WINDOWS = 16, // of a communicator
-	MAX_TIMINGS = 1000,
-};
-
-// What a rank can fail of: Go's failure has the words for it.
-enum Failure {
-	NONE,
-	NO_NOTIFICATIONS,
-	NO_BARRIER,
-	BAD_RANK,
-	BAD_TAG,
-	BAD_WINDOW,
-	BAD_RANGE,
-	BAD_SOURCE,
-	NO_PACKET,
-	ENDED
-};
-
-// What a device and the host tell each other during a run, in host memory.
-struct Control {
-	u64 ended;                  // by the host: a rank has failed, or the run is to end
-	u64 claimed, written;       // by the device: a rank has failed, and has said how
-	u64 failure, rank;          // what it failed of, and its index in the world
-	u64 expected, came, detail; // numbers that go with the failure
-};
-
-// What a kernel is launched with. Boards are memory of the devices, all laid out alike.
-struct World {
-	i64 limit;                  // of any wait, in ns
-	i64 ranks, devices, device; // ranks of each device; this device
-	u64 windows[2];             // those that the host made, a bit each, by communicator
-	void *data;                 // of this device
-	Control *control;           // of this device
-	char *boards[MAX_DEVICES];  // as this device reaches them
-};
-
-// Where things are on a board. Lines of 128 bytes keep counts apart that are polled by different ranks.
-enum Line { DEVICE_ARRIVALS, WORLD_ARRIVALS, OTHER_DEVICES, WORLD_RELEASED, LINES = 8 };
-enum { LINE_BYTES = 128 };
-
-struct WindowEntry {
-	u64 base;
-	i64 bytes;
-};
-
-struct Timings {
-	u64 count;
-	i64 nanoseconds[MAX_TIMINGS];
-};
-
-struct Board {
-	char *at;
-	i64 ranks, devices;
-
-	__device__ u64 *line(Line n) const { return (u64 *)(at + n * LINE_BYTES); }
-	__device__ Timings *timings() const { return (Timings *)(at + LINES * LINE_BYTES); }
-	// How many notifications a rank of the device has had, from ranks of its device and from others. They
-	// are raised at different scopes, and so lie in words of their own.
-	__device__ u64 *near_count(i64 rank, int tag) const {
-		return (u64 *)(at + LINES * LINE_BYTES + sizeof(Timings)) + rank * RANK_TAGS + tag;
-	}
-	__device__ u64 *far_count(i64 rank, int tag) const { return near_count(ranks, 0) + rank * RANK_TAGS + tag; }
-	// The windows of all ranks of the world, by slot.
-	__device__ WindowEntry *window(int slot, i64 rank) const {
-		return (WindowEntry *)far_count(ranks, 0) + slot * ranks * devices + rank;
-	}
-};
-
-// A window: memory of each rank of a communicator, which the others may write to and read.
-struct Window {
-	int slot; // below 0: none
-	Comm comm;
-
-	__device__ bool exists() const { return slot >= 0; }
-};
-
-// The threads that call a function together.
-struct Block {
-	static __device__ int thread() { return (int)threadIdx.x; }
-	static __device__ int threads() { return (int)blockDim.x; }
-	static __device__ void sync() { __syncthreads(); }
-	// all returns whether all threads have true, to all of them.
-	static __device__ bool all(bool v) { return __syncthreads_and(v); }
-	static __device__ bool in_first_warp() { return threadIdx.x < 32; }
-	enum { WHOLE = true };
-};
-
-struct Warp {
-	static __device__ int thread() { return (int)threadIdx.x & 31; }
-	static __device__ int threads() { return 32; }
-	static __device__ void sync() { __syncwarp(); }
-	static __device__ bool all(bool v) {
-		__syncwarp();
-		return __all_sync(~0u, v);
-	}
-	static __device__ bool in_first_warp() { return true; }
-	enum { WHOLE = false };
-};
-
-struct Thread {
-	static __device__ int thread() { return 0; }
-	static __device__ int threads() { return 1; }
-	static __device__ void sync() {}
-	static __device__ bool all(bool v) { return v; }
-	static __device__ bool in_first_warp() { return true; }
-	enum { WHOLE = false };
-};
 
 // The shared memory of a rank.
 struct State {
@@ -159,57 +45,6 @@ struct State {
 	} recent[16]; // windows that the first warp has put into
 	i64 timer;
 	volatile int failed;
-};
-
-// copy_words copies words, four at a time by each thread.
-template <typename Group, typename W>
-__device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
-	W *const t = (W *)to;
-	const W *const f = (const W *)from;
-	const i64 n = Group::threads();
-	i64 i = Group::thread();
-	for (; i + 3 * n < words; i += 4 * n) {
-		const W a = f[i], b = f[i + n], c = f[i + 2 * n], d = f[i + 3 * n];
-		t[i] = a, t[i + n] = b, t[i + 2 * n] = c, t[i + 3 * n] = d;
-	}
-	for (; i < words; i += n) t[i] = f[i];
-}
-
-// copy_ends copies the bytes before the first whole word and after the last.
-template <typename Group, typename W>
-__device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 bytes) {
-	i64 head = (i64)(-(u64)to % sizeof(W));
-	if (head > bytes) head = bytes;
-	const i64 words = (bytes - head) / (i64)sizeof(W), tail = head + words * (i64)sizeof(W);
-	copy_words<Group, W>(to + head, from + head, words);
-	for (i64 i = Group::thread(); i < head; i += Group::threads()) to[i] = from[i];
-	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
-}
-
-// copy copies bytes by a group, in the widest words that both addresses are equally far from.
-template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
-	char *const t = (char *)to;
-	const char *const f = (const char *)from;
-	const u64 apart = (u64)t ^ (u64)f;
-	if (apart % 16 == 0) copy_aligned<Group, uint4>(t, f, bytes);
-	else if (apart % 8 == 0) copy_aligned<Group, u64>(t, f, bytes);
-	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(t, f, bytes);
-	else copy_words<Group, char>(t, f, bytes);
-}
-
-template <typename A, typename B> struct same {
-	static constexpr bool value = false;
-};
-template <typename A> struct same<A, A> {
-	static constexpr bool value = true;
-};
-
-// The lanes of a group that wait for memory: those of a warp, or one thread.
-template <typename Group> struct lanes_of {
-	typedef Warp type;
-};
-template <> struct lanes_of<Thread> {
-	typedef Thread type;
 };
 
 class Rank {
@@ -438,6 +273,22 @@ class Rank {
 		Timings *const t = mine().timings();
 		if (t->count < MAX_TIMINGS) t->nanoseconds[t->count] = nanoseconds() - state.timer;
 		t->count++;
+	}
+
+	// log writes a line of text and numbers to the log of the run, those that the first thread of the block has. It
+	// waits where the host has not read LOG_LINES of the device yet.
+	template <typename... Items> __device__ void log(const Items &...items) {
+		if (threadIdx.x != 0 || state.failed) return;
+		LogText text;
+		(text.add(items), ...);
+		const u64 n = atomicAdd(mine().line(LOG_LINES_CLAIMED), 1);
+		const Control *const c = world.control;
+		if (!wait_unless_ended([&] { return n < load_acquire_sys(&c->logged) + LOG_LINES; }))
+			return fail(LOG_FULL, LOG_LINES, 0, 0);
+		LogLine &line = world.log[n % LOG_LINES];
+		line.rank = (u64)index(), line.length = (u64)text.used;
+		for (int i = 0; i < (int)(sizeof text.words / sizeof(u64)); i++) ((u64 *)line.text)[i] = text.words[i];
+		store_release_sys(&line.number, n + 1);
 	}
 
   private:

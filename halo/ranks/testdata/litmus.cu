@@ -247,3 +247,13 @@ extern "C" __global__ void ring(const __grid_constant__ World world) {
 	if (threadIdx.x == 0 && other.slot == w.slot) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
 	rank.finish();
 }
+
+// More lines than there is room for at a time.
+extern "C" __global__ void logs(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	for (int i = 0; i < 300; i++) rank.log("line ", i, " of ", 300u, " is ", 0.5 * i, " and ", 1.5f, " at ", -7ll);
+	if (rank.index() == 0) rank.log("this is longer than a line may be, which is cut off where its room ends, and so that nobody has to count letters "
+	                                "it goes on for a while, and for a while, and for a while, and for a while, and for a while, and for a while, and for");
+	rank.finish();
+}
