@@ -9,6 +9,9 @@ import (
 // Tags is how many tags notifications have: 0 to Tags-1.
 const Tags = 256
 
+// Any matches every source and every tag, see Rank.WaitMatching.
+const Any = -1
+
 // Limits of ranks.cuh.
 const (
 	MaxDevices = 16
@@ -17,6 +20,8 @@ const (
 	lineBytes  = 128
 	boardLines = 8
 	logLines   = 256
+	queued     = 64
+	keptMost   = 1024
 )
 
 // argument is struct World of ranks.cuh.
@@ -67,7 +72,8 @@ func mirrors() []kernels.Mirror {
 	return []kernels.Mirror{
 		{Name: "ranks::World", Value: argument{}}, {Name: "ranks::Control", Value: control{}},
 		{Name: "ranks::LogLine", Value: logLine{}}, {Name: "ranks::LOG_LINES", Value: logLines}, {Name: "ranks::LOG_FULL", Value: logFull},
-		{Name: "ranks::LOG_SIGNED", Value: logSigned}, {Name: "ranks::LOG_UNSIGNED", Value: logUnsigned}, {Name: "ranks::LOG_DOUBLE", Value: logDouble},
+		{Name: "ranks::QUEUED", Value: queued}, {Name: "ranks::KEPT", Value: keptMost},
+		{Name: "ranks::NO_MATCH", Value: noMatch}, {Name: "ranks::QUEUE_FULL", Value: queueFull}, {Name: "ranks::LOG_SIGNED", Value: logSigned}, {Name: "ranks::LOG_UNSIGNED", Value: logUnsigned}, {Name: "ranks::LOG_DOUBLE", Value: logDouble},
 		{Name: "ranks::Timings", Value: timings{}}, {Name: "ranks::WindowEntry", Value: windowEntry{}},
 		{Name: "ranks::MAX_DEVICES", Value: MaxDevices}, {Name: "ranks::MAX_WINDOWS", Value: MaxWindows},
 		{Name: "ranks::LINES", Value: boardLines}, {Name: "ranks::LINE_BYTES", Value: lineBytes}, {Name: "RANK_TAGS", Value: Tags},
@@ -78,7 +84,10 @@ func mirrors() []kernels.Mirror {
 }
 
 // board is struct Board of ranks.cuh: where things are on the memory that a device has for its ranks.
-type board struct{ ranks, devices int64 }
+type board struct {
+	ranks, devices int64
+	withQueues     bool
+}
 
 func (b board) timings() int64 { return boardLines * lineBytes }
 
@@ -92,4 +101,15 @@ func (b board) window(slot, rank int64) int64 {
 	return b.counts() + b.countBytes() + (slot*b.ranks*b.devices+rank)*int64(unsafe.Sizeof(windowEntry{}))
 }
 
-func (b board) bytes() int64 { return b.window(2*MaxWindows, 0) }
+// queues is where the counts of queues begin, after which come the queues and what ranks keep of them.
+func (b board) queues() int64 { return b.window(2*MaxWindows, 0) }
+
+func (b board) queueBytes() int64 {
+	if !b.withQueues {
+		return 0
+	}
+	all := b.ranks * b.devices
+	return 8 * (2*all + all*queued + b.ranks*(1+keptMost))
+}
+
+func (b board) bytes() int64 { return b.queues() + b.queueBytes() }

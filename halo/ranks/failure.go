@@ -18,7 +18,9 @@ const (
 	badRange
 	badSource
 	noPacket
+	noMatch
 	logFull
+	queueFull
 	ended
 )
 
@@ -49,6 +51,10 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return fmt.Errorf("%s waited %v at a barrier of %v: %w", who, limit, Comm(f.expected), ErrTimeout)
 	case noPacket:
 		return fmt.Errorf("%s waited %v for a packet of number %d; its bytes from %d on have number %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+	case noMatch:
+		return fmt.Errorf("%s waited %v for %d notifications of %s; %d others came that it did not take: %w", who, limit, f.expected, match(f.detail), f.came, ErrTimeout)
+	case queueFull:
+		return fmt.Errorf("%s waited %v to notify rank %d of tag %d, which has %d notifications of its device to read: %w", who, limit, f.came, f.detail, f.expected, ErrTimeout)
 	case logFull:
 		return fmt.Errorf("%s waited %v for the host to read the log: %w", who, limit, ErrTimeout)
 	case badRank:
@@ -63,4 +69,15 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return wrong("put %d bytes from memory that a put cannot read", f.detail)
 	}
 	return fmt.Errorf("%s failed: %w", who, f.err)
+}
+
+// match names the source and the tag that a rank waited for, which lie in the two halves of a number.
+func match(detail int64) string {
+	name := func(what string, v int32) string {
+		if v < 0 {
+			return "any " + what
+		}
+		return fmt.Sprintf("%s %d", what, v)
+	}
+	return name("tag", int32(detail)) + " from " + name("rank", int32(detail>>32))
 }

@@ -10,7 +10,7 @@ import (
 
 // runOnHost runs the program once.
 func runOnHost[T any](ctx context.Context, w *World, data []T) error {
-	h := newHostState(w.devices, w.ranks, w.options.Limit, w.first)
+	h := newHostState(w.devices, w.ranks, w.options.Limit, w.options.Queues, w.first)
 	for i := range data {
 		h.data = append(h.data, &data[i])
 	}

@@ -17,6 +17,7 @@ type hostState struct {
 	data     []any                 // by device: a pointer to the caller's
 	counts   [][Tags]atomic.Uint64 // of notifications, by rank of the world
 	arrivals []atomic.Uint64       // at barriers of each device, and of all
+	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
 	windows  [2 * MaxWindows][][]byte
 	took     [][]int64 // by device
 	log      *logger
@@ -26,7 +27,7 @@ type hostState struct {
 }
 
 // newHostState has counts of notifications that begin with first.
-func newHostState(devices []*streams.Device, ranks int, limit time.Duration, first uint64) *hostState {
+func newHostState(devices []*streams.Device, ranks int, limit time.Duration, queues bool, first uint64) *hostState {
 	size := ranks * len(devices)
 	h := &hostState{devices: devices, ranks: ranks, limit: limit, took: make([][]int64, len(devices))}
 	h.counts, h.arrivals = make([][Tags]atomic.Uint64, size), make([]atomic.Uint64, len(devices)+1)
@@ -34,6 +35,9 @@ func newHostState(devices []*streams.Device, ranks int, limit time.Duration, fir
 		for tag := range h.counts[rank] {
 			h.counts[rank][tag].Store(first)
 		}
+	}
+	if queues {
+		h.queues = make([]hostQueue, size)
 	}
 	for slot := range h.windows {
 		h.windows[slot] = make([][]byte, size)

@@ -151,6 +151,15 @@ func (w *World) open(m *member) (err error) {
 	}
 	w.resources.Add(m.staging)
 	clear(m.staging.Bytes())
+	if !w.options.Queues {
+		return nil
+	}
+	const most = 1 << 20
+	if m.zeros, err = m.device.AllocPinned(min(most, w.board().queueBytes())); err != nil {
+		return err
+	}
+	w.resources.Add(m.zeros)
+	clear(m.zeros.Bytes())
 	return nil
 }
 

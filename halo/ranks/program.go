@@ -42,9 +42,13 @@ type Options struct {
 	// and has one if nothing is said.
 	Ranks, PerMultiprocessor int
 
-	Limit  time.Duration // of every wait of a rank; 0 is 20 seconds
-	Checks bool          // the arguments of every call are checked, which costs some
-	Log    io.Writer     // what ranks log; nil: it is lost
+	Limit time.Duration // of every wait of a rank; 0 is 20 seconds
+	// Notifications keep their window and their source, and a rank can wait for those of one: as in Gysi, Bär and Hoefler
+	// 2016, and slower than counts by tag.
+	Queues bool
+
+	Checks bool      // the arguments of every call are checked, which costs some
+	Log    io.Writer // what ranks log; nil: it is lost
 }
 
 // limit of a wait where the caller has none.
@@ -53,6 +57,9 @@ const limit = 20 * time.Second
 // defines are the build options of a program's source.
 func (o Options) defines() (all []string) {
 	all = append(all, fmt.Sprintf("RANK_TAGS=%d", Tags))
+	if o.Queues {
+		all = append(all, "RANK_QUEUES")
+	}
 	if o.Checks {
 		all = append(all, "RANK_CHECKS")
 	}

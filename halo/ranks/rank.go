@@ -30,6 +30,9 @@ type Window struct {
 	comm Comm
 }
 
+// AnyWindow matches every window, and no window.
+var AnyWindow = Window{Any, All}
+
 // Exists reports whether there is such a window.
 func (w Window) Exists() bool { return w.slot >= 0 }
 
@@ -133,17 +136,23 @@ func (r *Rank) Put(w Window, to int, offset int64, from []byte) {
 // PutNotify is Put, and then Notify. One notification tells of all that was put to that rank before.
 func (r *Rank) PutNotify(w Window, to int, offset int64, from []byte, tag int) {
 	r.Put(w, to, offset, from)
-	r.Notify(to, w.comm, tag)
+	r.notify(to, w.comm, tag, w.slot)
 }
 
 // Notify adds to the notifications that a rank of the communicator has of a tag. Who waits for it sees all that was
 // put to that rank before.
-func (r *Rank) Notify(to int, c Comm, tag int) {
+func (r *Rank) Notify(to int, c Comm, tag int) { r.notify(to, c, tag, Any) }
+
+func (r *Rank) notify(to int, c Comm, tag, slot int) {
 	if r.Failed() || !r.validRank(c, to) || !r.validTag(tag) {
 		return
 	}
 	if c == Device {
 		to += r.first()
+	}
+	if r.state.queues != nil {
+		r.state.queues[to].add(notice{slot, r.Index(All), tag})
+		return
 	}
 	r.state.counts[to][tag].Add(1)
 }
@@ -201,6 +210,29 @@ func (r *Rank) WaitNotifications(tag int, count uint64) bool {
 		return false
 	}
 	return true
+}
+
+// TestMatching takes count notifications that match and returns true, those that came first, or takes none and returns
+// false. The run has Options.Queues. Window, source, an index of all ranks, and tag may be AnyWindow and Any.
+func (r *Rank) TestMatching(w Window, source, tag int, count uint64) bool {
+	return !r.Failed() && r.match(notice{w.slot, source, tag}, count)
+}
+
+// WaitMatching waits until it can take count notifications that match.
+func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
+	if r.Failed() {
+		return false
+	}
+	if !r.await(func() bool { return r.match(notice{w.slot, source, tag}, count) }) {
+		others := r.state.queues[r.Index(All)].length()
+		r.fail(failure{why: noMatch, expected: int64(count), came: int64(others), detail: int64(source)<<32 | int64(uint32(tag))})
+		return false
+	}
+	return true
+}
+
+func (r *Rank) match(m notice, count uint64) bool {
+	return r.state.queues[r.Index(All)].take(m, count)
 }
 
 // WaitAny waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
@@ -289,6 +321,9 @@ func (r *Rank) count(tag int) *atomic.Uint64 { return &r.state.counts[r.first()+
 func (r *Rank) came(tag int) uint64 { return r.count(tag).Load() - r.consumed[tag] }
 
 func (r *Rank) take(tag int, count uint64) bool {
+	if r.state.queues != nil {
+		return r.match(notice{Any, Any, tag}, count)
+	}
 	if int64(r.came(tag)-count) < 0 {
 		return false
 	}

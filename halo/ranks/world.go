@@ -29,12 +29,13 @@ type member struct {
 	lines   *streams.Memory // pinned: of the log
 	board   *streams.Memory // of a GPU
 	staging *streams.Memory // pinned: what a board begins with, and the timings that it ends with
+	zeros   *streams.Memory // pinned: of what queues begin with
 	data    *streams.Memory // of a GPU: the caller's
 	copied  *streams.Memory // pinned: the same
 	took    []int64         // timings of the last run, ns
 }
 
-func (w *World) board() board { return board{int64(w.ranks), int64(len(w.devices))} }
+func (w *World) board() board { return board{int64(w.ranks), int64(len(w.devices)), w.options.Queues} }
 
 // Devices returns the devices, in the order of their ranks.
 func (w *World) Devices() []*streams.Device { return w.devices }

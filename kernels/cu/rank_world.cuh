@@ -18,6 +18,8 @@ enum {
 	MAX_WINDOWS = 16, // of a communicator
 	MAX_TIMINGS = 1000,
 	LOG_LINES = 256, // that the host has not read yet
+	QUEUED = 64,     // notifications of a queue that its rank has not read yet
+	KEPT = 1024,     // that a rank has read and not taken
 };
 
 // What a rank can fail of: Go's failure has the words for it.
@@ -31,7 +33,9 @@ enum Failure {
 	BAD_RANGE,
 	BAD_SOURCE,
 	NO_PACKET,
+	NO_MATCH,
 	LOG_FULL,
+	QUEUE_FULL,
 	ENDED,
 };
 
@@ -77,6 +81,11 @@ struct Timings {
 	i64 nanoseconds[MAX_TIMINGS];
 };
 
+// The queues of a rank, and what it keeps of them: see rank_queue.cuh.
+struct Kept {
+	u64 count, notices[KEPT];
+};
+
 struct Board {
 	char *at;
 	i64 ranks, devices;
@@ -93,6 +102,14 @@ struct Board {
 	__device__ WindowEntry *window(int slot, i64 rank) const {
 		return (WindowEntry *)far_count(ranks, 0) + slot * ranks * devices + rank;
 	}
+	// How many places of the queue that a rank of the world has for this device were claimed, and how many it has
+	// read; the queue that a rank of this device has for a device; and what a rank of this device keeps.
+	__device__ u64 *claimed(i64 rank) const { return (u64 *)window(2 * MAX_WINDOWS, 0) + 2 * rank; }
+	__device__ u64 *read(i64 rank) const { return claimed(rank) + 1; }
+	__device__ u64 *queue(i64 rank, i64 device) const {
+		return claimed(ranks * devices) + (rank * devices + device) * QUEUED;
+	}
+	__device__ Kept *kept(i64 rank) const { return (Kept *)queue(ranks, 0) + rank; }
 };
 
 // A window: memory of each rank of a communicator, which the others may write to and read.

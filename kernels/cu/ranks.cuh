@@ -25,12 +25,14 @@
 // After a wait in vain, or another failure, all functions return at once, and those that return bool return
 // false. The host says what happened.
 //
-// Options: RANK_TAGS, how many tags there are; RANK_CHECKS, for a check of the arguments of every call.
+// Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
+// window and source, and RANK_TAGS, how many tags there are.
 #pragma once
 
 #include "flags.cuh"
 #include "rank_copy.cuh"
 #include "rank_log.cuh"
+#include "rank_queue.cuh"
 #include "rank_world.cuh"
 
 namespace ranks {
@@ -38,6 +40,7 @@ namespace ranks {
 // The shared memory of a rank.
 struct State {
 	u64 consumed[RANK_TAGS];
+	u64 read[MAX_DEVICES];       // of the queues of each device
 	u64 barriers[2], windows[2]; // made; those that exist, a bit each
 	u64 base[2];                 // of the window that a block puts into, of two puts in turn
 	struct {
@@ -58,6 +61,7 @@ class Rank {
 		if (threadIdx.x < 2)
 			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
+		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = 0;
 		if (threadIdx.x == 0) s.timer = 0, s.failed = NONE;
 		Block::sync();
 		barrier(WORLD);
@@ -135,7 +139,7 @@ class Rank {
 	template <typename Group = Block> __device__ void notify(int to, Comm comm, int tag) {
 		Group::sync();
 		if (Group::thread() != 0 || state.failed || !valid(comm, to, tag)) return;
-		raise(comm == WORLD ? to : first() + to, tag);
+		raise(comm == WORLD ? to : first() + to, tag, ANY);
 	}
 
 	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
@@ -180,6 +184,9 @@ class Rank {
 	// test_notifications takes count notifications of a tag and returns true, or takes none and returns false. One
 	// group at a time may wait for a tag, or test it.
 	template <typename Group = Block> __device__ bool test_notifications(int tag, u64 count) {
+#ifdef RANK_QUEUES
+		return test_notifications<Group>(Match(ANY, tag), count);
+#endif
 		bool came = true;
 		if (Group::in_first_warp())
 			came = goes_on<typename lanes_of<Group>::type>() && valid_tag(tag) && take<Group>(tag, count);
@@ -188,6 +195,9 @@ class Rank {
 
 	// wait_notifications waits until it can take count notifications of a tag.
 	template <typename Group = Block> __device__ bool wait_notifications(int tag, u64 count) {
+#ifdef RANK_QUEUES
+		return wait_notifications<Group>(Match(ANY, tag), count);
+#endif
 		bool came = true;
 		if (Group::in_first_warp()) {
 			typedef typename lanes_of<Group>::type Lanes;
@@ -200,13 +210,33 @@ class Rank {
 		return Group::all(came);
 	}
 
+	// The same for notifications that match, with option RANK_QUEUES: in the order in which they came.
+	template <typename Group = Block> __device__ bool test_notifications(const Match &m, u64 count) {
+		bool came = true;
+		if (Group::thread() == 0) came = !state.failed && match(m, count);
+		return Group::all(came);
+	}
+	template <typename Group = Block> __device__ bool wait_notifications(const Match &m, u64 count) {
+		bool came = true;
+		if (Group::thread() == 0) {
+			came = !state.failed && wait_unless_ended([&] { return match(m, count); });
+			if (!came)
+				fail(NO_MATCH, count, mine().kept(blockIdx.x)->count, (u64)(i64)m.source << 32 | (unsigned)m.tag);
+		}
+		return Group::all(came);
+	}
+
 	// wait_any waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
 	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
 		int found = -1;
 		if (Group::thread() == 0 && !state.failed && valid_tag(first_tag) && valid_tag(first_tag + tags - 1)) {
 			const bool came = wait_unless_ended([&] {
 				for (int tag = first_tag; tag < first_tag + tags; tag++) {
+#ifdef RANK_QUEUES
+					if (match(Match(ANY, tag), 1)) return found = tag, true;
+#else
 					if ((i64)notifications(tag) > 0 && take<Thread>(tag, 1)) return found = tag, true;
+#endif
 				}
 				return false;
 			});
@@ -352,7 +382,7 @@ class Rank {
 			copy<Group>((char *)base + offset, from, bytes);
 			if (tag >= 0) Group::sync();
 		}
-		if (tag >= 0 && Group::thread() == 0) raise(w.comm == WORLD ? to : first() + to, tag);
+		if (tag >= 0 && Group::thread() == 0) raise(w.comm == WORLD ? to : first() + to, tag, w.slot);
 	}
 
 	// store_packet stores words of 4 bytes beside a number, two in 16 bytes.
@@ -375,9 +405,13 @@ class Rank {
 		}
 	}
 
-	// raise notifies a rank of the world, in one thread.
-	__device__ void raise(i64 to, int tag) {
+	// raise notifies a rank of the world of what was put into a window, in one thread.
+	__device__ void raise(i64 to, int tag, int slot) {
 		const i64 device = to / world.ranks, rank = to - device * world.ranks;
+#ifdef RANK_QUEUES
+		queue(device, rank, slot, tag);
+		return;
+#endif
 		if (device == world.device) add_release_gpu(mine().near_count(rank, tag), 1);
 		else add_release_sys(board(device).far_count(rank, tag), 1);
 	}
@@ -405,6 +439,51 @@ class Rank {
 		if (lanes) __syncwarp();
 		if (lane == 0) state.consumed[tag] += count;
 		return true;
+	}
+
+	// queue puts a notification into the queue that a rank has for this device, in one thread.
+	__device__ void queue(i64 device, i64 rank, int slot, int tag) {
+		const i64 to = device * world.ranks + rank;
+		const u64 n = atomicAdd(mine().claimed(to), 1), *const read = mine().read(to);
+		const bool room = wait_unless_ended([&] { return n < load_acquire_sys(read) + QUEUED; });
+		if (!room) return fail(QUEUE_FULL, QUEUED, (u64)to, (u64)tag);
+		store_release_sys(board(device).queue(rank, world.device) + n % QUEUED,
+		                  Notice::of(n / QUEUED + 1, slot, index(), tag).word);
+	}
+
+	// match takes count notifications that match, those that came first, if there are as many, in one thread.
+	__device__ bool match(const Match &m, u64 count) {
+		Kept &kept = *mine().kept(blockIdx.x);
+		keep_all();
+		u64 found = 0;
+		for (u64 i = 0; i < kept.count && found < count; i++) found += Notice{kept.notices[i]}.matches(m);
+		if (found < count) return false;
+		u64 left = 0;
+		for (u64 i = 0, taken = 0; i < kept.count; i++) {
+			const Notice n = {kept.notices[i]};
+			if (taken < count && n.matches(m)) taken++;
+			else kept.notices[left++] = n.word;
+		}
+		kept.count = left;
+		return true;
+	}
+
+	// keep_all reads all queues, and keep that of a device, as far as there is room.
+	__device__ void keep_all() {
+		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
+	}
+	__device__ void keep(Kept &kept, i64 device) {
+		const u64 *const queue = mine().queue(blockIdx.x, device);
+		const u64 before = state.read[device];
+		u64 n = before;
+		for (; kept.count < KEPT; n++) {
+			const Notice next = {load_acquire_sys(queue + n % QUEUED)};
+			if (!next.is_of(n / QUEUED + 1)) break;
+			kept.notices[kept.count++] = next.word;
+		}
+		if (n == before) return;
+		state.read[device] = n;
+		store_release_sys(board(device).read(index()), n);
 	}
 
 	// meet has the ranks of the device wait for each other for the n-th time at a line, one thread each.
@@ -440,6 +519,9 @@ class Rank {
 #pragma unroll 1
 			for (int polls = 0; polls < POLLS; polls++)
 				if (done()) return true;
+#ifdef RANK_QUEUES
+			if (threadIdx.x == 0) keep_all(); // others may wait for room in the queues of this rank
+#endif
 			const i64 now = nanoseconds();
 			if (start == 0) start = now;
 			const bool ended = load_relaxed_sys(&world.control->ended) != 0;

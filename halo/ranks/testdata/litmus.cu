@@ -257,3 +257,55 @@ extern "C" __global__ void logs(const __grid_constant__ World world) {
 	                                "it goes on for a while, and for a while, and for a while, and for a while, and for a while, and for a while, and for");
 	rank.finish();
 }
+
+// Waits for notifications of a window, a source and a tag, in the order in which they come; with option RANK_QUEUES.
+struct Matches {
+	int *memory; // of this device: 4 a rank
+	unsigned long long wrong;
+};
+
+#ifdef RANK_QUEUES
+extern "C" __global__ void matches(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Matches &data = rank.data<Matches>();
+	const int n = rank.size(), me = rank.index(), next = (me + 1) % n, before = (me + n - 1) % n;
+	int *const mine = data.memory + 4 * rank.index(DEVICE);
+	auto expect = [&](bool right, unsigned long long which) {
+		if (!right) atomicCAS(&data.wrong, 0, which);
+	};
+	const Window a = rank.create_window(WORLD, mine, 8), b = rank.create_window(WORLD, mine + 2, 8);
+	if (threadIdx.x == 0) mine[0] = 11 * me + 3;
+	rank.put_notify(a, next, 4, 4, mine, 1);
+	rank.put_notify(b, next, 4, 4, mine, 1);
+	rank.notify(next, WORLD, 2);
+	rank.notify(before, WORLD, 5);
+	expect(rank.wait_notifications(Match(b, before, 1), 1), 1); // the second; the first is kept
+	if (threadIdx.x == 0) expect(mine[3] == 11 * before + 3 && mine[1] == 11 * before + 3, 2);
+	expect(!rank.test_notifications(Match(b, ANY, ANY), 1), 3);
+	expect(rank.wait_notifications(Match(before, 2), 1), 4);
+	expect(rank.test_notifications(Match(a, before, ANY), 1), 5);
+	expect(rank.wait_notifications(Match(next, ANY), 1) && !rank.test_notifications(Match(ANY, ANY), 1), 6);
+
+	// All to one, more than a queue holds, and by tag.
+	rank.barrier(WORLD);
+	for (int i = 0; i < 100; i++) rank.notify(0, WORLD, 10 + i % 3);
+	if (me == 0) {
+		for (int from = n - 1; from >= 0; from--) expect(rank.wait_notifications(Match(from, 11), 33), 7);
+		expect(rank.wait_notifications(10, 34 * (u64)n), 8);
+		expect(rank.wait_any(10, 3) == 12 && rank.wait_notifications(12, 33 * (u64)n - 1), 9);
+		expect(!rank.test_notifications(Match(ANY, ANY), 1), 10);
+	}
+	rank.free_window(b);
+	rank.free_window(a);
+	rank.finish();
+}
+
+// More notifications than a rank that does nothing has room for.
+extern "C" __global__ void flood(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	for (int i = 0; i < 2000 && rank.index() == 0; i++) rank.notify(1, WORLD, 7);
+	rank.finish();
+}
+#endif
