@@ -27,10 +27,12 @@ run: build ## build halox and run a sample config (SAMPLE=...), with a picture u
 test: ## run all tests, with the flags of TESTFLAGS
 	$(GO) test $(TESTFLAGS) ./...
 
-# NVRTC, which TestEveryProgram keeps busy for minutes, is not Go: the detector sees nothing there.
-# Nor does it in the tests that internal/mutation starts.
+# Under the race detector nothing is learnt from tests that keep NVRTC busy for minutes, which is not Go, from those
+# that measure orders of convergence by the steps of many runs, and from those of internal/mutation, which start
+# other tests.
+NO_RACE := CompileWithoutSpills|TestOrderBetweenWalls|TestKindsConverge
 race: ## run all tests under the race detector; what it measures is not for the user's cache
-	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -skip TestEveryProgramCompilesWithoutSpills \
+	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -skip '$(NO_RACE)' \
 		$$($(GO) list ./... | grep -v /internal/mutation)
 
 lint: ## check the format and the code; that of CUDA where make format-cuda has been run
