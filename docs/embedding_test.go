@@ -56,7 +56,7 @@ func shell(t *testing.T, dir, script string) string {
 // A reader who starts from an empty folder beside a clone and does what a page
 // says gets the output that it shows.
 func TestPrograms(t *testing.T) {
-	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane"} {
+	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane", "ranks.md": "total"} {
 		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), folder) })
 	}
 }
@@ -91,7 +91,7 @@ func follow(t *testing.T, page, folder string) {
 // The pages of this folder and the README link to files that are there.
 func TestLinks(t *testing.T) {
 	code := regexp.MustCompile("(?ms)^```.*?^```$|`[^`\n]+`")
-	for _, page := range []string{"embedding.md", "points.md", "architecture.md", "glossary.md", "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
+	for _, page := range []string{"embedding.md", "points.md", "ranks.md", "architecture.md", "glossary.md", "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
 		text := code.ReplaceAllString(read(t, page), "")
 		for _, m := range regexp.MustCompile(`\]\(([^):#]+)\)`).FindAllStringSubmatch(text, -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {

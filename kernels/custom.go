@@ -18,6 +18,7 @@ type Source struct {
 	Name    string   // what the compiler's messages call it: "wave.cu"
 	Text    string   // kernels are extern "C" and have one parameter, a struct
 	Defines []string // NAME=VALUE
+	Mirrors []Mirror // what it shares with Go, to be compared as it is compiled
 }
 
 // program returns the source as this package compiles it.
@@ -25,7 +26,7 @@ func (s Source) program() (Program, error) {
 	if s.Name == "" || s.Text == "" {
 		return Program{}, fmt.Errorf("kernels: a source needs a name and a text; this one is %q with %d bytes", s.Name, len(s.Text))
 	}
-	return Program{File: s.Name, Defines: s.Defines, own: s.Text}, nil
+	return Program{File: s.Name, Defines: s.Defines, Mirrors: s.Mirrors, own: s.Text}, nil
 }
 
 // Compile compiles the source for an architecture, as "sm_90", and returns the

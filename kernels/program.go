@@ -54,8 +54,9 @@ func (p Program) source() (nvrtc.Source, error) {
 		if err != nil {
 			return main, err
 		}
-		main.Text = string(text) + layoutSource(p.File, p.Mirrors)
+		main.Text = string(text)
 	}
+	main.Text += layoutSource(p.File, p.Mirrors)
 	return main, p.addHeaders(&main, main.Text)
 }
 

@@ -20,6 +20,9 @@ const (
 	CopyTime      Metric = "copy_time" // of a plain copy of as many bytes, measured beside
 	CopyRate      Metric = "copy_rate"
 	PeerRate      Metric = "peer_rate"       // of a plain copy between two devices, measured beside
+	Messages      Metric = "messages"        // a second
+	Compute       Metric = "compute"         // of a round without an exchange
+	Hidden        Metric = "hidden"          // share of the shorter of compute and exchange that the other hides
 	Share         Metric = "share"           // of the rate of the plain copy, from 0 to 1
 	SpeedUp       Metric = "speedup"         // over fewer devices, one where they were measured
 	OverBaseline  Metric = "over_baseline"   // speed-up over the baseline scheme on as many devices
@@ -65,6 +68,9 @@ var metrics = [...]metricInfo{
 	{metric: CopyTime, title: "time of a plain copy", unit: "us", better: lower},
 	{metric: CopyRate, title: "rate of a plain copy", unit: "GB/s", better: higher},
 	{metric: PeerRate, title: "rate of a plain peer copy", unit: "GB/s", better: higher},
+	{metric: Messages, title: "messages", unit: "1/s", better: higher, shownUnit: "M/s", shownFactor: 1e-6},
+	{metric: Compute, title: "time of the computing alone", unit: "us", better: lower},
+	{metric: Hidden, title: "hidden share", unit: "1", better: higher, shownUnit: "%", shownFactor: 100},
 	{metric: Share, title: "share of a plain copy", unit: "1", better: higher, shownUnit: "%", shownFactor: 100},
 	{metric: SpeedUp, title: "speed-up", unit: "1", better: higher},
 	{metric: OverBaseline, title: "speed-up over the baseline scheme", unit: "1", better: higher},

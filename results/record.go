@@ -22,6 +22,7 @@ const (
 	KindPingPong Kind = "pingpong" // datatypes sent there and back
 	KindLinks    Kind = "links"    // rates from device to device
 	KindLatency  Kind = "latency"  // times of the smallest pieces of work
+	KindRanks    Kind = "ranks"    // messages, barriers and overlap of ranks
 	KindSchemes  Kind = "schemes"  // steps by scheme, path and size
 	KindScaling  Kind = "scaling"  // steps over the number of devices
 	KindSweep    Kind = "sweep"    // sweeps on one device, by stencil and size
@@ -29,7 +30,7 @@ const (
 
 // kinds returns all of them.
 func kinds() []Kind {
-	return []Kind{KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindSchemes, KindScaling, KindSweep}
+	return []Kind{KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindRanks, KindSchemes, KindScaling, KindSweep}
 }
 
 // A Record is what one command leaves behind: who measured what, on which machine

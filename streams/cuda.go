@@ -148,26 +148,26 @@ func (c *cudaDriver) close() error { return c.ctx.Release() }
 
 // cudaModule is a module in a context.
 type cudaModule struct {
-	ctx    *cuda.Context
+	driver *cudaDriver
 	module cuda.Module
 }
 
 func (c *cudaDriver) module(image []byte) (module, error) {
 	m, err := c.ctx.ModuleLoad(image)
-	return &cudaModule{c.ctx, m}, err
+	return &cudaModule{c, m}, err
 }
 
-func (m *cudaModule) close() error { return m.ctx.ModuleUnload(m.module) }
+func (m *cudaModule) close() error { return m.driver.ctx.ModuleUnload(m.module) }
 
 // cudaFunction is a kernel in a context.
 type cudaFunction struct {
-	ctx *cuda.Context
-	fn  cuda.Function
+	driver *cudaDriver
+	fn     cuda.Function
 }
 
 func (m *cudaModule) function(name string) (Function, error) {
-	f, err := m.ctx.ModuleFunction(m.module, name)
-	return &cudaFunction{m.ctx, f}, err
+	f, err := m.driver.ctx.ModuleFunction(m.module, name)
+	return &cudaFunction{m.driver, f}, err
 }
 
 // Usage asks the driver.
@@ -180,13 +180,23 @@ func (f *cudaFunction) Usage() (Usage, error) {
 		{&u.Registers, cuda.FuncRegisters}, {&u.Local, cuda.FuncLocalSize},
 		{&u.Shared, cuda.FuncSharedSize}, {&u.Threads, cuda.FuncMaxThreadsPerBlock},
 	} {
-		v, err := f.ctx.FunctionAttribute(f.fn, ask.attr)
+		v, err := f.driver.ctx.FunctionAttribute(f.fn, ask.attr)
 		if err != nil {
 			return u, err
 		}
 		*ask.to = v
 	}
 	return u, nil
+}
+
+// AtOnce asks the driver.
+func (f *cudaFunction) AtOnce(threads, shared int) (int, error) {
+	if shared > alwaysShared {
+		if err := f.driver.announce(f.fn, shared); err != nil {
+			return 0, err
+		}
+	}
+	return f.driver.ctx.OccupancyMaxActiveBlocks(f.fn, threads, uint64(shared))
 }
 
 // cudaKernel is a launch made ready.
@@ -201,7 +211,7 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	if !ok {
 		return nil, errors.New("it has no version for a GPU")
 	}
-	if f.ctx != c.ctx {
+	if f.driver.ctx != c.ctx {
 		return nil, errors.New("its function was loaded on another device")
 	}
 	grid, err := dim3(spec.Grid)
@@ -218,7 +228,7 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 		}
 	}
 	if spec.Cooperative {
-		if err := c.holdsAtOnce(f.fn, spec); err != nil {
+		if err := c.holdsAtOnce(f, spec); err != nil {
 			return nil, err
 		}
 	}
@@ -232,9 +242,9 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 }
 
 // holdsAtOnce returns an error unless all thread blocks of a launch fit on the multiprocessors at once.
-func (c *cudaDriver) holdsAtOnce(f cuda.Function, spec *KernelSpec) error {
+func (c *cudaDriver) holdsAtOnce(f *cudaFunction, spec *KernelSpec) error {
 	threads := spec.Block[0] * spec.Block[1] * spec.Block[2]
-	each, err := c.ctx.OccupancyMaxActiveBlocks(f, threads, uint64(spec.Shared))
+	each, err := f.AtOnce(threads, spec.Shared)
 	if err != nil {
 		return err
 	}

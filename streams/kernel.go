@@ -108,6 +108,9 @@ type Module struct {
 type Function interface {
 	// Usage returns what one thread and one block of the kernel need.
 	Usage() (Usage, error)
+	// AtOnce returns how many blocks of so many threads, with so many bytes of dynamic shared memory,
+	// one multiprocessor holds at a time.
+	AtOnce(threads, shared int) (int, error)
 }
 
 // Usage is what a kernel of a GPU needs.

@@ -5,6 +5,6 @@ import "github.com/spf13/cobra"
 func newBenchCommand() *cobra.Command {
 	cmd := newGroup("bench", "Measure what the devices and their links do")
 	cmd.AddCommand(newBenchExchangeCommand(), newBenchPackCommand(), newBenchPingPongCommand(), newBenchLinksCommand(),
-		newBenchLatencyCommand(), newBenchSweepCommand(), newBenchSchemesCommand(), newBenchScalingCommand())
+		newBenchLatencyCommand(), newBenchRanksCommand(), newBenchSweepCommand(), newBenchSchemesCommand(), newBenchScalingCommand())
 	return cmd
 }

@@ -377,6 +377,9 @@ inline void *shared() { return self->shared; }
 inline void __syncthreads() { cpu::barrier(true); }
 inline bool __syncthreads_and(bool v) { return cpu::barrier(v); }
 inline void __nanosleep(unsigned) { cpu::yield(); }
+inline void __syncwarp() {
+	cpu::shuffle(~0u, 0, [](int lane) { return lane; });
+}
 
 template <typename T> T __shfl_sync(unsigned mask, T v, int from) {
 	return cpu::shuffle(mask, v, [&](int) { return from & 31; });
@@ -389,4 +392,8 @@ template <typename T> T __shfl_up_sync(unsigned mask, T v, unsigned by) {
 }
 template <typename T> T __shfl_down_sync(unsigned mask, T v, unsigned by) {
 	return cpu::shuffle(mask, v, [&](int lane) { return lane + (int)by < 32 ? lane + (int)by : lane; });
+}
+inline int __all_sync(unsigned mask, int v) {
+	for (int bits = 16; bits > 0; bits /= 2) v = (v != 0) & (__shfl_xor_sync(mask, v, bits) != 0);
+	return v;
 }

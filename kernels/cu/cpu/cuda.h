@@ -13,6 +13,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __restrict__
+#define __align__(n) __attribute__((aligned(n)))
 
 struct alignas(8) uint2 {
 	unsigned x, y;
@@ -41,11 +42,16 @@ inline unsigned long long atomicCAS(unsigned long long *to, unsigned long long e
 	return expected;
 }
 
+inline unsigned long long atomicAdd(unsigned long long *to, unsigned long long v) {
+	return __atomic_fetch_add(to, v, __ATOMIC_RELAXED);
+}
+
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
 	return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
 inline int __ffs(unsigned v) { return __builtin_ffs(v); }
+inline int __ffsll(long long v) { return __builtin_ffsll(v); }
 inline int __clz(unsigned v) { return v ? __builtin_clz(v) : 32; }
 
 template <typename To, typename From> To same_bits(From from) {

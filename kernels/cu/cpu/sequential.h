@@ -18,6 +18,8 @@ static Index threadIdx, blockIdx, blockDim, gridDim;
 inline void __syncthreads() {}
 inline bool __syncthreads_and(bool v) { return v; }
 inline void __nanosleep(unsigned) {}
+inline void __syncwarp() {}
+inline int __all_sync(unsigned, int v) { return v; }
 template <typename T> T __shfl_sync(unsigned, T v, int) { return v; }
 template <typename T> T __shfl_xor_sync(unsigned, T v, int) { return v; }
 template <typename T> T __shfl_up_sync(unsigned, T v, int) { return v; }

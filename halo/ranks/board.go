@@ -1,0 +1,115 @@
+package ranks
+
+import (
+	"unsafe"
+
+	"github.com/halox/halox/kernels"
+)
+
+// Tags is how many tags notifications have: 0 to Tags-1.
+const Tags = 256
+
+// Any matches every source and every tag, see Rank.WaitMatching.
+const Any = -1
+
+// Limits of ranks.cuh.
+const (
+	MaxDevices = 16
+	MaxWindows = 16 // of a communicator
+	maxTimings = 1000
+	lineBytes  = 128
+	boardLines = 8
+	logLines   = 256
+	queued     = 64
+	keptMost   = 1024
+)
+
+// argument is struct World of ranks.cuh.
+type argument struct {
+	limit                  int64
+	ranks, devices, device int64
+	windows                [2]uint64
+	data, control, log     uint64
+	boards                 [MaxDevices]uint64
+}
+
+// control is struct Control of ranks.cuh.
+type control struct {
+	ended                  uint64
+	claimed, written       uint64
+	failure, rank          uint64
+	expected, came, detail uint64
+	logged                 uint64
+}
+
+// What a byte of a logged line that is no text says of the 8 bytes behind it: enum LogItem of ranks.cuh.
+const (
+	logSigned = 1 + iota
+	logUnsigned
+	logDouble
+)
+
+// logLine is struct LogLine of ranks.cuh.
+type logLine struct {
+	number, rank, length uint64
+	text                 [232]byte
+}
+
+// timings is struct Timings of ranks.cuh.
+type timings struct {
+	count       uint64
+	nanoseconds [maxTimings]int64
+}
+
+// windowEntry is struct WindowEntry of ranks.cuh.
+type windowEntry struct {
+	base  uint64
+	bytes int64
+}
+
+// mirrors hold ranks.cuh to the above.
+func mirrors() []kernels.Mirror {
+	return []kernels.Mirror{
+		{Name: "ranks::World", Value: argument{}}, {Name: "ranks::Control", Value: control{}},
+		{Name: "ranks::LogLine", Value: logLine{}}, {Name: "ranks::LOG_LINES", Value: logLines}, {Name: "ranks::LOG_FULL", Value: logFull},
+		{Name: "ranks::QUEUED", Value: queued}, {Name: "ranks::KEPT", Value: keptMost},
+		{Name: "ranks::NO_MATCH", Value: noMatch}, {Name: "ranks::QUEUE_FULL", Value: queueFull}, {Name: "ranks::LOG_SIGNED", Value: logSigned}, {Name: "ranks::LOG_UNSIGNED", Value: logUnsigned}, {Name: "ranks::LOG_DOUBLE", Value: logDouble},
+		{Name: "ranks::Timings", Value: timings{}}, {Name: "ranks::WindowEntry", Value: windowEntry{}},
+		{Name: "ranks::MAX_DEVICES", Value: MaxDevices}, {Name: "ranks::MAX_WINDOWS", Value: MaxWindows},
+		{Name: "ranks::LINES", Value: boardLines}, {Name: "ranks::LINE_BYTES", Value: lineBytes}, {Name: "RANK_TAGS", Value: Tags},
+		{Name: "ranks::NO_NOTIFICATIONS", Value: noNotifications}, {Name: "ranks::NO_BARRIER", Value: noBarrier},
+		{Name: "ranks::BAD_RANK", Value: badRank}, {Name: "ranks::BAD_TAG", Value: badTag}, {Name: "ranks::BAD_WINDOW", Value: badWindow},
+		{Name: "ranks::BAD_RANGE", Value: badRange}, {Name: "ranks::BAD_SOURCE", Value: badSource}, {Name: "ranks::NO_PACKET", Value: noPacket}, {Name: "ranks::ENDED", Value: ended},
+	}
+}
+
+// board is struct Board of ranks.cuh: where things are on the memory that a device has for its ranks.
+type board struct {
+	ranks, devices int64
+	withQueues     bool
+}
+
+func (b board) timings() int64 { return boardLines * lineBytes }
+
+// counts is where the counts of notifications begin, which are near ones of all ranks and then far ones.
+func (b board) counts() int64 { return b.timings() + int64(unsafe.Sizeof(timings{})) }
+
+func (b board) countBytes() int64 { return 2 * b.ranks * Tags * 8 }
+
+// window is where the entry of a rank of the world is.
+func (b board) window(slot, rank int64) int64 {
+	return b.counts() + b.countBytes() + (slot*b.ranks*b.devices+rank)*int64(unsafe.Sizeof(windowEntry{}))
+}
+
+// queues is where the counts of queues begin, after which come the queues and what ranks keep of them.
+func (b board) queues() int64 { return b.window(2*MaxWindows, 0) }
+
+func (b board) queueBytes() int64 {
+	if !b.withQueues {
+		return 0
+	}
+	all := b.ranks * b.devices
+	return 8 * (2*all + all*queued + b.ranks*(1+keptMost))
+}
+
+func (b board) bytes() int64 { return b.queues() + b.queueBytes() }

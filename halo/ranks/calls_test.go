@@ -1,0 +1,437 @@
+package ranks_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
+)
+
+// calls is struct Calls of litmus.cu.
+type calls struct{ Memory, Wrong uint64 }
+
+func number(b []byte, at int) int32       { return int32(binary.NativeEndian.Uint32(b[4*at:])) }
+func setNumber(b []byte, at int, v int32) { binary.NativeEndian.PutUint32(b[4*at:], uint32(v)) }
+
+// callsOnHost is the twin of kernel calls.
+func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Rank) {
+	return func(r *ranks.Rank) {
+		n, me, local, others := r.Size(ranks.All), r.Index(ranks.All), r.Index(ranks.Device), r.Size(ranks.Device)
+		mine := memory[r.Device()].Bytes()[256*local:][:256]
+		expect := func(right bool, which uint64) {
+			if !right {
+				wrong.CompareAndSwap(0, which)
+			}
+		}
+		for i := range 64 {
+			setNumber(mine, i, int32(1000*me+i))
+		}
+		none, w := r.CreateWindow(ranks.Device, nil), r.CreateWindow(ranks.All, mine)
+		expect(w.Exists() && none.Exists() && me == local+r.Device()*others, 1)
+		expect(!r.TestNotifications(9, 1) && r.TestNotifications(9, 0), 2)
+		r.Notify(0, ranks.All, 3)
+		if me == 0 {
+			r.WaitNotifications(3, uint64(n))
+			expect(!r.TestNotifications(3, 1), 3)
+		}
+		r.Notify((local+1)%others, ranks.Device, 4)
+		r.WaitNotifications(4, 1)
+		got := make([]byte, 64)
+		next, before := (me+1)%n, (me+n-1)%n
+		r.GetNotify(w, next, 32, got, 5)
+		r.Flush(w)
+		for i := range 16 {
+			expect(number(got, i) == int32(1000*next+8+i), 4)
+		}
+		r.WaitNotifications(5, 1)
+		box := make([]byte, 128)
+		for i := range 32 {
+			setNumber(box, i, int32(5000*me+i))
+		}
+		r.Barrier(ranks.All)
+		r.PutBox(w, next, 4, ranks.Strides{Row: 32, Plane: 96}, ranks.Rows{Bytes: 8, Rows: 3, Planes: 2}, box, ranks.Strides{Row: 16, Plane: 48})
+		r.Notify(next, ranks.All, 6)
+		r.WaitNotifications(6, 1)
+		for i := range 64 {
+			x, y, z := (i-1)%8, (i-1)/8%3, (i-1)/24
+			want := int32(1000*me + i)
+			if i >= 1 && x < 2 && z < 2 {
+				want = int32(5000*before + x + 4*y + 12*z)
+			}
+			expect(number(mine, i) == want, 6)
+		}
+		r.Barrier(ranks.Device)
+		r.Notify(next, ranks.All, 20+me%7)
+		expect(r.WaitAny(20, 7) == 20+before%7, 7)
+		expect(!r.TestNotifications(20+before%7, 1), 8)
+		r.Barrier(ranks.All)
+		for round := 1; round < 4; round++ {
+			for words := 1; words <= 6; words += 5 {
+				sent, come := make([]byte, 4*words), make([]byte, 4*words)
+				for i := range words {
+					setNumber(sent, i, int32(100*me+round+i))
+				}
+				at := 64 * (words / 6)
+				r.PutPacket(w, next, int64(at), sent, uint32(7*round))
+				expect(r.WaitPacket(mine[at:], come, uint32(7*round)), 11)
+				for i := range words {
+					expect(number(come, i) == int32(100*before+round+i), 12)
+				}
+				r.Barrier(ranks.All)
+			}
+		}
+		r.FreeWindow(w)
+		for range 2 {
+			var all [ranks.MaxWindows]ranks.Window
+			for i := range all {
+				all[i] = r.CreateWindow(ranks.All, mine[4*i:4*i+4])
+			}
+			expect(all[len(all)-1].Exists() && !r.CreateWindow(ranks.All, mine[:4]).Exists(), 9)
+			r.PutNotify(all[5], next, 0, box[:4], 7)
+			r.WaitNotifications(7, 1)
+			expect(number(mine, 5) == int32(5000*before), 10)
+			for i := range all {
+				r.FreeWindow(all[i])
+			}
+		}
+		r.FreeWindow(none)
+	}
+}
+
+// What else a rank can do, each checked by the ranks themselves.
+func TestCalls(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		for _, n := range []int{1, 3, 8} {
+			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
+				var m []*streams.Memory
+				var wrong atomic.Uint64
+				p := ranks.Program{Name: "calls", Kernel: "calls", Threads: 64, Host: func(r *ranks.Rank) { callsOnHost(m, &wrong)(r) }}
+				w := opened(t, s, p, ranks.Options{Ranks: n, Checks: n == 3})
+				m = memory(t, w, 256*int64(n))
+				var data []calls
+				for i := range w.Devices() {
+					data = append(data, calls{Memory: m[i].Address()})
+				}
+				if err := ranks.Run(t.Context(), w, data); err != nil {
+					t.Fatal(err)
+				}
+				for i, d := range data {
+					if d.Wrong != 0 || wrong.Load() != 0 {
+						t.Errorf("device %d: check %d of litmus.cu, on the host check %d", i, d.Wrong, wrong.Load())
+					}
+				}
+			})
+		}
+	})
+}
+
+// reduction is struct Reduction of litmus.cu.
+type reduction struct {
+	Values, Buffer uint64
+	Result         float64
+}
+
+// The reduction of Kuster 2017, listing 3.2, of numbers whose sum is exact; its ranks are timed.
+func TestReduction(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		for _, n := range []int{1, 2, 7, 12} {
+			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
+				var values []*streams.Memory
+				p := ranks.Program{Name: "reduction", Kernel: "reduction", Threads: 32, Host: func(r *ranks.Rank) {
+					data := ranks.Data[reduction](r)
+					size, me, local := r.Size(ranks.All), r.Index(ranks.All), r.Index(ranks.Device)
+					mine := streams.View[float64](values[r.Device()].Bytes()[8*local : 8*local+8])
+					buffer := make([]byte, 8*size)
+					w := r.CreateWindow(ranks.All, buffer)
+					r.StartTimer()
+					for step, round := 1, 0; step < size; step, round = 2*step, round+1 {
+						if me%(2*step) == step {
+							r.PutNotify(w, me-step, int64(8*me), values[r.Device()].Bytes()[8*local:8*local+8], round%ranks.Tags)
+						}
+						if me%(2*step) == 0 && me+step < size {
+							r.WaitNotifications(round%ranks.Tags, 1)
+							mine[0] += streams.View[float64](buffer)[me+step]
+						}
+					}
+					r.StopTimer()
+					if me == 0 {
+						data.Result = mine[0]
+					}
+					r.FreeWindow(w)
+				}}
+				w := opened(t, s, p, ranks.Options{Ranks: n})
+				values = memory(t, w, 8*int64(n))
+				buffers := memory(t, w, 8*int64(n)*int64(w.Size()))
+				want := 0.0
+				var data []reduction
+				for i, d := range w.Devices() {
+					first := make([]float64, n)
+					for k := range first {
+						first[k] = float64((i*n + k) * (i*n + k))
+						want += first[k]
+					}
+					upload(t, d, values[i], first)
+					data = append(data, reduction{Values: values[i].Address(), Buffer: buffers[i].Address()})
+				}
+				if err := ranks.Run(t.Context(), w, data); err != nil {
+					t.Fatal(err)
+				}
+				if data[0].Result != want {
+					t.Errorf("the sum is %v, want %v", data[0].Result, want)
+				}
+				for i := range w.Devices() {
+					if took := w.Timings(i); len(took) != 1 || took[0] < 0 || took[0] > time.Minute {
+						t.Errorf("device %d has timings %v", i, took)
+					}
+				}
+			})
+		}
+	})
+}
+
+// upload writes values to the memory of a device.
+func upload[T any](t *testing.T, d *streams.Device, to *streams.Memory, values []T) {
+	t.Helper()
+	from, err := streams.Upload(d, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.NewStream(streams.Normal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Copy(to.Span(0, from.Size()), from.All()), s.Sync(time.Minute), s.Close(), from.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wrong is struct Wrong of litmus.cu.
+type wrong struct {
+	Memory     uint64
+	What, Rank int64
+}
+
+// A rank that fails says which and of what, within its limit, and takes all others with it.
+func TestFailures(t *testing.T) {
+	const limit = 300 * time.Millisecond
+	cases := []struct {
+		what, want string
+		is         error
+	}{
+		0: {"a notification that does not come", "waited 300ms for 2 notifications of tag 3; 1 came", ranks.ErrTimeout},
+		1: {"a tag that there is not", "used tag 256; 0 to 255 are possible", ranks.ErrArgument},
+		2: {"a rank that there is not", "named rank 6 of 6", ranks.ErrArgument},
+		3: {"beyond the end of a window", "accessed 10 bytes at offset 250 of a window of 256", ranks.ErrArgument},
+		4: {"a window that was freed", "used window 1, which does not exist", ranks.ErrArgument},
+		5: {"a barrier that others do not reach", "waited 300ms at a barrier of the ranks of its device", ranks.ErrTimeout},
+		6: {"before the beginning of a window", "accessed 8 bytes at offset -8 of a window of 256", ranks.ErrArgument},
+		7: {"a rank below 0", "named rank -1 of 6", ranks.ErrArgument},
+	}
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		s.Devices = s.Devices[:min(2, len(s.Devices))]
+		each := 6 / len(s.Devices)
+		var m []*streams.Memory
+		p := ranks.Program{Name: "wrong", Kernel: "wrong", Threads: 64, Host: func(r *ranks.Rank) {
+			data := ranks.Data[wrong](r)
+			bytes := m[r.Device()].Bytes()[256*r.Index(ranks.Device):][:256]
+			w, freed := r.CreateWindow(ranks.All, bytes), r.CreateWindow(ranks.All, bytes)
+			r.FreeWindow(freed)
+			if int64(r.Index(ranks.All)) == data.Rank {
+				switch data.What {
+				case 0:
+					r.WaitNotifications(3, 2)
+				case 1:
+					r.Notify(0, ranks.All, ranks.Tags)
+				case 2:
+					r.Notify(r.Size(ranks.All), ranks.All, 1)
+				case 3:
+					r.Put(w, 0, 250, bytes[:10])
+				case 4:
+					r.Put(freed, 0, 0, bytes[:8])
+				case 5:
+					r.Barrier(ranks.Device)
+				case 6:
+					r.Put(w, 0, -8, bytes[:8])
+				case 7:
+					r.PutNotify(w, -1, 0, bytes[:8], 0)
+				}
+			} else if data.What == 0 && r.Index(ranks.All) == 0 {
+				r.Notify(int(data.Rank), ranks.All, 3)
+			}
+			r.WaitNotifications(200, 1)
+		}}
+		for what, c := range cases {
+			t.Run(c.what, func(t *testing.T) {
+				o := ranks.Options{Ranks: each, Limit: time.Minute, Checks: true}
+				if c.is == ranks.ErrTimeout {
+					o.Limit = limit
+				}
+				w := opened(t, s, p, o)
+				m = memory(t, w, 256*int64(each))
+				var data []wrong
+				for i := range w.Devices() {
+					data = append(data, wrong{m[i].Address(), int64(what), 4})
+				}
+				begun := time.Now()
+				err := ranks.Run(t.Context(), w, data)
+				// Of several that wait in vain at the same time any may be the first.
+				if !errors.Is(err, c.is) || c.is != ranks.ErrTimeout && !strings.Contains(err.Error(), "ranks: rank 4 (") || !strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "of tag 200") {
+					t.Errorf("the error is %v, want %q", err, c.want)
+				}
+				if took := time.Since(begun); took > 10*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				// The next run finds all as it was.
+				if err := ranks.Run(t.Context(), w, data); !errors.Is(err, c.is) {
+					t.Errorf("the second time the error is %v", err)
+				}
+			})
+		}
+	})
+}
+
+// A run ends with its context, and with a function that panics.
+func TestRunEnds(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		var m []*streams.Memory
+		p := ranks.Program{Name: "wrong", Kernel: "wrong", Threads: 32, Host: func(r *ranks.Rank) {
+			if ranks.Data[wrong](r).What == 99 {
+				panic("no such case")
+			}
+			r.WaitNotifications(200, 1)
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: time.Minute})
+		m = memory(t, w, 512)
+		data := make([]wrong, len(m))
+		for i := range data {
+			data[i] = wrong{m[i].Address(), 50, 0}
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("enough")
+		time.AfterFunc(100*time.Millisecond, func() { cancel(why) })
+		begun := time.Now()
+		if err := ranks.Run(ctx, w, data); !errors.Is(err, why) || time.Since(begun) > 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+		if err := ranks.Run(ctx, w, data); !errors.Is(err, why) {
+			t.Errorf("with a context that has ended: %v", err)
+		}
+		if s.Devices[0].GoKernels {
+			for i := range data {
+				data[i].What = 99
+			}
+			if err := ranks.Run(t.Context(), w, data); err == nil || !strings.Contains(err.Error(), "its function panicked: no such case") {
+				t.Errorf("a panic gives %v", err)
+			}
+		}
+	})
+}
+
+// The source compiles for each generation of GPUs, with checks and without.
+func TestSourceCompiles(t *testing.T) {
+	for _, defines := range [][]string{nil, {"RANK_CHECKS"}} {
+		from := source()
+		from.Defines = defines
+		testdevices.Compile(t, from)
+	}
+}
+
+// ring is struct Ring of litmus.cu.
+type ring struct {
+	Memory uint64
+	Window int64
+	Wrong  uint64
+}
+
+// A window that is made before the run is there for every run.
+func TestNewWindow(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		const n = 3
+		var wrong atomic.Int64
+		var made ranks.Window
+		p := ranks.Program{Name: "ring", Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
+			me, all := r.Index(ranks.All), r.Size(ranks.All)
+			mine := r.Memory(made, me)
+			setNumber(mine, 0, int32(3*me+1))
+			r.PutNotify(made, (me+1)%all, 8, mine[:4], 11)
+			got := make([]byte, 4)
+			if !r.WaitNotifications(11, 1) || number(mine, 2) != int32(3*((me+all-1)%all)+1) {
+				wrong.Add(1)
+			}
+			r.Get(made, me, 8, got)
+			if r.CreateWindow(ranks.All, nil) == made || number(got, 0) != number(mine, 2) {
+				wrong.Add(1)
+			}
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: n})
+		if w.Ranks() != n || w.Size() != n*len(s.Devices) || len(s.Devices) > ranks.MaxDevices {
+			t.Errorf("%d ranks of %d", w.Ranks(), w.Size())
+		}
+		m := memory(t, w, 16*n)
+		span := func(rank int) streams.Span { return m[rank/n].Span(16*int64(rank%n), 16) }
+		var err error
+		if made, err = w.NewWindow(ranks.All, span); err != nil {
+			t.Fatal(err)
+		}
+		if len(m) > 1 {
+			if _, err := w.NewWindow(ranks.All, func(int) streams.Span { return m[0].All() }); err == nil {
+				t.Error("a window of memory of another device is made")
+			}
+		}
+		for range 2 {
+			var data []ring
+			for i := range m {
+				data = append(data, ring{m[i].Address(), int64(made.Slot()), 0})
+			}
+			if err := ranks.Run(t.Context(), w, data); err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range data {
+				if d.Wrong != 0 || wrong.Load() != 0 {
+					t.Errorf("rank %d; on the host %d", int64(d.Wrong)-1, wrong.Load())
+				}
+			}
+		}
+		for err == nil {
+			_, err = w.NewWindow(ranks.All, span)
+		}
+		if !strings.Contains(err.Error(), "has 16 windows already") {
+			t.Error(err)
+		}
+	})
+}
+
+// What cannot be run is refused with the reason.
+func TestRefusals(t *testing.T) {
+	s := testdevices.Host(t, 2)
+	fine := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
+	for _, c := range []struct {
+		want string
+		edit func(p *ranks.Program, o *ranks.Options, devices *[]*streams.Device)
+	}{
+		{"the program has no name", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Name = "" }},
+		{"33 threads a rank", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Threads = 33 }},
+		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Host = nil }},
+		{"-1 ranks", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = -1 }},
+		{"0 devices", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = nil }},
+		{"-1 bytes of shared memory", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Shared = -1 }},
+	} {
+		p, o, devices := fine, ranks.Options{}, s.Devices
+		c.edit(&p, &o, &devices)
+		if _, err := ranks.New(s.Compiler, devices, s.Links, p, o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+	w := opened(t, s, fine, ranks.Options{})
+	if err := ranks.Run(t.Context(), w, []int{1}); err == nil || !strings.Contains(err.Error(), "data of 1 devices for 2") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,16 @@
+package ranks
+
+import "github.com/halox/halox/streams"
+
+// SetFirstCount sets what all counts of notifications begin with, so that they wrap around soon.
+func SetFirstCount(w *World, n uint64) {
+	w.first = n
+	for _, m := range w.members {
+		if m.staging != nil {
+			words := streams.View[uint64](m.staging.Bytes()[w.board().counts():])
+			for i := range words {
+				words[i] = n
+			}
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package ranks
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// reason is enum Failure of ranks.cuh.
+type reason int
+
+const (
+	noNotifications reason = 1 + iota
+	noBarrier
+	badRank
+	badTag
+	badWindow
+	badRange
+	badSource
+	noPacket
+	noMatch
+	logFull
+	queueFull
+	ended
+)
+
+// failure is what a rank failed of.
+type failure struct {
+	why                    reason
+	rank                   int // of the world
+	expected, came, detail int64
+	err                    error // of a rank on a host device
+}
+
+// Errors that a run may return. Its message says which rank failed, and of what.
+var (
+	ErrTimeout  = errors.New("a rank waited in vain")
+	ErrArgument = errors.New("a call of a rank has a wrong argument")
+)
+
+// describe returns the error of a rank, whose device is named.
+func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
+	who := fmt.Sprintf("ranks: rank %d (%v)", f.rank, device)
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("%s %s: %w", who, fmt.Sprintf(format, args...), ErrArgument)
+	}
+	switch f.why {
+	case noNotifications:
+		return fmt.Errorf("%s waited %v for %d notifications of tag %d; %d came: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+	case noBarrier:
+		return fmt.Errorf("%s waited %v at a barrier of %v: %w", who, limit, Comm(f.expected), ErrTimeout)
+	case noPacket:
+		return fmt.Errorf("%s waited %v for a packet of number %d; its bytes from %d on have number %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+	case noMatch:
+		return fmt.Errorf("%s waited %v for %d notifications of %s; %d others came that it did not take: %w", who, limit, f.expected, match(f.detail), f.came, ErrTimeout)
+	case queueFull:
+		return fmt.Errorf("%s waited %v to notify rank %d of tag %d, which has %d notifications of its device to read: %w", who, limit, f.came, f.detail, f.expected, ErrTimeout)
+	case logFull:
+		return fmt.Errorf("%s waited %v for the host to read the log: %w", who, limit, ErrTimeout)
+	case badRank:
+		return wrong("named rank %d of %d", f.came, f.expected)
+	case badTag:
+		return wrong("used tag %d; 0 to %d are possible", f.came, f.expected-1)
+	case badWindow:
+		return wrong("used window %d, which does not exist", f.came)
+	case badRange:
+		return wrong("accessed %d bytes at offset %d of a window of %d", f.detail, f.came, f.expected)
+	case badSource:
+		return wrong("put %d bytes from memory that a put cannot read", f.detail)
+	}
+	return fmt.Errorf("%s failed: %w", who, f.err)
+}
+
+// match names the source and the tag that a rank waited for, which lie in the two halves of a number.
+func match(detail int64) string {
+	name := func(what string, v int32) string {
+		if v < 0 {
+			return "any " + what
+		}
+		return fmt.Sprintf("%s %d", what, v)
+	}
+	return name("tag", int32(detail)) + " from " + name("rank", int32(detail>>32))
+}

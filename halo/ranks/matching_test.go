@@ -1,0 +1,97 @@
+package ranks_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
+)
+
+// matchesOnHost is the twin of kernel matches.
+func matchesOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.Rank) {
+	return func(r *ranks.Rank) {
+		n, me := r.Size(ranks.All), r.Index(ranks.All)
+		next, before := (me+1)%n, (me+n-1)%n
+		mine := memory[r.Device()].Bytes()[16*r.Index(ranks.Device):][:16]
+		expect := func(right bool, which uint64) {
+			if !right {
+				wrong.CompareAndSwap(0, which)
+			}
+		}
+		a, b := r.CreateWindow(ranks.All, mine[:8]), r.CreateWindow(ranks.All, mine[8:])
+		setNumber(mine, 0, int32(11*me+3))
+		r.PutNotify(a, next, 4, mine[:4], 1)
+		r.PutNotify(b, next, 4, mine[:4], 1)
+		r.Notify(next, ranks.All, 2)
+		r.Notify(before, ranks.All, 5)
+		expect(r.WaitMatching(b, before, 1, 1), 1)
+		expect(number(mine, 3) == int32(11*before+3) && number(mine, 1) == int32(11*before+3), 2)
+		expect(!r.TestMatching(b, ranks.Any, ranks.Any, 1), 3)
+		expect(r.WaitMatching(ranks.AnyWindow, before, 2, 1), 4)
+		expect(r.TestMatching(a, before, ranks.Any, 1), 5)
+		expect(r.WaitMatching(ranks.AnyWindow, next, ranks.Any, 1) && !r.TestMatching(ranks.AnyWindow, ranks.Any, ranks.Any, 1), 6)
+		r.Barrier(ranks.All)
+		for i := range 100 {
+			r.Notify(0, ranks.All, 10+i%3)
+		}
+		if me == 0 {
+			for from := n - 1; from >= 0; from-- {
+				expect(r.WaitMatching(ranks.AnyWindow, from, 11, 33), 7)
+			}
+			expect(r.WaitNotifications(10, 34*uint64(n)), 8)
+			expect(r.WaitAny(10, 3) == 12 && r.WaitNotifications(12, 33*uint64(n)-1), 9)
+			expect(!r.TestMatching(ranks.AnyWindow, ranks.Any, ranks.Any, 1), 10)
+		}
+		r.FreeWindow(b)
+		r.FreeWindow(a)
+	}
+}
+
+// Notifications are matched by window, source and tag, and what is not wanted yet is kept in its order.
+func TestMatching(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		for _, n := range []int{2, 4} {
+			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
+				var m []*streams.Memory
+				var wrong atomic.Uint64
+				p := ranks.Program{Name: "matches", Kernel: "matches", Threads: 64, Host: func(r *ranks.Rank) { matchesOnHost(m, &wrong)(r) }}
+				w := opened(t, s, p, ranks.Options{Ranks: n, Queues: true})
+				m = memory(t, w, 16*int64(n))
+				for range 2 {
+					var data []calls
+					for i := range w.Devices() {
+						data = append(data, calls{Memory: m[i].Address()})
+					}
+					if err := ranks.Run(t.Context(), w, data); err != nil {
+						t.Fatal(err)
+					}
+					for i, d := range data {
+						if d.Wrong != 0 || wrong.Load() != 0 {
+							t.Errorf("device %d: check %d of litmus.cu, on the host check %d", i, d.Wrong, wrong.Load())
+						}
+					}
+				}
+			})
+		}
+	})
+}
+
+// Nothing is dropped: who notifies a rank that does not read waits, and says so.
+func TestFullQueue(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		if s.Devices[0].GoKernels {
+			t.Skip("SKIPPED: queues of host devices have no end")
+		}
+		w := opened(t, s, ranks.Program{Name: "flood", Kernel: "flood", Threads: 32}, ranks.Options{Ranks: 2, Queues: true, Limit: 200 * time.Millisecond})
+		err := ranks.Run(t.Context(), w, make([]struct{}, len(s.Devices)))
+		if !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "waited 200ms to notify rank 1 of tag 7, which has 64 notifications of its device to read") {
+			t.Error(err)
+		}
+	})
+}

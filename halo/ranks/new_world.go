@@ -1,0 +1,184 @@
+package ranks
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// New makes the ranks of a program ready on devices of one backend that reach each other: kernels are compiled
+// and loaded, and memory is allocated.
+func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options) (world *World, err error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if len(devices) < 1 || len(devices) > MaxDevices {
+		return nil, fmt.Errorf("ranks: %s: %d devices; 1 to %d are possible", p.Name, len(devices), MaxDevices)
+	}
+	if o.Ranks < 0 || o.PerMultiprocessor < 0 || o.Limit < 0 {
+		return nil, fmt.Errorf("ranks: %s: options %d ranks, %d a multiprocessor, limit %v", p.Name, o.Ranks, o.PerMultiprocessor, o.Limit)
+	}
+	o.Limit = cmp.Or(o.Limit, limit)
+	w := &World{program: p, options: o, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Close())
+		}
+	}()
+	for i, d := range devices {
+		if err := w.reach(links, d); err != nil {
+			return nil, err
+		}
+		w.members = append(w.members, &member{index: i, device: d})
+	}
+	functions, err := w.functions(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.count(functions); err != nil {
+		return nil, err
+	}
+	for _, m := range w.members {
+		if err := w.open(m); err != nil {
+			return nil, err
+		}
+	}
+	for i, m := range w.members {
+		if m.kernel, err = w.kernel(m, functions[i]); err != nil {
+			return nil, err
+		}
+		w.resources.Add(m.kernel)
+	}
+	return w, nil
+}
+
+// reach returns an error unless a device reaches all others.
+func (w *World) reach(links *p2p.Links, d *streams.Device) error {
+	if d.GoKernels && w.program.Host == nil {
+		return fmt.Errorf("ranks: %s has no version for host devices", w.program.Name)
+	}
+	for _, other := range w.devices {
+		if other.Backend != d.Backend {
+			return fmt.Errorf("ranks: devices of two backends: %v and %v", d, other)
+		}
+		if other == d || d.HostMemory {
+			continue
+		}
+		if _, _, err := links.Choose(p2p.Direct, d, other, p2p.MessageShape{}); err != nil {
+			return fmt.Errorf("ranks: %s: %w", w.program.Name, err)
+		}
+	}
+	return nil
+}
+
+// functions returns the kernel of each device, nil on host devices.
+func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err error) {
+	source := w.program.Source
+	source.Defines = append(w.options.defines(), source.Defines...)
+	source.Mirrors = append(mirrors(), source.Mirrors...)
+	for _, d := range w.devices {
+		if d.GoKernels {
+			all = append(all, nil)
+			continue
+		}
+		found, err := c.Functions(d, source, w.program.Kernel)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found[0])
+	}
+	return all, nil
+}
+
+// count says how many ranks each device has: the least of what its options say and all devices hold.
+func (w *World) count(functions []streams.Function) error {
+	for i, d := range w.devices {
+		fits := 0 // any number
+		if f := functions[i]; f != nil {
+			each, err := f.AtOnce(w.program.Threads, w.program.Shared)
+			if err != nil {
+				return fmt.Errorf("ranks: %s: %w", w.program.Name, err)
+			}
+			fits = each * d.Cores
+			if each == 0 {
+				return fmt.Errorf("ranks: %s: no rank of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v", w.program.Name, w.program.Threads, w.program.Shared, d)
+			}
+		}
+		n := cmp.Or(w.options.Ranks, w.options.PerMultiprocessor*d.Cores, fits, d.Cores)
+		if fits > 0 && n > fits {
+			return fmt.Errorf("ranks: %s: %d ranks wait for each other on %v, which holds %d at once: %d on each of %d multiprocessors", w.program.Name, n, d, fits, fits/d.Cores, d.Cores)
+		}
+		if i == 0 || n < w.ranks {
+			w.ranks = n
+		}
+	}
+	return nil
+}
+
+// open allocates what a device needs.
+func (w *World) open(m *member) (err error) {
+	if m.stream, err = m.device.NewStream(streams.Normal); err != nil {
+		return err
+	}
+	w.resources.Add(m.stream)
+	m.stream.SetName("ranks")
+	if m.ended, err = m.device.NewEvent(); err != nil {
+		return err
+	}
+	w.resources.Add(m.ended)
+	if m.device.GoKernels {
+		return nil
+	}
+	if m.control, err = m.device.AllocPinned(lineBytes); err != nil {
+		return err
+	}
+	w.resources.Add(m.control)
+	if m.lines, err = m.device.AllocPinned(logLines * int64(unsafe.Sizeof(logLine{}))); err != nil {
+		return err
+	}
+	w.resources.Add(m.lines)
+	if m.board, err = m.device.Alloc(w.board().bytes()); err != nil {
+		return err
+	}
+	w.resources.Add(m.board)
+	if m.staging, err = m.device.AllocPinned(w.board().counts() + w.board().countBytes()); err != nil {
+		return err
+	}
+	w.resources.Add(m.staging)
+	clear(m.staging.Bytes())
+	if !w.options.Queues {
+		return nil
+	}
+	const most = 1 << 20
+	if m.zeros, err = m.device.AllocPinned(min(most, w.board().queueBytes())); err != nil {
+		return err
+	}
+	w.resources.Add(m.zeros)
+	clear(m.zeros.Bytes())
+	return nil
+}
+
+// kernel makes the launch of a device ready.
+func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
+	spec := streams.KernelSpec{Name: w.program.Name, Function: f, Cooperative: true}
+	if m.device.GoKernels {
+		spec.Run = func() { w.runRanks(m.index) }
+		return m.device.NewKernel(spec)
+	}
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), control: m.control.Address(), log: m.lines.Address()}
+	for i, other := range w.members {
+		arg.boards[i] = other.board.Address()
+		if other != m {
+			spec.Reaches = append(spec.Reaches, other.board.All())
+		}
+	}
+	spec.Uses = []streams.Span{m.board.All(), m.control.All(), m.lines.All()}
+	spec.Grid, spec.Block, spec.Shared = [3]int{w.ranks, 1, 1}, [3]int{w.program.Threads, 1, 1}, w.program.Shared
+	spec.Argument = bytesOf(&arg)
+	return m.device.NewKernel(spec)
+}

@@ -1,0 +1,313 @@
+// Kernels of the tests of ranks.
+#include "ranks.cuh"
+
+using namespace ranks;
+
+__device__ unsigned hash(unsigned a, unsigned b) {
+	unsigned h = a * 0x9e3779b1u ^ (b + 0x7f4a7c15u) * 0x85ebca77u;
+	h ^= h >> 15, h *= 0xc2b2ae3du, h ^= h >> 13;
+	return h;
+}
+
+__device__ unsigned char pattern(int rank, int round, i64 byte) { return (unsigned char)(hash((unsigned)(rank * 7919 + round), (unsigned)byte) % 251); }
+
+__device__ void rest(unsigned h, i64 longest) {
+	if (longest == 0 || h % 4 != 0) return;
+	const i64 until = nanoseconds() + h / 4 % longest;
+	while (nanoseconds() < until) __nanosleep(100);
+}
+
+struct Puts {
+	char *memory, *source; // of this device: two slots a rank, and one
+	i64 slot, rounds, rest;
+	unsigned long long errors, first; // bytes that were wrong; 1 + the round of the first
+};
+
+enum { POISON = 0xee, CREDIT = 128, SOME_TAGS = 100 };
+
+// Each round every rank puts bytes of some size to some other rank, and checks what it gets.
+template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
+	const int n = rank.size(), me = rank.index();
+	char *const slots = data.memory + 2 * data.slot * rank.index(DEVICE), *const source = data.source + data.slot * rank.index(DEVICE);
+	const Window w = rank.create_window(WORLD, slots, 2 * data.slot);
+	for (i64 i = threadIdx.x; i < 2 * data.slot; i += blockDim.x) slots[i] = (char)POISON;
+	rank.barrier(WORLD);
+	for (int t = 0; t < data.rounds && !rank.failed(); t++) {
+		const unsigned h = hash(77, (unsigned)t);
+		const int away = 1 + (int)(h % (unsigned)n);
+		const int to = (me + away) % n, from = (me - away % n + n) % n;
+		const i64 offset = h / 64 % 33, most = data.slot - 64, odd = h / 4096 % 17;
+		const i64 bytes = h / 8 % 8 == 0 ? most : h / 8 % 8 < 3 ? (i64)(h / 256 % (unsigned)(most + 1)) : (i64)(h / 256 % 40);
+		char *const slot = slots + t % 2 * data.slot;
+		__syncthreads();
+		for (i64 i = threadIdx.x; i < bytes; i += blockDim.x) source[odd + i] = (char)pattern(me, t, i);
+		rest(hash((unsigned)me, (unsigned)t), data.rest);
+		__syncthreads();
+		if (Group::WHOLE || threadIdx.x < 32) {
+			if (t >= 2 && !rank.template wait_notifications<Group>(CREDIT + t % SOME_TAGS, 1)) break;
+			rank.template put_notify<Group>(w, to, t % 2 * data.slot + offset, bytes, source + odd, t % SOME_TAGS);
+			rank.template wait_notifications<Group>(t % SOME_TAGS, 1);
+			rank.template flush<Group>(w);
+		}
+		__syncthreads();
+		if (rank.failed()) break;
+		for (i64 i = threadIdx.x; i < data.slot; i += blockDim.x) {
+			const bool mine = i >= offset && i < offset + bytes;
+			if ((unsigned char)slot[i] != (mine ? pattern(from, t, i - offset) : POISON)) {
+				atomicCAS(&data.first, 0, (unsigned long long)t + 1);
+				atomicAdd(&data.errors, 1);
+			}
+			slot[i] = (char)POISON;
+		}
+		const int next = 1 + (int)(hash(77, (unsigned)t + 2) % (unsigned)n); // who may fill the slot next
+		rank.notify((me - next % n + n) % n, WORLD, CREDIT + (t + 2) % SOME_TAGS);
+	}
+	rank.free_window(w);
+	rank.finish();
+}
+
+extern "C" __global__ void puts_by_blocks(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	puts<Block>(rank, rank.data<Puts>());
+}
+
+extern "C" __global__ void puts_by_warps(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	puts<Warp>(rank, rank.data<Puts>());
+}
+
+// The reduction of Kuster 2017, listing 3.2, with the barriers that it lacks: a binomial tree of puts.
+struct Reduction {
+	double *values, *buffer; // of this device: one a rank; and as many as there are ranks, for each of its ranks
+	double result;
+};
+
+extern "C" __global__ void reduction(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Reduction &data = rank.data<Reduction>();
+	const int n = rank.size(), me = rank.index();
+	double *const mine = data.values + rank.index(DEVICE), *const buffer = data.buffer + (i64)rank.index(DEVICE) * n;
+	const Window w = rank.create_window(WORLD, buffer, n * (i64)sizeof(double));
+	rank.start_timer();
+	for (int step = 1, round = 0; step < n; step *= 2, round++) {
+		const int range = 2 * step;
+		if (me % range == step) rank.put_notify(w, me - step, me * (i64)sizeof(double), sizeof(double), mine, round % RANK_TAGS);
+		if (me % range == 0 && me + step < n) {
+			if (!rank.wait_notifications(round % RANK_TAGS, 1)) break;
+			if (threadIdx.x == 0) *mine += buffer[me + step];
+			__syncthreads();
+		}
+	}
+	rank.stop_timer();
+	if (me == 0 && threadIdx.x == 0) data.result = *mine;
+	rank.free_window(w);
+	rank.finish();
+}
+
+// What else a rank can do, each checked by the rank itself.
+struct Calls {
+	int *memory; // of this device: 64 a rank
+	unsigned long long wrong; // the number of the check that failed
+};
+
+extern "C" __global__ void calls(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Calls &data = rank.data<Calls>();
+	const int n = rank.size(), me = rank.index(), local = rank.index(DEVICE), others = rank.size(DEVICE);
+	int *const mine = data.memory + 64 * local;
+	auto expect = [&](bool right, unsigned long long which) {
+		if (!right) atomicCAS(&data.wrong, 0, which);
+	};
+	if (threadIdx.x < 64) mine[threadIdx.x] = 1000 * me + (int)threadIdx.x;
+	const Window none = rank.create_window(DEVICE, 0, 0);
+	const Window w = rank.create_window(WORLD, mine, 64 * sizeof(int));
+	expect(w.exists() && none.exists() && me == local + (int)world.device * others, 1);
+
+	// Nothing has come of a tag that nobody uses; a count that has not come takes none.
+	expect(!rank.test_notifications(9, 1) && rank.test_notifications(9, 0), 2);
+
+	// All to one, and one waits for all.
+	rank.notify(0, WORLD, 3);
+	if (me == 0) {
+		rank.wait_notifications(3, (u64)n);
+		expect(!rank.test_notifications(3, 1), 3);
+	}
+	// Ranks of a device have indices of their own.
+	rank.notify((local + 1) % others, DEVICE, 4);
+	rank.wait_notifications(4, 1);
+
+	// get reads what others have, and tells them.
+	__shared__ int got[16];
+	rank.get_notify(w, (me + 1) % n, 8 * sizeof(int), sizeof got, got, 5);
+	rank.flush(w);
+	if (threadIdx.x < 16) expect(got[threadIdx.x] == 1000 * ((me + 1) % n) + 8 + (int)threadIdx.x, 4);
+	rank.wait_notifications(5, 1); // my window was read
+	expect(rank.pointer(w, me) == (char *)mine, 5);
+
+	// A box of 3 rows of 2 numbers in 2 planes, from rows of 4 to rows of 8.
+	__shared__ int box[32];
+	if (threadIdx.x < 32) box[threadIdx.x] = 5000 * me + (int)threadIdx.x;
+	rank.barrier(WORLD);
+	rank.put_box(w, (me + 1) % n, 4, {8 * 4, 24 * 4}, {2 * 4, 3, 2}, box, {4 * 4, 12 * 4});
+	rank.notify((me + 1) % n, WORLD, 6);
+	rank.wait_notifications(6, 1);
+	const int before = (me + n - 1) % n;
+	if (threadIdx.x < 64) {
+		const int at = (int)threadIdx.x - 1, x = at % 8, y = at / 8 % 3, z = at / 24;
+		const bool in = at >= 0 && x < 2 && z < 2;
+		expect(mine[threadIdx.x] == (in ? 5000 * before + x + 4 * y + 12 * z : 1000 * me + (int)threadIdx.x), 6);
+	}
+	rank.barrier(DEVICE);
+
+	// One of several tags, whichever comes.
+	rank.notify((me + 1) % n, WORLD, 20 + me % 7);
+	expect(rank.wait_any(20, 7) == 20 + before % 7, 7);
+	expect(!rank.test_notifications(20 + before % 7, 1), 8);
+
+	// Packets of one word and of many, from the block and from a thread of it.
+	rank.barrier(WORLD);
+	__shared__ int sent[6];
+	__shared__ __align__(16) int come[6];
+	for (int round = 1; round < 4; round++)
+		for (int words = 1; words <= 6; words += 5) {
+			if (threadIdx.x < 6) sent[threadIdx.x] = 100 * me + round + (int)threadIdx.x;
+			rank.put_packet(w, (me + 1) % n, 64 * (words / 6), words * 4, sent, (unsigned)(7 * round));
+			expect(rank.wait_packet(mine + 16 * (words / 6), words * 4, come, (unsigned)(7 * round)), 11);
+			if (threadIdx.x < words) expect(come[threadIdx.x] == 100 * before + round + (int)threadIdx.x, 12);
+			rank.barrier(WORLD);
+		}
+
+	// Windows that were freed make room; MAX_WINDOWS exist at a time.
+	rank.free_window(w);
+	for (int again = 0; again < 2; again++) {
+		Window all[MAX_WINDOWS];
+		for (int i = 0; i < MAX_WINDOWS; i++) all[i] = rank.create_window(WORLD, mine + i, 4);
+		expect(all[MAX_WINDOWS - 1].exists() && !rank.create_window(WORLD, mine, 4).exists(), 9);
+		rank.put_notify(all[5], (me + 1) % n, 0, 4, box, 7);
+		rank.wait_notifications(7, 1);
+		if (threadIdx.x == 0) expect(mine[5] == 5000 * before, 10);
+		for (int i = 0; i < MAX_WINDOWS; i++) rank.free_window(all[i]);
+	}
+	rank.free_window(none);
+	rank.finish();
+}
+
+// Calls that fail, each of one rank.
+struct Wrong {
+	char *memory; // of this device: 256 bytes a rank
+	i64 what, rank;
+};
+
+extern "C" __global__ void wrong(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Wrong &data = rank.data<Wrong>();
+	Window w = rank.create_window(WORLD, data.memory + 256 * rank.index(DEVICE), 256);
+	const Window freed = rank.create_window(WORLD, data.memory, 256);
+	rank.free_window(freed);
+	if (rank.index() == data.rank) {
+		if (data.what == 0) rank.wait_notifications(3, 2);
+		if (data.what == 1) rank.notify(0, WORLD, RANK_TAGS);
+		if (data.what == 2) rank.notify(rank.size(), WORLD, 1);
+		if (data.what == 3) rank.put(w, 0, 250, 10, data.memory);
+		if (data.what == 4) rank.put(freed, 0, 0, 8, data.memory);
+		if (data.what == 5) rank.barrier(DEVICE);
+		if (data.what == 6) rank.put(w, 0, -8, 8, data.memory);
+		if (data.what == 7) rank.put_notify(w, -1, 0, 8, data.memory, 0);
+	} else if (data.what == 0 && rank.index() == 0) {
+		rank.notify((int)data.rank, WORLD, 3);
+	}
+	rank.wait_notifications(200, 1); // all end with the one that failed
+	rank.finish();
+}
+
+// A ring over a window that the host made.
+struct Ring {
+	int *memory; // of this device: 4 a rank
+	i64 window;
+	unsigned long long wrong;
+};
+
+extern "C" __global__ void ring(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Ring &data = rank.data<Ring>();
+	const Window w = {(int)data.window, WORLD};
+	const int n = rank.size(), me = rank.index();
+	int *const mine = data.memory + 4 * rank.index(DEVICE);
+	if (threadIdx.x == 0) mine[0] = 3 * me + 1;
+	rank.put_notify(w, (me + 1) % n, 8, 4, mine, 11);
+	rank.wait_notifications(11, 1);
+	if (threadIdx.x == 0 && mine[2] != 3 * ((me + n - 1) % n) + 1) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
+	const Window other = rank.create_window(WORLD, 0, 0);
+	if (threadIdx.x == 0 && other.slot == w.slot) atomicCAS(&data.wrong, 0, (unsigned long long)me + 1);
+	rank.finish();
+}
+
+// More lines than there is room for at a time.
+extern "C" __global__ void logs(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	for (int i = 0; i < 300; i++) rank.log("line ", i, " of ", 300u, " is ", 0.5 * i, " and ", 1.5f, " at ", -7ll);
+	if (rank.index() == 0) rank.log("this is longer than a line may be, which is cut off where its room ends, and so that nobody has to count letters "
+	                                "it goes on for a while, and for a while, and for a while, and for a while, and for a while, and for a while, and for");
+	rank.finish();
+}
+
+// Waits for notifications of a window, a source and a tag, in the order in which they come; with option RANK_QUEUES.
+struct Matches {
+	int *memory; // of this device: 4 a rank
+	unsigned long long wrong;
+};
+
+#ifdef RANK_QUEUES
+extern "C" __global__ void matches(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Matches &data = rank.data<Matches>();
+	const int n = rank.size(), me = rank.index(), next = (me + 1) % n, before = (me + n - 1) % n;
+	int *const mine = data.memory + 4 * rank.index(DEVICE);
+	auto expect = [&](bool right, unsigned long long which) {
+		if (!right) atomicCAS(&data.wrong, 0, which);
+	};
+	const Window a = rank.create_window(WORLD, mine, 8), b = rank.create_window(WORLD, mine + 2, 8);
+	if (threadIdx.x == 0) mine[0] = 11 * me + 3;
+	rank.put_notify(a, next, 4, 4, mine, 1);
+	rank.put_notify(b, next, 4, 4, mine, 1);
+	rank.notify(next, WORLD, 2);
+	rank.notify(before, WORLD, 5);
+	expect(rank.wait_notifications(Match(b, before, 1), 1), 1); // the second; the first is kept
+	if (threadIdx.x == 0) expect(mine[3] == 11 * before + 3 && mine[1] == 11 * before + 3, 2);
+	expect(!rank.test_notifications(Match(b, ANY, ANY), 1), 3);
+	expect(rank.wait_notifications(Match(before, 2), 1), 4);
+	expect(rank.test_notifications(Match(a, before, ANY), 1), 5);
+	expect(rank.wait_notifications(Match(next, ANY), 1) && !rank.test_notifications(Match(ANY, ANY), 1), 6);
+
+	// All to one, more than a queue holds, and by tag.
+	rank.barrier(WORLD);
+	for (int i = 0; i < 100; i++) rank.notify(0, WORLD, 10 + i % 3);
+	if (me == 0) {
+		for (int from = n - 1; from >= 0; from--) expect(rank.wait_notifications(Match(from, 11), 33), 7);
+		expect(rank.wait_notifications(10, 34 * (u64)n), 8);
+		expect(rank.wait_any(10, 3) == 12 && rank.wait_notifications(12, 33 * (u64)n - 1), 9);
+		expect(!rank.test_notifications(Match(ANY, ANY), 1), 10);
+	}
+	rank.free_window(b);
+	rank.free_window(a);
+	rank.finish();
+}
+
+// More notifications than a rank that does nothing has room for.
+extern "C" __global__ void flood(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	for (int i = 0; i < 100 && rank.index() == 0; i++) rank.notify(1, WORLD, 7);
+	const i64 until = nanoseconds() + 1000000000;
+	while (rank.index() != 0 && nanoseconds() < until) __nanosleep(1000);
+	rank.finish();
+}
+#endif

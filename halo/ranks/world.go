@@ -1,0 +1,50 @@
+package ranks
+
+import "github.com/halox/halox/streams"
+
+// World is the ranks of a program on some devices, ready to be run, any number of times, one after the other.
+type World struct {
+	program   Program
+	options   Options
+	devices   []*streams.Device
+	ranks     int // of each device
+	resources streams.Resources
+	windows   [2]uint64        // that NewWindow made
+	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
+	host      *hostState       // of the run in progress
+	log       logger
+	first     uint64    // what all counts of notifications begin with
+	members   []*member // by device
+	running   bool
+}
+
+// member is what a device has of a world.
+type member struct {
+	index   int
+	device  *streams.Device
+	stream  *streams.Stream
+	ended   *streams.Event
+	kernel  *streams.Kernel
+	control *streams.Memory // pinned
+	lines   *streams.Memory // pinned: of the log
+	board   *streams.Memory // of a GPU
+	staging *streams.Memory // pinned: what a board begins with, and the timings that it ends with
+	zeros   *streams.Memory // pinned: of what queues begin with
+	data    *streams.Memory // of a GPU: the caller's
+	copied  *streams.Memory // pinned: the same
+	took    []int64         // timings of the last run, ns
+}
+
+func (w *World) board() board { return board{int64(w.ranks), int64(len(w.devices)), w.options.Queues} }
+
+// Devices returns the devices, in the order of their ranks.
+func (w *World) Devices() []*streams.Device { return w.devices }
+
+// Ranks returns how many ranks each device has. Those of device i are Ranks*i and the next ones in the world.
+func (w *World) Ranks() int { return w.ranks }
+
+// Size returns how many ranks there are.
+func (w *World) Size() int { return w.ranks * len(w.devices) }
+
+// Close frees what it holds. Closing twice is no error.
+func (w *World) Close() error { return w.resources.Close() }

@@ -1,0 +1,115 @@
+// What ranks are timed at. A lap is so many rounds of one of these.
+#include "ranks.cuh"
+
+using namespace ranks;
+
+struct Lap {
+	char *memory; // of this device: four areas of bytes for each rank, where messages come from and where they go
+	i64 bytes, rounds, comm, work;
+	i64 first; // packets have greater numbers
+};
+
+// A message to and fro between ranks 0 and 1, or a notification where it has no bytes.
+extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	const int me = rank.index();
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	const Window w = rank.create_window(WORLD, mine, lap.bytes);
+	rank.start_timer();
+	for (i64 i = 0; i < lap.rounds && me < 2; i++)
+		for (int turn = 0; turn < 2; turn++) {
+			if (turn != me) {
+				if (!rank.wait_notifications(0, 1)) break;
+			} else if (lap.bytes == 0) rank.notify(1 - me, WORLD, 0);
+			else rank.put_notify(w, 1 - me, 0, lap.bytes, mine + lap.bytes, 0);
+		}
+	rank.stop_timer();
+	rank.free_window(w);
+	rank.finish();
+}
+
+// The same as packets.
+extern "C" __global__ void packets(const __grid_constant__ World world) {
+	__shared__ State state;
+	__shared__ __align__(16) char got[4096];
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	const int me = rank.index();
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	const Window w = rank.create_window(WORLD, mine, 2 * lap.bytes);
+	rank.start_timer();
+	for (i64 i = 1; i <= lap.rounds && me < 2; i++)
+		for (int turn = 0; turn < 2; turn++) {
+			if (turn == me) rank.put_packet(w, 1 - me, 0, lap.bytes, mine + 2 * lap.bytes, (unsigned)(lap.first + i));
+			else if (!rank.wait_packet(mine, lap.bytes, got, (unsigned)(lap.first + i))) break;
+		}
+	rank.stop_timer();
+	rank.free_window(w);
+	rank.finish();
+}
+
+// Messages of all ranks of the first device, each to its rank of the second, or, if there is one device, of each rank
+// to the next; nobody waits before the end.
+extern "C" __global__ void one_way(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	const int me = rank.index(), n = rank.size(DEVICE);
+	const bool far = rank.size() > n;
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	const Window w = rank.create_window(WORLD, mine, lap.bytes);
+	rank.start_timer();
+	rank.barrier(WORLD);
+	if (!far || me < n)
+		for (i64 i = 0; i < lap.rounds; i++) rank.put_notify(w, far ? me + n : (me + 1) % n, 0, lap.bytes, mine + lap.bytes, 0);
+	if (!far || me >= n) rank.wait_notifications(0, (u64)lap.rounds);
+	rank.barrier(WORLD);
+	rank.stop_timer();
+	rank.free_window(w);
+	rank.finish();
+}
+
+extern "C" __global__ void barriers(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	rank.start_timer();
+	rank.barrier(WORLD);
+	for (i64 i = 0; i < lap.rounds; i++)
+		if (!rank.barrier((Comm)lap.comm)) break;
+	rank.stop_timer();
+	rank.finish();
+}
+
+// What a rank does by itself in a round of overlap: Newton's iteration for a square root.
+__device__ double newton(double x, i64 work) {
+	const double of = 2.0 + threadIdx.x;
+	for (i64 i = 0; i < work; i++) x = 0.5 * (x + of / x);
+	return x;
+}
+
+// Each rank computes, if there is work, and exchanges a message with a rank of the other device, if it has bytes, as
+// Gysi, Bär and Hoefler 2016 measure overlap: while one waits others of its multiprocessor compute.
+extern "C" __global__ void overlap(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	const int other = (rank.index() + rank.size() / 2) % rank.size();
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	const Window w = rank.create_window(WORLD, mine, lap.bytes);
+	double x = 1.0 + threadIdx.x;
+	rank.start_timer();
+	rank.barrier(WORLD);
+	for (i64 i = 0; i < lap.rounds; i++) {
+		if (lap.work > 0) x = newton(x, lap.work);
+		if (lap.bytes == 0) continue;
+		rank.put_notify(w, other, 0, lap.bytes, mine + lap.bytes, 0);
+		if (!rank.wait_notifications(0, 1)) break;
+	}
+	rank.stop_timer();
+	if (x < 0) rank.notify(0, WORLD, 1); // never: so that x is computed
+	rank.free_window(w);
+	rank.finish();
+}

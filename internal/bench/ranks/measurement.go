@@ -1,0 +1,90 @@
+package ranks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	haloranks "github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+// run is the devices whose ranks are timed, and how.
+type run struct {
+	*bench.Machine
+	options *Options
+	pace    timing.Pace
+}
+
+// measurement is a kernel whose laps are timed on some devices.
+type measurement struct {
+	*run
+	what    string
+	name    string // of its rows
+	devices int
+	kernel  kernel
+	ranks   haloranks.Options
+	lap     lap
+	value   func(row results.Row, us results.Sample, ranks int) results.Row // of a round
+}
+
+// labels of the row of a measurement with so many ranks a device.
+func (m measurement) labels() results.Row {
+	row := results.NewRow().Label("what", m.name).Label("devices", m.devices)
+	if m.lap.Bytes > 0 {
+		row = row.Label("bytes", m.lap.Bytes)
+	}
+	if m.ranks.PerMultiprocessor > 0 {
+		row = row.Label("per_multiprocessor", m.ranks.PerMultiprocessor)
+	}
+	return row
+}
+
+func (m measurement) task() bench.Task {
+	return bench.Task{Labels: m.labels(), Measure: func(ctx context.Context) (rows []results.Row, err error) {
+		var open streams.Resources
+		defer func() { err = errors.Join(err, open.Close()) }()
+		us, ranks, err := m.round(ctx, m.lap, &open)
+		if err != nil {
+			return nil, err
+		}
+		return []results.Row{m.value(m.labels().Label("ranks", ranks), us, ranks)}, nil
+	}}
+}
+
+// round returns what a round takes, and how many ranks a device has.
+func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) (us results.Sample, ranks int, err error) {
+	devices := m.Devices[:m.devices]
+	memory := make([]*streams.Memory, len(devices))
+	w, err := haloranks.New(m.Compiler, devices, m.Links, m.kernel.program(m.options.Threads, memory), m.ranks)
+	if err != nil {
+		return us, 0, err
+	}
+	open.Add(w)
+	for i, d := range devices {
+		if memory[i], err = d.Alloc(max(16, 4*l.Bytes*int64(w.Ranks()))); err != nil {
+			return us, 0, err
+		}
+		open.Add(memory[i])
+	}
+	first := int64(0)
+	us, err = m.pace.Measure(ctx, func(n int) (float64, error) {
+		laps := make([]lap, len(devices))
+		for i := range laps {
+			laps[i] = lap{memory[i].Address(), l.Bytes, int64(n), l.Comm, l.Work, first}
+		}
+		first += int64(n)
+		if err := haloranks.Run(ctx, w, laps); err != nil {
+			return 0, err
+		}
+		took := w.Timings(len(devices) - 1)
+		if len(took) != 1 || took[0] <= 0 {
+			return 0, fmt.Errorf("ranks: a lap of %d rounds was timed as %v", n, took)
+		}
+		return took[0].Seconds() * 1e6 / float64(n), nil
+	})
+	return us, w.Ranks(), err
+}

@@ -1,0 +1,59 @@
+package ranks
+
+import (
+	"slices"
+	"testing"
+	"time"
+	"unsafe"
+
+	haloranks "github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/testdevices"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/streams"
+)
+
+// Every kernel has a twin, and a lap of either is timed.
+func TestLaps(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		o := &Options{What: Whats(), Bytes: []int64{8, 1000}, Messages: []int64{64}, PerMultiprocessor: []int{1, 2}, Threads: 64, Budget: time.Microsecond}
+		if err := o.Check(); err != nil {
+			t.Fatal(err)
+		}
+		on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
+		r := &run{on, o, timing.Pace{First: 3, Max: 3, Batch: time.Microsecond}}
+		devices := min(2, len(s.Devices))
+		all := r.measurements(devices)
+		if devices == 2 {
+			all = append(all, r.measurements(1)...)
+		}
+		var open streams.Resources
+		defer func() {
+			if err := open.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		var names []string
+		for _, m := range append(all, measurement{run: r, name: "overlap", devices: devices, kernel: overlap, ranks: haloranks.Options{PerMultiprocessor: 2}, lap: lap{Bytes: 32, Work: 5}}) {
+			us, ranks, err := m.round(t.Context(), m.lap, &open)
+			if err != nil || us.Median <= 0 || ranks < 1 {
+				t.Errorf("%s: %v us, %d ranks, %v", m.name, us.Median, ranks, err)
+			}
+			names = append(names, m.name)
+		}
+		slices.Sort(names)
+		if want := []string{"barrier of a device", "barrier of all devices", "notify", "one way", "overlap", "packet", "put and notify"}; devices == 2 && !slices.Equal(slices.Compact(names), want) {
+			t.Errorf("%q, want %q", names, want)
+		}
+	})
+}
+
+// The kernels compile for every generation of GPUs.
+func TestSource(t *testing.T) {
+	if unsafe.Sizeof(lap{}) != 48 {
+		t.Error("struct Lap has another size")
+	}
+	testdevices.Compile(t, pingPong.program(128, nil).Source)
+}

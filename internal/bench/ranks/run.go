@@ -1,0 +1,85 @@
+package ranks
+
+import (
+	"context"
+	"slices"
+
+	haloranks "github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/results"
+)
+
+// mostPacket is how many bytes a packet has at most: got of bench.cu.
+const mostPacket = 4096
+
+// maxRounds is how many a lap has at most.
+const maxRounds = 1 << 20
+
+// Run measures ranks of the first device, and of the first two.
+func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	if err := to.Begin(results.KindRanks, on.Links); err != nil {
+		return err
+	}
+	r := &run{on, o, timing.Pace{First: 10, Max: maxRounds, Batch: o.Budget / timing.MinBatches}}
+	var tasks []bench.Task
+	for devices := 1; devices <= min(2, len(on.Devices)); devices++ {
+		for _, m := range r.measurements(devices) {
+			if slices.Contains(o.What, m.what) {
+				tasks = append(tasks, m.task())
+			}
+		}
+	}
+	if slices.Contains(o.What, overlaps) {
+		tasks = append(tasks, r.overlapTasks()...)
+	}
+	return to.Measure(ctx, tasks)
+}
+
+// overlapTasks have as much work, and as many bytes to exchange, for a device in all, however many ranks share it.
+func (r *run) overlapTasks() (all []bench.Task) {
+	const most = 16 // ranks a multiprocessor
+	for _, each := range r.options.PerMultiprocessor {
+		for _, bytes := range []int64{1 << 10, 16 << 10} {
+			for _, work := range []int64{64, 256, 1024} {
+				all = append(all, r.overlapTask(each, bytes*most/int64(each), work*most/int64(each)))
+			}
+		}
+	}
+	return all
+}
+
+// measurements returns those of so many devices.
+func (r *run) measurements(devices int) (all []measurement) {
+	o := r.options
+	two := haloranks.Options{Ranks: 2 / devices}
+	latency := func(row results.Row, us results.Sample, _ int) results.Row {
+		return row.Value(results.Latency, us.Scale(0.5)) // half of a round trip
+	}
+	all = append(all, measurement{r, latencies, "notify", devices, pingPong, two, lap{}, latency})
+	for _, bytes := range o.Bytes {
+		all = append(all, measurement{r, latencies, "put and notify", devices, pingPong, two, lap{Bytes: bytes}, latency})
+	}
+	for _, bytes := range o.Bytes {
+		if bytes%4 == 0 && bytes <= mostPacket {
+			all = append(all, measurement{r, latencies, "packet", devices, packets, two, lap{Bytes: bytes}, latency})
+		}
+	}
+	for _, each := range o.PerMultiprocessor {
+		ranks := haloranks.Options{PerMultiprocessor: each}
+		for _, bytes := range o.Messages {
+			all = append(all, measurement{r, bandwidths, "one way", devices, oneWay, ranks, lap{Bytes: bytes}, func(row results.Row, us results.Sample, ranks int) results.Row {
+				n := float64(ranks)
+				return row.Value(results.Rate, us.Under(n*float64(bytes)/1e3)).Value(results.Messages, us.Under(n*1e6))
+			}})
+		}
+		for comm, name := range []string{haloranks.All: "barrier of all devices", haloranks.Device: "barrier of a device"} {
+			if (devices == 1) == (haloranks.Comm(comm) == haloranks.Device) {
+				all = append(all, measurement{r, barrier, name, devices, barriers, ranks, lap{Comm: int64(comm)}, func(row results.Row, us results.Sample, _ int) results.Row {
+					return row.Value(results.Latency, us)
+				}})
+			}
+		}
+	}
+	return all
+}

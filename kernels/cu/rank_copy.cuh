@@ -1,0 +1,44 @@
+// Copies by groups of threads.
+#pragma once
+
+#include "rank_groups.cuh"
+
+namespace ranks {
+
+// copy_words copies words, four at a time by each thread.
+template <typename Group, typename W>
+__device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
+	W *const t = (W *)to;
+	const W *const f = (const W *)from;
+	const i64 n = Group::threads();
+	i64 i = Group::thread();
+	for (; i + 3 * n < words; i += 4 * n) {
+		const W a = f[i], b = f[i + n], c = f[i + 2 * n], d = f[i + 3 * n];
+		t[i] = a, t[i + n] = b, t[i + 2 * n] = c, t[i + 3 * n] = d;
+	}
+	for (; i < words; i += n) t[i] = f[i];
+}
+
+// copy_ends copies the bytes before the first whole word and after the last.
+template <typename Group, typename W>
+__device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 bytes) {
+	i64 head = (i64)(-(u64)to % sizeof(W));
+	if (head > bytes) head = bytes;
+	const i64 words = (bytes - head) / (i64)sizeof(W), tail = head + words * (i64)sizeof(W);
+	copy_words<Group, W>(to + head, from + head, words);
+	for (i64 i = Group::thread(); i < head; i += Group::threads()) to[i] = from[i];
+	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
+}
+
+// copy copies bytes by a group, in the widest words that both addresses are equally far from.
+template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
+	char *const t = (char *)to;
+	const char *const f = (const char *)from;
+	const u64 apart = (u64)t ^ (u64)f;
+	if (apart % 16 == 0) copy_aligned<Group, uint4>(t, f, bytes);
+	else if (apart % 8 == 0) copy_aligned<Group, u64>(t, f, bytes);
+	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(t, f, bytes);
+	else copy_words<Group, char>(t, f, bytes);
+}
+
+} // namespace ranks

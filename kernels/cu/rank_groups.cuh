@@ -1,0 +1,55 @@
+// The groups of threads that call functions of ranks.cuh together.
+#pragma once
+
+#include "device.cuh"
+
+namespace ranks {
+
+// The threads that call a function together.
+struct Block {
+	static __device__ int thread() { return (int)threadIdx.x; }
+	static __device__ int threads() { return (int)blockDim.x; }
+	static __device__ void sync() { __syncthreads(); }
+	// all returns whether all threads have true, to all of them.
+	static __device__ bool all(bool v) { return __syncthreads_and(v); }
+	static __device__ bool in_first_warp() { return threadIdx.x < 32; }
+	enum { WHOLE = true };
+};
+
+struct Warp {
+	static __device__ int thread() { return (int)threadIdx.x & 31; }
+	static __device__ int threads() { return 32; }
+	static __device__ void sync() { __syncwarp(); }
+	static __device__ bool all(bool v) {
+		__syncwarp();
+		return __all_sync(~0u, v);
+	}
+	static __device__ bool in_first_warp() { return true; }
+	enum { WHOLE = false };
+};
+
+struct Thread {
+	static __device__ int thread() { return 0; }
+	static __device__ int threads() { return 1; }
+	static __device__ void sync() {}
+	static __device__ bool all(bool v) { return v; }
+	static __device__ bool in_first_warp() { return true; }
+	enum { WHOLE = false };
+};
+
+template <typename A, typename B> struct same {
+	static constexpr bool value = false;
+};
+template <typename A> struct same<A, A> {
+	static constexpr bool value = true;
+};
+
+// The lanes of a group that wait for memory: those of a warp, or one thread.
+template <typename Group> struct lanes_of {
+	typedef Warp type;
+};
+template <> struct lanes_of<Thread> {
+	typedef Thread type;
+};
+
+} // namespace ranks

@@ -1,0 +1,123 @@
+// What a launch of ranks shares with the host, and what its devices share: see ranks.cuh. Go's forms of the structs
+// are in halo/ranks/board.go.
+#pragma once
+
+#include "device.cuh"
+
+#ifndef RANK_TAGS
+#define RANK_TAGS 256
+#endif
+
+namespace ranks {
+
+// Communicators: all ranks, and those of one device. A rank has an index in each.
+enum Comm { WORLD, DEVICE };
+
+enum {
+	MAX_DEVICES = 16,
+	MAX_WINDOWS = 16, // of a communicator
+	MAX_TIMINGS = 1000,
+	LOG_LINES = 256, // that the host has not read yet
+	QUEUED = 64,     // notifications of a queue that its rank has not read yet
+	KEPT = 1024,     // that a rank has read and not taken
+};
+
+// What a rank can fail of: Go's failure has the words for it.
+enum Failure {
+	NONE,
+	NO_NOTIFICATIONS,
+	NO_BARRIER,
+	BAD_RANK,
+	BAD_TAG,
+	BAD_WINDOW,
+	BAD_RANGE,
+	BAD_SOURCE,
+	NO_PACKET,
+	NO_MATCH,
+	LOG_FULL,
+	QUEUE_FULL,
+	ENDED,
+};
+
+// What a device and the host tell each other during a run, in host memory.
+struct Control {
+	u64 ended;                  // by the host: a rank has failed, or the run is to end
+	u64 claimed, written;       // by the device: a rank has failed, and has said how
+	u64 failure, rank;          // what it failed of, and its index in the world
+	u64 expected, came, detail; // numbers that go with the failure
+	u64 logged;                 // by the host: how many lines it has read
+};
+
+// A line of the log. The host takes those with the numbers that it expects, and a line's place is used again then.
+struct LogLine {
+	u64 number; // 1 for the first; written last
+	u64 rank, length;
+	char text[232];
+};
+enum LogItem { LOG_SIGNED = 1, LOG_UNSIGNED, LOG_DOUBLE };
+
+// What a kernel is launched with. Boards are memory of the devices, all laid out alike.
+struct World {
+	i64 limit;                  // of any wait, in ns
+	i64 ranks, devices, device; // ranks of each device; this device
+	u64 windows[2];             // those that the host made, a bit each, by communicator
+	void *data;                 // of this device
+	Control *control;           // of this device
+	LogLine *log;               // of this device, in host memory
+	char *boards[MAX_DEVICES];  // as this device reaches them
+};
+
+// Where things are on a board. Lines of 128 bytes keep counts apart that are polled by different ranks.
+enum Line { DEVICE_ARRIVALS, WORLD_ARRIVALS, OTHER_DEVICES, WORLD_RELEASED, LOG_LINES_CLAIMED, LINES = 8 };
+enum { LINE_BYTES = 128 };
+
+struct WindowEntry {
+	u64 base;
+	i64 bytes;
+};
+
+struct Timings {
+	u64 count;
+	i64 nanoseconds[MAX_TIMINGS];
+};
+
+// The queues of a rank, and what it keeps of them: see rank_queue.cuh.
+struct Kept {
+	u64 count, notices[KEPT];
+};
+
+struct Board {
+	char *at;
+	i64 ranks, devices;
+
+	__device__ u64 *line(Line n) const { return (u64 *)(at + n * LINE_BYTES); }
+	__device__ Timings *timings() const { return (Timings *)(at + LINES * LINE_BYTES); }
+	// How many notifications a rank of the device has had, from ranks of its device and from others. They
+	// are raised at different scopes, and so lie in words of their own.
+	__device__ u64 *near_count(i64 rank, int tag) const {
+		return (u64 *)(at + LINES * LINE_BYTES + sizeof(Timings)) + rank * RANK_TAGS + tag;
+	}
+	__device__ u64 *far_count(i64 rank, int tag) const { return near_count(ranks, 0) + rank * RANK_TAGS + tag; }
+	// The windows of all ranks of the world, by slot.
+	__device__ WindowEntry *window(int slot, i64 rank) const {
+		return (WindowEntry *)far_count(ranks, 0) + slot * ranks * devices + rank;
+	}
+	// How many places of the queue that a rank of the world has for this device were claimed, and how many it has
+	// read; the queue that a rank of this device has for a device; and what a rank of this device keeps.
+	__device__ u64 *claimed(i64 rank) const { return (u64 *)window(2 * MAX_WINDOWS, 0) + 2 * rank; }
+	__device__ u64 *read(i64 rank) const { return claimed(rank) + 1; }
+	__device__ u64 *queue(i64 rank, i64 device) const {
+		return claimed(ranks * devices) + (rank * devices + device) * QUEUED;
+	}
+	__device__ Kept *kept(i64 rank) const { return (Kept *)queue(ranks, 0) + rank; }
+};
+
+// A window: memory of each rank of a communicator, which the others may write to and read.
+struct Window {
+	int slot; // below 0: none
+	Comm comm;
+
+	__device__ bool exists() const { return slot >= 0; }
+};
+
+} // namespace ranks
