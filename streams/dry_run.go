@@ -60,6 +60,11 @@ func (dryFunction) Usage() (Usage, error) {
 	return Usage{}, errors.New("streams: a kernel that is not compiled")
 }
 
+// AtOnce returns an error: it is not known.
+func (dryFunction) AtOnce(int, int) (int, error) {
+	return 0, errors.New("streams: a kernel that is not compiled")
+}
+
 // dryAddress is where memory begins that is not there.
 const dryAddress = 1 << 40
 

@@ -36,6 +36,7 @@ type failure struct {
 var (
 	ErrTimeout  = errors.New("a rank waited in vain")
 	ErrArgument = errors.New("a call of a rank has a wrong argument")
+	ErrNoRoom   = errors.New("ranks that wait for each other do not fit on the device at once") // of New
 )
 
 // describe returns the error of a rank, whose device is named.

@@ -106,12 +106,12 @@ func (w *World) count(functions []streams.Function) error {
 			}
 			fits = each * d.Cores
 			if each == 0 {
-				return fmt.Errorf("ranks: %s: no rank of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v", w.program.Name, w.program.Threads, w.program.Shared, d)
+				return fmt.Errorf("ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v", w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d)
 			}
 		}
 		n := cmp.Or(w.options.Ranks, w.options.PerMultiprocessor*d.Cores, fits, d.Cores)
 		if fits > 0 && n > fits {
-			return fmt.Errorf("ranks: %s: %d ranks wait for each other on %v, which holds %d at once: %d on each of %d multiprocessors", w.program.Name, n, d, fits, fits/d.Cores, d.Cores)
+			return fmt.Errorf("ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores)
 		}
 		if i == 0 || n < w.ranks {
 			w.ranks = n

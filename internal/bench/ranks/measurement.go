@@ -48,11 +48,20 @@ func (m measurement) task() bench.Task {
 		var open streams.Resources
 		defer func() { err = errors.Join(err, open.Close()) }()
 		us, ranks, err := m.round(ctx, m.lap, &open)
+		if errors.Is(err, haloranks.ErrNoRoom) {
+			return []results.Row{leftOut(m.labels(), err)}, nil
+		}
 		if err != nil {
 			return nil, err
 		}
 		return []results.Row{m.value(m.labels().Label("ranks", ranks), us, ranks)}, nil
 	}}
+}
+
+// leftOut is a row without numbers, which says why.
+func leftOut(row results.Row, why error) results.Row {
+	row.Note = why.Error()
+	return row
 }
 
 // round returns what a round takes, and how many ranks a device has.

@@ -23,6 +23,9 @@ func (r *run) overlapTask(each int, bytes, work int64) bench.Task {
 		row := labels
 		for i, l := range []lap{{Work: work}, {Bytes: bytes}, {Bytes: bytes, Work: work}} {
 			us, ranks, err := m.round(ctx, l, &open)
+			if errors.Is(err, haloranks.ErrNoRoom) {
+				return []results.Row{leftOut(labels, err)}, nil
+			}
 			if err != nil {
 				return nil, err
 			}
