@@ -134,7 +134,14 @@ func TestCutMeasuresWhereItMust(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			session := openFake(t, withFake(t, cudafake.Devices(4)), halo.Devices{Count: c.gpus})
 			islandModel(t, session)
-			must(session.Cut(t.Context(), halo.Cutting{Size: []int{8, 64}, Fields: []halo.Spec{star(2)}, Path: c.path}))(t)
+			cutting := halo.Cutting{Size: []int{8, 64}, Fields: []halo.Spec{star(2)}, Path: c.path}
+			draft := must(session.Draft(cutting))(t)
+			if session.Links.Model != nil || !slices.Equal(draft.Devices, session.Devices) {
+				t.Errorf("a draft on %v has the links measured: %v", draft.Devices, session.Links.Model)
+			}
+			if place := must(session.Cut(t.Context(), cutting))(t); !slices.Equal(place.Subdomains, draft.Subdomains) {
+				t.Errorf("subdomains %v, drafted %v", place.Subdomains, draft.Subdomains)
+			}
 			if (session.Links.Model != nil) != c.measured {
 				t.Errorf("measured: %v", session.Links.Model != nil)
 			}
