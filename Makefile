@@ -7,7 +7,7 @@ LDFLAGS := -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 SAMPLE  ?= configs/heat3d.yaml
 
 # The packages whose tests use devices, GPUs where there are some.
-DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep halo solvers solvers/scheme cmd/halox internal/bench/links internal/bench/trial examples/wave examples/grayscott examples/acoustic examples/lbm halo/packing
+DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags kernels/pack kernels/reduce kernels/rows kernels/step kernels/sweep halo halo/ranks solvers solvers/scheme cmd/halox internal/bench/links internal/bench/ranks internal/bench/trial examples/wave examples/grayscott examples/acoustic examples/lbm halo/packing
 
 # clang-format for kernels/cu; another version would format some lines in another way.
 CLANG_FORMAT := .tools/bin/clang-format
@@ -30,7 +30,7 @@ test: ## run all tests, with the flags of TESTFLAGS
 # Under the race detector nothing is learnt from tests that keep NVRTC busy for minutes, which is not Go, from those
 # that measure orders of convergence by the steps of many runs, and from those of internal/mutation, which start
 # other tests.
-NO_RACE := CompileWithoutSpills|TestOrderBetweenWalls|TestKindsConverge
+NO_RACE := CompileWithoutSpills|TestSourceCompiles|TestOrderBetweenWalls|TestKindsConverge
 race: ## run all tests under the race detector; what it measures is not for the user's cache
 	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -skip '$(NO_RACE)' \
 		$$($(GO) list ./... | grep -v /internal/mutation)

@@ -337,7 +337,7 @@ func TestRunEnds(t *testing.T) {
 
 // The source compiles for each generation of GPUs, with checks and without.
 func TestSourceCompiles(t *testing.T) {
-	for _, defines := range [][]string{nil, {"RANK_CHECKS"}} {
+	for _, defines := range [][]string{nil, {"RANK_CHECKS", "RANK_QUEUES"}} {
 		from := source()
 		from.Defines = defines
 		testdevices.Compile(t, from)
