@@ -16,15 +16,20 @@ template <typename T> struct FieldNorms {
 
 	// points adds points that changed from c to u.
 	template <int N> __device__ __forceinline__ void points(const T (&u)[N], const T (&c)[N]) {
-		double v[N], d[N];
+		double square[N];
 #pragma unroll
 		for (int i = 0; i < N; i++) {
-			v[i] = (double)u[i], d[i] = v[i] - (double)c[i];
-			max_change = larger(max_change, fabs(d[i]));
-			max_value = larger(max_value, (T)fabs(u[i]));
+			const double d = (double)u[i] - (double)c[i];
+			max_change = larger(max_change, fabs(d));
+			square[i] = d * d;
 		}
-		change.add_squares(d);
-		value.add_squares(v);
+		change.template add<false>(square);
+#pragma unroll
+		for (int i = 0; i < N; i++) {
+			max_value = larger(max_value, (T)fabs(u[i]));
+			square[i] = (double)u[i] * (double)u[i];
+		}
+		value.template add<false>(square);
 	}
 	__device__ __forceinline__ void point(T u, T c) {
 		const T now[1] = {u}, before[1] = {c};

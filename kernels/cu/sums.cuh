@@ -54,14 +54,6 @@ struct RunningSum {
 		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
 	}
 
-	// add_squares adds the squares of numbers, rounded.
-	template <int N> __device__ __forceinline__ void add_squares(const double (&x)[N]) {
-		double square[N];
-#pragma unroll
-		for (int v = 0; v < N; v++) square[v] = x[v] * x[v];
-		add<false>(square);
-	}
-
 	// The windows beyond LARGE have a limit that nothing but the least of numbers is below, and that is the
 	// window itself. Of terms in window LARGE + 1 a 2^80th is added, two windows below: no bins of their own
 	// are doubles.
@@ -161,10 +153,6 @@ struct RunningSum {
 	template <bool, int N> __device__ __forceinline__ void add(double (&x)[N]) {
 #pragma unroll
 		for (int v = 0; v < N; v++) value += x[v];
-	}
-	template <int N> __device__ __forceinline__ void add_squares(const double (&x)[N]) {
-#pragma unroll
-		for (int v = 0; v < N; v++) value = fma(x[v], x[v], value);
 	}
 	__device__ __forceinline__ void clear() { value = 0; }
 };
