@@ -34,7 +34,17 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
 	char *const t = (char *)to;
 	const char *const f = (const char *)from;
-	const u64 apart = (u64)t ^ (u64)f;
+	const u64 all = (u64)t | (u64)f | (u64)bytes, apart = (u64)t ^ (u64)f;
+	if (all % 16 == 0 && bytes <= 16 * Group::threads()) { // the quickest, a word a thread
+		const int i = Group::thread();
+		if (16 * i < bytes) ((uint4 *)t)[i] = ((const uint4 *)f)[i];
+		return;
+	}
+	if (all % 8 == 0 && bytes <= 8 * Group::threads()) {
+		const int i = Group::thread();
+		if (8 * i < bytes) ((u64 *)t)[i] = ((const u64 *)f)[i];
+		return;
+	}
 	if (apart % 16 == 0) copy_aligned<Group, uint4>(t, f, bytes);
 	else if (apart % 8 == 0) copy_aligned<Group, u64>(t, f, bytes);
 	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(t, f, bytes);

@@ -407,7 +407,8 @@ class Rank {
 
 	// raise notifies a rank of the world of what was put into a window, in one thread.
 	__device__ void raise(i64 to, int tag, int slot) {
-		const i64 device = to / world.ranks, rank = to - device * world.ranks;
+		const i64 device = world.devices == 1 ? 0 : (unsigned)to / (unsigned)world.ranks,
+		          rank = to - device * world.ranks;
 #ifdef RANK_QUEUES
 		queue(device, rank, slot, tag);
 		return;
@@ -514,11 +515,16 @@ class Rank {
 	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
 	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same.
 	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
-		enum { POLLS = 256 }; // between two looks at the clock and the host
+		enum {
+			POLLS = 256,
+			LONG_WAIT = 500
+		}; // polls between two looks at the clock and the host; ns between later polls
 		for (i64 start = 0;;) {
 #pragma unroll 1
-			for (int polls = 0; polls < POLLS; polls++)
+			for (int polls = 0; polls < POLLS; polls++) {
 				if (done()) return true;
+				if (start != 0) __nanosleep(LONG_WAIT); // the counts of many that wait are where others store
+			}
 #ifdef RANK_QUEUES
 			if (threadIdx.x == 0) keep_all(); // others may wait for room in the queues of this rank
 #endif
