@@ -13,7 +13,7 @@ DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags k
 CLANG_FORMAT := .tools/bin/clang-format
 FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu kernels/cu/*.cuh kernels/cu/cpu/*.h internal/testdevices/cpu/*)
 
-.PHONY: help build run test race lint format-cuda nvrtc bundle clean
+.PHONY: help build run test race lint format-cuda nvrtc bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,11 +32,12 @@ test: ## run all tests, with the flags of TESTFLAGS
 race: ## run all tests under the race detector; what it measures is not for the user's cache
 	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $$($(GO) list ./... | grep -v /internal/mutation)
 
-lint: ## check the format and the code; that of CUDA where make format-cuda has been run
+lint: ## check the format, the code and its imports; the format of CUDA where make format-cuda has been run
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }
 	@if test -x $(CLANG_FORMAT); then $(FORMAT_CUDA) --dry-run -Werror; else echo "kernels/cu: format not checked, see make format-cuda"; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) test ./internal/rooms
 
 format-cuda: $(CLANG_FORMAT) ## format the CUDA sources, by clang-format, which it gets into .tools
 	$(FORMAT_CUDA) -i
@@ -50,6 +51,15 @@ nvrtc: .nvrtc/.done ## get NVIDIA's run-time compiler into .nvrtc, to compile th
 	python3 -m pip install --quiet --target .nvrtc nvidia-cuda-nvrtc==13.0.88
 	touch $@
 
+linkprobe: .nvcc/.done ## compile scripts/linkprobe.cu, by NVIDIA's compiler, which it gets into .nvcc
+	chmod +x .nvcc/nvidia/cu13/bin/* .nvcc/nvidia/cu13/nvvm/bin/*
+	mkdir -p bin
+	.nvcc/nvidia/cu13/bin/nvcc -O2 -std=c++17 -Werror all-warnings -L.nvcc/nvidia/cu13/lib -o bin/linkprobe scripts/linkprobe.cu
+
+.nvcc/.done:
+	python3 -m pip install --quiet --target .nvcc nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-runtime==13.0.96
+	touch $@
+
 bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU host without Go
 	rm -rf bundle && mkdir -p bundle/halox-gpu
 	$(GO) build -ldflags "-s -w $(LDFLAGS)" -o bundle/halox-gpu/halox ./cmd/halox
@@ -60,4 +70,4 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU
 	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu
 
 clean: ## remove what the other targets made
-	rm -rf bin bundle out .nvrtc .tools .cache
+	rm -rf bin bundle out .nvrtc .nvcc .tools .cache

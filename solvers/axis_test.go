@@ -183,7 +183,7 @@ func modeDeviation(t *testing.T, set *testdevices.Set, p *Problem, h how, mix st
 	t.Helper()
 	exact, _ := solutionOf(mix)
 	s, _ := solve(t, set, p, h, Options{Steps: steps, CheckEvery: steps})
-	d, err := s.Deviation(parse(t, exact))
+	d, err := s.Deviation(t.Context(), parse(t, exact))
 	if err != nil {
 		t.Fatal(err)
 	}

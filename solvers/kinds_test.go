@@ -130,7 +130,7 @@ func TestLinearFieldsStay(t *testing.T) {
 						t.Fatal(err)
 					}
 					s, _ := solve(t, set, p, how{TwoStream, LeftRight, p2p.Auto, parts}, Options{Steps: 4})
-					if d, err := s.Deviation(p.Initial); err != nil || d.Max > 1e-13 {
+					if d, err := s.Deviation(t.Context(), p.Initial); err != nil || d.Max > 1e-13 {
 						t.Errorf("after 4 steps off by %v: %v", d.Max, err)
 					}
 				})
@@ -181,7 +181,7 @@ func TestWideStencilsAtBentWalls(t *testing.T) {
 		if res.Stopped != StoppedTolerance {
 			t.Fatalf("stopped by %s at change %v", res.Stopped, res.Norms.MaxChange)
 		}
-		d, err := s.Deviation(parse(t, exact))
+		d, err := s.Deviation(t.Context(), parse(t, exact))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 // anything. It takes norms as often as a run with these options. The variables hold something else
 // then. An error that is ErrUnsuited says why the scheme cannot run the step.
 func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
-	x, err := NewRunner(step, plan, c)
+	x, err := NewRunner(ctx, step, plan, c)
 	if err != nil {
 		return 0, err
 	}

@@ -49,7 +49,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err := fits(ctx, step, plan, s.Compiler, o); err != nil && !errors.Is(err, ErrUnsuited) { // that is for Run to say
 		return nil, err
 	}
-	x, err := NewRunner(step, plan, s.Compiler)
+	x, err := NewRunner(ctx, step, plan, s.Compiler)
 	if err != nil {
 		return nil, err
 	}
