@@ -40,14 +40,30 @@ func parsePlane(text string) (axis, index int, ok bool) {
 	return strings.Index("xyz", m[1]), index, err == nil
 }
 
-func (r *reader) output(size []int) Output {
+// maxHistory is how many checks a history may have: each takes about a hundred bytes, in memory and in the record.
+const maxHistory = 1 << 22
+
+func (r *reader) output(size []int, stop Stop) Output {
 	return Output{
 		Picture: r.path("output.picture", ".png", ".svg", ".pdf"),
 		Slice:   r.plane(size),
 		Field:   r.path("output.field", ".npy"),
 		Record:  r.path("output.record", ".json"),
-		History: r.flag("output.history"),
+		History: r.history(stop),
 	}
+}
+
+func (r *reader) history(stop Stop) bool {
+	const name = "output.history"
+	wanted := r.flag(name)
+	if !wanted || r.anyBad(name, "stop.iterations", "stop.check_every") {
+		return wanted
+	}
+	if checks := stop.Iterations / stop.CheckEvery; checks > maxHistory {
+		s, _ := r.lookup(name)
+		r.refuse(name, s, fmt.Sprintf("would keep the norms of %d checks: at most %d are possible, so raise stop.check_every", checks, maxHistory))
+	}
+	return wanted
 }
 
 func (r *reader) plane(size []int) string {

@@ -75,7 +75,7 @@ func (r *reader) run() *Run {
 	run.Devices = r.devices()
 	run.Decomposition = r.decomposition(run)
 	run.Exchange = r.exchange(run.Boundary)
-	run.Output = r.output(run.Grid.Size)
+	run.Output = r.output(run.Grid.Size, run.Stop)
 	return run
 }
 

@@ -3,6 +3,7 @@ package docs_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -60,9 +61,29 @@ func firstDifference(a, b string) (line int, inA, inB string) {
 }
 
 // A page is made from a template. Queries name a file below results.
-type page struct{ records map[string]*results.Record }
+type page struct {
+	records  map[string]*results.Record
+	read     map[string]bool   // all files that were asked
+	replaced map[string]string // where to read a file instead
+}
 
-func newPage() *page { return &page{records: map[string]*results.Record{}} }
+func newPage() *page { return &page{records: map[string]*results.Record{}, read: map[string]bool{}} }
+
+// with is a page that reads one file elsewhere, and has all records that this one has read.
+func (p *page) with(file, elsewhere string) *page {
+	other := &page{records: maps.Clone(p.records), read: map[string]bool{}, replaced: map[string]string{file: elsewhere}}
+	delete(other.records, file)
+	return other
+}
+
+// path returns where a file of results is.
+func (p *page) path(file string) string {
+	p.read[file] = true
+	if elsewhere, ok := p.replaced[file]; ok {
+		return elsewhere
+	}
+	return filepath.Join("../results", file)
+}
 
 // make executes a template with the queries that [page] has:
 //
@@ -85,7 +106,7 @@ func newPage() *page { return &page{records: map[string]*results.Record{}} }
 func (p *page) make(file string) ([]byte, error) {
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
 		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "reach": p.reach, "leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]), "leastAcross": p.across(slices.Min[[]float64]), "mostAcross": p.across(slices.Max[[]float64]), "chose": p.chose, "groups": p.groups, "checked": p.checked,
-		"logged": p.logged, "hidden": hidden,
+		"logged": p.logged, "hidden": p.hidden,
 		"list": func(all ...any) []any { return all },
 		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
 		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
@@ -112,7 +133,7 @@ func significant(digits int, v float64) (string, error) {
 
 func (p *page) record(file string) (r *results.Record, err error) {
 	if p.records[file] == nil {
-		p.records[file], err = results.Read(filepath.Join("../results", file))
+		p.records[file], err = results.Read(p.path(file))
 	}
 	return p.records[file], err
 }
@@ -205,7 +226,7 @@ func (p *page) ratio(join func([]float64) float64) func(string, string, string, 
 		if err != nil || len(first) == 0 {
 			return 0, fmt.Errorf("no record %s: %w", from, err)
 		}
-		r, err := results.Read(first[0])
+		r, err := p.record(strings.TrimPrefix(filepath.ToSlash(first[0]), "../results/"))
 		if err != nil {
 			return 0, err
 		}
@@ -340,7 +361,7 @@ func (p *page) mean(files, metric string, where ...string) (sum float64, err err
 
 // logged returns the number that the group of a pattern matches in a text, the mean where there are several.
 func (p *page) logged(file, pattern string) (sum float64, err error) {
-	text, err := os.ReadFile(filepath.Join("../results", file))
+	text, err := os.ReadFile(p.path(file))
 	if err != nil {
 		return 0, err
 	}
@@ -362,8 +383,8 @@ func (p *page) logged(file, pattern string) (sum float64, err error) {
 	return sum / float64(len(all)), nil
 }
 
-func hidden(file string) (float64, error) {
-	t, err := trace.Read(filepath.Join("../results", file))
+func (p *page) hidden(file string) (float64, error) {
+	t, err := trace.Read(p.path(file))
 	if err != nil {
 		return 0, err
 	}

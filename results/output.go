@@ -7,8 +7,7 @@ import (
 )
 
 // CheckWritable reports whether a file of this package can be written at path,
-// by beginning one. It makes the folder where that is missing, and leaves a
-// file that is there as it is.
+// by beginning one. What is there stays as it is, and nothing new is left.
 //
 // The files of this package are there whole or not at all. Where path is a symbolic link,
 // the file that it leads to is written; a file that is there is replaced and keeps its mode;

@@ -23,7 +23,7 @@ func TestCheckWritable(t *testing.T) {
 		if err := results.CheckWritable(path); err != nil {
 			t.Error(err)
 		}
-		if names := resultstest.Files(t, filepath.Dir(path)); path != file && len(names) != 0 {
+		if names := resultstest.Files(t, dir); len(names) != 1 {
 			t.Errorf("left behind: %v", names)
 		}
 	}
@@ -97,16 +97,4 @@ func TestDevicesAreNotReplaced(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("%v, %v", info, err)
 	}
-}
-
-func TestCheckWritableOfAClosedFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "closed")
-	if err := os.Mkdir(dir, 0o555); err != nil {
-		t.Fatal(err)
-	}
-	if f, err := os.Create(filepath.Join(dir, "probe")); err == nil {
-		f.Close()
-		t.Skip("SKIPPED: whoever runs this test may write anywhere")
-	}
-	resultstest.WantError(t, results.CheckWritable(filepath.Join(dir, "r.json")), "cannot be written", "permission denied")
 }

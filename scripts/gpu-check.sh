@@ -3,12 +3,17 @@
 # is right, then how fast it is. Logs and records go to OUT (default: out), in one
 # archive. The last lines are a short table.
 #
-#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [soak] [start]
+#   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [examples]
+#                [turns] [soak] [start] [records]
 #
-# Without words it does the first four. Step performance is what docs/performance.md
-# reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
+# Without words it does tests, sanitize, table, exchange, links, latency and sweep. Step performance is most of what
+# docs/performance.md reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
 # Step start measures how long commands take to start, beside a plain CUDA program.
+# Step records is exchange, packing, performance, examples and turns: all that the pages say in numbers, into a folder such as
+# records/h200x2, laid out as results/h200x4, and examples and turns as results/h200x2. Before each part it says how long that
+# may take. What tests, sanitize and soak found is in checks.txt beside the records.
+# Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
 # TESTS names the test programs that step tests runs (default: all that are in the bundle).
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
@@ -16,11 +21,38 @@ mkdir -p "${OUT:-out}"
 archive=$(cd "${OUT:-out}" && pwd)/gpu-check.tar.gz
 # All runs in a folder of its own, so that no record names a path of this host.
 work=$(mktemp -d)
-trap 'cd "$bundle"; tar -C "$work" -czf "$archive" .; rm -rf "$work"' EXIT
+trap 'found; cd "$bundle"; tar -C "$work" -czf "$archive" .; rm -rf "$work"' EXIT
 cp "$bundle/heat3d.yaml" "$work" && cd "$work" || exit 1
 out=.
 steps=${*:-tests sanitize table exchange links latency sweep}
 failed=0
+
+# machine prints what this host is called under results, such as h200x2.
+machine() { echo "$(nvidia-smi --query-gpu=name --format=csv,noheader | awk 'NR == 1 { print tolower($2) }')x$(nvidia-smi -L | wc -l)"; }
+
+records=$out/records
+[[ " $steps " != *" records "* ]] || records=$out/records/$(machine)
+
+# made prints the line that says which halox made a log, on what.
+made() {
+	local gpus="no GPU"
+	! command -v nvidia-smi >/dev/null || gpus="$(nvidia-smi -L | wc -l) x $(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1), driver $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
+	echo "# $("$bundle/halox" --version | sed 's/ version / /'), $gpus${1:+; $1}"
+}
+
+# found keeps what tests, sanitizers and soak found, where there are logs of them, beside the records.
+found() {
+	local log lines
+	cd "$work" || return
+	for log in "$out"/*.log; do
+		grep -qE '^ *--- (PASS|FAIL|SKIP)|ERROR SUMMARY|RACECHECK SUMMARY' "$log" 2>/dev/null || continue
+		mkdir -p "$records"
+		[ -s "$records/checks.txt" ] || made >"$records/checks.txt"
+		lines=$(grep -hE '^(PASS|FAIL|--- FAIL)|ERROR SUMMARY|RACECHECK SUMMARY|runs, |the run ended' "$log" | sort | uniq -c | sort -rn | head -n 20)
+		printf '%s: %s passed, %s failed, %s skipped\n%s\n' "$(basename "$log" .log)" \
+			"$(grep -c '^ *--- PASS' "$log")" "$(grep -c '^ *--- FAIL' "$log")" "$(grep -c '^ *--- SKIP' "$log")" "$lines" >>"$records/checks.txt"
+	done
+}
 
 # check NAME COMMAND...: runs it with a limit, keeps its log, says how it went.
 check() {
@@ -107,20 +139,20 @@ table() {
 
 # Halo exchanges of six faces over every path, beside plain copies.
 exchange() {
-	mkdir -p "$out/records"
+	mkdir -p "$records"
 	"$bundle/halox" bench exchange --points 16,32,64,128,256,512,768 --radius 1,2,3,4 --fields 1,4,8 \
-		--record "$out/records/exchange.json" --plot "$out/records/exchange.png" >"$out/exchange.log" 2>&1 || failed=1
+		--record "$records/exchange.json" --plot "$records/exchange.png" >"$out/exchange.log" 2>&1 || failed=1
 	grep -E "^points|^[0-9]+ +1 +1 |^[0-9]+ +4 +8 " "$out/exchange.log"
 }
 
 # Packing and sending datatypes: all layouts, DDTBench both ways, the papers' figures.
 packing() {
-	local to=$out/records/packing f n
+	local to=$records/packing f n
 	mkdir -p "$to"
 	pack() { # NAME COMMAND FLAGS...
 		local name=$1
 		shift
-		"$bundle/halox" bench "$@" --record "$to/$name.json" >"$to/$name.log" 2>&1 || { failed=1 && tail -n 5 "$to/$name.log"; }
+		"$bundle/halox" bench "$@" --record "$to/$name.json" >"$out/$name.log" 2>&1 || { failed=1 && tail -n 5 "$out/$name.log"; }
 	}
 	pack pack pack --budget 3ms --unpack
 	pack ddtbench pack --suites ddtbench --unpack --budget 20ms
@@ -136,8 +168,8 @@ packing() {
 		done
 		pack ping-busy pingpong --match 'wu/(V|T)/n=4096' --busy 0.5 --no-check
 	fi
-	grep -E "^(wu/(V|T)/)" "$to/pack.log"
-	tail -n 8 "$to/pack.log" "$to/ddtbench.log"
+	grep -E "^(wu/(V|T)/)" "$out/pack.log"
+	tail -n 8 "$out/pack.log" "$out/ddtbench.log"
 }
 
 # timed NAME LIMIT COMMAND...: runs it and says how many seconds it took. What the
@@ -166,7 +198,7 @@ has() { "$bundle/halox" bench --help | grep -q "^  $1 "; }
 # What the links carry, how fast every scheme steps, how it scales, and timelines of
 # two schemes: records and pictures under records/performance.
 performance() {
-	local dir=$out/records/performance begin=$SECONDS points=${POINTS:-64,128,256,512} budget=${BUDGET:-300ms}
+	local dir=$records/performance begin=$SECONDS points=${POINTS:-64,128,256,512} budget=${BUDGET:-300ms}
 	local gpus halox=$bundle/halox n what watch
 	gpus=$(nvidia-smi -L | wc -l)
 	mkdir -p "$dir"
@@ -230,6 +262,64 @@ performance() {
 		--set "devices.count=$gpus" --set exchange.scheme=fused
 	kill "$watch"
 	echo "performance: $((SECONDS - begin)) s in all"
+}
+
+# The examples, each twice: what they print.
+examples() {
+	local turn n log=$records/examples.txt
+	mkdir -p "$records"
+	made "each twice" >"$log"
+	example() { # NAME DEVICES SIZE STEPS SCHEME
+		timeout 60 "$bundle/examples/$1" --devices "$2" --size "$3" --steps "${EXAMPLE_STEPS:-$4}" --scheme "$5" >>"$log" 2>"$out/example.log" ||
+			{ failed=1 && echo "FAIL  example $*" && tail -n 5 "$out/example.log"; }
+	}
+	for turn in 1 2; do
+		for n in baseline two-stream resident; do example lbm 1 192 300 "$n"; done
+		example grayscott 1 8192 600 baseline
+		for n in 1 2 4 8; do
+			[ "$n" -le "$(nvidia-smi -L | wc -l)" ] || continue
+			example wave "$n" 512 300 fused
+			example lbm "$n" "192x192x$((192 * n))" 300 fused
+			example lbm "$n" 64x128x128 3000 fused
+			example grayscott "$n" 8192 600 fused
+			example acoustic "$n" 4096 1000 fused
+		done
+	done
+	cat "$log"
+}
+
+# What pages compare between versions: this halox and the one before it in turns, the second time in the other order.
+turns() {
+	local turn program version
+	mkdir -p "$records"
+	for turn in 1 2; do
+		for program in $( ([ -z "${BEFORE:-}" ] || echo "$BEFORE"; echo "$bundle/halox") | if [ "$turn" = 1 ]; then cat; else tac; fi); do
+			version=$("$program" --version | awk '{ print $3 }')-$turn
+			timed "schemes-$version" 60 "$program" bench schemes --devices 2 --precisions float64 --points 64,128,256,512 --budget 40ms --record "$records/schemes-$version.json"
+			timed "exchange-$version" 20 "$program" bench exchange --devices 2 --points 64,128,256 --record "$records/exchange-$version.json"
+			timed "sweep-$version" 30 "$program" bench sweep --device 0 --stencils 5-point,7-point,13-point,27-point --points-2d 8192 --points-3d 512 --budget 25ms --record "$records/sweep-$version.json"
+		done
+	done
+	timed schemes-one 60 "$bundle/halox" bench schemes --devices 1 --precisions float64,float32 --points 64,128,256,512 \
+		--schemes baseline,fused,resident --budget 60ms --record "$records/schemes-one.json"
+}
+
+# part STEP SECONDS: does a step, and says how long it may take and how long it took.
+part() {
+	local begin=$SECONDS
+	echo "-- $1: some $2 s on 2 H200"
+	"$1"
+	echo "-- $1: $((SECONDS - begin)) s"
+}
+
+# All that the pages say in numbers. The seconds are guesses from the number of rows and their budgets.
+records() {
+	local BUDGET=${BUDGET:-100ms}
+	part exchange 40
+	part packing 120
+	part performance 180
+	part examples 40
+	[ "$(nvidia-smi -L | wc -l)" -lt 2 ] || part turns 80
 }
 
 # bench NAME ARGUMENT...: a bench with its record and its plot.

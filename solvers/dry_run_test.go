@@ -18,17 +18,18 @@ import (
 // byte, of each device and of pinned memory; and nothing is allocated to find out.
 func TestADryRunCountsWhatARunHolds(t *testing.T) {
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
-		for _, c := range []struct {
+		type counted struct {
 			size  []int
 			real  kernels.Real
 			kinds string
 			cuts  []domain.Vec
-		}{
+		}
+		for _, c := range testdevices.Few(2, []counted{
 			{[]int{17, 12, 11}, kernels.Float64, "dnddpp", []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
 			{[]int{12, 9, 17}, kernels.Float32, "ntdnpp", []domain.Vec{{1, 1, 3}}},
 			{[]int{23, 19}, kernels.Float64, "ddpp", []domain.Vec{{2, 2, 1}}},
 			{[]int{40, 31}, kernels.Float32, "ppnd", []domain.Vec{{1, 3, 1}}},
-		} {
+		}) {
 			p := problem(t, c.size, c.real, c.kinds)
 			for _, parts := range c.cuts {
 				for _, h := range ways() {
@@ -45,7 +46,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 // A stencil that reaches corners and two layers has other tables, and more.
 func TestADryRunCountsWideStencils(t *testing.T) {
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
-		for _, k := range stencil.Kinds(3) {
+		for _, k := range testdevices.Few(2, stencil.Kinds(3)) {
 			p := of(t, problem(t, []int{13, 14, 15}, kernels.Float64, "ddddpp"), k)
 			for _, h := range ways() {
 				if h.parts = (domain.Vec{1, 2, 1}); h.scheme != Baseline && !unsuited(h.scheme, p) {

@@ -135,7 +135,7 @@ type Deviation struct {
 const chunkPoints = 1 << 22
 
 // deviation compares the owned points with the expression at step n.
-func deviation[T float32 | float64](f *halo.Field, p *Problem, exact *stencil.Expression, n int64) (Deviation, error) {
+func deviation[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64) (Deviation, error) {
 	ev := exact.NewEvaluator(p.coordinates(n))
 	var sum float64
 	var d Deviation
@@ -147,6 +147,9 @@ func deviation[T float32 | float64](f *halo.Field, p *Problem, exact *stencil.Ex
 		}
 		for z := box.Lo[2]; z < box.Hi[2]; z++ {
 			for y := box.Lo[1]; y < box.Hi[1]; y++ {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 				ev.Row(want, 0, y, z)
 				for i, w := range want {
 					e := math.Abs(float64(got[i]) - w)

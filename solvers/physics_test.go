@@ -72,7 +72,7 @@ func TestSineModeDecays(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s, res := solve(t, set, p, h, Options{Steps: steps})
 				factor := math.Pow(math.Cos(math.Pi/(n+1)), steps)
-				d, err := s.Deviation(parse(t, fmt.Sprintf("%v*%s", factor, shape)))
+				d, err := s.Deviation(t.Context(), parse(t, fmt.Sprintf("%v*%s", factor, shape)))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -99,7 +99,7 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 			if res.Stopped != StoppedTolerance {
 				t.Fatalf("%d points an axis: stopped by %s at change %v", n, res.Stopped, res.Norms.MaxChange)
 			}
-			d, err := s.Deviation(parse(t, exact))
+			d, err := s.Deviation(t.Context(), parse(t, exact))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -211,4 +212,15 @@ func TestRunsFollowEachOther(t *testing.T) {
 			checkNorms(t, res, norms, p.Grid.Points(), steps)
 		}
 	})
+}
+
+// The field is compared until the context ends.
+func TestDeviationLooksAtTheContext(t *testing.T) {
+	p := problem(t, []int{8, 8}, kernels.Float64, "dddd")
+	s := prepare(t, testdevices.Host(t, 1), p, how{Baseline, LeftRight, p2p.Auto, domain.Vec{1, 1, 1}})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := s.Deviation(ended, p.Initial); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }

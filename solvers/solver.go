@@ -70,7 +70,7 @@ func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) 
 		step, err = p.step(u)
 	}
 	if err == nil {
-		s.Runner, err = scheme.NewRunner(step, &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
+		s.Runner, err = scheme.NewRunner(ctx, step, &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -184,12 +184,12 @@ func Fit(p *Problem, place *halo.Placement) error {
 }
 
 // Deviation compares the field with an exact solution, an expression that may
-// depend on t.
-func (s *Solver) Deviation(exact *stencil.Expression) (Deviation, error) {
+// depend on t. When the context ends, so does Deviation, with its error.
+func (s *Solver) Deviation(ctx context.Context, exact *stencil.Expression) (Deviation, error) {
 	if s.problem.Real == kernels.Float32 {
-		return deviation[float32](s.Field(), s.problem, exact, s.Done())
+		return deviation[float32](ctx, s.Field(), s.problem, exact, s.Done())
 	}
-	return deviation[float64](s.Field(), s.problem, exact, s.Done())
+	return deviation[float64](ctx, s.Field(), s.problem, exact, s.Done())
 }
 
 // Read copies the owned points of box to dst, x fastest without gaps.

@@ -38,7 +38,7 @@ func (j *solverRun) compare(r *record) error {
 	if err != nil {
 		return err
 	}
-	d, err := j.solver.Deviation(exact)
+	d, err := j.solver.Deviation(context.Background(), exact) // also of a run that was interrupted
 	r.run.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
 	return err
 }

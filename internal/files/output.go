@@ -131,18 +131,31 @@ func (o *Output) fill(parts [][]byte) error {
 	return o.Commit()
 }
 
-// CheckWritable reports whether Create can begin a file at path, by beginning one. It makes
-// the folder where that is missing, and leaves a file that is there as it is.
+// CheckWritable reports whether Create can begin a file at path, by beginning one. What is there
+// stays as it is, and nothing new is left: no folder either.
 func CheckWritable(path string) error {
-	o, err := Create(path)
+	at, err := follow(path)
 	if err != nil {
 		return err
 	}
-	return o.Abort()
+	var made []string // the innermost first
+	for folder := filepath.Dir(at); missing(folder); folder = filepath.Dir(folder) {
+		made = append(made, folder)
+	}
+	o, err := Create(path)
+	if err == nil {
+		err = o.Abort()
+	}
+	for _, folder := range made {
+		if os.Remove(folder) != nil { // it is not there, or others have put something into it
+			break
+		}
+	}
+	return err
 }
 
-// CheckPossible is CheckWritable that makes no folder: where that of the file is missing, it looks
-// whether one can be made.
+// CheckPossible is CheckWritable that makes no folder, for a moment either: where that of the file is
+// missing, it looks whether one can be made.
 func CheckPossible(path string) error {
 	at, err := follow(path)
 	if err != nil {

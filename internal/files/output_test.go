@@ -160,7 +160,7 @@ func TestOnlyFilesAreReplaced(t *testing.T) {
 func TestCheckWritableChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := put(t, filepath.Join(dir, "r.json"), "old", 0o644)
-	for _, p := range []string{path, filepath.Join(dir, "other.json")} {
+	for _, p := range []string{path, filepath.Join(dir, "other.json"), filepath.Join(dir, "some", "folder", "r.json")} {
 		if err := files.CheckWritable(p); err != nil {
 			t.Error(err)
 		}

@@ -20,7 +20,7 @@ import (
 
 // suite is the arguments of `go` for the conformance tests on host devices. They
 // draw the same cases each time and do not look for smaller ones that fail.
-var suite = []string{"test", "-count=1", "-vet=off", "-timeout=90s",
+var suite = []string{"test", "-count=1", "-vet=off", "-ldflags=-s -w", "-timeout=90s",
 	"-run", "^(TestExchangeAgreesWithGeometry|TestExchangeCases)$/^backend=host$", "./halo",
 	"-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=0s"}
 

@@ -38,14 +38,14 @@ func Main(m *testing.M, patterns ...string) (code int) {
 	return code
 }
 
-// all reports whether the flags choose all tests.
+// all reports whether the flags choose all tests, and all run whole, see Few.
 func all() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list"} {
 		if flag.Lookup(name).Value.String() != "" {
 			return false
 		}
 	}
-	return !testing.Short()
+	return !testing.Short() && !again
 }
 
 func empty(m *sync.Map) bool {

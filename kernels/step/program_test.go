@@ -60,6 +60,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 // The kernels of steps read nothing by the read-only path, which may keep what others have
 // changed since.
 func TestStepsReadWhatOthersWrite(t *testing.T) {
+	testdevices.OtherCompilers(t)
 	c := kernels.NewCompiler(kernels.Options{NVRTC: testdevices.NVRTC(t), Cache: "../../.cache/images"})
 	for _, p := range programs() {
 		t.Run(p.String(), func(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		device := set.Devices[0]
-		for i, s := range append(samples(), linearSamples(t)...) {
-			name := fmt.Sprintf("%d/%s", i, s.point.Name)
-			if l := s.point.linear; l != nil {
-				name = fmt.Sprintf("linear/dims=%d/points=%d/groups=%d/%s", l.Dims, l.Points(), len(l.Groups), s.accesses[0].Element)
-				if testdevices.OnCPU(device) != (s.accesses[0].Element == "float32") && !testdevices.OnGPU(device) {
-					continue // each takes seconds to compile: one type where threads run in turn, one where they run as on a GPU
-				}
+		all := samples()
+		for _, s := range linearSamples(t) {
+			// Each takes seconds to compile: one type where threads run in turn, one where they run as on a GPU.
+			if testdevices.OnGPU(device) || testdevices.OnCPU(device) == (s.accesses[0].Element == "float32") {
+				all = append(all, s)
 			}
-			t.Run(name, func(t *testing.T) { checkSample(t, set, s) })
+		}
+		for i, s := range testdevices.Few(4, all) {
+			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
 		}
 	})
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// findNVRTC returns NVRTC, or skips the test where there is none.
+// findNVRTC returns NVRTC for a test that does nothing but compile, or skips it where there is none.
 func findNVRTC(t *testing.T) *nvrtc.Compiler {
 	t.Helper()
+	testdevices.OtherCompilers(t)
 	return must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 }
 

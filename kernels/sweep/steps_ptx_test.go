@@ -25,7 +25,8 @@ func stepPrograms(t *testing.T, s sample) []kernels.Program {
 // those of sweeps do. Steps wait for other GPUs by acquires and signal by releases, and by no fence for other
 // GPUs, which would cost more.
 func TestStepsReadWhatOthersWrite(t *testing.T) {
-	c := testdevices.Compiler(t)
+	testdevices.OtherCompilers(t)
+	c := kernels.NewCompiler(kernels.Options{NVRTC: testdevices.NVRTC(t), Cache: "../../.cache/images"})
 	for _, s := range append(samples(), linearSamples(t)...) {
 		n := must(newPlan(s.point, s.accesses))(t)
 		steps := stepPrograms(t, s)

@@ -15,7 +15,7 @@ import (
 // then. An error that is ErrUnsuited says why the scheme cannot run the step.
 func autotune(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options, budget time.Duration) (took time.Duration, err error) {
 	defer step.keepLevels()()
-	x, err := NewRunner(step, plan, c)
+	x, err := NewRunner(ctx, step, plan, c)
 	if err != nil {
 		return 0, err
 	}

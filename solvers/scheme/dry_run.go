@@ -46,7 +46,7 @@ func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o 
 	if err != nil {
 		return nil, err
 	}
-	x, err := NewRunner(dry, plan.on(place), c)
+	x, err := NewRunner(ctx, dry, plan.on(place), c)
 	if err != nil {
 		return nil, err
 	}

@@ -112,7 +112,7 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.
 	if len(sweeping) == 0 || step.placement().Devices[0].GoKernels || ctx.Err() != nil {
 		return
 	}
-	x, err := NewRunner(step, sweeping[0].plan, s.Compiler)
+	x, err := NewRunner(ctx, step, sweeping[0].plan, s.Compiler)
 	if err != nil || x.Close() != nil {
 		return
 	}

@@ -46,7 +46,7 @@ func runnerFor(t *testing.T, set *testdevices.Set, step *Step, name Scheme) *Run
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := NewRunner(step, plan, set.Compiler)
+	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

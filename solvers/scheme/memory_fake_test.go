@@ -113,7 +113,7 @@ func TestDryRunOfARealRunner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := NewRunner(step, plan, set.Compiler)
+	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,9 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"no step":                 {"without stages", none.Check()},
 		"a plan of no step":       {"without stages", of(none.Plan(set.Links, p2p.Auto))},
 		"a plan over no links":    {"without links", of(step.Plan(nil, p2p.Auto))},
-		"a runner of no step":     {"without stages", of(NewRunner(nil, plan, set.Compiler))},
-		"a runner of no plan":     {"plan is nil", of(NewRunner(step, nil, set.Compiler))},
-		"a runner by no compiler": {"compiler is nil", of(NewRunner(step, plan, nil))},
+		"a runner of no step":     {"without stages", of(NewRunner(t.Context(), nil, plan, set.Compiler))},
+		"a runner of no plan":     {"plan is nil", of(NewRunner(t.Context(), step, nil, set.Compiler))},
+		"a runner by no compiler": {"compiler is nil", of(NewRunner(t.Context(), step, plan, nil))},
 		"norms of nothing":        {"no variable (nil)", measured.Check()},
 		"no session":              {"session is nil", of(New(t.Context(), nil, step, Options{}))},
 		"trials of no step":       {"without stages", fastest(Fastest(t.Context(), nil, Search{Compiler: set.Compiler}, Options{}))},
@@ -64,6 +64,13 @@ func TestNewLooksAtTheContext(t *testing.T) {
 	cancel()
 	if _, err := New(ended, session, step, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the context's end: %v", err)
+	}
+	plan, err := step.Plan(set.Links, p2p.Auto)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewRunner(ended, step, plan, set.Compiler); !errors.Is(err, context.Canceled) {
+		t.Errorf("a runner after the context's end: %v", err)
 	}
 	if _, err := session.Cut(ended, halo.Cutting{Size: []int{8, 8}, Parts: domain.Vec{1, 1}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cut after the context's end: %v", err)

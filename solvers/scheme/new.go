@@ -56,7 +56,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err := fits(ctx, step, plan, s.Compiler, o); err != nil {
 		return nil, err
 	}
-	x, err := NewRunner(step, plan, s.Compiler)
+	x, err := NewRunner(ctx, step, plan, s.Compiler)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"context"
 	"errors"
 
 	"github.com/halox/halox/halo/boundary"
@@ -9,8 +10,9 @@ import (
 
 // NewRunner makes a step ready over a plan of Step.Plan: it compiles, and allocates all that steps
 // need. New does so for the devices of a session. The content of the variables does not matter yet.
-// Close frees what it made, and leaves the variables.
-func NewRunner(step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
+// When the context ends, so does NewRunner, before the next subdomain. Close frees what it made, and leaves
+// the variables.
+func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
@@ -36,13 +38,16 @@ func NewRunner(step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err erro
 	if err := x.addGhosts(); err != nil {
 		return nil, err
 	}
-	if err := x.addExchanges(); err != nil {
+	if err := x.addExchanges(ctx); err != nil {
 		return nil, err
 	}
 	if err := x.addOnce(plan.Once); err != nil {
 		return nil, err
 	}
 	for rank := range x.place.Subdomains {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		d, err := newSubdomain(rank, x)
 		if err != nil {
 			return nil, err

@@ -144,7 +144,7 @@ func stepped(t *testing.T, set *testdevices.Set, name Scheme, path p2p.Path) ([]
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := NewRunner(step, plan, set.Compiler)
+	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,7 +224,7 @@ func TestCallbacksThatFail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := NewRunner(step, plan, set.Compiler)
+			x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 			if err == nil {
 				c.options.Scheme, c.options.Steps, c.options.Limit = scheme, 4, testLimit
 				_, err = x.Run(t.Context(), c.options)

@@ -55,7 +55,7 @@ func newRunner(t *testing.T, set *testdevices.Set, n int, sweep func(rank int)) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := NewRunner(step, plan, set.Compiler)
+	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		t.Fatal(err)
 	}

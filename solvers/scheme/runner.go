@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -105,9 +106,12 @@ func (x *Runner) addGhosts() error {
 
 // addExchanges makes the exchanges ready. Phases in which the same fields are exchanged share
 // one.
-func (x *Runner) addExchanges() error {
+func (x *Runner) addExchanges(ctx context.Context) error {
 	made := map[string]*halo.Exchanger{}
 	for phase := range x.period {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		var stages []*halo.Exchanger
 		for i, plan := range x.plans {
 			if plan == nil {

@@ -426,7 +426,7 @@ func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, p
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := scheme.NewRunner(step, plan, set.Compiler)
+	x, err := scheme.NewRunner(t.Context(), step, plan, set.Compiler)
 	if err != nil {
 		if strings.Contains(err.Error(), "would mirror") {
 			t.Skipf("SKIPPED: %v", err)

@@ -20,6 +20,7 @@ import (
 // in registers.
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
+	testdevices.OtherCompilers(t)
 	c := Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
 		for _, p := range programs {
@@ -62,6 +63,7 @@ func PTX(t *testing.T, c *kernels.Compiler, p kernels.Program) string {
 // releases, and by no fence, which would cost more.
 func AcquireAndRelease(t *testing.T, p kernels.Program) {
 	t.Helper()
+	testdevices.OtherCompilers(t)
 	text := PTX(t, testdevices.Compiler(t), p)
 	for _, has := range []string{"ld.acquire.sys", "red.release.sys"} {
 		if !strings.Contains(text, has) {
@@ -79,6 +81,7 @@ func AcquireAndRelease(t *testing.T, p kernels.Program) {
 // each file and type.
 func CompileAsCPP(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
+	testdevices.OtherCompilers(t)
 	compiler, flags := CPP(t, "../cu")
 	seen := map[string]bool{}
 	for _, p := range programs {

@@ -1,0 +1,6 @@
+//go:build race || !cgo
+
+package testdevices
+
+// again says that these tests run once more, for the race detector or for a build without cgo.
+const again = true

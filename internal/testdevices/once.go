@@ -1,0 +1,5 @@
+//go:build !race && cgo
+
+package testdevices
+
+const again = false
