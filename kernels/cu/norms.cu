@@ -17,8 +17,11 @@ struct Norms {
 	i64 blocks; // the length of sums
 };
 
+// How many blocks of norms_partial a multiprocessor holds: with four, variables do not fit into registers of sm_100.
+enum { PARTIAL_BLOCKS = ARCH == 1000 ? 3 : 4 };
+
 // norms_partial writes one sum a block.
-extern "C" __global__ void __launch_bounds__(256, 4) norms_partial(const __grid_constant__ Norms a) {
+extern "C" __global__ void __launch_bounds__(256, PARTIAL_BLOCKS) norms_partial(const __grid_constant__ Norms a) {
 	grid_dependency_wait();
 	FieldNorms<REAL> f;
 	BinnedNorms all;

@@ -14,6 +14,19 @@ template <typename T> struct FieldNorms {
 	T max_value = 0;
 	RunningSum change, value; // of squares
 
+#ifdef FAST_SUMS
+
+	// point adds a point that changed from c to u.
+	__device__ __forceinline__ void point(T u, T c) {
+		const double now = u, by = now - (double)c;
+		max_change = larger(max_change, fabs(by));
+		change.add_square(by);
+		max_value = larger(max_value, (T)fabs(u));
+		value.add_square(now);
+	}
+
+#else
+
 	// points adds points that changed from c to u.
 	template <int N> __device__ __forceinline__ void points(const T (&u)[N], const T (&c)[N]) {
 		double square[N];
@@ -35,6 +48,8 @@ template <typename T> struct FieldNorms {
 		const T now[1] = {u}, before[1] = {c};
 		points(now, before);
 	}
+
+#endif
 };
 
 // The norms over many points.

@@ -324,6 +324,16 @@ __device__ __forceinline__ void put(T *to, const Group<T, N> &out, unsigned all,
 		for (int v = 0; v < N; v++)
 			if (inside >> v & 1) to[v] = out.v[v];
 	if constexpr (MEASURED) {
+#ifdef FAST_SUMS
+		// To select points takes as many instructions as their sums.
+		if (whole)
+#pragma unroll
+			for (int v = 0; v < N; v++) norms->point(out.v[v], before(v));
+		else
+#pragma unroll
+			for (int v = 0; v < N; v++)
+				if (inside >> v & 1) norms->point(out.v[v], before(v));
+#else
 		T now[N], then[N];
 #pragma unroll
 		for (int v = 0; v < N; v++) {
@@ -331,6 +341,7 @@ __device__ __forceinline__ void put(T *to, const Group<T, N> &out, unsigned all,
 			now[v] = in ? out.v[v] : T(), then[v] = in ? before(v) : T();
 		}
 		norms->points(now, then);
+#endif
 	}
 }
 

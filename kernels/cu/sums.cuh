@@ -154,6 +154,7 @@ struct RunningSum {
 #pragma unroll
 		for (int v = 0; v < N; v++) value += x[v];
 	}
+	__device__ __forceinline__ void add_square(double x) { value = fma(x, x, value); }
 	__device__ __forceinline__ void clear() { value = 0; }
 };
 

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -50,17 +51,30 @@ func linearSamples(t *testing.T) (all []sample) {
 // name tells samples apart.
 func (s sample) name() string {
 	if l := s.point.linear; l != nil {
-		return fmt.Sprintf("dims=%d/points=%d/groups=%d/%s", l.Dims, l.Points(), len(l.Groups), s.accesses[0].Element)
+		return fmt.Sprintf("dims=%d/points=%d/groups=%d/%s/sums=%s", l.Dims, l.Points(), len(l.Groups), s.accesses[0].Element, s.point.Sums)
 	}
 	return s.point.Name
 }
 
+// withFastSums returns the samples with fast sums.
+func withFastSums(all []sample) (fast []sample) {
+	for _, s := range all {
+		s.point.Sums = sums.Fast
+		fast = append(fast, s)
+	}
+	return fast
+}
+
 // Every sample and every linear stencil compiles for each generation of GPUs and keeps its
-// variables in registers.
+// variables in registers; for one of them with fast sums too, whose kernels have fewer registers.
 func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		for _, s := range append(compiledSamples(), linearSamples(t)...) {
+		all := append(compiledSamples(), linearSamples(t)...)
+		if arch == "sm_90" {
+			all = append(all, withFastSums(linearSamples(t))...)
+		}
+		for _, s := range all {
 			n, err := newPlan(s.point, s.accesses)
 			if err != nil {
 				t.Fatal(err)
