@@ -2,6 +2,7 @@
 
 #define _GNU_SOURCE // dladdr
 
+#include "signals.h"
 #include "table.h"
 
 #include <dlfcn.h>
@@ -30,7 +31,10 @@ halox_nvrtc *halox_nvrtc_open(const char *path, char *why, size_t size) {
 		return NULL;
 	}
 	halox_nvrtc *n = calloc(1, sizeof *n);
-	if (n && !resolve(n, library, why, size)) return n;
+	if (n && !resolve(n, library, why, size)) {
+		if (halox_leave_signals((void *)n->nvrtcVersion)) return n;
+		snprintf(why, size, "%s", "its calls of signal cannot be kept from it");
+	}
 	free(n);
 	return NULL;
 }
