@@ -4,12 +4,13 @@
 # archive. The last lines are a short table.
 #
 #   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [examples]
-#                [turns] [soak] [start] [records]
+#                [turns] [ranks] [soak] [start] [records]
 #
 # Without words it does tests, sanitize, table, exchange, links, latency and sweep. Step performance is most of what
 # docs/performance.md reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
 # Step start measures how long commands take to start, beside a plain CUDA program.
+# Step ranks measures ranks on the device, beside NVSHMEM where its Python package is.
 # Step records is exchange, packing, performance, examples and turns: all that the pages say in numbers, into a folder such as
 # records/h200x2, laid out as results/h200x4, and examples and turns as results/h200x2. Before each part it says how long that
 # may take. What tests, sanitize and soak found is in checks.txt beside the records.
@@ -422,6 +423,45 @@ sweep() {
 	bench sweep sweep --backend cuda
 	plot sweep sweep sweep
 	cat "$out/sweep.log"
+}
+
+# Ranks on the device, with a plot for each thing that is measured; and what NVSHMEM takes on two GPUs of this host.
+ranks() {
+	local what
+	mkdir -p "$records"
+	timed ranks 150 "$bundle/halox" bench ranks --record "$records/ranks.json"
+	for what in "put and notify" packet "one way" overlap; do
+		timed "plot-${what// /-}" 20 "$bundle/halox" plot "$records/ranks.json" --kind ranks --where "what=$what" -o "$records/ranks-${what// /-}.png"
+	done
+	cat "$out/ranks.log"
+	against_nvshmem
+}
+
+against_nvshmem() {
+	local nvcc at
+	nvcc=$(find_nvcc)
+	at=$(python3 -c 'import nvidia.nvshmem as n; print(list(n.__path__)[0])' 2>/dev/null)
+	if [ -z "$nvcc" ] || [ -z "$at" ] || [ "$(nvidia-smi -L | wc -l)" -lt 2 ]; then
+		echo "no nvcc, no NVSHMEM or one GPU here: not compared with NVSHMEM"
+		return
+	fi
+	if ! "$nvcc" -O2 -std=c++17 -arch=native -rdc=true -I"$at/include" -L"$at/lib" -o "$out/nvshmem" "$bundle/nvshmem.cu" \
+		-l:libnvshmem_host.so.3 -lnvshmem_device -lcuda >"$out/nvcc.log" 2>&1; then
+		echo "FAIL  build nvshmem"
+		tail -n 5 "$out/nvcc.log"
+		failed=1
+		return
+	fi
+	made >"$records/nvshmem.txt"
+	# The processes find each other over a socket of this host; multicast of NVLink is left off.
+	if ! LD_LIBRARY_PATH="$at/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME=lo NVSHMEM_DISABLE_NVLS=1 \
+		NVSHMEM_REMOTE_TRANSPORT=none timeout 120 "$out/nvshmem" >>"$records/nvshmem.txt" 2>"$out/nvshmem.log"; then
+		echo "FAIL  nvshmem"
+		tail -n 10 "$out/nvshmem.log"
+		failed=1
+	fi
+	rm -f "$out/nvshmem"
+	cat "$records/nvshmem.txt"
 }
 
 # wall NAME TIMES COMMAND...: runs it so often, and adds to start.times a line for each: the name and the seconds.
