@@ -338,7 +338,7 @@ func TestRunEnds(t *testing.T) {
 
 // The source compiles for each generation of GPUs, with checks and without.
 func TestSourceCompiles(t *testing.T) {
-	for _, from := range []kernels.Source{source(), messagesSource()} {
+	for _, from := range []kernels.Source{source(), messagesSource(), collectivesSource()} {
 		for _, defines := range [][]string{nil, {"RANK_CHECKS", "RANK_QUEUES"}} {
 			from.Defines = defines
 			testdevices.Compile(t, from)

@@ -21,7 +21,10 @@ const (
 	noMatch
 	logFull
 	queueFull
+	noCollective
+	badCollective
 	ended
+	badResult // of host devices only
 )
 
 // failure is what a rank failed of.
@@ -58,6 +61,15 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return fmt.Errorf("%s waited %v to notify rank %d of tag %d, which has %d notifications of its device to read: %w", who, limit, f.came, f.detail, f.expected, ErrTimeout)
 	case logFull:
 		return fmt.Errorf("%s waited %v for the host to read the log: %w", who, limit, ErrTimeout)
+	case noCollective:
+		return fmt.Errorf("%s waited %v for rank %d in %s: %w", who, limit, f.expected, [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail], ErrTimeout)
+	case badCollective:
+		if f.expected == f.came {
+			return wrong("called %s", describeCall(f.expected))
+		}
+		return wrong("called %s where another rank called %s", describeCall(f.expected), describeCall(f.came))
+	case badResult:
+		return wrong("has room for %d values of a result of %d", f.came, f.expected)
 	case badRank:
 		return wrong("named rank %d of %d", f.came, f.expected)
 	case badTag:

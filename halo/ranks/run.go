@@ -74,7 +74,7 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) error {
 		clear(m.lines.Bytes())
 		clear(m.staging.Bytes()[:b.counts()])
 		errs := []error{m.stream.Copy(m.board.Span(0, m.staging.Size()), m.staging.All())}
-		for at, end := b.queues(), b.bytes(); at < end; at += m.zeros.Size() {
+		for at, end := b.boxes(), b.bytes(); at < end; at += m.zeros.Size() {
 			n := min(m.zeros.Size(), end-at)
 			errs = append(errs, m.stream.Copy(m.board.Span(at, n), m.zeros.Span(0, n)))
 		}

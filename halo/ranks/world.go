@@ -29,7 +29,7 @@ type member struct {
 	lines   *streams.Memory // pinned: of the log
 	board   *streams.Memory // of a GPU
 	staging *streams.Memory // pinned: what a board begins with, and the timings that it ends with
-	zeros   *streams.Memory // pinned: of what queues begin with
+	zeros   *streams.Memory // pinned: of what boxes and queues begin with
 	data    *streams.Memory // of a GPU: the caller's
 	copied  *streams.Memory // pinned: the same
 	took    []int64         // timings of the last run, ns

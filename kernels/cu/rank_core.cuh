@@ -8,6 +8,13 @@
 
 namespace ranks {
 
+// What a rank knows of its peer at an edge of a tree: how many parts it has sent and received, how many of those that
+// it sent it knows to be read, and of how many that it read the peer knows.
+struct Edge {
+	u64 sent, known, received, told;
+	u64 *out; // where the peer gets them
+};
+
 // The shared memory of a rank.
 struct State {
 	u64 consumed[RANK_TAGS];
@@ -17,6 +24,8 @@ struct State {
 	struct {
 		u64 key, base;
 	} recent[16]; // windows that the first warp has put into
+	Edge edges[2 * MAX_LEVELS];
+	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
 	i64 timer;
 	volatile int failed;
 };
@@ -62,7 +71,7 @@ class Core {
 	template <typename Group> __device__ __forceinline__ bool goes_on() { return Group::all(!state.failed); }
 
 	__device__ i64 first() const { return world.device * world.ranks; }
-	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices}; }
+	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices, world.edges}; }
 	__device__ Board mine() const { return board(world.device); }
 
 	__device__ WindowEntry entry(Window w, int rank) const {
