@@ -24,6 +24,7 @@ const (
 	keptMost   = 1024
 	boxSlots   = 4
 	boxValues  = 32
+	maxEnds    = 16
 )
 
 // argument is struct World of ranks.cuh.
@@ -33,6 +34,7 @@ type argument struct {
 	edges                  int64
 	windows                [2]uint64
 	data, control, log     uint64
+	ends                   uint64
 	boards                 [MaxDevices]uint64
 }
 
@@ -70,6 +72,13 @@ type windowEntry struct {
 	bytes int64
 }
 
+// channelEnd is struct ChannelEnd of ranks.cuh.
+type channelEnd struct {
+	ring, credit, first uint64
+	key, peer           int32
+	slots, words        uint32
+}
+
 // mirrors hold ranks.cuh to the above.
 func mirrors() []kernels.Mirror {
 	return []kernels.Mirror{
@@ -85,6 +94,9 @@ func mirrors() []kernels.Mirror {
 		{Name: "ranks::BAD_RANGE", Value: badRange}, {Name: "ranks::BAD_SOURCE", Value: badSource}, {Name: "ranks::NO_PACKET", Value: noPacket}, {Name: "ranks::ENDED", Value: ended},
 		{Name: "ranks::MAX_LEVELS", Value: maxLevels}, {Name: "ranks::BOX_SLOTS", Value: boxSlots}, {Name: "ranks::BOX_VALUES", Value: boxValues},
 		{Name: "ranks::NO_COLLECTIVE", Value: noCollective}, {Name: "ranks::BAD_COLLECTIVE", Value: badCollective},
+		{Name: "ranks::ChannelEnd", Value: channelEnd{}}, {Name: "ranks::MAX_ENDS", Value: maxEnds},
+		{Name: "ranks::NO_ROOM", Value: noRoom}, {Name: "ranks::NO_MESSAGE", Value: noMessage},
+		{Name: "ranks::BAD_CHANNEL", Value: badChannel}, {Name: "ranks::BAD_MESSAGE", Value: badMessage},
 		{Name: "ranks::ALLREDUCE", Value: allreduce}, {Name: "ranks::MAX", Value: Max},
 	}
 }

@@ -19,6 +19,7 @@ type hostState struct {
 	arrivals []atomic.Uint64       // at barriers of each device, and of all
 	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
 	inboxes  [2][][maxLevels]inbox // of collectives, by communicator and rank of the world
+	channels []*hostChannel
 	windows  [2 * MaxWindows][][]byte
 	took     [][]int64 // by device
 	log      *logger

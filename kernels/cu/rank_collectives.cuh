@@ -240,7 +240,6 @@ class Collectives : public Packets {
 		return comm == WORLD || world.devices == 1 ? 0 : 32 - __clz((unsigned)(world.ranks * world.devices));
 	}
 	__device__ i64 in_world(Comm comm, int rank) const { return comm == WORLD ? rank : first() + rank; }
-	__device__ bool is_near(i64 rank) const { return rank >= first() && rank < first() + world.ranks; }
 };
 
 } // namespace ranks

@@ -24,6 +24,11 @@ struct State {
 	struct {
 		u64 key, base;
 	} recent[16]; // windows that the first warp has put into
+	struct {
+		ChannelEnd is;
+		u64 position, known; // messages so far; of how many the other end knows, or is known to have read
+	} ends[MAX_ENDS];
+	int keys[MAX_ENDS]; // of ends
 	Edge edges[2 * MAX_LEVELS];
 	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
 	i64 timer;
@@ -71,6 +76,8 @@ class Core {
 	template <typename Group> __device__ __forceinline__ bool goes_on() { return Group::all(!state.failed); }
 
 	__device__ i64 first() const { return world.device * world.ranks; }
+	// is_near returns whether a rank of the world is one of this device.
+	__device__ bool is_near(i64 rank) const { return rank >= first() && rank < first() + world.ranks; }
 	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices, world.edges}; }
 	__device__ Board mine() const { return board(world.device); }
 

@@ -23,6 +23,7 @@ enum {
 	MAX_LEVELS = 18, // of the tree of a communicator: fewer than 2^18 ranks
 	BOX_SLOTS = 4,   // parts of collectives that a rank has not read yet, from another rank
 	BOX_VALUES = 32, // of a part, 16 bytes each
+	MAX_ENDS = 16,   // of channels, of a rank
 };
 
 // What a rank can fail of: Go's failure has the words for it.
@@ -41,6 +42,10 @@ enum Failure {
 	QUEUE_FULL,
 	NO_COLLECTIVE,
 	BAD_COLLECTIVE,
+	NO_ROOM,
+	NO_MESSAGE,
+	BAD_CHANNEL,
+	BAD_MESSAGE,
 	ENDED,
 };
 
@@ -61,6 +66,15 @@ struct LogLine {
 };
 enum LogItem { LOG_SIGNED = 1, LOG_UNSIGNED, LOG_DOUBLE };
 
+// One end of a channel, see rank_channel.cuh.
+struct ChannelEnd {
+	u64 *ring;             // of the receiver: slots of words, an even number of them
+	u64 *credit;           // of the sender: how many messages were read
+	u64 first;             // the number of the first message
+	int key, peer;         // Channel::key, -1 for none; the rank of the world at the other end
+	unsigned slots, words; // a power of two; of 4 bytes, of the longest message
+};
+
 // What a kernel is launched with. Boards are memory of the devices, all laid out alike.
 struct World {
 	i64 limit;                  // of any wait, in ns
@@ -70,6 +84,7 @@ struct World {
 	void *data;                 // of this device
 	Control *control;           // of this device
 	LogLine *log;               // of this device, in host memory
+	const ChannelEnd *ends;     // MAX_ENDS of each rank of this device; null: none has any
 	char *boards[MAX_DEVICES];  // as this device reaches them
 };
 
@@ -132,6 +147,13 @@ struct Window {
 	Comm comm;
 
 	__device__ bool exists() const { return slot >= 0; }
+};
+
+// A channel that the host made, by its number.
+struct Channel {
+	int number;
+
+	__device__ int key(bool sends) const { return 2 * number + sends; }
 };
 
 } // namespace ranks

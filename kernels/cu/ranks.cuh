@@ -30,7 +30,7 @@
 #pragma once
 
 #include "flags.cuh"
-#include "rank_collectives.cuh"
+#include "rank_channel.cuh"
 #include "rank_copy.cuh"
 #include "rank_log.cuh"
 #include "rank_packet.cuh"
@@ -39,10 +39,10 @@
 
 namespace ranks {
 
-class Rank : public Collectives {
+class Rank : public Channels {
   public:
 	// The first call of every block; returns once all ranks of the world have called it.
-	__device__ Rank(const World &w, State &s) : Collectives(w, s) {
+	__device__ Rank(const World &w, State &s) : Channels(w, s) {
 		const Board b = mine();
 		const i64 rank = index(DEVICE);
 		for (int tag = (int)threadIdx.x; tag < RANK_TAGS; tag += (int)blockDim.x)
@@ -51,7 +51,7 @@ class Rank : public Collectives {
 			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
 		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = 0;
-		open_edges();
+		open_edges(), open_ends();
 		if (threadIdx.x == 0) s.timer = 0, s.failed = NONE;
 		Block::sync();
 		barrier(WORLD);

@@ -48,3 +48,72 @@ extern "C" __global__ void values(const __grid_constant__ World world) {
 	if (threadIdx.x == 0) swap_all<Thread>(rank, data, by_thread, mine + 128);
 	rank.finish();
 }
+
+__device__ unsigned hash(unsigned a, unsigned b) {
+	unsigned h = a * 0x9e3779b1u ^ (b + 0x7f4a7c15u) * 0x85ebca77u;
+	h ^= h >> 15, h *= 0xc2b2ae3du, h ^= h >> 13;
+	return h;
+}
+
+// A stream of messages of all lengths over one channel, while another comes in. buffer has room for two.
+template <typename Group>
+__device__ bool stream(Rank &rank, i64 rounds, int channel, int other, int before, int slots, int most, unsigned *buffer) {
+	const int me = rank.index();
+	auto length = [&](int from, int t) { return (int)(hash((unsigned)from, (unsigned)t) % (unsigned)(most + 1)); };
+	auto word = [&](int from, int t, int i) { return hash(hash((unsigned)(channel % 3 + 3 * from), (unsigned)t), (unsigned)i); };
+	for (int t = 0; t < rounds; t++) {
+		for (int i = Group::thread(); i < length(me, t); i += Group::threads()) buffer[i] = word(me, t, i);
+		const unsigned pause = hash((unsigned)(me + 77), (unsigned)t);
+		const i64 until = nanoseconds() + (pause % 4 == 0 ? pause / 4 % 20000 : 0);
+		while (nanoseconds() < until) __nanosleep(100);
+		if (!rank.template send<Group>({channel}, 4 * length(me, t), buffer)) return false;
+		for (int k = t - slots + 1; k <= t && t % slots == slots - 1; k++) {
+			unsigned *const got = buffer + most;
+			if (rank.template receive<Group>({other}, got) != 4 * length(before, k)) return false;
+			for (int i = Group::thread(); i < length(before, k); i += Group::threads())
+				if (got[i] != word(before, k, i)) return false;
+		}
+	}
+	return true;
+}
+
+extern "C" __global__ void channels(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Messages &data = rank.data<Messages>();
+	__shared__ unsigned wide[2 * 100], narrow[2 * 16], odd[2 * 3];
+	const int n = rank.size(), me = rank.index(), next = (me + 1) % n, before = (me + n - 1) % n;
+	auto expect = [&](bool right, unsigned long long which) {
+		if (!right) atomicCAS(&data.wrong, 0, which);
+	};
+	expect(stream<Block>(rank, data.rounds, 3 * me, 3 * before, before, 4, 100, wide), 1);
+	if (threadIdx.x < 32) expect(stream<Warp>(rank, data.rounds, 3 * me + 1, 3 * next + 1, next, 1, 16, narrow), 2);
+	if (threadIdx.x == 32) expect(stream<Thread>(rank, data.rounds, 3 * me + 2, 3 * me + 2, me, 2, 3, odd), 3);
+	rank.finish();
+}
+
+// Calls that fail, of one rank: rounds says which.
+extern "C" __global__ void odd_channel(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Messages &data = rank.data<Messages>();
+	__shared__ unsigned message[16];
+	if (threadIdx.x < 16) message[threadIdx.x] = 5;
+	if (rank.index() == 2) {
+		bool ok = true;
+		for (int i = 0; i < 9 && data.rounds == 0; i++) {
+			ok = rank.send({0}, 12, message);
+			if (ok != i < 8) atomicCAS(&data.wrong, 0, (unsigned long long)i + 1);
+		}
+		if (data.rounds == 1) ok = rank.receive({1}, message) >= 0;
+		if (data.rounds == 2) ok = rank.send({1}, 4, message);
+		if (data.rounds == 3) ok = rank.receive({7}, message) >= 0;
+		if (data.rounds == 4) ok = rank.send({0}, 68, message);
+		if (data.rounds == 5) ok = rank.send({0}, 6, message);
+		if (ok) atomicCAS(&data.wrong, 0, 100);
+	} else {
+		// The others wait at no place of their own, whose limit may end first.
+		while (!rank.failed() && load_relaxed_sys(&world.control->ended) == 0) __nanosleep(1000);
+	}
+	rank.finish();
+}
