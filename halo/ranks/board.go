@@ -22,14 +22,19 @@ const (
 	logLines   = 256
 	queued     = 64
 	keptMost   = 1024
+	boxSlots   = 4
+	boxValues  = 32
+	maxEnds    = 16
 )
 
 // argument is struct World of ranks.cuh.
 type argument struct {
 	limit                  int64
 	ranks, devices, device int64
+	edges                  int64
 	windows                [2]uint64
 	data, control, log     uint64
+	ends                   uint64
 	boards                 [MaxDevices]uint64
 }
 
@@ -67,6 +72,13 @@ type windowEntry struct {
 	bytes int64
 }
 
+// channelEnd is struct ChannelEnd of ranks.cuh.
+type channelEnd struct {
+	ring, credit, first uint64
+	key, peer           int32
+	slots, words        uint32
+}
+
 // mirrors hold ranks.cuh to the above.
 func mirrors() []kernels.Mirror {
 	return []kernels.Mirror{
@@ -80,6 +92,12 @@ func mirrors() []kernels.Mirror {
 		{Name: "ranks::NO_NOTIFICATIONS", Value: noNotifications}, {Name: "ranks::NO_BARRIER", Value: noBarrier},
 		{Name: "ranks::BAD_RANK", Value: badRank}, {Name: "ranks::BAD_TAG", Value: badTag}, {Name: "ranks::BAD_WINDOW", Value: badWindow},
 		{Name: "ranks::BAD_RANGE", Value: badRange}, {Name: "ranks::BAD_SOURCE", Value: badSource}, {Name: "ranks::NO_PACKET", Value: noPacket}, {Name: "ranks::ENDED", Value: ended},
+		{Name: "ranks::MAX_LEVELS", Value: maxLevels}, {Name: "ranks::BOX_SLOTS", Value: boxSlots}, {Name: "ranks::BOX_VALUES", Value: boxValues},
+		{Name: "ranks::NO_COLLECTIVE", Value: noCollective}, {Name: "ranks::BAD_COLLECTIVE", Value: badCollective},
+		{Name: "ranks::ChannelEnd", Value: channelEnd{}}, {Name: "ranks::MAX_ENDS", Value: maxEnds},
+		{Name: "ranks::NO_ROOM", Value: noRoom}, {Name: "ranks::NO_MESSAGE", Value: noMessage},
+		{Name: "ranks::BAD_CHANNEL", Value: badChannel}, {Name: "ranks::BAD_MESSAGE", Value: badMessage},
+		{Name: "ranks::ALLREDUCE", Value: allreduce}, {Name: "ranks::MAX", Value: Max},
 	}
 }
 
@@ -94,15 +112,30 @@ func (b board) timings() int64 { return boardLines * lineBytes }
 // counts is where the counts of notifications begin, which are near ones of all ranks and then far ones.
 func (b board) counts() int64 { return b.timings() + int64(unsafe.Sizeof(timings{})) }
 
-func (b board) countBytes() int64 { return 2 * b.ranks * Tags * 8 }
+// countBytes are those of the counts of notifications, and of the credits of edges behind them.
+func (b board) countBytes() int64 { return b.ranks * 8 * (2*Tags + b.edges()) }
+
+// edges is how many edges a rank has in the trees of its communicators.
+func (b board) edges() int64 {
+	all := levels(b.ranks * b.devices)
+	if b.devices > 1 {
+		all += levels(b.ranks)
+	}
+	return all
+}
 
 // window is where the entry of a rank of the world is.
 func (b board) window(slot, rank int64) int64 {
 	return b.counts() + b.countBytes() + (slot*b.ranks*b.devices+rank)*int64(unsafe.Sizeof(windowEntry{}))
 }
 
+// boxes is where the parts of collectives arrive.
+func (b board) boxes() int64 {
+	return (b.window(2*MaxWindows, 0) + lineBytes - 1) / lineBytes * lineBytes
+}
+
 // queues is where the counts of queues begin, after which come the queues and what ranks keep of them.
-func (b board) queues() int64 { return b.window(2*MaxWindows, 0) }
+func (b board) queues() int64 { return b.boxes() + b.ranks*b.edges()*boxSlots*boxValues*16 }
 
 func (b board) queueBytes() int64 {
 	if !b.withQueues {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
@@ -337,10 +338,11 @@ func TestRunEnds(t *testing.T) {
 
 // The source compiles for each generation of GPUs, with checks and without.
 func TestSourceCompiles(t *testing.T) {
-	for _, defines := range [][]string{nil, {"RANK_CHECKS", "RANK_QUEUES"}} {
-		from := source()
-		from.Defines = defines
-		testdevices.Compile(t, from)
+	for _, from := range []kernels.Source{source(), messagesSource(), collectivesSource()} {
+		for _, defines := range [][]string{nil, {"RANK_CHECKS", "RANK_QUEUES"}} {
+			from.Defines = defines
+			testdevices.Compile(t, from)
+		}
 	}
 }
 

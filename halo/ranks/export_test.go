@@ -5,6 +5,7 @@ import "github.com/halox/halox/streams"
 // SetFirstCount sets what all counts of notifications begin with, so that they wrap around soon.
 func SetFirstCount(w *World, n uint64) {
 	w.first = n
+	w.laid = 0
 	for _, m := range w.members {
 		if m.staging != nil {
 			words := streams.View[uint64](m.staging.Bytes()[w.board().counts():])
@@ -14,3 +15,6 @@ func SetFirstCount(w *World, n uint64) {
 		}
 	}
 }
+
+// ChannelOf is the channel of a number, whether there is one or not.
+func ChannelOf(number int) Channel { return Channel{number} }

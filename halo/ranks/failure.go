@@ -21,7 +21,14 @@ const (
 	noMatch
 	logFull
 	queueFull
+	noCollective
+	badCollective
+	noRoom
+	noMessage
+	badChannel
+	badMessage
 	ended
+	badResult // of host devices only
 )
 
 // failure is what a rank failed of.
@@ -58,6 +65,23 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return fmt.Errorf("%s waited %v to notify rank %d of tag %d, which has %d notifications of its device to read: %w", who, limit, f.came, f.detail, f.expected, ErrTimeout)
 	case logFull:
 		return fmt.Errorf("%s waited %v for the host to read the log: %w", who, limit, ErrTimeout)
+	case noCollective:
+		return fmt.Errorf("%s waited %v for rank %d in %s: %w", who, limit, f.expected, [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail], ErrTimeout)
+	case noRoom:
+		return fmt.Errorf("%s waited %v for rank %d to read one of %d messages of channel %d: %w", who, limit, f.came, f.expected, f.detail, ErrTimeout)
+	case noMessage:
+		return fmt.Errorf("%s waited %v for message %d of channel %d, of rank %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+	case badChannel:
+		return wrong("%s channel %d, of which it is not that end", [...]string{"received from", "sent over"}[f.expected], f.came)
+	case badMessage:
+		return wrong("sent %d bytes over channel %d; 0 to %d are possible, a multiple of 4", f.came, f.detail, f.expected)
+	case badCollective:
+		if f.expected == f.came {
+			return wrong("called %s", describeCall(f.expected))
+		}
+		return wrong("called %s where another rank called %s", describeCall(f.expected), describeCall(f.came))
+	case badResult:
+		return wrong("gave room for %d values where %d may come", f.came, f.expected)
 	case badRank:
 		return wrong("named rank %d of %d", f.came, f.expected)
 	case badTag:

@@ -17,6 +17,7 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	for slot, memory := range w.presets {
 		h.windows[slot] = memory
 	}
+	h.channels = newHostChannels(w.channels, w.first)
 	w.host, h.log = h, &w.log
 	for _, m := range w.members {
 		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {

@@ -18,6 +18,8 @@ type hostState struct {
 	counts   [][Tags]atomic.Uint64 // of notifications, by rank of the world
 	arrivals []atomic.Uint64       // at barriers of each device, and of all
 	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
+	inboxes  [2][][maxLevels]inbox // of collectives, by communicator and rank of the world
+	channels []*hostChannel
 	windows  [2 * MaxWindows][][]byte
 	took     [][]int64 // by device
 	log      *logger
@@ -35,6 +37,9 @@ func newHostState(devices []*streams.Device, ranks int, limit time.Duration, que
 		for tag := range h.counts[rank] {
 			h.counts[rank][tag].Store(first)
 		}
+	}
+	for c := range h.inboxes {
+		h.inboxes[c] = make([][maxLevels]inbox, size)
 	}
 	if queues {
 		h.queues = make([]hostQueue, size)

@@ -151,11 +151,8 @@ func (w *World) open(m *member) (err error) {
 	}
 	w.resources.Add(m.staging)
 	clear(m.staging.Bytes())
-	if !w.options.Queues {
-		return nil
-	}
 	const most = 1 << 20
-	if m.zeros, err = m.device.AllocPinned(min(most, w.board().queueBytes())); err != nil {
+	if m.zeros, err = m.device.AllocPinned(min(most, w.board().bytes()-w.board().boxes())); err != nil {
 		return err
 	}
 	w.resources.Add(m.zeros)
@@ -170,7 +167,7 @@ func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
 		spec.Run = func() { w.runRanks(m.index) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), control: m.control.Address(), log: m.lines.Address()}
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), control: m.control.Address(), log: m.lines.Address()}
 	for i, other := range w.members {
 		arg.boards[i] = other.board.Address()
 		if other != m {

@@ -18,10 +18,12 @@ var litmus string
 
 func source() kernels.Source { return kernels.Source{Name: "litmus.cu", Text: litmus} }
 
-// opened is a world for the length of a test.
+// opened is a world for the length of a test, of a program of litmus.cu if it names no source.
 func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) *ranks.World {
 	t.Helper()
-	p.Source = source()
+	if p.Source.Text == "" {
+		p.Source = source()
+	}
 	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, o)
 	if err != nil {
 		t.Fatal(err)

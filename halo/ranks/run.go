@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/halox/halox/streams"
 )
 
 // Run runs the program: it copies the i-th data to device i, where all its ranks share it, launches all ranks,
@@ -30,6 +32,9 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	defer func() { w.running = false }()
 	if w.devices[0].GoKernels {
 		return runOnHost(ctx, w, data)
+	}
+	if err := w.layChannels(); err != nil {
+		return err
 	}
 	size := int64(unsafe.Sizeof(data[0]))
 	for i, m := range w.members {
@@ -63,6 +68,9 @@ func (m *member) load(w *World, size int64) (err error) {
 	}
 	arg := (*argument)(unsafe.Pointer(&m.kernel.Argument()[0]))
 	arg.data, arg.windows = m.data.Address(), w.windows
+	if m.ends != nil {
+		arg.ends = m.ends.Address()
+	}
 	return nil
 }
 
@@ -74,9 +82,9 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) error {
 		clear(m.lines.Bytes())
 		clear(m.staging.Bytes()[:b.counts()])
 		errs := []error{m.stream.Copy(m.board.Span(0, m.staging.Size()), m.staging.All())}
-		for at, end := b.queues(), b.bytes(); at < end; at += m.zeros.Size() {
-			n := min(m.zeros.Size(), end-at)
-			errs = append(errs, m.stream.Copy(m.board.Span(at, n), m.zeros.Span(0, n)))
+		errs = append(errs, m.clear(m.board.Span(b.boxes(), b.bytes()-b.boxes())))
+		for _, ring := range m.rings {
+			errs = append(errs, m.clear(ring.All()))
 		}
 		if size > 0 {
 			errs = append(errs, m.stream.Copy(m.data.Span(0, size), m.copied.Span(0, size)))
@@ -115,6 +123,17 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) error {
 		}
 		t := (*timings)(unsafe.Pointer(&m.staging.Bytes()[b.timings()]))
 		m.took = append(m.took[:0], t.nanoseconds[:min(t.count, maxTimings)]...)
+	}
+	return nil
+}
+
+// clear queues copies of zeros.
+func (m *member) clear(to streams.Span) error {
+	for at := int64(0); at < to.Length; at += m.zeros.Size() {
+		n := min(m.zeros.Size(), to.Length-at)
+		if err := m.stream.Copy(to.Memory.Span(to.Offset+at, n), m.zeros.Span(0, n)); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ type World struct {
 	windows   [2]uint64        // that NewWindow made
 	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
 	host      *hostState       // of the run in progress
+	channels  []channel        // that NewChannel made
+	laid      int              // how many of them GPUs know of
 	log       logger
 	first     uint64    // what all counts of notifications begin with
 	members   []*member // by device
@@ -25,14 +27,16 @@ type member struct {
 	stream  *streams.Stream
 	ended   *streams.Event
 	kernel  *streams.Kernel
-	control *streams.Memory // pinned
-	lines   *streams.Memory // pinned: of the log
-	board   *streams.Memory // of a GPU
-	staging *streams.Memory // pinned: what a board begins with, and the timings that it ends with
-	zeros   *streams.Memory // pinned: of what queues begin with
-	data    *streams.Memory // of a GPU: the caller's
-	copied  *streams.Memory // pinned: the same
-	took    []int64         // timings of the last run, ns
+	control *streams.Memory   // pinned
+	lines   *streams.Memory   // pinned: of the log
+	board   *streams.Memory   // of a GPU
+	staging *streams.Memory   // pinned: what a board begins with, and the timings that it ends with
+	zeros   *streams.Memory   // pinned: of what boxes, queues and rings begin with
+	rings   []*streams.Memory // of a GPU: of channels
+	ends    *streams.Memory   // of a GPU: of channels, or nil
+	data    *streams.Memory   // of a GPU: the caller's
+	copied  *streams.Memory   // pinned: the same
+	took    []int64           // timings of the last run, ns
 }
 
 func (w *World) board() board { return board{int64(w.ranks), int64(len(w.devices)), w.options.Queues} }

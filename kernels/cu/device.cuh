@@ -51,6 +51,10 @@ __device__ inline void store_release_sys(u64 *to, u64 value) {
 	asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
 }
 
+__device__ inline void store_release_gpu(u64 *to, u64 value) {
+	asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+}
+
 // Relaxed accesses order nothing, but reach memory that other GPUs and the host see.
 __device__ inline void store_relaxed_sys(u64 *to, u64 value) {
 	asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");

@@ -20,6 +20,10 @@ enum {
 	LOG_LINES = 256, // that the host has not read yet
 	QUEUED = 64,     // notifications of a queue that its rank has not read yet
 	KEPT = 1024,     // that a rank has read and not taken
+	MAX_LEVELS = 18, // of the tree of a communicator: fewer than 2^18 ranks
+	BOX_SLOTS = 4,   // parts of collectives that a rank has not read yet, from another rank
+	BOX_VALUES = 32, // of a part, 16 bytes each
+	MAX_ENDS = 16,   // of channels, of a rank
 };
 
 // What a rank can fail of: Go's failure has the words for it.
@@ -36,6 +40,12 @@ enum Failure {
 	NO_MATCH,
 	LOG_FULL,
 	QUEUE_FULL,
+	NO_COLLECTIVE,
+	BAD_COLLECTIVE,
+	NO_ROOM,
+	NO_MESSAGE,
+	BAD_CHANNEL,
+	BAD_MESSAGE,
 	ENDED,
 };
 
@@ -56,14 +66,25 @@ struct LogLine {
 };
 enum LogItem { LOG_SIGNED = 1, LOG_UNSIGNED, LOG_DOUBLE };
 
+// One end of a channel, see rank_channel.cuh.
+struct ChannelEnd {
+	u64 *ring;             // of the receiver: slots of words, an even number of them
+	u64 *credit;           // of the sender: how many messages were read
+	u64 first;             // the number of the first message
+	int key, peer;         // Channel::key, -1 for none; the rank of the world at the other end
+	unsigned slots, words; // a power of two; of 4 bytes, of the longest message
+};
+
 // What a kernel is launched with. Boards are memory of the devices, all laid out alike.
 struct World {
 	i64 limit;                  // of any wait, in ns
 	i64 ranks, devices, device; // ranks of each device; this device
+	i64 edges;                  // of a rank in the trees of its communicators, see rank_tree.cuh
 	u64 windows[2];             // those that the host made, a bit each, by communicator
 	void *data;                 // of this device
 	Control *control;           // of this device
 	LogLine *log;               // of this device, in host memory
+	const ChannelEnd *ends;     // MAX_ENDS of each rank of this device; null: none has any
 	char *boards[MAX_DEVICES];  // as this device reaches them
 };
 
@@ -88,7 +109,7 @@ struct Kept {
 
 struct Board {
 	char *at;
-	i64 ranks, devices;
+	i64 ranks, devices, edges;
 
 	__device__ u64 *line(Line n) const { return (u64 *)(at + n * LINE_BYTES); }
 	__device__ Timings *timings() const { return (Timings *)(at + LINES * LINE_BYTES); }
@@ -98,13 +119,21 @@ struct Board {
 		return (u64 *)(at + LINES * LINE_BYTES + sizeof(Timings)) + rank * RANK_TAGS + tag;
 	}
 	__device__ u64 *far_count(i64 rank, int tag) const { return near_count(ranks, 0) + rank * RANK_TAGS + tag; }
+	// How many parts the peer of a rank of the device at an edge has read, of those that this rank sent it.
+	__device__ u64 *credit(i64 rank, i64 edge) const { return far_count(ranks, 0) + rank * edges + edge; }
 	// The windows of all ranks of the world, by slot.
 	__device__ WindowEntry *window(int slot, i64 rank) const {
-		return (WindowEntry *)far_count(ranks, 0) + slot * ranks * devices + rank;
+		return (WindowEntry *)credit(ranks, 0) + slot * ranks * devices + rank;
+	}
+	// Where the parts arrive that a rank of the device gets at an edge.
+	__device__ u64 *box(i64 rank, i64 edge) const {
+		const u64 before = (u64)((char *)window(2 * MAX_WINDOWS, 0) - at);
+		return (u64 *)(at + (before + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES) +
+		       (rank * edges + edge) * (BOX_SLOTS * BOX_VALUES * 2);
 	}
 	// How many places of the queue that a rank of the world has for this device were claimed, and how many it has
 	// read; the queue that a rank of this device has for a device; and what a rank of this device keeps.
-	__device__ u64 *claimed(i64 rank) const { return (u64 *)window(2 * MAX_WINDOWS, 0) + 2 * rank; }
+	__device__ u64 *claimed(i64 rank) const { return box(ranks, 0) + 2 * rank; }
 	__device__ u64 *read(i64 rank) const { return claimed(rank) + 1; }
 	__device__ u64 *queue(i64 rank, i64 device) const {
 		return claimed(ranks * devices) + (rank * devices + device) * QUEUED;
@@ -118,6 +147,13 @@ struct Window {
 	Comm comm;
 
 	__device__ bool exists() const { return slot >= 0; }
+};
+
+// A channel that the host made, by its number.
+struct Channel {
+	int number;
+
+	__device__ int key(bool sends) const { return 2 * number + sends; }
 };
 
 } // namespace ranks

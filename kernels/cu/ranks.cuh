@@ -30,30 +30,19 @@
 #pragma once
 
 #include "flags.cuh"
+#include "rank_channel.cuh"
 #include "rank_copy.cuh"
 #include "rank_log.cuh"
+#include "rank_packet.cuh"
 #include "rank_queue.cuh"
 #include "rank_world.cuh"
 
 namespace ranks {
 
-// The shared memory of a rank.
-struct State {
-	u64 consumed[RANK_TAGS];
-	u64 read[MAX_DEVICES];       // of the queues of each device
-	u64 barriers[2], windows[2]; // made; those that exist, a bit each
-	u64 base[2];                 // of the window that a block puts into, of two puts in turn
-	struct {
-		u64 key, base;
-	} recent[16]; // windows that the first warp has put into
-	i64 timer;
-	volatile int failed;
-};
-
-class Rank {
+class Rank : public Channels {
   public:
 	// The first call of every block; returns once all ranks of the world have called it.
-	__device__ Rank(const World &w, State &s) : world(w), state(s) {
+	__device__ Rank(const World &w, State &s) : Channels(w, s) {
 		const Board b = mine();
 		const i64 rank = index(DEVICE);
 		for (int tag = (int)threadIdx.x; tag < RANK_TAGS; tag += (int)blockDim.x)
@@ -62,6 +51,7 @@ class Rank {
 			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
 		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = 0;
+		open_edges(), open_ends();
 		if (threadIdx.x == 0) s.timer = 0, s.failed = NONE;
 		Block::sync();
 		barrier(WORLD);
@@ -69,32 +59,6 @@ class Rank {
 
 	// finish is the last call of every block; it returns once all ranks have called it.
 	__device__ void finish() { barrier(WORLD); }
-
-	// size and index may be called by any thread.
-	__device__ int size(Comm comm = WORLD) const {
-		return (int)(comm == WORLD ? world.ranks * world.devices : world.ranks);
-	}
-	__device__ int index(Comm comm = WORLD) const { return (int)blockIdx.x + (comm == WORLD ? (int)first() : 0); }
-
-	// failed reports, to any thread, whether the run has failed.
-	__device__ bool failed() const { return state.failed; }
-
-	// data is the caller's struct on this device, which all its ranks share.
-	template <typename T> __device__ T &data() const { return *(T *)world.data; }
-
-	// barrier returns once all ranks of the communicator have called it. What they stored before, also by put,
-	// is then seen by all.
-	__device__ bool barrier(Comm comm) {
-		if (!goes_on<Block>()) return false;
-		bool ok = true;
-		if (threadIdx.x == 0) {
-			const u64 n = ++state.barriers[comm];
-			ok = comm == DEVICE || world.devices == 1 ? meet(comm == DEVICE ? DEVICE_ARRIVALS : WORLD_ARRIVALS, n)
-			                                          : meet_all(n);
-			if (!ok) fail(NO_BARRIER, comm, 0, 0);
-		}
-		return Block::all(ok);
-	}
 
 	// create_window makes a window of the memory that each rank of the communicator gives, which may be of any
 	// size, also 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not
@@ -245,52 +209,6 @@ class Rank {
 		return share<Group>(found);
 	}
 
-	// put_packet puts bytes so that the target sees each 4 of them together with a number, which tells it that they
-	// have come: for small messages half the time of put_notify. They take twice as many bytes at the target, from a
-	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there before.
-	template <typename Group = Block>
-	__device__ void put_packet(Window w, int to, i64 offset, i64 bytes, const void *from, unsigned number) {
-		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {
-			u64 &base = state.base[puts++ & 1];
-			if (threadIdx.x < 32) {
-				const u64 there = goes_on<Warp>() && valid(w, to, offset, 2 * bytes) ? recent(w, to) : 0;
-				if (threadIdx.x == 0) base = there;
-			}
-			Group::sync();
-			if (base != 0)
-				store_packet<Group>((u64 *)((char *)base + offset), bytes / 4, (const unsigned *)from, number);
-			return;
-		}
-		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * bytes)) return;
-		u64 *const there = (u64 *)((char *)(Group::WHOLE ? recent(w, to) : entry(w, to).base) + offset);
-		store_packet<typename lanes_of<Group>::type>(there, bytes / 4, (const unsigned *)from, number);
-	}
-
-	// wait_packet waits for bytes that were put as a packet with a number, at an address of this rank's memory, and
-	// copies them. The place may be put to again once the sender knows that they were copied.
-	template <typename Group = Block>
-	__device__ bool wait_packet(const void *at, i64 bytes, void *to, unsigned number) {
-		const u64 *const from = (const u64 *)at;
-		unsigned *const there = (unsigned *)to;
-		bool came = !state.failed;
-		for (i64 i = 2 * Group::thread(); i < bytes / 4 && came; i += 2 * Group::threads()) {
-			const bool two = i + 1 < bytes / 4;
-			u64 low = 0, high = 0;
-			came = wait_unless_ended([&] {
-				if (two) load_relaxed_sys(from + i, low, high);
-				else low = high = load_relaxed_sys(from + i);
-				return (unsigned)(low >> 32) == number && (unsigned)(high >> 32) == number;
-			});
-			if (!came) {
-				fail(NO_PACKET, number, low >> 32, (u64)i * 4);
-				break;
-			}
-			there[i] = (unsigned)low;
-			if (two) there[i + 1] = (unsigned)high;
-		}
-		return Group::all(came);
-	}
-
 	// start_timer and stop_timer are called by all ranks of a device, and wait for all of them. The host gets the
 	// time from each start to the next stop.
 	__device__ void start_timer() {
@@ -322,38 +240,7 @@ class Rank {
 	}
 
   private:
-	enum { SMALL = 512, PACKET_OF_A_WARP = 256 }; // bytes that one warp puts
-
-	const World &world;
-	State &state;
-	unsigned puts = 0; // of the block
-
-	// goes_on returns to all threads of a group whether none of them knows of a failure. One thread may have learnt
-	// of it since the others looked; so nothing else decides whether a group does what needs all its threads.
-	template <typename Group> __device__ __forceinline__ bool goes_on() { return Group::all(!state.failed); }
-
-	__device__ i64 first() const { return world.device * world.ranks; }
-	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices}; }
-	__device__ Board mine() const { return board(world.device); }
-
-	__device__ WindowEntry entry(Window w, int rank) const {
-		return *mine().window(w.slot, w.comm == WORLD ? rank : first() + rank);
-	}
-
-	// recent returns where the window of a rank lies, to all lanes of the first warp of a block. A table in shared
-	// memory spares it most accesses to the board, which the acquire of each wait sends back to the L2 cache.
-	__device__ u64 recent(Window w, int rank) {
-		const u64 key = (u64)(w.slot + 1) << 32 | (unsigned)rank;
-		auto &e = state.recent[((unsigned)rank + (unsigned)w.slot) % 16];
-		u64 base = e.base;
-		const bool known = e.key == key;
-		__syncwarp();
-		if (known) return base;
-		base = entry(w, rank).base;
-		if (threadIdx.x == 0) e.key = key, e.base = base;
-		__syncwarp();
-		return base;
-	}
+	enum { SMALL = 512 }; // bytes that one warp puts
 
 	// put_and puts, and notifies if there is a tag. What a block puts that is small its first warp puts alone.
 	template <typename Group>
@@ -384,17 +271,6 @@ class Rank {
 		}
 		if (tag >= 0 && Group::thread() == 0) raise(w.comm == WORLD ? to : first() + to, tag, w.slot);
 	}
-
-	// store_packet stores words of 4 bytes beside a number, two in 16 bytes.
-	template <typename Group>
-	static __device__ __forceinline__ void store_packet(u64 *to, i64 words, const unsigned *from, unsigned number) {
-		const u64 high = (u64)number << 32;
-		for (i64 i = 2 * Group::thread(); i < words; i += 2 * Group::threads()) {
-			if (i + 1 < words) store_relaxed_sys(to + i, high | from[i], high | from[i + 1]);
-			else store_relaxed_sys(to + i, high | from[i]);
-		}
-	}
-
 	template <typename Group, typename W>
 	__device__ __forceinline__ void copy_box(char *to, Strides there, Rows size, const char *from, Strides here) {
 		const u64 words = (u64)size.bytes / sizeof(W), all = words * (u64)size.rows * (u64)size.planes;
@@ -466,119 +342,6 @@ class Rank {
 			else kept.notices[left++] = n.word;
 		}
 		kept.count = left;
-		return true;
-	}
-
-	// keep_all reads all queues, and keep that of a device, as far as there is room.
-	__device__ void keep_all() {
-		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
-	}
-	__device__ void keep(Kept &kept, i64 device) {
-		const u64 *const queue = mine().queue(blockIdx.x, device);
-		const u64 before = state.read[device];
-		u64 n = before;
-		for (; kept.count < KEPT; n++) {
-			const Notice next = {load_acquire_sys(queue + n % QUEUED)};
-			if (!next.is_of(n / QUEUED + 1)) break;
-			kept.notices[kept.count++] = next.word;
-		}
-		if (n == before) return;
-		state.read[device] = n;
-		store_release_sys(board(device).read(index()), n);
-	}
-
-	// meet has the ranks of the device wait for each other for the n-th time at a line, one thread each.
-	__device__ bool meet(Line line, u64 n) {
-		u64 *const count = mine().line(line);
-		add_release_gpu(count, 1);
-		return wait_unless_ended([&] { return load_acquire_gpu(count) >= n * (u64)world.ranks; });
-	}
-
-	// meet_all has all ranks of the world wait for each other for the n-th time. The first rank of each device
-	// waits for the others of its device, then for those of other devices, and releases its own.
-	__device__ bool meet_all(u64 n) {
-		const Board b = mine();
-		u64 *const released = b.line(WORLD_RELEASED);
-		if (blockIdx.x != 0) {
-			add_release_gpu(b.line(WORLD_ARRIVALS), 1);
-			return wait_unless_ended([&] { return load_acquire_gpu(released) >= n; });
-		}
-		if (!meet(WORLD_ARRIVALS, n)) return false;
-		for (i64 d = 0; d < world.devices; d++)
-			if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES), 1);
-		u64 *const others = b.line(OTHER_DEVICES);
-		if (!wait_unless_ended([&] { return load_acquire_sys(others) >= n * (u64)(world.devices - 1); })) return false;
-		add_release_gpu(released, 1);
-		return true;
-	}
-
-	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
-	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same.
-	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
-		enum {
-			POLLS = 256,
-			LONG_WAIT = 500
-		}; // polls between two looks at the clock and the host; ns between later polls
-		for (i64 start = 0;;) {
-#pragma unroll 1
-			for (int polls = 0; polls < POLLS; polls++) {
-				if (done()) return true;
-				if (start != 0) __nanosleep(LONG_WAIT); // the counts of many that wait are where others store
-			}
-#ifdef RANK_QUEUES
-			if (threadIdx.x == 0) keep_all(); // others may wait for room in the queues of this rank
-#endif
-			const i64 now = nanoseconds();
-			if (start == 0) start = now;
-			const bool ended = load_relaxed_sys(&world.control->ended) != 0;
-			if (ended) state.failed = ENDED;
-			if (!Lanes::all(!ended && now - start <= world.limit)) return false;
-		}
-	}
-
-	// share returns to all threads of a group what its first one has.
-	template <typename Group> __device__ int share(int v) {
-		if (same<Group, Thread>::value) return v;
-		if (!Group::WHOLE) return __shfl_sync(~0u, v, 0);
-		Group::sync(); // all have read what was shared before
-		if (threadIdx.x == 0) state.base[puts & 1] = (u64)(i64)v;
-		Group::sync();
-		v = (int)state.base[puts & 1];
-		puts++;
-		return v;
-	}
-
-	// fail ends the run, in one thread: the host is told of the first failure of a device.
-	__device__ void fail(Failure why, u64 expected, u64 came, u64 detail) {
-		Control *const c = world.control;
-		const bool was = state.failed;
-		state.failed = why;
-		if (was || atomicCAS(&c->claimed, 0, 1) != 0) return;
-		c->failure = why, c->rank = (u64)index(), c->expected = expected, c->came = came, c->detail = detail;
-		store_release_sys(&c->written, 1);
-	}
-
-#ifdef RANK_CHECKS
-	__device__ bool check(bool right, Failure why, i64 expected, i64 came, i64 detail) {
-		if (!right) fail(why, (u64)expected, (u64)came, (u64)detail);
-		return right;
-	}
-#else
-	__device__ bool check(bool, Failure, i64, i64, i64) { return true; }
-#endif
-
-	__device__ bool valid_tag(int tag) { return check(tag >= 0 && tag < RANK_TAGS, BAD_TAG, RANK_TAGS, tag, 0); }
-	__device__ bool valid(Comm comm, int to, int tag) {
-		return check(to >= 0 && to < size(comm), BAD_RANK, size(comm), to, 0) && valid_tag(tag);
-	}
-	__device__ bool valid(Window w, int rank, i64 offset, i64 bytes) {
-#ifdef RANK_CHECKS
-		if (!check(w.exists() && state.windows[w.comm] >> w.slot % MAX_WINDOWS & 1, BAD_WINDOW, 0, w.slot, 0) ||
-		    !check(rank >= 0 && rank < size(w.comm), BAD_RANK, size(w.comm), rank, 0))
-			return false;
-		const i64 all = entry(w, rank).bytes;
-		return check(offset >= 0 && bytes >= 0 && offset <= all - bytes, BAD_RANGE, all, offset, bytes);
-#endif
 		return true;
 	}
 };

@@ -8,6 +8,7 @@ inline u64 load_acquire_gpu(const u64 *from) { return load_acquire_sys(from); }
 inline void add_release_sys(u64 *to, u64 value) { __atomic_fetch_add(to, value, __ATOMIC_RELEASE); }
 inline void add_release_gpu(u64 *to, u64 value) { add_release_sys(to, value); }
 inline void store_release_sys(u64 *to, u64 value) { __atomic_store_n(to, value, __ATOMIC_RELEASE); }
+inline void store_release_gpu(u64 *to, u64 value) { store_release_sys(to, value); }
 
 inline void store_relaxed_sys(u64 *to, u64 value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
 inline u64 load_relaxed_sys(const u64 *from) { return cpu::yield(), __atomic_load_n(from, __ATOMIC_RELAXED); }

@@ -1,0 +1,195 @@
+package ranks_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
+)
+
+// streamOnHost is the twin of stream.
+func streamOnHost(r *ranks.Rank, rounds, number int, out, in ranks.Channel, before, slots, most int) bool {
+	me := r.Index(ranks.All)
+	length := func(from, t int) int { return int(hash(uint32(from), uint32(t)) % uint32(most+1)) }
+	message := func(from, t int) []byte {
+		var all []byte
+		for i := range length(from, t) {
+			all = binary.NativeEndian.AppendUint32(all, hash(hash(uint32(number%3+3*from), uint32(t)), uint32(i)))
+		}
+		return all
+	}
+	got := make([]byte, 4*most)
+	for t := range rounds {
+		if pause := hash(uint32(me+77), uint32(t)); pause%4 == 0 {
+			time.Sleep(time.Duration(pause / 4 % 20000))
+		}
+		sent := message(me, t)
+		if !r.Send(out, sent) {
+			return false
+		}
+		clear(sent)
+		for k := t - slots + 1; k <= t && t%slots == slots-1; k++ {
+			if n := r.Receive(in, got); n < 0 || string(got[:n]) != string(message(before, k)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Messages of all lengths come whole and in order, by blocks, warps and threads, from ranks that pause, over rings of several
+// sizes whose positions wrap around.
+func TestChannels(t *testing.T) {
+	testdevices.EachKernel(t, 3, func(t *testing.T, s *testdevices.Set) {
+		for _, c := range []struct {
+			each  int
+			first uint64
+		}{{1, 0}, {2, 1<<64 - 7}, {5, 1<<21 - 9}} {
+			t.Run(fmt.Sprintf("ranks=%d", c.each), func(t *testing.T) {
+				rounds := 40
+				if testdevices.OnGPU(s.Devices[0]) {
+					rounds *= 500
+				}
+				var made []ranks.Channel
+				var wrong atomic.Uint64
+				w := opened(t, s, ranks.Program{Name: "channels", Source: messagesSource(), Kernel: "channels", Threads: 64, Host: func(r *ranks.Rank) {
+					n, me := r.Size(ranks.All), r.Index(ranks.All)
+					next, before := (me+1)%n, (me+n-1)%n
+					for _, s := range []struct{ out, in, before, slots, most int }{{3 * me, 3 * before, before, 4, 100}, {3*me + 1, 3*next + 1, next, 1, 16}, {3*me + 2, 3*me + 2, me, 2, 3}} {
+						if !streamOnHost(r, rounds, s.out, made[s.out], made[s.in], s.before, s.slots, s.most) {
+							wrong.CompareAndSwap(0, uint64(s.out)+1)
+						}
+					}
+				}}, ranks.Options{Ranks: c.each, Checks: c.each == 2, Queues: c.each == 5})
+				ranks.SetFirstCount(w, c.first)
+				n := w.Size()
+				for rank := range n {
+					for _, to := range []struct{ rank, slots, words int }{{(rank + 1) % n, 4, 100}, {(rank + n - 1) % n, 1, 16}, {rank, 2, 3}} {
+						c, err := w.NewChannel(rank, to.rank, to.slots, 4*to.words)
+						if err != nil || c.ID() != len(made) {
+							t.Fatal(c, err)
+						}
+						made = append(made, c)
+					}
+				}
+				runMessages(t, w, memory(t, w, 8), int64(rounds), 0, &wrong)
+			})
+		}
+	})
+}
+
+// A full channel blocks its sender, and drops nothing; what is wrong says so.
+func TestOddChannels(t *testing.T) {
+	cases := []struct {
+		what, want string
+		is         error
+	}{
+		0: {"nobody reads", "rank 2 (%v) waited 300ms for rank 0 to read one of 8 messages of channel 0", ranks.ErrTimeout},
+		1: {"nobody sends", "rank 2 (%v) waited 300ms for message 1 of channel 1, of rank 3", ranks.ErrTimeout},
+		2: {"the wrong end", "rank 2 (%v) sent over channel 1, of which it is not that end", ranks.ErrArgument},
+		3: {"no such channel", "rank 2 (%v) received from channel 7, of which it is not that end", ranks.ErrArgument},
+		4: {"too long", "rank 2 (%v) sent 68 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument},
+		5: {"half a word", "rank 2 (%v) sent 6 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument},
+	}
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		s.Devices = s.Devices[:min(2, len(s.Devices))]
+		each := 4 / len(s.Devices)
+		var made []ranks.Channel
+		var wrong atomic.Uint64
+		p := ranks.Program{Name: "odd_channel", Source: messagesSource(), Kernel: "odd_channel", Threads: 64, Host: func(r *ranks.Rank) {
+			what := ranks.Data[messages](r).Rounds
+			if r.Index(ranks.All) != 2 {
+				for !r.Failed() { // it does not wait for what is never sent: whose limit ends first would be chance
+					time.Sleep(time.Millisecond)
+				}
+				return
+			}
+			message, ok := make([]byte, 64), true
+			for i := 0; i < 9 && what == 0; i++ {
+				if ok = r.Send(made[0], message[:12]); ok != (i < 8) {
+					wrong.Store(uint64(i) + 1)
+				}
+			}
+			switch what {
+			case 1:
+				ok = r.Receive(made[1], message) >= 0
+			case 2:
+				ok = r.Send(made[1], message[:4])
+			case 3:
+				ok = r.Receive(ranks.ChannelOf(7), message) >= 0
+			case 4:
+				ok = r.Send(made[0], append(message, 1, 2, 3, 4))
+			case 5:
+				ok = r.Send(made[0], message[:6])
+			}
+			if ok {
+				wrong.Store(100)
+			}
+		}}
+		for what, c := range cases {
+			t.Run(c.what, func(t *testing.T) {
+				made = nil
+				o := ranks.Options{Ranks: each, Limit: time.Minute, Checks: true}
+				if c.is == ranks.ErrTimeout {
+					o.Limit = 300 * time.Millisecond
+				}
+				w := opened(t, s, p, o)
+				for _, ends := range [][2]int{{2, 0}, {3, 2}} {
+					c, err := w.NewChannel(ends[0], ends[1], 8, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					made = append(made, c)
+				}
+				for range 2 {
+					data := make([]messages, len(s.Devices))
+					for i := range data {
+						data[i].Rounds = int64(what)
+					}
+					err := ranks.Run(t.Context(), w, data)
+					want := fmt.Sprintf(c.want, s.Devices[2/each])
+					if !errors.Is(err, c.is) || !strings.Contains(err.Error(), want) {
+						t.Errorf("the error is %v, want %q", err, want)
+					}
+					if wrong.Load() != 0 {
+						t.Errorf("on the host, check %d", wrong.Load())
+					}
+				}
+			})
+		}
+	})
+}
+
+// Channels that cannot be are refused with the reason.
+func TestChannelRefusals(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	w := opened(t, s, ranks.Program{Name: "p", Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 3})
+	for _, c := range []struct {
+		from, to, slots, bytes int
+		want                   string
+	}{
+		{0, 3, 4, 64, "rank 0 to 3, of 3"}, {-1, 0, 4, 64, "rank -1 to 0, of 3"}, {0, 1, 3, 64, "3 slots; a power of two"},
+		{0, 1, 0, 64, "0 slots"}, {0, 1, 4, 6, "messages of 6 bytes"}, {0, 1, 4, ranks.MaxMessage + 4, "messages of 4100 bytes"},
+	} {
+		if _, err := w.NewChannel(c.from, c.to, c.slots, c.bytes); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+	for i := range 8 {
+		if _, err := w.NewChannel(1, 1, 1, 4); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if _, err := w.NewChannel(0, 1, 1, 4); err == nil || !strings.Contains(err.Error(), "rank 1, which has 16 ends already") {
+		t.Error(err)
+	}
+	if _, err := w.NewChannel(0, 2, 1, 4); err != nil {
+		t.Error(err)
+	}
+}

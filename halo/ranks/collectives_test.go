@@ -1,0 +1,327 @@
+package ranks_test
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+//go:embed testdata/collectives.cu
+var collectivesText string
+
+func collectivesSource() kernels.Source {
+	return kernels.Source{Name: "collectives.cu", Text: collectivesText}
+}
+
+// collectiveCalls is struct Calls of collectives.cu.
+type collectiveCalls struct {
+	Results, Scratch uint64
+	Rounds, Rest     int64
+}
+
+// mostValues is the largest count of a call.
+const mostValues = 200
+
+func give[T ranks.Numeric](h uint32) T {
+	switch any(*new(T)).(type) {
+	case float64:
+		return T(float64(int32(h)) / float64(1+h%7))
+	case float32:
+		return T(float32(int32(h)) / float32(1+h%7))
+	}
+	return T(int64(uint64(h) * 0x9e3779b97f4a7c15))
+}
+
+// collectiveCall is what all ranks call in a round.
+type collectiveCall struct {
+	kind, root, n int
+	apart         bool // the result is not in the place of what is given
+	op            ranks.Op
+	comm          ranks.Comm
+}
+
+func callOf(round, ranksOfDevice, all int) collectiveCall {
+	h := hash(99, uint32(round))
+	c := collectiveCall{kind: int(h % 4), apart: h/4%2 == 0, op: ranks.Op(h / 8192 % 3), n: []int{1, 0, 2, 31, 32, 33, 64, 65, 1, mostValues}[h/32%10]}
+	size := all
+	if h/1024%4 == 0 {
+		c.comm, size = ranks.Device, ranksOfDevice
+	}
+	c.root = int(h / 16 % uint32(size))
+	return c
+}
+
+// callOnHost is the twin of call.
+func callOnHost[T ranks.Numeric](r *ranks.Rank, to, apart []byte, t int) bool {
+	c := callOf(t, r.Size(ranks.Device), r.Size(ranks.All))
+	result := streams.View[T](to)[:c.n]
+	from := result
+	if c.apart {
+		from = streams.View[T](apart)[:c.n]
+	}
+	for i := range from {
+		from[i] = give[T](hash(hash(uint32(r.Index(ranks.All)), uint32(t)), uint32(i)))
+	}
+	switch c.kind {
+	case 0:
+		return ranks.Reduce(r, result, from, c.op, c.root, c.comm)
+	case 1:
+		copy(result, from)
+		return ranks.Broadcast(r, result, c.root, c.comm)
+	}
+	return ranks.Allreduce(r, result, from, c.op, c.comm)
+}
+
+// joined is the oracle: the values of all ranks, joined in the order that Allreduce says, by recursion.
+func joined[T ranks.Numeric](op ranks.Op, values []T) T {
+	both := func(a, b T) T {
+		switch op {
+		case ranks.Min:
+			return min(a, b)
+		case ranks.Max:
+			return max(a, b)
+		}
+		return a + b
+	}
+	whole := 1
+	for 2*whole <= len(values) {
+		whole *= 2
+	}
+	folded := append([]T(nil), values[:whole]...)
+	for i, v := range values[whole:] {
+		folded[i] = both(folded[i], v)
+	}
+	var halves func(v []T) T
+	halves = func(v []T) T {
+		if len(v) == 1 {
+			return v[0]
+		}
+		return both(halves(v[:len(v)/2]), halves(v[len(v)/2:]))
+	}
+	return halves(folded)
+}
+
+// checkCall compares what a rank has after a round with the oracle, all bits of it.
+func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []T) {
+	t.Helper()
+	c := callOf(round, each, all)
+	first, size := 0, all
+	if c.comm == ranks.Device {
+		first, size = rank/each*each, each
+	}
+	if c.kind == 0 && rank != first+c.root {
+		return
+	}
+	for i, v := range got[:c.n] {
+		given := make([]T, size)
+		for k := range given {
+			given[k] = give[T](hash(hash(uint32(first+k), uint32(round)), uint32(i)))
+		}
+		want := given[c.root]
+		if c.kind != 1 {
+			want = joined(c.op, given)
+		}
+		if v != want {
+			t.Fatalf("round %d, rank %d of %d: element %d of %+v is %v, want %v", round, rank, all, i, c, v, want)
+		}
+	}
+}
+
+// Collectives of all kinds, one after the other, between ranks that pause, give what the order of joins says, with all
+// bits, for any number of ranks and devices. Their counts of parts wrap around.
+func TestCollectives(t *testing.T) {
+	for _, devices := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
+			testdevices.EachKernel(t, devices, func(t *testing.T, s *testdevices.Set) {
+				s.Devices = s.Devices[:min(devices, len(s.Devices))]
+				for _, c := range []struct {
+					each, threads int
+					first         uint64
+				}{{1, 32, 0}, {2, 64, 1<<64 - 14}, {4, 32, 1<<32 - 10}, {6 / devices, 96, 0}, {7, 64, 0}} {
+					t.Run(fmt.Sprintf("ranks=%d", c.each), func(t *testing.T) { testCollectives(t, s, c.each, c.threads, c.first) })
+				}
+			})
+		})
+	}
+}
+
+func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first uint64) {
+	rounds, rest := 60, 20*time.Microsecond
+	if testdevices.OnGPU(s.Devices[0]) {
+		rounds = 3000
+	}
+	room := int64(8 * mostValues)
+	var results, scratch []*streams.Memory
+	w := opened(t, s, ranks.Program{Name: "collectives", Source: collectivesSource(), Kernel: "collectives", Threads: threads, Host: func(r *ranks.Rank) {
+		local := int64(r.Index(ranks.Device))
+		apart := scratch[r.Device()].Bytes()[room*local:][:room]
+		for t := range rounds {
+			to := results[r.Device()].Bytes()[room*(local*int64(rounds)+int64(t)):][:room]
+			if pause := hash(uint32(r.Index(ranks.All)), uint32(t)); pause%4 == 0 {
+				time.Sleep(time.Duration(pause/4) % rest)
+			}
+			ok := false
+			switch t % 3 {
+			case 0:
+				ok = callOnHost[float64](r, to, apart, t)
+			case 1:
+				ok = callOnHost[float32](r, to, apart, t)
+			case 2:
+				ok = callOnHost[int64](r, to, apart, t)
+			}
+			if !ok {
+				return
+			}
+		}
+	}}, ranks.Options{Ranks: each, Checks: each == 4, Queues: each == 2})
+	ranks.SetFirstCount(w, first)
+	results, scratch = memory(t, w, room*int64(each*rounds)), memory(t, w, room*int64(each))
+	for range 2 {
+		data := make([]collectiveCalls, len(w.Devices()))
+		for i := range data {
+			data[i] = collectiveCalls{results[i].Address(), scratch[i].Address(), int64(rounds), rest.Nanoseconds()}
+		}
+		if err := ranks.Run(t.Context(), w, data); err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range w.Devices() {
+			all := download(t, d, results[i])
+			for local := range each {
+				for round := range rounds {
+					got := all[room*int64(local*rounds+round):][:room]
+					switch round % 3 {
+					case 0:
+						checkCall(t, round, i*each+local, each, w.Size(), streams.View[float64](got))
+					case 1:
+						checkCall(t, round, i*each+local, each, w.Size(), streams.View[float32](got))
+					case 2:
+						checkCall(t, round, i*each+local, each, w.Size(), streams.View[int64](got))
+					}
+				}
+			}
+		}
+	}
+}
+
+// download returns the bytes of some memory of a device.
+func download(t *testing.T, d *streams.Device, from *streams.Memory) []byte {
+	t.Helper()
+	to, err := d.AllocPinned(from.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := d.NewStream(streams.Normal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Copy(to.All(), from.All()), s.Sync(time.Minute), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	bytes := append([]byte(nil), to.Bytes()...)
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
+
+// odd is struct Odd of collectives.cu.
+type odd struct{ What, Rank int64 }
+
+// Ranks that differ in what they call fail with what they called, and who is missing is named.
+func TestOddCollectives(t *testing.T) {
+	cases := []struct {
+		what string
+		is   error
+		want []string // any of them
+	}{
+		0: {"another count", ranks.ErrArgument, []string{"called an allreduce (sum) of 7 doubles where another rank called an allreduce (sum) of 8 doubles", "called an allreduce (sum) of 8 doubles where another rank called an allreduce (sum) of 7 doubles"}},
+		1: {"another operation", ranks.ErrArgument, []string{"called an allreduce (max) of 8 doubles where another rank called an allreduce (sum) of 8 doubles", "called an allreduce (sum) of 8 doubles where another rank called an allreduce (max) of 8 doubles"}},
+		2: {"a root that there is not", ranks.ErrArgument, []string{"rank 4 (", "named rank 6 of 6"}},
+		3: {"another collective", ranks.ErrArgument, []string{"called a broadcast of 8 doubles from rank 1 where another rank called an allreduce (sum) of 8 doubles", "called an allreduce (sum) of 8 doubles where another rank called a broadcast of 8 doubles from rank 1"}},
+		4: {"a rank that does not call", ranks.ErrTimeout, []string{"waited 300ms for rank 4 in an allreduce", "waited 300ms for rank 0 in an allreduce", "waited 300ms for rank 1 in an allreduce", "waited 300ms for 1 notifications of tag 200; 0 came"}},
+	}
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		s.Devices = s.Devices[:min(2, len(s.Devices))]
+		p := ranks.Program{Name: "odd_one", Source: collectivesSource(), Kernel: "odd_one", Threads: 64, Host: func(r *ranks.Rank) {
+			data := ranks.Data[odd](r)
+			v := []float64{1, 1, 1, 1, 1, 1, 1, 1}
+			ok := ranks.Allreduce(r, v, v, ranks.Sum, ranks.All)
+			if ok && v[7] != float64(r.Size(ranks.All)) {
+				panic("a wrong sum")
+			}
+			what := data.What
+			if int64(r.Index(ranks.All)) != data.Rank {
+				what = -1
+			}
+			switch what {
+			case 0:
+				ok = ranks.Allreduce(r, v[:7], v[:7], ranks.Sum, ranks.All)
+			case 1:
+				ok = ranks.Allreduce(r, v, v, ranks.Max, ranks.All)
+			case 2:
+				ok = ranks.Broadcast(r, v, r.Size(ranks.All), ranks.All)
+			case 3:
+				ok = ranks.Broadcast(r, v, 1, ranks.All)
+			case 4:
+			default:
+				ok = ranks.Allreduce(r, v, v, ranks.Sum, ranks.All)
+			}
+			if ok {
+				r.WaitNotifications(200, 1)
+			}
+		}}
+		for what, c := range cases {
+			t.Run(c.what, func(t *testing.T) {
+				o := ranks.Options{Ranks: 6 / len(s.Devices), Limit: time.Minute, Checks: true}
+				if c.is == ranks.ErrTimeout {
+					o.Limit = 300 * time.Millisecond
+				}
+				w := opened(t, s, p, o)
+				data := make([]odd, len(s.Devices))
+				for i := range data {
+					data[i] = odd{int64(what), 4}
+				}
+				for range 2 { // the next run finds all as it was
+					err := ranks.Run(t.Context(), w, data)
+					said := false
+					for _, want := range c.want {
+						said = said || err != nil && strings.Contains(err.Error(), want)
+					}
+					if !errors.Is(err, c.is) || !said {
+						t.Errorf("the error is %v, want one of %q", err, c.want)
+					}
+				}
+			})
+		}
+	})
+}
+
+// A NaN of any rank shows in sums, smallest and largest values of all.
+func TestNaNShows(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	for at := range 5 {
+		w := opened(t, s, ranks.Program{Name: "nan", Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
+			for _, op := range []ranks.Op{ranks.Sum, ranks.Min, ranks.Max} {
+				v := []float64{float64(r.Index(ranks.All))}
+				if r.Index(ranks.All) == at {
+					v[0] = math.NaN()
+				}
+				if !ranks.Allreduce(r, v, v, op, ranks.All) || v[0] == v[0] {
+					panic(fmt.Sprint(op, " of a NaN is ", v[0]))
+				}
+			}
+		}}, ranks.Options{Ranks: 5})
+		if err := ranks.Run(t.Context(), w, make([]struct{}, 1)); err != nil {
+			t.Error(err)
+		}
+	}
+}

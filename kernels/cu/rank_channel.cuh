@@ -1,0 +1,139 @@
+// Channels: streams of small messages from one rank to another, which block the sender while all slots are unread.
+//
+// A message is a packet in a slot of a ring in the receiver's memory. Each 4 bytes travel with a number that has the
+// position of the message and its length, and all words of a slot are written each time, so that what is left of longer
+// messages is never taken for new. The receiver tells the sender how many it has read by a count in the sender's memory, once for half
+// a ring. Positions have 64 bits, of which a word has the last 21, far more than a ring has slots.
+#pragma once
+
+#include "rank_collectives.cuh"
+
+namespace ranks {
+
+class Channels : public Collectives {
+  public:
+	// send sends a message over a channel that begins at this rank: bytes, a multiple of 4 up to what the channel takes,
+	// from memory aligned to 4 bytes, which may be changed afterwards. It takes what all threads of the group have
+	// stored. It waits while the receiver has as many messages to read as the channel has slots, and returns false in vain. One
+	// group at a time sends over a channel.
+	template <typename Group = Block> __device__ bool send(Channel c, i64 bytes, const void *from) {
+		const int at = goes_on<Group>() ? end_of(c, true) : -1;
+		if (at < 0) return false;
+		auto &e = state.ends[at];
+		if (!check(bytes >= 0 && bytes % 4 == 0 && bytes / 4 <= e.is.words, BAD_MESSAGE, 4 * (i64)e.is.words, bytes,
+		           c.number))
+			return false;
+		const u64 n = e.position;
+		bool room = true;
+		if (Group::thread() == 0 && n - e.known >= e.is.slots) {
+			const bool near = is_near(e.is.peer);
+			room = wait_unless_ended([&] {
+				e.known = e.is.first + (near ? load_acquire_gpu(e.is.credit) : load_acquire_sys(e.is.credit));
+				return n - e.known < e.is.slots;
+			});
+			if (!room) fail(NO_ROOM, e.is.slots, (u64)e.is.peer, (u64)c.number);
+		}
+		if (!Group::all(room)) return false;
+		const unsigned words = (unsigned)(bytes / 4), *const data = (const unsigned *)from;
+		const u64 high = (u64)number_of(n, words) << 32;
+		u64 *const slot = slot_of(e.is, n);
+		for (unsigned i = 2 * (unsigned)Group::thread(); i < e.is.words; i += 2 * (unsigned)Group::threads()) {
+			const u64 low = high | (i < words ? data[i] : 0);
+			if (i + 1 < e.is.words) store_relaxed_sys(slot + i, low, high | (i + 1 < words ? data[i + 1] : 0));
+			else store_relaxed_sys(slot + i, low);
+		}
+		Group::sync();
+		if (Group::thread() == 0) e.position = n + 1;
+		return true;
+	}
+
+	// receive waits for the next message of a channel that ends at this rank, copies it to memory aligned to 4 bytes, with
+	// room for the longest message of the channel, and returns its bytes, or -1 in vain. Messages come in the order
+	// in which they were sent. All threads of the group see the message. One group at a time receives from a channel.
+	template <typename Group = Block> __device__ i64 receive(Channel c, void *to) {
+		const int at = goes_on<Group>() ? end_of(c, false) : -1;
+		if (at < 0) return -1;
+		auto &e = state.ends[at];
+		const u64 n = e.position, *const slot = slot_of(e.is, n);
+		const unsigned number = number_of(n, 0);
+		unsigned *const there = (unsigned *)to, words = 0;
+		bool came = true;
+		for (unsigned i = 2 * (unsigned)Group::thread(); i < e.is.words; i += 2 * (unsigned)Group::threads()) {
+			const bool two = i + 1 < e.is.words;
+			u64 low = 0, high = 0;
+			came = wait_unless_ended([&] {
+				if (two) load_relaxed_sys(slot + i, low, high);
+				else low = high = load_relaxed_sys(slot + i);
+				return same_position((unsigned)(low >> 32), number) && same_position((unsigned)(high >> 32), number);
+			});
+			if (!came) {
+				fail(NO_MESSAGE, n - e.is.first + 1, (u64)e.is.peer, (u64)c.number);
+				break;
+			}
+			words = (unsigned)(low >> 32) % LENGTHS;
+			if (i < words) there[i] = (unsigned)low;
+			if (i + 1 < words) there[i + 1] = (unsigned)high;
+		}
+		came = meet_with<Group>(came, words);
+		if (came && Group::thread() == 0) {
+			e.position = n + 1;
+			if (2 * (n + 1 - e.known) >= e.is.slots) give_credit(e.is, n + 1), e.known = n + 1;
+		}
+		return came ? 4 * (i64)words : -1;
+	}
+
+  protected:
+	__device__ Channels(const World &w, State &s) : Collectives(w, s) {}
+
+	__device__ void open_ends() {
+		for (int i = (int)threadIdx.x; i < MAX_ENDS; i += (int)blockDim.x) {
+			state.keys[i] = -1;
+			if (!world.ends) continue;
+			const ChannelEnd &end = world.ends[MAX_ENDS * blockIdx.x + i];
+			state.ends[i] = {end, end.first, end.first};
+			state.keys[i] = end.key;
+		}
+	}
+
+  private:
+	enum { LENGTHS = 1 << 11 }; // of messages, in words
+
+	static __device__ unsigned number_of(u64 position, unsigned words) {
+		return (unsigned)(position + 1) * LENGTHS | words;
+	}
+	static __device__ bool same_position(unsigned a, unsigned b) { return a / LENGTHS == b / LENGTHS; }
+	static __device__ u64 *slot_of(const ChannelEnd &e, u64 position) {
+		return e.ring + (position & e.slots - 1) * ((e.words + 1) / 2 * 2);
+	}
+
+	// end_of returns which of the ends of this rank is that of a channel, below 0 if none is.
+	__device__ int end_of(Channel c, bool sends) {
+		const int key = c.key(sends);
+		int found = -1;
+#pragma unroll
+		for (int i = 0; i < MAX_ENDS; i++)
+			if (state.keys[i] == key) found = i;
+		if (found < 0 || c.number < 0) return fail(BAD_CHANNEL, sends, (u64)(i64)c.number, 0), -1;
+		return found;
+	}
+
+	__device__ void give_credit(const ChannelEnd &e, u64 position) {
+		if (is_near(e.peer)) store_release_gpu(e.credit, position - e.first);
+		else store_release_sys(e.credit, position - e.first);
+	}
+
+	// meet_with returns whether all threads of a group have true, and gives all of them what its first one has.
+	template <typename Group> __device__ bool meet_with(bool ok, unsigned &v) {
+		if (!Group::WHOLE) {
+			if (!same<Group, Thread>::value) v = __shfl_sync(~0u, v, 0);
+			return Group::all(ok);
+		}
+		u64 &shared = state.base[puts++ & 1];
+		if (threadIdx.x == 0) shared = v;
+		ok = Block::all(ok);
+		v = (unsigned)shared;
+		return ok;
+	}
+};
+
+} // namespace ranks

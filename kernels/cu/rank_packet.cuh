@@ -1,0 +1,120 @@
+// Packets: small messages in which each 4 bytes travel with a number that says that they have come.
+#pragma once
+
+#include "rank_core.cuh"
+
+namespace ranks {
+
+// store_value stores a value of 4 or 8 bytes in as many words, each 4 bytes beside a number.
+template <typename T> __device__ __forceinline__ void store_value(u64 *to, T value, unsigned number) {
+	static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a value of 4 or 8 bytes");
+	const u64 high = (u64)number << 32;
+	u64 bits = 0;
+	memcpy(&bits, &value, sizeof value);
+	if (sizeof value == 4) store_relaxed_sys(to, high | bits);
+	else store_relaxed_sys(to, high | (unsigned)bits, high | bits >> 32);
+}
+
+// load_value loads such a value, and returns whether all of it came with the number. Else it sets the number that a
+// word came with instead.
+template <typename T>
+__device__ __forceinline__ bool load_value(const u64 *from, T &value, unsigned number, unsigned &instead) {
+	u64 low = 0, high = 0;
+	if (sizeof value == 4) low = high = load_relaxed_sys(from);
+	else load_relaxed_sys(from, low, high);
+	instead = (unsigned)((unsigned)(low >> 32) == number ? high >> 32 : low >> 32);
+	const u64 bits = (unsigned)low | high << 32;
+	memcpy(&value, &bits, sizeof value);
+	return instead == number;
+}
+
+class Packets : public Core {
+  public:
+	// put_packet puts bytes so that the target sees each 4 of them together with a number, which tells it that they
+	// have come: for small messages half the time of put_notify. They take twice as many bytes at the target, from a
+	// multiple of 16 on; bytes and the source are multiples of 4. The number differs from all that were put there before.
+	template <typename Group = Block>
+	__device__ void put_packet(Window w, int to, i64 offset, i64 bytes, const void *from, unsigned number) {
+		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {
+			u64 &base = state.base[puts++ & 1];
+			if (threadIdx.x < 32) {
+				const u64 there = goes_on<Warp>() && valid(w, to, offset, 2 * bytes) ? recent(w, to) : 0;
+				if (threadIdx.x == 0) base = there;
+			}
+			Group::sync();
+			if (base != 0)
+				store_packet<Group>((u64 *)((char *)base + offset), bytes / 4, (const unsigned *)from, number);
+			return;
+		}
+		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * bytes)) return;
+		u64 *const there = (u64 *)((char *)(Group::WHOLE ? recent(w, to) : entry(w, to).base) + offset);
+		store_packet<typename lanes_of<Group>::type>(there, bytes / 4, (const unsigned *)from, number);
+	}
+
+	// wait_packet waits for bytes that were put as a packet with a number, at an address of this rank's memory, and
+	// copies them. The place may be put to again once the sender knows that they were copied.
+	template <typename Group = Block>
+	__device__ bool wait_packet(const void *at, i64 bytes, void *to, unsigned number) {
+		const u64 *const from = (const u64 *)at;
+		unsigned *const there = (unsigned *)to;
+		bool came = !state.failed;
+		for (i64 i = 2 * Group::thread(); i < bytes / 4 && came; i += 2 * Group::threads()) {
+			const bool two = i + 1 < bytes / 4;
+			u64 low = 0, high = 0;
+			came = wait_unless_ended([&] {
+				if (two) load_relaxed_sys(from + i, low, high);
+				else low = high = load_relaxed_sys(from + i);
+				return (unsigned)(low >> 32) == number && (unsigned)(high >> 32) == number;
+			});
+			if (!came) {
+				fail(NO_PACKET, number, low >> 32, (u64)i * 4);
+				break;
+			}
+			there[i] = (unsigned)low;
+			if (two) there[i + 1] = (unsigned)high;
+		}
+		return Group::all(came);
+	}
+
+	// put_value puts a value of 4 or 8 bytes as a packet: the value and its notification in one store. It takes the
+	// value of the first thread of the group. At the target it takes twice as many bytes, at an offset that is a multiple of that.
+	// The number differs from all that were put there before.
+	template <typename Group = Block, typename T>
+	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
+		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * (i64)sizeof value)) return;
+		const u64 base = Group::WHOLE ? recent(w, to) : entry(w, to).base;
+		if (Group::thread() == 0) store_value((u64 *)(base + (u64)offset), value, number);
+	}
+
+	// wait_value waits for a value that was put with a number, at an address of this rank's memory; all threads of
+	// the group get it. The place may be put to again once the sender knows that this returned.
+	template <typename Group = Block, typename T>
+	__device__ bool wait_value(const void *at, T &value, unsigned number) {
+		bool came = !state.failed;
+		unsigned instead = 0;
+		T v{};
+		if (came) {
+			came = wait_unless_ended([&] { return load_value((const u64 *)at, v, number, instead); });
+			if (came) value = v;
+			else fail(NO_PACKET, number, instead, 0);
+		}
+		return Group::all(came);
+	}
+
+  protected:
+	enum { PACKET_OF_A_WARP = 256 }; // bytes that one warp puts
+
+	__device__ Packets(const World &w, State &s) : Core(w, s) {}
+
+	// store_packet stores words of 4 bytes beside a number, two in 16 bytes.
+	template <typename Group>
+	static __device__ __forceinline__ void store_packet(u64 *to, i64 words, const unsigned *from, unsigned number) {
+		const u64 high = (u64)number << 32;
+		for (i64 i = 2 * Group::thread(); i < words; i += 2 * Group::threads()) {
+			if (i + 1 < words) store_relaxed_sys(to + i, high | from[i], high | from[i + 1]);
+			else store_relaxed_sys(to + i, high | from[i]);
+		}
+	}
+};
+
+} // namespace ranks
