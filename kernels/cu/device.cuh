@@ -66,6 +66,13 @@ __device__ inline u64 load_relaxed_sys(const u64 *from) {
 	return value;
 }
 
+// add_ordered_gpu adds, releases and acquires, and returns what was there.
+__device__ inline u64 add_ordered_gpu(u64 *to, u64 value) {
+	u64 was;
+	asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(was) : "l"(to), "l"(value) : "memory");
+	return was;
+}
+
 // Two words in one access of 16 bytes. Each word is whole; both together need not be.
 __device__ inline void store_relaxed_sys(u64 *to, u64 low, u64 high) {
 	asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(low), "l"(high) : "memory");

@@ -5,21 +5,25 @@
 
 namespace ranks {
 
-// copy_words copies words, four at a time by each thread.
+// copy_words copies words. Each thread has as many under way as hide the time of a load.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
+	enum { AT_ONCE = 8 };
 	W *const t = (W *)to;
 	const W *const f = (const W *)from;
 	const i64 n = Group::threads();
-	i64 i = Group::thread();
-	for (; i + 3 * n < words; i += 4 * n) {
-		const W a = f[i], b = f[i + n], c = f[i + 2 * n], d = f[i + 3 * n];
-		t[i] = a, t[i + n] = b, t[i + 2 * n] = c, t[i + 3 * n] = d;
+	for (i64 first = Group::thread(); first < words; first += AT_ONCE * n) {
+		W v[AT_ONCE];
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++)
+			if (first + k * n < words) v[k] = f[first + k * n];
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++)
+			if (first + k * n < words) t[first + k * n] = v[k];
 	}
-	for (; i < words; i += n) t[i] = f[i];
 }
 
-// copy_ends copies the bytes before the first whole word and after the last.
+// copy_aligned copies whole words, and the bytes before the first whole word and after the last.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 bytes) {
 	i64 head = (i64)(-(u64)to % sizeof(W));

@@ -120,41 +120,40 @@ class Core {
 	// meet has the ranks of the device wait for each other for the n-th time at a line, one thread each.
 	__device__ bool meet(Line line, u64 n) {
 		u64 *const count = mine().line(line);
+		const u64 all = n * (u64)world.ranks;
 		add_release_gpu(count, 1);
-		return wait_unless_ended([&] { return load_acquire_gpu(count) >= n * (u64)world.ranks; });
+		return wait_unless_ended([&] { return load_acquire_gpu(count) >= all; });
 	}
 
-	// meet_all has all ranks of the world wait for each other for the n-th time. The first rank of each device
-	// waits for the others of its device, then for those of other devices, and releases its own.
+	// meet_all has all ranks of the world wait for each other for the n-th time. The last rank of each device to come
+	// tells the other devices.
 	__device__ bool meet_all(u64 n) {
-		const Board b = mine();
-		u64 *const released = b.line(WORLD_RELEASED);
-		if (blockIdx.x != 0) {
-			add_release_gpu(b.line(WORLD_ARRIVALS), 1);
-			return wait_unless_ended([&] { return load_acquire_gpu(released) >= n; });
-		}
-		if (!meet(WORLD_ARRIVALS, n)) return false;
-		for (i64 d = 0; d < world.devices; d++)
-			if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES), 1);
-		u64 *const others = b.line(OTHER_DEVICES);
-		if (!wait_unless_ended([&] { return load_acquire_sys(others) >= n * (u64)(world.devices - 1); })) return false;
-		add_release_gpu(released, 1);
-		return true;
+		u64 *const here = mine().line(WORLD_ARRIVALS), *const others = mine().line(OTHER_DEVICES);
+		const u64 all = n * (u64)world.ranks, devices = n * (u64)(world.devices - 1);
+		if (add_ordered_gpu(here, 1) + 1 == all)
+			for (i64 d = 0; d < world.devices; d++)
+				if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES), 1);
+		return wait_unless_ended([&] { return load_acquire_gpu(here) >= all; }) &&
+		       wait_unless_ended([&] { return load_acquire_sys(others) >= devices; });
 	}
 
 	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
-	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same.
+	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. The longer it has
+	// waited, the more time there is between two looks: the counts of many that wait are where others store.
 	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
 		enum {
-			POLLS = 256,
-			LONG_WAIT = 500
-		}; // polls between two looks at the clock and the host; ns between later polls
-		for (i64 start = 0;;) {
+			AT_ONCE = 32,
+			PAUSE = 128,
+			LONGEST = 20000,
+			LOOKS = 64
+		}; // looks without a pause; ns; looks between two at the host
+		i64 start = 0;
 #pragma unroll 1
-			for (int polls = 0; polls < POLLS; polls++) {
-				if (done()) return true;
-				if (start != 0) __nanosleep(LONG_WAIT); // the counts of many that wait are where others store
-			}
+		for (unsigned looks = 0;; looks++) {
+			if (done()) return true;
+			if (looks < AT_ONCE) continue;
+			__nanosleep(min((looks - AT_ONCE) * PAUSE, (unsigned)LONGEST));
+			if (looks % LOOKS != 0) continue;
 #ifdef RANK_QUEUES
 			if (threadIdx.x == 0) keep_all(); // others may wait for room in the queues of this rank
 #endif

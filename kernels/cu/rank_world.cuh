@@ -89,7 +89,7 @@ struct World {
 };
 
 // Where things are on a board. Lines of 128 bytes keep counts apart that are polled by different ranks.
-enum Line { DEVICE_ARRIVALS, WORLD_ARRIVALS, OTHER_DEVICES, WORLD_RELEASED, LOG_LINES_CLAIMED, LINES = 8 };
+enum Line { DEVICE_ARRIVALS, WORLD_ARRIVALS, OTHER_DEVICES, LOG_LINES_CLAIMED, LINES = 8 };
 enum { LINE_BYTES = 128 };
 
 struct WindowEntry {

@@ -301,21 +301,31 @@ class Rank : public Channels {
 		return came - state.consumed[tag];
 	}
 
-	// take takes notifications if there are as many. The lanes of a warp look at both counts at once.
+	// take takes notifications if there are as many.
 	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count) {
+		const u64 enough = state.consumed[tag] + count;
+		if (!came<Group>(tag, enough)) return false;
+		if (!same<Group, Thread>::value) __syncwarp();
+		if (same<Group, Thread>::value || (threadIdx.x & 31) == 0) state.consumed[tag] = enough;
+		return true;
+	}
+
+	// came returns whether so many have come in all. The lanes of a warp look at both counts at once.
+	template <typename Group> __device__ __forceinline__ bool came(int tag, u64 enough) const {
 		const Board b = mine();
 		const u64 *const near = b.near_count(blockIdx.x, tag), *const far = b.far_count(blockIdx.x, tag);
-		const bool lanes = !same<Group, Thread>::value, two = world.devices > 1;
-		const int lane = lanes ? (int)threadIdx.x & 31 : 0;
-		u64 came = 0;
-		if (!two && lane == 0) came = load_acquire_gpu(near);
-		if (two && lane < 1 + lanes) came = load_acquire_sys(lane == 0 ? near : far);
-		if (two && !lanes) came += load_acquire_sys(far);
-		if (lanes) came = __shfl_sync(~0u, came, 0) + (two ? __shfl_sync(~0u, came, 1) : 0);
-		if ((i64)(came - state.consumed[tag] - count) < 0) return false;
-		if (lanes) __syncwarp();
-		if (lane == 0) state.consumed[tag] += count;
-		return true;
+		const int lane = (int)threadIdx.x & 31;
+		u64 all = 0;
+		if (same<Group, Thread>::value) {
+			all = world.devices > 1 ? load_acquire_sys(near) + load_acquire_sys(far) : load_acquire_gpu(near);
+		} else if (world.devices > 1) {
+			if (lane < 2) all = load_acquire_sys(lane == 0 ? near : far);
+			all = __shfl_sync(~0u, all, 0) + __shfl_sync(~0u, all, 1);
+		} else {
+			if (lane == 0) all = load_acquire_gpu(near);
+			all = __shfl_sync(~0u, all, 0);
+		}
+		return (i64)(all - enough) >= 0;
 	}
 
 	// queue puts a notification into the queue that a rank has for this device, in one thread.

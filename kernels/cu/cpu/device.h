@@ -12,6 +12,7 @@ inline void store_release_gpu(u64 *to, u64 value) { store_release_sys(to, value)
 
 inline void store_relaxed_sys(u64 *to, u64 value) { __atomic_store_n(to, value, __ATOMIC_RELAXED); }
 inline u64 load_relaxed_sys(const u64 *from) { return cpu::yield(), __atomic_load_n(from, __ATOMIC_RELAXED); }
+inline u64 add_ordered_gpu(u64 *to, u64 value) { return __atomic_fetch_add(to, value, __ATOMIC_ACQ_REL); }
 
 // As the model of a GPU allows, the two words are stored and loaded one by one, in an order that changes.
 inline void store_relaxed_sys(u64 *to, u64 low, u64 high) {
