@@ -25,6 +25,8 @@ const (
 	boxSlots   = 4
 	boxValues  = 32
 	maxEnds    = 16
+	commands   = 64
+	payload    = 4032
 )
 
 // argument is struct World of ranks.cuh.
@@ -32,9 +34,10 @@ type argument struct {
 	limit                  int64
 	ranks, devices, device int64
 	edges                  int64
+	served                 uint64
 	windows                [2]uint64
 	data, control, log     uint64
-	ends                   uint64
+	commands, ends         uint64
 	boards                 [MaxDevices]uint64
 }
 
@@ -44,7 +47,7 @@ type control struct {
 	claimed, written       uint64
 	failure, rank          uint64
 	expected, came, detail uint64
-	logged                 uint64
+	logged, done           uint64
 }
 
 // What a byte of a logged line that is no text says of the 8 bytes behind it: enum LogItem of ranks.cuh.
@@ -72,6 +75,21 @@ type windowEntry struct {
 	bytes int64
 }
 
+// command is struct Command of ranks.cuh.
+type command struct {
+	number, reply, taken            uint64
+	what, device, at, bytes, unused uint64
+	payload                         [payload]byte
+}
+
+// What a command is: enum CommandKind of ranks.cuh.
+const (
+	store = 1 + iota
+	fetch
+	raise
+	raiseBarrier
+)
+
 // channelEnd is struct ChannelEnd of ranks.cuh.
 type channelEnd struct {
 	ring, credit, first uint64
@@ -94,6 +112,8 @@ func mirrors() []kernels.Mirror {
 		{Name: "ranks::BAD_RANGE", Value: badRange}, {Name: "ranks::BAD_SOURCE", Value: badSource}, {Name: "ranks::NO_PACKET", Value: noPacket}, {Name: "ranks::ENDED", Value: ended},
 		{Name: "ranks::MAX_LEVELS", Value: maxLevels}, {Name: "ranks::BOX_SLOTS", Value: boxSlots}, {Name: "ranks::BOX_VALUES", Value: boxValues},
 		{Name: "ranks::NO_COLLECTIVE", Value: noCollective}, {Name: "ranks::BAD_COLLECTIVE", Value: badCollective},
+		{Name: "ranks::Command", Value: command{}}, {Name: "ranks::COMMANDS", Value: commands}, {Name: "ranks::PAYLOAD", Value: payload},
+		{Name: "ranks::STORE", Value: store}, {Name: "ranks::RAISE_BARRIER", Value: raiseBarrier}, {Name: "ranks::NO_PROXY", Value: noProxy},
 		{Name: "ranks::ChannelEnd", Value: channelEnd{}}, {Name: "ranks::MAX_ENDS", Value: maxEnds},
 		{Name: "ranks::NO_ROOM", Value: noRoom}, {Name: "ranks::NO_MESSAGE", Value: noMessage},
 		{Name: "ranks::BAD_CHANNEL", Value: badChannel}, {Name: "ranks::BAD_MESSAGE", Value: badMessage},
@@ -105,6 +125,7 @@ func mirrors() []kernels.Mirror {
 type board struct {
 	ranks, devices int64
 	withQueues     bool
+	withProxy      bool
 }
 
 func (b board) timings() int64 { return boardLines * lineBytes }
@@ -113,7 +134,13 @@ func (b board) timings() int64 { return boardLines * lineBytes }
 func (b board) counts() int64 { return b.timings() + int64(unsafe.Sizeof(timings{})) }
 
 // countBytes are those of the counts of notifications, and of the credits of edges behind them.
-func (b board) countBytes() int64 { return b.ranks * 8 * (2*Tags + b.edges()) }
+func (b board) countBytes() int64 {
+	kinds := int64(2)
+	if b.withProxy {
+		kinds = 3
+	}
+	return b.ranks * 8 * (kinds*Tags + b.edges())
+}
 
 // edges is how many edges a rank has in the trees of its communicators.
 func (b board) edges() int64 {

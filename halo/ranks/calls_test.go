@@ -109,7 +109,7 @@ func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 
 // What else a rank can do, each checked by the ranks themselves.
 func TestCalls(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for _, n := range []int{1, 3, 8} {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 				var m []*streams.Memory
@@ -142,7 +142,7 @@ type reduction struct {
 
 // The reduction of Kuster 2017, listing 3.2, of numbers whose sum is exact; its ranks are timed.
 func TestReduction(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for _, n := range []int{1, 2, 7, 12} {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 				var values []*streams.Memory
@@ -236,7 +236,7 @@ func TestFailures(t *testing.T) {
 		6: {"before the beginning of a window", "accessed 8 bytes at offset -8 of a window of 256", ranks.ErrArgument},
 		7: {"a rank below 0", "named rank -1 of 6", ranks.ErrArgument},
 	}
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
 		each := 6 / len(s.Devices)
 		var m []*streams.Memory
@@ -301,7 +301,7 @@ func TestFailures(t *testing.T) {
 
 // A run ends with its context, and with a function that panics.
 func TestRunEnds(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		var m []*streams.Memory
 		p := ranks.Program{Name: "wrong", Kernel: "wrong", Threads: 32, Host: func(r *ranks.Rank) {
 			if ranks.Data[wrong](r).What == 99 {
@@ -336,13 +336,17 @@ func TestRunEnds(t *testing.T) {
 	})
 }
 
-// The source compiles for each generation of GPUs, with checks and without.
+// The sources compile for each generation of GPUs, with options and without.
 func TestSourceCompiles(t *testing.T) {
-	for _, from := range []kernels.Source{source(), messagesSource(), collectivesSource()} {
-		for _, defines := range [][]string{nil, {"RANK_CHECKS", "RANK_QUEUES"}} {
-			from.Defines = defines
-			testdevices.Compile(t, from)
-		}
+	for _, c := range []struct {
+		from    kernels.Source
+		defines []string
+	}{
+		{source(), nil}, {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}}, {messagesSource(), []string{"RANK_PROXY"}},
+		{messagesSource(), []string{"RANK_CHECKS"}}, {collectivesSource(), []string{"RANK_CHECKS"}}, {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}},
+	} {
+		c.from.Defines = c.defines
+		testdevices.Compile(t, c.from)
 	}
 }
 
@@ -355,7 +359,7 @@ type ring struct {
 
 // A window that is made before the run is there for every run.
 func TestNewWindow(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		const n = 3
 		var wrong atomic.Int64
 		var made ranks.Window

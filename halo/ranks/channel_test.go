@@ -46,7 +46,7 @@ func streamOnHost(r *ranks.Rank, rounds, number int, out, in ranks.Channel, befo
 // Messages of all lengths come whole and in order, by blocks, warps and threads, from ranks that pause, over rings of several
 // sizes whose positions wrap around.
 func TestChannels(t *testing.T) {
-	testdevices.EachKernel(t, 3, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 3, func(t *testing.T, s *testdevices.Set) {
 		for _, c := range []struct {
 			each  int
 			first uint64
@@ -97,7 +97,7 @@ func TestOddChannels(t *testing.T) {
 		4: {"too long", "rank 2 (%v) sent 68 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument},
 		5: {"half a word", "rank 2 (%v) sent 6 bytes over channel 0; 0 to 64 are possible, a multiple of 4", ranks.ErrArgument},
 	}
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
 		each := 4 / len(s.Devices)
 		var made []ranks.Channel

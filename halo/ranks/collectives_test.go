@@ -141,7 +141,7 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 func TestCollectives(t *testing.T) {
 	for _, devices := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
-			testdevices.EachKernel(t, devices, func(t *testing.T, s *testdevices.Set) {
+			eachLink(t, devices, func(t *testing.T, s *testdevices.Set) {
 				s.Devices = s.Devices[:min(devices, len(s.Devices))]
 				for _, c := range []struct {
 					each, threads int
@@ -249,7 +249,7 @@ func TestOddCollectives(t *testing.T) {
 		3: {"another collective", ranks.ErrArgument, []string{"called a broadcast of 8 doubles from rank 1 where another rank called an allreduce (sum) of 8 doubles", "called an allreduce (sum) of 8 doubles where another rank called a broadcast of 8 doubles from rank 1"}},
 		4: {"a rank that does not call", ranks.ErrTimeout, []string{"waited 300ms for rank 4 in an allreduce", "waited 300ms for rank 0 in an allreduce", "waited 300ms for rank 1 in an allreduce", "waited 300ms for 1 notifications of tag 200; 0 came"}},
 	}
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
 		p := ranks.Program{Name: "odd_one", Source: collectivesSource(), Kernel: "odd_one", Threads: 64, Host: func(r *ranks.Rank) {
 			data := ranks.Data[odd](r)

@@ -27,6 +27,7 @@ const (
 	noMessage
 	badChannel
 	badMessage
+	noProxy
 	ended
 	badResult // of host devices only
 )
@@ -69,6 +70,8 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return fmt.Errorf("%s waited %v for rank %d in %s: %w", who, limit, f.expected, [...]string{"a broadcast", "a reduce", "an allreduce"}[f.detail], ErrTimeout)
 	case noRoom:
 		return fmt.Errorf("%s waited %v for rank %d to read one of %d messages of channel %d: %w", who, limit, f.came, f.expected, f.detail, ErrTimeout)
+	case noProxy:
+		return fmt.Errorf("%s waited %v for the proxy that serves device %d; it has up to %d commands: %w", who, limit, f.came, f.expected, ErrTimeout)
 	case noMessage:
 		return fmt.Errorf("%s waited %v for message %d of channel %d, of rank %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
 	case badChannel:

@@ -55,7 +55,7 @@ func matchesOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks
 
 // Notifications are matched by window, source and tag, and what is not wanted yet is kept in its order.
 func TestMatching(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for _, n := range []int{2, 4} {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 				var m []*streams.Memory
@@ -84,7 +84,7 @@ func TestMatching(t *testing.T) {
 
 // Nothing is dropped: who notifies a rank that does not read waits, and says so.
 func TestFullQueue(t *testing.T) {
-	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 1, func(t *testing.T, s *testdevices.Set) {
 		if s.Devices[0].GoKernels {
 			t.Skip("SKIPPED: queues of host devices have no end")
 		}

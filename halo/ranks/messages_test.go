@@ -58,7 +58,7 @@ func swapValues[T ranks.Value](r *ranks.Rank, w ranks.Window, mine []byte, t int
 
 // Values of 4 and 8 bytes go to and fro between neighbours, put by blocks, warps and threads; their numbers wrap around.
 func TestValues(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		const bytes = 192
 		for _, n := range []int{1, 3, 8} {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {

@@ -57,22 +57,28 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 	return w, nil
 }
 
-// reach returns an error unless a device reaches all others.
+// reach finds how a device reaches all others: directly, or where the link is not usable by a proxy.
 func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 	if d.GoKernels && w.program.Host == nil {
 		return fmt.Errorf("ranks: %s has no version for host devices", w.program.Name)
 	}
-	for _, other := range w.devices {
+	served := uint64(0)
+	for i, other := range w.devices {
 		if other.Backend != d.Backend {
 			return fmt.Errorf("ranks: devices of two backends: %v and %v", d, other)
 		}
 		if other == d || d.HostMemory {
 			continue
 		}
-		if _, _, err := links.Choose(p2p.Direct, d, other, p2p.MessageShape{}); err != nil {
-			return fmt.Errorf("ranks: %s: %w", w.program.Name, err)
+		link := links.Between(d, other)
+		if link == nil {
+			return fmt.Errorf("ranks: %s: the link from %v to %v was not looked at", w.program.Name, d, other)
+		}
+		if w.options.Proxy || !link.Usable {
+			served |= 1 << i
 		}
 	}
+	w.served = append(w.served, served)
 	return nil
 }
 
@@ -80,6 +86,9 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err error) {
 	source := w.program.Source
 	source.Defines = append(w.options.defines(), source.Defines...)
+	if w.proxied() {
+		source.Defines = append(source.Defines, "RANK_PROXY")
+	}
 	source.Mirrors = append(mirrors(), source.Mirrors...)
 	for _, d := range w.devices {
 		if d.GoKernels {
@@ -151,6 +160,17 @@ func (w *World) open(m *member) (err error) {
 	}
 	w.resources.Add(m.staging)
 	clear(m.staging.Bytes())
+	if w.proxied() {
+		if m.orders, err = m.device.AllocPinned(commands * int64(unsafe.Sizeof(command{}))); err != nil {
+			return err
+		}
+		w.resources.Add(m.orders)
+		if m.proxied, err = m.device.NewStream(streams.Normal); err != nil {
+			return err
+		}
+		w.resources.Add(m.proxied)
+		m.proxied.SetName("proxy of ranks")
+	}
 	const most = 1 << 20
 	if m.zeros, err = m.device.AllocPinned(min(most, w.board().bytes()-w.board().boxes())); err != nil {
 		return err
@@ -167,14 +187,18 @@ func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
 		spec.Run = func() { w.runRanks(m.index) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), control: m.control.Address(), log: m.lines.Address()}
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), served: w.served[m.index], control: m.control.Address(), log: m.lines.Address()}
 	for i, other := range w.members {
 		arg.boards[i] = other.board.Address()
-		if other != m {
+		if other != m && w.served[m.index]>>i&1 == 0 {
 			spec.Reaches = append(spec.Reaches, other.board.All())
 		}
 	}
 	spec.Uses = []streams.Span{m.board.All(), m.control.All(), m.lines.All()}
+	if m.orders != nil {
+		arg.commands = m.orders.Address()
+		spec.Uses = append(spec.Uses, m.orders.All())
+	}
 	spec.Grid, spec.Block, spec.Shared = [3]int{w.ranks, 1, 1}, [3]int{w.program.Threads, 1, 1}, w.program.Shared
 	spec.Argument = bytesOf(&arg)
 	return m.device.NewKernel(spec)

@@ -24,6 +24,7 @@ func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) 
 	if p.Source.Text == "" {
 		p.Source = source()
 	}
+	o.Proxy = o.Proxy || usesProxy(t)
 	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, o)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +138,7 @@ func putsOnHost(slots, sources []*streams.Memory, wrong *atomic.Int64) func(r *r
 // Every rank puts bytes of all sizes and alignments to others and itself, near and far, and is told: what comes is
 // what was put, in its place, and nothing else changes. It begins with counts that wrap around.
 func TestPuts(t *testing.T) {
-	testdevices.EachKernel(t, 3, func(t *testing.T, s *testdevices.Set) {
+	eachLink(t, 3, func(t *testing.T, s *testdevices.Set) {
 		const slot = 4096
 		for _, kernel := range []string{"puts_by_blocks", "puts_by_warps"} {
 			for _, c := range []struct {

@@ -99,6 +99,7 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) error {
 		}
 	}
 	var failed error
+	proxy := w.startProxy()
 	for _, m := range w.members {
 		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
 			failed = err
@@ -106,9 +107,10 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) error {
 			break
 		}
 	}
-	if err := w.watch(ctx); err != nil {
+	if err := w.watch(ctx, proxy); err != nil {
 		failed = errors.Join(failed, err)
 	}
+	failed = errors.Join(failed, proxy.finish())
 	if failed != nil {
 		return failed
 	}
@@ -138,9 +140,6 @@ func (m *member) clear(to streams.Span) error {
 	return nil
 }
 
-// controls returns what a GPU and the host tell each other.
-func (m *member) controls() *control { return (*control)(unsafe.Pointer(&m.control.Bytes()[0])) }
-
 // end tells all ranks that the run ends.
 func (w *World) end() {
 	for _, m := range w.members {
@@ -150,7 +149,7 @@ func (w *World) end() {
 
 // watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has,
 // and when the context ends.
-func (w *World) watch(ctx context.Context) error {
+func (w *World) watch(ctx context.Context, proxy *proxy) error {
 	const pause = 20 * time.Microsecond
 	var failed error
 	fail := func(err error) {
@@ -176,6 +175,9 @@ func (w *World) watch(ctx context.Context) error {
 			fail(m.failure(w))
 		}
 		fail(context.Cause(ctx))
+		if proxy.gaveUp() {
+			fail(errProxy)
+		}
 		if failed == nil {
 			begun = time.Now()
 		}

@@ -1,6 +1,11 @@
 package ranks
 
-import "github.com/halox/halox/streams"
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/halox/halox/streams"
+)
 
 // World is the ranks of a program on some devices, ready to be run, any number of times, one after the other.
 type World struct {
@@ -17,6 +22,7 @@ type World struct {
 	log       logger
 	first     uint64    // what all counts of notifications begin with
 	members   []*member // by device
+	served    []uint64  // by device: those that it reaches by its proxy alone, a bit each
 	running   bool
 }
 
@@ -34,12 +40,24 @@ type member struct {
 	zeros   *streams.Memory   // pinned: of what boxes, queues and rings begin with
 	rings   []*streams.Memory // of a GPU: of channels
 	ends    *streams.Memory   // of a GPU: of channels, or nil
+	orders  *streams.Memory   // pinned: what the proxy is to do, or nil
+	proxied *streams.Stream   // of the proxy
 	data    *streams.Memory   // of a GPU: the caller's
 	copied  *streams.Memory   // pinned: the same
 	took    []int64           // timings of the last run, ns
 }
 
-func (w *World) board() board { return board{int64(w.ranks), int64(len(w.devices)), w.options.Queues} }
+func (w *World) board() board {
+	return board{int64(w.ranks), int64(len(w.devices)), w.options.Queues, w.proxied()}
+}
+
+// controls returns what a GPU and the host tell each other.
+func (m *member) controls() *control { return (*control)(unsafe.Pointer(&m.control.Bytes()[0])) }
+
+// proxied reports whether a proxy serves any two devices.
+func (w *World) proxied() bool {
+	return slices.ContainsFunc(w.served, func(bits uint64) bool { return bits != 0 })
+}
 
 // Devices returns the devices, in the order of their ranks.
 func (w *World) Devices() []*streams.Device { return w.devices }

@@ -30,7 +30,7 @@ var public = map[string][]string{
 	"kernels/sweep": {"Element.Size", "Number"},
 
 	// A user's own streams, memory and traces.
-	"streams": {"Device.WrapStream", "Device.WrapMemory", "Kernel.Name", "Window.Steps", "Work.Communicates"},
+	"streams": {"Device.WrapStream", "Kernel.Name", "Window.Steps", "Work.Communicates"},
 
 	// What goes with types that are used: to drive, to ask and to read them.
 	"halo": {

@@ -55,11 +55,23 @@ func EachKernel(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 // as on a GPU, in orders that change; the arithmetic is the CPU's, which rounds alike.
 func CPU(t testing.TB, n int) *Set {
 	t.Helper()
+	return cpu(t, n)
+}
+
+// CPUApart is CPU of GPUs that do not reach each other.
+func CPUApart(t testing.TB, n int) *Set {
+	t.Helper()
+	return cpu(t, n, cudafake.WithoutPeer)
+}
+
+func cpu(t testing.TB, n int, flags ...string) *Set {
+	t.Helper()
 	compiler, err := compilerForCPU()
 	if err != nil {
 		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
 	}
-	driver := cudafake.Build(t, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs)
+	flags = append(flags, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs)
+	driver := cudafake.Build(t, flags...)
 	p, err := streams.CUDAPlatform(driver)
 	if err != nil {
 		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)

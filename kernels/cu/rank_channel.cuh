@@ -37,10 +37,10 @@ class Channels : public Collectives {
 		const unsigned words = (unsigned)(bytes / 4), *const data = (const unsigned *)from;
 		const u64 high = (u64)number_of(n, words) << 32;
 		u64 *const slot = slot_of(e.is, n);
+		const int served = served_by(e.is.peer);
 		for (unsigned i = 2 * (unsigned)Group::thread(); i < e.is.words; i += 2 * (unsigned)Group::threads()) {
 			const u64 low = high | (i < words ? data[i] : 0);
-			if (i + 1 < e.is.words) store_relaxed_sys(slot + i, low, high | (i + 1 < words ? data[i + 1] : 0));
-			else store_relaxed_sys(slot + i, low);
+			send_words(served, slot + i, low, high | (i + 1 < words ? data[i + 1] : 0), 1 + (i + 1 < e.is.words));
 		}
 		Group::sync();
 		if (Group::thread() == 0) e.position = n + 1;
@@ -118,7 +118,9 @@ class Channels : public Collectives {
 	}
 
 	__device__ void give_credit(const ChannelEnd &e, u64 position) {
-		if (is_near(e.peer)) store_release_gpu(e.credit, position - e.first);
+		const int served = served_by(e.peer);
+		if (served >= 0) post_words(served, e.credit, position - e.first, 0, 1);
+		else if (is_near(e.peer)) store_release_gpu(e.credit, position - e.first);
 		else store_release_sys(e.credit, position - e.first);
 	}
 

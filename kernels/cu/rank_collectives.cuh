@@ -78,11 +78,12 @@ class Collectives : public Packets {
 				const int at = first_edge(comm) + level;
 				const u64 begin = *mine().credit(blockIdx.x, at);
 				u64 *out = 0;
+				int served = -1;
 				if (t.sends_at(level)) {
 					const i64 to = in_world(comm, t.peer(level)), device = to / world.ranks;
-					out = board(device).box(to - device * world.ranks, at);
+					out = board(device).box(to - device * world.ranks, at), served = served_by(to);
 				}
-				state.edges[at] = {begin, begin, begin, begin, out};
+				state.edges[at] = {begin, begin, begin, begin, out, served};
 			}
 		}
 	}
@@ -152,7 +153,7 @@ class Collectives : public Packets {
 		auto send = [&](int level) {
 			const Edge &e = state.edges[edges + level];
 			const u64 n = e.sent + (u64)part;
-			store_value(e.out + 2 * (n % BOX_SLOTS * BOX_VALUES + (u64)lane), v, (unsigned)n + 1);
+			send_value(e.served, e.out + 2 * (n % BOX_SLOTS * BOX_VALUES + (u64)lane), v, (unsigned)n + 1);
 		};
 		auto receive = [&](int level, T &came) {
 			const u64 n = state.edges[edges + level].received + (u64)part;
@@ -220,7 +221,8 @@ class Collectives : public Packets {
 			if (e.received - e.told <= BOX_SLOTS / 2) continue;
 			const i64 to = in_world(comm, t.peer(level)), device = to / world.ranks;
 			u64 *const credit = board(device).credit(to - device * world.ranks, at);
-			if (is_near(to)) store_release_gpu(credit, e.received);
+			if (e.served >= 0) post_words(e.served, credit, e.received, 0, 1);
+			else if (is_near(to)) store_release_gpu(credit, e.received);
 			else store_release_sys(credit, e.received);
 			e.told = e.received;
 		}
@@ -231,7 +233,8 @@ class Collectives : public Packets {
 	__device__ void renew(const Edge &e, i64 used) {
 		if ((e.sent + 2 * BOX_SLOTS) % RENEWED >= BOX_SLOTS) return;
 		for (i64 lane = used; lane < BOX_VALUES; lane++)
-			store_value(e.out + 2 * (e.sent % BOX_SLOTS * BOX_VALUES + (u64)lane), (u64)0, (unsigned)e.sent + 1);
+			send_value(e.served, e.out + 2 * (e.sent % BOX_SLOTS * BOX_VALUES + (u64)lane), (u64)0,
+			           (unsigned)e.sent + 1);
 	}
 
 	// first_edge is the number of a communicator's edges before the first. Where there is one device, the
@@ -239,7 +242,6 @@ class Collectives : public Packets {
 	__device__ int first_edge(Comm comm) const {
 		return comm == WORLD || world.devices == 1 ? 0 : 32 - __clz((unsigned)(world.ranks * world.devices));
 	}
-	__device__ i64 in_world(Comm comm, int rank) const { return comm == WORLD ? rank : first() + rank; }
 };
 
 } // namespace ranks

@@ -3,6 +3,12 @@
 
 #include "rank_groups.cuh"
 
+#ifdef __CUDACC__
+#define NOT_INLINED __noinline__
+#else
+#define NOT_INLINED __attribute__((noinline))
+#endif
+
 namespace ranks {
 
 // copy_words copies words. Each thread has as many under way as hide the time of a load.
@@ -34,11 +40,21 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
 }
 
-// copy copies bytes by a group, in the widest words that both addresses are equally far from.
+// copy_any copies bytes, in the widest words that both addresses are equally far from. It is no part of each kernel
+// that calls it, whose registers decide how many ranks a multiprocessor holds.
+template <typename Group> __device__ NOT_INLINED void copy_any(char *to, const char *from, i64 bytes) {
+	const u64 apart = (u64)to ^ (u64)from;
+	if (apart % 16 == 0) copy_aligned<Group, uint4>(to, from, bytes);
+	else if (apart % 8 == 0) copy_aligned<Group, u64>(to, from, bytes);
+	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(to, from, bytes);
+	else copy_words<Group, char>(to, from, bytes);
+}
+
+// copy copies bytes by a group.
 template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
 	char *const t = (char *)to;
 	const char *const f = (const char *)from;
-	const u64 all = (u64)t | (u64)f | (u64)bytes, apart = (u64)t ^ (u64)f;
+	const u64 all = (u64)t | (u64)f | (u64)bytes;
 	if (all % 16 == 0 && bytes <= 16 * Group::threads()) { // the quickest, a word a thread
 		const int i = Group::thread();
 		if (16 * i < bytes) ((uint4 *)t)[i] = ((const uint4 *)f)[i];
@@ -49,10 +65,7 @@ template <typename Group> __device__ __forceinline__ void copy(void *to, const v
 		if (8 * i < bytes) ((u64 *)t)[i] = ((const u64 *)f)[i];
 		return;
 	}
-	if (apart % 16 == 0) copy_aligned<Group, uint4>(t, f, bytes);
-	else if (apart % 8 == 0) copy_aligned<Group, u64>(t, f, bytes);
-	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(t, f, bytes);
-	else copy_words<Group, char>(t, f, bytes);
+	copy_any<Group>(t, f, bytes);
 }
 
 } // namespace ranks

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "flags.cuh"
+#include "rank_copy.cuh"
 #include "rank_groups.cuh"
 #include "rank_queue.cuh"
 #include "rank_world.cuh"
@@ -12,13 +13,15 @@ namespace ranks {
 // it sent it knows to be read, and of how many that it read the peer knows.
 struct Edge {
 	u64 sent, known, received, told;
-	u64 *out; // where the peer gets them
+	u64 *out;   // where the peer gets them
+	int served; // its device, if a proxy serves it, else -1
 };
 
 // The shared memory of a rank.
 struct State {
 	u64 consumed[RANK_TAGS];
 	u64 read[MAX_DEVICES];       // of the queues of each device
+	u64 told[MAX_DEVICES];       // as many as those devices were told of
 	u64 barriers[2], windows[2]; // made; those that exist, a bit each
 	u64 base[2];                 // of the window that a block puts into, of two puts in turn
 	struct {
@@ -69,6 +72,8 @@ class Core {
 	State &state;
 	unsigned puts = 0; // of the block
 
+	static constexpr u64 NONE_FREE = ~0ull;
+
 	__device__ Core(const World &w, State &s) : world(w), state(s) {}
 
 	// goes_on returns to all threads of a group whether none of them knows of a failure. One thread may have learnt
@@ -76,6 +81,7 @@ class Core {
 	template <typename Group> __device__ __forceinline__ bool goes_on() { return Group::all(!state.failed); }
 
 	__device__ i64 first() const { return world.device * world.ranks; }
+	__device__ i64 in_world(Comm comm, int rank) const { return comm == WORLD ? rank : first() + rank; }
 	// is_near returns whether a rank of the world is one of this device.
 	__device__ bool is_near(i64 rank) const { return rank >= first() && rank < first() + world.ranks; }
 	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices, world.edges}; }
@@ -83,6 +89,55 @@ class Core {
 
 	__device__ WindowEntry entry(Window w, int rank) const {
 		return *mine().window(w.slot, w.comm == WORLD ? rank : first() + rank);
+	}
+
+	// served_by returns the device of a rank of the world, if this device reaches it by its proxy alone, else -1.
+	__device__ int served_by(i64 rank) const {
+#ifdef RANK_PROXY
+		const int device = (int)((unsigned)rank / (unsigned)world.ranks);
+		if (is_served(device)) return device;
+#endif
+		return -1;
+	}
+	__device__ bool is_served(i64 device) const {
+#ifdef RANK_PROXY
+		return world.served >> device & 1;
+#else
+		return false;
+#endif
+	}
+
+	// any_served returns whether proxies serve any two devices.
+	__device__ static constexpr bool any_served() {
+#ifdef RANK_PROXY
+		return true;
+#else
+		return false;
+#endif
+	}
+
+	// try_claim claims a place for a command, in one thread, if there is one, and returns its number from 0 or NONE_FREE.
+	// Who has claimed one waits for nobody before it is published, since commands are done in their order.
+	__device__ u64 try_claim() {
+		u64 *const claimed = mine().line(COMMANDS_CLAIMED);
+		const u64 n = load_relaxed_sys(claimed);
+		if (n >= load_acquire_sys(&world.control->done) + COMMANDS) return NONE_FREE;
+		return atomicCAS(claimed, n, n + 1) == n ? n : NONE_FREE;
+	}
+	// publish hands a command to the proxy, in one thread: it sees what the group has stored in the payload.
+	__device__ void publish(u64 n, CommandKind what, i64 device, const void *at, i64 bytes) {
+		Command &c = world.commands[n % COMMANDS];
+		c.what = what, c.device = (u64)device, c.at = (u64)at, c.bytes = (u64)bytes;
+		store_release_sys(&c.number, n + 1);
+	}
+	// try_post_words has one or two words stored at a device, in one thread, if there is room for the command.
+	__device__ bool try_post_words(i64 device, u64 *at, u64 low, u64 high, int words) {
+		const u64 n = try_claim();
+		if (n == NONE_FREE) return false;
+		u64 *const payload = (u64 *)world.commands[n % COMMANDS].payload;
+		payload[0] = low, payload[1] = high;
+		publish(n, STORE, device, at, 8 * words);
+		return true;
 	}
 
 	// recent returns where the window of a rank lies, to all lanes of the first warp of a block. A table in shared
@@ -112,9 +167,12 @@ class Core {
 			if (!next.is_of(n / QUEUED + 1)) break;
 			kept.notices[kept.count++] = next.word;
 		}
-		if (n == before) return;
 		state.read[device] = n;
-		store_release_sys(board(device).read(index()), n);
+		if (n == state.told[device]) return;
+		u64 *const told = board(device).read(index());
+		if (!is_served(device)) store_release_sys(told, n);
+		else if (!try_post_words(device, told, n, 0, 1)) return; // later
+		state.told[device] = n;
 	}
 
 	// meet has the ranks of the device wait for each other for the n-th time at a line, one thread each.
@@ -128,13 +186,18 @@ class Core {
 	// meet_all has all ranks of the world wait for each other for the n-th time. The last rank of each device to come
 	// tells the other devices.
 	__device__ bool meet_all(u64 n) {
-		u64 *const here = mine().line(WORLD_ARRIVALS), *const others = mine().line(OTHER_DEVICES);
+		u64 *const here = mine().line(WORLD_ARRIVALS);
+		const u64 *const others = mine().line(OTHER_DEVICES), *const served = mine().line(SERVED_DEVICES);
 		const u64 all = n * (u64)world.ranks, devices = n * (u64)(world.devices - 1);
 		if (add_ordered_gpu(here, 1) + 1 == all)
 			for (i64 d = 0; d < world.devices; d++)
-				if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES), 1);
-		return wait_unless_ended([&] { return load_acquire_gpu(here) >= all; }) &&
-		       wait_unless_ended([&] { return load_acquire_sys(others) >= devices; });
+				if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES));
+				else if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES), 1);
+		return wait_unless_ended([&] { return load_acquire_gpu(here) >= all; }) && wait_unless_ended([&] {
+			       u64 came = load_acquire_sys(others);
+			       if (any_served()) came += load_acquire_sys(served);
+			       return came >= devices;
+		       });
 	}
 
 	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
@@ -164,6 +227,64 @@ class Core {
 			if (!Lanes::all(!ended && now - start <= world.limit)) return false;
 		}
 	}
+
+	// post_words has one or two words stored at a device, in one thread.
+	__device__ void post_words(i64 device, u64 *at, u64 low, u64 high, int words) {
+		if (!wait_unless_ended([&] { return try_post_words(device, at, low, high, words); })) no_proxy(device);
+	}
+	// post_raise has a count of a device raised, in one thread.
+	__device__ void post_raise(CommandKind what, i64 device, const u64 *count) {
+		const bool posted = wait_unless_ended([&] {
+			const u64 n = try_claim();
+			if (n != NONE_FREE) publish(n, what, device, count, 8);
+			return n != NONE_FREE;
+		});
+		if (!posted) no_proxy(device);
+	}
+	// claim waits for a place for a command, for a group, and returns it to all its threads, or below 0. number is its number
+	// in the first thread.
+	template <typename Group> __device__ int claim(i64 device, u64 &number) {
+		int place = -1;
+		if (Group::thread() == 0) {
+			if (wait_unless_ended([&] { return (number = try_claim()) != NONE_FREE; }))
+				place = (int)(number % COMMANDS);
+			else no_proxy(device);
+		}
+		return share<Group>(place);
+	}
+	// post has bytes stored at a device. The source may be changed afterwards.
+	template <typename Group> __device__ void post(i64 device, char *to, const char *from, i64 bytes) {
+		u64 n = 0;
+		for (i64 at = 0; at < bytes; at += PAYLOAD) {
+			const i64 some = min(bytes - at, (i64)PAYLOAD);
+			const int place = claim<Group>(device, n);
+			if (place < 0) return;
+			copy<Group>(world.commands[place].payload, from + at, some);
+			Group::sync();
+			if (Group::thread() == 0) publish(n, STORE, device, to + at, some);
+		}
+	}
+	// fetch waits for bytes of a device.
+	template <typename Group> __device__ void fetch(i64 device, char *to, const char *from, i64 bytes) {
+		u64 n = 0;
+		for (i64 at = 0; at < bytes; at += PAYLOAD) {
+			const i64 some = min(bytes - at, (i64)PAYLOAD);
+			const int place = claim<Group>(device, n);
+			if (place < 0) return;
+			Command &c = world.commands[place];
+			bool came = true;
+			if (Group::thread() == 0) {
+				publish(n, FETCH, device, from + at, some);
+				came = wait_unless_ended([&] { return load_acquire_sys(&c.reply) == n + 1; });
+				if (!came) no_proxy(device);
+			}
+			if (!Group::all(came)) return;
+			copy<Group>(to + at, c.payload, some);
+			Group::sync();
+			if (Group::thread() == 0) store_release_sys(&c.taken, n + 1);
+		}
+	}
+	__device__ void no_proxy(i64 device) { fail(NO_PROXY, COMMANDS, (u64)device, 0); }
 
 	// share returns to all threads of a group what its first one has.
 	template <typename Group> __device__ int share(int v) {

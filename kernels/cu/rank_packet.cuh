@@ -5,14 +5,14 @@
 
 namespace ranks {
 
-// store_value stores a value of 4 or 8 bytes in as many words, each 4 bytes beside a number.
-template <typename T> __device__ __forceinline__ void store_value(u64 *to, T value, unsigned number) {
+// store_value stores a value of 4 or 8 bytes as one or two words, each 4 bytes beside a number, by store(words, low, high).
+template <typename T, typename Store>
+__device__ __forceinline__ void store_value(T value, unsigned number, Store store) {
 	static_assert(sizeof(T) == 4 || sizeof(T) == 8, "a value of 4 or 8 bytes");
 	const u64 high = (u64)number << 32;
 	u64 bits = 0;
 	memcpy(&bits, &value, sizeof value);
-	if (sizeof value == 4) store_relaxed_sys(to, high | bits);
-	else store_relaxed_sys(to, high | (unsigned)bits, high | bits >> 32);
+	store(1 + (sizeof value == 8), high | (unsigned)bits, high | bits >> 32);
 }
 
 // load_value loads such a value, and returns whether all of it came with the number. Else it sets the number that a
@@ -43,12 +43,14 @@ class Packets : public Core {
 			}
 			Group::sync();
 			if (base != 0)
-				store_packet<Group>((u64 *)((char *)base + offset), bytes / 4, (const unsigned *)from, number);
+				store_packet<Group>(served_by(in_world(w.comm, to)), (u64 *)((char *)base + offset), bytes / 4,
+				                    (const unsigned *)from, number);
 			return;
 		}
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * bytes)) return;
 		u64 *const there = (u64 *)((char *)(Group::WHOLE ? recent(w, to) : entry(w, to).base) + offset);
-		store_packet<typename lanes_of<Group>::type>(there, bytes / 4, (const unsigned *)from, number);
+		store_packet<typename lanes_of<Group>::type>(served_by(in_world(w.comm, to)), there, bytes / 4,
+		                                             (const unsigned *)from, number);
 	}
 
 	// wait_packet waits for bytes that were put as a packet with a number, at an address of this rank's memory, and
@@ -83,7 +85,8 @@ class Packets : public Core {
 	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * (i64)sizeof value)) return;
 		const u64 base = Group::WHOLE ? recent(w, to) : entry(w, to).base;
-		if (Group::thread() == 0) store_value((u64 *)(base + (u64)offset), value, number);
+		if (Group::thread() == 0)
+			send_value(served_by(in_world(w.comm, to)), (u64 *)(base + (u64)offset), value, number);
 	}
 
 	// wait_value waits for a value that was put with a number, at an address of this rank's memory; all threads of
@@ -106,13 +109,24 @@ class Packets : public Core {
 
 	__device__ Packets(const World &w, State &s) : Core(w, s) {}
 
+	// send_words stores one or two words, in one thread: at a device that a proxy serves, if that is not below 0.
+	__device__ __forceinline__ void send_words(int device, u64 *to, u64 low, u64 high, int words) {
+		if (device >= 0) post_words(device, to, low, high, words);
+		else if (words == 2) store_relaxed_sys(to, low, high);
+		else store_relaxed_sys(to, low);
+	}
+	template <typename T> __device__ __forceinline__ void send_value(int device, u64 *to, T value, unsigned number) {
+		store_value(value, number, [&](int words, u64 low, u64 high) { send_words(device, to, low, high, words); });
+	}
+
 	// store_packet stores words of 4 bytes beside a number, two in 16 bytes.
 	template <typename Group>
-	static __device__ __forceinline__ void store_packet(u64 *to, i64 words, const unsigned *from, unsigned number) {
+	__device__ __forceinline__ void store_packet(int device, u64 *to, i64 words, const unsigned *from,
+	                                             unsigned number) {
 		const u64 high = (u64)number << 32;
 		for (i64 i = 2 * Group::thread(); i < words; i += 2 * Group::threads()) {
-			if (i + 1 < words) store_relaxed_sys(to + i, high | from[i], high | from[i + 1]);
-			else store_relaxed_sys(to + i, high | from[i]);
+			const bool two = i + 1 < words;
+			send_words(device, to + i, high | from[i], two ? high | from[i + 1] : 0, 1 + two);
 		}
 	}
 };

@@ -24,6 +24,8 @@ enum {
 	BOX_SLOTS = 4,   // parts of collectives that a rank has not read yet, from another rank
 	BOX_VALUES = 32, // of a part, 16 bytes each
 	MAX_ENDS = 16,   // of channels, of a rank
+	COMMANDS = 64,   // that the proxy of a device has not done yet
+	PAYLOAD = 4032,  // bytes that go with a command
 };
 
 // What a rank can fail of: Go's failure has the words for it.
@@ -46,6 +48,7 @@ enum Failure {
 	NO_MESSAGE,
 	BAD_CHANNEL,
 	BAD_MESSAGE,
+	NO_PROXY,
 	ENDED,
 };
 
@@ -56,6 +59,7 @@ struct Control {
 	u64 failure, rank;          // what it failed of, and its index in the world
 	u64 expected, came, detail; // numbers that go with the failure
 	u64 logged;                 // by the host: how many lines it has read
+	u64 done;                   // by the host: how many commands its proxy has done
 };
 
 // A line of the log. The host takes those with the numbers that it expects, and a line's place is used again then.
@@ -75,21 +79,46 @@ struct ChannelEnd {
 	unsigned slots, words; // a power of two; of 4 bytes, of the longest message
 };
 
+// What the proxy of the host is to do, see rank_proxy.cuh: in host memory, 16 bytes aligned.
+struct Command {
+	u64 number;                  // 1 for the first; written last
+	u64 reply, taken;            // the number, of FETCH: by the host, the bytes are there; by the device, it has them
+	u64 what, device, at, bytes; // of whose memory, at which address
+	u64 unused;
+	char payload[PAYLOAD];
+};
+enum CommandKind {
+	STORE = 1,     // the payload to an address
+	FETCH,         // the bytes of an address to the payload
+	RAISE,         // one more at a count of notifications
+	RAISE_BARRIER, // one more at a count of devices, once all that was stored before is there for all
+};
+
 // What a kernel is launched with. Boards are memory of the devices, all laid out alike.
 struct World {
 	i64 limit;                  // of any wait, in ns
 	i64 ranks, devices, device; // ranks of each device; this device
 	i64 edges;                  // of a rank in the trees of its communicators, see rank_tree.cuh
+	u64 served;                 // the devices that it reaches by its proxy alone, a bit each
 	u64 windows[2];             // those that the host made, a bit each, by communicator
 	void *data;                 // of this device
 	Control *control;           // of this device
 	LogLine *log;               // of this device, in host memory
+	Command *commands;          // of this device, in host memory, for its proxy
 	const ChannelEnd *ends;     // MAX_ENDS of each rank of this device; null: none has any
 	char *boards[MAX_DEVICES];  // as this device reaches them
 };
 
 // Where things are on a board. Lines of 128 bytes keep counts apart that are polled by different ranks.
-enum Line { DEVICE_ARRIVALS, WORLD_ARRIVALS, OTHER_DEVICES, LOG_LINES_CLAIMED, LINES = 8 };
+enum Line {
+	DEVICE_ARRIVALS,
+	WORLD_ARRIVALS,
+	OTHER_DEVICES,
+	LOG_LINES_CLAIMED,
+	COMMANDS_CLAIMED,
+	SERVED_DEVICES, // as OTHER_DEVICES, by proxies
+	LINES = 8
+};
 enum { LINE_BYTES = 128 };
 
 struct WindowEntry {
@@ -119,8 +148,16 @@ struct Board {
 		return (u64 *)(at + LINES * LINE_BYTES + sizeof(Timings)) + rank * RANK_TAGS + tag;
 	}
 	__device__ u64 *far_count(i64 rank, int tag) const { return near_count(ranks, 0) + rank * RANK_TAGS + tag; }
+	// The same by proxies, which store whole counts.
+	__device__ u64 *served_count(i64 rank, int tag) const { return far_count(ranks, 0) + rank * RANK_TAGS + tag; }
 	// How many parts the peer of a rank of the device at an edge has read, of those that this rank sent it.
-	__device__ u64 *credit(i64 rank, i64 edge) const { return far_count(ranks, 0) + rank * edges + edge; }
+	__device__ u64 *credit(i64 rank, i64 edge) const {
+#ifdef RANK_PROXY
+		return served_count(ranks, 0) + rank * edges + edge;
+#else
+		return far_count(ranks, 0) + rank * edges + edge;
+#endif
+	}
 	// The windows of all ranks of the world, by slot.
 	__device__ WindowEntry *window(int slot, i64 rank) const {
 		return (WindowEntry *)credit(ranks, 0) + slot * ranks * devices + rank;

@@ -26,7 +26,7 @@
 // false. The host says what happened.
 //
 // Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
-// window and source, and RANK_TAGS, how many tags there are.
+// window and source, RANK_PROXY, where proxies serve devices (rank_proxy), and RANK_TAGS, how many tags there are.
 #pragma once
 
 #include "flags.cuh"
@@ -46,11 +46,12 @@ class Rank : public Channels {
 		const Board b = mine();
 		const i64 rank = index(DEVICE);
 		for (int tag = (int)threadIdx.x; tag < RANK_TAGS; tag += (int)blockDim.x)
-			s.consumed[tag] = *b.near_count(rank, tag) + *b.far_count(rank, tag);
+			s.consumed[tag] =
+			    *b.near_count(rank, tag) + *b.far_count(rank, tag) + (any_served() ? *b.served_count(rank, tag) : 0);
 		if (threadIdx.x < 2)
 			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
-		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = 0;
+		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = s.told[threadIdx.x] = 0;
 		open_edges(), open_ends();
 		if (threadIdx.x == 0) s.timer = 0, s.failed = NONE;
 		Block::sync();
@@ -69,7 +70,10 @@ class Rank : public Channels {
 		const Window w = {comm * MAX_WINDOWS + place, comm};
 		if (threadIdx.x == 0) state.windows[comm] |= 1ull << place;
 		for (i64 d = threadIdx.x; d < world.devices; d += blockDim.x) {
-			if (comm == WORLD || d == world.device) *board(d).window(w.slot, index()) = {(u64)base, bytes};
+			if (comm != WORLD && d != world.device) continue;
+			WindowEntry *const there = board(d).window(w.slot, index());
+			if (is_served(d)) post_words(d, (u64 *)there, (u64)base, (u64)bytes, 2);
+			else *there = {(u64)base, bytes};
 		}
 		barrier(comm);
 		return w;
@@ -84,7 +88,9 @@ class Rank : public Channels {
 	}
 
 	// pointer returns where a rank's window lies, if this device can reach it, else 0; to any thread.
-	__device__ char *pointer(Window w, int rank) const { return (char *)entry(w, rank).base; }
+	__device__ char *pointer(Window w, int rank) const {
+		return served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
+	}
 
 	// put puts bytes at an offset into the window of a rank of its communicator. It takes what all threads of the
 	// group have stored. The source may be changed after a flush; nobody is told.
@@ -103,7 +109,7 @@ class Rank : public Channels {
 	template <typename Group = Block> __device__ void notify(int to, Comm comm, int tag) {
 		Group::sync();
 		if (Group::thread() != 0 || state.failed || !valid(comm, to, tag)) return;
-		raise(comm == WORLD ? to : first() + to, tag, ANY);
+		raise(place_of(in_world(comm, to)), tag, ANY);
 	}
 
 	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
@@ -119,8 +125,15 @@ class Rank : public Channels {
 		const i64 last = (size.rows - 1) * there.row + (size.planes - 1) * there.plane + size.bytes;
 		if (!goes_on<Group>() || size.bytes <= 0 || size.rows <= 0 || size.planes <= 0 || !valid(w, to, offset, last))
 			return;
-		char *const t = pointer(w, to) + offset;
+		char *const t = (char *)entry(w, to).base + offset;
 		const char *const f = (const char *)from;
+		if (const int served = served_by(in_world(w.comm, to)); served >= 0) {
+			for (i64 z = 0; z < size.planes; z++)
+				for (i64 y = 0; y < size.rows; y++)
+					post<Group>(served, t + y * there.row + z * there.plane, f + y * here.row + z * here.plane,
+					            size.bytes);
+			return;
+		}
 		const u64 all = (u64)t | (u64)f | (u64)there.row | (u64)here.row | (u64)size.bytes |
 		                (size.planes > 1 ? (u64)there.plane | (u64)here.plane : 0);
 		if (all % 16 == 0) copy_box<Group, uint4>(t, there, size, f, here);
@@ -132,7 +145,10 @@ class Rank : public Channels {
 	// get gets bytes from an offset of the window of a rank. They are there after a flush.
 	template <typename Group = Block> __device__ void get(Window w, int rank, i64 offset, i64 bytes, void *to) {
 		if (!goes_on<Group>() || !valid(w, rank, offset, bytes)) return;
-		copy<Group>(to, pointer(w, rank) + offset, bytes);
+		const char *const from = (const char *)entry(w, rank).base + offset;
+		if (const int served = served_by(in_world(w.comm, rank)); served >= 0)
+			fetch<Group>(served, (char *)to, from, bytes);
+		else copy<Group>(to, from, bytes);
 	}
 
 	// get_notify is get, and then a notification of the rank whose window was read: it may write there again.
@@ -242,35 +258,57 @@ class Rank : public Channels {
   private:
 	enum { SMALL = 512 }; // bytes that one warp puts
 
-	// put_and puts, and notifies if there is a tag. What a block puts that is small its first warp puts alone.
+	// Where a rank of the world is: its device, and its index there.
+	struct Place {
+		i64 device, rank;
+	};
+	__device__ Place place_of(i64 rank) const {
+		const i64 device = world.devices == 1 ? 0 : (unsigned)rank / (unsigned)world.ranks;
+		return {device, rank - device * world.ranks};
+	}
+
+	// put_and puts, and notifies if there is a tag.
 	template <typename Group>
 	__device__ __forceinline__ void put_and(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
-		if (!Group::WHOLE || bytes <= SMALL) {
-			if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, bytes) ||
-			    tag >= 0 && !valid_tag(tag))
-				return;
-			const u64 base = Group::WHOLE ? recent(w, to) : entry(w, to).base;
-			if (Group::WHOLE) {
-				copy<Warp>((char *)base + offset, from, bytes);
-				__syncwarp();
-			} else {
-				copy<Group>((char *)base + offset, from, bytes);
-				Group::sync();
+		const Place place = place_of(in_world(w.comm, to));
+		if (Group::WHOLE && bytes <= SMALL) {
+			// The first warp puts alone. It finds out where while the others come.
+			u64 base = 0;
+			bool right = false;
+			if (Group::in_first_warp()) {
+				right = valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
+				if (right) base = recent(w, to);
 			}
-		} else {
+			Group::sync();
+			if (!right) return;
+			deliver<Warp>(place, (char *)base + offset, from, bytes);
+			__syncwarp();
+		} else if (Group::WHOLE) {
 			u64 &base = state.base[puts++ & 1];
 			if (threadIdx.x < 32) {
-				const u64 there =
-				    goes_on<Warp>() && valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag)) ? recent(w, to) : 0;
+				const bool right = valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
+				const u64 there = right ? recent(w, to) : 0;
 				if (threadIdx.x == 0) base = there;
 			}
 			Group::sync();
 			if (base == 0) return;
-			copy<Group>((char *)base + offset, from, bytes);
+			deliver<Group>(place, (char *)base + offset, from, bytes);
 			if (tag >= 0) Group::sync();
+		} else {
+			if (!goes_on<Group>() || !valid(w, to, offset, bytes) || tag >= 0 && !valid_tag(tag)) return;
+			deliver<Group>(place, (char *)entry(w, to).base + offset, from, bytes);
+			Group::sync();
 		}
-		if (tag >= 0 && Group::thread() == 0) raise(w.comm == WORLD ? to : first() + to, tag, w.slot);
+		if (tag >= 0 && Group::thread() == 0) raise(place, tag, w.slot);
 	}
+
+	// deliver copies bytes to a rank, or has a proxy do so.
+	template <typename Group>
+	__device__ __forceinline__ void deliver(Place to, char *there, const void *from, i64 bytes) {
+		if (is_served(to.device)) post<Group>((int)to.device, there, (const char *)from, bytes);
+		else copy<Group>(there, from, bytes);
+	}
+
 	template <typename Group, typename W>
 	__device__ __forceinline__ void copy_box(char *to, Strides there, Rows size, const char *from, Strides here) {
 		const u64 words = (u64)size.bytes / sizeof(W), all = words * (u64)size.rows * (u64)size.planes;
@@ -281,16 +319,15 @@ class Rank : public Channels {
 		}
 	}
 
-	// raise notifies a rank of the world of what was put into a window, in one thread.
-	__device__ void raise(i64 to, int tag, int slot) {
-		const i64 device = world.devices == 1 ? 0 : (unsigned)to / (unsigned)world.ranks,
-		          rank = to - device * world.ranks;
+	// raise notifies a rank of what was put into a window, in one thread.
+	__device__ void raise(Place to, int tag, int slot) {
 #ifdef RANK_QUEUES
-		queue(device, rank, slot, tag);
+		queue(to.device, to.rank, slot, tag);
 		return;
 #endif
-		if (device == world.device) add_release_gpu(mine().near_count(rank, tag), 1);
-		else add_release_sys(board(device).far_count(rank, tag), 1);
+		if (is_served(to.device)) post_raise(RAISE, to.device, board(to.device).served_count(to.rank, tag));
+		else if (to.device == world.device) add_release_gpu(mine().near_count(to.rank, tag), 1);
+		else add_release_sys(board(to.device).far_count(to.rank, tag), 1);
 	}
 
 	// notifications returns how many of a tag have come and were not taken, in one thread; it orders nothing.
@@ -298,6 +335,7 @@ class Rank : public Channels {
 		const Board b = mine();
 		u64 came = load_relaxed_sys(b.near_count(blockIdx.x, tag));
 		if (world.devices > 1) came += load_relaxed_sys(b.far_count(blockIdx.x, tag));
+		if (any_served()) came += load_relaxed_sys(b.served_count(blockIdx.x, tag));
 		return came - state.consumed[tag];
 	}
 
@@ -318,12 +356,12 @@ class Rank : public Channels {
 		u64 all = 0;
 		if (same<Group, Thread>::value) {
 			all = world.devices > 1 ? load_acquire_sys(near) + load_acquire_sys(far) : load_acquire_gpu(near);
-		} else if (world.devices > 1) {
-			if (lane < 2) all = load_acquire_sys(lane == 0 ? near : far);
-			all = __shfl_sync(~0u, all, 0) + __shfl_sync(~0u, all, 1);
+			if (any_served()) all += load_acquire_sys(b.served_count(blockIdx.x, tag));
 		} else {
-			if (lane == 0) all = load_acquire_gpu(near);
-			all = __shfl_sync(~0u, all, 0);
+			if (world.devices == 1 && lane == 0) all = load_acquire_gpu(near);
+			if (world.devices > 1 && lane < 2) all = load_acquire_sys(lane == 0 ? near : far);
+			if (any_served() && lane == 0) all += load_acquire_sys(b.served_count(blockIdx.x, tag));
+			all = __shfl_sync(~0u, all, 0) + (world.devices > 1 ? __shfl_sync(~0u, all, 1) : 0);
 		}
 		return (i64)(all - enough) >= 0;
 	}
@@ -334,8 +372,10 @@ class Rank : public Channels {
 		const u64 n = atomicAdd(mine().claimed(to), 1), *const read = mine().read(to);
 		const bool room = wait_unless_ended([&] { return n < load_acquire_sys(read) + QUEUED; });
 		if (!room) return fail(QUEUE_FULL, QUEUED, (u64)to, (u64)tag);
-		store_release_sys(board(device).queue(rank, world.device) + n % QUEUED,
-		                  Notice::of(n / QUEUED + 1, slot, index(), tag).word);
+		u64 *const there = board(device).queue(rank, world.device) + n % QUEUED;
+		const u64 word = Notice::of(n / QUEUED + 1, slot, index(), tag).word;
+		if (is_served(device)) post_words(device, there, word, 0, 1);
+		else store_release_sys(there, word);
 	}
 
 	// match takes count notifications that match, those that came first, if there are as many, in one thread.

@@ -1,0 +1,122 @@
+package ranks_test
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// byProxy is in the names of tests whose GPUs reach each other by proxies alone.
+const byProxy = "links=proxy"
+
+func usesProxy(t *testing.T) bool { return strings.Contains(t.Name(), byProxy) }
+
+// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies.
+func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
+	t.Helper()
+	testdevices.EachKernel(t, n, f)
+	t.Run(byProxy, func(t *testing.T) {
+		t.Run("backend=cuda", func(t *testing.T) { f(t, testdevices.GPUs(t)) })
+		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, n)) })
+	})
+}
+
+//go:embed testdata/proxy.cu
+var proxyText string
+
+// proxied is struct Proxied of proxy.cu.
+type proxied struct {
+	Memory      uint64
+	What, Bytes int64
+	Wrong       uint64
+}
+
+// eachServed runs f with GPUs that reach each other by proxies: because they are told to, and because they cannot
+// otherwise.
+func eachServed(t *testing.T, f func(t *testing.T, s *testdevices.Set)) {
+	t.Run(byProxy, func(t *testing.T) {
+		t.Run("backend=cuda", func(t *testing.T) {
+			s := testdevices.GPUs(t)
+			if len(s.Devices) < 2 {
+				t.Skip("SKIPPED: one GPU")
+			}
+			f(t, s)
+		})
+		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, 2)) })
+	})
+	t.Run("links=none", func(t *testing.T) { f(t, testdevices.CPUApart(t, 2)) })
+}
+
+func openedServed(t *testing.T, s *testdevices.Set, kernel string, limit time.Duration) *ranks.World {
+	t.Helper()
+	p := ranks.Program{Name: kernel, Source: kernels.Source{Name: "proxy.cu", Text: proxyText}, Kernel: kernel, Threads: 64}
+	return opened(t, s, p, ranks.Options{Ranks: 2, Limit: limit})
+}
+
+// What was put arrives, though all ranks have ended before: more than the ring of commands holds.
+func TestProxyDoesWhatIsLeft(t *testing.T) {
+	eachServed(t, func(t *testing.T, s *testdevices.Set) {
+		const bytes = 8 * 150
+		w := openedServed(t, s, "leave", 0)
+		m := memory(t, w, bytes)
+		last := len(m) - 1
+		for range 2 {
+			upload(t, s.Devices[last], m[last], make([]byte, bytes))
+			data := make([]proxied, len(m))
+			for i := range data {
+				data[i] = proxied{Memory: m[i].Address(), Bytes: bytes}
+			}
+			if err := ranks.Run(t.Context(), w, data); err != nil {
+				t.Fatal(err)
+			}
+			for i, d := range data {
+				if d.Wrong != 0 {
+					t.Errorf("device %d: a proxy serves none, or a window is mapped that a proxy serves", i)
+				}
+			}
+			for i, v := range streams.View[uint64](download(t, s.Devices[last], m[last])) {
+				if v != 3*uint64(i)+1 {
+					t.Fatalf("word %d is %d, want %d", i, v, 3*i+1)
+				}
+			}
+		}
+	})
+}
+
+// Where the proxy does nothing, ranks wait no longer than their limit. What it cannot do ends the run with the reason.
+func TestMisledProxy(t *testing.T) {
+	eachServed(t, func(t *testing.T, s *testdevices.Set) {
+		for what, c := range []struct {
+			limit time.Duration
+			want  string
+		}{{300 * time.Millisecond, "waited 300ms for the proxy that serves device "}, {time.Minute, "command %d of kind 77 for device 1"}} {
+			w := openedServed(t, s, "misled", c.limit)
+			m := memory(t, w, 64)
+			data := make([]proxied, len(m))
+			for i := range data {
+				data[i] = proxied{Memory: m[i].Address(), What: int64(what), Bytes: 64}
+			}
+			begun := time.Now()
+			err := ranks.Run(t.Context(), w, data)
+			want := strings.ReplaceAll(c.want, "%d", fmt.Sprint(commandsBefore(s)))
+			if err == nil || !strings.Contains(err.Error(), want) || what == 0 && !errors.Is(err, ranks.ErrTimeout) {
+				t.Errorf("the error is %v, want %q", err, want)
+			}
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("it took %v", took)
+			}
+		}
+	})
+}
+
+// commandsBefore is how many commands the first device has had when all ranks have made a window: two barriers, and
+// the entry of each rank's window, for each of the others.
+func commandsBefore(s *testdevices.Set) int { return (2 + 2) * (len(s.Devices) - 1) }
