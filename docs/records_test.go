@@ -63,15 +63,18 @@ func firstDifference(a, b string) (line int, inA, inB string) {
 // A page is made from a template. Queries name a file below results.
 type page struct {
 	records  map[string]*results.Record
+	programs map[string]string // what made gives
 	read     map[string]bool   // all files that were asked
 	replaced map[string]string // where to read a file instead
 }
 
-func newPage() *page { return &page{records: map[string]*results.Record{}, read: map[string]bool{}} }
+func newPage() *page {
+	return &page{records: map[string]*results.Record{}, programs: map[string]string{}, read: map[string]bool{}}
+}
 
 // with is a page that reads one file elsewhere, and has all records that this one has read.
 func (p *page) with(file, elsewhere string) *page {
-	other := &page{records: maps.Clone(p.records), read: map[string]bool{}, replaced: map[string]string{file: elsewhere}}
+	other := &page{records: maps.Clone(p.records), programs: p.programs, read: map[string]bool{}, replaced: map[string]string{file: elsewhere}}
 	delete(other.records, file)
 	return other
 }
@@ -100,13 +103,14 @@ func (p *page) path(file string) string {
 //	groups FILE DIRECTION         how many layouts a bench of datatypes has, and
 //	chose BOUND FILE DIRECTION    for how many of them auto took at most so many times the least time of all engines
 //	hidden FILE                   the share of the communication in a trace behind which devices swept
+//	made FILE                     which halox made a record, "0.2.0 at 95df59a"
 //	logged FILE PATTERN           the number that the group of a pattern matches in a text, the mean of several
 //	div, mul, sub, add            of two numbers
 //	percent, fix N, sig N         a number as text: of 1, with N decimals, with N digits
 func (p *page) make(file string) ([]byte, error) {
 	t, err := template.New(filepath.Base(file)).Option("missingkey=error").Funcs(template.FuncMap{
 		"value": p.value, "lowest": p.lowest, "highest": p.highest, "middle": p.middle, "mean": p.mean, "rows": p.count, "reach": p.reach, "leastRatio": p.ratio(slices.Min[[]float64]), "mostRatio": p.ratio(slices.Max[[]float64]), "leastAcross": p.across(slices.Min[[]float64]), "mostAcross": p.across(slices.Max[[]float64]), "chose": p.chose, "groups": p.groups, "checked": p.checked,
-		"logged": p.logged, "hidden": p.hidden,
+		"made": p.made, "logged": p.logged, "hidden": p.hidden,
 		"list": func(all ...any) []any { return all },
 		"div":  func(a, b float64) float64 { return a / b }, "mul": func(a, b float64) float64 { return a * b },
 		"sub": func(a, b float64) float64 { return a - b }, "add": func(a, b float64) float64 { return a + b },
@@ -136,6 +140,18 @@ func (p *page) record(file string) (r *results.Record, err error) {
 		p.records[file], err = results.Read(p.path(file))
 	}
 	return p.records[file], err
+}
+
+// made says which halox made a record, in the words of the record.
+func (p *page) made(file string) (string, error) {
+	if p.programs[file] == "" {
+		r, err := results.Read(filepath.Join("../results", file))
+		if err != nil {
+			return "", err
+		}
+		p.programs[file] = r.Halox.Version + " at " + r.Halox.ShortCommit()
+	}
+	return p.programs[file], nil
 }
 
 // medians returns the medians of a metric in all rows of a record that have the labels.

@@ -12,8 +12,7 @@
 # Step start measures how long commands take to start, beside a plain CUDA program.
 # Step ranks measures ranks on the device, beside NVSHMEM where its Python package is.
 # Step records is exchange, packing, performance, examples and turns: all that the pages say in numbers, into a folder such as
-# records/h200x2, laid out as results/h200x4, and examples and turns as results/h200x2. Before each part it says how long that
-# may take. What tests, sanitize and soak found is in checks.txt beside the records.
+# records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
 # Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
 # TESTS names the test programs that step tests runs (default: all that are in the bundle).
 set -u
