@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/halox/halox/examples/internal/compare"
+	"github.com/halox/halox/streams"
+)
+
+// String says what is added up.
+func (p *problem) String() string {
+	return fmt.Sprintf("a sum of %d %s on each device by %d ranks of %d threads", p.count, p.data, p.world.Ranks(), p.threads)
+}
+
+// Reset fills what ranks and streams write to with NaN.
+func (p *problem) Reset() error {
+	for _, m := range append([]*streams.Memory{p.gathered}, p.cells...) {
+		if err := compare.Fill(m.All(), func(values []float64, _ int64) {
+			for i := range values {
+				values[i] = math.NaN()
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Values returns the sum.
+func (p *problem) Values(int) ([]float64, error) { return compare.Read[float64](p.result.Span(0, 8)) }
+
+// Check compares the sum with that of the numbers one after the other: the same where they are integers, else within
+// what rounding can do to either.
+func (p *problem) Check(_ context.Context, values []float64, iterations int) (string, error) {
+	got, all := values[0], p.count*int64(len(p.numbers))
+	want, rest, size := 0.0, 0.0, 0.0
+	for i := range all { // Neumaier 1974: what a sum loses is added at the end
+		x := sign(int64(iterations)-1) * p.number(i)
+		sum := want + x
+		if math.Abs(want) >= math.Abs(x) {
+			rest += (want - sum) + x
+		} else {
+			rest += (x - sum) + want
+		}
+		want, size = sum, size+math.Abs(x)
+	}
+	want += rest
+	bound := 0.0
+	if p.data == string(compare.Reals) {
+		bound = (float64(p.additions()) + 2) * 0x1p-53 * size // Higham 2002, 4.2
+	}
+	off := math.Abs(got - want)
+	if !(off <= bound) {
+		return "", fmt.Errorf("the sum is %v, the reference %v, which may differ by %.1e", got, want, bound)
+	}
+	return fmt.Sprintf("sum %.17g, %.1e from the reference, which allows %.1e", got, off, bound), nil
+}
+
+// additions is how many a number goes through at most.
+func (p *problem) additions() int64 {
+	slice := p.count/int64(p.world.Ranks()) + 1
+	return slice/int64(4*p.threads) + 4 + 2 + 5 + int64(p.threads/32) + int64(math.Log2(float64(p.world.Size()))) + 1
+}
+
+// Close frees all.
+func (p *problem) Close() error { return p.resources.Close() }
