@@ -67,10 +67,7 @@ func (p *problem) Method(name string) (compare.Method, error) {
 		}
 		p.queue = q.Queue
 	}
-	if name == compare.Streams {
-		return p.queue.ByStreams, nil
-	}
-	return p.queue.ByGraphs, nil
+	return p.queue.Method(name), nil
 }
 
 func newProgram() compare.Program {

@@ -126,7 +126,7 @@ func TestRefusals(t *testing.T) {
 		"--ranks -1":              "--ranks -1: want 0 to 65536",
 		"--per-multiprocessor 65": "--per-multiprocessor 65: want 0 to 64",
 		"--threads 48":            "--threads 48: want a multiple of 32",
-		"--threads 2048":          "--threads 2048: want 32 to 1024",
+		"--threads 2048":          "--threads 2048: want 32 to 512",
 		"--method both":           "--method both: want all, or different ones of ranks,streams,graph",
 		"--method ranks,ranks":    "--method ranks,ranks: want all, or different ones",
 		"more":                    `"more" is no flag`,

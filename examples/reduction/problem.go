@@ -65,7 +65,11 @@ type problem struct {
 	cells     []*streams.Memory // by device: those of its ranks
 	gathered  *streams.Memory   // on the first device: the sum of each rank
 	result    *streams.Memory   // that the last method wrote to
+	sum       *sum              // nil until it is needed
 }
+
+// sum is the reference: of the numbers, and of their magnitudes.
+type sum struct{ value, size float64 }
 
 func (p *settings) flags(f *flag.FlagSet) {
 	f.Int64Var(&p.numbers, "numbers", 1<<20, "numbers of each device; 0 for one a thread, as in the thesis")

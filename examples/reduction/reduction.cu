@@ -38,18 +38,19 @@ extern "C" __global__ void __launch_bounds__(1024, 1) by_ranks(const __grid_cons
 	double *const mine = data.cells + CELLS * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, CELLS * sizeof(double));
 	rank.start_timer();
-	for (i64 t = 0; t < data.iterations && !rank.failed(); t++) {
+	bool ok = true;
+	for (i64 t = 0; t < data.iterations && ok; t++) {
 		const double sum = slice_sum(data.numbers, data.count, rank.size(DEVICE), rank.index(DEVICE), shared);
 		if (threadIdx.x == 0) mine[0] = t % 2 ? -sum : sum;
-		for (int step = 1, round = 0; step < n; step *= 2, round++) {
+		for (int step = 1, round = 0; step < n && ok; step *= 2, round++) {
 			if (me % (2 * step) == step) {
-				if (t > 0 && !rank.wait_notifications(CREDIT, 1)) break;
+				ok = t == 0 || rank.wait_notifications(CREDIT, 1);
 				rank.put_notify(w, me - step, (1 + round) * (i64)sizeof(double), sizeof(double), mine, round);
 				rank.flush(w);
 				break;
 			}
 			if (me + step >= n) continue;
-			if (!rank.wait_notifications(round, 1)) break;
+			ok = rank.wait_notifications(round, 1);
 			if (threadIdx.x == 0) mine[0] += mine[1 + round];
 			rank.notify(me + step, WORLD, CREDIT);
 		}

@@ -2,6 +2,8 @@ package compare
 
 import (
 	"errors"
+	"runtime"
+	"sync"
 	"unsafe"
 
 	"github.com/halox/halox/streams"
@@ -10,12 +12,23 @@ import (
 // chunk is how many bytes are on the way to a device or back at once.
 const chunk = 32 << 20
 
-// Fill writes values to memory of a device, in order and in pieces: fill sets those from the first on.
+// Fill writes values to memory of a device, in pieces: fill sets those from the first on. Several threads call it.
 func Fill[T any](to streams.Span, fill func(values []T, first int64)) error {
 	return chunks[T](to, func(s *streams.Stream, host streams.Span, device streams.Span, values []T, first int64) error {
-		fill(values, first)
+		Parallel(int64(len(values)), func(lo, hi int64) { fill(values[lo:hi], first+lo) })
 		return errors.Join(s.Copy(device, host), s.Sync(limit))
 	})
+}
+
+// Parallel calls f for parts of n things that make up all, by several threads of the host.
+func Parallel(n int64, f func(lo, hi int64)) {
+	const least = 1 << 12 // things that are worth a thread
+	parts := min(int64(runtime.GOMAXPROCS(0)), n/least+1)
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() { f(Part(n, parts, i), Part(n, parts, i+1)) })
+	}
+	all.Wait()
 }
 
 // Read reads all values of some memory of a device.

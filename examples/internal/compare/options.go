@@ -10,13 +10,13 @@ import (
 
 // The methods.
 const (
-	Ranks   = "ranks"   // one kernel a device makes all iterations
-	Streams = "streams" // kernels and copies on streams, ordered by events
-	graph   = "graph"   // the same, captured once and launched as graphs
+	Ranks  = "ranks"   // one kernel a device makes all iterations
+	queued = "streams" // kernels and copies on streams, ordered by events
+	graph  = "graph"   // the same, captured once and launched as graphs
 )
 
 // Methods returns all methods, in the order in which they run.
-func Methods() []string { return []string{Ranks, Streams, graph} }
+func Methods() []string { return []string{Ranks, queued, graph} }
 
 // Options are what the flags say that all examples have.
 type Options struct {
@@ -59,7 +59,7 @@ func (o Options) check() error {
 		{"samples", o.Samples, 1, maxSamples},
 		{"ranks", o.Ranks, 0, maxRanks},
 		{"per-multiprocessor", o.PerMultiprocessor, 0, 64},
-		{"threads", o.Threads, 32, 1024},
+		{"threads", o.Threads, 32, 512},
 	} {
 		if err := Within(c.flag, int64(c.value), int64(c.low), int64(c.high)); err != nil {
 			return err

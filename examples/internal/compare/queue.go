@@ -18,6 +18,7 @@ type Queue struct {
 
 	resources streams.Resources
 	streams   []*streams.Stream
+	done      []*streams.Event // of each stream: see Barrier
 	graphs    []*streams.Graph // by parity
 	capturing bool
 }
@@ -32,7 +33,11 @@ func (q *Queue) NewStream(d *streams.Device) (*streams.Stream, error) {
 		return nil, err
 	}
 	q.resources.Add(s)
-	q.streams = append(q.streams, s)
+	done, err := q.NewEvent(d)
+	if err != nil {
+		return nil, err
+	}
+	q.streams, q.done = append(q.streams, s), append(q.done, done)
 	return s, nil
 }
 
@@ -45,6 +50,25 @@ func (q *Queue) NewEvent(d *streams.Device) (*streams.Event, error) {
 	return e, err
 }
 
+// Barrier has all streams wait for each other: the first for all, and all for the first.
+func (q *Queue) Barrier() error {
+	first := q.streams[0]
+	for i, s := range q.streams[1:] {
+		if err := errors.Join(s.Record(q.done[i+1]), first.Wait(q.done[i+1])); err != nil {
+			return err
+		}
+	}
+	if err := first.Record(q.done[0]); err != nil {
+		return err
+	}
+	for _, s := range q.streams[1:] {
+		if err := s.Wait(q.done[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // WaitEarlier has a stream wait for an event that the iteration before recorded, or none. A graph begins after the one
 // before has ended, and needs no wait.
 func (q *Queue) WaitEarlier(s *streams.Stream, e *streams.Event) error {
@@ -54,13 +78,21 @@ func (q *Queue) WaitEarlier(s *streams.Stream, e *streams.Event) error {
 	return s.Wait(e)
 }
 
-// ByStreams is the method that queues each iteration.
-func (q *Queue) ByStreams(ctx context.Context, iterations int) (time.Duration, error) {
+// Method returns the method of streams, or that of graphs.
+func (q *Queue) Method(name string) Method {
+	if name == queued {
+		return q.byStreams
+	}
+	return q.byGraphs
+}
+
+// byStreams is the method that queues each iteration.
+func (q *Queue) byStreams(ctx context.Context, iterations int) (time.Duration, error) {
 	return q.timed(ctx, iterations, func(i int) error { return q.Iteration(i % 2) })
 }
 
-// ByGraphs is the method that captures two iterations as graphs, once, and launches these in turns.
-func (q *Queue) ByGraphs(ctx context.Context, iterations int) (time.Duration, error) {
+// byGraphs is the method that captures two iterations as graphs, once, and launches these in turns.
+func (q *Queue) byGraphs(ctx context.Context, iterations int) (time.Duration, error) {
 	for len(q.graphs) < 2 {
 		parity := len(q.graphs)
 		q.capturing = true
