@@ -40,6 +40,14 @@ type product struct {
 	*sparse.Blocks
 	data  compare.Data
 	queue *sparse.Streams // nil until it is needed
+
+	references [2]reference // by input, made when they are needed
+}
+
+// reference is a product, with the sums of the magnitudes of its terms, and how many a row has at most.
+type reference struct {
+	product, magnitude []float64
+	terms              int64
 }
 
 func (s *settings) open(_ context.Context, session *halo.Session, o compare.Options) (compare.Problem, error) {
