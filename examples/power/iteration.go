@@ -134,7 +134,7 @@ func (p *iteration) byRanks(r *ranks.Rank) {
 
 // lead adds up what the ranks of a block have sent, and, in block 0, what those of other rows have.
 func (p *iteration) lead(at *sparse.Place, next int, t int64) {
-	sum := sumInOrder(p.Each, make([]float64, p.Threads), func(i int) float64 { return received(at, rankSumsAt+int64(packet*i), t+1) })
+	sum := sumInOrder(p.Each, make([]float64, p.Options.Threads), func(i int) float64 { return received(at, rankSumsAt+int64(packet*i), t+1) })
 	if row := at.Block.Row; row > 0 {
 		put(at, 0, rowSumsAt+int64(packet*row), sum, t+1)
 		return

@@ -35,6 +35,9 @@ func TestOneVector(t *testing.T) {
 		{3, "--ranks 9 --size 45 --density 0.7 --iterations 3 --threads 32"},
 		{4, "--ranks 3 --size 120 --density 0.02 --iterations 7"},
 		{4, "--ranks 4 --side 4 --size 21 --density 1 --iterations 2"},
+		{1, "--ranks 7 --size 97 --density 0.1 --iterations 6 --pauses"},
+		{2, "--ranks 6 --size 97 --density 0.3 --iterations 6 --pauses"},
+		{3, "--ranks 9 --size 45 --density 0.7 --iterations 5 --pauses"},
 	} {
 		t.Run(fmt.Sprintf("devices=%d/%s", c.devices, strings.ReplaceAll(c.flags, " ", "_")), func(t *testing.T) {
 			exampletest.Compare(t, newProgram, sums, c.devices, "--samples 1 "+c.flags)

@@ -66,10 +66,10 @@ func (p *iteration) newFactor(squares, factor streams.Span) (*streams.Kernel, er
 	}
 	return kernels.Launch(d, kernels.LaunchSpec[norm]{
 		Name: "factor", Work: streams.Sweep, Uses: []streams.Span{squares, factor},
-		Function: f[0], Grid: [3]int{1, 1, 1}, Block: [3]int{p.Threads, 1, 1},
+		Function: f[0], Grid: [3]int{1, 1, 1}, Block: [3]int{p.Options.Threads, 1, 1},
 		Argument: norm{squares.Address(), factor.Address(), int64(p.Side), int64(p.Each)},
 		Host: func() {
-			all, threads := streams.View[float64](sparse.Bytes(squares)), make([]float64, p.Threads)
+			all, threads := streams.View[float64](sparse.Bytes(squares)), make([]float64, p.Options.Threads)
 			total := 0.0
 			for row := range p.Side {
 				total += sumInOrder(p.Each, threads, func(i int) float64 { return all[row*p.Each+i] })

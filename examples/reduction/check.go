@@ -11,15 +11,21 @@ import (
 
 // String says what is added up.
 func (p *problem) String() string {
-	return fmt.Sprintf("a sum of %d %s on each device by %d ranks of %d threads", p.count, p.data, p.world.Ranks(), p.threads)
+	return fmt.Sprintf("a sum of %d %s on each device by %d ranks of %d threads", p.count, p.data, p.world.Ranks(), p.options.Threads)
 }
 
-// Reset fills what ranks and streams write to with NaN.
+// Reset fills what ranks and streams write to with NaN, but for the totals.
 func (p *problem) Reset() error {
 	for _, m := range append([]*streams.Memory{p.gathered}, p.cells...) {
-		if err := compare.Fill(m.All(), func(values []float64, _ int64) {
+		last, period := int64(total), int64(cells)
+		if m == p.gathered {
+			last, period = int64(p.world.Size()), int64(p.world.Size()+1)
+		}
+		if err := compare.Fill(m.All(), func(values []float64, first int64) {
 			for i := range values {
-				values[i] = math.NaN()
+				if values[i] = math.NaN(); (first+int64(i))%period == last {
+					values[i] = 0
+				}
 			}
 		}); err != nil {
 			return err
@@ -28,25 +34,38 @@ func (p *problem) Reset() error {
 	return nil
 }
 
-// Values returns the sum.
-func (p *problem) Values(int) ([]float64, error) { return compare.Read[float64](p.result.Span(0, 8)) }
+// Values returns the sum of the last iteration, and the total of all.
+func (p *problem) Values(int) (all []float64, err error) {
+	for _, from := range p.byMethod {
+		one, err := compare.Read[float64](from)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}
 
-// Check compares the sum with that of the numbers one after the other: the same where they are integers, else within
-// what rounding can do to either.
+// Check compares with the sum of the numbers one after the other: the same where they are integers, else within what
+// rounding can do to either (Higham 2002, 4.2).
 func (p *problem) Check(_ context.Context, values []float64, iterations int) (string, error) {
 	if p.sum == nil {
 		p.sum = p.reference()
 	}
-	got, want := values[0], sign(int64(iterations)-1)*p.sum.value
 	bound := 0.0
 	if p.data == string(compare.Reals) {
-		bound = (float64(p.additions()) + 2) * 0x1p-53 * p.sum.size // Higham 2002, 4.2
+		bound = (float64(p.additions()) + 2) * 0x1p-53 * p.sum.size
 	}
-	off := math.Abs(got - want)
+	want := sign(int64(iterations)-1) * p.sum.value
+	off := math.Abs(values[0] - want)
 	if !(off <= bound) {
-		return "", fmt.Errorf("the sum is %v, the reference %v, which may differ by %.1e", got, want, bound)
+		return "", fmt.Errorf("the sum is %v, the reference %v, which may differ by %.1e", values[0], want, bound)
 	}
-	return fmt.Sprintf("sum %.17g, %.1e from the reference, which allows %.1e", got, off, bound), nil
+	whole, bounds := p.sum.value*float64(iterations%2), 2*bound*float64(iterations)
+	if !(math.Abs(values[1]-whole) <= bounds) {
+		return "", fmt.Errorf("the sums of all iterations add up to %v, the reference to %v, which may differ by %.1e", values[1], whole, bounds)
+	}
+	return fmt.Sprintf("sum %.17g, %.1e from the reference, which allows %.1e", values[0], off, bound), nil
 }
 
 // reference adds up the numbers one after the other, and adds what the sum has lost at the end (Neumaier 1974).
@@ -68,7 +87,7 @@ func (p *problem) reference() *sum {
 // additions is how many a number goes through at most.
 func (p *problem) additions() int64 {
 	slice := p.count/int64(p.world.Ranks()) + 1
-	return slice/int64(4*p.threads) + 4 + 2 + 5 + int64(p.threads/32) + int64(math.Log2(float64(p.world.Size()))) + 1
+	return slice/int64(4*p.options.Threads) + 4 + 2 + 5 + int64(p.options.Threads/32) + int64(math.Log2(float64(p.world.Size()))) + 1
 }
 
 // Close frees all.

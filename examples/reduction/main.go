@@ -8,10 +8,11 @@ import (
 	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/streams"
 )
 
 func (p *settings) open(_ context.Context, s *halo.Session, o compare.Options) (_ compare.Problem, err error) {
-	x := &problem{settings: *p, session: s, threads: o.Threads}
+	x := &problem{settings: *p, session: s, options: o}
 	program := ranks.Program{Name: "reduction", Source: source, Kernel: "by_ranks", Threads: o.Threads, Host: x.byRanks}
 	if x.world, err = compare.World(s, program, o, 1); err != nil {
 		return nil, err
@@ -44,14 +45,14 @@ func (p *problem) allocate() (err error) {
 			return err
 		}
 	}
-	p.gathered, err = compare.Alloc(&p.resources, p.session.Devices[0], 8*int64(p.world.Size()))
+	p.gathered, err = compare.Alloc(&p.resources, p.session.Devices[0], 8*int64(p.world.Size()+1))
 	return err
 }
 
 // Method makes a method ready.
 func (p *problem) Method(name string) (compare.Method, error) {
 	if name == compare.Ranks {
-		p.result = p.cells[0]
+		p.byMethod = [2]streams.Span{p.cells[0].Span(0, 8), p.cells[0].Span(8*total, 8)}
 		return compare.ByRanks(p.world, func(iterations int) (all []data) {
 			for i := range p.numbers {
 				all = append(all, data{p.numbers[i].Address(), p.cells[i].Address(), p.count, int64(iterations)})
@@ -59,7 +60,7 @@ func (p *problem) Method(name string) (compare.Method, error) {
 			return all
 		}), nil
 	}
-	p.result = p.gathered
+	p.byMethod = [2]streams.Span{p.gathered.Span(0, 8), p.gathered.Span(8*int64(p.world.Size()), 8)}
 	if p.queue == nil {
 		q, err := newQueue(p)
 		if err != nil {

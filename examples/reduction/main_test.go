@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ func TestOneSum(t *testing.T) {
 		{3, "--ranks 2 --numbers 2003 --iterations 5 --data reals --threads 32"},
 		{4, "--ranks 3 --numbers 0 --iterations 5"},
 		{4, "--ranks 2 --numbers 777 --iterations 2 --data reals"},
+		{2, "--ranks 5 --numbers 999 --iterations 6 --data reals --pauses"},
 	} {
 		t.Run(fmt.Sprintf("devices=%d/%s", c.devices, strings.ReplaceAll(c.flags, " ", "_")), func(t *testing.T) {
 			sums := all
@@ -106,9 +108,12 @@ func TestCheck(t *testing.T) {
 			if _, err := x.Check(t.Context(), values, iterations+1); err == nil {
 				t.Errorf("%s: the sum of another iteration passes", c.data)
 			}
-			values[0] += c.off
-			if _, err := x.Check(t.Context(), values, iterations); err == nil || !strings.Contains(err.Error(), "the reference") {
-				t.Errorf("%s: a wrong sum gives %v", c.data, err)
+			for i, want := range []string{"the sum is", "the sums of all iterations add up to"} {
+				wrong := slices.Clone(values)
+				wrong[i] += c.off
+				if _, err := x.Check(t.Context(), wrong, iterations); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%s: a wrong value %d gives %v", c.data, i, err)
+				}
 			}
 		}
 		if err := x.Close(); err != nil {

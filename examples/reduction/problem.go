@@ -17,8 +17,8 @@ var cuda string
 
 // source is the kernels with what they share with Go.
 var source = kernels.Source{Name: "reduction.cu", Text: compare.Sums + cuda, Mirrors: []kernels.Mirror{
-	{Name: "Data", Value: data{}}, {Name: "Slices", Value: slices{}}, {Name: "Tree", Value: tree{}},
-	{Name: "CELLS", Value: cells}, {Name: "CREDIT", Value: credit},
+	{Name: "Data", Value: data{}}, {Name: "Slices", Value: launchSlices{}}, {Name: "Tree", Value: tree{}},
+	{Name: "CELLS", Value: cells}, {Name: "TOTAL", Value: total}, {Name: "CREDIT", Value: credit},
 }}
 
 // data is struct Data of reduction.cu.
@@ -27,9 +27,9 @@ type data struct {
 	Count, Iterations int64
 }
 
-// slices and tree are the structs of reduction.cu for launches.
+// launchSlices and tree are the structs of reduction.cu for launches.
 type (
-	slices struct {
+	launchSlices struct {
 		Numbers, Sums uint64
 		Count         int64
 		Sign          float64
@@ -43,6 +43,7 @@ type (
 // Constants of reduction.cu.
 const (
 	cells  = 32
+	total  = cells - 1
 	credit = 255
 )
 
@@ -57,14 +58,14 @@ type problem struct {
 	settings
 	count     int64
 	session   *halo.Session
-	threads   int
+	options   compare.Options
 	world     *ranks.World
 	queue     *compare.Queue // nil until it is needed
 	resources streams.Resources
 	numbers   []*streams.Memory // by device
 	cells     []*streams.Memory // by device: those of its ranks
-	gathered  *streams.Memory   // on the first device: the sum of each rank
-	result    *streams.Memory   // that the last method wrote to
+	gathered  *streams.Memory   // on the first device: the sum of each rank, and the total
+	byMethod  [2]streams.Span   // the sum and the total of the method in use
 	sum       *sum              // nil until it is needed
 }
 

@@ -61,12 +61,12 @@ func (q *queue) newKernels(device int, sums streams.Span) error {
 		return err
 	}
 	for parity := range q.slices {
-		k, err := kernels.Launch(d, kernels.LaunchSpec[slices]{
+		k, err := kernels.Launch(d, kernels.LaunchSpec[launchSlices]{
 			Name: "slice sums", Work: streams.Sweep, Uses: []streams.Span{numbers.All(), sums},
-			Function: f[0], Grid: [3]int{each, 1, 1}, Block: [3]int{p.threads, 1, 1},
-			Argument: slices{numbers.Address(), sums.Address(), p.count, sign(int64(parity))},
+			Function: f[0], Grid: [3]int{each, 1, 1}, Block: [3]int{p.options.Threads, 1, 1},
+			Argument: launchSlices{numbers.Address(), sums.Address(), p.count, sign(int64(parity))},
 			Host: func() {
-				out, threads := streams.View[float64](sums.Memory.Bytes()), make([]float64, p.threads)
+				out, threads := streams.View[float64](sums.Memory.Bytes()), make([]float64, p.options.Threads)
 				for i := range each {
 					out[i] = sign(int64(parity)) * sliceSum(streams.View[float64](numbers.Bytes()), int64(each), int64(i), threads)
 				}

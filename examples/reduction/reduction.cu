@@ -6,10 +6,10 @@ using namespace ranks;
 // What all ranks of a device share.
 struct Data {
 	const double *numbers; // of this device
-	double *cells;         // CELLS of each of its ranks: its own sum, and one for each round of the tree
+	double *cells;         // CELLS of each of its ranks: its own sum, one for each round of the tree, and the total
 	i64 count, iterations;
 };
-enum { CELLS = 32, CREDIT = 255 };
+enum { CELLS = 32, TOTAL = CELLS - 1, CREDIT = 255 };
 
 // slice_sum returns the sum of the numbers that belong to a rank of a device, to all its threads. Each thread has four
 // loads under way.
@@ -27,8 +27,8 @@ __device__ __forceinline__ double slice_sum(const double *numbers, i64 count, i6
 	return block_sum((a + b) + (c + d), shared);
 }
 
-// Each iteration is a sum, in odd ones of the negated numbers: what is left of the one before would be seen. Before a
-// rank puts its sum a second time, it has been told that the first was read.
+// Each iteration is a sum, in odd ones of the negated numbers, and all are added to a total: what is left of another
+// iteration would be seen. Before a rank puts its sum a second time, it has been told that the first was read.
 extern "C" __global__ void __launch_bounds__(1024, 1) by_ranks(const __grid_constant__ World world) {
 	__shared__ State state;
 	__shared__ double shared[32];
@@ -45,15 +45,18 @@ extern "C" __global__ void __launch_bounds__(1024, 1) by_ranks(const __grid_cons
 		for (int step = 1, round = 0; step < n && ok; step *= 2, round++) {
 			if (me % (2 * step) == step) {
 				ok = t == 0 || rank.wait_notifications(CREDIT, 1);
+				pause_at_random();
 				rank.put_notify(w, me - step, (1 + round) * (i64)sizeof(double), sizeof(double), mine, round);
 				rank.flush(w);
 				break;
 			}
 			if (me + step >= n) continue;
 			ok = rank.wait_notifications(round, 1);
+			pause_at_random();
 			if (threadIdx.x == 0) mine[0] += mine[1 + round];
 			rank.notify(me + step, WORLD, CREDIT);
 		}
+		if (me == 0 && threadIdx.x == 0) mine[TOTAL] += mine[0];
 	}
 	rank.barrier(WORLD);
 	rank.stop_timer();
@@ -75,7 +78,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1) slice_sums(const __grid_co
 	if (threadIdx.x == 0) s.sums[blockIdx.x] = s.sign * sum;
 }
 
-// One block adds sums along the tree, where they lie. The first one becomes the result.
+// One block adds sums along the tree, where they lie. The first one becomes the result, and is added to the total, which
+// lies behind them.
 struct Tree {
 	double *sums;
 	i64 count;
@@ -87,4 +91,5 @@ extern "C" __global__ void __launch_bounds__(1024, 1) add_tree(const __grid_cons
 			tree.sums[i] += tree.sums[i + step];
 		__syncthreads();
 	}
+	if (threadIdx.x == 0) tree.sums[tree.count] += tree.sums[0];
 }

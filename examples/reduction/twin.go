@@ -35,7 +35,7 @@ func (p *problem) byRanks(r *ranks.Rank) {
 	each, local := int64(r.Size(ranks.Device)), int64(r.Index(ranks.Device))
 	numbers := streams.View[float64](p.numbers[r.Device()].Bytes())
 	bytes := p.cells[r.Device()].Bytes()[8*cells*local:][:8*cells]
-	mine, threads := streams.View[float64](bytes), make([]float64, p.threads)
+	mine, threads := streams.View[float64](bytes), make([]float64, p.options.Threads)
 	w := r.CreateWindow(ranks.All, bytes)
 	r.StartTimer()
 	for t := int64(0); t < d.Iterations && !r.Failed(); t++ {
@@ -45,6 +45,7 @@ func (p *problem) byRanks(r *ranks.Rank) {
 				if t > 0 && !r.WaitNotifications(credit, 1) {
 					return
 				}
+				p.options.Pause()
 				r.PutNotify(w, me-step, int64(8*(1+round)), bytes[:8], round)
 				break
 			}
@@ -54,8 +55,12 @@ func (p *problem) byRanks(r *ranks.Rank) {
 			if !r.WaitNotifications(round, 1) {
 				return
 			}
+			p.options.Pause()
 			mine[0] += mine[1+round]
 			r.Notify(me+step, ranks.All, credit)
+		}
+		if me == 0 {
+			mine[total] += mine[0]
 		}
 	}
 	r.Barrier(ranks.All)
@@ -64,10 +69,12 @@ func (p *problem) byRanks(r *ranks.Rank) {
 }
 
 // addTree is the twin of add_tree.
-func addTree(sums []float64) {
+func addTree(all []float64) {
+	sums, total := all[:len(all)-1], &all[len(all)-1]
 	for step := 1; step < len(sums); step *= 2 {
 		for i := 0; i+step < len(sums); i += 2 * step {
 			sums[i] += sums[i+step]
 		}
 	}
+	*total += sums[0]
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/examples/internal/sparse"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/streams"
 )
 
 //go:embed spmv.cu
@@ -41,7 +42,7 @@ type product struct {
 	data  compare.Data
 	queue *sparse.Streams // nil until it is needed
 
-	references [2]reference // by input, made when they are needed
+	references []reference // by input, made when they are needed
 }
 
 // reference is a product, with the sums of the magnitudes of its terms, and how many a row has at most.
@@ -57,11 +58,14 @@ func (s *settings) open(_ context.Context, session *halo.Session, o compare.Opti
 	}
 	p := &product{data: compare.Data(s.data)}
 	program := ranks.Program{Name: "spmv", Source: source, Kernel: "by_ranks", Threads: o.Threads, Host: p.byRanks}
-	if p.Blocks, err = sparse.Open(session, m, program, o, func(int) int64 { return 0 }); err != nil {
+	if p.Blocks, err = sparse.Open(session, m, program, o, func(int) int64 { return 8 * m.N }); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
+
+// total is where column 0 adds up the products of all iterations.
+func (p *product) total(b *sparse.Block) streams.Span { return b.Extra(0, 8*p.N) }
 
 // byRanks is the twin of by_ranks.
 func (p *product) byRanks(r *ranks.Rank) {
@@ -73,7 +77,13 @@ func (p *product) byRanks(r *ranks.Rank) {
 			return
 		}
 		at.Multiply(sparse.Product, input, 1)
-		if !at.Reduce(sparse.Product) || !r.Barrier(ranks.All) {
+		if !at.Reduce(sparse.Product) {
+			return
+		}
+		if at.Block.Column == 0 {
+			at.Add(streams.View[float64](sparse.Bytes(p.total(at.Block))), sparse.Product)
+		}
+		if !r.Barrier(ranks.All) {
 			return
 		}
 	}

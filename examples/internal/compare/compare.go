@@ -63,6 +63,7 @@ func (p Program) Parse(args []string, help io.Writer) (o Options, err error) {
 	f.IntVar(&o.Ranks, "ranks", 0, "ranks of each device; 0 for --per-multiprocessor")
 	f.IntVar(&o.PerMultiprocessor, "per-multiprocessor", 4, "ranks on each multiprocessor, or core of a host device; 0 for as many as fit")
 	f.IntVar(&o.Threads, "threads", 128, "threads of a rank, a multiple of 32")
+	f.BoolVar(&o.Pauses, "pauses", false, "ranks pause now and then before they put: a test, not for times")
 	p.Flags(f)
 	if err := f.Parse(args); err != nil {
 		return o, err

@@ -2,8 +2,10 @@ package compare
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/halox/halox/halo"
 )
@@ -28,6 +30,15 @@ type Options struct {
 	// Ranks of each device, or, if that is 0, on each multiprocessor, or, if that is 0 too, as many as fit.
 	Ranks, PerMultiprocessor int
 	Threads                  int // of a rank, and of a thread block of the other methods
+
+	Pauses bool // ranks pause now and then before they put
+}
+
+// Pause is the twin of pause_at_random.
+func (o Options) Pause() {
+	if o.Pauses && rand.N(4) == 0 {
+		time.Sleep(rand.N(128 * time.Microsecond))
+	}
 }
 
 // Bounds of options.

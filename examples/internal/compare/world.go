@@ -3,6 +3,7 @@ package compare
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/halo"
@@ -13,6 +14,9 @@ import (
 // form some groups of the same size: if nobody says how many ranks there are, as many as are a multiple of that.
 func World(s *halo.Session, p ranks.Program, o Options, groups int) (*ranks.World, error) {
 	want := ranks.Options{Ranks: o.Ranks}
+	if o.Pauses {
+		p.Source.Defines = append(slices.Clone(p.Source.Defines), "PAUSES")
+	}
 	if o.Ranks%groups != 0 {
 		return nil, fmt.Errorf("--ranks %d: the ranks of a device form %d groups of the same size", o.Ranks, groups)
 	}

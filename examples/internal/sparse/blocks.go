@@ -48,13 +48,13 @@ type addresses struct{ Starts, Columns, Values, Vectors uint64 }
 // multiplyArgument and addArgument are the structs of launches of sparse.cuh.
 type (
 	multiplyArgument struct {
-		Block                    addresses
-		In, Factor, Out, Squares uint64
-		N                        int64
+		Block                           addresses
+		In, Factor, Out, Squares, Total uint64
+		N                               int64
 	}
 	addArgument struct {
-		To, From, Squares uint64
-		N                 int64
+		To, From, Squares, Total uint64
+		N                        int64
 	}
 )
 
@@ -63,7 +63,7 @@ type Blocks struct {
 	*Matrix
 	Session *halo.Session
 	Each    int // ranks of a block
-	Threads int // of a rank
+	Options compare.Options
 	World   *ranks.World
 	All     []*Block // at Row + Side*Column
 
@@ -116,7 +116,7 @@ func Open(s *halo.Session, m *Matrix, p ranks.Program, o compare.Options, extra 
 	if err != nil {
 		return nil, err
 	}
-	x = &Blocks{Matrix: m, Session: s, World: world, Each: world.Ranks() / perDevice, Threads: o.Threads, pitch: (m.N + 15) / 16 * 16}
+	x = &Blocks{Matrix: m, Session: s, World: world, Each: world.Ranks() / perDevice, Options: o, pitch: (m.N + 15) / 16 * 16}
 	x.resources.Add(world)
 	defer func() {
 		if err != nil {
@@ -231,7 +231,7 @@ func (x *Blocks) Reset(input func(b *Block, i int) func(element int64) float64) 
 
 // String says how the matrix is cut, and onto how many ranks.
 func (x *Blocks) String() string {
-	return fmt.Sprintf("%d x %d blocks of %d x %d elements, %d entries a row, each by %d ranks of %d threads", x.Side, x.Side, x.N, x.N, x.PerRow, x.Each, x.Threads)
+	return fmt.Sprintf("%d x %d blocks of %d x %d elements, %d entries a row, each by %d ranks of %d threads", x.Side, x.Side, x.N, x.N, x.PerRow, x.Each, x.Options.Threads)
 }
 
 // Close frees all.

@@ -58,13 +58,16 @@ type Place struct {
 func (x *Blocks) Place(r *ranks.Rank) *Place {
 	me, n := r.Index(ranks.All), int64(x.Each)
 	member := int64(me % x.Each)
-	return &Place{r, x.All[me/x.Each], int(member), x, compare.Part(x.N, n, member), compare.Part(x.N, n, member+1), make([]float64, x.Threads)}
+	return &Place{r, x.All[me/x.Each], int(member), x, compare.Part(x.N, n, member), compare.Part(x.N, n, member+1), make([]float64, x.Options.Threads)}
 }
 
 // Multiply sets the rank's own elements of a vector to the product of its block and factor times another.
 func (p *Place) Multiply(out, in int, factor float64) {
 	p.Block.multiply(p.Block.vector(out), p.Block.vector(in), factor, p.begin, p.end)
 }
+
+// Add adds the rank's own elements of a vector to those of another vector in the block's memory.
+func (p *Place) Add(to []float64, from int) { add(to, p.Block.vector(from), p.begin, p.end) }
 
 // SumOfSquares returns that of the rank's own elements of a vector.
 func (p *Place) SumOfSquares(i int) float64 {
@@ -76,6 +79,7 @@ func (p *Place) Window() ranks.Window { return p.blocks.window }
 
 // PutPart is the twin of put_part.
 func (p *Place) PutPart(row, column, to, from, tag int) {
+	p.blocks.Options.Pause()
 	own := Bytes(p.Block.Vector(from))[8*p.begin : 8*p.end]
 	p.PutNotify(p.blocks.window, (row+p.blocks.Side*column)*p.blocks.Each+p.Member, 8*(int64(to)*p.blocks.pitch+p.begin), own, tag)
 }

@@ -107,6 +107,7 @@ struct Place {
 // does: of small messages it is as quick as a block, and takes fewer registers.
 __device__ __forceinline__ void put_part(ranks::Rank &rank, const Place &at, int row, int column, int to, int from,
                                          int tag) {
+	pause_at_random();
 	__syncthreads();
 	if (threadIdx.x < 32)
 		rank.put_notify<ranks::Warp>(at.window, at.rank_at(row, column),
@@ -147,6 +148,7 @@ struct Multiply {
 	const double *in, *factor; // factor may be 0: it is 1 then
 	double *out;
 	double *squares; // of each thread block: the sum of the squares of its elements; may be 0
+	double *total;   // to which the elements are added; may be 0
 	i64 n;
 };
 
@@ -154,8 +156,10 @@ extern "C" __global__ void __launch_bounds__(1024, 1) multiply_rows(const __grid
 	__shared__ double shared[32];
 	const i64 begin = part(m.n, gridDim.x, blockIdx.x), end = part(m.n, gridDim.x, blockIdx.x + 1);
 	multiply(m.block, m.in, m.factor ? *m.factor : 1, m.out, begin, end);
-	if (!m.squares) return;
+	if (!m.squares && !m.total) return;
 	__syncthreads();
+	if (m.total) add(m.total, m.out, begin, end);
+	if (!m.squares) return;
 	const double sum = sum_of_squares(m.out, begin, end, shared);
 	if (threadIdx.x == 0) m.squares[blockIdx.x] = sum;
 }
@@ -163,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) multiply_rows(const __grid
 struct Add {
 	double *to;
 	const double *from;
-	double *squares; // as above
+	double *squares, *total; // as above
 	i64 n;
 };
 
@@ -171,7 +175,8 @@ extern "C" __global__ void __launch_bounds__(1024, 1) add_rows(const __grid_cons
 	__shared__ double shared[32];
 	const i64 begin = part(a.n, gridDim.x, blockIdx.x), end = part(a.n, gridDim.x, blockIdx.x + 1);
 	add(a.to, a.from, begin, end);
+	if (a.total) add(a.total, a.to, begin, end); // each thread reads what it has stored
 	if (!a.squares) return;
-	const double sum = sum_of_squares(a.to, begin, end, shared); // each thread reads what it has stored
+	const double sum = sum_of_squares(a.to, begin, end, shared);
 	if (threadIdx.x == 0) a.squares[blockIdx.x] = sum;
 }

@@ -21,12 +21,13 @@ type Streams struct {
 	add      [2][][]*streams.Kernel // by parity, block and round
 }
 
-// Launches say what is multiplied. Factor and squares are those of kernel multiply_rows, and may be nil.
+// Launches say what is multiplied. Factor, Squares and Total are those of kernel multiply_rows, and may be nil.
 type Launches struct {
 	Source  kernels.Source
 	Product func(b *Block, parity int) int // the vector that is set
 	Factor  func(b *Block) streams.Span
 	Squares func(b *Block) streams.Span // of column 0, once the product is complete
+	Total   func(b *Block) streams.Span // the same
 }
 
 // NewStreams makes streams and launches ready.
@@ -62,16 +63,30 @@ func (x *Blocks) NewStreams(l Launches) (*Streams, error) {
 	return q, nil
 }
 
-// squares returns where the sums of squares of a product go, nowhere unless it is complete.
-func (q *Streams) squares(b *Block, complete bool) (s streams.Span, out []float64) {
-	if q.launches.Squares == nil || b.Column > 0 || !complete {
-		return s, nil
+// finish is what is done with a product of column 0 that is complete.
+type finish struct{ squares, total streams.Span }
+
+func (q *Streams) finish(b *Block, complete bool) (f finish) {
+	if b.Column > 0 || !complete {
+		return f
 	}
-	s = q.launches.Squares(b)
-	if s.Memory.Bytes() != nil {
-		out = streams.View[float64](Bytes(s))
+	if q.launches.Squares != nil {
+		f.squares = q.launches.Squares(b)
 	}
-	return s, out
+	if q.launches.Total != nil {
+		f.total = q.launches.Total(b)
+	}
+	return f
+}
+
+// part does it with the part of a rank, on a host device.
+func (f finish) part(product []float64, rank int, begin, end int64, threads []float64) {
+	if f.total.Memory != nil {
+		add(streams.View[float64](Bytes(f.total)), product, begin, end)
+	}
+	if f.squares.Memory != nil {
+		streams.View[float64](Bytes(f.squares))[rank] = sumOfSquares(product, begin, end, threads)
+	}
 }
 
 // each calls f for the part of each rank of a block.
@@ -83,12 +98,12 @@ func (x *Blocks) each(f func(rank int, begin, end int64)) {
 
 // geometry returns the grid and the thread blocks of a launch for a block.
 func (x *Blocks) geometry() (grid, block [3]int) {
-	return [3]int{x.Each, 1, 1}, [3]int{x.Threads, 1, 1}
+	return [3]int{x.Each, 1, 1}, [3]int{x.Options.Threads, 1, 1}
 }
 
 func (q *Streams) newMultiply(d *streams.Device, b *Block, parity int, f streams.Function) (*streams.Kernel, error) {
 	x, product := q.blocks, q.launches.Product(b, parity)
-	squares, sums := q.squares(b, x.Side == 1)
+	done := q.finish(b, x.Side == 1)
 	var factor streams.Span
 	if q.launches.Factor != nil {
 		factor = q.launches.Factor(b)
@@ -97,17 +112,15 @@ func (q *Streams) newMultiply(d *streams.Device, b *Block, parity int, f streams
 	return kernels.Launch(d, kernels.LaunchSpec[multiplyArgument]{
 		Name: "multiply", Work: streams.Sweep, Uses: []streams.Span{b.starts.All(), b.columns.All(), b.values.All(), b.vectors.All()},
 		Function: f, Grid: grid, Block: block,
-		Argument: multiplyArgument{b.addresses(), b.Vector(parity).Address(), factor.Address(), b.Vector(product).Address(), squares.Address(), x.N},
+		Argument: multiplyArgument{b.addresses(), b.Vector(parity).Address(), factor.Address(), b.Vector(product).Address(), done.squares.Address(), done.total.Address(), x.N},
 		Host: func() {
-			by, threads := 1.0, make([]float64, x.Threads)
+			by, threads := 1.0, make([]float64, x.Options.Threads)
 			if factor.Memory != nil {
 				by = streams.View[float64](Bytes(factor))[0]
 			}
 			x.each(func(rank int, begin, end int64) {
 				b.multiply(b.vector(product), b.vector(parity), by, begin, end)
-				if sums != nil {
-					sums[rank] = sumOfSquares(b.vector(product), begin, end, threads)
-				}
+				done.part(b.vector(product), rank, begin, end, threads)
 			})
 		},
 	})
@@ -115,19 +128,17 @@ func (q *Streams) newMultiply(d *streams.Device, b *Block, parity int, f streams
 
 func (q *Streams) newAdd(d *streams.Device, b *Block, parity, round int, f streams.Function) (*streams.Kernel, error) {
 	x, product := q.blocks, q.launches.Product(b, parity)
-	squares, sums := q.squares(b, round == x.rounds()-1)
+	done := q.finish(b, round == x.rounds()-1)
 	grid, block := x.geometry()
 	return kernels.Launch(d, kernels.LaunchSpec[addArgument]{
 		Name: "add", Work: streams.Sweep, Uses: []streams.Span{b.vectors.All()},
 		Function: f, Grid: grid, Block: block,
-		Argument: addArgument{b.Vector(product).Address(), b.Vector(received + round).Address(), squares.Address(), x.N},
+		Argument: addArgument{b.Vector(product).Address(), b.Vector(received + round).Address(), done.squares.Address(), done.total.Address(), x.N},
 		Host: func() {
-			threads := make([]float64, x.Threads)
+			threads := make([]float64, x.Options.Threads)
 			x.each(func(rank int, begin, end int64) {
 				add(b.vector(product), b.vector(received+round), begin, end)
-				if sums != nil {
-					sums[rank] = sumOfSquares(b.vector(product), begin, end, threads)
-				}
+				done.part(b.vector(product), rank, begin, end, threads)
 			})
 		},
 	})
