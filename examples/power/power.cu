@@ -35,7 +35,7 @@ __device__ __forceinline__ double received(ranks::Rank &rank, const Place &at, i
 // of row 0 that has them as its input, and from there down the columns; meanwhile the norm is taken in column 0. Each
 // rank sends its own part as soon as it has it. Two inputs take turns: who gets a factor knows that all ranks have
 // done their products of the iteration before, whose input may be overwritten.
-extern "C" __global__ void __launch_bounds__(512, 1) by_ranks(const __grid_constant__ ranks::World world) {
+extern "C" __global__ void __launch_bounds__(640, 1) by_ranks(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
 	__shared__ Place at;
 	__shared__ double shared[32], number;

@@ -140,4 +140,4 @@ func TestRefusals(t *testing.T) {
 	exampletest.Stopped(t, newProgram, "--numbers 100")
 }
 
-func TestNoSpills(t *testing.T) { exampletest.NoSpills(t, source, 64) }
+func TestCompiles(t *testing.T) { exampletest.Compiles(t, source, 64) }

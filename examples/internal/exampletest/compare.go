@@ -96,11 +96,23 @@ func Stopped(t *testing.T, p func() compare.Program, flags string) {
 	})
 }
 
-// NoSpills compiles a source for each generation of GPUs. Its kernels keep their variables in registers, of which
-// threads have so many at most.
-func NoSpills(t *testing.T, source kernels.Source, registers int) {
+// Compiles compiles a source for each generation of GPUs. Its kernels keep their variables in registers, of which
+// threads have so many at most, and have no fences: ranks wait by acquires and tell by releases.
+func Compiles(t *testing.T, source kernels.Source, registers int) {
 	testdevices.Compile(t, source)
 	testdevices.OtherCompilers(t)
+	ptx, err := testdevices.Compiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fence := range []string{"membar", "fence."} {
+		if strings.Contains(string(ptx), fence) {
+			t.Errorf("%s has %s", source.Name, fence)
+		}
+	}
+	if !strings.Contains(string(ptx), "red.release.sys") {
+		t.Errorf("%s is no PTX that tells by releases", source.Name)
+	}
 	c, err := nvrtc.Open(testdevices.NVRTC(t))
 	if err != nil {
 		t.Fatal(err)
