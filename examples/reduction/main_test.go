@@ -134,6 +134,8 @@ func TestRefusals(t *testing.T) {
 		"--threads 2048":          "--threads 2048: want 32 to 512",
 		"--method both":           "--method both: want all, or different ones of ranks,streams,graph",
 		"--method ranks,ranks":    "--method ranks,ranks: want all, or different ones",
+		"--limit 0s":              "--limit 0s: want more than 0",
+		"--limit long":            `invalid value "long"`,
 		"more":                    `"more" is no flag`,
 		"--devices -1":            "-1 is negative",
 	})

@@ -5,6 +5,7 @@ package compare
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
@@ -63,6 +64,8 @@ func (p Program) Parse(args []string, help io.Writer) (o Options, err error) {
 	f.IntVar(&o.Ranks, "ranks", 0, "ranks of each device; 0 for --per-multiprocessor")
 	f.IntVar(&o.PerMultiprocessor, "per-multiprocessor", 4, "ranks on each multiprocessor, or core of a host device; 0 for as many as fit")
 	f.IntVar(&o.Threads, "threads", 128, "threads of a rank, a multiple of 32")
+	f.DurationVar(&o.Limit, "limit", 20*time.Second, "of every wait of a rank")
+	f.BoolVar(&o.CSV, "csv", false, "print the table as comma-separated values")
 	f.BoolVar(&o.Pauses, "pauses", false, "ranks pause now and then before they put: a test, not for times")
 	p.Flags(f)
 	if err := f.Parse(args); err != nil {
@@ -145,7 +148,9 @@ func (p Program) Run(ctx context.Context, s *halo.Session, o Options, out io.Wri
 			return 0, fmt.Errorf("%s and %s differ: %w", o.Methods[0], name, err)
 		}
 	}
-	table(out, o, took)
+	if err := table(out, o, took); err != nil {
+		return 0, err
+	}
 	fmt.Fprintln(out, report)
 	return example.ChecksumOf(first), nil
 }
@@ -184,18 +189,24 @@ func same(a, b []float64) error {
 }
 
 // table prints what an iteration takes by each method, and how many times as long as by ranks.
-func table(out io.Writer, o Options, took [][]float64) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "method\tus an iteration, median\tleast\tmost\tover ranks")
+func table(out io.Writer, o Options, took [][]float64) error {
+	rows := [][]string{{"method", "us an iteration, median", "least", "most", "over ranks"}}
 	byRanks := slices.Index(o.Methods, Ranks)
 	for i, name := range o.Methods {
 		ratio := ""
 		if byRanks >= 0 {
 			ratio = fmt.Sprintf("%.2f", median(took[i])/median(took[byRanks]))
 		}
-		fmt.Fprintln(w, strings.Join([]string{name, digits(median(took[i])), digits(took[i][0]), digits(took[i][len(took[i])-1]), ratio}, "\t"))
+		rows = append(rows, []string{name, digits(median(took[i])), digits(took[i][0]), digits(took[i][len(took[i])-1]), ratio})
 	}
-	w.Flush()
+	if o.CSV {
+		return csv.NewWriter(out).WriteAll(rows)
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
 }
 
 // digits writes a time with three or more digits.

@@ -78,8 +78,13 @@ func TestRun(t *testing.T) {
 					t.Errorf("no line %q in\n%s", line, out.String())
 				}
 			}
-			if c.fake.resets != 3*5 {
-				t.Errorf("%d resets of 4 samples and one before, of 3 methods", c.fake.resets)
+			o.CSV = true
+			var rows strings.Builder
+			if _, err := p.Run(t.Context(), &halo.Session{Devices: devices}, o, &rows); err != nil || !strings.Contains(rows.String(), "\nmethod,\"us an iteration, median\",least,most,over ranks\nranks,10.0,10.0,10.0,1.00\nstreams,25.0,") {
+				t.Errorf("as CSV, %v:\n%s", err, rows.String())
+			}
+			if c.fake.resets != 2*3*5 {
+				t.Errorf("%d resets of 4 samples and one before, of 3 methods, twice", c.fake.resets)
 			}
 		}
 		if err := streams.CloseAll(devices); err != nil {

@@ -31,7 +31,9 @@ type Options struct {
 	Ranks, PerMultiprocessor int
 	Threads                  int // of a rank, and of a thread block of the other methods
 
-	Pauses bool // ranks pause now and then before they put
+	Limit  time.Duration // of every wait of a rank
+	Pauses bool          // ranks pause now and then before they put
+	CSV    bool          // the table is printed as comma-separated values
 }
 
 // Pause is the twin of pause_at_random.
@@ -76,8 +78,11 @@ func (o Options) check() error {
 			return err
 		}
 	}
-	if o.Threads%32 != 0 {
+	switch {
+	case o.Threads%32 != 0:
 		return fmt.Errorf("--threads %d: want a multiple of 32", o.Threads)
+	case o.Limit <= 0:
+		return fmt.Errorf("--limit %v: want more than 0", o.Limit)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // World makes the ranks of a program ready on all devices of a session, as many as the options say. Those of a device
 // form some groups of the same size: if nobody says how many ranks there are, as many as are a multiple of that.
 func World(s *halo.Session, p ranks.Program, o Options, groups int) (*ranks.World, error) {
-	want := ranks.Options{Ranks: o.Ranks}
+	want := ranks.Options{Ranks: o.Ranks, Limit: o.Limit}
 	if o.Pauses {
 		p.Source.Defines = append(slices.Clone(p.Source.Defines), "PAUSES")
 	}
