@@ -1,0 +1,152 @@
+package exampletest
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/examples/internal/compare"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+)
+
+// Sums are the checksums of an example by its flags and the number of devices, which all backends share.
+type Sums map[string]uint32
+
+// eachSession runs f on so many host devices, so many GPUs that are made of the CPU, and so many GPUs where there are
+// as many.
+func eachSession(t *testing.T, devices int, f func(t *testing.T, s *halo.Session)) {
+	run := func(t *testing.T, s *testdevices.Set) {
+		if devices > len(s.Devices) {
+			t.Skipf("SKIPPED: %d devices, the test wants %d", len(s.Devices), devices)
+		}
+		f(t, &halo.Session{Devices: s.Devices[:devices], Links: s.Links, Compiler: s.Compiler})
+	}
+	t.Run("backend=host", func(t *testing.T) { run(t, testdevices.Host(t, devices)) })
+	t.Run("backend=cuda", func(t *testing.T) { run(t, testdevices.GPUs(t)) })
+	t.Run("backend=cuda-on-cpu", func(t *testing.T) { run(t, testdevices.CPU(t, devices)) })
+}
+
+// Compare runs an example with some flags on each kind of device. Its methods agree with each other and with its
+// reference, and give the same checksum on each backend, unless sums is nil.
+func Compare(t *testing.T, p func() compare.Program, sums Sums, devices int, flags string) {
+	eachSession(t, devices, func(t *testing.T, s *halo.Session) {
+		program := p()
+		o, err := program.Parse(strings.Fields(flags), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		got, err := program.Run(t.Context(), s, o, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, "\n"+o.Methods[len(o.Methods)-1]+" ") {
+			t.Errorf("no table of the methods in\n%s", text)
+		}
+		key := fmt.Sprintf("%d devices %s", devices, flags)
+		if want, known := sums[key]; known && got != want {
+			t.Errorf("checksum %08X, on another backend %08X", got, want)
+		}
+		if sums != nil {
+			sums[key] = got
+		}
+	})
+}
+
+// Refused wants an example to refuse flags with an error, before it opens a device or when it knows these: errors has
+// what each says by the flags.
+func Refused(t *testing.T, p func() compare.Program, refusals map[string]string) {
+	for flags, want := range refusals {
+		err := p().Command(t.Context(), strings.Fields("--backend host "+flags), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error is %v, want %q", flags, err, want)
+		}
+	}
+	var help strings.Builder
+	if _, err := p().Parse([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-per-multiprocessor") {
+		t.Errorf("-h gives %v and\n%s", err, help.String())
+	}
+}
+
+// Stopped wants an example to end with its context.
+func Stopped(t *testing.T, p func() compare.Program, flags string) {
+	eachSession(t, 1, func(t *testing.T, s *halo.Session) {
+		for _, method := range compare.Methods() {
+			program := p()
+			o, err := program.Parse(strings.Fields(flags+" --method "+method), io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			why := errors.New("enough")
+			cancel(why)
+			if _, err := program.Run(ctx, s, o, io.Discard); !errors.Is(err, why) {
+				t.Errorf("%s: the error is %v", method, err)
+			}
+		}
+	})
+}
+
+// Compiles compiles a source for each generation of GPUs. Its kernels keep their variables in registers, of which
+// threads have so many at most, and have no fences: ranks wait by acquires and tell by releases.
+func Compiles(t *testing.T, source kernels.Source, registers int) {
+	testdevices.Compile(t, source)
+	testdevices.OtherCompilers(t)
+	ptx, err := testdevices.Compiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fence := range []string{"membar", "fence."} {
+		if strings.Contains(string(ptx), fence) {
+			t.Errorf("%s has %s", source.Name, fence)
+		}
+	}
+	if !strings.Contains(string(ptx), "red.release.sys") {
+		t.Errorf("%s is no PTX that tells by releases", source.Name)
+	}
+	c, err := nvrtc.Open(testdevices.NVRTC(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := nvrtc.Source{Name: source.Name, Text: source.Text}
+	headers, err := filepath.Glob("../../kernels/cu/*.cuh")
+	if err != nil || len(headers) == 0 {
+		t.Skip("SKIPPED: the headers of kernels/cu are not here: ", err)
+	}
+	for _, file := range headers {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Headers = append(text.Headers, nvrtc.Header{Name: filepath.Base(file), Text: string(content)})
+	}
+	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+		options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-default-device", "--pre-include=halox.cuh", "--ptxas-options=-v"}
+		for _, d := range source.Defines {
+			options = append(options, "--define-macro="+d)
+		}
+		compiled, err := c.Compile(text, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := nvrtc.ParseUsage(compiled.Log)
+		if len(all) != strings.Count(source.Text, `extern "C" __global__`) {
+			t.Fatalf("%s: the usage of %d kernels in\n%s", arch, len(all), compiled.Log)
+		}
+		for _, u := range all {
+			t.Logf("%s: %s: %d registers, %d bytes of shared memory", arch, u.Name, u.Registers, u.Shared)
+			if u.SpillStores+u.SpillLoads+u.StackFrame != 0 || u.Registers > registers {
+				t.Errorf("%s: %s: %+v", arch, u.Name, u)
+			}
+		}
+	}
+}
