@@ -3,29 +3,26 @@
 
 #include "rank_groups.cuh"
 
-#ifdef __CUDACC__
-#define NOT_INLINED __noinline__
-#else
-#define NOT_INLINED __attribute__((noinline))
-#endif
-
 namespace ranks {
 
 // copy_words copies words. Each thread has as many under way as hide the time of a load.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
-	enum { AT_ONCE = 8 };
-	W *const t = (W *)to;
-	const W *const f = (const W *)from;
-	const i64 n = Group::threads();
-	for (i64 first = Group::thread(); first < words; first += AT_ONCE * n) {
+	enum { AT_ONCE = sizeof(W) == 16 ? 8 : 1 }; // registers are scarce
+	const int n = Group::threads();
+	W *t = (W *)to + Group::thread();
+	const W *f = (const W *)from + Group::thread();
+	i64 left = words - Group::thread(); // 0 or less: the thread has copied its words
+#pragma unroll 1
+	for (; left > 0; left -= AT_ONCE * (i64)n) {
+		const int here = (int)min(left, (i64)AT_ONCE * n);
 		W v[AT_ONCE];
 #pragma unroll
-		for (int k = 0; k < AT_ONCE; k++)
-			if (first + k * n < words) v[k] = f[first + k * n];
+		for (int k = 0; k < AT_ONCE; k++, f += n)
+			if (k * n < here) v[k] = *f;
 #pragma unroll
-		for (int k = 0; k < AT_ONCE; k++)
-			if (first + k * n < words) t[first + k * n] = v[k];
+		for (int k = 0; k < AT_ONCE; k++, t += n)
+			if (k * n < here) *t = v[k];
 	}
 }
 
@@ -36,25 +33,17 @@ __device__ __forceinline__ void copy_aligned(char *to, const char *from, i64 byt
 	if (head > bytes) head = bytes;
 	const i64 words = (bytes - head) / (i64)sizeof(W), tail = head + words * (i64)sizeof(W);
 	copy_words<Group, W>(to + head, from + head, words);
+#pragma unroll 1
 	for (i64 i = Group::thread(); i < head; i += Group::threads()) to[i] = from[i];
+#pragma unroll 1
 	for (i64 i = tail + Group::thread(); i < bytes; i += Group::threads()) to[i] = from[i];
 }
 
-// copy_any copies bytes, in the widest words that both addresses are equally far from. It is no part of each kernel
-// that calls it, whose registers decide how many ranks a multiprocessor holds.
-template <typename Group> __device__ NOT_INLINED void copy_any(char *to, const char *from, i64 bytes) {
-	const u64 apart = (u64)to ^ (u64)from;
-	if (apart % 16 == 0) copy_aligned<Group, uint4>(to, from, bytes);
-	else if (apart % 8 == 0) copy_aligned<Group, u64>(to, from, bytes);
-	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(to, from, bytes);
-	else copy_words<Group, char>(to, from, bytes);
-}
-
-// copy copies bytes by a group.
+// copy copies bytes by a group, in the widest words that both addresses are equally far from.
 template <typename Group> __device__ __forceinline__ void copy(void *to, const void *from, i64 bytes) {
 	char *const t = (char *)to;
 	const char *const f = (const char *)from;
-	const u64 all = (u64)t | (u64)f | (u64)bytes;
+	const u64 all = (u64)t | (u64)f | (u64)bytes, apart = (u64)t ^ (u64)f;
 	if (all % 16 == 0 && bytes <= 16 * Group::threads()) { // the quickest, a word a thread
 		const int i = Group::thread();
 		if (16 * i < bytes) ((uint4 *)t)[i] = ((const uint4 *)f)[i];
@@ -65,7 +54,10 @@ template <typename Group> __device__ __forceinline__ void copy(void *to, const v
 		if (8 * i < bytes) ((u64 *)t)[i] = ((const u64 *)f)[i];
 		return;
 	}
-	copy_any<Group>(t, f, bytes);
+	if (apart % 16 == 0) copy_aligned<Group, uint4>(t, f, bytes);
+	else if (apart % 8 == 0) copy_aligned<Group, u64>(t, f, bytes);
+	else if (apart % 4 == 0) copy_aligned<Group, unsigned>(t, f, bytes);
+	else copy_words<Group, char>(t, f, bytes);
 }
 
 } // namespace ranks

@@ -38,7 +38,7 @@ func (m measurement) labels() results.Row {
 		row = row.Label("bytes", m.lap.Bytes)
 	}
 	if m.ranks.PerMultiprocessor > 0 {
-		row = row.Label("per_multiprocessor", m.ranks.PerMultiprocessor)
+		row = row.Label("per_multiprocessor", m.ranks.PerMultiprocessor).Label("threads", m.threads())
 	}
 	return row
 }
@@ -58,6 +58,16 @@ func (m measurement) task() bench.Task {
 	}}
 }
 
+// threads of a rank: fewer where many ranks share a multiprocessor, whose registers would not do for more.
+func (m measurement) threads() int {
+	const most = 512 // on a multiprocessor
+	each := m.ranks.PerMultiprocessor
+	if each == 0 {
+		return m.options.Threads
+	}
+	return min(m.options.Threads, max(32, most/each/32*32))
+}
+
 // leftOut is a row without numbers, which says why.
 func leftOut(row results.Row, why error) results.Row {
 	row.Note = why.Error()
@@ -68,7 +78,7 @@ func leftOut(row results.Row, why error) results.Row {
 func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) (us results.Sample, ranks int, err error) {
 	devices := m.Devices[:m.devices]
 	memory := make([]*streams.Memory, len(devices))
-	w, err := haloranks.New(m.Compiler, devices, m.Links, m.kernel.program(m.options.Threads, memory), m.ranks)
+	w, err := haloranks.New(m.Compiler, devices, m.Links, m.kernel.program(m.threads(), memory), m.ranks)
 	if err != nil {
 		return us, 0, err
 	}

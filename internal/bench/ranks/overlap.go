@@ -15,7 +15,7 @@ import (
 // that do both. The hidden share is (compute + exchange - both) / min(compute, exchange).
 func (r *run) overlapTask(each int, bytes, work int64) bench.Task {
 	m := measurement{run: r, devices: min(2, len(r.Devices)), kernel: overlap, ranks: haloranks.Options{PerMultiprocessor: each}}
-	labels := results.NewRow().Label("what", "overlap").Label("devices", m.devices).Label("bytes", bytes).Label("per_multiprocessor", each).Label("work", work)
+	labels := results.NewRow().Label("what", "overlap").Label("devices", m.devices).Label("bytes", bytes).Label("per_multiprocessor", each).Label("threads", m.threads()).Label("work", work)
 	return bench.Task{Labels: labels, Measure: func(ctx context.Context) (rows []results.Row, err error) {
 		var open streams.Resources
 		defer func() { err = errors.Join(err, open.Close()) }()
