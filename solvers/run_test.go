@@ -86,7 +86,7 @@ func interrupt(t *testing.T, set *testdevices.Set, scheme Scheme, every int64) {
 
 // pathOf returns a path that the scheme has.
 func pathOf(s Scheme) p2p.Path {
-	if s == Fused || s == Resident {
+	if s == Fused || s == Ranks || s == Resident {
 		return p2p.Direct
 	}
 	return p2p.Staged
