@@ -59,7 +59,7 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
 	}
 	v := &verifier{setup: w, out: out}
-	return v.report(ctx, v.checks())
+	return v.report(ctx, append(v.checks(), v.ranks()...))
 }
 
 // again plans the same file with other overrides, on the same devices.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -38,9 +37,6 @@ func (v *verifier) checks() (all []check) {
 	paths := v.paths()
 	for _, path := range paths {
 		all = append(all, v.exchanges(path)...)
-	}
-	if slices.Contains(paths, p2p.Direct) {
-		all = append(all, v.ranks()...)
 	}
 	return append(all, v.runs(paths)...)
 }

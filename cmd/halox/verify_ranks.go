@@ -7,16 +7,26 @@ import (
 	"slices"
 
 	"github.com/halox/halox/halo/ranks/litmus"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
-// ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all.
+// ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all. There are none
+// where some device does not reach another.
 func (v *verifier) ranks() (all []check) {
 	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Limit: waitLimit}
 	var devices []*streams.Device
 	for _, d := range v.place.Devices {
 		if !slices.Contains(devices, d) {
 			devices = append(devices, d)
+		}
+	}
+	for _, from := range devices {
+		for _, to := range devices {
+			if _, _, err := v.session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {
+				fmt.Fprintf(v.out, "left out: ranks: %v\n", err)
+				return nil
+			}
 		}
 	}
 	puts := func(of string, some ...*streams.Device) {

@@ -117,6 +117,12 @@ func (s *RankSteps) program(perMultiprocessor int) kernels.Program {
 	return n.programOf("rank_steps.cu", n.source(s.classes, form, options))
 }
 
+// tableBytes is the size of struct RankSteps.
+func (s *RankSteps) tableBytes() int {
+	phases := len(s.phases)
+	return 8*(phases*(s.plan().arrays+2*s.classes.count()+2)+2) + s.plan().frameBytes()
+}
+
 // Table returns the address of what the ranks of a device share, 0 on a host device.
 func (s *RankSteps) Table(device int) uint64 {
 	if len(s.tables) == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/streams"
 )
 
@@ -72,6 +73,34 @@ func (s *RankSteps) upload(device int) error {
 	s.resources.Add(m)
 	s.tables = append(s.tables, m)
 	return nil
+}
+
+// threadsAlong counts the threads of a rank in points along x, rows and layers of a tile, that many along x and y.
+func threadsAlong(threads, nx, ny int) [3]int {
+	return [3]int{threads % nx, threads / nx % ny, threads / nx / ny}
+}
+
+// groupedTile reports whether the rows of a tile are whole groups, which are aligned in all phases.
+func (s *RankSteps) groupedTile(device int, box domain.Box) bool {
+	n := s.plan()
+	if box.Empty() || box.Size()[0]%n.group != 0 {
+		return false
+	}
+	for _, devices := range s.phases {
+		arrays := slices.Concat(devices[device].Arrays...)
+		if !n.grouped(arrays, box) || partOf(arrays[0], box, n.group, n.group).head != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// groupOf returns how many points a thread takes at once.
+func (s *RankSteps) groupOf(grouped bool) int {
+	if grouped {
+		return s.plan().group
+	}
+	return 1
 }
 
 // targetsOfTiles lists where points of tiles go, for each and for each written array in turn.

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -15,38 +14,6 @@ type rankTile struct {
 	// On a host device: what sweeps it, by phase, and what that is given.
 	sweep []func(frame []byte)
 	frame []byte
-}
-
-// Cut cuts the subdomain of each device into tiles of so many ranks, and makes all ready. It is called once.
-func (s *RankSteps) Cut(ranks int) error {
-	if ranks < 1 || s.tiles != nil {
-		return fmt.Errorf("sweep: tiles for %d ranks, of steps that have %d", ranks, len(s.tiles))
-	}
-	for _, box := range s.boxes {
-		tiles := make([]rankTile, ranks)
-		for i, b := range cutIntoTiles(box, ranks) {
-			tiles[i].box = b
-		}
-		s.tiles = append(s.tiles, tiles)
-	}
-	s.findPartners()
-	for device, d := range s.devices {
-		if !d.GoKernels {
-			if err := s.upload(device); err != nil {
-				return err
-			}
-			continue
-		}
-		for i := range s.tiles[device] {
-			t := &s.tiles[device][i]
-			t.frame = s.plan().frame()
-			for _, devices := range s.phases {
-				r := devices[device]
-				t.sweep = append(t.sweep, r.Sweeper.plan.hostSpec("ranks", r.Arrays, []domain.Box{t.box}, nil).RunWith)
-			}
-		}
-	}
-	return nil
 }
 
 // tileRow is the multiple of points at which rows are cut: those of two cache lines of doubles.
@@ -96,43 +63,6 @@ func longest(length, parts, unit int) (most int) {
 	return most
 }
 
-// findPartners finds out which tiles exchange notifications: those of which one stores points, or ghosts, that the
-// other reads.
-func (s *RankSteps) findPartners() {
-	n, ranks := s.plan(), len(s.tiles[0])
-	pair := func(a, b int) {
-		for _, p := range [][2]int{{a, b}, {b, a}} {
-			t := &s.tiles[p[0]/ranks][p[0]%ranks]
-			if at, known := slices.BinarySearch(t.partners, p[1]); !known && a != b {
-				t.partners = slices.Insert(t.partners, at, p[1])
-			}
-		}
-	}
-	for device, tiles := range s.tiles {
-		for i, t := range tiles {
-			for k, other := range tiles[:i] {
-				if n.readsAround(t.box, other.box) || n.readsAround(other.box, t.box) {
-					pair(device*ranks+i, device*ranks+k)
-				}
-			}
-			for _, devices := range s.phases {
-				for _, st := range devices[device].Stores {
-					piece := st.Send.Intersect(t.box)
-					if piece.Empty() {
-						continue
-					}
-					piece = piece.Shift(st.Ghost.Lo.Sub(st.Send.Lo))
-					for k, other := range s.tiles[st.To] {
-						if n.readsAround(other.box, piece) {
-							pair(device*ranks+i, st.To*ranks+k)
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
 // readsAround reports whether who sweeps a box reads points of another one, in any array.
 func (n *plan) readsAround(box, of domain.Box) bool {
 	if box.Empty() || box.Grow(n.radius()).Intersect(of).Empty() {
@@ -141,38 +71,4 @@ func (n *plan) readsAround(box, of domain.Box) bool {
 	return slices.ContainsFunc(n.reads, func(r readArray) bool {
 		return slices.ContainsFunc(r.footprint, func(o domain.Vec) bool { return !box.Shift(o).Intersect(of).Empty() })
 	})
-}
-
-// tableBytes is the size of struct RankSteps.
-func (s *RankSteps) tableBytes() int {
-	phases := len(s.phases)
-	return 8*(phases*(s.plan().arrays+2*s.classes.count()+2)+2) + s.plan().frameBytes()
-}
-
-// threadsAlong counts the threads of a rank in points along x, rows and layers of a tile, that many along x and y.
-func threadsAlong(threads, nx, ny int) [3]int {
-	return [3]int{threads % nx, threads / nx % ny, threads / nx / ny}
-}
-
-// groupedTile reports whether the rows of a tile are whole groups, which are aligned in all phases.
-func (s *RankSteps) groupedTile(device int, box domain.Box) bool {
-	n := s.plan()
-	if box.Empty() || box.Size()[0]%n.group != 0 {
-		return false
-	}
-	for _, devices := range s.phases {
-		arrays := slices.Concat(devices[device].Arrays...)
-		if !n.grouped(arrays, box) || partOf(arrays[0], box, n.group, n.group).head != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// groupOf returns how many points a thread takes at once.
-func (s *RankSteps) groupOf(grouped bool) int {
-	if grouped {
-		return s.plan().group
-	}
-	return 1
 }

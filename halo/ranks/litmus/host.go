@@ -7,14 +7,6 @@ import (
 	"github.com/halox/halox/halo/ranks"
 )
 
-const (
-	poison   = 0xee
-	credit   = 128
-	someTags = 100
-	counted  = 8
-	word     = 16
-)
-
 // call is a rank on a host device with its slots: what the kernels of litmus.cu do, function by function.
 type call struct {
 	*ranks.Rank

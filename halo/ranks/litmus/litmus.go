@@ -6,7 +6,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -19,9 +18,6 @@ import (
 //go:embed litmus.cu
 var source string
 
-// ErrWrong says that a rank saw something else than what was promised.
-var ErrWrong = errors.New("ranks: a litmus test failed")
-
 // Tests are the litmus tests of some devices of one backend that reach each other.
 type Tests struct {
 	Compiler *kernels.Compiler
@@ -33,32 +29,10 @@ type Tests struct {
 	fault, where int64 // that a test of these tests wants, in a round
 }
 
-// Faults of rank 0.
 const (
-	dropped = 1 + iota // a notification is not sent, or once too often
-	flipped            // a bit of a byte, or the number of a round, is wrong
-)
-
-const (
-	alignments = 17
-	allRounds  = alignments * alignments
-	hostRanks  = 3
-	threads    = 64
-)
-
-// litmus is struct Litmus of litmus.cu.
-type litmus struct {
-	Windows, Sources                          uint64
-	Slot, Rounds, Seed, Near, Fault, Where    int64
-	Wrong                                     uint64
-	Kind, From, To, Round, At, Expected, Came int64
-}
-
-// What can be wrong, as in litmus.cu.
-const (
-	wrongByte = iota
-	wrongCount
-	early
+	allRounds = alignments * alignments
+	hostRanks = 3
+	threads   = 64
 )
 
 // test is a kernel and its twin, which gets the memory of a rank's slots.
@@ -145,18 +119,4 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) (er
 		}
 	}
 	return nil
-}
-
-// describe says what was wrong first.
-func (l *litmus) describe(w *ranks.World) error {
-	name := func(rank int64) string {
-		return fmt.Sprintf("rank %d (%v)", rank, w.Devices()[rank/int64(w.Ranks())])
-	}
-	switch l.Kind {
-	case wrongByte:
-		return fmt.Errorf("%w: %s has %#02x in byte %d of what %s put in round %d, not %#02x", ErrWrong, name(l.To), l.Came, l.At, name(l.From), l.Round, l.Expected)
-	case wrongCount:
-		return fmt.Errorf("%w: %s has more notifications of tag %d than %s sent in round %d", ErrWrong, name(l.To), l.At, name(l.From), l.Round)
-	}
-	return fmt.Errorf("%w: %s left barrier %d and saw %d of %s, not %d", ErrWrong, name(l.To), l.Round, l.Came, name(l.From), l.Expected)
 }

@@ -58,11 +58,11 @@ func TestFaultsAreFound(t *testing.T) {
 			is    error
 			says  []string
 		}{
-			{0, flipped, ErrWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " of what rank 0 (", " 0) put in round "}},
+			{0, flipped, errWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " of what rank 0 (", " 0) put in round "}},
 			{0, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s for 1 notifications of tag ", "; 0 came"}},
 			{1, dropped, nil, []string{"rank "}},
-			{2, flipped, ErrWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "not 7"}},
-			{3, flipped, ErrWrong, []string{" in byte 3 of what rank 0 (", " 0) put in round "}},
+			{2, flipped, errWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "not 7"}},
+			{3, flipped, errWrong, []string{" in byte 3 of what rank 0 (", " 0) put in round "}},
 			{3, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s "}},
 		} {
 			t.Run(fmt.Sprintf("%s/fault=%d", kinds[c.kind].name, c.fault), func(t *testing.T) {
