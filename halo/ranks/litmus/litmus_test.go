@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
@@ -83,4 +84,11 @@ func TestFaultsAreFound(t *testing.T) {
 			})
 		}
 	})
+}
+
+// The kernels compile for GPUs, with the checks that the tests ask for and without.
+func TestKernelsCompile(t *testing.T) {
+	for _, defines := range [][]string{nil, {"RANK_CHECKS"}} {
+		testdevices.Compile(t, kernels.Source{Name: "litmus.cu", Text: source, Defines: defines})
+	}
 }
