@@ -74,7 +74,7 @@ func golden(t *testing.T, file, got string) {
 var (
 	schemes = []configs.Scheme{
 		{Name: "baseline", Paths: []string{"staged"}}, {Name: "two-stream", Orders: []string{"left-right", "pairwise"}}, {Name: "assisted"},
-		{Name: "graph", Steady: true}, {Name: "fused", Paths: []string{"direct"}}, {Name: "resident", Paths: []string{"direct"}, Steady: true},
+		{Name: "graph", Steady: true}, {Name: "fused", Paths: []string{"direct"}}, {Name: "ranks", Paths: []string{"direct"}, Steady: true}, {Name: "resident", Paths: []string{"direct"}, Steady: true},
 	}
 	paths = []string{"staged", "peer", "direct"}
 )

@@ -19,6 +19,7 @@ type Source struct {
 	Text    string   // kernels are extern "C" and have one parameter, a struct
 	Defines []string // NAME=VALUE
 	Mirrors []Mirror // what it shares with Go, to be compared as it is compiled
+	Headers []Header // that were generated for it; those of cu/ it includes by their names
 }
 
 // program returns the source as this package compiles it.
@@ -26,7 +27,7 @@ func (s Source) program() (Program, error) {
 	if s.Name == "" || s.Text == "" {
 		return Program{}, fmt.Errorf("kernels: a source needs a name and a text; this one is %q with %d bytes", s.Name, len(s.Text))
 	}
-	return Program{File: s.Name, Defines: s.Defines, Mirrors: s.Mirrors, own: s.Text}, nil
+	return Program{File: s.Name, Defines: s.Defines, Mirrors: s.Mirrors, Headers: s.Headers, own: s.Text}, nil
 }
 
 // Compile compiles the source for an architecture, as "sm_90", and returns the

@@ -87,8 +87,8 @@ sanitize() {
 	local cut name
 	cut=$(case $(nvidia-smi -L | wc -l) in 1) echo "[1,1,1]" ;; 2 | 3) echo "[2,1,1]" ;; *) echo "[2,1,2]" ;; esac)
 	for how in "memcheck baseline staged" "memcheck two-stream peer" "memcheck two-stream staged" \
-		"memcheck assisted peer" "memcheck assisted staged" "memcheck fused direct" "memcheck resident direct" \
-		"racecheck baseline staged" "racecheck assisted peer" "racecheck resident direct" \
+		"memcheck assisted peer" "memcheck assisted staged" "memcheck fused direct" "memcheck ranks direct" "memcheck resident direct" \
+		"racecheck baseline staged" "racecheck assisted peer" "racecheck ranks direct" "racecheck resident direct" \
 		"memcheck resident direct $PART" "racecheck resident direct $PART"; do
 		set -- $how "[37,20,23]" "$cut"
 		name=$1-$2-$3${6:+-part}

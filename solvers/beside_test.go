@@ -33,7 +33,7 @@ func TestStepsBesideAnotherKernel(t *testing.T) {
 	n := min(4, len(set.Devices))
 	p := problem(t, []int{96, 96, 24 * n}, kernels.Float64, "dddddd")
 	const limit = 2 * time.Second
-	for _, scheme := range []Scheme{Resident, Fused} {
+	for _, scheme := range []Scheme{Resident, Ranks, Fused} {
 		for name, busy := range map[string]time.Duration{"for less than the limit": limit / 4, "for longer": 3 * limit} {
 			t.Run(string(scheme)+"/"+name, func(t *testing.T) {
 				alone := prepare(t, set, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})

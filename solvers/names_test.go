@@ -16,6 +16,7 @@ const (
 	Assisted  = scheme.Assisted
 	Graph     = scheme.Graph
 	Fused     = scheme.Fused
+	Ranks     = scheme.Ranks
 	Resident  = scheme.Resident
 
 	LeftRight = scheme.LeftRight

@@ -56,6 +56,7 @@ func ways() []how {
 		{scheme: Graph, path: p2p.Peer},
 		{scheme: Graph, path: p2p.Direct},
 		{scheme: Fused, path: p2p.Direct},
+		{scheme: Ranks, path: p2p.Direct},
 		{scheme: Resident, path: p2p.Direct},
 	}
 }
@@ -253,7 +254,9 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 
 // unsuited reports whether the scheme refuses the problem. Any other that it refuses fails a
 // test.
-func unsuited(s Scheme, p *Problem) bool { return (s == Resident || s == Graph) && changes(p) }
+func unsuited(s Scheme, p *Problem) bool {
+	return (s == Ranks || s == Resident || s == Graph) && changes(p)
+}
 
 // changes reports whether a wall of the problem changes with time.
 func changes(p *Problem) bool {

@@ -22,8 +22,10 @@ func newVerifyCommand() *cobra.Command {
 Verify poisons the ghosts of fields whose values say where they lie, exchanges
 them over every path that the links have, and compares every point with what its
 place says. Then it solves the problem of the file for up to 20 steps with every
-scheme and path, and compares the result with that of one device, bit for bit. A
-large grid is made smaller first, and cut alike.`,
+scheme and path, and compares the result with that of one device, bit for bit. Where
+kernels reach each other's memory, it also runs litmus tests of ranks: puts, their
+notifications and barriers, on each device, between two and among all. A large
+grid is made smaller first, and cut alike.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return verifyFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set)
@@ -57,7 +59,7 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
 	}
 	v := &verifier{setup: w, out: out}
-	return v.report(ctx, v.checks())
+	return v.report(ctx, append(v.checks(), v.ranks()...))
 }
 
 // again plans the same file with other overrides, on the same devices.

@@ -258,6 +258,8 @@ func TestNewRefusesWhatDoesNotSuit(t *testing.T) {
 	}{
 		"kernels of its own":       {Fused, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels = nil, nothing }},
 		"resident, kernels":        {Resident, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels = nil, nothing }},
+		"ranks, kernels":           {Ranks, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels = nil, nothing }},
+		"ranks, two stages":        {Ranks, func(s *Step) { s.Stages = append(s.Stages, s.Stages[0]) }},
 		"what changes, in a graph": {Graph, func(s *Step) { s.Stages[0].Point, s.Stages[0].Kernels, s.Stages[0].Changing = nil, nothing, true }},
 		"the step's number, in graph": {Graph, func(s *Step) {
 			p := sweep.Point{Name: "f", Dims: 3, CUDA: "f() p.step()", Go: func(*sweep.Row) {}}
@@ -265,6 +267,9 @@ func TestNewRefusesWhatDoesNotSuit(t *testing.T) {
 		}},
 		"a face's kernel, fused": {Fused, func(s *Step) {
 			s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: func(boundary.Slab) (*streams.Kernel, error) { return nil, nil }}
+		}},
+		"a profile, ranks": {Ranks, func(s *Step) {
+			s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return func([]float64, domain.Vec, float64) {} }}
 		}},
 		"a profile, resident": {Resident, func(s *Step) {
 			s.Measured[0].Boundary[0] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile { return func([]float64, domain.Vec, float64) {} }}

@@ -1,0 +1,122 @@
+// Package litmus has litmus tests of ranks: short programs of random data and poisoned memory that see whether what
+// was promised of puts, notifications and barriers holds on the devices that there are.
+package litmus
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+//go:embed litmus.cu
+var source string
+
+// Tests are the litmus tests of some devices of one backend that reach each other.
+type Tests struct {
+	Compiler *kernels.Compiler
+	Links    *p2p.Links
+	Ranks    int           // of each device; 0: one a multiprocessor, and three of a host device
+	Rounds   int64         // of each test; 0: as many as Puts has alignments
+	Limit    time.Duration // of each wait; 0 as in ranks.Options
+
+	fault, where int64 // that a test of these tests wants, in a round
+}
+
+const (
+	allRounds = alignments * alignments
+	hostRanks = 3
+	threads   = 64
+)
+
+// test is a kernel and its twin, which gets the memory of a rank's slots.
+type test struct {
+	kernel string
+	host   func(c *call)
+}
+
+// Puts checks what ranks of a device put to others of it, if there is one device, else what those of each put to the
+// next one: random sizes at all distances of target and source from a multiple of 16, in pieces of which the last
+// notifies. Who is notified looks at all that it has, and at what is around.
+func (t Tests) Puts(ctx context.Context, devices ...*streams.Device) error {
+	return t.run(ctx, test{"pieces", (*call).pieces}, devices)
+}
+
+// Counts checks, between the same ranks, that notifications of each tag are counted by themselves: all that were sent
+// can be taken, in any order of tags, and no more.
+func (t Tests) Counts(ctx context.Context, devices ...*streams.Device) error {
+	return t.run(ctx, test{"counts", (*call).counts}, devices)
+}
+
+// Barriers checks that nobody leaves a barrier, of all ranks or of a device, before all have entered, and that what
+// was stored before is then seen.
+func (t Tests) Barriers(ctx context.Context, devices ...*streams.Device) error {
+	return t.run(ctx, test{"barriers", (*call).barriers}, devices)
+}
+
+// AllToOne checks that one rank, each in turn, gets what all put to it at the same time, with one tag.
+func (t Tests) AllToOne(ctx context.Context, devices ...*streams.Device) error {
+	return t.run(ctx, test{"all_to_one", (*call).allToOne}, devices)
+}
+
+// run runs one test on the devices.
+func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) (err error) {
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	var windows, sources []*streams.Memory
+	slot := int64(0)
+	program := ranks.Program{
+		Name: "litmus " + one.kernel, Kernel: one.kernel, Threads: threads,
+		Source: kernels.Source{Name: "litmus.cu", Text: source, Mirrors: []kernels.Mirror{{Name: "Litmus", Value: litmus{}}}},
+		Host: func(r *ranks.Rank) {
+			at := slot * int64(r.Index(ranks.Device))
+			one.host(&call{r, ranks.Data[litmus](r), windows[r.Device()].Bytes()[at:][:slot], sources[r.Device()].Bytes()[at:][:slot]})
+		},
+	}
+	options := ranks.Options{Ranks: t.Ranks, PerMultiprocessor: 1, Limit: t.Limit, Checks: true}
+	if options.Ranks == 0 && devices[0].GoKernels {
+		options.Ranks = hostRanks
+	}
+	world, err := ranks.New(t.Compiler, devices, t.Links, program, options)
+	if err != nil {
+		return err
+	}
+	open.Add(world)
+	slot = max(4096, int64(word*world.Size()))
+	rounds := t.Rounds
+	if rounds == 0 {
+		rounds = allRounds
+	}
+	shared := litmus{Slot: slot, Rounds: rounds, Seed: int64(rand.Uint32()), Fault: t.fault, Where: t.where}
+	if len(devices) == 1 {
+		shared.Near = 1
+	}
+	var data []litmus
+	for _, d := range devices {
+		for _, all := range []*[]*streams.Memory{&windows, &sources} {
+			m, err := d.Alloc(slot * int64(world.Ranks()))
+			if err != nil {
+				return err
+			}
+			open.Add(m)
+			*all = append(*all, m)
+		}
+		shared.Windows, shared.Sources = windows[len(windows)-1].Address(), sources[len(sources)-1].Address()
+		data = append(data, shared)
+	}
+	if err := ranks.Run(ctx, world, data); err != nil {
+		return err
+	}
+	for _, l := range data {
+		if l.Wrong != 0 {
+			return l.describe(world)
+		}
+	}
+	return nil
+}

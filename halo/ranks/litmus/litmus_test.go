@@ -1,0 +1,94 @@
+package litmus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// kind is one of the litmus tests.
+type kind struct {
+	name string
+	run  func(t Tests, ctx context.Context, devices ...*streams.Device) error
+}
+
+var kinds = []kind{{"puts", Tests.Puts}, {"counts", Tests.Counts}, {"barriers", Tests.Barriers}, {"all to one", Tests.AllToOne}}
+
+func testsOf(s *testdevices.Set) Tests {
+	t := Tests{Compiler: s.Compiler, Links: s.Links, Ranks: 3, Limit: 20 * time.Second}
+	if testdevices.OnCPU(s.Devices[0]) {
+		t.Rounds = 40
+	}
+	return t
+}
+
+// All litmus tests hold on one device, between two and among three.
+func TestLitmus(t *testing.T) {
+	testdevices.EachKernel(t, 3, func(t *testing.T, s *testdevices.Set) {
+		for _, k := range kinds {
+			for n := 1; n <= min(3, len(s.Devices)); n++ {
+				t.Run(fmt.Sprintf("%s/devices=%d", k.name, n), func(t *testing.T) {
+					if err := k.run(testsOf(s), t.Context(), s.Devices[:n]...); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	})
+}
+
+// A notification that is not sent, or once too often, a wrong bit and a rank that is late are found. The error names
+// ranks, devices and the first wrong byte, or a rank that waited in vain: the one that was not told, or another that
+// waits for it.
+func TestFaultsAreFound(t *testing.T) {
+	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
+		if len(s.Devices) < 2 {
+			t.Skip("SKIPPED: needs two devices")
+		}
+		for _, c := range []struct {
+			kind  int
+			fault int64
+			is    error
+			says  []string
+		}{
+			{0, flipped, errWrong, []string{"rank 3 (", " 1) has 0x", " in byte ", " of what rank 0 (", " 0) put in round "}},
+			{0, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s for 1 notifications of tag ", "; 0 came"}},
+			{1, dropped, nil, []string{"rank "}},
+			{2, flipped, errWrong, []string{"left barrier 6 and saw 6 of rank 0 (", "not 7"}},
+			{3, flipped, errWrong, []string{" in byte 3 of what rank 0 (", " 0) put in round "}},
+			{3, dropped, ranks.ErrTimeout, []string{"ranks: rank ", " waited 2s "}},
+		} {
+			t.Run(fmt.Sprintf("%s/fault=%d", kinds[c.kind].name, c.fault), func(t *testing.T) {
+				one := testsOf(s)
+				one.fault, one.where, one.Limit = c.fault, 7, 2*time.Second
+				if c.kind == 2 {
+					one.where = 6 // a barrier of all
+				}
+				err := kinds[c.kind].run(one, t.Context(), s.Devices[:2]...)
+				if err == nil || c.is != nil && !errors.Is(err, c.is) {
+					t.Fatalf("got %v", err)
+				}
+				for _, says := range c.says {
+					if !strings.Contains(err.Error(), says) {
+						t.Errorf("%q is not in: %v", says, err)
+					}
+				}
+			})
+		}
+	})
+}
+
+// The kernels compile for GPUs, with the checks that the tests ask for and without.
+func TestKernelsCompile(t *testing.T) {
+	for _, defines := range [][]string{nil, {"RANK_CHECKS"}} {
+		testdevices.Compile(t, kernels.Source{Name: "litmus.cu", Text: source, Defines: defines})
+	}
+}

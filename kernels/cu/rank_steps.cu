@@ -1,0 +1,174 @@
+// Time steps by ranks: thread blocks each of which owns a tile of its GPU's subdomain, and makes all steps of a
+// launch of it. A point is stored beside its own place wherever a neighbour's GPU, or this one, has it as a ghost,
+// and then the rank notifies its partners: those that read what it stores, and those of which it reads. It stores
+// through the pointers of windows, a value a thread, so that no face is read again to be put.
+//
+// Why that is safe. Partners are so of each other. Step n reads levels up to n and stores level n + 1 over the
+// oldest one, which nobody reads in a step after n - 1 but at the point itself. A rank begins step n once it has a
+// notification of step n - 1 of each partner.
+//  - What it reads is there: it was stored in step n - 1, or before, by a partner or by itself. A partner notifies after a
+//    barrier of its block, with release order, and the rank waits with acquire order.
+//  - What it overwrites nobody needs: who reads it, at its place or as a ghost, is a partner, and has read it in
+//    step n - 1 or before.
+// So a rank is at most one step ahead of a partner: it cannot end step n + 1 before the partner has ended step n.
+// But it may notify of step n before another partner has notified of step n - 1. Notifications of even and of odd
+// steps have tags of their own, so that one cannot be taken for the other; those of step n + 1 come only after the
+// rank itself has ended step n, and so has taken all of step n - 1. At the beginning of a launch all is there.
+//
+// accesses.cuh describes the point function, see site.cuh. Build options: RANK_THREADS, of a block, and RANK_BLOCKS,
+// how many of them a multiprocessor is to hold; RANK_STEPS_BYTES, the size of struct RankSteps in Go.
+
+#define ALL_READ_ONLY false // ghosts and arrays are written while the kernel runs
+
+#include "faults.cuh"
+#include "ranks.cuh"
+#include "swept.cuh"
+
+#ifndef RANK_THREADS
+#define RANK_THREADS 512
+#define RANK_BLOCKS 1
+#define RANK_STEPS_BYTES sizeof(RankSteps)
+#endif
+
+// The tile of a rank. One without points has no partners.
+struct Tile {
+	int lo[3], size[3];
+	int grouped;                      // whether its rows are whole groups, which are aligned
+	int stride[3];                    // the threads of a block, counted in groups or points along x, rows and layers
+	unsigned first_partner, partners; // among all of this GPU
+};
+static_assert(sizeof(Tile) == 48, "rank_tables.go lays it out");
+
+// What the ranks of a GPU share, in its memory.
+struct RankSteps {
+	Arrays arrays[PHASES];
+	const Target *targets[PHASES];
+	const unsigned *lists[PHASES]; // for each tile and written array in turn where its targets begin, and the last end
+	const Tile *tiles;
+	const int *partners; // ranks of the world
+	Frame frame;
+};
+static_assert(sizeof(RankSteps) == RANK_STEPS_BYTES, "rank_tables.go lays it out");
+
+// The data of a launch: the steps are counted as those of Moment are.
+struct RankSpan {
+	const RankSteps *steps;
+	i64 step, count;
+	double start, length;
+};
+
+// What a rank holds in shared memory, to look it up in each step.
+struct RankTile {
+	enum { NEAR = PHASES <= 4 ? 24 : 96 / PHASES + 1 };
+	Tile tile;
+	Arrays arrays[PHASES];
+	Frame frame;
+	unsigned lists[PHASES][WRITE_COUNT + 1];
+	Target near[PHASES][NEAR];
+};
+
+// The targets of a tile in a phase, as forward asks for them.
+struct TileTargets {
+	const Target *all;
+	const unsigned *lists;
+
+	__device__ __forceinline__ unsigned begin(int k) const { return lists[k]; }
+	__device__ __forceinline__ unsigned end(int k) const { return lists[k + 1]; }
+	__device__ __forceinline__ const Target &target(unsigned n) const { return all[n]; }
+};
+
+// copy_words has the threads of a block copy a struct of 4-byte words.
+__device__ inline void copy_words_of_block(void *to, const void *from, unsigned bytes) {
+	for (unsigned i = threadIdx.x; i < bytes / 4; i += blockDim.x) ((unsigned *)to)[i] = ((const unsigned *)from)[i];
+}
+
+// hold copies what a rank needs of its tile.
+__device__ inline void hold(RankTile &h, const RankSteps &s, unsigned tile) {
+	copy_words_of_block(&h.tile, s.tiles + tile, sizeof(Tile));
+	copy_words_of_block(h.arrays, s.arrays, sizeof h.arrays);
+	copy_words_of_block(&h.frame, &s.frame, sizeof(Frame));
+	for (int phase = 0; phase < PHASES; phase++) {
+		const unsigned *const lists = s.lists[phase] + tile * WRITE_COUNT;
+		const unsigned first = lists[0], count = lists[WRITE_COUNT] - first;
+		for (unsigned i = threadIdx.x; i <= WRITE_COUNT; i += blockDim.x) h.lists[phase][i] = lists[i] - first;
+		if (count <= RankTile::NEAR)
+			copy_words_of_block(h.near[phase], s.targets[phase] + first, count * sizeof(Target));
+	}
+	__syncthreads();
+}
+
+// targets_of returns the targets of a tile: in shared memory if they are few.
+__device__ __forceinline__ TileTargets targets_of(const RankTile &h, const RankSteps &s, unsigned tile, int phase) {
+	if (h.lists[phase][WRITE_COUNT] <= RankTile::NEAR) return {h.near[phase], h.lists[phase]};
+	return {s.targets[phase] + s.lists[phase][tile * WRITE_COUNT], h.lists[phase]};
+}
+
+// sweep_tile sweeps a tile in groups of N points. begin is where the thread begins, counted in groups, rows and layers.
+template <int N>
+__device__ __forceinline__ void sweep_tile(const StepFrame &f, const Arrays &a, const TileTargets &to, const Tile &tile,
+                                           const int (&begin)[3]) {
+	int x = begin[0], y = begin[1], z = begin[2];
+	const int nx = tile.size[0] / N;
+	Totals totals; // none are taken
+	const bool forwards = to.end(WRITE_COUNT - 1) > 0;
+#pragma unroll 1
+	while (z < tile.size[2]) {
+		const int at[3] = {tile.lo[0] + x * N, tile.lo[1] + y, tile.lo[2] + z};
+		i64 place[CLASSES];
+#pragma unroll
+		for (int k = 0; k < CLASSES; k++) place[k] = at[0] + at[1] * a.strides[k].pitch + at[2] * a.strides[k].plane;
+		const Cursor c(a, place);
+		Windows<N, 1> w;
+		w.all(1, c);
+		Results<N> r;
+		const i64 index[3] = {at[0], at[1], at[2]};
+		compute(f, w, 0, index, r);
+#define STORE(K) store<false, K>(c, 0, w, 0, r, (1u << N) - 1, totals);
+		WRITES(STORE)
+#undef STORE
+		if (forwards) {
+#pragma unroll
+			for (int v = 0; v < N; v++) {
+				const int one[3] = {at[0] + v, at[1], at[2]};
+#define FORWARD(K) forward<K>(to, one, c.of<Written<K>>() + v, r.of(Constant<K>()).v[v]);
+				WRITES(FORWARD)
+#undef FORWARD
+			}
+		}
+		x += tile.stride[0], y += tile.stride[1], z += tile.stride[2];
+		if (x >= nx) x -= nx, y++;
+		if (y >= tile.size[1]) y -= tile.size[1], z++;
+	}
+}
+
+// rank_steps makes the steps of a launch.
+extern "C" __global__ void __launch_bounds__(RANK_THREADS, RANK_BLOCKS)
+    rank_steps(const __grid_constant__ ranks::World world) {
+	__shared__ ranks::State state;
+	__shared__ RankTile held;
+	ranks::Rank rank(world, state);
+	const RankSpan span = rank.data<RankSpan>();
+	const unsigned me = blockIdx.x;
+	hold(held, *span.steps, me);
+	const Tile &tile = held.tile;
+	const int group = tile.grouped ? GROUP : 1, nx = max(1, tile.size[0] / group), ny = max(1, tile.size[1]);
+	const int begin[3] = {(int)threadIdx.x % nx, (int)threadIdx.x / nx % ny, (int)threadIdx.x / nx / ny};
+	const int *const partners = span.steps->partners + tile.first_partner;
+#pragma unroll 1
+	for (i64 n = 0; n < span.count; n++) {
+		inject_fault((unsigned)n);
+		if (n > 0 && !rank.wait_notifications((int)((n - 1) % 2), tile.partners)) break;
+		const Moment moment = {span.step + n, span.start, span.length};
+		const StepFrame f = {moment, held.frame.coordinates, held.frame.parameters};
+		const int phase = (int)(moment.step % PHASES);
+		const TileTargets to = targets_of(held, *span.steps, me, phase);
+		if (tile.size[0] == 0) continue;
+		if (tile.grouped) sweep_tile<GROUP>(f, held.arrays[phase], to, tile, begin);
+		else sweep_tile<1>(f, held.arrays[phase], to, tile, begin);
+		if (n + 1 == span.count) break;
+		__syncthreads();
+		for (unsigned i = threadIdx.x; i < tile.partners; i += blockDim.x)
+			rank.notify<ranks::Thread>(partners[i], ranks::WORLD, (int)(n % 2));
+	}
+	rank.finish();
+}

@@ -1,0 +1,173 @@
+package scheme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// Ranks is the scheme in which each thread block of a device owns a tile of its subdomain, makes all steps of a
+// round, stores what others need into their ghosts and notifies them, without the host: dCUDA's model (Gysi, Bär and
+// Hoefler 2016). Norms are taken from the fields, between two launches.
+const Ranks Scheme = "ranks"
+
+func ranksScheme() *definition {
+	return &definition{
+		name: Ranks, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true},
+		assistants: none, unfit: unranked, make: newRanks,
+	}
+}
+
+const (
+	ranksPerMultiprocessor = 1 // each with as many threads as have registers
+	fewestHostRanks        = 4 // of a host device, whatever its cores
+)
+
+// tiled is the ranks of all devices. One worker launches those of a round, and waits for them.
+type tiled struct {
+	*run
+	tiles *sweep.RankSteps
+	world *ranks.World
+	spans []sweep.RankSpan  // by device
+	norms []*streams.Stream // by device; nothing else is queued
+}
+
+// unranked returns an error for steps that ranks cannot make.
+func unranked(x *Runner) error {
+	if err := unfused(x); err != nil {
+		return err
+	}
+	if n := len(x.step.Stages); n != 1 {
+		return fmt.Errorf("makes steps of one stage, and there are %d", n)
+	}
+	st := &x.step.Stages[0]
+	if len(st.Point.Reductions) > 0 {
+		return fmt.Errorf("takes no reductions, and stage 0 %q has some", st.Name)
+	}
+	for _, v := range x.step.Measured {
+		if _, real := v.real(); !real || v.Spec.Components > 1 || v.Levels() < 2 {
+			return fmt.Errorf("takes norms from fields, and %q has %d components and %d levels of %v", v.Spec.Name, max(1, v.Spec.Components), v.Levels(), v.Spec.Element)
+		}
+	}
+	for _, a := range x.place.Devices {
+		for _, b := range x.place.Devices {
+			if reached, err := a.CanAccess(b); a != b && (err != nil || !reached) {
+				return errors.Join(fmt.Errorf("has ranks that notify each other on all devices, and %v does not reach %v", a, b), err)
+			}
+		}
+	}
+	return nil
+}
+
+func newRanks(r *run, _ Options) (scheme, error) {
+	all, err := r.stageRanks()
+	if err != nil {
+		return nil, err
+	}
+	t := &tiled{run: r}
+	if t.tiles, err = sweep.NewRankSteps(all); err != nil {
+		return nil, unsuited(Ranks, err)
+	}
+	r.resources.Add(t.tiles)
+	source, err := t.tiles.Source(ranksPerMultiprocessor)
+	if err != nil {
+		return nil, err
+	}
+	program := ranks.Program{
+		Name: "ranks", Source: source, Kernel: sweep.RankKernel, Threads: t.tiles.Threads(), Host: t.onHost,
+	}
+	options := ranks.Options{PerMultiprocessor: ranksPerMultiprocessor, Limit: r.patience()}
+	devices := r.place.Devices
+	if d := devices[0]; d.GoKernels {
+		options.Ranks = max(fewestHostRanks, d.Cores)
+	}
+	t.world, err = ranks.New(r.compiler, devices, nil, program, options)
+	if errors.Is(err, ranks.ErrNoRoom) {
+		return nil, fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Ranks, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.resources.Add(t.world)
+	if err := t.tiles.Cut(t.world.Ranks()); err != nil {
+		return nil, err
+	}
+	for i, d := range devices {
+		t.spans = append(t.spans, sweep.RankSpan{Steps: t.tiles.Table(i), Length: r.step.Length})
+		s, err := r.newStream(d, streams.Normal, "norms")
+		if err != nil {
+			return nil, err
+		}
+		t.norms = append(t.norms, s)
+		if err := r.measureAll(r.subdomains[i]); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// onHost makes the steps of a rank on a host device. See rank_steps.cuh why it waits for nothing else.
+func (t *tiled) onHost(r *ranks.Rank) {
+	span, device, me := ranks.Data[sweep.RankSpan](r), r.Device(), r.Index(ranks.Device)
+	partners := t.tiles.Partners(device, me)
+	for n := range span.Count {
+		if n > 0 && !r.WaitNotifications(int((n-1)%2), uint64(len(partners))) {
+			return
+		}
+		t.tiles.Sweep(device, me, sweep.Moment{Step: span.Step + n, Start: span.Start, Length: span.Length})
+		if n+1 == span.Count {
+			return
+		}
+		for _, p := range partners {
+			r.Notify(p, ranks.All, int(n%2))
+		}
+	}
+}
+
+// workers returns one: a launch is of all devices.
+func (t *tiled) workers() [][]int { return together(len(t.norms)) }
+func (t *tiled) assistants()      {}
+func (t *tiled) stop(int, int64)  {}
+
+func (t *tiled) queues(rank int) (steps, norms *streams.Stream) {
+	return t.norms[rank], t.norms[rank]
+}
+
+// maxQueued is how many steps a round may have: those of one launch.
+func (t *tiled) maxQueued() int64 { return 1 << 20 }
+
+// steps makes the steps: norms that were queued before have been taken then, and these steps are done when it returns.
+func (t *tiled) steps(worker int, first, last int64, norms bool) error {
+	if err := t.sync(worker); err != nil {
+		return err
+	}
+	for i := range t.spans {
+		t.spans[i].Step, t.spans[i].Count = t.done+first, last-first+1
+	}
+	if err := ranks.Run(context.Background(), t.world, t.spans); err != nil || !norms {
+		return err
+	}
+	for _, d := range t.subdomains {
+		s := t.norms[d.rank]
+		s.BeginStep(last)
+		if err := t.queueTotals(d, s, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sync waits for the norms.
+func (t *tiled) sync(int) error {
+	for _, s := range t.norms {
+		if err := s.Sync(t.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
