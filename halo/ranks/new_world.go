@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/halox/halox/kernels"
@@ -11,8 +12,9 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// New makes the ranks of a program ready on devices of one backend that reach each other: kernels are compiled
-// and loaded, and memory is allocated. Without links (nil), the caller knows that all devices reach each other.
+// New makes the ranks of a program ready on devices of one backend: kernels are compiled and loaded, and memory is
+// allocated. Links say which GPUs reach each other; a proxy on the host serves those that do not. Without links (nil),
+// the caller knows that all devices reach each other.
 func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options) (world *World, err error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -161,15 +163,9 @@ func (w *World) open(m *member) (err error) {
 	w.resources.Add(m.staging)
 	clear(m.staging.Bytes())
 	if w.proxied() {
-		if m.orders, err = m.device.AllocPinned(commands * int64(unsafe.Sizeof(command{}))); err != nil {
+		if err := w.openProxy(m); err != nil {
 			return err
 		}
-		w.resources.Add(m.orders)
-		if m.proxied, err = m.device.NewStream(streams.Normal); err != nil {
-			return err
-		}
-		w.resources.Add(m.proxied)
-		m.proxied.SetName("proxy of ranks")
 	}
 	const most = 1 << 20
 	if m.zeros, err = m.device.AllocPinned(min(most, w.board().bytes()-w.board().boxes())); err != nil {
@@ -178,6 +174,25 @@ func (w *World) open(m *member) (err error) {
 	w.resources.Add(m.zeros)
 	clear(m.zeros.Bytes())
 	return nil
+}
+
+// openProxy allocates what the proxy needs of a device, and tries its stream: first copies may have to wait for kernels
+// that run.
+func (w *World) openProxy(m *member) (err error) {
+	if m.orders, err = m.device.AllocPinned(commands * int64(unsafe.Sizeof(command{}))); err != nil {
+		return err
+	}
+	w.resources.Add(m.orders)
+	if m.proxied, err = m.device.NewStream(streams.Normal); err != nil {
+		return err
+	}
+	w.resources.Add(m.proxied)
+	m.proxied.SetName("proxy of ranks")
+	if m.space, err = m.device.WrapMemory(spaceBegin, math.MaxInt64-spaceBegin); err != nil {
+		return err
+	}
+	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a line that has no use
+	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.options.Limit))
 }
 
 // kernel makes the launch of a device ready.

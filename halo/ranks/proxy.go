@@ -3,6 +3,7 @@ package ranks
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"unsafe"
 
@@ -18,6 +19,7 @@ import (
 type proxy struct {
 	w      *World
 	next   []uint64          // commands of each device so far
+	before []uint64          // the same when the batch began
 	busy   []bool            // whether its stream has copies
 	totals map[uint64]uint64 // of counts, by device address
 	stop   atomic.Bool
@@ -33,7 +35,7 @@ func (w *World) startProxy() *proxy {
 	if !w.proxied() {
 		return nil
 	}
-	p := &proxy{w: w, next: make([]uint64, len(w.members)), busy: make([]bool, len(w.members)), totals: map[uint64]uint64{}, done: make(chan error, 1)}
+	p := &proxy{w: w, next: make([]uint64, len(w.members)), before: make([]uint64, len(w.members)), busy: make([]bool, len(w.members)), totals: map[uint64]uint64{}, done: make(chan error, 1)}
 	for _, m := range w.members {
 		for i := range commands {
 			c := m.order(uint64(i))
@@ -75,7 +77,7 @@ func (m *member) payloadOf(n uint64, bytes uint64) streams.Span {
 func (p *proxy) serve() error {
 	for idle := (pause{}); ; {
 		stopping := p.stop.Load()
-		before := append([]uint64(nil), p.next...)
+		copy(p.before, p.next)
 		some := false
 		for _, m := range p.w.members {
 			for {
@@ -93,7 +95,7 @@ func (p *proxy) serve() error {
 			return fmt.Errorf("ranks: %s: the proxy: %w", p.w.program.Name, err)
 		}
 		for _, m := range p.w.members {
-			for n := before[m.index]; n < p.next[m.index]; n++ {
+			for n := p.before[m.index]; n < p.next[m.index]; n++ {
 				if c := m.order(n); c.what == fetch {
 					atomic.StoreUint64(&c.reply, n+1)
 				}
@@ -125,20 +127,17 @@ func (p *proxy) free(m *member) {
 // begin queues the copy of the n-th command of a device.
 func (p *proxy) begin(m *member, n uint64) error {
 	c := m.order(n)
-	if c.device >= uint64(len(p.w.members)) || c.bytes < 1 || c.bytes > payload {
+	if c.device >= uint64(len(p.w.members)) || c.bytes < 1 || c.bytes > payload || c.at < spaceBegin || c.at >= math.MaxInt64-payload {
 		return fmt.Errorf("command %d of kind %d for device %d, of %d bytes", n, c.what, c.device, c.bytes)
 	}
 	to := p.w.members[c.device]
-	there, err := to.device.WrapMemory(c.at, int64(c.bytes))
-	if err != nil {
-		return err
-	}
+	there := to.space.Span(int64(c.at)-spaceBegin, int64(c.bytes))
 	here := m.payloadOf(n, c.bytes)
 	switch c.what {
 	case store:
 	case fetch:
 		p.busy[to.index] = true
-		return to.proxied.Copy(here, there.All())
+		return to.proxied.Copy(here, there)
 	case raise, raiseBarrier:
 		total, known := p.totals[c.at]
 		if !known && c.what == raise {
@@ -155,7 +154,7 @@ func (p *proxy) begin(m *member, n uint64) error {
 		return fmt.Errorf("command %d of kind %d for device %d", n, c.what, c.device)
 	}
 	p.busy[to.index] = true
-	return to.proxied.Copy(there.All(), here)
+	return to.proxied.Copy(there, here)
 }
 
 // sync waits until all copies are done.

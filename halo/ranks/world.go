@@ -42,10 +42,14 @@ type member struct {
 	ends    *streams.Memory   // of a GPU: of channels, or nil
 	orders  *streams.Memory   // pinned: what the proxy is to do, or nil
 	proxied *streams.Stream   // of the proxy
+	space   *streams.Memory   // of a GPU: all its addresses from spaceBegin on, for the proxy, or nil
 	data    *streams.Memory   // of a GPU: the caller's
 	copied  *streams.Memory   // pinned: the same
 	took    []int64           // timings of the last run, ns
 }
+
+// spaceBegin is the first address that may be one of memory.
+const spaceBegin = 16
 
 func (w *World) board() board {
 	return board{int64(w.ranks), int64(len(w.devices)), w.options.Queues, w.proxied()}

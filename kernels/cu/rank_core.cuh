@@ -155,7 +155,10 @@ class Core {
 		return base;
 	}
 	// keep_all reads all queues, and keep that of a device, as far as there is room.
-	__device__ void keep_all() {
+#ifdef RANK_PROXY
+	__noinline__ // every wait has it, and NVRTC 13.0 fails on so much code
+#endif
+	    __device__ void keep_all() {
 		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
 	}
 	__device__ void keep(Kept &kept, i64 device) {

@@ -79,7 +79,7 @@ struct ChannelEnd {
 	unsigned slots, words; // a power of two; of 4 bytes, of the longest message
 };
 
-// What the proxy of the host is to do, see rank_proxy.cuh: in host memory, 16 bytes aligned.
+// What the proxy of the host is to do, see rank_core.cuh: in host memory, 16 bytes aligned.
 struct Command {
 	u64 number;                  // 1 for the first; written last
 	u64 reply, taken;            // the number, of FETCH: by the host, the bytes are there; by the device, it has them

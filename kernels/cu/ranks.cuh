@@ -26,7 +26,7 @@
 // false. The host says what happened.
 //
 // Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
-// window and source, RANK_PROXY, where proxies serve devices (rank_proxy), and RANK_TAGS, how many tags there are.
+// window and source, RANK_PROXY, where proxies serve devices, and RANK_TAGS, how many tags there are.
 #pragma once
 
 #include "flags.cuh"
