@@ -51,6 +51,8 @@ var may = map[string][]string{
 	"examples/internal/exampletest": {"examples", "internal/testdevices", "internal/nvrtc", "kernels", "halo", "p2p", "solvers/scheme", "streams"},
 	"cmd":                           {"domain", "stencil", "streams", "kernels", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/halotest", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "configs", "results", "results/plot", "results/trace", "results/field", "internal/bench", "internal/measure", "internal/cache", "internal/files"},
 
+	// What tests of examples share.
+
 	// What benchmarks measure, and their runner: all below.
 	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 

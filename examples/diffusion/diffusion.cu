@@ -1,0 +1,169 @@
+// Horizontal diffusion of fourth order with a flux limiter, as weather models have it, on levels of a periodic plane:
+// the stencil case study of Kuster 2017, first of Gysi, Bär and Hoefler 2016, in the form of COSMO. A step has three
+// stages: the Laplacian, the limited fluxes along x and y, and what they leave.
+//
+// The arithmetic of a point is the same by ranks and by streams and events.
+__device__ __forceinline__ double laplacian(double here, double west, double east, double south, double north) {
+	return 4 * here - (west + east + south + north);
+}
+
+// limited is the flux from a point to the one ahead: none where it would go up the gradient.
+__device__ __forceinline__ double limited(double ahead, double here, double value_ahead, double value) {
+	const double flux = ahead - here;
+	return flux * (value_ahead - value) > 0 ? 0 : flux;
+}
+
+__device__ __forceinline__ double diffused(double value, double x, double before_x, double y, double before_y) {
+	return value - 0.025 * (x - before_x + y - before_y);
+}
+
+#ifndef BY_RANKS
+
+template <typename P> __device__ __forceinline__ void laplace(P &p) {
+	p.set(lap, laplacian(p.at(u), p.at(u, -1, 0, 0), p.at(u, 1, 0, 0), p.at(u, 0, -1, 0), p.at(u, 0, 1, 0)));
+}
+
+template <typename P> __device__ __forceinline__ void fluxes(P &p) {
+	p.set(flx, limited(p.at(lap, 1, 0, 0), p.at(lap), p.at(u, 1, 0, 0), p.at(u)));
+	p.set(fly, limited(p.at(lap, 0, 1, 0), p.at(lap), p.at(u, 0, 1, 0), p.at(u)));
+}
+
+template <typename P> __device__ __forceinline__ void diffuse(P &p) {
+	p.set(next, diffused(p.at(u), p.at(flx), p.at(flx, -1, 0, 0), p.at(fly), p.at(fly, 0, -1, 0)));
+}
+
+#else
+
+#include "ranks.cuh"
+
+enum Field { U0, U1, LAP, FLX, FLY, FIELDS };
+enum { LAPLACE, FLUXES, DIFFUSE, STAGES }; // the tags of notifications too
+
+// What a device has: rows y of nx points, on nz levels. Go's form is part in by_ranks.go.
+struct Part {
+	double *values;    // of all fields: rows -1 to ny of each level, those of neighbours being the first and the last
+	i64 nx, ny, nz;    // points of the device
+	i64 steps, done;   // of this run, and before
+	i64 chunks, slabs; // ranks share the levels in chunks, and the rows in slabs
+
+	__device__ i64 offset(int field, i64 z, i64 y) const { return ((field * nz + z) * (ny + 2) + y + 1) * nx; }
+	__device__ double *row(int field, i64 z, i64 y) const { return values + offset(field, z, y); }
+};
+
+// The levels and rows of a rank, half open.
+struct Slab {
+	i64 level[2], row[2];
+};
+
+// each calls body(z, x) for the columns of a slab: those of a level side by side, so that accesses coalesce. A body
+// goes along y.
+template <typename Body> __device__ __forceinline__ void each(const Part &p, const Slab &s, Body body) {
+	for (i64 z = s.level[0]; z < s.level[1]; z++)
+		for (i64 x = threadIdx.x; x < p.nx; x += blockDim.x) body(z, x);
+}
+
+__device__ inline void laplace_slab(const Part &p, const Slab &s, int now) {
+	each(p, s, [&](i64 z, i64 x) {
+		const i64 west = x == 0 ? p.nx - 1 : x - 1, east = x == p.nx - 1 ? 0 : x + 1;
+		const double *u = p.row(now, z, s.row[0]);
+		double *lap = p.row(LAP, z, s.row[0]), south = u[x - p.nx], here = u[x];
+#pragma unroll 4
+		for (i64 y = s.row[0]; y < s.row[1]; y++, u += p.nx, lap += p.nx) {
+			const double north = u[x + p.nx];
+			lap[x] = laplacian(here, u[west], u[east], south, north);
+			south = here, here = north;
+		}
+	});
+}
+
+__device__ inline void fluxes_slab(const Part &p, const Slab &s, int now) {
+	each(p, s, [&](i64 z, i64 x) {
+		const i64 east = x == p.nx - 1 ? 0 : x + 1;
+		const double *u = p.row(now, z, s.row[0]), *lap = p.row(LAP, z, s.row[0]);
+		double *flx = p.row(FLX, z, s.row[0]), *fly = p.row(FLY, z, s.row[0]), value = u[x], here = lap[x];
+#pragma unroll 4
+		for (i64 y = s.row[0]; y < s.row[1]; y++, u += p.nx, lap += p.nx, flx += p.nx, fly += p.nx) {
+			const double value_north = u[x + p.nx], north = lap[x + p.nx];
+			flx[x] = limited(lap[east], here, u[east], value);
+			fly[x] = limited(north, here, value_north, value);
+			value = value_north, here = north;
+		}
+	});
+}
+
+__device__ inline void diffuse_slab(const Part &p, const Slab &s, int now) {
+	each(p, s, [&](i64 z, i64 x) {
+		const i64 west = x == 0 ? p.nx - 1 : x - 1;
+		const double *u = p.row(now, z, s.row[0]), *flx = p.row(FLX, z, s.row[0]), *fly = p.row(FLY, z, s.row[0]);
+		double *next = p.row(U0 + U1 - now, z, s.row[0]), south = fly[x - p.nx];
+#pragma unroll 4
+		for (i64 y = s.row[0]; y < s.row[1]; y++, u += p.nx, flx += p.nx, fly += p.nx, next += p.nx) {
+			const double here = fly[x];
+			next[x] = diffused(u[x], flx[x], flx[west], here, south);
+			south = here;
+		}
+	});
+}
+
+// A neighbour of a rank. Where it is of another device, or across the periodic edge, it has a copy of the row that
+// the rank has beside it.
+struct Neighbour {
+	int rank;
+	bool far;
+	i64 own, there; // rows: of the rank, and its copy
+};
+
+// tell has a neighbour know of the row of a field that it needs.
+__device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, const Slab &s, const Neighbour &to,
+                            int field, int tag) {
+	if (!to.far) return r.notify(to.rank, ranks::WORLD, tag);
+	const i64 bytes = p.nx * 8;
+	i64 z = s.level[0];
+	for (; z < s.level[1] - 1; z++) r.put(w, to.rank, p.offset(field, z, to.there) * 8, bytes, p.row(field, z, to.own));
+	r.put_notify(w, to.rank, p.offset(field, z, to.there) * 8, bytes, p.row(field, z, to.own), tag);
+}
+
+// By ranks: each has some rows of some levels. Ranks that share a border on one device see each other's rows, so it
+// is only notified. What a rank overwrites its neighbours have read: their notification of a later stage says so.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) diffusion(const __grid_constant__ ranks::World world) {
+	__shared__ ranks::State state;
+	__shared__ Neighbour beside[2]; // below and above; in shared memory, since each would take registers
+	__shared__ Slab slab;
+	ranks::Rank rank(world, state);
+	const Part &p = rank.data<Part>();
+	const ranks::Window w = rank.create_window(ranks::WORLD, p.values, p.offset(FIELDS, 0, -1) * 8);
+	const int n = rank.size(ranks::DEVICE), local = rank.index(ranks::DEVICE), all = rank.size();
+	const bool active = local < p.chunks * p.slabs; // the others have nothing to do
+	if (active && threadIdx.x == 0) {
+		const int slabs = (int)p.slabs, at = local % slabs, first = rank.index() - at, device = rank.index() - local;
+		const i64 chunk = local / slabs;
+		slab = {{p.nz * chunk / p.chunks, p.nz * (chunk + 1) / p.chunks}, {p.ny * at / slabs, p.ny * (at + 1) / slabs}};
+		const int before = (device + all - n) % all, after = (device + n) % all; // the first ranks of devices
+		beside[0] = {at > 0 ? first + at - 1 : before + first - device + slabs - 1, at == 0, slab.row[0], p.ny};
+		beside[1] = {at < slabs - 1 ? first + at + 1 : after + first - device, at == slabs - 1, slab.row[1] - 1, -1};
+	}
+	rank.start_timer();
+	for (i64 step = 0; active && step < p.steps; step++) {
+		const int now = (int)((p.done + step) % 2);
+		bool ok = true;
+#pragma unroll 1
+		for (int stage = 0; stage < STAGES && ok; stage++) {
+			if (stage == LAPLACE) laplace_slab(p, slab, now);
+			if (stage == FLUXES) fluxes_slab(p, slab, now);
+			if (stage == DIFFUSE) diffuse_slab(p, slab, now);
+			const int field = stage == LAPLACE ? LAP : stage == FLUXES ? FLY : U0 + U1 - now;
+			// A Laplacian is needed by the rows below, a flux by those above, values by both.
+			const int to = stage == FLUXES ? 1 : 0, end = stage == LAPLACE ? 1 : 2;
+#pragma unroll 1
+			for (int side = to; side < end; side++) tell(rank, w, p, slab, beside[side], field, stage);
+			ok = rank.wait_notifications(stage, (u64)(end - to));
+		}
+		if (!ok) break;
+		rank.flush(w);
+	}
+	rank.stop_timer();
+	rank.free_window(w);
+	rank.finish();
+}
+
+#endif

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/examples/internal/exampletest"
+	"github.com/halox/halox/examples/internal/versus"
+	"github.com/halox/halox/halo"
+)
+
+func TestMain(m *testing.M) { exampletest.Main(m, "particles.cu") }
+
+// methods calls f with a box for each method by which it can be stepped, ranks in several numbers.
+func methods(t *testing.T, s *halo.Session, p problem, steps int, f func(t *testing.T, b *box, run func() (time.Duration, error))) {
+	t.Helper()
+	const threads, limit = 64, 20 * time.Second
+	each := func(name string, method func(b *box) (func(context.Context, int) (time.Duration, error), func() error, error)) {
+		t.Run(name, func(t *testing.T) {
+			b, err := newBox(s, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, end, err := method(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, b, func() (time.Duration, error) { return run(t.Context(), steps) })
+			if err := errors.Join(end(), b.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, n := range []int{1, 3, p.segments + 1} {
+		each(fmt.Sprintf("ranks=%d", n), func(b *box) (func(context.Context, int) (time.Duration, error), func() error, error) {
+			w := versus.Options{Ranks: n, Limit: limit}
+			o := w.World(n, s.Devices)
+			o.Checks = n == 3
+			r, err := newByRanks(s, b, threads, o)
+			if err != nil {
+				return nil, nil, err
+			}
+			return r.run, r.world.Close, nil
+		})
+	}
+	each("streams", func(b *box) (func(context.Context, int) (time.Duration, error), func() error, error) {
+		q, err := newByStreams(s, b, threads, steps, limit)
+		if err != nil {
+			return nil, nil, err
+		}
+		return q.run, q.Close, nil
+	})
+}
+
+// Both methods give the bits of the reference on any number of devices, for any number of ranks.
+func TestBits(t *testing.T) {
+	const steps = 12
+	cases := []struct {
+		what      string
+		problem   problem
+		particles func(height float64) []particle
+		crossing  bool // some particles go from device to device
+	}{
+		{"odd", problem{width: 7.5, segments: 5, capacity: 97, dt: 0.05}, func(h float64) []particle { return scattered(int(41*h), 7.5, h) }, true},
+		{"one segment a device", problem{width: 3, segments: 1, capacity: 60, dt: 0.04}, func(h float64) []particle { return scattered(int(9*h), 3, h) }, true},
+		{"no particles", problem{width: 3, segments: 3, capacity: 1, dt: 0.1}, func(float64) []particle { return nil }, false},
+		{"one particle", problem{width: 3, segments: 2, capacity: 1, dt: 0.1}, func(h float64) []particle { return []particle{{1, h - 0.1, 1, -1, 7}} }, false},
+		{"empty segments", problem{width: 20, segments: 7, capacity: 33, dt: 0.1}, func(h float64) []particle {
+			all := scattered(int(h), 20, h)
+			for i := range all {
+				all[i].Vy *= 4
+			}
+			return all
+		}, true},
+		{"all to one side", problem{width: 6, segments: 3, capacity: 150, dt: 0.1}, func(h float64) []particle {
+			all := scattered(int(8*h), 6, h)
+			for i := range all {
+				all[i].Vy += 5
+			}
+			return all
+		}, true},
+		{"all to the other side", problem{width: 6, segments: 3, capacity: 150, dt: 0.1}, func(h float64) []particle {
+			all := scattered(int(8*h), 6, h)
+			for i := range all {
+				all[i].Vy -= 5
+			}
+			return all
+		}, true},
+		{"two at one place", problem{width: 3, segments: 2, capacity: 4, dt: 0.1}, func(h float64) []particle {
+			return []particle{{1, 1, 0.5, -0.5, 3}, {1, 1, -0.5, 0.5, 2}, {1.25, 1, 0, 0, 9}}
+		}, false},
+	}
+	for _, c := range cases {
+		t.Run(c.what, func(t *testing.T) {
+			exampletest.EachSession(t, 4, func(t *testing.T, s *halo.Session) {
+				n := len(s.Devices)
+				height := int64(n * c.problem.segments)
+				start := c.particles(float64(height))
+				want := reference(start, c.problem.width, height, c.problem.dt, steps)
+				if c.crossing && n > 1 && !crossed(start, want, c.problem.segments) {
+					t.Fatal("no particle goes from device to device")
+				}
+				methods(t, s, c.problem, steps, func(t *testing.T, b *box, run func() (time.Duration, error)) {
+					for range 2 { // the second time over what the first has left
+						if err := b.checked(sorted(start), want, run); err != nil {
+							t.Fatal(err)
+						}
+					}
+				})
+			})
+		})
+	}
+}
+
+// crossed reports whether a particle of two lists, in order of ids, is on different devices in them.
+func crossed(a, b []particle, segments int) bool {
+	device := func(p particle) int { return int(p.Y) / segments }
+	for i := range a {
+		if device(a[i]) != device(b[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// sorted returns particles in order of ids.
+func sorted(all []particle) []particle { return reference(all, 1, 1, 1, 0) }
+
+// Two runs of some steps give what one run of all gives.
+func TestRunsInTurn(t *testing.T) {
+	exampletest.EachSession(t, 3, func(t *testing.T, s *halo.Session) {
+		p := problem{width: 7, segments: 3, capacity: 97, dt: 0.05}
+		height := int64(len(s.Devices) * p.segments)
+		start := scattered(int(20*height), p.width, float64(height))
+		want := reference(start, p.width, height, p.dt, 10)
+		methods(t, s, p, 5, func(t *testing.T, b *box, run func() (time.Duration, error)) {
+			err := b.checked(start, want, func() (time.Duration, error) {
+				if _, err := run(); err != nil {
+					return 0, err
+				}
+				return run()
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// A segment that gets more particles than it has room for is an error that says so, and so is a particle that moves
+// further than to the next segment.
+func TestRefused(t *testing.T) {
+	exampletest.EachSession(t, 2, func(t *testing.T, s *halo.Session) {
+		p := problem{width: 6, segments: 4, capacity: 12, dt: 0.1}
+		height := len(s.Devices) * p.segments
+		var crowd []particle // all of which go to one segment, 8 from each side
+		for i := range 16 {
+			side := float64(i % 2)
+			crowd = append(crowd, particle{0.3 * float64(i), 1.8 + 1.4*side, 0, 4 - 8*side, int64(i)})
+		}
+		cases := []struct {
+			what, want string
+			start      []particle
+		}{
+			{"too many", "segment 2 got 16 particles, its capacity is 12", crowd},
+			{"too fast", "particle 5 left segment 1 for one that is not beside it", []particle{{1, 1.5, 0, 16, 5}}},
+			{"too fast downwards", fmt.Sprintf("particle 6 left segment %d for one that is not beside it", height-1), []particle{{1, float64(height) - 0.5, 0, -16, 6}}},
+			{"no number", "particle 5 left segment 3 for one that is not beside it", []particle{{1, 3.5, 0, math.NaN(), 5}}},
+		}
+		for _, c := range cases {
+			t.Run(c.what, func(t *testing.T) {
+				methods(t, s, p, 1, func(t *testing.T, b *box, run func() (time.Duration, error)) {
+					if err := b.load(c.start); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := run(); err != nil {
+						t.Fatal(err)
+					}
+					if _, err := b.read(); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), c.want) {
+						t.Errorf("error %v, want %q", err, c.want)
+					}
+				})
+			})
+		}
+		b, err := newBox(s, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range crowd {
+			crowd[i].Y = 1.5
+		}
+		if err := b.load(crowd); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), "segment 1 has more than its capacity of 12") {
+			t.Errorf("loaded with error %v", err)
+		}
+	})
+}
+
+// The reference agrees with forces between all pairs, summed in another order, and conserves what the model does:
+// momentum, where no particle touches a wall.
+func TestReference(t *testing.T) {
+	const width, height, dt, steps = 8.0, 8, 0.01, 20
+	start := scattered(60, width-2, height-2)
+	for i := range start {
+		start[i].X, start[i].Y = start[i].X+1, start[i].Y+1
+	}
+	all := append([]particle(nil), start...)
+	for range steps {
+		var force [60][2]float64
+		for i := range all {
+			for k := range i {
+				dx, dy := all[i].X-all[k].X, all[i].Y-all[k].Y
+				if r := math.Hypot(dx, dy); r < 1 {
+					for a, d := range []float64{dx, dy} {
+						force[i][a] += (1/r - 1) * d
+						force[k][a] -= (1/r - 1) * d
+					}
+				}
+			}
+		}
+		for i := range all {
+			p := &all[i]
+			p.Vx, p.Vy = p.Vx+dt*force[i][0], p.Vy+dt*force[i][1]
+			p.X, p.Y = p.X+dt*p.Vx, p.Y+dt*p.Vy
+		}
+	}
+	got := reference(start, width, height, dt, steps)
+	var before, after [2]float64
+	moved := 0.0
+	for i := range all {
+		if math.Abs(got[i].X-all[i].X) > 1e-9 || math.Abs(got[i].Y-all[i].Y) > 1e-9 {
+			t.Errorf("particle %d is at %v, %v by pairs", i, got[i], all[i])
+		}
+		before[0], before[1] = before[0]+start[i].Vx, before[1]+start[i].Vy
+		after[0], after[1] = after[0]+got[i].Vx, after[1]+got[i].Vy
+		moved = max(moved, math.Abs(got[i].Vx-start[i].Vx))
+	}
+	if math.Abs(after[0]-before[0])+math.Abs(after[1]-before[1]) > 1e-12 {
+		t.Errorf("momentum %v became %v", before, after)
+	}
+	if moved < 0.01 {
+		t.Error("no force acts")
+	}
+}
+
+// The program prints a table of both methods, and refuses flags that make no sense.
+func TestProgram(t *testing.T) {
+	cases := []struct{ args, want, fails string }{
+		{"--backend host --devices 3 --steps 7 --repeats 2 --segments 3 --particles 60 --width 8", "both methods gave the bits of the serial reference", ""},
+		{"--backend host --devices 2 --steps 2 --repeats 1 --per-multiprocessor 1 --ranks 2 --csv", "method,devices,ranks a device,step [us],least,most,speedup\nranks,2,2,", ""},
+		{"--backend host --devices 2 --steps 2 --repeats 1 --verify=false --per-multiprocessor 2", "streams", ""},
+		{"-h", "-particles", "help requested"},
+		{"more", "", `"more" is no flag`},
+		{"--steps 0", "", "--steps 0: at least 1"},
+		{"--repeats 0", "", "--repeats 0: at least 1"},
+		{"--devices -1", "", "--devices -1: 0 to 16"},
+		{"--threads 33", "", "--threads 33: a multiple of 32"},
+		{"--ranks -2", "", "numbers below 0"},
+		{"--limit 0s", "", "--limit 0s: a time above 0"},
+		{"--width 0", "", "--width 0: a number above 0"},
+		{"--width NaN", "", "--width NaN: a number above 0"},
+		{"--segments 0", "", "--segments 0: 1 to"},
+		{"--particles -1", "", "--particles -1: 0 to"},
+		{"--capacity -1", "", "--capacity -1: 0 to"},
+		{"--dt 2", "", "--dt 2: a number above 0 up to 1"},
+		{"--backend host --devices 1 --capacity 3", "", "more than its capacity of 3"},
+		{"--backend abacus", "", "abacus"},
+	}
+	for _, c := range cases {
+		t.Run(c.args, func(t *testing.T) {
+			var out bytes.Buffer
+			err := run(t.Context(), strings.Fields(c.args), &out)
+			if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+				t.Errorf("error %v, want %q", err, c.fails)
+			}
+			if !strings.Contains(out.String(), c.want) {
+				t.Errorf("printed %q, want %q", out.String(), c.want)
+			}
+		})
+	}
+}
+
+// The kernels compile for every generation of GPUs, without spills.
+func TestSource(t *testing.T) {
+	if p := (problem{segments: 3, particles: 100}); p.room() != 160 {
+		t.Errorf("a segment has room for %d", p.room())
+	}
+	exampletest.Compile(t, source(128))
+}

@@ -1,0 +1,303 @@
+// Particles that repel each other in a box, by segments of its height: the particle case study of Kuster 2017, first
+// of Gysi, Bär and Hoefler 2016. A segment is as high as the cutoff, 1, and has its particles in order of their ids. A
+// step has two parts. Advance sums the forces on each particle of a segment, moves it, and lists those that leave for
+// the segment below or above. Merge makes the new list of a segment of those that stay and those that come.
+//
+// Ranks and launches of kernels do a segment by the same functions, in a block of THREADS threads.
+#include "ranks.cuh"
+
+enum { BELOW, STAY, ABOVE };          // where a particle goes
+enum { NOTHING, TOO_MANY, TOO_FAST }; // what a run fails of
+enum { TAG_MIGRANTS, TAG_STATE };     // of notifications
+enum { HEADER = 32, PARTICLE = 40 };  // bytes of a list before its particles, and of a particle
+
+// What went wrong first on a device.
+struct Failure {
+	u64 what;
+	i64 segment, count;
+};
+
+struct Particle {
+	double x, y, vx, vy;
+	i64 id;
+};
+
+// What a device has: its segments, and one that a neighbour owns at each side. Go's form is part in store.go.
+struct Part {
+	char *slots; // of the segment below the first one, and so on
+	Failure *failure;
+	i64 segments; // of this device
+	i64 first;    // of them, among all
+	i64 all;      // segments of all devices, and the height of the box
+	i64 capacity; // particles of a segment
+	i64 steps;    // of a run
+	double width, dt;
+};
+
+// A list of particles, number by number.
+struct State {
+	char *at;
+	i64 capacity;
+
+	__device__ i64 &count() const { return *(i64 *)at; }
+	__device__ double *numbers(int n) const { return (double *)(at + HEADER) + n * capacity; }
+	__device__ double *x() const { return numbers(0); }
+	__device__ double *y() const { return numbers(1); }
+	__device__ double *vx() const { return numbers(2); }
+	__device__ double *vy() const { return numbers(3); }
+	__device__ i64 *id() const { return (i64 *)numbers(4); }
+};
+
+// A list of particles that leave, particle by particle.
+struct Migrants {
+	char *at;
+
+	__device__ i64 &count() const { return *(i64 *)at; }
+	__device__ Particle *particles() const { return (Particle *)(at + HEADER); }
+	__device__ i64 bytes() const { return HEADER + count() * PARTICLE; }
+};
+
+// A segment of a part, -1 and segments being those of neighbours: four lists, one behind the other.
+struct Segment {
+	const Part &part;
+	i64 index;
+
+	__device__ i64 list() const { return HEADER + part.capacity * PARTICLE; }
+	__device__ i64 offset(int n) const { return ((index + 1) * 4 + n) * list(); } // of a list, from the first slot
+	__device__ State state() const { return {part.slots + offset(0), part.capacity}; }
+	__device__ State stay() const { return {part.slots + offset(1), part.capacity}; }
+	__device__ Migrants leave(int where) const { return {part.slots + offset(where == BELOW ? 2 : 3)}; }
+	__device__ bool exists() const { return part.first + index >= 0 && part.first + index < part.all; }
+};
+
+// What a block shares.
+struct Scratch {
+	double x[THREADS], y[THREADS];
+	u64 counts[32];
+};
+
+__device__ inline void report(const Part &part, u64 what, i64 segment, i64 count) {
+	if (atomicCAS(&part.failure->what, NOTHING, what) != NOTHING) return;
+	part.failure->segment = part.first + segment, part.failure->count = count;
+}
+
+// repel adds the forces of a list on a particle at x, y: (1 - r)/r of the distance from each that is nearer than 1. All
+// threads of a block call it; those without a particle are not active.
+__device__ inline void repel(const State &from, bool active, double x, double y, double &fx, double &fy, Scratch &s) {
+	const i64 n = from.count();
+	for (i64 base = 0; base < n; base += THREADS) {
+		__syncthreads();
+		const i64 mine = base + threadIdx.x;
+		if (mine < n) s.x[threadIdx.x] = from.x()[mine], s.y[threadIdx.x] = from.y()[mine];
+		__syncthreads();
+		const int some = n - base < THREADS ? (int)(n - base) : THREADS;
+		if (!active) continue;
+#pragma unroll 4
+		for (int k = 0; k < some; k++) {
+			const double dx = x - s.x[k], dy = y - s.y[k], square = dx * dx + dy * dy;
+			if (square < 1 && square > 0) {
+				const double r = sqrt(square), c = (1 - r) / r;
+				fx += c * dx, fy += c * dy;
+			}
+		}
+	}
+}
+
+// Counts of particles that stay, go below and go above, in one number.
+__device__ inline u64 one_of(int where) { return 1ull << 21 * where; }
+__device__ inline i64 count_of(u64 all, int where) { return (i64)(all >> 21 * where & 0x1fffff); }
+
+// counts_before returns the sum of v over the threads of the block before this one, and over all.
+__device__ inline u64 counts_before(u64 v, u64 &all, Scratch &s) {
+	const int lane = (int)threadIdx.x & 31, warp = (int)threadIdx.x / 32;
+	u64 sum = v;
+	for (int by = 1; by < 32; by *= 2) {
+		const u64 other = __shfl_up_sync(~0u, sum, by);
+		if (lane >= by) sum += other;
+	}
+	__syncthreads(); // all have read the counts of the time before
+	if (lane == 31) s.counts[warp] = sum;
+	__syncthreads();
+	u64 before = sum - v;
+	all = 0;
+	for (int w = 0; w < THREADS / 32; w++) {
+		if (w < warp) before += s.counts[w];
+		all += s.counts[w];
+	}
+	return before;
+}
+
+// reflect turns round at the walls 0 and wall.
+__device__ inline void reflect(double &x, double &v, double wall) {
+	if (x < 0) x = -x, v = -v;
+	else if (x > wall) x = wall + wall - x, v = -v;
+}
+
+// advance moves the particles of a segment by a step of symplectic Euler, into its lists of those that stay and leave,
+// each in order of ids. Who has to go further than to the next segment is reported, and goes there.
+__device__ inline void advance(const Part &part, i64 index, Scratch &scratch) {
+	const Segment here = {part, index}, below = {part, index - 1}, above = {part, index + 1};
+	const State from = here.state(), stay = here.stay();
+	const bool has_below = below.exists(), has_above = above.exists();
+	const double low = (double)(part.first + index), high = low + 1;
+	const i64 n = from.count();
+	u64 gone = 0; // counts of those in the lists so far
+	for (i64 base = 0; base < n; base += THREADS) {
+		const i64 i = base + threadIdx.x;
+		const bool active = i < n;
+		double x = 0, y = 0, fx = 0, fy = 0;
+		if (active) x = from.x()[i], y = from.y()[i];
+		if (has_below) repel(below.state(), active, x, y, fx, fy, scratch);
+		repel(from, active, x, y, fx, fy, scratch);
+		if (has_above) repel(above.state(), active, x, y, fx, fy, scratch);
+		int where = STAY;
+		double vx = 0, vy = 0;
+		if (active) {
+			vx = from.vx()[i] + part.dt * fx, vy = from.vy()[i] + part.dt * fy;
+			x += part.dt * vx, y += part.dt * vy;
+			reflect(x, vx, part.width);
+			reflect(y, vy, (double)part.all);
+			if (y < low && has_below) where = BELOW;
+			if (y >= high && has_above) where = ABOVE;
+			if (!(y >= low - 1 && y < high + 1)) report(part, TOO_FAST, index, from.id()[i]);
+		}
+		u64 all;
+		const u64 before = counts_before(active ? one_of(where) : 0, all, scratch);
+		const i64 at = count_of(gone + before, where);
+		if (active && where == STAY) {
+			stay.x()[at] = x, stay.y()[at] = y, stay.vx()[at] = vx, stay.vy()[at] = vy, stay.id()[at] = from.id()[i];
+		} else if (active) {
+			here.leave(where).particles()[at] = {x, y, vx, vy, from.id()[i]};
+		}
+		gone += all;
+	}
+	if (threadIdx.x == 0) {
+		stay.count() = count_of(gone, STAY);
+		here.leave(BELOW).count() = count_of(gone, BELOW), here.leave(ABOVE).count() = count_of(gone, ABOVE);
+	}
+	__syncthreads();
+}
+
+// before returns how many of n ids, which rise, are less than one.
+__device__ inline i64 before(const i64 *ids, i64 n, i64 stride, i64 id) {
+	i64 low = 0;
+	while (low < n) {
+		const i64 middle = (low + n) / 2;
+		if (ids[middle * stride] < id) low = middle + 1;
+		else n = middle;
+	}
+	return low;
+}
+
+// Where lists of migrants have their ids: one each stride.
+enum { STRIDE = PARTICLE / 8 };
+
+__device__ inline void put_at(const State &to, i64 at, const Particle &p) {
+	if (at >= to.capacity) return;
+	to.x()[at] = p.x, to.y()[at] = p.y, to.vx()[at] = p.vx, to.vy()[at] = p.vy, to.id()[at] = p.id;
+}
+
+// merge makes the list of a segment of those that stay and come. Who has no room is reported, and left out.
+__device__ inline void merge(const Part &part, i64 index) {
+	const Segment here = {part, index}, below = {part, index - 1}, above = {part, index + 1};
+	const State to = here.state(), stay = here.stay();
+	const Migrants up = below.leave(ABOVE), down = above.leave(BELOW);
+	const i64 n = stay.count(), n_up = below.exists() ? up.count() : 0, n_down = above.exists() ? down.count() : 0;
+	const i64 *const ids = stay.id(), *const ids_up = &up.particles()->id, *const ids_down = &down.particles()->id;
+	for (i64 i = threadIdx.x; i < n; i += THREADS) {
+		const i64 id = ids[i], at = i + before(ids_up, n_up, STRIDE, id) + before(ids_down, n_down, STRIDE, id);
+		put_at(to, at, {stay.x()[i], stay.y()[i], stay.vx()[i], stay.vy()[i], id});
+	}
+	for (i64 i = threadIdx.x; i < n_up; i += THREADS) {
+		const Particle p = up.particles()[i];
+		put_at(to, i + before(ids, n, 1, p.id) + before(ids_down, n_down, STRIDE, p.id), p);
+	}
+	for (i64 i = threadIdx.x; i < n_down; i += THREADS) {
+		const Particle p = down.particles()[i];
+		put_at(to, i + before(ids, n, 1, p.id) + before(ids_up, n_up, STRIDE, p.id), p);
+	}
+	if (threadIdx.x == 0) {
+		const i64 all = n + n_up + n_down;
+		to.count() = all < part.capacity ? all : part.capacity;
+		if (all > part.capacity) report(part, TOO_MANY, index, all);
+	}
+	__syncthreads();
+}
+
+// By streams and events: a block a segment.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) advance_all(const __grid_constant__ Part part) {
+	__shared__ Scratch scratch;
+	advance(part, blockIdx.x, scratch);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) merge_all(const __grid_constant__ Part part) {
+	merge(part, blockIdx.x);
+}
+
+// A neighbour of a rank, which has the segment beside the rank's own one. Where that is of another device, it has
+// a copy of the rank's segment, to which lists are put.
+struct Neighbour {
+	int rank; // -1: none
+	bool far;
+	i64 own, there; // segments: of the rank, and its copy
+};
+
+// tell_migrants tells a neighbour who comes, and tell_state where the particles of the segment are now.
+__device__ inline void tell_migrants(ranks::Rank &r, ranks::Window w, const Part &part, const Neighbour &to,
+                                     int where) {
+	if (to.rank < 0) return;
+	if (!to.far) return r.notify(to.rank, ranks::WORLD, TAG_MIGRANTS);
+	const Migrants list = Segment{part, to.own}.leave(where);
+	const i64 there = Segment{part, to.there}.offset(where == BELOW ? 2 : 3);
+	r.put_notify(w, to.rank, there, list.bytes(), list.at, TAG_MIGRANTS);
+}
+
+__device__ inline void tell_state(ranks::Rank &r, ranks::Window w, const Part &part, const Neighbour &to) {
+	if (to.rank < 0) return;
+	if (!to.far) return r.notify(to.rank, ranks::WORLD, TAG_STATE);
+	const State list = Segment{part, to.own}.state();
+	const i64 n = list.count(), there = Segment{part, to.there}.offset(0), y = HEADER + part.capacity * 8;
+	r.put(w, to.rank, there, HEADER + n * 8, list.at);
+	r.put_notify(w, to.rank, there + y, n * 8, list.at + y, TAG_STATE);
+}
+
+// By ranks: each has some segments, one after the other. What a segment and its neighbour on the same device tell each
+// other lies where both see it; so it is only notified.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_constant__ ranks::World world) {
+	__shared__ ranks::State state;
+	__shared__ Scratch scratch;
+	ranks::Rank rank(world, state);
+	const Part &part = rank.data<Part>();
+	const ranks::Window w =
+	    rank.create_window(ranks::WORLD, part.slots, (part.segments + 2) * 4 * (HEADER + part.capacity * PARTICLE));
+	// Ranks beyond the number of segments have nothing to do.
+	const int n = rank.size(ranks::DEVICE), local = rank.index(ranks::DEVICE), me = rank.index();
+	const i64 active = n < part.segments ? n : part.segments;
+	const i64 low = local < active ? part.segments * local / active : 0;
+	const i64 high = local < active ? part.segments * (local + 1) / active : 0;
+	const bool has_below = local < active && part.first + low > 0, first = low == 0;
+	const bool has_above = local < active && part.first + high < part.all, last = high == part.segments;
+	const int rank_below = first ? me - local - n + (int)active - 1 : me - 1,
+	          rank_above = last ? me - local + n : me + 1;
+	__shared__ Neighbour beside[2]; // in shared memory, since each would take registers
+	if (threadIdx.x == 0) {
+		beside[0] = {has_below ? rank_below : -1, first, low, part.segments};
+		beside[1] = {has_above ? rank_above : -1, last, high - 1, -1};
+	}
+	const u64 neighbours = has_below + has_above;
+	rank.start_timer();
+	for (i64 step = 0; step < part.steps; step++) {
+		if (step > 0 && neighbours > 0 && !rank.wait_notifications(TAG_STATE, neighbours)) break;
+		for (i64 s = low; s < high; s++) advance(part, s, scratch);
+#pragma unroll 1
+		for (int side = 0; side < 2; side++) tell_migrants(rank, w, part, beside[side], side == 0 ? BELOW : ABOVE);
+		if (neighbours > 0 && !rank.wait_notifications(TAG_MIGRANTS, neighbours)) break;
+		for (i64 s = low; s < high; s++) merge(part, s);
+#pragma unroll 1
+		for (int side = 0; side < 2; side++) tell_state(rank, w, part, beside[side]);
+		rank.flush(w);
+	}
+	rank.stop_timer();
+	rank.free_window(w);
+	rank.finish();
+}
