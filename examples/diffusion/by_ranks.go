@@ -78,8 +78,8 @@ type byRanks struct {
 	open    streams.Resources
 }
 
-func newByRanks(s *halo.Session, p problem, o *versus.Options) (r *byRanks, err error) {
-	r = &byRanks{problem: p, devices: s.Devices}
+func newByRanks(s *halo.Session, p problem, o *versus.Options) (made *byRanks, err error) {
+	r := &byRanks{problem: p, devices: s.Devices}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.open.Close())

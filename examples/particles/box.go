@@ -77,8 +77,8 @@ type box struct {
 }
 
 // newBox allocates the memory of a problem on the devices of a session.
-func newBox(s *halo.Session, p problem) (b *box, err error) {
-	b = &box{devices: s.Devices}
+func newBox(s *halo.Session, p problem) (made *box, err error) {
+	b := &box{devices: s.Devices}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.open.Close())

@@ -41,8 +41,8 @@ type link struct {
 // maxBatch is how many steps are captured at most.
 const maxBatch = 10
 
-func newByStreams(s *halo.Session, b *box, threads, steps int, limit time.Duration) (m *byStreams, err error) {
-	m = &byStreams{box: b, limit: limit, batch: min(maxBatch, steps)}
+func newByStreams(s *halo.Session, b *box, threads, steps int, limit time.Duration) (made *byStreams, err error) {
+	m := &byStreams{box: b, limit: limit, batch: min(maxBatch, steps)}
 	for steps%m.batch != 0 {
 		m.batch--
 	}

@@ -338,15 +338,22 @@ func TestRunEnds(t *testing.T) {
 
 // The sources compile for each generation of GPUs, with options and without.
 func TestSourceCompiles(t *testing.T) {
-	for _, c := range []struct {
+	testdevices.OtherCompilers(t)
+	if testing.Short() {
+		t.Skip("SKIPPED: it has NVRTC work for minutes")
+	}
+	for name, c := range map[string]struct {
 		from    kernels.Source
 		defines []string
 	}{
-		{source(), nil}, {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}}, {messagesSource(), []string{"RANK_PROXY"}},
-		{messagesSource(), []string{"RANK_CHECKS"}}, {collectivesSource(), []string{"RANK_CHECKS"}}, {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}},
+		"plain": {source(), nil}, "all": {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}}, "messages by proxy": {messagesSource(), []string{"RANK_PROXY"}},
+		"messages": {messagesSource(), []string{"RANK_CHECKS"}}, "collectives": {collectivesSource(), []string{"RANK_CHECKS"}}, "proxy": {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}},
 	} {
-		c.from.Defines = c.defines
-		testdevices.Compile(t, c.from)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.from.Defines = c.defines
+			testdevices.Compile(t, c.from)
+		})
 	}
 }
 

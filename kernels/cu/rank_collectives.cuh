@@ -73,7 +73,7 @@ class Collectives : public Packets {
 		const int comms = world.devices > 1 ? 2 : 1;
 		for (int c = 0; c < comms; c++) {
 			const Comm comm = (Comm)c;
-			const Tree t(ALLREDUCE, size(comm), index(comm), 0);
+			const CommTree t(ALLREDUCE, size(comm), index(comm), 0);
 			for (int level = (int)threadIdx.x; level <= t.levels; level += (int)blockDim.x) {
 				const int at = first_edge(comm) + level;
 				const u64 begin = *mine().credit(blockIdx.x, at);
@@ -96,7 +96,7 @@ class Collectives : public Packets {
 		if (!check(root >= 0 && root < size(comm), BAD_RANK, size(comm), root, 0) ||
 		    !agree(what, n, what == BROADCAST ? SUM : op, type_of<T>::value, root, comm))
 			return false;
-		const Tree t(what, size(comm), index(comm), root);
+		const CommTree t(what, size(comm), index(comm), root);
 		const bool gets = what == ALLREDUCE || (what == REDUCE ? t.me == root : t.me != root);
 		bool ok = goes_on<Block>();
 		for (i64 done = 0; done < n && ok; done += ROUND) {
@@ -114,7 +114,7 @@ class Collectives : public Packets {
 	__device__ bool agree(Collective what, i64 n, Op op, int type, int root, Comm comm) {
 #ifdef RANK_CHECKS
 		const i64 said = (i64)((u64)n << 24 | (u64)(unsigned)root << 6 | (u64)type << 4 | (u64)op << 2 | (u64)what);
-		const Tree t(ALLREDUCE, size(comm), index(comm), 0);
+		const CommTree t(ALLREDUCE, size(comm), index(comm), 0);
 		const bool ok = round<i64>(
 		    t, comm, 2, [&](i64) { return said; }, [&](i64 i, i64 v) { state.agreed[i] = v; },
 		    [&](i64 i, i64 a, i64 b) { return join(i == 0 ? MIN : MAX, a, b); });
@@ -129,7 +129,7 @@ class Collectives : public Packets {
 	// round passes up to ROUND numbers of the block along the edges of a tree: load(i) gives the i-th, store(i, v) gets
 	// it, and combine(i, a, b) joins two.
 	template <typename T, typename Load, typename Store, typename Combine>
-	__device__ bool round(const Tree &t, Comm comm, i64 n, Load load, Store store, Combine combine) {
+	__device__ bool round(const CommTree &t, Comm comm, i64 n, Load load, Store store, Combine combine) {
 		const int parts = n <= BOX_VALUES ? 1 : (int)min((n + BOX_VALUES - 1) / BOX_VALUES, (i64)PARTS);
 		bool ok = !state.failed && find_room(t, comm, parts);
 		if (!Block::all(ok)) return false;
@@ -148,7 +148,7 @@ class Collectives : public Packets {
 
 	// pass takes a number through the tree: v is that of this rank, and then the result where there is one.
 	template <typename T, typename Combine>
-	__device__ __forceinline__ bool pass(const Tree &t, Comm comm, int part, int lane, T &v, Combine combine) {
+	__device__ __forceinline__ bool pass(const CommTree &t, Comm comm, int part, int lane, T &v, Combine combine) {
 		const int edges = first_edge(comm), last = t.levels;
 		auto send = [&](int level) {
 			const Edge &e = state.edges[edges + level];
@@ -189,7 +189,7 @@ class Collectives : public Packets {
 	}
 
 	// find_room waits until there is room for some more parts where this rank will send, a thread an edge.
-	__device__ bool find_room(const Tree &t, Comm comm, int parts) {
+	__device__ bool find_room(const CommTree &t, Comm comm, int parts) {
 		for (int level = (int)threadIdx.x; level <= t.levels; level += (int)blockDim.x) {
 			if (!t.sends_at(level)) continue;
 			Edge &e = state.edges[first_edge(comm) + level];
@@ -208,7 +208,7 @@ class Collectives : public Packets {
 	}
 
 	// settle counts what a round has sent and received, a thread an edge, and gives credit where it is due.
-	__device__ void settle(const Tree &t, Comm comm, int parts, i64 values) {
+	__device__ void settle(const CommTree &t, Comm comm, int parts, i64 values) {
 		for (int level = (int)threadIdx.x; level <= t.levels; level += (int)blockDim.x) {
 			const int at = first_edge(comm) + level;
 			Edge &e = state.edges[at];

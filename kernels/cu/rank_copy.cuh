@@ -8,7 +8,7 @@ namespace ranks {
 // copy_words copies words. Each thread has as many under way as hide the time of a load.
 template <typename Group, typename W>
 __device__ __forceinline__ void copy_words(char *to, const char *from, i64 words) {
-	enum { AT_ONCE = sizeof(W) == 16 ? 8 : 1 }; // registers are scarce
+	enum { AT_ONCE = sizeof(W) == 16 ? 4 : 1 }; // registers are scarce
 	const int n = Group::threads();
 	W *t = (W *)to + Group::thread();
 	const W *f = (const W *)from + Group::thread();

@@ -12,13 +12,13 @@ namespace ranks {
 enum Collective { BROADCAST, REDUCE, ALLREDUCE };
 
 // The part of a rank in a collective.
-struct Tree {
+struct CommTree {
 	Collective what;
 	int me, whole, levels;
 	unsigned sends, receives; // at which levels, a bit each
 
 	// root is 0 where there is none.
-	__device__ Tree(Collective what, int ranks, int me, int root)
+	__device__ CommTree(Collective what, int ranks, int me, int root)
 	    : what(what), me(me), levels(31 - __clz((unsigned)ranks)) {
 		whole = 1 << levels;
 		const unsigned last = (unsigned)whole;
