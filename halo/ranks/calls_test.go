@@ -346,7 +346,7 @@ func TestSourceCompiles(t *testing.T) {
 		from    kernels.Source
 		defines []string
 	}{
-		"plain": {source(), nil}, "all": {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}}, "messages by proxy": {messagesSource(), []string{"RANK_PROXY"}},
+		"plain": {source(), nil}, "all": {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}}, "messages by proxy": {messagesSource(), []string{"RANK_QUEUES", "RANK_PROXY"}},
 		"messages": {messagesSource(), []string{"RANK_CHECKS"}}, "collectives": {collectivesSource(), []string{"RANK_CHECKS"}}, "proxy": {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,13 @@
 #include "rank_queue.cuh"
 #include "rank_world.cuh"
 
+// Waits are no part of each function that waits where proxies make them long: NVRTC 13.0 fails on so much code.
+#ifdef RANK_PROXY
+#define RANK_CALLED __noinline__
+#else
+#define RANK_CALLED __forceinline__
+#endif
+
 namespace ranks {
 
 // What a rank knows of its peer at an edge of a tree: how many parts it has sent and received, how many of those that
@@ -155,10 +162,7 @@ class Core {
 		return base;
 	}
 	// keep_all reads all queues, and keep that of a device, as far as there is room.
-#ifdef RANK_PROXY
-	__noinline__ // every wait has it, and NVRTC 13.0 fails on so much code
-#endif
-	    __device__ void keep_all() {
+	RANK_CALLED __device__ void keep_all() {
 		for (i64 d = 0; d < world.devices; d++) keep(*mine().kept(blockIdx.x), d);
 	}
 	__device__ void keep(Kept &kept, i64 device) {
@@ -206,7 +210,7 @@ class Core {
 	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
 	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. The longer it has
 	// waited, the more time there is between two looks: the counts of many that wait are where others store.
-	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
+	template <typename Lanes = Thread, typename Done> RANK_CALLED __device__ bool wait_unless_ended(Done done) {
 		enum {
 			AT_ONCE = 32,
 			PAUSE = 128,

@@ -144,6 +144,7 @@ __device__ __forceinline__ void sweep_tile(const StepFrame &f, const Arrays &a, 
 // rank_steps makes the steps of a launch.
 extern "C" __global__ void __launch_bounds__(RANK_THREADS, RANK_BLOCKS)
     rank_steps(const __grid_constant__ ranks::World world) {
+	grid_dependency_wait();
 	__shared__ ranks::State state;
 	__shared__ RankTile held;
 	ranks::Rank rank(world, state);
