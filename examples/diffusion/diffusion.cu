@@ -127,10 +127,12 @@ __device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, cons
 // is only notified. What a rank overwrites its neighbours have read: their notification of a later stage says so.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) diffusion(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
+	__shared__ Part p; // each wait empties the first-level cache
 	__shared__ Neighbour beside[2]; // below and above; in shared memory, since each would take registers
 	__shared__ Slab slab;
 	ranks::Rank rank(world, state);
-	const Part &p = rank.data<Part>();
+	if (threadIdx.x == 0) p = rank.data<Part>();
+	__syncthreads();
 	const ranks::Window w = rank.create_window(ranks::WORLD, p.values, p.offset(FIELDS, 0, -1) * 8);
 	const int n = rank.size(ranks::DEVICE), local = rank.index(ranks::DEVICE), all = rank.size();
 	const bool active = local < p.chunks * p.slabs; // the others have nothing to do

@@ -265,9 +265,11 @@ __device__ inline void tell_state(ranks::Rank &r, ranks::Window w, const Part &p
 // other lies where both see it; so it is only notified.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_constant__ ranks::World world) {
 	__shared__ ranks::State state;
+	__shared__ Part part; // each wait empties the first-level cache
 	__shared__ Scratch scratch;
 	ranks::Rank rank(world, state);
-	const Part &part = rank.data<Part>();
+	if (threadIdx.x == 0) part = rank.data<Part>();
+	__syncthreads();
 	const ranks::Window w =
 	    rank.create_window(ranks::WORLD, part.slots, (part.segments + 2) * 4 * (HEADER + part.capacity * PARTICLE));
 	// Ranks beyond the number of segments have nothing to do.

@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(1024, 1) by_ranks(const __grid_cons
 	__shared__ State state;
 	__shared__ double shared[32];
 	Rank rank(world, state);
-	const Data &data = rank.data<Data>();
+	const Data data = rank.data<Data>();
 	const int n = rank.size(), me = rank.index();
 	double *const mine = data.cells + CELLS * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, CELLS * sizeof(double));

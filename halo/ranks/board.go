@@ -34,6 +34,7 @@ type argument struct {
 	limit                  int64
 	ranks, devices, device int64
 	edges                  int64
+	looks, _               uint32
 	served                 uint64
 	windows                [2]uint64
 	data, control, log     uint64

@@ -176,6 +176,14 @@ func (w *World) open(m *member) (err error) {
 	return nil
 }
 
+// looks returns how often a wait looks before its first pause: long, unless ranks share a multiprocessor.
+func (w *World) looks(d *streams.Device) uint32 {
+	if w.ranks > d.Cores {
+		return 32
+	}
+	return 4096
+}
+
 // openProxy allocates what the proxy needs of a device, and tries its stream: first copies may have to wait for kernels
 // that run.
 func (w *World) openProxy(m *member) (err error) {
@@ -202,7 +210,7 @@ func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
 		spec.Run = func() { w.runRanks(m.index) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), served: w.served[m.index], control: m.control.Address(), log: m.lines.Address()}
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), looks: w.looks(m.device), served: w.served[m.index], control: m.control.Address(), log: m.lines.Address()}
 	for i, other := range w.members {
 		arg.boards[i] = other.board.Address()
 		if other != m && w.served[m.index]>>i&1 == 0 {

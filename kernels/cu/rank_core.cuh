@@ -57,7 +57,8 @@ class Core {
 	// failed reports, to any thread, whether the run has failed.
 	__device__ bool failed() const { return state.failed; }
 
-	// data is the caller's struct on this device, which all its ranks share.
+	// data is the caller's struct on this device, which all its ranks share. It lies in the memory of the device, and
+	// each wait empties the first-level cache: a kernel copies what it reads in a loop.
 	template <typename T> __device__ T &data() const { return *(T *)world.data; }
 
 	// barrier returns once all ranks of the communicator have called it. What they stored before, also by put,
@@ -208,22 +209,17 @@ class Core {
 	}
 
 	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
-	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. The longer it has
-	// waited, the more time there is between two looks: the counts of many that wait are where others store.
+	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. After the looks that
+	// the world allows at once, there is the more time between two looks the longer it has waited: looks that acquire
+	// empty the first-level cache, which ranks of one multiprocessor share.
 	template <typename Lanes = Thread, typename Done> RANK_CALLED __device__ bool wait_unless_ended(Done done) {
-		enum {
-			AT_ONCE = 32,
-			PAUSE = 128,
-			LONGEST = 20000,
-			LOOKS = 64
-		}; // looks without a pause; ns; looks between two at the host
+		enum { PAUSE = 128, LONGEST = 160, LOOKS = 64 }; // ns; in PAUSE; looks between two at the host
 		i64 start = 0;
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
 			if (done()) return true;
-			if (looks < AT_ONCE) continue;
-			__nanosleep(min((looks - AT_ONCE) * PAUSE, (unsigned)LONGEST));
-			if (looks % LOOKS != 0) continue;
+			if (looks >= world.looks) __nanosleep(min(looks - world.looks, (unsigned)LONGEST) * PAUSE);
+			if (looks % LOOKS != LOOKS - 1) continue;
 #ifdef RANK_QUEUES
 			if (threadIdx.x == 0) keep_all(); // others may wait for room in the queues of this rank
 #endif

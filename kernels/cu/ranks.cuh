@@ -10,7 +10,7 @@
 //     extern "C" __global__ void pass_on(const __grid_constant__ ranks::World world) {
 //         __shared__ ranks::State state;
 //         ranks::Rank rank(world, state);
-//         Data &data = rank.data<Data>();
+//         const Data data = rank.data<Data>();
 //         ranks::Window w = rank.create_window(ranks::WORLD, data.memory, data.bytes);
 //         rank.put_notify(w, (rank.index() + 1) % rank.size(), 0, bytes, from, tag);
 //         rank.wait_notifications(tag, 1);

@@ -13,7 +13,7 @@ struct Lap {
 extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
-	const Lap &lap = rank.data<Lap>();
+	const Lap lap = rank.data<Lap>();
 	const int me = rank.index();
 	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, lap.bytes);
@@ -35,7 +35,7 @@ extern "C" __global__ void packets(const __grid_constant__ World world) {
 	__shared__ State state;
 	__shared__ __align__(16) char got[4096];
 	Rank rank(world, state);
-	const Lap &lap = rank.data<Lap>();
+	const Lap lap = rank.data<Lap>();
 	const int me = rank.index();
 	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, 2 * lap.bytes);
@@ -55,7 +55,7 @@ extern "C" __global__ void packets(const __grid_constant__ World world) {
 extern "C" __global__ void one_way(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
-	const Lap &lap = rank.data<Lap>();
+	const Lap lap = rank.data<Lap>();
 	const int me = rank.index(), n = rank.size(DEVICE);
 	const bool far = rank.size() > n;
 	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
@@ -74,7 +74,7 @@ extern "C" __global__ void one_way(const __grid_constant__ World world) {
 extern "C" __global__ void barriers(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
-	const Lap &lap = rank.data<Lap>();
+	const Lap lap = rank.data<Lap>();
 	rank.start_timer();
 	rank.barrier(WORLD);
 	for (i64 i = 0; i < lap.rounds; i++)
@@ -95,7 +95,7 @@ __device__ double newton(double x, i64 work) {
 extern "C" __global__ void overlap(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
-	const Lap &lap = rank.data<Lap>();
+	const Lap lap = rank.data<Lap>();
 	const int other = (rank.index() + rank.size() / 2) % rank.size();
 	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, lap.bytes);
