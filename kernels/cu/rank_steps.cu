@@ -59,8 +59,9 @@ struct RankSpan {
 
 // What a rank holds in shared memory, to look it up in each step.
 struct RankTile {
-	enum { NEAR = PHASES <= 4 ? 24 : 96 / PHASES + 1 };
+	enum { NEAR = PHASES <= 4 ? 24 : 96 / PHASES + 1, PARTNERS = 64 };
 	Tile tile;
+	int partners[PARTNERS]; // if it has no more
 	Arrays arrays[PHASES];
 	Frame frame;
 	unsigned lists[PHASES][WRITE_COUNT + 1];
@@ -85,6 +86,9 @@ __device__ inline void copy_words_of_block(void *to, const void *from, unsigned 
 // hold copies what a rank needs of its tile.
 __device__ inline void hold(RankTile &h, const RankSteps &s, unsigned tile) {
 	copy_words_of_block(&h.tile, s.tiles + tile, sizeof(Tile));
+	const Tile &its = s.tiles[tile];
+	if (its.partners <= RankTile::PARTNERS)
+		copy_words_of_block(h.partners, s.partners + its.first_partner, its.partners * sizeof(int));
 	copy_words_of_block(h.arrays, s.arrays, sizeof h.arrays);
 	copy_words_of_block(&h.frame, &s.frame, sizeof(Frame));
 	for (int phase = 0; phase < PHASES; phase++) {
@@ -154,7 +158,8 @@ extern "C" __global__ void __launch_bounds__(RANK_THREADS, RANK_BLOCKS)
 	const Tile &tile = held.tile;
 	const int group = tile.grouped ? GROUP : 1, nx = max(1, tile.size[0] / group), ny = max(1, tile.size[1]);
 	const int begin[3] = {(int)threadIdx.x % nx, (int)threadIdx.x / nx % ny, (int)threadIdx.x / nx / ny};
-	const int *const partners = span.steps->partners + tile.first_partner;
+	const int *const partners =
+	    tile.partners <= RankTile::PARTNERS ? held.partners : span.steps->partners + tile.first_partner;
 #pragma unroll 1
 	for (i64 n = 0; n < span.count; n++) {
 		inject_fault((unsigned)n);

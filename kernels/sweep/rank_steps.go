@@ -32,9 +32,11 @@ type RankSpan struct {
 // RankKernel is the name of the kernel in the source of RankSteps.
 const RankKernel = "rank_steps"
 
-// rankThreads is how many threads a rank has at most: more of them than that could not hold what a group of points
-// needs in registers.
-const rankThreads = 512
+// A rank of 1024 threads has 64 registers for each: for points that need no more without what ranks add.
+const (
+	rankThreads   = 512
+	manyRegisters = 64
+)
 
 // NewRankSteps plans the steps: ranks by phase, stage and device, on different devices that reach each other. It
 // returns ErrImpossible for steps of several stages.
@@ -92,10 +94,15 @@ func (s *RankSteps) plan() *plan { return s.phases[0][0].Sweeper.plan }
 
 // Threads returns how many threads a rank has.
 func (s *RankSteps) Threads() int {
-	if s.phases[0][0].Sweeper.form.scarce() {
+	n, form := s.plan(), s.phases[0][0].Sweeper.form
+	threads := threadsFor([]*plan{n}, false)
+	switch {
+	case form.scarce():
 		return rankThreads / 2
+	case n.registers(form.atOnce(false)) > manyRegisters:
+		return min(rankThreads, threads)
 	}
-	return min(rankThreads, threadsFor([]*plan{s.plan()}, false))
+	return threads
 }
 
 // Source returns the program of the ranks, whose kernel is RankKernel, compiled so that a multiprocessor can hold so
