@@ -117,10 +117,10 @@ struct Neighbour {
 __device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, const Slab &s, const Neighbour &to,
                             int field, int tag) {
 	if (!to.far) return r.notify(to.rank, ranks::WORLD, tag);
-	const i64 bytes = p.nx * 8;
-	i64 z = s.level[0];
-	for (; z < s.level[1] - 1; z++) r.put(w, to.rank, p.offset(field, z, to.there) * 8, bytes, p.row(field, z, to.own));
-	r.put_notify(w, to.rank, p.offset(field, z, to.there) * 8, bytes, p.row(field, z, to.own), tag);
+	const i64 plane = (p.ny + 2) * p.nx * 8;
+	r.put_box(w, to.rank, p.offset(field, s.level[0], to.there) * 8, {0, plane},
+	          {p.nx * 8, 1, s.level[1] - s.level[0]}, p.row(field, s.level[0], to.own), {0, plane});
+	r.notify(to.rank, ranks::WORLD, tag);
 }
 
 // By ranks: each has some rows of some levels. Ranks that share a border on one device see each other's rows, so it
