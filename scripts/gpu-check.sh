@@ -517,7 +517,9 @@ start() {
 	HALOX_CACHE=$cache wall "halox run, filling the cache" 1 "${run[@]}"
 	HALOX_CACHE=$cache wall "halox run, warm" 5 "${run[@]}"
 	rm -rf "$cache"
+	mkdir -p "$records"
 	{
+		made
 		awk -F '\t' '
 			{ if (!($1 in n)) order[++names] = $1; at[$1, ++n[$1]] = $2 }
 			END {
@@ -532,7 +534,7 @@ start() {
 			}' "$out/start.times"
 		echo
 		cat "$out/start.notes"
-	} | tee "$out/start.txt"
+	} | tee "$records/start.txt"
 	rm -f "$out"/start.times "$out"/start.notes "$out"/start.log
 }
 

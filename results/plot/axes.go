@@ -44,6 +44,10 @@ func drawPlot(p *plot.Plot, c draw.Canvas) {
 	p.Y.Label.Text = ""
 	left := label.TextStyle.Height(label.Text) + chartGap
 	inner := draw.Crop(c, left, 0, 0, 0)
+	if _, bytes := p.X.Tick.Marker.(binaries); bytes {
+		length := p.DataCanvas(inner).Size().X
+		p.X.Tick.Marker = binaries{func(label string) float64 { return float64(p.X.Tick.Label.Width(label) / length) }}
+	}
 	p.Draw(inner)
 	style := label.TextStyle
 	style.Rotation += quarterTurn

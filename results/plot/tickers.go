@@ -22,11 +22,13 @@ func (p places) Ticks(lo, hi float64) (all []plot.Tick) {
 }
 
 // binaries marks a logarithmic axis at powers of two, every first, second, fifth or tenth of
-// them, 1 KiB among them. Where fewer than two lie on it, it marks it as decades do.
-type binaries struct{}
+// them, 1 KiB among them, so that labels do not touch. Where fewer than two lie on it, it marks it as decades do.
+type binaries struct {
+	width func(label string) float64 // as a part of the axis; nil where its length is not known yet
+}
 
 // Ticks implements plot.Ticker.
-func (binaries) Ticks(lo, hi float64) []plot.Tick {
+func (b binaries) Ticks(lo, hi float64) []plot.Tick {
 	const most, reach = 8, 1e-9 // what rounding may take
 	first, last := math.Ceil(math.Log2(lo)-reach), math.Floor(math.Log2(hi)+reach)
 	if last <= first {
@@ -38,11 +40,21 @@ func (binaries) Ticks(lo, hi float64) []plot.Tick {
 		for e := step * math.Ceil(first/step); e <= last; e += step {
 			all = append(all, plot.Tick{Value: math.Pow(2, e), Label: sized(math.Pow(2, e))})
 		}
-		if len(all) <= most {
+		if len(all) <= most && b.legible(all, step/math.Log2(hi/lo)) {
 			break
 		}
 	}
 	return all
+}
+
+// legible reports whether labels leave gaps between each other, half as wide as a digit, where they are so far apart.
+func (b binaries) legible(ticks []plot.Tick, apart float64) bool {
+	for i := 1; i < len(ticks) && b.width != nil; i++ {
+		if half := (b.width(ticks[i-1].Label) + b.width(ticks[i].Label)) / 2; half+b.width("0")/2 > apart {
+			return false
+		}
+	}
+	return true
 }
 
 // sized writes a number of bytes that is a power of two.

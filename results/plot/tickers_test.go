@@ -64,3 +64,28 @@ func TestShortLogarithmicAxesCanBeRead(t *testing.T) {
 		}
 	})
 }
+
+// The labels of bytes leave gaps between each other on a short axis, and there are as many on a long one as before.
+func TestLabelsOfBytesDoNotTouch(t *testing.T) {
+	for _, tc := range []struct {
+		letters float64
+		want    string
+	}{
+		{0, "256 B 1 KiB 4 KiB 16 KiB 64 KiB 256 KiB 1 MiB 4 MiB"},
+		{90, "256 B 1 KiB 4 KiB 16 KiB 64 KiB 256 KiB 1 MiB 4 MiB"},
+		{52, "1 KiB 32 KiB 1 MiB"},
+		{16, "1 KiB 1 MiB"},
+	} {
+		var labels []string
+		b := binaries{func(label string) float64 { return float64(len(label)) / tc.letters }}
+		if tc.letters == 0 {
+			b.width = nil
+		}
+		for _, tick := range b.Ticks(128, 8<<20) {
+			labels = append(labels, tick.Label)
+		}
+		if strings.Join(labels, " ") != tc.want {
+			t.Errorf("%v letters: %v, want %s", tc.letters, labels, tc.want)
+		}
+	}
+}
