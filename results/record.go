@@ -26,11 +26,12 @@ const (
 	KindSchemes  Kind = "schemes"  // steps by scheme, path and size
 	KindScaling  Kind = "scaling"  // steps over the number of devices
 	KindSweep    Kind = "sweep"    // sweeps on one device, by stencil and size
+	KindForecast Kind = "forecast" // steps on hosts that are not there, predicted
 )
 
 // kinds returns all of them.
 func kinds() []Kind {
-	return []Kind{KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindRanks, KindSchemes, KindScaling, KindSweep}
+	return []Kind{KindRun, KindExchange, KindPack, KindPingPong, KindLinks, KindLatency, KindRanks, KindSchemes, KindScaling, KindSweep, KindForecast}
 }
 
 // A Record is what one command leaves behind: who measured what, on which machine

@@ -17,6 +17,7 @@ import (
 func newPlanCommand() *cobra.Command {
 	var set []string
 	var dot bool
+	var hosts hostsFlags
 	cmd := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Show what a run of a config file would exchange, and whether it fits",
@@ -31,14 +32,27 @@ the measured links. It fails where a run does: what does not fit is refused.
 Scheme auto is the one that its trials found before; where nobody has tried the
 schemes yet, run does, and plan shows the one that it would take without.
 
---dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg`,
+--dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg
+
+--hosts predicts steps on more and more hosts, up to so many, without opening a device. A
+model is fitted to the steps of one host in the records that --measured names; how far it
+is from these is printed. --network names the networks between the hosts, or files with
+latency_us, bandwidth_gb_s, adapters and message_us. strong is the config's grid on all
+hosts, weak one that grows with them. What runs on one host alone is left out: resident, ranks.`,
+		Example: `  halox plan heat3d.yaml
+  halox bench schemes --record schemes.json
+  halox plan heat3d.yaml --hosts 1024 --network hdr200,ndr400x4 --devices-per-host 4 --measured schemes.json --plot hosts.svg`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("hosts") {
+				return planHostsOf(cmd.Context(), cmd.OutOrStdout(), args[0], set, &hosts)
+			}
 			return planFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set, dot)
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
 	cmd.Flags().BoolVar(&dot, "dot", false, "print a graph for graphviz")
+	hosts.add(cmd.Flags())
 	return cmd
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// forecast is what the messages of a step take one device.
-type forecast struct {
+// exchangeTimes is what the messages of a step take one device.
+type exchangeTimes struct {
 	device          *streams.Device
 	sends, receives time.Duration // one after the other
 	longest         time.Duration // a single message
@@ -19,9 +19,9 @@ type forecast struct {
 
 // atMost returns the time if the device handles its messages one after the other,
 // sending and receiving at once.
-func (f *forecast) atMost() time.Duration { return max(f.sends, f.receives) }
+func (f *exchangeTimes) atMost() time.Duration { return max(f.sends, f.receives) }
 
-func (f *forecast) add(took time.Duration, known bool, sum *time.Duration) {
+func (f *exchangeTimes) add(took time.Duration, known bool, sum *time.Duration) {
 	*sum += took
 	f.longest = max(f.longest, took)
 	if !known {
@@ -30,11 +30,11 @@ func (f *forecast) add(took time.Duration, known bool, sum *time.Duration) {
 }
 
 // forecasts returns what a step's messages take by the link model, by device.
-func (w *setup) forecasts() (all []*forecast) {
-	found := map[*streams.Device]*forecast{}
+func (w *setup) forecasts() (all []*exchangeTimes) {
+	found := map[*streams.Device]*exchangeTimes{}
 	for _, d := range w.place.Devices {
 		if found[d] == nil {
-			found[d] = &forecast{device: d}
+			found[d] = &exchangeTimes{device: d}
 			all = append(all, found[d])
 		}
 	}

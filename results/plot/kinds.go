@@ -88,6 +88,9 @@ func kinds() []kind {
 		name: "roofline", about: "bench sweep: operations a second over operations a byte, below the copy's rate and --peak", title: "Roofline", form: asRoofline,
 		by: []string{"stencil", "precision", "norms", "sums"}, hold: held("norms", "sums"),
 	}, {
+		name: "forecast", about: "plan --hosts: predicted efficiency over hosts, by network", title: "Predicted efficiency", of: results.KindForecast,
+		x: []string{"hosts"}, y: []results.Metric{results.Efficiency, results.Step}, by: []string{"mode", "network"}, linearY: true,
+	}, {
 		name: "curves", about: "any rows: --y over --x, by --by", form: asCurves,
 	}, {
 		name: "bars", about: "any rows: bars of --y for each --x, by --by", form: asBars,

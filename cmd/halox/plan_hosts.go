@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/forecast"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+)
+
+// hostsFlags are the flags of halox plan for hosts that are not there.
+type hostsFlags struct {
+	hosts, devices     int
+	networks, measured []string
+	record, plot       string
+}
+
+func (f *hostsFlags) add(flags *pflag.FlagSet) {
+	flags.IntVar(&f.hosts, "hosts", 0, "predict steps on up to so many hosts")
+	flags.IntVar(&f.devices, "devices-per-host", 4, "with --hosts: devices of each")
+	flags.StringSliceVar(&f.networks, "network", nil, "with --hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
+	flags.StringSliceVar(&f.measured, "measured", nil, "with --hosts: records of steps on one host")
+	flags.StringVar(&f.record, "record", "", "with --hosts: the `file` to write what is predicted to")
+	flags.StringVar(&f.plot, "plot", "", "with --hosts: the `file` to draw it into (.png, .svg, .pdf)")
+}
+
+// maxHosts is how many hosts can be planned for.
+const maxHosts = 1 << 17
+
+// check refuses flags that make no sense.
+func (f *hostsFlags) check() error {
+	switch {
+	case f.hosts < 1 || f.hosts > maxHosts:
+		return fmt.Errorf("--hosts: %d; 1 to %d are possible", f.hosts, maxHosts)
+	case f.devices < 1 || f.devices > 64:
+		return fmt.Errorf("--devices-per-host: %d; 1 to 64 are possible", f.devices)
+	case len(f.networks) == 0:
+		return fmt.Errorf("--network: name one or several: %s, or files", strings.Join(forecast.Names(), ", "))
+	case len(f.measured) == 0:
+		return errors.New("--measured: name records of steps on one host, as halox bench schemes --record FILE makes them")
+	case f.plot == "":
+		return nil
+	}
+	return option.Drawable("--plot", f.plot)
+}
+
+// planHostsOf is the command for hosts that are not there.
+func planHostsOf(ctx context.Context, out io.Writer, file string, set []string, f *hostsFlags) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	c, err := loadConfig(file, set)
+	if err != nil {
+		return err
+	}
+	return planHosts(ctx, out, c, f)
+}
+
+// planHosts predicts steps of a config.
+func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags) error {
+	problem, err := newProblem(c)
+	if err != nil {
+		return err
+	}
+	field := problem.Field()
+	p := forecast.Problem{Grid: problem.Grid, Width: field.Width, Element: problem.Real.Size()}
+	all, err := results.ReadAll(f.measured...)
+	if err != nil {
+		return err
+	}
+	by, err := fitted(out, p, measuredSteps(c, all))
+	if err != nil {
+		return fmt.Errorf("--measured: %w", err)
+	}
+	record := forecastRecord(ctx, f, all)
+	for _, name := range f.networks {
+		n, err := forecast.FindNetwork(name)
+		if err != nil {
+			return fmt.Errorf("--network: %w", err)
+		}
+		if err := printHosts(out, record, p, forecast.Machine{Devices: f.devices, Network: n}, f.hosts, by); err != nil {
+			return err
+		}
+	}
+	return f.keep(record)
+}
+
+// keep writes what was predicted, and draws it.
+func (f *hostsFlags) keep(r *results.Record) error {
+	if f.record != "" {
+		if err := r.Write(f.record); err != nil {
+			return err
+		}
+	}
+	if f.plot == "" {
+		return nil
+	}
+	chart, err := plot.New("", plot.Options{}, results.Source{Name: "forecast", Record: r})
+	if err != nil {
+		return err
+	}
+	return plot.Write(f.plot, chart)
+}
+
+// forecastRecord begins the record, of the machine that the steps were measured on.
+func forecastRecord(ctx context.Context, f *hostsFlags, all []results.Source) *results.Record {
+	return &results.Record{
+		Kind: results.KindForecast, Halox: results.Program{Version: version, Commit: builtFrom()}, Command: arguments(ctx), Started: time.Now(),
+		Host: all[0].Host, Devices: all[0].Devices, Settings: map[string]any{"hosts": f.hosts, "devices_per_host": f.devices, "networks": f.networks, "measured": f.measured},
+	}
+}

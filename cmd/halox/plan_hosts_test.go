@@ -1,0 +1,100 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/results"
+)
+
+var heatSample = filepath.Join("..", "..", "configs", "heat3d.yaml")
+
+// measuredSchemes are steps of cubes on one, two and four GPUs.
+var measuredSchemes = filepath.Join("..", "..", "results", "h200x4", "performance", "schemes-float64.json")
+
+// plannedHosts runs plan for hosts, and returns what it printed and the rows of its record.
+func plannedHosts(t *testing.T, args ...string) (string, []results.Row) {
+	t.Helper()
+	record := filepath.Join(t.TempDir(), "record.json")
+	code, out, errs := cli(append([]string{"plan", heatSample, "--record", record}, args...)...)
+	if code != 0 || errs != "" {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	r, err := results.Read(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Kind != results.KindForecast || len(r.Devices) == 0 || r.Devices[0].Name != "NVIDIA H200" {
+		t.Errorf("a record of kind %q on %v", r.Kind, r.Devices)
+	}
+	return out, r.Rows
+}
+
+// A faster network is at least as efficient, on one host nothing is lost, and the curves end at the number of hosts that was asked for.
+func TestPlanHosts(t *testing.T) {
+	picture := filepath.Join(t.TempDir(), "hosts.svg")
+	out, rows := plannedHosts(t, "--set", "grid.size=[1024,1024,1024]", "--hosts", "10000", "--network", "10gbe,ndr400x4", "--measured", measuredSchemes, "--plot", picture)
+	if text, err := os.ReadFile(picture); err != nil || !strings.Contains(string(text), "ndr400x4") {
+		t.Errorf("the picture: %v", err)
+	}
+	for _, want := range []string{"fused by direct", "not used", "10000", "the efficiency falls below 90% at about", "of sizes between that a fit had not seen"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	efficiency := map[[3]string]float64{}
+	for _, r := range rows {
+		efficiency[[3]string{r.Text("network"), r.Text("mode"), r.Text("hosts")}] = r.Median(results.Efficiency)
+		if s := r.Text("scheme"); strings.HasPrefix(s, "resident") || strings.HasPrefix(s, "ranks") {
+			t.Errorf("scheme %s over hosts", s)
+		}
+	}
+	if len(efficiency) != 4*15 {
+		t.Errorf("%d steps, want 15 of each of 4 curves", len(efficiency))
+	}
+	for at, slow := range efficiency {
+		fast := efficiency[[3]string{"ndr400x4", at[1], at[2]}]
+		if slow > fast+1e-9 || at[2] == "1" && slow != 1 || fast <= 0 || fast > 1.01 {
+			t.Errorf("%v: %v, and %v over the fast network", at, slow, fast)
+		}
+	}
+}
+
+// The scheme and the path of the config choose among the measured steps.
+func TestPlanHostsByOneScheme(t *testing.T) {
+	out, _ := plannedHosts(t, "--hosts", "2", "--network", "hdr200", "--measured", measuredSchemes, "--set", "exchange.scheme=assisted", "--set", "exchange.path=peer")
+	if !strings.Contains(out, "assisted by peer") || strings.Contains(out, "fused") || strings.Contains(out, "staged") {
+		t.Errorf("got\n%s", out)
+	}
+}
+
+func TestPlanHostsRefuses(t *testing.T) {
+	network := filepath.Join(t.TempDir(), "network.yaml")
+	if err := os.WriteFile(network, []byte("latency_us: 1\nbandwidth_gb_s: 0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args string
+		want string
+	}{
+		{"--hosts 0 --network hdr200 --measured " + measuredSchemes, "--hosts: 0"},
+		{"--hosts 10000000 --network hdr200 --measured " + measuredSchemes, "131072 are possible"},
+		{"--hosts 4 --measured " + measuredSchemes, "--network: name one"},
+		{"--hosts 4 --network hdr200", "--measured: name records"},
+		{"--hosts 4 --network token-ring --measured " + measuredSchemes, `no network "token-ring"`},
+		{"--hosts 4 --network " + network + " --measured " + measuredSchemes, "bandwidth_gb_s: 0 GB/s"},
+		{"--hosts 4 --network hdr200 --measured nowhere.json", "nowhere.json"},
+		{"--hosts 4 --network hdr200 --devices-per-host 0 --measured " + measuredSchemes, "--devices-per-host: 0"},
+		{"--hosts 4 --network hdr200 --plot hosts.doc --measured " + measuredSchemes, "--plot"},
+		{"--hosts 4 --network hdr200 --set precision=float32 --measured " + measuredSchemes, "no steps of this stencil, precision"},
+		{"--hosts 4 --network hdr200 --set exchange.scheme=resident --measured " + measuredSchemes, "no steps of this stencil, precision"},
+		{"--hosts 4 --network hdr200 --set grid.size=[4,4,4] --devices-per-host 64 --measured " + measuredSchemes, "over 2 hosts"},
+	} {
+		code, out, errs := cli(append([]string{"plan", heatSample}, strings.Fields(tc.args)...)...)
+		if !strings.Contains(out+errs, tc.want) || code == 0 && strings.HasPrefix(tc.want, "-") {
+			t.Errorf("%s: exit %d, %s%s, want %s", tc.args, code, out, errs, tc.want)
+		}
+	}
+}

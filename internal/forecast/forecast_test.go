@@ -1,0 +1,188 @@
+package forecast
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/domain"
+)
+
+func heat(size ...int) Problem {
+	g, err := domain.NewGrid(size, [3]bool{})
+	if err != nil {
+		panic(err)
+	}
+	return Problem{Grid: g, Width: domain.UniformRadius(len(size), 1), Element: 8}
+}
+
+// measured returns what a model takes for cubes on one, two and four devices, off by a little.
+func measured(m Model, noise float64, sizes ...int) (all []Sample) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, n := range sizes {
+		p := heat(n, n, n)
+		for _, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 2, 2}, {1, 1, 4}} {
+			took := m.step(p.loadOf(Cut{domain.Vec{1, 1, 1}, parts}), Network{})
+			all = append(all, Sample{p.Grid, parts, seconds(took * (1 + noise*(2*random.Float64()-1)))})
+		}
+	}
+	return all
+}
+
+var known = Model{Least: 3e-6, Point: 4e-12, Together: 2e-6, Message: 5e-6, Within: 60e9, Hidden: 0.8}
+
+// Steps of a model that is known are predicted at sizes that the fit has not seen, on as many devices and on others.
+func TestAKnownModelIsFound(t *testing.T) {
+	p := heat(64, 64, 64)
+	found, err := Fit(p, measured(known, 0.02, 32, 64, 128, 256, 512))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{48, 96, 200, 400} {
+		for _, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 2, 2}, {2, 2, 2}, {1, 1, 8}} {
+			l := heat(n, n, n).loadOf(Cut{domain.Vec{1, 1, 1}, parts})
+			got, want := found.step(l, Network{}), known.step(l, Network{})
+			if math.Abs(got/want-1) > 0.1 {
+				t.Errorf("%d^3 on %v: %v, want %v", n, parts, seconds(got), seconds(want))
+			}
+		}
+	}
+}
+
+func TestErrorsTellOfNoise(t *testing.T) {
+	p, s := heat(64, 64, 64), measured(known, 0.05, 32, 64, 128, 256, 512)
+	m, err := Fit(p, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fit, unseen := m.ErrorsOf(p, s), ErrorsOfUnseen(p, s)
+	if fit.Samples != 20 || fit.Worst > 0.1 || fit.Median > fit.Worst || fit.Worst == 0 {
+		t.Errorf("errors of the fit: %+v", fit)
+	}
+	if unseen.Samples != 12 || unseen.Worst > 0.2 {
+		t.Errorf("errors at sizes that were not seen: %+v", unseen)
+	}
+}
+
+func TestTooFewSamples(t *testing.T) {
+	p := heat(64, 64, 64)
+	all := measured(known, 0, 64, 128)
+	for name, s := range map[string][]Sample{
+		"none": nil, "one size": measured(known, 0, 64, 64), "one device": {all[0], all[4], all[0], all[4], all[0], all[4]}, "five": all[:5],
+		"no time": append([]Sample{{all[0].Grid, all[0].Parts, 0}}, all...),
+	} {
+		if m, err := Fit(p, s); err == nil {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+// The busiest device of a cut, counted by hand.
+func TestLoads(t *testing.T) {
+	periodic := heat(64, 64, 64)
+	periodic.Grid.Periodic = [3]bool{true, true, true}
+	const face = 64 * 64 * 8
+	for _, tc := range []struct {
+		name string
+		p    Problem
+		c    Cut
+		want load
+	}{
+		{"alone", heat(64, 64, 64), Cut{domain.Vec{1, 1, 1}, domain.Vec{1, 1, 1}}, load{points: 64 * 64 * 64}},
+		{"two devices", heat(64, 64, 64), Cut{domain.Vec{1, 1, 1}, domain.Vec{1, 1, 2}}, load{points: 64 * 64 * 32, messages: 1, within: face}},
+		{"four devices", heat(64, 64, 64), Cut{domain.Vec{1, 1, 1}, domain.Vec{1, 1, 4}}, load{points: 64 * 64 * 16, messages: 2, within: 2 * face}},
+		{"two devices, periodic", periodic, Cut{domain.Vec{1, 1, 1}, domain.Vec{1, 1, 2}}, load{points: 64 * 64 * 32, messages: 2, within: 2 * face}},
+		{"two hosts", heat(64, 64, 64), Cut{domain.Vec{1, 1, 2}, domain.Vec{1, 1, 1}}, load{points: 64 * 64 * 32, messages: 1, abroad: 1, fromHost: face}},
+		{"three hosts", heat(64, 64, 64), Cut{domain.Vec{1, 1, 3}, domain.Vec{1, 1, 1}}, load{points: 64 * 64 * 22, messages: 2, abroad: 2, fromHost: 2 * face}},
+		{"three hosts of two, along one axis", heat(64, 64, 64), Cut{domain.Vec{1, 1, 3}, domain.Vec{1, 1, 2}}, load{points: 64 * 64 * 11, messages: 2, within: face, abroad: 1, fromHost: 2 * face}},
+		{"two hosts of four, across", heat(64, 64, 64), Cut{domain.Vec{1, 1, 2}, domain.Vec{2, 2, 1}}, load{points: 32 * 32 * 32, messages: 3, within: 2 * 32 * 32 * 8, abroad: 1, fromHost: face}},
+		{"a square", heat(64, 32), Cut{domain.Vec{1, 4, 1}, domain.Vec{2, 1, 1}}, load{points: 32 * 8, messages: 3, within: 8 * 8, abroad: 2, fromHost: 2 * 64 * 8}},
+	} {
+		if got := tc.p.loadOf(tc.c); got != tc.want {
+			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
+		}
+	}
+}
+
+// The cut over hosts is that of the fewest bytes, and what cannot be cut is refused.
+func TestCutOverHosts(t *testing.T) {
+	c, err := heat(512, 512, 512).cutOver(8, 4)
+	if err != nil || c.Hosts != (domain.Vec{2, 2, 2}) || c.Devices.Product() != 4 {
+		t.Errorf("8 hosts: %v, %v", c, err)
+	}
+	if c, err := heat(8, 8, 8).cutOver(1024, 4); err == nil {
+		t.Errorf("8^3 over 4096 devices: %v", c)
+	}
+	grown, c, err := heat(100, 100, 100).grown(64, 8)
+	if err != nil || grown.Grid.Size != (domain.Vec{400, 400, 400}) || c.Hosts != (domain.Vec{4, 4, 4}) {
+		t.Errorf("64 hosts of 100^3: %v, %v, %v", grown.Grid.Size, c, err)
+	}
+}
+
+// More hosts take no less efficiency on a network that costs nothing than sweeps alone do, and on a slower network steps take longer.
+func TestCurves(t *testing.T) {
+	hosts := Doubled(10000)
+	if len(hosts) != 15 || hosts[14] != 10000 {
+		t.Fatalf("hosts: %v", hosts)
+	}
+	free := Network{Bandwidth: math.Inf(1), Adapters: 1}
+	slow := Network{Bandwidth: 1e9, Adapters: 1, Latency: 30 * time.Microsecond, Message: 15 * time.Microsecond}
+	p := heat(1024, 1024, 1024)
+	by := []Candidate{{"slow", Model{1e-3, 1e-9, 0, 0, 1e9, 0}, 0}, {"fast", known, 64 * 64 * 64}}
+	for name, curve := range map[string]func(Problem, Machine, []int, []Candidate) ([]Step, error){"strong": Strong, "weak": Weak} {
+		fast, err := curve(p, Machine{Devices: 4, Network: free}, hosts, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		late, err := curve(p, Machine{Devices: 4, Network: slow}, hosts, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range fast {
+			if s.Hosts != hosts[i] || s.Devices != 4*hosts[i] || s.Time < s.Sweep || s.By != "fast" || s.Efficiency > 1.001 || late[i].Time < s.Time {
+				t.Errorf("%s: %+v; on the slow network %+v", name, s, late[i])
+			}
+		}
+		if first := fast[0]; first.Efficiency != 1 || first.Bytes != 0 || first.Beyond {
+			t.Errorf("%s: one host: %+v", name, first)
+		}
+		if last := fast[14]; name == "strong" && !last.Beyond || name == "weak" && last.Efficiency < 0.9 {
+			t.Errorf("%s: 10000 hosts: %+v", name, last)
+		}
+		if n, found := Below(late, 0.9); !found || n < 2 {
+			t.Errorf("%s: below 90%% at %d, %v", name, n, found)
+		}
+	}
+}
+
+func TestBelow(t *testing.T) {
+	steps := []Step{{Hosts: 1, Efficiency: 1}, {Hosts: 2, Efficiency: 0.95}, {Hosts: 8, Efficiency: 0.85}}
+	if n, found := Below(steps, 0.9); n != 4 || !found {
+		t.Errorf("%d, %v", n, found)
+	}
+	if n, found := Below(steps, 0.5); found {
+		t.Errorf("%d", n)
+	}
+}
+
+func TestNetworks(t *testing.T) {
+	for _, n := range Names() {
+		if got, err := FindNetwork(n); err != nil || got.Name != n || got.check() != nil {
+			t.Errorf("%s: %+v, %v", n, got, err)
+		}
+	}
+	got, err := readNetwork([]byte("latency_us: 2.5\nbandwidth_gb_s: 10\nadapters: 2\n"))
+	want := Network{Latency: 2500 * time.Nanosecond, Bandwidth: 10e9, Adapters: 2, Message: 15 * time.Microsecond}
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, bad := range []string{"", "latency_us: 1", "latency_us: -1\nbandwidth_gb_s: 1", "bandwidth_gb_s: .nan", "bandwidth_gb_s: 1\nadapters: 0", "bandwith_gb_s: 1", "[]"} {
+		if n, err := readNetwork([]byte(bad)); err == nil {
+			t.Errorf("%q: %+v", bad, n)
+		}
+	}
+	if _, err := FindNetwork("ethernet"); err == nil {
+		t.Error("a network that there is not")
+	}
+}

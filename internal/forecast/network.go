@@ -1,0 +1,103 @@
+package forecast
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Network joins hosts. All devices of a host share its adapters.
+type Network struct {
+	Name      string
+	Latency   time.Duration // of the first byte of a message, from host memory to host memory
+	Bandwidth float64       // of an adapter, one way, bytes/s
+	Adapters  int           // of a host
+	Message   time.Duration // what a message takes the hosts beside that: to pack it, to hand it to MPI, to unpack it
+}
+
+// networks are those with a name. Bandwidths are what MPI reaches of the line rate; latencies are those of small messages
+// between two hosts under one switch, as makers and OSU's benchmarks give them.
+func networks() []Network {
+	const us, gb = time.Microsecond, 1e9
+	return []Network{
+		{Name: "10gbe", Latency: 30 * us, Bandwidth: 1.1 * gb, Adapters: 1, Message: 15 * us},
+		{Name: "100gbe", Latency: 3 * us, Bandwidth: 11.5 * gb, Adapters: 1, Message: 15 * us},
+		{Name: "hdr200", Latency: 1300 * time.Nanosecond, Bandwidth: 24 * gb, Adapters: 1, Message: 15 * us},
+		{Name: "hdr200x4", Latency: 1300 * time.Nanosecond, Bandwidth: 24 * gb, Adapters: 4, Message: 15 * us},
+		{Name: "ndr400", Latency: 1300 * time.Nanosecond, Bandwidth: 48 * gb, Adapters: 1, Message: 15 * us},
+		{Name: "ndr400x4", Latency: 1300 * time.Nanosecond, Bandwidth: 48 * gb, Adapters: 4, Message: 15 * us},
+		{Name: "slingshot200x4", Latency: 1800 * time.Nanosecond, Bandwidth: 23 * gb, Adapters: 4, Message: 15 * us},
+	}
+}
+
+// Names returns the names that FindNetwork knows.
+func Names() (names []string) {
+	for _, n := range networks() {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// FindNetwork returns the network of a name, or that of a YAML file, if there is one: latency_us, bandwidth_gb_s,
+// adapters (1 if left out) and message_us (15).
+func FindNetwork(name string) (Network, error) {
+	if i := slices.IndexFunc(networks(), func(n Network) bool { return n.Name == name }); i >= 0 {
+		return networks()[i], nil
+	}
+	text, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return Network{}, fmt.Errorf("there is no network %q, nor a file of that name: take %s, or a file with latency_us and bandwidth_gb_s", name, strings.Join(Names(), ", "))
+	}
+	if err != nil {
+		return Network{}, err
+	}
+	n, err := readNetwork(text)
+	if err != nil {
+		return n, fmt.Errorf("%s: %w", name, err)
+	}
+	if n.Name == "" {
+		n.Name = name
+	}
+	return n, nil
+}
+
+// readNetwork reads one that a user wrote.
+func readNetwork(text []byte) (Network, error) {
+	file := struct {
+		Name      string  `yaml:"name"`
+		Latency   float64 `yaml:"latency_us"`
+		Bandwidth float64 `yaml:"bandwidth_gb_s"`
+		Adapters  int     `yaml:"adapters"`
+		Message   float64 `yaml:"message_us"`
+	}{Adapters: 1, Message: 15}
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil {
+		return Network{}, err
+	}
+	micros := func(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }
+	n := Network{Name: file.Name, Latency: micros(file.Latency), Bandwidth: file.Bandwidth * 1e9, Adapters: file.Adapters, Message: micros(file.Message)}
+	return n, n.check()
+}
+
+// check refuses what no network can be.
+func (n Network) check() error {
+	const most = time.Minute
+	switch {
+	case n.Latency < 0 || n.Latency > most:
+		return fmt.Errorf("latency_us: %v us; 0 to %v are possible", n.Latency.Seconds()*1e6, most.Microseconds())
+	case n.Message < 0 || n.Message > most:
+		return fmt.Errorf("message_us: %v us; 0 to %v are possible", n.Message.Seconds()*1e6, most.Microseconds())
+	case !(n.Bandwidth > 0) || math.IsInf(n.Bandwidth, 0):
+		return fmt.Errorf("bandwidth_gb_s: %v GB/s; it is above 0", n.Bandwidth/1e9)
+	case n.Adapters < 1 || n.Adapters > 1024:
+		return fmt.Errorf("adapters: %d; 1 to 1024 are possible", n.Adapters)
+	}
+	return nil
+}
