@@ -3,6 +3,8 @@ package forecast
 import (
 	"math"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -184,5 +186,18 @@ func TestNetworks(t *testing.T) {
 	}
 	if _, err := FindNetwork("ethernet"); err == nil {
 		t.Error("a network that there is not")
+	}
+}
+
+// The network that the page describes can be read.
+func TestTheNetworkOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/many-hosts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(page), "```yaml\n")
+	text, _, _ := strings.Cut(after, "```")
+	if n, err := readNetwork([]byte(text)); !found || err != nil || n.Adapters != 4 {
+		t.Errorf("%q: %+v, %v", text, n, err)
 	}
 }
