@@ -32,11 +32,11 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *ke
 		r.inner = r.array.Layout.Owned
 		for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
 			if !inside(g.field.Cut, rank, side) {
-				r.inner = grown(r.inner, side, r.array.Layout.Width)
+				r.inner = grown(r.inner, side, g.reach.Width)
 			}
 		}
 		for _, side := range odd {
-			if layersAt(g.field.Spec.Width, side) < 2 {
+			if layersAt(g.reach.Width, side) < 2 {
 				continue
 			}
 			if err := r.addReflection(c, side, dirichlet); err != nil {
@@ -64,7 +64,7 @@ func (r *refresher) addReflection(c *kernels.Compiler, side domain.Direction, di
 		}
 	}
 	l := r.array.Layout
-	box := layer(l, side, 1)
+	box := r.layer(side, 1)
 	for _, other := range dirichlet {
 		switch a := other.Axis(); {
 		case a <= side.Axis():
@@ -89,7 +89,7 @@ func (r *refresher) add(ghosts domain.Box, side domain.Direction, launch func(do
 		switch {
 		case i == 0:
 			r.to.own = append(r.to.own, k)
-		case r.edgesAreRead():
+		case r.ghosts.edgesAreRead():
 			r.to.edges = append(r.to.edges, k)
 		default:
 			r.to.unread = append(r.to.unread, k)
@@ -99,7 +99,7 @@ func (r *refresher) add(ghosts domain.Box, side domain.Direction, launch func(do
 }
 
 // edgesAreRead reports whether the field's neighbours in edges matter.
-func (r *refresher) edgesAreRead() bool { return r.ghosts.field.Spec.Connectivity > halo.Faces }
+func (g *Ghosts) edgesAreRead() bool { return g.field.Spec.Connectivity > halo.Faces }
 
 // reflect makes an odd reflection.
 func (r *refresher) reflect(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
@@ -115,9 +115,9 @@ func (r *refresher) reflect(ghosts domain.Box, side domain.Direction) (*streams.
 func (r *refresher) addMirrors(sides []domain.Direction) error {
 	var faces []pack.Copy
 	for _, side := range sides {
-		for n := range layersAt(r.ghosts.field.Spec.Width, side) {
-			ghosts := layer(r.array.Layout, side, n)
-			if r.edgesAreRead() {
+		for n := range layersAt(r.ghosts.reach.Width, side) {
+			ghosts := r.layer(side, n)
+			if r.ghosts.edgesAreRead() {
 				if err := r.add(ghosts, side, r.mirror); err != nil {
 					return err
 				}
@@ -162,7 +162,7 @@ func (r *refresher) mirrored(ghosts domain.Box, side domain.Direction) pack.Copy
 func (r *refresher) addCustom(side domain.Direction, component int) error {
 	at := Slab{
 		Rank: r.rank, Device: r.ghosts.field.Placement.Devices[r.rank], Side: side, Component: component,
-		Array: r.array, Ghosts: slab(r.array.Layout, side),
+		Array: r.array, Ghosts: r.ghosts.slab(r.rank, r.array.Layout, side),
 	}
 	if at.Ghosts.Empty() || at.Device.IsDry() {
 		return nil
@@ -186,8 +186,9 @@ func (r *refresher) kernel(at Slab) (k *streams.Kernel, err error) {
 
 // layer returns the n-th layer of ghosts at a side, from 0, with what lies beside it in edges
 // and corners.
-func layer(l domain.Layout, side domain.Direction, n int) domain.Box {
-	b, a := l.Owned.Grow(l.Width), side.Axis()
+func (r *refresher) layer(side domain.Direction, n int) domain.Box {
+	l := r.array.Layout
+	b, a := r.ghosts.extent(r.rank, l), side.Axis()
 	b.Lo[a] = l.Owned.Lo[a] - 1 - n
 	if side.Positive() {
 		b.Lo[a] = l.Owned.Hi[a] + n

@@ -38,7 +38,7 @@ func (s *Step) Check() error {
 			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, with two levels or more, or in place by a point function", v.Spec.Name)
 		}
 	}
-	return nil
+	return s.checkGroup()
 }
 
 // measuredInPlace reports whether a point function updates the variable in place.

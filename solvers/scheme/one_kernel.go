@@ -62,7 +62,7 @@ func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 		f := sent.field(n)
 		components, _ := f.Spec.Arrays()
 		for c := range components {
-			stores, ok := ghosts.Stores(rank, x.plans[stage], field, c)
+			stores, ok := ghosts.Stores(rank, x.place.Subdomains[rank].Box, x.plans[stage], field, c)
 			if !ok {
 				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", sent.Variable.Spec.Name)
 			}

@@ -154,12 +154,16 @@ func (r *run) setGhosts() error {
 	if err != nil {
 		return err
 	}
+	done := map[*halo.Exchanger]bool{}
 	for i := range r.step.Stages {
 		for phase := range r.period {
-			if x := r.exchanges[phase][i]; x != nil {
-				if err := r.exchangeNow(at, x, r.plans[i]); err != nil {
-					return err
-				}
+			x := r.exchanges[phase][i]
+			if x == nil || done[x] {
+				continue
+			}
+			done[x] = true
+			if err := r.exchangeNow(at, x, r.plans[i]); err != nil {
+				return err
 			}
 		}
 	}

@@ -93,7 +93,7 @@ func (x *Runner) addGhosts() error {
 			continue
 		}
 		for _, f := range v.levels {
-			g, err := boundary.New(x.compiler, f, v.Boundary)
+			g, err := x.step.newGhosts(x.compiler, v, f)
 			if err != nil {
 				return err
 			}

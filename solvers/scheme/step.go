@@ -18,6 +18,12 @@ type Step struct {
 	Length   float64     // of a step in time; level n is at time n times that
 	Measured []*Variable // whose norms are taken; each has float32 or float64 elements and two levels or more
 	Sums     sums.Mode   // how sums of norms and reductions are taken, also those of point functions
+
+	// Group is how many steps are made between two exchanges, 0 for 1. With more, a step exchanges nothing between its
+	// stages, and all but the last of a group sweep ghosts too, as far as the rest of the group needs them. So every variable
+	// has ghosts Group times as wide as a step reaches, see Reach, with edges and corners, as halo.WideHalo describes them.
+	// Kernels of the caller's own get boxes that reach beyond the subdomain, and along periodic axes beyond the grid.
+	Group int
 }
 
 // Stage is the part of a step between two exchanges. It writes the points of the grid, each
@@ -89,9 +95,9 @@ type Region struct {
 	Writes []*halo.Field
 }
 
-// period returns after how many steps all variables lie in the same fields again.
+// period returns after how many steps all variables lie in the same fields again, and groups of steps begin.
 func (s *Step) period() int {
-	p := 1
+	p := s.group()
 	for _, v := range s.variables() {
 		p = p / gcd(p, v.Levels()) * v.Levels()
 	}
@@ -121,8 +127,12 @@ func (s *Step) variables() (all []*Variable) {
 func (s *Step) placement() *halo.Placement { return s.Stages[0].Writes[0].Variable.levels[0].Placement }
 
 // sent returns the accesses that stage i writes whose ghosts are read before they are written
-// again, by any stage: they are exchanged after it. Each variable comes once.
+// again, by any stage: they are exchanged after it. Each variable comes once. After a group of steps it is
+// what the next one reads.
 func (s *Step) sent(i int) (all []Access) {
+	if s.group() > 1 {
+		return s.sentByGroup(i)
+	}
 	for _, w := range s.Stages[i].Writes {
 		if !slices.ContainsFunc(all, func(a Access) bool { return a.Variable == w.Variable }) && s.readsAround(w.Variable) {
 			all = append(all, w)
@@ -153,7 +163,7 @@ func specsOf(variables []*Variable) (specs []halo.Spec) {
 // onlyRead returns the variables of which ghosts are read and that no stage writes.
 func (s *Step) onlyRead() (all []*Variable) {
 	for _, v := range s.variables() {
-		if !s.writes(v) && s.readsAround(v) {
+		if !s.writes(v) && (s.readsAround(v) || s.group() > 1) {
 			all = append(all, v)
 		}
 	}

@@ -38,10 +38,37 @@ type sweeps struct {
 	whole    Launch // both at once
 }
 
-// boxes are what they sweep.
+// boxes are what they sweep. A stage that sweeps ghosts has no interior: its boundary region is all of it.
 type boxes struct {
 	boundary []domain.Box
 	interior domain.Box
+	whole    domain.Box
+	ghosts   []domain.Box // of neighbours, which are swept too
+	owned    domain.Box
+	grown    bool
+}
+
+// boxesOf returns those of a stage of step n, or of its phase.
+func (d *subdomain) boxesOf(x *Runner, stage int, n int64) (b boxes) {
+	b.owned = x.place.Subdomains[d.rank].Box
+	b.whole = b.owned
+	if !x.step.grows(n, stage) {
+		b.interior, b.boundary = domain.Split(b.owned, d.boundaryLayers(x, stage))
+		return b
+	}
+	b.grown = true
+	b.whole = x.place.Grown(d.rank, x.step.growth(n, stage))
+	b.boundary = []domain.Box{b.whole}
+	_, b.ghosts = domain.Split(b.whole, domain.Radius{Minus: b.owned.Lo.Sub(b.whole.Lo), Plus: b.whole.Hi.Sub(b.owned.Hi)})
+	return b
+}
+
+// large returns the box that most points are swept with.
+func (b boxes) large() domain.Box {
+	if b.grown {
+		return b.whole
+	}
+	return b.interior
 }
 
 // region is a launch of a stage, and where it is kept.
@@ -51,8 +78,8 @@ type region struct {
 	plain, measured *Launch
 }
 
-// regions returns those of a stage; first boundary and interior, last the whole subdomain.
-func (l *stageLaunches) regions(owned domain.Box) []region {
+// regions returns those of a stage; first boundary and interior, last the whole.
+func (l *stageLaunches) regions() []region {
 	interior := []domain.Box{l.boxes.interior}
 	if l.boxes.interior.Empty() {
 		interior = nil
@@ -60,7 +87,7 @@ func (l *stageLaunches) regions(owned domain.Box) []region {
 	return []region{
 		{"sweep boundary", l.boxes.boundary, &l.plain.boundary, &l.measured.boundary},
 		{"sweep interior", interior, &l.plain.interior, &l.measured.interior},
-		{"sweep", []domain.Box{owned}, &l.plain.whole, &l.measured.whole},
+		{"sweep", []domain.Box{l.boxes.whole}, &l.plain.whole, &l.measured.whole},
 	}
 }
 

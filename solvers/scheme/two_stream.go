@@ -12,7 +12,7 @@ import (
 const TwoStream Scheme = "two-stream"
 
 func twoStreamScheme() *definition {
-	return &definition{name: TwoStream, needs: Needs{Orders: []Order{LeftRight, Pairwise}}, assistants: none, make: newTwoStream}
+	return &definition{name: TwoStream, needs: Needs{Orders: []Order{LeftRight, Pairwise}, Groups: true}, assistants: none, make: newTwoStream}
 }
 
 type twoStream struct {
@@ -157,7 +157,7 @@ func (t *twoStream) boundary(p *twoStreamPart, stage int, n int64, norms bool, n
 	if err := t.refresh(p.subdomain, p.boundaryStream, stage, n); err != nil {
 		return err
 	}
-	if err := t.giveCredit(p.subdomain, p.boundaryStream, stage); err != nil {
+	if err := t.giveCredit(p.subdomain, p.boundaryStream, stage, n); err != nil {
 		return err
 	}
 	return p.boundaryStream.Record(p.swept[now])
@@ -165,6 +165,9 @@ func (t *twoStream) boundary(p *twoStreamPart, stage int, n int64, norms bool, n
 
 // send queues both phases of the exchange on the boundary stream.
 func (t *twoStream) send(p *twoStreamPart, stage int, n int64) error {
+	if !t.sends(stage, n) {
+		return nil
+	}
 	for _, phase := range p.phases[stage] {
 		for _, i := range phase.out {
 			if err := t.takeCredit(p.boundaryStream, stage, i, n); err != nil {

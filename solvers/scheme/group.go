@@ -1,0 +1,178 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/kernels"
+)
+
+// A group is the steps between two exchanges, see Step.Group. Steps whose number is a multiple of the group's length end
+// one, so that a run may begin and end within a group: owned points are whole after every step, and a run begins with an
+// exchange. Every stage of a group but the last sweeps its subdomain and as many layers towards neighbours as all stages
+// after it read. The last sweeps owned points, and what the next group reads is exchanged after it.
+
+// group returns how many steps a group has.
+func (s *Step) group() int { return max(1, s.Group) }
+
+// ends reports whether a step, or a phase, ends its group.
+func (s *Step) ends(n int64) bool { return n%int64(s.group()) == 0 }
+
+// Reach returns how far a step reads: the sum over its stages of how far each reads around a point.
+func (s *Step) Reach() (all domain.Radius) {
+	for i := range s.Stages {
+		all = farther(all, s.Stages[i].reach(), 1)
+	}
+	return all
+}
+
+// reach returns how far a stage reads around a point, of any variable.
+func (st *Stage) reach() (all domain.Radius) {
+	for _, a := range st.Reads {
+		all = deeper(all, a.footprint().Radius())
+	}
+	return all
+}
+
+// farther adds a radius some times to another.
+func farther(r, s domain.Radius, times int) domain.Radius {
+	for a := range 3 {
+		r.Minus[a], r.Plus[a] = r.Minus[a]+times*s.Minus[a], r.Plus[a]+times*s.Plus[a]
+	}
+	return r
+}
+
+// growth returns how many layers towards neighbours a stage of step n, or of its phase, sweeps: what the rest of the group reads.
+func (s *Step) growth(n int64, stage int) (layers domain.Radius) {
+	k := s.group()
+	if k == 1 {
+		return layers
+	}
+	left := (k - int(n%int64(k))) % k
+	layers = farther(layers, s.Reach(), left)
+	for i := stage + 1; i < len(s.Stages); i++ {
+		layers = farther(layers, s.Stages[i].reach(), 1)
+	}
+	return layers
+}
+
+// grows reports whether a stage of step n is one after which its group goes on without an exchange.
+func (s *Step) grows(n int64, stage int) bool {
+	return s.group() > 1 && (!s.ends(n) || stage < len(s.Stages)-1)
+}
+
+// sentByGroup returns what is exchanged after stage i at the end of a group: after the last all levels that the next group
+// reads before it writes them.
+func (s *Step) sentByGroup(i int) (all []Access) {
+	if i < len(s.Stages)-1 {
+		return nil
+	}
+	for _, v := range s.variables() {
+		if !s.writes(v) {
+			continue
+		}
+		for level := s.oldest(v); level <= 0; level++ {
+			all = append(all, v.At(level+1, nil)) // the level of the step after this one
+		}
+	}
+	return all
+}
+
+// oldest returns the oldest level of a variable that a step reads before it writes it, 1 where there is none.
+func (s *Step) oldest(v *Variable) int {
+	oldest, written := 1, false
+	for _, st := range s.Stages {
+		for _, a := range st.Reads {
+			switch {
+			case a.Variable != v:
+			case a.slot(1) != v.At(1, nil).slot(1):
+				oldest = min(oldest, a.Level)
+			case !written:
+				oldest = min(oldest, 1-v.Levels())
+			}
+		}
+		for _, a := range st.Writes {
+			written = written || a.Variable == v
+		}
+	}
+	return oldest
+}
+
+// checkGroup returns an error unless steps can be made in groups.
+func (s *Step) checkGroup() error {
+	if s.Group < 0 {
+		return fmt.Errorf("scheme: groups of %d steps: Step.Group is how many are made between two exchanges", s.Group)
+	}
+	if s.group() == 1 {
+		return nil
+	}
+	for _, v := range s.variables() {
+		if err := s.checkWide(v); err != nil {
+			return fmt.Errorf("scheme: %d steps between two exchanges: variable %q %w", s.Group, v.Spec.Name, err)
+		}
+	}
+	p := s.placement()
+	for i, st := range s.Stages {
+		if p.Grid.Periodic != [3]bool{} && st.Point != nil && st.Point.Placed() {
+			return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies, and ghosts across a periodic axis lie elsewhere than the points that they stand for",
+				s.Group, i, st.Name)
+		}
+	}
+	return nil
+}
+
+// checkWide returns an error unless the ghosts of a variable can be swept for the steps of a group.
+func (s *Step) checkWide(v *Variable) error {
+	p, need := s.placement(), farther(domain.Radius{}, s.Reach(), s.group())
+	for _, side := range domain.Faces(p.Grid.Dims) {
+		if a := side.Axis(); p.Parts[a] == 1 && !p.Grid.Periodic[a] {
+			continue
+		}
+		if have, want := at(v.Spec.Width, side), at(need, side); have < want {
+			return fmt.Errorf("has %d layers of ghosts in %v, and %d times what a step reaches is %d: see halo.WideHalo", have, side, s.group(), want)
+		}
+	}
+	switch {
+	case v.Spec.Widths != nil:
+		return errors.New("has components with ghosts of their own, and ghosts of all are swept")
+	case v.Spec.Stagger != [3]bool{}:
+		return errors.New("is staggered: its subdomains have other points than those that are swept")
+	case int(v.Spec.Connectivity) < p.Grid.Dims-1:
+		return errors.New("has no ghosts in edges and corners, which are swept: see halo.WideHalo")
+	}
+	return nil
+}
+
+// newGhosts makes the ghosts of a field of a variable behind physical faces ready: as far as a step reads them, where those of
+// neighbours are wider.
+func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boundary.Ghosts, error) {
+	if s.group() == 1 {
+		return boundary.New(c, f, v.Boundary)
+	}
+	reach := boundary.Reach{}
+	for _, a := range s.reads(v) {
+		reach.Width = deeper(reach.Width, a.footprint().Radius())
+		reach.Connectivity = max(reach.Connectivity, halo.Connectivity(a.footprint().Axes()-1))
+	}
+	return boundary.NewWithin(c, f, v.Boundary, reach)
+}
+
+// sends reports whether an exchange may follow a stage of a step.
+func (r *run) sends(stage int, n int64) bool { return !r.step.grows(r.done+n, stage) }
+
+// exchangesUpTo returns how many exchanges end groups in steps 1 to n.
+func (r *run) exchangesUpTo(n int64) int64 {
+	k := int64(r.step.group())
+	return (r.done+n)/k - r.done/k
+}
+
+// exchangesTo numbers the stages after which an exchange may follow, from 1: it is that of such a stage.
+func (r *run) exchangesTo(stage int, n int64) int64 {
+	if r.step.group() == 1 {
+		return r.substep(n, stage)
+	}
+	return r.exchangesUpTo(n)
+}
