@@ -14,7 +14,7 @@ import (
 // inGroups returns the ways to run in which several steps go between two exchanges.
 func inGroups() (all []how) {
 	for _, h := range ways() {
-		if h.scheme != Ranks && h.scheme != Resident && h.scheme != Fused {
+		if h.scheme != Ranks && h.scheme != Resident {
 			all = append(all, h)
 		}
 	}

@@ -22,7 +22,7 @@ func TestGroupsGiveOneAnswer(t *testing.T) {
 
 func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 	const steps = 7
-	made := 0
+	made := map[scheme.Scheme]int{}
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		s := newRandomStep(t, r)
@@ -38,20 +38,22 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
 			}
-			for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted} {
+			for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused} {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct, p2p.Peer} {
-					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil {
+					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil || name == scheme.Fused && !points {
 						continue
 					}
 					t.Run(fmt.Sprintf("seed=%d/group=%d/scheme=%s/path=%s/parts=%dx%dx%d", seed, s.group, name, path, parts[0], parts[1], parts[2]), func(t *testing.T) {
 						s.check(t, set, ref, parts, path, scheme.Options{Scheme: name}, steps, points)
-						made++
+						made[name]++
 					})
 				}
 			}
 		}
 	}
-	if made < 50 {
-		t.Errorf("%d cases were made", made)
+	for name, n := range made {
+		if n < 20 {
+			t.Errorf("%d cases were made by %s", n, name)
+		}
 	}
 }

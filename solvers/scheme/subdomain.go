@@ -53,7 +53,7 @@ func (d *subdomain) boxesOf(x *Runner, stage int, n int64) (b boxes) {
 	b.owned = x.place.Subdomains[d.rank].Box
 	b.whole = b.owned
 	if !x.step.grows(n, stage) {
-		b.interior, b.boundary = domain.Split(b.owned, d.boundaryLayers(x, stage))
+		b.interior, b.boundary = domain.Split(b.owned, d.boundaryLayers(x, stage, true))
 		return b
 	}
 	b.grown = true
