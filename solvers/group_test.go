@@ -8,6 +8,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 )
 
@@ -90,4 +91,27 @@ func inGroupsOf(p *Problem, steps int) *Problem {
 	grouped := *p
 	grouped.Group = steps
 	return &grouped
+}
+
+// Kernels that sweep ghosts, and store several layers into those of neighbours, give the bits and norms of the reference on
+// GPUs that the CPU plays.
+func TestGroupsOnCPU(t *testing.T) {
+	const steps = 7
+	for _, c := range []conformance{
+		{"plane", problem(t, []int{40, 13}, kernels.Float64, "dntt"), []domain.Vec{{2, 1, 1}}},
+		{"fourth order", of(t, problem(t, []int{19, 16, 17}, kernels.Float32, "dtnnpp"), stencil.Kind{Points: 13, Shape: stencil.StarShape}), []domain.Vec{{2, 1, 2}}},
+		{"box", of(t, problem(t, []int{14, 12, 13}, kernels.Float64, "ddnnpp"), stencil.Kind{Points: 27, Shape: stencil.BoxShape}), []domain.Vec{{1, 2, 2}}},
+	} {
+		want, norms := expected(c.problem, steps)
+		for i, h := range []how{{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer}, {scheme: Assisted, order: LeftRight, path: p2p.Direct}} {
+			h.parts = c.cuts[0]
+			p := inGroupsOf(c.problem, 3-i%2)
+			t.Run(fmt.Sprintf("%s/group=%d/%v", c.name, p.Group, h), func(t *testing.T) {
+				set := testdevices.CPU(t, int(h.parts.Product()))
+				s, res := solve(t, set, p, h, Options{Steps: steps, CheckEvery: 4, History: true})
+				compare(t, p.Grid, read(t, s), want)
+				checkNorms(t, res, norms, p.Grid.Points(), steps)
+			})
+		}
+	}
 }
