@@ -53,7 +53,7 @@ func (p *Problem) check(place *halo.Placement) error {
 
 // maxGroup is how many steps may be made between two exchanges, so that steps of two levels have no more phases than
 // package scheme makes ready.
-const maxGroup = 12
+const maxGroup = 16
 
 // checkParts returns an error if the parts of the problem do not fit together.
 func (p *Problem) checkParts() error {

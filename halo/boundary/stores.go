@@ -16,16 +16,17 @@ type store struct {
 
 // Stores returns all that a subdomain stores into ghosts as it sweeps its boundary region: for
 // each part of its messages of a plan that carries a component of this field, and for ghosts of its own behind
-// faces that change from step to step, there for the points of the region: its own, or those that it sweeps. The plan is nil where no
+// faces that change from step to step, beside its own points and so many layers of ghosts of neighbours, which it sweeps too. The plan is nil where no
 // message leaves. What it sends a neighbour across a face's end is also
 // what lies behind that face there, since both end at it: so no store waits for another. The
 // order of the faces is that of Refresh. ok is false where a face has a kernel of the caller's
 // own, which cannot be a store.
-func (g *Ghosts) Stores(rank int, region domain.Box, plan *halo.Plan, field, component int) (stores []kernels.GhostStore, ok bool) {
+func (g *Ghosts) Stores(rank int, grown domain.Radius, plan *halo.Plan, field, component int) (stores []kernels.GhostStore, ok bool) {
 	if len(g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Custom })) > 0 {
 		return nil, false
 	}
 	owned := g.field.Cut.Subdomains[rank].Box
+	region := g.field.Cut.Grown(rank, grown)
 	all := []store{{GhostStore: kernels.GhostStore{Send: region, Ghost: region, To: rank}}}
 	for _, m := range messagesOf(plan) {
 		for _, p := range m.Parts {

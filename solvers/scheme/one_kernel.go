@@ -82,7 +82,6 @@ func unsuited(name Scheme, err error) error {
 func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error) {
 	var sent []Access
 	var plan *halo.Plan
-	region := x.place.Grown(rank, x.step.growth(n, stage))
 	if !x.step.grows(n, stage) {
 		sent, plan = x.step.sent(stage), x.plans[stage]
 	}
@@ -94,7 +93,7 @@ func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 		f := a.field(n)
 		components, _ := f.Spec.Arrays()
 		for c := range components {
-			stores, ok := x.ghosts[a.Variable][a.slot(n)].Stores(rank, region, plan, field, c)
+			stores, ok := x.ghosts[a.Variable][a.slot(n)].Stores(rank, x.step.growth(n, stage), plan, field, c)
 			if !ok {
 				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", a.Variable.Spec.Name)
 			}
