@@ -19,7 +19,7 @@ var groupsTried = [...]int{1, 2, 4, 8}
 // layers that their neighbours then need, and there is memory. Each trial says of which it is. Without neighbours there is nothing to
 // exchange, and 1 is tried alone.
 func FastestGroup(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, known bool, err error) {
-	return eachGroup(p, place, func(of *Problem) ([]scheme.Trial, bool, error) {
+	return eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
 		if of.Group > 1 {
 			s.Ahead = nil // that is for other widths
 		}
@@ -29,7 +29,7 @@ func FastestGroup(ctx context.Context, p *Problem, place *halo.Placement, s sche
 
 // RecallGroup returns the trials of FastestGroup that are remembered, none unless all are.
 func RecallGroup(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) ([]scheme.Trial, error) {
-	trials, known, err := eachGroup(p, place, func(of *Problem) ([]scheme.Trial, bool, error) {
+	trials, known, err := eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
 		some, err := Recall(ctx, of, place, s, o)
 		return some, len(some) > 0, err
 	})
@@ -41,7 +41,7 @@ func RecallGroup(ctx context.Context, p *Problem, place *halo.Placement, s schem
 
 // eachGroup joins the trials of the problem with each number of steps between two exchanges, the shortest first. known says
 // that all were.
-func eachGroup(p *Problem, place *halo.Placement, try func(of *Problem) ([]scheme.Trial, bool, error)) (all []scheme.Trial, known bool, err error) {
+func eachGroup(p *Problem, place *halo.Placement, s scheme.Search, try func(of *Problem) ([]scheme.Trial, bool, error)) (all []scheme.Trial, known bool, err error) {
 	if err := p.check(place); err != nil {
 		return nil, false, err
 	}
@@ -49,7 +49,7 @@ func eachGroup(p *Problem, place *halo.Placement, try func(of *Problem) ([]schem
 	for _, steps := range groupsTried {
 		of := *p
 		of.Group = steps
-		if steps > 1 && (alone(place) || place.CheckWidth(of.Width()) != nil) {
+		if steps > 1 && (alone(place) || !groups(s.Scheme) || place.CheckWidth(of.Width()) != nil) {
 			break
 		}
 		trials, ok, err := try(&of)
@@ -64,6 +64,12 @@ func eachGroup(p *Problem, place *halo.Placement, try func(of *Problem) ([]schem
 	}
 	slices.SortStableFunc(all, func(a, b scheme.Trial) int { return cmp.Compare(a.Step, b.Step) })
 	return all, known, nil
+}
+
+// groups reports whether a scheme makes several steps between two exchanges, or Auto may be one that does.
+func groups(name scheme.Scheme) bool {
+	needs, err := scheme.NeedsOf(name)
+	return err != nil || needs.Groups
 }
 
 // alone reports whether no subdomain has a neighbour.
