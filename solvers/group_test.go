@@ -1,14 +1,18 @@
 package solvers
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
 )
 
@@ -111,6 +115,72 @@ func TestGroupsOnCPU(t *testing.T) {
 				s, res := solve(t, set, p, h, Options{Steps: steps, CheckEvery: 4, History: true})
 				compare(t, p.Grid, read(t, s), want)
 				checkNorms(t, res, norms, p.Grid.Points(), steps)
+			})
+		}
+	}
+}
+
+// Trials of the number of steps between two exchanges, on GPUs that the CPU plays, are of all numbers that fit, are remembered,
+// and begin anew where one of them is not. A scheme that makes no groups is tried without.
+func TestFastestGroup(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	set := testdevices.CPU(t, 2)
+	p := problem(t, []int{12, 8, 13}, kernels.Float64, "dnddnn")
+	cut, err := domain.Decompose(p.Grid, domain.Vec{1, 1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := halo.Place(cut, set.Devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[Scheme][]int{TwoStream: {1, 2, 4}, Resident: {1}} {
+		search := scheme.Search{Links: set.Links, Compiler: set.Compiler, Scheme: name, Path: p2p.Direct}
+		if trials, err := RecallGroup(t.Context(), p, place, search, Options{}); err != nil || len(trials) > 0 {
+			t.Errorf("%s: remembered before it was tried: %v, %v", name, trials, err)
+		}
+		trials, known, err := FastestGroup(t.Context(), p, place, search, Options{})
+		if err != nil || known {
+			t.Fatalf("%s: %v, known %v", name, err, known)
+		}
+		var groups []int
+		for i, one := range trials {
+			if groups = append(groups, one.Group); one.Scheme != name || i > 0 && one.Step < trials[i-1].Step {
+				t.Errorf("%s: trials %v", name, trials)
+			}
+		}
+		if slices.Sort(groups); !slices.Equal(groups, want) {
+			t.Errorf("%s: tried %v, not %v", name, groups, want)
+		}
+		again, err := RecallGroup(t.Context(), p, place, search, Options{})
+		if err != nil || !slices.Equal(again, trials) {
+			t.Errorf("%s: remembered %v, not %v: %v", name, again, trials, err)
+		}
+	}
+}
+
+// A run ends by its tolerance at the step at which one without groups does, wherever in a group that is, and the next one goes on
+// from there.
+func TestGroupsEndAtAnyStep(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	p := problem(t, []int{11, 12, 13}, kernels.Float64, "dndtpp")
+	for _, h := range []how{{scheme: TwoStream, order: LeftRight, path: p2p.Staged}, {scheme: Assisted, order: LeftRight, path: p2p.Peer}, {scheme: Fused, path: p2p.Direct}} {
+		h.parts = domain.Vec{1, 2, 2}
+		for every := 1; every < 4; every++ {
+			t.Run(fmt.Sprintf("%v/every=%d", h, every), func(t *testing.T) {
+				alone, grouped := prepare(t, set, p, h), prepare(t, set, inGroupsOf(p, 4), h)
+				for round, o := range []Options{{Steps: 100, Tolerance: 1.1, CheckEvery: int64(every)}, {Steps: 3}, {Steps: 100, Tolerance: 1, CheckEvery: int64(every)}, {Steps: 5}} {
+					want, err1 := alone.Run(t.Context(), h.options(o))
+					got, err2 := grouped.Run(t.Context(), h.options(o))
+					if err := errors.Join(err1, err2); err != nil {
+						t.Fatal(err)
+					}
+					if got.Steps != want.Steps || got.Stopped != want.Stopped || got.Norms != want.Norms {
+						t.Errorf("round %d: %s after %d steps with %+v, not %s after %d with %+v", round, got.Stopped, got.Steps, got.Norms, want.Stopped, want.Steps, want.Norms)
+					}
+					t.Logf("round %d: %d steps, %s", round, got.Steps, got.Stopped)
+					compare(t, p.Grid, read(t, grouped), read(t, alone))
+				}
 			})
 		}
 	}
