@@ -74,6 +74,22 @@ func (g *Ghosts) addCopies(to *[]*streams.Kernel, mover *pack.BoxCopier, copies 
 	return nil
 }
 
+// extent returns an array's points with the ghosts that are kept: those of neighbours, and behind faces those within the reach.
+func (g *Ghosts) extent(rank int, l domain.Layout) domain.Box {
+	all := l.Owned.Grow(l.Width)
+	for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
+		if inside(g.field.Cut, rank, side) {
+			continue
+		}
+		if a := side.Axis(); side.Positive() {
+			all.Hi[a] = l.Owned.Hi[a] + g.reach.Width.Plus[a]
+		} else {
+			all.Lo[a] = l.Owned.Lo[a] - g.reach.Width.Minus[a]
+		}
+	}
+	return all
+}
+
 // slab returns the ghosts at a side with those of all other axes beyond them, edges and
 // corners.
 func (g *Ghosts) slab(rank int, l domain.Layout, side domain.Direction) domain.Box {

@@ -15,14 +15,11 @@ import (
 // exchange. Every stage of a group but the last sweeps its subdomain and as many layers towards neighbours as all stages
 // after it read. The last sweeps owned points, and what the next group reads is exchanged after it.
 
-// group returns how many steps a group has.
-func (s *Step) group() int { return max(1, s.Group) }
-
 // ends reports whether a step, or a phase, ends its group.
 func (s *Step) ends(n int64) bool { return n%int64(s.group()) == 0 }
 
-// Reach returns how far a step reads: the sum over its stages of how far each reads around a point.
-func (s *Step) Reach() (all domain.Radius) {
+// reach returns how far a step reads: the sum over its stages of how far each reads around a point.
+func (s *Step) reach() (all domain.Radius) {
 	for i := range s.Stages {
 		all = farther(all, s.Stages[i].reach(), 1)
 	}
@@ -37,14 +34,6 @@ func (st *Stage) reach() (all domain.Radius) {
 	return all
 }
 
-// farther adds a radius some times to another.
-func farther(r, s domain.Radius, times int) domain.Radius {
-	for a := range 3 {
-		r.Minus[a], r.Plus[a] = r.Minus[a]+times*s.Minus[a], r.Plus[a]+times*s.Plus[a]
-	}
-	return r
-}
-
 // growth returns how many layers towards neighbours a stage of step n, or of its phase, sweeps: what the rest of the group reads.
 func (s *Step) growth(n int64, stage int) (layers domain.Radius) {
 	k := s.group()
@@ -52,7 +41,7 @@ func (s *Step) growth(n int64, stage int) (layers domain.Radius) {
 		return layers
 	}
 	left := (k - int(n%int64(k))) % k
-	layers = farther(layers, s.Reach(), left)
+	layers = farther(layers, s.reach(), left)
 	for i := stage + 1; i < len(s.Stages); i++ {
 		layers = farther(layers, s.Stages[i].reach(), 1)
 	}
@@ -62,43 +51,6 @@ func (s *Step) growth(n int64, stage int) (layers domain.Radius) {
 // grows reports whether a stage of step n is one after which its group goes on without an exchange.
 func (s *Step) grows(n int64, stage int) bool {
 	return s.group() > 1 && (!s.ends(n) || stage < len(s.Stages)-1)
-}
-
-// sentByGroup returns what is exchanged after stage i at the end of a group: after the last all levels that the next group
-// reads before it writes them.
-func (s *Step) sentByGroup(i int) (all []Access) {
-	if i < len(s.Stages)-1 {
-		return nil
-	}
-	for _, v := range s.variables() {
-		if !s.writes(v) {
-			continue
-		}
-		for level := s.oldest(v); level <= 0; level++ {
-			all = append(all, v.At(level+1, nil)) // the level of the step after this one
-		}
-	}
-	return all
-}
-
-// oldest returns the oldest level of a variable that a step reads before it writes it, 1 where there is none.
-func (s *Step) oldest(v *Variable) int {
-	oldest, written := 1, false
-	for _, st := range s.Stages {
-		for _, a := range st.Reads {
-			switch {
-			case a.Variable != v:
-			case a.slot(1) != v.At(1, nil).slot(1):
-				oldest = min(oldest, a.Level)
-			case !written:
-				oldest = min(oldest, 1-v.Levels())
-			}
-		}
-		for _, a := range st.Writes {
-			written = written || a.Variable == v
-		}
-	}
-	return oldest
 }
 
 // checkGroup returns an error unless steps can be made in groups.
@@ -126,7 +78,7 @@ func (s *Step) checkGroup() error {
 
 // checkWide returns an error unless the ghosts of a variable can be swept for the steps of a group.
 func (s *Step) checkWide(v *Variable) error {
-	p, need := s.placement(), farther(domain.Radius{}, s.Reach(), s.group())
+	p, need := s.placement(), farther(domain.Radius{}, s.reach(), s.group())
 	for _, side := range domain.Faces(p.Grid.Dims) {
 		if a := side.Axis(); p.Parts[a] == 1 && !p.Grid.Periodic[a] {
 			continue
@@ -158,21 +110,4 @@ func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boun
 		reach.Connectivity = max(reach.Connectivity, halo.Connectivity(a.footprint().Axes()-1))
 	}
 	return boundary.NewWithin(c, f, v.Boundary, reach)
-}
-
-// sends reports whether an exchange may follow a stage of a step.
-func (r *run) sends(stage int, n int64) bool { return !r.step.grows(r.done+n, stage) }
-
-// exchangesUpTo returns how many exchanges end groups in steps 1 to n.
-func (r *run) exchangesUpTo(n int64) int64 {
-	k := int64(r.step.group())
-	return (r.done+n)/k - r.done/k
-}
-
-// exchangesTo numbers the stages after which an exchange may follow, from 1: it is that of such a stage.
-func (r *run) exchangesTo(stage int, n int64) int64 {
-	if r.step.group() == 1 {
-		return r.substep(n, stage)
-	}
-	return r.exchangesUpTo(n)
 }

@@ -20,9 +20,11 @@ type Step struct {
 	Sums     sums.Mode   // how sums of norms and reductions are taken, also those of point functions
 
 	// Group is how many steps are made between two exchanges, 0 for 1. With more, a step exchanges nothing between its
-	// stages, and all but the last of a group sweep ghosts too, as far as the rest of the group needs them. So every variable
-	// has ghosts Group times as wide as a step reaches, see Reach, with edges and corners, as halo.WideHalo describes them.
-	// Kernels of the caller's own get boxes that reach beyond the subdomain, and along periodic axes beyond the grid.
+	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So every
+	// variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together: those of a
+	// halo.WideHalo. Boxes of kernels of the caller's own then reach beyond the subdomain, and along periodic axes beyond the grid.
+	// Faces with kernels of their own, staggered variables, and point functions that ask where a point lies, where an axis is
+	// periodic, are refused.
 	Group int
 }
 
@@ -95,6 +97,9 @@ type Region struct {
 	Writes []*halo.Field
 }
 
+// group returns how many steps a group has.
+func (s *Step) group() int { return max(1, s.Group) }
+
 // period returns after how many steps all variables lie in the same fields again, and groups of steps begin.
 func (s *Step) period() int {
 	p := s.group()
@@ -139,6 +144,43 @@ func (s *Step) sent(i int) (all []Access) {
 		}
 	}
 	return all
+}
+
+// sentByGroup returns what is exchanged after stage i at the end of a group: after the last all levels that the next group
+// reads before it writes them.
+func (s *Step) sentByGroup(i int) (all []Access) {
+	if i < len(s.Stages)-1 {
+		return nil
+	}
+	for _, v := range s.variables() {
+		if !s.writes(v) {
+			continue
+		}
+		for level := s.oldest(v); level <= 0; level++ {
+			all = append(all, v.At(level+1, nil)) // the level of the step after this one
+		}
+	}
+	return all
+}
+
+// oldest returns the oldest level of a variable that a step reads before it writes it, 1 where there is none.
+func (s *Step) oldest(v *Variable) int {
+	oldest, written := 1, false
+	for _, st := range s.Stages {
+		for _, a := range st.Reads {
+			switch {
+			case a.Variable != v:
+			case a.slot(1) != v.At(1, nil).slot(1):
+				oldest = min(oldest, a.Level)
+			case !written:
+				oldest = min(oldest, 1-v.Levels())
+			}
+		}
+		for _, a := range st.Writes {
+			written = written || a.Variable == v
+		}
+	}
+	return oldest
 }
 
 // readsAround reports whether a stage reads more of a variable than points of its own.
