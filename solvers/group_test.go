@@ -185,3 +185,14 @@ func TestGroupsEndAtAnyStep(t *testing.T) {
 		}
 	}
 }
+
+// A dry run of groups of steps counts what a run holds, byte for byte.
+func TestADryRunCountsGroups(t *testing.T) {
+	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
+		p := inGroupsOf(problem(t, []int{17, 12, 11}, kernels.Float64, "dnddpp"), 4)
+		for _, h := range testdevices.Few(4, inGroups()) {
+			h.parts = domain.Vec{1, 2, 2}
+			t.Run(h.String(), func(t *testing.T) { countedAsHeld(t, set, p, h) })
+		}
+	})
+}
