@@ -107,8 +107,11 @@ func TestGroupsOnCPU(t *testing.T) {
 		{"box", of(t, problem(t, []int{14, 12, 13}, kernels.Float64, "ddnnpp"), stencil.Kind{Points: 27, Shape: stencil.BoxShape}), []domain.Vec{{1, 2, 2}}},
 	} {
 		want, norms := expected(c.problem, steps)
-		for i, h := range []how{{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer}, {scheme: Assisted, order: LeftRight, path: p2p.Direct}} {
+		for i, h := range []how{{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer}, {scheme: Assisted, order: LeftRight, path: p2p.Direct}, {scheme: Graph, path: p2p.Staged}} {
 			h.parts = c.cuts[0]
+			if unsuited(h.scheme, c.problem) {
+				continue
+			}
 			p := inGroupsOf(c.problem, 3-i%2)
 			t.Run(fmt.Sprintf("%s/group=%d/%v", c.name, p.Group, h), func(t *testing.T) {
 				set := testdevices.CPU(t, int(h.parts.Product()))
@@ -193,6 +196,35 @@ func TestADryRunCountsGroups(t *testing.T) {
 		for _, h := range testdevices.Few(4, inGroups()) {
 			h.parts = domain.Vec{1, 2, 2}
 			t.Run(h.String(), func(t *testing.T) { countedAsHeld(t, set, p, h) })
+		}
+	})
+}
+
+// A large grid of odd sizes has the bits of plain sweeps.
+func TestGroupsOfALargeGrid(t *testing.T) {
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		p := problem(t, []int{517, 259, 131}, kernels.Float32, "dtnnpp")
+		if set.Devices[0].HostCores {
+			p = problem(t, []int{131, 67, 61}, kernels.Float32, "dtnnpp")
+		}
+		parts := domain.Vec{1, 1, 1}
+		for axis := 2; axis > 0 && int(parts.Product())*2 <= len(set.Devices); axis-- {
+			parts[axis] = 2
+		}
+		const steps = 21
+		plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Staged, parts: parts}, Options{Steps: steps, CheckEvery: 10})
+		for i, h := range inGroups() {
+			if h.parts = parts; h.scheme == Graph {
+				continue // walls change
+			}
+			of := inGroupsOf(p, 2+i)
+			t.Run(fmt.Sprintf("group=%d/%v", of.Group, h), func(t *testing.T) {
+				s, res := solve(t, set, of, h, Options{Steps: steps, CheckEvery: 10})
+				compare(t, p.Grid, read(t, s), read(t, plain))
+				if res.Norms != want.Norms {
+					t.Errorf("norms %+v, not %+v", res.Norms, want.Norms)
+				}
+			})
 		}
 	})
 }
