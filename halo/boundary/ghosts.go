@@ -90,6 +90,9 @@ func (g *Ghosts) extent(rank int, l domain.Layout) domain.Box {
 	return all
 }
 
+// swept returns an array's owned points with all ghosts of neighbours.
+func (g *Ghosts) swept(rank int, l domain.Layout) domain.Box { return g.field.Cut.Grown(rank, l.Width) }
+
 // slab returns the ghosts at a side with those of all other axes beyond them, edges and
 // corners.
 func (g *Ghosts) slab(rank int, l domain.Layout, side domain.Direction) domain.Box {

@@ -166,11 +166,7 @@ func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mov
 func (g *Ghosts) firstLayer(rank int, l domain.Layout, side domain.Direction) domain.Box {
 	beside := l.Owned
 	if g.edgesAreRead() {
-		for _, other := range domain.Faces(g.field.Cut.Grid.Dims) {
-			if inside(g.field.Cut, rank, other) {
-				beside = grown(beside, other, l.Width)
-			}
-		}
+		beside = g.swept(rank, l)
 	}
 	return domain.GhostBox(beside, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
 }

@@ -113,6 +113,9 @@ func (r *refresher) reflect(ghosts domain.Box, side domain.Direction) (*streams.
 // addMirrors makes the copies of Neumann and repeating faces: a launch for each layer with its
 // edges, or where no ghosts in edges are read one for the faces of all sides.
 func (r *refresher) addMirrors(sides []domain.Direction) error {
+	if r.ghosts.edgesAreRead() && r.ghosts.reach.Connectivity == halo.Faces {
+		return r.addMirrorsBeside(sides)
+	}
 	var faces []pack.Copy
 	for _, side := range sides {
 		for n := range layersAt(r.ghosts.reach.Width, side) {
@@ -133,6 +136,26 @@ func (r *refresher) addMirrors(sides []domain.Direction) error {
 		}
 	}
 	return r.ghosts.addCopies(&r.to.own, r.mover, faces)
+}
+
+// addMirrorsBeside makes the copies of a field that steps read behind one face at a time, beside ghosts of neighbours
+// that are swept: one launch for what lies beside owned points, and one for the rest.
+func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
+	var own, rest []pack.Copy
+	for _, side := range sides {
+		for n := range layersAt(r.ghosts.reach.Width, side) {
+			beside := r.layer(side, n).Intersect(domain.GhostBox(r.ghosts.swept(r.rank, r.array.Layout), side, r.array.Layout.Width))
+			face := beside.Intersect(domain.GhostBox(r.array.Layout.Owned, side, r.array.Layout.Width))
+			own = append(own, r.mirrored(face, side))
+			for _, box := range around(beside, face) {
+				rest = append(rest, r.mirrored(box, side))
+			}
+		}
+	}
+	if err := r.ghosts.addCopies(&r.to.own, r.mover, own); err != nil {
+		return err
+	}
+	return r.ghosts.addCopies(&r.to.edges, r.mover, rest)
 }
 
 // mirror makes the launch for one layer.

@@ -123,6 +123,9 @@ func (t *twoStream) stage(p *twoStreamPart, stage int, n int64, norms bool) erro
 	if err := t.boundary(p, stage, n, norms, now); err != nil {
 		return err
 	}
+	if !norms && !t.sends(stage, n) {
+		return nil // all of the stage is boundary region
+	}
 	if err := p.interiorStream.Wait(p.swept[1-now]); err != nil {
 		return err
 	}
