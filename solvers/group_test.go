@@ -112,7 +112,7 @@ func TestGroupsOnCPU(t *testing.T) {
 			if unsuited(h.scheme, c.problem) {
 				continue
 			}
-			p := inGroupsOf(c.problem, 3-i%2)
+			p := inGroupsOf(c.problem, max(2, 4-i))
 			t.Run(fmt.Sprintf("%s/group=%d/%v", c.name, p.Group, h), func(t *testing.T) {
 				set := testdevices.CPU(t, int(h.parts.Product()))
 				s, res := solve(t, set, p, h, Options{Steps: steps, CheckEvery: 4, History: true})

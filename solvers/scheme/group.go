@@ -53,6 +53,14 @@ func (s *Step) grows(n int64, stage int) bool {
 	return s.group() > 1 && (!s.ends(n) || stage < len(s.Stages)-1)
 }
 
+// apart reports whether no kernel that stores into ghosts of neighbours needs to know of a stage of step n: the first of a group waits
+// for what neighbours have stored, the last stores, and the one before it says that ghosts have been read.
+func (s *Step) apart(n int64, stage int) bool {
+	k, stages := s.group(), len(s.Stages)
+	place := int((n-1)%int64(k)+int64(k))%k*stages + stage
+	return k > 1 && 0 < place && place < k*stages-2
+}
+
 // checkGroup returns an error unless steps can be made in groups.
 func (s *Step) checkGroup() error {
 	if s.Group < 0 {

@@ -64,9 +64,28 @@ func (d *subdomain) kernelBoxes(x *Runner, stage int, n int64) (boundary []domai
 	if !b.grown {
 		return b.boundary, b.interior
 	}
-	layers := domain.Radius{Minus: b.owned.Lo.Sub(b.whole.Lo), Plus: b.whole.Hi.Sub(b.owned.Hi)}
-	interior, boundary = domain.Split(b.whole, farther(layers, d.boundaryLayers(x, stage, false), 1))
+	layers := d.boundaryLayers(x, stage, false)
+	for _, side := range domain.Faces(x.place.Grid.Dims) {
+		_, inside := x.place.Neighbour(d.rank, side)
+		switch a := side.Axis(); {
+		case !inside:
+		case side.Positive():
+			layers.Plus[a] = inward(layers.Plus[a], b.whole.Hi[a]-b.owned.Hi[a], x.step.apart(n, stage))
+		default:
+			layers.Minus[a] = inward(layers.Minus[a], b.owned.Lo[a]-b.whole.Lo[a], x.step.apart(n, stage))
+		}
+	}
+	interior, boundary = domain.Split(b.whole, layers)
 	return boundary, interior
+}
+
+// inward returns how deep the boundary region is towards a neighbour where ghosts are swept: these and what reads them, or
+// nothing in a stage apart from neighbours.
+func inward(layers, ghosts int, apart bool) int {
+	if apart {
+		return 0
+	}
+	return layers + ghosts
 }
 
 // unsuited returns the error of kernels that cannot be made as one of the scheme.
@@ -115,6 +134,7 @@ func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 				made := &d.stages[phase][stage]
 				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays}
 				one.Boundary, one.Interior = d.kernelBoxes(r.Runner, stage, int64(phase))
+				one.Alone = r.step.apart(int64(phase), stage)
 				if one.Stores, err = r.stores(rank, stage, int64(phase)); err != nil {
 					return nil, err
 				}
