@@ -73,8 +73,8 @@ func golden(t *testing.T, file, got string) {
 // schemes and paths stand in for those of halox.
 var (
 	schemes = []configs.Scheme{
-		{Name: "baseline", Paths: []string{"staged"}}, {Name: "two-stream", Orders: []string{"left-right", "pairwise"}}, {Name: "assisted"},
-		{Name: "graph", Steady: true}, {Name: "fused", Paths: []string{"direct"}}, {Name: "ranks", Paths: []string{"direct"}, Steady: true}, {Name: "resident", Paths: []string{"direct"}, Steady: true},
+		{Name: "baseline", Paths: []string{"staged"}, Groups: true}, {Name: "two-stream", Orders: []string{"left-right", "pairwise"}, Groups: true}, {Name: "assisted", Groups: true},
+		{Name: "graph", Steady: true, Groups: true}, {Name: "fused", Paths: []string{"direct"}, Groups: true}, {Name: "ranks", Paths: []string{"direct"}, Steady: true}, {Name: "resident", Paths: []string{"direct"}, Steady: true},
 	}
 	paths = []string{"staged", "peer", "direct"}
 )

@@ -18,7 +18,7 @@ type Devices struct {
 	IDs     []int  `json:"ids,omitempty" yaml:"ids,flow,omitempty"` // the backend's numbers; nil: the first Count
 }
 
-// A Count is a number of devices, or 0 where halox is to choose it.
+// A Count is a number of devices, or of steps, or 0 where halox is to choose it.
 type Count int
 
 func (c Count) form() any {

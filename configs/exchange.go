@@ -11,7 +11,11 @@ type Exchange struct {
 	Scheme string `json:"scheme" yaml:"scheme"`                   // "auto" or the name of one of Options.Schemes
 	Order  string `json:"order,omitempty" yaml:"order,omitempty"` // one of the scheme's orders, of auto one of any scheme's; "" where it has none
 	Path   string `json:"path" yaml:"path"`                       // "auto" or one of Options.Paths that the scheme can take
+	Steps  Count  `json:"steps" yaml:"steps"`                     // between two exchanges; 0: halox tries some
 }
+
+// maxGroup is the largest number of steps between two exchanges that a config may ask for.
+const maxGroup = 16
 
 // A Scheme is what exchange.scheme may name, with what it needs of the rest of a config.
 type Scheme struct {
@@ -19,6 +23,7 @@ type Scheme struct {
 	Orders []string // that it can take, the one that it takes by itself first; nil where it has none to choose
 	Paths  []string // that it can take beside auto; nil for all
 	Steady bool     // no value at a face may change with time
+	Groups bool     // it can make several steps between two exchanges
 }
 
 // exchange reads how subdomains exchange, and asks the scheme whether it goes with the rest.
@@ -27,6 +32,9 @@ func (r *reader) exchange(b Boundary) Exchange {
 		Scheme: r.choice("exchange.scheme", r.schemeNames()),
 		Order:  r.choice("exchange.order", ordersOf(r.schemes)),
 		Path:   r.choice("exchange.path", r.paths),
+	}
+	if !r.isAuto("exchange.steps") {
+		e.Steps = Count(r.whole("exchange.steps", 1, maxGroup))
 	}
 	if e.Scheme == Auto {
 		if orders := ordersOf(r.schemes); e.Order == "" && len(orders) > 0 {
@@ -69,6 +77,9 @@ func (r *reader) suits(s Scheme, e *Exchange, b Boundary) {
 	}
 	if path, _ := r.lookup("exchange.path"); e.Path != Auto && e.Path != "" && len(s.Paths) > 0 && !slices.Contains(s.Paths, e.Path) {
 		r.refuse("exchange.path", path, fmt.Sprintf("is not allowed: the scheme %s takes %s", s.Name, either(append([]string{Auto}, s.Paths...))))
+	}
+	if steps, _ := r.lookup("exchange.steps"); e.Steps > 1 && !s.Groups {
+		r.refuse("exchange.steps", steps, fmt.Sprintf("is not allowed: the scheme %s exchanges after each step", s.Name))
 	}
 	if face := r.changing(b); s.Steady && face != "" {
 		scheme, _ := r.lookup("exchange.scheme")

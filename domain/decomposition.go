@@ -119,3 +119,19 @@ func (d *Decomposition) CheckWidth(w Radius) error {
 	}
 	return nil
 }
+
+// Grown returns the box of a subdomain, grown by so many layers towards neighbours, and not
+// beyond physical faces.
+func (d *Decomposition) Grown(rank int, by Radius) Box {
+	for _, side := range Faces(3) {
+		if _, ok := d.Neighbour(rank, side); ok {
+			continue
+		}
+		if side.Positive() {
+			by.Plus[side.Axis()] = 0
+		} else {
+			by.Minus[side.Axis()] = 0
+		}
+	}
+	return d.Subdomains[rank].Box.Grow(by)
+}

@@ -172,7 +172,7 @@ func TestStoresAgreeWithGeometry(t *testing.T) {
 		got = take(t, f)
 		for rank := range p.Subdomains {
 			for array := range got.arrays() {
-				stores, ok := w.Stores(rank, plan, 0, array)
+				stores, ok := w.Stores(rank, domain.Radius{}, plan, 0, array)
 				if !ok {
 					t.Fatal("no stores")
 				}

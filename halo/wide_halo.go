@@ -68,18 +68,7 @@ func (d *WideHalo) Spec(s Spec) Spec {
 // since the exchange: its box, grown by Steps-1-step times the radius towards
 // neighbours, but not beyond physical faces.
 func (d *WideHalo) Region(rank, step int) domain.Box {
-	grow := times(d.Radius, d.Steps-1-step)
-	for _, side := range domain.Faces(3) {
-		if _, ok := d.Cut.Neighbour(rank, side); ok {
-			continue
-		}
-		if side.Positive() {
-			grow.Plus[side.Axis()] = 0
-		} else {
-			grow.Minus[side.Axis()] = 0
-		}
-	}
-	return d.Cut.Subdomains[rank].Box.Grow(grow)
+	return d.Cut.Grown(rank, times(d.Radius, d.Steps-1-step))
 }
 
 // Run queues steps 0 to steps-1. Before step 0 and every Steps steps after it,

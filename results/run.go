@@ -4,9 +4,12 @@ package results
 // apply, were never reached or are not finite are nil here and absent in the file;
 // see [Number].
 type Run struct {
-	Scheme        string      `json:"scheme,omitempty"`
-	Order         string      `json:"order,omitempty"` // of the exchange: left-right or pairwise, for two-stream
-	Path          string      `json:"path,omitempty"`
+	Scheme string `json:"scheme,omitempty"`
+	Order  string `json:"order,omitempty"` // of the exchange: left-right or pairwise, for two-stream
+	Path   string `json:"path,omitempty"`
+	// How many steps go between two exchanges, where that is more than one.
+	StepsAnExchange int `json:"steps_an_exchange,omitempty"`
+
 	Decomposition [3]int      `json:"decomposition,omitzero"` // devices along x, y, z
 	Subdomains    []Subdomain `json:"subdomains,omitempty"`
 

@@ -11,6 +11,9 @@ func (r *Record) RunRow() Row {
 		Label("solver", problem.Solver).Label("grid", wording.Times(problem.Grid.Size)).Label("precision", problem.Precision).
 		Label("devices", len(r.Devices)).Label("scheme", run.Scheme).Label("order", run.Order).Label("path", run.Path).
 		Label("iterations", run.Iterations)
+	if run.StepsAnExchange > 1 {
+		row = row.Label("steps_an_exchange", run.StepsAnExchange)
+	}
 	if run.UpdatesPerSecond != nil {
 		row = row.Number(Updates, *run.UpdatesPerSecond)
 	}

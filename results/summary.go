@@ -66,6 +66,9 @@ func (r *Run) schedule() string {
 	if r.Path != "" {
 		text = wording.Join(" ", text, "over", r.Path)
 	}
+	if r.StepsAnExchange > 1 {
+		text = fmt.Sprintf("%s, %d steps between two exchanges", text, r.StepsAnExchange)
+	}
 	return text
 }
 

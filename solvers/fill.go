@@ -88,11 +88,15 @@ func (s *source[T]) reportNotFinite(which int, at domain.Vec, v float64) {
 
 // resolve returns which evaluator gives the value at a point, owned or ghost,
 // and at which point it is asked. See WallKind for edges and corners. Second layers behind
-// Dirichlet walls are set before each step.
+// Dirichlet walls are set before each step. Ghosts that lie deeper behind a wall than the stencil reaches, as they do where
+// those of neighbours are swept, are never read; they have the value of the last that is.
 func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 	which = initialField
 	for a := range p.Grid.Dims {
 		n, face := p.Grid.Size[a], 2*a
+		if !p.Grid.Periodic[a] {
+			at[a] = min(max(at[a], -p.radius(a)), n-1+p.radius(a))
+		}
 		if at[a] >= 0 && at[a] < n {
 			continue
 		}

@@ -25,6 +25,7 @@ type Problem struct {
 	Initial  *stencil.Expression // at t = 0
 	TimeStep float64             // length of a step; 0 where there is no time
 	Sums     sums.Mode           // how the sums of norms are taken
+	Group    int                 // steps between two exchanges, 0 for 1, see scheme.Step
 }
 
 // fits returns an error unless the plan is one of the problem's field.
@@ -50,9 +51,16 @@ func (p *Problem) check(place *halo.Placement) error {
 	return p.checkParts()
 }
 
+// maxGroup is how many steps may be made between two exchanges, so that steps of two levels have no more phases than
+// package scheme makes ready.
+const maxGroup = 16
+
 // checkParts returns an error if the parts of the problem do not fit together.
 func (p *Problem) checkParts() error {
 	dims := p.Grid.Dims
+	if p.Group < 0 || p.Group > maxGroup {
+		return fmt.Errorf("solvers: %d steps between two exchanges; 1 to %d are possible", p.Group, maxGroup)
+	}
 	if len(p.Spacing) != dims || p.Stencil.Dims != dims {
 		return fmt.Errorf("solvers: a grid of %d dimensions with %d spacings and a stencil of %d", dims, len(p.Spacing), p.Stencil.Dims)
 	}
@@ -120,16 +128,26 @@ func (p *Problem) step(u *scheme.Variable) (*scheme.Step, error) {
 			Writes: []scheme.Access{u.At(1, nil).Named(accesses[1].Name)},
 			Point:  &point,
 		}},
-		Length: p.TimeStep, Measured: []*scheme.Variable{u}, Sums: p.Sums,
+		Length: p.TimeStep, Measured: []*scheme.Variable{u}, Sums: p.Sums, Group: p.Group,
 	}, nil
 }
 
-// Width returns how far the stencil reaches, and so the width of the ghosts.
-func (p *Problem) Width() domain.Radius { return p.Stencil.Radius() }
+// Width returns the width of the ghosts: as far as the stencil reaches, once for each step between two exchanges.
+func (p *Problem) Width() domain.Radius {
+	w, group := p.Stencil.Radius(), max(1, p.Group)
+	for a := range 3 {
+		w.Minus[a], w.Plus[a] = group*w.Minus[a], group*w.Plus[a]
+	}
+	return w
+}
 
-// Field describes the field that a solver sweeps.
+// Field describes the field that a solver sweeps. Ghosts that are swept have edges and corners.
 func (p *Problem) Field() halo.Spec {
-	return halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width(), Connectivity: p.corners()}
+	s := halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width(), Connectivity: p.corners()}
+	if p.Group > 1 {
+		s.Connectivity = halo.Corners
+	}
+	return s
 }
 
 // radius returns how far the stencil reaches along an axis.

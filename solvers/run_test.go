@@ -107,33 +107,39 @@ func TestDivergenceIsSeen(t *testing.T) {
 // steps have one check at most, and some launches more.
 func TestAStepAllocatesNothing(t *testing.T) {
 	for _, scheme := range Schemes() {
-		t.Run(string(scheme), func(t *testing.T) {
-			set := testdevices.Host(t, 2)
-			h := how{scheme, LeftRight, pathOf(scheme), domain.Vec{2, 1, 1}}
-			most := uint64(100)
-			if scheme == Ranks {
-				most = 1000
-			}
-			allocations := func(steps int64) uint64 {
-				s := prepare(t, set, problem(t, []int{8, 7, 6}, kernels.Float64, "ppnndd"), h)
-				var before, after runtime.MemStats
-				every := int64(10)
-				if scheme == Ranks {
-					every = steps
-				}
-				runtime.ReadMemStats(&before)
-				if _, err := s.Run(context.Background(), h.options(Options{Steps: steps, CheckEvery: every, Tolerance: 1e-300})); err != nil {
-					t.Fatal(err)
-				}
-				runtime.ReadMemStats(&after)
-				return after.Mallocs - before.Mallocs
-			}
-			allocations(10)
-			few, many := allocations(100), allocations(1100)
-			if many > few+most {
-				t.Errorf("100 steps made %d allocations, 1100 made %d", few, many)
-			}
-		})
+		t.Run(string(scheme), func(t *testing.T) { allocatesNothing(t, scheme, 1) })
+		if groups(scheme) {
+			t.Run(string(scheme)+"/group=4", func(t *testing.T) { allocatesNothing(t, scheme, 4) })
+		}
+	}
+}
+
+// allocatesNothing fails the test if steps allocate, with so many between two exchanges.
+func allocatesNothing(t *testing.T, scheme Scheme, group int) {
+	set := testdevices.Host(t, 2)
+	h := how{scheme, LeftRight, pathOf(scheme), domain.Vec{2, 1, 1}}
+	most := uint64(100)
+	if scheme == Ranks {
+		most = 1000
+	}
+	allocations := func(steps int64) uint64 {
+		s := prepare(t, set, inGroupsOf(problem(t, []int{8, 7, 6}, kernels.Float64, "ppnndd"), group), h)
+		var before, after runtime.MemStats
+		every := int64(10)
+		if scheme == Ranks {
+			every = steps
+		}
+		runtime.ReadMemStats(&before)
+		if _, err := s.Run(context.Background(), h.options(Options{Steps: steps, CheckEvery: every, Tolerance: 1e-300})); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		return after.Mallocs - before.Mallocs
+	}
+	allocations(10)
+	few, many := allocations(100), allocations(1100)
+	if many > few+most {
+		t.Errorf("100 steps made %d allocations, 1100 made %d", few, many)
 	}
 }
 

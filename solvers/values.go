@@ -32,7 +32,7 @@ func (p *Problem) CheckValues(ctx context.Context) error {
 
 func checkValues[T float32 | float64](ctx context.Context, p *Problem) error {
 	var bad atomic.Pointer[string]
-	box := p.Grid.Box().Grow(p.Width())
+	box := p.Grid.Box().Grow(p.Stencil.Radius())
 	nx, step := box.Size()[0], p.rowStep()
 	ys, zs := p.lines(1, step), p.lines(2, step)
 	var next atomic.Int64
@@ -64,7 +64,7 @@ func (p *Problem) rowStep() int {
 
 // lines returns the indices along an axis of the rows that are looked at.
 func (p *Problem) lines(axis, step int) (at []int) {
-	n, width := p.Grid.Size[axis], p.Width()
+	n, width := p.Grid.Size[axis], p.Stencil.Radius()
 	for i := -width.Minus[axis]; i < 0; i++ {
 		at = append(at, i)
 	}

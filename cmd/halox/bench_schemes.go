@@ -31,11 +31,15 @@ looks at them, as in a run with a tolerance; rows are compared with those of the
 Sums are fast ones, as those of other programs; --sums fast,reproducible adds rows with
 the reproducible ones of a run that does not set stop.sums.
 
+With --exchange-steps 1,2,4,8 schemes that can also make several steps between two
+exchanges, on several devices.
+
 What a scheme, a link or the memory cannot do is left out, with a note in the record.
 Ctrl-C ends the bench and keeps what it had.`,
 		Example: `  halox bench schemes --record schemes.json
   halox plot schemes.json --where precision=float64 --where devices=4 -o schemes.svg
   halox bench schemes --dims 2 --schemes two-stream,assisted --paths peer --devices 4
+  halox bench schemes --points 64,128 --exchange-steps 1,2,4,8
   halox bench schemes --points 1024,1536 --precisions float64 --cut slabs`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,6 +51,7 @@ Ctrl-C ends the bench and keeps what it had.`,
 	f.StringSliceVar(&o.Schemes, "schemes", steps.Schemes(), "schemes")
 	f.IntSliceVar(&o.Norms, "norms", []int{0}, "take the norms of every n-th step; 0: of none")
 	f.StringSliceVar(&o.Sums, "sums", []string{string(sums.Fast)}, "how norms are summed: reproducible, fast")
+	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, "steps between two exchanges, of schemes that take several")
 	f.StringSliceVar(&o.Paths, "paths", steps.Paths(), "paths: "+strings.Join(steps.Paths(), ", "))
 	b.add(f)
 	return cmd

@@ -51,14 +51,14 @@ func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err e
 		key = "decomposition"
 	} else if c.Devices.Count > 0 {
 		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
-			return nil, under(key, err)
+			return nil, under(key, wide(p, err))
 		}
 	}
 	cut, err = domain.Decompose(p.Grid, parts)
 	if err == nil && c.Devices.Count > 0 {
 		err = cut.CheckWidth(p.Width())
 	}
-	return cut, under(key, err)
+	return cut, under(key, wide(p, err))
 }
 
 // checkMemory refuses a grid that is too large for the memory of the host, where its devices are to hold it. A plan
@@ -90,6 +90,14 @@ func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
 		return err
 	}
 	return solvers.Fit(p, place)
+}
+
+// wide adds to an error what widths come of, where several steps go between two exchanges.
+func wide(p *solvers.Problem, err error) error {
+	if err == nil || p.Group == 1 {
+		return err
+	}
+	return fmt.Errorf("%w, or fewer steps between two exchanges than %d (exchange.steps)", err, p.Group)
 }
 
 // under names the key that an error is about.

@@ -27,7 +27,7 @@ func loadConfig(file string, set []string) (*configs.Run, error) {
 func configSchemes() (all []configs.Scheme) {
 	for _, name := range scheme.All() {
 		n := needsOf(name)
-		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady})
+		all = append(all, configs.Scheme{Name: string(name), Orders: texts(n.Orders), Paths: texts(n.Paths), Steady: n.Steady, Groups: n.Groups})
 	}
 	return all
 }

@@ -24,8 +24,8 @@ func newPlanCommand() *cobra.Command {
 		Long: `Show what a run of a config file would exchange, and whether it fits.
 
 Plan opens the devices, tries their links and measures them, and allocates no
-fields. It prints the subdomains, the messages of one step with their paths and
-why, the bytes a link carries, what a run will hold on each device and on the
+fields. It prints the subdomains, the messages of one exchange with their paths and
+why, the bytes a link carries, what several steps between two exchanges sweep twice, what a run will hold on each device and on the
 host, to the byte, beside what is free, and the time that one exchange takes by
 the measured links. It fails where a run does: what does not fit is refused.
 
@@ -104,6 +104,7 @@ func (w *setup) printHead(out io.Writer) {
 	c := w.config
 	fmt.Fprintf(out, "%s on %s points in %s, cut %s for %s, scheme %s\n",
 		c.Solver, times(c.Grid.Size), c.Precision, times(w.place.Parts[:c.Dims()]), w.counted(), w.scheme)
+	w.printGroup(out)
 	if w.place.Mapping != nil {
 		fmt.Fprintf(out, "placement: %v\n", w.place.Mapping)
 	}
@@ -130,9 +131,9 @@ func (w *setup) printMessages(out io.Writer) {
 		fmt.Fprintln(out, "\nno messages: nobody has a neighbour")
 		return
 	}
-	title := fmt.Sprintf("%d messages of one step", len(w.plan.Messages))
+	title := fmt.Sprintf("%d messages of %s", len(w.plan.Messages), w.each())
 	if len(w.plan.Messages) == 1 {
-		title = "1 message of one step"
+		title = "1 message of " + w.each()
 	}
 	table(out, title, "from\tto\tdirection\tpoints sent\tghosts that get them\tbytes\tform\tpath\twhy", func(t io.Writer) {
 		for _, m := range w.plan.Messages {
@@ -196,10 +197,10 @@ func (w *setup) printLinks(out io.Writer) {
 	if len(loads) == 0 {
 		return
 	}
-	table(out, "links", "from\tto\tlink\tmessages\tbytes a step\tpath", func(t io.Writer) {
+	table(out, "links", "from\tto\tlink\tmessages\tbytes "+w.by()+"\tpath", func(t io.Writer) {
 		for _, l := range loads {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\n", l.from, l.to, l.kind, l.messages, l.bytes, l.paths)
 		}
 	})
-	fmt.Fprintf(out, "from device to device: %s a step\n", streams.Size(w.plan.Bytes()))
+	fmt.Fprintf(out, "from device to device: %s %s\n", streams.Size(w.plan.Bytes()), w.by())
 }

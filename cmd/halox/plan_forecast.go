@@ -54,6 +54,9 @@ func (w *setup) printForecast(out io.Writer) {
 	var least, most time.Duration
 	unknown := 0
 	title := "exchange of a step, predicted from the measured links"
+	if w.problem.Group > 1 {
+		title = "exchange of " + w.each() + ", predicted from the measured links"
+	}
 	table(out, title, "device\tall it sends\tall it receives\tits longest message", func(t io.Writer) {
 		for _, f := range w.forecasts() {
 			fmt.Fprintf(t, "%v\t%s\t%s\t%s\n", f.device, p2p.Microseconds(f.sends), p2p.Microseconds(f.receives), p2p.Microseconds(f.longest))

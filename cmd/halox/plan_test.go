@@ -85,6 +85,7 @@ func TestPlan(t *testing.T) {
 	for name, args := range map[string][]string{
 		"plan.txt":       nil,
 		"plan-alone.txt": {"--set", "decomposition=[1,1,1]", "--set", "devices.count=1"},
+		"plan-steps.txt": {"--set", "exchange.steps=3"},
 		"plan.dot":       {"--dot"},
 	} {
 		t.Run(name, func(t *testing.T) {

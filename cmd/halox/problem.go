@@ -17,7 +17,7 @@ func newProblem(c *configs.Run) (*solvers.Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep(), Sums: sums.Mode(c.Stop.Sums)}
+	p := &solvers.Problem{Grid: grid, Spacing: c.Spacing(), Real: kernels.Real(c.Precision), TimeStep: c.TimeStep(), Sums: sums.Mode(c.Stop.Sums), Group: max(1, int(c.Exchange.Steps))}
 	kind := stencil.Kind{Points: c.Stencil.Points, Shape: stencil.Shape(c.Stencil.Shape)}
 	if c.Heat != nil {
 		p.Stencil, err = stencil.HeatOf(kind, p.Spacing, c.Heat.Diffusivity, p.TimeStep)

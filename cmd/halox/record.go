@@ -48,6 +48,9 @@ func (r *record) clone() *record {
 // newRecord describes a run before it begins.
 func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
+	if j.problem.Group > 1 {
+		run.StepsAnExchange = j.problem.Group
+	}
 	if len(needsOf(j.scheme).Orders) > 0 {
 		run.Order = j.config.Exchange.Order
 	}

@@ -63,11 +63,19 @@ func setUp(ctx context.Context, session *halo.Session, c *configs.Run) (w *setup
 func (w *setup) planned(ctx context.Context) (err error) {
 	c, session := w.config, w.session
 	if w.place, err = session.Cut(ctx, w.cutting()); err != nil {
-		return inConfig(err)
+		return cmp.Or(w.tooWide(), inConfig(err))
 	}
 	w.scheme = scheme.Choose(scheme.Scheme(c.Exchange.Scheme), w.place)
 	w.plan, err = halo.NewPlan(w.place, session.Links, w.path(), w.problem.Field())
 	return err
+}
+
+// tooWide returns the error of a config whose cut lacks the layers that several steps between two exchanges need.
+func (w *setup) tooWide() error {
+	if w.problem.Group == 1 {
+		return nil
+	}
+	return checkCut(w.config, w.problem)
 }
 
 // cutting translates the config.

@@ -89,21 +89,30 @@ func connected(r halo.Connectivity) string {
 type way struct {
 	scheme scheme.Scheme
 	order  scheme.Order // "" for schemes without one
+	group  int          // steps between two exchanges; 0 is 1
 }
 
 func (w way) String() string {
-	if w.order == "" {
-		return string(w.scheme)
+	text := string(w.scheme)
+	if w.order != "" {
+		text += " " + string(w.order)
 	}
-	return fmt.Sprintf("%s %s", w.scheme, w.order)
+	if w.group > 1 {
+		text += fmt.Sprintf(" with %d steps an exchange", w.group)
+	}
+	return text
 }
 
-// ways returns every scheme with its orders.
-func ways() (all []way) {
+// ways returns every scheme with its orders, and the steps between two exchanges of the config where it takes them.
+func (v *verifier) ways() (all []way) {
 	for _, s := range scheme.All() {
-		orders := needsOf(s).Orders
-		for _, order := range append(orders, "")[:max(1, len(orders))] {
-			all = append(all, way{s, order})
+		w := way{scheme: s}
+		needs := needsOf(s)
+		if needs.Groups {
+			w.group = v.problem.Group
+		}
+		for _, w.order = range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
+			all = append(all, w)
 		}
 	}
 	return all
@@ -111,7 +120,7 @@ func ways() (all []way) {
 
 // runs returns the checks of every scheme and path against one device.
 func (v *verifier) runs(paths []p2p.Path) (all []check) {
-	for _, way := range ways() {
+	for _, way := range v.ways() {
 		for _, path := range paths {
 			if needsOf(way.scheme).CheckPath(way.scheme, path) != nil {
 				continue
@@ -167,11 +176,13 @@ func (v *verifier) alone(ctx context.Context) ([]float64, error) {
 
 // solve runs the problem and returns all owned points.
 func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
-	plan, err := halo.NewPlan(place, v.session.Links, path, v.problem.Field())
+	p := *v.problem
+	p.Group = way.group
+	plan, err := halo.NewPlan(place, v.session.Links, path, p.Field())
 	if err != nil {
 		return nil, err
 	}
-	s, err := solvers.New(ctx, v.problem, plan, v.session.Compiler)
+	s, err := solvers.New(ctx, &p, plan, v.session.Compiler)
 	if err != nil {
 		return nil, err
 	}

@@ -125,13 +125,13 @@ func (c *Condition) source(n int) int {
 	return n
 }
 
-// check returns an error unless the field can have the condition at a face.
-func (c *Condition) check(f *halo.Field, side domain.Direction) error {
+// check returns an error unless the field can have the condition at a face, behind which steps reach so far.
+func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("boundary: face %v of field %q: %w", side, f.Spec.Name, fmt.Errorf(format, args...))
 	}
 	real := f.Spec.Element == halo.Float32 || f.Spec.Element == halo.Float64
-	components, layers := max(1, f.Spec.Components), layersAt(f.Spec.Width, side)
+	components, layers := max(1, f.Spec.Components), layersAt(reach.Width, side)
 	switch {
 	case c.Kind != Given && c.Kind != Dirichlet && c.Kind != Custom && !c.mirrors():
 		return fail("no kind %q: dirichlet, neumann, repeat or custom", c.Kind)
@@ -143,10 +143,12 @@ func (c *Condition) check(f *halo.Field, side domain.Direction) error {
 		return fail("an odd reflection of %d layers; 2 are possible", layers)
 	case c.moves() && layers > 1 && !c.Odd:
 		return fail("a profile of %d layers that is not odd; 1 is possible", layers)
-	case c.moves() && f.Spec.Connectivity > halo.Faces:
+	case c.moves() && reach.Connectivity > halo.Faces:
 		return fail("it changes with time: that is possible with stencils that lie along the axes, not where ghosts in edges are read")
 	case c.Kind == Custom && c.Kernel == nil:
 		return fail("no kernel")
+	case c.Kind == Custom && reach != reachOf(f):
+		return fail("a kernel of its own, which sets no ghosts beyond those of neighbours: these are swept where several steps go between two exchanges")
 	}
 	if c.Kind != Neumann {
 		return nil

@@ -19,6 +19,7 @@ type Ghosts struct {
 	resources streams.Resources
 	field     *halo.Field
 	faces     Faces
+	reach     Reach
 	byRank    []*subdomain
 	closed    bool
 }
@@ -73,25 +74,44 @@ func (g *Ghosts) addCopies(to *[]*streams.Kernel, mover *pack.BoxCopier, copies 
 	return nil
 }
 
+// extent returns an array's points with the ghosts that are kept: those of neighbours, and behind faces those within the reach.
+func (g *Ghosts) extent(rank int, l domain.Layout) domain.Box {
+	all := l.Owned.Grow(l.Width)
+	for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
+		if inside(g.field.Cut, rank, side) {
+			continue
+		}
+		if a := side.Axis(); side.Positive() {
+			all.Hi[a] = l.Owned.Hi[a] + g.reach.Width.Plus[a]
+		} else {
+			all.Lo[a] = l.Owned.Lo[a] - g.reach.Width.Minus[a]
+		}
+	}
+	return all
+}
+
+// swept returns an array's owned points with all ghosts of neighbours.
+func (g *Ghosts) swept(rank int, l domain.Layout) domain.Box { return g.field.Cut.Grown(rank, l.Width) }
+
 // slab returns the ghosts at a side with those of all other axes beyond them, edges and
 // corners.
-func slab(l domain.Layout, side domain.Direction) domain.Box {
-	full := l.Owned.Grow(l.Width)
-	ghosts := domain.GhostBox(l.Owned, side, l.Width)
+func (g *Ghosts) slab(rank int, l domain.Layout, side domain.Direction) domain.Box {
+	full := g.extent(rank, l)
+	ghosts := domain.GhostBox(l.Owned, side, g.reach.Width)
 	a := side.Axis()
 	full.Lo[a], full.Hi[a] = ghosts.Lo[a], ghosts.Hi[a]
 	return full
 }
 
 // Layers returns how many layers of a subdomain its boundary region has for the faces alone:
-// the width of the ghosts where these change from step to step, since they are made from owned
+// how far steps reach behind those where these change from step to step, since they are made from owned
 // layers, and only the sweep of the boundary region may read them.
 func (g *Ghosts) Layers(rank int) (layers domain.Radius) {
 	for _, side := range g.sidesOf(rank, (*Condition).changes) {
 		if a := side.Axis(); side.Positive() {
-			layers.Plus[a] = g.field.Spec.Width.Plus[a]
+			layers.Plus[a] = g.reach.Width.Plus[a]
 		} else {
-			layers.Minus[a] = g.field.Spec.Width.Minus[a]
+			layers.Minus[a] = g.reach.Width.Minus[a]
 		}
 	}
 	return layers

@@ -16,6 +16,7 @@ type movingFace struct {
 	what, field string // for errors
 
 	ghosts  domain.Box
+	grid    domain.Grid
 	profile Profile
 	single  bool // float32
 	row     []float64
@@ -72,12 +73,31 @@ func evaluate[T float32 | float64](m *movingFace, bytes []byte, t float64) {
 	values := streams.View[T](bytes)
 	for k := m.ghosts.Lo[2]; k < m.ghosts.Hi[2]; k++ {
 		for j := m.ghosts.Lo[1]; j < m.ghosts.Hi[1]; j++ {
-			m.profile(m.row, domain.Vec{m.ghosts.Lo[0], j, k}, t)
+			m.evaluateRow(j, k, t)
 			for i, v := range m.row {
 				values[i] = T(v)
 			}
 			values = values[len(m.row):]
 		}
+	}
+}
+
+// evaluateRow sets the row to the values at y = j and z = k. Ghosts beyond the ends of periodic axes have those of the
+// points that they stand for.
+func (m *movingFace) evaluateRow(j, k int, t float64) {
+	lo, hi := m.ghosts.Lo[0], m.ghosts.Hi[0]
+	for x := lo; x < hi; {
+		at, n := domain.Vec{x, j, k}, hi-x
+		for a, size := range m.grid.Size {
+			if m.grid.Periodic[a] {
+				at[a] = ((at[a] % size) + size) % size
+			}
+		}
+		if m.grid.Periodic[0] {
+			n = min(n, m.grid.Size[0]-at[0])
+		}
+		m.profile(m.row[x-lo:][:n], at, t)
+		x += n
 	}
 }
 

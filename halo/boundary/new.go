@@ -18,9 +18,19 @@ func New(c *kernels.Compiler, f *halo.Field, faces Faces) (*Ghosts, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
-	g := &Ghosts{field: f, faces: faces}
+	return NewWithin(c, f, faces, reachOf(f))
+}
+
+// NewWithin is New for a field whose ghosts of neighbours are swept too, which reaches no farther behind faces than steps
+// do. Ghosts behind faces follow the points beside them, those of neighbours too, and none lie deeper than the reach. Such
+// a field has no Custom faces.
+func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*Ghosts, error) {
+	if err := f.Usable(); err != nil {
+		return nil, err
+	}
+	g := &Ghosts{field: f, faces: faces, reach: reach}
 	for _, side := range g.sides(nil) {
-		if err := faces.At(side).check(f, side); err != nil {
+		if err := faces.At(side).check(f, side, reach); err != nil {
 			return nil, err
 		}
 	}
@@ -61,7 +71,7 @@ func (g *Ghosts) addFixed(s *subdomain, rank int, mover *pack.BoxCopier) error {
 			}
 			for component := range g.arrays() {
 				a := g.field.Array(rank, component)
-				ghosts := slab(a.Layout, side)
+				ghosts := g.slab(rank, a.Layout, side)
 				if ghosts.Empty() {
 					continue
 				}
@@ -120,10 +130,10 @@ func (g *Ghosts) addMoving(s *subdomain, rank int, mover *pack.BoxCopier) error 
 }
 
 func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mover *pack.BoxCopier) (*movingFace, error) {
-	ghosts := domain.GhostBox(a.Layout.Owned, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
+	ghosts := g.firstLayer(rank, a.Layout, side)
 	m := &movingFace{
 		what: fmt.Sprintf("Condition.Profile at face %v of field", side), field: g.field.Spec.Name, ghosts: ghosts,
-		single: g.field.Spec.Element == halo.Float32, row: make([]float64, ghosts.Size()[0]),
+		single: g.field.Spec.Element == halo.Float32, grid: g.field.Cut.Grid, row: make([]float64, ghosts.Size()[0]),
 	}
 	if err := m.ask(g.faces.At(side)); err != nil {
 		return nil, err
@@ -150,4 +160,13 @@ func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mov
 		g.resources.Add(v.unpack)
 	}
 	return m, nil
+}
+
+// firstLayer returns the ghosts next to a face, beside owned points, and beside ghosts of neighbours where these are swept.
+func (g *Ghosts) firstLayer(rank int, l domain.Layout, side domain.Direction) domain.Box {
+	beside := l.Owned
+	if g.edgesAreRead() {
+		beside = g.swept(rank, l)
+	}
+	return domain.GhostBox(beside, side, domain.UniformRadius(g.field.Cut.Grid.Dims, 1))
 }

@@ -32,11 +32,11 @@ func (g *Ghosts) addRefresh(s *subdomain, rank int, mover *pack.BoxCopier, c *ke
 		r.inner = r.array.Layout.Owned
 		for _, side := range domain.Faces(g.field.Cut.Grid.Dims) {
 			if !inside(g.field.Cut, rank, side) {
-				r.inner = grown(r.inner, side, r.array.Layout.Width)
+				r.inner = grown(r.inner, side, g.reach.Width)
 			}
 		}
 		for _, side := range odd {
-			if layersAt(g.field.Spec.Width, side) < 2 {
+			if layersAt(g.reach.Width, side) < 2 {
 				continue
 			}
 			if err := r.addReflection(c, side, dirichlet); err != nil {
@@ -64,7 +64,7 @@ func (r *refresher) addReflection(c *kernels.Compiler, side domain.Direction, di
 		}
 	}
 	l := r.array.Layout
-	box := layer(l, side, 1)
+	box := r.layer(side, 1)
 	for _, other := range dirichlet {
 		switch a := other.Axis(); {
 		case a <= side.Axis():
@@ -89,7 +89,7 @@ func (r *refresher) add(ghosts domain.Box, side domain.Direction, launch func(do
 		switch {
 		case i == 0:
 			r.to.own = append(r.to.own, k)
-		case r.edgesAreRead():
+		case r.ghosts.edgesAreRead():
 			r.to.edges = append(r.to.edges, k)
 		default:
 			r.to.unread = append(r.to.unread, k)
@@ -99,7 +99,7 @@ func (r *refresher) add(ghosts domain.Box, side domain.Direction, launch func(do
 }
 
 // edgesAreRead reports whether the field's neighbours in edges matter.
-func (r *refresher) edgesAreRead() bool { return r.ghosts.field.Spec.Connectivity > halo.Faces }
+func (g *Ghosts) edgesAreRead() bool { return g.field.Spec.Connectivity > halo.Faces }
 
 // reflect makes an odd reflection.
 func (r *refresher) reflect(ghosts domain.Box, side domain.Direction) (*streams.Kernel, error) {
@@ -113,11 +113,14 @@ func (r *refresher) reflect(ghosts domain.Box, side domain.Direction) (*streams.
 // addMirrors makes the copies of Neumann and repeating faces: a launch for each layer with its
 // edges, or where no ghosts in edges are read one for the faces of all sides.
 func (r *refresher) addMirrors(sides []domain.Direction) error {
+	if r.ghosts.edgesAreRead() && r.ghosts.reach.Connectivity == halo.Faces {
+		return r.addMirrorsBeside(sides)
+	}
 	var faces []pack.Copy
 	for _, side := range sides {
-		for n := range layersAt(r.ghosts.field.Spec.Width, side) {
-			ghosts := layer(r.array.Layout, side, n)
-			if r.edgesAreRead() {
+		for n := range layersAt(r.ghosts.reach.Width, side) {
+			ghosts := r.layer(side, n)
+			if r.ghosts.edgesAreRead() {
 				if err := r.add(ghosts, side, r.mirror); err != nil {
 					return err
 				}
@@ -133,6 +136,26 @@ func (r *refresher) addMirrors(sides []domain.Direction) error {
 		}
 	}
 	return r.ghosts.addCopies(&r.to.own, r.mover, faces)
+}
+
+// addMirrorsBeside makes the copies of a field that steps read behind one face at a time, beside ghosts of neighbours
+// that are swept: one launch for what lies beside owned points, and one for the rest.
+func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
+	var own, rest []pack.Copy
+	for _, side := range sides {
+		for n := range layersAt(r.ghosts.reach.Width, side) {
+			beside := r.layer(side, n).Intersect(domain.GhostBox(r.ghosts.swept(r.rank, r.array.Layout), side, r.array.Layout.Width))
+			face := beside.Intersect(domain.GhostBox(r.array.Layout.Owned, side, r.array.Layout.Width))
+			own = append(own, r.mirrored(face, side))
+			for _, box := range around(beside, face) {
+				rest = append(rest, r.mirrored(box, side))
+			}
+		}
+	}
+	if err := r.ghosts.addCopies(&r.to.own, r.mover, own); err != nil {
+		return err
+	}
+	return r.ghosts.addCopies(&r.to.edges, r.mover, rest)
 }
 
 // mirror makes the launch for one layer.
@@ -162,7 +185,7 @@ func (r *refresher) mirrored(ghosts domain.Box, side domain.Direction) pack.Copy
 func (r *refresher) addCustom(side domain.Direction, component int) error {
 	at := Slab{
 		Rank: r.rank, Device: r.ghosts.field.Placement.Devices[r.rank], Side: side, Component: component,
-		Array: r.array, Ghosts: slab(r.array.Layout, side),
+		Array: r.array, Ghosts: r.ghosts.slab(r.rank, r.array.Layout, side),
 	}
 	if at.Ghosts.Empty() || at.Device.IsDry() {
 		return nil
@@ -186,8 +209,9 @@ func (r *refresher) kernel(at Slab) (k *streams.Kernel, err error) {
 
 // layer returns the n-th layer of ghosts at a side, from 0, with what lies beside it in edges
 // and corners.
-func layer(l domain.Layout, side domain.Direction, n int) domain.Box {
-	b, a := l.Owned.Grow(l.Width), side.Axis()
+func (r *refresher) layer(side domain.Direction, n int) domain.Box {
+	l := r.array.Layout
+	b, a := r.ghosts.extent(r.rank, l), side.Axis()
 	b.Lo[a] = l.Owned.Lo[a] - 1 - n
 	if side.Positive() {
 		b.Lo[a] = l.Owned.Hi[a] + n

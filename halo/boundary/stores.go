@@ -16,17 +16,19 @@ type store struct {
 
 // Stores returns all that a subdomain stores into ghosts as it sweeps its boundary region: for
 // each part of its messages of a plan that carries a component of this field, and for ghosts of its own behind
-// faces that change from step to step. What it sends a neighbour across a face's end is also
+// faces that change from step to step, beside its own points and so many layers of ghosts of neighbours, which it sweeps too. The plan is nil where no
+// message leaves. What it sends a neighbour across a face's end is also
 // what lies behind that face there, since both end at it: so no store waits for another. The
 // order of the faces is that of Refresh. ok is false where a face has a kernel of the caller's
 // own, which cannot be a store.
-func (g *Ghosts) Stores(rank int, plan *halo.Plan, field, component int) (stores []kernels.GhostStore, ok bool) {
+func (g *Ghosts) Stores(rank int, grown domain.Radius, plan *halo.Plan, field, component int) (stores []kernels.GhostStore, ok bool) {
 	if len(g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Custom })) > 0 {
 		return nil, false
 	}
 	owned := g.field.Cut.Subdomains[rank].Box
-	all := []store{{GhostStore: kernels.GhostStore{Send: owned, Ghost: owned, To: rank}}}
-	for _, m := range plan.Messages {
+	region := g.field.Cut.Grown(rank, grown)
+	all := []store{{GhostStore: kernels.GhostStore{Send: region, Ghost: region, To: rank}}}
+	for _, m := range messagesOf(plan) {
 		for _, p := range m.Parts {
 			if m.From == rank && p.Field == field && p.Component == component {
 				all = append(all, store{GhostStore: kernels.GhostStore{Send: p.Send, Ghost: p.Ghost, To: m.To}, dir: p.Dir})
@@ -34,7 +36,7 @@ func (g *Ghosts) Stores(rank int, plan *halo.Plan, field, component int) (stores
 		}
 	}
 	for _, side := range g.sidesOf(rank, func(c *Condition) bool { return c.Kind == Dirichlet && c.Odd }) {
-		if layersAt(g.field.Spec.Width, side) < 2 {
+		if layersAt(g.reach.Width, side) < 2 {
 			continue
 		}
 		for _, s := range all {
@@ -45,7 +47,7 @@ func (g *Ghosts) Stores(rank int, plan *halo.Plan, field, component int) (stores
 	}
 	for _, side := range g.sidesOf(rank, (*Condition).mirrors) {
 		for _, s := range all {
-			for n := range layersAt(g.field.Spec.Width, side) {
+			for n := range layersAt(g.reach.Width, side) {
 				if g.reads(s.dir, side) {
 					all = append(all, s.behind(owned, side, g.faces.At(side).source(n), n))
 				}
@@ -56,6 +58,14 @@ func (g *Ghosts) Stores(rank int, plan *halo.Plan, field, component int) (stores
 		stores = append(stores, s.GhostStore)
 	}
 	return stores, true
+}
+
+// messagesOf returns those of a plan, none where it is nil.
+func messagesOf(plan *halo.Plan) []halo.Message {
+	if plan == nil {
+		return nil
+	}
+	return plan.Messages
 }
 
 // reads reports whether what lies in a direction and behind a face too is read.

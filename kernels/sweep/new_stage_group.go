@@ -119,7 +119,7 @@ func (r StageRank) onBoundary(box domain.Box) bool {
 func (g *stageGroup) interiorReads(s Store) (interior domain.Box, reads bool) {
 	for stage := range g.stages() {
 		to := stage[s.To]
-		if to.Interior.Empty() {
+		if to.Interior.Empty() || to.Alone {
 			continue
 		}
 		for _, r := range to.Sweeper.plan.reads {

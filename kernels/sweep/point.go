@@ -84,6 +84,14 @@ func (p Point) Momentary() bool {
 	return p.linear == nil && (p.CUDA == "" || momentCall.MatchString(p.CUDA))
 }
 
+// placeCall finds what of a source depends on where a point lies.
+var placeCall = regexp.MustCompile(`\.\s*[ijkxyz]\s*\(\s*\)`)
+
+// Placed reports whether the function may ask where a point lies, by its indices or by coordinates.
+func (p Point) Placed() bool {
+	return p.linear == nil && (p.CUDA == "" || placeCall.MatchString(p.CUDA))
+}
+
 // Key names all of the function that the time of a sweep depends on: of a linear stencil its shape, of
 // others the source.
 func (p Point) Key() string {

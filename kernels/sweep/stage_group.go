@@ -61,7 +61,11 @@ func (g *stageGroup) slabsOf(rank int, r StageRank) (all []slab) {
 		if b.Empty() {
 			continue
 		}
-		all = append(all, slab{box: b, neighbours: g.partners(rank, b, r.Sweeper.plan.radius())})
+		one := slab{box: b}
+		if !r.Alone {
+			one.neighbours = g.partners(rank, b, r.Sweeper.plan.radius())
+		}
+		all = append(all, one)
 	}
 	return all
 }

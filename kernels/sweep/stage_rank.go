@@ -19,6 +19,11 @@ type StageRank struct {
 	Interior domain.Box   // all other owned points: none is stored elsewhere, none reads a ghost that is
 	Stores   []Store
 
+	// Alone says that no rank has to do with another in the stage, nor in the stages before and after it: it waits for nobody and tells
+	// nobody, and its interior may read ghosts that others store in other stages. The stage before it that is not alone has waited for
+	// what it reads, and the one after it tells that it has been read. It is the same on all ranks, and stores into ghosts of its own alone.
+	Alone bool
+
 	core domain.Box // see absorbSlabs
 }
 
@@ -61,6 +66,9 @@ func (r StageRank) check(devices []*streams.Device) error {
 		}
 	}
 	for _, s := range r.Stores {
+		if r.Alone && s.Array != r.Arrays[s.Access][s.Component] {
+			return fmt.Errorf("sweep: a stage that is alone with a store into rank %d", s.To)
+		}
 		if s.To < 0 || s.To >= len(devices) || s.Send.Empty() || s.Send.Size() != s.Ghost.Size() || r.Sweeper.plan.written(s.Access, s.Component) < 0 {
 			return fmt.Errorf("sweep: a store of access %d, component %d, from %v into %v of rank %d", s.Access, s.Component, s.Send, s.Ghost, s.To)
 		}

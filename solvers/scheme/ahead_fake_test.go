@@ -68,7 +68,7 @@ func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
 
 // Of a scheme that is named, and of one that is remembered as the fastest, nothing is compiled but its own kernels.
 func TestAheadOfOneScheme(t *testing.T) {
-	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond}, {Resident, p2p.Direct, time.Microsecond}, {Graph, p2p.Direct, time.Microsecond}} {
+	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond, 0}, {Resident, p2p.Direct, time.Microsecond, 0}, {Graph, p2p.Direct, time.Microsecond, 0}} {
 		s, step, slow := slowSearch(t, 0, "")
 		plan, err := step.Plan(s.Links, one.Path)
 		if err != nil {

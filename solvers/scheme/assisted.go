@@ -17,7 +17,7 @@ import (
 const Assisted Scheme = "assisted"
 
 func assistedScheme() *definition {
-	return &definition{name: Assisted, assistants: (*Runner).neighbours, make: newAssisted}
+	return &definition{name: Assisted, needs: Needs{Groups: true}, assistants: (*Runner).neighbours, make: newAssisted}
 }
 
 type assisted struct {
@@ -30,7 +30,7 @@ type assistedPart struct {
 	*subdomain
 	compute    *streams.Stream
 	swept      *streams.Signal // the boundary region of a stage is swept
-	issued     int64           // stages of all steps that the main thread has queued
+	issued     int64           // exchanges that the main thread has begun
 	last       atomic.Int64    // no stage comes after this one
 	assistants []*assistant
 }
@@ -168,12 +168,8 @@ func (a *assisted) steps(worker int, first, last int64, norms bool) error {
 
 // stage is the main thread's part of a stage.
 func (a *assisted) stage(p *assistedPart, stage int, n int64, norms bool) error {
-	now := a.substep(n, stage)
-	p.issued = now
-	for _, h := range p.assistants {
-		if err := h.arrived.Wait(a.run.workers, p.compute, now-1); err != nil {
-			return err
-		}
+	if err := a.await(p, stage, n); err != nil {
+		return err
 	}
 	if err := a.complete(p.subdomain, p.compute, stage, n); err != nil {
 		return err
@@ -184,11 +180,14 @@ func (a *assisted) stage(p *assistedPart, stage int, n int64, norms bool) error 
 	if err := a.refresh(p.subdomain, p.compute, stage, n); err != nil {
 		return err
 	}
-	if err := a.giveCredit(p.subdomain, p.compute, stage); err != nil {
+	if err := a.giveCredit(p.subdomain, p.compute, stage, n); err != nil {
 		return err
 	}
-	if err := p.swept.Record(p.compute); err != nil {
-		return err
+	if a.sends(stage, n) {
+		if err := p.swept.Record(p.compute); err != nil {
+			return err
+		}
+		p.issued = a.exchangesTo(stage, n)
 	}
 	if err := a.launch(p.compute, p.sweeps(a.run, stage, n, norms).interior, n); err != nil {
 		return err
@@ -199,11 +198,24 @@ func (a *assisted) stage(p *assistedPart, stage int, n int64, norms bool) error 
 	return nil
 }
 
+// await lets the compute stream wait for what was sent before a stage, where something was.
+func (a *assisted) await(p *assistedPart, stage int, n int64) error {
+	if before, step := a.stageBefore(stage); !a.sends(before, n+step) {
+		return nil
+	}
+	for _, h := range p.assistants {
+		if err := h.arrived.Wait(a.run.workers, p.compute, p.issued); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // stop lets the assistants go: they look up when the boundary of the next stage
 // is announced, and find that there is no such stage.
 func (a *assisted) stop(worker int, n int64) {
 	p := a.parts[worker]
-	p.last.Store(a.substep(n, len(a.step.Stages)-1))
+	p.last.Store(a.exchangesTo(len(a.step.Stages)-1, n))
 	p.swept.Announce()
 }
 
@@ -221,7 +233,10 @@ func (a *assisted) assistants() {
 func (a *assisted) assist(p *assistedPart, h *assistant) error {
 	for n := int64(1); ; n++ {
 		for stage := range a.step.Stages {
-			now := a.substep(n, stage)
+			if !a.sends(stage, n) {
+				continue
+			}
+			now := a.exchangesTo(stage, n)
 			if err := p.swept.Await(a.run.workers, now); err != nil {
 				return err
 			}
@@ -239,7 +254,7 @@ func (a *assisted) assist(p *assistedPart, h *assistant) error {
 func (a *assisted) assistStage(p *assistedPart, h *assistant, stage int, n int64) error {
 	h.send.BeginStep(n)
 	h.receive.BeginStep(n)
-	if err := p.swept.Wait(a.run.workers, h.send, a.substep(n, stage)); err != nil {
+	if err := p.swept.Wait(a.run.workers, h.send, a.exchangesTo(stage, n)); err != nil {
 		return err
 	}
 	for _, i := range h.out[stage] {

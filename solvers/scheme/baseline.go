@@ -11,7 +11,7 @@ import (
 const Baseline Scheme = "baseline"
 
 func baselineScheme() *definition {
-	return &definition{name: Baseline, needs: Needs{Paths: []p2p.Path{p2p.Staged}, Path: p2p.Staged}, assistants: none, make: newBaseline}
+	return &definition{name: Baseline, needs: Needs{Paths: []p2p.Path{p2p.Staged}, Path: p2p.Staged, Groups: true}, assistants: none, make: newBaseline}
 }
 
 type baseline struct {
@@ -79,6 +79,9 @@ func (b *baseline) sweep(stage int, n int64, norms bool) error {
 
 // send exchanges what a stage wrote.
 func (b *baseline) send(worker, stage int, n int64) error {
+	if !b.sends(stage, n) {
+		return nil
+	}
 	if err := b.sync(worker); err != nil {
 		return err
 	}

@@ -5,10 +5,10 @@ import "github.com/halox/halox/domain"
 // boundaryLayers returns how deep the boundary region of a stage is at each side: what
 // neighbours need of what it writes, what it reads of ghosts that come from neighbours or change
 // from step to step, and what ghosts behind physical faces are made from. All else, the interior,
-// is swept while messages travel.
-func (d *subdomain) boundaryLayers(x *Runner, stage int) (layers domain.Radius) {
+// is swept while messages travel. Neighbours need nothing of a stage after which nothing is sent.
+func (d *subdomain) boundaryLayers(x *Runner, stage int, sends bool) (layers domain.Radius) {
 	st := &x.step.Stages[stage]
-	if plan := x.plans[stage]; plan != nil {
+	if plan := x.plans[stage]; plan != nil && sends {
 		for _, i := range d.out[stage] {
 			for _, p := range plan.Messages[i].Parts {
 				deepen(&layers, p.Dir, p.Send.Size(), p.Send.Size())
@@ -44,22 +44,5 @@ func deepen(to *domain.Radius, dir domain.Direction, minus, plus domain.Vec) {
 		case 1:
 			to.Plus[a] = max(to.Plus[a], plus[a])
 		}
-	}
-}
-
-// deeper returns the larger of two depths at each side.
-func deeper(r, s domain.Radius) domain.Radius {
-	for a := range 3 {
-		r.Minus[a], r.Plus[a] = max(r.Minus[a], s.Minus[a]), max(r.Plus[a], s.Plus[a])
-	}
-	return r
-}
-
-// at returns the depth at a side.
-func at(r domain.Radius, side domain.Direction) int {
-	if a := side.Axis(); side.Positive() {
-		return r.Plus[a]
-	} else {
-		return r.Minus[a]
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // maxPeriod is how many steps a phase may have to itself: launches are made ready for each.
-const maxPeriod = 24
+const maxPeriod = 32
 
 // Check returns an error unless the parts of the step fit together.
 func (s *Step) Check() error {
@@ -28,7 +28,7 @@ func (s *Step) Check() error {
 		}
 	}
 	if n := s.period(); n > maxPeriod {
-		return fmt.Errorf("scheme: the levels of the variables come together every %d steps; %d are possible", n, maxPeriod)
+		return fmt.Errorf("scheme: the levels of the variables, and groups of steps, come together every %d steps; %d are possible", n, maxPeriod)
 	}
 	for _, v := range s.Measured {
 		if v == nil {
@@ -38,7 +38,7 @@ func (s *Step) Check() error {
 			return fmt.Errorf("scheme: no norms of variable %q: they are taken of float32 or float64 that a stage writes, with two levels or more, or in place by a point function", v.Spec.Name)
 		}
 	}
-	return nil
+	return s.checkGroup()
 }
 
 // measuredInPlace reports whether a point function updates the variable in place.

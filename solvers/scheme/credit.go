@@ -18,8 +18,11 @@ func (x *Runner) stageBefore(stage int) (before int, step int64) {
 }
 
 // needsCredit reports whether no message in return says that the ghosts which a message brings
-// are free.
+// are free. After a group of steps none does: the last came before the group.
 func (x *Runner) needsCredit(stage, message int) bool {
+	if x.step.group() > 1 {
+		return true // nothing was sent in the steps before
+	}
 	before, step := x.stageBefore(stage)
 	if x.plans[before] == nil || x.sendsAgain(stage, before, step) {
 		return true
@@ -68,7 +71,10 @@ func (r *run) makeCredits() error {
 
 // giveCredit says on the stream of a subdomain that has swept the boundary region of a stage that the
 // ghosts which the stage's messages bring are free.
-func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int) error {
+func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int, n int64) error {
+	if !r.sends(stage, n) {
+		return nil
+	}
 	for _, i := range d.in[stage] {
 		if c := r.credits[stage][i]; c != nil {
 			if err := c.Record(s); err != nil {
@@ -82,7 +88,7 @@ func (r *run) giveCredit(d *subdomain, s *streams.Stream, stage int) error {
 // takeCredit lets the stream of a sender wait until the ghosts that a message brings are free.
 func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
 	if c := r.credits[stage][message]; c != nil {
-		return c.Wait(r.workers, s, n)
+		return c.Wait(r.workers, s, r.exchangesUpTo(n))
 	}
 	return nil
 }
@@ -91,4 +97,6 @@ func (r *run) takeCredit(s *streams.Stream, stage, message int, n int64) error {
 // before it overwrites the points that they carry. With a single stage, which writes the fields of
 // its variables in turn, it need not where the neighbour sends as well: its message of the step
 // between says that it has got this one.
-func (x *Runner) covers(out, in int) bool { return out > 0 && (len(x.step.Stages) > 1 || in == 0) }
+func (x *Runner) covers(out, in int) bool {
+	return out > 0 && (len(x.step.Stages) > 1 || in == 0 || x.step.group() > 1)
+}

@@ -131,3 +131,48 @@ func ExampleVariable_SetNewest() {
 	// the newest level is 6
 	// the newest level is 0
 }
+
+// Three steps between two exchanges: ghosts are three times as wide, and the first two steps sweep some of them too.
+func ExampleStep_group() {
+	ctx := context.Background()
+	session, err := halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer session.Close()
+	place, err := session.Cut(ctx, halo.Cutting{Size: []int{8, 4}, Parts: domain.Vec{2, 1, 1}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	reach := domain.Radius{Minus: domain.Vec{1}, Plus: domain.Vec{1}} // of the only stage, along x
+	wide, err := halo.NewWideHalo(place.Decomposition, reach, 3)
+	if err != nil {
+		log.Fatal(err)
+	}
+	u, err := scheme.NewVariable(place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2)
+	if err != nil {
+		log.Fatal(err)
+	}
+	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{0}})
+	step := &scheme.Step{Name: "smooth", Group: wide.Steps, Stages: []scheme.Stage{{
+		Reads:   []scheme.Access{u.At(0, stencil.Offsets(domain.Vec{-1}, domain.Vec{1}))},
+		Writes:  []scheme.Access{u.At(1, nil)},
+		Kernels: smooth(session.Compiler),
+	}}}
+	err1 := halo.FillPoints(u.Level(0), func(p domain.Vec) float64 { return 64 })
+	run, err2 := scheme.New(ctx, session, step, scheme.Options{})
+	if err := errors.Join(err1, err2); err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	result, err := run.Steps(ctx, 6)
+	if err != nil {
+		log.Fatal(err)
+	}
+	values, err := halo.ReadAll[float64](u.Level(run.Done()))
+	fmt.Println(values[:8], err)
+	fmt.Println(result.Bytes, "bytes in", result.Steps, "steps")
+	// Output:
+	// [20 35 49 54 54 49 35 20] <nil>
+	// 384 bytes in 6 steps
+}

@@ -92,7 +92,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 		case err != nil:
 			return nil, false, c.failure(err)
 		default:
-			trials = append(trials, Trial{c.name, c.path, took})
+			trials = append(trials, Trial{c.name, c.path, took, step.Group})
 		}
 	}
 	if len(trials) == 0 {

@@ -144,7 +144,7 @@ func TestTrialsAreRemembered(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	s := Search{Links: set.Links, Compiler: set.Compiler}
 	step, other := newStep(t, set, 2, 16), newStep(t, set, 2, 18)
-	trials := []Trial{{Fused, p2p.Direct, 5 * time.Microsecond}, {Assisted, p2p.Peer, 17 * time.Microsecond}}
+	trials := []Trial{{Fused, p2p.Direct, 5 * time.Microsecond, 4}, {Assisted, p2p.Peer, 17 * time.Microsecond, 0}}
 	recalled := func(s Search, step *Step, o Options) []Trial {
 		got, _ := s.memory(step, o).recall(s.paths(step))
 		return got
@@ -186,7 +186,7 @@ func TestDamagedTrialsAreMadeAgain(t *testing.T) {
 	step := newStep(t, set, 2, 16)
 	s := Search{Links: set.Links, Compiler: set.Compiler}
 	m := s.memory(step, Options{})
-	m.keep([]Trial{{Assisted, p2p.Direct, 5 * time.Microsecond}, {Fused, p2p.Direct, 17 * time.Microsecond}})
+	m.keep([]Trial{{Assisted, p2p.Direct, 5 * time.Microsecond, 0}, {Fused, p2p.Direct, 17 * time.Microsecond, 0}})
 	file := m.entry.Path()
 	good, err := os.ReadFile(file)
 	if err != nil {

@@ -11,9 +11,19 @@ const Fused Scheme = "fused"
 
 func fusedScheme() *definition {
 	return &definition{
-		name: Fused, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true},
-		assistants: none, unfit: unfused, make: newFused,
+		name: Fused, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Groups: true},
+		assistants: none, unfit: unforwarded, make: newFused,
 	}
+}
+
+// unforwarded returns an error for steps that the kernels cannot make.
+func unforwarded(x *Runner) error {
+	if x.step.group() > 1 {
+		if err := unstored(x); err != nil {
+			return err
+		}
+	}
+	return unfused(x)
 }
 
 type fused struct {
@@ -68,7 +78,7 @@ func (f *fused) stage(p *oneKernelPart, stage int, n int64, measured bool) error
 		return err
 	}
 	m := sweep.Moment{Step: f.done + n, Length: f.step.Length}
-	return f.stages.Stage(f.phase(n), stage, p.rank).Queue(p.steps, m, parameters, measured)
+	return f.stages.Stage(f.phase(n), stage, p.rank).Queue(p.steps, m, parameters, measured && !f.step.grows(f.done+n, stage))
 }
 
 // sync waits for the streams, and looks whether the kernels gave up waiting.

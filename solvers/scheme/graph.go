@@ -12,7 +12,7 @@ import (
 const Graph Scheme = "graph"
 
 func graphScheme() *definition {
-	return &definition{name: Graph, needs: Needs{Steady: true}, assistants: none, unfit: ungraphed, make: newGraph}
+	return &definition{name: Graph, needs: Needs{Steady: true, Groups: true}, assistants: none, unfit: ungraphed, make: newGraph}
 }
 
 // ungraphed returns an error for stages that are told the moment: graphs replay the launches of one step.
@@ -197,6 +197,9 @@ func (g *graph) stage(stage int, n int64, waits, norms bool) error {
 			return err
 		}
 	}
+	if !g.sends(stage, n) {
+		return nil
+	}
 	for _, c := range g.channels[stage] {
 		if err := g.send(c, stage, n); err != nil {
 			return err
@@ -211,8 +214,7 @@ func (g *graph) stage(stage int, n int64, waits, norms bool) error {
 }
 
 func (g *graph) sweep(p *graphPart, stage int, n int64, waits, norms bool) error {
-	before, _ := g.stageBefore(stage)
-	if waits {
+	if before, step := g.stageBefore(stage); waits && g.sends(before, n+step) {
 		for _, c := range p.coming[before] {
 			if err := p.compute.Wait(c.arrived); err != nil {
 				return err

@@ -83,7 +83,7 @@ func (q *queuedRun) sweep(d *subdomain, stage int, n int64, norms bool) error {
 			return err
 		}
 	}
-	return q.giveCredit(d, s, stage)
+	return q.giveCredit(d, s, stage, n)
 }
 
 func (q *queuedRun) send(stage int, n int64) error {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/streams"
 )
@@ -58,7 +57,7 @@ func (d *subdomain) addPhase(x *Runner, phase int) error {
 // newStage makes a stage ready for the steps n, n + period, ...
 func (d *subdomain) newStage(x *Runner, i int, n int64, found [2]*foundTotals) (made stageLaunches, err error) {
 	st := &x.step.Stages[i]
-	made.boxes.interior, made.boxes.boundary = domain.Split(x.place.Subdomains[d.rank].Box, d.boundaryLayers(x, i))
+	made.boxes = d.boxesOf(x, i, n)
 	if st.Point != nil {
 		err = d.newPoint(x, st, n, &made, found)
 	} else {
@@ -76,7 +75,7 @@ func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunche
 	for _, a := range st.Writes {
 		r.Writes = append(r.Writes, a.field(n))
 	}
-	for _, of := range made.regions(x.place.Subdomains[d.rank].Box) {
+	for _, of := range made.regions() {
 		var err error
 		if r.Name, r.Boxes = of.name, of.boxes; len(r.Boxes) == 0 {
 			continue

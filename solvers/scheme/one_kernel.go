@@ -3,7 +3,10 @@ package scheme
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/streams"
@@ -40,6 +43,51 @@ func unfused(x *Runner) error {
 	return nil
 }
 
+// unstored returns an error if what is sent after a group of steps is not all swept by its last stage.
+func unstored(x *Runner) error {
+	last := len(x.step.Stages) - 1
+	for _, sent := range x.step.sent(last) {
+		if !slices.ContainsFunc(x.step.Stages[last].Writes, sent.sameField) {
+			return fmt.Errorf("stores into ghosts what it sweeps, and a group of steps also sends level %+d of %q, which its last stage does not write", sent.Level, sent.Variable.Spec.Name)
+		}
+	}
+	if len(x.step.Reductions()) > 0 {
+		return errors.New("sweeps ghosts and owned points at once within a group of steps, and reductions are of owned points alone")
+	}
+	return nil
+}
+
+// kernelBoxes returns the boundary region and the interior of a stage of a kernel that waits for neighbours. Where the stage
+// sweeps ghosts they are in the boundary region, and the interior reads none.
+func (d *subdomain) kernelBoxes(x *Runner, stage int, n int64) (boundary []domain.Box, interior domain.Box) {
+	b := &d.stages[n][stage].boxes
+	if !b.grown {
+		return b.boundary, b.interior
+	}
+	layers := d.boundaryLayers(x, stage, false)
+	for _, side := range domain.Faces(x.place.Grid.Dims) {
+		_, inside := x.place.Neighbour(d.rank, side)
+		switch a := side.Axis(); {
+		case !inside:
+		case side.Positive():
+			layers.Plus[a] = inward(layers.Plus[a], b.whole.Hi[a]-b.owned.Hi[a], x.step.apart(n, stage))
+		default:
+			layers.Minus[a] = inward(layers.Minus[a], b.owned.Lo[a]-b.whole.Lo[a], x.step.apart(n, stage))
+		}
+	}
+	interior, boundary = domain.Split(b.whole, layers)
+	return boundary, interior
+}
+
+// inward returns how deep the boundary region is towards a neighbour where ghosts are swept: these and what reads them, or
+// nothing in a stage apart from neighbours.
+func inward(layers, ghosts int, apart bool) int {
+	if apart {
+		return 0
+	}
+	return layers + ghosts
+}
+
 // unsuited returns the error of kernels that cannot be made as one of the scheme.
 func unsuited(name Scheme, err error) error {
 	if errors.Is(err, sweep.ErrImpossible) {
@@ -51,20 +99,22 @@ func unsuited(name Scheme, err error) error {
 // stores returns what a subdomain stores into ghosts in a stage: its messages, and ghosts behind physical
 // faces that change from step to step.
 func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error) {
-	st := &x.step.Stages[stage]
-	accesses := st.pointAccesses()
-	for field, sent := range x.step.sent(stage) {
-		ghosts := x.ghosts[sent.Variable][sent.slot(n)]
-		access := 0
-		for accesses[access].Variable != sent.Variable || accesses[access].slot(1) != sent.slot(1) || !accesses[access].write {
-			access++
+	var sent []Access
+	var plan *halo.Plan
+	if !x.step.grows(n, stage) {
+		sent, plan = x.step.sent(stage), x.plans[stage]
+	}
+	for access, a := range x.step.Stages[stage].pointAccesses() {
+		if !a.write || x.ghosts[a.Variable] == nil {
+			continue
 		}
-		f := sent.field(n)
+		field := slices.IndexFunc(sent, a.sameField)
+		f := a.field(n)
 		components, _ := f.Spec.Arrays()
 		for c := range components {
-			stores, ok := ghosts.Stores(rank, x.plans[stage], field, c)
+			stores, ok := x.ghosts[a.Variable][a.slot(n)].Stores(rank, x.step.growth(n, stage), plan, field, c)
 			if !ok {
-				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", sent.Variable.Spec.Name)
+				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", a.Variable.Spec.Name)
 			}
 			for _, s := range stores {
 				all = append(all, sweep.Store{Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c), Odd: s.Odd})
@@ -82,7 +132,9 @@ func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 			var ranks []sweep.StageRank
 			for rank, d := range r.subdomains {
 				made := &d.stages[phase][stage]
-				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays, Boundary: made.boxes.boundary, Interior: made.boxes.interior}
+				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays}
+				one.Boundary, one.Interior = d.kernelBoxes(r.Runner, stage, int64(phase))
+				one.Alone = r.step.apart(int64(phase), stage)
 				if one.Stores, err = r.stores(rank, stage, int64(phase)); err != nil {
 					return nil, err
 				}
@@ -118,11 +170,14 @@ func (k *oneKernel) addPart(d *subdomain, totals func(phase, stage int) *sweep.T
 // these do not take from the fields, after a step. It reports whether there are some, all of the former
 // kind.
 func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) *sweep.Totals) (onTheirWay bool, err error) {
-	d.totals = nil
+	d.totals, onTheirWay = nil, true
 	for phase := range k.period {
 		var all []total
 		taken := map[int]bool{}
 		for stage := range k.step.Stages {
+			if k.step.grows(int64(phase), stage) {
+				continue // it sweeps ghosts too
+			}
 			t, ok := k.step.pointTotal(&k.step.Stages[stage])
 			if t.Totals = totals(phase, stage); !ok || t.Totals == nil {
 				continue
@@ -132,7 +187,7 @@ func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) *swee
 				taken[v] = true
 			}
 		}
-		onTheirWay = len(all) > 0 && len(taken) == len(k.step.Measured)
+		onTheirWay = onTheirWay && len(all) > 0 && len(taken) == len(k.step.Measured)
 		for v := range k.step.Measured {
 			if taken[v] {
 				continue

@@ -22,11 +22,14 @@ func (d *subdomain) newPoint(x *Runner, st *Stage, n int64, made *stageLaunches,
 		return err
 	}
 	arrays := st.arrays(d.rank, n)
-	if made.tuning, err = d.tune(x, st, sweeper, made.boxes.interior); err != nil {
+	if made.tuning, err = d.tune(x, st, sweeper, made.boxes.large()); err != nil {
 		return err
 	}
 	made.sweeper, made.arrays = sweeper, arrays
-	regions := made.regions(x.place.Subdomains[d.rank].Box)
+	if made.boxes.grown {
+		return d.grownLaunches(x, st, made, found)
+	}
+	regions := made.regions()
 	for k, some := range [][]region{regions[:2], regions[2:]} {
 		if err := d.pointLaunches(x, st, sweeper, arrays, some, found[k]); err != nil {
 			return err
@@ -118,6 +121,60 @@ func (d *subdomain) pointLaunches(x *Runner, st *Stage, sweeper *sweep.Sweeper, 
 	}
 	found.add(t, t.variables)
 	return nil
+}
+
+// grownLaunches makes the sweeps of a stage that sweeps ghosts too: one of all, and one with totals of owned points
+// behind one of the ghosts.
+func (d *subdomain) grownLaunches(x *Runner, st *Stage, made *stageLaunches, found [2]*foundTotals) error {
+	all, err := d.pointSweep(x, st, made, "sweep", made.boxes.whole)
+	if err != nil {
+		return err
+	}
+	made.plain = sweeps{boundary: all, whole: all}
+	made.measured = made.plain
+	t, ok := x.step.pointTotal(st)
+	if !ok {
+		return nil
+	}
+	launches, totals, err := made.sweeper.Measure(made.arrays, sweep.Portion{Name: "sweep", Boxes: []domain.Box{made.boxes.owned}})
+	if err != nil {
+		return err
+	}
+	d.resources.Add(totals)
+	t.Totals = totals
+	both := st.launch(launches[0], x.step.Length)
+	if len(made.boxes.ghosts) > 0 {
+		ghosts, err := d.pointSweep(x, st, made, "sweep ghosts", made.boxes.ghosts...)
+		if err != nil {
+			return err
+		}
+		both = inTurn(ghosts, both)
+	}
+	made.measured = sweeps{boundary: both, whole: both}
+	for _, f := range found {
+		f.add(t, t.variables)
+	}
+	return nil
+}
+
+// pointSweep makes a sweep of boxes, without totals.
+func (d *subdomain) pointSweep(x *Runner, st *Stage, made *stageLaunches, name string, boxes ...domain.Box) (Launch, error) {
+	l, err := made.sweeper.Sweep(name, made.arrays, boxes...)
+	if err != nil {
+		return nil, err
+	}
+	d.resources.Add(l)
+	return st.launch(l, x.step.Length), nil
+}
+
+// inTurn is two launches, one behind the other.
+func inTurn(first, then Launch) Launch {
+	return func(s *streams.Stream, step int64, t float64) error {
+		if err := first(s, step, t); err != nil {
+			return err
+		}
+		return then(s, step, t)
+	}
 }
 
 // pointTotal returns what a stage has to give of norms and reductions.

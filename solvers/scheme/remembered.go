@@ -18,10 +18,14 @@ type Trial struct {
 	Scheme Scheme        `json:"scheme"`
 	Path   p2p.Path      `json:"path"`
 	Step   time.Duration `json:"ns"`
+	Group  int           `json:"group,omitempty"` // steps between two exchanges; 0 is 1
 }
 
-// String is "fused by direct 5.4 us".
+// String is "fused by direct 5.4 us", or "fused by direct, 4 steps an exchange, 5.4 us".
 func (t Trial) String() string {
+	if t.Group > 1 {
+		return fmt.Sprintf("%s by %s, %d steps an exchange, %s", t.Scheme, t.Path, t.Group, p2p.Microseconds(t.Step))
+	}
 	return fmt.Sprintf("%s by %s %s", t.Scheme, t.Path, p2p.Microseconds(t.Step))
 }
 
@@ -48,6 +52,9 @@ func (s Search) memory(step *Step, o Options) memory {
 		if o.checks() {
 			every = o.CheckEvery
 		}
+		if s.Scheme != "" && s.Scheme != Auto {
+			text += " scheme " + string(s.Scheme)
+		}
 		m.key = fmt.Sprintf("%.16x", sha256.Sum256([]byte(fmt.Sprintf("%s path %s norms every %d", text, s.Path, every))))
 	}
 	return m
@@ -59,6 +66,9 @@ func (s *Step) describe() (text string, ok bool) {
 	var b strings.Builder
 	p, variables := s.placement(), s.variables()
 	fmt.Fprintf(&b, "%q %v %v %v %s", s.Name, p.Grid.Size, p.Grid.Periodic, p.Parts, s.Sums)
+	if s.group() > 1 {
+		fmt.Fprintf(&b, " groups of %d", s.group())
+	}
 	for _, v := range variables {
 		spec := v.Spec
 		spec.Name = ""

@@ -47,6 +47,23 @@ func (r *run) substep(n int64, stage int) int64 {
 	return (n-1)*int64(len(r.step.Stages)) + int64(stage) + 1
 }
 
+// sends reports whether an exchange may follow a stage of a step.
+func (r *run) sends(stage int, n int64) bool { return !r.step.grows(r.done+n, stage) }
+
+// exchangesUpTo returns how many exchanges end groups in steps 1 to n.
+func (r *run) exchangesUpTo(n int64) int64 {
+	k := int64(r.step.group())
+	return (r.done+n)/k - r.done/k
+}
+
+// exchangesTo numbers the stages after which an exchange may follow, from 1: it is that of such a stage.
+func (r *run) exchangesTo(stage int, n int64) int64 {
+	if r.step.group() == 1 {
+		return r.substep(n, stage)
+	}
+	return r.exchangesUpTo(n)
+}
+
 // patience is how long a worker waits for its own device: less than others
 // wait for the worker, so that the error that comes first names the device.
 func (r *run) patience() time.Duration { return r.workers.Limit() / 2 }
@@ -154,12 +171,16 @@ func (r *run) setGhosts() error {
 	if err != nil {
 		return err
 	}
+	done := map[*halo.Exchanger]bool{}
 	for i := range r.step.Stages {
 		for phase := range r.period {
-			if x := r.exchanges[phase][i]; x != nil {
-				if err := r.exchangeNow(at, x, r.plans[i]); err != nil {
-					return err
-				}
+			x := r.exchanges[phase][i]
+			if x == nil || done[x] {
+				continue
+			}
+			done[x] = true
+			if err := r.exchangeNow(at, x, r.plans[i]); err != nil {
+				return err
 			}
 		}
 	}

@@ -86,14 +86,14 @@ func (x *Runner) addOnce(plan *halo.Plan) error {
 	return nil
 }
 
-// addGhosts makes the ghosts behind physical faces ready, of variables of which ghosts are read.
+// addGhosts makes the ghosts behind physical faces ready, of variables of which ghosts are read, or sent after a group of steps.
 func (x *Runner) addGhosts() error {
 	for _, v := range x.step.variables() {
-		if !x.step.readsAround(v) {
+		if !x.step.readsAround(v) && (x.step.group() == 1 || !x.step.writes(v)) {
 			continue
 		}
 		for _, f := range v.levels {
-			g, err := boundary.New(x.compiler, f, v.Boundary)
+			g, err := x.step.newGhosts(x.compiler, v, f)
 			if err != nil {
 				return err
 			}

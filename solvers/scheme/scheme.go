@@ -23,6 +23,9 @@ func (d *definition) suits(x *Runner, o Options) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("scheme: %w: %s %w", ErrUnsuited, d.name, fmt.Errorf(format, args...))
 	}
+	if n := x.step.group(); n > 1 && !d.needs.Groups {
+		return fail("exchanges after each step, and Step.Group asks for %d between two exchanges", n)
+	}
 	devices := x.place.Devices
 	for _, plan := range x.plans {
 		if plan == nil {

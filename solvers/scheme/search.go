@@ -11,6 +11,7 @@ import (
 type Search struct {
 	Links    *p2p.Links
 	Compiler *kernels.Compiler
+	Scheme   Scheme   // that all trials take; Auto, or none, for all but the baseline
 	Path     p2p.Path // that all trials take; p2p.Auto for those that there are
 	Driver   string   // version of the GPUs' driver
 	Program  string   // what built the program
@@ -68,7 +69,11 @@ func (s Search) candidates(step *Step) (all []candidate) {
 		if err != nil {
 			continue // there is no such path, or too little to exchange
 		}
-		for _, name := range candidates() {
+		names := candidates()
+		if s.Scheme != "" && s.Scheme != Auto {
+			names = []Scheme{s.Scheme}
+		}
+		for _, name := range names {
 			all = append(all, candidate{name, path, plan})
 		}
 	}

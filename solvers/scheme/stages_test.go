@@ -25,6 +25,7 @@ type randomStep struct {
 	grid      domain.Grid
 	variables []randomVariable
 	stages    []randomStage
+	group     int // steps between two exchanges
 }
 
 type randomVariable struct {
@@ -122,6 +123,29 @@ func (s *randomStep) offset(r *rand.Rand, w domain.Radius) (o domain.Vec) {
 		o[a] = r.IntN(w.Minus[a]+w.Plus[a]+1) - w.Minus[a]
 	}
 	return o
+}
+
+// widthOf returns the width of the ghosts of a variable: what is read of it, or of a group of steps what all stages read
+// together, so many times.
+func (s *randomStep) widthOf(v randomVariable) (w domain.Radius) {
+	if s.group < 2 {
+		return v.width
+	}
+	for _, st := range s.stages {
+		var reach domain.Radius
+		for _, a := range st.reads {
+			for _, o := range a.around {
+				for axis, d := range o {
+					reach.Minus[axis], reach.Plus[axis] = max(reach.Minus[axis], -d), max(reach.Plus[axis], d)
+				}
+			}
+		}
+		for axis := range 3 {
+			w.Minus[axis] += s.group * reach.Minus[axis]
+			w.Plus[axis] += s.group * reach.Plus[axis]
+		}
+	}
+	return w
 }
 
 // offsets returns what is read around a point.
@@ -233,7 +257,7 @@ func (s *randomStep) make(t *testing.T, p *halo.Placement, points bool) (*scheme
 	var all []*scheme.Variable
 	for i, v := range s.variables {
 		u, err := scheme.NewVariable(p, halo.Spec{
-			Name: fmt.Sprint("v", i), Element: halo.Int64, Width: v.width, Connectivity: halo.Corners,
+			Name: fmt.Sprint("v", i), Element: halo.Int64, Width: s.widthOf(v), Connectivity: halo.Corners,
 		}, v.levels)
 		if err != nil {
 			t.Skipf("SKIPPED: %v", err) // a subdomain owns too few layers
@@ -253,7 +277,7 @@ func (s *randomStep) make(t *testing.T, p *halo.Placement, points bool) (*scheme
 		}
 		all = append(all, u)
 	}
-	step := &scheme.Step{}
+	step := &scheme.Step{Group: s.group}
 	for _, st := range s.stages {
 		stage := scheme.Stage{Name: "random"}
 		reads, writes := s.names(st)
@@ -436,6 +460,9 @@ func (s *randomStep) check(t *testing.T, set *testdevices.Set, ref *reference, p
 	o.Limit = 20 * time.Second
 	for _, o.Steps = range []int64{2, steps - 2} { // two runs that follow each other
 		if _, err := x.Run(t.Context(), o); err != nil {
+			if s.group > 1 && o.Scheme == scheme.Fused && strings.Contains(err.Error(), "its last stage does not write") {
+				t.Skipf("SKIPPED: %v", err)
+			}
 			t.Fatal(err)
 		}
 	}

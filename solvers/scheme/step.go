@@ -18,6 +18,14 @@ type Step struct {
 	Length   float64     // of a step in time; level n is at time n times that
 	Measured []*Variable // whose norms are taken; each has float32 or float64 elements and two levels or more
 	Sums     sums.Mode   // how sums of norms and reductions are taken, also those of point functions
+
+	// Group is how many steps are made between two exchanges, 0 for 1. With more, a step exchanges nothing between its
+	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So every
+	// variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together: those of a
+	// halo.WideHalo. Boxes of kernels of the caller's own then reach beyond the subdomain, and along periodic axes beyond the grid.
+	// Faces with kernels of their own, staggered variables, and point functions that ask where a point lies, where an axis is
+	// periodic, are refused.
+	Group int
 }
 
 // Stage is the part of a step between two exchanges. It writes the points of the grid, each
@@ -89,9 +97,12 @@ type Region struct {
 	Writes []*halo.Field
 }
 
-// period returns after how many steps all variables lie in the same fields again.
+// group returns how many steps a group has.
+func (s *Step) group() int { return max(1, s.Group) }
+
+// period returns after how many steps all variables lie in the same fields again, and groups of steps begin.
 func (s *Step) period() int {
-	p := 1
+	p := s.group()
 	for _, v := range s.variables() {
 		p = p / gcd(p, v.Levels()) * v.Levels()
 	}
@@ -121,14 +132,55 @@ func (s *Step) variables() (all []*Variable) {
 func (s *Step) placement() *halo.Placement { return s.Stages[0].Writes[0].Variable.levels[0].Placement }
 
 // sent returns the accesses that stage i writes whose ghosts are read before they are written
-// again, by any stage: they are exchanged after it. Each variable comes once.
+// again, by any stage: they are exchanged after it. Each variable comes once. After a group of steps it is
+// what the next one reads.
 func (s *Step) sent(i int) (all []Access) {
+	if s.group() > 1 {
+		return s.sentByGroup(i)
+	}
 	for _, w := range s.Stages[i].Writes {
 		if !slices.ContainsFunc(all, func(a Access) bool { return a.Variable == w.Variable }) && s.readsAround(w.Variable) {
 			all = append(all, w)
 		}
 	}
 	return all
+}
+
+// sentByGroup returns what is exchanged after stage i at the end of a group: after the last all levels that the next group
+// reads before it writes them.
+func (s *Step) sentByGroup(i int) (all []Access) {
+	if i < len(s.Stages)-1 {
+		return nil
+	}
+	for _, v := range s.variables() {
+		if !s.writes(v) {
+			continue
+		}
+		for level := s.oldest(v); level <= 0; level++ {
+			all = append(all, v.At(level+1, nil)) // the level of the step after this one
+		}
+	}
+	return all
+}
+
+// oldest returns the oldest level of a variable that a step reads before it writes it, 1 where there is none.
+func (s *Step) oldest(v *Variable) int {
+	oldest, written := 1, false
+	for _, st := range s.Stages {
+		for _, a := range st.Reads {
+			switch {
+			case a.Variable != v:
+			case a.slot(1) != v.At(1, nil).slot(1):
+				oldest = min(oldest, a.Level)
+			case !written:
+				oldest = min(oldest, 1-v.Levels())
+			}
+		}
+		for _, a := range st.Writes {
+			written = written || a.Variable == v
+		}
+	}
+	return oldest
 }
 
 // readsAround reports whether a stage reads more of a variable than points of its own.
@@ -153,7 +205,7 @@ func specsOf(variables []*Variable) (specs []halo.Spec) {
 // onlyRead returns the variables of which ghosts are read and that no stage writes.
 func (s *Step) onlyRead() (all []*Variable) {
 	for _, v := range s.variables() {
-		if !s.writes(v) && s.readsAround(v) {
+		if !s.writes(v) && (s.readsAround(v) || s.group() > 1) {
 			all = append(all, v)
 		}
 	}

@@ -38,10 +38,22 @@ type sweeps struct {
 	whole    Launch // both at once
 }
 
-// boxes are what they sweep.
+// boxes are what they sweep. A stage that sweeps ghosts has no interior: its boundary region is all of it.
 type boxes struct {
 	boundary []domain.Box
 	interior domain.Box
+	whole    domain.Box
+	ghosts   []domain.Box // of neighbours, which are swept too
+	owned    domain.Box
+	grown    bool
+}
+
+// large returns the box that most points are swept with.
+func (b boxes) large() domain.Box {
+	if b.grown {
+		return b.whole
+	}
+	return b.interior
 }
 
 // region is a launch of a stage, and where it is kept.
@@ -51,8 +63,8 @@ type region struct {
 	plain, measured *Launch
 }
 
-// regions returns those of a stage; first boundary and interior, last the whole subdomain.
-func (l *stageLaunches) regions(owned domain.Box) []region {
+// regions returns those of a stage; first boundary and interior, last the whole.
+func (l *stageLaunches) regions() []region {
 	interior := []domain.Box{l.boxes.interior}
 	if l.boxes.interior.Empty() {
 		interior = nil
@@ -60,7 +72,7 @@ func (l *stageLaunches) regions(owned domain.Box) []region {
 	return []region{
 		{"sweep boundary", l.boxes.boundary, &l.plain.boundary, &l.measured.boundary},
 		{"sweep interior", interior, &l.plain.interior, &l.measured.interior},
-		{"sweep", []domain.Box{owned}, &l.plain.whole, &l.measured.whole},
+		{"sweep", []domain.Box{l.boxes.whole}, &l.plain.whole, &l.measured.whole},
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 const TwoStream Scheme = "two-stream"
 
 func twoStreamScheme() *definition {
-	return &definition{name: TwoStream, needs: Needs{Orders: []Order{LeftRight, Pairwise}}, assistants: none, make: newTwoStream}
+	return &definition{name: TwoStream, needs: Needs{Orders: []Order{LeftRight, Pairwise}, Groups: true}, assistants: none, make: newTwoStream}
 }
 
 type twoStream struct {
@@ -123,6 +123,9 @@ func (t *twoStream) stage(p *twoStreamPart, stage int, n int64, norms bool) erro
 	if err := t.boundary(p, stage, n, norms, now); err != nil {
 		return err
 	}
+	if !norms && !t.sends(stage, n) {
+		return nil // all of the stage is boundary region
+	}
 	if err := p.interiorStream.Wait(p.swept[1-now]); err != nil {
 		return err
 	}
@@ -157,7 +160,7 @@ func (t *twoStream) boundary(p *twoStreamPart, stage int, n int64, norms bool, n
 	if err := t.refresh(p.subdomain, p.boundaryStream, stage, n); err != nil {
 		return err
 	}
-	if err := t.giveCredit(p.subdomain, p.boundaryStream, stage); err != nil {
+	if err := t.giveCredit(p.subdomain, p.boundaryStream, stage, n); err != nil {
 		return err
 	}
 	return p.boundaryStream.Record(p.swept[now])
@@ -165,6 +168,9 @@ func (t *twoStream) boundary(p *twoStreamPart, stage int, n int64, norms bool, n
 
 // send queues both phases of the exchange on the boundary stream.
 func (t *twoStream) send(p *twoStreamPart, stage int, n int64) error {
+	if !t.sends(stage, n) {
+		return nil
+	}
 	for _, phase := range p.phases[stage] {
 		for _, i := range phase.out {
 			if err := t.takeCredit(p.boundaryStream, stage, i, n); err != nil {

@@ -24,6 +24,7 @@ type stepCase struct {
 	scheme    scheme.Scheme
 	order     scheme.Order // "" where the scheme has none
 	path      p2p.Path
+	group     int       // steps between two exchanges; 0 is 1
 	norms     int       // taken every so many steps; 0: never
 	sums      sums.Mode // of the norms
 }
@@ -33,6 +34,9 @@ func (c stepCase) labels() results.Row {
 	row := results.NewRow().Label("scheme", c.scheme).Label("order", c.order)
 	if c.devices > 1 {
 		row = row.Label("path", c.path)
+	}
+	if c.group > 1 {
+		row = row.Label("steps_an_exchange", c.group)
 	}
 	stencil := fmt.Sprintf("%d-point", 1+2*len(c.size))
 	row = row.Label("devices", c.devices).Label("precision", c.precision).Label("stencil", stencil)
@@ -84,7 +88,7 @@ func (c stepCase) problem() (*solvers.Problem, error) {
 		return nil, err
 	}
 	const diffusivity = 1
-	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision), TimeStep: 0.1, Sums: c.sums}
+	p := &solvers.Problem{Grid: grid, Spacing: slices.Repeat([]float64{1}, grid.Dims), Real: kernels.Real(c.precision), TimeStep: 0.1, Sums: c.sums, Group: c.group}
 	if p.Stencil, err = stencil.HeatOf(stencil.Kinds(grid.Dims)[0], p.Spacing, diffusivity, p.TimeStep); err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type SchemesOptions struct {
 	Schemes, Paths []string
 	Norms          []int    // taken every so many steps; 0: never
 	Sums           []string // how the norms are summed: see sums.Mode
+	Groups         []int    // steps between two exchanges, of schemes that take more than one, on several devices
 }
 
 // Schemes returns the schemes that can be measured.
@@ -33,17 +34,27 @@ func Paths() []string { return option.Texts(p2p.Paths()) }
 // twice is measured once.
 func (o *SchemesOptions) Check() error {
 	o.Schemes, o.Paths = option.Distinct(o.Schemes), option.Distinct(o.Paths)
-	o.Norms, o.Sums = option.Distinct(o.Norms), option.Distinct(o.Sums)
+	o.Norms, o.Sums, o.Groups = option.Distinct(o.Norms), option.Distinct(o.Sums), option.Distinct(o.Groups)
+	if len(o.Groups) == 0 {
+		o.Groups = []int{1}
+	}
 	return cmp.Or(
 		option.EachOf("schemes", o.Schemes, Schemes()...),
 		option.EachOf("paths", o.Paths, Paths()...),
-		notNegative("norms", o.Norms), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...), o.check(),
+		notNegative("norms", o.Norms), positive("exchange-steps", o.Groups), option.EachOf("sums", o.Sums, option.Texts(sums.Modes())...), o.check(),
 	)
 }
 
 func notNegative(name string, all []int) error {
 	if len(all) == 0 || slices.Min(all) < 0 {
 		return fmt.Errorf("--%s: give numbers that are 0 or more", name)
+	}
+	return nil
+}
+
+func positive(name string, all []int) error {
+	if slices.Min(all) < 1 {
+		return fmt.Errorf("--%s: give numbers that are 1 or more", name)
 	}
 	return nil
 }
@@ -72,7 +83,7 @@ func (o *SchemesOptions) tasks(r *run) (all []bench.Task) {
 				for _, m := range o.measurements() {
 					c := stepCase{
 						precision: precision, size: o.cube(points), devices: devices,
-						scheme: how.scheme, order: how.order, path: how.path, norms: m.norms, sums: m.sums,
+						scheme: how.scheme, order: how.order, path: how.path, group: how.group, norms: m.norms, sums: m.sums,
 					}
 					all = append(all, r.task(c.labels().Label("points", points), c))
 				}
@@ -106,16 +117,17 @@ type way struct {
 	scheme scheme.Scheme
 	order  scheme.Order
 	path   p2p.Path
+	group  int // steps between two exchanges
 }
 
-// ways returns the schemes with their orders and paths. Alone a device sends nothing, so
+// ways returns the schemes with their orders, paths and steps between two exchanges. Alone a device sends nothing, so
 // that each scheme is there once.
 func (o *SchemesOptions) ways(devices int) (all []way) {
 	for _, s := range o.Schemes {
 		name := scheme.Scheme(s)
 		orders := needsOf(name).Orders
 		if devices == 1 {
-			all = append(all, way{name, append(orders, "")[0], p2p.Auto})
+			all = append(all, way{name, append(orders, "")[0], p2p.Auto, 1})
 			continue
 		}
 		if len(orders) == 0 {
@@ -123,8 +135,10 @@ func (o *SchemesOptions) ways(devices int) (all []way) {
 		}
 		for _, order := range orders {
 			for _, path := range o.Paths {
-				if takes(name, p2p.Path(path)) {
-					all = append(all, way{name, order, p2p.Path(path)})
+				for _, group := range o.Groups {
+					if takes(name, p2p.Path(path)) && (group == 1 || needsOf(name).Groups) {
+						all = append(all, way{name, order, p2p.Path(path), group})
+					}
 				}
 			}
 		}

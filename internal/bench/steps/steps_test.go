@@ -3,8 +3,10 @@ package steps
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,5 +151,21 @@ func TestOrderOfNoScheme(t *testing.T) {
 	o := ScalingOptions{Schemes: []string{"fused"}, Order: "pairwise"}
 	if err := o.Check(); err == nil || !strings.Contains(err.Error(), "none of the schemes fused has an order") {
 		t.Error(err)
+	}
+}
+
+// Steps between two exchanges are of several devices, and of schemes that take several.
+func TestWaysWithGroups(t *testing.T) {
+	o := SchemesOptions{Schemes: []string{"assisted", "resident"}, Paths: []string{"direct"}, Groups: []int{1, 3}}
+	var got []string
+	for _, devices := range []int{1, 2} {
+		for _, w := range o.ways(devices) {
+			row := stepCase{scheme: w.scheme, path: w.path, group: w.group, devices: devices}.labels()
+			got = append(got, strings.TrimSpace(fmt.Sprint(devices, " ", w.scheme, " ", row.Text("steps_an_exchange"))))
+		}
+	}
+	want := []string{"1 assisted", "1 resident", "2 assisted", "2 assisted 3", "2 resident"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
 	}
 }

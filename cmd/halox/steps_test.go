@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A run with several steps between two exchanges writes the field of one without, and its record says so.
+func TestStepsBetweenExchanges(t *testing.T) {
+	dir := t.TempDir()
+	fieldOf := func(name string, args ...string) []byte {
+		t.Helper()
+		file := filepath.Join(dir, name+".npy")
+		_, r := run(t, small, append(args, "--set", "output.field="+file)...)
+		steps := map[string]int{"alone": 0, "four": 4, "auto": 0}[name] // host devices try nothing
+		if r.Run.StepsAnExchange != steps {
+			t.Errorf("%s: %d steps an exchange in the record, not %d", name, r.Run.StepsAnExchange, steps)
+		}
+		bytes, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	want := fieldOf("alone")
+	for name, args := range map[string][]string{"four": {"--set", "exchange.steps=4"}, "auto": {"--set", "exchange.steps=auto"}} {
+		if !bytes.Equal(fieldOf(name, args...), want) {
+			t.Errorf("%s: another field", name)
+		}
+	}
+}
+
+// A cut too thin for the steps between two exchanges is refused by all commands with the numbers, and the key to change.
+func TestStepsThatDoNotFit(t *testing.T) {
+	file := write(t, "c.yaml", small)
+	for _, args := range [][]string{{"run", file}, {"plan", file}, {"config", "check", file}} {
+		code, _, errs := cli(append(args, "--set", "exchange.steps=6", "--set", "decomposition=[1,1,2]")...)
+		for _, says := range []string{"owns 5 layers along z", "needs 6", "fewer steps between two exchanges than 6 (exchange.steps)"} {
+			if code == 0 || !strings.Contains(errs, says) {
+				t.Errorf("%v: exit %d, %q, want %q", args[0], code, errs, says)
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package scheme_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+)
+
+// Steps of any stages, with several of them between two exchanges, give the bits of plain loops on one array, by every
+// scheme that makes groups, path and cut.
+func TestGroupsGiveOneAnswer(t *testing.T) {
+	t.Run("stages=kernels", func(t *testing.T) { eachRandomGroup(t, testdevices.Host(t, 4), false) })
+	t.Run("stages=points", func(t *testing.T) {
+		testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) { eachRandomGroup(t, set, true) })
+	})
+}
+
+func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
+	const steps = 7
+	made := map[scheme.Scheme]int{}
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		s := newRandomStep(t, r)
+		s.group = 2 + r.IntN(3)
+		for a := range s.grid.Dims {
+			s.grid.Size[a] += r.IntN(10)
+		}
+		ref := newReference(s)
+		for n := range int64(steps) {
+			ref.step(n + 1)
+		}
+		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
+			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
+				continue
+			}
+			for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused} {
+				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct, p2p.Peer} {
+					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil || name == scheme.Fused && !points {
+						continue
+					}
+					t.Run(fmt.Sprintf("seed=%d/group=%d/scheme=%s/path=%s/parts=%dx%dx%d", seed, s.group, name, path, parts[0], parts[1], parts[2]), func(t *testing.T) {
+						s.check(t, set, ref, parts, path, scheme.Options{Scheme: name}, steps, points)
+						made[name]++
+					})
+				}
+			}
+		}
+	}
+	for name, n := range made {
+		if n < 20 {
+			t.Errorf("%d cases were made by %s", n, name)
+		}
+	}
+}
