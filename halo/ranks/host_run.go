@@ -18,7 +18,7 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 		h.windows[slot] = memory
 	}
 	h.channels = newHostChannels(w.channels, w.first)
-	w.host, h.log = h, &w.log
+	w.host, h.log, h.codes = h, &w.log, w.program.Errors
 	for _, m := range w.members {
 		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
 			h.end(err)

@@ -23,6 +23,7 @@ type hostState struct {
 	windows  [2 * MaxWindows][][]byte
 	took     [][]int64 // by device
 	log      *logger
+	codes    map[int64]error // of the program
 	over     atomic.Bool
 	failing  sync.Mutex
 	failed   error

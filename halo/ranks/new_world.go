@@ -22,8 +22,8 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 	if len(devices) < 1 || len(devices) > MaxDevices {
 		return nil, fmt.Errorf("ranks: %s: %d devices; 1 to %d are possible", p.Name, len(devices), MaxDevices)
 	}
-	if o.Ranks < 0 || o.PerMultiprocessor < 0 || o.Limit < 0 {
-		return nil, fmt.Errorf("ranks: %s: options %d ranks, %d a multiprocessor, limit %v", p.Name, o.Ranks, o.PerMultiprocessor, o.Limit)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("ranks: %s: %w", p.Name, err)
 	}
 	o.Limit = cmp.Or(o.Limit, limit)
 	w := &World{program: p, options: o, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
@@ -120,7 +120,7 @@ func (w *World) count(functions []streams.Function) error {
 				return fmt.Errorf("ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v", w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d)
 			}
 		}
-		n := cmp.Or(w.options.Ranks, w.options.PerMultiprocessor*d.Cores, fits, d.Cores)
+		n := w.options.ranksOf(fits, d.Cores)
 		if fits > 0 && n > fits {
 			return fmt.Errorf("ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores)
 		}

@@ -255,7 +255,24 @@ class Rank : public Channels {
 		store_release_sys(&line.number, n + 1);
 	}
 
+	// fail ends the run with a code of the program, as a wait in vain does: Run returns an error with the rank, the
+	// code, the detail, and what the program says that the code means. One thread calls it, or several: the first counts.
+	// The caller goes on, and all functions return at once.
+	__device__ void fail(i64 code, i64 detail = 0) { Channels::fail(BY_PROGRAM, (u64)code, 0, (u64)detail); }
+
+	// ended returns to all threads of a group the same: whether the run has ended, by a failure anywhere or by the host.
+	// It looks at host memory, which takes a microsecond or two; a loop that waits has the results of its waits instead.
+	template <typename Group = Block> __device__ bool ended() {
+		bool on = true;
+		if (Group::thread() == 0) {
+			if (!state.failed && load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
+			on = !state.failed;
+		}
+		return !Group::all(on);
+	}
+
   private:
+	using Channels::fail;
 	enum { SMALL = 512 }; // bytes that one warp puts
 
 	// Where a rank of the world is: its device, and its index there.
