@@ -116,6 +116,7 @@ struct Neighbour {
 // tell has a neighbour know of the row of a field that it needs.
 __device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, const Slab &s, const Neighbour &to,
                             int field, int tag) {
+	pause_at_random();
 	if (!to.far) return r.notify(to.rank, ranks::WORLD, tag);
 	const i64 bytes = p.nx * 8;
 	i64 z = s.level[0];

@@ -116,7 +116,7 @@ func (p *iteration) Check(ctx context.Context, values []float64, iterations int)
 
 func newProgram() compare.Program {
 	var s sparse.Settings
-	return compare.Program{Name: "power", Flags: s.Flags, Check: func(compare.Options) error { return s.Check() }, New: open(&s)}
+	return compare.Program{Name: "power", PerMultiprocessor: 4, Flags: s.Flags, Check: func(compare.Options) error { return s.Check() }, Scales: s.Scales, New: open(&s)}
 }
 
 func main() { compare.Main(newProgram()) }

@@ -91,7 +91,7 @@ func (p *product) Check(_ context.Context, values []float64, iterations int) (st
 
 func newProgram() compare.Program {
 	var s settings
-	return compare.Program{Name: "spmv", Flags: s.flags, Check: s.check, New: s.open}
+	return compare.Program{Name: "spmv", PerMultiprocessor: 4, Flags: s.flags, Check: s.check, Scales: s.Scales, New: s.open}
 }
 
 func main() { compare.Main(newProgram()) }

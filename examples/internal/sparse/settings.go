@@ -40,6 +40,19 @@ func (s *Settings) Check() error {
 	return compare.Within("side", int64(s.Side), 0, maxSide)
 }
 
+// Scales reports whether a matrix can be cut for so many devices: if nobody says how many blocks there are, into one on
+// each.
+func (s *Settings) Scales(devices int) bool {
+	if s.Side > 0 {
+		return s.Side*s.Side%devices == 0
+	}
+	side := 1
+	for side*side < devices {
+		side++
+	}
+	return side*side == devices
+}
+
 // Matrix returns the matrix for so many devices.
 func (s *Settings) Matrix(devices int, data compare.Data, stochastic bool) (*Matrix, error) {
 	side := s.Side
