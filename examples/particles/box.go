@@ -93,7 +93,6 @@ func (p problem) room() int64 {
 // box is the memory of a problem on devices, by which both methods step it.
 type box struct {
 	devices  []*streams.Device
-	compiler *kernels.Compiler
 	parts    []part
 	slots    []*streams.Memory // of each device
 	failures []*streams.Memory
@@ -104,7 +103,7 @@ type box struct {
 
 // newBox allocates the memory of a problem on the devices of a session.
 func newBox(s *halo.Session, p problem) (made *box, err error) {
-	b := &box{devices: s.Devices, compiler: s.Compiler}
+	b := &box{devices: s.Devices}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.open.Close())

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/halox/halox/examples/internal/compare"
+	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -32,12 +33,12 @@ type link struct {
 	to                     int // device
 }
 
-func newByStreams(devices []*streams.Device, b *box, threads int) (*byStreams, error) {
+func newByStreams(w *ranks.World, b *box, threads int) (*byStreams, error) {
 	m := &byStreams{Queue: &compare.Queue{}, box: b}
 	b.open.Add(m)
 	m.Iteration = m.step
-	for i := range devices {
-		e, err := m.newEnd(b.compiler, i, threads)
+	for i := range w.Devices() {
+		e, err := m.newEnd(w, i, threads)
 		if err != nil {
 			return nil, err
 		}
@@ -47,13 +48,13 @@ func newByStreams(devices []*streams.Device, b *box, threads int) (*byStreams, e
 }
 
 // newEnd makes what a device needs.
-func (m *byStreams) newEnd(c *kernels.Compiler, device, threads int) (e *end, err error) {
+func (m *byStreams) newEnd(w *ranks.World, device, threads int) (e *end, err error) {
 	d, b := m.box.devices[device], m.box
 	e = &end{}
 	if e.stream, e.done, err = m.newStream(d, "compute"); err != nil {
 		return nil, err
 	}
-	f, err := c.Functions(d, source(threads), "advance_all", "merge_all")
+	f, err := w.Functions(device, "advance_all", "merge_all")
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (x *run) Method(name string) (compare.Method, error) {
 		return x.box.byRanks(x.world), nil
 	}
 	if x.queue == nil {
-		q, err := newByStreams(x.world.Devices(), x.box, x.options.Threads)
+		q, err := newByStreams(x.world, x.box, x.options.Threads)
 		if err != nil {
 			return nil, err
 		}

@@ -55,7 +55,12 @@ func methods(t *testing.T, s *halo.Session, p problem, steps int, f func(t *test
 	}
 	for _, name := range compare.Methods()[1:] {
 		each(name, func(b *box) (compare.Method, error) {
-			q, err := newByStreams(s.Devices, b, o.Threads)
+			w, err := ranks.New(s.Compiler, s.Devices, s.Links, b.program(o), ranks.Options{Ranks: 1})
+			if err != nil {
+				return nil, err
+			}
+			b.open.Add(w)
+			q, err := newByStreams(w, b, o.Threads)
 			if err != nil {
 				return nil, err
 			}

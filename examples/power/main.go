@@ -21,6 +21,9 @@ func first(element int64) float64 {
 	return 1 + compare.Reals.Number(compare.Hash(uint64(element), 1<<33), 0)/2
 }
 
+// Ranks returns how many a device has.
+func (p *iteration) Ranks() int { return p.World.Ranks() }
+
 // Reset gives all blocks the first vector, and the factor 1.
 func (p *iteration) Reset() error {
 	err := p.Blocks.Reset(func(b *sparse.Block, i int) func(int64) float64 {

@@ -24,7 +24,7 @@ func (p *product) Method(name string) (compare.Method, error) {
 		return compare.ByRanks(p.World, p.Shared), nil
 	}
 	if p.queue == nil {
-		q, err := p.NewStreams(sparse.Launches{Source: source, Product: func(*sparse.Block, int) int { return sparse.Product }, Total: p.total})
+		q, err := p.NewStreams(sparse.Launches{Product: func(*sparse.Block, int) int { return sparse.Product }, Total: p.total})
 		if err != nil {
 			return nil, err
 		}
@@ -32,6 +32,9 @@ func (p *product) Method(name string) (compare.Method, error) {
 	}
 	return p.queue.Method(name), nil
 }
+
+// Ranks returns how many a device has.
+func (p *product) Ranks() int { return p.World.Ranks() }
 
 // input is an element of one of the two inputs.
 func (p *product) input(i int, element int64) float64 {

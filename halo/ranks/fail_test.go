@@ -78,6 +78,24 @@ func TestFail(t *testing.T) {
 	})
 }
 
+// Other kernels of the source of ranks are not compiled again.
+func TestFunctions(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		w := opened(t, s, ranks.Program{Name: "fails", Kernel: "fails", Threads: 64, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 1})
+		before, _ := s.Compiler.Compiled()
+		f, err := w.Functions(0, "logs", "ring")
+		after, _ := s.Compiler.Compiled()
+		if err != nil || len(f) != 2 || (f[0] == nil) != s.Devices[0].GoKernels || (f[1] == nil) != (f[0] == nil) || before != after {
+			t.Errorf("functions %v, %v; %d programs were compiled before, %d after", f, err, before, after)
+		}
+		for _, device := range []int{-1, 1} {
+			if _, err := w.Functions(device, "logs"); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("functions of device %d of 1", device)) {
+				t.Errorf("device %d: %v", device, err)
+			}
+		}
+	})
+}
+
 // How many ranks there are where a multiple, or no more than a number, is wanted; and what is refused.
 func TestRankCounts(t *testing.T) {
 	p := ranks.Program{Name: "fails", Source: source(), Kernel: "fails", Threads: 64, Host: func(*ranks.Rank) {}}

@@ -26,7 +26,7 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 		return nil, fmt.Errorf("ranks: %s: %w", p.Name, err)
 	}
 	o.Limit = cmp.Or(o.Limit, limit)
-	w := &World{program: p, options: o, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
+	w := &World{program: p, options: o, compiler: c, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -38,7 +38,7 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 		}
 		w.members = append(w.members, &member{index: i, device: d})
 	}
-	functions, err := w.functions(c)
+	functions, err := w.functions()
 	if err != nil {
 		return nil, err
 	}
@@ -85,19 +85,19 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 }
 
 // functions returns the kernel of each device, nil on host devices.
-func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err error) {
-	source := w.program.Source
-	source.Defines = append(w.options.defines(), source.Defines...)
+func (w *World) functions() (all []streams.Function, err error) {
+	w.source = w.program.Source
+	w.source.Defines = append(w.options.defines(), w.source.Defines...)
 	if w.proxied() {
-		source.Defines = append(source.Defines, "RANK_PROXY")
+		w.source.Defines = append(w.source.Defines, "RANK_PROXY")
 	}
-	source.Mirrors = append(mirrors(), source.Mirrors...)
-	for _, d := range w.devices {
+	w.source.Mirrors = append(mirrors(), w.source.Mirrors...)
+	for i, d := range w.devices {
 		if d.GoKernels {
 			all = append(all, nil)
 			continue
 		}
-		found, err := c.Functions(d, source, w.program.Kernel)
+		found, err := w.Functions(i, w.program.Kernel)
 		if err != nil {
 			return nil, err
 		}

@@ -1,9 +1,11 @@
 package ranks
 
 import (
+	"fmt"
 	"slices"
 	"unsafe"
 
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
@@ -11,6 +13,8 @@ import (
 type World struct {
 	program   Program
 	options   Options
+	compiler  *kernels.Compiler
+	source    kernels.Source // with what makes it one of ranks
 	devices   []*streams.Device
 	ranks     int // of each device
 	resources streams.Resources
@@ -71,6 +75,15 @@ func (w *World) Ranks() int { return w.ranks }
 
 // Size returns how many ranks there are.
 func (w *World) Size() int { return w.ranks * len(w.devices) }
+
+// Functions returns other kernels of the program's source on a device of the world, for launches of their own: they were
+// compiled with that of the ranks, once. On a host device they are nil.
+func (w *World) Functions(device int, names ...string) ([]streams.Function, error) {
+	if device < 0 || device >= len(w.devices) {
+		return nil, fmt.Errorf("ranks: %s: functions of device %d of %d", w.program.Name, device, len(w.devices))
+	}
+	return w.compiler.Functions(w.devices[device], w.source, names...)
+}
 
 // Close frees what it holds. Closing twice is no error.
 func (w *World) Close() error { return w.resources.Close() }

@@ -26,7 +26,9 @@
 // false. The host says what happened.
 //
 // Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
-// window and source, RANK_PROXY, where proxies serve devices, and RANK_TAGS, how many tags there are.
+// window and source, RANK_PROXY, where proxies serve devices, and RANK_TAGS, how many tags there are;
+// RANK_CALLED_COPIES, for puts whose copies are a function that is called, and not part of each: that may take fewer
+// registers where a kernel puts at several places.
 #pragma once
 
 #include "flags.cuh"
@@ -37,7 +39,18 @@
 #include "rank_queue.cuh"
 #include "rank_world.cuh"
 
+#ifdef RANK_CALLED_COPIES
+#define RANK_COPY __noinline__
+#else
+#define RANK_COPY __forceinline__
+#endif
+
 namespace ranks {
+
+// copy_put copies what is put.
+template <typename Group> __device__ RANK_COPY void copy_put(char *to, const void *from, i64 bytes) {
+	copy<Group>(to, from, bytes);
+}
 
 class Rank : public Channels {
   public:
@@ -323,7 +336,7 @@ class Rank : public Channels {
 	template <typename Group>
 	__device__ __forceinline__ void deliver(Place to, char *there, const void *from, i64 bytes) {
 		if (is_served(to.device)) post<Group>((int)to.device, there, (const char *)from, bytes);
-		else copy<Group>(there, from, bytes);
+		else copy_put<Group>(there, from, bytes);
 	}
 
 	template <typename Group, typename W>

@@ -24,13 +24,13 @@ import (
 
 // Program is an example that can be run from the command line.
 type Program struct {
-	Name       string
-	Iterations int                    // of a sample, unless --iterations says otherwise
-	PerMultiprocessor int // ranks, unless --per-multiprocessor says otherwise
-	Flags      func(f *flag.FlagSet)  // adds those of the example
-	Check      func(o Options) error  // what they say
-	Scales     func(devices int) bool // with how many devices --scaling runs it; nil: any
-	New        func(ctx context.Context, s *halo.Session, o Options) (Problem, error)
+	Name              string
+	Iterations        int                    // of a sample, unless --iterations says otherwise
+	PerMultiprocessor int                    // ranks, unless --per-multiprocessor says otherwise
+	Flags             func(f *flag.FlagSet)  // adds those of the example
+	Check             func(o Options) error  // what they say
+	Scales            func(devices int) bool // with how many devices --scaling runs it; nil: any
+	New               func(ctx context.Context, s *halo.Session, o Options) (Problem, error)
 }
 
 // Problem is the work of an example, ready on the devices of a session. Its methods share memory and run one after
@@ -164,15 +164,6 @@ func (p Program) counts(devices int, o Options) (all []int) {
 		all = all[:last]
 	}
 	return all
-}
-
-// measured is what came out on some devices.
-type measured struct {
-	what, report   string
-	devices, ranks int
-	us             [][]float64 // by method: what an iteration took in each sample, in order of size
-	model          float64     // us; 0: there is none
-	sum            uint32
 }
 
 // measure runs the methods on all devices of a session, and holds them to the reference and to each other.

@@ -11,6 +11,15 @@ import (
 	"text/tabwriter"
 )
 
+// measured is what came out on some devices.
+type measured struct {
+	what, report   string
+	devices, ranks int
+	us             [][]float64 // by method: what an iteration took in each sample, in order of size
+	model          float64     // us; 0: there is none
+	sum            uint32
+}
+
 // table prints what an iteration takes by each method on each number of devices, in microseconds: the median, the least
 // and the most of all samples, and how many times as long as by ranks. Two columns are there where they have numbers:
 // what the model says of ranks, and the efficiency of weak scaling.

@@ -229,9 +229,6 @@ func (x *Blocks) Reset(input func(b *Block, i int) func(element int64) float64) 
 	return nil
 }
 
-// Ranks returns how many a device has.
-func (x *Blocks) Ranks() int { return x.World.Ranks() }
-
 // String says how the matrix is cut, and onto how many ranks.
 func (x *Blocks) String() string {
 	return fmt.Sprintf("%d x %d blocks of %d x %d elements, %d entries a row, each by %d ranks of %d threads", x.Side, x.Side, x.N, x.N, x.PerRow, x.Each, x.Options.Threads)
