@@ -56,6 +56,9 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 		}
 		w.resources.Add(m.kernel)
 	}
+	if devices[0].GoKernels {
+		w.newHost()
+	}
 	return w, nil
 }
 
@@ -199,7 +202,7 @@ func (w *World) openProxy(m *member) (err error) {
 func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
 	spec := streams.KernelSpec{Name: w.program.Name, Function: f, Cooperative: true}
 	if m.device.GoKernels {
-		spec.Run = func() { w.runRanks(m.index) }
+		spec.Run = func() { w.host.runAll(m.index) }
 		return m.device.NewKernel(spec)
 	}
 	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), served: w.served[m.index], control: m.control.Address(), log: m.lines.Address()}

@@ -20,7 +20,7 @@ type World struct {
 	resources streams.Resources
 	windows   [2]uint64        // that NewWindow made
 	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
-	host      *hostState       // of the run in progress
+	host      *hostRanks       // of runs on host devices
 	channels  []channel        // that NewChannel made
 	laid      int              // how many of them GPUs know of
 	log       logger
