@@ -36,6 +36,16 @@ func (p *product) Method(name string) (compare.Method, error) {
 // Ranks returns how many a device has.
 func (p *product) Ranks() int { return p.World.Ranks() }
 
+// work is what a product takes, with the barrier of all and, where there are several blocks, that of a device, and with
+// the sum of all products.
+func (p *product) work() sparse.Work { return p.Work(1+min(1, p.Side-1), 3) }
+
+// Model is what an iteration takes by that.
+func (p *product) Model() float64 { return p.Takes(p.work()) }
+
+// String says what is multiplied, and what that takes.
+func (p *product) String() string { return fmt.Sprintf("%v; %v", p.Blocks, p.work()) }
+
 // input is an element of one of the two inputs.
 func (p *product) input(i int, element int64) float64 {
 	return p.data.Number(compare.Hash(uint64(element), 1<<32+uint64(i)), 8)
