@@ -194,6 +194,13 @@ func (w *World) openProxy(m *member) (err error) {
 	if m.space, err = m.device.WrapMemory(spaceBegin, math.MaxInt64-spaceBegin); err != nil {
 		return err
 	}
+	if !w.options.Queues { // with queues a notification is a store too, behind those that it tells of
+		if m.joins.room, err = m.device.AllocPinned(commands * joinMost); err != nil {
+			return err
+		}
+		w.resources.Add(m.joins.room)
+		m.joins.pending = make([]*gathered, 0, commands)
+	}
 	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a line that has no use
 	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.options.Limit))
 }

@@ -46,6 +46,7 @@ type member struct {
 	ends    *streams.Memory   // of a GPU: of channels, or nil
 	orders  *streams.Memory   // pinned: what the proxy is to do, or nil
 	proxied *streams.Stream   // of the proxy
+	joins   joiner            // of the proxy
 	space   *streams.Memory   // of a GPU: all its addresses from spaceBegin on, for the proxy, or nil
 	data    *streams.Memory   // of a GPU: the caller's
 	copied  *streams.Memory   // pinned: the same
