@@ -42,13 +42,14 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 }
 
 // overlapTasks have as much work, and as many bytes to exchange, for a device in all, however many ranks share it.
+// Ranks begin apart where two devices exchange: partners on one device would begin at different times.
 func (r *run) overlapTasks() (all []bench.Task) {
 	const most = 16 // ranks a multiprocessor
 	for _, each := range r.options.PerMultiprocessor {
 		for _, bytes := range []int64{1 << 10, 16 << 10} {
 			for _, work := range []int64{64, 256, 1024} {
 				for _, apart := range r.options.Apart {
-					if apart == 0 || each > 1 {
+					if apart == 0 || each > 1 && len(r.Devices) > 1 {
 						all = append(all, r.overlapTask(each, bytes*most/int64(each), work*most/int64(each), apart))
 					}
 				}
