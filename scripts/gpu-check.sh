@@ -4,13 +4,15 @@
 # archive. The last lines are a short table.
 #
 #   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [examples]
-#                [turns] [ranks] [soak] [start] [records]
+#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records]
 #
 # Without words it does tests, sanitize, table, exchange, links, latency and sweep. Step performance is most of what
 # docs/performance.md reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
 # problems for SOAK (default: 10m) while one GPU pauses at random, and then has a GPU fail.
 # Step start measures how long commands take to start, beside a plain CUDA program.
-# Step ranks measures ranks on the device, beside NVSHMEM where its Python package is.
+# Step ranks measures ranks on the device, beside NVSHMEM where its Python package is. Step applications runs the examples
+# of ranks at the sizes of the thesis and at larger ones, on one GPU, on two and so on; step ranks does so too. Step
+# ranks-litmus runs litmus tests of ranks with random seeds for LITMUS (default: 10m).
 # Step records is exchange, packing, performance, examples and turns: all that the pages say in numbers, into a folder such as
 # records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
 # Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
@@ -428,12 +430,45 @@ sweep() {
 ranks() {
 	local what
 	mkdir -p "$records"
-	timed ranks 150 "$bundle/halox" bench ranks --record "$records/ranks.json"
-	for what in "put and notify" packet "one way" overlap; do
+	timed ranks 400 "$bundle/halox" bench ranks --record "$records/ranks.json"
+	for what in "put and notify" packet "one way" overlap broadcast reduce allreduce channel "channel one way" \
+		"put and notify by proxy" "one way by proxy"; do
+		grep -q "^$what  " "$out/ranks.log" || continue # two GPUs are needed for some
 		timed "plot-${what// /-}" 20 "$bundle/halox" plot "$records/ranks.json" --kind ranks --where "what=$what" -o "$records/ranks-${what// /-}.png"
 	done
 	cat "$out/ranks.log"
+	applications
 	against_nvshmem
+}
+
+# The examples that do one thing by ranks, by streams and events and by graphs: what they print.
+applications() {
+	local name log=$records/applications.txt
+	mkdir -p "$records"
+	made >"$log"
+	application() { # NAME FLAGS...
+		echo "$ $*" >>"$log"
+		timeout 300 "$bundle/examples/$1" --backend cuda --scaling "${@:2}" >>"$log" 2>"$out/application.log" ||
+			{ failed=1 && echo "FAIL  application $*" && tail -n 5 "$out/application.log"; }
+	}
+	application reduction --iterations 100 --samples 20
+	application reduction --iterations 100 --samples 20 --numbers 0
+	for name in spmv power; do
+		application "$name" --iterations 100 --samples 20
+		application "$name" --iterations 100 --samples 20 --side 2
+	done
+	application particles --size thesis --samples 20
+	application diffusion --size thesis --samples 20 --iterations 200
+	for name in particles diffusion; do
+		application "$name" --size full --samples 5 --iterations 20 --verify=false
+	done
+	cat "$log"
+}
+
+# Litmus tests of ranks on all GPUs. Where one fails the log has its seed.
+ranks-litmus() {
+	LIMIT=${LIMIT:-90000} check ranks-litmus "$bundle/halox" verify heat3d.yaml --set devices.backend=cuda --ranks-for "${LITMUS:-10m}"
+	grep -h '^litmus tests of ranks' "$out/ranks-litmus.log"
 }
 
 against_nvshmem() {

@@ -14,6 +14,7 @@ import (
 
 func newVerifyCommand() *cobra.Command {
 	var set []string
+	var soak ranksSoak
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Check exchanges and schemes on the devices, grid and cut of a config file",
@@ -25,18 +26,27 @@ place says. Then it solves the problem of the file for up to 20 steps with every
 scheme and path, and compares the result with that of one device, bit for bit. Where
 kernels reach each other's memory, it also runs litmus tests of ranks: puts, their
 notifications and barriers, on each device, between two and among all. A large
-grid is made smaller first, and cut alike.`,
+grid is made smaller first, and cut alike.
+
+With --ranks-for it runs nothing but those litmus tests, one after the other for so long,
+each with a random seed that chooses the test, the devices, the ranks and the data. The
+first that fails ends it, and names its seed: --ranks-seed runs that one again.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verifyFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set)
+			return verifyFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set, soak)
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
+	cmd.Flags().DurationVar(&soak.long, "ranks-for", 0, "run litmus tests of ranks for so long, and nothing else")
+	cmd.Flags().Uint32Var(&soak.seed, "ranks-seed", 0, "run the litmus test of ranks of this seed, and nothing else")
 	return cmd
 }
 
 // verifyFile is the command.
-func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []string) (err error) {
+func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []string, soak ranksSoak) (err error) {
+	if soak.long < 0 {
+		return fmt.Errorf("--ranks-for %v is negative", soak.long)
+	}
 	config, err := loadConfig(file, set)
 	if err != nil {
 		return err
@@ -46,6 +56,10 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	if soak != (ranksSoak{}) {
+		w.printHead(out)
+		return (&verifier{setup: w, out: out}).soak(ctx, soak)
+	}
 	full, parts := w.place.Grid, w.place.Parts
 	if small := reduced(full, parts); small != full.Size {
 		less, err := w.again(ctx, file, append(set, smaller(full.Dims, small, parts)...))

@@ -5,22 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/halox/halox/halo/ranks/litmus"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
+// ranksSoak is for how long litmus tests of ranks run, and which one alone.
+type ranksSoak struct {
+	long time.Duration
+	seed uint32 // 0: random ones
+}
+
+// soak runs litmus tests of ranks and prints how many.
+func (v *verifier) soak(ctx context.Context, s ranksSoak) error {
+	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Limit: waitLimit, Seed: s.seed}
+	done, err := tests.Soak(ctx, s.long, v.devices()...)
+	fmt.Fprintf(v.out, "litmus tests of ranks: %d turns of %d rounds in %v\n", done.Turns, done.Rounds, done.Took.Round(time.Millisecond))
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w; --ranks-seed runs it again", err)
+	}
+	return err
+}
+
+// devices returns those of the file, each once.
+func (v *verifier) devices() (all []*streams.Device) {
+	for _, d := range v.place.Devices {
+		if !slices.Contains(all, d) {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
 // ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all. There are none
 // where some device does not reach another.
 func (v *verifier) ranks() (all []check) {
 	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Limit: waitLimit}
-	var devices []*streams.Device
-	for _, d := range v.place.Devices {
-		if !slices.Contains(devices, d) {
-			devices = append(devices, d)
-		}
-	}
+	devices := v.devices()
 	for _, from := range devices {
 		for _, to := range devices {
 			if _, _, err := v.session.Links.Choose(p2p.Direct, from, to, p2p.MessageShape{}); err != nil {

@@ -50,6 +50,23 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// Litmus tests of ranks run for as long as is said, or once with a seed, and nothing else does.
+func TestVerifyRanksFor(t *testing.T) {
+	measured(t)
+	for flags, says := range map[string]string{
+		"--ranks-for 200ms": " rounds in ",
+		"--ranks-seed 77":   "litmus tests of ranks: 1 turns of 289 rounds in ",
+	} {
+		code, out, errs := cli(append([]string{"verify", write(t, "c.yaml", planned)}, strings.Fields(flags)...)...)
+		if code != 0 || errs != "" || !strings.Contains(out, says) || strings.Contains(out, "exchange by") {
+			t.Errorf("%s: exit %d: %s%s", flags, code, out, errs)
+		}
+	}
+	if code, _, errs := cli("verify", write(t, "c.yaml", planned), "--ranks-for", "-1s"); code == 0 || !strings.Contains(errs, "--ranks-for -1s is negative") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
 func TestVerifyReportsWhatFails(t *testing.T) {
 	var out strings.Builder
 	v := &verifier{out: &out}

@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/halox/halox/examples/internal/versus"
+	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
@@ -61,7 +60,7 @@ func (p *part) share(ranks int64) {
 
 // source is that of the kernel for ranks of so many threads.
 func rankSource(threads int) kernels.Source {
-	return kernels.Source{Name: "diffusion.cu", Text: source, Defines: []string{"BY_RANKS", "THREADS=" + strconv.Itoa(threads)}, Mirrors: []kernels.Mirror{
+	return kernels.Source{Name: "diffusion.cu", Text: compare.Sums + source, Defines: []string{"BY_RANKS", "THREADS=" + strconv.Itoa(threads)}, Mirrors: []kernels.Mirror{
 		{Name: "Part", Value: part{}}, {Name: "FIELDS", Value: fields}, {Name: "FLY", Value: fieldFly}, {Name: "DIFFUSE", Value: stageDiffuse},
 	}}
 }
@@ -69,47 +68,35 @@ func rankSource(threads int) kernels.Source {
 // byRanks steps values by ranks.
 type byRanks struct {
 	problem problem
+	options compare.Options
 	devices []*streams.Device
 	parts   []part
 	values  []*streams.Memory // of each device
-	staging []*streams.Memory // pinned, as large
-	copying []*streams.Stream
 	world   *ranks.World
 	open    streams.Resources
 }
 
-func newByRanks(s *halo.Session, p problem, o *versus.Options) (made *byRanks, err error) {
-	r := &byRanks{problem: p, devices: s.Devices}
+func newByRanks(s *halo.Session, p problem, o compare.Options) (made *byRanks, err error) {
+	r := &byRanks{problem: p, options: o, devices: s.Devices}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, r.open.Close())
 		}
 	}()
 	program := ranks.Program{Name: "diffusion", Source: rankSource(o.Threads), Kernel: "diffusion", Threads: o.Threads, Host: r.rank}
-	if r.world, err = ranks.New(s.Compiler, s.Devices, s.Links, program, o.World(p.ny*p.nz, s.Devices)); err != nil {
+	if r.world, err = compare.World(s, program, o, 1, p.ny*p.nz); err != nil {
 		return nil, err
 	}
 	r.open.Add(r.world)
 	for _, d := range s.Devices {
 		q := part{Nx: int64(p.nx), Ny: int64(p.ny), Nz: int64(p.nz)}
 		q.share(int64(r.world.Ranks()))
-		values, err := d.Alloc(q.bytes())
+		values, err := compare.Alloc(&r.open, d, q.bytes())
 		if err != nil {
 			return nil, err
 		}
-		r.open.Add(values)
-		staging, err := d.AllocPinned(q.bytes())
-		if err != nil {
-			return nil, err
-		}
-		r.open.Add(staging)
-		stream, err := d.NewStream(streams.Normal)
-		if err != nil {
-			return nil, err
-		}
-		r.open.Add(stream)
 		q.Values = values.Address()
-		r.parts, r.values, r.staging, r.copying = append(r.parts, q), append(r.values, values), append(r.staging, staging), append(r.copying, stream)
+		r.parts, r.values = append(r.parts, q), append(r.values, values)
 	}
 	return r, nil
 }
@@ -123,71 +110,57 @@ func (r *byRanks) load(u grid) error {
 	for i := range r.devices {
 		q := &r.parts[i]
 		q.Done = 0
-		to := streams.View[float64](r.staging[i].Bytes())
-		for n := range to {
-			to[n] = nan
-		}
-		for z := range q.Nz {
-			for y := int64(-1); y <= q.Ny; y++ {
+		err := compare.Fill(r.values[i].All(), func(to []float64, first int64) {
+			for n := range to {
+				to[n] = nan
+			}
+			for at := first / q.Nx * q.Nx; at < min(first+int64(len(to)), q.offset(fieldU+1, 0, -1)); at += q.Nx {
+				z, y := at/q.Nx/(q.Ny+2), at/q.Nx%(q.Ny+2)-1
 				from := u.row(int(z), int((int64(i)*q.Ny+y+int64(u.ny))%int64(u.ny)))
-				copy(to[q.offset(fieldU, z, y):], from)
+				copy(to[max(0, at-first):], from[max(0, first-at):])
 			}
-		}
-		if err := r.copying[i].Copy(r.values[i].All(), r.staging[i].All()); err != nil {
-			return err
-		}
-	}
-	return r.sync()
-}
-
-// read returns the newest values.
-func (r *byRanks) read() (grid, error) {
-	for i := range r.devices {
-		if err := r.copying[i].Copy(r.staging[i].All(), r.values[i].All()); err != nil {
-			return grid{}, err
-		}
-	}
-	u := newGrid(r.problem.nx, r.problem.ny*len(r.devices), r.problem.nz)
-	if err := r.sync(); err != nil {
-		return u, err
-	}
-	for i, q := range r.parts {
-		from := streams.View[float64](r.staging[i].Bytes())
-		for z := range q.Nz {
-			for y := range q.Ny {
-				copy(u.row(int(z), i*int(q.Ny)+int(y)), from[q.offset(fieldU+int(q.Done%2), z, y):][:q.Nx])
-			}
-		}
-	}
-	return u, nil
-}
-
-func (r *byRanks) sync() error {
-	for _, s := range r.copying {
-		if err := s.Sync(30 * time.Second); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// run makes so many steps, and returns what they took: the most of all devices.
-func (r *byRanks) run(ctx context.Context, steps int) (took time.Duration, err error) {
-	for i := range r.parts {
-		r.parts[i].Steps = int64(steps)
-	}
-	if err := ranks.Run(ctx, r.world, r.parts); err != nil {
-		return 0, err
-	}
-	for i := range r.parts {
-		r.parts[i].Done += int64(steps)
-		timed := r.world.Timings(i)
-		if len(timed) != 1 {
-			return 0, fmt.Errorf("diffusion: a run was timed %d times", len(timed))
+// read returns the newest values.
+func (r *byRanks) read() (grid, error) {
+	u := newGrid(r.problem.nx, r.problem.ny*len(r.devices), r.problem.nz)
+	for i, q := range r.parts {
+		now := fieldU + int(q.Done%2)
+		begin := q.offset(now, 0, -1)
+		from, err := compare.Read[float64](r.values[i].Span(8*begin, 8*(q.offset(now+1, 0, -1)-begin)))
+		if err != nil {
+			return u, err
 		}
-		took = max(took, timed[0])
+		for z := range q.Nz {
+			for y := range q.Ny {
+				copy(u.row(int(z), i*int(q.Ny)+int(y)), from[q.offset(now, z, y)-begin:][:q.Nx])
+			}
+		}
 	}
-	return took, nil
+	return u, nil
+}
+
+// method makes steps, and goes on where it was.
+func (r *byRanks) method() compare.Method {
+	run := compare.ByRanks(r.world, func(steps int) []part {
+		for i := range r.parts {
+			r.parts[i].Steps = int64(steps)
+		}
+		return r.parts
+	})
+	return func(ctx context.Context, steps int) (time.Duration, error) {
+		took, err := run(ctx, steps)
+		for i := range r.parts {
+			r.parts[i].Done += int64(steps)
+		}
+		return took, err
+	}
 }
 
 // neighbour is the twin of struct Neighbour of diffusion.cu.
@@ -220,6 +193,7 @@ func (r *byRanks) rank(k *ranks.Rank) {
 		beside = [2]neighbour{below, above}
 	}
 	tell := func(to neighbour, field, tag int) {
+		r.options.Pause()
 		if !to.far {
 			k.Notify(to.rank, ranks.All, tag)
 			return

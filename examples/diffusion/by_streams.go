@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -148,6 +149,9 @@ func (b *byStreams) read() (u grid, err error) {
 // run makes so many steps, and returns what they took.
 func (b *byStreams) run(ctx context.Context, steps int) (time.Duration, error) {
 	res, err := b.runner.Steps(ctx, int64(steps))
+	if err == nil && res.Steps != int64(steps) {
+		err = fmt.Errorf("it made %d of %d steps: %w", res.Steps, steps, context.Cause(ctx))
+	}
 	if err != nil {
 		return 0, err
 	}

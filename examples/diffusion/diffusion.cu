@@ -116,6 +116,7 @@ struct Neighbour {
 // tell has a neighbour know of the row of a field that it needs.
 __device__ inline void tell(ranks::Rank &r, ranks::Window w, const Part &p, const Slab &s, const Neighbour &to,
                             int field, int tag) {
+	pause_at_random();
 	if (!to.far) return r.notify(to.rank, ranks::WORLD, tag);
 	const i64 plane = (p.ny + 2) * p.nx * 8;
 	r.put_box(w, to.rank, p.offset(field, s.level[0], to.there) * 8, {0, plane},

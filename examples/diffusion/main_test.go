@@ -1,23 +1,53 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/examples/internal/exampletest"
-	"github.com/halox/halox/examples/internal/versus"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/solvers/scheme"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, "diffusion.cu") }
 
-const limit = 20 * time.Second
+// options are those of so many ranks a device.
+func options(ranks, threads int) compare.Options {
+	return compare.Options{Ranks: ranks, Threads: threads, Limit: 20 * time.Second}
+}
+
+// checked runs from the first values and compares what comes out with what is wanted.
+func checked(ctx context.Context, m stepper, run compare.Method, first, want grid, steps int) error {
+	if err := m.load(first); err != nil {
+		return err
+	}
+	if _, err := run(ctx, steps); err != nil {
+		return err
+	}
+	got, err := m.read()
+	if i := differ(got, want); err == nil && i >= 0 {
+		err = fmt.Errorf("point %d differs: %w", i, errDiffers)
+	}
+	return err
+}
+
+// differ returns a point at which two grids are not the same, bit for bit, or -1.
+func differ(a, b grid) int {
+	for i, v := range a.values {
+		if math.Float64bits(v) != math.Float64bits(b.values[i]) {
+			return i
+		}
+	}
+	return -1
+}
 
 // Ranks give the bits of the reference on any number of devices, however many share the levels and rows; a second run
 // goes on where the first has ended.
@@ -39,14 +69,14 @@ func TestRanks(t *testing.T) {
 					p := c.problem
 					first := start(p.nx, p.ny*len(s.Devices), p.nz)
 					half, whole := reference(first, steps), reference(first, 2*steps)
-					r, err := newByRanks(s, p, &versus.Options{Ranks: ranks, Threads: 64, Limit: limit})
+					r, err := newByRanks(s, p, options(ranks, 64))
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := checked(t.Context(), r, first, &half, steps); err != nil {
+					if err := checked(t.Context(), r, r.method(), first, half, steps); err != nil {
 						t.Error(err)
 					}
-					if _, err := r.run(t.Context(), steps); err != nil {
+					if _, err := r.method()(t.Context(), steps); err != nil {
 						t.Fatal(err)
 					}
 					if got, err := r.read(); err != nil || differ(got, whole) >= 0 {
@@ -74,7 +104,7 @@ func TestStreams(t *testing.T) {
 			t.Run(string(name), func(t *testing.T) {
 				first := start(p.nx, p.ny*len(s.Devices), p.nz)
 				want := reference(first, steps)
-				b, err := newByStreams(t.Context(), s, p, scheme.Options{Scheme: name, Limit: limit, Steps: steps})
+				b, err := newByStreams(t.Context(), s, p, scheme.Options{Scheme: name, Limit: 20 * time.Second, Steps: steps})
 				if name == scheme.Ranks { // which has none of several stages
 					if !errors.Is(err, scheme.ErrUnsuited) {
 						t.Fatal(err)
@@ -84,7 +114,7 @@ func TestStreams(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := checked(t.Context(), b, first, &want, steps); err != nil {
+				if err := checked(t.Context(), b, b.run, first, want, steps); err != nil {
 					t.Error(err)
 				}
 				if err := b.Close(); err != nil {
@@ -131,24 +161,39 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// A run that does not give what is wanted is an error that says where.
-func TestDiffers(t *testing.T) {
-	exampletest.EachSession(t, 1, func(t *testing.T, s *halo.Session) {
-		p := problem{4, 3, 2}
-		first := start(p.nx, p.ny, p.nz)
-		want := reference(first, 1)
-		want.values[1+4*2+12] += 1e-15
-		r, err := newByRanks(s, p, &versus.Options{Ranks: 2, Threads: 32, Limit: limit})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := checked(t.Context(), r, first, &want, 1); !errors.Is(err, errDiffers) || !strings.Contains(err.Error(), "at 1, 2, 1 after 1 steps") {
-			t.Errorf("error %v", err)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+// The reference tells values that are wrong, and says where.
+func TestCheck(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	p := newProgram()
+	o, err := p.Parse(strings.Fields("--size 4x3x2"), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := p.New(t.Context(), &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if _, err := x.Method(compare.Ranks); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	values, err := x.Values(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Check(t.Context(), values, 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := x.Check(t.Context(), values, 1); !errors.Is(err, errDiffers) {
+		t.Errorf("the values of another step: %v", err)
+	}
+	values[1+4*2+12] += 1e-14
+	if _, err := x.Check(t.Context(), values, 0); !errors.Is(err, errDiffers) || !strings.Contains(err.Error(), "at 1, 2, 1 after 0 steps") {
+		t.Errorf("a wrong value: %v", err)
+	}
 }
 
 // Ranks share levels and rows so that the largest share is as small as can be.
@@ -172,35 +217,39 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// The program prints a table of both methods, and refuses flags that make no sense.
-func TestProgram(t *testing.T) {
-	cases := []struct{ args, want, fails string }{
-		{"--backend host --devices 3 --steps 4 --repeats 2 --size 9x5x3", "both methods gave the bits of the serial reference", ""},
-		{"--backend host --devices 2 --steps 2 --repeats 1 --size 8x8x2 --per-multiprocessor 1 --ranks 2 --csv", "method,devices,ranks a device,step [us],least,most,speedup\nranks,2,2,", ""},
-		{"--backend host --devices 1 --steps 2 --repeats 1 --size 8x8x2 --verify=false --scheme graph", "streams under scheme graph", ""},
-		{"-h", "-size", "help requested"},
-		{"more", "", `"more" is no flag`},
-		{"--size 3x3", "", "--size 3x3: three numbers of points"},
-		{"--size 3x3x3x3", "", "three numbers of points"},
-		{"--size 3x0x3", "", "1 to 1048576 points"},
-		{"--scheme guess --backend host --devices 2", "", "guess"},
-		{"--path guess --backend host --devices 2", "", "guess"},
-		{"--threads 2000", "", "--threads 2000: a multiple of 32"},
-		{"--backend abacus", "", "abacus"},
-	}
-	for _, c := range cases {
-		t.Run(c.args, func(t *testing.T) {
-			var out bytes.Buffer
-			err := run(t.Context(), strings.Fields(c.args), &out)
-			if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
-				t.Errorf("error %v, want %q", err, c.fails)
-			}
-			if !strings.Contains(out.String(), c.want) {
-				t.Errorf("printed %q, want %q", out.String(), c.want)
-			}
+// Ranks, schemes and graphs give the same bits on each backend, which are those of the reference.
+func TestOneAnswer(t *testing.T) {
+	sums := exampletest.Sums{}
+	for _, c := range []struct {
+		devices int
+		flags   string
+	}{
+		{1, "--size 8x8x2 --iterations 2"},
+		{3, "--size 9x5x3 --iterations 4 --ranks 2"},
+		{2, "--size 8x8x2 --iterations 3 --per-multiprocessor 1 --threads 64 --scheme assisted --path peer"},
+		{2, "--size 6x5x3 --iterations 3 --ranks 6 --pauses"},
+	} {
+		t.Run(fmt.Sprintf("devices=%d/%s", c.devices, strings.ReplaceAll(c.flags, " ", "_")), func(t *testing.T) {
+			exampletest.Compare(t, newProgram, sums, c.devices, "--samples 2 "+c.flags)
 		})
 	}
 }
 
+func TestRefusals(t *testing.T) {
+	exampletest.Refused(t, newProgram, map[string]string{
+		"--size 3x3":     "--size 3x3: three numbers of points",
+		"--size 3x3x3x3": "three numbers of points",
+		"--size 3x0x3":   "1 to 1048576 points",
+		"--size small":   "or thesis or full",
+		"--scheme guess --devices 2 --method streams": "guess",
+		"--path guess --devices 2 --method graph":     "guess",
+		"--threads 2000": "--threads 2000: want 32 to 512",
+	})
+	exampletest.Stopped(t, newProgram, "--size 8x8x2")
+	if p, err := parseSize("thesis"); err != nil || p != (problem{128, 320, 26}) {
+		t.Errorf("the size of the thesis is %v, %v", p, err)
+	}
+}
+
 // The kernel compiles for every generation of GPUs, without spills.
-func TestSource(t *testing.T) { exampletest.Compile(t, rankSource(128)) }
+func TestSource(t *testing.T) { exampletest.Compile(t, rankSource(128), 255) }

@@ -1,6 +1,10 @@
 package main
 
-import "math"
+import (
+	"math"
+
+	"github.com/halox/halox/examples/internal/compare"
+)
 
 var nan = math.NaN()
 
@@ -20,9 +24,11 @@ func (g grid) at(x, y, z int) float64 { return g.row(z, (y+g.ny)%g.ny)[(x+g.nx)%
 // filled returns a grid with the values of f.
 func filled(nx, ny, nz int, f func(x, y, z int) float64) grid {
 	g := newGrid(nx, ny, nz)
-	for i := range g.values {
-		g.values[i] = f(i%nx, i/nx%ny, i/nx/ny)
-	}
+	compare.Parallel(int64(len(g.values)), func(lo, hi int64) {
+		for i := int(lo); i < int(hi); i++ {
+			g.values[i] = f(i%nx, i/nx%ny, i/nx/ny)
+		}
+	})
 	return g
 }
 
@@ -59,14 +65,4 @@ func reference(u grid, steps int) grid {
 		})
 	}
 	return u
-}
-
-// differ returns a point at which two grids are not the same, bit for bit, or -1.
-func differ(a, b grid) int {
-	for i, v := range a.values {
-		if math.Float64bits(v) != math.Float64bits(b.values[i]) {
-			return i
-		}
-	}
-	return -1
 }

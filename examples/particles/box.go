@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
@@ -18,7 +20,7 @@ var text string
 
 // source is that of the kernels for blocks of so many threads.
 func source(threads int) kernels.Source {
-	return kernels.Source{Name: "particles.cu", Text: text, Defines: []string{"THREADS=" + strconv.Itoa(threads)}, Mirrors: []kernels.Mirror{
+	return kernels.Source{Name: "particles.cu", Text: compare.Sums + text, Defines: []string{"THREADS=" + strconv.Itoa(threads)}, Mirrors: []kernels.Mirror{
 		{Name: "Part", Value: part{}}, {Name: "Failure", Value: failure{}}, {Name: "Particle", Value: particle{}},
 		{Name: "HEADER", Value: header}, {Name: "PARTICLE", Value: particleBytes},
 		{Name: "TOO_MANY", Value: tooMany}, {Name: "TOO_FAST", Value: tooFast},
@@ -38,16 +40,39 @@ type problem struct {
 	dt        float64
 }
 
+// settings are what the flags say: a problem, of which what is 0 is that of a size with a name.
+type settings struct {
+	size                          string
+	width, dt                     float64
+	segments, particles, capacity int
+}
+
+// sizes are the problems that have names: those of the thesis are of 41600 particles in 416 x 416.
+var sizes = map[string]problem{
+	"small":  {width: 104, segments: 64, particles: 1600},
+	"thesis": {width: 416, segments: 416, particles: 41600},
+	"full":   {width: 416, segments: 40 * 416, particles: 40 * 41600},
+}
+
+// problem is what the flags say.
+func (s *settings) problem() problem {
+	named := sizes[s.size]
+	return problem{cmp.Or(s.width, named.width), cmp.Or(s.segments, named.segments), cmp.Or(s.particles, named.particles), s.capacity, s.dt}
+}
+
 // check returns an error unless the problem can be run.
-func (p problem) check() error {
+func (s *settings) check() error {
 	const most = 1 << 20
-	switch {
+	if _, known := sizes[s.size]; !known {
+		return fmt.Errorf("--size %s: want small, thesis or full", s.size)
+	}
+	switch p := s.problem(); {
 	case !(p.width > 0) || p.width > most:
 		return fmt.Errorf("--width %g: a number above 0 up to %d is possible", p.width, most)
 	case p.segments < 1 || p.segments > most:
 		return fmt.Errorf("--segments %d: 1 to %d are possible", p.segments, most)
-	case p.particles < 0 || p.particles > 1<<30:
-		return fmt.Errorf("--particles %d: 0 to %d are possible", p.particles, 1<<30)
+	case p.particles < 1 || p.particles > 1<<30:
+		return fmt.Errorf("--particles %d: 1 to %d are possible", p.particles, 1<<30)
 	case p.capacity < 0 || p.capacity > most:
 		return fmt.Errorf("--capacity %d: 0 to %d are possible", p.capacity, most)
 	case !(p.dt > 0) || p.dt > 1:

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
-	"time"
-
-	"github.com/halox/halox/halo"
+	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/halo/ranks"
 )
 
@@ -14,30 +11,19 @@ const (
 	tagState
 )
 
-// byRanks steps a box by ranks.
-type byRanks struct {
-	box   *box
-	world *ranks.World
+// program is that of the ranks of a box.
+func (b *box) program(o compare.Options) ranks.Program {
+	return ranks.Program{Name: "particles", Source: source(o.Threads), Kernel: "particles", Threads: o.Threads, Host: func(r *ranks.Rank) { b.rank(r, o) }}
 }
 
-func newByRanks(s *halo.Session, b *box, threads int, o ranks.Options) (*byRanks, error) {
-	p := ranks.Program{Name: "particles", Source: source(threads), Kernel: "particles", Threads: threads, Host: b.rank}
-	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, o)
-	return &byRanks{b, w}, err
-}
-
-// run makes so many steps, and returns what they took: the most of all devices.
-func (r *byRanks) run(ctx context.Context, steps int) (took time.Duration, err error) {
-	for i := range r.box.parts {
-		r.box.parts[i].Steps = int64(steps)
-	}
-	if err := ranks.Run(ctx, r.world, r.box.parts); err != nil {
-		return 0, err
-	}
-	for i := range r.box.devices {
-		took = max(took, r.world.Timings(i)[0])
-	}
-	return took, nil
+// byRanks is the method by ranks.
+func (b *box) byRanks(w *ranks.World) compare.Method {
+	return compare.ByRanks(w, func(steps int) []part {
+		for i := range b.parts {
+			b.parts[i].Steps = int64(steps)
+		}
+		return b.parts
+	})
 }
 
 // neighbour is the twin of struct Neighbour of particles.cu.
@@ -75,7 +61,7 @@ func (n neighbour) tellState(r *ranks.Rank, w ranks.Window, b board) {
 }
 
 // rank is the twin of kernel particles.
-func (b *box) rank(r *ranks.Rank) {
+func (b *box) rank(r *ranks.Rank, o compare.Options) {
 	q := ranks.Data[part](r)
 	mine := b.board(r.Device())
 	mine.part = q
@@ -110,6 +96,7 @@ func (b *box) rank(r *ranks.Rank) {
 		for s := low; s < high; s++ {
 			mine.advance(s)
 		}
+		o.Pause()
 		below.tellMigrants(r, w, mine)
 		above.tellMigrants(r, w, mine)
 		if neighbours > 0 && !r.WaitNotifications(tagMigrants, neighbours) {
@@ -118,6 +105,7 @@ func (b *box) rank(r *ranks.Rank) {
 		for s := low; s < high; s++ {
 			mine.merge(s)
 		}
+		o.Pause()
 		below.tellState(r, w, mine)
 		above.tellState(r, w, mine)
 		r.Flush(w)

@@ -1,24 +1,19 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"time"
 
-	"github.com/halox/halox/halo"
+	"github.com/halox/halox/examples/internal/compare"
+	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
-// byStreams steps a box by a kernel for each part of a step, copies between neighbours, and events. Some steps are
-// captured as a graph, which is launched again and again.
+// byStreams steps a box by a kernel for each part of a step, copies between neighbours, and events.
 type byStreams struct {
-	box   *box
-	limit time.Duration
-	ends  []*end
-	graph *streams.Graph
-	batch int // steps of the graph
-	open  streams.Resources
+	*compare.Queue
+	box  *box
+	ends []*end
 }
 
 // end is what a device has.
@@ -38,60 +33,28 @@ type link struct {
 	to                     int // device
 }
 
-// maxBatch is how many steps are captured at most.
-const maxBatch = 10
-
-func newByStreams(s *halo.Session, b *box, threads, steps int, limit time.Duration) (made *byStreams, err error) {
-	m := &byStreams{box: b, limit: limit, batch: min(maxBatch, steps)}
-	for steps%m.batch != 0 {
-		m.batch--
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, m.open.Close())
-		}
-	}()
-	for i := range b.devices {
-		e, err := m.newEnd(s.Compiler, i, threads)
+func newByStreams(w *ranks.World, b *box, threads int) (*byStreams, error) {
+	m := &byStreams{Queue: &compare.Queue{}, box: b}
+	b.open.Add(m)
+	m.Iteration = m.step
+	for i := range w.Devices() {
+		e, err := m.newEnd(w, i, threads)
 		if err != nil {
 			return nil, err
 		}
 		m.ends = append(m.ends, e)
 	}
-	var others []*streams.Stream
-	for i, e := range m.ends {
-		if i > 0 {
-			others = append(others, e.stream)
-		}
-		for _, l := range e.links {
-			if l != nil {
-				others = append(others, l.stream)
-			}
-		}
-	}
-	m.graph, err = streams.Capture(m.ends[0].stream, others, func() error {
-		for step := range m.batch {
-			if err := m.step(step); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	m.open.Add(m.graph)
 	return m, nil
 }
 
 // newEnd makes what a device needs.
-func (m *byStreams) newEnd(c *kernels.Compiler, device, threads int) (e *end, err error) {
+func (m *byStreams) newEnd(w *ranks.World, device, threads int) (e *end, err error) {
 	d, b := m.box.devices[device], m.box
 	e = &end{}
 	if e.stream, e.done, err = m.newStream(d, "compute"); err != nil {
 		return nil, err
 	}
-	f, err := c.Functions(d, source(threads), "advance_all", "merge_all")
+	f, err := w.Functions(device, "advance_all", "merge_all")
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +72,7 @@ func (m *byStreams) newEnd(c *kernels.Compiler, device, threads int) (e *end, er
 			Grid: [3]int{int(part.Segments), 1, 1}, Block: [3]int{threads, 1, 1}, Argument: part}
 		k, err := kernels.Launch(d, spec)
 		if err == nil {
-			m.open.Add(k)
+			b.open.Add(k)
 		}
 		return k, err
 	}
@@ -133,16 +96,12 @@ func (m *byStreams) newEnd(c *kernels.Compiler, device, threads int) (e *end, er
 type partArgument = part
 
 func (m *byStreams) newStream(d *streams.Device, name string) (*streams.Stream, *streams.Event, error) {
-	s, err := d.NewStream(streams.Normal)
+	s, err := m.NewStream(d)
 	if err != nil {
 		return nil, nil, err
 	}
-	m.open.Add(s)
 	s.SetName("%s", name)
-	e, err := d.NewEvent()
-	if err == nil {
-		m.open.Add(e)
-	}
+	e, err := m.NewEvent(d)
 	return s, e, err
 }
 
@@ -167,20 +126,18 @@ func (m *byStreams) newLink(from, to int) (l *link, err error) {
 	return l, nil
 }
 
-// step queues a step; all but the first one of a graph wait for the positions of the step before.
-func (m *byStreams) step(n int) error {
+// step queues a step: it begins once the positions of the step before are there.
+func (m *byStreams) step(int) error {
 	for i, e := range m.ends {
-		if n > 0 {
-			if err := m.await(i); err != nil {
-				return err
-			}
+		if err := m.await(i, m.WaitEarlier); err != nil {
+			return err
 		}
 		if err := e.part(e.advance, func(l *link) error { return l.stream.Copy(l.migrantsTo, l.migrants) }); err != nil {
 			return err
 		}
 	}
 	for i, e := range m.ends {
-		if err := m.await(i); err != nil {
+		if err := m.await(i, (*streams.Stream).Wait); err != nil {
 			return err
 		}
 		if err := e.part(e.merge, func(l *link) error { return l.stream.Copy(l.positionsTo, l.positions) }); err != nil {
@@ -207,34 +164,16 @@ func (e *end) part(k *streams.Kernel, send func(l *link) error) error {
 }
 
 // await has a device wait for what its neighbours sent, and until what it sent itself may be changed.
-func (m *byStreams) await(device int) error {
+func (m *byStreams) await(device int, wait func(*streams.Stream, *streams.Event) error) error {
 	for _, e := range m.ends {
 		for _, l := range e.links {
 			if l == nil || l.to != device && e != m.ends[device] {
 				continue
 			}
-			if err := m.ends[device].stream.Wait(l.came); err != nil {
+			if err := wait(m.ends[device].stream, l.came); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
 }
-
-// run makes so many steps, a multiple of those that were captured, and returns what they took.
-func (m *byStreams) run(ctx context.Context, steps int) (time.Duration, error) {
-	begun := time.Now()
-	for done := 0; done < steps; done += m.batch {
-		if err := context.Cause(ctx); err != nil {
-			return 0, err
-		}
-		if err := m.graph.Launch(); err != nil {
-			return 0, err
-		}
-	}
-	err := m.ends[0].stream.Sync(m.limit)
-	return time.Since(begun), err
-}
-
-// Close frees what it holds. Closing twice is no error.
-func (m *byStreams) Close() error { return m.open.Close() }

@@ -1,139 +1,87 @@
 // Particles moves particles that repel each other in a box cut into segments, which they wander through: the particle
-// case study of Kuster 2017. It does so by ranks on the devices, and by streams and events, checks both against a
-// serial reference, bit for bit, and times them.
+// case study of Kuster 2017. It does so by ranks on the devices, by streams and events, and by graphs of these, checks
+// all against a serial reference, bit for bit, and times them.
 //
-// The size of the thesis is
-//
-//	particles --width 416 --segments 416 --particles 41600 --steps 100
-//
-// for each device. With --segments 16640 --particles 1664000 --verify=false there are forty times as many.
+// With --size thesis each device has what it has there. With --size full there are forty times as many, which give all
+// multiprocessors of a GPU work for long; --verify=false leaves out the reference, which takes the host minutes then.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
-	"os/signal"
-	"time"
+	"math"
 
-	"github.com/halox/halox/examples/internal/versus"
+	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/ranks"
 )
 
-// options are what the flags say.
-type options struct {
-	versus.Options
-	problem problem
+// run is a box of particles on the devices of a session, and how it is stepped.
+type run struct {
+	settings
+	box     *box
+	world   *ranks.World
+	queue   *byStreams // nil until it is needed
+	options compare.Options
+	start   []particle
+	want    map[int][]particle // the reference, by steps
 }
 
-func flags(args []string, out io.Writer) (o options, err error) {
-	o = options{versus.Options{Steps: 100, Repeats: 5, Threads: 128, Verify: true, Limit: 20 * time.Second}, problem{}}
-	f := flag.NewFlagSet("particles", flag.ContinueOnError)
-	f.SetOutput(out)
-	o.Options.Add(f)
-	p := &o.problem
-	f.Float64Var(&p.width, "width", 104, "of the box, in units of the cutoff")
-	f.IntVar(&p.segments, "segments", 64, "of a device, each as high as the cutoff")
-	f.IntVar(&p.particles, "particles", 1600, "of a device")
-	f.IntVar(&p.capacity, "capacity", 0, "particles of a segment at most; 0 for 64 more than twice their mean")
-	f.Float64Var(&p.dt, "dt", 0.01, "length of a time step")
-	if err := o.Parse(f, args); err != nil {
-		return o, err
+func (s *settings) open(_ context.Context, session *halo.Session, o compare.Options) (compare.Problem, error) {
+	n, p := len(session.Devices), s.problem()
+	b, err := newBox(session, p)
+	if err != nil {
+		return nil, err
 	}
-	return o, p.check()
+	x := &run{settings: *s, box: b, options: o, want: map[int][]particle{}}
+	x.start = scattered(n*p.particles, p.width, float64(n*p.segments))
+	if x.world, err = compare.World(session, b.program(o), o, 1, p.segments); err == nil {
+		b.open.Add(x.world)
+	}
+	return compare.Opened(x, err)
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "particles:", err)
-			os.Exit(1)
+// String says what is moved.
+func (x *run) String() string {
+	p := x.problem()
+	return fmt.Sprintf("%d particles in a box of %g x %d by %d ranks of %d threads a device", len(x.start), p.width, x.height(), x.world.Ranks(), x.options.Threads)
+}
+
+func (x *run) height() int64 { return x.box.parts[0].All }
+
+// Ranks returns how many a device has.
+func (x *run) Ranks() int { return x.world.Ranks() }
+
+// Method makes a method ready.
+func (x *run) Method(name string) (compare.Method, error) {
+	if name == compare.Ranks {
+		return x.box.byRanks(x.world), nil
+	}
+	if x.queue == nil {
+		q, err := newByStreams(x.world, x.box, x.options.Threads)
+		if err != nil {
+			return nil, err
 		}
+		x.queue = q
 	}
+	return x.queue.Method(name), nil
 }
 
-func run(ctx context.Context, args []string, out io.Writer) (err error) {
-	o, err := flags(args, out)
-	if err != nil {
-		return err
+// Reset puts all particles where they begin.
+func (x *run) Reset() error { return x.box.load(x.start) }
+
+// Values returns the places and velocities of all particles, in order of ids. It is an error if one is lost.
+func (x *run) Values(int) ([]float64, error) {
+	all, err := x.box.read()
+	if err == nil {
+		err = lost(all, x.start)
 	}
-	session, err := halo.Open(ctx, o.Wanted())
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, session.Close()) }()
-	return compare(ctx, session, o, out)
+	return numbers(all), err
 }
 
-// compare checks and times both methods.
-func compare(ctx context.Context, s *halo.Session, o options, out io.Writer) (err error) {
-	n, p := len(s.Devices), o.problem
-	height := n * p.segments
-	start := scattered(n*p.particles, p.width, float64(height))
-	b, err := newBox(s, p)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	r, err := newByRanks(s, b, o.Threads, o.World(p.segments, s.Devices))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.world.Close()) }()
-	q, err := newByStreams(s, b, o.Threads, o.Steps, o.Limit)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, q.Close()) }()
-	var want []particle
-	if o.Verify {
-		want = reference(start, p.width, int64(height), p.dt, o.Steps)
-	}
-	var methods []*versus.Method
-	for _, m := range []struct {
-		versus.Method
-		run func(context.Context, int) (time.Duration, error)
-	}{{versus.Method{Name: "ranks", Ranks: r.world.Ranks()}, r.run}, {versus.Method{Name: "streams"}, q.run}} {
-		once := func() (time.Duration, error) { return m.run(ctx, o.Steps) }
-		if err := b.checked(start, want, once); err != nil {
-			return fmt.Errorf("%s: %w", m.Name, err)
-		}
-		if err := m.Time(o.Repeats, func() (time.Duration, error) {
-			if err := b.load(start); err != nil {
-				return 0, err
-			}
-			return once()
-		}); err != nil {
-			return err
-		}
-		methods = append(methods, &m.Method)
-	}
-	if !o.CSV {
-		fmt.Fprintf(out, "particles: %d steps of %d particles in a box of %g x %d on %v\n", o.Steps, len(start), p.width, height, s)
-		if o.Verify {
-			fmt.Fprintln(out, "both methods gave the bits of the serial reference, and lost no particle")
-		}
-	}
-	return versus.Print(out, &o.Options, n, methods...)
-}
-
-// checked runs from a start and compares what comes out: with what is wanted, if that is not nil, else by the ids alone.
-func (b *box) checked(start, want []particle, run func() (time.Duration, error)) error {
-	if err := b.load(start); err != nil {
-		return err
-	}
-	if _, err := run(); err != nil {
-		return err
-	}
-	got, err := b.read()
-	if err != nil {
-		return err
-	}
+// lost returns an error unless particles have the ids of those that they began with.
+func lost(got, start []particle) error {
 	if len(got) != len(start) {
 		return fmt.Errorf("%d particles are left of %d: %w", len(got), len(start), ErrRun)
 	}
@@ -142,8 +90,46 @@ func (b *box) checked(start, want []particle, run func() (time.Duration, error))
 			return fmt.Errorf("particle %d is not there: %w", start[i].Id, ErrRun)
 		}
 	}
-	if i := differ(got, want); want != nil && i >= 0 {
-		return fmt.Errorf("particle %d is %v, the reference has %v: %w", got[i].Id, got[i], want[i], ErrRun)
-	}
 	return nil
+}
+
+// numbers returns what particles have, but for their ids.
+func numbers(all []particle) (values []float64) {
+	for _, p := range all {
+		values = append(values, p.X, p.Y, p.Vx, p.Vy)
+	}
+	return values
+}
+
+// Check compares with the reference, bit for bit.
+func (x *run) Check(_ context.Context, values []float64, steps int) (string, error) {
+	if x.want[steps] == nil {
+		x.want[steps] = reference(x.start, x.problem().width, x.height(), x.dt, steps)
+	}
+	for i, want := range numbers(x.want[steps]) {
+		if math.Float64bits(values[i]) != math.Float64bits(want) {
+			return "", fmt.Errorf("%s of particle %d is %v after %d steps, the reference has %v: %w", [...]string{"x", "y", "vx", "vy"}[i%4], x.start[i/4].Id, values[i], steps, want, ErrRun)
+		}
+	}
+	return fmt.Sprintf("%d particles after %d steps: none is lost, all have the bits of the serial reference", len(x.start), steps), nil
+}
+
+// Close frees all. Closing twice is no error.
+func (x *run) Close() error { return x.box.Close() }
+
+func newProgram() compare.Program {
+	var s settings
+	return compare.Program{Name: "particles", Iterations: 100, Flags: s.flags, Check: func(compare.Options) error { return s.check() }, New: s.open}
+}
+
+func main() { compare.Main(newProgram()) }
+
+// flags adds those of this example.
+func (s *settings) flags(f *flag.FlagSet) {
+	f.StringVar(&s.size, "size", "small", "of a device: small, thesis or full; what follows says otherwise where it is not 0")
+	f.Float64Var(&s.width, "width", 0, "of the box, in units of the cutoff")
+	f.IntVar(&s.segments, "segments", 0, "of a device, each as high as the cutoff")
+	f.IntVar(&s.particles, "particles", 0, "of a device")
+	f.IntVar(&s.capacity, "capacity", 0, "particles of a segment at most; 0 for 64 more than twice their mean")
+	f.Float64Var(&s.dt, "dt", 0.01, "length of a time step")
 }

@@ -1,64 +1,106 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/examples/internal/exampletest"
-	"github.com/halox/halox/examples/internal/versus"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, "particles.cu") }
 
 // methods calls f with a box for each method by which it can be stepped, ranks in several numbers.
-func methods(t *testing.T, s *halo.Session, p problem, steps int, f func(t *testing.T, b *box, run func() (time.Duration, error))) {
+func methods(t *testing.T, s *halo.Session, p problem, steps int, f func(t *testing.T, b *box, run func() error)) {
 	t.Helper()
-	const threads, limit = 64, 20 * time.Second
-	each := func(name string, method func(b *box) (func(context.Context, int) (time.Duration, error), func() error, error)) {
+	o := compare.Options{Threads: 64}
+	each := func(name string, method func(b *box) (compare.Method, error)) {
 		t.Run(name, func(t *testing.T) {
 			b, err := newBox(s, p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			run, end, err := method(b)
+			defer func() {
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			run, err := method(b)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f(t, b, func() (time.Duration, error) { return run(t.Context(), steps) })
-			if err := errors.Join(end(), b.Close()); err != nil {
-				t.Error(err)
-			}
+			f(t, b, func() error {
+				_, err := run(t.Context(), steps)
+				return err
+			})
 		})
 	}
 	for _, n := range []int{1, 3, p.segments + 1} {
-		each(fmt.Sprintf("ranks=%d", n), func(b *box) (func(context.Context, int) (time.Duration, error), func() error, error) {
-			w := versus.Options{Ranks: n, Limit: limit}
-			o := w.World(n, s.Devices)
-			o.Checks = n == 3
-			r, err := newByRanks(s, b, threads, o)
+		each(fmt.Sprintf("ranks=%d", n), func(b *box) (compare.Method, error) {
+			w, err := ranks.New(s.Compiler, s.Devices, s.Links, b.program(o), ranks.Options{Ranks: n, Checks: n == 3, Limit: 20 * time.Second})
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
-			return r.run, r.world.Close, nil
+			b.open.Add(w)
+			return b.byRanks(w), nil
 		})
 	}
-	each("streams", func(b *box) (func(context.Context, int) (time.Duration, error), func() error, error) {
-		q, err := newByStreams(s, b, threads, steps, limit)
-		if err != nil {
-			return nil, nil, err
-		}
-		return q.run, q.Close, nil
-	})
+	for _, name := range compare.Methods()[1:] {
+		each(name, func(b *box) (compare.Method, error) {
+			w, err := ranks.New(s.Compiler, s.Devices, s.Links, b.program(o), ranks.Options{Ranks: 1})
+			if err != nil {
+				return nil, err
+			}
+			b.open.Add(w)
+			q, err := newByStreams(w, b, o.Threads)
+			if err != nil {
+				return nil, err
+			}
+			return q.Method(name), nil
+		})
+	}
 }
 
-// Both methods give the bits of the reference on any number of devices, for any number of ranks.
+// checked runs from a start and compares what comes out with what is wanted.
+func checked(b *box, start, want []particle, run func() error) error {
+	if err := b.load(start); err != nil {
+		return err
+	}
+	if err := run(); err != nil {
+		return err
+	}
+	got, err := b.read()
+	if err != nil {
+		return err
+	}
+	if i := differ(got, want); i != -1 {
+		return fmt.Errorf("particle %d of %d is not as in the reference, which has %d", i, len(got), len(want))
+	}
+	return lost(got, start)
+}
+
+// differ returns a particle of two lists that is not the same in both, or -1; -2 if they are not as long.
+func differ(a, b []particle) int {
+	if len(a) != len(b) {
+		return -2
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// All methods give the bits of the reference on any number of devices, for any number of ranks.
 func TestBits(t *testing.T) {
 	const steps = 12
 	cases := []struct {
@@ -106,9 +148,9 @@ func TestBits(t *testing.T) {
 				if c.crossing && n > 1 && !crossed(start, want, c.problem.segments) {
 					t.Fatal("no particle goes from device to device")
 				}
-				methods(t, s, c.problem, steps, func(t *testing.T, b *box, run func() (time.Duration, error)) {
+				methods(t, s, c.problem, steps, func(t *testing.T, b *box, run func() error) {
 					for range 2 { // the second time over what the first has left
-						if err := b.checked(sorted(start), want, run); err != nil {
+						if err := checked(b, sorted(start), want, run); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -139,13 +181,8 @@ func TestRunsInTurn(t *testing.T) {
 		height := int64(len(s.Devices) * p.segments)
 		start := scattered(int(20*height), p.width, float64(height))
 		want := reference(start, p.width, height, p.dt, 10)
-		methods(t, s, p, 5, func(t *testing.T, b *box, run func() (time.Duration, error)) {
-			err := b.checked(start, want, func() (time.Duration, error) {
-				if _, err := run(); err != nil {
-					return 0, err
-				}
-				return run()
-			})
+		methods(t, s, p, 5, func(t *testing.T, b *box, run func() error) {
+			err := checked(b, start, want, func() error { return errors.Join(run(), run()) })
 			if err != nil {
 				t.Error(err)
 			}
@@ -175,11 +212,11 @@ func TestRefused(t *testing.T) {
 		}
 		for _, c := range cases {
 			t.Run(c.what, func(t *testing.T) {
-				methods(t, s, p, 1, func(t *testing.T, b *box, run func() (time.Duration, error)) {
+				methods(t, s, p, 1, func(t *testing.T, b *box, run func() error) {
 					if err := b.load(c.start); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := run(); err != nil {
+					if err := run(); err != nil {
 						t.Fatal(err)
 					}
 					if _, err := b.read(); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), c.want) {
@@ -248,40 +285,78 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// The program prints a table of both methods, and refuses flags that make no sense.
-func TestProgram(t *testing.T) {
-	cases := []struct{ args, want, fails string }{
-		{"--backend host --devices 3 --steps 7 --repeats 2 --segments 3 --particles 60 --width 8", "both methods gave the bits of the serial reference", ""},
-		{"--backend host --devices 2 --steps 2 --repeats 1 --per-multiprocessor 1 --ranks 2 --csv", "method,devices,ranks a device,step [us],least,most,speedup\nranks,2,2,", ""},
-		{"--backend host --devices 2 --steps 2 --repeats 1 --verify=false --per-multiprocessor 2", "streams", ""},
-		{"-h", "-particles", "help requested"},
-		{"more", "", `"more" is no flag`},
-		{"--steps 0", "", "--steps 0: at least 1"},
-		{"--repeats 0", "", "--repeats 0: at least 1"},
-		{"--devices -1", "", "--devices -1: 0 to 16"},
-		{"--threads 33", "", "--threads 33: a multiple of 32"},
-		{"--ranks -2", "", "numbers below 0"},
-		{"--limit 0s", "", "--limit 0s: a time above 0"},
-		{"--width 0", "", "--width 0: a number above 0"},
-		{"--width NaN", "", "--width NaN: a number above 0"},
-		{"--segments 0", "", "--segments 0: 1 to"},
-		{"--particles -1", "", "--particles -1: 0 to"},
-		{"--capacity -1", "", "--capacity -1: 0 to"},
-		{"--dt 2", "", "--dt 2: a number above 0 up to 1"},
-		{"--backend host --devices 1 --capacity 3", "", "more than its capacity of 3"},
-		{"--backend abacus", "", "abacus"},
-	}
-	for _, c := range cases {
-		t.Run(c.args, func(t *testing.T) {
-			var out bytes.Buffer
-			err := run(t.Context(), strings.Fields(c.args), &out)
-			if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
-				t.Errorf("error %v, want %q", err, c.fails)
-			}
-			if !strings.Contains(out.String(), c.want) {
-				t.Errorf("printed %q, want %q", out.String(), c.want)
-			}
+// Ranks, streams and graphs give the same bits on each backend, which are those of the reference.
+func TestOneAnswer(t *testing.T) {
+	sums := exampletest.Sums{}
+	for _, c := range []struct {
+		devices int
+		flags   string
+	}{
+		{1, "--segments 3 --particles 60 --width 8 --iterations 7"},
+		{3, "--segments 3 --particles 60 --width 8 --iterations 5 --ranks 2"},
+		{2, "--segments 4 --particles 70 --width 8 --iterations 20 --per-multiprocessor 1 --threads 64"},
+		{2, "--segments 3 --particles 60 --width 8 --iterations 6 --ranks 3 --pauses"},
+	} {
+		t.Run(fmt.Sprintf("devices=%d/%s", c.devices, strings.ReplaceAll(c.flags, " ", "_")), func(t *testing.T) {
+			exampletest.Compare(t, newProgram, sums, c.devices, "--samples 2 "+c.flags)
 		})
+	}
+}
+
+// The reference tells a value that is wrong.
+func TestCheck(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	p := newProgram()
+	o, err := p.Parse(strings.Fields("--particles 20 --segments 3 --width 5"), os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := p.New(t.Context(), &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if err := x.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	values, err := x.Values(0)
+	if err != nil || len(values) != 80 {
+		t.Fatalf("%d values, %v", len(values), err)
+	}
+	if _, err := x.Check(t.Context(), values, 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := x.Check(t.Context(), values, 1); !errors.Is(err, ErrRun) {
+		t.Errorf("values of another step: %v", err)
+	}
+	values[4*13+3] += 1e-15
+	if _, err := x.Check(t.Context(), values, 0); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), "vy of particle 13 is") {
+		t.Errorf("a wrong value: %v", err)
+	}
+	start := scattered(3, 5, 3)
+	for what, got := range map[string][]particle{"particles are left of 3": start[:2], "particle 2 is not there": {start[0], start[1], start[1]}} {
+		if err := lost(got, start); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v, want %q", err, what)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	exampletest.Refused(t, newProgram, map[string]string{
+		"--size huge":              "--size huge: want small, thesis or full",
+		"--iterations 0":           "--iterations 0: want 1 to",
+		"--width -1":               "--width -1: a number above 0",
+		"--width NaN":              "--width NaN: a number above 0",
+		"--segments -1":            "--segments -1: 1 to",
+		"--particles -1":           "--particles -1: 1 to",
+		"--capacity -1":            "--capacity -1: 0 to",
+		"--dt 2":                   "--dt 2: a number above 0 up to 1",
+		"--devices 1 --capacity 3": "more than its capacity of 3",
+	})
+	exampletest.Stopped(t, newProgram, "--segments 3 --particles 30 --width 8")
+	s := settings{size: "thesis", particles: 7}
+	if p := s.problem(); p.width != 416 || p.segments != 416 || p.particles != 7 {
+		t.Errorf("%+v is not the size of the thesis with 7 particles", p)
 	}
 }
 
@@ -290,5 +365,5 @@ func TestSource(t *testing.T) {
 	if p := (problem{segments: 3, particles: 100}); p.room() != 160 {
 		t.Errorf("a segment has room for %d", p.room())
 	}
-	exampletest.Compile(t, source(128))
+	exampletest.Compile(t, source(128), 255)
 }

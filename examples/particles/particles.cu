@@ -292,11 +292,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_
 		if (step > 0 && neighbours > 0 && !rank.wait_notifications(TAG_STATE, neighbours)) break;
 		for (i64 s = low; s < high; s++) advance(part, s, scratch);
 #pragma unroll 1
-		for (int side = 0; side < 2; side++) tell_migrants(rank, w, part, beside[side], side == 0 ? BELOW : ABOVE);
+		for (int side = 0; side < 2; side++) pause_at_random(), tell_migrants(rank, w, part, beside[side], side == 0 ? BELOW : ABOVE);
 		if (neighbours > 0 && !rank.wait_notifications(TAG_MIGRANTS, neighbours)) break;
 		for (i64 s = low; s < high; s++) merge(part, s);
 #pragma unroll 1
-		for (int side = 0; side < 2; side++) tell_state(rank, w, part, beside[side]);
+		for (int side = 0; side < 2; side++) pause_at_random(), tell_state(rank, w, part, beside[side]);
 		rank.flush(w);
 	}
 	rank.stop_timer();

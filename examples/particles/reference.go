@@ -72,17 +72,3 @@ func hashed(n uint64) float64 {
 	n = (n ^ n>>27) * 0x94d049bb133111eb
 	return float64((n^n>>31)>>11) / (1 << 53)
 }
-
-// differ returns a particle of two lists that is not the same in both, bit for bit, or -1; -2 if they are not
-// as long.
-func differ(a, b []particle) int {
-	if len(a) != len(b) {
-		return -2
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return -1
-}

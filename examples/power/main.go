@@ -21,6 +21,30 @@ func first(element int64) float64 {
 	return 1 + compare.Reals.Number(compare.Hash(uint64(element), 1<<33), 0)/2
 }
 
+// Ranks returns how many a device has.
+func (p *iteration) Ranks() int { return p.World.Ranks() }
+
+// work is what an iteration takes: beside the product the sums of squares of column 0, the parts of the vector that return
+// to the first row of blocks, and a barrier of a device. The norm takes three hops, while the parts take one more than the
+// tree that they go down then.
+func (p *iteration) work() sparse.Work {
+	depth := 0
+	for step := 1; step < p.Side; step *= 2 {
+		depth++
+	}
+	var moves [][2]*sparse.Block
+	for row := 1; row < p.Side; row++ {
+		moves = append(moves, [2]*sparse.Block{p.Block(row, 0), p.Block(0, row)})
+	}
+	return p.Work(1+max(1, 3-depth), 1, moves...)
+}
+
+// Model is what an iteration takes by that.
+func (p *iteration) Model() float64 { return p.Takes(p.work()) }
+
+// String says what is iterated, and what that takes.
+func (p *iteration) String() string { return fmt.Sprintf("%v; %v", p.Blocks, p.work()) }
+
 // Reset gives all blocks the first vector, and the factor 1.
 func (p *iteration) Reset() error {
 	err := p.Blocks.Reset(func(b *sparse.Block, i int) func(int64) float64 {
@@ -116,7 +140,7 @@ func (p *iteration) Check(ctx context.Context, values []float64, iterations int)
 
 func newProgram() compare.Program {
 	var s sparse.Settings
-	return compare.Program{Name: "power", Flags: s.Flags, Check: func(compare.Options) error { return s.Check() }, New: open(&s)}
+	return compare.Program{Name: "power", PerMultiprocessor: 4, Flags: s.Flags, Check: func(compare.Options) error { return s.Check() }, Scales: s.Scales, New: open(&s)}
 }
 
 func main() { compare.Main(newProgram()) }

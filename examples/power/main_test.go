@@ -177,6 +177,7 @@ func TestCheck(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	exampletest.Refused(t, newProgram, map[string]string{
+		"--memory-rate 0":                  "want rates above 0",
 		"--size -3":                        "--size -3: want 1 to 2147483647",
 		"--side -1":                        "--side -1: want 0 to 16",
 		"--density 1.5":                    "--density 1.5: want more than 0, and up to 1",
@@ -187,4 +188,4 @@ func TestRefusals(t *testing.T) {
 	exampletest.Stopped(t, newProgram, "--size 100")
 }
 
-func TestCompiles(t *testing.T) { exampletest.Compiles(t, source, 96) }
+func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 96) }

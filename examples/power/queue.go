@@ -25,7 +25,6 @@ type queue struct {
 func newQueue(p *iteration) (q *queue, err error) {
 	q = &queue{on: p}
 	q.Streams, err = p.NewStreams(sparse.Launches{
-		Source: source,
 		Product: func(b *sparse.Block, parity int) int {
 			if b.Row+b.Column == 0 {
 				return 1 - parity
@@ -60,7 +59,7 @@ func newQueue(p *iteration) (q *queue, err error) {
 // newFactor makes the launch of set_factor ready.
 func (p *iteration) newFactor(squares, factor streams.Span) (*streams.Kernel, error) {
 	d := squares.Memory.Device()
-	f, err := p.Session.Compiler.Functions(d, source, "set_factor")
+	f, err := p.World.Functions(0, "set_factor")
 	if err != nil {
 		return nil, err
 	}

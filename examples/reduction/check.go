@@ -14,6 +14,9 @@ func (p *problem) String() string {
 	return fmt.Sprintf("a sum of %d %s on each device by %d ranks of %d threads", p.count, p.data, p.world.Ranks(), p.options.Threads)
 }
 
+// Ranks returns how many a device has.
+func (p *problem) Ranks() int { return p.world.Ranks() }
+
 // Reset fills what ranks and streams write to with NaN, but for the totals.
 func (p *problem) Reset() error {
 	for _, m := range append([]*streams.Memory{p.gathered}, p.cells...) {

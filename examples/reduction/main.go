@@ -14,7 +14,7 @@ import (
 func (p *settings) open(_ context.Context, s *halo.Session, o compare.Options) (_ compare.Problem, err error) {
 	x := &problem{settings: *p, session: s, options: o}
 	program := ranks.Program{Name: "reduction", Source: source, Kernel: "by_ranks", Threads: o.Threads, Host: x.byRanks}
-	if x.world, err = compare.World(s, program, o, 1); err != nil {
+	if x.world, err = compare.World(s, program, o, 1, 0); err != nil {
 		return nil, err
 	}
 	x.resources.Add(x.world)
@@ -73,7 +73,7 @@ func (p *problem) Method(name string) (compare.Method, error) {
 
 func newProgram() compare.Program {
 	var s settings
-	return compare.Program{Name: "reduction", Flags: s.flags, Check: s.check, New: s.open}
+	return compare.Program{Name: "reduction", PerMultiprocessor: 4, Flags: s.flags, Check: s.check, New: s.open}
 }
 
 func main() { compare.Main(newProgram()) }

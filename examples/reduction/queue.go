@@ -56,7 +56,7 @@ func newQueue(p *problem) (q *queue, err error) {
 func (q *queue) newKernels(device int, sums streams.Span) error {
 	p := q.on
 	d, numbers, each := p.session.Devices[device], p.numbers[device], p.world.Ranks()
-	f, err := p.session.Compiler.Functions(d, source, "slice_sums", "add_tree")
+	f, err := p.world.Functions(device, "slice_sums", "add_tree")
 	if err != nil {
 		return err
 	}

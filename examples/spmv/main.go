@@ -24,7 +24,7 @@ func (p *product) Method(name string) (compare.Method, error) {
 		return compare.ByRanks(p.World, p.Shared), nil
 	}
 	if p.queue == nil {
-		q, err := p.NewStreams(sparse.Launches{Source: source, Product: func(*sparse.Block, int) int { return sparse.Product }, Total: p.total})
+		q, err := p.NewStreams(sparse.Launches{Product: func(*sparse.Block, int) int { return sparse.Product }, Total: p.total})
 		if err != nil {
 			return nil, err
 		}
@@ -32,6 +32,19 @@ func (p *product) Method(name string) (compare.Method, error) {
 	}
 	return p.queue.Method(name), nil
 }
+
+// Ranks returns how many a device has.
+func (p *product) Ranks() int { return p.World.Ranks() }
+
+// work is what a product takes, with the barrier of all and, where there are several blocks, that of a device, and with
+// the sum of all products.
+func (p *product) work() sparse.Work { return p.Work(1+min(1, p.Side-1), 3) }
+
+// Model is what an iteration takes by that.
+func (p *product) Model() float64 { return p.Takes(p.work()) }
+
+// String says what is multiplied, and what that takes.
+func (p *product) String() string { return fmt.Sprintf("%v; %v", p.Blocks, p.work()) }
 
 // input is an element of one of the two inputs.
 func (p *product) input(i int, element int64) float64 {
@@ -91,7 +104,7 @@ func (p *product) Check(_ context.Context, values []float64, iterations int) (st
 
 func newProgram() compare.Program {
 	var s settings
-	return compare.Program{Name: "spmv", Flags: s.flags, Check: s.check, New: s.open}
+	return compare.Program{Name: "spmv", PerMultiprocessor: 4, Flags: s.flags, Check: s.check, Scales: s.Scales, New: s.open}
 }
 
 func main() { compare.Main(newProgram()) }

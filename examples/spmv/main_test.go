@@ -123,6 +123,7 @@ func TestCheck(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	exampletest.Refused(t, newProgram, map[string]string{
+		"--memory-rate 0":                  "want rates above 0",
 		"--data words":                     "--data words: want integers or reals",
 		"--size 0":                         "--size 0: want 1 to 2147483647",
 		"--side 17":                        "--side 17: want 0 to 16",
@@ -136,4 +137,4 @@ func TestRefusals(t *testing.T) {
 	exampletest.Stopped(t, newProgram, "--size 100")
 }
 
-func TestCompiles(t *testing.T) { exampletest.Compiles(t, source, 96) }
+func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 80) }

@@ -347,7 +347,7 @@ func TestSourceCompiles(t *testing.T) {
 		defines []string
 	}{
 		"plain": {source(), nil}, "all": {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}}, "messages by proxy": {messagesSource(), []string{"RANK_QUEUES", "RANK_PROXY"}},
-		"messages": {messagesSource(), []string{"RANK_CHECKS"}}, "collectives": {collectivesSource(), []string{"RANK_CHECKS"}}, "proxy": {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}},
+		"called copies": {source(), []string{"RANK_CALLED_COPIES"}}, "messages": {messagesSource(), []string{"RANK_CHECKS"}}, "collectives": {collectivesSource(), []string{"RANK_CHECKS"}}, "proxy": {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,7 @@ const (
 	badChannel
 	badMessage
 	noProxy
+	byProgram
 	ended
 	badResult // of host devices only
 )
@@ -37,7 +38,7 @@ type failure struct {
 	why                    reason
 	rank                   int // of the world
 	expected, came, detail int64
-	err                    error // of a rank on a host device
+	err                    error // of a rank on a host device, or what a code of the program means
 }
 
 // Errors that a run may return. Its message says which rank failed, and of what.
@@ -46,6 +47,27 @@ var (
 	ErrArgument = errors.New("a call of a rank has a wrong argument")
 	ErrNoRoom   = errors.New("ranks that wait for each other do not fit on the device at once") // of New
 )
+
+// CodeError is that of a run that a rank has ended by Fail. Run's error wraps it.
+type CodeError struct {
+	Rank         int // of the world
+	Device       fmt.Stringer
+	Code, Detail int64
+	Means        error // what Program.Errors has of the code, or nil; it is wrapped too
+}
+
+func (e *CodeError) Error() string {
+	text := fmt.Sprintf("ranks: rank %d (%v) failed with code %d", e.Rank, e.Device, e.Code)
+	if e.Detail != 0 {
+		text += fmt.Sprintf(", detail %d", e.Detail)
+	}
+	if e.Means != nil {
+		text += fmt.Sprintf(": %v", e.Means)
+	}
+	return text
+}
+
+func (e *CodeError) Unwrap() error { return e.Means }
 
 // describe returns the error of a rank, whose device is named.
 func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
@@ -74,6 +96,8 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return fmt.Errorf("%s waited %v for the proxy that serves device %d; it has up to %d commands: %w", who, limit, f.came, f.expected, ErrTimeout)
 	case noMessage:
 		return fmt.Errorf("%s waited %v for message %d of channel %d, of rank %d: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+	case byProgram:
+		return &CodeError{f.rank, device, f.expected, f.detail, f.err}
 	case badChannel:
 		return wrong("%s channel %d, of which it is not that end", [...]string{"received from", "sent over"}[f.expected], f.came)
 	case badMessage:

@@ -10,17 +10,19 @@ type hostChannel struct {
 	sent, read atomic.Uint64
 }
 
-func newHostChannels(all []channel, first uint64) []*hostChannel {
-	made := make([]*hostChannel, len(all))
-	for i, c := range all {
-		made[i] = &hostChannel{channel: c, first: first, messages: make([][]byte, c.slots)}
-		for k := range made[i].messages {
-			made[i].messages[k] = make([]byte, 0, c.bytes)
-		}
-		made[i].sent.Store(first)
-		made[i].read.Store(first)
+func newHostChannel(c channel) *hostChannel {
+	made := &hostChannel{channel: c, messages: make([][]byte, c.slots)}
+	for k := range made.messages {
+		made.messages[k] = make([]byte, 0, c.bytes)
 	}
 	return made
+}
+
+// begin numbers messages from first on.
+func (c *hostChannel) begin(first uint64) {
+	c.first = first
+	c.sent.Store(first)
+	c.read.Store(first)
 }
 
 func (c *hostChannel) slot(position uint64) *[]byte {

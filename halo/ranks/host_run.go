@@ -4,74 +4,84 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
 // runOnHost runs the program once.
 func runOnHost[T any](ctx context.Context, w *World, data []T) error {
-	h := newHostState(w.devices, w.ranks, w.options.Limit, w.options.Queues, w.first)
+	h := w.host
+	if h == nil { // ranks of a run before may still be there
+		h = w.newHost()
+	}
+	h.state.begin(w.first, w.presets, w.channels)
+	h.begin(w.first, w.windows)
 	for i := range data {
-		h.data = append(h.data, &data[i])
+		h.state.data[i] = &data[i]
 	}
-	for slot, memory := range w.presets {
-		h.windows[slot] = memory
-	}
-	h.channels = newHostChannels(w.channels, w.first)
-	w.host, h.log = h, &w.log
 	for _, m := range w.members {
 		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
-			h.end(err)
+			h.state.end(err)
 			break
 		}
 	}
-	stop := context.AfterFunc(ctx, func() { h.end(context.Cause(ctx)) })
-	defer stop()
-	var errs []error
+	defer h.state.endWith(ctx)()
+	var failed error
 	for i, m := range w.members {
-		errs = append(errs, w.join(m))
-		m.took = h.took[i]
+		failed = errors.Join(failed, w.join(m))
+		m.took = append(m.took[:0], h.state.took[i]...)
 	}
-	return errors.Join(append(errs, h.failed)...)
+	if failed != nil {
+		w.host = nil
+	}
+	return errors.Join(failed, h.state.reason())
+}
+
+// endWith has a run end when its context does, until the function is called that it returns.
+func (h *hostState) endWith(ctx context.Context) func() {
+	if ctx.Done() == nil {
+		return func() {}
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		h.end(context.Cause(ctx))
+		close(ended)
+	})
+	return func() {
+		if !stop() {
+			<-ended // the next run has the same state
+		}
+	}
+}
+
+// newHost makes the ranks of host devices.
+func (w *World) newHost() *hostRanks {
+	state := newHostState(w.devices, w.ranks, w.options.Limit, w.options.Queues)
+	state.log, state.codes = &w.log, w.program.Errors
+	w.host = newHostRanks(state, w.program.Host)
+	w.resources.Add(w.host)
+	return w.host
+}
+
+// reason is why the run ended before its time, or nil.
+func (h *hostState) reason() error {
+	h.failing.Lock()
+	defer h.failing.Unlock()
+	return h.failed
 }
 
 // join waits until the ranks of a device have ended.
 func (w *World) join(m *member) error {
+	h := w.host.state
 	for over := time.Now(); ; time.Sleep(20 * time.Microsecond) {
 		done, err := m.ended.Done()
 		if done || err != nil {
 			return err
 		}
-		if !w.host.over.Load() {
+		if !h.over.Load() {
 			over = time.Now()
 		}
 		if grace := w.options.Limit + 10*time.Second; time.Since(over) > grace {
 			return fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, grace)
 		}
-	}
-}
-
-// runRanks runs the ranks of a host device.
-func (w *World) runRanks(device int) {
-	var all sync.WaitGroup
-	for i := range w.ranks {
-		r := &Rank{state: w.host, device: device, local: i, windows: w.windows}
-		for tag := range r.consumed {
-			r.consumed[tag] = w.first
-		}
-		all.Go(func() { w.runRank(r) })
-	}
-	all.Wait()
-}
-
-func (w *World) runRank(r *Rank) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.fail(failure{err: fmt.Errorf("its function panicked: %v", p)})
-		}
-	}()
-	if r.Barrier(All) {
-		w.program.Host(r)
-		r.Barrier(All)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// hostState is what the ranks of a run on host devices share.
+// hostState is what the ranks of a run on host devices share. The runs of a world have the same, one after the other, so
+// that a run allocates nothing.
 type hostState struct {
 	devices  []*streams.Device
 	ranks    int // of each device
@@ -23,21 +24,19 @@ type hostState struct {
 	windows  [2 * MaxWindows][][]byte
 	took     [][]int64 // by device
 	log      *logger
+	codes    map[int64]error // of the program
 	over     atomic.Bool
 	failing  sync.Mutex
 	failed   error
 }
 
-// newHostState has counts of notifications that begin with first.
-func newHostState(devices []*streams.Device, ranks int, limit time.Duration, queues bool, first uint64) *hostState {
-	size := ranks * len(devices)
-	h := &hostState{devices: devices, ranks: ranks, limit: limit, took: make([][]int64, len(devices))}
-	h.counts, h.arrivals = make([][Tags]atomic.Uint64, size), make([]atomic.Uint64, len(devices)+1)
-	for rank := range h.counts {
-		for tag := range h.counts[rank] {
-			h.counts[rank][tag].Store(first)
-		}
-	}
+// newHostState makes that of so many ranks a device.
+func newHostState(devices []*streams.Device, ranks int, limit time.Duration, queues bool) *hostState {
+	n := len(devices)
+	size := ranks * n
+	h := &hostState{devices: devices, ranks: ranks, limit: limit}
+	h.data, h.took = make([]any, n), make([][]int64, n)
+	h.counts, h.arrivals = make([][Tags]atomic.Uint64, size), make([]atomic.Uint64, n+1)
 	for c := range h.inboxes {
 		h.inboxes[c] = make([][maxLevels]inbox, size)
 	}
@@ -48,6 +47,44 @@ func newHostState(devices []*streams.Device, ranks int, limit time.Duration, que
 		h.windows[slot] = make([][]byte, size)
 	}
 	return h
+}
+
+// begin gives all what it has before the first rank of a run: counts that begin with first, windows that the host made,
+// by slot, and channels.
+func (h *hostState) begin(first uint64, presets map[int][][]byte, channels []channel) {
+	h.failed = nil
+	h.over.Store(false)
+	for i := range h.arrivals {
+		h.arrivals[i].Store(0)
+	}
+	for rank := range h.counts {
+		for tag := range h.counts[rank] {
+			h.counts[rank][tag].Store(first)
+		}
+	}
+	for i := range h.queues {
+		h.queues[i].all = h.queues[i].all[:0]
+	}
+	for c := range h.inboxes {
+		for rank := range h.inboxes[c] {
+			for level := range h.inboxes[c][rank] {
+				h.inboxes[c][rank][level].full.Store(false)
+			}
+		}
+	}
+	for slot := range h.windows {
+		clear(h.windows[slot])
+		copy(h.windows[slot], presets[slot])
+	}
+	for i := len(h.channels); i < len(channels); i++ {
+		h.channels = append(h.channels, newHostChannel(channels[i]))
+	}
+	for _, c := range h.channels {
+		c.begin(first)
+	}
+	for d := range h.took {
+		h.took[d] = h.took[d][:0]
+	}
 }
 
 // fail ends the run where a rank has failed; the first failure is the error.

@@ -22,11 +22,11 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 	if len(devices) < 1 || len(devices) > MaxDevices {
 		return nil, fmt.Errorf("ranks: %s: %d devices; 1 to %d are possible", p.Name, len(devices), MaxDevices)
 	}
-	if o.Ranks < 0 || o.PerMultiprocessor < 0 || o.Limit < 0 {
-		return nil, fmt.Errorf("ranks: %s: options %d ranks, %d a multiprocessor, limit %v", p.Name, o.Ranks, o.PerMultiprocessor, o.Limit)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("ranks: %s: %w", p.Name, err)
 	}
 	o.Limit = cmp.Or(o.Limit, limit)
-	w := &World{program: p, options: o, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
+	w := &World{program: p, options: o, compiler: c, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
@@ -38,7 +38,7 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 		}
 		w.members = append(w.members, &member{index: i, device: d})
 	}
-	functions, err := w.functions(c)
+	functions, err := w.functions()
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +55,9 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 			return nil, err
 		}
 		w.resources.Add(m.kernel)
+	}
+	if devices[0].GoKernels {
+		w.newHost()
 	}
 	return w, nil
 }
@@ -85,19 +88,19 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 }
 
 // functions returns the kernel of each device, nil on host devices.
-func (w *World) functions(c *kernels.Compiler) (all []streams.Function, err error) {
-	source := w.program.Source
-	source.Defines = append(w.options.defines(), source.Defines...)
+func (w *World) functions() (all []streams.Function, err error) {
+	w.source = w.program.Source
+	w.source.Defines = append(w.options.defines(), w.source.Defines...)
 	if w.proxied() {
-		source.Defines = append(source.Defines, "RANK_PROXY")
+		w.source.Defines = append(w.source.Defines, "RANK_PROXY")
 	}
-	source.Mirrors = append(mirrors(), source.Mirrors...)
-	for _, d := range w.devices {
+	w.source.Mirrors = append(mirrors(), w.source.Mirrors...)
+	for i, d := range w.devices {
 		if d.GoKernels {
 			all = append(all, nil)
 			continue
 		}
-		found, err := c.Functions(d, source, w.program.Kernel)
+		found, err := w.Functions(i, w.program.Kernel)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +123,7 @@ func (w *World) count(functions []streams.Function) error {
 				return fmt.Errorf("ranks: %s: %w: none of %d threads with %d bytes of dynamic shared memory fits on a multiprocessor of %v", w.program.Name, ErrNoRoom, w.program.Threads, w.program.Shared, d)
 			}
 		}
-		n := cmp.Or(w.options.Ranks, w.options.PerMultiprocessor*d.Cores, fits, d.Cores)
+		n := w.options.ranksOf(fits, d.Cores)
 		if fits > 0 && n > fits {
 			return fmt.Errorf("ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores)
 		}
@@ -199,6 +202,13 @@ func (w *World) openProxy(m *member) (err error) {
 	if m.space, err = m.device.WrapMemory(spaceBegin, math.MaxInt64-spaceBegin); err != nil {
 		return err
 	}
+	if !w.options.Queues { // with queues a notification is a store too, behind those that it tells of
+		if m.joins.room, err = m.device.AllocPinned(commands * joinMost); err != nil {
+			return err
+		}
+		w.resources.Add(m.joins.room)
+		m.joins.pending = make([]*gathered, 0, commands)
+	}
 	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a line that has no use
 	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.options.Limit))
 }
@@ -207,7 +217,7 @@ func (w *World) openProxy(m *member) (err error) {
 func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
 	spec := streams.KernelSpec{Name: w.program.Name, Function: f, Cooperative: true}
 	if m.device.GoKernels {
-		spec.Run = func() { w.runRanks(m.index) }
+		spec.Run = func() { w.host.runAll(m.index) }
 		return m.device.NewKernel(spec)
 	}
 	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), looks: w.looks(m.device), served: w.served[m.index], control: m.control.Address(), log: m.lines.Address()}

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,9 @@ type Program struct {
 	// What a rank does on a host device. It gives up where a wait or another call of the rank returns false. Nil:
 	// host devices are refused.
 	Host func(r *Rank)
+
+	// What the codes mean that ranks end a run with, by Rank.Fail: a run's error wraps that of its code, if there is one.
+	Errors map[int64]error
 }
 
 // check returns an error unless the program can be run.
@@ -41,6 +45,9 @@ type Options struct {
 	// or as many as fit there together. All devices have as many. A core of a host device counts as a multiprocessor,
 	// and has one if nothing is said.
 	Ranks, PerMultiprocessor int
+	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is made the next
+	// one below, but at least Multiple. A device has no more than AtMost, whatever else is said.
+	Multiple, AtMost int
 
 	Limit time.Duration // of every wait of a rank; 0 is 20 seconds
 	// Notifications keep their window and their source, and a rank can wait for those of one: as in Gysi, Bär and Hoefler
@@ -53,6 +60,33 @@ type Options struct {
 
 	Checks bool      // the arguments of every call are checked, which costs some
 	Log    io.Writer // what ranks log; nil: it is lost
+}
+
+// check returns an error unless the options make sense together.
+func (o Options) check() error {
+	switch {
+	case o.Ranks < 0 || o.PerMultiprocessor < 0 || o.Limit < 0:
+		return fmt.Errorf("options %d ranks, %d a multiprocessor, limit %v", o.Ranks, o.PerMultiprocessor, o.Limit)
+	case o.Multiple < 0 || o.AtMost < 0:
+		return fmt.Errorf("options of a multiple of %d ranks, at most %d", o.Multiple, o.AtMost)
+	case o.Multiple > 0 && o.Ranks%o.Multiple != 0:
+		return fmt.Errorf("%d ranks are no multiple of %d", o.Ranks, o.Multiple)
+	case o.AtMost > 0 && o.AtMost < o.Multiple:
+		return fmt.Errorf("no multiple of %d ranks is at most %d", o.Multiple, o.AtMost)
+	}
+	return nil
+}
+
+// ranksOf returns how many ranks a device has of which so many fit, 0 for any number.
+func (o Options) ranksOf(fits, cores int) int {
+	n := cmp.Or(o.Ranks, o.PerMultiprocessor*cores, fits, cores)
+	if o.AtMost > 0 {
+		n = min(n, o.AtMost)
+	}
+	if o.Multiple > 0 {
+		n = max(1, n/o.Multiple) * o.Multiple
+	}
+	return n
 }
 
 // limit of a wait where the caller has none.

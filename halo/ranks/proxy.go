@@ -14,7 +14,8 @@ import (
 // commands in pinned host memory, each ring in its order.
 //
 // Commands come in batches: all that the rings hold. Their copies are queued on a stream of the device whose memory it is,
-// which keeps the order of any two devices, and the batch is done once these streams are. Counts are stored whole, by
+// which keeps the order of any two devices, and the batch is done once these streams are. Small stores of a ring between
+// two of its other commands may change places, and those whose addresses follow each other are one copy. Counts are stored whole, by
 // one thread, from the payloads of their commands.
 type proxy struct {
 	w      *World
@@ -25,6 +26,7 @@ type proxy struct {
 	stop   atomic.Bool
 	failed atomic.Bool
 	done   chan error
+	copy   func(device, at uint64, from streams.Span) error // copyTo
 }
 
 // errProxy goes with the error that finish returns.
@@ -36,7 +38,9 @@ func (w *World) startProxy() *proxy {
 		return nil
 	}
 	p := &proxy{w: w, next: make([]uint64, len(w.members)), before: make([]uint64, len(w.members)), busy: make([]bool, len(w.members)), totals: map[uint64]uint64{}, done: make(chan error, 1)}
+	p.copy = p.copyTo
 	for _, m := range w.members {
+		m.joins.pending, m.joins.used = m.joins.pending[:0], 0
 		for i := range commands {
 			c := m.order(uint64(i))
 			c.number, c.reply, c.taken = 0, 0, 0
@@ -90,6 +94,9 @@ func (p *proxy) serve() error {
 				}
 				p.next[m.index], some = n+1, true
 			}
+			if err := p.flush(m); err != nil {
+				return fmt.Errorf("ranks: %s: the proxy of %v: %w", p.w.program.Name, m.device, err)
+			}
 		}
 		if err := p.sync(); err != nil {
 			return fmt.Errorf("ranks: %s: the proxy: %w", p.w.program.Name, err)
@@ -101,6 +108,7 @@ func (p *proxy) serve() error {
 				}
 			}
 			p.free(m)
+			m.joins.used = 0
 		}
 		switch {
 		case some:
@@ -130,14 +138,23 @@ func (p *proxy) begin(m *member, n uint64) error {
 	if c.device >= uint64(len(p.w.members)) || c.bytes < 1 || c.bytes > payload || c.at < spaceBegin || c.at >= math.MaxInt64-payload {
 		return fmt.Errorf("command %d of kind %d for device %d, of %d bytes", n, c.what, c.device, c.bytes)
 	}
-	to := p.w.members[c.device]
-	there := to.space.Span(int64(c.at)-spaceBegin, int64(c.bytes))
 	here := m.payloadOf(n, c.bytes)
+	joins := m.joins.takes(c)
+	if !joins || m.joins.overlaps(c) {
+		if err := p.flush(m); err != nil {
+			return err
+		}
+	}
+	if joins {
+		m.joins.add(c, here)
+		return nil
+	}
 	switch c.what {
 	case store:
 	case fetch:
+		to := p.w.members[c.device]
 		p.busy[to.index] = true
-		return to.proxied.Copy(here, there)
+		return to.proxied.Copy(here, to.space.Span(int64(c.at)-spaceBegin, int64(c.bytes)))
 	case raise, raiseBarrier:
 		total, known := p.totals[c.at]
 		if !known && c.what == raise {
@@ -153,9 +170,18 @@ func (p *proxy) begin(m *member, n uint64) error {
 	default:
 		return fmt.Errorf("command %d of kind %d for device %d", n, c.what, c.device)
 	}
-	p.busy[to.index] = true
-	return to.proxied.Copy(there, here)
+	return p.copyTo(c.device, c.at, here)
 }
+
+// copyTo queues a copy to memory of a device.
+func (p *proxy) copyTo(device, at uint64, from streams.Span) error {
+	to := p.w.members[device]
+	p.busy[to.index] = true
+	return to.proxied.Copy(to.space.Span(int64(at)-spaceBegin, from.Length), from)
+}
+
+// flush queues the stores of a ring that were gathered.
+func (p *proxy) flush(m *member) error { return m.joins.flush(p.copy) }
 
 // sync waits until all copies are done.
 func (p *proxy) sync() error {

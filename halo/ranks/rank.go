@@ -67,6 +67,16 @@ func (r *Rank) first() int { return r.device * r.state.ranks }
 // Failed reports whether the run has failed.
 func (r *Rank) Failed() bool { return r.state.over.Load() }
 
+// Fail ends the run with a code of the program, as a wait in vain does: Run returns a CodeError with the rank, the code,
+// the detail, and what Program.Errors has of the code. The caller goes on, and all functions return at once.
+func (r *Rank) Fail(code, detail int64) {
+	r.fail(failure{why: byProgram, expected: code, detail: detail, err: r.state.codes[code]})
+}
+
+// Ended reports whether the run has ended, by a failure anywhere or by the host. Of a kernel's functions, ended gives all
+// threads of a group the same answer, which failed does not.
+func (r *Rank) Ended() bool { return r.Failed() }
+
 // Data returns the data that Run got for the device of the rank, which all its ranks share. T is the type that Run
 // was called with.
 func Data[T any](r *Rank) *T { return r.state.data[r.device].(*T) }

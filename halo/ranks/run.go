@@ -196,6 +196,9 @@ func (m *member) failure(w *World) error {
 		return nil
 	}
 	f := failure{why: reason(c.failure), rank: int(c.rank), expected: int64(c.expected), came: int64(c.came), detail: int64(c.detail)}
+	if f.why == byProgram {
+		f.err = w.program.Errors[f.expected]
+	}
 	return f.describe(m.device, w.options.Limit)
 }
 

@@ -1,9 +1,11 @@
 package ranks
 
 import (
+	"fmt"
 	"slices"
 	"unsafe"
 
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
 
@@ -11,12 +13,14 @@ import (
 type World struct {
 	program   Program
 	options   Options
+	compiler  *kernels.Compiler
+	source    kernels.Source // with what makes it one of ranks
 	devices   []*streams.Device
 	ranks     int // of each device
 	resources streams.Resources
 	windows   [2]uint64        // that NewWindow made
 	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
-	host      *hostState       // of the run in progress
+	host      *hostRanks       // of runs on host devices
 	channels  []channel        // that NewChannel made
 	laid      int              // how many of them GPUs know of
 	log       logger
@@ -42,6 +46,7 @@ type member struct {
 	ends    *streams.Memory   // of a GPU: of channels, or nil
 	orders  *streams.Memory   // pinned: what the proxy is to do, or nil
 	proxied *streams.Stream   // of the proxy
+	joins   joiner            // of the proxy
 	space   *streams.Memory   // of a GPU: all its addresses from spaceBegin on, for the proxy, or nil
 	data    *streams.Memory   // of a GPU: the caller's
 	copied  *streams.Memory   // pinned: the same
@@ -71,6 +76,15 @@ func (w *World) Ranks() int { return w.ranks }
 
 // Size returns how many ranks there are.
 func (w *World) Size() int { return w.ranks * len(w.devices) }
+
+// Functions returns other kernels of the program's source on a device of the world, for launches of their own: they were
+// compiled with that of the ranks, once. On a host device they are nil.
+func (w *World) Functions(device int, names ...string) ([]streams.Function, error) {
+	if device < 0 || device >= len(w.devices) {
+		return nil, fmt.Errorf("ranks: %s: functions of device %d of %d", w.program.Name, device, len(w.devices))
+	}
+	return w.compiler.Functions(w.devices[device], w.source, names...)
+}
 
 // Close frees what it holds. Closing twice is no error.
 func (w *World) Close() error { return w.resources.Close() }

@@ -49,6 +49,7 @@ enum Failure {
 	BAD_CHANNEL,
 	BAD_MESSAGE,
 	NO_PROXY,
+	BY_PROGRAM, // with a code and a detail of its own
 	ENDED,
 };
 

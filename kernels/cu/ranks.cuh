@@ -26,7 +26,9 @@
 // false. The host says what happened.
 //
 // Options: RANK_CHECKS, for a check of the arguments of every call; RANK_QUEUES, for notifications that keep their
-// window and source, RANK_PROXY, where proxies serve devices, and RANK_TAGS, how many tags there are.
+// window and source, RANK_PROXY, where proxies serve devices, and RANK_TAGS, how many tags there are;
+// RANK_CALLED_COPIES, for puts whose copies are a function that is called, and not part of each: that may take fewer
+// registers where a kernel puts at several places.
 #pragma once
 
 #include "flags.cuh"
@@ -37,7 +39,18 @@
 #include "rank_queue.cuh"
 #include "rank_world.cuh"
 
+#ifdef RANK_CALLED_COPIES
+#define RANK_COPY __noinline__
+#else
+#define RANK_COPY __forceinline__
+#endif
+
 namespace ranks {
+
+// copy_put copies what is put.
+template <typename Group> __device__ RANK_COPY void copy_put(char *to, const void *from, i64 bytes) {
+	copy<Group>(to, from, bytes);
+}
 
 class Rank : public Channels {
   public:
@@ -255,7 +268,24 @@ class Rank : public Channels {
 		store_release_sys(&line.number, n + 1);
 	}
 
+	// fail ends the run with a code of the program, as a wait in vain does: Run returns an error with the rank, the
+	// code, the detail, and what the program says that the code means. One thread calls it, or several: the first counts.
+	// The caller goes on, and all functions return at once.
+	__device__ void fail(i64 code, i64 detail = 0) { Channels::fail(BY_PROGRAM, (u64)code, 0, (u64)detail); }
+
+	// ended returns to all threads of a group the same: whether the run has ended, by a failure anywhere or by the host.
+	// It looks at host memory, which takes a microsecond or two; a loop that waits has the results of its waits instead.
+	template <typename Group = Block> __device__ bool ended() {
+		bool on = true;
+		if (Group::thread() == 0) {
+			if (!state.failed && load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
+			on = !state.failed;
+		}
+		return !Group::all(on);
+	}
+
   private:
+	using Channels::fail;
 	enum { SMALL = 512 }; // bytes that one warp puts
 
 	// Where a rank of the world is: its device, and its index there.
@@ -306,7 +336,7 @@ class Rank : public Channels {
 	template <typename Group>
 	__device__ __forceinline__ void deliver(Place to, char *there, const void *from, i64 bytes) {
 		if (is_served(to.device)) post<Group>((int)to.device, there, (const char *)from, bytes);
-		else copy<Group>(there, from, bytes);
+		else copy_put<Group>(there, from, bytes);
 	}
 
 	template <typename Group, typename W>

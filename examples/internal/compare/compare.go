@@ -4,8 +4,8 @@
 package compare
 
 import (
+	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"flag"
 	"fmt"
@@ -15,7 +15,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/halox/halox/examples/internal/example"
@@ -25,17 +24,21 @@ import (
 
 // Program is an example that can be run from the command line.
 type Program struct {
-	Name  string
-	Flags func(f *flag.FlagSet) // adds those of the example
-	Check func(o Options) error // what they say
-	New   func(ctx context.Context, s *halo.Session, o Options) (Problem, error)
+	Name              string
+	Iterations        int                    // of a sample, unless --iterations says otherwise
+	PerMultiprocessor int                    // ranks, unless --per-multiprocessor says otherwise
+	Flags             func(f *flag.FlagSet)  // adds those of the example
+	Check             func(o Options) error  // what they say
+	Scales            func(devices int) bool // with how many devices --scaling runs it; nil: any
+	New               func(ctx context.Context, s *halo.Session, o Options) (Problem, error)
 }
 
 // Problem is the work of an example, ready on the devices of a session. Its methods share memory and run one after
-// the other.
+// the other. One that has a method Model() float64 says what an iteration by ranks should take, in us.
 type Problem interface {
 	fmt.Stringer // what is computed, on how many ranks
 
+	Ranks() int // of each device
 	// Method makes a method ready, once.
 	Method(name string) (Method, error)
 	// Reset gives all memory what it has before the first iteration.
@@ -59,13 +62,15 @@ func (p Program) Parse(args []string, help io.Writer) (o Options, err error) {
 	backend := f.String("backend", "", "cuda or host; GPUs where there are some if empty")
 	devices := f.Int("devices", 0, "how many devices; 0 for all")
 	method := f.String("method", "all", "what is timed: all, or some of "+strings.Join(Methods(), ","))
-	f.IntVar(&o.Iterations, "iterations", 20, "iterations of a sample")
+	f.IntVar(&o.Iterations, "iterations", cmp.Or(p.Iterations, 20), "iterations, or time steps, of a sample")
 	f.IntVar(&o.Samples, "samples", 3, "samples of each method, after one that is not timed")
 	f.IntVar(&o.Ranks, "ranks", 0, "ranks of each device; 0 for --per-multiprocessor")
-	f.IntVar(&o.PerMultiprocessor, "per-multiprocessor", 4, "ranks on each multiprocessor, or core of a host device; 0 for as many as fit")
+	f.IntVar(&o.PerMultiprocessor, "per-multiprocessor", p.PerMultiprocessor, "ranks on each multiprocessor, or core of a host device; 0 for as many as fit")
 	f.IntVar(&o.Threads, "threads", 128, "threads of a rank, a multiple of 32")
 	f.DurationVar(&o.Limit, "limit", 20*time.Second, "of every wait of a rank")
-	f.BoolVar(&o.CSV, "csv", false, "print the table as comma-separated values")
+	f.BoolVar(&o.Verify, "verify", true, "compare with the reference")
+	f.BoolVar(&o.Scaling, "scaling", false, "run on one device, on two and so on, and print the efficiency: the time on the fewest over the time on as many")
+	f.BoolVar(&o.CSV, "csv", false, "print nothing but the table, as comma-separated values")
 	f.BoolVar(&o.Pauses, "pauses", false, "ranks pause now and then before they put: a test, not for times")
 	p.Flags(f)
 	if err := f.Parse(args); err != nil {
@@ -107,52 +112,94 @@ func (p Program) Command(ctx context.Context, args []string, out io.Writer) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
-	if session.Note != "" {
+	if session.Note != "" && !o.CSV {
 		fmt.Fprintln(out, session.Note)
 	}
 	sum, err := p.Run(ctx, session, o, out)
-	if err != nil {
+	if err != nil || o.CSV {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "checksum %08X\n", sum)
 	return err
 }
 
-// Run runs the methods on the devices of a session, prints a table, and returns the checksum of what they computed,
-// which is the same for all.
+// Run runs the methods on the devices of a session, or on one of them, two and so on, prints a table, and returns the
+// checksum of what they computed on most devices, which is the same for all methods.
 func (p Program) Run(ctx context.Context, s *halo.Session, o Options, out io.Writer) (sum uint32, err error) {
-	problem, err := p.New(ctx, s, o)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, problem.Close()) }()
-	fmt.Fprintf(out, "%s: %v, on %v\n", p.Name, problem, s)
-	var first []float64
-	var report string
-	took := make([][]float64, len(o.Methods))
-	for i, name := range o.Methods {
-		run, err := problem.Method(name)
+	var all []measured
+	for _, n := range p.counts(len(s.Devices), o) {
+		some := *s
+		some.Devices = s.Devices[:n]
+		m, err := p.measure(ctx, &some, o)
+		if err != nil && o.Scaling {
+			err = fmt.Errorf("on %v: %w", &some, err)
+		}
 		if err != nil {
 			return 0, err
 		}
-		var values []float64
-		if took[i], values, err = samples(ctx, problem, run, o); err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
+		if !o.CSV {
+			fmt.Fprintf(out, "%s: %s, on %v\n", p.Name, m.what, &some)
 		}
-		if report, err = problem.Check(ctx, values, o.Iterations); err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
-		}
-		if first == nil {
-			first = values
-		} else if err := same(first, values); err != nil {
-			return 0, fmt.Errorf("%s and %s differ: %w", o.Methods[0], name, err)
-		}
+		all = append(all, m)
 	}
-	if err := table(out, o, took); err != nil {
+	if err := table(out, o, all); err != nil {
 		return 0, err
 	}
-	fmt.Fprintln(out, report)
-	return example.ChecksumOf(first), nil
+	for _, m := range all {
+		if !o.CSV {
+			fmt.Fprintln(out, m.report)
+		}
+	}
+	return all[len(all)-1].sum, nil
+}
+
+// counts returns with how many devices the methods run.
+func (p Program) counts(devices int, o Options) (all []int) {
+	for n := 1; n <= devices; n++ {
+		if n == devices || o.Scaling && (p.Scales == nil || p.Scales(n)) {
+			all = append(all, n)
+		}
+	}
+	if last := len(all) - 1; o.Scaling && last > 0 && p.Scales != nil && !p.Scales(devices) {
+		all = all[:last]
+	}
+	return all
+}
+
+// measure runs the methods on all devices of a session, and holds them to the reference and to each other.
+func (p Program) measure(ctx context.Context, s *halo.Session, o Options) (m measured, err error) {
+	problem, err := p.New(ctx, s, o)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, problem.Close()) }()
+	m = measured{what: problem.String(), report: "not compared with the reference", devices: len(s.Devices), ranks: problem.Ranks()}
+	if with, ok := problem.(interface{ Model() float64 }); ok {
+		m.model = with.Model()
+	}
+	var first []float64
+	for _, name := range o.Methods {
+		run, err := problem.Method(name)
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", name, err)
+		}
+		us, values, err := samples(ctx, problem, run, o)
+		if err != nil {
+			return m, fmt.Errorf("%s: %w", name, err)
+		}
+		m.us = append(m.us, us)
+		if o.Verify {
+			if m.report, err = problem.Check(ctx, values, o.Iterations); err != nil {
+				return m, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		if first == nil {
+			first, m.sum = values, example.ChecksumOf(values)
+		} else if err := same(first, values); err != nil {
+			return m, fmt.Errorf("%s and %s differ: %w", o.Methods[0], name, err)
+		}
+	}
+	return m, nil
 }
 
 // samples returns what an iteration took in each sample, in microseconds and in order of size, and the values of the
@@ -186,34 +233,4 @@ func same(a, b []float64) error {
 		}
 	}
 	return nil
-}
-
-// table prints what an iteration takes by each method, and how many times as long as by ranks.
-func table(out io.Writer, o Options, took [][]float64) error {
-	rows := [][]string{{"method", "us an iteration, median", "least", "most", "over ranks"}}
-	byRanks := slices.Index(o.Methods, Ranks)
-	for i, name := range o.Methods {
-		ratio := ""
-		if byRanks >= 0 {
-			ratio = fmt.Sprintf("%.2f", median(took[i])/median(took[byRanks]))
-		}
-		rows = append(rows, []string{name, digits(median(took[i])), digits(took[i][0]), digits(took[i][len(took[i])-1]), ratio})
-	}
-	if o.CSV {
-		return csv.NewWriter(out).WriteAll(rows)
-	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
-}
-
-// digits writes a time with three or more digits.
-func digits(us float64) string { return fmt.Sprintf("%.*f", max(0, 2-int(math.Log10(max(1, us)))), us) }
-
-// median of numbers in order of size.
-func median(sorted []float64) float64 {
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

@@ -14,11 +14,11 @@ import (
 const (
 	Ranks  = "ranks"   // one kernel a device makes all iterations
 	queued = "streams" // kernels and copies on streams, ordered by events
-	graph  = "graph"   // the same, captured once and launched as graphs
+	Graphs = "graph"   // the same, captured once and launched as graphs
 )
 
 // Methods returns all methods, in the order in which they run.
-func Methods() []string { return []string{Ranks, queued, graph} }
+func Methods() []string { return []string{Ranks, queued, Graphs} }
 
 // Options are what the flags say that all examples have.
 type Options struct {
@@ -31,9 +31,11 @@ type Options struct {
 	Ranks, PerMultiprocessor int
 	Threads                  int // of a rank, and of a thread block of the other methods
 
-	Limit  time.Duration // of every wait of a rank
-	Pauses bool          // ranks pause now and then before they put
-	CSV    bool          // the table is printed as comma-separated values
+	Limit   time.Duration // of every wait of a rank
+	Pauses  bool          // ranks pause now and then before they put
+	Verify  bool          // what comes out is compared with the reference
+	Scaling bool          // the methods run on one device, on two and so on
+	CSV     bool          // nothing but the table is printed, as comma-separated values
 }
 
 // Pause is the twin of pause_at_random.

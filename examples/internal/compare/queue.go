@@ -18,9 +18,9 @@ type Queue struct {
 
 	resources streams.Resources
 	streams   []*streams.Stream
-	done      []*streams.Event // of each stream: see Barrier
-	graphs    []*streams.Graph // by parity
-	capturing bool
+	done      []*streams.Event          // of each stream: see Barrier
+	graphs    map[[2]int]*streams.Graph // by how many iterations they make, and the parity of the first
+	begins    bool                      // the iteration is the first of a graph
 }
 
 // limit of what is waited for at the end of a run.
@@ -72,7 +72,7 @@ func (q *Queue) Barrier() error {
 // WaitEarlier has a stream wait for an event that the iteration before recorded, or none. A graph begins after the one
 // before has ended, and needs no wait.
 func (q *Queue) WaitEarlier(s *streams.Stream, e *streams.Event) error {
-	if q.capturing {
+	if q.begins {
 		return nil
 	}
 	return s.Wait(e)
@@ -91,20 +91,55 @@ func (q *Queue) byStreams(ctx context.Context, iterations int) (time.Duration, e
 	return q.timed(ctx, iterations, func(i int) error { return q.Iteration(i % 2) })
 }
 
-// byGraphs is the method that captures two iterations as graphs, once, and launches these in turns.
+// byGraphs is the method that captures some iterations as a graph, once, and launches it again and again.
 func (q *Queue) byGraphs(ctx context.Context, iterations int) (time.Duration, error) {
-	for len(q.graphs) < 2 {
-		parity := len(q.graphs)
-		q.capturing = true
-		g, err := streams.Capture(q.streams[0], q.streams[1:], func() error { return q.Iteration(parity) })
-		q.capturing = false
+	batch := batchOf(iterations)
+	var graphs [2]*streams.Graph // that begin with an even and an odd iteration
+	for i := range min(2, iterations/batch) {
+		g, err := q.graph(batch, i*batch%2)
 		if err != nil {
-			return 0, fmt.Errorf("capture an iteration: %w", err)
+			return 0, fmt.Errorf("capture iterations: %w", err)
 		}
-		q.resources.Add(g)
-		q.graphs = append(q.graphs, g)
+		graphs[i] = g
 	}
-	return q.timed(ctx, iterations, func(i int) error { return q.graphs[i%2].Launch() })
+	return q.timed(ctx, iterations/batch, func(i int) error { return graphs[i%2].Launch() })
+}
+
+// batchOf is how many iterations of so many a graph makes: as many as divide them, up to 10.
+func batchOf(iterations int) int {
+	const most = 10
+	for n := min(most, iterations); ; n-- {
+		if iterations%n == 0 {
+			return n
+		}
+	}
+}
+
+// graph returns that of some iterations, of which the first is even or odd.
+func (q *Queue) graph(batch, parity int) (*streams.Graph, error) {
+	key := [2]int{batch, parity}
+	if g := q.graphs[key]; g != nil {
+		return g, nil
+	}
+	defer func() { q.begins = false }()
+	g, err := streams.Capture(q.streams[0], q.streams[1:], func() error {
+		for i := range batch {
+			q.begins = i == 0
+			if err := q.Iteration((parity + i) % 2); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	q.resources.Add(g)
+	if q.graphs == nil {
+		q.graphs = map[[2]int]*streams.Graph{}
+	}
+	q.graphs[key] = g
+	return g, nil
 }
 
 // timed returns what it takes to queue so many iterations and to wait for the last.

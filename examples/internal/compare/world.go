@@ -10,40 +10,18 @@ import (
 	"github.com/halox/halox/halo/ranks"
 )
 
-// World makes the ranks of a program ready on all devices of a session, as many as the options say. Those of a device
-// form some groups of the same size: if nobody says how many ranks there are, as many as are a multiple of that.
-func World(s *halo.Session, p ranks.Program, o Options, groups int) (*ranks.World, error) {
-	want := ranks.Options{Ranks: o.Ranks, Limit: o.Limit}
+// World makes the ranks of a program ready on all devices of a session, as many as the options say, but at most so many
+// on a device, if that is not 0. Those of a device form some groups of the same size.
+func World(s *halo.Session, p ranks.Program, o Options, groups, most int) (*ranks.World, error) {
 	if o.Pauses {
 		p.Source.Defines = append(slices.Clone(p.Source.Defines), "PAUSES")
 	}
 	if o.Ranks%groups != 0 {
 		return nil, fmt.Errorf("--ranks %d: the ranks of a device form %d groups of the same size", o.Ranks, groups)
 	}
-	if o.Ranks == 0 {
-		n, err := fitting(s, p, o)
-		if err != nil {
-			return nil, err
-		}
-		want.Ranks = max(1, n/groups) * groups
-	}
-	return ranks.New(s.Compiler, s.Devices, s.Links, p, want)
-}
-
-// fitting returns how many ranks a device has where their number is left to its multiprocessors.
-func fitting(s *halo.Session, p ranks.Program, o Options) (int, error) {
-	if o.PerMultiprocessor > 0 {
-		n := o.PerMultiprocessor * s.Devices[0].Cores
-		for _, d := range s.Devices {
-			n = min(n, o.PerMultiprocessor*d.Cores)
-		}
-		return n, nil
-	}
-	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, ranks.Options{})
-	if err != nil {
-		return 0, err
-	}
-	return w.Ranks(), w.Close()
+	return ranks.New(s.Compiler, s.Devices, s.Links, p, ranks.Options{
+		Ranks: o.Ranks, PerMultiprocessor: o.PerMultiprocessor, Multiple: groups, AtMost: most, Limit: o.Limit,
+	})
 }
 
 // ByRanks is the method of a program of ranks that times its iterations itself, once a run. data returns what each

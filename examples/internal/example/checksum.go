@@ -60,7 +60,7 @@ func update[T float32 | float64](sum uint32, f *halo.Field) (uint32, error) {
 // ChecksumOf returns the checksum of values that lie in order on the host.
 func ChecksumOf(all ...[]float64) (sum uint32) {
 	for _, values := range all {
-		bytes := unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), 8*len(values))
+		bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 8*len(values))
 		sum = crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), bytes)
 	}
 	return sum

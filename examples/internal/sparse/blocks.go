@@ -112,7 +112,7 @@ func (m *Matrix) rounds() (n int) {
 // of the vectors of each block. extra says how many bytes a block has behind its vectors, of so many ranks.
 func Open(s *halo.Session, m *Matrix, p ranks.Program, o compare.Options, extra func(each int) int64) (x *Blocks, err error) {
 	perDevice := m.Side * m.Side / len(s.Devices)
-	world, err := compare.World(s, p, o, perDevice)
+	world, err := compare.World(s, p, o, perDevice, 0)
 	if err != nil {
 		return nil, err
 	}

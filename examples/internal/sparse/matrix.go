@@ -18,6 +18,8 @@ type Matrix struct {
 	// Stochastic has each row of a block have PerRow entries of 1, 2 and 3 that add up to 2 PerRow. The largest
 	// eigenvalue is then 2 PerRow Side, and its eigenvector has equal elements.
 	Stochastic bool
+
+	Rates Rates // for the model
 }
 
 // Rows returns how many rows the matrix has.

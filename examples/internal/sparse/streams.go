@@ -5,6 +5,7 @@ import (
 
 	"github.com/halox/halox/examples/internal/compare"
 	"github.com/halox/halox/kernels"
+
 	"github.com/halox/halox/streams"
 )
 
@@ -23,7 +24,6 @@ type Streams struct {
 
 // Launches say what is multiplied. Factor, Squares and Total are those of kernel multiply_rows, and may be nil.
 type Launches struct {
-	Source  kernels.Source
 	Product func(b *Block, parity int) int // the vector that is set
 	Factor  func(b *Block) streams.Span
 	Squares func(b *Block) streams.Span // of column 0, once the product is complete
@@ -41,7 +41,7 @@ func (x *Blocks) NewStreams(l Launches) (*Streams, error) {
 		d := x.Device(b)
 		s, err1 := q.NewStream(d)
 		sent, err2 := q.NewEvent(d)
-		f, err3 := x.Session.Compiler.Functions(d, l.Source, "multiply_rows", "add_rows")
+		f, err3 := x.World.Functions(b.device, "multiply_rows", "add_rows")
 		if err := errors.Join(err1, err2, err3); err != nil {
 			return nil, err
 		}

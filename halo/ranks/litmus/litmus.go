@@ -3,9 +3,11 @@
 package litmus
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -25,7 +27,9 @@ type Tests struct {
 	Ranks    int           // of each device; 0: one a multiprocessor, and three of a host device
 	Rounds   int64         // of each test; 0: as many as Puts has alignments
 	Limit    time.Duration // of each wait; 0 as in ranks.Options
+	Seed     uint32        // of the data, and of what Soak does; 0: a random one
 
+	each         int   // ranks of a multiprocessor; 0: one
 	fault, where int64 // that a test of these tests wants, in a round
 }
 
@@ -65,8 +69,21 @@ func (t Tests) AllToOne(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"all_to_one", (*call).allToOne}, devices)
 }
 
-// run runs one test on the devices.
-func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) (err error) {
+// rounds are those of each test.
+func (t Tests) rounds() int64 { return cmp.Or(t.Rounds, allRounds) }
+
+// run runs one test on the devices. An error says the seed of the data.
+func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) error {
+	if t.Seed == 0 {
+		t.Seed = rand.Uint32()
+	}
+	if err := t.seeded(ctx, one, devices); err != nil {
+		return fmt.Errorf("seed %d: %w", t.Seed, err)
+	}
+	return nil
+}
+
+func (t Tests) seeded(ctx context.Context, one test, devices []*streams.Device) (err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	var windows, sources []*streams.Memory
@@ -79,7 +96,7 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) (er
 			one.host(&call{r, ranks.Data[litmus](r), windows[r.Device()].Bytes()[at:][:slot], sources[r.Device()].Bytes()[at:][:slot]})
 		},
 	}
-	options := ranks.Options{Ranks: t.Ranks, PerMultiprocessor: 1, Limit: t.Limit, Checks: true}
+	options := ranks.Options{Ranks: t.Ranks, PerMultiprocessor: max(1, t.each), Limit: t.Limit, Checks: true}
 	if options.Ranks == 0 && devices[0].GoKernels {
 		options.Ranks = hostRanks
 	}
@@ -89,11 +106,7 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) (er
 	}
 	open.Add(world)
 	slot = max(4096, int64(word*world.Size()))
-	rounds := t.Rounds
-	if rounds == 0 {
-		rounds = allRounds
-	}
-	shared := litmus{Slot: slot, Rounds: rounds, Seed: int64(rand.Uint32()), Fault: t.fault, Where: t.where}
+	shared := litmus{Slot: slot, Rounds: t.rounds(), Seed: int64(t.Seed), Fault: t.fault, Where: t.where}
 	if len(devices) == 1 {
 		shared.Near = 1
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,57 @@ func TestFaultsAreFound(t *testing.T) {
 			})
 		}
 	})
+}
+
+// Soak makes turns until the time is over, of all tests and on one device, two and all; a seed is one turn, the same each
+// time; and what is wrong is found, with the seed that finds it again.
+func TestSoak(t *testing.T) {
+	s := testdevices.Host(t, 3)
+	tests := testsOf(s)
+	tests.Rounds = 5
+	const long = 300 * time.Millisecond
+	begun := time.Now()
+	done, err := tests.Soak(t.Context(), long, s.Devices...)
+	if err != nil || done.Turns < 2 || done.Rounds != 5*done.Turns || done.Took < long || time.Since(begun) > 20*long {
+		t.Errorf("%+v, %v", done, err)
+	}
+	seen := map[string]bool{}
+	for seed := uint32(1); seed < 200; seed++ {
+		tests.Seed = seed
+		a, b := tests.turn(s.Devices), tests.turn(s.Devices)
+		if a.each != b.each || !slices.Equal(a.devices, b.devices) || a.each < 1 {
+			t.Fatalf("seed %d chooses %+v and %+v", seed, a, b)
+		}
+		seen[fmt.Sprint(len(a.devices), " devices")], seen[fmt.Sprint(a.each, " ranks")] = true, true
+	}
+	if len(seen) != 3+4 {
+		t.Errorf("200 seeds choose %v", seen)
+	}
+	tests.Seed = 0
+	tests.fault, tests.where = flipped, 0
+	_, err = tests.Soak(t.Context(), time.Minute, s.Devices...)
+	var seed uint32
+	if !errors.Is(err, errWrong) {
+		t.Fatalf("a fault gives %v", err)
+	}
+	if _, scan := fmt.Sscanf(err.Error(), "seed %d:", &seed); scan != nil || seed == 0 {
+		t.Fatalf("%v names no seed", err)
+	}
+	tests.Seed = seed
+	if done, again := tests.Soak(t.Context(), time.Hour, s.Devices...); !errors.Is(again, errWrong) || done.Turns != 0 {
+		t.Errorf("%v is found again as %v", err, again)
+	}
+	tests.fault = 0
+	if done, err := tests.Soak(t.Context(), time.Hour, s.Devices...); err != nil || done.Turns != 1 {
+		t.Errorf("one seed makes %+v, %v", done, err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	tests.Seed = 0
+	if _, err := tests.Soak(ctx, time.Hour, s.Devices...); !errors.Is(err, why) {
+		t.Errorf("it ends with %v", err)
+	}
 }
 
 // The kernels compile for GPUs, with the checks that the tests ask for and without.

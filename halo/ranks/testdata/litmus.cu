@@ -258,6 +258,28 @@ extern "C" __global__ void logs(const __grid_constant__ World world) {
 	rank.finish();
 }
 
+// One rank fails with a code, in one thread. The others wait, if there is a tag, or look whether the run has ended: all
+// threads of each see that in the same round.
+struct Fails {
+	unsigned long long *apart; // of this device: threads that saw the end in another round than the first of their rank
+	i64 rank, code, detail, tag;
+};
+
+extern "C" __global__ void fails(const __grid_constant__ World world) {
+	__shared__ State state;
+	__shared__ i64 rounds[1024];
+	Rank rank(world, state);
+	Fails &data = rank.data<Fails>();
+	if (rank.index() == data.rank && threadIdx.x == blockDim.x / 2) rank.fail(data.code, data.detail);
+	i64 n = 0;
+	while (!(data.tag >= 0 ? !rank.wait_notifications((int)data.tag, 1) : rank.ended())) n++;
+	rounds[threadIdx.x] = n;
+	__syncthreads();
+	if (rounds[0] != n) atomicAdd(data.apart, 1);
+	if (rank.ended<Warp>() != rank.ended<Thread>()) atomicAdd(data.apart, 1);
+	rank.finish();
+}
+
 // Waits for notifications of a window, a source and a tag, in the order in which they come; with option RANK_QUEUES.
 struct Matches {
 	int *memory; // of this device: 4 a rank

@@ -7,6 +7,7 @@ struct Lap {
 	char *memory; // of this device: four areas of bytes for each rank, where messages come from and where they go
 	i64 bytes, rounds, comm, work;
 	i64 first; // packets have greater numbers
+	i64 apart; // ranks of a multiprocessor that begin apart: how many share one; 0: all begin together
 };
 
 // A message to and fro between ranks 0 and 1, or a notification where it has no bytes.
@@ -83,6 +84,60 @@ extern "C" __global__ void barriers(const __grid_constant__ World world) {
 	rank.finish();
 }
 
+// Collectives of doubles, one after the other: work says which. The roots are the first rank and the last, in turns.
+enum { A_BROADCAST, A_REDUCE, AN_ALLREDUCE };
+extern "C" __global__ void collectives(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	double *const to = (double *)(lap.memory + 4 * lap.bytes * rank.index(DEVICE)), *const from = to + lap.bytes / 8;
+	const i64 n = lap.bytes / 8;
+	for (i64 i = threadIdx.x; i < n; i += blockDim.x) from[i] = to[i] = rank.index() + (double)i;
+	rank.start_timer();
+	rank.barrier(WORLD);
+	bool ok = true;
+#pragma unroll 1
+	for (i64 i = 0; i < lap.rounds && ok; i++) {
+		const int root = i % 2 == 0 ? 0 : rank.size() - 1;
+		if (lap.work == A_BROADCAST) ok = rank.broadcast(to, n, root);
+		else if (lap.work == A_REDUCE) ok = rank.reduce(to, from, n, MAX, root);
+		else ok = rank.allreduce(to, from, n, MAX);
+	}
+	rank.stop_timer();
+	rank.finish();
+}
+
+// Messages of a channel to and fro between ranks 0 and 1: channel 0 begins at rank 0, channel 1 at rank 1.
+extern "C" __global__ void channel_ping_pong(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	const int me = rank.index();
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	rank.start_timer();
+	for (i64 i = 0; i < lap.rounds && me < 2; i++)
+		for (int turn = 0; turn < 2; turn++)
+			if (turn == me ? !rank.send(Channel{me}, lap.bytes, mine + lap.bytes) : rank.receive(Channel{1 - me}, mine) < 0) break;
+	rank.stop_timer();
+	rank.finish();
+}
+
+// Messages of channel 0, one after the other.
+extern "C" __global__ void channel_one_way(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	const Lap &lap = rank.data<Lap>();
+	const int me = rank.index();
+	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	rank.start_timer();
+	rank.barrier(WORLD);
+	for (i64 i = 0; i < lap.rounds && me < 2; i++)
+		if (me == 0 ? !rank.send(Channel{0}, lap.bytes, mine + lap.bytes) : rank.receive(Channel{0}, mine) < 0) break;
+	rank.barrier(WORLD);
+	rank.stop_timer();
+	rank.finish();
+}
+
 // What a rank does by itself in a round of overlap: Newton's iteration for a square root.
 __device__ double newton(double x, i64 work) {
 	const double of = 2.0 + threadIdx.x;
@@ -102,6 +157,9 @@ extern "C" __global__ void overlap(const __grid_constant__ World world) {
 	double x = 1.0 + threadIdx.x;
 	rank.start_timer();
 	rank.barrier(WORLD);
+	// Blocks are dealt to multiprocessors in turns: those that share one are as many apart as there are multiprocessors. Each
+	// begins a share of a round's work later than the one before, so that one computes while another sends.
+	if (lap.apart > 1) x = newton(x, lap.work * (rank.index(DEVICE) * lap.apart / rank.size(DEVICE)) / lap.apart);
 	for (i64 i = 0; i < lap.rounds; i++) {
 		if (lap.work > 0) x = newton(x, lap.work);
 		if (lap.bytes == 0) continue;

@@ -78,11 +78,21 @@ func leftOut(row results.Row, why error) results.Row {
 func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) (us results.Sample, ranks int, err error) {
 	devices := m.Devices[:m.devices]
 	memory := make([]*streams.Memory, len(devices))
-	w, err := haloranks.New(m.Compiler, devices, m.Links, m.kernel.program(m.threads(), memory), m.ranks)
+	ends := make([]haloranks.Channel, 2)
+	w, err := haloranks.New(m.Compiler, devices, m.Links, m.kernel.program(m.threads(), memory, ends), m.ranks)
 	if err != nil {
 		return us, 0, err
 	}
 	open.Add(w)
+	for from := range ends {
+		if m.what != channels {
+			break
+		}
+		const slots = 16
+		if ends[from], err = w.NewChannel(from, 1-from, slots, int(l.Bytes)); err != nil {
+			return us, 0, err
+		}
+	}
 	for i, d := range devices {
 		if memory[i], err = d.Alloc(max(16, 4*l.Bytes*int64(w.Ranks()))); err != nil {
 			return us, 0, err
@@ -93,7 +103,7 @@ func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) 
 	us, err = m.pace.Measure(ctx, func(n int) (float64, error) {
 		laps := make([]lap, len(devices))
 		for i := range laps {
-			laps[i] = lap{memory[i].Address(), l.Bytes, int64(n), l.Comm, l.Work, first}
+			laps[i] = lap{memory[i].Address(), l.Bytes, int64(n), l.Comm, l.Work, first, l.Apart}
 		}
 		first += int64(n)
 		if err := haloranks.Run(ctx, w, laps); err != nil {

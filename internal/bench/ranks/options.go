@@ -4,6 +4,7 @@ package ranks
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/halox/halox/internal/bench/option"
@@ -14,6 +15,8 @@ type Options struct {
 	What              []string // see Whats
 	Bytes             []int64  // of messages to and fro
 	Messages          []int64  // bytes of messages of all ranks at once
+	Vectors           []int64  // bytes of vectors of collectives, multiples of 8
+	Apart             []int    // for overlap: whether ranks of one multiprocessor begin apart: 0, 1 or both
 	PerMultiprocessor []int    // ranks
 	Threads           int      // of a rank
 	Budget            time.Duration
@@ -25,14 +28,29 @@ const (
 	bandwidths = "bandwidth"
 	barrier    = "barrier"
 	overlaps   = "overlap"
+	collective = "collectives"
+	channels   = "channels"
+	proxies    = "proxy"
 )
 
 // Whats returns what can be measured.
-func Whats() []string { return []string{latencies, bandwidths, barrier, overlaps} }
+func Whats() []string {
+	return []string{latencies, bandwidths, barrier, overlaps, collective, channels, proxies}
+}
 
 // Check refuses options that make no sense.
 func (o *Options) Check() error {
 	o.What = option.Distinct(o.What)
+	for _, bytes := range o.Vectors {
+		if bytes%8 != 0 {
+			return fmt.Errorf("--vectors %d: want a multiple of 8 bytes", bytes)
+		}
+	}
+	for _, apart := range o.Apart {
+		if apart != 0 && apart != 1 {
+			return fmt.Errorf("--apart %d: want 0 or 1", apart)
+		}
+	}
 	return cmp.Or(
 		option.EachOf("what", o.What, Whats()...),
 		option.Numbers("per-multiprocessor", o.PerMultiprocessor, 32),

@@ -13,15 +13,16 @@ import (
 
 // overlapTask measures how much of an exchange is hidden: rounds that compute, rounds that exchange and rounds
 // that do both. The hidden share is (compute + exchange - both) / min(compute, exchange).
-func (r *run) overlapTask(each int, bytes, work int64) bench.Task {
+// Ranks of one multiprocessor begin together, or each a share of a round later than the one before.
+func (r *run) overlapTask(each int, bytes, work int64, apart int) bench.Task {
 	m := measurement{run: r, devices: min(2, len(r.Devices)), kernel: overlap, ranks: haloranks.Options{PerMultiprocessor: each}}
-	labels := results.NewRow().Label("what", "overlap").Label("devices", m.devices).Label("bytes", bytes).Label("per_multiprocessor", each).Label("threads", m.threads()).Label("work", work)
+	labels := results.NewRow().Label("what", "overlap").Label("devices", m.devices).Label("bytes", bytes).Label("per_multiprocessor", each).Label("threads", m.threads()).Label("work", work).Label("apart", apart)
 	return bench.Task{Labels: labels, Measure: func(ctx context.Context) (rows []results.Row, err error) {
 		var open streams.Resources
 		defer func() { err = errors.Join(err, open.Close()) }()
 		var took [3]results.Sample
 		row := labels
-		for i, l := range []lap{{Work: work}, {Bytes: bytes}, {Bytes: bytes, Work: work}} {
+		for i, l := range []lap{{Work: work}, {Bytes: bytes}, {Bytes: bytes, Work: work, Apart: int64(apart * each)}} {
 			us, ranks, err := m.round(ctx, l, &open)
 			if errors.Is(err, haloranks.ErrNoRoom) {
 				return []results.Row{leftOut(labels, err)}, nil

@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -18,7 +19,7 @@ import (
 // Every kernel has a twin, and a lap of either is timed.
 func TestLaps(t *testing.T) {
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
-		o := &Options{What: Whats(), Bytes: []int64{8, 1000}, Messages: []int64{64}, PerMultiprocessor: []int{1, 2}, Threads: 64, Budget: time.Microsecond}
+		o := &Options{What: Whats(), Bytes: []int64{8, 1000}, Messages: []int64{64}, Vectors: []int64{8, 1024}, Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2}, Threads: 64, Budget: time.Microsecond}
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -27,8 +28,9 @@ func TestLaps(t *testing.T) {
 		devices := min(2, len(s.Devices))
 		all := r.measurements(devices)
 		if devices == 2 {
-			all = append(all, r.measurements(1)...)
+			all = append(append(all, r.measurements(1)...), r.proxyMeasurements()...)
 		}
+		all = append(all, r.collectiveMeasurements(devices)...)
 		var open streams.Resources
 		defer func() {
 			if err := open.Close(); err != nil {
@@ -36,7 +38,7 @@ func TestLaps(t *testing.T) {
 			}
 		}()
 		var names []string
-		for _, m := range append(all, measurement{run: r, name: "overlap", devices: devices, kernel: overlap, ranks: haloranks.Options{PerMultiprocessor: 2}, lap: lap{Bytes: 32, Work: 5}}) {
+		for _, m := range append(all, measurement{run: r, name: "overlap", devices: devices, kernel: overlap, ranks: haloranks.Options{PerMultiprocessor: 2}, lap: lap{Bytes: 32, Work: 5, Apart: 2}}) {
 			us, ranks, err := m.round(t.Context(), m.lap, &open)
 			if err != nil || us.Median <= 0 || ranks < 1 {
 				t.Errorf("%s: %v us, %d ranks, %v", m.name, us.Median, ranks, err)
@@ -44,16 +46,34 @@ func TestLaps(t *testing.T) {
 			names = append(names, m.name)
 		}
 		slices.Sort(names)
-		if want := []string{"barrier of a device", "barrier of all devices", "notify", "one way", "overlap", "packet", "put and notify"}; devices == 2 && !slices.Equal(slices.Compact(names), want) {
+		want := []string{"allreduce", "barrier of a device", "barrier of all devices", "broadcast", "channel", "channel one way", "notify", "one way", "overlap", "packet", "put and notify", "reduce"}
+		if !s.Devices[0].GoKernels {
+			want = append(want, "one way by proxy", "put and notify by proxy")
+			slices.Sort(want)
+		}
+		if devices == 2 && !slices.Equal(slices.Compact(names), want) {
 			t.Errorf("%q, want %q", names, want)
 		}
 	})
 }
 
+// What cannot be measured is refused.
+func TestOptions(t *testing.T) {
+	for want, o := range map[string]Options{
+		"--vectors 12": {What: Whats(), Vectors: []int64{8, 12}},
+		"--apart 2":    {What: Whats(), Apart: []int{2}},
+		"what":         {What: []string{"all"}},
+	} {
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 // The kernels compile for every generation of GPUs.
 func TestSource(t *testing.T) {
-	if unsafe.Sizeof(lap{}) != 48 {
+	if unsafe.Sizeof(lap{}) != 56 {
 		t.Error("struct Lap has another size")
 	}
-	testdevices.Compile(t, pingPong.program(128, nil).Source)
+	testdevices.Compile(t, pingPong.program(128, nil, nil).Source)
 }

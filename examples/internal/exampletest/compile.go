@@ -1,0 +1,68 @@
+package exampletest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+)
+
+// Compile compiles a source for each generation of GPUs. Its kernels keep their variables in registers, of which
+// threads have so many at most, and have no fences: ranks wait by acquires and tell by releases.
+func Compile(t *testing.T, source kernels.Source, registers int) {
+	testdevices.Compile(t, source)
+	testdevices.OtherCompilers(t)
+	ptx, err := testdevices.Compiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fence := range []string{"membar", "fence."} {
+		if strings.Contains(string(ptx), fence) {
+			t.Errorf("%s has %s", source.Name, fence)
+		}
+	}
+	if !strings.Contains(string(ptx), "red.release.sys") {
+		t.Errorf("%s is no PTX that tells by releases", source.Name)
+	}
+	c, err := nvrtc.Open(testdevices.NVRTC(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	text := nvrtc.Source{Name: source.Name, Text: source.Text}
+	headers, err := filepath.Glob("../../kernels/cu/*.cuh")
+	if err != nil || len(headers) == 0 {
+		t.Skip("SKIPPED: the headers of kernels/cu are not here: ", err)
+	}
+	for _, file := range headers {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Headers = append(text.Headers, nvrtc.Header{Name: filepath.Base(file), Text: string(content)})
+	}
+	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+		options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-default-device", "--pre-include=halox.cuh", "--ptxas-options=-v"}
+		for _, d := range source.Defines {
+			options = append(options, "--define-macro="+d)
+		}
+		compiled, err := c.Compile(text, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := nvrtc.ParseUsage(compiled.Log)
+		if len(all) != strings.Count(source.Text, `extern "C" __global__`) {
+			t.Fatalf("%s: the usage of %d kernels in\n%s", arch, len(all), compiled.Log)
+		}
+		for _, u := range all {
+			t.Logf("%s: %s: %d registers, %d bytes of shared memory", arch, u.Name, u.Registers, u.Shared)
+			if u.SpillStores+u.SpillLoads+u.StackFrame != 0 || u.Registers > registers {
+				t.Errorf("%s: %s: %+v", arch, u.Name, u)
+			}
+		}
+	}
+}

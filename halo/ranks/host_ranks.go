@@ -1,0 +1,81 @@
+package ranks
+
+import (
+	"fmt"
+	"sync"
+)
+
+// hostRanks are the ranks of a world on host devices. Each has a goroutine, for all runs.
+type hostRanks struct {
+	state   *hostState
+	all     [][]Rank          // by device
+	begins  [][]chan struct{} // tell the goroutine of each that a run begins
+	running []sync.WaitGroup  // by device
+}
+
+// newHostRanks makes those that share a state and do the same.
+func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
+	devices := len(state.devices)
+	h := &hostRanks{state, make([][]Rank, devices), make([][]chan struct{}, devices), make([]sync.WaitGroup, devices)}
+	for d := range h.all {
+		h.all[d], h.begins[d] = make([]Rank, state.ranks), make([]chan struct{}, state.ranks)
+		for i := range h.all[d] {
+			begins := make(chan struct{}, 1)
+			h.begins[d][i] = begins
+			go func() {
+				for range begins {
+					h.run(d, i, does)
+				}
+			}()
+		}
+	}
+	return h
+}
+
+// Close ends the goroutines of all ranks, once they are done.
+func (h *hostRanks) Close() error {
+	for _, all := range h.begins {
+		for _, begins := range all {
+			close(begins)
+		}
+	}
+	h.begins = nil
+	return nil
+}
+
+// begin gives all ranks what they have before a run: counts that begin with first, and windows that the host made.
+func (h *hostRanks) begin(first uint64, windows [2]uint64) {
+	for d := range h.all {
+		for i := range h.all[d] {
+			r := &h.all[d][i]
+			*r = Rank{state: h.state, device: d, local: i, windows: windows}
+			for tag := range r.consumed {
+				r.consumed[tag] = first
+			}
+		}
+	}
+}
+
+// runAll runs the ranks of a device, and returns once all have ended.
+func (h *hostRanks) runAll(device int) {
+	h.running[device].Add(len(h.all[device]))
+	for _, begins := range h.begins[device] {
+		begins <- struct{}{}
+	}
+	h.running[device].Wait()
+}
+
+// run runs a rank.
+func (h *hostRanks) run(device, i int, does func(*Rank)) {
+	defer h.running[device].Done()
+	r := &h.all[device][i]
+	defer func() {
+		if p := recover(); p != nil {
+			r.fail(failure{err: fmt.Errorf("its function panicked: %v", p)})
+		}
+	}()
+	if r.Barrier(All) {
+		does(r)
+		r.Barrier(All)
+	}
+}
