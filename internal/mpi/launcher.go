@@ -2,7 +2,9 @@ package mpi
 
 import (
 	"fmt"
+	"os"
 	"strconv"
+	"strings"
 )
 
 // Launcher is what started this process as one of several.
@@ -69,6 +71,16 @@ func number(environment func(string) (string, bool), name string, fallback int) 
 		return 0, fmt.Errorf("%s=%q is no number of processes", name, text)
 	}
 	return n, nil
+}
+
+// Suits refuses a library that ends the process when this launcher has started it: MPICH knows
+// mpirun of Open MPI only where it was built for PMIx, and is told so.
+func (l Launcher) Suits(library *Library) error {
+	_, told := os.LookupEnv("MPIR_CVAR_PMI_VERSION")
+	if l.Family != OpenMPI || told || !strings.HasPrefix(library.Version, "MPICH") {
+		return nil
+	}
+	return fmt.Errorf("%s started this process, which %s does not know; use the mpiexec of that library, or name that of the launcher in %s", l.Name, library, Variable)
 }
 
 // Check compares what the launcher says with what a library says of its world. They differ

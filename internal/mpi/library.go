@@ -15,6 +15,7 @@ type Library struct {
 	Version string // what the library says of itself, one line
 
 	handles handles
+	loaded  uintptr // of the loader
 	at      [functions]uintptr
 	frames  frames
 	most    int // bytes that one call is given
@@ -149,7 +150,7 @@ func openOne(path string) (*Library, error) {
 
 // newLibrary finds the functions and the family of a library that is loaded.
 func newLibrary(path string, library uintptr) (*Library, error) {
-	l := &Library{Path: path, most: mostBytes}
+	l := &Library{Path: path, loaded: library, most: mostBytes}
 	var missing []string
 	for i, name := range functionNames {
 		if l.at[i] = symbolOf(library, name); l.at[i] == 0 {

@@ -82,5 +82,8 @@ func (l *Library) finalize() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(l.call(fFinalize, "", arguments{}), before.restore())
+	if err := l.call(fFinalize, "", arguments{}); err != nil {
+		return err
+	}
+	return errors.Join(l.runHooks(), before.restore())
 }

@@ -395,6 +395,9 @@ func absent() error {
 	if err != nil {
 		return err
 	}
+	if err := launcher.Suits(l); err != nil {
+		return err
+	}
 	ctx := context.Background()
 	c, err := l.Init(ctx, limit)
 	if err != nil {
