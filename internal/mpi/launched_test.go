@@ -56,17 +56,12 @@ func TestHangingRank(t *testing.T) {
 	})
 }
 
-// A rank that dies ends the others: its launcher ends them, or MPI does, or they say for
-// whom they waited.
+// A rank that dies ends the others: its launcher ends them, or MPI does. Which of them is first,
+// and whether the others can still say anything, is theirs.
 func TestKilledRank(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		r := in.Run(t, testmpi.Job{Program: "killed", Ranks: 3, Limit: 30 * time.Second})
 		r.Fails(t)
-		if !in.Hydra {
-			return
-		}
-		r = in.Run(t, testmpi.Job{Program: "killed", Ranks: 3, Args: []string{"-disable-auto-cleanup"}, Limit: 30 * time.Second})
-		r.Fails(t, "MPI_Irecv from rank 1, tag 77: ")
 	})
 }
 

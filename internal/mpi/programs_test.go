@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -71,8 +72,10 @@ func inWorld(program func(*mpi.Comm) error) func() error {
 // content fills what one rank sends another in a round of one goroutine.
 func content(b []byte, from, to, goroutine, round int) []byte {
 	r := rand.New(rand.NewPCG(uint64(from)<<32|uint64(to), uint64(goroutine)<<32|uint64(round)))
-	for i := range b {
-		b[i] = byte(r.Uint32())
+	for i := 0; i < len(b); i += 8 {
+		var word [8]byte
+		binary.LittleEndian.PutUint64(word[:], r.Uint64())
+		copy(b[i:], word[:])
 	}
 	return b
 }

@@ -21,6 +21,7 @@ var may = map[string][]string{
 	"stencil":                       {"domain"},
 	"internal/cuda":                 {},
 	"internal/nvrtc":                {},
+	"internal/mpi":                  {},
 	"internal/hostmemory":           {},
 	"streams":                       {"internal/cuda", "internal/hostmemory"},
 	"kernels":                       {"streams", "stencil", "domain", "internal/nvrtc", "internal/cache"},
@@ -42,6 +43,7 @@ var may = map[string][]string{
 	"internal/measure":              {},
 	"internal/files":                {},
 	"internal/cache":                {"internal/files"},
+	"internal/testmpi":              {},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
 	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "streams", "domain"},
 	"internal/mutation":             {},
@@ -65,7 +67,7 @@ var may = map[string][]string{
 }
 
 // mayUseC lists the rooms that import "C".
-var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/cuda/cudafake"}
+var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/mpi", "internal/cuda/cudafake"}
 
 // roomOf returns the room that a package of the module belongs to: the
 // longest name in may that it lies under.

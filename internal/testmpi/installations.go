@@ -33,10 +33,14 @@ func All(t *testing.T) (found []Installation, missing map[string]string) {
 	missing = map[string]string{}
 	root := moduleRoot(t)
 	for _, w := range wheels {
+		prefix := filepath.Join(root, ".mpi", w.folder)
+		if local := filepath.Join(prefix, "local"); isFolder(local) {
+			prefix = local // where Debian's pip puts what it installs
+		}
 		in := Installation{
 			Name: w.name, Hydra: w.hydra,
-			Launch:  filepath.Join(root, ".mpi", w.folder, "bin", "mpiexec"),
-			Library: filepath.Join(root, ".mpi", w.folder, "lib", w.library),
+			Launch:  filepath.Join(prefix, "bin", "mpiexec"),
+			Library: filepath.Join(prefix, "lib", w.library),
 		}
 		if why := in.lacks(); why != "" {
 			missing[w.name] = why + "; make mpi gets it"
@@ -62,6 +66,11 @@ func (in Installation) lacks() string {
 		}
 	}
 	return ""
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // system returns the Open MPI that the system has installed.
