@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"unsafe"
 )
 
 // Comm is a communicator. Any goroutine may use it.
@@ -69,6 +70,30 @@ func (c *Comm) derived(fn function, a arguments, out int) (*Comm, error) {
 // returnErrors has failed calls return, and not end the process.
 func (c *Comm) returnErrors() error {
 	return c.library.call(fCommSetErrhandler, "", arguments{uintptr(c.handle), uintptr(c.library.handles.errorsReturn)})
+}
+
+// leastTag is the largest tag that every library has.
+const leastTag = 32767
+
+// LargestTag returns the largest tag that messages may have.
+func (c *Comm) LargestTag() (int, error) {
+	l := c.library
+	f, err := l.frames.take()
+	if err != nil {
+		return 0, err
+	}
+	defer l.frames.give(f)
+	f.put(0)
+	if err := l.call(fCommGetAttr, "", arguments{uintptr(l.handles.world), uintptr(l.handles.tagBound), f.request(), f.flag()}); err != nil {
+		return 0, err
+	}
+	at := *(*uintptr)(unsafe.Pointer(&f.bytes[0]))
+	copier := symbolOf(l.loaded, "memcpy")
+	if f.int32At(flagAt) == 0 || at == 0 || copier == 0 {
+		return leastTag, nil
+	}
+	call(copier, arguments{f.status(), at, 4})
+	return max(leastTag, int(f.int32At(statusAt))), nil
 }
 
 // Free returns what the communicator holds. All processes must call it, with no request open.

@@ -25,6 +25,7 @@ type handles struct {
 	shared        int32  // MPI_COMM_TYPE_SHARED
 	anySource     int32  // MPI_ANY_SOURCE
 	anyTag        int32  // MPI_ANY_TAG
+	tagBound      int32  // MPI_TAG_UB
 	sourceAt      int    // where MPI_SOURCE lies in an MPI_Status, in bytes; MPI_TAG follows it
 	handleIs32Bit bool   // a handle has 4 bytes in memory, else 8
 }
@@ -32,13 +33,13 @@ type handles struct {
 // mpichHandles are those of MPICH's mpi.h, fixed by its ABI initiative.
 var mpichHandles = handles{
 	world: 0x44000000, null: 0x04000000, byteType: 0x4c00010d, noInfo: 0x1c000000, errorsReturn: 0x54000001,
-	multiple: 3, shared: 1, anySource: -2, anyTag: -1, sourceAt: 8, handleIs32Bit: true,
+	multiple: 3, shared: 1, anySource: -2, anyTag: -1, tagBound: 0x64400001, sourceAt: 8, handleIs32Bit: true,
 }
 
 // standardHandles are those of chapter 20 of MPI 5.0.
 var standardHandles = handles{
 	world: 0x101, null: 0x100, byteType: 0x247, noInfo: 0x130, errorsReturn: 0x143,
-	multiple: 4096, shared: 221, anySource: -1, anyTag: -2,
+	multiple: 4096, shared: 221, anySource: -1, anyTag: -2, tagBound: 501,
 }
 
 // openMPIHandles returns those of Open MPI, whose handles are addresses of its variables.
@@ -47,7 +48,7 @@ func openMPIHandles(symbol func(string) uintptr) handles {
 	return handles{
 		world: address("ompi_mpi_comm_world"), null: address("ompi_mpi_comm_null"), byteType: address("ompi_mpi_byte"),
 		noInfo: address("ompi_mpi_info_null"), errorsReturn: address("ompi_mpi_errors_return"),
-		multiple: 3, shared: 0, anySource: -1, anyTag: -1,
+		multiple: 3, shared: 0, anySource: -1, anyTag: -1, tagBound: 0,
 	}
 }
 

@@ -236,6 +236,9 @@ func misuse(c *mpi.Comm) error {
 	if !ok || e.Call != "MPI_Isend" || e.Text == "" || e.With != fmt.Sprintf("to rank %d, tag 3", c.Size()+5) {
 		return fmt.Errorf("a message to nobody: %v", e)
 	}
+	if most, err := c.LargestTag(); err != nil || most < 32767 || most > 1<<31-1 {
+		return fmt.Errorf("tags up to %d: %w", most, err)
+	}
 	if err := truncated(c, m); err != nil {
 		return err
 	}
