@@ -31,6 +31,7 @@ var may = map[string][]string{
 	"kernels/step":                  {"kernels", "kernels/flags", "kernels/reduce", "streams", "stencil", "domain"},
 	"kernels/sweep":                 {"kernels", "kernels/flags", "kernels/step", "streams", "stencil", "domain"},
 	"p2p":                           {"streams", "domain", "internal/cache"},
+	"p2p/mpi":                       {"streams", "internal/mpi"},
 	"halo":                          {"halo/datatype", "halo/packing", "p2p", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain"},
 	"halo/datatype":                 {},
 	"halo/packing":                  {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain", "internal/cache"},

@@ -1,0 +1,57 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Close ends the work together: it waits until all processes have called it, at most as long as
+// the limit, and ends MPI where Join has started it. After a failure nobody is waited for and MPI
+// is left as it is: the process ends soon, best by Abort. Closing twice is no error.
+func (p *Processes) Close() error {
+	if p == nil || p.closed {
+		return nil
+	}
+	p.closed = true
+	ctx := context.Background()
+	err := p.meetAtEnd(ctx)
+	close(p.watch.end)
+	<-p.watch.ended
+	if err != nil || p.Err() != nil {
+		return err
+	}
+	if err := errors.Join(p.watch.comm.Free(), p.data.Free(), p.control.Free()); err != nil {
+		return err
+	}
+	return p.library.Finalize(ctx, p.options.Limit)
+}
+
+// meetAtEnd waits for all, has all be quiet, and waits until they are.
+func (p *Processes) meetAtEnd(ctx context.Context) error {
+	if p.Err() != nil {
+		return nil // who called knows it
+	}
+	barrier := func(ctx context.Context) error { return p.control.Barrier(ctx, p.options.Limit) }
+	if err := p.together(ctx, "end together", barrier); err != nil {
+		return err
+	}
+	close(p.watch.quiet)
+	return p.together(ctx, "end together", barrier)
+}
+
+// grace is how long rank 0 is given to say why all end.
+const grace = time.Second
+
+// Abort ends this process and all others at once, with that exit code, after a failure. Other
+// ranks than 0 wait a little, so that rank 0 can speak. Where a program has lent its
+// communicator it does nothing: how its processes end is the program's.
+func (p *Processes) Abort(code int) {
+	if p == nil || p.lent {
+		return
+	}
+	if p.Rank != 0 {
+		time.Sleep(grace)
+	}
+	_ = p.control.Abort(code) // it does not return, but where MPI fails: then the caller ends the process
+}
