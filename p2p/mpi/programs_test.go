@@ -216,7 +216,7 @@ type end struct {
 }
 
 func newEnd(d *streams.Device, n int64) (e *end, err error) {
-	e = &end{group: streams.NewWorkerGroup(1, testLimit)}
+	e = &end{group: streams.NewWorkerGroup(100, testLimit)}
 	if e.field, err = d.Alloc(n); err != nil {
 		return nil, err
 	}
