@@ -14,7 +14,7 @@ CLANG_FORMAT := .tools/bin/clang-format
 FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu kernels/cu/*.cuh kernels/cu/cpu/*.h internal/testdevices/cpu/*)
 
 # The packages whose tests start processes under the launchers of MPI libraries.
-MPI_TESTS := internal/mpi p2p/mpi
+MPI_TESTS := internal/mpi p2p/mpi halo
 
 .PHONY: help build run test race test-mpi lint format-cuda nvrtc mpi bundle linkprobe clean
 
@@ -36,7 +36,7 @@ race: ## run all tests under the race detector; what it measures is not for the 
 	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $$($(GO) list ./... | grep -v /internal/mutation)
 
 test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had
-	$(GO) test $(TESTFLAGS) $(addprefix ./,$(MPI_TESTS))
+	$(GO) test $(TESTFLAGS) -run 'Processes|^Test' $(addprefix ./,$(MPI_TESTS))
 
 lint: ## check the format, the code and its imports; the format of CUDA where make format-cuda has been run
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }

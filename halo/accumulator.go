@@ -30,6 +30,9 @@ func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accum
 	if err != nil {
 		return nil, err
 	}
+	if plan.Placement.Processes != nil {
+		return nil, errors.New("halo: ghosts of several processes cannot be added up yet")
+	}
 	for _, f := range fields {
 		if f.Spec.IsTyped() {
 			return nil, fmt.Errorf("halo: field %q: values of type %v are no numbers to be added", f.Spec.Name, f.Spec.Type)

@@ -13,6 +13,9 @@ import (
 // ghosts. A contiguous message goes from field to field. Any other is packed, moved
 // from buffer to buffer, and unpacked; so are, over any path, values with gaps.
 func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
+	if p := x.plan.Placement; !p.IsLocal(m.From) || !p.IsLocal(m.To) {
+		return x.newRemote(m)
+	}
 	t, err := x.emptyTransfer(m)
 	if err != nil {
 		return nil, err

@@ -60,6 +60,9 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Red
 	if f.Spec.Element.complex() && (op == Min || op == Max) {
 		return nil, fmt.Errorf("halo: field %q has elements %s, which have no %s", f.Spec.Name, f.Spec.Element, op)
 	}
+	if f.Placement.Processes != nil {
+		return nil, errors.New("halo: points of several processes cannot be reduced together yet")
+	}
 	r := &Reduction{field: f, op: op, totals: make([][]*reduce.Reduction, len(f.Parts))}
 	for rank := range f.Parts {
 		if err := r.prepare(rank, c, over, slices.Contains(mode, sums.Fast)); err != nil {
