@@ -29,8 +29,17 @@ type Cutting struct {
 // for the fields by the measured links; Placement.Mapping tells how. The links are
 // measured, see Measure, where that or the path of a message depends on it.
 //
+// Where processes share the grid, all call it, and all devices take part: where every host has as
+// many, the grid is cut first over the hosts, so that least goes between them.
+//
 // An *OptionError says what cannot be had.
 func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
+	if err := s.Usable(); err != nil {
+		return nil, err
+	}
+	if s.asked.Processes != nil {
+		return s.cutAmong(ctx, c)
+	}
 	cut, err := s.cut(c)
 	if err != nil {
 		return nil, err
@@ -44,6 +53,12 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 // Draft is Cut without a measurement, for what can be prepared meanwhile: its subdomains are those of Cut, on the
 // session's devices in their order.
 func (s *Session) Draft(c Cutting) (*Placement, error) {
+	if err := s.Usable(); err != nil {
+		return nil, err
+	}
+	if s.asked.Processes != nil {
+		return s.placeAmong(c)
+	}
 	cut, err := s.cut(c)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,7 @@ func TestMain(m *testing.M) {
 		"one cannot":      acrossProcesses(testLimit, oneCannot),
 		"a rank hangs":    acrossProcesses(4*time.Second, oneHangs),
 		"own points":      acrossProcesses(testLimit, ownPoints),
+		"session":         acrossProcesses(testLimit, inSession),
 	})
 }
 
@@ -343,4 +346,117 @@ func ownPoints(p processes) error {
 		}
 	}
 	return f.Close()
+}
+
+// wave is the value of a point, which needs all digits.
+func wave(p domain.Vec) float64 {
+	return math.Sin(0.1+0.37*float64(p[0])) * math.Cos(1.3*float64(p[1])) / (1 + 0.01*float64(p[2]))
+}
+
+// reductions returns those of a field of a session of its own, and the session.
+func reductions(devices halo.Devices) (s *halo.Session, f *halo.Field, values []float64, err error) {
+	ctx := context.Background()
+	if s, err = halo.Open(ctx, devices); err != nil {
+		return nil, nil, nil, err
+	}
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
+	place, err := s.Cut(ctx, halo.Cutting{Size: []int{24, 21, 16}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}, Path: p2p.Peer})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if f, err = halo.NewField(place, spec); err != nil {
+		return nil, nil, nil, err
+	}
+	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+		own := place.Subdomains[rank].Box
+		return func(row []float64, at domain.Vec) {
+			for i := range row {
+				p := domain.Vec{at[0] + i, at[1], at[2]}
+				if row[i] = wave(p); !own.Contains(p) {
+					row[i] = math.NaN()
+				}
+			}
+		}
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, op := range []halo.Op{halo.Sum, halo.L2, halo.Max, halo.Min} {
+		r, err := halo.Reduce(f, s.Compiler, op)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		values = append(values, r.Floats...)
+	}
+	return s, f, values, nil
+}
+
+// inSession has sessions of several processes share a grid: the reductions have the bits of one
+// process, and an exchange brings all ghosts.
+func inSession(p processes) error {
+	alone, _, want, err := reductions(halo.Devices{Backend: "host", Count: 3})
+	if err != nil {
+		return err
+	}
+	s, f, got, err := reductions(halo.Devices{Backend: "host", Count: 2, Processes: p.Processes})
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(got, want) || len(got) != 4 {
+		return fmt.Errorf("reductions %v, of one process %v", got, want)
+	}
+	if n := len(f.Placement.Subdomains); n != 2*p.Size() {
+		return fmt.Errorf("%d subdomains on %d processes of 2 devices", n, p.Size())
+	}
+	x, err := s.NewExchanger(context.Background(), f)
+	if err != nil {
+		return err
+	}
+	at, err := f.Placement.NewStreams()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(x.Exchange(at), at.Sync(testLimit)); err != nil {
+		return err
+	}
+	if err := facesAreRight(f); err != nil {
+		return err
+	}
+	return errors.Join(at.Close(), x.Close(), f.Close(), s.Close(), alone.Close())
+}
+
+// facesAreRight compares all points beside faces of subdomains with the wave.
+func facesAreRight(f *halo.Field) error {
+	grid := f.Placement.Grid
+	for rank, sub := range f.Placement.Subdomains {
+		if !f.Placement.IsLocal(rank) {
+			continue
+		}
+		for _, dir := range domain.Faces(3) {
+			if _, ok := f.Placement.Neighbour(rank, dir); !ok {
+				continue
+			}
+			box := domain.GhostBox(sub.Box, dir, f.Spec.Width)
+			values := make([]float64, box.Points())
+			if err := halo.ReadSubdomain(values, f, rank, box); err != nil {
+				return err
+			}
+			size, i := box.Size(), 0
+			for z := range size[2] {
+				for y := range size[1] {
+					for x := range size[0] {
+						q := domain.Vec{box.Lo[0] + x, box.Lo[1] + y, box.Lo[2] + z}
+						for a := range q {
+							q[a] = (q[a] + grid.Size[a]) % grid.Size[a]
+						}
+						if values[i] != wave(q) {
+							return fmt.Errorf("subdomain %d, %v: point %v has %v, want %v", rank, dir, q, values[i], wave(q))
+						}
+						i++
+					}
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ func TestProcesses(t *testing.T) {
 			{"different plans", []int{3}},
 			{"one cannot", []int{2}},
 			{"own points", []int{2}},
+			{"session", []int{2, 3}},
 		} {
 			for _, ranks := range tc.ranks {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
