@@ -419,7 +419,7 @@ func inSession(p processes) error {
 	if err := errors.Join(x.Exchange(at), at.Sync(testLimit)); err != nil {
 		return err
 	}
-	if err := facesAreRight(f); err != nil {
+	if err := errors.Join(facesAreRight(f), collected(p, f)); err != nil {
 		return err
 	}
 	return errors.Join(at.Close(), x.Close(), f.Close(), s.Close(), alone.Close())
@@ -456,6 +456,65 @@ func facesAreRight(f *halo.Field) error {
 					}
 				}
 			}
+		}
+	}
+	return nil
+}
+
+// collected brings points to each process in turn, and other values from there back.
+func collected(p processes, f *halo.Field) error {
+	ctx := context.Background()
+	for root := range p.Size() {
+		box := domain.Box{Lo: domain.Vec{root, 1, 0}, Hi: domain.Vec{23, 20, 15 - root}}
+		var values []float64
+		if p.Rank == root {
+			values = make([]float64, box.Points())
+		}
+		if err := halo.Gather(ctx, values, f, box, root); err != nil {
+			return err
+		}
+		size := box.Size()
+		for i := range values {
+			q := domain.Vec{box.Lo[0] + i%size[0], box.Lo[1] + i/size[0]%size[1], box.Lo[2] + i/size[0]/size[1]}
+			want := wave(q)
+			for range root {
+				want++ // as roots before have done
+			}
+			if values[i] != want {
+				return fmt.Errorf("gathered by %d: point %v has %v, want %v", root, q, values[i], want)
+			}
+			values[i]++
+		}
+		if err := halo.Scatter(ctx, f, box, values, root); err != nil {
+			return err
+		}
+		// The next root finds all of its points changed: what the box does not have changes here.
+		if err := addOutside(p, f, box); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addOutside adds 1 to the points of this process outside of a box.
+func addOutside(p processes, f *halo.Field, box domain.Box) error {
+	for rank, sub := range f.Cut.Subdomains {
+		if !f.Placement.IsLocal(rank) {
+			continue
+		}
+		values := make([]float64, sub.Box.Points())
+		if err := halo.Read(values, f, sub.Box); err != nil {
+			return err
+		}
+		size := sub.Box.Size()
+		for i := range values {
+			q := domain.Vec{sub.Box.Lo[0] + i%size[0], sub.Box.Lo[1] + i/size[0]%size[1], sub.Box.Lo[2] + i/size[0]/size[1]}
+			if !box.Contains(q) {
+				values[i]++
+			}
+		}
+		if err := halo.Write(f, sub.Box, values); err != nil {
+			return err
 		}
 	}
 	return nil
