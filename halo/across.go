@@ -103,8 +103,9 @@ func (x *Exchanger) agree(err error) error {
 	return x.across.processes.Agree(context.Background(), "make an exchange ready", err)
 }
 
-// newRemote makes a message of which this process has one end ready, or none.
-func (x *Exchanger) newRemote(m Message) (*Transfer, error) {
+// newRemote makes a message of which this process has one end ready, or none. unpack has the
+// receiver take its parts from a buffer.
+func (x *Exchanger) newRemote(m Message, unpack func(t *Transfer, m Message, in *streams.Memory) error) (*Transfer, error) {
 	p := x.plan.Placement
 	if !p.IsLocal(m.From) && !p.IsLocal(m.To) {
 		elsewhere := fmt.Errorf("halo: the message from subdomain %d to %d is one of other processes", m.From, m.To)
@@ -121,7 +122,7 @@ func (x *Exchanger) newRemote(m Message) (*Transfer, error) {
 	if p.IsLocal(m.From) {
 		return t, x.addSender(t, m)
 	}
-	return t, x.addReceiver(t, m)
+	return t, x.addReceiver(t, m, unpack)
 }
 
 // tag returns that of the next message between two processes. Both go through the messages
@@ -161,12 +162,8 @@ func (x *Exchanger) addSender(t *Transfer, m Message) error {
 	return x.ready(&t.out)
 }
 
-// addReceiver has the message received and unpacked.
-func (x *Exchanger) addReceiver(t *Transfer, m Message) error {
-	in, err := x.buffer(m.To, m.Bytes)
-	if err != nil {
-		return err
-	}
+// unpackGhosts has the parts of a message unpacked into the ghosts.
+func (x *Exchanger) unpackGhosts(t *Transfer, m Message, in *streams.Memory) error {
 	boxes, typed := x.typedParts(m)
 	t.in.copies = x.copies(m, boxes, func(_, dst kernels.Array, p Part) pack.Copy {
 		return pack.Unpack(dst, p.Ghost, in.Span(p.Offset, p.Bytes))
@@ -175,6 +172,18 @@ func (x *Exchanger) addReceiver(t *Transfer, m Message) error {
 		if err := x.addTypedIn(t, m, parts, in); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// addReceiver has the message received and unpacked.
+func (x *Exchanger) addReceiver(t *Transfer, m Message, unpack func(t *Transfer, m Message, in *streams.Memory) error) error {
+	in, err := x.buffer(m.To, m.Bytes)
+	if err != nil {
+		return err
+	}
+	if err := unpack(t, m, in); err != nil {
+		return err
 	}
 	if x.across != nil {
 		from := x.plan.Placement.Owners[m.From]

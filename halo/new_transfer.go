@@ -14,7 +14,7 @@ import (
 // from buffer to buffer, and unpacked; so are, over any path, values with gaps.
 func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
 	if p := x.plan.Placement; !p.IsLocal(m.From) || !p.IsLocal(m.To) {
-		return x.newRemote(m)
+		return x.newRemote(m, x.unpackGhosts)
 	}
 	t, err := x.emptyTransfer(m)
 	if err != nil {

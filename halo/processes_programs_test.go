@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		"a rank hangs":    acrossProcesses(4*time.Second, oneHangs),
 		"own points":      acrossProcesses(testLimit, ownPoints),
 		"session":         acrossProcesses(testLimit, inSession),
+		"accumulate":      acrossProcesses(testLimit, accumulates),
 	})
 }
 
@@ -515,6 +516,97 @@ func addOutside(p processes, f *halo.Field, box domain.Box) error {
 		}
 		if err := halo.Write(f, sub.Box, values); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// accumulated adds the ghosts of a field to their owners, of a placement of 12 subdomains, and
+// returns what the subdomains of this process hold then.
+func accumulated(place *halo.Placement, links *p2p.Links, c *kernels.Compiler) (values map[int][]float64, err error) {
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Connectivity: halo.Corners, Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
+	f, err := halo.NewField(place, spec)
+	if err != nil {
+		return nil, err
+	}
+	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+		return func(row []float64, at domain.Vec) {
+			for i := range row {
+				row[i] = wave(domain.Vec{at[0] + i + 3*rank, at[1], at[2]})
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := halo.NewPlan(place, links, p2p.Auto, spec)
+	if err != nil {
+		return nil, err
+	}
+	a, err := halo.NewAccumulator(plan, c, f)
+	if err != nil {
+		return nil, err
+	}
+	at, err := place.NewStreams()
+	if err != nil {
+		return nil, err
+	}
+	for range 3 {
+		if err := a.Exchange(at); err != nil {
+			return nil, err
+		}
+	}
+	if err := at.Sync(testLimit); err != nil {
+		return nil, err
+	}
+	values = map[int][]float64{}
+	for rank, s := range place.Subdomains {
+		if !place.IsLocal(rank) {
+			continue
+		}
+		values[rank] = make([]float64, s.Box.Points())
+		if err := halo.Read(values[rank], f, s.Box); err != nil {
+			return nil, err
+		}
+	}
+	return values, errors.Join(at.Close(), a.Close(), f.Close())
+}
+
+// accumulates compares sums of ghosts with those of one process, which other tests hold to
+// geometry: they have the same bits.
+func accumulates(p processes) error {
+	grid, err := domain.NewGrid([]int{9, 8, 7}, [3]bool{true, false, true})
+	if err != nil {
+		return err
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{3, 2, 2})
+	if err != nil {
+		return err
+	}
+	var owners []int
+	var devices []*streams.Device
+	for rank := range cut.Subdomains {
+		owners, devices = append(owners, rank*rank%p.Size()), append(devices, p.devices[rank%2])
+	}
+	alone, err := halo.Place(cut, devices)
+	if err != nil {
+		return err
+	}
+	among, err := p.place(cut, owners)
+	if err != nil {
+		return err
+	}
+	want, err := accumulated(alone, p.links, p.compiler)
+	if err != nil {
+		return err
+	}
+	got, err := accumulated(among, p.links, p.compiler)
+	if err != nil {
+		return err
+	}
+	for rank, values := range got {
+		if !slices.Equal(values, want[rank]) {
+			return fmt.Errorf("subdomain %d: %v; in one process %v", rank, values, want[rank])
 		}
 	}
 	return nil

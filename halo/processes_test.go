@@ -23,6 +23,7 @@ func TestProcesses(t *testing.T) {
 			{"one cannot", []int{2}},
 			{"own points", []int{2}},
 			{"session", []int{2, 3}},
+			{"accumulate", []int{2, 4}},
 		} {
 			for _, ranks := range tc.ranks {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
