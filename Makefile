@@ -15,6 +15,7 @@ FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu ker
 
 # The packages whose tests start processes under the launchers of MPI libraries.
 MPI_TESTS := internal/mpi p2p/mpi halo
+MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
 
 .PHONY: help build run test race test-mpi lint format-cuda nvrtc mpi bundle linkprobe clean
 
@@ -36,7 +37,7 @@ race: ## run all tests under the race detector; what it measures is not for the 
 	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $$($(GO) list ./... | grep -v /internal/mutation)
 
 test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had
-	$(GO) test $(TESTFLAGS) -run 'Processes|^Test' $(addprefix ./,$(MPI_TESTS))
+	HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
 
 lint: ## check the format, the code and its imports; the format of CUDA where make format-cuda has been run
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }

@@ -2,24 +2,11 @@ package halo
 
 import (
 	"context"
-	"encoding/binary"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
-
-// countDevices asks all processes how many devices they have opened.
-func (s *Session) countDevices(ctx context.Context) error {
-	all, err := s.asked.Processes.Gather(ctx, "count devices", binary.LittleEndian.AppendUint64(nil, uint64(len(s.Devices))))
-	if err != nil {
-		return err
-	}
-	for _, b := range all {
-		s.counts = append(s.counts, int(binary.LittleEndian.Uint64(b)))
-	}
-	return nil
-}
 
 // A seat is a device of a process.
 type seat struct{ process, device int }

@@ -87,7 +87,12 @@ func (p *Placement) onOneDevice(a, b int) bool {
 	return a == b || p.Devices[a] != nil && p.Devices[a] == p.Devices[b]
 }
 
-// crossesProcesses reports whether a message goes from one process to another.
-func (p *Placement) crossesProcesses(m Message) bool {
-	return p.Processes != nil && p.Owners[m.From] != p.Owners[m.To]
+// isDry reports whether the devices only count.
+func (p *Placement) isDry() bool {
+	for _, d := range p.Devices {
+		if d != nil {
+			return d.IsDry()
+		}
+	}
+	return false
 }

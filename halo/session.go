@@ -76,7 +76,8 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	if err != nil || want.Processes == nil {
 		return s, err
 	}
-	return s, s.countDevices(ctx)
+	s.counts, err = want.count(ctx, len(s.Devices))
+	return s, err
 }
 
 // openShare opens the devices of this process, and proves the links between them.

@@ -2,6 +2,7 @@ package halo
 
 import (
 	"context"
+	"encoding/binary"
 	"strings"
 
 	"github.com/halox/halox/streams"
@@ -64,4 +65,16 @@ func (d Devices) part(first streams.Info, ids []int, index, count int) ([]int, e
 		part = part[:d.Count]
 	}
 	return part, nil
+}
+
+// count returns how many devices each process has opened. All processes call it.
+func (d Devices) count(ctx context.Context, opened int) (counts []int, err error) {
+	all, err := d.Processes.Gather(ctx, "count devices", binary.LittleEndian.AppendUint64(nil, uint64(opened)))
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range all {
+		counts = append(counts, int(binary.LittleEndian.Uint64(b)))
+	}
+	return counts, nil
 }

@@ -117,15 +117,24 @@ func moduleRoot(t *testing.T) string {
 	}
 }
 
-// Each runs a test with each installation. Those that are not here are skipped, each by name.
+// allVariable set to "all" has Each run a test with all installations, else with one.
+const allVariable = "HALOX_TEST_MPI"
+
+// Each runs a test with each installation, or with the first where make test-mpi does not ask for
+// all. Those that are not here are skipped, each by name.
 func Each(t *testing.T, test func(t *testing.T, in Installation)) {
 	t.Helper()
 	found, missing := All(t)
 	for name, why := range missing {
 		t.Run(name, func(t *testing.T) { t.Skip("SKIPPED: ", why) })
 	}
-	for _, in := range found {
-		t.Run(in.Name, func(t *testing.T) { test(t, in) })
+	for i, in := range found {
+		t.Run(in.Name, func(t *testing.T) {
+			if i > 0 && os.Getenv(allVariable) != "all" {
+				t.Skip("SKIPPED: make test-mpi tests with every MPI library")
+			}
+			test(t, in)
+		})
 	}
 }
 

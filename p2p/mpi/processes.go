@@ -118,7 +118,7 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	if p.data, err = world.Dup(); err != nil {
 		return nil, err
 	}
-	p.watch, err = newWatch(p)
+	p.watch, err = newWatch(world, p.Hosts, o.Limit, p.failure)
 	return p, err
 }
 
@@ -168,9 +168,7 @@ func (p *Processes) Local() (index, count int) {
 }
 
 // Name names a process as errors do.
-func (p *Processes) Name(rank int) string {
-	return fmt.Sprintf("rank %d on host %s", rank, p.Hosts[rank])
-}
+func (p *Processes) Name(rank int) string { return nameOf(rank, p.Hosts) }
 
 // Limit returns how long one process waits for another at most.
 func (p *Processes) Limit() time.Duration { return p.options.Limit }

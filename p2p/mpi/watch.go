@@ -32,15 +32,17 @@ const (
 // watch is the thread by which a process hears whether the others live. Each tells rank 0, and
 // rank 0 tells each, several times within half the limit; who has failed tells all.
 type watch struct {
-	processes *Processes
-	comm      *binding.Comm
-	in        *binding.Memory
-	out       []*post // by rank
-	silent    []time.Duration
-	news      chan error    // of this process, for all others
-	quiet     chan struct{} // closed to have it send no more
-	end       chan struct{} // closed to have it end
-	ended     chan struct{}
+	hosts   []string // by rank
+	limit   time.Duration
+	failure *failure
+	comm    *binding.Comm
+	in      *binding.Memory
+	out     []*post // by rank
+	silent  []time.Duration
+	news    chan error    // of this process, for all others
+	quiet   chan struct{} // closed to have it send no more
+	end     chan struct{} // closed to have it end
+	ended   chan struct{}
 }
 
 // post is what is on its way to one process.
@@ -50,13 +52,14 @@ type post struct {
 }
 
 // newWatch starts the thread. All processes must call it.
-func newWatch(p *Processes) (*watch, error) {
-	comm, err := p.control.Dup()
+func newWatch(control *binding.Comm, hosts []string, limit time.Duration, f *failure) (*watch, error) {
+	comm, err := control.Dup()
 	if err != nil {
 		return nil, err
 	}
 	w := &watch{
-		processes: p, comm: comm, out: make([]*post, p.Size()), silent: make([]time.Duration, p.Size()),
+		hosts: hosts, limit: limit, failure: f, comm: comm,
+		out: make([]*post, len(hosts)), silent: make([]time.Duration, len(hosts)),
 		news: make(chan error, 1), quiet: make(chan struct{}), end: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if w.in, err = binding.NewMemory(noteBytes); err != nil {
@@ -73,8 +76,12 @@ func newWatch(p *Processes) (*watch, error) {
 	return w, nil
 }
 
-// tell has all others told of a failure.
-func (w *watch) tell(err error) {
+// fail keeps a failure of this process, if it is the first that it knows of, and has all others
+// told.
+func (w *watch) fail(err error) {
+	if !w.failure.set(err) {
+		return
+	}
 	select {
 	case w.news <- err:
 	default: // there was one before
@@ -86,7 +93,7 @@ func (w *watch) tell(err error) {
 func (w *watch) run() {
 	defer close(w.ended)
 	if err := w.listen(); err != nil {
-		w.processes.failure.set(fmt.Errorf("mpi: watch the other processes: %w", err))
+		w.failure.set(fmt.Errorf("mpi: watch the other processes: %w", err))
 	}
 }
 
@@ -113,7 +120,7 @@ func (w *watch) listen() error {
 		}
 		gap := min(time.Since(last), longestGap)
 		last, beat = time.Now(), beat+gap
-		if isClosed(w.quiet) || w.processes.Err() != nil {
+		if isClosed(w.quiet) || w.failure.err() != nil {
 			continue
 		}
 		if beat >= w.patience()/beats {
@@ -128,7 +135,7 @@ func (w *watch) listen() error {
 
 // patience returns how long a process may be silent. It is less than the limit, so that who
 // waits for one that is gone learns who that is.
-func (w *watch) patience() time.Duration { return w.processes.options.Limit / 2 }
+func (w *watch) patience() time.Duration { return w.limit / 2 }
 
 func isClosed(c chan struct{}) bool {
 	select {
@@ -150,7 +157,7 @@ func (w *watch) hear(receive *binding.Request) error {
 		if w.in.Bytes[0] == failed {
 			length := binary.LittleEndian.Uint16(w.in.Bytes[1:])
 			from := receive.Source
-			w.processes.failure.set(&RemoteError{from, w.processes.Hosts[from], string(w.in.Bytes[headBytes : headBytes+int(length)])})
+			w.failure.set(&RemoteError{from, w.hosts[from], string(w.in.Bytes[headBytes : headBytes+int(length)])})
 		}
 		if err := w.comm.Irecv(receive, w.in.Bytes, binding.AnySource, 0); err != nil {
 			return err
@@ -205,7 +212,7 @@ func (w *watch) send(rank int, kind byte, text string) error {
 func (w *watch) count(gap time.Duration) {
 	for rank, end := w.peers(); rank < end; rank++ {
 		if w.silent[rank] += gap; w.silent[rank] > w.patience() {
-			_ = w.processes.Fail(fmt.Errorf("mpi: %s has said nothing for %v: it has ended, or hangs", w.processes.Name(rank), w.patience()))
+			w.fail(fmt.Errorf("mpi: %s has said nothing for %v: it has ended, or hangs", nameOf(rank, w.hosts), w.patience()))
 			return
 		}
 	}
@@ -223,7 +230,7 @@ func (w *watch) stop(receive *binding.Request) error {
 	default:
 	}
 	for _, p := range w.out {
-		if err := p.request.Wait(context.Background(), farewell); err != nil && w.processes.Err() == nil {
+		if err := p.request.Wait(context.Background(), farewell); err != nil && w.failure.err() == nil {
 			errs = append(errs, err)
 		}
 	}
@@ -231,7 +238,7 @@ func (w *watch) stop(receive *binding.Request) error {
 		return errors.Join(append(errs, err)...)
 	}
 	errs = append(errs, receive.Cancel())
-	if err := receive.Wait(context.Background(), farewell); err != nil && w.processes.Err() == nil {
+	if err := receive.Wait(context.Background(), farewell); err != nil && w.failure.err() == nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
