@@ -130,6 +130,11 @@ func (r *Reduction) Result() Result {
 	return Result{Floats: r.floats}
 }
 
+// isSum reports whether results are joined as sums.Sum, and not as numbers.
+func (r *Reduction) isSum() bool {
+	return r.op == L2 || r.op == Sum && !r.field.Spec.Element.whole()
+}
+
 // group returns how many sums make one number: the squares of both parts of a complex number.
 func (r *Reduction) group() int {
 	if r.op == L2 && r.field.Spec.Element.complex() {

@@ -26,11 +26,6 @@ func (r *Reduction) Together(ctx context.Context) (Result, error) {
 	return r.decode(all)
 }
 
-// isSum reports whether results are joined as sums.Sum, and not as numbers.
-func (r *Reduction) isSum() bool {
-	return r.op == L2 || r.op == Sum && !r.field.Spec.Element.whole()
-}
-
 // encode returns what this process has of each number, none where it has no subdomain.
 func (r *Reduction) encode() (b []byte) {
 	switch {
