@@ -112,10 +112,10 @@ func (c *Comm) Free() error {
 	return c.library.call(fCommFree, "", arguments{f.request()})
 }
 
-// Abort ends all processes of the communicator at once, this one among them, with that exit
-// code. It returns only if the library fails to.
-func (c *Comm) Abort(code int) error {
-	return c.library.call(fAbort, "", arguments{uintptr(c.handle), uintptr(code)})
+// Abort ends all processes at once, this one among them, with that exit code. It returns only if
+// the library fails to.
+func (l *Library) Abort(code int) error {
+	return l.call(fAbort, "", arguments{uintptr(l.handles.world), uintptr(code)})
 }
 
 // HostName returns what MPI calls this host.

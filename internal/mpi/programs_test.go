@@ -390,11 +390,11 @@ func waitsForRank1(c *mpi.Comm) error {
 	var r mpi.Request
 	if err := c.Irecv(&r, m.Bytes, 1, 77); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return errors.Join(err, c.Abort(3))
+		return errors.Join(err, c.Library().Abort(3))
 	}
 	err = r.Wait(context.Background(), 2*time.Second)
 	fmt.Fprintln(os.Stderr, err)
-	return errors.Join(err, c.Abort(3))
+	return errors.Join(err, c.Library().Abort(3))
 }
 
 // absent expects that the library that is named cannot be had.

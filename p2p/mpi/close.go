@@ -3,6 +3,7 @@ package mpi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -27,7 +28,7 @@ func (p *Processes) Close() error {
 	return p.library.Finalize(ctx, p.options.Limit)
 }
 
-// meetAtEnd waits for all, has all be quiet, and waits until they are.
+// meetAtEnd waits for all, and has all take leave.
 func (p *Processes) meetAtEnd(ctx context.Context) error {
 	if p.Err() != nil {
 		return nil // who called knows it
@@ -37,7 +38,25 @@ func (p *Processes) meetAtEnd(ctx context.Context) error {
 		return err
 	}
 	close(p.watch.quiet)
+	if err := p.together(ctx, "end together", p.awaitLeave); err != nil {
+		return err
+	}
+	// MPI may keep a last note until it is called again, and MPI_Finalize waits for who waits for that.
 	return p.together(ctx, "end together", barrier)
+}
+
+// awaitLeave waits until nothing is under way between the threads that listen.
+func (p *Processes) awaitLeave(ctx context.Context) error {
+	timer := time.NewTimer(p.options.Limit)
+	defer timer.Stop()
+	select {
+	case <-p.watch.left:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("not all have taken leave within %v", p.options.Limit)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // grace is how long rank 0 is given to say why all end.
@@ -53,5 +72,5 @@ func (p *Processes) Abort(code int) {
 	if p.Rank != 0 {
 		time.Sleep(grace)
 	}
-	_ = p.control.Abort(code) // it does not return, but where MPI fails: then the caller ends the process
+	_ = p.library.Abort(code) // it does not return, but where MPI fails: then the caller ends the process
 }

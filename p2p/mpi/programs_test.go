@@ -26,16 +26,16 @@ func TestMain(m *testing.M) {
 	usual := mpi.Options{Limit: testLimit, Piece: 64}
 	short := mpi.Options{Limit: 4 * time.Second}
 	testmpi.Main(m, map[string]func() error{
-		"together":    joined(usual, together),
-		"messages":    joined(usual, messages),
-		"agree":       joined(usual, agree),
-		"fails":       joined(usual, fails),
-		"stopped":     joined(short, func(p *mpi.Processes) error { return stopped(p, p.Size()-1) }),
-		"stopped-0":   joined(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
-		"hangs":       joined(short, hangs),
-		"leaves":      joined(short, leaves),
-		"misuse":      joined(usual, misuse),
-		"no-launcher": joined(usual, func(*mpi.Processes) error { return nil }),
+		"together":  joined(usual, together),
+		"messages":  joined(usual, messages),
+		"agree":     joined(usual, agree),
+		"fails":     joined(usual, fails),
+		"stopped":   joined(short, func(p *mpi.Processes) error { return stopped(p, p.Size()-1) }),
+		"stopped-0": joined(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
+		"hangs":     joined(short, hangs),
+		"leaves":    joined(short, leaves),
+		"misuse":    joined(usual, misuse),
+		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
 	})
 }
 
