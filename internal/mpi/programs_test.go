@@ -394,6 +394,7 @@ func waitsForRank1(c *mpi.Comm) error {
 	}
 	err = r.Wait(context.Background(), 2*time.Second)
 	fmt.Fprintln(os.Stderr, err)
+	time.Sleep(500 * time.Millisecond) // MPICH's launcher loses what it has not passed on before an abort
 	return errors.Join(err, c.Library().Abort(3))
 }
 

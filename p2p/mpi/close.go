@@ -59,17 +59,23 @@ func (p *Processes) awaitLeave(ctx context.Context) error {
 	}
 }
 
-// grace is how long rank 0 is given to say why all end.
-const grace = time.Second
+// How long all wait before they are ended: MPICH's launcher loses what it has not passed on by
+// then, and rank 0 is to speak before others end it.
+const (
+	passedOn = 500 * time.Millisecond
+	grace    = 2 * time.Second
+)
 
-// Abort ends this process and all others at once, with that exit code, after a failure. Other
-// ranks than 0 wait a little, so that rank 0 can speak. Where a program has lent its
+// Abort ends this process and all others, with that exit code, after a failure. It waits a little,
+// so that what was printed is seen, and other ranks than 0 longer, so that rank 0 can speak. Where a program has lent its
 // communicator it does nothing: how its processes end is the program's.
 func (p *Processes) Abort(code int) {
 	if p == nil || p.lent {
 		return
 	}
-	if p.Rank != 0 {
+	if p.Rank == 0 {
+		time.Sleep(passedOn)
+	} else {
 		time.Sleep(grace)
 	}
 	_ = p.library.Abort(code) // it does not return, but where MPI fails: then the caller ends the process

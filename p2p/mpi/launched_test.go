@@ -47,7 +47,7 @@ func TestFailures(t *testing.T) {
 			within  time.Duration
 			words   []string // of rank 0, but of rank 1 where rank 0 is the one
 		}{
-			{"fails", 6 * time.Second, []string{"<rank 0 after ", "mpi: results: rank 2 on host ", ": the disk is full>"}},
+			{"fails", 8 * time.Second, []string{"<rank 0 after ", "mpi: results: rank 2 on host ", ": the disk is full>"}},
 			{"stopped", 12 * time.Second, []string{"<rank 0 after ", "mpi: rank 2 on host ", "has said nothing for 2s"}},
 			{"stopped-0", 12 * time.Second, []string{"<rank 1 after ", "mpi: rank 0 on host ", "has said nothing for 2s"}},
 			{"hangs", 12 * time.Second, []string{"<rank 0 after ", "mpi: message 5 from rank 2 on host ", "MPI_Irecv from rank 2, tag 1: waited too long for 4s"}},
