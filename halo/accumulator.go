@@ -41,17 +41,28 @@ func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accum
 			err = errors.Join(err, x.Close())
 		}
 	}()
-	if err := x.addCopiers(c); err != nil {
+	if err := x.joinProcesses(); err != nil {
 		return nil, err
+	}
+	if err := x.agree(x.makeReturns(c)); err != nil {
+		return nil, err
+	}
+	return &Accumulator{x}, nil
+}
+
+// makeReturns makes all messages ready.
+func (x *Exchanger) makeReturns(c *kernels.Compiler) error {
+	if err := x.addCopiers(c); err != nil {
+		return err
 	}
 	for _, m := range x.plan.Messages {
 		t, err := x.newReturn(m)
 		if err != nil {
-			return nil, fmt.Errorf("halo: ghosts of subdomain %d returned in %v: %w", m.From, m.Dir, err)
+			return fmt.Errorf("halo: ghosts of subdomain %d returned in %v: %w", m.From, m.Dir, err)
 		}
 		x.transfers = append(x.transfers, t)
 	}
-	return &Accumulator{x}, nil
+	return nil
 }
 
 // reversed returns the plan with all messages turned round.
@@ -75,6 +86,9 @@ func (p *Plan) reversed() *Plan {
 // newReturn makes a message of a reversed plan ready: it is brought into a buffer of
 // the owner, and added there.
 func (x *Exchanger) newReturn(m Message) (*Transfer, error) {
+	if p := x.plan.Placement; !p.IsLocal(m.From) || !p.IsLocal(m.To) {
+		return x.newRemote(m, x.addPacked)
+	}
 	t, err := x.emptyTransfer(m)
 	if err != nil {
 		return nil, err
@@ -126,6 +140,11 @@ func (x *Exchanger) returnPacked(t *Transfer, m Message) error {
 	t.out.copies = x.copies(m, m.Parts, func(src, _ kernels.Array, p Part) pack.Copy {
 		return pack.Pack(out.Span(p.Offset, p.Bytes), src, p.Send)
 	})
+	return x.addPacked(t, m, in)
+}
+
+// addPacked has the receiver add the parts of a message that lies packed in a buffer.
+func (x *Exchanger) addPacked(t *Transfer, m Message, in *streams.Memory) error {
 	return x.addSums(t, m, func(p Part) pack.Place {
 		return pack.Dense(in.Span(p.Offset, p.Bytes), p.Send.Size())
 	})

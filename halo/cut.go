@@ -10,17 +10,6 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Cutting says how a grid is cut over the devices of a session. All but Size may be
-// left out.
-type Cutting struct {
-	Size     []int      // points along x, y and maybe z, see domain.NewGrid
-	Periodic [3]bool    // which axes are
-	Fields   []Spec     // what is exchanged in a step, which says how wide the ghosts are and what messages take
-	Parts    domain.Vec // subdomains along each axis, 0 counts as 1; all 0: by domain.AutoParts, for the widest ghosts of the fields
-	Devices  int        // the first so many of the session's take part; 0: as many as Parts has subdomains, or all
-	Path     p2p.Path   // what messages are to travel by; "" is p2p.Auto
-}
-
 // Cut cuts a grid into a subdomain a device and says which device owns which.
 //
 // Where neither Open nor the Cutting says how many devices are used, it is the largest
@@ -29,8 +18,17 @@ type Cutting struct {
 // for the fields by the measured links; Placement.Mapping tells how. The links are
 // measured, see Measure, where that or the path of a message depends on it.
 //
+// Where processes share the grid, all call it, and all devices take part: where every host has as
+// many, the grid is cut first over the hosts, so that least goes between them.
+//
 // An *OptionError says what cannot be had.
 func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
+	if err := s.Usable(); err != nil {
+		return nil, err
+	}
+	if s.asked.Processes != nil {
+		return s.cutAmong(ctx, c)
+	}
 	cut, err := s.cut(c)
 	if err != nil {
 		return nil, err
@@ -44,6 +42,12 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 // Draft is Cut without a measurement, for what can be prepared meanwhile: its subdomains are those of Cut, on the
 // session's devices in their order.
 func (s *Session) Draft(c Cutting) (*Placement, error) {
+	if err := s.Usable(); err != nil {
+		return nil, err
+	}
+	if s.asked.Processes != nil {
+		return s.placeAmong(c)
+	}
 	cut, err := s.cut(c)
 	if err != nil {
 		return nil, err
@@ -116,22 +120,6 @@ func (c Cutting) fixedParts(s *Session, n int) (domain.Vec, error) {
 		return parts, optionError("Cutting.Parts", "%v is for %d devices; %d are used", parts, made, n)
 	}
 	return parts, nil
-}
-
-// width returns the widest ghosts of the fields, on each side.
-func (c Cutting) width() (w domain.Radius) {
-	for _, f := range c.Fields {
-		w = wider(w, f.filled().Width)
-	}
-	return w
-}
-
-// path returns the path that is wanted.
-func (c Cutting) path() p2p.Path {
-	if c.Path == "" {
-		return p2p.Auto
-	}
-	return c.Path
 }
 
 // place gives the subdomains their devices.

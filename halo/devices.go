@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -21,6 +22,10 @@ type Devices struct {
 	Backend streams.Backend // "": that of the GPUs where there are some, else host devices
 	Count   int             // 0: all; the number of IDs where these are given
 	IDs     []int           // by the backend's numbers, each once, in this order; nil: the first Count
+
+	// Processes share grids with this one, see mpi.Join; nil where this one is alone. Those of a
+	// host share its devices, or the IDs; Count is then of each process.
+	Processes *mpi.Processes
 }
 
 // OptionError says which option cannot be had, and why.
@@ -164,7 +169,7 @@ func (d Devices) choose(backend streams.Backend, have int) ([]int, error) {
 		return d.IDs, nil
 	}
 	n := d.Count
-	if n == 0 {
+	if n == 0 || d.Processes != nil { // which take their shares of all
 		n = have
 	}
 	if n > have {

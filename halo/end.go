@@ -3,6 +3,7 @@ package halo
 import (
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -18,6 +19,10 @@ type end struct {
 	apart  []operation // which are launches of their own, in this order, after the copies
 	routes []*p2p.Route
 	queue  []operation // all launches, see ready
+
+	// Of messages to and from other processes.
+	senders   []*mpi.Sender
+	receivers []*mpi.Receiver
 }
 
 // operation is work that was made ready to be queued any number of times.
@@ -33,12 +38,25 @@ func (e *end) join(other *end) {
 	e.copies = append(e.copies, other.copies...)
 	e.apart = append(e.apart, other.apart...)
 	e.routes = append(e.routes, other.routes...)
+	e.senders = append(e.senders, other.senders...)
+	e.receivers = append(e.receivers, other.receivers...)
 }
 
-// send queues the sender's part.
-func (e *end) send(s *streams.Stream) error {
+// send queues the sender's part. What goes to other processes is packed once it has left the
+// buffer the last time, for which the host waits with the group.
+func (e *end) send(c *streams.WorkerGroup, s *streams.Stream) error {
+	for _, t := range e.senders {
+		if err := t.Ready(c, s); err != nil {
+			return err
+		}
+	}
 	if err := e.launch(s); err != nil {
 		return err
+	}
+	for _, t := range e.senders {
+		if err := t.Send(s); err != nil {
+			return err
+		}
 	}
 	for _, r := range e.routes {
 		if err := r.Push(s); err != nil {
@@ -48,14 +66,35 @@ func (e *end) send(s *streams.Stream) error {
 	return nil
 }
 
-// receive queues the receiver's part.
-func (e *end) receive(s *streams.Stream) error {
+// expect begins to receive from other processes.
+func (e *end) expect() {
+	for _, t := range e.receivers {
+		t.Expect()
+	}
+}
+
+// receive queues the receiver's part. The host waits, with the group, until what was expected
+// from other processes has come.
+func (e *end) receive(c *streams.WorkerGroup, s *streams.Stream) error {
+	for _, t := range e.receivers {
+		if err := t.Receive(c, s); err != nil {
+			return err
+		}
+	}
 	for _, r := range e.routes {
 		if err := r.Pull(s); err != nil {
 			return err
 		}
 	}
-	return e.launch(s)
+	if err := e.launch(s); err != nil {
+		return err
+	}
+	for _, t := range e.receivers {
+		if err := t.Done(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // launch queues the launches.

@@ -23,6 +23,7 @@ type Exchanger struct {
 	transfers []*Transfer                         // by message
 	direct    []*pack.DirectExchange              // by rank; nil where an exchange takes more
 	channels  []*channel                          // by rank, made at the first Start
+	across    *across                             // nil where this process has all subdomains
 	started   bool
 	failed    error // of an exchange that was queued in part; nothing is queued after it
 	closed    bool
@@ -51,6 +52,9 @@ func (x *Exchanger) usable() error {
 		if err := f.Usable(); err != nil {
 			return err
 		}
+	}
+	if x.across != nil {
+		return x.across.processes.Err()
 	}
 	return nil
 }

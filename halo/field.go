@@ -18,7 +18,7 @@ type Field struct {
 	Spec      Spec
 	Placement *Placement
 	Cut       *domain.Decomposition // of the field's own points: that of the placement, staggered
-	Parts     []kernels.Array       // by rank; of a struct-of-arrays field those of the first component
+	Parts     []kernels.Array       // by rank; of a struct-of-arrays field those of the first component; without memory where another process owns it
 	stages    *stages               // those of the layout
 	whole     *Field                // whose component it is, if any
 	held      atomic.Int32          // exchanges under way
@@ -65,6 +65,10 @@ func newField(p *Placement, s Spec, shared *stages) (*Field, error) {
 		if err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
+		if !p.IsLocal(sub.Rank) {
+			f.Parts = append(f.Parts, kernels.Array{Layout: l})
+			continue
+		}
 		m, err := p.Devices[sub.Rank].Alloc(l.Bytes() * int64(count))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("halo: field %q over %v: %w", s.Name, sub.Box, err), f.Close())
@@ -97,6 +101,9 @@ func WrapField(p *Placement, s Spec, arrays ...kernels.Array) (*Field, error) {
 		return nil, fmt.Errorf("halo: field %q: %d arrays for %d subdomains", s.Name, len(arrays), len(f.Cut.Subdomains))
 	}
 	for rank, a := range arrays {
+		if !p.IsLocal(rank) {
+			continue
+		}
 		if err := f.checkArray(rank, a); err != nil {
 			return nil, fmt.Errorf("halo: field %q: the array of subdomain %d %w", s.Name, rank, err)
 		}

@@ -32,8 +32,8 @@ func (p *Plan) fits(fields []*Field) error {
 	return nil
 }
 
-// Suits returns an error unless there is a stream for every subdomain, by rank, of
-// its device.
+// Suits returns an error unless there is a stream for every subdomain of this process, by rank,
+// of its device.
 func (p *Placement) Suits(at []*streams.Stream) error {
 	if err := p.usable(); err != nil {
 		return err
@@ -42,6 +42,9 @@ func (p *Placement) Suits(at []*streams.Stream) error {
 		return fmt.Errorf("halo: %d streams for %d subdomains", len(at), len(p.Devices))
 	}
 	for rank, s := range at {
+		if !p.IsLocal(rank) {
+			continue
+		}
 		if err := p.suits(rank, s); err != nil {
 			return err
 		}

@@ -25,6 +25,9 @@ func Fit(p *Placement, copies int, specs ...Spec) error {
 		}
 		count, bytes := s.Arrays()
 		for _, sub := range p.Staggered(s.Stagger).Subdomains {
+			if !p.IsLocal(sub.Rank) {
+				continue
+			}
 			l, err := domain.NewLayout(sub.Box, s.Width, bytes)
 			if err != nil {
 				return err
@@ -58,7 +61,19 @@ func counted(copies int, specs []Spec) string {
 // see streams.DryRun. Fields there are filled and read with nothing. streams.CloseAll closes its Devices.
 func (p *Placement) DryRun() *Placement {
 	dry := *p
-	dry.Devices = streams.DryRun(p.Devices)
+	var here []*streams.Device
+	for _, d := range p.Devices {
+		if d != nil {
+			here = append(here, d)
+		}
+	}
+	made := streams.DryRun(here)
+	dry.Devices = make([]*streams.Device, len(p.Devices))
+	for rank, d := range p.Devices {
+		if d != nil {
+			dry.Devices[rank], made = made[0], made[1:]
+		}
+	}
 	return &dry
 }
 

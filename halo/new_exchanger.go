@@ -11,7 +11,8 @@ import (
 )
 
 // NewExchanger makes ready to exchange the fields, one for each Spec of the plan
-// and in that order. Close frees what it holds.
+// and in that order. Close frees what it holds. Where several processes share the grid, all
+// call it, in the same order as for other plans, and where one cannot do it, all return an error.
 func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchanger, err error) {
 	made, err := newExchanger(plan, c, fields)
 	if err != nil {
@@ -22,20 +23,28 @@ func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchang
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	if err := errors.Join(made.addCopiers(c), made.addPackers(c)); err != nil {
+	if err := made.joinProcesses(); err != nil {
 		return nil, err
 	}
-	for _, m := range plan.Messages {
-		t, err := made.newTransfer(m)
-		if err != nil {
-			return nil, fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
-		}
-		made.transfers = append(made.transfers, t)
-	}
-	if err := made.makeDirect(c); err != nil {
+	if err := made.agree(made.makeReady(c)); err != nil {
 		return nil, err
 	}
 	return made, nil
+}
+
+// makeReady makes all that an exchange needs.
+func (x *Exchanger) makeReady(c *kernels.Compiler) error {
+	if err := errors.Join(x.addCopiers(c), x.addPackers(c)); err != nil {
+		return err
+	}
+	for _, m := range x.plan.Messages {
+		t, err := x.newTransfer(m)
+		if err != nil {
+			return fmt.Errorf("halo: message from subdomain %d in %v: %w", m.From, m.Dir, err)
+		}
+		x.transfers = append(x.transfers, t)
+	}
+	return x.makeDirect(c)
 }
 
 // newExchanger makes an exchanger that has no transfers yet, of what suits each other.
@@ -54,7 +63,7 @@ var errNoCompiler = errors.New("halo: the compiler is nil: see kernels.NewCompil
 // addCopiers makes what copies on each device.
 func (x *Exchanger) addCopiers(c *kernels.Compiler) (err error) {
 	for _, d := range x.plan.Placement.Devices {
-		if x.copiers[d] != nil {
+		if d == nil || x.copiers[d] != nil {
 			continue
 		}
 		if x.copiers[d], err = pack.NewBoxCopier(c, d); err != nil {

@@ -1,8 +1,6 @@
 package halo
 
 import (
-	"slices"
-
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/pack"
 	"github.com/halox/halox/p2p"
@@ -13,6 +11,9 @@ import (
 // ghosts. A contiguous message goes from field to field. Any other is packed, moved
 // from buffer to buffer, and unpacked; so are, over any path, values with gaps.
 func (x *Exchanger) newTransfer(m Message) (*Transfer, error) {
+	if p := x.plan.Placement; !p.IsLocal(m.From) || !p.IsLocal(m.To) {
+		return x.newRemote(m, x.unpackGhosts)
+	}
 	t, err := x.emptyTransfer(m)
 	if err != nil {
 		return nil, err
@@ -123,44 +124,4 @@ func (x *Exchanger) alike(m Message) bool {
 	from, to := src.Span(m.Parts[0].Send), dst.Span(m.Parts[0].Ghost)
 	whole := to.Length == m.Bytes || dst.Layout.Padded()
 	return whole && from.Length == to.Length && src.Layout.Pitch == dst.Layout.Pitch
-}
-
-// ends returns the arrays that a part leaves and arrives in.
-func (x *Exchanger) ends(m Message, p Part) (src, dst kernels.Array) {
-	f := x.fields[p.Field]
-	return f.Array(m.From, p.Component), f.Array(m.To, p.Component)
-}
-
-// buffer allocates on the device of a rank.
-func (x *Exchanger) buffer(rank int, bytes int64) (*streams.Memory, error) {
-	b, err := x.plan.Placement.Devices[rank].Alloc(bytes)
-	if err != nil {
-		return nil, err
-	}
-	x.resources.Add(b)
-	return b, nil
-}
-
-// copies returns one copy for each of some parts of a message.
-func (x *Exchanger) copies(m Message, parts []Part, one func(src, dst kernels.Array, p Part) pack.Copy) (all []pack.Copy) {
-	for _, p := range parts {
-		src, dst := x.ends(m, p)
-		all = append(all, one(src, dst, p))
-	}
-	return all
-}
-
-// ready makes the launches: one of all copies, then those that are apart.
-func (x *Exchanger) ready(e *end) error {
-	e.queue = slices.Clone(e.apart)
-	if len(e.copies) == 0 {
-		return nil
-	}
-	k, err := x.copiers[x.plan.Placement.Devices[e.rank]].CopiesAs(e.work, e.name, e.copies...)
-	if err != nil {
-		return err
-	}
-	x.resources.Add(k)
-	e.queue = slices.Insert(e.queue, 0, operation(launch{k.Kernel}))
-	return nil
 }

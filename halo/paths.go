@@ -13,6 +13,9 @@ func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 	devices := p.Placement.Devices
 	for i := range p.Messages {
 		m := &p.Messages[i]
+		if p.Placement.Processes != nil && p.acrossProcesses(m) {
+			continue
+		}
 		if m.Path, m.Why, err = links.Choose(want, devices[m.From], devices[m.To], shapeOf(*m)); err != nil {
 			return err
 		}
@@ -21,6 +24,20 @@ func (p *Plan) choosePaths(links *p2p.Links, want p2p.Path) (err error) {
 		p.preferDirect(links)
 	}
 	return nil
+}
+
+// acrossProcesses gives a message its path if this process does not have both of its ends.
+func (p *Plan) acrossProcesses(m *Message) bool {
+	from, to := p.Placement.Owners[m.From], p.Placement.Owners[m.To]
+	switch {
+	case from != to:
+		m.Path, m.Why = p2p.MPI, fmt.Sprintf("from %s to %s", p.Placement.Processes.Name(from), p.Placement.Processes.Name(to))
+	case !p.Placement.IsLocal(m.From):
+		m.Path, m.Why = "", fmt.Sprintf("within %s", p.Placement.Processes.Name(from))
+	default:
+		return false
+	}
+	return true
 }
 
 func shapeOf(m Message) p2p.MessageShape {
@@ -53,7 +70,7 @@ func (p *Plan) preferDirect(links *p2p.Links) {
 // subdomain has a GPU of its own, all links are usable, and no values have gaps.
 func (p *Plan) canBeDirect(links *p2p.Links) bool {
 	devices := p.Placement.Devices
-	if !haveOwnGPUs(devices) || p.hasGaps() {
+	if p.Placement.Processes != nil || !haveOwnGPUs(devices) || p.hasGaps() {
 		return false
 	}
 	for _, m := range p.Messages {
@@ -120,12 +137,12 @@ func (p *Plan) time(model *p2p.LinkModel, m Message, path p2p.Path, shape p2p.Me
 }
 
 // Path returns the path that all messages between different devices take, ""
-// if there are none, and "mixed" where they differ.
+// if there are none, and "mixed" where they differ. Those within other processes do not count.
 func (p *Plan) Path() string {
 	path := ""
 	for _, m := range p.Messages {
 		switch {
-		case p.Placement.Devices[m.From] == p.Placement.Devices[m.To]:
+		case p.Placement.onOneDevice(m.From, m.To) || m.Path == "":
 		case path == "":
 			path = string(m.Path)
 		case path != string(m.Path):

@@ -6,14 +6,21 @@ import (
 	"slices"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
 // Placement says which device owns which subdomain.
+//
+// Where several processes share a grid, each has a placement of all its subdomains, with the
+// devices of its own. It allocates, fills and exchanges only what lies on these; whatever goes
+// by rank, as streams and arrays, has nothing for the others.
 type Placement struct {
 	*domain.Decomposition
-	Devices []*streams.Device // by rank of the subdomain
-	Mapping *Explanation      // how MapDevices came to the order of the devices; nil where it was not asked
+	Devices   []*streams.Device // by rank of the subdomain; nil where another process owns it
+	Mapping   *Explanation      // how MapDevices came to the order of the devices; nil where it was not asked
+	Processes *mpi.Processes    // which share the grid; nil where this one has all of it
+	Owners    []int             // by rank of the subdomain: the rank of its process; nil where this one has all of it
 }
 
 // Place gives subdomain i to device i. There must be as many of one as of the
@@ -29,13 +36,63 @@ func Place(d *domain.Decomposition, devices []*streams.Device) (*Placement, erro
 	return p, p.usable()
 }
 
-// usable returns an error unless there is a placement, with a device for every subdomain.
-func (p *Placement) usable() error {
+// PlaceAmong places subdomains on devices of several processes: owners has the process of each,
+// by rank of the subdomain, and devices the device of each that this process owns, nil for the
+// others. All processes give the same decomposition and owners.
+func PlaceAmong(processes *mpi.Processes, d *domain.Decomposition, owners []int, devices []*streams.Device) (*Placement, error) {
 	switch {
-	case p == nil || p.Decomposition == nil:
+	case processes == nil:
+		return Place(d, devices)
+	case d == nil:
+		return nil, errors.New("halo: a placement of no subdomains: the decomposition is nil")
+	case len(d.Subdomains) != len(owners) || len(owners) != len(devices):
+		return nil, fmt.Errorf("halo: %d subdomains (%v) with %d owners and %d devices", len(d.Subdomains), d.Parts, len(owners), len(devices))
+	}
+	for rank, owner := range owners {
+		if owner < 0 || owner >= processes.Size() {
+			return nil, fmt.Errorf("halo: subdomain %d is owned by process %d of %d", rank, owner, processes.Size())
+		}
+	}
+	p := &Placement{Decomposition: d, Devices: slices.Clone(devices), Processes: processes, Owners: slices.Clone(owners)}
+	return p, p.usable()
+}
+
+// IsLocal reports whether this process owns the subdomain of a rank.
+func (p *Placement) IsLocal(rank int) bool {
+	return p.Processes == nil || p.Owners[rank] == p.Processes.Rank
+}
+
+// usable returns an error unless there is a placement, with a device for every subdomain that is
+// this process's, and none for any other.
+func (p *Placement) usable() error {
+	if p == nil || p.Decomposition == nil {
 		return errors.New("halo: the placement is nil")
-	case len(p.Devices) != len(p.Subdomains) || slices.Contains(p.Devices, nil):
+	}
+	if len(p.Devices) != len(p.Subdomains) {
 		return fmt.Errorf("halo: the placement has no device for some of its %d subdomains", len(p.Subdomains))
 	}
+	for rank, d := range p.Devices {
+		switch local := p.IsLocal(rank); {
+		case local && d == nil:
+			return fmt.Errorf("halo: the placement has no device for some of its %d subdomains, as for %d", len(p.Subdomains), rank)
+		case !local && d != nil:
+			return fmt.Errorf("halo: the placement has device %v for subdomain %d, which process %d owns", d, rank, p.Owners[rank])
+		}
+	}
 	return nil
+}
+
+// onOneDevice reports whether two subdomains lie on the same device, as far as this process knows.
+func (p *Placement) onOneDevice(a, b int) bool {
+	return a == b || p.Devices[a] != nil && p.Devices[a] == p.Devices[b]
+}
+
+// isDry reports whether the devices only count.
+func (p *Placement) isDry() bool {
+	for _, d := range p.Devices {
+		if d != nil {
+			return d.IsDry()
+		}
+	}
+	return false
 }

@@ -50,7 +50,7 @@ type Plan struct {
 func (p *Plan) Bytes() int64 {
 	sum := int64(0)
 	for _, m := range p.Messages {
-		if p.Placement.Devices[m.From] == p.Placement.Devices[m.To] {
+		if p.Placement.onOneDevice(m.From, m.To) {
 			continue
 		}
 		for _, part := range m.Parts {

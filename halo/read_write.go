@@ -11,7 +11,7 @@ import (
 
 // Fill sets every point of the field, ghosts included, from rows: rows(rank)
 // is called once by each of several goroutines and returns what fills rows of
-// the subdomain of that rank. Ghosts have the indices that they have beyond
+// the subdomain of that rank, for those of this process. Ghosts have the indices that they have beyond
 // the subdomain, which may lie outside the grid. A T holds a point: all its components.
 // A field of several arrays is filled component by component, see Field.Component. A panic
 // in rows, or in what they return, is the error.
@@ -26,6 +26,9 @@ func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T
 		return err
 	}
 	for rank, part := range f.Parts {
+		if !f.Placement.IsLocal(rank) {
+			continue
+		}
 		err := staged(f, rank, func(st *stageAs[T]) error {
 			return st.eachPiece(part.Layout.Owned.Grow(f.Spec.Width), func(piece domain.Box) error {
 				if err := st.eachRow(ctx, piece, func() Row[T] { return rows(rank) }); err != nil {
@@ -42,7 +45,7 @@ func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T
 }
 
 // Read copies the owned points of box, global indices, to dst, x fastest
-// without gaps. The box lies in the grid and dst has box.Points() elements, each a point as
+// without gaps. The box lies in the grid, in subdomains of this process, and dst has box.Points() elements, each a point as
 // for Fill.
 func Read[T any](dst []T, f *Field, box domain.Box) error {
 	return eachOwned(f, box, dst, func(st *stageAs[T], piece domain.Box) error { return st.read(dst, box, piece) })
@@ -57,6 +60,9 @@ func ReadSubdomain[T any](dst []T, f *Field, rank int, box domain.Box) error {
 	}
 	if rank < 0 || rank >= len(f.Parts) {
 		return fmt.Errorf("halo: field %q has no subdomain %d", f.Spec.Name, rank)
+	}
+	if err := f.here(rank); err != nil {
+		return err
 	}
 	l := f.Parts[rank].Layout
 	if full := l.Owned.Grow(l.Width); !full.Covers(box) || int64(len(dst)) != box.Points() {
@@ -99,6 +105,9 @@ func CopyTo(dst, src *Field) error {
 		return fmt.Errorf("halo: copy of field %q to %q, which has another Spec or placement", src.Spec.Name, dst.Spec.Name)
 	}
 	for rank, from := range src.Parts {
+		if !src.Placement.IsLocal(rank) {
+			continue
+		}
 		to := dst.Parts[rank]
 		if to.Layout != from.Layout {
 			return fmt.Errorf("halo: copy of field %q to %q, which has another layout", src.Spec.Name, dst.Spec.Name)
@@ -134,12 +143,23 @@ func eachOwned[T any](f *Field, box domain.Box, values []T, do func(st *stageAs[
 		if mine.Empty() {
 			continue
 		}
+		if err := f.here(rank); err != nil {
+			return err
+		}
 		err := staged(f, rank, func(st *stageAs[T]) error {
 			return st.eachPiece(mine, func(piece domain.Box) error { return do(st, piece) })
 		})
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// here returns an error if another process owns the subdomain of a rank.
+func (f *Field) here(rank int) error {
+	if p := f.Placement; !p.IsLocal(rank) {
+		return fmt.Errorf("halo: subdomain %d of field %q lies in another process, %s", rank, f.Spec.Name, p.Processes.Name(p.Owners[rank]))
 	}
 	return nil
 }

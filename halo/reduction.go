@@ -62,6 +62,9 @@ func NewReduction(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (*Red
 	}
 	r := &Reduction{field: f, op: op, totals: make([][]*reduce.Reduction, len(f.Parts))}
 	for rank := range f.Parts {
+		if !f.Placement.IsLocal(rank) {
+			continue
+		}
 		if err := r.prepare(rank, c, over, slices.Contains(mode, sums.Fast)); err != nil {
 			return nil, errors.Join(fmt.Errorf("halo: %s of field %q: %w", op, f.Spec.Name, err), r.Close())
 		}
@@ -110,25 +113,47 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 	return nil
 }
 
-// Result returns what the last Queue gave, once all streams have done it. It is
-// good until the next call. Once the reduction is closed it is empty.
+// Result returns what the last Queue gave, once all streams have done it, of the subdomains of
+// this process: see Together for all. It is good until the next call. Once the reduction is closed
+// it is empty.
 func (r *Reduction) Result() Result {
 	e := r.field.Spec.Element
 	if e.whole() && r.op != L2 {
 		r.ints = joined(r, r.ints, (*reduce.Reduction).Ints)
 		return Result{Ints: r.ints}
 	}
-	switch {
-	case r.op == L2 && e.complex():
-		r.floats = r.values(2, math.Sqrt)
-	case r.op == L2:
-		r.floats = r.values(1, math.Sqrt)
-	case r.op == Sum:
-		r.floats = r.values(1, func(sum float64) float64 { return sum })
-	default:
-		r.floats = joined(r, r.floats, (*reduce.Reduction).Floats)
+	if r.isSum() {
+		r.joinSums(r.group())
+		return r.ofSums()
 	}
-	if !e.complex() || r.op == L2 {
+	r.floats = joined(r, r.floats, (*reduce.Reduction).Floats)
+	return Result{Floats: r.floats}
+}
+
+// isSum reports whether results are joined as sums.Sum, and not as numbers.
+func (r *Reduction) isSum() bool {
+	return r.op == L2 || r.op == Sum && !r.field.Spec.Element.whole()
+}
+
+// group returns how many sums make one number: the squares of both parts of a complex number.
+func (r *Reduction) group() int {
+	if r.op == L2 && r.field.Spec.Element.complex() {
+		return 2
+	}
+	return 1
+}
+
+// ofSums returns the result that the joined sums are.
+func (r *Reduction) ofSums() Result {
+	r.floats = r.floats[:0]
+	for _, s := range r.sums {
+		v := s.Value()
+		if r.op == L2 {
+			v = math.Sqrt(v)
+		}
+		r.floats = append(r.floats, v)
+	}
+	if !r.field.Spec.Element.complex() || r.op == L2 {
 		return Result{Floats: r.floats}
 	}
 	r.complexes = r.complexes[:0]
@@ -138,14 +163,14 @@ func (r *Reduction) Result() Result {
 	return Result{Complexes: r.complexes}
 }
 
-// values returns a function of the sums of all subdomains, of groups of so many numbers together.
-func (r *Reduction) values(group int, of func(sum float64) float64) []float64 {
+// joinSums joins the sums of all subdomains of this process, of groups of so many numbers together.
+func (r *Reduction) joinSums(group int) {
 	r.sums = r.sums[:0]
-	for rank, arrays := range r.totals {
+	for _, arrays := range r.totals {
 		n := 0
 		for _, t := range arrays {
 			for _, s := range t.Sums() {
-				if rank == 0 && n%group == 0 {
+				if n/group == len(r.sums) {
 					r.sums = append(r.sums, sums.Sum{})
 				}
 				r.sums[n/group].Join(s)
@@ -153,21 +178,16 @@ func (r *Reduction) values(group int, of func(sum float64) float64) []float64 {
 			}
 		}
 	}
-	r.floats = r.floats[:0]
-	for _, s := range r.sums {
-		r.floats = append(r.floats, of(s.Value()))
-	}
-	return r.floats
 }
 
 // joined puts the totals of all subdomains together, into the room of the last result.
 func joined[T float64 | int64](r *Reduction, room []T, of func(*reduce.Reduction) []T) []T {
 	room = room[:0]
-	for rank, arrays := range r.totals {
+	for _, arrays := range r.totals {
 		n := 0
 		for _, t := range arrays {
 			for _, v := range of(t) {
-				if rank == 0 {
+				if n == len(room) {
 					room = append(room, v)
 				} else {
 					room[n] = join(r.op, room[n], v)
@@ -184,32 +204,4 @@ func joined[T float64 | int64](r *Reduction, room []T, of func(*reduce.Reduction
 func (r *Reduction) Close() error {
 	r.totals = nil
 	return r.resources.Close()
-}
-
-// Reduce makes a reduction ready, carries it out and returns its result. It waits
-// for nothing that was queued before: the field must be still.
-func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result, err error) {
-	var open streams.Resources
-	defer func() { err = errors.Join(err, open.Close()) }()
-	r, err := NewReduction(f, c, op, mode...)
-	if err != nil {
-		return Result{}, err
-	}
-	open.Add(r)
-	at := make([]*streams.Stream, len(f.Parts))
-	for rank, d := range f.Placement.Devices {
-		if at[rank], err = d.NewStream(streams.Normal); err != nil {
-			return Result{}, err
-		}
-		open.Add(at[rank])
-	}
-	if err := r.Queue(at); err != nil {
-		return Result{}, err
-	}
-	for _, s := range at {
-		if err := s.Sync(transferLimit); err != nil {
-			return Result{}, err
-		}
-	}
-	return r.Result(), nil
 }

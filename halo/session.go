@@ -23,6 +23,7 @@ type Session struct {
 	Note     string // why there are host devices in place of GPUs, for the user; "" where nobody asked for GPUs, or there are some
 
 	asked    Devices
+	counts   []int // of devices, by process; nil where this one is alone
 	platform *streams.Platform
 	nvml     *p2p.NVML // nil on host devices and where NVML does not start
 	closed   bool
@@ -50,36 +51,51 @@ func (s *Session) Usable() error {
 //
 // When the context ends, Open returns its error before it opens the devices, which it does
 // side by side, or before the next link. A driver that does not come back is not waited for.
+//
+// Where processes share grids, all call it. Where one cannot open its devices, all return an error.
 func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	if err := errors.Join(want.check(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv()}
-	if s.platform, s.Note, err = want.platform(ctx); err != nil {
-		return nil, err
-	}
+	s.platform, s.Note, err = want.platform(ctx)
 	defer func() {
-		if err != nil {
+		if err != nil && s.platform != nil {
 			err = errors.Join(err, s.Close())
 		}
 	}()
-	infos := s.platform.Devices()
-	s.Backend = infos[0].Backend
-	ids, err := want.choose(s.Backend, len(infos))
-	if err != nil {
+	var ids []int
+	if err == nil {
+		s.Backend = s.platform.Devices()[0].Backend
+		ids, err = want.choose(s.Backend, len(s.platform.Devices()))
+	}
+	if err = want.agree(ctx, "find devices", err); err != nil {
 		return nil, err
 	}
+	err = want.agree(ctx, "open devices", s.openShare(ctx, ids))
+	if err != nil || want.Processes == nil {
+		return s, err
+	}
+	s.counts, err = want.count(ctx, len(s.Devices))
+	return s, err
+}
+
+// openShare opens the devices of this process, and proves the links between them.
+func (s *Session) openShare(ctx context.Context, ids []int) (err error) {
+	if s.asked.Processes != nil {
+		if ids, err = s.asked.share(ctx, s.platform.Devices(), ids); err != nil {
+			return err
+		}
+	}
 	if err := s.open(ctx, ids); err != nil {
-		return nil, err
+		return err
 	}
 	var topology p2p.Topology // without it the kinds of links stay unknown
 	if s.nvml != nil {
 		topology = s.nvml
 	}
-	if s.Links, err = p2p.Discover(ctx, s.Devices, topology); err != nil {
-		return nil, err
-	}
-	return s, nil
+	s.Links, err = p2p.Discover(ctx, s.Devices, topology)
+	return err
 }
 
 // open opens the devices and, meanwhile, what knows GPUs beside their driver.
@@ -188,9 +204,15 @@ func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchange
 	return NewExchanger(plan, s.Compiler, fields...)
 }
 
-// crosses reports whether messages may go from one device to another.
+// crosses reports whether messages may go from one device of this process to another.
 func (p *Placement) crosses() bool {
-	return slices.ContainsFunc(p.Devices, func(d *streams.Device) bool { return d != p.Devices[0] })
+	var here []*streams.Device
+	for _, d := range p.Devices {
+		if d != nil {
+			here = append(here, d)
+		}
+	}
+	return slices.ContainsFunc(here, func(d *streams.Device) bool { return d != here[0] })
 }
 
 // Close closes the devices, with all that was made on them: fields, exchangers and

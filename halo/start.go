@@ -28,6 +28,10 @@ func (x *Exchanger) Start(at []*streams.Stream) error {
 // begin queues what Start does.
 func (x *Exchanger) begin(at []*streams.Stream) error {
 	for rank, l := range x.channels {
+		if l == nil {
+			continue
+		}
+		l.in.expect()
 		l.sendStream.Follow(at[rank])
 		l.receiveStream.Follow(at[rank])
 		if err := at[rank].Record(l.ready); err != nil {
@@ -38,11 +42,25 @@ func (x *Exchanger) begin(at []*streams.Stream) error {
 		return x.beginDirect()
 	}
 	for _, l := range x.channels {
+		if l == nil {
+			continue
+		}
 		if err := l.send(); err != nil {
 			return err
 		}
 	}
+	if x.across != nil {
+		return nil // what comes is waited for on the host, in Wait
+	}
+	return x.receiveAll()
+}
+
+// receiveAll queues what all subdomains receive.
+func (x *Exchanger) receiveAll() error {
 	for _, l := range x.channels {
+		if l == nil {
+			continue
+		}
 		if err := l.receive(); err != nil {
 			return err
 		}
@@ -57,19 +75,29 @@ func (x *Exchanger) fail(err error) error {
 		return nil
 	}
 	x.release()
+	err = x.tell(err)
 	x.failed = fmt.Errorf("halo: an exchange has failed before, and left ghosts undefined: %w", err)
 	return err
 }
 
 // Wait makes the streams wait, on the devices, until the exchange that Start
 // began has brought the ghosts of each and no longer needs its points. The host
-// does not wait. Until then the fields cannot be closed.
+// does not wait, but for messages of other processes to come. Until then the fields cannot be
+// closed.
 func (x *Exchanger) Wait(at []*streams.Stream) error {
 	if err := x.check(at, true); err != nil {
 		return err
 	}
 	x.release()
+	if x.across != nil {
+		if err := x.receiveAll(); err != nil {
+			return x.fail(err)
+		}
+	}
 	for rank, l := range x.channels {
+		if l == nil {
+			continue
+		}
 		done := l.received // after all that it sends and receives
 		if x.direct != nil {
 			done = l.sent
@@ -121,6 +149,9 @@ func (x *Exchanger) check(at []*streams.Stream, started bool) error {
 func (x *Exchanger) makeChannels() error {
 	channels := make([]*channel, len(x.plan.Placement.Devices))
 	for rank, d := range x.plan.Placement.Devices {
+		if d == nil {
+			continue
+		}
 		l, err := x.newChannel(d)
 		if err != nil {
 			return err
@@ -138,6 +169,9 @@ func (x *Exchanger) makeChannels() error {
 
 func (x *Exchanger) newChannel(d *streams.Device) (*channel, error) {
 	l := &channel{}
+	if x.across != nil {
+		l.waits = x.across.waits
+	}
 	for _, s := range []**streams.Stream{&l.sendStream, &l.receiveStream} {
 		made, err := d.NewStream(streams.Urgent)
 		if err != nil {
@@ -163,18 +197,28 @@ func (x *Exchanger) newChannel(d *streams.Device) (*channel, error) {
 // messages are one launch; additions, which may meet in a point, one after another.
 func (x *Exchanger) connect(channels []*channel) error {
 	for rank, l := range channels {
+		if l == nil {
+			continue
+		}
 		l.out = end{rank: rank, work: streams.Pack, name: "send"}
 		l.in = end{rank: rank, work: streams.Unpack, name: "receive"}
 	}
 	for i, m := range x.plan.Messages {
 		t, from, to := x.transfers[i], channels[m.From], channels[m.To]
-		from.out.join(&t.out)
-		to.in.join(&t.in)
-		if !slices.Contains(from.to, to) {
+		if from != nil {
+			from.out.join(&t.out)
+		}
+		if to != nil {
+			to.in.join(&t.in)
+		}
+		if from != nil && to != nil && !slices.Contains(from.to, to) {
 			from.to, to.from = append(from.to, to), append(to.from, from)
 		}
 	}
 	for _, l := range channels {
+		if l == nil {
+			continue
+		}
 		if err := x.ready(&l.out); err != nil {
 			return err
 		}

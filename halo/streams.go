@@ -9,7 +9,7 @@ import (
 )
 
 // Streams is a stream for every subdomain of a placement, by rank, as Start and
-// Wait take them.
+// Wait take them; nil for those of other processes.
 type Streams []*streams.Stream
 
 // NewStreams makes a stream for every subdomain, on its device.
@@ -19,6 +19,10 @@ func (p *Placement) NewStreams() (Streams, error) {
 	}
 	var at Streams
 	for _, d := range p.Devices {
+		if d == nil {
+			at = append(at, nil)
+			continue
+		}
 		s, err := d.NewStream(streams.Normal)
 		if err != nil {
 			return nil, errors.Join(err, at.Close())
@@ -34,7 +38,7 @@ func (at Streams) Launch(byRank []*streams.Kernel) error {
 		return fmt.Errorf("halo: %d kernels for %d subdomains", len(byRank), len(at))
 	}
 	for rank, k := range byRank {
-		if k == nil {
+		if k == nil || at[rank] == nil {
 			continue
 		}
 		if err := at[rank].Launch(k); err != nil {
@@ -48,6 +52,9 @@ func (at Streams) Launch(byRank []*streams.Kernel) error {
 // at most limit each.
 func (at Streams) Sync(limit time.Duration) error {
 	for _, s := range at {
+		if s == nil {
+			continue
+		}
 		if err := s.Sync(limit); err != nil {
 			return err
 		}
@@ -59,7 +66,9 @@ func (at Streams) Sync(limit time.Duration) error {
 func (at Streams) Close() error {
 	var all streams.Resources
 	for _, s := range at {
-		all.Add(s)
+		if s != nil {
+			all.Add(s)
+		}
 	}
 	return all.Close()
 }

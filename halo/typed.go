@@ -78,28 +78,47 @@ func (s *side) message() (*packing.MessageLayout, packing.Place, error) {
 // its buffer, which over path direct is the receiver's, and from there. The engine is the one that
 // is fastest for the layout.
 func (x *Exchanger) addTyped(t *Transfer, m Message, parts []Part, out, in *streams.Memory) error {
-	field := x.fields[parts[0].Field]
+	if err := x.addTypedOut(t, m, parts, out); err != nil {
+		return err
+	}
+	return x.addTypedIn(t, m, parts, in)
+}
+
+// spanOf returns where parts that lie one after another are in a message.
+func spanOf(parts []Part, message *streams.Memory) streams.Span {
 	bytes := int64(0)
 	for _, p := range parts {
 		bytes += p.Bytes
 	}
-	first := parts[0].Offset
+	return message.Span(parts[0].Offset, bytes)
+}
+
+// addTypedOut has the sender pack the parts of one field.
+func (x *Exchanger) addTypedOut(t *Transfer, m Message, parts []Part, out *streams.Memory) error {
+	field := x.fields[parts[0].Field]
 	from := side{m.From, field, parts, func(p Part) domain.Box { return p.Send }}
 	layout, place, err := from.message()
 	if err != nil {
 		return err
 	}
-	pack, err := x.packers[field.Placement.Devices[m.From]].Pack(packing.Auto, out.Span(first, bytes), place, layout)
+	pack, err := x.packers[field.Placement.Devices[m.From]].Pack(packing.Auto, spanOf(parts, out), place, layout)
 	if err != nil {
 		return err
 	}
 	x.resources.Add(pack)
 	t.out.apart = append(t.out.apart, pack)
+	return nil
+}
+
+// addTypedIn has the receiver unpack them.
+func (x *Exchanger) addTypedIn(t *Transfer, m Message, parts []Part, in *streams.Memory) error {
+	field := x.fields[parts[0].Field]
 	to := side{m.To, field, parts, func(p Part) domain.Box { return p.Ghost }}
-	if layout, place, err = to.message(); err != nil {
+	layout, place, err := to.message()
+	if err != nil {
 		return err
 	}
-	unpack, err := x.packers[field.Placement.Devices[m.To]].Unpack(packing.Auto, place, in.Span(first, bytes), layout)
+	unpack, err := x.packers[field.Placement.Devices[m.To]].Unpack(packing.Auto, place, spanOf(parts, in), layout)
 	if err != nil {
 		return err
 	}
@@ -115,7 +134,7 @@ func (x *Exchanger) addPackers(c *kernels.Compiler) (err error) {
 	}
 	x.packers = map[*streams.Device]*packing.Packer{}
 	for _, d := range x.plan.Placement.Devices {
-		if x.packers[d] != nil {
+		if d == nil || x.packers[d] != nil {
 			continue
 		}
 		if x.packers[d], err = packing.New(c, d, packing.Options{}); err != nil {

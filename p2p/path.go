@@ -14,6 +14,7 @@ const (
 	Peer   Path = "peer"   // asynchronous peer copy
 	Direct Path = "direct" // a kernel of the sender stores into the receiver's memory
 	Staged Path = "staged" // through pinned host memory
+	MPI    Path = "mpi"    // to another process, see package p2p/mpi; nobody chooses it
 )
 
 // Traits is what a path is. Who has to tell paths apart asks for a trait, and names a path only

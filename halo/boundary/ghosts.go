@@ -182,13 +182,16 @@ func (g *Ghosts) SetOn(rank int, s *streams.Stream, step int64, t float64) error
 	return launch(s, g.byRank[rank].unread)
 }
 
-// Set queues all ghosts of all subdomains as they are at time 0, after what was queued before on
-// the streams: one for every subdomain, by rank, of its device.
+// Set queues all ghosts of all subdomains of this process as they are at time 0, after what was
+// queued before on the streams: one for every such subdomain, by rank, of its device.
 func (g *Ghosts) Set(at []*streams.Stream) error {
 	if err := g.field.Placement.Suits(at); err != nil {
 		return err
 	}
 	for rank, s := range at {
+		if !g.field.Placement.IsLocal(rank) {
+			continue
+		}
 		if err := g.SetOn(rank, s, 0, 0); err != nil {
 			return err
 		}
@@ -203,6 +206,9 @@ func (g *Ghosts) of(rank int) (*subdomain, error) {
 	}
 	if rank < 0 || rank >= len(g.byRank) {
 		return nil, fmt.Errorf("boundary: subdomain %d of %d of field %q", rank, len(g.byRank), g.field.Spec.Name)
+	}
+	if g.byRank[rank] == nil {
+		return nil, fmt.Errorf("boundary: subdomain %d of field %q lies in another process", rank, g.field.Spec.Name)
 	}
 	return g.byRank[rank], nil
 }

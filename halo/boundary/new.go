@@ -35,6 +35,10 @@ func NewWithin(c *kernels.Compiler, f *halo.Field, faces Faces, reach Reach) (*G
 		}
 	}
 	for rank := range f.Parts {
+		if !f.Placement.IsLocal(rank) {
+			g.byRank = append(g.byRank, nil)
+			continue
+		}
 		if err := g.prepare(rank, c); err != nil {
 			return nil, errors.Join(fmt.Errorf("boundary: field %q, subdomain %d: %w", f.Spec.Name, rank, err), g.Close())
 		}

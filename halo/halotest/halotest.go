@@ -80,7 +80,7 @@ type trial struct {
 	exchanger *halo.Exchanger
 	open      *streams.Resources
 	at        []*streams.Stream
-	delays    []*delay // by rank; none if nobody is late
+	delays    []*delay // by rank; nil if nobody is late
 }
 
 // block is one array of one subdomain, with what went into it and came out of it
@@ -94,6 +94,10 @@ type block struct {
 // them back, all queued at once, and then compares.
 func (t *trial) run() error {
 	for _, d := range t.Placement.Devices {
+		if d == nil { // of another process
+			t.at, t.delays = append(t.at, nil), append(t.delays, nil)
+			continue
+		}
 		s, err := d.NewStream(streams.Normal)
 		if err != nil {
 			return err
@@ -101,6 +105,7 @@ func (t *trial) run() error {
 		t.open.Add(s)
 		t.at = append(t.at, s)
 		if t.Late == nil {
+			t.delays = append(t.delays, nil)
 			continue
 		}
 		l, err := newDelay(d, t.open)
@@ -130,6 +135,9 @@ func (t *trial) run() error {
 		}
 	}
 	for _, s := range t.at {
+		if s == nil {
+			continue
+		}
 		if err := s.Sync(limit); err != nil {
 			return err
 		}
@@ -147,6 +155,9 @@ func (t *trial) run() error {
 func (t *trial) prepare(round int) (blocks []*block, err error) {
 	for i, f := range t.fields {
 		for rank := range f.Parts {
+			if !t.Placement.IsLocal(rank) {
+				continue
+			}
 			for c := range arrays(f) {
 				b := &block{field: i, rank: rank, component: c, round: round}
 				for _, m := range []**streams.Memory{&b.in, &b.out} {
@@ -169,7 +180,7 @@ func (t *trial) prepare(round int) (blocks []*block, err error) {
 // holdUp makes late who is late in a round.
 func (t *trial) holdUp(round int) error {
 	for rank, l := range t.delays {
-		if !t.Late(round, rank) {
+		if l == nil || !t.Late(round, rank) {
 			continue
 		}
 		if err := l.queue(t.at[rank]); err != nil {

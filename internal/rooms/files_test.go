@@ -28,6 +28,7 @@ var notHeld = []string{
 	"internal/cuda",
 	"internal/cuda/cudafake",
 	"internal/nvrtc",
+	"internal/mpi",
 }
 
 // A file refers to another where it names what that one declares: at package level, a field or

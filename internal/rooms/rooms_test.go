@@ -21,6 +21,7 @@ var may = map[string][]string{
 	"stencil":                       {"domain"},
 	"internal/cuda":                 {},
 	"internal/nvrtc":                {},
+	"internal/mpi":                  {},
 	"internal/hostmemory":           {},
 	"streams":                       {"internal/cuda", "internal/hostmemory"},
 	"kernels":                       {"streams", "stencil", "domain", "internal/nvrtc", "internal/cache"},
@@ -30,7 +31,8 @@ var may = map[string][]string{
 	"kernels/step":                  {"kernels", "kernels/flags", "kernels/reduce", "streams", "stencil", "domain"},
 	"kernels/sweep":                 {"kernels", "kernels/flags", "kernels/step", "streams", "stencil", "domain"},
 	"p2p":                           {"streams", "domain", "internal/cache"},
-	"halo":                          {"halo/datatype", "halo/packing", "p2p", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain"},
+	"p2p/mpi":                       {"streams", "internal/mpi"},
+	"halo":                          {"halo/datatype", "halo/packing", "p2p", "p2p/mpi", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain"},
 	"halo/datatype":                 {},
 	"halo/packing":                  {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain", "internal/cache"},
 	"halo/halotest":                 {"halo", "halo/datatype", "p2p", "kernels", "streams", "domain"},
@@ -43,6 +45,7 @@ var may = map[string][]string{
 	"internal/forecast":             {"domain"},
 	"internal/files":                {},
 	"internal/cache":                {"internal/files"},
+	"internal/testmpi":              {},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
 	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "streams", "domain"},
 	"internal/mutation":             {},
@@ -66,7 +69,7 @@ var may = map[string][]string{
 }
 
 // mayUseC lists the rooms that import "C".
-var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/cuda/cudafake"}
+var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/mpi", "internal/cuda/cudafake"}
 
 // roomOf returns the room that a package of the module belongs to: the
 // longest name in may that it lies under.

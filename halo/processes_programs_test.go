@@ -1,0 +1,613 @@
+//go:build unix
+
+package halo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/streams"
+)
+
+func TestMain(m *testing.M) {
+	testmpi.Main(m, map[string]func() error{
+		"geometry":        acrossProcesses(testLimit, agreesWithGeometry),
+		"different plans": acrossProcesses(testLimit, differentPlans),
+		"one cannot":      acrossProcesses(testLimit, oneCannot),
+		"a rank hangs":    acrossProcesses(4*time.Second, oneHangs),
+		"own points":      acrossProcesses(testLimit, ownPoints),
+		"session":         acrossProcesses(testLimit, inSession),
+		"accumulate":      acrossProcesses(testLimit, accumulates),
+	})
+}
+
+// processes is one process in a test, with two host devices of its own.
+type processes struct {
+	*mpi.Processes
+	devices  []*streams.Device
+	links    *p2p.Links
+	compiler *kernels.Compiler
+}
+
+// acrossProcesses runs a program as one of several processes. One that fails ends all.
+func acrossProcesses(limit time.Duration, program func(processes) error) func() error {
+	return func() error {
+		joined, err := mpi.Join(context.Background(), mpi.Options{Limit: limit, Piece: 200})
+		if err != nil || joined == nil {
+			return fmt.Errorf("alone: %w", err)
+		}
+		platform := streams.HostPlatform(2)
+		p := processes{Processes: joined, compiler: kernels.CompilerFromEnv()}
+		if p.devices, err = platform.Open(); err != nil {
+			return err
+		}
+		if p.links, err = p2p.Discover(context.Background(), p.devices, nil); err != nil {
+			return err
+		}
+		if err = program(p); err == nil {
+			err = errors.Join(p.Close(), streams.CloseAll(p.devices), platform.Close())
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "<rank %d: %v>\n", p.Rank, err)
+			err = errors.Join(p.Fail(err), p.Close())
+			p.Abort(3)
+			return err
+		}
+		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
+		return nil
+	}
+}
+
+// place gives subdomains to processes, and those of this one to its devices.
+func (p processes) place(d *domain.Decomposition, owners []int) (*halo.Placement, error) {
+	devices := make([]*streams.Device, len(owners))
+	for rank, owner := range owners {
+		if owner == p.Rank {
+			devices[rank] = p.devices[rank%len(p.devices)]
+		}
+	}
+	return halo.PlaceAmong(p.Processes, d, owners, devices)
+}
+
+// exchangeCase is what all processes draw alike.
+type exchangeCase struct {
+	cut    *domain.Decomposition
+	owners []int
+	specs  []halo.Spec
+	way    int
+	late   int // the first subdomain to be late; -1 for none
+}
+
+// drawCase draws a grid, its cut over so many processes, and fields.
+func drawCase(processes int) func(t *rapid.T) exchangeCase {
+	return func(t *rapid.T) (c exchangeCase) {
+		dims := rapid.IntRange(2, 3).Draw(t, "dims")
+		var periodic [3]bool
+		size, parts := make([]int, dims), domain.Vec{1, 1, 1}
+		for a := range dims {
+			size[a] = rapid.IntRange(1, 12).Draw(t, "size")
+			periodic[a] = rapid.Bool().Draw(t, "periodic")
+			parts[a] = rapid.IntRange(1, min(3, size[a])).Draw(t, "parts")
+		}
+		grid, err := domain.NewGrid(size, periodic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.cut, err = domain.Decompose(grid, parts); err != nil {
+			t.Fatal(err)
+		}
+		for range c.cut.Subdomains {
+			c.owners = append(c.owners, rapid.IntRange(0, processes-1).Draw(t, "owner"))
+		}
+		for i := range rapid.IntRange(1, 3).Draw(t, "fields") {
+			c.specs = append(c.specs, drawSpec(t, i, &halo.Placement{Decomposition: c.cut}))
+		}
+		c.way = rapid.IntRange(0, 2).Draw(t, "way")
+		c.late = rapid.IntRange(-1, len(c.cut.Subdomains)-1).Draw(t, "late")
+		return c
+	}
+}
+
+// agreesWithGeometry carries out random exchanges, with subdomains of any process anywhere.
+func agreesWithGeometry(p processes) error {
+	crossing := 0
+	for seed := range 40 {
+		c := rapid.Custom(drawCase(p.Size())).Example(seed)
+		n, err := p.run(c)
+		if err != nil {
+			return fmt.Errorf("seed %d, %v cut %v, owners %v: %w", seed, c.cut.Grid.Size, c.cut.Parts, c.owners, err)
+		}
+		crossing += n
+	}
+	if crossing < 100 {
+		return fmt.Errorf("only %d messages between processes were planned", crossing)
+	}
+	return nil
+}
+
+// run carries out one case, and returns how many messages go from process to process.
+func (p processes) run(c exchangeCase) (crossing int, err error) {
+	place, err := p.place(c.cut, c.owners)
+	if err != nil {
+		return 0, err
+	}
+	plan, err := halo.NewPlan(place, p.links, p2p.Auto, c.specs...)
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range plan.Messages {
+		if (m.Path == p2p.MPI) != (c.owners[m.From] != c.owners[m.To]) {
+			return 0, fmt.Errorf("the message from subdomain %d to %d takes path %q", m.From, m.To, m.Path)
+		}
+		if m.Path == p2p.MPI {
+			crossing++
+		}
+	}
+	trial := halotest.Case{
+		Placement: place, Links: p.links, Compiler: p.compiler, Path: p2p.Auto, Specs: c.specs,
+		Exchange: []way{nil, byStart, p.byTransfers(place, plan)}[c.way],
+	}
+	if c.late >= 0 {
+		trial.Late = inTurn(c.late, len(c.owners))
+	}
+	return crossing, trial.Run()
+}
+
+// byTransfers carries out an exchange message by message. Within the process a sender waits for
+// its receiver on the device.
+func (p processes) byTransfers(place *halo.Placement, plan *halo.Plan) way {
+	group := streams.NewWorkerGroup(100, testLimit)
+	ready := make([]*streams.Event, len(place.Devices))
+	return func(x *halo.Exchanger, at []*streams.Stream) (err error) {
+		for rank, s := range at {
+			if s == nil {
+				continue
+			}
+			if ready[rank] == nil {
+				if ready[rank], err = s.Device().NewEvent(); err != nil {
+					return err
+				}
+			}
+			if err := s.Record(ready[rank]); err != nil {
+				return err
+			}
+		}
+		for i, m := range plan.Messages {
+			if at[m.From] == nil {
+				continue
+			}
+			if at[m.To] != nil {
+				if err := at[m.From].Wait(ready[m.To]); err != nil {
+					return err
+				}
+			}
+			if err := x.Transfer(i).Send(at[m.From]); err != nil {
+				return err
+			}
+		}
+		for i, m := range plan.Messages {
+			if at[m.To] == nil {
+				continue
+			}
+			if err := x.Transfer(i).Receive(group, at[m.To]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// chain cuts 12 points along x into one subdomain a process.
+func (p processes) chain(width int) (place *halo.Placement, spec halo.Spec, err error) {
+	grid, err := domain.NewGrid([]int{12, 5, 4}, [3]bool{true, false, false})
+	if err != nil {
+		return nil, spec, err
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{p.Size(), 1, 1})
+	if err != nil {
+		return nil, spec, err
+	}
+	var owners []int
+	for rank := range p.Size() {
+		owners = append(owners, rank)
+	}
+	place, err = p.place(cut, owners)
+	return place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, width)}, err
+}
+
+func (p processes) exchanger(width int) (x *halo.Exchanger, f *halo.Field, err error) {
+	place, spec, err := p.chain(width)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, err := halo.NewPlan(place, p.links, p2p.Auto, spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f, err = halo.NewField(place, spec); err != nil {
+		return nil, nil, err
+	}
+	x, err = halo.NewExchanger(plan, p.compiler, f)
+	return x, f, err
+}
+
+// differentPlans has rank 1 plan wider ghosts than the others: all are refused.
+func differentPlans(p processes) error {
+	width := 1
+	if p.Rank == 1 {
+		width = 2
+	}
+	_, _, err := p.exchanger(width)
+	if err == nil || !strings.Contains(err.Error(), "plans another exchange than") {
+		return fmt.Errorf("different plans: %v", err)
+	}
+	return nil
+}
+
+// oneCannot has rank 1 fail to make its part ready: all get an error, which names it.
+func oneCannot(p processes) error {
+	place, spec, err := p.chain(1)
+	if err != nil {
+		return err
+	}
+	plan, err := halo.NewPlan(place, p.links, p2p.Auto, spec)
+	if err != nil {
+		return err
+	}
+	f, err := halo.NewField(place, spec)
+	if err != nil {
+		return err
+	}
+	if p.Rank == 1 {
+		if err := p.devices[1].Close(); err != nil {
+			return err
+		}
+	}
+	_, err = halo.NewExchanger(plan, p.compiler, f)
+	if err == nil || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) {
+		return fmt.Errorf("rank 1 has no device any more: %v", err)
+	}
+	return nil
+}
+
+// oneHangs has the last rank take no part in an exchange.
+func oneHangs(p processes) error {
+	x, _, err := p.exchanger(1)
+	if err != nil {
+		return err
+	}
+	if p.Rank == p.Size()-1 {
+		<-p.Context().Done()
+		return context.Cause(p.Context())
+	}
+	place, _, err := p.chain(1)
+	if err != nil {
+		return err
+	}
+	at, err := place.NewStreams()
+	if err != nil {
+		return err
+	}
+	return x.Exchange(at)
+}
+
+// ownPoints fills, reads and writes what this process has, and is refused what it has not.
+func ownPoints(p processes) error {
+	place, spec, err := p.chain(1)
+	if err != nil {
+		return err
+	}
+	f, err := halo.NewField(place, spec)
+	if err != nil {
+		return err
+	}
+	err = halo.Fill(f, func(int) halo.Row[float64] {
+		return func(values []float64, at domain.Vec) {
+			for i := range values {
+				values[i] = float64(1000*(at[0]+i) + 10*at[1] + at[2])
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for rank, s := range place.Subdomains {
+		values := make([]float64, s.Box.Points())
+		err := halo.Read(values, f, s.Box)
+		if place.IsLocal(rank) != (err == nil) {
+			return fmt.Errorf("read subdomain %d: %v", rank, err)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), fmt.Sprintf("lies in another process, %s", p.Name(rank))) {
+				return err
+			}
+			continue
+		}
+		if want := float64(1000 * s.Box.Lo[0]); values[0] != want {
+			return fmt.Errorf("subdomain %d begins with %v, want %v", rank, values[0], want)
+		}
+		if err := halo.Write(f, s.Box, values); err != nil {
+			return err
+		}
+	}
+	return f.Close()
+}
+
+// wave is the value of a point, which needs all digits.
+func wave(p domain.Vec) float64 {
+	return math.Sin(0.1+0.37*float64(p[0])) * math.Cos(1.3*float64(p[1])) / (1 + 0.01*float64(p[2]))
+}
+
+// reductions returns those of a field of a session of its own, and the session.
+func reductions(devices halo.Devices) (s *halo.Session, f *halo.Field, values []float64, err error) {
+	ctx := context.Background()
+	if s, err = halo.Open(ctx, devices); err != nil {
+		return nil, nil, nil, err
+	}
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
+	place, err := s.Cut(ctx, halo.Cutting{Size: []int{24, 21, 16}, Periodic: [3]bool{true, false, true}, Fields: []halo.Spec{spec}, Path: p2p.Peer})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if f, err = halo.NewField(place, spec); err != nil {
+		return nil, nil, nil, err
+	}
+	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+		own := place.Subdomains[rank].Box
+		return func(row []float64, at domain.Vec) {
+			for i := range row {
+				p := domain.Vec{at[0] + i, at[1], at[2]}
+				if row[i] = wave(p); !own.Contains(p) {
+					row[i] = math.NaN()
+				}
+			}
+		}
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, op := range []halo.Op{halo.Sum, halo.L2, halo.Max, halo.Min} {
+		r, err := halo.Reduce(f, s.Compiler, op)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		values = append(values, r.Floats...)
+	}
+	return s, f, values, nil
+}
+
+// inSession has sessions of several processes share a grid: the reductions have the bits of one
+// process, and an exchange brings all ghosts.
+func inSession(p processes) error {
+	alone, _, want, err := reductions(halo.Devices{Backend: "host", Count: 3})
+	if err != nil {
+		return err
+	}
+	s, f, got, err := reductions(halo.Devices{Backend: "host", Count: 2, Processes: p.Processes})
+	if err != nil {
+		return err
+	}
+	if !slices.Equal(got, want) || len(got) != 4 {
+		return fmt.Errorf("reductions %v, of one process %v", got, want)
+	}
+	if n := len(f.Placement.Subdomains); n != 2*p.Size() {
+		return fmt.Errorf("%d subdomains on %d processes of 2 devices", n, p.Size())
+	}
+	x, err := s.NewExchanger(context.Background(), f)
+	if err != nil {
+		return err
+	}
+	at, err := f.Placement.NewStreams()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(x.Exchange(at), at.Sync(testLimit)); err != nil {
+		return err
+	}
+	if err := errors.Join(facesAreRight(f), collected(p, f)); err != nil {
+		return err
+	}
+	return errors.Join(at.Close(), x.Close(), f.Close(), s.Close(), alone.Close())
+}
+
+// facesAreRight compares all points beside faces of subdomains with the wave.
+func facesAreRight(f *halo.Field) error {
+	grid := f.Placement.Grid
+	for rank, sub := range f.Placement.Subdomains {
+		if !f.Placement.IsLocal(rank) {
+			continue
+		}
+		for _, dir := range domain.Faces(3) {
+			if _, ok := f.Placement.Neighbour(rank, dir); !ok {
+				continue
+			}
+			box := domain.GhostBox(sub.Box, dir, f.Spec.Width)
+			values := make([]float64, box.Points())
+			if err := halo.ReadSubdomain(values, f, rank, box); err != nil {
+				return err
+			}
+			size, i := box.Size(), 0
+			for z := range size[2] {
+				for y := range size[1] {
+					for x := range size[0] {
+						q := domain.Vec{box.Lo[0] + x, box.Lo[1] + y, box.Lo[2] + z}
+						for a := range q {
+							q[a] = (q[a] + grid.Size[a]) % grid.Size[a]
+						}
+						if values[i] != wave(q) {
+							return fmt.Errorf("subdomain %d, %v: point %v has %v, want %v", rank, dir, q, values[i], wave(q))
+						}
+						i++
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// collected brings points to each process in turn, and other values from there back.
+func collected(p processes, f *halo.Field) error {
+	ctx := context.Background()
+	for root := range p.Size() {
+		box := domain.Box{Lo: domain.Vec{root, 1, 0}, Hi: domain.Vec{23, 20, 15 - root}}
+		var values []float64
+		if p.Rank == root {
+			values = make([]float64, box.Points())
+		}
+		if err := halo.Gather(ctx, values, f, box, root); err != nil {
+			return err
+		}
+		size := box.Size()
+		for i := range values {
+			q := domain.Vec{box.Lo[0] + i%size[0], box.Lo[1] + i/size[0]%size[1], box.Lo[2] + i/size[0]/size[1]}
+			want := wave(q)
+			for range root {
+				want++ // as roots before have done
+			}
+			if values[i] != want {
+				return fmt.Errorf("gathered by %d: point %v has %v, want %v", root, q, values[i], want)
+			}
+			values[i]++
+		}
+		if err := halo.Scatter(ctx, f, box, values, root); err != nil {
+			return err
+		}
+		// The next root finds all of its points changed: what the box does not have changes here.
+		if err := addOutside(p, f, box); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addOutside adds 1 to the points of this process outside of a box.
+func addOutside(p processes, f *halo.Field, box domain.Box) error {
+	for rank, sub := range f.Cut.Subdomains {
+		if !f.Placement.IsLocal(rank) {
+			continue
+		}
+		values := make([]float64, sub.Box.Points())
+		if err := halo.Read(values, f, sub.Box); err != nil {
+			return err
+		}
+		size := sub.Box.Size()
+		for i := range values {
+			q := domain.Vec{sub.Box.Lo[0] + i%size[0], sub.Box.Lo[1] + i/size[0]%size[1], sub.Box.Lo[2] + i/size[0]/size[1]}
+			if !box.Contains(q) {
+				values[i]++
+			}
+		}
+		if err := halo.Write(f, sub.Box, values); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accumulated adds the ghosts of a field to their owners, of a placement of 12 subdomains, and
+// returns what the subdomains of this process hold then.
+func accumulated(place *halo.Placement, links *p2p.Links, c *kernels.Compiler) (values map[int][]float64, err error) {
+	spec := halo.Spec{Name: "u", Element: halo.Float64, Connectivity: halo.Corners, Width: domain.Radius{Minus: domain.Vec{1, 2, 1}, Plus: domain.Vec{2, 1, 1}}}
+	f, err := halo.NewField(place, spec)
+	if err != nil {
+		return nil, err
+	}
+	err = halo.Fill(f, func(rank int) halo.Row[float64] {
+		return func(row []float64, at domain.Vec) {
+			for i := range row {
+				row[i] = wave(domain.Vec{at[0] + i + 3*rank, at[1], at[2]})
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := halo.NewPlan(place, links, p2p.Auto, spec)
+	if err != nil {
+		return nil, err
+	}
+	a, err := halo.NewAccumulator(plan, c, f)
+	if err != nil {
+		return nil, err
+	}
+	at, err := place.NewStreams()
+	if err != nil {
+		return nil, err
+	}
+	for range 3 {
+		if err := a.Exchange(at); err != nil {
+			return nil, err
+		}
+	}
+	if err := at.Sync(testLimit); err != nil {
+		return nil, err
+	}
+	values = map[int][]float64{}
+	for rank, s := range place.Subdomains {
+		if !place.IsLocal(rank) {
+			continue
+		}
+		values[rank] = make([]float64, s.Box.Points())
+		if err := halo.Read(values[rank], f, s.Box); err != nil {
+			return nil, err
+		}
+	}
+	return values, errors.Join(at.Close(), a.Close(), f.Close())
+}
+
+// accumulates compares sums of ghosts with those of one process, which other tests hold to
+// geometry: they have the same bits.
+func accumulates(p processes) error {
+	grid, err := domain.NewGrid([]int{9, 8, 7}, [3]bool{true, false, true})
+	if err != nil {
+		return err
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{3, 2, 2})
+	if err != nil {
+		return err
+	}
+	var owners []int
+	var devices []*streams.Device
+	for rank := range cut.Subdomains {
+		owners, devices = append(owners, rank*rank%p.Size()), append(devices, p.devices[rank%2])
+	}
+	alone, err := halo.Place(cut, devices)
+	if err != nil {
+		return err
+	}
+	among, err := p.place(cut, owners)
+	if err != nil {
+		return err
+	}
+	want, err := accumulated(alone, p.links, p.compiler)
+	if err != nil {
+		return err
+	}
+	got, err := accumulated(among, p.links, p.compiler)
+	if err != nil {
+		return err
+	}
+	for rank, values := range got {
+		if !slices.Equal(values, want[rank]) {
+			return fmt.Errorf("subdomain %d: %v; in one process %v", rank, values, want[rank])
+		}
+	}
+	return nil
+}

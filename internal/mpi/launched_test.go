@@ -1,0 +1,103 @@
+//go:build unix
+
+package mpi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testmpi"
+)
+
+// allDone fails the test unless each rank has said that it is done, under the right family.
+func allDone(t *testing.T, in testmpi.Installation, r testmpi.Result, ranks int) {
+	t.Helper()
+	r.Succeeds(t)
+	family := map[string]string{"mpich": "MPICH", "mpich-abi": "standard ABI"}[in.Name]
+	if family == "" {
+		family = "Open MPI"
+	}
+	for rank := range ranks {
+		if want := fmt.Sprintf("rank %d of %d done, %s", rank, ranks, family); !strings.Contains(r.Out, want) {
+			t.Errorf("nobody says %q:\n%s", want, r.Out)
+		}
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []struct {
+			program string
+			ranks   []int
+		}{
+			{"exchanges", []int{2, 3, 4}},
+			{"large", []int{2}},
+			{"collectives", []int{2, 3, 4}},
+			{"misuse", []int{2, 3}},
+			{"lent", []int{2}},
+			{"signals", []int{2}},
+		} {
+			for _, ranks := range tc.ranks {
+				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
+					allDone(t, in, in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks}), ranks)
+				})
+			}
+		}
+	})
+}
+
+// A rank that does nothing ends the others, which say for whom they waited.
+func TestHangingRank(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		r := in.Run(t, testmpi.Job{Program: "hanging", Ranks: 3, Limit: 30 * time.Second})
+		r.Fails(t, "MPI_Irecv from rank 1, tag 77: waited too long for 2s")
+	})
+}
+
+// A rank that dies ends the others: its launcher ends them, or MPI does. Which of them is first,
+// and whether the others can still say anything, is theirs.
+func TestKilledRank(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		r := in.Run(t, testmpi.Job{Program: "killed", Ranks: 3, Limit: 30 * time.Second})
+		r.Fails(t)
+	})
+}
+
+// A launcher and a library that do not know each other are refused, by every rank.
+func TestLauncherOfAnotherFamily(t *testing.T) {
+	for _, tc := range []struct{ launcher, library, want string }{
+		{"mpich", "openmpi", "mpiexec of MPICH or Intel MPI started 2 processes, but for "},
+		{"openmpi", "mpich", "mpirun of Open MPI started this process, which "},
+		{"openmpi", "mpich-abi", "mpirun of Open MPI started this process, which "},
+	} {
+		t.Run(tc.launcher+" starts "+tc.library, func(t *testing.T) {
+			in, other := testmpi.Named(t, tc.launcher), testmpi.Named(t, tc.library)
+			r := in.Run(t, testmpi.Job{Program: "absent", Ranks: 2, Env: []string{"HALOX_MPI=" + other.Library}})
+			r.Fails(t, tc.want+other.Library, "HALOX_MPI")
+		})
+	}
+}
+
+// A library that is not there, and one that is no MPI, are named.
+func TestNoLibrary(t *testing.T) {
+	in := testmpi.Named(t, "mpich")
+	for _, tc := range []struct{ name, library, want string }{
+		{"not there", "/nowhere/libmpi.so.12", "HALOX_MPI: /nowhere/libmpi.so.12: "},
+		{"no MPI", "libm.so.6", "it is no MPI library, or one before MPI 3: it lacks MPI_Init_thread, MPI_Initialized"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := in.Run(t, testmpi.Job{Program: "absent", Ranks: 2, Env: []string{"HALOX_MPI=" + tc.library}})
+			r.Fails(t, tc.want)
+		})
+	}
+}
+
+// Without HALOX_MPI the library beside the launcher is taken.
+func TestFindsTheLibraryOfTheLauncher(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		r := in.Run(t, testmpi.Job{Program: "collectives", Ranks: 2, Env: []string{"HALOX_MPI="}})
+		r.Succeeds(t)
+	})
+}

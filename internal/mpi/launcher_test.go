@@ -1,0 +1,74 @@
+package mpi_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/mpi"
+)
+
+func TestFindLauncher(t *testing.T) {
+	srun := map[string]string{"SLURM_STEP_NUM_TASKS": "8", "SLURM_PROCID": "5", "SLURM_LOCALID": "1"}
+	with := func(base map[string]string, more ...string) map[string]string {
+		all := map[string]string{}
+		for k, v := range base {
+			all[k] = v
+		}
+		for i := 0; i < len(more); i += 2 {
+			all[more[i]] = more[i+1]
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		name string
+		env  map[string]string
+		want mpi.Launcher
+		ok   bool
+	}{
+		{"nothing", nil, mpi.Launcher{}, false},
+		{"a batch script of Slurm", map[string]string{"SLURM_NTASKS": "8", "SLURM_PROCID": "0"}, mpi.Launcher{}, false},
+		{"srun", srun, mpi.Launcher{Name: "srun", Size: 8, Rank: 5, LocalRank: 1}, true},
+		{"srun --mpi=pmi2", with(srun, "PMI_SIZE", "8", "PMI_RANK", "5"), mpi.Launcher{Name: "srun", Size: 8, Rank: 5, LocalRank: -1}, true},
+		{"mpirun within a job of Slurm", with(srun, "OMPI_COMM_WORLD_SIZE", "3", "OMPI_COMM_WORLD_RANK", "2", "OMPI_COMM_WORLD_LOCAL_RANK", "0", "PMIX_RANK", "2"),
+			mpi.Launcher{Name: "mpirun of Open MPI", Family: mpi.OpenMPI, Size: 3, Rank: 2, LocalRank: 0}, true},
+		{"hydra", with(nil, "PMI_SIZE", "4", "PMI_RANK", "3", "MPI_LOCALRANKID", "1"),
+			mpi.Launcher{Name: "mpiexec of MPICH or Intel MPI", Family: mpi.MPICH, Size: 4, Rank: 3, LocalRank: 1}, true},
+		{"PMIx alone", with(nil, "PMIX_RANK", "3"), mpi.Launcher{Name: "a launcher with PMIx", Rank: 3, LocalRank: -1}, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got, ok, err := mpi.FindLauncher(func(name string) (string, bool) { v, ok := tc.env[name]; return v, ok })
+			if err != nil || ok != tc.ok || got != tc.want {
+				t.Errorf("got  %+v, %t, %v\nwant %+v, %t", got, ok, err, tc.want, tc.ok)
+			}
+		})
+	}
+	if _, _, err := mpi.FindLauncher(func(string) (string, bool) { return "many", true }); err == nil || !strings.Contains(err.Error(), `OMPI_COMM_WORLD_SIZE="many"`) {
+		t.Errorf("a size that is no number: %v", err)
+	}
+}
+
+func TestLauncherCheck(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		launcher mpi.Launcher
+		size     int
+		words    []string // of the error; nil for none
+	}{
+		{"they agree", mpi.Launcher{Name: "srun", Size: 4}, 4, nil},
+		{"the launcher does not say", mpi.Launcher{Name: "a launcher with PMIx"}, 4, nil},
+		{"srun without PMIx", mpi.Launcher{Name: "srun", Size: 4}, 1, []string{"srun started 4 processes", "for lib there are 1", "srun --mpi=pmix"}},
+		{"another launcher", mpi.Launcher{Name: "mpirun of Open MPI", Size: 4}, 1, []string{"mpirun of Open MPI started 4", "HALOX_MPI"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := tc.launcher.Check(tc.size, "lib")
+			if (err == nil) != (tc.words == nil) {
+				t.Fatal(err)
+			}
+			for _, w := range tc.words {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%v does not say %q", err, w)
+				}
+			}
+		})
+	}
+}

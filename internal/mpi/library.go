@@ -1,0 +1,269 @@
+package mpi
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Library is an MPI library in this process. It is never unloaded: it has threads, and hooks
+// that run when the process ends.
+type Library struct {
+	Path    string // what it was opened by; "the program" where that had it
+	Family  Family
+	Version string // what the library says of itself, one line
+
+	handles handles
+	loaded  uintptr // of the loader
+	at      [functions]uintptr
+	frames  frames
+	most    int // bytes that one call is given
+
+	lock sync.Mutex
+	main *mainThread // nil before Init, and where another has started MPI
+}
+
+// mostBytes is what one call is given: counts are ints, and MPI_Isend_c is not in all libraries.
+const mostBytes = 1 << 30
+
+// A function is an index of the table of addresses.
+type function int
+
+const (
+	fInitThread function = iota
+	fInitialized
+	fFinalized
+	fQueryThread
+	fFinalize
+	fAbort
+	fCommDup
+	fCommFree
+	fCommSize
+	fCommRank
+	fCommSplit
+	fCommSplitType
+	fCommSetErrhandler
+	fCommGetAttr
+	fIsend
+	fIrecv
+	fTest
+	fCancel
+	fIprobe
+	fIbarrier
+	fIbcast
+	fIallgather
+	fIallgatherv
+	fErrorString
+	fGetLibraryVersion
+	fGetProcessorName
+	functions
+)
+
+var functionNames = [functions]string{
+	"MPI_Init_thread", "MPI_Initialized", "MPI_Finalized", "MPI_Query_thread", "MPI_Finalize", "MPI_Abort",
+	"MPI_Comm_dup", "MPI_Comm_free", "MPI_Comm_size", "MPI_Comm_rank", "MPI_Comm_split", "MPI_Comm_split_type", "MPI_Comm_set_errhandler", "MPI_Comm_get_attr",
+	"MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Cancel", "MPI_Iprobe",
+	"MPI_Ibarrier", "MPI_Ibcast", "MPI_Iallgather", "MPI_Iallgatherv",
+	"MPI_Error_string", "MPI_Get_library_version", "MPI_Get_processor_name",
+}
+
+// Open opens the library. Where the process has MPI already, that is the one; else the one
+// that override names, else the first that can be had: beside the launcher, then where the
+// loader looks. The error is a *NotFoundError, ErrUnsupported, or says what is wrong with the
+// library that override names.
+//
+// The library is not started: see Init and Lend.
+func Open(override string, launcher Launcher) (*Library, error) {
+	if !supported {
+		return nil, ErrUnsupported
+	}
+	if l := inProcess(); l != nil {
+		return l, nil
+	}
+	if override != "" {
+		l, err := openOne(override)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", Variable, override, err)
+		}
+		return l, nil
+	}
+	var tried []Attempt
+	for _, path := range candidates(launcher) {
+		l, err := openOne(path)
+		if err == nil {
+			return l, nil
+		}
+		tried = append(tried, Attempt{path, err.Error()})
+	}
+	return nil, &NotFoundError{tried}
+}
+
+// inProcess returns the library that the program is linked with, or has loaded by one of the
+// usual names; nil where there is none.
+func inProcess() *Library {
+	for _, name := range append([]string{""}, filesOf(Unknown)...) {
+		flags := loadNow
+		if name != "" {
+			flags |= loadedOnly
+		}
+		library, err := loadLibrary(name, flags)
+		if err != nil || symbolOf(library, functionNames[fInitThread]) == 0 {
+			continue
+		}
+		if name == "" {
+			name = "the program"
+		}
+		if l, err := newLibrary(name, library); err == nil {
+			return l
+		}
+	}
+	return nil
+}
+
+// openOne loads a library, and leaves the signals as they were.
+func openOne(path string) (*Library, error) {
+	if err := quiet(); err != nil {
+		return nil, err
+	}
+	before, err := currentSignals()
+	if err != nil {
+		return nil, err
+	}
+	library, err := loadLibrary(path, loadNow)
+	if err := before.restore(); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLibrary(path, library)
+	if err != nil {
+		return nil, err
+	}
+	if l.Family == OpenMPI { // whose plugins look for its symbols among the global ones
+		if _, err := loadLibrary(path, loadNow|loadGlobal); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+// newLibrary finds the functions and the family of a library that is loaded.
+func newLibrary(path string, library uintptr) (*Library, error) {
+	l := &Library{Path: path, loaded: library, most: mostBytes}
+	var missing []string
+	for i, name := range functionNames {
+		if l.at[i] = symbolOf(library, name); l.at[i] == 0 {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("it is no MPI library, or one before MPI 3: it lacks %s", strings.Join(missing, ", "))
+	}
+	if err := l.findFamily(library); err != nil {
+		return nil, err
+	}
+	version, err := l.text(fGetLibraryVersion)
+	if err != nil {
+		return nil, err
+	}
+	l.Version = oneLine(version)
+	return l, nil
+}
+
+// findFamily tells the family, as mpi4py does: the standard ABI says its version, Open MPI has
+// variables, and what is left is of MPICH's ABI.
+func (l *Library) findFamily(library uintptr) error {
+	if major, err := l.abiVersion(library); err != nil {
+		return err
+	} else if major > 0 {
+		l.Family, l.handles = Standard, standardHandles
+		return nil
+	}
+	if symbolOf(library, "ompi_mpi_comm_self") == 0 {
+		l.Family, l.handles = MPICH, mpichHandles
+		return nil
+	}
+	l.Family, l.handles = OpenMPI, openMPIHandles(func(name string) uintptr { return symbolOf(library, name) })
+	if !l.handles.complete() {
+		return fmt.Errorf("it is an Open MPI that lacks some of its variables: %+v", l.handles)
+	}
+	return nil
+}
+
+// abiVersion returns the major version of the standard ABI that a library has, 0 of none.
+func (l *Library) abiVersion(library uintptr) (int32, error) {
+	at := symbolOf(library, "MPI_Abi_get_version")
+	if at == 0 {
+		return 0, nil
+	}
+	f, err := l.frames.take()
+	if err != nil {
+		return 0, err
+	}
+	defer l.frames.give(f)
+	f.put(0)
+	if call(at, arguments{f.request(), f.flag()}) != 0 {
+		return 0, nil
+	}
+	return f.int32At(0), nil
+}
+
+// maxText is the longest text that a library writes: MPI_MAX_LIBRARY_VERSION_STRING of MPICH.
+const maxText = 8192
+
+// text calls a function that writes a text and its length.
+func (l *Library) text(fn function, first ...uintptr) (string, error) {
+	m, err := NewMemory(maxText + 8)
+	if err != nil {
+		return "", err
+	}
+	defer m.Free()
+	a := arguments{}
+	copy(a[:], append(first, addressOf(m.Bytes), addressOf(m.Bytes)+maxText))
+	if code := call(l.at[fn], a); code != 0 {
+		return "", fmt.Errorf("%s: %d", functionNames[fn], code)
+	}
+	text, _, _ := bytes.Cut(m.Bytes[:maxText], []byte{0})
+	return string(text), nil
+}
+
+// oneLine returns the first line of a text, words apart by single blanks.
+func oneLine(text string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.Join(strings.Fields(first), " ")
+}
+
+// String names the library as messages do.
+func (l *Library) String() string { return fmt.Sprintf("%s (%s)", l.Path, l.Version) }
+
+// call calls a function and makes an error of its result.
+func (l *Library) call(fn function, with string, a arguments) error {
+	if code := call(l.at[fn], a); code != 0 {
+		return l.failure(fn, with, code)
+	}
+	return nil
+}
+
+func (l *Library) failure(fn function, with string, code int32) error {
+	text, err := l.text(fErrorString, uintptr(code))
+	if err != nil {
+		text = "the library has no words for it"
+	}
+	return &Error{Call: functionNames[fn], With: with, Code: int(code), Text: oneLine(text)}
+}
+
+// asks calls a function that writes one int, after the arguments given.
+func (l *Library) asks(fn function, first ...uintptr) (int, error) {
+	f, err := l.frames.take()
+	if err != nil {
+		return 0, err
+	}
+	defer l.frames.give(f)
+	f.put(0)
+	a := arguments{}
+	copy(a[:], append(first, f.request()))
+	err = l.call(fn, "", a)
+	return int(f.int32At(0)), err
+}

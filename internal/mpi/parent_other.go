@@ -1,0 +1,5 @@
+//go:build !linux
+
+package mpi
+
+func parentProgram() string { return "" }

@@ -1,0 +1,126 @@
+package testmpi
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Job is what to launch.
+type Job struct {
+	Program string
+	Ranks   int
+	Args    []string      // of the launcher, beside those of the installation
+	Env     []string      // "NAME=value"; HALOX_MPI is the installation's library unless it is here
+	Limit   time.Duration // after which all is killed; 0: 60 s
+}
+
+// Result is what came of a launch.
+type Result struct {
+	Out  string // of all ranks, and what the launcher said
+	Err  error  // of the launcher: an exit code that is not 0
+	Took time.Duration
+	Late bool  // the limit was reached
+	Left []int // processes that were still there when the launcher had ended, and were killed
+}
+
+// Run starts the test program under the launcher and waits for it.
+func (in Installation) Run(t *testing.T, r Job) Result {
+	t.Helper()
+	if r.Limit == 0 {
+		r.Limit = 60 * time.Second
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), r.Limit)
+	defer stop()
+	id := fmt.Sprintf("%d-%d", os.Getpid(), rand.Uint64())
+	args := append(append(append([]string{"-n", strconv.Itoa(r.Ranks)}, in.Args...), r.Args...), self)
+	c := exec.CommandContext(ctx, in.Launch, args...)
+	c.Env = in.environment(r, id)
+	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which launchers hand on
+	c.WaitDelay = 3 * time.Second
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	began := time.Now()
+	err = c.Run()
+	result := Result{Out: out.String(), Err: err, Took: time.Since(began), Late: ctx.Err() != nil}
+	result.Left = endAll(id)
+	return result
+}
+
+// environment returns that of the launcher: this one's without what another launcher has set.
+func (in Installation) environment(r Job, id string) (all []string) {
+	for _, v := range os.Environ() {
+		if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "OMPI_") && !strings.HasPrefix(name, "PMI") && name != "HALOX_MPI" {
+			all = append(all, v)
+		}
+	}
+	all = append(all, programVariable+"="+r.Program, runVariable+"="+id, "HALOX_MPI="+in.Library)
+	return append(all, r.Env...)
+}
+
+// endAll kills the processes of a launch that are still there. What ends by itself within a
+// short time is not counted.
+func endAll(id string) (left []int) {
+	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		left = processesOf(id)
+		if len(left) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, pid := range left {
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill() // it may have ended meanwhile
+		}
+	}
+	return left
+}
+
+// processesOf returns the processes, but this one, that have the mark of a launch. A process
+// that has ended has no environment.
+func processesOf(id string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is well formed
+	for _, file := range files {
+		environment, err := os.ReadFile(file)
+		if err != nil || !bytes.Contains(environment, []byte(runVariable+"="+id)) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Succeeds fails the test unless the launch ended well, in time, and left nothing running.
+func (r Result) Succeeds(t *testing.T) {
+	t.Helper()
+	if r.Err != nil || r.Late || len(r.Left) > 0 {
+		t.Fatalf("after %v, late %t, left %v: %v\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
+	}
+}
+
+// Fails fails the test unless the launch ended with an error, in time, left nothing running,
+// and said all of these.
+func (r Result) Fails(t *testing.T, words ...string) {
+	t.Helper()
+	if r.Err == nil || r.Late || len(r.Left) > 0 {
+		t.Fatalf("after %v, late %t, left %v: %v\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.Out, w) {
+			t.Errorf("it does not say %q:\n%s", w, r.Out)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+//go:build unix
+
+package mpi_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/p2p/mpi"
+)
+
+func TestPrograms(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []struct {
+			program string
+			ranks   []int
+		}{
+			{"together", []int{2, 3, 8}},
+			{"messages", []int{2, 3, 4}},
+			{"agree", []int{3}},
+			{"misuse", []int{2}},
+			{"nothing", []int{2, 5}},
+		} {
+			for _, ranks := range tc.ranks {
+				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
+					r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 100 * time.Second})
+					r.Succeeds(t)
+					if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
+						t.Errorf("%d ranks are done:\n%s", n, r.Out)
+					}
+				})
+			}
+		}
+	})
+}
+
+// A process that fails, is gone or hangs ends all others in time, which say who it was.
+func TestFailures(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []struct {
+			program string
+			within  time.Duration
+			words   []string // of rank 0, but of rank 1 where rank 0 is the one
+		}{
+			{"fails", 8 * time.Second, []string{"<rank 0 after ", "mpi: results: rank 2 on host ", ": the disk is full>"}},
+			{"stopped", 12 * time.Second, []string{"<rank 0 after ", "mpi: rank 2 on host ", "has said nothing for 2s"}},
+			{"stopped-0", 12 * time.Second, []string{"<rank 1 after ", "mpi: rank 0 on host ", "has said nothing for 2s"}},
+			{"hangs", 12 * time.Second, []string{"<rank 0 after ", "mpi: message 5 from rank 2 on host ", "MPI_Irecv from rank 2, tag 1: waited too long for 4s"}},
+		} {
+			t.Run(tc.program, func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: 3, Limit: 40 * time.Second})
+				r.Fails(t, tc.words...)
+				if r.Took > tc.within {
+					t.Errorf("it took %v:\n%s", r.Took, r.Out)
+				}
+			})
+		}
+	})
+}
+
+// A process that ends too early ends the others, by its launcher or by its silence.
+func TestLeaver(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		in.Run(t, testmpi.Job{Program: "leaves", Ranks: 3, Limit: 40 * time.Second}).Fails(t)
+	})
+}
+
+func TestAlone(t *testing.T) {
+	for _, name := range []string{"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "PMIX_RANK"} {
+		t.Setenv(name, "0")
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := mpi.Join(context.Background(), mpi.Options{})
+	if p != nil || err != nil {
+		t.Errorf("without a launcher: %v, %v", p, err)
+	}
+	t.Setenv("PMI_RANK", "0")
+	t.Setenv("PMI_SIZE", "1")
+	if p, err = mpi.Join(context.Background(), mpi.Options{}); p != nil || err != nil {
+		t.Errorf("one process of one: %v, %v", p, err)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("PMI_SIZE", "2")
+	t.Setenv("HALOX_MPI", "/nowhere/libmpi.so")
+	_, err = mpi.Join(context.Background(), mpi.Options{})
+	for _, want := range []string{"mpiexec of MPICH or Intel MPI started this process as one of 2", "HALOX_MPI: /nowhere/libmpi.so"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("without a library: %v does not say %q", err, want)
+		}
+	}
+}

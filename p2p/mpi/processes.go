@@ -1,0 +1,187 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	binding "github.com/halox/halox/internal/mpi"
+)
+
+// Options say how processes wait for each other and exchange messages. The zero value is usual.
+// All processes must give the same.
+type Options struct {
+	Limit time.Duration // how long one waits for another at most; 0: a minute
+	Piece int64         // bytes of a message that are on their way at once; 0: 1 MiB
+}
+
+const (
+	usualLimit = time.Minute
+	usualPiece = 1 << 20
+)
+
+// Processes are those that run one program together, as one of them sees it. Methods may be
+// called from several goroutines, but for Gather, Broadcast, Agree and Close, which all processes
+// call in the same order.
+type Processes struct {
+	Rank    int      // of this process
+	Hosts   []string // by rank: the name of its host
+	Nodes   []int    // by rank: the number of its host, from 0 in the order of their first ranks
+	Locals  []int    // by rank: which it is of the processes of its host, from 0
+	Library string   // MPI's own words about itself
+
+	options Options
+	library *binding.Library
+	lent    bool
+	control *binding.Comm // of collective calls
+	data    *binding.Comm // of messages
+	watch   *watch
+	failure *failure
+
+	lock    sync.Mutex
+	nextTag int
+	lastTag int
+	closed  bool
+}
+
+// Join returns the processes that a launcher has started with this one, nil where this process
+// is alone: then no MPI is opened. It opens the library that HALOX_MPI names, or the launcher's,
+// starts it, and refuses it where launcher and library do not know each other. Close ends it.
+func Join(ctx context.Context, o Options) (*Processes, error) {
+	launcher, launched, err := binding.FindLauncher(os.LookupEnv)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
+	}
+	if !launched || launcher.Size == 1 {
+		return nil, nil
+	}
+	library, err := binding.Open(os.Getenv(binding.Variable), launcher)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: %s started this process as one of %d: %w", launcher.Name, launcher.Size, err)
+	}
+	if err := launcher.Suits(library); err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
+	}
+	o = o.filled()
+	world, err := library.Init(ctx, o.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("mpi: %s started this process; start %s: %w", launcher.Name, library, err)
+	}
+	if err := launcher.Check(world.Size(), library.String()); err != nil {
+		return nil, errors.Join(fmt.Errorf("mpi: %w", err), world.Free(), library.Finalize(ctx, o.Limit))
+	}
+	return meet(ctx, world, o, false)
+}
+
+// Lend returns the processes of a communicator of a program that has started MPI itself, with
+// MPI_THREAD_MULTIPLE. The handle is that of the library's own interface: an int in MPICH, a
+// pointer elsewhere. halox copies it, and neither starts nor ends MPI. All processes of the
+// communicator call it; it may be of one process.
+func Lend(ctx context.Context, communicator uintptr, o Options) (*Processes, error) {
+	library, err := binding.Open(os.Getenv(binding.Variable), binding.Launcher{})
+	if err != nil {
+		return nil, fmt.Errorf("mpi: %w", err)
+	}
+	world, err := library.Lend(binding.Handle(communicator))
+	if err != nil {
+		return nil, err
+	}
+	return meet(ctx, world, o.filled(), true)
+}
+
+func (o Options) filled() Options {
+	if o.Limit <= 0 {
+		o.Limit = usualLimit
+	}
+	if o.Piece <= 0 {
+		o.Piece = usualPiece
+	}
+	return o
+}
+
+// meet has the processes of a communicator find out about each other.
+func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Processes, error) {
+	p := &Processes{
+		Rank: world.Rank(), Library: world.Library().Version,
+		options: o, library: world.Library(), lent: lent, control: world, failure: newFailure(),
+	}
+	if err := p.introduce(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if p.lastTag, err = world.LargestTag(); err != nil {
+		return nil, err
+	}
+	if p.data, err = world.Dup(); err != nil {
+		return nil, err
+	}
+	p.watch, err = newWatch(world, p.Hosts, o.Limit, p.failure)
+	return p, err
+}
+
+// introduce tells the others the name of this host, and counts hosts.
+func (p *Processes) introduce(ctx context.Context) error {
+	name, err := p.library.HostName()
+	if err != nil {
+		return err
+	}
+	names, err := p.control.Allgather(ctx, p.options.Limit, []byte(name))
+	if err != nil {
+		return fmt.Errorf("mpi: ask the other processes for their hosts: %w", err)
+	}
+	p.Nodes, p.Locals = number(names)
+	for _, name := range names {
+		p.Hosts = append(p.Hosts, string(name))
+	}
+	return nil
+}
+
+// number counts hosts, and the processes of each. Hosts of one name are one.
+func number(names [][]byte) (nodes, locals []int) {
+	known, on := map[string]int{}, map[int]int{}
+	for _, name := range names {
+		node, ok := known[string(name)]
+		if !ok {
+			node = len(known)
+			known[string(name)] = node
+		}
+		nodes, locals = append(nodes, node), append(locals, on[node])
+		on[node]++
+	}
+	return nodes, locals
+}
+
+// Size returns how many processes there are.
+func (p *Processes) Size() int { return len(p.Hosts) }
+
+// Local returns which of the processes of its host this one is, and how many these are.
+func (p *Processes) Local() (index, count int) {
+	for _, node := range p.Nodes {
+		if node == p.Nodes[p.Rank] {
+			count++
+		}
+	}
+	return p.Locals[p.Rank], count
+}
+
+// Name names a process as errors do.
+func (p *Processes) Name(rank int) string { return nameOf(rank, p.Hosts) }
+
+// Limit returns how long one process waits for another at most.
+func (p *Processes) Limit() time.Duration { return p.options.Limit }
+
+// Tags reserves n tags for messages, and returns the first of them. All processes must call it
+// in the same order, with the same n.
+func (p *Processes) Tags(n int) (first int, err error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if n < 0 || n > p.lastTag-p.nextTag {
+		return 0, fmt.Errorf("mpi: %d more tags; %d of %d are taken", n, p.nextTag, p.lastTag)
+	}
+	first = p.nextTag
+	p.nextTag += n
+	return first, nil
+}

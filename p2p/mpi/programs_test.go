@@ -1,0 +1,337 @@
+//go:build unix
+
+package mpi_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/streams"
+)
+
+const testLimit = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	usual := mpi.Options{Limit: testLimit, Piece: 64}
+	short := mpi.Options{Limit: 4 * time.Second}
+	testmpi.Main(m, map[string]func() error{
+		"together":  joined(usual, together),
+		"messages":  joined(usual, messages),
+		"agree":     joined(usual, agree),
+		"fails":     joined(usual, fails),
+		"stopped":   joined(short, func(p *mpi.Processes) error { return stopped(p, p.Size()-1) }),
+		"stopped-0": joined(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
+		"hangs":     joined(short, hangs),
+		"leaves":    joined(short, leaves),
+		"misuse":    joined(usual, misuse),
+		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
+	})
+}
+
+// joined runs a program as one of several processes. One that fails ends all.
+func joined(o mpi.Options, program func(*mpi.Processes) error) func() error {
+	return func() error {
+		p, err := mpi.Join(context.Background(), o)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			return errors.New("alone")
+		}
+		began := time.Now()
+		err = program(p)
+		if err == nil {
+			err = p.Close()
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "<rank %d after %v: %v>\n", p.Rank, time.Since(began).Round(time.Millisecond), err)
+			_ = p.Fail(err)
+			err = errors.Join(err, p.Close())
+			p.Abort(3)
+			return err
+		}
+		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
+		return nil
+	}
+}
+
+// together compares what processes say of themselves with what geometry says: all are on one
+// host here.
+func together(p *mpi.Processes) error {
+	ctx := context.Background()
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	for rank := range p.Size() {
+		if p.Nodes[rank] != 0 || p.Locals[rank] != rank || p.Hosts[rank] != host {
+			return fmt.Errorf("rank %d is on host %q, number %d, there %d; this host is %q", rank, p.Hosts[rank], p.Nodes[rank], p.Locals[rank], host)
+		}
+	}
+	if index, count := p.Local(); index != p.Rank || count != p.Size() {
+		return fmt.Errorf("%d of %d on this host", index, count)
+	}
+	for round := range 20 {
+		all, err := p.Gather(ctx, "numbers", []byte(strings.Repeat("x", p.Rank*round)))
+		if err != nil {
+			return err
+		}
+		for rank, b := range all {
+			if len(b) != rank*round {
+				return fmt.Errorf("round %d: %d bytes of rank %d", round, len(b), rank)
+			}
+		}
+		root := round % p.Size()
+		got, err := p.Broadcast(ctx, "a name", []byte(fmt.Sprint("by ", p.Rank, round)), root)
+		if err != nil || string(got) != fmt.Sprint("by ", root, round) {
+			return fmt.Errorf("round %d: broadcast %q: %w", round, got, err)
+		}
+	}
+	return tags(p)
+}
+
+func tags(p *mpi.Processes) error {
+	first, err := p.Tags(10)
+	if err != nil {
+		return err
+	}
+	second, err := p.Tags(5)
+	if err != nil || second < first+10 {
+		return fmt.Errorf("tags %d, then %d: %w", first, second, err)
+	}
+	if _, err := p.Tags(1 << 40); err == nil {
+		return errors.New("2^40 tags")
+	}
+	return nil
+}
+
+// lengths of messages: shorter than a piece, as long, of several pieces, odd.
+var lengths = []int64{1, 63, 64, 65, 128, 1000, 4096}
+
+// content is what one rank sends another in a round.
+func content(n int64, from, to, index, round int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(7*i + 31*from + 17*to + 13*index + 101*round + i*i/251)
+	}
+	return b
+}
+
+// messages has each process send all others messages of all lengths, each by a goroutine of its
+// own, many times.
+func messages(p *mpi.Processes) error {
+	platform := streams.HostPlatform(2)
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	first, err := p.Tags(len(lengths))
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	errs := make([]error, 2*len(lengths)*p.Size())
+	for i, n := range lengths {
+		for other := range p.Size() {
+			if other == p.Rank {
+				continue
+			}
+			d, at := devices[(i+other)%2], 2*(i*p.Size()+other)
+			group.Go(func() { errs[at] = send(p, d, n, other, first+i, i) })
+			group.Go(func() { errs[at+1] = receive(p, d, n, other, first+i, i) })
+		}
+	}
+	group.Wait()
+	return errors.Join(append(errs, streams.CloseAll(devices), platform.Close())...)
+}
+
+const rounds = 15
+
+func send(p *mpi.Processes, d *streams.Device, n int64, to, tag, index int) (err error) {
+	e, err := newEnd(d, n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.open.Close()) }()
+	t, err := p.NewSender(e.field.All(), to, tag, fmt.Sprintf("message %d to %s", index, p.Name(to)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for round := range rounds {
+		copy(e.host.Bytes(), content(n, p.Rank, to, index, round))
+		if err := t.Ready(e.group, e.stream); err != nil {
+			return err
+		}
+		if err := errors.Join(e.stream.Copy(e.field.All(), e.host.All()), t.Send(e.stream), e.stream.Sync(testLimit)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func receive(p *mpi.Processes, d *streams.Device, n int64, from, tag, index int) (err error) {
+	e, err := newEnd(d, n)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.open.Close()) }()
+	t, err := p.NewReceiver(e.field.All(), from, tag, fmt.Sprintf("message %d from %s", index, p.Name(from)))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for round := range rounds {
+		t.Expect()
+		if err := t.Receive(e.group, e.stream); err != nil {
+			return err
+		}
+		if err := errors.Join(e.stream.Copy(e.host.All(), e.field.All()), t.Done(e.stream), e.stream.Sync(testLimit)); err != nil {
+			return err
+		}
+		if want := content(n, from, p.Rank, index, round); !bytes.Equal(e.host.Bytes(), want) {
+			return fmt.Errorf("round %d, %d bytes from rank %d: %x; want %x", round, n, from, e.host.Bytes(), want)
+		}
+	}
+	return nil
+}
+
+// end is a device's side of a message in a test.
+type end struct {
+	field, host *streams.Memory
+	stream      *streams.Stream
+	group       *streams.WorkerGroup
+	open        streams.Resources
+}
+
+func newEnd(d *streams.Device, n int64) (e *end, err error) {
+	e = &end{group: streams.NewWorkerGroup(100, testLimit)}
+	if e.field, err = d.Alloc(n); err != nil {
+		return nil, err
+	}
+	if e.host, err = d.AllocPinned(n); err != nil {
+		return nil, err
+	}
+	e.stream, err = d.NewStream(streams.Normal)
+	e.open.Add(e.field, e.host, e.stream)
+	return e, err
+}
+
+// agree has no process fail, then two of them.
+func agree(p *mpi.Processes) error {
+	ctx := context.Background()
+	if err := p.Agree(ctx, "nothing", nil); err != nil {
+		return err
+	}
+	var mine error
+	if p.Rank > 0 {
+		mine = fmt.Errorf("no device %d", p.Rank)
+	}
+	err := p.Agree(ctx, "open the devices", mine)
+	for rank := 1; rank < p.Size(); rank++ {
+		want := fmt.Sprintf("no device %d", rank)
+		if rank != p.Rank {
+			want = fmt.Sprintf("%s: %s", p.Name(rank), want)
+		}
+		if err == nil || !slices.Contains(strings.Split(err.Error(), "\n"), want) {
+			return fmt.Errorf("%q is not in: %w", want, err)
+		}
+	}
+	return p.Err() // an error that all know of is none of the processes
+}
+
+// fails has the last rank fail while the others wait for it.
+func fails(p *mpi.Processes) error {
+	ctx := context.Background()
+	if _, err := p.Gather(ctx, "all", nil); err != nil {
+		return err
+	}
+	last := p.Size() - 1
+	if p.Rank == last {
+		time.Sleep(200 * time.Millisecond)
+		return errors.New("the disk is full")
+	}
+	_, err := p.Gather(ctx, "results", nil)
+	e, ok := errors.AsType[*mpi.RemoteError](err)
+	if !ok || e.Rank != last || !strings.Contains(e.Text, "the disk is full") || p.Context().Err() == nil {
+		return fmt.Errorf("another error: %w", err)
+	}
+	return err
+}
+
+// stopped has a process stop, as if its host were gone. All others wait, for each other too.
+func stopped(p *mpi.Processes, who int) error {
+	ctx := context.Background()
+	if _, err := p.Gather(ctx, "all", nil); err != nil {
+		return err
+	}
+	if p.Rank == who {
+		err := syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(10 * time.Minute) // other threads may stop a little later than this one has asked for it
+		return err
+	}
+	_, err := p.Gather(ctx, "results", nil)
+	return err
+}
+
+// hangs has the last rank send nothing, though it lives.
+func hangs(p *mpi.Processes) error {
+	platform := streams.HostPlatform(1)
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	last := p.Size() - 1
+	if p.Rank == last {
+		<-p.Context().Done()
+		return context.Cause(p.Context())
+	}
+	return receive(p, devices[0], 100, last, 1, 5)
+}
+
+// leaves has the last rank end without a word to the others.
+func leaves(p *mpi.Processes) error {
+	if p.Rank == p.Size()-1 {
+		os.Exit(7)
+	}
+	_, err := p.Gather(context.Background(), "results", nil)
+	return err
+}
+
+// misuse is what is refused.
+func misuse(p *mpi.Processes) error {
+	platform := streams.HostPlatform(1)
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	m, err := devices[0].Alloc(100)
+	if err != nil {
+		return err
+	}
+	for _, other := range []int{p.Rank, -1, p.Size()} {
+		if _, err := p.NewSender(m.All(), other, 0, "nothing"); err == nil {
+			return fmt.Errorf("a message to rank %d", other)
+		}
+	}
+	other := (p.Rank + 1) % p.Size()
+	if _, err := p.NewReceiver(streams.Span{}, other, 0, "nothing"); err == nil {
+		return errors.New("a message of no memory")
+	}
+	t, err := p.NewReceiver(m.All(), other, 0, "never sent")
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.Close(), t.Close(), streams.CloseAll(devices), platform.Close(), p.Close(), p.Close())
+}

@@ -1,0 +1,305 @@
+package mpi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	binding "github.com/halox/halox/internal/mpi"
+)
+
+// How a process listens. A beat is a small part of the limit, so that a process that lives is
+// never taken for one that does not.
+const (
+	lookEvery  = 5 * time.Millisecond
+	longestGap = time.Second // of two looks, that counts: while this process was stopped itself, nobody was silent
+	beats      = 20          // within the time after which a process counts as gone
+)
+
+// A note is what processes tell each other: its kind, the rank that a failure is of, the length of
+// a text, and that.
+const (
+	noteBytes = 1024
+	headBytes = 7
+)
+
+const (
+	alive  byte = 1
+	failed byte = 2
+	bye    byte = 3 // the last note of a process, at a good end
+)
+
+// watch is the thread by which a process hears whether the others live. Rank 0 and each other rank
+// tell each other, several times within half the limit. Who has failed tells rank 0, and that all
+// others. Each note is received from a rank that is known: MPICH over UCX has lost notes between
+// hosts that were received from MPI_ANY_SOURCE.
+type watch struct {
+	hosts   []string // by rank
+	limit   time.Duration
+	failure *failure
+	comm    *binding.Comm
+	peers   []*peer
+	news    chan struct{} // there is a failure of this process
+	quiet   chan struct{} // closed to have it take leave
+	left    chan struct{} // closed when it has, and its peers have
+	end     chan struct{} // closed to have it end
+	ended   chan struct{}
+}
+
+// peer is a rank that this process tells and hears.
+type peer struct {
+	rank     int
+	in, out  *binding.Memory
+	receive  binding.Request
+	send     binding.Request
+	silent   time.Duration
+	told     bool // of the failure
+	farewell bool // the last note to it was sent
+	gone     bool // its last note has come: nothing is received any more
+}
+
+// newWatch starts the thread. All processes must call it.
+func newWatch(control *binding.Comm, hosts []string, limit time.Duration, f *failure) (*watch, error) {
+	comm, err := control.Dup()
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{
+		hosts: hosts, limit: limit, failure: f, comm: comm,
+		news: make(chan struct{}, 1), quiet: make(chan struct{}), left: make(chan struct{}), end: make(chan struct{}), ended: make(chan struct{}),
+	}
+	first, end := 0, 1
+	if comm.Rank() == 0 {
+		first, end = 1, comm.Size()
+	}
+	for rank := first; rank < end; rank++ {
+		p, err := newPeer(rank)
+		if err != nil {
+			return nil, err
+		}
+		w.peers = append(w.peers, p)
+	}
+	go w.run()
+	return w, nil
+}
+
+func newPeer(rank int) (p *peer, err error) {
+	p = &peer{rank: rank}
+	if p.in, err = binding.NewMemory(noteBytes); err != nil {
+		return nil, err
+	}
+	p.out, err = binding.NewMemory(noteBytes)
+	return p, err
+}
+
+// fail keeps a failure of this process, if it is the first that it knows of, and has others told.
+func (w *watch) fail(err error) {
+	if !w.failure.set(err) {
+		return
+	}
+	select {
+	case w.news <- struct{}{}:
+	default: // there was one before
+	}
+}
+
+// run listens until the end. Where MPI itself fails it is of no more use: the failure of this
+// process is all that is left.
+func (w *watch) run() {
+	defer close(w.ended)
+	if err := w.listen(); err != nil {
+		w.failure.set(fmt.Errorf("mpi: watch the other processes: %w", err))
+	}
+}
+
+func (w *watch) listen() error {
+	for _, p := range w.peers {
+		if err := w.comm.Irecv(&p.receive, p.in.Bytes, p.rank, 0); err != nil {
+			return err
+		}
+	}
+	last, beat := time.Now(), time.Duration(0)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-w.end:
+			return w.stop()
+		case <-w.news:
+		case <-look.C:
+		}
+		gap := min(time.Since(last), longestGap)
+		last, beat = time.Now(), beat+gap
+		if err := errors.Join(w.hear(), w.tellFailure()); err != nil {
+			return err
+		}
+		switch {
+		case w.failure.err() != nil:
+			continue
+		case isClosed(w.quiet):
+			if err := w.takeLeave(); err != nil {
+				return err
+			}
+			continue
+		case beat >= w.patience()/beats:
+			beat = 0
+			if err := w.beat(); err != nil {
+				return err
+			}
+		}
+		w.count(gap)
+	}
+}
+
+// patience returns how long a process may be silent. It is less than the limit, so that who
+// waits for one that is gone learns who that is.
+func (w *watch) patience() time.Duration { return w.limit / 2 }
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// hear takes all notes that have come.
+func (w *watch) hear() error {
+	for _, p := range w.peers {
+		for !p.gone {
+			came, err := p.receive.Test()
+			if err != nil {
+				return err
+			}
+			if !came {
+				break
+			}
+			w.take(p)
+			if p.gone {
+				break
+			}
+			if err := w.comm.Irecv(&p.receive, p.in.Bytes, p.rank, 0); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// take looks at a note.
+func (w *watch) take(p *peer) {
+	p.silent = 0
+	note := p.in.Bytes
+	switch note[0] {
+	case bye:
+		p.gone = true
+	case failed:
+		rank, length := int(binary.LittleEndian.Uint32(note[1:])), int(binary.LittleEndian.Uint16(note[5:]))
+		if rank < len(w.hosts) && length <= noteBytes-headBytes {
+			w.failure.set(&RemoteError{rank, w.hosts[rank], string(note[headBytes : headBytes+length])})
+		}
+		p.told = true // it knows
+	}
+}
+
+// beat tells peers that this process lives.
+func (w *watch) beat() error {
+	for _, p := range w.peers {
+		if _, err := w.send(p, alive, 0, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeLeave sends the last note to each peer. Notes do not overtake each other: when that of a peer
+// has come too, none is under way any more.
+func (w *watch) takeLeave() error {
+	all := true
+	for _, p := range w.peers {
+		if !p.farewell {
+			sent, err := w.send(p, bye, 0, "")
+			if err != nil {
+				return err
+			}
+			p.farewell = sent
+		}
+		all = all && p.farewell && p.gone
+	}
+	if all && !isClosed(w.left) {
+		close(w.left)
+	}
+	return nil
+}
+
+// tellFailure tells peers of a failure, each once: of this process, and of others that these have
+// told it of.
+func (w *watch) tellFailure() error {
+	err := w.failure.err()
+	if err == nil {
+		return nil
+	}
+	rank, text := w.comm.Rank(), err.Error()
+	if remote, ok := err.(*RemoteError); ok {
+		rank, text = remote.Rank, remote.Text
+	}
+	var errs []error
+	for _, p := range w.peers {
+		if p.told {
+			continue
+		}
+		sent, err := w.send(p, failed, rank, text)
+		p.told = sent || err != nil
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// send sends a note, unless the one before has not been taken.
+func (w *watch) send(p *peer, kind byte, rank int, text string) (sent bool, err error) {
+	if done, err := p.send.Test(); err != nil || !done {
+		return false, err
+	}
+	text = text[:min(len(text), noteBytes-headBytes)]
+	note := p.out.Bytes
+	note[0] = kind
+	binary.LittleEndian.PutUint32(note[1:], uint32(rank))
+	binary.LittleEndian.PutUint16(note[5:], uint16(len(text)))
+	copy(note[headBytes:], text)
+	return true, w.comm.Isend(&p.send, note[:headBytes+len(text)], p.rank, 0)
+}
+
+// count finds who has been silent for too long, and has the others told.
+func (w *watch) count(gap time.Duration) {
+	for _, p := range w.peers {
+		if p.gone {
+			continue // it has called Close, and waits for this process
+		}
+		if p.silent += gap; p.silent > w.patience() {
+			w.fail(fmt.Errorf("mpi: %s has said nothing for %v: it has ended, or hangs", nameOf(p.rank, w.hosts), w.patience()))
+			return
+		}
+	}
+}
+
+// farewell is how long notes are given to leave.
+const farewell = time.Second
+
+// stop sends what is to be told, and waits until it has left. After a good end nothing is received
+// any more; after a failure receives stay open, and MPI is not ended.
+func (w *watch) stop() error {
+	if err := w.tellFailure(); err != nil {
+		return err
+	}
+	var errs []error
+	for deadline, i := time.Now().Add(farewell), 0; i < len(w.peers); i++ {
+		err := w.peers[i].send.Wait(context.Background(), max(0, time.Until(deadline)))
+		if w.failure.err() == nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
