@@ -31,9 +31,11 @@ __device__ __forceinline__ double slice_sum(const double *numbers, i64 count, i6
 // iteration would be seen. Before a rank puts its sum a second time, it has been told that the first was read.
 extern "C" __global__ void __launch_bounds__(1024, 1) by_ranks(const __grid_constant__ World world) {
 	__shared__ State state;
+	__shared__ Data data; // each wait empties the first-level cache
 	__shared__ double shared[32];
 	Rank rank(world, state);
-	const Data data = rank.data<Data>();
+	if (threadIdx.x == 0) data = rank.data<Data>();
+	__syncthreads();
 	const int n = rank.size(), me = rank.index();
 	double *const mine = data.cells + CELLS * rank.index(DEVICE);
 	const Window w = rank.create_window(WORLD, mine, CELLS * sizeof(double));
