@@ -34,6 +34,9 @@ extern "C" __global__ void misled(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	Proxied &data = rank.data<Proxied>();
 	const Window w = rank.create_window(WORLD, data.memory, data.bytes);
+	// All have the window before commands get stuck: those that tell of it may be behind.
+	if (rank.index() > 0) rank.notify(0, WORLD, 0);
+	else rank.wait_notifications(0, (u64)rank.size() - 1);
 	if (rank.index() == 0 && threadIdx.x == 0) {
 		const u64 n = atomicAdd((u64 *)(world.boards[0] + COMMANDS_CLAIMED * LINE_BYTES), 1);
 		Command &c = world.commands[n % COMMANDS];
