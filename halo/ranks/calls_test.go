@@ -336,23 +336,28 @@ func TestRunEnds(t *testing.T) {
 	})
 }
 
-// The sources compile for each generation of GPUs, with options and without.
+// The sources compile with options and without: those with all kinds of calls for each generation of GPUs, the others for one.
 func TestSourceCompiles(t *testing.T) {
 	testdevices.OtherCompilers(t)
 	if testing.Short() {
 		t.Skip("SKIPPED: it has NVRTC work for minutes")
 	}
 	for name, c := range map[string]struct {
-		from    kernels.Source
-		defines []string
+		from        kernels.Source
+		defines     []string
+		generations []string
 	}{
-		"plain": {source(), nil}, "all": {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}}, "messages by proxy": {messagesSource(), []string{"RANK_QUEUES", "RANK_PROXY"}},
-		"called copies": {source(), []string{"RANK_CALLED_COPIES"}}, "messages": {messagesSource(), []string{"RANK_CHECKS"}}, "collectives": {collectivesSource(), []string{"RANK_CHECKS"}}, "proxy": {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}},
+		"plain":             {source(), nil, nil},
+		"all":               {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}, nil},
+		"messages":          {messagesSource(), []string{"RANK_CHECKS"}, []string{"sm_80"}},
+		"messages by proxy": {messagesSource(), []string{"RANK_QUEUES", "RANK_PROXY"}, []string{"sm_90"}},
+		"collectives":       {collectivesSource(), []string{"RANK_CHECKS"}, []string{"sm_90"}},
+		"proxy":             {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}, []string{"sm_100"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.from.Defines = c.defines
-			testdevices.Compile(t, c.from)
+			testdevices.Compile(t, c.from, c.generations...)
 		})
 	}
 }

@@ -16,11 +16,14 @@ func Compiler(t *testing.T) *kernels.Compiler {
 	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: t.TempDir()})
 }
 
-// Compile compiles the source for each generation of GPUs that halox runs on.
-func Compile(t *testing.T, source kernels.Source) {
+// Compile compiles the source for each generation of GPUs that halox runs on, or for some.
+func Compile(t *testing.T, source kernels.Source, generations ...string) {
 	t.Helper()
 	c := Compiler(t)
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+	if len(generations) == 0 {
+		generations = []string{"sm_80", "sm_90", "sm_100"}
+	}
+	for _, arch := range generations {
 		if _, err := c.Compile(source, arch); err != nil {
 			t.Error(err)
 		}
