@@ -133,7 +133,7 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 // of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
 func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
 	none := s.Compiler.Ahead(ctx)
-	if p.check(place) != nil || place.Devices[0].GoKernels {
+	if p.check(place) != nil || place.FirstDevice().GoKernels {
 		return none
 	}
 	dry := place.DryRun()

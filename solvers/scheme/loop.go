@@ -13,8 +13,11 @@ import (
 // no error: the run then stops between two steps. After an error the variables
 // hold no whole step, and the runner runs no more. A run that has diverged is no error either: Result.Stopped says so,
 // where norms are taken, see Options.
+//
+// Where processes share the grid all call it, with the same options. They make the same steps and come to the same norms, to
+// the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
 func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
-	o, err := o.complete()
+	o, err := o.complete(x.place)
 	if err != nil {
 		return Result{}, err
 	}
@@ -35,11 +38,15 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if x.done, err = x.step.newest(o.Steps); err != nil {
 		return Result{}, err
 	}
-	r := &run{Runner: x, workers: streams.NewWorkerGroup(len(x.subdomains)+def.assistants(x), o.Limit)}
+	if err := x.compareRuns(name, o); err != nil {
+		return Result{}, err
+	}
+	r := &run{Runner: x, workers: streams.NewWorkerGroup(len(x.local)+def.assistants(x), o.Limit)}
 	x.resources.Add(&r.resources)
 	res, err := r.run(ctx, def, o)
 	res.Scheme = name
 	if err != nil {
+		err = x.tell(err)
 		x.broken = err
 		return res, err // closing now would wait for streams that may hang
 	}
@@ -65,11 +72,11 @@ func (x *Runner) usable() error {
 
 // run starts the workers and waits for them.
 func (r *run) run(ctx context.Context, def *definition, o Options) (Result, error) {
-	for _, d := range r.subdomains {
-		d.totals = d.split
+	for _, rank := range r.local {
+		r.subdomains[rank].totals = r.subdomains[rank].split
 	}
 	sch, err := def.make(r, o)
-	if err != nil {
+	if err = r.agree("make a run ready", err); err != nil {
 		return Result{}, errors.Join(err, r.Close())
 	}
 	if err := r.setGhosts(); err != nil {
@@ -103,7 +110,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 // newController makes that of the run, which asks for the first interval.
 func (r *run) newController(ctx context.Context, o Options, workers int, maxQueued int64) (c *controller, err error) {
 	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
-	return newController(ctx, o, r, workers, maxQueued), nil
+	return newController(ctx, o, r, workers, maxQueued)
 }
 
 // work is the loop of one worker.
