@@ -189,8 +189,11 @@ func (x *Runner) Tuning() (all []Tuning) {
 	for stage := range x.step.Stages {
 		var found []Tuning
 		took := time.Duration(0)
-		for _, rank := range x.local {
-			for _, phase := range x.subdomains[rank].stages {
+		for _, d := range x.subdomains {
+			if d == nil {
+				continue
+			}
+			for _, phase := range d.stages {
 				if t := phase[stage].tuning; t.Layers > 0 {
 					found = append(found, t)
 					took += t.Took
