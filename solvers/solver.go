@@ -46,13 +46,16 @@ type Solver struct {
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
 // fills the fields. The plan is one for p.Field() alone. Close frees what New made. Where there is too
 // little memory for the fields, the error is streams.ErrOutOfMemory, and nothing is allocated: DryRun
-// says what else is needed. Where the context ends, so does the filling, and New returns the context's error.
+// says what else is needed. Where processes share the grid all call New, and where one fails all return an error. Where the context ends, so does the filling, and New returns the context's error.
 func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.fits(plan); err != nil {
 		return nil, err
 	}
+	if err := p.check(plan.Placement); err != nil {
+		return nil, err
+	}
 	u, err := newVariable(p, plan.Placement)
-	if err != nil {
+	if err = plan.Placement.Agree(context.Background(), "allocate the fields", err); err != nil {
 		return nil, err
 	}
 	s = &Solver{problem: p, u: u}
@@ -69,7 +72,7 @@ func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) 
 	if err == nil {
 		step, err = p.step(u)
 	}
-	if err == nil {
+	if err = plan.Placement.Agree(context.Background(), "fill the fields", err); err == nil {
 		s.Runner, err = scheme.NewRunner(ctx, step, &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
 	}
 	if err != nil {
@@ -184,7 +187,8 @@ func Fit(p *Problem, place *halo.Placement) error {
 }
 
 // Deviation compares the field with an exact solution, an expression that may
-// depend on t. When the context ends, so does Deviation, with its error.
+// depend on t. When the context ends, so does Deviation, with its error. Where processes share the grid all call it, rank 0
+// has the result, and it goes on to its end.
 func (s *Solver) Deviation(ctx context.Context, exact *stencil.Expression) (Deviation, error) {
 	if s.problem.Real == kernels.Float32 {
 		return deviation[float32](ctx, s.Field(), s.problem, exact, s.Done())

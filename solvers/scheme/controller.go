@@ -51,7 +51,7 @@ type controller struct {
 	arrived   atomic.Int64
 	arrivals  []streams.Counter // by worker
 	meeting   streams.Counter
-	collected []taken    // of step pending, by rank; none of other processes
+	collected []taken    // of step pending, by rank; nothing of other processes
 	together  *agreement // with other processes; nil where there are none
 	ahead     bool       // a step may be queued while the norms of the one before are under way
 
@@ -70,7 +70,7 @@ func newController(ctx context.Context, o Options, r *run, workers int, maxQueue
 		collected: make([]taken, len(r.subdomains)), ahead: r.step.keepsLevels(), step: r.step,
 		limit: o.Steps, pace: newPace(maxQueued), intervals: newIntervals(o.Interval),
 	}
-	for _, rank := range r.local {
+	for rank := range c.collected {
 		c.collected[rank] = r.step.newTaken()
 	}
 	if r.shared() {

@@ -46,7 +46,7 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	res, err := r.run(ctx, def, o)
 	res.Scheme = name
 	if err != nil {
-		err = x.tell(err)
+		err = tell(x.place, err)
 		x.broken = err
 		return res, err // closing now would wait for streams that may hang
 	}
@@ -76,7 +76,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 		r.subdomains[rank].totals = r.subdomains[rank].split
 	}
 	sch, err := def.make(r, o)
-	if err = r.agree("make a run ready", err); err != nil {
+	if err = r.place.Agree(context.Background(), "make a run ready", err); err != nil {
 		return Result{}, errors.Join(err, r.Close())
 	}
 	if err := r.setGhosts(); err != nil {

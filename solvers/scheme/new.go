@@ -56,7 +56,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err != nil {
 		return nil, err
 	}
-	if err := agree(place, "see whether a run fits", fits(ctx, step, plan, s.Compiler, o)); err != nil {
+	if err := place.Agree(context.Background(), "see whether a run fits", fits(ctx, step, plan, s.Compiler, o)); err != nil {
 		return nil, err
 	}
 	x, err := NewRunner(ctx, step, plan, s.Compiler)

@@ -37,7 +37,7 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 		return nil, err
 	}
 	x.local = localRanks(x.place)
-	if err := x.agree("make a step ready", x.addGhosts()); err != nil {
+	if err := x.place.Agree(context.Background(), "make a step ready", x.addGhosts()); err != nil {
 		return nil, err
 	}
 	if err := x.addExchanges(ctx); err != nil {
@@ -46,7 +46,7 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 	if err := x.addOnce(plan.Once); err != nil {
 		return nil, err
 	}
-	return x, x.agree("make the subdomains ready", x.addSubdomains(ctx))
+	return x, x.place.Agree(context.Background(), "make the subdomains ready", x.addSubdomains(ctx))
 }
 
 // addSubdomains makes those of this process ready.

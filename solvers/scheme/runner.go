@@ -208,6 +208,12 @@ func (x *Runner) Tuning() (all []Tuning) {
 	return all
 }
 
+// shared reports whether other processes take part.
+func (x *Runner) shared() bool { return isShared(x.place) }
+
+// workerOf returns which of the process's subdomains that of a rank is: the number of its worker where each has one.
+func (x *Runner) workerOf(rank int) int { return slices.Index(x.local, rank) }
+
 // Close frees what it holds: it runs no more. Closing twice is no error.
 func (r *Runner) Close() error {
 	r.closed = true
