@@ -82,7 +82,7 @@ type Clocks struct {
 
 // A Link says how one device reaches another.
 type Link struct {
-	To         int    `json:"to"`             // id of the other device
+	To         int    `json:"to"`             // id of the other device, of the same process
 	Kind       string `json:"kind"`           // what joins the two
 	PeerAccess bool   `json:"peer_access"`    // whether one can address the other's memory
 	Path       string `json:"path,omitempty"` // how messages between the two travel

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/p2p/mpi"
-	"github.com/halox/halox/results"
 )
 
 // launched is what this process is to those that a launcher started with it.
@@ -80,47 +78,4 @@ func (l *launched) end(err error, notes io.Writer) error {
 	l.processes.Abort(exitFailed)
 	os.Exit(exitFailed) // where MPI cannot
 	return err
-}
-
-// part is what one process adds to the record.
-type part struct {
-	Devices    []results.Device
-	Subdomains []int // by rank: the id of the device, of its own
-}
-
-// addProcesses adds the devices of all processes to the record. All call it.
-func (r *record) addProcesses(j *solverRun) error {
-	processes := j.place.Processes
-	if processes == nil {
-		return nil
-	}
-	mine := part{Devices: r.Devices}
-	for _, s := range r.run.Subdomains {
-		mine.Subdomains = append(mine.Subdomains, s.Device)
-	}
-	text, err := json.Marshal(mine)
-	if err != nil {
-		return processes.Fail(err)
-	}
-	all, err := processes.Gather(context.Background(), "describe the devices", text)
-	if err != nil {
-		return err
-	}
-	r.run.Processes, r.Devices = processes.Size(), nil
-	for process, text := range all {
-		var p part
-		if err := json.Unmarshal(text, &p); err != nil {
-			return fmt.Errorf("the devices of %s: %w", processes.Name(process), err)
-		}
-		for _, d := range p.Devices {
-			d.Process, d.Host = process, processes.Hosts[process]
-			r.Devices = append(r.Devices, d)
-		}
-		for rank, id := range p.Subdomains {
-			if j.place.Owners[rank] == process {
-				r.run.Subdomains[rank].Device, r.run.Subdomains[rank].Process = id, process
-			}
-		}
-	}
-	return nil
 }

@@ -68,7 +68,7 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) (*record, err
 	if all := j.solver.Tuning(); len(all) > 0 { // of the only stage
 		r.run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers, TuningSeconds: results.Number(all[0].Took.Seconds())}
 	}
-	return r, r.addProcesses(j)
+	return r, addProcesses(r.Record, j)
 }
 
 // describeDevices lists the devices of this process with their links: between GPUs all of them,

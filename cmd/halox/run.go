@@ -32,7 +32,10 @@ func newRunCommand() *cobra.Command {
 
 Every key of the file can be overridden by --set key=value and by a variable
 HALOX_KEY, with dots as underscores (HALOX_GRID_SIZE=[64,64]); --set comes
-first. Ctrl-C ends the run between two steps and keeps what it had.`,
+first. Ctrl-C ends the run between two steps and keeps what it had.
+
+Started by mpirun, all processes solve the problem of rank 0 together, which alone
+prints and writes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runFile(cmd, args[0], f)
@@ -110,6 +113,9 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	options := solverOptions(j.config)
 	options.Scheme = j.scheme
 	options.Progress = bar.steps
+	if j.place.Processes != nil {
+		options.Limit = 0 // which gives processes time to say who is late
+	}
 	during(ctx, "stepping", j.keeper(record, func() {
 		record.run.Iterations, record.run.Stopped = int(bar.done.Load()), results.StopInterrupted
 	}))

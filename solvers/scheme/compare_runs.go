@@ -5,6 +5,19 @@ import (
 	"fmt"
 )
 
+// suitsAll returns ErrUnsuited where a scheme cannot run the step on one of the processes: paths may differ within them.
+func (x *Runner) suitsAll(def *definition, o Options) error {
+	err := def.suits(x, o)
+	agreed := x.place.Agree(context.Background(), "see whether the scheme suits", err)
+	switch {
+	case err != nil || agreed == nil:
+		return err
+	case x.place.Processes.Err() != nil: // one is lost
+		return agreed
+	}
+	return fmt.Errorf("scheme: %w: %w", ErrUnsuited, agreed)
+}
+
 // compareRuns returns an error unless all processes begin the same run.
 func (x *Runner) compareRuns(name Scheme, o Options) error {
 	if !x.shared() {

@@ -32,7 +32,7 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := def.suits(x, o); err != nil {
+	if err := x.suitsAll(def, o); err != nil {
 		return Result{}, err
 	}
 	if x.done, err = x.step.newest(o.Steps); err != nil {
@@ -41,7 +41,7 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err := x.compareRuns(name, o); err != nil {
 		return Result{}, err
 	}
-	r := &run{Runner: x, workers: streams.NewWorkerGroup(len(x.local)+def.assistants(x), o.Limit)}
+	r := &run{Runner: x, workers: streams.NewWorkerGroup(x.threadsOnHost(def), o.Limit)}
 	x.resources.Add(&r.resources)
 	res, err := r.run(ctx, def, o)
 	res.Scheme = name
