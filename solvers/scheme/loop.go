@@ -54,6 +54,16 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	return res, r.Close()
 }
 
+// threadsOnHost returns about how many threads a scheme has on this host, with those of other processes.
+func (x *Runner) threadsOnHost(def *definition) int {
+	threads := len(x.local) + def.assistants(x)
+	if x.shared() {
+		_, processes := x.place.Processes.Local()
+		threads *= processes
+	}
+	return threads
+}
+
 // usable returns an error if the runner, or a variable, is closed, or a run has failed.
 func (x *Runner) usable() error {
 	if x.closed {

@@ -211,16 +211,6 @@ func (x *Runner) Tuning() (all []Tuning) {
 // shared reports whether other processes take part.
 func (x *Runner) shared() bool { return isShared(x.place) }
 
-// threadsOnHost returns about how many threads a scheme has on this host, with those of other processes.
-func (x *Runner) threadsOnHost(def *definition) int {
-	threads := len(x.local) + def.assistants(x)
-	if x.shared() {
-		_, processes := x.place.Processes.Local()
-		threads *= processes
-	}
-	return threads
-}
-
 // workerOf returns which of the process's subdomains that of a rank is: the number of its worker where each has one.
 func (x *Runner) workerOf(rank int) int { return slices.Index(x.local, rank) }
 
