@@ -62,6 +62,16 @@ func (p *Placement) IsLocal(rank int) bool {
 	return p.Processes == nil || p.Owners[rank] == p.Processes.Rank
 }
 
+// FirstDevice returns the device of the first subdomain of this process, nil where it owns none.
+func (p *Placement) FirstDevice() *streams.Device {
+	for _, d := range p.Devices {
+		if d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
 // usable returns an error unless there is a placement, with a device for every subdomain that is
 // this process's, and none for any other.
 func (p *Placement) usable() error {
@@ -89,10 +99,6 @@ func (p *Placement) onOneDevice(a, b int) bool {
 
 // isDry reports whether the devices only count.
 func (p *Placement) isDry() bool {
-	for _, d := range p.Devices {
-		if d != nil {
-			return d.IsDry()
-		}
-	}
-	return false
+	d := p.FirstDevice()
+	return d != nil && d.IsDry()
 }

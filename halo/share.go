@@ -17,6 +17,15 @@ func (d Devices) agree(ctx context.Context, what string, err error) error {
 	return d.Processes.Agree(ctx, what, err)
 }
 
+// Agree returns the error, or where processes share the grid an error if any of them has one: it is how they do something in
+// step that each may fail at. All call it. In a dry run nobody is asked.
+func (p *Placement) Agree(ctx context.Context, what string, err error) error {
+	if p.Processes == nil || p.isDry() {
+		return err
+	}
+	return p.Processes.Agree(ctx, "halo: "+what, err)
+}
+
 // share returns which of the ids this process takes, where several processes of a host see the
 // same devices: each as many as the others, or one more. Where each sees others, as schedulers
 // can have it, each takes all that it sees. All processes call it.

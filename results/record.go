@@ -67,6 +67,8 @@ type Device struct {
 	Name        string  `json:"name"`
 	Backend     string  `json:"backend"`                // cuda or host
 	MemoryBytes int64   `json:"memory_bytes,omitempty"` // absent where unknown
+	Host        string  `json:"host,omitempty"`         // that it is in, where several processes shared the grid
+	Process     int     `json:"process,omitempty"`      // the rank of the process that had it
 	PCIBusID    string  `json:"pci_bus_id,omitempty"`   // absent for host devices
 	Clocks      *Clocks `json:"clocks,omitempty"`       // absent where unknown
 	Links       []Link  `json:"links,omitempty"`
@@ -80,7 +82,7 @@ type Clocks struct {
 
 // A Link says how one device reaches another.
 type Link struct {
-	To         int    `json:"to"`             // id of the other device
+	To         int    `json:"to"`             // id of the other device, of the same process
 	Kind       string `json:"kind"`           // what joins the two
 	PeerAccess bool   `json:"peer_access"`    // whether one can address the other's memory
 	Path       string `json:"path,omitempty"` // how messages between the two travel

@@ -10,6 +10,7 @@ type Run struct {
 	// How many steps go between two exchanges, where that is more than one.
 	StepsAnExchange int `json:"steps_an_exchange,omitempty"`
 
+	Processes     int         `json:"processes,omitempty"`    // that shared the grid, where they were several
 	Decomposition [3]int      `json:"decomposition,omitzero"` // devices along x, y, z
 	Subdomains    []Subdomain `json:"subdomains,omitempty"`
 
@@ -33,9 +34,10 @@ type Run struct {
 // A Subdomain is the box of owned points [Lo, Hi) that one device has, in
 // global 0-based indices along x, y, z.
 type Subdomain struct {
-	Device int    `json:"device"` // id of the device
-	Lo     [3]int `json:"lo"`
-	Hi     [3]int `json:"hi"`
+	Device  int    `json:"device"`            // id of the device
+	Process int    `json:"process,omitempty"` // the rank of the process that had it
+	Lo      [3]int `json:"lo"`
+	Hi      [3]int `json:"hi"`
 }
 
 // Sweep is how the first GPU swept the most of its subdomain.

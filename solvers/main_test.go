@@ -5,7 +5,13 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/internal/testmpi"
 )
 
-// Tests run the kernel of scheme ranks on the CPU.
-func TestMain(m *testing.M) { os.Exit(testdevices.Main(m, "../kernels/cu/rank_steps.cu")) }
+// Tests run the kernel of scheme ranks on the CPU. Processes that a test has launched carry out its program.
+func TestMain(m *testing.M) {
+	if testmpi.IsProgram() {
+		testmpi.Main(m, programs())
+	}
+	os.Exit(testdevices.Main(m, "../kernels/cu/rank_steps.cu"))
+}

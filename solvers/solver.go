@@ -46,13 +46,16 @@ type Solver struct {
 // New makes a problem ready on the devices of a plan: it compiles, allocates and
 // fills the fields. The plan is one for p.Field() alone. Close frees what New made. Where there is too
 // little memory for the fields, the error is streams.ErrOutOfMemory, and nothing is allocated: DryRun
-// says what else is needed. Where the context ends, so does the filling, and New returns the context's error.
+// says what else is needed. Where processes share the grid all call New, and where one fails all return an error. Where the context ends, so does the filling, and New returns the context's error.
 func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
 	if err := p.fits(plan); err != nil {
 		return nil, err
 	}
+	if err := p.check(plan.Placement); err != nil {
+		return nil, err
+	}
 	u, err := newVariable(p, plan.Placement)
-	if err != nil {
+	if err = plan.Placement.Agree(context.Background(), "allocate the fields", err); err != nil {
 		return nil, err
 	}
 	s = &Solver{problem: p, u: u}
@@ -69,7 +72,7 @@ func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) 
 	if err == nil {
 		step, err = p.step(u)
 	}
-	if err == nil {
+	if err = plan.Placement.Agree(context.Background(), "fill the fields", err); err == nil {
 		s.Runner, err = scheme.NewRunner(ctx, step, &scheme.Plan{Stages: []*halo.Plan{plan}}, c)
 	}
 	if err != nil {
@@ -133,7 +136,7 @@ func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Se
 // of the problem's subdomains on devices like those of the run. What cannot be had New or Fastest says.
 func Ahead(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) *kernels.Ahead {
 	none := s.Compiler.Ahead(ctx)
-	if p.check(place) != nil || place.Devices[0].GoKernels {
+	if p.check(place) != nil || place.FirstDevice().GoKernels {
 		return none
 	}
 	dry := place.DryRun()
@@ -184,7 +187,8 @@ func Fit(p *Problem, place *halo.Placement) error {
 }
 
 // Deviation compares the field with an exact solution, an expression that may
-// depend on t. When the context ends, so does Deviation, with its error.
+// depend on t. When the context ends, so does Deviation, with its error. Where processes share the grid all call it, rank 0
+// has the result, and it goes on to its end.
 func (s *Solver) Deviation(ctx context.Context, exact *stencil.Expression) (Deviation, error) {
 	if s.problem.Real == kernels.Float32 {
 		return deviation[float32](ctx, s.Field(), s.problem, exact, s.Done())
@@ -192,13 +196,34 @@ func (s *Solver) Deviation(ctx context.Context, exact *stencil.Expression) (Devi
 	return deviation[float64](ctx, s.Field(), s.problem, exact, s.Done())
 }
 
-// Read copies the owned points of box to dst, x fastest without gaps.
+// Read copies the owned points of box, which lie in this process, to dst, x fastest without gaps.
 func (s *Solver) Read(dst []float64, box domain.Box) error {
+	return s.read(dst, func(wide []float64, narrow []float32) error {
+		if narrow != nil {
+			return halo.Read(narrow, s.Field(), box)
+		}
+		return halo.Read(wide, s.Field(), box)
+	})
+}
+
+// Gather is Read where processes share the grid: rank 0 gets all points of the box in dst, which others do not look at.
+// All call it.
+func (s *Solver) Gather(ctx context.Context, dst []float64, box domain.Box) error {
+	return s.read(dst, func(wide []float64, narrow []float32) error {
+		if s.problem.Real == kernels.Float32 {
+			return halo.Gather(ctx, narrow, s.Field(), box, 0)
+		}
+		return halo.Gather(ctx, wide, s.Field(), box, 0)
+	})
+}
+
+// read fills dst with what is read as the problem's type: narrow is nil where that is float64.
+func (s *Solver) read(dst []float64, read func(wide []float64, narrow []float32) error) error {
 	if s.problem.Real == kernels.Float64 {
-		return halo.Read(dst, s.Field(), box)
+		return read(dst, nil)
 	}
 	narrow := make([]float32, len(dst))
-	err := halo.Read(narrow, s.Field(), box)
+	err := read(nil, narrow)
 	for i, v := range narrow {
 		dst[i] = float64(v)
 	}

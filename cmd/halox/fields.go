@@ -47,8 +47,8 @@ func (j *solverRun) compare(r *record) error {
 func (j *solverRun) writePicture(name string, iterations int) error {
 	axis, index := j.config.Plane()
 	plane := newPlane(j.problem.Grid, axis, index)
-	m, err := readMosaic(plane, pictureSide, j.solver.Read)
-	if err != nil {
+	m, err := readMosaic(plane, pictureSide, j.gather)
+	if err != nil || !j.writes() {
 		return err
 	}
 	title := fmt.Sprintf("%s, step %d", j.config.Solver, iterations)
@@ -62,6 +62,33 @@ func (j *solverRun) writePicture(name string, iterations int) error {
 	picture.X0, picture.DX = m.across.axis(j.problem.Coordinate(plane.across, 0), j.problem.Spacing[plane.across])
 	picture.Y0, picture.DY = m.up.axis(j.problem.Coordinate(plane.up, 0), j.problem.Spacing[plane.up])
 	return plot.WritePicture(name, picture)
+}
+
+// gather reads points of all processes into those of rank 0, see solvers.Solver.Gather.
+func (j *solverRun) gather(dst []float64, box domain.Box) error {
+	return j.solver.Gather(context.Background(), dst, box) // also of a run that was interrupted
+}
+
+// giveField takes part in reading all of the field, where another process, or none, writes it.
+func (j *solverRun) giveField() error {
+	if j.place.Processes == nil {
+		return nil
+	}
+	return j.problem.Grid.EachChunk(chunkPoints, func(box domain.Box) error {
+		var values []float64
+		if j.writes() {
+			values = make([]float64, box.Points())
+		}
+		return j.gather(values, box)
+	})
+}
+
+// tell has other processes, where there are some, told of an error of this one: they wait for it no longer.
+func (j *solverRun) tell(err error) error {
+	if err != nil && j.place.Processes != nil {
+		return j.place.Processes.Fail(err)
+	}
+	return err
 }
 
 // axisName returns the name of an axis.
@@ -79,9 +106,12 @@ func (j *solverRun) writeField(ctx context.Context, name string, keep func() str
 	if j.config.Precision == "float32" {
 		dtype = field.Float32
 	}
+	if !j.writes() {
+		return j.giveField()
+	}
 	w, err := field.NewWriter(name, shape, dtype)
 	if err != nil {
-		return err
+		return errors.Join(err, j.giveField())
 	}
 	defer w.Abort()
 	during(ctx, "writing "+name, func() string {
@@ -90,10 +120,10 @@ func (j *solverRun) writeField(ctx context.Context, name string, keep func() str
 	})
 	err = grid.EachChunk(chunkPoints, func(box domain.Box) error {
 		values := make([]float64, box.Points())
-		if err := j.solver.Read(values, box); err != nil {
+		if err := j.gather(values, box); err != nil {
 			return err
 		}
-		return w.Write(values)
+		return j.tell(w.Write(values))
 	})
 	if err != nil {
 		return err

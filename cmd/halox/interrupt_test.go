@@ -189,12 +189,15 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newSolverRun(t.Context(), config, newStatus(t.Output(), nil))
+	j, err := newSolverRun(t.Context(), config, nil, newStatus(t.Output(), nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.close()
-	record := newRecord(t.Context(), j, time.Now())
+	record, err := newRecord(t.Context(), j, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
 	record.run.Iterations = 7
 	if said := j.keeper(record, nil)(); !strings.Contains(said, name+" tells of the 7 steps until then") {
 		t.Error(said)

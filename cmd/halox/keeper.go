@@ -7,7 +7,7 @@ import "fmt"
 func (j *solverRun) keeper(r *record, complete func()) func() string {
 	return func() string {
 		name := j.config.Output.Record
-		if name == "" {
+		if name == "" || !j.writes() {
 			return ""
 		}
 		if complete != nil {

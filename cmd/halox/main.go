@@ -12,12 +12,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The exit codes.
-const (
-	exitFailed      = 1
-	exitInterrupted = 130 // as a shell reports a program ended by Ctrl-C
-)
-
 func main() {
 	os.Exit(execute(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 }

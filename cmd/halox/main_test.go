@@ -15,13 +15,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/field"
 )
 
 // TestMain lets the test program be halox itself, for tests that need a
-// process of its own.
+// process of its own, or several.
 func TestMain(m *testing.M) {
+	if testmpi.IsProgram() {
+		testmpi.Main(m, map[string]func() error{"halox": launchedHalox})
+	}
 	if os.Getenv("HALOX_TEST_MAIN") != "" {
 		main()
 		return

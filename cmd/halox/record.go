@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/halo"
@@ -45,8 +46,8 @@ func (r *record) clone() *record {
 	return c
 }
 
-// newRecord describes a run before it begins.
-func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
+// newRecord describes a run before it begins. Where processes share the grid all call it.
+func newRecord(ctx context.Context, j *solverRun, begin time.Time) (*record, error) {
 	run := &results.Run{Scheme: string(j.scheme), Path: j.solver.Plan().Path(), Decomposition: j.place.Parts}
 	if j.problem.Group > 1 {
 		run.StepsAnExchange = j.problem.Group
@@ -55,7 +56,11 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 		run.Order = j.config.Exchange.Order
 	}
 	for _, s := range j.place.Subdomains {
-		run.Subdomains = append(run.Subdomains, results.Subdomain{Device: j.place.Devices[s.Rank].ID, Lo: s.Box.Lo, Hi: s.Box.Hi})
+		d := results.Subdomain{Lo: s.Box.Lo, Hi: s.Box.Hi}
+		if j.place.IsLocal(s.Rank) {
+			d.Device = j.place.Devices[s.Rank].ID
+		}
+		run.Subdomains = append(run.Subdomains, d)
 	}
 	r := &record{Record: beginRecord(ctx, j.session, results.KindRun, j.config), run: run}
 	r.Started, r.Run = begin, run
@@ -63,17 +68,21 @@ func newRecord(ctx context.Context, j *solverRun, begin time.Time) *record {
 	if all := j.solver.Tuning(); len(all) > 0 { // of the only stage
 		r.run.Sweep = &results.Sweep{Block: all[0].Block, Layers: all[0].Layers, TuningSeconds: results.Number(all[0].Took.Seconds())}
 	}
-	return r
+	return r, addProcesses(r.Record, j)
 }
 
-// describeDevices lists the devices with their links: between GPUs all of them,
+// describeDevices lists the devices of this process with their links: between GPUs all of them,
 // between host devices, where all are alike, those that carry messages.
 func (r *record) describeDevices(j *solverRun) {
 	paths := map[[2]*streams.Device]string{}
 	for _, m := range j.solver.Plan().Messages {
+		if !j.place.IsLocal(m.From) || !j.place.IsLocal(m.To) {
+			continue
+		}
 		paths[[2]*streams.Device{j.place.Devices[m.From], j.place.Devices[m.To]}] = string(m.Path)
 	}
-	r.Devices = describeDevices(j.session, j.place.Devices, j.session.Links, paths)
+	devices := slices.DeleteFunc(slices.Clone(j.place.Devices), func(d *streams.Device) bool { return d == nil })
+	r.Devices = describeDevices(j.session, devices, j.session.Links, paths)
 }
 
 // describeDevices says for a record which devices these are and how they are linked,

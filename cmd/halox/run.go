@@ -32,7 +32,10 @@ func newRunCommand() *cobra.Command {
 
 Every key of the file can be overridden by --set key=value and by a variable
 HALOX_KEY, with dots as underscores (HALOX_GRID_SIZE=[64,64]); --set comes
-first. Ctrl-C ends the run between two steps and keeps what it had.`,
+first. Ctrl-C ends the run between two steps and keeps what it had.
+
+Started by mpirun, all processes solve the problem of rank 0 together, which alone
+prints and writes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runFile(cmd, args[0], f)
@@ -54,21 +57,39 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 	if f.history {
 		f.set = append(f.set, "output.history=true")
 	}
-	config, err := loadConfig(file, f.set)
+	l, err := launch(cmd.Context())
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(checkOutputs(file, config.Output, results.CheckWritable), f.trace.check(cmd.Flags(), file, config.Output)); err != nil {
+	return l.end(solveFile(cmd, file, f, l), cmd.ErrOrStderr())
+}
+
+// read loads the config of a run, and refuses what could not be written.
+func (f *runFlags) read(cmd *cobra.Command, file string) (*configs.Run, error) {
+	config, err := loadConfig(file, f.set)
+	if err != nil {
+		return nil, err
+	}
+	return config, errors.Join(checkOutputs(file, config.Output, results.CheckWritable), f.trace.check(cmd.Flags(), file, config.Output))
+}
+
+// solveFile is the command as one of the launched processes.
+func solveFile(cmd *cobra.Command, file string, f runFlags, l *launched) error {
+	config, err := l.config(cmd.Context(), func() (*configs.Run, error) { return f.read(cmd, file) })
+	if err != nil {
+		return err
+	}
+	if err := l.check(f.trace); err != nil {
 		return err
 	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	if f.quiet {
+	if f.quiet || !l.speaks() {
 		out, notes = io.Discard, io.Discard
 	}
 	begin := time.Now()
 	ctx := cmd.Context()
 	show := newStatus(notes, func() string { return doing(ctx) })
-	j, err := newSolverRun(ctx, config, show)
+	j, err := newSolverRun(ctx, config, l.processes, show)
 	show.close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -83,12 +104,18 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 // run solves the problem and writes what was asked for. After a failure it
 // writes the record of what there was.
 func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writer) error {
-	record := newRecord(ctx, j, begin)
+	record, err := newRecord(ctx, j, begin)
+	if err != nil {
+		return err
+	}
 	bar := newProgress(notes, j.config)
 	setup := time.Since(begin)
 	options := solverOptions(j.config)
 	options.Scheme = j.scheme
 	options.Progress = bar.steps
+	if j.place.Processes != nil {
+		options.Limit = 0 // which gives processes time to say who is late
+	}
 	during(ctx, "stepping", j.keeper(record, func() {
 		record.run.Iterations, record.run.Stopped = int(bar.done.Load()), results.StopInterrupted
 	}))
@@ -106,7 +133,7 @@ func (j *solverRun) run(ctx context.Context, begin time.Time, out, notes io.Writ
 	}
 	err = errors.Join(err, traced)
 	record.end(err)
-	if name := j.config.Output.Record; name != "" {
+	if name := j.config.Output.Record; name != "" && j.writes() {
 		err = errors.Join(err, record.Write(name))
 	}
 	if err != nil {

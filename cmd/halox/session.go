@@ -9,17 +9,25 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/cache"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
 // openSession opens the devices that a config wants. What the user should know of it, that
 // there is no GPU or that the cache is not to be trusted, goes to notes.
 func openSession(ctx context.Context, c configs.Devices, notes io.Writer) (*halo.Session, error) {
+	return openShared(ctx, c, nil, notes)
+}
+
+// openShared is openSession where processes share grids; nil where this one is alone.
+func openShared(ctx context.Context, c configs.Devices, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
 	if err := cache.At("").Check(); err != nil {
 		fmt.Fprintln(notes, err)
 	}
 	during(ctx, "opening the devices", nil)
-	s, err := halo.Open(ctx, devicesOf(c))
+	devices := devicesOf(c)
+	devices.Processes = processes
+	s, err := halo.Open(ctx, devices)
 	if err != nil {
 		return nil, inConfig(err)
 	}

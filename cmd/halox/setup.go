@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 )
@@ -29,12 +30,12 @@ type setup struct {
 
 // newSetup opens the devices and plans. Notes for the user go to notes.
 func newSetup(ctx context.Context, c *configs.Run, notes io.Writer) (*setup, error) {
-	return openSetup(ctx, c, notes, func(*setup) {})
+	return openSetup(ctx, c, nil, notes, func(*setup) {})
 }
 
 // openSetup is newSetup of what is prepared with the session and the problem, before links are measured.
-func openSetup(ctx context.Context, c *configs.Run, notes io.Writer, prepare func(w *setup)) (*setup, error) {
-	session, err := openSession(ctx, c.Devices, notes)
+func openSetup(ctx context.Context, c *configs.Run, processes *mpi.Processes, notes io.Writer, prepare func(w *setup)) (*setup, error) {
+	session, err := openShared(ctx, c.Devices, processes, notes)
 	if err != nil {
 		return nil, err
 	}

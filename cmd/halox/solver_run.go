@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 )
@@ -17,8 +18,8 @@ type solverRun struct {
 }
 
 // newSolverRun makes everything ready, and shows how that goes.
-func newSolverRun(ctx context.Context, c *configs.Run, show *status) (*solverRun, error) {
-	w, err := openSetup(ctx, c, show, func(w *setup) {
+func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status) (*solverRun, error) {
+	w, err := openSetup(ctx, c, processes, show, func(w *setup) {
 		show.compiles(w.session.Compiler)
 		w.begin(ctx)
 	})
@@ -29,7 +30,7 @@ func newSolverRun(ctx context.Context, c *configs.Run, show *status) (*solverRun
 	if err := w.choose(ctx, show); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	if err := w.fits(ctx); err != nil {
+	if err := w.place.Agree(ctx, "see whether the run fits", w.fits(ctx)); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	during(ctx, "filling the fields and compiling", nil)
@@ -39,6 +40,9 @@ func newSolverRun(ctx context.Context, c *configs.Run, show *status) (*solverRun
 	}
 	return &solverRun{setup: w, solver: solver}, nil
 }
+
+// writes reports whether this process prints and writes what comes of the run: one does.
+func (w *setup) writes() bool { return w.place.Processes == nil || w.place.Processes.Rank == 0 }
 
 // fits returns an error if a run takes more memory than is free, or the scheme does not suit the problem.
 func (w *setup) fits(ctx context.Context) error {

@@ -12,6 +12,9 @@ const (
 	runVariable     = "HALOX_TEST_RUN" // by which all processes of one launch are found again
 )
 
+// IsProgram reports whether Run has started this process.
+func IsProgram() bool { return os.Getenv(programVariable) != "" }
+
 // Main is the TestMain of a package with programs. In a process that Run has started it
 // carries out the program and ends; an error is printed, and the exit code is 1.
 func Main(m *testing.M, programs map[string]func() error) {

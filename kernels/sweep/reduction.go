@@ -50,6 +50,18 @@ func (r *Reduced) Join(other Reduced) {
 	}
 }
 
+// Stored is what a Reduced holds beside its operation, for other processes.
+type Stored struct {
+	Value float64
+	Sum   sums.Sum
+}
+
+// Stored returns what it holds.
+func (r Reduced) Stored() Stored { return Stored{r.value, r.sum} }
+
+// With returns the same reduction over the points that another process has stored.
+func (r Reduced) With(s Stored) Reduced { return Reduced{r.op, s.Value, s.Sum} }
+
 // Value returns its value.
 func (r Reduced) Value() float64 {
 	if r.op == Sum {

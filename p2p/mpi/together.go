@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // until returns a context that also ends with the first failure of any process.
@@ -50,7 +51,7 @@ func (p *Processes) together(ctx context.Context, what string, call func(context
 }
 
 // Agree returns nil on all processes where all have given nil, else on all an error: that of this
-// process, and those of the others as *RemoteError. All must call it: it is how processes do
+// process, and those of the others as *RemoteError, but for those that say the same. All must call it: it is how processes do
 // something in step that each may fail at.
 func (p *Processes) Agree(ctx context.Context, what string, mine error) error {
 	text := ""
@@ -58,12 +59,15 @@ func (p *Processes) Agree(ctx context.Context, what string, mine error) error {
 		text = "x" + mine.Error() // an error may have no words
 	}
 	all, err := p.Gather(ctx, what, []byte(text))
+	if err != nil && mine != nil && strings.Contains(err.Error(), mine.Error()) {
+		return mine // another had the same error, and has failed since
+	}
 	if err != nil {
 		return errors.Join(mine, err)
 	}
 	errs := []error{mine}
 	for rank, text := range all {
-		if rank != p.Rank && len(text) > 0 {
+		if rank != p.Rank && len(text) > 0 && (mine == nil || string(text[1:]) != mine.Error()) {
 			errs = append(errs, &RemoteError{rank, p.Hosts[rank], string(text[1:])})
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // makes it ready for a run does. On host devices there is nothing to compile. The links need not be measured yet.
 func Ahead(ctx context.Context, step *Step, s Search, o Options) *kernels.Ahead {
 	a := s.Compiler.Ahead(ctx)
-	if step.placement().Devices[0].GoKernels {
+	if step.placement().FirstDevice().GoKernels {
 		return a
 	}
 	for _, c := range s.asked(step, o) {
@@ -32,7 +32,7 @@ func (c candidate) begin(ctx context.Context, step *Step, a *kernels.Ahead, o Op
 // asked returns what the options' scheme stands for.
 func (s Search) asked(step *Step, o Options) []candidate {
 	name, path := o.Scheme, s.Path
-	if name == Auto || name == "" {
+	if (name == Auto || name == "") && step.placement().Processes == nil {
 		if trials, ok := s.memory(step, o).recall(s.paths(step)); ok {
 			name, path = trials[0].Scheme, trials[0].Path
 		} else if !s.Known {

@@ -17,7 +17,7 @@ import (
 const Assisted Scheme = "assisted"
 
 func assistedScheme() *definition {
-	return &definition{name: Assisted, needs: Needs{Groups: true}, assistants: (*Runner).neighbours, make: newAssisted}
+	return &definition{name: Assisted, needs: Needs{Groups: true, Processes: true}, assistants: (*Runner).neighbours, make: newAssisted}
 }
 
 type assisted struct {
@@ -40,14 +40,15 @@ type assistant struct {
 	name          string
 	out, in       [][]int // messages by stage
 	send, receive *streams.Stream
+	uncredited    []bool          // by stage: a message of another process comes that would need credit, see remoteWithoutCredit
 	sent          *streams.Event  // the messages of a stage have left
 	arrived       *streams.Signal // the neighbour's messages of a stage have been put in place, and where covers says so those to it have left
 }
 
 // neighbours returns how many assistants the scheme has for all subdomains.
 func (x *Runner) neighbours() (n int) {
-	for _, d := range x.subdomains {
-		n += len(d.neighbours(x))
+	for _, rank := range x.local {
+		n += len(x.subdomains[rank].neighbours(x))
 	}
 	return n
 }
@@ -76,7 +77,8 @@ func newAssisted(r *run, _ Options) (scheme, error) {
 	if err := r.makeCredits(); err != nil {
 		return nil, err
 	}
-	for _, d := range r.subdomains {
+	for _, rank := range r.local {
+		d := r.subdomains[rank]
 		w := &assistedPart{subdomain: d}
 		w.last.Store(math.MaxInt64)
 		var err error
@@ -103,7 +105,7 @@ func newAssisted(r *run, _ Options) (scheme, error) {
 func (a *assisted) newAssistant(d *subdomain, neighbour int) (h *assistant, err error) {
 	h = &assistant{
 		name: fmt.Sprintf("assistant of subdomain %d for its neighbour %d in %v", d.rank, neighbour, a.towards(d, neighbour)),
-		out:  make([][]int, len(a.plans)), in: make([][]int, len(a.plans)),
+		out:  make([][]int, len(a.plans)), in: make([][]int, len(a.plans)), uncredited: make([]bool, len(a.plans)),
 	}
 	for stage, plan := range a.plans {
 		for _, i := range d.out[stage] {
@@ -114,6 +116,7 @@ func (a *assisted) newAssistant(d *subdomain, neighbour int) (h *assistant, err 
 		for _, i := range d.in[stage] {
 			if plan.Messages[i].From == neighbour {
 				h.in[stage] = append(h.in[stage], i)
+				h.uncredited[stage] = h.uncredited[stage] || a.remoteWithoutCredit(stage, i)
 			}
 		}
 	}
@@ -147,10 +150,11 @@ func (a *assisted) towards(d *subdomain, neighbour int) domain.Direction {
 	return domain.Direction{}
 }
 
-func (a *assisted) workers() [][]int { return alone(len(a.parts)) }
+func (a *assisted) workers() [][]int { return alone(a.local) }
 func (a *assisted) maxQueued() int64 { return maxSteps }
 func (a *assisted) queues(rank int) (steps, norms *streams.Stream) {
-	return a.parts[rank].compute, a.parts[rank].compute
+	p := a.parts[a.workerOf(rank)]
+	return p.compute, p.compute
 }
 
 func (a *assisted) steps(worker int, first, last int64, norms bool) error {
@@ -270,6 +274,11 @@ func (a *assisted) assistStage(p *assistedPart, h *assistant, stage int, n int64
 			return err
 		}
 		if err := h.receive.Wait(h.sent); err != nil {
+			return err
+		}
+	}
+	if h.uncredited[stage] {
+		if err := p.swept.Wait(a.run.workers, h.receive, a.exchangesTo(stage, n)); err != nil {
 			return err
 		}
 	}

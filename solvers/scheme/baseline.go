@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -11,28 +12,29 @@ import (
 const Baseline Scheme = "baseline"
 
 func baselineScheme() *definition {
-	return &definition{name: Baseline, needs: Needs{Paths: []p2p.Path{p2p.Staged}, Path: p2p.Staged, Groups: true}, assistants: none, make: newBaseline}
+	return &definition{name: Baseline, needs: Needs{Paths: []p2p.Path{p2p.Staged}, Path: p2p.Staged, Groups: true, Processes: true}, assistants: none, make: newBaseline}
 }
 
 type baseline struct {
 	*run
-	streams []*streams.Stream
+	streams halo.Streams // by rank
 }
 
 func newBaseline(r *run, _ Options) (scheme, error) {
-	b := &baseline{run: r}
-	for _, d := range r.subdomains {
+	b := &baseline{run: r, streams: make(halo.Streams, len(r.subdomains))}
+	for _, rank := range r.local {
+		d := r.subdomains[rank]
 		s, err := r.newStream(d.device, streams.Normal, "all")
 		if err != nil {
 			return nil, err
 		}
 		d.totals = d.whole
-		b.streams = append(b.streams, s)
+		b.streams[rank] = s
 	}
 	return b, nil
 }
 
-func (b *baseline) workers() [][]int { return together(len(b.subdomains)) }
+func (b *baseline) workers() [][]int { return together(b.local) }
 func (b *baseline) assistants()      {}
 func (b *baseline) stop(int, int64)  {}
 func (b *baseline) maxQueued() int64 { return maxSteps }
@@ -56,8 +58,8 @@ func (b *baseline) steps(worker int, first, last int64, norms bool) error {
 
 // sweep makes a stage of all subdomains.
 func (b *baseline) sweep(stage int, n int64, norms bool) error {
-	for rank, d := range b.subdomains {
-		s := b.streams[rank]
+	for _, rank := range b.local {
+		d, s := b.subdomains[rank], b.streams[rank]
 		s.BeginStep(n)
 		if err := b.complete(d, s, stage, n); err != nil {
 			return err
@@ -86,6 +88,9 @@ func (b *baseline) send(worker, stage int, n int64) error {
 		return err
 	}
 	for i, m := range b.messagesOf(stage) {
+		if b.streams[m.From] == nil {
+			continue
+		}
 		if err := b.exchange(stage, n).Transfer(i).Send(b.streams[m.From]); err != nil {
 			return err
 		}
@@ -94,6 +99,9 @@ func (b *baseline) send(worker, stage int, n int64) error {
 		return err
 	}
 	for i, m := range b.messagesOf(stage) {
+		if b.streams[m.To] == nil {
+			continue
+		}
 		if err := b.exchange(stage, n).Transfer(i).Receive(b.run.workers, b.streams[m.To]); err != nil {
 			return err
 		}
@@ -101,11 +109,4 @@ func (b *baseline) send(worker, stage int, n int64) error {
 	return b.sync(worker)
 }
 
-func (b *baseline) sync(int) error {
-	for _, s := range b.streams {
-		if err := s.Sync(b.patience()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (b *baseline) sync(int) error { return b.streams.Sync(b.patience()) }

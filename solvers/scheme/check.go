@@ -22,6 +22,9 @@ func (s *Step) Check() error {
 		}
 	}
 	p := s.placement()
+	if err := checkOwners(p); err != nil {
+		return err
+	}
 	for _, v := range s.variables() {
 		if v.levels[0].Placement != p {
 			return fmt.Errorf("scheme: variable %q lies on another placement than the others", v.Spec.Name)

@@ -37,6 +37,9 @@ func (r round) String() string {
 // work while the host waits for them. Where they end the run, the levels of
 // their step are still there: the step after it wrote others. Where it would not, see
 // keepsLevels, no step is queued before they are looked at.
+//
+// Where processes share the grid each has a controller. Those agree on what they decide from, once a round, and so decide
+// alike.
 type controller struct {
 	options Options
 	step    *Step
@@ -48,8 +51,9 @@ type controller struct {
 	arrived   atomic.Int64
 	arrivals  []streams.Counter // by worker
 	meeting   streams.Counter
-	collected []taken // of step pending, by rank
-	ahead     bool    // a step may be queued while the norms of the one before are under way
+	collected []taken    // of step pending, by rank; nothing of other processes
+	together  *agreement // with other processes; nil where there are none
+	ahead     bool       // a step may be queued while the norms of the one before are under way
 
 	round     round
 	limit     int64 // the last step, if no tolerance ends the run before
@@ -60,7 +64,7 @@ type controller struct {
 	result Result
 }
 
-func newController(ctx context.Context, o Options, r *run, workers int, maxQueued int64) *controller {
+func newController(ctx context.Context, o Options, r *run, workers int, maxQueued int64) (*controller, error) {
 	c := &controller{
 		options: o, points: r.place.Grid.Points(), workers: r.workers, ctx: ctx, arrivals: make([]streams.Counter, workers),
 		collected: make([]taken, len(r.subdomains)), ahead: r.step.keepsLevels(), step: r.step,
@@ -69,12 +73,19 @@ func newController(ctx context.Context, o Options, r *run, workers int, maxQueue
 	for rank := range c.collected {
 		c.collected[rank] = r.step.newTaken()
 	}
+	if r.shared() {
+		c.together = newAgreement(r)
+	}
 	c.meeting.Whom = "the other workers"
-	if !c.intervals.turn(0) {
+	p, err := c.agreed(proposal{pace: c.pace.steps(0), interval: c.intervals.ask(0)}, false)
+	if err != nil {
+		return nil, err
+	}
+	if !c.intervals.begin(0, p.interval) {
 		c.limit = 1
 	}
-	c.plan(0)
-	return c
+	c.plan(0, p.pace)
+	return c, nil
 }
 
 // barrier waits for all workers and returns the next round. Before, a worker has
@@ -84,7 +95,9 @@ func (c *controller) barrier(worker int) (round, error) {
 	c.arrivals[worker].Set(n + 1)
 	if c.arrived.Add(1) == int64(len(c.arrivals)) {
 		c.arrived.Store(0)
-		c.decide()
+		if err := c.decide(); err != nil {
+			return round{}, err
+		}
 		c.meeting.Set(n + 1)
 		return c.round, nil
 	}
@@ -114,35 +127,68 @@ func (c *controller) due() int64 {
 }
 
 // decide sets the next round after round.last was queued.
-func (c *controller) decide() {
-	issued := c.round.last
-	if c.round.drain && !c.intervals.turn(issued) {
+func (c *controller) decide() error {
+	issued, due := c.round.last, c.due()
+	p, err := c.agreed(c.propose(issued), due > 0)
+	if err != nil {
+		return err
+	}
+	if c.round.drain && !c.intervals.begin(issued, p.interval) {
 		c.limit = min(c.limit, issued+1)
 	}
-	if c.ctx.Err() != nil && !c.cancel && issued+1 < c.limit {
+	if p.ended && !c.cancel && issued+1 < c.limit {
 		c.cancel, c.limit = true, issued+1
 	}
-	if step := c.due(); step > 0 {
+	if due > 0 {
 		c.pending = 0
-		if c.judge(step) {
+		if c.judge(due) {
 			c.round = round{first: issued + 1, last: issued}
-			return
+			return nil
 		}
 	}
 	if c.round.check {
 		c.pending = issued
 	}
-	c.plan(issued)
+	c.plan(issued, p.pace)
 	if c.options.Progress != nil {
 		c.options.Progress(issued)
 	}
+	return nil
+}
+
+// propose returns what this process knows after step issued.
+func (c *controller) propose(issued int64) proposal {
+	p := proposal{pace: c.pace.steps(issued), ended: c.ctx.Err() != nil}
+	if c.round.drain {
+		p.interval = c.intervals.ask(issued)
+	}
+	return p
+}
+
+// agreed returns what all processes go by, and where the norms of a step are due brings those of all.
+func (c *controller) agreed(mine proposal, due bool) (proposal, error) {
+	if c.together == nil {
+		return mine, nil
+	}
+	if due {
+		return c.together.reach(mine, c.collected)
+	}
+	return c.together.reach(mine, nil)
+}
+
+// taken returns what was taken of a step, of all parts of the grid.
+func (c *controller) taken() []taken {
+	if c.together == nil {
+		return c.collected
+	}
+	return c.together.taken
 }
 
 // plan sets the round after step issued: up to the next check, the end of the interval or
-// what the pace allows, but a single step while norms are under way, and none if those are
+// the pace, but a single step while norms are under way, and none if those are
 // of the last step.
-func (c *controller) plan(issued int64) {
-	last := min(c.nextCheck(issued), issued+c.pace.steps(issued), c.intervals.end)
+func (c *controller) plan(issued, pace int64) {
+	last := min(c.nextCheck(issued), issued+pace, c.intervals.end)
 	if c.pending > 0 {
 		last = issued + 1
 		if c.pending == c.limit || !c.ahead {
@@ -194,7 +240,7 @@ func (c *controller) sum(step int64) (all reduce.Norms) {
 	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
 	for v := range c.step.Measured {
 		var sum reduce.Norms
-		for _, of := range c.collected {
+		for _, of := range c.taken() {
 			sum.Add(of.norms[v])
 		}
 		all.Add(sum)
@@ -202,9 +248,10 @@ func (c *controller) sum(step int64) (all reduce.Norms) {
 			MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2.Value()), Max: sum.Max, L2: math.Sqrt(sum.Sum2.Value() / float64(c.points)),
 		})
 	}
-	for i := range c.collected[0].reduced {
-		value := c.collected[0].reduced[i]
-		for _, of := range c.collected[1:] {
+	parts := c.taken()
+	for i := range parts[0].reduced {
+		value := parts[0].reduced[i]
+		for _, of := range parts[1:] {
 			value.Join(of.reduced[i])
 		}
 		r.Reduced = append(r.Reduced, value.Value())

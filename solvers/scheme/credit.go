@@ -48,13 +48,19 @@ func (x *Runner) sendsAgain(stage, before int, step int64) bool {
 	return false
 }
 
-// makeCredits makes the signals of messages that need credit.
+// remoteWithoutCredit reports whether a message that would need credit comes from another process. That sends when it likes:
+// the message waits in a buffer of its own. What puts it in place is to wait for the receiver's sweep.
+func (x *Runner) remoteWithoutCredit(stage, message int) bool {
+	return !x.place.IsLocal(x.plans[stage].Messages[message].From) && x.needsCredit(stage, message)
+}
+
+// makeCredits makes the signals of messages that need credit, within the process.
 func (r *run) makeCredits() error {
 	r.credits = make([]map[int]*streams.Signal, len(r.step.Stages))
 	for stage := range r.step.Stages {
 		r.credits[stage] = map[int]*streams.Signal{}
 		for i, m := range r.messagesOf(stage) {
-			if !r.needsCredit(stage, i) {
+			if !r.place.IsLocal(m.From) || !r.place.IsLocal(m.To) || !r.needsCredit(stage, i) {
 				continue
 			}
 			d := r.place.Devices[m.To]

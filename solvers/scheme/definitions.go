@@ -49,10 +49,13 @@ func NeedsOf(name Scheme) (Needs, error) {
 
 // Choose returns the scheme itself, or for Auto the one that suits the
 // placement: Assisted where each of its threads can have a core, else
-// TwoStream.
+// TwoStream, which it is too where processes share the grid: all choose alike, whatever cores their hosts have.
 func Choose(s Scheme, p *halo.Placement) Scheme {
 	if s != Auto && s != "" {
 		return s
+	}
+	if p.Processes != nil {
+		return TwoStream
 	}
 	threads := 0
 	for _, sub := range p.Subdomains {

@@ -33,7 +33,7 @@ func Fit(all []Memory) error {
 	return nil
 }
 
-// DryRun returns what a run of the step by the options' scheme holds on each device, by running it on devices
+// DryRun returns what a run of the step by the options' scheme holds on each device of this process, by running it on devices
 // that only count, see streams.DryRun: all that NewRunner and Run do is done but for the work itself. Kernels of
 // the caller's own are not asked for, and count nothing. The variables are not touched.
 func DryRun(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler, o Options) (all []Memory, err error) {
@@ -71,7 +71,7 @@ const drySteps = 2
 // DryRun runs some steps with the options and returns what all holds that was made on the runner's devices,
 // which are those of a streams.DryRun.
 func (x *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error) {
-	if d := x.place.Devices[0]; !d.IsDry() {
+	if d := x.place.FirstDevice(); !d.IsDry() {
 		return nil, fmt.Errorf("scheme: a dry run on device %v, which is a real one", d)
 	}
 	o.Steps, o.Progress, o.Interval = drySteps, nil, nil
@@ -79,7 +79,8 @@ func (x *Runner) DryRun(ctx context.Context, o Options) (all []Memory, err error
 		return nil, err
 	}
 	at := map[*streams.Device]int{}
-	for rank, d := range x.place.Devices {
+	for _, rank := range x.local {
+		d := x.place.Devices[rank]
 		i, seen := at[d]
 		if !seen {
 			most := d.Peak()

@@ -23,7 +23,7 @@ const (
 // too little memory for what it takes. All their kernels are compiled first, side by side, see Ahead. The variables of the step hold something else then. What was
 // tried is remembered in the user's cache, for steps that do the same on such devices, and not tried
 // again: known says so. On devices that work on
-// cores of the host nothing is tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
+// cores of the host, and where processes share the grid, nothing is tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -31,7 +31,7 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if s.Compiler == nil {
 		return nil, false, errors.New("scheme: a search without a compiler (nil)")
 	}
-	if step.placement().Devices[0].HostCores {
+	if place := step.placement(); place.FirstDevice().HostCores || place.Processes != nil {
 		return nil, false, nil
 	}
 	m := s.memory(step, o)
@@ -109,7 +109,7 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.
 		needs, err := NeedsOf(c.name)
 		return err != nil || !needs.Swept || needs.CheckPath(c.name, c.path) != nil
 	})
-	if len(sweeping) == 0 || step.placement().Devices[0].GoKernels || ctx.Err() != nil {
+	if len(sweeping) == 0 || step.placement().FirstDevice().GoKernels || ctx.Err() != nil {
 		return
 	}
 	x, err := NewRunner(ctx, step, sweeping[0].plan, s.Compiler)

@@ -268,7 +268,7 @@ func (g *graph) receive(c *graphChannel, stage int, n int64) error {
 }
 
 // workers: one drives all parts.
-func (g *graph) workers() [][]int { return together(len(g.parts)) }
+func (g *graph) workers() [][]int { return together(g.local) }
 func (g *graph) assistants()      {}
 func (g *graph) stop(int, int64)  {}
 func (g *graph) maxQueued() int64 { return maxSteps }

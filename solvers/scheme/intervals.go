@@ -21,17 +21,24 @@ func newIntervals(next func(int64, time.Duration) int64) intervals {
 	return intervals{next: next, end: noEnd}
 }
 
-// turn ends the interval with the step that was done last, and begins the next. It is false
-// where none is wanted; what is stepped after that belongs to none.
-func (l *intervals) turn(done int64) bool {
+// ask ends the interval with the step that was done last, and returns how many steps the next is to have.
+func (l *intervals) ask(done int64) (steps int64) {
 	if l.next == nil {
-		return true
+		return 0
 	}
 	var took time.Duration
 	if done > 0 {
 		took = time.Since(l.since)
 	}
-	steps := l.next(done-l.begun, took)
+	return l.next(done-l.begun, took)
+}
+
+// begin begins the next interval after a step. It is false where none is wanted; what is stepped after that belongs to
+// none.
+func (l *intervals) begin(done, steps int64) bool {
+	if l.next == nil {
+		return true
+	}
 	l.begun, l.end = done, noEnd
 	if steps > 0 {
 		l.end = done + steps

@@ -13,8 +13,11 @@ import (
 // no error: the run then stops between two steps. After an error the variables
 // hold no whole step, and the runner runs no more. A run that has diverged is no error either: Result.Stopped says so,
 // where norms are taken, see Options.
+//
+// Where processes share the grid all call it, with the same options. They make the same steps and come to the same norms, to
+// the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
 func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
-	o, err := o.complete()
+	o, err := o.complete(x.place)
 	if err != nil {
 		return Result{}, err
 	}
@@ -29,22 +32,36 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := def.suits(x, o); err != nil {
+	if err := x.suitsAll(def, o); err != nil {
 		return Result{}, err
 	}
 	if x.done, err = x.step.newest(o.Steps); err != nil {
 		return Result{}, err
 	}
-	r := &run{Runner: x, workers: streams.NewWorkerGroup(len(x.subdomains)+def.assistants(x), o.Limit)}
+	if err := x.compareRuns(name, o); err != nil {
+		return Result{}, err
+	}
+	r := &run{Runner: x, workers: streams.NewWorkerGroup(x.threadsOnHost(def), o.Limit)}
 	x.resources.Add(&r.resources)
 	res, err := r.run(ctx, def, o)
 	res.Scheme = name
 	if err != nil {
+		err = tell(x.place, err)
 		x.broken = err
 		return res, err // closing now would wait for streams that may hang
 	}
 	x.step.advance(x.done + res.Steps)
 	return res, r.Close()
+}
+
+// threadsOnHost returns about how many threads a scheme has on this host, with those of other processes.
+func (x *Runner) threadsOnHost(def *definition) int {
+	threads := len(x.local) + def.assistants(x)
+	if x.shared() {
+		_, processes := x.place.Processes.Local()
+		threads *= processes
+	}
+	return threads
 }
 
 // usable returns an error if the runner, or a variable, is closed, or a run has failed.
@@ -65,11 +82,11 @@ func (x *Runner) usable() error {
 
 // run starts the workers and waits for them.
 func (r *run) run(ctx context.Context, def *definition, o Options) (Result, error) {
-	for _, d := range r.subdomains {
-		d.totals = d.split
+	for _, rank := range r.local {
+		r.subdomains[rank].totals = r.subdomains[rank].split
 	}
 	sch, err := def.make(r, o)
-	if err != nil {
+	if err = r.place.Agree(context.Background(), "make a run ready", err); err != nil {
 		return Result{}, errors.Join(err, r.Close())
 	}
 	if err := r.setGhosts(); err != nil {
@@ -103,7 +120,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 // newController makes that of the run, which asks for the first interval.
 func (r *run) newController(ctx context.Context, o Options, workers int, maxQueued int64) (c *controller, err error) {
 	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
-	return newController(ctx, o, r, workers, maxQueued), nil
+	return newController(ctx, o, r, workers, maxQueued)
 }
 
 // work is the loop of one worker.

@@ -35,6 +35,7 @@ type Needs struct {
 	OnePerDevice bool       // every subdomain has a device of its own
 	Steady       bool       // nothing that a step is given changes with time, but by its kernels
 	Swept        bool       // halox sweeps the stages: it takes no kernels of the caller's own
+	Processes    bool       // its subdomains can be those of several processes, to which messages take path mpi
 	Groups       bool       // it can make several steps between two exchanges, see Step.Group
 }
 

@@ -15,6 +15,8 @@ import (
 // variables does not change. Close frees what New made, and leaves the variables. Where a device, or the host,
 // has too little memory for all that, see DryRun, the error is streams.ErrOutOfMemory, and nothing is allocated.
 //
+// Where processes share the grid all call it, and what is found out of memory and by compiling one says for all.
+//
 // On GPUs Auto is the fastest scheme by trial, see Fastest; the trials step variables of their own,
 // for which there must be memory, else Choose decides. The options are those of Steps. Where the scheme that they ask
 // for cannot run the step, the error is ErrUnsuited.
@@ -40,9 +42,10 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
 	search.Ahead = Ahead(ctx, step, search, o)
 	defer search.Ahead.Stop()
-	if len(step.placement().Devices) > 1 {
+	place := step.placement()
+	if len(localRanks(place)) > 1 {
 		if err := s.Measure(ctx); err != nil {
-			return nil, err
+			return nil, tell(place, err)
 		}
 	}
 	o, err := o.choose(ctx, search, step)
@@ -53,7 +56,7 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err != nil {
 		return nil, err
 	}
-	if err := fits(ctx, step, plan, s.Compiler, o); err != nil {
+	if err := place.Agree(context.Background(), "see whether a run fits", fits(ctx, step, plan, s.Compiler, o)); err != nil {
 		return nil, err
 	}
 	x, err := NewRunner(ctx, step, plan, s.Compiler)
@@ -90,7 +93,7 @@ func (o Options) choose(ctx context.Context, s Search, step *Step) (Options, err
 // tryCopy tries the schemes of a step with variables of their own, if there is memory for these.
 func tryCopy(ctx context.Context, s Search, step *Step, o Options) (trials []Trial, err error) {
 	place := step.placement()
-	if place.Devices[0].HostCores {
+	if place.FirstDevice().HostCores || place.Processes != nil {
 		return nil, nil // nothing is tried there
 	}
 	scratch, variables, err := step.copy(place)

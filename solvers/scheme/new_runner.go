@@ -10,7 +10,8 @@ import (
 
 // NewRunner makes a step ready over a plan of Step.Plan: it compiles, and allocates all that steps
 // need. New does so for the devices of a session. The content of the variables does not matter yet.
-// When the context ends, so does NewRunner, before the next subdomain. Close frees what it made, and leaves
+// When the context ends, so does NewRunner, before the next subdomain. Where processes share the grid all call it, and
+// where one cannot make its part ready, all return an error. Close frees what it made, and leaves
 // the variables.
 func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler) (x *Runner, err error) {
 	if err := step.Check(); err != nil {
@@ -35,7 +36,8 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 	if err := x.checkPlan(plan); err != nil {
 		return nil, err
 	}
-	if err := x.addGhosts(); err != nil {
+	x.local = localRanks(x.place)
+	if err := x.place.Agree(context.Background(), "make a step ready", x.addGhosts()); err != nil {
 		return nil, err
 	}
 	if err := x.addExchanges(ctx); err != nil {
@@ -44,16 +46,22 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 	if err := x.addOnce(plan.Once); err != nil {
 		return nil, err
 	}
-	for rank := range x.place.Subdomains {
+	return x, x.place.Agree(context.Background(), "make the subdomains ready", x.addSubdomains(ctx))
+}
+
+// addSubdomains makes those of this process ready.
+func (x *Runner) addSubdomains(ctx context.Context) error {
+	x.subdomains = make([]*subdomain, len(x.place.Subdomains))
+	for _, rank := range x.local {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		d, err := newSubdomain(rank, x)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		x.resources.Add(d)
-		x.subdomains = append(x.subdomains, d)
+		x.subdomains[rank] = d
 	}
-	return x, nil
+	return nil
 }

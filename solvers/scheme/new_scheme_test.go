@@ -42,7 +42,7 @@ func newQueued(r *run, _ Options) (scheme, error) {
 	return q, nil
 }
 
-func (q *queuedRun) workers() [][]int { return together(len(q.subdomains)) }
+func (q *queuedRun) workers() [][]int { return together(q.local) }
 func (q *queuedRun) assistants()      {}
 func (q *queuedRun) stop(int, int64)  {}
 func (q *queuedRun) maxQueued() int64 { return maxSteps }

@@ -203,7 +203,7 @@ func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) *swee
 	return onTheirWay, nil
 }
 
-func (k *oneKernel) workers() [][]int { return alone(len(k.parts)) }
+func (k *oneKernel) workers() [][]int { return alone(k.local) }
 func (k *oneKernel) assistants()      {}
 func (k *oneKernel) stop(int, int64)  {}
 func (k *oneKernel) queues(rank int) (steps, norms *streams.Stream) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 )
 
@@ -32,7 +33,8 @@ type Options struct {
 	CheckEvery int64
 	History    bool // keep the norms of every look
 	// Limit is how long a worker waits for another, or for a device, before the
-	// run ends with an error that says whom it waited for; a minute where it is 0.
+	// run ends with an error that says whom it waited for; a minute where it is 0, and where processes share the grid
+	// twice their limit, so that they, who know more, speak first.
 	Limit time.Duration
 	// Progress, where set, is called some fifty times a second with the number
 	// of steps queued. It must return at once.
@@ -41,7 +43,8 @@ type Options struct {
 	// ends a run. It is called before the first step, with zeros, and at the end of each
 	// interval, when the devices have done all of it, with its steps and the time that they took.
 	// It returns how many steps the next one has; after 0 the run ends with one more. All
-	// threads wait meanwhile, no longer than Limit. The first interval also starts the threads.
+	// threads wait meanwhile, no longer than Limit. The first interval also starts the threads. Where processes share the
+	// grid it is called on all, and the answer of rank 0 counts.
 	Interval func(steps int64, took time.Duration) int64
 
 	anything bool // the fields may hold anything: norms that are not finite do not end the run
@@ -51,7 +54,7 @@ type Options struct {
 const defaultLimit = time.Minute
 
 // complete returns the options with what was left out, or an error if they make no sense.
-func (o Options) complete() (Options, error) {
+func (o Options) complete(p *halo.Placement) (Options, error) {
 	if o.Order == "" {
 		o.Order = LeftRight
 	}
@@ -60,6 +63,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
+		if p.Processes != nil {
+			o.Limit = 2 * p.Processes.Limit()
+		}
 	}
 	if o.Steps < 1 {
 		return o, fmt.Errorf("scheme: a run of %d steps: Options.Steps, or what Runner.Steps is given, is 1 or more", o.Steps)

@@ -130,7 +130,7 @@ func (t *tiled) onHost(r *ranks.Rank) {
 }
 
 // workers returns one: a launch is of all devices.
-func (t *tiled) workers() [][]int { return together(len(t.norms)) }
+func (t *tiled) workers() [][]int { return together(t.local) }
 func (t *tiled) assistants()      {}
 func (t *tiled) stop(int, int64)  {}
 

@@ -16,6 +16,9 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
+// CountingPoint is countingPoint for the tests outside of the package.
+var CountingPoint = countingPoint
+
 // countingPoint adds 1 to every value, and sums up and compares what it writes.
 func countingPoint() *sweep.Point {
 	return &sweep.Point{

@@ -192,7 +192,8 @@ func (r *run) setGhosts() error {
 	for v, ghosts := range r.ghosts {
 		for slot, g := range ghosts {
 			level := r.levelIn(v, slot)
-			for rank, s := range at {
+			for _, rank := range r.local {
+				s := at[rank]
 				err := g.SetFixed(rank, s)
 				if err == nil && level > r.done-int64(r.depth(v)) {
 					err = g.Move(rank, s, level, float64(level)*r.step.Length)
@@ -237,11 +238,15 @@ func (r *run) depth(v *Variable) (levels int) {
 // may be of the same buffers.
 func (r *run) exchangeNow(at halo.Streams, x *halo.Exchanger, plan *halo.Plan) error {
 	for i, m := range plan.Messages {
-		if err := x.Transfer(i).Send(at[m.From]); err != nil {
-			return err
+		if at[m.From] != nil {
+			if err := x.Transfer(i).Send(at[m.From]); err != nil {
+				return err
+			}
 		}
-		if err := x.Transfer(i).Receive(r.workers, at[m.To]); err != nil {
-			return err
+		if at[m.To] != nil {
+			if err := x.Transfer(i).Receive(r.workers, at[m.To]); err != nil {
+				return err
+			}
 		}
 	}
 	return at.Sync(r.patience())

@@ -24,7 +24,8 @@ type Runner struct {
 	oncePlan   *halo.Plan
 	exchanges  [][]*halo.Exchanger              // by phase, then by stage
 	ghosts     map[*Variable][]*boundary.Ghosts // by variable with ghosts that are read, then by field
-	subdomains []*subdomain
+	subdomains []*subdomain                     // by rank; nil for those of other processes
+	local      []int                            // the ranks of the others
 	compiler   *kernels.Compiler
 	period     int
 	options    Options // of Steps
@@ -109,7 +110,7 @@ func (x *Runner) addGhosts() error {
 func (x *Runner) addExchanges(ctx context.Context) error {
 	made := map[string]*halo.Exchanger{}
 	for phase := range x.period {
-		if err := ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil && !x.shared() { // all processes make all exchanges ready
 			return err
 		}
 		var stages []*halo.Exchanger
@@ -175,7 +176,7 @@ func (x *Runner) Done() int64 {
 	return x.done
 }
 
-// Boxes returns what a subdomain sweeps in a stage: its boundary region, up to six boxes that do not
+// Boxes returns what a subdomain of this process sweeps in a stage: its boundary region, up to six boxes that do not
 // overlap, and its interior.
 func (x *Runner) Boxes(stage, rank int) (boundary []domain.Box, interior domain.Box) {
 	b := x.subdomains[rank].stages[0][stage].boxes
@@ -189,6 +190,9 @@ func (x *Runner) Tuning() (all []Tuning) {
 		var found []Tuning
 		took := time.Duration(0)
 		for _, d := range x.subdomains {
+			if d == nil {
+				continue
+			}
 			for _, phase := range d.stages {
 				if t := phase[stage].tuning; t.Layers > 0 {
 					found = append(found, t)
@@ -203,6 +207,12 @@ func (x *Runner) Tuning() (all []Tuning) {
 	}
 	return all
 }
+
+// shared reports whether other processes take part.
+func (x *Runner) shared() bool { return isShared(x.place) }
+
+// workerOf returns which of the process's subdomains that of a rank is: the number of its worker where each has one.
+func (x *Runner) workerOf(rank int) int { return slices.Index(x.local, rank) }
 
 // Close frees what it holds: it runs no more. Closing twice is no error.
 func (r *Runner) Close() error {

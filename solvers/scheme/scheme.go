@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
 
@@ -26,13 +27,16 @@ func (d *definition) suits(x *Runner, o Options) error {
 	if n := x.step.group(); n > 1 && !d.needs.Groups {
 		return fail("exchanges after each step, and Step.Group asks for %d between two exchanges", n)
 	}
+	if p := x.place.Processes; p != nil && !d.needs.Processes {
+		return fail("makes steps of one process, and %d processes share the grid", p.Size())
+	}
 	devices := x.place.Devices
 	for _, plan := range x.plans {
 		if plan == nil {
 			continue
 		}
 		for _, m := range plan.Messages {
-			if devices[m.From] != devices[m.To] && len(d.needs.Paths) > 0 && !slices.Contains(d.needs.Paths, m.Path) {
+			if m.Path != p2p.MPI && devices[m.From] != devices[m.To] && len(d.needs.Paths) > 0 && !slices.Contains(d.needs.Paths, m.Path) {
 				return fail("exchanges over path %v, and device %v sends to %v by path %s", d.needs.Paths, devices[m.From], devices[m.To], m.Path)
 			}
 		}
@@ -92,23 +96,17 @@ type scheme interface {
 	sync(worker int) error
 }
 
-// alone gives every worker one rank.
-func alone(n int) [][]int {
-	ranks := make([][]int, n)
-	for i := range ranks {
-		ranks[i] = []int{i}
+// alone gives every worker one of the ranks.
+func alone(local []int) [][]int {
+	ranks := make([][]int, len(local))
+	for i, rank := range local {
+		ranks[i] = []int{rank}
 	}
 	return ranks
 }
 
-// together gives one worker all ranks.
-func together(n int) [][]int {
-	all := make([]int, n)
-	for rank := range all {
-		all[rank] = rank
-	}
-	return [][]int{all}
-}
+// together gives one worker all of the ranks.
+func together(local []int) [][]int { return [][]int{local} }
 
 // none is the number of assistants of schemes that have none.
 func none(*Runner) int { return 0 }

@@ -42,7 +42,7 @@ type randomAccess struct {
 	around          stencil.Footprint
 }
 
-func newRandomStep(t *testing.T, r *rand.Rand) *randomStep {
+func newRandomStep(t testing.TB, r *rand.Rand) *randomStep {
 	s := &randomStep{}
 	size := []int{5 + r.IntN(5), 5 + r.IntN(4), 4 + r.IntN(6)}[:2+r.IntN(2)]
 	periodic := [3]bool{r.IntN(2) == 0, r.IntN(2) == 0, r.IntN(2) == 0}
@@ -252,7 +252,7 @@ func (r *reference) step(n int64) {
 
 // make returns the step with its variables on a placement, its stages by kernels of their own or as
 // point functions.
-func (s *randomStep) make(t *testing.T, p *halo.Placement, points bool) (*scheme.Step, []*scheme.Variable) {
+func (s *randomStep) make(t testing.TB, p *halo.Placement, points bool) (*scheme.Step, []*scheme.Variable) {
 	t.Helper()
 	var all []*scheme.Variable
 	for i, v := range s.variables {

@@ -12,7 +12,7 @@ import (
 const TwoStream Scheme = "two-stream"
 
 func twoStreamScheme() *definition {
-	return &definition{name: TwoStream, needs: Needs{Orders: []Order{LeftRight, Pairwise}, Groups: true}, assistants: none, make: newTwoStream}
+	return &definition{name: TwoStream, needs: Needs{Orders: []Order{LeftRight, Pairwise}, Groups: true, Processes: true}, assistants: none, make: newTwoStream}
 }
 
 type twoStream struct {
@@ -37,7 +37,8 @@ func newTwoStream(r *run, o Options) (scheme, error) {
 	if err := r.makeCredits(); err != nil {
 		return nil, err
 	}
-	for _, d := range r.subdomains {
+	for _, rank := range r.local {
+		d := r.subdomains[rank]
 		w := &twoStreamPart{subdomain: d, phases: make([][2]exchangePhase, len(r.step.Stages))}
 		if err := w.open(r); err != nil {
 			return nil, err
@@ -94,12 +95,13 @@ func (o Order) phase(plan *halo.Plan, m halo.Message) int {
 	return plan.Placement.Subdomains[lower].Coord[axis] % 2
 }
 
-func (t *twoStream) workers() [][]int { return alone(len(t.parts)) }
+func (t *twoStream) workers() [][]int { return alone(t.local) }
 func (t *twoStream) assistants()      {}
 func (t *twoStream) stop(int, int64)  {}
 func (t *twoStream) maxQueued() int64 { return maxSteps }
 func (t *twoStream) queues(rank int) (steps, norms *streams.Stream) {
-	return t.parts[rank].interiorStream, t.parts[rank].interiorStream
+	p := t.parts[t.workerOf(rank)]
+	return p.interiorStream, p.interiorStream
 }
 
 func (t *twoStream) steps(worker int, first, last int64, norms bool) error {

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/p2p/mpi"
+)
+
+// launched is what this process is to those that a launcher started with it.
+type launched struct{ processes *mpi.Processes } // nil where this one is alone
+
+// launch joins the processes that a launcher of MPI has started.
+func launch(ctx context.Context) (*launched, error) {
+	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit})
+	return &launched{processes}, err
+}
+
+// speaks reports whether this process prints and writes: one does.
+func (l *launched) speaks() bool { return l.processes == nil || l.processes.Rank == 0 }
+
+// config returns what rank 0 has read, on all processes.
+func (l *launched) config(ctx context.Context, read func() (*configs.Run, error)) (c *configs.Run, err error) {
+	if l.processes == nil {
+		return read()
+	}
+	var b bytes.Buffer
+	if l.speaks() {
+		if c, err = read(); err == nil {
+			err = gob.NewEncoder(&b).Encode(c)
+		}
+	}
+	if err := l.processes.Agree(ctx, "read the config", err); err != nil {
+		return nil, err
+	}
+	text, err := l.processes.Broadcast(ctx, "the config", b.Bytes(), 0)
+	if err != nil || l.speaks() {
+		return c, err
+	}
+	c = &configs.Run{}
+	return c, gob.NewDecoder(bytes.NewReader(text)).Decode(c)
+}
+
+// check refuses what is of one process.
+func (l *launched) check(t traceFlags) error {
+	if l.processes != nil && t.file != "" {
+		return fmt.Errorf("--trace: what one process does can be traced, and %d share the grid", l.processes.Size())
+	}
+	return nil
+}
+
+// end takes leave of the other processes. After a failure it ends all of them: rank 0 says why, and another where it is the
+// first to have found out, as where rank 0 is lost.
+func (l *launched) end(err error, notes io.Writer) error {
+	if l.processes == nil {
+		return err
+	}
+	if err == nil || errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled) {
+		return errors.Join(err, l.processes.Close())
+	}
+	first := l.processes.Err()
+	if _, others := errors.AsType[*mpi.RemoteError](err); first == nil && !others {
+		_ = l.processes.Fail(err) // which is printed
+	}
+	switch _, told := errors.AsType[*mpi.RemoteError](first); {
+	case l.speaks():
+		fmt.Fprintln(notes, err)
+	case first != nil && !told:
+		fmt.Fprintf(notes, "%s: %v\n", l.processes.Name(l.processes.Rank), err)
+	}
+	err = errors.Join(err, l.processes.Close())
+	l.processes.Abort(exitFailed)
+	os.Exit(exitFailed) // where MPI cannot
+	return err
+}

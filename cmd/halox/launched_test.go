@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/results"
+)
+
+// Variables of a launched halox.
+const (
+	argumentsVariable = "HALOX_TEST_ARGUMENTS" // the command line, an argument a line
+	signalVariable    = "HALOX_TEST_SIGNAL"    // after how long rank 1 is told to stop
+)
+
+// launchedHalox is halox as one of several processes. Ranks other than 0 would make one step, if they were asked.
+func launchedHalox() error {
+	rank := cmp.Or(os.Getenv("PMI_RANK"), os.Getenv("OMPI_COMM_WORLD_RANK"))
+	if rank != "0" {
+		os.Setenv("HALOX_STOP_ITERATIONS", "1")
+	}
+	if after, err := time.ParseDuration(os.Getenv(signalVariable)); err == nil && rank == "1" {
+		time.AfterFunc(after, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) })
+	}
+	args := strings.Split(os.Getenv(argumentsVariable), "\n")
+	os.Unsetenv(argumentsVariable)
+	os.Unsetenv(signalVariable)
+	os.Exit(execute(context.Background(), args, os.Stdout, os.Stderr))
+	return nil
+}
+
+// launchHalox runs a command line as so many processes.
+func launchHalox(t *testing.T, in testmpi.Installation, ranks int, env []string, args ...string) testmpi.Result {
+	t.Helper()
+	return in.Run(t, testmpi.Job{Program: "halox", Ranks: ranks, Env: append(env, argumentsVariable+"="+strings.Join(args, "\n"))})
+}
+
+// fieldAfter returns the field that one process writes after so many steps.
+func fieldAfter(t *testing.T, config string, steps int) []byte {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "one.npy")
+	code, _, stderr := cli("run", config, "-q", "--set", "output.field="+name, "--set", fmt.Sprint("stop.iterations=", steps))
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	return content(t, name)
+}
+
+func content(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// Several processes run the config of rank 0, which alone prints and writes: the field and the norms are those of one.
+func TestLaunchedRun(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	_, alone := run(t, small)
+	want := fieldAfter(t, config, 40)
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, ranks := range []int{2, 3} {
+			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+				folder := t.TempDir()
+				field, record, picture := filepath.Join(folder, "u.npy"), filepath.Join(folder, "r.json"), filepath.Join(folder, "u.png")
+				r := launchHalox(t, in, ranks, nil, "run", config, "--record", record, "--set", "output.field="+field, "--set", "output.picture="+picture)
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, "wrote "); n != 3 {
+					t.Errorf("%d files are said to be written:\n%s", n, r.Out)
+				}
+				if !bytes.Equal(content(t, field), want) || len(content(t, picture)) == 0 {
+					t.Error("the field is another than that of one process, or there is no picture")
+				}
+				got, err := results.Read(record)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkLaunched(t, got, alone, ranks)
+			})
+		}
+	})
+}
+
+// checkLaunched compares the record of so many processes, of two devices each, with that of one.
+func checkLaunched(t *testing.T, got, alone *results.Record, ranks int) {
+	t.Helper()
+	ran := got.Run
+	if ran.Processes != ranks || len(got.Devices) != 2*ranks || len(ran.Subdomains) != 2*ranks || alone.Run.Processes != 0 {
+		t.Fatalf("%d processes with %d devices and %d subdomains", ran.Processes, len(got.Devices), len(ran.Subdomains))
+	}
+	seen := map[[2]int]bool{}
+	for i, d := range got.Devices {
+		if d.Process != i/2 || d.Host == "" {
+			t.Errorf("device %d is of process %d on host %q", i, d.Process, d.Host)
+		}
+		seen[[2]int{ran.Subdomains[i].Process, ran.Subdomains[i].Device}] = true
+	}
+	if len(seen) != 2*ranks {
+		t.Errorf("subdomains on %v", seen)
+	}
+	if *ran.MaxChange != *alone.Run.MaxChange || *ran.L2Change != *alone.Run.L2Change || ran.Iterations != 40 {
+		t.Errorf("norms %v %v after %d", *ran.MaxChange, *ran.L2Change, ran.Iterations)
+	}
+	if *ran.Error != *alone.Run.Error && (*ran.Error.L2 != *alone.Run.Error.L2 || *ran.Error.Max != *alone.Run.Error.Max) {
+		t.Errorf("errors %v %v", *ran.Error.L2, *ran.Error.Max)
+	}
+}
+
+// A signal to one process ends all at the same step, with what they have.
+func TestLaunchedRunStopsTogether(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		folder := t.TempDir()
+		field, record := filepath.Join(folder, "u.npy"), filepath.Join(folder, "r.json")
+		r := launchHalox(t, in, 3, []string{signalVariable + "=2s"}, "run", config, "--record", record, "--set", "output.field="+field, "--set", "stop.iterations=1000000000")
+		if r.Err == nil || r.Late || len(r.Left) > 0 {
+			t.Fatalf("after %v, late %t, left %v: %v\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
+		}
+		got, err := results.Read(record)
+		if err != nil || !got.Interrupted || got.Run.Stopped != results.StopInterrupted || got.Run.Iterations == 0 {
+			t.Fatalf("%+v: %v\n%s", got, err, r.Out)
+		}
+		if !bytes.Equal(content(t, field), fieldAfter(t, config, got.Run.Iterations)) {
+			t.Errorf("the field is not that after %d steps", got.Run.Iterations)
+		}
+	})
+}
+
+// What is wrong is said once.
+func TestLaunchedRunFails(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for words, args := range map[string][]string{
+			"--trace: what one process does":   {"run", write(t, "c.yaml", small), "--trace", filepath.Join(t.TempDir(), "t.json")},
+			"grid.size":                        {"run", write(t, "c.yaml", small), "--set", "grid.size=[0,1]"},
+			"graph makes steps of one process": {"run", write(t, "c.yaml", small), "--set", "exchange.scheme=graph"},
+			"no such file":                     {"run", filepath.Join(t.TempDir(), "none.yaml")},
+		} {
+			r := launchHalox(t, in, 3, nil, args...)
+			r.Fails(t, words)
+			if n := strings.Count(r.Out, words); n != 1 {
+				t.Errorf("%q is said %d times:\n%s", words, n, r.Out)
+			}
+		}
+	})
+}

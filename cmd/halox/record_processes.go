@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/halox/halox/results"
+)
+
+// part is what one process adds to the record.
+type part struct {
+	Devices    []results.Device
+	Subdomains []int // by rank: the id of the device, of its own
+}
+
+// addProcesses adds the devices of all processes to the record. All call it.
+func addProcesses(r *results.Record, j *solverRun) error {
+	processes := j.place.Processes
+	if processes == nil {
+		return nil
+	}
+	mine := part{Devices: r.Devices}
+	for _, s := range r.Run.Subdomains {
+		mine.Subdomains = append(mine.Subdomains, s.Device)
+	}
+	text, err := json.Marshal(mine)
+	if err != nil {
+		return processes.Fail(err)
+	}
+	all, err := processes.Gather(context.Background(), "describe the devices", text)
+	if err != nil {
+		return err
+	}
+	r.Run.Processes, r.Devices = processes.Size(), nil
+	for process, text := range all {
+		var p part
+		if err := json.Unmarshal(text, &p); err != nil {
+			return fmt.Errorf("the devices of %s: %w", processes.Name(process), err)
+		}
+		for _, d := range p.Devices {
+			d.Process, d.Host = process, processes.Hosts[process]
+			r.Devices = append(r.Devices, d)
+		}
+		for rank, id := range p.Subdomains {
+			if j.place.Owners[rank] == process {
+				r.Run.Subdomains[rank].Device, r.Run.Subdomains[rank].Process = id, process
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,271 @@
+package solvers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/streams"
+)
+
+// programs are what processes that a test has launched carry out.
+func programs() map[string]func() error {
+	return map[string]func() error{
+		"schemes":     amongProcesses(testLimit, schemesAmong),
+		"tolerance":   amongProcesses(testLimit, toleranceAmong),
+		"interrupt":   amongProcesses(testLimit, interruptAmong),
+		"intervals":   amongProcesses(testLimit, intervalsAmong),
+		"refusals":    amongProcesses(testLimit, refusalsAmong),
+		"one stops":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(syscall.SIGSTOP) }),
+		"one is gone": amongProcesses(4*time.Second, func(p *among) error { return p.loses(syscall.SIGKILL) }),
+		"one fails":   amongProcesses(4*time.Second, failsAmong),
+	}
+}
+
+// among is one process in a test with the session that it shares.
+type among struct {
+	*mpi.Processes
+	session *halo.Session
+}
+
+// amongProcesses runs a program as one of several processes: rank 1 has two host devices, and all others one, or, where they
+// are even in number, all two. One that fails ends all.
+func amongProcesses(limit time.Duration, program func(*among) error) func() error {
+	return func() error {
+		ctx := context.Background()
+		joined, err := mpi.Join(ctx, mpi.Options{Limit: limit, Piece: 500})
+		if err != nil || joined == nil {
+			return fmt.Errorf("alone: %w", err)
+		}
+		p := &among{Processes: joined}
+		devices := 1
+		if p.Size() == 2 || p.Rank == 1 {
+			devices = 2
+		}
+		began := time.Now()
+		if p.session, err = halo.Open(ctx, halo.Devices{Backend: streams.Host, Count: devices, Processes: joined}); err == nil {
+			err = program(p)
+		}
+		if err == nil {
+			err = errors.Join(p.session.Close(), p.Close())
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "<rank %d after %v: %v>\n", p.Rank, time.Since(began).Round(time.Second), err)
+			err = errors.Join(p.Fail(err), p.Close())
+			p.Abort(3)
+			return err
+		}
+		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
+		return nil
+	}
+}
+
+// inProgram stands for the test of helpers, in a process that carries out a program.
+type inProgram struct{ testing.TB }
+
+func (inProgram) Helper()           {}
+func (inProgram) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
+
+// solver cuts the grid over all devices and makes the problem ready.
+func (p *among) solver(of *Problem, path p2p.Path) (*Solver, error) {
+	ctx := context.Background()
+	place, err := p.session.Cut(ctx, halo.Cutting{Size: of.Grid.Size[:of.Grid.Dims], Periodic: of.Grid.Periodic, Fields: []halo.Spec{of.Field()}, Path: path})
+	if err != nil {
+		return nil, err
+	}
+	plan, err := halo.NewPlan(place, p.session.Links, path, of.Field())
+	if err != nil {
+		return nil, err
+	}
+	return New(ctx, of, plan, p.session.Compiler)
+}
+
+// agrees returns an error unless the solver is at a step with the field and the norms of the reference.
+func (p *among) agrees(s *Solver, res Result, steps int) error {
+	if int(res.Steps) != steps {
+		return fmt.Errorf("%d steps, not %d", res.Steps, steps)
+	}
+	want, norms := expected(s.problem, steps)
+	if res.Norms.MaxChange != norms.MaxChange || res.Norms.Max != norms.Max || res.Norms.L2Change != math.Sqrt(norms.SumChange2.Value()) {
+		return fmt.Errorf("norms %+v, not %+v", res.Norms, norms)
+	}
+	got := make([]float64, len(want))
+	if err := s.Gather(context.Background(), got, s.problem.Grid.Box()); err != nil || p.Rank > 0 {
+		return err
+	}
+	for i := range want {
+		if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
+			return fmt.Errorf("point %d: %v, not %v", i, got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// run solves a problem and compares.
+func (p *among) run(of *Problem, path p2p.Path, o Options, steps int) error {
+	s, err := p.solver(of, path)
+	if err != nil {
+		return err
+	}
+	res, err := s.Run(context.Background(), o)
+	if err == nil {
+		err = p.agrees(s, res, steps)
+	}
+	return errors.Join(err, s.Close())
+}
+
+// schemesAmong makes steps of several problems by all schemes that several processes can have.
+func schemesAmong(p *among) error {
+	t := inProgram{}
+	square := problem(t, []int{23, 17}, kernels.Float32, "ppdt")
+	grouped := problem(t, []int{19, 21, 22}, kernels.Float64, "ppdtnn")
+	grouped.Group = 2
+	for i, of := range []*Problem{
+		problem(t, []int{13, 9, 11}, kernels.Float64, "pppppp"),
+		problem(t, []int{7, 15, 10}, kernels.Float32, "dtnndd"),
+		problem(t, []int{12, 5, 17}, kernels.Float64, "nnppdt"),
+		square, grouped,
+	} {
+		for _, h := range ways() {
+			if needs, err := scheme.NeedsOf(h.scheme); err != nil || !needs.Processes {
+				continue
+			}
+			o := h.options(Options{Steps: 9, CheckEvery: int64(1 + i)})
+			if err := p.run(of, h.path, o, 9); err != nil {
+				return fmt.Errorf("problem %d, %v: %w", i, h, err)
+			}
+		}
+	}
+	return nil
+}
+
+// toleranceAmong ends runs with the step whose change is small enough.
+func toleranceAmong(p *among) error {
+	of := problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "dddddd")
+	const aim = 20
+	_, norms := expected(of, aim)
+	for _, norm := range []Norm{MaxNorm, L2Norm} {
+		for _, every := range []int64{1, 7} {
+			for _, name := range []Scheme{Baseline, TwoStream, Assisted} {
+				o := Options{Scheme: name, Steps: 60, Norm: norm, CheckEvery: every, Tolerance: norms.MaxChange}
+				if norm == L2Norm {
+					o.Tolerance = math.Sqrt(norms.SumChange2.Value())
+				}
+				if err := p.run(of, p2p.Auto, o, int((aim+every-1)/every*every)); err != nil {
+					return fmt.Errorf("%s, norm %s every %d: %w", name, norm, every, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// interruptAmong has the context of the last process alone end: all stop at one step.
+func interruptAmong(p *among) error {
+	for _, name := range []Scheme{Baseline, TwoStream, Assisted} {
+		s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), p2p.Auto)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		o := Options{Scheme: name, Steps: 1 << 40, CheckEvery: 1 << 30}
+		if p.Rank == p.Size()-1 {
+			o.Progress = func(n int64) {
+				if n > 50 {
+					cancel()
+				}
+			}
+		}
+		res, err := s.Run(ctx, o)
+		cancel()
+		if err != nil || res.Stopped != StoppedInterrupted || res.Steps <= 50 {
+			return fmt.Errorf("%s stopped by %s at %d: %w", name, res.Stopped, res.Steps, err)
+		}
+		if err := errors.Join(p.agrees(s, res, int(res.Steps)), s.Close()); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// intervalsAmong has every process ask for intervals of its own: those of rank 0 count.
+func intervalsAmong(p *among) error {
+	asked, seen := []int64{3, 5, 1, 0}, []int64{}
+	o := Options{Scheme: Assisted, Steps: 1000, Interval: func(steps int64, _ time.Duration) int64 {
+		seen = append(seen, steps)
+		return asked[len(seen)-1] * int64(p.Rank+1)
+	}}
+	if err := p.run(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), p2p.Auto, o, 10); err != nil {
+		return err
+	}
+	if fmt.Sprint(seen) != "[0 3 5 1]" {
+		return fmt.Errorf("intervals of %v steps", seen)
+	}
+	return nil
+}
+
+// refusalsAmong asks for what cannot be, and goes on with what can.
+func refusalsAmong(p *among) error {
+	of := problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd")
+	s, err := p.solver(of, p2p.Auto)
+	if err != nil {
+		return err
+	}
+	for _, name := range []Scheme{Graph, Fused, Ranks, Resident} {
+		_, err := s.Run(context.Background(), Options{Scheme: name, Steps: 3})
+		if !errors.Is(err, scheme.ErrUnsuited) || !strings.Contains(err.Error(), fmt.Sprintf("and %d processes share the grid", p.Size())) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	_, err = s.Run(context.Background(), Options{Scheme: TwoStream, Steps: int64(3 + p.Rank)})
+	if err == nil || !strings.Contains(err.Error(), "all give the same options") {
+		return fmt.Errorf("different steps: %w", err)
+	}
+	res, err := s.Run(context.Background(), Options{Steps: 3})
+	if err != nil || res.Scheme != TwoStream {
+		return fmt.Errorf("scheme %s: %w", res.Scheme, err)
+	}
+	return errors.Join(p.agrees(s, res, 3), s.Close())
+}
+
+// endless makes steps without end, and calls at in the last process after 50.
+func (p *among) endless(at func()) error {
+	s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), p2p.Auto)
+	if err != nil {
+		return err
+	}
+	o := Options{Scheme: Assisted, Steps: 1 << 40, CheckEvery: 10}
+	if p.Rank == p.Size()-1 {
+		o.Progress = func(n int64) {
+			if n > 50 {
+				at()
+			}
+		}
+	}
+	res, err := s.Run(context.Background(), o)
+	return errors.Join(fmt.Errorf("stopped at %d", res.Steps), err)
+}
+
+// loses has the last process receive a signal in mid-run.
+func (p *among) loses(signal syscall.Signal) error {
+	return p.endless(func() {
+		_ = syscall.Kill(os.Getpid(), signal)
+		time.Sleep(10 * time.Minute) // other threads may stop a little later
+	})
+}
+
+// failsAmong has the last process fail in mid-run.
+func failsAmong(p *among) error {
+	return p.endless(func() { panic("the disk is full") })
+}

@@ -1,0 +1,63 @@
+package solvers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testmpi"
+)
+
+// Several processes make the steps, and come to the norms, of one, to the bit.
+func TestProcesses(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []struct {
+			program string
+			ranks   []int
+		}{
+			{"schemes", []int{2, 3, 4}},
+			{"tolerance", []int{2, 3}},
+			{"interrupt", []int{2, 3}},
+			{"intervals", []int{3}},
+			{"refusals", []int{3}},
+		} {
+			for _, ranks := range tc.ranks {
+				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
+					r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 200 * time.Second})
+					r.Succeeds(t)
+					if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
+						t.Errorf("%d ranks are done:\n%s", n, r.Out)
+					}
+				})
+			}
+		}
+	})
+}
+
+// A process that is lost in mid-run, or fails, ends the others in time, which name it.
+func TestProcessesNameWhoIsLost(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []struct{ program, says string }{
+			{"one stops", "has said nothing for 2s"},
+			{"one is gone", "has said nothing for 2s"},
+			{"one fails", "the disk is full"},
+		} {
+			t.Run(tc.program, func(t *testing.T) {
+				job := testmpi.Job{Program: tc.program, Ranks: 3, Limit: 60 * time.Second}
+				words := []string{"<rank 0 after ", "rank 2 on host ", tc.says}
+				if tc.program == "one is gone" && in.Hydra {
+					job.Args = []string{"-disable-auto-cleanup"}
+				}
+				r := in.Run(t, job)
+				if tc.program == "one is gone" && !strings.Contains(r.Out, words[0]) {
+					words = nil // the launcher has ended all before anybody missed it
+				}
+				r.Fails(t, words...)
+				if r.Took > 20*time.Second {
+					t.Errorf("it took %v:\n%s", r.Took, r.Out)
+				}
+			})
+		}
+	})
+}
