@@ -74,7 +74,7 @@ func (l *launched) end(err error, notes io.Writer) error {
 	case first != nil && !told:
 		fmt.Fprintf(notes, "%s: %v\n", l.processes.Name(l.processes.Rank), err)
 	}
-	err = errors.Join(err, l.processes.Close())
+	_ = l.processes.Close() // what came first is printed
 	l.processes.Abort(exitFailed)
 	os.Exit(exitFailed) // where MPI cannot
 	return err
