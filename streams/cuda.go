@@ -191,10 +191,8 @@ func (f *cudaFunction) Usage() (Usage, error) {
 
 // AtOnce asks the driver.
 func (f *cudaFunction) AtOnce(threads, shared int) (int, error) {
-	if shared > alwaysShared {
-		if err := f.driver.announce(f.fn, shared); err != nil {
-			return 0, err
-		}
+	if err := f.driver.announce(f.fn, shared); err != nil {
+		return 0, err
 	}
 	return f.driver.ctx.OccupancyMaxActiveBlocks(f.fn, threads, uint64(shared))
 }
@@ -222,10 +220,8 @@ func (c *cudaDriver) kernel(spec *KernelSpec) (launcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	if spec.Shared > alwaysShared {
-		if err := c.announce(f.fn, spec.Shared); err != nil {
-			return nil, err
-		}
+	if err := c.announce(f.fn, spec.Shared); err != nil {
+		return nil, err
 	}
 	if spec.Cooperative {
 		if err := c.holdsAtOnce(f, spec); err != nil {
@@ -259,21 +255,25 @@ func (c *cudaDriver) holdsAtOnce(f *cudaFunction, spec *KernelSpec) error {
 	return nil
 }
 
-// announce says how much dynamic shared memory a launch of a function may have: never less
-// than before, since other launches of it may be ready.
+// announce says how much dynamic shared memory a launch of a function may have, if that and what the function has itself are
+// more than launches may have by default: never less than before, since other launches of it may be ready.
 func (c *cudaDriver) announce(f cuda.Function, bytes int) error {
+	own, err := c.ctx.FunctionAttribute(f, cuda.FuncSharedSize)
+	if err != nil || bytes+own <= defaultShared {
+		return err
+	}
 	c.announcing.Lock()
 	defer c.announcing.Unlock()
 	have, err := c.ctx.FunctionAttribute(f, cuda.FuncMaxDynamicShared)
-	if err != nil || have >= bytes {
+	if err != nil || have > defaultShared && have >= bytes {
 		return err
 	}
-	return c.ctx.FunctionSetAttribute(f, cuda.FuncMaxDynamicShared, bytes)
+	return c.ctx.FunctionSetAttribute(f, cuda.FuncMaxDynamicShared, max(have, bytes))
 }
 
-// alwaysShared are the bytes of dynamic shared memory that a launch may have unless its
-// function is told of more.
-const alwaysShared = 48 << 10
+// defaultShared are the bytes of shared memory, static and dynamic, that a thread block may have unless its function is told of
+// more.
+const defaultShared = 48 << 10
 
 func dim3(v [3]int) (cuda.Dim3, error) {
 	for _, n := range v {

@@ -282,6 +282,23 @@ func TestCUDALaunchOfMuchShared(t *testing.T) {
 	}
 }
 
+// Shared memory that a kernel has itself counts against what a launch may have by default.
+func TestCUDALaunchBesideOwnShared(t *testing.T) {
+	r := newRig(t, 1)
+	d := r.devices[0]
+	m := must(d.LoadModule(cudafake.Image(map[string]int{"has_1_kib": 0})))(t)
+	spec := streams.KernelSpec{Name: "k", Function: must(m.Function("has_1_kib"))(t), Grid: [3]int{4, 1, 1}, Block: [3]int{32, 1, 1}}
+	s := must(d.NewStream(streams.Normal))(t)
+	for _, spec.Shared = range []int{47 << 10, 47<<10 + 1, 48 << 10, 47<<10 + 1} {
+		for _, spec.Cooperative = range []bool{true, false} {
+			check(t, s.Launch(must(d.NewKernel(spec))(t)), s.Sync(limit))
+		}
+	}
+	if got := r.fake.Launches(); len(got) != 8 {
+		t.Errorf("launched %+v", got)
+	}
+}
+
 // calls are all that may be asked of a device, by name.
 func calls(t testing.TB, d, peer *streams.Device) map[string]func() error {
 	s := must(d.NewStream(streams.Normal))(t)

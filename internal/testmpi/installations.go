@@ -73,9 +73,12 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// systemName names the Open MPI that the system has installed.
+const systemName = "system"
+
 // system returns the Open MPI that the system has installed.
 func system() (in Installation, why string) {
-	in = Installation{Name: "system"}
+	in = Installation{Name: systemName}
 	launch, err := exec.LookPath("mpiexec.openmpi")
 	if err != nil {
 		return in, "the system has no mpiexec.openmpi"
@@ -90,12 +93,15 @@ func system() (in Installation, why string) {
 }
 
 // arguments returns those with which a launcher starts more ranks than there are cores, by
-// any user.
-func (in Installation) arguments() []string {
+// any user, without ssh: Open MPI 4 asks for that even where all ranks are on its own host.
+func (in Installation) arguments() (all []string) {
 	if in.Hydra {
 		return nil
 	}
-	return []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}
+	if in.Name == systemName {
+		all = []string{"--mca", "plm", "isolated"}
+	}
+	return append(all, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
 }
 
 // moduleRoot returns the folder of go.mod.

@@ -59,8 +59,8 @@ class Rank : public Channels {
 		const Board b = mine();
 		const i64 rank = index(DEVICE);
 		for (int tag = (int)threadIdx.x; tag < RANK_TAGS; tag += (int)blockDim.x)
-			s.consumed[tag] =
-			    *b.near_count(rank, tag) + *b.far_count(rank, tag) + (any_served() ? *b.served_count(rank, tag) : 0);
+			s.consumed[tag] = *b.near_count(rank, tag) + (world.devices > 1 ? *b.far_count(rank, tag) : 0) +
+			                  (any_served() ? *b.served_count(rank, tag) : 0); // as came adds them up
 		if (threadIdx.x < 2)
 			s.barriers[threadIdx.x] = 0, s.windows[threadIdx.x] = w.windows[threadIdx.x], s.base[threadIdx.x] = 0;
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;

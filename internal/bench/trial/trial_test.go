@@ -25,9 +25,10 @@ func TestTrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		open.Add(s)
-		for _, alloc := range []func(int64) (*streams.Memory, error){d.Alloc, d.AllocPinned} {
-			src, err1 := alloc(100)
-			dst, err2 := alloc(120)
+		type alloc = func(int64) (*streams.Memory, error)
+		for _, in := range []struct{ from, to alloc }{{d.Alloc, d.Alloc}, {d.AllocPinned, d.Alloc}, {d.Alloc, d.AllocPinned}} {
+			src, err1 := in.from(100)
+			dst, err2 := in.to(120)
 			if err1 != nil || err2 != nil {
 				t.Fatal(err1, err2)
 			}

@@ -102,12 +102,19 @@ API cuModuleGetFunction(object **f, void *m, const char *name) {
 	return SUCCESS;
 }
 
+// static_shared is the shared memory that a kernel has itself: 1 KiB where its name says so.
+static unsigned static_shared(const object *f) { return strcmp(f->name, "has_1_kib") ? 0 : 1 << 10; }
+
+// shared_fits returns whether a launch may have so much dynamic shared memory: more than the default must be asked for.
+static int shared_fits(const object *f, size_t shared) { return shared + static_shared(f) <= 48 << 10 || shared <= (size_t)f->flags; }
+
 API cuFuncGetAttribute(int *value, int which, void *f) {
 	LIVE("cuFuncGetAttribute");
 	object *o = fake_get(FUNCTION, f);
 	if (!o) return INVALID_HANDLE;
 	switch (which) {
 	case 0: *value = 1024; break;
+	case 1: *value = (int)static_shared(o); break;
 	case 4: *value = 32; break;
 	case 8: *value = o->flags; break;
 	default: *value = 0;
@@ -130,9 +137,10 @@ static int active_blocks(int threads, size_t shared) {
 
 API cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *f, int threads, size_t shared) {
 	LIVE("cuOccupancyMaxActiveBlocksPerMultiprocessor");
-	if (!fake_get(FUNCTION, f)) return INVALID_HANDLE;
+	const object *o = fake_get(FUNCTION, f);
+	if (!o) return INVALID_HANDLE;
 	if (threads <= 0) return INVALID_VALUE;
-	*blocks = active_blocks(threads, shared);
+	*blocks = shared_fits(o, shared) ? active_blocks(threads, shared) : 0;
 	return SUCCESS;
 }
 
@@ -158,7 +166,7 @@ API cuLaunchKernelEx(const config *c, void *f, void **params, void **extra) {
 	object *o = fake_get(FUNCTION, f);
 	if (!o || !fake_known(MODULE, o->module) || !fake_get(STREAM, c->stream)) return INVALID_HANDLE;
 	if (extra || (o->size && (!params || !params[0]))) return INVALID_VALUE;
-	if (c->shared > 48 << 10 && c->shared > (unsigned)o->flags) return INVALID_VALUE; // more must be asked for
+	if (!shared_fits(o, c->shared)) return INVALID_VALUE;
 	work w = {.function = o, .shared = c->shared};
 	for (unsigned i = 0; i < c->attr_count; i++) {
 		switch (c->attrs[i].id) {
