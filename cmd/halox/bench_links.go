@@ -58,7 +58,7 @@ on from there.`,
 			if o.Sizes, err = option.Sizes("sizes", sizes); err != nil {
 				return err
 			}
-			return b.run(cmd, &o, b.some(devices), benchOutput{})
+			return b.runTogether(cmd, &o, b.some(devices), benchOutput{})
 		},
 	}
 	f := cmd.Flags()

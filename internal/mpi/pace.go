@@ -27,7 +27,7 @@ func (p *pace) rest() time.Duration {
 		runtime.Gosched()
 		return waited
 	}
-	time.Sleep(p.sleep)
+	shortSleep(p.sleep)
 	p.sleep = min(2*p.sleep, lastSleep)
 	return waited
 }
