@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -108,8 +109,10 @@ func (w *view) print(out io.Writer) error {
 	w.printSubdomains(out)
 	w.printMessages(out)
 	w.printLinks(out)
-	w.printMemory(out)
-	w.printForecast(out)
+	if !slices.ContainsFunc(w.known, func(k knowledge) bool { return k.Memory == nil }) {
+		w.printMemory(out)
+		w.printForecast(out)
+	}
 	return w.unfit
 }
 

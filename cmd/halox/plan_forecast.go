@@ -9,26 +9,6 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// exchangeTimes is what the messages of a step take one device.
-type exchangeTimes struct {
-	Device          string
-	Sends, Receives time.Duration // one after the other
-	Longest         time.Duration // a single message
-	Unknown         int           // messages that nobody measured
-}
-
-// atMost returns the time if the device handles its messages one after the other,
-// sending and receiving at once.
-func (f *exchangeTimes) atMost() time.Duration { return max(f.Sends, f.Receives) }
-
-func (f *exchangeTimes) add(took time.Duration, known bool, sum *time.Duration) {
-	*sum += took
-	f.Longest = max(f.Longest, took)
-	if !known {
-		f.Unknown++
-	}
-}
-
 // forecasts returns what a step's messages take by the link model, by device of this process.
 func (w *setup) forecasts(name func(*streams.Device) string) (all []*exchangeTimes) {
 	found := map[*streams.Device]*exchangeTimes{}

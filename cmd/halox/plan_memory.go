@@ -17,12 +17,6 @@ func (w *setup) memory(ctx context.Context) ([]scheme.Memory, error) {
 	return solvers.DryRun(ctx, w.problem, w.plan, w.session.Compiler, o)
 }
 
-// memoryView is what a run holds on a device, and what that has, in bytes.
-type memoryView struct {
-	Device                                  string
-	Field, Beside, Pinned, Own, Free, Total int64 // Own: of the host's memory
-}
-
 // memories returns what the devices of this process hold in a run and what they have.
 func (w *setup) memories(all []scheme.Memory, name func(*streams.Device) string) (views []memoryView, err error) {
 	for _, m := range all {

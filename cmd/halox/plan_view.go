@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
+	"time"
 
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -38,123 +35,28 @@ type linkView struct {
 	Path      p2p.Path
 }
 
-// view returns the plan with what all processes know. All call it. As a graph it needs no memory and no times.
-func (w *setup) view(ctx context.Context, graph bool) (*view, error) {
-	v := &view{setup: w}
-	mine, err := w.knowledge(ctx, graph, v)
-	if err := w.place.Agree(ctx, "plan", err); err != nil {
-		return nil, err
-	}
-	if v.known, err = gather(w.place.Processes, "plan", mine); err != nil {
-		return nil, err
-	}
-	for rank := range w.place.Subdomains {
-		v.devices = append(v.devices, v.known[w.owner(rank)].Devices[rank])
-	}
-	for i := range w.plan.Messages {
-		m := &w.plan.Messages[i]
-		link := v.known[w.owner(m.From)].Links[i]
-		m.Path, m.Why = link.Path, link.Why // also of messages within other processes
-		v.links = append(v.links, link)
-	}
-	for process, k := range v.known {
-		if k.Unfit != "" && v.unfit == nil {
-			v.unfit = fmt.Errorf("%s: %s", w.place.Processes.Name(process), k.Unfit)
-		}
-	}
-	return v, nil
+// memoryView is what a run holds on a device, and what that has, in bytes.
+type memoryView struct {
+	Device                                  string
+	Field, Beside, Pinned, Own, Free, Total int64 // Own: of the host's memory
 }
 
-// owner returns the process of a subdomain, 0 where this one is alone.
-func (w *setup) owner(rank int) int {
-	if w.place.Processes == nil {
-		return 0
-	}
-	return w.place.Owners[rank]
+// exchangeTimes is what the messages of a step take one device.
+type exchangeTimes struct {
+	Device          string
+	Sends, Receives time.Duration // one after the other
+	Longest         time.Duration // a single message
+	Unknown         int           // messages that nobody measured
 }
 
-// knowledge returns what this process knows.
-func (w *setup) knowledge(ctx context.Context, graph bool, v *view) (k knowledge, err error) {
-	for _, d := range w.place.Devices {
-		if d == nil {
-			k.Devices = append(k.Devices, deviceView{})
-			continue
-		}
-		k.Devices = append(k.Devices, deviceView{w.nameOf(d), d.Name})
-	}
-	for _, m := range w.plan.Messages {
-		k.Links = append(k.Links, linkView{w.kindOf(m.From, m.To), m.Why, m.Path})
-	}
-	if graph {
-		return k, nil
-	}
-	memory, err := w.memory(ctx)
-	if err != nil {
-		return k, err
-	}
-	if k.Memory, err = w.memories(memory, w.nameOf); err != nil {
-		return k, err
-	}
-	if k.Host, err = memory[0].Device.HostMemoryInfo(); err != nil {
-		return k, err
-	}
-	k.Times = w.forecasts(w.nameOf)
-	switch err := scheme.Fit(memory); {
-	case w.place.Processes == nil:
-		v.unfit = err
-	case err != nil:
-		k.Unfit = err.Error()
-	}
-	return k, nil
-}
+// atMost returns the time if the device handles its messages one after the other,
+// sending and receiving at once.
+func (f *exchangeTimes) atMost() time.Duration { return max(f.Sends, f.Receives) }
 
-// nameOf names a device of this process.
-func (w *setup) nameOf(d *streams.Device) string {
-	if p := w.place.Processes; p != nil {
-		return fmt.Sprintf("%v of rank %d", d, p.Rank)
-	}
-	return d.String()
-}
-
-// kindOf says what links two subdomains, as far as this process knows.
-func (w *setup) kindOf(from, to int) string {
-	if p := w.place.Processes; p != nil {
-		a, b := w.place.Owners[from], w.place.Owners[to]
-		switch {
-		case p.Nodes[a] != p.Nodes[b]:
-			return "network"
-		case a != b:
-			return "processes"
-		}
-	}
-	if link := w.session.Links.Between(w.place.Devices[from], w.place.Devices[to]); link != nil {
-		return orDash(link.Kind)
-	}
-	return "itself"
-}
-
-// printCrossing says what goes from one process to another, and from one host to another.
-func (w *view) printCrossing(out io.Writer) {
-	p := w.place.Processes
-	if p == nil {
-		return
-	}
-	for _, between := range []struct{ kind, what string }{{"processes", "between processes of one host"}, {"network", "between hosts"}} {
-		messages, bytes := 0, int64(0)
-		sent := map[int]int64{} // by host
-		most := int64(0)
-		for i, m := range w.plan.Messages {
-			if w.links[i].Kind == between.kind {
-				messages, bytes = messages+1, bytes+m.Bytes
-				node := p.Nodes[w.place.Owners[m.From]]
-				sent[node] += m.Bytes
-				most = max(most, sent[node])
-			}
-		}
-		if messages == 0 {
-			continue
-		}
-		fmt.Fprintf(out, "%s: %d messages, %s %s, of one host at most %s; packed on the device, through pinned memory, sent by %s\n",
-			between.what, messages, streams.Size(bytes), w.by(), streams.Size(most), p.Library)
+func (f *exchangeTimes) add(took time.Duration, known bool, sum *time.Duration) {
+	*sum += took
+	f.Longest = max(f.Longest, took)
+	if !known {
+		f.Unknown++
 	}
 }

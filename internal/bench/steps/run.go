@@ -136,17 +136,17 @@ func times(n []int) string {
 // step times the steps of a case, in microseconds, and says how it was set up.
 func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
 	s, err = newSetup(ctx, r.Machine, c, r.slabs)
-	if err = r.agree(err); err != nil {
+	if err = agree(r.Processes, err); err != nil {
 		return step, nil, err
 	}
 	if err := s.choose(ctx, r.notes); err != nil {
 		return step, nil, err
 	}
-	if err := r.agree(s.fits(ctx)); err != nil {
+	if err := agree(r.Processes, s.fits(ctx)); err != nil {
 		return step, nil, err
 	}
 	solver, err := solvers.New(ctx, s.problem, s.plan, s.Compiler)
-	if err = r.agree(err); err != nil {
+	if err = agree(r.Processes, err); err != nil {
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, solver.Close()) }()

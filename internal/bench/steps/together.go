@@ -13,8 +13,7 @@ import (
 
 // agree returns the error, or where processes make the steps together an error on all if any has one: that something is left
 // out, unless one of them has failed.
-func (r *run) agree(mine error) error {
-	p := r.Processes
+func agree(p *mpi.Processes, mine error) error {
 	if p == nil {
 		return mine
 	}
