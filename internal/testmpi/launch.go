@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,9 +19,12 @@ import (
 type Job struct {
 	Program string
 	Ranks   int
-	Args    []string      // of the launcher, beside those of the installation
-	Env     []string      // "NAME=value"; HALOX_MPI is the installation's library unless it is here
-	Limit   time.Duration // after which all is killed; 0: 60 s
+	Args    []string          // of the launcher, beside those of the installation
+	Env     []string          // "NAME=value"; HALOX_MPI is the installation's library unless it is here
+	Limit   time.Duration     // after which all is killed; 0: 60 s
+	Wrap    []string          // what starts the launcher; nothing: it is started by itself
+	Said    string            // words of some rank
+	Then    func(said string) // where set, is called when they have been said, with all until then
 }
 
 // Result is what came of a launch.
@@ -28,8 +32,9 @@ type Result struct {
 	Out  string // of all ranks, and what the launcher said
 	Err  error  // of the launcher: an exit code that is not 0
 	Took time.Duration
-	Late bool  // the limit was reached
-	Left []int // processes that were still there when the launcher had ended, and were killed
+	Late bool      // the limit was reached
+	Left []int     // processes that were still there when the launcher had ended, and were killed
+	Said time.Time // when the words that a job waits for were said; zero where they were not
 }
 
 // Run starts the test program under the launcher and waits for it.
@@ -45,18 +50,37 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 	ctx, stop := context.WithTimeout(context.Background(), r.Limit)
 	defer stop()
 	id := fmt.Sprintf("%d-%d", os.Getpid(), rand.Uint64())
-	args := append(append(append([]string{"-n", strconv.Itoa(r.Ranks)}, in.Args...), r.Args...), self)
-	c := exec.CommandContext(ctx, in.Launch, args...)
+	args := append(slices.Clone(r.Wrap), in.Launch, "-n", strconv.Itoa(r.Ranks))
+	args = append(append(append(args, in.Args...), r.Args...), self)
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Env = in.environment(r, id)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which launchers hand on
 	c.WaitDelay = 3 * time.Second
-	var out bytes.Buffer
+	out := listener{said: r.Said, then: r.Then}
 	c.Stdout, c.Stderr = &out, &out
 	began := time.Now()
 	err = c.Run()
-	result := Result{Out: out.String(), Err: err, Took: time.Since(began), Late: ctx.Err() != nil}
+	result := Result{Out: out.text.String(), Err: err, Took: time.Since(began), Late: ctx.Err() != nil, Said: out.at}
 	result.Left = endAll(id)
 	return result
+}
+
+// listener keeps what is printed, and does something when some words have been.
+type listener struct {
+	text bytes.Buffer
+	said string
+	then func(said string)
+	at   time.Time
+}
+
+// Write implements io.Writer. One goroutine calls it.
+func (l *listener) Write(b []byte) (int, error) {
+	l.text.Write(b)
+	if l.then != nil && l.at.IsZero() && strings.Contains(l.text.String(), l.said) {
+		l.at = time.Now()
+		l.then(l.text.String())
+	}
+	return len(b), nil
 }
 
 // environment returns that of the launcher: this one's without what another launcher has set.
@@ -71,8 +95,9 @@ func (in Installation) environment(r Job, id string) (all []string) {
 }
 
 // endAll kills the processes of a launch that are still there. What ends by itself within a
-// short time is not counted.
-func endAll(id string) (left []int) {
+// short time is not counted, nor what launchers have started for themselves.
+func endAll(id string) (ranks []int) {
+	var left []int
 	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left = processesOf(id)
 		if len(left) == 0 || time.Now().After(deadline) {
@@ -80,12 +105,26 @@ func endAll(id string) (left []int) {
 		}
 	}
 	for _, pid := range left {
+		daemon := isDaemon(pid)
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill() // it may have ended meanwhile
 		}
+		if !daemon {
+			ranks = append(ranks, pid)
+		}
 	}
-	return left
+	return ranks
 }
+
+// isDaemon reports whether a process is a launcher's.
+func isDaemon(pid int) bool {
+	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // of one that has ended since, nothing
+	return len(name) == 0 || slices.Contains(daemons, strings.TrimSpace(string(name)))
+}
+
+// daemons are what launchers start on other hosts, and end themselves. On a host that cannot be reached any more they stay until
+// they find that out.
+var daemons = []string{"hydra_pmi_proxy", "orted", "prted"}
 
 // processesOf returns the processes, but this one, that have the mark of a launch. A process
 // that has ended has no environment.
