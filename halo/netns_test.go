@@ -88,12 +88,12 @@ func TestNetnsFailures(t *testing.T) {
 			t.Run(tc.name, func(t *testing.T) {
 				n := testnet.New(t, tc.hosts)
 				job := testmpi.Job{Program: "exchanges", Ranks: tc.hosts, Limit: 50 * time.Second}
-				job.Said = ": exchanges>\n"
+				job.Said = "<rank 1, process"
 				job.Then = func(said string) { tc.fail(t, n, said) }
 				r := in.Run(t, n.Over(in, job))
-				took := time.Since(r.Said)
-				t.Logf("it ended %v after that:\n%s", took.Round(time.Millisecond), r.Out)
-				if r.Said.IsZero() || r.Err == nil || len(r.Left) > 0 {
+				took := r.Ended.Sub(r.Said)
+				t.Logf("all ranks had ended %v after that; the launcher hung: %t", took.Round(time.Millisecond), r.Hung)
+				if r.Said.IsZero() || r.Err == nil || len(r.Left) > 0 || r.Late {
 					t.Fatalf("late %t, left %v: %v\n%s", r.Late, r.Left, r.Err, r.Out)
 				}
 				if took > 4*limit {

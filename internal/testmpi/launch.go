@@ -35,6 +35,10 @@ type Result struct {
 	Late bool      // the limit was reached
 	Left []int     // processes that were still there when the launcher had ended, and were killed
 	Said time.Time // when the words that a job waits for were said; zero where they were not
+	// After these words: when the last rank had ended, and whether the launcher had to be ended a while after that, as one that
+	// waits for a host that it cannot reach.
+	Ended time.Time
+	Hung  bool
 }
 
 // Run starts the test program under the launcher and waits for it.
@@ -56,21 +60,61 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 	c.Env = in.environment(r, id)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which launchers hand on
 	c.WaitDelay = 3 * time.Second
-	out := listener{said: r.Said, then: r.Then}
+	var result Result
+	over, watched := make(chan struct{}), make(chan struct{})
+	close(watched)
+	out := listener{said: r.Said, then: r.Then, begin: func() {
+		watched = make(chan struct{})
+		go func() {
+			defer close(watched)
+			result.Ended, result.Hung = awaitRanks(id, self, over)
+			if result.Hung {
+				_ = c.Process.Kill() // it may have ended meanwhile
+			}
+		}()
+	}}
 	c.Stdout, c.Stderr = &out, &out
 	began := time.Now()
-	err = c.Run()
-	result := Result{Out: out.text.String(), Err: err, Took: time.Since(began), Late: ctx.Err() != nil, Said: out.at}
-	result.Left = endAll(id)
+	result.Err = c.Run()
+	close(over)
+	<-watched
+	result.Out, result.Took, result.Late, result.Said = out.text.String(), time.Since(began), ctx.Err() != nil, out.at
+	result.Left = endAll(id, func(left []int) []int {
+		if result.Hung {
+			left = ranksAmong(left, self)
+		}
+		return left
+	})
 	return result
+}
+
+// launcherTime is how long a launcher may go on when its last rank on any host has ended.
+const launcherTime = 5 * time.Second
+
+// awaitRanks returns when no rank of a launch is left, and whether the launcher went on for long after that.
+func awaitRanks(id, self string, over <-chan struct{}) (ended time.Time, hung bool) {
+	for {
+		if len(ranksAmong(processesOf(id), self)) == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	ended = time.Now()
+	select {
+	case <-over:
+		return ended, false
+	case <-time.After(launcherTime):
+		return ended, true
+	}
 }
 
 // listener keeps what is printed, and does something when some words have been.
 type listener struct {
-	text bytes.Buffer
-	said string
-	then func(said string)
-	at   time.Time
+	text  bytes.Buffer
+	said  string
+	then  func(said string)
+	begin func() // after that
+	at    time.Time
 }
 
 // Write implements io.Writer. One goroutine calls it.
@@ -79,6 +123,7 @@ func (l *listener) Write(b []byte) (int, error) {
 	if l.then != nil && l.at.IsZero() && strings.Contains(l.text.String(), l.said) {
 		l.at = time.Now()
 		l.then(l.text.String())
+		l.begin()
 	}
 	return len(b), nil
 }
@@ -95,36 +140,31 @@ func (in Installation) environment(r Job, id string) (all []string) {
 }
 
 // endAll kills the processes of a launch that are still there. What ends by itself within a
-// short time is not counted, nor what launchers have started for themselves.
-func endAll(id string) (ranks []int) {
-	var left []int
+// short time is not counted.
+func endAll(id string, count func([]int) []int) (left []int) {
 	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left = processesOf(id)
 		if len(left) == 0 || time.Now().After(deadline) {
 			break
 		}
 	}
+	counted := count(slices.Clone(left))
 	for _, pid := range left {
-		daemon := isDaemon(pid)
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill() // it may have ended meanwhile
 		}
-		if !daemon {
-			ranks = append(ranks, pid)
-		}
 	}
-	return ranks
+	return counted
 }
 
-// isDaemon reports whether a process is a launcher's.
-func isDaemon(pid int) bool {
-	name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // of one that has ended since, nothing
-	return len(name) == 0 || slices.Contains(daemons, strings.TrimSpace(string(name)))
+// ranksAmong returns those of some processes that run the test program; others are launchers, and what they have started for
+// themselves.
+func ranksAmong(pids []int, self string) []int {
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		return err != nil || program != self
+	})
 }
-
-// daemons are what launchers start on other hosts, and end themselves. On a host that cannot be reached any more they stay until
-// they find that out.
-var daemons = []string{"hydra_pmi_proxy", "orted", "prted"}
 
 // processesOf returns the processes, but this one, that have the mark of a launch. A process
 // that has ended has no environment.
