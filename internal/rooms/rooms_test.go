@@ -47,6 +47,7 @@ var may = map[string][]string{
 	"internal/files":                {},
 	"internal/cache":                {"internal/files"},
 	"internal/testmpi":              {},
+	"internal/testnet":              {"internal/testmpi"},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
 	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "streams", "domain"},
 	"internal/mutation":             {},
