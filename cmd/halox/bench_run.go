@@ -73,7 +73,7 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 		failure = errInterrupted // of another process
 	}
 	during(ctx, "writing what was measured", nil)
-	if to.Record == nil {
+	if to.Record == nil || !l.speaks() {
 		return failure
 	}
 	return errors.Join(failure, to.Keep(leave.chart), leave.table(out, to.Record))

@@ -5,11 +5,13 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/internal/testnet"
 	"github.com/halox/halox/results"
@@ -91,22 +93,29 @@ func TestNetnsSlowLink(t *testing.T) {
 			h.Slow(t, bits)
 		}
 		config := write(t, "c.yaml", wired)
-		r, field, _ := wireHalox(t, in, n, config, steps)
-		if !bytes.Equal(field, fieldAfter(t, config, steps)) {
-			t.Error("the field is another than that of one process")
+		want, step := fieldAfter(t, config, steps), math.Inf(1)
+		least := face * 8 / bits * 1e3                   // ms
+		for try := 0; try < 4 && step > 2*least; try++ { // the machine may have been busy
+			r, field, _ := wireHalox(t, in, n, config, steps)
+			if !bytes.Equal(field, want) {
+				t.Error("the field is another than that of one process")
+			}
+			step = min(step, float64(*r.Run.LoopSeconds)/steps*1e3)
 		}
-		least := face * 8 / bits * 1e3 // ms
-		step := *r.Run.LoopSeconds / steps * 1e3
 		t.Logf("a step takes %.2f ms; its faces at least %.2f ms", step, least)
-		if float64(step) < 0.7*least || float64(step) > 3*least { // the bucket lets some through at once
+		if step < 0.7*least || step > 3*least { // the bucket lets some through at once
 			t.Errorf("a step takes %.2f ms; its faces at least %.2f ms", step, least)
 		}
-		record := filepath.Join(t.TempDir(), "l.json")
-		args := []string{"bench", "links", "--backend", "host", "--sizes", "256KiB", "--modes", "one-way", "--record", record}
+		record, network := filepath.Join(t.TempDir(), "l.json"), filepath.Join(t.TempDir(), "n.yaml")
+		args := []string{"bench", "links", "--backend", "host", "--sizes", "256KiB", "--modes", "one-way", "--record", record, "--network", network}
 		in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=" + strings.Join(args, "\n")}, Limit: 100 * time.Second})).Succeeds(t)
 		links, err := results.Read(record)
 		if err != nil {
 			t.Fatal(err)
+		}
+		found, err := forecast.FindNetwork(network)
+		if err != nil || found.Bandwidth < 0.8*bits/8 || found.Bandwidth > 1.1*bits/8 || found.Latency <= 0 {
+			t.Errorf("the network is %+v: %v", found, err)
 		}
 		for _, row := range links.Rows {
 			rate, want := row.Median(results.Rate)*8e9, float64(bits)

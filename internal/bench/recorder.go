@@ -99,7 +99,7 @@ func (k *Recorder) same(rows []results.Row) (of []results.Row, err error) {
 
 // unlike are the settings by which a record may differ from that which it continues. What keeps
 // devices busy is measured each time; rows have it as a label.
-var unlike = []string{"record", "plot", "resume", "progress", "list", "busy"}
+var unlike = []string{"record", "plot", "resume", "progress", "list", "busy", "network"}
 
 // Begin begins the record, with the rows of the record that is resumed, if one is. It refuses one
 // that was measured by another halox, on other devices or with other settings.
