@@ -94,14 +94,6 @@ func (l *launched) config(ctx context.Context, read func() (*configs.Run, error)
 	return c, gob.NewDecoder(bytes.NewReader(text)).Decode(c)
 }
 
-// check refuses what is of one process.
-func (l *launched) check(t traceFlags) error {
-	if l.processes != nil && t.file != "" {
-		return fmt.Errorf("--trace: what one process does can be traced, and %d share the grid", l.processes.Size())
-	}
-	return nil
-}
-
 // end takes leave of the other processes. After a failure it ends all of them: rank 0 says why, and another where it is the
 // first to have found out, as where rank 0 is lost.
 func (l *launched) end(err error, notes io.Writer) error {

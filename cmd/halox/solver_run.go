@@ -17,8 +17,8 @@ type solverRun struct {
 	tracing *tracing // nil where none is wanted
 }
 
-// newSolverRun makes everything ready, and shows how that goes.
-func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status) (*solverRun, error) {
+// newSolverRun makes everything ready, with a trace where one is wanted, and shows how that goes.
+func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status, traced traceFlags) (*solverRun, error) {
 	w, err := openSetup(ctx, c, processes, show, func(w *setup) {
 		show.compiles(w.session.Compiler)
 		w.begin(ctx)
@@ -34,11 +34,14 @@ func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes,
 		return nil, errors.Join(err, w.close())
 	}
 	during(ctx, "filling the fields and compiling", nil)
-	solver, err := solvers.New(ctx, w.problem, w.plan, w.session.Compiler)
-	if err != nil {
+	j := &solverRun{setup: w}
+	if err := w.place.Agree(ctx, "trace the run", j.beginTrace(traced)); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
-	return &solverRun{setup: w, solver: solver}, nil
+	if j.solver, err = solvers.New(ctx, w.problem, w.plan, w.session.Compiler); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return j, nil
 }
 
 // writes reports whether this process prints and writes what comes of the run: one does.

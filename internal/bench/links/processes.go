@@ -191,7 +191,7 @@ func (r *network) device(sends bool, other int, bytes int64, tag int, open *stre
 	}
 	open.Add(x)
 	t.one = func() error {
-		x.Expect()
+		x.Expect(s)
 		return errors.Join(x.Receive(waits, s), x.Done(s))
 	}
 	if err := errors.Join(t.one(), mirror.Download(s), x.Done(s), s.Sync(timing.Limit)); err != nil {
