@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -127,7 +126,7 @@ func TestLaunchedCommandsOfOne(t *testing.T) {
 			r := launchHalox(t, in, 2, nil, args...)
 			r.Fails(t, words)
 			if n := strings.Count(r.Out, words); n != 1 {
-				t.Error(fmt.Sprintf("%v: said %d times:\n%s", args, n, r.Out))
+				t.Errorf("%v: said %d times:\n%s", args, n, r.Out)
 			}
 		}
 	})
