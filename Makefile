@@ -17,7 +17,7 @@ FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu ker
 MPI_TESTS := internal/mpi p2p/mpi halo solvers/scheme solvers cmd/halox
 MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
 
-.PHONY: help build run test race test-mpi lint format-cuda nvrtc mpi bundle linkprobe clean
+.PHONY: help build run test race test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ race: ## run all tests under the race detector; what it measures is not for the 
 
 test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had
 	HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
+
+# Skipped where the tests are not root's, or namespaces cannot be had.
+test-netns: mpi ## test processes on several hosts, which are network namespaces of this one; as root, with iproute2
+	HALOX_TEST_NETNS=1 HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -p 1 -timeout 20m -run Netns ./halo ./cmd/halox
 
 lint: ## check the format, the code and its imports; the format of CUDA where make format-cuda has been run
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }

@@ -5,19 +5,6 @@ import (
 	"math"
 )
 
-// What a step costs in AutoParts, in units of points copied in one piece.
-// Measured on NVLink, a message takes 5 us before its first byte arrives, in
-// which a GPU sends some 2^18 doubles and sweeps four times as many points. Faces
-// of the slowest axis travel as they lie; the others are packed and unpacked,
-// those across rows with one useful element a transaction.
-const (
-	sweepCost      = 0.25
-	messageCost    = 1 << 18
-	contiguousCost = 1
-	packedCost     = 3
-	stridedCost    = 6
-)
-
 // maxImbalance is how many times the points of the best balanced cut the largest
 // subdomain of another may own.
 const maxImbalance = 1.1
@@ -65,45 +52,10 @@ func cutsInto(g Grid, n int, w Radius) (all []cut) {
 			if parts.Product() != int64(n) {
 				continue
 			}
-			if d, err := Decompose(g, parts); err == nil && d.CheckWidth(w) == nil {
-				all = append(all, cut{parts, d.largest(), d.cost(w)})
+			if s, ok := sizes(g, parts, w); ok {
+				all = append(all, cut{parts, s.largest, s.cost})
 			}
 		}
 	}
 	return all
-}
-
-// largest returns how many points the largest subdomain owns.
-func (d *Decomposition) largest() (points int64) {
-	for _, s := range d.Subdomains {
-		points = max(points, s.Box.Points())
-	}
-	return points
-}
-
-// cost returns the cost of a step of the busiest subdomain, which sweeps its points and
-// sends its messages.
-func (d *Decomposition) cost(w Radius) float64 {
-	worst := 0.0
-	for _, s := range d.Subdomains {
-		sum := sweepCost * float64(s.Box.Points())
-		for _, dir := range Faces(d.Grid.Dims) {
-			if _, ok := d.Neighbour(s.Rank, dir); ok {
-				points := SendBox(s.Box, dir, w).Points()
-				sum += messageCost + float64(points)*axisCost(dir.Axis(), d.Grid.Dims)
-			}
-		}
-		worst = max(worst, sum)
-	}
-	return worst
-}
-
-func axisCost(axis, dims int) float64 {
-	switch axis {
-	case dims - 1:
-		return contiguousCost
-	case 0:
-		return stridedCost
-	}
-	return packedCost
 }

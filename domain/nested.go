@@ -14,8 +14,8 @@ import (
 // subdomain owns over 10% more points than that of the best balanced cut are left out. It is an
 // error if no cut gives every subdomain the layers that its neighbours need.
 func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err error) {
-	if hosts < 1 || devices < 1 || int64(hosts)*int64(devices) > maxParts {
-		return outer, inner, fmt.Errorf("domain: cannot cut a grid over %d hosts of %d devices: 1 to %d parts are possible", hosts, devices, maxParts)
+	if hosts < 1 || devices < 1 || int64(hosts)*int64(devices) > maxNested {
+		return outer, inner, fmt.Errorf("domain: cannot cut a grid over %d hosts of %d devices: 1 to %d parts are possible", hosts, devices, maxNested)
 	}
 	all := nestedCuts(g, hosts, devices, w)
 	balanced := int64(math.MaxInt64)
@@ -37,23 +37,25 @@ func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err er
 	return best.outer, best.inner, nil
 }
 
+// maxNested is how many parts NestedParts cuts a grid into. They are more than a Decomposition has, for machines that are planned.
+const maxNested = 1 << 24
+
 // nestedCut is one way to cut a grid over hosts and devices.
 type nestedCut struct {
 	outer, inner Vec
 	largest      int64   // points of the largest subdomain
 	between      int64   // points that a host sends to others, at most
-	cost         float64 // of a step, see Decomposition.cost
+	cost         float64 // of a step, see piece.cost
 }
 
 // nestedCuts returns all that leave each subdomain the layers that its neighbours need.
 func nestedCuts(g Grid, hosts, devices int, w Radius) (all []nestedCut) {
 	for _, outer := range factors(hosts) {
 		for _, inner := range factors(devices) {
-			d, err := Decompose(g, Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]})
-			if err != nil || d.CheckWidth(w) != nil {
-				continue
+			parts := Vec{outer[0] * inner[0], outer[1] * inner[1], outer[2] * inner[2]}
+			if s, ok := sizes(g, parts, w); ok {
+				all = append(all, nestedCut{outer, inner, s.largest, between(g, parts, inner, w), s.cost})
 			}
-			all = append(all, nestedCut{outer, inner, d.largest(), d.between(inner, w), d.cost(w)})
 		}
 	}
 	return all
@@ -74,20 +76,13 @@ func factors(n int) (all []Vec) {
 
 // between returns how many points the host that sends most sends others, where each host has
 // inner subdomains along each axis.
-func (d *Decomposition) between(inner Vec, w Radius) (most int64) {
-	points := map[Vec]int64{}
-	for _, s := range d.Subdomains {
-		for _, dir := range Faces(d.Grid.Dims) {
-			to, ok := d.Neighbour(s.Rank, dir)
-			if !ok {
-				continue
-			}
-			host := BlockOf(s.Coord, inner)
-			if BlockOf(d.Subdomains[to].Coord, inner) != host {
-				points[host] += SendBox(s.Box, dir, w).Points()
-				most = max(most, points[host])
-			}
+func between(g Grid, parts, inner Vec, w Radius) (most int64) {
+	for host := range pieces(g, parts, inner, false) {
+		sent := int64(0)
+		for _, points := range host.faces(g.Dims, w) {
+			sent += points
 		}
+		most = max(most, sent)
 	}
 	return most
 }

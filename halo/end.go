@@ -66,10 +66,10 @@ func (e *end) send(c *streams.WorkerGroup, s *streams.Stream) error {
 	return nil
 }
 
-// expect begins to receive from other processes.
-func (e *end) expect() {
+// expect begins to receive from other processes, in the step of a stream.
+func (e *end) expect(s *streams.Stream) {
 	for _, t := range e.receivers {
-		t.Expect()
+		t.Expect(s)
 	}
 }
 

@@ -31,13 +31,22 @@ func (p *Plan) acrossProcesses(m *Message) bool {
 	from, to := p.Placement.Owners[m.From], p.Placement.Owners[m.To]
 	switch {
 	case from != to:
-		m.Path, m.Why = p2p.MPI, fmt.Sprintf("from %s to %s", p.Placement.Processes.Name(from), p.Placement.Processes.Name(to))
+		m.Path, m.Why = p2p.MPI, p.Placement.whyMPI(from, to)
 	case !p.Placement.IsLocal(m.From):
 		m.Path, m.Why = "", fmt.Sprintf("within %s", p.Placement.Processes.Name(from))
 	default:
 		return false
 	}
 	return true
+}
+
+// whyMPI says why a message between two processes takes path mpi.
+func (p *Placement) whyMPI(from, to int) string {
+	all := p.Processes
+	if all.Nodes[from] == all.Nodes[to] {
+		return fmt.Sprintf("from rank %d to rank %d of host %s: a process reaches no other's memory", from, to, all.Hosts[from])
+	}
+	return fmt.Sprintf("from %s to %s: another host", all.Name(from), all.Name(to))
 }
 
 func shapeOf(m Message) p2p.MessageShape {

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package halo_test
 
@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		"own points":      acrossProcesses(testLimit, ownPoints),
 		"session":         acrossProcesses(testLimit, inSession),
 		"accumulate":      acrossProcesses(testLimit, accumulates),
+		"exchanges":       acrossProcesses(4*time.Second, exchanges),
 	})
 }
 

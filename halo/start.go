@@ -31,7 +31,7 @@ func (x *Exchanger) begin(at []*streams.Stream) error {
 		if l == nil {
 			continue
 		}
-		l.in.expect()
+		l.in.expect(at[rank])
 		l.sendStream.Follow(at[rank])
 		l.receiveStream.Follow(at[rank])
 		if err := at[rank].Record(l.ready); err != nil {

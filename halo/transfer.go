@@ -52,7 +52,7 @@ func (t *Transfer) Receive(c *streams.WorkerGroup, s *streams.Stream) error {
 		return errNoStream
 	}
 	if t.sent == nil {
-		t.in.expect()
+		t.in.expect(s)
 		return t.in.receive(c, s)
 	}
 	t.received++

@@ -45,6 +45,8 @@ type Record struct {
 	Host    Host      `json:"host"`              // the machine it ran on
 	Devices []Device  `json:"devices"`           // those that took part
 
+	Processes int `json:"processes,omitempty"` // that measured together, where they were several; of a run see Run.Processes
+
 	Resumed []time.Time `json:"resumed,omitempty"` // when it was continued, after it had been interrupted
 
 	Settings    any    `json:"settings,omitempty"`    // the whole config as resolved, or what a bench was told; whatever JSON can hold

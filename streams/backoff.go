@@ -3,6 +3,8 @@ package streams
 import (
 	"runtime"
 	"time"
+
+	"github.com/halox/halox/internal/nap"
 )
 
 // How long a waiting thread keeps looking before it lets others run. While it
@@ -52,7 +54,7 @@ func (b *backoff) pause() time.Duration {
 		runtime.Gosched()
 		return 0
 	}
-	time.Sleep(b.sleep)
+	nap.Sleep(b.sleep)
 	b.sleep = min(2*b.sleep, maxSleep)
 	return b.look()
 }

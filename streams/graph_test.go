@@ -191,7 +191,7 @@ func TestTraceOfAGraph(t *testing.T) {
 	const took = 5 * time.Millisecond
 	d, tracer := traced(t, 2)
 	l := loomOf(t, d)
-	slow := nap(t, d[1], "slow", Sweep, took)
+	slow := sleeper(t, d[1], "slow", Sweep, took)
 	l.one.BeginStep(3)
 	l.two.BeginStep(3)
 	g := must[*Graph](t)(l.capture(func() error { return errors.Join(l.two.Launch(slow), l.weave()) }))

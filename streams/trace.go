@@ -10,6 +10,7 @@ import (
 // Trace is what a tracer found out.
 type Trace struct {
 	Devices []DeviceTrace // as NewTracer was given them
+	Zero    time.Time     // of the host's clock, that times count from: when the first operation began; zero where there is none
 }
 
 // DeviceTrace is what the streams of one device did.
@@ -74,6 +75,7 @@ func (t *Tracer) Trace() *Trace {
 			}
 		}
 	}
+	all.Zero = zero
 	for i, p := range t.tapes {
 		p.arrange(&all.Devices[i], found[i], zero)
 	}

@@ -15,8 +15,8 @@ func traced(t *testing.T, n int) ([]*Device, *Tracer) {
 	return d, tracer
 }
 
-// nap makes a kernel that sleeps.
-func nap(t *testing.T, d *Device, name string, work Work, took time.Duration) *Kernel {
+// sleeper makes a kernel that sleeps.
+func sleeper(t *testing.T, d *Device, name string, work Work, took time.Duration) *Kernel {
 	t.Helper()
 	return must[*Kernel](t)(d.NewKernel(KernelSpec{Name: name, Work: work, Run: func() { time.Sleep(took) }}))
 }
@@ -44,7 +44,7 @@ func TestTraceOfTwoStreams(t *testing.T) {
 	d, tracer := traced(t, 2)
 	a, b := must[*Stream](t)(d[0].NewStream(Normal)), must[*Stream](t)(d[1].NewStream(Normal))
 	a.SetName("of %d", 0)
-	sweep, pack := nap(t, d[0], "sweep", Sweep, took), nap(t, d[1], "pack", Pack, took)
+	sweep, pack := sleeper(t, d[0], "sweep", Sweep, took), sleeper(t, d[1], "pack", Pack, took)
 	m, away := must[*Memory](t)(d[0].Alloc(64)), must[*Memory](t)(d[1].Alloc(64))
 	e := must[*Event](t)(d[0].NewEvent())
 	for n := range int64(8) {
@@ -94,7 +94,7 @@ func TestTraceOfAnIdleStream(t *testing.T) {
 	const idle = 20 * time.Millisecond
 	d, tracer := traced(t, 1)
 	s := must[*Stream](t)(d[0].NewStream(Normal))
-	k := nap(t, d[0], "k", "", idle)
+	k := sleeper(t, d[0], "k", "", idle)
 	s.BeginStep(3)
 	check(t, s.Launch(k), s.Sync(testLimit))
 	time.Sleep(idle)
@@ -109,7 +109,7 @@ func TestTraceOfAnIdleStream(t *testing.T) {
 func TestTraceOfTooMuch(t *testing.T) {
 	d, tracer := traced(t, 1)
 	s := must[*Stream](t)(d[0].NewStream(Normal))
-	k := nap(t, d[0], "k", OtherWork, 0)
+	k := sleeper(t, d[0], "k", OtherWork, 0)
 	s.BeginStep(4)
 	const more = 10
 	n := 0
@@ -133,7 +133,7 @@ func TestTraceOfAStreamThatHangs(t *testing.T) {
 	stuck := must[*Kernel](t)(d[0].NewKernel(KernelSpec{Name: "stuck", Run: func() { <-hold }}))
 	free := sync.OnceFunc(func() { close(hold) })
 	defer free()
-	k := nap(t, d[0], "k", OtherWork, 0)
+	k := sleeper(t, d[0], "k", OtherWork, 0)
 	s.BeginStep(3)
 	check(t, s.Launch(k), s.Sync(testLimit), s.Launch(stuck), s.Launch(k))
 	trace := tracer.Trace()
@@ -153,7 +153,7 @@ func TestTracingAllocatesNothing(t *testing.T) {
 	s := must[*Stream](t)(d[0].NewStream(Normal))
 	m := must[*Memory](t)(d[0].Alloc(64))
 	e := must[*Event](t)(d[0].NewEvent())
-	k := nap(t, d[0], "k", Sweep, 0)
+	k := sleeper(t, d[0], "k", Sweep, 0)
 	for _, step := range []int64{3, 6} {
 		s.BeginStep(step)
 		n := testing.AllocsPerRun(20, func() {
@@ -173,7 +173,7 @@ func TestTracersInTurn(t *testing.T) {
 		t.Error("a device has two tracers")
 	}
 	s := must[*Stream](t)(d[0].NewStream(Normal))
-	k := nap(t, d[0], "k", Sweep, 0)
+	k := sleeper(t, d[0], "k", Sweep, 0)
 	s.BeginStep(1)
 	check(t, s.Launch(k), s.Sync(testLimit), first.Close(), first.Close(), s.Launch(k))
 	s.BeginStep(1)
@@ -194,5 +194,5 @@ func TestNoTracer(t *testing.T) {
 	s.SetName("s")
 	s.BeginStep(1)
 	other.Follow(s)
-	check(t, s.Launch(nap(t, d, "k", Sweep, 0)), s.Sync(testLimit))
+	check(t, s.Launch(sleeper(t, d, "k", Sweep, 0)), s.Sync(testLimit))
 }

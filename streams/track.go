@@ -53,6 +53,14 @@ func (s *Stream) Traced(first, last int64) bool {
 	return s.track != nil && first <= s.track.tape.window.Last && last >= s.track.tape.window.First
 }
 
+// Step returns the step that the stream is at, 0 where no tracer looks at it.
+func (s *Stream) Step() int64 {
+	if s.track == nil {
+		return 0
+	}
+	return s.track.step
+}
+
 // Follow makes s be at the step that the other stream is at.
 func (s *Stream) Follow(other *Stream) {
 	if other.track != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -9,27 +10,45 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
-// openBench opens the devices that a bench measures.
-type openBench func(ctx context.Context, notes io.Writer) (*halo.Session, error)
+// openBench opens the devices that a bench measures, of this process where several measure together.
+type openBench func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error)
 
 // check refuses a backend that there is not.
 func (b *benchFlags) check() error {
 	return option.OneOf("backend", b.backend, configs.Auto, string(streams.CUDA), string(streams.Host))
 }
 
-// count opens the first n devices, all where n is 0.
+// count opens the first n devices, of each process, all where n is 0.
 func (b *benchFlags) count(n int) openBench {
-	return func(ctx context.Context, notes io.Writer) (*halo.Session, error) {
-		return openSession(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, notes)
+	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
+		return openShared(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, processes, notes)
+	}
+}
+
+// most opens n devices together, all where n is 0: so that of several processes each has as many as the others, or one less.
+func (b *benchFlags) most(n int) openBench {
+	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
+		each := n
+		if processes != nil {
+			each = n / processes.Size()
+			if processes.Rank < n%processes.Size() {
+				each++
+			}
+		}
+		if n > 0 && each == 0 {
+			each = 1
+		}
+		return b.count(each)(ctx, processes, notes)
 	}
 }
 
 // named opens the devices that a flag names.
 func (b *benchFlags) named(flag string, ids []int) openBench {
-	return func(ctx context.Context, notes io.Writer) (*halo.Session, error) {
+	return func(ctx context.Context, _ *mpi.Processes, notes io.Writer) (*halo.Session, error) {
 		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: slices.Compact(slices.Clone(ids))}, notes)
 		if err != nil {
 			return nil, fmt.Errorf("--backend %s --%s %s: %w", b.backend, flag, option.List(ids), err)
@@ -43,7 +62,13 @@ const fewHostDevices = 4
 
 // some opens the devices that are named, or all GPUs, or a few host devices.
 func (b *benchFlags) some(ids []int) openBench {
-	return func(ctx context.Context, notes io.Writer) (*halo.Session, error) {
+	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
+		if processes != nil && len(ids) > 0 {
+			return nil, errors.New("--devices: of several processes each takes its first device: leave it out")
+		}
+		if processes != nil {
+			return b.count(1)(ctx, processes, notes)
+		}
 		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: ids}, notes)
 		if err != nil || !s.Devices[0].HostMemory || len(ids) > 0 {
 			return s, err

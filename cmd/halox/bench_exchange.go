@@ -21,7 +21,7 @@ func newBenchExchangeCommand() *cobra.Command {
 			if count < 0 {
 				return fmt.Errorf("--devices %d: give a number of devices, or 0 for all", count)
 			}
-			return b.run(cmd, &o, b.count(count), benchOutput{})
+			return b.runTogether(cmd, &o, b.count(count), benchOutput{})
 		},
 	}
 	f := cmd.Flags()

@@ -16,6 +16,7 @@ func newBenchLinksCommand() *cobra.Command {
 	var o links.Options
 	var devices []int
 	var sizes []string
+	var network string
 	cmd := &cobra.Command{
 		Use:   "links",
 		Short: "Time messages of all sizes between every two devices, over every path",
@@ -45,10 +46,15 @@ Before it is timed, each path between two devices is tried with random bytes, of
 the receiver's memory has no byte right before. A link that does not carry them is not
 timed; it is named, and the exit code is 1.
 
+Started by mpirun, messages between the first devices of every two processes are timed, by the
+host's clock: path mpi, beside path wire, which is MPI alone between host memories. Mode
+ping-pong is half of a round trip. --network writes what halox plan --hosts takes.
+
 Ctrl-C ends the bench between two measurements and keeps what it had; --resume goes
 on from there.`,
 		Example: `  halox bench links --record links.json --plot links.svg
   halox plot links.json --kind matrix -o matrix.svg
+  mpirun -n 2 --host a,b halox bench links --network ours.yaml
   halox bench links --devices 0,1 --paths peer --modes one-way --sizes 1KiB,1MiB,256MiB`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -58,7 +64,7 @@ on from there.`,
 			if o.Sizes, err = option.Sizes("sizes", sizes); err != nil {
 				return err
 			}
-			return b.run(cmd, &o, b.some(devices), benchOutput{})
+			return b.runTogether(cmd, &o, b.some(devices), withNetwork(&network))
 		},
 	}
 	f := cmd.Flags()
@@ -67,6 +73,7 @@ on from there.`,
 	f.StringSliceVar(&o.Paths, "paths", links.Paths(), "paths: "+strings.Join(links.Paths(), ", "))
 	f.StringSliceVar(&o.Modes, "modes", links.Modes(), "modes: one-way, both-ways, ring, ring-both-ways")
 	f.DurationVar(&o.Budget, "budget", 36*time.Millisecond, "how long to take for each measurement, about")
+	f.StringVar(&network, "network", "", "of several hosts: write what halox plan --hosts is to know of the network to this `file`")
 	b.add(f)
 	return cmd
 }

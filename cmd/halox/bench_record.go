@@ -8,14 +8,29 @@ import (
 
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 )
 
 // benchRecord begins the record of a bench on these devices, with their links where
 // they are given.
-func benchRecord(ctx context.Context, s *halo.Session, kind results.Kind, settings any, links *p2p.Links) *results.Record {
+func benchRecord(ctx context.Context, s *halo.Session, processes *mpi.Processes, kind results.Kind, settings any, links *p2p.Links) *results.Record {
 	r := beginRecord(ctx, s, kind, settings)
 	r.Devices = describeDevices(s, s.Devices, links, nil)
+	if processes == nil {
+		return r
+	}
+	all, err := gather(processes, "describe the devices", r.Devices)
+	if err != nil {
+		return r // what comes next fails too, and says why
+	}
+	r.Processes, r.Devices = processes.Size(), nil
+	for process, devices := range all {
+		for _, d := range devices {
+			d.Process, d.Host = process, processes.Hosts[process]
+			r.Devices = append(r.Devices, d)
+		}
+	}
 	return r
 }
 

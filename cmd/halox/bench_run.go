@@ -28,30 +28,52 @@ type benchOutput struct {
 	chart func(r *results.Record) (plot.Chart, error)
 }
 
-// run checks the options, opens the devices, measures, and prints and keeps what came of it.
+// run is a bench of one process.
+func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, leave benchOutput) error {
+	return takePart(cmd, func(l *launched, out, notes io.Writer) error {
+		if err := l.alone(cmd.CommandPath(), "start it without one"); err != nil {
+			return err
+		}
+		return b.measure(cmd, l, what, open, leave, out, notes)
+	})
+}
+
+// runTogether is a bench that several processes make together.
+func (b *benchFlags) runTogether(cmd *cobra.Command, what benchmark, open openBench, leave benchOutput) error {
+	return takePart(cmd, func(l *launched, out, notes io.Writer) error {
+		return b.measure(cmd, l, what, open, leave, out, notes)
+	})
+}
+
+// measure checks the options, opens the devices, measures, and prints and keeps what came of it.
 // Interrupted or failed, it keeps what it had.
-func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, leave benchOutput) (err error) {
+func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, open openBench, leave benchOutput, out, notes io.Writer) (err error) {
 	ctx := cmd.Context()
-	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Progress: b.showProgress(notes)}
-	if err := cmp.Or(b.check(), what.Check(), to.Check()); err != nil {
+	to := &bench.Recorder{Files: b.files, Settings: settingsOf(cmd.Flags()), Notes: notes, Progress: b.showProgress(notes), Processes: l.processes}
+	if err := cmp.Or(b.check(), what.Check()); err != nil {
 		return err
 	}
-	on, err := open(ctx, notes)
+	if err := to.Check(); err != nil {
+		return err
+	}
+	on, err := open(ctx, l.processes, notes)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, on.Close()) }() // with all that is on the devices
 	to.New = func(kind results.Kind, settings any, links *p2p.Links) *results.Record {
-		return benchRecord(ctx, on, kind, settings, links)
+		return benchRecord(ctx, on, l.processes, kind, settings, links)
 	}
 	if leave.table == nil {
 		leave.table = writeTable
 	}
 	during(ctx, "measuring", func() string { return keepPart(to, leave, out) })
-	failure := interruption(ctx, what.Run(ctx, &bench.Machine{Session: on, Program: version + builtFrom()}, to))
+	failure := what.Run(ctx, &bench.Machine{Session: on, Program: version + builtFrom(), Processes: l.processes}, to)
+	if failure = interruption(ctx, failure); l.processes != nil && errors.Is(failure, context.Canceled) {
+		failure = errInterrupted // of another process
+	}
 	during(ctx, "writing what was measured", nil)
-	if to.Record == nil {
+	if to.Record == nil || !l.speaks() {
 		return failure
 	}
 	return errors.Join(failure, to.Keep(leave.chart), leave.table(out, to.Record))
@@ -60,7 +82,7 @@ func (b *benchFlags) run(cmd *cobra.Command, what benchmark, open openBench, lea
 // keepPart writes the record of a bench that is ended by force, and prints what it has.
 func keepPart(to *bench.Recorder, leave benchOutput, out io.Writer) string {
 	part := to.Part()
-	if part == nil {
+	if part == nil || to.Processes != nil && to.Processes.Rank > 0 {
 		return ""
 	}
 	said := ""

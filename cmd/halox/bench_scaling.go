@@ -32,7 +32,7 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			leaveOpen(cmd.Flags(), "order", &o.Order)
-			return b.run(cmd, &o, b.count(largest(o.Devices)), benchOutput{})
+			return b.runTogether(cmd, &o, b.most(largest(o.Devices)), benchOutput{})
 		},
 	}
 	f := cmd.Flags()

@@ -43,7 +43,7 @@ Ctrl-C ends the bench and keeps what it had.`,
   halox bench schemes --points 1024,1536 --precisions float64 --cut slabs`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return b.run(cmd, &o, b.count(largest(o.Devices)), benchOutput{})
+			return b.runTogether(cmd, &o, b.most(largest(o.Devices)), benchOutput{})
 		},
 	}
 	f := cmd.Flags()

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
@@ -18,24 +21,52 @@ func newDevicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
 		Short: "List the GPUs, how they are linked, and the host devices",
-		Args:  cobra.NoArgs,
+		Long: `List the GPUs, how they are linked, and the host devices.
+
+Started by mpirun, it lists those that each process would take.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			out := cmd.OutOrStdout()
-			s, err := openSession(cmd.Context(), configs.Devices{Backend: configs.Auto}, out)
-			if err != nil {
-				return err
-			}
-			if err := errors.Join(listDevices(out, s), s.Close()); err != nil || s.Devices[0].HostMemory {
-				return err
-			}
-			fmt.Fprintln(out)
-			host, err := halo.Open(cmd.Context(), halo.Devices{Backend: streams.Host})
-			if err != nil {
-				return err
-			}
-			return errors.Join(listDevices(out, host), host.Close())
+			return takePart(cmd, func(l *launched, out, _ io.Writer) error { return showDevices(cmd.Context(), l, out) })
 		},
 	}
+}
+
+// showDevices is the command as one of the launched processes.
+func showDevices(ctx context.Context, l *launched, out io.Writer) (err error) {
+	s, err := openShared(ctx, configs.Devices{Backend: configs.Auto}, l.processes, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if l.processes != nil {
+		return listProcesses(out, s, l.processes)
+	}
+	if err := listDevices(out, s); err != nil || s.Devices[0].HostMemory {
+		return err
+	}
+	fmt.Fprintln(out)
+	host, err := halo.Open(ctx, halo.Devices{Backend: streams.Host})
+	if err != nil {
+		return err
+	}
+	return errors.Join(listDevices(out, host), host.Close())
+}
+
+// listProcesses prints the devices that each process takes.
+func listProcesses(out io.Writer, s *halo.Session, processes *mpi.Processes) error {
+	var mine strings.Builder
+	if err := listDevices(&mine, s); err != nil {
+		return processes.Fail(err)
+	}
+	all, err := gather(processes, "list the devices", mine.String())
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s, by %s\n", manyProcesses(processes), processes.Library)
+	for rank, text := range all {
+		fmt.Fprintf(out, "\n%s takes\n%s", processes.Name(rank), text)
+	}
+	return nil
 }
 
 // maxHostRows is how many host devices are listed; they are all alike.

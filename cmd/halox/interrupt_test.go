@@ -189,7 +189,7 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newSolverRun(t.Context(), config, nil, newStatus(t.Output(), nil))
+	j, err := newSolverRun(t.Context(), config, nil, newStatus(t.Output(), nil), traceFlags{})
 	if err != nil {
 		t.Fatal(err)
 	}

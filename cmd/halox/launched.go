@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/p2p/mpi"
@@ -20,6 +23,50 @@ type launched struct{ processes *mpi.Processes } // nil where this one is alone
 func launch(ctx context.Context) (*launched, error) {
 	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit})
 	return &launched{processes}, err
+}
+
+// takePart runs a command as one of the launched processes. What all but rank 0 print goes nowhere.
+func takePart(cmd *cobra.Command, do func(l *launched, out, notes io.Writer) error) error {
+	l, err := launch(cmd.Context())
+	if err != nil {
+		return err
+	}
+	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if !l.speaks() {
+		out, notes = io.Discard, io.Discard
+	}
+	return l.end(do(l, out, notes), cmd.ErrOrStderr())
+}
+
+// alone is the error of a command that several processes cannot make together; nil where this process is alone.
+func (l *launched) alone(what, why string) error {
+	if l.processes == nil {
+		return nil
+	}
+	return fmt.Errorf("%s is of one process, and a launcher started %d: %s", what, l.processes.Size(), why)
+}
+
+// manyProcesses says how many they are: "4 processes on 2 hosts".
+func manyProcesses(p *mpi.Processes) string {
+	hosts := 1 + slices.Max(p.Nodes)
+	if hosts == 1 {
+		return fmt.Sprintf("%d processes on one host", p.Size())
+	}
+	return fmt.Sprintf("%d processes on %d hosts", p.Size(), hosts)
+}
+
+// interrupted has all processes end where one has been told to: the error of its context, on all.
+func (l *launched) interrupted(ctx context.Context) error {
+	if l.processes == nil {
+		return ctx.Err()
+	}
+	all, err := gather(l.processes, "see whether to go on", ctx.Err() != nil)
+	for _, told := range all {
+		if told {
+			return errInterrupted
+		}
+	}
+	return err
 }
 
 // speaks reports whether this process prints and writes: one does.
@@ -45,14 +92,6 @@ func (l *launched) config(ctx context.Context, read func() (*configs.Run, error)
 	}
 	c = &configs.Run{}
 	return c, gob.NewDecoder(bytes.NewReader(text)).Decode(c)
-}
-
-// check refuses what is of one process.
-func (l *launched) check(t traceFlags) error {
-	if l.processes != nil && t.file != "" {
-		return fmt.Errorf("--trace: what one process does can be traced, and %d share the grid", l.processes.Size())
-	}
-	return nil
 }
 
 // end takes leave of the other processes. After a failure it ends all of them: rank 0 says why, and another where it is the

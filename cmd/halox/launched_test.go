@@ -14,6 +14,7 @@ import (
 
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/trace"
 )
 
 // Variables of a launched halox.
@@ -141,7 +142,6 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 func TestLaunchedRunFails(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for words, args := range map[string][]string{
-			"--trace: what one process does":   {"run", write(t, "c.yaml", small), "--trace", filepath.Join(t.TempDir(), "t.json")},
 			"grid.size":                        {"run", write(t, "c.yaml", small), "--set", "grid.size=[0,1]"},
 			"graph makes steps of one process": {"run", write(t, "c.yaml", small), "--set", "exchange.scheme=graph"},
 			"no such file":                     {"run", filepath.Join(t.TempDir(), "none.yaml")},
@@ -151,6 +151,48 @@ func TestLaunchedRunFails(t *testing.T) {
 			if n := strings.Count(r.Out, words); n != 1 {
 				t.Errorf("%q is said %d times:\n%s", words, n, r.Out)
 			}
+		}
+	})
+}
+
+// One trace has what the devices of all processes did, at times of one clock.
+func TestLaunchedTrace(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		file := filepath.Join(t.TempDir(), "t.json")
+		r := launchHalox(t, in, 2, nil, "run", config, "--trace", file, "--trace-steps", "6")
+		r.Succeeds(t)
+		if n := strings.Count(r.Out, "wrote "+file); n != 1 || !strings.Contains(r.Out, "hidden") {
+			t.Errorf("%d files are said to be written:\n%s", n, r.Out)
+		}
+		found, err := trace.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found.Devices) != 4 || found.About.Lost > 0 {
+			t.Fatalf("%d devices, %d operations are lost", len(found.Devices), found.About.Lost)
+		}
+		var first, last [2]time.Duration // by rank: the begin of the first operation, and the end of the last
+		wires := 0
+		for i, d := range found.Devices {
+			rank := i / 2
+			if want := fmt.Sprintf(" of rank %d on ", rank); !strings.Contains(d.Name, want) || len(d.Streams) == 0 {
+				t.Errorf("device %d is %q, with %d streams", i, d.Name, len(d.Streams))
+			}
+			for _, s := range d.Streams {
+				if s.Name == "wire" {
+					wires++
+				}
+				for _, o := range s.Operations {
+					if last[rank] == 0 || o.Begin < first[rank] {
+						first[rank] = o.Begin
+					}
+					last[rank] = max(last[rank], o.End)
+				}
+			}
+		}
+		if wires == 0 || first[0] > last[1] || first[1] > last[0] || min(first[0], first[1]) != 0 {
+			t.Errorf("%d streams of messages; rank 0 from %v to %v, rank 1 from %v to %v", wires, first[0], last[0], first[1], last[1])
 		}
 	})
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/halox/halox/configs"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -32,6 +33,9 @@ the measured links. It fails where a run does: what does not fit is refused.
 Scheme auto is the one that its trials found before; where nobody has tried the
 schemes yet, run does, and plan shows the one that it would take without.
 
+Started by mpirun, it shows what a run of all processes would exchange: which messages go to
+other processes and other hosts, by which way and why, and the memory of all of them.
+
 --dot prints the same as a graph for graphviz: halox plan --dot FILE | dot -Tsvg
 
 --hosts predicts steps on more and more hosts, up to so many, without opening a device. A
@@ -45,9 +49,16 @@ hosts, weak one that grows with them. What runs on one host alone is left out: r
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("hosts") {
-				return planHostsOf(cmd.Context(), cmd.OutOrStdout(), args[0], set, &hosts)
+				return takePart(cmd, func(l *launched, out, _ io.Writer) error {
+					if err := l.alone("plan --hosts", "it predicts steps of hosts that are not there, and needs no launcher"); err != nil {
+						return err
+					}
+					return planHostsOf(cmd.Context(), out, args[0], set, &hosts)
+				})
 			}
-			return planFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set, dot)
+			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
+				return planFile(cmd.Context(), l, out, notes, args[0], set, dot)
+			})
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
@@ -57,47 +68,52 @@ hosts, weak one that grows with them. What runs on one host alone is left out: r
 }
 
 // planFile is the command.
-func planFile(ctx context.Context, out, notes io.Writer, file string, set []string, dot bool) (err error) {
-	config, err := loadConfig(file, set)
+func planFile(ctx context.Context, l *launched, out, notes io.Writer, file string, set []string, dot bool) (err error) {
+	config, err := l.config(ctx, func() (*configs.Run, error) {
+		config, err := loadConfig(file, set)
+		if err != nil {
+			return nil, err
+		}
+		return config, checkRun(ctx, file, config)
+	})
 	if err != nil {
 		return err
 	}
-	if err := checkRun(ctx, file, config); err != nil {
-		return err
-	}
-	w, err := newSetup(ctx, config, notes)
+	w, err := openSetup(ctx, config, l.processes, notes, func(*setup) {})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
+	if !dot {
+		during(ctx, "measuring the links", nil)
+		if err := w.place.Agree(ctx, "measure the links", w.session.Measure(ctx)); err != nil {
+			return err
+		}
+		if err := w.recall(ctx); err != nil {
+			return err
+		}
+	}
+	v, err := w.view(ctx, dot)
+	if err != nil {
+		return err
+	}
 	if dot {
-		return writeDot(out, w)
+		return v.writeDot(out)
 	}
-	during(ctx, "measuring the links", nil)
-	if err := w.session.Measure(ctx); err != nil {
-		return err
-	}
-	if err := w.recall(ctx); err != nil {
-		return err
-	}
-	return w.print(ctx, out)
+	return v.print(out)
 }
 
 // print writes all tables. The error says which device has too little memory.
-func (w *setup) print(ctx context.Context, out io.Writer) error {
+func (w *view) print(out io.Writer) error {
 	w.printHead(out)
 	w.printSubdomains(out)
 	w.printMessages(out)
 	w.printLinks(out)
-	memory, err := w.memory(ctx)
-	if err != nil {
-		return err
+	if !slices.ContainsFunc(w.known, func(k knowledge) bool { return k.Memory == nil }) {
+		w.printMemory(out)
+		w.printForecast(out)
 	}
-	if err := printMemory(out, memory); err != nil {
-		return err
-	}
-	w.printForecast(out)
-	return scheme.Fit(memory)
+	return w.unfit
 }
 
 func (w *setup) printHead(out io.Writer) {
@@ -115,18 +131,30 @@ func (w *setup) counted() string {
 	if len(w.place.Devices) == 1 {
 		return fmt.Sprintf("1 %s device", w.session.Backend)
 	}
-	return fmt.Sprintf("%d %s devices", len(w.place.Devices), w.session.Backend)
+	text := fmt.Sprintf("%d %s devices", len(w.place.Devices), w.session.Backend)
+	if p := w.place.Processes; p != nil {
+		text += " of " + manyProcesses(p)
+	}
+	return text
 }
 
-func (w *setup) printSubdomains(out io.Writer) {
-	table(out, "subdomains, from lo to below hi", "rank\tdevice\tlo\thi\tpoints", func(t io.Writer) {
+func (w *view) printSubdomains(out io.Writer) {
+	header, processes := "rank\tdevice\tlo\thi\tpoints", w.place.Processes
+	if processes != nil {
+		header += "\thost"
+	}
+	table(out, "subdomains, from lo to below hi", header, func(t io.Writer) {
 		for _, s := range w.place.Subdomains {
-			fmt.Fprintf(t, "%d\t%v\t%v\t%v\t%d\n", s.Rank, w.place.Devices[s.Rank], s.Box.Lo, s.Box.Hi, s.Box.Points())
+			fmt.Fprintf(t, "%d\t%s\t%v\t%v\t%d", s.Rank, w.devices[s.Rank].Name, s.Box.Lo, s.Box.Hi, s.Box.Points())
+			if processes != nil {
+				fmt.Fprintf(t, "\t%s", processes.Hosts[w.place.Owners[s.Rank]])
+			}
+			fmt.Fprintln(t)
 		}
 	})
 }
 
-func (w *setup) printMessages(out io.Writer) {
+func (w *view) printMessages(out io.Writer) {
 	if len(w.plan.Messages) == 0 {
 		fmt.Fprintln(out, "\nno messages: nobody has a neighbour")
 		return
@@ -169,17 +197,13 @@ type load struct {
 }
 
 // loads returns the links that carry messages, in the order of their first.
-func (w *setup) loads() (all []*load) {
+func (w *view) loads() (all []*load) {
 	found := map[[2]string]*load{}
-	for _, m := range w.plan.Messages {
-		from, to := w.place.Devices[m.From], w.place.Devices[m.To]
-		key := [2]string{from.String(), to.String()}
+	for i, m := range w.plan.Messages {
+		key := [2]string{w.devices[m.From].Name, w.devices[m.To].Name}
 		l := found[key]
 		if l == nil {
-			l = &load{from: key[0], to: key[1], kind: "itself"}
-			if link := w.session.Links.Between(from, to); link != nil {
-				l.kind = orDash(link.Kind)
-			}
+			l = &load{from: key[0], to: key[1], kind: w.links[i].Kind}
 			found[key] = l
 			all = append(all, l)
 		}
@@ -192,7 +216,7 @@ func (w *setup) loads() (all []*load) {
 	return all
 }
 
-func (w *setup) printLinks(out io.Writer) {
+func (w *view) printLinks(out io.Writer) {
 	loads := w.loads()
 	if len(loads) == 0 {
 		return
@@ -203,4 +227,5 @@ func (w *setup) printLinks(out io.Writer) {
 		}
 	})
 	fmt.Fprintf(out, "from device to device: %s %s\n", streams.Size(w.plan.Bytes()), w.by())
+	w.printCrossing(out)
 }

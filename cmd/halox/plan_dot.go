@@ -12,13 +12,13 @@ import (
 
 // writeDot writes the plan as a graph for graphviz: a node a subdomain, grouped by
 // device, and an edge a message.
-func writeDot(out io.Writer, w *setup) error {
+func (w *view) writeDot(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("digraph halox {\n\trankdir=LR\n\tnode [shape=box]\n")
-	seen := map[*streams.Device]bool{}
-	for _, d := range w.place.Devices {
-		if !seen[d] {
-			seen[d] = true
+	seen := map[string]bool{}
+	for _, d := range w.devices {
+		if !seen[d.Name] {
+			seen[d.Name] = true
 			w.dotDevice(&b, d)
 		}
 	}
@@ -42,10 +42,10 @@ func directions(m halo.Message) string {
 }
 
 // dotDevice writes a device with its subdomains.
-func (w *setup) dotDevice(b *strings.Builder, d *streams.Device) {
-	fmt.Fprintf(b, "\tsubgraph %q {\n\t\tlabel=%q\n", "cluster "+d.String(), d.String()+" "+d.Name)
+func (w *view) dotDevice(b *strings.Builder, d deviceView) {
+	fmt.Fprintf(b, "\tsubgraph %q {\n\t\tlabel=%q\n", "cluster "+d.Name, d.Name+" "+d.Model)
 	for _, s := range w.place.Subdomains {
-		if w.place.Devices[s.Rank] == d {
+		if w.devices[s.Rank] == d {
 			fmt.Fprintf(b, "\t\t%d [label=%q]\n", s.Rank, fmt.Sprintf("%d\n%v", s.Rank, s.Box))
 		}
 	}

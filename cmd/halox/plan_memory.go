@@ -17,32 +17,64 @@ func (w *setup) memory(ctx context.Context) ([]scheme.Memory, error) {
 	return solvers.DryRun(ctx, w.problem, w.plan, w.session.Compiler, o)
 }
 
-// printMemory writes what devices hold in a run and what they have, and the same of the host.
-func printMemory(out io.Writer, all []scheme.Memory) error {
-	host, err := all[0].Device.HostMemoryInfo()
-	if err != nil {
-		return err
-	}
-	var failed error
-	own := int64(0)
-	table(out, "memory of a run in bytes", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal", func(t io.Writer) {
-		for _, m := range all {
-			free, total, err := m.Device.MemoryInfo()
-			if err != nil {
-				failed = err
-			}
-			own += m.Pinned
-			if m.Device.HostMemory {
-				own += m.Variables + m.Extra
-			}
-			fmt.Fprintf(t, "%v\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Variables, m.Extra, m.Pinned, sizeOf(free, total), sizeOf(total, total))
+// memories returns what the devices of this process hold in a run and what they have.
+func (w *setup) memories(all []scheme.Memory, name func(*streams.Device) string) (views []memoryView, err error) {
+	for _, m := range all {
+		v := memoryView{Device: name(m.Device), Field: m.Variables, Beside: m.Extra, Pinned: m.Pinned, Own: m.Pinned}
+		if v.Free, v.Total, err = m.Device.MemoryInfo(); err != nil {
+			return nil, err
 		}
-		fmt.Fprintf(t, "the host\t\t\t%d\t%s\t%s\n", own, sizeOf(host.Free, host.Total), sizeOf(host.Total, host.Total))
-	})
-	if host.Source != "" {
-		fmt.Fprintf(out, "what is free on the host is %s\n", host.Source)
+		if m.Device.HostMemory {
+			v.Own += m.Variables + m.Extra
+		}
+		views = append(views, v)
 	}
-	return failed
+	return views, nil
+}
+
+// printMemory writes what devices hold in a run and what they have, and the same of each host.
+func (w *view) printMemory(out io.Writer) {
+	table(out, "memory of a run in bytes", "device\tfield\tbeside it\tpinned on the host\tfree\ttotal", func(t io.Writer) {
+		for _, k := range w.known {
+			for _, m := range k.Memory {
+				fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\n", m.Device, m.Field, m.Beside, m.Pinned, sizeOf(m.Free, m.Total), sizeOf(m.Total, m.Total))
+			}
+		}
+		for _, h := range w.hosts() {
+			fmt.Fprintf(t, "%s\t\t\t%d\t%s\t%s\n", h.name, h.own, sizeOf(h.Free, h.Total), sizeOf(h.Total, h.Total))
+		}
+	})
+	if source := w.known[0].Host.Source; source != "" {
+		fmt.Fprintf(out, "what is free on the host is %s\n", source)
+	}
+}
+
+// hostView is the memory of a host, and what the devices on it take of that.
+type hostView struct {
+	streams.HostInfo
+	name string
+	own  int64
+}
+
+// hosts returns those of all processes, each once.
+func (w *view) hosts() (all []*hostView) {
+	byNode := map[int]*hostView{}
+	for process, k := range w.known {
+		node, name := 0, "the host"
+		if p := w.place.Processes; p != nil {
+			node, name = p.Nodes[process], "host "+p.Hosts[process]+" itself"
+		}
+		h := byNode[node]
+		if h == nil {
+			h = &hostView{HostInfo: k.Host, name: name}
+			byNode[node] = h
+			all = append(all, h)
+		}
+		for _, m := range k.Memory {
+			h.own += m.Own
+		}
+	}
+	return all
 }
 
 // sizeOf writes a number of bytes, "-" where the total is not known.

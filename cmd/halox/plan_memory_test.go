@@ -36,7 +36,7 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j, err := newSolverRun(t.Context(), config, nil, newStatus(io.Discard, nil))
+			j, err := newSolverRun(t.Context(), config, nil, newStatus(io.Discard, nil), traceFlags{})
 			if err != nil {
 				t.Fatal(err)
 			}

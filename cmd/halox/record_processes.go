@@ -1,12 +1,6 @@
 package main
 
-import (
-	"context"
-	"encoding/json"
-	"fmt"
-
-	"github.com/halox/halox/results"
-)
+import "github.com/halox/halox/results"
 
 // part is what one process adds to the record.
 type part struct {
@@ -24,20 +18,12 @@ func addProcesses(r *results.Record, j *solverRun) error {
 	for _, s := range r.Run.Subdomains {
 		mine.Subdomains = append(mine.Subdomains, s.Device)
 	}
-	text, err := json.Marshal(mine)
-	if err != nil {
-		return processes.Fail(err)
-	}
-	all, err := processes.Gather(context.Background(), "describe the devices", text)
+	all, err := gather(processes, "describe the devices", mine)
 	if err != nil {
 		return err
 	}
 	r.Run.Processes, r.Devices = processes.Size(), nil
-	for process, text := range all {
-		var p part
-		if err := json.Unmarshal(text, &p); err != nil {
-			return fmt.Errorf("the devices of %s: %w", processes.Name(process), err)
-		}
+	for process, p := range all {
 		for _, d := range p.Devices {
 			d.Process, d.Host = process, processes.Hosts[process]
 			r.Devices = append(r.Devices, d)

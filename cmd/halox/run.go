@@ -79,9 +79,6 @@ func solveFile(cmd *cobra.Command, file string, f runFlags, l *launched) error {
 	if err != nil {
 		return err
 	}
-	if err := l.check(f.trace); err != nil {
-		return err
-	}
 	out, notes := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if f.quiet || !l.speaks() {
 		out, notes = io.Discard, io.Discard
@@ -89,13 +86,10 @@ func solveFile(cmd *cobra.Command, file string, f runFlags, l *launched) error {
 	begin := time.Now()
 	ctx := cmd.Context()
 	show := newStatus(notes, func() string { return doing(ctx) })
-	j, err := newSolverRun(ctx, config, l.processes, show)
+	j, err := newSolverRun(ctx, config, l.processes, show, f.trace)
 	show.close()
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
-	}
-	if err := j.beginTrace(f.trace); err != nil {
-		return errors.Join(err, j.close())
 	}
 	err = j.run(ctx, begin, out, notes)
 	return errors.Join(err, j.close())

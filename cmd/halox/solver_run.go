@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 
-	"github.com/halox/halox/configs"
-	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 )
@@ -15,30 +12,6 @@ type solverRun struct {
 	*setup
 	solver  *solvers.Solver
 	tracing *tracing // nil where none is wanted
-}
-
-// newSolverRun makes everything ready, and shows how that goes.
-func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes, show *status) (*solverRun, error) {
-	w, err := openSetup(ctx, c, processes, show, func(w *setup) {
-		show.compiles(w.session.Compiler)
-		w.begin(ctx)
-	})
-	if err != nil {
-		return nil, err
-	}
-	during(ctx, "trying the schemes", nil)
-	if err := w.choose(ctx, show); err != nil {
-		return nil, errors.Join(err, w.close())
-	}
-	if err := w.place.Agree(ctx, "see whether the run fits", w.fits(ctx)); err != nil {
-		return nil, errors.Join(err, w.close())
-	}
-	during(ctx, "filling the fields and compiling", nil)
-	solver, err := solvers.New(ctx, w.problem, w.plan, w.session.Compiler)
-	if err != nil {
-		return nil, errors.Join(err, w.close())
-	}
-	return &solverRun{setup: w, solver: solver}, nil
 }
 
 // writes reports whether this process prints and writes what comes of the run: one does.

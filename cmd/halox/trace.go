@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -62,13 +63,14 @@ func (f *traceFlags) window(iterations int64) streams.Window {
 	return streams.Window{First: skip + 1, Last: skip + f.steps}
 }
 
-// beginTrace switches tracing on. The run makes its streams later.
+// beginTrace switches tracing on. The solver and the run make their streams later.
 func (j *solverRun) beginTrace(f traceFlags) error {
 	if f.file == "" {
 		return nil
 	}
 	w := f.window(int64(j.config.Stop.Iterations))
-	tracer, err := streams.NewTracer(j.place.Devices, w)
+	devices := slices.DeleteFunc(slices.Clone(j.place.Devices), func(d *streams.Device) bool { return d == nil }) // others' are theirs
+	tracer, err := streams.NewTracer(devices, w)
 	if err != nil {
 		return err
 	}
@@ -88,11 +90,15 @@ func (j *solverRun) endTrace(r *record, failure error) error {
 	for _, d := range trace.Devices {
 		t.found.About.Lost += d.Lost
 	}
+	joined := joinTraces(j.place.Processes, t.found, trace.Zero)
 	broken := trace.Err()
 	if failed := errors.Join(failure, broken); failed != nil {
 		t.found.About.Failure = failed.Error()
 	}
-	err := t.found.Write(t.file)
+	err := joined
+	if j.writes() {
+		err = errors.Join(joined, t.found.Write(t.file))
+	}
 	if failure == nil { // else it has been said what broke
 		err = errors.Join(broken, err, t.tracer.Close())
 	}

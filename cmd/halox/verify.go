@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/solvers/scheme"
 )
@@ -28,12 +29,17 @@ kernels reach each other's memory, it also runs litmus tests of ranks: puts, the
 notifications and barriers, on each device, between two and among all. A large
 grid is made smaller first, and cut alike.
 
+Started by mpirun, all processes check together: fields that they share, and the schemes that
+run over several processes. Litmus tests of ranks are of one process.
+
 With --ranks-for it runs nothing but those litmus tests, one after the other for so long,
 each with a random seed that chooses the test, the devices, the ranks and the data. The
 first that fails ends it, and names its seed: --ranks-seed runs that one again.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return verifyFile(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], set, soak)
+			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
+				return verifyFile(cmd.Context(), l, out, notes, args[0], set, soak)
+			})
 		},
 	}
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override a key of the config, as `key=value`; may be repeated")
@@ -43,26 +49,31 @@ first that fails ends it, and names its seed: --ranks-seed runs that one again.`
 }
 
 // verifyFile is the command.
-func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []string, soak ranksSoak) (err error) {
+func verifyFile(ctx context.Context, l *launched, out, notes io.Writer, file string, set []string, soak ranksSoak) (err error) {
 	if soak.long < 0 {
 		return fmt.Errorf("--ranks-for %v is negative", soak.long)
 	}
-	config, err := loadConfig(file, set)
+	if soak != (ranksSoak{}) {
+		if err := l.alone("--ranks-for", "its ranks are those of the devices of one process"); err != nil {
+			return err
+		}
+	}
+	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfig(file, set) })
 	if err != nil {
 		return err
 	}
-	w, err := newSetup(ctx, config, notes)
+	w, err := openSetup(ctx, config, l.processes, notes, func(*setup) {})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	if soak != (ranksSoak{}) {
 		w.printHead(out)
-		return (&verifier{setup: w, out: out}).soak(ctx, soak)
+		return (&verifier{setup: w, team: l, out: out}).soak(ctx, soak)
 	}
 	full, parts := w.place.Grid, w.place.Parts
 	if small := reduced(full, parts); small != full.Size {
-		less, err := w.again(ctx, file, append(set, smaller(full.Dims, small, parts)...))
+		less, err := w.again(ctx, l, file, append(set, smaller(full.Dims, small, parts)...))
 		if err != nil {
 			return err
 		}
@@ -72,13 +83,17 @@ func verifyFile(ctx context.Context, out, notes io.Writer, file string, set []st
 	if full.Size != w.place.Grid.Size {
 		fmt.Fprintf(out, "the grid of the file, %s, is too large to look at every point; this one is cut alike\n", times(full.Size[:full.Dims]))
 	}
-	v := &verifier{setup: w, out: out}
-	return v.report(ctx, append(v.checks(), v.ranks()...))
+	v := &verifier{setup: w, team: l, out: out}
+	checks, err := v.checks(ctx)
+	if err != nil {
+		return err
+	}
+	return v.report(ctx, append(checks, v.ranks()...))
 }
 
 // again plans the same file with other overrides, on the same devices.
-func (w *setup) again(ctx context.Context, file string, set []string) (*setup, error) {
-	config, err := loadConfig(file, set)
+func (w *setup) again(ctx context.Context, l *launched, file string, set []string) (*setup, error) {
+	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfig(file, set) })
 	if err != nil {
 		return nil, err
 	}
@@ -127,12 +142,15 @@ func (v *verifier) report(ctx context.Context, checks []check) error {
 	failed, left := 0, 0
 	for _, c := range checks {
 		during(ctx, c.name, nil)
-		err := ctx.Err()
-		if err == nil {
-			err = c.run(ctx)
+		if err := v.team.interrupted(ctx); err != nil {
+			return err
 		}
+		err := c.run(ctx)
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if err = v.place.Agree(ctx, c.name, err); err != nil && v.lost() {
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		if errors.Is(err, scheme.ErrUnsuited) {
 			left++

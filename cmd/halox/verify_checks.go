@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -25,32 +26,58 @@ type check struct {
 // verifier makes the checks of halox verify on a grid that is small enough.
 type verifier struct {
 	*setup
-	out  io.Writer
-	want []float64 // of one device; nil until it is needed
+	team   *launched
+	out    io.Writer
+	want   []float64 // of one device, on the process that speaks
+	solved bool      // what one device gives is known
 }
+
+// lost reports whether a process has failed in a way that leaves the others nobody to go on with.
+func (v *verifier) lost() bool { return v.team.processes != nil && v.team.processes.Err() != nil }
 
 // verifySteps is the largest number of steps that the problem is solved for.
 const verifySteps = 20
 
 // checks returns all checks. A path that the links have not is left out, and said.
-func (v *verifier) checks() (all []check) {
-	paths := v.paths()
+func (v *verifier) checks(ctx context.Context) (all []check, err error) {
+	paths, err := v.paths(ctx)
 	for _, path := range paths {
 		all = append(all, v.exchanges(path)...)
 	}
-	return append(all, v.runs(paths)...)
+	return append(all, v.runs(paths)...), err
 }
 
-// paths returns the paths that all links have.
-func (v *verifier) paths() (usable []p2p.Path) {
+// paths returns the paths that all links have. Between processes there is but one: where no process has two devices that
+// are neighbours, any path stands for it.
+func (v *verifier) paths(ctx context.Context) (usable []p2p.Path, err error) {
 	for _, path := range p2p.Paths() {
-		if _, err := halo.NewPlan(v.place, v.session.Links, path, v.spec(halo.Float64, halo.Corners, 1)); err != nil {
+		plan, err := halo.NewPlan(v.place, v.session.Links, path, v.spec(halo.Float64, halo.Corners, 1))
+		if err := v.place.Agree(ctx, "plan path "+string(path), err); err != nil {
+			if v.lost() {
+				return nil, err
+			}
 			fmt.Fprintf(v.out, "left out: path %s: %v\n", path, err)
 			continue
 		}
 		usable = append(usable, path)
+		if v.team.processes != nil && !v.within(plan) {
+			break
+		}
 	}
-	return usable
+	return usable, nil
+}
+
+// within reports whether a message goes between devices of one process.
+func (v *verifier) within(plan *halo.Plan) bool {
+	return slices.ContainsFunc(plan.Messages, func(m halo.Message) bool { return m.From != m.To && v.owner(m.From) == v.owner(m.To) })
+}
+
+// named is what a path is called: between processes there is path mpi beside it.
+func (v *verifier) named(path p2p.Path) string {
+	if v.team.processes == nil {
+		return string(path)
+	}
+	return string(path) + " and mpi"
 }
 
 // spec returns a field to be exchanged.
@@ -70,7 +97,7 @@ func (v *verifier) exchanges(path p2p.Path) (all []check) {
 					Placement: v.place, Links: v.session.Links, Compiler: v.session.Compiler, Path: path,
 					Specs: []halo.Spec{v.spec(element, connectivity, width)},
 				}
-				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", path, connected(connectivity), width, element)
+				name := fmt.Sprintf("exchange by %s of %s, width %d, %s: every point as geometry says", v.named(path), connected(connectivity), width, element)
 				all = append(all, check{name, func(context.Context) error { return c.Run() }})
 			}
 		}
@@ -125,7 +152,7 @@ func (v *verifier) runs(paths []p2p.Path) (all []check) {
 			if needsOf(way.scheme).CheckPath(way.scheme, path) != nil {
 				continue
 			}
-			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, path, v.steps(), v.counted())
+			name := fmt.Sprintf("scheme %v by %s: %d steps on %s give the bits of one", way, v.named(path), v.steps(), v.counted())
 			all = append(all, check{name, func(ctx context.Context) error { return v.compare(ctx, way, path) }})
 		}
 	}
@@ -138,13 +165,17 @@ func (v *verifier) steps() int { return min(v.config.Stop.Iterations, verifyStep
 // compare solves the problem on all devices and compares every point with what one
 // device gives.
 func (v *verifier) compare(ctx context.Context, way way, path p2p.Path) (err error) {
-	if v.want == nil {
-		if v.want, err = v.alone(ctx); err != nil {
+	if !v.solved {
+		if v.team.speaks() {
+			v.want, err = v.one(ctx)
+		}
+		if err := v.place.Agree(ctx, "solve on one device", err); err != nil {
 			return fmt.Errorf("on one device: %w", err)
 		}
+		v.solved = true
 	}
 	got, err := v.solve(ctx, v.place, way, path)
-	if err != nil {
+	if err != nil || !v.team.speaks() {
 		return err
 	}
 	return firstWrong(v.place.Grid, got, v.want)
@@ -161,20 +192,20 @@ func firstWrong(g domain.Grid, got, want []float64) error {
 	return nil
 }
 
-// alone solves the problem on the first device.
-func (v *verifier) alone(ctx context.Context) ([]float64, error) {
+// one solves the problem on the first device.
+func (v *verifier) one(ctx context.Context) ([]float64, error) {
 	whole, err := domain.Decompose(v.place.Grid, domain.Vec{1, 1, 1})
 	if err != nil {
 		return nil, err
 	}
-	place, err := halo.Place(whole, []*streams.Device{v.place.Devices[0]})
+	place, err := halo.Place(whole, []*streams.Device{v.place.FirstDevice()})
 	if err != nil {
 		return nil, err
 	}
 	return v.solve(ctx, place, way{scheme: scheme.Baseline}, p2p.Staged)
 }
 
-// solve runs the problem and returns all owned points.
+// solve runs the problem and returns all owned points, on the process that speaks.
 func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, path p2p.Path) (values []float64, err error) {
 	p := *v.problem
 	p.Group = way.group
@@ -188,9 +219,14 @@ func (v *verifier) solve(ctx context.Context, place *halo.Placement, way way, pa
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	options := scheme.Options{Scheme: way.scheme, Order: way.order, Steps: int64(v.steps()), CheckEvery: int64(v.steps()), Limit: waitLimit}
+	if place.Processes != nil {
+		options.Limit = 0 // as in a run
+	}
 	if _, err := s.Run(ctx, options); err != nil {
 		return nil, err
 	}
-	values = make([]float64, place.Grid.Points())
-	return values, s.Read(values, place.Grid.Box())
+	if v.team.speaks() {
+		values = make([]float64, place.Grid.Points())
+	}
+	return values, s.Gather(ctx, values, place.Grid.Box())
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 )
 
 func TestVerify(t *testing.T) {
@@ -69,7 +70,7 @@ func TestVerifyRanksFor(t *testing.T) {
 
 func TestVerifyReportsWhatFails(t *testing.T) {
 	var out strings.Builder
-	v := &verifier{out: &out}
+	v := &verifier{setup: &setup{place: &halo.Placement{}}, team: &launched{}, out: &out}
 	checks := []check{
 		{"one", func(context.Context) error { return nil }},
 		{"two", func(context.Context) error { return errors.New("point [1 2 3] is wrong") }},

@@ -1,9 +1,69 @@
 package bench
 
-import "github.com/halox/halox/halo"
+import (
+	"context"
+	"errors"
+	"fmt"
 
-// Machine is the open devices that a benchmark measures, and who measures them.
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/p2p/mpi"
+)
+
+// Machine is the open devices that a benchmark measures, and who measures them. Where processes measure together each has a
+// machine with devices of its own. All run the same tasks in the same order, and rank 0 keeps what comes of them.
 type Machine struct {
 	*halo.Session
-	Program string // what built the program
+	Program   string         // what built the program
+	Processes *mpi.Processes // nil where this one is alone
+}
+
+// All returns how many devices all processes have.
+func (m *Machine) All() (n int) {
+	for _, some := range m.Counts() {
+		n += some
+	}
+	return n
+}
+
+// ErrOthers is of a number of devices that no first processes have.
+var ErrOthers = errors.New("processes take part with all of their devices")
+
+// First returns the machine of the first n devices: of rank 0 alone where it has as many, else of the first processes. On
+// processes that take no part it is nil. All processes call it, and close on all what it returns.
+func (m *Machine) First(ctx context.Context, n int) (first *Machine, err error) {
+	if m.Processes == nil || n == m.All() {
+		return m, nil
+	}
+	counts := m.Counts()
+	if n <= counts[0] {
+		if m.Processes.Rank > 0 {
+			return nil, nil
+		}
+		alone, err := m.Among(ctx, nil)
+		return &Machine{Session: alone, Program: m.Program}, err
+	}
+	some, sum := 0, 0
+	for sum < n && some < len(counts) {
+		sum, some = sum+counts[some], some+1
+	}
+	if sum != n {
+		return nil, fmt.Errorf("%d devices: of these processes %w, %v", n, ErrOthers, counts)
+	}
+	processes, err := m.Processes.First(ctx, some)
+	if err != nil || processes == nil {
+		return nil, err
+	}
+	session, err := m.Among(ctx, processes)
+	if err != nil {
+		return nil, errors.Join(err, processes.Close())
+	}
+	return &Machine{Session: session, Program: m.Program, Processes: processes}, nil
+}
+
+// LeaveTo ends the part that the processes of a machine have in those of another, of which it is the first.
+func (m *Machine) LeaveTo(all *Machine) error {
+	if m == nil || m == all || m.Processes == nil {
+		return nil
+	}
+	return m.Processes.Close()
 }

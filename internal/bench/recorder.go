@@ -1,7 +1,9 @@
 package bench
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 )
@@ -24,6 +27,9 @@ type Recorder struct {
 	Notes io.Writer // for the user
 	// Progress shows how many of so many parts are done, until end is called; nil: nothing does.
 	Progress func(what string, parts int64) (done func(parts int64), end func())
+	// Processes measure together, and all have a recorder with the same settings; nil where this one is alone. Rank 0 keeps
+	// the record and has the files: those of others are not looked at.
+	Processes *mpi.Processes
 
 	Record *results.Record // nil until Begin
 	mu     sync.Mutex      // of the record, of which Part may be asked at any time
@@ -34,28 +40,76 @@ type Recorder struct {
 // Check makes sure, before anything is measured, that it can be kept, and reads what is to be
 // resumed.
 func (k *Recorder) Check() (err error) {
+	if !k.keeps() {
+		k.Files = Files{}
+	}
 	if k.Files.Resume != "" {
 		if k.older, err = results.Read(k.Files.Resume); err != nil {
-			return fmt.Errorf("--resume: %w", err)
-		}
-		if k.Files.Record == "" {
+			err = fmt.Errorf("--resume: %w", err)
+		} else if k.Files.Record == "" {
 			k.Files.Record = k.Files.Resume
 		}
 	}
-	return k.Files.check()
+	if err == nil {
+		err = k.Files.check()
+	}
+	if k.Processes == nil {
+		return err
+	}
+	if err := k.Processes.Agree(context.Background(), "look at the files", err); err != nil {
+		return err
+	}
+	return k.share()
+}
+
+// keeps reports whether this process keeps the record: one does.
+func (k *Recorder) keeps() bool { return k.Processes == nil || k.Processes.Rank == 0 }
+
+// share tells the other processes what is resumed: all measure what that lacks.
+func (k *Recorder) share() error {
+	text, err := json.Marshal(k.older)
+	if err != nil {
+		return k.Processes.Fail(err)
+	}
+	if text, err = k.Processes.Broadcast(context.Background(), "what is resumed", text, 0); err != nil {
+		return err
+	}
+	if k.keeps() {
+		return nil
+	}
+	return json.Unmarshal(text, &k.older)
+}
+
+// same returns the rows of rank 0, on all processes.
+func (k *Recorder) same(rows []results.Row) (of []results.Row, err error) {
+	if k.Processes == nil {
+		return rows, nil
+	}
+	var text []byte
+	if k.keeps() { // those of others may lack numbers
+		if text, err = json.Marshal(rows); err != nil {
+			return nil, k.Processes.Fail(err)
+		}
+	}
+	if text, err = k.Processes.Broadcast(context.Background(), "what was measured", text, 0); err != nil || k.keeps() {
+		return rows, err
+	}
+	return of, json.Unmarshal(text, &of)
 }
 
 // unlike are the settings by which a record may differ from that which it continues. What keeps
 // devices busy is measured each time; rows have it as a label.
-var unlike = []string{"record", "plot", "resume", "progress", "list", "busy"}
+var unlike = []string{"record", "plot", "resume", "progress", "list", "busy", "network"}
 
 // Begin begins the record, with the rows of the record that is resumed, if one is. It refuses one
 // that was measured by another halox, on other devices or with other settings.
 func (k *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
 	r := k.New(kind, k.Settings, links)
 	if k.older != nil {
-		if err := r.Continues(k.older, unlike...); err != nil {
-			return fmt.Errorf("--resume %s: these measurements do not belong together: %w", k.Files.Resume, err)
+		if k.keeps() {
+			if err := r.Continues(k.older, unlike...); err != nil {
+				return fmt.Errorf("--resume %s: these measurements do not belong together: %w", k.Files.Resume, err)
+			}
 		}
 		r.Resumed, r.Started = append(k.older.Resumed, r.Started), k.older.Started
 		r.Rows = append(k.older.Rows, r.Rows...)
@@ -88,13 +142,13 @@ func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
 	defer end()
 	k.saved = time.Now()
 	for i, t := range left {
-		err := ctx.Err()
+		err := AgreeToGoOn(ctx, k.Processes, nil)
 		if err == nil {
 			err = k.measure(ctx, t)
 		}
-		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if k.isEnd(ctx, err) {
 			k.Record.Interrupted = true
-			return ctx.Err()
+			return cmp.Or(ctx.Err(), context.Canceled)
 		}
 		if err != nil {
 			k.Record.End(err)
@@ -103,6 +157,14 @@ func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
 		done(int64(i + 1))
 	}
 	return nil
+}
+
+// isEnd reports whether an error is that of a context that has ended, of this process or of another.
+func (k *Recorder) isEnd(ctx context.Context, err error) bool {
+	if k.Processes != nil {
+		return errors.Is(err, context.Canceled)
+	}
+	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
 // progress begins to show how many parts are done.
@@ -120,6 +182,12 @@ const saveEvery = 10 * time.Second
 // benchmark goes on, what is in the file is of one that was interrupted.
 func (k *Recorder) measure(ctx context.Context, t Task) error {
 	rows, err := t.Measure(ctx)
+	if k.Processes != nil {
+		err = AgreeToGoOn(ctx, k.Processes, err)
+	}
+	if err == nil {
+		rows, err = k.same(rows)
+	}
 	if err != nil {
 		return err
 	}
@@ -151,6 +219,9 @@ func (k *Recorder) Part() *results.Record {
 // that of the record's kind.
 func (k *Recorder) Keep(draw func(*results.Record) (plot.Chart, error)) error {
 	var err error
+	if !k.keeps() {
+		return nil
+	}
 	if k.Files.Record != "" {
 		err = k.Record.Write(k.Files.Record)
 	}

@@ -26,22 +26,13 @@ type Cut struct {
 	Hosts, Devices domain.Vec // parts
 }
 
-// cutOver returns the cut over so many hosts of so many devices of which the fewest bytes leave a host. It is an error if
-// no cut leaves each device the layers that its neighbours need.
-func (p Problem) cutOver(hosts, devices int) (best Cut, err error) {
-	least := int64(-1)
-	for _, over := range factors(hosts, p.Grid.Dims) {
-		c, failed := p.within(over, devices)
-		if failed != nil {
-			err = failed
-		} else if bytes := p.loadOf(c).fromHost; least < 0 || bytes < least {
-			best, least = c, bytes
-		}
+// cutOver returns the cut over so many hosts of so many devices, as processes on them have it, see domain.NestedParts.
+func (p Problem) cutOver(hosts, devices int) (Cut, error) {
+	over, parts, err := domain.NestedParts(p.Grid, hosts, devices, p.Width)
+	if err != nil {
+		return Cut{}, fmt.Errorf("%d hosts: %w", hosts, err)
 	}
-	if least < 0 {
-		return best, fmt.Errorf("%v points over %d hosts: %w", p.Grid.Size, hosts, err)
-	}
-	return best, nil
+	return Cut{over, parts}, nil
 }
 
 // grown returns the problem that gives each of so many hosts the grid of this one, by about as many along each axis, and its
@@ -52,22 +43,8 @@ func (p Problem) grown(hosts, devices int) (Problem, Cut, error) {
 	for a := range p.Grid.Size {
 		p.Grid.Size[a] *= over[a]
 	}
-	c, err := p.within(over, devices)
+	c, err := p.cutOver(hosts, devices)
 	return p, c, err
-}
-
-// within cuts what a host has, of a cut over hosts, over its devices.
-func (p Problem) within(over domain.Vec, devices int) (Cut, error) {
-	host := p.Grid
-	for a := range host.Size {
-		host.Size[a] /= over[a] // the smallest host has to be cut too
-		host.Periodic[a] = host.Periodic[a] && over[a] == 1
-		if over[a] > 1 && host.Size[a] < max(p.Width.Minus[a], p.Width.Plus[a], 1) {
-			return Cut{}, fmt.Errorf("a host has %d layers along axis %d, and its neighbours need %d", host.Size[a], a, max(p.Width.Minus[a], p.Width.Plus[a], 1))
-		}
-	}
-	parts, err := domain.AutoParts(host, devices, p.Width)
-	return Cut{over, parts}, err
 }
 
 // factors returns all ways to cut along some axes into so many parts, those first that cut the slowest axis most.

@@ -3,6 +3,8 @@ package mpi
 import (
 	"runtime"
 	"time"
+
+	"github.com/halox/halox/internal/nap"
 )
 
 // pace is how a loop that looks for an event waits between two looks: it lets other goroutines
@@ -27,7 +29,7 @@ func (p *pace) rest() time.Duration {
 		runtime.Gosched()
 		return waited
 	}
-	time.Sleep(p.sleep)
+	nap.Sleep(p.sleep)
 	p.sleep = min(2*p.sleep, lastSleep)
 	return waited
 }

@@ -43,7 +43,7 @@ var public = map[string][]string{
 	"results":        {"Row.Has"},
 	"results/plot":   {"Panels"},
 	"results/trace":  {"Trace.Hidden"},
-	"solvers":        {"Solver.Field"},
+	"solvers":        {"Solver.Field", "Solver.Read"},
 	"solvers/scheme": {"Runner.Placement", "Runner.Boxes", "Step.Reductions", "Step.Plan", "Variable.Levels"},
 	"stencil":        {"Evaluator.At", "Group.Offsets", "ParseError", "StarWeights.Stencil"},
 

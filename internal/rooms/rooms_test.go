@@ -21,9 +21,10 @@ var may = map[string][]string{
 	"stencil":                       {"domain"},
 	"internal/cuda":                 {},
 	"internal/nvrtc":                {},
-	"internal/mpi":                  {},
+	"internal/mpi":                  {"internal/nap"},
+	"internal/nap":                  {},
 	"internal/hostmemory":           {},
-	"streams":                       {"internal/cuda", "internal/hostmemory"},
+	"streams":                       {"internal/cuda", "internal/hostmemory", "internal/nap"},
 	"kernels":                       {"streams", "stencil", "domain", "internal/nvrtc", "internal/cache"},
 	"kernels/flags":                 {"kernels", "streams"},
 	"kernels/pack":                  {"kernels", "kernels/flags", "streams", "domain"},
@@ -46,6 +47,7 @@ var may = map[string][]string{
 	"internal/files":                {},
 	"internal/cache":                {"internal/files"},
 	"internal/testmpi":              {},
+	"internal/testnet":              {"internal/testmpi"},
 	"internal/testdevices":          {"streams", "p2p", "kernels", "internal/nvrtc", "internal/cuda/cudafake"},
 	"kernels/internal/kerneltest":   {"internal/testdevices", "internal/nvrtc", "internal/cuda/cudafake", "kernels", "streams", "domain"},
 	"internal/mutation":             {},
@@ -58,7 +60,7 @@ var may = map[string][]string{
 	// What tests of examples share.
 
 	// What benchmarks measure, and their runner: all below.
-	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
+	"internal/bench": {"domain", "stencil", "streams", "kernels", "kernels/flags", "kernels/pack", "kernels/sweep", "p2p", "p2p/mpi", "halo", "halo/datatype", "halo/packing", "halo/ranks", "solvers", "solvers/scheme", "results", "results/plot", "internal/measure", "internal/files"},
 
 	"results":                      {"results/internal/wording", "internal/measure", "internal/files"},
 	"results/trace":                {"results", "results/internal/wording", "internal/files"},

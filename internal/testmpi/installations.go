@@ -104,6 +104,12 @@ func (in Installation) arguments() (all []string) {
 	return append(all, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
 }
 
+// Prte reports whether the launcher is that of Open MPI 5, which is PRRTE.
+func (in Installation) Prte() bool {
+	_, err := os.Stat(filepath.Join(filepath.Dir(in.Launch), "prterun"))
+	return !in.Hydra && err == nil && in.Name != "system"
+}
+
 // moduleRoot returns the folder of go.mod.
 func moduleRoot(t *testing.T) string {
 	t.Helper()

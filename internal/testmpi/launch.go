@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,9 +19,12 @@ import (
 type Job struct {
 	Program string
 	Ranks   int
-	Args    []string      // of the launcher, beside those of the installation
-	Env     []string      // "NAME=value"; HALOX_MPI is the installation's library unless it is here
-	Limit   time.Duration // after which all is killed; 0: 60 s
+	Args    []string          // of the launcher, beside those of the installation
+	Env     []string          // "NAME=value"; HALOX_MPI is the installation's library unless it is here
+	Limit   time.Duration     // after which all is killed; 0: 60 s
+	Wrap    []string          // what starts the launcher; nothing: it is started by itself
+	Said    string            // words of some rank
+	Then    func(said string) // where set, is called when they have been said, with all until then
 }
 
 // Result is what came of a launch.
@@ -28,8 +32,13 @@ type Result struct {
 	Out  string // of all ranks, and what the launcher said
 	Err  error  // of the launcher: an exit code that is not 0
 	Took time.Duration
-	Late bool  // the limit was reached
-	Left []int // processes that were still there when the launcher had ended, and were killed
+	Late bool      // the limit was reached
+	Left []int     // processes that were still there when the launcher had ended, and were killed
+	Said time.Time // when the words that a job waits for were said; zero where they were not
+	// After these words: when the last rank had ended, and whether the launcher had to be ended a while after that, as one that
+	// waits for a host that it cannot reach.
+	Ended time.Time
+	Hung  bool
 }
 
 // Run starts the test program under the launcher and waits for it.
@@ -45,18 +54,78 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 	ctx, stop := context.WithTimeout(context.Background(), r.Limit)
 	defer stop()
 	id := fmt.Sprintf("%d-%d", os.Getpid(), rand.Uint64())
-	args := append(append(append([]string{"-n", strconv.Itoa(r.Ranks)}, in.Args...), r.Args...), self)
-	c := exec.CommandContext(ctx, in.Launch, args...)
+	args := append(slices.Clone(r.Wrap), in.Launch, "-n", strconv.Itoa(r.Ranks))
+	args = append(append(append(args, in.Args...), r.Args...), self)
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Env = in.environment(r, id)
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) } // which launchers hand on
 	c.WaitDelay = 3 * time.Second
-	var out bytes.Buffer
+	var result Result
+	over, watched := make(chan struct{}), make(chan struct{})
+	close(watched)
+	out := listener{said: r.Said, then: r.Then, begin: func() {
+		watched = make(chan struct{})
+		go func() {
+			defer close(watched)
+			result.Ended, result.Hung = awaitRanks(id, self, over)
+			if result.Hung {
+				_ = c.Process.Kill() // it may have ended meanwhile
+			}
+		}()
+	}}
 	c.Stdout, c.Stderr = &out, &out
 	began := time.Now()
-	err = c.Run()
-	result := Result{Out: out.String(), Err: err, Took: time.Since(began), Late: ctx.Err() != nil}
-	result.Left = endAll(id)
+	result.Err = c.Run()
+	close(over)
+	<-watched
+	result.Out, result.Took, result.Late, result.Said = out.text.String(), time.Since(began), ctx.Err() != nil, out.at
+	result.Left = endAll(id, func(left []int) []int {
+		if result.Hung {
+			left = ranksAmong(left, self)
+		}
+		return left
+	})
 	return result
+}
+
+// launcherTime is how long a launcher may go on when its last rank on any host has ended.
+const launcherTime = 5 * time.Second
+
+// awaitRanks returns when no rank of a launch is left, and whether the launcher went on for long after that.
+func awaitRanks(id, self string, over <-chan struct{}) (ended time.Time, hung bool) {
+	for {
+		if len(ranksAmong(processesOf(id), self)) == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	ended = time.Now()
+	select {
+	case <-over:
+		return ended, false
+	case <-time.After(launcherTime):
+		return ended, true
+	}
+}
+
+// listener keeps what is printed, and does something when some words have been.
+type listener struct {
+	text  bytes.Buffer
+	said  string
+	then  func(said string)
+	begin func() // after that
+	at    time.Time
+}
+
+// Write implements io.Writer. One goroutine calls it.
+func (l *listener) Write(b []byte) (int, error) {
+	l.text.Write(b)
+	if l.then != nil && l.at.IsZero() && strings.Contains(l.text.String(), l.said) {
+		l.at = time.Now()
+		l.then(l.text.String())
+		l.begin()
+	}
+	return len(b), nil
 }
 
 // environment returns that of the launcher: this one's without what another launcher has set.
@@ -72,19 +141,29 @@ func (in Installation) environment(r Job, id string) (all []string) {
 
 // endAll kills the processes of a launch that are still there. What ends by itself within a
 // short time is not counted.
-func endAll(id string) (left []int) {
+func endAll(id string, count func([]int) []int) (left []int) {
 	for deadline := time.Now().Add(3 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		left = processesOf(id)
 		if len(left) == 0 || time.Now().After(deadline) {
 			break
 		}
 	}
+	counted := count(slices.Clone(left))
 	for _, pid := range left {
 		if p, err := os.FindProcess(pid); err == nil {
 			_ = p.Kill() // it may have ended meanwhile
 		}
 	}
-	return left
+	return counted
+}
+
+// ranksAmong returns those of some processes that run the test program; others are launchers, and what they have started for
+// themselves.
+func ranksAmong(pids []int, self string) []int {
+	return slices.DeleteFunc(pids, func(pid int) bool {
+		program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		return err != nil || program != self
+	})
 }
 
 // processesOf returns the processes, but this one, that have the mark of a launch. A process

@@ -19,11 +19,17 @@ func (p *Processes) Close() error {
 	err := p.meetAtEnd(ctx)
 	close(p.watch.end)
 	<-p.watch.ended
+	if p.within != nil {
+		p.unhook()
+	}
 	if err != nil || p.Err() != nil {
 		return err
 	}
 	if err := errors.Join(p.watch.comm.Free(), p.data.Free(), p.control.Free()); err != nil {
 		return err
+	}
+	if p.within != nil {
+		return nil
 	}
 	return p.library.Finalize(ctx, p.options.Limit)
 }

@@ -18,7 +18,7 @@ type message struct {
 	span       streams.Span    // of device memory
 	stream     *streams.Stream // on which pieces are copied
 	slots      [2]*slot
-	asked      chan struct{}   // a turn is to begin; closed at the end
+	asked      chan int64      // a turn of that step is to begin; closed at the end
 	turns      streams.Counter // for which all copies of this side are queued
 	event      *streams.Event  // after the copies of the last such turn
 	failed     atomic.Pointer[error]
@@ -44,7 +44,7 @@ func (p *Processes) newMessage(span streams.Span, other, tag int, whom string) (
 	}
 	m = &message{
 		processes: p, other: other, tag: tag, span: span,
-		asked: make(chan struct{}, 2), ended: make(chan struct{}),
+		asked: make(chan int64, 2), ended: make(chan struct{}),
 		turns: streams.Counter{Whom: whom},
 	}
 	if err := m.allocate(span.Memory.Device()); err != nil {
@@ -109,7 +109,8 @@ func (c closer) Close() error { c(); return nil }
 // carry runs turns until the message is closed or fails.
 func (m *message) carry(turn func() error) {
 	defer close(m.ended)
-	for range m.asked {
+	for step := range m.asked {
+		m.stream.BeginStep(step)
 		err := m.processes.Err()
 		if err == nil {
 			err = turn()
@@ -132,10 +133,10 @@ func (m *message) fail(err error) {
 	m.turns.Set(math.MaxInt64)
 }
 
-// begin has a turn begin, unless the thread has ended by a failure.
-func (m *message) begin() {
+// begin has a turn begin, of the step of a stream, unless the thread has ended by a failure.
+func (m *message) begin(s *streams.Stream) {
 	select {
-	case m.asked <- struct{}{}:
+	case m.asked <- s.Step():
 	case <-m.ended:
 	}
 }

@@ -40,6 +40,8 @@ type Processes struct {
 	data    *binding.Comm // of messages
 	watch   *watch
 	failure *failure
+	within  *Processes  // of which these are some; nil where they are all
+	unhook  func() bool // has a failure of those no longer be one of these
 
 	lock    sync.Mutex
 	nextTag int

@@ -193,7 +193,7 @@ func receive(p *mpi.Processes, d *streams.Device, n int64, from, tag, index int)
 	}
 	defer func() { err = errors.Join(err, t.Close()) }()
 	for round := range rounds {
-		t.Expect()
+		t.Expect(e.stream)
 		if err := t.Receive(e.group, e.stream); err != nil {
 			return err
 		}

@@ -26,11 +26,11 @@ func (p *Processes) NewReceiver(dst streams.Span, from, tag int, whom string) (*
 	return t, nil
 }
 
-// Expect begins to receive one message. What Done was called for last is waited for, on the
-// device, before the span is written.
-func (t *Receiver) Expect() {
+// Expect begins to receive one message, in the step of the stream that Receive will have wait. What Done was called for last is
+// waited for, on the device, before the span is written.
+func (t *Receiver) Expect(s *streams.Stream) {
 	t.expected++
-	t.begin()
+	t.begin(s)
 }
 
 // Receive makes s wait until the message expected last lies in the span. The host waits until

@@ -41,7 +41,7 @@ func (t *Sender) Send(s *streams.Stream) error {
 		return err
 	}
 	t.sent++
-	t.begin()
+	t.begin(s)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -23,7 +24,8 @@ const (
 // too little memory for what it takes. All their kernels are compiled first, side by side, see Ahead. The variables of the step hold something else then. What was
 // tried is remembered in the user's cache, for steps that do the same on such devices, and not tried
 // again: known says so. On devices that work on
-// cores of the host, and where processes share the grid, nothing is tried, and there are no trials. See Step.Name for steps with kernels of the caller's own.
+// cores of the host nothing is tried, and there are no trials. Where processes share the grid all call it, and get the same
+// trials, those of rank 0. See Step.Name for steps with kernels of the caller's own.
 func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Trial, known bool, err error) {
 	if err := step.Check(); err != nil {
 		return nil, false, err
@@ -31,14 +33,14 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if s.Compiler == nil {
 		return nil, false, errors.New("scheme: a search without a compiler (nil)")
 	}
-	if place := step.placement(); place.FirstDevice().HostCores || place.Processes != nil {
-		return nil, false, nil
+	place := step.placement()
+	if idle, err := same(place, "choose a scheme", place.FirstDevice().HostCores); err != nil || idle {
+		return nil, false, err
 	}
 	m := s.memory(step, o)
-	if trials, ok := m.recall(s.paths(step)); ok {
-		if _, err := step.Plan(s.Links, trials[0].Path); err == nil {
-			return trials, true, nil
-		}
+	known, err = s.recall(step, m, &trials)
+	if known || err != nil {
+		return trials, known, err
 	}
 	if s.Known {
 		return nil, false, nil
@@ -47,10 +49,28 @@ func Fastest(ctx context.Context, step *Step, s Search, o Options) (trials []Tri
 	if err != nil || len(trials) == 0 {
 		return nil, false, err
 	}
-	if all {
+	if all && isFirst(place) {
 		m.keep(trials)
 	}
 	return trials, false, nil
+}
+
+// isFirst reports whether this process is rank 0, or alone.
+func isFirst(p *halo.Placement) bool { return p.Processes == nil || p.Processes.Rank == 0 }
+
+// recall finds the trials that are remembered, if the fastest can still be.
+func (s Search) recall(step *Step, m memory, trials *[]Trial) (known bool, err error) {
+	place := step.placement()
+	if isFirst(place) {
+		*trials, _ = m.recall(s.paths(step))
+	}
+	if *trials, err = same(place, "remember trials", *trials); err != nil || len(*trials) == 0 {
+		return false, err
+	}
+	if _, failed := step.Plan(s.Links, (*trials)[0].Path); agreed(place, failed) != nil {
+		*trials = nil
+	}
+	return len(*trials) > 0, nil
 }
 
 // try times all schemes.
@@ -63,11 +83,16 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 	ahead.Wait() // what compiles takes cores from what is timed
 	var failed error
 	spent := time.Duration(0)
+	place := step.placement()
 	for _, c := range s.candidates(step) {
-		if spent > searchTime {
+		over, err := same(place, "go on with trials", spent > searchTime)
+		if err != nil {
+			return nil, false, err
+		}
+		if over {
 			break
 		}
-		if err := ctx.Err(); err != nil {
+		if err := agreed(place, ctx.Err()); err != nil {
 			return nil, false, c.failure(err)
 		}
 		if s.Trying != nil {
@@ -75,11 +100,15 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 		}
 		o.Scheme = c.name
 		took := time.Duration(0)
-		err := fits(ctx, step, c.plan, s.Compiler, o)
+		err = agreed(place, fits(ctx, step, c.plan, s.Compiler, o))
 		if err == nil {
 			begin := time.Now()
 			took, err = autotune(ctx, step, c.plan, s.Compiler, o, trialTime)
 			spent += time.Since(begin)
+			err = agreed(place, err)
+		}
+		if err == nil {
+			took, err = same(place, "time a step", took)
 		}
 		switch {
 		case errors.Is(err, ErrUnsuited) || errors.Is(err, streams.ErrOutOfMemory):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
@@ -25,13 +26,14 @@ func TestMain(m *testing.M) {
 	testmpi.Main(m, map[string]func() error{
 		"stages":     amongProcesses(stagesAmong),
 		"reductions": amongProcesses(reductionsAmong),
+		"auto":       chooseAmong,
 	})
 }
 
 // Steps of any stages over several processes give the values of plain loops on one array, and reductions the same numbers.
 func TestStagesOfProcesses(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for program, ranks := range map[string][]int{"stages": {2, 3}, "reductions": {2}} {
+		for program, ranks := range map[string][]int{"stages": {2, 3}, "reductions": {2}, "auto": {2, 3}} {
 			for _, n := range ranks {
 				t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: program, Ranks: n, Limit: 200 * time.Second})
@@ -82,7 +84,22 @@ type skipped struct{}
 func (*inProgram) Helper()              {}
 func (*inProgram) Fatal(args ...any)    { panic(fmt.Sprint(args...)) }
 func (*inProgram) Skipf(string, ...any) { panic(skipped{}) }
-func (t *inProgram) Cleanup(f func())   { t.closers = append(t.closers, f) }
+func (*inProgram) Skip(...any)          { panic(skipped{}) }
+func (*inProgram) Error(args ...any)    { panic(fmt.Sprint(args...)) }
+func (*inProgram) Logf(string, ...any)  {}
+func (*inProgram) Name() string         { return "a program" }
+func (*inProgram) Context() context.Context {
+	return context.Background()
+}
+func (t *inProgram) Cleanup(f func()) { t.closers = append(t.closers, f) }
+func (t *inProgram) TempDir() string {
+	dir, err := os.MkdirTemp("", "program")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
 
 // run carries out a case. ran is false where it was skipped.
 func (t *inProgram) run(one func() error) (ran bool, err error) {
@@ -222,4 +239,90 @@ func reductionsAmong(s *halo.Session, p *mpi.Processes) error {
 		}
 	}
 	return x.Close()
+}
+
+// chooseAmong has processes choose a scheme on devices that it can be tried on: the same on all, of those that run over
+// processes, and remembered by rank 0 for all. One that is told to end ends all.
+func chooseAmong() error {
+	p, err := mpi.Join(context.Background(), mpi.Options{Limit: 20 * time.Second})
+	if err != nil || p == nil {
+		return fmt.Errorf("alone: %w", err)
+	}
+	t := &inProgram{}
+	os.Setenv("HALOX_CACHE", t.TempDir()) // of its own: only what rank 0 remembers counts
+	_, err = t.run(func() error { return choose(p, testdevices.CPU(t, 1)) })
+	if err == nil {
+		err = p.Close()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "<rank %d: %v>\n", p.Rank, err)
+		err = errors.Join(p.Fail(err), p.Close())
+		p.Abort(3)
+		return err
+	}
+	fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
+	return nil
+}
+
+func choose(p *mpi.Processes, set *testdevices.Set) error {
+	grid, err := domain.NewGrid([]int{8, 8, 6 * p.Size()}, [3]bool{})
+	if err != nil {
+		return err
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{1, 1, p.Size()})
+	if err != nil {
+		return err
+	}
+	var owners []int
+	devices := make([]*streams.Device, p.Size())
+	for rank := range p.Size() {
+		owners = append(owners, rank)
+	}
+	devices[p.Rank] = set.Devices[0]
+	place, err := halo.PlaceAmong(p, cut, owners, devices)
+	if err != nil {
+		return err
+	}
+	u, err := scheme.NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	step := &scheme.Step{Stages: []scheme.Stage{{
+		Name: "count", Point: scheme.CountingPoint(),
+		Reads: []scheme.Access{u.At(0, stencil.Star(3, 1)).Named("u")}, Writes: []scheme.Access{u.At(1, nil).Named("next")},
+	}}}
+	search := scheme.Search{Links: set.Links, Compiler: set.Compiler}
+	ended, end := context.WithCancel(context.Background())
+	if p.Rank == 1 {
+		end()
+	}
+	defer end()
+	if _, _, err := scheme.Fastest(ended, step, search, scheme.Options{}); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("after an end of rank 1: %w", err)
+	}
+	first, known, err := scheme.Fastest(context.Background(), step, search, scheme.Options{})
+	if err != nil || known || len(first) == 0 {
+		return fmt.Errorf("trials %v, known %t: %w", first, known, err)
+	}
+	for _, trial := range first {
+		if needs, err := scheme.NeedsOf(trial.Scheme); err != nil || !needs.Processes {
+			return fmt.Errorf("tried %v: %w", trial, err)
+		}
+	}
+	all, err := p.Gather(context.Background(), "trials", []byte(fmt.Sprint(first)))
+	if err != nil {
+		return err
+	}
+	for rank, text := range all {
+		if string(text) != string(all[0]) {
+			return fmt.Errorf("rank %d has %s, rank 0 %s", rank, text, all[0])
+		}
+	}
+	again, known, err := scheme.Fastest(context.Background(), step, search, scheme.Options{})
+	if err != nil || !known || !slices.Equal(first, again) {
+		return fmt.Errorf("trials %v, known %t; remembered are %v: %w", again, known, first, err)
+	}
+	fmt.Println("chosen:", first)
+	return nil
 }

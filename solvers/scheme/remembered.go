@@ -43,7 +43,13 @@ type memory struct {
 func (s Search) memory(step *Step, o Options) memory {
 	var all []string
 	for _, d := range step.placement().Devices {
+		if d == nil {
+			continue // another process's
+		}
 		all = append(all, d.Name, d.Arch)
+	}
+	if p := step.placement().Processes; p != nil {
+		all = append(all, fmt.Sprint("processes", p.Nodes), p.Library)
 	}
 	machine := strings.Join(append(all, s.Driver, s.Program), "|")
 	m := memory{many: len(step.placement().Devices) > 1, entry: cache.At("").Entry(fmt.Sprintf("schemes-%.8x.json", sha256.Sum256([]byte(machine))))}

@@ -74,6 +74,9 @@ func (s Search) candidates(step *Step) (all []candidate) {
 			names = []Scheme{s.Scheme}
 		}
 		for _, name := range names {
+			if needs, err := NeedsOf(name); len(names) > 1 && step.placement().Processes != nil && (err != nil || !needs.Processes) {
+				continue
+			}
 			all = append(all, candidate{name, path, plan})
 		}
 	}

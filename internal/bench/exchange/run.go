@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
@@ -26,7 +28,7 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	}
 	r := &run{on}
 	var tasks []bench.Task
-	for _, c := range o.combinations() {
+	for _, c := range r.distinct(o.combinations()) {
 		tasks = append(tasks, bench.Task{Labels: c.labels(), Measure: func(ctx context.Context) ([]results.Row, error) {
 			row, err := r.measure(ctx, c)
 			return []results.Row{row}, err
@@ -39,11 +41,11 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 func (r *run) measure(ctx context.Context, c combination) (row results.Row, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	place, err := r.place(c)
+	place, err := r.place(ctx, c)
 	if err != nil {
 		return row, err
 	}
-	if err := r.fits(ctx, c, place); err != nil {
+	if err := place.Agree(ctx, "see whether the fields fit", r.fits(ctx, c, place)); err != nil {
 		return row, err
 	}
 	x, plan, err := r.exchanger(ctx, c, place, &open)
@@ -56,9 +58,12 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 	}
 	open.Add(at)
 	row, sent := describe(c, plan)
-	row, best, err := drive(ctx, row, x, at)
+	row, best, err := r.drive(ctx, row, x, at)
 	if err != nil || sent.message == 0 {
 		return row, err
+	}
+	if r.Processes != nil {
+		return row.Value(results.Rate, best.Under(float64(sent.device)/1e3)), nil
 	}
 	plain, err := r.copies(ctx, sent.message)
 	return sent.compare(row, best, plain), err
@@ -66,14 +71,19 @@ func (r *run) measure(ctx context.Context, c combination) (row results.Row, err 
 
 // drive times an exchange that one thread drives, and where that can be one that a
 // thread a device drives. It returns the faster time too.
-func drive(ctx context.Context, row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Row, results.Sample, error) {
-	best, err := timing.Queued(ctx, at, func(n int) error {
-		for range n {
-			if err := x.Exchange(at); err != nil {
-				return err
+func (r *run) drive(ctx context.Context, row results.Row, x *halo.Exchanger, at []*streams.Stream) (results.Row, results.Sample, error) {
+	batch := func(n int) (float64, error) {
+		return timing.Batch(at, func(n int) error {
+			for range n {
+				if err := x.Exchange(at); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		}, n)
+	}
+	best, err := bench.Together(ctx, r.Processes, batch, func(batch bench.Batch) (results.Sample, error) {
+		return timing.Batches(ctx, batch)
 	})
 	if err != nil {
 		return row, best, err
@@ -102,6 +112,9 @@ func (r *run) fits(ctx context.Context, c combination, place *halo.Placement) (e
 	}
 	var all []streams.Demand
 	for _, d := range dry.Devices { // one a subdomain
+		if d == nil {
+			continue // another process's
+		}
 		most := d.Peak()
 		all = append(all, streams.Demand{Device: d.Real(), Held: most})
 	}
@@ -124,7 +137,7 @@ func (r *run) exchanger(ctx context.Context, c combination, place *halo.Placemen
 		open.Add(f)
 		specs, fields = append(specs, spec), append(fields, f)
 	}
-	plan, err := halo.NewPlan(place, r.Links, c.path, specs...)
+	plan, err := halo.NewPlan(place, r.Links, c.planned(), specs...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,13 +179,37 @@ func (r *run) copies(ctx context.Context, bytes int64) (plain results.Sample, er
 	})
 }
 
+// distinct returns the combinations that differ: where no process has several devices, all messages take path mpi.
+func (r *run) distinct(all []combination) (some []combination) {
+	if r.Processes == nil || r.All() > r.Processes.Size() {
+		return all
+	}
+	for _, c := range all {
+		if c.path = p2p.MPI; !slices.Contains(some, c) {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// planned returns the path that a plan is asked for: that between processes nobody chooses.
+func (c combination) planned() p2p.Path {
+	if c.path == p2p.MPI {
+		return p2p.Auto
+	}
+	return c.path
+}
+
 // place cuts a periodic grid into cubes, one a device.
-func (r *run) place(c combination) (*halo.Placement, error) {
-	parts := bench.Cubes(3, len(r.Devices))
+func (r *run) place(ctx context.Context, c combination) (*halo.Placement, error) {
+	parts := bench.Cubes(3, r.All())
 	size := []int{c.points * parts[0], c.points * parts[1], c.points * parts[2]}
 	g, err := domain.NewGrid(size, [3]bool{true, true, true})
 	if err != nil {
 		return nil, err
+	}
+	if r.Processes != nil {
+		return r.Cut(ctx, halo.Cutting{Size: size, Periodic: g.Periodic, Parts: parts, Path: p2p.Staged})
 	}
 	d, err := domain.Decompose(g, parts)
 	if err != nil {

@@ -20,6 +20,9 @@ const (
 // Modes returns who may send while a link is measured.
 func Modes() []string { return []string{oneWayMode, bothWaysMode, ringMode, ringBothMode} }
 
+// maxMessages is how many are queued at most, before a sender's streams bound that.
+const maxMessages = 2000
+
 // Options say which messages are measured.
 type Options struct {
 	Sizes        []int64 // of messages, in bytes

@@ -21,11 +21,11 @@ type run struct {
 	record  *results.Record // where ceilings are looked up
 }
 
-// maxMessages is how many are queued at most, before a sender's streams bound that.
-const maxMessages = 2000
-
 // Run measures messages of all sizes over the links between all devices.
 func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	if on.Processes != nil {
+		return o.among(ctx, on, to)
+	}
 	if err := to.Begin(results.KindLinks, on.Links); err != nil {
 		return err
 	}

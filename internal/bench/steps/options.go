@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/kernels"
 )
@@ -52,11 +53,23 @@ func (o *Options) check() error {
 }
 
 // counts returns the numbers of devices, where there are so many.
-func (o *Options) counts(all int) []int {
-	if len(o.Devices) == 0 {
-		return doublings(all)
+func (o *Options) counts(on *bench.Machine) (all []int) {
+	of := on.Counts()
+	switch {
+	case len(o.Devices) > 0:
+		return o.Devices
+	case len(of) == 1:
+		return doublings(of[0])
 	}
-	return o.Devices
+	all = doublings(of[0])
+	for _, some := range doublings(len(of)) { // the first processes, with all of theirs
+		sum := 0
+		for _, n := range of[:some] {
+			sum += n
+		}
+		all = append(all, sum)
+	}
+	return slices.Compact(slices.Sorted(slices.Values(all)))
 }
 
 // doublings returns 1, 2, 4 and so on, and n last.

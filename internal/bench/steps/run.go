@@ -33,7 +33,14 @@ func (o *Options) newRun(ctx context.Context, kind results.Kind, on *bench.Machi
 		return nil, err
 	}
 	r.record = to.Record
-	return r, r.measureCeiling(ctx)
+	if on.Processes == nil {
+		return r, r.measureCeiling(ctx)
+	}
+	var err error
+	if on.Processes.Rank == 0 {
+		err = r.measureCeiling(ctx)
+	}
+	return r, bench.AgreeToGoOn(ctx, on.Processes, err)
 }
 
 // measureCeiling measures the rate of a plain copy within the first device, of bytes read
@@ -84,9 +91,25 @@ func copies(s *streams.Stream, end *streams.Event, dst, src streams.Span, n int)
 // task is a case whose row begins with these labels.
 func (r *run) task(labels results.Row, c stepCase) bench.Task {
 	return bench.Task{Labels: labels, Measure: func(ctx context.Context) ([]results.Row, error) {
-		row, err := r.measure(ctx, labels, c)
+		row, err := r.byFirst(ctx, labels, c)
 		return []results.Row{row}, err
 	}}
+}
+
+// byFirst measures a case on its number of devices: the first of this process, or those of the first of several.
+func (r *run) byFirst(ctx context.Context, row results.Row, c stepCase) (results.Row, error) {
+	on, err := r.First(ctx, c.devices)
+	if errors.Is(err, bench.ErrOthers) {
+		row.Note = err.Error()
+		return row, nil
+	}
+	if err != nil || on == nil {
+		return row, err
+	}
+	with := *r
+	with.Machine = on
+	row, err = with.measure(ctx, row, c)
+	return row, errors.Join(err, on.LeaveTo(r.Machine))
 }
 
 // measure adds to a row what the steps of a case take. Where the scheme, a link or the
@@ -112,20 +135,24 @@ func times(n []int) string {
 
 // step times the steps of a case, in microseconds, and says how it was set up.
 func (r *run) step(ctx context.Context, c stepCase) (step results.Sample, s *setup, err error) {
-	if s, err = newSetup(ctx, r.Machine, c, r.slabs); err != nil {
+	s, err = newSetup(ctx, r.Machine, c, r.slabs)
+	if err = agree(r.Processes, err); err != nil {
 		return step, nil, err
 	}
 	if err := s.choose(ctx, r.notes); err != nil {
 		return step, nil, err
 	}
-	if err := s.fits(ctx); err != nil {
+	if err := agree(r.Processes, s.fits(ctx)); err != nil {
 		return step, nil, err
 	}
 	solver, err := solvers.New(ctx, s.problem, s.plan, s.Compiler)
-	if err != nil {
+	if err = agree(r.Processes, err); err != nil {
 		return step, nil, err
 	}
 	defer func() { err = errors.Join(err, solver.Close()) }()
+	if r.Processes != nil && r.Processes.Rank > 0 {
+		return step, s, follow(ctx, solver, s.options())
+	}
 	timer, err := newStepTimer(ctx, solver, s.options())
 	if errors.Is(err, scheme.ErrUnsuited) {
 		err = leftOut{err}

@@ -81,7 +81,7 @@ func (o *ScalingOptions) tasks(r *run) (all []bench.Task) {
 	for precision, points := range o.problems() {
 		for _, mode := range o.modes() {
 			for _, name := range o.Schemes {
-				for _, devices := range o.counts(len(r.Devices)) {
+				for _, devices := range o.counts(r.Machine) {
 					c := stepCase{
 						precision: precision, size: o.cube(points), devices: devices,
 						scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(o.Path),

@@ -78,7 +78,7 @@ func (o *SchemesOptions) Run(ctx context.Context, on *bench.Machine, to *bench.R
 // tasks returns a task for each row.
 func (o *SchemesOptions) tasks(r *run) (all []bench.Task) {
 	for precision, points := range o.problems() {
-		for _, devices := range o.counts(len(r.Devices)) {
+		for _, devices := range o.counts(r.Machine) {
 			for _, how := range o.ways(devices) {
 				for _, m := range o.measurements() {
 					c := stepCase{

@@ -72,6 +72,9 @@ func (s *setup) cut(ctx context.Context, slabs bool) (err error) {
 	c := halo.Cutting{
 		Size: s.size, Periodic: grid.Periodic, Fields: []halo.Spec{s.problem.Field()}, Parts: s.parts, Devices: s.devices, Path: s.wanted(),
 	}
+	if s.Processes != nil {
+		c.Devices = 0 // all take part
+	}
 	if slabs && c.Parts == (domain.Vec{}) {
 		c.Parts = bench.Slabs(grid.Dims, s.devices)
 	}
@@ -92,10 +95,14 @@ func (s *setup) wanted() p2p.Path {
 
 // options say how the steps are made.
 func (s *setup) options() scheme.Options {
-	return scheme.Options{
+	o := scheme.Options{
 		Scheme: s.chosen, Order: s.order, Steps: 1 << 50, Norm: scheme.MaxNorm, Limit: timing.Limit,
 		CheckEvery: int64(s.norms), History: s.norms > 0,
 	}
+	if s.Processes != nil {
+		o.Limit = 0 // theirs
+	}
+	return o
 }
 
 // choose finds the scheme for scheme auto, on GPUs the fastest of all by trial.

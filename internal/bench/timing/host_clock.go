@@ -17,17 +17,25 @@ const Limit = 60 * time.Second
 // median over batches that are waited for, each of some milliseconds, so that to begin one and to
 // wait for it counts little.
 func Queued(ctx context.Context, at []*streams.Stream, queue func(n int) error) (results.Sample, error) {
-	pace := Pace{First: 20, Max: 400, Batch: 4 * time.Millisecond}
-	return pace.Measure(ctx, func(n int) (float64, error) { return batch(at, queue, n) })
+	return Batches(ctx, func(n int) (float64, error) { return Batch(at, queue, n) })
 }
 
-// batch queues n and waits for them; it returns the time of one in microseconds.
-func batch(at []*streams.Stream, queue func(n int) error, n int) (float64, error) {
+// Batches is Queued of batches that are given.
+func Batches(ctx context.Context, batch func(n int) (float64, error)) (results.Sample, error) {
+	pace := Pace{First: 20, Max: 400, Batch: 4 * time.Millisecond}
+	return pace.Measure(ctx, batch)
+}
+
+// Batch queues n and waits for them; it returns the time of one in microseconds.
+func Batch(at []*streams.Stream, queue func(n int) error, n int) (float64, error) {
 	start := time.Now()
 	if err := queue(n); err != nil {
 		return 0, err
 	}
 	for _, s := range at {
+		if s == nil {
+			continue // of another process
+		}
 		if err := s.Sync(Limit); err != nil {
 			return 0, err
 		}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/halox/halox/results"
+)
+
+// withNetwork prints the table of a bench of links, and writes what it says of the network to a file, if one is named.
+func withNetwork(file *string) benchOutput {
+	return benchOutput{table: func(w io.Writer, r *results.Record) error {
+		if err := writeTable(w, r); err != nil || *file == "" {
+			return err
+		}
+		text, err := networkOf(r)
+		if err != nil {
+			return fmt.Errorf("--network: %w", err)
+		}
+		if err := os.WriteFile(*file, []byte(text), 0o644); err != nil {
+			return fmt.Errorf("--network: %w", err)
+		}
+		_, err = fmt.Fprintln(w, "wrote", *file)
+		return err
+	}}
+}
+
+// networkOf returns the file for halox plan --network of the links between hosts that were measured, by the worst of them: the
+// time of the smallest message to and fro, the rate of the largest one way, both by MPI alone, and what halox adds to the first.
+func networkOf(r *results.Record) (string, error) {
+	smallest, largest := math.Inf(1), 0.
+	for _, row := range r.Rows {
+		if bytes, ok := row.Float("bytes"); ok && row.Text("link") == "network" {
+			smallest, largest = min(smallest, bytes), max(largest, bytes)
+		}
+	}
+	latency, message, rate := 0., 0., math.Inf(1)
+	for _, row := range r.Rows {
+		bytes, _ := row.Float("bytes")
+		if row.Text("link") != "network" {
+			continue
+		}
+		switch took := row.Median(results.Time); {
+		case row.Text("mode") == "ping-pong" && bytes == smallest && row.Text("path") == "wire":
+			latency = max(latency, took)
+		case row.Text("mode") == "ping-pong" && bytes == smallest:
+			message = max(message, took)
+		case row.Text("mode") == "one-way" && bytes == largest && row.Text("path") == "wire":
+			rate = min(rate, row.Median(results.Rate))
+		}
+	}
+	if latency == 0 || math.IsInf(rate, 1) {
+		return "", errors.New("no messages between hosts were measured one way: start processes on several, with --modes one-way among others")
+	}
+	return fmt.Sprintf("# %s bytes to and fro, %s bytes one way\nlatency_us: %.4g\nbandwidth_gb_s: %.4g\nadapters: 1\nmessage_us: %.4g\n",
+		fmt.Sprint(smallest), fmt.Sprintf("%.0f", largest), latency, rate, max(0, message-latency)), nil
+}

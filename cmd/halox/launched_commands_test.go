@@ -1,0 +1,133 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/results"
+)
+
+// Commands that several processes make together are printed once, with what all of them know.
+func TestLaunchedCommands(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for name, tc := range map[string]struct {
+			args []string
+			says []string // each once
+		}{
+			"devices": {[]string{"devices"}, []string{"2 processes on one host, by ", "rank 0 on host ", "rank 1 on host "}},
+			"plan": {[]string{"plan", config}, []string{
+				"4 host devices of 2 processes on one host", "between processes of one host: ", "memory of a run in bytes", " itself ",
+				"messages between processes count as 0", "exchange of a step",
+			}},
+			"plan as a graph": {[]string{"plan", config, "--dot"}, []string{"digraph halox", `"cluster host 1 of rank 1"`}},
+			"verify":          {[]string{"verify", config}, []string{"all ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 host devices of 2 processes"}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := launchHalox(t, in, 2, nil, tc.args...)
+				r.Succeeds(t)
+				for _, words := range tc.says {
+					if n := strings.Count(r.Out, words); n != 1 {
+						t.Errorf("%q is said %d times:\n%s", words, n, r.Out)
+					}
+				}
+				if strings.Contains(r.Out, "FAIL") {
+					t.Error(r.Out)
+				}
+			})
+		}
+	})
+}
+
+// Benches of several processes leave one record, which names the process of each device.
+func TestLaunchedBenches(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for name, tc := range map[string]struct {
+			ranks, devices int
+			args           []string
+			rows           map[string]int // by a label and its value, of those with numbers
+		}{
+			"links": {3, 3, []string{"links", "--sizes", "8,1001", "--budget", "1ms"}, map[string]int{
+				"path=wire": 2 * (3 + 6 + 3), "path=mpi": 2 * (3 + 6 + 3), "link=processes": 48, "mode=one-way": 24, "mode=ping-pong": 12,
+			}},
+			"exchange of one device each": {2, 2, []string{"exchange", "--points", "8"}, map[string]int{"path=mpi": 1}},
+			"exchange":                    {2, 4, []string{"exchange", "--points", "8", "--devices", "2"}, map[string]int{"path=staged": 1, "path=peer": 1, "path=direct": 1}},
+			"schemes": {2, 4, []string{"schemes", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--paths", "peer", "--devices", "1,2,4"}, map[string]int{
+				"devices=1": 7, "devices=2": 4, "devices=4": 3,
+			}},
+			"scaling": {3, 6, []string{"scaling", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--scheme", "assisted", "--devices", "1,2,3,4,6"}, map[string]int{
+				"mode=strong": 4, "mode=weak": 4, "devices=3": 0, "devices=4": 2,
+			}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				file := filepath.Join(t.TempDir(), "r.json")
+				args := append(append([]string{"bench"}, tc.args...), "--backend", "host", "--record", file)
+				r := launchHalox(t, in, tc.ranks, nil, args...)
+				r.Succeeds(t)
+				got, err := results.Read(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Processes != tc.ranks || len(got.Devices) != tc.devices || got.Devices[tc.devices-1].Process != tc.ranks-1 || got.Devices[0].Host == "" {
+					t.Errorf("%d processes with devices %+v", got.Processes, got.Devices)
+				}
+				for label, want := range tc.rows {
+					key, value, _ := strings.Cut(label, "=")
+					n := 0
+					for _, row := range got.Rows {
+						if row.Text(key) == value && len(row.Values) > 0 {
+							n++
+						}
+					}
+					if n != want {
+						t.Errorf("%d rows of %s, want %d:\n%s", n, label, want, r.Out)
+					}
+				}
+			})
+		}
+	})
+}
+
+// A bench goes on where it was interrupted, though rank 0 alone has the record.
+func TestLaunchedBenchResumes(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		file := filepath.Join(t.TempDir(), "r.json")
+		args := []string{"bench", "exchange", "--backend", "host", "--points", "4,8", "--resume", file}
+		first := append(append([]string{}, args[:len(args)-1]...), file)
+		first[len(first)-2] = "--record"
+		launchHalox(t, in, 2, nil, first...).Succeeds(t)
+		whole, err := results.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole.Rows, whole.Interrupted = whole.Rows[:1], true
+		if err := whole.Write(file); err != nil {
+			t.Fatal(err)
+		}
+		launchHalox(t, in, 2, nil, args...).Succeeds(t)
+		got, err := results.Read(file)
+		if err != nil || len(got.Rows) != 2 || len(got.Resumed) != 1 || got.Interrupted {
+			t.Errorf("%+v: %v", got, err)
+		}
+	})
+}
+
+// What is of one process is refused, once.
+func TestLaunchedCommandsOfOne(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, args := range [][]string{
+			{"bench", "ranks"}, {"bench", "latency"}, {"bench", "sweep"}, {"bench", "pack"}, {"bench", "pingpong"},
+			{"verify", config, "--ranks-for", "1s"}, {"plan", config, "--hosts", "8"},
+		} {
+			words := " is of one process, and a launcher started 2: "
+			r := launchHalox(t, in, 2, nil, args...)
+			r.Fails(t, words)
+			if n := strings.Count(r.Out, words); n != 1 {
+				t.Errorf("%v: said %d times:\n%s", args, n, r.Out)
+			}
+		}
+	})
+}

@@ -1,0 +1,243 @@
+package links
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/bench/trial"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
+)
+
+const (
+	wirePath     = "wire"      // between host memories, by MPI alone: what bounds path mpi
+	pingPongMode = "ping-pong" // half of a round trip
+)
+
+// network is processes between whose first devices messages are timed.
+type network struct {
+	*bench.Machine
+	pace   timing.Pace
+	record *results.Record // where what bounds path mpi is looked up
+	tag    int             // the first of two
+}
+
+// among measures messages of all sizes between every two processes.
+func (o *Options) among(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	if err := to.Begin(results.KindLinks, on.Links); err != nil {
+		return err
+	}
+	tag, err := on.Processes.Tags(2)
+	if err != nil {
+		return err
+	}
+	r := &network{on, timing.Pace{First: 2, Max: maxMessages, Batch: o.Budget / timing.MinBatches}, to.Record, tag}
+	var tasks []bench.Task
+	for _, path := range []string{wirePath, string(p2p.MPI)} {
+		for _, mode := range []string{pingPongMode, oneWayMode, bothWaysMode} {
+			if mode != pingPongMode && !slices.Contains(o.Modes, mode) {
+				continue
+			}
+			for from := range on.Processes.Size() {
+				for to := range on.Processes.Size() {
+					if from == to || from > to && mode != oneWayMode {
+						continue
+					}
+					tasks = append(tasks, r.task(path, mode, from, to, o.Sizes))
+				}
+			}
+		}
+	}
+	return to.Measure(ctx, tasks)
+}
+
+// task measures messages of all sizes from one process to another, or between both.
+func (r *network) task(path, mode string, from, to int, sizes []int64) bench.Task {
+	labels := r.labels(path, mode, from, to)
+	return bench.Task{Labels: labels, Measure: func(ctx context.Context) (rows []results.Row, err error) {
+		for _, bytes := range sizes {
+			row, err := r.measure(ctx, path, mode, from, to, bytes)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", bench.NameOf(row), err)
+			}
+			rows = append(rows, row)
+		}
+		return rows, nil
+	}}
+}
+
+// labels begins the rows of a task.
+func (r *network) labels(path, mode string, from, to int) results.Row {
+	kind := "processes"
+	if r.Processes.Nodes[from] != r.Processes.Nodes[to] {
+		kind = "network"
+	}
+	return results.NewRow().Label("from", from).Label("to", to).Label("link", kind).Label("path", path).Label("mode", mode)
+}
+
+// measure returns the row of one size, beside what MPI alone takes.
+func (r *network) measure(ctx context.Context, path, mode string, from, to int, bytes int64) (row results.Row, err error) {
+	row = r.labels(path, mode, from, to).Label("bytes", bytes)
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	me := r.Processes.Rank
+	var there, back traffic
+	if other := from + to - me; me == from || me == to {
+		there, back, err = r.ends(path, mode, me == from, other, bytes, &open)
+	}
+	if err := bench.AgreeToGoOn(ctx, r.Processes, err); err != nil {
+		return row, err
+	}
+	batch := func(n int) (float64, error) {
+		begin := time.Now()
+		err := play(mode, there, back, n)
+		return time.Since(begin).Seconds() * 1e6 / float64(n), err
+	}
+	if there.one == nil {
+		batch = func(int) (float64, error) { return 0, nil }
+	}
+	took, err := bench.Together(ctx, r.Processes, batch, func(batch bench.Batch) (results.Sample, error) { return r.pace.Measure(ctx, batch) })
+	if err != nil {
+		return row, err
+	}
+	row.Checked = path == string(p2p.MPI)
+	sent := bytes
+	switch mode {
+	case pingPongMode:
+		took = took.Scale(0.5)
+	case bothWaysMode:
+		sent *= 2
+	}
+	if plain, found := r.record.Find(r.labels(wirePath, mode, from, to).Label("bytes", bytes)); found && path != wirePath {
+		alone, _ := plain.Get(results.Time)
+		return row.Transfer(sent, took, alone), nil
+	}
+	return row.Value(results.Time, took).Value(results.Rate, took.Under(float64(sent)/1e3)), nil
+}
+
+// traffic is one end of messages in one direction.
+type traffic struct {
+	one  func() error // sends or receives the next
+	rest func() error // waits until all are there
+}
+
+// ends makes those of this process: there is the traffic from the first of two processes to the second, back the other.
+func (r *network) ends(path, mode string, first bool, other int, bytes int64, open *streams.Resources) (there, back traffic, err error) {
+	if there, err = r.end(path, first, other, bytes, r.tag, open); err != nil || mode == oneWayMode {
+		return there, back, err
+	}
+	back, err = r.end(path, !first, other, bytes, r.tag+1, open)
+	return there, back, err
+}
+
+// end makes one end, and tries it with random bytes.
+func (r *network) end(path string, sends bool, other int, bytes int64, tag int, open *streams.Resources) (traffic, error) {
+	if path != wirePath {
+		return r.device(sends, other, bytes, tag, open)
+	}
+	w, err := r.Processes.NewWire(bytes, other, tag)
+	if err != nil {
+		return traffic{}, err
+	}
+	open.Add(w)
+	one := w.Receive
+	if sends {
+		one = w.Send
+	}
+	return traffic{one, func() error { return nil }}, nil
+}
+
+// device makes the end of messages between the memories of devices.
+func (r *network) device(sends bool, other int, bytes int64, tag int, open *streams.Resources) (t traffic, err error) {
+	d, p := r.Devices[0], r.Processes
+	memory, err := d.Alloc(bytes)
+	if err != nil {
+		return t, err
+	}
+	open.Add(memory)
+	s, err := d.NewStream(streams.Normal)
+	if err != nil {
+		return t, err
+	}
+	open.Add(s)
+	mirror, err := trial.NewMirror(d, memory.All(), open)
+	if err != nil {
+		return t, err
+	}
+	waits := streams.NewWorkerGroup(1<<10, 2*p.Limit())
+	t.rest = func() error { return s.Sync(timing.Limit) }
+	if sends {
+		x, err := p.NewSender(memory.All(), other, tag, "a message to "+p.Name(other))
+		if err != nil {
+			return t, err
+		}
+		open.Add(x)
+		t.one = func() error { return errors.Join(x.Ready(waits, s), x.Send(s)) }
+		sample(mirror.Bytes(), p.Rank, other)
+		return t, errors.Join(mirror.Upload(s), s.Sync(timing.Limit), t.one(), x.Ready(waits, s))
+	}
+	x, err := p.NewReceiver(memory.All(), other, tag, "a message from "+p.Name(other))
+	if err != nil {
+		return t, err
+	}
+	open.Add(x)
+	t.one = func() error {
+		x.Expect(s)
+		return errors.Join(x.Receive(waits, s), x.Done(s))
+	}
+	if err := errors.Join(t.one(), mirror.Download(s), x.Done(s), s.Sync(timing.Limit)); err != nil {
+		return t, err
+	}
+	return t, compare(mirror.Bytes(), p, other)
+}
+
+// sample fills bytes with random ones, of two processes.
+func sample(b []byte, from, to int) {
+	rand.NewChaCha8([32]byte{byte(from), byte(from >> 8), byte(to), byte(to >> 8), 1}).Read(b)
+}
+
+// compare returns an error unless bytes are those that the other process has sent.
+func compare(got []byte, p *mpi.Processes, from int) error {
+	want := make([]byte, len(got))
+	if sample(want, from, p.Rank); bytes.Equal(got, want) {
+		return nil
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			return fmt.Errorf("path mpi from %s to %s lies: byte %d of %d is %#x, and %#x was sent", p.Name(from), p.Name(p.Rank), i, len(got), got[i], want[i])
+		}
+	}
+	return nil
+}
+
+// play makes n messages of a mode: in a ping-pong each waits for the one before, else they follow each other.
+func play(mode string, there, back traffic, n int) error {
+	switch mode {
+	case oneWayMode:
+		return errors.Join(repeat(there.one, n), there.rest())
+	case pingPongMode:
+		turn := func() error { return errors.Join(there.one(), there.rest(), back.one(), back.rest()) }
+		return errors.Join(repeat(turn, n), there.rest(), back.rest())
+	}
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(repeat(back.one, n), back.rest()) }()
+	return errors.Join(repeat(there.one, n), there.rest(), <-done)
+}
+
+func repeat(one func() error, n int) error {
+	for range n {
+		if err := one(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,2 @@
+// Package nap sleeps for less than a millisecond.
+package nap

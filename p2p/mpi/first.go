@@ -1,0 +1,32 @@
+package mpi
+
+import (
+	"context"
+	"fmt"
+)
+
+// First returns the first n of the processes, with ranks, hosts and tags of their own; nil on the others. All processes call it.
+// Those that get them close them before these. A failure of any of these processes ends what those wait for too.
+func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
+	if n < 1 || n > p.Size() {
+		return nil, fmt.Errorf("mpi: the first %d of %d processes", n, p.Size())
+	}
+	color := 0
+	if p.Rank >= n {
+		color = 1
+	}
+	comm, err := p.control.Split(color, p.Rank)
+	if err != nil {
+		return nil, p.Fail(err)
+	}
+	if color == 1 {
+		return nil, comm.Free()
+	}
+	first, err := meet(ctx, comm, p.options, true)
+	if err != nil {
+		return nil, p.Fail(err)
+	}
+	first.within = p
+	first.unhook = context.AfterFunc(p.failure.ctx, func() { first.failure.set(p.failure.err()) })
+	return first, nil
+}
