@@ -88,7 +88,7 @@ func TestTheFirstOfSeveralValuesIsNamed(t *testing.T) {
 				p.Walls[tc.wall].Value = parse(t, "log(-1)")
 			}
 			plan := planFor(t, set, p, how{path: p2p.Staged, parts: domain.Vec{1, 1, 2}})
-			for range 30 {
+			for range 10 {
 				_, filled := New(t.Context(), p, plan, set.Compiler)
 				for _, err := range []error{p.CheckValues(t.Context()), filled} {
 					if err == nil || !strings.Contains(err.Error(), tc.says+",") {
