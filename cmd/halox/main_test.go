@@ -36,7 +36,10 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(mainVariable) != "" {
 		if file := os.Getenv(listeningVariable); file != "" {
-			go tellOfListening(file, os.Getenv(atVariable))
+			go func() {
+				awaitIn(os.Getenv(atVariable))
+				_ = os.WriteFile(file, nil, 0o644) // without it the test says that it waited in vain
+			}()
 		}
 		main()
 		return
@@ -44,14 +47,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tellOfListening makes the file that the test waits for, in the process. From outside nobody sees it: Go catches all signals
+// awaitIn waits until this process catches signals and is in a function. From outside nobody sees it: Go catches all signals
 // before main does.
-func tellOfListening(file, function string) {
+func awaitIn(function string) {
 	stacks := make([]byte, 1<<20)
 	for {
 		now := string(stacks[:runtime.Stack(stacks, true)])
-		if strings.Contains(now, "os/signal.loop(") && !strings.Contains(now, "main.catchInterrupts(") && strings.Contains(now, function) {
-			_ = os.WriteFile(file, nil, 0o644) // the test would wait in vain
+		if strings.Contains(now, "os/signal.loop(") && !strings.Contains(now, "halox.catchInterrupts(") && strings.Contains(now, function) {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
