@@ -228,7 +228,7 @@ func conformances(t testing.TB, real kernels.Real) []conformance {
 // the norms of its last step.
 func TestOneAnswer(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
-		for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
+		for _, real := range testdevices.Few(1, []kernels.Real{kernels.Float64, kernels.Float32}) {
 			for _, c := range conformances(t, real) {
 				t.Run(fmt.Sprintf("problem=%s/type=%s", c.name, real), func(t *testing.T) { oneAnswer(t, set, c) })
 			}
