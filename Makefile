@@ -17,7 +17,14 @@ FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu ker
 MPI_TESTS := internal/mpi p2p/mpi halo solvers/scheme solvers cmd/halox
 MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
 
-.PHONY: help build run test race test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
+# The packages that start no goroutine, but for tests beside each other, and bind no library, which internal/rooms holds them
+# to: neither the race detector nor a build without cgo changes anything about them.
+PLAIN := configs docs domain halo/datatype/typetest halo/datatype/workloads internal/bench/option internal/forecast internal/hostmemory internal/measure internal/mutation results/internal/wording results/plot results/trace
+
+# All other packages.
+NOT_PLAIN = $(filter-out $(addprefix $(shell $(GO) list -m)/,$(PLAIN)),$(shell $(GO) list ./...))
+
+.PHONY: help build run test race nocgo test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,10 +38,16 @@ run: build ## build halox and run a sample config (SAMPLE=...), with a picture u
 test: ## run all tests, with the flags of TESTFLAGS
 	$(GO) test $(TESTFLAGS) ./...
 
-# The detector sees nothing in the tests that internal/mutation starts. Studies of numbers are shorter under it, and tests
-# that only compile CUDA are skipped: see Few and OtherCompilers in internal/testdevices.
-race: ## run all tests under the race detector; what it measures is not for the user's cache
-	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $$($(GO) list ./... | grep -v /internal/mutation)
+# The detector has nothing to see in internal/rooms, which reads other files without cgo.
+# Studies of numbers are shorter under the detector and without cgo, and what C++ and CUDA do by themselves is left out: see
+# Few, CPU and OtherCompilers in internal/testdevices.
+race: ## run the tests of all that has threads under the race detector; what it measures is not for the user's cache
+	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $(filter-out %/internal/rooms,$(NOT_PLAIN))
+
+nocgo: ## build all without cgo, and run the tests of what differs then
+	CGO_ENABLED=0 $(GO) build ./...
+	CGO_ENABLED=0 $(GO) vet ./...
+	CGO_ENABLED=0 $(GO) test $(NOT_PLAIN)
 
 test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had
 	HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))

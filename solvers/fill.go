@@ -16,7 +16,7 @@ import (
 // keeps what is the same in all rows of one length.
 type source[T float32 | float64] struct {
 	problem *Problem
-	bad     *atomic.Pointer[string]
+	bad     *atomic.Pointer[notFinite]
 	rows    [7]*stencil.Evaluator // walls by face, then the initial field
 	points  [7]*stencil.Evaluator
 	buffer  []float64
@@ -25,9 +25,9 @@ type source[T float32 | float64] struct {
 // initialField is the place of the initial field among the evaluators.
 const initialField = 6
 
-// newSource returns a source that puts the first value that is not finite in T
-// into bad.
-func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[string]) *source[T] {
+// newSource returns a source that puts the first of the values that are not finite in T
+// into bad, see notFinite.precedes.
+func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[notFinite]) *source[T] {
 	s := &source[T]{problem: p, bad: bad}
 	c := p.coordinates(0)
 	for i, e := range append(p.values(), p.Initial) {
@@ -73,17 +73,41 @@ func (s *source[T]) row(values []T, at domain.Vec) {
 	}
 }
 
-// reportNotFinite remembers a value that is not finite.
+// reportNotFinite remembers a value that is not finite, unless one before it is known.
 func (s *source[T]) reportNotFinite(which int, at domain.Vec, v float64) {
-	if s.bad.Load() != nil {
-		return
+	found := notFinite{which, at, v}
+	for known := s.bad.Load(); known == nil || found.precedes(known); known = s.bad.Load() {
+		if kept := found; s.bad.CompareAndSwap(known, &kept) {
+			return
+		}
 	}
+}
+
+// notFinite is a value at step 0 that is not finite.
+type notFinite struct {
+	which int // the evaluator
+	at    domain.Vec
+	value float64
+}
+
+// precedes reports whether a value comes before another: in the order of the grid, x fastest, and along each axis the ghosts
+// after the points of the grid, those next to it first. So it does not depend on who finds a value first which is named.
+func (v *notFinite) precedes(other *notFinite) bool {
+	for a := 2; a >= 0; a-- {
+		if i, j := v.at[a], other.at[a]; i != j {
+			return i >= 0 && (j < 0 || i < j) || j < 0 && i > j
+		}
+	}
+	return false
+}
+
+// fault is the error for the value.
+func (p *Problem) fault(v *notFinite) error {
 	what := "initial"
-	if which != initialField {
-		what = fmt.Sprintf("the wall %v", domain.Faces(3)[which])
+	if v.which != initialField {
+		what = fmt.Sprintf("the wall %v", domain.Faces(3)[v.which])
 	}
-	text := fmt.Sprintf("%s is %v at point %v, which is not finite in %s", what, v, at, s.problem.Real)
-	s.bad.CompareAndSwap(nil, &text)
+	return fmt.Errorf("solvers: %s is %v at point %v, which is not finite in %s", what, v.value, v.at, p.Real)
 }
 
 // resolve returns which evaluator gives the value at a point, owned or ghost,
@@ -119,12 +143,12 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 // fill sets the field to its values at step 0. It is an error if one of them is
 // not finite, or if the context ends.
 func fill[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem) error {
-	var bad atomic.Pointer[string]
+	var bad atomic.Pointer[notFinite]
 	if err := halo.FillContext(ctx, f, func(int) halo.Row[T] { return newSource[T](p, &bad).row }); err != nil {
 		return err
 	}
-	if text := bad.Load(); text != nil {
-		return fmt.Errorf("solvers: %s", *text)
+	if found := bad.Load(); found != nil {
+		return p.fault(found)
 	}
 	return nil
 }

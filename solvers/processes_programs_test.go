@@ -1,6 +1,7 @@
 package solvers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,6 +126,13 @@ func (p *among) run(of *Problem, path p2p.Path, o Options, steps int) error {
 	return errors.Join(err, s.Close())
 }
 
+// pathFor returns the path that a scheme takes where the choice is left to it. The fastest of this machine, which is what
+// p2p.Auto takes, need not be one that the scheme has.
+func pathFor(name Scheme) p2p.Path {
+	needs, _ := scheme.NeedsOf(name) // none of a scheme that there is not, which does not run
+	return cmp.Or(needs.Path, p2p.Auto)
+}
+
 // schemesAmong makes steps of several problems by all schemes that several processes can have.
 func schemesAmong(p *among) error {
 	t := inProgram{}
@@ -162,7 +170,7 @@ func toleranceAmong(p *among) error {
 				if norm == L2Norm {
 					o.Tolerance = math.Sqrt(norms.SumChange2.Value())
 				}
-				if err := p.run(of, p2p.Auto, o, int((aim+every-1)/every*every)); err != nil {
+				if err := p.run(of, pathFor(name), o, int((aim+every-1)/every*every)); err != nil {
 					return fmt.Errorf("%s, norm %s every %d: %w", name, norm, every, err)
 				}
 			}
@@ -174,7 +182,7 @@ func toleranceAmong(p *among) error {
 // interruptAmong has the context of the last process alone end: all stop at one step.
 func interruptAmong(p *among) error {
 	for _, name := range []Scheme{Baseline, TwoStream, Assisted} {
-		s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), p2p.Auto)
+		s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
 		if err != nil {
 			return err
 		}

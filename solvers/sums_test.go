@@ -54,13 +54,16 @@ func TestFastNorms(t *testing.T) {
 	_, want := solve(t, testdevices.Host(t, 3), p, h, Options{Steps: 3})
 	p.Sums = sums.Fast
 	near := func(a, b float64) bool { return a != 0 && a-b <= 1e-13*b && b-a <= 1e-13*b }
-	for backend, set := range map[string]*testdevices.Set{"host": testdevices.Host(t, 3), "cuda-on-cpu": testdevices.CPU(t, 3)} {
-		for _, scheme := range Schemes() {
-			h.scheme, h.path = scheme, pathOf(scheme)
-			_, got := solve(t, set, p, h, Options{Steps: 3})
-			if g, w := got.Norms, want.Norms; g.MaxChange != w.MaxChange || !near(g.L2Change, w.L2Change) || !near(g.L2, w.L2) {
-				t.Errorf("%s, %v: %+v, not %+v", backend, h, g, w)
+	for backend, open := range map[string]func(testing.TB, int) *testdevices.Set{"host": testdevices.Host, "cuda-on-cpu": testdevices.CPU} {
+		t.Run("backend="+backend, func(t *testing.T) {
+			set := open(t, 3)
+			for _, scheme := range Schemes() {
+				h.scheme, h.path = scheme, pathOf(scheme)
+				_, got := solve(t, set, p, h, Options{Steps: 3})
+				if g, w := got.Norms, want.Norms; g.MaxChange != w.MaxChange || !near(g.L2Change, w.L2Change) || !near(g.L2, w.L2) {
+					t.Errorf("%v: %+v, not %+v", h, g, w)
+				}
 			}
-		}
+		})
 	}
 }

@@ -2,7 +2,6 @@ package solvers
 
 import (
 	"context"
-	"errors"
 	"math"
 	"runtime"
 	"sync/atomic"
@@ -31,28 +30,33 @@ func (p *Problem) CheckValues(ctx context.Context) error {
 }
 
 func checkValues[T float32 | float64](ctx context.Context, p *Problem) error {
-	var bad atomic.Pointer[string]
+	var bad atomic.Pointer[notFinite]
 	box := p.Grid.Box().Grow(p.Stencil.Radius())
 	nx, step := box.Size()[0], p.rowStep()
 	ys, zs := p.lines(1, step), p.lines(2, step)
 	var next atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
 			s, values := newSource[T](p, &bad), make([]T, nx)
-			for i := next.Add(1) - 1; i < int64(len(ys)*len(zs)); i = next.Add(1) - 1 {
+			for bad.Load() == nil { // the rows before a bad one are all begun, and looked at to their ends
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				s.row(values, domain.Vec{box.Lo[0], ys[int(i)%len(ys)], zs[int(i)/len(ys)]})
-				if text := bad.Load(); text != nil {
-					return errors.New("solvers: " + *text)
+				i := int(next.Add(1) - 1)
+				if i >= len(ys)*len(zs) {
+					return nil
 				}
+				s.row(values, domain.Vec{box.Lo[0], ys[i%len(ys)], zs[i/len(ys)]})
 			}
 			return nil
 		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	if found := bad.Load(); found != nil {
+		return p.fault(found)
+	}
+	return err
 }
 
 // rowStep returns the distance between the rows that are looked at, along y and z alike.
@@ -62,17 +66,17 @@ func (p *Problem) rowStep() int {
 	return max(1, int(math.Ceil(math.Pow(rows, 1/axes))))
 }
 
-// lines returns the indices along an axis of the rows that are looked at.
+// lines returns the indices along an axis of the rows that are looked at, in the order of notFinite.precedes.
 func (p *Problem) lines(axis, step int) (at []int) {
 	n, width := p.Grid.Size[axis], p.Stencil.Radius()
-	for i := -width.Minus[axis]; i < 0; i++ {
-		at = append(at, i)
-	}
 	for i := 0; i < n-1; i += step {
 		at = append(at, i)
 	}
 	for i := n - 1; i < n+width.Plus[axis]; i++ {
 		at = append(at, i)
+	}
+	for i := 1; i <= width.Minus[axis]; i++ {
+		at = append(at, -i)
 	}
 	return at
 }

@@ -3,11 +3,14 @@ package solvers
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
 )
 
@@ -61,5 +64,38 @@ func TestCheckValues(t *testing.T) {
 	cancel()
 	if err := valued(t, []int{9, 9}, "0").CheckValues(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+// Of many values that are not finite the first is named, however the goroutines that look share the work.
+func TestTheFirstOfSeveralValuesIsNamed(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(8))
+	set := testdevices.Host(t, 2)
+	for _, tc := range []struct {
+		name, initial string
+		wall          int
+		says          string
+	}{
+		{"everywhere", "log(-1)", -1, "initial is NaN at point [0 0 0]"},
+		{"from a row on", "1/max(0, 20-j-k)", -1, "initial is +Inf at point [0 18 2]"},
+		{"a wall of x", "0", 0, "the wall x- is NaN at point [-1 0 0]"},
+		{"a wall of y", "0", 3, "the wall y+ is NaN at point [0 19 0]"},
+		{"a wall of z", "log(10-k)", 4, "initial is -Inf at point [0 0 10]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := valued(t, []int{3, 19, 18}, tc.initial)
+			if tc.wall >= 0 {
+				p.Walls[tc.wall].Value = parse(t, "log(-1)")
+			}
+			plan := planFor(t, set, p, how{path: p2p.Staged, parts: domain.Vec{1, 1, 2}})
+			for range 10 {
+				_, filled := New(t.Context(), p, plan, set.Compiler)
+				for _, err := range []error{p.CheckValues(t.Context()), filled} {
+					if err == nil || !strings.Contains(err.Error(), tc.says+",") {
+						t.Fatalf("got %v, want %q", err, tc.says)
+					}
+				}
+			}
+		})
 	}
 }

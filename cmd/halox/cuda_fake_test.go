@@ -42,7 +42,7 @@ func TestSignalsBesideAStuckDriver(t *testing.T) {
 		t.Run(tc.call+" "+tc.args[0], func(t *testing.T) {
 			withFake(t, cudafake.Stuck(tc.call))
 			p := start(t, "", tc.args...)
-			p.listens(t, syscall.SIGTERM)
+			p.listens(t)
 			p.stopped(t, syscall.SIGTERM)
 		})
 	}

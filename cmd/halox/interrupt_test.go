@@ -3,113 +3,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/halox/halox/results"
 )
-
-// printed is what a process has printed so far.
-type printed struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *printed) Write(data []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(data)
-}
-
-func (o *printed) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// process is halox in a process of its own.
-type process struct {
-	cmd   *exec.Cmd
-	out   printed
-	ended chan struct{}
-}
-
-// start starts halox, by way of the shell where before says what it does first.
-func start(t *testing.T, before string, args ...string) *process {
-	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{})}
-	if before != "" {
-		p.cmd = exec.Command("sh", append([]string{"-c", before + `; exec "$0" "$@"`, os.Args[0]}, args...)...)
-	}
-	p.cmd.Env = append(os.Environ(), "HALOX_TEST_MAIN=1")
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { p.cmd.Wait(); close(p.ended) }()
-	t.Cleanup(func() { p.cmd.Process.Kill(); <-p.ended })
-	return p
-}
-
-// listens waits until the process catches a signal, as the system has it.
-func (p *process) listens(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	status := fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid)
-	if _, err := os.Stat(status); err != nil {
-		time.Sleep(2 * time.Second)
-		return
-	}
-	await(t, func() bool {
-		text, _ := os.ReadFile(status)
-		_, caught, _ := strings.Cut(string(text), "SigCgt:")
-		var mask uint64
-		fmt.Sscanf(caught, "%x", &mask)
-		return mask>>(s-1)&1 == 1
-	})
-	time.Sleep(500 * time.Millisecond) // Go catches all signals before main does
-}
-
-// await waits until something holds.
-func await(t *testing.T, holds func() bool) {
-	t.Helper()
-	for begin := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
-			t.Fatal("it does not come to that within 20 s")
-		}
-	}
-}
-
-// signalLimit is how long a process may go on after a signal.
-const signalLimit = 2 * time.Second
-
-// stopped sends a signal and checks that the process ends in time, as one that was interrupted, or
-// with one of the other codes.
-func (p *process) stopped(t *testing.T, s syscall.Signal, codes ...int) {
-	t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
-	begin := time.Now()
-	select {
-	case <-p.ended:
-	case <-time.After(4 * signalLimit):
-		t.Fatalf("%v after %v it goes on:\n%s", time.Since(begin), s, &p.out)
-	}
-	if took := time.Since(begin); took > signalLimit || !slices.Contains(append(codes, exitInterrupted), p.cmd.ProcessState.ExitCode()) {
-		t.Errorf("%v after %v: %v:\n%s", took, s, p.cmd.ProcessState, &p.out)
-	}
-}
 
 // slow is a config that takes long to be filled.
 const slow = `
@@ -142,8 +48,12 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 				if signal.Ignored(s) {
 					t.Skipf("SKIPPED: whoever runs this test has commands ignore %v", s)
 				}
-				p := start(t, "", args...)
-				p.listens(t, s)
+				function := ""
+				if name == "filling" {
+					function = "solvers.fill["
+				}
+				p := startAt(t, "", function, args...)
+				p.listens(t)
 				p.stopped(t, s)
 				if name == "filling" && strings.Contains(p.out.String(), "by force") {
 					t.Errorf("the rest was filled:\n%s", &p.out)
@@ -157,7 +67,7 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 func TestASignalWhileAFieldIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	field, record := filepath.Join(dir, "f.npy"), filepath.Join(dir, "r.json")
-	p := start(t, "", "run", write(t, "c.yaml", small), "--set", "grid.size=[4000,4000]", "--set", "initial=x", "--set", "exact=x",
+	p := start(t, "", "run", write(t, "c.yaml", small), "--set", "grid.size=[2500,2500]", "--set", "initial=x", "--set", "exact=x",
 		"--set", "stop.iterations=1", "--set", "output.field="+field, "--record", record)
 	await(t, func() bool {
 		all, _ := filepath.Glob(filepath.Join(dir, ".halox-*"))
@@ -173,7 +83,7 @@ func TestASignalWhileAFieldIsWritten(t *testing.T) {
 	all, err := os.ReadDir(dir)
 	for _, file := range all {
 		info, err := file.Info()
-		if name := file.Name(); err != nil || name != "r.json" && (name != "f.npy" || info.Size() < 4000*4000*8) {
+		if name := file.Name(); err != nil || name != "r.json" && (name != "f.npy" || info.Size() < 2500*2500*8) {
 			t.Errorf("%s is left: %+v, %v", name, info, err)
 		}
 	}
@@ -262,7 +172,7 @@ func TestCommandsThatGoOn(t *testing.T) {
 func TestABenchThatIsForced(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "r.json")
 	p := start(t, "", "bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--paths", "staged", "--fields", "1,1024", "--record", record)
-	p.listens(t, syscall.SIGTERM)
+	p.listens(t)
 	p.stopped(t, syscall.SIGTERM)
 	r, err := results.Read(record)
 	if err != nil || !r.Interrupted {
@@ -278,7 +188,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	}{{"HUP", syscall.SIGHUP}, {"INT", syscall.SIGINT}} {
 		t.Run(s.name, func(t *testing.T) {
 			p := start(t, "trap '' "+s.name, "run", write(t, "c.yaml", small), "--set", "stop.iterations=1000000000")
-			p.listens(t, syscall.SIGTERM)
+			p.listens(t)
 			if err := p.cmd.Process.Signal(s.signal); err != nil {
 				t.Fatal(err)
 			}

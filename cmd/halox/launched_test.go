@@ -20,7 +20,7 @@ import (
 // Variables of a launched halox.
 const (
 	argumentsVariable = "HALOX_TEST_ARGUMENTS" // the command line, an argument a line
-	signalVariable    = "HALOX_TEST_SIGNAL"    // after how long rank 1 is told to stop
+	signalVariable    = "HALOX_TEST_SIGNAL"    // the function in which rank 1 is told to stop, a little later
 )
 
 // launchedHalox is halox as one of several processes. Ranks other than 0 would make one step, if they were asked.
@@ -29,8 +29,12 @@ func launchedHalox() error {
 	if rank != "0" {
 		os.Setenv("HALOX_STOP_ITERATIONS", "1")
 	}
-	if after, err := time.ParseDuration(os.Getenv(signalVariable)); err == nil && rank == "1" {
-		time.AfterFunc(after, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) })
+	if function := os.Getenv(signalVariable); function != "" && rank == "1" {
+		go func() {
+			awaitIn(function)
+			time.Sleep(300 * time.Millisecond)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		}()
 	}
 	args := strings.Split(os.Getenv(argumentsVariable), "\n")
 	os.Unsetenv(argumentsVariable)
@@ -124,7 +128,7 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		folder := t.TempDir()
 		field, record := filepath.Join(folder, "u.npy"), filepath.Join(folder, "r.json")
-		r := launchHalox(t, in, 3, []string{signalVariable + "=2s"}, "run", config, "--record", record, "--set", "output.field="+field, "--set", "stop.iterations=1000000000")
+		r := launchHalox(t, in, 3, []string{signalVariable + "=scheme.(*run).work("}, "run", config, "--record", record, "--set", "output.field="+field, "--set", "stop.iterations=1000000000")
 		if r.Err == nil || r.Late || len(r.Left) > 0 {
 			t.Fatalf("after %v, late %t, left %v: %v\n%s", r.Took, r.Late, r.Left, r.Err, r.Out)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,17 +21,43 @@ import (
 	"github.com/halox/halox/results/field"
 )
 
+// Variables of a process that is to be halox.
+const (
+	mainVariable      = "HALOX_TEST_MAIN"
+	listeningVariable = "HALOX_TEST_LISTENING" // the file that it makes once it listens
+	atVariable        = "HALOX_TEST_AT"        // and is in this function
+)
+
 // TestMain lets the test program be halox itself, for tests that need a
 // process of its own, or several.
 func TestMain(m *testing.M) {
 	if testmpi.IsProgram() {
 		testmpi.Main(m, map[string]func() error{"halox": launchedHalox})
 	}
-	if os.Getenv("HALOX_TEST_MAIN") != "" {
+	if os.Getenv(mainVariable) != "" {
+		if file := os.Getenv(listeningVariable); file != "" {
+			go func() {
+				awaitIn(os.Getenv(atVariable))
+				_ = os.WriteFile(file, nil, 0o644) // without it the test says that it waited in vain
+			}()
+		}
 		main()
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// awaitIn waits until this process catches signals and is in a function. From outside nobody sees it: Go catches all signals
+// before main does.
+func awaitIn(function string) {
+	stacks := make([]byte, 1<<20)
+	for {
+		now := string(stacks[:runtime.Stack(stacks, true)])
+		if strings.Contains(now, "os/signal.loop(") && !strings.Contains(now, "halox.catchInterrupts(") && strings.Contains(now, function) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // cli runs the command line in this process.
@@ -332,7 +359,7 @@ func TestCtrlC(t *testing.T) {
 func interrupted(t *testing.T, record string, delay time.Duration) (*os.ProcessState, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "run", write(t, "c.yaml", small), "--record", record, "--set", "stop.iterations=1000000000")
-	cmd.Env = append(os.Environ(), "HALOX_TEST_MAIN=1")
+	cmd.Env = append(os.Environ(), mainVariable+"=1")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
 
@@ -75,7 +76,7 @@ func TestPlanHostsRefuses(t *testing.T) {
 	if err := os.WriteFile(network, []byte("latency_us: 1\nbandwidth_gb_s: 0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct {
+	for _, tc := range testdevices.Few(4, []struct {
 		args string
 		want string
 	}{
@@ -91,7 +92,7 @@ func TestPlanHostsRefuses(t *testing.T) {
 		{"--hosts 4 --network hdr200 --set precision=float32 --measured " + measuredSchemes, "no steps of this stencil, precision"},
 		{"--hosts 4 --network hdr200 --set exchange.scheme=resident --measured " + measuredSchemes, "no steps of this stencil, precision"},
 		{"--hosts 4 --network hdr200 --set grid.size=[4,4,4] --devices-per-host 64 --measured " + measuredSchemes, "over 2 hosts"},
-	} {
+	}) {
 		code, out, errs := cli(append([]string{"plan", heatSample}, strings.Fields(tc.args)...)...)
 		if !strings.Contains(out+errs, tc.want) || code == 0 && strings.HasPrefix(tc.want, "-") {
 			t.Errorf("%s: exit %d, %s%s, want %s", tc.args, code, out, errs, tc.want)

@@ -126,8 +126,8 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 		if testing.Short() {
 			cases = 300
 		}
-		for seed := range cases {
-			random := typetest.Seeded(seed)
+		for seed := range testdevices.Few(200, make([]struct{}, cases)) {
+			random := typetest.Seeded(uint64(seed))
 			typ := random.Type(t, 4)
 			s := newSent(t, typ, random(1, 4), int64([]int{0, 1, 4, 8}[random(0, 3)]))
 			for _, p := range b.packers {
@@ -153,7 +153,7 @@ func FuzzEngines(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, odd, count uint8) {
 		b := newEngineBench(t, testdevices.Host(t, 1), variants...)
-		s := newSent(t, typetest.Seeded(seed).Type(t, 5), int(count%6), int64(odd))
+		s := newSent(t, typetest.Seeded(uint64(seed)).Type(t, 5), int(count%6), int64(odd))
 		for _, p := range b.packers {
 			for _, e := range packing.Engines() {
 				b.check(t, p, e, s)
@@ -175,7 +175,7 @@ func TestEnginesDoTheWorkloads(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		most := maxOf(set) // larger ones have the same shape
 		b := newEngineBench(t, set, packing.Options{})
-		for _, w := range must(workloads.All())(t) {
+		for _, w := range testdevices.Few(20, must(workloads.All())(t)) {
 			if w.Bytes > most || w.Send.Array > 16*most {
 				continue
 			}

@@ -25,7 +25,7 @@ func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 	testdevices.EachKernel(t, n, f)
 	t.Run(byProxy, func(t *testing.T) {
 		t.Run("backend=cuda", func(t *testing.T) { f(t, testdevices.GPUs(t)) })
-		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, n)) })
+		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, n)) })
 	})
 }
 
@@ -50,7 +50,7 @@ func eachServed(t *testing.T, f func(t *testing.T, s *testdevices.Set)) {
 			}
 			f(t, s)
 		})
-		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, 2)) })
+		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, 2)) })
 	})
 	t.Run("links=none", func(t *testing.T) { f(t, testdevices.CPUApart(t, 2)) })
 }

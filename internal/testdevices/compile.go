@@ -16,9 +16,10 @@ func Compiler(t *testing.T) *kernels.Compiler {
 	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: t.TempDir()})
 }
 
-// Compile compiles the source for each generation of GPUs that halox runs on, or for some.
+// Compile compiles the source for each generation of GPUs that halox runs on, or for some. See OtherCompilers.
 func Compile(t *testing.T, source kernels.Source, generations ...string) {
 	t.Helper()
+	OtherCompilers(t)
 	c := Compiler(t)
 	if len(generations) == 0 {
 		generations = []string{"sm_80", "sm_90", "sm_100"}

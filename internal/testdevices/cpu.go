@@ -52,13 +52,23 @@ func EachKernel(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 // CPU opens n GPUs that are made of the CPU for the length of the test, and skips it where that cannot
 // be: a driver whose devices, streams and events are those of cudafake, and an NVRTC that compiles
 // kernels by the C++ compiler of this machine. Thread blocks, barriers, shuffles, flags and packets work
-// as on a GPU, in orders that change; the arithmetic is the CPU's, which rounds alike.
+// as on a GPU, in orders that change; the arithmetic is the CPU's, which rounds alike. It skips the test under the race
+// detector too, which does not see the threads of kernels: they are those of C++.
 func CPU(t testing.TB, n int) *Set {
+	t.Helper()
+	if again {
+		t.Skip("SKIPPED: under the race detector, or without cgo: kernels that run on the CPU are C++, and no threads of Go")
+	}
+	return cpu(t, n)
+}
+
+// CPUBesideThreads is CPU for tests of what threads of Go do while kernels run, which are for the race detector too.
+func CPUBesideThreads(t testing.TB, n int) *Set {
 	t.Helper()
 	return cpu(t, n)
 }
 
-// CPUApart is CPU of GPUs that do not reach each other.
+// CPUApart is CPUBesideThreads of GPUs that do not reach each other: threads of Go serve them.
 func CPUApart(t testing.TB, n int) *Set {
 	t.Helper()
 	return cpu(t, n, cudafake.WithoutPeer)

@@ -22,7 +22,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 				all = append(all, s)
 			}
 		}
-		for i, s := range testdevices.Few(4, all) {
+		for i, s := range testdevices.Few(2, all) {
 			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
 		}
 	})
@@ -30,6 +30,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 
 // Offsets and components that depend on data, or are beside the footprint, are found without a GPU, whatever the data.
 func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
+	testdevices.OtherCompilers(t)
 	set := testdevices.Host(t, 1)
 	for name, c := range map[string]struct{ old, new, says string }{
 		"constant":                 {"p.at(u, 1, 0, 0)", "p.at(u, 2 - 1, 0, 0)", ""},

@@ -42,7 +42,7 @@ func countingPoint() *sweep.Point {
 
 // Every scheme but ranks, which refuses them, takes the reductions of point functions, at every step that is looked at.
 func TestReductionsOfEveryScheme(t *testing.T) {
-	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
+	every := func(t *testing.T, set *testdevices.Set) {
 		for _, name := range All() {
 			for _, measured := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/measured=%t", name, measured), func(t *testing.T) {
@@ -94,5 +94,7 @@ func TestReductionsOfEveryScheme(t *testing.T) {
 				})
 			}
 		}
-	})
+	}
+	testdevices.Each(t, 2, every)
+	t.Run("backend=cuda-on-cpu", func(t *testing.T) { every(t, testdevices.CPUBesideThreads(t, 2)) })
 }

@@ -96,17 +96,20 @@ func TestAHangingDeviceEndsTheRun(t *testing.T) {
 	for _, name := range threaded {
 		t.Run(string(name), func(t *testing.T) {
 			var launches atomic.Int64
-			release := make(chan struct{})
+			hangs, release := make(chan time.Time, 1), make(chan struct{})
 			x := newRunner(t, testdevices.Host(t, 3), 3, func(rank int) {
 				if rank == 1 && launches.Add(1) == late {
+					hangs <- time.Now()
 					<-release
 				}
 			})
 			t.Cleanup(func() { close(release) })
-			start := time.Now()
 			_, err := x.Run(context.Background(), Options{Scheme: name, Steps: 1 << 40, Limit: 500 * time.Millisecond})
-			if err == nil || time.Since(start) > 5*time.Second {
-				t.Fatalf("after %v: %v", time.Since(start), err)
+			if len(hangs) == 0 {
+				t.Fatalf("before a device hangs: %v", err)
+			}
+			if took := time.Since(<-hangs); err == nil || took > 5*time.Second {
+				t.Fatalf("%v after a device hangs: %v", took, err)
 			}
 			if !strings.Contains(err.Error(), "not done after") && !strings.Contains(err.Error(), "waited") {
 				t.Errorf("got %v", err)
