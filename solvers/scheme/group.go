@@ -119,3 +119,15 @@ func (s *Step) newGhosts(c *kernels.Compiler, v *Variable, f *halo.Field) (*boun
 	}
 	return boundary.NewWithin(c, f, v.Boundary, reach)
 }
+
+// reads returns all that stages read of a variable.
+func (s *Step) reads(v *Variable) (all []Access) {
+	for _, st := range s.Stages {
+		for _, a := range st.Reads {
+			if a.Variable == v {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}

@@ -74,26 +74,25 @@ func (s *Step) keepsLevels() bool {
 	return true
 }
 
-// keeps reports whether a step writes a level of the variable in whose field nothing lies that the
-// step after it needs.
+// keeps reports whether a step writes a level of the variable in whose field nothing lies that the step, or the step after it,
+// needs. What a stage reads of the level that the step has not written yet is the oldest one.
 func (s *Step) keeps(v *Variable) bool {
-	oldest := 0
-	for _, a := range s.reads(v) {
-		oldest = min(oldest, a.Level)
-	}
-	return v.Levels() >= 2-oldest
-}
-
-// reads returns all that stages read of a variable.
-func (s *Step) reads(v *Variable) (all []Access) {
+	oldest, written := 0, false
 	for _, st := range s.Stages {
 		for _, a := range st.Reads {
-			if a.Variable == v {
-				all = append(all, a)
+			if a.Variable != v {
+				continue
 			}
+			if a.Level > 0 && !written {
+				return false
+			}
+			oldest = min(oldest, a.Level)
+		}
+		for _, a := range st.Writes {
+			written = written || a.Variable == v
 		}
 	}
-	return all
+	return v.Levels() >= 2-oldest
 }
 
 // clone returns a check that another does not overwrite.
