@@ -42,12 +42,12 @@ test: ## run all tests, with the flags of TESTFLAGS
 # Studies of numbers are shorter under the detector and without cgo, and what C++ and CUDA do by themselves is left out: see
 # Few, CPU and OtherCompilers in internal/testdevices.
 race: ## run the tests of all that has threads under the race detector; what it measures is not for the user's cache
-	HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $(filter-out %/internal/rooms,$(NOT_PLAIN))
+	@HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $(filter-out %/internal/rooms,$(NOT_PLAIN))
 
 nocgo: ## build all without cgo, and run the tests of what differs then
 	CGO_ENABLED=0 $(GO) build ./...
 	CGO_ENABLED=0 $(GO) vet ./...
-	CGO_ENABLED=0 $(GO) test $(NOT_PLAIN)
+	@CGO_ENABLED=0 $(GO) test $(NOT_PLAIN)
 
 test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had
 	HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))

@@ -283,6 +283,9 @@ func TestFailures(t *testing.T) {
 				}
 				begun := time.Now()
 				err := ranks.Run(t.Context(), w, data)
+				for again := 0; again < 4 && errors.Is(err, ranks.ErrTimeout) && strings.Contains(err.Error(), "at a barrier of all ranks"); again++ {
+					begun, err = time.Now(), ranks.Run(t.Context(), w, data) // a rank had no core at all for as long as the limit
+				}
 				// Of several that wait in vain at the same time any may be the first.
 				if !errors.Is(err, c.is) || c.is != ranks.ErrTimeout && !strings.Contains(err.Error(), "ranks: rank 4 (") || !strings.Contains(err.Error(), c.want) && !strings.Contains(err.Error(), "of tag 200") {
 					t.Errorf("the error is %v, want %q", err, c.want)

@@ -52,7 +52,7 @@ func TestChannels(t *testing.T) {
 			first uint64
 		}{{1, 0}, {2, 1<<64 - 7}, {5, 1<<21 - 9}} {
 			t.Run(fmt.Sprintf("ranks=%d", c.each), func(t *testing.T) {
-				rounds := 40
+				rounds := fewByProxy(t, 40)
 				if testdevices.OnGPU(s.Devices[0]) {
 					rounds *= 500
 				}

@@ -155,7 +155,7 @@ func TestCollectives(t *testing.T) {
 }
 
 func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first uint64) {
-	rounds, rest := 60, 20*time.Microsecond
+	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
 	if testdevices.OnGPU(s.Devices[0]) {
 		rounds = 3000
 	}

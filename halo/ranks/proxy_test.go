@@ -19,6 +19,14 @@ const byProxy = "links=proxy"
 
 func usesProxy(t *testing.T) bool { return strings.Contains(t.Name(), byProxy) }
 
+// fewByProxy returns so many rounds, or, by proxies under the race detector, which slows them down most, a few.
+func fewByProxy(t *testing.T, rounds int) int {
+	if usesProxy(t) {
+		return len(testdevices.Few(15, make([]struct{}, rounds)))
+	}
+	return rounds
+}
+
 // eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies.
 func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 	t.Helper()

@@ -157,12 +157,15 @@ func TestModules(t *testing.T) {
 		t.Errorf("a missing kernel: %v", err)
 	}
 	fn := must(ctx.ModuleFunction(m, "unpack"))(t)
-	ok(t, ctx.FunctionSetAttribute(fn, cuda.FuncMaxDynamicShared, 100<<10))
-	if v := must(ctx.FunctionAttribute(fn, cuda.FuncMaxDynamicShared))(t); v != 100<<10 {
+	ok(t, ctx.FunctionSetAttribute(fn, cuda.FuncMaxDynamicShared, 114<<10))
+	if v := must(ctx.FunctionAttribute(fn, cuda.FuncMaxDynamicShared))(t); v != 114<<10 {
 		t.Errorf("dynamic shared memory %d", v)
 	}
 	if n := must(ctx.OccupancyMaxActiveBlocks(fn, 256, 114<<10))(t); n != 2 {
 		t.Errorf("%d blocks a multiprocessor", n)
+	}
+	if n := must(ctx.OccupancyMaxActiveBlocks(fn, 256, 115<<10))(t); n != 0 {
+		t.Errorf("%d blocks a multiprocessor, with more shared memory than the function may have", n)
 	}
 	ok(t, ctx.ModuleUnload(m))
 	if err := ctx.ModuleUnload(m); !errors.Is(err, cuda.CodeInvalidHandle) {

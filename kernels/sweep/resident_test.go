@@ -33,11 +33,15 @@ func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *
 }
 
 // Resident steps of every sample, alone and as one of two stages, compile for each generation of GPUs and
-// keep their variables in registers; those of linear stencils on an H200's.
+// keep their variables in registers; those of linear stencils on an H200's. Steps that are not measured have some registers
+// less to keep: they are compiled for an H200 alone.
 func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	check := func(name, arch string, phases int, stages ...sample) {
 		for _, measured := range []bool{false, true} {
+			if !measured && arch != "sm_90" {
+				continue
+			}
 			p := residentPlanOf(t, phases, measured, stages...)
 			program, _ := p.program()
 			t.Run(fmt.Sprintf("%s/%s/measured=%t", arch, name, measured), func(t *testing.T) {
