@@ -13,3 +13,6 @@ func PartsAmong(grid domain.Grid, c Cutting, byHost []int) (domain.Vec, func(dom
 
 // ShareOf is which devices a process takes.
 var ShareOf = Devices.part
+
+// FirstPair is between which processes messages are measured.
+var FirstPair = firstPair

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		"a rank hangs":    acrossProcesses(4*time.Second, oneHangs),
 		"own points":      acrossProcesses(testLimit, ownPoints),
 		"session":         acrossProcesses(testLimit, inSession),
+		"measure":         acrossProcesses(testLimit, measures),
 		"accumulate":      acrossProcesses(testLimit, accumulates),
 		"exchanges":       acrossProcesses(4*time.Second, exchanges),
 	})
@@ -425,6 +426,43 @@ func inSession(p processes) error {
 		return err
 	}
 	return errors.Join(at.Close(), x.Close(), f.Close(), s.Close(), alone.Close())
+}
+
+// measures has all processes find the same times of messages, between the first two of the one host.
+func measures(p processes) error {
+	s, err := halo.Open(context.Background(), halo.Devices{Backend: "host", Count: 1, Processes: p.Processes})
+	if err != nil {
+		return err
+	}
+	m, err := s.MeasureProcesses(context.Background())
+	if err != nil {
+		return err
+	}
+	if m.Within == nil || m.Across != nil || m.Within.From != 0 || m.Within.To != 1 {
+		return fmt.Errorf("measured %+v", m)
+	}
+	few, ok := m.Time(0, 1, 1<<10)
+	many, alike := m.Time(p.Size()-1, 0, 1<<20)
+	if !ok || !alike || few <= 0 || many < few || len(m.Within.Curve) < 2 {
+		return fmt.Errorf("1 KiB takes %v, %t, and 1 MiB %v, %t", few, ok, many, alike)
+	}
+	all, err := p.Gather(context.Background(), "compare", fmt.Append(nil, m.Within.Curve))
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		if string(other) != string(all[0]) {
+			return fmt.Errorf("rank 0 has %s, another %s", all[0], other)
+		}
+	}
+	alone, err := s.Among(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	if m, err := alone.MeasureProcesses(context.Background()); m != nil || err != nil {
+		return fmt.Errorf("alone: %v, %w", m, err)
+	}
+	return s.Close()
 }
 
 // facesAreRight compares all points beside faces of subdomains with the wave.

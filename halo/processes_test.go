@@ -25,6 +25,7 @@ func TestProcesses(t *testing.T) {
 			{"own points", []int{2}},
 			{"session", []int{3, 2}},
 			{"accumulate", []int{4, 2}},
+			{"measure", []int{3}},
 		} {
 			few := 1
 			if tc.program == "geometry" {

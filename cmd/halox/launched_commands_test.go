@@ -2,6 +2,8 @@ package main
 
 import (
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,7 +22,7 @@ func TestLaunchedCommands(t *testing.T) {
 			"devices": {[]string{"devices"}, []string{"2 processes on one host, by ", "rank 0 on host ", "rank 1 on host "}},
 			"plan": {[]string{"plan", config}, []string{
 				"4 host devices of 2 processes on one host", "between processes of one host: ", "memory of a run in bytes", " itself ",
-				"messages between processes count as 0", "exchange of a step",
+				"messages between processes of one host count as those between rank 0 on host ", "exchange of a step",
 			}},
 			"plan as a graph": {[]string{"plan", config, "--dot"}, []string{"digraph halox", `"cluster host 1 of rank 1"`}},
 			"verify":          {[]string{"verify", config}, []string{"all ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 host devices of 2 processes"}},
@@ -33,12 +35,47 @@ func TestLaunchedCommands(t *testing.T) {
 						t.Errorf("%q is said %d times:\n%s", words, n, r.Out)
 					}
 				}
+				if name == "plan" {
+					checkForecast(t, r.Out)
+				}
 				if strings.Contains(r.Out, "FAIL") {
 					t.Error(r.Out)
 				}
 			})
 		}
 	})
+}
+
+// checkForecast holds what a plan of two processes with two devices each predicts: the devices at the cut between the processes
+// have two messages of which one goes through MPI, as long as those that were measured, or as long as shorter ones.
+func checkForecast(t *testing.T, out string) {
+	t.Helper()
+	least := regexp.MustCompile(`count as those between .*: ([\d.]+) us for 1 KiB`).FindStringSubmatch(out)
+	if least == nil || strings.Contains(out, "count as 0") {
+		t.Fatalf("it does not say what messages between processes take, or some count as 0:\n%s", out)
+	}
+	_, table, _ := strings.Cut(out, "exchange of a step")
+	n := 0
+	for _, row := range regexp.MustCompile(`(?m)^host [01] of rank [01] +([\d.]+) us +([\d.]+) us +([\d.]+) us$`).FindAllStringSubmatch(table, -1) {
+		if longest := numberIn(t, row[3]); longest >= 0.99*numberIn(t, least[1]) {
+			n++
+			if numberIn(t, row[1]) < longest || numberIn(t, row[2]) < longest {
+				t.Errorf("the longest message takes longer than all: %v", row)
+			}
+		}
+	}
+	if n < 2 {
+		t.Errorf("%d devices have a message that takes as long as one between processes, want those at the cut:\n%s", n, out)
+	}
+}
+
+func numberIn(t *testing.T, text string) float64 {
+	t.Helper()
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 // Benches of several processes leave one record, which names the process of each device.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +106,15 @@ func TestNetnsSlowLink(t *testing.T) {
 		t.Logf("a step takes %.2f ms; its faces at least %.2f ms", step, least)
 		if step < 0.7*least || step > 3*least { // the bucket lets some through at once
 			t.Errorf("a step takes %.2f ms; its faces at least %.2f ms", step, least)
+		}
+		planned := in.Run(t, n.Over(in, testmpi.Job{Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=plan\n" + config}, Limit: 100 * time.Second}))
+		planned.Succeeds(t)
+		said := regexp.MustCompile(`messages between hosts count as those between rank 0 on host node0 and rank 1 on host node1: .*, ([\d.]+) us for 512 KiB`).FindStringSubmatch(planned.Out)
+		if said == nil {
+			t.Fatalf("it does not say what messages between hosts take:\n%s", planned.Out)
+		}
+		if took, least := numberIn(t, said[1]), (512<<10)*8/bits*1e6; took < 0.8*least || took > 1.5*least {
+			t.Errorf("plan says that 512 KiB take %.0f us; over the link they take %.0f us", took, least)
 		}
 		record, network := filepath.Join(t.TempDir(), "l.json"), filepath.Join(t.TempDir(), "n.yaml")
 		args := []string{"bench", "links", "--backend", "host", "--sizes", "256KiB", "--modes", "one-way", "--record", record, "--network", network}

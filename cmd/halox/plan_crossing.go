@@ -13,7 +13,7 @@ func (w *view) printCrossing(out io.Writer) {
 	if p == nil {
 		return
 	}
-	for _, between := range []struct{ kind, what string }{{"processes", "between processes of one host"}, {"network", "between hosts"}} {
+	for _, between := range []struct{ kind, what string }{{linkOfProcesses, "between processes of one host"}, {linkOfHosts, "between hosts"}} {
 		messages, bytes := 0, int64(0)
 		sent := map[int]int64{} // by host
 		most := int64(0)

@@ -11,6 +11,12 @@ import (
 // view returns the plan with what all processes know. All call it. As a graph it needs no memory and no times.
 func (w *setup) view(ctx context.Context, graph bool) (*view, error) {
 	v := &view{setup: w}
+	if !graph {
+		var err error
+		if v.between, err = w.session.MeasureProcesses(ctx); err != nil {
+			return nil, err
+		}
+	}
 	mine, err := w.knowledge(ctx, graph, v)
 	if err := w.place.Agree(ctx, "plan", err); err != nil {
 		return nil, err
@@ -69,7 +75,7 @@ func (w *setup) knowledge(ctx context.Context, graph bool, v *view) (k knowledge
 	if k.Host, err = memory[0].Device.HostMemoryInfo(); err != nil {
 		return k, err
 	}
-	k.Times = w.forecasts(w.nameOf)
+	k.Times = w.forecasts(v.between, w.nameOf)
 	k.unfit(w, v, scheme.Fit(memory))
 	return k, nil
 }
@@ -90,21 +96,4 @@ func (w *setup) nameOf(d *streams.Device) string {
 		return fmt.Sprintf("%v of rank %d", d, p.Rank)
 	}
 	return d.String()
-}
-
-// kindOf says what links two subdomains, as far as this process knows.
-func (w *setup) kindOf(from, to int) string {
-	if p := w.place.Processes; p != nil {
-		a, b := w.place.Owners[from], w.place.Owners[to]
-		switch {
-		case p.Nodes[a] != p.Nodes[b]:
-			return "network"
-		case a != b:
-			return "processes"
-		}
-	}
-	if link := w.session.Links.Between(w.place.Devices[from], w.place.Devices[to]); link != nil {
-		return orDash(link.Kind)
-	}
-	return "itself"
 }

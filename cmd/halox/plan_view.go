@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -14,6 +15,7 @@ type view struct {
 	devices []deviceView // by rank of the subdomain
 	links   []linkView   // by message
 	unfit   error        // of a device that has too little memory
+	between *halo.ProcessModel
 }
 
 // knowledge is what one process tells the others for a plan.
@@ -46,6 +48,7 @@ type exchangeTimes struct {
 	Device          string
 	Sends, Receives time.Duration // one after the other
 	Longest         time.Duration // a single message
+	Abroad          time.Duration // what it sends to other hosts, one after the other
 	Unknown         int           // messages that nobody measured
 }
 

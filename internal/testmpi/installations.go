@@ -92,16 +92,21 @@ func system() (in Installation, why string) {
 	return in, ""
 }
 
-// arguments returns those with which a launcher starts more ranks than there are cores, by
-// any user, without ssh: Open MPI 4 asks for that even where all ranks are on its own host.
-func (in Installation) arguments() (all []string) {
+// arguments returns those with which a launcher starts more ranks than there are cores, by any user.
+func (in Installation) arguments() []string {
 	if in.Hydra {
 		return nil
 	}
-	if in.Name == systemName {
-		all = []string{"--mca", "plm", "isolated"}
+	return []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none"}
+}
+
+// local returns the arguments with which a launcher starts ranks on its own host alone without ssh, which Open MPI 4 asks for
+// even there.
+func (in Installation) local() []string {
+	if in.Name != systemName {
+		return nil
 	}
-	return append(all, "--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
+	return []string{"--mca", "plm", "isolated"}
 }
 
 // Prte reports whether the launcher is that of Open MPI 5, which is PRRTE.

@@ -23,6 +23,7 @@ type Job struct {
 	Env     []string          // "NAME=value"; HALOX_MPI is the installation's library unless it is here
 	Limit   time.Duration     // after which all is killed; 0: 60 s
 	Wrap    []string          // what starts the launcher; nothing: it is started by itself
+	Remote  bool              // ranks are on several hosts, by Args
 	Said    string            // words of some rank
 	Then    func(said string) // where set, is called when they have been said, with all until then
 }
@@ -55,6 +56,9 @@ func (in Installation) Run(t *testing.T, r Job) Result {
 	defer stop()
 	id := fmt.Sprintf("%d-%d", os.Getpid(), rand.Uint64())
 	args := append(slices.Clone(r.Wrap), in.Launch, "-n", strconv.Itoa(r.Ranks))
+	if !r.Remote {
+		args = append(args, in.local()...)
+	}
 	args = append(append(append(args, in.Args...), r.Args...), self)
 	c := exec.CommandContext(ctx, args[0], args[1:]...)
 	c.Env = in.environment(r, id)

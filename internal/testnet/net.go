@@ -174,6 +174,7 @@ func (h *Host) Slow(t *testing.T, bits int64) {
 
 // Over returns a job that runs over the hosts, with as many ranks on each, one host after the other.
 func (n *Net) Over(in testmpi.Installation, job testmpi.Job) testmpi.Job {
+	job.Remote = true
 	each := job.Ranks / len(n.Hosts)
 	first := n.Hosts[0]
 	job.Wrap = []string{"ip", "netns", "exec", first.space, "unshare", "-u", "sh", "-c", "hostname " + first.Name + `; exec "$@"`, "sh"}

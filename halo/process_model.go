@@ -1,0 +1,218 @@
+package halo
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
+)
+
+// ProcessModel is what messages between processes take, which are packed, sent by MPI and unpacked: measured between two
+// processes of one host, and between two hosts. Others of the kind count as alike.
+type ProcessModel struct {
+	Nodes  []int // by rank of the process: the number of its host
+	Within *ProcessCurve
+	Across *ProcessCurve
+}
+
+// ProcessCurve is what messages between two processes take.
+type ProcessCurve struct {
+	From, To int // the processes, by rank
+	Curve    p2p.Curve
+}
+
+// Time returns how long a message takes from one process to another, from its first call on the host to its arrival. ok is
+// false where that was not measured.
+func (m *ProcessModel) Time(from, to int, bytes int64) (took time.Duration, ok bool) {
+	if m == nil {
+		return 0, false
+	}
+	c := m.Within
+	if m.Nodes[from] != m.Nodes[to] {
+		c = m.Across
+	}
+	if c == nil {
+		return 0, false
+	}
+	return c.Curve.Time(bytes), true
+}
+
+// MeasureProcesses measures what messages between the processes take that share grids: between the first two of one host, and
+// between the first two on different hosts. All processes call it, and get the same; nil where this one is alone.
+func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
+	if err := s.Usable(); err != nil {
+		return nil, err
+	}
+	p := s.asked.Processes
+	if p == nil {
+		return nil, nil
+	}
+	m := &ProcessModel{Nodes: p.Nodes}
+	for _, kind := range []struct {
+		curve **ProcessCurve
+		alike bool
+	}{{&m.Within, true}, {&m.Across, false}} {
+		from, to, found := firstPair(p.Nodes, kind.alike)
+		if !found {
+			continue
+		}
+		c, err := s.measureProcesses(ctx, from, to)
+		if err != nil {
+			return nil, err
+		}
+		*kind.curve = c
+	}
+	return m, nil
+}
+
+// firstPair returns the first two processes that are on one host, or on different ones.
+func firstPair(nodes []int, alike bool) (from, to int, found bool) {
+	for from, a := range nodes {
+		for to, b := range nodes[:from] {
+			if (a == b) == alike {
+				return to, from, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// pairBudget is how long messages between two processes are measured, about.
+const pairBudget = 300 * time.Millisecond
+
+// measureProcesses measures messages of some sizes between two processes. When the budget is spent it leaves out all but the
+// first two sizes.
+func (s *Session) measureProcesses(ctx context.Context, from, to int) (*ProcessCurve, error) {
+	var samples []p2p.Sample
+	begin := time.Now()
+	for _, rows := range rowsOf(s.Devices[0]) {
+		sample, spent, err := s.sampleProcesses(ctx, from, to, rows, begin)
+		if err != nil {
+			return nil, fmt.Errorf("halo: measure messages between %s and %s: %w", s.asked.Processes.Name(from), s.asked.Processes.Name(to), err)
+		}
+		samples = append(samples, sample)
+		if spent && len(samples) >= 2 {
+			break
+		}
+	}
+	return &ProcessCurve{from, to, p2p.NewCurve(samples...)}, nil
+}
+
+// sampleProcesses measures messages of some rows. All processes make them ready; two exchange them. spent is whether the
+// budget is, by the clock of the first of the two.
+func (s *Session) sampleProcesses(ctx context.Context, from, to, rows int, begin time.Time) (sample p2p.Sample, spent bool, err error) {
+	p := s.asked.Processes
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	plan, x, err := s.pairExchange(from, to, rows, &open)
+	if err != nil {
+		return sample, false, err
+	}
+	there, back := x.Transfer(0), x.Transfer(1)
+	if plan.Messages[0].From == 1 {
+		there, back = back, there
+	}
+	note := struct {
+		Took  time.Duration
+		Spent bool
+	}{}
+	if p.Rank == from || p.Rank == to {
+		note.Took, err = s.pingPong(there, back, p.Rank == from)
+		note.Spent = time.Since(begin) > pairBudget
+	}
+	if err := p.Agree(ctx, "measure messages", err); err != nil {
+		return sample, false, err
+	}
+	text, err := json.Marshal(note)
+	if err != nil {
+		return sample, false, p.Fail(err)
+	}
+	if text, err = p.Broadcast(ctx, "measure messages", text, from); err != nil {
+		return sample, false, err
+	}
+	err = json.Unmarshal(text, &note)
+	return p2p.Sample{Bytes: plan.Messages[0].Bytes, Time: max(1, note.Took)}, note.Spent, err
+}
+
+// pairExchange makes ready what two subdomains on two processes exchange across y: a message of rows each way.
+func (s *Session) pairExchange(from, to, rows int, open *streams.Resources) (*Plan, *Exchanger, error) {
+	plan, err := s.pairPlan(from, to, rows)
+	if err = s.asked.agree(context.Background(), "plan messages", err); err != nil {
+		return nil, nil, err
+	}
+	field, err := NewField(plan.Placement, plan.Specs[0])
+	if err == nil {
+		open.Add(field)
+	}
+	if err = s.asked.agree(context.Background(), "allocate messages", err); err != nil {
+		return nil, nil, err
+	}
+	x, err := NewExchanger(plan, s.Compiler, field)
+	if err != nil {
+		return nil, nil, err
+	}
+	open.Add(x)
+	return plan, x, nil
+}
+
+// pairPlan plans these messages.
+func (s *Session) pairPlan(from, to, rows int) (*Plan, error) {
+	grid, err := domain.NewGrid([]int{rowPoints, 2, rows}, [3]bool{})
+	if err != nil {
+		return nil, err
+	}
+	cut, err := domain.Decompose(grid, domain.Vec{1, 2, 1})
+	if err != nil {
+		return nil, err
+	}
+	devices := make([]*streams.Device, 2)
+	switch s.asked.Processes.Rank {
+	case from:
+		devices[0] = s.Devices[0]
+	case to:
+		devices[1] = s.Devices[0]
+	}
+	place, err := PlaceAmong(s.asked.Processes, cut, []int{from, to}, devices)
+	if err != nil {
+		return nil, err
+	}
+	spec := Spec{Name: "measured", Element: Float64}
+	spec.Width.Minus[1], spec.Width.Plus[1] = 1, 1
+	return NewPlan(place, s.Links, p2p.Auto, spec)
+}
+
+// pingPong has a message go to and fro, of which the first process begins, and returns half of the median time.
+func (s *Session) pingPong(there, back *Transfer, first bool) (took time.Duration, err error) {
+	at, err := s.Devices[0].NewStream(streams.Urgent)
+	if err != nil {
+		return 0, s.asked.Processes.Fail(err)
+	}
+	defer func() { err = errors.Join(err, at.Close()) }()
+	group := streams.NewWorkerGroup(manyWorkers, 2*s.asked.Processes.Limit())
+	receive := func(t *Transfer) error { return cmp.Or(t.Receive(group, at), at.Sync(transferLimit)) }
+	var times []time.Duration
+	for range 1 + maxRepeats {
+		begin := time.Now()
+		if first {
+			if err = there.Send(at); err == nil {
+				err = receive(back)
+			}
+		} else if err = receive(there); err == nil {
+			err = back.Send(at)
+		}
+		if err != nil {
+			return 0, s.asked.Processes.Fail(err)
+		}
+		times = append(times, time.Since(begin)/2)
+	}
+	times = times[1:]
+	slices.Sort(times)
+	return times[len(times)/2], at.Sync(transferLimit)
+}
