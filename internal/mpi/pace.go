@@ -16,20 +16,20 @@ type pace struct {
 
 const (
 	yieldFor   = 50 * time.Microsecond
-	firstSleep = 20 * time.Microsecond
-	lastSleep  = 500 * time.Microsecond
+	leastSleep = 20 * time.Microsecond
+	mostSleep  = 500 * time.Microsecond
+	sleepShare = 8 // of the time waited, one part
 )
 
-func newPace() pace { return pace{began: time.Now(), sleep: firstSleep} }
+func newPace() pace { return pace{began: time.Now()} }
 
 // rest waits a little and returns how long the loop has waited.
-func (p *pace) rest() time.Duration {
+func (p pace) rest() time.Duration {
 	waited := time.Since(p.began)
 	if waited < yieldFor {
 		runtime.Gosched()
 		return waited
 	}
-	nap.Sleep(p.sleep)
-	p.sleep = min(2*p.sleep, lastSleep)
+	nap.Sleep(min(max(waited/sleepShare, leastSleep), mostSleep))
 	return waited
 }
