@@ -31,7 +31,9 @@ const (
 	BusyLost      Metric = "busy_lost"       // slowdown of the concurrent workload: the part of its rate that it lost, up to 1; it may be below 0
 	Setup         Metric = "setup"
 	Loop          Metric = "loop"
-	MaxError      Metric = "max_error" // the largest distance from the exact solution
+	MaxError      Metric = "max_error"   // the largest distance from the exact solution
+	ModelError    Metric = "model_error" // how far a model is from what was measured, as a part of that: the median
+	WorstError    Metric = "worst_error" // and the largest
 )
 
 // metricInfo is what is known of a metric.
@@ -80,6 +82,8 @@ var metrics = [...]metricInfo{
 	{metric: Setup, title: "time before the loop", unit: "s", better: lower},
 	{metric: Loop, title: "time of the loop", unit: "s", better: lower},
 	{metric: MaxError, title: "largest error", unit: "1", better: lower},
+	{metric: ModelError, title: "error of the model", unit: "1", better: lower, shownUnit: "%", shownFactor: 100},
+	{metric: WorstError, title: "largest error of the model", unit: "1", better: lower, shownUnit: "%", shownFactor: 100},
 }
 
 // info returns what is known of the metric. Of one that is in no table it is the name alone.

@@ -29,7 +29,8 @@ func withNetwork(file *string) benchOutput {
 }
 
 // networkOf returns the file for halox plan --network of the links between hosts that were measured, by the worst of them: the
-// time of the smallest message to and fro, the rate of the largest one way, both by MPI alone, and what halox adds to the first.
+// time of the smallest message to and fro, the rate of the largest one way, or that of one where both go at once and each is
+// slower then, by MPI alone, and what halox adds to the first. In an exchange messages go both ways at once.
 func networkOf(r *results.Record) (string, error) {
 	smallest, largest := math.Inf(1), 0.
 	for _, row := range r.Rows {
@@ -50,6 +51,8 @@ func networkOf(r *results.Record) (string, error) {
 			message = max(message, took)
 		case row.Text("mode") == "one-way" && bytes == largest && row.Text("path") == "wire":
 			rate = min(rate, row.Median(results.Rate))
+		case row.Text("mode") == "both-ways" && bytes == largest && row.Text("path") == "wire":
+			rate = min(rate, row.Median(results.Rate)/2)
 		}
 	}
 	if latency == 0 || math.IsInf(rate, 1) {

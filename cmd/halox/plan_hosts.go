@@ -28,7 +28,7 @@ func (f *hostsFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.hosts, "hosts", 0, "predict steps on up to so many hosts")
 	flags.IntVar(&f.devices, "devices-per-host", 4, "with --hosts: devices of each")
 	flags.StringSliceVar(&f.networks, "network", nil, "with --hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
-	flags.StringSliceVar(&f.measured, "measured", nil, "with --hosts: records of steps on one host")
+	flags.StringSliceVar(&f.measured, "measured", nil, "with --hosts: records of steps, of several hosts as `FILE@NETWORK` with the network that joined them")
 	flags.StringVar(&f.record, "record", "", "with --hosts: the `file` to write what is predicted to")
 	flags.StringVar(&f.plot, "plot", "", "with --hosts: the `file` to draw it into (.png, .svg, .pdf)")
 }
@@ -73,15 +73,15 @@ func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags
 	}
 	field := problem.Field()
 	p := forecast.Problem{Grid: problem.Grid, Width: field.Width, Element: problem.Real.Size()}
-	all, err := results.ReadAll(f.measured...)
-	if err != nil {
-		return err
-	}
-	by, err := fitted(out, p, measuredSteps(c, all))
+	all, err := readMeasured(f.measured)
 	if err != nil {
 		return fmt.Errorf("--measured: %w", err)
 	}
 	record := forecastRecord(ctx, f, all)
+	by, err := fitted(out, record, p, measuredSteps(c, p, all), f.devices)
+	if err != nil {
+		return fmt.Errorf("--measured: %w", err)
+	}
 	for _, name := range f.networks {
 		n, err := forecast.FindNetwork(name)
 		if err != nil {
@@ -112,7 +112,7 @@ func (f *hostsFlags) keep(r *results.Record) error {
 }
 
 // forecastRecord begins the record, of the machine that the steps were measured on.
-func forecastRecord(ctx context.Context, f *hostsFlags, all []results.Source) *results.Record {
+func forecastRecord(ctx context.Context, f *hostsFlags, all []measuredFile) *results.Record {
 	return &results.Record{
 		Kind: results.KindForecast, Halox: results.Program{Version: version, Commit: builtFrom()}, Command: arguments(ctx), Started: time.Now(),
 		Host: all[0].Host, Devices: all[0].Devices, Settings: map[string]any{"hosts": f.hosts, "devices_per_host": f.devices, "networks": f.networks, "measured": f.measured},

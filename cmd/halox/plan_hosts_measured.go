@@ -15,42 +15,123 @@ import (
 	"github.com/halox/halox/solvers/scheme"
 )
 
-// measuredSteps returns the steps of the config's stencil and precision in some records, by how they were made.
-func measuredSteps(c *configs.Run, all []results.Source) (steps map[string][]forecast.Sample) {
+// measuredFile is a record of steps, with the network that joined its hosts, where these are several.
+type measuredFile struct {
+	results.Source
+	network forecast.Network
+	hosts   []int // by device: the number of its host
+	share   int   // devices of the first process, where there are several; else 0
+}
+
+// readMeasured reads records: FILE, or FILE@NETWORK of several hosts.
+func readMeasured(names []string) (all []measuredFile, err error) {
+	for _, name := range names {
+		file, network, joined := cutLast(name, "@")
+		sources, err := results.ReadAll(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, source := range sources {
+			m := measuredFile{Source: source}
+			m.count()
+			if several := len(m.hosts) > 0 && slices.Max(m.hosts) > 0; several != joined {
+				return nil, fmt.Errorf("%s: name the network of a record of several hosts, and of no other, as FILE@NETWORK: it is of %d", name, len(m.hosts))
+			}
+			if joined {
+				if m.network, err = forecast.FindNetwork(network); err != nil {
+					return nil, fmt.Errorf("%s: %w", name, err)
+				}
+			}
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// cutLast cuts around the last separator.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return s, "", false
+}
+
+// count numbers the hosts of the record's devices.
+func (m *measuredFile) count() {
+	known := map[string]int{}
+	for _, d := range m.Devices {
+		if _, ok := known[d.Host]; !ok {
+			known[d.Host] = len(known)
+		}
+		m.hosts = append(m.hosts, known[d.Host])
+		if m.Processes > 1 && d.Process == 0 {
+			m.share++
+		}
+	}
+}
+
+// measuredSteps returns the steps of the config's stencil and precision in some records, by how they were made. Of several
+// measurements of one step the shortest counts: others were disturbed.
+func measuredSteps(c *configs.Run, p forecast.Problem, all []measuredFile) (steps map[string][]forecast.Sample) {
 	steps = map[string][]forecast.Sample{}
 	alone := map[string][]forecast.Sample{} // by scheme: a device alone sends nothing by any path
-	for _, source := range all {
-		for _, row := range source.Rows {
-			s, ok := stepOf(c, row)
+	for _, m := range all {
+		for _, row := range m.Rows {
+			s, ok := m.stepOf(c, p, row)
 			if !ok {
 				continue
 			}
-			if s.Parts.Product() == 1 {
+			if s.Cut.Hosts.Product()*s.Cut.Devices.Product() == 1 {
 				alone[row.Text("scheme")] = append(alone[row.Text("scheme")], s)
 				continue
 			}
-			by := strings.TrimSpace(row.Text("scheme")+" "+row.Text("order")) + " by " + row.Text("path")
+			by := strings.TrimSpace(row.Text("scheme")+" "+row.Text("order")) + " by " + m.pathsOf(row)
 			steps[by] = append(steps[by], s)
 		}
 	}
 	for by := range steps {
 		scheme, _, _ := strings.Cut(by, " ")
-		steps[by] = append(slices.Clone(alone[scheme]), steps[by]...)
+		steps[by] = shortest(append(slices.Clone(alone[scheme]), steps[by]...))
 	}
 	return steps
 }
 
+// shortest returns the shortest of all samples of one step.
+func shortest(all []forecast.Sample) (some []forecast.Sample) {
+	for _, s := range all {
+		alike := func(t forecast.Sample) bool { return t.Grid == s.Grid && t.Cut == s.Cut && t.Network == s.Network }
+		if i := slices.IndexFunc(some, alike); i >= 0 {
+			some[i].Step = min(some[i].Step, s.Step)
+			continue
+		}
+		some = append(some, s)
+	}
+	return some
+}
+
+// pathsOf says by which paths the messages of a row went.
+func (m *measuredFile) pathsOf(row results.Row) string {
+	devices, _ := row.Float("devices")
+	switch {
+	case m.share == 0 || int(devices) <= m.share:
+		return row.Text("path")
+	case m.share == 1:
+		return "mpi"
+	}
+	return row.Text("path") + " and mpi"
+}
+
 // stepOf returns the step that a row has, if it is of the config's stencil and precision, without norms, of a scheme that
 // several hosts can run and that the config allows.
-func stepOf(c *configs.Run, row results.Row) (s forecast.Sample, ok bool) {
+func (m *measuredFile) stepOf(c *configs.Run, p forecast.Problem, row results.Row) (s forecast.Sample, ok bool) {
 	took, measured := row.Get(results.Step)
 	name := row.Text("scheme")
 	wanted := c.Exchange.Scheme == string(scheme.Auto) || c.Exchange.Scheme == name
-	if !measured || row.Unit(results.Step) != "us" || !wanted || onOneHost(name) || row.Text("norms") != "" ||
+	if !measured || row.Unit(results.Step) != "us" || !wanted || onOneHost(name) || row.Text("norms") != "" || row.Text("steps_an_exchange") != "" ||
 		row.Text("precision") != string(c.Precision) || row.Text("stencil") != fmt.Sprintf("%d-point", c.Stencil.Points) {
 		return s, false
 	}
-	if path := c.Exchange.Path; path != "auto" && row.Text("path") != "" && row.Text("path") != string(path) {
+	if path := c.Exchange.Path; path != "auto" && row.Text("path") != "" && row.Text("path") != string(path) && m.pathsOf(row) != "mpi" {
 		return s, false
 	}
 	points, known := row.Float("points")
@@ -65,9 +146,34 @@ func stepOf(c *configs.Run, row results.Row) (s forecast.Sample, ok bool) {
 			size[a] *= parts[a]
 		}
 	}
-	s.Grid, err = domain.NewGrid(size, [3]bool{})
-	s.Parts, s.Step = parts, time.Duration(took.Median*1e3)
-	return s, err == nil
+	s.Network, s.Step = m.network, time.Duration(took.Median*1e3)
+	if s.Grid, err = domain.NewGrid(size, [3]bool{}); err != nil {
+		return s, false
+	}
+	if s.Cut, ok = m.cutOf(p, s.Grid, parts); s.Cut.Hosts.Product() == 1 {
+		s.Network = forecast.Network{}
+	}
+	return s, ok
+}
+
+// cutOf returns over which hosts, and over which devices of each, a grid was cut into these parts: over one, or as processes
+// cut it, and nothing where they have cut it in another way.
+func (m *measuredFile) cutOf(p forecast.Problem, grid domain.Grid, parts domain.Vec) (forecast.Cut, bool) {
+	devices, hosts := int(parts.Product()), 1
+	if devices <= len(m.hosts) {
+		hosts = 1 + slices.Max(m.hosts[:devices])
+	}
+	if hosts == 1 {
+		return forecast.Cut{Hosts: domain.Vec{1, 1, 1}, Devices: parts}, true
+	}
+	p.Grid = grid
+	c, err := p.CutOver(hosts, devices/hosts)
+	for a := range parts {
+		if err != nil || c.Hosts[a]*c.Devices[a] != parts[a] {
+			return c, false
+		}
+	}
+	return c, true
 }
 
 // maxParts is how many parts along an axis a cut of a record has at most.

@@ -13,14 +13,18 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// fitted fits a model to each way to make steps, and prints how far it is from them.
-func fitted(out io.Writer, p forecast.Problem, steps map[string][]forecast.Sample) (by []forecast.Candidate, err error) {
+// fitted fits a model to each way to make steps, and prints how far it is from them, also into the record.
+func fitted(out io.Writer, r *results.Record, p forecast.Problem, steps map[string][]forecast.Sample, devices int) (by []forecast.Candidate, err error) {
 	type fit struct {
 		forecast.Candidate
 		seen, unseen forecast.Errors
 	}
 	var all []fit
 	for name, samples := range steps {
+		if devices > 1 && forecast.Alone(samples) {
+			err = fmt.Errorf("%s: no steps of several devices of a host were measured: --devices-per-host 1", name)
+			continue
+		}
 		m, failed := forecast.Fit(p, samples)
 		if failed != nil {
 			err = failed
@@ -31,7 +35,7 @@ func fitted(out io.Writer, p forecast.Problem, steps map[string][]forecast.Sampl
 		all = append(all, f)
 	}
 	if len(all) == 0 {
-		return nil, errors.Join(errors.New("--measured: no steps of this stencil, precision, scheme and path that a model can be fitted to; halox bench schemes --record FILE makes some"), err)
+		return nil, errors.Join(errors.New("no steps of this stencil, precision, scheme and path that a model can be fitted to; halox bench schemes --record FILE makes some"), err)
 	}
 	slices.SortFunc(all, func(a, b fit) int {
 		return cmp.Or(cmp.Compare(a.seen.Worst, b.seen.Worst), cmp.Compare(a.Name, b.Name))
@@ -44,6 +48,15 @@ func fitted(out io.Writer, p forecast.Problem, steps map[string][]forecast.Sampl
 				by = append(by, f.Candidate)
 			} else {
 				note = "not used"
+			}
+			for _, e := range []struct {
+				of string
+				forecast.Errors
+			}{{"fitted", f.seen}, {"unseen", f.unseen}} {
+				if e.Samples > 0 {
+					r.Add(results.NewRow().Label("scheme", f.Name).Label("error_of", e.of).Label("steps", e.Samples).
+						Number(results.ModelError, e.Median).Number(results.WorstError, e.Worst))
+				}
 			}
 			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%s\n", f.Name, f.seen.Samples, percent(f.seen.Median), percent(f.seen.Worst),
 				f.unseen.Samples, percent(f.unseen.Median), percent(f.unseen.Worst), note)

@@ -29,7 +29,7 @@ type Step struct {
 // returns too.
 func Strong(p Problem, on Machine, hosts []int, by []Candidate) ([]Step, error) {
 	return curve(hosts, func(n int) (Step, error) {
-		c, err := p.cutOver(n, on.Devices)
+		c, err := p.CutOver(n, on.Devices)
 		return p.fastest(c, on, by), err
 	}, func(first, s Step) float64 { return float64(first.Hosts) / float64(s.Hosts) })
 }

@@ -48,7 +48,7 @@ func ErrorsOfUnseen(p Problem, samples []Sample) Errors {
 
 // off returns how far the model is from a sample.
 func (m Model) off(p Problem, s Sample) float64 {
-	return math.Abs(m.step(s.load(p), Network{})/s.Step.Seconds() - 1)
+	return math.Abs(m.step(s.load(p), s.Network)/s.Step.Seconds() - 1)
 }
 
 func summed(off []float64) Errors {

@@ -12,18 +12,19 @@ import (
 	"github.com/halox/halox/domain"
 )
 
-// Sample is a step that was measured, on devices of one host.
+// Sample is a step that was measured.
 type Sample struct {
-	Grid  domain.Grid
-	Parts domain.Vec // that the grid was cut into, one a device
-	Step  time.Duration
+	Grid    domain.Grid
+	Cut     Cut     // over hosts, and over the devices of each
+	Network Network // between the hosts, where there are several
+	Step    time.Duration
 }
 
 // errTooFew is wrapped by the errors of Fit for samples that say too little.
 var errTooFew = errors.New("too few measured steps")
 
 // fewest is how many samples a fit needs: as many as the model has parameters.
-const fewest = 6
+const fewest = 8
 
 // Fit fits a model to steps that were measured: it minimises the squares of the logarithms of predicted over measured
 // times. It needs steps of one device of two sizes, and of several devices.
@@ -32,25 +33,25 @@ func Fit(p Problem, samples []Sample) (Model, error) {
 		return Model{}, err
 	}
 	var loads []load
-	least, point := math.Inf(1), 0.
+	least, rate, most := math.Inf(1), 0., int64(0)
 	for _, s := range samples {
 		l := s.load(p)
 		loads = append(loads, l)
 		if took := s.Step.Seconds(); l.messages == 0 {
-			least, point = min(least, took), max(point, float64(l.points)/took)
+			least, rate, most = min(least, took), max(rate, float64(l.points)/took), max(most, l.points)
 		}
 	}
 	cost := func(x []float64) (sum float64) {
 		m := modelOf(x)
 		for i, s := range samples {
-			off := math.Log(m.step(loads[i], Network{}) / s.Step.Seconds())
+			off := math.Log(m.step(loads[i], s.Network) / s.Step.Seconds())
 			sum += off * off
 		}
 		return sum
 	}
 	best := Model{}
 	bestCost := math.Inf(1)
-	for _, begin := range begins(least, 1/point) {
+	for _, begin := range begins(least, 1/rate, float64(most)) {
 		r, err := optimize.Minimize(optimize.Problem{Func: cost}, begin, &optimize.Settings{FuncEvaluations: 4000}, &optimize.NelderMead{})
 		if r != nil && r.F < bestCost {
 			best, bestCost = modelOf(r.X), r.F
@@ -64,23 +65,28 @@ func Fit(p Problem, samples []Sample) (Model, error) {
 	return best, nil
 }
 
-// begins returns where searches begin: times of messages from a store to a queue of the host, rates from a network's to a link's.
-func begins(least, point float64) (all [][]float64) {
-	for _, message := range []float64{1e-6, 15e-6} {
-		for _, rate := range []float64{10e9, 150e9} {
-			for _, hidden := range []float64{-1, 2} {
-				all = append(all, []float64{math.Log(least), math.Log(point), math.Log(message), math.Log(message), math.Log(rate), hidden})
+// begins returns where searches begin: messages from a store over a link to a queue of the host and a network, and caches that
+// hold little or much of the most points that were measured.
+func begins(least, point, most float64) (all [][]float64) {
+	for _, sent := range []struct{ message, rate float64 }{{1e-6, 150e9}, {15e-6, 10e9}} {
+		for _, hidden := range []float64{-1, 2} {
+			for _, cached := range []float64{most / 256, most / 16} {
+				all = append(all, []float64{
+					math.Log(least), math.Log(point), math.Log(sent.message), math.Log(sent.message), math.Log(sent.rate), hidden, math.Log(cached), math.Log(1.5),
+				})
 			}
 		}
 	}
 	return all
 }
 
-// modelOf returns the model of an unbounded vector: times and rates are above 0, a share is from 0 to 1.
+// modelOf returns the model of an unbounded vector: times and rates are above 0, a share is from 0 to 1, and a point from
+// memory takes no less than one from the caches.
 func modelOf(x []float64) Model {
 	bounded := func(v float64) float64 { return math.Exp(min(max(v, -60), 60)) }
 	return Model{
-		Least: bounded(x[0]), Point: bounded(x[1]), Together: bounded(x[2]), Message: bounded(x[3]), Within: bounded(x[4]), Hidden: 1 / (1 + bounded(-x[5])),
+		Least: bounded(x[0]), Near: bounded(x[1]), Together: bounded(x[2]), Message: bounded(x[3]), Within: bounded(x[4]), Hidden: 1 / (1 + bounded(-x[5])),
+		Cached: bounded(x[6]), Point: bounded(x[1]) * max(1, bounded(x[7])),
 	}
 }
 
@@ -89,10 +95,14 @@ func sufficient(samples []Sample) error {
 	var alone []int64
 	several := 0
 	for _, s := range samples {
-		if s.Step <= 0 || s.Parts.Product() < 1 {
-			return fmt.Errorf("a step of %v on %v devices", s.Step, s.Parts)
+		hosts := s.Cut.Hosts.Product()
+		if s.Step <= 0 || hosts*s.Cut.Devices.Product() < 1 {
+			return fmt.Errorf("a step of %v on %v devices of %v hosts", s.Step, s.Cut.Devices, s.Cut.Hosts)
 		}
-		if s.Parts.Product() > 1 {
+		if hosts > 1 && s.Network.check() != nil {
+			return fmt.Errorf("a step on %v hosts, joined by no network: %w", s.Cut.Hosts, s.Network.check())
+		}
+		if hosts*s.Cut.Devices.Product() > 1 {
 			several++
 		} else if points := s.Grid.Points(); !slices.Contains(alone, points) {
 			alone = append(alone, points)
@@ -107,7 +117,12 @@ func sufficient(samples []Sample) error {
 // load returns the work of the busiest device.
 func (s Sample) load(p Problem) load {
 	p.Grid = s.Grid
-	return p.loadOf(Cut{domain.Vec{1, 1, 1}, s.Parts})
+	return p.loadOf(s.Cut)
+}
+
+// Alone reports whether no host of some samples had several devices: they say nothing of hosts that do.
+func Alone(samples []Sample) bool {
+	return !slices.ContainsFunc(samples, func(s Sample) bool { return s.Cut.Devices.Product() > 1 })
 }
 
 // FewestPoints returns the least that the busiest device had in any of some samples.

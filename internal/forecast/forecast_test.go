@@ -26,13 +26,13 @@ func measured(m Model, noise float64, sizes ...int) (all []Sample) {
 		p := heat(n, n, n)
 		for _, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 2}, {1, 2, 2}, {1, 1, 4}} {
 			took := m.step(p.loadOf(Cut{domain.Vec{1, 1, 1}, parts}), Network{})
-			all = append(all, Sample{p.Grid, parts, seconds(took * (1 + noise*(2*random.Float64()-1)))})
+			all = append(all, Sample{p.Grid, Cut{domain.Vec{1, 1, 1}, parts}, Network{}, seconds(took * (1 + noise*(2*random.Float64()-1)))})
 		}
 	}
 	return all
 }
 
-var known = Model{Least: 3e-6, Point: 4e-12, Together: 2e-6, Message: 5e-6, Within: 60e9, Hidden: 0.8}
+var known = Model{Least: 3e-6, Near: 3e-12, Cached: 2e6, Point: 4e-12, Together: 2e-6, Message: 5e-6, Within: 60e9, Hidden: 0.8}
 
 // Steps of a model that is known are predicted at sizes that the fit has not seen, on as many devices and on others.
 func TestAKnownModelIsFound(t *testing.T) {
@@ -49,6 +49,42 @@ func TestAKnownModelIsFound(t *testing.T) {
 				t.Errorf("%d^3 on %v: %v, want %v", n, parts, seconds(got), seconds(want))
 			}
 		}
+	}
+}
+
+// A model of steps on two hosts over two networks predicts those over a third, and on more hosts, whose devices it knows from
+// one host.
+func TestStepsOfSeveralHosts(t *testing.T) {
+	network := func(rate float64) Network {
+		return Network{Bandwidth: rate, Adapters: 1, Latency: 20 * time.Microsecond, Message: 50 * time.Microsecond}
+	}
+	p, one := heat(64, 64, 64), domain.Vec{1, 1, 1}
+	samples := measured(known, 0.02, 32, 64, 128, 256)
+	for _, rate := range []float64{0.1e9, 10e9} {
+		for _, n := range []int{32, 64, 128, 256} {
+			q := heat(n, n, n)
+			c := Cut{domain.Vec{1, 1, 2}, one}
+			samples = append(samples, Sample{q.Grid, c, network(rate), seconds(known.step(q.loadOf(c), network(rate)))})
+		}
+	}
+	found, err := Fit(p, samples)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{48, 100, 200} {
+		for _, c := range []Cut{{domain.Vec{1, 1, 2}, one}, {domain.Vec{1, 2, 2}, one}, {domain.Vec{1, 1, 4}, domain.Vec{1, 2, 1}}} {
+			l := heat(n, n, n).loadOf(c)
+			if got, want := found.step(l, network(1e9)), known.step(l, network(1e9)); math.Abs(got/want-1) > 0.1 {
+				t.Errorf("%d^3 on %v: %v, want %v", n, c, seconds(got), seconds(want))
+			}
+		}
+	}
+	if Alone(samples) || !Alone(samples[16:]) {
+		t.Error("hosts with several devices were measured, and in the last samples were not")
+	}
+	samples[len(samples)-1].Network = Network{}
+	if m, err := Fit(p, samples); err == nil || !strings.Contains(err.Error(), "joined by no network") {
+		t.Errorf("two hosts without a network: %+v, %v", m, err)
 	}
 }
 
@@ -72,7 +108,7 @@ func TestTooFewSamples(t *testing.T) {
 	all := measured(known, 0, 64, 128)
 	for name, s := range map[string][]Sample{
 		"none": nil, "one size": measured(known, 0, 64, 64), "one device": {all[0], all[4], all[0], all[4], all[0], all[4]}, "five": all[:5],
-		"no time": append([]Sample{{all[0].Grid, all[0].Parts, 0}}, all...),
+		"no time": append([]Sample{{all[0].Grid, all[0].Cut, Network{}, 0}}, all...),
 	} {
 		if m, err := Fit(p, s); err == nil {
 			t.Errorf("%s: %+v", name, m)
@@ -109,11 +145,11 @@ func TestLoads(t *testing.T) {
 
 // The cut over hosts is that of the fewest bytes, and what cannot be cut is refused.
 func TestCutOverHosts(t *testing.T) {
-	c, err := heat(512, 512, 512).cutOver(8, 4)
+	c, err := heat(512, 512, 512).CutOver(8, 4)
 	if err != nil || c.Hosts != (domain.Vec{2, 2, 2}) || c.Devices.Product() != 4 {
 		t.Errorf("8 hosts: %v, %v", c, err)
 	}
-	if c, err := heat(8, 8, 8).cutOver(1024, 4); err == nil {
+	if c, err := heat(8, 8, 8).CutOver(1024, 4); err == nil {
 		t.Errorf("8^3 over 4096 devices: %v", c)
 	}
 	grown, c, err := heat(100, 100, 100).grown(64, 8)
@@ -131,7 +167,7 @@ func TestCurves(t *testing.T) {
 	free := Network{Bandwidth: math.Inf(1), Adapters: 1}
 	slow := Network{Bandwidth: 1e9, Adapters: 1, Latency: 30 * time.Microsecond, Message: 15 * time.Microsecond}
 	p := heat(1024, 1024, 1024)
-	by := []Candidate{{"slow", Model{1e-3, 1e-9, 0, 0, 1e9, 0}, 0}, {"fast", known, 64 * 64 * 64}}
+	by := []Candidate{{"slow", Model{Least: 1e-3, Point: 1e-9, Within: 1e9}, 0}, {"fast", known, 64 * 64 * 64}}
 	for name, curve := range map[string]func(Problem, Machine, []int, []Candidate) ([]Step, error){"strong": Strong, "weak": Weak} {
 		fast, err := curve(p, Machine{Devices: 4, Network: free}, hosts, by)
 		if err != nil {

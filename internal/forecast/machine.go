@@ -26,8 +26,8 @@ type Cut struct {
 	Hosts, Devices domain.Vec // parts
 }
 
-// cutOver returns the cut over so many hosts of so many devices, as processes on them have it, see domain.NestedParts.
-func (p Problem) cutOver(hosts, devices int) (Cut, error) {
+// CutOver returns the cut over so many hosts of so many devices, as processes on them have it, see domain.NestedParts.
+func (p Problem) CutOver(hosts, devices int) (Cut, error) {
 	over, parts, err := domain.NestedParts(p.Grid, hosts, devices, p.Width)
 	if err != nil {
 		return Cut{}, fmt.Errorf("%d hosts: %w", hosts, err)
@@ -43,7 +43,7 @@ func (p Problem) grown(hosts, devices int) (Problem, Cut, error) {
 	for a := range p.Grid.Size {
 		p.Grid.Size[a] *= over[a]
 	}
-	c, err := p.cutOver(hosts, devices)
+	c, err := p.CutOver(hosts, devices)
 	return p, c, err
 }
 

@@ -3,7 +3,8 @@ package forecast
 import "math"
 
 // Model says how long a step takes. A device sweeps all its points in the larger of two times: the least that a step
-// takes, and the points times Point. Where it has neighbours, Together is added, and of its exchange what lasts longer
+// takes, and that of its points, of which each takes Near where all fit into the caches; of more points than Cached those
+// beyond take Point. Where it has neighbours, Together is added, and of its exchange what lasts longer
 // than the share Hidden of the sweep:
 //
 //	step = sweep + Together + max(0, exchange - Hidden sweep)
@@ -13,7 +14,9 @@ import "math"
 // Times are in seconds.
 type Model struct {
 	Least    float64 // a step without points
-	Point    float64 // that a device sweeps
+	Near     float64 // a point of a subdomain that fits into the caches
+	Cached   float64 // points that do
+	Point    float64 // one beyond these
 	Together float64 // devices keep in step
 	Message  float64 // beside its bytes, of a device
 	Within   float64 // bytes/s from device to device of a host
@@ -25,7 +28,9 @@ const sharpness = 4
 
 // sweep returns the time that a device sweeps.
 func (m Model) sweep(points int64) float64 {
-	return math.Pow(math.Pow(m.Least, sharpness)+math.Pow(m.Point*float64(points), sharpness), 1./sharpness)
+	n := float64(points)
+	all := m.Near*min(n, m.Cached) + m.Point*max(0, n-m.Cached)
+	return math.Pow(math.Pow(m.Least, sharpness)+math.Pow(all, sharpness), 1./sharpness)
 }
 
 // step returns the time of a step of the busiest device.
