@@ -34,6 +34,7 @@ const (
 	MaxError      Metric = "max_error"   // the largest distance from the exact solution
 	ModelError    Metric = "model_error" // how far a model is from what was measured, as a part of that: the median
 	WorstError    Metric = "worst_error" // and the largest
+	HostsAt90     Metric = "hosts_at_90" // how many hosts there are where the efficiency falls below 90%
 )
 
 // metricInfo is what is known of a metric.
@@ -83,6 +84,7 @@ var metrics = [...]metricInfo{
 	{metric: Loop, title: "time of the loop", unit: "s", better: lower},
 	{metric: MaxError, title: "largest error", unit: "1", better: lower},
 	{metric: ModelError, title: "error of the model", unit: "1", better: lower, shownUnit: "%", shownFactor: 100},
+	{metric: HostsAt90, title: "hosts where the efficiency falls below 90%", unit: "1", better: higher},
 	{metric: WorstError, title: "largest error of the model", unit: "1", better: lower, shownUnit: "%", shownFactor: 100},
 }
 

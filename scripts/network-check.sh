@@ -85,3 +85,23 @@ done
 for turn in $(seq "$turns"); do
 	steps "$folder/schemes-processes-$turn.json" processes
 done
+
+# The models: of each network alone, of all of them together, and of processes.
+fit() { # NAME HOSTS FILES: files are joined by commas
+	"$halox" plan configs/heat3d.yaml --hosts "$2" --devices-per-host 1 --network hdr200 --measured "$3" --record "$folder/fit-$1.json"
+}
+all=
+for rate in 50 200 1000; do
+	some=
+	for turn in $(seq "$turns"); do
+		some+=,$folder/schemes-$rate-$turn.json@$folder/network-$rate.yaml
+	done
+	fit $rate 2 "${some#,}"
+	all+=$some
+done
+fit all 2 "${all#,}"
+some=
+for turn in $(seq "$turns"); do
+	some+=,$folder/schemes-processes-$turn.json
+done
+fit processes 2 "${some#,}"

@@ -41,8 +41,9 @@ other processes and other hosts, by which way and why, and the memory of all of 
 --hosts predicts steps on more and more hosts, up to so many, without opening a device. A
 model is fitted to the steps of one host in the records that --measured names; how far it
 is from these is printed. --network names the networks between the hosts, or files with
-latency_us, bandwidth_gb_s, adapters and message_us. strong is the config's grid on all
-hosts, weak one that grows with them. What runs on one host alone is left out: resident, ranks.`,
+latency_us, bandwidth_gb_s, adapters and message_us. Steps of several hosts are fitted to as
+well, named with the network that joined these: FILE@NETWORK. strong is the config's grid on
+all hosts, weak one that grows with them. Schemes that make steps of one process are left out.`,
 		Example: `  halox plan heat3d.yaml
   halox bench schemes --record schemes.json
   halox plan heat3d.yaml --hosts 1024 --network hdr200,ndr400x4 --devices-per-host 4 --measured schemes.json --plot hosts.svg`,

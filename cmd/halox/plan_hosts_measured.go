@@ -122,12 +122,12 @@ func (m *measuredFile) pathsOf(row results.Row) string {
 }
 
 // stepOf returns the step that a row has, if it is of the config's stencil and precision, without norms, of a scheme that
-// several hosts can run and that the config allows.
+// runs over processes and that the config allows.
 func (m *measuredFile) stepOf(c *configs.Run, p forecast.Problem, row results.Row) (s forecast.Sample, ok bool) {
 	took, measured := row.Get(results.Step)
 	name := row.Text("scheme")
 	wanted := c.Exchange.Scheme == string(scheme.Auto) || c.Exchange.Scheme == name
-	if !measured || row.Unit(results.Step) != "us" || !wanted || onOneHost(name) || row.Text("norms") != "" || row.Text("steps_an_exchange") != "" ||
+	if !measured || row.Unit(results.Step) != "us" || !wanted || !overProcesses(name) || row.Text("norms") != "" || row.Text("steps_an_exchange") != "" ||
 		row.Text("precision") != string(c.Precision) || row.Text("stencil") != fmt.Sprintf("%d-point", c.Stencil.Points) {
 		return s, false
 	}
@@ -194,7 +194,8 @@ func partsOf(text string) (parts domain.Vec, err error) {
 	return parts, nil
 }
 
-// onOneHost reports whether a scheme runs on one host alone: its kernels run on all devices at once, and wait for each other.
-func onOneHost(name string) bool {
-	return name == string(scheme.Resident) || name == string(scheme.Ranks)
+// overProcesses reports whether a scheme runs over several processes, as hosts take.
+func overProcesses(name string) bool {
+	needs, err := scheme.NeedsOf(scheme.Scheme(name))
+	return err == nil && needs.Processes
 }

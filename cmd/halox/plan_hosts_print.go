@@ -99,6 +99,7 @@ func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecas
 			}
 		})
 		if at, found := forecast.Below(steps, 0.9); found {
+			r.Add(results.NewRow().Label("network", n.Name).Label("mode", mode.name).Number(results.HostsAt90, float64(at)))
 			fmt.Fprintf(out, "the efficiency falls below 90%% at about %d hosts\n", at)
 		} else {
 			fmt.Fprintf(out, "the efficiency is 90%% or more on up to %d hosts\n", steps[len(steps)-1].Hosts)

@@ -40,23 +40,32 @@ func TestPlanHosts(t *testing.T) {
 	if text, err := os.ReadFile(picture); err != nil || !strings.Contains(string(text), "ndr400x4") {
 		t.Errorf("the picture: %v", err)
 	}
-	for _, want := range []string{"fused by direct", "not used", "10000", "the efficiency falls below 90% at about", "of sizes between that a fit had not seen"} {
+	for _, want := range []string{"assisted by peer", "not used", "10000", "the efficiency falls below 90% at about", "of sizes between that a fit had not seen"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	efficiency := map[[3]string]float64{}
+	efficiency, falls := map[[3]string]float64{}, map[string]float64{}
 	for _, r := range rows {
 		if r.Text("error_of") != "" {
 			continue
 		}
+		if at, ok := r.Get(results.HostsAt90); ok {
+			falls[r.Text("mode")+" "+r.Text("network")] = at.Median
+			continue
+		}
 		efficiency[[3]string{r.Text("network"), r.Text("mode"), r.Text("hosts")}] = r.Median(results.Efficiency)
-		if s := r.Text("scheme"); strings.HasPrefix(s, "resident") || strings.HasPrefix(s, "ranks") {
+		if s, _, _ := strings.Cut(r.Text("scheme"), " "); s != "two-stream" && s != "assisted" && s != "baseline" {
 			t.Errorf("scheme %s over hosts", s)
 		}
 	}
 	if len(efficiency) != 4*15 {
 		t.Errorf("%d steps, want 15 of each of 4 curves", len(efficiency))
+	}
+	for mode, at := range map[string]float64{"strong": falls["strong 10gbe"], "weak": falls["weak 10gbe"]} {
+		if at < 2 || at > 10000 || falls[mode+" ndr400x4"] > 0 && falls[mode+" ndr400x4"] < at {
+			t.Errorf("%s: the efficiency falls below 90%% at %v hosts, over the fast network at %v", mode, at, falls[mode+" ndr400x4"])
+		}
 	}
 	for at, slow := range efficiency {
 		fast := efficiency[[3]string{"ndr400x4", at[1], at[2]}]

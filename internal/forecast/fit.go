@@ -49,26 +49,34 @@ func Fit(p Problem, samples []Sample) (Model, error) {
 		}
 		return sum
 	}
-	best := Model{}
+	var best []float64
 	bestCost := math.Inf(1)
+	search := func(begin []float64) (better bool) {
+		r, _ := optimize.Minimize(optimize.Problem{Func: cost}, begin, &optimize.Settings{FuncEvaluations: 3000}, &optimize.NelderMead{}) // that it has not come to an end is no error
+		if r == nil || !(r.F < bestCost) {
+			return false
+		}
+		best, bestCost = r.X, r.F
+		return true
+	}
 	for _, begin := range begins(least, 1/rate, float64(most)) {
-		r, err := optimize.Minimize(optimize.Problem{Func: cost}, begin, &optimize.Settings{FuncEvaluations: 4000}, &optimize.NelderMead{})
-		if r != nil && r.F < bestCost {
-			best, bestCost = modelOf(r.X), r.F
-		} else if r == nil && err != nil {
-			return Model{}, err
+		search(begin)
+	}
+	for range 10 { // a search that has shrunk to a point begins anew around it
+		if best == nil || !search(best) {
+			break
 		}
 	}
-	if math.IsInf(bestCost, 1) {
+	if best == nil {
 		return Model{}, errors.New("the measured steps fit no model")
 	}
-	return best, nil
+	return modelOf(best), nil
 }
 
-// begins returns where searches begin: messages from a store over a link to a queue of the host and a network, and caches that
+// begins returns where searches begin: messages from a store over a link to threads that sleep and a slow network, and caches that
 // hold little or much of the most points that were measured.
 func begins(least, point, most float64) (all [][]float64) {
-	for _, sent := range []struct{ message, rate float64 }{{1e-6, 150e9}, {15e-6, 10e9}} {
+	for _, sent := range []struct{ message, rate float64 }{{1e-6, 150e9}, {15e-6, 10e9}, {200e-6, 1e9}} {
 		for _, hidden := range []float64{-1, 2} {
 			for _, cached := range []float64{most / 256, most / 16} {
 				all = append(all, []float64{

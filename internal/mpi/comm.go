@@ -1,7 +1,9 @@
 package mpi
 
 import (
+	"context"
 	"fmt"
+	"time"
 	"unsafe"
 )
 
@@ -22,9 +24,21 @@ func (c *Comm) Size() int { return c.size }
 func (c *Comm) Library() *Library { return c.library }
 
 // Dup returns a communicator of the same processes whose messages never meet those of this
-// one. All processes must call it.
-func (c *Comm) Dup() (*Comm, error) {
-	return c.derived(fCommDup, arguments{uintptr(c.handle)}, 1)
+// one. All processes must call it. It waits for the others, at most that long.
+func (c *Comm) Dup(ctx context.Context, limit time.Duration) (*Comm, error) {
+	f, err := c.library.frames.take()
+	if err != nil {
+		return nil, err
+	}
+	f.put(0)
+	err = c.together(ctx, limit, fCommIdup, func(request frame) arguments {
+		return arguments{uintptr(c.handle), f.request(), request.request()}
+	})
+	if err != nil {
+		return nil, err // MPI may still write into the frame
+	}
+	defer c.library.frames.give(f)
+	return c.library.made(fCommIdup, f)
 }
 
 // Split returns the communicator of those processes that give the same color, in the order of
@@ -53,6 +67,11 @@ func (c *Comm) derived(fn function, a arguments, out int) (*Comm, error) {
 	if err := l.call(fn, "", a); err != nil {
 		return nil, err
 	}
+	return l.made(fn, f)
+}
+
+// made returns the communicator whose handle a function has written into a frame.
+func (l *Library) made(fn function, f frame) (_ *Comm, err error) {
 	made := &Comm{library: l, handle: f.handle(l.handles)}
 	if made.handle == l.handles.null {
 		return nil, fmt.Errorf("%s: the library gave no communicator", functionNames[fn])

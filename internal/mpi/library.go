@@ -37,7 +37,7 @@ const (
 	fQueryThread
 	fFinalize
 	fAbort
-	fCommDup
+	fCommIdup
 	fCommFree
 	fCommSize
 	fCommRank
@@ -62,7 +62,7 @@ const (
 
 var functionNames = [functions]string{
 	"MPI_Init_thread", "MPI_Initialized", "MPI_Finalized", "MPI_Query_thread", "MPI_Finalize", "MPI_Abort",
-	"MPI_Comm_dup", "MPI_Comm_free", "MPI_Comm_size", "MPI_Comm_rank", "MPI_Comm_split", "MPI_Comm_split_type", "MPI_Comm_set_errhandler", "MPI_Comm_get_attr",
+	"MPI_Comm_idup", "MPI_Comm_free", "MPI_Comm_size", "MPI_Comm_rank", "MPI_Comm_split", "MPI_Comm_split_type", "MPI_Comm_set_errhandler", "MPI_Comm_get_attr",
 	"MPI_Isend", "MPI_Irecv", "MPI_Test", "MPI_Cancel", "MPI_Iprobe",
 	"MPI_Ibarrier", "MPI_Ibcast", "MPI_Iallgather", "MPI_Iallgatherv",
 	"MPI_Error_string", "MPI_Get_library_version", "MPI_Get_processor_name",

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 		"lent":        lent,
 		"killed":      inWorld(killed),
 		"hanging":     inWorld(hanging),
+		"alone":       inWorld(copiesAlone),
 		"absent":      absent,
 	})
 }
@@ -320,7 +321,7 @@ func lent() error {
 	if err != nil {
 		return err
 	}
-	if _, err := l.Lend(0x44000000); err == nil {
+	if _, err := l.Lend(context.Background(), limit, 0x44000000); err == nil {
 		return errors.New("a communicator was lent before MPI was started")
 	}
 	runtime.LockOSThread()
@@ -332,11 +333,11 @@ func lent() error {
 	if err != nil || again.Family != l.Family {
 		return fmt.Errorf("the library that is in the process: %v, %w", again, err)
 	}
-	c, err := again.Lend(world)
+	c, err := again.Lend(context.Background(), limit, world)
 	if err != nil {
 		return err
 	}
-	if _, err := again.Lend(0); err == nil {
+	if _, err := again.Lend(context.Background(), limit, 0); err == nil {
 		return errors.New("no communicator was lent")
 	}
 	if err := exchanges(c); err != nil {
@@ -346,7 +347,7 @@ func lent() error {
 		return err
 	}
 	// The user's own MPI goes on.
-	other, err := l.Lend(world)
+	other, err := l.Lend(context.Background(), limit, world)
 	if err != nil {
 		return fmt.Errorf("after the first loan: %w", err)
 	}
@@ -354,7 +355,7 @@ func lent() error {
 	if err := errors.Join(other.Barrier(context.Background(), limit), other.Free(), l.EndAsUser()); err != nil {
 		return err
 	}
-	if _, err := l.Lend(world); err == nil {
+	if _, err := l.Lend(context.Background(), limit, world); err == nil {
 		return errors.New("a communicator was lent after MPI had ended")
 	}
 	return nil
@@ -380,6 +381,17 @@ func hanging(c *mpi.Comm) error {
 		time.Sleep(10 * time.Minute)
 	}
 	return waitsForRank1(c)
+}
+
+// copiesAlone has all but rank 1 copy the communicator.
+func copiesAlone(c *mpi.Comm) error {
+	if c.Rank() == 1 {
+		time.Sleep(10 * time.Minute)
+	}
+	made, err := c.Dup(context.Background(), 2*time.Second)
+	fmt.Fprintln(os.Stderr, made, err)
+	time.Sleep(500 * time.Millisecond) // as below
+	return errors.Join(err, c.Library().Abort(3))
 }
 
 func waitsForRank1(c *mpi.Comm) error {

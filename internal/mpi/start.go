@@ -19,7 +19,7 @@ func (l *Library) Init(ctx context.Context, limit time.Duration) (*Comm, error) 
 	case begun && l.main != nil:
 		return nil, errors.New("mpi: Init was called before")
 	case begun:
-		return l.adopt(l.handles.world)
+		return l.adopt(ctx, limit, l.handles.world)
 	}
 	m, err := l.start(ctx, limit)
 	if err != nil {
@@ -30,13 +30,13 @@ func (l *Library) Init(ctx context.Context, limit time.Duration) (*Comm, error) 
 	if err := world.returnErrors(); err != nil {
 		return nil, err
 	}
-	return l.adopt(l.handles.world)
+	return l.adopt(ctx, limit, l.handles.world)
 }
 
 // Lend returns a copy of a communicator of a program that has started MPI itself, with
 // MPI_THREAD_MULTIPLE, and that ends it, after Free. All processes of the communicator must
-// call it. The handle is that of the library's own interface: an int in MPICH, else a pointer.
-func (l *Library) Lend(comm Handle) (*Comm, error) {
+// call it, and it waits for them, at most that long. The handle is that of the library's own interface: an int in MPICH, else a pointer.
+func (l *Library) Lend(ctx context.Context, limit time.Duration, comm Handle) (*Comm, error) {
 	begun, err := l.begun()
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (l *Library) Lend(comm Handle) (*Comm, error) {
 	if comm == 0 || comm == l.handles.null {
 		return nil, errors.New("mpi: the communicator that was lent is MPI_COMM_NULL")
 	}
-	return l.adopt(comm)
+	return l.adopt(ctx, limit, comm)
 }
 
 // begun reports whether MPI runs. It is an error if it has ended.
@@ -64,7 +64,7 @@ func (l *Library) begun() (bool, error) {
 }
 
 // adopt copies a communicator of MPI that runs.
-func (l *Library) adopt(comm Handle) (*Comm, error) {
+func (l *Library) adopt(ctx context.Context, limit time.Duration, comm Handle) (*Comm, error) {
 	provided, err := l.asks(fQueryThread)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (l *Library) adopt(comm Handle) (*Comm, error) {
 	if err := l.manyThreads(provided); err != nil {
 		return nil, err
 	}
-	return (&Comm{library: l, handle: comm}).Dup()
+	return (&Comm{library: l, handle: comm}).Dup(ctx, limit)
 }
 
 // Finalize ends MPI where Init has started it, and waits for the other processes to do so, at

@@ -87,11 +87,12 @@ func Lend(ctx context.Context, communicator uintptr, o Options) (*Processes, err
 	if err != nil {
 		return nil, fmt.Errorf("mpi: %w", err)
 	}
-	world, err := library.Lend(binding.Handle(communicator))
+	o = o.filled()
+	world, err := library.Lend(ctx, o.Limit, binding.Handle(communicator))
 	if err != nil {
 		return nil, err
 	}
-	return meet(ctx, world, o.filled(), true)
+	return meet(ctx, world, o, true)
 }
 
 func (o Options) filled() Options {
@@ -117,10 +118,10 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	if p.lastTag, err = world.LargestTag(); err != nil {
 		return nil, err
 	}
-	if p.data, err = world.Dup(); err != nil {
+	if p.data, err = world.Dup(ctx, o.Limit); err != nil {
 		return nil, err
 	}
-	p.watch, err = newWatch(world, p.Hosts, o.Limit, p.failure)
+	p.watch, err = newWatch(ctx, world, p.Hosts, o.Limit, p.failure)
 	return p, err
 }
 

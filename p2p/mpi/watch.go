@@ -61,8 +61,8 @@ type peer struct {
 }
 
 // newWatch starts the thread. All processes must call it.
-func newWatch(control *binding.Comm, hosts []string, limit time.Duration, f *failure) (*watch, error) {
-	comm, err := control.Dup()
+func newWatch(ctx context.Context, control *binding.Comm, hosts []string, limit time.Duration, f *failure) (*watch, error) {
+	comm, err := control.Dup(ctx, limit)
 	if err != nil {
 		return nil, err
 	}
