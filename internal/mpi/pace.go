@@ -8,11 +8,8 @@ import (
 )
 
 // pace is how a loop that looks for an event waits between two looks: it lets other goroutines
-// run for a while, and then sleeps longer and longer.
-type pace struct {
-	began time.Time
-	sleep time.Duration
-}
+// run for a while, and then sleeps a share of the time that it has waited, so that it finds out late by no more than that.
+type pace struct{ began time.Time }
 
 const (
 	yieldFor   = 50 * time.Microsecond

@@ -1,0 +1,276 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/internal/testnet"
+	"github.com/halox/halox/results"
+)
+
+// pageCommand is a command line of a page.
+type pageCommand struct {
+	text     string
+	launcher string   // "mpirun -n 2 --host node0,node1", "srun --mpi=pmix", or nothing
+	args     []string // of halox
+}
+
+// manyHosts returns the page.
+func manyHosts(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "many-hosts.md"))
+	if os.IsNotExist(err) {
+		t.Skip("SKIPPED: the page is not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// commandsOf returns the commands in the blocks of a page, in their order, and whole ones within its lines.
+func commandsOf(page string) (all []pageCommand) {
+	var lines []string
+	blocks := regexp.MustCompile("(?ms)^```(?:bash)?\n(.*?)^```$")
+	for _, block := range blocks.FindAllStringSubmatch(page, -1) {
+		lines = append(lines, strings.Split(block[1], "\n")...)
+	}
+	for _, inline := range regexp.MustCompile("`(mpirun [^`]*)`").FindAllStringSubmatch(blocks.ReplaceAllString(page, ""), -1) {
+		lines = append(lines, inline[1])
+	}
+	for _, line := range lines {
+		if m := regexp.MustCompile(`^((?:mpirun|srun) .*?|)(?:^| )halox (.*)$`).FindStringSubmatch(line); m != nil {
+			all = append(all, pageCommand{line, m[1], strings.Fields(m[2])})
+		}
+	}
+	return all
+}
+
+// The commands of the page have the flags and arguments that it says.
+func TestCommandsOfManyHosts(t *testing.T) {
+	all := commandsOf(manyHosts(t))
+	if len(all) < 12 {
+		t.Fatalf("%d commands: %v", len(all), all)
+	}
+	launched := 0
+	for _, c := range all {
+		cmd, rest, err := newRoot().Find(c.args)
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err == nil {
+			err = cmd.ValidateArgs(cmd.Flags().Args())
+		}
+		if err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
+			t.Errorf("%s: %v", c.text, err)
+		}
+		if c.launcher != "" {
+			launched++
+		}
+	}
+	if launched < 8 {
+		t.Errorf("%d commands for a launcher", launched)
+	}
+}
+
+// smaller makes a command of the page one for a test: with less to measure.
+func (c pageCommand) smaller() []string {
+	args := slices.Clone(c.args)
+	for i, a := range args {
+		args[i] = strings.NewReplacer("64,128,256,512", "8,10,12,16,20", "64,128,256", "8,10,12,16,20", "8,64KiB,1MiB", "8,64KiB").Replace(a)
+	}
+	if args[0] == "bench" {
+		args = append(args, "--budget", "5ms", "--backend", "host")
+	}
+	if slices.Contains(args, "schemes") {
+		args = append(args, "--precisions", "float64")
+	}
+	return args
+}
+
+// inFolderOfThePage changes to a folder that has what the commands of the page read.
+func inFolderOfThePage(t *testing.T) (module string) {
+	t.Helper()
+	module, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	for _, folder := range []string{"configs", "docs", "results/forecast", "results/h200x4"} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(
+		os.Symlink(filepath.Join(module, "results/h200x4/performance"), "results/h200x4/performance"),
+		os.Symlink(filepath.Join(module, "configs/heat3d.yaml"), "configs/heat3d.yaml"),
+		os.WriteFile("heat3d.yaml", []byte(wired), 0o600),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module
+}
+
+// Commands of the page that need no other host are carried out. The curves are those that it shows.
+func TestManyHostsOnOneHost(t *testing.T) {
+	all := commandsOf(manyHosts(t))
+	module := inFolderOfThePage(t)
+	ran := 0
+	for _, c := range all {
+		if c.launcher != "" || strings.Contains(c.text, "two.json") {
+			continue
+		}
+		ran++
+		if code, out, errs := cli(c.smaller()...); code != 0 {
+			t.Errorf("%s: exit %d: %s%s", c.text, code, out, errs)
+		}
+	}
+	if ran < 3 {
+		t.Fatalf("%d commands were carried out", ran)
+	}
+	falls := func(file string) map[string]float64 {
+		found := map[string]float64{}
+		r, err := results.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range r.Rows {
+			if at, ok := row.Get(results.HostsAt90); ok {
+				found[row.Text("network")+" "+row.Text("mode")] = at.Median
+			}
+		}
+		return found
+	}
+	got, want := falls("results/forecast/h200x4.json"), falls(filepath.Join(module, "results/forecast/h200x4.json"))
+	for curve, at := range want {
+		if off := got[curve] / at; off < 0.9 || off > 1.1 { // other processors round otherwise
+			t.Errorf("%s: the efficiency falls below 90%% at %v hosts, and the page's record has %v", curve, got[curve], at)
+		}
+	}
+	if len(want) != 5 {
+		t.Errorf("the page's record has %v", want)
+	}
+	for _, picture := range []string{"docs/many-hosts.png", "hosts.svg"} {
+		if info, err := os.Stat(picture); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", picture, err)
+		}
+	}
+}
+
+// Processes of one machine run the config as the page says.
+func TestLaunchedManyHosts(t *testing.T) {
+	all := commandsOf(manyHosts(t))
+	i := slices.IndexFunc(all, func(c pageCommand) bool { return c.launcher == "mpirun -n 2" })
+	if i < 0 {
+		t.Fatal("the page starts no processes on one machine")
+	}
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		inFolderOfThePage(t)
+		r := launchHalox(t, in, 2, nil, all[i].smaller()...)
+		r.Succeeds(t)
+		if !strings.Contains(r.Out, "over mpi") || !strings.Contains(r.Out, "2 x host") {
+			t.Errorf("it ran otherwise:\n%s", r.Out)
+		}
+	})
+}
+
+// The commands for two hosts are carried out over two, in the order of the page, and those for one with what they wrote.
+func TestNetnsManyHosts(t *testing.T) {
+	all := commandsOf(manyHosts(t))
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		n := testnet.New(t, 2)
+		for _, h := range n.Hosts {
+			h.Slow(t, 400e6)
+		}
+		inFolderOfThePage(t)
+		ran := 0
+		for _, c := range all {
+			switch {
+			case c.launcher == "mpirun -n 2 --host node0,node1":
+				r := in.Run(t, n.Over(in, testmpi.Job{
+					Program: "halox", Ranks: 2, Env: []string{argumentsVariable + "=" + strings.Join(c.smaller(), "\n")}, Limit: 100 * time.Second,
+				}))
+				r.Succeeds(t)
+			case strings.Contains(c.text, "two.json"):
+				code, out, errs := cli(c.smaller()...)
+				if code != 0 || !strings.Contains(out, "assisted by mpi") {
+					t.Errorf("%s: exit %d: %s%s", c.text, code, out, errs)
+				}
+			default:
+				continue
+			}
+			ran++
+		}
+		if ran != 8 {
+			t.Errorf("%d commands were carried out", ran)
+		}
+	})
+}
+
+// The batch script of the page can be read by bash, and by sbatch where that is.
+func TestBatchScriptOfManyHosts(t *testing.T) {
+	_, script, found := strings.Cut(manyHosts(t), "```bash\n")
+	script, _, _ = strings.Cut(script, "```")
+	if !found || !strings.HasPrefix(script, "#!/bin/bash\n#SBATCH ") {
+		t.Fatalf("the page has the script %q", script)
+	}
+	file := write(t, "job.sh", script)
+	if out, err := exec.Command("bash", "-n", file).CombinedOutput(); err != nil {
+		t.Errorf("bash: %v: %s", err, out)
+	}
+	for line := range strings.Lines(script) {
+		if strings.HasPrefix(line, "#SBATCH") && !regexp.MustCompile(`^#SBATCH --[a-z-]+=[\w:]+\n$`).MatchString(line) {
+			t.Errorf("an option for sbatch: %q", line)
+		}
+	}
+	t.Run("sbatch", func(t *testing.T) {
+		if _, err := exec.LookPath("sbatch"); err != nil {
+			t.Skip("SKIPPED: there is no Slurm to read the script: ", err)
+		}
+		if out, err := exec.Command("sbatch", "--test-only", file).CombinedOutput(); err != nil {
+			t.Errorf("sbatch --test-only: %v: %s", err, out)
+		}
+	})
+}
+
+// A process that srun has started as one of several, and that is alone for its MPI library, refuses to run the whole problem.
+func TestLaunchedBySrunAlone(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		c := exec.CommandContext(ctx, self)
+		for _, v := range os.Environ() {
+			if name, _, _ := strings.Cut(v, "="); !strings.HasPrefix(name, "OMPI_") && !strings.HasPrefix(name, "PMI") && !strings.HasPrefix(name, "SLURM_") {
+				c.Env = append(c.Env, v)
+			}
+		}
+		c.Env = append(c.Env, "HALOX_TEST_PROGRAM=halox", "HALOX_MPI="+in.Library, argumentsVariable+"=run\n"+config,
+			"SLURM_STEP_NUM_TASKS=4", "SLURM_NTASKS=4", "SLURM_PROCID=2", "SLURM_LOCALID=2")
+		out, err := c.CombinedOutput()
+		if err == nil {
+			t.Errorf("it ran:\n%s", out)
+		}
+		for _, words := range []string{"srun started 4 processes, but for ", " there are 1: they do not know each other", "srun --mpi=pmix"} {
+			if !strings.Contains(string(out), words) {
+				t.Errorf("it does not say %q:\n%s", words, out)
+			}
+		}
+	})
+}
