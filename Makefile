@@ -15,6 +15,7 @@ FORMAT_CUDA  := PYTHONPATH=.tools $(CLANG_FORMAT) $(wildcard kernels/cu/*.cu ker
 
 # The packages whose tests start processes under the launchers of MPI libraries.
 MPI_TESTS := internal/mpi p2p/mpi halo solvers/scheme solvers cmd/halox
+LIBRARIES ?= all
 MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
 
 # The packages that start no goroutine, but for tests beside each other, and bind no library, which internal/rooms holds them
@@ -49,12 +50,12 @@ nocgo: ## build all without cgo, and run the tests of what differs then
 	CGO_ENABLED=0 $(GO) vet ./...
 	@CGO_ENABLED=0 $(GO) test $(NOT_PLAIN)
 
-test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had
-	HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
+test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had, or with LIBRARIES=first the first
+	HALOX_TEST_MPI=$(LIBRARIES) $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
 
 # Skipped where the tests are not root's, or namespaces cannot be had.
 test-netns: mpi ## test processes on several hosts, which are network namespaces of this one; as root, with iproute2
-	HALOX_TEST_NETNS=1 HALOX_TEST_MPI=all $(GO) test $(TESTFLAGS) -p 1 -timeout 20m -run Netns ./halo ./cmd/halox
+	HALOX_TEST_NETNS=1 HALOX_TEST_MPI=$(LIBRARIES) $(GO) test $(TESTFLAGS) -p 1 -timeout 20m -run Netns ./halo ./cmd/halox
 
 lint: ## check the format, the code and its imports; the format of CUDA where make format-cuda has been run
 	@test -z "$$(gofmt -l .)" || { echo "run gofmt on:"; gofmt -l .; exit 1; }

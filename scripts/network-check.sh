@@ -5,7 +5,7 @@
 #
 # Two hosts, which are network namespaces of this one, joined by links whose rate the kernel limits (tc tbf), to some rates one
 # after the other; then two processes of one host. For each: the links by `bench links`, which writes the network, and the steps
-# of schemes on one and on two of them, in so many turns (3), since on a machine with few cores any other program disturbs them.
+# of schemes on one and on two of them, in so many turns (5), since on a machine with few cores any other program disturbs them.
 #
 # It takes root, iproute2, two cores, bin/halox (make build) and the MPICH of make mpi. Each host has one core to itself. MPICH
 # sends messages of any size at once, without asking the receiver first: where it asks, the answer waits in the queue of a
@@ -14,7 +14,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 folder=${1:?name a folder}
-turns=${2:-3}
+turns=${2:-5}
 mkdir -p "$folder"
 halox=$PWD/bin/halox
 launch=$PWD/.mpi/mpich/bin/mpiexec
