@@ -205,7 +205,7 @@ func TestNetnsManyHosts(t *testing.T) {
 				r.Succeeds(t)
 			case strings.Contains(c.text, "two.json"):
 				code, out, errs := cli(c.smaller()...)
-				if code != 0 || !strings.Contains(out, "assisted by mpi") {
+				if code != 0 || !strings.Contains(out, " mpi ") || !strings.Contains(out, "64 ") {
 					t.Errorf("%s: exit %d: %s%s", c.text, code, out, errs)
 				}
 			default:
