@@ -136,15 +136,13 @@ __device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int
 	const Place py = DIMS == 3 ? place(y, a.n[1], a.sides[2], a.sides[3]) : Place{0, false, false};
 	if (l.behind || px.fixed || py.fixed) return a.from[t.offset(px.at, py.at, layer)];
 	const int sx = cx + px.at - x, sy = DIMS == 3 ? cy + py.at - y : 0;
-	if (px.odd) {
-		const int inward = x < 0 ? 1 : -1;
-		return (REAL)2 * a.from[t.offset(x + inward, py.at, layer)] - l.value(sx + 2 * inward, sy);
-	}
-	if (py.odd) {
-		const int inward = y < 0 ? 1 : -1;
-		return (REAL)2 * a.from[t.offset(px.at, y + inward, layer)] - l.value(sx, sy + 2 * inward);
-	}
-	return l.value(sx, sy);
+	const int in_x = x < 0 ? 1 : -1, in_y = y < 0 ? 1 : -1;
+	const auto along_x = [&](int at, int from_y) { // in a row of points
+		if (!px.odd) return l.value(sx, at);
+		return (REAL)2 * a.from[t.offset(x + in_x, from_y, layer)] - l.value(sx + 2 * in_x, at);
+	};
+	if (!py.odd) return along_x(sy, py.at);
+	return (REAL)2 * a.from[t.offset(px.at, y + in_y, layer)] - along_x(sy + 2 * in_y, y + 2 * in_y);
 }
 
 // sweep computes the layers of a level in a turn.

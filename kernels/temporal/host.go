@@ -404,10 +404,10 @@ func (h *hostPass[T]) ghosts(region, layer domain.Box, l, at int) {
 // mirrored returns the range of x of a region with the ghosts that follow from points.
 func (h *hostPass[T]) mirrored(region domain.Box) (lo, hi int) {
 	lo, hi = region.Lo[0], region.Hi[0]
-	if _, ok := h.sides.low(0).source(0); ok && lo == h.box.Lo[0] {
+	if side := h.sides.low(0); side > Fixed && lo == h.box.Lo[0] {
 		lo -= h.radius[0]
 	}
-	if _, ok := h.sides.high(0).source(0); ok && hi == h.box.Hi[0] {
+	if side := h.sides.high(0); side > Fixed && hi == h.box.Hi[0] {
 		hi += h.radius[0]
 	}
 	return lo, hi

@@ -107,7 +107,7 @@ func (p *problem[T]) value(level func(domain.Vec) T, at domain.Vec) T {
 			inward[odd] = -1
 		}
 		face := at.Add(inward)
-		return T(2*p.from[p.layout.Offset(face)]) - level(face.Add(inward))
+		return T(2*p.value(level, face)) - p.value(level, face.Add(inward))
 	case fixed:
 		return p.from[p.layout.Offset(at)]
 	}

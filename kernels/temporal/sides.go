@@ -14,7 +14,8 @@ type Side int
 // ghosts, as many layers as all levels read, with edges and corners. Behind the others ends the grid. Fixed ghosts keep
 // their values at all levels. At each level the n-th layer of Mirror ghosts has the values of the n-th layer of points
 // before the face, and all layers of Repeat ghosts those of the first. Odd ghosts keep those of the first
-// layer; the second is twice the first less the first layer of points before the face.
+// layer; the second is twice the first less the first layer of points before the face. Behind several walls mirrored axes are
+// followed first, then odd ones from the last; what then lies in a layer that keeps its values does so.
 const (
 	Open Side = iota
 	Fixed
@@ -37,15 +38,12 @@ func (s *Sides) high(axis int) Side { return s[2*axis+1] }
 
 // check returns an error unless a stencil can be swept within the sides.
 func (s *Sides) check(st stencil.Stencil) error {
-	axes := st.Footprint().Axes()
 	for i, side := range s[:2*st.Dims] {
 		switch radius := st.AxisRadius(i / 2); {
 		case side < Open || side > Odd:
 			return fmt.Errorf("temporal: side %d is %d, which is none", i, int(side))
 		case side == Odd && radius > 2:
 			return fmt.Errorf("temporal: an odd side of a stencil that reaches %d layers; 2 are possible", radius)
-		case side == Odd && radius > 1 && axes > 1:
-			return fmt.Errorf("temporal: an odd side of a stencil that reads edges")
 		}
 	}
 	return nil

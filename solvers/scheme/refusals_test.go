@@ -118,7 +118,7 @@ func TestARunThatDivergesIsTold(t *testing.T) {
 			set = testdevices.Host(t, 1)
 		}
 		for every, steps := range map[int64]int64{0: 40, 3: 3} {
-			step := newStep(t, set, 2, 16)
+			step := newStep(t, set, len(set.Devices), 16)
 			if err := halo.FillPoints(step.Measured[0].Level(0), func(domain.Vec) float64 { return math.NaN() }); err != nil {
 				t.Fatal(err)
 			}
