@@ -23,7 +23,7 @@ func inGroups() (all []how) {
 			all = append(all, h)
 		}
 	}
-	return append(all, how{scheme: Blocked, path: p2p.Staged}, how{scheme: Blocked, path: p2p.Peer}, how{scheme: Blocked, path: p2p.Direct})
+	return all
 }
 
 // Several steps between two exchanges give the bits and the norms of the reference: every kind of stencil, type, kind of

@@ -35,6 +35,7 @@ func checkHost[T rows.Float](t *testing.T, s stencil.Stencil, sides Sides, size 
 		h := newHostPass(s, sides, p.from, p.to, p.layout, p.layout, p.box, depth, tile)
 		h.room = make([]T, h.rooms)
 		h.run()
+		p.stored = p.to
 		p.check(t)
 	})
 }

@@ -17,6 +17,7 @@ type Passes struct {
 	device  *streams.Device
 	stencil stencil.Stencil
 	real    kernels.Real
+	layout  domain.Layout
 	cost    []float64
 	gpu     *gpu
 	room    struct { // of passes on a host device
@@ -25,11 +26,8 @@ type Passes struct {
 	}
 }
 
-// ErrImpossible says that there are no passes of a stencil on a device.
-var ErrImpossible = errors.New("no passes of several steps")
-
-// New returns the passes of a stencil. The error is ErrImpossible where there are none.
-func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real) (*Passes, error) {
+// New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none.
+func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*Passes, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
@@ -41,13 +39,13 @@ func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels
 			return nil, fmt.Errorf("temporal: %w: the stencil reaches %d points along axis %d; 1 to %d are possible", ErrImpossible, r, a, maxRadius)
 		}
 	}
-	p := &Passes{device: d, stencil: s, real: real}
+	p := &Passes{device: d, stencil: s, real: real, layout: l}
 	if d.GoKernels {
 		p.cost = hostCosts(s)
 		return p, nil
 	}
 	var err error
-	if p.gpu, err = newGPU(c, d, s, real); err != nil {
+	if p.gpu, err = newGPU(c, d, s, real, l); err != nil {
 		return nil, err
 	}
 	p.cost = p.gpu.costs()
@@ -60,20 +58,10 @@ func hostCosts(s stencil.Stencil) []float64 {
 	if _, ok := s.AsStar(); ok {
 		more = 0.5
 	}
-	cost := costsOf(8)
+	cost := noPasses(8)
 	for _, d := range []int{2, 3, 4, 6, 8} {
 		cost[d] = 1 + more*float64(d-1)
 	}
-	return cost
-}
-
-// costsOf returns those of no passes but sweeps, up to a depth.
-func costsOf(depth int) []float64 {
-	cost := make([]float64, depth+1)
-	for d := range cost {
-		cost[d] = math.Inf(1)
-	}
-	cost[0], cost[1] = 0, 1
 	return cost
 }
 
@@ -87,7 +75,7 @@ func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides
 	if err := p.check(from, to, box, sides, depth); err != nil {
 		return nil, err
 	}
-	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: []streams.Span{from.Data, to.Data}}
+	spec := p.spec(name, from, to)
 	if p.device.GoKernels {
 		if p.real == kernels.Float32 {
 			spec.Run = onHost(p, &p.room.float32, from, to, box, sides, depth)
@@ -96,11 +84,15 @@ func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides
 		}
 		return p.device.NewKernel(spec)
 	}
-	if err := p.gpu.prepare(&spec, from, to, box, sides, depth); err != nil {
+	if err := p.gpu.prepare(&spec, p.gpu.of(depth), from, to, box, sides); err != nil {
 		return nil, err
 	}
-	spec.Early = true // kernels wait by themselves, see grid_dependency_wait in device.cuh
 	return p.device.NewKernel(spec)
+}
+
+// spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
+func (p *Passes) spec(name string, from, to kernels.Array) streams.KernelSpec {
+	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: []streams.Span{from.Data, to.Data}, Early: !p.device.GoKernels}
 }
 
 // onHost returns a pass on a host device, which shares a room with others.
@@ -129,6 +121,9 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 	}
 	if err := sides.check(p.stencil); err != nil {
 		return err
+	}
+	if p.layout != from.Layout || p.layout.Pitch != to.Layout.Pitch || p.layout.Plane != to.Layout.Plane {
+		return errors.New("temporal: a pass between arrays of other layouts than those that New was given")
 	}
 	if box.Empty() {
 		return fmt.Errorf("temporal: a pass over the empty box %v", box)

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 func TestMain(m *testing.M) { os.Exit(testdevices.Main(m, "../cu/pass*.cu")) }
@@ -21,6 +22,11 @@ func TestPasses(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		b := kerneltest.NewBench(t, set)
+		if testdevices.OnCPU(b.Device) { // whose shared memory has room for small tiles alone
+			tried := planesTried
+			defer func() { planesTried = tried }()
+			planesTried = []planes{{2, 3, 2, 1}, {3, 3, 4, 1}, {4, 4, 3, 1}, {5, 6, 2, 1}}
+		}
 		cases := 3
 		if testdevices.OnGPU(b.Device) {
 			cases = 12
@@ -33,25 +39,57 @@ func TestPasses(t *testing.T) {
 }
 
 func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand) {
-	passes := kerneltest.Must(New(b.Compiler, b.Device, s, real))(t)
-	for depth, cost := range passes.Costs() {
-		if depth < 2 || math.IsInf(cost, 1) {
-			continue
-		}
+	for _, depth := range depthsOf(b, s, real) {
 		for range cases {
 			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
 			sides := randomSides(s, size, rng)
 			p := newProblem[T](t, s, sides, size, depth, rng)
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout))(t)
 			t.Run(p.String(), func(t *testing.T) {
-				from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
-				k := kerneltest.Must(passes.Pass("pass", from, to, p.box, sides, depth))(t)
-				b.Do(b.Stream.Launch(k))
-				p.to = kerneltest.Get[T](b, to.Data)
-				p.check(t)
-				b.Do(k.Close())
+				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
+					return kerneltest.Must(passes.Pass("pass", from, to, p.box, sides, depth))(t)
+				})
 			})
+			if passes.gpu == nil {
+				continue
+			}
+			for _, one := range passes.gpu.candidates {
+				if one.depth != depth || one.String() == passes.gpu.of(depth).String() {
+					continue
+				}
+				t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
+					p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
+						spec := passes.spec("pass", from, to)
+						kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides))
+						return kerneltest.Must(b.Device.NewKernel(spec))(t)
+					})
+				})
+			}
 		}
 	}
+}
+
+// depthsOf returns those of all passes between arrays as they are allocated.
+func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths []int) {
+	b.T.Helper()
+	l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(b.T)
+	for depth, cost := range kerneltest.Must(New(b.Compiler, b.Device, s, real, l))(b.T).Costs() {
+		if depth > 1 && !math.IsInf(cost, 1) {
+			depths = append(depths, depth)
+		}
+	}
+	return depths
+}
+
+// run makes a pass and checks what it stored.
+func (p *problem[T]) run(t *testing.T, b *kerneltest.Bench, pass func(from, to kernels.Array) *streams.Kernel) {
+	t.Helper()
+	from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
+	k := pass(from, to)
+	b.Do(b.Stream.Launch(k))
+	p.stored = kerneltest.Get[T](b, to.Data)
+	p.check(t)
+	b.Do(k.Close())
 }
 
 // randomSize is a size of which some are long along one axis, so that there are several tiles and chunks.

@@ -49,6 +49,19 @@ func (s *Sides) check(st stencil.Stencil) error {
 	return nil
 }
 
+// simple returns the sides as a stencil sees them that reaches one layer: it reads no second layer of ghosts.
+func (s Sides) simple(st stencil.Stencil) Sides {
+	for i := range s {
+		switch one := i/2 < st.Dims && st.AxisRadius(i/2) == 1; {
+		case one && s[i] == Odd:
+			s[i] = Fixed
+		case one && s[i] == Repeat:
+			s[i] = Mirror
+		}
+	}
+	return s
+}
+
 // region returns the points of a level that a tile needs: those of its last level, and so many times as far as the stencil
 // reaches, but none behind walls.
 func (s *Sides) region(box, tile domain.Box, levels int, radius domain.Vec) domain.Box {

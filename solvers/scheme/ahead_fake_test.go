@@ -48,7 +48,7 @@ func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
 		tried = append(tried, string(name)+" "+string(path))
 	}
 	trials, known, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
-	if err != nil || known || len(trials) != 2*len(candidates())-5 || len(tried) != 2*len(candidates()) { // three need path direct, and blocked groups of steps
+	if err != nil || known || len(trials) != 2*len(candidates())-3 || len(tried) != 2*len(candidates()) { // three need path direct
 		t.Errorf("%v, known %t, %v; tried %v", trials, known, err, tried)
 	}
 	names, together := slow.Compiled(t)
@@ -105,7 +105,7 @@ func TestASchemeThatDoesNotCompileIsLeftOut(t *testing.T) {
 		failed = append(failed, name)
 	}
 	trials, _, err := Fastest(t.Context(), step, s, Options{Limit: testLimit})
-	if err != nil || len(trials) != 2*len(candidates())-6 || !slices.Equal(failed, []Scheme{Resident}) {
+	if err != nil || len(trials) != 2*len(candidates())-4 || !slices.Equal(failed, []Scheme{Resident}) {
 		t.Errorf("%v, %v; left out %v", trials, err, failed)
 	}
 	if _, known := s.memory(step, Options{}).recall(s.paths(step)); known {
@@ -127,7 +127,7 @@ func TestAheadWaitsForTheShapeOfSweeps(t *testing.T) {
 		t.Errorf("before the shape is known: compiled %v", names)
 	}
 	trials, _, err := Fastest(t.Context(), flat, s, Options{Limit: testLimit})
-	if err != nil || len(trials) != 2*len(candidates())-5 {
+	if err != nil || len(trials) != 2*len(candidates())-3 {
 		t.Errorf("%v, %v", trials, err)
 	}
 	fused := 0

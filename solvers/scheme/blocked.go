@@ -7,6 +7,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
 	"github.com/halox/halox/stencil"
@@ -14,8 +15,8 @@ import (
 )
 
 // Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of one linear stencil, behind
-// walls that do not move. Between two exchanges lie the steps of a group, see Step.Group. Where norms are taken of a step, that step is
-// a sweep.
+// walls that do not move. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
+// each step there is nothing to join. A step of which norms are taken is a sweep.
 const Blocked Scheme = "blocked"
 
 func blockedScheme() *definition {
@@ -46,9 +47,6 @@ func unblocked(x *Runner) error {
 			return fmt.Errorf("a boundary of %q has a kernel of its own", v.Spec.Name)
 		}
 	}
-	if x.step.group() == 1 && hasNeighbours(x) {
-		return errors.New("makes several steps between two exchanges, and Step.Group asks for an exchange after each")
-	}
 	return nil
 }
 
@@ -68,13 +66,13 @@ type blocked struct {
 	*run
 	parts   []*blockedPart
 	stencil stencil.Stencil
-	cost    []float64 // of passes, see temporal.Cut: the same on all devices
 }
 
 // blockedPart is what one worker drives.
 type blockedPart struct {
 	*subdomain
 	stream *streams.Stream
+	cost   []float64 // of passes, see temporal.Cut
 	passes map[pass]*streams.Kernel
 }
 
@@ -108,23 +106,33 @@ func (b *blocked) addPart(d *subdomain) error {
 		return err
 	}
 	real, _ := b.variable().real()
-	passes, err := temporal.New(b.compiler, d.device, b.stencil, real)
+	passes, err := temporal.New(b.compiler, d.device, b.stencil, real, b.variable().levels[0].Array(d.rank, 0).Layout)
 	if err != nil {
 		return err
 	}
-	b.cost = passes.Costs()
-	sides := b.sides(d.rank)
-	for depth := 1; depth < len(b.cost); depth++ {
-		if math.IsInf(b.cost[depth], 1) {
+	sides, slot := b.sides(d.rank), b.variable().slot(b.done)
+	for now := range 2 {
+		for left := range b.deepest() {
+			if err := b.addSweep(p, pass{1, left, now}); err != nil {
+				return err
+			}
+		}
+	}
+	from, to := b.fields(p, slot)
+	if err := passes.Tune(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, tuneBudget); err != nil {
+		return err
+	}
+	p.cost = passes.Costs()
+	if hasNeighbours(b.Runner) {
+		p.cost = p.cost[:min(len(p.cost), b.step.group()+1)]
+	}
+	for depth := 2; depth < len(p.cost); depth++ {
+		if math.IsInf(p.cost[depth], 1) {
 			continue
 		}
-		most := 0
-		if hasNeighbours(b.Runner) {
-			most = b.step.group() - depth
-		}
-		for left := range most + 1 {
-			for slot := range 2 {
-				if err := b.addPass(p, passes, sides, pass{depth, left, slot}); err != nil {
+		for left := range max(1, b.deepest()-depth+1) {
+			for now := range 2 {
+				if err := b.addPass(p, passes, sides, pass{depth, left, now}); err != nil {
 					return err
 				}
 			}
@@ -134,21 +142,45 @@ func (b *blocked) addPart(d *subdomain) error {
 	return nil
 }
 
-// addPass makes a pass ready.
-func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) (err error) {
-	from, to := b.variable().levels[key.slot].Array(p.rank, 0), b.variable().levels[1-key.slot].Array(p.rank, 0)
-	box := b.place.Grown(p.rank, farther(domain.Radius{}, b.step.reach(), key.left))
-	name := fmt.Sprintf("pass of %d", key.depth)
-	if key.depth == 1 {
-		l, err := p.stages[0][0].sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, box)
-		if err != nil {
-			return err
-		}
-		p.passes[key] = l.Kernel
-	} else if p.passes[key], err = passes.Pass(name, from, to, box, sides, key.depth); err != nil {
+// deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
+func (b *blocked) deepest() int {
+	if hasNeighbours(b.Runner) {
+		return b.step.group()
+	}
+	return 1
+}
+
+// fields returns what a pass reads and writes.
+func (b *blocked) fields(p *blockedPart, slot int) (from, to kernels.Array) {
+	return b.variable().levels[slot].Array(p.rank, 0), b.variable().levels[1-slot].Array(p.rank, 0)
+}
+
+// box returns the points of the last level of a pass.
+func (b *blocked) box(p *blockedPart, key pass) domain.Box {
+	return b.place.Grown(p.rank, farther(domain.Radius{}, b.step.reach(), key.left))
+}
+
+// addSweep makes a pass of one step ready.
+func (b *blocked) addSweep(p *blockedPart, key pass) error {
+	from, to := b.fields(p, key.slot)
+	l, err := p.stages[0][0].sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, b.box(p, key))
+	if err != nil {
 		return err
 	}
-	b.run.resources.Add(p.passes[key])
+	b.run.resources.Add(l)
+	p.passes[key] = l.Kernel
+	return nil
+}
+
+// addPass makes a pass of several steps ready.
+func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
+	from, to := b.fields(p, key.slot)
+	k, err := passes.Pass(fmt.Sprintf("pass of %d", key.depth), from, to, b.box(p, key), sides, key.depth)
+	if err != nil {
+		return err
+	}
+	b.run.resources.Add(k)
+	p.passes[key] = k
 	return nil
 }
 
@@ -182,7 +214,13 @@ func (b *blocked) assistants()      {}
 func (b *blocked) stop(int, int64)  {}
 
 // maxQueued is that of sweeps, times the depth of passes.
-func (b *blocked) maxQueued() int64 { return maxSteps * int64(len(b.cost)-1) }
+func (b *blocked) maxQueued() int64 {
+	deepest := 1
+	for _, p := range b.parts {
+		deepest = max(deepest, len(p.cost)-1)
+	}
+	return maxSteps * int64(deepest)
+}
 
 func (b *blocked) queues(rank int) (steps, norms *streams.Stream) {
 	s := b.parts[b.workerOf(rank)].stream
@@ -222,16 +260,12 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
 	if last < first {
 		return nil
 	}
-	cost := b.cost
-	if hasNeighbours(b.Runner) {
-		cost = cost[:min(len(cost), b.step.group()+1)]
-	}
 	key := pass{slot: b.variable().slot(b.done + first - 1)}
 	if hasNeighbours(b.Runner) {
 		key.left = int(b.groupEnd(last) - first + 1)
 	}
 	n := first
-	for _, key.depth = range temporal.Cut(int(last-first+1), cost) {
+	for _, key.depth = range temporal.Cut(int(last-first+1), p.cost) {
 		key.left = max(0, key.left-key.depth)
 		p.stream.BeginStep(n)
 		ghosts := b.ghosts[b.variable()]

@@ -112,13 +112,10 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 
 // A run that has diverged ends at the next look at its norms, and without looks it is told at its end.
 func TestARunThatDivergesIsTold(t *testing.T) {
+	set := testdevices.Host(t, 2)
 	for _, name := range All() {
-		set := testdevices.Host(t, 2)
-		if name == Blocked { // with neighbours it makes groups of steps
-			set = testdevices.Host(t, 1)
-		}
 		for every, steps := range map[int64]int64{0: 40, 3: 3} {
-			step := newStep(t, set, len(set.Devices), 16)
+			step := newStep(t, set, 2, 16)
 			if err := halo.FillPoints(step.Measured[0].Level(0), func(domain.Vec) float64 { return math.NaN() }); err != nil {
 				t.Fatal(err)
 			}
