@@ -6,14 +6,14 @@
 // other lanes, by shuffles, and, at the edges of a warp's rows, those of other warps, which have left them in shared memory the turn before: so
 // one barrier a plane is enough. Tiles overlap by DEPTH columns at each side.
 //
-// Grid: tiles of EX - 2 * MARGIN columns along x, tiles of EY - 2 * DEPTH along y, chunks of planes. Block: 32 x WARPS threads.
-// Options: REAL; DEPTH; ROWS; WARPS; AHEAD, how many planes before it is used level 0 is asked for; and stencil.cuh.
+// Grid: tiles of EX - 2 * MARGIN columns along x, tiles of EY - 2 * DEPTH along y, chunks of planes. Block: 32 x WARPS_A_BLOCK threads.
+// Options: REAL; DEPTH; ROWS; WARPS_A_BLOCK; LEAD, how many planes before it is used level 0 is asked for; and stencil.cuh.
 #include "device.cuh"
 #include "real.cuh"
 #include "stencil.cuh"
 
 #ifndef DEPTH // for editors
-enum { DEPTH = 4, ROWS = 6, WARPS = 8, AHEAD = 3 };
+enum { DEPTH = 4, ROWS = 6, WARPS_A_BLOCK = 8, LEAD = 3 };
 #endif
 
 enum Side { OPEN, FIXED, MIRROR, REPEAT };
@@ -30,10 +30,10 @@ struct Pass {
 enum {
 	VECTOR = 16 / (int)sizeof(REAL),
 	EX = 32 * VECTOR,
-	EY = ROWS * WARPS,
+	EY = ROWS * WARPS_A_BLOCK,
 	MARGIN = (DEPTH + VECTOR - 1) / VECTOR * VECTOR,
-	SLOTS = AHEAD + 1,
-	EDGES = 2 * DEPTH * WARPS * 2 * EX, // by turn, level, warp, and its first or last row
+	SLOTS = LEAD + 1,
+	EDGES = 2 * DEPTH * WARPS_A_BLOCK * 2 * EX, // by turn, level, warp, and its first or last row
 	SHARED_BYTES = (EDGES + SLOTS * EX * EY) * (int)sizeof(REAL)
 };
 
@@ -81,7 +81,7 @@ struct Columns {
 
 	// Where the edge of a warp's rows lies: its first or its last.
 	__device__ __forceinline__ Vector *edge(int turn, int level, unsigned of, int last) const {
-		return edges + ((((turn & 1) * DEPTH + level) * WARPS + of) * 2 + last) * 32 + lane;
+		return edges + ((((turn & 1) * DEPTH + level) * WARPS_A_BLOCK + of) * 2 + last) * 32 + lane;
 	}
 
 	// The planes of level 0 that are read.
@@ -139,7 +139,7 @@ template <bool WALLS, int PARITY> __device__ __forceinline__ void turn(const Pas
 				if (r < ROWS - 1) north.v[v] = h.plane[l - 1][1 - PARITY][r < ROWS - 1 ? r + 1 : 0][v];
 			}
 			if (r == 0) south = load_shared(c.edge(1 - PARITY, l - 1, c.warp > 0 ? c.warp - 1 : 0, 1));
-			if (r == ROWS - 1) north = load_shared(c.edge(1 - PARITY, l - 1, c.warp < WARPS - 1 ? c.warp + 1 : c.warp, 0));
+			if (r == ROWS - 1) north = load_shared(c.edge(1 - PARITY, l - 1, c.warp < WARPS_A_BLOCK - 1 ? c.warp + 1 : c.warp, 0));
 			const REAL west = __shfl_up_sync(~0u, middle[VECTOR - 1], 1), east = __shfl_down_sync(~0u, middle[0], 1);
 			const int at = z - l;
 			const bool plane_held = (a.sides[4] == FIXED && at == -1) || (a.sides[5] == FIXED && at == a.n[2]);
@@ -155,13 +155,13 @@ template <bool WALLS, int PARITY> __device__ __forceinline__ void turn(const Pas
 					if (c.high >> v & 1) xp = centre;
 					if (row_low) ym = centre;
 					if (row_high) yp = centre;
-					if (plane_low) zm = centre;
-					if (plane_high) zp = centre;
 				}
+				if (plane_low) zm = centre;
+				if (plane_high) zp = centre;
 				const REAL value = apply([&](int dx, int dy, int dz) {
 					return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : dz < 0 ? zm : dz > 0 ? zp : centre;
 				});
-				next.v[v] = WALLS && (plane_held || row_held || (c.held >> v & 1)) ? centre : value;
+				next.v[v] = plane_held || (WALLS && (row_held || (c.held >> v & 1))) ? centre : value;
 			}
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++) before[v] = now.v[v];
@@ -186,22 +186,22 @@ template <bool WALLS> __device__ __forceinline__ void march(const Pass &a) {
 	Held h;
 	const int begin = Columns(a).lowest(), end = Columns(a).end + DEPTH;
 #pragma unroll 1
-	for (int k = 0; k < AHEAD; k++) Columns(a).ask(begin + k);
+	for (int k = 0; k < LEAD; k++) Columns(a).ask(begin + k);
 #pragma unroll 1
 	for (int z = begin; z < end; z += 2) {
-		Columns(a).ask(z + AHEAD);
-		wait_async<AHEAD>();
+		Columns(a).ask(z + LEAD);
+		wait_async<LEAD>();
 		turn<WALLS, 0>(a, h, z);
 		__syncthreads();
-		Columns(a).ask(z + 1 + AHEAD);
-		wait_async<AHEAD>();
+		Columns(a).ask(z + 1 + LEAD);
+		wait_async<LEAD>();
 		turn<WALLS, 1>(a, h, z + 1);
 		__syncthreads();
 	}
 	wait_async<0>();
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 1) pass_planes(const __grid_constant__ Pass a) {
+extern "C" __global__ void __launch_bounds__(32 * WARPS_A_BLOCK, 1) pass_planes(const __grid_constant__ Pass a) {
 	grid_dependency_wait();
 	if (Columns(a).inside())
 		march<false>(a);

@@ -89,20 +89,20 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int)
 }
 
 // planes is how pass_planes.cu is compiled.
-type planes struct{ depth, rows, warps, ahead int }
+type planes struct{ depth, rows, warps, lead int }
 
 // planesTried are those that registers have room for.
-var planesTried = []planes{{4, 5, 8, 3}, {2, 8, 8, 3}, {3, 6, 8, 3}, {5, 4, 8, 3}}
+var planesTried = []planes{{4, 5, 8, 3}, {2, 8, 8, 3}, {3, 6, 8, 3}, {5, 4, 8, 3}, {4, 4, 8, 3}, {4, 5, 8, 2}, {6, 3, 8, 3}, {4, 3, 12, 3}, {4, 2, 20, 3}}
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
 	vector := 16 / real.Size()
 	ex, ey := 32*vector, c.rows*c.warps
 	return shape{
 		depth: c.depth, cost: 1 + 0.4*float64(c.depth-1), name: "pass_planes", threads: 32 * c.warps, axis: 2, warmUp: 2 * c.depth, vector: vector,
-		shared: (2*c.depth*c.warps*2*ex + (c.ahead+1)*ex*ey) * real.Size(),
+		shared: (2*c.depth*c.warps*2*ex + (c.lead+1)*ex*ey) * real.Size(),
 		tile:   [3]int{ex - 2*ceil(c.depth, vector)*vector, ey - 2*c.depth, 0},
-		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("WARPS", c.warps),
-			option("AHEAD", c.ahead)),
+		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("WARPS_A_BLOCK", c.warps),
+			option("LEAD", c.lead)),
 	}
 }
 
