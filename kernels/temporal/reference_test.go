@@ -228,5 +228,3 @@ func randomSides(s stencil.Stencil, size domain.Vec, rng *rand.Rand) (sides Side
 		}
 	}
 }
-
-var reals = []kernels.Real{kernels.Float32, kernels.Float64}
