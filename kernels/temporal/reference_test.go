@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
 )
