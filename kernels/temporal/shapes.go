@@ -92,7 +92,7 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int)
 type planes struct{ depth, rows, warps, lead int }
 
 // planesTried are those that registers have room for.
-var planesTried = []planes{{4, 5, 8, 3}, {2, 8, 8, 3}, {3, 6, 8, 3}, {5, 4, 8, 3}, {4, 4, 8, 3}, {4, 5, 8, 2}, {6, 3, 8, 3}, {4, 3, 12, 3}, {4, 2, 20, 3}}
+var planesTried = []planes{{4, 4, 8, 3}, {2, 8, 8, 3}, {3, 5, 8, 3}}
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
 	vector := 16 / real.Size()
