@@ -42,7 +42,7 @@ func TestGroupsGiveOneAnswer(t *testing.T) {
 				if p.Grid.Dims == 3 {
 					h.parts[2] = 1 + r.IntN(2)
 				}
-				if !fits(p, h) || h.scheme == Graph && changes(p) || int(h.parts.Product()) > len(set.Devices) {
+				if !fits(p, h) || unsuited(h.scheme, p) || int(h.parts.Product()) > len(set.Devices) {
 					continue
 				}
 				made++
@@ -107,7 +107,7 @@ func TestGroupsOnCPU(t *testing.T) {
 		{"box", of(t, problem(t, []int{14, 12, 13}, kernels.Float64, "ddnnpp"), stencil.Kind{Points: 27, Shape: stencil.BoxShape}), []domain.Vec{{1, 2, 2}}},
 	} {
 		want, norms := expected(c.problem, steps)
-		for i, h := range []how{{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer}, {scheme: Assisted, order: LeftRight, path: p2p.Direct}, {scheme: Graph, path: p2p.Staged}} {
+		for i, h := range []how{{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer}, {scheme: Assisted, order: LeftRight, path: p2p.Direct}, {scheme: Graph, path: p2p.Staged}, {scheme: Blocked, path: p2p.Peer}} {
 			h.parts = c.cuts[0]
 			if unsuited(h.scheme, c.problem) {
 				continue
@@ -224,6 +224,39 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 				if res.Norms != want.Norms {
 					t.Errorf("norms %+v, not %+v", res.Norms, want.Norms)
 				}
+			})
+		}
+	})
+}
+
+// Without neighbours scheme blocked makes passes over as many steps as there are between two looks at norms, and gives the
+// bits and the norms of the reference.
+func TestPassesGiveOneAnswer(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		r := rand.New(rand.NewPCG(5, 9))
+		cases := 40
+		if testdevices.OnCPU(set.Devices[0]) {
+			cases = 12
+		}
+		for c := 0; c < cases; {
+			p := randomProblem(t, r)
+			p.Grid.Periodic = [3]bool{}
+			for i := range p.Walls {
+				if p.Walls[i].Kind == Periodic {
+					p.Walls[i] = Wall{Kind: Neumann}
+				}
+			}
+			if changes(p) || !fits(p, how{parts: domain.Vec{1, 1, 1}}) {
+				continue
+			}
+			c++
+			steps, every := 1+r.IntN(40), 1+r.IntN(30)
+			want, norms := expected(p, steps)
+			t.Run(fmt.Sprintf("%d/%v of %d points/type=%s/steps=%d/every=%d", c, p.Grid.Size, p.Stencil.Points(), p.Real, steps, every), func(t *testing.T) {
+				h := how{scheme: Blocked, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}
+				s, res := solve(t, set, p, h, Options{Steps: int64(steps), CheckEvery: int64(every), History: true})
+				compare(t, p.Grid, read(t, s), want)
+				checkNorms(t, res, norms, p.Grid.Points(), int64(steps))
 			})
 		}
 	})

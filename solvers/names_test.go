@@ -15,6 +15,7 @@ const (
 	TwoStream = scheme.TwoStream
 	Assisted  = scheme.Assisted
 	Graph     = scheme.Graph
+	Blocked   = scheme.Blocked
 	Fused     = scheme.Fused
 	Ranks     = scheme.Ranks
 	Resident  = scheme.Resident

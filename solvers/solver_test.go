@@ -55,6 +55,9 @@ func ways() []how {
 		{scheme: Graph, path: p2p.Staged},
 		{scheme: Graph, path: p2p.Peer},
 		{scheme: Graph, path: p2p.Direct},
+		{scheme: Blocked, path: p2p.Staged},
+		{scheme: Blocked, path: p2p.Peer},
+		{scheme: Blocked, path: p2p.Direct},
 		{scheme: Fused, path: p2p.Direct},
 		{scheme: Ranks, path: p2p.Direct},
 		{scheme: Resident, path: p2p.Direct},
@@ -261,7 +264,7 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 // unsuited reports whether the scheme refuses the problem. Any other that it refuses fails a
 // test.
 func unsuited(s Scheme, p *Problem) bool {
-	return (s == Ranks || s == Resident || s == Graph) && changes(p)
+	return (s == Ranks || s == Resident || s == Graph || s == Blocked) && changes(p)
 }
 
 // changes reports whether a wall of the problem changes with time.

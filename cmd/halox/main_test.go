@@ -284,7 +284,7 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"an output that cannot be, planned", []string{"plan", good, "--set", "output.record=" + good + "/r.json"}, []string{"output.record: "}},
 		{"several at once", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
 		{"devices beyond the grid, planned", []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
-		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, fused, ranks or resident"}},
+		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, blocked, fused, ranks or resident"}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -138,11 +138,26 @@ func (v *verifier) ways() (all []way) {
 		if needs.Groups {
 			w.group = v.problem.Group
 		}
+		if s == scheme.Blocked && w.group <= 1 {
+			w.group = v.mostSteps() // else it makes sweeps
+		}
 		for _, w.order = range append(needs.Orders, "")[:max(1, len(needs.Orders))] {
 			all = append(all, w)
 		}
 	}
 	return all
+}
+
+// mostSteps returns how many steps between two exchanges subdomains have the layers for: 4 at most.
+func (v *verifier) mostSteps() int {
+	for steps := 4; steps > 1; steps-- {
+		of := *v.problem
+		of.Group = steps
+		if v.place.CheckWidth(of.Width()) == nil {
+			return steps
+		}
+	}
+	return 1
 }
 
 // runs returns the checks of every scheme and path against one device.

@@ -38,7 +38,7 @@ var public = map[string][]string{
 		"Exchanger.Err", "LinkModel",
 		"Placement.Split", "Spec.WidthOf", "WideHalo.Width", "WideHalo.Region",
 	},
-	"halo/boundary":  {"Faces.At", "Ghosts.SetOn"},
+	"halo/boundary":  {"Ghosts.SetOn"},
 	"halo/packing":   {"Transfer.Path"},
 	"results":        {"Row.Has"},
 	"results/plot":   {"Panels"},

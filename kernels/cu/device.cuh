@@ -91,6 +91,29 @@ __device__ inline i64 nanoseconds() {
 // prefetch_l2 prefetches a line into the L2 cache.
 __device__ __forceinline__ void prefetch_l2(const void *line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
+// copy_async begins to copy 16 bytes to shared memory, or zeros where there is nothing to copy; from is aligned and may be read anyway.
+// wait_async waits for the copies of this thread that were committed before the newest COUNT commits.
+__device__ __forceinline__ void copy_async(void *to, const void *from, bool there) {
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 16 : 0));
+}
+__device__ __forceinline__ void commit_async() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int COUNT> __device__ __forceinline__ void wait_async() { asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory"); }
+
+// load_shared reads 16 bytes of shared memory just where it is called. A compiler that reads all of a loop at its begin runs out of
+// registers.
+template <typename T> __device__ __forceinline__ T load_shared(const T *from) {
+	static_assert(sizeof(T) == 16, "16 bytes");
+	union {
+		T value;
+		u64 words[2];
+	} u;
+	asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];"
+	             : "=l"(u.words[0]), "=l"(u.words[1])
+	             : "r"((unsigned)__cvta_generic_to_shared(from))
+	             : "memory");
+	return u.value;
+}
+
 // opaque hides from the compiler where a number comes from. In a loop it then keeps the number, and
 // not all that follows from it, which would take more registers.
 __device__ __forceinline__ unsigned opaque(unsigned v) {

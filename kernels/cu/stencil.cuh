@@ -1,4 +1,4 @@
-// A stencil as stencilSource in stencil_source.go writes it.
+// A stencil as Stencil in kernels/internal/source writes it.
 #pragma once
 
 #include "device.cuh"

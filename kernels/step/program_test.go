@@ -7,6 +7,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/internal/source"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
@@ -79,9 +80,9 @@ func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
 
 // stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.
 func TestStencilHeader(t *testing.T) {
-	want := stencilSource(stencil.StarWeights{Dims: 3, Equal: true, Centre: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), kernels.Float64)
+	want := source.Stencil(stencil.StarWeights{Dims: 3, Equal: true, Centre: 0.25, Axis: [3]float64{0.125, 0.125, 0.125}}.Stencil(), kernels.Float64.Size())
 	files, err := kernels.Program{File: "tiles.cu"}.Files()
-	if err != nil || files[stencilHeader] != want {
-		t.Errorf("%v; cu/%s is to be:\n%s", err, stencilHeader, want)
+	if err != nil || files[source.StencilHeader] != want {
+		t.Errorf("%v; cu/%s is to be:\n%s", err, source.StencilHeader, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/halox/halox/kernels/flags"
 	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/kernels/internal/scalar"
+	"github.com/halox/halox/kernels/internal/source"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
@@ -53,7 +54,7 @@ func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) 
 			scalar.Real(r), fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
 			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
 		},
-		Headers: []kernels.Header{{Name: stencilHeader, Text: stencilSource(s, r)}},
+		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
 		Mirrors: []kernels.Mirror{
 			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: tileArgs{}}, {Name: "NOBODY", Value: nobody},
 			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "sizeof(FaceItem)", Value: itemBytes},

@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/timing"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -89,7 +90,7 @@ func benchmarkLBM(b *testing.B, set *testdevices.Set, size domain.Vec, large int
 					l, err := sweeper.Sweep("sweep", on.plan.split(on.arrays), owned)
 					on.must(err)
 					name := fmt.Sprintf("by=%s/single=%t/bounds=%dx%d/block=%dx%d", c.name, single, these.threads, these.blocks, block[0], block[1])
-					on.report(b, name, func() error { return on.timer.stream.Launch(l.Kernel) })
+					on.report(b, name, func() error { return on.timer.Stream.Launch(l.Kernel) })
 					on.must(l.Close())
 				}
 			}
@@ -102,7 +103,7 @@ type gpuArrays struct {
 	device *streams.Device
 	plan   *plan
 	arrays []kernels.Array
-	timer  *timer
+	timer  *timing.Timer
 	points int64
 	bytes  int64   // of all arrays, without ghosts
 	rate   float64 // bytes that a copy reads and writes in a second
@@ -122,10 +123,10 @@ func newGPUArrays(b *testing.B, set *testdevices.Set, s sample, owned domain.Box
 	k := &checker{compiler: set.Compiler, device: on.device, host: on.device, plan: on.plan, form: on.plan.form()}
 	on.arrays, err = k.arrays(owned, layoutCase{same: true, grow: func(int) int { return 0 }})
 	on.must(err)
-	on.timer, err = newTimer(on.device)
+	on.timer, err = timing.New(on.device)
 	on.must(err)
 	for _, a := range on.arrays {
-		on.must(fillRandom(on.device, on.timer.stream, a))
+		on.must(fillRandom(on.device, on.timer.Stream, a))
 		on.bytes += on.points * int64(a.Layout.ElementSize)
 	}
 	from, to := on.arrays[0].Data, on.arrays[len(on.arrays)-1].Data
@@ -136,13 +137,13 @@ func newGPUArrays(b *testing.B, set *testdevices.Set, s sample, owned domain.Box
 // timeCopy sets the rate of a copy.
 func (on *gpuArrays) timeCopy(b *testing.B, to, from *streams.Memory, bytes int64) {
 	copied := fastest(b, on.timer, func() error {
-		return on.timer.stream.Copy(to.Span(0, bytes), from.Span(0, bytes))
+		return on.timer.Stream.Copy(to.Span(0, bytes), from.Span(0, bytes))
 	})
 	on.rate = float64(2*bytes) / copied
 }
 
 func (on *gpuArrays) close() {
-	on.timer.resources.Close()
+	on.timer.Close()
 	for _, a := range on.arrays {
 		a.Data.Memory.Close()
 	}
@@ -173,17 +174,17 @@ func benchmarkOnGPU(b *testing.B, set *testdevices.Set, c gpuCase) {
 	prepare := func(name string) {
 		l, err := s.Sweep("sweep", plan.split(arrays), owned)
 		fatal(err)
-		report(name, func() error { return w.stream.Launch(l.Kernel) })
+		report(name, func() error { return w.Stream.Launch(l.Kernel) })
 		if plan.totals() == 0 {
 			return
 		}
 		all, total, err := s.Measure(plan.split(arrays), Portion{"sweep", []domain.Box{owned}})
 		fatal(err)
 		report(name+"/norms=true", func() error {
-			if err := w.stream.Launch(all[0].Kernel); err != nil {
+			if err := w.Stream.Launch(all[0].Kernel); err != nil {
 				return err
 			}
-			return total.Queue(w.stream)
+			return total.Queue(w.Stream)
 		})
 	}
 	prepare("way=default")
@@ -194,7 +195,7 @@ func benchmarkOnGPU(b *testing.B, set *testdevices.Set, c gpuCase) {
 
 // fastest returns the seconds that a step takes on the device: the least, of some rounds, of the
 // mean over the steps of a round.
-func fastest(b *testing.B, w *timer, step func() error) float64 {
+func fastest(b *testing.B, w *timing.Timer, step func() error) float64 {
 	const rounds, steps = 6, 10
 	best := math.Inf(1)
 	for range rounds {
@@ -203,13 +204,13 @@ func fastest(b *testing.B, w *timer, step func() error) float64 {
 				b.Fatal(err)
 			}
 		}
-		must(w.stream.Record(w.start))
+		must(w.Stream.Record(w.Start))
 		for range steps {
 			must(step())
 		}
-		must(w.stream.Record(w.end))
-		must(w.end.Sync(tuneLimit))
-		took, err := w.end.Since(w.start)
+		must(w.Stream.Record(w.End))
+		must(w.End.Sync(time.Minute))
+		took, err := w.End.Since(w.Start)
 		must(err)
 		best = min(best, took.Seconds()/steps)
 	}
@@ -244,5 +245,5 @@ func fillRandom(d *streams.Device, s *streams.Stream, a kernels.Array) error {
 			return err
 		}
 	}
-	return s.Sync(tuneLimit)
+	return s.Sync(time.Minute)
 }

@@ -112,3 +112,11 @@ func writeLayers(b *strings.Builder, s stencil.Stencil, e Element) {
 	b.WriteString(source.Sum(s, weight(e), "in(0, 0)", inPlanes))
 	b.WriteString(";\n}\n\n")
 }
+
+// Linear returns the stencil that the function is, if it is one that Linear made.
+func (p Point) Linear() (stencil.Stencil, bool) {
+	if p.linear == nil {
+		return stencil.Stencil{}, false
+	}
+	return *p.linear, true
+}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/streams"
+	"github.com/halox/halox/kernels/internal/timing"
 )
 
 // Tuning is what a sweeper knows about the fastest shape for sweeps of a size.
@@ -99,11 +99,11 @@ const worthwhile = 0.995
 
 // tryShapes times the shapes until the budget is spent.
 func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration) (t Tuning, err error) {
-	w, err := newTimer(s.device)
+	w, err := timing.New(s.device)
 	if err != nil {
 		return t, err
 	}
-	defer func() { err = errors.Join(err, w.resources.Close()) }()
+	defer func() { err = errors.Join(err, w.Close()) }()
 	end := time.Now().Add(budget)
 	for i, shape := range s.form.shapes {
 		if i > 0 && time.Now().After(end) {
@@ -126,7 +126,7 @@ func (s *Sweeper) tryShapes(arrays Arrays, box domain.Box, budget time.Duration)
 
 // timeShape returns the time of a sweep in a shape: the least of some, after one that warms up, but
 // no more of them than the budget has time for.
-func (s *Sweeper) timeShape(w *timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (time.Duration, error) {
+func (s *Sweeper) timeShape(w *timing.Timer, arrays Arrays, box domain.Box, shape Shape, end time.Time) (time.Duration, error) {
 	const most = 4
 	p := s.plan.newLaunchPlan(s.form, slices.Concat(arrays...), []domain.Box{box}, shape)
 	k, err := s.launchPlan("sweep to tune", &p, "")
@@ -138,7 +138,7 @@ func (s *Sweeper) timeShape(w *timer, arrays Arrays, box domain.Box, shape Shape
 		if i > 1 && time.Now().After(end) {
 			break
 		}
-		took, err := w.time(k.Kernel)
+		took, err := w.Time(k.Kernel)
 		if err != nil {
 			return 0, errors.Join(err, k.Close())
 		}
@@ -147,52 +147,4 @@ func (s *Sweeper) timeShape(w *timer, arrays Arrays, box domain.Box, shape Shape
 		}
 	}
 	return cmp.Or(best, 1), k.Close()
-}
-
-// timer times launches on a stream of its own.
-type timer struct {
-	resources  streams.Resources
-	stream     *streams.Stream
-	start, end *streams.Event
-}
-
-// tuneLimit is how long a sweep may take before the device counts as stuck.
-const tuneLimit = 30 * time.Second
-
-func newTimer(d *streams.Device) (w *timer, err error) {
-	w = &timer{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, w.resources.Close())
-		}
-	}()
-	if w.stream, err = d.NewStream(streams.Normal); err != nil {
-		return w, err
-	}
-	w.resources.Add(w.stream)
-	for _, e := range []**streams.Event{&w.start, &w.end} {
-		if *e, err = d.NewTimedEvent(); err != nil {
-			return w, err
-		}
-		w.resources.Add(*e)
-	}
-	return w, nil
-}
-
-// time returns how long the device takes for one launch.
-func (w *timer) time(k *streams.Kernel) (time.Duration, error) {
-	err := w.stream.Record(w.start)
-	if err == nil {
-		err = w.stream.Launch(k)
-	}
-	if err == nil {
-		err = w.stream.Record(w.end)
-	}
-	if err == nil {
-		err = w.end.Sync(tuneLimit)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return w.end.Since(w.start)
 }

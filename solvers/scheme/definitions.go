@@ -10,7 +10,7 @@ import (
 
 // schemes are all, in the order in which they are shown. A new one has a file of its own and a line
 // here; the tests of scheme add one.
-var schemes = []func() *definition{baselineScheme, twoStreamScheme, assistedScheme, graphScheme, fusedScheme, ranksScheme, residentScheme}
+var schemes = []func() *definition{baselineScheme, twoStreamScheme, assistedScheme, graphScheme, blockedScheme, fusedScheme, ranksScheme, residentScheme}
 
 // definitions returns what each scheme is.
 func definitions() (all []*definition) {

@@ -138,7 +138,8 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.
 		needs, err := NeedsOf(c.name)
 		return err != nil || !needs.Swept || needs.CheckPath(c.name, c.path) != nil
 	})
-	if len(sweeping) == 0 || step.placement().FirstDevice().GoKernels || ctx.Err() != nil {
+	place := step.placement()
+	if len(sweeping) == 0 || place.FirstDevice().GoKernels || agreed(place, ctx.Err()) != nil { // all processes make a runner, or none
 		return
 	}
 	x, err := NewRunner(ctx, step, sweeping[0].plan, s.Compiler)

@@ -28,6 +28,12 @@ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
 inline unsigned opaque(unsigned v) { return v; }
 inline void prefetch_l2(const void *) {}
+inline void copy_async(void *to, const void *from, bool there) {
+	for (int i = 0; i < 16; i++) ((char *)to)[i] = there ? ((const char *)from)[i] : 0;
+}
+inline void commit_async() {}
+template <int> inline void wait_async() {}
+template <typename T> inline T load_shared(const T *from) { return *from; }
 inline int warp_max(int v) {
 	for (int d = 16; d > 0; d /= 2) v = max(v, __shfl_xor_sync(~0u, v, d));
 	return v;

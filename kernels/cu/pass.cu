@@ -1,0 +1,213 @@
+// Several steps of a linear stencil in one pass over memory: of any shape, behind any walls.
+//
+// A thread block stores the last level of a tile of columns, in some layers (planes; rows in two dimensions), and goes from layer to layer.
+// Of each level but the last it holds the newest layers in a ring in shared memory. Tiles of lower levels are wider, by what the
+// levels above read: blocks do not wait for each other. A level follows the one before at a distance, so that one barrier a
+// turn is enough for all levels.
+//
+// Grid: tiles of WIDE columns along x, of HIGH along y in three dimensions, chunks of layers. Block: THREADS.
+// Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread, which
+// reads what they share once; THREADS; and stencil.cuh.
+#include "device.cuh"
+#include "real.cuh"
+#include "stencil.cuh"
+
+#ifndef DEPTH // for editors
+enum { DEPTH = 2, RX = 1, RY = 1, RL = 1, WIDE = 32, HIGH = 16, TURN = 1, ROWS = 4, THREADS = 256 };
+#endif
+
+enum Side { OPEN, FIXED, MIRROR, REPEAT, ODD };
+
+struct Pass {
+	const REAL *from; // of the first point of the box
+	REAL *to;
+	i64 pitch, plane; // from row to row and from plane to plane, of both arrays
+	int n[3];         // points of the box
+	int sides[6];     // x-, x+, y-, y+, z-, z+
+	int chunk;        // layers of a block
+};
+
+enum {
+	ALONG = DIMS - 1, // the axis of layers
+	LAG = TURN + RL,  // layers that a level is behind the one before
+	RING = 2 * (TURN + RL),
+	EX = WIDE + 2 * DEPTH * RX,
+	EY = DIMS == 3 ? HIGH + 2 * DEPTH * RY : 1,
+	AREA = EX * EY,
+	SHARED_BYTES = DEPTH * RING * AREA * (int)sizeof(REAL)
+};
+
+// What a place along an axis stands for.
+struct Place {
+	int at;     // where the value is taken from
+	bool fixed; // it lies behind a wall and keeps its value
+	bool odd;   // twice the value one place inwards, less that two places inwards
+};
+
+__device__ __forceinline__ Place place(int at, int n, int low, int high) {
+	const bool below = at < 0 && low != OPEN, above = at >= n && high != OPEN;
+	if (!below && !above) return {at, false, false};
+	const int side = below ? low : high, layer = below ? -1 - at : at - n;
+	if (side == MIRROR) return {below ? layer : n - 1 - layer, false, false};
+	if (side == REPEAT) return {below ? 0 : n - 1, false, false};
+	return {at, !(side == ODD && layer > 0), side == ODD && layer > 0};
+}
+
+// What a thread block knows of its tile.
+struct Tile {
+	const Pass &a;
+	REAL *shared;
+	int x0, y0, first, end; // what it stores begins at x0, y0 and the first layer, and ends before the end
+	i64 apart;              // from layer to layer
+
+	__device__ __forceinline__ Tile(const Pass &a)
+	    : a(a), shared((REAL *)dynamic_shared()), x0((int)blockIdx.x * WIDE), y0(DIMS == 3 ? (int)blockIdx.y * HIGH : 0),
+	      first((int)blockIdx.z * a.chunk), end(min(first + a.chunk, a.n[ALONG])), apart(DIMS == 3 ? a.plane : a.pitch) {}
+
+	__device__ __forceinline__ int low() const { return a.sides[2 * ALONG]; }
+	__device__ __forceinline__ int high() const { return a.sides[2 * ALONG + 1]; }
+
+	// The layers of a level that are held, with those behind walls that keep their values.
+	__device__ __forceinline__ int lowest(int level) const {
+		const int lo = first - (DEPTH - level) * RL;
+		return low() == OPEN ? lo : max(lo, level < DEPTH && (low() == FIXED || low() == ODD) ? -RL : 0);
+	}
+	__device__ __forceinline__ int highest(int level) const {
+		const int hi = end + (DEPTH - level) * RL, n = a.n[ALONG];
+		return high() == OPEN ? hi : min(hi, n + (level < DEPTH && (high() == FIXED || high() == ODD) ? RL : 0));
+	}
+
+	// Where a layer of a level lies; layers before the box are few.
+	__device__ __forceinline__ REAL *layer(int level, int layer) const {
+		return shared + (level * RING + (layer + RING * 64) % RING) * AREA;
+	}
+
+	__device__ __forceinline__ i64 offset(int x, int y, int layer) const {
+		return (i64)x + (DIMS == 3 ? (i64)y * a.pitch : 0) + (i64)layer * apart;
+	}
+
+	// Whether a column is a point, or a ghost that level 0 has: no other may be read in memory, and none is needed.
+	__device__ __forceinline__ bool reached(int x, int y) const {
+		return x >= -(a.sides[0] == OPEN ? DEPTH : 1) * RX && x < a.n[0] + (a.sides[1] == OPEN ? DEPTH : 1) * RX &&
+		       (DIMS == 2 || (y >= -(a.sides[2] == OPEN ? DEPTH : 1) * RY && y < a.n[1] + (a.sides[3] == OPEN ? DEPTH : 1) * RY));
+	}
+
+	// Whether nothing that the tile reads lies behind a wall along x or y.
+	__device__ __forceinline__ bool inside() const {
+		const bool along_x = (a.sides[0] == OPEN || x0 >= DEPTH * RX) && (a.sides[1] == OPEN || x0 + WIDE + DEPTH * RX <= a.n[0]);
+		return along_x && (DIMS == 2 || ((a.sides[2] == OPEN || y0 >= DEPTH * RY) && (a.sides[3] == OPEN || y0 + HIGH + DEPTH * RY <= a.n[1])));
+	}
+};
+
+// A layer of a level, and those of the level before that the stencil reads.
+struct Layer {
+	const REAL *around[2 * RL + 1];
+	const REAL *face[2 * RL + 1]; // of those behind an odd side: the face, and around is the one before it
+	bool odd[2 * RL + 1];
+	bool behind; // a wall, where it keeps its values
+
+	__device__ __forceinline__ Layer(const Tile &t, int level, int layer) {
+		const int n = t.a.n[ALONG];
+		behind = place(layer, n, t.low(), t.high()).fixed;
+#pragma unroll
+		for (int d = -RL; d <= RL; d++) {
+			const Place p = place(layer + d, n, t.low(), t.high());
+			const int inward = layer + d < 0 ? 1 : -1;
+			odd[d + RL] = p.odd;
+			face[d + RL] = t.layer(level - 1, p.at + inward);
+			around[d + RL] = t.layer(level - 1, p.odd ? p.at + 2 * inward : p.at);
+		}
+	}
+
+	// The value of the level in a column of the tile of level 0.
+	__device__ __forceinline__ REAL value(int cx, int cy) const {
+		return apply([&](int dx, int dy, int dz) {
+			const int d = RL + (DIMS == 3 ? dz : dy), o = (DIMS == 3 ? (cy + dy) * EX : 0) + cx + dx;
+			if (RL == 2 && odd[d]) return (REAL)2 * face[d][o] - around[d][o];
+			return around[d][o];
+		});
+	}
+};
+
+// The value of a level in a column beside or behind a wall.
+__device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int cx, int cy, int x, int y, int layer) {
+	const Pass &a = t.a;
+	const Place px = place(x, a.n[0], a.sides[0], a.sides[1]);
+	const Place py = DIMS == 3 ? place(y, a.n[1], a.sides[2], a.sides[3]) : Place{0, false, false};
+	if (l.behind || px.fixed || py.fixed) return a.from[t.offset(px.at, py.at, layer)];
+	const int sx = cx + px.at - x, sy = DIMS == 3 ? cy + py.at - y : 0;
+	const int in_x = x < 0 ? 1 : -1, in_y = y < 0 ? 1 : -1;
+	const auto along_x = [&](int at, int from_y) { // in a row of points
+		if (!px.odd) return l.value(sx, at);
+		return (REAL)2 * a.from[t.offset(x + in_x, from_y, layer)] - l.value(sx + 2 * in_x, at);
+	};
+	if (!py.odd) return along_x(sy, py.at);
+	return (REAL)2 * a.from[t.offset(px.at, y + in_y, layer)] - along_x(sy + 2 * in_y, y + 2 * in_y);
+}
+
+// sweep computes the layers of a level in a turn.
+template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int turn, bool inside) {
+	enum {
+		LESS = DEPTH - LEVEL,
+		W = WIDE + 2 * LESS * RX,
+		H = DIMS == 3 ? HIGH + 2 * LESS * RY : 1,
+		BEGIN_X = LEVEL * RX, // in the tile of level 0
+		BEGIN_Y = DIMS == 3 ? LEVEL * RY : 0,
+		STRIPS = (H + ROWS - 1) / ROWS
+	};
+	const int at = turn - LEVEL * LAG, lo = max(at, t.lowest(LEVEL)), hi = min(at + TURN, t.highest(LEVEL));
+	for (int layer = lo; layer < hi; layer++) {
+		const Layer l(t, LEVEL, layer);
+		REAL *const to = t.layer(LEVEL % DEPTH, layer);
+		for (int i = (int)threadIdx.x; i < W * STRIPS; i += THREADS) {
+			const int cx = BEGIN_X + i % W, x = t.x0 - DEPTH * RX + cx;
+#pragma unroll
+			for (int row = 0; row < ROWS; row++) {
+				const int cy = BEGIN_Y + i / W * ROWS + row, y = DIMS == 3 ? t.y0 - DEPTH * RY + cy : 0;
+				if (DIMS == 3 && cy >= BEGIN_Y + H) continue;
+				if (!inside && !t.reached(x, y)) continue;
+				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
+				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall(t, l, cx, cy, x, y, layer);
+				if (LEVEL == DEPTH)
+					t.a.to[t.offset(x, y, layer)] = v;
+				else
+					to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
+			}
+		}
+	}
+}
+
+// sweeps computes all levels from one on.
+template <int LEVEL> struct Sweeps {
+	static __device__ __forceinline__ void all(const Tile &t, int turn, bool inside) {
+		sweep<LEVEL>(t, turn, inside);
+		Sweeps<LEVEL + 1>::all(t, turn, inside);
+	}
+};
+template <> struct Sweeps<DEPTH + 1> {
+	static __device__ __forceinline__ void all(const Tile &, int, bool) {}
+};
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1) pass(const __grid_constant__ Pass a) {
+	grid_dependency_wait();
+	const Tile t(a);
+	const bool inside = t.inside();
+	enum { LOADS = (AREA * TURN + THREADS - 1) / THREADS };
+	for (int turn = t.lowest(0); turn < t.end + DEPTH * LAG; turn += TURN) {
+		REAL loaded[LOADS]; // level 0 of the turn, which the levels above read in turns to come
+#pragma unroll
+		for (int k = 0; k < LOADS; k++) {
+			const int i = k * THREADS + (int)threadIdx.x, layer = turn + i / AREA;
+			const int x = t.x0 - DEPTH * RX + i % AREA % EX, y = DIMS == 3 ? t.y0 - DEPTH * RY + i % AREA / EX : 0;
+			const bool there = i < AREA * TURN && layer < t.highest(0) && t.reached(x, y);
+			loaded[k] = there ? a.from[t.offset(x, y, layer)] : (REAL)0;
+		}
+		Sweeps<1>::all(t, turn, inside);
+#pragma unroll
+		for (int k = 0; k < LOADS; k++) {
+			const int i = k * THREADS + (int)threadIdx.x;
+			if (i < AREA * TURN) t.layer(0, turn + i / AREA)[i % AREA] = loaded[k];
+		}
+		__syncthreads();
+	}
+}

@@ -1,0 +1,103 @@
+package temporal
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// gpu is the passes of a stencil on a GPU.
+type gpu struct {
+	compiler   *kernels.Compiler
+	device     *streams.Device
+	stencil    stencil.Stencil
+	candidates []shape // those to be tried, of each depth first what is taken untried
+	shapes     []shape // one for each depth that there are passes of
+	loaded     map[string]streams.Function
+}
+
+func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*gpu, error) {
+	g := &gpu{compiler: c, device: d, stencil: s, candidates: shapesOf(s, real, l, int(d.Shared)), loaded: map[string]streams.Function{}}
+	if len(g.candidates) == 0 {
+		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
+	}
+	for _, s := range g.candidates {
+		if !slices.ContainsFunc(g.shapes, func(t shape) bool { return t.depth == s.depth }) {
+			g.shapes = append(g.shapes, s)
+		}
+	}
+	return g, nil
+}
+
+// costs returns those of all depths.
+func (g *gpu) costs() []float64 {
+	deepest := 0
+	for _, s := range g.shapes {
+		deepest = max(deepest, s.depth)
+	}
+	cost := noPasses(deepest)
+	for _, s := range g.shapes {
+		cost[s.depth] = s.cost
+	}
+	return cost
+}
+
+// function compiles the kernel of a shape.
+func (g *gpu) function(s shape) (streams.Function, error) {
+	name := s.program.String()
+	if f, ok := g.loaded[name]; ok {
+		return f, nil
+	}
+	all, err := g.compiler.Load(g.device, s.program, s.name)
+	if err != nil {
+		return nil, err
+	}
+	g.loaded[name] = all[0]
+	return all[0], nil
+}
+
+// of returns the shape of passes of a depth.
+func (g *gpu) of(depth int) shape {
+	return g.shapes[slices.IndexFunc(g.shapes, func(s shape) bool { return s.depth == depth })]
+}
+
+// prepare sets what a launch of a pass has.
+func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array, box domain.Box, sides Sides) error {
+	for a, n := range box.Size() {
+		if n > math.MaxInt32/4 {
+			return fmt.Errorf("temporal: %d points along axis %d; %d are possible", n, a, math.MaxInt32/4)
+		}
+	}
+	args := passArgs{From: address(from, box.Lo), To: address(to, box.Lo)}
+	shift := args.From / uint64(from.Layout.ElementSize) % uint64(s.vector)
+	if s.vector > 1 && (args.From-args.To)%16 != 0 {
+		return fmt.Errorf("temporal: a pass between arrays that are not aligned alike")
+	}
+	grid, chunk, err := s.grid(box.Size(), int(shift), g.device.Cores)
+	if err != nil {
+		return err
+	}
+	args.Pitch, args.Plane, args.Chunk = from.Layout.Pitch, from.Layout.Plane, int32(chunk)
+	for a, n := range box.Size() {
+		args.N[a] = int32(n)
+	}
+	for i, side := range sides.simple(g.stencil) {
+		args.Sides[i] = int32(side)
+	}
+	if spec.Function, err = g.function(s); err != nil {
+		return err
+	}
+	spec.Grid, spec.Block, spec.Shared = grid, [3]int{s.threads, 1, 1}, s.shared
+	spec.Argument = append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&args)), unsafe.Sizeof(args))...)
+	return nil
+}
+
+func address(a kernels.Array, at domain.Vec) uint64 {
+	return a.Data.Address() + uint64(a.Layout.Offset(at)*int64(a.Layout.ElementSize))
+}

@@ -1,0 +1,163 @@
+package temporal
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Passes makes passes of one stencil ready for one device. It may be used by one goroutine at a time, and what it made by one stream.
+type Passes struct {
+	device  *streams.Device
+	stencil stencil.Stencil
+	real    kernels.Real
+	layout  domain.Layout
+	cost    []float64
+	gpu     *gpu
+	room    struct { // of passes on a host device
+		float32 []float32
+		float64 []float64
+	}
+}
+
+// New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none.
+func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*Passes, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("temporal: %w", err)
+	}
+	if real.Size() == 0 {
+		return nil, fmt.Errorf("temporal: a stencil of type %q", real)
+	}
+	for a := range s.Dims {
+		if r := s.AxisRadius(a); r < 1 || r > maxRadius {
+			return nil, fmt.Errorf("temporal: %w: the stencil reaches %d points along axis %d; 1 to %d are possible", ErrImpossible, r, a, maxRadius)
+		}
+	}
+	p := &Passes{device: d, stencil: s, real: real, layout: l}
+	if d.GoKernels {
+		p.cost = hostCosts(s)
+		return p, nil
+	}
+	var err error
+	if p.gpu, err = newGPU(c, d, s, real, l); err != nil {
+		return nil, err
+	}
+	p.cost = p.gpu.costs()
+	return p, nil
+}
+
+// hostCosts are those of a core: stars leave memory waiting, other stencils nearly none of it.
+func hostCosts(s stencil.Stencil) []float64 {
+	more := 0.97
+	if _, ok := s.AsStar(); ok {
+		more = 0.5
+	}
+	cost := noPasses(8)
+	for _, d := range []int{2, 3, 4, 6, 8} {
+		cost[d] = 1 + more*float64(d-1)
+	}
+	return cost
+}
+
+// Costs returns the time of a pass by its depth, over that of a sweep, which is depth 1: infinite where there is none. It is for Cut.
+func (p *Passes) Costs() []float64 { return p.cost }
+
+// Pass makes a launch ready that makes so many steps, two or more: it reads level 0 from an array, and stores the last level
+// of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts behind these
+// hold in from what the sides say.
+func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int) (*streams.Kernel, error) {
+	if err := p.check(from, to, box, sides, depth); err != nil {
+		return nil, err
+	}
+	spec := p.spec(name, from, to)
+	if p.device.GoKernels {
+		if p.real == kernels.Float32 {
+			spec.Run = onHost(p, &p.room.float32, from, to, box, sides, depth)
+		} else {
+			spec.Run = onHost(p, &p.room.float64, from, to, box, sides, depth)
+		}
+		return p.device.NewKernel(spec)
+	}
+	if err := p.gpu.prepare(&spec, p.gpu.of(depth), from, to, box, sides); err != nil {
+		return nil, err
+	}
+	return p.device.NewKernel(spec)
+}
+
+// spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
+func (p *Passes) spec(name string, from, to kernels.Array) streams.KernelSpec {
+	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: []streams.Span{from.Data, to.Data}, Early: !p.device.GoKernels}
+}
+
+// onHost returns a pass on a host device, which shares a room with others.
+func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int) func() {
+	if p.device.IsDry() {
+		return func() {}
+	}
+	h := newHostPass(p.stencil, sides, values[T](from), values[T](to), from.Layout, to.Layout, box, depth, domain.Vec{})
+	if len(*room) < h.rooms {
+		*room = make([]T, h.rooms)
+	}
+	return func() {
+		h.room = *room
+		h.run()
+	}
+}
+
+func values[T any](a kernels.Array) []T {
+	return streams.View[T](a.Data.Memory.Bytes()[a.Data.Offset:][:a.Layout.Bytes()])
+}
+
+// check returns an error unless the pass can be made.
+func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, depth int) error {
+	if depth < 2 || depth >= len(p.cost) || math.IsInf(p.cost[depth], 1) {
+		return fmt.Errorf("temporal: a pass of %d steps; there are those of finite Costs", depth)
+	}
+	if err := sides.check(p.stencil); err != nil {
+		return err
+	}
+	if p.layout != from.Layout || p.layout.Pitch != to.Layout.Pitch || p.layout.Plane != to.Layout.Plane {
+		return errors.New("temporal: a pass between arrays of other layouts than those that New was given")
+	}
+	if box.Empty() {
+		return fmt.Errorf("temporal: a pass over the empty box %v", box)
+	}
+	read := box
+	for a := range p.stencil.Dims {
+		r := p.stencil.AxisRadius(a)
+		minus, plus := r, r
+		if sides.low(a) == Open {
+			minus *= depth
+		}
+		if sides.high(a) == Open {
+			plus *= depth
+		}
+		read.Lo[a], read.Hi[a] = read.Lo[a]-minus, read.Hi[a]+plus
+		for _, side := range []Side{sides.low(a), sides.high(a)} {
+			if side == Mirror && box.Size()[a] < r {
+				return fmt.Errorf("temporal: a box of %d points along axis %d, of which %d are mirrored", box.Size()[a], a, r)
+			}
+		}
+	}
+	for _, array := range []kernels.Array{from, to} {
+		if size := array.Layout.ElementSize; size != p.real.Size() {
+			return fmt.Errorf("temporal: elements of %d bytes are no %s", size, p.real)
+		}
+	}
+	if err := from.Holds(read); err != nil {
+		return fmt.Errorf("temporal: what a pass of %d steps reads: %w", depth, err)
+	}
+	if err := to.Holds(box); err != nil {
+		return fmt.Errorf("temporal: what a pass stores: %w", err)
+	}
+	if a, b := from.Data, to.Data; a.Memory == b.Memory && a.Offset < b.Offset+b.Length && b.Offset < a.Offset+a.Length {
+		return errors.New("temporal: a pass reads and stores the same memory")
+	}
+	return nil
+}

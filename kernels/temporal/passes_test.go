@@ -1,0 +1,119 @@
+package temporal
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+func TestMain(m *testing.M) { os.Exit(testdevices.Main(m, "../cu/pass*.cu")) }
+
+// Passes on any device give the bits of sweeps: all stencils, types, depths, sides and odd sizes, and they store nothing else.
+func TestPasses(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		rng := rand.New(rand.NewPCG(3, 4))
+		b := kerneltest.NewBench(t, set)
+		if testdevices.OnCPU(b.Device) { // whose shared memory has room for small tiles alone
+			tried := planesTried
+			defer func() { planesTried = tried }()
+			planesTried = []planes{{2, 3, 2, 1}, {3, 3, 4, 1}, {4, 4, 3, 1}, {5, 6, 2, 1}}
+		}
+		cases := 3
+		if testdevices.OnGPU(b.Device) {
+			cases = 6
+		}
+		for _, s := range stencils(t) {
+			tryPasses[float32](t, b, s, kernels.Float32, cases, rng)
+			tryPasses[float64](t, b, s, kernels.Float64, cases, rng)
+		}
+	})
+}
+
+func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand) {
+	for _, depth := range depthsOf(b, s, real) {
+		for range cases {
+			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
+			sides := randomSides(s, size, rng)
+			p := newProblem[T](t, s, sides, size, depth, rng)
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout))(t)
+			t.Run(p.String(), func(t *testing.T) {
+				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
+					return kerneltest.Must(passes.Pass("pass", from, to, p.box, sides, depth))(t)
+				})
+			})
+			if passes.gpu == nil {
+				continue
+			}
+			for _, one := range passes.gpu.candidates {
+				if one.depth != depth || one.String() == passes.gpu.of(depth).String() {
+					continue
+				}
+				t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
+					p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
+						spec := passes.spec("pass", from, to)
+						kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides))
+						return kerneltest.Must(b.Device.NewKernel(spec))(t)
+					})
+				})
+			}
+		}
+	}
+}
+
+// depthsOf returns those of all passes between arrays as they are allocated.
+func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths []int) {
+	b.T.Helper()
+	l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(b.T)
+	passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, l))(b.T)
+	if passes.gpu != nil {
+		passes.gpu.compileAll()
+	}
+	for depth, cost := range passes.Costs() {
+		if depth > 1 && !math.IsInf(cost, 1) {
+			depths = append(depths, depth)
+		}
+	}
+	return depths
+}
+
+// run makes a pass and checks what it stored.
+func (p *problem[T]) run(t *testing.T, b *kerneltest.Bench, pass func(from, to kernels.Array) *streams.Kernel) {
+	t.Helper()
+	from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
+	k := pass(from, to)
+	b.Do(b.Stream.Launch(k))
+	p.stored = kerneltest.Get[T](b, to.Data)
+	p.check(t)
+	b.Do(k.Close())
+}
+
+// randomSize is a size of which some are long along one axis, so that there are several tiles and chunks.
+func randomSize(dims int, large bool, rng *rand.Rand) (size domain.Vec) {
+	for a := range size {
+		size[a] = 1 + rng.IntN(24)
+	}
+	long := rng.IntN(dims)
+	if large {
+		size[long] += rng.IntN(120)
+	} else {
+		size[long] += rng.IntN(40)
+	}
+	if dims == 2 {
+		size[0] *= 1 + rng.IntN(8)
+		size[2] = 1
+	}
+	return size
+}
+
+func array[T rows.Float](b *kerneltest.Bench, l domain.Layout, values []T) kernels.Array {
+	return kernels.Array{Data: kerneltest.Upload(b, values), Layout: l}
+}

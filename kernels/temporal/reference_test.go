@@ -1,0 +1,229 @@
+package temporal
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/stencil"
+)
+
+// problem is a pass to be checked: level 0 in an array with random points, and NaN where nothing is to be read.
+type problem[T rows.Float] struct {
+	stencil  stencil.Stencil
+	sides    Sides
+	box      domain.Box
+	depth    int
+	layout   domain.Layout
+	from, to []T
+	stored   []T // what the pass made of to
+}
+
+// newProblem makes one. The array has as many layers of ghosts as the pass reads, and at one end of x one more.
+func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size domain.Vec, depth int, rng *rand.Rand) *problem[T] {
+	t.Helper()
+	var zero T
+	p := &problem[T]{stencil: s, sides: sides, depth: depth}
+	p.box = domain.Box{Lo: domain.Vec{3, -2, 7}, Hi: domain.Vec{3, -2, 7}.Add(size)}
+	var width domain.Radius
+	for a := range s.Dims {
+		width.Minus[a], width.Plus[a] = s.AxisRadius(a), s.AxisRadius(a)
+		if sides.low(a) == Open {
+			width.Minus[a] *= depth
+		}
+		if sides.high(a) == Open {
+			width.Plus[a] *= depth
+		}
+	}
+	if s.Dims == 2 {
+		p.box.Lo[2], p.box.Hi[2] = 0, 1
+	}
+	l, err := domain.NewLayout(p.box, width, int(sizeOf(zero)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.layout, p.from, p.to = l, make([]T, l.Length), make([]T, l.Length)
+	for i := range p.from {
+		p.from[i], p.to[i] = T(math.NaN()), T(math.NaN())
+	}
+	all := p.box.Grow(width)
+	eachPoint(all, func(at domain.Vec) {
+		if p.reads(at) {
+			p.from[l.Offset(at)] = T(rng.Float64() - 0.5)
+		}
+	})
+	// Ghosts that follow from points, also those in edges.
+	level := func(at domain.Vec) T { return p.from[l.Offset(at)] }
+	eachPoint(all, func(at domain.Vec) {
+		if p.reads(at) {
+			p.from[l.Offset(at)] = p.value(level, at)
+		}
+	})
+	return p
+}
+
+// reads reports whether sweeps read a ghost: behind how many walls it lies is at most for how many axes the stencil has points beside.
+func (p *problem[T]) reads(at domain.Vec) bool {
+	beyond := 0
+	for a := range p.stencil.Dims {
+		if at[a] < p.box.Lo[a] && p.sides.low(a) != Open || at[a] >= p.box.Hi[a] && p.sides.high(a) != Open {
+			beyond++
+		}
+	}
+	return beyond <= p.stencil.Footprint().Axes()
+}
+
+// value returns the value at a point of a level of which level gives the points, which may lie behind walls.
+func (p *problem[T]) value(level func(domain.Vec) T, at domain.Vec) T {
+	fixed, odd := false, -1
+	for a := range p.stencil.Dims {
+		for end, side := range [2]Side{p.sides.low(a), p.sides.high(a)} {
+			n := p.box.Lo[a] - 1 - at[a]
+			if end == 1 {
+				n = at[a] - p.box.Hi[a]
+			}
+			if n < 0 || side == Open {
+				continue
+			}
+			switch layer, ok := side.source(n); {
+			case ok && end == 0:
+				at[a] = p.box.Lo[a] + layer
+			case ok:
+				at[a] = p.box.Hi[a] - 1 - layer
+			case side == Odd && n > 0:
+				odd = a
+			default:
+				fixed = true
+			}
+		}
+	}
+	switch {
+	case odd >= 0:
+		inward := domain.Vec{}
+		if inward[odd] = 1; at[odd] > p.box.Lo[odd] {
+			inward[odd] = -1
+		}
+		face := at.Add(inward)
+		return T(2*p.value(level, face)) - p.value(level, face.Add(inward))
+	case fixed:
+		return p.from[p.layout.Offset(at)]
+	}
+	return level(at)
+}
+
+// want returns the last level, by sweeps one after the other.
+func (p *problem[T]) want() func(domain.Vec) T {
+	var r domain.Vec
+	for a := range p.stencil.Dims {
+		r[a] = p.stencil.AxisRadius(a)
+	}
+	now := func(at domain.Vec) T { return p.from[p.layout.Offset(at)] }
+	for l := 1; l <= p.depth; l++ {
+		region := p.sides.region(p.box, p.box, p.depth-l, r)
+		size := region.Size()
+		place := func(at domain.Vec) int {
+			o := at.Sub(region.Lo)
+			return o[0] + size[0]*(o[1]+size[1]*o[2])
+		}
+		before, next := now, make([]T, region.Points())
+		eachPoint(region, func(at domain.Vec) {
+			v := T(T(p.stencil.Centre) * before(at))
+			for _, g := range p.stencil.Groups {
+				var sum T
+				for i, part := range g.Parts {
+					var one T
+					for k, o := range part {
+						if x := p.value(before, at.Add(o)); k == 0 {
+							one = x
+						} else {
+							one += x
+						}
+					}
+					if i == 0 {
+						sum = one
+					} else {
+						sum += one
+					}
+				}
+				v += T(T(g.Weight) * sum)
+			}
+			next[place(at)] = v
+		})
+		now = func(at domain.Vec) T {
+			if !region.Contains(at) {
+				panic(fmt.Sprintf("level %d has no point %v", l, at))
+			}
+			return next[place(at)]
+		}
+	}
+	return now
+}
+
+// check compares what a pass has stored, and sees that it has stored nothing else.
+func (p *problem[T]) check(t *testing.T) {
+	t.Helper()
+	want, wrong := p.want(), 0
+	stored := map[int64]bool{}
+	eachPoint(p.box, func(at domain.Vec) {
+		o := p.layout.Offset(at)
+		stored[o] = true
+		if got, want := p.stored[o], want(at); got != want && wrong < 5 {
+			wrong++
+			t.Errorf("point %v is %v, not %v", at, got, want)
+		}
+	})
+	for o, v := range p.stored {
+		if !stored[int64(o)] && v == v {
+			t.Fatalf("element %d, which is no point of the box, was written", o)
+		}
+	}
+}
+
+func (p *problem[T]) String() string {
+	return fmt.Sprintf("dims=%d/points=%d/groups=%d/size=%v/sides=%v/depth=%d", p.stencil.Dims, p.stencil.Points(), len(p.stencil.Groups), p.box.Size(), p.sides, p.depth)
+}
+
+func eachPoint(b domain.Box, f func(at domain.Vec)) {
+	for z := b.Lo[2]; z < b.Hi[2]; z++ {
+		for y := b.Lo[1]; y < b.Hi[1]; y++ {
+			for x := b.Lo[0]; x < b.Hi[0]; x++ {
+				f(domain.Vec{x, y, z})
+			}
+		}
+	}
+}
+
+// stencils are all linear stencils that have a name, those of stars also with spacings that differ.
+func stencils(t testing.TB) (all []stencil.Stencil) {
+	for _, spacing := range [][]float64{{0.1, 0.1}, {0.1, 0.2}, {0.1, 0.1, 0.1}, {0.1, 0.2, 0.3}} {
+		for _, kind := range stencil.Kinds(len(spacing)) {
+			if kind.OneSpacing() && spacing[0] != spacing[1] {
+				continue
+			}
+			s, err := stencil.HeatOf(kind, spacing, 1, 1e-3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// randomSides are some that the stencil can have on a box.
+func randomSides(s stencil.Stencil, size domain.Vec, rng *rand.Rand) (sides Sides) {
+	for {
+		for i := range sides[:2*s.Dims] {
+			sides[i] = Side(rng.IntN(5))
+			if sides[i] == Mirror && size[i/2] < s.AxisRadius(i/2) {
+				sides[i] = Repeat
+			}
+		}
+		if sides.check(s) == nil {
+			return sides
+		}
+	}
+}

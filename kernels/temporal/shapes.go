@@ -1,0 +1,162 @@
+package temporal
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/source"
+	"github.com/halox/halox/stencil"
+)
+
+// shape is a kernel for passes of a depth, and how it goes over a box.
+type shape struct {
+	depth   int
+	cost    float64 // of a pass over that of a sweep
+	program kernels.Program
+	name    string
+	threads int
+	shared  int
+	tile    [3]int // points that a block stores along x, y and z; along the axis of layers as many as there are chunks for
+	axis    int    // of layers
+	warmUp  int    // layers that a chunk computes beside its own
+	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
+}
+
+// String tells the candidates of a depth apart.
+func (s shape) String() string { return s.program.String() }
+
+// passArgs is struct Pass of the kernels.
+type passArgs struct {
+	From, To     uint64
+	Pitch, Plane int64
+	N            [3]int32
+	Sides        [6]int32
+	Chunk        int32
+}
+
+// maxGrid is how many blocks a grid may have along y and along z.
+const maxGrid = 65535
+
+// grid returns the blocks for a box, and how many layers each stores: the fewest chunks that keep all multiprocessors busy, in whole
+// waves of them, unless what chunks compute twice costs more.
+//
+// The box begins so many elements behind an aligned one.
+func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, err error) {
+	grid = [3]int{ceil(n[0]+shift, s.tile[0]), 1, 1}
+	if s.axis == 2 {
+		grid[1] = ceil(n[1], s.tile[1])
+	}
+	tiles, layers := grid[0]*grid[1], n[s.axis]
+	best := math.Inf(1)
+	for chunks := 1; chunks <= min(layers, maxGrid); chunks++ {
+		size := ceil(layers, chunks)
+		waves := ceil(tiles*ceil(layers, size), max(1, cores))
+		if took := float64(waves) * float64(size+s.warmUp); took < 0.99*best {
+			best, chunk = took, size
+		}
+		if chunks > 8*cores {
+			break
+		}
+	}
+	grid[2] = ceil(layers, chunk)
+	if grid[1] > maxGrid || grid[2] > maxGrid {
+		return grid, chunk, fmt.Errorf("temporal: a pass over a box of %v points: its tiles are too many for a launch", n)
+	}
+	return grid, chunk, nil
+}
+
+func ceil(n, by int) int { return (n + by - 1) / by }
+
+// shapesOf returns the kernels for a stencil and arrays of a layout, whose blocks may have so much shared memory.
+func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int) (all []shape) {
+	vector := 16 / real.Size()
+	_, star := s.AsStar()
+	if aligned := l.Padded() && l.Pitch%int64(vector) == 0 && l.Plane%int64(vector) == 0; star && aligned && s.Dims == 3 {
+		for _, c := range planesTried {
+			all = append(all, planesShape(s, real, c))
+		}
+	}
+	all = slices.DeleteFunc(all, func(one shape) bool { return one.shared > shared })
+	for _, depth := range []int{2, 3, 4} {
+		if one, ok := generalShape(s, real, depth, shared); ok {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// planes is how pass_planes.cu is compiled.
+type planes struct{ depth, rows, warps, lead int }
+
+// planesTried are those that registers have room for.
+var planesTried = []planes{{4, 4, 8, 3}, {2, 8, 8, 3}, {3, 5, 8, 3}}
+
+func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
+	vector := 16 / real.Size()
+	ex, ey := 32*vector, c.rows*c.warps
+	return shape{
+		depth: c.depth, cost: 1 + 0.4*float64(c.depth-1), name: "pass_planes", threads: 32 * c.warps, axis: 2, warmUp: 2 * c.depth, vector: vector,
+		shared: (2*c.depth*c.warps*2*ex + (c.lead+1)*ex*ey) * real.Size(),
+		tile:   [3]int{ex - 2*ceil(c.depth, vector)*vector, ey - 2*c.depth, 0},
+		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("WARPS_A_BLOCK", c.warps),
+			option("LEAD", c.lead)),
+	}
+}
+
+// generalShape returns that of pass.cu, if shared memory has room for its levels.
+func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int) (one shape, ok bool) {
+	var r [3]int
+	for a := range s.Dims {
+		r[a] = s.AxisRadius(a)
+	}
+	along, turn, rows, threads := r[2], 1, 4, 512
+	wide, high := []int{64, 32, 16}, []int{64, 56, 48, 40, 32, 24, 16, 8}
+	if s.Dims == 2 {
+		along, turn, rows, threads = r[1], 4, 1, 256
+		wide, high = []int{512, 256, 128, 64}, []int{1}
+	}
+	for _, w := range wide {
+		for _, h := range high {
+			ex, ey := w+2*depth*r[0], 1
+			if s.Dims == 3 {
+				ey = h + 2*depth*r[1]
+			}
+			bytes := depth * 2 * (turn + along) * ex * ey * real.Size()
+			kept := float64(w*h) / float64(ex*ey)
+			if bytes > shared || kept < 0.3 {
+				continue
+			}
+			if ok && kept < 1.05*float64(one.tile[0]*one.tile[1])/float64((one.tile[0]+2*depth*r[0])*max(1, one.tile[1]+2*depth*r[1])) {
+				continue
+			}
+			ok = true
+			one = shape{
+				depth: depth, cost: 1 + 0.8*float64(depth-1), name: "pass", threads: threads, shared: bytes, tile: [3]int{w, h, 0}, axis: s.Dims - 1,
+				warmUp: depth * (2*along + turn), vector: 1,
+			}
+			ry := r[1]
+			if s.Dims == 2 {
+				ry = 0
+			}
+			one.program = programOf("pass.cu", s, real,
+				option("DEPTH", depth), option("RX", r[0]), option("RY", ry), option("RL", along), option("WIDE", w), option("HIGH", h),
+				option("TURN", turn), option("ROWS", rows), option("THREADS", threads))
+		}
+	}
+	return one, ok
+}
+
+func option(name string, value int) string { return fmt.Sprintf("%s=%d", name, value) }
+
+// programOf returns a program for passes of a stencil.
+func programOf(file string, s stencil.Stencil, real kernels.Real, options ...string) kernels.Program {
+	c := map[kernels.Real]string{kernels.Float32: "float", kernels.Float64: "double"}[real]
+	return kernels.Program{
+		File: file, Defines: append([]string{"REAL=" + c}, options...),
+		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, real.Size())}},
+		Mirrors: []kernels.Mirror{{Name: "Pass", Value: passArgs{}}},
+	}
+}

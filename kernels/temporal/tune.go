@@ -1,0 +1,188 @@
+package temporal
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"sync"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/timing"
+	"github.com/halox/halox/streams"
+)
+
+// learnt is what Tune has found out: the nanoseconds of a sweep, and those of the fastest kernel of each depth.
+type learnt struct {
+	Key    string            `json:"key"`
+	Sweep  time.Duration     `json:"sweep_ns"`
+	Depths map[int]learntOne `json:"depths"`
+}
+
+type learntOne struct {
+	Shape string        `json:"shape"`
+	Pass  time.Duration `json:"pass_ns"`
+}
+
+var errUnknown = errors.New("temporal: nobody has tuned this")
+
+// Tune finds out on a GPU how long passes over the box take, beside the sweep, which is a launch that makes one step there, and which kernel
+// is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more, but for compiling, and
+// changes what passes store to. What it found is kept in the cache, for GPUs of this name, stencils of this shape and sizes within the
+// same powers of two. On host devices there is nothing to tune, and in a dry run nothing is measured.
+func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, budget time.Duration) error {
+	if p.gpu == nil {
+		return nil
+	}
+	key := p.tuningKey(box)
+	valid := func(text []byte) bool {
+		_, ok := p.gpu.learnt(text, key)
+		return ok
+	}
+	text, _, err := p.gpu.compiler.Remember("passes", key, valid, func() ([]byte, error) {
+		if p.device.IsDry() {
+			return nil, errUnknown
+		}
+		found, err := p.try(sweep, from, to, box, sides, budget)
+		found.Key = key
+		text, _ := json.MarshalIndent(found, "", "\t")
+		return append(text, '\n'), err
+	})
+	if errors.Is(err, errUnknown) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	found, _ := p.gpu.learnt(text, key)
+	p.gpu.take(found)
+	p.cost = p.gpu.costs()
+	return nil
+}
+
+// learnt returns what an entry of the cache holds, if it can have been measured with these kernels.
+func (g *gpu) learnt(text []byte, key string) (l learnt, ok bool) {
+	if err := json.Unmarshal(text, &l); err != nil || l.Key != key || l.Sweep <= 0 {
+		return l, false
+	}
+	for depth, one := range l.Depths {
+		if one.Pass <= 0 || g.find(depth, one.Shape) == nil {
+			return l, false
+		}
+	}
+	return l, true
+}
+
+// find returns the candidate of a depth that has a name.
+func (g *gpu) find(depth int, name string) *shape {
+	for i := range g.candidates {
+		if s := &g.candidates[i]; s.depth == depth && s.String() == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// take keeps the kernels that are worth it: a pass is faster than sweeps.
+func (g *gpu) take(l learnt) {
+	g.shapes = nil
+	for depth := 2; depth <= maxDepth; depth++ {
+		one, ok := l.Depths[depth]
+		if !ok || one.Pass >= time.Duration(depth)*l.Sweep {
+			continue
+		}
+		s := *g.find(depth, one.Shape)
+		s.cost = float64(one.Pass) / float64(l.Sweep)
+		g.shapes = append(g.shapes, s)
+	}
+}
+
+// tuningKey names all that decides which passes are the fastest. Weights do not.
+func (p *Passes) tuningKey(box domain.Box) string {
+	h := sha256.New()
+	for _, s := range p.gpu.candidates {
+		fmt.Fprintln(h, s.program)
+	}
+	var class [3]int
+	for a, size := range box.Size() {
+		class[a] = bits.Len(uint(size))
+	}
+	return fmt.Sprintf("%s %s, stencil %v, %s, kernels %x, up to 2^%v", p.device.Name, p.device.Arch, p.stencil.Shape(), p.real, h.Sum(nil)[:8], class)
+}
+
+// try times the sweep and the candidates until the budget is spent. Of each depth the first candidate comes before the others.
+func (p *Passes) try(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, budget time.Duration) (found learnt, err error) {
+	p.gpu.compileAll()
+	w, err := timing.New(p.device)
+	if err != nil {
+		return found, err
+	}
+	defer func() { err = errors.Join(err, w.Close()) }()
+	found.Depths = map[int]learntOne{}
+	if found.Sweep, err = least(w, sweep, time.Now().Add(budget)); err != nil {
+		return found, err
+	}
+	end := time.Now().Add(budget)
+	for _, s := range p.gpu.candidates {
+		if time.Now().After(end) {
+			break
+		}
+		took, err := p.timeShape(w, s, from, to, box, sides, end)
+		if errors.Is(err, ErrImpossible) {
+			continue
+		}
+		if err != nil {
+			return found, err
+		}
+		if best, ok := found.Depths[s.depth]; !ok || took < best.Pass {
+			found.Depths[s.depth] = learntOne{s.String(), took}
+		}
+	}
+	return found, nil
+}
+
+// compileAll compiles all candidates side by side. What fails tells so when it is loaded.
+func (g *gpu) compileAll() {
+	var all sync.WaitGroup
+	for _, s := range g.candidates {
+		all.Go(func() { _, _ = g.compiler.Image(s.program, g.device.Arch) })
+	}
+	all.Wait()
+}
+
+// timeShape returns the time of a pass of a candidate.
+func (p *Passes) timeShape(w *timing.Timer, s shape, from, to kernels.Array, box domain.Box, sides Sides, end time.Time) (took time.Duration, err error) {
+	spec := p.spec("pass to tune", from, to)
+	if err := p.gpu.prepare(&spec, s, from, to, box, sides); err != nil {
+		return 0, err
+	}
+	k, err := p.device.NewKernel(spec)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	return least(w, k, end)
+}
+
+// least returns the least of some times, after one that warms up, but no more of them than there is time for.
+func least(w *timing.Timer, k *streams.Kernel, end time.Time) (best time.Duration, err error) {
+	const most = 4
+	best = math.MaxInt64
+	for i := range most {
+		if i > 1 && time.Now().After(end) {
+			break
+		}
+		took, err := w.Time(k)
+		if err != nil {
+			return 0, err
+		}
+		if i > 0 {
+			best = max(1, min(best, took))
+		}
+	}
+	return best, nil
+}

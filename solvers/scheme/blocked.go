@@ -1,0 +1,329 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/kernels/temporal"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of one linear stencil, behind
+// walls that do not move. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
+// each step there is nothing to join. A step of which norms are taken is a sweep.
+const Blocked Scheme = "blocked"
+
+func blockedScheme() *definition {
+	return &definition{
+		name: Blocked, needs: Needs{Swept: true, Steady: true, Groups: true, Processes: true},
+		assistants: none, unfit: unblocked, make: newBlocked,
+	}
+}
+
+// unblocked returns an error for steps that no passes make.
+func unblocked(x *Runner) error {
+	if len(x.step.Stages) != 1 {
+		return fmt.Errorf("makes steps of one stage, not of %d", len(x.step.Stages))
+	}
+	st := &x.step.Stages[0]
+	if _, ok := st.Point.Linear(); !ok {
+		return fmt.Errorf("makes steps of a linear stencil, and stage %q is another point function", st.Name)
+	}
+	v := st.Writes[0].Variable
+	if len(st.Reads) != 1 || len(st.Writes) != 1 || v != st.Reads[0].Variable || st.Reads[0].Level != 0 || v.Levels() != 2 || v.Spec.Components > 1 || v.Spec.Stagger != [3]bool{} {
+		return fmt.Errorf("makes steps from one level of a variable to the next, of two levels and one component, and stage %q makes others", st.Name)
+	}
+	for _, side := range domain.Faces(x.place.Grid.Dims) {
+		if x.place.Grid.Periodic[side.Axis()] {
+			continue
+		}
+		if v.Boundary.At(side).Kind == boundary.Custom {
+			return fmt.Errorf("a boundary of %q has a kernel of its own", v.Spec.Name)
+		}
+	}
+	return nil
+}
+
+// hasNeighbours reports whether any subdomain has one, which may be itself.
+func hasNeighbours(x *Runner) bool {
+	for _, sub := range x.place.Subdomains {
+		for _, side := range domain.Faces(x.place.Grid.Dims) {
+			if _, ok := x.place.Neighbour(sub.Rank, side); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+type blocked struct {
+	*run
+	parts   []*blockedPart
+	stencil stencil.Stencil
+}
+
+// blockedPart is what one worker drives.
+type blockedPart struct {
+	*subdomain
+	stream *streams.Stream
+	cost   []float64 // of passes, see temporal.Cut
+	passes map[pass]*streams.Kernel
+}
+
+// pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
+// between the passes of a group a level may lie in the field where sweeps put the next one. 1 is a sweep.
+type pass struct{ depth, left, slot int }
+
+func newBlocked(r *run, _ Options) (scheme, error) {
+	b := &blocked{run: r}
+	if err := r.makeCredits(); err != nil {
+		return nil, err
+	}
+	b.stencil, _ = r.step.Stages[0].Point.Linear()
+	for _, rank := range r.local {
+		if err := b.addPart(r.subdomains[rank]); err != nil {
+			if errors.Is(err, temporal.ErrImpossible) {
+				return nil, fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
+			}
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// addPart makes the passes of a subdomain.
+func (b *blocked) addPart(d *subdomain) error {
+	p := &blockedPart{subdomain: d, passes: map[pass]*streams.Kernel{}}
+	d.totals = d.whole
+	var err error
+	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
+		return err
+	}
+	real, _ := b.variable().real()
+	passes, err := temporal.New(b.compiler, d.device, b.stencil, real, b.variable().levels[0].Array(d.rank, 0).Layout)
+	if err != nil {
+		return err
+	}
+	sides, slot := b.sides(d.rank), b.variable().slot(b.done)
+	for now := range 2 {
+		for left := range b.deepest() {
+			if err := b.addSweep(p, pass{1, left, now}); err != nil {
+				return err
+			}
+		}
+	}
+	from, to := b.fields(p, slot)
+	if err := passes.Tune(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, tuneBudget); err != nil {
+		return err
+	}
+	p.cost = passes.Costs()
+	if hasNeighbours(b.Runner) {
+		p.cost = p.cost[:min(len(p.cost), b.step.group()+1)]
+	}
+	for depth := 2; depth < len(p.cost); depth++ {
+		if math.IsInf(p.cost[depth], 1) {
+			continue
+		}
+		for left := range max(1, b.deepest()-depth+1) {
+			for now := range 2 {
+				if err := b.addPass(p, passes, sides, pass{depth, left, now}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	b.parts = append(b.parts, p)
+	return nil
+}
+
+// deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
+func (b *blocked) deepest() int {
+	if hasNeighbours(b.Runner) {
+		return b.step.group()
+	}
+	return 1
+}
+
+// fields returns what a pass reads and writes.
+func (b *blocked) fields(p *blockedPart, slot int) (from, to kernels.Array) {
+	return b.variable().levels[slot].Array(p.rank, 0), b.variable().levels[1-slot].Array(p.rank, 0)
+}
+
+// box returns the points of the last level of a pass.
+func (b *blocked) box(p *blockedPart, key pass) domain.Box {
+	return b.place.Grown(p.rank, farther(domain.Radius{}, b.step.reach(), key.left))
+}
+
+// addSweep makes a pass of one step ready.
+func (b *blocked) addSweep(p *blockedPart, key pass) error {
+	from, to := b.fields(p, key.slot)
+	l, err := p.stages[0][0].sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, b.box(p, key))
+	if err != nil {
+		return err
+	}
+	b.run.resources.Add(l)
+	p.passes[key] = l.Kernel
+	return nil
+}
+
+// addPass makes a pass of several steps ready.
+func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
+	from, to := b.fields(p, key.slot)
+	k, err := passes.Pass(fmt.Sprintf("pass of %d", key.depth), from, to, b.box(p, key), sides, key.depth)
+	if err != nil {
+		return err
+	}
+	b.run.resources.Add(k)
+	p.passes[key] = k
+	return nil
+}
+
+// variable is the one that is stepped.
+func (b *blocked) variable() *Variable { return b.step.Stages[0].Writes[0].Variable }
+
+// sides returns what lies behind the sides of a subdomain.
+func (b *blocked) sides(rank int) (sides temporal.Sides) {
+	v, reach := b.variable(), b.step.reach()
+	for i, side := range domain.Faces(b.place.Grid.Dims) {
+		if _, inside := b.place.Neighbour(rank, side); inside {
+			continue
+		}
+		c := v.Boundary.At(side)
+		switch {
+		case c.Kind == boundary.Neumann:
+			sides[i] = temporal.Mirror
+		case c.Kind == boundary.Repeat:
+			sides[i] = temporal.Repeat
+		case c.Kind == boundary.Dirichlet && c.Odd && at(reach, side) > 1:
+			sides[i] = temporal.Odd
+		default:
+			sides[i] = temporal.Fixed
+		}
+	}
+	return sides
+}
+
+func (b *blocked) workers() [][]int { return alone(b.local) }
+func (b *blocked) assistants()      {}
+func (b *blocked) stop(int, int64)  {}
+
+// maxQueued is that of sweeps, times the depth of passes.
+func (b *blocked) maxQueued() int64 {
+	deepest := 1
+	for _, p := range b.parts {
+		deepest = max(deepest, len(p.cost)-1)
+	}
+	return maxSteps * int64(deepest)
+}
+
+func (b *blocked) queues(rank int) (steps, norms *streams.Stream) {
+	s := b.parts[b.workerOf(rank)].stream
+	return s, s
+}
+
+func (b *blocked) steps(worker int, first, last int64, norms bool) error {
+	p := b.parts[worker]
+	for n := first; n <= last; {
+		end := last
+		if hasNeighbours(b.Runner) {
+			end = min(end, b.groupEnd(n))
+		}
+		if norms && end == last {
+			if err := b.passesTo(p, n, end-1); err != nil {
+				return err
+			}
+			if err := b.measure(p, end); err != nil {
+				return err
+			}
+		} else if err := b.passesTo(p, n, end); err != nil {
+			return err
+		}
+		n = end + 1
+	}
+	return nil
+}
+
+// groupEnd returns the last step of the group of a step.
+func (b *blocked) groupEnd(n int64) int64 {
+	k := int64(b.step.group())
+	return (b.done+n+k-1)/k*k - b.done
+}
+
+// passesTo makes steps of one group.
+func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
+	if last < first {
+		return nil
+	}
+	key := pass{slot: b.variable().slot(b.done + first - 1)}
+	if hasNeighbours(b.Runner) {
+		key.left = int(b.groupEnd(last) - first + 1)
+	}
+	n := first
+	for _, key.depth = range temporal.Cut(int(last-first+1), p.cost) {
+		key.left = max(0, key.left-key.depth)
+		p.stream.BeginStep(n)
+		ghosts := b.ghosts[b.variable()]
+		if err := ghosts[key.slot].Complete(p.rank, p.stream); err != nil {
+			return err
+		}
+		if err := p.stream.Launch(p.passes[key]); err != nil {
+			return err
+		}
+		n += int64(key.depth)
+		key.slot = 1 - key.slot
+		if err := ghosts[key.slot].Mirror(p.rank, p.stream); err != nil {
+			return err
+		}
+	}
+	return b.send(p, last)
+}
+
+// measure makes one step by a sweep that takes norms.
+func (b *blocked) measure(p *blockedPart, n int64) error {
+	p.stream.BeginStep(n)
+	if err := b.complete(p.subdomain, p.stream, 0, n); err != nil {
+		return err
+	}
+	if err := b.launch(p.stream, p.sweeps(b.run, 0, n, true).whole, n); err != nil {
+		return err
+	}
+	if err := b.queueTotals(p.subdomain, p.stream, n); err != nil {
+		return err
+	}
+	if err := b.refresh(p.subdomain, p.stream, 0, n); err != nil {
+		return err
+	}
+	return b.send(p, n)
+}
+
+// send exchanges the ghosts of neighbours after a step that ends a group.
+func (b *blocked) send(p *blockedPart, n int64) error {
+	if !b.sends(0, n) || b.plans[0] == nil {
+		return nil
+	}
+	if err := b.giveCredit(p.subdomain, p.stream, 0, n); err != nil {
+		return err
+	}
+	for _, i := range p.out[0] {
+		if err := b.takeCredit(p.stream, 0, i, n); err != nil {
+			return err
+		}
+		if err := b.exchange(0, n).Transfer(i).Send(p.stream); err != nil {
+			return err
+		}
+	}
+	for _, i := range p.in[0] {
+		if err := b.exchange(0, n).Transfer(i).Receive(b.run.workers, p.stream); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *blocked) sync(worker int) error { return b.parts[worker].stream.Sync(b.patience()) }
