@@ -94,10 +94,13 @@ __device__ __forceinline__ void prefetch_l2(const void *line) { asm volatile("pr
 // copy_async begins to copy 16 bytes to shared memory, or zeros where there is nothing to copy; from is aligned and may be read anyway.
 // wait_async waits for the copies of this thread that were committed before the newest COUNT commits.
 __device__ __forceinline__ void copy_async(void *to, const void *from, bool there) {
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 16 : 0));
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+	             "l"(from), "r"(there ? 16 : 0));
 }
 __device__ __forceinline__ void commit_async() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int COUNT> __device__ __forceinline__ void wait_async() { asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory"); }
+template <int COUNT> __device__ __forceinline__ void wait_async() {
+	asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
+}
 
 // load_shared reads 16 bytes of shared memory just where it is called. A compiler that reads all of a loop at its begin runs out of
 // registers.
@@ -112,6 +115,70 @@ template <typename T> __device__ __forceinline__ T load_shared(const T *from) {
 	             : "r"((unsigned)__cvta_generic_to_shared(from))
 	             : "memory");
 	return u.value;
+}
+
+// Near is an address in shared memory, in bytes.
+typedef unsigned Near;
+__device__ __forceinline__ Near near_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
+
+// copy_near begins to copy 4, 8 or 16 bytes, as copy_async does.
+template <int BYTES> __device__ __forceinline__ void copy_near(Near to, const void *from) {
+	if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+	else
+		asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES == 16 ? 8 : BYTES)
+		             : "memory");
+}
+
+// load_if and store_if access shared memory in some lanes, without a branch and without a select.
+__device__ __forceinline__ void load_if(bool here, double &v, Near from) {
+	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here ld.shared.f64 %0, [%1];\n}"
+	             : "+d"(v)
+	             : "r"(from), "r"((unsigned)here)
+	             : "memory");
+}
+__device__ __forceinline__ void load_if(bool here, float &v, Near from) {
+	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here ld.shared.f32 %0, [%1];\n}"
+	             : "+f"(v)
+	             : "r"(from), "r"((unsigned)here)
+	             : "memory");
+}
+__device__ __forceinline__ void store_if(bool here, double v, Near to) {
+	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here st.shared.f64 [%0], %1;\n}" ::"r"(to), "d"(v),
+	             "r"((unsigned)here)
+	             : "memory");
+}
+__device__ __forceinline__ void store_if(bool here, float v, Near to) {
+	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here st.shared.f32 [%0], %1;\n}" ::"r"(to), "f"(v),
+	             "r"((unsigned)here)
+	             : "memory");
+}
+
+// Barriers in shared memory, of 8 bytes. A phase ends when as many arrivals came as barrier_init was given; phases are numbered from 0.
+// barrier_wait waits for the end of the newest phase of a parity: a barrier without arrivals has ended one that is odd.
+// All lanes of a warp call barrier_wait.
+__device__ __forceinline__ void barrier_init(Near barrier, int arrivals) {
+	asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void barrier_arrive(Near barrier) {
+	asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(barrier) : "memory");
+}
+__device__ __forceinline__ void barrier_wait(Near barrier, int parity) {
+	unsigned done;
+	do {
+#if __CUDA_ARCH__ >= 900
+		asm volatile(
+		    "{\n.reg .pred done;\nmbarrier.try_wait.parity.shared.b64 done, [%1], %2;\nselp.u32 %0, 1, 0, done;\n}"
+		    : "=r"(done)
+		    : "r"(barrier), "r"(parity)
+		    : "memory");
+#else
+		asm volatile(
+		    "{\n.reg .pred done;\nmbarrier.test_wait.parity.shared.b64 done, [%1], %2;\nselp.u32 %0, 1, 0, done;\n}"
+		    : "=r"(done)
+		    : "r"(barrier), "r"(parity)
+		    : "memory");
+#endif
+	} while (!__all_sync(~0u, done)); // so that the compiler knows that all lanes leave together
 }
 
 // opaque hides from the compiler where a number comes from. In a loop it then keeps the number, and

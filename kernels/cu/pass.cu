@@ -61,8 +61,9 @@ struct Tile {
 	i64 apart;              // from layer to layer
 
 	__device__ __forceinline__ Tile(const Pass &a)
-	    : a(a), shared((REAL *)dynamic_shared()), x0((int)blockIdx.x * WIDE), y0(DIMS == 3 ? (int)blockIdx.y * HIGH : 0),
-	      first((int)blockIdx.z * a.chunk), end(min(first + a.chunk, a.n[ALONG])), apart(DIMS == 3 ? a.plane : a.pitch) {}
+	    : a(a), shared((REAL *)dynamic_shared()), x0((int)blockIdx.x * WIDE),
+	      y0(DIMS == 3 ? (int)blockIdx.y * HIGH : 0), first((int)blockIdx.z * a.chunk),
+	      end(min(first + a.chunk, a.n[ALONG])), apart(DIMS == 3 ? a.plane : a.pitch) {}
 
 	__device__ __forceinline__ int low() const { return a.sides[2 * ALONG]; }
 	__device__ __forceinline__ int high() const { return a.sides[2 * ALONG + 1]; }
@@ -89,13 +90,16 @@ struct Tile {
 	// Whether a column is a point, or a ghost that level 0 has: no other may be read in memory, and none is needed.
 	__device__ __forceinline__ bool reached(int x, int y) const {
 		return x >= -(a.sides[0] == OPEN ? DEPTH : 1) * RX && x < a.n[0] + (a.sides[1] == OPEN ? DEPTH : 1) * RX &&
-		       (DIMS == 2 || (y >= -(a.sides[2] == OPEN ? DEPTH : 1) * RY && y < a.n[1] + (a.sides[3] == OPEN ? DEPTH : 1) * RY));
+		       (DIMS == 2 ||
+		        (y >= -(a.sides[2] == OPEN ? DEPTH : 1) * RY && y < a.n[1] + (a.sides[3] == OPEN ? DEPTH : 1) * RY));
 	}
 
 	// Whether nothing that the tile reads lies behind a wall along x or y.
 	__device__ __forceinline__ bool inside() const {
-		const bool along_x = (a.sides[0] == OPEN || x0 >= DEPTH * RX) && (a.sides[1] == OPEN || x0 + WIDE + DEPTH * RX <= a.n[0]);
-		return along_x && (DIMS == 2 || ((a.sides[2] == OPEN || y0 >= DEPTH * RY) && (a.sides[3] == OPEN || y0 + HIGH + DEPTH * RY <= a.n[1])));
+		const bool along_x =
+		    (a.sides[0] == OPEN || x0 >= DEPTH * RX) && (a.sides[1] == OPEN || x0 + WIDE + DEPTH * RX <= a.n[0]);
+		return along_x && (DIMS == 2 || ((a.sides[2] == OPEN || y0 >= DEPTH * RY) &&
+		                                 (a.sides[3] == OPEN || y0 + HIGH + DEPTH * RY <= a.n[1])));
 	}
 };
 
@@ -168,10 +172,8 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 				if (!inside && !t.reached(x, y)) continue;
 				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
 				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall(t, l, cx, cy, x, y, layer);
-				if (LEVEL == DEPTH)
-					t.a.to[t.offset(x, y, layer)] = v;
-				else
-					to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
+				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
+				else to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
 			}
 		}
 	}

@@ -74,9 +74,10 @@ struct Columns {
 
 	// Whether the block computes nothing beside or behind a wall along x or y.
 	__device__ __forceinline__ bool inside() const {
-		const int x0 = (int)blockIdx.x * (EX - 2 * MARGIN) - MARGIN - VECTOR, y0 = (int)blockIdx.y * (EY - 2 * DEPTH) - DEPTH;
-		return (a.sides[0] == OPEN || x0 > 0) && (a.sides[1] == OPEN || x0 + EX + VECTOR < a.n[0]) && (a.sides[2] == OPEN || y0 > 0) &&
-		       (a.sides[3] == OPEN || y0 + EY < a.n[1]);
+		const int x0 = (int)blockIdx.x * (EX - 2 * MARGIN) - MARGIN - VECTOR,
+		          y0 = (int)blockIdx.y * (EY - 2 * DEPTH) - DEPTH;
+		return (a.sides[0] == OPEN || x0 > 0) && (a.sides[1] == OPEN || x0 + EX + VECTOR < a.n[0]) &&
+		       (a.sides[2] == OPEN || y0 > 0) && (a.sides[3] == OPEN || y0 + EY < a.n[1]);
 	}
 
 	// Where the edge of a warp's rows lies: its first or its last.
@@ -94,7 +95,8 @@ struct Columns {
 
 	// ask asks for a plane of level 0. What lies beyond the ghosts is 0.
 	__device__ __forceinline__ void ask(int z) const {
-		const bool along_x = x + VECTOR > (a.sides[0] == OPEN ? -DEPTH : -1) && x < a.n[0] + (a.sides[1] == OPEN ? DEPTH : 1);
+		const bool along_x =
+		    x + VECTOR > (a.sides[0] == OPEN ? -DEPTH : -1) && x < a.n[0] + (a.sides[1] == OPEN ? DEPTH : 1);
 		const int low_y = a.sides[2] == OPEN ? -DEPTH : -1, high_y = a.n[1] + (a.sides[3] == OPEN ? DEPTH : 1);
 		if (z < highest()) {
 			const REAL *from = a.from + x + (i64)y * a.pitch + (i64)z * a.plane;
@@ -125,7 +127,8 @@ template <bool WALLS, int PARITY> __device__ __forceinline__ void turn(const Pas
 		Vector now = load_shared(loaded + r * 32);
 		const int y = c.y + r;
 		const bool row_held = WALLS && ((a.sides[2] == FIXED && y == -1) || (a.sides[3] == FIXED && y == a.n[1]));
-		const bool row_low = WALLS && a.sides[2] > FIXED && y == 0, row_high = WALLS && a.sides[3] > FIXED && y == a.n[1] - 1;
+		const bool row_low = WALLS && a.sides[2] > FIXED && y == 0,
+		           row_high = WALLS && a.sides[3] > FIXED && y == a.n[1] - 1;
 #pragma unroll
 		for (int l = 1; l <= DEPTH; l++) {
 			const REAL(&middle)[VECTOR] = h.plane[l - 1][1 - PARITY][r];
@@ -139,7 +142,8 @@ template <bool WALLS, int PARITY> __device__ __forceinline__ void turn(const Pas
 				if (r < ROWS - 1) north.v[v] = h.plane[l - 1][1 - PARITY][r < ROWS - 1 ? r + 1 : 0][v];
 			}
 			if (r == 0) south = load_shared(c.edge(1 - PARITY, l - 1, c.warp > 0 ? c.warp - 1 : 0, 1));
-			if (r == ROWS - 1) north = load_shared(c.edge(1 - PARITY, l - 1, c.warp < WARPS_A_BLOCK - 1 ? c.warp + 1 : c.warp, 0));
+			if (r == ROWS - 1)
+				north = load_shared(c.edge(1 - PARITY, l - 1, c.warp < WARPS_A_BLOCK - 1 ? c.warp + 1 : c.warp, 0));
 			const REAL west = __shfl_up_sync(~0u, middle[VECTOR - 1], 1), east = __shfl_down_sync(~0u, middle[0], 1);
 			const int at = z - l;
 			const bool plane_held = (a.sides[4] == FIXED && at == -1) || (a.sides[5] == FIXED && at == a.n[2]);
@@ -148,7 +152,8 @@ template <bool WALLS, int PARITY> __device__ __forceinline__ void turn(const Pas
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++) {
 				const REAL centre = middle[v];
-				REAL xm = v > 0 ? middle[v > 0 ? v - 1 : 0] : west, xp = v < VECTOR - 1 ? middle[v < VECTOR - 1 ? v + 1 : 0] : east;
+				REAL xm = v > 0 ? middle[v > 0 ? v - 1 : 0] : west,
+				     xp = v < VECTOR - 1 ? middle[v < VECTOR - 1 ? v + 1 : 0] : east;
 				REAL ym = south.v[v], yp = north.v[v], zm = before[v], zp = now.v[v];
 				if (WALLS) {
 					if (c.low >> v & 1) xm = centre;
@@ -168,8 +173,8 @@ template <bool WALLS, int PARITY> __device__ __forceinline__ void turn(const Pas
 			now = next;
 		}
 		const int in = (int)c.warp * ROWS + r;
-		if (last >= c.first && last < c.end && in >= DEPTH && in < EY - DEPTH && y < a.n[1] && (int)c.lane * VECTOR >= MARGIN &&
-		    (int)c.lane * VECTOR < EX - MARGIN) {
+		if (last >= c.first && last < c.end && in >= DEPTH && in < EY - DEPTH && y < a.n[1] &&
+		    (int)c.lane * VECTOR >= MARGIN && (int)c.lane * VECTOR < EX - MARGIN) {
 			REAL *const row = to + (i64)r * a.pitch;
 			if (c.x >= 0 && c.x + VECTOR <= a.n[0]) {
 				*(Vector *)row = now;
@@ -203,8 +208,6 @@ template <bool WALLS> __device__ __forceinline__ void march(const Pass &a) {
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS_A_BLOCK, 1) pass_planes(const __grid_constant__ Pass a) {
 	grid_dependency_wait();
-	if (Columns(a).inside())
-		march<false>(a);
-	else
-		march<true>(a);
+	if (Columns(a).inside()) march<false>(a);
+	else march<true>(a);
 }

@@ -23,6 +23,7 @@ type shape struct {
 	axis    int    // of layers
 	warmUp  int    // layers that a chunk computes beside its own
 	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
+	blocks  int    // of a multiprocessor, which share the box evenly by themselves; 0 where the grid is of tiles
 }
 
 // String tells the candidates of a depth apart.
@@ -45,6 +46,9 @@ const maxGrid = 65535
 //
 // The box begins so many elements behind an aligned one.
 func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, err error) {
+	if s.blocks > 0 {
+		return [3]int{max(1, cores) * s.blocks, 1, 1}, 0, nil
+	}
 	grid = [3]int{ceil(n[0]+shift, s.tile[0]), 1, 1}
 	if s.axis == 2 {
 		grid[1] = ceil(n[1], s.tile[1])
@@ -74,9 +78,15 @@ func ceil(n, by int) int { return (n + by - 1) / by }
 func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int) (all []shape) {
 	vector := 16 / real.Size()
 	_, star := s.AsStar()
-	if aligned := l.Padded() && l.Pitch%int64(vector) == 0 && l.Plane%int64(vector) == 0; star && aligned && s.Dims == 3 {
+	aligned := l.Padded() && l.Pitch%int64(vector) == 0 && l.Plane%int64(vector) == 0
+	switch {
+	case star && aligned && s.Dims == 3:
 		for _, c := range planesTried {
 			all = append(all, planesShape(s, real, c))
+		}
+	case star && aligned && s.Dims == 2:
+		for _, c := range stripsTried[real] {
+			all = append(all, stripsShape(s, real, c))
 		}
 	}
 	all = slices.DeleteFunc(all, func(one shape) bool { return one.shared > shared })
@@ -103,6 +113,32 @@ func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
 		tile:   [3]int{ex - 2*ceil(c.depth, vector)*vector, ey - 2*c.depth, 0},
 		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("WARPS_A_BLOCK", c.warps),
 			option("LEAD", c.lead)),
+	}
+}
+
+// strips is how pass_strips.cu is compiled.
+type strips struct{ depth, points, team, blocks, groups, lead int }
+
+// stripsTried are those that registers have room for.
+var stripsTried = map[kernels.Real][]strips{
+	kernels.Float64: {{10, 4, 8, 1, 3, 2}, {8, 4, 4, 2, 2, 2}, {6, 4, 4, 2, 2, 2}, {4, 4, 4, 3, 2, 2}, {2, 4, 4, 4, 1, 2}},
+	kernels.Float32: {{12, 4, 8, 1, 2, 2}, {10, 4, 4, 3, 4, 2}, {8, 4, 4, 3, 2, 2}, {6, 4, 4, 4, 2, 2}, {4, 4, 4, 4, 2, 2}, {2, 4, 4, 4, 1, 2}},
+}
+
+func stripsShape(s stencil.Stencil, real kernels.Real, c strips) shape {
+	vector := 16 / real.Size()
+	for c.points%vector != 0 {
+		vector /= 2
+	}
+	const ringMore = 3 // rows of the ring that are in use, beside those ahead
+	rows := c.team * (c.lead + ringMore) * 32 * c.points
+	narrow := c.depth * 3 * (2*c.depth + 1)
+	edges := 2 * (c.team + 1) * 2 * c.depth
+	return shape{
+		depth: c.depth, cost: 1 + 0.15*float64(c.depth-1), name: "pass_strips", threads: 32 * c.team, axis: 1, vector: vector, blocks: c.blocks,
+		shared: ceil((max(rows, narrow)+edges)*real.Size(), 16)*16 + ceil(8*c.groups, 16)*16,
+		program: programOf("pass_strips.cu", s, real, option("DEPTH", c.depth), option("POINTS", c.points), option("TEAM", c.team),
+			option("BLOCKS", c.blocks), option("GROUPS", c.groups), option("LEAD", c.lead)),
 	}
 }
 

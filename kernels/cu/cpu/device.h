@@ -34,6 +34,36 @@ inline void copy_async(void *to, const void *from, bool there) {
 inline void commit_async() {}
 template <int> inline void wait_async() {}
 template <typename T> inline T load_shared(const T *from) { return *from; }
+
+typedef char *Near;
+inline Near near_address(const void *p) { return (Near)p; }
+template <int BYTES> inline void copy_near(Near to, const void *from) {
+	for (int i = 0; i < BYTES; i++) to[i] = ((const char *)from)[i];
+}
+template <typename T> inline void load_if(bool here, T &v, Near from) {
+	if (here) v = *(const T *)from;
+}
+template <typename T> inline void store_if(bool here, T v, Near to) {
+	if (here) *(T *)to = v;
+}
+
+// Threads of a block do not run at the same time.
+struct Barrier {
+	unsigned short arrivals, missing;
+	unsigned phase;
+};
+inline void barrier_init(Near barrier, int arrivals) {
+	*(Barrier *)barrier = {(unsigned short)arrivals, (unsigned short)arrivals, 0};
+}
+inline void barrier_arrive(Near barrier) {
+	Barrier &b = *(Barrier *)barrier;
+	if (--b.missing == 0) b.missing = b.arrivals, b.phase++;
+}
+inline void barrier_wait(Near barrier, int parity) {
+	while ((int)(((Barrier *)barrier)->phase & 1) == parity) cpu::yield();
+	__syncwarp();
+}
+
 inline int warp_max(int v) {
 	for (int d = 16; d > 0; d /= 2) v = max(v, __shfl_xor_sync(~0u, v, d));
 	return v;

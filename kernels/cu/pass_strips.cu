@@ -1,0 +1,407 @@
+// Several steps of a 5-point star in one pass over memory.
+//
+// A block is TEAM warps side by side, with POINTS columns a lane. It stores a strip of columns, and goes along y, row by row. Of each level but
+// the last a thread holds two rows in registers: as row r of level 0 comes, level l computes row r - l, from the rows before, at and behind it,
+// of which it needs neighbours along x at the middle one alone. These are those of other lanes, by shuffles, and of the next warp, which
+// has left them in shared memory the row before. Strips overlap by DEPTH columns at each side, and runs of rows by DEPTH rows.
+//
+// Walls: the column of ghosts behind a wall is the first point of a strip's first lane, or the last point of its last lane. Rows of ghosts are
+// rows of the march. Each level computes ghosts again.
+//
+// Grid: any number of blocks. They share the rows of all strips; the best is as many as run at the same time. Block: 32 x TEAM threads.
+// Options: REAL; DEPTH; POINTS, at least 2; TEAM; BLOCKS, of a multiprocessor, for which registers must do; GROUPS of levels, after each of
+// which the warps of a team tell each other; LEAD, how many rows before it is used level 0 is asked for; and stencil.cuh.
+#include "device.cuh"
+#include "real.cuh"
+#include "stencil.cuh"
+
+#ifndef DEPTH // for editors
+enum { DEPTH = 4, POINTS = 4, TEAM = 4, BLOCKS = 2, GROUPS = 2, LEAD = 2 };
+#endif
+
+enum Side { OPEN, FIXED, MIRROR, REPEAT };
+
+struct Pass {
+	const REAL *from; // of the first point of the box
+	REAL *to;
+	i64 pitch, plane; // from row to row and from plane to plane, of both arrays
+	int n[3];         // points of the box
+	int sides[6];     // x-, x+, y-, y+, z-, z+
+	int chunk;        // not read here
+};
+
+enum {
+	SPAN = 32 * POINTS,  // columns of a warp
+	WIDTH = TEAM * SPAN, // of a team
+	// elements of one access
+	VECTOR = POINTS * sizeof(REAL) % 16 == 0 ? 16 / sizeof(REAL)
+	: POINTS * sizeof(REAL) % 8 == 0         ? 8 / sizeof(REAL)
+	                                         : 1,
+	BEFORE = (DEPTH + 3) & ~3,                // columns of a strip before those that it keeps
+	KEPT = (WIDTH - BEFORE - DEPTH) & ~3,     // of a strip between others
+	FIRST = KEPT + ((DEPTH - 1) & ~3),        // of the first strip behind a wall
+	LAST = KEPT + DEPTH - 1,                  // of the last strip at a wall
+	END_WEIGHT = sizeof(REAL) == 8 ? 17 : 19, // how long a row of a strip at a wall takes, where 16 is that of another
+	RING = LEAD + 3,                          // rows: those ahead, and three that are in use
+	NARROW = 2 * DEPTH,                       // fewer columns between walls no strip keeps
+	NARROW_WIDTH = NARROW + 1,
+	RING_COUNT = TEAM * RING * SPAN,
+	NARROW_COUNT = DEPTH * 3 * NARROW_WIDTH,
+	COUNT = RING_COUNT > NARROW_COUNT ? RING_COUNT : NARROW_COUNT,
+};
+static_assert(KEPT >= DEPTH && POINTS >= 2, "too small");
+
+// The sum at a point, from the value there and those beside it.
+__device__ __forceinline__ REAL star(REAL c, REAL xm, REAL xp, REAL ym, REAL yp) {
+	return apply([&](int dx, int dy, int) { return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : c; });
+}
+
+struct Shared {
+	alignas(16) REAL rows[COUNT];
+	REAL edge
+	    [2][TEAM + 1][2]
+	    [DEPTH]; // of even and odd rows, beside each seam between warps, of each level: the columns before and behind it
+	u64 told[GROUPS]; // mbarriers: the team has made the edges of a group of levels, and read those before
+};
+
+struct alignas(VECTOR * sizeof(REAL)) Vector {
+	REAL v[VECTOR];
+};
+
+// One row of one level in a lane.
+typedef REAL Level[POINTS];
+
+// A march of one warp through some rows of a strip.
+struct March {
+	const Pass &a;
+	Shared &shared;
+	int lane, warp;
+	int r;            // row of level 0
+	int y0, y1;       // rows that are kept
+	int last;         // row that is read
+	int slot[4];      // of rows r - 2, r - 1, r, and a free one, in the ring, in elements
+	const REAL *from; // the next row to load, at the lane's first vector
+	REAL *to;         // the row to be stored with row r, there too
+	int keep, kept;   // columns, from the warp's first
+	int read, reads;  // columns that may be read
+	bool keep_first, mirror_first, keep_last, mirror_last; // whether the lane has ghosts
+	bool low, high;                                        // whether there are walls along y
+	int shift;                                             // columns of the first aligned vector before the box
+	Near ring, told, edge;                                 // edge: the seam before the warp
+
+	__device__ __forceinline__ REAL *rows() const { return shared.rows + warp * (RING * SPAN); }
+
+	// load loads one row ahead. SLOW rows go point by point.
+	template <bool SLOW> __device__ __forceinline__ void load(int row, int at) {
+		if (row <= last) {
+			if (SLOW) {
+#pragma unroll
+				for (int p = 0; p < POINTS; p++) {
+					const int x = p * 32 + lane;
+					if ((unsigned)(x - read) < (unsigned)reads)
+						copy_near<sizeof(REAL)>(ring + (at + x) * (int)sizeof(REAL), from + (x - lane * VECTOR));
+				}
+			} else {
+				const Near q = ring + (at + lane * VECTOR) * (int)sizeof(REAL);
+#pragma unroll
+				for (int j = 0; j < POINTS / VECTOR; j++)
+					copy_near<VECTOR * sizeof(REAL)>(q + j * 32 * VECTOR * (int)sizeof(REAL), from + j * 32 * VECTOR);
+			}
+		}
+		commit_async();
+		from += a.pitch;
+	}
+
+	// hold and held go to the lane's points of a row in the ring.
+	__device__ __forceinline__ void hold(int at, const REAL (&v)[POINTS]) const {
+		Vector *mine = (Vector *)(rows() + at + lane * POINTS);
+#pragma unroll
+		for (int j = 0; j < POINTS / VECTOR; j++) {
+			Vector w;
+#pragma unroll
+			for (int k = 0; k < VECTOR; k++) w.v[k] = v[j * VECTOR + k];
+			mine[j] = w;
+		}
+	}
+	__device__ __forceinline__ void held(int at, REAL (&v)[POINTS]) const {
+		const Vector *mine = (const Vector *)(rows() + at + lane * POINTS);
+#pragma unroll
+		for (int j = 0; j < POINTS / VECTOR; j++) {
+			const Vector w = mine[j];
+#pragma unroll
+			for (int k = 0; k < VECTOR; k++) v[j * VECTOR + k] = w.v[k];
+		}
+	}
+
+	// store stores a row, which is brought into the order of memory in a row of the ring that is no longer used.
+	template <bool SLOW> __device__ __forceinline__ void store(const REAL (&v)[POINTS]) {
+		hold(slot[0], v);
+		__syncwarp();
+		const REAL *row = rows() + slot[0];
+		if (SLOW) {
+#pragma unroll
+			for (int p = 0; p < POINTS; p++) {
+				const int x = p * 32 + lane;
+				if ((unsigned)(x - keep) < (unsigned)kept) to[x - lane * VECTOR] = row[x];
+			}
+		} else {
+#pragma unroll
+			for (int j = 0; j < POINTS / VECTOR; j++) {
+				const int x = (j * 32 + lane) * VECTOR;
+				if ((unsigned)(x - keep) < (unsigned)kept)
+					*(Vector *)(to + j * 32 * VECTOR) = *(const Vector *)(row + x);
+			}
+		}
+	}
+
+	// step makes one row of each level, which takes the place of the older one. odd changes from row to row. END: the lane may have ghosts of
+	// a wall along x, and rows go point by point. EDGE: rows may be ghosts of a wall along y, and some levels or rows are not needed.
+	template <bool END, bool EDGE>
+	__device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
+		wait_async<LEAD - 1>();
+		__syncwarp();
+		load<END>(r + LEAD, slot[3]);
+		REAL now[POINTS];
+		if (END) {
+			REAL *mine = rows() + slot[2] + lane * POINTS;
+			if (mirror_first) mine[0] = mine[1];
+			if (mirror_last) mine[POINTS - 1] = mine[POINTS - 2];
+		}
+		held(slot[1], old[0]), held(slot[2], now);
+		int top = 0, ghost = -1, above = -1, behind = -1; // levels: the last needed; those that make rows -1, 0 and n
+		bool behind_mirror = false;
+		if (EDGE) {
+			top = (r - y0 + DEPTH) >> 1;
+			if (low && a.sides[2] > FIXED) above = r;
+			if (low && a.sides[2] == FIXED) ghost = r + 1;
+			if (high) behind = r - a.n[1], behind_mirror = a.sides[3] > FIXED;
+			if (above == 0) hold(slot[1], now), held(slot[1], old[0]);
+			if (behind == 0 && behind_mirror) hold(slot[2], old[0]), held(slot[2], now);
+		}
+		held(slot[0], older[0]);
+		// Always. The compiler must not know it: so it moves a new row to where the older one was, as soon as this one is not
+		// needed any more. Else it holds three rows of each level, and spills.
+		const bool taking = a.pitch != 0;
+		const bool first = lane == 0, end = lane == 31;
+#pragma unroll
+		for (int l = 1; l <= DEPTH; l++) {
+			const int g = (l - 1) * GROUPS / DEPTH;
+			if (TEAM > 1 && (l == 1 || g != (l - 2) * GROUPS / DEPTH)) barrier_wait(told + g * 8, 1 - odd);
+			REAL made[POINTS];
+			if (!EDGE || l <= top) {
+				REAL xm = __shfl_up_sync(~0u, old[l - 1][POINTS - 1], 1), xp = __shfl_down_sync(~0u, old[l - 1][0], 1);
+				if (TEAM > 1) {
+					const int at = ((1 - odd) * (TEAM + 1) * 2 * DEPTH + l - 1) * (int)sizeof(REAL);
+					load_if(first, xm, edge + at);
+					load_if(end, xp, edge + 3 * DEPTH * (int)sizeof(REAL) + at);
+				}
+#pragma unroll
+				for (int p = 0; p < POINTS; p++)
+					made[p] = star(old[l - 1][p], p > 0 ? old[l - 1][p - 1] : xm,
+					               p + 1 < POINTS ? old[l - 1][p + 1] : xp, older[l - 1][p], now[p]);
+				if (END) {
+					if (keep_first) made[0] = old[l - 1][0];
+					if (mirror_first) made[0] = made[1];
+					if (keep_last) made[POINTS - 1] = old[l - 1][POINTS - 1];
+					if (mirror_last) made[POINTS - 1] = made[POINTS - 2];
+				}
+				if (EDGE && l < DEPTH) {
+					if (l == ghost || (l == behind && !behind_mirror)) {
+#pragma unroll
+						for (int p = 0; p < POINTS; p++) made[p] = old[l - 1][p];
+					}
+					if (l == behind && behind_mirror) {
+#pragma unroll
+						for (int p = 0; p < POINTS; p++) made[p] = old[l][p];
+					}
+					if (l == above) {
+#pragma unroll
+						for (int p = 0; p < POINTS; p++) old[l][p] = made[p];
+					}
+				}
+			} else {
+#pragma unroll
+				for (int p = 0; p < POINTS; p++) made[p] = now[p];
+			}
+			if (TEAM > 1) {
+				const int at = (odd * (TEAM + 1) * 2 * DEPTH + l - 1) * (int)sizeof(REAL);
+				store_if(first, now[0], edge + DEPTH * (int)sizeof(REAL) + at);
+				store_if(end, now[POINTS - 1], edge + 2 * DEPTH * (int)sizeof(REAL) + at);
+				if (l == DEPTH || g != l * GROUPS / DEPTH) {
+					if (first || end) barrier_arrive(told + g * 8);
+				}
+			}
+#pragma unroll
+			for (int p = 0; p < POINTS; p++) {
+				if (l > 1 && taking) older[l - 1][p] = now[p];
+				now[p] = made[p];
+			}
+		}
+		if (!EDGE || (r - DEPTH >= y0 && r - DEPTH < y1)) store<END>(now);
+		to += a.pitch;
+		r++;
+		const int next = slot[2] + SPAN;
+		slot[3] = slot[0], slot[0] = slot[1], slot[1] = slot[2], slot[2] = next < RING * SPAN ? next : 0;
+	}
+
+	// steps makes two rows of each level.
+	template <bool END, bool EDGE> __device__ __forceinline__ void steps(Level (&even)[DEPTH], Level (&odd)[DEPTH]) {
+		step<END, EDGE>(even, odd, 0);
+		step<END, EDGE>(odd, even, 1);
+	}
+
+	// march makes rows y0 to y1 of a strip's columns x0 to x1. The team's first column is at.
+	__device__ __forceinline__ void march(int at, int x0, int x1) {
+		const int x = at + warp * SPAN;
+		const bool left = a.sides[0] != OPEN && at == -1 && warp == 0 && lane == 0;
+		const bool right = a.sides[1] != OPEN && at + WIDTH == a.n[0] + 1 && warp == TEAM - 1 && lane == 31;
+		keep_first = left && a.sides[0] == FIXED, mirror_first = left && a.sides[0] > FIXED;
+		keep_last = right && a.sides[1] == FIXED, mirror_last = right && a.sides[1] > FIXED;
+		low = a.sides[2] != OPEN, high = a.sides[3] != OPEN;
+		const int lo = max(x, a.sides[0] == OPEN ? -DEPTH : -1),
+		          hi = min(x + SPAN, a.n[0] + (a.sides[1] == OPEN ? DEPTH : 1));
+		read = lo - x, reads = max(hi - lo, 0);
+		const int from_x = max(x, x0), to_x = min(x + SPAN, x1);
+		keep = from_x - x, kept = max(to_x - from_x, 0);
+		const bool fast =
+		    __all_sync(~0u, reads == SPAN && (x + shift) % VECTOR == 0 &&
+			                    (kept == 0 || (keep % VECTOR == 0 && kept % VECTOR == 0)) &&
+			                    (a.sides[0] == OPEN || x != -1) && (a.sides[1] == OPEN || x + SPAN != a.n[0] + 1));
+		r = low ? max(y0 - DEPTH, -1) : y0 - DEPTH;
+		last = min(y1 - 1 + DEPTH, high ? a.n[1] : a.n[1] - 1 + DEPTH);
+		const int stop = y1 - 1 + DEPTH, plain = high ? min(stop, a.n[1] - 1) : stop;
+		from = a.from + r * a.pitch + (x + lane * VECTOR), to = a.to + (r - DEPTH) * a.pitch + (x + lane * VECTOR);
+#pragma unroll
+		for (int i = 0; i < 4; i++) slot[i] = ((i + RING - 2) % RING) * SPAN;
+		slot[3] = LEAD * SPAN;
+		__syncwarp();
+#pragma unroll
+		for (int i = 0; i < LEAD; i++) load<true>(r + i, i * SPAN);
+		Level even[DEPTH], odd[DEPTH];
+#pragma unroll
+		for (int l = 0; l < DEPTH; l++)
+#pragma unroll
+			for (int p = 0; p < POINTS; p++) even[l][p] = odd[l][p] = 0;
+#pragma unroll 1
+		while (r <= stop) {
+			if (r < y0 + DEPTH || r + 1 > plain) {
+				steps<true, true>(even, odd);
+			} else if (!fast) {
+#pragma unroll 1
+				do steps<true, false>(even, odd);
+				while (r + 1 <= plain);
+			} else {
+#pragma unroll 1
+				do steps<false, false>(even, odd);
+				while (r + 1 <= plain);
+			}
+		}
+	}
+};
+
+// narrow makes rows y0 to y1 of few columns between two walls. Each level holds three rows in shared
+// memory. Ghosts that mirror are not stored.
+__device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
+	const int n = a.n[0], low = a.sides[2] == OPEN ? y0 - DEPTH : max(y0 - DEPTH, -1);
+	const int ghost = a.sides[2] == OPEN ? -1 - DEPTH : -1,
+	          behind = a.sides[3] == OPEN ? a.n[1] + DEPTH : a.n[1]; // rows
+	const auto row = [&](int level, int y) { return held + (level * 3 + (y + 3 * DEPTH + 3) % 3) * NARROW_WIDTH + 1; };
+#pragma unroll 1
+	for (int r = low; r <= y1 - 1 + DEPTH; r++) {
+		__syncthreads();
+		if (r <= (a.sides[3] == OPEN ? behind - 1 : behind))
+			for (int x = (int)threadIdx.x - 1; x <= n; x += TEAM * 32) row(0, r)[x] = a.from[r * a.pitch + x];
+#pragma unroll 1
+		for (int l = 1; l <= DEPTH; l++) {
+			const int y = r - l;
+			__syncthreads();
+			if (y < low || y > behind || (l == DEPTH && (y < y0 || y >= y1))) continue;
+			const REAL *at = row(l - 1, y),
+			           *below = row(l - 1, y == 0 && a.sides[2] != OPEN && a.sides[2] > FIXED ? y : y - 1),
+			           *above = row(l - 1, y == a.n[1] - 1 && a.sides[3] != OPEN && a.sides[3] > FIXED ? y : y + 1);
+			for (int x = (int)threadIdx.x - 1; x <= n; x += TEAM * 32) {
+				REAL v = at[x];
+				if (y != ghost && y != behind && x >= 0 && x < n)
+					v = star(v, at[x == 0 && a.sides[0] > FIXED ? x : x - 1],
+					         at[x == n - 1 && a.sides[1] > FIXED ? x : x + 1], below[x], above[x]);
+				if (l < DEPTH) row(l, y)[x] = v;
+				else if (x >= 0 && x < n) a.to[y * a.pitch + x] = v;
+			}
+		}
+	}
+	__syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(const __grid_constant__ Pass a) {
+	grid_dependency_wait();
+	Shared &shared = *(Shared *)dynamic_shared();
+	const i64 rows = a.n[1], team = blockIdx.x, teams = gridDim.x;
+	const int n = a.n[0];
+	if (rows <= 0 || n <= 0) return;
+	const bool left = a.sides[0] != OPEN, right = a.sides[1] != OPEN;
+	if (left && right && n < NARROW) {
+		const int y0 = (int)(rows * team / teams), y1 = (int)(rows * (team + 1) / teams);
+		if (y0 < y1) narrow(a, shared.rows, y0, y1);
+		return;
+	}
+	March m{a, shared};
+	m.lane = threadIdx.x % 32, m.warp = threadIdx.x / 32;
+	m.ring = near_address(m.rows()), m.told = near_address(shared.told), m.edge = near_address(shared.edge[0][m.warp]);
+	if (TEAM > 1) {
+		if (threadIdx.x < GROUPS) barrier_init(m.told + threadIdx.x * 8, 2 * TEAM);
+		__syncthreads();
+	}
+	m.shift = (int)((u64)a.from / sizeof(REAL) % VECTOR);
+	const int first = (left ? FIRST : KEPT) - m.shift, last = right ? LAST : KEPT;
+	const int single = left && right ? 0 : left ? first : last;
+	const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
+
+	// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
+	const auto cut = [&](int strip) {
+		if (strip <= 0) return 0;
+		if (strip >= strips) return n;
+		if (strips == 2) return max(n - last, min(n / 2, first));
+		const int x = first + (strip - 1) * KEPT;
+		return right ? min(x, n - DEPTH) : x;
+	};
+	const auto sweep = [&](int strip, i64 y0, i64 y1) {
+		const int x0 = cut(strip), x1 = cut(strip + 1);
+		const int at = left && strip == 0             ? -1
+		               : right && strip == strips - 1 ? n + 1 - WIDTH
+		                                              : (strip == 0 ? -m.shift : x0) - BEFORE;
+		m.y0 = (int)y0, m.y1 = (int)y1;
+		m.march(at, x0, x1);
+	};
+
+	// Teams at the same rows of all strips, where that costs no more than to begin in a second strip; or else even shares.
+	const i64 each = teams / strips, share = (rows * strips + teams - 1) / teams;
+	const bool level = each > 0 && (rows + each - 1) / each <= share + 2 * DEPTH;
+	const i64 plain = rows * 16, begin = rows * (left ? END_WEIGHT : 16),
+	          end = rows * (right || strips == 1 ? END_WEIGHT : 16);
+	const i64 total = begin + (strips > 1 ? (strips - 2) * plain + end : 0);
+	i64 place = total * team / teams;
+	const i64 stop = total * (team + 1) / teams;
+#pragma unroll 1
+	while (true) {
+		int strip;
+		i64 y0, y1;
+		if (level) {
+			const i64 chunk = team / strips;
+			if (chunk >= each) return;
+			strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
+		} else {
+			if (place >= stop) return;
+			i64 base = 0, length = begin;
+			strip = 0;
+			if (place >= begin) {
+				strip = 1 + (int)min((place - begin) / plain, (i64)strips - 2);
+				base = begin + (strip - 1) * plain, length = strip == strips - 1 ? end : plain;
+			}
+			const i64 weight = length / rows;
+			y0 = (place - base) / weight, y1 = min((stop - base) / weight, rows);
+			place = base + length;
+		}
+		if (y0 < y1) sweep(strip, y0, y1);
+		if (level) return;
+	}
+}
