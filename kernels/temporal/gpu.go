@@ -62,9 +62,14 @@ func (g *gpu) function(s shape) (streams.Function, error) {
 	return all[0], nil
 }
 
-// of returns the shape of passes of a depth.
-func (g *gpu) of(depth int) shape {
-	return g.shapes[slices.IndexFunc(g.shapes, func(s shape) bool { return s.depth == depth })]
+// of returns the shape of passes of a depth over a box with sides: the one that was chosen, or else another that is possible there.
+func (g *gpu) of(depth int, n domain.Vec, sides Sides) shape {
+	for _, s := range append(slices.Clone(g.shapes), g.candidates...) {
+		if s.depth == depth && s.fits(n, sides) {
+			return s
+		}
+	}
+	panic("temporal: a depth without a kernel for all boxes")
 }
 
 // prepare sets what a launch of a pass has.
@@ -73,6 +78,9 @@ func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array,
 		if n > math.MaxInt32/4 {
 			return fmt.Errorf("temporal: %d points along axis %d; %d are possible", n, a, math.MaxInt32/4)
 		}
+	}
+	if !s.fits(box.Size(), sides) {
+		return fmt.Errorf("temporal: %w: a box of %v points between walls", ErrImpossible, box.Size())
 	}
 	args := passArgs{From: address(from, box.Lo), To: address(to, box.Lo)}
 	shift := args.From / uint64(from.Layout.ElementSize) % uint64(s.vector)

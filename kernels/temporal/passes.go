@@ -84,7 +84,7 @@ func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides
 		}
 		return p.device.NewKernel(spec)
 	}
-	if err := p.gpu.prepare(&spec, p.gpu.of(depth), from, to, box, sides); err != nil {
+	if err := p.gpu.prepare(&spec, p.gpu.of(depth, box.Size(), sides), from, to, box, sides); err != nil {
 		return nil, err
 	}
 	return p.device.NewKernel(spec)

@@ -3,6 +3,7 @@ package temporal
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -24,6 +25,17 @@ type shape struct {
 	warmUp  int    // layers that a chunk computes beside its own
 	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
 	blocks  int    // of a multiprocessor, which share the box evenly by themselves; 0 where the grid is of tiles
+	least   [3]int // points that a box has that lies between two walls along an axis
+}
+
+// fits is whether there are passes over a box with sides.
+func (s *shape) fits(n domain.Vec, sides Sides) bool {
+	for a := range n {
+		if sides.low(a) != Open && sides.high(a) != Open && n[a] < s.least[a] {
+			return false
+		}
+	}
+	return true
 }
 
 // String tells the candidates of a depth apart.
@@ -81,7 +93,7 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int)
 	aligned := l.Padded() && l.Pitch%int64(vector) == 0 && l.Plane%int64(vector) == 0
 	switch {
 	case star && aligned && s.Dims == 3:
-		for _, c := range planesTried {
+		for _, c := range planesTried[real] {
 			all = append(all, planesShape(s, real, c))
 		}
 	case star && aligned && s.Dims == 2:
@@ -95,23 +107,29 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int)
 			all = append(all, one)
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(one shape) bool { // whose depth has none for the boxes that it is not for
+		return !slices.ContainsFunc(all, func(s shape) bool { return s.depth == one.depth && s.least == [3]int{} })
+	})
 }
 
 // planes is how pass_planes.cu is compiled.
-type planes struct{ depth, rows, warps, lead int }
+type planes struct{ depth, rows, team, lead int }
 
 // planesTried are those that registers have room for.
-var planesTried = []planes{{4, 4, 8, 3}, {2, 8, 8, 3}, {3, 5, 8, 3}}
+var planesTried = map[kernels.Real][]planes{
+	kernels.Float64: {{4, 4, 8, 3}, {3, 5, 8, 3}, {2, 8, 8, 3}},
+	kernels.Float32: {{4, 4, 8, 3}, {3, 5, 8, 3}, {2, 8, 8, 3}},
+}
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
-	vector := 16 / real.Size()
-	ex, ey := 32*vector, c.rows*c.warps
+	const row = 32 * 16
+	ex, ey := row/real.Size(), c.rows*c.team
+	ghosts := 2 * c.rows * real.Size() << max(2, bits.Len(uint(c.lead+c.depth)))
 	return shape{
-		depth: c.depth, cost: 1 + 0.4*float64(c.depth-1), name: "pass_planes", threads: 32 * c.warps, axis: 2, warmUp: 2 * c.depth, vector: vector,
-		shared: (2*c.depth*c.warps*2*ex + (c.lead+1)*ex*ey) * real.Size(),
-		tile:   [3]int{ex - 2*ceil(c.depth, vector)*vector, ey - 2*c.depth, 0},
-		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("WARPS_A_BLOCK", c.warps),
+		depth: c.depth, cost: 1 + 0.4*float64(c.depth-1), name: "pass_planes", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
+		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + ceil(c.team*ghosts, 16)*16 + 8,
+		least:  [3]int{ex, ey - 2, 1},
+		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team),
 			option("LEAD", c.lead)),
 	}
 }

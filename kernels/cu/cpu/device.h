@@ -40,6 +40,15 @@ inline Near near_address(const void *p) { return (Near)p; }
 template <int BYTES> inline void copy_near(Near to, const void *from) {
 	for (int i = 0; i < BYTES; i++) to[i] = ((const char *)from)[i];
 }
+template <typename T, int N> inline void load_near(T (&v)[N], Near from) {
+	for (int i = 0; i < N; i++) v[i] = ((const T *)from)[i];
+}
+template <typename T, int N> inline void store_near(Near to, const T (&v)[N]) {
+	for (int i = 0; i < N; i++) ((T *)to)[i] = v[i];
+}
+template <typename T, int N> inline void store_vector(T *to, const T (&v)[N]) {
+	for (int i = 0; i < N; i++) to[i] = v[i];
+}
 template <typename T> inline void load_if(bool here, T &v, Near from) {
 	if (here) v = *(const T *)from;
 }
