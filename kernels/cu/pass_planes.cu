@@ -4,22 +4,21 @@
 // rows; the warps of a block have rows above each other. Of each level but the last a thread holds two planes in registers: as plane k of
 // level 0 comes, level l computes plane k - l, from the planes before, at and behind it, of which it needs neighbours along x and y at the
 // middle one alone. These are those of other lanes, by shuffles, and, at the edges of a warp's rows, those of the warps beside it, which have
-// left them in shared memory the plane before. A warp computes its edges first, tells the others, and then computes the rows
-// between. Tiles overlap by DEPTH columns and rows at each side, runs of planes by DEPTH planes.
+// left them in shared memory the plane before. Warps tell each other after each of GROUPS groups of levels. Tiles overlap by DEPTH columns and rows at each side, runs of planes by DEPTH planes.
 //
-// Walls: a tile at a wall along x ends with the last point before it: its first or last lane reads the ghost of level 0 of that plane, which
-// shared memory keeps for all levels. A tile at a wall along y ends with the row of ghosts. Planes of ghosts are planes of the march. Points
-// of ghosts have at each level what they had at the one before.
+// Walls: a tile at a wall along x or y ends with the last point before it. What is beside that is read from ghosts of level 0, which shared
+// memory keeps for all levels, or is the point itself. Planes of ghosts are planes of the march: their points have at each level what they
+// had at the one before.
 //
 // Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block: 32 x TEAM threads.
-// A box between two walls has EX columns or more; EY - 2 rows or more. Options: REAL; DEPTH; ROWS, at least 2; TEAM, at least 2 warps; LEAD, how many planes
+// A box between two walls has EX columns or more; EY rows or more. Options: REAL; DEPTH; ROWS; TEAM, warps; GROUPS; LEAD, how many planes
 // before it is used level 0 is asked for, one less than a power of two; and stencil.cuh.
 #include "device.cuh"
 #include "real.cuh"
 #include "stencil.cuh"
 
 #ifndef DEPTH // for editors
-enum { DEPTH = 4, ROWS = 5, TEAM = 8, LEAD = 3 };
+enum { DEPTH = 4, ROWS = 4, TEAM = 8, GROUPS = 2, LEAD = 3 };
 #endif
 
 enum Side { OPEN, FIXED, MIRROR, REPEAT };
@@ -50,26 +49,27 @@ enum {
 	GHOST_SLOT = 2 * ROWS * BYTES, // before the first column, and behind the last
 	GHOSTS = GHOST_SLOTS * GHOST_SLOT,
 	RING_AT = EDGES,
-	GHOSTS_AT = RING_AT + SLOTS * PLANE,
+	GHOST_ROWS_AT = RING_AT + SLOTS * PLANE, // before the first row, and behind the last
+	GHOSTS_AT = GHOST_ROWS_AT + 2 * GHOST_SLOTS * ROW,
 	TOLD_AT = GHOSTS_AT + (TEAM * GHOSTS + 15) / 16 * 16,
-	SHARED_BYTES = TOLD_AT + 8,
+	PART_AT = TOLD_AT + GROUPS * 8,
+	SHARED_BYTES = PART_AT + 96,
 
 	WALL_WEIGHT = 17, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
-static_assert((SLOTS & LEAD) == 0 && ROWS >= 2 && TEAM >= 2 && EX > 2 * MARGIN && EY > 2 * DEPTH + 1, "");
+static_assert((SLOTS & LEAD) == 0 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
-// How tiles of a length lie along an axis. Tiles overlap by a margin on each side. At walls there is a layer of ghosts in the tile, or none.
-// The first aligned point lies so many before the box.
+// How tiles of a length lie along an axis. Tiles overlap by a margin on each side. The first aligned point lies so many before the box.
 struct Axis {
-	int n, length, margin, inside, shift;
+	int n, length, margin, shift;
 	bool low, high; // walls
 	int first, last, tiles;
 
-	__device__ __forceinline__ Axis(int n, int length, int margin, int inside, int shift, bool low, bool high)
-	    : n(n), length(length), margin(margin), inside(inside), shift(shift), low(low), high(high) {
-		first = length - margin - (low ? inside : margin) - shift;
-		last = length - margin - (high ? inside : margin);
-		const int single = low && high ? length - 2 * inside : low ? first : high ? last : first;
+	__device__ __forceinline__ Axis(int n, int length, int margin, int shift, bool low, bool high)
+	    : n(n), length(length), margin(margin), shift(shift), low(low), high(high) {
+		first = length - (low ? margin : 2 * margin) - shift;
+		last = length - (high ? margin : 2 * margin);
+		const int single = low && high ? length : high ? last : first;
 		const int step = length - 2 * margin;
 		tiles = n <= single ? 1 : 2 + max(0, (n - first - last + step - 1) / step);
 	}
@@ -82,16 +82,19 @@ struct Axis {
 	}
 	// begin is the first point of a tile.
 	__device__ __forceinline__ int begin(int tile) const {
-		if (low && tile == 0) return -inside;
-		if (high && tile == tiles - 1) return n + inside - length;
+		if (low && tile == 0) return 0;
+		if (high && tile == tiles - 1) return n - length;
 		return (tile == 0 ? -shift : first + (tile - 1) * (length - 2 * margin)) - margin;
 	}
+	// reach and end are the first point that may be read, and the one behind the last.
+	__device__ __forceinline__ int reach() const { return low ? 0 : -DEPTH; }
+	__device__ __forceinline__ int end() const { return n + (high ? 0 : DEPTH); }
 };
 
 // One plane of one level in a thread.
 typedef REAL Level[ROWS][VECTOR];
 
-// What a warp meets, as bits.
+// What a tile meets, as bits.
 enum {
 	X_LOW = 1, // walls beside its points
 	X_HIGH = 2,
@@ -103,36 +106,108 @@ enum {
 	Y = Y_LOW | Y_HIGH,
 };
 
-// A march of one warp through some planes of a tile.
+// A block's part of a tile, in shared memory: what is used once a plane takes no registers.
+struct Part {
+	i64 place;                      // behind this part, among the planes of all tiles
+	int z0, z1;                     // planes that are stored
+	int last;                       // plane that is read
+	int steady, stop;               // planes of level 0: the last of no EDGE, the last
+	int x0, y0;                     // of the tile
+	int cut_x, cut_y, end_x, end_y; // points that are stored
+	int walls;                      // beside the tile
+	int kind;                       // of planes that are no EDGE
+	bool vectors;                   // whether the tile is loaded and stored in whole vectors
+};
+static_assert(sizeof(Part) <= 96, "");
+
+__device__ __forceinline__ Part &part() { return *(Part *)((char *)dynamic_shared() + PART_AT); }
+
+// next_part finds the block's next part; z1 is 0 behind the last. Tiles come row by row; those of the first and last row and column weigh more.
+__device__ __forceinline__ void next_part(const Pass &a, Part &p) {
+	const Axis ax(a.n[0], EX, MARGIN, (int)((u64)a.from / BYTES % VECTOR), a.sides[0] != OPEN, a.sides[1] != OPEN);
+	const Axis ay(a.n[1], EY, DEPTH, 0, a.sides[2] != OPEN, a.sides[3] != OPEN);
+	const i64 planes = a.n[2];
+	const int between = max(0, ax.tiles - 2), rows_between = max(0, ay.tiles - 2);
+	const i64 row_at_wall = (i64)ax.tiles * WALL_WEIGHT, row = (i64)(ax.tiles - between) * WALL_WEIGHT + (i64)between * 16;
+	const i64 total = ((ay.tiles - rows_between) * row_at_wall + rows_between * row) * planes;
+	const i64 stop = total * (blockIdx.x + 1) / gridDim.x;
+	i64 place = max(p.place, total * blockIdx.x / gridDim.x);
+	int tile_x = 0, tile_y = 0;
+	for (p.z0 = p.z1 = 0; p.z0 == p.z1 && place < stop;) {
+		i64 at = place / planes; // of the weights of all tiles
+		int weight = WALL_WEIGHT;
+		tile_y = 0;
+		if (at >= row_at_wall) {
+			tile_y = (int)min((at - row_at_wall) / row, (i64)rows_between) + 1;
+			at -= row_at_wall + (tile_y - 1) * row;
+		}
+		i64 begin = place / planes - at; // of this row
+		if (tile_y == 0 || tile_y == ay.tiles - 1 || at < WALL_WEIGHT) {
+			tile_x = (int)(at / WALL_WEIGHT);
+			begin += (i64)tile_x * WALL_WEIGHT;
+		} else {
+			tile_x = 1 + (int)min((at - WALL_WEIGHT) / 16, (i64)between);
+			begin += WALL_WEIGHT + (i64)(tile_x - 1) * 16;
+			if (tile_x <= between) weight = 16;
+		}
+		begin *= planes;
+		p.z0 = (int)((place - begin) / weight);
+		p.z1 = (int)min((stop - begin) / weight, planes);
+		place = begin + planes * weight;
+	}
+	p.place = place;
+
+	p.x0 = ax.begin(tile_x), p.y0 = ay.begin(tile_y);
+	p.cut_x = ax.cut(tile_x), p.cut_y = ay.cut(tile_y), p.end_x = ax.cut(tile_x + 1), p.end_y = ay.cut(tile_y + 1);
+	p.walls = (ax.low && tile_x == 0 ? X_LOW : 0) | (ax.high && tile_x == ax.tiles - 1 ? X_HIGH : 0) | (ay.low && tile_y == 0 ? Y_LOW : 0) |
+	          (ay.high && tile_y == ay.tiles - 1 ? Y_HIGH : 0);
+	// Of vectors all may be read that hold a point which may.
+	p.vectors = (p.x0 + ax.shift) % VECTOR == 0 && (p.cut_x + ax.shift) % VECTOR == 0 && (p.end_x + ax.shift) % VECTOR == 0;
+	const bool whole = p.vectors && p.x0 > ax.reach() - VECTOR && p.x0 + EX < ax.end() + VECTOR && p.y0 >= ay.reach() && p.y0 + EY <= ay.end();
+	p.kind = !whole || (p.walls & X) == X ? ODD : p.walls & X ? p.walls & X : p.walls ? Y : 0;
+
+	const bool high = a.sides[5] != OPEN;
+	p.last = min(p.z1 - 1 + DEPTH, high ? a.n[2] : a.n[2] - 1 + DEPTH);
+	p.stop = p.z1 - 1 + DEPTH, p.steady = high ? min(p.stop, a.n[2] - 1) : p.stop;
+}
+
+// A march of one warp through the planes of a part.
 struct March {
 	const Pass &a;
 	unsigned lane, warp;
 	int k;              // plane of level 0
-	int z0, z1;         // planes that are stored
-	int last;           // plane that is read
 	const REAL *from;   // the next plane to load, of the thread's first point
 	REAL *to;           // the plane to be stored with plane k, there too
 	int stored, read;   // bits: rows
 	int columns, reach; // bits: points of a row that are stored, and read
-	bool vectors;       // whether all lanes load and store whole vectors
 	int fixed, mirror;  // bits: walls where the warp's points end
-	Near own, ring, south, north, ghosts;
-	Near told; // an mbarrier: all warps have computed and read the edges of a plane
+	Near own, ring, south, north, ghosts, ghost_rows;
+	Near told; // mbarriers: all warps have left and read the edges of some levels
+
+	// load_row asks for a row of level 0.
+	template <int KIND> __device__ __forceinline__ void load_row(Near at, const REAL *row) const {
+		if (!(KIND & ODD)) {
+			copy_near<16>(at, row);
+		} else if (part().vectors) {
+			if (reach) copy_near<16>(at, row);
+		} else {
+#pragma unroll
+			for (int v = 0; v < VECTOR; v++)
+				if (reach >> v & 1) copy_near<BYTES>(at + v * BYTES, row + v);
+		}
+	}
 
 	// load asks for a plane of level 0.
 	template <int KIND> __device__ __forceinline__ void load(int z) {
-		if (z <= last) {
+		if (z <= part().last) {
 			const Near at = ring + (z & LEAD) * PLANE;
-			if (!(KIND & ODD) || vectors) {
 #pragma unroll
-				for (int r = 0; r < ROWS; r++)
-					if (!(KIND & ODD) || ((read >> r & 1) && reach)) copy_near<16>(at + r * ROW, from + r * a.pitch);
-			} else {
-#pragma unroll 1
-				for (int r = 0; r < ROWS; r++)
-#pragma unroll
-					for (int v = 0; v < VECTOR; v++)
-						if ((read >> r & 1) && (reach >> v & 1)) copy_near<BYTES>(at + r * ROW + v * BYTES, from + r * a.pitch + v);
+			for (int r = 0; r < ROWS; r++)
+				if (!(KIND & ODD) || (read >> r & 1)) load_row<KIND>(at + r * ROW, from + r * a.pitch);
+			if (KIND & Y) {
+				const Near slot = ghost_rows + (z & (GHOST_SLOTS - 1)) * ROW;
+				if (fixed & Y_LOW) load_row<KIND>(slot, from - a.pitch);
+				if (fixed & Y_HIGH) load_row<KIND>(slot + GHOST_SLOTS * ROW, from + ROWS * a.pitch);
 			}
 			if (KIND & X) load_ghosts(z);
 		}
@@ -148,93 +223,100 @@ struct March {
 			                 from - (int)lane * VECTOR + r * a.pitch + (side ? EX : -1));
 	}
 
-	// rows computes a plane of each level, of the rows at the edges or of those between. odd changes from plane to plane.
-	template <int KIND, bool ENDS> __device__ __forceinline__ void rows(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
-		const auto mine = [](int r) { return (r == 0 || r == ROWS - 1) == ENDS; };
+	// step computes a plane of each level, which takes the place of the older one. odd changes from plane to plane.
+	template <int KIND> __device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
+		wait_async<LEAD - 1>();
+		if (KIND & X) __syncwarp();
 		int top = DEPTH, z_low = -1, z_high = -1; // levels: the last needed; those that compute planes 0 and n - 1
 		bool z_fixed_low = false, z_fixed_high = false;
 		if (KIND & EDGE) {
-			top = (k - z0 + DEPTH) >> 1;
+			top = (k - part().z0 + DEPTH) >> 1;
 			if (a.sides[4] != OPEN) z_low = k, z_fixed_low = a.sides[4] == FIXED;
 			if (a.sides[5] != OPEN) z_high = k - a.n[2] + 1, z_fixed_high = a.sides[5] == FIXED;
 		}
 		Level now;
 #pragma unroll
-		for (int r = 0; r < ROWS; r++)
-			if (mine(r)) load_near(now[r], ring + (k & LEAD) * PLANE + r * ROW);
+		for (int r = 0; r < ROWS; r++) load_near(now[r], ring + (k & LEAD) * PLANE + r * ROW);
+		load<KIND>(k + LEAD);
+
+		// What lies beside the rows is asked for one level before it is used.
+		REAL below[2][VECTOR], above[2][VECTOR], west[2][ROWS], east[2][ROWS];
+		const auto ask = [&](int l) {
+			const int group = (l - 1) * GROUPS / DEPTH, before = ((1 - odd) * DEPTH + l - 1) * LEVEL;
+			if (l == 1 || group != (l - 2) * GROUPS / DEPTH) barrier_wait(told + group * 8, 1 - odd);
+			Near low = south + before, high = north + before;
+			if (KIND & Y) {
+				const Near slot = ghost_rows + ((k - l) & (GHOST_SLOTS - 1)) * ROW;
+				if (fixed & Y_LOW) low = slot;
+				if (fixed & Y_HIGH) high = slot + GHOST_SLOTS * ROW;
+			}
+			load_near(below[l & 1], low);
+			load_near(above[l & 1], high);
+#pragma unroll
+			for (int r = 0; r < ROWS; r++) {
+				const REAL(&c)[VECTOR] = old[l - 1][r];
+				REAL &w = west[l & 1][r], &e = east[l & 1][r];
+				w = __shfl_up_sync(~0u, c[VECTOR - 1], 1), e = __shfl_down_sync(~0u, c[0], 1);
+				if (KIND & X) {
+					const Near ghost = ghosts + ((k - l) & (GHOST_SLOTS - 1)) * GHOST_SLOT + r * BYTES;
+					if (KIND & X_LOW) load_if(lane == 0 && (fixed & X_LOW), w, ghost);
+					if (KIND & X_HIGH) load_if(lane == 31 && (fixed & X_HIGH), e, ghost + ROWS * BYTES);
+					if ((KIND & X_LOW) && lane == 0 && (mirror & X_LOW)) w = c[0];
+					if ((KIND & X_HIGH) && lane == 31 && (mirror & X_HIGH)) e = c[VECTOR - 1];
+				}
+			}
+		};
+		ask(1);
 #pragma unroll
 		for (int l = 1; l <= DEPTH; l++) {
-			const int there = (odd * DEPTH + l - 1) * LEVEL, before = ((1 - odd) * DEPTH + l - 1) * LEVEL;
-			if (ENDS) {
-				store_near(own + there, now[0]);
-				store_near(own + there + ROW, now[ROWS - 1]);
+			if (l < DEPTH) ask(l + 1);
+			const int group = (l - 1) * GROUPS / DEPTH, there = (odd * DEPTH + l - 1) * LEVEL;
+			store_near(own + there, now[0]);
+			store_near(own + there + ROW, now[ROWS - 1]);
+			if (l == DEPTH || group != l * GROUPS / DEPTH) {
+				__syncwarp();
+				if (lane == 0) barrier_arrive(told + group * 8);
+			}
+			if ((KIND & EDGE) && l > top) {
+#pragma unroll
+				for (int i = 0; i < ROWS * VECTOR; i++) (&older[l - 1][0][0])[i] = (&now[0][0])[i];
+				continue;
 			}
 #pragma unroll
 			for (int r = 0; r < ROWS; r++) {
-				if (!mine(r)) continue;
-				if ((KIND & EDGE) && l > top) {
-#pragma unroll
-					for (int v = 0; v < VECTOR; v++) older[l - 1][r][v] = now[r][v];
-					continue;
-				}
 				const REAL(&c)[VECTOR] = old[l - 1][r];
-				REAL beside[VECTOR];
-				if (r == 0) load_near(beside, south + before);
-				if (r == ROWS - 1) load_near(beside, north + before);
-				REAL west = __shfl_up_sync(~0u, c[VECTOR - 1], 1), east = __shfl_down_sync(~0u, c[0], 1);
-				if (KIND & X) {
-					const Near ghost = ghosts + ((k - l) & (GHOST_SLOTS - 1)) * GHOST_SLOT + r * BYTES;
-					if (KIND & X_LOW) load_if(lane == 0 && (fixed & X_LOW), west, ghost);
-					if (KIND & X_HIGH) load_if(lane == 31 && (fixed & X_HIGH), east, ghost + ROWS * BYTES);
-					if ((KIND & X_LOW) && lane == 0 && (mirror & X_LOW)) west = c[0];
-					if ((KIND & X_HIGH) && lane == 31 && (mirror & X_HIGH)) east = c[VECTOR - 1];
-				}
 				REAL next[VECTOR];
 #pragma unroll
 				for (int v = 0; v < VECTOR; v++) {
-					const REAL xm = v > 0 ? c[v > 0 ? v - 1 : 0] : west, xp = v < VECTOR - 1 ? c[v < VECTOR - 1 ? v + 1 : 0] : east;
-					REAL ym = r > 0 ? old[l - 1][r > 0 ? r - 1 : 0][v] : beside[v];
-					REAL yp = r < ROWS - 1 ? old[l - 1][r < ROWS - 1 ? r + 1 : 0][v] : beside[v];
+					const REAL xm = v > 0 ? c[v > 0 ? v - 1 : 0] : west[l & 1][r], xp = v < VECTOR - 1 ? c[v < VECTOR - 1 ? v + 1 : 0] : east[l & 1][r];
+					const REAL ym = r > 0 ? old[l - 1][r > 0 ? r - 1 : 0][v] : below[l & 1][v];
+					const REAL yp = r < ROWS - 1 ? old[l - 1][r < ROWS - 1 ? r + 1 : 0][v] : above[l & 1][v];
 					REAL zm = older[l - 1][r][v], zp = now[r][v];
-					if ((KIND & Y) && r == 1 && (mirror & Y_LOW)) ym = c[v];
-					if ((KIND & Y) && r == ROWS - 2 && (mirror & Y_HIGH)) yp = c[v];
 					if ((KIND & EDGE) && l == z_low && !z_fixed_low) zm = c[v];
 					if ((KIND & EDGE) && l == z_high && !z_fixed_high) zp = c[v];
 					next[v] = apply([&](int dx, int dy, int dz) {
 						return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : dz < 0 ? zm : dz > 0 ? zp : c[v];
 					});
-					if ((KIND & Y) && r == 0 && (fixed & Y_LOW)) next[v] = c[v];
-					if ((KIND & Y) && r == ROWS - 1 && (fixed & Y_HIGH)) next[v] = c[v];
 					if ((KIND & EDGE) && ((l == z_low + 1 && z_fixed_low) || (l == z_high - 1 && z_fixed_high))) next[v] = c[v];
 				}
 #pragma unroll
 				for (int v = 0; v < VECTOR; v++) older[l - 1][r][v] = now[r][v], now[r][v] = next[v];
 			}
 		}
-		if ((KIND & EDGE) && (k - DEPTH < z0 || k - DEPTH >= z1)) return;
+		if (!(KIND & EDGE) || (k - DEPTH >= part().z0 && k - DEPTH < part().z1)) {
 #pragma unroll
-		for (int r = 0; r < ROWS; r++) {
-			if (!mine(r) || !(stored >> r & 1)) continue;
-			REAL *const row = to + r * a.pitch;
-			if (!(KIND & ODD) || vectors) {
-				if (columns) store_vector(row, now[r]);
-			} else {
+			for (int r = 0; r < ROWS; r++) {
+				if (!(stored >> r & 1)) continue;
+				REAL *const row = to + r * a.pitch;
+				if (!(KIND & ODD) || part().vectors) {
+					if (columns) store_vector(row, now[r]);
+				} else {
 #pragma unroll
-				for (int v = 0; v < VECTOR; v++)
-					if (columns >> v & 1) row[v] = now[r][v];
+					for (int v = 0; v < VECTOR; v++)
+						if (columns >> v & 1) row[v] = now[r][v];
+				}
 			}
 		}
-	}
-
-	template <int KIND> __device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
-		wait_async<LEAD - 1>();
-		if (KIND & X) __syncwarp();
-		barrier_wait(told, 1 - odd);
-		rows<KIND, true>(older, old, odd);
-		__syncwarp();
-		if (lane == 0) barrier_arrive(told);
-		load<KIND>(k + LEAD);
-		if (ROWS > 2) rows<KIND, false>(older, old, odd);
 		to += a.plane;
 		k++;
 	}
@@ -247,65 +329,53 @@ struct March {
 		} while (k < end);
 	}
 
-	// march computes planes z0 to z1 of a tile.
-	__device__ __forceinline__ void march(const Axis &ax, const Axis &ay, int tile_x, int tile_y) {
-		const int x0 = ax.begin(tile_x), y0 = ay.begin(tile_y), x = x0 + (int)lane * VECTOR, y = y0 + (int)warp * ROWS;
+	// march computes the planes of the part.
+	__device__ __forceinline__ void march() {
+		const Part &p = part();
+		const int x = p.x0 + (int)lane * VECTOR, y = p.y0 + (int)warp * ROWS;
 		fixed = mirror = 0;
-		const auto wall = [&](bool here, int side, int bit) {
-			if (here) (a.sides[side] == FIXED ? fixed : mirror) |= bit;
-		};
-		wall(ax.low && tile_x == 0, 0, X_LOW);
-		wall(ax.high && tile_x == ax.tiles - 1, 1, X_HIGH);
-		wall(ay.low && tile_y == 0 && warp == 0, 2, Y_LOW);
-		wall(ay.high && tile_y == ay.tiles - 1 && warp == TEAM - 1, 3, Y_HIGH);
+#pragma unroll
+		for (int side = 0; side < 4; side++)
+			if ((p.walls >> side & 1) && (side < 2 || warp == (side == 2 ? 0 : TEAM - 1))) (a.sides[side] == FIXED ? fixed : mirror) |= 1 << side;
+		south = warp > 0 ? own - ROW : own; // mirrored rows are the warp's own
+		north = warp < TEAM - 1 ? own + 2 * ROW : own + ROW;
 
-		// What may be read: ghosts too, but none behind walls along x, which are read apart.
-		const int x_first = ax.low ? 0 : -DEPTH, x_end = ax.n + (ax.high ? 0 : DEPTH);
-		const int y_first = ay.low ? -1 : -DEPTH, y_end = ay.n + (ay.high ? 1 : DEPTH);
-		const int cut_x = ax.cut(tile_x), cut_y = ay.cut(tile_y), end_x = ax.cut(tile_x + 1), end_y = ay.cut(tile_y + 1);
+		const auto within = [&](int at, int axis) { // whether a point may be read
+			return at >= (a.sides[2 * axis] == OPEN ? -DEPTH : 0) && at < a.n[axis] + (a.sides[2 * axis + 1] == OPEN ? DEPTH : 0);
+		};
 		stored = columns = read = reach = 0;
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
-			if (y + r >= y_first && y + r < y_end) read |= 1 << r;
-			if (y + r >= cut_y && y + r < end_y) stored |= 1 << r;
+			if (within(y + r, 1)) read |= 1 << r;
+			if (y + r >= p.cut_y && y + r < p.end_y) stored |= 1 << r;
 		}
 #pragma unroll
 		for (int v = 0; v < VECTOR; v++) {
-			if (x + v >= x_first && x + v < x_end) reach |= 1 << v;
-			if (x + v >= cut_x && x + v < end_x) columns |= 1 << v;
+			if (within(x + v, 0)) reach |= 1 << v;
+			if (x + v >= p.cut_x && x + v < p.end_x) columns |= 1 << v;
 		}
-		const int all = (1 << VECTOR) - 1;
-		vectors = __all_sync(~0u, (x + ax.shift) % VECTOR == 0 && (columns == 0 || columns == all) && (reach == 0 || reach == all));
-		const bool whole = __all_sync(~0u, vectors && reach == all && read == (1 << ROWS) - 1);
-		const auto is = [&](int walls) { return __all_sync(~0u, whole && ((fixed | mirror) & ~walls) == 0); }; // so that the compiler sees no divergence
-		const bool plain = is(0), x_low = is(X_LOW), x_high = is(X_HIGH), along_y = is(Y);
-
-		const bool low = a.sides[4] != OPEN, high = a.sides[5] != OPEN;
-		k = low ? max(z0 - DEPTH, -1) : z0 - DEPTH;
-		last = min(z1 - 1 + DEPTH, high ? a.n[2] : a.n[2] - 1 + DEPTH);
-		const int stop = z1 - 1 + DEPTH, steady = high ? min(stop, a.n[2] - 1) : stop;
+		k = a.sides[4] != OPEN ? max(p.z0 - DEPTH, -1) : p.z0 - DEPTH;
 		from = a.from + k * a.plane + y * a.pitch + x, to = a.to + (k - DEPTH) * a.plane + y * a.pitch + x;
-		__syncwarp();
 #pragma unroll 1
-		for (int i = 0; i < LEAD; i++) load<X | ODD>(k + i);
+		for (int i = 0; i < LEAD; i++) load<X | Y | ODD>(k + i);
 		Level even[DEPTH], odd[DEPTH];
 #pragma unroll
 		for (int i = 0; i < DEPTH * ROWS * VECTOR; i++) (&even[0][0][0])[i] = (&odd[0][0][0])[i] = 0;
 #pragma unroll 1
-		while (k <= stop) {
-			const int edge = max(z0, 1) + DEPTH;
-			if (k < edge || k >= steady)
-				steps<X | Y | ODD | EDGE>(even, odd, k < edge ? min(edge, stop + 1) : stop + 1);
-			else if (plain)
-				steps<0>(even, odd, steady);
-			else if (x_low)
-				steps<X_LOW>(even, odd, steady);
-			else if (x_high)
-				steps<X_HIGH>(even, odd, steady);
-			else if (along_y)
-				steps<Y>(even, odd, steady);
+		while (k <= part().stop) {
+			const int edge = max(part().z0, 1) + DEPTH, kind = part().kind;
+			if (k < edge || k >= part().steady)
+				steps<X | Y | ODD | EDGE>(even, odd, k < edge ? min(edge, part().stop + 1) : part().stop + 1);
+			else if (kind == 0)
+				steps<0>(even, odd, part().steady);
+			else if (kind == Y)
+				steps<Y>(even, odd, part().steady);
+			else if (kind == X_LOW)
+				steps<X_LOW | Y>(even, odd, part().steady);
+			else if (kind == X_HIGH)
+				steps<X_HIGH | Y>(even, odd, part().steady);
 			else
-				steps<X | Y | ODD>(even, odd, steady);
+				steps<X | Y | ODD>(even, odd, part().steady);
 		}
 	}
 };
@@ -317,46 +387,17 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 	const Near shared = near_address(dynamic_shared());
 	m.told = shared + TOLD_AT;
 	m.own = shared + m.warp * (2 * ROW) + m.lane * 16;
-	m.south = m.warp > 0 ? m.own - ROW : m.own;
-	m.north = m.warp < TEAM - 1 ? m.own + 2 * ROW : m.own;
 	m.ring = shared + RING_AT + m.warp * (ROWS * ROW) + m.lane * 16;
+	m.ghost_rows = shared + GHOST_ROWS_AT + m.lane * 16;
 	m.ghosts = shared + GHOSTS_AT + m.warp * GHOSTS;
-	if (threadIdx.x == 0) barrier_init(m.told, TEAM);
-	__syncthreads();
-
-	const int shift = (int)((u64)a.from / BYTES % VECTOR);
-	const Axis ax(a.n[0], EX, MARGIN, 0, shift, a.sides[0] != OPEN, a.sides[1] != OPEN);
-	const Axis ay(a.n[1], EY, DEPTH, 1, 0, a.sides[2] != OPEN, a.sides[3] != OPEN);
-
-	// Tiles row by row. Those of the first and last row and column weigh more.
-	const i64 planes = a.n[2];
-	const int inner = max(0, ax.tiles - 2), ends = ax.tiles - inner;
-	const i64 row_at_wall = (i64)ax.tiles * WALL_WEIGHT, row = (i64)ends * WALL_WEIGHT + (i64)inner * 16;
-	const int rows_between = max(0, ay.tiles - 2);
-	const i64 total = ((ay.tiles - rows_between) * row_at_wall + rows_between * row) * planes;
-	i64 place = total * blockIdx.x / gridDim.x;
-	const i64 stop = total * (blockIdx.x + 1) / gridDim.x;
+	if (threadIdx.x == 0) part().place = 0;
+	if (threadIdx.x < GROUPS) barrier_init(m.told + threadIdx.x * 8, TEAM);
 #pragma unroll 1
-	while (place < stop) {
-		i64 at = place / planes; // of the weights of all tiles
-		int tile_x, tile_y = 0, weight = WALL_WEIGHT;
-		if (at >= row_at_wall) {
-			tile_y = (int)min((at - row_at_wall) / row, (i64)rows_between) + 1;
-			at -= row_at_wall + (tile_y - 1) * row;
-		}
-		i64 begin = place / planes - at; // of this row
-		if (tile_y == 0 || tile_y == ay.tiles - 1 || at < WALL_WEIGHT) {
-			tile_x = (int)(at / WALL_WEIGHT);
-			begin += (i64)tile_x * WALL_WEIGHT;
-		} else {
-			tile_x = 1 + (int)min((at - WALL_WEIGHT) / 16, (i64)inner);
-			begin += WALL_WEIGHT + (i64)(tile_x - 1) * 16;
-			if (tile_x <= inner) weight = 16;
-		}
-		begin *= planes;
-		m.z0 = (int)((place - begin) / weight);
-		m.z1 = (int)min((stop - begin) / weight, planes);
-		if (m.z0 < m.z1) m.march(ax, ay, tile_x, tile_y);
-		place = begin + planes * weight;
+	while (true) {
+		__syncthreads();
+		if (threadIdx.x == 0) next_part(a, part());
+		__syncthreads();
+		if (part().z1 == 0) return;
+		m.march();
 	}
 }

@@ -113,24 +113,24 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int)
 }
 
 // planes is how pass_planes.cu is compiled.
-type planes struct{ depth, rows, team, lead int }
+type planes struct{ depth, rows, team, groups, lead int }
 
 // planesTried are those that registers have room for.
 var planesTried = map[kernels.Real][]planes{
-	kernels.Float64: {{4, 4, 8, 3}, {3, 5, 8, 3}, {2, 8, 8, 3}},
-	kernels.Float32: {{4, 4, 8, 3}, {3, 5, 8, 3}, {2, 8, 8, 3}},
+	kernels.Float64: {{4, 4, 8, 2, 3}, {3, 5, 8, 2, 3}, {2, 8, 8, 1, 3}},
+	kernels.Float32: {{4, 4, 8, 2, 3}, {3, 5, 8, 2, 3}, {2, 8, 8, 1, 3}},
 }
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
 	const row = 32 * 16
 	ex, ey := row/real.Size(), c.rows*c.team
-	ghosts := 2 * c.rows * real.Size() << max(2, bits.Len(uint(c.lead+c.depth)))
+	slots := 1 << max(2, bits.Len(uint(c.lead+c.depth))) // of ghosts
 	return shape{
 		depth: c.depth, cost: 1 + 0.4*float64(c.depth-1), name: "pass_planes", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
-		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + ceil(c.team*ghosts, 16)*16 + 8,
-		least:  [3]int{ex, ey - 2, 1},
+		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + 2*slots*row + ceil(c.team*slots*2*c.rows*real.Size(), 16)*16 + 8*c.groups + 96,
+		least:  [3]int{ex, ey, 1},
 		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team),
-			option("LEAD", c.lead)),
+			option("GROUPS", c.groups), option("LEAD", c.lead)),
 	}
 }
 
