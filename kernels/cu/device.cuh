@@ -134,16 +134,22 @@ __device__ __forceinline__ void load_near(double (&v)[2], Near from) {
 	asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v[0]), "=d"(v[1]) : "r"(from) : "memory");
 }
 __device__ __forceinline__ void load_near(float (&v)[4], Near from) {
-	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(from) : "memory");
+	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+	             : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+	             : "r"(from)
+	             : "memory");
 }
 __device__ __forceinline__ void store_near(Near to, const double (&v)[2]) {
 	asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to), "d"(v[0]), "d"(v[1]) : "memory");
 }
 __device__ __forceinline__ void store_near(Near to, const float (&v)[4]) {
-	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]) : "memory");
+	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+	             : "memory");
 }
 __device__ __forceinline__ void store_vector(double *to, const double (&v)[2]) { *(double2 *)to = {v[0], v[1]}; }
-__device__ __forceinline__ void store_vector(float *to, const float (&v)[4]) { *(float4 *)to = {v[0], v[1], v[2], v[3]}; }
+__device__ __forceinline__ void store_vector(float *to, const float (&v)[4]) {
+	*(float4 *)to = {v[0], v[1], v[2], v[3]};
+}
 
 // load_if and store_if access shared memory in some lanes, without a branch and without a select.
 __device__ __forceinline__ void load_if(bool here, double &v, Near from) {

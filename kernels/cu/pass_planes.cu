@@ -12,13 +12,14 @@
 //
 // Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block: 32 x TEAM threads.
 // A box between two walls has EX columns or more; EY rows or more. Options: REAL; DEPTH; ROWS; TEAM, warps; GROUPS; LEAD, how many planes
-// before it is used level 0 is asked for, one less than a power of two; and stencil.cuh.
+// before it is used level 0 is asked for, one less than a power of two; EARLY, how many levels before it is
+// used what lies beside rows is asked for, 0 or 1; and stencil.cuh.
 #include "device.cuh"
 #include "real.cuh"
 #include "stencil.cuh"
 
 #ifndef DEPTH // for editors
-enum { DEPTH = 4, ROWS = 4, TEAM = 8, GROUPS = 2, LEAD = 3 };
+enum { DEPTH = 4, ROWS = 4, TEAM = 8, GROUPS = 2, LEAD = 3, EARLY = 1 };
 #endif
 
 enum Side { OPEN, FIXED, MIRROR, REPEAT };
@@ -39,7 +40,10 @@ enum {
 	EY = ROWS * TEAM,
 	MARGIN = (DEPTH + VECTOR - 1) / VECTOR * VECTOR, // columns of a tile that others store
 	SLOTS = LEAD + 1,                                // planes of level 0
-	GHOST_SLOTS = LEAD + DEPTH < 4 ? 4 : LEAD + DEPTH < 8 ? 8 : LEAD + DEPTH < 16 ? 16 : 32,
+	GHOST_SLOTS = LEAD + DEPTH < 4 ? 4
+	: LEAD + DEPTH < 8             ? 8
+	: LEAD + DEPTH < 16            ? 16
+	                               : 32,
 
 	// Shared memory, in bytes.
 	ROW = 32 * 16,
@@ -57,7 +61,7 @@ enum {
 
 	WALL_WEIGHT = 17, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
-static_assert((SLOTS & LEAD) == 0 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
+static_assert((SLOTS & LEAD) == 0 && ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
 // How tiles of a length lie along an axis. Tiles overlap by a margin on each side. The first aligned point lies so many before the box.
 struct Axis {
@@ -128,7 +132,8 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	const Axis ay(a.n[1], EY, DEPTH, 0, a.sides[2] != OPEN, a.sides[3] != OPEN);
 	const i64 planes = a.n[2];
 	const int between = max(0, ax.tiles - 2), rows_between = max(0, ay.tiles - 2);
-	const i64 row_at_wall = (i64)ax.tiles * WALL_WEIGHT, row = (i64)(ax.tiles - between) * WALL_WEIGHT + (i64)between * 16;
+	const i64 row_at_wall = (i64)ax.tiles * WALL_WEIGHT,
+	          row = (i64)(ax.tiles - between) * WALL_WEIGHT + (i64)between * 16;
 	const i64 total = ((ay.tiles - rows_between) * row_at_wall + rows_between * row) * planes;
 	const i64 stop = total * (blockIdx.x + 1) / gridDim.x;
 	i64 place = max(p.place, total * blockIdx.x / gridDim.x);
@@ -159,11 +164,13 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 
 	p.x0 = ax.begin(tile_x), p.y0 = ay.begin(tile_y);
 	p.cut_x = ax.cut(tile_x), p.cut_y = ay.cut(tile_y), p.end_x = ax.cut(tile_x + 1), p.end_y = ay.cut(tile_y + 1);
-	p.walls = (ax.low && tile_x == 0 ? X_LOW : 0) | (ax.high && tile_x == ax.tiles - 1 ? X_HIGH : 0) | (ay.low && tile_y == 0 ? Y_LOW : 0) |
-	          (ay.high && tile_y == ay.tiles - 1 ? Y_HIGH : 0);
+	p.walls = (ax.low && tile_x == 0 ? X_LOW : 0) | (ax.high && tile_x == ax.tiles - 1 ? X_HIGH : 0) |
+	          (ay.low && tile_y == 0 ? Y_LOW : 0) | (ay.high && tile_y == ay.tiles - 1 ? Y_HIGH : 0);
 	// Of vectors all may be read that hold a point which may.
-	p.vectors = (p.x0 + ax.shift) % VECTOR == 0 && (p.cut_x + ax.shift) % VECTOR == 0 && (p.end_x + ax.shift) % VECTOR == 0;
-	const bool whole = p.vectors && p.x0 > ax.reach() - VECTOR && p.x0 + EX < ax.end() + VECTOR && p.y0 >= ay.reach() && p.y0 + EY <= ay.end();
+	p.vectors =
+	    (p.x0 + ax.shift) % VECTOR == 0 && (p.cut_x + ax.shift) % VECTOR == 0 && (p.end_x + ax.shift) % VECTOR == 0;
+	const bool whole = p.vectors && p.x0 > ax.reach() - VECTOR && p.x0 + EX < ax.end() + VECTOR && p.y0 >= ay.reach() &&
+	                   p.y0 + EY <= ay.end();
 	p.kind = !whole || (p.walls & X) == X ? ODD : p.walls & X ? p.walls & X : p.walls ? Y : 0;
 
 	const bool high = a.sides[5] != OPEN;
@@ -175,25 +182,44 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 struct March {
 	const Pass &a;
 	unsigned lane, warp;
-	int k;              // plane of level 0
-	const REAL *from;   // the next plane to load, of the thread's first point
-	REAL *to;           // the plane to be stored with plane k, there too
-	int stored, read;   // bits: rows
-	int columns, reach; // bits: points of a row that are stored, and read
-	int fixed, mirror;  // bits: walls where the warp's points end
-	Near own, ring, south, north, ghosts, ghost_rows;
-	Near told; // mbarriers: all warps have left and read the edges of some levels
+	int k;            // plane of level 0
+	const REAL *from; // the next plane to load, of the thread's first point
+	REAL *to;         // the plane to be stored with plane k, there too
+	unsigned bits;    // see below
+	Near own, ring, south, north;
+
+	// Bits in one register, as those in the loops are few.
+	__device__ __forceinline__ bool stored(int row) const { return bits >> row & 1; }
+	__device__ __forceinline__ bool read(int row) const { return bits >> 8 >> row & 1; }
+	__device__ __forceinline__ bool stored_column(int v) const { return bits >> 16 >> v & 1; }
+	__device__ __forceinline__ bool stored_columns() const { return bits >> 16 & 15; }
+	__device__ __forceinline__ bool read_column(int v) const { return bits >> 20 >> v & 1; }
+	__device__ __forceinline__ bool read_columns() const { return bits >> 20 & 15; }
+	__device__ __forceinline__ bool fixed(int wall) const {
+		return bits >> 24 & wall;
+	} // whether the warp's points end there
+	__device__ __forceinline__ bool mirror(int wall) const { return bits >> 28 & wall; }
+
+	static __device__ __forceinline__ Near shared() { return near_address(dynamic_shared()); }
+	__device__ __forceinline__ Near ghosts(int z) const {
+		return shared() + GHOSTS_AT + warp * GHOSTS + (z & (GHOST_SLOTS - 1)) * GHOST_SLOT;
+	}
+	__device__ __forceinline__ Near ghost_row(int z) const {
+		return shared() + GHOST_ROWS_AT + lane * 16 + (z & (GHOST_SLOTS - 1)) * ROW;
+	}
+	// mbarriers: all warps have left and read the edges of some levels.
+	static __device__ __forceinline__ Near told(int group) { return shared() + TOLD_AT + group * 8; }
 
 	// load_row asks for a row of level 0.
 	template <int KIND> __device__ __forceinline__ void load_row(Near at, const REAL *row) const {
 		if (!(KIND & ODD)) {
 			copy_near<16>(at, row);
 		} else if (part().vectors) {
-			if (reach) copy_near<16>(at, row);
+			if (read_columns()) copy_near<16>(at, row);
 		} else {
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++)
-				if (reach >> v & 1) copy_near<BYTES>(at + v * BYTES, row + v);
+				if (read_column(v)) copy_near<BYTES>(at + v * BYTES, row + v);
 		}
 	}
 
@@ -203,11 +229,11 @@ struct March {
 			const Near at = ring + (z & LEAD) * PLANE;
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (!(KIND & ODD) || (read >> r & 1)) load_row<KIND>(at + r * ROW, from + r * a.pitch);
+				if (!(KIND & ODD) || read(r)) load_row<KIND>(at + r * ROW, from + r * a.pitch);
 			if (KIND & Y) {
-				const Near slot = ghost_rows + (z & (GHOST_SLOTS - 1)) * ROW;
-				if (fixed & Y_LOW) load_row<KIND>(slot, from - a.pitch);
-				if (fixed & Y_HIGH) load_row<KIND>(slot + GHOST_SLOTS * ROW, from + ROWS * a.pitch);
+				const Near slot = ghost_row(z);
+				if (fixed(Y_LOW)) load_row<KIND>(slot, from - a.pitch);
+				if (fixed(Y_HIGH)) load_row<KIND>(slot + GHOST_SLOTS * ROW, from + ROWS * a.pitch);
 			}
 			if (KIND & X) load_ghosts(z);
 		}
@@ -218,13 +244,15 @@ struct March {
 	// load_ghosts asks for those beside the first and the last column, one in a lane.
 	__device__ __forceinline__ void load_ghosts(int z) const {
 		const int r = lane & 15, side = lane >> 4;
-		if (r < ROWS && (fixed >> side & 1) && (read >> r & 1))
-			copy_near<BYTES>(ghosts + (z & (GHOST_SLOTS - 1)) * GHOST_SLOT + (side * ROWS + r) * BYTES,
+		if (r < ROWS && fixed(1 << side) && read(r))
+			copy_near<BYTES>(ghosts(z) + (side * ROWS + r) * BYTES,
 			                 from - (int)lane * VECTOR + r * a.pitch + (side ? EX : -1));
 	}
 
 	// step computes a plane of each level, which takes the place of the older one. odd changes from plane to plane.
 	template <int KIND> __device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
+		bits = opaque(bits), lane = opaque(lane),
+		warp = opaque(warp); // so that nothing that follows from them is kept from plane to plane
 		wait_async<LEAD - 1>();
 		if (KIND & X) __syncwarp();
 		int top = DEPTH, z_low = -1, z_high = -1; // levels: the last needed; those that compute planes 0 and n - 1
@@ -239,16 +267,16 @@ struct March {
 		for (int r = 0; r < ROWS; r++) load_near(now[r], ring + (k & LEAD) * PLANE + r * ROW);
 		load<KIND>(k + LEAD);
 
-		// What lies beside the rows is asked for one level before it is used.
+		// What lies beside the rows of a level is asked for EARLY levels before it is used.
 		REAL below[2][VECTOR], above[2][VECTOR], west[2][ROWS], east[2][ROWS];
 		const auto ask = [&](int l) {
 			const int group = (l - 1) * GROUPS / DEPTH, before = ((1 - odd) * DEPTH + l - 1) * LEVEL;
-			if (l == 1 || group != (l - 2) * GROUPS / DEPTH) barrier_wait(told + group * 8, 1 - odd);
+			if (l == 1 || group != (l - 2) * GROUPS / DEPTH) barrier_wait(told(group), 1 - odd);
 			Near low = south + before, high = north + before;
 			if (KIND & Y) {
-				const Near slot = ghost_rows + ((k - l) & (GHOST_SLOTS - 1)) * ROW;
-				if (fixed & Y_LOW) low = slot;
-				if (fixed & Y_HIGH) high = slot + GHOST_SLOTS * ROW;
+				const Near slot = ghost_row(k - l);
+				if (fixed(Y_LOW)) low = slot;
+				if (fixed(Y_HIGH)) high = slot + GHOST_SLOTS * ROW;
 			}
 			load_near(below[l & 1], low);
 			load_near(above[l & 1], high);
@@ -258,24 +286,27 @@ struct March {
 				REAL &w = west[l & 1][r], &e = east[l & 1][r];
 				w = __shfl_up_sync(~0u, c[VECTOR - 1], 1), e = __shfl_down_sync(~0u, c[0], 1);
 				if (KIND & X) {
-					const Near ghost = ghosts + ((k - l) & (GHOST_SLOTS - 1)) * GHOST_SLOT + r * BYTES;
-					if (KIND & X_LOW) load_if(lane == 0 && (fixed & X_LOW), w, ghost);
-					if (KIND & X_HIGH) load_if(lane == 31 && (fixed & X_HIGH), e, ghost + ROWS * BYTES);
-					if ((KIND & X_LOW) && lane == 0 && (mirror & X_LOW)) w = c[0];
-					if ((KIND & X_HIGH) && lane == 31 && (mirror & X_HIGH)) e = c[VECTOR - 1];
+					const Near ghost = ghosts(k - l) + r * BYTES;
+					if (KIND & X_LOW) load_if(lane == 0 && fixed(X_LOW), w, ghost);
+					if (KIND & X_HIGH) load_if(lane == 31 && fixed(X_HIGH), e, ghost + ROWS * BYTES);
+					if ((KIND & X_LOW) && lane == 0 && mirror(X_LOW)) w = c[0];
+					if ((KIND & X_HIGH) && lane == 31 && mirror(X_HIGH)) e = c[VECTOR - 1];
 				}
 			}
 		};
-		ask(1);
+		// Always. The compiler must not know it: so it moves a new plane to where the older one was, as soon as this one is not needed any more.
+		// Else it holds three planes of each level, and spills.
+		const bool taking = a.pitch != 0;
+		if (EARLY) ask(1);
 #pragma unroll
 		for (int l = 1; l <= DEPTH; l++) {
-			if (l < DEPTH) ask(l + 1);
+			if (l + EARLY <= DEPTH) ask(l + EARLY);
 			const int group = (l - 1) * GROUPS / DEPTH, there = (odd * DEPTH + l - 1) * LEVEL;
 			store_near(own + there, now[0]);
 			store_near(own + there + ROW, now[ROWS - 1]);
 			if (l == DEPTH || group != l * GROUPS / DEPTH) {
 				__syncwarp();
-				if (lane == 0) barrier_arrive(told + group * 8);
+				if (lane == 0) barrier_arrive(told(group));
 			}
 			if ((KIND & EDGE) && l > top) {
 #pragma unroll
@@ -288,7 +319,8 @@ struct March {
 				REAL next[VECTOR];
 #pragma unroll
 				for (int v = 0; v < VECTOR; v++) {
-					const REAL xm = v > 0 ? c[v > 0 ? v - 1 : 0] : west[l & 1][r], xp = v < VECTOR - 1 ? c[v < VECTOR - 1 ? v + 1 : 0] : east[l & 1][r];
+					const REAL xm = v > 0 ? c[v > 0 ? v - 1 : 0] : west[l & 1][r],
+					           xp = v < VECTOR - 1 ? c[v < VECTOR - 1 ? v + 1 : 0] : east[l & 1][r];
 					const REAL ym = r > 0 ? old[l - 1][r > 0 ? r - 1 : 0][v] : below[l & 1][v];
 					const REAL yp = r < ROWS - 1 ? old[l - 1][r < ROWS - 1 ? r + 1 : 0][v] : above[l & 1][v];
 					REAL zm = older[l - 1][r][v], zp = now[r][v];
@@ -297,23 +329,27 @@ struct March {
 					next[v] = apply([&](int dx, int dy, int dz) {
 						return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : dz < 0 ? zm : dz > 0 ? zp : c[v];
 					});
-					if ((KIND & EDGE) && ((l == z_low + 1 && z_fixed_low) || (l == z_high - 1 && z_fixed_high))) next[v] = c[v];
+					if ((KIND & EDGE) && ((l == z_low + 1 && z_fixed_low) || (l == z_high - 1 && z_fixed_high)))
+						next[v] = c[v];
 				}
 #pragma unroll
-				for (int v = 0; v < VECTOR; v++) older[l - 1][r][v] = now[r][v], now[r][v] = next[v];
+				for (int v = 0; v < VECTOR; v++) {
+					if (taking) older[l - 1][r][v] = now[r][v];
+					now[r][v] = next[v];
+				}
 			}
 		}
 		if (!(KIND & EDGE) || (k - DEPTH >= part().z0 && k - DEPTH < part().z1)) {
 #pragma unroll
 			for (int r = 0; r < ROWS; r++) {
-				if (!(stored >> r & 1)) continue;
+				if (!stored(r)) continue;
 				REAL *const row = to + r * a.pitch;
 				if (!(KIND & ODD) || part().vectors) {
-					if (columns) store_vector(row, now[r]);
+					if (stored_columns()) store_vector(row, now[r]);
 				} else {
 #pragma unroll
 					for (int v = 0; v < VECTOR; v++)
-						if (columns >> v & 1) row[v] = now[r][v];
+						if (stored_column(v)) row[v] = now[r][v];
 				}
 			}
 		}
@@ -333,26 +369,27 @@ struct March {
 	__device__ __forceinline__ void march() {
 		const Part &p = part();
 		const int x = p.x0 + (int)lane * VECTOR, y = p.y0 + (int)warp * ROWS;
-		fixed = mirror = 0;
+		bits = 0;
 #pragma unroll
 		for (int side = 0; side < 4; side++)
-			if ((p.walls >> side & 1) && (side < 2 || warp == (side == 2 ? 0 : TEAM - 1))) (a.sides[side] == FIXED ? fixed : mirror) |= 1 << side;
+			if ((p.walls >> side & 1) && (side < 2 || warp == (side == 2 ? 0 : TEAM - 1)))
+				bits |= 1u << (a.sides[side] == FIXED ? 24 : 28) << side;
 		south = warp > 0 ? own - ROW : own; // mirrored rows are the warp's own
 		north = warp < TEAM - 1 ? own + 2 * ROW : own + ROW;
 
 		const auto within = [&](int at, int axis) { // whether a point may be read
-			return at >= (a.sides[2 * axis] == OPEN ? -DEPTH : 0) && at < a.n[axis] + (a.sides[2 * axis + 1] == OPEN ? DEPTH : 0);
+			return at >= (a.sides[2 * axis] == OPEN ? -DEPTH : 0) &&
+			       at < a.n[axis] + (a.sides[2 * axis + 1] == OPEN ? DEPTH : 0);
 		};
-		stored = columns = read = reach = 0;
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
-			if (within(y + r, 1)) read |= 1 << r;
-			if (y + r >= p.cut_y && y + r < p.end_y) stored |= 1 << r;
+			if (within(y + r, 1)) bits |= 1u << 8 << r;
+			if (y + r >= p.cut_y && y + r < p.end_y) bits |= 1u << r;
 		}
 #pragma unroll
 		for (int v = 0; v < VECTOR; v++) {
-			if (within(x + v, 0)) reach |= 1 << v;
-			if (x + v >= p.cut_x && x + v < p.end_x) columns |= 1 << v;
+			if (within(x + v, 0)) bits |= 1u << 20 << v;
+			if (x + v >= p.cut_x && x + v < p.end_x) bits |= 1u << 16 << v;
 		}
 		k = a.sides[4] != OPEN ? max(p.z0 - DEPTH, -1) : p.z0 - DEPTH;
 		from = a.from + k * a.plane + y * a.pitch + x, to = a.to + (k - DEPTH) * a.plane + y * a.pitch + x;
@@ -366,16 +403,11 @@ struct March {
 			const int edge = max(part().z0, 1) + DEPTH, kind = part().kind;
 			if (k < edge || k >= part().steady)
 				steps<X | Y | ODD | EDGE>(even, odd, k < edge ? min(edge, part().stop + 1) : part().stop + 1);
-			else if (kind == 0)
-				steps<0>(even, odd, part().steady);
-			else if (kind == Y)
-				steps<Y>(even, odd, part().steady);
-			else if (kind == X_LOW)
-				steps<X_LOW | Y>(even, odd, part().steady);
-			else if (kind == X_HIGH)
-				steps<X_HIGH | Y>(even, odd, part().steady);
-			else
-				steps<X | Y | ODD>(even, odd, part().steady);
+			else if (kind == 0) steps<0>(even, odd, part().steady);
+			else if (kind == Y) steps<Y>(even, odd, part().steady);
+			else if (kind == X_LOW) steps<X_LOW | Y>(even, odd, part().steady);
+			else if (kind == X_HIGH) steps<X_HIGH | Y>(even, odd, part().steady);
+			else steps<X | Y | ODD>(even, odd, part().steady);
 		}
 	}
 };
@@ -384,14 +416,10 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 	grid_dependency_wait();
 	March m{a};
 	m.lane = threadIdx.x % 32, m.warp = threadIdx.x / 32;
-	const Near shared = near_address(dynamic_shared());
-	m.told = shared + TOLD_AT;
-	m.own = shared + m.warp * (2 * ROW) + m.lane * 16;
-	m.ring = shared + RING_AT + m.warp * (ROWS * ROW) + m.lane * 16;
-	m.ghost_rows = shared + GHOST_ROWS_AT + m.lane * 16;
-	m.ghosts = shared + GHOSTS_AT + m.warp * GHOSTS;
+	m.own = m.shared() + m.warp * (2 * ROW) + m.lane * 16;
+	m.ring = m.shared() + RING_AT + m.warp * (ROWS * ROW) + m.lane * 16;
 	if (threadIdx.x == 0) part().place = 0;
-	if (threadIdx.x < GROUPS) barrier_init(m.told + threadIdx.x * 8, TEAM);
+	if (threadIdx.x < GROUPS) barrier_init(m.told(threadIdx.x), TEAM);
 #pragma unroll 1
 	while (true) {
 		__syncthreads();

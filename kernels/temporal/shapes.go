@@ -113,12 +113,12 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int)
 }
 
 // planes is how pass_planes.cu is compiled.
-type planes struct{ depth, rows, team, groups, lead int }
+type planes struct{ depth, rows, team, groups, lead, early int }
 
 // planesTried are those that registers have room for.
 var planesTried = map[kernels.Real][]planes{
-	kernels.Float64: {{4, 4, 8, 2, 3}, {3, 5, 8, 2, 3}, {2, 8, 8, 1, 3}},
-	kernels.Float32: {{4, 4, 8, 2, 3}, {3, 5, 8, 2, 3}, {2, 8, 8, 1, 3}},
+	kernels.Float64: {{4, 3, 8, 1, 3, 1}, {3, 4, 8, 1, 3, 1}, {2, 4, 12, 1, 3, 1}},
+	kernels.Float32: {{4, 3, 8, 1, 3, 1}, {3, 4, 8, 1, 3, 1}, {2, 4, 12, 1, 3, 1}},
 }
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
@@ -130,7 +130,7 @@ func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
 		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + 2*slots*row + ceil(c.team*slots*2*c.rows*real.Size(), 16)*16 + 8*c.groups + 96,
 		least:  [3]int{ex, ey, 1},
 		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team),
-			option("GROUPS", c.groups), option("LEAD", c.lead)),
+			option("GROUPS", c.groups), option("LEAD", c.lead), option("EARLY", c.early)),
 	}
 }
 
