@@ -23,7 +23,7 @@ type gpu struct {
 }
 
 func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*gpu, error) {
-	g := &gpu{compiler: c, device: d, stencil: s, candidates: shapesOf(s, real, l, int(d.Shared)), loaded: map[string]streams.Function{}}
+	g := &gpu{compiler: c, device: d, stencil: s, candidates: shapesOf(s, real, l, d.Arch, int(d.Shared)), loaded: map[string]streams.Function{}}
 	if len(g.candidates) == 0 {
 		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
 	}

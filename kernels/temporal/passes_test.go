@@ -22,7 +22,7 @@ func TestPasses(t *testing.T) {
 		if testdevices.OnCPU(b.Device) { // whose shared memory has room for small tiles alone
 			planes3, strips2 := planesTried, stripsTried
 			defer func() { planesTried, stripsTried = planes3, strips2 }()
-			few := []planes{{2, 3, 2, 1, 1, 0}, {3, 2, 4, 2, 1, 1}, {4, 4, 3, 2, 3, 1}, {4, 6, 2, 3, 1, 0}}
+			few := []planes{{2, 3, 2, 1, 1, 0, 0}, {3, 2, 4, 2, 1, 1, 0}, {4, 4, 3, 2, 3, 1, 0}, {4, 6, 2, 3, 1, 0, 0}}
 			planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
 			small := []strips{{2, 2, 1, 2, 1, 1}, {3, 2, 2, 1, 1, 2}, {5, 3, 3, 1, 2, 3}, {7, 4, 2, 1, 2, 2}, {9, 4, 4, 1, 3, 2}}
 			stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}

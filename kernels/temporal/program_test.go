@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -10,13 +11,15 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// programs are all kernels for stars that reach one point, and those for other stencils that hold the most.
-func programs(t *testing.T) (all []kernels.Program) {
+var targets = []string{"sm_80", "sm_90", "sm_100"}
+
+// programs are all kernels of a target for stars that reach one point, and those for other stencils that hold the most.
+func programs(t *testing.T, target string) (all []kernels.Program) {
 	seen := map[string]bool{}
 	for _, s := range stencils(t) {
 		for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 			l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
-			for _, one := range shapesOf(s, real, l, 160<<10) {
+			for _, one := range shapesOf(s, real, l, target, 160<<10) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
 					seen[kind+string(real)] = true
 					all = append(all, one.program)
@@ -35,11 +38,37 @@ func kindOf(s stencil.Stencil, one shape) string {
 	return one.String()
 }
 
-func TestEveryArgumentIsMirrored(t *testing.T) { kerneltest.MirrorArguments(t, programs(t)...) }
+func TestEveryArgumentIsMirrored(t *testing.T) {
+	kerneltest.MirrorArguments(t, programs(t, "sm_90")...)
+}
 
-func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t)...) }
+func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t, "sm_90")...) }
 
-// No level leaves the registers that it was given.
+// No level leaves the registers that it was given. A target whose compiler has no room for a kernel has others of that depth.
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
-	kerneltest.CompileWithoutSpills(t, programs(t)...)
+	for _, target := range targets {
+		kerneltest.CompileWithoutSpillsFor(t, target, programs(t, target)...)
+	}
+}
+
+func TestEveryTargetHasAllDepths(t *testing.T) {
+	want := map[string][]int{}
+	for _, target := range targets {
+		for _, s := range stencils(t) {
+			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+				l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
+				var depths []int
+				for _, one := range shapesOf(s, real, l, target, 160<<10) {
+					depths = append(depths, one.depth)
+				}
+				slices.Sort(depths)
+				key := fmt.Sprint(s, real)
+				if depths = slices.Compact(depths); want[key] == nil {
+					want[key] = depths
+				} else if !slices.Equal(depths, want[key]) {
+					t.Errorf("%s on %s has passes of %v steps, others of %v", key, target, depths, want[key])
+				}
+			}
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -86,15 +88,18 @@ func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, er
 
 func ceil(n, by int) int { return (n + by - 1) / by }
 
-// shapesOf returns the kernels for a stencil and arrays of a layout, whose blocks may have so much shared memory.
-func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int) (all []shape) {
+// shapesOf returns the kernels for a stencil and arrays of a layout on a device as "sm_90", whose blocks may have so much shared memory.
+func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, shared int) (all []shape) {
+	target, _ := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
 	vector := 16 / real.Size()
 	_, star := s.AsStar()
 	aligned := l.Padded() && l.Pitch%int64(vector) == 0 && l.Plane%int64(vector) == 0
 	switch {
 	case star && aligned && s.Dims == 3:
 		for _, c := range planesTried[real] {
-			all = append(all, planesShape(s, real, c))
+			if c.below == 0 || target < c.below {
+				all = append(all, planesShape(s, real, c))
+			}
 		}
 	case star && aligned && s.Dims == 2:
 		for _, c := range stripsTried[real] {
@@ -113,12 +118,15 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, shared int)
 }
 
 // planes is how pass_planes.cu is compiled.
-type planes struct{ depth, rows, team, groups, lead, early int }
+type planes struct {
+	depth, rows, team, groups, lead, early int
+	below                                  int // the number of the first target whose compiler has no registers for it; 0 where all have
+}
 
 // planesTried are those that registers have room for.
 var planesTried = map[kernels.Real][]planes{
-	kernels.Float64: {{4, 3, 8, 1, 3, 1}, {3, 4, 8, 1, 3, 1}, {2, 4, 12, 1, 3, 1}},
-	kernels.Float32: {{4, 3, 8, 1, 3, 1}, {3, 4, 8, 1, 3, 1}, {2, 4, 12, 1, 3, 1}},
+	kernels.Float64: {{4, 4, 8, 1, 3, 0, 0}, {4, 3, 8, 1, 3, 1, 0}, {3, 4, 8, 1, 3, 0, 0}, {2, 5, 8, 1, 3, 0, 0}},
+	kernels.Float32: {{4, 4, 8, 1, 3, 1, 100}, {4, 4, 8, 1, 3, 0, 100}, {4, 3, 8, 1, 3, 1, 0}, {3, 5, 8, 1, 3, 1, 100}, {3, 4, 8, 1, 3, 1, 0}, {2, 6, 8, 1, 3, 1, 0}},
 }
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
@@ -126,7 +134,7 @@ func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
 	ex, ey := row/real.Size(), c.rows*c.team
 	slots := 1 << max(2, bits.Len(uint(c.lead+c.depth))) // of ghosts
 	return shape{
-		depth: c.depth, cost: 1 + 0.4*float64(c.depth-1), name: "pass_planes", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
+		depth: c.depth, cost: 1 + 0.27*float64(c.depth-1), name: "pass_planes", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
 		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + 2*slots*row + ceil(c.team*slots*2*c.rows*real.Size(), 16)*16 + 8*c.groups + 96,
 		least:  [3]int{ex, ey, 1},
 		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team),

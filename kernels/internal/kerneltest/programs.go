@@ -20,20 +20,26 @@ import (
 // in registers.
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
+	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+		CompileWithoutSpillsFor(t, arch, programs...)
+	}
+}
+
+// CompileWithoutSpillsFor does so for one generation.
+func CompileWithoutSpillsFor(t *testing.T, arch string, programs ...kernels.Program) {
+	t.Helper()
 	testdevices.OtherCompilers(t)
 	c := Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		for _, p := range programs {
-			t.Run(arch+"/"+p.String(), func(t *testing.T) {
-				t.Parallel()
-				for _, u := range Usage(t, c, p, arch) {
-					t.Logf("%s: %d registers", u.Name, u.Registers)
-					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
-						t.Errorf("%s spills: %+v", u.Name, u)
-					}
+	for _, p := range programs {
+		t.Run(arch+"/"+p.String(), func(t *testing.T) {
+			t.Parallel()
+			for _, u := range Usage(t, c, p, arch) {
+				t.Logf("%s: %d registers", u.Name, u.Registers)
+				if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+					t.Errorf("%s spills: %+v", u.Name, u)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
