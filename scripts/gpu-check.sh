@@ -103,6 +103,12 @@ sanitize() {
 	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
 		-test.run 'TestExchangeCases/backend=cuda/.*/path=direct'
 	tail -n 1 "$out/memcheck-exchange-direct.log"
+	local tool
+	for tool in memcheck racecheck; do
+		LIMIT=400 check $tool-passes compute-sanitizer --tool $tool --error-exitcode 3 "$bundle/kernels-temporal.test" -test.v -test.short \
+			-test.run 'TestPasses/backend=cuda$/dims=./points=[57]$'
+		tail -n 1 "$out/$tool-passes.log"
+	done
 }
 
 # Schemes fused and resident, against one without whole steps, on GPUs that are late or fail.
