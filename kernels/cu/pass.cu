@@ -169,7 +169,7 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 			for (int row = 0; row < ROWS; row++) {
 				const int cy = BEGIN_Y + i / W * ROWS + row, y = DIMS == 3 ? t.y0 - DEPTH * RY + cy : 0;
 				if (DIMS == 3 && cy >= BEGIN_Y + H) continue;
-				if (!inside && !t.reached(x, y)) continue;
+				if ((!inside || l.behind) && !t.reached(x, y)) continue; // of layers behind walls level 0 is read
 				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
 				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall(t, l, cx, cy, x, y, layer);
 				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
