@@ -16,25 +16,30 @@ import (
 	"github.com/halox/halox/kernels/internal/source"
 )
 
-// CompileWithoutSpills wants programs to compile for each generation of GPUs and to keep their variables
-// in registers.
+// CompileWithoutSpills wants programs to compile for each generation of GPUs, see testdevices.Generations, and to keep their
+// variables in registers.
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
 	testdevices.OtherCompilers(t)
 	c := Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		for _, p := range programs {
-			t.Run(arch+"/"+p.String(), func(t *testing.T) {
-				t.Parallel()
-				for _, u := range Usage(t, c, p, arch) {
-					t.Logf("%s: %d registers", u.Name, u.Registers)
-					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
-						t.Errorf("%s spills: %+v", u.Name, u)
-					}
-				}
-			})
+	for i, p := range programs {
+		for _, arch := range testdevices.Generations(i) {
+			WithoutSpills(t, c, p.String(), p, arch)
 		}
 	}
+}
+
+// WithoutSpills wants a program to compile for one generation, in a subtest beside others, and to keep its variables in registers.
+func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Program, arch string) {
+	t.Run(arch+"/"+name, func(t *testing.T) {
+		t.Parallel()
+		for _, u := range Usage(t, c, p, arch) {
+			t.Logf("%s: %d registers", u.Name, u.Registers)
+			if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+				t.Errorf("%s spills: %+v", u.Name, u)
+			}
+		}
+	})
 }
 
 // Usage returns what the kernels of a program use. What the compiler said is kept in the folder .cache of the
@@ -64,7 +69,7 @@ func PTX(t *testing.T, c *kernels.Compiler, p kernels.Program) string {
 func AcquireAndRelease(t *testing.T, p kernels.Program) {
 	t.Helper()
 	testdevices.OtherCompilers(t)
-	text := PTX(t, testdevices.Compiler(t), p)
+	text := PTX(t, testdevices.CachingCompiler(t), p)
 	for _, has := range []string{"ld.acquire.sys", "red.release.sys"} {
 		if !strings.Contains(text, has) {
 			t.Errorf("no %s", has)
