@@ -339,7 +339,8 @@ func TestRunEnds(t *testing.T) {
 	})
 }
 
-// The sources compile with options and without: those with all kinds of calls for each generation of GPUs, the others for one.
+// The sources compile with options and without: those with all kinds of calls for each generation of GPUs, unless tests are
+// short, the others for one.
 func TestSourceCompiles(t *testing.T) {
 	testdevices.OtherCompilers(t)
 	if testing.Short() {
@@ -351,7 +352,7 @@ func TestSourceCompiles(t *testing.T) {
 		generations []string
 	}{
 		"plain":             {source(), nil, nil},
-		"all":               {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}, nil},
+		"all":               {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}, testdevices.Generations(2)},
 		"messages":          {messagesSource(), []string{"RANK_CHECKS"}, []string{"sm_80"}},
 		"messages by proxy": {messagesSource(), []string{"RANK_QUEUES", "RANK_PROXY"}, []string{"sm_90"}},
 		"collectives":       {collectivesSource(), []string{"RANK_CHECKS"}, []string{"sm_90"}},
