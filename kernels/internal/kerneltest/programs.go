@@ -33,7 +33,7 @@ func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Program, arch string) {
 	t.Run(arch+"/"+name, func(t *testing.T) {
 		t.Parallel()
-		for _, u := range Usage(t, c, p, arch) {
+		for _, u := range usage(t, c, p, arch) {
 			t.Logf("%s: %d registers", u.Name, u.Registers)
 			if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
 				t.Errorf("%s spills: %+v", u.Name, u)
@@ -42,9 +42,9 @@ func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Progr
 	})
 }
 
-// Usage returns what the kernels of a program use. What the compiler said is kept in the folder .cache of the
+// usage returns what the kernels of a program use. What the compiler said is kept in the folder .cache of the
 // module, which lies two folders above that of the test.
-func Usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
+func usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
 	t.Helper()
 	text := nvrtc.Source{Name: p.File}
 	for name, content := range Must(p.Files())(t) {
