@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,6 +53,9 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 		"a component by data":      {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "a component"},
 		"a name that nobody has":   {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `has no access "w"`},
 	} {
+		if !testdevices.Long() && slices.Contains([]string{"beside the footprint", "by data, as a number", "by a parameter"}, name) {
+			continue // as others: each takes the C++ compiler some seconds
+		}
 		t.Run(name, func(t *testing.T) {
 			s := waveSample()
 			s.point.CUDA = `template <typename P> __device__ __forceinline__ double both(P &p) {
