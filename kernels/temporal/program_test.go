@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/stencil"
@@ -41,5 +42,5 @@ func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t)...) }
 
 // No level leaves the registers that it was given.
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
-	kerneltest.CompileWithoutSpills(t, programs(t)...)
+	kerneltest.CompileWithoutSpills(t, testdevices.Spread(16, programs(t))...)
 }
