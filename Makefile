@@ -25,7 +25,7 @@ PLAIN := configs docs domain halo/datatype/typetest halo/datatype/workloads inte
 # All other packages.
 NOT_PLAIN = $(filter-out $(addprefix $(shell $(GO) list -m)/,$(PLAIN)),$(shell $(GO) list ./...))
 
-.PHONY: help build run test race nocgo test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
+.PHONY: help build run test test-long race nocgo test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,8 +36,12 @@ build: ## build bin/halox
 run: build ## build halox and run a sample config (SAMPLE=...), with a picture under out/
 	./bin/halox run $(SAMPLE)
 
-test: ## run all tests, with the flags of TESTFLAGS
+test: ## run all tests, with a part of what is long; TESTFLAGS are flags
 	$(GO) test $(TESTFLAGS) ./...
+
+# See Long in internal/testdevices.
+test-long: ## run all tests whole: all programs for all generations of GPUs, all seeds, all seeded faults
+	HALOX_TEST_LONG=1 $(GO) test -timeout 20m $(TESTFLAGS) ./...
 
 # The detector has nothing to see in internal/rooms, which reads other files without cgo.
 # Studies of numbers are shorter under the detector and without cgo, and what C++ and CUDA do by themselves is left out: see

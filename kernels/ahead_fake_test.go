@@ -77,7 +77,7 @@ func TestAheadCompilesSideBySide(t *testing.T) {
 
 // A context that ends ends the waiting, though a compilation goes on, and what comes after it is not loaded.
 func TestAheadEndsWithTheContext(t *testing.T) {
-	slow := testdevices.SlowNVRTC(t, 300*time.Millisecond, "")
+	slow := testdevices.SlowNVRTC(t, 2*time.Second, "")
 	fake, _, dry := twoGPUs(t)
 	c := kernels.NewCompiler(kernels.Options{NVRTC: slow.Library, Cache: t.TempDir()})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,10 +87,9 @@ func TestAheadEndsWithTheContext(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
-	begin := time.Now()
 	a.Wait()
-	if took := time.Since(begin); took > 200*time.Millisecond {
-		t.Errorf("waited %v", took)
+	if _, done := c.Compiled(); done != 0 {
+		t.Error("waited for the compiler")
 	}
 	for _, done := c.Compiled(); done == 0; _, done = c.Compiled() {
 		time.Sleep(time.Millisecond)

@@ -141,6 +141,13 @@ func (c *Compiler) BeginSteps(d *streams.Device, programs ...Program) {
 	}
 }
 
+// Expect has a program compiled that may be loaded soon, where this is the compiler of an Ahead, and does nothing otherwise.
+func (c *Compiler) Expect(d *streams.Device, p Program, names ...string) {
+	if c.load != nil && !d.GoKernels {
+		_, _ = c.load(d, p, names) // what is wrong Load says
+	}
+}
+
 // injectFault returns the program of steps as tests want it on a device.
 func (c *Compiler) injectFault(d *streams.Device, p Program) Program {
 	if c.options.Disturb != nil {

@@ -72,6 +72,7 @@ check() {
 
 # All test programs, each where the files that it reads lie.
 tests() {
+	export HALOX_TEST_LONG=1 # all tests whole
 	local name from
 	"$bundle/halox" devices
 	for name in ${TESTS:-$(cd "$bundle" && ls -- *.test)}; do

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/internal/testnet"
 	"github.com/halox/halox/results"
@@ -125,6 +126,9 @@ func inFolderOfThePage(t *testing.T) (module string) {
 
 // Commands of the page that need no other host are carried out. The curves are those that it shows.
 func TestManyHostsOnOneHost(t *testing.T) {
+	if !testdevices.Long() {
+		t.Skip("SKIPPED: forecasts take half a minute; make test-long makes them")
+	}
 	all := commandsOf(manyHosts(t))
 	module := inFolderOfThePage(t)
 	ran := 0

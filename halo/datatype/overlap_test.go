@@ -43,11 +43,15 @@ func TestOverlaps(t *testing.T) {
 func TestOverlapsOfBigTypesAreFoundFast(t *testing.T) {
 	box := must(Subarray([]int{4000, 4000, 4000}, []int{3000, 3000, 3000}, []int{0, 0, 0}, COrder, Float64))
 	structs := must(Struct([]int{1, 1, 1}, []int64{0, 16, 40}, []*Type{Float64, Float64, Int32}))
-	start := time.Now()
-	if committed(t, box, 1).Overlaps() || committed(t, structs, 1<<30).Overlaps() {
-		t.Error("they do not overlap")
+	best := time.Hour // of some, on a host that has other work
+	for range 20 {
+		start := time.Now()
+		if committed(t, box, 1).Overlaps() || committed(t, structs, 1<<30).Overlaps() {
+			t.Fatal("they do not overlap")
+		}
+		if best = min(best, time.Since(start)); best <= 100*time.Millisecond {
+			return
+		}
 	}
-	if took := time.Since(start); took > 100*time.Millisecond {
-		t.Errorf("it took %v", took)
-	}
+	t.Errorf("it took %v at least", best)
 }

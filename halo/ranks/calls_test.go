@@ -339,7 +339,8 @@ func TestRunEnds(t *testing.T) {
 	})
 }
 
-// The sources compile with options and without: those with all kinds of calls for each generation of GPUs, the others for one.
+// The sources compile with options and without: those with all kinds of calls for each generation of GPUs, if tests are
+// long, the others for one. Two of them only then: they take longest, and tests run them as C++.
 func TestSourceCompiles(t *testing.T) {
 	testdevices.OtherCompilers(t)
 	if testing.Short() {
@@ -350,13 +351,16 @@ func TestSourceCompiles(t *testing.T) {
 		defines     []string
 		generations []string
 	}{
-		"plain":             {source(), nil, nil},
-		"all":               {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}, nil},
+		"plain":             {source(), nil, testdevices.Generations(0)},
+		"all":               {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}, testdevices.Generations(2)},
 		"messages":          {messagesSource(), []string{"RANK_CHECKS"}, []string{"sm_80"}},
 		"messages by proxy": {messagesSource(), []string{"RANK_QUEUES", "RANK_PROXY"}, []string{"sm_90"}},
 		"collectives":       {collectivesSource(), []string{"RANK_CHECKS"}, []string{"sm_90"}},
 		"proxy":             {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}, []string{"sm_100"}},
 	} {
+		if !testdevices.Long() && (name == "collectives" || name == "messages by proxy") {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.from.Defines = c.defines

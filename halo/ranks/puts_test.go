@@ -149,6 +149,8 @@ func TestPuts(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/ranks=%d", kernel, c.ranks), func(t *testing.T) {
 					if testdevices.OnGPU(s.Devices[0]) {
 						c.rounds *= 500
+					} else if !testdevices.Long() {
+						c.rounds /= 2
 					}
 					var slots, sources []*streams.Memory
 					var wrong atomic.Int64

@@ -9,7 +9,7 @@ import (
 // Many short sleeps of an idle process take far less than a millisecond each.
 func TestSleep(t *testing.T) {
 	best := time.Hour
-	for range 50 {
+	for n := 0; n < 50 || best > 900*time.Microsecond && n < 5000; n++ { // on a host that has other work
 		begin := time.Now()
 		Sleep(20 * time.Microsecond)
 		took := time.Since(begin)

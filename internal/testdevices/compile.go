@@ -16,15 +16,22 @@ func Compiler(t *testing.T) *kernels.Compiler {
 	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: t.TempDir()})
 }
 
-// Compile compiles the source for each generation of GPUs that halox runs on, or for some. See OtherCompilers.
-func Compile(t *testing.T, source kernels.Source, generations ...string) {
+// CachingCompiler is Compiler, but what it compiled stays in the folder .cache of the module, for all tests.
+func CachingCompiler(t *testing.T) *kernels.Compiler {
+	t.Helper()
+	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: filepath.Join(moduleRoot(), ".cache", "images")})
+}
+
+// Compile compiles the source for each generation of GPUs that halox runs on, for an H200's alone unless tests are long, or for
+// those that are named. What was compiled stays in the folder .cache of the module. See OtherCompilers.
+func Compile(t *testing.T, source kernels.Source, named ...string) {
 	t.Helper()
 	OtherCompilers(t)
-	c := Compiler(t)
-	if len(generations) == 0 {
-		generations = []string{"sm_80", "sm_90", "sm_100"}
+	c := CachingCompiler(t)
+	if len(named) == 0 {
+		named = Generations(1)
 	}
-	for _, arch := range generations {
+	for _, arch := range named {
 		if _, err := c.Compile(source, arch); err != nil {
 			t.Error(err)
 		}

@@ -2,10 +2,26 @@ package testdevices
 
 import "testing"
 
-// Few returns all elements, but n of them, spread from the first to the last, under the race detector and without cgo. It is
-// for studies of numbers: the detector looks at threads, which are the same for each element, and cgo changes no number.
+// Few returns all elements if tests are long, see Long, and otherwise 2n of them, spread from the first to the last. Under the
+// race detector and without cgo it returns n. It is for studies of numbers: the detector looks at threads, which are the same for
+// each element, and cgo changes no number.
 func Few[T any](n int, all []T) []T {
-	if !again || len(all) <= n {
+	if again {
+		return spread(n, all)
+	}
+	return Spread(2*n, all)
+}
+
+// Spread returns all elements if tests are long, see Long, and otherwise n of them, spread from the first to the last.
+func Spread[T any](n int, all []T) []T {
+	if Long() {
+		return all
+	}
+	return spread(n, all)
+}
+
+func spread[T any](n int, all []T) []T {
+	if len(all) <= n {
 		return all
 	}
 	var some []T

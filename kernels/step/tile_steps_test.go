@@ -236,10 +236,11 @@ func (c tileCase) run(t *testing.T, set *testdevices.Set) {
 
 func runTiles[T rows.Float](t *testing.T, set *testdevices.Set, c tileCase) {
 	r := newTileRow[T](t, set, c.devices, c.size)
-	for _, one := range []struct {
+	type series struct {
 		first    int64
 		launches []int64
-	}{{1, []int64{1, 2, 1, 1, 3}}, {1, []int64{5, 2, 1}}, {6, []int64{3, 5}}, {1<<32 - 4, []int64{3, 5}}, {1<<32 - 3, []int64{2, 6}}} {
+	}
+	for _, one := range testdevices.Spread(3, []series{{1, []int64{1, 2, 1, 1, 3}}, {1, []int64{5, 2, 1}}, {6, []int64{3, 5}}, {1<<32 - 4, []int64{3, 5}}, {1<<32 - 3, []int64{2, 6}}}) {
 		steps := int64(0)
 		for _, n := range one.launches {
 			steps += n

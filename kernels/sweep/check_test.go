@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,12 +18,21 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 		device := set.Devices[0]
 		all := samples()
 		for _, s := range linearSamples(t) {
-			// Each takes seconds to compile: one type where threads run in turn, one where they run as on a GPU.
+			// Each takes a second to compile: one type where threads run in turn, one where they run as on a GPU.
 			if testdevices.OnGPU(device) || testdevices.OnCPU(device) == (s.accesses[0].Element == "float32") {
 				all = append(all, s)
 			}
 		}
-		for i, s := range testdevices.Few(2, all) {
+		if !testdevices.Long() && !testdevices.OnGPU(device) {
+			var some []sample
+			for i, s := range all { // on one of both, the first on both; of linear stencils every other one
+				if i == 0 || testdevices.OnCPU(device) == (i%2 == 0) && i < len(samples()) || i >= len(samples()) && i%4 == map[bool]int{true: 0, false: 2}[testdevices.OnCPU(device)] {
+					some = append(some, s)
+				}
+			}
+			all = some
+		}
+		for i, s := range testdevices.Few(10, all) {
 			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
 		}
 	})
@@ -43,6 +53,9 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 		"a component by data":      {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "a component"},
 		"a name that nobody has":   {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `has no access "w"`},
 	} {
+		if !testdevices.Long() && slices.Contains([]string{"beside the footprint", "by data, as a number", "by a parameter"}, name) {
+			continue // as others: each takes the C++ compiler some seconds
+		}
 		t.Run(name, func(t *testing.T) {
 			s := waveSample()
 			s.point.CUDA = `template <typename P> __device__ __forceinline__ double both(P &p) {

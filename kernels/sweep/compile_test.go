@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/internal/nvrtc"
 	"github.com/halox/halox/internal/testdevices"
@@ -69,33 +68,30 @@ func withFastSums(all []sample) (fast []sample) {
 // variables in registers; for one of them with fast sums too, whose kernels have fewer registers.
 func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		all := append(compiledSamples(), linearSamples(t)...)
-		if arch == "sm_90" {
-			all = append(all, withFastSums(linearSamples(t))...)
-		}
-		for _, s := range all {
-			n, err := newPlan(s.point, s.accesses)
-			if err != nil {
-				t.Fatal(err)
-			}
-			program := n.programOf("point.cu", n.source(n.usualClasses(), n.form()))
-			name := s.name()
-			t.Run(arch+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				begin := time.Now()
-				all := kerneltest.Usage(t, c, program, arch)
-				took := time.Since(begin)
-				for _, u := range all {
-					t.Logf("%s: %d registers", u.Name, u.Registers)
-					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
-						t.Errorf("%s spills: %+v", u.Name, u)
-					}
-				}
-				t.Logf("compiled in %v", took)
-			})
+	check := func(s sample, archs ...string) {
+		n := must(newPlan(s.point, s.accesses))(t)
+		for _, arch := range archs {
+			kerneltest.WithoutSpills(t, c, s.name(), n.programOf("point.cu", n.source(n.usualClasses(), n.form())), arch)
 		}
 	}
+	for i, s := range append(compiledSamples(), linearSamples(t)...) {
+		check(s, generationsOf(0, i)...)
+	}
+	for i, s := range withFastSums(linearSamples(t)) {
+		if testdevices.Long() || i%7 == 0 {
+			check(s, "sm_90")
+		}
+	}
+}
+
+// generationsOf returns the generations of GPUs for which one of four kinds of programs is compiled for the i-th sample: all if
+// tests are long. Otherwise one of the kinds is compiled for each sample, for one generation, and all kinds for each
+// generation.
+func generationsOf(kind, i int) []string {
+	if !testdevices.Long() && (kind+i+i/4)%4 != 0 {
+		return nil
+	}
+	return testdevices.Generations(i / 4)
 }
 
 // Every shape, also with single points or measuring, has blocks of no more threads than its kernels are

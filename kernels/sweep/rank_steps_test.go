@@ -53,22 +53,14 @@ func TestTilesAreTheWholeBox(t *testing.T) {
 // and for point functions.
 func TestRankStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		for _, s := range append(linearSamples(t), compiledSamples()...) {
+	for i, s := range append(compiledSamples(), linearSamples(t)...) {
+		for _, arch := range generationsOf(3, i) {
 			n := must(newPlan(s.point, s.accesses))(t)
 			steps := &RankSteps{phases: make([][]StageRank, 2), classes: n.usualClasses()}
 			for phase := range steps.phases {
 				steps.phases[phase] = []StageRank{{Sweeper: &Sweeper{plan: n, form: n.form()}}}
 			}
-			t.Run(arch+"/"+s.name(), func(t *testing.T) {
-				t.Parallel()
-				for _, u := range kerneltest.Usage(t, c, steps.program(1), arch) {
-					t.Logf("%s: %d registers of %d threads", u.Name, u.Registers, steps.Threads())
-					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
-						t.Errorf("%s spills: %+v", u.Name, u)
-					}
-				}
-			})
+			kerneltest.WithoutSpills(t, c, s.name(), steps.program(1), arch)
 		}
 	}
 }

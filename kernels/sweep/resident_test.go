@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
@@ -34,30 +35,22 @@ func residentPlanOf(t *testing.T, phases int, measured bool, stages ...sample) *
 
 // Resident steps of every sample, alone and as one of two stages, compile for each generation of GPUs and
 // keep their variables in registers; those of linear stencils on an H200's. Steps that are not measured have some registers
-// less to keep: they are compiled for an H200 alone.
+// less to keep: they are compiled for an H200 alone, where tests are long.
 func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 	c := findNVRTC(t)
 	check := func(name, arch string, phases int, stages ...sample) {
 		for _, measured := range []bool{false, true} {
-			if !measured && arch != "sm_90" {
+			if !measured && (arch != "sm_90" || !testdevices.Long()) {
 				continue
 			}
 			p := residentPlanOf(t, phases, measured, stages...)
 			program, _ := p.program()
-			t.Run(fmt.Sprintf("%s/%s/measured=%t", arch, name, measured), func(t *testing.T) {
-				t.Parallel()
-				for _, u := range kerneltest.Usage(t, c, program, arch) {
-					t.Logf("%s: %d registers, %d threads", u.Name, u.Registers, p.threads)
-					if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
-						t.Errorf("%s spills: %+v", u.Name, u)
-					}
-				}
-			})
+			kerneltest.WithoutSpills(t, c, fmt.Sprintf("%s/measured=%t", name, measured), program, arch)
 		}
 	}
 	all := compiledSamples()
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		for i, s := range all {
+	for i, s := range all {
+		for _, arch := range generationsOf(2, i) {
 			check(s.point.Name, arch, 2, s)
 			for _, other := range all[i+1:] {
 				if other.point.Dims == s.point.Dims {
@@ -67,8 +60,10 @@ func TestResidentStepsCompileWithoutSpills(t *testing.T) {
 			}
 		}
 	}
-	for _, s := range linearSamples(t) {
-		check(s.name(), "sm_90", 2, s)
+	for i, s := range linearSamples(t) {
+		if generationsOf(2, len(all)+i) != nil {
+			check(s.name(), "sm_90", 2, s)
+		}
 	}
 }
 

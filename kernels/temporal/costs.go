@@ -13,7 +13,7 @@ const maxDepth = 32
 
 // noPasses returns the costs of sweeps alone, with room for passes up to a depth.
 func noPasses(depth int) []float64 {
-	cost := make([]float64, depth+1)
+	cost := make([]float64, max(1, depth)+1)
 	for d := range cost {
 		cost[d] = math.Inf(1)
 	}

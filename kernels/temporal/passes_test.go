@@ -19,23 +19,94 @@ func TestPasses(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(3, 4))
 		b := kerneltest.NewBench(t, set)
-		if testdevices.OnCPU(b.Device) { // whose shared memory has room for small tiles alone
-			planes3, strips2 := planesTried, stripsTried
-			defer func() { planesTried, stripsTried = planes3, strips2 }()
-			few := []planes{{2, 3, 2, 1, 1, 0, 0}, {3, 2, 4, 2, 1, 1, 0}, {4, 4, 3, 2, 3, 1, 0}, {4, 6, 2, 3, 1, 0, 0}}
-			planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
-			small := []strips{{2, 2, 1, 2, 1, 1}, {3, 2, 2, 1, 1, 2}, {5, 3, 3, 1, 2, 3}, {7, 4, 2, 1, 2, 2}, {9, 4, 4, 1, 3, 2}}
-			stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
-		}
+		smallOnCPU(t, b)
 		cases := 3
 		if testdevices.OnGPU(b.Device) {
 			cases = 6
 		}
-		for _, s := range stencils(t) {
-			tryPasses[float32](t, b, s, kernels.Float32, cases, rng)
-			tryPasses[float64](t, b, s, kernels.Float64, cases, rng)
+		for i, s := range stencils(t) { // of either type if tests are long, else of one by turns
+			if testdevices.Long() || i%2 == 0 {
+				tryPasses[float32](t, b, s, kernels.Float32, cases, rng)
+			}
+			if testdevices.Long() || i%2 == 1 {
+				tryPasses[float64](t, b, s, kernels.Float64, cases, rng)
+			}
 		}
 	})
+}
+
+// Kernels for stars do it where most tiles meet no wall, where tiles are whole and where they are not, between walls and without.
+func TestPassesOverManyTiles(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := kerneltest.NewBench(t, set)
+		if b.Device.GoKernels {
+			t.Skip("SKIPPED: a host device has no tiles of kernels")
+		}
+		rng := rand.New(rand.NewPCG(5, 6))
+		smallOnCPU(t, b)
+		cases := 3
+		if testdevices.OnGPU(b.Device) {
+			cases = 12
+		}
+		for _, s := range stencils(t) {
+			if _, star := s.AsStar(); star {
+				overManyTiles[float32](t, b, s, kernels.Float32, cases, rng)
+				overManyTiles[float64](t, b, s, kernels.Float64, cases, rng)
+			}
+		}
+	})
+}
+
+func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand) {
+	for i := range cases {
+		size := domain.Vec{260 + rng.IntN(200), 16 + rng.IntN(8), 2 + rng.IntN(9)}
+		switch {
+		case s.Dims == 2 && testdevices.OnGPU(b.Device):
+			size = domain.Vec{1100 + rng.IntN(2000), 50 + rng.IntN(400), 1}
+		case s.Dims == 2:
+			size = domain.Vec{300 + rng.IntN(300), 20 + rng.IntN(30), 1}
+		case testdevices.OnGPU(b.Device):
+			size = domain.Vec{260 + rng.IntN(300), 70 + rng.IntN(60), 2 + rng.IntN(30)}
+		}
+		if i%3 != 0 {
+			size[0] = size[0] / 4 * 4
+		}
+		sides := randomSides(s, size, rng)
+		if i%3 == 1 {
+			sides = Sides{Fixed, Mirror, Mirror, Fixed, Fixed, Mirror}
+		}
+		if s.Dims == 2 {
+			sides[4], sides[5] = Open, Open
+		}
+		l := newProblem[T](t, s, sides, size, 2, rng).layout
+		for _, one := range kerneltest.Must(New(b.Compiler, b.Device, s, real, l))(t).gpu.candidates {
+			if one.name == "pass" || !one.fits(size, sides) {
+				continue
+			}
+			p := newProblem[T](t, s, sides, size, one.depth, rng)
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout))(t)
+			t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
+				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
+					spec := passes.spec("pass", from, to)
+					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides))
+					return kerneltest.Must(b.Device.NewKernel(spec))(t)
+				})
+			})
+		}
+	}
+}
+
+// smallOnCPU has the CPU try kernels of small tiles, for which its shared memory has room.
+func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
+	if !testdevices.OnCPU(b.Device) {
+		return
+	}
+	planes3, strips2 := planesTried, stripsTried
+	t.Cleanup(func() { planesTried, stripsTried = planes3, strips2 })
+	few := []planes{{2, 3, 2, 1, 1, 0, 0}, {3, 2, 4, 2, 1, 1, 0}, {4, 4, 3, 2, 3, 1, 0}, {4, 6, 2, 3, 1, 0, 0}}
+	planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
+	small := []strips{{2, 2, 1, 2, 1, 1}, {3, 2, 2, 1, 1, 2}, {5, 3, 3, 1, 2, 3}, {7, 4, 2, 1, 2, 2}, {9, 4, 4, 1, 3, 2}}
+	stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
 }
 
 func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand) {

@@ -45,6 +45,9 @@ func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.
 	}
 	text, _, err := p.gpu.compiler.Remember("passes", key, valid, func() ([]byte, error) {
 		if p.device.IsDry() {
+			for _, s := range p.gpu.candidates {
+				p.gpu.compiler.Expect(p.device, s.program, s.name)
+			}
 			return nil, errUnknown
 		}
 		found, err := p.try(sweep, from, to, box, sides, budget)

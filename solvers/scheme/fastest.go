@@ -85,7 +85,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 	spent := time.Duration(0)
 	place := step.placement()
 	for _, c := range s.candidates(step) {
-		over, err := same(place, "go on with trials", spent > searchTime)
+		over, err := same(place, "go on with trials", spent > cmp.Or(s.within, searchTime))
 		if err != nil {
 			return nil, false, err
 		}

@@ -115,7 +115,7 @@ func TestTrials(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	step := newStep(t, set, 2, 16)
 	for path, fewest := range map[p2p.Path]int{p2p.Auto: 2*len(candidates()) - 3, p2p.Staged: len(candidates()) - 3} {
-		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path}.try(t.Context(), step, Options{})
+		trials, _, err := Search{Links: set.Links, Compiler: set.Compiler, Path: path, within: time.Hour}.try(t.Context(), step, Options{})
 		if err != nil || len(trials) < fewest || !slices.IsSortedFunc(trials, faster) || trials[0].Step <= 0 {
 			t.Errorf("path %s: %v, %v", path, trials, err)
 		}

@@ -2,6 +2,7 @@ package scheme
 
 import (
 	"slices"
+	"time"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -23,6 +24,8 @@ type Search struct {
 	Trying func(name Scheme, path p2p.Path)
 	// Failed, where set, is told of a scheme whose kernels cannot be compiled. It is left out, unless all are.
 	Failed func(name Scheme, path p2p.Path, err error)
+
+	within time.Duration // that all trials may take, as searchTime; 0: searchTime
 }
 
 // candidates returns the schemes to try, those first that are mostly the fastest. The baseline

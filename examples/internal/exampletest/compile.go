@@ -11,12 +11,11 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Compile compiles a source for each generation of GPUs. Its kernels keep their variables in registers, of which
+// Compile compiles a source for each generation of GPUs, for an H200's alone unless tests are long. Its kernels keep their variables in registers, of which
 // threads have so many at most, and have no fences: ranks wait by acquires and tell by releases.
 func Compile(t *testing.T, source kernels.Source, registers int) {
-	testdevices.Compile(t, source)
 	testdevices.OtherCompilers(t)
-	ptx, err := testdevices.Compiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
+	ptx, err := testdevices.CachingCompiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +44,7 @@ func Compile(t *testing.T, source kernels.Source, registers int) {
 		}
 		text.Headers = append(text.Headers, nvrtc.Header{Name: filepath.Base(file), Text: string(content)})
 	}
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
+	for _, arch := range testdevices.Generations(1) {
 		options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-default-device", "--pre-include=halox.cuh", "--ptxas-options=-v"}
 		for _, d := range source.Defines {
 			options = append(options, "--define-macro="+d)

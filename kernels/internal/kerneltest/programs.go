@@ -16,36 +16,35 @@ import (
 	"github.com/halox/halox/kernels/internal/source"
 )
 
-// CompileWithoutSpills wants programs to compile for each generation of GPUs and to keep their variables
-// in registers.
+// CompileWithoutSpills wants programs to compile for each generation of GPUs, see testdevices.Generations, and to keep their
+// variables in registers.
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
-	t.Helper()
-	for _, arch := range []string{"sm_80", "sm_90", "sm_100"} {
-		CompileWithoutSpillsFor(t, arch, programs...)
-	}
-}
-
-// CompileWithoutSpillsFor does so for one generation.
-func CompileWithoutSpillsFor(t *testing.T, arch string, programs ...kernels.Program) {
 	t.Helper()
 	testdevices.OtherCompilers(t)
 	c := Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
-	for _, p := range programs {
-		t.Run(arch+"/"+p.String(), func(t *testing.T) {
-			t.Parallel()
-			for _, u := range Usage(t, c, p, arch) {
-				t.Logf("%s: %d registers", u.Name, u.Registers)
-				if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
-					t.Errorf("%s spills: %+v", u.Name, u)
-				}
-			}
-		})
+	for i, p := range programs {
+		for _, arch := range testdevices.Generations(i) {
+			WithoutSpills(t, c, p.String(), p, arch)
+		}
 	}
 }
 
-// Usage returns what the kernels of a program use. What the compiler said is kept in the folder .cache of the
+// WithoutSpills wants a program to compile for one generation, in a subtest beside others, and to keep its variables in registers.
+func WithoutSpills(t *testing.T, c *nvrtc.Compiler, name string, p kernels.Program, arch string) {
+	t.Run(arch+"/"+name, func(t *testing.T) {
+		t.Parallel()
+		for _, u := range usage(t, c, p, arch) {
+			t.Logf("%s: %d registers", u.Name, u.Registers)
+			if u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+				t.Errorf("%s spills: %+v", u.Name, u)
+			}
+		}
+	})
+}
+
+// usage returns what the kernels of a program use. What the compiler said is kept in the folder .cache of the
 // module, which lies two folders above that of the test.
-func Usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
+func usage(t *testing.T, c *nvrtc.Compiler, p kernels.Program, arch string) []nvrtc.KernelUsage {
 	t.Helper()
 	text := nvrtc.Source{Name: p.File}
 	for name, content := range Must(p.Files())(t) {
@@ -70,7 +69,7 @@ func PTX(t *testing.T, c *kernels.Compiler, p kernels.Program) string {
 func AcquireAndRelease(t *testing.T, p kernels.Program) {
 	t.Helper()
 	testdevices.OtherCompilers(t)
-	text := PTX(t, testdevices.Compiler(t), p)
+	text := PTX(t, testdevices.CachingCompiler(t), p)
 	for _, has := range []string{"ld.acquire.sys", "red.release.sys"} {
 		if !strings.Contains(text, has) {
 			t.Errorf("no %s", has)
