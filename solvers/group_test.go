@@ -214,7 +214,7 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 		const steps = 21
 		plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Staged, parts: parts}, Options{Steps: steps, CheckEvery: 10})
 		for i, h := range testdevices.Few(3, inGroups()) {
-			if h.parts = parts; h.scheme == Graph {
+			if h.parts = parts; h.scheme == Graph || h.scheme == Blocked {
 				continue // walls change
 			}
 			of := inGroupsOf(p, 2+i)
@@ -258,6 +258,32 @@ func TestPassesGiveOneAnswer(t *testing.T) {
 				compare(t, p.Grid, read(t, s), want)
 				checkNorms(t, res, norms, p.Grid.Points(), int64(steps))
 			})
+		}
+	})
+}
+
+// Passes over grids of many tiles have the bits of plain sweeps: of the stars that have kernels of their own, between walls of both kinds.
+func TestPassesOfALargeGrid(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		for _, c := range []struct {
+			size  []int
+			walls string
+		}{{[]int{517, 259, 131}, "ddnndn"}, {[]int{512, 256, 64}, "dddddd"}, {[]int{2047, 1025}, "ndnn"}, {[]int{4096, 512}, "dddd"}} {
+			if set.Devices[0].HostCores {
+				c.size[0] /= 4
+				c.size[1] /= 4
+			}
+			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+				t.Run(fmt.Sprintf("size=%v/%s", c.size, real), func(t *testing.T) {
+					p := problem(t, c.size, real, c.walls)
+					plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}, Options{Steps: 47, CheckEvery: 23})
+					s, res := solve(t, set, p, how{scheme: Blocked, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}, Options{Steps: 47, CheckEvery: 23})
+					compare(t, p.Grid, read(t, s), read(t, plain))
+					if res.Norms != want.Norms {
+						t.Errorf("norms %+v, not %+v", res.Norms, want.Norms)
+					}
+				})
+			}
 		}
 	})
 }

@@ -139,14 +139,16 @@ func schemesAmong(p *among) error {
 	square := problem(t, []int{23, 17}, kernels.Float32, "ppdt")
 	grouped := problem(t, []int{19, 21, 22}, kernels.Float64, "ppdtnn")
 	grouped.Group = 2
+	steady := problem(t, []int{19, 21, 22}, kernels.Float64, "ppddnn")
+	steady.Group = 4
 	for i, of := range []*Problem{
 		problem(t, []int{13, 9, 11}, kernels.Float64, "pppppp"),
 		problem(t, []int{7, 15, 10}, kernels.Float32, "dtnndd"),
 		problem(t, []int{12, 5, 17}, kernels.Float64, "nnppdt"),
-		square, grouped,
+		square, grouped, steady,
 	} {
 		for _, h := range ways() {
-			if needs, err := scheme.NeedsOf(h.scheme); err != nil || !needs.Processes {
+			if needs, err := scheme.NeedsOf(h.scheme); err != nil || !needs.Processes || h.scheme == Blocked && changes(of) {
 				continue
 			}
 			o := h.options(Options{Steps: 9, CheckEvery: int64(1 + i)})

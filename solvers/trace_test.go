@@ -21,7 +21,7 @@ func TestTraceOfSchemes(t *testing.T) {
 					continue // they do not suit the problem, and a launch of them is many steps
 				}
 				walls := "tdnnpp"
-				if h.scheme == Graph {
+				if h.scheme == Graph || h.scheme == Blocked {
 					walls = "ddnnpp"
 				}
 				p := problem(t, []int{40, 24, 24}, kernels.Float64, walls)
@@ -111,7 +111,7 @@ func checkSteps(t *testing.T, s *Solver, h how, rank int, d streams.DeviceTrace,
 		}
 	}
 	switch h.scheme {
-	case Baseline:
+	case Baseline, Blocked: // which sweeps, as it exchanges after each step
 		want = 1
 	case Fused:
 		want, messages = 1, 0 // the sweep stores into the ghosts

@@ -105,7 +105,7 @@ func TestStreams(t *testing.T) {
 				first := start(p.nx, p.ny*len(s.Devices), p.nz)
 				want := reference(first, steps)
 				b, err := newByStreams(t.Context(), s, p, scheme.Options{Scheme: name, Limit: 20 * time.Second, Steps: steps})
-				if name == scheme.Ranks { // which has none of several stages
+				if name == scheme.Ranks || name == scheme.Blocked { // which have none of several stages
 					if !errors.Is(err, scheme.ErrUnsuited) {
 						t.Fatal(err)
 					}

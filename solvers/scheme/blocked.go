@@ -64,8 +64,9 @@ func hasNeighbours(x *Runner) bool {
 
 type blocked struct {
 	*run
-	parts   []*blockedPart
-	stencil stencil.Stencil
+	parts      []*blockedPart
+	stencil    stencil.Stencil
+	neighbours bool // see hasNeighbours
 }
 
 // blockedPart is what one worker drives.
@@ -73,6 +74,7 @@ type blockedPart struct {
 	*subdomain
 	stream *streams.Stream
 	cost   []float64 // of passes, see temporal.Cut
+	cuts   map[int][]int
 	passes map[pass]*streams.Kernel
 }
 
@@ -81,7 +83,7 @@ type blockedPart struct {
 type pass struct{ depth, left, slot int }
 
 func newBlocked(r *run, _ Options) (scheme, error) {
-	b := &blocked{run: r}
+	b := &blocked{run: r, neighbours: hasNeighbours(r.Runner)}
 	if err := r.makeCredits(); err != nil {
 		return nil, err
 	}
@@ -99,7 +101,7 @@ func newBlocked(r *run, _ Options) (scheme, error) {
 
 // addPart makes the passes of a subdomain.
 func (b *blocked) addPart(d *subdomain) error {
-	p := &blockedPart{subdomain: d, passes: map[pass]*streams.Kernel{}}
+	p := &blockedPart{subdomain: d, passes: map[pass]*streams.Kernel{}, cuts: map[int][]int{}}
 	d.totals = d.whole
 	var err error
 	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
@@ -123,7 +125,7 @@ func (b *blocked) addPart(d *subdomain) error {
 		return err
 	}
 	p.cost = passes.Costs()
-	if hasNeighbours(b.Runner) {
+	if b.neighbours {
 		p.cost = p.cost[:min(len(p.cost), b.step.group()+1)]
 	}
 	for depth := 2; depth < len(p.cost); depth++ {
@@ -144,7 +146,7 @@ func (b *blocked) addPart(d *subdomain) error {
 
 // deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
 func (b *blocked) deepest() int {
-	if hasNeighbours(b.Runner) {
+	if b.neighbours {
 		return b.step.group()
 	}
 	return 1
@@ -231,7 +233,7 @@ func (b *blocked) steps(worker int, first, last int64, norms bool) error {
 	p := b.parts[worker]
 	for n := first; n <= last; {
 		end := last
-		if hasNeighbours(b.Runner) {
+		if b.neighbours {
 			end = min(end, b.groupEnd(n))
 		}
 		if norms && end == last {
@@ -261,11 +263,11 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
 		return nil
 	}
 	key := pass{slot: b.variable().slot(b.done + first - 1)}
-	if hasNeighbours(b.Runner) {
+	if b.neighbours {
 		key.left = int(b.groupEnd(last) - first + 1)
 	}
 	n := first
-	for _, key.depth = range temporal.Cut(int(last-first+1), p.cost) {
+	for _, key.depth = range p.cut(int(last - first + 1)) {
 		key.left = max(0, key.left-key.depth)
 		p.stream.BeginStep(n)
 		ghosts := b.ghosts[b.variable()]
@@ -282,6 +284,19 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
 		}
 	}
 	return b.send(p, last)
+}
+
+// cut returns the depths of the passes for so many steps. Those of the last few numbers are remembered.
+func (p *blockedPart) cut(steps int) []int {
+	depths, ok := p.cuts[steps]
+	if !ok {
+		if len(p.cuts) == 64 {
+			clear(p.cuts)
+		}
+		depths = temporal.Cut(steps, p.cost)
+		p.cuts[steps] = depths
+	}
+	return depths
 }
 
 // measure makes one step by a sweep that takes norms.
