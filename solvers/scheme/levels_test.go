@@ -148,3 +148,29 @@ func TestLevelsThatDoNotFit(t *testing.T) {
 		t.Errorf("level 2 is %v to %v, not 2: %v", slices.Min(got), slices.Max(got), err)
 	}
 }
+
+// Sweeps are tried where the next step stores, whichever level is the newest.
+func TestSweepsAreTriedBesideTheNewestLevel(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	step := countingStep(t, set, 1)
+	u, st := step.Measured[0], &step.Stages[0]
+	x := runnerFor(t, set, step, TwoStream)
+	for newest := range int64(4) {
+		if err := u.SetNewest(newest); err != nil {
+			t.Fatal(err)
+		}
+		arrays, ok := (&subdomain{}).nextArrays(x, st)
+		if !ok {
+			t.Fatal("the variable is at no level")
+		}
+		for i, a := range st.pointAccesses() {
+			want := u.Level(newest)
+			if a.write {
+				want = u.Level(newest + 1)
+			}
+			if arrays[i][0] != want.Array(0, 0) {
+				t.Errorf("level %d is the newest: access %q is of another one", newest, a.Name)
+			}
+		}
+	}
+}

@@ -67,7 +67,10 @@ func (d *subdomain) tune(x *Runner, st *Stage, sweeper *sweep.Sweeper, interior 
 	}
 	var scratch streams.Resources
 	defer func() { err = errors.Join(err, scratch.Close()) }()
-	arrays := st.arrays(d.rank, 1)
+	arrays, ok := d.nextArrays(x, st)
+	if !ok {
+		return found, nil
+	}
 	for i, a := range st.pointAccesses() {
 		if !a.write || x.step.keeps(a.Variable) || d.device.IsDry() {
 			continue
@@ -223,3 +226,12 @@ func (st *Stage) launch(l *sweep.Launch, length float64) Launch {
 
 // changes reports whether what a stage is given depends on the step, beside the moment.
 func (st *Stage) changes() bool { return st.Changing || st.Parameters != nil }
+
+// nextArrays returns those that the next step accesses; ok is false where variables are not at one level, which no step begins with.
+func (d *subdomain) nextArrays(x *Runner, st *Stage) (arrays sweep.Arrays, ok bool) {
+	level, err := x.step.newest(0)
+	if err != nil {
+		return nil, false
+	}
+	return st.arrays(d.rank, level+1), true
+}
