@@ -103,9 +103,9 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	}
 	planes3, strips2 := planesTried, stripsTried
 	t.Cleanup(func() { planesTried, stripsTried = planes3, strips2 })
-	few := []planes{{2, 3, 2, 1, 1, 0, 0}, {3, 2, 4, 2, 1, 1, 0}, {4, 4, 3, 2, 3, 1, 0}, {4, 6, 2, 3, 1, 0, 0}}
+	few := []planes{{2, 3, 2, 1, 1, 0, everywhere}, {3, 2, 4, 2, 1, 1, everywhere}, {4, 4, 3, 2, 3, 1, everywhere}, {4, 6, 2, 3, 1, 0, everywhere}}
 	planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
-	small := []strips{{2, 2, 1, 2, 1, 1}, {3, 2, 2, 1, 1, 2}, {5, 3, 3, 1, 2, 3}, {7, 4, 2, 1, 2, 2}, {9, 4, 4, 1, 3, 2}}
+	small := []strips{{2, 2, 1, 2, 1, 1, everywhere}, {3, 2, 2, 1, 1, 2, everywhere}, {5, 3, 3, 1, 2, 3, everywhere}, {7, 4, 2, 1, 2, 2, everywhere}, {9, 4, 4, 1, 3, 2, everywhere}}
 	stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
 }
 

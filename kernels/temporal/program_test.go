@@ -13,7 +13,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-var targets = []string{"sm_80", "sm_90", "sm_100"}
+var generations = []string{"sm_80", "sm_90", "sm_100"}
 
 // programs are all kernels of a target for stars that reach one point, and those for other stencils that hold the most.
 func programs(t *testing.T, target string) (all []kernels.Program) {
@@ -50,9 +50,9 @@ func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t, "sm_90")
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	testdevices.OtherCompilers(t)
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
-	for k, target := range targets {
+	for k, target := range generations {
 		for i, p := range programs(t, target) {
-			if testdevices.Long() || i%len(targets) == k {
+			if testdevices.Long() || i%len(generations) == k {
 				kerneltest.WithoutSpills(t, c, p.String(), p, target)
 			}
 		}
@@ -61,7 +61,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 
 func TestEveryTargetHasAllDepths(t *testing.T) {
 	want := map[string][]int{}
-	for _, target := range targets {
+	for _, target := range generations {
 		for _, s := range stencils(t) {
 			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 				l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)

@@ -90,20 +90,21 @@ func ceil(n, by int) int { return (n + by - 1) / by }
 
 // shapesOf returns the kernels for a stencil and arrays of a layout on a device as "sm_90", whose blocks may have so much shared memory.
 func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, shared int) (all []shape) {
-	target, _ := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
 	vector := 16 / real.Size()
 	_, star := s.AsStar()
 	aligned := l.Padded() && l.Pitch%int64(vector) == 0 && l.Plane%int64(vector) == 0
 	switch {
 	case star && aligned && s.Dims == 3:
 		for _, c := range planesTried[real] {
-			if c.below == 0 || target < c.below {
+			if c.on.has(arch) {
 				all = append(all, planesShape(s, real, c))
 			}
 		}
 	case star && aligned && s.Dims == 2:
 		for _, c := range stripsTried[real] {
-			all = append(all, stripsShape(s, real, c))
+			if c.on.has(arch) {
+				all = append(all, stripsShape(s, real, c))
+			}
 		}
 	}
 	all = slices.DeleteFunc(all, func(one shape) bool { return one.shared > shared })
@@ -117,16 +118,31 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string
 	})
 }
 
+// targets are the numbers of those for which the compiler has registers for a kernel, from one up to but without another; none: all.
+type targets struct{ from, below int }
+
+// has reports whether a device, as "sm_90", is one of them.
+func (t targets) has(arch string) bool {
+	n, _ := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
+	return n >= t.from && (t.below == 0 || n < t.below)
+}
+
+var (
+	everywhere = targets{}
+	to90       = targets{0, 100}
+	hopper     = targets{90, 100}
+)
+
 // planes is how pass_planes.cu is compiled.
 type planes struct {
 	depth, rows, team, groups, lead, early int
-	below                                  int // the number of the first target whose compiler has no registers for it; 0 where all have
+	on                                     targets
 }
 
 // planesTried are those that registers have room for.
 var planesTried = map[kernels.Real][]planes{
-	kernels.Float64: {{4, 4, 8, 1, 3, 0, 0}, {4, 3, 8, 1, 3, 1, 0}, {3, 4, 8, 1, 3, 0, 0}, {2, 5, 8, 1, 3, 0, 0}},
-	kernels.Float32: {{4, 4, 8, 1, 3, 1, 100}, {4, 4, 8, 1, 3, 0, 100}, {4, 3, 8, 1, 3, 1, 0}, {3, 5, 8, 1, 3, 1, 100}, {3, 4, 8, 1, 3, 1, 0}, {2, 6, 8, 1, 3, 1, 0}},
+	kernels.Float64: {{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, everywhere}},
+	kernels.Float32: {{4, 4, 8, 1, 3, 1, to90}, {4, 4, 8, 1, 3, 0, to90}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 5, 8, 1, 3, 1, to90}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere}},
 }
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
@@ -143,12 +159,15 @@ func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
 }
 
 // strips is how pass_strips.cu is compiled.
-type strips struct{ depth, points, team, blocks, groups, lead int }
+type strips struct {
+	depth, points, team, blocks, groups, lead int
+	on                                        targets
+}
 
 // stripsTried are those that registers have room for.
 var stripsTried = map[kernels.Real][]strips{
-	kernels.Float64: {{10, 4, 8, 1, 3, 2}, {8, 4, 4, 2, 2, 2}, {6, 4, 4, 2, 2, 2}, {4, 4, 4, 3, 2, 2}, {2, 4, 4, 4, 1, 2}},
-	kernels.Float32: {{12, 4, 8, 1, 2, 2}, {10, 4, 4, 3, 4, 2}, {8, 4, 4, 3, 2, 2}, {6, 4, 4, 4, 2, 2}, {4, 4, 4, 4, 2, 2}, {2, 4, 4, 4, 1, 2}},
+	kernels.Float64: {{10, 4, 8, 1, 3, 2, everywhere}, {8, 4, 4, 2, 2, 2, everywhere}, {6, 4, 4, 2, 2, 2, everywhere}, {4, 4, 4, 3, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere}},
+	kernels.Float32: {{12, 4, 8, 2, 2, 2, hopper}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 4, 4, 3, 4, 2, everywhere}, {8, 4, 4, 3, 2, 2, everywhere}, {6, 4, 4, 4, 2, 2, everywhere}, {4, 4, 4, 4, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere}},
 }
 
 func stripsShape(s stencil.Stencil, real kernels.Real, c strips) shape {
