@@ -217,7 +217,7 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 			if h.parts = parts; h.scheme == Graph || h.scheme == Blocked {
 				continue // walls change
 			}
-			of := inGroupsOf(p, 2+i)
+			of := inGroupsOf(p, 2+i%8)
 			t.Run(fmt.Sprintf("group=%d/%v", of.Group, h), func(t *testing.T) {
 				s, res := solve(t, set, of, h, Options{Steps: steps, CheckEvery: 10})
 				compare(t, p.Grid, read(t, s), read(t, plain))

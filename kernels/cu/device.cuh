@@ -91,58 +91,39 @@ __device__ inline i64 nanoseconds() {
 // prefetch_l2 prefetches a line into the L2 cache.
 __device__ __forceinline__ void prefetch_l2(const void *line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// copy_async begins to copy 16 bytes to shared memory, or zeros where there is nothing to copy; from is aligned and may be read anyway.
 // wait_async waits for the copies of this thread that were committed before the newest COUNT commits.
-__device__ __forceinline__ void copy_async(void *to, const void *from, bool there) {
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-	             "l"(from), "r"(there ? 16 : 0));
-}
 __device__ __forceinline__ void commit_async() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int COUNT> __device__ __forceinline__ void wait_async() {
 	asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
 }
 
-// load_shared reads 16 bytes of shared memory just where it is called. A compiler that reads all of a loop at its begin runs out of
-// registers.
-template <typename T> __device__ __forceinline__ T load_shared(const T *from) {
-	static_assert(sizeof(T) == 16, "16 bytes");
-	union {
-		T value;
-		u64 words[2];
-	} u;
-	asm volatile("ld.shared.v2.u64 {%0, %1}, [%2];"
-	             : "=l"(u.words[0]), "=l"(u.words[1])
-	             : "r"((unsigned)__cvta_generic_to_shared(from))
-	             : "memory");
-	return u.value;
-}
+// SharedAddress is an address in the shared window, in bytes.
+typedef unsigned SharedAddress;
+__device__ __forceinline__ SharedAddress shared_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// Near is an address in shared memory, in bytes.
-typedef unsigned Near;
-__device__ __forceinline__ Near near_address(const void *p) { return (unsigned)__cvta_generic_to_shared(p); }
-
-// copy_near begins to copy 4, 8 or 16 bytes, as copy_async does.
-template <int BYTES> __device__ __forceinline__ void copy_near(Near to, const void *from) {
+// copy_async begins to copy 4, 8 or 16 bytes to shared memory; both addresses are aligned to as many.
+template <int BYTES> __device__ __forceinline__ void copy_async(SharedAddress to, const void *from) {
 	if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 	else
 		asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(BYTES == 16 ? 8 : BYTES)
 		             : "memory");
 }
 
-// load_near and store_near access 16 bytes of shared memory just where they are called.
-__device__ __forceinline__ void load_near(double (&v)[2], Near from) {
+// load_shared and store_shared access 16 bytes just where they are called: a compiler that reads all of a loop at its begin runs out of
+// registers. store_vector stores 16 bytes to global memory.
+__device__ __forceinline__ void load_shared(double (&v)[2], SharedAddress from) {
 	asm volatile("ld.shared.v2.f64 {%0, %1}, [%2];" : "=d"(v[0]), "=d"(v[1]) : "r"(from) : "memory");
 }
-__device__ __forceinline__ void load_near(float (&v)[4], Near from) {
+__device__ __forceinline__ void load_shared(float (&v)[4], SharedAddress from) {
 	asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
 	             : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
 	             : "r"(from)
 	             : "memory");
 }
-__device__ __forceinline__ void store_near(Near to, const double (&v)[2]) {
+__device__ __forceinline__ void store_shared(SharedAddress to, const double (&v)[2]) {
 	asm volatile("st.shared.v2.f64 [%0], {%1, %2};" ::"r"(to), "d"(v[0]), "d"(v[1]) : "memory");
 }
-__device__ __forceinline__ void store_near(Near to, const float (&v)[4]) {
+__device__ __forceinline__ void store_shared(SharedAddress to, const float (&v)[4]) {
 	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
 	             : "memory");
 }
@@ -151,40 +132,40 @@ __device__ __forceinline__ void store_vector(float *to, const float (&v)[4]) {
 	*(float4 *)to = {v[0], v[1], v[2], v[3]};
 }
 
-// load_if and store_if access shared memory in some lanes, without a branch and without a select.
-__device__ __forceinline__ void load_if(bool here, double &v, Near from) {
+// load_shared_if and store_shared_if access shared memory in some lanes, without a branch and without a select.
+__device__ __forceinline__ void load_shared_if(bool here, double &v, SharedAddress from) {
 	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here ld.shared.f64 %0, [%1];\n}"
 	             : "+d"(v)
 	             : "r"(from), "r"((unsigned)here)
 	             : "memory");
 }
-__device__ __forceinline__ void load_if(bool here, float &v, Near from) {
+__device__ __forceinline__ void load_shared_if(bool here, float &v, SharedAddress from) {
 	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here ld.shared.f32 %0, [%1];\n}"
 	             : "+f"(v)
 	             : "r"(from), "r"((unsigned)here)
 	             : "memory");
 }
-__device__ __forceinline__ void store_if(bool here, double v, Near to) {
+__device__ __forceinline__ void store_shared_if(bool here, double v, SharedAddress to) {
 	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here st.shared.f64 [%0], %1;\n}" ::"r"(to), "d"(v),
 	             "r"((unsigned)here)
 	             : "memory");
 }
-__device__ __forceinline__ void store_if(bool here, float v, Near to) {
+__device__ __forceinline__ void store_shared_if(bool here, float v, SharedAddress to) {
 	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here st.shared.f32 [%0], %1;\n}" ::"r"(to), "f"(v),
 	             "r"((unsigned)here)
 	             : "memory");
 }
 
-// Barriers in shared memory, of 8 bytes. A phase ends when as many arrivals came as barrier_init was given; phases are numbered from 0.
-// barrier_wait waits for the end of the newest phase of a parity: a barrier without arrivals has ended one that is odd.
-// All lanes of a warp call barrier_wait.
-__device__ __forceinline__ void barrier_init(Near barrier, int arrivals) {
+// Barriers in shared memory (mbarrier), of 8 bytes. A phase ends when as many arrivals came as mbarrier_init was given; phases are numbered from 0.
+// mbarrier_wait waits for the end of the newest phase of a parity: a barrier without arrivals has ended one that is odd.
+// All lanes of a warp call mbarrier_wait.
+__device__ __forceinline__ void mbarrier_init(SharedAddress barrier, int arrivals) {
 	asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-__device__ __forceinline__ void barrier_arrive(Near barrier) {
+__device__ __forceinline__ void mbarrier_arrive(SharedAddress barrier) {
 	asm volatile("{\n.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];\n}" ::"r"(barrier) : "memory");
 }
-__device__ __forceinline__ void barrier_wait(Near barrier, int parity) {
+__device__ __forceinline__ void mbarrier_wait(SharedAddress barrier, int parity) {
 	unsigned done;
 	do {
 #if __CUDA_ARCH__ >= 900

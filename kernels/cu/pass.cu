@@ -8,24 +8,11 @@
 // Grid: tiles of WIDE columns along x, of HIGH along y in three dimensions, chunks of layers. Block: THREADS.
 // Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread, which
 // reads what they share once; THREADS; and stencil.cuh.
-#include "device.cuh"
-#include "real.cuh"
-#include "stencil.cuh"
+#include "pass.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 2, RX = 1, RY = 1, RL = 1, WIDE = 32, HIGH = 16, TURN = 1, ROWS = 4, THREADS = 256 };
 #endif
-
-enum Side { OPEN, FIXED, MIRROR, REPEAT, ODD };
-
-struct Pass {
-	const REAL *from; // of the first point of the box
-	REAL *to;
-	i64 pitch, plane; // from row to row and from plane to plane, of both arrays
-	int n[3];         // points of the box
-	int sides[6];     // x-, x+, y-, y+, z-, z+
-	int chunk;        // layers of a block
-};
 
 enum {
 	ALONG = DIMS - 1, // the axis of layers

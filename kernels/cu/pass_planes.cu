@@ -14,24 +14,11 @@
 // A box between two walls has EX columns or more; EY rows or more. Options: REAL; DEPTH; ROWS; TEAM, warps; GROUPS; LEAD, how many planes
 // before it is used level 0 is asked for, one less than a power of two; EARLY, how many levels before it is
 // used what lies beside rows is asked for, 0 or 1; and stencil.cuh.
-#include "device.cuh"
-#include "real.cuh"
-#include "stencil.cuh"
+#include "pass.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 4, ROWS = 4, TEAM = 8, GROUPS = 2, LEAD = 3, EARLY = 1 };
 #endif
-
-enum Side { OPEN, FIXED, MIRROR, REPEAT };
-
-struct Pass {
-	const REAL *from; // of the first point of the box
-	REAL *to;
-	i64 pitch, plane; // from row to row and from plane to plane, of both arrays
-	int n[3];         // points of the box
-	int sides[6];     // x-, x+, y-, y+, z-, z+
-	int chunk;        // not read here
-};
 
 enum {
 	BYTES = (int)sizeof(REAL),
@@ -55,8 +42,8 @@ enum {
 	RING_AT = EDGES,
 	GHOST_ROWS_AT = RING_AT + SLOTS * PLANE, // before the first row, and behind the last
 	GHOSTS_AT = GHOST_ROWS_AT + 2 * GHOST_SLOTS * ROW,
-	TOLD_AT = GHOSTS_AT + (TEAM * GHOSTS + 15) / 16 * 16,
-	PART_AT = TOLD_AT + GROUPS * 8,
+	READY_AT = GHOSTS_AT + (TEAM * GHOSTS + 15) / 16 * 16,
+	PART_AT = READY_AT + GROUPS * 8,
 	SHARED_BYTES = PART_AT + 96,
 
 	WALL_WEIGHT = 17, // how long a plane of a tile at a wall takes, where 16 is that of another
@@ -104,8 +91,8 @@ enum {
 	X_HIGH = 2,
 	Y_LOW = 4,
 	Y_HIGH = 8,
-	ODD = 16,  // points that may not be read, or are not stored, in whole vectors
-	EDGE = 32, // planes that are ghosts, or beside them; levels that are not needed
+	PARTIAL = 16, // points that may not be read, or are not stored, in whole vectors
+	ENDS = 32,    // planes that are ghosts, or beside them; levels that are not needed
 	X = X_LOW | X_HIGH,
 	Y = Y_LOW | Y_HIGH,
 };
@@ -115,11 +102,11 @@ struct Part {
 	i64 place;                      // behind this part, among the planes of all tiles
 	int z0, z1;                     // planes that are stored
 	int last;                       // plane that is read
-	int steady, stop;               // planes of level 0: the last of no EDGE, the last
+	int steady, stop;               // planes of level 0: the last of no ENDS, the last
 	int x0, y0;                     // of the tile
 	int cut_x, cut_y, end_x, end_y; // points that are stored
 	int walls;                      // beside the tile
-	int kind;                       // of planes that are no EDGE
+	int kind;                       // of planes that are no ENDS
 	bool vectors;                   // whether the tile is loaded and stored in whole vectors
 };
 static_assert(sizeof(Part) <= 96, "");
@@ -171,7 +158,7 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	    (p.x0 + ax.shift) % VECTOR == 0 && (p.cut_x + ax.shift) % VECTOR == 0 && (p.end_x + ax.shift) % VECTOR == 0;
 	const bool whole = p.vectors && p.x0 > ax.reach() - VECTOR && p.x0 + EX < ax.end() + VECTOR && p.y0 >= ay.reach() &&
 	                   p.y0 + EY <= ay.end();
-	p.kind = !whole || (p.walls & X) == X ? ODD : p.walls & X ? p.walls & X : p.walls ? Y : 0;
+	p.kind = !whole || (p.walls & X) == X ? PARTIAL : p.walls & X ? p.walls & X : p.walls ? Y : 0;
 
 	const bool high = a.sides[5] != OPEN;
 	p.last = min(p.z1 - 1 + DEPTH, high ? a.n[2] : a.n[2] - 1 + DEPTH);
@@ -186,7 +173,7 @@ struct March {
 	const REAL *from; // the next plane to load, of the thread's first point
 	REAL *to;         // the plane to be stored with plane k, there too
 	unsigned bits;    // see below
-	Near own, ring, south, north;
+	SharedAddress own, ring, south, north;
 
 	// Bits in one register, as those in the loops are few.
 	__device__ __forceinline__ bool stored(int row) const { return bits >> row & 1; }
@@ -200,38 +187,38 @@ struct March {
 	} // whether the warp's points end there
 	__device__ __forceinline__ bool mirror(int wall) const { return bits >> 28 & wall; }
 
-	static __device__ __forceinline__ Near shared() { return near_address(dynamic_shared()); }
-	__device__ __forceinline__ Near ghosts(int z) const {
+	static __device__ __forceinline__ SharedAddress shared() { return shared_address(dynamic_shared()); }
+	__device__ __forceinline__ SharedAddress ghosts(int z) const {
 		return shared() + GHOSTS_AT + warp * GHOSTS + (z & (GHOST_SLOTS - 1)) * GHOST_SLOT;
 	}
-	__device__ __forceinline__ Near ghost_row(int z) const {
+	__device__ __forceinline__ SharedAddress ghost_row(int z) const {
 		return shared() + GHOST_ROWS_AT + lane * 16 + (z & (GHOST_SLOTS - 1)) * ROW;
 	}
 	// mbarriers: all warps have left and read the edges of some levels.
-	static __device__ __forceinline__ Near told(int group) { return shared() + TOLD_AT + group * 8; }
+	static __device__ __forceinline__ SharedAddress ready(int group) { return shared() + READY_AT + group * 8; }
 
 	// load_row asks for a row of level 0.
-	template <int KIND> __device__ __forceinline__ void load_row(Near at, const REAL *row) const {
-		if (!(KIND & ODD)) {
-			copy_near<16>(at, row);
+	template <int KIND> __device__ __forceinline__ void load_row(SharedAddress at, const REAL *row) const {
+		if (!(KIND & PARTIAL)) {
+			copy_async<16>(at, row);
 		} else if (part().vectors) {
-			if (read_columns()) copy_near<16>(at, row);
+			if (read_columns()) copy_async<16>(at, row);
 		} else {
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++)
-				if (read_column(v)) copy_near<BYTES>(at + v * BYTES, row + v);
+				if (read_column(v)) copy_async<BYTES>(at + v * BYTES, row + v);
 		}
 	}
 
 	// load asks for a plane of level 0.
 	template <int KIND> __device__ __forceinline__ void load(int z) {
 		if (z <= part().last) {
-			const Near at = ring + (z & LEAD) * PLANE;
+			const SharedAddress at = ring + (z & LEAD) * PLANE;
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (!(KIND & ODD) || read(r)) load_row<KIND>(at + r * ROW, from + r * a.pitch);
+				if (!(KIND & PARTIAL) || read(r)) load_row<KIND>(at + r * ROW, from + r * a.pitch);
 			if (KIND & Y) {
-				const Near slot = ghost_row(z);
+				const SharedAddress slot = ghost_row(z);
 				if (fixed(Y_LOW)) load_row<KIND>(slot, from - a.pitch);
 				if (fixed(Y_HIGH)) load_row<KIND>(slot + GHOST_SLOTS * ROW, from + ROWS * a.pitch);
 			}
@@ -245,8 +232,8 @@ struct March {
 	__device__ __forceinline__ void load_ghosts(int z) const {
 		const int r = lane & 15, side = lane >> 4;
 		if (r < ROWS && fixed(1 << side) && read(r))
-			copy_near<BYTES>(ghosts(z) + (side * ROWS + r) * BYTES,
-			                 from - (int)lane * VECTOR + r * a.pitch + (side ? EX : -1));
+			copy_async<BYTES>(ghosts(z) + (side * ROWS + r) * BYTES,
+			                  from - (int)lane * VECTOR + r * a.pitch + (side ? EX : -1));
 	}
 
 	// step computes a plane of each level, which takes the place of the older one. odd changes from plane to plane.
@@ -257,38 +244,38 @@ struct March {
 		if (KIND & X) __syncwarp();
 		int top = DEPTH, z_low = -1, z_high = -1; // levels: the last needed; those that compute planes 0 and n - 1
 		bool z_fixed_low = false, z_fixed_high = false;
-		if (KIND & EDGE) {
+		if (KIND & ENDS) {
 			top = (k - part().z0 + DEPTH) >> 1;
 			if (a.sides[4] != OPEN) z_low = k, z_fixed_low = a.sides[4] == FIXED;
 			if (a.sides[5] != OPEN) z_high = k - a.n[2] + 1, z_fixed_high = a.sides[5] == FIXED;
 		}
 		Level now;
 #pragma unroll
-		for (int r = 0; r < ROWS; r++) load_near(now[r], ring + (k & LEAD) * PLANE + r * ROW);
+		for (int r = 0; r < ROWS; r++) load_shared(now[r], ring + (k & LEAD) * PLANE + r * ROW);
 		load<KIND>(k + LEAD);
 
 		// What lies beside the rows of a level is asked for EARLY levels before it is used.
 		REAL below[2][VECTOR], above[2][VECTOR], west[2][ROWS], east[2][ROWS];
 		const auto ask = [&](int l) {
 			const int group = (l - 1) * GROUPS / DEPTH, before = ((1 - odd) * DEPTH + l - 1) * LEVEL;
-			if (l == 1 || group != (l - 2) * GROUPS / DEPTH) barrier_wait(told(group), 1 - odd);
-			Near low = south + before, high = north + before;
+			if (l == 1 || group != (l - 2) * GROUPS / DEPTH) mbarrier_wait(ready(group), 1 - odd);
+			SharedAddress low = south + before, high = north + before;
 			if (KIND & Y) {
-				const Near slot = ghost_row(k - l);
+				const SharedAddress slot = ghost_row(k - l);
 				if (fixed(Y_LOW)) low = slot;
 				if (fixed(Y_HIGH)) high = slot + GHOST_SLOTS * ROW;
 			}
-			load_near(below[l & 1], low);
-			load_near(above[l & 1], high);
+			load_shared(below[l & 1], low);
+			load_shared(above[l & 1], high);
 #pragma unroll
 			for (int r = 0; r < ROWS; r++) {
 				const REAL(&c)[VECTOR] = old[l - 1][r];
 				REAL &w = west[l & 1][r], &e = east[l & 1][r];
 				w = __shfl_up_sync(~0u, c[VECTOR - 1], 1), e = __shfl_down_sync(~0u, c[0], 1);
 				if (KIND & X) {
-					const Near ghost = ghosts(k - l) + r * BYTES;
-					if (KIND & X_LOW) load_if(lane == 0 && fixed(X_LOW), w, ghost);
-					if (KIND & X_HIGH) load_if(lane == 31 && fixed(X_HIGH), e, ghost + ROWS * BYTES);
+					const SharedAddress ghost = ghosts(k - l) + r * BYTES;
+					if (KIND & X_LOW) load_shared_if(lane == 0 && fixed(X_LOW), w, ghost);
+					if (KIND & X_HIGH) load_shared_if(lane == 31 && fixed(X_HIGH), e, ghost + ROWS * BYTES);
 					if ((KIND & X_LOW) && lane == 0 && mirror(X_LOW)) w = c[0];
 					if ((KIND & X_HIGH) && lane == 31 && mirror(X_HIGH)) e = c[VECTOR - 1];
 				}
@@ -302,13 +289,13 @@ struct March {
 		for (int l = 1; l <= DEPTH; l++) {
 			if (l + EARLY <= DEPTH) ask(l + EARLY);
 			const int group = (l - 1) * GROUPS / DEPTH, there = (odd * DEPTH + l - 1) * LEVEL;
-			store_near(own + there, now[0]);
-			store_near(own + there + ROW, now[ROWS - 1]);
+			store_shared(own + there, now[0]);
+			store_shared(own + there + ROW, now[ROWS - 1]);
 			if (l == DEPTH || group != l * GROUPS / DEPTH) {
 				__syncwarp();
-				if (lane == 0) barrier_arrive(told(group));
+				if (lane == 0) mbarrier_arrive(ready(group));
 			}
-			if ((KIND & EDGE) && l > top) {
+			if ((KIND & ENDS) && l > top) {
 #pragma unroll
 				for (int i = 0; i < ROWS * VECTOR; i++) (&older[l - 1][0][0])[i] = (&now[0][0])[i];
 				continue;
@@ -324,12 +311,12 @@ struct March {
 					const REAL ym = r > 0 ? old[l - 1][r > 0 ? r - 1 : 0][v] : below[l & 1][v];
 					const REAL yp = r < ROWS - 1 ? old[l - 1][r < ROWS - 1 ? r + 1 : 0][v] : above[l & 1][v];
 					REAL zm = older[l - 1][r][v], zp = now[r][v];
-					if ((KIND & EDGE) && l == z_low && !z_fixed_low) zm = c[v];
-					if ((KIND & EDGE) && l == z_high && !z_fixed_high) zp = c[v];
+					if ((KIND & ENDS) && l == z_low && !z_fixed_low) zm = c[v];
+					if ((KIND & ENDS) && l == z_high && !z_fixed_high) zp = c[v];
 					next[v] = apply([&](int dx, int dy, int dz) {
 						return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : dz < 0 ? zm : dz > 0 ? zp : c[v];
 					});
-					if ((KIND & EDGE) && ((l == z_low + 1 && z_fixed_low) || (l == z_high - 1 && z_fixed_high)))
+					if ((KIND & ENDS) && ((l == z_low + 1 && z_fixed_low) || (l == z_high - 1 && z_fixed_high)))
 						next[v] = c[v];
 				}
 #pragma unroll
@@ -339,12 +326,12 @@ struct March {
 				}
 			}
 		}
-		if (!(KIND & EDGE) || (k - DEPTH >= part().z0 && k - DEPTH < part().z1)) {
+		if (!(KIND & ENDS) || (k - DEPTH >= part().z0 && k - DEPTH < part().z1)) {
 #pragma unroll
 			for (int r = 0; r < ROWS; r++) {
 				if (!stored(r)) continue;
 				REAL *const row = to + r * a.pitch;
-				if (!(KIND & ODD) || part().vectors) {
+				if (!(KIND & PARTIAL) || part().vectors) {
 					if (stored_columns()) store_vector(row, now[r]);
 				} else {
 #pragma unroll
@@ -394,7 +381,7 @@ struct March {
 		k = a.sides[4] != OPEN ? max(p.z0 - DEPTH, -1) : p.z0 - DEPTH;
 		from = a.from + k * a.plane + y * a.pitch + x, to = a.to + (k - DEPTH) * a.plane + y * a.pitch + x;
 #pragma unroll 1
-		for (int i = 0; i < LEAD; i++) load<X | Y | ODD>(k + i);
+		for (int i = 0; i < LEAD; i++) load<X | Y | PARTIAL>(k + i);
 		Level even[DEPTH], odd[DEPTH];
 #pragma unroll
 		for (int i = 0; i < DEPTH * ROWS * VECTOR; i++) (&even[0][0][0])[i] = (&odd[0][0][0])[i] = 0;
@@ -402,12 +389,12 @@ struct March {
 		while (k <= part().stop) {
 			const int edge = max(part().z0, 1) + DEPTH, kind = part().kind;
 			if (k < edge || k >= part().steady)
-				steps<X | Y | ODD | EDGE>(even, odd, k < edge ? min(edge, part().stop + 1) : part().stop + 1);
+				steps<X | Y | PARTIAL | ENDS>(even, odd, k < edge ? min(edge, part().stop + 1) : part().stop + 1);
 			else if (kind == 0) steps<0>(even, odd, part().steady);
 			else if (kind == Y) steps<Y>(even, odd, part().steady);
 			else if (kind == X_LOW) steps<X_LOW | Y>(even, odd, part().steady);
 			else if (kind == X_HIGH) steps<X_HIGH | Y>(even, odd, part().steady);
-			else steps<X | Y | ODD>(even, odd, part().steady);
+			else steps<X | Y | PARTIAL>(even, odd, part().steady);
 		}
 	}
 };
@@ -419,7 +406,7 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 	m.own = m.shared() + m.warp * (2 * ROW) + m.lane * 16;
 	m.ring = m.shared() + RING_AT + m.warp * (ROWS * ROW) + m.lane * 16;
 	if (threadIdx.x == 0) part().place = 0;
-	if (threadIdx.x < GROUPS) barrier_init(m.told(threadIdx.x), TEAM);
+	if (threadIdx.x < GROUPS) mbarrier_init(m.ready(threadIdx.x), TEAM);
 #pragma unroll 1
 	while (true) {
 		__syncthreads();

@@ -11,24 +11,11 @@
 // Grid: any number of blocks. They share the rows of all strips; the best is as many as run at the same time. Block: 32 x TEAM threads.
 // Options: REAL; DEPTH; POINTS, at least 2; TEAM; BLOCKS, of a multiprocessor, for which registers must do; GROUPS of levels, after each of
 // which the warps of a team tell each other; LEAD, how many rows before it is used level 0 is asked for; and stencil.cuh.
-#include "device.cuh"
-#include "real.cuh"
-#include "stencil.cuh"
+#include "pass.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 4, POINTS = 4, TEAM = 4, BLOCKS = 2, GROUPS = 2, LEAD = 2 };
 #endif
-
-enum Side { OPEN, FIXED, MIRROR, REPEAT };
-
-struct Pass {
-	const REAL *from; // of the first point of the box
-	REAL *to;
-	i64 pitch, plane; // from row to row and from plane to plane, of both arrays
-	int n[3];         // points of the box
-	int sides[6];     // x-, x+, y-, y+, z-, z+
-	int chunk;        // not read here
-};
 
 enum {
 	SPAN = 32 * POINTS,  // columns of a warp
@@ -61,7 +48,7 @@ struct Shared {
 	REAL edge
 	    [2][TEAM + 1][2]
 	    [DEPTH]; // of even and odd rows, beside each seam between warps, of each level: the columns before and behind it
-	u64 told[GROUPS]; // mbarriers: the team has made the edges of a group of levels, and read those before
+	u64 ready[GROUPS]; // mbarriers: the team has made the edges of a group of levels, and read those before
 };
 
 struct alignas(VECTOR * sizeof(REAL)) Vector {
@@ -87,7 +74,7 @@ struct March {
 	bool keep_first, mirror_first, keep_last, mirror_last; // whether the lane has ghosts
 	bool low, high;                                        // whether there are walls along y
 	int shift;                                             // columns of the first aligned vector before the box
-	Near ring, told, edge;                                 // edge: the seam before the warp
+	SharedAddress ring, ready, edge;                       // edge: the seam before the warp
 
 	__device__ __forceinline__ REAL *rows() const { return shared.rows + warp * (RING * SPAN); }
 
@@ -99,13 +86,13 @@ struct March {
 				for (int p = 0; p < POINTS; p++) {
 					const int x = p * 32 + lane;
 					if ((unsigned)(x - read) < (unsigned)reads)
-						copy_near<sizeof(REAL)>(ring + (at + x) * (int)sizeof(REAL), from + (x - lane * VECTOR));
+						copy_async<sizeof(REAL)>(ring + (at + x) * (int)sizeof(REAL), from + (x - lane * VECTOR));
 				}
 			} else {
-				const Near q = ring + (at + lane * VECTOR) * (int)sizeof(REAL);
+				const SharedAddress q = ring + (at + lane * VECTOR) * (int)sizeof(REAL);
 #pragma unroll
 				for (int j = 0; j < POINTS / VECTOR; j++)
-					copy_near<VECTOR * sizeof(REAL)>(q + j * 32 * VECTOR * (int)sizeof(REAL), from + j * 32 * VECTOR);
+					copy_async<VECTOR * sizeof(REAL)>(q + j * 32 * VECTOR * (int)sizeof(REAL), from + j * 32 * VECTOR);
 			}
 		}
 		commit_async();
@@ -186,14 +173,14 @@ struct March {
 #pragma unroll
 		for (int l = 1; l <= DEPTH; l++) {
 			const int g = (l - 1) * GROUPS / DEPTH;
-			if (TEAM > 1 && (l == 1 || g != (l - 2) * GROUPS / DEPTH)) barrier_wait(told + g * 8, 1 - odd);
+			if (TEAM > 1 && (l == 1 || g != (l - 2) * GROUPS / DEPTH)) mbarrier_wait(ready + g * 8, 1 - odd);
 			REAL made[POINTS];
 			if (!EDGE || l <= top) {
 				REAL xm = __shfl_up_sync(~0u, old[l - 1][POINTS - 1], 1), xp = __shfl_down_sync(~0u, old[l - 1][0], 1);
 				if (TEAM > 1) {
 					const int at = ((1 - odd) * (TEAM + 1) * 2 * DEPTH + l - 1) * (int)sizeof(REAL);
-					load_if(first, xm, edge + at);
-					load_if(end, xp, edge + 3 * DEPTH * (int)sizeof(REAL) + at);
+					load_shared_if(first, xm, edge + at);
+					load_shared_if(end, xp, edge + 3 * DEPTH * (int)sizeof(REAL) + at);
 				}
 #pragma unroll
 				for (int p = 0; p < POINTS; p++)
@@ -225,10 +212,10 @@ struct March {
 			}
 			if (TEAM > 1) {
 				const int at = (odd * (TEAM + 1) * 2 * DEPTH + l - 1) * (int)sizeof(REAL);
-				store_if(first, now[0], edge + DEPTH * (int)sizeof(REAL) + at);
-				store_if(end, now[POINTS - 1], edge + 2 * DEPTH * (int)sizeof(REAL) + at);
+				store_shared_if(first, now[0], edge + DEPTH * (int)sizeof(REAL) + at);
+				store_shared_if(end, now[POINTS - 1], edge + 2 * DEPTH * (int)sizeof(REAL) + at);
 				if (l == DEPTH || g != l * GROUPS / DEPTH) {
-					if (first || end) barrier_arrive(told + g * 8);
+					if (first || end) mbarrier_arrive(ready + g * 8);
 				}
 			}
 #pragma unroll
@@ -346,9 +333,10 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 	}
 	March m{a, shared};
 	m.lane = threadIdx.x % 32, m.warp = threadIdx.x / 32;
-	m.ring = near_address(m.rows()), m.told = near_address(shared.told), m.edge = near_address(shared.edge[0][m.warp]);
+	m.ring = shared_address(m.rows()), m.ready = shared_address(shared.ready),
+	m.edge = shared_address(shared.edge[0][m.warp]);
 	if (TEAM > 1) {
-		if (threadIdx.x < GROUPS) barrier_init(m.told + threadIdx.x * 8, 2 * TEAM);
+		if (threadIdx.x < GROUPS) mbarrier_init(m.ready + threadIdx.x * 8, 2 * TEAM);
 		__syncthreads();
 	}
 	m.shift = (int)((u64)a.from / sizeof(REAL) % VECTOR);

@@ -129,8 +129,8 @@ func (t targets) has(arch string) bool {
 
 var (
 	everywhere = targets{}
-	to90       = targets{0, 100}
-	hopper     = targets{90, 100}
+	upToHopper = targets{0, 100}
+	hopperOnly = targets{90, 100}
 )
 
 // planes is how pass_planes.cu is compiled.
@@ -142,7 +142,7 @@ type planes struct {
 // planesTried are those that registers have room for.
 var planesTried = map[kernels.Real][]planes{
 	kernels.Float64: {{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, everywhere}},
-	kernels.Float32: {{4, 4, 8, 1, 3, 1, to90}, {4, 4, 8, 1, 3, 0, to90}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 5, 8, 1, 3, 1, to90}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere}},
+	kernels.Float32: {{4, 4, 8, 1, 3, 1, upToHopper}, {4, 4, 8, 1, 3, 0, upToHopper}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 5, 8, 1, 3, 1, upToHopper}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere}},
 }
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
@@ -167,7 +167,7 @@ type strips struct {
 // stripsTried are those that registers have room for.
 var stripsTried = map[kernels.Real][]strips{
 	kernels.Float64: {{10, 4, 8, 1, 3, 2, everywhere}, {8, 4, 4, 2, 2, 2, everywhere}, {6, 4, 4, 2, 2, 2, everywhere}, {4, 4, 4, 3, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere}},
-	kernels.Float32: {{12, 4, 8, 2, 2, 2, hopper}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 4, 4, 3, 4, 2, everywhere}, {8, 4, 4, 3, 2, 2, everywhere}, {6, 4, 4, 4, 2, 2, everywhere}, {4, 4, 4, 4, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere}},
+	kernels.Float32: {{12, 4, 8, 2, 2, 2, hopperOnly}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 4, 4, 3, 4, 2, everywhere}, {8, 4, 4, 3, 2, 2, everywhere}, {6, 4, 4, 4, 2, 2, everywhere}, {4, 4, 4, 4, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere}},
 }
 
 func stripsShape(s stencil.Stencil, real kernels.Real, c strips) shape {

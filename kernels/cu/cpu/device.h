@@ -28,31 +28,27 @@ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
 inline unsigned opaque(unsigned v) { return v; }
 inline void prefetch_l2(const void *) {}
-inline void copy_async(void *to, const void *from, bool there) {
-	for (int i = 0; i < 16; i++) ((char *)to)[i] = there ? ((const char *)from)[i] : 0;
-}
 inline void commit_async() {}
 template <int> inline void wait_async() {}
-template <typename T> inline T load_shared(const T *from) { return *from; }
 
-typedef char *Near;
-inline Near near_address(const void *p) { return (Near)p; }
-template <int BYTES> inline void copy_near(Near to, const void *from) {
+typedef char *SharedAddress;
+inline SharedAddress shared_address(const void *p) { return (SharedAddress)p; }
+template <int BYTES> inline void copy_async(SharedAddress to, const void *from) {
 	for (int i = 0; i < BYTES; i++) to[i] = ((const char *)from)[i];
 }
-template <typename T, int N> inline void load_near(T (&v)[N], Near from) {
+template <typename T, int N> inline void load_shared(T (&v)[N], SharedAddress from) {
 	for (int i = 0; i < N; i++) v[i] = ((const T *)from)[i];
 }
-template <typename T, int N> inline void store_near(Near to, const T (&v)[N]) {
+template <typename T, int N> inline void store_shared(SharedAddress to, const T (&v)[N]) {
 	for (int i = 0; i < N; i++) ((T *)to)[i] = v[i];
 }
 template <typename T, int N> inline void store_vector(T *to, const T (&v)[N]) {
 	for (int i = 0; i < N; i++) to[i] = v[i];
 }
-template <typename T> inline void load_if(bool here, T &v, Near from) {
+template <typename T> inline void load_shared_if(bool here, T &v, SharedAddress from) {
 	if (here) v = *(const T *)from;
 }
-template <typename T> inline void store_if(bool here, T v, Near to) {
+template <typename T> inline void store_shared_if(bool here, T v, SharedAddress to) {
 	if (here) *(T *)to = v;
 }
 
@@ -61,14 +57,14 @@ struct Barrier {
 	unsigned short arrivals, missing;
 	unsigned phase;
 };
-inline void barrier_init(Near barrier, int arrivals) {
+inline void mbarrier_init(SharedAddress barrier, int arrivals) {
 	*(Barrier *)barrier = {(unsigned short)arrivals, (unsigned short)arrivals, 0};
 }
-inline void barrier_arrive(Near barrier) {
+inline void mbarrier_arrive(SharedAddress barrier) {
 	Barrier &b = *(Barrier *)barrier;
 	if (--b.missing == 0) b.missing = b.arrivals, b.phase++;
 }
-inline void barrier_wait(Near barrier, int parity) {
+inline void mbarrier_wait(SharedAddress barrier, int parity) {
 	while ((int)(((Barrier *)barrier)->phase & 1) == parity) cpu::yield();
 	__syncwarp();
 }
