@@ -10,6 +10,14 @@ struct OwnItem {
 	int odd, cell, ghost;
 };
 
+// own_item returns that of a thread.
+__device__ __forceinline__ OwnItem own_item(const TileThread &w, int items) {
+	if (w.thread >= items) return OwnItem{};
+	const FaceItem e = w.items[w.thread];
+	const FaceChannel &d = w.t.channel[e.side];
+	return OwnItem{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};
+}
+
 // send_listed sends the points at the faces of a tile that are in the list.
 __device__ __forceinline__ void send_listed(const TileThread &w, const OwnItem &first, unsigned step) {
 	if (w.thread < w.t.items) first.out[step % 2 ? first.odd : 0].send(w.cells[first.cell], step);

@@ -55,23 +55,15 @@ template <int COUNT> __device__ __forceinline__ i64 fold_warp(i64 (&v)[COUNT], i
 	return v[0];
 }
 
-// reduce_block reduces over a block: over the lanes of each warp, and then over warps, each number by one
-// thread. All threads of the block call it; they are whole warps.
+// numbers_of returns the numbers of sums, whose windows are raised to those that are given.
 template <int SETS>
-__device__ __forceinline__ void reduce_block(const SumAndLargest (&mine)[SETS], const SumAndLargestTo (&to)[SETS]) {
-	enum { COUNT = FOLDED * SETS, LANES = 32 / COUNT };
-	__shared__ i64 warps[32][COUNT];
-	const int thread = threadIdx.x + blockDim.x * threadIdx.y, lane = thread % 32;
-	i64 v[COUNT];
-#ifndef FAST_SUMS
-	__shared__ int windows[32][SETS];
-	int window[SETS];
-#endif
+__device__ __forceinline__ void numbers_of(const SumAndLargest (&mine)[SETS], const int (&window)[SETS],
+                                           i64 (&v)[FOLDED * SETS]) {
 #pragma unroll
 	for (int s = 0; s < SETS; s++) {
 		BinnedSum sum = mine[s].sum;
 #ifndef FAST_SUMS
-		sum.raise(window[s] = warp_max(sum.window));
+		sum.raise(window[s]);
 #pragma unroll
 		for (int n = 0; n < SUM_BINS; n++) v[s * FOLDED + n] = sum.bin[n];
 #else
@@ -79,44 +71,116 @@ __device__ __forceinline__ void reduce_block(const SumAndLargest (&mine)[SETS], 
 #endif
 		v[s * FOLDED + SUM_WORDS] = mine[s].largest;
 	}
-	const i64 one = fold_warp(v, lane);
-	__syncthreads(); // who calls it twice has read what is overwritten
-	if (lane % LANES == 0) warps[thread / 32][lane / LANES] = one;
+}
+
+// windows_of returns the windows of sums, those of a warp the highest of its lanes.
+template <bool WARP, int SETS>
+__device__ __forceinline__ void windows_of(const SumAndLargest (&mine)[SETS], int (&window)[SETS]) {
 #ifndef FAST_SUMS
 #pragma unroll
-	for (int s = 0; s < SETS; s++)
-		if (lane == 0) windows[thread / 32][s] = window[s];
+	for (int s = 0; s < SETS; s++) window[s] = WARP ? warp_max(mine[s].sum.window) : mine[s].sum.window;
 #endif
-	__syncthreads();
-	if (thread >= COUNT) return;
-	const int count = blockDim.x * blockDim.y / 32, s = thread / FOLDED, n = thread % FOLDED;
-	const SumAndLargestTo there = SETS == 1 || s == 0 ? to[0] : to[SETS - 1];
-	if (n == SUM_WORDS) {
-		i64 largest = warps[0][thread];
-		for (int w = 1; w < count; w++) largest = max(largest, warps[w][thread]);
-		if (there.largest) *there.largest = __longlong_as_double(largest);
-		return;
-	}
+}
+
+// join_warp joins sums over the lanes of a warp: each lane gets all of them.
+template <int SETS> __device__ __forceinline__ void join_warp(SumAndLargest (&mine)[SETS], int lane) {
+	enum { COUNT = FOLDED * SETS, LANES = 32 / COUNT };
+	int window[SETS];
+	i64 v[COUNT];
+	windows_of<true>(mine, window);
+	numbers_of(mine, window, v);
+	const i64 one = fold_warp(v, lane);
+#pragma unroll
+	for (int n = 0; n < COUNT; n++) v[n] = __shfl_sync(~0u, one, n * LANES);
+#pragma unroll
+	for (int s = 0; s < SETS; s++) {
 #ifndef FAST_SUMS
-	int highest = 0;
-	for (int w = 0; w < count; w++) highest = max(highest, windows[w][s]);
-	u64 low = 0;
-	int high = 0;
-	for (int w = 0; w < count; w++) {
-		const int from = n + highest - windows[w][s];
-		if (from >= SUM_BINS) continue;
-		const i64 more = warps[w][s * FOLDED + from];
-		low += (u64)more;
-		high += (int)(more >> 63) + (low < (u64)more);
-	}
-	there.sum->low[n] = low;
-	there.sum->high[n] = (short)high;
-	if (n == 0) there.sum->window = (short)highest;
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++) mine[s].sum.bin[n] = v[s * FOLDED + n];
+		mine[s].sum.window = window[s];
 #else
-	i64 sum = warps[0][thread];
-	for (int w = 1; w < count; w++) sum = fold(n, sum, warps[w][thread]);
-	*there.sum = {{(u64)sum, 0, 0}, {0, 0, 0}, PLAIN_SUM};
+		mine[s].sum.value = __longlong_as_double(v[s * FOLDED]);
 #endif
+		mine[s].largest = v[s * FOLDED + SUM_WORDS];
+	}
+}
+
+// Sums of warps, or of single threads, in shared memory.
+template <int ROWS, int SETS> struct SumRows {
+	i64 number[ROWS][FOLDED * SETS];
+	int window[ROWS][SETS];
+
+	// put puts the sums of a block here: of each warp those over its lanes, and of each of the last REST threads, which are no whole warp, its own.
+	template <int REST>
+	__device__ __forceinline__ void put(const SumAndLargest (&mine)[SETS], int thread, int threads) {
+		enum { COUNT = FOLDED * SETS, LANES = 32 / COUNT };
+		const int lane = thread % 32, warps = threads / 32;
+		const bool whole = REST == 0 || thread < 32 * warps;
+		const int row = whole ? thread / 32 : warps + lane;
+		i64 v[COUNT];
+		int high[SETS];
+		if (whole) {
+			windows_of<true>(mine, high);
+			numbers_of(mine, high, v);
+			const i64 one = fold_warp(v, lane);
+			if (lane % LANES == 0) number[row][lane / LANES] = one;
+		} else {
+			windows_of<false>(mine, high);
+			numbers_of(mine, high, v);
+#pragma unroll
+			for (int n = 0; n < COUNT; n++) number[row][n] = v[n];
+		}
+#ifndef FAST_SUMS
+#pragma unroll
+		for (int s = 0; s < SETS; s++)
+			if (!whole || lane == 0) window[row][s] = high[s];
+#endif
+	}
+
+	// join joins the first rows, each number by one of the first threads of a block.
+	__device__ __forceinline__ void join(int count, int thread, const SumAndLargestTo (&to)[SETS]) const {
+		if (thread >= FOLDED * SETS) return;
+		const int s = thread / FOLDED, n = thread % FOLDED;
+		const SumAndLargestTo there = SETS == 1 || s == 0 ? to[0] : to[SETS - 1];
+		if (n == SUM_WORDS) {
+			i64 largest = number[0][thread];
+			for (int w = 1; w < count; w++) largest = max(largest, number[w][thread]);
+			if (there.largest) *there.largest = __longlong_as_double(largest);
+			return;
+		}
+#ifndef FAST_SUMS
+		int highest = 0;
+		for (int w = 0; w < count; w++) highest = max(highest, window[w][s]);
+		u64 low = 0;
+		int high = 0;
+		for (int w = 0; w < count; w++) {
+			const int from = n + highest - window[w][s];
+			if (from >= SUM_BINS) continue;
+			const i64 more = number[w][s * FOLDED + from];
+			low += (u64)more;
+			high += (int)(more >> 63) + (low < (u64)more);
+		}
+		there.sum->low[n] = low;
+		there.sum->high[n] = (short)high;
+		if (n == 0) there.sum->window = (short)highest;
+#else
+		i64 sum = number[0][thread];
+		for (int w = 1; w < count; w++) sum = fold(n, sum, number[w][thread]);
+		*there.sum = {{(u64)sum, 0, 0}, {0, 0, 0}, PLAIN_SUM};
+#endif
+	}
+};
+
+// reduce_block reduces over a block of whole warps: over the lanes of each, and then over warps, each number by one thread. All threads of
+// the block call it.
+template <int SETS>
+__device__ __forceinline__ void reduce_block(const SumAndLargest (&mine)[SETS], const SumAndLargestTo (&to)[SETS]) {
+	__shared__ SumRows<32, SETS> rows;
+	const int thread = threadIdx.x + blockDim.x * threadIdx.y, threads = blockDim.x * blockDim.y;
+	__syncthreads(); // who calls it twice has read what is overwritten
+	rows.template put<0>(mine, thread, threads);
+	__syncthreads();
+	rows.join(threads / 32, thread, to);
 }
 
 #else

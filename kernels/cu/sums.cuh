@@ -143,6 +143,20 @@ struct BinnedSum {
 #pragma unroll
 		for (int n = 0; n < SUM_BINS; n++) bin[n] += other.bin[n];
 	}
+
+	// has_nan reports whether a term was a NaN, of terms that are not negative.
+	__device__ __forceinline__ bool has_nan() const { return window == NOT_FINITE && bin[0] != 0; }
+
+	// about returns the sum of terms that are not negative, off by a few units in the last place; infinity if they are not finite.
+	__device__ __forceinline__ double about() const {
+		if (window == NOT_FINITE) return power_of_two(1024);
+		const double digits = ((double)bin[2] * 0x1p40 + (double)bin[1]) * 0x1p40 + (double)bin[0];
+		const int exponent = BIN_BITS * window - 1074;
+		return digits * power_of_two(exponent / 2) * power_of_two(exponent - exponent / 2);
+	}
+
+  private:
+	__device__ __forceinline__ static double power_of_two(int n) { return __longlong_as_double((i64)(n + 1023) << 52); }
 };
 
 #else
@@ -164,6 +178,8 @@ struct BinnedSum {
 	__device__ __forceinline__ BinnedSum() {}
 	__device__ __forceinline__ explicit BinnedSum(const RunningSum &s) : value(s.value) {}
 	__device__ __forceinline__ void join(const BinnedSum &other) { value += other.value; }
+	__device__ __forceinline__ bool has_nan() const { return value != value; }
+	__device__ __forceinline__ double about() const { return value; }
 };
 
 #endif
@@ -197,6 +213,15 @@ struct StoredSum {
 		low[n] = sum;
 	}
 
+	// binned returns a sum of so few terms that a BinnedSum can hold it.
+	__device__ BinnedSum binned() const {
+		BinnedSum s;
+#pragma unroll
+		for (int n = 0; n < SUM_BINS; n++) s.bin[n] = (i64)low[n];
+		s.window = window;
+		return s;
+	}
+
 	__device__ void raise(int to) {
 		raise_bins(low, to - window), raise_bins(high, to - window);
 		window = (short)max((int)window, to);
@@ -214,6 +239,11 @@ struct StoredSum {
 	__device__ static StoredSum of(const BinnedSum &s) { return {{(u64)bits_of(s.value), 0, 0}, {0, 0, 0}, PLAIN_SUM}; }
 	__device__ static StoredSum none() { return of(BinnedSum()); }
 	__device__ double value() const { return __longlong_as_double((i64)low[0]); }
+	__device__ BinnedSum binned() const {
+		BinnedSum s;
+		s.value = value();
+		return s;
+	}
 	__device__ void join(const StoredSum &other) { low[0] = (u64)bits_of(value() + other.value()); }
 
 #endif

@@ -48,9 +48,36 @@ enum { HERE = -1, NOBODY = -2 };
 
 enum { NEIGHBOURS = 6 };
 
+// Which steps of a launch have checks, see checks.cuh, and what ends it there.
+struct Watch {
+	i64 every;    // steps between two checks; 0: there are none
+	i64 until;    // steps of the launch before the first
+	i64 before;   // checks of the launches before
+	i64 squares;  // whether the limit is one of the sum of squares
+	i64 finite;   // whether norms that are not finite end the launch
+	double limit; // of the change: one that is not larger ends the launch
+};
+
+enum { CHECK_SLOTS = 8 };
+
+typedef PacketOf<8> Vote;
+
+// Where checks leave what.
+struct Checks {
+	NormSum *tiles;     // CHECK_SLOTS of one a tile
+	u64 *arrived;       // CHECK_SLOTS counts of tiles that have left theirs
+	const Vote *votes;  // CHECK_SLOTS of one a GPU
+	Vote *const *voted; // of each GPU: its votes
+	i64 rank, ranks;    // this GPU among all
+	NormSum *host;      // by check of the launch
+	i64 *report;        // see tell
+};
+
 struct Tiles {
 	i64 first, count, launch; // the first step, how many, and the launches before
-	REAL *field[2];           // the first owned point
+	i64 skipped;              // steps that were sent, and made again later: packets are numbered on
+	Watch watch;
+	REAL *field[2]; // the first owned point
 	Strides strides;
 	i64 size[AXES], tiles[AXES]; // points and tiles along each axis
 	i64 held;                    // layers of the largest tile that are in shared memory
@@ -60,6 +87,7 @@ struct Tiles {
 	NormSum *norms[2]; // by field: of the blocks of a launch with norms
 	i64 limit;         // of a wait, in ns
 	u64 *failed;       // see report_timeout
+	Checks checks;
 };
 
 // The packets of one side of a tile, for even steps, from that of the first point of the tile on.
@@ -88,6 +116,10 @@ struct Tile {
 	int held;                        // layers in shared memory
 	FaceChannel channel[2 * AXES];
 	int items;
+	struct {
+		int due, follows; // whether an even and an odd step has a check, and whether it has one or follows one
+	} plan[2];
+	int over; // 1 + the check that has ended the launch; -1 after a timeout; 0
 };
 
 static_assert(sizeof(Tile) <= 1 << 10, "the room that tiling.go leaves");

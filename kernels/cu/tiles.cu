@@ -6,7 +6,8 @@
 // Each ghost has two packets, for even and for odd steps. That is enough: a tile sends step n+2 after it has
 // received step n+1 from the adjacent tile, which sent that after it had read step n. Nor does a tile change
 // the fields before the adjacent tiles have read them at the start of a launch: by then it has received
-// their first packets. Packets hold the step modulo 2^32, which is unique among packets in use.
+// their first packets. Packets hold the step modulo 2^32, which is unique among packets in use; steps that are made again, see checks.cuh,
+// have other numbers there.
 //
 // The axes of tiles are x, y and depth, the slowest axis of the field. In two dimensions y is the depth, and
 // tiles are one point high. Threads form layers as wide and high as a tile. Each thread has a column of
@@ -16,8 +17,9 @@
 // then, and each has adjacent columns.
 //
 // The stencil is a star of radius 1. Options: REAL; WIDTH, HEIGHT and LAYERS of the threads; REG_LAYERS;
-// WITH_NORMS for the kernel with norms.
+// WITH_NORMS for the kernel with norms, and CHECKS if it may take some within a launch.
 
+#include "checks.cuh"
 #include "faces.cuh"
 #include "faults.cuh"
 
@@ -60,7 +62,7 @@ __device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, 
 					if (along != 0) return along < 0 ? below[row] : above[row];
 					return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
 				});
-				if (NORMS && (row == 0 || w.has(row))) norms.point(out[d][row], c[row]);
+				if (NORMS && (row == 0 || w.has(row))) norms.changed(out[d][row], c[row]);
 			}
 #pragma unroll
 			for (int row = 0; row < ROWS; row++) below[row] = c[row], c[row] = above[row];
@@ -131,14 +133,34 @@ __device__ __forceinline__ void measure(const TileThread &w, unsigned step, Fiel
 	});
 }
 
-// advance makes a step of a tile.
-template <bool NORMS>
-__device__ __forceinline__ void advance(const TileThread &w, Columns &mine, FieldNorms<REAL> &norms) {
+// measure_values takes the norms of the values in shared memory, of points that the thread has stored itself. The sweep, which takes those of the
+// change, has no registers left for both.
+__device__ __forceinline__ void measure_values(const TileThread &w, FieldNorms<REAL> &norms) {
+	const int length = (w.t.held + LAYERS - 1) / LAYERS, begin = w.layer() * length;
+	const int end = w.has(0) ? min(begin + length, w.t.held) : 0;
+#pragma unroll 1
+	for (int z = begin; z < end; z++) norms.is(w.cells[w.cell(w.x, w.y, z)]);
+}
+
+#ifdef CHECKS
+typedef TileNorms Taken;
+#else
+typedef BinnedNorms Taken;
+#endif
+
+// advance makes a step of a tile, and takes its norms.
+template <bool NORMS> __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, Taken &taken) {
 	REAL next[ROWS];
 #pragma unroll
 	for (int row = 0; row < ROWS; row++) next[row] = mine.reg[row][0];
 	if (REG_LAYERS) sweep_registers(w, mine);
+	FieldNorms<REAL> norms; // a column has fewer points than RUNNING_TERMS
 	sweep<NORMS>(w, mine, next, norms);
+#ifdef CHECKS
+	if (NORMS) taken.keep_change(w, norms), measure_values(w, norms), taken.keep_value(w, norms);
+#else
+	if (NORMS) measure_values(w, norms), taken.take(norms);
+#endif
 	__syncthreads();
 }
 
@@ -181,9 +203,7 @@ struct Largest {
 // reduce_tile writes the reduction of the norms of all threads, one part after the other: so their room is that
 // of a StoredSum each. It overwrites the cells, which no thread may need any more. Unlike the reduce_block of
 // norms.cuh it takes any number of threads.
-__device__ void reduce_tile(const TileThread &w, FieldNorms<REAL> &norms, NormSum *result) {
-	BinnedNorms mine;
-	mine.take(norms);
+__device__ void reduce_tile(const TileThread &w, const BinnedNorms &mine, NormSum *result) {
 	Largest largest = {mine.max_change, mine.max_value};
 	reduce_block(largest, (Largest *)w.cells, w.thread, THREADS, &largest);
 	reduce_block(StoredSum::of(mine.change), (StoredSum *)w.cells, w.thread, THREADS, &result->sum_change2);
@@ -211,38 +231,75 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 #pragma unroll
 	for (int f = 0; f < 2 * AXES && LISTED; f++) items = w.list_items(f / 2, f % 2, items);
 	if (thread == 0) t.items = items;
+#ifdef CHECKS
+	if (thread == 0) plan_step(s, t, (unsigned)s.first), t.over = 0;
+#endif
 	__syncthreads();
-	OwnItem first = {};
-	if (thread < items) {
-		const FaceItem e = w.items[thread];
-		const FaceChannel &d = t.channel[e.side];
-		first = OwnItem{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};
-	}
-	const bool in_sweep = NORMS && !REG_LAYERS;
-	FieldNorms<REAL> norms;            // a column has fewer points than RUNNING_TERMS
+	OwnItem first = own_item(w, items);
+#ifdef CHECKS
+	__shared__ Taken taken;
+#else
+	Taken taken;
+#endif
 	unsigned step = (unsigned)s.first; // modulo 2^32, as in packets
 #pragma unroll 1
-	for (unsigned left = (unsigned)s.count; left > in_sweep; left--, step++) {
+	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
 		inject_fault(3 * step);
-		advance<false>(w, mine, norms);
+		bool due = NORMS && !REG_LAYERS && left == 1;
+#ifdef CHECKS
+		due = due || t.plan[step % 2].due;
+#else
+		taken = Taken(); // which has not to be in registers before
+#endif
+		if (due) {
+			advance<true>(w, mine, taken);
+			first = own_item(w, t.items); // neither has this one
+		} else {
+			advance<false>(w, mine, taken);
+		}
 		inject_fault(3 * step + 1);
-		if (left > 1) send(w, mine, first, step);
+		if (left > 1) send(w, mine, first, step + (unsigned)s.skipped);
+#ifdef CHECKS
+		if (left > 1 && (t.plan[step % 2].follows || left == 2)) {
+			__syncthreads();
+			follow(w, t, taken, step, left == 2);
+			first = own_item(w, t.items);
+			if (left == 2 && !__syncthreads_and(!t.over)) break; // before the fields change
+		}
+		if (thread == 0) plan_step(s, t, step + 1);
+#endif
 		if (left <= 2) store_tile(w, mine, step);
 		inject_fault(3 * step + 2);
-		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step))) return;
+		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step + (unsigned)s.skipped))) return;
+#ifdef CHECKS
+		if (t.over) break;
+#endif
 	}
-	if (in_sweep) {
-		advance<true>(w, mine, norms);
-		store_tile(w, mine, step++);
-	} else if (NORMS) {
+#ifdef CHECKS
+	tell(w, t, step);
+	if (t.over) {
+		if (t.over > 0) notify(w);
+		return;
+	}
+#else
+	if (NORMS && REG_LAYERS) {
+		FieldNorms<REAL> norms;
 		measure(w, step - 1, norms);
+		taken.take(norms);
 	}
+#endif
 	store_ghosts<X>(w, mine, step - 1);
 	store_ghosts<Y>(w, mine, step - 1);
 	store_ghosts<DEPTH>(w, mine, step - 1);
 	__syncthreads();
 	notify(w);
-	if (NORMS) reduce_tile(w, norms, s.norms[(step - 1) % 2] + blockIdx.x);
+	if (!NORMS) return;
+	NormSum *const there = s.norms[(step - 1) % 2] + blockIdx.x;
+#ifdef CHECKS
+	taken.join(w, there);
+#else
+	reduce_tile(w, taken, there);
+#endif
 }
 
 #ifndef WITH_NORMS

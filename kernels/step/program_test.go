@@ -32,7 +32,7 @@ func programs() []kernels.Program {
 	for _, r := range []kernels.Real{kernels.Float32, kernels.Float64} {
 		for _, s := range everyStar() {
 			for _, b := range everyTiling(s, r) {
-				reproducible, fast := tilePrograms(s, r, &b, sums.Reproducible), tilePrograms(s, r, &b, sums.Fast)
+				reproducible, fast := tilePrograms(s, r, &b, sums.Reproducible, b.whole()), tilePrograms(s, r, &b, sums.Fast, b.whole())
 				all = append(all, reproducible[0], reproducible[1], fast[1])
 			}
 		}
@@ -92,7 +92,8 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 
 func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
 	star := everyStar()[0]
-	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible)[0])
+	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible, true)[0])
+	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible, true)[1])
 }
 
 // stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.

@@ -28,6 +28,7 @@ type (
 		norms       [2]uint64
 		limit       int64
 		failed      uint64
+		checks      tileChecks
 	}
 	tileSide struct {
 		out     uint64
@@ -41,13 +42,30 @@ type (
 // itself.
 const nobody = -2
 
-// tileSpan is the first step of a launch, how many it makes, and how many launches were before.
-type tileSpan struct{ first, count, launch int64 }
+// tileSpan is the first step of a launch, how many it makes, how many launches were before, what is added to steps in packets, and the
+// checks.
+type tileSpan struct {
+	first, count, launch, skipped int64
+	watch                         tileWatch
+}
+
+// tileWatch is struct Watch of tile.cuh, tileChecks its struct Checks.
+type (
+	tileWatch struct {
+		every, until, before, squares, finite int64
+		limit                                 float64
+	}
+	tileChecks struct {
+		tiles, arrived, votes, voted uint64
+		rank, ranks                  int64
+		host, report                 uint64
+	}
+)
 
 // tilePrograms are many steps with a star that reaches one point, of a field in shared memory
 // and registers, by threads as a tiling has them: the first without norms, the other with them.
-// Sums of norms are taken in a mode. They are two programs because they are compiled at the same time.
-func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) [2]kernels.Program {
+// Sums of norms are taken in a mode, and with checks also within a launch. They are two programs because they are compiled at the same time.
+func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode, checks bool) [2]kernels.Program {
 	plain := kernels.Program{
 		File: "tiles.cu",
 		Defines: []string{
@@ -64,10 +82,18 @@ func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) 
 	}
 	measured := plain
 	measured.Defines = append(append(slices.Clone(plain.Defines), "WITH_NORMS"), mode.Defines()...)
+	if checks {
+		measured.Defines = append(measured.Defines, "CHECKS")
+		measured.Mirrors = append(slices.Clone(plain.Mirrors),
+			kernels.Mirror{Name: "CHECK_SLOTS", Value: checkSlots}, kernels.Mirror{Name: "sizeof(Vote)", Value: voteBytes})
+		if mode != sums.Fast { // whose sums take less
+			measured.Mirrors = append(measured.Mirrors, kernels.Mirror{Name: "sizeof(TileNorms)", Value: int(b.checkBytes())})
+		}
+	}
 	return [2]kernels.Program{plain, measured}
 }
 
 // programs returns those of a rank.
 func (n *TileGroup) programs(i int) [2]kernels.Program {
-	return tilePrograms(n.stencil, n.real, &n.boxes[i], n.mode)
+	return tilePrograms(n.stencil, n.real, &n.boxes[i], n.mode, n.checks != nil)
 }

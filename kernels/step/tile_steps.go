@@ -1,6 +1,7 @@
 package step
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -16,8 +17,12 @@ type TileSteps struct {
 	group    *TileGroup
 	rank     int
 	plain    tileKernel
-	measured tileKernel // the same, which takes the norms of its last step on the way
+	measured tileKernel // the same, which takes the norms of its last step on the way, and checks
 	launches int64
+	span     tileSpan // of the launch queued last
+	checks   int64    // of all launches that Checked was called for
+	skipped  int64    // steps of those that ended at a check
+	unread   bool     // Checked has not been called for the launch queued last
 }
 
 // tileKernel is a launch, and where its argument says what it makes.
@@ -74,6 +79,9 @@ func (s *TileSteps) load(p kernels.Program, name string, norms [2]streams.Span) 
 		arg.neighbour[at] = n.flags.Counts(i, at, 0, n.tilesToward(other, i))
 		spec.Reaches = append(spec.Reaches, its)
 	}
+	if n.checks != nil {
+		arg.checks = n.checkArgs(&spec, i)
+	}
 	spec.Argument = launch.Argument(arg)
 	if k.kernel, err = launch.New(rank.Device, spec); err != nil {
 		return k, err
@@ -112,18 +120,26 @@ const MaxTileSteps = 1 << 30
 // Queue queues steps, the first of which has a number, from 1: that after those queued before. With norms
 // the last leaves them. It returns an error also if the device has waited in vain before.
 func (s *TileSteps) Queue(at *streams.Stream, first, steps int64, norms bool) error {
+	if norms {
+		return s.queue(at, s.measured, first, steps, tileWatch{})
+	}
+	return s.queue(at, s.plain, first, steps, tileWatch{})
+}
+
+// queue queues a launch.
+func (s *TileSteps) queue(at *streams.Stream, k tileKernel, first, steps int64, w tileWatch) error {
 	if first < 1 || steps < 1 || steps > MaxTileSteps {
 		return fmt.Errorf("step: %d steps from %d in one launch", steps, first)
+	}
+	if s.unread {
+		return errors.New("step: steps after checks that nobody has looked at")
 	}
 	if err := s.Err(); err != nil {
 		return err
 	}
-	k := s.plain
-	if norms {
-		k = s.measured
-	}
 	s.launches++
-	*k.span = tileSpan{first, steps, s.launches}
+	s.span, s.unread = tileSpan{first, steps, s.launches, s.skipped, w}, w.every > 0
+	*k.span = s.span
 	return at.Launch(k.kernel)
 }
 

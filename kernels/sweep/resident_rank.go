@@ -2,9 +2,11 @@ package sweep
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/streams"
 )
@@ -47,6 +49,25 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 	}
 	return r.queue(at, r.measured, m, 1)
 }
+
+// MostChecks is how many steps of a launch beside the last may have their norms taken, see QueueChecked: 0 where none may.
+func (r *ResidentRank) MostChecks() int64 {
+	if r.tiles == nil || r.totals[0][0] == nil || !r.tiles.CanCheck() {
+		return 0
+	}
+	return step.MostChecks
+}
+
+// QueueChecked is Queue with totals of the last step, and with checks of those before it.
+func (r *ResidentRank) QueueChecked(at *streams.Stream, m Moment, steps int64, c step.Checks) error {
+	if r.MostChecks() == 0 {
+		return errors.New("sweep: checks of steps that take none")
+	}
+	return r.tiles.QueueChecked(at, m.Step, steps, c)
+}
+
+// Checked is to be called when such a launch is done, before another is queued: see step.TileSteps.
+func (r *ResidentRank) Checked() (norms []rows.Norms, ended int64) { return r.tiles.Checked() }
 
 // queue queues one launch.
 func (r *ResidentRank) queue(at *streams.Stream, k *streams.Kernel, m Moment, steps int64) error {

@@ -13,9 +13,11 @@ import (
 
 // round is what all workers do between two barriers: queue steps first to
 // last, with norms for the last one where check is set, and wait for all of them
-// where drain is. A round without steps ends the run.
+// where drain is. With every, norms of the steps before the last that it divides are taken within the launch, see
+// checker. A round without steps ends the run.
 type round struct {
 	first, last  int64
+	every        int64
 	check, drain bool
 }
 
@@ -53,7 +55,10 @@ type controller struct {
 	meeting   streams.Counter
 	collected []taken    // of step pending, by rank; nothing of other processes
 	together  *agreement // with other processes; nil where there are none
-	ahead     bool       // a step may be queued while the norms of the one before are under way
+	ahead     bool       // a step may be queued while the norms of the one before are under way: not where a launch has norms of many steps
+
+	mostChecks int64             // see checker
+	checked    []checkedByWorker // in the last round with checks within it
 
 	round     round
 	limit     int64 // the last step, if no tolerance ends the run before
@@ -64,10 +69,17 @@ type controller struct {
 	result Result
 }
 
-func newController(ctx context.Context, o Options, r *run, workers int, maxQueued int64) (*controller, error) {
+// checkedByWorker is what checker.checked returns.
+type checkedByWorker struct {
+	norms []reduce.Norms
+	ended int64
+}
+
+func newController(ctx context.Context, o Options, r *run, workers int, maxQueued, mostChecks int64) (*controller, error) {
 	c := &controller{
+		mostChecks: mostChecks, checked: make([]checkedByWorker, workers),
 		options: o, points: r.place.Grid.Points(), workers: r.workers, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		collected: make([]taken, len(r.subdomains)), ahead: r.step.keepsLevels(), step: r.step,
+		collected: make([]taken, len(r.subdomains)), ahead: r.step.keepsLevels() && mostChecks == 0, step: r.step,
 		limit: o.Steps, pace: newPace(maxQueued), intervals: newIntervals(o.Interval),
 	}
 	for rank := range c.collected {
@@ -128,6 +140,11 @@ func (c *controller) due() int64 {
 
 // decide sets the next round after round.last was queued.
 func (c *controller) decide() error {
+	if c.round.every > 0 {
+		if again, err := c.judgeWithin(); again || err != nil {
+			return err
+		}
+	}
 	issued, due := c.round.last, c.due()
 	p, err := c.agreed(c.propose(issued), due > 0)
 	if err != nil {
@@ -196,7 +213,48 @@ func (c *controller) plan(issued, pace int64) {
 		}
 	}
 	some := last > issued
+	if far := c.farthest(issued, pace); c.pending == 0 && far > c.nextCheck(issued) {
+		c.round = round{first: issued + 1, last: far, every: c.options.CheckEvery, check: true, drain: far == c.intervals.end}
+		return
+	}
 	c.round = round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.intervals.end}
+}
+
+// farthest returns the last step of a round with checks within it: one whose norms are wanted, about as far as the pace says.
+func (c *controller) farthest(issued, pace int64) int64 {
+	every := c.options.CheckEvery
+	if c.mostChecks == 0 || every > pace {
+		return issued
+	}
+	end := min(c.limit, c.intervals.end)
+	far := min((issued+pace+every-1)/every*every, issued/every*every+c.mostChecks*every)
+	if far <= end {
+		return far
+	}
+	if end < c.limit {
+		end -= end % every
+	}
+	return end
+}
+
+// judgeWithin takes the norms within a round. Where they may have ended the steps, and so left the fields as they were before the round, it plans
+// the steps up to there again, with norms by which the run goes on or ends.
+func (c *controller) judgeWithin() (again bool, err error) {
+	ended, next := c.checked[0].ended, c.nextCheck(c.round.first-1)
+	for n := range c.checked[0].norms {
+		step := next + int64(n)*c.round.every
+		if int64(n)+1 == ended {
+			c.round = round{first: c.round.first, last: step, check: true}
+			return true, nil
+		}
+		for rank := range c.collected {
+			c.collected[rank].norms[0] = c.checked[rank].norms[n]
+		}
+		if c.judge(step) {
+			return false, fmt.Errorf("scheme: the norms of step %d end the run, and the devices went on", step)
+		}
+	}
+	return false, nil
 }
 
 // nextCheck returns the first step after n whose norms are wanted.

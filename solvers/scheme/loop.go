@@ -93,7 +93,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 		return Result{}, err
 	}
 	workers := sch.workers()
-	c, err := r.newController(ctx, o, len(workers), sch.maxQueued())
+	c, err := r.newController(ctx, o, len(workers), sch)
 	if err != nil {
 		return Result{}, err
 	}
@@ -118,9 +118,13 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 }
 
 // newController makes that of the run, which asks for the first interval.
-func (r *run) newController(ctx context.Context, o Options, workers int, maxQueued int64) (c *controller, err error) {
+func (r *run) newController(ctx context.Context, o Options, workers int, sch scheme) (c *controller, err error) {
 	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
-	return newController(ctx, o, r, workers, maxQueued)
+	mostChecks := int64(0)
+	if k, ok := sch.(checker); ok && o.checks() {
+		mostChecks = k.mostChecks()
+	}
+	return newController(ctx, o, r, workers, sch.maxQueued(), mostChecks)
 }
 
 // work is the loop of one worker.
@@ -132,7 +136,11 @@ func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
 		}
 	}()
 	for next.last >= next.first || c.due() > 0 {
-		if next.last >= next.first {
+		if next.every > 0 {
+			if err := sch.(checker).stepsChecked(w, next.first, next.last, next.every); err != nil {
+				return err
+			}
+		} else if next.last >= next.first {
 			if err := sch.steps(w, next.first, next.last, next.check); err != nil {
 				return err
 			}
@@ -145,6 +153,12 @@ func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
 			if err := sch.sync(w); err != nil {
 				return err
 			}
+		}
+		if next.every > 0 {
+			if err := sch.sync(w); err != nil {
+				return err
+			}
+			c.checked[w].norms, c.checked[w].ended = sch.(checker).checked(w)
 		}
 		if step := c.due(); step > 0 {
 			if err := f.collectNorms(r, c, step); err != nil {

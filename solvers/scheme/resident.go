@@ -1,6 +1,8 @@
 package scheme
 
 import (
+	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 )
@@ -17,11 +19,12 @@ func residentScheme() *definition {
 
 type resident struct {
 	oneKernel
-	all *sweep.ResidentSteps
+	options Options
+	all     *sweep.ResidentSteps
 }
 
-func newResident(r *run, _ Options) (scheme, error) {
-	k := &resident{oneKernel: oneKernel{run: r}}
+func newResident(r *run, o Options) (scheme, error) {
+	k := &resident{oneKernel: oneKernel{run: r}, options: o}
 	ranks, err := r.stageRanks()
 	if err != nil {
 		return nil, err
@@ -49,6 +52,38 @@ func (k *resident) steps(worker int, first, last int64, norms bool) error {
 		return err
 	}
 	return k.total(p, last)
+}
+
+// mostChecks is that of kernels that take all norms on their way.
+func (k *resident) mostChecks() int64 {
+	if len(k.step.Measured) != 1 {
+		return 0
+	}
+	most := k.maxQueued()
+	for rank, p := range k.parts {
+		if most = min(most, k.all.Rank(rank).MostChecks()); p.measured == nil {
+			return 0
+		}
+	}
+	return most
+}
+
+func (k *resident) stepsChecked(worker int, first, last, every int64) error {
+	p := k.parts[worker]
+	p.steps.BeginStep(first)
+	c := step.Checks{Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: k.options.Norm == L2Norm, Finite: !k.options.anything}
+	if k.options.Tolerance > 0 {
+		c.Tolerance = k.options.Tolerance
+	}
+	m := sweep.Moment{Step: k.done + first, Length: k.step.Length}
+	if err := k.all.Rank(worker).QueueChecked(p.steps, m, last-first+1, c); err != nil {
+		return err
+	}
+	return k.total(p, last)
+}
+
+func (k *resident) checked(worker int) (norms []reduce.Norms, ended int64) {
+	return k.all.Rank(worker).Checked()
 }
 
 // sync waits for the streams, and looks whether the kernels gave up waiting.

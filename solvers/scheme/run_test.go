@@ -124,7 +124,7 @@ func TestNormsThatAreNotFinite(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 1), 1, func(int) {})
 	for _, timed := range []bool{false, true} {
 		r := &run{Runner: x}
-		c, err := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, 1, maxSteps)
+		c, err := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, 1, maxSteps, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -94,6 +95,18 @@ type scheme interface {
 	queues(rank int) (steps, norms *streams.Stream)
 	// sync waits until all that was queued for the worker's subdomains is done.
 	sync(worker int) error
+}
+
+// checker is a scheme of which a launch makes many steps, and can take norms of others than the last.
+type checker interface {
+	// mostChecks is how many others a round may have; 0 where it can have none.
+	mostChecks() int64
+	// stepsChecked queues steps with the norms of the last, and of those before it that every divides. Norms that may end the run end
+	// the steps: the fields are then as they were before the first.
+	stepsChecked(worker int, first, last, every int64) error
+	// checked returns the norms of the worker's subdomain at each of those others, once all is done, and which of them ended the steps, counted
+	// from 1; 0 for none.
+	checked(worker int) (norms []reduce.Norms, ended int64)
 }
 
 // alone gives every worker one of the ranks.

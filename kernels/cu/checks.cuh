@@ -1,0 +1,230 @@
+// Checks: norms that tiles.cu takes of steps within a launch, by which a launch may end before its last step.
+//
+// At a check each tile leaves its norms on its GPU, and goes on. FOLD_AFTER steps later one thread block, another one at each check, joins those of
+// the GPU's tiles, leaves them to the host, and sends each GPU a vote: the change, as the limit of a check is one of the change.
+// END_AFTER steps after the check all blocks of all GPUs read all votes, and come to the same end. Nothing is waited for that has not come by then.
+//
+// A launch that ends at a check has stored nothing: the fields are as they were before it. So the vote may be off by what rounding does: the host
+// looks at the norms themselves, after it has made the steps up to the check.
+#pragma once
+
+#include "tile.cuh"
+
+#ifdef CHECKS
+
+enum { FOLD_AFTER = 1, END_AFTER = 4 };
+
+// A slot is used again after CHECK_SLOTS checks. By then all have read the votes of the check half as many before it, for which each GPU has
+// joined what was left in the slot, and whose senders had read the votes in it.
+static_assert(CHECK_SLOTS >= 2 * END_AFTER, "");
+
+// A vote of a GPU at which what is not finite ends the launch.
+#define NOT_FINITE_VOTE -1.0
+
+// check_at returns the check of a step; -1 if it has none, or if it is before the launch.
+__device__ __forceinline__ int check_at(const Tiles &s, unsigned step) {
+	const int since = (int)(step - (unsigned)s.first) - (int)s.watch.until;
+	return s.watch.every == 0 || since < 0 || since % (int)s.watch.every ? -1 : since / (int)s.watch.every;
+}
+
+// The slot of a check, and its number among those of all launches.
+__device__ __forceinline__ i64 number_of(const Tiles &s, int check) { return s.watch.before + check; }
+__device__ __forceinline__ int slot_of(const Tiles &s, int check) { return (int)(number_of(s, check) % CHECK_SLOTS); }
+
+enum { REST = THREADS % 32 };
+
+// The norms of a tile in shared memory, in two halves: registers have no room for both at once.
+struct TileNorms {
+	SumRows<THREADS / 32 + REST, 1> change, value;
+	NormSum total;   // see fold
+	int high[2][32]; // windows of warps
+
+	// keep_change and keep_value take them from all threads of the block, to be joined after a barrier.
+	__device__ __forceinline__ void keep_change(const TileThread &w, FieldNorms<REAL> &norms) {
+		keep(change, (int)opaque((unsigned)w.thread), norms.change, norms.max_change);
+	}
+	__device__ __forceinline__ void keep_value(const TileThread &w, FieldNorms<REAL> &norms) {
+		keep(value, (int)opaque((unsigned)w.thread), norms.value, norms.max_value);
+	}
+
+	// join joins them, in the first warp.
+	__device__ __forceinline__ void join(const TileThread &w, NormSum *there) const {
+		join(THREADS / 32 + REST, w.thread, there);
+	}
+
+	// fold joins the norms of so many tiles into total, by all threads of whole warps. The threads of the first warp may read it then.
+	__device__ __forceinline__ void fold(const NormSum *tiles, int count, int thread) {
+		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED, TOGETHER = WARPS * 32 / NUMBERS };
+		const int lane = thread % 32, warp = thread / 32, n = lane % FOLDED, half = lane / FOLDED % 2;
+		const bool folds = thread < 32 * WARPS;
+#ifndef FAST_SUMS
+		if (folds) {
+			int windows[2] = {0, 0};
+#pragma unroll 1
+			for (int i = thread; i < count; i += 32 * WARPS) {
+				windows[0] = max(windows[0], (int)tiles[i].sum_change2.window);
+				windows[1] = max(windows[1], (int)tiles[i].sum2.window);
+			}
+			const int change = warp_max(windows[0]), value = warp_max(windows[1]);
+			if (lane < 2) high[lane][warp] = lane ? value : change;
+		}
+		__syncthreads();
+#endif
+		if (folds) {
+			i64 mine = 0;
+#ifndef FAST_SUMS
+			const int window = warp_max_of(half, lane < WARPS ? high[0][lane] : 0, lane < WARPS ? high[1][lane] : 0);
+			if (lane % FOLDED == 0 && lane < NUMBERS) (half ? value : change).window[warp][0] = window;
+#endif
+#pragma unroll 1
+			for (int i = thread / NUMBERS; i < count; i += TOGETHER) {
+				const StoredSum &sum = half ? tiles[i].sum2 : tiles[i].sum_change2;
+				if (n == SUM_WORDS) {
+					mine = max(mine, bits_of(half ? tiles[i].max : tiles[i].max_change));
+				} else {
+#ifndef FAST_SUMS
+					const int from = n + window - sum.window;
+					if (from < SUM_BINS) mine += (i64)sum.low[from];
+#else
+					mine = ::fold(n, mine, (i64)sum.low[0]);
+#endif
+				}
+			}
+			for (int d = 16; d >= NUMBERS; d /= 2) mine = ::fold(n, mine, __shfl_xor_sync(~0u, mine, d));
+			if (lane < NUMBERS) (half ? value : change).number[warp][n] = mine;
+		}
+		__syncthreads();
+		if (thread >= 32) return;
+		join(WARPS, thread, &total);
+		__syncwarp();
+	}
+
+  private:
+	// warp_max_of returns the largest of one of two numbers of all lanes.
+	__device__ __forceinline__ static int warp_max_of(int which, int first, int second) {
+		first = warp_max(first), second = warp_max(second);
+		return which ? second : first;
+	}
+	__device__ __forceinline__ void join(int rows, int thread, NormSum *there) const {
+		const SumAndLargestTo of_change[1] = {{&there->sum_change2, &there->max_change}};
+		const SumAndLargestTo of_value[1] = {{&there->sum2, &there->max}};
+		change.join(rows, thread, of_change);
+		if (thread >= FOLDED) value.join(rows, thread - FOLDED, of_value);
+	}
+	template <typename Rows>
+	__device__ __forceinline__ static void keep(Rows &rows, int thread, RunningSum &sum, double largest) {
+		const SumAndLargest mine[1] = {{BinnedSum(sum), bits_of(largest)}};
+		rows.template put<REST>(mine, thread, THREADS);
+	}
+};
+
+// leave leaves the norms of a tile at a check.
+__device__ __forceinline__ void leave(const TileThread &w, const TileNorms &norms, int check) {
+	const Checks &c = w.s.checks;
+	const int slot = slot_of(w.s, check);
+	if (w.thread >= 32) return;
+	norms.join(w, c.tiles + (slot * (i64)gridDim.x + blockIdx.x));
+	__syncwarp();
+	if (w.thread == 0) add_release_gpu(c.arrived + slot, 1);
+}
+
+// vote_of returns the vote of a GPU.
+__device__ __forceinline__ double vote_of(const Watch &o, const NormSum &norms) {
+	const double most = __longlong_as_double(0x7fefffffffffffff); // of numbers
+	const BinnedSum change = norms.sum_change2.binned();
+	if (o.finite && (change.has_nan() || norms.sum2.binned().has_nan() || norms.max_change > most || norms.max > most))
+		return NOT_FINITE_VOTE;
+	return o.squares ? change.about() : norms.max_change;
+}
+
+// fold_check joins the norms of a check, if this block has to. All its threads call it, after leave. It returns false after a timeout.
+__device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room, int check) {
+	const Checks &c = w.s.checks;
+	const i64 number = number_of(w.s, check);
+	if (number * 61 % gridDim.x != blockIdx.x) return true;
+	const int slot = slot_of(w.s, check);
+	bool came = true;
+	if (w.thread == 0) {
+		const u64 all = (u64)(number / CHECK_SLOTS + 1) * gridDim.x;
+		came = wait(w.s.limit, [&] { return load_acquire_gpu(c.arrived + slot) >= all; });
+		if (!came) report_timeout(w.s.failed, THIS_DEVICE);
+	}
+	if (!__syncthreads_and(came)) return false;
+	room.fold(c.tiles + slot * (i64)gridDim.x, (int)gridDim.x, w.thread);
+	if (w.thread >= 32) return true;
+	if (w.thread == 0) c.host[check] = room.total;
+	const double vote = vote_of(w.s.watch, room.total);
+	for (int to = w.thread; to < (int)c.ranks; to += 32)
+		c.voted[to][slot * c.ranks + c.rank].send(vote, (unsigned)number + 1);
+	return true;
+}
+
+// What the votes of a check say.
+enum Verdict { GOES_ON, ENDS, TIMED_OUT };
+
+// read_votes waits for the votes of a check, in the first warp of each block. All blocks of all GPUs join them alike.
+__device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
+	const Checks &c = w.s.checks;
+	const int slot = slot_of(w.s, check), lane = w.thread;
+	double change = 0;
+	bool came = true, finite = true;
+	for (int from = lane; from < c.ranks; from += 32) {
+		Vote v;
+		const bool here = wait(w.s.limit, [&] {
+			v = c.votes[slot * c.ranks + from].load();
+			return v.of((unsigned)number_of(w.s, check) + 1);
+		});
+		if (!here) report_timeout(w.s.failed, THIS_DEVICE);
+		const double vote = v.value();
+		came = came && here, finite = finite && vote != NOT_FINITE_VOTE;
+		change = w.s.watch.squares ? change + vote : larger(change, vote);
+	}
+	for (int d = 16; d > 0; d /= 2) {
+		const double other = __shfl_xor_sync(~0u, change, d);
+		change = w.s.watch.squares ? change + other : larger(change, other);
+	}
+	if (!__all_sync(~0u, came)) return TIMED_OUT;
+	return !__all_sync(~0u, finite) || change <= w.s.watch.limit ? ENDS : GOES_ON;
+}
+
+// follow does what checks ask of a step, after it and before the next one; after the last of which norms may end the launch it leaves none undecided. All
+// threads of the block call it, after a barrier.
+__device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, unsigned step, bool last) {
+	w.thread = (int)opaque((unsigned)w.thread); // so that nothing that follows from it is kept from step to step
+	const int now = check_at(w.s, step);
+	if (now >= 0) leave(w, norms, now);
+	int over = 0;
+#pragma unroll 1
+	for (int ago = last ? 0 : FOLD_AFTER; ago <= FOLD_AFTER; ago++) {
+		const int check = check_at(w.s, step - (unsigned)ago);
+		if (check >= 0 && !fold_check(w, norms, check)) over = -1;
+	}
+	if (w.thread >= 32) return;
+#pragma unroll 1
+	for (int ago = END_AFTER; ago >= (last ? 0 : END_AFTER) && over == 0; ago--) {
+		const int check = check_at(w.s, step - (unsigned)ago);
+		if (check < 0) continue;
+		const Verdict verdict = read_votes(w, check);
+		if (verdict != GOES_ON) over = verdict == ENDS ? check + 1 : -1;
+	}
+	if (w.thread == 0 && over != 0) t.over = over;
+}
+
+// plan_step says in the tile what a step has to do, in one thread.
+__device__ __forceinline__ void plan_step(const Tiles &s, Tile &t, unsigned step) {
+	const bool due = check_at(s, step) >= 0;
+	t.plan[step % 2].due = due;
+	t.plan[step % 2].follows = due || check_at(s, step - FOLD_AFTER) >= 0 || check_at(s, step - END_AFTER) >= 0;
+}
+
+// tell tells the host how a launch ended: the check that ended it, counted from 1, or 0; and how many were begun before a step, or in it if that
+// is not the one behind the launch.
+__device__ __forceinline__ void tell(const TileThread &w, const Tile &t, unsigned step) {
+	if (blockIdx.x != 0 || w.thread != 0) return;
+	const unsigned behind = (unsigned)(w.s.first + w.s.count);
+	const int since = (int)((step == behind ? step - 2 : step) - (unsigned)w.s.first) - (int)w.s.watch.until;
+	w.s.checks.report[0] = max(t.over, 0);
+	w.s.checks.report[1] = w.s.watch.every == 0 || since < 0 ? 0 : since / (int)w.s.watch.every + 1;
+}
+
+#endif

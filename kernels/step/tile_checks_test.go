@@ -1,0 +1,173 @@
+package step_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/step"
+)
+
+// checkedRun is a launch with checks, then what follows it.
+type checkedRun struct {
+	steps  int64
+	checks step.Checks
+	ended  int64 // the check that is to end it, counted from 1
+}
+
+// total is the norms of all ranks.
+func total(all []reduce.Norms) (sum reduce.Norms) {
+	for _, n := range all {
+		sum.Add(n)
+	}
+	return sum
+}
+
+// norms returns those of all ranks in each of so many steps, by plain loops.
+func (r *tileRow[T]) norms(first, steps int64) (all []reduce.Norms) {
+	for n := int64(1); n <= steps; n++ {
+		all = append(all, total(r.plain(first, n).norms))
+	}
+	return all
+}
+
+// same reports whether norms are the same when sums are rounded.
+func same(a, b reduce.Norms) bool {
+	return a.MaxChange == b.MaxChange && a.Max == b.Max && a.SumChange2.Value() == b.SumChange2.Value() && a.Sum2.Value() == b.Sum2.Value()
+}
+
+// check makes launches with checks, one after the other, and compares norms with those of plain loops and the fields with those after as many steps
+// as were made: a launch that ended makes none.
+func (r *tileRow[T]) check(runs []checkedRun) {
+	r.t.Helper()
+	const most = 24
+	want := r.norms(1, most)
+	for i, rank := range r.ranks {
+		for _, f := range rank.Fields {
+			kerneltest.Put(r.all[i], f.Data, r.values[i])
+		}
+	}
+	group, steps, left := r.tiles(kerneltest.Limit)
+	if !group.CanCheck() {
+		r.t.Fatal("tiles have no room for checks")
+	}
+	made := int64(0)
+	for _, run := range runs {
+		for i, s := range steps {
+			kerneltest.Check(r.t, s.QueueChecked(r.all[i].Stream, made+1, run.steps, run.checks))
+			if s.Queue(r.all[i].Stream, made+1+run.steps, 1, false) == nil {
+				r.t.Fatal("steps were queued behind checks that nobody has looked at")
+			}
+		}
+		sums := make([]reduce.Norms, run.steps)
+		for i, b := range r.all {
+			b.Do(b.Stream.Sync(kerneltest.Limit), steps[i].Err())
+			norms, ended := steps[i].Checked()
+			if ended != run.ended {
+				r.t.Fatalf("%+v after %d steps: rank %d ended at check %d", run, made, i, ended)
+			}
+			for n, one := range norms {
+				sums[n].Add(one)
+			}
+			begun := run.ended
+			if since := run.steps - 2 - run.checks.Until; run.ended == 0 && since >= 0 {
+				begun = since/run.checks.Every + 1
+			}
+			if int64(len(norms)) != begun {
+				r.t.Fatalf("%+v after %d steps: %d checks, not %d", run, made, len(norms), begun)
+			}
+			for n := range norms {
+				if i < len(r.all)-1 {
+					break
+				}
+				if at := made + run.checks.Until + int64(n)*run.checks.Every; !same(sums[n], want[at]) {
+					r.t.Fatalf("%+v after %d steps: norms of check %d are %+v, not %+v", run, made, n, sums[n], want[at])
+				}
+			}
+		}
+		if run.ended == 0 {
+			made += run.steps
+			var last reduce.Norms
+			for i, b := range r.all {
+				last.Add(total(kerneltest.Get[reduce.Norms](b, left[i][made%2])))
+			}
+			if !same(last, want[made-1]) {
+				r.t.Fatalf("%+v: norms after %d steps are %+v, not %+v", run, made, last, want[made-1])
+			}
+		}
+	}
+	plain := r.plain(1, made)
+	for i, b := range r.all {
+		if got := kerneltest.Get[T](b, r.ranks[i].Fields[made%2].Data); !slices.Equal(got, plain.fields[i][made%2]) {
+			r.t.Fatalf("the field of rank %d is another after %d steps and launches that ended early", i, made)
+		}
+	}
+}
+
+// Launches take the norms of steps on their way. One whose norms fall to the tolerance, by either norm, ends without a trace, on all devices, at any check of
+// it, also the last, and the steps can be made again; so it does where norms are not finite.
+func TestTilesCheck(t *testing.T) {
+	eachGPU(t, 3, func(t *testing.T, set *testdevices.Set) {
+		for _, c := range []struct {
+			size    domain.Vec
+			devices int
+		}{{domain.Vec{33, 47, 1}, 1}, {domain.Vec{65, 130, 1}, 3}, {domain.Vec{9, 20, 31}, 2}, {domain.Vec{6, 7, 8}, 1}} {
+			if c.devices > len(set.Devices) {
+				continue
+			}
+			t.Run(fmt.Sprintf("size=%v/devices=%d", c.size, c.devices), func(t *testing.T) {
+				r := newTileRow[float64](t, set, c.devices, c.size)
+				want := r.norms(1, 24)
+				none := step.Checks{Every: 1, Tolerance: -1, Finite: true}
+				at := func(step int64, l2 bool) (tolerance float64) { // that ends a run there, if the change falls
+					tolerance = want[step-1].MaxChange
+					if l2 {
+						tolerance = math.Sqrt(want[step-1].SumChange2.Value())
+					}
+					return tolerance
+				}
+				r.check([]checkedRun{
+					{9, none, 0},
+					{7, step.Checks{Every: 1, Tolerance: at(12, false)}, 3},
+					{3, none, 0},
+					{1, step.Checks{Every: 2, Tolerance: math.Inf(1)}, 0}, // its last step ends no launch
+					{8, step.Checks{Every: 1, Tolerance: at(20, true), L2: true}, 7},
+					{2, step.Checks{Every: 5, Tolerance: -1}, 0},
+					{9, step.Checks{Until: 2, Every: 3, Tolerance: -1}, 0},
+				})
+				r.check([]checkedRun{{6, step.Checks{Until: 4, Every: 9, Tolerance: math.Inf(1)}, 1}, {6, step.Checks{Until: 1, Every: 3, Tolerance: -1}, 0}, {6, step.Checks{Until: 1, Every: 2, Tolerance: math.Inf(1)}, 1}})
+			})
+		}
+	})
+}
+
+// What is not finite ends a launch, if it is to.
+func TestTilesCheckForNaN(t *testing.T) {
+	eachGPU(t, 1, func(t *testing.T, set *testdevices.Set) {
+		for _, bad := range []float64{math.NaN(), math.Inf(-1), 1e200} {
+			for _, l2 := range []bool{false, true} {
+				r := newTileRow[float64](t, set, 1, domain.Vec{33, 47, 1})
+				r.values[0][r.ranks[0].Fields[0].Layout.Offset(domain.Vec{20, 30})] = bad
+				kerneltest.Put(r.all[0], r.ranks[0].Fields[0].Data, r.values[0])
+				_, steps, _ := r.tiles(kerneltest.Limit)
+				for n, finite := range []bool{false, true} {
+					kerneltest.Check(t, steps[0].QueueChecked(r.all[0].Stream, int64(1+4*n), 4, step.Checks{Every: 1, Tolerance: 1e-30, L2: l2, Finite: finite}))
+					r.all[0].Do(r.all[0].Stream.Sync(kerneltest.Limit), steps[0].Err())
+					want := int64(0)
+					if finite && bad != 1e200 {
+						want = 1
+					}
+					if _, ended := steps[0].Checked(); ended != want {
+						t.Errorf("%g, L2 %t, finite %t: it ended at check %d", bad, l2, finite, ended)
+					}
+					kerneltest.Put(r.all[0], r.ranks[0].Fields[0].Data, r.values[0])
+				}
+			}
+		}
+	})
+}
