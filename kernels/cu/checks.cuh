@@ -33,18 +33,17 @@ __device__ __forceinline__ int slot_of(const Tiles &s, int check) { return (int)
 
 enum { REST = THREADS % 32 };
 
-// The norms of a tile in shared memory, in two halves: registers have no room for both at once.
+// The norms of a tile, or of all tiles, in shared memory.
 struct TileNorms {
-	SumRows<THREADS / 32 + REST, 1> change, value;
-	NormSum total;   // see fold
-	int high[2][32]; // windows of warps
+	SumRows<THREADS / 32 + REST, 2> rows; // of the change, and of the values
+	NormSum total;                        // see fold
+	int high[2][32];                      // windows of warps
 
-	// keep_change and keep_value take them from all threads of the block, to be joined after a barrier.
-	__device__ __forceinline__ void keep_change(const TileThread &w, FieldNorms<REAL> &norms) {
-		keep(change, (int)opaque((unsigned)w.thread), norms.change, norms.max_change);
-	}
-	__device__ __forceinline__ void keep_value(const TileThread &w, FieldNorms<REAL> &norms) {
-		keep(value, (int)opaque((unsigned)w.thread), norms.value, norms.max_value);
+	// keep takes the norms of a tile from all threads of the block, to be joined after a barrier.
+	__device__ __forceinline__ void keep(const TileThread &w, const FieldNorms<REAL> &n) {
+		const SumAndLargest mine[2] = {{BinnedSum(n.change), bits_of(n.max_change)},
+		                               {BinnedSum(n.value), bits_of(n.max_value)}};
+		rows.template put<REST, false>(mine, (int)opaque((unsigned)w.thread), THREADS);
 	}
 
 	// join joins them, in the first warp.
@@ -54,67 +53,63 @@ struct TileNorms {
 
 	// fold joins the norms of so many tiles into total, by all threads of whole warps. The threads of the first warp may read it then.
 	__device__ __forceinline__ void fold(const NormSum *tiles, int count, int thread) {
-		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED, TOGETHER = WARPS * 32 / NUMBERS };
-		const int lane = thread % 32, warp = thread / 32, n = lane % FOLDED, half = lane / FOLDED % 2;
-		const bool folds = thread < 32 * WARPS;
+		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
+		const int lane = thread % 32, warp = thread / 32;
+		const bool folds = warp < WARPS;
 #ifndef FAST_SUMS
 		if (folds) {
-			int windows[2] = {0, 0};
-#pragma unroll 1
+			int change = 0, value = 0;
 			for (int i = thread; i < count; i += 32 * WARPS) {
-				windows[0] = max(windows[0], (int)tiles[i].sum_change2.window);
-				windows[1] = max(windows[1], (int)tiles[i].sum2.window);
+				change = max(change, (int)tiles[i].sum_change2.window);
+				value = max(value, (int)tiles[i].sum2.window);
 			}
-			const int change = warp_max(windows[0]), value = warp_max(windows[1]);
+			change = warp_max(change), value = warp_max(value);
 			if (lane < 2) high[lane][warp] = lane ? value : change;
 		}
 		__syncthreads();
 #endif
 		if (folds) {
-			i64 mine = 0;
-#ifndef FAST_SUMS
-			const int window = warp_max_of(half, lane < WARPS ? high[0][lane] : 0, lane < WARPS ? high[1][lane] : 0);
-			if (lane % FOLDED == 0 && lane < NUMBERS) (half ? value : change).window[warp][0] = window;
-#endif
-#pragma unroll 1
-			for (int i = thread / NUMBERS; i < count; i += TOGETHER) {
-				const StoredSum &sum = half ? tiles[i].sum2 : tiles[i].sum_change2;
-				if (n == SUM_WORDS) {
-					mine = max(mine, bits_of(half ? tiles[i].max : tiles[i].max_change));
-				} else {
-#ifndef FAST_SUMS
-					const int from = n + window - sum.window;
-					if (from < SUM_BINS) mine += (i64)sum.low[from];
-#else
-					mine = ::fold(n, mine, (i64)sum.low[0]);
-#endif
-				}
-			}
-			for (int d = 16; d >= NUMBERS; d /= 2) mine = ::fold(n, mine, __shfl_xor_sync(~0u, mine, d));
-			if (lane < NUMBERS) (half ? value : change).number[warp][n] = mine;
+			const i64 mine = fold_number(tiles, count, thread);
+			if (lane < NUMBERS) rows.number[warp][lane] = mine;
 		}
 		__syncthreads();
-		if (thread >= 32) return;
+		if (warp > 0) return;
 		join(WARPS, thread, &total);
 		__syncwarp();
 	}
 
   private:
-	// warp_max_of returns the largest of one of two numbers of all lanes.
-	__device__ __forceinline__ static int warp_max_of(int which, int first, int second) {
-		first = warp_max(first), second = warp_max(second);
-		return which ? second : first;
+	__device__ __forceinline__ void join(int count, int thread, NormSum *there) const {
+		const SumAndLargestTo to[2] = {{&there->sum_change2, &there->max_change}, {&there->sum2, &there->max}};
+		rows.join(count, thread, to);
 	}
-	__device__ __forceinline__ void join(int rows, int thread, NormSum *there) const {
-		const SumAndLargestTo of_change[1] = {{&there->sum_change2, &there->max_change}};
-		const SumAndLargestTo of_value[1] = {{&there->sum2, &there->max}};
-		change.join(rows, thread, of_change);
-		if (thread >= FOLDED) value.join(rows, thread - FOLDED, of_value);
-	}
-	template <typename Rows>
-	__device__ __forceinline__ static void keep(Rows &rows, int thread, RunningSum &sum, double largest) {
-		const SumAndLargest mine[1] = {{BinnedSum(sum), bits_of(largest)}};
-		rows.template put<REST>(mine, thread, THREADS);
+
+	// fold_number joins one number of the norms over tiles that a warp shares with others, and puts the windows of its row.
+	__device__ __forceinline__ i64 fold_number(const NormSum *tiles, int count, int thread) {
+		enum { WARPS = THREADS / 32, NUMBERS = 2 * FOLDED };
+		const int lane = thread % 32, n = lane % FOLDED, half = lane / FOLDED % 2;
+		i64 mine = 0;
+#ifndef FAST_SUMS
+		const int change = warp_max(lane < WARPS ? high[0][lane] : 0),
+		          value = warp_max(lane < WARPS ? high[1][lane] : 0);
+		const int window = half ? value : change;
+		if (lane < 2) rows.window[thread / 32][lane] = lane ? value : change;
+#endif
+		for (int i = thread / NUMBERS; i < count; i += WARPS * 32 / NUMBERS) {
+			const StoredSum &sum = half ? tiles[i].sum2 : tiles[i].sum_change2;
+			if (n == SUM_WORDS) {
+				mine = max(mine, bits_of(half ? tiles[i].max : tiles[i].max_change));
+			} else {
+#ifndef FAST_SUMS
+				const int from = n + window - sum.window;
+				if (from < SUM_BINS) mine += (i64)sum.low[from];
+#else
+				mine = ::fold(n, mine, (i64)sum.low[0]);
+#endif
+			}
+		}
+		for (int d = 16; d >= NUMBERS; d /= 2) mine = ::fold(n, mine, __shfl_xor_sync(~0u, mine, d));
+		return mine;
 	}
 };
 
@@ -190,7 +185,7 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 // follow does what checks ask of a step, after it and before the next one; after the last of which norms may end the launch it leaves none undecided. All
 // threads of the block call it, after a barrier.
 __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, unsigned step, bool last) {
-	w.thread = (int)opaque((unsigned)w.thread); // so that nothing that follows from it is kept from step to step
+	w.thread = (int)opaque((unsigned)w.thread); // as in keep
 	const int now = check_at(w.s, step);
 	if (now >= 0) leave(w, norms, now);
 	int over = 0;

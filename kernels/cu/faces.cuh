@@ -11,8 +11,8 @@ struct OwnItem {
 };
 
 // own_item returns that of a thread.
-__device__ __forceinline__ OwnItem own_item(const TileThread &w, int items) {
-	if (w.thread >= items) return OwnItem{};
+__device__ __forceinline__ OwnItem own_item(const TileThread &w) {
+	if (w.thread >= w.t.items) return OwnItem{};
 	const FaceItem e = w.items[w.thread];
 	const FaceChannel &d = w.t.channel[e.side];
 	return OwnItem{d.out + e.place, d.in + e.place, d.odd, e.cell, e.cell + d.ghost};

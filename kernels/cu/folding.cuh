@@ -111,7 +111,8 @@ template <int ROWS, int SETS> struct SumRows {
 	int window[ROWS][SETS];
 
 	// put puts the sums of a block here: of each warp those over its lanes, and of each of the last REST threads, which are no whole warp, its own.
-	template <int REST>
+	// With AGAIN it first waits for all threads, which may still read what was here.
+	template <int REST, bool AGAIN>
 	__device__ __forceinline__ void put(const SumAndLargest (&mine)[SETS], int thread, int threads) {
 		enum { COUNT = FOLDED * SETS, LANES = 32 / COUNT };
 		const int lane = thread % 32, warps = threads / 32;
@@ -122,14 +123,16 @@ template <int ROWS, int SETS> struct SumRows {
 		if (whole) {
 			windows_of<true>(mine, high);
 			numbers_of(mine, high, v);
-			const i64 one = fold_warp(v, lane);
-			if (lane % LANES == 0) number[row][lane / LANES] = one;
+			v[0] = fold_warp(v, lane);
 		} else {
 			windows_of<false>(mine, high);
 			numbers_of(mine, high, v);
-#pragma unroll
-			for (int n = 0; n < COUNT; n++) number[row][n] = v[n];
 		}
+		if (AGAIN) __syncthreads();
+		if (whole && lane % LANES == 0) number[row][lane / LANES] = v[0];
+#pragma unroll
+		for (int n = 0; n < COUNT; n++)
+			if (!whole) number[row][n] = v[n];
 #ifndef FAST_SUMS
 #pragma unroll
 		for (int s = 0; s < SETS; s++)
@@ -177,8 +180,7 @@ template <int SETS>
 __device__ __forceinline__ void reduce_block(const SumAndLargest (&mine)[SETS], const SumAndLargestTo (&to)[SETS]) {
 	__shared__ SumRows<32, SETS> rows;
 	const int thread = threadIdx.x + blockDim.x * threadIdx.y, threads = blockDim.x * blockDim.y;
-	__syncthreads(); // who calls it twice has read what is overwritten
-	rows.template put<0>(mine, thread, threads);
+	rows.template put<0, true>(mine, thread, threads);
 	__syncthreads();
 	rows.join(threads / 32, thread, to);
 }

@@ -14,55 +14,42 @@ template <typename T> struct FieldNorms {
 	T max_value = 0;
 	RunningSum change, value; // of squares
 
+#ifdef FAST_SUMS
+
+	// point adds a point that changed from c to u.
+	__device__ __forceinline__ void point(T u, T c) {
+		const double now = u, by = now - (double)c;
+		max_change = larger(max_change, fabs(by));
+		change.add_square(by);
+		max_value = larger(max_value, (T)fabs(u));
+		value.add_square(now);
+	}
+
+#else
+
 	// points adds points that changed from c to u.
 	template <int N> __device__ __forceinline__ void points(const T (&u)[N], const T (&c)[N]) {
-		changes(u, c);
-		values(u);
+		double square[N];
+#pragma unroll
+		for (int i = 0; i < N; i++) {
+			const double d = (double)u[i] - (double)c[i];
+			max_change = larger(max_change, fabs(d));
+			square[i] = d * d;
+		}
+		change.template add<false>(square);
+#pragma unroll
+		for (int i = 0; i < N; i++) {
+			max_value = larger(max_value, (T)fabs(u[i]));
+			square[i] = (double)u[i] * (double)u[i];
+		}
+		value.template add<false>(square);
 	}
 	__device__ __forceinline__ void point(T u, T c) {
 		const T now[1] = {u}, before[1] = {c};
 		points(now, before);
 	}
 
-	// changes and values each add to one half of the norms.
-	__device__ __forceinline__ void changed(T u, T c) {
-		const T now[1] = {u}, before[1] = {c};
-		changes(now, before);
-	}
-	__device__ __forceinline__ void is(T u) {
-		const T now[1] = {u};
-		values(now);
-	}
-	template <int N> __device__ __forceinline__ void changes(const T (&u)[N], const T (&c)[N]) {
-		double by[N];
-#pragma unroll
-		for (int i = 0; i < N; i++) {
-			by[i] = (double)u[i] - (double)c[i];
-			max_change = larger(max_change, fabs(by[i]));
-		}
-		add_squares(change, by);
-	}
-	template <int N> __device__ __forceinline__ void values(const T (&u)[N]) {
-		double by[N];
-#pragma unroll
-		for (int i = 0; i < N; i++) {
-			max_value = larger(max_value, (T)fabs(u[i]));
-			by[i] = (double)u[i];
-		}
-		add_squares(value, by);
-	}
-
-  private:
-	template <int N> __device__ __forceinline__ static void add_squares(RunningSum &sum, double (&x)[N]) {
-#ifdef FAST_SUMS
-#pragma unroll
-		for (int i = 0; i < N; i++) sum.add_square(x[i]);
-#else
-#pragma unroll
-		for (int i = 0; i < N; i++) x[i] *= x[i];
-		sum.template add<false>(x);
 #endif
-	}
 };
 
 // The norms over many points.

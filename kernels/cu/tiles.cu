@@ -17,7 +17,7 @@
 // then, and each has adjacent columns.
 //
 // The stencil is a star of radius 1. Options: REAL; WIDTH, HEIGHT and LAYERS of the threads; REG_LAYERS;
-// WITH_NORMS for the kernel with norms, and CHECKS if it may take some within a launch.
+// WITH_NORMS for the kernel with norms of the last step, CHECKS for the one with norms of others too.
 
 #include "checks.cuh"
 #include "faces.cuh"
@@ -62,7 +62,7 @@ __device__ __forceinline__ void sweep(const TileThread &w, const Columns &mine, 
 					if (along != 0) return along < 0 ? below[row] : above[row];
 					return dx == 0 && beside >= 0 && beside < ROWS ? c[beside] : p[d * PLANE + dx + beside * PITCH];
 				});
-				if (NORMS && (row == 0 || w.has(row))) norms.changed(out[d][row], c[row]);
+				if (NORMS && (row == 0 || w.has(row))) norms.point(out[d][row], c[row]);
 			}
 #pragma unroll
 			for (int row = 0; row < ROWS; row++) below[row] = c[row], c[row] = above[row];
@@ -133,34 +133,14 @@ __device__ __forceinline__ void measure(const TileThread &w, unsigned step, Fiel
 	});
 }
 
-// measure_values takes the norms of the values in shared memory, of points that the thread has stored itself. The sweep, which takes those of the
-// change, has no registers left for both.
-__device__ __forceinline__ void measure_values(const TileThread &w, FieldNorms<REAL> &norms) {
-	const int length = (w.t.held + LAYERS - 1) / LAYERS, begin = w.layer() * length;
-	const int end = w.has(0) ? min(begin + length, w.t.held) : 0;
-#pragma unroll 1
-	for (int z = begin; z < end; z++) norms.is(w.cells[w.cell(w.x, w.y, z)]);
-}
-
-#ifdef CHECKS
-typedef TileNorms Taken;
-#else
-typedef BinnedNorms Taken;
-#endif
-
-// advance makes a step of a tile, and takes its norms.
-template <bool NORMS> __device__ __forceinline__ void advance(const TileThread &w, Columns &mine, Taken &taken) {
+// advance makes a step of a tile.
+template <bool NORMS>
+__device__ __forceinline__ void advance(const TileThread &w, Columns &mine, FieldNorms<REAL> &norms) {
 	REAL next[ROWS];
 #pragma unroll
 	for (int row = 0; row < ROWS; row++) next[row] = mine.reg[row][0];
 	if (REG_LAYERS) sweep_registers(w, mine);
-	FieldNorms<REAL> norms; // a column has fewer points than RUNNING_TERMS
 	sweep<NORMS>(w, mine, next, norms);
-#ifdef CHECKS
-	if (NORMS) taken.keep_change(w, norms), measure_values(w, norms), taken.keep_value(w, norms);
-#else
-	if (NORMS) measure_values(w, norms), taken.take(norms);
-#endif
 	__syncthreads();
 }
 
@@ -203,7 +183,9 @@ struct Largest {
 // reduce_tile writes the reduction of the norms of all threads, one part after the other: so their room is that
 // of a StoredSum each. It overwrites the cells, which no thread may need any more. Unlike the reduce_block of
 // norms.cuh it takes any number of threads.
-__device__ void reduce_tile(const TileThread &w, const BinnedNorms &mine, NormSum *result) {
+__device__ void reduce_tile(const TileThread &w, FieldNorms<REAL> &norms, NormSum *result) {
+	BinnedNorms mine;
+	mine.take(norms);
 	Largest largest = {mine.max_change, mine.max_value};
 	reduce_block(largest, (Largest *)w.cells, w.thread, THREADS, &largest);
 	reduce_block(StoredSum::of(mine.change), (StoredSum *)w.cells, w.thread, THREADS, &result->sum_change2);
@@ -211,17 +193,13 @@ __device__ void reduce_tile(const TileThread &w, const BinnedNorms &mine, NormSu
 	if (w.thread == 0) result->max_change = largest.change, result->max = largest.value;
 }
 
-// run_steps makes the steps of a launch, and takes the norms of the last.
-template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) {
-	__shared__ Tile t;
-	const int thread = threadIdx.x + (threadIdx.y + threadIdx.z * (HEIGHT / ROWS)) * WIDTH;
-	TileThread w = {s, t, (REAL *)dynamic_shared(), 0, thread, (int)threadIdx.x, (int)threadIdx.y * ROWS};
-	if (thread == 0) place_tile(s, t);
+// begin finds the tile of a block and loads it. It returns false after a timeout.
+__device__ __forceinline__ bool begin(const Tiles &s, Tile &t, TileThread &w, Columns &mine) {
+	if (w.thread == 0) place_tile(s, t);
 	__syncthreads();
 	w.items = (FaceItem *)(w.cells + ((w.cells_held() * sizeof(REAL) + 15) & ~15) / sizeof(REAL));
 	each_side(w, [&](int axis, int high) { t.channel[2 * axis + high] = w.channel(axis, high); });
-	if (!__syncthreads_and(wait_for_neighbours(w))) return;
-	Columns mine;
+	if (!__syncthreads_and(wait_for_neighbours(w))) return false;
 	REAL *const before = s.field[(s.first - 1) % 2];
 	load_tile(w, mine, before);
 	load_ghosts<X>(w, mine, before);
@@ -230,79 +208,115 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 	int items = 0;
 #pragma unroll
 	for (int f = 0; f < 2 * AXES && LISTED; f++) items = w.list_items(f / 2, f % 2, items);
-	if (thread == 0) t.items = items;
-#ifdef CHECKS
-	if (thread == 0) plan_step(s, t, (unsigned)s.first), t.over = 0;
-#endif
+	if (w.thread == 0) t.items = items;
 	__syncthreads();
-	OwnItem first = own_item(w, items);
-#ifdef CHECKS
-	__shared__ Taken taken;
-#else
-	Taken taken;
-#endif
+	return true;
+}
+
+// end stores what neighbours read, after the last step.
+__device__ __forceinline__ void end(const TileThread &w, const Columns &mine, unsigned step) {
+	store_ghosts<X>(w, mine, step);
+	store_ghosts<Y>(w, mine, step);
+	store_ghosts<DEPTH>(w, mine, step);
+	__syncthreads();
+	notify(w);
+}
+
+__device__ __forceinline__ TileThread thread_of(const Tiles &s, Tile &t) {
+	const int thread = threadIdx.x + (threadIdx.y + threadIdx.z * (HEIGHT / ROWS)) * WIDTH;
+	return {s, t, (REAL *)dynamic_shared(), 0, thread, (int)threadIdx.x, (int)threadIdx.y * ROWS};
+}
+
+#ifndef CHECKS
+
+// run_steps makes the steps of a launch, and takes the norms of the last.
+template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) {
+	__shared__ Tile t;
+	TileThread w = thread_of(s, t);
+	Columns mine;
+	if (!begin(s, t, w, mine)) return;
+	const OwnItem first = own_item(w);
+	const bool in_sweep = NORMS && !REG_LAYERS;
+	FieldNorms<REAL> norms;            // a column has fewer points than RUNNING_TERMS
 	unsigned step = (unsigned)s.first; // modulo 2^32, as in packets
 #pragma unroll 1
-	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
+	for (unsigned left = (unsigned)s.count; left > in_sweep; left--, step++) {
 		inject_fault(3 * step);
-		bool due = NORMS && !REG_LAYERS && left == 1;
-#ifdef CHECKS
-		due = due || t.plan[step % 2].due;
-#else
-		taken = Taken(); // which has not to be in registers before
-#endif
-		if (due) {
-			advance<true>(w, mine, taken);
-			first = own_item(w, t.items); // neither has this one
-		} else {
-			advance<false>(w, mine, taken);
-		}
+		advance<false>(w, mine, norms);
 		inject_fault(3 * step + 1);
 		if (left > 1) send(w, mine, first, step + (unsigned)s.skipped);
-#ifdef CHECKS
-		if (left > 1 && (t.plan[step % 2].follows || left == 2)) {
-			__syncthreads();
-			follow(w, t, taken, step, left == 2);
-			first = own_item(w, t.items);
-			if (left == 2 && !__syncthreads_and(!t.over)) break; // before the fields change
-		}
-		if (thread == 0) plan_step(s, t, step + 1);
-#endif
 		if (left <= 2) store_tile(w, mine, step);
 		inject_fault(3 * step + 2);
 		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step + (unsigned)s.skipped))) return;
-#ifdef CHECKS
-		if (t.over) break;
-#endif
 	}
-#ifdef CHECKS
+	if (in_sweep) {
+		advance<true>(w, mine, norms);
+		store_tile(w, mine, step++);
+	} else if (NORMS) {
+		measure(w, step - 1, norms);
+	}
+	end(w, mine, step - 1);
+	if (NORMS) reduce_tile(w, norms, s.norms[(step - 1) % 2] + blockIdx.x);
+}
+
+#else
+
+// run_checked makes the steps of a launch with checks, and takes the norms of the last.
+__device__ __forceinline__ void run_checked(const Tiles &s) {
+	__shared__ Tile t;
+	__shared__ TileNorms kept;
+	TileThread w = thread_of(s, t);
+	Columns mine;
+	if (w.thread == 0) plan_step(s, t, (unsigned)s.first), t.over = 0;
+	if (!begin(s, t, w, mine)) return;
+	OwnItem first = own_item(w);
+	unsigned step = (unsigned)s.first; // modulo 2^32
+#pragma unroll 1
+	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
+		inject_fault(3 * step);
+		FieldNorms<REAL> norms;
+		if (left == 1 || t.plan[step % 2].due) {
+			advance<true>(w, mine, norms);
+			kept.keep(w, norms);
+		} else {
+			advance<false>(w, mine, norms);
+		}
+		inject_fault(3 * step + 1);
+		if (left > 1) {
+			send(w, mine, first, step + (unsigned)s.skipped);
+			if (t.plan[step % 2].follows || left == 2) {
+				__syncthreads();
+				follow(w, t, kept, step, left == 2);
+				first = own_item(w);                                 // which was not to take registers meanwhile
+				if (left == 2 && !__syncthreads_and(!t.over)) break; // before the fields change
+			}
+			if (w.thread == 0) plan_step(s, t, step + 1);
+		}
+		if (left <= 2) store_tile(w, mine, step);
+		inject_fault(3 * step + 2);
+		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step + (unsigned)s.skipped))) return;
+		if (t.over) break;
+	}
 	tell(w, t, step);
 	if (t.over) {
 		if (t.over > 0) notify(w);
 		return;
 	}
-#else
-	if (NORMS && REG_LAYERS) {
-		FieldNorms<REAL> norms;
-		measure(w, step - 1, norms);
-		taken.take(norms);
-	}
-#endif
-	store_ghosts<X>(w, mine, step - 1);
-	store_ghosts<Y>(w, mine, step - 1);
-	store_ghosts<DEPTH>(w, mine, step - 1);
-	__syncthreads();
-	notify(w);
-	if (!NORMS) return;
-	NormSum *const there = s.norms[(step - 1) % 2] + blockIdx.x;
-#ifdef CHECKS
-	taken.join(w, there);
-#else
-	reduce_tile(w, taken, there);
-#endif
+	end(w, mine, step - 1);
+	kept.join(w, s.norms[(step - 1) % 2] + blockIdx.x);
 }
 
-#ifndef WITH_NORMS
+#endif
+
+#ifdef CHECKS
+
+// tile_steps_checked also takes norms of other steps than the last, and may end at one of them.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps_checked(const __grid_constant__ Tiles s) {
+	grid_dependency_wait();
+	run_checked(s);
+}
+
+#elif !defined(WITH_NORMS)
 
 // tile_steps makes the steps of a launch. All its blocks must run at the same time.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) tile_steps(const __grid_constant__ Tiles s) {

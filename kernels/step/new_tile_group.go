@@ -30,11 +30,6 @@ func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mod
 			n, err = nil, errors.Join(err, made.Close())
 		}
 	}()
-	if n.canCheck() {
-		if err := n.addChecks(); err != nil {
-			return nil, err
-		}
-	}
 	for i, rank := range ranks {
 		if err := n.flags.Open(i, &n.resources); err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,27 +14,32 @@ import (
 )
 
 // compiled are the programs that a compiler for GPUs is given: all if tests are long. Otherwise each star is there with each
-// tiling and each type, with one of their three programs, by turns.
+// tiling and each type, with one of their programs, by turns.
 func compiled() []kernels.Program {
-	all := programs()
 	if testdevices.Long() {
-		return all
+		return programs()
 	}
 	var some []kernels.Program
-	for i := 0; i < len(all)/3; i++ {
-		some = append(some, all[3*i+(i+i/3)%3])
+	for i, each := range kinds() {
+		some = append(some, each[(i+i/3)%len(each)])
 	}
 	return some
 }
 
-// programs are all that this package may compile, three for each star, tiling and type.
-func programs() []kernels.Program {
-	var all []kernels.Program
+// programs are all that this package may compile.
+func programs() []kernels.Program { return slices.Concat(kinds()...) }
+
+// kinds are the programs of each star, tiling and type.
+func kinds() (all [][]kernels.Program) {
 	for _, r := range []kernels.Real{kernels.Float32, kernels.Float64} {
 		for _, s := range everyStar() {
 			for _, b := range everyTiling(s, r) {
-				reproducible, fast := tilePrograms(s, r, &b, sums.Reproducible, b.whole()), tilePrograms(s, r, &b, sums.Fast, b.whole())
-				all = append(all, reproducible[0], reproducible[1], fast[1])
+				reproducible, fast := tilePrograms(s, r, &b, sums.Reproducible), tilePrograms(s, r, &b, sums.Fast)
+				each := []kernels.Program{reproducible[0], reproducible[1], fast[1]}
+				if c, ok := b.checking(200 << 10); ok {
+					each = append(each, checkedTiles(s, r, &c, sums.Reproducible), checkedTiles(s, r, &c, sums.Fast))
+				}
+				all = append(all, each)
 			}
 		}
 	}
@@ -46,11 +52,11 @@ func everyTiling(s stencil.Stencil, r kernels.Real) []tiling {
 	most := mostRegLayers(s.Dims, int64(r.Size()))
 	if s.Dims == 2 {
 		return []tiling{
-			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}}, {dims: 2, block: [3]int64{512, 1, 1}, regLayers: most},
+			{dims: 2, block: [3]int64{1024, 1, 1}}, {dims: 2, block: [3]int64{16, 1, 64}}, {dims: 2, block: [3]int64{500, 1, 2}}, {dims: 2, block: [3]int64{512, 1, 1}, regLayers: most},
 		}
 	}
 	return []tiling{
-		{dims: 3, block: [3]int64{32, 32, 1}}, {dims: 3, block: [3]int64{16, 8, 8}}, {dims: 3, block: [3]int64{32, 16, 1}, regLayers: most},
+		{dims: 3, block: [3]int64{32, 32, 1}}, {dims: 3, block: [3]int64{16, 8, 8}}, {dims: 3, block: [3]int64{31, 16, 2}}, {dims: 3, block: [3]int64{32, 16, 1}, regLayers: most},
 	}
 }
 
@@ -92,8 +98,7 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 
 func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
 	star := everyStar()[0]
-	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible, true)[0])
-	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible, true)[1])
+	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible)[0])
 }
 
 // stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.

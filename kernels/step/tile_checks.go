@@ -40,56 +40,73 @@ type checkRoom struct {
 	host  *streams.Memory // norms by check, and the report
 }
 
-// checkBytes is the shared memory in which a tile joins norms.
+// maxCheckThreads is the most threads of a block that takes norms within a launch: more have too few registers.
+const maxCheckThreads = 512
+
+// checking returns the tiling with the threads of blocks that take norms within a launch. ok is false where there is no room for that, in a GPU's
+// shared memory.
+func (b tiling) checking(room int64) (c tiling, ok bool) {
+	layer := b.block[0] * b.block[1]
+	if !b.whole() || layer > maxCheckThreads {
+		return b, false
+	}
+	b.block[2] = min(b.block[2], maxCheckThreads/layer)
+	return b, b.threads() >= warpThreads && b.shared+b.checkBytes() <= room
+}
+
+const warpThreads = 32
+
+// checkBytes is the shared memory in which such a block joins norms: struct TileNorms of checks.cuh.
 func (b *tiling) checkBytes() int64 {
-	const warp, sums = 32, 2
-	return sums*ceil((b.threads()/warp+b.threads()%warp)*(8*foldedNumbers+4), 8)*8 + normsBytes + 4*sums*warp
+	const sums = 2
+	rows := b.threads()/warpThreads + b.threads()%warpThreads
+	return rows*sums*(8*foldedNumbers+4) + normsBytes + 4*sums*warpThreads
 }
 
 // canCheck reports whether all tiles have room for checks.
 func (n *TileGroup) canCheck() bool {
 	for i, rank := range n.ranks {
 		b := &n.boxes[i]
-		points := b.size[0] * b.size[1] * b.size[2]
-		if !b.whole() || b.threads() < 32 || points > checkedSum || b.shared+b.checkBytes() > rank.Device.Shared-tileReserve {
+		_, ok := b.checking(rank.Device.Shared - tileReserve)
+		if !ok || b.size[0]*b.size[1]*b.size[2] > checkedSum {
 			return false
 		}
 	}
 	return true
 }
 
-// CanCheck reports whether QueueChecked may be called.
-func (n *TileGroup) CanCheck() bool { return n.checks != nil }
-
-// CanCheck reports whether QueueChecked may be called.
-func (s *TileSteps) CanCheck() bool { return s.group.CanCheck() }
-
-// addChecks makes the memory for checks.
-func (n *TileGroup) addChecks() (err error) {
-	ranks := int64(len(n.ranks))
-	addresses := make([]uint64, ranks)
-	n.checks = make([]checkRoom, ranks)
-	for i, rank := range n.ranks {
-		c := &n.checks[i]
-		if c.votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*voteBytes)); err != nil {
-			return err
-		}
-		n.resources.Add(c.votes)
-		addresses[i] = c.votes.Address()
+// PrepareChecks makes ready what checks need, on all ranks, before the Steps of a rank are. ok is false where tiles have no room for
+// them. Otherwise QueueChecked may be called.
+func (n *TileGroup) PrepareChecks() (ok bool, err error) {
+	if n.checks != nil || !n.canCheck() {
+		return n.checks != nil, nil
 	}
 	for i, rank := range n.ranks {
-		c := &n.checks[i]
+		n.compiler.BeginSteps(rank.Device, n.checkedProgram(i))
+	}
+	ranks := int64(len(n.ranks))
+	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
+	for i, rank := range n.ranks {
+		if checks[i].votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*voteBytes)); err != nil {
+			return false, err
+		}
+		n.resources.Add(checks[i].votes)
+		addresses[i] = checks[i].votes.Address()
+	}
+	for i, rank := range n.ranks {
+		c := &checks[i]
 		norms := make([]uint64, checkSlots*n.Tiles(i)*normsBytes/8)
 		if c.own, err = streams.Upload(rank.Device, slices.Concat(make([]uint64, checkSlots), addresses, norms)); err != nil {
-			return err
+			return false, err
 		}
 		n.resources.Add(c.own)
 		if c.host, err = rank.Device.AllocPinned(MostChecks*normsBytes + reportBytes); err != nil {
-			return err
+			return false, err
 		}
 		n.resources.Add(c.host)
 	}
-	return nil
+	n.checks = checks
+	return true, nil
 }
 
 // checkArgs returns where the checks of a rank leave what, and adds that to what a launch uses.
@@ -123,18 +140,21 @@ func (c Checks) watch(before int64) tileWatch {
 	return w
 }
 
+// CanCheck reports whether QueueChecked may be called.
+func (s *TileSteps) CanCheck() bool { return s.checked.kernel != nil }
+
 // QueueChecked is Queue with norms of the last step, and with checks of those before. When the launch is done Checked must be
 // called, before more is queued.
 func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Checks) error {
 	switch {
-	case s.group.checks == nil:
-		return errors.New("step: tiles that have no room for checks")
+	case !s.CanCheck():
+		return errors.New("step: checks of tiles that are not prepared for them")
 	case c.Until < 0 || c.Every < 1 || c.Every > math.MaxInt32 || c.Until > math.MaxInt32:
 		return fmt.Errorf("step: checks of every %d steps after %d", c.Every, c.Until)
 	case (steps-2-c.Until)/c.Every+1 > MostChecks:
 		return fmt.Errorf("step: more than %d checks in one launch", MostChecks)
 	}
-	return s.queue(at, s.measured, first, steps, c.watch(s.checks))
+	return s.queue(at, s.checked, first, steps, c.watch(s.checks))
 }
 
 // Checked returns the norms of this rank's tiles at each check of the launch, and which of them ended it, counted from 1; 0 if it made all its steps.

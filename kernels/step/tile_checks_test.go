@@ -52,10 +52,7 @@ func (r *tileRow[T]) check(runs []checkedRun) {
 			kerneltest.Put(r.all[i], f.Data, r.values[i])
 		}
 	}
-	group, steps, left := r.tiles(kerneltest.Limit)
-	if !group.CanCheck() {
-		r.t.Fatal("tiles have no room for checks")
-	}
+	steps, left := r.checkedTiles()
 	made := int64(0)
 	for _, run := range runs {
 		for i, s := range steps {
@@ -154,7 +151,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 				r := newTileRow[float64](t, set, 1, domain.Vec{33, 47, 1})
 				r.values[0][r.ranks[0].Fields[0].Layout.Offset(domain.Vec{20, 30})] = bad
 				kerneltest.Put(r.all[0], r.ranks[0].Fields[0].Data, r.values[0])
-				_, steps, _ := r.tiles(kerneltest.Limit)
+				steps, _ := r.checkedTiles()
 				for n, finite := range []bool{false, true} {
 					kerneltest.Check(t, steps[0].QueueChecked(r.all[0].Stream, int64(1+4*n), 4, step.Checks{Every: 1, Tolerance: 1e-30, L2: l2, Finite: finite}))
 					r.all[0].Do(r.all[0].Stream.Sync(kerneltest.Limit), steps[0].Err())

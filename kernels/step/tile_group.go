@@ -50,7 +50,7 @@ type TileGroup struct {
 	boxes     []tiling       // by rank
 	sides     [][3][2]sideStore
 	inbox     []*streams.Memory
-	checks    []checkRoom // by rank; nil where there is no room for them
+	checks    []checkRoom // by rank; nil before PrepareChecks
 }
 
 // maxFaces is how many sides a rank has.

@@ -2,7 +2,6 @@ package step
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/flags"
@@ -62,38 +61,53 @@ type (
 	}
 )
 
-// tilePrograms are many steps with a star that reaches one point, of a field in shared memory
-// and registers, by threads as a tiling has them: the first without norms, the other with them.
-// Sums of norms are taken in a mode, and with checks also within a launch. They are two programs because they are compiled at the same time.
-func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode, checks bool) [2]kernels.Program {
-	plain := kernels.Program{
+// tileProgram is many steps with a star that reaches one point, of a field in shared memory and registers, by threads as a tiling has
+// them.
+func tileProgram(s stencil.Stencil, r kernels.Real, b *tiling, defines ...string) kernels.Program {
+	return kernels.Program{
 		File: "tiles.cu",
-		Defines: []string{
+		Defines: append([]string{
 			scalar.Real(r), fmt.Sprintf("WIDTH=%d", b.block[0]), fmt.Sprintf("HEIGHT=%d", b.block[1]*b.rows()),
 			fmt.Sprintf("LAYERS=%d", b.block[2]), fmt.Sprintf("REG_LAYERS=%d", b.regLayers),
-		},
+		}, defines...),
 		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, r.Size())}},
 		Mirrors: []kernels.Mirror{
 			{Name: "NormSum", Value: reduce.Norms{}}, {Name: "Tiles", Value: tileArgs{}}, {Name: "NOBODY", Value: nobody},
 			{Name: "THIS_DEVICE", Value: flags.Itself}, {Name: "sizeof(FaceItem)", Value: itemBytes},
 			{Name: "THREADS", Value: int(b.threads())}, {Name: "ROWS", Value: int(b.rows())}, {Name: "PLANE", Value: int(b.plane())},
-			{Name: "sizeof(Packet)", Value: 2 * r.Size()},
+			{Name: "sizeof(Packet)", Value: 2 * r.Size()}, {Name: "CHECK_SLOTS", Value: checkSlots}, {Name: "sizeof(Vote)", Value: voteBytes},
 		},
 	}
-	measured := plain
-	measured.Defines = append(append(slices.Clone(plain.Defines), "WITH_NORMS"), mode.Defines()...)
-	if checks {
-		measured.Defines = append(measured.Defines, "CHECKS")
-		measured.Mirrors = append(slices.Clone(plain.Mirrors),
-			kernels.Mirror{Name: "CHECK_SLOTS", Value: checkSlots}, kernels.Mirror{Name: "sizeof(Vote)", Value: voteBytes})
-		if mode != sums.Fast { // whose sums take less
-			measured.Mirrors = append(measured.Mirrors, kernels.Mirror{Name: "sizeof(TileNorms)", Value: int(b.checkBytes())})
-		}
+}
+
+// tilePrograms are those without norms, and with norms of the last step, whose sums are taken in a mode. They are two programs because they
+// are compiled at the same time.
+func tilePrograms(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) [2]kernels.Program {
+	return [2]kernels.Program{tileProgram(s, r, b), tileProgram(s, r, b, append([]string{"WITH_NORMS"}, mode.Defines()...)...)}
+}
+
+// checkedTiles is the program that takes norms of other steps too, see Checks.
+func checkedTiles(s stencil.Stencil, r kernels.Real, b *tiling, mode sums.Mode) kernels.Program {
+	p := tileProgram(s, r, b, append([]string{"CHECKS"}, mode.Defines()...)...)
+	if mode != sums.Fast { // whose sums take less
+		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "sizeof(TileNorms)", Value: int(b.checkBytes())})
 	}
-	return [2]kernels.Program{plain, measured}
+	return p
 }
 
 // programs returns those of a rank.
 func (n *TileGroup) programs(i int) [2]kernels.Program {
-	return tilePrograms(n.stencil, n.real, &n.boxes[i], n.mode, n.checks != nil)
+	return tilePrograms(n.stencil, n.real, &n.boxes[i], n.mode)
+}
+
+// checkedProgram returns that of a rank with checks.
+func (n *TileGroup) checkedProgram(i int) kernels.Program {
+	b := n.checking(i)
+	return checkedTiles(n.stencil, n.real, &b, n.mode)
+}
+
+// checking returns the tiling of a rank with checks.
+func (n *TileGroup) checking(i int) tiling {
+	b, _ := n.boxes[i].checking(n.ranks[i].Device.Shared - tileReserve)
+	return b
 }

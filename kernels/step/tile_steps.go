@@ -17,7 +17,8 @@ type TileSteps struct {
 	group    *TileGroup
 	rank     int
 	plain    tileKernel
-	measured tileKernel // the same, which takes the norms of its last step on the way, and checks
+	measured tileKernel // the same, which takes the norms of its last step on the way
+	checked  tileKernel // and checks, if these have been prepared
 	launches int64
 	span     tileSpan // of the launch queued last
 	checks   int64    // of all launches that Checked was called for
@@ -36,19 +37,23 @@ type tileKernel struct {
 func (n *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err error) {
 	s = &TileSteps{group: n, rank: rank, launches: -1}
 	programs := n.programs(rank)
-	if s.plain, err = s.load(programs[0], "tile_steps", norms); err != nil {
+	if s.plain, err = s.load(programs[0], &n.boxes[rank], "tile_steps", norms); err != nil {
 		return nil, err
 	}
-	if s.measured, err = s.load(programs[1], "tile_steps_norms", norms); err != nil {
+	if s.measured, err = s.load(programs[1], &n.boxes[rank], "tile_steps_norms", norms); err != nil {
 		return nil, err
 	}
-	return s, nil
+	if n.checks != nil {
+		b := n.checking(rank)
+		s.checked, err = s.load(n.checkedProgram(rank), &b, "tile_steps_checked", norms)
+	}
+	return s, err
 }
 
 // load makes a launch ready.
-func (s *TileSteps) load(p kernels.Program, name string, norms [2]streams.Span) (k tileKernel, err error) {
+func (s *TileSteps) load(p kernels.Program, box *tiling, name string, norms [2]streams.Span) (k tileKernel, err error) {
 	n, i := s.group, s.rank
-	rank, box := n.ranks[i], &n.boxes[i]
+	rank := n.ranks[i]
 	found, err := n.compiler.LoadSteps(rank.Device, p, name)
 	if err != nil {
 		return k, err

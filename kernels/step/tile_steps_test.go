@@ -123,12 +123,34 @@ func (r *tileRow[T]) plain(first, steps int64) (made tilesMade[T]) {
 // tiles makes the ranks ready, with room for the norms of each.
 func (r *tileRow[T]) tiles(limit time.Duration) (group *step.TileGroup, steps []*step.TileSteps, norms [][2]streams.Span) {
 	r.t.Helper()
-	group = kerneltest.Must(step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, limit))(r.t)
+	group = r.group(limit)
+	steps, norms = r.steps(group)
+	return group, steps, norms
+}
+
+// checkedTiles is tiles with checks.
+func (r *tileRow[T]) checkedTiles() (steps []*step.TileSteps, norms [][2]streams.Span) {
+	r.t.Helper()
+	group := r.group(kerneltest.Limit)
+	if ok := kerneltest.Must(group.PrepareChecks())(r.t); !ok {
+		r.t.Fatal("tiles have no room for checks")
+	}
+	return r.steps(group)
+}
+
+func (r *tileRow[T]) group(limit time.Duration) *step.TileGroup {
+	r.t.Helper()
+	group := kerneltest.Must(step.NewTileGroup(r.all[0].Compiler, r.stencil, r.real, sums.Reproducible, r.ranks, limit))(r.t)
 	r.t.Cleanup(func() {
 		if err := group.Close(); err != nil {
 			r.t.Error(err)
 		}
 	})
+	return group
+}
+
+func (r *tileRow[T]) steps(group *step.TileGroup) (steps []*step.TileSteps, norms [][2]streams.Span) {
+	r.t.Helper()
 	for i, rank := range r.ranks {
 		var both [2]streams.Span
 		for f := range both {
@@ -138,7 +160,7 @@ func (r *tileRow[T]) tiles(limit time.Duration) (group *step.TileGroup, steps []
 		}
 		norms, steps = append(norms, both), append(steps, kerneltest.Must(group.Steps(i, both))(r.t))
 	}
-	return group, steps, norms
+	return steps, norms
 }
 
 // run makes steps by launches of so many each, the second and the last with norms.

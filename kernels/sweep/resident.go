@@ -16,9 +16,9 @@ type ResidentSteps struct {
 }
 
 // NewResidentSteps makes the steps of all phases ready: ranks by phase and stage, on different devices that
-// reach each other. Parameters stay as they are. limit is how long a device waits for another. The ghosts
+// reach each other. Parameters stay as they are. limit is how long a device waits for another. With checks a rank may have more of them than none, see ResidentRank.MostChecks. The ghosts
 // are those of the first step's beginning when that is queued.
-func NewResidentSteps(ranks [][][]StageRank, limit time.Duration) (r *ResidentSteps, err error) {
+func NewResidentSteps(ranks [][][]StageRank, limit time.Duration, checks bool) (r *ResidentSteps, err error) {
 	r = &ResidentSteps{}
 	defer func() {
 		if err != nil {
@@ -31,7 +31,7 @@ func NewResidentSteps(ranks [][][]StageRank, limit time.Duration) (r *ResidentSt
 	if err = r.group.checkSameBoxes(); err != nil { // those of phase 0 are taken for all
 		return r, err
 	}
-	if r.ranks, err = r.group.onTiles(); !errors.Is(err, step.ErrNoTiles) {
+	if r.ranks, err = r.group.onTiles(checks); !errors.Is(err, step.ErrNoTiles) {
 		return r, err
 	}
 	slabs := r.group.residentSlabs()

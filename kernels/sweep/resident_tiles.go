@@ -9,7 +9,7 @@ import (
 // onTiles makes the steps of all ranks ready as tiles that stay on the multiprocessors: steps of one stage
 // that leads by a star from one of two arrays to the other. It returns step.ErrNoTiles where that cannot
 // be.
-func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
+func (g *stageGroup) onTiles(checks bool) (all []*ResidentRank, err error) {
 	ranks, ok := g.tileRanks()
 	if !ok {
 		return nil, step.ErrNoTiles
@@ -20,6 +20,11 @@ func (g *stageGroup) onTiles() (all []*ResidentRank, err error) {
 		return nil, err
 	}
 	g.resources.Add(tiles)
+	if checks {
+		if _, err := tiles.PrepareChecks(); err != nil {
+			return nil, err
+		}
+	}
 	for rank, d := range g.devices {
 		one := &ResidentRank{group: g, rank: rank}
 		var norms [2]streams.Span

@@ -29,7 +29,7 @@ func newResident(r *run, o Options) (scheme, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.all, err = sweep.NewResidentSteps(ranks, r.patience()); err != nil {
+	if k.all, err = sweep.NewResidentSteps(ranks, r.patience(), o.checks() && len(r.step.Measured) == 1); err != nil {
 		return nil, unsuited(Resident, err)
 	}
 	r.resources.Add(k.all)
