@@ -50,6 +50,9 @@ func (r *ResidentRank) Queue(at *streams.Stream, m Moment, steps int64, measured
 	return r.queue(at, r.measured, m, 1)
 }
 
+// Checks are norms that a launch takes of some of its steps but the last, and what ends it there.
+type Checks = step.Checks
+
 // MostChecks is how many steps of a launch beside the last may have their norms taken, see QueueChecked: 0 where none may.
 func (r *ResidentRank) MostChecks() int64 {
 	if r.tiles == nil || r.totals[0][0] == nil || !r.tiles.CanCheck() {
@@ -59,7 +62,7 @@ func (r *ResidentRank) MostChecks() int64 {
 }
 
 // QueueChecked is Queue with totals of the last step, and with checks of those before it.
-func (r *ResidentRank) QueueChecked(at *streams.Stream, m Moment, steps int64, c step.Checks) error {
+func (r *ResidentRank) QueueChecked(at *streams.Stream, m Moment, steps int64, c Checks) error {
 	if r.MostChecks() == 0 {
 		return errors.New("sweep: checks of steps that take none")
 	}

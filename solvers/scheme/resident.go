@@ -2,7 +2,6 @@ package scheme
 
 import (
 	"github.com/halox/halox/kernels/reduce"
-	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 )
@@ -71,7 +70,7 @@ func (k *resident) mostChecks() int64 {
 func (k *resident) stepsChecked(worker int, first, last, every int64) error {
 	p := k.parts[worker]
 	p.steps.BeginStep(first)
-	c := step.Checks{Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: k.options.Norm == L2Norm, Finite: !k.options.anything}
+	c := sweep.Checks{Until: (every - first%every) % every, Every: every, Tolerance: -1, L2: k.options.Norm == L2Norm, Finite: !k.options.anything}
 	if k.options.Tolerance > 0 {
 		c.Tolerance = k.options.Tolerance
 	}
