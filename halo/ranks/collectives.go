@@ -108,19 +108,23 @@ func pass[T Numeric](r *Rank, t tree, c Comm, v []T, combine func(i int, a, b T)
 	return !t.extra() || !t.receivesAt(t.last) || receive(t.last, v)
 }
 
-// inbox is that of a rank of a communicator for the values that come at a level.
+// inbox is that of a rank of a communicator for the values that come at a level. Of a rank of another process it says whether
+// that has taken them.
 func (r *Rank) inbox(c Comm, rank, level int) *inbox {
-	if c == Device {
-		rank += r.first()
-	}
-	return &r.state.inboxes[c][rank][level]
+	return &r.state.inboxes[c][r.inWorld(c, rank)][level]
 }
 
 // send gives values to the peer at a level, once that has taken those of before.
 func (r *Rank) send(t tree, c Comm, level int, values []byte) bool {
-	box := r.inbox(c, t.peer(level), level)
+	peer := t.peer(level)
+	box := r.inbox(c, peer, level)
 	if !r.await(func() bool { return !box.full.Load() }) {
 		return r.missed(t, c, level)
+	}
+	if process := r.state.away(r.inWorld(c, peer)); process >= 0 {
+		box.full.Store(true)
+		r.post(process, letter{what: letterValues, to: int64(peer), slot: int64(level), n: int64(len(values))}, values)
+		return !r.Failed()
 	}
 	box.values = append(box.values[:0], values...)
 	box.full.Store(true)
@@ -129,21 +133,21 @@ func (r *Rank) send(t tree, c Comm, level int, values []byte) bool {
 
 // receive takes the values that come from the peer at a level, which are as many as agreed.
 func (r *Rank) receive(t tree, c Comm, level int, to []byte) bool {
+	peer := t.peer(level)
 	box := r.inbox(c, t.me, level)
 	if !r.await(func() bool { return box.full.Load() }) {
 		return r.missed(t, c, level)
 	}
 	copy(to, box.values)
 	box.full.Store(false)
+	if process := r.state.away(r.inWorld(c, peer)); process >= 0 {
+		r.post(process, letter{what: letterTaken, to: int64(peer), from: int64(t.me), slot: int64(level)}, nil)
+	}
 	return true
 }
 
 // missed fails for want of the peer at a level.
 func (r *Rank) missed(t tree, c Comm, level int) bool {
-	peer := t.peer(level)
-	if c == Device {
-		peer += r.first()
-	}
-	r.fail(failure{why: noCollective, expected: int64(peer), detail: int64(t.what)})
+	r.fail(failure{why: noCollective, expected: int64(r.inWorld(c, t.peer(level))), detail: int64(t.what)})
 	return false
 }

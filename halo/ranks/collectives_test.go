@@ -200,11 +200,11 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 					got := all[room*int64(local*rounds+round):][:room]
 					switch round % 3 {
 					case 0:
-						checkCall(t, round, i*each+local, each, w.Size(), streams.View[float64](got))
+						checkCall(t, round, w.First()+i*each+local, each, w.Size(), streams.View[float64](got))
 					case 1:
-						checkCall(t, round, i*each+local, each, w.Size(), streams.View[float32](got))
+						checkCall(t, round, w.First()+i*each+local, each, w.Size(), streams.View[float32](got))
 					case 2:
-						checkCall(t, round, i*each+local, each, w.Size(), streams.View[int64](got))
+						checkCall(t, round, w.First()+i*each+local, each, w.Size(), streams.View[int64](got))
 					}
 				}
 			}

@@ -28,3 +28,11 @@ func (c *hostChannel) begin(first uint64) {
 func (c *hostChannel) slot(position uint64) *[]byte {
 	return &c.messages[position%uint64(len(c.messages))]
 }
+
+// put appends a message, for which there is room.
+func (c *hostChannel) put(message []byte) {
+	n := c.sent.Load()
+	slot := c.slot(n)
+	*slot = append((*slot)[:0], message...)
+	c.sent.Store(n + 1)
+}

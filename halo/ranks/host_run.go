@@ -13,10 +13,14 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	if h == nil { // ranks of a run before may still be there
 		h = w.newHost()
 	}
-	h.state.begin(w.first, w.presets, w.channels)
+	h.state.begin(w.first, w.presets, w.sizes, w.channels)
 	h.begin(w.first, w.windows)
 	for i := range data {
 		h.state.data[i] = &data[i]
+	}
+	courier, err := h.state.startCourier()
+	if err != nil {
+		return err
 	}
 	for _, m := range w.members {
 		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
@@ -30,9 +34,11 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 		failed = errors.Join(failed, w.join(m))
 		m.took = append(m.took[:0], h.state.took[i]...)
 	}
-	if failed != nil {
-		w.host = nil
+	courier.finish()
+	if failed == nil {
+		return h.state.reason()
 	}
+	w.host = nil
 	return errors.Join(failed, h.state.reason())
 }
 
@@ -55,7 +61,7 @@ func (h *hostState) endWith(ctx context.Context) func() {
 
 // newHost makes the ranks of host devices.
 func (w *World) newHost() *hostRanks {
-	state := newHostState(w.devices, w.ranks, w.options.Limit, w.options.Queues)
+	state := newHostState(hostShape{w.devices, w.before, w.owners, w.remote, w.ranks, w.options.Limit}, w.options.Queues)
 	state.log, state.codes = &w.log, w.program.Errors
 	w.host = newHostRanks(state, w.program.Host)
 	w.resources.Add(w.host)

@@ -12,17 +12,18 @@ import (
 // hostState is what the ranks of a run on host devices share. The runs of a world have the same, one after the other, so
 // that a run allocates nothing.
 type hostState struct {
-	devices  []*streams.Device
-	ranks    int // of each device
-	limit    time.Duration
+	hostShape
 	data     []any                 // by device: a pointer to the caller's
 	counts   [][Tags]atomic.Uint64 // of notifications, by rank of the world
-	arrivals []atomic.Uint64       // at barriers of each device, and of all
+	arrivals []atomic.Uint64       // at barriers of each device, and of all of this process
+	others   atomic.Uint64         // arrivals of other processes
+	replies  []hostReply           // by rank of this process
 	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
 	inboxes  [2][][maxLevels]inbox // of collectives, by communicator and rank of the world
 	channels []*hostChannel
 	windows  [2 * MaxWindows][][]byte
-	took     [][]int64 // by device
+	sizes    [2 * MaxWindows][]int64 // of windows of other processes
+	took     [][]int64               // by device
 	log      *logger
 	codes    map[int64]error // of the program
 	over     atomic.Bool
@@ -30,13 +31,35 @@ type hostState struct {
 	failed   error
 }
 
-// newHostState makes that of so many ranks a device.
-func newHostState(devices []*streams.Device, ranks int, limit time.Duration, queues bool) *hostState {
-	n := len(devices)
-	size := ranks * n
-	h := &hostState{devices: devices, ranks: ranks, limit: limit}
+// hostShape is what a world has of devices and processes, see World.
+type hostShape struct {
+	devices []*streams.Device
+	before  int
+	owners  []int
+	remote  *remote
+	ranks   int // of each device
+	limit   time.Duration
+}
+
+// size is how many ranks there are.
+func (h hostShape) size() int { return h.ranks * len(h.owners) }
+
+// away returns the process of a rank of the world, -1 if it is one of this process.
+func (h hostShape) away(rank int) int {
+	if h.remote == nil || h.owners[rank/h.ranks] == h.remote.processes.Rank {
+		return -1
+	}
+	return h.owners[rank/h.ranks]
+}
+
+// newHostState makes that of a world, with queues or without.
+func newHostState(shape hostShape, queues bool) *hostState {
+	n := len(shape.devices)
+	size := shape.size()
+	h := &hostState{hostShape: shape}
 	h.data, h.took = make([]any, n), make([][]int64, n)
 	h.counts, h.arrivals = make([][Tags]atomic.Uint64, size), make([]atomic.Uint64, n+1)
+	h.replies = make([]hostReply, n*h.ranks)
 	for c := range h.inboxes {
 		h.inboxes[c] = make([][maxLevels]inbox, size)
 	}
@@ -44,16 +67,17 @@ func newHostState(devices []*streams.Device, ranks int, limit time.Duration, que
 		h.queues = make([]hostQueue, size)
 	}
 	for slot := range h.windows {
-		h.windows[slot] = make([][]byte, size)
+		h.windows[slot], h.sizes[slot] = make([][]byte, size), make([]int64, size)
 	}
 	return h
 }
 
 // begin gives all what it has before the first rank of a run: counts that begin with first, windows that the host made,
 // by slot, and channels.
-func (h *hostState) begin(first uint64, presets map[int][][]byte, channels []channel) {
+func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int][]int64, channels []channel) {
 	h.failed = nil
 	h.over.Store(false)
+	h.others.Store(0)
 	for i := range h.arrivals {
 		h.arrivals[i].Store(0)
 	}
@@ -75,6 +99,7 @@ func (h *hostState) begin(first uint64, presets map[int][][]byte, channels []cha
 	for slot := range h.windows {
 		clear(h.windows[slot])
 		copy(h.windows[slot], presets[slot])
+		copy(h.sizes[slot], sizes[slot])
 	}
 	for i := len(h.channels); i < len(channels); i++ {
 		h.channels = append(h.channels, newHostChannel(channels[i]))
@@ -88,15 +113,28 @@ func (h *hostState) begin(first uint64, presets map[int][][]byte, channels []cha
 }
 
 // fail ends the run where a rank has failed; the first failure is the error.
-func (h *hostState) fail(f failure) { h.end(f.describe(h.devices[f.rank/h.ranks], h.limit)) }
+func (h *hostState) fail(f failure) { h.end(f.describe(h.devices[f.rank/h.ranks-h.before], h.limit)) }
 
 func (h *hostState) end(err error) {
 	h.failing.Lock()
 	defer h.failing.Unlock()
-	if !h.over.Load() {
-		h.failed = err
+	if h.over.Load() {
+		return
 	}
+	h.failed = err
 	h.over.Store(true)
+	if h.remote != nil && err != errElsewhere {
+		_ = h.remote.postAll(letter{what: letterEnded}) // a failure of the mail is one of all processes
+	}
+}
+
+// notify gives a rank of this process a notification.
+func (h *hostState) notify(to int, n notice) {
+	if h.queues != nil {
+		h.queues[to].add(n)
+		return
+	}
+	h.counts[to][n.tag].Add(1)
 }
 
 // pause paces a loop that waits: it lets other goroutines run, and then sleeps longer and longer.

@@ -9,7 +9,7 @@ import (
 // NewChannel makes a channel before a run, which all later runs then have: from one rank of the world to another, or
 // itself, with room for so many messages that were not read, a power of two, of up to so many bytes each, a multiple of 4
 // up to MaxMessage. Every message takes as long as the longest, and twice its bytes. A rank is at an end of up to
-// 16 channels; both ends of one to itself count. The kernel gets it by its number, as ranks::Channel{c.ID()}.
+// 16 channels; both ends of one to itself count. All processes make the same channels. The kernel gets it by its number, as ranks::Channel{c.ID()}.
 func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 	none := Channel{-1}
 	refuse := func(format string, args ...any) (Channel, error) {
@@ -45,62 +45,94 @@ func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 	return Channel{len(w.channels) - 1}, nil
 }
 
-// layChannels allocates the channels that were made since the last run, and has all devices know of them. The memory of a
-// device begins with the credits of channels that begin there.
+// layChannels allocates the channels that were made since the last run, and has all devices know of them.
 func (w *World) layChannels() error {
 	if w.laid == len(w.channels) {
 		return nil
 	}
 	fresh := w.channels[w.laid:]
-	for i, m := range w.members {
-		credits, all := int64(0), int64(0)
-		for _, c := range fresh {
-			if c.from/w.ranks == i {
-				credits += 8
-			}
-			if c.to/w.ranks == i {
-				all += 8 * int64(c.slots*c.words())
-			}
-		}
-		credits = (credits + lineBytes - 1) / lineBytes * lineBytes
-		if all += credits; all == 0 {
-			continue
-		}
-		memory, err := m.device.Alloc(all)
-		if err != nil {
-			return err
-		}
-		w.resources.Add(memory)
-		m.rings = append(m.rings, memory)
-		credit, ring := memory.Address(), memory.Address()+uint64(credits)
-		for k := range fresh {
-			if c := &fresh[k]; c.from/w.ranks == i {
-				c.credit = credit
-				credit += 8
-			}
-			if c := &fresh[k]; c.to/w.ranks == i {
-				c.ring = ring
-				ring += uint64(8 * c.slots * c.words())
-			}
+	var err error
+	for _, m := range w.members {
+		if err == nil {
+			err = w.layRings(m, fresh)
 		}
 	}
+	if err := w.gatherRings(fresh, err); err != nil {
+		return err
+	}
 	w.laid = len(w.channels)
-	for i, m := range w.members {
-		if err := w.layEnds(i, m); err != nil {
+	for _, m := range w.members {
+		if err := w.layEnds(m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// layRings allocates what channels have on a device. The memory begins with the credits of channels that begin there.
+func (w *World) layRings(m *member, fresh []channel) error {
+	credits, all := int64(0), int64(0)
+	for _, c := range fresh {
+		if c.from/w.ranks == m.index {
+			credits += 8
+		}
+		if c.to/w.ranks == m.index {
+			all += 8 * int64(c.slots*c.words())
+		}
+	}
+	credits = (credits + lineBytes - 1) / lineBytes * lineBytes
+	if all += credits; all == 0 {
+		return nil
+	}
+	memory, err := m.device.Alloc(all)
+	if err != nil {
+		return err
+	}
+	w.resources.Add(memory)
+	m.rings = append(m.rings, memory)
+	credit, ring := memory.Address(), memory.Address()+uint64(credits)
+	for k := range fresh {
+		if c := &fresh[k]; c.from/w.ranks == m.index {
+			c.credit = credit
+			credit += 8
+		}
+		if c := &fresh[k]; c.to/w.ranks == m.index {
+			c.ring = ring
+			ring += uint64(8 * c.slots * c.words())
+		}
+	}
+	return nil
+}
+
+// gatherRings gets the addresses of channels from the processes whose devices they are on.
+func (w *World) gatherRings(fresh []channel, err error) error {
+	var mine []uint64
+	for _, c := range fresh {
+		mine = append(mine, c.ring, c.credit)
+	}
+	all, err := gatherAll(w, "lay channels", mine, err)
+	if err != nil {
+		return err
+	}
+	if len(all) != len(mine)*(w.owners[len(w.owners)-1]+1) {
+		return fmt.Errorf("ranks: %s: other processes have made other channels", w.program.Name)
+	}
+	for k := range fresh {
+		c := &fresh[k]
+		c.ring = all[len(mine)*w.owners[c.to/w.ranks]+2*k]
+		c.credit = all[len(mine)*w.owners[c.from/w.ranks]+2*k+1]
+	}
+	return nil
+}
+
 // layEnds writes the ends of the ranks of a device to it.
-func (w *World) layEnds(device int, m *member) error {
+func (w *World) layEnds(m *member) error {
 	all := make([]channelEnd, w.ranks*maxEnds)
 	for i := range all {
 		all[i].key = -1
 	}
 	add := func(rank int, end channelEnd) {
-		if rank/w.ranks != device {
+		if rank/w.ranks != m.index {
 			return
 		}
 		at := rank % w.ranks * maxEnds

@@ -15,51 +15,82 @@ import (
 // New makes the ranks of a program ready on devices of one backend: kernels are compiled and loaded, and memory is
 // allocated. Links say which GPUs reach each other; a proxy on the host serves those that do not. Without links (nil),
 // the caller knows that all devices reach each other.
+//
+// With Options.Processes all processes call New, each with devices of its own, and get the same world: its ranks are
+// numbered by process, and there by device. All then call NewWindow, NewChannel and Run in the same order. Where one
+// fails, all do.
 func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options) (world *World, err error) {
-	if err := p.check(); err != nil {
+	if err := checkAll(devices, p, o); err != nil && o.Processes == nil {
 		return nil, err
 	}
-	if len(devices) < 1 || len(devices) > MaxDevices {
-		return nil, fmt.Errorf("ranks: %s: %d devices; 1 to %d are possible", p.Name, len(devices), MaxDevices)
-	}
-	if err := o.check(); err != nil {
-		return nil, fmt.Errorf("ranks: %s: %w", p.Name, err)
-	}
 	o.Limit = cmp.Or(o.Limit, limit)
-	w := &World{program: p, options: o, compiler: c, devices: devices, presets: map[int][][]byte{}, log: logger{to: o.Log}}
+	w := &World{program: p, options: o, compiler: c, devices: devices, presets: map[int][][]byte{}, sizes: map[int][]int64{}, log: logger{to: o.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	for i, d := range devices {
+	if err := w.meet(checkAll(devices, p, o)); err != nil {
+		return nil, err
+	}
+	functions, err := w.prepare(links)
+	if err := w.agreeOnRanks(err); err != nil {
+		return nil, err
+	}
+	for _, m := range w.members {
+		if err == nil {
+			err = w.open(m)
+		}
+	}
+	boards, err := w.gatherBoards(err)
+	if err != nil {
+		return nil, err
+	}
+	err = w.load(functions, boards)
+	return w, w.agree("load the kernels", err)
+}
+
+// checkAll returns an error unless the program can be run on these devices.
+func checkAll(devices []*streams.Device, p Program, o Options) error {
+	if err := p.check(); err != nil {
+		return err
+	}
+	if len(devices) < 1 || len(devices) > MaxDevices {
+		return fmt.Errorf("ranks: %s: %d devices; 1 to %d are possible", p.Name, len(devices), MaxDevices)
+	}
+	if err := o.check(); err != nil {
+		return fmt.Errorf("ranks: %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+// prepare finds how devices reach each other, compiles the kernels and counts ranks.
+func (w *World) prepare(links *p2p.Links) ([]streams.Function, error) {
+	for i, d := range w.devices {
 		if err := w.reach(links, d); err != nil {
 			return nil, err
 		}
-		w.members = append(w.members, &member{index: i, device: d})
+		w.members = append(w.members, &member{index: w.before + i, device: d})
 	}
 	functions, err := w.functions()
 	if err != nil {
 		return nil, err
 	}
-	if err := w.count(functions); err != nil {
-		return nil, err
-	}
-	for _, m := range w.members {
-		if err := w.open(m); err != nil {
-			return nil, err
-		}
-	}
+	return functions, w.count(functions)
+}
+
+// load makes the launches ready.
+func (w *World) load(functions []streams.Function, boards []uint64) (err error) {
 	for i, m := range w.members {
-		if m.kernel, err = w.kernel(m, functions[i]); err != nil {
-			return nil, err
+		if m.kernel, err = w.kernel(m, functions[i], boards); err != nil {
+			return err
 		}
 		w.resources.Add(m.kernel)
 	}
-	if devices[0].GoKernels {
+	if w.devices[0].GoKernels {
 		w.newHost()
 	}
-	return w, nil
+	return nil
 }
 
 // reach finds how a device reaches all others: directly, or where the link is not usable by a proxy.
@@ -68,6 +99,11 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 		return fmt.Errorf("ranks: %s has no version for host devices", w.program.Name)
 	}
 	served := uint64(0)
+	for i, process := range w.owners {
+		if process != w.owners[w.before] && !d.GoKernels {
+			served |= 1 << i
+		}
+	}
 	for i, other := range w.devices {
 		if other.Backend != d.Backend {
 			return fmt.Errorf("ranks: devices of two backends: %v and %v", d, other)
@@ -80,7 +116,7 @@ func (w *World) reach(links *p2p.Links, d *streams.Device) error {
 			return fmt.Errorf("ranks: %s: the link from %v to %v was not looked at", w.program.Name, d, other)
 		}
 		if w.options.Proxy || !link.Usable {
-			served |= 1 << i
+			served |= 1 << (w.before + i)
 		}
 	}
 	w.served = append(w.served, served)
@@ -209,21 +245,27 @@ func (w *World) openProxy(m *member) (err error) {
 		w.resources.Add(m.joins.room)
 		m.joins.pending = make([]*gathered, 0, commands)
 	}
+	if w.remote != nil && w.arrivals == nil {
+		if w.arrivals, err = m.device.AllocPinned(arrivalBytes); err != nil {
+			return err
+		}
+		w.resources.Add(w.arrivals)
+	}
 	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a line that has no use
 	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.options.Limit))
 }
 
 // kernel makes the launch of a device ready.
-func (w *World) kernel(m *member, f streams.Function) (*streams.Kernel, error) {
+func (w *World) kernel(m *member, f streams.Function, boards []uint64) (*streams.Kernel, error) {
 	spec := streams.KernelSpec{Name: w.program.Name, Function: f, Cooperative: true}
 	if m.device.GoKernels {
-		spec.Run = func() { w.host.runAll(m.index) }
+		spec.Run = func() { w.host.runAll(m.index - w.before) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.devices)), device: int64(m.index), edges: w.board().edges(), looks: w.looks(m.device), served: w.served[m.index], control: m.control.Address(), log: m.lines.Address()}
-	for i, other := range w.members {
-		arg.boards[i] = other.board.Address()
-		if other != m && w.served[m.index]>>i&1 == 0 {
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)), device: int64(m.index), edges: w.board().edges(), looks: w.looks(m.device), served: w.served[m.index-w.before], control: m.control.Address(), log: m.lines.Address()}
+	copy(arg.boards[:], boards)
+	for _, other := range w.members {
+		if other != m && arg.served>>other.index&1 == 0 {
 			spec.Reaches = append(spec.Reaches, other.board.All())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/p2p/mpi"
 )
 
 // Program is a kernel whose thread blocks are ranks.
@@ -48,6 +49,10 @@ type Options struct {
 	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is made the next
 	// one below, but at least Multiple. A device has no more than AtMost, whatever else is said.
 	Multiple, AtMost int
+
+	// The processes whose devices share the ranks, each with its own, see New; nil: this one alone. Ranks of different
+	// processes reach each other through proxies, which send messages.
+	Processes *mpi.Processes
 
 	Limit time.Duration // of every wait of a rank; 0 is 20 seconds
 	// Notifications keep their window and their source, and a rank can wait for those of one: as in Gysi, Bär and Hoefler

@@ -25,6 +25,7 @@ func opened(t *testing.T, s *testdevices.Set, p ranks.Program, o ranks.Options) 
 		p.Source = source()
 	}
 	o.Proxy = o.Proxy || usesProxy(t)
+	o.Processes = together
 	w, err := ranks.New(s.Compiler, s.Devices, s.Links, p, o)
 	if err != nil {
 		t.Fatal(err)

@@ -9,97 +9,15 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Rank is a rank of a program on a host device: the twin of class Rank of ranks.cuh, function by function. Only its
-// own goroutine calls it.
-//
-// After a wait in vain, or another failure of any rank, all functions return at once, and those that return bool
-// return false.
-type Rank struct {
-	state    *hostState
-	device   int
-	local    int // index among the ranks of its device
-	consumed [Tags]uint64
-	barriers [2]uint64 // made
-	windows  [2]uint64 // that exist, a bit each
-	timer    time.Time
-}
-
-// Window is memory of each rank of a communicator, which the others may write to and read.
-type Window struct {
-	slot int // below 0: none
-	comm Comm
-}
-
-// AnyWindow matches every window, and no window.
-var AnyWindow = Window{Any, All}
-
-// Exists reports whether there is such a window.
-func (w Window) Exists() bool { return w.slot >= 0 }
-
 // Rows is the size of a box: rows of so many bytes, in planes.
 type Rows struct{ Bytes, Rows, Planes int64 }
 
 // Strides says how far apart the rows and the planes of a box begin, in bytes.
 type Strides struct{ Row, Plane int64 }
 
-// Size returns how many ranks a communicator has.
-func (r *Rank) Size(c Comm) int {
-	if c == Device {
-		return r.state.ranks
-	}
-	return len(r.state.counts)
-}
-
-// Index returns the index of the rank in a communicator.
-func (r *Rank) Index(c Comm) int {
-	if c == Device {
-		return r.local
-	}
-	return r.first() + r.local
-}
-
-// Device returns the index of the rank's device in the world.
-func (r *Rank) Device() int { return r.device }
-
-// first is the index in the world of the first rank of the device.
-func (r *Rank) first() int { return r.device * r.state.ranks }
-
-// Failed reports whether the run has failed.
-func (r *Rank) Failed() bool { return r.state.over.Load() }
-
-// Fail ends the run with a code of the program, as a wait in vain does: Run returns a CodeError with the rank, the code,
-// the detail, and what Program.Errors has of the code. The caller goes on, and all functions return at once.
-func (r *Rank) Fail(code, detail int64) {
-	r.fail(failure{why: byProgram, expected: code, detail: detail, err: r.state.codes[code]})
-}
-
-// Ended reports whether the run has ended, by a failure anywhere or by the host. Of a kernel's functions, ended gives all
-// threads of a group the same answer, which failed does not.
-func (r *Rank) Ended() bool { return r.Failed() }
-
 // Data returns the data that Run got for the device of the rank, which all its ranks share. T is the type that Run
 // was called with.
 func Data[T any](r *Rank) *T { return r.state.data[r.device].(*T) }
-
-// Barrier returns once all ranks of the communicator have called it. What they stored before, also by Put, is then
-// seen by all.
-func (r *Rank) Barrier(c Comm) bool {
-	if r.Failed() {
-		return false
-	}
-	r.barriers[c]++
-	count := &r.state.arrivals[len(r.state.devices)]
-	if c == Device {
-		count = &r.state.arrivals[r.device]
-	}
-	all := r.barriers[c] * uint64(r.Size(c))
-	count.Add(1)
-	if !r.await(func() bool { return count.Load() >= all }) {
-		r.fail(failure{why: noBarrier, expected: int64(c)})
-		return false
-	}
-	return true
-}
 
 // CreateWindow makes a window of the memory that each rank of the communicator gives, which may be of any size, also
 // 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not exist where
@@ -115,6 +33,9 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	r.windows[c] |= 1 << place
 	w := Window{int(c)*MaxWindows + place, c}
 	r.state.windows[w.slot][r.Index(All)] = memory
+	if r.state.remote != nil && c == All {
+		r.tellAll(letter{what: letterWindow, from: int64(r.Index(All)), slot: int64(w.slot), n: int64(len(memory))})
+	}
 	r.Barrier(c)
 	return w
 }
@@ -127,20 +48,17 @@ func (r *Rank) FreeWindow(w Window) {
 	}
 }
 
-// Memory returns a rank's memory of a window.
-func (r *Rank) Memory(w Window, rank int) []byte {
-	if w.comm == Device {
-		rank += r.first()
-	}
-	return r.state.windows[w.slot][rank]
-}
-
 // Put puts bytes at an offset into the window of a rank of its communicator. The source may be changed after a Flush;
 // nobody is told.
 func (r *Rank) Put(w Window, to int, offset int64, from []byte) {
-	if r.valid(w, to, offset, int64(len(from))) {
-		copy(r.Memory(w, to)[offset:], from)
+	if !r.valid(w, to, offset, int64(len(from))) {
+		return
 	}
+	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {
+		r.post(process, letter{what: letterPut, to: int64(to), slot: int64(w.slot), at: offset}, from)
+		return
+	}
+	copy(r.Memory(w, to)[offset:], from)
 }
 
 // PutNotify is Put, and then Notify. One notification tells of all that was put to that rank before.
@@ -157,14 +75,12 @@ func (r *Rank) notify(to int, c Comm, tag, slot int) {
 	if r.Failed() || !r.validRank(c, to) || !r.validTag(tag) {
 		return
 	}
-	if c == Device {
-		to += r.first()
-	}
-	if r.state.queues != nil {
-		r.state.queues[to].add(notice{slot, r.Index(All), tag})
+	to = r.inWorld(c, to)
+	if process := r.state.away(to); process >= 0 {
+		r.post(process, letter{what: letterNotify, to: int64(to), from: int64(r.Index(All)), slot: int64(slot), at: int64(tag)}, nil)
 		return
 	}
-	r.state.counts[to][tag].Add(1)
+	r.state.notify(to, notice{slot, r.Index(All), tag})
 }
 
 // PutBox is Put of a box, whose rows and planes are as far apart at the target and in the source as the strides say.
@@ -180,20 +96,23 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 		r.fail(failure{why: badSource, detail: span(here)})
 		return
 	}
-	target := r.Memory(w, to)[offset:]
 	for z := range size.Planes {
 		for y := range size.Rows {
-			row := from[z*here.Plane+y*here.Row:]
-			copy(target[z*there.Plane+y*there.Row:], row[:size.Bytes])
+			r.Put(w, to, offset+z*there.Plane+y*there.Row, from[z*here.Plane+y*here.Row:][:size.Bytes])
 		}
 	}
 }
 
 // Get gets bytes from an offset of the window of a rank. They are there after a Flush.
 func (r *Rank) Get(w Window, rank int, offset int64, to []byte) {
-	if r.valid(w, rank, offset, int64(len(to))) {
-		copy(to, r.Memory(w, rank)[offset:])
+	if !r.valid(w, rank, offset, int64(len(to))) {
+		return
 	}
+	if process := r.state.away(r.inWorld(w.comm, rank)); process >= 0 {
+		r.fetch(process, letter{what: letterGet, to: int64(rank), slot: int64(w.slot), at: offset}, to)
+		return
+	}
+	copy(to, r.Memory(w, rank)[offset:])
 }
 
 // GetNotify is Get, and then a notification of the rank whose window was read: it may write there again.
@@ -273,10 +192,11 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 	if !r.valid(w, to, offset, 2*int64(len(from))) {
 		return
 	}
-	words := streams.View[uint64](r.Memory(w, to)[offset:][:2*len(from)])
-	for i, word := range streams.View[uint32](from) {
-		atomic.StoreUint64(&words[i], uint64(number)<<32|uint64(word))
+	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {
+		r.post(process, letter{what: letterPacket, to: int64(to), slot: int64(w.slot), at: offset, n: int64(number)}, from)
+		return
 	}
+	storePacket(r.Memory(w, to)[offset:][:2*len(from)], from, number)
 }
 
 // WaitPacket waits for bytes that were put as a packet with a number at the beginning of some memory, and copies them.
@@ -339,44 +259,4 @@ func (r *Rank) take(tag int, count uint64) bool {
 	}
 	r.consumed[tag] += count
 	return true
-}
-
-// await polls until done returns true. It returns false after the limit, and where the run ends.
-func (r *Rank) await(done func() bool) bool {
-	for p := (pause{}); ; p.wait() {
-		if done() {
-			return true
-		}
-		if r.Failed() || p.waited() > r.state.limit {
-			return false
-		}
-	}
-}
-
-func (r *Rank) fail(f failure) {
-	f.rank = r.Index(All)
-	r.state.fail(f)
-}
-
-func (r *Rank) check(right bool, f failure) bool {
-	if !right {
-		r.fail(f)
-	}
-	return right
-}
-
-func (r *Rank) validTag(tag int) bool {
-	return r.check(tag >= 0 && tag < Tags, failure{why: badTag, expected: Tags, came: int64(tag)})
-}
-
-func (r *Rank) validRank(c Comm, rank int) bool {
-	return r.check(rank >= 0 && rank < r.Size(c), failure{why: badRank, expected: int64(r.Size(c)), came: int64(rank)})
-}
-
-func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
-	if r.Failed() || !r.check(w.Exists() && r.windows[w.comm]>>(w.slot%MaxWindows)&1 == 1, failure{why: badWindow, came: int64(w.slot)}) || !r.validRank(w.comm, rank) {
-		return false
-	}
-	all := int64(len(r.Memory(w, rank)))
-	return r.check(offset >= 0 && bytes >= 0 && offset <= all-bytes, failure{why: badRange, expected: all, came: offset, detail: bytes})
 }

@@ -18,9 +18,41 @@ import (
 //
 // A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where
 // it is one.
+//
+// With Options.Processes all processes call Run, each with data of its own devices. A run that ends at one ends at all, and
+// the errors of other processes are *mpi.RemoteError, which say whose they are.
 func Run[T any](ctx context.Context, w *World, data []T) error {
-	if len(data) != len(w.devices) {
-		return fmt.Errorf("ranks: %s: data of %d devices for %d", w.program.Name, len(data), len(w.devices))
+	if err := w.agree("begin a run", w.canRun(ctx, len(data))); err != nil {
+		return err
+	}
+	w.running = true
+	defer func() { w.running = false }()
+	if w.devices[0].GoKernels {
+		return w.endTogether(runOnHost(ctx, w, data))
+	}
+	size := int64(unsafe.Sizeof(data[0]))
+	err := w.layChannels()
+	for i, m := range w.members {
+		if err == nil {
+			err = m.load(w, size)
+		}
+		if err == nil && size > 0 {
+			*(*T)(unsafe.Pointer(&m.copied.Bytes()[0])) = data[i]
+		}
+	}
+	err = w.runOnGPUs(ctx, size, err)
+	for i, m := range w.members {
+		if err == nil && size > 0 {
+			data[i] = *(*T)(unsafe.Pointer(&m.copied.Bytes()[0]))
+		}
+	}
+	return w.endTogether(err)
+}
+
+// canRun returns an error unless a run can begin, with so many data.
+func (w *World) canRun(ctx context.Context, data int) error {
+	if data != len(w.devices) {
+		return fmt.Errorf("ranks: %s: data of %d devices for %d", w.program.Name, data, len(w.devices))
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -28,30 +60,7 @@ func Run[T any](ctx context.Context, w *World, data []T) error {
 	if w.running {
 		return fmt.Errorf("ranks: %s is running already", w.program.Name)
 	}
-	w.running = true
-	defer func() { w.running = false }()
-	if w.devices[0].GoKernels {
-		return runOnHost(ctx, w, data)
-	}
-	if err := w.layChannels(); err != nil {
-		return err
-	}
-	size := int64(unsafe.Sizeof(data[0]))
-	for i, m := range w.members {
-		if err := m.load(w, size); err != nil {
-			return err
-		}
-		if size > 0 {
-			*(*T)(unsafe.Pointer(&m.copied.Bytes()[0])) = data[i]
-		}
-	}
-	err := w.runOnGPUs(ctx, size)
-	for i, m := range w.members {
-		if size > 0 {
-			data[i] = *(*T)(unsafe.Pointer(&m.copied.Bytes()[0]))
-		}
-	}
-	return err
+	return nil
 }
 
 // load has memory for so many bytes of the caller's data, and the launch told of it.
@@ -74,8 +83,40 @@ func (m *member) load(w *World, size int64) (err error) {
 	return nil
 }
 
-// runOnGPUs resets all boards before it launches the first rank.
-func (w *World) runOnGPUs(ctx context.Context, size int64) error {
+// runOnGPUs resets all boards before it launches the first rank, unless there is an error already.
+func (w *World) runOnGPUs(ctx context.Context, size int64, err error) error {
+	if err == nil {
+		err = w.reset(size)
+	}
+	if err := w.agree("launch ranks", err); err != nil {
+		return err
+	}
+	if w.remote != nil {
+		if err := w.remote.begin(); err != nil {
+			return err
+		}
+	}
+	var failed error
+	proxy := w.startProxy()
+	for _, m := range w.members {
+		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
+			failed = err
+			w.end(err)
+			break
+		}
+	}
+	watched := w.watch(ctx, proxy)
+	if failed = errors.Join(failed, watched, proxy.finish()); failed != nil {
+		if watched == errElsewhere && failed.Error() == watched.Error() {
+			return errElsewhere
+		}
+		return failed
+	}
+	return w.fetch(size)
+}
+
+// reset has all boards, rings and data as they are when a run begins.
+func (w *World) reset(size int64) error {
 	b := w.board()
 	for _, m := range w.members {
 		*m.controls() = control{}
@@ -98,22 +139,12 @@ func (w *World) runOnGPUs(ctx context.Context, size int64) error {
 			return err
 		}
 	}
-	var failed error
-	proxy := w.startProxy()
-	for _, m := range w.members {
-		if err := errors.Join(m.stream.Launch(m.kernel), m.stream.Record(m.ended)); err != nil {
-			failed = err
-			w.end()
-			break
-		}
-	}
-	if err := w.watch(ctx, proxy); err != nil {
-		failed = errors.Join(failed, err)
-	}
-	failed = errors.Join(failed, proxy.finish())
-	if failed != nil {
-		return failed
-	}
+	return nil
+}
+
+// fetch copies the timings and the data of a run back.
+func (w *World) fetch(size int64) error {
+	b := w.board()
 	for _, m := range w.members {
 		timed := m.staging.Span(b.timings(), b.counts()-b.timings())
 		errs := []error{m.stream.Copy(timed, m.board.Span(timed.Offset, timed.Length))}
@@ -140,22 +171,25 @@ func (m *member) clear(to streams.Span) error {
 	return nil
 }
 
-// end tells all ranks that the run ends.
-func (w *World) end() {
+// end tells all ranks that the run ends, and why.
+func (w *World) end(why error) {
 	for _, m := range w.members {
 		atomic.StoreUint64(&m.controls().ended, 1)
+	}
+	if w.remote != nil && why != errElsewhere {
+		_ = w.remote.postAll(letter{what: letterEnded}) // a failure of the mail is one of all processes
 	}
 }
 
 // watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has,
-// and when the context ends.
+// when the context ends, and when another process ends the run.
 func (w *World) watch(ctx context.Context, proxy *proxy) error {
 	const pause = 20 * time.Microsecond
 	var failed error
 	fail := func(err error) {
 		if err != nil && failed == nil {
 			failed = err
-			w.end()
+			w.end(err)
 		}
 	}
 	running := make(map[*member]bool)
@@ -177,6 +211,9 @@ func (w *World) watch(ctx context.Context, proxy *proxy) error {
 		fail(context.Cause(ctx))
 		if proxy.gaveUp() {
 			fail(errProxy)
+		}
+		if proxy.endedElsewhere() {
+			fail(errElsewhere)
 		}
 		if failed == nil {
 			begun = time.Now()
@@ -202,7 +239,7 @@ func (m *member) failure(w *World) error {
 	return f.describe(m.device, w.options.Limit)
 }
 
-// Timings returns what the ranks of a device have timed in the last run, in the order of their starts.
+// Timings returns what the ranks of one of Devices have timed in the last run, in the order of their starts.
 func (w *World) Timings(device int) (all []time.Duration) {
 	for _, ns := range w.members[device].took {
 		all = append(all, time.Duration(ns))

@@ -12,9 +12,12 @@ func (r *Rank) Send(c Channel, from []byte) bool {
 		r.fail(failure{why: noRoom, expected: int64(h.slots), came: int64(h.to), detail: int64(c.number)})
 		return false
 	}
-	slot := h.slot(n)
-	*slot = append((*slot)[:0], from...)
-	h.sent.Store(n + 1)
+	if process := r.state.away(h.to); process >= 0 {
+		h.sent.Store(n + 1)
+		r.post(process, letter{what: letterSent, to: int64(h.to), slot: int64(c.number)}, from)
+		return !r.Failed()
+	}
+	h.put(from)
 	return true
 }
 
@@ -32,6 +35,9 @@ func (r *Rank) Receive(c Channel, to []byte) int {
 	}
 	bytes := copy(to, *h.slot(n))
 	h.read.Store(n + 1)
+	if process := r.state.away(h.from); process >= 0 {
+		r.post(process, letter{what: letterRead, to: int64(h.from), slot: int64(c.number), n: int64(n + 1)}, nil)
+	}
 	return bytes
 }
 

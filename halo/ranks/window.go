@@ -6,44 +6,66 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// NewWindow makes a window before any run, which all runs then have: of what memory gives for each rank of the world.
-// The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
+// NewWindow makes a window before any run, which all runs then have: of what memory gives for each rank of this process.
+// All processes call it. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	place := 0
 	for w.windows[c]>>place&1 == 1 {
 		place++
 	}
+	none := Window{-1, c}
 	if place >= MaxWindows {
-		return Window{-1, c}, fmt.Errorf("ranks: %s has %d windows already", w.program.Name, MaxWindows)
+		return none, fmt.Errorf("ranks: %s has %d windows already", w.program.Name, MaxWindows)
 	}
 	win := Window{int(c)*MaxWindows + place, c}
-	spans := make([]streams.Span, w.Size())
-	for rank := range spans {
-		spans[rank] = memory(rank)
-		if m := spans[rank].Memory; m != nil && m.Device() != w.devices[rank/w.ranks] {
-			return Window{-1, c}, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v", w.program.Name, rank, spans[rank])
-		}
+	spans, err := w.spans(memory)
+	var mine []windowEntry
+	for _, s := range spans {
+		mine = append(mine, windowEntry{s.Address(), s.Length})
+	}
+	all, err := gatherAll(w, "make a window", mine, err)
+	if err != nil {
+		return none, err
 	}
 	if w.devices[0].GoKernels {
-		w.presets[win.slot] = make([][]byte, len(spans))
-		for rank, s := range spans {
-			if s.Memory != nil {
-				w.presets[win.slot][rank] = s.Memory.Bytes()[s.Offset : s.Offset+s.Length]
-			}
-		}
-	} else if err := w.enter(win, spans); err != nil {
-		return Window{-1, c}, err
+		w.preset(win, spans, all)
+	} else if err := w.enter(win, all); err != nil {
+		return none, err
 	}
 	w.windows[c] |= 1 << place
 	return win, nil
 }
 
-// enter writes the entries of a window to the boards.
-func (w *World) enter(win Window, spans []streams.Span) error {
-	entries := make([]windowEntry, len(spans))
-	for rank, s := range spans {
-		entries[rank] = windowEntry{s.Address(), s.Length}
+// spans returns the memory of each rank of this process.
+func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, err error) {
+	for i, d := range w.devices {
+		for k := range w.ranks {
+			rank := w.First() + i*w.ranks + k
+			s := memory(rank)
+			if s.Memory != nil && s.Memory.Device() != d {
+				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v", w.program.Name, rank, s)
+			}
+			all = append(all, s)
+		}
 	}
+	return all, nil
+}
+
+// preset keeps a window for runs on host devices.
+func (w *World) preset(win Window, spans []streams.Span, all []windowEntry) {
+	w.presets[win.slot], w.sizes[win.slot] = make([][]byte, len(all)), make([]int64, len(all))
+	for rank, e := range all {
+		w.sizes[win.slot][rank] = e.bytes
+	}
+	for i, s := range spans {
+		if s.Memory != nil {
+			w.presets[win.slot][w.First()+i] = s.Memory.Bytes()[s.Offset : s.Offset+s.Length]
+		}
+	}
+}
+
+// enter writes the entries of a window to the boards.
+func (w *World) enter(win Window, entries []windowEntry) error {
 	for _, m := range w.members {
 		some, err := streams.Upload(m.device, entries)
 		if err != nil {

@@ -14,25 +14,30 @@ type World struct {
 	program   Program
 	options   Options
 	compiler  *kernels.Compiler
-	source    kernels.Source // with what makes it one of ranks
-	devices   []*streams.Device
-	ranks     int // of each device
+	source    kernels.Source    // with what makes it one of ranks
+	devices   []*streams.Device // of this process
+	owners    []int             // by device of the world: its process
+	before    int               // how many devices of the world are those of processes before this one
+	remote    *remote           // the other processes; nil: there are none
+	ranks     int               // of each device
 	resources streams.Resources
 	windows   [2]uint64        // that NewWindow made
 	presets   map[int][][]byte // their memory on host devices, by slot and rank of the world
+	sizes     map[int][]int64  // as many bytes
 	host      *hostRanks       // of runs on host devices
 	channels  []channel        // that NewChannel made
 	laid      int              // how many of them GPUs know of
 	log       logger
-	first     uint64    // what all counts of notifications begin with
-	members   []*member // by device
-	served    []uint64  // by device: those that it reaches by its proxy alone, a bit each
+	first     uint64          // what all counts of notifications begin with
+	members   []*member       // by device of this process
+	arrivals  *streams.Memory // pinned: what the proxy gets of other processes, or nil
+	served    []uint64        // likewise: devices of the world that it reaches by its proxy alone, a bit each
 	running   bool
 }
 
 // member is what a device has of a world.
 type member struct {
-	index   int
+	index   int // of the device in the world
 	device  *streams.Device
 	stream  *streams.Stream
 	ended   *streams.Event
@@ -57,7 +62,7 @@ type member struct {
 const spaceBegin = 16
 
 func (w *World) board() board {
-	return board{int64(w.ranks), int64(len(w.devices)), w.options.Queues, w.proxied()}
+	return board{int64(w.ranks), int64(len(w.owners)), w.options.Queues, w.proxied()}
 }
 
 // controls returns what a GPU and the host tell each other.
@@ -68,17 +73,37 @@ func (w *World) proxied() bool {
 	return slices.ContainsFunc(w.served, func(bits uint64) bool { return bits != 0 })
 }
 
-// Devices returns the devices, in the order of their ranks.
+// member returns what a device of the world has here, nil if it is one of another process.
+func (w *World) member(device int) *member {
+	if i := device - w.before; i >= 0 && i < len(w.members) {
+		return w.members[i]
+	}
+	return nil
+}
+
+// Devices returns the devices of this process, in the order of their ranks.
 func (w *World) Devices() []*streams.Device { return w.devices }
 
-// Ranks returns how many ranks each device has. Those of device i are Ranks*i and the next ones in the world.
+// Ranks returns how many ranks each device has.
 func (w *World) Ranks() int { return w.ranks }
 
-// Size returns how many ranks there are.
-func (w *World) Size() int { return w.ranks * len(w.devices) }
+// First returns the first rank of this process. Those of its device i are First + Ranks*i and the next ones in the world.
+func (w *World) First() int { return w.ranks * w.before }
+
+// Size returns how many ranks there are, of all processes.
+func (w *World) Size() int { return w.ranks * len(w.owners) }
+
+// Name names a rank by its device, or, if that is one of another process, by this.
+func (w *World) Name(rank int) string {
+	device := rank / w.ranks
+	if m := w.member(device); m != nil {
+		return fmt.Sprintf("rank %d (%v)", rank, m.device)
+	}
+	return fmt.Sprintf("rank %d (of %s)", rank, w.remote.processes.Name(w.owners[device]))
+}
 
 // Functions returns other kernels of the program's source on a device of the world, for launches of their own: they were
-// compiled with that of the ranks, once. On a host device they are nil.
+// compiled with that of the ranks, once. Device is an index of Devices. On a host device they are nil.
 func (w *World) Functions(device int, names ...string) ([]streams.Function, error) {
 	if device < 0 || device >= len(w.devices) {
 		return nil, fmt.Errorf("ranks: %s: functions of device %d of %d", w.program.Name, device, len(w.devices))

@@ -24,6 +24,7 @@ func TestPrograms(t *testing.T) {
 			{"messages", []int{2, 3, 4}},
 			{"agree", []int{3}},
 			{"misuse", []int{2}},
+			{"mail", []int{2, 4}},
 			{"nothing", []int{2, 5}},
 		} {
 			for _, ranks := range tc.ranks {

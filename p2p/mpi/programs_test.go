@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		"hangs":     joined(short, hangs),
 		"leaves":    joined(short, leaves),
 		"misuse":    joined(usual, misuse),
+		"mail":      joined(usual, mail),
 		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
 	})
 }

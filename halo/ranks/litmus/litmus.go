@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,20 +15,23 @@ import (
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
 
 //go:embed litmus.cu
 var source string
 
-// Tests are the litmus tests of some devices of one backend that reach each other.
+// Tests are the litmus tests of some devices of one backend.
 type Tests struct {
 	Compiler *kernels.Compiler
 	Links    *p2p.Links
-	Ranks    int           // of each device; 0: one a multiprocessor, and three of a host device
-	Rounds   int64         // of each test; 0: as many as Puts has alignments
-	Limit    time.Duration // of each wait; 0 as in ranks.Options
-	Seed     uint32        // of the data, and of what Soak does; 0: a random one
+	// The processes whose devices are tested together, each with its own; nil: this one alone. All run the same tests.
+	Processes *mpi.Processes
+	Ranks     int           // of each device; 0: one a multiprocessor, and three of a host device
+	Rounds    int64         // of each test; 0: as many as Puts has alignments
+	Limit     time.Duration // of each wait; 0 as in ranks.Options
+	Seed      uint32        // of the data, and of what Soak does; 0: a random one
 
 	each         int   // ranks of a multiprocessor; 0: one
 	fault, where int64 // that a test of these tests wants, in a round
@@ -46,7 +50,7 @@ type test struct {
 }
 
 // Puts checks what ranks of a device put to others of it, if there is one device, else what those of each put to the
-// next one: random sizes at all distances of target and source from a multiple of 16, in pieces of which the last
+// next one, of all processes: random sizes at all distances of target and source from a multiple of 16, in pieces of which the last
 // notifies. Who is notified looks at all that it has, and at what is around.
 func (t Tests) Puts(ctx context.Context, devices ...*streams.Device) error {
 	return t.run(ctx, test{"pieces", (*call).pieces}, devices)
@@ -77,26 +81,39 @@ func (t Tests) run(ctx context.Context, one test, devices []*streams.Device) err
 	if t.Seed == 0 {
 		t.Seed = rand.Uint32()
 	}
+	if t.Processes != nil {
+		seed, err := t.Processes.Broadcast(ctx, "the seed of litmus tests", binary.LittleEndian.AppendUint32(nil, t.Seed), 0)
+		if err != nil {
+			return err
+		}
+		t.Seed = binary.LittleEndian.Uint32(seed)
+	}
 	if err := t.seeded(ctx, one, devices); err != nil {
 		return fmt.Errorf("seed %d: %w", t.Seed, err)
 	}
 	return nil
 }
 
+// agree has all processes fail where one does.
+func (t Tests) agree(ctx context.Context, what string, err error) error {
+	if t.Processes == nil {
+		return err
+	}
+	return t.Processes.Agree(ctx, "litmus tests: "+what, err)
+}
+
 func (t Tests) seeded(ctx context.Context, one test, devices []*streams.Device) (err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	var windows, sources []*streams.Memory
-	slot := int64(0)
+	var memory slots
 	program := ranks.Program{
 		Name: "litmus " + one.kernel, Kernel: one.kernel, Threads: threads,
 		Source: kernels.Source{Name: "litmus.cu", Text: source, Mirrors: []kernels.Mirror{{Name: "Litmus", Value: litmus{}}}},
 		Host: func(r *ranks.Rank) {
-			at := slot * int64(r.Index(ranks.Device))
-			one.host(&call{r, ranks.Data[litmus](r), windows[r.Device()].Bytes()[at:][:slot], sources[r.Device()].Bytes()[at:][:slot]})
+			one.host(&call{r, ranks.Data[litmus](r), memory.of(r, memory.windows), memory.of(r, memory.sources)})
 		},
 	}
-	options := ranks.Options{Ranks: t.Ranks, PerMultiprocessor: max(1, t.each), Limit: t.Limit, Checks: true}
+	options := ranks.Options{Ranks: t.Ranks, PerMultiprocessor: max(1, t.each), Processes: t.Processes, Limit: t.Limit, Checks: true}
 	if options.Ranks == 0 && devices[0].GoKernels {
 		options.Ranks = hostRanks
 	}
@@ -105,31 +122,51 @@ func (t Tests) seeded(ctx context.Context, one test, devices []*streams.Device) 
 		return err
 	}
 	open.Add(world)
-	slot = max(4096, int64(word*world.Size()))
-	shared := litmus{Slot: slot, Rounds: t.rounds(), Seed: int64(t.Seed), Fault: t.fault, Where: t.where}
-	if len(devices) == 1 {
-		shared.Near = 1
-	}
-	var data []litmus
-	for _, d := range devices {
-		for _, all := range []*[]*streams.Memory{&windows, &sources} {
-			m, err := d.Alloc(slot * int64(world.Ranks()))
-			if err != nil {
-				return err
-			}
-			open.Add(m)
-			*all = append(*all, m)
-		}
-		shared.Windows, shared.Sources = windows[len(windows)-1].Address(), sources[len(sources)-1].Address()
-		data = append(data, shared)
+	memory.slot = max(4096, int64(word*world.Size()))
+	data, err := t.data(world, &memory, &open)
+	if err := t.agree(ctx, "allocate memory", err); err != nil {
+		return err
 	}
 	if err := ranks.Run(ctx, world, data); err != nil {
 		return err
 	}
 	for _, l := range data {
-		if l.Wrong != 0 {
-			return l.describe(world)
+		if l.Wrong != 0 && err == nil {
+			err = l.describe(world)
 		}
 	}
-	return nil
+	return t.agree(ctx, "compare", err)
+}
+
+// slots are the memory of the ranks of each device.
+type slots struct {
+	windows, sources []*streams.Memory
+	slot             int64
+}
+
+// of returns the slot of a rank.
+func (s *slots) of(r *ranks.Rank, all []*streams.Memory) []byte {
+	return all[r.Device()].Bytes()[s.slot*int64(r.Index(ranks.Device)):][:s.slot]
+}
+
+// data allocates the slots, and returns what the devices get.
+func (t Tests) data(world *ranks.World, memory *slots, open *streams.Resources) (data []litmus, err error) {
+	shared := litmus{Slot: memory.slot, Rounds: t.rounds(), Seed: int64(t.Seed), Fault: t.fault, Where: t.where}
+	if world.Size() == world.Ranks() {
+		shared.Near = 1
+	}
+	for _, d := range world.Devices() {
+		for _, all := range []*[]*streams.Memory{&memory.windows, &memory.sources} {
+			m, err := d.Alloc(memory.slot * int64(world.Ranks()))
+			if err != nil {
+				return nil, err
+			}
+			open.Add(m)
+			*all = append(*all, m)
+		}
+		last := len(memory.windows) - 1
+		shared.Windows, shared.Sources = memory.windows[last].Address(), memory.sources[last].Address()
+		data = append(data, shared)
+	}
+	return data, nil
 }

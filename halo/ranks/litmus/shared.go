@@ -43,9 +43,7 @@ const (
 
 // describe says what was wrong first.
 func (l *litmus) describe(w *ranks.World) error {
-	name := func(rank int64) string {
-		return fmt.Sprintf("rank %d (%v)", rank, w.Devices()[rank/int64(w.Ranks())])
-	}
+	name := func(rank int64) string { return w.Name(int(rank)) }
 	switch l.Kind {
 	case wrongByte:
 		return fmt.Errorf("%w: %s has %#02x in byte %d of what %s put in round %d, not %#02x", errWrong, name(l.To), l.Came, l.At, name(l.From), l.Round, l.Expected)

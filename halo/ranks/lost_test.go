@@ -1,0 +1,212 @@
+//go:build unix
+
+package ranks_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/halo/ranks"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/streams"
+)
+
+// partVariable says which part of a test a process of several is to carry out.
+const partVariable = "HALOX_TEST_PART"
+
+// inProcess carries out a part of a test that several processes make, where this is one of them.
+func inProcess(t *testing.T, parts map[string]func(t *testing.T)) bool {
+	if together == nil {
+		return false
+	}
+	parts[os.Getenv(partVariable)](t)
+	return true
+}
+
+// part is a job of processes that carry out a part of this test.
+func part(t *testing.T, program, name string) testmpi.Job {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	return testmpi.Job{Program: program, Ranks: 3, Limit: 100 * time.Second, Env: []string{testsVariable + "=^" + test + "$", partVariable + "=" + name}}
+}
+
+func onHost(f func(t *testing.T, s *testdevices.Set)) func(t *testing.T) {
+	return func(t *testing.T) { f(t, testdevices.Host(t, 1)) }
+}
+
+func onCPU(f func(t *testing.T, s *testdevices.Set)) func(t *testing.T) {
+	return func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, 1)) }
+}
+
+// runThird runs kernel third, or its twin, of ranks of all processes, each as far from the next as the processes are.
+func runThird(t *testing.T, s *testdevices.Set, limit time.Duration, rounds int64, host func(r *ranks.Rank)) error {
+	var m []*streams.Memory
+	var wrong atomic.Uint64
+	p := ranks.Program{Name: "third", Source: farSource(), Kernel: "third", Threads: 64, Host: func(r *ranks.Rank) {
+		if host != nil {
+			host(r)
+		}
+		thirdOnHost(m, &wrong)(r)
+	}}
+	w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: limit})
+	m = memory(t, w, 2*2*16)
+	data := []third{{m[0].Address(), 16, rounds, 2, 0}}
+	if together.Rank == 0 {
+		fmt.Println("the ranks begin")
+	}
+	err := ranks.Run(t.Context(), w, data)
+	if data[0].Wrong != 0 || wrong.Load() != 0 {
+		t.Errorf("round %d was wrong; on the host %d", int64(data[0].Wrong)-1, int64(wrong.Load())-1)
+	}
+	return err
+}
+
+// lost has the last process get a signal while its ranks and those of others run for ever.
+func lost(signal syscall.Signal) func(t *testing.T, s *testdevices.Set) {
+	return func(t *testing.T, s *testdevices.Set) {
+		if together.Rank == together.Size()-1 {
+			time.AfterFunc(500*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), signal) })
+		}
+		begun := time.Now()
+		err := runThird(t, s, 20*time.Second, 1<<40, nil)
+		fmt.Fprintf(os.Stderr, "<rank %d, run ended after %v: %v>\n", together.Rank, time.Since(begun).Round(time.Second), err)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// late has ranks of the last process begin later than others wait. All processes get the error of the rank that waited, and can
+// make the next run.
+func late(t *testing.T, s *testdevices.Set) {
+	const limit = 300 * time.Millisecond
+	last := together.Rank == together.Size()-1
+	if s.Devices[0].GoKernels {
+		sleeps := last
+		err := runThird(t, s, limit, 3, func(*ranks.Rank) {
+			if sleeps {
+				time.Sleep(3 * limit)
+			}
+		})
+		if !errors.Is(err, ranks.ErrTimeout) || !strings.Contains(err.Error(), "waited 300ms at a barrier of all ranks") {
+			t.Errorf("the error is %v", err)
+		}
+	} else {
+		rounds := int64(3)
+		if last {
+			rounds = 2 // so that its ranks are at another barrier, and then gone
+		}
+		if err := runThird(t, s, limit, rounds, nil); !errors.Is(err, ranks.ErrTimeout) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	if err := runThird(t, s, 20*time.Second, 3, nil); err != nil {
+		t.Errorf("the next run: %v", err)
+	}
+}
+
+// different has processes with programs that differ, and one that cannot run: all are refused, with the reason.
+func different(t *testing.T, s *testdevices.Set) {
+	program := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
+	second := together.Rank == 1
+	for _, c := range []struct {
+		want string
+		edit func(p *ranks.Program, o *ranks.Options)
+	}{
+		{"queues true, checks false", func(_ *ranks.Program, o *ranks.Options) { o.Queues = true }},
+		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options) { p.Host = nil }},
+		{"33 threads a rank", func(p *ranks.Program, _ *ranks.Options) { p.Threads = 33 }},
+	} {
+		p, o := program, ranks.Options{Processes: together}
+		if second {
+			c.edit(&p, &o)
+		}
+		_, err := ranks.New(s.Compiler, s.Devices, s.Links, p, o)
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), together.Name(1)) && !second {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+	w := opened(t, s, program, ranks.Options{Ranks: 1 + together.Rank})
+	if w.Ranks() != 1 || w.Size() != together.Size() || w.First() != together.Rank {
+		t.Errorf("%d ranks on each of %d devices, of which %d is the first", w.Ranks(), w.Size(), w.First())
+	}
+	data := make([]int, 1)
+	if second {
+		data = nil
+	}
+	if err := ranks.Run(t.Context(), w, data); err == nil || !strings.Contains(err.Error(), "data of 0 devices for 1") {
+		t.Errorf("without data: %v", err)
+	}
+	if err := ranks.Run(t.Context(), w, make([]int, 1)); err != nil {
+		t.Errorf("the next run: %v", err)
+	}
+}
+
+// A process that is stopped or killed while ranks run ends those of all others in time, with an error that names it.
+func TestLostProcess(t *testing.T) {
+	parts := map[string]func(t *testing.T){
+		"stopped, host": onHost(lost(syscall.SIGSTOP)), "stopped, cuda-on-cpu": onCPU(lost(syscall.SIGSTOP)),
+		"killed, host": onHost(lost(syscall.SIGKILL)), "killed, cuda-on-cpu": onCPU(lost(syscall.SIGKILL)),
+	}
+	if inProcess(t, parts) {
+		return
+	}
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, name := range slices.Sorted(maps.Keys(parts)) {
+			t.Run(name, func(t *testing.T) {
+				job := part(t, "tests of short waiting", name)
+				if strings.HasPrefix(name, "killed") {
+					job.Args = goesOn(t, in)
+				}
+				r := in.Run(t, job)
+				for _, words := range []string{"<rank 0, run ended after ", "<rank 1, run ended after ", "rank 2 on host ", "has said nothing for 2s"} {
+					if !strings.Contains(r.Out, words) {
+						t.Errorf("it does not say %q:\n%s", words, r.Out)
+					}
+				}
+				if strings.Contains(r.Out, "was wrong") || len(r.Left) > 0 || r.Took > 25*time.Second {
+					t.Errorf("after %v, left %v:\n%s", r.Took, r.Left, r.Out)
+				}
+			})
+		}
+	})
+}
+
+// goesOn returns the arguments with which a launcher lets processes go on when one was killed.
+func goesOn(t *testing.T, in testmpi.Installation) []string {
+	switch {
+	case in.Hydra:
+		return []string{"-disable-auto-cleanup"}
+	case in.Prte():
+		t.Skip("SKIPPED: the launcher of Open MPI 5 kills all processes when one is killed")
+	}
+	return []string{"--enable-recovery"}
+}
+
+// A rank that waits too long for one of another process ends the run on all, and the next run finds all as it was. What cannot be a
+// world of all processes is refused on all.
+func TestLateProcess(t *testing.T) {
+	parts := map[string]func(t *testing.T){"late, host": onHost(late), "late, cuda-on-cpu": onCPU(late), "different": onHost(different)}
+	if inProcess(t, parts) {
+		return
+	}
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, name := range slices.Sorted(maps.Keys(parts)) {
+			t.Run(name, func(t *testing.T) {
+				r := in.Run(t, part(t, "tests", name))
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, " of 3 done"); n != 3 {
+					t.Errorf("%d ranks are done:\n%s", n, r.Out)
+				}
+			})
+		}
+	})
+}

@@ -1,0 +1,90 @@
+package ranks
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+)
+
+// meet has the processes of a world tell each other how many devices each has, and compare their programs. err is what is
+// wrong at this one.
+func (w *World) meet(err error) error {
+	p := w.options.Processes
+	if p == nil || p.Size() == 1 {
+		w.owners = make([]int, len(w.devices))
+		return err
+	}
+	var made error
+	if w.remote, made = newRemote(p, w.options.Limit); made != nil {
+		return p.Fail(made)
+	}
+	w.resources.Add(w.remote)
+	var mine []byte
+	if err == nil {
+		mine = binary.LittleEndian.AppendUint32(nil, uint32(len(w.devices)))
+		mine = append(mine, w.describe()...)
+	}
+	all, err := w.gather("meet the other processes", mine, err)
+	if err != nil {
+		return err
+	}
+	for rank, one := range all {
+		if other := string(one[4:]); other != w.describe() {
+			return fmt.Errorf("ranks: %s has a world of %s, %s one of %s", p.Name(rank), other, p.Name(p.Rank), w.describe())
+		}
+		if rank == p.Rank {
+			w.before = len(w.owners)
+		}
+		for range binary.LittleEndian.Uint32(one) {
+			w.owners = append(w.owners, rank)
+		}
+	}
+	if len(w.owners) > MaxDevices {
+		return fmt.Errorf("ranks: %s: %d devices of all processes; up to %d are possible", w.program.Name, len(w.owners), MaxDevices)
+	}
+	return nil
+}
+
+// describe says what is the same on all processes.
+func (w *World) describe() string {
+	return fmt.Sprintf("%q: kernel %q, %d threads, on %v devices, queues %t, checks %t", w.program.Name, w.program.Kernel, w.program.Threads, w.devices[0].Backend, w.options.Queues, w.options.Checks)
+}
+
+// agreeOnRanks gives each device as many ranks as the process with the fewest has.
+func (w *World) agreeOnRanks(err error) error {
+	all, err := w.gather("count ranks", binary.LittleEndian.AppendUint32(nil, uint32(w.ranks)), err)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		w.ranks = min(w.ranks, int(binary.LittleEndian.Uint32(one)))
+	}
+	return nil
+}
+
+// gatherBoards returns where the boards of all devices of the world lie, each as its own process has it; nil on host devices.
+func (w *World) gatherBoards(err error) ([]uint64, error) {
+	var mine []uint64
+	for _, m := range w.members {
+		if m.board != nil {
+			mine = append(mine, m.board.Address())
+		}
+	}
+	return gatherAll(w, "open the devices", mine, err)
+}
+
+// gatherAll returns the elements that each process gives, one after the other.
+func gatherAll[T uint64 | windowEntry](w *World, what string, mine []T, err error) (all []T, _ error) {
+	gathered, err := w.gather(what, plain(mine), err)
+	for _, one := range gathered {
+		elements := make([]T, len(one)/int(unsafe.Sizeof(*new(T))))
+		copy(plain(elements), one) // which may lie at any address
+		all = append(all, elements...)
+	}
+	return all, err
+}
+
+// plain returns elements as bytes.
+func plain[T any](v []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(*new(T))))
+}

@@ -1,0 +1,94 @@
+//go:build unix
+
+package ranks_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/p2p/mpi"
+)
+
+// together are the processes that carry out a test together; nil where it is of one.
+var together *mpi.Processes
+
+// processes returns how many there are.
+func processes() int {
+	if together == nil {
+		return 1
+	}
+	return together.Size()
+}
+
+// testsVariable says which tests a process of several is to carry out.
+const testsVariable = "HALOX_TEST_RANKS"
+
+func TestMain(m *testing.M) {
+	tests := func() error {
+		if err := errors.Join(flag.Set("test.run", os.Getenv(testsVariable)), flag.Set("test.v", "true")); err != nil {
+			return err
+		}
+		if code := m.Run(); code != 0 {
+			return fmt.Errorf("tests ended with code %d", code)
+		}
+		return nil
+	}
+	testmpi.Main(m, map[string]func() error{
+		"tests":                  asOneOf(30*time.Second, tests),
+		"tests of short waiting": asOneOf(4*time.Second, tests),
+	})
+}
+
+// asOneOf runs a program as one of several processes. One that fails ends all.
+func asOneOf(limit time.Duration, program func() error) func() error {
+	return func() (err error) {
+		if together, err = mpi.Join(context.Background(), mpi.Options{Limit: limit}); err != nil || together == nil {
+			return fmt.Errorf("alone: %w", err)
+		}
+		if err = program(); err == nil {
+			err = together.Close()
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "<rank %d: %v>\n", together.Rank, err)
+			err = errors.Join(together.Fail(err), together.Close())
+			together.Abort(3)
+			return err
+		}
+		fmt.Printf("rank %d of %d done\n", together.Rank, together.Size())
+		return nil
+	}
+}
+
+// The tests of ranks hold over several processes, each with devices of its own.
+func TestProcesses(t *testing.T) {
+	calls := "^(TestCalls|TestReduction|TestNewWindow|TestValues|TestMatching)$"
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []struct {
+			name, tests string
+			ranks       int
+		}{
+			{"calls", calls, 2},
+			{"calls", calls + "/backend=", 4},
+			{"messages", "^TestPuts$/links=proxy//by_warps", 2},
+			{"messages", "^(TestPuts|TestChannels)$/backend=", 4},
+			{"collectives", "^TestCollectives$/devices=1/backend=", 3},
+			{"runs", "^(TestFail|TestBarrierCoversThirds|TestSameBits)$/backend=", 2},
+			{"runs", "^(TestFail|TestBarrierCoversThirds|TestSameBits)$", 4},
+		} {
+			t.Run(fmt.Sprintf("%s/%d", tc.name, tc.ranks), func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "tests", Ranks: tc.ranks, Limit: 250 * time.Second, Env: []string{testsVariable + "=" + tc.tests}})
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", tc.ranks)); n != tc.ranks || strings.Contains(r.Out, "no tests to run") {
+					t.Errorf("%d ranks are done:\n%s", n, r.Out)
+				}
+			})
+		}
+	})
+}

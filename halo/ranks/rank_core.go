@@ -1,0 +1,163 @@
+package ranks
+
+import (
+	"time"
+)
+
+// Rank is a rank of a program on a host device: the twin of class Rank of ranks.cuh, function by function. Only its
+// own goroutine calls it.
+//
+// After a wait in vain, or another failure of any rank, all functions return at once, and those that return bool
+// return false.
+type Rank struct {
+	state    *hostState
+	device   int
+	local    int // index among the ranks of its device
+	consumed [Tags]uint64
+	barriers [2]uint64 // made
+	windows  [2]uint64 // that exist, a bit each
+	timer    time.Time
+}
+
+// Window is memory of each rank of a communicator, which the others may write to and read.
+type Window struct {
+	slot int // below 0: none
+	comm Comm
+}
+
+// AnyWindow matches every window, and no window.
+var AnyWindow = Window{Any, All}
+
+// Exists reports whether there is such a window.
+func (w Window) Exists() bool { return w.slot >= 0 }
+
+// Size returns how many ranks a communicator has.
+func (r *Rank) Size(c Comm) int {
+	if c == Device {
+		return r.state.ranks
+	}
+	return r.state.size()
+}
+
+// Index returns the index of the rank in a communicator.
+func (r *Rank) Index(c Comm) int {
+	if c == Device {
+		return r.local
+	}
+	return r.first() + r.local
+}
+
+// Device returns which of World.Devices the rank is on.
+func (r *Rank) Device() int { return r.device }
+
+// first is the index in the world of the first rank of the device.
+func (r *Rank) first() int { return (r.state.before + r.device) * r.state.ranks }
+
+// Failed reports whether the run has failed.
+func (r *Rank) Failed() bool { return r.state.over.Load() }
+
+// Fail ends the run with a code of the program, as a wait in vain does: Run returns a CodeError with the rank, the code,
+// the detail, and what Program.Errors has of the code. The caller goes on, and all functions return at once.
+func (r *Rank) Fail(code, detail int64) {
+	r.fail(failure{why: byProgram, expected: code, detail: detail, err: r.state.codes[code]})
+}
+
+// Ended reports whether the run has ended, by a failure anywhere or by the host. Of a kernel's functions, ended gives all
+// threads of a group the same answer, which failed does not.
+func (r *Rank) Ended() bool { return r.Failed() }
+
+// Barrier returns once all ranks of the communicator have called it. What they stored before, also by Put, is then
+// seen by all.
+func (r *Rank) Barrier(c Comm) bool {
+	if r.Failed() {
+		return false
+	}
+	r.barriers[c]++
+	h := r.state
+	count, here := &h.arrivals[len(h.devices)], h.ranks*len(h.devices)
+	if c == Device {
+		count, here = &h.arrivals[r.device], h.ranks
+	}
+	all := r.barriers[c] * uint64(here)
+	last := count.Add(1) == all
+	came := r.await(func() bool { return count.Load() >= all })
+	if came && c == All && h.remote != nil {
+		came = r.meetOthers(last)
+	}
+	if !came {
+		r.fail(failure{why: noBarrier, expected: int64(c)})
+	}
+	return came
+}
+
+// meetOthers waits until the ranks of all other processes have come to a barrier, to which all of this process have. The last
+// of these tells the others, once what they have stored there is there.
+func (r *Rank) meetOthers(last bool) bool {
+	h := r.state
+	if last {
+		if !r.await(h.remote.allSettled) {
+			return false
+		}
+		if err := h.remote.postAll(letter{what: letterArrive}); err != nil {
+			h.end(err)
+		}
+	}
+	all := r.barriers[All] * uint64(len(h.remote.sent)-1)
+	return r.await(func() bool { return h.others.Load() >= all })
+}
+
+// Memory returns a rank's memory of a window, nil where that is of another process.
+func (r *Rank) Memory(w Window, rank int) []byte {
+	return r.state.windows[w.slot][r.inWorld(w.comm, rank)]
+}
+
+// inWorld returns the index in the world of a rank of a communicator.
+func (r *Rank) inWorld(c Comm, rank int) int {
+	if c == Device {
+		rank += r.first()
+	}
+	return rank
+}
+
+// await polls until done returns true. It returns false after the limit, and where the run ends.
+func (r *Rank) await(done func() bool) bool {
+	for p := (pause{}); ; p.wait() {
+		if done() {
+			return true
+		}
+		if r.Failed() || p.waited() > r.state.limit {
+			return false
+		}
+	}
+}
+
+func (r *Rank) fail(f failure) {
+	f.rank = r.Index(All)
+	r.state.fail(f)
+}
+
+func (r *Rank) check(right bool, f failure) bool {
+	if !right {
+		r.fail(f)
+	}
+	return right
+}
+
+func (r *Rank) validTag(tag int) bool {
+	return r.check(tag >= 0 && tag < Tags, failure{why: badTag, expected: Tags, came: int64(tag)})
+}
+
+func (r *Rank) validRank(c Comm, rank int) bool {
+	return r.check(rank >= 0 && rank < r.Size(c), failure{why: badRank, expected: int64(r.Size(c)), came: int64(rank)})
+}
+
+func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
+	if r.Failed() || !r.check(w.Exists() && r.windows[w.comm]>>(w.slot%MaxWindows)&1 == 1, failure{why: badWindow, came: int64(w.slot)}) || !r.validRank(w.comm, rank) {
+		return false
+	}
+	all := int64(len(r.Memory(w, rank)))
+	if to := r.inWorld(w.comm, rank); r.state.away(to) >= 0 {
+		all = r.state.sizes[w.slot][to]
+	}
+	return r.check(offset >= 0 && bytes >= 0 && offset <= all-bytes, failure{why: badRange, expected: all, came: offset, detail: bytes})
+}

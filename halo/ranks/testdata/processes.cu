@@ -1,0 +1,86 @@
+// Kernels of the tests of ranks whose devices several processes have.
+#include "ranks.cuh"
+
+using namespace ranks;
+
+// What a rank puts to the one that is a stride above it, before a barrier, is seen after that by the one that is a stride below,
+// by a get: the barrier waits for what was stored at a third rank.
+struct Third {
+	char *memory; // of this device: a slot a rank
+	i64 slot, rounds, stride;
+	unsigned long long wrong; // 1 + the first round in which a rank saw something else
+};
+
+extern "C" __global__ void third(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Third &data = rank.data<Third>();
+	const int n = rank.size(), me = rank.index(), next = (me + (int)data.stride) % n,
+	          after = (next + (int)data.stride) % n;
+	const i64 half = data.slot / 2, words = half / 8;
+	char *const mine = data.memory + 2 * data.slot * rank.index(DEVICE);
+	i64 *const source = (i64 *)(mine + data.slot), *const got = source + words;
+	const Window w = rank.create_window(WORLD, mine, data.slot);
+	for (i64 t = 0; t < data.rounds; t++) {
+		const i64 offset = t % 2 * half;
+		for (i64 i = threadIdx.x; i < words; i += blockDim.x) source[i] = 1000 * t + me + i;
+		__syncthreads();
+		rank.put(w, next, offset, half, source);
+		rank.flush(w);
+		if (!rank.barrier(WORLD)) break;
+		rank.get(w, after, offset, half, got);
+		rank.flush(w);
+		if (rank.ended()) break;
+		for (i64 i = threadIdx.x; i < words; i += blockDim.x)
+			if (got[i] != 1000 * t + next + i) atomicCAS(&data.wrong, 0, (unsigned long long)t + 1);
+		if (!rank.barrier(WORLD)) break;
+	}
+	rank.free_window(w);
+	rank.finish();
+}
+
+// Diffusion along a ring of cells, of which each rank has as many. Points beside its own come with a notification each step, into
+// one of two places for each side. In the end all ranks add up their cells.
+struct Diffusion {
+	double *memory; // of this device, a rank: cells twice, and the cells beside them
+	i64 cells, steps;
+	double sum;
+};
+
+extern "C" __global__ void diffuse(const __grid_constant__ World world) {
+	__shared__ State state;
+	__shared__ double sum;
+	Rank rank(world, state);
+	Diffusion &data = rank.data<Diffusion>();
+	const int n = rank.size(), me = rank.index();
+	const i64 m = data.cells, steps = data.steps, room = 2 * m + 4;
+	double *const mine = data.memory + room * rank.index(DEVICE), *const beside = mine + 2 * m;
+	double *u = mine, *v = mine + m;
+	const Window w = rank.create_window(WORLD, mine, 8 * room);
+	for (i64 t = 0; t < steps; t++) {
+		const i64 place = 2 * (t % 2); // of the cell to the left; that to the right is behind it
+#pragma unroll 1
+		for (i64 side = 0; side < 2; side++) {
+			const int to = (me + (side == 0 ? n - 1 : 1)) % n;
+			rank.put_notify(w, to, 8 * (2 * m + place + 1 - side), 8, side == 0 ? u : u + m - 1, (int)(t % 2));
+		}
+		if (!rank.wait_notifications((int)(t % 2), 2)) break;
+		rank.flush(w);
+		for (i64 i = threadIdx.x; i < m; i += blockDim.x) {
+			const double left = i > 0 ? u[i - 1] : beside[place], right = i + 1 < m ? u[i + 1] : beside[place + 1];
+			v[i] = u[i] + 0.25 * ((left - u[i]) + (right - u[i]));
+		}
+		__syncthreads();
+		double *const last = u;
+		u = v, v = last;
+	}
+	if (threadIdx.x == 0) {
+		sum = 0;
+		for (i64 i = 0; i < m; i++) sum += u[i];
+	}
+	__syncthreads();
+	rank.allreduce(&sum, &sum, 1, SUM);
+	if (threadIdx.x == 0 && rank.index(DEVICE) == 0) data.sum = sum;
+	rank.free_window(w);
+	rank.finish();
+}
