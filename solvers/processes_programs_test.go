@@ -167,7 +167,7 @@ func toleranceAmong(p *among) error {
 	_, norms := expected(of, aim)
 	for _, norm := range []Norm{MaxNorm, L2Norm} {
 		for _, every := range []int64{1, 7} {
-			for _, name := range []Scheme{Baseline, TwoStream, Assisted} {
+			for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} {
 				o := Options{Scheme: name, Steps: 60, Norm: norm, CheckEvery: every, Tolerance: norms.MaxChange}
 				if norm == L2Norm {
 					o.Tolerance = math.Sqrt(norms.SumChange2.Value())
@@ -183,7 +183,7 @@ func toleranceAmong(p *among) error {
 
 // interruptAmong has the context of the last process alone end: all stop at one step.
 func interruptAmong(p *among) error {
-	for _, name := range []Scheme{Baseline, TwoStream, Assisted} {
+	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} {
 		s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
 		if err != nil {
 			return err
@@ -232,7 +232,7 @@ func refusalsAmong(p *among) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []Scheme{Graph, Fused, Ranks, Resident} {
+	for _, name := range []Scheme{Graph, Ranks, Resident} {
 		_, err := s.Run(context.Background(), Options{Scheme: name, Steps: 3})
 		if !errors.Is(err, scheme.ErrUnsuited) || !strings.Contains(err.Error(), fmt.Sprintf("and %d processes share the grid", p.Size())) {
 			return fmt.Errorf("%s: %w", name, err)

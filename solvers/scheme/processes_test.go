@@ -137,7 +137,7 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 	ran := 0
 	for seed := range uint64(12) {
 		for _, parts := range []domain.Vec{{1, 3, 1}, {2, 2, 1}, {3, 1, 1}} {
-			for _, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}} {
+			for _, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}, {Scheme: scheme.Fused}} {
 				t := &inProgram{}
 				once, err := t.run(func() error { return stepsAmong(t, s, p, seed, parts, o) })
 				if err != nil {
@@ -162,8 +162,12 @@ func stepsAmong(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, pa
 	if err != nil {
 		return err
 	}
-	step, variables := random.make(t, place, false)
-	plan, err := step.Plan(s.Links, p2p.Staged)
+	step, variables := random.make(t, place, o.Scheme == scheme.Fused)
+	path := p2p.Staged
+	if o.Scheme == scheme.Fused {
+		path = p2p.Direct
+	}
+	plan, err := step.Plan(s.Links, path)
 	if err != nil {
 		return err
 	}
