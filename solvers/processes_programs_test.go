@@ -24,13 +24,18 @@ import (
 func programs() map[string]func() error {
 	return map[string]func() error{
 		"schemes":     amongProcesses(testLimit, schemesAmong),
+		"cuts":        amongProcesses(testLimit, cutsAmong),
 		"tolerance":   amongProcesses(testLimit, toleranceAmong),
 		"interrupt":   amongProcesses(testLimit, interruptAmong),
 		"intervals":   amongProcesses(testLimit, intervalsAmong),
 		"refusals":    amongProcesses(testLimit, refusalsAmong),
-		"one stops":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(syscall.SIGSTOP) }),
-		"one is gone": amongProcesses(4*time.Second, func(p *among) error { return p.loses(syscall.SIGKILL) }),
-		"one fails":   amongProcesses(4*time.Second, failsAmong),
+		"one stops":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(Assisted, syscall.SIGSTOP) }),
+		"one is gone": amongProcesses(4*time.Second, func(p *among) error { return p.loses(Assisted, syscall.SIGKILL) }),
+		"one fails":   amongProcesses(4*time.Second, func(p *among) error { return p.fails(Assisted) }),
+
+		"one stops in fused":   amongProcesses(4*time.Second, func(p *among) error { return p.loses(Fused, syscall.SIGSTOP) }),
+		"one is gone in fused": amongProcesses(4*time.Second, func(p *among) error { return p.loses(Fused, syscall.SIGKILL) }),
+		"one fails in fused":   amongProcesses(4*time.Second, func(p *among) error { return p.fails(Fused) }),
 	}
 }
 
@@ -167,7 +172,7 @@ func toleranceAmong(p *among) error {
 	_, norms := expected(of, aim)
 	for _, norm := range []Norm{MaxNorm, L2Norm} {
 		for _, every := range []int64{1, 7} {
-			for _, name := range []Scheme{Baseline, TwoStream, Assisted} {
+			for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} {
 				o := Options{Scheme: name, Steps: 60, Norm: norm, CheckEvery: every, Tolerance: norms.MaxChange}
 				if norm == L2Norm {
 					o.Tolerance = math.Sqrt(norms.SumChange2.Value())
@@ -183,7 +188,7 @@ func toleranceAmong(p *among) error {
 
 // interruptAmong has the context of the last process alone end: all stop at one step.
 func interruptAmong(p *among) error {
-	for _, name := range []Scheme{Baseline, TwoStream, Assisted} {
+	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} {
 		s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
 		if err != nil {
 			return err
@@ -232,7 +237,7 @@ func refusalsAmong(p *among) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range []Scheme{Graph, Fused, Ranks, Resident} {
+	for _, name := range []Scheme{Graph, Ranks, Resident} {
 		_, err := s.Run(context.Background(), Options{Scheme: name, Steps: 3})
 		if !errors.Is(err, scheme.ErrUnsuited) || !strings.Contains(err.Error(), fmt.Sprintf("and %d processes share the grid", p.Size())) {
 			return fmt.Errorf("%s: %w", name, err)
@@ -249,13 +254,13 @@ func refusalsAmong(p *among) error {
 	return errors.Join(p.agrees(s, res, 3), s.Close())
 }
 
-// endless makes steps without end, and calls at in the last process after 50.
-func (p *among) endless(at func()) error {
-	s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), p2p.Auto)
+// endless makes steps by a scheme without end, and calls at in the last process after 50.
+func (p *among) endless(name Scheme, at func()) error {
+	s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
 	if err != nil {
 		return err
 	}
-	o := Options{Scheme: Assisted, Steps: 1 << 40, CheckEvery: 10}
+	o := Options{Scheme: name, Steps: 1 << 40, CheckEvery: 10}
 	if p.Rank == p.Size()-1 {
 		o.Progress = func(n int64) {
 			if n > 50 {
@@ -268,14 +273,14 @@ func (p *among) endless(at func()) error {
 }
 
 // loses has the last process receive a signal in mid-run.
-func (p *among) loses(signal syscall.Signal) error {
-	return p.endless(func() {
+func (p *among) loses(name Scheme, signal syscall.Signal) error {
+	return p.endless(name, func() {
 		_ = syscall.Kill(os.Getpid(), signal)
 		time.Sleep(10 * time.Minute) // other threads may stop a little later
 	})
 }
 
-// failsAmong has the last process fail in mid-run.
-func failsAmong(p *among) error {
-	return p.endless(func() { panic("the disk is full") })
+// fails has the last process fail in mid-run.
+func (p *among) fails(name Scheme) error {
+	return p.endless(name, func() { panic("the disk is full") })
 }

@@ -19,6 +19,7 @@ func TestProcesses(t *testing.T) {
 			raced   int // how many of these under the race detector
 		}{
 			{"schemes", []int{2, 3, 4}, 2},
+			{"cuts", []int{3, 8, 2, 4}, 2},
 			{"tolerance", []int{3, 2}, 1},
 			{"interrupt", []int{3, 2}, 1},
 			{"intervals", []int{3}, 1},
@@ -44,15 +45,19 @@ func TestProcessesNameWhoIsLost(t *testing.T) {
 			{"one stops", "has said nothing for 2s"},
 			{"one is gone", "has said nothing for 2s"},
 			{"one fails", "the disk is full"},
+			{"one stops in fused", "has said nothing for 2s"},
+			{"one is gone in fused", "has said nothing for 2s"},
+			{"one fails in fused", "the disk is full"},
 		} {
 			t.Run(tc.program, func(t *testing.T) {
 				job := testmpi.Job{Program: tc.program, Ranks: 3, Limit: 60 * time.Second}
 				words := []string{"<rank 0 after ", "rank 2 on host ", tc.says}
-				if tc.program == "one is gone" && in.Hydra {
+				gone := strings.HasPrefix(tc.program, "one is gone")
+				if gone && in.Hydra {
 					job.Args = []string{"-disable-auto-cleanup"}
 				}
 				r := in.Run(t, job)
-				if tc.program == "one is gone" && !strings.Contains(r.Out, words[0]) {
+				if gone && !strings.Contains(r.Out, words[0]) {
 					words = nil // the launcher has ended all before anybody missed it
 				}
 				r.Fails(t, words...)

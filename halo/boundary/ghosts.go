@@ -26,10 +26,11 @@ type Ghosts struct {
 
 // subdomain is the launches of one subdomain.
 type subdomain struct {
-	fixed []*streams.Kernel // values that never change
-	own   []*streams.Kernel // what follows from owned points and from other faces
-	edges []*streams.Kernel // what lies beyond ghosts that come from neighbours, in edges and corners
-	moves []*movingFace
+	fixed  []*streams.Kernel // values that never change
+	own    []*streams.Kernel // what follows from owned points and from other faces
+	edges  []*streams.Kernel // what lies beyond ghosts that come from neighbours, in edges and corners
+	remote []*streams.Kernel // those of edges whose neighbours lie in other processes
+	moves  []*movingFace
 
 	unread []*streams.Kernel // edges and corners of a field whose neighbours there do not matter
 }
@@ -166,6 +167,16 @@ func (g *Ghosts) Complete(rank int, s *streams.Stream) error {
 		return err
 	}
 	return launch(s, sub.edges)
+}
+
+// CompleteRemote queues what of Complete lies beyond the ghosts of neighbours in other processes. The rest
+// the neighbours of this process store, see Stores.
+func (g *Ghosts) CompleteRemote(rank int, s *streams.Stream) error {
+	sub, err := g.of(rank)
+	if err != nil {
+		return err
+	}
+	return launch(s, sub.remote)
 }
 
 // SetOn queues all ghosts of one subdomain as they are at time t.

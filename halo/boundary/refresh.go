@@ -86,6 +86,15 @@ func (r *refresher) add(ghosts domain.Box, side domain.Direction, launch func(do
 		if err != nil {
 			return err
 		}
+		if i > 0 && r.ghosts.edgesAreRead() {
+			for _, part := range r.beyondRemote(box) {
+				k, err := launch(part, side)
+				if err != nil {
+					return err
+				}
+				r.to.remote = append(r.to.remote, k)
+			}
+		}
 		switch {
 		case i == 0:
 			r.to.own = append(r.to.own, k)
@@ -141,7 +150,7 @@ func (r *refresher) addMirrors(sides []domain.Direction) error {
 // addMirrorsBeside makes the copies of a field that steps read behind one face at a time, beside ghosts of neighbours
 // that are swept: one launch for what lies beside owned points, and one for the rest.
 func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
-	var own, rest []pack.Copy
+	var own, rest, remote []pack.Copy
 	for _, side := range sides {
 		for n := range layersAt(r.ghosts.reach.Width, side) {
 			beside := r.layer(side, n).Intersect(domain.GhostBox(r.ghosts.swept(r.rank, r.array.Layout), side, r.array.Layout.Width))
@@ -149,10 +158,16 @@ func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
 			own = append(own, r.mirrored(face, side))
 			for _, box := range around(beside, face) {
 				rest = append(rest, r.mirrored(box, side))
+				for _, part := range r.beyondRemote(box) {
+					remote = append(remote, r.mirrored(part, side))
+				}
 			}
 		}
 	}
 	if err := r.ghosts.addCopies(&r.to.own, r.mover, own); err != nil {
+		return err
+	}
+	if err := r.ghosts.addCopies(&r.to.remote, r.mover, remote); err != nil {
 		return err
 	}
 	return r.ghosts.addCopies(&r.to.edges, r.mover, rest)

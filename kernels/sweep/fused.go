@@ -20,6 +20,7 @@ func NewFusedStages(ranks [][][]StageRank, limit time.Duration) (f *FusedStages,
 	}
 	for rank := range f.group.devices {
 		f.waits = append(f.waits, make([]int64, len(f.group.flags.Neighbours(rank))))
+		f.begun = append(f.begun, make([]int64, len(f.group.flags.Neighbours(rank))))
 	}
 	for _, stages := range f.group.ranks {
 		var made [][]*FusedStage
@@ -45,9 +46,13 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 		}
 	}
 	for rank, r := range stage {
-		s := &FusedStage{all: f, rank: rank}
+		s := &FusedStage{all: f, rank: rank, continued: r.Continued}
 		for _, other := range f.group.flags.Neighbours(rank) {
 			s.adds = append(s.adds, finishing(slabs[other], f.group.flags.Place(rank, other)))
+		}
+		all = append(all, s)
+		if len(slabs[rank]) == 0 && r.Interior.Empty() {
+			continue
 		}
 		if r.Sweeper.device.GoKernels {
 			err = s.onHost(r, slabs[rank])
@@ -57,7 +62,6 @@ func (f *FusedStages) newStage(stage []StageRank) (all []*FusedStage, err error)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, s)
 	}
 	return all, nil
 }

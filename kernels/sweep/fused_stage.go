@@ -9,17 +9,19 @@ import (
 type FusedStages struct {
 	group  *stageGroup
 	waits  [][]int64         // by rank and neighbour: the count at which the stage queued next may begin
+	begun  [][]int64         // and by how much it has grown since, see StageRank.Continued
 	stages [][][]*FusedStage // by phase, stage and rank
 }
 
 // FusedStage is a stage of one phase on one device, made ready.
 type FusedStage struct {
-	all      *FusedStages
-	rank     int
-	plain    *fusedLaunch
-	measured *fusedLaunch // the same, which takes norms and reductions; nil where there are none
-	totals   *Totals
-	adds     []int64 // by neighbour: how many of its blocks count for this one in the stage
+	all       *FusedStages
+	rank      int
+	continued bool
+	plain     *fusedLaunch // nil where there is nothing to sweep
+	measured  *fusedLaunch // the same, which takes norms and reductions; nil where there are none
+	totals    *Totals
+	adds      []int64 // by neighbour: how many of its blocks count for this one in the stage
 }
 
 // fusedLaunch is a launch, and where in its argument the counts to wait for lie.
@@ -41,12 +43,20 @@ func (s *FusedStage) Queue(at *streams.Stream, m Moment, parameters any, measure
 	if measured && s.measured != nil {
 		l = s.measured
 	}
-	waits := s.all.waits[s.rank]
-	for neighbour, expected := range l.expected {
-		*expected = waits[neighbour]
+	waits, begun := s.all.waits[s.rank], s.all.begun[s.rank]
+	if l != nil {
+		for neighbour, expected := range l.expected {
+			*expected = waits[neighbour]
+		}
 	}
 	for neighbour, n := range s.adds {
-		waits[neighbour] += n
+		if begun[neighbour] += n; !s.continued {
+			waits[neighbour] += begun[neighbour]
+			begun[neighbour] = 0
+		}
+	}
+	if l == nil {
+		return nil
 	}
 	l.SetMoment(m)
 	if parameters != nil {

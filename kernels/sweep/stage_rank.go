@@ -24,6 +24,10 @@ type StageRank struct {
 	// what it reads, and the one after it tells that it has been read. It is the same on all ranks, and stores into ghosts of its own alone.
 	Alone bool
 
+	// Continued says that the next stage is the rest of this one: it waits for no more than this one has waited for, and neighbours
+	// wait for both. It is the same on all ranks. FusedStages have such stages.
+	Continued bool
+
 	core domain.Box // see absorbSlabs
 }
 
@@ -36,6 +40,14 @@ type Store struct {
 	To                int           // rank, maybe the same one
 	Array             kernels.Array // of the other
 	Odd               []domain.Vec  // up to three, of arrays of reals
+}
+
+// Within returns the part of a store that leaves points of a box; ok is false where none do.
+func (s Store) Within(box domain.Box) (part Store, ok bool) {
+	shift := s.Ghost.Lo.Sub(s.Send.Lo)
+	s.Send = s.Send.Intersect(box)
+	s.Ghost = s.Send.Shift(shift)
+	return s, !s.Send.Empty()
 }
 
 // maxOdd is how many walls a store may reflect about: one an axis.

@@ -35,19 +35,36 @@ type normTotal struct {
 
 func (t normTotal) addTo(s *taken) { s.norms[t.variable] = t.Result() }
 
-// pointTotal is the norms and reductions of a stage with a point function.
+// pointTotal is the norms and reductions of a stage with a point function, over all that its parts have swept.
 type pointTotal struct {
-	*sweep.Totals
+	parts     []*sweep.Totals
 	variables map[int]string // by measured variable the access that writes it
 	reduced   map[int]string // by reduction its name
 }
 
+func (t pointTotal) Queue(s *streams.Stream) error {
+	for _, part := range t.parts {
+		if err := part.Queue(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (t pointTotal) addTo(s *taken) {
 	for v, access := range t.variables {
-		s.norms[v], _ = t.Norms(access)
+		s.norms[v], _ = t.parts[0].Norms(access)
+		for _, part := range t.parts[1:] {
+			more, _ := part.Norms(access)
+			s.norms[v].Add(more)
+		}
 	}
 	for i, name := range t.reduced {
-		s.reduced[i], _ = t.Totals.Reduced(name)
+		s.reduced[i], _ = t.parts[0].Reduced(name)
+		for _, part := range t.parts[1:] {
+			more, _ := part.Reduced(name)
+			s.reduced[i].Join(more)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func unfused(x *Runner) error {
 		if st.Point == nil {
 			return fmt.Errorf("makes steps of point functions alone, and stage %d %q is none", i, st.Name)
 		}
-		for rank := range x.subdomains {
+		for _, rank := range x.local {
 			if _, err := x.stores(rank, i, 0); err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ func unsuited(name Scheme, err error) error {
 	return err
 }
 
-// stores returns what a subdomain stores into ghosts in a stage: its messages, and ghosts behind physical
+// stores returns what a subdomain stores into ghosts in a stage: its messages within the process, and ghosts behind physical
 // faces that change from step to step.
 func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error) {
 	var sent []Access
@@ -117,6 +117,9 @@ func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 				return nil, fmt.Errorf("stores into ghosts, and a boundary of %q has a kernel of its own", a.Variable.Spec.Name)
 			}
 			for _, s := range stores {
+				if !x.place.IsLocal(s.To) {
+					continue
+				}
 				all = append(all, sweep.Store{Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c), Odd: s.Odd})
 			}
 		}
@@ -124,19 +127,24 @@ func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 	return all, nil
 }
 
-// stageRanks returns what each subdomain does, by phase and stage.
+// stageRanks returns what each subdomain of this process does, by phase and stage. Their kernels know each other by the numbers of
+// their workers.
 func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 	for phase := range r.period {
 		var stages [][]sweep.StageRank
 		for stage := range r.step.Stages {
 			var ranks []sweep.StageRank
-			for rank, d := range r.subdomains {
+			for _, rank := range r.local {
+				d := r.subdomains[rank]
 				made := &d.stages[phase][stage]
 				one := sweep.StageRank{Sweeper: made.sweeper, Arrays: made.arrays}
 				one.Boundary, one.Interior = d.kernelBoxes(r.Runner, stage, int64(phase))
 				one.Alone = r.step.apart(int64(phase), stage)
 				if one.Stores, err = r.stores(rank, stage, int64(phase)); err != nil {
 					return nil, err
+				}
+				for i := range one.Stores {
+					one.Stores[i].To = r.workerOf(one.Stores[i].To)
 				}
 				ranks = append(ranks, one)
 			}
@@ -148,7 +156,7 @@ func (r *run) stageRanks() (all [][][]sweep.StageRank, err error) {
 }
 
 // addPart makes the streams of a subdomain, whose kernels take the totals that the function returns.
-func (k *oneKernel) addPart(d *subdomain, totals func(phase, stage int) *sweep.Totals) (err error) {
+func (k *oneKernel) addPart(d *subdomain, totals func(phase, stage int) []*sweep.Totals) (err error) {
 	p := &oneKernelPart{subdomain: d}
 	if p.steps, err = k.newStream(d.device, streams.Normal, "steps"); err != nil {
 		return err
@@ -166,10 +174,15 @@ func (k *oneKernel) addPart(d *subdomain, totals func(phase, stage int) *sweep.T
 	return err
 }
 
+// some returns those of totals that there are.
+func some(totals ...*sweep.Totals) []*sweep.Totals {
+	return slices.DeleteFunc(totals, func(t *sweep.Totals) bool { return t == nil })
+}
+
 // takeTotals has the norms and reductions of a subdomain taken by its kernels on their way, and what
 // these do not take from the fields, after a step. It reports whether there are some, all of the former
 // kind.
-func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) *sweep.Totals) (onTheirWay bool, err error) {
+func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) []*sweep.Totals) (onTheirWay bool, err error) {
 	d.totals, onTheirWay = nil, true
 	for phase := range k.period {
 		var all []total
@@ -179,7 +192,7 @@ func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) *swee
 				continue // it sweeps ghosts too
 			}
 			t, ok := k.step.pointTotal(&k.step.Stages[stage])
-			if t.Totals = totals(phase, stage); !ok || t.Totals == nil {
+			if t.parts = totals(phase, stage); !ok || len(t.parts) == 0 {
 				continue
 			}
 			all = append(all, t)
@@ -207,7 +220,8 @@ func (k *oneKernel) workers() [][]int { return alone(k.local) }
 func (k *oneKernel) assistants()      {}
 func (k *oneKernel) stop(int, int64)  {}
 func (k *oneKernel) queues(rank int) (steps, norms *streams.Stream) {
-	return k.parts[rank].steps, k.parts[rank].totals
+	p := k.parts[k.workerOf(rank)]
+	return p.steps, p.totals
 }
 
 // total queues the norms of the step that was queued last. What the step has left for them on its way
@@ -222,9 +236,9 @@ func (k *oneKernel) total(p *oneKernelPart, step int64) error {
 	return k.queueTotals(p.subdomain, p.totals, step)
 }
 
-// syncStreams waits for the streams of a subdomain.
-func (k *oneKernel) syncStreams(rank int) error {
-	p := k.parts[rank]
+// syncStreams waits for the streams of a worker's subdomain.
+func (k *oneKernel) syncStreams(worker int) error {
+	p := k.parts[worker]
 	for _, s := range []*streams.Stream{p.steps, p.totals} {
 		if err := s.Sync(k.patience()); err != nil {
 			return err

@@ -118,7 +118,7 @@ func (d *subdomain) pointLaunches(x *Runner, st *Stage, sweeper *sweep.Sweeper, 
 		return err
 	}
 	d.resources.Add(totals)
-	t.Totals = totals
+	t.parts = []*sweep.Totals{totals}
 	for i, r := range kept {
 		*r.measured = st.launch(launches[i], x.step.Length)
 	}
@@ -144,7 +144,7 @@ func (d *subdomain) grownLaunches(x *Runner, st *Stage, made *stageLaunches, fou
 		return err
 	}
 	d.resources.Add(totals)
-	t.Totals = totals
+	t.parts = []*sweep.Totals{totals}
 	both := st.launch(launches[0], x.step.Length)
 	if len(made.boxes.ghosts) > 0 {
 		ghosts, err := d.pointSweep(x, st, made, "sweep ghosts", made.boxes.ghosts...)

@@ -111,7 +111,7 @@ func (t *inProgram) run(one func() error) (ran bool, err error) {
 			panic(p)
 		}
 	}()
-	if err = one(); err != nil && strings.Contains(err.Error(), "would mirror") {
+	if err = one(); err != nil && (strings.Contains(err.Error(), "would mirror") || errors.Is(err, scheme.ErrUnsuited)) {
 		return false, nil
 	}
 	return true, err
@@ -132,25 +132,27 @@ func placed(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Ve
 	return halo.PlaceAmong(p, cut, owners, devices)
 }
 
-// stagesAmong carries out random steps.
+// stagesAmong carries out random steps, some of them in groups.
 func stagesAmong(s *halo.Session, p *mpi.Processes) error {
-	ran := 0
+	ran := map[scheme.Scheme]int{}
 	for seed := range uint64(12) {
 		for _, parts := range []domain.Vec{{1, 3, 1}, {2, 2, 1}, {3, 1, 1}} {
-			for _, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}} {
+			for _, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}, {Scheme: scheme.Fused}} {
 				t := &inProgram{}
 				once, err := t.run(func() error { return stepsAmong(t, s, p, seed, parts, o) })
 				if err != nil {
 					return fmt.Errorf("seed %d, parts %v, scheme %s: %w", seed, parts, o.Scheme, err)
 				}
 				if once {
-					ran++
+					ran[o.Scheme]++
 				}
 			}
 		}
 	}
-	if ran < 50 {
-		return fmt.Errorf("only %d runs were possible", ran)
+	for name, runs := range ran {
+		if runs < 15 {
+			return fmt.Errorf("only %d runs of %s were possible", runs, name)
+		}
 	}
 	return nil
 }
@@ -158,12 +160,22 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 // stepsAmong carries out one random step, and compares on rank 0.
 func stepsAmong(t *inProgram, s *halo.Session, p *mpi.Processes, seed uint64, parts domain.Vec, o scheme.Options) error {
 	random, ctx := newRandomStep(t, rand.New(rand.NewPCG(seed, 2))), context.Background()
+	if seed%3 == 2 {
+		random.group = 2
+		for a := range random.grid.Dims {
+			random.grid.Size[a] += 7
+		}
+	}
 	place, err := placed(s, p, random.grid, parts)
 	if err != nil {
 		return err
 	}
-	step, variables := random.make(t, place, false)
-	plan, err := step.Plan(s.Links, p2p.Staged)
+	step, variables := random.make(t, place, o.Scheme == scheme.Fused)
+	path := p2p.Staged
+	if o.Scheme == scheme.Fused {
+		path = p2p.Direct
+	}
+	plan, err := step.Plan(s.Links, path)
 	if err != nil {
 		return err
 	}
@@ -309,6 +321,9 @@ func choose(p *mpi.Processes, set *testdevices.Set) error {
 		if needs, err := scheme.NeedsOf(trial.Scheme); err != nil || !needs.Processes {
 			return fmt.Errorf("tried %v: %w", trial, err)
 		}
+	}
+	if !slices.ContainsFunc(first, func(t scheme.Trial) bool { return t.Scheme == scheme.Fused && t.Path == p2p.Direct }) {
+		return fmt.Errorf("tried %v, and not fused", first)
 	}
 	all, err := p.Gather(context.Background(), "trials", []byte(fmt.Sprint(first)))
 	if err != nil {

@@ -121,7 +121,8 @@ func trialsIn(text []byte, key string, paths []p2p.Path, many bool) (trials []Tr
 		if err != nil || many && needs.CheckPath(t.Scheme, t.Path) != nil {
 			return true
 		}
-		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !slices.Contains(paths, t.Path)
+		own := t.Path == needs.Path && slices.Contains(paths, p2p.Auto) // see Search.amongProcesses
+		return t.Step <= 0 || !slices.Contains(candidates(), t.Scheme) || !own && !slices.Contains(paths, t.Path)
 	}
 	return trials, len(trials) > 0 && !slices.ContainsFunc(trials, impossible) && slices.IsSortedFunc(trials, faster)
 }

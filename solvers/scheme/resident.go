@@ -33,7 +33,8 @@ func newResident(r *run, o Options) (scheme, error) {
 	}
 	r.resources.Add(k.all)
 	for _, d := range r.subdomains {
-		if err := k.addPart(d, k.all.Rank(d.rank).Totals); err != nil {
+		totals := func(phase, stage int) []*sweep.Totals { return some(k.all.Rank(d.rank).Totals(phase, stage)) }
+		if err := k.addPart(d, totals); err != nil {
 			return nil, err
 		}
 	}

@@ -102,9 +102,14 @@ func (r *run) refresh(d *subdomain, s *streams.Stream, stage int, n int64) error
 // complete queues what is still to be done to the ghosts that a stage reads, after those of
 // neighbours have come: in edges and corners.
 func (r *run) complete(d *subdomain, s *streams.Stream, stage int, n int64) error {
+	return r.eachReadAround(stage, n, func(g *boundary.Ghosts) error { return g.Complete(d.rank, s) })
+}
+
+// eachReadAround calls do for the ghosts of what a stage of a step reads around points.
+func (r *run) eachReadAround(stage int, n int64, do func(g *boundary.Ghosts) error) error {
 	for _, a := range r.step.Stages[stage].Reads {
 		if g := r.ghosts[a.Variable]; g != nil && a.around() {
-			if err := g[a.slot(r.done+n)].Complete(d.rank, s); err != nil {
+			if err := do(g[a.slot(r.done+n)]); err != nil {
 				return err
 			}
 		}

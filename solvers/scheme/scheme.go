@@ -44,7 +44,7 @@ func (d *definition) suits(x *Runner, o Options) error {
 	}
 	seen := map[*streams.Device]bool{}
 	for _, device := range devices {
-		if d.needs.OnePerDevice && seen[device] {
+		if d.needs.OnePerDevice && device != nil && seen[device] {
 			return fail("has one subdomain a device, and %v several", device)
 		}
 		seen[device] = true

@@ -65,7 +65,7 @@ type candidate struct {
 	plan *Plan
 }
 
-// candidates returns what to try, in that order.
+// candidates returns what to try, in that order. Where processes share the grid all call it, and get the same.
 func (s Search) candidates(step *Step) (all []candidate) {
 	for _, path := range s.paths(step) {
 		plan, err := step.Plan(s.Links, path)
@@ -77,11 +77,26 @@ func (s Search) candidates(step *Step) (all []candidate) {
 			names = []Scheme{s.Scheme}
 		}
 		for _, name := range names {
-			if needs, err := NeedsOf(name); len(names) > 1 && step.placement().Processes != nil && (err != nil || !needs.Processes) {
-				continue
+			c := candidate{name, path, plan}
+			if len(names) == 1 || step.placement().Processes == nil || s.amongProcesses(step, &c) {
+				all = append(all, c)
 			}
-			all = append(all, candidate{name, path, plan})
 		}
 	}
 	return all
+}
+
+// amongProcesses reports whether a candidate can be tried over several processes. One that exchanges over a path of its own takes
+// that within each of them, if all have it.
+func (s Search) amongProcesses(step *Step, c *candidate) bool {
+	needs, err := NeedsOf(c.name)
+	if err != nil || !needs.Processes || needs.CheckPath(c.name, c.path) != nil {
+		return false
+	}
+	if c.path == p2p.Auto && needs.Path != "" {
+		c.path = needs.Path
+		c.plan, err = step.Plan(s.Links, c.path)
+		err = agreed(step.placement(), err)
+	}
+	return err == nil
 }

@@ -1,0 +1,228 @@
+package scheme
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/streams"
+)
+
+// assistants are the threads that serve neighbours of a subdomain, one each, beside the main thread, which sweeps.
+type assistants struct {
+	*run
+	*subdomain
+	swept  *streams.Signal // the boundary region of a stage is swept
+	issued int64           // exchanges that the main thread has begun
+	last   atomic.Int64    // no stage comes after this one
+	all    []*assistant
+}
+
+// assistant serves one neighbour.
+type assistant struct {
+	name          string
+	out, in       [][]int // messages by stage
+	send, receive *streams.Stream
+	behindSweep   []bool          // by stage: what comes is put in place behind the main thread's sweep of the boundary region
+	sent          *streams.Event  // the messages of a stage have left
+	arrived       *streams.Signal // the neighbour's messages of a stage have been put in place, and where covers says so those to it have left
+}
+
+// neighbours lists those that a subdomain sends to or receives from, in the order of its messages.
+// Messages from one neighbour must be put in place in order.
+func (d *subdomain) neighbours(x *Runner) (all []int) {
+	add := func(rank int) {
+		if !slices.Contains(all, rank) {
+			all = append(all, rank)
+		}
+	}
+	for stage, plan := range x.plans {
+		for _, i := range d.out[stage] {
+			add(plan.Messages[i].To)
+		}
+		for _, i := range d.in[stage] {
+			add(plan.Messages[i].From)
+		}
+	}
+	return all
+}
+
+// newAssistants makes an assistant for each of some neighbours of a subdomain.
+func (r *run) newAssistants(d *subdomain, neighbours []int) (a *assistants, err error) {
+	a = &assistants{run: r, subdomain: d}
+	a.last.Store(math.MaxInt64)
+	if a.swept, err = d.device.NewSignal("subdomain %d on device %v to sweep its boundary", d.rank, d.device); err != nil {
+		return nil, err
+	}
+	r.resources.Add(a.swept)
+	for _, neighbour := range neighbours {
+		h, err := a.newAssistant(neighbour)
+		if err != nil {
+			return nil, err
+		}
+		a.all = append(a.all, h)
+	}
+	return a, nil
+}
+
+// newAssistant makes the assistant for a neighbour.
+func (a *assistants) newAssistant(neighbour int) (h *assistant, err error) {
+	d, towards := a.subdomain, a.towards(neighbour)
+	h = &assistant{
+		name: fmt.Sprintf("assistant of subdomain %d for its neighbour %d in %v", d.rank, neighbour, towards),
+		out:  make([][]int, len(a.plans)), in: make([][]int, len(a.plans)), behindSweep: make([]bool, len(a.plans)),
+	}
+	for stage, plan := range a.plans {
+		for _, i := range d.out[stage] {
+			if plan.Messages[i].To == neighbour {
+				h.out[stage] = append(h.out[stage], i)
+			}
+		}
+		for _, i := range d.in[stage] {
+			if plan.Messages[i].From == neighbour {
+				h.in[stage] = append(h.in[stage], i)
+				h.behindSweep[stage] = h.behindSweep[stage] || a.remoteWithoutCredit(stage, i)
+			}
+		}
+	}
+	if h.send, err = a.newStream(d.device, streams.Urgent, "send %v", towards); err != nil {
+		return nil, err
+	}
+	if h.receive, err = a.newStream(d.device, streams.Urgent, "receive %v", towards); err != nil {
+		return nil, err
+	}
+	if h.arrived, err = d.device.NewSignal("the %s", h.name); err != nil {
+		return nil, err
+	}
+	a.run.resources.Add(h.arrived)
+	return h, a.newEvents(d.device, &h.sent)
+}
+
+// towards returns the direction in which a neighbour lies, one of them if it does in several.
+func (a *assistants) towards(neighbour int) domain.Direction {
+	for stage, plan := range a.plans {
+		for _, i := range a.out[stage] {
+			if plan.Messages[i].To == neighbour {
+				return plan.Messages[i].Dir
+			}
+		}
+		for _, i := range a.in[stage] {
+			if plan.Messages[i].From == neighbour {
+				return plan.Messages[i].Dir.Opposite()
+			}
+		}
+	}
+	return domain.Direction{}
+}
+
+// announce says on the main thread's stream that the boundary region of a stage is swept.
+func (a *assistants) announce(s *streams.Stream, stage int, n int64) error {
+	if !a.sends(stage, n) {
+		return nil
+	}
+	a.issued = a.exchangesTo(stage, n)
+	return a.swept.Record(s)
+}
+
+// await lets the main thread's stream wait for what was sent before a stage; came is false where nothing was.
+func (a *assistants) await(s *streams.Stream, stage int, n int64) (came bool, err error) {
+	if before, step := a.stageBefore(stage); !a.sends(before, n+step) {
+		return false, nil
+	}
+	for _, h := range a.all {
+		if err := h.arrived.Wait(a.workers, s, a.issued); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// start starts the threads.
+func (a *assistants) start() {
+	for _, h := range a.all {
+		a.workers.Go(h.name, func() error { return a.assist(h) })
+	}
+}
+
+// stop lets the assistants go after step n: they look up when the boundary of the next stage
+// is announced, and find that there is no such stage.
+func (a *assistants) stop(n int64) {
+	a.last.Store(a.exchangesTo(len(a.step.Stages)-1, n))
+	a.swept.Announce()
+}
+
+// assist is an assistant's loop: it sends as soon as the boundary region is
+// swept, and puts in place what the neighbour sends, on two streams, so that
+// neither waits for the other.
+func (a *assistants) assist(h *assistant) error {
+	for n := int64(1); ; n++ {
+		for stage := range a.step.Stages {
+			if !a.sends(stage, n) {
+				continue
+			}
+			now := a.exchangesTo(stage, n)
+			if err := a.swept.Await(a.workers, now); err != nil {
+				return err
+			}
+			if now > a.last.Load() {
+				return nil
+			}
+			if err := a.assistStage(h, stage, n); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// assistStage sends and receives the messages of one stage.
+func (a *assistants) assistStage(h *assistant, stage int, n int64) error {
+	h.send.BeginStep(n)
+	h.receive.BeginStep(n)
+	if err := a.swept.Wait(a.workers, h.send, a.exchangesTo(stage, n)); err != nil {
+		return err
+	}
+	for _, i := range h.out[stage] {
+		if err := a.takeCredit(h.send, stage, i, n); err != nil {
+			return err
+		}
+		if err := a.exchange(stage, n).Transfer(i).Send(h.send); err != nil {
+			return err
+		}
+	}
+	if a.covers(len(h.out[stage]), len(h.in[stage])) {
+		if err := h.send.Record(h.sent); err != nil {
+			return err
+		}
+		if err := h.receive.Wait(h.sent); err != nil {
+			return err
+		}
+	}
+	if h.behindSweep[stage] {
+		if err := a.swept.Wait(a.workers, h.receive, a.exchangesTo(stage, n)); err != nil {
+			return err
+		}
+	}
+	for _, i := range h.in[stage] {
+		if err := a.exchange(stage, n).Transfer(i).Receive(a.workers, h.receive); err != nil {
+			return err
+		}
+	}
+	return h.arrived.Record(h.receive)
+}
+
+// sync waits until the assistants have done what was begun, and their streams too.
+func (a *assistants) sync() error {
+	for _, h := range a.all {
+		if err := h.arrived.Await(a.workers, a.issued); err != nil {
+			return err
+		}
+		for _, s := range []*streams.Stream{h.send, h.receive} {
+			if err := s.Sync(a.patience()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
