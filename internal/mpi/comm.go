@@ -42,31 +42,37 @@ func (c *Comm) Dup(ctx context.Context, limit time.Duration) (*Comm, error) {
 }
 
 // Split returns the communicator of those processes that give the same color, in the order of
-// their keys, then of their ranks. All processes must call it. Colors are not negative.
-func (c *Comm) Split(color, key int) (*Comm, error) {
-	return c.derived(fCommSplit, arguments{uintptr(c.handle), uintptr(color), uintptr(key)}, 3)
+// their keys, then of their ranks. All processes must call it. Colors are not negative. It waits
+// for the others, at most that long.
+func (c *Comm) Split(ctx context.Context, limit time.Duration, color, key int) (*Comm, error) {
+	return c.derived(ctx, limit, fCommSplit, arguments{uintptr(c.handle), uintptr(color), uintptr(key)}, 3)
 }
 
 // SplitShared returns the communicator of the processes that can share memory: those of this
-// host, or of this container. All processes must call it.
-func (c *Comm) SplitShared() (*Comm, error) {
+// host, or of this container. All processes must call it. It waits for the others, at most that
+// long.
+func (c *Comm) SplitShared(ctx context.Context, limit time.Duration) (*Comm, error) {
 	h := c.library.handles
-	return c.derived(fCommSplitType, arguments{uintptr(c.handle), uintptr(h.shared), 0, uintptr(h.noInfo)}, 4)
+	return c.derived(ctx, limit, fCommSplitType, arguments{uintptr(c.handle), uintptr(h.shared), 0, uintptr(h.noInfo)}, 4)
 }
 
-// derived calls a function that writes a new communicator, as argument number out.
-func (c *Comm) derived(fn function, a arguments, out int) (*Comm, error) {
+// derived calls a function that writes a new communicator, as argument number out. The call
+// blocks, and MPI has none that does not: one that is not back in time is left behind on its
+// thread, with its frame.
+func (c *Comm) derived(ctx context.Context, limit time.Duration, fn function, a arguments, out int) (*Comm, error) {
 	l := c.library
 	f, err := l.frames.take()
 	if err != nil {
 		return nil, err
 	}
-	defer l.frames.give(f)
 	f.put(0)
 	a[out] = f.request()
-	if err := l.call(fn, "", a); err != nil {
-		return nil, err
+	made := make(chan error, 1)
+	go func() { made <- l.call(fn, "", a) }()
+	if err := within(ctx, limit, made, functionNames[fn], withAllRanks); err != nil {
+		return nil, err // MPI may still write into the frame
 	}
+	defer l.frames.give(f)
 	return l.made(fn, f)
 }
 

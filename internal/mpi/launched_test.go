@@ -56,12 +56,16 @@ func TestHangingRank(t *testing.T) {
 	})
 }
 
-// A communicator is not waited for longer than the limit, where a rank does not copy it.
-func TestHangingRankAndACopy(t *testing.T) {
-	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		r := in.Run(t, testmpi.Job{Program: "alone", Ranks: 3, Limit: 30 * time.Second})
-		r.Fails(t, "<nil> MPI_Comm_idup with all ranks: waited too long for 2s")
-	})
+// A communicator is not waited for longer than the limit, where a rank does not copy or split it.
+func TestHangingRankAndACommunicator(t *testing.T) {
+	for _, tc := range []struct{ program, call string }{{"alone", "MPI_Comm_idup"}, {"split", "MPI_Comm_split"}} {
+		t.Run(tc.program, func(t *testing.T) {
+			testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+				r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: 3, Limit: 30 * time.Second})
+				r.Fails(t, "<nil> "+tc.call+" with all ranks: waited too long for 2s")
+			})
+		})
+	}
 }
 
 // A rank that dies ends the others: its launcher ends them, or MPI does. Which of them is first,

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		"killed":      inWorld(killed),
 		"hanging":     inWorld(hanging),
 		"alone":       inWorld(copiesAlone),
+		"split":       inWorld(splitsAlone),
 		"absent":      absent,
 	})
 }
@@ -205,7 +206,7 @@ func collectives(c *mpi.Comm) error {
 
 // splits cuts the ranks into odd and even ones, in reverse order, and into hosts: here one.
 func splits(c *mpi.Comm) error {
-	half, err := c.Split(c.Rank()%2, -c.Rank())
+	half, err := c.Split(context.Background(), limit, c.Rank()%2, -c.Rank())
 	if err != nil {
 		return err
 	}
@@ -213,7 +214,7 @@ func splits(c *mpi.Comm) error {
 	if half.Size() != size || half.Rank() != size-1-c.Rank()/2 {
 		return fmt.Errorf("rank %d of %d among every other", half.Rank(), half.Size())
 	}
-	host, err := c.SplitShared()
+	host, err := c.SplitShared(context.Background(), limit)
 	if err != nil {
 		return err
 	}
@@ -389,6 +390,17 @@ func copiesAlone(c *mpi.Comm) error {
 		time.Sleep(10 * time.Minute)
 	}
 	made, err := c.Dup(context.Background(), 2*time.Second)
+	fmt.Fprintln(os.Stderr, made, err)
+	time.Sleep(500 * time.Millisecond) // as below
+	return errors.Join(err, c.Library().Abort(3))
+}
+
+// splitsAlone has all but rank 1 split the communicator, which no call of MPI does without blocking.
+func splitsAlone(c *mpi.Comm) error {
+	if c.Rank() == 1 {
+		time.Sleep(10 * time.Minute)
+	}
+	made, err := c.Split(context.Background(), 2*time.Second, 0, c.Rank())
 	fmt.Fprintln(os.Stderr, made, err)
 	time.Sleep(500 * time.Millisecond) // as below
 	return errors.Join(err, c.Library().Abort(3))

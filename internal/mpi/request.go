@@ -28,11 +28,14 @@ const (
 
 const allRanks = -2
 
+// withAllRanks is how errors name whom a collective call waited for.
+const withAllRanks = "with all ranks"
+
 // with says whom a request is for.
 func (r *Request) with() string {
 	switch {
 	case r.peer == allRanks:
-		return "with all ranks"
+		return withAllRanks
 	case r.fn == fIsend:
 		return fmt.Sprintf("to rank %d, tag %d", r.peer, r.tag)
 	}

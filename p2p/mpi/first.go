@@ -3,6 +3,8 @@ package mpi
 import (
 	"context"
 	"fmt"
+
+	binding "github.com/halox/halox/internal/mpi"
 )
 
 // First returns the first n of the processes, with ranks, hosts and tags of their own; nil on the others. All processes call it.
@@ -15,9 +17,13 @@ func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 	if p.Rank >= n {
 		color = 1
 	}
-	comm, err := p.control.Split(color, p.Rank)
+	var comm *binding.Comm
+	err := p.together(ctx, fmt.Sprintf("take the first %d processes", n), func(ctx context.Context) (err error) {
+		comm, err = p.control.Split(ctx, p.options.Limit, color, p.Rank)
+		return err
+	})
 	if err != nil {
-		return nil, p.Fail(err)
+		return nil, err
 	}
 	if color == 1 {
 		return nil, comm.Free()

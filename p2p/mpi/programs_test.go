@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		"stopped":   joined(short, func(p *mpi.Processes) error { return stopped(p, p.Size()-1) }),
 		"stopped-0": joined(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
 		"hangs":     joined(short, hangs),
+		"first":     joined(short, firstAlone),
 		"leaves":    joined(short, leaves),
 		"misuse":    joined(usual, misuse),
 		"mail":      joined(usual, mail),
@@ -299,6 +300,16 @@ func hangs(p *mpi.Processes) error {
 		return context.Cause(p.Context())
 	}
 	return receive(p, devices[0], 100, last, 1, 5)
+}
+
+// firstAlone has all but the last rank take the first processes.
+func firstAlone(p *mpi.Processes) error {
+	if p.Rank == p.Size()-1 {
+		<-p.Context().Done()
+		return context.Cause(p.Context())
+	}
+	_, err := p.First(context.Background(), p.Size()-1)
+	return err
 }
 
 // leaves has the last rank end without a word to the others.
