@@ -25,7 +25,7 @@ func TestLaunchedCommands(t *testing.T) {
 				"messages between processes of one host count as those between rank 0 on host ", "exchange of a step",
 			}},
 			"plan as a graph": {[]string{"plan", config, "--dot"}, []string{"digraph halox", `"cluster host 1 of rank 1"`}},
-			"verify":          {[]string{"verify", config}, []string{"all ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 host devices of 2 processes"}},
+			"verify":          {[]string{"verify", config}, []string{"\nall ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 host devices of 2 processes", "ok    ranks of 4 devices of 2 processes on one host: one gets what all put to it at once"}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				r := launchHalox(t, in, 2, []string{"CUDA_VISIBLE_DEVICES="}, tc.args...) // which one process might have to itself

@@ -30,7 +30,7 @@ notifications and barriers, on each device, between two and among all. A large
 grid is made smaller first, and cut alike.
 
 Started by mpirun, all processes check together: fields that they share, and the schemes that
-run over several processes. Litmus tests of ranks are of one process.
+run over several processes. Litmus tests of ranks are among the devices of all.
 
 With --ranks-for it runs nothing but those litmus tests, one after the other for so long,
 each with a random seed that chooses the test, the devices, the ranks and the data. The

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/halo/ranks/litmus"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
@@ -40,10 +41,10 @@ func (v *verifier) devices() (all []*streams.Device) {
 }
 
 // ranks returns the litmus tests of ranks: on each device, between the two of each pair, and among all. There are none
-// where some device does not reach another.
+// where some device does not reach another. Of several processes they are among all devices.
 func (v *verifier) ranks() (all []check) {
 	if v.team.processes != nil {
-		return nil
+		return v.ranksOfProcesses()
 	}
 	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Limit: waitLimit}
 	devices := v.devices()
@@ -67,9 +68,35 @@ func (v *verifier) ranks() (all []check) {
 			puts(fmt.Sprintf("%v and %v", other, d), other, d)
 		}
 	}
-	among := fmt.Sprintf("ranks of all %d devices: ", len(devices))
-	return append(all,
-		check{among + "nobody leaves a barrier early, and what was stored before is seen", func(ctx context.Context) error { return tests.Barriers(ctx, devices...) }},
-		check{among + "one gets what all put to it at once", func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }},
-	)
+	return append(all, among(tests, fmt.Sprintf("ranks of all %d devices: ", len(devices)), devices)...)
+}
+
+// among returns the tests in which all ranks of some devices take part.
+func among(tests litmus.Tests, name string, devices []*streams.Device) []check {
+	return []check{
+		{name + "nobody leaves a barrier early, and what was stored before is seen", func(ctx context.Context) error { return tests.Barriers(ctx, devices...) }},
+		{name + "one gets what all put to it at once", func(ctx context.Context) error { return tests.AllToOne(ctx, devices...) }},
+	}
+}
+
+// ranksOfProcesses returns the tests among the devices of all processes, which end them together: none is given up when the command
+// is interrupted.
+func (v *verifier) ranksOfProcesses() (together []check) {
+	p, devices, n := v.team.processes, v.session.Devices, 0
+	for _, count := range v.session.Counts() {
+		n += count
+	}
+	if n > ranks.MaxDevices {
+		fmt.Fprintf(v.out, "left out: ranks: %d devices of all processes; up to %d are possible\n", n, ranks.MaxDevices)
+		return nil
+	}
+	tests := litmus.Tests{Compiler: v.session.Compiler, Links: v.session.Links, Processes: p, Limit: waitLimit}
+	name := fmt.Sprintf("ranks of %d devices of %s: ", n, manyProcesses(p))
+	all := append(among(tests, name, devices), check{name + "puts at every alignment come whole before their notification, tags are counted apart", func(ctx context.Context) error {
+		return errors.Join(tests.Puts(ctx, devices...), tests.Counts(ctx, devices...))
+	}})
+	for _, c := range all {
+		together = append(together, check{c.name, func(ctx context.Context) error { return c.run(context.WithoutCancel(ctx)) }})
+	}
+	return together
 }

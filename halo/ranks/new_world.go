@@ -20,8 +20,9 @@ import (
 // numbered by process, and there by device. All then call NewWindow, NewChannel and Run in the same order. Where one
 // fails, all do.
 func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Program, o Options) (world *World, err error) {
-	if err := checkAll(devices, p, o); err != nil && o.Processes == nil {
-		return nil, err
+	wrong := checkAll(devices, p, o)
+	if wrong != nil && o.Processes == nil {
+		return nil, wrong
 	}
 	o.Limit = cmp.Or(o.Limit, limit)
 	w := &World{program: p, options: o, compiler: c, devices: devices, presets: map[int][][]byte{}, sizes: map[int][]int64{}, log: logger{to: o.Log}}
@@ -30,7 +31,7 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	if err := w.meet(checkAll(devices, p, o)); err != nil {
+	if err := w.meet(wrong); err != nil {
 		return nil, err
 	}
 	functions, err := w.prepare(links)
@@ -46,8 +47,10 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 	if err != nil {
 		return nil, err
 	}
-	err = w.load(functions, boards)
-	return w, w.agree("load the kernels", err)
+	if err := w.agree("load the kernels", w.load(functions, boards)); err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 // checkAll returns an error unless the program can be run on these devices.

@@ -108,7 +108,7 @@ struct World {
 	LogLine *log;               // of this device, in host memory
 	Command *commands;          // of this device, in host memory, for its proxy
 	const ChannelEnd *ends;     // MAX_ENDS of each rank of this device; null: none has any
-	char *boards[MAX_DEVICES];  // as this device reaches them
+	char *boards[MAX_DEVICES];  // as this device reaches them, or its proxy, or that of another process
 };
 
 // Where things are on a board. Lines of 128 bytes keep counts apart that are polled by different ranks.
