@@ -87,7 +87,7 @@ func (r *refresher) add(ghosts domain.Box, side domain.Direction, launch func(do
 			return err
 		}
 		if i > 0 && r.ghosts.edgesAreRead() {
-			for _, part := range r.beyondRemote(box) {
+			for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
 				k, err := launch(part, side)
 				if err != nil {
 					return err
@@ -158,7 +158,7 @@ func (r *refresher) addMirrorsBeside(sides []domain.Direction) error {
 			own = append(own, r.mirrored(face, side))
 			for _, box := range around(beside, face) {
 				rest = append(rest, r.mirrored(box, side))
-				for _, part := range r.beyondRemote(box) {
+				for _, part := range r.ghosts.beyondRemote(r.rank, r.array.Layout, box) {
 					remote = append(remote, r.mirrored(part, side))
 				}
 			}
@@ -232,16 +232,6 @@ func (r *refresher) layer(side domain.Direction, n int) domain.Box {
 		b.Lo[a] = l.Owned.Hi[a] + n
 	}
 	b.Hi[a] = b.Lo[a] + 1
-	return b
-}
-
-// grown adds the ghosts of one side to a box.
-func grown(b domain.Box, side domain.Direction, width domain.Radius) domain.Box {
-	if a := side.Axis(); side.Positive() {
-		b.Hi[a] += width.Plus[a]
-	} else {
-		b.Lo[a] -= width.Minus[a]
-	}
 	return b
 }
 

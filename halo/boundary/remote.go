@@ -3,21 +3,20 @@ package boundary
 import "github.com/halox/halox/domain"
 
 // beyondRemote returns the parts of a box of ghosts behind faces that lie beyond ghosts of neighbours in other processes.
-func (r *refresher) beyondRemote(ghosts domain.Box) (parts []domain.Box) {
-	p := r.ghosts.field.Placement
+func (g *Ghosts) beyondRemote(rank int, l domain.Layout, ghosts domain.Box) (parts []domain.Box) {
+	p := g.field.Placement
 	if p.Processes == nil {
 		return nil
 	}
-	l := r.array.Layout
 	for _, dir := range domain.Directions(p.Grid.Dims) {
-		neighbour, ok := p.Neighbour(r.rank, dir)
+		neighbour, ok := p.Neighbour(rank, dir)
 		if !ok || p.IsLocal(neighbour) {
 			continue
 		}
 		beyond := domain.GhostBox(l.Owned, dir, l.Width)
-		for _, side := range r.ghosts.sidesOf(r.rank, nil) {
+		for _, side := range g.sidesOf(rank, nil) {
 			if dir[side.Axis()] == 0 {
-				beyond = grown(beyond, side, r.ghosts.reach.Width)
+				beyond = grown(beyond, side, g.reach.Width)
 			}
 		}
 		if part := ghosts.Intersect(beyond); !part.Empty() {
@@ -25,4 +24,14 @@ func (r *refresher) beyondRemote(ghosts domain.Box) (parts []domain.Box) {
 		}
 	}
 	return parts
+}
+
+// grown adds the ghosts of one side to a box.
+func grown(b domain.Box, side domain.Direction, width domain.Radius) domain.Box {
+	if a := side.Axis(); side.Positive() {
+		b.Hi[a] += width.Plus[a]
+	} else {
+		b.Lo[a] -= width.Minus[a]
+	}
+	return b
 }

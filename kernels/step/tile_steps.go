@@ -3,11 +3,13 @@ package step
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/launch"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/streams"
 )
 
@@ -146,6 +148,37 @@ func (s *TileSteps) queue(at *streams.Stream, k tileKernel, first, steps int64, 
 	s.span, s.unread = tileSpan{first, steps, s.launches, s.skipped, w}, w.every > 0
 	*k.span = s.span
 	return at.Launch(k.kernel)
+}
+
+// CanCheck reports whether QueueChecked may be called.
+func (s *TileSteps) CanCheck() bool { return s.checked.kernel != nil }
+
+// QueueChecked is Queue with norms of the last step, and with checks of those before. When the launch is done Checked must be
+// called, before more is queued.
+func (s *TileSteps) QueueChecked(at *streams.Stream, first, steps int64, c Checks) error {
+	switch {
+	case !s.CanCheck():
+		return errors.New("step: checks of tiles that are not prepared for them")
+	case c.Until < 0 || c.Every < 1 || c.Every > math.MaxInt32 || c.Until > math.MaxInt32:
+		return fmt.Errorf("step: checks of every %d steps after %d", c.Every, c.Until)
+	case (steps-2-c.Until)/c.Every+1 > MostChecks:
+		return fmt.Errorf("step: more than %d checks in one launch", MostChecks)
+	}
+	return s.queue(at, s.checked, first, steps, c.watch(s.checks))
+}
+
+// Checked returns the norms of this rank's tiles at each check of the launch, and which of them ended it, counted from 1; 0 if it made all its steps.
+// Those after that one are left out.
+func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
+	host := s.group.checks[s.rank].host.Bytes()
+	report := streams.View[int64](host[MostChecks*normsBytes:])
+	ended, begun := report[0], report[1]
+	s.checks, s.unread = s.checks+begun, false
+	if ended > 0 {
+		s.skipped += s.span.count
+		begun = ended
+	}
+	return streams.View[reduce.Norms](host[:begun*normsBytes]), ended
 }
 
 // Err returns an error if the device has waited in vain for a neighbour, or its thread blocks for each
