@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,7 +56,7 @@ func TestPlanHosts(t *testing.T) {
 			continue
 		}
 		efficiency[[3]string{r.Text("network"), r.Text("mode"), r.Text("hosts")}] = r.Median(results.Efficiency)
-		if s, _, _ := strings.Cut(r.Text("scheme"), " "); s != "two-stream" && s != "assisted" && s != "baseline" {
+		if s, _, _ := strings.Cut(r.Text("scheme"), " "); !slices.Contains([]string{"baseline", "two-stream", "assisted", "fused"}, s) {
 			t.Errorf("scheme %s over hosts", s)
 		}
 	}

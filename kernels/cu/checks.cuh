@@ -19,7 +19,7 @@ enum { FOLD_AFTER = 1, END_AFTER = 4 };
 static_assert(CHECK_SLOTS >= 2 * END_AFTER, "");
 
 // A vote of a GPU at which what is not finite ends the launch.
-#define NOT_FINITE_VOTE -1.0
+constexpr double not_finite_vote = -1.0;
 
 // check_at returns the check of a step; -1 if it has none, or if it is before the launch.
 __device__ __forceinline__ int check_at(const Tiles &s, unsigned step) {
@@ -128,7 +128,7 @@ __device__ __forceinline__ double vote_of(const Watch &o, const NormSum &norms) 
 	const double most = __longlong_as_double(0x7fefffffffffffff); // of numbers
 	const BinnedSum change = norms.sum_change2.binned();
 	if (o.finite && (change.has_nan() || norms.sum2.binned().has_nan() || norms.max_change > most || norms.max > most))
-		return NOT_FINITE_VOTE;
+		return not_finite_vote;
 	return o.squares ? change.about() : norms.max_change;
 }
 
@@ -171,7 +171,7 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 		});
 		if (!here) report_timeout(w.s.failed, THIS_DEVICE);
 		const double vote = v.value();
-		came = came && here, finite = finite && vote != NOT_FINITE_VOTE;
+		came = came && here, finite = finite && vote != not_finite_vote;
 		change = w.s.watch.squares ? change + vote : larger(change, vote);
 	}
 	for (int d = 16; d > 0; d /= 2) {
