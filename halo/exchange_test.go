@@ -322,6 +322,26 @@ func TestWhatIsJoined(t *testing.T) {
 	}
 }
 
+// A chain of subdomains that are their own neighbours along the other axes has one message a neighbour, not one a direction.
+func TestMessagesOfAChain(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	box := star(3)
+	box.Connectivity = halo.Corners
+	p := place(t, set, []int{16, 16, 16}, [3]bool{true, true, false}, domain.Vec{1, 1, 4})
+	messages := map[[2]int]int{}
+	for _, m := range must(halo.NewPlan(p, set.Links, p2p.Peer, box))(t).Messages {
+		messages[[2]int{m.From, m.To}]++
+	}
+	if len(messages) != 4+2*3 {
+		t.Errorf("messages of %d pairs, want one of each subdomain to itself and to each neighbour: %v", len(messages), messages)
+	}
+	for pair, n := range messages {
+		if n != 1 {
+			t.Errorf("%d messages from %d to %d", n, pair[0], pair[1])
+		}
+	}
+}
+
 // Bad use gets an error that says what to change.
 func TestRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
