@@ -56,24 +56,24 @@ func shell(t *testing.T, dir, script string) string {
 // A reader who starts from an empty folder beside a clone and does what a page
 // says gets the output that it shows.
 func TestPrograms(t *testing.T) {
-	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane", "ranks.md": "total"} {
-		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), folder) })
-	}
-}
-
-// follow does what a page says, which makes a folder of that name.
-func follow(t *testing.T, page, folder string) {
-	scripts, programs, outputs := blocks(page, "sh"), blocks(page, "go"), blocks(page, "")
-	if len(scripts) != 2 || len(programs) != 1 || len(outputs) != 1 {
-		t.Fatalf("the page has %d scripts, %d programs and %d outputs", len(scripts), len(programs), len(outputs))
-	}
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := t.TempDir() // of all, so that halox is compiled once
 	if err := os.Symlink(root, filepath.Join(dir, "halox")); err != nil {
 		t.Fatal(err)
+	}
+	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane", "ranks.md": "total"} {
+		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), dir, folder) })
+	}
+}
+
+// follow does what a page says beside halox, in a folder of that name, which it makes.
+func follow(t *testing.T, page, dir, folder string) {
+	scripts, programs, outputs := blocks(page, "sh"), blocks(page, "go"), blocks(page, "")
+	if len(scripts) != 2 || len(programs) != 1 || len(outputs) != 1 {
+		t.Fatalf("the page has %d scripts, %d programs and %d outputs", len(scripts), len(programs), len(outputs))
 	}
 	shell(t, dir, scripts[0])
 	dir = filepath.Join(dir, folder)

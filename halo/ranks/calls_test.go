@@ -343,7 +343,7 @@ func TestRunEnds(t *testing.T) {
 }
 
 // The sources compile with options and without: those with all kinds of calls for each generation of GPUs, if tests are
-// long, the others for one. Two of them only then: they take longest, and tests run them as C++.
+// long, the others for one. Most of them only then: they take longest, and tests run them as C++.
 func TestSourceCompiles(t *testing.T) {
 	testdevices.OtherCompilers(t)
 	if testing.Short() {
@@ -361,7 +361,7 @@ func TestSourceCompiles(t *testing.T) {
 		"collectives":       {collectivesSource(), []string{"RANK_CHECKS"}, []string{"sm_90"}},
 		"proxy":             {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}, []string{"sm_100"}},
 	} {
-		if !testdevices.Long() && (name == "collectives" || name == "messages by proxy") {
+		if !testdevices.Long() && name != "all" && name != "messages" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -110,10 +110,11 @@ func (r *tileRow[T]) check(runs []checkedRun) {
 // it, also the last, and the steps can be made again; so it does where norms are not finite.
 func TestTilesCheck(t *testing.T) {
 	eachGPU(t, 3, func(t *testing.T, set *testdevices.Set) {
-		for _, c := range []struct {
+		type box struct {
 			size    domain.Vec
 			devices int
-		}{{domain.Vec{33, 47, 1}, 1}, {domain.Vec{65, 130, 1}, 3}, {domain.Vec{9, 20, 31}, 2}, {domain.Vec{6, 7, 8}, 1}} {
+		}
+		for _, c := range testdevices.Spread(2, []box{{domain.Vec{65, 130, 1}, 3}, {domain.Vec{33, 47, 1}, 1}, {domain.Vec{6, 7, 8}, 1}, {domain.Vec{9, 20, 31}, 2}}) {
 			if c.devices > len(set.Devices) {
 				continue
 			}

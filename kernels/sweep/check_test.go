@@ -32,7 +32,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 			}
 			all = some
 		}
-		for i, s := range testdevices.Few(9, all) {
+		for i, s := range testdevices.Few(5, all) {
 			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
 		}
 	})
@@ -53,7 +53,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 		"a component by data":      {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "a component"},
 		"a name that nobody has":   {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `has no access "w"`},
 	} {
-		if !testdevices.Long() && slices.Contains([]string{"beside the footprint", "by data, as a number", "by a parameter"}, name) {
+		if !testdevices.Long() && slices.Contains([]string{"constant", "beside the footprint", "by data, as a number", "by a parameter"}, name) {
 			continue // as others: each takes the C++ compiler some seconds
 		}
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,11 @@ func TestPasses(t *testing.T) {
 		if testdevices.OnGPU(b.Device) {
 			cases = 6
 		}
-		for i, s := range stencils(t) { // of either type if tests are long, else of one by turns
+		all := stencils(t)
+		if testdevices.OnCPU(b.Device) {
+			all = testdevices.Spread(5, all) // each program takes a second to compile
+		}
+		for i, s := range all { // of either type if tests are long, else of one by turns
 			if testdevices.Long() || i%2 == 0 {
 				tryPasses[float32](t, b, s, kernels.Float32, cases, rng)
 			}
@@ -48,9 +52,12 @@ func TestPassesOverManyTiles(t *testing.T) {
 		if testdevices.OnGPU(b.Device) {
 			cases = 12
 		}
-		for _, s := range stencils(t) {
-			if _, star := s.AsStar(); star {
+		for i, s := range stencils(t) { // of either type if tests are long, else of one by turns
+			_, star := s.AsStar()
+			if star && (testdevices.Long() || i%2 == 0) {
 				overManyTiles[float32](t, b, s, kernels.Float32, cases, rng)
+			}
+			if star && (testdevices.Long() || i%2 == 1) {
 				overManyTiles[float64](t, b, s, kernels.Float64, cases, rng)
 			}
 		}

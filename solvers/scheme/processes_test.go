@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 // Steps of any stages over several processes give the values of plain loops on one array, and reductions the same numbers.
 func TestStagesOfProcesses(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "auto": {3, 2}} {
-			for _, n := range testdevices.Few(1, ranks) {
+		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "auto": {2, 3}} {
+			for _, n := range testdevices.Spread(1, ranks) {
 				t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: program, Ranks: n, Limit: 200 * time.Second})
 					r.Succeeds(t)

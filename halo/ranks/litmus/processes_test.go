@@ -101,8 +101,8 @@ func faultsAreFound(t Tests, devices []*streams.Device) error {
 // All litmus tests hold among the devices of several processes, and find faults there.
 func TestProcesses(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, program := range []string{"litmus", "faults"} {
-			for _, n := range testdevices.Few(1, []int{2, 4}) {
+		for program, ranks := range map[string][]int{"litmus": {2, 4}, "faults": {4, 2}} {
+			for _, n := range testdevices.Spread(1, ranks) {
 				t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: program, Ranks: n, Limit: 200 * time.Second})
 					r.Succeeds(t)
