@@ -155,6 +155,9 @@ func TestCollectives(t *testing.T) {
 }
 
 func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first uint64) {
+	if isHeavy(s, each) {
+		t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
+	}
 	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
 	if testdevices.OnGPU(s.Devices[0]) {
 		rounds = 3000

@@ -148,6 +148,9 @@ func TestPuts(t *testing.T) {
 				rest           time.Duration
 			}{{1, 64, 40, 0}, {2, 32, 60, 20 * time.Microsecond}, {5, 128, 40, 50 * time.Microsecond}, {16, 64, 30, 0}} {
 				t.Run(fmt.Sprintf("%s/ranks=%d", kernel, c.ranks), func(t *testing.T) {
+					if isHeavy(s, c.ranks) {
+						t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
+					}
 					if testdevices.OnGPU(s.Devices[0]) {
 						c.rounds *= 500
 					} else if !testdevices.Long() {

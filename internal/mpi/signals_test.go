@@ -26,6 +26,9 @@ func actions() (all [65]action, err error) {
 		if _, _, e := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&all[n])), 8, 0, 0); e != 0 {
 			return all, e
 		}
+		if h := all[n].handler; h <= 1 { // SIG_DFL or SIG_IGN, where nothing else counts: Notify and Stop of Go change that
+			all[n] = action{handler: h}
+		}
 	}
 	return all, nil
 }

@@ -260,6 +260,14 @@ inline void stalled(Launch *l) {
 	pthread_mutex_unlock(&l->mutex);
 }
 
+// rest gives the processor to other threads of the operating system after a round in which no thread of a block went on. Who
+// waits for long sleeps, and leaves it to those that it waits for, which may be of other processes.
+inline void rest(int rounds) {
+	const timespec nap = {0, 200000};
+	if (rounds < 1000) sched_yield();
+	else nanosleep(&nap, 0);
+}
+
 inline void run_block(unsigned long long n) {
 	Worker *w = self;
 	Launch *l = w->launch;
@@ -289,8 +297,8 @@ inline void run_block(unsigned long long n) {
 		if (w->first == round || !round) {
 			if (round && !w->progress) {
 				if (!w->polled) fail(w->first, "all threads of the block wait for each other");
-				sched_yield();
-				if (++idle_rounds % PATIENCE == 0) stalled(l);
+				rest(++idle_rounds);
+				if (idle_rounds % PATIENCE == 0) stalled(l);
 			} else {
 				idle_rounds = 0;
 			}
