@@ -41,14 +41,15 @@ func TestProcesses(t *testing.T) {
 // A process that is lost in mid-run, or fails, ends the others in time, which name it.
 func TestProcessesNameWhoIsLost(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, tc := range []struct{ program, says string }{
+		type loss struct{ program, says string }
+		for _, tc := range testdevices.Spread(3, []loss{ // a scheme with assistants or fused, unless tests are long
 			{"one stops", "has said nothing for 2s"},
 			{"one is gone", "has said nothing for 2s"},
-			{"one fails", "the disk is full"},
-			{"one stops in fused", "has said nothing for 2s"},
 			{"one is gone in fused", "has said nothing for 2s"},
+			{"one stops in fused", "has said nothing for 2s"},
+			{"one fails", "the disk is full"},
 			{"one fails in fused", "the disk is full"},
-		} {
+		}) {
 			t.Run(tc.program, func(t *testing.T) {
 				job := testmpi.Job{Program: tc.program, Ranks: 3, Limit: 60 * time.Second}
 				words := []string{"<rank 0 after ", "rank 2 on host ", tc.says}
