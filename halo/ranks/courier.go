@@ -76,7 +76,7 @@ func (c *courier) take(from int, l letter, body []byte) error {
 		h.end(errElsewhere)
 		return nil
 	case letterArrive:
-		h.others.Add(1)
+		h.others.add(uint64(l.n))
 		return nil
 	case letterWindow:
 		h.sizes[l.slot][l.from] = l.n
