@@ -74,7 +74,7 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 // planFile is the command.
 func planFile(ctx context.Context, l *launched, out, notes io.Writer, file string, set []string, dot bool) (err error) {
 	config, err := l.config(ctx, func() (*configs.Run, error) {
-		config, err := loadConfig(file, set)
+		config, err := loadConfigOf(l.size(), file, set)
 		if err != nil {
 			return nil, err
 		}
