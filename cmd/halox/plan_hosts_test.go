@@ -130,3 +130,12 @@ func TestPlanHostsRefusesAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// What measures no network says so before it measures.
+func TestNetworkOfOneHostIsRefused(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "links.json")
+	code, out, errs := cli("bench", "links", "--backend", "host", "--sizes", "8", "--record", record, "--network", filepath.Join(t.TempDir(), "n.yaml"))
+	if _, err := os.Stat(record); code == 0 || out != "" || !strings.Contains(errs, "--network: there is none between processes of one host") || err == nil {
+		t.Errorf("exit %d, %q, %q, the record: %v", code, out, errs, err)
+	}
+}
