@@ -196,7 +196,8 @@ class Core {
 	// one has been told of another device, and of what that has stored before; it comes to none after that before this one has.
 	__device__ bool meet_all(u64 n) {
 		u64 *const here = mine().line(WORLD_ARRIVALS);
-		const u64 *const others = mine().line(OTHER_DEVICES) + n % 2, *const served = mine().line(SERVED_DEVICES) + n % 2;
+		const u64 *const others = mine().line(OTHER_DEVICES) + n % 2, *const served =
+		                                                                  mine().line(SERVED_DEVICES) + n % 2;
 		const u64 all = n * (u64)world.ranks, devices = (n + 1) / 2 * (u64)(world.devices - 1);
 		if (add_ordered_gpu(here, 1) + 1 == all)
 			for (i64 d = 0; d < world.devices; d++)
