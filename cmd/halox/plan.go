@@ -57,10 +57,10 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 					return planHostsOf(cmd.Context(), out, args[0], set, &hosts)
 				})
 			}
-			if err := hosts.unused(cmd.Flags()); err != nil {
-				return err
-			}
 			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
+				if err := hosts.unused(cmd.Flags()); err != nil {
+					return err
+				}
 				return planFile(cmd.Context(), l, out, notes, args[0], set, dot)
 			})
 		},
