@@ -27,6 +27,8 @@ type Options struct {
 	// UnitSpacing returns the distance between the points of an axis that is 1 long, by their number and by what holds at
 	// its ends: the default of grid.spacing. nil: it has none, and must be set.
 	UnitSpacing func(points int, ends [2]FaceKind) float64
+	// Processes is how many share the grid, each with as many devices as devices.count says; 0: one.
+	Processes int
 	// Set holds overrides "key=value", the value in YAML: "grid.size=[64, 64]", "boundary.x-=periodic".
 	Set []string
 	// Environ holds "NAME=value" as os.Environ does. Only names that begin with HALOX_ matter.

@@ -89,7 +89,7 @@ func (p Parts) MarshalYAML() (any, error) {
 	return &n, err
 }
 
-// decomposition reads the parts of each axis. Where nothing else says how many devices there are, they do.
+// decomposition reads the parts of each axis. Where nothing else says how many devices each process has, they do.
 func (r *reader) decomposition(run *Run) Parts {
 	const name = "decomposition"
 	if r.isAuto(name) {
@@ -106,7 +106,7 @@ func (r *reader) decomposition(run *Run) Parts {
 		return nil
 	}
 	if run.Devices.Count == 0 && !r.anyBad("devices.count", "devices.ids") {
-		run.Devices.Count = Count(devicesOf(parts))
+		run.Devices.Count = Count(product(parts, maxDevices*r.processes) / r.processes)
 	}
 	return parts
 }
@@ -121,22 +121,33 @@ func (r *reader) misfit(parts []int, run *Run) string {
 			return fmt.Sprintf("cuts %s into more parts than its %s", "xyz"[axis:axis+1], counted(n, "point"))
 		}
 	}
-	made, count := devicesOf(parts), int(run.Devices.Count)
+	most := maxDevices * r.processes
+	made, count := product(parts, most), int(run.Devices.Count)*r.processes
 	switch {
-	case made > maxDevices:
-		return fmt.Sprintf("makes more than %d subdomains", maxDevices)
+	case made > most:
+		return fmt.Sprintf("makes more than %d subdomains", most)
 	case count != 0 && made != count && !r.anyBad("devices.count", "devices.ids"):
-		return fmt.Sprintf("makes %s for %s", counted(made, "subdomain"), counted(count, "device"))
+		return fmt.Sprintf("makes %s for %s%s", counted(made, "subdomain"), counted(count, "device"), r.ofProcesses())
+	case made%r.processes != 0:
+		return fmt.Sprintf("makes %s%s, each of which has as many devices", counted(made, "subdomain"), r.ofProcesses())
 	}
 	return ""
 }
 
-// devicesOf returns the product of the parts, or something above maxDevices when it is larger than that.
-func devicesOf(parts []int) int {
+// ofProcesses is " of 2 processes", or "" of one.
+func (r *reader) ofProcesses() string {
+	if r.processes == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" of %d processes", r.processes)
+}
+
+// product returns that of the parts, or one more than most where it is larger than that.
+func product(parts []int, most int) int {
 	product := 1
 	for _, p := range parts {
-		if p > maxDevices || product > maxDevices {
-			return maxDevices + 1
+		if p > most/product {
+			return most + 1
 		}
 		product *= p
 	}

@@ -157,3 +157,38 @@ func TestUnreadableFiles(t *testing.T) {
 		})
 	}
 }
+
+// Processes share the grid: each has devices.count devices, or as many as the parts leave it.
+func TestPartsOfProcesses(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		processes int
+		set       []string
+		count     int    // of devices; 0: it is refused
+		why       string // in the words of the refusal
+	}{
+		{"one process", 1, []string{"decomposition=[1, 2, 2]"}, 4, ""},
+		{"parts alone", 2, []string{"decomposition=[1, 2, 2]"}, 2, ""},
+		{"parts and devices", 2, []string{"decomposition=[1, 2, 2]", "devices.count=2"}, 2, ""},
+		{"a device each", 4, []string{"decomposition=[1, 2, 2]", "devices.count=1"}, 1, ""},
+		{"more devices than parts", 2, []string{"decomposition=[1, 1, 2]", "devices.count=2"}, 0, "makes 2 subdomains for 4 devices of 2 processes"},
+		{"an odd part", 2, []string{"decomposition=[1, 3, 1]"}, 0, "makes 3 subdomains of 2 processes"},
+		{"many", 64, []string{"grid.size=[512, 512, 64]", "decomposition=[64, 64, 1]"}, 64, ""},
+		{"too many", 2, []string{"grid.size=[512, 512, 64]", "decomposition=[64, 64, 1]"}, 0, "makes more than 2048 subdomains"},
+		{"one too many", 1, []string{"grid.size=[512, 512, 64]", "decomposition=[205, 5, 1]"}, 0, "makes more than 1024 subdomains"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := configs.Options{Processes: c.processes, Set: c.set, Stencils: stencils, UnitSpacing: unitSpacing}
+			run, err := configs.Parse("test.yaml", []byte("solver: laplace\ngrid: {size: [8, 8, 8]}\n"), o)
+			if c.count == 0 {
+				if err == nil || !strings.Contains(err.Error(), c.why) {
+					t.Errorf("%v, want %q", err, c.why)
+				}
+				return
+			}
+			if err != nil || int(run.Devices.Count) != c.count {
+				t.Errorf("%v, %v", run, err)
+			}
+		})
+	}
+}

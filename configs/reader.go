@@ -15,23 +15,24 @@ import (
 // A reader turns settings into typed values and notes what is wrong with them. A key with a problem gives some zero
 // value, and is bad: checks of how keys go together leave it out.
 type reader struct {
-	file     string
-	values   *viper.Viper // of setting
-	check    func(src string) (uses func(variable string) bool, err error)
-	schemes  []Scheme
-	paths    []string
-	stencils []StencilKind
-	unit     func(points int, ends [2]FaceKind) float64 // UnitSpacing
-	problems Problems
-	bad      map[string]bool
-	steady   bool // the solver is one without time
-	dims     int  // of the grid; 0 while that is not known
+	file      string
+	values    *viper.Viper // of setting
+	check     func(src string) (uses func(variable string) bool, err error)
+	schemes   []Scheme
+	paths     []string
+	stencils  []StencilKind
+	unit      func(points int, ends [2]FaceKind) float64 // UnitSpacing
+	processes int
+	problems  Problems
+	bad       map[string]bool
+	steady    bool // the solver is one without time
+	dims      int  // of the grid; 0 while that is not known
 }
 
 func newReader(file string, values *viper.Viper, o Options, found Problems) *reader {
 	return &reader{
 		file: file, values: values, check: o.CheckExpression, schemes: o.Schemes, paths: o.Paths, stencils: o.Stencils,
-		unit: o.UnitSpacing, problems: found, bad: map[string]bool{},
+		unit: o.UnitSpacing, processes: max(1, o.Processes), problems: found, bad: map[string]bool{},
 	}
 }
 

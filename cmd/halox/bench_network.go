@@ -5,14 +5,27 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
+	"slices"
 
+	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/results"
 )
 
 // withNetwork prints the table of a bench of links, and writes what it says of the network to a file, if one is named.
 func withNetwork(file *string) benchOutput {
-	return benchOutput{table: func(w io.Writer, r *results.Record) error {
+	check := func(l *launched) error {
+		if *file == "" {
+			return nil
+		}
+		if l.processes == nil || slices.Max(l.processes.Nodes) == 0 {
+			return errors.New("--network: there is none between processes of one host: start some on several")
+		}
+		if err := possible(*file); err != nil && l.speaks() {
+			return fmt.Errorf("--network: %w", err)
+		}
+		return nil
+	}
+	return benchOutput{check: check, table: func(w io.Writer, r *results.Record) error {
 		if err := writeTable(w, r); err != nil || *file == "" {
 			return err
 		}
@@ -20,7 +33,7 @@ func withNetwork(file *string) benchOutput {
 		if err != nil {
 			return fmt.Errorf("--network: %w", err)
 		}
-		if err := os.WriteFile(*file, []byte(text), 0o644); err != nil {
+		if err := files.Write(*file, []byte(text)); err != nil {
 			return fmt.Errorf("--network: %w", err)
 		}
 		_, err = fmt.Fprintln(w, "wrote", *file)

@@ -47,7 +47,7 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 			if err := checkDevice(device); err != nil {
 				return err
 			}
-			return l.run(cmd, &o, l.named("device", []int{device}), benchOutput{comparison(o.Contenders), o.Draw})
+			return l.run(cmd, &o, l.named("device", []int{device}), benchOutput{table: comparison(o.Contenders), chart: o.Draw})
 		},
 	}
 	f := cmd.Flags()

@@ -57,7 +57,7 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 			if len(devices) != 2 || slices.Min(devices) < 0 {
 				return fmt.Errorf("--devices %s: name two devices, counted from 0, such as 0,1", option.List(devices))
 			}
-			return l.run(cmd, &o, l.named("devices", devices), benchOutput{comparison(o.Contenders), o.Draw})
+			return l.run(cmd, &o, l.named("devices", devices), benchOutput{table: comparison(o.Contenders), chart: o.Draw})
 		},
 	}
 	f := cmd.Flags()

@@ -26,6 +26,7 @@ type benchmark interface {
 type benchOutput struct {
 	table func(w io.Writer, r *results.Record) error
 	chart func(r *results.Record) (plot.Chart, error)
+	check func(l *launched) error // before anything is measured; nil: nothing is checked
 }
 
 // run is a bench of one process.
@@ -55,6 +56,11 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 	}
 	if err := to.Check(); err != nil {
 		return err
+	}
+	if leave.check != nil {
+		if err := leave.check(l); err != nil {
+			return err
+		}
 	}
 	on, err := open(ctx, l.processes, notes)
 	if err != nil {

@@ -46,6 +46,14 @@ func (l *launched) alone(what, why string) error {
 	return fmt.Errorf("%s is of one process, and a launcher started %d: %s", what, l.processes.Size(), why)
 }
 
+// size is how many processes there are.
+func (l *launched) size() int {
+	if l.processes == nil {
+		return 1
+	}
+	return l.processes.Size()
+}
+
 // manyProcesses says how many they are: "4 processes on 2 hosts".
 func manyProcesses(p *mpi.Processes) string {
 	hosts := 1 + slices.Max(p.Nodes)

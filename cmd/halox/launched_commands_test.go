@@ -25,6 +25,7 @@ func TestLaunchedCommands(t *testing.T) {
 				"messages between processes of one host count as those between rank 0 on host ", "exchange of a step",
 			}},
 			"plan as a graph": {[]string{"plan", config, "--dot"}, []string{"digraph halox", `"cluster host 1 of rank 1"`}},
+			"plan of parts":   {[]string{"plan", config, "--set", "decomposition=[1, 1, 2]", "--set", "devices.count=1"}, []string{"cut 1 x 1 x 2 for 2 host devices of 2 processes"}},
 			"verify":          {[]string{"verify", config}, []string{"\nall ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 host devices of 2 processes", "ok    ranks of 4 devices of 2 processes on one host: one gets what all put to it at once"}},
 		} {
 			t.Run(name, func(t *testing.T) {

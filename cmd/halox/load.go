@@ -10,9 +10,15 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// loadConfig loads a config with overrides and the environment.
+// loadConfig loads a config of one process with overrides and the environment.
 func loadConfig(file string, set []string) (*configs.Run, error) {
+	return loadConfigOf(1, file, set)
+}
+
+// loadConfigOf loads a config of so many processes.
+func loadConfigOf(processes int, file string, set []string) (*configs.Run, error) {
 	return configs.Load(file, configs.Options{
+		Processes:       processes,
 		Set:             set,
 		Environ:         os.Environ(),
 		CheckExpression: checkExpression,

@@ -58,6 +58,9 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 				})
 			}
 			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
+				if err := hosts.unused(cmd.Flags()); err != nil {
+					return err
+				}
 				return planFile(cmd.Context(), l, out, notes, args[0], set, dot)
 			})
 		},
@@ -71,7 +74,7 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 // planFile is the command.
 func planFile(ctx context.Context, l *launched, out, notes io.Writer, file string, set []string, dot bool) (err error) {
 	config, err := l.config(ctx, func() (*configs.Run, error) {
-		config, err := loadConfig(file, set)
+		config, err := loadConfigOf(l.size(), file, set)
 		if err != nil {
 			return nil, err
 		}

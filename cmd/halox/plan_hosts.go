@@ -33,6 +33,18 @@ func (f *hostsFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.plot, "plot", "", "with --hosts: the `file` to draw it into (.png, .svg, .pdf)")
 }
 
+// unused returns an error where one of the flags was given without --hosts.
+func (f *hostsFlags) unused(flags *pflag.FlagSet) (err error) {
+	mine := pflag.NewFlagSet("", pflag.ContinueOnError)
+	new(hostsFlags).add(mine)
+	mine.VisitAll(func(one *pflag.Flag) {
+		if err == nil && flags.Changed(one.Name) {
+			err = fmt.Errorf("--%s: it goes with --hosts", one.Name)
+		}
+	})
+	return err
+}
+
 // maxHosts is how many hosts can be planned for.
 const maxHosts = 1 << 17
 
@@ -53,9 +65,34 @@ func (f *hostsFlags) check() error {
 	return option.Drawable("--plot", f.plot)
 }
 
+// checkOutputs refuses files that could not be written.
+func (f *hostsFlags) checkOutputs() error {
+	for flag, file := range map[string]string{"--record": f.record, "--plot": f.plot} {
+		if file == "" {
+			continue
+		}
+		if err := possible(file); err != nil {
+			return fmt.Errorf("%s: %w", flag, err)
+		}
+	}
+	return nil
+}
+
+// found returns the networks.
+func (f *hostsFlags) found() (all []forecast.Network, err error) {
+	for _, name := range f.networks {
+		n, err := forecast.FindNetwork(name)
+		if err != nil {
+			return nil, fmt.Errorf("--network: %w", err)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
 // planHostsOf is the command for hosts that are not there.
 func planHostsOf(ctx context.Context, out io.Writer, file string, set []string, f *hostsFlags) error {
-	if err := f.check(); err != nil {
+	if err := errors.Join(f.check(), f.checkOutputs()); err != nil {
 		return err
 	}
 	c, err := loadConfig(file, set)
@@ -67,6 +104,13 @@ func planHostsOf(ctx context.Context, out io.Writer, file string, set []string, 
 
 // planHosts predicts steps of a config.
 func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags) error {
+	if steps := int(c.Exchange.Steps); steps > 1 {
+		return fmt.Errorf("exchange.steps: %d; models are of steps with an exchange after each", steps)
+	}
+	networks, err := f.found()
+	if err != nil {
+		return err
+	}
 	problem, err := newProblem(c)
 	if err != nil {
 		return err
@@ -82,11 +126,7 @@ func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags
 	if err != nil {
 		return fmt.Errorf("--measured: %w", err)
 	}
-	for _, name := range f.networks {
-		n, err := forecast.FindNetwork(name)
-		if err != nil {
-			return fmt.Errorf("--network: %w", err)
-		}
+	for _, n := range networks {
 		if err := printHosts(out, record, p, forecast.Machine{Devices: f.devices, Network: n}, f.hosts, by); err != nil {
 			return err
 		}

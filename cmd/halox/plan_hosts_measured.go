@@ -34,8 +34,8 @@ func readMeasured(names []string) (all []measuredFile, err error) {
 		for _, source := range sources {
 			m := measuredFile{Source: source}
 			m.count()
-			if several := len(m.hosts) > 0 && slices.Max(m.hosts) > 0; several != joined {
-				return nil, fmt.Errorf("%s: name the network of a record of several hosts, and of no other, as FILE@NETWORK: it is of %d", name, len(m.hosts))
+			if hosts := slices.Max(append(m.hosts, 0)) + 1; (hosts > 1) != joined {
+				return nil, fmt.Errorf("%s: name the network of a record of several hosts, and of no other, as FILE@NETWORK: the number of its hosts is %d", name, hosts)
 			}
 			if joined {
 				if m.network, err = forecast.FindNetwork(network); err != nil {

@@ -104,11 +104,38 @@ func TestPlanHostsRefuses(t *testing.T) {
 		{"--hosts 4 --network hdr200 --plot hosts.doc --measured " + measuredSchemes, "--plot"},
 		{"--hosts 4 --network hdr200 --set precision=float32 --measured " + measuredSchemes, "no steps of this stencil, precision"},
 		{"--hosts 4 --network hdr200 --set exchange.scheme=resident --measured " + measuredSchemes, "no steps of this stencil, precision"},
+		{"--hosts 4 --network hdr200 --set exchange.steps=4 --measured " + measuredSchemes, "exchange.steps: 4"},
+		{"--hosts 4 --network hdr200 --measured " + measuredSchemes + "@hdr200", "the number of its hosts is 1"},
+		{"--hosts 4 --network hdr200 --record " + filepath.Join(network, "r.json") + " --measured " + measuredSchemes, "--record: "},
 		{"--hosts 4 --network hdr200 --set grid.size=[4,4,4] --devices-per-host 64 --measured " + measuredSchemes, "over 2 hosts"},
 	}) {
 		code, out, errs := cli(append([]string{"plan", heatSample}, strings.Fields(tc.args)...)...)
 		if !strings.Contains(out+errs, tc.want) || code == 0 && strings.HasPrefix(tc.want, "-") {
 			t.Errorf("%s: exit %d, %s%s, want %s", tc.args, code, out, errs, tc.want)
 		}
+	}
+}
+
+// What was not to be predicted, or could not, is refused before anything is printed.
+func TestPlanHostsRefusesAtOnce(t *testing.T) {
+	for args, want := range map[string]string{
+		"--record record.json": "--record: it goes with --hosts",
+		"--network hdr200":     "--network: it goes with --hosts",
+		"--devices-per-host 4": "--devices-per-host: it goes with --hosts",
+		"--hosts 4 --network hdr200,token-ring --measured " + measuredSchemes: `no network "token-ring"`,
+	} {
+		code, out, errs := cli(append([]string{"plan", heatSample}, strings.Fields(args)...)...)
+		if code == 0 || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d, %q, %q, want %q", args, code, out, errs, want)
+		}
+	}
+}
+
+// What measures no network says so before it measures.
+func TestNetworkOfOneHostIsRefused(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "links.json")
+	code, out, errs := cli("bench", "links", "--backend", "host", "--sizes", "8", "--record", record, "--network", filepath.Join(t.TempDir(), "n.yaml"))
+	if _, err := os.Stat(record); code == 0 || out != "" || !strings.Contains(errs, "--network: there is none between processes of one host") || err == nil {
+		t.Errorf("exit %d, %q, %q, the record: %v", code, out, errs, err)
 	}
 }

@@ -65,8 +65,8 @@ func runFile(cmd *cobra.Command, file string, f runFlags) error {
 }
 
 // read loads the config of a run, and refuses what could not be written.
-func (f *runFlags) read(cmd *cobra.Command, file string) (*configs.Run, error) {
-	config, err := loadConfig(file, f.set)
+func (f *runFlags) read(cmd *cobra.Command, file string, processes int) (*configs.Run, error) {
+	config, err := loadConfigOf(processes, file, f.set)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (f *runFlags) read(cmd *cobra.Command, file string) (*configs.Run, error) {
 
 // solveFile is the command as one of the launched processes.
 func solveFile(cmd *cobra.Command, file string, f runFlags, l *launched) error {
-	config, err := l.config(cmd.Context(), func() (*configs.Run, error) { return f.read(cmd, file) })
+	config, err := l.config(cmd.Context(), func() (*configs.Run, error) { return f.read(cmd, file, l.size()) })
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func verifyFile(ctx context.Context, l *launched, out, notes io.Writer, file str
 			return err
 		}
 	}
-	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfig(file, set) })
+	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfigOf(l.size(), file, set) })
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func verifyFile(ctx context.Context, l *launched, out, notes io.Writer, file str
 
 // again plans the same file with other overrides, on the same devices.
 func (w *setup) again(ctx context.Context, l *launched, file string, set []string) (*setup, error) {
-	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfig(file, set) })
+	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfigOf(l.size(), file, set) })
 	if err != nil {
 		return nil, err
 	}

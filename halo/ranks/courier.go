@@ -71,18 +71,25 @@ func (c *courier) serve() error {
 // take does what a letter says.
 func (c *courier) take(from int, l letter, body []byte) error {
 	h := c.h
+	size := int64(h.size())
+	if l.from < 0 || l.from >= size {
+		return fmt.Errorf("a letter of rank %d", l.from)
+	}
 	switch l.what {
 	case letterEnded:
 		h.end(errElsewhere)
 		return nil
 	case letterArrive:
-		h.others.Add(1)
+		h.others.add(uint64(l.n))
 		return nil
 	case letterWindow:
+		if l.slot < 0 || l.slot >= 2*MaxWindows {
+			return fmt.Errorf("a letter for window %d", l.slot)
+		}
 		h.sizes[l.slot][l.from] = l.n
 		return nil
 	}
-	if rank := int(l.to); rank < 0 || rank >= h.size() || h.away(rank) >= 0 {
+	if l.to < 0 || l.to >= size || h.away(int(l.to)) >= 0 {
 		return fmt.Errorf("a letter for rank %d", l.to)
 	}
 	switch l.what {
@@ -92,6 +99,9 @@ func (c *courier) take(from int, l letter, body []byte) error {
 		h.replies[int(l.to)-h.before*h.ranks].take(body)
 		return nil
 	case letterNotify:
+		if l.at < 0 || l.at >= Tags {
+			return fmt.Errorf("a letter for tag %d", l.at)
+		}
 		h.notify(int(l.to), notice{int(l.slot), int(l.from), int(l.at)})
 		return nil
 	case letterValues, letterTaken:
@@ -114,6 +124,9 @@ func (c *courier) access(from int, l letter, body []byte) error {
 	window := c.h.windows[l.slot][l.to]
 	if l.at < 0 || n < 0 || l.at > int64(len(window))-n {
 		return fmt.Errorf("a letter for %d bytes at offset %d of a window of %d", n, l.at, len(window))
+	}
+	if l.what == letterPacket && (len(body)%4 != 0 || l.at%8 != 0) {
+		return fmt.Errorf("a letter with a packet of %d bytes for offset %d of a window", len(body), l.at)
 	}
 	there := window[l.at:][:n]
 	switch l.what {

@@ -6,9 +6,11 @@ import (
 	"math"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
 )
@@ -95,6 +97,75 @@ func TestBarrierCoversThirds(t *testing.T) {
 				}
 			})
 		}
+	})
+}
+
+// twice is struct Twice of processes.cu.
+type twice struct {
+	Memory           uint64
+	Slot, Rounds, To int64
+	Wrong            uint64
+}
+
+// twiceOnHost is the twin of kernel twice.
+func twiceOnHost(memory []*streams.Memory) func(r *ranks.Rank) {
+	return func(r *ranks.Rank) {
+		data := ranks.Data[twice](r)
+		all := memory[r.Device()].Bytes()
+		mine, source := streams.View[int64](all[:data.Slot]), streams.View[int64](all[data.Slot:])
+		w := r.CreateWindow(ranks.All, all[:data.Slot])
+		for t := int64(1); t <= data.Rounds; t++ {
+			if r.Index(ranks.All) == r.Size(ranks.All)-1 {
+				for i := range source {
+					source[i] = 1000*t + int64(i)
+				}
+				r.Put(w, int(data.To), 0, all[data.Slot:])
+				r.Flush(w)
+			}
+			if !r.Barrier(ranks.All) {
+				return
+			}
+			for i, v := range mine {
+				if r.Index(ranks.All) == int(data.To) && v != 1000*t+int64(i) && data.Wrong == 0 {
+					data.Wrong = uint64(t)
+				}
+			}
+			r.Barrier(ranks.All)
+			if !r.Barrier(ranks.All) {
+				return
+			}
+		}
+		r.FreeWindow(w)
+	}
+}
+
+// Who has passed a barrier sees what was put before it, though other ranks have come to the next one already. Two processes with two
+// devices each have it that a device reaches one directly, and others by a proxy that has more to do for that.
+func TestBarrierAfterBarrier(t *testing.T) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
+		const slot = 1 << 18
+		var m []*streams.Memory
+		p := ranks.Program{Name: "twice", Source: farSource(), Kernel: "twice", Threads: 64, Host: func(r *ranks.Rank) { twiceOnHost(m)(r) }}
+		w := opened(t, s, p, ranks.Options{Ranks: 1})
+		m = memory(t, w, 2*slot)
+		data := make([]twice, len(m))
+		for i := range data {
+			data[i] = twice{m[i].Address(), slot, 12, 0, 0}
+		}
+		if err := ranks.Run(t.Context(), w, data); err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range data {
+			if d.Wrong != 0 {
+				t.Errorf("device %d: round %d", i, d.Wrong)
+			}
+		}
+	})
+	if together != nil {
+		return
+	}
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		in.Run(t, testmpi.Job{Program: "tests", Ranks: 2, Limit: 100 * time.Second, Env: []string{testsVariable + "=^TestBarrierAfterBarrier$/backend=cuda"}}).Succeeds(t)
 	})
 }
 

@@ -16,7 +16,7 @@ type hostState struct {
 	data     []any                 // by device: a pointer to the caller's
 	counts   [][Tags]atomic.Uint64 // of notifications, by rank of the world
 	arrivals []atomic.Uint64       // at barriers of each device, and of all of this process
-	others   atomic.Uint64         // arrivals of other processes
+	others   arrivals              // of other processes, at barriers of all
 	replies  []hostReply           // by rank of this process
 	queues   []hostQueue           // of notifications that keep their source; nil: they are counted
 	inboxes  [2][][maxLevels]inbox // of collectives, by communicator and rank of the world
@@ -77,7 +77,7 @@ func newHostState(shape hostShape, queues bool) *hostState {
 func (h *hostState) begin(first uint64, presets map[int][][]byte, sizes map[int][]int64, channels []channel) {
 	h.failed = nil
 	h.over.Store(false)
-	h.others.Store(0)
+	h.others.begin()
 	for i := range h.arrivals {
 		h.arrivals[i].Store(0)
 	}

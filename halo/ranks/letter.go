@@ -29,7 +29,7 @@ const (
 	letterGot    // the bytes, for rank to
 	letterWindow // rank from has a window of n bytes in this slot
 	letterNotify // tag at, of window number slot, by rank from
-	letterArrive // all ranks of the process have come to a barrier of all
+	letterArrive // all ranks of the process have come to the n-th barrier of all
 	letterValues // the bytes, which begin at this offset of n, of a collective at level slot
 	letterTaken  // rank from has taken what came at level slot
 	letterSent   // the bytes: the next message of channel number slot

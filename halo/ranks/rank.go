@@ -192,6 +192,10 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 	if !r.valid(w, to, offset, 2*int64(len(from))) {
 		return
 	}
+	if len(from)%4 != 0 || offset%int64(max(8, min(2*len(from), 16))) != 0 {
+		r.fail(failure{err: fmt.Errorf("it put a packet of %d bytes at offset %d: %w", len(from), offset, ErrArgument)})
+		return
+	}
 	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {
 		r.post(process, letter{what: letterPacket, to: int64(to), slot: int64(w.slot), at: offset, n: int64(number)}, from)
 		return

@@ -98,12 +98,11 @@ func (r *Rank) meetOthers(last bool) bool {
 		if !r.await(h.remote.allSettled) {
 			return false
 		}
-		if err := h.remote.postAll(letter{what: letterArrive}); err != nil {
+		if err := h.remote.postAll(letter{what: letterArrive, n: int64(r.barriers[All])}); err != nil {
 			h.end(err)
 		}
 	}
-	all := r.barriers[All] * uint64(len(h.remote.sent)-1)
-	return r.await(func() bool { return h.others.Load() >= all })
+	return r.await(func() bool { return h.others.haveCome(r.barriers[All], len(h.remote.sent)-1) })
 }
 
 // Memory returns a rank's memory of a window, nil where that is of another process.

@@ -76,7 +76,13 @@ func (p Problem) fastest(c Cut, on Machine, by []Candidate) (best Step) {
 	return best
 }
 
-func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+// seconds is the longest duration that there is for longer ones.
+func seconds(s float64) time.Duration {
+	if ns := math.Round(s * 1e9); ns < math.MaxInt64 {
+		return time.Duration(ns)
+	}
+	return math.MaxInt64
+}
 
 // Below returns the fewest hosts of which the efficiency is below a share, between two of the steps by the line through
 // their logarithms, and false if it is below in none.

@@ -194,6 +194,15 @@ func TestCurves(t *testing.T) {
 	}
 }
 
+// A step that takes longer than there are durations takes the longest.
+func TestSecondsAreBounded(t *testing.T) {
+	for s, want := range map[float64]time.Duration{1.5: 1500 * time.Millisecond, 1e12: math.MaxInt64, math.Inf(1): math.MaxInt64} {
+		if got := seconds(s); got != want {
+			t.Errorf("%g s: %v, want %v", s, got, want)
+		}
+	}
+}
+
 func TestBelow(t *testing.T) {
 	steps := []Step{{Hosts: 1, Efficiency: 1}, {Hosts: 2, Efficiency: 0.95}, {Hosts: 8, Efficiency: 0.85}}
 	if n, found := Below(steps, 0.9); n != 4 || !found {
@@ -215,7 +224,9 @@ func TestNetworks(t *testing.T) {
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, bad := range []string{"", "latency_us: 1", "latency_us: -1\nbandwidth_gb_s: 1", "bandwidth_gb_s: .nan", "bandwidth_gb_s: 1\nadapters: 0", "bandwith_gb_s: 1", "[]"} {
+	for _, bad := range []string{"", "latency_us: 1", "latency_us: -1\nbandwidth_gb_s: 1", "bandwidth_gb_s: .nan", "bandwidth_gb_s: 1\nadapters: 0", "bandwidth_gb_s: .inf", "bandwidth_gb_s: 1e-320",
+		"latency_us: .nan\nbandwidth_gb_s: 1", "message_us: .nan\nbandwidth_gb_s: 1", "message_us: .inf\nbandwidth_gb_s: 1", "bandwidth_gb_s: 1\n---\nbandwidth_gb_s: 2", `name: "\x1b[31mred"` + "\nbandwidth_gb_s: 1",
+		"bandwith_gb_s: 1", "[]"} {
 		if n, err := readNetwork([]byte(bad)); err == nil {
 			t.Errorf("%q: %+v", bad, n)
 		}

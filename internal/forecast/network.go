@@ -3,11 +3,12 @@ package forecast
 import (
 	"errors"
 	"fmt"
-	"math"
+	"io"
 	"os"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -81,23 +82,38 @@ func readNetwork(text []byte) (Network, error) {
 	if err := decoder.Decode(&file); err != nil {
 		return Network{}, err
 	}
+	if err := decoder.Decode(&struct{}{}); err != io.EOF {
+		return Network{}, errors.New("it describes more than one network")
+	}
+	for key, us := range map[string]float64{"latency_us": file.Latency, "message_us": file.Message} {
+		if !(us >= 0 && us <= longest.Seconds()*1e6) { // a number that is none is no time.Duration
+			return Network{}, fmt.Errorf("%s: %v us; 0 to %v are possible", key, us, longest.Microseconds())
+		}
+	}
 	micros := func(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }
 	n := Network{Name: file.Name, Latency: micros(file.Latency), Bandwidth: file.Bandwidth * 1e9, Adapters: file.Adapters, Message: micros(file.Message)}
 	return n, n.check()
 }
 
+// What a network can be: the longest latency of a message, and the rates of an adapter in bytes/s.
+const (
+	longest          = time.Minute
+	slowest, fastest = 1e3, 1e15
+)
+
 // check refuses what no network can be.
 func (n Network) check() error {
-	const most = time.Minute
 	switch {
-	case n.Latency < 0 || n.Latency > most:
-		return fmt.Errorf("latency_us: %v us; 0 to %v are possible", n.Latency.Seconds()*1e6, most.Microseconds())
-	case n.Message < 0 || n.Message > most:
-		return fmt.Errorf("message_us: %v us; 0 to %v are possible", n.Message.Seconds()*1e6, most.Microseconds())
-	case !(n.Bandwidth > 0) || math.IsInf(n.Bandwidth, 0):
-		return fmt.Errorf("bandwidth_gb_s: %v GB/s; it is above 0", n.Bandwidth/1e9)
+	case n.Latency < 0 || n.Latency > longest:
+		return fmt.Errorf("latency_us: %v us; 0 to %v are possible", n.Latency.Seconds()*1e6, longest.Microseconds())
+	case n.Message < 0 || n.Message > longest:
+		return fmt.Errorf("message_us: %v us; 0 to %v are possible", n.Message.Seconds()*1e6, longest.Microseconds())
+	case !(n.Bandwidth >= slowest && n.Bandwidth <= fastest):
+		return fmt.Errorf("bandwidth_gb_s: %v GB/s; %v to %v are possible", n.Bandwidth/1e9, slowest/1e9, fastest/1e9)
 	case n.Adapters < 1 || n.Adapters > 1024:
 		return fmt.Errorf("adapters: %d; 1 to 1024 are possible", n.Adapters)
+	case strings.ContainsFunc(n.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Errorf("name: %q has what cannot be shown", n.Name)
 	}
 	return nil
 }

@@ -74,6 +74,16 @@ func CPUApart(t testing.TB, n int) *Set {
 	return cpu(t, n, cudafake.WithoutPeer)
 }
 
+// Disturbed has the compiler of CPU define for each device's programs what the function returns.
+func (s *Set) Disturbed(define func(d *streams.Device) []string) (*Set, error) {
+	options, err := optionsForCPU()
+	if err != nil {
+		return nil, err
+	}
+	options.Disturb = define
+	return &Set{Devices: s.Devices, Links: s.Links, Compiler: kernels.NewCompiler(options)}, nil
+}
+
 func cpu(t testing.TB, n int, flags ...string) *Set {
 	t.Helper()
 	compiler, err := compilerForCPU()
@@ -104,32 +114,38 @@ func OnCPU(d *streams.Device) bool {
 // OnGPU reports whether a device is a real GPU.
 func OnGPU(d *streams.Device) bool { return d.Backend == streams.CUDA && !OnCPU(d) }
 
-// compilerForCPU is of a process. What it compiled stays in the folder .cache of the module.
+// compilerForCPU is of a process.
 var compilerForCPU = sync.OnceValues(func() (*kernels.Compiler, error) {
+	options, err := optionsForCPU()
+	return kernels.NewCompiler(options), err
+})
+
+// optionsForCPU are those of compilers for the CPU. What they compiled stays in the folder .cache of the module.
+var optionsForCPU = sync.OnceValues(func() (none kernels.Options, _ error) {
 	cc, err := exec.LookPath("g++")
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	root := moduleRoot()
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		return nil, err
+		return none, err
 	}
 	files, err := filesForCPU()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	key, err := keyForCPU(cc, files)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	dir := filepath.Join(root, ".cache", "cpu-"+key)
 	nvrtc := filepath.Join(dir, "libnvrtc.so")
 	if _, err := os.Stat(nvrtc); err != nil {
 		if err := buildNVRTC(cc, dir, nvrtc, files); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
-	return kernels.NewCompiler(kernels.Options{NVRTC: nvrtc, Cache: dir}), nil
+	return kernels.Options{NVRTC: nvrtc, Cache: dir}, nil
 })
 
 // keyForCPU names all that decides what a kernel is compiled to, but its source.

@@ -8,15 +8,17 @@
 // looks at the norms themselves, after it has made the steps up to the check.
 #pragma once
 
+#include "faults.cuh"
 #include "tile.cuh"
 
 #ifdef CHECKS
 
 enum { FOLD_AFTER = 1, END_AFTER = 4 };
 
-// A slot is used again after CHECK_SLOTS checks. By then all have read the votes of the check half as many before it, for which each GPU has
-// joined what was left in the slot, and whose senders had read the votes in it.
-static_assert(CHECK_SLOTS >= 2 * END_AFTER, "");
+// A slot is used again after CHECK_SLOTS checks. A GPU votes for one END_AFTER checks after one whose votes it has read. Those were sent once all
+// tiles of all GPUs had left their norms, which a tile does at a check before it reads the votes of the one END_AFTER before. So all have read the
+// votes of those before that one, and the GPU itself has joined what was left in their slots.
+static_assert(CHECK_SLOTS > 2 * END_AFTER, "");
 
 // A vote of a GPU at which what is not finite ends the launch.
 constexpr double not_finite_vote = -1.0;
@@ -195,6 +197,7 @@ __device__ __forceinline__ void follow(TileThread w, Tile &t, TileNorms &norms, 
 		if (check >= 0 && !fold_check(w, norms, check)) over = -1;
 	}
 	if (w.thread >= 32) return;
+	inject_delay(step);
 #pragma unroll 1
 	for (int ago = END_AFTER; ago >= (last ? 0 : END_AFTER) && over == 0; ago--) {
 		const int check = check_at(w.s, step - (unsigned)ago);

@@ -17,3 +17,12 @@ __device__ inline void inject_fault(unsigned step) {
 	if (step == DIES_AT && blockIdx.x == 0) trap();
 #endif
 }
+
+// inject_delay does nothing, unless an option asks for a delay: with LATE_AT, LATE_BLOCK and LATE_FOR that block stays for so many ns
+// where it calls this in that step.
+__device__ inline void inject_delay(unsigned step) {
+#ifdef LATE_AT
+	if (step != LATE_AT || blockIdx.x != LATE_BLOCK) return;
+	for (const i64 begun = nanoseconds(); nanoseconds() - begun < LATE_FOR;) __nanosleep(1000);
+#endif
+}

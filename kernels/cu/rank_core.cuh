@@ -192,15 +192,17 @@ class Core {
 	}
 
 	// meet_all has all ranks of the world wait for each other for the n-th time. The last rank of each device to come
-	// tells the other devices.
+	// tells the other devices. These count barriers of odd and of even numbers apart: a device may come to the next barrier before this
+	// one has been told of another device, and of what that has stored before; it comes to none after that before this one has.
 	__device__ bool meet_all(u64 n) {
 		u64 *const here = mine().line(WORLD_ARRIVALS);
-		const u64 *const others = mine().line(OTHER_DEVICES), *const served = mine().line(SERVED_DEVICES);
-		const u64 all = n * (u64)world.ranks, devices = n * (u64)(world.devices - 1);
+		const u64 *const others = mine().line(OTHER_DEVICES) + n % 2, *const served =
+		                                                                  mine().line(SERVED_DEVICES) + n % 2;
+		const u64 all = n * (u64)world.ranks, devices = (n + 1) / 2 * (u64)(world.devices - 1);
 		if (add_ordered_gpu(here, 1) + 1 == all)
 			for (i64 d = 0; d < world.devices; d++)
-				if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES));
-				else if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES), 1);
+				if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
+				else if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES) + n % 2, 1);
 		return wait_unless_ended([&] { return load_acquire_gpu(here) >= all; }) && wait_unless_ended([&] {
 			       u64 came = load_acquire_sys(others);
 			       if (any_served()) came += load_acquire_sys(served);

@@ -115,7 +115,7 @@ struct World {
 enum Line {
 	DEVICE_ARRIVALS,
 	WORLD_ARRIVALS,
-	OTHER_DEVICES,
+	OTHER_DEVICES, // two words, see meet_all
 	LOG_LINES_CLAIMED,
 	COMMANDS_CLAIMED,
 	SERVED_DEVICES, // as OTHER_DEVICES, by proxies

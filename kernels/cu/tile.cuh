@@ -58,7 +58,7 @@ struct Watch {
 	double limit; // of the change: one that is not larger ends the launch
 };
 
-enum { CHECK_SLOTS = 8 };
+enum { CHECK_SLOTS = 16 };
 
 typedef PacketOf<8> Vote;
 

@@ -21,7 +21,7 @@ type Checks struct {
 const MostChecks = 1 << 10
 
 const (
-	checkSlots    = 8 // CHECK_SLOTS of tile.cuh
+	checkSlots    = 16 // CHECK_SLOTS of tile.cuh
 	voteBytes     = 16
 	normsBytes    = int64(unsafe.Sizeof(reduce.Norms{}))
 	reportBytes   = 16

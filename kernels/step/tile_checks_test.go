@@ -1,16 +1,19 @@
 package step_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/step"
+	"github.com/halox/halox/streams"
 )
 
 // checkedRun is a launch with checks, then what follows it.
@@ -168,4 +171,32 @@ func TestTilesCheckForNaN(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A tile that is late to read votes finds them, though tiles far away have gone on: those of two GPUs are in a ring, of sixteen.
+func TestTilesReadVotesLate(t *testing.T) {
+	set := testdevices.CPU(t, 2)
+	set, err := set.Disturbed(func(d *streams.Device) []string {
+		if d != set.Devices[0] {
+			return nil
+		}
+		return []string{"LATE_AT=6", "LATE_BLOCK=3", "LATE_FOR=1000000000"}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newTileRow[float64](t, set, 2, domain.Vec{4, 512, 1})
+	group := r.group(10 * time.Second)
+	if ok := kerneltest.Must(group.PrepareChecks())(t); !ok || group.Tiles(0) != 8 {
+		t.Fatalf("checks: %t; %d tiles", ok, group.Tiles(0))
+	}
+	steps, _ := r.steps(group)
+	for i, s := range steps {
+		kerneltest.Check(t, s.QueueChecked(r.all[i].Stream, 1, 24, step.Checks{Every: 1, Tolerance: -1}))
+	}
+	for i, s := range steps {
+		if err := errors.Join(r.all[i].Stream.Sync(kerneltest.Limit), s.Err()); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -42,10 +42,10 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 		return Result{}, err
 	}
 	r := &run{Runner: x, workers: streams.NewWorkerGroup(x.threadsOnHost(def), o.Limit)}
-	x.resources.Add(&r.resources)
 	res, err := r.run(ctx, def, o)
 	res.Scheme = name
 	if err != nil {
+		x.resources.Add(&r.resources)
 		err = tell(x.place, err)
 		x.broken = err
 		return res, err // closing now would wait for streams that may hang

@@ -191,3 +191,17 @@ func TestSchemesSayWhatDoesNotSuit(t *testing.T) {
 		}
 	}
 }
+
+// A runner keeps nothing of runs that have ended well, however many there are.
+func TestRunsLeaveNothing(t *testing.T) {
+	x := newRunner(t, testdevices.Host(t, 2), 2, func(int) {})
+	before := len(x.resources)
+	for range 20 {
+		if _, err := x.Run(t.Context(), Options{Scheme: Assisted, Steps: 2}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := len(x.resources); after != before {
+		t.Errorf("%d resources after 20 runs, %d before", after, before)
+	}
+}

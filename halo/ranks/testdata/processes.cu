@@ -39,6 +39,39 @@ extern "C" __global__ void third(const __grid_constant__ World world) {
 	rank.finish();
 }
 
+// Two barriers follow each other at once. What the last rank of one process puts before the first of them, the first rank of another
+// sees between them: so it does though other ranks, whose proxy has less to do, may be at the second barrier by then.
+struct Twice {
+	char *memory; // of this device: a slot, and where the last rank has its source
+	i64 slot, rounds, to;
+	unsigned long long wrong; // 1 + the first round in which the rank saw something else
+};
+
+extern "C" __global__ void twice(const __grid_constant__ World world) {
+	__shared__ State state;
+	Rank rank(world, state);
+	Twice &data = rank.data<Twice>();
+	const i64 words = data.slot / 8, rounds = data.rounds, to = data.to;
+	const bool puts = rank.index() == rank.size() - 1, looks = rank.index() == to;
+	i64 *const mine = (i64 *)data.memory, *const source = mine + words;
+	const Window w = rank.create_window(WORLD, mine, data.slot);
+	for (i64 t = 1; t <= rounds; t++) {
+		if (puts) {
+			for (i64 i = threadIdx.x; i < words; i += blockDim.x) source[i] = 1000 * t + i;
+			__syncthreads();
+			rank.put(w, (int)to, 0, data.slot, source);
+			rank.flush(w);
+		}
+		if (!rank.barrier(WORLD)) break;
+		if (looks)
+			for (i64 i = words - 1 - threadIdx.x; i >= 0; i -= blockDim.x)
+				if (mine[i] != 1000 * t + i) atomicCAS(&data.wrong, 0, (unsigned long long)t);
+		if (!rank.barrier(WORLD) || !rank.barrier(WORLD)) break;
+	}
+	rank.free_window(w);
+	rank.finish();
+}
+
 // Diffusion along a ring of cells, of which each rank has as many. Points beside its own come with a notification each step, into
 // one of two places for each side. In the end all ranks add up their cells.
 struct Diffusion {
