@@ -76,8 +76,15 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	if err != nil || want.Processes == nil {
 		return s, err
 	}
-	s.counts, err = want.count(ctx, len(s.Devices))
-	return s, err
+	if s.counts, err = want.count(ctx, len(s.Devices)); err != nil {
+		return s, err
+	}
+	return s, s.networks().choose(ctx, want.Network)
+}
+
+// networks returns those between the devices of the processes that share grids.
+func (s *Session) networks() networks {
+	return networks{s.asked.Processes, s.Devices, s.DriverVersion()}
 }
 
 // openShare opens the devices of this process, and proves the links between them.

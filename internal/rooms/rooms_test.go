@@ -34,7 +34,7 @@ var may = map[string][]string{
 	"kernels/temporal":              {"kernels", "kernels/rows", "streams", "stencil", "domain"},
 	"p2p":                           {"streams", "domain", "internal/cache"},
 	"p2p/mpi":                       {"streams", "internal/mpi"},
-	"halo":                          {"halo/datatype", "halo/packing", "p2p", "p2p/mpi", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain"},
+	"halo":                          {"halo/datatype", "halo/packing", "p2p", "p2p/mpi", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain", "internal/cache"},
 	"halo/datatype":                 {},
 	"halo/packing":                  {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain", "internal/cache"},
 	"halo/halotest":                 {"halo", "halo/datatype", "p2p", "kernels", "streams", "domain"},

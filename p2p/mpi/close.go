@@ -19,7 +19,7 @@ func (p *Processes) Close() error {
 	err := p.meetAtEnd(ctx)
 	close(p.watch.end)
 	<-p.watch.ended
-	if p.within != nil {
+	if p.whole != nil {
 		p.unhook()
 	}
 	if err != nil || p.Err() != nil {
@@ -28,7 +28,7 @@ func (p *Processes) Close() error {
 	if err := errors.Join(p.watch.comm.Free(), p.data.Free(), p.control.Free()); err != nil {
 		return err
 	}
-	if p.within != nil {
+	if p.whole != nil {
 		return nil
 	}
 	return p.library.Finalize(ctx, p.options.Limit)

@@ -32,7 +32,8 @@ func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 	if err != nil {
 		return nil, p.Fail(err)
 	}
-	first.within = p
+	first.whole = p
+	first.within, first.across = p.within, p.across
 	first.unhook = context.AfterFunc(p.failure.ctx, func() { first.failure.set(p.failure.err()) })
 	return first, nil
 }

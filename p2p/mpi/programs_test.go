@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
@@ -38,18 +39,56 @@ func TestMain(m *testing.M) {
 		"misuse":    joined(usual, misuse),
 		"mail":      joined(usual, mail),
 		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
+		"try":       joined(usual, tryDevice),
+		"probe":     takesProbe,
 	})
+}
+
+// Variables of programs: the network of all messages, and whether MPI is tried with device memory whatever it says.
+const (
+	networkVariable = "HALOX_TEST_NETWORK"
+	insistVariable  = "HALOX_TEST_INSIST"
+)
+
+// takesProbe is what halox starts to try MPI.
+func takesProbe() error {
+	if code := mpi.TakeProbe(os.Stdout); code != 0 {
+		return fmt.Errorf("exit code %d", code)
+	}
+	return nil
+}
+
+// tryDevice says what comes of trying MPI with device memory. Processes go on as ever afterwards.
+func tryDevice(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	fmt.Println("tried:", p.TryDevice(context.Background(), devices[p.Rank%2], os.Getenv(insistVariable) != ""))
+	return errors.Join(together(p), streams.CloseAll(devices), platform.Close())
 }
 
 // joined runs a program as one of several processes. One that fails ends all.
 func joined(o mpi.Options, program func(*mpi.Processes) error) func() error {
 	return func() error {
+		if self, err := os.Executable(); err == nil {
+			o.Probe = []string{"env", "HALOX_TEST_PROGRAM=probe", self}
+		}
 		p, err := mpi.Join(context.Background(), o)
 		if err != nil {
 			return err
 		}
 		if p == nil {
 			return errors.New("alone")
+		}
+		if n := mpi.Network(os.Getenv(networkVariable)); n != "" {
+			if err := p.Use(n, n); err != nil {
+				return err
+			}
 		}
 		began := time.Now()
 		err = program(p)
@@ -133,7 +172,10 @@ func content(n int64, from, to, index, round int) []byte {
 // messages has each process send all others messages of all lengths, each by a goroutine of its
 // own, many times.
 func messages(p *mpi.Processes) error {
-	platform := streams.HostPlatform(2)
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
 	devices, err := platform.Open()
 	if err != nil {
 		return err
@@ -289,7 +331,10 @@ func stopped(p *mpi.Processes, who int) error {
 
 // hangs has the last rank send nothing, though it lives.
 func hangs(p *mpi.Processes) error {
-	platform := streams.HostPlatform(1)
+	platform, err := testdevices.Launched(1)
+	if err != nil {
+		return err
+	}
 	devices, err := platform.Open()
 	if err != nil {
 		return err

@@ -1,0 +1,61 @@
+//go:build linux
+
+package halo_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/internal/testmpi"
+)
+
+// Exchanges of random cuts over each network, and accumulations, are those of geometry and of one process.
+func TestProcessesOverNetworks(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, network := range testNetworks(t) {
+			for _, tc := range []struct {
+				program string
+				ranks   []int
+			}{{"geometry", []int{2, 3, 4}}, {"accumulate", []int{2, 3}}} {
+				for _, ranks := range testdevices.Spread(1, tc.ranks) {
+					t.Run(fmt.Sprintf("%s/%s/%d", network.name, tc.program, ranks), func(t *testing.T) {
+						r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 200 * time.Second, Env: append(network.env, networkVariable+"="+network.name)})
+						r.Succeeds(t)
+						if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
+							t.Errorf("%d ranks are done:\n%s", n, r.Out)
+						}
+					})
+				}
+			}
+		}
+	})
+}
+
+// testNetwork is a network with the variables of programs that have it.
+type testNetwork struct {
+	name string
+	env  []string
+}
+
+func testNetworks(t *testing.T) []testNetwork {
+	gpus := testdevices.Environment(t, 2)
+	return []testNetwork{{"mpi", gpus}, {"mpi-device", gpus}}
+}
+
+// What trials of networks find is taken from then on. A network that is named has to be right, whatever its library says.
+func TestProcessesTryNetworks(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		r := in.Run(t, testmpi.Job{Program: "networks", Ranks: 2, Limit: 200 * time.Second, Env: append(testdevices.Environment(t, 2), "HALOX_CACHE="+t.TempDir())})
+		r.Succeeds(t)
+		for _, want := range []string{
+			"rank 1: network mpi of ", "rank 1: network mpi-device of ", "does not say that it takes device memory", "rank 1 takes mpi-device",
+		} {
+			if !strings.Contains(r.Out, want) {
+				t.Errorf("it does not say %q:\n%s", want, r.Out)
+			}
+		}
+	})
+}
