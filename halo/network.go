@@ -31,6 +31,11 @@ func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err e
 	}
 	s.networks().keep(trials)
 	best := fastest(trials)
+	if best.within != mpi.NCCL && best.across != mpi.NCCL {
+		if err := p.Disconnect(); err != nil {
+			return nil, err
+		}
+	}
 	return trials, p.Use(best.within, best.across)
 }
 
@@ -50,5 +55,8 @@ func (s *Session) tryNetwork(ctx context.Context, n mpi.Network) (t NetworkTrial
 		return t, err
 	}
 	t.Within, t.Across = m.Within, m.Across
+	if n == mpi.NCCL {
+		t.Library = p.NCCL()
+	}
 	return t, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/nccl/ncclfake"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 )
@@ -42,20 +43,27 @@ type testNetwork struct {
 
 func testNetworks(t *testing.T) []testNetwork {
 	gpus := testdevices.Environment(t, 2)
-	return []testNetwork{{"mpi", gpus}, {"mpi-device", gpus}}
+	return []testNetwork{{"mpi", gpus}, {"mpi-device", gpus}, {"nccl", append(gpus, "HALOX_NCCL="+ncclfake.Build(t))}}
 }
 
 // What trials of networks find is taken from then on. A network that is named has to be right, whatever its library says.
 func TestProcessesTryNetworks(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		r := in.Run(t, testmpi.Job{Program: "networks", Ranks: 2, Limit: 200 * time.Second, Env: append(testdevices.Environment(t, 2), "HALOX_CACHE="+t.TempDir())})
-		r.Succeeds(t)
-		for _, want := range []string{
-			"rank 1: network mpi of ", "rank 1: network mpi-device of ", "does not say that it takes device memory", "rank 1 takes mpi-device",
+		gpus := testdevices.Environment(t, 2)
+		for _, tc := range []struct{ name, nccl, found string }{
+			{"with NCCL", ncclfake.Build(t), `rank 1: network nccl of "NCCL 2.27.5 over FAKE/SOCKET": , measured true`},
+			{"without", "/nowhere/libnccl.so.2", "no NCCL library found: /nowhere/libnccl.so.2"},
 		} {
-			if !strings.Contains(r.Out, want) {
-				t.Errorf("it does not say %q:\n%s", want, r.Out)
-			}
+			t.Run(tc.name, func(t *testing.T) {
+				env := append(gpus, "HALOX_CACHE="+t.TempDir(), "HALOX_NCCL="+tc.nccl)
+				r := in.Run(t, testmpi.Job{Program: "networks", Ranks: 2, Limit: 200 * time.Second, Env: env})
+				r.Succeeds(t)
+				for _, want := range []string{"rank 1: network mpi of ", "does not say that it takes device memory", "rank 1 takes mpi-device", tc.found} {
+					if !strings.Contains(r.Out, want) {
+						t.Errorf("it does not say %q:\n%s", want, r.Out)
+					}
+				}
+			})
 		}
 	})
 }

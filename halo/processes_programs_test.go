@@ -82,11 +82,6 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 		if err != nil || joined == nil {
 			return fmt.Errorf("alone: %w", err)
 		}
-		if n := mpi.Network(os.Getenv(networkVariable)); n != "" {
-			if err := joined.Use(n, n); err != nil {
-				return err
-			}
-		}
 		p := processes{Processes: joined, compiler: kernels.CompilerFromEnv()}
 		platform, err := testdevices.Launched(2)
 		if err != nil {
@@ -94,6 +89,14 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 		}
 		if p.devices, err = platform.Open(); err != nil {
 			return err
+		}
+		if n := mpi.Network(os.Getenv(networkVariable)); n != "" {
+			if n == mpi.NCCL {
+				err = p.TryNCCL(context.Background(), p.devices[0])
+			}
+			if err = errors.Join(err, p.Use(n, n)); err != nil {
+				return err
+			}
 		}
 		if p.links, err = p2p.Discover(context.Background(), p.devices, nil); err != nil {
 			return err

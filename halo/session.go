@@ -232,7 +232,7 @@ func (s *Session) Close() error {
 		s.nvml = nil
 		meanwhile.Go(func() { ended = nvml.Close() })
 	}
-	err := errors.Join(streams.CloseAll(s.Devices), s.platform.Close())
+	err := errors.Join(s.asked.Processes.Disconnect(), streams.CloseAll(s.Devices), s.platform.Close())
 	meanwhile.Wait()
 	return errors.Join(err, ended)
 }

@@ -43,8 +43,11 @@ func (w *view) printCrossing(out io.Writer) {
 
 // carried says how a network carries what was packed.
 func carried(p *mpi.Processes, n mpi.Network) string {
-	if n == mpi.Device {
+	switch n {
+	case mpi.Device:
 		return "as device memory, sent by " + p.Library
+	case mpi.NCCL:
+		return "as device memory, sent by " + p.NCCL()
 	}
 	return "through pinned memory, sent by " + p.Library
 }

@@ -167,11 +167,12 @@ func (r *Request) testFirst() (bool, error) {
 // Wait waits until the request is done, at most that long. After a *LateError, or when the
 // context has ended, the request is still open: MPI may write what it was begun with.
 func (r *Request) Wait(ctx context.Context, limit time.Duration) error {
-	return wait(ctx, limit, r.Test, func() error { return &LateError{functionNames[r.fn], r.with(), limit} })
+	return Await(ctx, limit, r.Test, func() error { return &LateError{functionNames[r.fn], r.with(), limit} })
 }
 
-// wait looks until done says so or fails.
-func wait(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
+// Await looks again and again until done says so or fails, at most that long: then it returns what late does. When the context
+// ends it returns its cause too.
+func Await(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
 	for p := newPace(); ; {
 		if is, err := done(); is || err != nil {
 			return err

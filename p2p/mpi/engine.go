@@ -13,6 +13,9 @@ func (p *Processes) Use(within, across Network) error {
 		if !slices.Contains(networks, n) {
 			return fmt.Errorf("mpi: there is no network %q", n)
 		}
+		if n == NCCL && p.pairs == nil {
+			return errors.New("mpi: network nccl is not open, see TryNCCL")
+		}
 	}
 	p.within, p.across = within, across
 	return nil
@@ -35,8 +38,11 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 	if network != Pieces && m.span.Memory.Device().HostMemory {
 		return nil, fmt.Errorf("mpi: network %s: %w", network, errNoDeviceMemory)
 	}
-	if network == Device {
+	switch network {
+	case Device:
 		return &whole{message: m, sends: sends}, nil
+	case NCCL:
+		return newLinked(m, m.processes.pairs, sends)
 	}
 	p, err := newPieces(m)
 	switch {

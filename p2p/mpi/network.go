@@ -10,6 +10,7 @@ const (
 	Auto   Network = "auto"
 	Pieces Network = "mpi"        // through pinned memory, in pieces, by MPI
 	Device Network = "mpi-device" // by MPI, which is given device memory
+	NCCL   Network = "nccl"       // by NCCL, which MPI tells the order of messages
 )
 
 // Networks returns all networks but Auto, in the order in which they are shown. Of networks that take equally long the first
@@ -17,4 +18,4 @@ const (
 func Networks() []Network { return slices.Clone(networks) }
 
 // networks are those but Auto. A new one has its line here, and its carriers in a file of its own, see newCarrier.
-var networks = []Network{Pieces, Device}
+var networks = []Network{Pieces, Device, NCCL}

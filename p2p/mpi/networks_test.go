@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/nccl/ncclfake"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 )
@@ -81,6 +82,74 @@ func TestLibrariesThatLie(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Messages by NCCL, which has no tags, arrive where they belong: several between two devices, in an order that no one fixes.
+func TestProgramsOverNCCL(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		env := overNCCL(t)
+		for _, ranks := range testdevices.Few(1, []int{2, 3}) {
+			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: env})
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
+					t.Errorf("%d ranks are done:\n%s", n, r.Out)
+				}
+			})
+		}
+	})
+}
+
+func overNCCL(t *testing.T) []string {
+	return append(testdevices.Environment(t, 2), networkVariable+"=nccl", "HALOX_NCCL="+ncclfake.Build(t))
+}
+
+// NCCL that is not there, or does wrong, is found out by a trial, after which processes go on.
+func TestProgramsTryNCCL(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		env := overNCCL(t)
+		for _, tc := range []struct{ name, variable, found string }{
+			{"right", "NCCLFAKE=", "tried: <nil> NCCL 2.27.5 over FAKE/SOCKET"},
+			{"none", "HALOX_NCCL=/nowhere/libnccl.so.2", "no NCCL library found: /nowhere/libnccl.so.2"},
+			{"host devices", "HALOX_TEST_GPUS=", "memory of host devices is the host's"},
+			{"never begins", "NCCLFAKE=never begins", "8 bytes by NCCL to rank 1 on host "},
+			{"corrupts", "NCCLFAKE=corrupts", "8 bytes by NCCL from rank 1 to rank 0: they arrived wrong"},
+			{"fails", "NCCLFAKE=fails", "NCCL: unhandled system error (2): as NCCLFAKE says"},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "try nccl", Ranks: 2, Env: append(env, tc.variable)})
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, tc.found); n < 2 {
+					t.Errorf("%d times %q:\n%s", n, tc.found, r.Out)
+				}
+			})
+		}
+	})
+}
+
+// NCCL that hangs or fails in the middle, a rank that sends nothing and one that is gone end all others in time, which say whom
+// they waited for.
+func TestFailuresOverNCCL(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		env := overNCCL(t)
+		for _, tc := range []struct {
+			name, program, variable string
+			words                   []string
+		}{
+			{"it hangs", "one way", "NCCLFAKE=hangs:15", []string{"message 5 from rank 1 on host ", "NCCL: waited too long for NCCL to queue it: 4s"}},
+			{"it fails", "one way", "NCCLFAKE=fails:15", []string{"message 5 from rank 1 on host ", "NCCL: unhandled system error (2)"}},
+			{"a rank hangs", "hangs", "NCCLFAKE=", []string{"mpi: message 5 from rank 1 on host ", "MPI_Irecv from rank 1, tag 1: waited too long for 4s"}},
+			{"a rank is gone", "killed", "NCCLFAKE=", nil},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: 2, Limit: 40 * time.Second, Env: append(env, tc.variable)})
+				r.Fails(t, tc.words...)
+				if r.Took > 20*time.Second {
+					t.Errorf("it took %v", r.Took)
+				}
+			})
+		}
+	})
 }
 
 // lying builds the shim over a library.

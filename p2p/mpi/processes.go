@@ -48,6 +48,7 @@ type Processes struct {
 	unhook  func() bool // has a failure of those no longer be one of these
 
 	within, across Network // of messages to processes of this host, and of others
+	pairs          *pairs  // nil before TryNCCL has opened NCCL
 
 	lock    sync.Mutex
 	nextTag int

@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 		"mail":      joined(usual, mail),
 		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
 		"try":       joined(usual, tryDevice),
+		"try nccl":  joined(short, tryNCCL),
+		"one way":   joined(short, oneWay),
+		"killed":    joined(short, killed),
 		"probe":     takesProbe,
 	})
 }
@@ -49,6 +52,77 @@ const (
 	networkVariable = "HALOX_TEST_NETWORK"
 	insistVariable  = "HALOX_TEST_INSIST"
 )
+
+// overNetwork has messages take the network that is named, of which each process gives a device.
+func overNetwork(p *mpi.Processes, d *streams.Device) error {
+	n := mpi.Network(os.Getenv(networkVariable))
+	if n == "" {
+		return nil
+	}
+	if n == mpi.NCCL {
+		if err := p.TryNCCL(context.Background(), d); err != nil {
+			return err
+		}
+	}
+	return p.Use(n, n)
+}
+
+// tryNCCL says what comes of trying NCCL. Processes go on as ever afterwards.
+func tryNCCL(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	err = p.TryNCCL(context.Background(), devices[p.Rank%2])
+	fmt.Println("tried:", err, p.NCCL())
+	if refused := p.Use(mpi.Pieces, mpi.NCCL); (refused != nil) != (err != nil) {
+		return fmt.Errorf("network nccl: %v, and then %v", err, refused)
+	}
+	return errors.Join(together(p), p.Disconnect(), together(p), streams.CloseAll(devices), platform.Close())
+}
+
+// oneWay has rank 1 send rank 0 a message many times.
+func oneWay(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	if err := overNetwork(p, devices[0]); err != nil {
+		return err
+	}
+	if p.Rank == 0 {
+		return receive(p, devices[0], 100, 1, 1, 5)
+	}
+	return send(p, devices[0], 100, 0, 1, 5)
+}
+
+// killed has the last rank end while the others wait for its messages.
+func killed(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	if err := overNetwork(p, devices[0]); err != nil {
+		return err
+	}
+	last := p.Size() - 1
+	if p.Rank == last {
+		os.Exit(7)
+	}
+	return receive(p, devices[0], 100, last, 1, 5)
+}
 
 // takesProbe is what halox starts to try MPI.
 func takesProbe() error {
@@ -84,11 +158,6 @@ func joined(o mpi.Options, program func(*mpi.Processes) error) func() error {
 		}
 		if p == nil {
 			return errors.New("alone")
-		}
-		if n := mpi.Network(os.Getenv(networkVariable)); n != "" {
-			if err := p.Use(n, n); err != nil {
-				return err
-			}
 		}
 		began := time.Now()
 		err = program(p)
@@ -180,6 +249,9 @@ func messages(p *mpi.Processes) error {
 	if err != nil {
 		return err
 	}
+	if err := overNetwork(p, devices[0]); err != nil {
+		return err
+	}
 	first, err := p.Tags(len(lengths))
 	if err != nil {
 		return err
@@ -197,7 +269,7 @@ func messages(p *mpi.Processes) error {
 		}
 	}
 	group.Wait()
-	return errors.Join(append(errs, streams.CloseAll(devices), platform.Close())...)
+	return errors.Join(append(errs, p.Disconnect(), streams.CloseAll(devices), platform.Close())...)
 }
 
 const rounds = 15
@@ -337,6 +409,9 @@ func hangs(p *mpi.Processes) error {
 	}
 	devices, err := platform.Open()
 	if err != nil {
+		return err
+	}
+	if err := overNetwork(p, devices[0]); err != nil {
 		return err
 	}
 	last := p.Size() - 1

@@ -83,7 +83,11 @@ func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
 func (p *Processes) exchange(ctx context.Context, d *streams.Device) (err error) {
 	ctx, end := p.until(ctx)
 	defer end()
-	t := &trial{ctx: ctx, comm: p.control, limit: p.options.Limit}
+	tag, err := p.Tags(1)
+	if err != nil {
+		return p.Fail(err)
+	}
+	t := &trial{ctx: ctx, comm: p.data, limit: p.options.Limit, tag: tag}
 	if err := t.open(d); err != nil {
 		return p.Fail(err) // others wait for its messages
 	}
