@@ -20,7 +20,8 @@ func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err e
 	}
 	if s.asked.Network != mpi.Auto && s.asked.Network != "" {
 		trial, err := s.tryNetwork(ctx, s.asked.Network)
-		return []NetworkTrial{trial}, err
+		s.trials = []NetworkTrial{trial}
+		return s.trials, err
 	}
 	for _, n := range mpi.Networks() {
 		trial, err := s.tryNetwork(ctx, n)
@@ -29,6 +30,7 @@ func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err e
 		}
 		trials = append(trials, trial)
 	}
+	s.trials = trials
 	s.networks().keep(trials)
 	best := fastest(trials)
 	if best.within != mpi.NCCL && best.across != mpi.NCCL {
@@ -59,4 +61,39 @@ func (s *Session) tryNetwork(ctx context.Context, n mpi.Network) (t NetworkTrial
 		t.Library = p.NCCL()
 	}
 	return t, nil
+}
+
+// UsedNetwork is what carries messages between processes of one host, or between hosts.
+type UsedNetwork struct {
+	Hosts   bool // between hosts
+	Network mpi.Network
+	Carrier string        // the library, in its own words, and of NCCL over what it has connected devices until now
+	Curve   *ProcessCurve // what messages take; nil where no trial has measured that
+}
+
+// UsedNetworks returns what carries messages to other processes; none where this one is alone.
+func (s *Session) UsedNetworks() (all []UsedNetwork) {
+	p := s.asked.Processes
+	if p == nil {
+		return nil
+	}
+	within, across := p.Used()
+	for _, n := range []UsedNetwork{{Network: within}, {Network: across, Hosts: true}} {
+		if _, _, found := firstPair(p.Nodes, !n.Hosts); !found {
+			continue
+		}
+		n.Carrier = p.Library
+		if n.Network == mpi.NCCL {
+			n.Carrier = p.NCCL()
+		}
+		for _, t := range s.trials {
+			if t.Network == n.Network && n.Hosts {
+				n.Curve = t.Across
+			} else if t.Network == n.Network {
+				n.Curve = t.Within
+			}
+		}
+		all = append(all, n)
+	}
+	return all
 }

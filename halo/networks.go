@@ -19,23 +19,23 @@ func (s networks) prove(ctx context.Context, n mpi.Network, insist bool) error {
 	return nil
 }
 
-// choose has messages take the network that is wanted, or the fastest that is known. All processes call it.
-func (s networks) choose(ctx context.Context, want mpi.Network) error {
+// choose has messages take the network that is wanted, or the fastest that is known. It returns what is known. All processes
+// call it.
+func (s networks) choose(ctx context.Context, want mpi.Network) (trials []NetworkTrial, err error) {
 	want = cmp.Or(want, mpi.Auto)
-	trials, err := s.recall(ctx)
-	if err != nil {
-		return err
+	if trials, err = s.recall(ctx); err != nil {
+		return nil, err
 	}
 	if want == mpi.Auto {
-		return s.take(ctx, fastest(trials))
+		return trials, s.take(ctx, fastest(trials))
 	}
 	known := slices.ContainsFunc(trials, func(t NetworkTrial) bool { return t.Network == want && t.Why == "" })
 	if !known || want != mpi.Device { // which another process tries for long
 		if err := s.prove(ctx, want, true); err != nil {
-			return optionError("Devices.Network", "%s: %w", want, err)
+			return nil, optionError("Devices.Network", "%s: %w", want, err)
 		}
 	}
-	return s.Use(want, want)
+	return trials, s.Use(want, want)
 }
 
 // take has messages take networks that were right before. Where NCCL is among them and does not start, none of its messages do.

@@ -23,7 +23,8 @@ type Session struct {
 	Note     string // why there are host devices in place of GPUs, for the user; "" where nobody asked for GPUs, or there are some
 
 	asked    Devices
-	counts   []int // of devices, by process; nil where this one is alone
+	counts   []int          // of devices, by process; nil where this one is alone
+	trials   []NetworkTrial // of networks to other processes, as far as they are known
 	platform *streams.Platform
 	nvml     *p2p.NVML // nil on host devices and where NVML does not start
 	closed   bool
@@ -79,7 +80,8 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	if s.counts, err = want.count(ctx, len(s.Devices)); err != nil {
 		return s, err
 	}
-	return s, s.networks().choose(ctx, want.Network)
+	s.trials, err = s.networks().choose(ctx, want.Network)
+	return s, err
 }
 
 // networks returns those between the devices of the processes that share grids.

@@ -29,14 +29,18 @@ const childLimit = 30 * time.Second
 // some in pieces.
 var probeLengths = []int64{8, 1000, 16 << 10, 96<<10 + 8, 1<<20 + 24}
 
+// probeSaid is what a probe that went well prints: an exit code alone may be that of another program.
+const probeSaid = "halox: MPI takes device memory"
+
 // TakeProbe is what a program of Options.Probe does: alone, it starts MPI, sends messages from memory of a device to other
-// memory of that device, and compares what has come. It returns the exit code, and tells notes what went wrong. Where MPI does
+// memory of that device, and compares what has come. It tells out what came of it, and returns the exit code. Where MPI does
 // not take device memory it may crash instead.
-func TakeProbe(notes io.Writer) (exit int) {
+func TakeProbe(out io.Writer) (exit int) {
 	if err := takeProbe(); err != nil {
-		fmt.Fprintln(notes, err)
+		fmt.Fprintln(out, err)
 		return 1
 	}
+	fmt.Fprintln(out, probeSaid)
 	return 0
 }
 

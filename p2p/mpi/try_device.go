@@ -66,8 +66,11 @@ func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
 	err := c.Run()
-	if err == nil {
+	switch {
+	case err == nil && strings.Contains(said.String(), probeSaid):
 		return nil
+	case err == nil:
+		err = errors.New("it does not say what came of it, see Options.Probe")
 	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
