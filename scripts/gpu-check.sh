@@ -591,8 +591,8 @@ launcher() {
 }
 
 # hosted: halox as one of several processes, each on a host of its own, as NCCL sees it.
-export HALOX_BUNDLE=$bundle
-hosted() { NCCL_HOSTID="host-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" "$HALOX_BUNDLE/halox" "$@"; }
+export BUNDLE=$bundle
+hosted() { NCCL_HOSTID="host-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" "$BUNDLE/halox" "$@"; }
 export -f hosted
 
 # Messages between processes: trials of all networks, the field over each, failures, and how fast.
@@ -615,7 +615,8 @@ networks() {
 	timed networks-plan 120 $start "$bundle/halox" plan heat3d.yaml --set devices.count=1 --set exact=null
 	sed -n '/^networks between/,$p' "$out/networks-plan.log" | tee "$dir/trials.txt"
 	for network in mpi mpi-device nccl; do
-		! usable $network || timed "networks-links-$network" 120 $start "$bundle/halox" bench links --backend cuda --exchange-network "$network" \
+		usable $network || continue
+		timed "networks-links-$network" 120 $start "$bundle/halox" bench links --backend cuda --exchange-network "$network" \
 			--sizes 8,64KiB,1MiB,4MiB,16MiB,64MiB --modes one-way,both-ways --record "$dir/links-$network.json" &&
 			grep -E '^(from|[0-9])' "$out/networks-links-$network.log"
 	done
