@@ -4,6 +4,7 @@ package halo_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/nccl/ncclfake"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
+	"github.com/halox/halox/streams"
 )
 
 // Exchanges of random cuts over each network, and accumulations, are those of geometry and of one process.
@@ -31,6 +33,32 @@ func TestProcessesOverNetworks(t *testing.T) {
 					})
 				}
 			}
+		}
+	})
+}
+
+// Exchanges between real GPUs of two processes over each network that is to be had there: of NCCL also over its network, as
+// between two hosts.
+func TestProcessesOnGPUs(t *testing.T) {
+	platform, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
+	if err != nil || len(platform.Devices()) < 2 {
+		t.Skip("SKIPPED: no two GPUs: ", err)
+	}
+	if err := platform.Close(); err != nil {
+		t.Fatal(err)
+	}
+	gpus := []string{"HALOX_TEST_GPUS=1", "HALOX_CUDA=" + os.Getenv("HALOX_CUDA"), ownVariable + "=1"}
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, tc := range []testNetwork{
+			{"mpi", gpus}, {"mpi-device", gpus}, {"nccl", gpus}, {"nccl", append(gpus, "NCCL_P2P_DISABLE=1", "NCCL_SHM_DISABLE=1")},
+		} {
+			t.Run(fmt.Sprintf("%s/%d", tc.name, len(tc.env)), func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "geometry", Ranks: 2, Limit: 300 * time.Second, Env: append(tc.env, networkVariable+"="+tc.name)})
+				if strings.Contains(r.Out, absent) {
+					t.Skip("SKIPPED: ", r.Out)
+				}
+				r.Succeeds(t)
+			})
 		}
 	})
 }

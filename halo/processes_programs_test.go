@@ -50,6 +50,32 @@ type processes struct {
 	compiler *kernels.Compiler
 }
 
+// absent is what a program says where the network that is named is not to be had.
+const absent = "the network is not to be had"
+
+// tries tries a network. MPI is believed without where GPUs are made of the CPU.
+func (p processes) tries(n mpi.Network) error {
+	switch {
+	case n == mpi.NCCL:
+		return p.TryNCCL(context.Background(), p.devices[0])
+	case n == mpi.Device && os.Getenv(ownVariable) != "":
+		return p.TryDevice(context.Background(), p.devices[0], false)
+	}
+	return nil
+}
+
+// ownVariable gives each process one GPU, and for NCCL a host of its own.
+const ownVariable = "HALOX_TEST_OWN"
+
+// ownGPU returns the GPU of a process that is to have one; without one it takes all.
+func ownGPU(p *mpi.Processes) []int {
+	if os.Getenv(ownVariable) == "" {
+		return nil
+	}
+	os.Setenv("NCCL_HOSTID", fmt.Sprint("host-", p.Rank))
+	return []int{p.Rank}
+}
+
 // probe is what halox starts to try MPI with device memory: this program.
 func probe() []string {
 	self, err := os.Executable()
@@ -87,19 +113,22 @@ func inPieces(piece int64, limit time.Duration, program func(processes) error) f
 		if err != nil {
 			return err
 		}
-		if p.devices, err = platform.Open(); err != nil {
+		if p.devices, err = platform.Open(ownGPU(joined)...); err != nil {
 			return err
 		}
 		if n := mpi.Network(os.Getenv(networkVariable)); n != "" {
-			if n == mpi.NCCL {
-				err = p.TryNCCL(context.Background(), p.devices[0])
+			if err := p.tries(n); err != nil {
+				return fmt.Errorf("%s: %w", absent, err)
 			}
-			if err = errors.Join(err, p.Use(n, n)); err != nil {
+			if err := p.Use(n, n); err != nil {
 				return err
 			}
 		}
 		if p.links, err = p2p.Discover(context.Background(), p.devices, nil); err != nil {
 			return err
+		}
+		if len(p.devices) == 1 {
+			p.devices = append(p.devices, p.devices[0])
 		}
 		if err = program(p); err == nil {
 			err = errors.Join(p.Close(), streams.CloseAll(p.devices), platform.Close())
