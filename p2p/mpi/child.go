@@ -49,11 +49,6 @@ func takeProbe() (err error) {
 	if err != nil {
 		return fmt.Errorf("mpi: a probe, which halox starts by itself: %s: %w", probeDevice, err)
 	}
-	device, end, err := openDevice(streams.Backend(os.Getenv(probeBackend)), id)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
 	library, err := binding.Open(os.Getenv(probeLibrary), binding.Launcher{})
 	if err != nil {
 		return err
@@ -66,6 +61,11 @@ func takeProbe() (err error) {
 	if comm.Size() != 1 {
 		return fmt.Errorf("mpi: a probe that was started alone is one of %d", comm.Size())
 	}
+	device, end, err := openDevice(streams.Backend(os.Getenv(probeBackend)), id) // after MPI has begun, as in a run
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	t := &trial{ctx: ctx, comm: comm, limit: childLimit}
 	if err := t.open(device); err != nil {
 		return err
@@ -171,6 +171,21 @@ func (t *trial) one(to, from int, n int64) error {
 	if err := t.copy(t.in.Span(0, n), sent); err != nil {
 		return err
 	}
+	if err := t.out.Device().Within(func() error { return t.travel(to, from, n) }); err != nil {
+		return err
+	}
+	if err := t.copy(sent, t.in.Span(0, n)); err != nil {
+		return err
+	}
+	want := make([]byte, n)
+	if fill(want, from, t.comm.Rank()); !bytes.Equal(got, want) {
+		return errWrong
+	}
+	return nil
+}
+
+// travel has MPI carry one message each way.
+func (t *trial) travel(to, from int, n int64) error {
 	if err := t.comm.IrecvAt(&t.requests[0], addressOf(t.in.All()), int(n), from, t.tag); err != nil {
 		return err
 	}
@@ -181,13 +196,6 @@ func (t *trial) one(to, from int, n int64) error {
 		if err := t.requests[i].Wait(t.ctx, t.limit); err != nil {
 			return err
 		}
-	}
-	if err := t.copy(sent, t.in.Span(0, n)); err != nil {
-		return err
-	}
-	want := make([]byte, n)
-	if fill(want, from, t.comm.Rank()); !bytes.Equal(got, want) {
-		return errWrong
 	}
 	return nil
 }

@@ -20,13 +20,18 @@ func (w *whole) carry() error {
 	if err := w.ready.Sync(w.processes.options.Limit); err != nil {
 		return err
 	}
-	if err := w.hand(); err != nil {
-		return err
-	}
-	if err := w.request.Wait(w.processes.failure.ctx, w.processes.options.Limit); err != nil {
+	if err := w.span.Memory.Device().Within(w.travel); err != nil {
 		return err
 	}
 	return w.over()
+}
+
+// travel gives MPI the span, and waits until it is done. MPI copies to and from the GPU in the context of the thread that calls it.
+func (w *whole) travel() error {
+	if err := w.hand(); err != nil {
+		return err
+	}
+	return w.request.Wait(w.processes.failure.ctx, w.processes.options.Limit)
 }
 
 // hand gives MPI the span.
