@@ -17,10 +17,11 @@ type Options struct {
 	// CheckExpression parses the expression and says which variables it uses, or, in one line, what is wrong with it.
 	// nil: expressions are taken as they are.
 	CheckExpression func(src string) (uses func(variable string) bool, err error)
-	// Schemes are those that exchange.scheme may name beside auto, in the order in which they are shown, and Paths those
-	// that exchange.path may. nil: names are taken as they are.
-	Schemes []Scheme
-	Paths   []string
+	// Schemes are those that exchange.scheme may name beside auto, in the order in which they are shown, Paths those
+	// that exchange.path may, and Networks those that exchange.network may. nil: names are taken as they are.
+	Schemes  []Scheme
+	Paths    []string
+	Networks []string
 	// Stencils are those that the section stencil may select, in the order in which they are shown: of those with as many
 	// points the first is meant where no shape is given, and of all of a dimension the first where nothing is.
 	Stencils []StencilKind

@@ -32,7 +32,7 @@ func TestFiles(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			run, err := configs.Load(file, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames, Schemes: schemes, Paths: paths})
+			run, err := configs.Load(file, configs.Options{Stencils: stencils, UnitSpacing: unitSpacing, CheckExpression: checkNames, Schemes: schemes, Paths: paths, Networks: networks})
 			golden(t, strings.TrimSuffix(file, filepath.Ext(file))+".txt", outcome(t, run, err))
 		})
 	}
@@ -70,13 +70,14 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// schemes and paths stand in for those of halox.
+// schemes, paths and networks stand in for those of halox.
 var (
 	schemes = []configs.Scheme{
 		{Name: "baseline", Paths: []string{"staged"}, Groups: true}, {Name: "two-stream", Orders: []string{"left-right", "pairwise"}, Groups: true}, {Name: "assisted", Groups: true},
 		{Name: "graph", Steady: true, Groups: true}, {Name: "fused", Paths: []string{"direct"}, Groups: true}, {Name: "ranks", Paths: []string{"direct"}, Steady: true}, {Name: "resident", Paths: []string{"direct"}, Steady: true},
 	}
-	paths = []string{"staged", "peer", "direct"}
+	paths    = []string{"staged", "peer", "direct"}
+	networks = []string{"wire", "pigeon"}
 )
 
 // stencils are those of halox.

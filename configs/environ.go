@@ -13,7 +13,7 @@ import (
 const variablePrefix = "HALOX_"
 
 // reserved are variables with a meaning outside the config. A star stands for any ending.
-var reserved = []string{"HALOX_CACHE", "HALOX_CUDA", "HALOX_MPI", "HALOX_NVRTC", "HALOX_TEST_*"}
+var reserved = []string{"HALOX_CACHE", "HALOX_CUDA", "HALOX_MPI", "HALOX_NCCL", "HALOX_NVRTC", "HALOX_PROBE_*", "HALOX_TEST_*"}
 
 // isReserved reports whether a variable is one of reserved.
 func isReserved(name string) bool {

@@ -8,10 +8,11 @@ import (
 
 // Exchange says how subdomains send their boundary regions to each other.
 type Exchange struct {
-	Scheme string `json:"scheme" yaml:"scheme"`                   // "auto" or the name of one of Options.Schemes
-	Order  string `json:"order,omitempty" yaml:"order,omitempty"` // one of the scheme's orders, of auto one of any scheme's; "" where it has none
-	Path   string `json:"path" yaml:"path"`                       // "auto" or one of Options.Paths that the scheme can take
-	Steps  Count  `json:"steps" yaml:"steps"`                     // between two exchanges; 0: halox tries some
+	Scheme  string `json:"scheme" yaml:"scheme"`                   // "auto" or the name of one of Options.Schemes
+	Order   string `json:"order,omitempty" yaml:"order,omitempty"` // one of the scheme's orders, of auto one of any scheme's; "" where it has none
+	Path    string `json:"path" yaml:"path"`                       // "auto" or one of Options.Paths that the scheme can take
+	Network string `json:"network" yaml:"network"`                 // "auto" or one of Options.Networks
+	Steps   Count  `json:"steps" yaml:"steps"`                     // between two exchanges; 0: halox tries some
 }
 
 // maxGroup is the largest number of steps between two exchanges that a config may ask for.
@@ -29,9 +30,10 @@ type Scheme struct {
 // exchange reads how subdomains exchange, and asks the scheme whether it goes with the rest.
 func (r *reader) exchange(b Boundary) Exchange {
 	e := Exchange{
-		Scheme: r.choice("exchange.scheme", r.schemeNames()),
-		Order:  r.choice("exchange.order", ordersOf(r.schemes)),
-		Path:   r.choice("exchange.path", r.paths),
+		Scheme:  r.choice("exchange.scheme", r.schemeNames()),
+		Order:   r.choice("exchange.order", ordersOf(r.schemes)),
+		Path:    r.choice("exchange.path", r.paths),
+		Network: r.choice("exchange.network", r.networks),
 	}
 	if !r.isAuto("exchange.steps") {
 		e.Steps = Count(r.whole("exchange.steps", 1, maxGroup))
@@ -143,7 +145,7 @@ func (r *reader) allowed(name string) string {
 		return r.allowedPoints()
 	}
 	words := map[string][]string{
-		"exchange.scheme": r.schemeNames(), "exchange.order": ordersOf(r.schemes), "exchange.path": r.paths, "stencil.shape": r.shapes(),
+		"exchange.scheme": r.schemeNames(), "exchange.order": ordersOf(r.schemes), "exchange.path": r.paths, "exchange.network": r.networks, "stencil.shape": r.shapes(),
 	}[name]
 	if len(words) == 0 {
 		k, _ := findKey(name)

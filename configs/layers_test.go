@@ -54,7 +54,7 @@ func TestEveryKeyHasAVariable(t *testing.T) {
 		"initial": "x < 0.5 ? 1 : 0", "exact": "{", "heat.dt": "1e-6", "heat.diffusivity": "2", "heat.force": "true",
 		"stop.iterations": "7", "stop.tolerance": "1e-6", "stop.norm": "l2", "stop.check_every": "3",
 		"devices.backend": "host", "devices.count": "2", "devices.ids": "[0, 3]", "decomposition": "[1, 2, 1]",
-		"exchange.scheme": "two-stream", "exchange.order": "pairwise", "exchange.path": "peer",
+		"exchange.scheme": "two-stream", "exchange.order": "pairwise", "exchange.path": "peer", "exchange.network": "mpi",
 		"output.picture": "a.png", "output.slice": "x=3", "output.field": "a.npy", "output.record": "a.json", "output.history": "true",
 	}
 	var environ, overrides []string

@@ -20,6 +20,7 @@ type reader struct {
 	check     func(src string) (uses func(variable string) bool, err error)
 	schemes   []Scheme
 	paths     []string
+	networks  []string
 	stencils  []StencilKind
 	unit      func(points int, ends [2]FaceKind) float64 // UnitSpacing
 	processes int
@@ -31,7 +32,7 @@ type reader struct {
 
 func newReader(file string, values *viper.Viper, o Options, found Problems) *reader {
 	return &reader{
-		file: file, values: values, check: o.CheckExpression, schemes: o.Schemes, paths: o.Paths, stencils: o.Stencils,
+		file: file, values: values, check: o.CheckExpression, schemes: o.Schemes, paths: o.Paths, networks: o.Networks, stencils: o.Stencils,
 		unit: o.UnitSpacing, processes: max(1, o.Processes), problems: found, bad: map[string]bool{},
 	}
 }

@@ -47,6 +47,7 @@ var keys = []Key{
 	{Name: "exchange.scheme", Default: "auto", Allowed: "auto or the name of a scheme"},
 	{Name: "exchange.order", Allowed: "the name of an order that the scheme can take"},
 	{Name: "exchange.path", Default: "auto", Allowed: "auto or the name of a path"},
+	{Name: "exchange.network", Default: "auto", Allowed: "auto or the name of a network"},
 	{Name: "exchange.steps", Default: "1", Allowed: "auto or a whole number from 1 to 16"},
 	{Name: "output.picture", Allowed: "a file that ends in .png, .svg or .pdf", free: true},
 	{Name: "output.slice", Default: "auto", Allowed: "auto or a plane such as z=16", free: true},

@@ -18,8 +18,10 @@ func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session
 		return &t, nil
 	}
 	var err error
-	t.counts, err = t.asked.count(ctx, len(s.Devices))
-	return &t, err
+	if t.counts, err = t.asked.count(ctx, len(s.Devices)); err != nil || s.asked.Processes == nil {
+		return &t, err
+	}
+	return &t, t.networks().follow(ctx, s.asked.Processes)
 }
 
 // Counts returns how many devices each process has, by rank; of one where no processes share grids.

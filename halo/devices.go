@@ -26,6 +26,10 @@ type Devices struct {
 	// Processes share grids with this one, see mpi.Join; nil where this one is alone. Those of a
 	// host share its devices, or the IDs; Count is then of each process.
 	Processes *mpi.Processes
+
+	// Network carries messages to other processes. Auto, or "": the fastest that TryNetworks has found right on these processes
+	// before, mpi.Pieces where it was not called. One that is named and cannot be had is an error.
+	Network mpi.Network
 }
 
 // OptionError says which option cannot be had, and why.
@@ -64,6 +68,9 @@ func (d Devices) check() error {
 		return optionError("Devices.Count", "%d is negative", d.Count)
 	case d.Count > 0 && len(d.IDs) > 0 && d.Count != len(d.IDs):
 		return optionError("Devices.Count", "%d does not agree with Devices.IDs, which has %d", d.Count, len(d.IDs))
+	}
+	if d.Network != "" && d.Network != mpi.Auto && !slices.Contains(mpi.Networks(), d.Network) {
+		return optionError("Devices.Network", "there is no %q: %s, or one of %v", d.Network, mpi.Auto, mpi.Networks())
 	}
 	seen := map[int]bool{}
 	for _, id := range d.IDs {

@@ -18,6 +18,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/halo/halotest"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
@@ -36,6 +37,8 @@ func TestMain(m *testing.M) {
 		"measure":         acrossProcesses(testLimit, measures),
 		"accumulate":      acrossProcesses(testLimit, accumulates),
 		"exchanges":       acrossProcesses(4*time.Second, exchanges),
+		"networks":        inPieces(1<<20, testLimit, triesNetworks),
+		"probe":           takesProbe,
 	})
 }
 
@@ -47,20 +50,85 @@ type processes struct {
 	compiler *kernels.Compiler
 }
 
+// absent is what a program says where the network that is named is not to be had.
+const absent = "the network is not to be had"
+
+// tries tries a network. MPI is believed without where GPUs are made of the CPU.
+func (p processes) tries(n mpi.Network) error {
+	switch {
+	case n == mpi.NCCL:
+		return p.TryNCCL(context.Background(), p.devices[0])
+	case n == mpi.Device && os.Getenv(ownVariable) != "":
+		return p.TryDevice(context.Background(), p.devices[0], false)
+	}
+	return nil
+}
+
+// ownVariable gives each process one GPU, and for NCCL a host of its own.
+const ownVariable = "HALOX_TEST_OWN"
+
+// ownGPU returns the GPU of a process that is to have one; without one it takes all.
+func ownGPU(p *mpi.Processes) []int {
+	if os.Getenv(ownVariable) == "" {
+		return nil
+	}
+	os.Setenv("NCCL_HOSTID", fmt.Sprint("host-", p.Rank))
+	return []int{p.Rank}
+}
+
+// probe is what halox starts to try MPI with device memory: this program.
+func probe() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	return []string{"env", "HALOX_TEST_PROGRAM=probe", self}
+}
+
+// takesProbe is that.
+func takesProbe() error {
+	if code := mpi.TakeProbe(os.Stdout); code != 0 {
+		return fmt.Errorf("exit code %d", code)
+	}
+	return nil
+}
+
+// networkVariable names the network of all messages between processes.
+const networkVariable = "HALOX_TEST_NETWORK"
+
 // acrossProcesses runs a program as one of several processes. One that fails ends all.
 func acrossProcesses(limit time.Duration, program func(processes) error) func() error {
+	return inPieces(200, limit, program)
+}
+
+// inPieces is acrossProcesses with pieces of so many bytes.
+func inPieces(piece int64, limit time.Duration, program func(processes) error) func() error {
 	return func() error {
-		joined, err := mpi.Join(context.Background(), mpi.Options{Limit: limit, Piece: 200})
+		joined, err := mpi.Join(context.Background(), mpi.Options{Limit: limit, Piece: piece, Probe: probe()})
 		if err != nil || joined == nil {
 			return fmt.Errorf("alone: %w", err)
 		}
-		platform := streams.HostPlatform(2)
 		p := processes{Processes: joined, compiler: kernels.CompilerFromEnv()}
-		if p.devices, err = platform.Open(); err != nil {
+		platform, err := testdevices.Launched(2)
+		if err != nil {
 			return err
+		}
+		if p.devices, err = platform.Open(ownGPU(joined)...); err != nil {
+			return err
+		}
+		if n := mpi.Network(os.Getenv(networkVariable)); n != "" {
+			if err := p.tries(n); err != nil {
+				return fmt.Errorf("%s: %w", absent, err)
+			}
+			if err := p.Use(n, n); err != nil {
+				return err
+			}
 		}
 		if p.links, err = p2p.Discover(context.Background(), p.devices, nil); err != nil {
 			return err
+		}
+		if len(p.devices) == 1 {
+			p.devices = append(p.devices, p.devices[0])
 		}
 		if err = program(p); err == nil {
 			err = errors.Join(p.Close(), streams.CloseAll(p.devices), platform.Close())
@@ -129,7 +197,7 @@ func drawCase(processes int) func(t *rapid.T) exchangeCase {
 // agreesWithGeometry carries out random exchanges, with subdomains of any process anywhere.
 func agreesWithGeometry(p processes) error {
 	crossing := 0
-	for seed := range 40 {
+	for seed := range seeds() {
 		c := rapid.Custom(drawCase(p.Size())).Example(seed)
 		n, err := p.run(c)
 		if err != nil {
@@ -137,10 +205,18 @@ func agreesWithGeometry(p processes) error {
 		}
 		crossing += n
 	}
-	if crossing < 100 {
+	if crossing < 100*seeds()/40 {
 		return fmt.Errorf("only %d messages between processes were planned", crossing)
 	}
 	return nil
+}
+
+// seeds returns how many cases are drawn: fewer where kernels run on the CPU.
+func seeds() int {
+	if os.Getenv(networkVariable) != "" {
+		return 12
+	}
+	return 40
 }
 
 // run carries out one case, and returns how many messages go from process to process.

@@ -23,7 +23,8 @@ type Session struct {
 	Note     string // why there are host devices in place of GPUs, for the user; "" where nobody asked for GPUs, or there are some
 
 	asked    Devices
-	counts   []int // of devices, by process; nil where this one is alone
+	counts   []int          // of devices, by process; nil where this one is alone
+	trials   []NetworkTrial // of networks to other processes, as far as they are known
 	platform *streams.Platform
 	nvml     *p2p.NVML // nil on host devices and where NVML does not start
 	closed   bool
@@ -76,8 +77,16 @@ func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	if err != nil || want.Processes == nil {
 		return s, err
 	}
-	s.counts, err = want.count(ctx, len(s.Devices))
+	if s.counts, err = want.count(ctx, len(s.Devices)); err != nil {
+		return s, err
+	}
+	s.trials, err = s.networks().choose(ctx, want.Network)
 	return s, err
+}
+
+// networks returns those between the devices of the processes that share grids.
+func (s *Session) networks() networks {
+	return networks{s.asked.Processes, s.Devices, s.DriverVersion()}
 }
 
 // openShare opens the devices of this process, and proves the links between them.
@@ -225,7 +234,7 @@ func (s *Session) Close() error {
 		s.nvml = nil
 		meanwhile.Go(func() { ended = nvml.Close() })
 	}
-	err := errors.Join(streams.CloseAll(s.Devices), s.platform.Close())
+	err := errors.Join(s.asked.Processes.Disconnect(), streams.CloseAll(s.Devices), s.platform.Close())
 	meanwhile.Wait()
 	return errors.Join(err, ended)
 }

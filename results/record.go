@@ -47,6 +47,8 @@ type Record struct {
 
 	Processes int `json:"processes,omitempty"` // that measured together, where they were several; of a run see Run.Processes
 
+	Networks []Network `json:"networks,omitempty"` // of messages between processes
+
 	Resumed []time.Time `json:"resumed,omitempty"` // when it was continued, after it had been interrupted
 
 	Settings    any    `json:"settings,omitempty"`    // the whole config as resolved, or what a bench was told; whatever JSON can hold
@@ -55,6 +57,20 @@ type Record struct {
 
 	Run  *Run  `json:"run,omitempty"` // of a record of KindRun
 	Rows []Row `json:"rows"`
+}
+
+// A Network is what carried messages between processes of one host, or between hosts.
+type Network struct {
+	Between string        `json:"between"`         // "processes" of one host, or "hosts"
+	Name    string        `json:"name"`            // as exchange.network: mpi, mpi-device or nccl
+	Carrier string        `json:"carrier"`         // the library, in its own words, and of NCCL over what
+	Times   []NetworkTime `json:"times,omitempty"` // of messages, as far as they were measured when the network was chosen
+}
+
+// A NetworkTime is what a message takes from one device to another, from its first call on the host to its arrival.
+type NetworkTime struct {
+	Bytes        int64   `json:"bytes"`
+	Microseconds float64 `json:"microseconds"`
 }
 
 // A Program names the halox that ran.

@@ -4,7 +4,7 @@
 # archive. The last lines are a short table.
 #
 #   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [examples]
-#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records]
+#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records] [networks]
 #
 # Without words it does tests, sanitize, table, exchange, links, latency and sweep. Step performance is most of what
 # docs/performance.md reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
@@ -16,6 +16,8 @@
 # Step records is exchange, packing, performance, examples and turns: all that the pages say in numbers, into a folder such as
 # records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
 # Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
+# Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
+# with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
 # TESTS names the test programs that step tests runs (default: all that are in the bundle).
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
@@ -578,6 +580,96 @@ start() {
 		cat "$out/start.notes"
 	} | tee "$records/start.txt"
 	rm -f "$out"/start.times "$out"/start.notes "$out"/start.log
+}
+
+# launcher N prints how N processes are started here.
+launcher() {
+	local flags=
+	! mpirun --version 2>&1 | grep -qi 'open.*mpi\|openrte\|prte' || flags="--bind-to none --allow-run-as-root"
+	[ -z "$flags" ] || command -v ssh >/dev/null || command -v rsh >/dev/null || flags="$flags --mca plm isolated"
+	echo "mpirun -n $1 $flags"
+}
+
+# hosted: halox as one of several processes, each on a host of its own, as NCCL sees it.
+export BUNDLE=$bundle
+hosted() { NCCL_HOSTID="host-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" "$BUNDLE/halox" "$@"; }
+export -f hosted
+
+# Messages between processes: trials of all networks, the field over each, failures, and how fast.
+networks() {
+	local dir=$records/networks gpus n network start
+	gpus=$(nvidia-smi -L | wc -l)
+	if ! command -v mpirun >/dev/null || [ "$gpus" -lt 2 ]; then
+		echo "no mpirun or one GPU here: no messages between processes of GPUs"
+		return
+	fi
+	mkdir -p "$dir"
+	usable() { # NETWORK: whether the trials have found it right
+		grep -q "^$1 .*GB/s" "$dir/trials.txt" || { echo "--    network $1 is not to be had here" && false; }
+	}
+	HALOX_CACHE=$(mktemp -d)
+	export HALOX_CACHE
+	start=$(launcher 2)
+	# The trials, as a user makes them; and what carries messages of two GPUs, beside MPI alone between host memories and the copies
+	# to and from pinned memory: the pinned path wants 90% of the slower of these from 1 MiB on.
+	timed networks-plan 120 $start "$bundle/halox" plan heat3d.yaml --set devices.count=1 --set exact=null
+	sed -n '/^networks between/,$p' "$out/networks-plan.log" | tee "$dir/trials.txt"
+	for network in mpi mpi-device nccl; do
+		usable $network || continue
+		timed "networks-links-$network" 120 $start "$bundle/halox" bench links --backend cuda --exchange-network "$network" \
+			--sizes 8,64KiB,1MiB,4MiB,16MiB,64MiB --modes one-way,both-ways --record "$dir/links-$network.json" &&
+			grep -E '^(from|[0-9])' "$out/networks-links-$network.log"
+	done
+	timed networks-pinned 60 "$bundle/halox" bench links --backend cuda --devices 0,1 --paths staged --modes one-way \
+		--sizes 1MiB,4MiB,16MiB,64MiB --record "$dir/pinned.json"
+	pinned "$dir" | tee "$dir/pinned.txt"
+	# The same grid by one process of all GPUs, and by a process a GPU over each network: one field, and how long a step takes.
+	same() { # NAME COMMAND...: runs it with a field of its own
+		local name=$1
+		shift
+		check "networks-$name" "$@" run heat3d.yaml --record "$dir/$name.json" --set "grid.size=${NETWORKED:-[256,256,256]}" \
+			--set stop.iterations=200 --set stop.check_every=100 --set exact=null --set output.picture=null \
+			--set "boundary.x=periodic" --set devices.backend=cuda --set "exchange.scheme=${SCHEME:-assisted}" --set "output.field=$out/$name.npy"
+		[ "$name" = one ] || cmp "$out/one.npy" "$out/$name.npy" || { failed=1 && echo "FAIL  another field over $name"; }
+		[ "$name" = one ] || rm -f "$out/$name.npy"
+	}
+	HALOX_DEVICES_COUNT=2 same one "$bundle/halox"
+	for network in mpi mpi-device nccl; do
+		! usable $network || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=$network same "two-$network" $start "$bundle/halox"
+	done
+	# NCCL over its network, as between hosts: TCP here, where there is no other.
+	! usable nccl || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=nccl same two-nccl-apart env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 $start bash -c 'hosted "$@"' bash
+	rm -f "$out/one.npy"
+	"$bundle/halox" results "$dir"/one.json "$dir"/two-*.json | tee "$dir/steps.txt"
+	grep -h '"carrier"' "$dir"/two-*.json
+	rm -rf "$HALOX_CACHE"
+	unset HALOX_CACHE
+}
+
+# pinned DIR: the rate of path mpi over network mpi, from 1 MiB on, over the least of MPI alone and a copy by way of pinned memory.
+pinned() {
+	local name
+	for name in links-mpi pinned; do
+		"$bundle/halox" results "$1/$name.json" --format csv >"$out/$name.csv" || return
+	done
+	awk '
+		{ count = split($0, cell, ",") }
+		FNR == 1 { delete place; for (i = 1; i <= count; i++) place[cell[i]] = i; next }
+		{
+			path = cell[place["path"]]; bytes = cell[place["bytes"]] + 0; took = cell[place["time (us)"]] + 0
+			if (bytes < 1048576 || cell[place["mode"]] != "one-way" && path != "pinned") next
+			if (!((path, bytes) in least) || took < least[path, bytes]) least[path, bytes] = took
+			sizes[bytes]
+		}
+		END {
+			printf "%-10s %10s %10s %10s %10s\n", "bytes", "mpi us", "wire us", "pinned us", "rate over the slower"
+			for (b = 1048576; b <= 67108864; b *= 4) {
+				if (!(("mpi", b) in least) || !(("wire", b) in least)) continue
+				slower = least["wire", b]
+				if (least["pinned", b] > slower) slower = least["pinned", b]
+				printf "%-10d %10.1f %10.1f %10.1f %10.3f%s\n", b, least["mpi", b], least["wire", b], least["pinned", b], slower / least["mpi", b], slower / least["mpi", b] < 0.9 ? "  below 90%" : ""
+			}
+		}' "$out/links-mpi.csv" "$out/pinned.csv"
 }
 
 for step in $steps; do

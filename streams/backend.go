@@ -114,6 +114,16 @@ type graph interface {
 	close(dead bool, limit time.Duration) error
 }
 
+// handled is a queue that libraries of the vendor take.
+type handled interface {
+	handle() uintptr
+}
+
+// entered is a driver whose device is that of the calling thread for libraries of the vendor, once enter was called.
+type entered interface {
+	enter() error
+}
+
 // wrapper is a driver that takes streams and addresses of the caller's.
 type wrapper interface {
 	wrapQueue(handle uintptr) queue

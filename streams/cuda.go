@@ -144,6 +144,8 @@ func (c *cudaDriver) fatal(err error) bool {
 	return ok && e.Code.Sticky()
 }
 
+func (c *cudaDriver) enter() error { return c.ctx.Enter() }
+
 func (c *cudaDriver) close() error { return c.ctx.Release() }
 
 // cudaModule is a module in a context.
@@ -405,6 +407,8 @@ func (q *cudaQueue) wait(m marker) error {
 	}
 	return q.ctx.StreamWaitEvent(q.stream, e.event)
 }
+
+func (q *cudaQueue) handle() uintptr { return uintptr(q.stream) }
 
 func (q *cudaQueue) idle() (bool, error) { return q.ctx.StreamQuery(q.stream) }
 

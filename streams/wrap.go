@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"math"
+	"runtime"
 )
 
 // WrapStream returns a stream that the caller made with CUDA, a CUstream or
@@ -19,6 +20,34 @@ func (d *Device) WrapStream(handle uintptr) (*Stream, error) {
 	s := &Stream{device: d, queue: w.wrapQueue(handle), track: d.newTrack()}
 	return s, d.keep(s)
 }
+
+// Handle returns the stream as libraries of CUDA take it, a CUstream or cudaStream_t; 0 of a host device.
+func (s *Stream) Handle() uintptr {
+	if q, ok := s.queue.(handled); ok {
+		return q.handle()
+	}
+	return 0
+}
+
+// Within calls do on a thread whose current CUDA context is that of the device, as libraries of CUDA find it. It is an error on a
+// host device.
+func (d *Device) Within(do func() error) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	e, ok := d.driver.(entered)
+	if !ok {
+		return d.fail(errNotEntered, "call a library of CUDA")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := e.enter(); err != nil {
+		return d.fail(err, "call a library of CUDA")
+	}
+	return do()
+}
+
+var errNotEntered = errors.New("only a GPU has a context")
 
 // WrapMemory returns device memory that the caller has: its address on a GPU, a
 // CUdeviceptr, and its size in bytes. Close leaves the memory as it is; it must

@@ -17,15 +17,18 @@ import (
 // openBench opens the devices that a bench measures, of this process where several measure together.
 type openBench func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error)
 
-// check refuses a backend that there is not.
+// check refuses a backend and a network that there are not.
 func (b *benchFlags) check() error {
-	return option.OneOf("backend", b.backend, configs.Auto, string(streams.CUDA), string(streams.Host))
+	if err := option.OneOf("backend", b.backend, configs.Auto, string(streams.CUDA), string(streams.Host)); err != nil {
+		return err
+	}
+	return option.OneOf("exchange-network", b.network, append([]string{configs.Auto}, texts(mpi.Networks())...)...)
 }
 
 // count opens the first n devices, of each process, all where n is 0.
 func (b *benchFlags) count(n int) openBench {
 	return func(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
-		return openShared(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, processes, notes)
+		return openShared(ctx, configs.Devices{Backend: b.backend, Count: configs.Count(n)}, shared{processes, mpi.Network(b.network)}, notes)
 	}
 }
 
@@ -67,7 +70,7 @@ func (b *benchFlags) some(ids []int) openBench {
 			return nil, errors.New("--devices: of several processes each takes its first device: leave it out")
 		}
 		if processes != nil {
-			return b.count(1)(ctx, processes, notes)
+			return b.tried(ctx, processes, notes)
 		}
 		s, err := openSession(ctx, configs.Devices{Backend: b.backend, IDs: ids}, notes)
 		if err != nil || !s.Devices[0].HostMemory || len(ids) > 0 {
@@ -78,6 +81,18 @@ func (b *benchFlags) some(ids []int) openBench {
 		}
 		return openSession(ctx, configs.Devices{Backend: string(s.Backend), Count: fewHostDevices}, notes)
 	}
+}
+
+// tried opens the first device of each process, and tries the networks between them.
+func (b *benchFlags) tried(ctx context.Context, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
+	s, err := b.count(1)(ctx, processes, notes)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.TryNetworks(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
 }
 
 // checkDevice refuses a number of a device below 0.

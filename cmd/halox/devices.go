@@ -33,7 +33,7 @@ Started by mpirun, it lists those that each process would take.`,
 
 // showDevices is the command as one of the launched processes.
 func showDevices(ctx context.Context, l *launched, out io.Writer) (err error) {
-	s, err := openShared(ctx, configs.Devices{Backend: configs.Auto}, l.processes, out)
+	s, err := openShared(ctx, configs.Devices{Backend: configs.Auto}, shared{processes: l.processes}, out)
 	if err != nil {
 		return err
 	}

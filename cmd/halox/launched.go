@@ -21,7 +21,7 @@ type launched struct{ processes *mpi.Processes } // nil where this one is alone
 
 // launch joins the processes that a launcher of MPI has started.
 func launch(ctx context.Context) (*launched, error) {
-	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit})
+	processes, err := mpi.Join(ctx, mpi.Options{Limit: waitLimit, Probe: probeCommand()})
 	return &launched{processes}, err
 }
 

@@ -37,6 +37,9 @@ func launchedHalox() error {
 		}()
 	}
 	args := strings.Split(os.Getenv(argumentsVariable), "\n")
+	if len(os.Args) > 1 { // which this program has started itself
+		args = os.Args[1:]
+	}
 	os.Unsetenv(argumentsVariable)
 	os.Unsetenv(signalVariable)
 	os.Exit(execute(context.Background(), args, os.Stdout, os.Stderr))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
@@ -24,6 +25,7 @@ func loadConfigOf(processes int, file string, set []string) (*configs.Run, error
 		CheckExpression: checkExpression,
 		Schemes:         configSchemes(),
 		Paths:           texts(p2p.Paths()),
+		Networks:        texts(mpi.Networks()),
 		Stencils:        configStencils(),
 		UnitSpacing:     unitSpacing,
 	})

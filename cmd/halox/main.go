@@ -50,6 +50,6 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	}
 	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(), newVerifyCommand(),
-		newPlotCommand(), newResultsCommand())
+		newPlotCommand(), newResultsCommand(), newProbeCommand())
 	return root
 }

@@ -13,6 +13,9 @@ func (w *setup) view(ctx context.Context, graph bool) (*view, error) {
 	v := &view{setup: w}
 	if !graph {
 		var err error
+		if v.networks, err = w.session.TryNetworks(ctx); err != nil {
+			return nil, err
+		}
 		if v.between, err = w.session.MeasureProcesses(ctx); err != nil {
 			return nil, err
 		}

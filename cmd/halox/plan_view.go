@@ -11,11 +11,12 @@ import (
 // view is a plan as it is shown, with what each process alone knows of its devices.
 type view struct {
 	*setup
-	known   []knowledge  // by process; of one where this one is alone
-	devices []deviceView // by rank of the subdomain
-	links   []linkView   // by message
-	unfit   error        // of a device that has too little memory
-	between *halo.ProcessModel
+	known    []knowledge  // by process; of one where this one is alone
+	devices  []deviceView // by rank of the subdomain
+	links    []linkView   // by message
+	unfit    error        // of a device that has too little memory
+	between  *halo.ProcessModel
+	networks []halo.NetworkTrial // that were tried, to other processes
 }
 
 // knowledge is what one process tells the others for a plan.

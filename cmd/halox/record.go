@@ -27,6 +27,7 @@ func beginRecord(ctx context.Context, s *halo.Session, kind results.Kind, settin
 		Started: time.Now(), Host: results.Machine(), Settings: settings,
 	}
 	r.Host.CUDA, r.Host.Driver = s.CUDAVersion(), s.DriverVersion()
+	r.Networks = networksOf(s)
 	return r
 }
 

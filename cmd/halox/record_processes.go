@@ -1,6 +1,9 @@
 package main
 
-import "github.com/halox/halox/results"
+import (
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/results"
+)
 
 // part is what one process adds to the record.
 type part struct {
@@ -35,4 +38,21 @@ func addProcesses(r *results.Record, j *solverRun) error {
 		}
 	}
 	return nil
+}
+
+// networksOf says for a record what carries messages between processes.
+func networksOf(s *halo.Session) (all []results.Network) {
+	for _, n := range s.UsedNetworks() {
+		r := results.Network{Between: "processes", Name: string(n.Network), Carrier: n.Carrier}
+		if n.Hosts {
+			r.Between = "hosts"
+		}
+		if n.Curve != nil {
+			for _, sample := range n.Curve.Curve {
+				r.Times = append(r.Times, results.NetworkTime{Bytes: sample.Bytes, Microseconds: float64(sample.Time.Nanoseconds()) / 1e3})
+			}
+		}
+		all = append(all, r)
+	}
+	return all
 }

@@ -16,17 +16,23 @@ import (
 // openSession opens the devices that a config wants. What the user should know of it, that
 // there is no GPU or that the cache is not to be trusted, goes to notes.
 func openSession(ctx context.Context, c configs.Devices, notes io.Writer) (*halo.Session, error) {
-	return openShared(ctx, c, nil, notes)
+	return openShared(ctx, c, shared{}, notes)
 }
 
-// openShared is openSession where processes share grids; nil where this one is alone.
-func openShared(ctx context.Context, c configs.Devices, processes *mpi.Processes, notes io.Writer) (*halo.Session, error) {
+// shared is with whom a session shares grids.
+type shared struct {
+	processes *mpi.Processes // nil where this process is alone
+	network   mpi.Network    // of messages to the others
+}
+
+// openShared is openSession where processes share grids.
+func openShared(ctx context.Context, c configs.Devices, with shared, notes io.Writer) (*halo.Session, error) {
 	if err := cache.At("").Check(); err != nil {
 		fmt.Fprintln(notes, err)
 	}
 	during(ctx, "opening the devices", nil)
 	devices := devicesOf(c)
-	devices.Processes = processes
+	devices.Processes, devices.Network = with.processes, with.network
 	s, err := halo.Open(ctx, devices)
 	if err != nil {
 		return nil, inConfig(err)
@@ -49,7 +55,7 @@ func devicesOf(c configs.Devices) halo.Devices {
 // optionKeys are the keys of a config that set the options of a session.
 var optionKeys = map[string]string{
 	"Devices.Backend": "devices.backend", "Devices.Count": "devices.count", "Devices.IDs": "devices.ids",
-	"Cutting.Size": "grid.size", "Cutting.Parts": "decomposition", "Cutting.Devices": "devices.count",
+	"Devices.Network": "exchange.network", "Cutting.Size": "grid.size", "Cutting.Parts": "decomposition", "Cutting.Devices": "devices.count",
 }
 
 // inConfig names the key of a config in place of the option that cannot be had.

@@ -35,7 +35,7 @@ func newSetup(ctx context.Context, c *configs.Run, notes io.Writer) (*setup, err
 
 // openSetup is newSetup of what is prepared with the session and the problem, before links are measured.
 func openSetup(ctx context.Context, c *configs.Run, processes *mpi.Processes, notes io.Writer, prepare func(w *setup)) (*setup, error) {
-	session, err := openShared(ctx, c.Devices, processes, notes)
+	session, err := openShared(ctx, c.Devices, shared{processes, mpi.Network(c.Exchange.Network)}, notes)
 	if err != nil {
 		return nil, err
 	}

@@ -75,6 +75,7 @@ int halox_primary_flags(IN_DRIVER, int device, unsigned flags) { DRIVER(d->cuDev
 int halox_primary_retain(IN_DRIVER, CUhandle *ctx, int device) { DRIVER(d->cuDevicePrimaryCtxRetain(ctx, device)); }
 int halox_primary_release(IN_DRIVER, int device) { DRIVER(d->cuDevicePrimaryCtxRelease(device)); }
 
+int halox_ctx_enter(IN_CONTEXT) { CONTEXT(0); }
 int halox_ctx_synchronize(IN_CONTEXT) { CONTEXT(d->cuCtxSynchronize()); }
 int halox_ctx_enable_peer(IN_CONTEXT, CUhandle peer) { CONTEXT(d->cuCtxEnablePeerAccess(peer, 0)); }
 

@@ -30,6 +30,7 @@ int halox_primary_flags(IN_DRIVER, int device, unsigned flags);
 int halox_primary_retain(IN_DRIVER, CUhandle *ctx, int device);
 int halox_primary_release(IN_DRIVER, int device);
 
+int halox_ctx_enter(IN_CONTEXT);
 int halox_ctx_synchronize(IN_CONTEXT);
 int halox_ctx_enable_peer(IN_CONTEXT, CUhandle peer);
 int halox_ctx_priorities(IN_CONTEXT, int *least, int *greatest);

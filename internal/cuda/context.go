@@ -49,6 +49,11 @@ func (c *Context) check(call string, rc C.int) error {
 	return c.driver.check(call, c.device.ordinal, rc)
 }
 
+// Enter makes the context the current one of the calling thread, to which the goroutine must be locked.
+func (c *Context) Enter() error {
+	return c.check("cuCtxSetCurrent", C.halox_ctx_enter(c.driver.table, c.handle))
+}
+
 // Synchronize waits for all work in the context. Nothing in a time step should.
 func (c *Context) Synchronize() error {
 	return c.check("cuCtxSynchronize", C.halox_ctx_synchronize(c.driver.table, c.handle))

@@ -49,6 +49,7 @@ func (*Device) RetainPrimary(SchedFlags) (*Context, error)      { return nil, Er
 
 func (*Context) Release() error                                      { return nil }
 func (*Context) Device() *Device                                     { return nil }
+func (*Context) Enter() error                                        { return ErrUnsupported }
 func (*Context) Synchronize() error                                  { return ErrUnsupported }
 func (*Context) EnablePeerAccess(*Context) error                     { return ErrUnsupported }
 func (*Context) StreamPriorityRange() (int, int, error)              { return 0, 0, ErrUnsupported }

@@ -112,7 +112,7 @@ func inProcess() *Library {
 			continue
 		}
 		if name == "" {
-			name = "the program"
+			name = theProgram
 		}
 		if l, err := newLibrary(name, library); err == nil {
 			return l
@@ -233,6 +233,17 @@ func (l *Library) text(fn function, first ...uintptr) (string, error) {
 func oneLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return strings.Join(strings.Fields(first), " ")
+}
+
+// theProgram is the path of a library that the program is linked with.
+const theProgram = "the program"
+
+// File returns what another process opens the library by; "" where only this program has it.
+func (l *Library) File() string {
+	if l.Path == theProgram {
+		return ""
+	}
+	return l.Path
 }
 
 // String names the library as messages do.

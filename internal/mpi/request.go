@@ -62,11 +62,16 @@ func (r *Request) begin(c *Comm, fn function, peer, tag int) error {
 // as they are until the request is done. More than 1 GiB travels in several pieces, which the
 // receiver must expect in as many bytes.
 func (c *Comm) Isend(r *Request, b []byte, to, tag int) error {
+	return c.IsendAt(r, addressOf(b), len(b), to, tag)
+}
+
+// IsendAt is Isend of so many bytes at an address, which may be one of a GPU's memory where the library takes those.
+func (c *Comm) IsendAt(r *Request, address uintptr, bytes, to, tag int) error {
 	if err := r.begin(c, fIsend, to, tag); err != nil {
 		return err
 	}
-	return r.inPieces(b, func(piece []byte, f frame) arguments {
-		return arguments{addressOf(piece), uintptr(len(piece)), uintptr(c.library.handles.byteType), uintptr(to), uintptr(tag), uintptr(c.handle), f.request()}
+	return r.inPieces(address, bytes, func(at uintptr, n int, f frame) arguments {
+		return arguments{at, uintptr(n), uintptr(c.library.handles.byteType), uintptr(to), uintptr(tag), uintptr(c.handle), f.request()}
 	})
 }
 
@@ -74,13 +79,18 @@ func (c *Comm) Isend(r *Request, b []byte, to, tag int) error {
 // with a tag or AnyTag. The memory must not be Go's. A longer message is an error. One of more
 // than 1 GiB must have as many bytes as there is room for, and a given rank and tag.
 func (c *Comm) Irecv(r *Request, b []byte, from, tag int) error {
+	return c.IrecvAt(r, addressOf(b), len(b), from, tag)
+}
+
+// IrecvAt is Irecv to an address, as IsendAt.
+func (c *Comm) IrecvAt(r *Request, address uintptr, bytes, from, tag int) error {
 	if err := r.begin(c, fIrecv, from, tag); err != nil {
 		return err
 	}
 	h := c.library.handles
 	source, mark := h.match(from, tag)
-	return r.inPieces(b, func(piece []byte, f frame) arguments {
-		return arguments{addressOf(piece), uintptr(len(piece)), uintptr(h.byteType), source, mark, uintptr(c.handle), f.request()}
+	return r.inPieces(address, bytes, func(at uintptr, n int, f frame) arguments {
+		return arguments{at, uintptr(n), uintptr(h.byteType), source, mark, uintptr(c.handle), f.request()}
 	})
 }
 
@@ -97,13 +107,13 @@ func (h handles) match(from, tag int) (source, mark uintptr) {
 
 // inPieces makes one call for each piece of the bytes, and one for no bytes. Messages of one
 // rank, communicator and tag do not overtake each other.
-func (r *Request) inPieces(b []byte, one func(piece []byte, f frame) arguments) error {
-	for first := true; first || len(b) > 0; first = false {
-		n := min(len(b), r.comm.library.most)
-		if err := r.add(func(f frame) arguments { return one(b[:n], f) }); err != nil {
+func (r *Request) inPieces(address uintptr, bytes int, one func(at uintptr, n int, f frame) arguments) error {
+	for first := true; first || bytes > 0; first = false {
+		n := min(bytes, r.comm.library.most)
+		if err := r.add(func(f frame) arguments { return one(address, n, f) }); err != nil {
 			return err
 		}
-		b = b[n:]
+		address, bytes = address+uintptr(n), bytes-n
 	}
 	return nil
 }
@@ -157,11 +167,12 @@ func (r *Request) testFirst() (bool, error) {
 // Wait waits until the request is done, at most that long. After a *LateError, or when the
 // context has ended, the request is still open: MPI may write what it was begun with.
 func (r *Request) Wait(ctx context.Context, limit time.Duration) error {
-	return wait(ctx, limit, r.Test, func() error { return &LateError{functionNames[r.fn], r.with(), limit} })
+	return Await(ctx, limit, r.Test, func() error { return &LateError{functionNames[r.fn], r.with(), limit} })
 }
 
-// wait looks until done says so or fails.
-func wait(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
+// Await looks again and again until done says so or fails, at most that long: then it returns what late does. When the context
+// ends it returns its cause too.
+func Await(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
 	for p := newPace(); ; {
 		if is, err := done(); is || err != nil {
 			return err

@@ -29,6 +29,7 @@ var notHeld = []string{
 	"internal/cuda/cudafake",
 	"internal/nvrtc",
 	"internal/mpi",
+	"internal/nccl",
 }
 
 // A file refers to another where it names what that one declares: at package level, a field or

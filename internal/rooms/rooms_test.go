@@ -22,6 +22,8 @@ var may = map[string][]string{
 	"internal/cuda":                 {},
 	"internal/nvrtc":                {},
 	"internal/mpi":                  {"internal/nap"},
+	"internal/nccl":                 {},
+	"internal/nccl/ncclfake":        {},
 	"internal/nap":                  {},
 	"internal/hostmemory":           {},
 	"streams":                       {"internal/cuda", "internal/hostmemory", "internal/nap"},
@@ -33,8 +35,8 @@ var may = map[string][]string{
 	"kernels/sweep":                 {"kernels", "kernels/flags", "kernels/step", "streams", "stencil", "domain"},
 	"kernels/temporal":              {"kernels", "kernels/rows", "streams", "stencil", "domain"},
 	"p2p":                           {"streams", "domain", "internal/cache"},
-	"p2p/mpi":                       {"streams", "internal/mpi"},
-	"halo":                          {"halo/datatype", "halo/packing", "p2p", "p2p/mpi", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain"},
+	"p2p/mpi":                       {"streams", "internal/mpi", "internal/nccl"},
+	"halo":                          {"halo/datatype", "halo/packing", "p2p", "p2p/mpi", "kernels", "kernels/pack", "kernels/reduce", "streams", "domain", "internal/cache"},
 	"halo/datatype":                 {},
 	"halo/packing":                  {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain", "internal/cache"},
 	"halo/halotest":                 {"halo", "halo/datatype", "p2p", "kernels", "streams", "domain"},
@@ -72,7 +74,7 @@ var may = map[string][]string{
 }
 
 // mayUseC lists the rooms that import "C".
-var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/mpi", "internal/cuda/cudafake"}
+var mayUseC = []string{"internal/cuda", "internal/nvrtc", "internal/mpi", "internal/nccl", "internal/cuda/cudafake"}
 
 // roomOf returns the room that a package of the module belongs to: the
 // longest name in may that it lies under.

@@ -122,31 +122,40 @@ var compilerForCPU = sync.OnceValues(func() (*kernels.Compiler, error) {
 
 // optionsForCPU are those of compilers for the CPU. What they compiled stays in the folder .cache of the module.
 var optionsForCPU = sync.OnceValues(func() (none kernels.Options, _ error) {
-	cc, err := exec.LookPath("g++")
+	nvrtc, err := libraryForCPU()
 	if err != nil {
 		return none, err
+	}
+	return kernels.Options{NVRTC: nvrtc, Cache: filepath.Dir(nvrtc)}, nil
+})
+
+// libraryForCPU returns the NVRTC that compiles for the CPU, in the folder of what it compiled.
+func libraryForCPU() (string, error) {
+	cc, err := exec.LookPath("g++")
+	if err != nil {
+		return "", err
 	}
 	root := moduleRoot()
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
-		return none, err
+		return "", err
 	}
 	files, err := filesForCPU()
 	if err != nil {
-		return none, err
+		return "", err
 	}
 	key, err := keyForCPU(cc, files)
 	if err != nil {
-		return none, err
+		return "", err
 	}
 	dir := filepath.Join(root, ".cache", "cpu-"+key)
 	nvrtc := filepath.Join(dir, "libnvrtc.so")
 	if _, err := os.Stat(nvrtc); err != nil {
 		if err := buildNVRTC(cc, dir, nvrtc, files); err != nil {
-			return none, err
+			return "", err
 		}
 	}
-	return kernels.Options{NVRTC: nvrtc, Cache: dir}, nil
-})
+	return nvrtc, nil
+}
 
 // keyForCPU names all that decides what a kernel is compiled to, but its source.
 func keyForCPU(cc string, files map[string]string) (string, error) {

@@ -19,19 +19,31 @@ func (p *Processes) Close() error {
 	err := p.meetAtEnd(ctx)
 	close(p.watch.end)
 	<-p.watch.ended
-	if p.within != nil {
+	if p.whole != nil {
 		p.unhook()
 	}
+	err = errors.Join(err, p.Disconnect())
 	if err != nil || p.Err() != nil {
 		return err
 	}
 	if err := errors.Join(p.watch.comm.Free(), p.data.Free(), p.control.Free()); err != nil {
 		return err
 	}
-	if p.within != nil {
+	if p.whole != nil {
 		return nil
 	}
 	return p.library.Finalize(ctx, p.options.Limit)
+}
+
+// Disconnect ends what networks hold on devices, which comes before those are closed. Messages must be closed before. Messages that
+// are made afterwards need Use again, where they are to take another network than Pieces.
+func (p *Processes) Disconnect() error {
+	if p == nil || p.pairs == nil {
+		return nil
+	}
+	ended := p.pairs
+	p.pairs, p.within, p.across = nil, Pieces, Pieces
+	return ended.close(p.Err())
 }
 
 // meetAtEnd waits for all, and has all take leave.

@@ -8,7 +8,7 @@ import (
 )
 
 // First returns the first n of the processes, with ranks, hosts and tags of their own; nil on the others. All processes call it.
-// Those that get them close them before these. A failure of any of these processes ends what those wait for too.
+// Those that get them close them before these. Where these have opened NCCL, messages of those take Pieces before Use. A failure of any of these processes ends what those wait for too.
 func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 	if n < 1 || n > p.Size() {
 		return nil, fmt.Errorf("mpi: the first %d of %d processes", n, p.Size())
@@ -32,7 +32,10 @@ func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 	if err != nil {
 		return nil, p.Fail(err)
 	}
-	first.within = p
+	first.whole = p
+	if p.pairs == nil { // which these would have to open themselves
+		first.within, first.across = p.within, p.across
+	}
 	first.unhook = context.AfterFunc(p.failure.ctx, func() { first.failure.set(p.failure.err()) })
 	return first, nil
 }

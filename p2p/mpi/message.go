@@ -6,35 +6,38 @@ import (
 	"math"
 	"sync/atomic"
 
-	binding "github.com/halox/halox/internal/mpi"
 	"github.com/halox/halox/streams"
 )
 
-// message is what both ends of a message have: a thread that carries it, a turn for each time,
-// and two buffers through which its pieces go.
+// message is what both ends of a message have: a thread, which has the bytes carried in a turn for each time.
 type message struct {
 	processes  *Processes
 	other, tag int
 	span       streams.Span    // of device memory
-	stream     *streams.Stream // on which pieces are copied
-	slots      [2]*slot
+	stream     *streams.Stream // of what the carrier queues
+	ready      *streams.Event  // after what was queued before the turn that is asked for
 	asked      chan int64      // a turn of that step is to begin; closed at the end
-	turns      streams.Counter // for which all copies of this side are queued
-	event      *streams.Event  // after the copies of the last such turn
+	turns      streams.Counter // that are over for this side, see over
+	event      *streams.Event  // after what the last such turn queued
 	failed     atomic.Pointer[error]
 	ended      chan struct{}
+	carrier    carrier
 	resources  streams.Resources
 }
 
-// slot is a buffer that one piece goes through.
-type slot struct {
-	memory  *streams.Memory
-	bytes   []byte
-	copied  *streams.Event
-	request binding.Request
+// A carrier takes the bytes of a message from its span to the other process, or brings them from there into its span. Each
+// engine has its own. The thread of the message alone calls it, but for quiet, which is called when that has ended.
+type carrier interface {
+	// carry makes one turn, behind what was queued before the event ready of the message. It calls over once all that this
+	// side does with the span is queued on the stream, and returns when the next turn may begin. Every wait in it has the
+	// limit of the processes, and ends with their first failure.
+	carry() error
+
+	// quiet reports whether nobody else may use memory of the carrier or the span any more, so that it can be freed.
+	quiet() bool
 }
 
-// newMessage makes what both ends have. whom says what the message is, for errors.
+// newMessage makes what both ends have, but for the carrier. whom says what the message is, for errors.
 func (p *Processes) newMessage(span streams.Span, other, tag int, whom string) (m *message, err error) {
 	if other < 0 || other >= p.Size() || other == p.Rank {
 		return nil, fmt.Errorf("mpi: a message between ranks %d and %d of %d", p.Rank, other, p.Size())
@@ -53,73 +56,39 @@ func (p *Processes) newMessage(span streams.Span, other, tag int, whom string) (
 	return m, nil
 }
 
-// allocate makes the stream, the events and the buffers.
+// allocate makes the stream and the events.
 func (m *message) allocate(d *streams.Device) (err error) {
 	if m.stream, err = d.NewStream(streams.Urgent); err != nil {
 		return err
 	}
 	m.stream.SetName("wire")
 	m.resources.Add(m.stream)
-	if m.event, err = d.NewEvent(); err != nil {
-		return err
-	}
-	m.resources.Add(m.event)
-	for i := range m.slots {
-		if m.slots[i], err = m.newSlot(d, min(m.span.Length, m.processes.options.Piece)); err != nil {
+	for _, e := range []**streams.Event{&m.event, &m.ready} {
+		if *e, err = d.NewEvent(); err != nil {
 			return err
 		}
+		m.resources.Add(*e)
 	}
 	return nil
 }
 
-// newSlot allocates a buffer that MPI may know beyond a call: pinned memory of a GPU's driver,
-// and for host devices, whose pinned memory is Go's, memory that is not.
-func (m *message) newSlot(d *streams.Device, bytes int64) (s *slot, err error) {
-	s = &slot{}
-	if s.copied, err = d.NewEvent(); err != nil {
-		return nil, err
-	}
-	m.resources.Add(s.copied)
-	if !d.HostMemory {
-		if s.memory, err = d.AllocPinned(bytes); err != nil {
-			return nil, err
+// run makes turns with a carrier until the message is closed or fails.
+func (m *message) run(c carrier) {
+	m.carrier = c
+	go func() {
+		defer close(m.ended)
+		for step := range m.asked {
+			m.stream.BeginStep(step)
+			err := m.processes.Err()
+			if err == nil {
+				err = c.carry()
+			}
+			if err != nil {
+				m.fail(err)
+				return
+			}
 		}
-		m.resources.Add(s.memory)
-		s.bytes = s.memory.Bytes()
-		return s, nil
-	}
-	block, err := binding.NewMemory(int(bytes))
-	if err != nil {
-		return nil, err
-	}
-	m.resources.Add(closer(block.Free))
-	if s.memory, err = d.WrapBytes(block.Bytes); err != nil {
-		return nil, err
-	}
-	m.resources.Add(s.memory)
-	s.bytes = block.Bytes
-	return s, nil
-}
-
-// closer is a function that gives something back.
-type closer func()
-
-func (c closer) Close() error { c(); return nil }
-
-// carry runs turns until the message is closed or fails.
-func (m *message) carry(turn func() error) {
-	defer close(m.ended)
-	for step := range m.asked {
-		m.stream.BeginStep(step)
-		err := m.processes.Err()
-		if err == nil {
-			err = turn()
-		}
-		if err != nil {
-			m.fail(err)
-			return
-		}
-	}
+	}()
 }
 
 // fail tells all processes, and who waits here.
@@ -141,8 +110,16 @@ func (m *message) begin(s *streams.Stream) {
 	}
 }
 
-// follow makes s wait for the copies of the n-th turn, once they are queued. The host waits for
-// that.
+// over lets those go on who wait for the turn: behind what is queued on the stream until now.
+func (m *message) over() error {
+	if err := m.stream.Record(m.event); err != nil {
+		return err
+	}
+	m.turns.Add()
+	return nil
+}
+
+// follow makes s wait for what the n-th turn has queued, once it is over. The host waits for that.
 func (m *message) follow(c *streams.WorkerGroup, s *streams.Stream, n int64) error {
 	if err := c.Await(&m.turns, n); err != nil {
 		return err
@@ -153,26 +130,8 @@ func (m *message) follow(c *streams.WorkerGroup, s *streams.Stream, n int64) err
 	return s.Wait(m.event)
 }
 
-// piece returns the bytes of the message that go as number k.
-func (m *message) piece(k int) streams.Span {
-	size := int64(len(m.slots[0].bytes))
-	at := int64(k) * size
-	return m.span.Memory.Span(m.span.Offset+at, min(size, m.span.Length-at))
-}
-
-// pieces returns how many there are.
-func (m *message) pieces() int {
-	size := int64(len(m.slots[0].bytes))
-	return int((m.span.Length + size - 1) / size)
-}
-
-// done waits until MPI is done with the buffer of a slot.
-func (m *message) done(s *slot) error {
-	return s.request.Wait(m.processes.failure.ctx, m.processes.options.Limit)
-}
-
 // close ends the thread and frees the buffers. What was begun ends first, within the limit.
-// Where MPI may still write into a buffer, which is so after a failure, nothing is freed.
+// Where another may still use them, which is so after a failure, nothing is freed.
 // Closing twice is no error.
 func (m *message) close() error {
 	if m.asked == nil {
@@ -181,10 +140,8 @@ func (m *message) close() error {
 	close(m.asked)
 	<-m.ended
 	m.asked = nil
-	for _, s := range m.slots {
-		if done, err := s.request.Test(); !done || err != nil {
-			return m.stream.Close()
-		}
+	if !m.carrier.quiet() {
+		return m.stream.Close()
 	}
 	return m.resources.Close()
 }

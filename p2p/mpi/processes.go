@@ -16,6 +16,10 @@ import (
 type Options struct {
 	Limit time.Duration // how long one waits for another at most; 0: a minute
 	Piece int64         // bytes of a message that are on their way at once; 0: 1 MiB
+
+	// Probe is a program with arguments that calls TakeProbe and ends with its exit code, such as "halox probe-mpi". It is
+	// started to find out whether MPI takes device memory, which may crash. Without it network Device is not to be had.
+	Probe []string
 }
 
 const (
@@ -40,8 +44,11 @@ type Processes struct {
 	data    *binding.Comm // of messages
 	watch   *watch
 	failure *failure
-	within  *Processes  // of which these are some; nil where they are all
+	whole   *Processes  // of which these are some; nil where they are all
 	unhook  func() bool // has a failure of those no longer be one of these
+
+	within, across Network // of messages to processes of this host, and of others
+	pairs          *pairs  // nil before TryNCCL has opened NCCL
 
 	lock    sync.Mutex
 	nextTag int
@@ -109,7 +116,7 @@ func (o Options) filled() Options {
 func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Processes, error) {
 	p := &Processes{
 		Rank: world.Rank(), Library: world.Library().Version,
-		options: o, library: world.Library(), lent: lent, control: world, failure: newFailure(),
+		options: o, library: world.Library(), lent: lent, control: world, failure: newFailure(), within: Pieces, across: Pieces,
 	}
 	if err := p.introduce(ctx); err != nil {
 		return nil, err
@@ -172,6 +179,9 @@ func (p *Processes) Local() (index, count int) {
 
 // Name names a process as errors do.
 func (p *Processes) Name(rank int) string { return nameOf(rank, p.Hosts) }
+
+// LibraryFile returns where the MPI library lies, "" where it is part of the program.
+func (p *Processes) LibraryFile() string { return p.library.File() }
 
 // Limit returns how long one process waits for another at most.
 func (p *Processes) Limit() time.Duration { return p.options.Limit }

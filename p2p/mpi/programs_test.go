@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
@@ -38,12 +39,119 @@ func TestMain(m *testing.M) {
 		"misuse":    joined(usual, misuse),
 		"mail":      joined(usual, mail),
 		"nothing":   joined(short, func(*mpi.Processes) error { return nil }),
+		"try":       joined(usual, tryDevice),
+		"try nccl":  joined(short, tryNCCL),
+		"one way":   joined(short, oneWay),
+		"killed":    joined(short, killed),
+		"probe":     takesProbe,
 	})
+}
+
+// Variables of programs: the network of all messages, and whether MPI is tried with device memory whatever it says.
+const (
+	networkVariable = "HALOX_TEST_NETWORK"
+	insistVariable  = "HALOX_TEST_INSIST"
+)
+
+// overNetwork has messages take the network that is named, of which each process gives a device.
+func overNetwork(p *mpi.Processes, d *streams.Device) error {
+	n := mpi.Network(os.Getenv(networkVariable))
+	if n == "" {
+		return nil
+	}
+	if n == mpi.NCCL {
+		if err := p.TryNCCL(context.Background(), d); err != nil {
+			return err
+		}
+	}
+	return p.Use(n, n)
+}
+
+// tryNCCL says what comes of trying NCCL. Processes go on as ever afterwards.
+func tryNCCL(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	err = p.TryNCCL(context.Background(), devices[p.Rank%2])
+	fmt.Println("tried:", err, p.NCCL())
+	if refused := p.Use(mpi.Pieces, mpi.NCCL); (refused != nil) != (err != nil) {
+		return fmt.Errorf("network nccl: %v, and then %v", err, refused)
+	}
+	return errors.Join(together(p), p.Disconnect(), together(p), streams.CloseAll(devices), platform.Close())
+}
+
+// oneWay has rank 1 send rank 0 a message many times.
+func oneWay(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	if err := overNetwork(p, devices[0]); err != nil {
+		return err
+	}
+	if p.Rank == 0 {
+		return receive(p, devices[0], 100, 1, 1, 5)
+	}
+	return send(p, devices[0], 100, 0, 1, 5)
+}
+
+// killed has the last rank end while the others wait for its messages.
+func killed(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	if err := overNetwork(p, devices[0]); err != nil {
+		return err
+	}
+	last := p.Size() - 1
+	if p.Rank == last {
+		os.Exit(7)
+	}
+	return receive(p, devices[0], 100, last, 1, 5)
+}
+
+// takesProbe is what halox starts to try MPI.
+func takesProbe() error {
+	if code := mpi.TakeProbe(os.Stdout); code != 0 {
+		return fmt.Errorf("exit code %d", code)
+	}
+	return nil
+}
+
+// tryDevice says what comes of trying MPI with device memory. Processes go on as ever afterwards.
+func tryDevice(p *mpi.Processes) error {
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
+	devices, err := platform.Open()
+	if err != nil {
+		return err
+	}
+	fmt.Println("tried:", p.TryDevice(context.Background(), devices[p.Rank%2], os.Getenv(insistVariable) != ""))
+	return errors.Join(together(p), streams.CloseAll(devices), platform.Close())
 }
 
 // joined runs a program as one of several processes. One that fails ends all.
 func joined(o mpi.Options, program func(*mpi.Processes) error) func() error {
 	return func() error {
+		if self, err := os.Executable(); err == nil {
+			o.Probe = []string{"env", "HALOX_TEST_PROGRAM=probe", self}
+		}
 		p, err := mpi.Join(context.Background(), o)
 		if err != nil {
 			return err
@@ -133,9 +241,15 @@ func content(n int64, from, to, index, round int) []byte {
 // messages has each process send all others messages of all lengths, each by a goroutine of its
 // own, many times.
 func messages(p *mpi.Processes) error {
-	platform := streams.HostPlatform(2)
+	platform, err := testdevices.Launched(2)
+	if err != nil {
+		return err
+	}
 	devices, err := platform.Open()
 	if err != nil {
+		return err
+	}
+	if err := overNetwork(p, devices[0]); err != nil {
 		return err
 	}
 	first, err := p.Tags(len(lengths))
@@ -155,7 +269,7 @@ func messages(p *mpi.Processes) error {
 		}
 	}
 	group.Wait()
-	return errors.Join(append(errs, streams.CloseAll(devices), platform.Close())...)
+	return errors.Join(append(errs, p.Disconnect(), streams.CloseAll(devices), platform.Close())...)
 }
 
 const rounds = 15
@@ -289,9 +403,15 @@ func stopped(p *mpi.Processes, who int) error {
 
 // hangs has the last rank send nothing, though it lives.
 func hangs(p *mpi.Processes) error {
-	platform := streams.HostPlatform(1)
+	platform, err := testdevices.Launched(1)
+	if err != nil {
+		return err
+	}
 	devices, err := platform.Open()
 	if err != nil {
+		return err
+	}
+	if err := overNetwork(p, devices[0]); err != nil {
 		return err
 	}
 	last := p.Size() - 1

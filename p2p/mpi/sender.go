@@ -6,8 +6,7 @@ import "github.com/halox/halox/streams"
 // thread uses it.
 type Sender struct {
 	*message
-	packed *streams.Event
-	sent   int64
+	sent int64
 }
 
 // NewSender makes a sender to a rank, whose Receiver has the same tag and length. whom names the
@@ -17,13 +16,10 @@ func (p *Processes) NewSender(src streams.Span, to, tag int, whom string) (*Send
 	if err != nil {
 		return nil, err
 	}
-	t := &Sender{message: m}
-	if t.packed, err = src.Memory.Device().NewEvent(); err != nil {
+	if err := m.start(true); err != nil {
 		return nil, err
 	}
-	m.resources.Add(t.packed)
-	go m.carry(t.turn)
-	return t, nil
+	return &Sender{message: m}, nil
 }
 
 // Ready makes s wait until what was sent last has left the span, which may then be written.
@@ -37,49 +33,11 @@ func (t *Sender) Ready(c *streams.WorkerGroup, s *streams.Stream) error {
 // Send sends what the span holds when all work queued on s is done. Before the next Send, Ready
 // must be called.
 func (t *Sender) Send(s *streams.Stream) error {
-	if err := s.Record(t.packed); err != nil {
+	if err := s.Record(t.ready); err != nil {
 		return err
 	}
 	t.sent++
 	t.begin(s)
-	return nil
-}
-
-// turn sends all pieces: while MPI has one, the next is copied.
-func (t *Sender) turn() error {
-	if err := t.stream.Wait(t.packed); err != nil {
-		return err
-	}
-	last := t.pieces() - 1
-	for k := range t.pieces() {
-		s, piece := t.slots[k%2], t.piece(k)
-		if err := t.done(s); err != nil {
-			return err
-		}
-		if err := t.stream.Copy(s.memory.Span(0, piece.Length), piece); err != nil {
-			return err
-		}
-		if err := t.stream.Record(s.copied); err != nil {
-			return err
-		}
-		if k == last {
-			if err := t.stream.Record(t.event); err != nil {
-				return err
-			}
-			t.turns.Add()
-		}
-		if err := s.copied.Sync(t.processes.options.Limit); err != nil {
-			return err
-		}
-		if err := t.processes.data.Isend(&s.request, s.bytes[:piece.Length], t.other, t.tag); err != nil {
-			return err
-		}
-	}
-	for _, s := range t.slots {
-		if err := t.done(s); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 

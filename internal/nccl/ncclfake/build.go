@@ -1,0 +1,34 @@
+// Package ncclfake builds an NCCL library that needs no GPU, for tests of what calls NCCL through internal/nccl.
+//
+// Its device memory is memory of the host, as that of package cudafake. Messages go through sockets of the host between
+// processes, in order, and a message is queued, for NCCL, when it has arrived. The variable NCCLFAKE of a process has it hang,
+// fail or corrupt what it carries: see nccl.c.
+package ncclfake
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+//go:embed testdata/nccl.c
+var source []byte
+
+// Build compiles the library and returns its path. The test is skipped where there is no C compiler.
+func Build(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	file, library := filepath.Join(dir, "nccl.c"), filepath.Join(dir, "libnccl.so.2")
+	if err := os.WriteFile(file, source, 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := exec.LookPath("cc"); err != nil {
+		tb.Skip("SKIPPED: no C compiler for an NCCL library: ", err)
+	}
+	if out, err := exec.Command("cc", "-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-fvisibility=hidden", "-o", library, file).CombinedOutput(); err != nil {
+		tb.Fatalf("build the NCCL library: %v\n%s", err, out)
+	}
+	return library
+}

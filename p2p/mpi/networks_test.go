@@ -1,0 +1,164 @@
+//go:build unix
+
+package mpi_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/halox/halox/internal/nccl/ncclfake"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/internal/testmpi"
+)
+
+// Messages between devices whose memory MPI is given arrive as those through pinned memory do.
+func TestProgramsOverDeviceMemory(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		gpus := testdevices.Environment(t, 2)
+		for _, ranks := range testdevices.Few(1, []int{3, 2, 4}) {
+			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: append(gpus, networkVariable+"=mpi-device")})
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
+					t.Errorf("%d ranks are done:\n%s", n, r.Out)
+				}
+			})
+		}
+	})
+}
+
+// A rank that does not send ends the others also where MPI is given device memory.
+func TestFailuresOverDeviceMemory(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		r := in.Run(t, testmpi.Job{Program: "hangs", Ranks: 3, Limit: 40 * time.Second, Env: append(testdevices.Environment(t, 2), networkVariable+"=mpi-device")})
+		r.Fails(t, "mpi: message 5 from rank 2 on host ", "MPI_Irecv from rank 2, tag 1: waited too long for 4s")
+	})
+}
+
+// MPI that takes host memory, which that of these GPUs is, is found right where it is not asked what it says.
+func TestProgramsTryDeviceMemory(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		gpus := testdevices.Environment(t, 2)
+		for _, tc := range []struct {
+			name  string
+			env   []string
+			found string
+		}{
+			{"believed", append(gpus, insistVariable+"=1"), "tried: <nil>"},
+			{"asked", gpus, "does not say that it takes device memory"},
+			{"host devices", []string{insistVariable + "=1"}, "tried: mpi: memory of host devices is the host's"},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "try", Ranks: 3, Env: tc.env})
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, tc.found); n < 3 {
+					t.Errorf("%d times %q:\n%s", n, tc.found, r.Out)
+				}
+			})
+		}
+	})
+}
+
+// A library that says that it takes device memory, and does not, is found out, and ends no program that shares grids.
+func TestLibrariesThatLie(t *testing.T) {
+	in := testmpi.Named(t, "openmpi")
+	gpus := testdevices.Environment(t, 2)
+	in.Library = lying(t, in.Library)
+	for _, tc := range []struct{ how, found string }{
+		{"never", "tried: <nil>"},
+		{"crashes", "device memory: exit status 2: SIGABRT: abort"},
+		{"corrupts alone", "1000 bytes of device memory from rank 0 to rank 0: they arrived wrong"},
+		{"corrupts together", "1000 bytes of device memory from rank 1 to rank 2: they arrived wrong"},
+	} {
+		t.Run(tc.how, func(t *testing.T) {
+			r := in.Run(t, testmpi.Job{Program: "try", Ranks: 3, Env: append(gpus, "SHIM="+tc.how)})
+			r.Succeeds(t)
+			if n := strings.Count(r.Out, tc.found); n < 3 {
+				t.Errorf("%d times %q:\n%s", n, tc.found, r.Out)
+			}
+		})
+	}
+}
+
+// Messages by NCCL, which has no tags, arrive where they belong: several between two devices, in an order that no one fixes.
+func TestProgramsOverNCCL(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		env := overNCCL(t)
+		for _, ranks := range testdevices.Few(1, []int{2, 3}) {
+			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: env})
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, fmt.Sprintf(" of %d done", ranks)); n != ranks {
+					t.Errorf("%d ranks are done:\n%s", n, r.Out)
+				}
+			})
+		}
+	})
+}
+
+func overNCCL(t *testing.T) []string {
+	return append(testdevices.Environment(t, 2), networkVariable+"=nccl", "HALOX_NCCL="+ncclfake.Build(t))
+}
+
+// NCCL that is not there, or does wrong, is found out by a trial, after which processes go on.
+func TestProgramsTryNCCL(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		env := overNCCL(t)
+		for _, tc := range []struct{ name, variable, found string }{
+			{"right", "NCCLFAKE=", "tried: <nil> NCCL 2.27.5 over FAKE/SOCKET"},
+			{"none", "HALOX_NCCL=/nowhere/libnccl.so.2", "no NCCL library found: /nowhere/libnccl.so.2"},
+			{"host devices", "HALOX_TEST_GPUS=", "memory of host devices is the host's"},
+			{"never begins", "NCCLFAKE=never begins", "8 bytes by NCCL to rank 1 on host "},
+			{"corrupts", "NCCLFAKE=corrupts", "8 bytes by NCCL from rank 1 to rank 0: they arrived wrong"},
+			{"fails", "NCCLFAKE=fails", "NCCL: unhandled system error (2): as NCCLFAKE says"},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: "try nccl", Ranks: 2, Env: append(env, tc.variable)})
+				r.Succeeds(t)
+				if n := strings.Count(r.Out, tc.found); n < 2 {
+					t.Errorf("%d times %q:\n%s", n, tc.found, r.Out)
+				}
+			})
+		}
+	})
+}
+
+// NCCL that hangs or fails in the middle, a rank that sends nothing and one that is gone end all others in time, which say whom
+// they waited for.
+func TestFailuresOverNCCL(t *testing.T) {
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		env := overNCCL(t)
+		for _, tc := range []struct {
+			name, program, variable string
+			words                   []string
+		}{
+			{"it hangs", "one way", "NCCLFAKE=hangs:15", []string{"message 5 from rank 1 on host ", "NCCL: waited too long for NCCL to queue it: 4s"}},
+			{"it fails", "one way", "NCCLFAKE=fails:15", []string{"message 5 from rank 1 on host ", "NCCL: unhandled system error (2)"}},
+			{"a rank hangs", "hangs", "NCCLFAKE=", []string{"mpi: message 5 from rank 1 on host ", "MPI_Irecv from rank 1, tag 1: waited too long for 4s"}},
+			{"a rank is gone", "killed", "NCCLFAKE=", nil},
+		} {
+			t.Run(tc.name, func(t *testing.T) {
+				r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: 2, Limit: 40 * time.Second, Env: append(env, tc.variable)})
+				r.Fails(t, tc.words...)
+				if r.Took > 20*time.Second {
+					t.Errorf("it took %v", r.Took)
+				}
+			})
+		}
+	})
+}
+
+// lying builds the shim over a library.
+func lying(t *testing.T, library string) string {
+	t.Helper()
+	shim := filepath.Join(t.TempDir(), "libshim.so")
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-Wl,--no-as-needed", "-o", shim, "testdata/shim.c", library, "-ldl", "-Wl,-rpath,"+filepath.Dir(library)).CombinedOutput()
+	if err != nil {
+		t.Skipf("SKIPPED: no C compiler for an MPI library that lies: %v\n%s", err, out)
+	}
+	return shim
+}

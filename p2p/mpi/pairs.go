@@ -1,0 +1,228 @@
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	binding "github.com/halox/halox/internal/mpi"
+	"github.com/halox/halox/internal/nccl"
+	"github.com/halox/halox/streams"
+)
+
+// pairs are communicators of NCCL, each for the messages from one device to one device of another process: so no message
+// waits for one in the other direction, and two ends agree on the order of one sequence alone.
+type pairs struct {
+	library *nccl.Library
+	log     *nccl.Log
+	lock    sync.Mutex
+	sending map[pairKey]*pair // of which this process has the end that sends
+	coming  map[nccl.ID]*pair // the others
+}
+
+// pairKey is where messages of a pair go.
+type pairKey struct {
+	from  *streams.Device
+	rank  int    // of the other process
+	there uint64 // the other device, by its id
+}
+
+// pair is one end of a communicator.
+type pair struct {
+	id      nccl.ID
+	device  *streams.Device
+	sends   bool
+	library *nccl.Library
+	lock    sync.Mutex
+	comm    *nccl.Comm // nil before it is begun, and after abort
+	failed  error      // why it is of no use any more
+	turn    sync.Mutex // held, where it sends, by the message that is under way
+	count   uint64     // of messages that are over
+}
+
+// openPairs opens the library.
+func openPairs(path string) (*pairs, error) {
+	log, err := nccl.StartLog()
+	if err != nil {
+		return nil, fmt.Errorf("keep a log of NCCL: %w", err)
+	}
+	l, err := nccl.Open(path)
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	return &pairs{library: l, log: log, sending: map[pairKey]*pair{}, coming: map[nccl.ID]*pair{}}, nil
+}
+
+// to returns the pair to a device of another process.
+func (p *pairs) to(k pairKey) (*pair, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if found := p.sending[k]; found != nil {
+		return found, nil
+	}
+	id, err := p.library.NewID()
+	if err != nil {
+		return nil, err
+	}
+	made := &pair{id: id, device: k.from, sends: true, library: p.library}
+	p.sending[k] = made
+	return made, nil
+}
+
+// from returns the pair of an id that the process that sends has made.
+func (p *pairs) from(id nccl.ID, d *streams.Device) *pair {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.coming[id] == nil {
+		p.coming[id] = &pair{id: id, device: d, library: p.library}
+	}
+	return p.coming[id]
+}
+
+// The ranks of a pair.
+const (
+	rankOfSender   = 0
+	rankOfReceiver = 1
+)
+
+// begin begins the communicator, once.
+func (p *pair) begin() error {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.comm != nil || p.failed != nil {
+		return p.failed
+	}
+	rank := rankOfReceiver
+	if p.sends {
+		rank = rankOfSender
+	}
+	return p.device.Within(func() (err error) {
+		p.comm, err = p.library.Begin(p.id, 2, rank)
+		return err
+	})
+}
+
+// queue begins to queue a message of a span.
+func (p *pair) queue(s streams.Span, on *streams.Stream) error {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.failed != nil {
+		return p.failed
+	}
+	return p.device.Within(func() error {
+		if p.sends {
+			return p.comm.Send(s.Address(), s.Length, rankOfReceiver, on.Handle())
+		}
+		return p.comm.Receive(s.Address(), s.Length, rankOfSender, on.Handle())
+	})
+}
+
+// ready reports whether nothing is under way that NCCL has yet to queue.
+func (p *pair) ready() (bool, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.comm == nil || p.failed != nil {
+		return false, p.failed
+	}
+	return p.comm.Ready()
+}
+
+// over reports how many messages are over.
+func (p *pair) over() uint64 {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.count
+}
+
+// next says that one more is.
+func (p *pair) next() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.count++
+}
+
+// abort ends what is under way, also on the device. What waits for the pair gets the error.
+func (p *pair) abort(why error) error {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.failed != nil {
+		return nil
+	}
+	p.failed = why
+	if p.comm == nil {
+		return nil
+	}
+	return p.device.Within(p.comm.Abort)
+}
+
+// errEnded is why a pair of a session that is closed is of no use.
+var errEnded = errors.New("NCCL: its communicators have ended")
+
+// endLimit is how long another process may take to end its end of a communicator.
+const endLimit = 5 * time.Second
+
+// end ends the communicator together with the other process, or alone where that does not.
+func (p *pair) end() error {
+	if ready, err := p.ready(); !ready || err != nil {
+		return p.abort(errEnded)
+	}
+	if err := p.device.Within(p.comm.Finalize); err != nil {
+		return p.abort(errEnded)
+	}
+	late := func() error { return errEnded }
+	if err := binding.Await(context.Background(), endLimit, p.ready, late); err != nil {
+		return p.abort(errEnded)
+	}
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.failed = errEnded
+	return p.device.Within(p.comm.Destroy)
+}
+
+// all returns all pairs, and forgets them.
+func (p *pairs) all() (all []*pair) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	for _, one := range p.sending {
+		all = append(all, one)
+	}
+	for _, one := range p.coming {
+		all = append(all, one)
+	}
+	clear(p.sending)
+	clear(p.coming)
+	return all
+}
+
+// close ends all communicators, by force where a process has failed.
+func (p *pairs) close(failed error) error {
+	if p == nil {
+		return nil
+	}
+	var group sync.WaitGroup
+	all := p.all()
+	errs := make([]error, len(all))
+	for i, one := range all {
+		group.Go(func() {
+			if failed != nil {
+				errs[i] = one.abort(failed)
+			} else {
+				errs[i] = one.end()
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(append(errs, p.log.Close())...)
+}
+
+// String names the library and over what it goes, as far as NCCL has said that.
+func (p *pairs) String() string {
+	text := "NCCL " + p.library.Version
+	if over := p.log.Transports(); len(over) > 0 {
+		text += " over " + strings.Join(over, ", ")
+	}
+	return text
+}
