@@ -1,0 +1,151 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/kernels/temporal"
+	"github.com/halox/halox/streams"
+)
+
+// passMaker makes the passes of a subdomain: of a linear stencil or of another point function.
+type passMaker interface {
+	// Costs are those of passes by their depth, see temporal.Cut.
+	Costs() []float64
+	// tune finds out what passes over a box cost, beside a sweep of it.
+	tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
+	// pass makes one ready.
+	pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error)
+}
+
+// newPasses returns those of a subdomain.
+func (b *blocked) newPasses(d *subdomain) (passMaker, error) {
+	st := b.stage()
+	if s, ok := st.Point.Linear(); ok {
+		v := b.stepped()[0]
+		real, _ := v.real()
+		made, err := temporal.New(b.compiler, d.device, s, real, v.levels[0].Array(d.rank, 0).Layout)
+		return &linearPasses{made, b, b.sides(d.rank, v)}, err
+	}
+	p := &pointPasses{b: b}
+	var next []int
+	for _, a := range st.pointAccesses() {
+		next = append(next, nextLevel(st, a))
+		p.sides = append(p.sides, b.sides(d.rank, a.Variable))
+	}
+	var err error
+	p.Points, err = temporal.NewPoints(b.compiler, d.device, b.step.pointOf(st), st.sweepAccesses(nil), next, b.arrays(d.rank, 0))
+	if err == nil {
+		b.run.resources.Add(p.Points)
+	}
+	return p, err
+}
+
+// nextLevel returns the place of the access that is the next level of what another one reads, -1 where there is none.
+func nextLevel(st *Stage, of pointAccess) int {
+	if of.write {
+		return -1
+	}
+	return slices.IndexFunc(st.pointAccesses(), func(a pointAccess) bool { return a.write && a.Variable == of.Variable })
+}
+
+// linearPasses are those of a linear stencil.
+type linearPasses struct {
+	*temporal.Passes
+	b     *blocked
+	sides temporal.Sides
+}
+
+func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
+	return p.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, tuneBudget)
+}
+
+func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
+	k, err := p.Pass(name, arrays[0][0], arrays[1][0], box, p.sides, depth)
+	if err != nil {
+		return nil, err
+	}
+	p.b.run.resources.Add(k)
+	return Kernel(k), nil
+}
+
+// pointPasses are those of any other point function.
+type pointPasses struct {
+	*temporal.Points
+	b     *blocked
+	sides []temporal.Sides // by access
+}
+
+func (p *pointPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
+	return p.Tune(sweep, arrays, box, p.sides, tuneBudget)
+}
+
+func (p *pointPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
+	l, err := p.Pass(name, arrays, box, p.sides, depth)
+	if err != nil {
+		return nil, err
+	}
+	p.b.run.resources.Add(l)
+	return p.b.stage().launch(l, p.b.step.Length), nil
+}
+
+// unblocked returns an error for steps that no passes make.
+func unblocked(x *Runner) error {
+	if len(x.step.Stages) != 1 {
+		return fmt.Errorf("makes steps of one stage, not of %d", len(x.step.Stages))
+	}
+	st := &x.step.Stages[0]
+	for _, w := range st.Writes {
+		if err := unblockedWrite(st, w.Variable); err != nil {
+			return err
+		}
+		for _, side := range domain.Faces(x.place.Grid.Dims) {
+			if !x.place.Grid.Periodic[side.Axis()] && w.Variable.Boundary.At(side).Kind == boundary.Custom {
+				return fmt.Errorf("a boundary of %q has a kernel of its own", w.Variable.Spec.Name)
+			}
+		}
+	}
+	for _, r := range st.Reads {
+		if v := r.Variable; v.Levels() > 1 && !x.step.writes(v) {
+			return fmt.Errorf("makes steps that read the same at each level, and %q, which no stage writes, has %d levels that are read in turn", v.Spec.Name, v.Levels())
+		}
+	}
+	return nil
+}
+
+// unblockedWrite returns an error for a variable that no pass can step.
+func unblockedWrite(st *Stage, v *Variable) error {
+	switch name := v.Spec.Name; {
+	case v.Spec.Stagger != [3]bool{}:
+		return fmt.Errorf("makes steps of points of the grid, and %q is staggered", name)
+	case v.Levels() == 1:
+		return fmt.Errorf("makes steps from one level of a variable to the next, and %q has one, which is updated in place: tiles of a pass compute points twice", name)
+	case v.Levels() > 2:
+		return fmt.Errorf("makes steps from one level of a variable to the next, and %q has %d: a pass would read two and store two, while other tiles still read all fields that there are", name, v.Levels())
+	}
+	read := false
+	for _, r := range st.Reads {
+		if r.Variable != v {
+			continue
+		}
+		if read = true; r.Level != 0 {
+			return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q reads level %+d of %q", st.Name, r.Level, v.Spec.Name)
+		}
+	}
+	if !read {
+		return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q writes %q without reading it", st.Name, v.Spec.Name)
+	}
+	return nil
+}
+
+// unsuitable has the error of what has no passes tell that the scheme does not suit the step.
+func unsuitable(err error) error {
+	if errors.Is(err, temporal.ErrImpossible) {
+		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
+	}
+	return err
+}
