@@ -3,7 +3,7 @@
 
 enum { DEPTH = 2, WIDE = 32, HIGH = 16, TURN = 1, ROWS = 2, THREADS = 512, BLOCKS = 1 };
 enum { LOW_X = 1, HIGH_X = 1, LOW_Y = 1, HIGH_Y = 1, LOW_L = 1, HIGH_L = 1, RING = 4 };
-enum { FIELD_COUNT = 1, PASS_BYTES = 192, PASS_SHARED = 92160 };
+enum { FIELD_COUNT = 1, PASS_BYTES = 200 };
 #define FIELDS(X) X(0)
 template <int F> struct Field;
 template <int R> struct Held;

@@ -101,7 +101,9 @@ func (b *Body) ArraysArgument(arrays Arrays) []byte {
 func (b *Body) FrameArgument() []byte { return b.plan.frame() }
 
 // Launch returns a kernel as one whose frame can be set, which begins so far into the argument.
-func (b *Body) Launch(k *streams.Kernel, frame int) *Launch { return &Launch{k, b.plan, k.Argument()[frame:]} }
+func (b *Body) Launch(k *streams.Kernel, frame int) *Launch {
+	return &Launch{k, b.plan, k.Argument()[frame:]}
+}
 
 // Explain says what an error of the compiler means for the function.
 func (b *Body) Explain(err error) error { return b.plan.explain(err) }

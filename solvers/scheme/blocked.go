@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -67,6 +68,14 @@ func newBlocked(r *run, _ Options) (scheme, error) {
 	return b, nil
 }
 
+// unsuitable has the error of what has no passes tell that the scheme does not suit the step.
+func unsuitable(err error) error {
+	if errors.Is(err, temporal.ErrImpossible) {
+		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
+	}
+	return err
+}
+
 // addPart makes the passes of a subdomain.
 func (b *blocked) addPart(d *subdomain) error {
 	p := &blockedPart{subdomain: d, passes: map[pass]Launch{}, cuts: map[int][]int{}}
@@ -75,7 +84,7 @@ func (b *blocked) addPart(d *subdomain) error {
 	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
 		return err
 	}
-	passes, err := b.newPasses(d)
+	passes, err := newPasses(b.run, d, func(v *Variable) temporal.Sides { return b.sides(d.rank, v) })
 	if err != nil {
 		return err
 	}
@@ -95,7 +104,7 @@ func (b *blocked) addPart(d *subdomain) error {
 	if err := passes.tune(alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
 		return err
 	}
-	p.cost = passes.Costs()
+	p.cost = passes.costs()
 	if b.neighbours {
 		p.cost = p.cost[:min(len(p.cost), b.step.group()+1)]
 	}
@@ -150,14 +159,6 @@ func (b *blocked) addPass(p *blockedPart, passes passMaker, key pass) (err error
 
 // stage is the only one.
 func (b *blocked) stage() *Stage { return &b.step.Stages[0] }
-
-// stepped returns the variables that are stepped.
-func (b *blocked) stepped() (all []*Variable) {
-	for _, w := range b.stage().Writes {
-		all = append(all, w.Variable)
-	}
-	return all
-}
 
 // slot returns the fields that hold a level, of all variables that are stepped alike.
 func (b *blocked) slot(level int64) int { return b.stage().Writes[0].Variable.slot(level) }

@@ -1,7 +1,6 @@
 package scheme
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -14,33 +13,33 @@ import (
 
 // passMaker makes the passes of a subdomain: of a linear stencil or of another point function.
 type passMaker interface {
-	// Costs are those of passes by their depth, see temporal.Cut.
-	Costs() []float64
+	// costs are those of passes by their depth, see temporal.Cut.
+	costs() []float64
 	// tune finds out what passes over a box cost, beside a sweep of it.
 	tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
 	// pass makes one ready.
 	pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error)
 }
 
-// newPasses returns those of a subdomain.
-func (b *blocked) newPasses(d *subdomain) (passMaker, error) {
-	st := b.stage()
+// newPasses returns those of a subdomain, of whose variables sides says what lies behind the sides.
+func newPasses(r *run, d *subdomain, sides func(v *Variable) temporal.Sides) (passMaker, error) {
+	st := &r.step.Stages[0]
 	if s, ok := st.Point.Linear(); ok {
-		v := b.stepped()[0]
+		v := st.Writes[0].Variable
 		real, _ := v.real()
-		made, err := temporal.New(b.compiler, d.device, s, real, v.levels[0].Array(d.rank, 0).Layout)
-		return &linearPasses{made, b, b.sides(d.rank, v)}, err
+		made, err := temporal.New(r.compiler, d.device, s, real, v.levels[0].Array(d.rank, 0).Layout)
+		return &linearPasses{made, r, sides(v)}, err
 	}
-	p := &pointPasses{b: b}
+	p := &pointPasses{run: r}
 	var next []int
 	for _, a := range st.pointAccesses() {
 		next = append(next, nextLevel(st, a))
-		p.sides = append(p.sides, b.sides(d.rank, a.Variable))
+		p.sides = append(p.sides, sides(a.Variable))
 	}
 	var err error
-	p.Points, err = temporal.NewPoints(b.compiler, d.device, b.step.pointOf(st), st.sweepAccesses(nil), next, b.arrays(d.rank, 0))
+	p.points, err = temporal.NewPoints(r.compiler, d.device, r.step.pointOf(st), st.sweepAccesses(nil), next, st.arrays(d.rank, 1))
 	if err == nil {
-		b.run.resources.Add(p.Points)
+		r.resources.Add(p.points)
 	}
 	return p, err
 }
@@ -55,42 +54,46 @@ func nextLevel(st *Stage, of pointAccess) int {
 
 // linearPasses are those of a linear stencil.
 type linearPasses struct {
-	*temporal.Passes
-	b     *blocked
-	sides temporal.Sides
+	passes *temporal.Passes
+	run    *run
+	sides  temporal.Sides
 }
 
+func (p *linearPasses) costs() []float64 { return p.passes.Costs() }
+
 func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
-	return p.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, tuneBudget)
+	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, tuneBudget)
 }
 
 func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
-	k, err := p.Pass(name, arrays[0][0], arrays[1][0], box, p.sides, depth)
+	k, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides, depth)
 	if err != nil {
 		return nil, err
 	}
-	p.b.run.resources.Add(k)
+	p.run.resources.Add(k)
 	return Kernel(k), nil
 }
 
 // pointPasses are those of any other point function.
 type pointPasses struct {
-	*temporal.Points
-	b     *blocked
-	sides []temporal.Sides // by access
+	points *temporal.Points
+	run    *run
+	sides  []temporal.Sides // by access
 }
 
+func (p *pointPasses) costs() []float64 { return p.points.Costs() }
+
 func (p *pointPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
-	return p.Tune(sweep, arrays, box, p.sides, tuneBudget)
+	return p.points.Tune(sweep, arrays, box, p.sides, tuneBudget)
 }
 
 func (p *pointPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
-	l, err := p.Pass(name, arrays, box, p.sides, depth)
+	l, err := p.points.Pass(name, arrays, box, p.sides, depth)
 	if err != nil {
 		return nil, err
 	}
-	p.b.run.resources.Add(l)
-	return p.b.stage().launch(l, p.b.step.Length), nil
+	p.run.resources.Add(l)
+	return p.run.step.Stages[0].launch(l, p.run.step.Length), nil
 }
 
 // unblocked returns an error for steps that no passes make.
@@ -140,12 +143,4 @@ func unblockedWrite(st *Stage, v *Variable) error {
 		return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q writes %q without reading it", st.Name, v.Spec.Name)
 	}
 	return nil
-}
-
-// unsuitable has the error of what has no passes tell that the scheme does not suit the step.
-func unsuitable(err error) error {
-	if errors.Is(err, temporal.ErrImpossible) {
-		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
-	}
-	return err
 }
