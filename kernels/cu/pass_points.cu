@@ -39,7 +39,7 @@ struct PointPass {
 static_assert(sizeof(PointPass) == PASS_BYTES && sizeof(Frame) == FRAME_BYTES, "points_source.go lays them out");
 
 enum {
-	ALONG = DIMS - 1, // the axis of layers
+	ALONG = DIMS - 1,    // the axis of layers
 	LAG = TURN + HIGH_L, // layers that a level is behind the one before
 	EX = WIDE + DEPTH * (LOW_X + HIGH_X),
 	EY = DIMS == 3 ? HIGH + DEPTH * (LOW_Y + HIGH_Y) : 1,
@@ -67,16 +67,14 @@ struct Tile {
 	int n[3];
 
 	__device__ __forceinline__ Tile(const PointPass &a)
-	    : a(a), shared((char *)dynamic_shared()), x0((int)blockIdx.x * WIDE), y0(DIMS == 3 ? (int)blockIdx.y * HIGH : 0),
-	      first((int)blockIdx.z * (int)a.chunk), end((int)min((i64)first + a.chunk, a.n[ALONG])),
-	      n{(int)a.n[0], (int)a.n[1], (int)a.n[2]} {}
+	    : a(a), shared((char *)dynamic_shared()), x0((int)blockIdx.x * WIDE),
+	      y0(DIMS == 3 ? (int)blockIdx.y * HIGH : 0), first((int)blockIdx.z * (int)a.chunk),
+	      end((int)min((i64)first + a.chunk, a.n[ALONG])), n{(int)a.n[0], (int)a.n[1], (int)a.n[2]} {}
 
 	__device__ __forceinline__ bool open(int side) const { return a.sides[0][side] == OPEN; }
 
 	// The points of a level that are needed lie from here to there.
-	__device__ __forceinline__ int begin(int level, int axis) const {
-		return open(2 * axis) ? -below(level, axis) : 0;
-	}
+	__device__ __forceinline__ int begin(int level, int axis) const { return open(2 * axis) ? -below(level, axis) : 0; }
 	__device__ __forceinline__ int finish(int level, int axis) const {
 		return n[axis] + (open(2 * axis + 1) ? above(level, axis) : 0);
 	}
@@ -145,7 +143,8 @@ template <int LEVEL, typename R, int F> struct Seen {
 			const int layer = DIMS == 3 ? dz : dy, row = DIMS == 3 ? dy * EX : 0;
 			return h.tile.template ring<F>(LEVEL - 1)[h.around[LOW_L + layer] + h.column + row + dx];
 		} else {
-			return __ldg(h.tile.template memory<R>(h.x + dx, h.y + (DIMS == 3 ? dy : 0), h.layer + (DIMS == 3 ? dz : dy)));
+			return __ldg(
+			    h.tile.template memory<R>(h.x + dx, h.y + (DIMS == 3 ? dy : 0), h.layer + (DIMS == 3 ? dz : dy)));
 		}
 	}
 };
@@ -153,7 +152,9 @@ template <int LEVEL, typename R, int F> struct Seen {
 template <int LEVEL> struct AllSeen {
 	const Here &h;
 
-	template <int K> __device__ __forceinline__ Seen<LEVEL, Read<K>, Held<K>::FIELD> of(Constant<K>) const { return {h}; }
+	template <int K> __device__ __forceinline__ Seen<LEVEL, Read<K>, Held<K>::FIELD> of(Constant<K>) const {
+		return {h};
+	}
 };
 
 // Frame, of the step that makes a level.
@@ -166,7 +167,8 @@ struct LevelFrame {
 // at_column has a point computed.
 template <int LEVEL> __device__ __forceinline__ void at_column(const Here &h, Results<1> &r) {
 	const Frame &f = h.tile.a.frame;
-	const LevelFrame frame = {{f.moment.step + (LEVEL - 1), f.moment.start, f.moment.length}, f.coordinates, f.parameters};
+	const LevelFrame frame = {
+	    {f.moment.step + (LEVEL - 1), f.moment.start, f.moment.length}, f.coordinates, f.parameters};
 	const i64 *lo = h.tile.a.lo;
 	const i64 index[3] = {lo[0] + h.x, lo[1] + (DIMS == 3 ? h.y : h.layer), lo[2] + (DIMS == 3 ? h.layer : 0)};
 	compute(frame, AllSeen<LEVEL>{h}, 0, index, r);
@@ -235,7 +237,8 @@ template <> struct Sweeps<DEPTH + 1> {
 };
 
 // ghost is the value of a field at a level in a ghost, which follows from points before walls that are held.
-template <int F> __device__ __forceinline__ typename Field<F>::T ghost(const Tile &t, int level, int x, int y, int layer) {
+template <int F>
+__device__ __forceinline__ typename Field<F>::T ghost(const Tile &t, int level, int x, int y, int layer) {
 	typedef typename Field<F>::T T;
 	typedef Read<Field<F>::FROM> Level0;
 	const int *s = t.a.sides[F];

@@ -1,6 +1,9 @@
 package temporal
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -122,6 +125,30 @@ func TestPassesOfPointFunctionsCompileWithoutSpills(t *testing.T) {
 			if testdevices.Long() || i%9 == 3*k {
 				kerneltest.WithoutSpills(t, c, p.String(), p, target)
 			}
+		}
+	}
+}
+
+// levels.cuh, with which editors read the sources, is the one that Go writes for the wave of accesses.cuh, as if it had two levels.
+func TestLevelsOfEditors(t *testing.T) {
+	const file = "../cu/levels.cuh"
+	wave := sampleFunction{
+		sweep.Point{Name: "wave", Dims: 3, Go: func(*sweep.Row) {}, CUDA: "wave", Parameters: scale{}},
+		[]sweep.Access{{Name: "u", Element: "float64", Footprint: stencil.Star(3, 1)}, {Name: "old", Element: "float64", Footprint: stencil.Point()}, {Name: "next", Element: "float64", Write: true}},
+		[]int{2, -1, -1},
+	}
+	p := wave.passesOn(t, nil, testdevices.Host(t, 1).Devices[0])
+	argument, _ := p.argument(make(sweep.Arrays, 0), domain.Box{}, make([]Sides, 3), 0)
+	const arrays, strides = 3, 1
+	want := p.levelsSource(pointsForm{depth: 2, wide: 32, high: 16, turn: 1, rows: 2, threads: 512, blocks: 1}, len(argument)+8*(arrays+2*strides))
+	got, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("SKIPPED: the CUDA sources are not here: ", err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what points_source.go writes:\n%s", file, want)
+		if os.Getenv("UPDATE") != "" {
+			os.WriteFile(file, []byte(want), 0o644)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (p *Points) rings(f pointsForm) (begin []int, bytes int) {
 // levelsSource returns levels.cuh, see pass_points.cu.
 func (p *Points) levelsSource(f pointsForm, argument int) string {
 	var b strings.Builder
-	b.WriteString("// The fields that a pass of a point function steps, as points_source.go of kernels/temporal writes them.\n#pragma once\n\n")
+	b.WriteString("// The fields that a pass of a point function steps, as points_source.go of kernels/temporal writes them.\n#pragma once\n\n// clang-format off\n")
 	fmt.Fprintf(&b, "enum { DEPTH = %d, WIDE = %d, HIGH = %d, TURN = %d, ROWS = %d, THREADS = %d, BLOCKS = %d };\n", f.depth, f.wide, f.high, f.turn, f.rows, f.threads, f.blocks)
 	r := p.byLayers(p.radius)
 	fmt.Fprintf(&b, "enum { LOW_X = %d, HIGH_X = %d, LOW_Y = %d, HIGH_Y = %d, LOW_L = %d, HIGH_L = %d, RING = %d };\n",
@@ -62,8 +62,8 @@ func (p *Points) levelsSource(f pointsForm, argument int) string {
 	begin, _ := p.rings(f)
 	for i, one := range p.fields {
 		r := p.byLayers(one.radius)
-		fmt.Fprintf(&b, "template <> struct Field<%d> {\n\ttypedef Read<%d>::T T;\n\tenum { FROM = %d, TO = %d, BEGIN = %d, LOW = %s, HIGH = %s };\n};\n",
-			i, p.arrays[one.from].Read, p.arrays[one.from].Read, p.arrays[one.to].Written, begin[i], inFours(r.Minus), inFours(r.Plus))
+		fmt.Fprintf(&b, "template <> struct Field<%d> {\n\ttypedef %s T;\n\tenum { FROM = %d, TO = %d, BEGIN = %d, LOW = %s, HIGH = %s };\n};\n",
+			i, p.arrays[one.from].Element.C(), p.arrays[one.from].Read, p.arrays[one.to].Written, begin[i], inFours(r.Minus), inFours(r.Plus))
 		for _, read := range one.reads {
 			fmt.Fprintf(&b, "template <> struct Held<%d> { enum { FIELD = %d }; };\n", p.arrays[read].Read, i)
 		}
@@ -107,6 +107,9 @@ func (p *Points) newGPU(c *kernels.Compiler) (*gpu, error) {
 	return g, nil
 }
 
+// reserved is how many bytes of shared memory a block has beside its own.
+const reserved = 1 << 10
+
 // forms returns those of a depth to be tried: one block of a multiprocessor, and two, one of which computes while the other waits.
 func (p *Points) forms(depth, shared int) (all []pointsForm) {
 	f := pointsForm{depth: depth, turn: 1, rows: 2, threads: 512, blocks: 1}
@@ -123,7 +126,7 @@ func (p *Points) forms(depth, shared int) (all []pointsForm) {
 		all = append(all, f)
 	}
 	f.threads, f.blocks = 256, 2
-	if f, ok := p.largest(f, shared/2); ok && len(p.arrays) <= 6 {
+	if f, ok := p.largest(f, shared/2-reserved); ok && len(p.arrays) <= 6 {
 		all = append(all, f)
 	}
 	return all

@@ -18,7 +18,7 @@ func TestPassesOfPointFunctions(t *testing.T) {
 		b := kerneltest.NewBench(t, set)
 		functions, cases := 16, 3
 		if testdevices.OnCPU(b.Device) {
-			functions = 4 // each program takes seconds to compile
+			functions, cases = 3, 2 // each program takes seconds to compile
 		}
 		if testdevices.Long() {
 			functions *= 8
@@ -74,12 +74,32 @@ func tryPoints(t *testing.T, b *kerneltest.Bench, f *randomPoint, radius domain.
 			})
 			return
 		}
-		for _, one := range passes.gpu.candidates {
-			if one.depth == depth {
-				p.run(t, b, func(arrays sweep.Arrays) *sweep.Launch {
-					return kerneltest.Must(passes.onGPU("pass", one, arrays, p.box, p.sides))(t)
-				})
-			}
+		for _, one := range kernelsToTry(t, b, passes, depth, rng) {
+			p.run(t, b, func(arrays sweep.Arrays) *sweep.Launch {
+				return kerneltest.Must(passes.onGPU("pass", one, arrays, p.box, p.sides))(t)
+			})
 		}
 	})
+}
+
+// kernelsToTry are all candidates of a depth on a GPU, and one of them on a GPU that the CPU plays; and there one of small tiles, of which there
+// are many.
+func kernelsToTry(t *testing.T, b *kerneltest.Bench, p *Points, depth int, rng *rand.Rand) (all []shape) {
+	for _, one := range p.gpu.candidates {
+		if one.depth == depth && (len(all) == 0 || testdevices.OnGPU(b.Device)) {
+			all = append(all, one)
+		}
+	}
+	f := pointsForm{depth: depth, wide: 16, high: 1, turn: 1 + depth%2, rows: 1, threads: 64, blocks: 1}
+	if p.dims == 3 {
+		f.wide, f.high, f.rows = 8, 4+rng.IntN(2), 2
+	}
+	if _, bytes := p.rings(f); bytes <= int(b.Device.Shared) {
+		argument, _ := p.argument(p.like, domain.Box{}, make([]Sides, len(p.like)), 0)
+		all = append(all, p.shapeOf(f, len(argument)))
+	}
+	if len(all) == 0 {
+		t.Log("no kernel has room")
+	}
+	return all
 }
