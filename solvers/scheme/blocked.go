@@ -39,6 +39,7 @@ func hasNeighbours(x *Runner) bool {
 type blocked struct {
 	*run
 	parts      []*blockedPart
+	tune       tuner
 	neighbours bool // see hasNeighbours
 }
 
@@ -55,8 +56,13 @@ type blockedPart struct {
 // between the passes of a group a level may lie in the field where sweeps put the next one. 1 is a sweep.
 type pass struct{ depth, left, slot int }
 
-func newBlocked(r *run, _ Options) (scheme, error) {
-	b := &blocked{run: r, neighbours: hasNeighbours(r.Runner)}
+func newBlocked(r *run, _ Options) (scheme, error) { return newBlockedBy(r, passMaker.tune) }
+
+// tuner finds out what passes over a box cost, beside a sweep of it.
+type tuner func(p passMaker, sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
+
+func newBlockedBy(r *run, tune tuner) (scheme, error) {
+	b := &blocked{run: r, tune: tune, neighbours: hasNeighbours(r.Runner)}
 	if err := r.makeCredits(); err != nil {
 		return nil, err
 	}
@@ -101,7 +107,7 @@ func (b *blocked) addPart(d *subdomain) error {
 			}
 		}
 	}
-	if err := passes.tune(alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
+	if err := b.tune(passes, alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
 		return err
 	}
 	p.cost = passes.costs()

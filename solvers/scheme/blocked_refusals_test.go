@@ -2,6 +2,7 @@ package scheme
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,23 @@ import (
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
+
+// Untuned is scheme blocked with passes that nobody has timed: all count as faster than sweeps.
+const Untuned Scheme = "untuned"
+
+// AddUntuned adds it for a test.
+func AddUntuned(t *testing.T) {
+	before := schemes
+	schemes = append(slices.Clone(schemes), func() *definition {
+		d := blockedScheme()
+		d.name = Untuned
+		d.make = func(r *run, _ Options) (scheme, error) {
+			return newBlockedBy(r, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil })
+		}
+		return d
+	})
+	t.Cleanup(func() { schemes = before })
+}
 
 // passStep is a step that scheme blocked makes, over a variable of some levels and a coefficient.
 func passStep(t *testing.T, set *testdevices.Set, levels int, stagger [3]bool) (step *Step, u, c *Variable) {

@@ -12,11 +12,15 @@ import (
 )
 
 // Scheme blocked gives the bits of plain loops: of one stage that reads some variables around points and steps them all, with coefficients, in
-// groups over several devices and in passes of any length on one.
+// groups over several devices and in passes of any length on one. Passes are taken wherever there are some, as if all were faster than sweeps.
 func TestPassesOfStagesGiveOneAnswer(t *testing.T) {
-	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
-		const seeds, steps = 24, 11
-		made := 0
+	scheme.AddUntuned(t)
+	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
+		const steps = 11
+		seeds, made := 24, 0
+		if testdevices.OnCPU(set.Devices[0]) {
+			seeds = 3 // each program takes seconds to compile
+		}
 		for seed := range seeds {
 			r := rand.New(rand.NewPCG(uint64(seed), 4))
 			s := newBlockedStep(t, r, seed%2 == 0)
@@ -29,13 +33,13 @@ func TestPassesOfStagesGiveOneAnswer(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("seed=%d/group=%d/parts=%dx%dx%d", seed, s.group, parts[0], parts[1], parts[2]), func(t *testing.T) {
-					if s.check(t, set, ref, parts, []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3], scheme.Options{Scheme: scheme.Blocked}, steps, true) {
+					if s.check(t, set, ref, parts, []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3], scheme.Options{Scheme: scheme.Untuned}, steps, true) {
 						made++
 					}
 				})
 			}
 		}
-		if made < seeds/2 {
+		if made < seeds/3 {
 			t.Errorf("%d cases were made", made)
 		}
 	})
