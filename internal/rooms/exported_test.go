@@ -29,7 +29,7 @@ var public = map[string][]string{
 	"kernels/pack": {"TreeTable.Primitive"},
 
 	// What goes with the accesses of point functions.
-	"kernels/sweep": {"Element.Size", "Number"},
+	"kernels/sweep": {"Number"},
 
 	// A user's own streams, memory and traces.
 	"streams": {"Device.WrapStream", "Kernel.Name", "Window.Steps", "Work.Communicates"},

@@ -3,10 +3,8 @@
 
 #include "device.cuh"
 #include "real.cuh"
+#include "side.cuh"
 #include "stencil.cuh"
-
-// What lies behind a side of the box, see temporal.Side. Kernels for stencils that reach one point meet the first three.
-enum Side { OPEN, FIXED, MIRROR, REPEAT, ODD };
 
 struct Pass {
 	const REAL *from; // of the first point of the box

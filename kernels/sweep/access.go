@@ -26,6 +26,9 @@ var elements = map[Element]struct {
 // Size returns the bytes of a value, 0 if e is none of the types.
 func (e Element) Size() int { return elements[e].size }
 
+// C returns the name of the type in CUDA C++.
+func (e Element) C() string { return elements[e].c }
+
 // real reports whether norms can be taken of the values.
 func (e Element) real() bool { return e == "float32" || e == "float64" }
 

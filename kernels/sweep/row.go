@@ -24,6 +24,9 @@ type Row struct {
 	arrays      Arrays
 	frame       []byte
 	reduced     [][]float64 // a row of values for each reduction; nil where none are wanted
+
+	layers    []func(int) int // of accesses whose layers lie in others, see Rows
+	layerAxis int
 }
 
 // Number is what an access' values can be.
@@ -55,7 +58,11 @@ func AtComponent[T Number](r *Row, access string, component, dx, dy, dz int) []T
 		panic(fmt.Sprintf("sweep: access %q has elements of type %s, not %T", access, a.Element, zero))
 	}
 	array := &r.arrays[i][component]
-	at := array.Layout.Offset(domain.Vec{r.I + dx, r.J + dy, r.K + dz})
+	p := domain.Vec{r.I + dx, r.J + dy, r.K + dz}
+	if r.layers != nil && r.layers[i] != nil {
+		p[r.layerAxis] = r.layers[i](p[r.layerAxis])
+	}
+	at := array.Layout.Offset(p)
 	return values[T](array)[at : at+int64(r.N) : at+int64(r.N)]
 }
 

@@ -28,6 +28,7 @@ type shape struct {
 	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
 	blocks  int    // of a multiprocessor, which share the box evenly by themselves; 0 where the grid is of tiles
 	least   [3]int // points that a box has that lies between two walls along an axis
+	beside  int    // blocks that a multiprocessor has at a time, where the grid is of tiles and there are several
 }
 
 // fits is whether there are passes over a box with sides.

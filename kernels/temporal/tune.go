@@ -38,19 +38,34 @@ func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.
 	if p.gpu == nil {
 		return nil
 	}
-	key := p.tuningKey(box)
+	err := p.gpu.tune(p.tuningKey(box), sweep, budget, func(s shape) (*streams.Kernel, error) {
+		spec := p.spec("pass to tune", from, to)
+		if err := p.gpu.prepare(&spec, s, from, to, box, sides); err != nil {
+			return nil, err
+		}
+		return p.device.NewKernel(spec)
+	})
+	if err != nil {
+		return err
+	}
+	p.cost = p.gpu.costs()
+	return nil
+}
+
+// tune recalls what was found out under a key, or finds it out: pass makes a launch of a candidate.
+func (g *gpu) tune(key string, sweep *streams.Kernel, budget time.Duration, pass func(shape) (*streams.Kernel, error)) error {
 	valid := func(text []byte) bool {
-		_, ok := p.gpu.learnt(text, key)
+		_, ok := g.learnt(text, key)
 		return ok
 	}
-	text, _, err := p.gpu.compiler.Remember("passes", key, valid, func() ([]byte, error) {
-		if p.device.IsDry() {
-			for _, s := range p.gpu.candidates {
-				p.gpu.compiler.Expect(p.device, s.program, s.name)
+	text, _, err := g.compiler.Remember("passes", key, valid, func() ([]byte, error) {
+		if g.device.IsDry() {
+			for _, s := range g.candidates {
+				g.compiler.Expect(g.device, s.program, s.name)
 			}
 			return nil, errUnknown
 		}
-		found, err := p.try(sweep, from, to, box, sides, budget)
+		found, err := g.try(sweep, budget, pass)
 		found.Key = key
 		text, _ := json.MarshalIndent(found, "", "\t")
 		return append(text, '\n'), err
@@ -61,9 +76,8 @@ func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.
 	if err != nil {
 		return err
 	}
-	found, _ := p.gpu.learnt(text, key)
-	p.gpu.take(found)
-	p.cost = p.gpu.costs()
+	found, _ := g.learnt(text, key)
+	g.take(found)
 	return nil
 }
 
@@ -118,9 +132,9 @@ func (p *Passes) tuningKey(box domain.Box) string {
 }
 
 // try times the sweep and the candidates until the budget is spent. Of each depth the first candidate comes before the others.
-func (p *Passes) try(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, budget time.Duration) (found learnt, err error) {
-	p.gpu.compileAll()
-	w, err := timing.New(p.device)
+func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) (*streams.Kernel, error)) (found learnt, err error) {
+	g.compileAll()
+	w, err := timing.New(g.device)
 	if err != nil {
 		return found, err
 	}
@@ -130,11 +144,11 @@ func (p *Passes) try(sweep *streams.Kernel, from, to kernels.Array, box domain.B
 		return found, err
 	}
 	end := time.Now().Add(budget)
-	for _, s := range p.gpu.candidates {
+	for _, s := range g.candidates {
 		if time.Now().After(end) {
 			break
 		}
-		took, err := p.timeShape(w, s, from, to, box, sides, end)
+		took, err := timeShape(w, s, pass, end)
 		if errors.Is(err, ErrImpossible) {
 			continue
 		}
@@ -158,12 +172,8 @@ func (g *gpu) compileAll() {
 }
 
 // timeShape returns the time of a pass of a candidate.
-func (p *Passes) timeShape(w *timing.Timer, s shape, from, to kernels.Array, box domain.Box, sides Sides, end time.Time) (took time.Duration, err error) {
-	spec := p.spec("pass to tune", from, to)
-	if err := p.gpu.prepare(&spec, s, from, to, box, sides); err != nil {
-		return 0, err
-	}
-	k, err := p.device.NewKernel(spec)
+func timeShape(w *timing.Timer, s shape, pass func(shape) (*streams.Kernel, error), end time.Time) (took time.Duration, err error) {
+	k, err := pass(s)
 	if err != nil {
 		return 0, err
 	}

@@ -7,15 +7,13 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of one linear stencil, behind
-// walls that do not move. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
+// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of a linear stencil or another point function
+// that computes a step by itself, from one level of variables to the next, behind walls that do not move. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
 // each step there is nothing to join. A step of which norms are taken is a sweep.
 const Blocked Scheme = "blocked"
 
@@ -24,30 +22,6 @@ func blockedScheme() *definition {
 		name: Blocked, needs: Needs{Swept: true, Steady: true, Groups: true, Processes: true},
 		assistants: none, unfit: unblocked, make: newBlocked,
 	}
-}
-
-// unblocked returns an error for steps that no passes make.
-func unblocked(x *Runner) error {
-	if len(x.step.Stages) != 1 {
-		return fmt.Errorf("makes steps of one stage, not of %d", len(x.step.Stages))
-	}
-	st := &x.step.Stages[0]
-	if _, ok := st.Point.Linear(); !ok {
-		return fmt.Errorf("makes steps of a linear stencil, and stage %q is another point function", st.Name)
-	}
-	v := st.Writes[0].Variable
-	if len(st.Reads) != 1 || len(st.Writes) != 1 || v != st.Reads[0].Variable || st.Reads[0].Level != 0 || v.Levels() != 2 || v.Spec.Components > 1 || v.Spec.Stagger != [3]bool{} {
-		return fmt.Errorf("makes steps from one level of a variable to the next, of two levels and one component, and stage %q makes others", st.Name)
-	}
-	for _, side := range domain.Faces(x.place.Grid.Dims) {
-		if x.place.Grid.Periodic[side.Axis()] {
-			continue
-		}
-		if v.Boundary.At(side).Kind == boundary.Custom {
-			return fmt.Errorf("a boundary of %q has a kernel of its own", v.Spec.Name)
-		}
-	}
-	return nil
 }
 
 // hasNeighbours reports whether any subdomain has one, which may be itself.
@@ -65,7 +39,7 @@ func hasNeighbours(x *Runner) bool {
 type blocked struct {
 	*run
 	parts      []*blockedPart
-	stencil    stencil.Stencil
+	tune       tuner
 	neighbours bool // see hasNeighbours
 }
 
@@ -75,56 +49,68 @@ type blockedPart struct {
 	stream *streams.Stream
 	cost   []float64 // of passes, see temporal.Cut
 	cuts   map[int][]int
-	passes map[pass]*streams.Kernel
+	passes map[pass]Launch
 }
 
 // pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
 // between the passes of a group a level may lie in the field where sweeps put the next one. 1 is a sweep.
 type pass struct{ depth, left, slot int }
 
-func newBlocked(r *run, _ Options) (scheme, error) {
-	b := &blocked{run: r, neighbours: hasNeighbours(r.Runner)}
+func newBlocked(r *run, _ Options) (scheme, error) { return newBlockedBy(r, passMaker.tune) }
+
+// tuner finds out what passes over a box cost, beside a sweep of it.
+type tuner func(p passMaker, sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
+
+func newBlockedBy(r *run, tune tuner) (scheme, error) {
+	b := &blocked{run: r, tune: tune, neighbours: hasNeighbours(r.Runner)}
 	if err := r.makeCredits(); err != nil {
 		return nil, err
 	}
-	b.stencil, _ = r.step.Stages[0].Point.Linear()
 	for _, rank := range r.local {
 		if err := b.addPart(r.subdomains[rank]); err != nil {
-			if errors.Is(err, temporal.ErrImpossible) {
-				return nil, fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
-			}
-			return nil, err
+			return nil, unsuitable(err)
 		}
 	}
 	return b, nil
 }
 
+// unsuitable has the error of what has no passes tell that the scheme does not suit the step.
+func unsuitable(err error) error {
+	if errors.Is(err, temporal.ErrImpossible) {
+		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
+	}
+	return err
+}
+
 // addPart makes the passes of a subdomain.
 func (b *blocked) addPart(d *subdomain) error {
-	p := &blockedPart{subdomain: d, passes: map[pass]*streams.Kernel{}, cuts: map[int][]int{}}
+	p := &blockedPart{subdomain: d, passes: map[pass]Launch{}, cuts: map[int][]int{}}
 	d.totals = d.whole
 	var err error
 	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
 		return err
 	}
-	real, _ := b.variable().real()
-	passes, err := temporal.New(b.compiler, d.device, b.stencil, real, b.variable().levels[0].Array(d.rank, 0).Layout)
+	passes, err := newPasses(b.run, d, func(v *Variable) temporal.Sides { return b.sides(d.rank, v) })
 	if err != nil {
 		return err
 	}
-	sides, slot := b.sides(d.rank), b.variable().slot(b.done)
+	slot := b.slot(b.done)
+	var alone *streams.Kernel // a sweep of the subdomain
 	for now := range 2 {
 		for left := range b.deepest() {
-			if err := b.addSweep(p, pass{1, left, now}); err != nil {
+			l, err := b.addSweep(p, pass{1, left, now})
+			if err != nil {
 				return err
+			}
+			if left == 0 && now == slot {
+				alone = l.Kernel
 			}
 		}
 	}
-	from, to := b.fields(p, slot)
-	if err := passes.Tune(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, tuneBudget); err != nil {
+	if err := b.tune(passes, alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
 		return err
 	}
-	p.cost = passes.Costs()
+	p.cost = passes.costs()
 	if b.neighbours {
 		p.cost = p.cost[:min(len(p.cost), b.step.group()+1)]
 	}
@@ -134,7 +120,7 @@ func (b *blocked) addPart(d *subdomain) error {
 		}
 		for left := range max(1, b.deepest()-depth+1) {
 			for now := range 2 {
-				if err := b.addPass(p, passes, sides, pass{depth, left, now}); err != nil {
+				if err := b.addPass(p, passes, pass{depth, left, now}); err != nil {
 					return err
 				}
 			}
@@ -152,10 +138,8 @@ func (b *blocked) deepest() int {
 	return 1
 }
 
-// fields returns what a pass reads and writes.
-func (b *blocked) fields(p *blockedPart, slot int) (from, to kernels.Array) {
-	return b.variable().levels[slot].Array(p.rank, 0), b.variable().levels[1-slot].Array(p.rank, 0)
-}
+// arrays returns what a pass reads and writes that reads the fields of a slot.
+func (b *blocked) arrays(rank, slot int) sweep.Arrays { return b.stage().arrays(rank, int64(slot)+1) }
 
 // box returns the points of the last level of a pass.
 func (b *blocked) box(p *blockedPart, key pass) domain.Box {
@@ -163,35 +147,34 @@ func (b *blocked) box(p *blockedPart, key pass) domain.Box {
 }
 
 // addSweep makes a pass of one step ready.
-func (b *blocked) addSweep(p *blockedPart, key pass) error {
-	from, to := b.fields(p, key.slot)
-	l, err := p.stages[0][0].sweeper.Sweep("sweep", sweep.Arrays{{from}, {to}}, b.box(p, key))
+func (b *blocked) addSweep(p *blockedPart, key pass) (*sweep.Launch, error) {
+	l, err := p.stages[0][0].sweeper.Sweep("sweep", b.arrays(p.rank, key.slot), b.box(p, key))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	b.run.resources.Add(l)
-	p.passes[key] = l.Kernel
-	return nil
+	p.passes[key] = b.stage().launch(l, b.step.Length)
+	return l, nil
 }
 
 // addPass makes a pass of several steps ready.
-func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
-	from, to := b.fields(p, key.slot)
-	k, err := passes.Pass(fmt.Sprintf("pass of %d", key.depth), from, to, b.box(p, key), sides, key.depth)
-	if err != nil {
-		return err
-	}
-	b.run.resources.Add(k)
-	p.passes[key] = k
-	return nil
+func (b *blocked) addPass(p *blockedPart, passes passMaker, key pass) (err error) {
+	p.passes[key], err = passes.pass(fmt.Sprintf("pass of %d", key.depth), b.arrays(p.rank, key.slot), b.box(p, key), key.depth)
+	return err
 }
 
-// variable is the one that is stepped.
-func (b *blocked) variable() *Variable { return b.step.Stages[0].Writes[0].Variable }
+// stage is the only one.
+func (b *blocked) stage() *Stage { return &b.step.Stages[0] }
 
-// sides returns what lies behind the sides of a subdomain.
-func (b *blocked) sides(rank int) (sides temporal.Sides) {
-	v, reach := b.variable(), b.step.reach()
+// slot returns the fields that hold a level, of all variables that are stepped alike.
+func (b *blocked) slot(level int64) int { return b.stage().Writes[0].Variable.slot(level) }
+
+// sides returns what lies behind the sides of a subdomain, of a variable.
+func (b *blocked) sides(rank int, v *Variable) (sides temporal.Sides) {
+	var reach domain.Radius
+	for _, a := range b.step.reads(v) {
+		reach = deeper(reach, a.footprint().Radius())
+	}
 	for i, side := range domain.Faces(b.place.Grid.Dims) {
 		if _, inside := b.place.Neighbour(rank, side); inside {
 			continue
@@ -262,7 +245,7 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
 	if last < first {
 		return nil
 	}
-	key := pass{slot: b.variable().slot(b.done + first - 1)}
+	key := pass{slot: b.slot(b.done + first - 1)}
 	if b.neighbours {
 		key.left = int(b.groupEnd(last) - first + 1)
 	}
@@ -270,20 +253,31 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
 	for _, key.depth = range p.cut(int(last - first + 1)) {
 		key.left = max(0, key.left-key.depth)
 		p.stream.BeginStep(n)
-		ghosts := b.ghosts[b.variable()]
-		if err := ghosts[key.slot].Complete(p.rank, p.stream); err != nil {
+		if err := b.eachGhosts(key.slot, func(g *boundary.Ghosts) error { return g.Complete(p.rank, p.stream) }); err != nil {
 			return err
 		}
-		if err := p.stream.Launch(p.passes[key]); err != nil {
+		if err := b.launch(p.stream, p.passes[key], n); err != nil {
 			return err
 		}
 		n += int64(key.depth)
 		key.slot = 1 - key.slot
-		if err := ghosts[key.slot].Mirror(p.rank, p.stream); err != nil {
+		if err := b.eachGhosts(key.slot, func(g *boundary.Ghosts) error { return g.Mirror(p.rank, p.stream) }); err != nil {
 			return err
 		}
 	}
 	return b.send(p, last)
+}
+
+// eachGhosts calls do for the ghosts of the fields of a slot, of all variables that are stepped and have some.
+func (b *blocked) eachGhosts(slot int, do func(g *boundary.Ghosts) error) error {
+	for _, w := range b.stage().Writes {
+		if all := b.ghosts[w.Variable]; all != nil {
+			if err := do(all[slot]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // cut returns the depths of the passes for so many steps. Those of the last few numbers are remembered.

@@ -21,7 +21,7 @@ func TestReductionsOfGroups(t *testing.T) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: one GPU has no neighbour")
 		}
-		for _, name := range []Scheme{Baseline, TwoStream, Assisted, Graph, Fused} {
+		for _, name := range []Scheme{Baseline, TwoStream, Assisted, Graph, Blocked, Fused} {
 			t.Run(string(name), func(t *testing.T) { reducesOwnedPoints(t, set, name) })
 		}
 	})

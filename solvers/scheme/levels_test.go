@@ -58,7 +58,7 @@ func runnerFor(t *testing.T, set *testdevices.Set, step *Step, name Scheme) *Run
 func TestRunnersGoOnFromTheLevelOfTheVariables(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	for _, name := range All() {
-		if name == Ranks || name == Blocked { // takes no reductions, or is of linear stencils
+		if name == Ranks { // takes no reductions
 			continue
 		}
 		t.Run(string(name), func(t *testing.T) {

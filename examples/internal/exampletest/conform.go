@@ -19,7 +19,7 @@ import (
 
 // Conform runs an example under every scheme, over every path that the scheme has, on 1 to 4 host
 // devices and on as many GPUs as there are up to 4, and fails the test unless each run gives the
-// checksum that is wanted. Schemes may refuse steps that they do not make: ranks those of several stages, blocked those of no linear stencil.
+// checksum that is wanted. Schemes may refuse steps that they do not make: ranks those of several stages, blocked those that are not from one level to the next.
 func Conform(t *testing.T, e example.Example, size []int, steps int64, want uint32) {
 	for _, backend := range []streams.Backend{streams.Host, streams.CUDA} {
 		t.Run("backend="+string(backend), func(t *testing.T) {

@@ -1,0 +1,146 @@
+package scheme
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/kernels/temporal"
+	"github.com/halox/halox/streams"
+)
+
+// passMaker makes the passes of a subdomain: of a linear stencil or of another point function.
+type passMaker interface {
+	// costs are those of passes by their depth, see temporal.Cut.
+	costs() []float64
+	// tune finds out what passes over a box cost, beside a sweep of it.
+	tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
+	// pass makes one ready.
+	pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error)
+}
+
+// newPasses returns those of a subdomain, of whose variables sides says what lies behind the sides.
+func newPasses(r *run, d *subdomain, sides func(v *Variable) temporal.Sides) (passMaker, error) {
+	st := &r.step.Stages[0]
+	if s, ok := st.Point.Linear(); ok {
+		v := st.Writes[0].Variable
+		real, _ := v.real()
+		made, err := temporal.New(r.compiler, d.device, s, real, v.levels[0].Array(d.rank, 0).Layout)
+		return &linearPasses{made, r, sides(v)}, err
+	}
+	p := &pointPasses{run: r}
+	var next []int
+	for _, a := range st.pointAccesses() {
+		next = append(next, nextLevel(st, a))
+		p.sides = append(p.sides, sides(a.Variable))
+	}
+	var err error
+	p.points, err = temporal.NewPoints(r.compiler, d.device, r.step.pointOf(st), st.sweepAccesses(nil), next, st.arrays(d.rank, 1))
+	if err == nil {
+		r.resources.Add(p.points)
+	}
+	return p, err
+}
+
+// nextLevel returns the place of the access that is the next level of what another one reads, -1 where there is none.
+func nextLevel(st *Stage, of pointAccess) int {
+	if of.write {
+		return -1
+	}
+	return slices.IndexFunc(st.pointAccesses(), func(a pointAccess) bool { return a.write && a.Variable == of.Variable })
+}
+
+// linearPasses are those of a linear stencil.
+type linearPasses struct {
+	passes *temporal.Passes
+	run    *run
+	sides  temporal.Sides
+}
+
+func (p *linearPasses) costs() []float64 { return p.passes.Costs() }
+
+func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
+	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, tuneBudget)
+}
+
+func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
+	k, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides, depth)
+	if err != nil {
+		return nil, err
+	}
+	p.run.resources.Add(k)
+	return Kernel(k), nil
+}
+
+// pointPasses are those of any other point function.
+type pointPasses struct {
+	points *temporal.Points
+	run    *run
+	sides  []temporal.Sides // by access
+}
+
+func (p *pointPasses) costs() []float64 { return p.points.Costs() }
+
+func (p *pointPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
+	return p.points.Tune(sweep, arrays, box, p.sides, tuneBudget)
+}
+
+func (p *pointPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
+	l, err := p.points.Pass(name, arrays, box, p.sides, depth)
+	if err != nil {
+		return nil, err
+	}
+	p.run.resources.Add(l)
+	return p.run.step.Stages[0].launch(l, p.run.step.Length), nil
+}
+
+// unblocked returns an error for steps that no passes make.
+func unblocked(x *Runner) error {
+	if len(x.step.Stages) != 1 {
+		return fmt.Errorf("makes steps of one stage, not of %d", len(x.step.Stages))
+	}
+	st := &x.step.Stages[0]
+	for _, w := range st.Writes {
+		if err := unblockedWrite(st, w.Variable); err != nil {
+			return err
+		}
+		for _, side := range domain.Faces(x.place.Grid.Dims) {
+			if !x.place.Grid.Periodic[side.Axis()] && w.Variable.Boundary.At(side).Kind == boundary.Custom {
+				return fmt.Errorf("a boundary of %q has a kernel of its own", w.Variable.Spec.Name)
+			}
+		}
+	}
+	for _, r := range st.Reads {
+		if v := r.Variable; v.Levels() > 1 && !x.step.writes(v) {
+			return fmt.Errorf("makes steps that read the same at each level, and %q, which no stage writes, has %d levels that are read in turn", v.Spec.Name, v.Levels())
+		}
+	}
+	return nil
+}
+
+// unblockedWrite returns an error for a variable that no pass can step.
+func unblockedWrite(st *Stage, v *Variable) error {
+	switch name := v.Spec.Name; {
+	case v.Spec.Stagger != [3]bool{}:
+		return fmt.Errorf("makes steps of points of the grid, and %q is staggered", name)
+	case v.Levels() == 1:
+		return fmt.Errorf("makes steps from one level of a variable to the next, and %q has one, which is updated in place: tiles of a pass compute points twice", name)
+	case v.Levels() > 2:
+		return fmt.Errorf("makes steps from one level of a variable to the next, and %q has %d: a pass would read two and store two, while other tiles still read all fields that there are", name, v.Levels())
+	}
+	read := false
+	for _, r := range st.Reads {
+		if r.Variable != v {
+			continue
+		}
+		if read = true; r.Level != 0 {
+			return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q reads level %+d of %q", st.Name, r.Level, v.Spec.Name)
+		}
+	}
+	if !read {
+		return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q writes %q without reading it", st.Name, v.Spec.Name)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package scheme
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Untuned is scheme blocked with passes that nobody has timed: all count as faster than sweeps.
+const Untuned Scheme = "untuned"
+
+// AddUntuned adds it for a test.
+func AddUntuned(t *testing.T) {
+	before := schemes
+	schemes = append(slices.Clone(schemes), func() *definition {
+		d := blockedScheme()
+		d.name = Untuned
+		d.make = func(r *run, _ Options) (scheme, error) {
+			return newBlockedBy(r, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil })
+		}
+		return d
+	})
+	t.Cleanup(func() { schemes = before })
+}
+
+// passStep is a step that scheme blocked makes, over a variable of some levels and a coefficient.
+func passStep(t *testing.T, set *testdevices.Set, levels int, stagger [3]bool) (step *Step, u, c *Variable) {
+	t.Helper()
+	grid, err1 := domain.NewGrid([]int{20, 17, 13}, [3]bool{})
+	cut, err2 := domain.Decompose(grid, domain.Vec{1, 1, 1})
+	place, err3 := halo.Place(cut, set.Devices[:1])
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	width := domain.UniformRadius(3, 2)
+	u, err1 = NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: width, Stagger: stagger}, levels)
+	c, err2 = NewVariable(place, halo.Spec{Name: "c", Element: halo.Float64, Width: width}, 1)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { u.Close(); c.Close() })
+	for _, v := range []*Variable{u, c} {
+		v.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
+		for _, f := range v.levels {
+			if err := halo.FillPoints(f, func(at domain.Vec) float64 { return float64(at[0]%3 + at[1]%5 + at[2]%7) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return &Step{Name: "passes", Stages: []Stage{{
+		Name: "spread", Reads: []Access{u.At(0, stencil.Star(3, 1)), c.At(0, nil)}, Writes: []Access{u.At(1, nil).Named("next")}, Point: spreading(),
+	}}}, u, c
+}
+
+// spreading reads a variable around a point, times a coefficient.
+func spreading() *sweep.Point {
+	return &sweep.Point{
+		Name: "spreading", Dims: 3,
+		CUDA: `template <typename P> __device__ __forceinline__ void spreading(P &p) {
+	p.set(next, p.at(u) + 0.01 * p.at(c) * (p.at(u, 1, 0, 0) + p.at(u, 0, 1, 0) + p.at(u, 0, 0, 1) - 3 * p.at(u)));
+}`,
+		Go: func(r *sweep.Row) {
+			u, c, next := sweep.At[float64](r, "u", 0, 0, 0), sweep.At[float64](r, "c", 0, 0, 0), sweep.At[float64](r, "next", 0, 0, 0)
+			x, y, z := sweep.At[float64](r, "u", 1, 0, 0), sweep.At[float64](r, "u", 0, 1, 0), sweep.At[float64](r, "u", 0, 0, 1)
+			for i := range next {
+				next[i] = u[i] + float64(float64(0.01*c[i])*(x[i]+y[i]+z[i]-float64(3*u[i])))
+			}
+		},
+	}
+}
+
+// Scheme blocked says what of a step it cannot make.
+func TestStepsThatNoPassMakes(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	for name, c := range map[string]struct {
+		levels  int
+		stagger [3]bool
+		change  func(s *Step, u, c *Variable)
+		says    string
+	}{
+		"all is there":         {2, [3]bool{}, func(*Step, *Variable, *Variable) {}, ""},
+		"two stages":           {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages = append(s.Stages, s.Stages[0]) }, "makes steps of one stage, not of 2"},
+		"three levels":         {3, [3]bool{}, func(*Step, *Variable, *Variable) {}, `"u" has 3: a pass would read two and store two`},
+		"a staggered variable": {2, [3]bool{true}, func(*Step, *Variable, *Variable) {}, `"u" is staggered`},
+		"written and not read": {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads = []Access{c.At(0, nil).Named("u"), c.At(0, nil)} }, "without reading it"},
+		"the level before":     {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Reads[1] = u.At(-1, nil).Named("next") }, `reads level -1 of "u"`},
+		"in place":             {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Writes = append(s.Stages[0].Writes, c.At(0, nil)) }, `"c" has one, which is updated in place`},
+		"a boundary of its own": {2, [3]bool{}, func(_ *Step, u, _ *Variable) {
+			u.Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel}
+		}, "has a kernel of its own"},
+		"parameters that change": {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages[0].Parameters = func(int64) any { return nil } }, "changes from step to step"},
+		"far in one direction": {2, [3]bool{}, func(s *Step, u, _ *Variable) {
+			s.Stages[0].Reads[0].Reads = stencil.Offsets(domain.Vec{}, domain.Vec{2}, domain.Vec{0, 1}, domain.Vec{0, 0, 1}, domain.Vec{1})
+		}, "0 down and 2 up along axis 0"},
+		"a coefficient of levels": {2, [3]bool{}, func(s *Step, u, c *Variable) { c.levels = append(c.levels, c.levels[0]) }, "read in turn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			step, u, v := passStep(t, set, c.levels, c.stagger)
+			c.change(step, u, v)
+			plan, err := step.Plan(set.Links, p2p.Staged)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := NewRunner(t.Context(), step, plan, set.Compiler)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.Close()
+			_, err = x.Run(t.Context(), Options{Scheme: Blocked, Steps: 1, Limit: testLimit})
+			if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, ErrUnsuited) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("got %v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+func noKernel(boundary.Slab) (*streams.Kernel, error) { return nil, nil }
+
+// A dry run of passes of a point function counts what they hold beside the variables, byte for byte, and all of it is freed.
+func TestADryRunCountsPassesOfPoints(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		step, u, c := passStep(t, set, 2, [3]bool{})
+		plan, err := step.Plan(set.Links, p2p.Staged)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Scheme: Blocked, Steps: 9, Limit: testLimit}
+		d, variables := set.Devices[0], int64(0)
+		for _, v := range []*Variable{u, c} {
+			for _, f := range v.levels {
+				variables += f.Parts[0].Data.Memory.Size()
+			}
+		}
+		d.Peak()
+		counted, err := DryRun(t.Context(), step, plan, set.Compiler, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := d.Held()
+		x, err := NewRunner(t.Context(), step, plan, set.Compiler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		most, n := d.Peak(), counted[0]
+		if n.Variables != variables || most.Memory != n.Variables+n.Extra || most.Pinned-before.Pinned != n.Pinned { // what filled the variables is pinned still
+			t.Errorf("held %+v; counted %+v", most, n)
+		}
+		if d.GoKernels && n.Extra == 0 {
+			t.Error("levels of tiles take no memory")
+		}
+		if err := x.Close(); err != nil || d.Held() != before {
+			t.Errorf("%+v is left of %+v: %v", d.Held(), before, err)
+		}
+	})
+}

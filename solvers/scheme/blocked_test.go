@@ -1,0 +1,74 @@
+package scheme_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+)
+
+// Scheme blocked gives the bits of plain loops: of one stage that reads some variables around points and steps them all, with coefficients, in
+// groups over several devices and in passes of any length on one. Passes are taken wherever there are some, as if all were faster than sweeps.
+func TestPassesOfStagesGiveOneAnswer(t *testing.T) {
+	scheme.AddUntuned(t)
+	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
+		const steps = 11
+		seeds, made := 24, 0
+		if testdevices.OnCPU(set.Devices[0]) {
+			seeds = 3 // each program takes seconds to compile
+		}
+		for seed := range seeds {
+			r := rand.New(rand.NewPCG(uint64(seed), 4))
+			s := newBlockedStep(t, r, seed%2 == 0)
+			ref := newReference(s)
+			for n := range int64(steps) {
+				ref.step(n + 1)
+			}
+			for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
+				if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) || s.group == 1 && parts != (domain.Vec{1, 1, 1}) {
+					continue
+				}
+				t.Run(fmt.Sprintf("seed=%d/group=%d/parts=%dx%dx%d", seed, s.group, parts[0], parts[1], parts[2]), func(t *testing.T) {
+					if s.check(t, set, ref, parts, []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct}[seed%3], scheme.Options{Scheme: scheme.Untuned}, steps, true) {
+						made++
+					}
+				})
+			}
+		}
+		if made < seeds/3 {
+			t.Errorf("%d cases were made", made)
+		}
+	})
+}
+
+// newBlockedStep returns a step of one stage that reads variables and computes their next levels, alone on a grid between walls or in groups.
+func newBlockedStep(t testing.TB, r *rand.Rand, alone bool) *randomStep {
+	s := newRandomStep(t, r)
+	if s.group = 2 + r.IntN(3); alone {
+		s.group, s.grid.Periodic = 1, [3]bool{}
+	}
+	for a := range s.grid.Dims {
+		s.grid.Size[a] += r.IntN(16)
+	}
+	s.variables, s.stages = nil, []randomStage{{}}
+	for i := range 1 + r.IntN(4) {
+		v := s.newVariable(r)
+		for a := range s.grid.Dims {
+			v.width.Plus[a] = max(0, min(2, v.width.Minus[a]+r.IntN(3)-1))
+		}
+		a := randomAccess{variable: i}
+		for _, far := range []domain.Vec{{}, v.width.Plus, {-v.width.Minus[0], -v.width.Minus[1], -v.width.Minus[2]}, s.offset(r, v.width), s.offset(r, v.width)} {
+			a.around = append(a.around, far)
+		}
+		if v.levels = 1; i == 0 || r.IntN(3) > 0 {
+			v.levels = 2
+			s.stages[0].writes = append(s.stages[0].writes, randomAccess{variable: i, level: 1})
+		}
+		s.variables, s.stages[0].reads = append(s.variables, v), append(s.stages[0].reads, a)
+	}
+	return s
+}
