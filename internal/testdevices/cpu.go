@@ -192,10 +192,14 @@ func buildNVRTC(cc, dir, library string, files map[string]string) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
-	if err := os.Rename(made, dir); err != nil {
-		if _, missing := os.Stat(library); missing != nil {
-			return err
-		}
+	if os.Rename(made, dir) == nil {
+		return nil
 	}
-	return nil
+	if _, missing := os.Stat(library); missing == nil {
+		return nil // another process was faster
+	}
+	if err := os.RemoveAll(dir); err != nil { // a folder without the library
+		return err
+	}
+	return os.Rename(made, dir)
 }
