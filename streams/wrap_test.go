@@ -32,7 +32,14 @@ func wrapAndUse(t *testing.T, library string) {
 		in.Bytes()[i] = byte(i * 7)
 	}
 
-	handle := uintptr(stream.queue.(*cudaQueue).stream)
+	handle := stream.Handle()
+	if handle == 0 {
+		t.Error("a stream of a GPU has no handle")
+	}
+	inside := errors.New("inside")
+	if err := d.Within(func() error { return inside }); err != inside {
+		t.Errorf("within a GPU: %v", err)
+	}
 	wrapped := must[*Stream](t)(d.WrapStream(handle))
 	view := must[*Memory](t)(d.WrapMemory(memory.Address()+16, 32))
 	check(t, wrapped.Copy(view.All(), in.Span(0, 32)), wrapped.Close(), view.Close())
@@ -49,5 +56,18 @@ func wrapAndUse(t *testing.T, library string) {
 	if _, err := d.WrapBytes(make([]byte, 8)); err == nil {
 		t.Error("a GPU took bytes of the host")
 	}
-	check(t, CloseAll(devices), p.Close())
+	check(t, CloseAll(devices))
+	if err := d.Within(func() error { return inside }); err == nil || errors.Is(err, inside) {
+		t.Errorf("within a GPU that is closed: %v", err)
+	}
+	check(t, p.Close())
+}
+
+func TestHostDevicesHaveNoHandles(t *testing.T) {
+	devices := must[[]*Device](t)(HostPlatform(1).Open())
+	stream := must[*Stream](t)(devices[0].NewStream(Normal))
+	if stream.Handle() != 0 || devices[0].Within(func() error { return nil }) == nil {
+		t.Error("a host device has a context")
+	}
+	check(t, CloseAll(devices))
 }

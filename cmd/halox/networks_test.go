@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/internal/nccl/ncclfake"
 	"github.com/halox/halox/internal/testdevices"
@@ -52,7 +53,7 @@ func TestLaunchedNetworks(t *testing.T) {
 				t.Errorf("network %s: the record has %+v", n.name, r.Networks)
 			}
 		}
-		r := launchHalox(t, in, 2, append(env, "HALOX_CACHE="+t.TempDir()), "plan", config)
+		r := in.Run(t, testmpi.Job{Program: "halox", Ranks: 2, Limit: 3 * time.Minute, Env: append(env, argumentsVariable+"=plan\n"+config)})
 		r.Succeeds(t)
 		for _, want := range []string{"; network ", ": packed on the device, ", "networks between processes", "does not say that it takes device memory", "GB/s"} {
 			if !strings.Contains(r.Out, want) {

@@ -68,12 +68,12 @@ func TestLibrariesThatLie(t *testing.T) {
 	in := testmpi.Named(t, "openmpi")
 	gpus := testdevices.Environment(t, 2)
 	in.Library = lying(t, in.Library)
-	for _, tc := range []struct{ how, found string }{
-		{"never", "tried: <nil>"},
+	for _, tc := range testdevices.Spread(2, []struct{ how, found string }{
 		{"crashes", "device memory: exit status 2: SIGABRT: abort"},
+		{"never", "tried: <nil>"},
 		{"corrupts alone", "1000 bytes of device memory from rank 0 to rank 0: they arrived wrong"},
 		{"corrupts together", "1000 bytes of device memory from rank 1 to rank 2: they arrived wrong"},
-	} {
+	}) {
 		t.Run(tc.how, func(t *testing.T) {
 			r := in.Run(t, testmpi.Job{Program: "try", Ranks: 3, Env: append(gpus, "SHIM="+tc.how)})
 			r.Succeeds(t)
@@ -108,14 +108,14 @@ func overNCCL(t *testing.T) []string {
 func TestProgramsTryNCCL(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
-		for _, tc := range []struct{ name, variable, found string }{
-			{"right", "NCCLFAKE=", "tried: <nil> NCCL 2.27.5 over FAKE/SOCKET"},
+		for _, tc := range testdevices.Spread(3, []struct{ name, variable, found string }{
 			{"none", "HALOX_NCCL=/nowhere/libnccl.so.2", "no NCCL library found: /nowhere/libnccl.so.2"},
+			{"right", "NCCLFAKE=", "tried: <nil> NCCL 2.27.5 over FAKE/SOCKET"},
 			{"host devices", "HALOX_TEST_GPUS=", "memory of host devices is the host's"},
 			{"never begins", "NCCLFAKE=never begins", "8 bytes by NCCL to rank 1 on host "},
 			{"corrupts", "NCCLFAKE=corrupts", "8 bytes by NCCL from rank 1 to rank 0: they arrived wrong"},
 			{"fails", "NCCLFAKE=fails", "NCCL: unhandled system error (2): as NCCLFAKE says"},
-		} {
+		}) {
 			t.Run(tc.name, func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: "try nccl", Ranks: 2, Env: append(env, tc.variable)})
 				r.Succeeds(t)
@@ -132,7 +132,7 @@ func TestProgramsTryNCCL(t *testing.T) {
 func TestFailuresOverNCCL(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
-		for _, tc := range []struct {
+		for _, tc := range testdevices.Spread(2, []struct {
 			name, program, variable string
 			words                   []string
 		}{
@@ -140,7 +140,7 @@ func TestFailuresOverNCCL(t *testing.T) {
 			{"it fails", "one way", "NCCLFAKE=fails:15", []string{"message 5 from rank 1 on host ", "NCCL: unhandled system error (2)"}},
 			{"a rank hangs", "hangs", "NCCLFAKE=", []string{"mpi: message 5 from rank 1 on host ", "MPI_Irecv from rank 1, tag 1: waited too long for 4s"}},
 			{"a rank is gone", "killed", "NCCLFAKE=", nil},
-		} {
+		}) {
 			t.Run(tc.name, func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: 2, Limit: 40 * time.Second, Env: append(env, tc.variable)})
 				r.Fails(t, tc.words...)
