@@ -7,8 +7,9 @@
 //
 // Grid: tiles of WIDE columns along x, of HIGH along y in three dimensions, chunks of layers. Block: THREADS.
 // Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread, which
-// reads what they share once; THREADS; and stencil.cuh.
+// reads what they share once; THREADS; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
+#include "pass_norms.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 2, RX = 1, RY = 1, RL = 1, WIDE = 32, HIGH = 16, TURN = 1, ROWS = 4, THREADS = 256 };
@@ -81,6 +82,17 @@ struct Tile {
 		        (y >= -(a.sides[2] == OPEN ? DEPTH : 1) * RY && y < a.n[1] + (a.sides[3] == OPEN ? DEPTH : 1) * RY));
 	}
 
+	// Whether the tile stores the value of a column in a layer, and norms are taken of it.
+	__device__ __forceinline__ bool counts(int x, int y, int layer) const {
+#ifdef NORMS
+		return x >= max(x0, a.lo[0]) && x < min(x0 + WIDE, a.hi[0]) && layer >= max(first, a.lo[ALONG]) &&
+		       layer < min(end, a.hi[ALONG]) &&
+		       (DIMS == 2 || (y >= max(y0, a.lo[1]) && y < min(y0 + HIGH, a.hi[1])));
+#else
+		return false;
+#endif
+	}
+
 	// Whether nothing that the tile reads lies behind a wall along x or y.
 	__device__ __forceinline__ bool inside() const {
 		const bool along_x =
@@ -137,7 +149,7 @@ __device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int
 }
 
 // sweep computes the layers of a level in a turn.
-template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int turn, bool inside) {
+template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int turn, bool inside, PassNorms &norms) {
 	enum {
 		LESS = DEPTH - LEVEL,
 		W = WIDE + 2 * LESS * RX,
@@ -161,6 +173,8 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall(t, l, cx, cy, x, y, layer);
 				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
 				else to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
+				if (t.counts(x, y, layer))
+					norms.add<DEPTH - LEVEL>(v, l.around[RL][(DIMS == 3 ? cy * EX : 0) + cx]);
 			}
 		}
 	}
@@ -168,19 +182,28 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 
 // sweeps computes all levels from one on.
 template <int LEVEL> struct Sweeps {
-	static __device__ __forceinline__ void all(const Tile &t, int turn, bool inside) {
-		sweep<LEVEL>(t, turn, inside);
-		Sweeps<LEVEL + 1>::all(t, turn, inside);
+	static __device__ __forceinline__ void all(const Tile &t, int turn, bool inside, PassNorms &norms) {
+		sweep<LEVEL>(t, turn, inside, norms);
+		Sweeps<LEVEL + 1>::all(t, turn, inside, norms);
 	}
 };
 template <> struct Sweeps<DEPTH + 1> {
-	static __device__ __forceinline__ void all(const Tile &, int, bool) {}
+	static __device__ __forceinline__ void all(const Tile &, int, bool, PassNorms &) {}
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) pass(const __grid_constant__ Pass a) {
 	grid_dependency_wait();
 	const Tile t(a);
 	const bool inside = t.inside();
+	PassNorms norms;
+#ifdef NORMS
+	enum {
+		MOST = (EX * ((EY + ROWS - 1) / ROWS) + THREADS - 1) / THREADS * ROWS * TURN, // points of a thread in a turn
+		TURNS = RUNNING_TERMS / MOST
+	};
+	static_assert(TURNS > 0, "too many points for a sum");
+	int turns = 0; // since norms were settled
+#endif
 	enum { LOADS = (AREA * TURN + THREADS - 1) / THREADS };
 	for (int turn = t.lowest(0); turn < t.end + DEPTH * LAG; turn += TURN) {
 		REAL loaded[LOADS]; // level 0 of the turn, which the levels above read in turns to come
@@ -191,12 +214,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pass(const __grid_const
 			const bool there = i < AREA * TURN && layer < t.highest(0) && t.reached(x, y);
 			loaded[k] = there ? a.from[t.offset(x, y, layer)] : (REAL)0;
 		}
-		Sweeps<1>::all(t, turn, inside);
+		Sweeps<1>::all(t, turn, inside, norms);
 #pragma unroll
 		for (int k = 0; k < LOADS; k++) {
 			const int i = k * THREADS + (int)threadIdx.x;
 			if (i < AREA * TURN) t.layer(0, turn + i / AREA)[i % AREA] = loaded[k];
 		}
 		__syncthreads();
+#ifdef NORMS
+		if (++turns == TURNS) norms.settle(a), turns = 0;
+#endif
 	}
+#ifdef NORMS
+	norms.settle(a);
+#endif
 }

@@ -5,6 +5,11 @@
 #include "real.cuh"
 #include "stencil.cuh"
 
+#ifdef NORMS
+#define MORE // than steps, see temporal.Options
+#include "norms.cuh"
+#endif
+
 // What lies behind a side of the box, see temporal.Side. Kernels for stencils that reach one point meet the first three.
 enum Side { OPEN, FIXED, MIRROR, REPEAT, ODD };
 
@@ -15,4 +20,8 @@ struct Pass {
 	int n[3];         // points of the box
 	int sides[6];     // x-, x+, y-, y+, z-, z+
 	int chunk;        // layers of a block; 0 where blocks share the box by themselves
+#ifdef MORE
+	int lo[3], hi[3];  // of which points norms are taken
+	NormSum *norms[4]; // of the last step first: one a thread block
+#endif
 };

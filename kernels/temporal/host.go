@@ -21,6 +21,7 @@ type hostPass[T rows.Float] struct {
 	box      domain.Box
 	depth    int
 	tiles    []domain.Box
+	norms    normsOnHost
 
 	sum     rows.Sum[T] // of a stencil that is no star: its offsets are those of the layers at hand
 	offsets [][]domain.Vec
@@ -247,6 +248,13 @@ func (h *hostPass[T]) compute(tile domain.Box, l, at int) {
 			}
 		} else {
 			i = h.src.Offset(p)
+		}
+		if k := h.depth - l; k < len(h.norms.of) {
+			h.sweep(out[o:], in, i, rows.Band{Points: points, Count: 1, Pitch: points})
+			if first, n := h.norms.columns(tile, region.Lo[0], region.Hi[0], h.axis, y, at); n > 0 {
+				rows.AddRow(&h.norms.of[k], out[o+int64(first):][:n], in.values[i+int64(first):][:n], h.norms.mode)
+			}
+			return
 		}
 		count := 1
 		if pitch == in.pitch && h.axis == 2 {

@@ -3,7 +3,6 @@ package temporal
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -18,6 +17,7 @@ type Passes struct {
 	stencil stencil.Stencil
 	real    kernels.Real
 	layout  domain.Layout
+	options Options
 	cost    []float64
 	gpu     *gpu
 	room    struct { // of passes on a host device
@@ -28,6 +28,10 @@ type Passes struct {
 
 // New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none.
 func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*Passes, error) {
+	return newPasses(c, d, s, real, l, Options{})
+}
+
+func newPasses(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
@@ -39,13 +43,13 @@ func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels
 			return nil, fmt.Errorf("temporal: %w: the stencil reaches %d points along axis %d; 1 to %d are possible", ErrImpossible, r, a, maxRadius)
 		}
 	}
-	p := &Passes{device: d, stencil: s, real: real, layout: l}
+	p := &Passes{device: d, stencil: s, real: real, layout: l, options: o}
 	if d.GoKernels {
 		p.cost = hostCosts(s)
 		return p, nil
 	}
 	var err error
-	if p.gpu, err = newGPU(c, d, s, real, l); err != nil {
+	if p.gpu, err = newGPU(c, d, s, real, l, o); err != nil {
 		return nil, err
 	}
 	p.cost = p.gpu.costs()
@@ -72,41 +76,51 @@ func (p *Passes) Costs() []float64 { return p.cost }
 // of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts behind these
 // hold in from what the sides say.
 func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int) (*streams.Kernel, error) {
-	if err := p.check(from, to, box, sides, depth); err != nil {
-		return nil, err
+	k, _, err := p.pass(name, from, to, box, sides, depth, norms{})
+	return k, err
+}
+
+func (p *Passes) pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of norms) (k *streams.Kernel, blocks int64, err error) {
+	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth)); err != nil {
+		return nil, 0, err
 	}
-	spec := p.spec(name, from, to)
+	spec := p.spec(name, from, to, of)
 	if p.device.GoKernels {
 		if p.real == kernels.Float32 {
-			spec.Run = onHost(p, &p.room.float32, from, to, box, sides, depth)
+			spec.Run = onHost(p, &p.room.float32, from, to, box, sides, depth, of)
 		} else {
-			spec.Run = onHost(p, &p.room.float64, from, to, box, sides, depth)
+			spec.Run = onHost(p, &p.room.float64, from, to, box, sides, depth, of)
 		}
-		return p.device.NewKernel(spec)
+		k, err = p.device.NewKernel(spec)
+		return k, 1, err
 	}
-	if err := p.gpu.prepare(&spec, p.gpu.of(depth, box.Size(), sides), from, to, box, sides); err != nil {
-		return nil, err
+	if err := p.gpu.prepare(&spec, p.gpu.of(depth, box.Size(), sides), from, to, box, sides, of); err != nil {
+		return nil, 0, err
 	}
-	return p.device.NewKernel(spec)
+	k, err = p.device.NewKernel(spec)
+	return k, blocksOf(spec.Grid), err
 }
 
 // spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
-func (p *Passes) spec(name string, from, to kernels.Array) streams.KernelSpec {
-	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: []streams.Span{from.Data, to.Data}, Early: !p.device.GoKernels}
+func (p *Passes) spec(name string, from, to kernels.Array, of norms) streams.KernelSpec {
+	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: append([]streams.Span{from.Data, to.Data}, of.parts...), Early: !p.device.GoKernels}
 }
 
 // onHost returns a pass on a host device, which shares a room with others.
-func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int) func() {
+func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int, of norms) func() {
 	if p.device.IsDry() {
 		return func() {}
 	}
 	h := newHostPass(p.stencil, sides, values[T](from), values[T](to), from.Layout, to.Layout, box, depth, domain.Vec{})
+	h.norms = normsOnHost{of.box, p.options.Sums, make([]rows.Norms, len(of.parts))}
 	if len(*room) < h.rooms {
 		*room = make([]T, h.rooms)
 	}
 	return func() {
 		h.room = *room
+		h.norms.begin()
 		h.run()
+		h.norms.end(of.parts)
 	}
 }
 
@@ -116,7 +130,7 @@ func values[T any](a kernels.Array) []T {
 
 // check returns an error unless the pass can be made.
 func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, depth int) error {
-	if depth < 2 || depth >= len(p.cost) || math.IsInf(p.cost[depth], 1) {
+	if !p.finite(depth) {
 		return fmt.Errorf("temporal: a pass of %d steps; there are those of finite Costs", depth)
 	}
 	if err := sides.check(p.stencil); err != nil {

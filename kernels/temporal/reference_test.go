@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -114,13 +115,17 @@ func (p *problem[T]) value(level func(domain.Vec) T, at domain.Vec) T {
 	return level(at)
 }
 
-// want returns the last level, by sweeps one after the other.
-func (p *problem[T]) want() func(domain.Vec) T {
+// want returns the last level.
+func (p *problem[T]) want() func(domain.Vec) T { return p.levels()[p.depth] }
+
+// levels returns all levels, by sweeps one after the other.
+func (p *problem[T]) levels() []func(domain.Vec) T {
 	var r domain.Vec
 	for a := range p.stencil.Dims {
 		r[a] = p.stencil.AxisRadius(a)
 	}
 	now := func(at domain.Vec) T { return p.from[p.layout.Offset(at)] }
+	all := []func(domain.Vec) T{now}
 	for l := 1; l <= p.depth; l++ {
 		region := p.sides.region(p.box, p.box, p.depth-l, r)
 		size := region.Size()
@@ -158,8 +163,18 @@ func (p *problem[T]) want() func(domain.Vec) T {
 			}
 			return next[place(at)]
 		}
+		all = append(all, now)
 	}
-	return now
+	return all
+}
+
+// norms returns those of a level over the points of a box.
+func (p *problem[T]) norms(level int, box domain.Box) (n rows.Norms) {
+	all := p.levels()
+	eachPoint(box, func(at domain.Vec) {
+		rows.AddRow(&n, []T{all[level](at)}, []T{all[level-1](at)}, sums.Reproducible)
+	})
+	return n
 }
 
 // check compares what a pass has stored, and sees that it has stored nothing else.

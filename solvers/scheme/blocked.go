@@ -3,7 +3,6 @@ package scheme
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
@@ -16,7 +15,7 @@ import (
 
 // Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of one linear stencil, behind
 // walls that do not move. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
-// each step there is nothing to join. A step of which norms are taken is a sweep.
+// each step there is nothing to join. Norms of a step are taken by the pass, or the sweep, that ends with it.
 const Blocked Scheme = "blocked"
 
 func blockedScheme() *definition {
@@ -76,6 +75,7 @@ type blockedPart struct {
 	cost   []float64 // of passes, see temporal.Cut
 	cuts   map[int][]int
 	passes map[pass]*streams.Kernel
+	norms  normPasses
 }
 
 // pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
@@ -102,7 +102,7 @@ func newBlocked(r *run, _ Options) (scheme, error) {
 // addPart makes the passes of a subdomain.
 func (b *blocked) addPart(d *subdomain) error {
 	p := &blockedPart{subdomain: d, passes: map[pass]*streams.Kernel{}, cuts: map[int][]int{}}
-	d.totals = d.whole
+	d.totals = nil
 	var err error
 	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
 		return err
@@ -124,24 +124,12 @@ func (b *blocked) addPart(d *subdomain) error {
 	if err := passes.Tune(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, tuneBudget); err != nil {
 		return err
 	}
-	p.cost = passes.Costs()
-	if b.neighbours {
-		p.cost = p.cost[:min(len(p.cost), b.step.group()+1)]
-	}
-	for depth := 2; depth < len(p.cost); depth++ {
-		if math.IsInf(p.cost[depth], 1) {
-			continue
-		}
-		for left := range max(1, b.deepest()-depth+1) {
-			for now := range 2 {
-				if err := b.addPass(p, passes, sides, pass{depth, left, now}); err != nil {
-					return err
-				}
-			}
-		}
+	p.cost = b.possible(passes.Costs())
+	if err := b.eachPass(p.cost, func(key pass) error { return b.addPass(p, passes, sides, key) }); err != nil {
+		return err
 	}
 	b.parts = append(b.parts, p)
-	return nil
+	return b.addNormPasses(p, sides)
 }
 
 // deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
@@ -177,7 +165,7 @@ func (b *blocked) addSweep(p *blockedPart, key pass) error {
 // addPass makes a pass of several steps ready.
 func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
 	from, to := b.fields(p, key.slot)
-	k, err := passes.Pass(fmt.Sprintf("pass of %d", key.depth), from, to, b.box(p, key), sides, key.depth)
+	k, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), sides, key.depth)
 	if err != nil {
 		return err
 	}
@@ -185,6 +173,9 @@ func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides tempora
 	p.passes[key] = k
 	return nil
 }
+
+// passName is that of a launch, for traces.
+func passName(depth int) string { return fmt.Sprintf("pass of %d", depth) }
 
 // variable is the one that is stepped.
 func (b *blocked) variable() *Variable { return b.step.Stages[0].Writes[0].Variable }
@@ -236,14 +227,7 @@ func (b *blocked) steps(worker int, first, last int64, norms bool) error {
 		if b.neighbours {
 			end = min(end, b.groupEnd(n))
 		}
-		if norms && end == last {
-			if err := b.passesTo(p, n, end-1); err != nil {
-				return err
-			}
-			if err := b.measure(p, end); err != nil {
-				return err
-			}
-		} else if err := b.passesTo(p, n, end); err != nil {
+		if err := b.passesTo(p, n, end, norms && end == last); err != nil {
 			return err
 		}
 		n = end + 1
@@ -257,27 +241,30 @@ func (b *blocked) groupEnd(n int64) int64 {
 	return (b.done+n+k-1)/k*k - b.done
 }
 
-// passesTo makes steps of one group.
-func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
-	if last < first {
-		return nil
-	}
+// passesTo makes steps of one group, with norms of the last.
+func (b *blocked) passesTo(p *blockedPart, first, last int64, norms bool) error {
 	key := pass{slot: b.variable().slot(b.done + first - 1)}
 	if b.neighbours {
 		key.left = int(b.groupEnd(last) - first + 1)
 	}
 	n := first
-	for _, key.depth = range p.cut(int(last - first + 1)) {
+	for _, key.depth = range p.cut(int(last-first+1), norms) {
 		key.left = max(0, key.left-key.depth)
 		p.stream.BeginStep(n)
 		ghosts := b.ghosts[b.variable()]
 		if err := ghosts[key.slot].Complete(p.rank, p.stream); err != nil {
 			return err
 		}
-		if err := p.stream.Launch(p.passes[key]); err != nil {
+		n += int64(key.depth)
+		var err error
+		if norms && n > last {
+			err = b.launchLast(p, key, last)
+		} else {
+			err = p.stream.Launch(p.passes[key])
+		}
+		if err != nil {
 			return err
 		}
-		n += int64(key.depth)
 		key.slot = 1 - key.slot
 		if err := ghosts[key.slot].Mirror(p.rank, p.stream); err != nil {
 			return err
@@ -286,35 +273,25 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
 	return b.send(p, last)
 }
 
-// cut returns the depths of the passes for so many steps. Those of the last few numbers are remembered.
-func (p *blockedPart) cut(steps int) []int {
-	depths, ok := p.cuts[steps]
+// cut returns the depths of the passes for so many steps, the last with norms. Those of the last few numbers are remembered.
+func (p *blockedPart) cut(steps int, norms bool) []int {
+	cuts := p.cuts
+	if norms {
+		cuts = p.norms.cuts
+	}
+	depths, ok := cuts[steps]
 	if !ok {
-		if len(p.cuts) == 64 {
-			clear(p.cuts)
+		if len(cuts) == 64 {
+			clear(cuts)
 		}
-		depths = temporal.Cut(steps, p.cost)
-		p.cuts[steps] = depths
+		if norms {
+			depths = temporal.CutLast(steps, p.cost, p.norms.cost)
+		} else {
+			depths = temporal.Cut(steps, p.cost)
+		}
+		cuts[steps] = depths
 	}
 	return depths
-}
-
-// measure makes one step by a sweep that takes norms.
-func (b *blocked) measure(p *blockedPart, n int64) error {
-	p.stream.BeginStep(n)
-	if err := b.complete(p.subdomain, p.stream, 0, n); err != nil {
-		return err
-	}
-	if err := b.launch(p.stream, p.sweeps(b.run, 0, n, true).whole, n); err != nil {
-		return err
-	}
-	if err := b.queueTotals(p.subdomain, p.stream, n); err != nil {
-		return err
-	}
-	if err := b.refresh(p.subdomain, p.stream, 0, n); err != nil {
-		return err
-	}
-	return b.send(p, n)
 }
 
 // send exchanges the ghosts of neighbours after a step that ends a group.

@@ -1,0 +1,129 @@
+package temporal
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Options are what passes do beside making steps. On GPUs kernels that do any of it are others than those that do not, as they
+// take more registers, and have costs of their own.
+type Options struct {
+	Norms int       // of how many last steps of each pass the norms are taken, at most MostNorms
+	Sums  sums.Mode // how sums of norms are taken
+}
+
+// MostNorms is of how many steps of a pass norms may be taken.
+const MostNorms = 4
+
+// norms are where a pass leaves those of its last levels, one part a thread block, and of which points.
+type norms struct {
+	box   domain.Box
+	parts []streams.Span
+}
+
+// defines are the build options of kernels.
+func (o Options) defines() (all []string) {
+	if o.Norms > 0 {
+		all = append(append(all, option("NORMS", o.Norms)), o.Sums.Defines()...)
+	}
+	return all
+}
+
+// plain reports whether passes only make steps.
+func (o Options) plain() bool { return o.Norms == 0 }
+
+// check returns an error unless the norms of passes of a depth can be taken of a box within the one that they store.
+func (o Options) check(of norms, stored domain.Box, depth int) error {
+	switch {
+	case len(of.parts) != o.Norms:
+		return fmt.Errorf("temporal: room for the norms of %d steps, of passes with those of %d", len(of.parts), o.Norms)
+	case o.Norms > depth:
+		return fmt.Errorf("temporal: the norms of %d steps of %d", o.Norms, depth)
+	case o.Norms > 0 && stored.Intersect(of.box) != of.box:
+		return fmt.Errorf("temporal: norms over the box %v of a pass that stores %v", of.box, stored)
+	}
+	return nil
+}
+
+// NewWith is New for passes that do more than steps.
+func NewWith(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
+	if o.Norms < 0 || o.Norms > MostNorms {
+		return nil, fmt.Errorf("temporal: norms of the last %d steps of a pass; %d are possible", o.Norms, MostNorms)
+	}
+	return newPasses(c, d, s, real, l, o)
+}
+
+// PassNorms is Pass for passes with norms: it also takes those of the last steps, over the points of a box within the one that is stored. Those of
+// the last step but n go to parts[n], as reduce.NormParts. count is how many parts of each there are: no more than Parts.
+func (p *Passes) PassNorms(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of domain.Box, parts []streams.Span) (k *streams.Kernel, count int64, err error) {
+	return p.pass(name, from, to, box, sides, depth, norms{of, parts})
+}
+
+// TuneNorms is Tune for passes with norms, which are left in parts as by PassNorms.
+func (p *Passes) TuneNorms(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, parts []streams.Span, budget time.Duration) error {
+	return p.tune(sweep, from, to, box, sides, norms{box, parts}, budget)
+}
+
+// Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is possible.
+func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
+	if p.gpu == nil {
+		return 1
+	}
+	for _, s := range p.gpu.candidates {
+		if !s.fits(box.Size(), sides) {
+			continue
+		}
+		for shift := range max(1, s.vector) {
+			if grid, _, err := s.grid(box.Size(), shift, p.device.Cores); err == nil {
+				most = max(most, blocksOf(grid))
+			}
+		}
+	}
+	return most
+}
+
+func blocksOf(grid [3]int) int64 { return int64(grid[0]) * int64(grid[1]) * int64(grid[2]) }
+
+// normsOnHost are those of the levels of a pass on a host device.
+type normsOnHost struct {
+	box  domain.Box
+	mode sums.Mode
+	of   []rows.Norms // the last one's first
+}
+
+// begin forgets what was found before.
+func (n *normsOnHost) begin() { clear(n.of) }
+
+// end leaves what was found in parts.
+func (n *normsOnHost) end(parts []streams.Span) {
+	for i, at := range parts {
+		streams.View[reduce.Norms](at.Memory.Bytes()[at.Offset:][:at.Length])[0] = n.of[i]
+	}
+}
+
+// columns returns what of a row of a layer the norms are of, in points from x = lo on; n is 0 where nothing is.
+func (n *normsOnHost) columns(b domain.Box, lo, hi, axis, y, at int) (first, count int) {
+	p := domain.Vec{b.Lo[0], y, 0}
+	p[axis] = at
+	for a := 1; a <= axis; a++ {
+		if p[a] < max(n.box.Lo[a], b.Lo[a]) || p[a] >= min(n.box.Hi[a], b.Hi[a]) {
+			return 0, 0
+		}
+	}
+	first = max(n.box.Lo[0], b.Lo[0], lo)
+	return first - lo, max(0, min(n.box.Hi[0], b.Hi[0], hi)-first)
+}
+
+// finite reports whether there are passes of a depth.
+func (p *Passes) finite(depth int) bool {
+	return depth >= 2 && depth < len(p.cost) && !math.IsInf(p.cost[depth], 1)
+}
