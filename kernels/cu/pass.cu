@@ -7,7 +7,7 @@
 //
 // Grid: tiles of WIDE columns along x, of HIGH along y in three dimensions, chunks of layers. Block: THREADS.
 // Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread, which
-// reads what they share once; THREADS; those of pass_norms.cuh; and stencil.cuh.
+// reads what they share once; THREADS; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
 
@@ -132,20 +132,40 @@ struct Layer {
 	}
 };
 
+// The value of a ghost that follows from none at a level: that of level 0, unless its wall moves.
+template <int LEVEL> __device__ __forceinline__ REAL kept(const Tile &t, int x, int y, int layer) {
+	const Pass &a = t.a;
+#ifdef MOVING
+	const int at[3] = {x, DIMS == 3 ? y : layer, DIMS == 3 ? layer : 0};
+	int side = 0, walls = 0; // behind which it lies
+#pragma unroll
+	for (int axis = 0; axis < DIMS; axis++) {
+		const bool below = at[axis] < 0 && a.sides[2 * axis] != OPEN,
+		           above = at[axis] >= a.n[axis] && a.sides[2 * axis + 1] != OPEN;
+		if (below || above) side = 2 * axis + above, walls++;
+	}
+	const Wall &w = a.walls[side];
+	if (walls == 1 && w.values)
+		return w.values[(side < 2 ? at[1] : at[0]) + (side < 4 ? at[2] : at[1]) * w.width + (LEVEL - 1) * w.level];
+#endif
+	return a.from[t.offset(x, y, layer)];
+}
+
 // The value of a level in a column beside or behind a wall.
+template <int LEVEL>
 __device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int cx, int cy, int x, int y, int layer) {
 	const Pass &a = t.a;
 	const Place px = place(x, a.n[0], a.sides[0], a.sides[1]);
 	const Place py = DIMS == 3 ? place(y, a.n[1], a.sides[2], a.sides[3]) : Place{0, false, false};
-	if (l.behind || px.fixed || py.fixed) return a.from[t.offset(px.at, py.at, layer)];
+	if (l.behind || px.fixed || py.fixed) return kept<LEVEL>(t, px.at, py.at, layer);
 	const int sx = cx + px.at - x, sy = DIMS == 3 ? cy + py.at - y : 0;
 	const int in_x = x < 0 ? 1 : -1, in_y = y < 0 ? 1 : -1;
 	const auto along_x = [&](int at, int from_y) { // in a row of points
 		if (!px.odd) return l.value(sx, at);
-		return (REAL)2 * a.from[t.offset(x + in_x, from_y, layer)] - l.value(sx + 2 * in_x, at);
+		return (REAL)2 * kept<LEVEL>(t, x + in_x, from_y, layer) - l.value(sx + 2 * in_x, at);
 	};
 	if (!py.odd) return along_x(sy, py.at);
-	return (REAL)2 * a.from[t.offset(px.at, y + in_y, layer)] - along_x(sy + 2 * in_y, y + 2 * in_y);
+	return (REAL)2 * kept<LEVEL>(t, px.at, y + in_y, layer) - along_x(sy + 2 * in_y, y + 2 * in_y);
 }
 
 // sweep computes the layers of a level in a turn.
@@ -170,7 +190,7 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 				if (DIMS == 3 && cy >= BEGIN_Y + H) continue;
 				if ((!inside || l.behind) && !t.reached(x, y)) continue; // of layers behind walls level 0 is read
 				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
-				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall(t, l, cx, cy, x, y, layer);
+				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall<LEVEL>(t, l, cx, cy, x, y, layer);
 				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
 				else to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
 				if (t.counts(x, y, layer))

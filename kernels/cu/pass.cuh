@@ -6,9 +6,19 @@
 #include "stencil.cuh"
 
 #ifdef NORMS
-#define MORE // than steps, see temporal.Options
 #include "norms.cuh"
 #endif
+#if defined(NORMS) || defined(MOVING)
+#define MORE // than steps between walls that do not move, see temporal.Options
+#endif
+
+// The first layer of ghosts behind a wall that moves: see temporal.Wall.
+struct Wall {
+	const REAL *values; // of level 1, that of the first point of the box along both axes of the wall; null: it does not move
+	i64 width, level;   // from row to row and from level to level
+};
+
+struct NormSum;
 
 // What lies behind a side of the box, see temporal.Side. Kernels for stencils that reach one point meet the first three.
 enum Side { OPEN, FIXED, MIRROR, REPEAT, ODD };
@@ -23,5 +33,6 @@ struct Pass {
 #ifdef MORE
 	int lo[3], hi[3];  // of which points norms are taken
 	NormSum *norms[4]; // of the last step first: one a thread block
+	Wall walls[6];
 #endif
 };

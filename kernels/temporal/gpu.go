@@ -74,7 +74,7 @@ func (g *gpu) of(depth int, n domain.Vec, sides Sides) shape {
 }
 
 // prepare sets what a launch of a pass has.
-func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array, box domain.Box, sides Sides, of norms) error {
+func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array, box domain.Box, sides Sides, of More) error {
 	for a, n := range box.Size() {
 		if n > math.MaxInt32/4 {
 			return fmt.Errorf("temporal: %d points along axis %d; %d are possible", n, a, math.MaxInt32/4)
@@ -106,19 +106,22 @@ func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array,
 	if g.options.plain() {
 		spec.Argument = launch.Argument(&args)
 	} else {
-		spec.Argument = launch.Argument(moreArgsOf(args, box, of))
+		spec.Argument = launch.Argument(moreArgsOf(args, from.Layout.ElementSize, box, &of))
 	}
 	return nil
 }
 
 // moreArgsOf adds what kernels of passes with options are given.
-func moreArgsOf(args passArgs, box domain.Box, of norms) *morePassArgs {
+func moreArgsOf(args passArgs, element int, box domain.Box, of *More) *morePassArgs {
 	more := &morePassArgs{passArgs: args}
 	for a := range box.Lo {
-		more.Lo[a], more.Hi[a] = int32(of.box.Lo[a]-box.Lo[a]), int32(of.box.Hi[a]-box.Lo[a])
+		more.Lo[a], more.Hi[a] = int32(of.Box.Lo[a]-box.Lo[a]), int32(of.Box.Hi[a]-box.Lo[a])
 	}
-	for i, at := range of.parts {
+	for i, at := range of.Parts {
 		more.Norms[i] = at.Address()
+	}
+	for i := range of.Walls {
+		more.Walls[i] = of.Walls[i].args(i, element, box)
 	}
 	return more
 }

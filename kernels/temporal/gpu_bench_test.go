@@ -75,8 +75,8 @@ func benchmarkPasses(b *testing.B, set *testdevices.Set, s stencil.Stencil, size
 	for _, one := range p.gpu.candidates {
 		for _, sides := range []Sides{{Fixed, Fixed, Fixed, Fixed, Fixed, Fixed}, {Mirror, Mirror, Mirror, Mirror, Mirror, Mirror}, {}} {
 			b.Run(fmt.Sprintf("dims=%d/points=%d/%s/depth=%d/sides=%v/%v", s.Dims, s.Points(), real, one.depth, sides[0], one.program.Defines[1:]), func(b *testing.B) {
-				spec := p.spec("pass", arrays[0], arrays[1], norms{})
-				must(p.gpu.prepare(&spec, one, arrays[0], arrays[1], box, sides, norms{}))
+				spec := p.spec("pass", arrays[0], arrays[1], More{})
+				must(p.gpu.prepare(&spec, one, arrays[0], arrays[1], box, sides, More{}))
 				k, err := d.NewKernel(spec)
 				must(err)
 				defer k.Close()

@@ -22,6 +22,7 @@ type hostPass[T rows.Float] struct {
 	depth    int
 	tiles    []domain.Box
 	norms    normsOnHost
+	walls    [6]hostWall[T]
 
 	sum     rows.Sum[T] // of a stencil that is no star: its offsets are those of the layers at hand
 	offsets [][]domain.Vec
@@ -117,16 +118,21 @@ func (h *hostPass[T]) layer(tile domain.Box) domain.Box {
 	return b
 }
 
-func (h *hostPass[T]) makeRoom() {
-	points := int64(0)
+// layerPoints is how many points the largest layer of a tile has.
+func (h *hostPass[T]) layerPoints() (points int) {
 	for _, t := range h.tiles {
-		points = max(points, h.layer(t).Points())
+		points = max(points, int(h.layer(t).Points()))
 	}
+	return points
+}
+
+func (h *hostPass[T]) makeRoom() {
+	points := h.layerPoints()
 	n, r := 0, h.radius[h.axis]
 	take := func(count int) (places []int) {
 		for range count {
 			places = append(places, n)
-			n += int(points)
+			n += points
 		}
 		return places
 	}
@@ -178,6 +184,7 @@ func (h *hostPass[T]) keepFixed(tile domain.Box) {
 			h.copyGhosts(h.held(layer), to, layer, at)
 		}
 	}
+	h.keepMoving(layer)
 }
 
 // held is what of a layer the array holds: that a level needs.
@@ -385,6 +392,7 @@ func (h *hostPass[T]) ghosts(region, layer domain.Box, l, at int) {
 			ghosts, ok := h.behind(region, all, a, end)
 			if ok && (side == Fixed || side == Odd) {
 				h.copyGhosts(ghosts, place, layer, at)
+				h.copyWall(2*a+end, l, place, layer, at)
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 				}
 				var found int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					k, n, err := passes.PassNorms("pass", from, to, p.box, sides, depth, of, spans)
+					k, n, err := passes.PassWith("pass", from, to, p.box, sides, depth, More{Box: of, Parts: spans})
 					kerneltest.Check(t, err)
 					found = n
 					return k
@@ -111,7 +111,7 @@ func TestNormsOfLongMarches(t *testing.T) {
 		cores := b.Device.Cores
 		b.Device.Cores = 1 // one block marches through all rows
 		defer func() { b.Device.Cores = cores }()
-		k, n, err := passes.PassNorms("pass", from, to, p.box, sides, 2, p.box, []streams.Span{room.Span()})
+		k, n, err := passes.PassWith("pass", from, to, p.box, sides, 2, More{Box: p.box, Parts: []streams.Span{room.Span()}})
 		kerneltest.Check(t, err)
 		join := kerneltest.Must(room.Join(n))(t)
 		b.Do(b.Stream.Launch(k))

@@ -17,17 +17,19 @@ import (
 // Options are what passes do beside making steps. On GPUs kernels that do any of it are others than those that do not, as they
 // take more registers, and have costs of their own.
 type Options struct {
-	Norms int       // of how many last steps of each pass the norms are taken, at most MostNorms
-	Sums  sums.Mode // how sums of norms are taken
+	Norms  int       // of how many last steps of each pass the norms are taken, at most MostNorms
+	Sums   sums.Mode // how sums of norms are taken
+	Moving bool      // whether walls may have other values at each level, see Walls
 }
 
 // MostNorms is of how many steps of a pass norms may be taken.
 const MostNorms = 4
 
-// norms are where a pass leaves those of its last levels, one part a thread block, and of which points.
-type norms struct {
-	box   domain.Box
-	parts []streams.Span
+// More is what passes with options are given.
+type More struct {
+	Box   domain.Box     // of whose points norms are taken, within what is stored
+	Parts []streams.Span // where those of the last step but n go, one part a thread block: reduce.NormParts
+	Walls Walls
 }
 
 // defines are the build options of kernels.
@@ -35,21 +37,24 @@ func (o Options) defines() (all []string) {
 	if o.Norms > 0 {
 		all = append(append(all, option("NORMS", o.Norms)), o.Sums.Defines()...)
 	}
+	if o.Moving {
+		all = append(all, "MOVING")
+	}
 	return all
 }
 
-// plain reports whether passes only make steps.
-func (o Options) plain() bool { return o.Norms == 0 }
+// plain reports whether passes only make steps, between walls that do not move.
+func (o Options) plain() bool { return o.Norms == 0 && !o.Moving }
 
 // check returns an error unless the norms of passes of a depth can be taken of a box within the one that they store.
-func (o Options) check(of norms, stored domain.Box, depth int) error {
+func (o Options) check(of More, stored domain.Box, depth int) error {
 	switch {
-	case len(of.parts) != o.Norms:
-		return fmt.Errorf("temporal: room for the norms of %d steps, of passes with those of %d", len(of.parts), o.Norms)
+	case len(of.Parts) != o.Norms:
+		return fmt.Errorf("temporal: room for the norms of %d steps, of passes with those of %d", len(of.Parts), o.Norms)
 	case o.Norms > depth:
 		return fmt.Errorf("temporal: the norms of %d steps of %d", o.Norms, depth)
-	case o.Norms > 0 && stored.Intersect(of.box) != of.box:
-		return fmt.Errorf("temporal: norms over the box %v of a pass that stores %v", of.box, stored)
+	case o.Norms > 0 && stored.Intersect(of.Box) != of.Box:
+		return fmt.Errorf("temporal: norms over the box %v of a pass that stores %v", of.Box, stored)
 	}
 	return nil
 }
@@ -62,15 +67,14 @@ func NewWith(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real ker
 	return newPasses(c, d, s, real, l, o)
 }
 
-// PassNorms is Pass for passes with norms: it also takes those of the last steps, over the points of a box within the one that is stored. Those of
-// the last step but n go to parts[n], as reduce.NormParts. count is how many parts of each there are: no more than Parts.
-func (p *Passes) PassNorms(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of domain.Box, parts []streams.Span) (k *streams.Kernel, count int64, err error) {
-	return p.pass(name, from, to, box, sides, depth, norms{of, parts})
+// PassWith is Pass for passes with options. count is how many parts its norms have: no more than Parts.
+func (p *Passes) PassWith(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, more More) (k *streams.Kernel, count int64, err error) {
+	return p.pass(name, from, to, box, sides, depth, more)
 }
 
-// TuneNorms is Tune for passes with norms, which are left in parts as by PassNorms.
-func (p *Passes) TuneNorms(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, parts []streams.Span, budget time.Duration) error {
-	return p.tune(sweep, from, to, box, sides, norms{box, parts}, budget)
+// TuneWith is Tune for passes with options.
+func (p *Passes) TuneWith(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, more More, budget time.Duration) error {
+	return p.tune(sweep, from, to, box, sides, more, budget)
 }
 
 // Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is possible.

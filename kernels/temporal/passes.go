@@ -3,6 +3,7 @@ package temporal
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -76,12 +77,12 @@ func (p *Passes) Costs() []float64 { return p.cost }
 // of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts behind these
 // hold in from what the sides say.
 func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int) (*streams.Kernel, error) {
-	k, _, err := p.pass(name, from, to, box, sides, depth, norms{})
+	k, _, err := p.pass(name, from, to, box, sides, depth, More{})
 	return k, err
 }
 
-func (p *Passes) pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of norms) (k *streams.Kernel, blocks int64, err error) {
-	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth)); err != nil {
+func (p *Passes) pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) (k *streams.Kernel, blocks int64, err error) {
+	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth), p.checkWalls(&of.Walls, sides, box, depth)); err != nil {
 		return nil, 0, err
 	}
 	spec := p.spec(name, from, to, of)
@@ -102,17 +103,18 @@ func (p *Passes) pass(name string, from, to kernels.Array, box domain.Box, sides
 }
 
 // spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
-func (p *Passes) spec(name string, from, to kernels.Array, of norms) streams.KernelSpec {
-	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: append([]streams.Span{from.Data, to.Data}, of.parts...), Early: !p.device.GoKernels}
+func (p *Passes) spec(name string, from, to kernels.Array, of More) streams.KernelSpec {
+	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Walls.spans()), Early: !p.device.GoKernels}
 }
 
 // onHost returns a pass on a host device, which shares a room with others.
-func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int, of norms) func() {
+func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) func() {
 	if p.device.IsDry() {
 		return func() {}
 	}
 	h := newHostPass(p.stencil, sides, values[T](from), values[T](to), from.Layout, to.Layout, box, depth, domain.Vec{})
-	h.norms = normsOnHost{of.box, p.options.Sums, make([]rows.Norms, len(of.parts))}
+	h.setWalls(&of.Walls)
+	h.norms = normsOnHost{of.Box, p.options.Sums, make([]rows.Norms, len(of.Parts))}
 	if len(*room) < h.rooms {
 		*room = make([]T, h.rooms)
 	}
@@ -120,7 +122,7 @@ func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box doma
 		h.room = *room
 		h.norms.begin()
 		h.run()
-		h.norms.end(of.parts)
+		h.norms.end(of.Parts)
 	}
 }
 

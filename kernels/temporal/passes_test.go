@@ -94,8 +94,8 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout))(t)
 			t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					spec := passes.spec("pass", from, to, norms{})
-					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, norms{}))
+					spec := passes.spec("pass", from, to, More{})
+					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
 					return kerneltest.Must(b.Device.NewKernel(spec))(t)
 				})
 			})
@@ -137,8 +137,8 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 				}
 				t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
 					p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-						spec := passes.spec("pass", from, to, norms{})
-						kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, norms{}))
+						spec := passes.spec("pass", from, to, More{})
+						kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
 						return kerneltest.Must(b.Device.NewKernel(spec))(t)
 					})
 				})

@@ -20,7 +20,15 @@ type problem[T rows.Float] struct {
 	depth    int
 	layout   domain.Layout
 	from, to []T
+	moving   [6]bool
+	walls    map[wallPoint]T // values of walls that move
 	stored   []T // what the pass made of to
+}
+
+// wallPoint is a ghost in the first layer behind a wall at a level.
+type wallPoint struct {
+	level int
+	at    domain.Vec
 }
 
 // newProblem makes one. The array has as many layers of ghosts as the pass reads, and at one end of x one more.
@@ -60,7 +68,7 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 	level := func(at domain.Vec) T { return p.from[l.Offset(at)] }
 	eachPoint(all, func(at domain.Vec) {
 		if p.reads(at) {
-			p.from[l.Offset(at)] = p.value(level, at)
+			p.from[l.Offset(at)] = p.value(0, level, at)
 		}
 	})
 	return p
@@ -77,8 +85,8 @@ func (p *problem[T]) reads(at domain.Vec) bool {
 	return beyond <= p.stencil.Footprint().Axes()
 }
 
-// value returns the value at a point of a level of which level gives the points, which may lie behind walls.
-func (p *problem[T]) value(level func(domain.Vec) T, at domain.Vec) T {
+// value returns the value at a point of level l, of which level gives the points, which may lie behind walls.
+func (p *problem[T]) value(l int, level func(domain.Vec) T, at domain.Vec) T {
 	fixed, odd := false, -1
 	for a := range p.stencil.Dims {
 		for end, side := range [2]Side{p.sides.low(a), p.sides.high(a)} {
@@ -108,8 +116,11 @@ func (p *problem[T]) value(level func(domain.Vec) T, at domain.Vec) T {
 			inward[odd] = -1
 		}
 		face := at.Add(inward)
-		return T(2*p.value(level, face)) - p.value(level, face.Add(inward))
+		return T(2*p.value(l, level, face)) - p.value(l, level, face.Add(inward))
 	case fixed:
+		if v, ok := p.walls[wallPoint{l, at}]; ok {
+			return v
+		}
 		return p.from[p.layout.Offset(at)]
 	}
 	return level(at)
@@ -141,7 +152,7 @@ func (p *problem[T]) levels() []func(domain.Vec) T {
 				for i, part := range g.Parts {
 					var one T
 					for k, o := range part {
-						if x := p.value(before, at.Add(o)); k == 0 {
+						if x := p.value(l-1, before, at.Add(o)); k == 0 {
 							one = x
 						} else {
 							one += x

@@ -58,6 +58,7 @@ type morePassArgs struct {
 	passArgs `cu:"inline"`
 	Lo, Hi   [3]int32
 	Norms    [MostNorms]uint64
+	Walls    [6]wallArgs
 }
 
 // maxGrid is how many blocks a grid may have along y and along z.
@@ -278,6 +279,9 @@ func withOptions(o Options, p kernels.Program) kernels.Program {
 		return p
 	}
 	p.Defines = append(p.Defines, o.defines()...)
-	p.Mirrors = []kernels.Mirror{{Name: "Pass", Value: morePassArgs{}}, {Name: "NormSum", Value: reduce.Norms{}}}
+	p.Mirrors = []kernels.Mirror{{Name: "Pass", Value: morePassArgs{}}, {Name: "Wall", Value: wallArgs{}}}
+	if o.Norms > 0 {
+		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "NormSum", Value: reduce.Norms{}})
+	}
 	return p
 }

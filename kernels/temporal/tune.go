@@ -35,10 +35,10 @@ var errUnknown = errors.New("temporal: nobody has tuned this")
 // changes what passes store to. What it found is kept in the cache, for GPUs of this name, stencils of this shape and sizes within the
 // same powers of two. On host devices there is nothing to tune, and in a dry run nothing is measured.
 func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, budget time.Duration) error {
-	return p.tune(sweep, from, to, box, sides, norms{}, budget)
+	return p.tune(sweep, from, to, box, sides, More{}, budget)
 }
 
-func (p *Passes) tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of norms, budget time.Duration) error {
+func (p *Passes) tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) error {
 	if p.gpu == nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (p *Passes) tuningKey(box domain.Box) string {
 }
 
 // try times the sweep and the candidates until the budget is spent. Of each depth the first candidate comes before the others.
-func (p *Passes) try(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of norms, budget time.Duration) (found learnt, err error) {
+func (p *Passes) try(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) (found learnt, err error) {
 	p.gpu.compileAll()
 	w, err := timing.New(p.device)
 	if err != nil {
@@ -162,7 +162,7 @@ func (g *gpu) compileAll() {
 }
 
 // timeShape returns the time of a pass of a candidate.
-func (p *Passes) timeShape(w *timing.Timer, s shape, from, to kernels.Array, box domain.Box, sides Sides, of norms, end time.Time) (took time.Duration, err error) {
+func (p *Passes) timeShape(w *timing.Timer, s shape, from, to kernels.Array, box domain.Box, sides Sides, of More, end time.Time) (took time.Duration, err error) {
 	spec := p.spec("pass to tune", from, to, of)
 	if err := p.gpu.prepare(&spec, s, from, to, box, sides, of); err != nil {
 		return 0, err

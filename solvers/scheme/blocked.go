@@ -13,14 +13,13 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of one linear stencil, behind
-// walls that do not move. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
+// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of one linear stencil. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
 // each step there is nothing to join. Norms of a step are taken by the pass, or the sweep, that ends with it.
 const Blocked Scheme = "blocked"
 
 func blockedScheme() *definition {
 	return &definition{
-		name: Blocked, needs: Needs{Swept: true, Steady: true, Groups: true, Processes: true},
+		name: Blocked, needs: Needs{Swept: true, Groups: true, Processes: true},
 		assistants: none, unfit: unblocked, make: newBlocked,
 	}
 }
@@ -33,6 +32,9 @@ func unblocked(x *Runner) error {
 	st := &x.step.Stages[0]
 	if _, ok := st.Point.Linear(); !ok {
 		return fmt.Errorf("makes steps of a linear stencil, and stage %q is another point function", st.Name)
+	}
+	if st.changes() {
+		return fmt.Errorf("makes many steps at once, and what stage %q queues changes from step to step", st.Name)
 	}
 	v := st.Writes[0].Variable
 	if len(st.Reads) != 1 || len(st.Writes) != 1 || v != st.Reads[0].Variable || st.Reads[0].Level != 0 || v.Levels() != 2 || v.Spec.Components > 1 || v.Spec.Stagger != [3]bool{} {
@@ -76,6 +78,8 @@ type blockedPart struct {
 	cuts   map[int][]int
 	passes map[pass]*streams.Kernel
 	norms  normPasses
+	tables *boundary.Tables // of walls that move; nil where none does
+	walls  temporal.Walls
 }
 
 // pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
@@ -108,8 +112,11 @@ func (b *blocked) addPart(d *subdomain) error {
 		return err
 	}
 	real, _ := b.variable().real()
-	passes, err := temporal.New(b.compiler, d.device, b.stencil, real, b.variable().levels[0].Array(d.rank, 0).Layout)
+	passes, err := temporal.NewWith(b.compiler, d.device, b.stencil, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.options(d.rank, 0))
 	if err != nil {
+		return err
+	}
+	if err := b.addTables(p, len(b.possible(passes.Costs()))-1); err != nil {
 		return err
 	}
 	sides, slot := b.sides(d.rank), b.variable().slot(b.done)
@@ -121,7 +128,7 @@ func (b *blocked) addPart(d *subdomain) error {
 		}
 	}
 	from, to := b.fields(p, slot)
-	if err := passes.Tune(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, tuneBudget); err != nil {
+	if err := passes.TuneWith(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, temporal.More{Walls: p.walls}, tuneBudget); err != nil {
 		return err
 	}
 	p.cost = b.possible(passes.Costs())
@@ -165,7 +172,7 @@ func (b *blocked) addSweep(p *blockedPart, key pass) error {
 // addPass makes a pass of several steps ready.
 func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
 	from, to := b.fields(p, key.slot)
-	k, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), sides, key.depth)
+	k, _, err := passes.PassWith(passName(key.depth), from, to, b.box(p, key), sides, key.depth, temporal.More{Walls: p.walls})
 	if err != nil {
 		return err
 	}
@@ -255,6 +262,9 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64, norms bool) error 
 		if err := ghosts[key.slot].Complete(p.rank, p.stream); err != nil {
 			return err
 		}
+		if err := p.tables.Queue(p.stream, b.done+n, key.depth-1, b.step.Length); err != nil {
+			return err
+		}
 		n += int64(key.depth)
 		var err error
 		if norms && n > last {
@@ -266,7 +276,7 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64, norms bool) error 
 			return err
 		}
 		key.slot = 1 - key.slot
-		if err := ghosts[key.slot].Mirror(p.rank, p.stream); err != nil {
+		if err := ghosts[key.slot].Refresh(p.rank, p.stream, b.done+n-1, b.time(n-1)); err != nil {
 			return err
 		}
 	}

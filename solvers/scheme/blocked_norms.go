@@ -56,7 +56,7 @@ func (b *blocked) addNormPasses(p *blockedPart, sides temporal.Sides) error {
 	real, _ := b.variable().real()
 	slot := b.variable().slot(b.done)
 	from, to := b.fields(p, slot)
-	passes, err := temporal.NewWith(b.compiler, p.device, b.stencil, real, from.Layout, temporal.Options{Norms: 1, Sums: b.step.Sums})
+	passes, err := temporal.NewWith(b.compiler, p.device, b.stencil, real, from.Layout, b.options(p.rank, 1))
 	if errors.Is(err, temporal.ErrImpossible) {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (b *blocked) addNormPasses(p *blockedPart, sides temporal.Sides) error {
 		}
 		b.run.resources.Add(p.norms.parts[i])
 	}
-	if err := passes.TuneNorms(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[p.rank].Box, sides, []streams.Span{p.norms.parts[1-slot].Span()}, tuneBudget); err != nil {
+	if err := passes.TuneWith(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[p.rank].Box, sides, b.more(p, slot), tuneBudget); err != nil {
 		return err
 	}
 	p.norms.cost = b.possible(passes.Costs())
@@ -91,7 +91,7 @@ func (b *blocked) addNormPasses(p *blockedPart, sides temporal.Sides) error {
 func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
 	from, to := b.fields(p, key.slot)
 	parts := p.norms.parts[1-key.slot]
-	k, count, err := passes.PassNorms(passName(key.depth), from, to, b.box(p, key), sides, key.depth, b.place.Subdomains[p.rank].Box, []streams.Span{parts.Span()})
+	k, count, err := passes.PassWith(passName(key.depth), from, to, b.box(p, key), sides, key.depth, b.more(p, key.slot))
 	if err != nil {
 		return err
 	}
@@ -103,6 +103,11 @@ func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, sides tem
 	b.run.resources.Add(join)
 	p.norms.passes[key] = normPass{k, normTotal{join, 0}}
 	return nil
+}
+
+// more is what passes with norms are given that read a field.
+func (b *blocked) more(p *blockedPart, slot int) temporal.More {
+	return temporal.More{Box: b.place.Subdomains[p.rank].Box, Parts: []streams.Span{p.norms.parts[1-slot].Span()}, Walls: p.walls}
 }
 
 // possible returns the costs of passes that a group has room for.
