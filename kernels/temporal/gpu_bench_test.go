@@ -58,7 +58,7 @@ func benchmarkPasses(b *testing.B, set *testdevices.Set, s stencil.Stencil, size
 	}
 	l, err := domain.NewLayout(box, width, real.Size())
 	must(err)
-	p, err := New(set.Compiler, d, s, real, l)
+	p, err := New(set.Compiler, d, s, real, l, Options{})
 	must(err)
 	p.gpu.compileAll()
 	w, err := timing.New(d)

@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
 )
@@ -472,5 +473,68 @@ func (h *hostPass[T]) set(ghosts, region, layer domain.Box, place, pitch, a, end
 				row[i] = T(2*h.room[o+i+inward*step]) - h.room[o+i+2*inward*step]
 			}
 		}
+	})
+}
+
+// hostWall is a wall on a host device.
+type hostWall[T rows.Float] struct {
+	box    domain.Box
+	values []T // nil where it does not move
+}
+
+// setWalls makes room for layers of ghosts that differ from level to level.
+func (h *hostPass[T]) setWalls(walls *Walls) {
+	for i := range walls {
+		w := &walls[i]
+		if !w.moves() {
+			continue
+		}
+		h.walls[i] = hostWall[T]{w.Box, launch.Values[T](w.Values)}
+		if i/2 != h.axis {
+			continue
+		}
+		for l := range h.levels {
+			fixed := append([]int(nil), h.levels[l].fixed[i%2]...)
+			fixed[0] = h.rooms
+			h.rooms += h.layerPoints()
+			h.levels[l].fixed[i%2] = fixed
+		}
+	}
+}
+
+// keepMoving copies the layers behind the ends of the axis that differ from level to level.
+func (h *hostPass[T]) keepMoving(layer domain.Box) {
+	for end := range 2 {
+		side := 2*h.axis + end
+		for l := range h.levels {
+			h.copyWall(side, l+1, h.levels[l].fixed[end][0], layer, h.walls[side].box.Lo[h.axis])
+		}
+	}
+}
+
+// copyWall copies what a wall has at a level, in layer at along the axis, into a layer of the room that begins at to.
+func (h *hostPass[T]) copyWall(side, level, to int, layer domain.Box, at int) {
+	w := &h.walls[side]
+	if w.values == nil || at < w.box.Lo[h.axis] || at >= w.box.Hi[h.axis] {
+		return
+	}
+	b, size := w.box, w.box.Size()
+	for a := range h.axis {
+		b.Lo[a], b.Hi[a] = max(b.Lo[a], layer.Lo[a]), min(b.Hi[a], layer.Hi[a])
+	}
+	n := b.Hi[0] - b.Lo[0]
+	if n <= 0 {
+		return
+	}
+	rowsOf(b, h.axis, func(y int) {
+		p := domain.Vec{b.Lo[0], y, w.box.Lo[2]}
+		o := to + b.Lo[0] - layer.Lo[0]
+		if h.axis == 2 {
+			o += (y - layer.Lo[1]) * layer.Size()[0]
+		}
+		p[h.axis] = at
+		p = p.Sub(w.box.Lo)
+		i := p[0] + size[0]*(p[1]+size[1]*(p[2]+size[2]*(level-1)))
+		copy(h.room[o:o+n], w.values[i:i+n])
 	})
 }

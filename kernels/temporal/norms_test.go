@@ -46,7 +46,7 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
 			sides := randomSides(s, size, rng)
 			p := newProblem[T](t, s, sides, size, depth, rng)
-			passes, err := NewWith(b.Compiler, b.Device, s, real, p.layout, Options{Norms: count})
+			passes, err := New(b.Compiler, b.Device, s, real, p.layout, Options{Norms: count})
 			if errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth) {
 				continue // the shared memory of the CPU has no room for it
 			}
@@ -61,7 +61,7 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 				}
 				var found int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					k, n, err := passes.PassWith("pass", from, to, p.box, sides, depth, More{Box: of, Parts: spans})
+					k, n, err := passes.Pass("pass", from, to, p.box, sides, depth, More{Box: of, Parts: spans})
 					kerneltest.Check(t, err)
 					found = n
 					return k
@@ -103,7 +103,7 @@ func TestNormsOfLongMarches(t *testing.T) {
 		for i := range p.from {
 			p.from[i] *= math.Ldexp(1, 30*(i/20000))
 		}
-		passes := kerneltest.Must(NewWith(b.Compiler, b.Device, s, kernels.Float64, p.layout, Options{Norms: 1}))(t)
+		passes := kerneltest.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, Options{Norms: 1}))(t)
 		reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
 		room := kerneltest.Must(reducer.Parts(passes.Parts(p.box, sides)))(t)
 		defer func() { b.Do(room.Close()) }()
@@ -111,7 +111,7 @@ func TestNormsOfLongMarches(t *testing.T) {
 		cores := b.Device.Cores
 		b.Device.Cores = 1 // one block marches through all rows
 		defer func() { b.Device.Cores = cores }()
-		k, n, err := passes.PassWith("pass", from, to, p.box, sides, 2, More{Box: p.box, Parts: []streams.Span{room.Span()}})
+		k, n, err := passes.Pass("pass", from, to, p.box, sides, 2, More{Box: p.box, Parts: []streams.Span{room.Span()}})
 		kerneltest.Check(t, err)
 		join := kerneltest.Must(room.Join(n))(t)
 		b.Do(b.Stream.Launch(k))

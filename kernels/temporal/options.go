@@ -2,45 +2,30 @@ package temporal
 
 import (
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/sums"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
 // Options are what passes do beside making steps. On GPUs kernels that do any of it are others than those that do not, as they
 // take more registers, and have costs of their own.
 type Options struct {
-	Norms  int       // of how many last steps of each pass the norms are taken, at most MostNorms
+	Norms  int       // of how many last steps of each pass the norms are taken, at most mostNorms
 	Sums   sums.Mode // how sums of norms are taken
 	Moving bool      // whether walls may have other values at each level, see Walls
 }
 
-// MostNorms is of how many steps of a pass norms may be taken.
-const MostNorms = 4
+// mostNorms is of how many steps of a pass norms may be taken.
+const mostNorms = 4
 
 // More is what passes with options are given.
 type More struct {
 	Box   domain.Box     // of whose points norms are taken, within what is stored
 	Parts []streams.Span // where those of the last step but n go, one part a thread block: reduce.NormParts
 	Walls Walls
-}
-
-// defines are the build options of kernels.
-func (o Options) defines() (all []string) {
-	if o.Norms > 0 {
-		all = append(append(all, option("NORMS", o.Norms)), o.Sums.Defines()...)
-	}
-	if o.Moving {
-		all = append(all, "MOVING")
-	}
-	return all
 }
 
 // plain reports whether passes only make steps, between walls that do not move.
@@ -58,44 +43,6 @@ func (o Options) check(of More, stored domain.Box, depth int) error {
 	}
 	return nil
 }
-
-// NewWith is New for passes that do more than steps.
-func NewWith(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
-	if o.Norms < 0 || o.Norms > MostNorms {
-		return nil, fmt.Errorf("temporal: norms of the last %d steps of a pass; %d are possible", o.Norms, MostNorms)
-	}
-	return newPasses(c, d, s, real, l, o)
-}
-
-// PassWith is Pass for passes with options. count is how many parts its norms have: no more than Parts.
-func (p *Passes) PassWith(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, more More) (k *streams.Kernel, count int64, err error) {
-	return p.pass(name, from, to, box, sides, depth, more)
-}
-
-// TuneWith is Tune for passes with options.
-func (p *Passes) TuneWith(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, more More, budget time.Duration) error {
-	return p.tune(sweep, from, to, box, sides, more, budget)
-}
-
-// Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is possible.
-func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
-	if p.gpu == nil {
-		return 1
-	}
-	for _, s := range p.gpu.candidates {
-		if !s.fits(box.Size(), sides) {
-			continue
-		}
-		for shift := range max(1, s.vector) {
-			if grid, _, err := s.grid(box.Size(), shift, p.device.Cores); err == nil {
-				most = max(most, blocksOf(grid))
-			}
-		}
-	}
-	return most
-}
-
-func blocksOf(grid [3]int) int64 { return int64(grid[0]) * int64(grid[1]) * int64(grid[2]) }
 
 // normsOnHost are those of the levels of a pass on a host device.
 type normsOnHost struct {
@@ -125,9 +72,4 @@ func (n *normsOnHost) columns(b domain.Box, lo, hi, axis, y, at int) (first, cou
 	}
 	first = max(n.box.Lo[0], b.Lo[0], lo)
 	return first - lo, max(0, min(n.box.Hi[0], b.Hi[0], hi)-first)
-}
-
-// finite reports whether there are passes of a depth.
-func (p *Passes) finite(depth int) bool {
-	return depth >= 2 && depth < len(p.cost) && !math.IsInf(p.cost[depth], 1)
 }

@@ -3,6 +3,7 @@ package temporal
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/halox/halox/domain"
@@ -28,11 +29,10 @@ type Passes struct {
 }
 
 // New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none.
-func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*Passes, error) {
-	return newPasses(c, d, s, real, l, Options{})
-}
-
-func newPasses(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
+func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
+	if o.Norms < 0 || o.Norms > mostNorms {
+		return nil, fmt.Errorf("temporal: norms of the last %d steps of a pass; %d are possible", o.Norms, mostNorms)
+	}
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
@@ -75,14 +75,9 @@ func (p *Passes) Costs() []float64 { return p.cost }
 
 // Pass makes a launch ready that makes so many steps, two or more: it reads level 0 from an array, and stores the last level
 // of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts behind these
-// hold in from what the sides say.
-func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int) (*streams.Kernel, error) {
-	k, _, err := p.pass(name, from, to, box, sides, depth, More{})
-	return k, err
-}
-
-func (p *Passes) pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) (k *streams.Kernel, blocks int64, err error) {
-	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth), p.checkWalls(&of.Walls, sides, box, depth)); err != nil {
+// hold in from what the sides say. parts is how many parts norms have, no more than Parts.
+func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) (k *streams.Kernel, parts int64, err error) {
+	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth), of.Walls.check(p.stencil, p.real, p.options.Moving, sides, box, depth)); err != nil {
 		return nil, 0, err
 	}
 	spec := p.spec(name, from, to, of)
@@ -100,6 +95,24 @@ func (p *Passes) pass(name string, from, to kernels.Array, box domain.Box, sides
 	}
 	k, err = p.device.NewKernel(spec)
 	return k, blocksOf(spec.Grid), err
+}
+
+// Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is possible.
+func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
+	if p.gpu == nil {
+		return 1
+	}
+	for _, s := range p.gpu.candidates {
+		if !s.fits(box.Size(), sides) {
+			continue
+		}
+		for shift := range max(1, s.vector) {
+			if grid, _, err := s.grid(box.Size(), shift, p.device.Cores); err == nil {
+				most = max(most, blocksOf(grid))
+			}
+		}
+	}
+	return most
 }
 
 // spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
@@ -176,4 +189,9 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 		return errors.New("temporal: a pass reads and stores the same memory")
 	}
 	return nil
+}
+
+// finite reports whether there are passes of a depth.
+func (p *Passes) finite(depth int) bool {
+	return depth >= 2 && depth < len(p.cost) && !math.IsInf(p.cost[depth], 1)
 }

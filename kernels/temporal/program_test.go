@@ -28,7 +28,7 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 					all = append(all, one.program)
 				}
 			}
-			for _, o := range []Options{{Norms: 1}, {Norms: 3}, {Norms: 1, Sums: sums.Fast}} {
+			for _, o := range []Options{{Norms: 1}, {Norms: 3}, {Norms: 1, Sums: sums.Fast}, {Moving: true}, {Norms: 1, Moving: true}} {
 				of := shapesWith(s, real, l, target, 160<<10, o)
 				if kind := fmt.Sprint(s.Footprint(), real, o); len(of) > 0 && !seen[kind] {
 					seen[kind] = true

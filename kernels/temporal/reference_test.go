@@ -22,7 +22,7 @@ type problem[T rows.Float] struct {
 	from, to []T
 	moving   [6]bool
 	walls    map[wallPoint]T // values of walls that move
-	stored   []T // what the pass made of to
+	stored   []T             // what the pass made of to
 }
 
 // wallPoint is a ghost in the first layer behind a wall at a level.

@@ -57,7 +57,7 @@ type passArgs struct {
 type morePassArgs struct {
 	passArgs `cu:"inline"`
 	Lo, Hi   [3]int32
-	Norms    [MostNorms]uint64
+	Norms    [mostNorms]uint64
 	Walls    [6]wallArgs
 }
 
@@ -94,6 +94,8 @@ func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, er
 	}
 	return grid, chunk, nil
 }
+
+func blocksOf(grid [3]int) int64 { return int64(grid[0]) * int64(grid[1]) * int64(grid[2]) }
 
 func ceil(n, by int) int { return (n + by - 1) / by }
 
@@ -284,4 +286,15 @@ func withOptions(o Options, p kernels.Program) kernels.Program {
 		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "NormSum", Value: reduce.Norms{}})
 	}
 	return p
+}
+
+// defines are the build options of kernels.
+func (o Options) defines() (all []string) {
+	if o.Norms > 0 {
+		all = append(append(all, option("NORMS", o.Norms)), o.Sums.Defines()...)
+	}
+	if o.Moving {
+		all = append(all, "MOVING")
+	}
+	return all
 }

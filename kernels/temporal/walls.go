@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/kernels/internal/launch"
-	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -23,20 +23,20 @@ type Walls [6]Wall
 func (w *Wall) moves() bool { return w.Values.Length > 0 }
 
 // spans is what passes use of memory for walls.
-func (all *Walls) spans() (spans []streams.Span) {
-	for i := range all {
-		if all[i].moves() {
-			spans = append(spans, all[i].Values)
+func (walls *Walls) spans() (spans []streams.Span) {
+	for i := range walls {
+		if walls[i].moves() {
+			spans = append(spans, walls[i].Values)
 		}
 	}
 	return spans
 }
 
 // check returns an error unless the walls have all that a pass over a box reads.
-func (p *Passes) checkWalls(walls *Walls, sides Sides, box domain.Box, depth int) error {
+func (walls *Walls) check(s stencil.Stencil, real kernels.Real, moving bool, sides Sides, box domain.Box, depth int) error {
 	var r domain.Vec
-	for a := range p.stencil.Dims {
-		r[a] = p.stencil.AxisRadius(a)
+	for a := range s.Dims {
+		r[a] = s.AxisRadius(a)
 	}
 	for i := range walls {
 		w := &walls[i]
@@ -49,8 +49,8 @@ func (p *Passes) checkWalls(walls *Walls, sides Sides, box domain.Box, depth int
 			need.Lo[i/2] = box.Hi[i/2]
 		}
 		need.Hi[i/2] = need.Lo[i/2] + 1
-		switch bytes := w.Box.Points() * int64(depth-1) * int64(p.real.Size()); {
-		case !p.options.Moving:
+		switch bytes := w.Box.Points() * int64(depth-1) * int64(real.Size()); {
+		case !moving:
 			return fmt.Errorf("temporal: side %d moves, in a pass whose walls do not", i)
 		case sides[i] != Fixed && sides[i] != Odd:
 			return fmt.Errorf("temporal: side %d is %s and moves", i, sides[i])
@@ -87,67 +87,4 @@ func (w *Wall) args(side, element int, box domain.Box) (a wallArgs) {
 	a.Width, a.Level = int64(size[u]), w.Box.Points()
 	a.Values = w.Values.Address() + uint64((int64(first[u])+int64(first[v])*a.Width)*int64(element))
 	return a
-}
-
-// hostWall is a wall on a host device.
-type hostWall[T rows.Float] struct {
-	box    domain.Box
-	values []T // nil where it does not move
-}
-
-// setWalls makes room for layers of ghosts that differ from level to level.
-func (h *hostPass[T]) setWalls(walls *Walls) {
-	for i := range walls {
-		w := &walls[i]
-		if !w.moves() {
-			continue
-		}
-		h.walls[i] = hostWall[T]{w.Box, launch.Values[T](w.Values)}
-		if i/2 != h.axis {
-			continue
-		}
-		for l := range h.levels {
-			fixed := append([]int(nil), h.levels[l].fixed[i%2]...)
-			fixed[0] = h.rooms
-			h.rooms += h.layerPoints()
-			h.levels[l].fixed[i%2] = fixed
-		}
-	}
-}
-
-// keepMoving copies the layers behind the ends of the axis that differ from level to level.
-func (h *hostPass[T]) keepMoving(layer domain.Box) {
-	for end := range 2 {
-		side := 2*h.axis + end
-		for l := range h.levels {
-			h.copyWall(side, l+1, h.levels[l].fixed[end][0], layer, h.walls[side].box.Lo[h.axis])
-		}
-	}
-}
-
-// copyWall copies what a wall has at a level, in layer at along the axis, into a layer of the room that begins at to.
-func (h *hostPass[T]) copyWall(side, level, to int, layer domain.Box, at int) {
-	w := &h.walls[side]
-	if w.values == nil || at < w.box.Lo[h.axis] || at >= w.box.Hi[h.axis] {
-		return
-	}
-	b, size := w.box, w.box.Size()
-	for a := range h.axis {
-		b.Lo[a], b.Hi[a] = max(b.Lo[a], layer.Lo[a]), min(b.Hi[a], layer.Hi[a])
-	}
-	n := b.Hi[0] - b.Lo[0]
-	if n <= 0 {
-		return
-	}
-	rowsOf(b, h.axis, func(y int) {
-		p := domain.Vec{b.Lo[0], y, w.box.Lo[2]}
-		o := to + b.Lo[0] - layer.Lo[0]
-		if h.axis == 2 {
-			o += (y - layer.Lo[1]) * layer.Size()[0]
-		}
-		p[h.axis] = at
-		p = p.Sub(w.box.Lo)
-		i := p[0] + size[0]*(p[1]+size[1]*(p[2]+size[2]*(level-1)))
-		copy(h.room[o:o+n], w.values[i:i+n])
-	})
 }

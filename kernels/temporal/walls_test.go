@@ -46,14 +46,14 @@ func tryMoving[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 			sides := randomSides(s, size, rng)
 			p := newProblem[T](t, s, sides, size, depth, rng)
 			walls := p.move(b, rng)
-			passes, err := NewWith(b.Compiler, b.Device, s, real, p.layout, Options{Moving: true})
+			passes, err := New(b.Compiler, b.Device, s, real, p.layout, Options{Moving: true})
 			if errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth) {
 				continue // the shared memory of the CPU has no room for it
 			}
 			kerneltest.Check(t, err)
 			t.Run(fmt.Sprintf("%v/moving=%v", p, p.moving), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					k, _, err := passes.PassWith("pass", from, to, p.box, p.sides, depth, More{Walls: walls})
+					k, _, err := passes.Pass("pass", from, to, p.box, p.sides, depth, More{Walls: walls})
 					kerneltest.Check(t, err)
 					return k
 				})
@@ -125,10 +125,10 @@ func TestMisusedWalls(t *testing.T) {
 			"of another side":       {Options{Moving: true}, 2, good},
 			"nothing is the matter": {Options{Moving: true}, 0, good},
 		} {
-			passes := kerneltest.Must(NewWith(b.Compiler, b.Device, s, kernels.Float64, p.layout, c.options))(t)
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, c.options))(t)
 			var walls Walls
 			walls[c.side] = c.wall
-			k, _, err := passes.PassWith("pass", from, to, p.box, sides, 3, More{Walls: walls})
+			k, _, err := passes.Pass("pass", from, to, p.box, sides, 3, More{Walls: walls})
 			if (err == nil) != (name == "nothing is the matter") {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -6,10 +6,8 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
-	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
-	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -63,29 +61,6 @@ func hasNeighbours(x *Runner) bool {
 	return false
 }
 
-type blocked struct {
-	*run
-	parts      []*blockedPart
-	stencil    stencil.Stencil
-	neighbours bool // see hasNeighbours
-}
-
-// blockedPart is what one worker drives.
-type blockedPart struct {
-	*subdomain
-	stream *streams.Stream
-	cost   []float64 // of passes, see temporal.Cut
-	cuts   map[int][]int
-	passes map[pass]*streams.Kernel
-	norms  normPasses
-	tables *boundary.Tables // of walls that move; nil where none does
-	walls  temporal.Walls
-}
-
-// pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
-// between the passes of a group a level may lie in the field where sweeps put the next one. 1 is a sweep.
-type pass struct{ depth, left, slot int }
-
 func newBlocked(r *run, _ Options) (scheme, error) {
 	b := &blocked{run: r, neighbours: hasNeighbours(r.Runner)}
 	if err := r.makeCredits(); err != nil {
@@ -112,7 +87,7 @@ func (b *blocked) addPart(d *subdomain) error {
 		return err
 	}
 	real, _ := b.variable().real()
-	passes, err := temporal.NewWith(b.compiler, d.device, b.stencil, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.options(d.rank, 0))
+	passes, err := temporal.New(b.compiler, d.device, b.stencil, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.options(d.rank, 0))
 	if err != nil {
 		return err
 	}
@@ -128,7 +103,7 @@ func (b *blocked) addPart(d *subdomain) error {
 		}
 	}
 	from, to := b.fields(p, slot)
-	if err := passes.TuneWith(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, temporal.More{Walls: p.walls}, tuneBudget); err != nil {
+	if err := passes.Tune(p.passes[pass{1, 0, slot}], from, to, b.place.Subdomains[d.rank].Box, sides, temporal.More{Walls: p.walls}, tuneBudget); err != nil {
 		return err
 	}
 	p.cost = b.possible(passes.Costs())
@@ -137,24 +112,6 @@ func (b *blocked) addPart(d *subdomain) error {
 	}
 	b.parts = append(b.parts, p)
 	return b.addNormPasses(p, sides)
-}
-
-// deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
-func (b *blocked) deepest() int {
-	if b.neighbours {
-		return b.step.group()
-	}
-	return 1
-}
-
-// fields returns what a pass reads and writes.
-func (b *blocked) fields(p *blockedPart, slot int) (from, to kernels.Array) {
-	return b.variable().levels[slot].Array(p.rank, 0), b.variable().levels[1-slot].Array(p.rank, 0)
-}
-
-// box returns the points of the last level of a pass.
-func (b *blocked) box(p *blockedPart, key pass) domain.Box {
-	return b.place.Grown(p.rank, farther(domain.Radius{}, b.step.reach(), key.left))
 }
 
 // addSweep makes a pass of one step ready.
@@ -172,7 +129,7 @@ func (b *blocked) addSweep(p *blockedPart, key pass) error {
 // addPass makes a pass of several steps ready.
 func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
 	from, to := b.fields(p, key.slot)
-	k, _, err := passes.PassWith(passName(key.depth), from, to, b.box(p, key), sides, key.depth, temporal.More{Walls: p.walls})
+	k, _, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), sides, key.depth, temporal.More{Walls: p.walls})
 	if err != nil {
 		return err
 	}
@@ -180,12 +137,6 @@ func (b *blocked) addPass(p *blockedPart, passes *temporal.Passes, sides tempora
 	p.passes[key] = k
 	return nil
 }
-
-// passName is that of a launch, for traces.
-func passName(depth int) string { return fmt.Sprintf("pass of %d", depth) }
-
-// variable is the one that is stepped.
-func (b *blocked) variable() *Variable { return b.step.Stages[0].Writes[0].Variable }
 
 // sides returns what lies behind the sides of a subdomain.
 func (b *blocked) sides(rank int) (sides temporal.Sides) {
