@@ -86,8 +86,7 @@ struct Tile {
 	__device__ __forceinline__ bool counts(int x, int y, int layer) const {
 #ifdef NORMS
 		return x >= max(x0, a.lo[0]) && x < min(x0 + WIDE, a.hi[0]) && layer >= max(first, a.lo[ALONG]) &&
-		       layer < min(end, a.hi[ALONG]) &&
-		       (DIMS == 2 || (y >= max(y0, a.lo[1]) && y < min(y0 + HIGH, a.hi[1])));
+		       layer < min(end, a.hi[ALONG]) && (DIMS == 2 || (y >= max(y0, a.lo[1]) && y < min(y0 + HIGH, a.hi[1])));
 #else
 		return false;
 #endif
@@ -193,8 +192,7 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall<LEVEL>(t, l, cx, cy, x, y, layer);
 				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
 				else to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
-				if (t.counts(x, y, layer))
-					norms.add<DEPTH - LEVEL>(v, l.around[RL][(DIMS == 3 ? cy * EX : 0) + cx]);
+				if (t.counts(x, y, layer)) norms.add<DEPTH - LEVEL>(v, l.around[RL][(DIMS == 3 ? cy * EX : 0) + cx]);
 			}
 		}
 	}

@@ -14,8 +14,9 @@
 
 // The first layer of ghosts behind a wall that moves: see temporal.Wall.
 struct Wall {
-	const REAL *values; // of level 1, that of the first point of the box along both axes of the wall; null: it does not move
-	i64 width, level;   // from row to row and from level to level
+	const REAL
+	    *values; // of level 1, that of the first point of the box along both axes of the wall; null: it does not move
+	i64 width, level; // from row to row and from level to level
 };
 
 struct NormSum;
