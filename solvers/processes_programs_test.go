@@ -153,7 +153,7 @@ func schemesAmong(p *among) error {
 		square, grouped, steady,
 	} {
 		for _, h := range ways() {
-			if needs, err := scheme.NeedsOf(h.scheme); err != nil || !needs.Processes || h.scheme == Blocked && changes(of) {
+			if needs, err := scheme.NeedsOf(h.scheme); err != nil || !needs.Processes {
 				continue
 			}
 			o := h.options(Options{Steps: 9, CheckEvery: int64(1 + i)})

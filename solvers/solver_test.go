@@ -264,7 +264,7 @@ func oneAnswer(t *testing.T, set *testdevices.Set, c conformance) {
 // unsuited reports whether the scheme refuses the problem. Any other that it refuses fails a
 // test.
 func unsuited(s Scheme, p *Problem) bool {
-	return (s == Ranks || s == Resident || s == Graph || s == Blocked) && changes(p)
+	return (s == Ranks || s == Resident || s == Graph) && changes(p)
 }
 
 // changes reports whether a wall of the problem changes with time.

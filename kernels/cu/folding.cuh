@@ -106,9 +106,9 @@ template <int SETS> __device__ __forceinline__ void join_warp(SumAndLargest (&mi
 }
 
 // Sums of warps, or of single threads, in shared memory.
-template <int ROWS, int SETS> struct SumRows {
-	i64 number[ROWS][FOLDED * SETS];
-	int window[ROWS][SETS];
+template <int MOST_ROWS, int SETS> struct SumRows {
+	i64 number[MOST_ROWS][FOLDED * SETS];
+	int window[MOST_ROWS][SETS];
 
 	// put puts the sums of a block here: of each warp those over its lanes, and of each of the last REST threads, which are no whole warp, its own.
 	// With AGAIN it first waits for all threads, which may still read what was here.

@@ -7,8 +7,9 @@
 //
 // Grid: tiles of WIDE columns along x, of HIGH along y in three dimensions, chunks of layers. Block: THREADS.
 // Options: REAL; DEPTH; the radii RX, RY and, across layers, RL; WIDE; HIGH; TURN, layers a turn; ROWS of a thread, which
-// reads what they share once; THREADS; and stencil.cuh.
+// reads what they share once; THREADS; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
+#include "pass_norms.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 2, RX = 1, RY = 1, RL = 1, WIDE = 32, HIGH = 16, TURN = 1, ROWS = 4, THREADS = 256 };
@@ -65,6 +66,16 @@ struct Tile {
 		        (y >= -(a.sides[2] == OPEN ? DEPTH : 1) * RY && y < a.n[1] + (a.sides[3] == OPEN ? DEPTH : 1) * RY));
 	}
 
+	// Whether the tile stores the value of a column in a layer, and norms are taken of it.
+	__device__ __forceinline__ bool counts(int x, int y, int layer) const {
+#ifdef NORMS
+		return x >= max(x0, a.lo[0]) && x < min(x0 + WIDE, a.hi[0]) && layer >= max(first, a.lo[ALONG]) &&
+		       layer < min(end, a.hi[ALONG]) && (DIMS == 2 || (y >= max(y0, a.lo[1]) && y < min(y0 + HIGH, a.hi[1])));
+#else
+		return false;
+#endif
+	}
+
 	// Whether nothing that the tile reads lies behind a wall along x or y.
 	__device__ __forceinline__ bool inside() const {
 		const bool along_x =
@@ -104,24 +115,44 @@ struct Layer {
 	}
 };
 
+// The value of a ghost that follows from none at a level: that of level 0, unless its wall moves.
+template <int LEVEL> __device__ __forceinline__ REAL kept(const Tile &t, int x, int y, int layer) {
+	const Pass &a = t.a;
+#ifdef MOVING
+	const int at[3] = {x, DIMS == 3 ? y : layer, DIMS == 3 ? layer : 0};
+	int side = 0, walls = 0; // behind which it lies
+#pragma unroll
+	for (int axis = 0; axis < DIMS; axis++) {
+		const bool below = at[axis] < 0 && a.sides[2 * axis] != OPEN,
+		           above = at[axis] >= a.n[axis] && a.sides[2 * axis + 1] != OPEN;
+		if (below || above) side = 2 * axis + above, walls++;
+	}
+	const Wall &w = a.walls[side];
+	if (walls == 1 && w.values)
+		return w.values[(side < 2 ? at[1] : at[0]) + (side < 4 ? at[2] : at[1]) * w.width + (LEVEL - 1) * w.level];
+#endif
+	return a.from[t.offset(x, y, layer)];
+}
+
 // The value of a level in a column beside or behind a wall.
+template <int LEVEL>
 __device__ __forceinline__ REAL value_at_wall(const Tile &t, const Layer &l, int cx, int cy, int x, int y, int layer) {
 	const Pass &a = t.a;
 	const Place px = place(x, a.n[0], a.sides[0], a.sides[1]);
 	const Place py = DIMS == 3 ? place(y, a.n[1], a.sides[2], a.sides[3]) : Place{0, false, false};
-	if (l.behind || px.fixed || py.fixed) return a.from[t.offset(px.at, py.at, layer)];
+	if (l.behind || px.fixed || py.fixed) return kept<LEVEL>(t, px.at, py.at, layer);
 	const int sx = cx + px.at - x, sy = DIMS == 3 ? cy + py.at - y : 0;
 	const int in_x = x < 0 ? 1 : -1, in_y = y < 0 ? 1 : -1;
 	const auto along_x = [&](int at, int from_y) { // in a row of points
 		if (!px.odd) return l.value(sx, at);
-		return (REAL)2 * a.from[t.offset(x + in_x, from_y, layer)] - l.value(sx + 2 * in_x, at);
+		return (REAL)2 * kept<LEVEL>(t, x + in_x, from_y, layer) - l.value(sx + 2 * in_x, at);
 	};
 	if (!py.odd) return along_x(sy, py.at);
-	return (REAL)2 * a.from[t.offset(px.at, y + in_y, layer)] - along_x(sy + 2 * in_y, y + 2 * in_y);
+	return (REAL)2 * kept<LEVEL>(t, px.at, y + in_y, layer) - along_x(sy + 2 * in_y, y + 2 * in_y);
 }
 
 // sweep computes the layers of a level in a turn.
-template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int turn, bool inside) {
+template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int turn, bool inside, PassNorms &norms) {
 	enum {
 		LESS = DEPTH - LEVEL,
 		W = WIDE + 2 * LESS * RX,
@@ -142,9 +173,10 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 				if (DIMS == 3 && cy >= BEGIN_Y + H) continue;
 				if ((!inside || l.behind) && !t.reached(x, y)) continue; // of layers behind walls level 0 is read
 				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
-				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall(t, l, cx, cy, x, y, layer);
+				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall<LEVEL>(t, l, cx, cy, x, y, layer);
 				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
 				else to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
+				if (t.counts(x, y, layer)) norms.add<DEPTH - LEVEL>(v, l.around[RL][(DIMS == 3 ? cy * EX : 0) + cx]);
 			}
 		}
 	}
@@ -152,19 +184,28 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 
 // sweeps computes all levels from one on.
 template <int LEVEL> struct Sweeps {
-	static __device__ __forceinline__ void all(const Tile &t, int turn, bool inside) {
-		sweep<LEVEL>(t, turn, inside);
-		Sweeps<LEVEL + 1>::all(t, turn, inside);
+	static __device__ __forceinline__ void all(const Tile &t, int turn, bool inside, PassNorms &norms) {
+		sweep<LEVEL>(t, turn, inside, norms);
+		Sweeps<LEVEL + 1>::all(t, turn, inside, norms);
 	}
 };
 template <> struct Sweeps<DEPTH + 1> {
-	static __device__ __forceinline__ void all(const Tile &, int, bool) {}
+	static __device__ __forceinline__ void all(const Tile &, int, bool, PassNorms &) {}
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) pass(const __grid_constant__ Pass a) {
 	grid_dependency_wait();
 	const Tile t(a);
 	const bool inside = t.inside();
+	PassNorms norms;
+#ifdef NORMS
+	enum {
+		MOST = (EX * ((EY + ROWS - 1) / ROWS) + THREADS - 1) / THREADS * ROWS * TURN, // points of a thread in a turn
+		TURNS = RUNNING_TERMS / MOST
+	};
+	static_assert(TURNS > 0, "too many points for a sum");
+	int turns = 0; // since norms were settled
+#endif
 	enum { LOADS = (AREA * TURN + THREADS - 1) / THREADS };
 	for (int turn = t.lowest(0); turn < t.end + DEPTH * LAG; turn += TURN) {
 		REAL loaded[LOADS]; // level 0 of the turn, which the levels above read in turns to come
@@ -175,12 +216,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pass(const __grid_const
 			const bool there = i < AREA * TURN && layer < t.highest(0) && t.reached(x, y);
 			loaded[k] = there ? a.from[t.offset(x, y, layer)] : (REAL)0;
 		}
-		Sweeps<1>::all(t, turn, inside);
+		Sweeps<1>::all(t, turn, inside, norms);
 #pragma unroll
 		for (int k = 0; k < LOADS; k++) {
 			const int i = k * THREADS + (int)threadIdx.x;
 			if (i < AREA * TURN) t.layer(0, turn + i / AREA)[i % AREA] = loaded[k];
 		}
 		__syncthreads();
+#ifdef NORMS
+		if (++turns == TURNS) norms.settle(a), turns = 0;
+#endif
 	}
+#ifdef NORMS
+	norms.settle(a);
+#endif
 }

@@ -6,6 +6,22 @@
 #include "side.cuh"
 #include "stencil.cuh"
 
+#ifdef NORMS
+#include "norms.cuh"
+#endif
+#if defined(NORMS) || defined(MOVING)
+#define MORE // than steps between walls that do not move, see temporal.Options
+#endif
+
+// The first layer of ghosts behind a wall that moves: see temporal.Wall.
+struct Wall {
+	const REAL
+	    *values; // of level 1, that of the first point of the box along both axes of the wall; null: it does not move
+	i64 width, level; // from row to row and from level to level
+};
+
+struct NormSum;
+
 struct Pass {
 	const REAL *from; // of the first point of the box
 	REAL *to;
@@ -13,4 +29,9 @@ struct Pass {
 	int n[3];         // points of the box
 	int sides[6];     // x-, x+, y-, y+, z-, z+
 	int chunk;        // layers of a block; 0 where blocks share the box by themselves
+#ifdef MORE
+	int lo[3], hi[3];  // of which points norms are taken
+	NormSum *norms[4]; // of the last step first: one a thread block
+	Wall walls[6];
+#endif
 };

@@ -6,6 +6,24 @@ import "math"
 // sweep. Passes swap two arrays as sweeps do, so there are an odd number of them for an odd number of steps, and an even
 // number for an even one: the last level lies where sweeps would leave it. It returns their depths, of the fastest such division, the deepest first.
 func Cut(steps int, cost []float64) (depths []int) {
+	depths, _ = cut(steps, cost, steps%2)
+	return depths
+}
+
+// CutLast is Cut where the last pass is of a kind of its own, as one that takes norms: last[d] is what it costs.
+func CutLast(steps int, cost, last []float64) (depths []int) {
+	best := math.Inf(1)
+	for d := 1; d < len(last) && d <= steps; d++ {
+		before, took := cut(steps-d, cost, 1-steps%2)
+		if took += last[d]; took < best {
+			best, depths = took, append(before, d)
+		}
+	}
+	return depths
+}
+
+// cut divides steps into an odd or an even number of passes, and returns their depths and what they cost: nothing, infinite where there is no such division.
+func cut(steps int, cost []float64, odd int) (depths []int, took float64) {
 	deepest := 1
 	for d := range cost {
 		if d > 0 && cost[d]/float64(d) < cost[deepest]/float64(deepest) {
@@ -21,11 +39,12 @@ func Cut(steps int, cost []float64) (depths []int) {
 		}
 		steps -= 2 * pairs * deepest
 	}
-	return append(depths, cutFew(steps, cost)...)
+	few, took := cutFew(steps, cost, odd)
+	return append(depths, few...), took + float64(len(depths))*cost[deepest]
 }
 
 // cutFew finds the best of all divisions.
-func cutFew(steps int, cost []float64) (depths []int) {
+func cutFew(steps int, cost []float64, odd int) (depths []int, took float64) {
 	type way struct {
 		cost float64
 		last int
@@ -44,10 +63,13 @@ func cutFew(steps int, cost []float64) (depths []int) {
 			}
 		}
 	}
-	for n, odd := steps, steps%2; n > 0; odd = 1 - odd {
+	if took = best[steps][odd].cost; math.IsInf(took, 1) {
+		return nil, took
+	}
+	for n := steps; n > 0; odd = 1 - odd {
 		d := best[n][odd].last
 		depths = append(depths, d)
 		n -= d
 	}
-	return depths
+	return depths, took
 }

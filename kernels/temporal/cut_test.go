@@ -37,3 +37,42 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
+
+// A division whose last pass is of another kind is as good as the best of all, and leaves the last level where sweeps do.
+func TestCutLast(t *testing.T) {
+	none := math.Inf(1)
+	cost, last := []float64{0, 1, 1.2, none, 1.5}, []float64{0, 1.1, 1.6, 1.9, none}
+	for steps := 1; steps < 60; steps++ {
+		depths := CutLast(steps, cost, last)
+		all, took := 0, 0.0
+		for i, d := range depths {
+			of := cost
+			if i == len(depths)-1 {
+				of = last
+			}
+			all, took = all+d, took+of[d]
+		}
+		if best := cheapest(steps, steps%2, cost, last); all != steps || len(depths)%2 != steps%2 || math.Abs(took-best) > 1e-9 {
+			t.Fatalf("%d steps: passes %v take %v, the best ones %v", steps, depths, took, best)
+		}
+	}
+}
+
+// cheapest tries all divisions, from the last pass on, into an odd or an even number of passes.
+func cheapest(steps, odd int, cost, last []float64) float64 {
+	table := map[[2]int]float64{{0, 0}: 0, {0, 1}: math.Inf(1)}
+	for n := 1; n < steps; n++ {
+		for odd := range 2 {
+			best := math.Inf(1)
+			for d := 1; d < len(cost) && d <= n; d++ {
+				best = min(best, cost[d]+table[[2]int{n - d, 1 - odd}])
+			}
+			table[[2]int{n, odd}] = best
+		}
+	}
+	best := math.Inf(1)
+	for d := 1; d < len(last) && d <= steps; d++ {
+		best = min(best, last[d]+table[[2]int{steps - d, 1 - odd}])
+	}
+	return best
+}

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
@@ -17,13 +17,14 @@ type gpu struct {
 	compiler   *kernels.Compiler
 	device     *streams.Device
 	stencil    stencil.Stencil
+	options    Options
 	candidates []shape // those to be tried, of each depth first what is taken untried
 	shapes     []shape // one for each depth that there are passes of
 	loaded     map[string]streams.Function
 }
 
-func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*gpu, error) {
-	g := &gpu{compiler: c, device: d, stencil: s, candidates: shapesOf(s, real, l, d.Arch, int(d.Shared)), loaded: map[string]streams.Function{}}
+func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*gpu, error) {
+	g := &gpu{compiler: c, device: d, stencil: s, options: o, candidates: shapesWith(s, real, l, d.Arch, int(d.Shared), o), loaded: map[string]streams.Function{}}
 	if len(g.candidates) == 0 {
 		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
 	}
@@ -73,7 +74,7 @@ func (g *gpu) of(depth int, n domain.Vec, sides Sides) shape {
 }
 
 // prepare sets what a launch of a pass has.
-func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array, box domain.Box, sides Sides) error {
+func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array, box domain.Box, sides Sides, of More) error {
 	for a, n := range box.Size() {
 		if n > math.MaxInt32/4 {
 			return fmt.Errorf("temporal: %d points along axis %d; %d are possible", n, a, math.MaxInt32/4)
@@ -102,8 +103,27 @@ func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array,
 		return err
 	}
 	spec.Grid, spec.Block, spec.Shared = grid, [3]int{s.threads, 1, 1}, s.shared
-	spec.Argument = append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&args)), unsafe.Sizeof(args))...)
+	if g.options.plain() {
+		spec.Argument = launch.Argument(&args)
+	} else {
+		spec.Argument = launch.Argument(moreArgsOf(args, from.Layout.ElementSize, box, &of))
+	}
 	return nil
+}
+
+// moreArgsOf adds what kernels of passes with options are given.
+func moreArgsOf(args passArgs, element int, box domain.Box, of *More) *morePassArgs {
+	more := &morePassArgs{passArgs: args}
+	for a := range box.Lo {
+		more.Lo[a], more.Hi[a] = int32(of.Box.Lo[a]-box.Lo[a]), int32(of.Box.Hi[a]-box.Lo[a])
+	}
+	for i, at := range of.Parts {
+		more.Norms[i] = at.Address()
+	}
+	for i := range of.Walls {
+		more.Walls[i] = of.Walls[i].args(i, element, box)
+	}
+	return more
 }
 
 func address(a kernels.Array, at domain.Vec) uint64 {

@@ -58,7 +58,7 @@ func benchmarkPasses(b *testing.B, set *testdevices.Set, s stencil.Stencil, size
 	}
 	l, err := domain.NewLayout(box, width, real.Size())
 	must(err)
-	p, err := New(set.Compiler, d, s, real, l)
+	p, err := New(set.Compiler, d, s, real, l, Options{})
 	must(err)
 	p.gpu.compileAll()
 	w, err := timing.New(d)
@@ -75,8 +75,8 @@ func benchmarkPasses(b *testing.B, set *testdevices.Set, s stencil.Stencil, size
 	for _, one := range p.gpu.candidates {
 		for _, sides := range []Sides{{Fixed, Fixed, Fixed, Fixed, Fixed, Fixed}, {Mirror, Mirror, Mirror, Mirror, Mirror, Mirror}, {}} {
 			b.Run(fmt.Sprintf("dims=%d/points=%d/%s/depth=%d/sides=%v/%v", s.Dims, s.Points(), real, one.depth, sides[0], one.program.Defines[1:]), func(b *testing.B) {
-				spec := p.spec("pass", arrays[0], arrays[1])
-				must(p.gpu.prepare(&spec, one, arrays[0], arrays[1], box, sides))
+				spec := p.spec("pass", arrays[0], arrays[1], More{})
+				must(p.gpu.prepare(&spec, one, arrays[0], arrays[1], box, sides, More{}))
 				k, err := d.NewKernel(spec)
 				must(err)
 				defer k.Close()

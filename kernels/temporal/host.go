@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels/internal/launch"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
 )
@@ -21,6 +22,8 @@ type hostPass[T rows.Float] struct {
 	box      domain.Box
 	depth    int
 	tiles    []domain.Box
+	norms    normsOnHost
+	walls    [6]hostWall[T]
 
 	sum     rows.Sum[T] // of a stencil that is no star: its offsets are those of the layers at hand
 	offsets [][]domain.Vec
@@ -116,16 +119,21 @@ func (h *hostPass[T]) layer(tile domain.Box) domain.Box {
 	return b
 }
 
-func (h *hostPass[T]) makeRoom() {
-	points := int64(0)
+// layerPoints is how many points the largest layer of a tile has.
+func (h *hostPass[T]) layerPoints() (points int) {
 	for _, t := range h.tiles {
-		points = max(points, h.layer(t).Points())
+		points = max(points, int(h.layer(t).Points()))
 	}
+	return points
+}
+
+func (h *hostPass[T]) makeRoom() {
+	points := h.layerPoints()
 	n, r := 0, h.radius[h.axis]
 	take := func(count int) (places []int) {
 		for range count {
 			places = append(places, n)
-			n += int(points)
+			n += points
 		}
 		return places
 	}
@@ -177,6 +185,7 @@ func (h *hostPass[T]) keepFixed(tile domain.Box) {
 			h.copyGhosts(h.held(layer), to, layer, at)
 		}
 	}
+	h.keepMoving(layer)
 }
 
 // held is what of a layer the array holds: that a level needs.
@@ -247,6 +256,13 @@ func (h *hostPass[T]) compute(tile domain.Box, l, at int) {
 			}
 		} else {
 			i = h.src.Offset(p)
+		}
+		if k := h.depth - l; k < len(h.norms.of) {
+			h.sweep(out[o:], in, i, rows.Band{Points: points, Count: 1, Pitch: points})
+			if first, n := h.norms.columns(tile, region.Lo[0], region.Hi[0], h.axis, y, at); n > 0 {
+				rows.AddRow(&h.norms.of[k], out[o+int64(first):][:n], in.values[i+int64(first):][:n], h.norms.mode)
+			}
+			return
 		}
 		count := 1
 		if pitch == in.pitch && h.axis == 2 {
@@ -377,6 +393,7 @@ func (h *hostPass[T]) ghosts(region, layer domain.Box, l, at int) {
 			ghosts, ok := h.behind(region, all, a, end)
 			if ok && (side == Fixed || side == Odd) {
 				h.copyGhosts(ghosts, place, layer, at)
+				h.copyWall(2*a+end, l, place, layer, at)
 			}
 		}
 	}
@@ -456,5 +473,68 @@ func (h *hostPass[T]) set(ghosts, region, layer domain.Box, place, pitch, a, end
 				row[i] = T(2*h.room[o+i+inward*step]) - h.room[o+i+2*inward*step]
 			}
 		}
+	})
+}
+
+// hostWall is a wall on a host device.
+type hostWall[T rows.Float] struct {
+	box    domain.Box
+	values []T // nil where it does not move
+}
+
+// setWalls makes room for layers of ghosts that differ from level to level.
+func (h *hostPass[T]) setWalls(walls *Walls) {
+	for i := range walls {
+		w := &walls[i]
+		if !w.moves() {
+			continue
+		}
+		h.walls[i] = hostWall[T]{w.Box, launch.Values[T](w.Values)}
+		if i/2 != h.axis {
+			continue
+		}
+		for l := range h.levels {
+			fixed := append([]int(nil), h.levels[l].fixed[i%2]...)
+			fixed[0] = h.rooms
+			h.rooms += h.layerPoints()
+			h.levels[l].fixed[i%2] = fixed
+		}
+	}
+}
+
+// keepMoving copies the layers behind the ends of the axis that differ from level to level.
+func (h *hostPass[T]) keepMoving(layer domain.Box) {
+	for end := range 2 {
+		side := 2*h.axis + end
+		for l := range h.levels {
+			h.copyWall(side, l+1, h.levels[l].fixed[end][0], layer, h.walls[side].box.Lo[h.axis])
+		}
+	}
+}
+
+// copyWall copies what a wall has at a level, in layer at along the axis, into a layer of the room that begins at to.
+func (h *hostPass[T]) copyWall(side, level, to int, layer domain.Box, at int) {
+	w := &h.walls[side]
+	if w.values == nil || at < w.box.Lo[h.axis] || at >= w.box.Hi[h.axis] {
+		return
+	}
+	b, size := w.box, w.box.Size()
+	for a := range h.axis {
+		b.Lo[a], b.Hi[a] = max(b.Lo[a], layer.Lo[a]), min(b.Hi[a], layer.Hi[a])
+	}
+	n := b.Hi[0] - b.Lo[0]
+	if n <= 0 {
+		return
+	}
+	rowsOf(b, h.axis, func(y int) {
+		p := domain.Vec{b.Lo[0], y, w.box.Lo[2]}
+		o := to + b.Lo[0] - layer.Lo[0]
+		if h.axis == 2 {
+			o += (y - layer.Lo[1]) * layer.Size()[0]
+		}
+		p[h.axis] = at
+		p = p.Sub(w.box.Lo)
+		i := p[0] + size[0]*(p[1]+size[1]*(p[2]+size[2]*(level-1)))
+		copy(h.room[o:o+n], w.values[i:i+n])
 	})
 }

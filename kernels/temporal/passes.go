@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -18,6 +19,7 @@ type Passes struct {
 	stencil stencil.Stencil
 	real    kernels.Real
 	layout  domain.Layout
+	options Options
 	cost    []float64
 	gpu     *gpu
 	room    struct { // of passes on a host device
@@ -27,7 +29,10 @@ type Passes struct {
 }
 
 // New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none.
-func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout) (*Passes, error) {
+func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
+	if o.Norms < 0 || o.Norms > mostNorms {
+		return nil, fmt.Errorf("temporal: norms of the last %d steps of a pass; %d are possible", o.Norms, mostNorms)
+	}
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
 	}
@@ -39,13 +44,13 @@ func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels
 			return nil, fmt.Errorf("temporal: %w: the stencil reaches %d points along axis %d; 1 to %d are possible", ErrImpossible, r, a, maxRadius)
 		}
 	}
-	p := &Passes{device: d, stencil: s, real: real, layout: l}
+	p := &Passes{device: d, stencil: s, real: real, layout: l, options: o}
 	if d.GoKernels {
 		p.cost = hostCosts(s)
 		return p, nil
 	}
 	var err error
-	if p.gpu, err = newGPU(c, d, s, real, l); err != nil {
+	if p.gpu, err = newGPU(c, d, s, real, l, o); err != nil {
 		return nil, err
 	}
 	p.cost = p.gpu.costs()
@@ -70,43 +75,67 @@ func (p *Passes) Costs() []float64 { return p.cost }
 
 // Pass makes a launch ready that makes so many steps, two or more: it reads level 0 from an array, and stores the last level
 // of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts behind these
-// hold in from what the sides say.
-func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int) (*streams.Kernel, error) {
-	if err := p.check(from, to, box, sides, depth); err != nil {
-		return nil, err
+// hold in from what the sides say. parts is how many parts norms have, no more than Parts.
+func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) (k *streams.Kernel, parts int64, err error) {
+	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth), of.Walls.check(p.stencil, p.real, p.options.Moving, sides, box, depth)); err != nil {
+		return nil, 0, err
 	}
-	spec := p.spec(name, from, to)
+	spec := p.spec(name, from, to, of)
 	if p.device.GoKernels {
 		if p.real == kernels.Float32 {
-			spec.Run = onHost(p, &p.room.float32, from, to, box, sides, depth)
+			spec.Run = onHost(p, &p.room.float32, from, to, box, sides, depth, of)
 		} else {
-			spec.Run = onHost(p, &p.room.float64, from, to, box, sides, depth)
+			spec.Run = onHost(p, &p.room.float64, from, to, box, sides, depth, of)
 		}
-		return p.device.NewKernel(spec)
+		k, err = p.device.NewKernel(spec)
+		return k, 1, err
 	}
-	if err := p.gpu.prepare(&spec, p.gpu.of(depth, box.Size(), sides), from, to, box, sides); err != nil {
-		return nil, err
+	if err := p.gpu.prepare(&spec, p.gpu.of(depth, box.Size(), sides), from, to, box, sides, of); err != nil {
+		return nil, 0, err
 	}
-	return p.device.NewKernel(spec)
+	k, err = p.device.NewKernel(spec)
+	return k, blocksOf(spec.Grid), err
+}
+
+// Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is possible.
+func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
+	if p.gpu == nil {
+		return 1
+	}
+	for _, s := range p.gpu.candidates {
+		if !s.fits(box.Size(), sides) {
+			continue
+		}
+		for shift := range max(1, s.vector) {
+			if grid, _, err := s.grid(box.Size(), shift, p.device.Cores); err == nil {
+				most = max(most, blocksOf(grid))
+			}
+		}
+	}
+	return most
 }
 
 // spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
-func (p *Passes) spec(name string, from, to kernels.Array) streams.KernelSpec {
-	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: []streams.Span{from.Data, to.Data}, Early: !p.device.GoKernels}
+func (p *Passes) spec(name string, from, to kernels.Array, of More) streams.KernelSpec {
+	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Walls.spans()), Early: !p.device.GoKernels}
 }
 
 // onHost returns a pass on a host device, which shares a room with others.
-func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int) func() {
+func onHost[T rows.Float](p *Passes, room *[]T, from, to kernels.Array, box domain.Box, sides Sides, depth int, of More) func() {
 	if p.device.IsDry() {
 		return func() {}
 	}
 	h := newHostPass(p.stencil, sides, values[T](from), values[T](to), from.Layout, to.Layout, box, depth, domain.Vec{})
+	h.setWalls(&of.Walls)
+	h.norms = normsOnHost{of.Box, p.options.Sums, make([]rows.Norms, len(of.Parts))}
 	if len(*room) < h.rooms {
 		*room = make([]T, h.rooms)
 	}
 	return func() {
 		h.room = *room
+		h.norms.begin()
 		h.run()
+		h.norms.end(of.Parts)
 	}
 }
 
@@ -116,7 +145,7 @@ func values[T any](a kernels.Array) []T {
 
 // check returns an error unless the pass can be made.
 func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, depth int) error {
-	if depth < 2 || depth >= len(p.cost) || math.IsInf(p.cost[depth], 1) {
+	if !p.finite(depth) {
 		return fmt.Errorf("temporal: a pass of %d steps; there are those of finite Costs", depth)
 	}
 	if err := sides.check(p.stencil); err != nil {
@@ -160,4 +189,9 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 		return errors.New("temporal: a pass reads and stores the same memory")
 	}
 	return nil
+}
+
+// finite reports whether there are passes of a depth.
+func (p *Passes) finite(depth int) bool {
+	return depth >= 2 && depth < len(p.cost) && !math.IsInf(p.cost[depth], 1)
 }

@@ -86,16 +86,16 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			sides[4], sides[5] = Open, Open
 		}
 		l := newProblem[T](t, s, sides, size, 2, rng).layout
-		for _, one := range kerneltest.Must(New(b.Compiler, b.Device, s, real, l))(t).gpu.candidates {
+		for _, one := range kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(t).gpu.candidates {
 			if one.name == "pass" || !one.fits(size, sides) {
 				continue
 			}
 			p := newProblem[T](t, s, sides, size, one.depth, rng)
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout))(t)
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
 			t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					spec := passes.spec("pass", from, to)
-					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides))
+					spec := passes.spec("pass", from, to, More{})
+					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
 					return kerneltest.Must(b.Device.NewKernel(spec))(t)
 				})
 			})
@@ -122,10 +122,12 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
 			sides := randomSides(s, size, rng)
 			p := newProblem[T](t, s, sides, size, depth, rng)
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout))(t)
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
 			t.Run(p.String(), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					return kerneltest.Must(passes.Pass("pass", from, to, p.box, sides, depth))(t)
+					k, _, err := passes.Pass("pass", from, to, p.box, sides, depth, More{})
+					kerneltest.Check(t, err)
+					return k
 				})
 			})
 			if passes.gpu == nil {
@@ -137,8 +139,8 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 				}
 				t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
 					p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-						spec := passes.spec("pass", from, to)
-						kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides))
+						spec := passes.spec("pass", from, to, More{})
+						kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
 						return kerneltest.Must(b.Device.NewKernel(spec))(t)
 					})
 				})
@@ -151,7 +153,7 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 func depthsOf(b *kerneltest.Bench, s stencil.Stencil, real kernels.Real) (depths []int) {
 	b.T.Helper()
 	l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(b.T)
-	passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, l))(b.T)
+	passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(b.T)
 	if passes.gpu != nil {
 		passes.gpu.compileAll()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -25,6 +26,13 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
 					seen[kind+string(real)] = true
 					all = append(all, one.program)
+				}
+			}
+			for _, o := range []Options{{Norms: 1}, {Norms: 3}, {Norms: 1, Sums: sums.Fast}, {Moving: true}, {Norms: 1, Moving: true}} {
+				of := shapesWith(s, real, l, target, 160<<10, o)
+				if kind := fmt.Sprint(s.Footprint(), real, o); len(of) > 0 && !seen[kind] {
+					seen[kind] = true
+					all = append(all, of[len(of)-1].program)
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -19,7 +20,15 @@ type problem[T rows.Float] struct {
 	depth    int
 	layout   domain.Layout
 	from, to []T
-	stored   []T // what the pass made of to
+	moving   [6]bool
+	walls    map[wallPoint]T // values of walls that move
+	stored   []T             // what the pass made of to
+}
+
+// wallPoint is a ghost in the first layer behind a wall at a level.
+type wallPoint struct {
+	level int
+	at    domain.Vec
 }
 
 // newProblem makes one. The array has as many layers of ghosts as the pass reads, and at one end of x one more.
@@ -59,7 +68,7 @@ func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size
 	level := func(at domain.Vec) T { return p.from[l.Offset(at)] }
 	eachPoint(all, func(at domain.Vec) {
 		if p.reads(at) {
-			p.from[l.Offset(at)] = p.value(level, at)
+			p.from[l.Offset(at)] = p.value(0, level, at)
 		}
 	})
 	return p
@@ -76,8 +85,8 @@ func (p *problem[T]) reads(at domain.Vec) bool {
 	return beyond <= p.stencil.Footprint().Axes()
 }
 
-// value returns the value at a point of a level of which level gives the points, which may lie behind walls.
-func (p *problem[T]) value(level func(domain.Vec) T, at domain.Vec) T {
+// value returns the value at a point of level l, of which level gives the points, which may lie behind walls.
+func (p *problem[T]) value(l int, level func(domain.Vec) T, at domain.Vec) T {
 	fixed, odd := false, -1
 	for a := range p.stencil.Dims {
 		for end, side := range [2]Side{p.sides.low(a), p.sides.high(a)} {
@@ -107,20 +116,27 @@ func (p *problem[T]) value(level func(domain.Vec) T, at domain.Vec) T {
 			inward[odd] = -1
 		}
 		face := at.Add(inward)
-		return T(2*p.value(level, face)) - p.value(level, face.Add(inward))
+		return T(2*p.value(l, level, face)) - p.value(l, level, face.Add(inward))
 	case fixed:
+		if v, ok := p.walls[wallPoint{l, at}]; ok {
+			return v
+		}
 		return p.from[p.layout.Offset(at)]
 	}
 	return level(at)
 }
 
-// want returns the last level, by sweeps one after the other.
-func (p *problem[T]) want() func(domain.Vec) T {
+// want returns the last level.
+func (p *problem[T]) want() func(domain.Vec) T { return p.levels()[p.depth] }
+
+// levels returns all levels, by sweeps one after the other.
+func (p *problem[T]) levels() []func(domain.Vec) T {
 	var r domain.Vec
 	for a := range p.stencil.Dims {
 		r[a] = p.stencil.AxisRadius(a)
 	}
 	now := func(at domain.Vec) T { return p.from[p.layout.Offset(at)] }
+	all := []func(domain.Vec) T{now}
 	for l := 1; l <= p.depth; l++ {
 		region := p.sides.region(p.box, p.box, p.depth-l, r)
 		size := region.Size()
@@ -136,7 +152,7 @@ func (p *problem[T]) want() func(domain.Vec) T {
 				for i, part := range g.Parts {
 					var one T
 					for k, o := range part {
-						if x := p.value(before, at.Add(o)); k == 0 {
+						if x := p.value(l-1, before, at.Add(o)); k == 0 {
 							one = x
 						} else {
 							one += x
@@ -158,8 +174,18 @@ func (p *problem[T]) want() func(domain.Vec) T {
 			}
 			return next[place(at)]
 		}
+		all = append(all, now)
 	}
-	return now
+	return all
+}
+
+// norms returns those of a level over the points of a box.
+func (p *problem[T]) norms(level int, box domain.Box) (n rows.Norms) {
+	all := p.levels()
+	eachPoint(box, func(at domain.Vec) {
+		rows.AddRow(&n, []T{all[level](at)}, []T{all[level-1](at)}, sums.Reproducible)
+	})
+	return n
 }
 
 // check compares what a pass has stored, and sees that it has stored nothing else.

@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/source"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/stencil"
 )
 
@@ -53,6 +54,14 @@ type passArgs struct {
 	Chunk        int32
 }
 
+// morePassArgs is struct Pass of kernels with options.
+type morePassArgs struct {
+	passArgs `cu:"inline"`
+	Lo, Hi   [3]int32
+	Norms    [mostNorms]uint64
+	Walls    [6]wallArgs
+}
+
 // maxGrid is how many blocks a grid may have along y and along z.
 const maxGrid = 65535
 
@@ -87,6 +96,8 @@ func (s *shape) grid(n domain.Vec, shift, cores int) (grid [3]int, chunk int, er
 	return grid, chunk, nil
 }
 
+func blocksOf(grid [3]int) int64 { return int64(grid[0]) * int64(grid[1]) * int64(grid[2]) }
+
 func ceil(n, by int) int { return (n + by - 1) / by }
 
 // shapesOf returns the kernels for a stencil and arrays of a layout on a device as "sm_90", whose blocks may have so much shared memory.
@@ -110,7 +121,7 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string
 	}
 	all = slices.DeleteFunc(all, func(one shape) bool { return one.shared > shared })
 	for _, depth := range []int{2, 3, 4} {
-		if one, ok := generalShape(s, real, depth, shared); ok {
+		if one, ok := generalShape(s, real, depth, shared, Options{}); ok {
 			all = append(all, one)
 		}
 	}
@@ -118,6 +129,22 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string
 		return !slices.ContainsFunc(all, func(s shape) bool { return s.depth == one.depth && s.least == [3]int{} })
 	})
 }
+
+// shapesWith returns the kernels for passes with options: those of pass.cu, as the others have no registers left.
+func shapesWith(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, shared int, o Options) (all []shape) {
+	if o.plain() {
+		return shapesOf(s, real, l, arch, shared)
+	}
+	for depth := max(2, o.Norms); depth <= 4; depth++ {
+		if one, ok := generalShape(s, real, depth, shared-normsShared, o); ok {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// normsShared is what of shared memory a block joins its norms in, at most.
+const normsShared = 3 << 10
 
 // targets are the numbers of those for which the compiler has registers for a kernel, from one up to but without another; none: all.
 type targets struct{ from, below int }
@@ -189,12 +216,18 @@ func stripsShape(s stencil.Stencil, real kernels.Real, c strips) shape {
 }
 
 // generalShape returns that of pass.cu, if shared memory has room for its levels.
-func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int) (one shape, ok bool) {
+func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int, o Options) (one shape, ok bool) {
 	var r [3]int
 	for a := range s.Dims {
 		r[a] = s.AxisRadius(a)
 	}
 	along, turn, rows, threads := r[2], 1, 4, 512
+	switch { // sums take registers
+	case o.Norms > 1:
+		threads = 256
+	case o.Norms > 0:
+		threads = 384
+	}
 	wide, high := []int{64, 32, 16}, []int{64, 56, 48, 40, 32, 24, 16, 8}
 	if s.Dims == 2 {
 		along, turn, rows, threads = r[1], 4, 1, 256
@@ -223,9 +256,9 @@ func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int) (one 
 			if s.Dims == 2 {
 				ry = 0
 			}
-			one.program = programOf("pass.cu", s, real,
+			one.program = withOptions(o, programOf("pass.cu", s, real,
 				option("DEPTH", depth), option("RX", r[0]), option("RY", ry), option("RL", along), option("WIDE", w), option("HIGH", h),
-				option("TURN", turn), option("ROWS", rows), option("THREADS", threads))
+				option("TURN", turn), option("ROWS", rows), option("THREADS", threads)))
 		}
 	}
 	return one, ok
@@ -241,4 +274,28 @@ func programOf(file string, s stencil.Stencil, real kernels.Real, options ...str
 		Headers: []kernels.Header{{Name: source.StencilHeader, Text: source.Stencil(s, real.Size())}},
 		Mirrors: []kernels.Mirror{{Name: "Pass", Value: passArgs{}}},
 	}
+}
+
+// withOptions returns the program of passes with options.
+func withOptions(o Options, p kernels.Program) kernels.Program {
+	if o.plain() {
+		return p
+	}
+	p.Defines = append(p.Defines, o.defines()...)
+	p.Mirrors = []kernels.Mirror{{Name: "Pass", Value: morePassArgs{}}, {Name: "Wall", Value: wallArgs{}}}
+	if o.Norms > 0 {
+		p.Mirrors = append(p.Mirrors, kernels.Mirror{Name: "NormSum", Value: reduce.Norms{}})
+	}
+	return p
+}
+
+// defines are the build options of kernels.
+func (o Options) defines() (all []string) {
+	if o.Norms > 0 {
+		all = append(append(all, option("NORMS", o.Norms)), o.Sums.Defines()...)
+	}
+	if o.Moving {
+		all = append(all, "MOVING")
+	}
+	return all
 }

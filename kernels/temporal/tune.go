@@ -32,15 +32,15 @@ var errUnknown = errors.New("temporal: nobody has tuned this")
 
 // Tune finds out on a GPU how long passes over the box take, beside the sweep, which is a launch that makes one step there, and which kernel
 // is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more, but for compiling, and
-// changes what passes store to. What it found is kept in the cache, for GPUs of this name, stencils of this shape and sizes within the
+// changes what passes store to, and norms. What it found is kept in the cache, for GPUs of this name, stencils of this shape and sizes within the
 // same powers of two. On host devices there is nothing to tune, and in a dry run nothing is measured.
-func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, budget time.Duration) error {
+func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) error {
 	if p.gpu == nil {
 		return nil
 	}
 	err := p.gpu.tune(p.tuningKey(box), sweep, budget, func(s shape) (*streams.Kernel, error) {
-		spec := p.spec("pass to tune", from, to)
-		if err := p.gpu.prepare(&spec, s, from, to, box, sides); err != nil {
+		spec := p.spec("pass to tune", from, to, of)
+		if err := p.gpu.prepare(&spec, s, from, to, box, sides, of); err != nil {
 			return nil, err
 		}
 		return p.device.NewKernel(spec)

@@ -3,23 +3,22 @@ package scheme
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
 	"github.com/halox/halox/streams"
 )
 
-// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of a linear stencil or another point function
-// that computes a step by itself, from one level of variables to the next, behind walls that do not move. Between two exchanges lie the steps of a group, see Step.Group: with neighbours and an exchange after
-// each step there is nothing to join. A step of which norms are taken is a sweep.
+// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of a linear stencil, or of another
+// point function that computes a step by itself, from one level of variables to the next. Between two exchanges lie the steps of a
+// group, see Step.Group: with neighbours and an exchange after each step there is nothing to join. Norms of a step are taken by the
+// pass, or the sweep, that ends with it.
 const Blocked Scheme = "blocked"
 
 func blockedScheme() *definition {
 	return &definition{
-		name: Blocked, needs: Needs{Swept: true, Steady: true, Groups: true, Processes: true},
+		name: Blocked, needs: Needs{Swept: true, Groups: true, Processes: true},
 		assistants: none, unfit: unblocked, make: newBlocked,
 	}
 }
@@ -36,30 +35,7 @@ func hasNeighbours(x *Runner) bool {
 	return false
 }
 
-type blocked struct {
-	*run
-	parts      []*blockedPart
-	tune       tuner
-	neighbours bool // see hasNeighbours
-}
-
-// blockedPart is what one worker drives.
-type blockedPart struct {
-	*subdomain
-	stream *streams.Stream
-	cost   []float64 // of passes, see temporal.Cut
-	cuts   map[int][]int
-	passes map[pass]Launch
-}
-
-// pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
-// between the passes of a group a level may lie in the field where sweeps put the next one. 1 is a sweep.
-type pass struct{ depth, left, slot int }
-
 func newBlocked(r *run, _ Options) (scheme, error) { return newBlockedBy(r, passMaker.tune) }
-
-// tuner finds out what passes over a box cost, beside a sweep of it.
-type tuner func(p passMaker, sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
 
 func newBlockedBy(r *run, tune tuner) (scheme, error) {
 	b := &blocked{run: r, tune: tune, neighbours: hasNeighbours(r.Runner)}
@@ -85,12 +61,12 @@ func unsuitable(err error) error {
 // addPart makes the passes of a subdomain.
 func (b *blocked) addPart(d *subdomain) error {
 	p := &blockedPart{subdomain: d, passes: map[pass]Launch{}, cuts: map[int][]int{}}
-	d.totals = d.whole
+	d.totals = nil
 	var err error
 	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
 		return err
 	}
-	passes, err := newPasses(b.run, d, func(v *Variable) temporal.Sides { return b.sides(d.rank, v) })
+	passes, err := newPasses(b, p)
 	if err != nil {
 		return err
 	}
@@ -110,40 +86,12 @@ func (b *blocked) addPart(d *subdomain) error {
 	if err := b.tune(passes, alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
 		return err
 	}
-	p.cost = passes.costs()
-	if b.neighbours {
-		p.cost = p.cost[:min(len(p.cost), b.step.group()+1)]
-	}
-	for depth := 2; depth < len(p.cost); depth++ {
-		if math.IsInf(p.cost[depth], 1) {
-			continue
-		}
-		for left := range max(1, b.deepest()-depth+1) {
-			for now := range 2 {
-				if err := b.addPass(p, passes, pass{depth, left, now}); err != nil {
-					return err
-				}
-			}
-		}
+	p.cost = b.possible(passes.costs())
+	if err := b.eachPass(p.cost, func(key pass) error { return b.addPass(p, passes, key) }); err != nil {
+		return err
 	}
 	b.parts = append(b.parts, p)
-	return nil
-}
-
-// deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
-func (b *blocked) deepest() int {
-	if b.neighbours {
-		return b.step.group()
-	}
-	return 1
-}
-
-// arrays returns what a pass reads and writes that reads the fields of a slot.
-func (b *blocked) arrays(rank, slot int) sweep.Arrays { return b.stage().arrays(rank, int64(slot)+1) }
-
-// box returns the points of the last level of a pass.
-func (b *blocked) box(p *blockedPart, key pass) domain.Box {
-	return b.place.Grown(p.rank, farther(domain.Radius{}, b.step.reach(), key.left))
+	return b.addNormPasses(p, alone)
 }
 
 // addSweep makes a pass of one step ready.
@@ -159,39 +107,8 @@ func (b *blocked) addSweep(p *blockedPart, key pass) (*sweep.Launch, error) {
 
 // addPass makes a pass of several steps ready.
 func (b *blocked) addPass(p *blockedPart, passes passMaker, key pass) (err error) {
-	p.passes[key], err = passes.pass(fmt.Sprintf("pass of %d", key.depth), b.arrays(p.rank, key.slot), b.box(p, key), key.depth)
+	p.passes[key], err = passes.pass(passName(key.depth), b.arrays(p.rank, key.slot), b.box(p, key), key.depth)
 	return err
-}
-
-// stage is the only one.
-func (b *blocked) stage() *Stage { return &b.step.Stages[0] }
-
-// slot returns the fields that hold a level, of all variables that are stepped alike.
-func (b *blocked) slot(level int64) int { return b.stage().Writes[0].Variable.slot(level) }
-
-// sides returns what lies behind the sides of a subdomain, of a variable.
-func (b *blocked) sides(rank int, v *Variable) (sides temporal.Sides) {
-	var reach domain.Radius
-	for _, a := range b.step.reads(v) {
-		reach = deeper(reach, a.footprint().Radius())
-	}
-	for i, side := range domain.Faces(b.place.Grid.Dims) {
-		if _, inside := b.place.Neighbour(rank, side); inside {
-			continue
-		}
-		c := v.Boundary.At(side)
-		switch {
-		case c.Kind == boundary.Neumann:
-			sides[i] = temporal.Mirror
-		case c.Kind == boundary.Repeat:
-			sides[i] = temporal.Repeat
-		case c.Kind == boundary.Dirichlet && c.Odd && at(reach, side) > 1:
-			sides[i] = temporal.Odd
-		default:
-			sides[i] = temporal.Fixed
-		}
-	}
-	return sides
 }
 
 func (b *blocked) workers() [][]int { return alone(b.local) }
@@ -219,14 +136,7 @@ func (b *blocked) steps(worker int, first, last int64, norms bool) error {
 		if b.neighbours {
 			end = min(end, b.groupEnd(n))
 		}
-		if norms && end == last {
-			if err := b.passesTo(p, n, end-1); err != nil {
-				return err
-			}
-			if err := b.measure(p, end); err != nil {
-				return err
-			}
-		} else if err := b.passesTo(p, n, end); err != nil {
+		if err := b.passesTo(p, n, end, norms && end == last); err != nil {
 			return err
 		}
 		n = end + 1
@@ -240,75 +150,82 @@ func (b *blocked) groupEnd(n int64) int64 {
 	return (b.done+n+k-1)/k*k - b.done
 }
 
-// passesTo makes steps of one group.
-func (b *blocked) passesTo(p *blockedPart, first, last int64) error {
-	if last < first {
-		return nil
-	}
+// passesTo makes steps of one group, with norms of the last.
+func (b *blocked) passesTo(p *blockedPart, first, last int64, norms bool) error {
 	key := pass{slot: b.slot(b.done + first - 1)}
 	if b.neighbours {
 		key.left = int(b.groupEnd(last) - first + 1)
 	}
 	n := first
-	for _, key.depth = range p.cut(int(last - first + 1)) {
+	for _, key.depth = range p.cut(int(last-first+1), norms) {
 		key.left = max(0, key.left-key.depth)
 		p.stream.BeginStep(n)
-		if err := b.eachGhosts(key.slot, func(g *boundary.Ghosts) error { return g.Complete(p.rank, p.stream) }); err != nil {
+		if err := b.completeAll(p, key.slot); err != nil {
 			return err
 		}
-		if err := b.launch(p.stream, p.passes[key], n); err != nil {
+		if err := p.tables.Queue(p.stream, b.done+n, key.depth-1, b.step.Length); err != nil {
 			return err
 		}
 		n += int64(key.depth)
-		key.slot = 1 - key.slot
-		if err := b.eachGhosts(key.slot, func(g *boundary.Ghosts) error { return g.Mirror(p.rank, p.stream) }); err != nil {
+		var err error
+		if norms && n > last {
+			err = b.launchLast(p, key, last)
+		} else {
+			err = b.launch(p.stream, p.passes[key], n-int64(key.depth))
+		}
+		if err != nil {
 			return err
+		}
+		key.slot = 1 - key.slot
+		for _, w := range b.stage().Writes {
+			if g := b.ghosts[w.Variable]; g != nil {
+				if err := g[key.slot].Refresh(p.rank, p.stream, b.done+n-1, b.time(n-1)); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return b.send(p, last)
 }
 
-// eachGhosts calls do for the ghosts of the fields of a slot, of all variables that are stepped and have some.
-func (b *blocked) eachGhosts(slot int, do func(g *boundary.Ghosts) error) error {
-	for _, w := range b.stage().Writes {
-		if all := b.ghosts[w.Variable]; all != nil {
-			if err := do(all[slot]); err != nil {
-				return err
-			}
+// completeAll queues what is still to be done to the ghosts that a pass reads, which reads the fields of a slot.
+func (b *blocked) completeAll(p *blockedPart, slot int) error {
+	for _, r := range b.stage().Reads {
+		g, at := b.ghosts[r.Variable], 0
+		switch {
+		case g == nil:
+			continue
+		case b.step.writes(r.Variable):
+			at = slot
+		case !r.around():
+			continue
+		}
+		if err := g[at].Complete(p.rank, p.stream); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// cut returns the depths of the passes for so many steps. Those of the last few numbers are remembered.
-func (p *blockedPart) cut(steps int) []int {
-	depths, ok := p.cuts[steps]
+// cut returns the depths of the passes for so many steps, the last with norms. Those of the last few numbers are remembered.
+func (p *blockedPart) cut(steps int, norms bool) []int {
+	cuts := p.cuts
+	if norms {
+		cuts = p.norms.cuts
+	}
+	depths, ok := cuts[steps]
 	if !ok {
-		if len(p.cuts) == 64 {
-			clear(p.cuts)
+		if len(cuts) == 64 {
+			clear(cuts)
 		}
-		depths = temporal.Cut(steps, p.cost)
-		p.cuts[steps] = depths
+		if norms {
+			depths = temporal.CutLast(steps, p.cost, p.norms.cost)
+		} else {
+			depths = temporal.Cut(steps, p.cost)
+		}
+		cuts[steps] = depths
 	}
 	return depths
-}
-
-// measure makes one step by a sweep that takes norms.
-func (b *blocked) measure(p *blockedPart, n int64) error {
-	p.stream.BeginStep(n)
-	if err := b.complete(p.subdomain, p.stream, 0, n); err != nil {
-		return err
-	}
-	if err := b.launch(p.stream, p.sweeps(b.run, 0, n, true).whole, n); err != nil {
-		return err
-	}
-	if err := b.queueTotals(p.subdomain, p.stream, n); err != nil {
-		return err
-	}
-	if err := b.refresh(p.subdomain, p.stream, 0, n); err != nil {
-		return err
-	}
-	return b.send(p, n)
 }
 
 // send exchanges the ghosts of neighbours after a step that ends a group.

@@ -11,35 +11,27 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// passMaker makes the passes of a subdomain: of a linear stencil or of another point function.
-type passMaker interface {
-	// costs are those of passes by their depth, see temporal.Cut.
-	costs() []float64
-	// tune finds out what passes over a box cost, beside a sweep of it.
-	tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
-	// pass makes one ready.
-	pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error)
-}
-
-// newPasses returns those of a subdomain, of whose variables sides says what lies behind the sides.
-func newPasses(r *run, d *subdomain, sides func(v *Variable) temporal.Sides) (passMaker, error) {
-	st := &r.step.Stages[0]
-	if s, ok := st.Point.Linear(); ok {
-		v := st.Writes[0].Variable
-		real, _ := v.real()
-		made, err := temporal.New(r.compiler, d.device, s, real, v.levels[0].Array(d.rank, 0).Layout)
-		return &linearPasses{made, r, sides(v)}, err
+// newPasses returns those of a subdomain, and makes room for the values of walls that move.
+func newPasses(b *blocked, d *blockedPart) (passMaker, error) {
+	st := b.stage()
+	if s, ok := st.linear(); ok {
+		real, _ := b.variable().real()
+		made, err := temporal.New(b.compiler, d.device, s, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.options(d.rank, 0))
+		if err != nil {
+			return nil, err
+		}
+		return &linearPasses{made, b.run, d, b.sides(d.rank, b.variable())}, b.addTables(d, len(b.possible(made.Costs()))-1)
 	}
-	p := &pointPasses{run: r}
+	p := &pointPasses{run: b.run}
 	var next []int
 	for _, a := range st.pointAccesses() {
 		next = append(next, nextLevel(st, a))
-		p.sides = append(p.sides, sides(a.Variable))
+		p.sides = append(p.sides, b.sides(d.rank, a.Variable))
 	}
 	var err error
-	p.points, err = temporal.NewPoints(r.compiler, d.device, r.step.pointOf(st), st.sweepAccesses(nil), next, st.arrays(d.rank, 1))
+	p.points, err = temporal.NewPoints(b.compiler, d.device, b.step.pointOf(st), st.sweepAccesses(nil), next, st.arrays(d.rank, 1))
 	if err == nil {
-		r.resources.Add(p.points)
+		b.run.resources.Add(p.points)
 	}
 	return p, err
 }
@@ -56,17 +48,18 @@ func nextLevel(st *Stage, of pointAccess) int {
 type linearPasses struct {
 	passes *temporal.Passes
 	run    *run
+	part   *blockedPart
 	sides  temporal.Sides
 }
 
 func (p *linearPasses) costs() []float64 { return p.passes.Costs() }
 
 func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
-	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, tuneBudget)
+	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, temporal.More{Walls: p.part.walls}, tuneBudget)
 }
 
 func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
-	k, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides, depth)
+	k, _, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides, depth, temporal.More{Walls: p.part.walls})
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +95,15 @@ func unblocked(x *Runner) error {
 		return fmt.Errorf("makes steps of one stage, not of %d", len(x.step.Stages))
 	}
 	st := &x.step.Stages[0]
+	if st.changes() {
+		return fmt.Errorf("makes many steps at once, and what stage %q queues changes from step to step", st.Name)
+	}
+	_, linear := st.linear()
+	for _, a := range slices.Concat(st.Reads, st.Writes) {
+		if !linear && !a.Variable.Boundary.Steady() {
+			return fmt.Errorf("makes steps of a linear stencil between walls that change with time, and stage %q is another point function", st.Name)
+		}
+	}
 	for _, w := range st.Writes {
 		if err := unblockedWrite(st, w.Variable); err != nil {
 			return err

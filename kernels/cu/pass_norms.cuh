@@ -1,0 +1,48 @@
+// The norms of the last steps of a pass, over the points of a box within the one that is stored. Tiles overlap: of each level a
+// thread block takes the points that it stores of the last one.
+//
+// Option: NORMS, of how many steps.
+#pragma once
+
+#include "pass.cuh"
+
+#ifdef NORMS
+
+// What a thread has found since they were settled, of at most RUNNING_TERMS points. The last step comes first.
+struct PassNorms {
+	FieldNorms<REAL> of[NORMS];
+	bool settled = false;
+
+	// add adds a point of the last step but BEFORE.
+	template <int BEFORE> __device__ __forceinline__ void add(REAL now, REAL before) {
+		if constexpr (BEFORE < NORMS) of[BEFORE].point(now, before);
+	}
+
+	// settle joins what all threads of the block have found to what it has left in memory.
+	__device__ __forceinline__ void settle(const Pass &a) {
+		__shared__ NormSum found;
+		const i64 block = blockIdx.x + (i64)gridDim.x * (blockIdx.y + (i64)gridDim.y * blockIdx.z);
+#pragma unroll
+		for (int n = 0; n < NORMS; n++) {
+			BinnedNorms all;
+			all.take(of[n]);
+			reduce_block(all, &found);
+			__syncthreads();
+			if (threadIdx.x == 0) {
+				NormSum *const to = a.norms[n] + block;
+				if (settled) found.join(*to);
+				*to = found;
+			}
+			__syncthreads();
+		}
+		settled = true;
+	}
+};
+
+#else
+
+struct PassNorms {
+	template <int> __device__ __forceinline__ void add(REAL, REAL) {}
+};
+
+#endif

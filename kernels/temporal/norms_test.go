@@ -1,0 +1,125 @@
+package temporal
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/internal/kerneltest"
+	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// Passes with norms of their last step, or of all of them, make the bits of others, and their norms have the bits of those of the reference over
+// any box within what is stored, however it is cut.
+func TestPassesTakeNorms(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		rng := rand.New(rand.NewPCG(7, 8))
+		b := kerneltest.NewBench(t, set)
+		all := stencils(t)
+		if testdevices.OnCPU(b.Device) {
+			all = testdevices.Spread(4, all) // each program takes a second to compile
+		}
+		for i, s := range all {
+			if testdevices.Long() || i%2 == 0 {
+				tryNorms[float32](t, b, s, kernels.Float32, rng)
+			}
+			if testdevices.Long() || i%2 == 1 {
+				tryNorms[float64](t, b, s, kernels.Float64, rng)
+			}
+		}
+	})
+}
+
+func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, rng *rand.Rand) {
+	reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, real, sums.Reproducible))(t)
+	for depth := 2; depth <= 4; depth++ {
+		for _, count := range []int{1, depth} {
+			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
+			sides := randomSides(s, size, rng)
+			p := newProblem[T](t, s, sides, size, depth, rng)
+			passes, err := New(b.Compiler, b.Device, s, real, p.layout, Options{Norms: count})
+			if errors.Is(err, ErrImpossible) || err == nil && !passes.finite(depth) {
+				continue // the shared memory of the CPU has no room for it
+			}
+			kerneltest.Check(t, err)
+			t.Run(fmt.Sprintf("%v/norms=%d", p, count), func(t *testing.T) {
+				of := randomBox(p.box, rng)
+				var parts []*reduce.NormParts
+				var spans []streams.Span
+				for range count {
+					room := kerneltest.Must(reducer.Parts(passes.Parts(p.box, sides)))(t)
+					parts, spans = append(parts, room), append(spans, room.Span())
+				}
+				var found int64
+				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
+					k, n, err := passes.Pass("pass", from, to, p.box, sides, depth, More{Box: of, Parts: spans})
+					kerneltest.Check(t, err)
+					found = n
+					return k
+				})
+				for n, room := range parts {
+					join := kerneltest.Must(room.Join(found))(t)
+					b.Do(join.Queue(b.Stream))
+					if got, want := join.Result(), p.norms(depth-n, of); got.MaxChange != want.MaxChange || got.Max != want.Max ||
+						got.Sum2.Value() != want.Sum2.Value() || got.SumChange2.Value() != want.SumChange2.Value() {
+						t.Errorf("norms of step %d over %v are %+v, not %+v", depth-n, of, got, want)
+					}
+					b.Do(join.Close())
+					b.Do(room.Close())
+				}
+			})
+		}
+	}
+}
+
+// randomBox is a box within another.
+func randomBox(all domain.Box, rng *rand.Rand) (b domain.Box) {
+	for a, n := range all.Size() {
+		lo := rng.IntN(n)
+		b.Lo[a] = all.Lo[a] + lo*rng.IntN(2)
+		b.Hi[a] = b.Lo[a] + 1 + rng.IntN(all.Hi[a]-b.Lo[a])
+	}
+	return b
+}
+
+// A thread that finds more than a running sum may have of terms settles them on its way: a long march of a block, of large and small values.
+func TestNormsOfLongMarches(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := kerneltest.NewBench(t, set)
+		rng := rand.New(rand.NewPCG(9, 10))
+		s := kerneltest.Must(stencil.HeatOf(stencil.Kinds(2)[0], []float64{0.1, 0.1}, 1, 1e-3))(t)
+		size := domain.Vec{9, 9000, 1} // turns of 4 rows, of each of which a thread has one point or two
+		sides := Sides{Fixed, Mirror, Fixed, Mirror}
+		p := newProblem[float64](t, s, sides, size, 2, rng)
+		for i := range p.from {
+			p.from[i] *= math.Ldexp(1, 30*(i/20000))
+		}
+		passes := kerneltest.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, Options{Norms: 1}))(t)
+		reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
+		room := kerneltest.Must(reducer.Parts(passes.Parts(p.box, sides)))(t)
+		defer func() { b.Do(room.Close()) }()
+		from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
+		cores := b.Device.Cores
+		b.Device.Cores = 1 // one block marches through all rows
+		defer func() { b.Device.Cores = cores }()
+		k, n, err := passes.Pass("pass", from, to, p.box, sides, 2, More{Box: p.box, Parts: []streams.Span{room.Span()}})
+		kerneltest.Check(t, err)
+		join := kerneltest.Must(room.Join(n))(t)
+		b.Do(b.Stream.Launch(k))
+		b.Do(join.Queue(b.Stream))
+		if got, want := join.Result(), p.norms(2, p.box); got.Sum2.Value() != want.Sum2.Value() || got.SumChange2.Value() != want.SumChange2.Value() {
+			t.Errorf("norms of %d parts are %+v, not %+v", n, got, want)
+		}
+		b.Do(k.Close())
+		b.Do(join.Close())
+	})
+}
