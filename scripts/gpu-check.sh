@@ -111,6 +111,9 @@ sanitize() {
 		LIMIT=400 check $tool-passes compute-sanitizer --tool $tool --error-exitcode 3 "$bundle/kernels-temporal.test" -test.v -test.short \
 			-test.run 'TestPasses/backend=cuda$/dims=./points=[57]$'
 		tail -n 1 "$out/$tool-passes.log"
+		LIMIT=400 check $tool-passes-more compute-sanitizer --tool $tool --error-exitcode 3 "$bundle/kernels-temporal.test" -test.v -test.short \
+			-test.run '^(TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls)$/backend=cuda$'
+		tail -n 1 "$out/$tool-passes-more.log"
 	done
 }
 
