@@ -9,9 +9,6 @@
 #ifdef NORMS
 #include "norms.cuh"
 #endif
-#if defined(NORMS) || defined(MOVING)
-#define MORE // than steps between walls that do not move, see temporal.Options
-#endif
 
 // The first layer of ghosts behind a wall that moves: see temporal.Wall.
 struct Wall {
@@ -29,7 +26,7 @@ struct Pass {
 	int n[3];         // points of the box
 	int sides[6];     // x-, x+, y-, y+, z-, z+
 	int chunk;        // layers of a block; 0 where blocks share the box by themselves
-#ifdef MORE
+#if defined(NORMS) || defined(MOVING) // see temporal.Options
 	int lo[3], hi[3];  // of which points norms are taken
 	NormSum *norms[4]; // of the last step first: one a thread block
 	Wall walls[6];
