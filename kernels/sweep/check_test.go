@@ -32,7 +32,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 			}
 			all = some
 		}
-		for i, s := range testdevices.Few(3, all) {
+		for i, s := range testdevices.Few(5, all) {
 			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
 		}
 	})

@@ -237,7 +237,7 @@ func TestStagesOnCPU(t *testing.T) {
 			all = append(all, s)
 		}
 	}
-	for _, s := range testdevices.Few(2, all) {
+	for _, s := range testdevices.Few(4, all) {
 		t.Run(s.point.Name, func(t *testing.T) {
 			t.Parallel()
 			c := newStageTorus(t, s)

@@ -66,6 +66,9 @@ func (p *Processes) askChild(ctx context.Context, d *streams.Device) error {
 	var said bytes.Buffer
 	c.Stdout, c.Stderr = &said, &said
 	err := c.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it has ended well; a daemon that Open MPI 4 starts for a process alone holds its output for a while
+	}
 	switch {
 	case err == nil && strings.Contains(said.String(), probeSaid):
 		return nil
