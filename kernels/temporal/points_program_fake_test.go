@@ -31,7 +31,7 @@ func TestPassesOfPointFunctionsCompileWithoutSpills(t *testing.T) {
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for i, p := range pointPrograms(t) {
 		for k, target := range generations {
-			if testdevices.Long() || i%12 == 4*k { // some for each generation
+			if testdevices.Long() || i%24 == 8*k { // some for each generation
 				kerneltest.WithoutSpills(t, c, p.String(), p, target)
 			}
 		}

@@ -37,8 +37,11 @@ func TestPassesBetweenMovingWalls(t *testing.T) {
 
 func tryMoving[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, rng *rand.Rand) {
 	cases := 3
-	if b.Device.GoKernels {
+	switch {
+	case b.Device.GoKernels:
 		cases = 12
+	case testdevices.OnCPU(b.Device) && !testdevices.Long():
+		cases = 1 // each compiles a program
 	}
 	for depth := 2; depth <= 4; depth++ {
 		for range cases {
