@@ -50,7 +50,7 @@ func newBlockedBy(r *run, tune tuner) (scheme, error) {
 	return b, nil
 }
 
-// unsuitable has the error of what has no passes tell that the scheme does not suit the step.
+// unsuitable makes temporal.ErrImpossible an ErrUnsuited, so that auto goes on to other schemes.
 func unsuitable(err error) error {
 	if errors.Is(err, temporal.ErrImpossible) {
 		return fmt.Errorf("scheme: %w: %s: %w", ErrUnsuited, Blocked, err)
@@ -188,7 +188,7 @@ func (b *blocked) passesTo(p *blockedPart, first, last int64, norms bool) error 
 	return b.send(p, last)
 }
 
-// completeAll queues what is still to be done to the ghosts that a pass reads, which reads the fields of a slot.
+// completeAll fills the edges and corners of the ghosts that a pass reads, once those of neighbours have come.
 func (b *blocked) completeAll(p *blockedPart, slot int) error {
 	for _, r := range b.stage().Reads {
 		g, at := b.ghosts[r.Variable], 0

@@ -9,8 +9,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// addNormPasses makes those of a subdomain ready. What they take of memory does not depend on what was tuned.
-// sweep makes one step.
+// addNormPasses makes the passes of a subdomain ready that take norms. sweep makes one step there, and is what their times are compared with. The
+// memory that they take does not depend on what was tuned, so that a dry run counts it to the byte.
 func (b *blocked) addNormPasses(p *blockedPart, sweep *streams.Kernel) error {
 	p.norms = normPasses{cost: []float64{0, 1}, passes: map[pass]normPass{}, cuts: map[int][]int{}}
 	for phase := range b.period {
@@ -61,7 +61,7 @@ func (b *blocked) fields(p *blockedPart, slot int) (from, to kernels.Array) {
 	return b.variable().levels[slot].Array(p.rank, 0), b.variable().levels[1-slot].Array(p.rank, 0)
 }
 
-// addNormPass makes one of them ready.
+// addNormPass makes a pass with norms ready, and the launch that joins the norms of its thread blocks.
 func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
 	from, to := b.fields(p, key.slot)
 	parts := p.norms.parts[1-key.slot]
@@ -79,7 +79,7 @@ func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, sides tem
 	return nil
 }
 
-// more is what passes with norms are given that read a field.
+// more returns what a pass with norms is given that reads the fields of a slot.
 func (b *blocked) more(p *blockedPart, slot int) temporal.More {
 	return temporal.More{Box: b.place.Subdomains[p.rank].Box, Parts: []streams.Span{p.norms.parts[1-slot].Span()}, Walls: p.walls}
 }
