@@ -59,11 +59,14 @@ struct Tile {
 		return (i64)x + (DIMS == 3 ? (i64)y * a.pitch : 0) + (i64)layer * apart;
 	}
 
-	// Whether a column is a point, or a ghost that level 0 has: no other may be read in memory, and none is needed.
-	__device__ __forceinline__ bool reached(int x, int y) const {
-		return x >= -(a.sides[0] == OPEN ? DEPTH : 1) * RX && x < a.n[0] + (a.sides[1] == OPEN ? DEPTH : 1) * RX &&
-		       (DIMS == 2 ||
-		        (y >= -(a.sides[2] == OPEN ? DEPTH : 1) * RY && y < a.n[1] + (a.sides[3] == OPEN ? DEPTH : 1) * RY));
+	// Whether a column is a point, or a ghost that the level has: no other may be read in memory, and none is needed.
+	__device__ __forceinline__ bool reached(int level, int x, int y) const {
+		return along(level, x, 0, RX) && (DIMS == 2 || along(level, y, 1, RY));
+	}
+	__device__ __forceinline__ bool along(int level, int at, int axis, int radius) const {
+		const int low = a.sides[2 * axis] == OPEN ? DEPTH - level : 1,
+		          high = a.sides[2 * axis + 1] == OPEN ? DEPTH - level : 1;
+		return at >= -low * radius && at < a.n[axis] + high * radius;
 	}
 
 	// Whether the tile stores the value of a column in a layer, and norms are taken of it.
@@ -171,7 +174,8 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 			for (int row = 0; row < ROWS; row++) {
 				const int cy = BEGIN_Y + i / W * ROWS + row, y = DIMS == 3 ? t.y0 - DEPTH * RY + cy : 0;
 				if (DIMS == 3 && cy >= BEGIN_Y + H) continue;
-				if ((!inside || l.behind) && !t.reached(x, y)) continue; // of layers behind walls level 0 is read
+				if ((!inside || l.behind) && !t.reached(LEVEL, x, y))
+					continue; // of layers behind walls level 0 is read
 				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
 				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall<LEVEL>(t, l, cx, cy, x, y, layer);
 				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
@@ -213,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) pass(const __grid_const
 		for (int k = 0; k < LOADS; k++) {
 			const int i = k * THREADS + (int)threadIdx.x, layer = turn + i / AREA;
 			const int x = t.x0 - DEPTH * RX + i % AREA % EX, y = DIMS == 3 ? t.y0 - DEPTH * RY + i % AREA / EX : 0;
-			const bool there = i < AREA * TURN && layer < t.highest(0) && t.reached(x, y);
+			const bool there = i < AREA * TURN && layer < t.highest(0) && t.reached(0, x, y);
 			loaded[k] = there ? a.from[t.offset(x, y, layer)] : (REAL)0;
 		}
 		Sweeps<1>::all(t, turn, inside, norms);

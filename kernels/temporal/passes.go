@@ -157,17 +157,8 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 	if box.Empty() {
 		return fmt.Errorf("temporal: a pass over the empty box %v", box)
 	}
-	read := box
 	for a := range p.stencil.Dims {
 		r := p.stencil.AxisRadius(a)
-		minus, plus := r, r
-		if sides.low(a) == Open {
-			minus *= depth
-		}
-		if sides.high(a) == Open {
-			plus *= depth
-		}
-		read.Lo[a], read.Hi[a] = read.Lo[a]-minus, read.Hi[a]+plus
 		for _, side := range []Side{sides.low(a), sides.high(a)} {
 			if side == Mirror && box.Size()[a] < r {
 				return fmt.Errorf("temporal: a box of %d points along axis %d, of which %d are mirrored", box.Size()[a], a, r)
@@ -179,7 +170,7 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 			return fmt.Errorf("temporal: elements of %d bytes are no %s", size, p.real)
 		}
 	}
-	if err := from.Holds(read); err != nil {
+	if err := from.Holds(p.read(box, sides, depth)); err != nil {
 		return fmt.Errorf("temporal: what a pass of %d steps reads: %w", depth, err)
 	}
 	if err := to.Holds(box); err != nil {
@@ -189,6 +180,22 @@ func (p *Passes) check(from, to kernels.Array, box domain.Box, sides Sides, dept
 		return errors.New("temporal: a pass reads and stores the same memory")
 	}
 	return nil
+}
+
+// read returns what a pass of so many steps over a box reads: on open sides as far as all its steps do.
+func (p *Passes) read(box domain.Box, sides Sides, depth int) domain.Box {
+	for a := range p.stencil.Dims {
+		r := p.stencil.AxisRadius(a)
+		minus, plus := r, r
+		if sides.low(a) == Open {
+			minus *= depth
+		}
+		if sides.high(a) == Open {
+			plus *= depth
+		}
+		box.Lo[a], box.Hi[a] = box.Lo[a]-minus, box.Hi[a]+plus
+	}
+	return box
 }
 
 // finite reports whether there are passes of a depth.

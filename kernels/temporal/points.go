@@ -153,6 +153,13 @@ func (p *Points) check(arrays sweep.Arrays, box domain.Box, sides []Sides, depth
 		if err := p.array(arrays, f.to).Holds(box); err != nil {
 			return fmt.Errorf("temporal: what a pass stores: %w", err)
 		}
+	}
+	return p.holds(arrays, box, sides, depth)
+}
+
+// holds returns an error unless arrays hold what a pass of so many steps over a box reads.
+func (p *Points) holds(arrays sweep.Arrays, box domain.Box, sides []Sides, depth int) error {
+	for _, f := range p.fields {
 		for _, i := range f.reads {
 			if err := p.array(arrays, i).Holds(p.read(box, sides, depth, domain.Radius{}, f.radius)); err != nil {
 				return fmt.Errorf("temporal: what a pass of %d steps reads: %w", depth, err)

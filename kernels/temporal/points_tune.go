@@ -16,6 +16,7 @@ func (p *Points) Tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box
 	if p.gpu == nil {
 		return nil
 	}
+	p.gpu.limit(func(depth int) error { return p.holds(arrays, box, sides, depth) })
 	err := p.gpu.tune(p.tuningKey(box), sweep, budget, func(s shape) (*streams.Kernel, error) {
 		l, err := p.onGPU("pass to tune", s, arrays, box, sides)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,11 +34,13 @@ var errUnknown = errors.New("temporal: nobody has tuned this")
 // Tune finds out on a GPU how long passes over the box take, beside the sweep, which is a launch that makes one step there, and which kernel
 // is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more, but for compiling, and
 // changes what passes store to, and norms. What it found is kept in the cache, for GPUs of this name, stencils of this shape and sizes within the
-// same powers of two. On host devices there is nothing to tune, and in a dry run nothing is measured.
+// same powers of two. Passes that would read more ghosts than from holds are not tried, and there are none of them any more. On host devices
+// there is nothing to tune, and in a dry run nothing is measured.
 func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) error {
 	if p.gpu == nil {
 		return nil
 	}
+	p.gpu.limit(func(depth int) error { return from.Holds(p.read(box, sides, depth)) })
 	err := p.gpu.tune(p.tuningKey(box), sweep, budget, func(s shape) (*streams.Kernel, error) {
 		spec := p.spec("pass to tune", from, to, of)
 		if err := p.gpu.prepare(&spec, s, from, to, box, sides, of); err != nil {
@@ -52,8 +55,17 @@ func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.
 	return nil
 }
 
+// limit leaves the candidates, and so the passes, of those depths that are possible.
+func (g *gpu) limit(possible func(depth int) error) {
+	deeper := func(s shape) bool { return possible(s.depth) != nil }
+	g.candidates, g.shapes = slices.DeleteFunc(g.candidates, deeper), slices.DeleteFunc(g.shapes, deeper)
+}
+
 // tune recalls what was found out under a key, or finds it out: pass makes a launch of a candidate.
 func (g *gpu) tune(key string, sweep *streams.Kernel, budget time.Duration, pass func(shape) (*streams.Kernel, error)) error {
+	if len(g.candidates) == 0 {
+		return nil
+	}
 	valid := func(text []byte) bool {
 		_, ok := g.learnt(text, key)
 		return ok

@@ -86,6 +86,8 @@ typedef struct object {
 	int device;
 	char *bytes;          // memory, a module's image, or a graph's nodes
 	size_t size;          // of bytes; for a function, of its argument
+	char *map;            // what bytes lie in, if they are mapped
+	size_t mapped;        // its bytes
 	unsigned flags;       // as given when it was made
 	int priority;         // a stream's
 	double recorded;      // an event's time in ms, 0 before

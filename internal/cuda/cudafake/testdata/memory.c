@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { PORTABLE = 1, MAPPED = 2 };
 
@@ -14,13 +15,25 @@ API cuMemGetInfo_v2(size_t *available, size_t *total) {
 	return SUCCESS;
 }
 
-// New memory holds a pattern, so that nobody lives on zeros.
+enum { ALIGNED = 16, PAGE = 4096 }; // a real driver aligns to 256 bytes
+
+// New memory holds a pattern, so that nobody lives on zeros. It lies between pages that nobody may touch: at the end of what is before
+// the second, and each fourth time at the beginning of what is behind the first.
 static object *allocate(enum kind kind, size_t n) {
-	char *bytes = n > (size_t)6 << 30 ? NULL : aligned_alloc(256, (n + 255) / 256 * 256);
-	if (!bytes) return NULL;
-	memset(bytes, 0xA5, n);
+	static size_t count;
+	const size_t used = (n + ALIGNED - 1) / ALIGNED * ALIGNED, pages = (n + PAGE - 1) / PAGE * PAGE;
+	if (n > (size_t)6 << 30) return NULL;
+	char *map = mmap(NULL, pages + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (map == MAP_FAILED) return NULL;
+	if (mprotect(map + PAGE, pages, PROT_READ | PROT_WRITE)) {
+		munmap(map, pages + 2 * PAGE);
+		return NULL;
+	}
 	object *o = fake_new(kind, n);
-	o->bytes = bytes;
+	o->map = map;
+	o->mapped = pages + 2 * PAGE;
+	o->bytes = map + PAGE + (count++ % 4 ? pages - used : 0);
+	memset(o->bytes, 0xA5, n);
 	return o;
 }
 

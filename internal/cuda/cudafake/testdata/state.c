@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define KNOB __attribute__((visibility("default")))
 
@@ -79,7 +80,8 @@ void fake_drop(object *o) {
 		if (*p != o) continue;
 		*p = o->next;
 		fake_end_queue(o);
-		free(o->bytes);
+		if (o->map) munmap(o->map, o->mapped);
+		else free(o->bytes);
 		free(o);
 		return;
 	}
