@@ -39,15 +39,19 @@ type checkRoom struct {
 // maxCheckThreads is the most threads of a block that takes norms within a launch: more have too few registers.
 const maxCheckThreads = 512
 
-// checking returns the tiling with the threads of blocks that take norms within a launch. ok is false where there is no room for that, in a GPU's
-// shared memory.
+// checking returns the tiling with the threads of blocks that take norms within a launch: a warp at least, some of whose threads may have
+// no points. ok is false where there is no room for that, in a GPU's shared memory.
 func (b tiling) checking(room int64) (c tiling, ok bool) {
 	layer := b.block[0] * b.block[1]
 	if !b.whole() || layer > maxCheckThreads {
 		return b, false
 	}
 	b.block[2] = min(b.block[2], maxCheckThreads/layer)
-	return b, b.threads() >= warpThreads && b.shared+b.checkBytes() <= room
+	if least := ceil(warpThreads, layer); b.block[2] < least {
+		b.block[2] = least
+		b.share()
+	}
+	return b, b.shared+b.checkBytes() <= room
 }
 
 const warpThreads = 32

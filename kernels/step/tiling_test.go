@@ -79,3 +79,21 @@ func TestTilings(t *testing.T) {
 		t.Logf("%v of %d bytes: %+v", c.size, c.element, b)
 	}
 }
+
+// Blocks that take norms within a launch are whole warps at least, however small the tiles of a GPU with many multiprocessors are.
+func TestTilesHaveRoomForChecks(t *testing.T) {
+	room := tileRoom{cores: 132, shared: 227<<10 - tileReserve}
+	for _, c := range []struct {
+		dims int
+		size [3]int64
+	}{{3, [3]int64{1, 1, 1}}, {2, [3]int64{33, 1, 47}}, {2, [3]int64{5, 1, 4}}, {3, [3]int64{6, 7, 8}}, {3, [3]int64{9, 20, 31}}, {3, [3]int64{64, 64, 64}}, {2, [3]int64{1024, 1, 1024}}} {
+		b, ok := bestTiling(c.dims, c.size, 8, room)
+		if !ok {
+			t.Fatalf("no tiles of %v", c.size)
+		}
+		checked, ok := b.checking(room.shared)
+		if threads := checked.threads(); !ok || threads < 32 || threads > 512 || checked.shared < b.plane()*b.largest(2)*8 {
+			t.Errorf("%v: %t, %+v", c.size, ok, checked)
+		}
+	}
+}
