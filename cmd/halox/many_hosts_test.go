@@ -265,7 +265,7 @@ func TestLaunchedBySrunAlone(t *testing.T) {
 				c.Env = append(c.Env, v)
 			}
 		}
-		c.Env = append(c.Env, "HALOX_TEST_PROGRAM=halox", "HALOX_MPI="+in.Library, argumentsVariable+"=run\n"+config,
+		c.Env = append(append(c.Env, in.Alone()...), "HALOX_TEST_PROGRAM=halox", "HALOX_MPI="+in.Library, argumentsVariable+"=run\n"+config,
 			"SLURM_STEP_NUM_TASKS=4", "SLURM_NTASKS=4", "SLURM_PROCID=2", "SLURM_LOCALID=2")
 		out, err := c.CombinedOutput()
 		if err == nil {

@@ -109,6 +109,14 @@ func (in Installation) local() []string {
 	return []string{"--mca", "plm", "isolated"}
 }
 
+// Alone returns the environment of a process that no launcher starts, for the same reason: MPI_Init of Open MPI 4 starts a daemon then.
+func (in Installation) Alone() []string {
+	if in.Name != systemName {
+		return nil
+	}
+	return []string{"OMPI_MCA_plm=isolated"}
+}
+
 // Prte reports whether the launcher is that of Open MPI 5, which is PRRTE.
 func (in Installation) Prte() bool {
 	_, err := os.Stat(filepath.Join(filepath.Dir(in.Launch), "prterun"))
