@@ -89,7 +89,7 @@ tests() {
 # one of a grid of which shared memory holds a part.
 PART="[127,253,123] [1,1,1]"
 sanitize() {
-	local cut name
+	local cut name tool
 	cut=$(case $(nvidia-smi -L | wc -l) in 1) echo "[1,1,1]" ;; 2 | 3) echo "[2,1,1]" ;; *) echo "[2,1,2]" ;; esac)
 	for how in "memcheck baseline staged" "memcheck two-stream peer" "memcheck two-stream staged" \
 		"memcheck assisted peer" "memcheck assisted staged" "memcheck fused direct" "memcheck ranks direct" "memcheck resident direct" \
@@ -106,15 +106,18 @@ sanitize() {
 	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
 		-test.run 'TestExchangeCases/backend=cuda/.*/path=direct'
 	tail -n 1 "$out/memcheck-exchange-direct.log"
-	local tool
+	passes memcheck passes 'TestPasses/backend=cuda$/dims=./points=[57]$'
+	passes racecheck passes 'TestPasses/backend=cuda$/dims=2/points=5$'
+	passes racecheck passes-planes 'TestPassesByEveryLane/backend=cuda$'
 	for tool in memcheck racecheck; do
-		LIMIT=400 check $tool-passes compute-sanitizer --tool $tool --error-exitcode 3 "$bundle/kernels-temporal.test" -test.v -test.short \
-			-test.run 'TestPasses/backend=cuda$/dims=./points=[57]$'
-		tail -n 1 "$out/$tool-passes.log"
-		LIMIT=400 check $tool-passes-more compute-sanitizer --tool $tool --error-exitcode 3 "$bundle/kernels-temporal.test" -test.v -test.short \
-			-test.run '^(TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls)$/backend=cuda$'
-		tail -n 1 "$out/$tool-passes-more.log"
+		passes $tool passes-more '^(TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls|TestTuneKeepsToTheGhosts)$/backend=cuda$'
 	done
+}
+
+# passes TOOL NAME TESTS: tests of several steps in one pass under a tool.
+passes() {
+	LIMIT=${LIMIT:-400} check "$1-$2" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/kernels-temporal.test" -test.v -test.short -test.run "$3"
+	tail -n 1 "$out/$1-$2.log"
 }
 
 # Schemes fused and resident, against one without whole steps, on GPUs that are late or fail.

@@ -48,6 +48,15 @@ enum {
 
 	WALL_WEIGHT = 17, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
+
+// How many lanes of a warp arrive where it has left its edges. One is enough: __syncwarp orders what the others have stored before it arrives.
+// With option EVERY_LANE all do, for tools that do not know that of __syncwarp, such as compute-sanitizer's racecheck.
+#ifdef EVERY_LANE
+enum { ARRIVALS = 32 };
+#else
+enum { ARRIVALS = 1 };
+#endif
+
 static_assert((SLOTS & LEAD) == 0 && ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
 // How tiles of a length lie along an axis. Tiles overlap by a margin on each side. The first aligned point lies so many before the box.
@@ -293,7 +302,7 @@ struct March {
 			store_shared(own + there + ROW, now[ROWS - 1]);
 			if (l == DEPTH || group != l * GROUPS / DEPTH) {
 				__syncwarp();
-				if (lane == 0) mbarrier_arrive(ready(group));
+				if (lane < ARRIVALS) mbarrier_arrive(ready(group));
 			}
 			if ((KIND & ENDS) && l > top) {
 #pragma unroll
@@ -406,7 +415,7 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 	m.own = m.shared() + m.warp * (2 * ROW) + m.lane * 16;
 	m.ring = m.shared() + RING_AT + m.warp * (ROWS * ROW) + m.lane * 16;
 	if (threadIdx.x == 0) part().place = 0;
-	if (threadIdx.x < GROUPS) mbarrier_init(m.ready(threadIdx.x), TEAM);
+	if (threadIdx.x < GROUPS) mbarrier_init(m.ready(threadIdx.x), TEAM * ARRIVALS);
 #pragma unroll 1
 	while (true) {
 		__syncthreads();

@@ -3,6 +3,7 @@ package temporal
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
@@ -64,7 +65,24 @@ func TestPassesOverManyTiles(t *testing.T) {
 	})
 }
 
-func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand) {
+// Kernels whose warps tell each other where they are do it where all lanes say so. It is for racecheck, see EVERY_LANE of pass_planes.cu.
+func TestPassesByEveryLane(t *testing.T) {
+	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
+		b := kerneltest.NewBench(t, set)
+		if b.Device.GoKernels {
+			t.Skip("SKIPPED: a host device has no warps")
+		}
+		rng := rand.New(rand.NewPCG(7, 8))
+		smallOnCPU(t, b)
+		heat := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
+		overManyTiles[float32](t, b, heat, kernels.Float32, 1, rng, "EVERY_LANE")
+		if testdevices.OnGPU(b.Device) {
+			overManyTiles[float64](t, b, heat, kernels.Float64, 1, rng, "EVERY_LANE")
+		}
+	})
+}
+
+func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand, defines ...string) {
 	for i := range cases {
 		size := domain.Vec{260 + rng.IntN(200), 16 + rng.IntN(8), 2 + rng.IntN(9)}
 		switch {
@@ -92,6 +110,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			}
 			p := newProblem[T](t, s, sides, size, one.depth, rng)
 			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
+			one.program.Defines = append(slices.Clone(one.program.Defines), defines...)
 			t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
 					spec := passes.spec("pass", from, to, More{})
