@@ -264,6 +264,51 @@ func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 	})
 }
 
+// Goroutines that share a large face find what one does, and a uniform face is asked for one value, each time.
+func TestProfilesOfLargeFaces(t *testing.T) {
+	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
+		var open streams.Resources
+		defer open.Close()
+		f := openField(t, &open, place(t, set, []int{301, 173, 3}, [3]bool{true, false, false}, domain.Vec{1, 1, 1}), star(3))
+		var walls boundary.Faces
+		asked := 0 // of z+; z- is shared
+		walls[4] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile {
+			shared := []float64{0} // by calls of one goroutine, or the race detector says so
+			return func(values []float64, at domain.Vec, t float64) {
+				shared[0]++
+				for i := range values {
+					values[i] = float64(1000*at[1]+at[0]+i) + t
+				}
+			}
+		}}
+		walls[5] = boundary.Condition{Kind: boundary.Dirichlet, Uniform: true, Profile: func() boundary.Profile {
+			return func(values []float64, _ domain.Vec, t float64) {
+				asked += len(values)
+				values[0] = -t
+			}
+		}}
+		w := must(boundary.New(set.Compiler, f, walls))(t)
+		open.Add(w)
+		at := openStreams(t, &open, f.Placement)
+		for step := range int64(3) {
+			now := 0.25 * float64(step)
+			done(t, at, w.Move(0, at[0], step, now))
+			got := take(t, f)
+			for y := range 173 {
+				for x := range 301 {
+					low, high := got.get(0, 0, domain.Vec{x, y, -1}), got.get(0, 0, domain.Vec{x, y, 3})
+					if low != float64(1000*y+x)+now || high != -now {
+						t.Fatalf("at %d, %d and time %g walls hold %g and %g", x, y, now, low, high)
+					}
+				}
+			}
+			if asked != int(step)+1 {
+				t.Fatalf("a uniform face was asked for %d values in %d steps", asked, step+1)
+			}
+		}
+	})
+}
+
 func TestBoundaryRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	var open streams.Resources

@@ -97,7 +97,7 @@ func (p *Problem) boundary() (all boundary.Faces) {
 		case Dirichlet:
 			c.Kind, c.Odd = boundary.Dirichlet, p.radius(face.Axis()) > 1
 			if w.moves() {
-				c.Profile = p.profile(w.Value)
+				c.Profile, c.Uniform = p.profile(w.Value), !w.Value.Uses("x") && !w.Value.Uses("y") && !w.Value.Uses("z")
 			}
 		}
 	}

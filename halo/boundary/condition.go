@@ -37,9 +37,12 @@ type Condition struct {
 	Values []float64
 
 	// Profile, where set, makes the values of a Dirichlet face that change along it and with
-	// time, for fields of float32 or float64. It is called once for each subdomain at the
-	// face; what it returns is used by one goroutine.
+	// time, for fields of float32 or float64. It is called for each subdomain at the face, and again for each goroutine that shares
+	// a large one; what it returns is used by one goroutine at a time.
 	Profile func() Profile
+
+	// Uniform says that Profile has one value all along the face, which changes with time alone. It is asked for that of one ghost then.
+	Uniform bool
 
 	// Odd gives the second layer behind a Dirichlet face twice the first less the owned
 	// point before it, as of a field that is odd about the face: which keeps the fourth order

@@ -1,7 +1,10 @@
 package boundary
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -17,11 +20,20 @@ type movingFace struct {
 
 	ghosts  domain.Box
 	grid    domain.Grid
-	profile Profile
 	single  bool // float32
-	row     []float64
+	uniform bool
+	sharers []faceSharer  // evaluate rows side by side
 	slots   [2]faceValues // for even and for odd steps
 }
+
+// faceSharer evaluates some of the rows of a face.
+type faceSharer struct {
+	profile Profile
+	row     []float64
+}
+
+// sharedPoints is how many points of a face are worth a goroutine.
+const sharedPoints = 1 << 13
 
 // faceValues is the way of a face's values into the ghosts.
 type faceValues struct {
@@ -30,11 +42,19 @@ type faceValues struct {
 	used         *streams.Event // the values have been copied: host may change
 }
 
-// ask gets the profile of a condition.
+// ask gets the profile of a condition, for each of those who share the face.
 func (m *movingFace) ask(c *Condition) (err error) {
 	defer streams.Caught(&err, m.what, m.field)
-	if m.profile = c.Profile(); m.profile == nil {
-		return fmt.Errorf("%s %q returned no profile (nil)", m.what, m.field)
+	sharers := 1
+	if m.uniform = c.Uniform; !m.uniform {
+		sharers = max(1, min(runtime.GOMAXPROCS(0), int(m.ghosts.Points()/sharedPoints)))
+	}
+	for range sharers {
+		profile := c.Profile()
+		if profile == nil {
+			return fmt.Errorf("%s %q returned no profile (nil)", m.what, m.field)
+		}
+		m.sharers = append(m.sharers, faceSharer{profile, make([]float64, m.ghosts.Size()[0])})
 	}
 	return nil
 }
@@ -58,36 +78,57 @@ func (m *movingFace) queue(s *streams.Stream, step int64, t float64) error {
 }
 
 // evaluateInto fills bytes with the values of the face at time t.
-func (m *movingFace) evaluateInto(bytes []byte, t float64) (err error) {
+func (m *movingFace) evaluateInto(bytes []byte, t float64) error {
+	rows := int(m.ghosts.Points()) / len(m.sharers[0].row)
+	if len(m.sharers) == 1 {
+		return m.share(&m.sharers[0], bytes, 0, rows, t)
+	}
+	var all sync.WaitGroup
+	errs := make([]error, len(m.sharers))
+	for i := range m.sharers {
+		first, end := rows*i/len(m.sharers), rows*(i+1)/len(m.sharers)
+		all.Go(func() { errs[i] = m.share(&m.sharers[i], bytes, first, end, t) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// share evaluates the rows from the first to before the end.
+func (m *movingFace) share(s *faceSharer, bytes []byte, first, end int, t float64) (err error) {
 	defer streams.Caught(&err, m.what, m.field)
 	if m.single {
-		evaluate[float32](m, bytes, t)
+		evaluate(m, s, streams.View[float32](bytes), first, end, t)
 	} else {
-		evaluate[float64](m, bytes, t)
+		evaluate(m, s, streams.View[float64](bytes), first, end, t)
 	}
 	return nil
 }
 
-// evaluate fills bytes with the values of the face, x fastest.
-func evaluate[T float32 | float64](m *movingFace, bytes []byte, t float64) {
-	values := streams.View[T](bytes)
-	for k := m.ghosts.Lo[2]; k < m.ghosts.Hi[2]; k++ {
-		for j := m.ghosts.Lo[1]; j < m.ghosts.Hi[1]; j++ {
-			m.evaluateRow(j, k, t)
-			for i, v := range m.row {
-				values[i] = T(v)
-			}
-			values = values[len(m.row):]
+// evaluate sets values to some rows of the face, x fastest.
+func evaluate[T float32 | float64](m *movingFace, s *faceSharer, values []T, first, end int, t float64) {
+	size := m.ghosts.Size()
+	if m.uniform {
+		m.evaluateRow(faceSharer{s.profile, s.row[:1]}, m.ghosts.Lo, t)
+		v := T(s.row[0])
+		for i := range values {
+			values[i] = v
+		}
+		return
+	}
+	for row := first; row < end; row++ {
+		m.evaluateRow(*s, m.ghosts.Lo.Add(domain.Vec{0, row % size[1], row / size[1]}), t)
+		into := values[row*len(s.row):][:len(s.row)]
+		for i, v := range s.row {
+			into[i] = T(v)
 		}
 	}
 }
 
-// evaluateRow sets the row to the values at y = j and z = k. Ghosts beyond the ends of periodic axes have those of the
+// evaluateRow sets the row of a sharer to the values from a ghost on. Ghosts beyond the ends of periodic axes have those of the
 // points that they stand for.
-func (m *movingFace) evaluateRow(j, k int, t float64) {
-	lo, hi := m.ghosts.Lo[0], m.ghosts.Hi[0]
-	for x := lo; x < hi; {
-		at, n := domain.Vec{x, j, k}, hi-x
+func (m *movingFace) evaluateRow(s faceSharer, from domain.Vec, t float64) {
+	for done := 0; done < len(s.row); {
+		at, n := from.Add(domain.Vec{done}), len(s.row)-done
 		for a, size := range m.grid.Size {
 			if m.grid.Periodic[a] {
 				at[a] = ((at[a] % size) + size) % size
@@ -96,8 +137,8 @@ func (m *movingFace) evaluateRow(j, k int, t float64) {
 		if m.grid.Periodic[0] {
 			n = min(n, m.grid.Size[0]-at[0])
 		}
-		m.profile(m.row[x-lo:][:n], at, t)
-		x += n
+		s.profile(s.row[done:][:n], at, t)
+		done += n
 	}
 }
 

@@ -137,7 +137,7 @@ func (g *Ghosts) newMoving(rank int, a kernels.Array, side domain.Direction, mov
 	ghosts := g.firstLayer(rank, a.Layout, side)
 	m := &movingFace{
 		what: fmt.Sprintf("Condition.Profile at face %v of field", side), field: g.field.Spec.Name, ghosts: ghosts,
-		single: g.field.Spec.Element == halo.Float32, grid: g.field.Cut.Grid, row: make([]float64, ghosts.Size()[0]),
+		single: g.field.Spec.Element == halo.Float32, grid: g.field.Cut.Grid,
 	}
 	if err := m.ask(g.faces.At(side)); err != nil {
 		return nil, err

@@ -51,6 +51,7 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 				continue // the shared memory of the CPU has no room for it
 			}
 			kerneltest.Check(t, err)
+			compileBeside(b, passes.gpu)
 			t.Run(fmt.Sprintf("%v/norms=%d", p, count), func(t *testing.T) {
 				of := randomBox(p.box, rng)
 				var parts []*reduce.NormParts

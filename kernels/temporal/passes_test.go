@@ -104,7 +104,11 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			sides[4], sides[5] = Open, Open
 		}
 		l := newProblem[T](t, s, sides, size, 2, rng).layout
-		for _, one := range kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(t).gpu.candidates {
+		all := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(t).gpu
+		if len(defines) == 0 {
+			compileBeside(b, all)
+		}
+		for _, one := range all.candidates {
 			if one.name == "pass" || !one.fits(size, sides) {
 				continue
 			}
@@ -142,6 +146,7 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 			sides := randomSides(s, size, rng)
 			p := newProblem[T](t, s, sides, size, depth, rng)
 			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
+			compileBeside(b, passes.gpu)
 			t.Run(p.String(), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
 					k, _, err := passes.Pass("pass", from, to, p.box, sides, depth, More{})
@@ -165,6 +170,13 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 				})
 			}
 		}
+	}
+}
+
+// compileBeside compiles on a GPU side by side what a test tries one by one.
+func compileBeside(b *kerneltest.Bench, g *gpu) {
+	if testdevices.OnGPU(b.Device) {
+		g.compileAll()
 	}
 }
 

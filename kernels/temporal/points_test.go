@@ -67,6 +67,7 @@ func tryPoints(t *testing.T, b *kerneltest.Bench, f *randomPoint, radius domain.
 		return
 	}
 	defer func() { kerneltest.Check(t, passes.Close()) }()
+	compileBeside(b, passes.gpu)
 	t.Run(p.String(), func(t *testing.T) {
 		if passes.gpu == nil {
 			p.run(t, b, func(arrays sweep.Arrays) *sweep.Launch {

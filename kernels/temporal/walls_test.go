@@ -54,6 +54,7 @@ func tryMoving[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 				continue // the shared memory of the CPU has no room for it
 			}
 			kerneltest.Check(t, err)
+			compileBeside(b, passes.gpu)
 			t.Run(fmt.Sprintf("%v/moving=%v", p, p.moving), func(t *testing.T) {
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
 					k, _, err := passes.Pass("pass", from, to, p.box, p.sides, depth, More{Walls: walls})
