@@ -246,7 +246,7 @@ performance() {
 	timed schemes-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
 		--budget "$budget" --devices "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
 	timed schemes-norms 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 0,1,100 \
-		--schemes graph,fused,resident --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms.json"
+		--schemes graph,blocked,fused,resident --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms.json"
 	timed sweep-sums 40 "$halox" bench sweep --stencils 5-point,7-point,27-point --points-2d 16384 --points-3d 512 \
 		--norms every-step --sums fast,reproducible --record "$dir/sweep-sums.json"
 	timed schemes-sums 40 "$halox" bench schemes --precisions float64 --points "${SUMMED:-128,512}" --norms 0,1,100 --sums fast,reproducible \

@@ -3,7 +3,9 @@ package step_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 	"unsafe"
@@ -100,13 +102,13 @@ func (r *tileRow[T]) plain(first, steps int64) (made tilesMade[T]) {
 	for step := first; step < first+steps; step++ {
 		for i, rank := range r.ranks {
 			l, from, to := rank.Fields[0].Layout, made.fields[i][(step-1)%2], made.fields[i][step%2]
-			kerneltest.EachPoint(l.Owned, func(p domain.Vec) {
-				o := l.Offset(p)
-				to[o] = plainSum(r.stencil, l, from, p)
-				if step == first+steps-1 {
+			eachPointBeside(l.Owned, func(p domain.Vec) { to[l.Offset(p)] = plainSum(r.stencil, l, from, p) })
+			if step == first+steps-1 {
+				kerneltest.EachPoint(l.Owned, func(p domain.Vec) {
+					o := l.Offset(p)
 					rows.AddRow(&made.norms[i], to[o:o+1], from[o:o+1], sums.Reproducible)
-				}
-			})
+				})
+			}
 		}
 		for i, rank := range r.ranks {
 			for _, s := range rank.Stores {
@@ -118,6 +120,24 @@ func (r *tileRow[T]) plain(first, steps int64) (made tilesMade[T]) {
 		}
 	}
 	return made
+}
+
+// eachPointBeside calls f for the points of a box, by as many goroutines as there are cores.
+func eachPointBeside(box domain.Box, f func(p domain.Vec)) {
+	axis, parts := 1, runtime.GOMAXPROCS(0)
+	if box.Size()[2] > box.Size()[1] {
+		axis = 2
+	}
+	var all sync.WaitGroup
+	for i := range parts {
+		part := box
+		n := box.Size()[axis]
+		part.Lo[axis], part.Hi[axis] = box.Lo[axis]+n*i/parts, box.Lo[axis]+n*(i+1)/parts
+		if !part.Empty() {
+			all.Go(func() { kerneltest.EachPoint(part, f) })
+		}
+	}
+	all.Wait()
 }
 
 // tiles makes the ranks ready, with room for the norms of each.
