@@ -2,31 +2,68 @@ package mpi
 
 import (
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/internal/nap"
 )
 
+// waits are the loops of a process that look for events of MPI. A library carries much of a message, piece by piece, within the calls that
+// ask for it alone: at most so many loops look without a rest, which is enough for the messages of all.
+type waits struct{ most, spinning atomic.Int32 }
+
+// take reports whether one more may look without a rest, until give.
+func (w *waits) take() bool {
+	if w.spinning.Add(1) <= w.most.Load() {
+		return true
+	}
+	w.spinning.Add(-1)
+	return false
+}
+
+func (w *waits) give() { w.spinning.Add(-1) }
+
 // pace is how a loop that looks for an event waits between two looks: it lets other goroutines
-// run for a while, and then sleeps a share of the time that it has waited, so that it finds out late by no more than that.
-type pace struct{ began time.Time }
+// run for a while, longer if it may look without a rest, and then sleeps a share of the time that it has waited, so that it finds out late by
+// no more than that.
+type pace struct {
+	waits *waits
+	began time.Time
+	asked bool // whether it may look without a rest
+	spins bool
+}
 
 const (
 	yieldFor   = 50 * time.Microsecond
+	spinFor    = 50 * time.Millisecond
 	leastSleep = 20 * time.Microsecond
 	mostSleep  = 500 * time.Microsecond
 	sleepShare = 8 // of the time waited, one part
 )
 
-func newPace() pace { return pace{began: time.Now()} }
+func newPace(w *waits) pace { return pace{waits: w, began: time.Now()} }
 
 // rest waits a little and returns how long the loop has waited.
-func (p pace) rest() time.Duration {
+func (p *pace) rest() time.Duration {
 	waited := time.Since(p.began)
-	if waited < yieldFor {
+	if waited >= yieldFor && !p.asked {
+		p.asked, p.spins = true, p.waits.take()
+	}
+	if waited >= spinFor {
+		p.end()
+	}
+	if waited < yieldFor || p.spins {
 		runtime.Gosched()
 		return waited
 	}
 	nap.Sleep(min(max(waited/sleepShare, leastSleep), mostSleep))
 	return waited
+}
+
+// end lets another loop look without a rest.
+func (p *pace) end() {
+	if p.spins {
+		p.spins = false
+		p.waits.give()
+	}
 }

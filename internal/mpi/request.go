@@ -167,13 +167,18 @@ func (r *Request) testFirst() (bool, error) {
 // Wait waits until the request is done, at most that long. After a *LateError, or when the
 // context has ended, the request is still open: MPI may write what it was begun with.
 func (r *Request) Wait(ctx context.Context, limit time.Duration) error {
-	return Await(ctx, limit, r.Test, func() error { return &LateError{functionNames[r.fn], r.with(), limit} })
+	if done, err := r.Test(); done || err != nil {
+		return err
+	}
+	return r.comm.library.Await(ctx, limit, r.Test, func() error { return &LateError{functionNames[r.fn], r.with(), limit} })
 }
 
 // Await looks again and again until done says so or fails, at most that long: then it returns what late does. When the context
 // ends it returns its cause too.
-func Await(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
-	for p := newPace(); ; {
+func (l *Library) Await(ctx context.Context, limit time.Duration, done func() (bool, error), late func() error) error {
+	p := newPace(&l.waits)
+	defer p.end()
+	for {
 		if is, err := done(); is || err != nil {
 			return err
 		}
@@ -185,6 +190,10 @@ func Await(ctx context.Context, limit time.Duration, done func() (bool, error), 
 		}
 	}
 }
+
+// Spin has at most so many waits at a time look for what they wait for without a rest; without it none does for long. A message that the library carries
+// piece by piece arrives far sooner then. It is for processes that have cores to themselves.
+func (l *Library) Spin(most int) { l.waits.most.Store(int32(most)) }
 
 // Cancel gives a receive up that nothing has come for. It is done when Test says so.
 func (r *Request) Cancel() error {

@@ -137,7 +137,7 @@ func (l *linked) carried() (bool, error) {
 // await waits until something is done.
 func (l *linked) await(what string, done func() (bool, error)) error {
 	late := func() error { return fmt.Errorf("NCCL: waited too long for %s: %v", what, l.limit) }
-	return binding.Await(l.processes.failure.ctx, l.limit, done, late)
+	return l.processes.library.Await(l.processes.failure.ctx, l.limit, done, late)
 }
 
 // done waits for a note.

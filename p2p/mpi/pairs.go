@@ -18,6 +18,7 @@ import (
 type pairs struct {
 	library *nccl.Library
 	log     *nccl.Log
+	mpi     *binding.Library // whose waits are those for NCCL too
 	lock    sync.Mutex
 	sending map[pairKey]*pair // of which this process has the end that sends
 	coming  map[nccl.ID]*pair // the others
@@ -44,7 +45,7 @@ type pair struct {
 }
 
 // openPairs opens the library.
-func openPairs(path string) (*pairs, error) {
+func openPairs(path string, mpi *binding.Library) (*pairs, error) {
 	log, err := nccl.StartLog()
 	if err != nil {
 		return nil, fmt.Errorf("keep a log of NCCL: %w", err)
@@ -53,7 +54,7 @@ func openPairs(path string) (*pairs, error) {
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	return &pairs{library: l, log: log, sending: map[pairKey]*pair{}, coming: map[nccl.ID]*pair{}}, nil
+	return &pairs{library: l, log: log, mpi: mpi, sending: map[pairKey]*pair{}, coming: map[nccl.ID]*pair{}}, nil
 }
 
 // to returns the pair to a device of another process.
@@ -165,7 +166,7 @@ var errEnded = errors.New("NCCL: its communicators have ended")
 const endLimit = 5 * time.Second
 
 // end ends the communicator together with the other process, or alone where that does not.
-func (p *pair) end() error {
+func (p *pair) end(mpi *binding.Library) error {
 	if ready, err := p.ready(); !ready || err != nil {
 		return p.abort(errEnded)
 	}
@@ -173,7 +174,7 @@ func (p *pair) end() error {
 		return p.abort(errEnded)
 	}
 	late := func() error { return errEnded }
-	if err := binding.Await(context.Background(), endLimit, p.ready, late); err != nil {
+	if err := mpi.Await(context.Background(), endLimit, p.ready, late); err != nil {
 		return p.abort(errEnded)
 	}
 	p.lock.Lock()
@@ -210,7 +211,7 @@ func (p *pairs) close(failed error) error {
 			if failed != nil {
 				errs[i] = one.abort(failed)
 			} else {
-				errs[i] = one.end()
+				errs[i] = one.end(p.mpi)
 			}
 		})
 	}

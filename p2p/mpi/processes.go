@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	binding "github.com/halox/halox/internal/mpi"
 )
@@ -121,6 +124,7 @@ func meet(ctx context.Context, world *binding.Comm, o Options, lent bool) (*Proc
 	if err := p.introduce(ctx); err != nil {
 		return nil, err
 	}
+	p.library.Spin(p.spinners())
 	var err error
 	if p.lastTag, err = world.LargestTag(); err != nil {
 		return nil, err
@@ -147,6 +151,24 @@ func (p *Processes) introduce(ctx context.Context) error {
 		p.Hosts = append(p.Hosts, string(name))
 	}
 	return nil
+}
+
+// spinners returns how many waits of this process may keep a core busy: a few, where it has cores to itself, and none where processes share them.
+func (p *Processes) spinners() int {
+	const most, coresEach = 4, 4
+	beside := 0
+	for _, node := range p.Nodes {
+		if node == p.Nodes[p.Rank] {
+			beside++
+		}
+	}
+	cores := runtime.GOMAXPROCS(0) // those that a launcher has bound it to, or all
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if all, err := fs.CPUInfo(); err == nil {
+			cores = min(cores, len(all)/beside)
+		}
+	}
+	return min(most, cores/coresEach)
 }
 
 // number counts hosts, and the processes of each. Hosts of one name are one.

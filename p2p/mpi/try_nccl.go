@@ -48,7 +48,7 @@ func (p *Processes) NCCL() string {
 func (p *Processes) openNCCL(ctx context.Context, d *streams.Device) (made *pairs, err error) {
 	if d.HostMemory {
 		err = fmt.Errorf("mpi: %w", errNoDeviceMemory)
-	} else if made, err = openPairs(os.Getenv(nccl.Variable)); err != nil {
+	} else if made, err = openPairs(os.Getenv(nccl.Variable), p.library); err != nil {
 		err = fmt.Errorf("mpi: %w", err)
 	}
 	version := []byte{}

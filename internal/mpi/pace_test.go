@@ -1,0 +1,41 @@
+package mpi
+
+import (
+	"testing"
+	"time"
+)
+
+// No more waits than are allowed look without a rest, each for as long as it may, and others take their places when they end.
+func TestWaitsSpinInTurn(t *testing.T) {
+	var w waits
+	w.most.Store(2)
+	all := make([]pace, 4)
+	for i := range all {
+		all[i] = newPace(&w)
+		all[i].began = time.Now().Add(-2 * yieldFor)
+		all[i].rest()
+	}
+	for i, p := range all {
+		if p.spins != (i < 2) {
+			t.Errorf("wait %d of 4, of which 2 may: %t", i, p.spins)
+		}
+	}
+	all[0].end()
+	all[0].end()
+	late := newPace(&w)
+	late.began = time.Now().Add(-2 * yieldFor)
+	if late.rest(); !late.spins {
+		t.Error("no wait took the place of one that ended")
+	}
+	late.began = time.Now().Add(-2 * spinFor)
+	if waited := late.rest(); late.spins || waited < 2*spinFor {
+		t.Errorf("a wait of %v looks without a rest", waited)
+	}
+	for i := range all {
+		all[i].end()
+	}
+	late.end()
+	if n := w.spinning.Load(); n != 0 {
+		t.Errorf("%d waits are counted that have ended", n)
+	}
+}
