@@ -18,7 +18,8 @@
 # Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
-# TESTS names the test programs that step tests runs (default: all that are in the bundle).
+# TESTS names the test programs that step tests runs (default: all that are in the bundle), and LIMIT how many seconds one may take: the longest takes
+# some ten minutes.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
@@ -81,7 +82,7 @@ tests() {
 		name=${name%.test}
 		from=$bundle/files/${name//-//}
 		[ -d "$from" ] || from=$work
-		check "$name" env -C "$from" "$bundle/$name.test" -test.v -test.short
+		LIMIT=${LIMIT:-1500} check "$name" env -C "$from" "$bundle/$name.test" -test.v -test.short
 	done
 }
 
