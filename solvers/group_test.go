@@ -31,7 +31,7 @@ func inGroups() (all []how) {
 func TestGroupsGiveOneAnswer(t *testing.T) {
 	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
 		r, made := rand.New(rand.NewPCG(1, 7)), 0
-		for c := range testdevices.Few(60, make([]struct{}, 240)) {
+		for c := range testdevices.Fewer(20, testdevices.Few(60, make([]struct{}, 240))) {
 			p := randomProblem(t, r)
 			steps, every := 3+r.IntN(9), 1+r.IntN(5)
 			want, norms := expected(p, steps)
@@ -202,6 +202,7 @@ func TestADryRunCountsGroups(t *testing.T) {
 
 // A large grid of odd sizes has the bits of plain sweeps.
 func TestGroupsOfALargeGrid(t *testing.T) {
+	testdevices.Once(t)
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		p := problem(t, []int{517, 259, 131}, kernels.Float32, "dtnnpp")
 		if set.Devices[0].HostCores {
@@ -234,7 +235,7 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 func TestPassesGiveOneAnswer(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		r := rand.New(rand.NewPCG(5, 9))
-		cases := 40
+		cases := testdevices.Times(10, 40)
 		if testdevices.OnCPU(set.Devices[0]) {
 			cases = 12
 		}
@@ -265,15 +266,19 @@ func TestPassesGiveOneAnswer(t *testing.T) {
 // Passes over grids of many tiles have the bits of plain sweeps: of the stars that have kernels of their own, between walls of both kinds.
 func TestPassesOfALargeGrid(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
-		for _, c := range []struct {
+		type large struct {
 			size  []int
 			walls string
-		}{{[]int{517, 259, 131}, "ddnndn"}, {[]int{512, 256, 64}, "dddddd"}, {[]int{2047, 1025}, "ndnn"}, {[]int{4096, 512}, "dddd"}, {[]int{512, 256, 64}, "dtndtn"}} {
+		}
+		for i, c := range testdevices.Fewer(2, []large{{[]int{512, 256, 64}, "dtndtn"}, {[]int{517, 259, 131}, "ddnndn"}, {[]int{512, 256, 64}, "dddddd"}, {[]int{4096, 512}, "dddd"}, {[]int{2047, 1025}, "ndnn"}}) {
 			if set.Devices[0].HostCores {
 				c.size[0] /= 4
 				c.size[1] /= 4
 			}
-			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+			for j, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
+				if !testdevices.Turn(i+j, 2) {
+					continue
+				}
 				t.Run(fmt.Sprintf("size=%v/%s", c.size, real), func(t *testing.T) {
 					p := problem(t, c.size, real, c.walls)
 					plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}, Options{Steps: 47, CheckEvery: 23})
