@@ -265,20 +265,17 @@ func TestPassesGiveOneAnswer(t *testing.T) {
 
 // Passes over grids of many tiles have the bits of plain sweeps: of the stars that have kernels of their own, between walls of both kinds.
 func TestPassesOfALargeGrid(t *testing.T) {
+	testdevices.Once(t)
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
-		type large struct {
+		for _, c := range []struct {
 			size  []int
 			walls string
-		}
-		for i, c := range testdevices.Fewer(2, []large{{[]int{512, 256, 64}, "dtndtn"}, {[]int{517, 259, 131}, "ddnndn"}, {[]int{512, 256, 64}, "dddddd"}, {[]int{4096, 512}, "dddd"}, {[]int{2047, 1025}, "ndnn"}}) {
+		}{{[]int{517, 259, 131}, "ddnndn"}, {[]int{512, 256, 64}, "dddddd"}, {[]int{2047, 1025}, "ndnn"}, {[]int{4096, 512}, "dddd"}, {[]int{512, 256, 64}, "dtndtn"}} {
 			if set.Devices[0].HostCores {
 				c.size[0] /= 4
 				c.size[1] /= 4
 			}
-			for j, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
-				if !testdevices.Turn(i+j, 2) {
-					continue
-				}
+			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 				t.Run(fmt.Sprintf("size=%v/%s", c.size, real), func(t *testing.T) {
 					p := problem(t, c.size, real, c.walls)
 					plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Staged, parts: domain.Vec{1, 1, 1}}, Options{Steps: 47, CheckEvery: 23})
