@@ -179,7 +179,7 @@ func closeFreesAll(t *testing.T, scheme Scheme) {
 		}
 		once() // what the driver itself keeps
 		before := used()
-		for range 3 {
+		for range testdevices.Times(1, 3) {
 			once()
 		}
 		if after := used(); after > before {
