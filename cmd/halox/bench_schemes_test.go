@@ -143,6 +143,7 @@ func TestBenchSchemesOfSquares(t *testing.T) {
 // What cannot be is left out and said, in the record too; if nothing can be, that is an
 // error, which leaves the record.
 func TestBenchSchemesLeavesOut(t *testing.T) {
+	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1,3", "--points", "2", "--precisions", "float64", "--schemes", "assisted", "--paths", "peer")
 	if len(r.Rows) != 2 || len(r.Rows[0].Values) == 0 || len(r.Rows[1].Values) > 0 || !strings.Contains(r.Rows[1].Note, "no cut of [2 2 2] points into 3 parts") {
 		t.Errorf("%+v", r.Rows)
@@ -183,6 +184,7 @@ func TestBenchSchemesRefuses(t *testing.T) {
 // Strong and weak scaling are against one device, and their modes lie on curves of their
 // own.
 func TestBenchScaling(t *testing.T) {
+	testdevices.Once(t)
 	r, out := benched(t, "scaling", "--devices", "1,2,4", "--points", "8", "--precisions", "float64", "--scheme", "two-stream,baseline")
 	if len(r.Rows) != 2*2*3 || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {
 		t.Fatalf("%d rows:\n%s", len(r.Rows), out)

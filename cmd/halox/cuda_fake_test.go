@@ -108,6 +108,7 @@ links, from the row to the column, and peer access, tried with data:
 }
 
 func TestDevicesOfADriverThatFails(t *testing.T) {
+	testdevices.Once(t)
 	for _, tc := range []struct {
 		name  string
 		flags []string
