@@ -44,8 +44,9 @@ test-long: ## run all tests whole: all programs for all generations of GPUs, all
 	HALOX_TEST_LONG=1 $(GO) test -timeout 20m $(TESTFLAGS) ./...
 
 # The detector has nothing to see in internal/rooms, which reads other files without cgo.
-# Studies of numbers are shorter under the detector and without cgo, and what C++ and CUDA do by themselves is left out: see
-# Few, CPU and OtherCompilers in internal/testdevices.
+# Under the detector and without cgo, studies of numbers and lists of cases whose threads are the same are shorter, tests whose
+# threads are those of other tests are skipped, and what C++ and CUDA do by themselves is left out: see Few, Fewer, Turn, Times,
+# Once, CPU and OtherCompilers in internal/testdevices.
 race: ## run the tests of all that has threads under the race detector; what it measures is not for the user's cache
 	@HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $(filter-out %/internal/rooms,$(NOT_PLAIN))
 

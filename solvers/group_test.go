@@ -202,6 +202,7 @@ func TestADryRunCountsGroups(t *testing.T) {
 
 // A large grid of odd sizes has the bits of plain sweeps.
 func TestGroupsOfALargeGrid(t *testing.T) {
+	testdevices.Once(t)
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		p := problem(t, []int{517, 259, 131}, kernels.Float32, "dtnnpp")
 		if set.Devices[0].HostCores {
@@ -234,7 +235,7 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 func TestPassesGiveOneAnswer(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		r := rand.New(rand.NewPCG(5, 9))
-		cases := 40
+		cases := testdevices.Times(10, 40)
 		if testdevices.OnCPU(set.Devices[0]) {
 			cases = 12
 		}
@@ -264,6 +265,7 @@ func TestPassesGiveOneAnswer(t *testing.T) {
 
 // Passes over grids of many tiles have the bits of plain sweeps: of the stars that have kernels of their own, between walls of both kinds.
 func TestPassesOfALargeGrid(t *testing.T) {
+	testdevices.Once(t)
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		for _, c := range []struct {
 			size  []int

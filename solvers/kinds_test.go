@@ -48,7 +48,7 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 					}
 					real := reals[(i+j)%2]
 					c := conformance{problem: of(t, problem(t, size, real, w), k), cuts: cuts}
-					t.Run(fmt.Sprintf("dims=%d/%v/walls=%s/type=%s", dims, k, w[:2*dims], real), func(t *testing.T) { oneAnswer(t, set, c) })
+					t.Run(fmt.Sprintf("dims=%d/%v/walls=%s/type=%s", dims, k, w[:2*dims], real), func(t *testing.T) { oneAnswer(t, set, c, 2*i+j, 7) })
 				}
 			}
 		}
@@ -58,10 +58,10 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 // Eight devices that all meet in one point, and again around a periodic axis.
 func TestOneAnswerOfEightDevices(t *testing.T) {
 	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
-		for _, k := range stencil.Kinds(3)[1:] {
+		for i, k := range stencil.Kinds(3)[1:] {
 			for _, w := range testdevices.Few(1, []string{"pppppp", "dddddd", "ppnddn"}) {
 				c := conformance{problem: of(t, problem(t, []int{8, 7, 9}, kernels.Float64, w), k), cuts: []domain.Vec{{2, 2, 2}}}
-				t.Run(fmt.Sprintf("%v/walls=%s", k, w), func(t *testing.T) { oneAnswer(t, set, c) })
+				t.Run(fmt.Sprintf("%v/walls=%s", k, w), func(t *testing.T) { oneAnswer(t, set, c, i, 3) })
 			}
 		}
 	})
@@ -91,6 +91,7 @@ func TestKindsThatAreRefused(t *testing.T) {
 // Between walls that let nothing through or hold the field at 0, and around periodic axes, a mode decays as the eigenvalue
 // of the Laplacian says, to the order of the stencil.
 func TestKindsConverge(t *testing.T) {
+	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		for dims, all := range map[int][]string{2: {"dddd", "nnnn", "ndnd", "dndn", "pppp", "nndd", "ddpp"}, 3: {"dddddd", "nnnnnn", "dndndn", "ppddnn"}} {
 			for _, k := range stencil.Kinds(dims) {
@@ -110,6 +111,7 @@ func TestKindsConverge(t *testing.T) {
 // A field that is linear along each axis between Dirichlet walls stays as it is, with every kind of stencil and in all mixes of
 // walls, which it does only if the values of walls are those of their own places, in edges and corners too.
 func TestLinearFieldsStay(t *testing.T) {
+	testdevices.Once(t)
 	set := testdevices.Host(t, 4)
 	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
 		for _, k := range stencil.Kinds(dims) {
@@ -168,6 +170,7 @@ func modeError(t *testing.T, set *testdevices.Set, h how, k stencil.Kind, mix st
 // A wall whose values bend along it bends the field across it, which odd reflection leaves out: between such walls
 // stencils of fourth order are of second order.
 func TestWideStencilsAtBentWalls(t *testing.T) {
+	testdevices.Once(t)
 	set := testdevices.Host(t, 2)
 	const exact = "sin(pi*x)*sinh(pi*(1-y))/sinh(pi)"
 	var errors []float64

@@ -61,6 +61,7 @@ func overGPUsToo(t *testing.T, f func(t *testing.T, set *testdevices.Set, h how)
 // The slowest mode of a box keeps its shape and shrinks by cos(pi*h) a sweep,
 // which the walls, the stencil and the coordinates must all agree on.
 func TestSineModeDecays(t *testing.T) {
+	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		const n, steps = 23, 200
 		zero := Wall{Dirichlet, parse(t, "0")}
@@ -90,6 +91,7 @@ func TestSineModeDecays(t *testing.T) {
 // The converged solution of Laplace's equation approaches a harmonic function
 // with the square of the spacing.
 func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
+	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		const exact = "sin(pi*x)*sinh(pi*(1-y))/sinh(pi)+0.3*exp(2*z)*cos(2*x)"
 		var errors []float64
@@ -115,6 +117,7 @@ func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
 
 // Nothing is gained or lost around periodic axes and between insulated walls.
 func TestSumsAreKept(t *testing.T) {
+	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		for name, kind := range map[string]WallKind{"periodic": Periodic, "insulated": Neumann} {
 			t.Run(name, func(t *testing.T) {

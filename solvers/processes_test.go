@@ -25,7 +25,7 @@ func TestProcesses(t *testing.T) {
 			{"intervals", []int{3}, 1},
 			{"refusals", []int{3}, 1},
 		} {
-			for _, ranks := range testdevices.Spread(tc.some, tc.ranks) {
+			for _, ranks := range testdevices.Fewer(1, testdevices.Spread(tc.some, tc.ranks)) {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 200 * time.Second})
 					r.Succeeds(t)

@@ -28,8 +28,11 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 			changes = append(changes, ref.norms)
 		}
 		for _, norm := range []Norm{MaxNorm, L2Norm} {
-			for _, every := range []int64{1, 2, 7, 20, 40} {
-				for _, scheme := range Schemes() {
+			for i, every := range []int64{1, 2, 7, 20, 40} {
+				for j, scheme := range Schemes() {
+					if !testdevices.Turn(i+j, 4) {
+						continue
+					}
 					t.Run(fmt.Sprintf("norm=%s/every=%d/scheme=%s", norm, every, scheme), func(t *testing.T) {
 						const aim = 20 // the step whose change is the tolerance
 						tolerance := changes[aim-1].MaxChange
@@ -55,8 +58,11 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 // with norms and a field that belong to it.
 func TestInterrupt(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
-		for _, scheme := range Schemes() {
-			for _, every := range []int64{1, 7, 1 << 30} {
+		for i, scheme := range Schemes() {
+			for j, every := range []int64{1, 7, 1 << 30} {
+				if !testdevices.Turn(i+j, 2) {
+					continue
+				}
 				t.Run(fmt.Sprintf("scheme=%s/every=%d", scheme, every), func(t *testing.T) { interrupt(t, set, scheme, every) })
 			}
 		}
@@ -173,7 +179,7 @@ func closeFreesAll(t *testing.T, scheme Scheme) {
 		}
 		once() // what the driver itself keeps
 		before := used()
-		for range 3 {
+		for range testdevices.Times(1, 3) {
 			once()
 		}
 		if after := used(); after > before {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench/datatypes"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
 
@@ -101,6 +102,7 @@ func labelled(row results.Row, label string) float64 {
 // An engine that does not suit a layout has no row; the driver's copies are always
 // measured.
 func TestBenchPackUnsuited(t *testing.T) {
+	testdevices.Once(t)
 	out, r := packs(t, "--engines", "targeted", "--match", "LAMMPS_atomic/d=1217", "--to", "pinned", "--blocks", "3", "--no-check")
 	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != datatypes.ToPinned || labelled(r.Rows[0], "thread_blocks") != 3 {
 		t.Errorf("%+v", r)
@@ -111,6 +113,7 @@ func TestBenchPackUnsuited(t *testing.T) {
 }
 
 func TestBenchPackRefuses(t *testing.T) {
+	testdevices.Once(t)
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "folder.png")
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -163,6 +166,7 @@ func TestBenchPackLists(t *testing.T) {
 
 // A figure measures its own contenders on its own layouts.
 func TestBenchPackFigure(t *testing.T) {
+	testdevices.Once(t)
 	for _, tc := range []struct {
 		figure, to string
 		contenders []string

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
 
@@ -65,6 +66,7 @@ func goes(r *results.Record, from, to, link string) bool {
 // Small layouts of many suites arrive as they should, there and back, in fragments that
 // do not suit them. Those of layouts in one piece need none.
 func TestBenchPingPongInFragments(t *testing.T) {
+	testdevices.Once(t)
 	_, r := pings(t, "--most", "3000", "--suites", "ddtbench,jenkins,hand,shoc", "--fragment", "200", "--ring", "2", "--remote",
 		"--paths", "direct,peer", "--budget", "1ns")
 	if len(r.Rows) < 2*40 || labelled(r.Rows[0], "fragment") != 200 || labelled(r.Rows[0], "ring") != 2 || !slices.Equal(contended(r), []string{"direct", "peer, remote"}) {
@@ -106,6 +108,7 @@ func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
 }
 
 func TestBenchPingPongRefuses(t *testing.T) {
+	testdevices.Once(t)
 	for _, tc := range []struct {
 		name, want string
 		args       []string
@@ -150,6 +153,7 @@ func TestBenchPingPongLists(t *testing.T) {
 
 // A figure measures its own engines over its own path, unless told another.
 func TestBenchPingPongFigure(t *testing.T) {
+	testdevices.Once(t)
 	for _, tc := range []struct {
 		figure, first string // contender
 		args          []string
@@ -169,6 +173,7 @@ func TestBenchPingPongFigure(t *testing.T) {
 
 // A layout that no engine suits has a row that says why; where there is no other, that is an error.
 func TestBenchPingPongUnsuited(t *testing.T) {
+	testdevices.Once(t)
 	file := filepath.Join(t.TempDir(), "p.json")
 	code, out, errs := cli("bench", "pingpong", "--backend", "host", "--budget", "100us", "--engine", "tree", "--paths", "staged",
 		"--match", "wu/V/n=1024$", "--no-check", "--fragment", "65536", "--record", file)
@@ -182,6 +187,7 @@ func TestBenchPingPongUnsuited(t *testing.T) {
 
 // Fragments that a message does not go in are no label of its row, and are said not to apply.
 func TestBenchPingPongWithoutFragments(t *testing.T) {
+	testdevices.Once(t)
 	file := filepath.Join(t.TempDir(), "p.json")
 	code, out, errs := cli("bench", "pingpong", "--backend", "host", "--budget", "100us", "--paths", "direct",
 		"--match", "wu/V-contiguous/n=1024$", "--fragment", "65536", "--ring", "2", "--record", file)

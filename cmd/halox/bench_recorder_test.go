@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
 
@@ -138,6 +139,7 @@ func TestProgressInLines(t *testing.T) {
 // A bench that is interrupted while its devices are opened leaves the record as it was, and says so
 // by its exit code.
 func TestBenchInterruptedBeforeItMeasures(t *testing.T) {
+	testdevices.Once(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := write(t, "e.json", "an older record")

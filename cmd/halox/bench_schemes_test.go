@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
@@ -40,6 +41,7 @@ func near(t *testing.T, row results.Row, m results.Metric, want float64) {
 
 // Steps with norms are rows of their own, and compared with each other.
 func TestBenchSchemesWithNorms(t *testing.T) {
+	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused,resident", "--norms", "0,1,4,1")
 	if len(r.Rows) != 3*3 {
 		t.Fatalf("%d rows", len(r.Rows))
@@ -64,6 +66,7 @@ func TestBenchSchemesWithNorms(t *testing.T) {
 
 // Either way to sum has rows of its own, and there is one row without norms.
 func TestBenchSchemesBySums(t *testing.T) {
+	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused", "--norms", "0,1", "--sums", "fast,reproducible")
 	var got []string
 	for _, row := range r.Rows {
@@ -79,8 +82,8 @@ func TestBenchSchemesBySums(t *testing.T) {
 
 // Every scheme is there with every path and order, and its numbers agree.
 func TestBenchSchemes(t *testing.T) {
-	plot := filepath.Join(t.TempDir(), "s.png")
-	r, out := benched(t, "schemes", "--devices", "1,2", "--points", "6,9", "--precisions", "float32", "--plot", plot)
+	plot, points := filepath.Join(t.TempDir(), "s.png"), testdevices.Fewer(1, []string{"6", "9"})
+	r, out := benched(t, "schemes", "--devices", "1,2", "--points", strings.Join(points, ","), "--precisions", "float32", "--plot", plot)
 	alone, two := 0, 0
 	for _, s := range scheme.All() {
 		paths := 0
@@ -91,7 +94,7 @@ func TestBenchSchemes(t *testing.T) {
 		}
 		alone, two = alone+1, two+paths*max(1, len(needsOf(s).Orders))
 	}
-	if want := 2 * (alone + two); len(r.Rows) != want || r.Kind != results.KindSchemes || len(r.Devices) != 2 || strings.Count(out, "pairwise") != 2*3 {
+	if want := len(points) * (alone + two); len(r.Rows) != want || r.Kind != results.KindSchemes || len(r.Devices) != 2 || strings.Count(out, "pairwise") != len(points)*3 {
 		t.Errorf("%d rows, want %d:\n%s", len(r.Rows), want, out)
 	}
 	for _, row := range r.Rows {
@@ -123,6 +126,7 @@ func TestBenchSchemes(t *testing.T) {
 
 // Squares have the star of five points and six operations.
 func TestBenchSchemesOfSquares(t *testing.T) {
+	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--dims", "2", "--devices", "2", "--points", "8", "--precisions", "float64", "--cut", "slabs",
 		"--schemes", "two-stream", "--paths", "peer")
 	if len(r.Rows) != 2 {
@@ -139,6 +143,7 @@ func TestBenchSchemesOfSquares(t *testing.T) {
 // What cannot be is left out and said, in the record too; if nothing can be, that is an
 // error, which leaves the record.
 func TestBenchSchemesLeavesOut(t *testing.T) {
+	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1,3", "--points", "2", "--precisions", "float64", "--schemes", "assisted", "--paths", "peer")
 	if len(r.Rows) != 2 || len(r.Rows[0].Values) == 0 || len(r.Rows[1].Values) > 0 || !strings.Contains(r.Rows[1].Note, "no cut of [2 2 2] points into 3 parts") {
 		t.Errorf("%+v", r.Rows)
@@ -179,6 +184,7 @@ func TestBenchSchemesRefuses(t *testing.T) {
 // Strong and weak scaling are against one device, and their modes lie on curves of their
 // own.
 func TestBenchScaling(t *testing.T) {
+	testdevices.Once(t)
 	r, out := benched(t, "scaling", "--devices", "1,2,4", "--points", "8", "--precisions", "float64", "--scheme", "two-stream,baseline")
 	if len(r.Rows) != 2*2*3 || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {
 		t.Fatalf("%d rows:\n%s", len(r.Rows), out)
@@ -213,6 +219,7 @@ func TestBenchScaling(t *testing.T) {
 
 // One mode alone begins with one device, too, and a record that ends anywhere goes on.
 func TestBenchScalingResumes(t *testing.T) {
+	testdevices.Once(t)
 	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "two-stream", "--mode", "weak"}
 	if r, _ := benched(t, args...); len(r.Rows) != 2 || r.Rows[0].Text("mode") != "weak" || r.Rows[0].Text("devices") != "1" {
 		t.Errorf("%+v", r.Rows)
@@ -239,6 +246,7 @@ func TestBenchScalingResumes(t *testing.T) {
 
 // A record that was interrupted goes on, and rows that were there are compared with the new ones.
 func TestBenchSchemesResumes(t *testing.T) {
+	testdevices.Once(t)
 	args := []string{"schemes", "--devices", "2", "--points", "6", "--precisions", "float64"}
 	whole, _ := benched(t, args...)
 	file := filepath.Join(t.TempDir(), "s.json")

@@ -29,7 +29,7 @@ func withFake(t *testing.T, flags ...string) *cudafake.Fake {
 // A driver that never returns holds up nobody who wants to stop.
 func TestSignalsBesideAStuckDriver(t *testing.T) {
 	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\n")
-	for _, tc := range []struct {
+	for _, tc := range testdevices.Fewer(3, []struct {
 		call string
 		args []string
 	}{
@@ -38,7 +38,7 @@ func TestSignalsBesideAStuckDriver(t *testing.T) {
 		{"cuDevicePrimaryCtxRetain", []string{"plan", file}},
 		{"cuMemcpyPeerAsync", []string{"verify", file}},
 		{"cuMemcpyPeerAsync", []string{"bench", "exchange"}},
-	} {
+	}) {
 		t.Run(tc.call+" "+tc.args[0], func(t *testing.T) {
 			withFake(t, cudafake.Stuck(tc.call))
 			p := start(t, "", tc.args...)
@@ -108,6 +108,7 @@ links, from the row to the column, and peer access, tried with data:
 }
 
 func TestDevicesOfADriverThatFails(t *testing.T) {
+	testdevices.Once(t)
 	for _, tc := range []struct {
 		name  string
 		flags []string

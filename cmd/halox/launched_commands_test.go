@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
 )
@@ -29,6 +30,9 @@ func TestLaunchedCommands(t *testing.T) {
 			"verify":          {[]string{"verify", config}, []string{"\nall ", "checks hold", "scheme assisted by staged and mpi: 20 steps on 4 host devices of 2 processes", "ok    ranks of 4 devices of 2 processes on one host: one gets what all put to it at once"}},
 		} {
 			t.Run(name, func(t *testing.T) {
+				if strings.HasPrefix(name, "plan ") {
+					testdevices.Once(t)
+				}
 				r := launchHalox(t, in, 2, []string{"CUDA_VISIBLE_DEVICES="}, tc.args...) // which one process might have to itself
 				r.Succeeds(t)
 				for _, words := range tc.says {
@@ -100,6 +104,9 @@ func TestLaunchedBenches(t *testing.T) {
 			}},
 		} {
 			t.Run(name, func(t *testing.T) {
+				if name != "links" && name != "exchange" { // which have messages of processes and of devices
+					testdevices.Once(t)
+				}
 				file := filepath.Join(t.TempDir(), "r.json")
 				args := append(append([]string{"bench"}, tc.args...), "--backend", "host", "--record", file)
 				r := launchHalox(t, in, tc.ranks, nil, args...)
@@ -130,6 +137,7 @@ func TestLaunchedBenches(t *testing.T) {
 
 // A bench goes on where it was interrupted, though rank 0 alone has the record.
 func TestLaunchedBenchResumes(t *testing.T) {
+	testdevices.Once(t)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		file := filepath.Join(t.TempDir(), "r.json")
 		args := []string{"bench", "exchange", "--backend", "host", "--points", "4,8", "--devices", "1", "--resume", file}
@@ -156,10 +164,10 @@ func TestLaunchedBenchResumes(t *testing.T) {
 func TestLaunchedCommandsOfOne(t *testing.T) {
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, args := range [][]string{
+		for _, args := range testdevices.Fewer(2, [][]string{
 			{"bench", "ranks"}, {"bench", "latency"}, {"bench", "sweep"}, {"bench", "pack"}, {"bench", "pingpong"},
 			{"verify", config, "--ranks-for", "1s"}, {"plan", config, "--hosts", "8"},
-		} {
+		}) {
 			words := " is of one process, and a launcher started 2: "
 			r := launchHalox(t, in, 2, nil, args...)
 			r.Fails(t, words)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/field"
@@ -190,7 +191,7 @@ func TestOverridesAndPrecedence(t *testing.T) {
 }
 
 func TestSamplesRun(t *testing.T) {
-	for _, name := range []string{"laplace2d", "laplace3d", "heat2d", "heat3d"} {
+	for _, name := range testdevices.Fewer(1, []string{"laplace2d", "laplace3d", "heat2d", "heat3d"}) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, name+".yaml")

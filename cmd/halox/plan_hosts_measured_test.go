@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/forecast"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
 
@@ -43,6 +44,7 @@ func recordOfProcesses(t *testing.T, hosts, processes, devices int, step func(po
 
 // Steps of processes are taken as cut over the hosts that their devices are in, joined by the network that is named.
 func TestMeasuredStepsOfProcesses(t *testing.T) {
+	testdevices.Once(t)
 	c, err := loadConfig(heatSample, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +93,7 @@ func TestMeasuredStepsOfProcesses(t *testing.T) {
 
 // The network of measured hosts is asked for, and hosts with several devices are not predicted from hosts with one.
 func TestPlanHostsFromProcesses(t *testing.T) {
+	testdevices.Once(t)
 	us := func(points, devices int) float64 {
 		sweep := 5 + float64(points*points*points)/float64(devices)/1e3
 		if devices > 1 {

@@ -36,6 +36,7 @@ func plannedHosts(t *testing.T, args ...string) (string, []results.Row) {
 
 // A faster network is at least as efficient, on one host nothing is lost, and the curves end at the number of hosts that was asked for.
 func TestPlanHosts(t *testing.T) {
+	testdevices.Once(t)
 	picture := filepath.Join(t.TempDir(), "hosts.svg")
 	out, rows := plannedHosts(t, "--set", "grid.size=[1024,1024,1024]", "--hosts", "10000", "--network", "10gbe,ndr400x4", "--measured", measuredSchemes, "--plot", picture)
 	if text, err := os.ReadFile(picture); err != nil || !strings.Contains(string(text), "ndr400x4") {
@@ -78,6 +79,7 @@ func TestPlanHosts(t *testing.T) {
 
 // The scheme and the path of the config choose among the measured steps.
 func TestPlanHostsByOneScheme(t *testing.T) {
+	testdevices.Once(t)
 	out, _ := plannedHosts(t, "--hosts", "2", "--network", "hdr200", "--measured", measuredSchemes, "--set", "exchange.scheme=assisted", "--set", "exchange.path=peer")
 	if !strings.Contains(out, "assisted by peer") || strings.Contains(out, "fused") || strings.Contains(out, "staged") {
 		t.Errorf("got\n%s", out)
@@ -85,6 +87,7 @@ func TestPlanHostsByOneScheme(t *testing.T) {
 }
 
 func TestPlanHostsRefuses(t *testing.T) {
+	testdevices.Once(t)
 	network := filepath.Join(t.TempDir(), "network.yaml")
 	if err := os.WriteFile(network, []byte("latency_us: 1\nbandwidth_gb_s: 0\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -118,6 +121,7 @@ func TestPlanHostsRefuses(t *testing.T) {
 
 // What was not to be predicted, or could not, is refused before anything is printed.
 func TestPlanHostsRefusesAtOnce(t *testing.T) {
+	testdevices.Once(t)
 	for args, want := range map[string]string{
 		"--record record.json": "--record: it goes with --hosts",
 		"--network hdr200":     "--network: it goes with --hosts",

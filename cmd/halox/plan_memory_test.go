@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
@@ -16,7 +17,7 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 	measured(t)
 	dir := t.TempDir()
 	file := write(t, "c.yaml", planned)
-	for _, name := range scheme.All() {
+	for _, name := range testdevices.Fewer(2, scheme.All()) {
 		t.Run(string(name), func(t *testing.T) {
 			config, err := loadConfig(file, []string{
 				"exchange.scheme=" + string(name), "stop.iterations=5", "stop.tolerance=1e-300", "stop.check_every=2", "exact=sin(x)",
@@ -58,6 +59,7 @@ func TestPlanSaysWhatARunHolds(t *testing.T) {
 
 // A grid that does not fit is refused by all commands, with the numbers and what they are of.
 func TestGridsThatDoNotFit(t *testing.T) {
+	testdevices.Once(t)
 	measured(t)
 	file := write(t, "c.yaml", planned)
 	for _, args := range [][]string{{"config", "check"}, {"plan"}, {"run"}} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
@@ -113,6 +114,7 @@ func TestPlanForcesPaths(t *testing.T) {
 
 // What does not fit is refused with the numbers, after the tables that show why.
 func TestPlanRefusesWhatDoesNotFit(t *testing.T) {
+	testdevices.Once(t)
 	measured(t)
 	file := write(t, "c.yaml", planned)
 	code, out, errs := cli("plan", file, "--set", "grid.size=[20000,40000,20000]", "--set", "exchange.path=peer")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/bench/datatypes"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
@@ -21,6 +22,7 @@ func old(name string) string {
 // What benches and runs write is drawn and printed by the commands for records, alone
 // and together.
 func TestPlotWhatWasMeasured(t *testing.T) {
+	testdevices.Once(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	t.Setenv("HALOX_CACHE", at("cache"))
@@ -67,6 +69,7 @@ func TestPlotWhatWasMeasured(t *testing.T) {
 
 // A record of the driver's copies alone is drawn as the figures that show these.
 func TestPlotFigureOfAnOldRecord(t *testing.T) {
+	testdevices.Once(t)
 	out := filepath.Join(t.TempDir(), "wu-7.png")
 	if code, _, errs := cli("plot", old("pack"), "--kind", "wu-7", "-o", out); code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
@@ -75,6 +78,7 @@ func TestPlotFigureOfAnOldRecord(t *testing.T) {
 }
 
 func TestPlotLists(t *testing.T) {
+	testdevices.Once(t)
 	code, out, _ := cli("plot", "--kind", "list")
 	if want := len(maps.Collect(plot.Kinds())) + len(datatypes.Figures()); code != 0 || strings.Count(out, "\n") != want {
 		t.Errorf("exit %d, %d plots wanted:\n%s", code, want, out)
@@ -90,6 +94,7 @@ func TestPlotLists(t *testing.T) {
 }
 
 func TestPlotRefuses(t *testing.T) {
+	testdevices.Once(t)
 	dir := t.TempDir()
 	cut := filepath.Join(dir, "cut.json")
 	if err := os.WriteFile(cut, []byte(`{"schema": 2, "kind": "pa`), 0o644); err != nil {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
 )
 
 // readmeBlock returns the first code block of the README after a heading.
@@ -48,6 +50,7 @@ func TestConfigOfTheREADME(t *testing.T) {
 
 // The commands that the README shows can be typed one after the other.
 func TestCommandsOfTheREADME(t *testing.T) {
+	testdevices.Once(t)
 	commands := regexp.MustCompile(`(?m)^\./halox ([^#\n]+)`).FindAllStringSubmatch(readmeBlock(t, "Use"), -1)
 	if len(commands) < 4 {
 		t.Errorf("the README has %d commands", len(commands))

@@ -13,7 +13,7 @@ import (
 
 func TestVerify(t *testing.T) {
 	measured(t)
-	for _, c := range testdevices.Few(2, []struct {
+	for _, c := range testdevices.Fewer(1, testdevices.Few(2, []struct {
 		name   string
 		set    []string
 		says   []string
@@ -33,7 +33,7 @@ func TestVerify(t *testing.T) {
 		{"large", []string{"grid.size=[400,100,50]", "devices.count=2", "decomposition=[2,1,1]", "output.slice=z=49"}, []string{
 			"heat on 50 x 100 x 50 points", "the grid of the file, 400 x 100 x 50, is too large",
 		}, "all 48 checks hold\n"},
-	}) {
+	})) {
 		t.Run(c.name, func(t *testing.T) {
 			args := []string{"verify", write(t, "c.yaml", planned)}
 			for _, s := range c.set {

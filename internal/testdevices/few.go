@@ -31,6 +31,36 @@ func spread[T any](n int, all []T) []T {
 	return some
 }
 
+// Fewer returns all elements, but n of them, spread from the first to the last, where tests run again: under the race detector and
+// without cgo. It is for cases whose threads are the same.
+func Fewer[T any](n int, all []T) []T {
+	if again {
+		return spread(n, all)
+	}
+	return all
+}
+
+// Times returns all, but n where tests run again, see Fewer.
+func Times(n, all int) int {
+	if again {
+		return n
+	}
+	return all
+}
+
+// Turn reports whether the i-th of several cases is to run. All are, but where tests run again, see Fewer, every n-th. Where cases
+// are products of lists, i is a sum of places in these, so that each element of each list has its turn.
+func Turn(i, n int) bool { return !again || i%n == 0 }
+
+// Once skips a test where tests run again, see Fewer: one whose threads are those of other tests of its package, and whose numbers
+// cgo does not change.
+func Once(t testing.TB) {
+	t.Helper()
+	if again {
+		t.Skip("SKIPPED: under the race detector, or without cgo: its threads are those of other tests")
+	}
+}
+
 // OtherCompilers skips a test under the race detector and without cgo: one that has compilers of C++ or CUDA work for
 // minutes, of which neither changes anything.
 func OtherCompilers(t testing.TB) {

@@ -5,12 +5,14 @@ import (
 	"testing"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/stencil"
 )
 
 // A pass on a host device gives the bits of sweeps, whatever the stencil, the sides, the size and the tiles.
 func TestHostPasses(t *testing.T) {
+	testdevices.Once(t)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range stencils(t) {
 		for range 12 {

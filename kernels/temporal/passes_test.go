@@ -25,7 +25,7 @@ func TestPasses(t *testing.T) {
 		if testdevices.OnGPU(b.Device) {
 			cases = 6
 		}
-		all := stencils(t)
+		all := testdevices.Fewer(3, stencils(t))
 		if testdevices.OnCPU(b.Device) {
 			all = testdevices.Spread(5, all) // each program takes a second to compile
 		}

@@ -35,6 +35,7 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 		for n := range int64(steps) {
 			ref.step(n + 1)
 		}
+		turn := seed
 		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
 			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
@@ -42,6 +43,9 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 			for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused} {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct, p2p.Peer} {
 					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil || name == scheme.Fused && !points {
+						continue
+					}
+					if turn++; name != scheme.Fused && !testdevices.Turn(turn, 3) { // few steps suit fused
 						continue
 					}
 					t.Run(fmt.Sprintf("seed=%d/group=%d/scheme=%s/path=%s/parts=%dx%dx%d", seed, s.group, name, path, parts[0], parts[1], parts[2]), func(t *testing.T) {

@@ -87,6 +87,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 // Trials step copies of the variables only where there is memory for these, and only schemes for which there is
 // memory too.
 func TestTrialsLookAtWhatIsFree(t *testing.T) {
+	testdevices.Once(t)
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	_, step, _ := fakeSession(t, 1<<30)
 	own := 2 * step.variables()[0].Level(0).Parts[0].Data.Memory.Size()

@@ -136,8 +136,11 @@ func placed(s *halo.Session, p *mpi.Processes, grid domain.Grid, parts domain.Ve
 func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 	ran := map[scheme.Scheme]int{}
 	for seed := range uint64(12) {
-		for _, parts := range []domain.Vec{{1, 3, 1}, {2, 2, 1}, {3, 1, 1}} {
-			for _, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}, {Scheme: scheme.Fused}} {
+		for i, parts := range []domain.Vec{{1, 3, 1}, {2, 2, 1}, {3, 1, 1}} {
+			for j, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}, {Scheme: scheme.Fused}} {
+				if !testdevices.Turn(int(seed)+i+j, 4) {
+					continue
+				}
 				t := &inProgram{}
 				once, err := t.run(func() error { return stepsAmong(t, s, p, seed, parts, o) })
 				if err != nil {
@@ -150,7 +153,7 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 		}
 	}
 	for name, runs := range ran {
-		if runs < 15 {
+		if runs < testdevices.Times(3, 15) {
 			return fmt.Errorf("only %d runs of %s were possible", runs, name)
 		}
 	}

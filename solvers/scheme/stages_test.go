@@ -414,6 +414,7 @@ func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 		for n := range int64(steps) {
 			ref.step(n + 1)
 		}
+		turn := seed
 		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 1, 2}} {
 			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
@@ -427,6 +428,9 @@ func eachRandomStep(t *testing.T, set *testdevices.Set, points bool) {
 			for _, o := range options {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct} {
 					if needs, _ := scheme.NeedsOf(o.Scheme); needs.CheckPath(o.Scheme, path) != nil {
+						continue
+					}
+					if turn++; !testdevices.Turn(turn, 3) {
 						continue
 					}
 					name := fmt.Sprintf("seed=%d/scheme=%s/order=%s/path=%s/parts=%v", seed, o.Scheme, o.Order, path, parts)
