@@ -159,8 +159,11 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 		t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
 	}
 	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
-	if testdevices.OnGPU(s.Devices[0]) {
+	switch {
+	case testdevices.OnGPU(s.Devices[0]):
 		rounds = 3000
+	case together != nil && testdevices.OnCPU(s.Devices[0]):
+		rounds = len(testdevices.Few(15, make([]struct{}, rounds))) // as by proxies
 	}
 	room := int64(8 * mostValues)
 	var results, scratch []*streams.Memory
