@@ -95,8 +95,8 @@ bool compile(Program &p, const std::string &dir, const std::vector<std::string> 
 		return false;
 	const std::string text = read(unit);
 	if (!write(unit, text + launchers(text))) return false;
-	if (!run(COMPILER + include + " -include cpu/program.h -shared -nodefaultlibs -o " + quoted(image) + " " + quoted(unit) +
-	             " " + quoted(INCLUDE "/cpu/run.o") + " -lpthread -lm -lc -lgcc",
+	if (!run(COMPILER + include + " -include cpu/program.h -shared -nodefaultlibs -o " + quoted(image) + " " +
+	             quoted(unit) + " " + quoted(INCLUDE "/cpu/run.o") + " -lpthread -lm -lc -lgcc",
 	         p.log))
 		return false;
 	p.image = read(image);
