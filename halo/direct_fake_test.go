@@ -16,7 +16,7 @@ import (
 // An exchange that is one kernel a GPU is queued rank by rank, and refuses ranks and streams that
 // do not suit as it does when one thread drives all.
 func TestDirectExchangeIsChecked(t *testing.T) {
-	compiler := testdevices.Compiler(t)
+	compiler := testdevices.NoCompiler(t)
 	platform, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2)))
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // The captures and launches of the scheme are what a driver takes: the fake runs no
 // kernels, but it knows what may be captured, and counts.
 func TestGraphOnAFakeDriver(t *testing.T) {
-	compiler := testdevices.Compiler(t)
+	compiler := testdevices.NoCompiler(t)
 	const devices, steps = 4, 50
 	library := cudafake.Build(t, cudafake.Devices(devices))
 	fake := cudafake.Inspect(t, library)

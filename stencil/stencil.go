@@ -50,8 +50,12 @@ func (s Stencil) Offsets() (all []domain.Vec) {
 // AxisRadius returns how far the stencil reaches along an axis, the same to both sides.
 func (s Stencil) AxisRadius(axis int) int {
 	radius := 0
-	for _, o := range s.Offsets() {
-		radius = max(radius, o[axis], -o[axis])
+	for _, g := range s.Groups {
+		for _, part := range g.Parts {
+			for _, o := range part {
+				radius = max(radius, o[axis], -o[axis])
+			}
+		}
 	}
 	return radius
 }

@@ -164,6 +164,8 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 		rounds = 300
 	case gpu:
 		rounds = 3000
+	case together != nil && testdevices.OnCPU(s.Devices[0]):
+		rounds = len(testdevices.Few(15, make([]struct{}, rounds))) // as by proxies
 	}
 	room := int64(8 * mostValues)
 	var results, scratch []*streams.Memory

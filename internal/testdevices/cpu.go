@@ -157,11 +157,15 @@ func libraryForCPU() (string, error) {
 	return nvrtc, nil
 }
 
+// optionsOfCompiler are those by which all for the CPU is compiled. Without -fno-gnu-unique, __shared__ variables of one name in
+// two programs would be one.
+var optionsOfCompiler = strings.Fields("-std=c++17 -Og -w -fPIC -pthread -ffp-contract=off -fno-strict-aliasing -fno-gnu-unique")
+
 // keyForCPU names all that decides what a kernel is compiled to, but its source.
 func keyForCPU(cc string, files map[string]string) (string, error) {
 	version, err := exec.Command(cc, "--version").Output()
 	h := sha256.New()
-	h.Write(version)
+	fmt.Fprintf(h, "%s %q\n", version, optionsOfCompiler)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(h, "%q %q\n", name, files[name])
 	}
@@ -187,10 +191,17 @@ func buildNVRTC(cc, dir, library string, files map[string]string) error {
 			return err
 		}
 	}
-	build := exec.Command(cc, "-std=c++17", "-O1", "-shared", "-fPIC", "-o", filepath.Join(made, filepath.Base(library)),
-		fmt.Sprintf("-DINCLUDE=%q", dir), fmt.Sprintf("-DCOMPILER=%q", cc), filepath.Join(made, "cpu", "nvrtc.cc"))
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
+	for _, options := range [][]string{
+		{"-xc++-header", "-o", "cpu/program.h.gch", "cpu/program.h"},
+		{"-c", "-o", "cpu/run.o", "cpu/run.cc"},
+		{"-shared", "-o", filepath.Base(library), fmt.Sprintf("-DINCLUDE=%q", dir),
+			fmt.Sprintf("-DCOMPILER=%q", cc+" "+strings.Join(optionsOfCompiler, " ")), "cpu/nvrtc.cc"},
+	} {
+		build := exec.Command(cc, slices.Concat(optionsOfCompiler, []string{"-I."}, options)...)
+		build.Dir = made
+		if out, err := build.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w\n%s", err, out)
+		}
 	}
 	if os.Rename(made, dir) == nil {
 		return nil

@@ -52,6 +52,10 @@ func Times(n, all int) int {
 // are products of lists, i is a sum of places in these, so that each element of each list has its turn.
 func Turn(i, n int) bool { return !again || i%n == 0 }
 
+// Half reports whether the i-th of several cases is to run: all if tests are long, see Long, and where tests run again, which Turn thins
+// out; otherwise every other.
+func Half(i int) bool { return again || Long() || i%2 == 0 }
+
 // Once skips a test where tests run again, see Fewer: one whose threads are those of other tests of its package, and whose numbers
 // cgo does not change.
 func Once(t testing.TB) {

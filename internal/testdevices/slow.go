@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/halox/halox/kernels"
 )
 
 //go:embed slow/nvrtc.c
@@ -40,6 +42,13 @@ func SlowNVRTC(t testing.TB, takes time.Duration, refuses string) Slow {
 		t.Fatalf("build an NVRTC that is slow: %v\n%s", err, out)
 	}
 	return s
+}
+
+// NoCompiler returns a compiler that compiles nothing, and takes no time for it, for a driver of package cudafake that runs no
+// kernels.
+func NoCompiler(t testing.TB) *kernels.Compiler {
+	t.Helper()
+	return kernels.NewCompiler(kernels.Options{NVRTC: SlowNVRTC(t, 0, "").Library, Cache: t.TempDir()})
 }
 
 // Compiled returns the programs so far, in the order in which they were begun, and how many were compiled at

@@ -23,6 +23,9 @@ type problem[T rows.Float] struct {
 	moving   [6]bool
 	walls    map[wallPoint]T // values of walls that move
 	stored   []T             // what the pass made of to
+
+	axes int                  // along which a point of the stencil lies beside, at most
+	made []func(domain.Vec) T // the levels, once there are some
 }
 
 // wallPoint is a ghost in the first layer behind a wall at a level.
@@ -35,7 +38,7 @@ type wallPoint struct {
 func newProblem[T rows.Float](t testing.TB, s stencil.Stencil, sides Sides, size domain.Vec, depth int, rng *rand.Rand) *problem[T] {
 	t.Helper()
 	var zero T
-	p := &problem[T]{stencil: s, sides: sides, depth: depth}
+	p := &problem[T]{stencil: s, sides: sides, depth: depth, axes: s.Footprint().Axes()}
 	p.box = domain.Box{Lo: domain.Vec{3, -2, 7}, Hi: domain.Vec{3, -2, 7}.Add(size)}
 	var width domain.Radius
 	for a := range s.Dims {
@@ -82,7 +85,7 @@ func (p *problem[T]) reads(at domain.Vec) bool {
 			beyond++
 		}
 	}
-	return beyond <= p.stencil.Footprint().Axes()
+	return beyond <= p.axes
 }
 
 // value returns the value at a point of level l, of which level gives the points, which may lie behind walls.
@@ -129,8 +132,11 @@ func (p *problem[T]) value(l int, level func(domain.Vec) T, at domain.Vec) T {
 // want returns the last level.
 func (p *problem[T]) want() func(domain.Vec) T { return p.levels()[p.depth] }
 
-// levels returns all levels, by sweeps one after the other.
+// levels returns all levels, by sweeps one after the other. What level 0 is no longer changes then.
 func (p *problem[T]) levels() []func(domain.Vec) T {
+	if p.made != nil {
+		return p.made
+	}
 	var r domain.Vec
 	for a := range p.stencil.Dims {
 		r[a] = p.stencil.AxisRadius(a)
@@ -176,6 +182,7 @@ func (p *problem[T]) levels() []func(domain.Vec) T {
 		}
 		all = append(all, now)
 	}
+	p.made = all
 	return all
 }
 

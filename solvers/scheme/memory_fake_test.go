@@ -17,7 +17,7 @@ import (
 // fakeSession opens two GPUs of a fake driver, of whose memory so many bytes are free at first, with a step on them.
 func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake) {
 	t.Helper()
-	compiler := testdevices.Compiler(t)
+	compiler := testdevices.NoCompiler(t)
 	library := cudafake.Build(t, cudafake.Devices(2), cudafake.Memory(int(free)))
 	platform, err := streams.CUDAPlatform(library)
 	if err != nil {

@@ -1,7 +1,8 @@
 // An NVRTC that compiles for the CPU, by the C++ compiler of this machine: what it returns for a cubin is a
 // shared object, with two symbols for each kernel: the size of its argument, and a function that launches it.
 //
-// Its options are -DINCLUDE, the folder of cpu/cuda.h and cpu/run.h, and -DCOMPILER.
+// Its options are -DINCLUDE, the folder of cpu/program.h and cpu/run.o, and -DCOMPILER, with the options by which that has
+// compiled these.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -83,8 +84,9 @@ bool compile(Program &p, const std::string &dir, const std::vector<std::string> 
 	for (const auto &h : p.headers)
 		if (!write(dir + "/" + h.first, h.second)) return false;
 	const std::string source = dir + "/" + p.name, unit = dir + "/unit.cc", image = dir + "/image.so";
-	std::string flags =
-	    " -std=c++17 -I" + quoted(INCLUDE) + " -I" + quoted(dir) + " -DCPU_RUN='\"cpu/run.h\"' -include cpu/cuda.h";
+	const std::string include = " -I" + quoted(INCLUDE);
+	// The macros of cpu/program.h stay as they are: that is compiled once for all programs.
+	std::string flags = include + " -I" + quoted(dir) + " -DCPU_RUN";
 	for (const std::string &o : options) {
 		if (o.rfind("--define-macro=", 0) == 0) flags += " -D" + quoted(o.substr(15));
 		if (o.rfind("--pre-include=", 0) == 0) flags += " -include " + quoted(o.substr(14));
@@ -93,11 +95,8 @@ bool compile(Program &p, const std::string &dir, const std::vector<std::string> 
 		return false;
 	const std::string text = read(unit);
 	if (!write(unit, text + launchers(text))) return false;
-	// Without -fno-gnu-unique, __shared__ variables of one name in two programs would be one.
-	if (!run(COMPILER " -std=c++17 -O1 -w -fPIC -shared -pthread -ffp-contract=off -fno-strict-aliasing "
-	                  "-fno-gnu-unique -D__global__= "
-	                  "-D__grid_constant__= -o " +
-	             quoted(image) + " " + quoted(unit),
+	if (!run(COMPILER + include + " -include cpu/program.h -shared -nodefaultlibs -o " + quoted(image) + " " +
+	             quoted(unit) + " " + quoted(INCLUDE "/cpu/run.o") + " -lpthread -lm -lc -lgcc",
 	         p.log))
 		return false;
 	p.image = read(image);
