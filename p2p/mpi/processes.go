@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/procfs"
-
 	binding "github.com/halox/halox/internal/mpi"
 )
 
@@ -163,10 +161,8 @@ func (p *Processes) spinners() int {
 		}
 	}
 	cores := runtime.GOMAXPROCS(0) // those that a launcher has bound it to, or all
-	if fs, err := procfs.NewDefaultFS(); err == nil {
-		if all, err := fs.CPUInfo(); err == nil {
-			cores = min(cores, len(all)/beside)
-		}
+	if all, ok := hostCores(); ok {
+		cores = min(cores, all/beside)
 	}
 	return min(most, cores/coresEach)
 }
