@@ -163,6 +163,8 @@ func (p *Processes) spinners() int {
 	cores := runtime.GOMAXPROCS(0) // those that a launcher has bound it to, or all
 	if all, ok := hostCores(); ok {
 		cores = min(cores, all/beside)
+	} else {
+		cores /= beside
 	}
 	return min(most, cores/coresEach)
 }
