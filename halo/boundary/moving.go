@@ -18,22 +18,22 @@ import (
 type movingFace struct {
 	what, field string // for errors
 
-	ghosts  domain.Box
-	grid    domain.Grid
-	single  bool // float32
-	uniform bool
-	sharers []faceSharer  // evaluate rows side by side
-	slots   [2]faceValues // for even and for odd steps
+	ghosts     domain.Box
+	grid       domain.Grid
+	single     bool // float32
+	uniform    bool
+	evaluators []rowEvaluator // of rows, side by side
+	slots      [2]faceValues  // for even and for odd steps
 }
 
-// faceSharer evaluates some of the rows of a face.
-type faceSharer struct {
+// rowEvaluator evaluates some of the rows of a face.
+type rowEvaluator struct {
 	profile Profile
 	row     []float64
 }
 
-// sharedPoints is how many points of a face are worth a goroutine.
-const sharedPoints = 1 << 13
+// pointsEach is how many points of a face are worth a goroutine.
+const pointsEach = 1 << 13
 
 // faceValues is the way of a face's values into the ghosts.
 type faceValues struct {
@@ -42,19 +42,19 @@ type faceValues struct {
 	used         *streams.Event // the values have been copied: host may change
 }
 
-// ask gets the profile of a condition, for each of those who share the face.
+// ask gets the profile of a condition, for each goroutine that evaluates rows.
 func (m *movingFace) ask(c *Condition) (err error) {
 	defer streams.Caught(&err, m.what, m.field)
-	sharers := 1
+	n := 1
 	if m.uniform = c.Uniform; !m.uniform {
-		sharers = max(1, min(runtime.GOMAXPROCS(0), int(m.ghosts.Points()/sharedPoints)))
+		n = max(1, min(runtime.GOMAXPROCS(0), int(m.ghosts.Points()/pointsEach)))
 	}
-	for range sharers {
+	for range n {
 		profile := c.Profile()
 		if profile == nil {
 			return fmt.Errorf("%s %q returned no profile (nil)", m.what, m.field)
 		}
-		m.sharers = append(m.sharers, faceSharer{profile, make([]float64, m.ghosts.Size()[0])})
+		m.evaluators = append(m.evaluators, rowEvaluator{profile, make([]float64, m.ghosts.Size()[0])})
 	}
 	return nil
 }
@@ -79,22 +79,22 @@ func (m *movingFace) queue(s *streams.Stream, step int64, t float64) error {
 
 // evaluateInto fills bytes with the values of the face at time t.
 func (m *movingFace) evaluateInto(bytes []byte, t float64) error {
-	rows := int(m.ghosts.Points()) / len(m.sharers[0].row)
-	if len(m.sharers) == 1 {
-		return m.share(&m.sharers[0], bytes, 0, rows, t)
+	rows := int(m.ghosts.Points()) / len(m.evaluators[0].row)
+	if len(m.evaluators) == 1 {
+		return m.evaluateRows(&m.evaluators[0], bytes, 0, rows, t)
 	}
 	var all sync.WaitGroup
-	errs := make([]error, len(m.sharers))
-	for i := range m.sharers {
-		first, end := rows*i/len(m.sharers), rows*(i+1)/len(m.sharers)
-		all.Go(func() { errs[i] = m.share(&m.sharers[i], bytes, first, end, t) })
+	errs := make([]error, len(m.evaluators))
+	for i := range m.evaluators {
+		first, end := rows*i/len(m.evaluators), rows*(i+1)/len(m.evaluators)
+		all.Go(func() { errs[i] = m.evaluateRows(&m.evaluators[i], bytes, first, end, t) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// share evaluates the rows from the first to before the end.
-func (m *movingFace) share(s *faceSharer, bytes []byte, first, end int, t float64) (err error) {
+// evaluateRows evaluates the rows from the first to before the end.
+func (m *movingFace) evaluateRows(s *rowEvaluator, bytes []byte, first, end int, t float64) (err error) {
 	defer streams.Caught(&err, m.what, m.field)
 	if m.single {
 		evaluate(m, s, streams.View[float32](bytes), first, end, t)
@@ -105,10 +105,10 @@ func (m *movingFace) share(s *faceSharer, bytes []byte, first, end int, t float6
 }
 
 // evaluate sets values to some rows of the face, x fastest.
-func evaluate[T float32 | float64](m *movingFace, s *faceSharer, values []T, first, end int, t float64) {
+func evaluate[T float32 | float64](m *movingFace, s *rowEvaluator, values []T, first, end int, t float64) {
 	size := m.ghosts.Size()
 	if m.uniform {
-		m.evaluateRow(faceSharer{s.profile, s.row[:1]}, m.ghosts.Lo, t)
+		m.setRow(rowEvaluator{s.profile, s.row[:1]}, m.ghosts.Lo, t)
 		v := T(s.row[0])
 		for i := range values {
 			values[i] = v
@@ -116,7 +116,7 @@ func evaluate[T float32 | float64](m *movingFace, s *faceSharer, values []T, fir
 		return
 	}
 	for row := first; row < end; row++ {
-		m.evaluateRow(*s, m.ghosts.Lo.Add(domain.Vec{0, row % size[1], row / size[1]}), t)
+		m.setRow(*s, m.ghosts.Lo.Add(domain.Vec{0, row % size[1], row / size[1]}), t)
 		into := values[row*len(s.row):][:len(s.row)]
 		for i, v := range s.row {
 			into[i] = T(v)
@@ -124,9 +124,9 @@ func evaluate[T float32 | float64](m *movingFace, s *faceSharer, values []T, fir
 	}
 }
 
-// evaluateRow sets the row of a sharer to the values from a ghost on. Ghosts beyond the ends of periodic axes have those of the
+// setRow sets the row of an evaluator to the values from a ghost on. Ghosts beyond the ends of periodic axes have those of the
 // points that they stand for.
-func (m *movingFace) evaluateRow(s faceSharer, from domain.Vec, t float64) {
+func (m *movingFace) setRow(s rowEvaluator, from domain.Vec, t float64) {
 	for done := 0; done < len(s.row); {
 		at, n := from.Add(domain.Vec{done}), len(s.row)-done
 		for a, size := range m.grid.Size {

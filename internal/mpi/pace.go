@@ -8,11 +8,11 @@ import (
 	"github.com/halox/halox/internal/nap"
 )
 
-// waits are the loops of a process that look for events of MPI. A library carries much of a message, piece by piece, within the calls that
-// ask for it alone: at most so many loops look without a rest, which is enough for the messages of all.
+// waits limits how many loops of a process poll MPI without sleeping. Libraries make progress within calls alone, so while all loops sleep a
+// large message rests. One loop that polls makes progress for the messages of all.
 type waits struct{ most, spinning atomic.Int32 }
 
-// take reports whether one more may look without a rest, until give.
+// take reports whether one more loop may poll without sleeping, until give.
 func (w *waits) take() bool {
 	if w.spinning.Add(1) <= w.most.Load() {
 		return true
@@ -23,13 +23,12 @@ func (w *waits) take() bool {
 
 func (w *waits) give() { w.spinning.Add(-1) }
 
-// pace is how a loop that looks for an event waits between two looks: it lets other goroutines
-// run for a while, longer if it may look without a rest, and then sleeps a share of the time that it has waited, so that it finds out late by
-// no more than that.
+// pace is how a loop that polls for an event waits between two polls. At first it yields to other goroutines: for yieldFor, or for spinFor if it
+// may poll without sleeping. Then it sleeps a share of the time that it has waited, so that it finds out late by no more than that.
 type pace struct {
 	waits *waits
 	began time.Time
-	asked bool // whether it may look without a rest
+	asked bool // whether it may poll without sleeping
 	spins bool
 }
 
@@ -60,7 +59,7 @@ func (p *pace) rest() time.Duration {
 	return waited
 }
 
-// end lets another loop look without a rest.
+// end lets another loop poll without sleeping.
 func (p *pace) end() {
 	if p.spins {
 		p.spins = false

@@ -191,8 +191,8 @@ func (l *Library) Await(ctx context.Context, limit time.Duration, done func() (b
 	}
 }
 
-// Spin has at most so many waits at a time look for what they wait for without a rest; without it none does for long. A message that the library carries
-// piece by piece arrives far sooner then. It is for processes that have cores to themselves.
+// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each; before it is called none does for longer than 50 us. Libraries
+// that carry large messages in pieces make progress within calls alone, and so need it. It costs a core for each such wait.
 func (l *Library) Spin(most int) { l.waits.most.Store(int32(most)) }
 
 // Cancel gives a receive up that nothing has come for. It is done when Test says so.

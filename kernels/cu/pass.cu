@@ -61,9 +61,9 @@ struct Tile {
 
 	// Whether a column is a point, or a ghost that the level has: no other may be read in memory, and none is needed.
 	__device__ __forceinline__ bool reached(int level, int x, int y) const {
-		return along(level, x, 0, RX) && (DIMS == 2 || along(level, y, 1, RY));
+		return held(level, x, 0, RX) && (DIMS == 2 || held(level, y, 1, RY));
 	}
-	__device__ __forceinline__ bool along(int level, int at, int axis, int radius) const {
+	__device__ __forceinline__ bool held(int level, int at, int axis, int radius) const {
 		const int low = a.sides[2 * axis] == OPEN ? DEPTH - level : 1,
 		          high = a.sides[2 * axis + 1] == OPEN ? DEPTH - level : 1;
 		return at >= -low * radius && at < a.n[axis] + high * radius;

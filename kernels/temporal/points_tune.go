@@ -1,9 +1,6 @@
 package temporal
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"math/bits"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -17,7 +14,7 @@ func (p *Points) Tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box
 		return nil
 	}
 	p.gpu.limit(func(depth int) error { return p.holds(arrays, box, sides, depth) })
-	err := p.gpu.tune(p.tuningKey(box), sweep, budget, func(s shape) (*streams.Kernel, error) {
+	err := p.gpu.tune(p.gpu.tuningKey("point function "+p.name, box), sweep, budget, func(s shape) (*streams.Kernel, error) {
 		l, err := p.onGPU("pass to tune", s, arrays, box, sides)
 		if err != nil {
 			return nil, err
@@ -29,17 +26,4 @@ func (p *Points) Tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box
 	}
 	p.cost = p.gpu.costs()
 	return nil
-}
-
-// tuningKey names all that decides which passes are the fastest. Values of parameters do not.
-func (p *Points) tuningKey(box domain.Box) string {
-	h := sha256.New()
-	for _, s := range p.gpu.candidates {
-		fmt.Fprintln(h, s.program)
-	}
-	var class [3]int
-	for a, size := range box.Size() {
-		class[a] = bits.Len(uint(size))
-	}
-	return fmt.Sprintf("%s %s, point function %s, kernels %x, up to 2^%v", p.device.Name, p.device.Arch, p.name, h.Sum(nil)[:8], class)
 }

@@ -41,7 +41,7 @@ func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.
 		return nil
 	}
 	p.gpu.limit(func(depth int) error { return from.Holds(p.read(box, sides, depth)) })
-	err := p.gpu.tune(p.tuningKey(box), sweep, budget, func(s shape) (*streams.Kernel, error) {
+	err := p.gpu.tune(p.gpu.tuningKey(fmt.Sprintf("stencil %v, %s", p.stencil.Shape(), p.real), box), sweep, budget, func(s shape) (*streams.Kernel, error) {
 		spec := p.spec("pass to tune", from, to, of)
 		if err := p.gpu.prepare(&spec, s, from, to, box, sides, of); err != nil {
 			return nil, err
@@ -130,17 +130,17 @@ func (g *gpu) take(l learnt) {
 	}
 }
 
-// tuningKey names all that decides which passes are the fastest. Weights do not.
-func (p *Passes) tuningKey(box domain.Box) string {
+// tuningKey names all that decides which passes of something are the fastest. Weights and the values of parameters do not.
+func (g *gpu) tuningKey(of string, box domain.Box) string {
 	h := sha256.New()
-	for _, s := range p.gpu.candidates {
+	for _, s := range g.candidates {
 		fmt.Fprintln(h, s.program)
 	}
 	var class [3]int
 	for a, size := range box.Size() {
 		class[a] = bits.Len(uint(size))
 	}
-	return fmt.Sprintf("%s %s, stencil %v, %s, kernels %x, up to 2^%v", p.device.Name, p.device.Arch, p.stencil.Shape(), p.real, h.Sum(nil)[:8], class)
+	return fmt.Sprintf("%s %s, %s, kernels %x, up to 2^%v", g.device.Name, g.device.Arch, of, h.Sum(nil)[:8], class)
 }
 
 // try times the sweep and the candidates until the budget is spent. Of each depth the first candidate comes before the others.

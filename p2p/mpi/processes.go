@@ -151,7 +151,7 @@ func (p *Processes) introduce(ctx context.Context) error {
 	return nil
 }
 
-// spinners returns how many waits of this process may keep a core busy: a few, where it has cores to itself, and none where processes share them.
+// spinners returns how many waits of this process may poll without sleeping: a few where it has cores to itself, none where processes share them.
 func (p *Processes) spinners() int {
 	const most, coresEach = 4, 4
 	beside := 0
