@@ -66,3 +66,30 @@ func (p *pace) end() {
 		p.waits.give()
 	}
 }
+
+// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each, and as many calls of Linger; before it is called no wait
+// does for longer than 50 us. Libraries that carry large messages in pieces make progress within calls alone, and so need it. It costs a core for
+// each such wait.
+func (l *Library) Spin(most int) {
+	l.waits.most.Store(int32(most))
+	l.idle.most.Store(int32(most))
+}
+
+// lingerFor is how long a thread without orders polls for the next one: for longer than most steps take, whose messages would else wait for a
+// thread to wake, which takes as long as a message of some 100 KiB.
+const lingerFor = 2 * time.Millisecond
+
+// Linger polls for up to 2 ms for an order that may come soon, and reports whether it came: at once, in vain, where as many others do so as Spin
+// allows.
+func (l *Library) Linger(came func() bool) bool {
+	if !l.idle.take() {
+		return false
+	}
+	defer l.idle.give()
+	for began := time.Now(); time.Since(began) < lingerFor; runtime.Gosched() {
+		if came() {
+			return true
+		}
+	}
+	return false
+}

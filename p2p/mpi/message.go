@@ -77,7 +77,11 @@ func (m *message) run(c carrier) {
 	m.carrier = c
 	go func() {
 		defer close(m.ended)
-		for step := range m.asked {
+		for {
+			step, ok := m.next()
+			if !ok {
+				return
+			}
 			m.stream.BeginStep(step)
 			err := m.processes.Err()
 			if err == nil {
@@ -89,6 +93,23 @@ func (m *message) run(c carrier) {
 			}
 		}
 	}()
+}
+
+// next waits for the turn that is asked for next; it is the last where ok is false. Between the steps of GPUs it polls: host devices
+// need their cores to compute.
+func (m *message) next() (step int64, ok bool) {
+	came := func() bool {
+		select {
+		case step, ok = <-m.asked:
+			return true
+		default:
+			return false
+		}
+	}
+	if m.span.Memory.Device().HostMemory || !m.processes.library.Linger(came) {
+		step, ok = <-m.asked
+	}
+	return step, ok
 }
 
 // fail tells all processes, and who waits here.
