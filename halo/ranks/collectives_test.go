@@ -160,9 +160,7 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 	}
 	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
 	switch gpu := testdevices.OnGPU(s.Devices[0]); {
-	case gpu && usesProxy(t): // which take some microseconds for each of the many letters of a round
-		rounds = 300
-	case gpu:
+	case gpu && !usesProxy(t): // a proxy takes some microseconds for each of the many letters of a round, and milliseconds where others use its GPUs too
 		rounds = 3000
 	case together != nil && testdevices.OnCPU(s.Devices[0]):
 		rounds = len(testdevices.Few(15, make([]struct{}, rounds))) // as by proxies
