@@ -609,7 +609,7 @@ export -f hosted
 
 # Messages between processes: trials of all networks, the field over each, failures, and how fast.
 networks() {
-	local dir=$records/networks gpus n network start
+	local dir=$records/networks gpus network start how
 	gpus=$(nvidia-smi -L | wc -l)
 	if ! command -v mpirun >/dev/null || [ "$gpus" -lt 2 ]; then
 		echo "no mpirun or one GPU here: no messages between processes of GPUs"
@@ -636,23 +636,35 @@ networks() {
 		--sizes 1MiB,4MiB,16MiB,64MiB --record "$dir/pinned.json"
 	pinned "$dir" | tee "$dir/pinned.txt"
 	# The same grid by one process of all GPUs, and by a process a GPU over each network: one field, and how long a step takes.
-	same() { # NAME COMMAND...: runs it with a field of its own
-		local name=$1
-		shift
+	same() { # NAME SCHEME STEPS COMMAND...: runs it with a field of its own; STEPS are those between two exchanges
+		local name=$1 scheme=$2 steps=$3
+		shift 3
 		check "networks-$name" "$@" run heat3d.yaml --record "$dir/$name.json" --set "grid.size=${NETWORKED:-[256,256,256]}" \
-			--set stop.iterations=200 --set stop.check_every=100 --set exact=null --set output.picture=null \
-			--set "boundary.x=periodic" --set devices.backend=cuda --set "exchange.scheme=${SCHEME:-assisted}" --set "output.field=$out/$name.npy"
-		[ "$name" = one ] || cmp "$out/one.npy" "$out/$name.npy" || { failed=1 && echo "FAIL  another field over $name"; }
-		[ "$name" = one ] || rm -f "$out/$name.npy"
+			--set stop.iterations=400 --set stop.check_every=200 --set exact=null --set output.picture=null --set "exchange.steps=$steps" \
+			--set "boundary.x=periodic" --set devices.backend=cuda --set "exchange.scheme=$scheme" --set "output.field=$out/$name.npy"
+		[ "$name" = one-assisted ] || cmp "$out/one-assisted.npy" "$out/$name.npy" || { failed=1 && echo "FAIL  another field by $name"; }
+		[ "$name" = one-assisted ] || rm -f "$out/$name.npy"
 	}
-	HALOX_DEVICES_COUNT=2 same one "$bundle/halox"
-	for network in mpi mpi-device nccl; do
-		! usable $network || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=$network same "two-$network" $start "$bundle/halox"
+	for how in "assisted 1" "fused 1" "blocked 4"; do
+		set -- $how
+		HALOX_DEVICES_COUNT=2 same "one-$1" "$1" "$2" "$bundle/halox"
+		for network in mpi mpi-device nccl; do
+			! usable $network || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=$network same "two-$network-$1" "$1" "$2" $start "$bundle/halox"
+		done
+		# NCCL over its network, as between hosts: TCP here, where there is no other.
+		! usable nccl || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=nccl same "two-nccl-apart-$1" "$1" "$2" \
+			env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 $start bash -c 'hosted "$@"' bash
 	done
-	# NCCL over its network, as between hosts: TCP here, where there is no other.
-	! usable nccl || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=nccl same two-nccl-apart env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 $start bash -c 'hosted "$@"' bash
-	rm -f "$out/one.npy"
-	"$bundle/halox" results "$dir"/one.json "$dir"/two-*.json | tee "$dir/steps.txt"
+	rm -f "$out/one-assisted.npy"
+	# What of the messages hides behind sweeps.
+	for network in mpi nccl; do
+		usable $network || continue
+		HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=$network timed "networks-trace-$network" 60 $start "$bundle/halox" run heat3d.yaml \
+			--record "$dir/trace-$network.record.json" --trace "$dir/trace-$network.json" --set "grid.size=${TRACED:-[512,512,512]}" --set stop.iterations=100 \
+			--set exact=null --set output.picture=null --set devices.backend=cuda --set exchange.scheme=assisted && grep "^hidden" "$out/networks-trace-$network.log"
+		timed "networks-timeline-$network" 20 "$bundle/halox" plot "$dir/trace-$network.json" -o "$dir/trace-$network.png"
+	done
+	"$bundle/halox" results "$dir"/one-*.json "$dir"/two-*.json | tee "$dir/steps.txt"
 	grep -h '"carrier"' "$dir"/two-*.json
 	rm -rf "$HALOX_CACHE"
 	unset HALOX_CACHE

@@ -56,6 +56,12 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 
 // start makes the carrier and runs it.
 func (m *message) start(sends bool) error {
+	if sends {
+		m.stream.SetName("copies for rank %d", m.other)
+		m.lane = m.span.Memory.Device().NewLane("to rank %d", m.other)
+	} else {
+		m.stream.SetName("copies from rank %d", m.other)
+	}
 	c, err := m.newCarrier(sends)
 	if err != nil {
 		return errors.Join(err, m.resources.Close())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/halox/halox/streams"
 )
@@ -15,6 +16,7 @@ type message struct {
 	other, tag int
 	span       streams.Span    // of device memory
 	stream     *streams.Stream // of what the carrier queues
+	lane       *streams.Lane   // of a trace, for what is sent
 	ready      *streams.Event  // after what was queued before the turn that is asked for
 	asked      chan int64      // a turn of that step is to begin; closed at the end
 	turns      streams.Counter // that are over for this side, see over
@@ -61,7 +63,6 @@ func (m *message) allocate(d *streams.Device) (err error) {
 	if m.stream, err = d.NewStream(streams.Urgent); err != nil {
 		return err
 	}
-	m.stream.SetName("wire")
 	m.resources.Add(m.stream)
 	for _, e := range []**streams.Event{&m.event, &m.ready} {
 		if *e, err = d.NewEvent(); err != nil {
@@ -121,6 +122,11 @@ func (m *message) fail(err error) {
 	m.failed.Store(&err)
 	_ = m.processes.Fail(err) // which has it too
 	m.turns.Set(math.MaxInt64)
+}
+
+// sent notes for a trace that the network has had the message since some time.
+func (m *message) sent(since time.Time) {
+	m.lane.Note(streams.Operation{Name: "message", Work: streams.CopyWork, Step: m.stream.Step(), Bytes: m.span.Length}, since, time.Now())
 }
 
 // begin has a turn begin, of the step of a stream, unless the thread has ended by a failure.

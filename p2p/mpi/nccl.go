@@ -106,6 +106,7 @@ func (l *linked) together() error {
 	if err := l.await("a communicator", l.pair.ready); err != nil {
 		return err
 	}
+	began := time.Now()
 	if err := l.pair.queue(l.span, l.stream); err != nil {
 		return err
 	}
@@ -118,6 +119,7 @@ func (l *linked) together() error {
 	if err := l.await("NCCL to carry it", l.carried); err != nil {
 		return err
 	}
+	l.sent(began)
 	if err := l.done(&l.mine); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"time"
 
 	binding "github.com/halox/halox/internal/mpi"
 	"github.com/halox/halox/streams"
@@ -150,9 +151,13 @@ func (p outPieces) carry() error {
 			return err
 		}
 	}
+	var began time.Time
 	for k := range n {
 		if err := p.copied(k); err != nil {
 			return err
+		}
+		if k == 0 {
+			began = time.Now()
 		}
 		s, piece := p.slot(k), p.piece(k)
 		if err := p.processes.data.Isend(&s.request, s.bytes[:piece.Length], p.other, p.tag); err != nil {
@@ -169,6 +174,7 @@ func (p outPieces) carry() error {
 			return err
 		}
 	}
+	p.sent(began)
 	return nil
 }
 
