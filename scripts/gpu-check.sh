@@ -261,6 +261,8 @@ performance() {
 		timed "scaling-${what#*,}" 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
 			--scheme "$what" --record "$dir/scaling-${what#*,}.json"
 	done
+	timed scaling-blocked 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
+		--scheme blocked --exchange-steps 4,8 --record "$dir/scaling-blocked.json"
 	for what in strong weak; do
 		timed "scaling-$what" 20 "$halox" plot "$dir"/scaling-assisted.json "$dir"/scaling-resident.json --where "mode=$what" \
 			-o "$dir/scaling-$what.png"
