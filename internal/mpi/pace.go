@@ -23,39 +23,41 @@ func (w *waits) take() bool {
 
 func (w *waits) give() { w.spinning.Add(-1) }
 
-// pace is how a loop that polls for an event waits between two polls. At first it yields to other goroutines: for yieldFor, or for spinFor if it
-// may poll without sleeping. Then it sleeps a share of the time that it has waited, so that it finds out late by no more than that.
+// pace is how a loop that polls for an event waits between two polls. If it may poll without sleeping it keeps its thread for spinFor, and yields to other
+// goroutines now and then: to yield takes a lock, and may wake a thread. Else it yields for yieldFor. Then it sleeps a share of the time that it
+// has waited, so that it finds out late by no more than that.
 type pace struct {
-	waits *waits
-	began time.Time
-	asked bool // whether it may poll without sleeping
-	spins bool
+	waits   *waits
+	began   time.Time
+	yielded time.Duration // after the beginning
+	spins   bool          // whether it may poll without sleeping
 }
 
 const (
 	yieldFor   = 50 * time.Microsecond
+	yieldEvery = 50 * time.Microsecond // of a loop that keeps its thread
 	spinFor    = 50 * time.Millisecond
 	leastSleep = 20 * time.Microsecond
 	mostSleep  = 500 * time.Microsecond
 	sleepShare = 8 // of the time waited, one part
 )
 
-func newPace(w *waits) pace { return pace{waits: w, began: time.Now()} }
+func newPace(w *waits) pace { return pace{waits: w, began: time.Now(), spins: w.take()} }
 
 // rest waits a little and returns how long the loop has waited.
 func (p *pace) rest() time.Duration {
 	waited := time.Since(p.began)
-	if waited >= yieldFor && !p.asked {
-		p.asked, p.spins = true, p.waits.take()
-	}
 	if waited >= spinFor {
 		p.end()
 	}
-	if waited < yieldFor || p.spins {
+	switch {
+	case p.spins && waited < p.yielded+yieldEvery:
+	case p.spins, waited < yieldFor:
+		p.yielded = waited
 		runtime.Gosched()
-		return waited
+	default:
+		nap.Sleep(min(max(waited/sleepShare, leastSleep), mostSleep))
 	}
-	nap.Sleep(min(max(waited/sleepShare, leastSleep), mostSleep))
 	return waited
 }
 
@@ -86,7 +88,7 @@ func (l *Library) Linger(came func() bool) bool {
 		return false
 	}
 	defer l.idle.give()
-	for began := time.Now(); time.Since(began) < lingerFor; runtime.Gosched() {
+	for p := (pace{began: time.Now(), spins: true}); p.rest() < lingerFor; {
 		if came() {
 			return true
 		}

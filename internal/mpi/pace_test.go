@@ -12,7 +12,6 @@ func TestWaitsSpinInTurn(t *testing.T) {
 	all := make([]pace, 4)
 	for i := range all {
 		all[i] = newPace(&w)
-		all[i].began = time.Now().Add(-2 * yieldFor)
 		all[i].rest()
 	}
 	for i, p := range all {
@@ -23,7 +22,6 @@ func TestWaitsSpinInTurn(t *testing.T) {
 	all[0].end()
 	all[0].end()
 	late := newPace(&w)
-	late.began = time.Now().Add(-2 * yieldFor)
 	if late.rest(); !late.spins {
 		t.Error("no wait took the place of one that ended")
 	}

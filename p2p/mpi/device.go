@@ -49,6 +49,9 @@ func (w *whole) hand() error {
 	return w.processes.data.IrecvAt(&w.request, at, bytes, w.other, w.tag)
 }
 
+// progress implements carrier: nothing comes before it is asked for.
+func (*whole) progress() {}
+
 // quiet implements carrier.
 func (w *whole) quiet() bool {
 	done, err := w.request.Test()

@@ -49,9 +49,9 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 	case err != nil:
 		return nil, err
 	case sends:
-		return outPieces{p}, nil
+		return newOutPieces(p), nil
 	}
-	return inPieces{p}, nil
+	return &inPieces{pieces: p}, nil
 }
 
 // start makes the carrier and runs it.

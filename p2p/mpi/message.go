@@ -35,6 +35,9 @@ type carrier interface {
 	// limit of the processes, and ends with their first failure.
 	carry() error
 
+	// progress has the network go on with what comes for turns that are not asked for yet. An error is that of the next turn.
+	progress()
+
 	// quiet reports whether nobody else may use memory of the carrier or the span any more, so that it can be freed.
 	quiet() bool
 }
@@ -104,6 +107,7 @@ func (m *message) next() (step int64, ok bool) {
 		case step, ok = <-m.asked:
 			return true
 		default:
+			m.carrier.progress()
 			return false
 		}
 	}

@@ -173,6 +173,9 @@ func (l *linked) read() (id nccl.ID, number uint64) {
 	return nccl.ID(note[:len(id)]), binary.LittleEndian.Uint64(note[len(id):])
 }
 
+// progress implements carrier: nothing comes before it is asked for.
+func (*linked) progress() {}
+
 // quiet implements carrier.
 func (l *linked) quiet() bool {
 	for _, r := range []*binding.Request{&l.mine, &l.theirs} {
