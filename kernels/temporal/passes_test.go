@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -42,6 +43,19 @@ func TestPasses(t *testing.T) {
 
 // Kernels for stars do it where most tiles meet no wall, where tiles are whole and where they are not, between walls and without.
 func TestPassesOverManyTiles(t *testing.T) {
+	tryManyTiles(t, Options{})
+}
+
+// They do it between walls that move.
+func TestPassesOverManyTilesBetweenMovingWalls(t *testing.T) { tryManyTiles(t, Options{Moving: true}) }
+
+// They find the norms of their last step.
+func TestPassesOverManyTilesTakeNorms(t *testing.T) {
+	tryManyTiles(t, Options{Norms: 1})
+	tryManyTiles(t, Options{Norms: 1, Moving: true})
+}
+
+func tryManyTiles(t *testing.T, o Options) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		if b.Device.GoKernels {
@@ -56,10 +70,10 @@ func TestPassesOverManyTiles(t *testing.T) {
 		for i, s := range stencils(t) { // of either type if tests are long, else of one by turns
 			_, star := s.AsStar()
 			if star && (testdevices.Long() || i%2 == 0) {
-				overManyTiles[float32](t, b, s, kernels.Float32, cases, rng)
+				overManyTiles[float32](t, b, s, kernels.Float32, o, cases, rng)
 			}
 			if star && (testdevices.Long() || i%2 == 1) {
-				overManyTiles[float64](t, b, s, kernels.Float64, cases, rng)
+				overManyTiles[float64](t, b, s, kernels.Float64, o, cases, rng)
 			}
 		}
 	})
@@ -75,14 +89,14 @@ func TestPassesByEveryLane(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		smallOnCPU(t, b)
 		heat := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
-		overManyTiles[float32](t, b, heat, kernels.Float32, 1, rng, "EVERY_LANE")
+		overManyTiles[float32](t, b, heat, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
 		if testdevices.OnGPU(b.Device) {
-			overManyTiles[float64](t, b, heat, kernels.Float64, 1, rng, "EVERY_LANE")
+			overManyTiles[float64](t, b, heat, kernels.Float64, Options{}, 1, rng, "EVERY_LANE")
 		}
 	})
 }
 
-func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand, defines ...string) {
+func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, o Options, cases int, rng *rand.Rand, defines ...string) {
 	for i := range cases {
 		size := domain.Vec{260 + rng.IntN(200), 16 + rng.IntN(8), 2 + rng.IntN(9)}
 		switch {
@@ -104,7 +118,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			sides[4], sides[5] = Open, Open
 		}
 		l := newProblem[T](t, s, sides, size, 2, rng).layout
-		all := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(t).gpu
+		all := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, o))(t).gpu
 		if len(defines) == 0 {
 			compileBeside(b, all)
 		}
@@ -113,14 +127,23 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 				continue
 			}
 			p := newProblem[T](t, s, sides, size, one.depth, rng)
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
+			of := More{Box: randomBox(p.box, rng)}
+			if o.Moving {
+				of.Walls = p.move(b, rng)
+			}
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, o))(t)
 			one.program.Defines = append(slices.Clone(one.program.Defines), defines...)
-			t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%v/moving=%v/%v", p, p.moving, one), func(t *testing.T) {
+				room := newNormRoom(b, real, o.Norms, passes.Parts(p.box, sides))
+				of.Parts = room.spans
+				var blocks int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					spec := passes.spec("pass", from, to, More{})
-					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
+					spec := passes.spec("pass", from, to, of)
+					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, of))
+					blocks = blocksOf(spec.Grid)
 					return kerneltest.Must(b.Device.NewKernel(spec))(t)
 				})
+				checkNorms(t, b, p, room, blocks, of.Box)
 			})
 		}
 	}

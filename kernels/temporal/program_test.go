@@ -22,9 +22,16 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 	for _, s := range stencils(t) {
 		for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 			l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
-			for _, one := range shapesOf(s, real, l, target, 160<<10) {
+			for _, one := range shapesWith(s, real, l, target, 160<<10, Options{}) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
 					seen[kind+string(real)] = true
+					all = append(all, one.program)
+				}
+			}
+			most := Options{Norms: 1, Moving: true} // what takes the most registers
+			for _, one := range inRegisters(s, real, l, target, most) {
+				if kind := one.String(); !seen[kind] {
+					seen[kind] = true
 					all = append(all, one.program)
 				}
 			}
@@ -74,7 +81,7 @@ func TestEveryTargetHasAllDepths(t *testing.T) {
 			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 				l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
 				var depths []int
-				for _, one := range shapesOf(s, real, l, target, 160<<10) {
+				for _, one := range shapesWith(s, real, l, target, 160<<10, Options{}) {
 					depths = append(depths, one.depth)
 				}
 				slices.Sort(depths)
