@@ -120,10 +120,19 @@ func shapesWith(s stencil.Stencil, real kernels.Real, l domain.Layout, arch stri
 // inRegisters returns the kernels whose levels are in registers, and of which a target has enough.
 func inRegisters(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, o Options) (all []shape) {
 	vector := int64(16 / real.Size())
-	if _, star := s.AsStar(); !star || !l.Padded() || l.Pitch%vector != 0 || l.Plane%vector != 0 {
+	if !l.Padded() || l.Pitch%vector != 0 || l.Plane%vector != 0 {
 		return nil
 	}
+	_, star := s.AsStar()
+	_, planar := source.Planar(s, real.Size())
 	switch {
+	case planar && o.plain():
+		for _, c := range planeSumsTried[real] {
+			if c.on.has(arch) {
+				all = append(all, planeSumsShape(s, real, c))
+			}
+		}
+	case !star:
 	case s.Dims == 3 && o.Norms <= 1:
 		for _, c := range planesTried[real] {
 			if c.on.has(arch) {
@@ -196,6 +205,30 @@ func normsOfThread(real kernels.Real, o Options) int {
 		return 40
 	}
 	return 88
+}
+
+// planeSums is how pass_sums.cu is compiled.
+type planeSums struct {
+	depth, rows, team, keep, lead int
+	on                            targets
+}
+
+// planeSumsTried are those that registers have room for.
+var planeSumsTried = map[kernels.Real][]planeSums{
+	kernels.Float64: {{2, 4, 8, 1, 3, everywhere}, {2, 4, 8, 0, 3, everywhere}, {2, 3, 12, 0, 3, everywhere}, {2, 3, 8, 2, 3, everywhere}},
+	kernels.Float32: {{2, 4, 8, 1, 3, everywhere}, {2, 4, 8, 0, 3, everywhere}, {2, 3, 12, 0, 3, everywhere}, {2, 3, 8, 2, 3, everywhere}},
+}
+
+func planeSumsShape(s stencil.Stencil, real kernels.Real, c planeSums) shape {
+	const row, slots = 32 * 16, 4 // of levels but the first
+	text, _ := source.Planar(s, real.Size())
+	program := programOf("pass_sums.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team), option("KEEP", c.keep), option("LEAD", c.lead))
+	program.Headers = append(program.Headers, kernels.Header{Name: source.PlanarHeader, Text: text})
+	return shape{
+		depth: c.depth, cost: 1 + 0.4*float64(c.depth-1), name: "pass_sums", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
+		shared:  (c.lead+slots+(c.depth-1)*slots)*c.rows*c.team*row + 16 + 96,
+		program: program,
+	}
 }
 
 // strips is how pass_strips.cu is compiled.
