@@ -117,13 +117,14 @@ struct Level {
 // A march of one warp through the planes of a part.
 struct March {
 	const Pass &a;
-	unsigned lane, warp, odd;
+	unsigned thread;
 	int k;                // plane of level 0
-	const REAL *from;     // the next plane to load, of the thread's first point
-	REAL *to;             // the plane to be stored with plane k, there too
 	unsigned bits, walls; // see below
 
-	// Bits in one register, as those in the loops are few.
+	__device__ __forceinline__ unsigned lane() const { return thread % 32; }
+	__device__ __forceinline__ unsigned warp() const { return thread / 32; }
+
+	// Bits in one register, as those in the loops are few. The last is the parity of the phase to wait for.
 	__device__ __forceinline__ bool stored(int row) const { return bits >> row & 1; }
 	__device__ __forceinline__ bool read(int row) const { return bits >> 8 >> row & 1; }
 	__device__ __forceinline__ bool stored_column(int v) const { return bits >> 16 >> v & 1; }
@@ -141,29 +142,34 @@ struct March {
 	__device__ __forceinline__ SharedAddress plane(int level, int z) const {
 		const int slot =
 		    level == 0 ? (z + 64 * FIRST_SLOTS) % FIRST_SLOTS : FIRST_SLOTS + (level - 1) * SLOTS + (z & (SLOTS - 1));
-		return shared() + slot * PLANE + (warp * ROWS) * ROW + lane * 16;
+		return shared() + slot * PLANE + warp() * (ROWS * ROW) + lane() * 16;
+	}
+
+	// Where the thread's first point of a plane lies in memory. To hold that would take registers.
+	__device__ __forceinline__ i64 offset(int z) const {
+		return z * a.plane + (i64)(part().y0 + (int)warp() * ROWS) * a.pitch + (part().x0 + (int)lane() * VECTOR);
 	}
 
 	// load asks for a plane of level 0.
 	template <bool EDGE> __device__ __forceinline__ void load(int z) {
 		if (z <= part().last) {
 			const SharedAddress at = plane(0, z);
+			const REAL *const from = a.from + offset(z);
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
 				if (!EDGE || (read(r) && read_columns())) copy_async<16>(at + r * ROW, from + r * a.pitch);
 		}
 		commit_async();
-		from += a.plane;
 	}
 
 	// Where a row is from a thread's first one: that of a mirror's ghosts is the point's. Those beside the tile are any.
 	template <bool EDGE> __device__ __forceinline__ int row_at(int r) const {
 		if (EDGE) {
-			const int y = part().y0 + (int)warp * ROWS + r;
+			const int y = part().y0 + (int)warp() * ROWS + r;
 			if (y == -1 && a.sides[2] > FIXED) r++;
 			if (y == a.n[1] && a.sides[3] > FIXED) r--;
 		}
-		if ((r < 0 && warp == 0) || (r >= ROWS && warp == TEAM - 1)) return 0;
+		if ((r < 0 && warp() == 0) || (r >= ROWS && warp() == TEAM - 1)) return 0;
 		return r * ROW;
 	}
 
@@ -181,7 +187,7 @@ struct March {
 	}
 
 	// store stores a row of the last level.
-	template <bool EDGE> __device__ __forceinline__ void store(int r, const REAL (&made)[VECTOR]) const {
+	template <bool EDGE> __device__ __forceinline__ void store(REAL *to, int r, const REAL (&made)[VECTOR]) const {
 		if (!stored(r)) return;
 		REAL *const row = to + r * a.pitch;
 		if (stored_columns()) {
@@ -208,6 +214,7 @@ struct March {
 		const SharedAddress in = plane(LEVEL - 1, mirrored), at_p = plane(LEVEL - 1, p),
 		                    at_below = plane(LEVEL - 1, below);
 		const SharedAddress out = plane(LEVEL, p);
+		REAL *const to = a.to + offset(p);
 		// Always. The compiler must not know it: so it moves what is new to where the older was, as soon as this is not needed any more.
 		const bool taking = a.pitch != 0;
 		Row row[ROWS + 2];
@@ -246,7 +253,8 @@ struct March {
 				held.point[0][r][v] = c[2][v];
 			}
 			if (LEVEL < DEPTH) store_shared(out + r * ROW, made);
-			else if (!EDGE || (p >= part().run.z0 && p < part().run.z1)) store<EDGE>(r, made);
+			else if (!EDGE || (p >= part().run.z0 && p < part().run.z1)) store<EDGE>(to, r, made);
+			if (!taking) return; // never: a compiler that brings forward what follows runs out of registers
 		}
 	}
 
@@ -262,15 +270,14 @@ struct March {
 	template <bool EDGE> __device__ __forceinline__ void steps(Level (&held)[DEPTH], int last) {
 #pragma unroll 1
 		while (k <= last) {
-			bits = opaque(bits), walls = opaque(walls), lane = opaque(lane), warp = opaque(warp);
+			bits = opaque(bits), walls = opaque(walls), thread = opaque(thread);
 			wait_async<LEAD - 1>();
-			mbarrier_wait(ready(), odd);
+			mbarrier_wait(ready(), bits >> 31);
 			load<EDGE>(k + LEAD);
 			sweeps<EDGE, 1>(held);
 			__syncwarp();
-			if (lane < ARRIVALS) mbarrier_arrive(ready());
-			odd ^= 1;
-			to += a.plane;
+			if (lane() < ARRIVALS) mbarrier_arrive(ready());
+			bits ^= 1u << 31;
 			k++;
 		}
 	}
@@ -278,7 +285,7 @@ struct March {
 	// look finds the bits of the thread.
 	__device__ __forceinline__ void look(int x, int y) {
 		const Part &p = part();
-		bits = walls = 0;
+		bits &= 1u << 31, walls = 0;
 		const auto side = [&](int at, int axis) { // behind which a point is the first ghost; -1: none
 			return at == -1 && a.sides[2 * axis] != OPEN              ? a.sides[2 * axis]
 			       : at == a.n[axis] && a.sides[2 * axis + 1] != OPEN ? a.sides[2 * axis + 1]
@@ -307,10 +314,9 @@ struct March {
 	// march computes the planes of the part.
 	__device__ __forceinline__ void march() {
 		const Part &p = part();
-		const int x = p.x0 + (int)lane * VECTOR, y = p.y0 + (int)warp * ROWS, z0 = p.run.z0;
+		const int x = p.x0 + (int)lane() * VECTOR, y = p.y0 + (int)warp() * ROWS, z0 = p.run.z0;
 		look(x, y);
 		k = a.sides[4] != OPEN ? max(z0 - DEPTH, -1) : z0 - DEPTH;
-		from = a.from + k * a.plane + y * a.pitch + x, to = a.to + (k - 2 * DEPTH) * a.plane + y * a.pitch + x;
 #pragma unroll 1
 		for (int i = 0; i < LEAD; i++) load<true>(k + i);
 		Level held[DEPTH];
@@ -337,7 +343,7 @@ struct March {
 extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_sums(const __grid_constant__ Pass a) {
 	grid_dependency_wait();
 	March m{a};
-	m.lane = threadIdx.x % 32, m.warp = threadIdx.x / 32, m.odd = 1;
+	m.thread = threadIdx.x, m.bits = 1u << 31;
 	if (threadIdx.x == 0) {
 		part().run.place = 0;
 		mbarrier_init(m.ready(), TEAM * ARRIVALS);
