@@ -89,6 +89,8 @@ func TestPassesByEveryLane(t *testing.T) {
 		smallOnCPU(t, b)
 		heat := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
 		overManyTiles[float32](t, b, heat, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
+		box := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[3], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
+		overManyTiles[float32](t, b, box, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
 		if testdevices.OnGPU(b.Device) {
 			overManyTiles[float64](t, b, heat, kernels.Float64, Options{}, 1, rng, "EVERY_LANE")
 		}
