@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -21,6 +22,7 @@ type gpu struct {
 	candidates []shape // those to be tried, of each depth first what is taken untried
 	shapes     []shape // one for each depth that there are passes of
 	loaded     map[string]streams.Function
+	sweep      time.Duration // that passes were timed beside, 0 for none
 }
 
 func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*gpu, error) {

@@ -54,11 +54,10 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 			compileBeside(b, passes.gpu)
 			t.Run(fmt.Sprintf("%v/norms=%d", p, count), func(t *testing.T) {
 				of := randomBox(p.box, rng)
-				var parts []*reduce.NormParts
+				room := kerneltest.Must(reducer.Parts(count, passes.Parts(p.box, sides)))(t)
 				var spans []streams.Span
-				for range count {
-					room := kerneltest.Must(reducer.Parts(passes.Parts(p.box, sides)))(t)
-					parts, spans = append(parts, room), append(spans, room.Span())
+				for n := range count {
+					spans = append(spans, room.Span(n))
 				}
 				var found int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
@@ -67,16 +66,16 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 					found = n
 					return k
 				})
-				for n, room := range parts {
-					join := kerneltest.Must(room.Join(found))(t)
-					b.Do(join.Queue(b.Stream))
-					if got, want := join.Result(), p.norms(depth-n, of); got.MaxChange != want.MaxChange || got.Max != want.Max ||
+				join := kerneltest.Must(room.Join(count, found))(t)
+				b.Do(join.Queue(b.Stream))
+				for n, got := range join.Results() {
+					if want := p.norms(depth-n, of); got.MaxChange != want.MaxChange || got.Max != want.Max ||
 						got.Sum2.Value() != want.Sum2.Value() || got.SumChange2.Value() != want.SumChange2.Value() {
 						t.Errorf("norms of step %d over %v are %+v, not %+v", depth-n, of, got, want)
 					}
-					b.Do(join.Close())
-					b.Do(room.Close())
 				}
+				b.Do(join.Close())
+				b.Do(room.Close())
 			})
 		}
 	}
@@ -106,15 +105,15 @@ func TestNormsOfLongMarches(t *testing.T) {
 		}
 		passes := kerneltest.Must(New(b.Compiler, b.Device, s, kernels.Float64, p.layout, Options{Norms: 1}))(t)
 		reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, kernels.Float64, sums.Reproducible))(t)
-		room := kerneltest.Must(reducer.Parts(passes.Parts(p.box, sides)))(t)
+		room := kerneltest.Must(reducer.Parts(1, passes.Parts(p.box, sides)))(t)
 		defer func() { b.Do(room.Close()) }()
 		from, to := array(b, p.layout, p.from), array(b, p.layout, p.to)
 		cores := b.Device.Cores
 		b.Device.Cores = 1 // one block marches through all rows
 		defer func() { b.Device.Cores = cores }()
-		k, n, err := passes.Pass("pass", from, to, p.box, sides, 2, More{Box: p.box, Parts: []streams.Span{room.Span()}})
+		k, n, err := passes.Pass("pass", from, to, p.box, sides, 2, More{Box: p.box, Parts: []streams.Span{room.Span(0)}})
 		kerneltest.Check(t, err)
-		join := kerneltest.Must(room.Join(n))(t)
+		join := kerneltest.Must(room.Join(1, n))(t)
 		b.Do(b.Stream.Launch(k))
 		b.Do(join.Queue(b.Stream))
 		if got, want := join.Result(), p.norms(2, p.box); got.Sum2.Value() != want.Sum2.Value() || got.SumChange2.Value() != want.SumChange2.Value() {

@@ -58,7 +58,7 @@ type passArgs struct {
 type morePassArgs struct {
 	passArgs `cu:"inline"`
 	Lo, Hi   [3]int32
-	Norms    [mostNorms]uint64
+	Norms    [MostNorms]uint64
 	Walls    [6]wallArgs
 }
 
@@ -135,7 +135,10 @@ func shapesWith(s stencil.Stencil, real kernels.Real, l domain.Layout, arch stri
 	if o.plain() {
 		return shapesOf(s, real, l, arch, shared)
 	}
-	for depth := max(2, o.Norms); depth <= 4; depth++ {
+	for depth := 2; depth <= 4; depth++ {
+		if !o.wants(depth) {
+			continue
+		}
 		if one, ok := generalShape(s, real, depth, shared-normsShared, o); ok {
 			all = append(all, one)
 		}
