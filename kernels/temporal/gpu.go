@@ -26,7 +26,8 @@ type gpu struct {
 }
 
 func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*gpu, error) {
-	g := &gpu{compiler: c, device: d, stencil: s, options: o, candidates: shapesWith(s, real, l, d.Arch, int(d.Shared), o), loaded: map[string]streams.Function{}}
+	g := &gpu{compiler: c, device: d, stencil: s, options: o, loaded: map[string]streams.Function{}}
+	g.candidates = slices.DeleteFunc(shapesWith(s, real, l, d.Arch, int(d.Shared), o), func(one shape) bool { return !o.wants(one.depth) })
 	if len(g.candidates) == 0 {
 		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
 	}

@@ -135,10 +135,7 @@ func shapesWith(s stencil.Stencil, real kernels.Real, l domain.Layout, arch stri
 	if o.plain() {
 		return shapesOf(s, real, l, arch, shared)
 	}
-	for depth := 2; depth <= 4; depth++ {
-		if !o.wants(depth) {
-			continue
-		}
+	for depth := max(2, o.Norms); depth <= 4; depth++ {
 		if one, ok := generalShape(s, real, depth, shared-normsShared, o); ok {
 			all = append(all, one)
 		}

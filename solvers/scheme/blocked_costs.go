@@ -22,8 +22,12 @@ type passCosts struct {
 // deepestPass is the most steps of a pass.
 const deepestPass = 32
 
-// lookTime is about how long a device has nothing to do until the host has seen the end of a pass and queued the next.
-const lookTime = 25 * time.Microsecond
+// lookTime is about how long a device has nothing to do until the host has seen the end of a pass and queued the next, agreeTime that where
+// processes agree in between.
+const (
+	lookTime  = 25 * time.Microsecond
+	agreeTime = 100 * time.Microsecond
+)
 
 // newPassCosts returns those of sweeps alone.
 func newPassCosts() (c passCosts) {

@@ -186,7 +186,7 @@ func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms i
 	measured := 1.0
 	if t := passes.SweepTime(); t > 0 && sweepTime > 0 {
 		measured = float64(t) / float64(sweepTime)
-		p.costs.Wait = float64(lookTime) / float64(sweepTime)
+		p.costs.Wait = float64(b.lookTime()) / float64(sweepTime)
 	}
 	p.costs.Measured = max(p.costs.Measured, measured)
 	for depth, cost := range b.possible(passes.Costs()) {
@@ -195,6 +195,14 @@ func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms i
 		}
 	}
 	return b.eachPass(p.costs.Norms[norms][:], func(key pass) error { return b.addNormPass(p, passes, norms, sides, key) })
+}
+
+// lookTime is about how long a look at norms keeps a device waiting before the next pass.
+func (b *blocked) lookTime() time.Duration {
+	if b.place.Processes != nil {
+		return agreeTime
+	}
+	return lookTime
 }
 
 // fields returns what a pass of a linear stencil reads and writes.

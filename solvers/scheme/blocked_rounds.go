@@ -59,7 +59,7 @@ type cutKey struct {
 }
 
 // horizon is about how many steps are divided at once, where more are to be made.
-const horizon = 32
+const horizon = 64
 
 // cut divides the steps that are asked for, up to the end of their group or about as far as the horizon. The result is kept by all that it depends on.
 func (b *blocked) cut(a ask) []int {
