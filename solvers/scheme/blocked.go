@@ -157,20 +157,6 @@ func (b *blocked) steps(worker int, first, _ int64, _ bool) error {
 	return nil
 }
 
-// left returns how many steps of its group follow a step, 0 where nothing is exchanged.
-func (b *blocked) left(n int64) int {
-	if !b.neighbours {
-		return 0
-	}
-	return int(b.groupEnd(n) - n)
-}
-
-// groupEnd returns the last step of the group of a step.
-func (b *blocked) groupEnd(n int64) int64 {
-	k := int64(b.step.group())
-	return (b.done+n+k-1)/k*k - b.done
-}
-
 // pass makes the steps of one pass, after step n, with the norms of some.
 func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 	last := n + int64(key.depth)

@@ -13,25 +13,6 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// measuredSweep is a sweep of what a pass of one step makes, and what is taken of the step.
-type measuredSweep struct {
-	launch Launch
-	totals []total
-}
-
-// normPass is a pass that takes norms, and what joins them. There is none where the kernel is nil.
-type normPass struct {
-	kernel *streams.Kernel
-	join   *reduce.NormReduction
-}
-
-// found is what was taken at a look: by a sweep, or of the last step but so many of a pass.
-type found struct {
-	totals []total
-	join   *reduce.NormReduction // nil for a sweep
-	before int
-}
-
 // addNorms makes the sweeps and the passes of a subdomain ready that take norms. alone makes one step there, in some time. The memory that
 // they take does not depend on what was tuned, so that a dry run counts it to the byte.
 func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel, sweepTime time.Duration) error {

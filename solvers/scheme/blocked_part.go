@@ -62,6 +62,40 @@ type blockedPart struct {
 // a level may lie in the field where sweeps put the next one. 1 is a sweep.
 type pass struct{ depth, left, slot int }
 
+// blockedRound is the passes of a round.
+type blockedRound struct {
+	slot   int // the fields that the first reads
+	depths []int
+	looks  []int64 // whose norms the last one takes
+	number int64   // of rounds with looks
+}
+
+// cutKey is all that a division into passes depends on.
+type cutKey struct {
+	steps, least int
+	look, norms  int64 // how far the first look is, and the end with norms, 0 for beyond all
+	end          [2]float64
+}
+
+// measuredSweep is a sweep of what a pass of one step makes, and what is taken of the step.
+type measuredSweep struct {
+	launch Launch
+	totals []total
+}
+
+// normPass is a pass that takes norms, and what joins them. There is none where the kernel is nil.
+type normPass struct {
+	kernel *streams.Kernel
+	join   *reduce.NormReduction
+}
+
+// found is what was taken at a look: by a sweep, or of the last step but so many of a pass.
+type found struct {
+	totals []total
+	join   *reduce.NormReduction // nil for a sweep
+	before int
+}
+
 // deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
 func (b *blocked) deepest() int {
 	if b.neighbours {
@@ -106,6 +140,20 @@ func passName(depth int) string { return fmt.Sprintf("pass of %d", depth) }
 
 // variable is the first of those that are stepped, the only one of a linear stencil.
 func (b *blocked) variable() *Variable { return b.stage().Writes[0].Variable }
+
+// left returns how many steps of its group follow a step, 0 where nothing is exchanged.
+func (b *blocked) left(n int64) int {
+	if !b.neighbours {
+		return 0
+	}
+	return int(b.groupEnd(n) - n)
+}
+
+// groupEnd returns the last step of the group of a step.
+func (b *blocked) groupEnd(n int64) int64 {
+	k := int64(b.step.group())
+	return (b.done+n+k-1)/k*k - b.done
+}
 
 // possible returns the costs of passes that a group has room for.
 func (b *blocked) possible(cost []float64) []float64 {

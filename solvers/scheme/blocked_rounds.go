@@ -6,14 +6,6 @@ import (
 	"github.com/halox/halox/kernels/temporal"
 )
 
-// blockedRound is the passes of a round.
-type blockedRound struct {
-	slot   int // the fields that the first reads
-	depths []int
-	looks  []int64 // whose norms the last one takes
-	number int64   // of rounds with looks
-}
-
 // mostLooks is the most steps of a launch whose norms are taken.
 const mostLooks = temporal.MostNorms
 
@@ -37,25 +29,6 @@ func (b *blocked) divide(a ask) division {
 		b.round.number++
 	}
 	return d
-}
-
-// lookAfter returns the first step after one whose norms are wanted, math.MaxInt64 for none.
-func (a ask) lookAfter(n int64) int64 {
-	look := int64(math.MaxInt64)
-	if a.every > 0 {
-		look = (n/a.every + 1) * a.every
-	}
-	if a.norms && n < a.to {
-		look = min(look, a.to)
-	}
-	return look
-}
-
-// cutKey is all that a division into passes depends on.
-type cutKey struct {
-	steps, least int
-	look, norms  int64 // how far the first look is, and the end with norms, 0 for beyond all
-	end          [2]float64
 }
 
 // horizon is about how many steps are divided at once, where more are to be made.

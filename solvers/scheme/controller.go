@@ -23,13 +23,6 @@ type round struct {
 	division     division // by a divider
 }
 
-// look is norms of a step that workers bring to a barrier.
-type look struct {
-	step   int64
-	number int64 // of the round that has taken them
-	place  int   // among the looks of that
-}
-
 // String is "in steps 3 to 5", or "after step 5" of a round without steps.
 func (r round) String() string {
 	switch {
