@@ -10,6 +10,7 @@ import (
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -90,62 +91,72 @@ func (b *blocked) addMeasured(p *blockedPart, key pass, ghosts []domain.Box) (ow
 	return owned, len(t.variables) == len(b.step.Measured), nil
 }
 
-// wantedNorms returns the depths of passes that take the norms of so many last steps: the first is looked at, and so is the last; before it lie no more
-// steps than between two looks. Where looks are farther apart than a pass takes norms passes end with them.
-func (b *blocked) wantedNorms(norms int) (shallowest, deepest int) {
+// wantedNorms returns the most steps of passes that take the norms of so many last steps, 0 where none are wanted. The first of these is a look, so before it the pass has
+// fewer steps than lie between two looks. Where looks are farther apart than a pass takes norms, passes end with them.
+func (b *blocked) wantedNorms(norms int) (deepest int) {
 	every := int(min(b.options.CheckEvery, math.MaxInt32))
-	if every == 0 || every >= temporal.MostNorms {
-		if norms > 1 {
-			return 0, 0
-		}
-		return 2, deepestPass
+	switch often := every > 0 && every < temporal.MostNorms; {
+	case often && norms+every > 2:
+		return norms + every - 1
+	case !often && norms == 1:
+		return deepestPass
 	}
-	return max(2, norms), norms + every - 1
+	return 0
 }
 
-// addNormPasses makes the passes ready that take norms: of linear stencils.
-func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel, sweepTime time.Duration) error {
-	stencil, ok := b.stage().linear()
-	if !ok || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.neighbours {
-		return nil
-	}
+// normPasses are passes of a linear stencil that take norms, by of how many last steps.
+type normPasses struct {
+	of    [temporal.MostNorms + 1]*temporal.Passes // nil where there are none
+	most  int                                      // steps
+	parts int64                                    // of the norms of a step, at most
+}
+
+// newNormPasses returns those of a subdomain.
+func (b *blocked) newNormPasses(p *blockedPart, s stencil.Stencil) (made normPasses, err error) {
 	real, _ := b.variable().real()
 	from, _ := b.fields(p, b.slot(b.done))
-	var all [temporal.MostNorms + 1]*temporal.Passes
-	steps, most := 0, int64(0)
 	for norms := 1; norms <= temporal.MostNorms; norms++ {
-		shallowest, deepest := b.wantedNorms(norms)
-		if deepest < shallowest || deepest == 0 {
+		o := b.passOptions(p.rank)
+		if o.Norms, o.Deepest = norms, b.wantedNorms(norms); o.Deepest == 0 {
 			continue
 		}
-		o := b.passOptions(p.rank)
-		o.Norms, o.Deepest = norms, deepest
-		made, err := temporal.New(b.compiler, p.device, stencil, real, from.Layout, o)
+		passes, err := temporal.New(b.compiler, p.device, s, real, from.Layout, o)
 		if errors.Is(err, temporal.ErrImpossible) {
 			continue
 		}
 		if err != nil {
-			return err
+			return made, err
 		}
-		all[norms], steps = made, norms
+		made.of[norms], made.most = passes, norms
 		for left := range b.deepest() {
-			most = max(most, made.Parts(b.box(p, pass{left: left}), b.sides(p.rank, b.variable())))
+			made.parts = max(made.parts, passes.Parts(b.box(p, pass{left: left}), b.sides(p.rank, b.variable())))
 		}
 	}
-	if most == 0 {
+	return made, nil
+}
+
+// addNormPasses makes the passes ready that take norms: of linear stencils.
+func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel, sweepTime time.Duration) error {
+	s, ok := b.stage().linear()
+	if !ok || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.neighbours {
 		return nil
 	}
+	made, err := b.newNormPasses(p, s)
+	if err != nil || made.parts == 0 {
+		return err
+	}
+	real, _ := b.variable().real()
 	reducer, err := reduce.NewNormReducer(b.compiler, p.device, real, b.step.Sums)
 	if err != nil {
 		return err
 	}
 	for i := range p.parts {
-		if p.parts[i], err = reducer.Parts(steps, most); err != nil {
+		if p.parts[i], err = reducer.Parts(made.most, made.parts); err != nil {
 			return err
 		}
 		b.run.resources.Add(p.parts[i])
 	}
-	for norms, passes := range all {
+	for norms, passes := range made.of {
 		if passes == nil {
 			continue
 		}
