@@ -169,14 +169,22 @@ func schemesAmong(p *among) error {
 	return nil
 }
 
+// suiting returns the problem with as many steps between two exchanges as passes of scheme blocked have, which end where others do not.
+func suiting(of *Problem, name Scheme) *Problem {
+	if name != Blocked {
+		return of
+	}
+	return inGroupsOf(of, 3)
+}
+
 // toleranceAmong ends runs with the step whose change is small enough.
 func toleranceAmong(p *among) error {
-	of := problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "dddddd")
+	of := problem(inProgram{}, []int{7, 6, 13}, kernels.Float64, "dddddd")
 	const aim = 20
 	_, norms := expected(of, aim)
 	for i, norm := range []Norm{MaxNorm, L2Norm} {
 		for j, every := range []int64{1, 7} {
-			for k, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} {
+			for k, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Blocked} {
 				if !testdevices.Turn(i+j+k, 3) {
 					continue
 				}
@@ -184,7 +192,7 @@ func toleranceAmong(p *among) error {
 				if norm == L2Norm {
 					o.Tolerance = math.Sqrt(norms.SumChange2.Value())
 				}
-				if err := p.run(of, pathFor(name), o, int((aim+every-1)/every*every)); err != nil {
+				if err := p.run(suiting(of, name), pathFor(name), o, int((aim+every-1)/every*every)); err != nil {
 					return fmt.Errorf("%s, norm %s every %d: %w", name, norm, every, err)
 				}
 			}
@@ -195,8 +203,8 @@ func toleranceAmong(p *among) error {
 
 // interruptAmong has the context of the last process alone end: all stop at one step.
 func interruptAmong(p *among) error {
-	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused} {
-		s, err := p.solver(problem(inProgram{}, []int{7, 6, 11}, kernels.Float64, "ppdddd"), pathFor(name))
+	for _, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Blocked} {
+		s, err := p.solver(suiting(problem(inProgram{}, []int{7, 6, 13}, kernels.Float64, "ppdddd"), name), pathFor(name))
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ struct Norms {
 	Strides strides;
 	Region region;
 	i64 blocks; // the length of sums
+	i64 stride; // from the sums of one result of norms_total to those of the next
 };
 
 // How many blocks of norms_partial a multiprocessor holds: with four, variables do not fit into registers of sm_100.
@@ -29,11 +30,12 @@ extern "C" __global__ void __launch_bounds__(256, PARTIAL_BLOCKS) norms_partial(
 	reduce_block(all, a.sums + blockIdx.x);
 }
 
-// norms_total reduces the sums, by one block.
+// norms_total reduces the sums, by one block a result.
 extern "C" __global__ void __launch_bounds__(256, 4) norms_total(const __grid_constant__ Norms a) {
 	grid_dependency_wait();
 	__shared__ NormSum all[256];
 	NormSum f = NormSum::none();
-	for (i64 n = threadIdx.x; n < a.blocks; n += blockDim.x) f.join(a.sums[n]);
-	reduce_block(f, all, threadIdx.x, blockDim.x, a.result);
+	const NormSum *sums = a.sums + blockIdx.x * a.stride;
+	for (i64 n = threadIdx.x; n < a.blocks; n += blockDim.x) f.join(sums[n]);
+	reduce_block(f, all, threadIdx.x, blockDim.x, a.result + blockIdx.x);
 }

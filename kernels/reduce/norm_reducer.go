@@ -33,6 +33,7 @@ type normsArgs struct {
 	launch.Strides
 	region launch.Region
 	blocks int64
+	stride int64
 }
 
 func normsProgram(r kernels.Real, mode sums.Mode) kernels.Program {
@@ -56,7 +57,7 @@ func NewNormReducer(c *kernels.Compiler, d *streams.Device, real kernels.Real, m
 	return r, nil
 }
 
-// NormReduction is the work of one norm, made ready.
+// NormReduction is the work of the norms of one step, or of several, made ready.
 type NormReduction struct {
 	resources streams.Resources
 	launches  []*streams.Kernel
@@ -76,7 +77,7 @@ func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormRedu
 	const warpsPerBlock, maxBlocks = 8, 1024
 	size := box.Size()
 	blocks := min(maxBlocks, (int64(size[1])*int64(size[2])+warpsPerBlock-1)/warpsPerBlock)
-	red, err := newNormReduction(r.device, blocks+1)
+	red, err := newNormReduction(r.device, 1, blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +88,13 @@ func (r *NormReducer) Norms(next, last kernels.Array, box domain.Box) (*NormRedu
 	return red, nil
 }
 
-// newNormReduction allocates room for a number of norms, the result first.
-func newNormReduction(d *streams.Device, norms int64) (*NormReduction, error) {
-	result, err := d.Alloc(norms * normsBytes)
+// newNormReduction allocates room for results, and behind them for partial norms.
+func newNormReduction(d *streams.Device, results, partial int64) (*NormReduction, error) {
+	result, err := d.Alloc((results + partial) * normsBytes)
 	if err != nil {
 		return nil, err
 	}
-	host, err := d.AllocPinned(normsBytes)
+	host, err := d.AllocPinned(results * normsBytes)
 	if err != nil {
 		return nil, errors.Join(err, result.Close())
 	}
@@ -140,18 +141,21 @@ func normRows[T rows.Float](mode sums.Mode, next, last kernels.Array, box domain
 	streams.View[Norms](result.Bytes())[0] = sum
 }
 
-// Queue queues the reduction and the copy of its result to the host.
+// Queue queues the reduction and the copy of its results to the host.
 func (r *NormReduction) Queue(s *streams.Stream) error {
 	for _, k := range r.launches {
 		if err := s.Launch(k); err != nil {
 			return err
 		}
 	}
-	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, normsBytes))
+	return s.CopyAs(streams.OtherWork, r.host.All(), r.result.Span(0, r.host.Size()))
 }
 
-// Result returns the norms once what Queue queued is done.
-func (r *NormReduction) Result() Norms { return streams.View[Norms](r.host.Bytes())[0] }
+// Result returns the norms once what Queue queued is done, those of the last step where there are several.
+func (r *NormReduction) Result() Norms { return r.Results()[0] }
+
+// Results returns those of all steps, the last one's first.
+func (r *NormReduction) Results() []Norms { return streams.View[Norms](r.host.Bytes()) }
 
 // Close frees what it holds. Closing twice is no error.
 func (r *NormReduction) Close() error { return r.resources.Close() }

@@ -2,77 +2,61 @@ package temporal
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
-// A run is divided into passes that there are, as many of them as make the last level lie where sweeps leave it, and none is slower than sweeps.
+// A division into passes costs as little as the best of all, which are tried one by one, with any costs and any number of steps.
 func TestCut(t *testing.T) {
-	none := math.Inf(1)
-	for name, cost := range map[string][]float64{
-		"sweeps":  {0, 1},
-		"four":    {0, 1, 1.2, none, 1.5},
-		"twelve":  {0, 1, 1.1, 1.2, none, none, 1.4, none, none, none, none, none, 1.7},
-		"slower":  {0, 1, 2.5, none, 5},
-		"an even": {0, 1, 0.9},
-	} {
-		for steps := range 400 {
-			all, took := 0, 0.0
-			depths := Cut(steps, cost)
-			for _, d := range depths {
-				if d < 1 || d >= len(cost) || math.IsInf(cost[d], 1) {
-					t.Fatalf("%s: %d steps: passes %v", name, steps, depths)
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		steps, deepest := 1+r.IntN(9), 1+r.IntN(5)
+		table := map[[2]int]float64{}
+		for after := range steps {
+			for depth := 1; depth <= deepest; depth++ {
+				table[[2]int{after, depth}] = float64(depth) * (0.5 + r.Float64())
+				if depth > 1 && r.IntN(3) == 0 {
+					table[[2]int{after, depth}] = math.Inf(1)
 				}
-				all += d
-				took += cost[d]
 			}
-			if all != steps || len(depths)%2 != steps%2 {
-				t.Fatalf("%s: %d steps: passes %v", name, steps, depths)
-			}
-			if took > float64(steps)*cost[1] {
-				t.Errorf("%s: %d steps take %v", name, steps, took)
-			}
-			if steps == 100 && name == "twelve" && took > 100/12.*1.7*1.12 {
-				t.Errorf("%s: %d steps take %v: %v", name, steps, took, depths)
-			}
+		}
+		cost := func(after, depth int) float64 { return table[[2]int{after, depth}] }
+		end := [2]float64{r.Float64() * float64(r.IntN(2)), r.Float64() * float64(r.IntN(2))}
+		least := 1 + r.IntN(steps)
+		depths := Cut(steps, least, deepest, cost, end)
+		made, took := 0, 0.0
+		for _, d := range depths {
+			took += cost(made, d)
+			made += d
+		}
+		took = (took + end[len(depths)%2]) / float64(made)
+		if want := cheapest(0, 0, steps, least, deepest, 0, cost, end); made < least || made > steps || math.Abs(took-want) > 1e-9 {
+			t.Fatalf("%d to %d steps: passes %v cost %v a step, the best ones %v", least, steps, depths, took, want)
 		}
 	}
 }
 
-// A division whose last pass is of another kind is as good as the best of all, and leaves the last level where sweeps do.
-func TestCutLast(t *testing.T) {
-	none := math.Inf(1)
-	cost, last := []float64{0, 1, 1.2, none, 1.5}, []float64{0, 1.1, 1.6, 1.9, none}
-	for steps := 1; steps < 60; steps++ {
-		depths := CutLast(steps, cost, last)
-		all, took := 0, 0.0
-		for i, d := range depths {
-			of := cost
-			if i == len(depths)-1 {
-				of = last
-			}
-			all, took = all+d, took+of[d]
-		}
-		if best := cheapest(steps, steps%2, cost, last); all != steps || len(depths)%2 != steps%2 || math.Abs(took-best) > 1e-9 {
-			t.Fatalf("%d steps: passes %v take %v, the best ones %v", steps, depths, took, best)
-		}
-	}
-}
-
-// cheapest tries all divisions, from the last pass on, into an odd or an even number of passes.
-func cheapest(steps, odd int, cost, last []float64) float64 {
-	table := map[[2]int]float64{{0, 0}: 0, {0, 1}: math.Inf(1)}
-	for n := 1; n < steps; n++ {
-		for odd := range 2 {
-			best := math.Inf(1)
-			for d := 1; d < len(cost) && d <= n; d++ {
-				best = min(best, cost[d]+table[[2]int{n - d, 1 - odd}])
-			}
-			table[[2]int{n, odd}] = best
-		}
-	}
+// cheapest returns the least cost of a step over all ways to go on after some passes.
+func cheapest(made, passes, steps, least, deepest int, took float64, cost func(after, depth int) float64, end [2]float64) float64 {
 	best := math.Inf(1)
-	for d := 1; d < len(last) && d <= steps; d++ {
-		best = min(best, last[d]+table[[2]int{steps - d, 1 - odd}])
+	if made >= least {
+		best = (took + end[passes%2]) / float64(made)
+	}
+	for d := 1; d <= min(deepest, steps-made); d++ {
+		best = min(best, cheapest(made+d, passes+1, steps, least, deepest, took+cost(made, d), cost, end))
 	}
 	return best
+}
+
+// Of passes in any order that cost the same the deepest come first, so that who makes the first and divides again loses nothing.
+func TestCutTakesDeepPassesFirst(t *testing.T) {
+	costs := []float64{0, 1, 1.2, 1.4, 1.6}
+	cost := func(_, depth int) float64 { return costs[depth] }
+	for steps := 4; steps < 40; steps++ {
+		for left := steps; left >= 4; left -= 4 {
+			if depths := Cut(left, left, 4, cost, [2]float64{}); depths[0] != 4 {
+				t.Fatalf("%d steps: passes %v", left, depths)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -21,10 +22,12 @@ type gpu struct {
 	candidates []shape // those to be tried, of each depth first what is taken untried
 	shapes     []shape // one for each depth that there are passes of
 	loaded     map[string]streams.Function
+	sweep      time.Duration // that passes were timed beside, 0 for none
 }
 
 func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*gpu, error) {
-	g := &gpu{compiler: c, device: d, stencil: s, options: o, candidates: shapesWith(s, real, l, d.Arch, int(d.Shared), o), loaded: map[string]streams.Function{}}
+	g := &gpu{compiler: c, device: d, stencil: s, options: o, loaded: map[string]streams.Function{}}
+	g.candidates = slices.DeleteFunc(shapesWith(s, real, l, d.Arch, int(d.Shared), o), func(one shape) bool { return !o.wants(one.depth) })
 	if len(g.candidates) == 0 {
 		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
 	}

@@ -124,11 +124,13 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 			of.Walls[i] = w
 		}
 	}
-	for range o.Norms {
+	if o.Norms > 0 {
 		reducer := check(reduce.NewNormReducer(g.compiler, r.device, r.passes.real, sums.Reproducible))(b)
-		parts := check(reducer.Parts(r.passes.Parts(r.box, sides)))(b)
+		parts := check(reducer.Parts(o.Norms, r.passes.Parts(r.box, sides)))(b)
 		b.Cleanup(func() { parts.Close() })
-		of.Parts = append(of.Parts, parts.Span())
+		for n := range o.Norms {
+			of.Parts = append(of.Parts, parts.Span(n))
+		}
 	}
 	pass := func(one shape, to kernels.Array) *streams.Kernel {
 		spec := r.passes.spec("pass", r.arrays[0], to, of)

@@ -13,19 +13,25 @@ import (
 // Options are what passes do beside making steps. On GPUs kernels that do any of it are others than those that do not, as they
 // take more registers, and have costs of their own.
 type Options struct {
-	Norms  int       // of how many last steps of each pass the norms are taken, at most mostNorms
-	Sums   sums.Mode // how sums of norms are taken
-	Moving bool      // whether walls may have other values at each level, see Walls
+	Norms   int       // of how many last steps of each pass the norms are taken, at most MostNorms
+	Deepest int       // passes of more steps are not wanted; 0 for all
+	Sums    sums.Mode // how sums of norms are taken
+	Moving  bool      // whether walls may have other values at each level, see Walls
 }
 
-// mostNorms is of how many steps of a pass norms may be taken.
-const mostNorms = 4
+// MostNorms is of how many steps of a pass norms may be taken.
+const MostNorms = 4
 
 // More is what passes with options are given.
 type More struct {
 	Box   domain.Box     // of whose points norms are taken, within what is stored
 	Parts []streams.Span // where those of the last step but n go, one part a thread block: reduce.NormParts
 	Walls Walls
+}
+
+// wants reports whether passes of so many steps are wanted.
+func (o Options) wants(depth int) bool {
+	return depth >= max(2, o.Norms) && (o.Deepest == 0 || depth <= o.Deepest)
 }
 
 // plain reports whether passes only make steps, between walls that do not move.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
@@ -30,8 +31,8 @@ type Passes struct {
 
 // New returns the passes of a stencil between arrays of a layout. The error is ErrImpossible where there are none.
 func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*Passes, error) {
-	if o.Norms < 0 || o.Norms > mostNorms {
-		return nil, fmt.Errorf("temporal: norms of the last %d steps of a pass; %d are possible", o.Norms, mostNorms)
+	if o.Norms < 0 || o.Norms > MostNorms {
+		return nil, fmt.Errorf("temporal: norms of the last %d steps of a pass; %d are possible", o.Norms, MostNorms)
 	}
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
@@ -46,7 +47,7 @@ func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels
 	}
 	p := &Passes{device: d, stencil: s, real: real, layout: l, options: o}
 	if d.GoKernels {
-		p.cost = hostCosts(s)
+		p.cost = hostCosts(s, o)
 		return p, nil
 	}
 	var err error
@@ -58,20 +59,30 @@ func New(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels
 }
 
 // hostCosts are those of a core: stars leave memory waiting, other stencils nearly none of it.
-func hostCosts(s stencil.Stencil) []float64 {
+func hostCosts(s stencil.Stencil, o Options) []float64 {
 	more := 0.97
 	if _, ok := s.AsStar(); ok {
 		more = 0.5
 	}
 	cost := noPasses(8)
 	for _, d := range []int{2, 3, 4, 6, 8} {
-		cost[d] = 1 + more*float64(d-1)
+		if o.wants(d) {
+			cost[d] = 1 + more*float64(d-1)
+		}
 	}
 	return cost
 }
 
 // Costs returns the time of a pass by its depth, over that of a sweep, which is depth 1: infinite where there is none. It is for Cut.
 func (p *Passes) Costs() []float64 { return p.cost }
+
+// SweepTime returns how long the sweep takes that Tune was given, 0 where that is not known.
+func (p *Passes) SweepTime() time.Duration {
+	if p.gpu == nil {
+		return 0
+	}
+	return p.gpu.sweep
+}
 
 // Pass makes a launch ready that makes so many steps, two or more: it reads level 0 from an array, and stores the last level
 // of the points of a box to another one. The box ends where the grid does on sides that are not Open. Ghosts behind these

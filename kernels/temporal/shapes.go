@@ -59,7 +59,7 @@ type passArgs struct {
 type morePassArgs struct {
 	passArgs `cu:"inline"`
 	Lo, Hi   [3]int32
-	Norms    [mostNorms]uint64
+	Norms    [MostNorms]uint64
 	Walls    [6]wallArgs
 }
 

@@ -118,7 +118,7 @@ func (g *gpu) find(depth int, name string) *shape {
 
 // take keeps the kernels that are worth it: a pass is faster than sweeps.
 func (g *gpu) take(l learnt) {
-	g.shapes = nil
+	g.shapes, g.sweep = nil, l.Sweep
 	for depth := 2; depth <= maxDepth; depth++ {
 		one, ok := l.Depths[depth]
 		if !ok || one.Pass >= time.Duration(depth)*l.Sweep {

@@ -26,22 +26,30 @@ type agreement struct {
 	place *halo.Placement
 	local []int
 	step  *Step
-	taken []taken // by process, of the step whose norms were due last
+	taken [][]taken // by look that was due last, then by process
 }
 
 func newAgreement(r *run) *agreement {
-	a := &agreement{place: r.place, local: r.local, step: r.step}
-	for range r.place.Processes.Size() {
-		a.taken = append(a.taken, r.step.newTaken())
-	}
-	return a
+	return &agreement{place: r.place, local: r.local, step: r.step}
 }
 
-// reach is called by all processes once a round. collected is what was taken of a step, by rank; nil where nothing is due.
-func (a *agreement) reach(mine proposal, collected []taken) (proposal, error) {
+// room makes room for what is taken at so many looks.
+func (a *agreement) room(looks int) {
+	for len(a.taken) < looks {
+		var all []taken
+		for range a.place.Processes.Size() {
+			all = append(all, a.step.newTaken())
+		}
+		a.taken = append(a.taken, all)
+	}
+}
+
+// reach is called by all processes once a round. collected is what was taken, by look that is due and by rank.
+func (a *agreement) reach(mine proposal, collected [][]taken) (proposal, error) {
+	a.room(len(collected))
 	b := mine.append(nil)
-	if collected != nil {
-		b = append(b, a.join(collected).bytes()...)
+	for _, one := range collected {
+		b = append(b, a.join(one).bytes()...)
 	}
 	all, err := a.place.Processes.Gather(context.Background(), "scheme: agree how a run goes on", b)
 	if err != nil {
@@ -57,8 +65,10 @@ func (a *agreement) reach(mine proposal, collected []taken) (proposal, error) {
 			agreed.pace, agreed.interval = p.pace, p.interval
 		}
 		agreed.ended = agreed.ended || p.ended
-		if collected != nil {
-			a.taken[rank].set(other[proposalBytes:], collected[a.local[0]])
+		for i, rest := 0, other[proposalBytes:]; i < len(collected); i++ {
+			bytes := len(rest) / (len(collected) - i)
+			a.taken[i][rank].set(rest[:bytes], collected[i][a.local[0]])
+			rest = rest[bytes:]
 		}
 	}
 	return agreed, nil

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -12,8 +13,8 @@ import (
 
 // Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of a linear stencil, or of another
 // point function that computes a step by itself, from one level of variables to the next. Between two exchanges lie the steps of a
-// group, see Step.Group: with neighbours and an exchange after each step there is nothing to join. Norms of a step are taken by the
-// pass, or the sweep, that ends with it.
+// group, see Step.Group: with neighbours and an exchange after each step there is nothing to join. Norms are taken by the pass within
+// which their step lies, or by a sweep of it alone.
 const Blocked Scheme = "blocked"
 
 func blockedScheme() *definition {
@@ -35,19 +36,30 @@ func hasNeighbours(x *Runner) bool {
 	return false
 }
 
-func newBlocked(r *run, _ Options) (scheme, error) { return newBlockedBy(r, passMaker.tune) }
+func newBlocked(r *run, o Options) (scheme, error) { return newBlockedBy(r, o, passMaker.tune) }
 
-func newBlockedBy(r *run, tune tuner) (scheme, error) {
-	b := &blocked{run: r, tune: tune, neighbours: hasNeighbours(r.Runner)}
-	if err := r.makeCredits(); err != nil {
-		return nil, err
+func newBlockedBy(r *run, o Options, tune tuner) (scheme, error) {
+	b := &blocked{
+		run: r, options: o, tune: tune, neighbours: hasNeighbours(r.Runner), measures: r.step.measures(),
+		cuts: map[cutKey][]int{}, holds: [2]int64{-1, -1},
 	}
-	for _, rank := range r.local {
-		if err := b.addPart(r.subdomains[rank]); err != nil {
-			return nil, unsuitable(err)
+	b.holds[b.slot(b.done)] = 0
+	err := b.addParts()
+	agreed := b.agreeCosts(err == nil)
+	return b, cmp.Or(err, agreed)
+}
+
+// addParts makes all subdomains of the process ready.
+func (b *blocked) addParts() error {
+	if err := b.makeCredits(); err != nil {
+		return err
+	}
+	for _, rank := range b.local {
+		if err := b.addPart(b.subdomains[rank]); err != nil {
+			return unsuitable(err)
 		}
 	}
-	return b, nil
+	return nil
 }
 
 // unsuitable makes temporal.ErrImpossible an ErrUnsuited, so that auto goes on to other schemes.
@@ -60,12 +72,13 @@ func unsuitable(err error) error {
 
 // addPart makes the passes of a subdomain.
 func (b *blocked) addPart(d *subdomain) error {
-	p := &blockedPart{subdomain: d, passes: map[pass]Launch{}, cuts: map[int][]int{}}
+	p := &blockedPart{subdomain: d, passes: map[pass]Launch{}}
 	d.totals = nil
 	var err error
 	if p.stream, err = b.newStream(d.device, streams.Normal, "steps"); err != nil {
 		return err
 	}
+	p.totals = p.stream
 	passes, err := newPasses(b, p)
 	if err != nil {
 		return err
@@ -86,12 +99,16 @@ func (b *blocked) addPart(d *subdomain) error {
 	if err := b.tune(passes, alone, b.arrays(d.rank, slot), b.place.Subdomains[d.rank].Box); err != nil {
 		return err
 	}
-	p.cost = b.possible(passes.costs())
-	if err := b.eachPass(p.cost, func(key pass) error { return b.addPass(p, passes, key) }); err != nil {
+	p.costs = newPassCosts()
+	copy(p.costs.Plain[:], b.possible(passes.costs()))
+	if err := b.eachPass(p.costs.Plain[:], func(key pass) error { return b.addPass(p, passes, key) }); err != nil {
 		return err
 	}
 	b.parts = append(b.parts, p)
-	return b.addNormPasses(p, alone)
+	if !b.measures {
+		return nil
+	}
+	return b.addNorms(p, alone, passes.sweepTime())
 }
 
 // addSweep makes a pass of one step ready.
@@ -116,76 +133,55 @@ func (b *blocked) assistants()      {}
 func (b *blocked) stop(int, int64)  {}
 
 // maxQueued is that of sweeps, times the depth of passes.
-func (b *blocked) maxQueued() int64 {
-	deepest := 1
-	for _, p := range b.parts {
-		deepest = max(deepest, len(p.cost)-1)
-	}
-	return maxSteps * int64(deepest)
-}
+func (b *blocked) maxQueued() int64 { return maxSteps * int64(b.costs.deepest()) }
 
 func (b *blocked) queues(rank int) (steps, norms *streams.Stream) {
-	s := b.parts[b.workerOf(rank)].stream
-	return s, s
+	p := b.parts[b.workerOf(rank)]
+	return p.stream, p.totals
 }
 
-func (b *blocked) steps(worker int, first, last int64, norms bool) error {
-	p := b.parts[worker]
-	for n := first; n <= last; {
-		end := last
-		if b.neighbours {
-			end = min(end, b.groupEnd(n))
+// steps makes those of the round that divide has planned.
+func (b *blocked) steps(worker int, first, _ int64, _ bool) error {
+	p, n, key := b.parts[worker], first-1, pass{slot: b.round.slot}
+	for i, depth := range b.round.depths {
+		var looks []int64
+		if i == len(b.round.depths)-1 {
+			looks = b.round.looks
 		}
-		if err := b.passesTo(p, n, end, norms && end == last); err != nil {
+		key.depth, key.left = depth, b.left(n+int64(depth))
+		if err := b.pass(p, key, n, looks); err != nil {
 			return err
 		}
-		n = end + 1
+		n, key.slot = n+int64(depth), 1-key.slot
 	}
 	return nil
 }
 
-// groupEnd returns the last step of the group of a step.
-func (b *blocked) groupEnd(n int64) int64 {
-	k := int64(b.step.group())
-	return (b.done+n+k-1)/k*k - b.done
-}
-
-// passesTo makes steps of one group, with norms of the last.
-func (b *blocked) passesTo(p *blockedPart, first, last int64, norms bool) error {
-	key := pass{slot: b.slot(b.done + first - 1)}
-	if b.neighbours {
-		key.left = int(b.groupEnd(last) - first + 1)
+// pass makes the steps of one pass, after step n, with the norms of some.
+func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
+	last := n + int64(key.depth)
+	p.stream.BeginStep(n + 1)
+	if err := b.completeAll(p, key.slot); err != nil {
+		return err
 	}
-	n := first
-	for _, key.depth = range p.cut(int(last-first+1), norms) {
-		key.left = max(0, key.left-key.depth)
-		p.stream.BeginStep(n)
-		if err := b.completeAll(p, key.slot); err != nil {
+	if err := p.tables.Queue(p.stream, b.done+n+1, key.depth-1, b.step.Length); err != nil {
+		return err
+	}
+	if len(looks) > 0 && b.measures {
+		if err := b.launchWithNorms(p, key, n+1, looks); err != nil {
 			return err
 		}
-		if err := p.tables.Queue(p.stream, b.done+n, key.depth-1, b.step.Length); err != nil {
-			return err
-		}
-		n += int64(key.depth)
-		var err error
-		if norms && n > last {
-			err = b.launchLast(p, key, last)
-		} else {
-			err = b.launch(p.stream, p.passes[key], n-int64(key.depth))
-		}
-		if err != nil {
-			return err
-		}
-		key.slot = 1 - key.slot
-		for _, w := range b.stage().Writes {
-			if g := b.ghosts[w.Variable]; g != nil {
-				if err := g[key.slot].Refresh(p.rank, p.stream, b.done+n-1, b.time(n-1)); err != nil {
-					return err
-				}
+	} else if err := b.launch(p.stream, p.passes[key], n+1); err != nil {
+		return err
+	}
+	for _, w := range b.stage().Writes {
+		if g := b.ghosts[w.Variable]; g != nil {
+			if err := g[1-key.slot].Refresh(p.rank, p.stream, b.done+last, b.time(last)); err != nil {
+				return err
 			}
 		}
 	}
-	return b.send(p, last)
+	return b.send(p, last, 1-key.slot)
 }
 
 // completeAll fills the edges and corners of the ghosts that a pass reads, once those of neighbours have come.
@@ -207,32 +203,12 @@ func (b *blocked) completeAll(p *blockedPart, slot int) error {
 	return nil
 }
 
-// cut returns the depths of the passes for so many steps, the last with norms. Those of the last few numbers are remembered.
-func (p *blockedPart) cut(steps int, norms bool) []int {
-	cuts := p.cuts
-	if norms {
-		cuts = p.norms.cuts
-	}
-	depths, ok := cuts[steps]
-	if !ok {
-		if len(cuts) == 64 {
-			clear(cuts)
-		}
-		if norms {
-			depths = temporal.CutLast(steps, p.cost, p.norms.cost)
-		} else {
-			depths = temporal.Cut(steps, p.cost)
-		}
-		cuts[steps] = depths
-	}
-	return depths
-}
-
-// send exchanges the ghosts of neighbours after a step that ends a group.
-func (b *blocked) send(p *blockedPart, n int64) error {
+// send exchanges the ghosts of neighbours after a step that ends a group, which lies in a field.
+func (b *blocked) send(p *blockedPart, n int64, slot int) error {
 	if !b.sends(0, n) || b.plans[0] == nil {
 		return nil
 	}
+	exchange := b.exchanges[b.slotPhase(slot)][0]
 	if err := b.giveCredit(p.subdomain, p.stream, 0, n); err != nil {
 		return err
 	}
@@ -240,16 +216,43 @@ func (b *blocked) send(p *blockedPart, n int64) error {
 		if err := b.takeCredit(p.stream, 0, i, n); err != nil {
 			return err
 		}
-		if err := b.exchange(0, n).Transfer(i).Send(p.stream); err != nil {
+		if err := exchange.Transfer(i).Send(p.stream); err != nil {
 			return err
 		}
 	}
 	for _, i := range p.in[0] {
-		if err := b.exchange(0, n).Transfer(i).Receive(b.run.workers, p.stream); err != nil {
+		if err := exchange.Transfer(i).Receive(b.run.workers, p.stream); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *blocked) sync(worker int) error { return b.parts[worker].stream.Sync(b.patience()) }
+// finish copies the level of a step to the field where other schemes leave it: an even number of passes made an odd number of steps, or the other
+// way round.
+func (b *blocked) finish(worker int, step int64) error {
+	p, to, from := b.parts[worker], b.slot(b.done+step), b.slotOf(step)
+	if from == to {
+		return nil
+	}
+	for _, w := range b.stage().Writes {
+		arrays, _ := w.Variable.Spec.Arrays()
+		for c := range arrays {
+			f := w.Variable.levels
+			if err := p.stream.CopyAs(streams.OtherWork, f[to].Array(p.rank, c).Data, f[from].Array(p.rank, c).Data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *blocked) sync(worker int) error {
+	p := b.parts[worker]
+	for _, s := range []*streams.Stream{p.stream, p.totals} {
+		if err := s.Sync(b.patience()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

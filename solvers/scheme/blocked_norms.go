@@ -2,58 +2,199 @@ package scheme
 
 import (
 	"errors"
+	"math"
+	"time"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// addNormPasses makes the passes of a subdomain ready that take norms. sweep makes one step there, and is what their times are compared with. The
-// memory that they take does not depend on what was tuned, so that a dry run counts it to the byte.
-func (b *blocked) addNormPasses(p *blockedPart, sweep *streams.Kernel) error {
-	p.norms = normPasses{cost: []float64{0, 1}, passes: map[pass]normPass{}, cuts: map[int][]int{}}
+// addNorms makes the sweeps and the passes of a subdomain ready that take norms. alone makes one step there, in some time. The memory that
+// they take does not depend on what was tuned, so that a dry run counts it to the byte.
+func (b *blocked) addNorms(p *blockedPart, alone *streams.Kernel, sweepTime time.Duration) error {
+	p.sweeps, p.norms = map[pass]measuredSweep{}, map[pass][]normPass{}
+	ghosts := b.ghostsLeft(p)
+	onTheirWay := true
+	for slot := range 2 {
+		for left := range b.deepest() {
+			k, all, err := b.addMeasured(p, pass{1, left, slot}, ghosts[left])
+			if err != nil {
+				return err
+			}
+			if onTheirWay = onTheirWay && all; k != nil && left == 0 && slot == b.slot(b.done) {
+				alone = k
+			}
+		}
+	}
+	if onTheirWay {
+		if err := b.newEvents(p.device, &p.measured); err != nil {
+			return err
+		}
+		var err error
+		if p.totals, err = b.newStream(p.device, streams.Urgent, "norms"); err != nil {
+			return err
+		}
+	}
+	return b.addNormPasses(p, alone, sweepTime)
+}
+
+// ghostsLeft returns the ghosts of neighbours that a sweep makes, by how many steps of its group follow.
+func (b *blocked) ghostsLeft(p *blockedPart) [][]domain.Box {
+	all := make([][]domain.Box, b.deepest())
 	for phase := range b.period {
-		l := &latest{p.whole[phase]}
-		p.norms.latest = append(p.norms.latest, l)
-		p.totals = append(p.totals, []total{l})
+		if left := (b.step.group() - phase%b.step.group()) % b.step.group(); left < len(all) && p.stages[phase][0].boxes.grown {
+			all[left] = p.stages[phase][0].boxes.ghosts
+		}
 	}
-	stencil, ok := b.stage().linear()
-	if !ok || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 {
-		return nil
+	return all
+}
+
+// addMeasured makes a sweep ready of which norms and reductions are taken, over owned points alone. It returns that of owned points, nil if it takes
+// none of them, and whether it takes all.
+func (b *blocked) addMeasured(p *blockedPart, key pass, ghosts []domain.Box) (owned *streams.Kernel, all bool, err error) {
+	s, at := measuredSweep{launch: p.passes[key]}, b.arrays(p.rank, key.slot)
+	t, ok := b.step.pointTotal(b.stage())
+	if ok {
+		sweeper := p.stages[0][0].sweeper
+		launches, totals, err := sweeper.Measure(at, sweep.Portion{Name: "sweep", Boxes: []domain.Box{b.place.Subdomains[p.rank].Box}})
+		if err != nil {
+			return nil, false, err
+		}
+		b.run.resources.Add(totals)
+		owned, t.parts = launches[0].Kernel, []*sweep.Totals{totals}
+		s.launch, s.totals = b.stage().launch(launches[0], b.step.Length), []total{t}
+		if len(ghosts) > 0 {
+			more, err := sweeper.Sweep("sweep ghosts", at, ghosts...)
+			if err != nil {
+				return nil, false, err
+			}
+			b.run.resources.Add(more)
+			s.launch = inTurn(b.stage().launch(more, b.step.Length), s.launch)
+		}
 	}
+	for v := range b.step.Measured {
+		if _, taken := t.variables[v]; taken {
+			continue
+		}
+		one, err := p.measureFields(b.Runner, v, int64(b.slotPhase(1-key.slot)), &b.run.resources)
+		if err != nil {
+			return nil, false, err
+		}
+		s.totals = append(s.totals, one)
+	}
+	p.sweeps[key] = s
+	return owned, len(t.variables) == len(b.step.Measured), nil
+}
+
+// wantedNorms returns the most steps of passes that take the norms of so many last steps, 0 where none are wanted. The first of these is a look, so before it the pass has
+// fewer steps than lie between two looks. Where looks are farther apart than a pass takes norms, passes end with them.
+func (b *blocked) wantedNorms(norms int) (deepest int) {
+	every := int(min(b.options.CheckEvery, math.MaxInt32))
+	switch often := every > 0 && every < temporal.MostNorms; {
+	case often && norms+every > 2:
+		return norms + every - 1
+	case !often && norms == 1:
+		return deepestPass
+	}
+	return 0
+}
+
+// normPasses are passes of a linear stencil that take norms, by of how many last steps.
+type normPasses struct {
+	of    [temporal.MostNorms + 1]*temporal.Passes // nil where there are none
+	most  int                                      // steps
+	parts int64                                    // of the norms of a step, at most
+}
+
+// newNormPasses returns those of a subdomain.
+func (b *blocked) newNormPasses(p *blockedPart, s stencil.Stencil) (made normPasses, err error) {
 	real, _ := b.variable().real()
-	slot, sides := b.slot(b.done), b.sides(p.rank, b.variable())
-	from, to := b.fields(p, slot)
-	passes, err := temporal.New(b.compiler, p.device, stencil, real, from.Layout, b.options(p.rank, 1))
-	if errors.Is(err, temporal.ErrImpossible) {
+	from, _ := b.fields(p, b.slot(b.done))
+	for norms := 1; norms <= temporal.MostNorms; norms++ {
+		o := b.passOptions(p.rank)
+		if o.Norms, o.Deepest = norms, b.wantedNorms(norms); o.Deepest == 0 {
+			continue
+		}
+		passes, err := temporal.New(b.compiler, p.device, s, real, from.Layout, o)
+		if errors.Is(err, temporal.ErrImpossible) {
+			continue
+		}
+		if err != nil {
+			return made, err
+		}
+		made.of[norms], made.most = passes, norms
+		for left := range b.deepest() {
+			made.parts = max(made.parts, passes.Parts(b.box(p, pass{left: left}), b.sides(p.rank, b.variable())))
+		}
+	}
+	return made, nil
+}
+
+// addNormPasses makes the passes ready that take norms: of linear stencils.
+func (b *blocked) addNormPasses(p *blockedPart, alone *streams.Kernel, sweepTime time.Duration) error {
+	s, ok := b.stage().linear()
+	if !ok || len(b.step.Measured) != 1 || len(b.step.Reductions()) > 0 || b.deepest() == 1 && b.neighbours {
 		return nil
 	}
-	if err != nil {
+	made, err := b.newNormPasses(p, s)
+	if err != nil || made.parts == 0 {
 		return err
 	}
+	real, _ := b.variable().real()
 	reducer, err := reduce.NewNormReducer(b.compiler, p.device, real, b.step.Sums)
 	if err != nil {
 		return err
 	}
-	most := int64(0)
-	for left := range b.deepest() {
-		most = max(most, passes.Parts(b.box(p, pass{left: left}), sides))
-	}
-	if most == 0 {
-		return nil
-	}
-	for i := range p.norms.parts {
-		if p.norms.parts[i], err = reducer.Parts(most); err != nil {
+	for i := range p.parts {
+		if p.parts[i], err = reducer.Parts(made.most, made.parts); err != nil {
 			return err
 		}
-		b.run.resources.Add(p.norms.parts[i])
+		b.run.resources.Add(p.parts[i])
 	}
-	if err := passes.Tune(sweep, from, to, b.place.Subdomains[p.rank].Box, sides, b.more(p, slot), tuneBudget); err != nil {
+	for norms, passes := range made.of {
+		if passes == nil {
+			continue
+		}
+		if err := b.addPassesWith(p, passes, norms, alone, sweepTime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addPassesWith makes the passes ready that take the norms of so many last steps.
+func (b *blocked) addPassesWith(p *blockedPart, passes *temporal.Passes, norms int, alone *streams.Kernel, sweepTime time.Duration) error {
+	slot, sides := b.slot(b.done), b.sides(p.rank, b.variable())
+	more := b.more(p, slot, norms)
+	made := &linearPasses{passes, b.run, p, sides, &more}
+	if err := b.tune(made, alone, b.arrays(p.rank, slot), more.Box); err != nil {
 		return err
 	}
-	p.norms.cost = b.possible(passes.Costs())
-	return b.eachPass(p.norms.cost, func(key pass) error { return b.addNormPass(p, passes, sides, key) })
+	measured := 1.0
+	if t := passes.SweepTime(); t > 0 && sweepTime > 0 {
+		measured = float64(t) / float64(sweepTime)
+		p.costs.Wait = float64(b.lookTime()) / float64(sweepTime)
+	}
+	p.costs.Measured = max(p.costs.Measured, measured)
+	for depth, cost := range b.possible(passes.Costs()) {
+		if depth > 1 {
+			p.costs.Norms[norms][depth] = measured * cost
+		}
+	}
+	return b.eachPass(p.costs.Norms[norms][:], func(key pass) error { return b.addNormPass(p, passes, norms, sides, key) })
+}
+
+// lookTime is about how long a look at norms keeps a device waiting before the next pass.
+func (b *blocked) lookTime() time.Duration {
+	if b.place.Processes != nil {
+		return agreeTime
+	}
+	return lookTime
 }
 
 // fields returns what a pass of a linear stencil reads and writes.
@@ -62,42 +203,96 @@ func (b *blocked) fields(p *blockedPart, slot int) (from, to kernels.Array) {
 }
 
 // addNormPass makes a pass with norms ready, and the launch that joins the norms of its thread blocks.
-func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, sides temporal.Sides, key pass) error {
+func (b *blocked) addNormPass(p *blockedPart, passes *temporal.Passes, norms int, sides temporal.Sides, key pass) error {
 	from, to := b.fields(p, key.slot)
-	parts := p.norms.parts[1-key.slot]
-	k, count, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), sides, key.depth, b.more(p, key.slot))
+	k, count, err := passes.Pass(passName(key.depth), from, to, b.box(p, key), sides, key.depth, b.more(p, key.slot, norms))
 	if err != nil {
 		return err
 	}
 	b.run.resources.Add(k)
-	join, err := parts.Join(count)
+	join, err := p.parts[1-key.slot].Join(norms, count)
 	if err != nil {
 		return err
 	}
 	b.run.resources.Add(join)
-	p.norms.passes[key] = normPass{k, normTotal{join, 0}}
+	if p.norms[key] == nil {
+		p.norms[key] = make([]normPass, temporal.MostNorms)
+	}
+	p.norms[key][norms-1] = normPass{k, join}
 	return nil
 }
 
-// more returns what a pass with norms is given that reads the fields of a slot.
-func (b *blocked) more(p *blockedPart, slot int) temporal.More {
-	return temporal.More{Box: b.place.Subdomains[p.rank].Box, Parts: []streams.Span{p.norms.parts[1-slot].Span()}, Walls: p.walls}
+// more returns what a pass is given that reads the fields of a slot and takes the norms of so many last steps.
+func (b *blocked) more(p *blockedPart, slot, norms int) temporal.More {
+	m := temporal.More{Box: b.place.Subdomains[p.rank].Box, Walls: p.walls}
+	for n := range norms {
+		m.Parts = append(m.Parts, p.parts[1-slot].Span(n))
+	}
+	return m
 }
 
-// launchLast queues a pass or a sweep that ends with step n, and its norms.
-func (b *blocked) launchLast(p *blockedPart, key pass, n int64) error {
-	l := p.norms.latest[b.phase(n)]
+// launchWithNorms queues a pass or a sweep with the norms of some of its steps, the first of which is step n.
+func (b *blocked) launchWithNorms(p *blockedPart, key pass, n int64, looks []int64) error {
+	last := n + int64(key.depth) - 1
+	to := &p.found[b.round.number%2]
+	*to = (*to)[:0]
 	if key.depth == 1 {
-		l.of = p.whole[b.phase(n)]
-		if err := b.launch(p.stream, p.sweeps(b.run, 0, n, true).whole, n); err != nil {
+		s := p.sweeps[key]
+		*to = append(*to, found{totals: s.totals})
+		if err := b.launch(p.stream, s.launch, n); err != nil {
 			return err
 		}
-	} else {
-		one := p.norms.passes[key]
-		l.of = []total{one.total}
-		if err := p.stream.Launch(one.kernel); err != nil {
+		return p.queueTotals(last, s.totals...)
+	}
+	one := p.norms[key][last-looks[0]]
+	for _, look := range looks {
+		*to = append(*to, found{join: one.join, before: int(last - look)})
+	}
+	if err := p.stream.Launch(one.kernel); err != nil {
+		return err
+	}
+	s, err := p.totalsStream(last)
+	if err != nil {
+		return err
+	}
+	return one.join.Queue(s)
+}
+
+// queueTotals queues what joins totals of a step that was queued.
+func (p *blockedPart) queueTotals(n int64, totals ...total) error {
+	s, err := p.totalsStream(n)
+	if err != nil {
+		return err
+	}
+	for _, t := range totals {
+		if err := t.Queue(s); err != nil {
 			return err
 		}
 	}
-	return b.queueTotals(p.subdomain, p.stream, n)
+	return nil
+}
+
+// totalsStream returns the stream on which totals of a step are joined that was queued. What it has left for them stays until the host has looked at
+// them: the round after the next at the earliest writes there again.
+func (p *blockedPart) totalsStream(n int64) (*streams.Stream, error) {
+	if p.totals != p.stream {
+		p.totals.BeginStep(n)
+		if err := errors.Join(p.stream.Record(p.measured), p.totals.Wait(p.measured)); err != nil {
+			return nil, err
+		}
+	}
+	return p.totals, nil
+}
+
+func (b *blocked) take(worker int, l look, to *taken) {
+	if !b.measures {
+		return
+	}
+	f := &b.parts[worker].found[l.number%2][l.place]
+	for _, t := range f.totals {
+		t.addTo(to)
+	}
+	if f.join != nil {
+		to.norms[0] = f.join.Results()[f.before]
+	}
 }

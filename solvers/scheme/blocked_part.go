@@ -3,6 +3,7 @@ package scheme
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
@@ -15,15 +16,23 @@ import (
 
 type blocked struct {
 	*run
+	options    Options
 	parts      []*blockedPart
 	tune       tuner
-	neighbours bool // see hasNeighbours
+	neighbours bool      // see hasNeighbours
+	measures   bool      // something is taken of steps
+	costs      passCosts // by which passes are chosen, the same in all processes
+	holds      [2]int64  // by field the step whose level it holds, -1 for none, once the round is queued
+	cuts       map[cutKey][]int
+	round      blockedRound
 }
 
 // passMaker makes the passes of a subdomain: of a linear stencil or of another point function.
 type passMaker interface {
 	// costs are those of passes by their depth, see temporal.Cut.
 	costs() []float64
+	// sweepTime is how long a sweep takes, 0 where that is not known.
+	sweepTime() time.Duration
 	// tune finds out what passes over a box cost, beside a sweep of it.
 	tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
 	// pass makes one ready.
@@ -33,21 +42,59 @@ type passMaker interface {
 // tuner finds out what passes over a box cost, beside a sweep of it.
 type tuner func(p passMaker, sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
 
-// blockedPart is what one worker drives.
+// blockedPart is what one worker drives. Where all that is taken of a step is taken by the launch that makes it, totals is another stream,
+// on which it is joined behind the event measured: the next pass need not wait.
 type blockedPart struct {
 	*subdomain
-	stream *streams.Stream
-	cost   []float64 // of passes, see temporal.Cut
-	cuts   map[int][]int
-	passes map[pass]Launch
-	norms  normPasses
-	tables *boundary.Tables // of walls that move; nil where none does
-	walls  temporal.Walls
+	stream, totals *streams.Stream
+	measured       *streams.Event
+	costs          passCosts
+	passes         map[pass]Launch
+	sweeps         map[pass]measuredSweep // of depth 1
+	norms          map[pass][]normPass    // by depth, left and slot, then by of how many last steps less one
+	parts          [2]*reduce.NormParts   // of norms, by the field that is written
+	found          [2][]found             // by number of the round and look
+	tables         *boundary.Tables       // of walls that move; nil where none does
+	walls          temporal.Walls
 }
 
 // pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
-// between the passes of a group a level may lie in the field where sweeps put the next one. 1 is a sweep.
+// a level may lie in the field where sweeps put the next one. 1 is a sweep.
 type pass struct{ depth, left, slot int }
+
+// blockedRound is the passes of a round.
+type blockedRound struct {
+	slot   int // the fields that the first reads
+	depths []int
+	looks  []int64 // whose norms the last one takes
+	number int64   // of rounds with looks
+}
+
+// cutKey is all that a division into passes depends on.
+type cutKey struct {
+	steps, least int
+	look, norms  int64 // how far the first look is, and the end with norms, 0 for beyond all
+	end          [2]float64
+}
+
+// measuredSweep is a sweep of what a pass of one step makes, and what is taken of the step.
+type measuredSweep struct {
+	launch Launch
+	totals []total
+}
+
+// normPass is a pass that takes norms, and what joins them. There is none where the kernel is nil.
+type normPass struct {
+	kernel *streams.Kernel
+	join   *reduce.NormReduction
+}
+
+// found is what was taken at a look: by a sweep, or of the last step but so many of a pass.
+type found struct {
+	totals []total
+	join   *reduce.NormReduction // nil for a sweep
+	before int
+}
 
 // deepest is the most steps after an exchange; 1 where nothing is exchanged, and no ghosts are swept.
 func (b *blocked) deepest() int {
@@ -66,8 +113,19 @@ func (st *Stage) linear() (s stencil.Stencil, ok bool) {
 	return s, ok && st.Writes[0].Variable.Spec.Components <= 1
 }
 
-// slot returns the fields that hold a level, of all variables that are stepped alike.
+// slot returns the fields in which a level lies under other schemes, of all variables that are stepped alike.
 func (b *blocked) slot(level int64) int { return b.variable().slot(level) }
+
+// slotPhase returns a phase of steps whose level lies in a field.
+func (b *blocked) slotPhase(slot int) int { return (slot - b.slot(0)) & 1 }
+
+// slotOf returns the field that holds the level of a step.
+func (b *blocked) slotOf(step int64) int {
+	if b.holds[1] == step {
+		return 1
+	}
+	return 0
+}
 
 // arrays returns what a pass reads and writes that reads the fields of a slot.
 func (b *blocked) arrays(rank, slot int) sweep.Arrays { return b.stage().arrays(rank, int64(slot)+1) }
@@ -83,37 +141,18 @@ func passName(depth int) string { return fmt.Sprintf("pass of %d", depth) }
 // variable is the first of those that are stepped, the only one of a linear stencil.
 func (b *blocked) variable() *Variable { return b.stage().Writes[0].Variable }
 
-// normPasses are the passes of a subdomain that take the norms of their last step. Where there are none a step of which norms are taken is a sweep.
-type normPasses struct {
-	cost   []float64 // by depth, that of a sweep among them
-	passes map[pass]normPass
-	parts  [2]*reduce.NormParts // by the field that is written
-	cuts   map[int][]int
-	latest []*latest // by phase
-}
-
-// normPass is a pass, and what joins its norms.
-type normPass struct {
-	kernel *streams.Kernel
-	total  normTotal
-}
-
-// latest is what is taken of the step of a phase that was made last, by a sweep or by a pass.
-type latest struct{ of []total }
-
-func (l *latest) Queue(s *streams.Stream) error {
-	for _, t := range l.of {
-		if err := t.Queue(s); err != nil {
-			return err
-		}
+// left returns how many steps of its group follow a step, 0 where nothing is exchanged.
+func (b *blocked) left(n int64) int {
+	if !b.neighbours {
+		return 0
 	}
-	return nil
+	return int(b.groupEnd(n) - n)
 }
 
-func (l *latest) addTo(s *taken) {
-	for _, t := range l.of {
-		t.addTo(s)
-	}
+// groupEnd returns the last step of the group of a step.
+func (b *blocked) groupEnd(n int64) int64 {
+	k := int64(b.step.group())
+	return (b.done+n+k-1)/k*k - b.done
 }
 
 // possible returns the costs of passes that a group has room for.

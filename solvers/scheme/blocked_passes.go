@@ -3,6 +3,7 @@ package scheme
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
@@ -16,11 +17,11 @@ func newPasses(b *blocked, d *blockedPart) (passMaker, error) {
 	st := b.stage()
 	if s, ok := st.linear(); ok {
 		real, _ := b.variable().real()
-		made, err := temporal.New(b.compiler, d.device, s, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.options(d.rank, 0))
+		made, err := temporal.New(b.compiler, d.device, s, real, b.variable().levels[0].Array(d.rank, 0).Layout, b.passOptions(d.rank))
 		if err != nil {
 			return nil, err
 		}
-		return &linearPasses{made, b.run, d, b.sides(d.rank, b.variable())}, b.addTables(d, len(b.possible(made.Costs()))-1)
+		return &linearPasses{passes: made, run: b.run, part: d, sides: b.sides(d.rank, b.variable())}, b.addTables(d, len(b.possible(made.Costs()))-1)
 	}
 	p := &pointPasses{run: b.run}
 	var next []int
@@ -50,12 +51,18 @@ type linearPasses struct {
 	run    *run
 	part   *blockedPart
 	sides  temporal.Sides
+	norms  *temporal.More // what those that take norms are given to be tuned; nil for others
 }
 
-func (p *linearPasses) costs() []float64 { return p.passes.Costs() }
+func (p *linearPasses) costs() []float64         { return p.passes.Costs() }
+func (p *linearPasses) sweepTime() time.Duration { return p.passes.SweepTime() }
 
 func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
-	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, temporal.More{Walls: p.part.walls}, tuneBudget)
+	more := temporal.More{Walls: p.part.walls}
+	if p.norms != nil {
+		more = *p.norms
+	}
+	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, more, tuneBudget)
 }
 
 func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
@@ -74,7 +81,8 @@ type pointPasses struct {
 	sides  []temporal.Sides // by access
 }
 
-func (p *pointPasses) costs() []float64 { return p.points.Costs() }
+func (p *pointPasses) costs() []float64         { return p.points.Costs() }
+func (p *pointPasses) sweepTime() time.Duration { return 0 }
 
 func (p *pointPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error {
 	return p.points.Tune(sweep, arrays, box, p.sides, tuneBudget)

@@ -25,8 +25,8 @@ func AddUntuned(t *testing.T) {
 	schemes = append(slices.Clone(schemes), func() *definition {
 		d := blockedScheme()
 		d.name = Untuned
-		d.make = func(r *run, _ Options) (scheme, error) {
-			return newBlockedBy(r, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil })
+		d.make = func(r *run, o Options) (scheme, error) {
+			return newBlockedBy(r, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil })
 		}
 		return d
 	})

@@ -6,9 +6,9 @@ import (
 	"github.com/halox/halox/kernels/temporal"
 )
 
-// options returns what the passes of a subdomain do, with the norms of so many last steps.
-func (b *blocked) options(rank, norms int) temporal.Options {
-	o := temporal.Options{Norms: norms, Sums: b.step.Sums}
+// passOptions returns what the passes of a subdomain do that take no norms.
+func (b *blocked) passOptions(rank int) temporal.Options {
+	o := temporal.Options{Sums: b.step.Sums}
 	for _, side := range domain.Faces(b.place.Grid.Dims) {
 		if _, inside := b.place.Neighbour(rank, side); !inside && b.moves(side) {
 			o.Moving = true

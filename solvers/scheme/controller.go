@@ -19,6 +19,8 @@ type round struct {
 	first, last  int64
 	every        int64
 	check, drain bool
+	number       int64    // of those with check
+	division     division // by a divider
 }
 
 // String is "in steps 3 to 5", or "after step 5" of a round without steps.
@@ -38,7 +40,8 @@ func (r round) String() string {
 // The norms of a step are looked at one step later, so that the devices have
 // work while the host waits for them. Where they end the run, the levels of
 // their step are still there: the step after it wrote others. Where it would not, see
-// keepsLevels, no step is queued before they are looked at.
+// keepsLevels, no step is queued before they are looked at. Of a divider it is a launch that follows, not a step. Norms of steps within
+// a launch are looked at before the next one: if they end the run, that launch is made again up to there, from what it has read.
 //
 // Where processes share the grid each has a controller. Those agree on what they decide from, once a round, and so decide
 // alike.
@@ -53,16 +56,20 @@ type controller struct {
 	arrived   atomic.Int64
 	arrivals  []streams.Counter // by worker
 	meeting   streams.Counter
-	collected []taken    // of step pending, by rank; nothing of other processes
+	collected [][]taken  // by look that is due, then by rank; nothing of other processes
 	together  *agreement // with other processes; nil where there are none
 	ahead     bool       // a step may be queued while the norms of the one before are under way: not where a launch has norms of many steps
 
 	mostChecks int64             // see checker
 	checked    []checkedByWorker // in the last round with checks within it
+	divider    divider           // nil for other schemes
 
 	round     round
-	limit     int64 // the last step, if no tolerance ends the run before
-	pending   int64 // a step whose norms are under way, else 0
+	rounds    int64  // with check
+	limit     int64  // the last step, if no tolerance ends the run before
+	pending   look   // norms that are under way; of step 0 for none
+	due       []look // norms that workers bring to the next barrier, once the round is queued
+	ending    bool   // the round is the last
 	pace      pace
 	intervals intervals
 
@@ -75,21 +82,35 @@ type checkedByWorker struct {
 	ended int64
 }
 
-func newController(ctx context.Context, o Options, r *run, workers int, maxQueued, mostChecks int64) (*controller, error) {
+func newController(ctx context.Context, o Options, r *run, workers int, sch scheme) (*controller, error) {
+	if !r.step.measures() {
+		o.CheckEvery = 0 // there is nothing to look at
+	}
+	mostChecks, looks := int64(0), 1
+	if k, ok := sch.(checker); ok && o.checks() {
+		mostChecks = k.mostChecks()
+	}
+	divider, ok := sch.(divider)
+	if ok {
+		looks += mostLooks
+	}
 	c := &controller{
+		divider:    divider,
 		mostChecks: mostChecks, checked: make([]checkedByWorker, workers),
 		options: o, points: r.place.Grid.Points(), workers: r.workers, ctx: ctx, arrivals: make([]streams.Counter, workers),
-		collected: make([]taken, len(r.subdomains)), ahead: r.step.keepsLevels() && mostChecks == 0, step: r.step,
-		limit: o.Steps, pace: newPace(maxQueued), intervals: newIntervals(o.Interval),
+		collected: make([][]taken, looks), ahead: r.step.keepsLevels() && mostChecks == 0, step: r.step,
+		limit: o.Steps, pace: newPace(sch.maxQueued()), intervals: newIntervals(o.Interval),
 	}
-	for rank := range c.collected {
-		c.collected[rank] = r.step.newTaken()
+	for i := range c.collected {
+		for range r.subdomains {
+			c.collected[i] = append(c.collected[i], r.step.newTaken())
+		}
 	}
 	if r.shared() {
 		c.together = newAgreement(r)
 	}
 	c.meeting.Whom = "the other workers"
-	p, err := c.agreed(proposal{pace: c.pace.steps(0), interval: c.intervals.ask(0)}, false)
+	p, err := c.agreed(proposal{pace: c.pace.steps(0), interval: c.intervals.ask(0)})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +122,7 @@ func newController(ctx context.Context, o Options, r *run, workers int, maxQueue
 }
 
 // barrier waits for all workers and returns the next round. Before, a worker has
-// put its norms into collected if the last round but one asked for them.
+// put the norms that are due into collected.
 func (c *controller) barrier(worker int) (round, error) {
 	n := c.meeting.Count()
 	c.arrivals[worker].Set(n + 1)
@@ -129,24 +150,36 @@ func (c *controller) late(n int64) (workers []int) {
 	return workers
 }
 
-// due returns the step whose norms the workers bring to the next barrier, 0 if
-// none. It must be asked for after a round was queued.
-func (c *controller) due() int64 {
-	if c.pending > 0 && (c.round.last > c.pending || c.pending == c.limit || !c.ahead) {
-		return c.pending
+// begin sets the next round, and what is due after it.
+func (c *controller) begin(r round) {
+	if r.check {
+		c.rounds++
+		r.number = c.rounds
 	}
-	return 0
+	c.round, c.due = r, c.due[:0]
+	if n := c.pending.step; n > 0 && (r.last > n || n == c.limit || !c.ahead) {
+		c.due = append(c.due, c.pending)
+	}
+	if r.division.within() {
+		for i, step := range r.division.looks {
+			c.due = append(c.due, look{step, r.number, i})
+		}
+	}
 }
 
 // decide sets the next round after round.last was queued.
 func (c *controller) decide() error {
+	if c.ending {
+		c.end()
+		return nil
+	}
 	if c.round.every > 0 {
 		if again, err := c.judgeWithin(); again || err != nil {
 			return err
 		}
 	}
-	issued, due := c.round.last, c.due()
-	p, err := c.agreed(c.propose(issued), due > 0)
+	issued := c.round.last
+	p, err := c.agreed(c.propose(issued))
 	if err != nil {
 		return err
 	}
@@ -156,21 +189,40 @@ func (c *controller) decide() error {
 	if p.ended && !c.cancel && issued+1 < c.limit {
 		c.cancel, c.limit = true, issued+1
 	}
-	if due > 0 {
-		c.pending = 0
-		if c.judge(due) {
-			c.round = round{first: issued + 1, last: issued}
+	for i, l := range c.due {
+		if c.judge(i, l.step) {
+			c.endAt(l.step)
 			return nil
 		}
 	}
-	if c.round.check {
-		c.pending = issued
+	if len(c.due) > 0 {
+		c.pending = look{}
+	}
+	if c.round.check && !c.round.division.within() {
+		c.pending = look{step: issued, number: c.round.number}
 	}
 	c.plan(issued, p.pace)
 	if c.options.Progress != nil {
 		c.options.Progress(issued)
 	}
 	return nil
+}
+
+// endAt ends the run with a step. If a launch has made more, it is made again up to there, from what it has read.
+func (c *controller) endAt(step int64) {
+	d := c.round.division
+	if !d.within() || step <= d.from || step == d.last {
+		c.end()
+		return
+	}
+	c.pending, c.ending = look{}, true
+	c.begin(round{first: d.from + 1, last: step, division: c.divider.divide(ask{after: d.from, to: step, pace: step, final: true})})
+}
+
+// end sets a round without steps.
+func (c *controller) end() {
+	c.pending = look{}
+	c.begin(round{first: c.round.last + 1, last: c.round.last})
 }
 
 // propose returns what this process knows after step issued.
@@ -182,23 +234,20 @@ func (c *controller) propose(issued int64) proposal {
 	return p
 }
 
-// agreed returns what all processes go by, and where the norms of a step are due brings those of all.
-func (c *controller) agreed(mine proposal, due bool) (proposal, error) {
+// agreed returns what all processes go by, and brings the norms of all that are due.
+func (c *controller) agreed(mine proposal) (proposal, error) {
 	if c.together == nil {
 		return mine, nil
 	}
-	if due {
-		return c.together.reach(mine, c.collected)
-	}
-	return c.together.reach(mine, nil)
+	return c.together.reach(mine, c.collected[:len(c.due)])
 }
 
-// taken returns what was taken of a step, of all parts of the grid.
-func (c *controller) taken() []taken {
+// taken returns what was taken at a look, of all parts of the grid.
+func (c *controller) taken(look int) []taken {
 	if c.together == nil {
-		return c.collected
+		return c.collected[look]
 	}
-	return c.together.taken
+	return c.together.taken[look]
 }
 
 // plan sets the round after step issued: up to the next check, the end of the interval or
@@ -206,18 +255,32 @@ func (c *controller) taken() []taken {
 // of the last step.
 func (c *controller) plan(issued, pace int64) {
 	last := min(c.nextCheck(issued), issued+pace, c.intervals.end)
-	if c.pending > 0 {
+	waits := c.pending.step > 0
+	if waits {
 		last = issued + 1
-		if c.pending == c.limit || !c.ahead {
+		if c.pending.step == c.limit || !c.ahead {
 			last = issued
 		}
 	}
 	some := last > issued
-	if far := c.farthest(issued, pace); c.pending == 0 && far > c.nextCheck(issued) {
-		c.round = round{first: issued + 1, last: far, every: c.options.CheckEvery, check: true, drain: far == c.intervals.end}
+	if some && c.divider != nil {
+		c.begin(c.divided(issued, pace))
 		return
 	}
-	c.round = round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.intervals.end}
+	if far := c.farthest(issued, pace); !waits && far > c.nextCheck(issued) {
+		c.begin(round{first: issued + 1, last: far, every: c.options.CheckEvery, check: true, drain: far == c.intervals.end})
+		return
+	}
+	c.begin(round{first: issued + 1, last: last, check: some && last == c.nextCheck(issued), drain: some && last == c.intervals.end})
+}
+
+// divided returns the next round of a divider. While norms are under way it is one launch, which leaves the level that they are of.
+func (c *controller) divided(issued, pace int64) round {
+	end := min(c.limit, c.intervals.end)
+	d := c.divider.divide(ask{
+		after: issued, to: end, pace: pace, final: end == c.limit, one: c.pending.step > 0, every: c.options.CheckEvery, norms: end == c.limit,
+	})
+	return round{first: issued + 1, last: d.last, check: len(d.looks) > 0, drain: d.last == c.intervals.end, division: d}
 }
 
 // farthest returns the last step of a round with checks within it: one whose norms are wanted, about as far as the pace says.
@@ -244,13 +307,13 @@ func (c *controller) judgeWithin() (again bool, err error) {
 	for n := range c.checked[0].norms {
 		step := next + int64(n)*c.round.every
 		if int64(n)+1 == ended {
-			c.round = round{first: c.round.first, last: step, check: true}
+			c.begin(round{first: c.round.first, last: step, check: true})
 			return true, nil
 		}
-		for rank := range c.collected {
-			c.collected[rank].norms[0] = c.checked[rank].norms[n]
+		for rank := range c.collected[0] {
+			c.collected[0][rank].norms[0] = c.checked[rank].norms[n]
 		}
-		if c.judge(step) {
+		if c.judge(0, step) {
 			return false, fmt.Errorf("scheme: the norms of step %d end the run, and the devices went on", step)
 		}
 	}
@@ -266,9 +329,9 @@ func (c *controller) nextCheck(n int64) int64 {
 	return min(c.limit, (n/every+1)*every)
 }
 
-// judge takes the norms of a step and reports whether the run ends with it.
-func (c *controller) judge(step int64) bool {
-	all := c.sum(step)
+// judge takes the norms of a step, those of a look, and reports whether the run ends with it.
+func (c *controller) judge(look int, step int64) bool {
+	all := c.sum(look, step)
 	if c.options.History {
 		c.result.History = append(c.result.History, c.result.Check.clone())
 	}
@@ -293,12 +356,12 @@ func (c *controller) judge(step int64) bool {
 
 // sum sets the result's norms and reductions to those of a step, over all subdomains, and
 // returns the norms over all variables.
-func (c *controller) sum(step int64) (all reduce.Norms) {
+func (c *controller) sum(look int, step int64) (all reduce.Norms) {
 	r := &c.result
 	r.Steps, r.Step, r.Norms, r.Reduced = step, step, r.Norms[:0], r.Reduced[:0]
 	for v := range c.step.Measured {
 		var sum reduce.Norms
-		for _, of := range c.taken() {
+		for _, of := range c.taken(look) {
 			sum.Add(of.norms[v])
 		}
 		all.Add(sum)
@@ -306,7 +369,7 @@ func (c *controller) sum(step int64) (all reduce.Norms) {
 			MaxChange: sum.MaxChange, L2Change: math.Sqrt(sum.SumChange2.Value()), Max: sum.Max, L2: math.Sqrt(sum.Sum2.Value() / float64(c.points)),
 		})
 	}
-	parts := c.taken()
+	parts := c.taken(look)
 	for i := range parts[0].reduced {
 		value := parts[0].reduced[i]
 		for _, of := range parts[1:] {

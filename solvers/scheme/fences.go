@@ -10,16 +10,19 @@ import (
 // are, so that the host is not more than two rounds ahead of them, and whether
 // the norms it asked for have come.
 type fences struct {
+	worker int
 	ranks  []int
 	steps  []*streams.Stream   // that end steps
 	totals []*streams.Stream   // on which norms are reduced
 	round  [2][]*streams.Event // at the ends of the last two rounds
-	norms  [2][]*streams.Event // of an even and of an odd step
+	norms  [2][]*streams.Event // of the last two rounds with norms
 	rounds int
+	taker  divider // that norms come from; nil where phases of steps have them
 }
 
-func (r *run) newFences(sch scheme, ranks []int) (*fences, error) {
-	f := &fences{ranks: ranks}
+func (r *run) newFences(sch scheme, worker int, ranks []int) (*fences, error) {
+	f := &fences{worker: worker, ranks: ranks}
+	f.taker, _ = sch.(divider)
 	for _, rank := range ranks {
 		steps, norms := sch.queues(rank)
 		f.steps, f.totals = append(f.steps, steps), append(f.totals, norms)
@@ -43,7 +46,7 @@ func (f *fences) pass(r *run, done round) error {
 			return err
 		}
 		if done.check {
-			if err := f.totals[i].Record(f.norms[done.last%2][i]); err != nil {
+			if err := f.totals[i].Record(f.norms[done.number%2][i]); err != nil {
 				return err
 			}
 		}
@@ -70,14 +73,18 @@ func (f *fences) drain(r *run) {
 	}
 }
 
-// collectNorms waits for the norms of a step and hands them to the controller.
-func (f *fences) collectNorms(r *run, c *controller, step int64) error {
+// collectNorms waits for the norms of a look and hands them over, by rank.
+func (f *fences) collectNorms(r *run, l look, to []taken) error {
 	for i, rank := range f.ranks {
-		if err := f.norms[step%2][i].Sync(r.patience()); err != nil {
+		if err := f.norms[l.number%2][i].Sync(r.patience()); err != nil {
 			return err
 		}
-		for _, t := range r.subdomains[rank].totals[r.phase(step)] {
-			t.addTo(&c.collected[rank])
+		if f.taker != nil {
+			f.taker.take(f.worker, l, &to[rank])
+			continue
+		}
+		for _, t := range r.subdomains[rank].totals[r.phase(l.step)] {
+			t.addTo(&to[rank])
 		}
 	}
 	return nil

@@ -98,8 +98,8 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 		return Result{}, err
 	}
 	var fences []*fences
-	for _, ranks := range workers {
-		f, err := r.newFences(sch, ranks)
+	for worker, ranks := range workers {
+		f, err := r.newFences(sch, worker, ranks)
 		if err != nil {
 			return Result{}, err
 		}
@@ -120,11 +120,7 @@ func (r *run) run(ctx context.Context, def *definition, o Options) (Result, erro
 // newController makes that of the run, which asks for the first interval.
 func (r *run) newController(ctx context.Context, o Options, workers int, sch scheme) (c *controller, err error) {
 	defer streams.Caught(&err, "Options.Interval of step", r.step.Name)
-	mostChecks := int64(0)
-	if k, ok := sch.(checker); ok && o.checks() {
-		mostChecks = k.mostChecks()
-	}
-	return newController(ctx, o, r, workers, sch.maxQueued(), mostChecks)
+	return newController(ctx, o, r, workers, sch)
 }
 
 // work is the loop of one worker.
@@ -135,7 +131,7 @@ func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
 			err = fmt.Errorf("subdomains %v, %s: %w", f.ranks, next, err)
 		}
 	}()
-	for next.last >= next.first || c.due() > 0 {
+	for next.last >= next.first || len(c.due) > 0 {
 		if next.every > 0 {
 			if err := sch.(checker).stepsChecked(w, next.first, next.last, next.every); err != nil {
 				return err
@@ -160,8 +156,8 @@ func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
 			}
 			c.checked[w].norms, c.checked[w].ended = sch.(checker).checked(w)
 		}
-		if step := c.due(); step > 0 {
-			if err := f.collectNorms(r, c, step); err != nil {
+		for i, l := range c.due {
+			if err := f.collectNorms(r, l, c.collected[i]); err != nil {
 				return err
 			}
 		}
@@ -172,5 +168,10 @@ func (r *run) work(sch scheme, c *controller, w int, f *fences) (err error) {
 		next = after
 	}
 	sch.stop(w, next.last)
+	if d, ok := sch.(divider); ok {
+		if err := d.finish(w, c.result.Steps); err != nil {
+			return err
+		}
+	}
 	return sch.sync(w)
 }

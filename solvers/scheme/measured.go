@@ -19,6 +19,9 @@ func (s *Step) newTaken() taken {
 	return taken{make([]reduce.Norms, len(s.Measured)), make([]sweep.Reduced, len(s.Reductions()))}
 }
 
+// measures reports whether something is taken of steps.
+func (s *Step) measures() bool { return len(s.Measured)+len(s.Reductions()) > 0 }
+
 // total gives some of what is taken of a step.
 type total interface {
 	// Queue queues what joins them and brings them to the host.

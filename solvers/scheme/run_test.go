@@ -124,12 +124,12 @@ func TestNormsThatAreNotFinite(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 1), 1, func(int) {})
 	for _, timed := range []bool{false, true} {
 		r := &run{Runner: x}
-		c, err := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, 1, maxSteps, 0)
+		c, err := newController(t.Context(), Options{Steps: 10, CheckEvery: 1, anything: timed}, r, 1, &twoStream{run: r})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sums.Reproducible.Add(&c.collected[0].norms[0].Sum2, []float64{math.NaN()})
-		if ends := c.judge(3); ends == timed {
+		sums.Reproducible.Add(&c.collected[0][0].norms[0].Sum2, []float64{math.NaN()})
+		if ends := c.judge(0, 3); ends == timed {
 			t.Errorf("timed %v: the run ends: %v", timed, ends)
 		}
 	}

@@ -1,0 +1,347 @@
+package scheme
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// anyCosts is scheme blocked with passes that cost anything, so that steps are divided in any way.
+const anyCosts Scheme = "any costs"
+
+// shortened is scheme blocked that counts passes which are made again.
+type shortened struct {
+	*blocked
+	again *int
+}
+
+func (s *shortened) divide(a ask) division {
+	if a.final && !a.norms {
+		*s.again++
+	}
+	return s.blocked.divide(a)
+}
+
+// addAnyCosts adds it for a test, with costs drawn anew for each run. It returns the number of passes that are made again.
+func addAnyCosts(t *testing.T, r *rand.Rand) (again *int) {
+	again = new(int)
+	before := schemes
+	schemes = append(schemes[:len(schemes):len(schemes)], func() *definition {
+		d := blockedScheme()
+		d.name = anyCosts
+		d.make = func(x *run, o Options) (scheme, error) {
+			made, err := newBlockedBy(x, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil })
+			if err != nil {
+				return nil, err
+			}
+			b := made.(*blocked)
+			drawCosts(&b.costs, r)
+			return &shortened{b, again}, nil
+		}
+		return d
+	})
+	t.Cleanup(func() { schemes = before })
+	return again
+}
+
+// drawCosts gives all passes that there are other costs: in one of two draws less than all sweeps, so that passes are taken.
+func drawCosts(c *passCosts, r *rand.Rand) {
+	sweeps := 1 + float64(100*r.IntN(2))
+	c.Plain[1], c.Measured, c.Wait = sweeps, sweeps*(1+r.Float64()), r.Float64()*float64(r.IntN(2))
+	for d := 2; d < len(c.Plain); d++ {
+		for _, cost := range []*float64{&c.Plain[d], &c.Norms[1][d], &c.Norms[2][d], &c.Norms[3][d], &c.Norms[4][d]} {
+			if !math.IsInf(*cost, 1) {
+				*cost = float64(d) * r.Float64()
+			}
+		}
+	}
+}
+
+// checkedCase is a linear step on any grid between any walls.
+type checkedCase struct {
+	grid    domain.Grid
+	parts   domain.Vec
+	group   int
+	real    kernels.Real
+	kind    stencil.Kind
+	stencil stencil.Stencil
+	faces   boundary.Faces
+}
+
+func newCheckedCase(t *testing.T, r *rand.Rand, devices int, change float64) (c checkedCase) {
+	t.Helper()
+	dims := 2 + r.IntN(2)
+	kinds := stencil.Kinds(dims)
+	c.kind, c.real = kinds[r.IntN(len(kinds))], []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]
+	var err error
+	if c.stencil, err = stencil.HeatOf(c.kind, []float64{1, 1, 1}[:dims], 1, change); err != nil {
+		t.Fatal(err)
+	}
+	c.parts = domain.Vec{1, 1, 1}
+	c.parts[r.IntN(dims)] = 1 + r.IntN(devices)
+	var periodic [3]bool
+	alone := c.parts.Product() == 1
+	for a := range dims {
+		periodic[a] = r.IntN(3) == 0 && (!alone || r.IntN(2) == 0)
+	}
+	if c.group = 1; !alone || periodic != [3]bool{} {
+		c.group = 2 + r.IntN(4)
+	}
+	var size []int
+	for a := range dims {
+		radius := c.stencil.AxisRadius(a)
+		size = append(size, c.parts[a]*radius*c.group+r.IntN(19)+1)
+		low, high := c.wall(r, radius), c.wall(r, radius)
+		c.faces[2*a], c.faces[2*a+1] = low, high
+	}
+	if c.grid, err = domain.NewGrid(size, periodic); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// wall is a boundary condition that a stencil of so many points of reach can have.
+func (c *checkedCase) wall(r *rand.Rand, radius int) (w boundary.Condition) {
+	value := r.Float64()
+	switch k := r.IntN(5); {
+	case k == 0:
+		w.Kind = boundary.Neumann
+	case k == 1 && c.kind.Shape == stencil.StarShape:
+		w.Kind = boundary.Repeat
+	case k == 2 && c.kind.Shape == stencil.StarShape:
+		w = boundary.Condition{Kind: boundary.Dirichlet, Odd: radius > 1, Profile: func() boundary.Profile {
+			return func(values []float64, at domain.Vec, t float64) {
+				for i := range values {
+					values[i] = value + 1e-3*math.Sin(t+float64(at[0]+i)-float64(at[1]))
+				}
+			}
+		}}
+	default:
+		w = boundary.Condition{Kind: boundary.Dirichlet, Odd: radius > 1, Values: []float64{value}}
+	}
+	return w
+}
+
+func (c *checkedCase) String() string {
+	walls := ""
+	for i, f := range c.faces[:2*c.grid.Dims] {
+		switch {
+		case c.grid.Periodic[i/2]:
+			walls += "p"
+		case f.Profile != nil:
+			walls += "t"
+		default:
+			walls += string(f.Kind[:1])
+		}
+	}
+	return strings.ReplaceAll(fmt.Sprintf("%v/parts=%v/group=%d/%s/%v/%s", c.grid.Size, c.parts, c.group, c.real, c.kind, walls), " ", "x")
+}
+
+// checkedRun is the case made ready for a scheme.
+type checkedRun struct {
+	u      *Variable
+	runner *Runner
+	name   Scheme
+}
+
+// ready makes the case ready; ok is false where ghosts cannot be so.
+func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (made checkedRun, ok bool) {
+	t.Helper()
+	cut, err1 := domain.Decompose(c.grid, c.parts)
+	if err1 != nil {
+		t.Fatal(err1)
+	}
+	place, err1 := halo.Place(cut, set.Devices[:len(cut.Subdomains)])
+	width := c.stencil.Radius()
+	for a := range c.grid.Dims {
+		width.Minus[a] *= c.group
+		width.Plus[a] *= c.group
+	}
+	spec := halo.Spec{Name: "u", Element: halo.Element(c.real), Width: width}
+	if c.group > 1 || c.kind.Shape == stencil.BoxShape {
+		spec.Connectivity = halo.Corners
+	}
+	u, err2 := NewVariable(place, spec, 2)
+	point, _, err3 := sweep.Linear(c.stencil, c.real)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { u.Close() })
+	u.Boundary = c.faces
+	step := &Step{
+		Stages:   []Stage{{Reads: []Access{u.At(0, c.stencil.Footprint()).Named("u")}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &point}},
+		Measured: []*Variable{u}, Group: c.group, Length: 0.1,
+	}
+	plan, err := step.Plan(set.Links, p2p.Staged)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := NewRunner(t.Context(), step, plan, set.Compiler)
+	if err != nil {
+		if strings.Contains(err.Error(), "would mirror") {
+			return made, false
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return checkedRun{u, x, name}, true
+}
+
+// begin has the variable hold a field at step 0.
+func (c *checkedRun) begin(t *testing.T) {
+	t.Helper()
+	c.u.newest = 0
+	value := func(p domain.Vec) float64 {
+		return math.Sin(float64(p[0]*p[0]+3*p[1]) + math.Cos(float64(7*p[2]-p[1])))
+	}
+	var err error
+	if c.u.Spec.Element == halo.Float32 {
+		err = halo.FillPoints(c.u.Level(0), func(p domain.Vec) float32 { return float32(value(p)) })
+	} else {
+		err = halo.FillPoints(c.u.Level(0), value)
+	}
+	if err := errors.Join(err, c.u.SetAll()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *checkedRun) steps(t *testing.T, o Options) Result {
+	t.Helper()
+	o.Scheme, o.Limit = c.name, testLimit
+	res, err := c.runner.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// values returns the bits of the newest level.
+func (c *checkedRun) values(t *testing.T) (bits []uint64) {
+	t.Helper()
+	if c.u.Spec.Element == halo.Float32 {
+		all, err := halo.ReadAll[float32](c.u.Level(c.u.Newest()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range all {
+			bits = append(bits, uint64(math.Float32bits(v)))
+		}
+		return bits
+	}
+	all, err := halo.ReadAll[float64](c.u.Level(c.u.Newest()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range all {
+		bits = append(bits, math.Float64bits(v))
+	}
+	return bits
+}
+
+// sameRuns fails the test unless two schemes stop at the same step, for the same reason, with the same norms and fields.
+func sameRuns(t *testing.T, got, want *checkedRun, o Options) (steps int64) {
+	t.Helper()
+	a, b := got.steps(t, o), want.steps(t, o)
+	a.Scheme, a.Loop, a.UpdatesPerSecond, a.Bytes = b.Scheme, b.Loop, b.UpdatesPerSecond, b.Bytes
+	if fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", b) {
+		t.Fatalf("%d steps at most, looks at every %d, tolerance %v %s:\n%+v, not\n%+v", o.Steps, o.CheckEvery, o.Tolerance, o.Norm, a, b)
+	}
+	if !reflect.DeepEqual(got.values(t), want.values(t)) {
+		t.Fatalf("%d steps at most, looks at every %d, tolerance %v %s: other fields after %d steps", o.Steps, o.CheckEvery, o.Tolerance, o.Norm, a.Steps)
+	}
+	return a.Steps
+}
+
+// However steps are divided into passes, a run ends at the step at which one without passes does, with its history and its field, and the next run goes
+// on from there: whichever level of a pass the tolerance falls to, or the last step, or an interval.
+func TestRunsEndWithinPasses(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 3))
+	again := addAnyCosts(t, r)
+	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
+		cases, tries := testdevices.Times(4, 14), 14
+		if testdevices.OnCPU(set.Devices[0]) {
+			if cases, tries = 2, 6; testdevices.Long() { // each compiles a dozen programs
+				cases = 8
+			}
+		}
+		for i := 0; i < cases; {
+			c := newCheckedCase(t, r, len(set.Devices), 0.05)
+			plain, ok := c.ready(t, set, TwoStream)
+			if !ok {
+				continue
+			}
+			i++
+			t.Run(c.String(), func(t *testing.T) {
+				passes, _ := c.ready(t, set, anyCosts)
+				for try := range tries {
+					endsWithin(t, &passes, &plain, 1+int64(try)%5, r)
+				}
+			})
+		}
+		if *again < cases {
+			t.Errorf("%d passes were made again in %d cases", *again, cases)
+		}
+		*again = 0
+	})
+}
+
+// endsWithin compares some runs that follow each other, which begin at any level.
+func endsWithin(t *testing.T, passes, plain *checkedRun, every int64, r *rand.Rand) {
+	plain.begin(t)
+	long := plain.steps(t, Options{Steps: 30, CheckEvery: 1, History: true}).History
+	plain.begin(t)
+	passes.begin(t)
+	done := int64(0)
+	if n := r.IntN(6); n > 0 {
+		done = sameRuns(t, passes, plain, Options{Steps: int64(n), CheckEvery: every, History: true})
+	}
+	o := Options{Steps: 25, CheckEvery: every, History: true, Norm: []Norm{MaxNorm, L2Norm}[r.IntN(2)]}
+	aim := long[done+int64(r.IntN(14))].Norms[0] // any level of any pass
+	if o.Tolerance = aim.MaxChange; o.Norm == L2Norm {
+		o.Tolerance = aim.L2Change
+	}
+	sameRuns(t, passes, plain, o)
+	sameRuns(t, passes, plain, Options{Steps: int64(1 + r.IntN(9)), CheckEvery: every, History: true})
+}
+
+// A run that diverges ends at the same look, within a pass or not.
+func TestDivergenceWithinPasses(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 8))
+	again := addAnyCosts(t, r)
+	set := testdevices.Host(t, 3)
+	for i := 0; i < testdevices.Times(4, 14); {
+		c := newCheckedCase(t, r, 3, math.Pow(10, 2+30*r.Float64()))
+		plain, ok := c.ready(t, set, TwoStream)
+		if !ok {
+			continue
+		}
+		i++
+		t.Run(c.String(), func(t *testing.T) {
+			passes, _ := c.ready(t, set, anyCosts)
+			for every := int64(1); every < 6; every++ {
+				plain.begin(t)
+				passes.begin(t)
+				if n := sameRuns(t, &passes, &plain, Options{Steps: 400, CheckEvery: every}); n == 400 {
+					t.Error("it does not diverge")
+				}
+			}
+		})
+	}
+	if *again == 0 {
+		t.Error("no pass was made again")
+	}
+}

@@ -1,0 +1,134 @@
+package scheme
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/streams"
+)
+
+// The launch within which a run ends is made again, and makes fewer steps: what is traced are the passes up to there, the one that went on, and
+// sweeps or passes of as many steps as lie before the end. Nothing else is swept.
+func TestAPassIsMadeAgainShorter(t *testing.T) {
+	set := testdevices.Host(t, 1)
+	step := newStep(t, set, 1, 16)
+	u := step.Measured[0]
+	run := checkedRun{u, runnerFor(t, set, step, Blocked), Blocked}
+	run.begin(t)
+	long := run.steps(t, Options{Steps: 30, CheckEvery: 1, History: true}).History
+	for end := int64(9); end <= 12; end++ { // passes of 4 steps take the norms of each
+		run.begin(t)
+		tracer, err := streams.NewTracer(set.Devices, streams.Window{First: 1, Last: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := run.steps(t, Options{Steps: 100, CheckEvery: 1, Tolerance: long[end-1].Norms[0].MaxChange})
+		passes := sweptBy(t, tracer.Trace())
+		if err := tracer.Close(); err != nil {
+			t.Error(err)
+		}
+		want := []traced{{1, 4}, {5, 4}, {9, 4}}
+		switch end {
+		case 9:
+			want = append(want, traced{9, 1})
+		case 10: // an even number of launches, so that the level lies where it does after two sweeps
+			want = append(want, traced{9, 2})
+		case 11:
+			want = append(want, traced{9, 3})
+		}
+		if res.Steps != end || !slices.Equal(joined(passes, 3), want) {
+			t.Errorf("%d steps, of %d, by launches %v, not %v", res.Steps, end, passes, want)
+		}
+	}
+}
+
+// traced is a launch that makes steps.
+type traced struct{ first, steps int64 }
+
+// sweptBy returns the launches that make steps.
+func sweptBy(t *testing.T, trace *streams.Trace) (all []traced) {
+	t.Helper()
+	for _, s := range trace.Devices[0].Streams {
+		for _, o := range s.Operations {
+			if o.Work == streams.Sweep {
+				steps := int64(1)
+				if depth, ok := strings.CutPrefix(o.Name, "pass of "); ok {
+					steps = int64(depth[0] - '0')
+				}
+				all = append(all, traced{o.Step, steps})
+			}
+		}
+	}
+	return all
+}
+
+// joined returns the launches with those from one on as one, where each follows the one before.
+func joined(all []traced, from int) []traced {
+	for len(all) > from+1 && all[from].first+all[from].steps == all[from+1].first {
+		all[from].steps += all[from+1].steps
+		all = slices.Delete(all, from+1, from+2)
+	}
+	return all
+}
+
+// Rounds have all steps, each once, and end with norms where they are asked for; whatever passes cost, none reaches beyond the end of a group,
+// norms are of steps within the last pass alone, and where they are under way the next round is one pass.
+func TestRoundsOfPasses(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 1))
+	set := testdevices.Host(t, 1)
+	for range 60 {
+		c := newCheckedCase(t, r, 1, 0.05)
+		made, ok := c.ready(t, set, Blocked)
+		if !ok {
+			continue
+		}
+		every := int64(r.IntN(6))
+		x := &run{Runner: made.runner, workers: streams.NewWorkerGroup(1, testLimit)}
+		sch, err := newBlocked(x, Options{CheckEvery: every})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := sch.(*blocked)
+		drawCosts(&b.costs, r)
+		end, done, one := int64(1+r.IntN(200)), int64(0), false
+		for done < end {
+			a := ask{after: done, to: end, pace: int64(1 + r.IntN(40)), final: true, one: one, every: every, norms: true}
+			d := b.divide(a)
+			checkRound(t, b, a, d)
+			done, one = d.last, len(d.looks) > 0 && !d.within()
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func checkRound(t *testing.T, b *blocked, a ask, d division) {
+	t.Helper()
+	n := a.after
+	for i, depth := range b.round.depths {
+		if b.neighbours && b.groupEnd(n+1) < n+int64(depth) {
+			t.Errorf("%+v: a pass of %d after step %d, in groups of %d", a, depth, n, b.step.group())
+		}
+		if n += int64(depth); i == len(b.round.depths)-2 && a.lookAfter(a.after) <= n {
+			t.Errorf("%+v: norms are asked for before the last of passes %v", a, b.round.depths)
+		}
+	}
+	var looks []int64
+	for look := a.lookAfter(d.from); look <= d.last; look = a.lookAfter(look) {
+		looks = append(looks, look)
+	}
+	switch {
+	case n != d.last || d.last > a.to || d.from != n-int64(b.round.depths[len(b.round.depths)-1]):
+		t.Errorf("%+v: passes %v, the last from %d to %d", a, b.round.depths, d.from, d.last)
+	case a.one && len(b.round.depths) != 1:
+		t.Errorf("%+v: passes %v", a, b.round.depths)
+	case !slices.Equal(d.looks, looks) || d.last == a.to && len(looks) == 0:
+		t.Errorf("%+v: norms of %v, not %v", a, d.looks, looks)
+	case b.holds[b.slotOf(d.last)] != d.last || b.slotOf(d.last) != b.round.slot^len(b.round.depths)&1:
+		t.Errorf("%+v: fields hold %v after passes %v of field %d", a, b.holds, b.round.depths, b.round.slot)
+	}
+}
