@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -40,13 +41,16 @@ paper's figure, and --kind list names all. Several records lie over each other:
 curves that would be of the same name say in which machine, commit or file they
 differ. Records of different machines never share a curve. Error bars are quartiles
 of what was repeated; --x, --y and --by say what to draw over what, and --where
-which rows, by the names that halox results prints.`,
+which rows, by the names that halox results prints. A trace is drawn alone: of
+records and traces, the traces are left out.`,
 		Example: `  halox plot exchange.json -o exchange.svg
   halox plot before.json after.json -o both.png --where radius=2 --where fields=4
   halox plot pack.json -o blocks.pdf --where layout=vector --x block --y time --by engine
   halox plot pack.json -o wu-6.svg --kind wu-6`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, files []string) error { return f.run(files, cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return f.run(withoutTraces(files, cmd.ErrOrStderr()), cmd.OutOrStdout())
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.out, "out", "o", "", "the `file` to draw into (.png, .svg, .pdf)")
@@ -123,6 +127,24 @@ func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
 		return nil, fmt.Errorf("%s: %w", files[0], err)
 	}
 	return chart, nil
+}
+
+// withoutTraces returns the files that are no traces, of which notes tell, as the files of a folder may be of both kinds. Where there are
+// traces alone it returns all.
+func withoutTraces(names []string, notes io.Writer) []string {
+	var others, traces []string
+	for _, name := range names {
+		if head, err := headOf(name); err == nil && isTrace(head) {
+			traces = append(traces, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 || len(traces) == 0 {
+		return names
+	}
+	fmt.Fprintf(notes, "left out, as they are traces, which halox plot draws one by one: %s\n", strings.Join(traces, ", "))
+	return others
 }
 
 // headBytes is how much of a file its kind is told by.
