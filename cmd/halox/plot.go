@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -107,9 +105,6 @@ func inputs() []input {
 	}
 }
 
-// isTrace reports whether a file begins as a trace does.
-func isTrace(head []byte) bool { return bytes.Contains(head, []byte(`"traceEvents"`)) }
-
 // traceChart draws the timeline of a trace.
 func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
 	if len(files) > 1 {
@@ -129,27 +124,6 @@ func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
 	return chart, nil
 }
 
-// withoutTraces returns the files that are no traces, of which notes tell, as the files of a folder may be of both kinds. Where there are
-// traces alone it returns all.
-func withoutTraces(names []string, notes io.Writer) []string {
-	var others, traces []string
-	for _, name := range names {
-		if head, err := headOf(name); err == nil && isTrace(head) {
-			traces = append(traces, name)
-		} else {
-			others = append(others, name)
-		}
-	}
-	if len(others) == 0 || len(traces) == 0 {
-		return names
-	}
-	fmt.Fprintf(notes, "left out, as they are traces, which halox plot draws one by one: %s\n", strings.Join(traces, ", "))
-	return others
-}
-
-// headBytes is how much of a file its kind is told by.
-const headBytes = 512
-
 // inputOf returns the kind that all the files are of.
 func inputOf(files []string) (in input, err error) {
 	for i, name := range files {
@@ -165,21 +139,6 @@ func inputOf(files []string) (in input, err error) {
 		in = next
 	}
 	return in, nil
-}
-
-// headOf reads how a file begins.
-func headOf(name string) ([]byte, error) {
-	file, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(file, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return head[:n], err
 }
 
 // recordChart draws records: a paper's figure, or the plot of a kind.

@@ -1,8 +1,8 @@
 package files_test
 
 import (
-	"errors"
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
