@@ -64,6 +64,22 @@ func TestACacheThatKeepsNothing(t *testing.T) {
 	}
 }
 
+// A command that is not given its file, or more than that, says how it is called.
+func TestCommandsWithoutTheirFile(t *testing.T) {
+	for args, want := range map[string]string{
+		"run":               "name one file, not 0: halox run FILE [flags]",
+		"run a.yaml b.yaml": "name one file, not 2: halox run FILE [flags]",
+		"plan":              "name one file, not 0: halox plan FILE [flags]",
+		"verify":            "name one file, not 0: halox verify FILE",
+		"config check":      "name one file, not 0: halox config check FILE",
+		"results":           "name the files: halox results FILE... [flags]",
+	} {
+		if code, out, errs := cli(strings.Fields(args)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d: %q, %q, want %q", args, code, out, errs, want)
+		}
+	}
+}
+
 // A record is written through a symbolic link into a file that keeps its mode.
 func TestRecordThroughALink(t *testing.T) {
 	dir := t.TempDir()

@@ -33,7 +33,7 @@ and --metrics which numbers and in which order.`,
   halox results run-*.json --format markdown
   halox results schemes.json --where devices=4 --metrics step,gflops,over_baseline
   halox results pack.json --format csv > pack.csv`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			return f.run(withoutTraces(files, cmd.ErrOrStderr()), cmd.OutOrStdout())
 		},
