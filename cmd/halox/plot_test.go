@@ -170,7 +170,7 @@ func TestResults(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		`--format: there is no "html": take text, markdown, csv`: {old("pack"), "--format", "html"},
-		"name the files: halox results FILE...": {},
+		"name the files: halox results FILE...":                  {},
 		"no such file":                                           {"missing.json"},
 	} {
 		if code, out, errs := cli(append([]string{"results"}, args...)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {
