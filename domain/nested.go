@@ -37,6 +37,32 @@ func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err er
 	return best.outer, best.inner, nil
 }
 
+// NestedAs returns a given cut as one over hosts and over the devices of each, where subdomains go to hosts in the order of
+// their ranks, to each as many as it has devices. It is an error if those of a host make no box, or if the cut does not leave
+// each subdomain the layers that its neighbours need.
+func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err error) {
+	ok := min(parts[0], parts[1], parts[2]) > 0
+	if ok {
+		_, ok = sizes(g, parts, w)
+	}
+	if !ok {
+		return outer, inner, fmt.Errorf("domain: a cut of %v points into %v parts does not leave each the layers its neighbours need", g.Size, parts)
+	}
+	left := devices // of a host, that are not yet along an axis
+	for a, n := range parts {
+		inner[a] = max(1, min(n, left))
+		outer[a] = n / inner[a]
+		if n%inner[a] != 0 || left%inner[a] != 0 {
+			break
+		}
+		left /= inner[a]
+	}
+	if left != 1 {
+		return outer, inner, fmt.Errorf("domain: a cut into %v parts gives hosts of %d devices, in the order of their ranks, no boxes", parts, devices)
+	}
+	return outer, inner, nil
+}
+
 // maxNested is how many parts NestedParts cuts a grid into. They are more than a Decomposition has, for machines that are planned.
 const maxNested = 1 << 24
 

@@ -134,3 +134,51 @@ func mostBetween(t *testing.T, g domain.Grid, outer, inner domain.Vec) (most int
 	})
 	return most
 }
+
+// The cut over hosts and devices that a cut of all is: hosts get subdomains in the order of their ranks.
+func TestNestedAs(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		size         []int
+		parts        domain.Vec
+		devices      int
+		outer, inner domain.Vec // 0 where hosts get no boxes
+	}{
+		{"one device a host", []int{8, 8, 8}, domain.Vec{2, 3, 4}, 1, domain.Vec{2, 3, 4}, domain.Vec{1, 1, 1}},
+		{"one host", []int{8, 8, 8}, domain.Vec{2, 1, 3}, 6, domain.Vec{1, 1, 1}, domain.Vec{2, 1, 3}},
+		{"rows", []int{8, 8, 8}, domain.Vec{4, 2, 2}, 4, domain.Vec{1, 2, 2}, domain.Vec{4, 1, 1}},
+		{"parts of rows", []int{8, 8, 8}, domain.Vec{4, 2, 2}, 2, domain.Vec{2, 2, 2}, domain.Vec{2, 1, 1}},
+		{"rows of two along y", []int{8, 8}, domain.Vec{2, 4, 1}, 4, domain.Vec{1, 2, 1}, domain.Vec{2, 2, 1}},
+		{"across axes", []int{8, 8}, domain.Vec{3, 2, 1}, 2, domain.Vec{}, domain.Vec{}},
+		{"more than along two axes", []int{8, 9}, domain.Vec{2, 3, 1}, 4, domain.Vec{}, domain.Vec{}},
+		{"no multiple of a host's devices", []int{8, 8}, domain.Vec{3, 1, 1}, 2, domain.Vec{}, domain.Vec{}},
+		{"more devices than parts", []int{8, 8}, domain.Vec{2, 1, 1}, 4, domain.Vec{}, domain.Vec{}},
+		{"no devices", []int{8, 8}, domain.Vec{2, 1, 1}, 0, domain.Vec{}, domain.Vec{}},
+		{"no parts", []int{8, 8}, domain.Vec{0, 1, 1}, 1, domain.Vec{}, domain.Vec{}},
+		{"too few layers", []int{8, 8}, domain.Vec{8, 1, 1}, 2, domain.Vec{}, domain.Vec{}},
+		{"more parts than points", []int{8, 8}, domain.Vec{9, 1, 1}, 3, domain.Vec{}, domain.Vec{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			g, err := domain.NewGrid(tc.size, [3]bool{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			outer, inner, err := domain.NestedAs(g, tc.parts, tc.devices, domain.UniformRadius(g.Dims, 2))
+			if (err != nil) != (tc.outer == domain.Vec{}) || err == nil && (outer != tc.outer || inner != tc.inner) {
+				t.Fatalf("hosts %v, devices %v, %v; want %v and %v", outer, inner, err, tc.outer, tc.inner)
+			}
+			if err != nil {
+				return
+			}
+			hosts := map[domain.Vec]int{} // the host that a box of coordinates belongs to, by the order of ranks
+			for rank := range int(tc.parts.Product()) {
+				coord := domain.Vec{rank % tc.parts[0], rank / tc.parts[0] % tc.parts[1], rank / tc.parts[0] / tc.parts[1]}
+				block := domain.BlockOf(coord, inner)
+				if host, known := hosts[block]; known && host != rank/tc.devices {
+					t.Errorf("%v belongs to hosts %d and %d", block, host, rank/tc.devices)
+				}
+				hosts[block] = rank / tc.devices
+			}
+		})
+	}
+}

@@ -24,16 +24,17 @@ type Accumulator struct{ x *Exchanger }
 
 // NewAccumulator makes ready to add up the ghosts of the fields, one for each Spec of
 // the plan and in that order. It is an error if their elements are no numbers.
-// Messages take the paths of the plan, the other way. Close frees what it holds.
+// Messages take the paths of the plan, the other way. Close frees what it holds. Where several processes share the grid, all
+// call it, as NewExchanger.
 func NewAccumulator(plan *Plan, c *kernels.Compiler, fields ...*Field) (r *Accumulator, err error) {
 	x, err := newExchanger(plan, c, fields)
-	if err != nil {
-		return nil, err
-	}
 	for _, f := range fields {
-		if f.Spec.IsTyped() {
-			return nil, fmt.Errorf("halo: field %q: values of type %v are no numbers to be added", f.Spec.Name, f.Spec.Type)
+		if err == nil && f.Spec.IsTyped() {
+			err = fmt.Errorf("halo: field %q: values of type %v are no numbers to be added", f.Spec.Name, f.Spec.Type)
 		}
+	}
+	if err = plan.agree("add up ghosts of fields", err); err != nil {
+		return nil, err
 	}
 	x.plan = plan.reversed()
 	defer func() {

@@ -24,6 +24,14 @@ func (p *Plan) mostBetween() (most int) {
 	return most
 }
 
+// agree returns the error, or where processes share the grid of the plan an error if any of them has one. All call it.
+func (p *Plan) agree(what string, err error) error {
+	if p == nil {
+		return err
+	}
+	return p.Placement.Agree(context.Background(), what, err)
+}
+
 // compare returns an error, on all processes, unless they plan the same messages between each
 // other: else their bytes would end up anywhere.
 func (p *Plan) compare() error {

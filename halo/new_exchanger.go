@@ -15,7 +15,7 @@ import (
 // call it, in the same order as for other plans, and where one cannot do it, all return an error.
 func NewExchanger(plan *Plan, c *kernels.Compiler, fields ...*Field) (x *Exchanger, err error) {
 	made, err := newExchanger(plan, c, fields)
-	if err != nil {
+	if err = plan.agree("make an exchange of fields", err); err != nil {
 		return nil, err
 	}
 	defer func() {

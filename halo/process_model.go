@@ -97,7 +97,7 @@ func (s *Session) sampleProcesses(ctx context.Context, from, to, rows int, begin
 		note.Took, err = s.pingPong(there, back, p.Rank == from)
 		note.Spent = time.Since(begin) > pairBudget
 	}
-	if err := p.Agree(ctx, "measure messages", err); err != nil {
+	if err := p.Agree(ctx, "measure messages", errors.Join(err, open.Close())); err != nil {
 		return sample, false, err
 	}
 	text, err := json.Marshal(note)

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 		"geometry":        acrossProcesses(testLimit, agreesWithGeometry),
 		"different plans": acrossProcesses(testLimit, differentPlans),
 		"one cannot":      acrossProcesses(testLimit, oneCannot),
+		"one errs":        acrossProcesses(testLimit, oneErrs),
 		"a rank hangs":    acrossProcesses(4*time.Second, oneHangs),
 		"own points":      acrossProcesses(testLimit, ownPoints),
 		"session":         acrossProcesses(testLimit, inSession),

@@ -22,6 +22,7 @@ func TestProcesses(t *testing.T) {
 			{"geometry", []int{2, 3, 4}},
 			{"different plans", []int{3}},
 			{"one cannot", []int{2}},
+			{"one errs", []int{3}},
 			{"own points", []int{2}},
 			{"session", []int{3, 2}},
 			{"accumulate", []int{4, 2}},

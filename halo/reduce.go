@@ -15,9 +15,21 @@ import (
 func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result, err error) {
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
-	r, err := NewReduction(f, c, op, mode...)
+	r, err := reduceHere(f, c, op, mode, &open)
+	if f != nil {
+		err = f.Placement.Agree(context.Background(), "reduce a field", err)
+	}
 	if err != nil {
 		return Result{}, err
+	}
+	return r.Together(context.Background())
+}
+
+// reduceHere reduces what this process has of a field.
+func reduceHere(f *Field, c *kernels.Compiler, op Op, mode []sums.Mode, open *streams.Resources) (*Reduction, error) {
+	r, err := NewReduction(f, c, op, mode...)
+	if err != nil {
+		return nil, err
 	}
 	open.Add(r)
 	at := make([]*streams.Stream, len(f.Parts))
@@ -26,15 +38,12 @@ func Reduce(f *Field, c *kernels.Compiler, op Op, mode ...sums.Mode) (res Result
 			continue
 		}
 		if at[rank], err = d.NewStream(streams.Normal); err != nil {
-			return Result{}, err
+			return nil, err
 		}
 		open.Add(at[rank])
 	}
 	if err := r.Queue(at); err != nil {
-		return Result{}, err
+		return nil, err
 	}
-	if err := Streams(at).Sync(transferLimit); err != nil {
-		return Result{}, err
-	}
-	return r.Together(context.Background())
+	return r, Streams(at).Sync(transferLimit)
 }

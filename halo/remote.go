@@ -23,7 +23,7 @@ func (x *Exchanger) joinProcesses() error {
 	}
 	first, err := p.Processes.Tags(x.plan.mostBetween())
 	if err != nil {
-		return err
+		return p.Processes.Fail(err)
 	}
 	// A thread of the processes waits as long, and then knows more.
 	waits := streams.NewWorkerGroup(manyWorkers, 2*p.Processes.Limit())

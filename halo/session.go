@@ -55,11 +55,10 @@ func (s *Session) Usable() error {
 //
 // Where processes share grids, all call it. Where one cannot open its devices, all return an error.
 func Open(ctx context.Context, want Devices) (session *Session, err error) {
-	if err := errors.Join(want.check(), ctx.Err()); err != nil {
-		return nil, err
-	}
 	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv()}
-	s.platform, s.Note, err = want.platform(ctx)
+	if err = errors.Join(want.check(), ctx.Err()); err == nil {
+		s.platform, s.Note, err = want.platform(ctx)
+	}
 	defer func() {
 		if err != nil && s.platform != nil {
 			err = errors.Join(err, s.Close())
@@ -185,8 +184,21 @@ func (s *Session) String() string {
 
 // NewExchanger plans the exchange of the ghosts of fields of one placement
 // together, over the fastest paths, and makes it ready. Close frees it. NewPlan with
-// the session's Links gives the plan itself, and takes other paths.
+// the session's Links gives the plan itself, and takes other paths. Where processes share grids all call it, and where one cannot
+// plan it, all return an error.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
+	plan, err := s.planOf(ctx, fields)
+	if s != nil && s.asked.Processes != nil {
+		err = s.asked.agree(ctx, "plan an exchange", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return NewExchanger(plan, s.Compiler, fields...)
+}
+
+// planOf plans the exchange of the fields.
+func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 	if err := errors.Join(s.Usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -206,11 +218,7 @@ func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchange
 			return nil, err
 		}
 	}
-	plan, err := NewPlan(place, s.Links, p2p.Auto, specs...)
-	if err != nil {
-		return nil, err
-	}
-	return NewExchanger(plan, s.Compiler, fields...)
+	return NewPlan(place, s.Links, p2p.Auto, specs...)
 }
 
 // crosses reports whether messages may go from one device of this process to another.

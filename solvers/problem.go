@@ -28,10 +28,12 @@ type Problem struct {
 	Group    int                 // steps between two exchanges, 0 for 1, see scheme.Step
 }
 
+var errNoPlan = errors.New("solvers: the problem or its plan is nil")
+
 // fits returns an error unless the plan is one of the problem's field.
 func (p *Problem) fits(plan *halo.Plan) error {
 	if p == nil || plan == nil {
-		return errors.New("solvers: the problem or its plan is nil")
+		return errNoPlan
 	}
 	if len(plan.Specs) != 1 || !plan.Specs[0].Equal(p.Field()) {
 		return fmt.Errorf("solvers: the plan is for another field than the problem's")

@@ -262,11 +262,33 @@ func refusalsAmong(p *among) error {
 	if err == nil || !strings.Contains(err.Error(), "all give the same options") {
 		return fmt.Errorf("different steps: %w", err)
 	}
+	if err := p.oneErrs(of, s.Plan()); err != nil {
+		return err
+	}
 	res, err := s.Run(context.Background(), Options{Steps: 3})
 	if err != nil || res.Scheme != TwoStream {
 		return fmt.Errorf("scheme %s: %w", res.Scheme, err)
 	}
 	return errors.Join(p.agrees(s, res, 3), s.Close())
+}
+
+// oneErrs has rank 1 alone ask for what cannot be.
+func (p *among) oneErrs(of *Problem, plan *halo.Plan) error {
+	ctx, wrong, begin := context.Background(), *of, time.Now()
+	if p.Rank == 1 {
+		wrong.Spacing = nil
+	}
+	_, err := New(ctx, &wrong, plan, p.session.Compiler)
+	_, _, failed := Fastest(ctx, &wrong, plan.Placement, scheme.Search{Links: p.session.Links, Compiler: p.session.Compiler}, Options{})
+	for _, err := range []error{err, failed} {
+		if err == nil || !strings.Contains(err.Error(), "with 0 spacings") || p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)) {
+			return fmt.Errorf("rank 1 has no spacings: %w", err)
+		}
+	}
+	if took := time.Since(begin); took > testLimit/3 {
+		return fmt.Errorf("what rank 1 cannot do took all %v to find", took)
+	}
+	return p.Err()
 }
 
 // endless makes steps by a scheme without end, and calls at in the last process after 50.

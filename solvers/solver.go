@@ -48,18 +48,17 @@ type Solver struct {
 // little memory for the fields, the error is streams.ErrOutOfMemory, and nothing is allocated: DryRun
 // says what else is needed. Where processes share the grid all call New, and where one fails all return an error. Where the context ends, so does the filling, and New returns the context's error.
 func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) (s *Solver, err error) {
-	if err := p.fits(plan); err != nil {
-		return nil, err
+	if plan == nil {
+		return nil, errNoPlan
 	}
-	if err := p.check(plan.Placement); err != nil {
-		return nil, err
+	s = &Solver{problem: p}
+	if err = p.fits(plan); err == nil {
+		err = s.allocate(plan.Placement)
 	}
-	u, err := newVariable(p, plan.Placement)
 	if err = plan.Placement.Agree(context.Background(), "allocate the fields", err); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
-	s = &Solver{problem: p, u: u}
-	s.resources.Add(u)
+	u := s.u
 	if p.Real == kernels.Float32 {
 		err = fill[float32](ctx, u.Level(0), p)
 	} else {
@@ -80,6 +79,14 @@ func New(ctx context.Context, p *Problem, plan *halo.Plan, c *kernels.Compiler) 
 	}
 	s.resources.Add(s.Runner)
 	return s, nil
+}
+
+// allocate makes the variable.
+func (s *Solver) allocate(place *halo.Placement) (err error) {
+	if s.u, err = newVariable(s.problem, place); err == nil {
+		s.resources.Add(s.u)
+	}
+	return err
 }
 
 // levels is how many fields a solver has: steps read one and write the other.
@@ -120,16 +127,23 @@ func (s *Solver) Run(ctx context.Context, o scheme.Options) (Result, error) {
 // Fastest returns the trials of all schemes for the problem on a placement, the shortest first, see
 // scheme.Fastest.
 func Fastest(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, known bool, err error) {
-	u, err := newVariable(p, place)
-	if err != nil {
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	step, err := p.newStep(place, &open)
+	if err = scheme.Agreed(place, err); err != nil {
 		return nil, false, err
 	}
-	step, err := p.step(u)
+	return scheme.Fastest(ctx, step, s, o)
+}
+
+// newStep makes a step of a variable of its own.
+func (p *Problem) newStep(place *halo.Placement, open *streams.Resources) (*scheme.Step, error) {
+	u, err := newVariable(p, place)
 	if err != nil {
-		return nil, false, errors.Join(err, u.Close())
+		return nil, err
 	}
-	trials, known, err = scheme.Fastest(ctx, step, s, o)
-	return trials, known, errors.Join(err, u.Close())
+	open.Add(u)
+	return p.step(u)
 }
 
 // Ahead begins to compile what a run of the problem asks for, or what Fastest will, see scheme.Ahead. It takes any placement

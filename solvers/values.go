@@ -18,7 +18,7 @@ const checkedPoints = 1 << 24
 // CheckValues returns the error with which New refuses the problem for a value at step 0, of the
 // initial field or of a wall, that is not finite. It needs no devices and no memory. It looks at
 // every point, ghosts included, of a grid of up to some 16 million; of a larger one at those behind
-// the walls of y and z and at rows in equal distances between.
+// the walls of y and z and at rows in equal distances between, of rows so long that these are too many at parts in equal distances.
 func (p *Problem) CheckValues(ctx context.Context) error {
 	if err := p.checkParts(); err != nil {
 		return err
@@ -31,23 +31,25 @@ func (p *Problem) CheckValues(ctx context.Context) error {
 
 func checkValues[T float32 | float64](ctx context.Context, p *Problem) error {
 	var bad atomic.Pointer[notFinite]
-	box := p.Grid.Box().Grow(p.Stencil.Radius())
-	nx, step := box.Size()[0], p.rowStep()
-	ys, zs := p.lines(1, step), p.lines(2, step)
+	stepY, stepZ := p.rowSteps()
+	ys, zs := p.lines(1, stepY), p.lines(2, stepZ)
+	parts := p.partsOfRows(len(ys) * len(zs))
 	var next atomic.Int64
 	var group errgroup.Group
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
-			s, values := newSource[T](p, &bad), make([]T, nx)
+			s, values := newSource[T](p, &bad), make([]T, parts[0][1]-parts[0][0])
 			for bad.Load() == nil { // the rows before a bad one are all begun, and looked at to their ends
-				if err := ctx.Err(); err != nil {
-					return err
-				}
 				i := int(next.Add(1) - 1)
 				if i >= len(ys)*len(zs) {
 					return nil
 				}
-				s.row(values, domain.Vec{box.Lo[0], ys[i%len(ys)], zs[i/len(ys)]})
+				for _, part := range parts {
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					s.row(values[:part[1]-part[0]], domain.Vec{part[0], ys[i%len(ys)], zs[i/len(ys)]})
+				}
 			}
 			return nil
 		})
@@ -59,11 +61,38 @@ func checkValues[T float32 | float64](ctx context.Context, p *Problem) error {
 	return err
 }
 
-// rowStep returns the distance between the rows that are looked at, along y and z alike.
-func (p *Problem) rowStep() int {
-	n := p.Grid.Size
-	rows, axes := float64(n[1])*float64(n[2])*float64(n[0])/checkedPoints, float64(p.Grid.Dims-1)
-	return max(1, int(math.Ceil(math.Pow(rows, 1/axes))))
+// rowSteps returns the distances between the rows that are looked at, along y and z: the same, but for an axis that is shorter.
+func (p *Problem) rowSteps() (y, z int) {
+	n, axes := p.Grid.Size, float64(p.Grid.Dims-1)
+	few := checkedPoints / float64(n[0]) // rows
+	rounded := func(step float64, n int) int { return int(min(math.Ceil(max(1, step)), float64(n))) }
+	step := math.Pow(float64(n[1])*float64(n[2])/few, 1/axes)
+	y, z = rounded(step, n[1]), rounded(step, n[2])
+	switch {
+	case step > float64(n[1]):
+		z = rounded(float64(n[2])*float64(len(p.lines(1, y)))/few, n[2])
+	case step > float64(n[2]):
+		y = rounded(float64(n[1])*float64(len(p.lines(2, z)))/few, n[1])
+	}
+	return y, z
+}
+
+// partOfRow is how many points of a row are looked at together, at most.
+const partOfRow = 1 << 16
+
+// partsOfRows returns the ranges of so many rows that are looked at, ghosts included: all of them, or, where these are too many
+// points, some in equal distances, with the first and the last.
+func (p *Problem) partsOfRows(rows int) (parts [][2]int) {
+	box := p.Grid.Box().Grow(p.Stencil.Radius())
+	lo, hi := box.Lo[0], box.Hi[0]
+	every := int(math.Ceil(float64(hi-lo) * float64(rows) / (4 * checkedPoints)))
+	for at := lo; at < hi; at += every * partOfRow {
+		parts = append(parts, [2]int{at, min(hi, at+partOfRow)})
+	}
+	if last := parts[len(parts)-1]; last[1] < hi {
+		parts = append(parts, [2]int{max(last[1], hi-partOfRow), hi})
+	}
+	return parts
 }
 
 // lines returns the indices along an axis of the rows that are looked at, in the order of notFinite.precedes.

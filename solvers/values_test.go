@@ -52,6 +52,11 @@ func TestCheckValues(t *testing.T) {
 		{"the last point", "1/(abs(i-8)+abs(j-7))", []int{9, 8}, "initial is +Inf at point [8 7 0]"},
 		{"a large plane", "1/(i-123)", []int{20000, 20000}, "initial is +Inf at point [123 "},
 		{"a large cube", "1/(k-1999)", []int{2000, 2000, 2000}, "initial is +Inf at point [0 "},
+		{"a row of many parts", "1/(i-199998)", []int{200000, 3}, "initial is +Inf at point [199998 0 0]"},
+		{"few and long rows", "1/(2^39-1-i)", []int{1 << 39, 4}, "initial is +Inf at point [549755813887 0 0]"},
+		{"long rows of a beam", "i", []int{1 << 40, 16, 16}, ""},
+		{"a long beam", "1/(k-2^40+1)", []int{16, 16, 1 << 40}, "initial is +Inf at point [0 0 1099511627775]"},
+		{"a long plate", "1/(j-2^36+1)", []int{16, 1 << 36, 16}, "initial is +Inf at point [0 68719476735 0]"},
 		{"a grid too large for any memory", "i+k", []int{100, 1 << 20, 1 << 20}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -5,22 +5,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/internal/bench/links"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/streams"
 )
 
-func newBenchLinksCommand() *cobra.Command {
-	var b benchFlags
-	var o links.Options
-	var devices []int
-	var sizes []string
-	var network string
-	cmd := &cobra.Command{
-		Use:   "links",
-		Short: "Time messages of all sizes between every two devices, over every path",
-		Long: `Time messages of all sizes between every two devices, over every path.
+// aboutLinks says what the bench measures.
+const aboutLinks = `Time messages of all sizes between every two devices, over every path.
 
 Path peer is the driver's peer copy, direct a kernel of the sender that stores into
 the receiver's memory, staged a copy into pinned host memory and one out of it.
@@ -51,7 +44,18 @@ host's clock: path mpi, beside path wire, which is MPI alone between host memori
 ping-pong is half of a round trip. --network writes what halox plan --hosts takes.
 
 Ctrl-C ends the bench between two measurements and keeps what it had; --resume goes
-on from there.`,
+on from there.`
+
+func newBenchLinksCommand() *cobra.Command {
+	var b benchFlags
+	var o links.Options
+	var devices []int
+	var sizes []string
+	var network string
+	cmd := &cobra.Command{
+		Use:   "links",
+		Short: "Time messages of all sizes between every two devices, over every path",
+		Long:  aboutLinks,
 		Example: `  halox bench links --record links.json --plot links.svg
   halox plot links.json --kind matrix -o matrix.svg
   mpirun -n 2 --host a,b halox bench links --network ours.yaml
@@ -70,12 +74,17 @@ on from there.`,
 	f := cmd.Flags()
 	f.IntSliceVar(&devices, "devices", nil, "the devices, counted from 0; without it all GPUs, or four host devices")
 	f.StringSliceVar(&sizes, "sizes", defaultSizes(), "sizes of messages")
+	f.StringVar(&network, "network", "", "of several hosts: write what halox plan --hosts is to know of the network to this `file`")
+	addLinksOptions(f, &o)
+	b.add(f)
+	return cmd
+}
+
+// addLinksOptions adds the flags of what is measured.
+func addLinksOptions(f *pflag.FlagSet, o *links.Options) {
 	f.StringSliceVar(&o.Paths, "paths", links.Paths(), "paths: "+strings.Join(links.Paths(), ", "))
 	f.StringSliceVar(&o.Modes, "modes", links.Modes(), "modes: one-way, both-ways, ring, ring-both-ways")
 	f.DurationVar(&o.Budget, "budget", 36*time.Millisecond, "how long to take for each measurement, about")
-	f.StringVar(&network, "network", "", "of several hosts: write what halox plan --hosts is to know of the network to this `file`")
-	b.add(f)
-	return cmd
 }
 
 // defaultSizes are the powers of 4 from 1 KiB to 256 MiB.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/internal/bench/datatypes"
 	"github.com/halox/halox/internal/bench/option"
@@ -63,6 +64,13 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 	f := cmd.Flags()
 	l.addTo(f, &o.Layouts)
 	f.IntSliceVar(&devices, "devices", []int{0, 1}, "the two devices, counted from 0; the same twice sends within it")
+	addPingPongOptions(f, &o)
+	f.Lookup("plot").Usage = "draw bandwidth over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)"
+	return cmd
+}
+
+// addPingPongOptions adds the flags of how messages go.
+func addPingPongOptions(f *pflag.FlagSet, o *datatypes.PingPongOptions) {
 	f.StringSliceVar(&o.Paths, "paths", []string{"direct", "peer"}, "paths: "+strings.Join(datatypes.PingPongPaths(), ", "))
 	f.StringSliceVar(&o.Engines, "engine", []string{"auto"}, "engines that pack and unpack: all, auto or the name of one")
 	f.Int64Var(&o.Fragment, "fragment", 0, "`bytes` of the fragments that messages go in; 0 for what suits")
@@ -70,6 +78,4 @@ Ctrl-C ends the bench between two measurements and keeps what it had.`,
 	f.BoolVar(&o.Remote, "remote", false, "unpack from the sender's memory, over the link, with path peer")
 	f.Float64Var(&o.Busy, "busy", 0, "keep this `fraction` of each device busy with a kernel of something else")
 	f.BoolVar(&o.NoCheck, "no-check", false, "do not compare what arrives with what the host packs and unpacks")
-	f.Lookup("plot").Usage = "draw bandwidth over packed size, the median of layouts of one size, or the figure, to this `file` (.png, .svg, .pdf)"
-	return cmd
 }

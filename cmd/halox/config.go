@@ -65,7 +65,7 @@ func newConfigCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a config file and say all that is wrong with it",
-		Args:  cobra.ExactArgs(1),
+		Args:  oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := loadConfig(args[0], set)
 			if err != nil {

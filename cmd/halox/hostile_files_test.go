@@ -45,6 +45,41 @@ func TestACacheOfOthers(t *testing.T) {
 	}
 }
 
+// Where nothing can be kept, in no folder or in one that cannot be written, that is told once, and the run goes on.
+func TestACacheThatKeepsNothing(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("SKIPPED: ", err)
+	}
+	config := write(t, "c.yaml", small)
+	for folder, says := range map[string]string{
+		"/proc/cache": "the cache /proc/cache keeps nothing new for the next run: open /proc/",
+		"":            "nothing is kept for the next run: there is no folder for the user's cache; HALOX_CACHE names one",
+	} {
+		t.Setenv("HALOX_CACHE", folder)
+		t.Setenv("XDG_CACHE_HOME", "")
+		t.Setenv("HOME", "")
+		if code, out, errs := cli("run", config); code != 0 || strings.Count(errs, says) != 1 {
+			t.Errorf("%q: exit %d: %s%s", folder, code, out, errs)
+		}
+	}
+}
+
+// A command that is not given its file, or more than that, says how it is called.
+func TestCommandsWithoutTheirFile(t *testing.T) {
+	for args, want := range map[string]string{
+		"run":               "name one file, not 0: halox run FILE [flags]",
+		"run a.yaml b.yaml": "name one file, not 2: halox run FILE [flags]",
+		"plan":              "name one file, not 0: halox plan FILE [flags]",
+		"verify":            "name one file, not 0: halox verify FILE",
+		"config check":      "name one file, not 0: halox config check FILE",
+		"results":           "name the files: halox results FILE... [flags]",
+	} {
+		if code, out, errs := cli(strings.Fields(args)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d: %q, %q, want %q", args, code, out, errs, want)
+		}
+	}
+}
+
 // A record is written through a symbolic link into a file that keeps its mode.
 func TestRecordThroughALink(t *testing.T) {
 	dir := t.TempDir()

@@ -255,7 +255,7 @@ func TestBadUseIsRefused(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{"no file", []string{"run"}, []string{"accepts 1 arg"}},
+		{"no file", []string{"run"}, []string{"name one file, not 0: halox run FILE"}},
 		{"no such file", []string{"run", "none.yaml"}, []string{"none.yaml"}},
 		{"several errors at once", []string{"run", bad}, []string{"bad.yaml:2", "heet", "laplace", "colour"}},
 		{"check says the same", []string{"config", "check", bad}, []string{"heet", "colour"}},

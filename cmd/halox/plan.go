@@ -47,7 +47,7 @@ all hosts, weak one that grows with them. Schemes that make steps of one process
 		Example: `  halox plan heat3d.yaml
   halox bench schemes --record schemes.json
   halox plan heat3d.yaml --hosts 1024 --network hdr200,ndr400x4 --devices-per-host 4 --measured schemes.json --plot hosts.svg`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("hosts") {
 				return takePart(cmd, func(l *launched, out, _ io.Writer) error {

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/halox/halox/configs"
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/option"
 	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/results"
@@ -22,11 +24,13 @@ type hostsFlags struct {
 	hosts, devices     int
 	networks, measured []string
 	record, plot       string
+	given              *pflag.Flag // that of devices
 }
 
 func (f *hostsFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.hosts, "hosts", 0, "predict steps on up to so many hosts")
-	flags.IntVar(&f.devices, "devices-per-host", 4, "with --hosts: devices of each")
+	flags.IntVar(&f.devices, "devices-per-host", 4, "with --hosts: devices of each, where the config does not say how many a process has")
+	f.given = flags.Lookup("devices-per-host")
 	flags.StringSliceVar(&f.networks, "network", nil, "with --hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
 	flags.StringSliceVar(&f.measured, "measured", nil, "with --hosts: records of steps, of several hosts as `FILE@NETWORK` with the network that joined them")
 	flags.StringVar(&f.record, "record", "", "with --hosts: the `file` to write what is predicted to")
@@ -45,16 +49,19 @@ func (f *hostsFlags) unused(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// maxHosts is how many hosts can be planned for.
-const maxHosts = 1 << 17
+// maxHosts and maxPerHost are how many hosts, and devices of each, can be planned for.
+const (
+	maxHosts   = 1 << 17
+	maxPerHost = 64
+)
 
 // check refuses flags that make no sense.
 func (f *hostsFlags) check() error {
 	switch {
 	case f.hosts < 1 || f.hosts > maxHosts:
 		return fmt.Errorf("--hosts: %d; 1 to %d are possible", f.hosts, maxHosts)
-	case f.devices < 1 || f.devices > 64:
-		return fmt.Errorf("--devices-per-host: %d; 1 to 64 are possible", f.devices)
+	case f.devices < 1 || f.devices > maxPerHost:
+		return fmt.Errorf("--devices-per-host: %d; 1 to %d are possible", f.devices, maxPerHost)
 	case len(f.networks) == 0:
 		return fmt.Errorf("--network: name one or several: %s, or files", strings.Join(forecast.Names(), ", "))
 	case len(f.measured) == 0:
@@ -63,6 +70,33 @@ func (f *hostsFlags) check() error {
 		return nil
 	}
 	return option.Drawable("--plot", f.plot)
+}
+
+// settle takes the devices of a host from a config that says how many each process has: there is one on each host.
+func (f *hostsFlags) settle(c *configs.Run) error {
+	n, says := int(c.Devices.Count), "devices.count"
+	if c.Decomposition != nil {
+		says = fmt.Sprintf("decomposition %v over %d hosts", c.Decomposition, f.hosts)
+	}
+	switch {
+	case n == 0:
+		return nil
+	case n > maxPerHost:
+		return fmt.Errorf("%s: %d devices a host; 1 to %d are possible", says, n, maxPerHost)
+	case f.given.Changed && f.devices != n:
+		return fmt.Errorf("--devices-per-host: %d; by %s of the config there are %d, of one process on each host", f.devices, says, n)
+	}
+	f.devices = n
+	return nil
+}
+
+// curve returns the numbers of hosts that steps are predicted for: 1, 2, 4 and so on, or, where the config says how the grid
+// is cut, one and those that this cut is for.
+func (f *hostsFlags) curve(c *configs.Run) []int {
+	if c.Decomposition != nil {
+		return slices.Compact([]int{1, f.hosts})
+	}
+	return forecast.Doubled(f.hosts)
 }
 
 // checkOutputs refuses files that could not be written.
@@ -95,8 +129,11 @@ func planHostsOf(ctx context.Context, out io.Writer, file string, set []string, 
 	if err := errors.Join(f.check(), f.checkOutputs()); err != nil {
 		return err
 	}
-	c, err := loadConfig(file, set)
+	c, err := loadConfigOf(f.hosts, file, set) // one process on each
 	if err != nil {
+		return err
+	}
+	if err := f.settle(c); err != nil {
 		return err
 	}
 	return planHosts(ctx, out, c, f)
@@ -116,7 +153,12 @@ func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags
 		return err
 	}
 	field := problem.Field()
-	p := forecast.Problem{Grid: problem.Grid, Width: field.Width, Element: problem.Real.Size()}
+	p := forecast.Problem{Grid: problem.Grid, Width: field.Width, Element: problem.Real.Size(), Parts: partsIn(c)}
+	if c.Decomposition != nil {
+		if _, err := p.CutOver(f.hosts, f.devices); err != nil {
+			return fmt.Errorf("decomposition: %w", err)
+		}
+	}
 	all, err := readMeasured(f.measured)
 	if err != nil {
 		return fmt.Errorf("--measured: %w", err)
@@ -127,11 +169,21 @@ func planHosts(ctx context.Context, out io.Writer, c *configs.Run, f *hostsFlags
 		return fmt.Errorf("--measured: %w", err)
 	}
 	for _, n := range networks {
-		if err := printHosts(out, record, p, forecast.Machine{Devices: f.devices, Network: n}, f.hosts, by); err != nil {
+		if err := printHosts(out, record, p, forecast.Machine{Devices: f.devices, Network: n}, f.curve(c), by); err != nil {
 			return err
 		}
 	}
 	return f.keep(record)
+}
+
+// partsIn returns the parts of a config's decomposition, 0 where it has none.
+func partsIn(c *configs.Run) domain.Vec {
+	if c.Decomposition == nil {
+		return domain.Vec{}
+	}
+	parts := domain.Vec{1, 1, 1}
+	copy(parts[:], c.Decomposition)
+	return parts
 }
 
 // keep writes what was predicted, and draws it.

@@ -85,6 +85,9 @@ func measuredSteps(c *configs.Run, p forecast.Problem, all []measuredFile) (step
 				alone[row.Text("scheme")] = append(alone[row.Text("scheme")], s)
 				continue
 			}
+			if c.Exchange.Scheme != string(scheme.Auto) && c.Exchange.Order != row.Text("order") {
+				continue
+			}
 			by := strings.TrimSpace(row.Text("scheme")+" "+row.Text("order")) + " by " + m.pathsOf(row)
 			steps[by] = append(steps[by], s)
 		}
@@ -166,7 +169,7 @@ func (m *measuredFile) cutOf(p forecast.Problem, grid domain.Grid, parts domain.
 	if hosts == 1 {
 		return forecast.Cut{Hosts: domain.Vec{1, 1, 1}, Devices: parts}, true
 	}
-	p.Grid = grid
+	p.Grid, p.Parts = grid, domain.Vec{}
 	c, err := p.CutOver(hosts, devices/hosts)
 	for a := range parts {
 		if err != nil || c.Hosts[a]*c.Devices[a] != parts[a] {

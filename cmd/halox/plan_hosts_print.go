@@ -71,7 +71,7 @@ const believed = 0.15
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
 // printHosts prints the steps over a network, strong and weak, and adds them to the record.
-func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecast.Machine, hosts int, by []forecast.Candidate) error {
+func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecast.Machine, hosts []int, by []forecast.Candidate) error {
 	n := on.Network
 	for _, mode := range []struct {
 		name, about string
@@ -80,7 +80,7 @@ func printHosts(out io.Writer, r *results.Record, p forecast.Problem, on forecas
 		{"strong", "one grid on all hosts", forecast.Strong},
 		{"weak", "a grid that grows with the hosts", forecast.Weak},
 	} {
-		steps, err := mode.steps(p, on, forecast.Doubled(hosts), by)
+		steps, err := mode.steps(p, on, hosts, by)
 		if len(steps) == 0 {
 			return err
 		}

@@ -3,10 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
@@ -86,6 +89,65 @@ func TestPlanHostsByOneScheme(t *testing.T) {
 	}
 }
 
+// Where the config names a scheme that has orders, the steps in its order count, and those of a device alone.
+func TestPlanHostsByTheOrder(t *testing.T) {
+	testdevices.Once(t)
+	c, err := loadConfig(heatSample, []string{"exchange.scheme=two-stream", "exchange.order=pairwise"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readMeasured([]string{measuredSchemes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := measuredSteps(c, forecast.Problem{Width: domain.UniformRadius(3, 1), Element: 8}, all)
+	if len(steps) == 0 {
+		t.Error("no steps")
+	}
+	for by, some := range steps {
+		if !strings.HasPrefix(by, "two-stream pairwise by ") || some[0].Cut.Devices.Product() != 1 {
+			t.Errorf("%s: %v", by, some)
+		}
+	}
+}
+
+// rowsOf returns the line of a table for each number of hosts, one grid on all of them.
+func rowsOf(out string, hosts ...string) (all []string) {
+	strong := out[strings.Index(out, "one grid on all hosts"):]
+	for _, n := range hosts {
+		line := regexp.MustCompile(`(?m)^` + n + ` .*$`).FindString(strong)
+		all = append(all, strings.Join(strings.Fields(line), " "))
+	}
+	return all
+}
+
+// What the config says of devices and the cut holds for the hosts that are planned.
+func TestPlanHostsAsTheConfigCuts(t *testing.T) {
+	testdevices.Once(t)
+	for _, tc := range []struct {
+		name, args string
+		want       []string // how the rows of 1, 2 and 4 hosts begin; "" where there is none
+	}{
+		{"nothing is said", "--hosts 4", []string{"1 4 1 x 1 x 1 65536", "2 8 1 x 1 x 2", "4 16 1 x 2 x 2"}},
+		{"two devices a host", "--hosts 4 --set devices.count=2", []string{"1 2 1 x 1 x 1 131072", "2 4", "4 8"}},
+		{"two that are named", "--hosts 4 --set devices.ids=[1,3]", []string{"1 2 1 x 1 x 1 131072", "2 4", "4 8"}},
+		{"and the flag says so too", "--hosts 4 --set devices.count=2 --devices-per-host 2", []string{"1 2", "2 4", "4 8"}},
+		{"a cut of all devices", "--hosts 4 --set decomposition=[2,4,1]", []string{"1 2 1 x 1 x 1", "", "4 8 1 x 4 x 1 32768"}},
+		{"a cut within hosts", "--hosts 2 --set decomposition=[2,2,2]", []string{"1 4", "2 8 1 x 1 x 2 32768", ""}},
+		{"a cut of one host", "--hosts 1 --set decomposition=[1,1,4]", []string{"1 4 1 x 1 x 1 65536", "", ""}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := append(strings.Fields(tc.args), "--network", "hdr200", "--measured", measuredSchemes, "--set", "grid.size=[64,64,64]")
+			out, _ := plannedHosts(t, args...)
+			for i, row := range rowsOf(out, "1", "2", "4") {
+				if !strings.HasPrefix(row, tc.want[i]) || (row == "") != (tc.want[i] == "") {
+					t.Errorf("row %q, want %q in\n%s", row, tc.want[i], out)
+				}
+			}
+		})
+	}
+}
+
 func TestPlanHostsRefuses(t *testing.T) {
 	testdevices.Once(t)
 	network := filepath.Join(t.TempDir(), "network.yaml")
@@ -110,6 +172,12 @@ func TestPlanHostsRefuses(t *testing.T) {
 		{"--hosts 4 --network hdr200 --set exchange.steps=4 --measured " + measuredSchemes, "exchange.steps: 4"},
 		{"--hosts 4 --network hdr200 --measured " + measuredSchemes + "@hdr200", "the number of its hosts is 1"},
 		{"--hosts 4 --network hdr200 --record " + filepath.Join(network, "r.json") + " --measured " + measuredSchemes, "--record: "},
+		{"--hosts 4 --network hdr200 --set devices.count=2 --devices-per-host 4 --measured " + measuredSchemes, "--devices-per-host: 4; by devices.count of the config there are 2"},
+		{"--hosts 4 --network hdr200 --set decomposition=[1,2,4] --devices-per-host 4 --measured " + measuredSchemes, "--devices-per-host: 4; by decomposition [1 2 4] over 4 hosts of the config there are 2"},
+		{"--hosts 4 --network hdr200 --set decomposition=[1,2,3] --measured " + measuredSchemes, "of 4 processes, each of which has as many devices"},
+		{"--hosts 4 --network hdr200 --set decomposition=[3,1,4] --set devices.count=2 --measured " + measuredSchemes, "makes 12 subdomains for 8 devices of 4 processes"},
+		{"--hosts 3 --network hdr200 --set decomposition=[3,2,1] --measured " + measuredSchemes, "a cut into [3 2 1] parts gives hosts of 2 devices, in the order of their ranks, no boxes"},
+		{"--hosts 1 --network hdr200 --set devices.count=100 --measured " + measuredSchemes, "devices.count: 100 devices a host; 1 to 64 are possible"},
 		{"--hosts 4 --network hdr200 --set grid.size=[4,4,4] --devices-per-host 64 --measured " + measuredSchemes, "over 2 hosts"},
 	}) {
 		code, out, errs := cli(append([]string{"plan", heatSample}, strings.Fields(tc.args)...)...)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -40,13 +39,16 @@ paper's figure, and --kind list names all. Several records lie over each other:
 curves that would be of the same name say in which machine, commit or file they
 differ. Records of different machines never share a curve. Error bars are quartiles
 of what was repeated; --x, --y and --by say what to draw over what, and --where
-which rows, by the names that halox results prints.`,
+which rows, by the names that halox results prints. A trace is drawn alone: of
+records and traces, the traces are left out.`,
 		Example: `  halox plot exchange.json -o exchange.svg
   halox plot before.json after.json -o both.png --where radius=2 --where fields=4
   halox plot pack.json -o blocks.pdf --where layout=vector --x block --y time --by engine
   halox plot pack.json -o wu-6.svg --kind wu-6`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, files []string) error { return f.run(files, cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, files []string) error {
+			return f.run(withoutTraces(files, cmd.ErrOrStderr()), cmd.OutOrStdout())
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.out, "out", "o", "", "the `file` to draw into (.png, .svg, .pdf)")
@@ -103,9 +105,6 @@ func inputs() []input {
 	}
 }
 
-// isTrace reports whether a file begins as a trace does.
-func isTrace(head []byte) bool { return bytes.Contains(head, []byte(`"traceEvents"`)) }
-
 // traceChart draws the timeline of a trace.
 func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
 	if len(files) > 1 {
@@ -125,9 +124,6 @@ func traceChart(files []string, f *plotFlags) (plot.Chart, error) {
 	return chart, nil
 }
 
-// headBytes is how much of a file its kind is told by.
-const headBytes = 512
-
 // inputOf returns the kind that all the files are of.
 func inputOf(files []string) (in input, err error) {
 	for i, name := range files {
@@ -143,21 +139,6 @@ func inputOf(files []string) (in input, err error) {
 		in = next
 	}
 	return in, nil
-}
-
-// headOf reads how a file begins.
-func headOf(name string) ([]byte, error) {
-	file, err := files.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(file, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return head[:n], err
 }
 
 // recordChart draws records: a paper's figure, or the plot of a kind.

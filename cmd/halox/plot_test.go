@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -93,6 +94,28 @@ func TestPlotLists(t *testing.T) {
 	}
 }
 
+// Of records and traces, as *.json may be, traces are left out.
+func TestTracesBesideRecords(t *testing.T) {
+	folder := t.TempDir()
+	record, traced := filepath.Join(folder, "a.json"), filepath.Join(folder, "t.json")
+	r := &results.Record{Kind: results.KindSchemes}
+	r.Add(results.NewRow().Label("scheme", "assisted").Label("points", 8).Number(results.Step, 3))
+	if err := errors.Join(r.Write(record), new(trace.Trace).Write(traced)); err != nil {
+		t.Fatal(err)
+	}
+	note := "left out, as they are traces, which halox plot draws one by one: " + traced + "\n"
+	if code, out, errs := cli("results", record, traced); code != 0 || errs != note || !strings.Contains(out, "assisted") {
+		t.Errorf("exit %d: %q, %q", code, out, errs)
+	}
+	svg := filepath.Join(folder, "out.svg")
+	if code, out, errs := cli("plot", traced, record, "-o", svg, "--kind", "bars", "--x", "scheme", "--y", "step"); code != 0 || errs != note {
+		t.Errorf("exit %d: %q, %q", code, out, errs)
+	}
+	if code, _, errs := cli("results", traced); code == 0 || !strings.Contains(errs, "not a record but a trace") {
+		t.Errorf("a trace alone: exit %d, %q", code, errs)
+	}
+}
+
 func TestPlotRefuses(t *testing.T) {
 	testdevices.Once(t)
 	dir := t.TempDir()
@@ -147,7 +170,7 @@ func TestResults(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		`--format: there is no "html": take text, markdown, csv`: {old("pack"), "--format", "html"},
-		"requires at least 1 arg":                                {},
+		"name the files: halox results FILE...":                  {},
 		"no such file":                                           {"missing.json"},
 	} {
 		if code, out, errs := cli(append([]string{"results"}, args...)...); code != exitFailed || out != "" || !strings.Contains(errs, want) {

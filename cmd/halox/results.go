@@ -26,16 +26,16 @@ func newResultsCommand() *cobra.Command {
 
 In text and markdown, what all rows have in common stands above the table, and
 numbers are medians; one whose 95% confidence interval reaches farther than 1% is
-followed by how far. In csv every label has a column, and every metric one for its
+followed by how far. Of several files traces are left out. In csv every label has a column, and every metric one for its
 median, quartiles, extremes and number of measurements each. --where says which rows,
 and --metrics which numbers and in which order.`,
 		Example: `  halox results exchange.json
   halox results run-*.json --format markdown
   halox results schemes.json --where devices=4 --metrics step,gflops,over_baseline
   halox results pack.json --format csv > pack.csv`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return f.run(files, cmd.OutOrStdout())
+			return f.run(withoutTraces(files, cmd.ErrOrStderr()), cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().StringVar(&f.format, "format", "text", strings.Join(results.Formats(), ", "))

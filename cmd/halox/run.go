@@ -36,7 +36,7 @@ first. Ctrl-C ends the run between two steps and keeps what it had.
 
 Started by mpirun, all processes solve the problem of rank 0 together, which alone
 prints and writes.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return runFile(cmd, args[0], f)
 		},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 )
 
 // openSession opens the devices that a config wants. What the user should know of it, that
-// there is no GPU or that the cache is not to be trusted, goes to notes.
+// there is no GPU or that the cache is not to be trusted or cannot be written, goes to notes.
 func openSession(ctx context.Context, c configs.Devices, notes io.Writer) (*halo.Session, error) {
 	return openShared(ctx, c, shared{}, notes)
 }
@@ -27,7 +28,7 @@ type shared struct {
 
 // openShared is openSession where processes share grids.
 func openShared(ctx context.Context, c configs.Devices, with shared, notes io.Writer) (*halo.Session, error) {
-	if err := cache.At("").Check(); err != nil {
+	if err := cmp.Or(cache.At("").Check(), cache.At("").Keeps()); err != nil {
 		fmt.Fprintln(notes, err)
 	}
 	during(ctx, "opening the devices", nil)

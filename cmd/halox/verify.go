@@ -35,7 +35,7 @@ run over several processes. Litmus tests of ranks are among the devices of all.
 With --ranks-for it runs nothing but those litmus tests, one after the other for so long,
 each with a random seed that chooses the test, the devices, the ranks and the data. The
 first that fails ends it, and names its seed: --ranks-seed runs that one again.`,
-		Args: cobra.ExactArgs(1),
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return takePart(cmd, func(l *launched, out, notes io.Writer) error {
 				return verifyFile(cmd.Context(), l, out, notes, args[0], set, soak)

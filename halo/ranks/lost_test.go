@@ -168,9 +168,103 @@ func different(t *testing.T, s *testdevices.Set) {
 	if err := ranks.Run(t.Context(), w, data); err == nil || !strings.Contains(err.Error(), "data of 0 devices for 1") {
 		t.Errorf("without data: %v", err)
 	}
+	oneRefused(t, w)
 	if err := ranks.Run(t.Context(), w, make([]int, 1)); err != nil {
 		t.Errorf("the next run: %v", err)
 	}
+}
+
+// oneRefused has the second process ask for a window of memory that is not its own: all are refused.
+func oneRefused(t *testing.T, w *ranks.World) {
+	second, stranger := together.Rank == 1, testdevices.Host(t, 1)
+	_, err := w.NewWindow(ranks.All, func(int) (s streams.Span) {
+		if second {
+			m, err := stranger.Devices[0].Alloc(8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s = m.All()
+		}
+		return s
+	})
+	if err == nil || !strings.Contains(err.Error(), "of memory of another device") || !second && !strings.Contains(err.Error(), together.Name(1)) {
+		t.Errorf("a window of strange memory at rank 1: %v", err)
+	}
+}
+
+// apart has the second process make something else than the others, which all find and name: it ends their work together.
+func apart(others, second string, make func(t *testing.T, w *ranks.World, second bool) error) func(t *testing.T, s *testdevices.Set) {
+	return func(t *testing.T, s *testdevices.Set) {
+		w := opened(t, s, ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}, ranks.Options{Ranks: 2})
+		begun := time.Now()
+		err := make(t, w, together.Rank == 1)
+		if err == nil || !strings.Contains(err.Error(), "p: "+others) || !strings.Contains(err.Error(), "p: "+second) || !strings.Contains(err.Error(), together.Name(1)) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		fmt.Fprintf(os.Stderr, "<rank %d found: %v>\n", together.Rank, err)
+		meet(t, together.Size())
+	}
+}
+
+// Channels, windows and calls that differ between processes are found by all, which say what each has asked for.
+func TestApart(t *testing.T) {
+	channel := func(w *ranks.World, c [4]int) error {
+		_, err := w.NewChannel(c[0], c[1], c[2], c[3])
+		return err
+	}
+	others := [4]int{0, 1, 4, 64}
+	channels := func(c [4]int, says string) func(t *testing.T, s *testdevices.Set) {
+		return apart("make channel 0 from rank 0 to rank 1, 4 slots of 64 bytes", "make channel 0 "+says, func(_ *testing.T, w *ranks.World, second bool) error {
+			if second {
+				return channel(w, c)
+			}
+			return channel(w, others)
+		})
+	}
+	window := func(w *ranks.World, c ranks.Comm) error {
+		_, err := w.NewWindow(c, func(int) streams.Span { return streams.Span{} })
+		return err
+	}
+	parts := map[string]func(t *testing.T){
+		"another peer": onHost(channels([4]int{0, 2, 4, 64}, "from rank 0 to rank 2, 4 slots of 64 bytes")),
+		"other slots":  onHost(channels([4]int{0, 1, 8, 64}, "from rank 0 to rank 1, 8 slots of 64 bytes")),
+		"other bytes":  onCPU(channels([4]int{0, 1, 4, 60}, "from rank 0 to rank 1, 4 slots of 60 bytes")),
+		"refused":      onHost(channels([4]int{0, 1, 3, 64}, "from rank 0 to rank 1, 3 slots of 64 bytes")),
+		"a window": onCPU(apart("make channel 0 from rank 0", "make window 0 of all ranks", func(_ *testing.T, w *ranks.World, second bool) error {
+			if second {
+				return window(w, ranks.All)
+			}
+			return channel(w, others)
+		})),
+		"a window of other ranks": onHost(apart("make window 0 of all ranks", "make window 0 of the ranks of its device", func(_ *testing.T, w *ranks.World, second bool) error {
+			if second {
+				return window(w, ranks.Device)
+			}
+			return window(w, ranks.All)
+		})),
+		"no channel": onHost(apart("make channel 0 from rank 0", "begin a run", func(t *testing.T, w *ranks.World, second bool) error {
+			if second {
+				return ranks.Run(t.Context(), w, []int{0})
+			}
+			return channel(w, others)
+		})),
+	}
+	if inProcess(t, parts) {
+		return
+	}
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		for _, name := range testdevices.Spread(3, slices.Sorted(maps.Keys(parts))) {
+			t.Run(name, func(t *testing.T) {
+				r := in.Run(t, part(t, "tests", name))
+				if n := strings.Count(r.Out, " found: "); n != 3 || strings.Contains(r.Out, "--- FAIL") {
+					t.Errorf("%d ranks have found it:\n%s", n, r.Out)
+				}
+			})
+		}
+	})
 }
 
 // A process that is stopped or killed while ranks run ends those of all others in time, with an error that names it.

@@ -9,28 +9,38 @@ import (
 // NewChannel makes a channel before a run, which all later runs then have: from one rank of the world to another, or
 // itself, with room for so many messages that were not read, a power of two, of up to so many bytes each, a multiple of 4
 // up to MaxMessage. Every message takes as long as the longest, and twice its bytes. A rank is at an end of up to
-// 16 channels; both ends of one to itself count. All processes make the same channels. The kernel gets it by its number, as ranks::Channel{c.ID()}.
+// 16 channels; both ends of one to itself count. The kernel gets it by its number, as ranks::Channel{c.ID()}.
+//
+// All processes call it, for the same channel: where one asks for another, all return an error that names both.
 func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
-	none := Channel{-1}
-	refuse := func(format string, args ...any) (Channel, error) {
-		return none, fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
+	c := channel{from: from, to: to, slots: slots, bytes: bytes}
+	what := fmt.Sprintf("make channel %d from rank %d to rank %d, %d slots of %d bytes", len(w.channels), from, to, slots, bytes)
+	if err := w.agree(what, w.checkChannel(c)); err != nil {
+		return Channel{-1}, err
 	}
-	if from < 0 || from >= w.Size() || to < 0 || to >= w.Size() {
-		return refuse("rank %d to %d, of %d", from, to, w.Size())
+	w.channels = append(w.channels, c)
+	return Channel{len(w.channels) - 1}, nil
+}
+
+// checkChannel returns an error unless a channel can be made.
+func (w *World) checkChannel(c channel) error {
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("ranks: %s: a channel of %s", w.program.Name, fmt.Sprintf(format, args...))
 	}
-	if slots < 1 || slots > 1<<16 || slots&(slots-1) != 0 {
-		return refuse("%d slots; a power of two up to %d is possible", slots, 1<<16)
-	}
-	if bytes < 4 || bytes > MaxMessage || bytes%4 != 0 {
-		return refuse("messages of %d bytes; a multiple of 4 up to %d is possible", bytes, MaxMessage)
-	}
-	if w.running {
+	switch {
+	case c.from < 0 || c.from >= w.Size() || c.to < 0 || c.to >= w.Size():
+		return refuse("rank %d to %d, of %d", c.from, c.to, w.Size())
+	case c.slots < 1 || c.slots > 1<<16 || c.slots&(c.slots-1) != 0:
+		return refuse("%d slots; a power of two up to %d is possible", c.slots, 1<<16)
+	case c.bytes < 4 || c.bytes > MaxMessage || c.bytes%4 != 0:
+		return refuse("messages of %d bytes; a multiple of 4 up to %d is possible", c.bytes, MaxMessage)
+	case w.running:
 		return refuse("a world that is running")
 	}
-	ends := map[int]int{from: 1}
-	ends[to]++
-	for _, c := range w.channels {
-		for _, rank := range []int{c.from, c.to} {
+	ends := map[int]int{c.from: 1}
+	ends[c.to]++
+	for _, other := range w.channels {
+		for _, rank := range []int{other.from, other.to} {
 			if _, here := ends[rank]; here {
 				ends[rank]++
 			}
@@ -41,8 +51,7 @@ func (w *World) NewChannel(from, to, slots, bytes int) (Channel, error) {
 			return refuse("rank %d, which has %d ends already", rank, maxEnds)
 		}
 	}
-	w.channels = append(w.channels, channel{from: from, to: to, slots: slots, bytes: bytes})
-	return Channel{len(w.channels) - 1}, nil
+	return nil
 }
 
 // layChannels allocates the channels that were made since the last run, and has all devices know of them.
@@ -113,9 +122,6 @@ func (w *World) gatherRings(fresh []channel, err error) error {
 	all, err := gatherAll(w, "lay channels", mine, err)
 	if err != nil {
 		return err
-	}
-	if len(all) != len(mine)*(w.owners[len(w.owners)-1]+1) {
-		return fmt.Errorf("ranks: %s: other processes have made other channels", w.program.Name)
 	}
 	for k := range fresh {
 		c := &fresh[k]

@@ -7,29 +7,33 @@ import (
 )
 
 // NewWindow makes a window before any run, which all runs then have: of what memory gives for each rank of this process.
-// All processes call it. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
+// All processes call it, for the same Comm. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
 	place := 0
 	for w.windows[c]>>place&1 == 1 {
 		place++
 	}
 	none := Window{-1, c}
-	if place >= MaxWindows {
-		return none, fmt.Errorf("ranks: %s has %d windows already", w.program.Name, MaxWindows)
+	spans, err := w.spans(memory)
+	if err == nil && place >= MaxWindows {
+		err = fmt.Errorf("ranks: %s has %d windows already", w.program.Name, MaxWindows)
 	}
 	win := Window{int(c)*MaxWindows + place, c}
-	spans, err := w.spans(memory)
 	var mine []windowEntry
 	for _, s := range spans {
 		mine = append(mine, windowEntry{s.Address(), s.Length})
 	}
-	all, err := gatherAll(w, "make a window", mine, err)
+	what := fmt.Sprintf("make window %d of %v", place, c)
+	all, err := gatherAll(w, what, mine, err)
 	if err != nil {
 		return none, err
 	}
 	if w.devices[0].GoKernels {
 		w.preset(win, spans, all)
-	} else if err := w.enter(win, all); err != nil {
+	} else {
+		err = w.enter(win, all)
+	}
+	if err := w.agree(what, err); err != nil {
 		return none, err
 	}
 	w.windows[c] |= 1 << place

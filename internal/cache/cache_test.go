@@ -85,8 +85,8 @@ func TestNowhere(t *testing.T) {
 	}
 	folder := cache.At("").Below("kernels")
 	e := folder.Entry("entry.json")
-	if folder.Path() != "" || e.Path() != "" || folder.Check() != nil {
-		t.Errorf("%q, %q, %v", folder.Path(), e.Path(), folder.Check())
+	if folder.Path() != "" || e.Path() != "" || folder.Check() != nil || folder.Keeps() == nil {
+		t.Errorf("%q, %q, %v, %v", folder.Path(), e.Path(), folder.Check(), folder.Keeps())
 	}
 	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
@@ -100,7 +100,7 @@ func TestNowhere(t *testing.T) {
 func TestWriteAndRead(t *testing.T) {
 	folder := fresh(t).Below("kernels")
 	e := folder.Entry("entry.json")
-	if err := folder.Check(); err != nil {
+	if err := errors.Join(folder.Check(), folder.Keeps()); err != nil {
 		t.Error(err)
 	}
 	if _, err := e.Read(); !errors.Is(err, fs.ErrNotExist) {

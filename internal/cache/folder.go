@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/halox/halox/internal/files"
 )
 
 // A Folder is where the cache is. The zero Folder is nowhere: nothing is there, and
@@ -51,6 +53,17 @@ func (f Folder) Check() error {
 		return err
 	}
 	return root.Close()
+}
+
+// Keeps says why nothing new can be kept in the folder, nil if it can.
+func (f Folder) Keeps() error {
+	if f.path == "" {
+		return errors.New("nothing is kept for the next run: there is no folder for the user's cache; HALOX_CACHE names one")
+	}
+	if err := files.CheckPossible(filepath.Join(f.path, "new")); err != nil {
+		return fmt.Errorf("the cache %s keeps nothing new for the next run: %w", f.path, err)
+	}
+	return nil
 }
 
 // open opens a folder that is there and is this user's. What is then opened in it is in

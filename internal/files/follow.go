@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // mostLinks is how many symbolic links may lead from one to the next, as on Linux.
@@ -14,6 +16,7 @@ const mostLinks = 40
 // symbolic links that begin there, where no file need be yet.
 func follow(path string) (string, error) {
 	for range mostLinks {
+		path = straight(path)
 		info, err := os.Lstat(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
 			return path, nil
@@ -26,6 +29,19 @@ func follow(path string) (string, error) {
 		}
 	}
 	return "", errors.New("too many symbolic links")
+}
+
+// straight returns a path without "..": where the folder is there, that which the system finds, behind links too; else that of the
+// names alone, so that all who name the folder mean the same.
+func straight(path string) string {
+	folder, name := filepath.Split(path)
+	if !slices.Contains(strings.Split(filepath.ToSlash(folder), "/"), "..") {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		return filepath.Join(real, name)
+	}
+	return filepath.Clean(path)
 }
 
 // linked returns what a symbolic link names. A relative name begins at the folder that

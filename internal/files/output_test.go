@@ -2,6 +2,7 @@ package files_test
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -134,6 +135,33 @@ func writeThrough(t *testing.T, path, want string) {
 	holds(t, want, "new", "r.json")
 	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link became %v, %v", info, err)
+	}
+}
+
+// A path that leads up again names the same file to all: behind a link that which the system finds, and through a folder that is not
+// there that which the names say.
+func TestPathsThatLeadUp(t *testing.T) {
+	dir := t.TempDir()
+	inner := filepath.Join(dir, "outer", "inner")
+	if err := os.MkdirAll(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link(t, inner, filepath.Join(dir, "short"))
+	for path, at := range map[string]string{
+		dir + "/absent/../a.json":            "a.json",
+		dir + "/absent/../outer/../b.json":   "b.json",
+		dir + "/short/../c.json":             "outer/c.json",
+		dir + "/absent/../short/../d.json":   "d.json",
+		dir + "/outer/inner/../../e/f.json":  "e/f.json",
+		dir + "/outer/../absent/../g/h.json": "g/h.json",
+	} {
+		if err := errors.Join(files.CheckPossible(path), files.CheckWritable(path), files.Write(path, []byte("text"))); err != nil {
+			t.Errorf("%s: %v", path, err)
+			continue
+		}
+		if got, err := os.ReadFile(filepath.Join(dir, at)); err != nil || string(got) != "text" {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
 	}
 }
 

@@ -231,6 +231,21 @@ func TestNetworks(t *testing.T) {
 			t.Errorf("%q: %+v", bad, n)
 		}
 	}
+	for text, want := range map[string]string{
+		"latency: 1":                           `line 1: "latency" is not a key: latency_us`,
+		"":                                     "it has no keys with values",
+		"[1]":                                  "it has no keys with values",
+		"bandwidth_gb_s: 1\nadapters: 1.5":     "adapters: 1.5; whole numbers from 1 to 1024",
+		"bandwidth_gb_s: 1\nadapters: .nan":    "adapters: NaN; whole numbers",
+		"latency_us: abc":                      `line 1: latency_us: "abc" is not`,
+		"latency_us: [1]":                      "line 1: latency_us:",
+		"bandwidth_gb_s: 1\nbandwidth_gb_s: 2": "line 2: bandwidth_gb_s is given twice",
+		"bandwidth_gb_s: 1\nlatency_us: &a [*a]\n": "latency_us",
+	} {
+		if _, err := readNetwork([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
 	if _, err := FindNetwork("ethernet"); err == nil {
 		t.Error("a network that there is not")
 	}

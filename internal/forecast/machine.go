@@ -19,6 +19,7 @@ type Problem struct {
 	Grid    domain.Grid
 	Width   domain.Radius // of the ghosts
 	Element int           // bytes of a point, of all fields that are exchanged
+	Parts   domain.Vec    // a cut for machines with as many devices; 0 where there is none
 }
 
 // Cut is a grid over a machine, first over its hosts and then over their devices.
@@ -26,9 +27,16 @@ type Cut struct {
 	Hosts, Devices domain.Vec // parts
 }
 
-// CutOver returns the cut over so many hosts of so many devices, as processes on them have it, see domain.NestedParts.
+// CutOver returns the cut over so many hosts of so many devices, as processes on them have it: that of the problem where it
+// is one of so many parts, else that of domain.NestedParts.
 func (p Problem) CutOver(hosts, devices int) (Cut, error) {
-	over, parts, err := domain.NestedParts(p.Grid, hosts, devices, p.Width)
+	cut := func() (outer, inner domain.Vec, err error) {
+		return domain.NestedParts(p.Grid, hosts, devices, p.Width)
+	}
+	if p.Parts.Product() == int64(hosts)*int64(devices) {
+		cut = func() (outer, inner domain.Vec, err error) { return domain.NestedAs(p.Grid, p.Parts, devices, p.Width) }
+	}
+	over, parts, err := cut()
 	if err != nil {
 		return Cut{}, fmt.Errorf("%d hosts: %w", hosts, err)
 	}

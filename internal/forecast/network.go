@@ -1,9 +1,11 @@
 package forecast
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -70,19 +72,16 @@ func FindNetwork(name string) (Network, error) {
 
 // readNetwork reads one that a user wrote.
 func readNetwork(text []byte) (Network, error) {
-	file := struct {
-		Name      string  `yaml:"name"`
-		Latency   float64 `yaml:"latency_us"`
-		Bandwidth float64 `yaml:"bandwidth_gb_s"`
-		Adapters  int     `yaml:"adapters"`
-		Message   float64 `yaml:"message_us"`
-	}{Adapters: 1, Message: 15}
-	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&file); err != nil {
+	file := networkFile{Adapters: 1, Message: 15}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document yaml.Node
+	if err := decoder.Decode(&document); err != nil && err != io.EOF {
 		return Network{}, err
 	}
-	if err := decoder.Decode(&struct{}{}); err != io.EOF {
+	if err := file.read(&document); err != nil {
+		return Network{}, err
+	}
+	if err := decoder.Decode(&yaml.Node{}); err != io.EOF {
 		return Network{}, errors.New("it describes more than one network")
 	}
 	for key, us := range map[string]float64{"latency_us": file.Latency, "message_us": file.Message} {
@@ -90,15 +89,49 @@ func readNetwork(text []byte) (Network, error) {
 			return Network{}, fmt.Errorf("%s: %v us; 0 to %v are possible", key, us, longest.Microseconds())
 		}
 	}
+	if !(file.Adapters >= 1 && file.Adapters <= mostAdapters && file.Adapters == math.Trunc(file.Adapters)) {
+		return Network{}, fmt.Errorf("adapters: %v; whole numbers from 1 to %d are possible", file.Adapters, mostAdapters)
+	}
 	micros := func(us float64) time.Duration { return time.Duration(us * float64(time.Microsecond)) }
-	n := Network{Name: file.Name, Latency: micros(file.Latency), Bandwidth: file.Bandwidth * 1e9, Adapters: file.Adapters, Message: micros(file.Message)}
+	n := Network{Name: file.Name, Latency: micros(file.Latency), Bandwidth: file.Bandwidth * 1e9, Adapters: int(file.Adapters), Message: micros(file.Message)}
 	return n, n.check()
+}
+
+// networkFile is what a file says.
+type networkFile struct {
+	Name                                  string
+	Latency, Bandwidth, Adapters, Message float64
+}
+
+// read reads a document of keys with their values.
+func (f *networkFile) read(document *yaml.Node) error {
+	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
+		return errors.New("it has no keys with values: want latency_us and bandwidth_gb_s, and adapters, message_us and name where they are known")
+	}
+	places := map[string]any{"name": &f.Name, "latency_us": &f.Latency, "bandwidth_gb_s": &f.Bandwidth, "adapters": &f.Adapters, "message_us": &f.Message}
+	seen := map[string]bool{}
+	pairs := document.Content[0].Content
+	for i := 0; i < len(pairs); i += 2 {
+		key, value := pairs[i].Value, pairs[i+1]
+		place := places[key]
+		switch {
+		case place == nil:
+			return fmt.Errorf("line %d: %q is not a key: latency_us, bandwidth_gb_s, adapters, message_us and name are", pairs[i].Line, key)
+		case seen[key]:
+			return fmt.Errorf("line %d: %s is given twice", pairs[i].Line, key)
+		case value.Kind != yaml.ScalarNode || value.Decode(place) != nil:
+			return fmt.Errorf("line %d: %s: %q is not what it can be, a number of its unit, or of name a word", value.Line, key, value.Value)
+		}
+		seen[key] = true
+	}
+	return nil
 }
 
 // What a network can be: the longest latency of a message, and the rates of an adapter in bytes/s.
 const (
 	longest          = time.Minute
 	slowest, fastest = 1e3, 1e15
+	mostAdapters     = 1024
 )
 
 // check refuses what no network can be.
@@ -110,8 +143,8 @@ func (n Network) check() error {
 		return fmt.Errorf("message_us: %v us; 0 to %v are possible", n.Message.Seconds()*1e6, longest.Microseconds())
 	case !(n.Bandwidth >= slowest && n.Bandwidth <= fastest):
 		return fmt.Errorf("bandwidth_gb_s: %v GB/s; %v to %v are possible", n.Bandwidth/1e9, slowest/1e9, fastest/1e9)
-	case n.Adapters < 1 || n.Adapters > 1024:
-		return fmt.Errorf("adapters: %d; 1 to 1024 are possible", n.Adapters)
+	case n.Adapters < 1 || n.Adapters > mostAdapters:
+		return fmt.Errorf("adapters: %d; 1 to %d are possible", n.Adapters, mostAdapters)
 	case strings.ContainsFunc(n.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Errorf("name: %q has what cannot be shown", n.Name)
 	}

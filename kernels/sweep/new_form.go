@@ -33,38 +33,9 @@ func (n *plan) form() form {
 	f := form{dims: n.point.Dims, rows: 1}
 	switch {
 	case !n.reuse():
-		f.way = oneLayer
-		f.bounds = n.bounds(n.registers(1))
-		blocks := [][2]int{{128, 1}, {64, 2}, {32, 4}, {64, 4}}
-		if f.dims == 2 {
-			blocks = [][2]int{{128, 1}, {256, 1}}
-		}
-		f.shapes = shapesOf([]int{1}, blocks...)
-		if n.registers(1) > scarce {
-			f.scarceSingles(n)
-			break
-		}
-		for _, s := range shapesOf([]int{1}, blocks...) {
-			s.Single = true
-			f.shapes = append(f.shapes, s)
-		}
+		f.oneLayer(n)
 	case f.dims == 2 && n.depth() <= 2:
-		f.way = severalLayers
-		f.bounds = launchBounds{256, 1}
-		for _, layers := range layersAThread() {
-			if n.registers(layers) < maxRegisters || layers == singleLayers {
-				f.several = append(f.several, layers)
-			}
-		}
-		blocks := [][2]int{{128, 1}, {256, 1}}
-		if n.registers(singleLayers) > scarce { // small blocks leave few registers over
-			blocks = append([][2]int{{64, 1}}, blocks...)
-		}
-		f.shapes = shapesOf([]int{4, 2, 8}, blocks...)
-		f.shapes = slices.DeleteFunc(f.shapes, func(s Shape) bool { return !slices.Contains(f.several, s.Layers) })
-		if n.registers(singleLayers) > scarce {
-			f.shapes = append(f.shapes, f.single(f.shapes[0]), f.single(f.shapes[1]))
-		}
+		f.severalLayers(n)
 	case f.dims == 2:
 		f.prefetch, f.bounds = 2, n.bounds(n.registers(1))
 		f.shapes = shapesOf([]int{8, 32, 16, 4}, [2]int{256, 1}, [2]int{128, 1})
@@ -82,6 +53,45 @@ func (n *plan) form() form {
 		f.fused = fusedBounds{f.bounds, n.bounds(n.registers(1) + n.measuredRegisters()*3/2)}
 	}
 	return f
+}
+
+// oneLayer has each thread take points of one layer, of which none is read again by the thread's next.
+func (f *form) oneLayer(n *plan) {
+	f.way = oneLayer
+	f.bounds = n.bounds(n.registers(1))
+	blocks := [][2]int{{128, 1}, {64, 2}, {32, 4}, {64, 4}}
+	if f.dims == 2 {
+		blocks = [][2]int{{128, 1}, {256, 1}}
+	}
+	f.shapes = shapesOf([]int{1}, blocks...)
+	if n.registers(1) > scarce {
+		f.scarceSingles(n)
+		return
+	}
+	for _, s := range shapesOf([]int{1}, blocks...) {
+		s.Single = true
+		f.shapes = append(f.shapes, s)
+	}
+}
+
+// severalLayers has each thread take points of several layers at once, as many as leave registers.
+func (f *form) severalLayers(n *plan) {
+	f.way = severalLayers
+	f.bounds = launchBounds{256, 1}
+	for _, layers := range layersAThread() {
+		if n.registers(layers) < maxRegisters || layers == singleLayers {
+			f.several = append(f.several, layers)
+		}
+	}
+	blocks := [][2]int{{128, 1}, {256, 1}}
+	if n.registers(singleLayers) > scarce { // small blocks leave few registers over
+		blocks = append([][2]int{{64, 1}}, blocks...)
+	}
+	f.shapes = shapesOf([]int{4, 2, 8}, blocks...)
+	f.shapes = slices.DeleteFunc(f.shapes, func(s Shape) bool { return !slices.Contains(f.several, s.Layers) })
+	if n.registers(singleLayers) > scarce {
+		f.shapes = append(f.shapes, f.single(f.shapes[0]), f.single(f.shapes[1]))
+	}
 }
 
 // scarceSingles puts shapes of single points first, with launch bounds of their own. Blocks narrow along x

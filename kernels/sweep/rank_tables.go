@@ -10,27 +10,8 @@ import (
 
 // upload puts struct RankSteps of a GPU, with all that it points to, into the GPU's memory.
 func (s *RankSteps) upload(device int) error {
-	d, n := s.devices[device], s.plan()
-	var tiles words
-	var partners []int32
-	for _, t := range s.tiles[device] {
-		size, grouped := t.box.Size(), 0
-		if s.groupedTile(device, t.box) {
-			grouped = 1
-		}
-		along := threadsAlong(s.Threads(), max(1, size[0]/s.groupOf(grouped == 1)), max(1, size[1]))
-		if t.box.Empty() {
-			size = [3]int{}
-		}
-		tiles.putNarrow(t.box.Lo[:]...)
-		tiles.putNarrow(size[:]...)
-		tiles.putNarrow(grouped)
-		tiles.putNarrow(along[:]...)
-		tiles.putNarrow(len(partners), len(t.partners))
-		for _, p := range t.partners {
-			partners = append(partners, int32(p))
-		}
-	}
+	d := s.devices[device]
+	tiles, partners := s.tileTable(device)
 	var table, lists words
 	var targets []int64
 	for _, devices := range s.phases {
@@ -62,7 +43,7 @@ func (s *RankSteps) upload(device int) error {
 		}
 		table.put(at)
 	}
-	table = append(table, n.frame()...)
+	table = append(table, s.plan().frame()...)
 	if len(table) != s.tableBytes() {
 		return fmt.Errorf("sweep: struct RankSteps has %d bytes, not %d", len(table), s.tableBytes())
 	}
@@ -73,6 +54,29 @@ func (s *RankSteps) upload(device int) error {
 	s.resources.Add(m)
 	s.tables = append(s.tables, m)
 	return nil
+}
+
+// tileTable returns the tiles of a GPU, and the ranks that they tell of their steps, one after the other.
+func (s *RankSteps) tileTable(device int) (tiles words, partners []int32) {
+	for _, t := range s.tiles[device] {
+		size, grouped := t.box.Size(), 0
+		if s.groupedTile(device, t.box) {
+			grouped = 1
+		}
+		along := threadsAlong(s.Threads(), max(1, size[0]/s.groupOf(grouped == 1)), max(1, size[1]))
+		if t.box.Empty() {
+			size = [3]int{}
+		}
+		tiles.putNarrow(t.box.Lo[:]...)
+		tiles.putNarrow(size[:]...)
+		tiles.putNarrow(grouped)
+		tiles.putNarrow(along[:]...)
+		tiles.putNarrow(len(partners), len(t.partners))
+		for _, p := range t.partners {
+			partners = append(partners, int32(p))
+		}
+	}
+	return tiles, partners
 }
 
 // threadsAlong counts the threads of a rank in points along x, rows and layers of a tile, that many along x and y.

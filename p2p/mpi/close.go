@@ -26,6 +26,7 @@ func (p *Processes) Close() error {
 	if err != nil || p.Err() != nil {
 		return err
 	}
+	p.gone = true
 	if err := errors.Join(p.watch.comm.Free(), p.data.Free(), p.control.Free()); err != nil {
 		return err
 	}
@@ -51,8 +52,7 @@ func (p *Processes) meetAtEnd(ctx context.Context) error {
 	if p.Err() != nil {
 		return nil // who called knows it
 	}
-	barrier := func(ctx context.Context) error { return p.control.Barrier(ctx, p.options.Limit) }
-	if err := p.together(ctx, "end together", barrier); err != nil {
+	if _, err := p.Gather(ctx, "end together", nil); err != nil {
 		return err
 	}
 	close(p.watch.quiet)
@@ -60,7 +60,7 @@ func (p *Processes) meetAtEnd(ctx context.Context) error {
 		return err
 	}
 	// MPI may keep a last note until it is called again, and MPI_Finalize waits for who waits for that.
-	return p.together(ctx, "end together", barrier)
+	return p.together(ctx, "end together", func(ctx context.Context) error { return p.control.Barrier(ctx, p.options.Limit) })
 }
 
 // awaitLeave waits until nothing is under way between the threads that listen.

@@ -18,7 +18,11 @@ func (p *Processes) First(ctx context.Context, n int) (*Processes, error) {
 		color = 1
 	}
 	var comm *binding.Comm
-	err := p.together(ctx, fmt.Sprintf("take the first %d processes", n), func(ctx context.Context) (err error) {
+	what := fmt.Sprintf("take the first %d processes", n)
+	err := p.together(ctx, what, func(ctx context.Context) (err error) {
+		if _, err := p.gather(ctx, what, nil); err != nil {
+			return err
+		}
 		comm, err = p.control.Split(ctx, p.options.Limit, color, p.Rank)
 		return err
 	})

@@ -75,7 +75,7 @@ func (m *Mail) Begin() error {
 	for _, b := range m.others() {
 		b.over = false
 		if err := m.expect(b); err != nil {
-			return err
+			return m.processes.Fail(fmt.Errorf("mpi: mail from %s: %w", m.processes.Name(b.rank), err))
 		}
 	}
 	return nil

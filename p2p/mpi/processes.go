@@ -55,6 +55,7 @@ type Processes struct {
 	nextTag int
 	lastTag int
 	closed  bool
+	gone    bool // the communicators are freed
 }
 
 // Join returns the processes that a launcher has started with this one, nil where this process

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 		"stopped-0": joined(short, func(p *mpi.Processes) error { return stopped(p, 0) }),
 		"hangs":     joined(short, hangs),
 		"first":     joined(short, firstAlone),
+		"apart":     joined(usual, apart),
 		"leaves":    joined(short, leaves),
 		"misuse":    joined(usual, misuse),
 		"mail":      joined(usual, mail),
@@ -432,6 +433,20 @@ func firstAlone(p *mpi.Processes) error {
 	return err
 }
 
+// apart has processes make different calls at the same time: the first gathers, the second broadcasts, the third ends.
+func apart(p *mpi.Processes) error {
+	ctx := context.Background()
+	calls := []func() error{
+		func() error { _, err := p.Gather(ctx, "results", make([]byte, 100)); return err },
+		func() error { _, err := p.Broadcast(ctx, "a name", []byte("x"), 1); return err },
+		p.Close,
+	}
+	if err := calls[p.Rank](); err != nil {
+		return err
+	}
+	return errors.New("it has met the others")
+}
+
 // leaves has the last rank end without a word to the others.
 func leaves(p *mpi.Processes) error {
 	if p.Rank == p.Size()-1 {
@@ -465,5 +480,13 @@ func misuse(p *mpi.Processes) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.Close(), t.Close(), streams.CloseAll(devices), platform.Close(), p.Close(), p.Close())
+	return errors.Join(t.Close(), t.Close(), streams.CloseAll(devices), platform.Close(), p.Close(), p.Close(), afterwards(p))
+}
+
+// afterwards is what is refused of processes that are closed.
+func afterwards(p *mpi.Processes) error {
+	if err := p.Agree(context.Background(), "go on", nil); err == nil || !strings.Contains(err.Error(), "mpi: go on: the processes have ended together") {
+		return fmt.Errorf("after the end: %w", err)
+	}
+	return nil
 }

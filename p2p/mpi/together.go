@@ -1,9 +1,12 @@
 package mpi
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -15,18 +18,49 @@ func (p *Processes) until(ctx context.Context) (context.Context, context.CancelF
 }
 
 // Gather returns what each process has given, by rank. All must call it; what says for what, in
-// errors. It waits for the others at most as long as the limit.
+// errors. It waits for the others at most as long as the limit. Where processes meet for different things, as they do that
+// have not made the same collective calls before, all get an error that says who is where.
 func (p *Processes) Gather(ctx context.Context, what string, b []byte) (all [][]byte, err error) {
 	err = p.together(ctx, what, func(ctx context.Context) (err error) {
-		all, err = p.control.Allgather(ctx, p.options.Limit, b)
+		all, err = p.gather(ctx, what, b)
 		return err
 	})
 	return all, err
 }
 
-// Broadcast returns, on all processes, what the root has given. All must call it.
+// gather is Gather within a collective call. Each piece travels behind what it is for.
+func (p *Processes) gather(ctx context.Context, what string, b []byte) ([][]byte, error) {
+	mine := binary.LittleEndian.AppendUint16(nil, uint16(min(len(what), math.MaxUint16)))
+	mine = append(mine, what[:min(len(what), math.MaxUint16)]...)
+	head := len(mine)
+	all, err := p.control.Allgather(ctx, p.options.Limit, append(mine, b...))
+	if err != nil {
+		return nil, err
+	}
+	for rank, other := range all {
+		if !bytes.HasPrefix(other, mine[:head]) {
+			return nil, fmt.Errorf("%s has come for %q, and %s for %q: all must make the same calls in the same order", p.Name(rank), forWhat(other), p.Name(p.Rank), what)
+		}
+		all[rank] = other[head:]
+	}
+	return all, nil
+}
+
+// forWhat returns for what a process has given a piece.
+func forWhat(piece []byte) string {
+	if len(piece) < 2 {
+		return ""
+	}
+	n := int(binary.LittleEndian.Uint16(piece))
+	return string(piece[2:min(len(piece), 2+n)])
+}
+
+// Broadcast returns, on all processes, what the root has given. All must call it, for the same, see Gather.
 func (p *Processes) Broadcast(ctx context.Context, what string, b []byte, root int) (got []byte, err error) {
 	err = p.together(ctx, what, func(ctx context.Context) (err error) {
+		if _, err := p.gather(ctx, what, nil); err != nil {
+			return err
+		}
 		got, err = p.control.Broadcast(ctx, p.options.Limit, b, root)
 		return err
 	})
@@ -37,6 +71,9 @@ func (p *Processes) Broadcast(ctx context.Context, what string, b []byte, root i
 func (p *Processes) together(ctx context.Context, what string, call func(context.Context) error) error {
 	if err := p.Err(); err != nil {
 		return fmt.Errorf("mpi: %s: %w", what, err)
+	}
+	if p.gone {
+		return fmt.Errorf("mpi: %s: the processes have ended together", what)
 	}
 	merged, end := p.until(ctx)
 	defer end()
@@ -56,7 +93,8 @@ func (p *Processes) together(ctx context.Context, what string, call func(context
 func (p *Processes) Agree(ctx context.Context, what string, mine error) error {
 	text := ""
 	if mine != nil {
-		text = "x" + mine.Error() // an error may have no words
+		text = "x" + mine.Error()        // an error may have no words
+		ctx = context.WithoutCancel(ctx) // which may be what has ended: others are to know why
 	}
 	all, err := p.Gather(ctx, what, []byte(text))
 	if err != nil && mine != nil && strings.Contains(err.Error(), mine.Error()) {

@@ -52,9 +52,10 @@ func outcomeOf(err error) byte {
 	return failedOutcome
 }
 
-// agreed returns the worst outcome of a trial on any process, on all of them. All processes call it, also in a dry run.
-func agreed(p *halo.Placement, mine error) error {
-	if p.Processes == nil {
+// Agreed returns the worst outcome of a trial on any process that shares the grid, on all of them: what wraps ErrUnsuited,
+// streams.ErrOutOfMemory or kernels.ErrNotCompiled on one does on all. All processes call it, also in a dry run.
+func Agreed(p *halo.Placement, mine error) error {
+	if p == nil || p.Processes == nil {
 		return mine
 	}
 	note := []byte{outcomeOf(mine)}

@@ -67,7 +67,7 @@ func (s Search) recall(step *Step, m memory, trials *[]Trial) (known bool, err e
 	if *trials, err = same(place, "remember trials", *trials); err != nil || len(*trials) == 0 {
 		return false, err
 	}
-	if _, failed := step.Plan(s.Links, (*trials)[0].Path); agreed(place, failed) != nil {
+	if _, failed := step.Plan(s.Links, (*trials)[0].Path); Agreed(place, failed) != nil {
 		*trials = nil
 	}
 	return len(*trials) > 0, nil
@@ -92,7 +92,7 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 		if over {
 			break
 		}
-		if err := agreed(place, ctx.Err()); err != nil {
+		if err := Agreed(place, ctx.Err()); err != nil {
 			return nil, false, c.failure(err)
 		}
 		if s.Trying != nil {
@@ -100,12 +100,12 @@ func (s Search) try(ctx context.Context, step *Step, o Options) (trials []Trial,
 		}
 		o.Scheme = c.name
 		took := time.Duration(0)
-		err = agreed(place, fits(ctx, step, c.plan, s.Compiler, o))
+		err = Agreed(place, fits(ctx, step, c.plan, s.Compiler, o))
 		if err == nil {
 			begin := time.Now()
 			took, err = autotune(ctx, step, c.plan, s.Compiler, o, trialTime)
 			spent += time.Since(begin)
-			err = agreed(place, err)
+			err = Agreed(place, err)
 		}
 		if err == nil {
 			took, err = same(place, "time a step", took)
@@ -139,7 +139,7 @@ func (s Search) tune(ctx context.Context, step *Step, o Options, ahead *kernels.
 		return err != nil || !needs.Swept || needs.CheckPath(c.name, c.path) != nil
 	})
 	place := step.placement()
-	if len(sweeping) == 0 || place.FirstDevice().GoKernels || agreed(place, ctx.Err()) != nil { // all processes make a runner, or none
+	if len(sweeping) == 0 || place.FirstDevice().GoKernels || Agreed(place, ctx.Err()) != nil { // all processes make a runner, or none
 		return
 	}
 	x, err := NewRunner(ctx, step, sweeping[0].plan, s.Compiler)

@@ -17,27 +17,14 @@ import (
 // Where processes share the grid all call it, with the same options. They make the same steps and come to the same norms, to
 // the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
 func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
-	o, err := o.complete(x.place)
-	if err != nil {
-		return Result{}, err
-	}
-	if err := o.checkNorms(x.step); err != nil {
-		return Result{}, err
-	}
-	if err := x.usable(); err != nil {
-		return Result{}, err
-	}
-	name := Choose(o.Scheme, x.place)
-	def, err := find(name)
-	if err != nil {
+	o, def, err := x.begins(o)
+	if err = x.place.Agree(context.Background(), "begin a run", err); err != nil {
 		return Result{}, err
 	}
 	if err := x.suitsAll(def, o); err != nil {
 		return Result{}, err
 	}
-	if x.done, err = x.step.newest(o.Steps); err != nil {
-		return Result{}, err
-	}
+	name := def.name
 	if err := x.compareRuns(name, o); err != nil {
 		return Result{}, err
 	}
@@ -52,6 +39,23 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	}
 	x.step.advance(x.done + res.Steps)
 	return res, r.Close()
+}
+
+// begins completes the options of a run, and finds its scheme and the step that it goes on from.
+func (x *Runner) begins(o Options) (Options, *definition, error) {
+	o, err := o.complete(x.place)
+	if err != nil {
+		return o, nil, err
+	}
+	if err := errors.Join(o.checkNorms(x.step), x.usable()); err != nil {
+		return o, nil, err
+	}
+	def, err := find(Choose(o.Scheme, x.place))
+	if err != nil {
+		return o, nil, err
+	}
+	x.done, err = x.step.newest(o.Steps)
+	return o, def, err
 }
 
 // threadsOnHost returns about how many threads a scheme has on this host, with those of other processes.

@@ -1,6 +1,7 @@
 package scheme
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -24,39 +25,16 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	place := step.placement()
+	if err := place.Agree(context.Background(), "begin to make a step ready", errors.Join(ctx.Err(), s.Usable(), o.checkNorms(step))); err != nil {
 		return nil, err
 	}
-	if err := s.Usable(); err != nil {
-		return nil, err
-	}
-	if err := o.checkNorms(step); err != nil {
-		return nil, err
-	}
-	if o.Path == "" {
-		o.Path = p2p.Auto
-	}
-	if o.Scheme == "" {
-		o.Scheme = Auto
-	}
+	o.Path, o.Scheme = cmp.Or(o.Path, p2p.Auto), cmp.Or(o.Scheme, Auto)
 	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
 	search.Ahead = Ahead(ctx, step, search, o)
 	defer search.Ahead.Stop()
-	place := step.placement()
-	if len(localRanks(place)) > 1 {
-		if err := s.Measure(ctx); err != nil {
-			return nil, tell(place, err)
-		}
-	}
-	o, err := o.choose(ctx, search, step)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := step.Plan(s.Links, o.Path)
-	if err != nil {
-		return nil, err
-	}
-	if err := place.Agree(context.Background(), "see whether a run fits", fits(ctx, step, plan, s.Compiler, o)); err != nil {
+	o, plan, err := o.plan(ctx, s, search, step)
+	if err = place.Agree(context.Background(), "see whether a run fits", err); err != nil {
 		return nil, err
 	}
 	x, err := NewRunner(ctx, step, plan, s.Compiler)
@@ -65,6 +43,24 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	}
 	x.options = o
 	return x, nil
+}
+
+// plan returns the options with a scheme, and the plan of a step by it, if the run fits.
+func (o Options) plan(ctx context.Context, s *halo.Session, search Search, step *Step) (Options, *Plan, error) {
+	if len(localRanks(step.placement())) > 1 {
+		if err := s.Measure(ctx); err != nil {
+			return o, nil, err
+		}
+	}
+	o, err := o.choose(ctx, search, step)
+	if err != nil {
+		return o, nil, err
+	}
+	plan, err := step.Plan(s.Links, o.Path)
+	if err != nil {
+		return o, nil, err
+	}
+	return o, plan, fits(ctx, step, plan, s.Compiler, o)
 }
 
 // choose returns the options with a scheme, and the path that it takes.

@@ -17,27 +17,14 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 	if err := step.Check(); err != nil {
 		return nil, err
 	}
-	switch {
-	case plan == nil:
-		return nil, errors.New("scheme: the plan is nil: see Step.Plan")
-	case c == nil:
-		return nil, errors.New("scheme: the compiler is nil: see kernels.NewCompiler")
-	}
-	x = &Runner{
-		step: step, place: step.placement(), plans: plan.Stages, compiler: c, period: step.period(),
-		ghosts: map[*Variable][]*boundary.Ghosts{},
-	}
+	x = &Runner{step: step, place: step.placement(), compiler: c, period: step.period(), ghosts: map[*Variable][]*boundary.Ghosts{}}
 	made := x
 	defer func() {
 		if err != nil {
 			x, err = nil, errors.Join(err, made.Close())
 		}
 	}()
-	if err := x.checkPlan(plan); err != nil {
-		return nil, err
-	}
-	x.local = localRanks(x.place)
-	if err := x.place.Agree(context.Background(), "make a step ready", x.addGhosts()); err != nil {
+	if err := x.place.Agree(context.Background(), "make a step ready", x.begin(plan)); err != nil {
 		return nil, err
 	}
 	if err := x.addExchanges(ctx); err != nil {
@@ -47,6 +34,21 @@ func NewRunner(ctx context.Context, step *Step, plan *Plan, c *kernels.Compiler)
 		return nil, err
 	}
 	return x, x.place.Agree(context.Background(), "make the subdomains ready", x.addSubdomains(ctx))
+}
+
+// begin makes all ready that takes no other process.
+func (x *Runner) begin(plan *Plan) error {
+	switch {
+	case plan == nil:
+		return errors.New("scheme: the plan is nil: see Step.Plan")
+	case x.compiler == nil:
+		return errors.New("scheme: the compiler is nil: see kernels.NewCompiler")
+	}
+	if err := x.checkPlan(plan); err != nil {
+		return err
+	}
+	x.plans, x.local = plan.Stages, localRanks(x.place)
+	return x.addGhosts()
 }
 
 // addSubdomains makes those of this process ready.

@@ -27,13 +27,15 @@ func TestMain(m *testing.M) {
 		"stages":     amongProcesses(stagesAmong),
 		"reductions": amongProcesses(reductionsAmong),
 		"auto":       chooseAmong,
+		"one errs":   amongProcesses(oneErrs),
+		"one fails":  amongProcesses(oneFails),
 	})
 }
 
 // Steps of any stages over several processes give the values of plain loops on one array, and reductions the same numbers.
 func TestStagesOfProcesses(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "auto": {2, 3}} {
+		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "auto": {2, 3}, "one errs": {3}, "one fails": {2}} {
 			for _, n := range testdevices.Spread(1, ranks) {
 				t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: program, Ranks: n, Limit: 200 * time.Second})

@@ -69,7 +69,7 @@ type candidate struct {
 func (s Search) candidates(step *Step) (all []candidate) {
 	for _, path := range s.paths(step) {
 		plan, err := step.Plan(s.Links, path)
-		if err != nil {
+		if Agreed(step.placement(), err) != nil {
 			continue // there is no such path, or too little to exchange
 		}
 		names := candidates()
@@ -96,7 +96,7 @@ func (s Search) amongProcesses(step *Step, c *candidate) bool {
 	if c.path == p2p.Auto && needs.Path != "" {
 		c.path = needs.Path
 		c.plan, err = step.Plan(s.Links, c.path)
-		err = agreed(step.placement(), err)
+		err = Agreed(step.placement(), err)
 	}
 	return err == nil
 }

@@ -40,21 +40,58 @@ func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device
 	if s.Probe, err = timing.NewProbe(compiler, d, open); err != nil {
 		return nil, err
 	}
-	layout, err := c.layout()
+	if err := s.allocate(ctx, d, c, open); err != nil {
+		return nil, err
+	}
+	plain, err := s.tuned(compiler, d, c, sums.Fast)
 	if err != nil {
 		return nil, err
+	}
+	for i := range s.sweeps {
+		if s.sweeps[i], err = plain.Sweep("sweep", s.between(i), c.box()); err != nil {
+			return nil, err
+		}
+		open.Add(s.sweeps[i])
+	}
+	for _, mode := range c.sums {
+		sweeper := plain
+		if mode != sums.Fast {
+			if sweeper, err = s.tuned(compiler, d, c, mode); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.addNormed(sweeper, mode, c, open); err != nil {
+			return nil, err
+		}
+	}
+	return s, fillRandom(ctx, s.Stream, s.arrays[1].Data.Memory, c.real) // what was tuned with
+}
+
+// allocate makes the arrays, of random numbers.
+func (s *swept) allocate(ctx context.Context, d *streams.Device, c sweepCase, open *streams.Resources) error {
+	layout, err := c.layout()
+	if err != nil {
+		return err
 	}
 	for i := range s.arrays {
 		m, err := d.Alloc(layout.Bytes())
 		if err != nil {
-			return nil, err
+			return err
 		}
 		open.Add(m)
 		s.arrays[i] = kernels.Array{Data: m.All(), Layout: layout}
 		if err := fillRandom(ctx, s.Stream, m, c.real); err != nil {
-			return nil, err
+			return err
 		}
 	}
+	return nil
+}
+
+// between returns the arrays of the i-th sweep.
+func (s *swept) between(i int) sweep.Arrays { return sweep.Arrays{{s.arrays[i]}, {s.arrays[1-i]}} }
+
+// tuned returns a sweeper whose shape suits the arrays.
+func (s *swept) tuned(compiler *kernels.Compiler, d *streams.Device, c sweepCase, mode sums.Mode) (*sweep.Sweeper, error) {
 	heat, err := c.stencil()
 	if err != nil {
 		return nil, err
@@ -63,45 +100,28 @@ func newSwept(ctx context.Context, compiler *kernels.Compiler, d *streams.Device
 	if err != nil {
 		return nil, err
 	}
-	between := func(i int) sweep.Arrays { return sweep.Arrays{{s.arrays[i]}, {s.arrays[1-i]}} }
-	tuned := func(mode sums.Mode) (*sweep.Sweeper, error) {
-		point.Sums = mode
-		sweeper, err := sweep.New(compiler, d, point, accesses)
-		if err != nil {
-			return nil, err
-		}
-		_, err = sweeper.Tune(between(0), c.box(), tuneBudget)
-		return sweeper, err
-	}
-	plain, err := tuned(sums.Fast)
+	point.Sums = mode
+	sweeper, err := sweep.New(compiler, d, point, accesses)
 	if err != nil {
 		return nil, err
 	}
-	for i := range s.sweeps {
-		if s.sweeps[i], err = plain.Sweep("sweep", between(i), c.box()); err != nil {
-			return nil, err
+	_, err = sweeper.Tune(s.between(0), c.box(), tuneBudget)
+	return sweeper, err
+}
+
+// addNormed adds sweeps with norms.
+func (s *swept) addNormed(sweeper *sweep.Sweeper, mode sums.Mode, c sweepCase, open *streams.Resources) error {
+	of := normed{sums: mode}
+	for i := range of.sweeps {
+		launches, total, err := sweeper.Measure(s.between(i), sweep.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
+		if err != nil {
+			return err
 		}
-		open.Add(s.sweeps[i])
+		open.Add(total)
+		of.sweeps[i], of.totals[i] = launches[0], total
 	}
-	for _, mode := range c.sums {
-		sweeper := plain
-		if mode != sums.Fast {
-			if sweeper, err = tuned(mode); err != nil {
-				return nil, err
-			}
-		}
-		of := normed{sums: mode}
-		for i := range of.sweeps {
-			launches, total, err := sweeper.Measure(between(i), sweep.Portion{Name: "sweep", Boxes: []domain.Box{c.box()}})
-			if err != nil {
-				return nil, err
-			}
-			open.Add(total)
-			of.sweeps[i], of.totals[i] = launches[0], total
-		}
-		s.normed = append(s.normed, of)
-	}
-	return s, fillRandom(ctx, s.Stream, s.arrays[1].Data.Memory, c.real) // what was tuned with
+	s.normed = append(s.normed, of)
+	return nil
 }
 
 // fillRandom fills memory with numbers from 0 to 1, the same ones again and again.

@@ -1,0 +1,131 @@
+package scheme_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/p2p/mpi"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+)
+
+// counting returns a step over all devices that counts, with its variable.
+func counting(s *halo.Session, walls boundary.Faces) (*scheme.Step, *scheme.Variable, error) {
+	ctx, spec := context.Background(), halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}
+	place, err := s.Cut(ctx, halo.Cutting{Size: []int{12, 10, 9}, Fields: []halo.Spec{spec}})
+	if err != nil {
+		return nil, nil, err
+	}
+	u, err := scheme.NewVariable(place, spec, 2)
+	if err != nil {
+		return nil, nil, err
+	}
+	u.Boundary = walls
+	return &scheme.Step{Stages: []scheme.Stage{{
+		Name: "count", Point: scheme.CountingPoint(),
+		Reads: []scheme.Access{u.At(0, stencil.Star(3, 1)).Named("u")}, Writes: []scheme.Access{u.At(1, nil).Named("next")},
+	}}}, u, errors.Join(halo.FillPoints(u.Level(0), func(domain.Vec) float64 { return 0 }), u.SetAll())
+}
+
+// atOnce returns an error unless a collective call has ended soon, with an error that says why, and on all processes that it was
+// rank 1's.
+func atOnce(p *mpi.Processes, name, why string, call func() error) error {
+	begin := time.Now()
+	err := call()
+	switch took := time.Since(begin); {
+	case err == nil || !strings.Contains(err.Error(), why):
+		return fmt.Errorf("%s: %w, want %q", name, err, why)
+	case p.Rank != 1 && !strings.Contains(err.Error(), p.Name(1)):
+		return fmt.Errorf("%s: it does not name %s: %w", name, p.Name(1), err)
+	case took > 5*time.Second:
+		return fmt.Errorf("%s took %v", name, took)
+	}
+	return nil
+}
+
+// oneErrs has rank 1 alone make a mistake in each call that all make. All return its error, and go on.
+func oneErrs(s *halo.Session, p *mpi.Processes) error {
+	ctx := context.Background()
+	step, u, err := counting(s, boundary.Faces{})
+	if err != nil {
+		return err
+	}
+	plan, err := step.Plan(s.Links, p2p.Auto)
+	if err != nil {
+		return err
+	}
+	x, err := scheme.NewRunner(ctx, step, plan, s.Compiler)
+	if err != nil {
+		return err
+	}
+	wrong := p.Rank == 1
+	ended, end := context.WithCancel(ctx)
+	defer end()
+	options := map[bool]scheme.Options{false: {Steps: 3}, true: {Steps: -1}}
+	contexts := map[bool]context.Context{false: ctx, true: ended}
+	paths := map[bool]p2p.Path{false: p2p.Auto, true: p2p.MPI}
+	plans := map[bool]*scheme.Plan{false: plan, true: nil}
+	end()
+	run := func() error { _, err := x.Run(ctx, scheme.Options{Steps: 1}); return err }
+	err = errors.Join(
+		atOnce(p, "Run with wrong options", "a run of -1 steps", func() error { _, err := x.Run(ctx, options[wrong]); return err }),
+		atOnce(p, "New with a context that has ended", "context canceled", func() error { _, err := scheme.New(contexts[wrong], s, step, options[false]); return err }),
+		atOnce(p, "New by a path that is not there", "", func() error { _, err := scheme.New(ctx, s, step, scheme.Options{Path: paths[wrong]}); return err }),
+		atOnce(p, "NewRunner without a plan", "the plan is nil", func() error { _, err := scheme.NewRunner(ctx, step, plans[wrong], s.Compiler); return err }),
+		p.Err(), run(),
+	)
+	if err != nil {
+		return err
+	}
+	other, err := scheme.NewVariable(u.Level(0).Placement, halo.Spec{Name: "w", Element: halo.Float64, Width: domain.UniformRadius(3, 1)}, 2)
+	if err != nil {
+		return err
+	}
+	step.Stages[0].Reads = append(step.Stages[0].Reads, other.At(0, nil).Named("other"))
+	if wrong {
+		if err := other.SetNewest(7); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		atOnce(p, "Run of variables at different levels", `"w" at 7`, run), p.Err(),
+		other.SetNewest(1), run(), x.Close(),
+	)
+}
+
+// oneFails has rank 1 fail when it sets the ghosts of a run, while others wait for its messages.
+func oneFails(s *halo.Session, p *mpi.Processes) error {
+	var walls boundary.Faces
+	for i := range walls {
+		walls[i] = boundary.Condition{Kind: boundary.Dirichlet, Profile: func() boundary.Profile {
+			return func([]float64, domain.Vec, float64) {
+				if p.Rank == 1 {
+					panic("the disk is full")
+				}
+			}
+		}}
+	}
+	step, _, err := counting(s, walls)
+	if err != nil {
+		return err
+	}
+	plan, err := step.Plan(s.Links, p2p.Auto)
+	if err != nil {
+		return err
+	}
+	x, err := scheme.NewRunner(context.Background(), step, plan, s.Compiler)
+	if err != nil {
+		return err
+	}
+	return atOnce(p, "Run with a wall that fails", "the disk is full", func() error {
+		_, err := x.Run(context.Background(), scheme.Options{Steps: 3})
+		return err
+	})
+}
