@@ -158,7 +158,7 @@ func TestOrderBetweenWalls(t *testing.T) {
 	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
 		together := alone
 		together.parts = parts
-		for _, mix := range testdevices.Few(3, mixes(dims)) {
+		for _, mix := range testdevices.Again(3, testdevices.Some(6, mixes(dims))) {
 			t.Run(mix, func(t *testing.T) {
 				var errors []float64
 				for finer := range 5 - dims {

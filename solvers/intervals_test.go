@@ -19,7 +19,7 @@ func TestIntervals(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		for i, scheme := range Schemes() {
 			for j, every := range []int64{3, 1 << 30} {
-				if !testdevices.Turn(i+j, 2) {
+				if !testdevices.Turn(i+j, 1, 2) {
 					continue
 				}
 				t.Run(fmt.Sprintf("scheme=%s/every=%d", scheme, every), func(t *testing.T) { inIntervals(t, set, scheme, every) })

@@ -37,12 +37,12 @@ func TestNormsDependOnTheProblemAlone(t *testing.T) {
 		}
 		for k, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 1}, {3, 1, 1}, {1, 3, 2}} {
 			for i, scheme := range Schemes() {
-				if !testdevices.Turn(k+i, 4) {
+				if !testdevices.Turn(k+i, 2, 4) {
 					continue
 				}
 				h := how{scheme, LeftRight, pathOf(scheme), parts}
 				t.Run(fmt.Sprintf("type=%s/backend=host/%v", real, h), func(t *testing.T) { check(t, testdevices.Host(t, 6), h) })
-				if n := parts[0] * parts[1] * parts[2]; (n == 3 || n == 4 && real == kernels.Float64) && (testdevices.Long() || (parts[0] == 3) == (real == kernels.Float32) && i%2 == int(parts[0])%2) { // one type of each cut, every other scheme
+				if n := parts[0] * parts[1] * parts[2]; (n == 3 || n == 4 && real == kernels.Float64) && testdevices.Turn(k+i, 4, 4) {
 					t.Run(fmt.Sprintf("type=%s/backend=cuda-on-cpu/%v", real, h), func(t *testing.T) { check(t, testdevices.CPU(t, n), h) })
 				}
 			}

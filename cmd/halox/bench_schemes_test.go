@@ -82,7 +82,7 @@ func TestBenchSchemesBySums(t *testing.T) {
 
 // Every scheme is there with every path and order, and its numbers agree.
 func TestBenchSchemes(t *testing.T) {
-	plot, points := filepath.Join(t.TempDir(), "s.png"), testdevices.Fewer(1, []string{"6", "9"})
+	plot, points := filepath.Join(t.TempDir(), "s.png"), testdevices.Some(1, []string{"6", "9"})
 	r, out := benched(t, "schemes", "--devices", "1,2", "--points", strings.Join(points, ","), "--precisions", "float32", "--plot", plot)
 	alone, two := 0, 0
 	for _, s := range scheme.All() {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,11 +88,12 @@ func numberIn(t *testing.T, text string) float64 {
 // Benches of several processes leave one record, which names the process of each device.
 func TestLaunchedBenches(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for name, tc := range map[string]struct {
+		type bench struct {
 			ranks, devices int
 			args           []string
 			rows           map[string]int // by a label and its value, of those with numbers
-		}{
+		}
+		benches := map[string]bench{
 			"links": {3, 3, []string{"links", "--sizes", "8,1001", "--budget", "1ms"}, map[string]int{
 				"path=wire": 2 * (3 + 6 + 3), "path=mpi": 2 * (3 + 6 + 3), "link=processes": 48, "mode=one-way": 24, "mode=ping-pong": 12,
 			}},
@@ -102,7 +105,9 @@ func TestLaunchedBenches(t *testing.T) {
 			"scaling": {3, 6, []string{"scaling", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--scheme", "assisted", "--devices", "1,2,3,4,6"}, map[string]int{
 				"mode=strong": 4, "mode=weak": 4, "devices=3": 0, "devices=4": 2,
 			}},
-		} {
+		}
+		for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(benches))) {
+			tc := benches[name]
 			t.Run(name, func(t *testing.T) {
 				if name != "links" && name != "exchange" { // which have messages of processes and of devices
 					testdevices.Once(t)
@@ -164,7 +169,7 @@ func TestLaunchedBenchResumes(t *testing.T) {
 func TestLaunchedCommandsOfOne(t *testing.T) {
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, args := range testdevices.Fewer(2, [][]string{
+		for _, args := range testdevices.Again(2, [][]string{
 			{"bench", "ranks"}, {"bench", "latency"}, {"bench", "sweep"}, {"bench", "pack"}, {"bench", "pingpong"},
 			{"verify", config, "--ranks-for", "1s"}, {"plan", config, "--hosts", "8"},
 		}) {

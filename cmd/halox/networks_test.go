@@ -27,7 +27,7 @@ exchange: {scheme: assisted}
 
 // Over each network the field is that of one process, and the record says which it was. Plan tries them, and says what came of it.
 func TestLaunchedNetworks(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	config := write(t, "c.yaml", overNetworks)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := append(testdevices.Environment(t, 2), "HALOX_NCCL="+ncclfake.Build(t))

@@ -92,7 +92,7 @@ func TestPlanHostsRefuses(t *testing.T) {
 	if err := os.WriteFile(network, []byte("latency_us: 1\nbandwidth_gb_s: 0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range testdevices.Few(4, []struct {
+	for _, tc := range testdevices.Some(5, []struct {
 		args string
 		want string
 	}{

@@ -139,7 +139,7 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 // Collectives of all kinds, one after the other, between ranks that pause, give what the order of joins says, with all
 // bits, for any number of ranks and devices. Their counts of parts wrap around.
 func TestCollectives(t *testing.T) {
-	for _, devices := range testdevices.Spread(2, []int{1, 2, 3}) {
+	for _, devices := range testdevices.Some(2, []int{1, 2, 3}) {
 		t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
 			eachLink(t, devices, func(t *testing.T, s *testdevices.Set) {
 				s.Devices = s.Devices[:min(devices, len(s.Devices))]
@@ -165,7 +165,7 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 	case gpu:
 		rounds = 3000
 	case together != nil && testdevices.OnCPU(s.Devices[0]):
-		rounds = len(testdevices.Few(15, make([]struct{}, rounds))) // as by proxies
+		rounds = len(testdevices.Again(15, testdevices.Some(30, testdevices.Numbers(rounds)))) // as by proxies
 	}
 	room := int64(8 * mostValues)
 	var results, scratch []*streams.Memory

@@ -22,7 +22,7 @@ func usesProxy(t *testing.T) bool { return strings.Contains(t.Name(), byProxy) }
 // fewByProxy returns so many rounds, or, by proxies under the race detector, which slows them down most, a few.
 func fewByProxy(t *testing.T, rounds int) int {
 	if usesProxy(t) {
-		return len(testdevices.Few(15, make([]struct{}, rounds)))
+		return len(testdevices.Again(15, testdevices.Some(30, testdevices.Numbers(rounds))))
 	}
 	return rounds
 }

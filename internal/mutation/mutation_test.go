@@ -16,6 +16,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/halox/halox/internal/testdevices"
 )
 
 // suite is the arguments of `go` for the conformance tests on host devices. They
@@ -123,14 +125,7 @@ func TestFaultsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: builds and runs the tests of halo once a fault")
 	}
-	faults := faults
-	if os.Getenv("HALOX_TEST_LONG") == "" { // see testdevices.Long
-		var some []fault
-		for i := 0; i < len(faults); i += 18 {
-			some = append(some, faults[i])
-		}
-		faults = some
-	}
+	faults := testdevices.Some(3, faults)
 	outcomes := make([]outcome, len(faults))
 	t.Run("fault", func(t *testing.T) { // ends when all that is parallel in it has
 		for i, f := range faults {

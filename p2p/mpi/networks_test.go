@@ -19,7 +19,7 @@ import (
 func TestProgramsOverDeviceMemory(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		gpus := testdevices.Environment(t, 2)
-		for _, ranks := range testdevices.Few(1, []int{3, 2, 4}) {
+		for _, ranks := range testdevices.Again(1, testdevices.Some(2, []int{3, 2, 4})) {
 			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: append(gpus, networkVariable+"=mpi-device")})
 				r.Succeeds(t)
@@ -68,7 +68,7 @@ func TestLibrariesThatLie(t *testing.T) {
 	in := testmpi.Named(t, "openmpi")
 	gpus := testdevices.Environment(t, 2)
 	in.Library = lying(t, in.Library)
-	for _, tc := range testdevices.Spread(2, []struct{ how, found string }{
+	for _, tc := range testdevices.Some(2, []struct{ how, found string }{
 		{"crashes", "device memory: exit status 2: SIGABRT: abort"},
 		{"never", "tried: <nil>"},
 		{"corrupts alone", "1000 bytes of device memory from rank 0 to rank 0: they arrived wrong"},
@@ -88,7 +88,7 @@ func TestLibrariesThatLie(t *testing.T) {
 func TestProgramsOverNCCL(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
-		for _, ranks := range testdevices.Few(1, []int{2, 3}) {
+		for _, ranks := range testdevices.Again(1, testdevices.Some(2, []int{2, 3})) {
 			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: env})
 				r.Succeeds(t)
@@ -108,7 +108,7 @@ func overNCCL(t *testing.T) []string {
 func TestProgramsTryNCCL(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
-		for _, tc := range testdevices.Spread(3, []struct{ name, variable, found string }{
+		for _, tc := range testdevices.Some(3, []struct{ name, variable, found string }{
 			{"none", "HALOX_NCCL=/nowhere/libnccl.so.2", "no NCCL library found: /nowhere/libnccl.so.2"},
 			{"right", "NCCLFAKE=", "tried: <nil> NCCL 2.27.5 over FAKE/SOCKET"},
 			{"host devices", "HALOX_TEST_GPUS=", "memory of host devices is the host's"},
@@ -132,7 +132,7 @@ func TestProgramsTryNCCL(t *testing.T) {
 func TestFailuresOverNCCL(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
-		for _, tc := range testdevices.Spread(2, []struct {
+		for _, tc := range testdevices.Some(2, []struct {
 			name, program, variable string
 			words                   []string
 		}{

@@ -17,7 +17,7 @@ func TestPassesOfStagesGiveOneAnswer(t *testing.T) {
 	scheme.AddUntuned(t)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		const steps = 11
-		seeds, made := testdevices.Times(8, 24), 0
+		seeds, made := len(testdevices.Again(8, testdevices.Numbers(24))), 0
 		if testdevices.OnCPU(set.Devices[0]) {
 			seeds = 3 // each program takes seconds to compile
 		}

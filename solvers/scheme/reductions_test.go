@@ -45,7 +45,7 @@ func TestReductionsOfEveryScheme(t *testing.T) {
 	every := func(t *testing.T, set *testdevices.Set) {
 		for i, name := range All() {
 			for j, measured := range []bool{false, true} {
-				if !testdevices.Turn(i+j, 2) {
+				if !testdevices.Turn(i+j, 2, 2) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/measured=%t", name, measured), func(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Compile compiles a source for each generation of GPUs, for an H200's alone unless tests are long. Its kernels keep their variables in registers, of which
+// Compile compiles a source for each generation of GPUs, for one unless tests are long. Its kernels keep their variables in registers, of which
 // threads have so many at most, and have no fences: ranks wait by acquires and tell by releases.
 func Compile(t *testing.T, source kernels.Source, registers int) {
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	ptx, err := testdevices.CachingCompiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // Every kernel has a twin, and a lap of either is timed.
 func TestLaps(t *testing.T) {
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
-		o := &Options{What: Whats(), Bytes: testdevices.Spread(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Spread(1, []int64{1024, 8}), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Spread(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
+		o := &Options{What: Whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}
