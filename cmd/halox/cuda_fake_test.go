@@ -29,7 +29,7 @@ func withFake(t *testing.T, flags ...string) *cudafake.Fake {
 // A driver that never returns holds up nobody who wants to stop.
 func TestSignalsBesideAStuckDriver(t *testing.T) {
 	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\n")
-	for _, tc := range testdevices.Again(3, []struct {
+	for _, tc := range testdevices.Some(2, []struct {
 		call string
 		args []string
 	}{

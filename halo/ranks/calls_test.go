@@ -345,7 +345,7 @@ func TestRunEnds(t *testing.T) {
 }
 
 // The sources compile with options and without: those with all kinds of calls for each generation of GPUs, if tests are
-// long, the others for one. Otherwise two of them: they take long, and tests run them as C++.
+// long, the others for one. Otherwise one of them: they take long, and tests run them as C++.
 func TestSourceCompiles(t *testing.T) {
 	testdevices.Once(t)
 	if testing.Short() {
@@ -364,7 +364,7 @@ func TestSourceCompiles(t *testing.T) {
 		"collectives":       {collectivesSource(), []string{"RANK_CHECKS"}, []string{"sm_90"}},
 		"proxy":             {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}, []string{"sm_100"}},
 	}
-	for _, name := range testdevices.Some(2, slices.Sorted(maps.Keys(all))) {
+	for _, name := range testdevices.Some(1, slices.Sorted(maps.Keys(all))) {
 		c := all[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

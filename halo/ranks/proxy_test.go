@@ -27,13 +27,23 @@ func fewByProxy(t *testing.T, rounds int) int {
 	return rounds
 }
 
-// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies.
+// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies. In tests of one process GPUs that the
+// CPU plays do it in one way or the other, by turns, unless tests are long: half of the tests in either.
 func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 	t.Helper()
-	testdevices.EachKernel(t, n, f)
+	place := 0
+	for _, letter := range t.Name() {
+		place += int(letter)
+	}
+	testdevices.Each(t, n, f)
+	if together != nil || testdevices.Turn(place, 2, 1) {
+		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, n)) })
+	}
 	t.Run(byProxy, func(t *testing.T) {
 		t.Run("backend=cuda", func(t *testing.T) { f(t, testdevices.GPUs(t)) })
-		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, n)) })
+		if together != nil || testdevices.Turn(place+1, 2, 1) {
+			t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, n)) })
+		}
 	})
 }
 
