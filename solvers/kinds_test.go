@@ -57,6 +57,7 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 
 // Eight devices that all meet in one point, and again around a periodic axis.
 func TestOneAnswerOfEightDevices(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
 		for i, k := range stencil.Kinds(3)[1:] {
 			for _, w := range testdevices.Again(1, testdevices.Some(2, []string{"pppppp", "dddddd", "ppnddn"})) {
@@ -91,6 +92,7 @@ func TestKindsThatAreRefused(t *testing.T) {
 // Between walls that let nothing through or hold the field at 0, and around periodic axes, a mode decays as the eigenvalue
 // of the Laplacian says, to the order of the stencil.
 func TestKindsConverge(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		for dims, all := range map[int][]string{2: {"dddd", "nnnn", "ndnd", "dndn", "pppp", "nndd", "ddpp"}, 3: {"dddddd", "nnnnnn", "dndndn", "ppddnn"}} {

@@ -12,6 +12,7 @@ import (
 
 // Several processes make the steps, and come to the norms, of one, to the bit.
 func TestProcesses(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			program string

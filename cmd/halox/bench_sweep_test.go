@@ -13,6 +13,7 @@ import (
 
 // Sweeps of all stencils are timed, and what follows of their times is right.
 func TestBenchSweep(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	plot, stencils := filepath.Join(t.TempDir(), "s.png"), testdevices.Again(2, sweep.Stencils())
 	_, r := measure(t, "sweep", "--backend", "host", "--stencils", strings.Join(stencils, ","), "--points-2d", "8,32", "--points-3d", "1,8",
 		"--budget", "100us", "--plot", plot, "--sums", "reproducible,fast")

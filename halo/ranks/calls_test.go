@@ -347,6 +347,7 @@ func TestRunEnds(t *testing.T) {
 // The sources compile with options and without: those with all kinds of calls for each generation of GPUs, if tests are
 // long, the others for one. Otherwise one of them: they take long, and tests run them as C++.
 func TestSourceCompiles(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	if testing.Short() {
 		t.Skip("SKIPPED: it has NVRTC work for minutes")

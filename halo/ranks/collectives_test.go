@@ -246,6 +246,7 @@ type odd struct{ What, Rank int64 }
 
 // Ranks that differ in what they call fail with what they called, and who is missing is named.
 func TestOddCollectives(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	cases := []struct {
 		what string
 		is   error

@@ -122,10 +122,11 @@ func TestEveryFaultHasItsPlace(t *testing.T) {
 // TestFaultsAreFound wants every fault to fail a test of the suite, or every ninth one unless tests are long; one that does
 // not compile, or never ends, shows nothing.
 func TestFaultsAreFound(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	if testing.Short() {
 		t.Skip("SKIPPED: builds and runs the tests of halo once a fault")
 	}
-	faults := testdevices.Some(3, faults)
+	faults := testdevices.Some(4, faults)
 	outcomes := make([]outcome, len(faults))
 	t.Run("fault", func(t *testing.T) { // ends when all that is parallel in it has
 		for i, f := range faults {

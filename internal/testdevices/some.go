@@ -41,6 +41,15 @@ func Numbers(n int) (all []int) {
 	return all
 }
 
+// InTurn skips a test but with each n-th seed, that of the i-th of n tests: one that takes long, and of which other tests find most. It
+// skips nothing if tests are long, where tests run again, and where no seed is given, as for who works on a package.
+func InTurn(t testing.TB, i, n int) {
+	t.Helper()
+	if !again && Seed() > 0 && !Turn(i, n, 1) {
+		t.Skipf("SKIPPED: with this seed others have their turn, one of %d; make test-long takes all", n)
+	}
+}
+
 // Once skips a test where tests run again, see Again: one whose threads are those of other tests of its package, or that runs
 // compilers of C++ or CUDA and no threads of Go, and whose numbers cgo does not change.
 func Once(t testing.TB) {

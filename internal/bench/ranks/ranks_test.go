@@ -72,6 +72,7 @@ func TestOptions(t *testing.T) {
 
 // The kernels compile for every generation of GPUs.
 func TestSource(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	if unsafe.Sizeof(lap{}) != 56 {
 		t.Error("struct Lap has another size")
 	}
