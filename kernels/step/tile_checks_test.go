@@ -178,6 +178,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 
 // A tile that is late to read votes finds them, though tiles far away have gone on: those of two GPUs are in a ring, of sixteen.
 func TestTilesReadVotesLate(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	set := testdevices.CPU(t, 2)
 	set, err := set.Disturbed(func(d *streams.Device) []string {
 		if d != set.Devices[0] {
