@@ -31,7 +31,8 @@ RACE = $(filter-out $(addprefix $(shell $(GO) list -m)/,$(PLAIN)),$(shell $(GO) 
 NOCGO     := internal/cuda internal/mpi internal/nccl internal/nvrtc kernels p2p p2p/mpi streams
 NOCGO_RUN := Launched|CtrlC|Samples|Devices
 
-# What chooses the cases that tests take of long lists, see Seed in internal/testdevices: other ones with each commit, and all in time.
+# What chooses the cases that tests take of long lists, and the long tests that have their turn, see Seed in internal/testdevices: others
+# with each commit, and all in time. Without a seed, or with 0, no test waits for its turn.
 export HALOX_TEST_SEED ?= $(shell git rev-list --count HEAD 2>/dev/null)
 
 .PHONY: help build run test test-long race nocgo test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
@@ -66,7 +67,7 @@ nocgo: ## build and vet all without cgo, and run the tests of what differs then
 	@CGO_ENABLED=0 $(GO) test -vet=off -run '$(NOCGO_RUN)' ./cmd/halox
 
 test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had, or with LIBRARIES=first the first
-	HALOX_TEST_MPI=$(LIBRARIES) $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
+	HALOX_TEST_SEED=0 HALOX_TEST_MPI=$(LIBRARIES) $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
 
 # Skipped where the tests are not root's, or namespaces cannot be had.
 test-netns: mpi ## test processes on several hosts, which are network namespaces of this one; as root, with iproute2
