@@ -19,11 +19,21 @@ LIBRARIES ?= all
 MPI_RUN   := Launch|Librar|Rank|Programs|Failures|Leaver|Alone|Process|HostsAre
 
 # The packages that start no goroutine, but for tests beside each other, and bind no library, which internal/rooms holds them
-# to: neither the race detector nor a build without cgo changes anything about them.
-PLAIN := configs docs domain halo/datatype/typetest halo/datatype/workloads internal/bench/option internal/forecast internal/hostmemory internal/measure internal/mutation results/internal/wording results/plot results/trace
+# to: the race detector changes nothing about them.
+PLAIN := configs docs domain halo/datatype halo/datatype/typetest halo/datatype/workloads internal/bench/option internal/forecast internal/hostmemory internal/measure internal/mutation internal/rooms results/internal/wording results/plot results/trace stencil
 
-# All other packages.
-NOT_PLAIN = $(filter-out $(addprefix $(shell $(GO) list -m)/,$(PLAIN)),$(shell $(GO) list ./...))
+# All other packages with tests.
+RACE = $(filter-out $(addprefix $(shell $(GO) list -m)/,$(PLAIN)),$(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...))
+
+# The packages with tests that are another program without cgo: those with files that need cgo, and those that import a binding
+# of a library, which internal/rooms holds them to. All others are the same code, and have these below them. Beside them, some
+# of what the command does without cgo.
+NOCGO     := internal/cuda internal/mpi internal/nccl internal/nvrtc kernels p2p p2p/mpi streams
+NOCGO_RUN := Launched|CtrlC|Samples|Devices
+
+# What chooses the cases that tests take of long lists, and the long tests that have their turn, see Seed in internal/testdevices: others
+# with each commit, and all in time. Without a seed, or with 0, no test waits for its turn.
+export HALOX_TEST_SEED ?= $(shell git rev-list --count HEAD 2>/dev/null)
 
 .PHONY: help build run test test-long race nocgo test-mpi test-netns lint format-cuda nvrtc mpi bundle linkprobe clean
 
@@ -36,27 +46,29 @@ build: ## build bin/halox
 run: build ## build halox and run a sample config (SAMPLE=...), with a picture under out/
 	./bin/halox run $(SAMPLE)
 
-test: ## run all tests, with a part of what is long; TESTFLAGS are flags
-	$(GO) test $(TESTFLAGS) ./...
+# One program more at a time than there are cores: some wait for launchers and limits.
+test: ## run all tests, with a part of what is long, by HALOX_TEST_SEED; TESTFLAGS are flags
+	@echo HALOX_TEST_SEED=$(HALOX_TEST_SEED)
+	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) $(TESTFLAGS) ./...
 
 # See Long in internal/testdevices.
 test-long: ## run all tests whole: all programs for all generations of GPUs, all seeds, all seeded faults
 	HALOX_TEST_LONG=1 $(GO) test -timeout 20m $(TESTFLAGS) ./...
 
-# The detector has nothing to see in internal/rooms, which reads other files without cgo.
 # Under the detector and without cgo, studies of numbers and lists of cases whose threads are the same are shorter, tests whose
-# threads are those of other tests are skipped, and what C++ and CUDA do by themselves is left out: see Few, Fewer, Turn, Times,
-# Once, CPU and OtherCompilers in internal/testdevices.
+# threads are those of other tests are skipped, and what C++ and CUDA do by themselves is left out: see Again, Turn, Once and
+# CPU in internal/testdevices. make lint and make nocgo vet all tests.
 race: ## run the tests of all that has threads under the race detector; what it measures is not for the user's cache
-	@HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race $(filter-out %/internal/rooms,$(NOT_PLAIN))
+	@HALOX_CACHE=$(CURDIR)/.cache/race $(GO) test -race -vet=off $(RACE)
 
-nocgo: ## build all without cgo, and run the tests of what differs then
+nocgo: ## build and vet all without cgo, and run the tests of what differs then
 	CGO_ENABLED=0 $(GO) build ./...
 	CGO_ENABLED=0 $(GO) vet ./...
-	@CGO_ENABLED=0 $(GO) test $(NOT_PLAIN)
+	@CGO_ENABLED=0 $(GO) test -vet=off $(addprefix ./,$(NOCGO))
+	@CGO_ENABLED=0 $(GO) test -vet=off -run '$(NOCGO_RUN)' ./cmd/halox
 
 test-mpi: mpi ## test what runs as several processes, under each MPI library that can be had, or with LIBRARIES=first the first
-	HALOX_TEST_MPI=$(LIBRARIES) $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
+	HALOX_TEST_SEED=0 HALOX_TEST_MPI=$(LIBRARIES) $(GO) test $(TESTFLAGS) -run '$(MPI_RUN)' $(addprefix ./,$(MPI_TESTS))
 
 # Skipped where the tests are not root's, or namespaces cannot be had.
 test-netns: mpi ## test processes on several hosts, which are network namespaces of this one; as root, with iproute2

@@ -60,23 +60,25 @@ func TestPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir() // of all, so that halox is compiled once
-	if err := os.Symlink(root, filepath.Join(dir, "halox")); err != nil {
-		t.Fatal(err)
-	}
 	for page, folder := range map[string]string{"embedding.md": "heat", "points.md": "membrane", "ranks.md": "total"} {
-		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), dir, folder) })
+		t.Run(folder, func(t *testing.T) { follow(t, read(t, page), root, folder) })
 	}
 }
 
-// follow does what a page says beside halox, in a folder of that name, which it makes.
-func follow(t *testing.T, page, dir, folder string) {
+// follow does what a page says beside halox, in a folder of that name, which it makes. Where the page has the program take halox
+// from the folder beside it, it takes the root itself, of which the tests have compiled all packages.
+func follow(t *testing.T, page, root, folder string) {
 	scripts, programs, outputs := blocks(page, "sh"), blocks(page, "go"), blocks(page, "")
 	if len(scripts) != 2 || len(programs) != 1 || len(outputs) != 1 {
 		t.Fatalf("the page has %d scripts, %d programs and %d outputs", len(scripts), len(programs), len(outputs))
 	}
+	dir := t.TempDir()
 	shell(t, dir, scripts[0])
 	dir = filepath.Join(dir, folder)
+	if !strings.Contains(read(t, filepath.Join(dir, "go.mod")), "replace github.com/halox/halox => ../halox\n") {
+		t.Fatal("the program does not take halox from the folder beside it")
+	}
+	shell(t, dir, "go mod edit -replace 'github.com/halox/halox="+root+"'")
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(programs[0]), 0o644); err != nil {
 		t.Fatal(err)
 	}

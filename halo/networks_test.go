@@ -17,13 +17,17 @@ import (
 
 // Exchanges of random cuts over each network, and accumulations, are those of geometry and of one process.
 func TestProcessesOverNetworks(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, network := range testNetworks(t) {
-			for _, tc := range []struct {
+		for i, network := range testNetworks(t) {
+			for j, tc := range []struct {
 				program string
 				ranks   []int
 			}{{"geometry", []int{2, 3, 4}}, {"accumulate", []int{2, 3}}} {
-				for _, ranks := range testdevices.Spread(1, tc.ranks) {
+				if !testdevices.Turn(i+j, 2, 2) {
+					continue
+				}
+				for _, ranks := range testdevices.Some(1, tc.ranks) {
 					t.Run(fmt.Sprintf("%s/%s/%d", network.name, tc.program, ranks), func(t *testing.T) {
 						r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 200 * time.Second, Env: append(network.env, networkVariable+"="+network.name)})
 						r.Succeeds(t)
@@ -76,6 +80,7 @@ func testNetworks(t *testing.T) []testNetwork {
 
 // What trials of networks find is taken from then on. A network that is named has to be right, whatever its library says.
 func TestProcessesTryNetworks(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		gpus := testdevices.Environment(t, 2)
 		for _, tc := range []struct{ name, nccl, found string }{

@@ -17,7 +17,7 @@ func TestProcesses(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			program string
-			ranks   []int // the first alone under the race detector, but for geometry
+			ranks   []int // one of them unless tests are long, but for geometry
 		}{
 			{"geometry", []int{2, 3, 4}},
 			{"different plans", []int{3}},
@@ -32,7 +32,7 @@ func TestProcesses(t *testing.T) {
 			if tc.program == "geometry" {
 				few = 2
 			}
-			for _, ranks := range testdevices.Few(few, tc.ranks) {
+			for _, ranks := range testdevices.Some(few, tc.ranks) {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 200 * time.Second})
 					r.Succeeds(t)

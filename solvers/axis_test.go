@@ -152,13 +152,14 @@ func modeProblem(t testing.TB, mix string, finer int) (p *Problem, steps int64) 
 // Between walls of all kinds, in all mixes, heat comes closer to the solution with the square of the spacing, and is the
 // same over several devices as on one.
 func TestOrderBetweenWalls(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	set := testdevices.Host(t, 4)
 	alone := how{TwoStream, LeftRight, p2p.Auto, domain.Vec{1, 1, 1}}
 	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
 		together := alone
 		together.parts = parts
-		for _, mix := range testdevices.Few(3, mixes(dims)) {
+		for _, mix := range testdevices.Again(3, testdevices.Some(6, mixes(dims))) {
 			t.Run(mix, func(t *testing.T) {
 				var errors []float64
 				for finer := range 5 - dims {

@@ -17,6 +17,7 @@ import (
 // What a dry run counts is what a run with norms, and with a look at all of its field, held at most, byte for
 // byte, of each device and of pinned memory; and nothing is allocated to find out.
 func TestADryRunCountsWhatARunHolds(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		type counted struct {
 			size  []int
@@ -24,18 +25,18 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 			kinds string
 			cuts  []domain.Vec
 		}
-		cases := testdevices.Few(2, []counted{
+		cases := testdevices.Again(2, testdevices.Some(4, []counted{
 			{[]int{17, 12, 11}, kernels.Float64, "dnddpp", []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
 			{[]int{12, 9, 17}, kernels.Float32, "ntdnpp", []domain.Vec{{1, 1, 3}}},
 			{[]int{23, 19}, kernels.Float64, "ddpp", []domain.Vec{{2, 2, 1}}},
 			{[]int{40, 31}, kernels.Float32, "ppnd", []domain.Vec{{1, 3, 1}}},
-		})
+		}))
 		for i, c := range cases {
 			p := problem(t, c.size, c.real, c.kinds)
 			for _, parts := range c.cuts {
 				for j, h := range ways() {
 					h.parts = parts
-					if !unsuited(h.scheme, p) && (testdevices.Long() || j%len(cases) == i) { // each way once
+					if !unsuited(h.scheme, p) && testdevices.Turn(i+j, 2*len(cases), 2*len(cases)) { // each way once, in two runs
 						t.Run(fmt.Sprintf("%v/%s/%s/%v", c.size, c.real, c.kinds, h), func(t *testing.T) { countedAsHeld(t, set, p, h) })
 					}
 				}
@@ -46,12 +47,13 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 
 // A stencil that reaches corners and two layers has other tables, and more.
 func TestADryRunCountsWideStencils(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
-		kinds := testdevices.Few(2, stencil.Kinds(3))
+		kinds := testdevices.Again(2, testdevices.Some(4, stencil.Kinds(3)))
 		for i, k := range kinds {
 			p := of(t, problem(t, []int{13, 14, 15}, kernels.Float64, "ddddpp"), k)
 			for j, h := range ways() {
-				if h.parts = (domain.Vec{1, 2, 1}); h.scheme != Baseline && !unsuited(h.scheme, p) && (testdevices.Long() || j%len(kinds) == i) { // each way once
+				if h.parts = (domain.Vec{1, 2, 1}); h.scheme != Baseline && !unsuited(h.scheme, p) && testdevices.Turn(i+j, 2*len(kinds), 2*len(kinds)) { // each way once, in two runs
 					t.Run(fmt.Sprintf("%v/%v", k, h), func(t *testing.T) { countedAsHeld(t, set, p, h) })
 				}
 			}

@@ -29,9 +29,10 @@ func inGroups() (all []how) {
 // Several steps between two exchanges give the bits and the norms of the reference: every kind of stencil, type, kind of
 // wall, cut, scheme, order and path, chosen at random.
 func TestGroupsGiveOneAnswer(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
 		r, made := rand.New(rand.NewPCG(1, 7)), 0
-		for c := range testdevices.Few(60, make([]struct{}, 240)) {
+		for _, c := range testdevices.Again(40, testdevices.Some(60, testdevices.Numbers(240))) {
 			p := randomProblem(t, r)
 			steps, every := 3+r.IntN(9), 1+r.IntN(5)
 			want, norms := expected(p, steps)
@@ -100,8 +101,9 @@ func inGroupsOf(p *Problem, steps int) *Problem {
 // Kernels that sweep ghosts, and store several layers into those of neighbours, give the bits and norms of the reference on
 // GPUs that the CPU plays.
 func TestGroupsOnCPU(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	const steps = 7
-	for _, c := range []conformance{
+	for place, c := range []conformance{
 		{"plane", problem(t, []int{40, 13}, kernels.Float64, "dntt"), []domain.Vec{{2, 1, 1}}},
 		{"fourth order", of(t, problem(t, []int{19, 16, 17}, kernels.Float32, "dtnnpp"), stencil.Kind{Points: 13, Shape: stencil.StarShape}), []domain.Vec{{2, 1, 2}}},
 		{"box", of(t, problem(t, []int{14, 12, 13}, kernels.Float64, "ddnnpp"), stencil.Kind{Points: 27, Shape: stencil.BoxShape}), []domain.Vec{{1, 2, 2}}},
@@ -109,7 +111,7 @@ func TestGroupsOnCPU(t *testing.T) {
 		want, norms := expected(c.problem, steps)
 		for i, h := range []how{{scheme: Fused, path: p2p.Direct}, {scheme: TwoStream, order: LeftRight, path: p2p.Peer}, {scheme: Assisted, order: LeftRight, path: p2p.Direct}, {scheme: Graph, path: p2p.Staged}, {scheme: Blocked, path: p2p.Peer}} {
 			h.parts = c.cuts[0]
-			if unsuited(h.scheme, c.problem) {
+			if unsuited(h.scheme, c.problem) || !testdevices.Turn(place+i, 2, 2) {
 				continue
 			}
 			p := inGroupsOf(c.problem, max(2, 4-i))
@@ -126,6 +128,7 @@ func TestGroupsOnCPU(t *testing.T) {
 // Trials of the number of steps between two exchanges, on GPUs that the CPU plays, are of all numbers that fit, are remembered,
 // and begin anew where one of them is not. A scheme that makes no groups is tried without.
 func TestFastestGroup(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	set := testdevices.CPUBesideThreads(t, 2)
 	p := problem(t, []int{12, 8, 13}, kernels.Float64, "dnddnn")
@@ -191,9 +194,10 @@ func TestGroupsEndAtAnyStep(t *testing.T) {
 
 // A dry run of groups of steps counts what a run holds, byte for byte.
 func TestADryRunCountsGroups(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		p := inGroupsOf(problem(t, []int{17, 12, 11}, kernels.Float64, "dnddpp"), 4)
-		for _, h := range testdevices.Few(4, inGroups()) {
+		for _, h := range testdevices.Again(3, testdevices.Some(4, inGroups())) {
 			h.parts = domain.Vec{1, 2, 2}
 			t.Run(h.String(), func(t *testing.T) { countedAsHeld(t, set, p, h) })
 		}
@@ -214,7 +218,7 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 		}
 		const steps = 21
 		plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Staged, parts: parts}, Options{Steps: steps, CheckEvery: 10})
-		for i, h := range testdevices.Few(3, inGroups()) {
+		for i, h := range testdevices.Again(3, testdevices.Some(6, inGroups())) {
 			if h.parts = parts; h.scheme == Graph {
 				continue // walls change
 			}
@@ -233,11 +237,12 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 // Without neighbours scheme blocked makes passes over as many steps as there are between two looks at norms, and gives the
 // bits and the norms of the reference.
 func TestPassesGiveOneAnswer(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
-		r := rand.New(rand.NewPCG(5, 9))
-		cases := testdevices.Times(10, 40)
+		r := rand.New(rand.NewPCG(5, 9+uint64(testdevices.Seed())))
+		cases := len(testdevices.Again(8, testdevices.Some(16, testdevices.Numbers(40))))
 		if testdevices.OnCPU(set.Devices[0]) { // which compiles a program or two for each
-			cases = len(testdevices.Spread(6, make([]struct{}, 12)))
+			cases = len(testdevices.Some(3, testdevices.Numbers(12)))
 		}
 		for c := 0; c < cases; {
 			p := randomProblem(t, r)

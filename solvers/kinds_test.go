@@ -41,7 +41,7 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 				if k.Shape == stencil.StarShape {
 					walls = append(walls, "tdnttd")
 				}
-				for j, w := range testdevices.Few(2, walls) {
+				for j, w := range testdevices.Again(2, testdevices.Some(4, walls)) {
 					cuts := []domain.Vec{{1, 1, 1}, {2, 2, 1}, {3, 1, 1}}
 					if dims == 3 {
 						cuts = []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}, {2, 1, 1}}
@@ -57,9 +57,10 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 
 // Eight devices that all meet in one point, and again around a periodic axis.
 func TestOneAnswerOfEightDevices(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
 		for i, k := range stencil.Kinds(3)[1:] {
-			for _, w := range testdevices.Few(1, []string{"pppppp", "dddddd", "ppnddn"}) {
+			for _, w := range testdevices.Again(1, testdevices.Some(2, []string{"pppppp", "dddddd", "ppnddn"})) {
 				c := conformance{problem: of(t, problem(t, []int{8, 7, 9}, kernels.Float64, w), k), cuts: []domain.Vec{{2, 2, 2}}}
 				t.Run(fmt.Sprintf("%v/walls=%s", k, w), func(t *testing.T) { oneAnswer(t, set, c, i, 3) })
 			}
@@ -91,11 +92,12 @@ func TestKindsThatAreRefused(t *testing.T) {
 // Between walls that let nothing through or hold the field at 0, and around periodic axes, a mode decays as the eigenvalue
 // of the Laplacian says, to the order of the stencil.
 func TestKindsConverge(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		for dims, all := range map[int][]string{2: {"dddd", "nnnn", "ndnd", "dndn", "pppp", "nndd", "ddpp"}, 3: {"dddddd", "nnnnnn", "dndndn", "ppddnn"}} {
 			for _, k := range stencil.Kinds(dims) {
-				for _, mix := range testdevices.Few(2, all) {
+				for _, mix := range testdevices.Again(2, testdevices.Some(4, all)) {
 					t.Run(fmt.Sprintf("dims=%d/%v/%s", dims, k, mix), func(t *testing.T) {
 						coarse, fine := modeError(t, set, h, k, mix, 1), modeError(t, set, h, k, mix, 2)
 						if order := math.Log(coarse/fine) / math.Log(3); math.Abs(order-orderOf(k)) > 0.1 {
@@ -115,7 +117,7 @@ func TestLinearFieldsStay(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
 		for _, k := range stencil.Kinds(dims) {
-			for _, mix := range testdevices.Few(5, mixes(dims)) {
+			for _, mix := range testdevices.Again(5, testdevices.Some(10, mixes(dims))) {
 				linear := "1"
 				for a := range dims {
 					if mix[2*a:][:2] == "dd" {

@@ -19,7 +19,7 @@ func TestGraphsOfManySteps(t *testing.T) {
 		want, norms := expected(p, steps)
 		for i, every := range []int64{1 << 30, 37, 36, 17, 5} {
 			for j, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
-				if !testdevices.Turn(i+j, 3) {
+				if !testdevices.Turn(i+j, 1, 3) {
 					continue
 				}
 				h := how{scheme: Graph, path: path, parts: domain.Vec{1, 2, 2}}

@@ -154,11 +154,8 @@ func schemesAmong(p *among) error {
 		square, grouped, steady,
 	} {
 		for j, h := range ways() {
-			if needs, err := scheme.NeedsOf(h.scheme); err != nil || !needs.Processes || !testdevices.Turn(i+j, 3) {
+			if needs, err := scheme.NeedsOf(h.scheme); err != nil || !needs.Processes || !testdevices.Turn(i+j, 3, 3) {
 				continue
-			}
-			if !testdevices.Half(i + j) {
-				continue // each way has every other problem
 			}
 			o := h.options(Options{Steps: 9, CheckEvery: int64(1 + i)})
 			if err := p.run(of, h.path, o, 9); err != nil {
@@ -185,7 +182,7 @@ func toleranceAmong(p *among) error {
 	for i, norm := range []Norm{MaxNorm, L2Norm} {
 		for j, every := range []int64{1, 7} {
 			for k, name := range []Scheme{Baseline, TwoStream, Assisted, Fused, Blocked} {
-				if !testdevices.Turn(i+j+k, 3) {
+				if !testdevices.Turn(i+j+k, 2, 3) {
 					continue
 				}
 				o := Options{Scheme: name, Steps: 60, Norm: norm, CheckEvery: every, Tolerance: norms.MaxChange}

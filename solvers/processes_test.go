@@ -12,6 +12,7 @@ import (
 
 // Several processes make the steps, and come to the norms, of one, to the bit.
 func TestProcesses(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			program string
@@ -25,7 +26,7 @@ func TestProcesses(t *testing.T) {
 			{"intervals", []int{3}, 1},
 			{"refusals", []int{3}, 1},
 		} {
-			for _, ranks := range testdevices.Fewer(1, testdevices.Spread(tc.some, tc.ranks)) {
+			for _, ranks := range testdevices.Again(1, testdevices.Some(tc.some, tc.ranks)) {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 200 * time.Second})
 					r.Succeeds(t)
@@ -42,7 +43,7 @@ func TestProcesses(t *testing.T) {
 func TestProcessesNameWhoIsLost(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		type loss struct{ program, says string }
-		for _, tc := range testdevices.Spread(3, []loss{ // a scheme with assistants or fused, unless tests are long
+		for _, tc := range testdevices.Some(3, []loss{ // a scheme with assistants or fused, unless tests are long
 			{"one stops", "has said nothing for 2s"},
 			{"one is gone", "has said nothing for 2s"},
 			{"one is gone in fused", "has said nothing for 2s"},

@@ -19,6 +19,7 @@ import (
 // A run ends with the very step whose change is small enough, and its field is
 // that of this step, although the devices were given more to do.
 func TestToleranceEndsAtItsStep(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
 		ref := newReference[float64](p)
@@ -30,7 +31,7 @@ func TestToleranceEndsAtItsStep(t *testing.T) {
 		for _, norm := range []Norm{MaxNorm, L2Norm} {
 			for i, every := range []int64{1, 2, 7, 20, 40} {
 				for j, scheme := range Schemes() {
-					if !testdevices.Turn(i+j, 4) {
+					if !testdevices.Turn(i+j, 1, 4) {
 						continue
 					}
 					t.Run(fmt.Sprintf("norm=%s/every=%d/scheme=%s", norm, every, scheme), func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestInterrupt(t *testing.T) {
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		for i, scheme := range Schemes() {
 			for j, every := range []int64{1, 7, 1 << 30} {
-				if !testdevices.Turn(i+j, 2) {
+				if !testdevices.Turn(i+j, 1, 2) {
 					continue
 				}
 				t.Run(fmt.Sprintf("scheme=%s/every=%d", scheme, every), func(t *testing.T) { interrupt(t, set, scheme, every) })
@@ -179,7 +180,7 @@ func closeFreesAll(t *testing.T, scheme Scheme) {
 		}
 		once() // what the driver itself keeps
 		before := used()
-		for range testdevices.Times(1, 3) {
+		for range testdevices.Again(1, testdevices.Numbers(3)) {
 			once()
 		}
 		if after := used(); after > before {

@@ -38,6 +38,7 @@ func disturbing(set *testdevices.Set, what ...string) *testdevices.Set {
 // Problems of all kinds and sizes give the bits of a scheme without whole steps, by one
 // that makes these, while the first GPU pauses at random.
 func TestSoak(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 		disturbed := disturbing(set, "PAUSES")

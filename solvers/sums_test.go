@@ -14,6 +14,7 @@ import (
 // Norms have the same bits after every step, whatever the scheme, the cut and the backend: so runs stop at the
 // same step by either norm.
 func TestNormsDependOnTheProblemAlone(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	const steps = 6
 	for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
 		p := problem(t, []int{13, 10, 9}, real, "ddnndd")
@@ -37,12 +38,12 @@ func TestNormsDependOnTheProblemAlone(t *testing.T) {
 		}
 		for k, parts := range []domain.Vec{{1, 1, 1}, {1, 1, 3}, {2, 2, 1}, {3, 1, 1}, {1, 3, 2}} {
 			for i, scheme := range Schemes() {
-				if !testdevices.Turn(k+i, 4) {
+				if !testdevices.Turn(k+i, 2, 4) {
 					continue
 				}
 				h := how{scheme, LeftRight, pathOf(scheme), parts}
 				t.Run(fmt.Sprintf("type=%s/backend=host/%v", real, h), func(t *testing.T) { check(t, testdevices.Host(t, 6), h) })
-				if n := parts[0] * parts[1] * parts[2]; (n == 3 || n == 4 && real == kernels.Float64) && (testdevices.Long() || (parts[0] == 3) == (real == kernels.Float32) && i%2 == int(parts[0])%2) { // one type of each cut, every other scheme
+				if n := parts[0] * parts[1] * parts[2]; (n == 3 || n == 4 && real == kernels.Float64) && testdevices.Turn(k+i, 4, 4) {
 					t.Run(fmt.Sprintf("type=%s/backend=cuda-on-cpu/%v", real, h), func(t *testing.T) { check(t, testdevices.CPU(t, n), h) })
 				}
 			}
@@ -52,6 +53,7 @@ func TestNormsDependOnTheProblemAlone(t *testing.T) {
 
 // Fast sums are right up to rounding.
 func TestFastNorms(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	p := problem(t, []int{13, 10, 9}, kernels.Float64, "ddnndd")
 	h := how{TwoStream, LeftRight, pathOf(TwoStream), domain.Vec{1, 1, 3}}
 	_, want := solve(t, testdevices.Host(t, 3), p, h, Options{Steps: 3})

@@ -17,7 +17,7 @@ func TestTraceOfSchemes(t *testing.T) {
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for i, cut := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {2, 1, 2}} {
 			for j, h := range ways() {
-				if !testdevices.Turn(i+j, 3) {
+				if !testdevices.Turn(i+j, 1, 3) {
 					continue
 				}
 				if h.parts = cut; h.scheme == Resident || h.scheme == Ranks {

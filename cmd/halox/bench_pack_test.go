@@ -50,6 +50,7 @@ func drawn(t *testing.T, plot string) {
 
 // A small bench on a host device leaves its table, its record and its plot.
 func TestBenchPack(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	plot := filepath.Join(t.TempDir(), "p.png")
 	out, r := packs(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000", "--unpack", "--plot", plot)
 	drawn(t, plot)
@@ -102,6 +103,7 @@ func labelled(row results.Row, label string) float64 {
 // An engine that does not suit a layout has no row; the driver's copies are always
 // measured.
 func TestBenchPackUnsuited(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	out, r := packs(t, "--engines", "targeted", "--match", "LAMMPS_atomic/d=1217", "--to", "pinned", "--blocks", "3", "--no-check")
 	if len(r.Rows) != 1 || r.Rows[0].Text("engine") != "copies" || r.Rows[0].Checked || r.Rows[0].Text("memory") != datatypes.ToPinned || labelled(r.Rows[0], "thread_blocks") != 3 {
@@ -166,6 +168,7 @@ func TestBenchPackLists(t *testing.T) {
 
 // A figure measures its own contenders on its own layouts.
 func TestBenchPackFigure(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	for _, tc := range []struct {
 		figure, to string

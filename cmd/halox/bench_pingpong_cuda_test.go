@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/cuda/cudafake"
+	"github.com/halox/halox/internal/testdevices"
 )
 
 // Without a link that carries data messages go through the host only, and bench
 // pingpong says so before anything else.
 func TestBenchPingPongWithoutALink(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	fake := withFake(t)
 	fake.SetLink(1, 0, cudafake.LinkLying)
 	code, out, notes := cli("bench", "pingpong", "--backend", "cuda", "--match", "wu/V/n=1024")

@@ -33,6 +33,7 @@ func pings(t *testing.T, args ...string) (out string, r *results.Record) {
 
 // A small bench between host devices leaves its table, its record and its plot.
 func TestBenchPingPong(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	plot := filepath.Join(t.TempDir(), "p.png")
 	out, r := pings(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000",
 		"--paths", "direct,peer,staged", "--plot", plot)
@@ -66,6 +67,7 @@ func goes(r *results.Record, from, to, link string) bool {
 // Small layouts of many suites arrive as they should, there and back, in fragments that
 // do not suit them. Those of layouts in one piece need none.
 func TestBenchPingPongInFragments(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	_, r := pings(t, "--most", "3000", "--suites", "ddtbench,jenkins,hand,shoc", "--fragment", "200", "--ring", "2", "--remote",
 		"--paths", "direct,peer", "--budget", "1ns")
@@ -86,6 +88,7 @@ func TestBenchPingPongInFragments(t *testing.T) {
 
 // A device sends to itself, beside something else.
 func TestBenchPingPongOnOneBusyDevice(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	out, r := pings(t, "--devices", "1,1", "--match", "jenkins/vector-512/blocks=128,block=8$", "--engine", "units,copies,units", "--busy", "0.5", "--blocks", "3",
 		"--no-check", "--paths", "direct", "--budget", "5ms")
 	if len(r.Devices) != 1 || !goes(r, "1", "1", "") || labelled(r.Rows[0], "thread_blocks") != 3 || !slices.Equal(contended(r), []string{"direct, units", "direct, copies"}) || len(r.Rows) != 2 {
@@ -153,6 +156,7 @@ func TestBenchPingPongLists(t *testing.T) {
 
 // A figure measures its own engines over its own path, unless told another.
 func TestBenchPingPongFigure(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	for _, tc := range []struct {
 		figure, first string // contender
@@ -173,6 +177,7 @@ func TestBenchPingPongFigure(t *testing.T) {
 
 // A layout that no engine suits has a row that says why; where there is no other, that is an error.
 func TestBenchPingPongUnsuited(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	file := filepath.Join(t.TempDir(), "p.json")
 	code, out, errs := cli("bench", "pingpong", "--backend", "host", "--budget", "100us", "--engine", "tree", "--paths", "staged",
@@ -187,6 +192,7 @@ func TestBenchPingPongUnsuited(t *testing.T) {
 
 // Fragments that a message does not go in are no label of its row, and are said not to apply.
 func TestBenchPingPongWithoutFragments(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	file := filepath.Join(t.TempDir(), "p.json")
 	code, out, errs := cli("bench", "pingpong", "--backend", "host", "--budget", "100us", "--paths", "direct",

@@ -41,6 +41,7 @@ func near(t *testing.T, row results.Row, m results.Metric, want float64) {
 
 // Steps with norms are rows of their own, and compared with each other.
 func TestBenchSchemesWithNorms(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused,resident", "--norms", "0,1,4,1")
 	if len(r.Rows) != 3*3 {
@@ -66,6 +67,7 @@ func TestBenchSchemesWithNorms(t *testing.T) {
 
 // Either way to sum has rows of its own, and there is one row without norms.
 func TestBenchSchemesBySums(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused", "--norms", "0,1", "--sums", "fast,reproducible")
 	var got []string
@@ -82,7 +84,8 @@ func TestBenchSchemesBySums(t *testing.T) {
 
 // Every scheme is there with every path and order, and its numbers agree.
 func TestBenchSchemes(t *testing.T) {
-	plot, points := filepath.Join(t.TempDir(), "s.png"), testdevices.Fewer(1, []string{"6", "9"})
+	testdevices.InTurn(t, 1, 2)
+	plot, points := filepath.Join(t.TempDir(), "s.png"), testdevices.Some(1, []string{"6", "9"})
 	r, out := benched(t, "schemes", "--devices", "1,2", "--points", strings.Join(points, ","), "--precisions", "float32", "--plot", plot)
 	alone, two := 0, 0
 	for _, s := range scheme.All() {
@@ -185,6 +188,7 @@ func TestBenchSchemesRefuses(t *testing.T) {
 // Strong and weak scaling are against one device, and their modes lie on curves of their
 // own.
 func TestBenchScaling(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	r, out := benched(t, "scaling", "--devices", "1,2,4", "--points", "8", "--precisions", "float64", "--scheme", "two-stream,baseline")
 	if len(r.Rows) != 2*2*3 || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {
@@ -250,6 +254,7 @@ func TestBenchScalingWithGroups(t *testing.T) {
 
 // One mode alone begins with one device, too, and a record that ends anywhere goes on.
 func TestBenchScalingResumes(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "two-stream", "--mode", "weak"}
 	if r, _ := benched(t, args...); len(r.Rows) != 2 || r.Rows[0].Text("mode") != "weak" || r.Rows[0].Text("devices") != "1" {
@@ -277,6 +282,7 @@ func TestBenchScalingResumes(t *testing.T) {
 
 // A record that was interrupted goes on, and rows that were there are compared with the new ones.
 func TestBenchSchemesResumes(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	args := []string{"schemes", "--devices", "2", "--points", "6", "--precisions", "float64"}
 	whole, _ := benched(t, args...)

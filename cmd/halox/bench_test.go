@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 )
 
 // A small bench on host devices leaves its table, its record and its plot.
 func TestBenchExchange(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	dir := t.TempDir()
 	record, plot := filepath.Join(dir, "e.json"), filepath.Join(dir, "e.png")
 	code, out, errs := cli("bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--radius", "1,2",

@@ -28,8 +28,9 @@ func withFake(t *testing.T, flags ...string) *cudafake.Fake {
 
 // A driver that never returns holds up nobody who wants to stop.
 func TestSignalsBesideAStuckDriver(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\n")
-	for _, tc := range testdevices.Fewer(3, []struct {
+	for _, tc := range testdevices.Some(2, []struct {
 		call string
 		args []string
 	}{
@@ -108,6 +109,7 @@ links, from the row to the column, and peer access, tried with data:
 }
 
 func TestDevicesOfADriverThatFails(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	for _, tc := range []struct {
 		name  string
@@ -224,6 +226,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 // A path that a link has not is left out, with the reason. What fails ends the bench, and
 // leaves the record of what there was.
 func TestBenchSchemesOfAClosedLink(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	for _, tc := range []struct {
 		paths string
 		rows  int

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 
 // Commands that several processes make together are printed once, with what all of them know.
 func TestLaunchedCommands(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for name, tc := range map[string]struct {
@@ -85,12 +88,14 @@ func numberIn(t *testing.T, text string) float64 {
 
 // Benches of several processes leave one record, which names the process of each device.
 func TestLaunchedBenches(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for name, tc := range map[string]struct {
+		type bench struct {
 			ranks, devices int
 			args           []string
 			rows           map[string]int // by a label and its value, of those with numbers
-		}{
+		}
+		benches := map[string]bench{
 			"links": {3, 3, []string{"links", "--sizes", "8,1001", "--budget", "1ms"}, map[string]int{
 				"path=wire": 2 * (3 + 6 + 3), "path=mpi": 2 * (3 + 6 + 3), "link=processes": 48, "mode=one-way": 24, "mode=ping-pong": 12,
 			}},
@@ -102,7 +107,9 @@ func TestLaunchedBenches(t *testing.T) {
 			"scaling": {3, 6, []string{"scaling", "--points", "16", "--precisions", "float64", "--budget", "20ms", "--scheme", "assisted", "--devices", "1,2,3,4,6"}, map[string]int{
 				"mode=strong": 4, "mode=weak": 4, "devices=3": 0, "devices=4": 2,
 			}},
-		} {
+		}
+		for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(benches))) {
+			tc := benches[name]
 			t.Run(name, func(t *testing.T) {
 				if name != "links" && name != "exchange" { // which have messages of processes and of devices
 					testdevices.Once(t)
@@ -137,6 +144,7 @@ func TestLaunchedBenches(t *testing.T) {
 
 // A bench goes on where it was interrupted, though rank 0 alone has the record.
 func TestLaunchedBenchResumes(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		file := filepath.Join(t.TempDir(), "r.json")
@@ -162,9 +170,10 @@ func TestLaunchedBenchResumes(t *testing.T) {
 
 // What is of one process is refused, once.
 func TestLaunchedCommandsOfOne(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, args := range testdevices.Fewer(2, [][]string{
+		for _, args := range testdevices.Again(2, [][]string{
 			{"bench", "ranks"}, {"bench", "latency"}, {"bench", "sweep"}, {"bench", "pack"}, {"bench", "pingpong"},
 			{"verify", config, "--ranks-for", "1s"}, {"plan", config, "--hosts", "8"},
 		}) {

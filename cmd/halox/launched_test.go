@@ -80,7 +80,7 @@ func TestLaunchedRun(t *testing.T) {
 	_, alone := run(t, small)
 	want := fieldAfter(t, config, 40)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, ranks := range testdevices.Fewer(1, []int{3, 2}) {
+		for _, ranks := range testdevices.Again(1, []int{3, 2}) {
 			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 				folder := t.TempDir()
 				field, record, picture := filepath.Join(folder, "u.npy"), filepath.Join(folder, "r.json"), filepath.Join(folder, "u.png")

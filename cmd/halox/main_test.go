@@ -191,7 +191,8 @@ func TestOverridesAndPrecedence(t *testing.T) {
 }
 
 func TestSamplesRun(t *testing.T) {
-	for _, name := range testdevices.Fewer(1, []string{"laplace2d", "laplace3d", "heat2d", "heat3d"}) {
+	testdevices.InTurn(t, 0, 2)
+	for _, name := range testdevices.Again(1, []string{"laplace2d", "laplace3d", "heat2d", "heat3d"}) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, name+".yaml")

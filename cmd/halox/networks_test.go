@@ -27,7 +27,8 @@ exchange: {scheme: assisted}
 
 // Over each network the field is that of one process, and the record says which it was. Plan tries them, and says what came of it.
 func TestLaunchedNetworks(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.InTurn(t, 1, 2)
+	testdevices.Once(t)
 	config := write(t, "c.yaml", overNetworks)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := append(testdevices.Environment(t, 2), "HALOX_NCCL="+ncclfake.Build(t))
@@ -45,7 +46,7 @@ func TestLaunchedNetworks(t *testing.T) {
 			return content(t, file), *r
 		}
 		want, _ := field(1)
-		for _, n := range []struct{ name, carrier string }{{"mpi", ""}, {"mpi-device", ""}, {"nccl", "NCCL 2.27.5 over FAKE/SOCKET"}} {
+		for _, n := range testdevices.Some(2, []struct{ name, carrier string }{{"mpi", ""}, {"mpi-device", ""}, {"nccl", "NCCL 2.27.5 over FAKE/SOCKET"}}) {
 			got, r := field(2, "exchange.network="+n.name)
 			if string(got) != string(want) {
 				t.Errorf("network %s: another field", n.name)

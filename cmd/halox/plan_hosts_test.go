@@ -39,6 +39,7 @@ func plannedHosts(t *testing.T, args ...string) (string, []results.Row) {
 
 // A faster network is at least as efficient, on one host nothing is lost, and the curves end at the number of hosts that was asked for.
 func TestPlanHosts(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testdevices.Once(t)
 	picture := filepath.Join(t.TempDir(), "hosts.svg")
 	out, rows := plannedHosts(t, "--set", "grid.size=[1024,1024,1024]", "--hosts", "10000", "--network", "10gbe,ndr400x4", "--measured", measuredSchemes, "--plot", picture)
@@ -149,12 +150,13 @@ func TestPlanHostsAsTheConfigCuts(t *testing.T) {
 }
 
 func TestPlanHostsRefuses(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testdevices.Once(t)
 	network := filepath.Join(t.TempDir(), "network.yaml")
 	if err := os.WriteFile(network, []byte("latency_us: 1\nbandwidth_gb_s: 0\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range testdevices.Few(4, []struct {
+	for _, tc := range testdevices.Some(5, []struct {
 		args string
 		want string
 	}{

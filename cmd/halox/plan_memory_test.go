@@ -14,10 +14,11 @@ import (
 
 // What plan says of the memory is what a run with all its outputs holds, byte for byte.
 func TestPlanSaysWhatARunHolds(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	measured(t)
 	dir := t.TempDir()
 	file := write(t, "c.yaml", planned)
-	for _, name := range testdevices.Fewer(2, scheme.All()) {
+	for _, name := range testdevices.Again(2, testdevices.Some(4, scheme.All())) {
 		t.Run(string(name), func(t *testing.T) {
 			config, err := loadConfig(file, []string{
 				"exchange.scheme=" + string(name), "stop.iterations=5", "stop.tolerance=1e-300", "stop.check_every=2", "exact=sin(x)",

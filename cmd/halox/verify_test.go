@@ -13,7 +13,7 @@ import (
 
 func TestVerify(t *testing.T) {
 	measured(t)
-	for _, c := range testdevices.Fewer(1, testdevices.Few(2, []struct {
+	for _, c := range testdevices.Again(1, testdevices.Some(2, []struct {
 		name   string
 		set    []string
 		says   []string

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -343,27 +345,28 @@ func TestRunEnds(t *testing.T) {
 }
 
 // The sources compile with options and without: those with all kinds of calls for each generation of GPUs, if tests are
-// long, the others for one. Most of them only then: they take longest, and tests run them as C++.
+// long, the others for one. Otherwise one of them: they take long, and tests run them as C++.
 func TestSourceCompiles(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.InTurn(t, 1, 2)
+	testdevices.Once(t)
 	if testing.Short() {
 		t.Skip("SKIPPED: it has NVRTC work for minutes")
 	}
-	for name, c := range map[string]struct {
+	type compiled struct {
 		from        kernels.Source
 		defines     []string
 		generations []string
-	}{
+	}
+	all := map[string]compiled{
 		"plain":             {source(), nil, testdevices.Generations(0)},
 		"all":               {source(), []string{"RANK_CHECKS", "RANK_QUEUES", "RANK_PROXY"}, testdevices.Generations(2)},
 		"messages":          {messagesSource(), []string{"RANK_CHECKS"}, []string{"sm_80"}},
 		"messages by proxy": {messagesSource(), []string{"RANK_QUEUES", "RANK_PROXY"}, []string{"sm_90"}},
 		"collectives":       {collectivesSource(), []string{"RANK_CHECKS"}, []string{"sm_90"}},
 		"proxy":             {kernels.Source{Name: "proxy.cu", Text: proxyText}, []string{"RANK_PROXY"}, []string{"sm_100"}},
-	} {
-		if !testdevices.Long() && name != "all" && name != "messages" {
-			continue
-		}
+	}
+	for _, name := range testdevices.Some(1, slices.Sorted(maps.Keys(all))) {
+		c := all[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.from.Defines = c.defines

@@ -139,7 +139,7 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 // Collectives of all kinds, one after the other, between ranks that pause, give what the order of joins says, with all
 // bits, for any number of ranks and devices. Their counts of parts wrap around.
 func TestCollectives(t *testing.T) {
-	for _, devices := range testdevices.Spread(2, []int{1, 2, 3}) {
+	for _, devices := range testdevices.Some(2, []int{1, 2, 3}) {
 		t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
 			eachLink(t, devices, func(t *testing.T, s *testdevices.Set) {
 				s.Devices = s.Devices[:min(devices, len(s.Devices))]
@@ -160,7 +160,7 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 	}
 	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
 	if together != nil && testdevices.OnCPU(s.Devices[0]) {
-		rounds = len(testdevices.Few(15, make([]struct{}, rounds))) // as by proxies
+		rounds = len(testdevices.Again(15, testdevices.Some(30, testdevices.Numbers(rounds)))) // as by proxies
 	}
 	rounds = onGPUs(t, s, rounds, 50)
 	room := int64(8 * mostValues)
@@ -242,6 +242,7 @@ type odd struct{ What, Rank int64 }
 
 // Ranks that differ in what they call fail with what they called, and who is missing is named.
 func TestOddCollectives(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	cases := []struct {
 		what string
 		is   error

@@ -142,6 +142,7 @@ func twiceOnHost(memory []*streams.Memory) func(r *ranks.Rank) {
 // Who has passed a barrier sees what was put before it, though other ranks have come to the next one already. Two processes with two
 // devices each have it that a device reaches one directly, and others by a proxy that has more to do for that.
 func TestBarrierAfterBarrier(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		const slot = 1 << 18
 		var m []*streams.Memory

@@ -256,7 +256,7 @@ func TestApart(t *testing.T) {
 		return
 	}
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, name := range testdevices.Spread(3, slices.Sorted(maps.Keys(parts))) {
+		for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(parts))) {
 			t.Run(name, func(t *testing.T) {
 				r := in.Run(t, part(t, "tests", name))
 				if n := strings.Count(r.Out, " found: "); n != 3 || strings.Contains(r.Out, "--- FAIL") {
@@ -277,7 +277,7 @@ func TestLostProcess(t *testing.T) {
 		return
 	}
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, name := range testdevices.Spread(2, slices.Sorted(maps.Keys(parts))) {
+		for _, name := range testdevices.Some(2, slices.Sorted(maps.Keys(parts))) {
 			t.Run(name, func(t *testing.T) {
 				if strings.HasSuffix(name, "cuda-on-cpu") {
 					testdevices.CPUBesideThreads(t, 1) // skips where the processes could not

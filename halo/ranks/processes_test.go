@@ -77,23 +77,22 @@ func isHeavy(s *testdevices.Set, each int) bool {
 func TestProcesses(t *testing.T) {
 	calls := "^(TestCalls|TestReduction|TestNewWindow|TestValues|TestMatching)$"
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, tc := range []struct {
+		type job struct {
 			name, tests string
 			ranks       int
-			long        bool // only if tests are
-		}{
-			{"calls", calls, 2, false},
-			{"calls", calls + "/backend=", 4, true},
-			{"messages", "^TestPuts$/links=proxy//by_warps", 2, false},
-			{"messages", "^(TestPuts|TestChannels)$/backend=", 4, true},
-			{"channels", "^TestChannels$/backend=host", 4, false},
-			{"collectives", "^TestCollectives$/devices=1/backend=", 3, false},
-			{"runs", "^(TestFail|TestBarrierCoversThirds|TestSameBits)$/backend=", 2, false},
-			{"runs", "^(TestFail|TestBarrierCoversThirds|TestSameBits)$", 4, true},
-		} {
-			if tc.long && !testdevices.Long() {
-				continue
-			}
+		}
+		all := testdevices.Some(3, []job{
+			{"calls", calls, 2},
+			{"messages", "^TestPuts$/links=proxy//by_warps", 2},
+			{"channels", "^TestChannels$/backend=host", 4},
+			{"collectives", "^TestCollectives$/devices=1/backend=", 3},
+			{"runs", "^(TestFail|TestBarrierCoversThirds|TestSameBits)$/backend=", 2},
+		})
+		if testdevices.Long() {
+			all = append(all, job{"calls", calls + "/backend=", 4}, job{"messages", "^(TestPuts|TestChannels)$/backend=", 4},
+				job{"runs", "^(TestFail|TestBarrierCoversThirds|TestSameBits)$", 4})
+		}
+		for _, tc := range all {
 			t.Run(fmt.Sprintf("%s/%d", tc.name, tc.ranks), func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: "tests", Ranks: tc.ranks, Limit: 250 * time.Second, Env: []string{testsVariable + "=" + tc.tests}})
 				r.Succeeds(t)

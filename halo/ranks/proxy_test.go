@@ -22,7 +22,7 @@ func usesProxy(t *testing.T) bool { return strings.Contains(t.Name(), byProxy) }
 // fewByProxy returns so many rounds, or, by proxies under the race detector, which slows them down most, a few.
 func fewByProxy(t *testing.T, rounds int) int {
 	if usesProxy(t) {
-		return len(testdevices.Few(15, make([]struct{}, rounds)))
+		return len(testdevices.Again(15, testdevices.Some(30, testdevices.Numbers(rounds))))
 	}
 	return rounds
 }
@@ -39,13 +39,23 @@ func onGPUs(t *testing.T, s *testdevices.Set, rounds, times int) int {
 	return rounds * times
 }
 
-// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies.
+// eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies. In tests of one process GPUs that the
+// CPU plays do it in one way or the other, by turns, unless tests are long: half of the tests in either.
 func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 	t.Helper()
-	testdevices.EachKernel(t, n, f)
+	place := 0
+	for _, letter := range t.Name() {
+		place += int(letter)
+	}
+	testdevices.Each(t, n, f)
+	if together != nil || testdevices.Turn(place, 2, 1) {
+		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPU(t, n)) })
+	}
 	t.Run(byProxy, func(t *testing.T) {
 		t.Run("backend=cuda", func(t *testing.T) { f(t, testdevices.GPUs(t)) })
-		t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, n)) })
+		if together != nil || testdevices.Turn(place+1, 2, 1) {
+			t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, testdevices.CPUBesideThreads(t, n)) })
+		}
 	})
 }
 
@@ -83,6 +93,7 @@ func openedServed(t *testing.T, s *testdevices.Set, kernel string, limit time.Du
 
 // What was put arrives, though all ranks have ended before: more than the ring of commands holds.
 func TestProxyDoesWhatIsLeft(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	eachServed(t, func(t *testing.T, s *testdevices.Set) {
 		const bytes = 8 * 150
 		w := openedServed(t, s, "leave", 0)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 )
 
@@ -39,7 +40,7 @@ func TestPrograms(t *testing.T) {
 			{"lent", []int{2}},
 			{"signals", []int{2}},
 		} {
-			for _, ranks := range tc.ranks {
+			for _, ranks := range testdevices.Some(1, tc.ranks) {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
 					allDone(t, in, in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks}), ranks)
 				})

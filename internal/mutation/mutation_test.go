@@ -16,6 +16,8 @@ import (
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	"github.com/halox/halox/internal/testdevices"
 )
 
 // suite is the arguments of `go` for the conformance tests on host devices. They
@@ -120,17 +122,11 @@ func TestEveryFaultHasItsPlace(t *testing.T) {
 // TestFaultsAreFound wants every fault to fail a test of the suite, or every ninth one unless tests are long; one that does
 // not compile, or never ends, shows nothing.
 func TestFaultsAreFound(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	if testing.Short() {
 		t.Skip("SKIPPED: builds and runs the tests of halo once a fault")
 	}
-	faults := faults
-	if os.Getenv("HALOX_TEST_LONG") == "" { // see testdevices.Long
-		var some []fault
-		for i := 0; i < len(faults); i += 18 {
-			some = append(some, faults[i])
-		}
-		faults = some
-	}
+	faults := testdevices.Some(4, faults)
 	outcomes := make([]outcome, len(faults))
 	t.Run("fault", func(t *testing.T) { // ends when all that is parallel in it has
 		for i, f := range faults {

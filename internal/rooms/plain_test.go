@@ -1,38 +1,27 @@
 package rooms
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// The packages that the Makefile keeps from the race detector, and from the tests without cgo, start no goroutine and bind no
-// library, nor do their tests.
+// The packages that the Makefile keeps from the race detector start no goroutine and bind no library, nor do their tests.
 func TestPlainPackages(t *testing.T) {
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list := regexp.MustCompile(`(?m)^PLAIN := (.*)$`).FindSubmatch(makefile)
-	if list == nil {
-		t.Fatal("the Makefile has no PLAIN")
-	}
-	for _, name := range strings.Fields(string(list[1])) {
+	for _, name := range listOf(t, "PLAIN") {
 		files, err := filepath.Glob(filepath.Join("../..", name, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Errorf("%s: no files: %v", name, err)
 		}
 		for _, file := range files {
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if what := notPlain(parsed); what != "" {
+			if what := notPlain(parsedFile(t, file)); what != "" {
 				t.Errorf("%s has %s, and the Makefile calls %s plain", file, what, name)
 			}
 		}
@@ -42,7 +31,8 @@ func TestPlainPackages(t *testing.T) {
 		"package a\nfunc f(w G) { w.Go(f) }":                                   "a call of Go",
 		"package a\nimport \"C\"":                                              `import "C"`,
 		"package a\nimport \"github.com/halox/halox/internal/cuda\"":           "a binding",
-		"//go:build cgo\n\npackage a":                                          "a build constraint",
+		"//go:build cgo\n\npackage a":                                          aConstraint,
+		"//go:build !race\n\npackage a":                                        "a build constraint of the race detector",
 		"package a\nimport \"strings\"\nfunc f() { strings.Fields(\"go f\") }": "",
 	} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), "a.go", source, parser.ParseComments)
@@ -55,12 +45,85 @@ func TestPlainPackages(t *testing.T) {
 	}
 }
 
+// The packages that the Makefile tests without cgo are those with tests that differ then: some file of them that is no test
+// binds a library, or is for builds with cgo or without.
+func TestPackagesThatDifferWithoutCgo(t *testing.T) {
+	differ := map[string]bool{}
+	tests, err := filepath.Glob("../../*/*_test.go")
+	for _, deeper := range []string{"../../*/*/*_test.go", "../../*/*/*/*_test.go"} {
+		more, again := filepath.Glob(deeper)
+		tests, err = append(tests, more...), errors.Join(err, again)
+	}
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("no tests: %v", err)
+	}
+	for _, test := range tests {
+		folder := filepath.Dir(test)
+		if _, seen := differ[folder]; seen {
+			continue
+		}
+		differ[folder] = false
+		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			what := notPlain(parsedFile(t, file))
+			differ[folder] = differ[folder] || !strings.HasSuffix(file, "_test.go") && slices.Contains([]string{aConstraint, importOfC, aBinding}, what)
+		}
+	}
+	var want []string
+	for folder, differs := range differ {
+		if differs {
+			want = append(want, strings.TrimPrefix(filepath.ToSlash(folder), "../../"))
+		}
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(slices.Values(listOf(t, "NOCGO"))); !slices.Equal(got, want) {
+		t.Errorf("the Makefile tests %v without cgo; those that differ are %v", got, want)
+	}
+}
+
+// listOf is what the Makefile calls by a name.
+func listOf(t *testing.T, name string) []string {
+	t.Helper()
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := regexp.MustCompile(`(?m)^` + name + ` *:= (.*)$`).FindSubmatch(makefile)
+	if list == nil {
+		t.Fatalf("the Makefile has no %s", name)
+	}
+	return strings.Fields(string(list[1]))
+}
+
+func parsedFile(t *testing.T, file string) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+// What notPlain finds that differs without cgo.
+const (
+	aConstraint = "a build constraint of cgo"
+	importOfC   = `import "C"`
+	aBinding    = "a binding"
+)
+
 // notPlain says what in a file starts a goroutine, or differs without cgo; nothing where there is none.
 func notPlain(file *ast.File) (what string) {
 	for _, group := range file.Comments {
 		for _, c := range group.List {
-			if strings.HasPrefix(c.Text, "//go:build ") && regexp.MustCompile(`\b(cgo|race)\b`).MatchString(c.Text) {
-				return "a build constraint"
+			switch {
+			case !strings.HasPrefix(c.Text, "//go:build "):
+			case regexp.MustCompile(`\bcgo\b`).MatchString(c.Text):
+				return aConstraint
+			case regexp.MustCompile(`\brace\b`).MatchString(c.Text):
+				return "a build constraint of the race detector"
 			}
 		}
 	}
@@ -69,9 +132,9 @@ func notPlain(file *ast.File) (what string) {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			if n.Path.Value == `"C"` {
-				what = `import "C"`
+				what = importOfC
 			} else if bindings.MatchString(n.Path.Value) {
-				what = "a binding"
+				what = aBinding
 			}
 		case *ast.GoStmt:
 			what = "a go statement"

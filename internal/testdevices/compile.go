@@ -22,11 +22,11 @@ func CachingCompiler(t *testing.T) *kernels.Compiler {
 	return kernels.NewCompiler(kernels.Options{NVRTC: NVRTC(t), Cache: filepath.Join(moduleRoot(), ".cache", "images")})
 }
 
-// Compile compiles the source for each generation of GPUs that halox runs on, for an H200's alone unless tests are long, or for
-// those that are named. What was compiled stays in the folder .cache of the module. See OtherCompilers.
+// Compile compiles the source for each generation of GPUs that halox runs on, for one unless tests are long, or for
+// those that are named. What was compiled stays in the folder .cache of the module. See Once.
 func Compile(t *testing.T, source kernels.Source, named ...string) {
 	t.Helper()
-	OtherCompilers(t)
+	Once(t)
 	c := CachingCompiler(t)
 	if len(named) == 0 {
 		named = Generations(1)

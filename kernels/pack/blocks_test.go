@@ -47,7 +47,7 @@ func newBlockTable(b *kerneltest.Bench, list []pack.Block, o pack.BlockOptions) 
 func TestBlocks(t *testing.T) {
 	eachList(t, func(b *kerneltest.Bench, l blockList) {
 		for i, w := range blockWays() {
-			if testdevices.OnCPU(b.Device) && (i+len(l.blocks))%6 != 0 {
+			if testdevices.OnCPU(b.Device) && !testdevices.Turn(i+len(l.blocks), 12, 12) {
 				continue
 			}
 			b.T.Run(w.name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package pack
 import (
 	"testing"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 )
@@ -24,5 +25,6 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 }
 
 func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	kerneltest.AcquireAndRelease(t, directExchangeProgram())
 }

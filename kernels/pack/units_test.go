@@ -43,7 +43,7 @@ func newUnitTable(b *kerneltest.Bench, list []pack.Block, o pack.UnitOptions) li
 func TestUnits(t *testing.T) {
 	eachList(t, func(b *kerneltest.Bench, l blockList) {
 		for i, w := range unitWays() {
-			if testdevices.OnCPU(b.Device) && (i+len(l.blocks))%5 != 0 {
+			if testdevices.OnCPU(b.Device) && !testdevices.Turn(i+len(l.blocks), 10, 10) {
 				continue
 			}
 			b.T.Run(w.name, func(t *testing.T) {

@@ -13,16 +13,16 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// compiled are the programs that a compiler for GPUs is given: all if tests are long. Otherwise two of three stars with
-// a tiling and a type are there, with one of their programs, by turns.
+// compiled are the programs that a compiler for GPUs is given: all if tests are long. Otherwise one of three stars with
+// a tiling and a type is there, with one of their programs, by turns and by the seed.
 func compiled() []kernels.Program {
 	if testdevices.Long() {
 		return programs()
 	}
 	var some []kernels.Program
 	for i, each := range kinds() {
-		if i%3 != 1 {
-			some = append(some, each[(i+i/3)%len(each)])
+		if testdevices.Turn(i, 3, 3) {
+			some = append(some, each[(i+i/3+testdevices.Seed()/3)%len(each)])
 		}
 	}
 	return some
@@ -83,10 +83,10 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 // The kernels of steps read nothing by the read-only path, which may keep what others have
 // changed since.
 func TestStepsReadWhatOthersWrite(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	c := testdevices.CachingCompiler(t)
 	for i, p := range compiled() {
-		if i%5 != 0 && !testdevices.Long() { // some of each type, tiling and kind
+		if !testdevices.Turn(i, 5, 5) {
 			continue
 		}
 		t.Run(p.String(), func(t *testing.T) {

@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -23,26 +24,38 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 				all = append(all, s)
 			}
 		}
-		if !testdevices.Long() && device.GoKernels {
-			var some []sample
-			for i, s := range all { // all run as on a GPU, and every other one in turn
-				if i%2 == 0 {
-					some = append(some, s)
-				}
-			}
-			all = some
+		switch { // most take seconds to compile
+		case testdevices.OnCPU(device):
+			all = ofEachForm(t, all)
+		case device.GoKernels:
+			all = testdevices.Again(2, testdevices.Some(4, all))
 		}
-		for i, s := range testdevices.Few(5, all) {
+		for i, s := range all {
 			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
 		}
 	})
 }
 
+// ofEachForm returns one of the samples that have the same kernels, for all that there are, or all samples if tests are long.
+func ofEachForm(t *testing.T, all []sample) (some []sample) {
+	of := map[string][]sample{}
+	for _, s := range all {
+		n := must(newPlan(s.point, s.accesses))(t)
+		key := fmt.Sprint(n.form().kernels(), n.totals() > 0)
+		of[key] = append(of[key], s)
+	}
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		some = append(some, testdevices.Some(1, of[key])...)
+	}
+	return some
+}
+
 // Offsets and components that depend on data, or are beside the footprint, are found without a GPU, whatever the data.
 func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	set := testdevices.Host(t, 1)
-	for name, c := range map[string]struct{ old, new, says string }{
+	type change struct{ old, new, says string }
+	all := map[string]change{
 		"constant":                 {"p.at(u, 1, 0, 0)", "p.at(u, 2 - 1, 0, 0)", ""},
 		"a loop":                   {"p.at(u, 1, 0, 0) + p.at(u, -1, 0, 0)", "both(p)", ""},
 		"beside the footprint":     {"p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", "at(u, ...)"},
@@ -52,10 +65,9 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 		"by the place":             {"p.at(u, 1, 0, 0)", "p.at(u, p.i() % 5, 0, 0)", "at(u, ...)"},
 		"a component by data":      {"p.at(old)", "p.at(old[(int)p.at(u) / 2])", "a component"},
 		"a name that nobody has":   {"p.at(u, 1, 0, 0)", "p.at(w, 1, 0, 0)", `has no access "w"`},
-	} {
-		if !testdevices.Long() && slices.Contains([]string{"constant", "beside the footprint", "by data, as a number", "by a parameter"}, name) {
-			continue // as others: each takes the C++ compiler some seconds
-		}
+	}
+	for _, name := range testdevices.Some(4, slices.Sorted(maps.Keys(all))) {
+		c := all[name]
 		t.Run(name, func(t *testing.T) {
 			s := waveSample()
 			s.point.CUDA = `template <typename P> __device__ __forceinline__ double both(P &p) {

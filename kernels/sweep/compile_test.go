@@ -18,7 +18,7 @@ import (
 // findNVRTC returns NVRTC for a test that does nothing but compile, or skips it where there is none.
 func findNVRTC(t *testing.T) *nvrtc.Compiler {
 	t.Helper()
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	return must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 }
 
@@ -67,6 +67,7 @@ func withFastSums(all []sample) (fast []sample) {
 // Every sample and every linear stencil compiles for each generation of GPUs and keeps its
 // variables in registers; for one of them with fast sums too, whose kernels have fewer registers.
 func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	c := findNVRTC(t)
 	check := func(s sample, archs ...string) {
 		n := must(newPlan(s.point, s.accesses))(t)
@@ -78,17 +79,16 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 		check(s, generationsOf(0, i)...)
 	}
 	for i, s := range withFastSums(linearSamples(t)) {
-		if testdevices.Long() || i%7 == 0 {
+		if testdevices.Turn(i, 14, 14) {
 			check(s, "sm_90")
 		}
 	}
 }
 
 // generationsOf returns the generations of GPUs for which one of four kinds of programs is compiled for the i-th sample: all if
-// tests are long. Otherwise one of the kinds is compiled for every other sample, for one generation, and all kinds for each
-// generation.
+// tests are long. Otherwise one of the kinds is compiled for every fourth sample, for one generation, by the seed.
 func generationsOf(kind, i int) []string {
-	if !testdevices.Long() && (kind+i+i/4)%8 != 0 {
+	if !testdevices.Turn(kind+i+i/4, 16, 16) {
 		return nil
 	}
 	return testdevices.Generations(i / 4)

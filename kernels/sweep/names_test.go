@@ -35,6 +35,7 @@ template <typename P> __device__ __forceinline__ void shrink(P &p) { p.set(small
 
 // A source may hold functions whose accesses have other names.
 func TestTwoFunctionsInOneSource(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	shrink := sample{
 		Point{Name: "shrink", Dims: 2, CUDA: twoFunctions, Elsewhere: []string{"wide", "narrow", "most", "small"}, Go: func(r *Row) {
 			a, b, small := AtComponent[float64](r, "wide", 0, 0, 0, 0), AtComponent[float64](r, "wide", 1, 0, 0, 0), At[float64](r, "small", 0, 0, 0)

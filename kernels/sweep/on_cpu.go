@@ -51,12 +51,12 @@ func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 			err = errors.Join(err, os.RemoveAll(folder))
 		}
 	}()
-	files, err := n.filesOnCPU(c, f)
+	files, err := n.filesOnCPU(c, f, f.kernels())
 	if err != nil {
 		return nil, err
 	}
 	binary := filepath.Join(r.folder, "kernels")
-	if err := n.build(compiler, r.folder, files, "-O1", "-o", binary); err != nil {
+	if err := n.build(compiler, r.folder, files, "-Og", "-o", binary); err != nil {
 		return nil, err
 	}
 	return r, r.start(binary)
@@ -64,10 +64,11 @@ func newOnCPU(n *plan, f form, c classes) (r *onCPU, err error) {
 
 // folding is what a source is compiled with to see whether all its offsets are constants: inlined, with loops unrolled.
 // Then calls for offsets that are none remain, see NEVER_LINKED, and nothing else. An offset of which
-// the compiler proves that it lies in the footprint may pass though it is no constant.
+// the compiler proves that it lies in the footprint may pass though it is no constant. All kernels have the same point
+// function in them: one is compiled, which is measured too, and others, which are inline then, are left out.
 var (
 	folding = []string{"-O3", "-c", "--param=max-completely-peel-times=64", "--param=max-completely-peeled-insns=1000000", "--param=max-unrolled-insns=1000000"}
-	folded  = strings.NewReplacer("inline void NAME() { cpu::trap(#NAME); }", "extern \"C\" void NAME();",
+	folded  = strings.NewReplacer("#define __global__\n", "#define __global__ inline\n", "inline void NAME() { cpu::trap(#NAME); }", "extern \"C\" void NAME();",
 		"#define __forceinline__ inline\n", "#define __forceinline__ inline __attribute__((always_inline))\n",
 		"#pragma unroll\n", "#pragma GCC unroll 64\n", `_Pragma("unroll")`, `_Pragma("GCC unroll 64")`)
 )
@@ -84,7 +85,7 @@ func (n *plan) checkConstants(f form) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	files, err := n.filesOnCPU(n.usualClasses(), f)
+	files, err := n.filesOnCPU(n.usualClasses(), f, f.kernels()[:1])
 	if err != nil {
 		return err
 	}
@@ -124,8 +125,8 @@ func (n *plan) build(compiler, folder string, files map[string]string, options .
 	return nil
 }
 
-// filesOnCPU returns the program with a main program behind it, main.cc, by path.
-func (n *plan) filesOnCPU(c classes, f form) (map[string]string, error) {
+// filesOnCPU returns the program with a main program behind it that runs these kernels, main.cc, by path.
+func (n *plan) filesOnCPU(c classes, f form, names []string) (map[string]string, error) {
 	program := n.programOf("point.cu", n.source(c, f))
 	files, err := program.Files()
 	if err != nil {
@@ -136,11 +137,14 @@ func (n *plan) filesOnCPU(c classes, f form) (map[string]string, error) {
 		main += fmt.Sprintf("#define %s\n", name)
 	}
 	main += "#include \"cpu/cuda.h\"\n#include \"point.cu\"\nstatic const struct {\n\tconst char *name;\n\tvoid (*run)(Sweep);\n} kernels[] = {\n"
-	for _, name := range f.kernels() {
+	for _, name := range names {
 		main += fmt.Sprintf("\t{%q, %s},\n", name, name)
 	}
 	if n.totals() > 0 {
 		for _, name := range f.measuredKernels() {
+			if !slices.Contains(names, name) {
+				continue
+			}
 			main += fmt.Sprintf("\t{%q, %s},\n", name+withMeasured, name+withMeasured)
 		}
 	}

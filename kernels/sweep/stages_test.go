@@ -237,7 +237,7 @@ func TestStagesOnCPU(t *testing.T) {
 			all = append(all, s)
 		}
 	}
-	for _, s := range testdevices.Few(4, all) {
+	for _, s := range testdevices.Again(4, testdevices.Some(4, all)) {
 		t.Run(s.point.Name, func(t *testing.T) {
 			t.Parallel()
 			c := newStageTorus(t, s)
@@ -256,7 +256,8 @@ func TestStagesOnCPU(t *testing.T) {
 
 // Source and twin of a point function with sums of all kinds agree with fast sums too.
 func TestFastSumsOfSourceAndTwin(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.InTurn(t, 0, 2)
+	testdevices.Once(t)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s := waveSample()
 		s.point.Sums = sums.Fast

@@ -25,10 +25,11 @@ func stepPrograms(t *testing.T, s sample) []kernels.Program {
 // those of sweeps do. Steps wait for other GPUs by acquires and signal by releases, and by no fence for other
 // GPUs, which would cost more.
 func TestStepsReadWhatOthersWrite(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.InTurn(t, 1, 2)
+	testdevices.Once(t)
 	c := testdevices.CachingCompiler(t)
 	for i, s := range append(samples(), linearSamples(t)...) {
-		if !testdevices.Long() && i%5 != 0 { // wave, lattice, and linear stencils of either number of dimensions and type
+		if !testdevices.Turn(i, 14, 14) {
 			continue
 		}
 		n := must(newPlan(s.point, s.accesses))(t)

@@ -24,15 +24,16 @@ func TestPassesTakeNorms(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		b := kerneltest.NewBench(t, set)
-		all := testdevices.Fewer(3, stencils(t))
+		all := testdevices.Again(3, stencils(t))
+		every := 4
 		if testdevices.OnCPU(b.Device) {
-			all = testdevices.Spread(4, all) // each program takes a second to compile
+			all, every = testdevices.Some(3, all), 2 // each program takes a second to compile
 		}
 		for i, s := range all {
-			if testdevices.Long() || i%2 == 0 {
+			if testdevices.Turn(i, every, 2) {
 				tryNorms[float32](t, b, s, kernels.Float32, rng)
 			}
-			if testdevices.Long() || i%2 == 1 {
+			if testdevices.Turn(i+1, every, 2) {
 				tryNorms[float64](t, b, s, kernels.Float64, rng)
 			}
 		}

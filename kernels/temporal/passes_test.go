@@ -26,15 +26,16 @@ func TestPasses(t *testing.T) {
 		if testdevices.OnGPU(b.Device) {
 			cases = 6
 		}
-		all := testdevices.Fewer(3, stencils(t))
+		all := testdevices.Again(3, stencils(t))
+		every := 4
 		if testdevices.OnCPU(b.Device) {
-			all = testdevices.Spread(5, all) // each program takes a second to compile
+			all, every = testdevices.Some(4, all), 2 // each program takes a second to compile
 		}
-		for i, s := range all { // of either type if tests are long, else of one by turns
-			if testdevices.Long() || i%2 == 0 {
+		for i, s := range all { // of either type if tests are long, else of one or none by turns
+			if testdevices.Turn(i, every, 2) {
 				tryPasses[float32](t, b, s, kernels.Float32, cases, rng)
 			}
-			if testdevices.Long() || i%2 == 1 {
+			if testdevices.Turn(i+1, every, 2) {
 				tryPasses[float64](t, b, s, kernels.Float64, cases, rng)
 			}
 		}
@@ -67,11 +68,11 @@ func tryManyTiles(t *testing.T, o Options) {
 		if testdevices.OnGPU(b.Device) {
 			cases = 12
 		}
-		for i, s := range stencils(t) { // of either type if tests are long, else of one by turns
-			if testdevices.Long() || i%2 == 0 {
+		for i, s := range stencils(t) { // of either type if tests are long, else of one or none by turns
+			if testdevices.Turn(i, 4, 4) {
 				overManyTiles[float32](t, b, s, kernels.Float32, o, cases, rng)
 			}
-			if testdevices.Long() || i%2 == 1 {
+			if testdevices.Turn(i+2, 4, 4) {
 				overManyTiles[float64](t, b, s, kernels.Float64, o, cases, rng)
 			}
 		}

@@ -27,11 +27,12 @@ func pointPrograms(t *testing.T) (all []kernels.Program) {
 
 // A pass keeps the variables of usual point functions in registers, on each generation of GPUs.
 func TestPassesOfPointFunctionsCompileWithoutSpills(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.InTurn(t, 0, 2)
+	testdevices.Once(t)
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for i, p := range pointPrograms(t) {
 		for k, target := range generations {
-			if testdevices.Long() || i%24 == 8*k { // some for each generation
+			if testdevices.Turn(i+16*k, 48, 48) { // some for each generation
 				kerneltest.WithoutSpills(t, c, p.String(), p, target)
 			}
 		}

@@ -24,7 +24,7 @@ func TestPassesOfPointFunctions(t *testing.T) {
 			functions *= 8
 		}
 		for i := range functions {
-			if !testdevices.Turn(i, 5) {
+			if !testdevices.Turn(i, 1, 5) {
 				continue
 			}
 			dims := 2 + i%2

@@ -66,11 +66,12 @@ func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t, "sm_90")
 
 // No level leaves the registers that it was given. A target whose compiler has no room for a kernel has others of that depth.
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
-	testdevices.OtherCompilers(t)
+	testdevices.InTurn(t, 1, 2)
+	testdevices.Once(t)
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for k, target := range generations {
 		for i, p := range programs(t, target) {
-			if testdevices.Long() || i%27 == 9*k { // some for each generation
+			if testdevices.Turn(i+60*k, 180, 180) { // some for each generation
 				kerneltest.WithoutSpills(t, c, p.String(), p, target)
 			}
 		}

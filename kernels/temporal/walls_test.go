@@ -21,14 +21,14 @@ func TestPassesBetweenMovingWalls(t *testing.T) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(11, 12))
 		b := kerneltest.NewBench(t, set)
-		for i, s := range testdevices.Fewer(6, stencils(t)) {
+		for i, s := range testdevices.Again(6, stencils(t)) {
 			if s.Footprint().Axes() > 1 {
 				continue // it reads ghosts behind two walls
 			}
-			if testdevices.Long() || i%2 == 0 {
+			if testdevices.Turn(i, 4, 2) {
 				tryMoving[float32](t, b, s, kernels.Float32, rng)
 			}
-			if testdevices.Long() || i%2 == 1 {
+			if testdevices.Turn(i+1, 4, 2) {
 				tryMoving[float64](t, b, s, kernels.Float64, rng)
 			}
 		}
@@ -45,7 +45,7 @@ func tryMoving[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 	}
 	for depth := 2; depth <= 4; depth++ {
 		for i := range cases {
-			if !testdevices.Turn(i, 4) {
+			if !testdevices.Turn(i, 1, 4) {
 				continue
 			}
 			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/p2p/mpi"
 )
@@ -27,7 +28,7 @@ func TestPrograms(t *testing.T) {
 			{"mail", []int{2, 4}},
 			{"nothing", []int{2, 5}},
 		} {
-			for _, ranks := range tc.ranks {
+			for _, ranks := range testdevices.Some(1, tc.ranks) {
 				t.Run(fmt.Sprintf("%s/%d", tc.program, ranks), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: ranks, Limit: 100 * time.Second})
 					r.Succeeds(t)

@@ -39,6 +39,7 @@ func sortedPrograms(t *testing.T, slow testdevices.Slow) []string {
 // All schemes are tried, over all paths, though it takes longer to compile their kernels one after the other than a
 // search may take; they are compiled side by side, and nothing else is.
 func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	const takes = 400 * time.Millisecond
 	s, step, slow := slowSearch(t, takes, "")
 	var tried []string

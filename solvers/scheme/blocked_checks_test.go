@@ -272,7 +272,7 @@ func TestRunsEndWithinPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 3))
 	again := addAnyCosts(t, r)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
-		cases, tries := testdevices.Times(4, 14), 14
+		cases, tries := len(testdevices.Again(4, testdevices.Numbers(14))), 14
 		if testdevices.OnCPU(set.Devices[0]) {
 			if cases, tries = 2, 6; testdevices.Long() { // each compiles a dozen programs
 				cases = 8
@@ -323,7 +323,7 @@ func TestDivergenceWithinPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	again := addAnyCosts(t, r)
 	set := testdevices.Host(t, 3)
-	for i := 0; i < testdevices.Times(4, 14); {
+	for i := 0; i < len(testdevices.Again(4, testdevices.Numbers(14))); {
 		c := newCheckedCase(t, r, 3, math.Pow(10, 2+30*r.Float64()))
 		plain, ok := c.ready(t, set, TwoStream)
 		if !ok {

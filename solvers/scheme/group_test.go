@@ -14,6 +14,7 @@ import (
 // Steps of any stages, with several of them between two exchanges, give the bits of plain loops on one array, by every
 // scheme that makes groups, path and cut.
 func TestGroupsGiveOneAnswer(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	t.Run("stages=kernels", func(t *testing.T) { eachRandomGroup(t, testdevices.Host(t, 4), false) })
 	t.Run("stages=points", func(t *testing.T) {
 		testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) { eachRandomGroup(t, set, true) })
@@ -23,8 +24,8 @@ func TestGroupsGiveOneAnswer(t *testing.T) {
 func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 	const steps = 7
 	made := map[scheme.Scheme]int{}
-	seeds := testdevices.Few(12, make([]struct{}, 40))
-	for seed := range seeds {
+	seeds := testdevices.Again(8, testdevices.Some(14, testdevices.Numbers(40)))
+	for _, seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		s := newRandomStep(t, r)
 		s.group = 2 + r.IntN(3)
@@ -45,7 +46,7 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil || name == scheme.Fused && !points {
 						continue
 					}
-					if turn++; name != scheme.Fused && !testdevices.Turn(turn, 3) { // few steps suit fused
+					if turn++; name != scheme.Fused && !testdevices.Turn(turn, 1, 3) { // few steps suit fused
 						continue
 					}
 					t.Run(fmt.Sprintf("seed=%d/group=%d/scheme=%s/path=%s/parts=%dx%dx%d", seed, s.group, name, path, parts[0], parts[1], parts[2]), func(t *testing.T) {

@@ -34,9 +34,10 @@ func TestMain(m *testing.M) {
 
 // Steps of any stages over several processes give the values of plain loops on one array, and reductions the same numbers.
 func TestStagesOfProcesses(t *testing.T) {
+	testdevices.InTurn(t, 1, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "auto": {2, 3}, "one errs": {3}, "one fails": {2}} {
-			for _, n := range testdevices.Spread(1, ranks) {
+			for _, n := range testdevices.Some(1, ranks) {
 				t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: program, Ranks: n, Limit: 200 * time.Second})
 					r.Succeeds(t)
@@ -139,11 +140,8 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 	ran := map[scheme.Scheme]int{}
 	for seed := range uint64(12) {
 		for i, parts := range []domain.Vec{{1, 3, 1}, {2, 2, 1}, {3, 1, 1}} {
-			if !testdevices.Half(int(seed)/3 + i) {
-				continue // each cut has every other seed, of groups too
-			}
 			for j, o := range []scheme.Options{{Scheme: scheme.Baseline}, {Scheme: scheme.TwoStream, Order: scheme.Pairwise}, {Scheme: scheme.Assisted}, {Scheme: scheme.Fused}} {
-				if !testdevices.Turn(int(seed)+i+j, 4) {
+				if !testdevices.Turn(int(seed)+i+j, 4, 4) {
 					continue
 				}
 				t := &inProgram{}
@@ -157,12 +155,12 @@ func stagesAmong(s *halo.Session, p *mpi.Processes) error {
 			}
 		}
 	}
-	least := 7
+	least := 3
 	if testdevices.Long() {
 		least = 15
 	}
 	for name, runs := range ran {
-		if runs < testdevices.Times(3, least) {
+		if runs < least {
 			return fmt.Errorf("only %d runs of %s were possible", runs, name)
 		}
 	}

@@ -11,10 +11,20 @@ import (
 	"github.com/halox/halox/kernels"
 )
 
-// Compile compiles a source for each generation of GPUs, for an H200's alone unless tests are long. Its kernels keep their variables in registers, of which
-// threads have so many at most, and have no fences: ranks wait by acquires and tell by releases.
+// Compile compiles a source: its kernels keep their variables in registers, of which threads have so many at most, and have no
+// fences: ranks wait by acquires and tell by releases. It looks at the registers of each generation of GPUs and at the fences if tests are
+// long, else at one or the other, of one generation, by the seed.
 func Compile(t *testing.T, source kernels.Source, registers int) {
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
+	if testdevices.Turn(0, 2, 1) {
+		withoutFences(t, source)
+	}
+	if testdevices.Turn(1, 2, 1) {
+		inRegisters(t, source, registers)
+	}
+}
+
+func withoutFences(t *testing.T, source kernels.Source) {
 	ptx, err := testdevices.CachingCompiler(t).Compile(source, "sm_999") // newer than those that the compiler knows
 	if err != nil {
 		t.Fatal(err)
@@ -27,6 +37,9 @@ func Compile(t *testing.T, source kernels.Source, registers int) {
 	if !strings.Contains(string(ptx), "red.release.sys") {
 		t.Errorf("%s is no PTX that tells by releases", source.Name)
 	}
+}
+
+func inRegisters(t *testing.T, source kernels.Source, registers int) {
 	c, err := nvrtc.Open(testdevices.NVRTC(t))
 	if err != nil {
 		t.Fatal(err)

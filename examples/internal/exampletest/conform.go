@@ -25,7 +25,7 @@ import (
 func Conform(t *testing.T, e example.Example, size []int, steps int64, want uint32) {
 	for _, backend := range []streams.Backend{streams.Host, streams.CUDA} {
 		t.Run("backend="+string(backend), func(t *testing.T) {
-			for _, devices := range testdevices.Few(2, []int{1, 2, 3, 4}) {
+			for _, devices := range testdevices.Some(2, []int{1, 2, 3, 4}) {
 				t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
 					session := open(t, backend, devices)
 					for _, o := range ways(devices) {

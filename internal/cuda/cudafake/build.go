@@ -13,6 +13,7 @@
 package cudafake
 
 import (
+	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
@@ -20,10 +21,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/halox/halox/internal/cache"
 )
 
 //go:embed testdata
@@ -76,24 +80,66 @@ func Build(tb testing.TB, flags ...string) string {
 var drivers sync.Map
 
 func built(cc, flags []string) ([]byte, error) {
-	build, _ := drivers.LoadOrStore(fmt.Sprintf("%q %q", cc, flags), sync.OnceValues(func() (library []byte, err error) {
-		dir, err := os.MkdirTemp("", "fakecuda-*")
-		if err != nil {
-			return nil, err
+	build, _ := drivers.LoadOrStore(fmt.Sprintf("%q %q", cc, flags), sync.OnceValues(func() ([]byte, error) {
+		args := slices.Concat(cc[1:], []string{"-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-ldl"}, flags)
+		kept, keep := entry(cc[0], args)
+		if keep {
+			if library, err := kept.Read(); err == nil {
+				return library, nil
+			}
 		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		file := filepath.Join(dir, "libfakecuda.so")
-		args := slices.Concat(cc[1:], []string{"-shared", "-fPIC", "-O1", "-Wall", "-pthread", "-ldl", "-o", file}, flags)
-		units, err := unpack(dir)
-		if err != nil {
-			return nil, err
+		library, err := build(cc[0], args)
+		if err == nil && keep {
+			_ = kept.Write(library) // else the next process builds it again
 		}
-		if out, err := exec.Command(cc[0], append(args, units...)...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, out)
-		}
-		return os.ReadFile(file)
+		return library, err
 	}))
 	return build.(func() ([]byte, error))()
+}
+
+// build compiles and links the sources.
+func build(cc string, args []string) (library []byte, err error) {
+	dir, err := os.MkdirTemp("", "fakecuda-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	file := filepath.Join(dir, "libfakecuda.so")
+	units, err := unpack(dir)
+	if err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command(cc, slices.Concat(args, []string{"-o", file}, units)...).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(file)
+}
+
+// entry is where a library is kept for other processes, in the folder .cache of the module that the test runs in: it is named
+// after all that decides what is built. Nothing is kept where there is no module.
+func entry(cc string, args []string) (kept cache.Entry, ok bool) {
+	root, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(root, "go.mod")); missing == nil {
+			break
+		}
+		if filepath.Dir(root) == root {
+			return kept, false
+		}
+		root = filepath.Dir(root)
+	}
+	version, failed := exec.Command(cc, "--version").Output()
+	h := sha256.New()
+	fmt.Fprintf(h, "%s %s %s %q\n", runtime.GOARCH, cc, version, args)
+	err = errors.Join(err, failed, fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := sources.ReadFile(name)
+		fmt.Fprintf(h, "%q %q\n", name, text)
+		return err
+	}))
+	return cache.At(filepath.Join(root, ".cache")).Below("drivers").Entry(fmt.Sprintf("%x.so", h.Sum(nil)[:12])), err == nil
 }
 
 func compiler(tb testing.TB) []string {

@@ -20,7 +20,7 @@ import (
 // variables in registers.
 func CompileWithoutSpills(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	c := Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for i, p := range programs {
 		for _, arch := range testdevices.Generations(i) {
@@ -68,7 +68,7 @@ func PTX(t *testing.T, c *kernels.Compiler, p kernels.Program) string {
 // releases, and by no fence, which would cost more.
 func AcquireAndRelease(t *testing.T, p kernels.Program) {
 	t.Helper()
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	text := PTX(t, testdevices.CachingCompiler(t), p)
 	for _, has := range []string{"ld.acquire.sys", "red.release.sys"} {
 		if !strings.Contains(text, has) {
@@ -86,7 +86,7 @@ func AcquireAndRelease(t *testing.T, p kernels.Program) {
 // each file and type.
 func CompileAsCPP(t *testing.T, programs ...kernels.Program) {
 	t.Helper()
-	testdevices.OtherCompilers(t)
+	testdevices.Once(t)
 	compiler, flags := CPP(t, "../cu")
 	seen := map[string]bool{}
 	for _, p := range programs {
