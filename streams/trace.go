@@ -20,12 +20,12 @@ type DeviceTrace struct {
 	// direction; 0 for host devices, which share a clock. Times of one device are as
 	// exact as its events, see Event.Since.
 	Within  time.Duration
-	Streams []StreamTrace // in the order in which they were made, without those that did nothing
+	Streams []StreamTrace // in the order in which they were made, without those that did nothing, and then the lanes
 	Lost    int           // operations that are not here: they were never done, or too many
 	Err     error         // why there may be less here than there was, nil if all is
 }
 
-// StreamTrace is what one stream did, in order.
+// StreamTrace is what one stream did, or what is in one lane, in order.
 type StreamTrace struct {
 	Name       string
 	Operations []Operation
@@ -69,9 +69,13 @@ func (t *Tracer) Trace() *Trace {
 		found[i], d.Lost, d.Err = p.moments()
 		d.Within = p.clock.within()
 		all.Devices = append(all.Devices, d)
+		begins := []time.Time{p.firstNote()}
 		for _, m := range found[i] {
-			if zero.IsZero() || m.at.Before(zero) {
-				zero = m.at
+			begins = append(begins, m.at)
+		}
+		for _, at := range begins {
+			if !at.IsZero() && (zero.IsZero() || at.Before(zero)) {
+				zero = at
 			}
 		}
 	}
@@ -163,6 +167,11 @@ func (p *tape) arrange(d *DeviceTrace, found []moment, zero time.Time) {
 			d.Streams = append(d.Streams, s)
 		}
 		found = found[n:]
+	}
+	for _, l := range p.allLanes() {
+		if s := l.since(zero); len(s.Operations) > 0 {
+			d.Streams = append(d.Streams, s)
+		}
 	}
 }
 

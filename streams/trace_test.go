@@ -105,6 +105,42 @@ func TestTraceOfAnIdleStream(t *testing.T) {
 	}
 }
 
+// What is noted in lanes comes after the streams, on the same clock, in the steps of the window alone, and no more than there is room for.
+func TestTraceOfLanes(t *testing.T) {
+	d, tracer := traced(t, 2)
+	lane, empty := d[0].NewLane("to rank %d", 1), d[0].NewLane("empty")
+	s := must[*Stream](t)(d[0].NewStream(Normal))
+	k := sleeper(t, d[0], "k", Sweep, time.Millisecond)
+	began := time.Now()
+	for n := range int64(8) {
+		s.BeginStep(n)
+		lane.Note(Operation{Name: "message", Work: CopyWork, Step: n, Bytes: 64}, began, began.Add(time.Millisecond))
+		began = time.Now()
+		check(t, s.Launch(k), s.Sync(testLimit))
+	}
+	lane.Note(Operation{Name: "message", Step: 5}, began, began)
+	trace := tracer.Trace()
+	check(t, trace.Err())
+	streams := trace.Devices[0].Streams
+	if len(streams) != 2 || streams[1].Name != "to rank 1" || len(trace.Devices[1].Streams) != 0 || trace.Devices[0].Lost != 1 {
+		t.Fatalf("traced %+v, %d lost", streams, trace.Devices[0].Lost)
+	}
+	sweeps, messages := streams[0].Operations, streams[1].Operations
+	if len(messages) != 3 || messages[0].Begin != 0 || messages[0].End != time.Millisecond || messages[0].Bytes != 64 {
+		t.Fatalf("messages %+v", messages)
+	}
+	for i, m := range messages {
+		if m.Step != int64(3+i) || i > 0 && m.Begin > sweeps[i-1].Begin || i > 1 && m.Begin < sweeps[i-2].End {
+			t.Errorf("message %d: %+v, sweeps %+v", i, m, sweeps)
+		}
+	}
+	var none *Lane
+	none.Note(Operation{Step: 4}, began, began)
+	if hostDevices(t, 1)[0].NewLane("untraced") != nil || len(empty.notes) != 0 {
+		t.Error("a device that is not traced has a lane, or an empty one has notes")
+	}
+}
+
 // What there is no mark for is counted.
 func TestTraceOfTooMuch(t *testing.T) {
 	d, tracer := traced(t, 1)

@@ -45,6 +45,7 @@ type tape struct {
 	closed atomic.Bool
 	mu     sync.Mutex
 	tracks []*track
+	lanes  []*Lane
 }
 
 // mark is an event on a stream, and the operation that it ends.

@@ -22,13 +22,15 @@ grid's last axis first, and the speed-up is n times that. The efficiency is the 
 over n. Each scheme is held against itself: which is the fastest, their steps tell. Scheme
 auto is that which halox run takes, the fastest on GPUs for each grid and number of
 devices. One device is measured once for both modes. Where it is not among --devices, the
-fewest count as ideal.
+fewest count as ideal. With --exchange-steps 1,4 there is a curve for each number of steps
+between two exchanges.
 
 Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what it had;
 --resume goes on from there.`,
 		Example: `  halox bench scaling --record scaling.json
   halox plot scaling.json --where mode=strong --where precision=float64 -o strong.svg
-  halox bench scaling --scheme two-stream,assisted --points 256,512 --mode strong`,
+  halox bench scaling --scheme two-stream,assisted --points 256,512 --mode strong
+  halox bench scaling --scheme fused,blocked --exchange-steps 1,4`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			leaveOpen(cmd.Flags(), "order", &o.Order)
@@ -40,6 +42,7 @@ Steps are timed as by halox bench schemes. Ctrl-C ends the bench and keeps what 
 	f.StringSliceVar(&o.Schemes, "scheme", []string{"auto"}, "schemes, or auto")
 	f.StringVar(&o.Order, "order", "left-right", "of two-stream: left-right or pairwise")
 	f.StringVar(&o.Path, "path", "auto", p2p.Choices(p2p.Paths()))
+	f.IntSliceVar(&o.Groups, "exchange-steps", []int{1}, "steps between two exchanges")
 	f.StringVar(&o.Mode, "mode", "both", "strong, weak or both")
 	b.add(f)
 	return cmd

@@ -174,6 +174,7 @@ func TestBenchSchemesRefuses(t *testing.T) {
 		{"schemes", "--cut", "thin"}, {"schemes", "--plot", "times.gif"}, {"schemes", "--record", t.TempDir()}, {"schemes", "more"},
 		{"scaling", "--mode", "none"}, {"scaling", "--scheme", "best"}, {"scaling", "--path", "tunnel"}, {"scaling", "--order", "random"},
 		{"scaling", "--scheme", "baseline", "--path", "peer"}, {"scaling", "--points", "-4"},
+		{"scaling", "--exchange-steps", "0"}, {"scaling", "--scheme", "fused,resident", "--exchange-steps", "2"},
 	} {
 		if code, out, errs := cli(append([]string{"bench"}, bad...)...); code != exitFailed || errs == "" || out != "" {
 			t.Errorf("%v: exit %d, %q, %q", bad, code, out, errs)
@@ -214,6 +215,36 @@ func TestBenchScaling(t *testing.T) {
 	chart, err := plot.New("", plot.Options{}, results.Source{Record: r})
 	if err != nil || len(chart.(plot.Panels).Panels[0].Curves) != 4+1 {
 		t.Errorf("%+v, %v", chart, err)
+	}
+}
+
+// Steps between two exchanges have curves of their own, which begin with one device, measured once.
+func TestBenchScalingWithGroups(t *testing.T) {
+	testdevices.Once(t)
+	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "fused", "--exchange-steps", "1,3"}
+	r, _ := benched(t, args...)
+	if len(r.Rows) != 2*2*2 {
+		t.Fatalf("%d rows", len(r.Rows))
+	}
+	for i, row := range r.Rows {
+		devices, _ := row.Float("devices")
+		base := r.Rows[i/2*2].Median(results.Step)
+		want := base / row.Median(results.Step)
+		if row.Text("mode") == "strong" {
+			want /= devices
+		}
+		near(t, row, results.Efficiency, want)
+		if devices == 1 && base != r.Rows[0].Median(results.Step) || row.Text("steps_an_exchange") != []string{"", "3"}[i/2%2] {
+			t.Errorf("row %d: %+v", i, row)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "s.json")
+	if err := r.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	cut(t, file, 4, func(old *results.Record) { old.Rows = old.Rows[2:] }) // those of three steps
+	if again, _ := benched(t, append(args, "--resume", file)...); len(again.Rows) != 2*2*2 {
+		t.Errorf("%d rows after a resumed bench", len(again.Rows))
 	}
 }
 

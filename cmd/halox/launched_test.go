@@ -16,6 +16,7 @@ import (
 	"github.com/halox/halox/internal/testmpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/trace"
+	"github.com/halox/halox/streams"
 )
 
 // Variables of a launched halox.
@@ -181,17 +182,20 @@ func TestLaunchedTrace(t *testing.T) {
 			t.Fatalf("%d devices, %d operations are lost", len(found.Devices), found.About.Lost)
 		}
 		var first, last [2]time.Duration // by rank: the begin of the first operation, and the end of the last
-		wires := 0
+		wires, messages := 0, 0
 		for i, d := range found.Devices {
 			rank := i / 2
 			if want := fmt.Sprintf(" of rank %d on ", rank); !strings.Contains(d.Name, want) || len(d.Streams) == 0 {
 				t.Errorf("device %d is %q, with %d streams", i, d.Name, len(d.Streams))
 			}
 			for _, s := range d.Streams {
-				if s.Name == "wire" {
+				if strings.HasPrefix(s.Name, "copies for rank") || strings.HasPrefix(s.Name, "copies from rank") {
 					wires++
 				}
 				for _, o := range s.Operations {
+					if s.Name == fmt.Sprintf("to rank %d", 1-rank) && o.Name == "message" && o.Bytes > 0 && o.Category == string(streams.CopyWork) {
+						messages++
+					}
 					if last[rank] == 0 || o.Begin < first[rank] {
 						first[rank] = o.Begin
 					}
@@ -199,8 +203,8 @@ func TestLaunchedTrace(t *testing.T) {
 				}
 			}
 		}
-		if wires == 0 || first[0] > last[1] || first[1] > last[0] || min(first[0], first[1]) != 0 {
-			t.Errorf("%d streams of messages; rank 0 from %v to %v, rank 1 from %v to %v", wires, first[0], last[0], first[1], last[1])
+		if wires == 0 || messages < 6*2 || first[0] > last[1] || first[1] > last[0] || min(first[0], first[1]) != 0 {
+			t.Errorf("%d streams of messages, of which %d were sent; rank 0 from %v to %v, rank 1 from %v to %v", wires, messages, first[0], last[0], first[1], last[1])
 		}
 	})
 }

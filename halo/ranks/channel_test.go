@@ -52,10 +52,7 @@ func TestChannels(t *testing.T) {
 			first uint64
 		}{{1, 0}, {2, 1<<64 - 7}, {5, 1<<21 - 9}} {
 			t.Run(fmt.Sprintf("ranks=%d", c.each), func(t *testing.T) {
-				rounds := fewByProxy(t, 40)
-				if testdevices.OnGPU(s.Devices[0]) {
-					rounds *= 500
-				}
+				rounds := onGPUs(t, s, fewByProxy(t, 40), 500)
 				var made []ranks.Channel
 				var wrong atomic.Uint64
 				w := opened(t, s, ranks.Program{Name: "channels", Source: messagesSource(), Kernel: "channels", Threads: 64, Host: func(r *ranks.Rank) {

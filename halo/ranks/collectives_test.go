@@ -159,14 +159,10 @@ func testCollectives(t *testing.T, s *testdevices.Set, each, threads int, first 
 		t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
 	}
 	rounds, rest := fewByProxy(t, 60), 20*time.Microsecond
-	switch gpu := testdevices.OnGPU(s.Devices[0]); {
-	case gpu && usesProxy(t): // which take some microseconds for each of the many letters of a round
-		rounds = 300
-	case gpu:
-		rounds = 3000
-	case together != nil && testdevices.OnCPU(s.Devices[0]):
+	if together != nil && testdevices.OnCPU(s.Devices[0]) {
 		rounds = len(testdevices.Few(15, make([]struct{}, rounds))) // as by proxies
 	}
+	rounds = onGPUs(t, s, rounds, 50)
 	room := int64(8 * mostValues)
 	var results, scratch []*streams.Memory
 	w := opened(t, s, ranks.Program{Name: "collectives", Source: collectivesSource(), Kernel: "collectives", Threads: threads, Host: func(r *ranks.Rank) {

@@ -64,10 +64,7 @@ func TestValues(t *testing.T) {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 				var wrong atomic.Uint64
 				var m []*streams.Memory
-				rounds := int64(12)
-				if testdevices.OnGPU(s.Devices[0]) {
-					rounds *= 1000
-				}
+				rounds := int64(onGPUs(t, s, 12, 1000))
 				w := opened(t, s, ranks.Program{Name: "values", Source: messagesSource(), Kernel: "values", Threads: 64, Host: func(r *ranks.Rank) {
 					mine := m[r.Device()].Bytes()[bytes*r.Index(ranks.Device):][:bytes]
 					for i := range mine {

@@ -27,6 +27,18 @@ func fewByProxy(t *testing.T, rounds int) int {
 	return rounds
 }
 
+// onGPUs returns rounds for the devices of a set: GPUs make so many times those of others, but a twentieth of that by proxies, which take
+// microseconds for each of the letters of a round, and milliseconds where other programs use the GPUs too.
+func onGPUs(t *testing.T, s *testdevices.Set, rounds, times int) int {
+	switch {
+	case !testdevices.OnGPU(s.Devices[0]):
+		return rounds
+	case usesProxy(t):
+		return rounds * max(1, times/20)
+	}
+	return rounds * times
+}
+
 // eachLink is testdevices.EachKernel, and again with GPUs that reach each other by proxies.
 func eachLink(t *testing.T, n int, f func(t *testing.T, s *testdevices.Set)) {
 	t.Helper()

@@ -144,18 +144,17 @@ func TestPuts(t *testing.T) {
 		for _, kernel := range []string{"puts_by_blocks", "puts_by_warps"} {
 			for _, c := range []struct {
 				ranks, threads int
-				rounds         int64
+				rounds         int
 				rest           time.Duration
 			}{{1, 64, 40, 0}, {2, 32, 60, 20 * time.Microsecond}, {5, 128, 40, 50 * time.Microsecond}, {16, 64, 30, 0}} {
 				t.Run(fmt.Sprintf("%s/ranks=%d", kernel, c.ranks), func(t *testing.T) {
 					if isHeavy(s, c.ranks) {
 						t.Skip("SKIPPED: make test-long runs so many ranks of several processes on the CPU")
 					}
-					if testdevices.OnGPU(s.Devices[0]) {
-						c.rounds *= 500
-					} else if !testdevices.Long() {
+					if !testdevices.Long() {
 						c.rounds /= 2
 					}
+					c.rounds = onGPUs(t, s, c.rounds, 500)
 					var slots, sources []*streams.Memory
 					var wrong atomic.Int64
 					p := ranks.Program{Name: kernel, Kernel: kernel, Threads: c.threads, Host: func(r *ranks.Rank) { putsOnHost(slots, sources, &wrong)(r) }}
@@ -165,7 +164,7 @@ func TestPuts(t *testing.T) {
 					for range 2 {
 						var data []puts
 						for i := range w.Devices() {
-							data = append(data, puts{slots[i].Address(), sources[i].Address(), slot, c.rounds, int64(c.rest), 0, 0})
+							data = append(data, puts{slots[i].Address(), sources[i].Address(), slot, int64(c.rounds), int64(c.rest), 0, 0})
 						}
 						if err := ranks.Run(t.Context(), w, data); err != nil {
 							t.Fatal(err)

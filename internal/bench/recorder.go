@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,24 +121,33 @@ func (k *Recorder) Begin(kind results.Kind, links *p2p.Links) error {
 	return nil
 }
 
-// done reports whether the record that is resumed has a row with all of these labels.
-func (k *Recorder) done(labels results.Row) bool {
+// notDone returns the tasks of which the record that is resumed has no row. That of a task has its labels, and none that other tasks
+// have beside these; what else a row has came from measuring it.
+func (k *Recorder) notDone(tasks []Task) (left []Task) {
 	if k.older == nil {
-		return false
+		return tasks
 	}
-	_, found := k.older.Find(labels)
-	return found
+	var names results.Row
+	for _, t := range tasks {
+		for _, l := range t.Labels.Labels {
+			names = names.Label(l.Name, "any")
+		}
+	}
+	for _, t := range tasks {
+		same := func(row results.Row) bool {
+			return !slices.ContainsFunc(names.Labels, func(l results.Label) bool { return row.Text(l.Name) != t.Labels.Text(l.Name) })
+		}
+		if !slices.ContainsFunc(k.older.Rows, same) {
+			left = append(left, t)
+		}
+	}
+	return left
 }
 
 // Measure measures the tasks that are not done, adds their rows to the record, and notes there
 // what came in between. Where the context ends, it returns the context's error.
 func (k *Recorder) Measure(ctx context.Context, tasks []Task) error {
-	var left []Task
-	for _, t := range tasks {
-		if !k.done(t.Labels) {
-			left = append(left, t)
-		}
-	}
+	left := k.notDone(tasks)
 	done, end := k.progress(len(left))
 	defer end()
 	k.saved = time.Now()

@@ -20,7 +20,8 @@ type Library struct {
 	frames  frames
 	most    int // bytes that one call is given
 
-	waits waits
+	waits waits // for events of MPI
+	idle  waits // for orders
 
 	lock sync.Mutex
 	main *mainThread // nil before Init, and where another has started MPI

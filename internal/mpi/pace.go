@@ -23,39 +23,41 @@ func (w *waits) take() bool {
 
 func (w *waits) give() { w.spinning.Add(-1) }
 
-// pace is how a loop that polls for an event waits between two polls. At first it yields to other goroutines: for yieldFor, or for spinFor if it
-// may poll without sleeping. Then it sleeps a share of the time that it has waited, so that it finds out late by no more than that.
+// pace is how a loop that polls for an event waits between two polls. If it may poll without sleeping it keeps its thread for spinFor, and yields to other
+// goroutines now and then: to yield takes a lock, and may wake a thread. Else it yields for yieldFor. Then it sleeps a share of the time that it
+// has waited, so that it finds out late by no more than that.
 type pace struct {
-	waits *waits
-	began time.Time
-	asked bool // whether it may poll without sleeping
-	spins bool
+	waits   *waits
+	began   time.Time
+	yielded time.Duration // after the beginning
+	spins   bool          // whether it may poll without sleeping
 }
 
 const (
 	yieldFor   = 50 * time.Microsecond
+	yieldEvery = 50 * time.Microsecond // of a loop that keeps its thread
 	spinFor    = 50 * time.Millisecond
 	leastSleep = 20 * time.Microsecond
 	mostSleep  = 500 * time.Microsecond
 	sleepShare = 8 // of the time waited, one part
 )
 
-func newPace(w *waits) pace { return pace{waits: w, began: time.Now()} }
+func newPace(w *waits) pace { return pace{waits: w, began: time.Now(), spins: w.take()} }
 
 // rest waits a little and returns how long the loop has waited.
 func (p *pace) rest() time.Duration {
 	waited := time.Since(p.began)
-	if waited >= yieldFor && !p.asked {
-		p.asked, p.spins = true, p.waits.take()
-	}
 	if waited >= spinFor {
 		p.end()
 	}
-	if waited < yieldFor || p.spins {
+	switch {
+	case p.spins && waited < p.yielded+yieldEvery:
+	case p.spins, waited < yieldFor:
+		p.yielded = waited
 		runtime.Gosched()
-		return waited
+	default:
+		nap.Sleep(min(max(waited/sleepShare, leastSleep), mostSleep))
 	}
-	nap.Sleep(min(max(waited/sleepShare, leastSleep), mostSleep))
 	return waited
 }
 
@@ -65,4 +67,31 @@ func (p *pace) end() {
 		p.spins = false
 		p.waits.give()
 	}
+}
+
+// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each, and as many calls of Linger; before it is called no wait
+// does for longer than 50 us. Libraries that carry large messages in pieces make progress within calls alone, and so need it. It costs a core for
+// each such wait.
+func (l *Library) Spin(most int) {
+	l.waits.most.Store(int32(most))
+	l.idle.most.Store(int32(most))
+}
+
+// lingerFor is how long a thread without orders polls for the next one: for longer than most steps take, whose messages would else wait for a
+// thread to wake, which takes as long as a message of some 100 KiB.
+const lingerFor = 2 * time.Millisecond
+
+// Linger polls for up to 2 ms for an order that may come soon, and reports whether it came: at once, in vain, where as many others do so as Spin
+// allows.
+func (l *Library) Linger(came func() bool) bool {
+	if !l.idle.take() {
+		return false
+	}
+	defer l.idle.give()
+	for p := (pace{began: time.Now(), spins: true}); p.rest() < lingerFor; {
+		if came() {
+			return true
+		}
+	}
+	return false
 }

@@ -12,7 +12,6 @@ func TestWaitsSpinInTurn(t *testing.T) {
 	all := make([]pace, 4)
 	for i := range all {
 		all[i] = newPace(&w)
-		all[i].began = time.Now().Add(-2 * yieldFor)
 		all[i].rest()
 	}
 	for i, p := range all {
@@ -23,7 +22,6 @@ func TestWaitsSpinInTurn(t *testing.T) {
 	all[0].end()
 	all[0].end()
 	late := newPace(&w)
-	late.began = time.Now().Add(-2 * yieldFor)
 	if late.rest(); !late.spins {
 		t.Error("no wait took the place of one that ended")
 	}
@@ -37,5 +35,32 @@ func TestWaitsSpinInTurn(t *testing.T) {
 	late.end()
 	if n := w.spinning.Load(); n != 0 {
 		t.Errorf("%d waits are counted that have ended", n)
+	}
+}
+
+// No more threads linger than are allowed, none for long, and an order that comes meanwhile ends it.
+func TestLinger(t *testing.T) {
+	var l Library
+	never := func() bool { return false }
+	if l.Linger(func() bool { return true }) {
+		t.Error("one lingers where none may")
+	}
+	l.Spin(1)
+	looks := 0
+	if !l.Linger(func() bool {
+		looks++
+		if looks == 1 && l.Linger(func() bool { return true }) {
+			t.Error("two linger where one may")
+		}
+		return looks == 3
+	}) {
+		t.Error("an order that came was not seen")
+	}
+	began := time.Now()
+	if l.Linger(never) || time.Since(began) < lingerFor {
+		t.Errorf("without an order it ended after %v", time.Since(began))
+	}
+	if n := l.idle.spinning.Load(); n != 0 {
+		t.Errorf("%d are counted that have ended", n)
 	}
 }

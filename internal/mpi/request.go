@@ -191,10 +191,6 @@ func (l *Library) Await(ctx context.Context, limit time.Duration, done func() (b
 	}
 }
 
-// Spin lets at most so many waits at a time poll without sleeping, for up to 50 ms each; before it is called none does for longer than 50 us. Libraries
-// that carry large messages in pieces make progress within calls alone, and so need it. It costs a core for each such wait.
-func (l *Library) Spin(most int) { l.waits.most.Store(int32(most)) }
-
 // Cancel gives a receive up that nothing has come for. It is done when Test says so.
 func (r *Request) Cancel() error {
 	for _, f := range r.open {

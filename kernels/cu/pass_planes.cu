@@ -8,13 +8,16 @@
 //
 // Walls: a tile at a wall along x or y ends with the last point before it. What is beside that is read from ghosts of level 0, which shared
 // memory keeps for all levels, or is the point itself. Planes of ghosts are planes of the march: their points have at each level what they
-// had at the one before.
+// had at the one before. With option MOVING shared memory keeps ghosts of each level, and planes of ghosts are read at each.
+//
+// Norms are those of the last step: what a thread has found of them lies in shared memory from plane to plane, as registers are levels.
 //
 // Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block: 32 x TEAM threads.
 // A box between two walls has EX columns or more; EY rows or more. Options: REAL; DEPTH; ROWS; TEAM, warps; GROUPS; LEAD, how many planes
 // before it is used level 0 is asked for, one less than a power of two; EARLY, how many levels before it is
-// used what lies beside rows is asked for, 0 or 1; and stencil.cuh.
+// used what lies beside rows is asked for, 0 or 1; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
+#include "pass_norms.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 4, ROWS = 4, TEAM = 8, GROUPS = 2, LEAD = 3, EARLY = 1 };
@@ -27,10 +30,17 @@ enum {
 	EY = ROWS * TEAM,
 	MARGIN = (DEPTH + VECTOR - 1) / VECTOR * VECTOR, // columns of a tile that others store
 	SLOTS = LEAD + 1,                                // planes of level 0
-	GHOST_SLOTS = LEAD + DEPTH < 4 ? 4
-	: LEAD + DEPTH < 8             ? 8
-	: LEAD + DEPTH < 16            ? 16
-	                               : 32,
+#ifdef MOVING
+	GHOST_LEVELS = DEPTH,  // that have ghosts of their own
+	GHOST_SPAN = LEAD + 1, // for how many planes they are kept
+#else
+	GHOST_LEVELS = 1,
+	GHOST_SPAN = LEAD + DEPTH,
+#endif
+	GHOST_SLOTS = GHOST_SPAN < 4 ? 4
+	: GHOST_SPAN < 8             ? 8
+	: GHOST_SPAN < 16            ? 16
+	                             : 32,
 
 	// Shared memory, in bytes.
 	ROW = 32 * 16,
@@ -39,10 +49,17 @@ enum {
 	PLANE = EY * ROW,
 	GHOST_SLOT = 2 * ROWS * BYTES, // before the first column, and behind the last
 	GHOSTS = GHOST_SLOTS * GHOST_SLOT,
+	GHOST_ROWS = GHOST_SLOTS * ROW,
 	RING_AT = EDGES,
 	GHOST_ROWS_AT = RING_AT + SLOTS * PLANE, // before the first row, and behind the last
-	GHOSTS_AT = GHOST_ROWS_AT + 2 * GHOST_SLOTS * ROW,
-	READY_AT = GHOSTS_AT + (TEAM * GHOSTS + 15) / 16 * 16,
+	GHOSTS_AT = GHOST_ROWS_AT + GHOST_LEVELS * 2 * GHOST_ROWS,
+	NORMS_AT = GHOSTS_AT + (GHOST_LEVELS * TEAM * GHOSTS + 15) / 16 * 16,
+#ifdef NORMS
+	READY_AT = NORMS_AT + 32 * TEAM * (int)sizeof(PassNorms),
+	MOST_PLANES = RUNNING_TERMS / (ROWS * VECTOR), // of a part, whose norms are settled behind it
+#else
+	READY_AT = NORMS_AT,
+#endif
 	PART_AT = READY_AT + GROUPS * 8,
 	SHARED_BYTES = PART_AT + 96,
 
@@ -155,6 +172,9 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 		p.z0 = (int)((place - begin) / weight);
 		p.z1 = (int)min((stop - begin) / weight, planes);
 		place = begin + planes * weight;
+#ifdef NORMS
+		if (p.z1 > p.z0 + MOST_PLANES) p.z1 = p.z0 + MOST_PLANES, place = begin + (i64)p.z1 * weight;
+#endif
 	}
 	p.place = place;
 
@@ -174,6 +194,13 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	p.stop = p.z1 - 1 + DEPTH, p.steady = high ? min(p.stop, a.n[2] - 1) : p.stop;
 }
 
+#ifdef NORMS
+// What the thread has found of norms since they were settled.
+__device__ __forceinline__ PassNorms &norms_of_thread() {
+	return ((PassNorms *)((char *)dynamic_shared() + NORMS_AT))[threadIdx.x];
+}
+#endif
+
 // A march of one warp through the planes of a part.
 struct March {
 	const Pass &a;
@@ -183,6 +210,9 @@ struct March {
 	REAL *to;         // the plane to be stored with plane k, there too
 	unsigned bits;    // see below
 	SharedAddress own, ring, south, north;
+#ifdef NORMS
+	unsigned counted; // of which points norms are taken: bits of rows, and from 8 on of columns
+#endif
 
 	// Bits in one register, as those in the loops are few.
 	__device__ __forceinline__ bool stored(int row) const { return bits >> row & 1; }
@@ -197,11 +227,12 @@ struct March {
 	__device__ __forceinline__ bool mirror(int wall) const { return bits >> 28 & wall; }
 
 	static __device__ __forceinline__ SharedAddress shared() { return shared_address(dynamic_shared()); }
-	__device__ __forceinline__ SharedAddress ghosts(int z) const {
-		return shared() + GHOSTS_AT + warp * GHOSTS + (z & (GHOST_SLOTS - 1)) * GHOST_SLOT;
+	// The ghosts of a level that were asked for with plane z of level 0.
+	__device__ __forceinline__ SharedAddress ghosts(int level, int z) const {
+		return shared() + GHOSTS_AT + (level * TEAM + warp) * GHOSTS + (z & (GHOST_SLOTS - 1)) * GHOST_SLOT;
 	}
-	__device__ __forceinline__ SharedAddress ghost_row(int z) const {
-		return shared() + GHOST_ROWS_AT + lane * 16 + (z & (GHOST_SLOTS - 1)) * ROW;
+	__device__ __forceinline__ SharedAddress ghost_row(int level, int z) const {
+		return shared() + GHOST_ROWS_AT + level * 2 * GHOST_ROWS + lane * 16 + (z & (GHOST_SLOTS - 1)) * ROW;
 	}
 	// mbarriers: all warps have left and read the edges of some levels.
 	static __device__ __forceinline__ SharedAddress ready(int group) { return shared() + READY_AT + group * 8; }
@@ -227,23 +258,100 @@ struct March {
 			for (int r = 0; r < ROWS; r++)
 				if (!(KIND & PARTIAL) || read(r)) load_row<KIND>(at + r * ROW, from + r * a.pitch);
 			if (KIND & Y) {
-				const SharedAddress slot = ghost_row(z);
+				const SharedAddress slot = ghost_row(0, z);
 				if (fixed(Y_LOW)) load_row<KIND>(slot, from - a.pitch);
-				if (fixed(Y_HIGH)) load_row<KIND>(slot + GHOST_SLOTS * ROW, from + ROWS * a.pitch);
+				if (fixed(Y_HIGH)) load_row<KIND>(slot + GHOST_ROWS, from + ROWS * a.pitch);
 			}
-			if (KIND & X) load_ghosts(z);
+			if (KIND & X) load_ghosts(0, z, from);
 		}
+#ifdef MOVING
+		if (KIND & (X | Y)) {
+#pragma unroll 1
+			for (int level = 1; level < DEPTH; level++) load_moving<KIND>(level, z);
+		}
+#endif
 		commit_async();
 		from += a.plane;
 	}
 
 	// load_ghosts asks for those beside the first and the last column, one in a lane.
-	__device__ __forceinline__ void load_ghosts(int z) const {
+	__device__ __forceinline__ void load_ghosts(int level, int z, const REAL *plane) const {
 		const int r = lane & 15, side = lane >> 4;
-		if (r < ROWS && fixed(1 << side) && read(r))
-			copy_async<BYTES>(ghosts(z) + (side * ROWS + r) * BYTES,
-			                  from - (int)lane * VECTOR + r * a.pitch + (side ? EX : -1));
+		if (r >= ROWS || !fixed(1 << side) || !read(r)) return;
+		const REAL *ghost = plane - (int)lane * VECTOR + r * a.pitch + (side ? EX : -1);
+#ifdef MOVING
+		const Wall &w = side ? a.walls[1] : a.walls[0];
+		if (level > 0 && w.values)
+			ghost = w.values + (level - 1) * w.level + at_wall(z - level, 2) * w.width + at_wall(row() + r, 1);
+#endif
+		copy_async<BYTES>(ghosts(level, z) + (side * ROWS + r) * BYTES, ghost);
 	}
+
+#ifdef MOVING
+	// The thread's first row and column.
+	__device__ __forceinline__ int row() const { return part().y0 + (int)warp * ROWS; }
+	__device__ __forceinline__ int column() const { return part().x0 + (int)lane * VECTOR; }
+
+	// at_wall returns the place along an axis, or, where walls have no values, one where they do: what is computed of these is not needed.
+	__device__ __forceinline__ i64 at_wall(int at, int axis) const {
+		return min(max(at, a.sides[2 * axis] == OPEN ? 1 - DEPTH : 0),
+		           a.n[axis] - 1 + (a.sides[2 * axis + 1] == OPEN ? DEPTH - 1 : 0));
+	}
+
+	// load_moving asks for the ghosts of a level that are used in the plane that follows z.
+	template <int KIND> __device__ __forceinline__ void load_moving(int level, int z) const {
+		const REAL *const plane = from + (at_wall(z - level, 2) - z) * a.plane;
+		if (KIND & X) load_ghosts(level, z, plane);
+		if (KIND & Y) {
+			const SharedAddress slot = ghost_row(level, z);
+			if (fixed(Y_LOW)) load_moving_row<KIND>(slot, a.walls[2], level, z, plane - a.pitch);
+			if (fixed(Y_HIGH)) load_moving_row<KIND>(slot + GHOST_ROWS, a.walls[3], level, z, plane + ROWS * a.pitch);
+		}
+	}
+	template <int KIND>
+	__device__ __forceinline__ void load_moving_row(SharedAddress at, const Wall &w, int level, int z,
+	                                                const REAL *still) const {
+		if (!w.values) return load_row<KIND>(at, still);
+		const REAL *const moving = w.values + (level - 1) * w.level + at_wall(z - level, 2) * w.width;
+#pragma unroll
+		for (int v = 0; v < VECTOR; v++) copy_async<BYTES>(at + v * BYTES, moving + at_wall(column() + v, 0));
+	}
+#endif
+
+	// kept returns the value of a level of a ghost in a plane of them, which had another one at the level before.
+	__device__ __forceinline__ REAL kept(int level, bool low, int r, int v, REAL before) const {
+#ifdef MOVING
+		const Wall &w = low ? a.walls[4] : a.walls[5];
+		if (level < DEPTH && w.values)
+			return w.values[(level - 1) * w.level + at_wall(row() + r, 1) * w.width + at_wall(column() + v, 0)];
+#endif
+		return before;
+	}
+
+#ifdef NORMS
+	// count finds the bits of points of which norms are taken.
+	__device__ __forceinline__ void count(int x, int y) {
+		counted = 0;
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+			if (stored(r) && y + r >= a.lo[1] && y + r < a.hi[1]) counted |= 1u << r;
+#pragma unroll
+		for (int v = 0; v < VECTOR; v++)
+			if (stored_column(v) && x + v >= a.lo[0] && x + v < a.hi[0]) counted |= 256u << v;
+	}
+
+	// add adds points of a plane of the last level to the norms.
+	__device__ __forceinline__ void add(const Level &now, const Level &before) const {
+		if (k - DEPTH < a.lo[2] || k - DEPTH >= a.hi[2]) return;
+		PassNorms norms = norms_of_thread();
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+#pragma unroll
+			for (int v = 0; v < VECTOR; v++)
+				if ((counted >> r & 1) && (counted >> 8 >> v & 1)) norms.add<0>(now[r][v], before[r][v]);
+		norms_of_thread() = norms;
+	}
+#endif
 
 	// step computes a plane of each level, which takes the place of the older one. odd changes from plane to plane.
 	template <int KIND> __device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
@@ -270,9 +378,9 @@ struct March {
 			if (l == 1 || group != (l - 2) * GROUPS / DEPTH) mbarrier_wait(ready(group), 1 - odd);
 			SharedAddress low = south + before, high = north + before;
 			if (KIND & Y) {
-				const SharedAddress slot = ghost_row(k - l);
+				const SharedAddress slot = GHOST_LEVELS > 1 ? ghost_row(l - 1, k - 1) : ghost_row(0, k - l);
 				if (fixed(Y_LOW)) low = slot;
-				if (fixed(Y_HIGH)) high = slot + GHOST_SLOTS * ROW;
+				if (fixed(Y_HIGH)) high = slot + GHOST_ROWS;
 			}
 			load_shared(below[l & 1], low);
 			load_shared(above[l & 1], high);
@@ -282,7 +390,8 @@ struct March {
 				REAL &w = west[l & 1][r], &e = east[l & 1][r];
 				w = __shfl_up_sync(~0u, c[VECTOR - 1], 1), e = __shfl_down_sync(~0u, c[0], 1);
 				if (KIND & X) {
-					const SharedAddress ghost = ghosts(k - l) + r * BYTES;
+					const SharedAddress ghost =
+					    (GHOST_LEVELS > 1 ? ghosts(l - 1, k - 1) : ghosts(0, k - l)) + r * BYTES;
 					if (KIND & X_LOW) load_shared_if(lane == 0 && fixed(X_LOW), w, ghost);
 					if (KIND & X_HIGH) load_shared_if(lane == 31 && fixed(X_HIGH), e, ghost + ROWS * BYTES);
 					if ((KIND & X_LOW) && lane == 0 && mirror(X_LOW)) w = c[0];
@@ -326,7 +435,7 @@ struct March {
 						return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : dz < 0 ? zm : dz > 0 ? zp : c[v];
 					});
 					if ((KIND & ENDS) && ((l == z_low + 1 && z_fixed_low) || (l == z_high - 1 && z_fixed_high)))
-						next[v] = c[v];
+						next[v] = kept(l, l == z_low + 1, r, v, c[v]);
 				}
 #pragma unroll
 				for (int v = 0; v < VECTOR; v++) {
@@ -336,6 +445,9 @@ struct March {
 			}
 		}
 		if (!(KIND & ENDS) || (k - DEPTH >= part().z0 && k - DEPTH < part().z1)) {
+#ifdef NORMS
+			add(now, old[DEPTH - 1]);
+#endif
 #pragma unroll
 			for (int r = 0; r < ROWS; r++) {
 				if (!stored(r)) continue;
@@ -387,6 +499,9 @@ struct March {
 			if (within(x + v, 0)) bits |= 1u << 20 << v;
 			if (x + v >= p.cut_x && x + v < p.end_x) bits |= 1u << 16 << v;
 		}
+#ifdef NORMS
+		count(x, y);
+#endif
 		k = a.sides[4] != OPEN ? max(p.z0 - DEPTH, -1) : p.z0 - DEPTH;
 		from = a.from + k * a.plane + y * a.pitch + x, to = a.to + (k - DEPTH) * a.plane + y * a.pitch + x;
 #pragma unroll 1
@@ -416,6 +531,10 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 	m.ring = m.shared() + RING_AT + m.warp * (ROWS * ROW) + m.lane * 16;
 	if (threadIdx.x == 0) part().place = 0;
 	if (threadIdx.x < GROUPS) mbarrier_init(m.ready(threadIdx.x), TEAM * ARRIVALS);
+#ifdef NORMS
+	norms_of_thread() = PassNorms();
+	norms_of_thread().settle(a); // of a block without a part
+#endif
 #pragma unroll 1
 	while (true) {
 		__syncthreads();
@@ -423,5 +542,8 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 		__syncthreads();
 		if (part().z1 == 0) return;
 		m.march();
+#ifdef NORMS
+		norms_of_thread().settle(a);
+#endif
 	}
 }

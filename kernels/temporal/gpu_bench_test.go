@@ -11,89 +11,192 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/kerneltest"
 	"github.com/halox/halox/kernels/internal/timing"
+	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/rows"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
-// BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds: Gpoint/s counts each level of a point.
+// BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms and without: Gpoint/s counts
+// each level of a point. It wants of each the bits of that of pass.cu of the same depth, if there is one.
 func BenchmarkPasses(b *testing.B) {
 	set := testdevices.GPUs(b)
-	for _, c := range []struct {
-		dims, points int
-		size         domain.Vec
-		real         kernels.Real
-	}{
+	for _, c := range []passBench{
 		{3, 7, domain.Vec{512, 512, 512}, kernels.Float64},
 		{3, 7, domain.Vec{768, 768, 768}, kernels.Float32},
 		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float64},
 		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float32},
 		{3, 13, domain.Vec{512, 512, 512}, kernels.Float64},
+		{3, 19, domain.Vec{512, 512, 512}, kernels.Float64},
 		{3, 27, domain.Vec{512, 512, 512}, kernels.Float64},
+		{3, 27, domain.Vec{768, 768, 768}, kernels.Float32},
 	} {
-		spacing := slices.Repeat([]float64{1}, c.dims)
-		for _, kind := range stencil.Kinds(c.dims) {
-			if kind.Points != c.points {
-				continue
-			}
-			s, err := stencil.HeatOf(kind, spacing, 1, 0.05)
-			if err != nil {
-				b.Fatal(err)
-			}
-			benchmarkPasses(b, set, s, c.size, c.real)
+		for name, o := range map[string]Options{"plain": {}, "moving": {Moving: true}, "norms": {Norms: 1}} {
+			b.Run(fmt.Sprintf("points=%d/%s/%s", c.points, c.real, name), func(b *testing.B) { c.run(b, set, o) })
 		}
 	}
 }
 
-func benchmarkPasses(b *testing.B, set *testdevices.Set, s stencil.Stencil, size domain.Vec, real kernels.Real) {
-	must := func(err error) {
-		if err != nil {
-			b.Helper()
-			b.Fatal(err)
+// passBench is passes of the heat equation on a box.
+type passBench struct {
+	dims, points int
+	size         domain.Vec
+	real         kernels.Real
+}
+
+// passRig is what the passes of a benchmark share.
+type passRig struct {
+	device *streams.Device
+	timer  *timing.Timer
+	passes *Passes
+	box    domain.Box
+	arrays [3]kernels.Array // what passes read, what they store, and what they are to store
+	host   [2]*streams.Memory
+}
+
+func (c *passBench) run(b *testing.B, set *testdevices.Set, o Options) {
+	r := c.rig(b, set, o)
+	if r == nil {
+		return
+	}
+	sides := []Sides{{Fixed, Fixed, Fixed, Fixed, Fixed, Fixed}}
+	if !o.Moving {
+		sides = append(sides, Sides{Mirror, Mirror, Mirror, Mirror, Mirror, Mirror}, Sides{})
+	}
+	for _, sides := range sides {
+		for _, depth := range []int{2, 3, 4, 6, 8, 10, 12} {
+			r.depth(b, depth, sides, o)
 		}
 	}
-	d, box, width := set.Devices[0], domain.Box{Hi: size}, domain.Radius{}
+}
+
+// rig makes everything ready; it is nil where there are no such passes.
+func (c *passBench) rig(b *testing.B, set *testdevices.Set, o Options) *passRig {
+	var s stencil.Stencil
+	for _, kind := range stencil.Kinds(c.dims) {
+		if kind.Points == c.points {
+			s = check(stencil.HeatOf(kind, slices.Repeat([]float64{1}, c.dims), 1, 0.05))(b)
+		}
+	}
+	r := &passRig{device: set.Devices[0], box: domain.Box{Hi: c.size}}
+	if o.Moving && s.AxisRadius(0) > 1 {
+		return nil // fixed walls do not move then
+	}
+	width := domain.Radius{}
 	for a := range s.Dims {
 		width.Minus[a], width.Plus[a] = 12, 12
 	}
-	l, err := domain.NewLayout(box, width, real.Size())
-	must(err)
-	p, err := New(set.Compiler, d, s, real, l, Options{})
-	must(err)
-	p.gpu.compileAll()
-	w, err := timing.New(d)
-	must(err)
-	defer w.Close()
-	var arrays [2]kernels.Array
-	for i := range arrays {
-		m, err := d.Alloc(l.Bytes())
-		must(err)
-		defer m.Close()
-		arrays[i] = kernels.Array{Data: m.All(), Layout: l}
-		must(fillRandom(d, w.Stream, m, real))
+	l := check(domain.NewLayout(r.box, width, c.real.Size()))(b)
+	r.passes = check(New(set.Compiler, r.device, s, c.real, l, o))(b)
+	r.passes.gpu.compileAll()
+	r.timer = check(timing.New(r.device))(b)
+	b.Cleanup(func() { r.timer.Close() })
+	for i := range r.arrays {
+		r.arrays[i] = kernels.Array{Data: r.random(b, l.Bytes(), c.real), Layout: l}
 	}
-	for _, one := range p.gpu.candidates {
-		for _, sides := range []Sides{{Fixed, Fixed, Fixed, Fixed, Fixed, Fixed}, {Mirror, Mirror, Mirror, Mirror, Mirror, Mirror}, {}} {
-			b.Run(fmt.Sprintf("dims=%d/points=%d/%s/depth=%d/sides=%v/%v", s.Dims, s.Points(), real, one.depth, sides[0], one.program.Defines[1:]), func(b *testing.B) {
-				spec := p.spec("pass", arrays[0], arrays[1], More{})
-				must(p.gpu.prepare(&spec, one, arrays[0], arrays[1], box, sides, More{}))
-				k, err := d.NewKernel(spec)
-				must(err)
-				defer k.Close()
-				var took []float64
-				for range 12 {
-					t, err := w.Time(k)
-					must(err)
-					took = append(took, t.Seconds())
-				}
-				slices.Sort(took)
-				for b.Loop() {
-				}
-				b.ReportMetric(float64(box.Points())*float64(one.depth)/took[len(took)/2]/1e9, "Gpoint/s")
-				b.ReportMetric(0, "ns/op")
-			})
+	for i := range r.host {
+		r.host[i] = check(r.device.AllocPinned(32 << 20))(b)
+		b.Cleanup(func() { r.host[i].Close() })
+	}
+	return r
+}
+
+func (r *passRig) random(b *testing.B, bytes int64, real kernels.Real) streams.Span {
+	m := check(r.device.Alloc(bytes))(b)
+	b.Cleanup(func() { m.Close() })
+	if err := fillRandom(r.device, r.timer.Stream, m, real); err != nil {
+		b.Fatal(err)
+	}
+	return m.All()
+}
+
+// depth times all kernels of a depth.
+func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
+	g, of := r.passes.gpu, More{Box: r.box}
+	for i := range 6 {
+		if o.Moving && i/2 < r.passes.stencil.Dims {
+			w := Wall{Box: r.box}
+			w.Box.Lo[i/2] += i % 2 * r.box.Hi[i/2]
+			w.Box.Lo[i/2] -= (i + 1) % 2
+			w.Box.Hi[i/2] = w.Box.Lo[i/2] + 1
+			w.Values = r.random(b, w.Box.Points()*int64(depth-1)*int64(r.passes.real.Size()), r.passes.real)
+			of.Walls[i] = w
 		}
 	}
+	for range o.Norms {
+		reducer := check(reduce.NewNormReducer(g.compiler, r.device, r.passes.real, sums.Reproducible))(b)
+		parts := check(reducer.Parts(1, r.passes.Parts(r.box, sides)))(b)
+		b.Cleanup(func() { parts.Close() })
+		of.Parts = append(of.Parts, parts.Span(0))
+	}
+	pass := func(one shape, to kernels.Array) *streams.Kernel {
+		spec := r.passes.spec("pass", r.arrays[0], to, of)
+		if err := g.prepare(&spec, one, r.arrays[0], to, r.box, sides, of); err != nil {
+			b.Fatal(err)
+		}
+		return check(r.device.NewKernel(spec))(b)
+	}
+	known := false
+	for _, one := range g.candidates {
+		if one.depth == depth && one.name == "pass" {
+			k := pass(one, r.arrays[2])
+			check(r.timer.Time(k))(b)
+			k.Close()
+			known = true
+		}
+	}
+	for _, one := range g.candidates {
+		if one.depth != depth {
+			continue
+		}
+		b.Run(fmt.Sprintf("depth=%d/sides=%v/%s%v", depth, sides[0], one.name, one.program.Defines[1:]), func(b *testing.B) {
+			k := pass(one, r.arrays[1])
+			defer k.Close()
+			var took []float64
+			for range 12 {
+				took = append(took, check(r.timer.Time(k))(b).Seconds())
+			}
+			slices.Sort(took)
+			for b.Loop() {
+			}
+			b.ReportMetric(float64(r.box.Points())*float64(depth)/took[len(took)/2]/1e9, "Gpoint/s")
+			b.ReportMetric(0, "ns/op")
+			if known && one.name != "pass" && sides[0] != Mirror && !r.same(b) { // ghosts of mirrors are random, and pass.cu reads those of level 0
+				b.Error("other bits than those of pass.cu")
+			}
+		})
+	}
+}
+
+// same compares what was stored with what was to be, in the middle row of each plane and in all rows of three planes.
+func (r *passRig) same(b *testing.B) bool {
+	l, size := r.arrays[1].Layout, r.box.Size()
+	row := func(y, z int) bool {
+		at, bytes := l.Offset(domain.Vec{0, y, z})*int64(l.ElementSize), int64(size[0]*l.ElementSize)
+		for i := range r.host {
+			if err := r.timer.Stream.Copy(r.host[i].Span(0, bytes), r.arrays[1+i].Data.Memory.Span(at, bytes)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := r.timer.Stream.Sync(kerneltest.Limit); err != nil {
+			b.Fatal(err)
+		}
+		return slices.Equal(r.host[0].Bytes()[:bytes], r.host[1].Bytes()[:bytes])
+	}
+	for z := range size[2] {
+		if !row(size[1]/2, z) {
+			return false
+		}
+	}
+	for _, z := range []int{0, size[2] / 2, size[2] - 1} {
+		for y := range min(size[1], 2048) {
+			if !row(y, z) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // fillRandom fills memory with numbers that no memory can compress.

@@ -40,7 +40,6 @@ func TestPassesTakeNorms(t *testing.T) {
 }
 
 func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, rng *rand.Rand) {
-	reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, real, sums.Reproducible))(t)
 	for depth := 2; depth <= 4; depth++ {
 		for _, count := range []int{1, depth} {
 			size := randomSize(s.Dims, testdevices.OnGPU(b.Device), rng)
@@ -54,30 +53,47 @@ func tryNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil
 			compileBeside(b, passes.gpu)
 			t.Run(fmt.Sprintf("%v/norms=%d", p, count), func(t *testing.T) {
 				of := randomBox(p.box, rng)
-				room := kerneltest.Must(reducer.Parts(count, passes.Parts(p.box, sides)))(t)
-				var spans []streams.Span
-				for n := range count {
-					spans = append(spans, room.Span(n))
-				}
+				room := newNormRoom(b, real, count, passes.Parts(p.box, sides))
 				var found int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					k, n, err := passes.Pass("pass", from, to, p.box, sides, depth, More{Box: of, Parts: spans})
+					k, n, err := passes.Pass("pass", from, to, p.box, sides, depth, More{Box: of, Parts: room.spans})
 					kerneltest.Check(t, err)
 					found = n
 					return k
 				})
-				join := kerneltest.Must(room.Join(count, found))(t)
-				b.Do(join.Queue(b.Stream))
-				for n, got := range join.Results() {
-					if want := p.norms(depth-n, of); got.MaxChange != want.MaxChange || got.Max != want.Max ||
-						got.Sum2.Value() != want.Sum2.Value() || got.SumChange2.Value() != want.SumChange2.Value() {
-						t.Errorf("norms of step %d over %v are %+v, not %+v", depth-n, of, got, want)
-					}
-				}
-				b.Do(join.Close())
-				b.Do(room.Close())
+				checkNorms(t, b, p, room, found, of)
 			})
 		}
+	}
+}
+
+// normRoom is where the norms of the last steps of passes go.
+type normRoom struct {
+	parts []*reduce.NormParts
+	spans []streams.Span
+}
+
+func newNormRoom(b *kerneltest.Bench, real kernels.Real, norms int, most int64) (r normRoom) {
+	for range norms {
+		reducer := kerneltest.Must(reduce.NewNormReducer(b.Compiler, b.Device, real, sums.Reproducible))(b.T)
+		part := kerneltest.Must(reducer.Parts(1, most))(b.T)
+		r.parts, r.spans = append(r.parts, part), append(r.spans, part.Span(0))
+	}
+	return r
+}
+
+// checkNorms compares those that a pass of so many blocks has found with those of the reference, and closes the room.
+func checkNorms[T rows.Float](t *testing.T, b *kerneltest.Bench, p *problem[T], room normRoom, blocks int64, of domain.Box) {
+	t.Helper()
+	for n, part := range room.parts {
+		join := kerneltest.Must(part.Join(1, blocks))(t)
+		b.Do(join.Queue(b.Stream))
+		if got, want := join.Result(), p.norms(p.depth-n, of); got.MaxChange != want.MaxChange || got.Max != want.Max ||
+			got.Sum2.Value() != want.Sum2.Value() || got.SumChange2.Value() != want.SumChange2.Value() {
+			t.Errorf("norms of step %d over %v are %+v, not %+v", p.depth-n, of, got, want)
+		}
+		b.Do(join.Close())
+		b.Do(part.Close())
 	}
 }
 

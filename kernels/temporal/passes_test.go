@@ -1,6 +1,7 @@
 package temporal
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,8 +41,21 @@ func TestPasses(t *testing.T) {
 	})
 }
 
-// Kernels for stars do it where most tiles meet no wall, where tiles are whole and where they are not, between walls and without.
+// Kernels whose levels are in registers do it where most tiles meet no wall, where tiles are whole and where they are not, between walls and without.
 func TestPassesOverManyTiles(t *testing.T) {
+	tryManyTiles(t, Options{})
+}
+
+// They do it between walls that move.
+func TestPassesOverManyTilesBetweenMovingWalls(t *testing.T) { tryManyTiles(t, Options{Moving: true}) }
+
+// They find the norms of their last step.
+func TestPassesOverManyTilesTakeNorms(t *testing.T) {
+	tryManyTiles(t, Options{Norms: 1})
+	tryManyTiles(t, Options{Norms: 1, Moving: true})
+}
+
+func tryManyTiles(t *testing.T, o Options) {
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		if b.Device.GoKernels {
@@ -54,12 +68,11 @@ func TestPassesOverManyTiles(t *testing.T) {
 			cases = 12
 		}
 		for i, s := range stencils(t) { // of either type if tests are long, else of one by turns
-			_, star := s.AsStar()
-			if star && (testdevices.Long() || i%2 == 0) {
-				overManyTiles[float32](t, b, s, kernels.Float32, cases, rng)
+			if testdevices.Long() || i%2 == 0 {
+				overManyTiles[float32](t, b, s, kernels.Float32, o, cases, rng)
 			}
-			if star && (testdevices.Long() || i%2 == 1) {
-				overManyTiles[float64](t, b, s, kernels.Float64, cases, rng)
+			if testdevices.Long() || i%2 == 1 {
+				overManyTiles[float64](t, b, s, kernels.Float64, o, cases, rng)
 			}
 		}
 	})
@@ -75,14 +88,16 @@ func TestPassesByEveryLane(t *testing.T) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		smallOnCPU(t, b)
 		heat := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
-		overManyTiles[float32](t, b, heat, kernels.Float32, 1, rng, "EVERY_LANE")
+		overManyTiles[float32](t, b, heat, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
+		box := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[3], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
+		overManyTiles[float32](t, b, box, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
 		if testdevices.OnGPU(b.Device) {
-			overManyTiles[float64](t, b, heat, kernels.Float64, 1, rng, "EVERY_LANE")
+			overManyTiles[float64](t, b, heat, kernels.Float64, Options{}, 1, rng, "EVERY_LANE")
 		}
 	})
 }
 
-func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, cases int, rng *rand.Rand, defines ...string) {
+func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stencil, real kernels.Real, o Options, cases int, rng *rand.Rand, defines ...string) {
 	for i := range cases {
 		size := domain.Vec{260 + rng.IntN(200), 16 + rng.IntN(8), 2 + rng.IntN(9)}
 		switch {
@@ -104,7 +119,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			sides[4], sides[5] = Open, Open
 		}
 		l := newProblem[T](t, s, sides, size, 2, rng).layout
-		all := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, Options{}))(t).gpu
+		all := kerneltest.Must(New(b.Compiler, b.Device, s, real, l, o))(t).gpu
 		if len(defines) == 0 {
 			compileBeside(b, all)
 		}
@@ -113,14 +128,23 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 				continue
 			}
 			p := newProblem[T](t, s, sides, size, one.depth, rng)
-			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, Options{}))(t)
+			of := More{Box: randomBox(p.box, rng)}
+			if o.Moving {
+				of.Walls = p.move(b, rng)
+			}
+			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, o))(t)
 			one.program.Defines = append(slices.Clone(one.program.Defines), defines...)
-			t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%v/moving=%v/%v", p, p.moving, one), func(t *testing.T) {
+				room := newNormRoom(b, real, o.Norms, passes.Parts(p.box, sides))
+				of.Parts = room.spans
+				var blocks int64
 				p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
-					spec := passes.spec("pass", from, to, More{})
-					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, More{}))
+					spec := passes.spec("pass", from, to, of)
+					kerneltest.Check(t, passes.gpu.prepare(&spec, one, from, to, p.box, sides, of))
+					blocks = blocksOf(spec.Grid)
 					return kerneltest.Must(b.Device.NewKernel(spec))(t)
 				})
+				checkNorms(t, b, p, room, blocks, of.Box)
 			})
 		}
 	}
@@ -131,10 +155,12 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	if !testdevices.OnCPU(b.Device) {
 		return
 	}
-	planes3, strips2 := planesTried, stripsTried
-	t.Cleanup(func() { planesTried, stripsTried = planes3, strips2 })
+	planes3, sums3, strips2 := planesTried, planeSumsTried, stripsTried
+	t.Cleanup(func() { planesTried, planeSumsTried, stripsTried = planes3, sums3, strips2 })
 	few := []planes{{2, 3, 2, 1, 1, 0, everywhere}, {3, 2, 4, 2, 1, 1, everywhere}, {4, 4, 3, 2, 3, 1, everywhere}, {4, 6, 2, 3, 1, 0, everywhere}}
 	planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
+	sums := []planeSums{{2, 3, 2, 0, 1, everywhere}, {2, 4, 2, 1, 1, everywhere}, {2, 3, 2, 2, 2, everywhere}}
+	planeSumsTried = map[kernels.Real][]planeSums{kernels.Float32: sums, kernels.Float64: sums}
 	small := []strips{{2, 2, 1, 2, 1, 1, everywhere}, {3, 2, 2, 1, 1, 2, everywhere}, {5, 3, 3, 1, 2, 3, everywhere}, {7, 4, 2, 1, 2, 2, everywhere}, {9, 4, 4, 1, 3, 2, everywhere}}
 	stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
 }

@@ -16,15 +16,25 @@ import (
 
 var generations = []string{"sm_80", "sm_90", "sm_100"}
 
+// mostShared is the shared memory that a block may have.
+var mostShared = map[string]int{"sm_80": 163 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10}
+
 // programs are all kernels of a target for stars that reach one point, and those for other stencils that hold the most.
 func programs(t *testing.T, target string) (all []kernels.Program) {
 	seen := map[string]bool{}
 	for _, s := range stencils(t) {
 		for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 			l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
-			for _, one := range shapesOf(s, real, l, target, 160<<10) {
+			for _, one := range shapesWith(s, real, l, target, 160<<10, Options{}) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
 					seen[kind+string(real)] = true
+					all = append(all, one.program)
+				}
+			}
+			most := Options{Norms: 1, Moving: true} // what takes the most registers
+			for _, one := range shapesWith(s, real, l, target, mostShared[target], most) {
+				if kind := one.String(); one.name != "pass" && !seen[kind] {
+					seen[kind] = true
 					all = append(all, one.program)
 				}
 			}
@@ -74,7 +84,7 @@ func TestEveryTargetHasAllDepths(t *testing.T) {
 			for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 				l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
 				var depths []int
-				for _, one := range shapesOf(s, real, l, target, 160<<10) {
+				for _, one := range shapesWith(s, real, l, target, 160<<10, Options{}) {
 					depths = append(depths, one.depth)
 				}
 				slices.Sort(depths)

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/internal/source"
 	"github.com/halox/halox/kernels/reduce"
+	"github.com/halox/halox/kernels/sums"
 	"github.com/halox/halox/stencil"
 )
 
@@ -100,28 +101,14 @@ func blocksOf(grid [3]int) int64 { return int64(grid[0]) * int64(grid[1]) * int6
 
 func ceil(n, by int) int { return (n + by - 1) / by }
 
-// shapesOf returns the kernels for a stencil and arrays of a layout on a device as "sm_90", whose blocks may have so much shared memory.
-func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, shared int) (all []shape) {
-	vector := 16 / real.Size()
-	_, star := s.AsStar()
-	aligned := l.Padded() && l.Pitch%int64(vector) == 0 && l.Plane%int64(vector) == 0
-	switch {
-	case star && aligned && s.Dims == 3:
-		for _, c := range planesTried[real] {
-			if c.on.has(arch) {
-				all = append(all, planesShape(s, real, c))
-			}
-		}
-	case star && aligned && s.Dims == 2:
-		for _, c := range stripsTried[real] {
-			if c.on.has(arch) {
-				all = append(all, stripsShape(s, real, c))
-			}
-		}
+// shapesWith returns the kernels for a stencil and arrays of a layout on a device as "sm_90", whose blocks may have so much shared memory.
+func shapesWith(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, shared int, o Options) (all []shape) {
+	if !o.plain() {
+		shared -= normsShared
 	}
-	all = slices.DeleteFunc(all, func(one shape) bool { return one.shared > shared })
-	for _, depth := range []int{2, 3, 4} {
-		if one, ok := generalShape(s, real, depth, shared, Options{}); ok {
+	all = slices.DeleteFunc(inRegisters(s, real, l, arch, o), func(one shape) bool { return one.shared > shared })
+	for depth := max(2, o.Norms); depth <= 4; depth++ {
+		if one, ok := generalShape(s, real, depth, shared, o); ok {
 			all = append(all, one)
 		}
 	}
@@ -130,14 +117,33 @@ func shapesOf(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string
 	})
 }
 
-// shapesWith returns the kernels for passes with options: those of pass.cu, as the others have no registers left.
-func shapesWith(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, shared int, o Options) (all []shape) {
-	if o.plain() {
-		return shapesOf(s, real, l, arch, shared)
+// inRegisters returns the kernels whose levels are in registers, and of which a target has enough.
+func inRegisters(s stencil.Stencil, real kernels.Real, l domain.Layout, arch string, o Options) (all []shape) {
+	vector := int64(16 / real.Size())
+	if !l.Padded() || l.Pitch%vector != 0 || l.Plane%vector != 0 {
+		return nil
 	}
-	for depth := max(2, o.Norms); depth <= 4; depth++ {
-		if one, ok := generalShape(s, real, depth, shared-normsShared, o); ok {
-			all = append(all, one)
+	_, star := s.AsStar()
+	_, planar := source.Planar(s, real.Size())
+	switch {
+	case planar && o.plain():
+		for _, c := range planeSumsTried[real] {
+			if c.on.has(arch) {
+				all = append(all, planeSumsShape(s, real, c))
+			}
+		}
+	case !star:
+	case s.Dims == 3 && o.Norms <= 1:
+		for _, c := range planesTried[real] {
+			if c.on.has(arch) {
+				all = append(all, planesShape(s, real, c, o))
+			}
+		}
+	case s.Dims == 2 && o.plain():
+		for _, c := range stripsTried[real] {
+			if c.on.has(arch) {
+				all = append(all, stripsShape(s, real, c))
+			}
 		}
 	}
 	return all
@@ -173,16 +179,55 @@ var planesTried = map[kernels.Real][]planes{
 	kernels.Float32: {{4, 4, 8, 1, 3, 1, upToHopper}, {4, 4, 8, 1, 3, 0, upToHopper}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 5, 8, 1, 3, 1, upToHopper}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere}},
 }
 
-func planesShape(s stencil.Stencil, real kernels.Real, c planes) shape {
+func planesShape(s stencil.Stencil, real kernels.Real, c planes, o Options) shape {
 	const row = 32 * 16
 	ex, ey := row/real.Size(), c.rows*c.team
-	slots := 1 << max(2, bits.Len(uint(c.lead+c.depth))) // of ghosts
+	levels, span, norms := 1, c.lead+c.depth, 0 // that have ghosts, and for how many planes
+	if o.Moving {
+		levels, span = c.depth, c.lead+1
+	}
+	if o.Norms > 0 {
+		norms = 32 * c.team * normsOfThread(real, o)
+	}
+	slots := 1 << max(2, bits.Len(uint(span))) // of ghosts
 	return shape{
 		depth: c.depth, cost: 1 + 0.27*float64(c.depth-1), name: "pass_planes", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
-		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + 2*slots*row + ceil(c.team*slots*2*c.rows*real.Size(), 16)*16 + 8*c.groups + 96,
+		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + levels*2*slots*row + ceil(levels*c.team*slots*2*c.rows*real.Size(), 16)*16 + norms + 8*c.groups + 96,
 		least:  [3]int{ex, ey, 1},
-		program: programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team),
-			option("GROUPS", c.groups), option("LEAD", c.lead), option("EARLY", c.early)),
+		program: withOptions(o, programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team),
+			option("GROUPS", c.groups), option("LEAD", c.lead), option("EARLY", c.early))),
+	}
+}
+
+// normsOfThread is the bytes of struct PassNorms of one step.
+func normsOfThread(real kernels.Real, o Options) int {
+	if o.Sums == sums.Fast {
+		return 40
+	}
+	return 88
+}
+
+// planeSums is how pass_sums.cu is compiled.
+type planeSums struct {
+	depth, rows, team, keep, lead int
+	on                            targets
+}
+
+// planeSumsTried are those that registers have room for.
+var planeSumsTried = map[kernels.Real][]planeSums{
+	kernels.Float64: {{2, 4, 8, 1, 3, upToHopper}, {2, 4, 8, 0, 3, everywhere}, {2, 3, 8, 2, 3, everywhere}},
+	kernels.Float32: {{2, 4, 8, 1, 3, everywhere}, {2, 4, 8, 0, 3, everywhere}, {2, 3, 8, 2, 3, everywhere}, {2, 2, 16, 0, 3, everywhere}, {3, 3, 8, 0, 2, everywhere}},
+}
+
+func planeSumsShape(s stencil.Stencil, real kernels.Real, c planeSums) shape {
+	const row, slots = 32 * 16, 4 // of levels but the first
+	text, _ := source.Planar(s, real.Size())
+	program := programOf("pass_sums.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team), option("KEEP", c.keep), option("LEAD", c.lead))
+	program.Headers = append(program.Headers, kernels.Header{Name: source.PlanarHeader, Text: text})
+	return shape{
+		depth: c.depth, cost: 1 + 0.5*float64(c.depth-1), name: "pass_sums", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
+		shared:  (c.lead+slots+(c.depth-1)*slots)*c.rows*c.team*row + 16 + 96,
+		program: program,
 	}
 }
 

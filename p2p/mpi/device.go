@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"errors"
+	"time"
 
 	binding "github.com/halox/halox/internal/mpi"
 	"github.com/halox/halox/streams"
@@ -28,10 +29,15 @@ func (w *whole) carry() error {
 
 // travel gives MPI the span, and waits until it is done. MPI copies to and from the GPU in the context of the thread that calls it.
 func (w *whole) travel() error {
+	began := time.Now()
 	if err := w.hand(); err != nil {
 		return err
 	}
-	return w.request.Wait(w.processes.failure.ctx, w.processes.options.Limit)
+	if err := w.request.Wait(w.processes.failure.ctx, w.processes.options.Limit); err != nil {
+		return err
+	}
+	w.sent(began)
+	return nil
 }
 
 // hand gives MPI the span.
@@ -42,6 +48,9 @@ func (w *whole) hand() error {
 	}
 	return w.processes.data.IrecvAt(&w.request, at, bytes, w.other, w.tag)
 }
+
+// progress implements carrier: nothing comes before it is asked for.
+func (*whole) progress() {}
 
 // quiet implements carrier.
 func (w *whole) quiet() bool {

@@ -49,13 +49,19 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 	case err != nil:
 		return nil, err
 	case sends:
-		return outPieces{p}, nil
+		return newOutPieces(p), nil
 	}
-	return inPieces{p}, nil
+	return &inPieces{pieces: p}, nil
 }
 
 // start makes the carrier and runs it.
 func (m *message) start(sends bool) error {
+	if sends {
+		m.stream.SetName("copies for rank %d", m.other)
+		m.lane = m.span.Memory.Device().NewLane("to rank %d", m.other)
+	} else {
+		m.stream.SetName("copies from rank %d", m.other)
+	}
 	c, err := m.newCarrier(sends)
 	if err != nil {
 		return errors.Join(err, m.resources.Close())

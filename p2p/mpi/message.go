@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/halox/halox/streams"
 )
@@ -15,6 +16,7 @@ type message struct {
 	other, tag int
 	span       streams.Span    // of device memory
 	stream     *streams.Stream // of what the carrier queues
+	lane       *streams.Lane   // of a trace, for what is sent
 	ready      *streams.Event  // after what was queued before the turn that is asked for
 	asked      chan int64      // a turn of that step is to begin; closed at the end
 	turns      streams.Counter // that are over for this side, see over
@@ -32,6 +34,9 @@ type carrier interface {
 	// side does with the span is queued on the stream, and returns when the next turn may begin. Every wait in it has the
 	// limit of the processes, and ends with their first failure.
 	carry() error
+
+	// progress has the network go on with what comes for turns that are not asked for yet. An error is that of the next turn.
+	progress()
 
 	// quiet reports whether nobody else may use memory of the carrier or the span any more, so that it can be freed.
 	quiet() bool
@@ -61,7 +66,6 @@ func (m *message) allocate(d *streams.Device) (err error) {
 	if m.stream, err = d.NewStream(streams.Urgent); err != nil {
 		return err
 	}
-	m.stream.SetName("wire")
 	m.resources.Add(m.stream)
 	for _, e := range []**streams.Event{&m.event, &m.ready} {
 		if *e, err = d.NewEvent(); err != nil {
@@ -77,7 +81,11 @@ func (m *message) run(c carrier) {
 	m.carrier = c
 	go func() {
 		defer close(m.ended)
-		for step := range m.asked {
+		for {
+			step, ok := m.next()
+			if !ok {
+				return
+			}
 			m.stream.BeginStep(step)
 			err := m.processes.Err()
 			if err == nil {
@@ -91,6 +99,24 @@ func (m *message) run(c carrier) {
 	}()
 }
 
+// next waits for the turn that is asked for next; it is the last where ok is false. Between the steps of GPUs it polls: host devices
+// need their cores to compute.
+func (m *message) next() (step int64, ok bool) {
+	came := func() bool {
+		select {
+		case step, ok = <-m.asked:
+			return true
+		default:
+			m.carrier.progress()
+			return false
+		}
+	}
+	if m.span.Memory.Device().HostMemory || !m.processes.library.Linger(came) {
+		step, ok = <-m.asked
+	}
+	return step, ok
+}
+
 // fail tells all processes, and who waits here.
 func (m *message) fail(err error) {
 	if first := m.processes.Err(); first != nil {
@@ -100,6 +126,11 @@ func (m *message) fail(err error) {
 	m.failed.Store(&err)
 	_ = m.processes.Fail(err) // which has it too
 	m.turns.Set(math.MaxInt64)
+}
+
+// sent notes for a trace that the network has had the message since some time.
+func (m *message) sent(since time.Time) {
+	m.lane.Note(streams.Operation{Name: "message", Work: streams.CopyWork, Step: m.stream.Step(), Bytes: m.span.Length}, since, time.Now())
 }
 
 // begin has a turn begin, of the step of a stream, unless the thread has ended by a failure.

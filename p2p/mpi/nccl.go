@@ -106,6 +106,7 @@ func (l *linked) together() error {
 	if err := l.await("a communicator", l.pair.ready); err != nil {
 		return err
 	}
+	began := time.Now()
 	if err := l.pair.queue(l.span, l.stream); err != nil {
 		return err
 	}
@@ -118,6 +119,7 @@ func (l *linked) together() error {
 	if err := l.await("NCCL to carry it", l.carried); err != nil {
 		return err
 	}
+	l.sent(began)
 	if err := l.done(&l.mine); err != nil {
 		return err
 	}
@@ -170,6 +172,9 @@ func (l *linked) read() (id nccl.ID, number uint64) {
 	note := l.notes.Bytes[linkNote:]
 	return nccl.ID(note[:len(id)]), binary.LittleEndian.Uint64(note[len(id):])
 }
+
+// progress implements carrier: nothing comes before it is asked for.
+func (*linked) progress() {}
 
 // quiet implements carrier.
 func (l *linked) quiet() bool {

@@ -1,14 +1,20 @@
 package mpi
 
 import (
+	"fmt"
+
 	binding "github.com/halox/halox/internal/mpi"
 	"github.com/halox/halox/streams"
 )
 
-// pieces carry a message through two buffers of pinned memory, so that a piece is copied while MPI has the one before.
+// pieces carry messages through a ring of buffers of pinned memory, so that a piece is copied while MPI has the one before. Pieces are
+// numbered from the first message on, through all turns: the buffers of one turn are filled while MPI still has the last pieces of the turn
+// before. Every wait also looks at MPI, which may carry what it has within calls alone.
 type pieces struct {
 	*message
-	slots [2]*slot
+	slots []*slot
+	first int   // the number of the first piece of the turn
+	lost  error // of a request that progress looked at
 }
 
 // slot is a buffer that one piece goes through.
@@ -19,16 +25,31 @@ type slot struct {
 	request binding.Request
 }
 
+const (
+	mostSlots  = 3
+	leastPiece = 512 << 10 // a shorter one costs more than its copy hides
+)
+
 // newPieces makes the buffers.
 func newPieces(m *message) (p *pieces, err error) {
 	p = &pieces{message: m}
-	for i := range p.slots {
-		if p.slots[i], err = p.newSlot(m.span.Memory.Device(), min(m.span.Length, m.processes.options.Piece)); err != nil {
+	size := pieceSize(m.span.Length, m.processes.options.Piece)
+	for range min(mostSlots, ceilDiv(m.span.Length, size)+1) {
+		s, err := p.newSlot(m.span.Memory.Device(), size)
+		if err != nil {
 			return nil, err
 		}
+		p.slots = append(p.slots, s)
 	}
 	return p, nil
 }
+
+// pieceSize returns how many bytes of a message go at once, at most so many: a quarter of the message, but not too few.
+func pieceSize(length, most int64) int64 {
+	return min(length, most, max(leastPiece, ceilDiv(length, 4)))
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 // newSlot allocates a buffer that MPI may know beyond a call: pinned memory of a GPU's driver,
 // and for host devices, whose pinned memory is Go's, memory that is not.
@@ -64,22 +85,25 @@ type closer func()
 
 func (c closer) Close() error { c(); return nil }
 
-// piece returns the bytes of the message that go as number k.
-func (p *pieces) piece(k int) streams.Span {
+// count returns how many pieces a message has.
+func (p *pieces) count() int { return int(ceilDiv(p.span.Length, int64(len(p.slots[0].bytes)))) }
+
+// piece returns the bytes of the message that go as piece i, one of the turn's.
+func (p *pieces) piece(i int) streams.Span {
 	size := int64(len(p.slots[0].bytes))
-	at := int64(k) * size
+	at := int64(i-p.first) * size
 	return p.span.Memory.Span(p.span.Offset+at, min(size, p.span.Length-at))
 }
 
-// count returns how many there are.
-func (p *pieces) count() int {
-	size := int64(len(p.slots[0].bytes))
-	return int((p.span.Length + size - 1) / size)
-}
+// slot returns the buffer that piece i goes through.
+func (p *pieces) slot(i int) *slot { return p.slots[i%len(p.slots)] }
 
-// done waits until MPI is done with the buffer of a slot.
-func (p *pieces) done(s *slot) error {
-	return s.request.Wait(p.processes.failure.ctx, p.processes.options.Limit)
+// done waits until MPI is done with the buffer of piece i, or of none before the first.
+func (p *pieces) done(i int) error {
+	if i < 0 {
+		return nil
+	}
+	return p.slot(i).request.Wait(p.processes.failure.ctx, p.processes.options.Limit)
 }
 
 // copy queues the copy of a piece.
@@ -90,6 +114,29 @@ func (p *pieces) copy(s *slot, dst, src streams.Span) error {
 	return p.stream.Record(s.copied)
 }
 
+// copied waits until the copy of piece i is done, and meanwhile has MPI carry piece j.
+func (p *pieces) copied(i, j int) error {
+	s, limit := p.slot(i), p.processes.options.Limit
+	look := func() (bool, error) {
+		if done, err := s.copied.Done(); done || err != nil || j < 0 {
+			return done, err
+		}
+		_, err := p.slot(j).request.Test()
+		return false, err
+	}
+	late := func() error {
+		return fmt.Errorf("%v: a copy by way of pinned memory is not done after %v", s.copied.Device(), limit)
+	}
+	return p.processes.library.Await(p.processes.failure.ctx, limit, look, late)
+}
+
+// progress implements carrier.
+func (p *pieces) progress() {
+	if _, err := p.slot(p.first).request.Test(); err != nil {
+		p.lost = err
+	}
+}
+
 // quiet implements carrier.
 func (p *pieces) quiet() bool {
 	for _, s := range p.slots {
@@ -98,84 +145,4 @@ func (p *pieces) quiet() bool {
 		}
 	}
 	return true
-}
-
-// outPieces send.
-type outPieces struct{ *pieces }
-
-// carry sends all pieces: while MPI has one, the next is copied.
-func (p outPieces) carry() error {
-	if err := p.stream.Wait(p.ready); err != nil {
-		return err
-	}
-	last := p.count() - 1
-	for k := range p.count() {
-		s, piece := p.slots[k%2], p.piece(k)
-		if err := p.done(s); err != nil {
-			return err
-		}
-		if err := p.copy(s, s.memory.Span(0, piece.Length), piece); err != nil {
-			return err
-		}
-		if k == last {
-			if err := p.over(); err != nil {
-				return err
-			}
-		}
-		if err := s.copied.Sync(p.processes.options.Limit); err != nil {
-			return err
-		}
-		if err := p.processes.data.Isend(&s.request, s.bytes[:piece.Length], p.other, p.tag); err != nil {
-			return err
-		}
-	}
-	for _, s := range p.slots {
-		if err := p.done(s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// inPieces receive.
-type inPieces struct{ *pieces }
-
-// carry receives all pieces: while one is copied, MPI brings the next.
-func (p inPieces) carry() error {
-	n := p.count()
-	for k := range min(2, n) {
-		if err := p.post(k); err != nil {
-			return err
-		}
-	}
-	if err := p.stream.Wait(p.ready); err != nil {
-		return err
-	}
-	for k := range n {
-		s, piece := p.slots[k%2], p.piece(k)
-		if err := p.done(s); err != nil {
-			return err
-		}
-		if err := p.copy(s, piece, s.memory.Span(0, piece.Length)); err != nil {
-			return err
-		}
-		if k+2 < n {
-			if err := s.copied.Sync(p.processes.options.Limit); err != nil {
-				return err
-			}
-			if err := p.post(k + 2); err != nil {
-				return err
-			}
-		}
-	}
-	if err := p.over(); err != nil {
-		return err
-	}
-	return p.event.Sync(p.processes.options.Limit) // the buffers can be written again
-}
-
-// post has MPI receive a piece.
-func (p inPieces) post(k int) error {
-	s, piece := p.slots[k%2], p.piece(k)
-	return p.processes.data.Irecv(&s.request, s.bytes[:piece.Length], p.other, p.tag)
 }

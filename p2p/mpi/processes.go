@@ -16,7 +16,7 @@ import (
 // All processes must give the same.
 type Options struct {
 	Limit time.Duration // how long one waits for another at most; 0: a minute
-	Piece int64         // bytes of a message that are on their way at once; 0: 1 MiB
+	Piece int64         // largest piece of a message, of which up to three are under way; 0: 1 MiB
 
 	// Probe is a program with arguments that calls TakeProbe and ends with its exit code, such as "halox probe-mpi". It is
 	// started to find out whether MPI takes device memory, which may crash. Without it network Device is not to be had.

@@ -227,7 +227,7 @@ func tags(p *mpi.Processes) error {
 }
 
 // lengths of messages: shorter than a piece, as long, of several pieces, odd.
-var lengths = []int64{1, 63, 64, 65, 128, 1000, 4096}
+var lengths = []int64{1, 63, 64, 65, 128, 129, 256, 257, 1000, 4096}
 
 // content is what one rank sends another in a round.
 func content(n int64, from, to, index, round int) []byte {

@@ -26,8 +26,8 @@ func compareScaling(rows []results.Row) (compared []results.Row) {
 // fewest returns the number of devices, and the time of a step, of the row with the
 // fewest devices on the curve of a row.
 func fewest(rows []results.Row, of results.Row) (devices, step float64) {
-	curve := func(row results.Row) (name [6]string) {
-		for i, label := range []string{"scheme", "order", "points", "precision", "mode", "stencil"} {
+	curve := func(row results.Row) (name [7]string) {
+		for i, label := range []string{"scheme", "order", "points", "precision", "mode", "stencil", "steps_an_exchange"} {
 			name[i] = row.Text(label)
 		}
 		return name

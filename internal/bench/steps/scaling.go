@@ -22,18 +22,22 @@ type ScalingOptions struct {
 	Order   string   // of schemes that have one; "" for left-right
 	Path    string   // or auto
 	Mode    string   // see Modes
+	Groups  []int    // steps between two exchanges
 }
 
 // Check refuses options that make no sense, and fills in those that were left open. What is named
 // twice is measured once.
 func (o *ScalingOptions) Check() error {
-	o.Schemes = option.Distinct(o.Schemes)
+	o.Schemes, o.Groups = option.Distinct(o.Schemes), option.Distinct(o.Groups)
+	if len(o.Groups) == 0 {
+		o.Groups = []int{1}
+	}
 	return cmp.Or(
 		option.EachOf("scheme", o.Schemes, append(Schemes(), string(scheme.Auto))...),
 		o.checkOrder(),
 		option.OneOf("path", o.Path, append([]string{string(p2p.Auto)}, Paths()...)...),
 		option.OneOf("mode", o.Mode, modes()...),
-		o.checkPath(), o.check(),
+		o.checkPath(), o.checkGroups(), o.check(),
 	)
 }
 
@@ -55,6 +59,16 @@ func (o *ScalingOptions) checkPath() error {
 		}
 	}
 	return nil
+}
+
+// checkGroups refuses steps between two exchanges that a scheme does not make.
+func (o *ScalingOptions) checkGroups() error {
+	for _, s := range o.Schemes {
+		if slices.Max(o.Groups) > 1 && s != string(scheme.Auto) && !needsOf(scheme.Scheme(s)).Groups {
+			return fmt.Errorf("--exchange-steps %d: scheme %s exchanges after each step", slices.Max(o.Groups), s)
+		}
+	}
+	return positive("exchange-steps", o.Groups)
 }
 
 // Run measures the steps on more and more devices.
@@ -81,22 +95,14 @@ func (o *ScalingOptions) tasks(r *run) (all []bench.Task) {
 	for precision, points := range o.problems() {
 		for _, mode := range o.modes() {
 			for _, name := range o.Schemes {
-				for _, devices := range o.counts(r.Machine) {
-					c := stepCase{
-						precision: precision, size: o.cube(points), devices: devices,
-						scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(o.Path),
-					}
-					if mode == weakScaling {
-						c.parts = o.parts(devices)
-						for axis := range c.size {
-							c.size[axis] *= c.parts[axis]
+				for _, group := range o.Groups {
+					for _, devices := range o.counts(r.Machine) {
+						c := stepCase{
+							precision: precision, size: o.cube(points), devices: devices,
+							scheme: scheme.Scheme(name), order: scheme.Order(o.Order), path: p2p.Path(o.Path), group: group,
 						}
+						all = append(all, o.task(r, c, points, mode))
 					}
-					t := r.task(o.labels(c, points, mode), c)
-					if mode == weakScaling && devices == 1 {
-						t = r.taken(t, o.labels(c, points, strongScaling), "mode", mode)
-					}
-					all = append(all, t)
 				}
 			}
 		}
@@ -104,12 +110,34 @@ func (o *ScalingOptions) tasks(r *run) (all []bench.Task) {
 	return all
 }
 
-// taken makes of a task one that takes over the row of another with the same case, under its
-// own label, where that was measured before.
-func (r *run) taken(t bench.Task, other results.Row, label, value string) bench.Task {
+// task returns the task of a row. A device alone exchanges nothing, and is measured once.
+func (o *ScalingOptions) task(r *run, c stepCase, points int, mode string) bench.Task {
+	if mode == weakScaling {
+		c.parts = o.parts(c.devices)
+		for axis := range c.size {
+			c.size[axis] *= c.parts[axis]
+		}
+	}
+	row := o.labels(c, points, mode)
+	if c.devices > 1 {
+		return r.task(row, c)
+	}
+	c.group = 1
+	t := r.task(row, c)
+	if mode == weakScaling {
+		t = r.taken(t, o.labels(c, points, strongScaling), row)
+	}
+	return r.taken(t, o.labels(c, points, mode), row)
+}
+
+// taken makes of a task one that takes over the values of another row of the same case, where that was measured before.
+func (r *run) taken(t bench.Task, other, row results.Row) bench.Task {
 	return bench.Task{Labels: t.Labels, Measure: func(ctx context.Context) ([]results.Row, error) {
-		if row, ok := r.record.Find(other); ok {
-			return []results.Row{row.Label(label, value)}, nil
+		if found, ok := r.record.Find(other); ok {
+			for _, l := range row.Labels {
+				found = found.Label(l.Name, l.Value)
+			}
+			return []results.Row{found}, nil
 		}
 		return t.Measure(ctx)
 	}}
