@@ -57,7 +57,7 @@ func TestNoNVRTC(t *testing.T) {
 func TestImagesThatTheDriverRefuses(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
 	path := testdevices.NVRTC(t)
-	for _, tc := range []struct {
+	for _, tc := range testdevices.Some(2, []struct {
 		code cuda.Code
 		says bool
 	}{
@@ -65,7 +65,7 @@ func TestImagesThatTheDriverRefuses(t *testing.T) {
 		{cuda.CodeNoBinaryForGPU, true},
 		{cuda.CodeUnsupportedPTX, true},
 		{cuda.CodeECCUncorrectable, false},
-	} {
+	}) {
 		t.Run(tc.code.Error(), func(t *testing.T) {
 			fake, device := kerneltest.FakeGPU(t)
 			fake.Fail("cuModuleLoadDataEx", int(tc.code), 0, 1)

@@ -47,7 +47,11 @@ func newBlockTable(b *kerneltest.Bench, list []pack.Block, o pack.BlockOptions) 
 func TestBlocks(t *testing.T) {
 	eachList(t, func(b *kerneltest.Bench, l blockList) {
 		for i, w := range blockWays() {
-			if testdevices.OnCPU(b.Device) && !testdevices.Turn(i+len(l.blocks), 12, 12) {
+			every := 2
+			if testdevices.OnCPU(b.Device) {
+				every = 12
+			}
+			if !testdevices.Turn(i+len(l.blocks), every, 2) {
 				continue
 			}
 			b.T.Run(w.name, func(t *testing.T) {

@@ -43,7 +43,11 @@ func newUnitTable(b *kerneltest.Bench, list []pack.Block, o pack.UnitOptions) li
 func TestUnits(t *testing.T) {
 	eachList(t, func(b *kerneltest.Bench, l blockList) {
 		for i, w := range unitWays() {
-			if testdevices.OnCPU(b.Device) && !testdevices.Turn(i+len(l.blocks), 10, 10) {
+			every := 2
+			if testdevices.OnCPU(b.Device) {
+				every = 10
+			}
+			if !testdevices.Turn(i+len(l.blocks), every, 2) {
 				continue
 			}
 			b.T.Run(w.name, func(t *testing.T) {

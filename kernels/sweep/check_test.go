@@ -28,7 +28,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 		case testdevices.OnCPU(device):
 			all = ofEachForm(t, all)
 		case device.GoKernels:
-			all = testdevices.Again(2, testdevices.Some(4, all))
+			all = testdevices.Some(2, all)
 		}
 		for i, s := range all {
 			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
