@@ -28,6 +28,9 @@ type gpu struct {
 func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kernels.Real, l domain.Layout, o Options) (*gpu, error) {
 	g := &gpu{compiler: c, device: d, stencil: s, options: o, loaded: map[string]streams.Function{}}
 	g.candidates = slices.DeleteFunc(shapesWith(s, real, l, d.Arch, int(d.Shared), o), func(one shape) bool { return !o.wants(one.depth) })
+	if o.Norms > 0 {
+		g.candidates = firstOfEach(g.candidates)
+	}
 	if len(g.candidates) == 0 {
 		return nil, fmt.Errorf("temporal: %w: no kernel has room for the stencil", ErrImpossible)
 	}
@@ -37,6 +40,16 @@ func newGPU(c *kernels.Compiler, d *streams.Device, s stencil.Stencil, real kern
 		}
 	}
 	return g, nil
+}
+
+// firstOfEach leaves the first of the shapes of each depth and kernel: those with norms are compiled beside others, which takes as long.
+func firstOfEach(all []shape) (firsts []shape) {
+	for _, s := range all {
+		if !slices.ContainsFunc(firsts, func(t shape) bool { return t.depth == s.depth && t.name == s.name }) {
+			firsts = append(firsts, s)
+		}
+	}
+	return firsts
 }
 
 // costs returns those of all depths.
