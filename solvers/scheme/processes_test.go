@@ -40,7 +40,10 @@ func TestStagesOfProcesses(t *testing.T) {
 			for _, n := range testdevices.Some(1, ranks) {
 				t.Run(fmt.Sprintf("%s/%d", program, n), func(t *testing.T) {
 					r := in.Run(t, testmpi.Job{Program: program, Ranks: n, Limit: 200 * time.Second})
-					r.Succeeds(t)
+					// After a failure nobody ends MPI, which is an error of the program to some launchers.
+					if program != "one fails" || r.Late || len(r.Left) > 0 {
+						r.Succeeds(t)
+					}
 					if done := strings.Count(r.Out, fmt.Sprintf(" of %d done", n)); done != n {
 						t.Errorf("%d ranks are done:\n%s", done, r.Out)
 					}
