@@ -74,6 +74,9 @@ func amongProcesses(program func(*halo.Session, *mpi.Processes) error) func() er
 			return err
 		}
 		fmt.Printf("rank %d of %d done\n", p.Rank, p.Size())
+		if p.Err() != nil {
+			time.Sleep(time.Second) // a launcher ends all when one ends without MPI, and the others have this to say too
+		}
 		return nil
 	}
 }
