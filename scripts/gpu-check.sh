@@ -627,7 +627,7 @@ networks() {
 	# The trials, as a user makes them; and what carries messages of two GPUs, beside MPI alone between host memories and the copies
 	# to and from pinned memory: the pinned path wants 80% of the slower of these from 1 MiB on.
 	timed networks-plan 120 $start "$bundle/halox" plan heat3d.yaml --set devices.count=1 --set exact=null
-	sed -n '/^networks between/,$p' "$out/networks-plan.log" | tee "$dir/trials.txt"
+	sed -n '/^networks between/,/^$/p' "$out/networks-plan.log" | tee "$dir/trials.txt"
 	for network in mpi mpi-device nccl; do
 		usable $network || continue
 		timed "networks-links-$network" 120 $start "$bundle/halox" bench links --backend cuda --exchange-network "$network" \
