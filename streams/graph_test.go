@@ -164,9 +164,12 @@ func TestADyingGraph(t *testing.T) {
 	l := newLoom(t)
 	bad := must[*Kernel](t)(l.d[1].NewKernel(KernelSpec{Name: "bad", Run: func() { panic("bad cell") }}))
 	g := must[*Graph](t)(l.capture(func() error { return l.two.Launch(bad) }))
-	check(t, g.Launch(), l.one.Sync(testLimit))
-	for range 2 {
+	for i := range 3 {
 		err := g.Launch()
+		if err == nil && i == 0 { // the kernel may run later
+			check(t, l.one.Sync(testLimit))
+			continue
+		}
 		if e := (*Error)(nil); !errors.As(err, &e) || e.Device != "host 1" || !e.Fatal || !strings.Contains(err.Error(), "bad cell") {
 			t.Fatalf("got %v", err)
 		}
