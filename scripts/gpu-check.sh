@@ -13,7 +13,7 @@
 # Step ranks measures ranks on the device, beside NVSHMEM where its Python package is. Step applications runs the examples
 # of ranks at the sizes of the thesis and at larger ones, on one GPU, on two and so on; step ranks does so too. Step
 # ranks-litmus runs litmus tests of ranks with random seeds for LITMUS (default: 10m).
-# Step records is exchange, packing, performance, examples and turns: all that the pages say in numbers, into a folder such as
+# Step records is exchange, packing, performance, examples, turns and networks: all that the pages say in numbers, into a folder such as
 # records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
 # Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
@@ -337,14 +337,14 @@ part() {
 	echo "-- $1: $((SECONDS - begin)) s"
 }
 
-# All that the pages say in numbers. The seconds are guesses from the number of rows and their budgets.
+# All that the pages say in numbers. The seconds are what the parts took.
 records() {
 	local BUDGET=${BUDGET:-100ms}
-	part exchange 40
-	part packing 120
-	part performance 180
-	part examples 40
-	[ "$(nvidia-smi -L | wc -l)" -lt 2 ] || part turns 80
+	part exchange 55
+	part packing 165
+	part performance 320
+	part examples 90
+	[ "$(nvidia-smi -L | wc -l)" -lt 2 ] || { part turns 105 && part networks 85; }
 }
 
 # bench NAME ARGUMENT...: a bench with its record and its plot.

@@ -7,7 +7,7 @@ import (
 )
 
 // Lane is a row of a trace for what is done for a device beside its streams, such as messages that a library carries. Of a device that is
-// not traced it is nil, and notes nothing.
+// not traced it is nil, and notes nothing. Its methods may be called from several goroutines.
 type Lane struct {
 	tape  *tape
 	name  string

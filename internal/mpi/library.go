@@ -21,7 +21,7 @@ type Library struct {
 	most    int // bytes that one call is given
 
 	waits waits // for events of MPI
-	idle  waits // for orders
+	idle  waits // of threads without work, see Linger
 
 	lock sync.Mutex
 	main *mainThread // nil before Init, and where another has started MPI

@@ -77,12 +77,12 @@ func (l *Library) Spin(most int) {
 	l.idle.most.Store(int32(most))
 }
 
-// lingerFor is how long a thread without orders polls for the next one: for longer than most steps take, whose messages would else wait for a
-// thread to wake, which takes as long as a message of some 100 KiB.
+// lingerFor is how long a thread without work polls for more: longer than most steps take. A thread that sleeps takes as long to wake as a message of
+// some 100 KiB takes to arrive.
 const lingerFor = 2 * time.Millisecond
 
-// Linger polls for up to 2 ms for an order that may come soon, and reports whether it came: at once, in vain, where as many others do so as Spin
-// allows.
+// Linger polls came without sleeping, for up to 2 ms, and reports whether it returned true. It returns false at once where as many other calls poll
+// as Spin allows.
 func (l *Library) Linger(came func() bool) bool {
 	if !l.idle.take() {
 		return false

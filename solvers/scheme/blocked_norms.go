@@ -91,9 +91,9 @@ func (b *blocked) addMeasured(p *blockedPart, key pass, ghosts []domain.Box) (ow
 	return owned, len(t.variables) == len(b.step.Measured), nil
 }
 
-// wantedNorms returns the most steps of passes that take the norms of so many last steps, 0 where none are wanted. The first of these is a look, so before it the pass has
-// fewer steps than lie between two looks. Where looks are farther apart than a pass takes norms, passes end with them. Where they are so seldom that
-// a sweep for each costs a hundredth or two, no passes are compiled for them, which takes seconds.
+// wantedNorms returns the most steps of passes that take the norms of so many last steps, 0 where none are wanted. The first of these is a look,
+// so before it the pass has fewer steps than lie between two looks. Where looks are farther apart than a pass takes norms, passes end with them.
+// Where they are so seldom that a sweep for each costs a hundredth or two, no passes are compiled for them, which takes seconds.
 func (b *blocked) wantedNorms(norms int) (deepest int) {
 	const seldom = 100
 	every := int(min(b.options.CheckEvery, math.MaxInt32))
