@@ -46,10 +46,11 @@ build: ## build bin/halox
 run: build ## build halox and run a sample config (SAMPLE=...), with a picture under out/
 	./bin/halox run $(SAMPLE)
 
-# One program more at a time than there are cores: some wait for launchers and limits.
+# One program more at a time than there are cores: some wait for launchers and limits. make lint vets them, and no debugger looks
+# into them.
 test: ## run all tests, with a part of what is long, by HALOX_TEST_SEED; TESTFLAGS are flags
 	@echo HALOX_TEST_SEED=$(HALOX_TEST_SEED)
-	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) $(TESTFLAGS) ./...
+	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w $(TESTFLAGS) ./...
 
 # See Long in internal/testdevices.
 test-long: ## run all tests whole: all programs for all generations of GPUs, all seeds, all seeded faults

@@ -611,7 +611,7 @@ export -f hosted
 
 # Messages between processes: trials of all networks, the field over each, failures, and how fast.
 networks() {
-	local dir=$records/networks gpus network start how
+	local dir=$records/networks gpus network start how turn
 	gpus=$(nvidia-smi -L | wc -l)
 	if ! command -v mpirun >/dev/null || [ "$gpus" -lt 2 ]; then
 		echo "no mpirun or one GPU here: no messages between processes of GPUs"
@@ -667,6 +667,19 @@ networks() {
 		timed "networks-timeline-$network" 20 "$bundle/halox" plot "$dir/trace-$network.json" -o "$dir/trace-$network.png"
 	done
 	"$bundle/halox" results "$dir"/one-*.json "$dir"/two-*.json | tee "$dir/steps.txt"
+	# Steps of many sizes on one and on two processes, which the model of halox plan --hosts is fitted to and held against.
+	for network in mpi nccl; do
+		usable $network || continue
+		how=
+		for turn in $(seq "${TURNS:-3}"); do
+			HALOX_EXCHANGE_NETWORK=$network timed "networks-schemes-$network-$turn" 90 $start "$bundle/halox" bench schemes --backend cuda --precisions float64 \
+				--points 64,96,128,160,192,224,256,320,384,448,512 --schemes assisted,two-stream --paths staged --devices 1,2 \
+				--budget 30ms --record "$dir/schemes-$network-$turn.json"
+			how+=,$dir/schemes-$network-$turn.json
+		done
+		"$bundle/halox" plan heat3d.yaml --hosts 2 --devices-per-host 1 --network hdr200 --measured "${how#,}" \
+			--record "$dir/fit-$network.json" >"$out/networks-fit-$network.log" 2>&1 || { failed=1 && tail -n 5 "$out/networks-fit-$network.log"; }
+	done
 	grep -h '"carrier"' "$dir"/two-*.json
 	rm -rf "$HALOX_CACHE"
 	unset HALOX_CACHE

@@ -125,7 +125,7 @@ func rowsOf(out string, hosts ...string) (all []string) {
 // What the config says of devices and the cut holds for the hosts that are planned.
 func TestPlanHostsAsTheConfigCuts(t *testing.T) {
 	testdevices.Once(t)
-	for _, tc := range []struct {
+	for _, tc := range testdevices.Some(2, []struct { // each fits models
 		name, args string
 		want       []string // how the rows of 1, 2 and 4 hosts begin; "" where there is none
 	}{
@@ -136,7 +136,7 @@ func TestPlanHostsAsTheConfigCuts(t *testing.T) {
 		{"a cut of all devices", "--hosts 4 --set decomposition=[2,4,1]", []string{"1 2 1 x 1 x 1", "", "4 8 1 x 4 x 1 32768"}},
 		{"a cut within hosts", "--hosts 2 --set decomposition=[2,2,2]", []string{"1 4", "2 8 1 x 1 x 2 32768", ""}},
 		{"a cut of one host", "--hosts 1 --set decomposition=[1,1,4]", []string{"1 4 1 x 1 x 1 65536", "", ""}},
-	} {
+	}) {
 		t.Run(tc.name, func(t *testing.T) {
 			args := append(strings.Fields(tc.args), "--network", "hdr200", "--measured", measuredSchemes, "--set", "grid.size=[64,64,64]")
 			out, _ := plannedHosts(t, args...)

@@ -24,6 +24,10 @@ template <typename T> struct FieldNorms {
 		max_value = larger(max_value, (T)fabs(u));
 		value.add_square(now);
 	}
+	template <int N> __device__ __forceinline__ void points(const T (&u)[N], const T (&c)[N]) {
+#pragma unroll
+		for (int i = 0; i < N; i++) point(u[i], c[i]);
+	}
 
 #else
 

@@ -18,6 +18,11 @@ struct PassNorms {
 		if constexpr (BEFORE < NORMS) of[BEFORE].point(now, before);
 	}
 
+	// points adds points of the last step.
+	template <int N> __device__ __forceinline__ void points(const REAL (&now)[N], const REAL (&before)[N]) {
+		of[0].points(now, before);
+	}
+
 	// settle joins what all threads of the block have found to what it has left in memory.
 	__device__ __forceinline__ void settle(const Pass &a) {
 		__shared__ NormSum found;

@@ -340,16 +340,23 @@ struct March {
 			if (stored_column(v) && x + v >= a.lo[0] && x + v < a.hi[0]) counted |= 256u << v;
 	}
 
-	// add adds points of a plane of the last level to the norms.
+	// add adds points of a plane of the last level to the norms: those that do not count as if they were 0 before and after.
 	__device__ __forceinline__ void add(const Level &now, const Level &before) const {
 		if (k - DEPTH < a.lo[2] || k - DEPTH >= a.hi[2]) return;
-		PassNorms norms = norms_of_thread();
+		enum {
+			TOGETHER = VECTOR < 4 ? 4 / VECTOR : 1
+		}; // rows: so that code for what is rare is there once for four points
 #pragma unroll
-		for (int r = 0; r < ROWS; r++)
+		for (int first = 0; first < ROWS; first += TOGETHER) {
+			REAL u[TOGETHER * VECTOR], c[TOGETHER * VECTOR];
 #pragma unroll
-			for (int v = 0; v < VECTOR; v++)
-				if ((counted >> r & 1) && (counted >> 8 >> v & 1)) norms.add<0>(now[r][v], before[r][v]);
-		norms_of_thread() = norms;
+			for (int i = 0; i < TOGETHER * VECTOR; i++) {
+				const int r = first + i / VECTOR, v = i % VECTOR;
+				const bool counts = r < ROWS && (counted >> r & 1) && (counted >> 8 >> v & 1);
+				u[i] = counts ? now[r < ROWS ? r : 0][v] : 0, c[i] = counts ? before[r < ROWS ? r : 0][v] : 0;
+			}
+			norms_of_thread().points(u, c);
+		}
 	}
 #endif
 
@@ -533,17 +540,16 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 	if (threadIdx.x < GROUPS) mbarrier_init(m.ready(threadIdx.x), TEAM * ARRIVALS);
 #ifdef NORMS
 	norms_of_thread() = PassNorms();
-	norms_of_thread().settle(a); // of a block without a part
 #endif
 #pragma unroll 1
 	while (true) {
+#ifdef NORMS
+		norms_of_thread().settle(a); // first those of no point: a block may have no part
+#endif
 		__syncthreads();
 		if (threadIdx.x == 0) next_part(a, part());
 		__syncthreads();
 		if (part().z1 == 0) return;
 		m.march();
-#ifdef NORMS
-		norms_of_thread().settle(a);
-#endif
 	}
 }

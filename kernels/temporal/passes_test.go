@@ -156,10 +156,11 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	if !testdevices.OnCPU(b.Device) {
 		return
 	}
-	planes3, sums3, strips2 := planesTried, planeSumsTried, stripsTried
-	t.Cleanup(func() { planesTried, planeSumsTried, stripsTried = planes3, sums3, strips2 })
+	planes3, norms3, sums3, strips2 := planesTried, planesWithNorms, planeSumsTried, stripsTried
+	t.Cleanup(func() { planesTried, planesWithNorms, planeSumsTried, stripsTried = planes3, norms3, sums3, strips2 })
 	few := []planes{{2, 3, 2, 1, 1, 0, everywhere}, {3, 2, 4, 2, 1, 1, everywhere}, {4, 4, 3, 2, 3, 1, everywhere}, {4, 6, 2, 3, 1, 0, everywhere}}
 	planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
+	planesWithNorms = planesTried
 	sums := []planeSums{{2, 3, 2, 0, 1, everywhere}, {2, 4, 2, 1, 1, everywhere}, {2, 3, 2, 2, 2, everywhere}}
 	planeSumsTried = map[kernels.Real][]planeSums{kernels.Float32: sums, kernels.Float64: sums}
 	small := []strips{{2, 2, 1, 2, 1, 1, everywhere}, {3, 2, 2, 1, 1, 2, everywhere}, {5, 3, 3, 1, 2, 3, everywhere}, {7, 4, 2, 1, 2, 2, everywhere}, {9, 4, 4, 1, 3, 2, everywhere}}

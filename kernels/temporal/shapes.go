@@ -134,7 +134,7 @@ func inRegisters(s stencil.Stencil, real kernels.Real, l domain.Layout, arch str
 		}
 	case !star:
 	case s.Dims == 3 && o.Norms <= 1:
-		for _, c := range planesTried[real] {
+		for _, c := range planesOf(real, o) {
 			if c.on.has(arch) {
 				all = append(all, planesShape(s, real, c, o))
 			}
@@ -177,6 +177,20 @@ type planes struct {
 var planesTried = map[kernels.Real][]planes{
 	kernels.Float64: {{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, everywhere}},
 	kernels.Float32: {{4, 4, 8, 1, 3, 1, upToHopper}, {4, 4, 8, 1, 3, 0, upToHopper}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 5, 8, 1, 3, 1, upToHopper}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere}},
+}
+
+// planesWithNorms are those of passes that take norms.
+var planesWithNorms = map[kernels.Real][]planes{
+	kernels.Float64: {{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, upToHopper}, {2, 4, 8, 1, 3, 0, everywhere}},
+	kernels.Float32: {{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, everywhere}},
+}
+
+// planesOf returns those of passes with options.
+func planesOf(real kernels.Real, o Options) []planes {
+	if o.Norms > 0 {
+		return planesWithNorms[real]
+	}
+	return planesTried[real]
 }
 
 func planesShape(s stencil.Stencil, real kernels.Real, c planes, o Options) shape {
@@ -267,10 +281,11 @@ func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int, o Opt
 		r[a] = s.AxisRadius(a)
 	}
 	along, turn, rows, threads := r[2], 1, 4, 512
-	switch { // sums take registers
+	const many = 20 // terms of float64
+	switch {        // they take registers, and so do norms
 	case o.Norms > 1:
 		threads = 256
-	case o.Norms > 0:
+	case o.Norms > 0, real.Size() == 8 && len(s.Footprint()) > many:
 		threads = 384
 	}
 	wide, high := []int{64, 32, 16}, []int{64, 56, 48, 40, 32, 24, 16, 8}

@@ -272,9 +272,9 @@ func TestRunsEndWithinPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 3))
 	again := addAnyCosts(t, r)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
-		cases, tries := len(testdevices.Again(4, testdevices.Numbers(14))), 14
+		cases, tries := len(testdevices.Again(4, testdevices.Some(8, testdevices.Numbers(14)))), 14
 		if testdevices.OnCPU(set.Devices[0]) {
-			if cases, tries = 2, 6; testdevices.Long() { // each compiles a dozen programs
+			if cases, tries = 1, 6; testdevices.Long() { // each compiles a dozen programs
 				cases = 8
 			}
 		}
