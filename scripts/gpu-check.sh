@@ -4,7 +4,7 @@
 # archive. The last lines are a short table.
 #
 #   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [examples]
-#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records] [networks]
+#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records] [networks] [passes]
 #
 # Without words it does tests, sanitize, table, exchange, links, latency and sweep. Step performance is most of what
 # docs/performance.md reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
@@ -16,6 +16,7 @@
 # Step records is exchange, packing, performance, examples, turns and networks: all that the pages say in numbers, into a folder such as
 # records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
 # Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
+# Step passes times all kernels of several steps in one pass on one GPU, PASSES (such as points=7/float64/norms) or all, each for PASS (default: 120) seconds at most.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
 # TESTS names the test programs that step tests runs (default: all that are in the bundle), and LIMIT how many seconds one may take: the longest takes
@@ -107,16 +108,16 @@ sanitize() {
 	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
 		-test.run 'TestExchangeCases/backend=cuda/.*/path=direct'
 	tail -n 1 "$out/memcheck-exchange-direct.log"
-	passes memcheck passes 'TestPasses/backend=cuda$/dims=./points=[57]$'
-	passes racecheck passes 'TestPasses/backend=cuda$/dims=2/points=5$'
-	passes racecheck passes-planes 'TestPassesByEveryLane/backend=cuda$'
+	passes_under memcheck passes 'TestPasses/backend=cuda$/dims=./points=[57]$'
+	passes_under racecheck passes 'TestPasses/backend=cuda$/dims=2/points=5$'
+	passes_under racecheck passes-planes 'TestPassesByEveryLane/backend=cuda$'
 	for tool in memcheck racecheck; do
-		passes $tool passes-more '^(TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls|TestTuneKeepsToTheGhosts)$/backend=cuda$'
+		passes_under $tool passes-more '^(TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls|TestTuneKeepsToTheGhosts)$/backend=cuda$'
 	done
 }
 
-# passes TOOL NAME TESTS: tests of several steps in one pass under a tool.
-passes() {
+# passes_under TOOL NAME TESTS: tests of several steps in one pass under a tool.
+passes_under() {
 	LIMIT=${LIMIT:-400} check "$1-$2" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/kernels-temporal.test" -test.v -test.short -test.run "$3"
 	tail -n 1 "$out/$1-$2.log"
 }
@@ -287,6 +288,19 @@ performance() {
 		--set "devices.count=$gpus" --set exchange.scheme=fused
 	kill "$watch"
 	echo "performance: $((SECONDS - begin)) s in all"
+}
+
+# Kernels of several steps in one pass, and how fast they are.
+passes() {
+	local what all log=$records/performance/passes.txt
+	all=(points={5,7,13,27}/float{64,32}/{plain,moving,norms,every})
+	mkdir -p "$records/performance"
+	made "billions of points and levels a second" >"$log"
+	for what in ${PASSES:-"${all[@]}"}; do
+		timeout "${PASS:-120}" "$bundle/kernels-temporal.test" -test.run '^$' -test.bench "BenchmarkPasses/$what\$" -test.benchtime 1x >"$out/passes.log" 2>&1 ||
+			{ failed=1 && echo "FAIL  passes $what" && tail -n 5 "$out/passes.log"; }
+		awk '/Gpoint/ { print $1, $3, $4 }' "$out/passes.log" | sed 's/^BenchmarkPasses.//; s/-[0-9]* / /' | tee -a "$log"
+	done
 }
 
 # The examples, each twice: what they print.

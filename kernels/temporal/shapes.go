@@ -175,14 +175,14 @@ type planes struct {
 
 // planesTried are those that registers have room for.
 var planesTried = map[kernels.Real][]planes{
-	kernels.Float64: {{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, everywhere}},
+	kernels.Float64: {{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 4, 8, 1, 3, 0, everywhere}},
 	kernels.Float32: {{4, 4, 8, 1, 3, 1, upToHopper}, {4, 4, 8, 1, 3, 0, upToHopper}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 5, 8, 1, 3, 1, upToHopper}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere}},
 }
 
 // planesWithNorms are those of passes that take norms.
 var planesWithNorms = map[kernels.Real][]planes{
 	kernels.Float64: {{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, upToHopper}, {2, 4, 8, 1, 3, 0, everywhere}},
-	kernels.Float32: {{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 5, 8, 1, 3, 0, everywhere}},
+	kernels.Float32: {{4, 3, 8, 1, 3, 0, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 4, 8, 1, 3, 0, everywhere}},
 }
 
 // planesOf returns those of passes with options.
