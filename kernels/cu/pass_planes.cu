@@ -348,6 +348,7 @@ struct March {
 		}; // rows: so that code for what is rare is there once for four points
 #pragma unroll
 		for (int first = 0; first < ROWS; first += TOGETHER) {
+			if (!(counted >> first & ((1 << TOGETHER) - 1))) continue;
 			REAL u[TOGETHER * VECTOR], c[TOGETHER * VECTOR];
 #pragma unroll
 			for (int i = 0; i < TOGETHER * VECTOR; i++) {
