@@ -127,6 +127,14 @@ __device__ __forceinline__ void store_shared(SharedAddress to, const float (&v)[
 	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
 	             : "memory");
 }
+// store_global does it in one access: a compiler may make two of that of store_vector, where the values are not in registers beside each other.
+__device__ __forceinline__ void store_global(double *to, const double (&v)[2]) {
+	asm volatile("st.global.v2.f64 [%0], {%1, %2};" ::"l"(to), "d"(v[0]), "d"(v[1]) : "memory");
+}
+__device__ __forceinline__ void store_global(float *to, const float (&v)[4]) {
+	asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
+	             : "memory");
+}
 __device__ __forceinline__ void store_vector(double *to, const double (&v)[2]) { *(double2 *)to = {v[0], v[1]}; }
 __device__ __forceinline__ void store_vector(float *to, const float (&v)[4]) {
 	*(float4 *)to = {v[0], v[1], v[2], v[3]};

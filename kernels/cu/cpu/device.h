@@ -42,6 +42,9 @@ template <typename T, int N> inline void load_shared(T (&v)[N], SharedAddress fr
 template <typename T, int N> inline void store_shared(SharedAddress to, const T (&v)[N]) {
 	for (int i = 0; i < N; i++) ((T *)to)[i] = v[i];
 }
+template <typename T, int N> inline void store_global(T *to, const T (&v)[N]) {
+	for (int i = 0; i < N; i++) to[i] = v[i];
+}
 template <typename T, int N> inline void store_vector(T *to, const T (&v)[N]) {
 	for (int i = 0; i < N; i++) to[i] = v[i];
 }
