@@ -127,14 +127,6 @@ __device__ __forceinline__ void store_shared(SharedAddress to, const float (&v)[
 	asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
 	             : "memory");
 }
-// store_global does it in one access: a compiler may make two of that of store_vector, where the values are not in registers beside each other.
-__device__ __forceinline__ void store_global(double *to, const double (&v)[2]) {
-	asm volatile("st.global.v2.f64 [%0], {%1, %2};" ::"l"(to), "d"(v[0]), "d"(v[1]) : "memory");
-}
-__device__ __forceinline__ void store_global(float *to, const float (&v)[4]) {
-	asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3])
-	             : "memory");
-}
 __device__ __forceinline__ void store_vector(double *to, const double (&v)[2]) { *(double2 *)to = {v[0], v[1]}; }
 __device__ __forceinline__ void store_vector(float *to, const float (&v)[4]) {
 	*(float4 *)to = {v[0], v[1], v[2], v[3]};
@@ -162,6 +154,19 @@ __device__ __forceinline__ void store_shared_if(bool here, float v, SharedAddres
 	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %2, 0;\n@here st.shared.f32 [%0], %1;\n}" ::"r"(to), "f"(v),
 	             "r"((unsigned)here)
 	             : "memory");
+}
+
+// store_vector_if stores 16 bytes to global memory in some lanes, in one access also where the values are not in registers beside each other.
+__device__ __forceinline__ void store_vector_if(bool here, double *to, const double (&v)[2]) {
+	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %3, 0;\n@here st.global.v2.f64 [%0], {%1, %2};\n}" ::"l"(to),
+	             "d"(v[0]), "d"(v[1]), "r"((unsigned)here)
+	             : "memory");
+}
+__device__ __forceinline__ void store_vector_if(bool here, float *to, const float (&v)[4]) {
+	asm volatile(
+	    "{\n.reg .pred here;\nsetp.ne.u32 here, %5, 0;\n@here st.global.v4.f32 [%0], {%1, %2, %3, %4};\n}" ::"l"(to),
+	    "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"((unsigned)here)
+	    : "memory");
 }
 
 // Barriers in shared memory (mbarrier), of 8 bytes. A phase ends when as many arrivals came as mbarrier_init was given; phases are numbered from 0.

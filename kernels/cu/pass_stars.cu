@@ -192,15 +192,13 @@ struct March {
 
 	// store stores a row of the last level.
 	template <int KIND> __device__ __forceinline__ void store(int r, const REAL (&made)[VECTOR]) const {
-		if (!stored(r)) return;
 		REAL *const row = a.to + at - REACH * DEPTH * a.plane + r * a.pitch;
-		if (stored_columns() == (1 << VECTOR) - 1) {
-			store_global(row, made);
-		} else if (KIND && stored_columns()) {
+		const bool whole = stored_columns() == (1 << VECTOR) - 1;
+		store_vector_if(stored(r) && whole, row, made);
+		if (!KIND || whole || !stored(r) || stored_columns() == 0) return;
 #pragma unroll
-			for (int v = 0; v < VECTOR; v++)
-				if (stored_column(v)) row[v] = made[v];
-		}
+		for (int v = 0; v < VECTOR; v++)
+			if (stored_column(v)) row[v] = made[v];
 	}
 
 	// behind finds the values of the first and the second plane behind a side along z, where it sets them: a plane's distance is how many points
@@ -261,7 +259,8 @@ struct March {
 			for (int v = 0; v < VECTOR; v++) held[PHASE][r][v] = next[v];
 			if (LEVEL == DEPTH && (!(KIND & ENDS) || (p >= part().run.z0 && p < part().run.z1)))
 				store<KIND>(r, made[r]);
-			if (a.pitch == 0) return; // never: a compiler that brings forward what follows runs out of registers
+			if ((KIND || ROWS > 4) && a.pitch == 0)
+				return; // never: a compiler that brings forward what follows runs out of registers
 		}
 	}
 
