@@ -163,8 +163,7 @@ struct March {
 
 	// The thread's first points of a plane of level 0 so many before plane k, up to 3: that is where plane k + LEAD comes.
 	__device__ __forceinline__ SharedAddress first_level(int before) const {
-		const SharedAddress at = newest - before * PLANE;
-		return at < own ? at + FIRST_SLOTS * PLANE : at;
+		return newest - own < before * PLANE ? newest + (FIRST_SLOTS - before) * PLANE : newest - before * PLANE;
 	}
 	// Those of the plane of another level that it computes in a phase.
 	__device__ __forceinline__ SharedAddress other_level(int level, int phase) const {

@@ -251,7 +251,7 @@ type longStars struct {
 // longStarsTried are those that registers have room for.
 var longStarsTried = map[kernels.Real][]longStars{
 	kernels.Float64: {{2, 4, 12, 2, hopperOnly}, {2, 6, 8, 2, hopperOnly}, {2, 4, 8, 2, upToHopper}, {2, 3, 8, 2, everywhere}},
-	kernels.Float32: {{2, 4, 12, 2, hopperOnly}, {2, 3, 16, 2, hopperOnly}, {2, 4, 8, 2, upToHopper}, {2, 3, 8, 2, everywhere}, {3, 4, 8, 1, hopperOnly}},
+	kernels.Float32: {{2, 4, 12, 2, hopperOnly}, {2, 4, 8, 2, upToHopper}, {2, 3, 8, 2, everywhere}, {3, 4, 8, 1, hopperOnly}},
 }
 
 func longStarShape(s stencil.Stencil, real kernels.Real, c longStars) shape {
