@@ -156,6 +156,19 @@ __device__ __forceinline__ void store_shared_if(bool here, float v, SharedAddres
 	             : "memory");
 }
 
+// store_vector_if stores 16 bytes to global memory in some lanes, in one access also where the values are not in registers beside each other.
+__device__ __forceinline__ void store_vector_if(bool here, double *to, const double (&v)[2]) {
+	asm volatile("{\n.reg .pred here;\nsetp.ne.u32 here, %3, 0;\n@here st.global.v2.f64 [%0], {%1, %2};\n}" ::"l"(to),
+	             "d"(v[0]), "d"(v[1]), "r"((unsigned)here)
+	             : "memory");
+}
+__device__ __forceinline__ void store_vector_if(bool here, float *to, const float (&v)[4]) {
+	asm volatile(
+	    "{\n.reg .pred here;\nsetp.ne.u32 here, %5, 0;\n@here st.global.v4.f32 [%0], {%1, %2, %3, %4};\n}" ::"l"(to),
+	    "f"(v[0]), "f"(v[1]), "f"(v[2]), "f"(v[3]), "r"((unsigned)here)
+	    : "memory");
+}
+
 // Barriers in shared memory (mbarrier), of 8 bytes. A phase ends when as many arrivals came as mbarrier_init was given; phases are numbered from 0.
 // mbarrier_wait waits for the end of the newest phase of a parity: a barrier without arrivals has ended one that is odd.
 // All lanes of a warp call mbarrier_wait.

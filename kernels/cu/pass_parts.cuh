@@ -45,3 +45,38 @@ __device__ __forceinline__ void next_run(Run &p, i64 planes, int tiles_x, int ti
 	}
 	p.place = place;
 }
+
+// next_run_in_step finds the block's next run where blocks are to be near each other in what they read at the same time, so that the second-level
+// cache has what tiles share. As long as there is a tile for each block, they take whole ones, beside each other. Of the last tiles each has as many blocks as
+// there are for all: they take stretches of planes of one length, one above the other. What is left of these tiles is shared by the blocks
+// that are left. A run takes so many planes more than it stores.
+__device__ __forceinline__ void next_run_in_step(Run &p, int planes, int tiles_x, int tiles_y, int more) {
+	const i64 blocks = gridDim.x, block = blockIdx.x, whole = (i64)tiles_x * tiles_y / blocks,
+	          last = (i64)tiles_x * tiles_y % blocks;
+	i64 tile = whole * blocks;
+	p.z0 = p.z1 = 0;
+	if (p.place < whole) {
+		tile = p.place * blocks + block, p.z1 = planes;
+		p.place++;
+	} else if (last > 0) {
+		const i64 length = max((i64)1, min(last * (planes + more) / blocks, (i64)planes)),
+		          stretches = min(blocks / last, planes / length), left = blocks - stretches * last,
+		          end = left > 0 ? length * stretches : planes;
+		if (block < stretches * last) {
+			const i64 stretch = block / last;
+			tile += block % last;
+			if (p.place == whole)
+				p.z0 = (int)(end * stretch / stretches), p.z1 = (int)(end * (stretch + 1) / stretches);
+			p.place = whole + 1;
+		} else {
+			const i64 above = planes - end, total = last * above, number = block - stretches * last,
+			          at = max(p.place - whole, total * number / left), stop = total * (number + 1) / left;
+			if (at < stop) {
+				tile += at / above;
+				p.z0 = (int)(end + at % above), p.z1 = (int)min((i64)planes, p.z0 + stop - at);
+				p.place = whole + at + p.z1 - p.z0;
+			}
+		}
+	}
+	p.tile_x = (int)(tile % tiles_x), p.tile_y = (int)(tile / tiles_x);
+}

@@ -28,6 +28,7 @@ func BenchmarkPasses(b *testing.B) {
 		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float64},
 		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float32},
 		{3, 13, domain.Vec{512, 512, 512}, kernels.Float64},
+		{3, 13, domain.Vec{768, 768, 768}, kernels.Float32},
 		{3, 19, domain.Vec{512, 512, 512}, kernels.Float64},
 		{3, 27, domain.Vec{512, 512, 512}, kernels.Float64},
 		{3, 27, domain.Vec{768, 768, 768}, kernels.Float32},

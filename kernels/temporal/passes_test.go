@@ -90,8 +90,10 @@ func TestPassesByEveryLane(t *testing.T) {
 		smallOnCPU(t, b)
 		heat := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[0], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
 		overManyTiles[float32](t, b, heat, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
-		box := kerneltest.Must(stencil.HeatOf(stencil.Kinds(3)[3], []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
-		overManyTiles[float32](t, b, box, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
+		for _, kind := range []stencil.Kind{stencil.Kinds(3)[1], stencil.Kinds(3)[3]} { // of 13 and of 27 points
+			s := kerneltest.Must(stencil.HeatOf(kind, []float64{0.1, 0.1, 0.1}, 1, 1e-3))(t)
+			overManyTiles[float32](t, b, s, kernels.Float32, Options{}, 1, rng, "EVERY_LANE")
+		}
 		if testdevices.OnGPU(b.Device) {
 			overManyTiles[float64](t, b, heat, kernels.Float64, Options{}, 1, rng, "EVERY_LANE")
 		}
@@ -156,13 +158,17 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	if !testdevices.OnCPU(b.Device) {
 		return
 	}
-	planes3, norms3, sums3, strips2 := planesTried, planesWithNorms, planeSumsTried, stripsTried
-	t.Cleanup(func() { planesTried, planesWithNorms, planeSumsTried, stripsTried = planes3, norms3, sums3, strips2 })
+	planes3, norms3, sums3, stars3, strips2 := planesTried, planesWithNorms, planeSumsTried, longStarsTried, stripsTried
+	t.Cleanup(func() {
+		planesTried, planesWithNorms, planeSumsTried, longStarsTried, stripsTried = planes3, norms3, sums3, stars3, strips2
+	})
 	few := []planes{{2, 3, 2, 1, 1, 0, everywhere}, {3, 2, 4, 2, 1, 1, everywhere}, {4, 4, 3, 2, 3, 1, everywhere}, {4, 6, 2, 3, 1, 0, everywhere}}
 	planesTried = map[kernels.Real][]planes{kernels.Float32: few, kernels.Float64: few}
 	planesWithNorms = planesTried
 	sums := []planeSums{{2, 3, 2, 0, 1, everywhere}, {2, 4, 2, 1, 1, everywhere}, {2, 3, 2, 2, 2, everywhere}}
 	planeSumsTried = map[kernels.Real][]planeSums{kernels.Float32: sums, kernels.Float64: sums}
+	stars := []longStars{{2, 2, 3, 1, everywhere}, {2, 3, 2, 1, everywhere}}
+	longStarsTried = map[kernels.Real][]longStars{kernels.Float32: stars, kernels.Float64: stars}
 	small := []strips{{2, 2, 1, 2, 1, 1, everywhere}, {3, 2, 2, 1, 1, 2, everywhere}, {5, 3, 3, 1, 2, 3, everywhere}, {7, 4, 2, 1, 2, 2, everywhere}, {9, 4, 4, 1, 3, 2, everywhere}}
 	stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
 }

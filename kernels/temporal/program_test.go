@@ -25,7 +25,7 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 	for _, s := range stencils(t) {
 		for _, real := range []kernels.Real{kernels.Float32, kernels.Float64} {
 			l := kerneltest.Must(domain.NewLayout(domain.Box{Hi: domain.Vec{1, 1, 1}}, s.Radius(), real.Size()))(t)
-			for _, one := range shapesWith(s, real, l, target, 160<<10, Options{}) {
+			for _, one := range shapesWith(s, real, l, target, mostShared[target], Options{}) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
 					seen[kind+string(real)] = true
 					all = append(all, one.program)

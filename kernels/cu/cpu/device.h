@@ -45,6 +45,9 @@ template <typename T, int N> inline void store_shared(SharedAddress to, const T 
 template <typename T, int N> inline void store_vector(T *to, const T (&v)[N]) {
 	for (int i = 0; i < N; i++) to[i] = v[i];
 }
+template <typename T, int N> inline void store_vector_if(bool here, T *to, const T (&v)[N]) {
+	if (here) store_vector(to, v);
+}
 template <typename T> inline void load_shared_if(bool here, T &v, SharedAddress from) {
 	if (here) v = *(const T *)from;
 }
