@@ -129,6 +129,7 @@ template <typename T, typename From> T shuffle(unsigned mask, T v, From from) {
 }
 
 inline void *shared() { return self->shared; }
+inline unsigned shared_bytes() { return self->launch->shared; }
 
 } // namespace cpu
 #pragma GCC visibility pop

@@ -31,16 +31,29 @@ inline void prefetch_l2(const void *) {}
 inline void commit_async() {}
 template <int> inline void wait_async() {}
 
-typedef char *SharedAddress;
-inline SharedAddress shared_address(const void *p) { return (SharedAddress)p; }
+// As on a GPU, shared memory has addresses of 32 bits from a small one on, and an access is aligned and within it.
+typedef unsigned SharedAddress;
+enum { SHARED_BEGIN = 1024 };
+inline SharedAddress shared_address(const void *p) {
+	return (unsigned)((const char *)p - (char *)cpu::shared()) + SHARED_BEGIN;
+}
+template <int BYTES> inline char *in_shared(SharedAddress at) {
+	const u64 offset = (u64)at - SHARED_BEGIN;
+	const bool right = at >= SHARED_BEGIN && offset + BYTES <= cpu::shared_bytes() && at % BYTES == 0;
+	if (!right) cpu::trap("an access outside of shared memory, or not aligned");
+	return (char *)cpu::shared() + (right ? offset : 0);
+}
 template <int BYTES> inline void copy_async(SharedAddress to, const void *from) {
-	for (int i = 0; i < BYTES; i++) to[i] = ((const char *)from)[i];
+	char *const there = in_shared<BYTES>(to);
+	for (int i = 0; i < BYTES; i++) there[i] = ((const char *)from)[i];
 }
 template <typename T, int N> inline void load_shared(T (&v)[N], SharedAddress from) {
-	for (int i = 0; i < N; i++) v[i] = ((const T *)from)[i];
+	const T *const there = (const T *)in_shared<(int)sizeof v>(from);
+	for (int i = 0; i < N; i++) v[i] = there[i];
 }
 template <typename T, int N> inline void store_shared(SharedAddress to, const T (&v)[N]) {
-	for (int i = 0; i < N; i++) ((T *)to)[i] = v[i];
+	T *const there = (T *)in_shared<(int)sizeof v>(to);
+	for (int i = 0; i < N; i++) there[i] = v[i];
 }
 template <typename T, int N> inline void store_vector(T *to, const T (&v)[N]) {
 	for (int i = 0; i < N; i++) to[i] = v[i];
@@ -49,10 +62,10 @@ template <typename T, int N> inline void store_vector_if(bool here, T *to, const
 	if (here) store_vector(to, v);
 }
 template <typename T> inline void load_shared_if(bool here, T &v, SharedAddress from) {
-	if (here) v = *(const T *)from;
+	if (here) v = *(const T *)in_shared<(int)sizeof v>(from);
 }
 template <typename T> inline void store_shared_if(bool here, T v, SharedAddress to) {
-	if (here) *(T *)to = v;
+	if (here) *(T *)in_shared<(int)sizeof v>(to) = v;
 }
 
 // Threads of a block do not run at the same time.
@@ -60,15 +73,16 @@ struct Barrier {
 	unsigned short arrivals, missing;
 	unsigned phase;
 };
+inline Barrier &barrier_at(SharedAddress at) { return *(Barrier *)in_shared<(int)sizeof(Barrier)>(at); }
 inline void mbarrier_init(SharedAddress barrier, int arrivals) {
-	*(Barrier *)barrier = {(unsigned short)arrivals, (unsigned short)arrivals, 0};
+	barrier_at(barrier) = {(unsigned short)arrivals, (unsigned short)arrivals, 0};
 }
 inline void mbarrier_arrive(SharedAddress barrier) {
-	Barrier &b = *(Barrier *)barrier;
+	Barrier &b = barrier_at(barrier);
 	if (--b.missing == 0) b.missing = b.arrivals, b.phase++;
 }
 inline void mbarrier_wait(SharedAddress barrier, int parity) {
-	while ((int)(((Barrier *)barrier)->phase & 1) == parity) cpu::yield();
+	while ((int)(barrier_at(barrier).phase & 1) == parity) cpu::yield();
 	__syncwarp();
 }
 
