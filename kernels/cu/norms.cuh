@@ -31,6 +31,7 @@ template <typename T> struct FieldNorms {
 #pragma unroll
 		for (int i = 0; i < N; i++) point(u[i], c[i]);
 	}
+	template <int N> __device__ __forceinline__ void seldom(const T (&u)[N], const T (&c)[N]) { points(u, c); }
 	template <int N> __device__ __forceinline__ void many(const T (&u)[N], const T (&c)[N]) { points(u, c); }
 
 #else
@@ -57,6 +58,27 @@ template <typename T> struct FieldNorms {
 		points(now, before);
 	}
 
+	// seldom adds points as points does, in less code: both sums take turns.
+	template <int N> __device__ __forceinline__ void seldom(const T (&u)[N], const T (&c)[N]) {
+#pragma unroll
+		for (int i = 0; i < N; i++) {
+			max_change = larger(max_change, fabs((double)u[i] - (double)c[i]));
+			max_value = larger(max_value, (T)fabs(u[i]));
+		}
+#pragma unroll 1
+		for (int turn = 0; turn < 2; turn++) {
+			double square[N];
+#pragma unroll
+			for (int i = 0; i < N; i++) {
+				const double d = (double)u[i] - (turn == 0 ? (double)c[i] : 0);
+				square[i] = d * d;
+			}
+			RunningSum sum = change;
+			sum.template add<false>(square);
+			change = value, value = sum;
+		}
+	}
+
 	// many adds points as points does, of a thread that finds many: it looks for the largest, and for the window of sums, only where a square
 	// tells that they may change.
 	template <int N> __device__ __forceinline__ void many(const T (&u)[N], const T (&c)[N]) {
@@ -74,7 +96,7 @@ template <typename T> struct FieldNorms {
 			T here[N], before[N]; // squares are made again: to keep them until here would cost others a copy
 #pragma unroll
 			for (int i = 0; i < N; i++) here[i] = opaque_value(u[i]), before[i] = opaque_value(c[i]);
-			return points(here, before);
+			return seldom(here, before);
 		}
 		change.template add_within<false>(by2), value.template add_within<false>(now2);
 		if (sizeof(T) > 4) return;

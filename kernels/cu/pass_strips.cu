@@ -166,7 +166,7 @@ struct March {
 			const bool here = !END || (counted >> p & 1);
 			u[p] = here ? now[p] : 0, c[p] = here ? before[p] : 0;
 		}
-		if (EDGE) of.points(u, c); // which takes less code
+		if (EDGE) of.seldom(u, c);
 		else of.many(u, c);
 	}
 #endif
@@ -217,6 +217,9 @@ struct March {
 	// a wall along x, and rows go point by point. EDGE: rows may be ghosts of a wall along y, and some levels or rows are not needed.
 	template <bool END, bool EDGE>
 	__device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
+#ifdef NORMS // registers are scarce: nothing that follows from these is kept from row to row
+		lane = (int)opaque((unsigned)lane), warp = (int)opaque((unsigned)warp);
+#endif
 		wait_async<LEAD - 1>();
 		__syncwarp();
 		load<END>(r + LEAD, slot[3]);
@@ -371,12 +374,12 @@ struct March {
 #pragma unroll
 			for (int p = 0; p < POINTS; p++) even[l][p] = odd[l][p] = 0;
 #ifdef NORMS
-		int joined = r; // row before which norms were joined
+		int full = r + MOST_ROWS; // row before which norms are joined
 #pragma unroll 1
 		while (true) {
-			if (r > stop || r >= joined + MOST_ROWS) norms.settle(a), joined = r;
+			if (r > stop || r >= full) norms.settle(a), full = r + MOST_ROWS;
 			if (r > stop) return;
-			const int until = min(plain, joined + MOST_ROWS);
+			const int until = min(plain, full);
 #else
 		const int until = plain;
 #pragma unroll 1
@@ -491,56 +494,72 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 		__syncthreads();
 	}
 	m.shift = (int)((u64)a.from / sizeof(REAL) % VECTOR);
-	const int first = (left ? FIRST : KEPT) - m.shift, last = right ? LAST : KEPT;
-	const int single = left && right ? 0 : left ? first : last;
-	const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
-
-	// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
-	const auto cut = [&](int strip) {
-		if (strip <= 0) return 0;
-		if (strip >= strips) return n;
-		if (strips == 2) return max(n - last, min(n / 2, first));
-		const int x = first + (strip - 1) * KEPT;
-		return right ? min(x, n - DEPTH) : x;
-	};
-	const auto sweep = [&](int strip, i64 y0, i64 y1) {
-		const int x0 = cut(strip), x1 = cut(strip + 1);
-		const int at = left && strip == 0             ? -1
-		               : right && strip == strips - 1 ? n + 1 - WIDTH
-		                                              : (strip == 0 ? -m.shift : x0) - BEFORE;
-		m.y0 = (int)y0, m.y1 = (int)y1;
-		m.march(at, x0, x1);
-	};
-
-	// Teams at the same rows of all strips, where that costs no more than to begin in a second strip; or else even shares.
-	const i64 each = teams / strips, share = (rows * strips + teams - 1) / teams;
-	const bool level = each > 0 && (rows + each - 1) / each <= share + 2 * DEPTH;
-	const i64 plain = rows * 16, begin = rows * (left ? END_WEIGHT : 16),
-	          end = rows * (right || strips == 1 ? END_WEIGHT : 16);
-	const i64 total = begin + (strips > 1 ? (strips - 2) * plain + end : 0);
-	i64 place = total * team / teams;
-	const i64 stop = total * (team + 1) / teams;
+#ifdef NORMS
+	i64 next = -1; // what follows is found again for each run, as it would take registers meanwhile
 #pragma unroll 1
 	while (true) {
-		int strip;
-		i64 y0, y1;
-		if (level) {
-			const i64 chunk = team / strips;
-			if (chunk >= each) return;
-			strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
-		} else {
-			if (place >= stop) return;
-			i64 base = 0, length = begin;
-			strip = 0;
-			if (place >= begin) {
-				strip = 1 + (int)min((place - begin) / plain, (i64)strips - 2);
-				base = begin + (strip - 1) * plain, length = strip == strips - 1 ? end : plain;
+		m.shift = (int)(opaque((unsigned)(u64)a.from) / sizeof(REAL) % VECTOR);
+#endif
+		const int first = (left ? FIRST : KEPT) - m.shift, last = right ? LAST : KEPT;
+		const int single = left && right ? 0 : left ? first : last;
+		const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
+
+		// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
+		const auto cut = [&](int strip) {
+			if (strip <= 0) return 0;
+			if (strip >= strips) return n;
+			if (strips == 2) return max(n - last, min(n / 2, first));
+			const int x = first + (strip - 1) * KEPT;
+			return right ? min(x, n - DEPTH) : x;
+		};
+		const auto sweep = [&](int strip, i64 y0, i64 y1) {
+			const int x0 = cut(strip), x1 = cut(strip + 1);
+			const int at = left && strip == 0             ? -1
+			               : right && strip == strips - 1 ? n + 1 - WIDTH
+			                                              : (strip == 0 ? -m.shift : x0) - BEFORE;
+			m.y0 = (int)y0, m.y1 = (int)y1;
+			m.march(at, x0, x1);
+		};
+
+		// Teams at the same rows of all strips, where that costs no more than to begin in a second strip; or else even shares.
+		const i64 each = teams / strips, share = (rows * strips + teams - 1) / teams;
+		const bool level = each > 0 && (rows + each - 1) / each <= share + 2 * DEPTH;
+		const i64 plain = rows * 16, begin = rows * (left ? END_WEIGHT : 16),
+		          end = rows * (right || strips == 1 ? END_WEIGHT : 16);
+		const i64 total = begin + (strips > 1 ? (strips - 2) * plain + end : 0);
+		i64 place = total * team / teams;
+#ifdef NORMS
+		if (next >= 0) place = next;
+#endif
+		const i64 stop = total * (team + 1) / teams;
+#pragma unroll 1
+		while (true) {
+			int strip;
+			i64 y0, y1;
+			if (level) {
+				const i64 chunk = team / strips;
+				if (chunk >= each) return;
+				strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
+			} else {
+				if (place >= stop) return;
+				i64 base = 0, length = begin;
+				strip = 0;
+				if (place >= begin) {
+					strip = 1 + (int)min((place - begin) / plain, (i64)strips - 2);
+					base = begin + (strip - 1) * plain, length = strip == strips - 1 ? end : plain;
+				}
+				const i64 weight = length / rows;
+				y0 = (place - base) / weight, y1 = min((stop - base) / weight, rows);
+				place = base + length;
 			}
-			const i64 weight = length / rows;
-			y0 = (place - base) / weight, y1 = min((stop - base) / weight, rows);
-			place = base + length;
+			if (y0 < y1) sweep(strip, y0, y1);
+			if (level) return;
+#ifdef NORMS
+			next = place;
+			break;
+#endif
 		}
-		if (y0 < y1) sweep(strip, y0, y1);
-		if (level) return;
+#ifdef NORMS
 	}
+#endif
 }

@@ -59,9 +59,11 @@ func TestPassesOverManyTilesTakeNorms(t *testing.T) {
 
 // They find those of several last steps.
 func TestPassesOverManyTilesTakeNormsOfSeveralSteps(t *testing.T) {
-	tryManyTiles(t, Options{Norms: 2})
-	tryManyTiles(t, Options{Norms: 3, Moving: true})
-	tryManyTiles(t, Options{Norms: MostNorms})
+	for i, o := range []Options{{Norms: 2}, {Norms: 3, Moving: true}, {Norms: MostNorms}} {
+		if testdevices.Turn(i, 3, 3) {
+			tryManyTiles(t, o)
+		}
+	}
 }
 
 func tryManyTiles(t *testing.T, o Options) {
@@ -127,6 +129,9 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 		if s.Dims == 2 {
 			sides[4], sides[5] = Open, Open
 		}
+		if s.Dims == 2 && i%3 == 2 { // between walls that are so near that no strip keeps a point
+			size[0], sides[0], sides[1] = 1+rng.IntN(18), Fixed, []Side{Fixed, Mirror, Odd}[rng.IntN(3)]
+		}
 		l := newProblem[T](t, s, sides, size, 2, rng).layout
 		made, err := New(b.Compiler, b.Device, s, real, l, o)
 		if errors.Is(err, ErrImpossible) {
@@ -181,7 +186,7 @@ func smallOnCPU(t *testing.T, b *kerneltest.Bench) {
 	stripsTried = map[kernels.Real][]strips{kernels.Float32: small, kernels.Float64: small}
 	var more []stripsWithMore
 	for _, c := range small {
-		more = append(more, stripsWithMore{c, min(c.depth, MostNorms), min(c.depth, MostNorms)})
+		more = append(more, stripsWithMore{c, MostNorms, MostNorms, MostNorms})
 	}
 	stripsWithMoreTried = map[kernels.Real][]stripsWithMore{kernels.Float32: more, kernels.Float64: more}
 }

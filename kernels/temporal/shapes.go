@@ -163,6 +163,7 @@ var (
 	everywhere = targets{}
 	upToHopper = targets{0, 100}
 	hopperOnly = targets{90, 100}
+	fromHopper = targets{90, 0}
 )
 
 // planes is how pass_planes.cu is compiled.
@@ -244,22 +245,22 @@ var stripsTried = map[kernels.Real][]strips{
 // stripsWithMore is how pass_strips.cu is compiled for passes with options, which take the norms of so many last steps at most.
 type stripsWithMore struct {
 	strips
-	reproducible, fast int // by the mode of sums
+	reproducible, fast, moving int // by the mode of sums; between walls that move
 }
 
 // stripsWithMoreTried are those that registers have room for, of each depth first what has the most warps.
 var stripsWithMoreTried = map[kernels.Real][]stripsWithMore{
 	kernels.Float64: {
-		{strips{10, 4, 8, 1, 3, 2, everywhere}, 1, 1}, {strips{8, 4, 4, 2, 2, 2, everywhere}, 1, 1}, {strips{6, 4, 4, 2, 2, 2, everywhere}, 1, 1},
-		{strips{4, 4, 4, 3, 2, 2, everywhere}, 1, 1}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4},
-		{strips{3, 4, 4, 3, 1, 2, everywhere}, 1, 1}, {strips{3, 4, 4, 2, 1, 2, everywhere}, 3, 3},
-		{strips{2, 4, 4, 3, 1, 2, everywhere}, 2, 2},
+		{strips{10, 4, 8, 1, 3, 2, everywhere}, 0, 0, 0}, {strips{8, 4, 4, 2, 2, 2, everywhere}, 1, 1, 1}, {strips{6, 4, 4, 2, 2, 2, everywhere}, 1, 1, 1},
+		{strips{4, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
+		{strips{3, 4, 4, 3, 1, 2, everywhere}, 1, 1, 1}, {strips{3, 4, 4, 2, 1, 2, everywhere}, 3, 3, 3},
+		{strips{2, 4, 4, 3, 1, 2, everywhere}, 2, 2, 2},
 	},
 	kernels.Float32: {
-		{strips{12, 4, 8, 1, 2, 2, everywhere}, 1, 1}, {strips{10, 4, 4, 3, 2, 2, everywhere}, 1, 1}, {strips{8, 4, 4, 3, 2, 2, everywhere}, 1, 1}, {strips{6, 4, 4, 3, 2, 2, everywhere}, 1, 1},
-		{strips{4, 4, 4, 4, 2, 2, everywhere}, 1, 1}, {strips{4, 4, 4, 3, 2, 2, everywhere}, 3, 4}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4},
-		{strips{3, 4, 4, 4, 1, 2, everywhere}, 1, 1}, {strips{3, 4, 4, 3, 1, 2, everywhere}, 3, 3},
-		{strips{2, 4, 4, 4, 1, 2, everywhere}, 1, 1}, {strips{2, 4, 4, 3, 1, 2, everywhere}, 2, 2},
+		{strips{12, 4, 8, 1, 2, 2, everywhere}, 1, 1, 1}, {strips{10, 4, 4, 3, 2, 2, fromHopper}, 1, 1, 1}, {strips{8, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1}, {strips{6, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1},
+		{strips{4, 4, 4, 4, 2, 2, everywhere}, 1, 1, 1}, {strips{4, 4, 4, 3, 2, 2, fromHopper}, 4, 4, 3}, {strips{4, 4, 4, 3, 2, 2, everywhere}, 3, 4, 3}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
+		{strips{3, 4, 4, 4, 1, 2, everywhere}, 1, 1, 1}, {strips{3, 4, 4, 3, 1, 2, everywhere}, 3, 3, 3},
+		{strips{2, 4, 4, 4, 1, 2, everywhere}, 2, 2, 2},
 	},
 }
 
@@ -272,6 +273,9 @@ func stripsFor(real kernels.Real, arch string, o Options) (all []strips) {
 		most := c.reproducible
 		if o.Sums == sums.Fast {
 			most = c.fast
+		}
+		if o.Moving {
+			most = min(most, c.moving)
 		}
 		if o.Norms <= most && c.on.has(arch) && !slices.ContainsFunc(all, func(s strips) bool { return s.depth == c.depth }) {
 			all = append(all, c.strips)
