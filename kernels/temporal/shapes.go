@@ -252,15 +252,15 @@ type stripsWithMore struct {
 var stripsWithMoreTried = map[kernels.Real][]stripsWithMore{
 	kernels.Float64: {
 		{strips{10, 4, 8, 1, 3, 2, everywhere}, 0, 0, 0}, {strips{8, 4, 4, 2, 2, 2, everywhere}, 1, 1, 1}, {strips{6, 4, 4, 2, 2, 2, everywhere}, 1, 1, 1},
-		{strips{4, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
+		{strips{4, 4, 4, 3, 2, 2, fromHopper}, 1, 1, 1}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
 		{strips{3, 4, 4, 3, 1, 2, everywhere}, 1, 1, 1}, {strips{3, 4, 4, 2, 1, 2, everywhere}, 3, 3, 3},
 		{strips{2, 4, 4, 3, 1, 2, everywhere}, 2, 2, 2},
 	},
 	kernels.Float32: {
 		{strips{12, 4, 8, 1, 2, 2, everywhere}, 1, 1, 1}, {strips{10, 4, 4, 3, 2, 2, fromHopper}, 1, 1, 0}, {strips{8, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1}, {strips{6, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1},
-		{strips{4, 4, 4, 4, 2, 2, everywhere}, 1, 1, 1}, {strips{4, 4, 4, 3, 2, 2, fromHopper}, 4, 4, 3}, {strips{4, 4, 4, 3, 2, 2, everywhere}, 3, 4, 3}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
+		{strips{4, 4, 4, 4, 2, 2, fromHopper}, 1, 1, 1}, {strips{4, 4, 4, 3, 2, 2, fromHopper}, 4, 4, 3}, {strips{4, 4, 4, 3, 2, 2, everywhere}, 3, 4, 3}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
 		{strips{3, 4, 4, 4, 1, 2, everywhere}, 1, 1, 1}, {strips{3, 4, 4, 3, 1, 2, everywhere}, 3, 3, 3},
-		{strips{2, 4, 4, 4, 1, 2, everywhere}, 2, 2, 2},
+		{strips{2, 4, 4, 4, 1, 2, fromHopper}, 2, 2, 2}, {strips{2, 4, 4, 3, 1, 2, everywhere}, 2, 2, 2},
 	},
 }
 
