@@ -203,6 +203,14 @@ __device__ __forceinline__ unsigned opaque(unsigned v) {
 	asm volatile("" : "+r"(v));
 	return v;
 }
+__device__ __forceinline__ float opaque_value(float v) {
+	asm volatile("" : "+f"(v));
+	return v;
+}
+__device__ __forceinline__ double opaque_value(double v) {
+	asm volatile("" : "+d"(v));
+	return v;
+}
 
 // warp_max returns the largest number of the lanes of a warp, all of which call it.
 __device__ __forceinline__ int warp_max(int v) {

@@ -6,6 +6,9 @@
 
 template <typename T> __device__ __forceinline__ T larger(T a, T b) { return b > a ? b : a; }
 
+// high_word is of magnitudes larger for none that is less.
+__device__ __forceinline__ unsigned high_word(double v) { return (unsigned)__double2hiint(v); }
+
 // The norms that one thread finds at few points, as many as RunningSum has terms. A NaN does not always show in
 // the maxima; it does in the sums. Comparisons, and a magnitude in the type of the field, cost much less than
 // fmax does.
@@ -28,6 +31,8 @@ template <typename T> struct FieldNorms {
 #pragma unroll
 		for (int i = 0; i < N; i++) point(u[i], c[i]);
 	}
+	template <int N> __device__ __forceinline__ void seldom(const T (&u)[N], const T (&c)[N]) { points(u, c); }
+	template <int N> __device__ __forceinline__ void many(const T (&u)[N], const T (&c)[N]) { points(u, c); }
 
 #else
 
@@ -51,6 +56,52 @@ template <typename T> struct FieldNorms {
 	__device__ __forceinline__ void point(T u, T c) {
 		const T now[1] = {u}, before[1] = {c};
 		points(now, before);
+	}
+
+	// seldom adds points as points does, in less code: both sums take turns.
+	template <int N> __device__ __forceinline__ void seldom(const T (&u)[N], const T (&c)[N]) {
+#pragma unroll
+		for (int i = 0; i < N; i++) {
+			max_change = larger(max_change, fabs((double)u[i] - (double)c[i]));
+			max_value = larger(max_value, (T)fabs(u[i]));
+		}
+#pragma unroll 1
+		for (int turn = 0; turn < 2; turn++) {
+			double square[N];
+#pragma unroll
+			for (int i = 0; i < N; i++) {
+				const double d = (double)u[i] - (turn == 0 ? (double)c[i] : 0);
+				square[i] = d * d;
+			}
+			RunningSum sum = change;
+			sum.template add<false>(square);
+			change = value, value = sum;
+		}
+	}
+
+	// many adds points as points does, of a thread that finds many: it looks for the largest, and for the window of sums, only where a square
+	// tells that they may change.
+	template <int N> __device__ __forceinline__ void many(const T (&u)[N], const T (&c)[N]) {
+		double by2[N], now2[N];
+		unsigned by = 0, now = 0; // high words of the largest squares
+#pragma unroll
+		for (int i = 0; i < N; i++) {
+			const double d = (double)u[i] - (double)c[i];
+			by2[i] = d * d, by = max(by, high_word(by2[i]));
+			now2[i] = (double)u[i] * (double)u[i], now = max(now, high_word(now2[i]));
+		}
+		bool rare = (by >= high_word(max_change * max_change)) | (by >= change.limit) | (now >= value.limit);
+		if (sizeof(T) > 4) rare |= now >= high_word((double)max_value * (double)max_value);
+		if (rare) {
+			T here[N], before[N]; // squares are made again: to keep them until here would cost others a copy
+#pragma unroll
+			for (int i = 0; i < N; i++) here[i] = opaque_value(u[i]), before[i] = opaque_value(c[i]);
+			return seldom(here, before);
+		}
+		change.template add_within<false>(by2), value.template add_within<false>(now2);
+		if (sizeof(T) > 4) return;
+#pragma unroll
+		for (int i = 0; i < N; i++) max_value = (T)fmaxf((float)max_value, fabsf((float)u[i]));
 	}
 
 #endif

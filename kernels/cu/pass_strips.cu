@@ -6,12 +6,18 @@
 // has left them in shared memory the row before. Strips overlap by DEPTH columns at each side, and runs of rows by DEPTH rows.
 //
 // Walls: the column of ghosts behind a wall is the first point of a strip's first lane, or the last point of its last lane. Rows of ghosts are
-// rows of the march. Each level computes ghosts again.
+// rows of the march. Each level computes ghosts again. With option MOVING those that keep their values have others at each level: shared memory
+// has those of columns a few rows ahead, and those of rows are read where they are needed.
+//
+// Norms of the last NORMS steps are found beside the levels, in registers, from points that the strip keeps in rows that it stores. Those of a run
+// are joined behind it, and before a sum has as many terms as it may have.
 //
 // Grid: any number of blocks. They share the rows of all strips; the best is as many as run at the same time. Block: 32 x TEAM threads.
 // Options: REAL; DEPTH; POINTS, at least 2; TEAM; BLOCKS, of a multiprocessor, for which registers must do; GROUPS of levels, after each of
-// which the warps of a team tell each other; LEAD, how many rows before it is used level 0 is asked for; and stencil.cuh.
+// which the warps of a team tell each other; LEAD, how many rows before it is used level 0 is asked for; MOVING, whether walls may move; those
+// of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
+#include "pass_norms.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 4, POINTS = 4, TEAM = 4, BLOCKS = 2, GROUPS = 2, LEAD = 2 };
@@ -35,8 +41,12 @@ enum {
 	RING_COUNT = TEAM * RING * SPAN,
 	NARROW_COUNT = DEPTH * 3 * NARROW_WIDTH,
 	COUNT = RING_COUNT > NARROW_COUNT ? RING_COUNT : NARROW_COUNT,
+#ifdef NORMS
+	ALL = (1 << POINTS) - 1,                // points of a lane, as bits
+	MOST_ROWS = RUNNING_TERMS / POINTS - 2, // whose norms are found before they are joined, and two more
+#endif
 };
-static_assert(KEPT >= DEPTH && POINTS >= 2, "too small");
+static_assert(KEPT >= DEPTH && POINTS >= 2 && DEPTH <= 32, "");
 
 // The sum at a point, from the value there and those beside it.
 __device__ __forceinline__ REAL star(REAL c, REAL xm, REAL xp, REAL ym, REAL yp) {
@@ -48,6 +58,11 @@ struct Shared {
 	REAL edge
 	    [2][TEAM + 1][2]
 	    [DEPTH]; // of even and odd rows, beside each seam between warps, of each level: the columns before and behind it
+#ifdef MOVING
+	REAL ghosts
+	    [2][RING]
+	    [DEPTH]; // of the walls before the first and behind the last column: those asked for with a row of the ring
+#endif
 	u64 ready[GROUPS]; // mbarriers: the team has made the edges of a group of levels, and read those before
 };
 
@@ -57,6 +72,18 @@ struct alignas(VECTOR * sizeof(REAL)) Vector {
 
 // One row of one level in a lane.
 typedef REAL Level[POINTS];
+
+#ifdef MOVING
+// at_wall returns the place of the value of a wall that moves at a level, at a row of a wall along x or a column of one along y; or, where walls
+// have no values, one where they do: what is computed of these is not needed.
+__device__ __forceinline__ const REAL *at_wall(const Pass &a, int side, int level, int at) {
+	const Wall &w = a.walls[side];
+	const int low = side < 2 ? a.sides[2] : a.sides[0], high = side < 2 ? a.sides[3] : a.sides[1];
+	const int n = side < 2 ? a.n[1] : a.n[0];
+	return w.values + (level - 1) * w.level +
+	       min(max(at, low == OPEN ? 1 - DEPTH : 0), n - 1 + (high == OPEN ? DEPTH - 1 : 0));
+}
+#endif
 
 // A march of one warp through some rows of a strip.
 struct March {
@@ -75,6 +102,15 @@ struct March {
 	bool low, high;                                        // whether there are walls along y
 	int shift;                                             // columns of the first aligned vector before the box
 	SharedAddress ring, ready, edge;                       // edge: the seam before the warp
+#ifdef NORMS
+	PassNorms norms;
+	unsigned counted;      // points of the lane of which norms are taken, as bits
+	int count_row, counts; // rows of which norms are taken
+#endif
+#ifdef MOVING
+	int column;                     // of the lane's first point
+	bool moving_first, moving_last; // whether the warp has ghosts of a wall that moves
+#endif
 
 	__device__ __forceinline__ REAL *rows() const { return shared.rows + warp * (RING * SPAN); }
 
@@ -95,9 +131,45 @@ struct March {
 					copy_async<VECTOR * sizeof(REAL)>(q + j * 32 * VECTOR * (int)sizeof(REAL), from + j * 32 * VECTOR);
 			}
 		}
+#ifdef MOVING
+		if (SLOW) load_ghosts(row, at);
+#endif
 		commit_async();
 		from += a.pitch;
 	}
+
+#ifdef MOVING
+	// ghosts returns where those of the wall at a side lie that are used once the row of level 0 comes which has a place in the ring. Level l has
+	// that of l rows before.
+	__device__ __forceinline__ SharedAddress ghosts(int side, int at) const {
+		return shared_address(shared.ghosts[side]) + at / SPAN * (DEPTH * (int)sizeof(REAL));
+	}
+
+	// load_ghosts asks for the ghosts of all levels beside the warp's points, one level a lane.
+	__device__ __forceinline__ void load_ghosts(int row, int at) const {
+		if (lane >= DEPTH - 1) return;
+		const int offset = lane * (int)sizeof(REAL);
+		if (moving_first) copy_async<sizeof(REAL)>(ghosts(0, at) + offset, at_wall(a, 0, lane + 1, row - lane - 1));
+		if (moving_last) copy_async<sizeof(REAL)>(ghosts(1, at) + offset, at_wall(a, 1, lane + 1, row - lane - 1));
+	}
+#endif
+
+#ifdef NORMS
+	// add adds a row of a level to its norms. END: of some of the lane's points.
+	template <bool END, bool EDGE>
+	__device__ __forceinline__ void add(int level, const REAL (&now)[POINTS], const REAL (&before)[POINTS]) {
+		if (counted == 0 || (unsigned)(r - level - count_row) >= (unsigned)counts) return;
+		FieldNorms<REAL> &of = norms.of[DEPTH - level];
+		REAL u[POINTS], c[POINTS]; // a zero changes nothing
+#pragma unroll
+		for (int p = 0; p < POINTS; p++) {
+			const bool here = !END || (counted >> p & 1);
+			u[p] = here ? now[p] : 0, c[p] = here ? before[p] : 0;
+		}
+		if (EDGE) of.seldom(u, c);
+		else of.many(u, c);
+	}
+#endif
 
 	// hold and held go to the lane's points of a row in the ring.
 	__device__ __forceinline__ void hold(int at, const REAL (&v)[POINTS]) const {
@@ -145,6 +217,9 @@ struct March {
 	// a wall along x, and rows go point by point. EDGE: rows may be ghosts of a wall along y, and some levels or rows are not needed.
 	template <bool END, bool EDGE>
 	__device__ __forceinline__ void step(Level (&older)[DEPTH], Level (&old)[DEPTH], int odd) {
+#ifdef NORMS // registers are scarce: nothing that follows from these is kept from row to row
+		lane = (int)opaque((unsigned)lane), warp = (int)opaque((unsigned)warp);
+#endif
 		wait_async<LEAD - 1>();
 		__syncwarp();
 		load<END>(r + LEAD, slot[3]);
@@ -191,11 +266,25 @@ struct March {
 					if (mirror_first) made[0] = made[1];
 					if (keep_last) made[POINTS - 1] = old[l - 1][POINTS - 1];
 					if (mirror_last) made[POINTS - 1] = made[POINTS - 2];
+#ifdef MOVING
+					if (l < DEPTH) {
+						const int offset = (l - 1) * (int)sizeof(REAL);
+						load_shared_if(keep_first && moving_first, made[0], ghosts(0, slot[2]) + offset);
+						load_shared_if(keep_last && moving_last, made[POINTS - 1], ghosts(1, slot[2]) + offset);
+					}
+#endif
 				}
 				if (EDGE && l < DEPTH) {
 					if (l == ghost || (l == behind && !behind_mirror)) {
 #pragma unroll
 						for (int p = 0; p < POINTS; p++) made[p] = old[l - 1][p];
+#ifdef MOVING
+						const int side = l == ghost ? 2 : 3;
+						if (a.walls[side].values) {
+#pragma unroll
+							for (int p = 0; p < POINTS; p++) made[p] = *at_wall(a, side, l, column + p);
+						}
+#endif
 					}
 					if (l == behind && behind_mirror) {
 #pragma unroll
@@ -218,6 +307,9 @@ struct March {
 					if (first || end) mbarrier_arrive(ready + g * 8);
 				}
 			}
+#ifdef NORMS
+			if (l > DEPTH - NORMS) add<END, EDGE>(l, made, old[l - 1]);
+#endif
 #pragma unroll
 			for (int p = 0; p < POINTS; p++) {
 				if (l > 1 && taking) older[l - 1][p] = now[p];
@@ -250,6 +342,18 @@ struct March {
 		read = lo - x, reads = max(hi - lo, 0);
 		const int from_x = max(x, x0), to_x = min(x + SPAN, x1);
 		keep = from_x - x, kept = max(to_x - from_x, 0);
+#ifdef NORMS
+		count(x + lane * POINTS, max(from_x, a.lo[0]), min(to_x, a.hi[0]));
+		const bool whole =
+		    __all_sync(~0u, counted == 0 || counted == ALL); // a lane takes the norms of all its points, or of none
+#else
+		const bool whole = true;
+#endif
+#ifdef MOVING
+		column = x + lane * POINTS;
+		moving_first = a.sides[0] == FIXED && x == -1 && a.walls[0].values;
+		moving_last = a.sides[1] == FIXED && x + SPAN == a.n[0] + 1 && a.walls[1].values;
+#endif
 		const bool fast =
 		    __all_sync(~0u, reads == SPAN && (x + shift) % VECTOR == 0 &&
 			                    (kept == 0 || (keep % VECTOR == 0 && kept % VECTOR == 0)) &&
@@ -269,21 +373,42 @@ struct March {
 		for (int l = 0; l < DEPTH; l++)
 #pragma unroll
 			for (int p = 0; p < POINTS; p++) even[l][p] = odd[l][p] = 0;
+#ifdef NORMS
+		int full = r + MOST_ROWS; // row before which norms are joined
+#pragma unroll 1
+		while (true) {
+			if (r > stop || r >= full) norms.settle(a), full = r + MOST_ROWS;
+			if (r > stop) return;
+			const int until = min(plain, full);
+#else
+		const int until = plain;
 #pragma unroll 1
 		while (r <= stop) {
+#endif
 			if (r < y0 + DEPTH || r + 1 > plain) {
 				steps<true, true>(even, odd);
-			} else if (!fast) {
+			} else if (!fast || !whole) {
 #pragma unroll 1
 				do steps<true, false>(even, odd);
-				while (r + 1 <= plain);
+				while (r + 1 <= until);
 			} else {
 #pragma unroll 1
 				do steps<false, false>(even, odd);
-				while (r + 1 <= plain);
+				while (r + 1 <= until);
 			}
 		}
 	}
+
+#ifdef NORMS
+	// count finds the lane's points, from a column on, and the rows of which norms are taken, within some columns.
+	__device__ __forceinline__ void count(int x, int from_x, int to_x) {
+		counted = 0;
+#pragma unroll
+		for (int p = 0; p < POINTS; p++)
+			if (x + p >= from_x && x + p < to_x) counted |= 1u << p;
+		count_row = max(y0, a.lo[1]), counts = max(0, min(y1, a.hi[1]) - count_row);
+	}
+#endif
 };
 
 // narrow makes rows y0 to y1 of few columns between two walls. Each level holds three rows in shared
@@ -293,6 +418,11 @@ __device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
 	const int ghost = a.sides[2] == OPEN ? -1 - DEPTH : -1,
 	          behind = a.sides[3] == OPEN ? a.n[1] + DEPTH : a.n[1]; // rows
 	const auto row = [&](int level, int y) { return held + (level * 3 + (y + 3 * DEPTH + 3) % 3) * NARROW_WIDTH + 1; };
+#ifdef NORMS
+	PassNorms norms;
+	norms.settled = true;
+	int joined = low; // row before which norms were joined
+#endif
 #pragma unroll 1
 	for (int r = low; r <= y1 - 1 + DEPTH; r++) {
 		__syncthreads();
@@ -311,10 +441,25 @@ __device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
 				if (y != ghost && y != behind && x >= 0 && x < n)
 					v = star(v, at[x == 0 && a.sides[0] > FIXED ? x : x - 1],
 					         at[x == n - 1 && a.sides[1] > FIXED ? x : x + 1], below[x], above[x]);
+#ifdef MOVING
+				else {
+					const int side = y == ghost ? 2 : y == behind ? 3 : x < 0 ? 0 : 1;
+					if (l < DEPTH && a.walls[side].values) v = *at_wall(a, side, l, side < 2 ? y : x);
+				}
+#endif
+#ifdef NORMS
+				const bool counts = x >= a.lo[0] && x < a.hi[0] && y >= max(y0, a.lo[1]) && y < min(y1, a.hi[1]);
+#pragma unroll
+				for (int k = 0; k < NORMS; k++)
+					if (l == DEPTH - k && counts) norms.of[k].point(v, at[x]);
+#endif
 				if (l < DEPTH) row(l, y)[x] = v;
 				else if (x >= 0 && x < n) a.to[y * a.pitch + x] = v;
 			}
 		}
+#ifdef NORMS
+		if (r == y1 - 1 + DEPTH || r - joined == MOST_ROWS) norms.settle(a), joined = r;
+#endif
 	}
 	__syncthreads();
 }
@@ -324,6 +469,12 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 	Shared &shared = *(Shared *)dynamic_shared();
 	const i64 rows = a.n[1], team = blockIdx.x, teams = gridDim.x;
 	const int n = a.n[0];
+#ifdef NORMS
+	if (threadIdx.x == 0) {
+#pragma unroll
+		for (int k = 0; k < NORMS; k++) a.norms[k][blockIdx.x] = NormSum::none();
+	}
+#endif
 	if (rows <= 0 || n <= 0) return;
 	const bool left = a.sides[0] != OPEN, right = a.sides[1] != OPEN;
 	if (left && right && n < NARROW) {
@@ -335,61 +486,80 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 	m.lane = threadIdx.x % 32, m.warp = threadIdx.x / 32;
 	m.ring = shared_address(m.rows()), m.ready = shared_address(shared.ready),
 	m.edge = shared_address(shared.edge[0][m.warp]);
+#ifdef NORMS
+	m.norms.settled = true; // what none was found for
+#endif
 	if (TEAM > 1) {
 		if (threadIdx.x < GROUPS) mbarrier_init(m.ready + threadIdx.x * 8, 2 * TEAM);
 		__syncthreads();
 	}
 	m.shift = (int)((u64)a.from / sizeof(REAL) % VECTOR);
-	const int first = (left ? FIRST : KEPT) - m.shift, last = right ? LAST : KEPT;
-	const int single = left && right ? 0 : left ? first : last;
-	const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
-
-	// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
-	const auto cut = [&](int strip) {
-		if (strip <= 0) return 0;
-		if (strip >= strips) return n;
-		if (strips == 2) return max(n - last, min(n / 2, first));
-		const int x = first + (strip - 1) * KEPT;
-		return right ? min(x, n - DEPTH) : x;
-	};
-	const auto sweep = [&](int strip, i64 y0, i64 y1) {
-		const int x0 = cut(strip), x1 = cut(strip + 1);
-		const int at = left && strip == 0             ? -1
-		               : right && strip == strips - 1 ? n + 1 - WIDTH
-		                                              : (strip == 0 ? -m.shift : x0) - BEFORE;
-		m.y0 = (int)y0, m.y1 = (int)y1;
-		m.march(at, x0, x1);
-	};
-
-	// Teams at the same rows of all strips, where that costs no more than to begin in a second strip; or else even shares.
-	const i64 each = teams / strips, share = (rows * strips + teams - 1) / teams;
-	const bool level = each > 0 && (rows + each - 1) / each <= share + 2 * DEPTH;
-	const i64 plain = rows * 16, begin = rows * (left ? END_WEIGHT : 16),
-	          end = rows * (right || strips == 1 ? END_WEIGHT : 16);
-	const i64 total = begin + (strips > 1 ? (strips - 2) * plain + end : 0);
-	i64 place = total * team / teams;
-	const i64 stop = total * (team + 1) / teams;
+#ifdef NORMS
+	i64 next = -1; // what follows is found again for each run, as it would take registers meanwhile
 #pragma unroll 1
 	while (true) {
-		int strip;
-		i64 y0, y1;
-		if (level) {
-			const i64 chunk = team / strips;
-			if (chunk >= each) return;
-			strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
-		} else {
-			if (place >= stop) return;
-			i64 base = 0, length = begin;
-			strip = 0;
-			if (place >= begin) {
-				strip = 1 + (int)min((place - begin) / plain, (i64)strips - 2);
-				base = begin + (strip - 1) * plain, length = strip == strips - 1 ? end : plain;
+		m.shift = (int)(opaque((unsigned)(u64)a.from) / sizeof(REAL) % VECTOR);
+#endif
+		const int first = (left ? FIRST : KEPT) - m.shift, last = right ? LAST : KEPT;
+		const int single = left && right ? 0 : left ? first : last;
+		const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
+
+		// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
+		const auto cut = [&](int strip) {
+			if (strip <= 0) return 0;
+			if (strip >= strips) return n;
+			if (strips == 2) return max(n - last, min(n / 2, first));
+			const int x = first + (strip - 1) * KEPT;
+			return right ? min(x, n - DEPTH) : x;
+		};
+		const auto sweep = [&](int strip, i64 y0, i64 y1) {
+			const int x0 = cut(strip), x1 = cut(strip + 1);
+			const int at = left && strip == 0             ? -1
+			               : right && strip == strips - 1 ? n + 1 - WIDTH
+			                                              : (strip == 0 ? -m.shift : x0) - BEFORE;
+			m.y0 = (int)y0, m.y1 = (int)y1;
+			m.march(at, x0, x1);
+		};
+
+		// Teams at the same rows of all strips, where that costs no more than to begin in a second strip; or else even shares.
+		const i64 each = teams / strips, share = (rows * strips + teams - 1) / teams;
+		const bool level = each > 0 && (rows + each - 1) / each <= share + 2 * DEPTH;
+		const i64 plain = rows * 16, begin = rows * (left ? END_WEIGHT : 16),
+		          end = rows * (right || strips == 1 ? END_WEIGHT : 16);
+		const i64 total = begin + (strips > 1 ? (strips - 2) * plain + end : 0);
+		i64 place = total * team / teams;
+#ifdef NORMS
+		if (next >= 0) place = next;
+#endif
+		const i64 stop = total * (team + 1) / teams;
+#pragma unroll 1
+		while (true) {
+			int strip;
+			i64 y0, y1;
+			if (level) {
+				const i64 chunk = team / strips;
+				if (chunk >= each) return;
+				strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
+			} else {
+				if (place >= stop) return;
+				i64 base = 0, length = begin;
+				strip = 0;
+				if (place >= begin) {
+					strip = 1 + (int)min((place - begin) / plain, (i64)strips - 2);
+					base = begin + (strip - 1) * plain, length = strip == strips - 1 ? end : plain;
+				}
+				const i64 weight = length / rows;
+				y0 = (place - base) / weight, y1 = min((stop - base) / weight, rows);
+				place = base + length;
 			}
-			const i64 weight = length / rows;
-			y0 = (place - base) / weight, y1 = min((stop - base) / weight, rows);
-			place = base + length;
+			if (y0 < y1) sweep(strip, y0, y1);
+			if (level) return;
+#ifdef NORMS
+			next = place;
+			break;
+#endif
 		}
-		if (y0 < y1) sweep(strip, y0, y1);
-		if (level) return;
+#ifdef NORMS
 	}
+#endif
 }

@@ -54,6 +54,12 @@ struct RunningSum {
 		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
 	}
 
+	// add_within adds terms whose high words are below the limit, which there are none of in windows beyond LARGE but the least of numbers.
+	template <bool SIGNED, int N> __device__ __forceinline__ void add_within(const double (&x)[N]) {
+#pragma unroll
+		for (int v = 0; v < N; v++) deposit<SIGNED>(x[v]);
+	}
+
 	// The windows beyond LARGE have a limit that nothing but the least of numbers is below, and that is the
 	// window itself. Of terms in window LARGE + 1 a 2^80th is added, two windows below: no bins of their own
 	// are doubles.

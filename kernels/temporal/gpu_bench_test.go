@@ -18,8 +18,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms and without: Gpoint/s counts
-// each level of a point. It wants of each the bits of that of pass.cu of the same depth, if there is one.
+// BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms of the last step or, of 5 points,
+// of every step, and without: Gpoint/s counts each level of a point. It wants of each the bits of that of pass.cu of the same depth, if there is one.
 func BenchmarkPasses(b *testing.B) {
 	set := testdevices.GPUs(b)
 	for _, c := range []passBench{
@@ -27,16 +27,43 @@ func BenchmarkPasses(b *testing.B) {
 		{3, 7, domain.Vec{768, 768, 768}, kernels.Float32},
 		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float64},
 		{2, 5, domain.Vec{16384, 16384, 1}, kernels.Float32},
+		{2, 5, domain.Vec{4096, 4096, 1}, kernels.Float64},
+		{2, 5, domain.Vec{4096, 4096, 1}, kernels.Float32},
 		{3, 13, domain.Vec{512, 512, 512}, kernels.Float64},
 		{3, 13, domain.Vec{768, 768, 768}, kernels.Float32},
 		{3, 19, domain.Vec{512, 512, 512}, kernels.Float64},
 		{3, 27, domain.Vec{512, 512, 512}, kernels.Float64},
 		{3, 27, domain.Vec{768, 768, 768}, kernels.Float32},
 	} {
-		for name, o := range map[string]Options{"plain": {}, "moving": {Moving: true}, "norms": {Norms: 1}} {
-			b.Run(fmt.Sprintf("points=%d/%s/%s", c.points, c.real, name), func(b *testing.B) { c.run(b, set, o) })
+		for name, all := range c.options() {
+			b.Run(c.name()+"/"+name, func(b *testing.B) {
+				for _, o := range all {
+					c.run(b, set, o)
+				}
+			})
 		}
 	}
+}
+
+// name tells the size only of squares that are not the largest.
+func (c *passBench) name() string {
+	if c.size[0] == 4096 {
+		return fmt.Sprintf("points=%d/%s/size=%d", c.points, c.real, c.size[0])
+	}
+	return fmt.Sprintf("points=%d/%s", c.points, c.real)
+}
+
+// options are what passes do, by names.
+func (c *passBench) options() map[string][]Options {
+	all := map[string][]Options{"plain": {{}}, "moving": {{Moving: true}}, "norms": {{Norms: 1}}}
+	if c.dims == 2 {
+		all["norms-fast"] = []Options{{Norms: 1, Sums: sums.Fast}}
+		for norms := 2; norms <= MostNorms; norms++ {
+			all["norms-every"] = append(all["norms-every"], Options{Norms: norms, Deepest: norms})
+			all["norms-every-fast"] = append(all["norms-every-fast"], Options{Norms: norms, Deepest: norms, Sums: sums.Fast})
+		}
+	}
+	return all
 }
 
 // passBench is passes of the heat equation on a box.
@@ -126,7 +153,7 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 		}
 	}
 	if o.Norms > 0 {
-		reducer := check(reduce.NewNormReducer(g.compiler, r.device, r.passes.real, sums.Reproducible))(b)
+		reducer := check(reduce.NewNormReducer(g.compiler, r.device, r.passes.real, o.Sums))(b)
 		parts := check(reducer.Parts(o.Norms, r.passes.Parts(r.box, sides)))(b)
 		b.Cleanup(func() { parts.Close() })
 		for n := range o.Norms {

@@ -38,6 +38,14 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 					all = append(all, one.program)
 				}
 			}
+			for norms := 2; norms <= MostNorms; norms++ { // of every step
+				for _, one := range shapesWith(s, real, l, target, mostShared[target], Options{Norms: norms, Deepest: norms}) {
+					if kind := one.String(); one.name != "pass" && one.depth == norms && !seen[kind] {
+						seen[kind] = true
+						all = append(all, one.program)
+					}
+				}
+			}
 			for _, o := range []Options{{Norms: 1}, {Norms: 3}, {Norms: 1, Sums: sums.Fast}, {Moving: true}, {Norms: 1, Moving: true}} {
 				of := shapesWith(s, real, l, target, 160<<10, o)
 				if kind := fmt.Sprint(s.Footprint(), real, o); len(of) > 0 && !seen[kind] {

@@ -27,6 +27,7 @@ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
 inline unsigned opaque(unsigned v) { return v; }
+template <typename T> inline T opaque_value(T v) { return v; }
 inline void prefetch_l2(const void *) {}
 inline void commit_async() {}
 template <int> inline void wait_async() {}

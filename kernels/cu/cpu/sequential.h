@@ -31,5 +31,6 @@ inline void yield() {}
 inline long long nanoseconds() { return 0; }
 inline void trap(const char *why) { throw why; }
 inline void *shared() { return 0; }
+inline unsigned shared_bytes() { return 0; }
 
 } // namespace cpu
