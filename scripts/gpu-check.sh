@@ -112,7 +112,7 @@ sanitize() {
 	passes_under racecheck passes 'TestPasses/backend=cuda$/dims=2/points=5$'
 	passes_under racecheck passes-planes 'TestPassesByEveryLane/backend=cuda$'
 	for tool in memcheck racecheck; do
-		passes_under $tool passes-more '^(TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls|TestTuneKeepsToTheGhosts)$/backend=cuda$'
+		passes_under $tool passes-more '^(TestPassesOfPointFunctions|TestPassesTakeNorms|TestPassesBetweenMovingWalls|TestPassesOfLongStars|TestTuneKeepsToTheGhosts)$/backend=cuda$'
 	done
 }
 
@@ -249,6 +249,8 @@ performance() {
 		--budget "$budget" --devices "$gpus" --record "$dir/schemes-2d.json" --plot "$dir/schemes-2d.png"
 	timed schemes-norms 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" --norms 0,1,100 \
 		--schemes graph,blocked,fused,resident --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms.json"
+	timed schemes-norms-3d 60 "$halox" bench schemes --precisions float64 --points "${CUBES:-256,512}" --norms 1,2,4,10,100 \
+		--schemes blocked,fused --paths direct --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-norms-3d.json"
 	# Several steps between two exchanges, and several in one pass over memory.
 	timed schemes-steps 60 "$halox" bench schemes --precisions float64 --points "$points" --exchange-steps 1,2,4,8 --schemes fused,blocked \
 		--paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-steps.json"
@@ -293,7 +295,7 @@ performance() {
 # Kernels of several steps in one pass, and how fast they are.
 passes() {
 	local what all log=$records/performance/passes.txt
-	all=(points={5,7,13,27}/float{64,32}/{plain,moving,norms,every})
+	all=(points={5,7,13,27}/float{64,32}/{plain,moving,norms,norms-every})
 	mkdir -p "$records/performance"
 	made "billions of points and levels a second" >"$log"
 	for what in ${PASSES:-"${all[@]}"}; do
