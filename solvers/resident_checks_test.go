@@ -24,7 +24,11 @@ func TestResidentEndsAtAnyStep(t *testing.T) {
 			size  []int
 			walls string
 			parts domain.Vec
-		}{{[]int{33, 47}, "dndt", domain.Vec{1, 1, 1}}, {[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}}, {[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}}} {
+			group int
+		}{
+			{[]int{33, 47}, "dndt", domain.Vec{1, 1, 1}, 1}, {[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}, 1}, {[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 1},
+			{[]int{33, 47}, "dndd", domain.Vec{1, 3, 1}, 3}, {[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 2}, {[]int{7, 9, 8}, "pppppp", domain.Vec{1, 1, 1}, 4},
+		} {
 			if int(c.parts.Product()) > len(set.Devices) {
 				continue
 			}
@@ -40,8 +44,8 @@ func TestResidentEndsAtAnyStep(t *testing.T) {
 					if onCPU && !testdevices.Turn(i+j+k, 3, 3) {
 						continue
 					}
-					t.Run(fmt.Sprintf("size=%v/every=%d/norm=%s", c.size, every, norm), func(t *testing.T) {
-						alone, checked := prepare(t, set, p, other), prepare(t, set, p, tiles)
+					t.Run(fmt.Sprintf("size=%v/group=%d/every=%d/norm=%s", c.size, c.group, every, norm), func(t *testing.T) {
+						alone, checked := prepare(t, set, p, other), prepare(t, set, inGroupsOf(p, c.group), tiles)
 						for _, at := range []int{13, 27} { // beyond the first run, in the second
 							tolerance := long.History[at-1].MaxChange
 							if norm == L2Norm {

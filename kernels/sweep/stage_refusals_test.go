@@ -52,7 +52,7 @@ func TestRefusedStages(t *testing.T) {
 			f.Close()
 			t.Errorf("fused: %s was accepted", name)
 		}
-		if r, err := NewResidentSteps(phases, time.Second, false); err == nil {
+		if r, err := NewResidentSteps(phases, 1, time.Second, false); err == nil {
 			r.Close()
 			t.Errorf("resident: %s was accepted", name)
 		}
@@ -114,7 +114,7 @@ func TestRefusedPhases(t *testing.T) {
 		if !c.resident && (err == nil || !strings.Contains(err.Error(), says)) || c.resident && err != nil {
 			t.Errorf("fused: %v, not %q", err, says)
 		}
-		r, err := NewResidentSteps(c.change(stagePair(t, set)), time.Second, true)
+		r, err := NewResidentSteps(c.change(stagePair(t, set)), 1, time.Second, true)
 		if err == nil {
 			err = r.Close()
 		}

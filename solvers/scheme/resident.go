@@ -11,8 +11,8 @@ const Resident Scheme = "resident"
 
 func residentScheme() *definition {
 	return &definition{
-		name: Resident, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true},
-		assistants: none, unfit: unfused, make: newResident,
+		name: Resident, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true, Groups: true},
+		assistants: none, unfit: unforwarded, make: newResident,
 	}
 }
 
@@ -28,7 +28,7 @@ func newResident(r *run, o Options) (scheme, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.all, err = sweep.NewResidentSteps(ranks, r.patience(), o.checks() && len(r.step.Measured) == 1); err != nil {
+	if k.all, err = sweep.NewResidentSteps(ranks, r.step.group(), r.patience(), o.checks() && len(r.step.Measured) == 1); err != nil {
 		return nil, unsuited(Resident, err)
 	}
 	r.resources.Add(k.all)
