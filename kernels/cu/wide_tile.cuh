@@ -64,6 +64,7 @@ struct WideTile {
 	i64 items;          // the first, among those of all tiles
 	i64 packets;        // the first that it receives, among those of the GPU
 	u64 near;           // bits of the neighbours with which it deals
+	u64 copies;         // bits of the copies that have points of it
 };
 
 // Points of this GPU that lie in ghosts too, of this GPU or another.
@@ -84,7 +85,6 @@ struct Tiles {
 	const Item *items;
 	const unsigned char *senders; // beside items: who sends the ghost
 	const GhostCopy *copies;
-	i64 copy_count;
 	i64 odd;                // packets of even exchanges of a GPU, behind which those of odd ones lie
 	Packet *const *inboxes; // of all neighbours, and of this GPU
 	const Neighbour *neighbours;
@@ -139,9 +139,11 @@ struct Column {
 	int cell;                     // of plane 0
 	int left, right, front, back; // how far the cells beside one are
 	int outside;                  // how far it lies beyond the tile across the depth; STEPS: it is not swept
+	int deep, from, to; // of the tile along the depth, in registers: its points, and where sweeps begin and end
 
 	__device__ __forceinline__ explicit Column(const TileThread &w) {
 		const Tile &t = w.t;
+		deep = t.n[DEPTH], from = t.from[DEPTH], to = t.to[DEPTH];
 		const bool there = threadIdx.x < SWEPT;
 		cell = FIRST + (there ? (int)threadIdx.x : 0);
 		const int x = cell % WIDTH - GHOSTS_X, y = cell / WIDTH - GHOSTS_Y;
@@ -161,18 +163,31 @@ __device__ __forceinline__ int first_plane() { return (int)threadIdx.y * COLUMN 
 // are loaded into both places of the tile.
 __device__ __forceinline__ void load_tile(const TileThread &w, REAL *field) {
 	const Tile &t = w.t;
+	enum { BATCH = 4 }; // loads of a thread at a time
 #pragma unroll 1
-	for (int c = w.thread; c < CELLS; c += THREADS) {
-		const int at[AXES] = {c % PLANE % WIDTH - GHOSTS_X, c % PLANE / WIDTH - GHOSTS_Y, c / PLANE - GHOSTS_DEPTH};
-		int far = 0;
-		bool there = true;
+	for (int first = w.thread; first < CELLS; first += BATCH * THREADS) {
+		REAL v[BATCH];
+		bool there[BATCH];
 #pragma unroll
-		for (int a = 0; a < AXES; a++) {
-			const bool low = !w.s.mirrors[a][LOW], high = !w.s.mirrors[a][HIGH];
-			there = there && at[a] >= t.from[a] - low && at[a] < t.to[a] + high;
-			far += outside(t, a, at[a]);
+		for (int i = 0; i < BATCH; i++) {
+			const int c = first + i * THREADS;
+			const int at[AXES] = {c % PLANE % WIDTH - GHOSTS_X, c % PLANE / WIDTH - GHOSTS_Y, c / PLANE - GHOSTS_DEPTH};
+			int far = 0;
+			there[i] = c < CELLS;
+#pragma unroll
+			for (int a = 0; a < AXES; a++) {
+				const bool low = !w.s.mirrors[a][LOW], high = !w.s.mirrors[a][HIGH];
+				there[i] = there[i] && at[a] >= t.from[a] - low && at[a] < t.to[a] + high;
+				far += outside(t, a, at[a]);
+			}
+			there[i] = there[i] && far <= STEPS;
+			if (there[i]) v[i] = *w.in(field, at[X], at[Y], at[DEPTH]);
 		}
-		if (there && far <= STEPS) w.cells[c] = w.cells[c + CELLS] = *w.in(field, at[X], at[Y], at[DEPTH]);
+#pragma unroll
+		for (int i = 0; i < BATCH; i++) {
+			const int c = first + i * THREADS;
+			if (there[i]) w.cells[c] = w.cells[c + CELLS] = v[i];
+		}
 	}
 }
 
@@ -195,17 +210,14 @@ __device__ __forceinline__ void store_tile(const TileThread &w, const Column &c,
 __device__ __forceinline__ void store_ghosts(const TileThread &w, const REAL *cells, unsigned step) {
 	const Tile &t = w.t;
 #pragma unroll 1
-	for (i64 i = 0; i < w.s.copy_count; i++) {
-		const GhostCopy &copy = w.s.copies[i];
+	for (u64 left = t.copies; left; left &= left - 1) {
+		const GhostCopy &copy = w.s.copies[__ffsll(left) - 1];
 		int lo[AXES], n[AXES];
-		bool any = true;
 #pragma unroll
 		for (int a = 0; a < AXES; a++) {
 			lo[a] = max(0, copy.lo[a] - t.lo[a]);
 			n[a] = min(t.n[a], copy.hi[a] - t.lo[a]) - lo[a];
-			any = any && n[a] > 0;
 		}
-		if (!any) continue;
 		REAL *const to = copy.field[step % 2];
 		const i64 row = DIMS == 3 ? copy.strides.pitch : 0, layer = DIMS == 3 ? copy.strides.plane : copy.strides.pitch;
 #pragma unroll 1

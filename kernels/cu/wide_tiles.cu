@@ -77,15 +77,14 @@ template <bool NORMS>
 __device__ __forceinline__ void sweep(const TileThread &w, const Column &c, const REAL *from, REAL *to, int left,
                                       FieldNorms<REAL> &norms) {
 	enum { BATCH = batch<NORMS>() };
-	const Tile &t = w.t;
-	const int reach = left - c.outside, n = t.n[DEPTH];
-	const int begin = max(first_plane(), max(t.from[DEPTH], -left));
-	const int end = min(first_plane() + COLUMN, min(t.to[DEPTH], n + left));
+	const int reach = left - c.outside, n = c.deep;
+	const int begin = max(first_plane(), max(c.from, -left));
+	const int end = min(first_plane() + COLUMN, min(c.to, n + left));
 	if (reach < 0 || begin >= end) return;
 	const int at = c.cell + (begin + GHOSTS_DEPTH) * PLANE;
-	const bool low = begin == t.from[DEPTH] && w.s.mirrors[DEPTH][LOW];
+	const bool low = begin == c.from && w.s.mirrors[DEPTH][LOW];
 	Sweep<NORMS> s = {
-	    c, from + at, to + at, begin, end, -reach, n + reach, n, w.s.mirrors[DEPTH][HIGH] ? t.to[DEPTH] - 1 : PLANES};
+	    c, from + at, to + at, begin, end, -reach, n + reach, n, w.s.mirrors[DEPTH][HIGH] ? c.to - 1 : PLANES};
 	s.c = s.p[0], s.below = low ? s.c : s.p[-PLANE];
 #pragma unroll 1
 	while (s.z + BATCH <= s.end) s.template make<BATCH>(norms);

@@ -19,9 +19,6 @@ type wideGhost struct {
 	rank, tile, of int // the owner, its tile, and the cell there
 }
 
-// hereCode is HERE of wide_tile.cuh.
-const hereCode = maxWideNeighbours
-
 // cellOf returns the number of a point of a tile, or of a ghost, in shared memory.
 func (b *wideTiling) cellOf(p [3]int) int {
 	g := b.ghosts
@@ -213,15 +210,16 @@ func (n *WideTileGroup) list(ghosts [][][]wideGhost) error {
 	return nil
 }
 
-// dealByStores has tiles tell the ranks into whose ghosts they store.
+// dealByStores has tiles store what of them lies in ghosts, and tell the ranks into whose.
 func (n *WideTileGroup) dealByStores(i int) {
-	for _, c := range n.copies(i) {
+	for at, c := range n.copies(i) {
 		for k := range n.lists[i].tiles {
 			t, meets := &n.lists[i].tiles[k], true
 			for a := range t.lo {
 				meets = meets && c.lo[a] < t.lo[a]+t.n[a] && t.lo[a] < c.hi[a]
 			}
 			if meets {
+				t.copies |= 1 << at
 				n.deal(i, k, c.to)
 			}
 		}

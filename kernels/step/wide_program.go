@@ -25,7 +25,6 @@ type (
 		items          uint64
 		senders        uint64
 		copies         uint64
-		copyCount      int64
 		odd            int64
 		inboxes        uint64
 		neighbours     uint64
@@ -39,7 +38,7 @@ type (
 		lo, n, from, to [3]int32
 		sent, received  int32
 		items, packets  int64
-		near            uint64
+		near, copies    uint64
 	}
 	ghostCopy struct {
 		lo, hi  [3]int32
@@ -54,6 +53,12 @@ type wideCopy struct {
 	lo, hi [3]int32
 	ghost  domain.Vec
 }
+
+// maxWideNeighbours is NEIGHBOURS of wide_tile.cuh: how many a rank has at most. hereCode is HERE: how items name the rank itself.
+const (
+	maxWideNeighbours = 26
+	hereCode          = maxWideNeighbours
+)
 
 // wideProgram is groups of steps with a star that reaches one point, of a field in shared memory, by threads as a tiling has them.
 func wideProgram(s stencil.Stencil, r kernels.Real, b *wideTiling, defines ...string) kernels.Program {

@@ -96,7 +96,7 @@ func (n *WideTileGroup) load(i int, p kernels.Program, box *wideTiling, name str
 	t, l, rank := &n.tables[i], &n.lists[i], n.ranks[i]
 	arg := &wideArgs{
 		strides: launch.StridesOf(rank.Fields[0].Layout), tiles: t.tiles.Address(), items: t.items.Address(), senders: t.senders.Address(),
-		copies: t.copies.Address(), copyCount: int64(len(rank.Stores)), odd: n.odd, inboxes: t.inboxes.Address(),
+		copies: t.copies.Address(), odd: n.odd, inboxes: t.inboxes.Address(),
 		neighbours: t.neighbours.Address(), neighbourCount: int64(len(n.flags.Neighbours(i))),
 		limit: n.limit.Nanoseconds(), failed: n.flags.Report(i).Address(),
 	}

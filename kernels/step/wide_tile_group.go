@@ -25,9 +25,6 @@ type WideTileGroup struct {
 // wideTables is where the lists of a rank lie on its device.
 type wideTables struct{ tiles, items, senders, copies, inboxes, neighbours *streams.Memory }
 
-// maxWideNeighbours is NEIGHBOURS of wide_tile.cuh: how many a rank has at most.
-const maxWideNeighbours = 26
-
 // NewWideTileGroup is NewTileGroup with so many steps between two exchanges, from 2 on. Ghosts of neighbours are at least as wide, with edges and
 // corners; stores are those after the last step of a group. Behind walls, ghosts beside those of neighbours are as those beside owned points: they keep
 // their values, or all of a side are the points before it. The fields have whole ghosts before and after each launch.
@@ -90,6 +87,9 @@ func (n *WideTileGroup) cut() error {
 		}
 		if rank.Device.GoKernels || rank.Fields[0].Layout != rank.Fields[1].Layout || !rank.Fields[0].Layout.Padded() {
 			return fmt.Errorf("%w: tiles are of GPUs, and of fields of one layout", ErrNoTiles)
+		}
+		if most := 64; len(rank.Stores) > most {
+			return fmt.Errorf("%w: rank %d has %d stores; %d are possible", ErrNoTiles, i, len(rank.Stores), most)
 		}
 		r, err := n.wideRank(i)
 		if err != nil {
