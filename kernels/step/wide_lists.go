@@ -5,14 +5,6 @@ import (
 	"slices"
 )
 
-// wideLists is what the tiles of a rank send and receive.
-type wideLists struct {
-	tiles   []wideTile
-	items   []uint64 // struct Item of wide_tile.cuh
-	senders []uint8  // beside items
-	most    int64    // items of a tile
-}
-
 // wideGhost is a ghost of a tile: its cell, and where its owner has the point.
 type wideGhost struct {
 	cell           int

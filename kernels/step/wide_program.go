@@ -87,14 +87,3 @@ func widePrograms(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mo
 func checkedWideTiles(s stencil.Stencil, r kernels.Real, b *wideTiling, mode sums.Mode) kernels.Program {
 	return wideProgram(s, r, b, append([]string{"CHECKS"}, mode.Defines()...)...)
 }
-
-// programs returns those of a rank.
-func (n *WideTileGroup) programs(i int) [2]kernels.Program {
-	return widePrograms(n.stencil, n.real, &n.boxes[i], n.mode)
-}
-
-// checkedProgram returns that of a rank with checks.
-func (n *WideTileGroup) checkedProgram(i int) kernels.Program {
-	b, _ := n.boxes[i].checking()
-	return checkedWideTiles(n.stencil, n.real, &b, n.mode)
-}

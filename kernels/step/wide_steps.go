@@ -121,3 +121,14 @@ func (n *WideTileGroup) load(i int, p kernels.Program, box *wideTiling, name str
 	}
 	return n.make(i, p, name, spec, launch.Argument(arg), unsafe.Offsetof(arg.span))
 }
+
+// programs returns those of a rank.
+func (n *WideTileGroup) programs(i int) [2]kernels.Program {
+	return widePrograms(n.stencil, n.real, &n.boxes[i], n.mode)
+}
+
+// checkedProgram returns that of a rank with checks.
+func (n *WideTileGroup) checkedProgram(i int) kernels.Program {
+	b, _ := n.boxes[i].checking()
+	return checkedWideTiles(n.stencil, n.real, &b, n.mode)
+}

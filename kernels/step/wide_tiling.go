@@ -146,3 +146,11 @@ func (b wideTiling) checking() (c wideTiling, ok bool) {
 	ok = b.share(maxCheckThreads)
 	return b, ok
 }
+
+// exchangesIn returns how many exchanges a launch of so many steps has, see Place of wide_tiles.cu.
+func exchangesIn(steps, wide int64) int64 {
+	if 1 < steps && steps <= wide {
+		return 1
+	}
+	return (steps - 1) / wide
+}
