@@ -32,10 +32,10 @@
 #include "wide_packets.cuh"
 #include "wide_tile.cuh"
 
-// How many points of a column are computed before they are stored: as many as there are registers for.
+// How many points of a column are computed before they are stored: as many as there are registers for, but no more than share a column evenly.
 template <bool NORMS> __device__ constexpr int batch() {
-	const int most = (NORMS ? 8 : ARCH >= 1000 ? 16 : 32) / sizeof(REAL);
-	return most < COLUMN ? most : COLUMN;
+	const int most = (NORMS ? 8 : ARCH >= 1000 ? 16 : 32) / sizeof(REAL), turns = (COLUMN + most - 1) / most;
+	return (COLUMN + turns - 1) / turns;
 }
 
 // Sweep is a step of the column of a thread, from one place of the tile to the other.
@@ -77,6 +77,7 @@ template <bool NORMS>
 __device__ __forceinline__ void sweep(const TileThread &w, const Column &c, const REAL *from, REAL *to, int left,
                                       FieldNorms<REAL> &norms) {
 	enum { BATCH = batch<NORMS>() };
+	static_assert(BATCH <= 8, "less than a batch is at most 4, 2 and 1");
 	const int reach = left - c.outside, n = c.deep;
 	const int begin = max(first_plane(), max(c.from, -left));
 	const int end = min(first_plane() + COLUMN, min(c.to, n + left));
@@ -88,8 +89,9 @@ __device__ __forceinline__ void sweep(const TileThread &w, const Column &c, cons
 	s.c = s.p[0], s.below = low ? s.c : s.p[-PLANE];
 #pragma unroll 1
 	while (s.z + BATCH <= s.end) s.template make<BATCH>(norms);
-#pragma unroll 1
-	while (BATCH > 1 && s.z < s.end) s.template make<1>(norms);
+	if (BATCH > 4 && s.z + 4 <= s.end) s.template make<4>(norms);
+	if (BATCH > 2 && s.z + 2 <= s.end) s.template make<2>(norms);
+	if (BATCH > 1 && s.z < s.end) s.template make<1>(norms);
 }
 
 // wait_for_neighbours waits until the neighbours with which the tile deals have finished all launches before this

@@ -124,7 +124,7 @@ func (b *wideTiling) ball() (ghosts int64) {
 
 // cost estimates the cycles of a group: those in which shared memory moves values, the trips of packets, barriers.
 func (b *wideTiling) cost() (cycles int64) {
-	const barrier, trip, point = 100, 400, 30
+	const barrier, trip, turn = 100, 400, 120
 	accesses := int64(2 * b.dims)
 	for left := range b.steps {
 		rows, planes := b.largest(1), b.largest(2)
@@ -135,7 +135,7 @@ func (b *wideTiling) cost() (cycles int64) {
 			planes += 2 * left
 		}
 		warps := ceil(b.extent(0)*rows, warpThreads) + 1
-		cycles += warps*planes*accesses*b.element/4 + b.column()*point + barrier
+		cycles += warps*planes*accesses*b.element/4 + ceil(b.column()*b.element, 32)*turn + barrier
 	}
 	items := b.ball()
 	return cycles + items*b.element/8 + ceil(items, 2*b.threads())*trip
