@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -121,5 +122,19 @@ func TestRefusedPhases(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("resident: %v, not %q", err, says)
 		}
+	}
+}
+
+// Phases are those of whole groups, and on GPUs steps that cannot be tiles have no groups.
+func TestResidentGroupsThatCannotBe(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	for _, group := range []int{-1, 0, 3} {
+		if r, err := NewResidentSteps(stagePair(t, set), group, time.Second, false); err == nil || !strings.Contains(err.Error(), "go between two exchanges") {
+			t.Errorf("groups of %d: %v, %v", group, r, err)
+		}
+	}
+	phases := stagePair(t, testdevices.CPU(t, 2))
+	if r, err := NewResidentSteps(phases, len(phases), time.Second, false); !errors.Is(err, ErrImpossible) || r != nil {
+		t.Errorf("a group on GPUs: %v, %v", r, err)
 	}
 }
