@@ -74,7 +74,7 @@ func golden(t *testing.T, file, got string) {
 var (
 	schemes = []configs.Scheme{
 		{Name: "baseline", Paths: []string{"staged"}, Groups: true}, {Name: "two-stream", Orders: []string{"left-right", "pairwise"}, Groups: true}, {Name: "assisted", Groups: true},
-		{Name: "graph", Steady: true, Groups: true}, {Name: "fused", Paths: []string{"direct"}, Groups: true}, {Name: "ranks", Paths: []string{"direct"}, Steady: true}, {Name: "resident", Paths: []string{"direct"}, Steady: true},
+		{Name: "graph", Steady: true, Groups: true}, {Name: "fused", Paths: []string{"direct"}, Groups: true}, {Name: "ranks", Paths: []string{"direct"}, Steady: true}, {Name: "resident", Paths: []string{"direct"}, Steady: true, Groups: true},
 	}
 	paths    = []string{"staged", "peer", "direct"}
 	networks = []string{"wire", "pigeon"}

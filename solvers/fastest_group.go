@@ -17,7 +17,7 @@ var groupsTried = [...]int{1, 2, 4, 8}
 
 // FastestGroup is Fastest over several numbers of steps between two exchanges too: 1, 2, 4 and 8, as far as subdomains own the
 // layers that their neighbours then need, and there is memory. Each trial says of which it is. Without neighbours there is nothing to
-// exchange, and 1 is tried alone.
+// exchange, and 1 is tried alone, but for a scheme that exchanges within a device.
 func FastestGroup(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Search, o scheme.Options) (trials []scheme.Trial, known bool, err error) {
 	return eachGroup(p, place, s, func(of *Problem) ([]scheme.Trial, bool, error) {
 		if of.Group > 1 {
@@ -49,7 +49,7 @@ func eachGroup(p *Problem, place *halo.Placement, s scheme.Search, try func(of *
 	for _, steps := range groupsTried {
 		of := *p
 		of.Group = steps
-		if steps > 1 && (alone(place) || !groups(s.Scheme) || place.CheckWidth(of.Width()) != nil) {
+		if steps > 1 && (alone(place) && !within(s.Scheme) || !groups(s.Scheme) || place.CheckWidth(of.Width()) != nil) {
 			break
 		}
 		trials, ok, err := try(&of)
@@ -70,6 +70,12 @@ func eachGroup(p *Problem, place *halo.Placement, s scheme.Search, try func(of *
 func groups(name scheme.Scheme) bool {
 	needs, err := scheme.NeedsOf(name)
 	return err != nil || needs.Groups
+}
+
+// within reports whether a scheme exchanges within a device too.
+func within(name scheme.Scheme) bool {
+	needs, err := scheme.NeedsOf(name)
+	return err == nil && needs.Within
 }
 
 // alone reports whether no subdomain has a neighbour.

@@ -16,7 +16,7 @@ import (
 
 // A run by scheme resident, of which a launch takes the norms of many steps, ends at the step at which another scheme does, with its history,
 // by both norms, on one device and several; and the next run goes on from there. Unless tests are long, GPUs that the CPU plays take a third of
-// all cases: each interval on each grid, by one of the norms.
+// all cases, of groups of steps a sixth: each interval on each grid, by one of the norms.
 func TestResidentEndsAtAnyStep(t *testing.T) {
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
 		onCPU := testdevices.OnCPU(set.Devices[0])
@@ -24,7 +24,11 @@ func TestResidentEndsAtAnyStep(t *testing.T) {
 			size  []int
 			walls string
 			parts domain.Vec
-		}{{[]int{33, 47}, "dndt", domain.Vec{1, 1, 1}}, {[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}}, {[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}}} {
+			group int
+		}{
+			{[]int{33, 47}, "dndt", domain.Vec{1, 1, 1}, 1}, {[]int{64, 48}, "pppp", domain.Vec{1, 3, 1}, 1}, {[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 1},
+			{[]int{33, 47}, "dndd", domain.Vec{1, 3, 1}, 3}, {[]int{12, 10, 16}, "dndnpp", domain.Vec{1, 1, 2}, 2}, {[]int{7, 9, 8}, "pppppp", domain.Vec{1, 1, 1}, 4},
+		} {
 			if int(c.parts.Product()) > len(set.Devices) {
 				continue
 			}
@@ -37,11 +41,11 @@ func TestResidentEndsAtAnyStep(t *testing.T) {
 			_, long := solve(t, set, p, other, Options{Steps: 40, History: true})
 			for j, every := range []int64{1, 2, 7} {
 				for k, norm := range []scheme.Norm{MaxNorm, L2Norm} {
-					if onCPU && !testdevices.Turn(i+j+k, 3, 3) {
+					if onCPU && !testdevices.Turn(i+j+k, 3, 3*min(c.group, 2)) {
 						continue
 					}
-					t.Run(fmt.Sprintf("size=%v/every=%d/norm=%s", c.size, every, norm), func(t *testing.T) {
-						alone, checked := prepare(t, set, p, other), prepare(t, set, p, tiles)
+					t.Run(fmt.Sprintf("size=%v/group=%d/every=%d/norm=%s", c.size, c.group, every, norm), func(t *testing.T) {
+						alone, checked := prepare(t, set, p, other), prepare(t, set, inGroupsOf(p, c.group), tiles)
 						for _, at := range []int{13, 27} { // beyond the first run, in the second
 							tolerance := long.History[at-1].MaxChange
 							if norm == L2Norm {

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -58,6 +60,7 @@ type soakCase struct {
 	size   []int
 	real   kernels.Real
 	scheme Scheme
+	group  int // steps between two exchanges
 	parts  domain.Vec
 	steps  int64
 	every  int64 // check
@@ -77,7 +80,7 @@ func newSoakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (c soakC
 		c.walls += []string{"dd", "dn", "nn", "pp"}[random.IntN(4)]
 	}
 	c.real = []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)]
-	c.scheme = []Scheme{Resident, Resident, Fused}[random.IntN(3)]
+	c.scheme, c.group = []Scheme{Resident, Resident, Fused}[random.IntN(3)], []int{1, 1, 2, 3, 4}[random.IntN(5)]
 	c.steps, c.every = 50+random.Int64N(100), 1+random.Int64N(60)
 	if gpu && !large {
 		c.steps *= 20
@@ -95,14 +98,26 @@ func newSoakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (c soakC
 }
 
 func (c soakCase) String() string {
-	return fmt.Sprintf("size=%v/walls=%s/type=%s/scheme=%s/parts=%v/steps=%d/every=%d", c.size, c.walls, c.real, c.scheme, c.parts, c.steps, c.every)
+	return fmt.Sprintf("size=%v/walls=%s/type=%s/scheme=%s/group=%d/parts=%v/steps=%d/every=%d", c.size, c.walls, c.real, c.scheme, c.group, c.parts, c.steps, c.every)
 }
 
 func (c soakCase) run(t *testing.T, set, disturbed *testdevices.Set) {
 	p := problem(t, c.size, c.real, c.walls)
 	o := Options{Steps: c.steps, CheckEvery: c.every, History: true}
 	plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Peer, parts: c.parts}, o)
-	s, got := solve(t, disturbed, p, how{scheme: c.scheme, path: p2p.Direct, parts: c.parts}, o)
+	h := how{scheme: c.scheme, path: p2p.Direct, parts: c.parts}
+	grouped := inGroupsOf(p, c.group)
+	if !fits(grouped, h) {
+		t.Skip("SKIPPED: subdomains own too few layers")
+	}
+	s := prepare(t, disturbed, grouped, h)
+	got, err := s.Run(t.Context(), h.options(o))
+	if c.group > 1 && errors.Is(err, scheme.ErrUnsuited) {
+		t.Skip("SKIPPED: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	compare(t, p.Grid, read(t, s), read(t, plain))
 	for i, n := range want.History {
 		if got.History[i].MaxChange != n.MaxChange || got.History[i].Max != n.Max {
@@ -126,10 +141,10 @@ func TestAGPUThatFails(t *testing.T) {
 	if len(set.Devices) < 2 {
 		t.Skip("SKIPPED: needs two GPUs")
 	}
-	for _, scheme := range []Scheme{Resident, Fused} {
-		t.Run(string(scheme), func(t *testing.T) {
+	for _, name := range []Scheme{Resident, Fused} {
+		t.Run(string(name), func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestAGPUThatFails$", "-test.v")
-			cmd.Env = append(os.Environ(), failing+"="+string(scheme))
+			cmd.Env = append(os.Environ(), failing+"="+string(name))
 			out, _ := cmd.CombinedOutput() // its devices cannot be closed well
 			t.Logf("%s", out)
 			if !bytes.Contains(out, []byte("the run ended: ")) {

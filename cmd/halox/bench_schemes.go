@@ -32,7 +32,8 @@ Sums are fast ones, as those of other programs; --sums fast,reproducible adds ro
 the reproducible ones of a run that does not set stop.sums.
 
 With --exchange-steps 1,2,4,8 schemes that can also make several steps between two
-exchanges, on several devices.
+exchanges, on several devices; resident, whose tiles exchange within a device too, also
+on one.
 
 What a scheme, a link or the memory cannot do is left out, with a note in the record.
 Ctrl-C ends the bench and keeps what it had.`,

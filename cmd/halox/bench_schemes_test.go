@@ -177,7 +177,7 @@ func TestBenchSchemesRefuses(t *testing.T) {
 		{"schemes", "--cut", "thin"}, {"schemes", "--plot", "times.gif"}, {"schemes", "--record", t.TempDir()}, {"schemes", "more"},
 		{"scaling", "--mode", "none"}, {"scaling", "--scheme", "best"}, {"scaling", "--path", "tunnel"}, {"scaling", "--order", "random"},
 		{"scaling", "--scheme", "baseline", "--path", "peer"}, {"scaling", "--points", "-4"},
-		{"scaling", "--exchange-steps", "0"}, {"scaling", "--scheme", "fused,resident", "--exchange-steps", "2"},
+		{"scaling", "--exchange-steps", "0"}, {"scaling", "--scheme", "fused,ranks", "--exchange-steps", "2"},
 	} {
 		if code, out, errs := cli(append([]string{"bench"}, bad...)...); code != exitFailed || errs == "" || out != "" {
 			t.Errorf("%v: exit %d, %q, %q", bad, code, out, errs)

@@ -15,7 +15,7 @@ func TestStepsBetweenExchanges(t *testing.T) {
 		t.Helper()
 		file := filepath.Join(dir, name+".npy")
 		_, r := run(t, small, append(args, "--set", "output.field="+file)...)
-		steps := map[string]int{"alone": 0, "four": 4, "auto": 0}[name] // host devices try nothing
+		steps := map[string]int{"alone": 0, "four": 4, "resident": 3, "auto": 0}[name] // host devices try nothing
 		if r.Run.StepsAnExchange != steps {
 			t.Errorf("%s: %d steps an exchange in the record, not %d", name, r.Run.StepsAnExchange, steps)
 		}
@@ -26,7 +26,7 @@ func TestStepsBetweenExchanges(t *testing.T) {
 		return bytes
 	}
 	want := fieldOf("alone")
-	for name, args := range map[string][]string{"four": {"--set", "exchange.steps=4"}, "auto": {"--set", "exchange.steps=auto"}} {
+	for name, args := range map[string][]string{"four": {"--set", "exchange.steps=4"}, "resident": {"--set", "exchange={scheme: resident, path: direct, steps: 3}"}, "auto": {"--set", "exchange.steps=auto"}} {
 		if !bytes.Equal(fieldOf(name, args...), want) {
 			t.Errorf("%s: another field", name)
 		}

@@ -1,4 +1,4 @@
-// Checks: norms that tiles.cu takes of steps within a launch, by which a launch may end before its last step.
+// Checks: norms that tiles.cu and wide_tiles.cu take of steps within a launch, by which a launch may end before its last step.
 //
 // At a check each tile leaves its norms on its GPU, and goes on. FOLD_AFTER steps later one thread block, another one at each check, joins those of
 // the GPU's tiles, leaves them to the host, and sends each GPU a vote: the change, as the limit of a check is one of the change.
@@ -9,7 +9,11 @@
 #pragma once
 
 #include "faults.cuh"
+#ifdef STEPS
+#include "wide_tile.cuh"
+#else
 #include "tile.cuh"
+#endif
 
 #ifdef CHECKS
 

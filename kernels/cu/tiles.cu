@@ -244,10 +244,10 @@ template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) 
 		inject_fault(3 * step);
 		advance<false>(w, mine, norms);
 		inject_fault(3 * step + 1);
-		if (left > 1) send(w, mine, first, step + (unsigned)s.skipped);
+		if (left > 1) send(w, mine, first, step + (unsigned)s.base);
 		if (left <= 2) store_tile(w, mine, step);
 		inject_fault(3 * step + 2);
-		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step + (unsigned)s.skipped))) return;
+		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step + (unsigned)s.base))) return;
 	}
 	if (in_sweep) {
 		advance<true>(w, mine, norms);
@@ -283,7 +283,7 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 		}
 		inject_fault(3 * step + 1);
 		if (left > 1) {
-			send(w, mine, first, step + (unsigned)s.skipped);
+			send(w, mine, first, step + (unsigned)s.base);
 			if (t.plan[step % 2].follows || left == 2) {
 				__syncthreads();
 				follow(w, t, kept, step, left == 2);
@@ -294,7 +294,7 @@ __device__ __forceinline__ void run_checked(const Tiles &s) {
 		}
 		if (left <= 2) store_tile(w, mine, step);
 		inject_fault(3 * step + 2);
-		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step + (unsigned)s.skipped))) return;
+		if (left > 1 && !__syncthreads_and(receive(w, mine, first, step + (unsigned)s.base))) return;
 		if (t.over) break;
 	}
 	tell(w, t, step);

@@ -17,11 +17,11 @@ import (
 // ErrNoTiles unless the stencil is a star that reaches one point, every store is of one whole side and to
 // whoever stores back, and every field fits. Sums of norms are taken in a mode. limit is how long a device waits for a neighbour.
 func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration) (n *TileGroup, err error) {
-	n = &TileGroup{compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit, inbox: make([]*streams.Memory, len(ranks))}
+	n = &TileGroup{tileRanks: newTileRanks(c, s, real, mode, ranks, limit)}
 	if err := n.cut(); err != nil {
 		return nil, err
 	}
-	if err := n.connect(); err != nil {
+	if err := n.connect(n.neighbours(), maxFaces); err != nil {
 		return nil, err
 	}
 	made := n
@@ -42,6 +42,23 @@ func NewTileGroup(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mod
 		c.BeginSteps(rank.Device, programs[:]...)
 	}
 	return n, nil
+}
+
+func newTileRanks(c *kernels.Compiler, s stencil.Stencil, real kernels.Real, mode sums.Mode, ranks []TileRank, limit time.Duration) tileRanks {
+	return tileRanks{compiler: c, stencil: s, real: real, mode: mode, ranks: ranks, limit: limit, inbox: make([]*streams.Memory, len(ranks))}
+}
+
+// connect makes the network of ranks, of which each has no more neighbours than most.
+func (n *tileRanks) connect(neighbours [][]int, most int) (err error) {
+	var devices []*streams.Device
+	for _, rank := range n.ranks {
+		if slices.Contains(devices, rank.Device) {
+			return fmt.Errorf("step: two ranks of a step on device %v", rank.Device)
+		}
+		devices = append(devices, rank.Device)
+	}
+	n.flags, err = flags.NewNetwork(devices, neighbours, most, 1, 0)
+	return err
 }
 
 // cut cuts all fields into tiles.
@@ -79,21 +96,15 @@ func (n *TileGroup) cut() error {
 	return nil
 }
 
-// connect finds out who a rank's neighbours are: the ranks that it stores into, which store into it.
-func (n *TileGroup) connect() (err error) {
-	var devices []*streams.Device
+// neighbours returns those of each rank: the ranks that it stores into, which store into it.
+func (n *TileGroup) neighbours() [][]int {
 	neighbours := make([][]int, len(n.ranks))
 	for i, rank := range n.ranks {
-		if slices.Contains(devices, rank.Device) {
-			return fmt.Errorf("step: two ranks of a step on device %v", rank.Device)
-		}
-		devices = append(devices, rank.Device)
 		for _, s := range rank.Stores {
 			if s.To != i && !slices.Contains(neighbours[i], s.To) {
 				neighbours[i] = append(neighbours[i], s.To)
 			}
 		}
 	}
-	n.flags, err = flags.NewNetwork(devices, neighbours, maxFaces, 1, 0)
-	return err
+	return neighbours
 }

@@ -43,6 +43,36 @@ func kinds() (all [][]kernels.Program) {
 				}
 				all = append(all, each)
 			}
+			for _, b := range everyWideTiling(s, r) {
+				reproducible, fast := widePrograms(s, r, &b, sums.Reproducible), widePrograms(s, r, &b, sums.Fast)
+				each := []kernels.Program{reproducible[0], reproducible[1], fast[1]}
+				if c, ok := b.checking(); ok {
+					each = append(each, checkedWideTiles(s, r, &c, sums.Reproducible), checkedWideTiles(s, r, &c, sums.Fast))
+				}
+				all = append(all, each)
+			}
+		}
+	}
+	return all
+}
+
+// everyWideTiling returns tilings of 64^3, 128^3 and 1024^2 on some GPUs, and one whose blocks have as many threads as can be.
+func everyWideTiling(s stencil.Stencil, r kernels.Real) (all []wideTiling) {
+	for _, c := range []struct {
+		dims  int
+		size  [3]int64
+		steps int64
+		wide  [3]bool
+		cores int64
+	}{
+		{3, [3]int64{64, 64, 16}, 2, [3]bool{false, false, true}, 132}, {3, [3]int64{128, 128, 32}, 2, [3]bool{false, false, true}, 132}, {3, [3]int64{64, 32, 32}, 4, [3]bool{true, true, true}, 132},
+		{2, [3]int64{1024, 1, 512}, 3, [3]bool{false, false, true}, 132}, {2, [3]int64{300, 1, 700}, 2, [3]bool{}, 8},
+	} {
+		if c.dims != s.Dims {
+			continue
+		}
+		if b, ok := bestWideTiling(c.dims, c.size, c.wide, int64(r.Size()), c.steps, tileRoom{c.cores, 227<<10 - wideReserve}); ok {
+			all = append(all, b)
 		}
 	}
 	return all
@@ -101,6 +131,7 @@ func TestStepsReadWhatOthersWrite(t *testing.T) {
 func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
 	star := everyStar()[0]
 	kerneltest.AcquireAndRelease(t, tilePrograms(star, kernels.Float64, &everyTiling(star, kernels.Float64)[0], sums.Reproducible)[0])
+	kerneltest.AcquireAndRelease(t, widePrograms(star, kernels.Float64, &everyWideTiling(star, kernels.Float64)[0], sums.Reproducible)[0])
 }
 
 // stencil.cuh, with which editors read the sources, is the one that Go writes for the 7-point star.

@@ -27,33 +27,38 @@ func (n *TileGroup) PrepareChecks() (ok bool, err error) {
 	for i, rank := range n.ranks {
 		n.compiler.BeginSteps(rank.Device, n.checkedProgram(i))
 	}
+	return true, n.makeChecks(n.Tiles)
+}
+
+// makeChecks makes what the checks of all ranks leave, which have so many tiles.
+func (n *tileRanks) makeChecks(tiles func(rank int) int64) (err error) {
 	ranks := int64(len(n.ranks))
 	addresses, checks := make([]uint64, ranks), make([]checkRoom, ranks)
 	for i, rank := range n.ranks {
 		if checks[i].votes, err = streams.Upload(rank.Device, make([]byte, checkSlots*ranks*voteBytes)); err != nil {
-			return false, err
+			return err
 		}
 		n.resources.Add(checks[i].votes)
 		addresses[i] = checks[i].votes.Address()
 	}
 	for i, rank := range n.ranks {
 		c := &checks[i]
-		norms := make([]uint64, checkSlots*n.Tiles(i)*normsBytes/8)
+		norms := make([]uint64, checkSlots*tiles(i)*normsBytes/8)
 		if c.own, err = streams.Upload(rank.Device, slices.Concat(make([]uint64, checkSlots), addresses, norms)); err != nil {
-			return false, err
+			return err
 		}
 		n.resources.Add(c.own)
 		if c.host, err = rank.Device.AllocPinned(MostChecks*normsBytes + reportBytes); err != nil {
-			return false, err
+			return err
 		}
 		n.resources.Add(c.host)
 	}
 	n.checks = checks
-	return true, nil
+	return nil
 }
 
 // checkArgs returns where the checks of a rank leave what, and adds that to what a launch uses.
-func (n *TileGroup) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
+func (n *tileRanks) checkArgs(spec *streams.KernelSpec, i int) tileChecks {
 	c, ranks := n.checks[i], int64(len(n.ranks))
 	spec.Uses = append(spec.Uses, c.votes.All(), c.own.All(), c.host.All())
 	for other := range n.checks {

@@ -37,8 +37,8 @@ func side(high bool) int {
 	return 0
 }
 
-// TileGroup is the ranks that make steps together, as tiles that stay on the multiprocessors.
-type TileGroup struct {
+// tileRanks is ranks that make steps together, as tiles that stay on the multiprocessors.
+type tileRanks struct {
 	resources streams.Resources
 	compiler  *kernels.Compiler
 	stencil   stencil.Stencil
@@ -47,10 +47,15 @@ type TileGroup struct {
 	ranks     []TileRank
 	limit     time.Duration
 	flags     *flags.Network // a line for each neighbour, counting launches of its tiles that store into ghosts here
-	boxes     []tiling       // by rank
-	sides     [][3][2]sideStore
 	inbox     []*streams.Memory
 	checks    []checkRoom // by rank; nil before PrepareChecks
+}
+
+// TileGroup is the ranks that make steps together with an exchange after each.
+type TileGroup struct {
+	tileRanks
+	boxes []tiling // by rank
+	sides [][3][2]sideStore
 }
 
 // maxFaces is how many sides a rank has.
@@ -63,4 +68,4 @@ func (n *TileGroup) Tiles(rank int) int64 {
 }
 
 // Close frees what it holds. Closing twice is no error.
-func (n *TileGroup) Close() error { return n.resources.Close() }
+func (n *tileRanks) Close() error { return n.resources.Close() }

@@ -41,11 +41,11 @@ type (
 // itself.
 const nobody = -2
 
-// tileSpan is the first step of a launch, how many it makes, how many launches were before, what is added to steps in packets, and the
+// tileSpan is the first step of a launch, how many it makes, how many launches were before, by what packets are numbered, and the
 // checks.
 type tileSpan struct {
-	first, count, launch, skipped int64
-	watch                         tileWatch
+	first, count, launch, base int64
+	watch                      tileWatch
 }
 
 // tileWatch is struct Watch of tile.cuh, tileChecks its struct Checks.

@@ -7,14 +7,14 @@ import (
 
 // axisOf returns the axis of a field that an axis of tiles is: in two dimensions tiles are
 // one point deep along their second, which no field has then.
-func (n *TileGroup) axisOf(axis int) int {
+func (n *tileRanks) axisOf(axis int) int {
 	if n.stencil.Dims == 2 && axis > 0 {
 		return 3 - axis
 	}
 	return axis
 }
 
-func (n *TileGroup) size(i int) (size [3]int64) {
+func (n *tileRanks) size(i int) (size [3]int64) {
 	owned := n.ranks[i].Fields[0].Layout.Owned.Size()
 	for axis := range size {
 		size[axis] = int64(owned[n.axisOf(axis)])
@@ -66,7 +66,7 @@ func (n *TileGroup) sideOf(st kernels.GhostStore, owned domain.Box, width domain
 }
 
 // packetBytes are those of a packet: each 4 bytes of a value come with 4 of the step.
-func (n *TileGroup) packetBytes() int64 { return 2 * int64(n.real.Size()) }
+func (n *tileRanks) packetBytes() int64 { return 2 * int64(n.real.Size()) }
 
 // slot returns where in the inbox of a rank packets of even steps lie that cross a cut
 // between tiles, or one of its sides, upwards or downwards.

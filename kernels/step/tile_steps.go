@@ -16,15 +16,16 @@ import (
 // TileSteps launches the steps of one rank. All ranks queue the same steps, each by one thread. A rank that
 // fails leaves the others waiting, up to their limit.
 type TileSteps struct {
-	group    *TileGroup
+	group    *tileRanks
 	rank     int
+	wide     int64 // steps between two exchanges, of WideTileGroup; 0 of TileGroup
 	plain    tileKernel
 	measured tileKernel // the same, which takes the norms of its last step on the way
 	checked  tileKernel // and checks, if these have been prepared
 	launches int64
 	span     tileSpan // of the launch queued last
+	base     int64    // of the next
 	checks   int64    // of all launches that Checked was called for
-	skipped  int64    // steps of those that ended at a check
 	unread   bool     // Checked has not been called for the launch queued last
 }
 
@@ -37,44 +38,30 @@ type tileKernel struct {
 // Steps makes the steps of a rank ready. norms is where steps that write Fields[0] and those that write
 // Fields[1] leave their norms, one reduce.Norms a tile.
 func (n *TileGroup) Steps(rank int, norms [2]streams.Span) (s *TileSteps, err error) {
-	s = &TileSteps{group: n, rank: rank, launches: -1}
+	s = &TileSteps{group: &n.tileRanks, rank: rank, launches: -1}
 	programs := n.programs(rank)
-	if s.plain, err = s.load(programs[0], &n.boxes[rank], "tile_steps", norms); err != nil {
+	if s.plain, err = n.load(rank, programs[0], &n.boxes[rank], "tile_steps", norms); err != nil {
 		return nil, err
 	}
-	if s.measured, err = s.load(programs[1], &n.boxes[rank], "tile_steps_norms", norms); err != nil {
+	if s.measured, err = n.load(rank, programs[1], &n.boxes[rank], "tile_steps_norms", norms); err != nil {
 		return nil, err
 	}
 	if n.checks != nil {
 		b := n.checking(rank)
-		s.checked, err = s.load(n.checkedProgram(rank), &b, "tile_steps_checked", norms)
+		s.checked, err = n.load(rank, n.checkedProgram(rank), &b, "tile_steps_checked", norms)
 	}
 	return s, err
 }
 
 // load makes a launch ready.
-func (s *TileSteps) load(p kernels.Program, box *tiling, name string, norms [2]streams.Span) (k tileKernel, err error) {
-	n, i := s.group, s.rank
+func (n *TileGroup) load(i int, p kernels.Program, box *tiling, name string, norms [2]streams.Span) (k tileKernel, err error) {
 	rank := n.ranks[i]
-	found, err := n.compiler.LoadSteps(rank.Device, p, name)
-	if err != nil {
-		return k, err
-	}
-	report := n.flags.Report(i)
-	spec := streams.KernelSpec{
-		Name: "resident", Work: streams.Sweep, Function: found[0], Shared: int(box.shared), Cooperative: true,
-		Grid:  [3]int{int(n.Tiles(i)), 1, 1},
-		Block: [3]int{int(box.block[0]), int(box.block[1]), int(box.block[2])},
-		Uses:  []streams.Span{n.flags.Memory(i).All(), report.All(), n.inbox[i].All()},
-	}
 	arg := &tileArgs{
 		strides: launch.StridesOf(rank.Fields[0].Layout), size: box.size, tiles: box.tiles, held: box.held(),
-		limit: n.limit.Nanoseconds(), failed: report.Address(),
+		limit: n.limit.Nanoseconds(), failed: n.flags.Report(i).Address(),
 	}
-	for f, a := range rank.Fields {
-		arg.field[f], arg.norms[f] = addressOf(a, a.Layout.Owned.Lo), norms[f].Address()
-		spec.Uses = append(spec.Uses, a.Data, norms[f])
-	}
+	spec := n.spec(i, n.Tiles(i), box.block, box.shared)
+	arg.field, arg.norms = n.uses(&spec, i, norms)
 	for axis := range arg.inbox {
 		arg.inbox[axis] = n.inbox[i].Address() + uint64(n.inboxOffset(i, axis))
 		for high := range 2 {
@@ -82,19 +69,50 @@ func (s *TileSteps) load(p kernels.Program, box *tiling, name string, norms [2]s
 		}
 	}
 	for at, other := range n.flags.Neighbours(i) {
-		_, its := n.flags.Pair(i, at, 0)
 		arg.neighbour[at] = n.flags.Counts(i, at, 0, n.tilesToward(other, i))
-		spec.Reaches = append(spec.Reaches, its)
 	}
 	if n.checks != nil {
 		arg.checks = n.checkArgs(&spec, i)
 	}
-	spec.Argument = launch.Argument(arg)
-	if k.kernel, err = launch.New(rank.Device, spec); err != nil {
+	return n.make(i, p, name, spec, launch.Argument(arg), unsafe.Offsetof(arg.span))
+}
+
+// spec is what launches of a rank have in common: so many tiles, each with a block of threads and bytes of shared memory.
+func (n *tileRanks) spec(i int, tiles int64, block [3]int64, shared int64) streams.KernelSpec {
+	spec := streams.KernelSpec{
+		Name: "resident", Work: streams.Sweep, Shared: int(shared), Cooperative: true,
+		Grid: [3]int{int(tiles), 1, 1}, Block: [3]int{int(block[0]), int(block[1]), int(block[2])},
+		Uses: []streams.Span{n.flags.Memory(i).All(), n.flags.Report(i).All(), n.inbox[i].All()},
+	}
+	for at := range n.flags.Neighbours(i) {
+		_, its := n.flags.Pair(i, at, 0)
+		spec.Reaches = append(spec.Reaches, its)
+	}
+	return spec
+}
+
+// uses returns where the fields of a rank begin and where norms go, and adds them to what a launch uses.
+func (n *tileRanks) uses(spec *streams.KernelSpec, i int, norms [2]streams.Span) (field, to [2]uint64) {
+	for f, a := range n.ranks[i].Fields {
+		field[f], to[f] = addressOf(a, a.Layout.Owned.Lo), norms[f].Address()
+		spec.Uses = append(spec.Uses, a.Data, norms[f])
+	}
+	return field, to
+}
+
+// make makes a launch ready, in whose argument there is a tileSpan.
+func (n *tileRanks) make(i int, p kernels.Program, name string, spec streams.KernelSpec, argument []byte, span uintptr) (k tileKernel, err error) {
+	device := n.ranks[i].Device
+	found, err := n.compiler.LoadSteps(device, p, name)
+	if err != nil {
+		return k, err
+	}
+	spec.Function, spec.Argument = found[0], argument
+	if k.kernel, err = launch.New(device, spec); err != nil {
 		return k, err
 	}
 	n.resources.Add(k.kernel)
-	k.span = &streams.View[tileSpan](k.kernel.Argument()[unsafe.Offsetof(arg.span):][:unsafe.Sizeof(tileSpan{})])[0]
+	k.span = &streams.View[tileSpan](k.kernel.Argument()[span:][:unsafe.Sizeof(tileSpan{})])[0]
 	return k, nil
 }
 
@@ -145,8 +163,11 @@ func (s *TileSteps) queue(at *streams.Stream, k tileKernel, first, steps int64, 
 		return err
 	}
 	s.launches++
-	s.span, s.unread = tileSpan{first, steps, s.launches, s.skipped, w}, w.every > 0
+	s.span, s.unread = tileSpan{first, steps, s.launches, s.base, w}, w.every > 0
 	*k.span = s.span
+	if s.wide > 0 {
+		s.base += exchangesIn(steps, s.wide)
+	}
 	return at.Launch(k.kernel)
 }
 
@@ -175,8 +196,10 @@ func (s *TileSteps) Checked() (norms []reduce.Norms, ended int64) {
 	ended, begun := report[0], report[1]
 	s.checks, s.unread = s.checks+begun, false
 	if ended > 0 {
-		s.skipped += s.span.count
 		begun = ended
+	}
+	if ended > 0 && s.wide == 0 { // its steps were sent, and are made again
+		s.base += s.span.count
 	}
 	return streams.View[reduce.Norms](host[:begun*normsBytes]), ended
 }

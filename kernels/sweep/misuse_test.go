@@ -30,7 +30,7 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		"sweeps of no device":          {"device is nil", of(New(set.Compiler, nil, point, accesses))},
 		"a check on no device":         {"device is nil", Check(set.Compiler, nil, point, accesses)},
 		"fused stages by no sweeper":   {"no sweeper", of(NewFusedStages(empty, time.Second))},
-		"resident steps by no sweeper": {"no sweeper", of(NewResidentSteps(empty, time.Second, false))},
+		"resident steps by no sweeper": {"no sweeper", of(NewResidentSteps(empty, 1, time.Second, false))},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
 			t.Errorf("%s: got %v, want an error with %q", name, c.err, c.says)

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/halox/halox/kernels/step"
@@ -18,7 +19,11 @@ type ResidentSteps struct {
 // NewResidentSteps makes the steps of all phases ready: ranks by phase and stage, on different devices that
 // reach each other. Parameters stay as they are. limit is how long a device waits for another. With checks a rank may have more of them than none, see ResidentRank.MostChecks. The ghosts
 // are those of the first step's beginning when that is queued.
-func NewResidentSteps(ranks [][][]StageRank, limit time.Duration, checks bool) (r *ResidentSteps, err error) {
+//
+// group is how many steps go between two exchanges: phases whose number is a multiple of it store into ghosts of others, and the number of phases is
+// one. With more than one a GPU makes steps of tiles alone, and NewResidentSteps returns ErrImpossible, with the reason, where it can make none. Ghosts of
+// neighbours that a step reads are whole when it is the first of a launch.
+func NewResidentSteps(ranks [][][]StageRank, group int, limit time.Duration, checks bool) (r *ResidentSteps, err error) {
 	r = &ResidentSteps{}
 	defer func() {
 		if err != nil {
@@ -28,19 +33,28 @@ func NewResidentSteps(ranks [][][]StageRank, limit time.Duration, checks bool) (
 	if r.group, err = newStageGroup(ranks, limit); err != nil {
 		return r, err
 	}
-	if err = r.group.checkSameBoxes(); err != nil { // those of phase 0 are taken for all
+	if group < 1 || len(ranks)%group > 0 {
+		return r, fmt.Errorf("sweep: %d phases of steps, of which %d go between two exchanges", len(ranks), group)
+	}
+	if group == 1 {
+		if err = r.group.checkSameBoxes(); err != nil { // those of phase 0 are taken for all
+			return r, err
+		}
+	}
+	if r.ranks, err = r.group.onTiles(group, checks); !errors.Is(err, step.ErrNoTiles) {
 		return r, err
 	}
-	if r.ranks, err = r.group.onTiles(checks); !errors.Is(err, step.ErrNoTiles) {
-		return r, err
-	}
+	impossible := fmt.Errorf("%w with %d steps between two exchanges: %w", ErrImpossible, group, err)
 	slabs := r.group.residentSlabs()
 	for rank, d := range r.group.devices {
 		one := &ResidentRank{group: r.group, rank: rank}
-		if d.GoKernels {
+		switch {
+		case d.GoKernels:
 			err = one.onHost(slabs)
-		} else {
-			err = one.onGPU(slabs)
+		case group > 1:
+			err = impossible
+		default:
+			err = one.onGPU(slabs[0])
 		}
 		if err != nil {
 			return r, err

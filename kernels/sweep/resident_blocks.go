@@ -1,23 +1,31 @@
 package sweep
 
-import "github.com/halox/halox/kernels/sums"
+import (
+	"slices"
 
-// residentSlabs returns the slabs by stage and rank. They are the same in all phases.
-func (g *stageGroup) residentSlabs() (all [][][]slab) {
-	for stage := range g.ranks[0] {
-		var slabs [][]slab
-		for rank, r := range g.ranks[0][stage] {
-			some := g.slabsOf(rank, r)
-			threads, blocks := g.residentThreads(rank, false), max(g.devices[rank].Cores, len(some)+1)
-			shareSome(some, r.Interior.Points(), int64(threads), int64(blocks))
-			slabs = append(slabs, some)
+	"github.com/halox/halox/kernels/sums"
+)
+
+// residentSlabs returns the slabs by phase, stage and rank.
+func (g *stageGroup) residentSlabs() (all [][][][]slab) {
+	for _, phase := range g.ranks {
+		var stages [][][]slab
+		for _, stage := range phase {
+			var slabs [][]slab
+			for rank, r := range stage {
+				some := g.slabsOf(rank, r)
+				threads, blocks := g.residentThreads(rank, false), max(g.devices[rank].Cores, len(some)+1)
+				shareSome(some, r.Interior.Points(), int64(threads), int64(blocks))
+				slabs = append(slabs, some)
+			}
+			stages = append(stages, slabs)
 		}
-		all = append(all, slabs)
+		all = append(all, stages)
 	}
 	return all
 }
 
-// blocksBefore returns for each stage and neighbour how many blocks of the neighbour finish earlier stages
+// blocksBefore returns for each stage of a phase and neighbour how many blocks of the neighbour finish earlier stages
 // of a step, and in the end all stages.
 func (g *stageGroup) blocksBefore(rank int, slabs [][][]slab) (before [][]int64) {
 	neighbours := g.flags.Neighbours(rank)
@@ -84,4 +92,31 @@ func prefetchFor(n *plan, threads int, measured bool) int {
 		return 2
 	}
 	return 1
+}
+
+// stageCounts says how many blocks of neighbours have finished when.
+type stageCounts struct {
+	stages [][][]int64 // by phase, stage and neighbour: in earlier stages of the step
+	steps  [][]int64   // by phase and neighbour: in steps of earlier phases; in the end in those of all
+}
+
+// countsOf returns those of a rank.
+func (g *stageGroup) countsOf(rank int, slabs [][][][]slab) (c stageCounts) {
+	sum := make([]int64, len(g.flags.Neighbours(rank)))
+	for _, phase := range slabs {
+		before := g.blocksBefore(rank, phase)
+		c.stages, c.steps = append(c.stages, before), append(c.steps, slices.Clone(sum))
+		for at := range sum {
+			sum[at] += before[len(phase)][at]
+		}
+	}
+	c.steps = append(c.steps, sum)
+	return c
+}
+
+// between returns how many blocks of a neighbour have finished from the beginning of one step to that of another.
+func (c *stageCounts) between(first, step int64, at int) int64 {
+	period := int64(len(c.stages))
+	upTo := func(step int64) int64 { return step/period*c.steps[period][at] + c.steps[step%period][at] }
+	return upTo(step) - upTo(first)
 }

@@ -1,21 +1,26 @@
 package sweep
 
 import (
+	"fmt"
+
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/step"
 	"github.com/halox/halox/streams"
 )
 
+// tileGroup is ranks whose arrays stay on the multiprocessors as tiles.
+type tileGroup interface {
+	PrepareChecks() (ok bool, err error)
+	Tiles(rank int) int64
+	Steps(rank int, norms [2]streams.Span) (*step.TileSteps, error)
+	Close() error
+}
+
 // onTiles makes the steps of all ranks ready as tiles that stay on the multiprocessors: steps of one stage
 // that leads by a star from one of two arrays to the other. It returns step.ErrNoTiles where that cannot
 // be.
-func (g *stageGroup) onTiles(checks bool) (all []*ResidentRank, err error) {
-	ranks, ok := g.tileRanks()
-	if !ok {
-		return nil, step.ErrNoTiles
-	}
-	first := g.ranks[0][0][0].Sweeper
-	tiles, err := step.NewTileGroup(first.compiler, *first.plan.point.linear, kernels.Real(first.plan.writes[0].element), first.plan.point.Sums, ranks, g.limit)
+func (g *stageGroup) onTiles(group int, checks bool) (all []*ResidentRank, err error) {
+	tiles, err := g.newTiles(group)
 	if err != nil {
 		return nil, err
 	}
@@ -28,12 +33,14 @@ func (g *stageGroup) onTiles(checks bool) (all []*ResidentRank, err error) {
 	for rank, d := range g.devices {
 		one := &ResidentRank{group: g, rank: rank}
 		var norms [2]streams.Span
-		for phase := range norms {
-			totals, place, err := g.tileTotals(d, g.ranks[phase][0][rank].Sweeper, tiles.Tiles(rank))
-			if err != nil {
+		var totals [2]*Totals
+		for field := range norms {
+			if totals[field], norms[field], err = g.tileTotals(d, g.ranks[field][0][rank].Sweeper, tiles.Tiles(rank)); err != nil {
 				return nil, err
 			}
-			one.totals, norms[phase] = append(one.totals, []*Totals{totals}), place
+		}
+		for phase := range g.ranks {
+			one.totals = append(one.totals, []*Totals{totals[phase%2]})
 		}
 		if one.tiles, err = tiles.Steps(rank, norms); err != nil {
 			return nil, err
@@ -41,6 +48,28 @@ func (g *stageGroup) onTiles(checks bool) (all []*ResidentRank, err error) {
 		all = append(all, one)
 	}
 	return all, nil
+}
+
+// newTiles cuts the arrays of all ranks into tiles.
+func (g *stageGroup) newTiles(group int) (tileGroup, error) {
+	ranks, err := g.tileRanks()
+	if err != nil {
+		return nil, err
+	}
+	s := g.ranks[0][0][0].Sweeper
+	linear, real, mode := *s.plan.point.linear, kernels.Real(s.plan.writes[0].element), s.plan.point.Sums
+	if group > 1 {
+		return orNone(step.NewWideTileGroup(s.compiler, linear, real, mode, ranks, group, g.limit))
+	}
+	return orNone(step.NewTileGroup(s.compiler, linear, real, mode, ranks, g.limit))
+}
+
+// orNone returns no group with an error.
+func orNone[G tileGroup](made G, err error) (tileGroup, error) {
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
 }
 
 // tileTotals makes the totals of so many tiles, and returns where the tiles leave their norms. Where nobody
@@ -60,24 +89,27 @@ func (g *stageGroup) tileTotals(d *streams.Device, s *Sweeper, tiles int64) (t *
 	return nil, m.All(), nil
 }
 
-// tileRanks returns the ranks as step.TileGroup has them; ok is false where the steps are others.
-func (g *stageGroup) tileRanks() (all []step.TileRank, ok bool) {
-	if len(g.ranks) != 2 || len(g.ranks[0]) != 1 {
-		return nil, false
+// tileRanks returns the ranks as step.TileGroup has them, or step.ErrNoTiles where the steps are others. Stores are those of phase 0, which ends a group.
+func (g *stageGroup) tileRanks() (all []step.TileRank, err error) {
+	others := fmt.Errorf("%w: tiles make steps of one stage, which leads by a linear stencil from one array to another, on GPUs", step.ErrNoTiles)
+	if len(g.ranks)%2 > 0 || len(g.ranks[0]) != 1 {
+		return nil, others
 	}
 	for rank, d := range g.devices {
 		one := step.TileRank{Device: d}
-		for phase := range one.Fields {
-			r := g.ranks[phase][0][rank]
+		for phase, stages := range g.ranks {
+			r := stages[0][rank]
 			n := r.Sweeper.plan
 			if d.GoKernels || n.point.linear == nil || len(n.point.Reductions) > 0 {
-				return nil, false
+				return nil, others
 			}
-			one.Fields[phase] = r.Arrays[1][0]
+			if phase < 2 {
+				one.Fields[phase] = r.Arrays[1][0]
+			}
 		}
-		for phase := range one.Fields {
-			if r := g.ranks[phase][0][rank]; r.Arrays[0][0] != one.Fields[1-phase] {
-				return nil, false
+		for phase, stages := range g.ranks {
+			if a := stages[0][rank].Arrays; a[1][0] != one.Fields[phase%2] || a[0][0] != one.Fields[1-phase%2] {
+				return nil, others
 			}
 		}
 		for _, s := range g.ranks[0][0][rank].Stores {
@@ -85,5 +117,5 @@ func (g *stageGroup) tileRanks() (all []step.TileRank, ok bool) {
 		}
 		all = append(all, one)
 	}
-	return all, true
+	return all, nil
 }

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func TestRefusedStages(t *testing.T) {
 			f.Close()
 			t.Errorf("fused: %s was accepted", name)
 		}
-		if r, err := NewResidentSteps(phases, time.Second, false); err == nil {
+		if r, err := NewResidentSteps(phases, 1, time.Second, false); err == nil {
 			r.Close()
 			t.Errorf("resident: %s was accepted", name)
 		}
@@ -114,12 +115,26 @@ func TestRefusedPhases(t *testing.T) {
 		if !c.resident && (err == nil || !strings.Contains(err.Error(), says)) || c.resident && err != nil {
 			t.Errorf("fused: %v, not %q", err, says)
 		}
-		r, err := NewResidentSteps(c.change(stagePair(t, set)), time.Second, true)
+		r, err := NewResidentSteps(c.change(stagePair(t, set)), 1, time.Second, true)
 		if err == nil {
 			err = r.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("resident: %v, not %q", err, says)
 		}
+	}
+}
+
+// Phases are those of whole groups, and on GPUs steps that cannot be tiles have no groups.
+func TestResidentGroupsThatCannotBe(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	for _, group := range []int{-1, 0, 3} {
+		if r, err := NewResidentSteps(stagePair(t, set), group, time.Second, false); err == nil || !strings.Contains(err.Error(), "go between two exchanges") {
+			t.Errorf("groups of %d: %v, %v", group, r, err)
+		}
+	}
+	phases := stagePair(t, testdevices.CPU(t, 2))
+	if r, err := NewResidentSteps(phases, len(phases), time.Second, false); !errors.Is(err, ErrImpossible) || r != nil {
+		t.Errorf("a group on GPUs: %v, %v", r, err)
 	}
 }

@@ -204,7 +204,7 @@ func (c *stageTorus) fused(phases [][][]StageRank, queues []*streams.Stream) (to
 // resident makes them by launches of three steps, of which the last is measured, and of one.
 func (c *stageTorus) resident(phases [][][]StageRank, queues []*streams.Stream) (totals []*Totals, close func() error) {
 	c.t.Helper()
-	g := must(NewResidentSteps(phases, time.Minute, true))(c.t)
+	g := must(NewResidentSteps(phases, 1, time.Minute, true))(c.t)
 	for rank, q := range queues {
 		r := g.Rank(rank)
 		c.do(r.Queue(q, moment(1), 3, true))

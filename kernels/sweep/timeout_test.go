@@ -98,7 +98,7 @@ func TestAStageThatIsWaitedForInVain(t *testing.T) {
 		})
 		for _, launches := range [][]int64{{1000}, {1, 1}} {
 			t.Run(fmt.Sprintf("resident/launches=%d", launches), func(t *testing.T) {
-				r := must(NewResidentSteps(stagePair(t, set), short, true))(t)
+				r := must(NewResidentSteps(stagePair(t, set), 1, short, true))(t)
 				start, next := time.Now(), int64(1)
 				queue := func(steps int64) error {
 					err := r.Rank(0).Queue(stream, Moment{Step: next}, steps, false)

@@ -53,6 +53,9 @@ func newFused(r *run, _ Options) (scheme, error) {
 	r.resources.Add(f.stages)
 	for worker, rank := range r.local {
 		totals := func(phase, stage int) (all []*sweep.Totals) {
+			if r.step.grows(int64(phase), stage) {
+				return nil // it sweeps ghosts too
+			}
 			for launch := range f.launches {
 				all = append(all, some(f.stages.Stage(phase, stage*f.launches+launch, worker).Totals())...)
 			}

@@ -41,12 +41,12 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 			if parts[2] > s.grid.Size[2] || int(parts.Product()) > len(set.Devices) {
 				continue
 			}
-			for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused} {
+			for _, name := range []scheme.Scheme{scheme.Baseline, scheme.TwoStream, scheme.Assisted, scheme.Fused, scheme.Resident} {
 				for _, path := range []p2p.Path{p2p.Staged, p2p.Direct, p2p.Peer} {
-					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil || name == scheme.Fused && !points {
+					if needs, _ := scheme.NeedsOf(name); needs.CheckPath(name, path) != nil || stores(name) && !points {
 						continue
 					}
-					if turn++; name != scheme.Fused && !testdevices.Turn(turn, 1, 3) { // few steps suit fused
+					if turn++; !stores(name) && !testdevices.Turn(turn, 1, 3) { // few steps suit those that store
 						continue
 					}
 					t.Run(fmt.Sprintf("seed=%d/group=%d/scheme=%s/path=%s/parts=%dx%dx%d", seed, s.group, name, path, parts[0], parts[1], parts[2]), func(t *testing.T) {
@@ -57,10 +57,13 @@ func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 			}
 		}
 	}
-	least := len(seeds) / 4 // of one device there is one cut, and fused has one path
+	least := len(seeds) / 4 // of one device there is one cut, and schemes that store have one path
 	for name, n := range made {
 		if n < least {
 			t.Errorf("%d cases were made by %s", n, name)
 		}
 	}
 }
+
+// stores reports whether the kernels of a scheme store what others need.
+func stores(name scheme.Scheme) bool { return name == scheme.Fused || name == scheme.Resident }

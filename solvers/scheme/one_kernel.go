@@ -188,9 +188,6 @@ func (k *oneKernel) takeTotals(d *subdomain, totals func(phase, stage int) []*sw
 		var all []total
 		taken := map[int]bool{}
 		for stage := range k.step.Stages {
-			if k.step.grows(int64(phase), stage) {
-				continue // it sweeps ghosts too
-			}
 			t, ok := k.step.pointTotal(&k.step.Stages[stage])
 			if t.parts = totals(phase, stage); !ok || len(t.parts) == 0 {
 				continue

@@ -6,13 +6,15 @@ import (
 	"github.com/halox/halox/p2p"
 )
 
-// Resident is the scheme in which one kernel a device makes all steps of a round, without the host.
+// Resident is the scheme in which one kernel a device makes all steps of a round, without the host. With several steps between two exchanges, on GPUs,
+// it takes steps of stars of radius 1 whose fields stay on the multiprocessors with ghosts as wide.
 const Resident Scheme = "resident"
 
 func residentScheme() *definition {
 	return &definition{
-		name: Resident, needs: Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true},
-		assistants: none, unfit: unfused, make: newResident,
+		name:       Resident,
+		needs:      Needs{Paths: []p2p.Path{p2p.Direct}, Path: p2p.Direct, OnePerDevice: true, Swept: true, Steady: true, Groups: true, Within: true},
+		assistants: none, unfit: unforwarded, make: newResident,
 	}
 }
 
@@ -28,7 +30,7 @@ func newResident(r *run, o Options) (scheme, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.all, err = sweep.NewResidentSteps(ranks, r.patience(), o.checks() && len(r.step.Measured) == 1); err != nil {
+	if k.all, err = sweep.NewResidentSteps(ranks, r.step.group(), r.patience(), o.checks() && len(r.step.Measured) == 1); err != nil {
 		return nil, unsuited(Resident, err)
 	}
 	r.resources.Add(k.all)

@@ -21,7 +21,7 @@ type SchemesOptions struct {
 	Schemes, Paths []string
 	Norms          []int    // taken every so many steps; 0: never
 	Sums           []string // how the norms are summed: see sums.Mode
-	Groups         []int    // steps between two exchanges, of schemes that take more than one, on several devices
+	Groups         []int    // steps between two exchanges, of schemes that take more than one, on several devices or where they exchange within one
 }
 
 // Schemes returns the schemes that can be measured.
@@ -121,13 +121,19 @@ type way struct {
 }
 
 // ways returns the schemes with their orders, paths and steps between two exchanges. Alone a device sends nothing, so
-// that each scheme is there once.
+// that each scheme is there once, or with all steps between two exchanges where it exchanges within a device.
 func (o *SchemesOptions) ways(devices int) (all []way) {
 	for _, s := range o.Schemes {
 		name := scheme.Scheme(s)
 		orders := needsOf(name).Orders
 		if devices == 1 {
-			all = append(all, way{name, append(orders, "")[0], p2p.Auto, 1})
+			groups := []int{1}
+			if needsOf(name).Within {
+				groups = o.Groups
+			}
+			for _, group := range groups {
+				all = append(all, way{name, append(orders, "")[0], p2p.Auto, group})
+			}
 			continue
 		}
 		if len(orders) == 0 {

@@ -154,9 +154,9 @@ func TestOrderOfNoScheme(t *testing.T) {
 	}
 }
 
-// Steps between two exchanges are of several devices, and of schemes that take several.
+// Steps between two exchanges are of several devices, or of a scheme that exchanges within one, and of schemes that take several.
 func TestWaysWithGroups(t *testing.T) {
-	o := SchemesOptions{Schemes: []string{"assisted", "resident"}, Paths: []string{"direct"}, Groups: []int{1, 3}}
+	o := SchemesOptions{Schemes: []string{"assisted", "ranks", "resident"}, Paths: []string{"direct"}, Groups: []int{1, 3}}
 	var got []string
 	for _, devices := range []int{1, 2} {
 		for _, w := range o.ways(devices) {
@@ -164,7 +164,7 @@ func TestWaysWithGroups(t *testing.T) {
 			got = append(got, strings.TrimSpace(fmt.Sprint(devices, " ", w.scheme, " ", row.Text("steps_an_exchange"))))
 		}
 	}
-	want := []string{"1 assisted", "1 resident", "2 assisted", "2 assisted 3", "2 resident"}
+	want := []string{"1 assisted", "1 ranks", "1 resident", "1 resident 3", "2 assisted", "2 assisted 3", "2 ranks", "2 resident", "2 resident 3"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, not %q", got, want)
 	}

@@ -1,0 +1,276 @@
+// Time steps of a field that stays on the multiprocessors, as in tiles.cu, of which several go between two
+// exchanges. Each thread block keeps a tile in shared memory with ghosts STEPS wide. The steps of a group sweep
+// the tile and, but for the last, as many of its ghosts as the rest of the group reads: those from which a point
+// of the tile is no farther than there are steps left, counted along the axes, since the stencil is a star of radius 1. After the last step
+// the tile sends the points that others have as ghosts, each as a packet of the value and the number of the
+// exchange, to whatever tile has them, on this GPU or another.
+//
+// Groups begin with the launch, not with steps of some number: the fields have whole ghosts before and after it.
+// The first group is as short as others need to be whole. A launch of up to STEPS steps has one step there, so
+// that each launch of several steps has an exchange before its last but one.
+//
+// Each ghost has two packets, for exchanges of even and of odd numbers. That is enough. Let tile A send a packet to tile B.
+// B then has a point of A as a ghost: it lies no farther than STEPS from some point of B. So that point of B is a ghost of A,
+// and A receives from B too, in each exchange, be they adjacent at a face, at an edge, at a corner or not at all.
+// A sends exchange e+2 after a barrier behind which it has all of exchange e+1, that of B too. B sent that after a barrier behind
+// which it had all of exchange e. So nobody waits any more for what A overwrites. Tiles that exchange nothing owe each other nothing:
+// neither reads what the other stores, in packets or in fields.
+// Nor does A change its own points in the field that is loaded, or ghosts that B loads, before B has loaded: it stores into that field at the end of a launch of
+// two or more steps, after an exchange in which it has received from B what B sent after it had loaded.
+// Packets of the launches before have been read: A waits at the beginning until all neighbours with which it deals are done with those, and
+// tiles of its own GPU have ended. Numbers are modulo 2^32, unique among packets in use. A launch that ends early
+// leaves out the numbers of the exchanges it does not make.
+//
+// A tile lies twice in shared memory. A step reads one and writes the other, so one barrier a step is enough. Ghosts behind walls that keep their values are
+// in both. Ghosts behind mirrors are nowhere: the point before the wall is read instead, also where that is a ghost.
+//
+// The axes of tiles are those of tiles.cu. Options: those of wide_tile.cuh; WITH_NORMS for the kernel with norms of the last step, CHECKS for
+// the one with norms of others too.
+
+#include "checks.cuh"
+#include "faults.cuh"
+#include "wide_packets.cuh"
+#include "wide_tile.cuh"
+
+// How many points of a column are computed before they are stored: as many as there are registers for, but no more than share a column evenly.
+template <bool NORMS> __device__ constexpr int batch() {
+	const int most = (NORMS ? 8 : ARCH >= 1000 ? 16 : 32) / sizeof(REAL), turns = (COLUMN + most - 1) / most;
+	return (COLUMN + turns - 1) / turns;
+}
+
+// Sweep is a step of the column of a thread, from one place of the tile to the other.
+template <bool NORMS> struct Sweep {
+	const Column &column;
+	const REAL *p;        // the next cell
+	REAL *q;              // where it goes
+	int z;                // along the depth
+	int end;              // before which all threads of the layer end
+	int first, last, own; // the thread stores cells from first to before last; there are own points of the tile
+	int mirror;           // the place behind which the depth has a mirror
+	REAL below, c;
+
+	// make makes so many points.
+	template <int N> __device__ __forceinline__ void make(FieldNorms<REAL> &norms) {
+		REAL out[N];
+#pragma unroll
+		for (int d = 0; d < N; d++) {
+			const REAL above = z + d == mirror ? c : p[(d + 1) * PLANE];
+			const REAL *const here = p + d * PLANE;
+			out[d] = apply([&](int dx, int dy, int dz) {
+				const int along = DIMS == 3 ? dz : dy, beside = DIMS == 3 ? dy : 0;
+				if (along != 0) return along < 0 ? below : above;
+				if (dx != 0) return here[dx < 0 ? column.left : column.right];
+				return beside == 0 ? c : here[beside < 0 ? column.front : column.back];
+			});
+			if (NORMS && column.outside == 0 && z + d >= 0 && z + d < own) norms.point(out[d], c);
+			below = c, c = above;
+		}
+#pragma unroll
+		for (int d = 0; d < N; d++)
+			if (z + d >= first && z + d < last) q[d * PLANE] = out[d];
+		p += N * PLANE, q += N * PLANE, z += N;
+	}
+};
+
+// sweep makes a step: of the tile, and of the ghosts that are read by as many steps as are left in the group.
+template <bool NORMS>
+__device__ __forceinline__ void sweep(const TileThread &w, const Column &c, const REAL *from, REAL *to, int left,
+                                      FieldNorms<REAL> &norms) {
+	enum { BATCH = batch<NORMS>() };
+	static_assert(BATCH <= 8, "less than a batch is at most 4, 2 and 1");
+	const int reach = left - c.outside, n = c.deep;
+	const int begin = max(first_plane(), max(c.from, -left));
+	const int end = min(first_plane() + COLUMN, min(c.to, n + left));
+	if (reach < 0 || begin >= end) return;
+	const int at = c.cell + (begin + GHOSTS_DEPTH) * PLANE;
+	const bool low = begin == c.from && w.s.mirrors[DEPTH][LOW];
+	Sweep<NORMS> s = {
+	    c, from + at, to + at, begin, end, -reach, n + reach, n, w.s.mirrors[DEPTH][HIGH] ? c.to - 1 : PLANES};
+	s.c = s.p[0], s.below = low ? s.c : s.p[-PLANE];
+#pragma unroll 1
+	while (s.z + BATCH <= s.end) s.template make<BATCH>(norms);
+	if (BATCH > 4 && s.z + 4 <= s.end) s.template make<4>(norms);
+	if (BATCH > 2 && s.z + 2 <= s.end) s.template make<2>(norms);
+	if (BATCH > 1 && s.z < s.end) s.template make<1>(norms);
+}
+
+// wait_for_neighbours waits until the neighbours with which the tile deals have finished all launches before this
+// one. It returns false after a timeout.
+__device__ bool wait_for_neighbours(const TileThread &w) {
+	bool all = true;
+#pragma unroll 1
+	for (int i = w.thread; i < w.s.neighbour_count; i += THREADS) {
+		const Neighbour &other = w.s.neighbours[i];
+		if (!(w.t.near >> i & 1) || wait_for_count(other.my_count, w.s.launch * other.expected, w.s.limit)) continue;
+		report_timeout(w.s.failed, 1 + i);
+		all = false;
+	}
+	return all;
+}
+
+// notify counts the launch of this block for the neighbours with which the tile deals.
+__device__ void notify(const TileThread &w) {
+#pragma unroll 1
+	for (int i = w.thread; i < w.s.neighbour_count; i += THREADS)
+		if (w.t.near >> i & 1) signal(w.s.neighbours[i].its_count);
+}
+
+// begin finds the tile of a block and loads it. It returns false after a timeout.
+__device__ __forceinline__ bool begin(const Tiles &s, Tile &t, TileThread &w) {
+	if (w.thread == 0) (WideTile &)t = s.tiles[blockIdx.x];
+	if (w.thread <= s.neighbour_count) {
+		const int of = w.thread < s.neighbour_count ? w.thread : HERE;
+		t.inbox[of] = s.inboxes[of];
+	}
+	__syncthreads();
+	for (int i = w.thread; i < max(t.sent, t.received); i += THREADS) w.items[i] = s.items[t.items + i];
+	if (!__syncthreads_and(wait_for_neighbours(w))) return false;
+	load_tile(w, s.field[(s.first - 1) % 2]);
+	__syncthreads();
+	return true;
+}
+
+// end stores what neighbours read, after the last step.
+__device__ __forceinline__ void end(const TileThread &w, const REAL *cells, unsigned step) {
+	store_ghosts(w, cells, step);
+	__syncthreads();
+	notify(w);
+}
+
+// Where a launch is in its groups.
+struct Place {
+	int left;          // steps in the group after the next one
+	unsigned exchange; // the number of the next
+
+	__device__ explicit Place(const Tiles &s) {
+		left = s.count <= STEPS ? 0 : (int)((s.count - 1) % STEPS);
+		exchange = (unsigned)s.base;
+	}
+
+	// next goes on behind a step after which so many are left, of which some may be another group.
+	__device__ __forceinline__ void next(unsigned steps) {
+		if (left > 0) left--;
+		else left = (int)min((unsigned)STEPS, steps) - 1, exchange++;
+	}
+};
+
+#ifndef CHECKS
+
+// run_steps makes the steps of a launch, and takes the norms of the last.
+template <bool NORMS> __device__ __forceinline__ void run_steps(const Tiles &s) {
+	__shared__ Tile t;
+	TileThread w = thread_of(s, t);
+	if (!begin(s, t, w)) return;
+	const Column column(w);
+	REAL *now = w.cells, *next = w.cells + CELLS;
+	FieldNorms<REAL> norms;            // a column has fewer points than RUNNING_TERMS
+	unsigned step = (unsigned)s.first; // modulo 2^32
+	Place place(s);
+#pragma unroll 1
+	for (unsigned left = (unsigned)s.count; left > NORMS; left--, step++) {
+		inject_fault(3 * step);
+		sweep<false>(w, column, now, next, place.left, norms);
+		__syncthreads();
+		REAL *const made = next;
+		next = now, now = made;
+		inject_fault(3 * step + 1);
+		const bool exchanges = place.left == 0 && left > 1;
+		if (exchanges) send(w, now, place.exchange);
+		if (left <= 2) store_tile(w, column, now, step);
+		inject_fault(3 * step + 2);
+		if (exchanges && !__syncthreads_and(receive(w, now, place.exchange))) return;
+		place.next(left - 1);
+	}
+	if (NORMS) {
+		sweep<true>(w, column, now, next, 0, norms);
+		__syncthreads();
+		now = next;
+		store_tile(w, column, now, step++);
+	}
+	end(w, now, step - 1);
+	if (NORMS) {
+		BinnedNorms mine;
+		mine.take(norms);
+		reduce_block(mine, s.norms[(step - 1) % 2] + blockIdx.x);
+	}
+}
+
+#else
+
+// run_checked makes the steps of a launch with checks, and takes the norms of the last. What a step has to do is read before the barrier behind its sweep,
+// and planned for the next step before that too.
+__device__ __forceinline__ void run_checked(const Tiles &s) {
+	__shared__ Tile t;
+	__shared__ TileNorms kept;
+	TileThread w = thread_of(s, t);
+	if (w.thread == 0) plan_step(s, t, (unsigned)s.first), t.over = 0;
+	if (!begin(s, t, w)) return;
+	const Column column(w);
+	REAL *now = w.cells, *next = w.cells + CELLS;
+	unsigned step = (unsigned)s.first; // modulo 2^32
+	Place place(s);
+#pragma unroll 1
+	for (unsigned left = (unsigned)s.count; left > 0; left--, step++) {
+		inject_fault(3 * step);
+		const bool due = left == 1 || t.plan[step % 2].due,
+		           follows = left == 2 || (left > 2 && t.plan[step % 2].follows);
+		if (w.thread == 0) plan_step(s, t, step + 1);
+		FieldNorms<REAL> norms;
+		if (due) {
+			sweep<true>(w, column, now, next, place.left, norms);
+			kept.keep(w, norms);
+		} else {
+			sweep<false>(w, column, now, next, place.left, norms);
+		}
+		__syncthreads();
+		REAL *const made = next;
+		next = now, now = made;
+		inject_fault(3 * step + 1);
+		const bool exchanges = place.left == 0 && left > 1;
+		if (exchanges) send(w, now, place.exchange);
+		if (follows) {
+			follow(w, t, kept, step, left == 2);
+			__syncthreads();
+			if (t.over) break; // before the fields change
+		}
+		if (left <= 2) store_tile(w, column, now, step);
+		inject_fault(3 * step + 2);
+		if (exchanges && !__syncthreads_and(receive(w, now, place.exchange))) return;
+		place.next(left - 1);
+	}
+	tell(w, t, step);
+	if (t.over) {
+		if (t.over > 0) notify(w);
+		return;
+	}
+	end(w, now, step - 1);
+	kept.join(w, s.norms[(step - 1) % 2] + blockIdx.x);
+}
+
+#endif
+
+#ifdef CHECKS
+
+// wide_tile_steps_checked also takes norms of other steps than the last, and may end at one of them.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) wide_tile_steps_checked(const __grid_constant__ Tiles s) {
+	grid_dependency_wait();
+	run_checked(s);
+}
+
+#elif !defined(WITH_NORMS)
+
+// wide_tile_steps makes the steps of a launch. All its blocks must run at the same time.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) wide_tile_steps(const __grid_constant__ Tiles s) {
+	grid_dependency_wait();
+	run_steps<false>(s);
+}
+
+#else
+
+// wide_tile_steps_norms also takes the norms of the last step.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) wide_tile_steps_norms(const __grid_constant__ Tiles s) {
+	grid_dependency_wait();
+	run_steps<true>(s);
+}
+
+#endif

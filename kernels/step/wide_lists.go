@@ -1,0 +1,258 @@
+package step
+
+import (
+	"fmt"
+	"slices"
+)
+
+// wideGhost is a ghost of a tile: its cell, and where its owner has the point.
+type wideGhost struct {
+	cell           int
+	rank, tile, of int // the owner, its tile, and the cell there
+}
+
+// cellOf returns the number of a point of a tile, or of a ghost, in shared memory.
+func (b *wideTiling) cellOf(p [3]int) int {
+	g := b.ghosts
+	return p[0] + int(g[0]) + (p[1]+int(g[1]))*int(b.extent(0)) + (p[2]+int(g[2]))*int(b.plane())
+}
+
+// findTile returns a tile of a rank: where it lies, and how far it and its ghosts are swept.
+func (n *WideTileGroup) findTile(i int, at [3]int) (t wideTile) {
+	r, b := &n.ranksOf[i], &n.boxes[i]
+	for a := range at {
+		lo, hi, ghosts := r.bounds[a][at[a]], r.bounds[a][at[a]+1], int(b.ghosts[a])
+		from, to := -ghosts, hi-lo+ghosts
+		if !r.inside[a][0] {
+			from = max(from, -lo)
+		}
+		if !r.inside[a][1] {
+			to = min(to, r.size[a]-lo)
+		}
+		t.lo[a], t.n[a], t.from[a], t.to[a] = int32(lo), int32(hi-lo), int32(from), int32(to)
+	}
+	return t
+}
+
+// findGhosts returns the ghosts that all tiles receive, by rank and tile, those of one owner behind each other.
+func (n *WideTileGroup) findGhosts() (all [][][]wideGhost, err error) {
+	n.lists = make([]wideLists, len(n.ranks))
+	for i := range n.ranks {
+		tiles := n.boxes[i].tiles
+		var of [][]wideGhost
+		for z := range int(tiles[2]) {
+			for y := range int(tiles[1]) {
+				for x := range int(tiles[0]) {
+					t := n.findTile(i, [3]int{x, y, z})
+					ghosts, err := n.ghostsOf(i, &t)
+					if err != nil {
+						return nil, err
+					}
+					n.lists[i].tiles, of = append(n.lists[i].tiles, t), append(of, ghosts)
+				}
+			}
+		}
+		all = append(all, of)
+	}
+	return all, nil
+}
+
+// ghostsOf returns the ghosts of a tile.
+func (n *WideTileGroup) ghostsOf(i int, t *wideTile) (all []wideGhost, err error) {
+	add := func(p [3]int) bool {
+		g, ok := n.ghostAt(i, t, p)
+		all = append(all, g)
+		return ok
+	}
+	for z := int(t.from[2]); z < int(t.to[2]); z++ {
+		for y := int(t.from[1]); y < int(t.to[1]); y++ {
+			beside := t.outside(2, z) + t.outside(1, y)
+			left := n.steps - beside
+			for x := max(int(t.from[0]), -left); left >= 0 && x < min(int(t.to[0]), int(t.n[0])+left); x++ {
+				if beside == 0 && x >= 0 && x < int(t.n[0]) {
+					x = int(t.n[0]) - 1
+					continue // it is the tile's own
+				}
+				if !add([3]int{x, y, z}) {
+					return nil, fmt.Errorf("%w: rank %d: no neighbour has the point %d, %d, %d beside a tile", ErrNoTiles, i, x, y, z)
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b wideGhost) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		return a.tile - b.tile
+	})
+	return all, nil
+}
+
+// outside returns how far a place lies beyond a tile along an axis.
+func (t *wideTile) outside(axis, at int) int { return max(0, -at, at-int(t.n[axis])+1) }
+
+// ghostAt returns the ghost of a tile of a rank at a place.
+func (n *WideTileGroup) ghostAt(i int, t *wideTile, p [3]int) (g wideGhost, ok bool) {
+	r := &n.ranksOf[i]
+	var dir, at [3]int
+	for a := range p {
+		at[a] = int(t.lo[a]) + p[a]
+		if at[a] < 0 {
+			dir[a] = -1
+		} else if at[a] >= r.size[a] {
+			dir[a] = 1
+		}
+	}
+	g = wideGhost{cell: n.boxes[i].cellOf(p), rank: i}
+	if dir != [3]int{} {
+		owner := &r.owners[codeOf(dir)]
+		if !owner.known {
+			return g, false
+		}
+		g.rank = owner.rank
+		for a := range at {
+			if at[a] += owner.shift[a]; at[a] < 0 || at[a] >= n.ranksOf[g.rank].size[a] {
+				return g, false
+			}
+		}
+	}
+	tile, lo := n.ranksOf[g.rank].tileOf(at)
+	for a := range at {
+		at[a] -= lo[a]
+	}
+	g.tile, g.of = tile, n.boxes[g.rank].cellOf(at)
+	return g, true
+}
+
+// neighbours returns those of each rank: whose points it has as ghosts, and into whose ghosts it stores.
+func (n *WideTileGroup) neighbours(ghosts [][][]wideGhost) [][]int {
+	all := make([][]int, len(n.ranks))
+	meet := func(i, k int) {
+		for _, pair := range [][2]int{{i, k}, {k, i}} {
+			if i != k && !slices.Contains(all[pair[0]], pair[1]) {
+				all[pair[0]] = append(all[pair[0]], pair[1])
+			}
+		}
+	}
+	for i, rank := range n.ranks {
+		for _, st := range rank.Stores {
+			meet(i, st.To)
+		}
+		for _, tile := range ghosts[i] {
+			last := i
+			for _, g := range tile {
+				if g.rank != last {
+					meet(i, g.rank)
+					last = g.rank
+				}
+			}
+		}
+	}
+	return all
+}
+
+// code returns how items of a rank name another, or the rank itself.
+func (n *WideTileGroup) code(of, rank int) int {
+	if of == rank {
+		return hereCode
+	}
+	return n.flags.Place(rank, of)
+}
+
+// deal has a tile of a rank wait for another rank, and tell it.
+func (n *WideTileGroup) deal(i, tile, other int) {
+	if i != other {
+		n.lists[i].tiles[tile].near |= 1 << n.code(i, other)
+	}
+}
+
+// packetAlignment is where the packets of a tile begin: those of a warp then lie in as few lines of memory as can be.
+const packetAlignment = 16
+
+// list lists what each tile sends and receives: a packet has the place of its ghost among those of its receiver.
+func (n *WideTileGroup) list(ghosts [][][]wideGhost) error {
+	out := make([][][]uint64, len(n.ranks)) // by rank and tile: what it sends
+	for i := range n.ranks {
+		out[i] = make([][]uint64, len(ghosts[i]))
+	}
+	for i := range n.ranks {
+		packets := int64(0)
+		for k, all := range ghosts[i] {
+			t := &n.lists[i].tiles[k]
+			t.packets, t.received = packets, int32(len(all))
+			for at, g := range all {
+				place := packets + int64(at)
+				out[g.rank][g.tile] = append(out[g.rank][g.tile], uint64(place)|uint64(n.code(g.rank, i))<<27|uint64(g.of)<<32)
+				n.deal(i, k, g.rank)
+				n.deal(g.rank, g.tile, i)
+			}
+			packets = ceil(packets+int64(len(all)), packetAlignment) * packetAlignment
+		}
+		if packets >= 1<<27 {
+			return fmt.Errorf("%w: %d packets of a device", ErrNoTiles, packets)
+		}
+		n.odd = max(n.odd, packets, packetAlignment)
+	}
+	for i := range n.ranks {
+		n.dealByStores(i)
+		if err := n.putItems(i, ghosts[i], out[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dealByStores has tiles store what of them lies in ghosts, and tell the ranks into whose.
+func (n *WideTileGroup) dealByStores(i int) {
+	for at, c := range n.copies(i) {
+		for k := range n.lists[i].tiles {
+			t, meets := &n.lists[i].tiles[k], true
+			for a := range t.lo {
+				meets = meets && c.lo[a] < t.lo[a]+t.n[a] && t.lo[a] < c.hi[a]
+			}
+			if meets {
+				t.copies |= 1 << at
+				n.deal(i, k, c.to)
+			}
+		}
+	}
+}
+
+// putItems puts the items of all tiles of a rank behind each other.
+func (n *WideTileGroup) putItems(i int, ghosts [][]wideGhost, out [][]uint64) error {
+	l := &n.lists[i]
+	for k := range l.tiles {
+		t := &l.tiles[k]
+		t.items, t.sent = int64(len(l.items)), int32(len(out[k]))
+		for at := range max(len(out[k]), len(ghosts[k])) {
+			item, sender := uint64(0), 0
+			if at < len(out[k]) {
+				item = out[k][at]
+			}
+			if at < len(ghosts[k]) {
+				item |= uint64(ghosts[k][at].cell) << 48
+				sender = n.code(ghosts[k][at].rank, i)
+			}
+			l.items, l.senders = append(l.items, item), append(l.senders, uint8(sender))
+		}
+		l.most = max(l.most, int64(len(l.items))-t.items)
+	}
+	if have, room := n.boxes[i].shared(l.most), n.ranks[i].Device.Shared-wideReserve; have > room {
+		return fmt.Errorf("%w: a tile of device %v with ghosts %d wide and %d packets takes %d bytes of shared memory; there are %d", ErrNoTiles, n.ranks[i].Device, n.steps, l.most, have, room)
+	}
+	return nil
+}
+
+// copies returns what a rank stores into ghosts after a launch.
+func (n *WideTileGroup) copies(i int) (all []wideCopy) {
+	owned := n.ranks[i].Fields[0].Layout.Owned
+	for _, st := range n.ranks[i].Stores {
+		c := wideCopy{to: st.To, ghost: owned.Lo.Add(st.Ghost.Lo).Sub(st.Send.Lo)}
+		lo, hi := n.along(st.Send.Lo.Sub(owned.Lo)), n.along(st.Send.Hi.Sub(owned.Lo))
+		for a := range lo {
+			c.lo[a], c.hi[a] = int32(lo[a]), int32(hi[a])
+		}
+		all = append(all, c)
+	}
+	return all
+}
