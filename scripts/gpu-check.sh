@@ -91,18 +91,19 @@ tests() {
 # one of a grid of which shared memory holds a part.
 PART="[127,253,123] [1,1,1]"
 sanitize() {
-	local cut name tool
+	local cut name steps tool
 	cut=$(case $(nvidia-smi -L | wc -l) in 1) echo "[1,1,1]" ;; 2 | 3) echo "[2,1,1]" ;; *) echo "[2,1,2]" ;; esac)
 	for how in "memcheck baseline staged" "memcheck two-stream peer" "memcheck two-stream staged" \
 		"memcheck assisted peer" "memcheck assisted staged" "memcheck fused direct" "memcheck ranks direct" "memcheck resident direct" \
 		"racecheck baseline staged" "racecheck assisted peer" "racecheck ranks direct" "racecheck resident direct" \
-		"memcheck resident direct $PART" "racecheck resident direct $PART"; do
+		"memcheck resident direct $PART" "racecheck resident direct $PART" "memcheck resident/2 direct" "racecheck resident/3 direct"; do
 		set -- $how "[37,20,23]" "$cut"
-		name=$1-$2-$3${6:+-part}
+		steps=1 && [ "$2" = "${2%/*}" ] || steps=${2#*/} # between two exchanges
+		name=$1-${2/\//-}-$3${6:+-part}
 		check "$name" compute-sanitizer --tool "$1" --error-exitcode 3 "$bundle/halox" run heat3d.yaml \
 			--set "grid.size=$4" --set stop.iterations=12 --set stop.check_every=5 --history \
 			--set "boundary.y=neumann" --set exact=null --set output.picture=null --set devices.backend=cuda \
-			--set "exchange.scheme=$2" --set "exchange.path=$3" --set "decomposition=$5" ${6:+--set devices.count=1}
+			--set "exchange.scheme=${2%/*}" --set "exchange.steps=$steps" --set "exchange.path=$3" --set "decomposition=$5" ${6:+--set devices.count=1}
 		tail -n 1 "$out/$name.log"
 	done
 	check memcheck-exchange-direct compute-sanitizer --tool memcheck --error-exitcode 3 "$bundle/halo.test" -test.v \
@@ -256,6 +257,10 @@ performance() {
 		--paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-steps.json"
 	timed schemes-steps-2d 60 "$halox" bench schemes --dims 2 --precisions float32 --points "${SQUARES:-1024,4096,16384}" \
 		--exchange-steps 1,4,8,16 --schemes fused,blocked --paths direct --budget "$budget" --devices "$gpus" --record "$dir/schemes-steps-2d.json"
+	timed schemes-steps-resident 40 "$halox" bench schemes --precisions float64 --points 64,128 --exchange-steps 1,2,3,4 --schemes resident \
+		--budget "$budget" --devices "1,$gpus" --record "$dir/schemes-steps-resident.json"
+	timed schemes-steps-resident-2d 40 "$halox" bench schemes --dims 2 --precisions float32 --points 1024 --exchange-steps 1,2,3,4 --norms 0,1,100 \
+		--schemes resident --budget "$budget" --devices "1,$gpus" --record "$dir/schemes-steps-resident-2d.json"
 	timed sweep-sums 40 "$halox" bench sweep --stencils 5-point,7-point,27-point --points-2d 16384 --points-3d 512 \
 		--norms every-step --sums fast,reproducible --record "$dir/sweep-sums.json"
 	timed schemes-sums 40 "$halox" bench schemes --precisions float64 --points "${SUMMED:-128,512}" --norms 0,1,100 --sums fast,reproducible \
