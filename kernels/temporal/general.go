@@ -12,7 +12,7 @@ func generalShape(s stencil.Stencil, real kernels.Real, depth, shared int, o Opt
 		r[a] = s.AxisRadius(a)
 	}
 	along, turn, rows, threads := r[2], 1, 4, 512
-	const many = 20 // terms of float64
+	const many = 16 // terms of float64
 	switch {        // they take registers, and so do norms
 	case o.Norms > 1:
 		threads = 256
