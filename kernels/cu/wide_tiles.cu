@@ -27,10 +27,11 @@
 // The axes of tiles are those of tiles.cu. Options: those of wide_tile.cuh; WITH_NORMS for the kernel with norms of the last step, CHECKS for
 // the one with norms of others too.
 
+#include "wide_tile.cuh" // first: checks.cuh is also for tile.cuh
+
 #include "checks.cuh"
 #include "faults.cuh"
 #include "wide_packets.cuh"
-#include "wide_tile.cuh"
 
 // How many points of a column are computed before they are stored: as many as there are registers for, but no more than share a column evenly.
 template <bool NORMS> __device__ constexpr int batch() {

@@ -8,4 +8,4 @@ import (
 )
 
 // Tests run every kernel of this source on the CPU.
-func TestMain(m *testing.M) { os.Exit(testdevices.Main(m, "../cu/tiles.cu")) }
+func TestMain(m *testing.M) { os.Exit(testdevices.Main(m, "../cu/tiles.cu", "../cu/wide_tiles.cu")) }
