@@ -1,7 +1,15 @@
-// How the blocks of a launch share the planes of all tiles of a pass.
+// How the blocks of a launch share the planes of all tiles of a pass, and how warps tell each other.
 #pragma once
 
 #include "device.cuh"
+
+// How many lanes of a warp arrive where it has left what others wait for. One is enough: __syncwarp orders what the others have stored before it arrives.
+// With option EVERY_LANE all do, for tools that do not know that of __syncwarp, such as compute-sanitizer's racecheck.
+#ifdef EVERY_LANE
+enum { ARRIVALS = 32 };
+#else
+enum { ARRIVALS = 1 };
+#endif
 
 // A run of planes of a tile.
 struct Run {

@@ -18,6 +18,7 @@
 // used what lies beside rows is asked for, 0 or 1; MOVING, whether walls may move; those of pass_norms.cuh; and stencil.cuh.
 #include "pass.cuh"
 #include "pass_norms.cuh"
+#include "pass_parts.cuh"
 
 #ifndef DEPTH // for editors
 enum { DEPTH = 4, ROWS = 4, TEAM = 8, GROUPS = 2, LEAD = 3, EARLY = 1 };
@@ -65,14 +66,6 @@ enum {
 
 	WALL_WEIGHT = 17, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
-
-// How many lanes of a warp arrive where it has left its edges. One is enough: __syncwarp orders what the others have stored before it arrives.
-// With option EVERY_LANE all do, for tools that do not know that of __syncwarp, such as compute-sanitizer's racecheck.
-#ifdef EVERY_LANE
-enum { ARRIVALS = 32 };
-#else
-enum { ARRIVALS = 1 };
-#endif
 
 static_assert((SLOTS & LEAD) == 0 && ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
@@ -340,12 +333,11 @@ struct March {
 			if (stored_column(v) && x + v >= a.lo[0] && x + v < a.hi[0]) counted |= 256u << v;
 	}
 
-	// add adds points of a plane of the last level to the norms: those that do not count as if they were 0 before and after.
+	// add adds points of a plane of the last level to the norms: those that do not count as if they were 0 before and after. Four points are added
+	// together, so that the code for terms that are rare is there once for all of them.
 	__device__ __forceinline__ void add(const Level &now, const Level &before) const {
 		if (k - DEPTH < a.lo[2] || k - DEPTH >= a.hi[2]) return;
-		enum {
-			TOGETHER = VECTOR < 4 ? 4 / VECTOR : 1
-		}; // rows: so that code for what is rare is there once for four points
+		enum { TOGETHER = VECTOR < 4 ? 4 / VECTOR : 1 }; // rows
 #pragma unroll
 		for (int first = 0; first < ROWS; first += TOGETHER) {
 			if (!(counted >> first & ((1 << TOGETHER) - 1))) continue;

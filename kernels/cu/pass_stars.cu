@@ -42,13 +42,6 @@ enum {
 	SHARED_BYTES = PART_AT + 96,
 };
 
-// How many lanes of a warp arrive where it has left a plane: see pass_planes.cu.
-#ifdef EVERY_LANE
-enum { ARRIVALS = 32 };
-#else
-enum { ARRIVALS = 1 };
-#endif
-
 static_assert(ROWS >= 2 && ROWS <= 8 && TEAM >= 2 && CY > 2 * MARGIN_Y, "");
 
 // How tiles of a length lie along an axis: from the first one on, at even distances. Ghosts behind a wall lie beside the last one, or in it.

@@ -39,13 +39,6 @@ enum {
 	WALL_WEIGHT = 19, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
 
-// How many lanes of a warp arrive where it has stored its planes: see pass_planes.cu.
-#ifdef EVERY_LANE
-enum { ARRIVALS = 32 };
-#else
-enum { ARRIVALS = 1 };
-#endif
-
 static_assert(ROWS <= 8 && KEEP <= 2 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
 // How tiles of a length lie along an axis: from the first one on, at even distances. The one that has the ghost behind the last point is the last.

@@ -171,14 +171,30 @@ func (r *tileRow[T]) group(limit time.Duration) *step.TileGroup {
 
 func (r *tileRow[T]) steps(group *step.TileGroup) (steps []*step.TileSteps, norms [][2]streams.Span) {
 	r.t.Helper()
-	for i, rank := range r.ranks {
+	var devices []*streams.Device
+	for _, rank := range r.ranks {
+		devices = append(devices, rank.Device)
+	}
+	return stepsOf(r.t, devices, group)
+}
+
+// tiled is a group of tiles of either kind.
+type tiled interface {
+	Tiles(rank int) int64
+	Steps(rank int, norms [2]streams.Span) (*step.TileSteps, error)
+}
+
+// stepsOf returns the steps of all ranks of a group, with room for the norms of two fields.
+func stepsOf(t testing.TB, devices []*streams.Device, group tiled) (steps []*step.TileSteps, norms [][2]streams.Span) {
+	t.Helper()
+	for i, d := range devices {
 		var both [2]streams.Span
 		for f := range both {
-			m := kerneltest.Must(rank.Device.Alloc(group.Tiles(i) * int64(unsafe.Sizeof(reduce.Norms{}))))(r.t)
-			r.t.Cleanup(func() { m.Close() })
+			m := kerneltest.Must(d.Alloc(group.Tiles(i) * int64(unsafe.Sizeof(reduce.Norms{}))))(t)
+			t.Cleanup(func() { m.Close() })
 			both[f] = m.All()
 		}
-		norms, steps = append(norms, both), append(steps, kerneltest.Must(group.Steps(i, both))(r.t))
+		norms, steps = append(norms, both), append(steps, kerneltest.Must(group.Steps(i, both))(t))
 	}
 	return steps, norms
 }

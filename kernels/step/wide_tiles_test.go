@@ -210,16 +210,11 @@ func (g *wideGrid[T]) group(limit time.Duration) *step.WideTileGroup {
 // ready makes the steps of all ranks, with room for norms.
 func (g *wideGrid[T]) ready(group *step.WideTileGroup) (steps []*step.TileSteps, norms [][2]streams.Span) {
 	g.t.Helper()
-	for i, rank := range g.ranks {
-		var both [2]streams.Span
-		for f := range both {
-			m := kerneltest.Must(rank.Device.Alloc(group.Tiles(i) * int64(unsafe.Sizeof(reduce.Norms{}))))(g.t)
-			g.t.Cleanup(func() { m.Close() })
-			both[f] = m.All()
-		}
-		norms, steps = append(norms, both), append(steps, kerneltest.Must(group.Steps(i, both))(g.t))
+	var devices []*streams.Device
+	for _, rank := range g.ranks {
+		devices = append(devices, rank.Device)
 	}
-	return steps, norms
+	return stepsOf(g.t, devices, group)
 }
 
 // compare compares owned points and all ghosts that are stored with a level, and owned points with the one before it.
