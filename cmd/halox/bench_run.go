@@ -78,10 +78,11 @@ func (b *benchFlags) measure(cmd *cobra.Command, l *launched, what benchmark, op
 	if failure = interruption(ctx, failure); l.processes != nil && errors.Is(failure, context.Canceled) {
 		failure = errInterrupted // of another process
 	}
-	during(ctx, "writing what was measured", nil)
 	if to.Record == nil || !l.speaks() {
+		during(ctx, "closing the devices", nil)
 		return failure
 	}
+	during(ctx, "writing what was measured", func() string { return keepRecord(to.Record, to.Files.Record) })
 	return errors.Join(failure, to.Keep(leave.chart), leave.table(out, to.Record))
 }
 
@@ -91,17 +92,22 @@ func keepPart(to *bench.Recorder, leave benchOutput, out io.Writer) string {
 	if part == nil || to.Processes != nil && to.Processes.Rank > 0 {
 		return ""
 	}
-	said := ""
-	if name := to.Files.Record; name != "" {
-		said = fmt.Sprintf("; %s has the %d rows until then", name, len(part.Rows))
-		if err := part.Write(name); err != nil {
-			said = fmt.Sprintf("; there is no record: %v", err)
-		}
-	}
+	said := keepRecord(part, to.Files.Record)
 	if err := leave.table(out, part); err != nil {
 		said += fmt.Sprintf("; the table is not whole: %v", err)
 	}
 	return said
+}
+
+// keepRecord writes a record, if a name is given, and says so; the bench may be writing it too.
+func keepRecord(r *results.Record, name string) string {
+	if name == "" {
+		return ""
+	}
+	if err := r.Write(name); err != nil {
+		return fmt.Sprintf("; there is no record: %v", err)
+	}
+	return fmt.Sprintf("; %s has the %d rows until then", name, len(r.Rows))
 }
 
 // writeTable prints a record as halox results does.

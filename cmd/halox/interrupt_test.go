@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -14,7 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/halox/halox/configs"
+	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/streams"
 )
 
 // slow is a config that takes long to be filled.
@@ -171,13 +178,58 @@ func TestCommandsThatGoOn(t *testing.T) {
 // A bench that is ended by force leaves the rows that it has.
 func TestABenchThatIsForced(t *testing.T) {
 	record := filepath.Join(t.TempDir(), "r.json")
-	p := start(t, "", "bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8", "--paths", "staged", "--fields", "1,1024", "--record", record)
+	p := startAt(t, "", "bench.(*Recorder).Measure(", "bench", "exchange", "--backend", "host", "--devices", "2", "--points", "8",
+		"--paths", "staged", "--fields", "1,1024", "--record", record)
 	p.listens(t)
 	p.stopped(t, syscall.SIGTERM)
 	r, err := results.Read(record)
 	if err != nil || !r.Interrupted {
 		t.Errorf("%+v, %v:\n%s", r, err, &p.out)
 	}
+}
+
+// What a bench has measured is kept too where it is ended by force while it writes that.
+func TestABenchThatIsForcedWhileItWrites(t *testing.T) {
+	record := filepath.Join(t.TempDir(), "r.json")
+	b := &benchFlags{backend: string(streams.Host), network: configs.Auto, files: bench.Files{Record: record, Plot: "p.svg"}}
+	writing := make(chan error, 1)
+	leave := benchOutput{chart: func(*results.Record) (plot.Chart, error) {
+		writing <- os.Remove(record) // as if it were not written yet
+		select {}
+	}}
+	var notes printed
+	i := catchInterrupts(t.Context(), &notes)
+	go func() {
+		if err := <-writing; err != nil {
+			t.Error(err)
+		}
+		for range 2 {
+			syscall.Kill(os.Getpid(), syscall.SIGTERM)
+			<-i.ctx.Done()
+		}
+	}()
+	err := i.run(func(ctx context.Context) error {
+		cmd := &cobra.Command{}
+		cmd.SetContext(ctx)
+		return b.measure(cmd, &launched{}, oneRow{}, b.count(1), leave, io.Discard, io.Discard)
+	})
+	r, read := results.Read(record)
+	if err != errInterrupted || read != nil || len(r.Rows) != 1 {
+		t.Errorf("%v, %+v, %v: %s", err, r, read, &notes)
+	}
+}
+
+// oneRow is a benchmark of nothing.
+type oneRow struct{}
+
+func (oneRow) Check() error { return nil }
+
+func (oneRow) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
+	if err := to.Begin(results.KindPack, nil); err != nil {
+		return err
+	}
+	to.Record.Add(results.NewRow().Number(results.Time, 1))
+	return nil
 }
 
 // What whoever started the process has it ignore stays ignored, as with nohup.
