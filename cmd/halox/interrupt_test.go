@@ -21,6 +21,7 @@ import (
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/results/trace"
 	"github.com/halox/halox/streams"
 )
 
@@ -122,6 +123,21 @@ func TestRecordOfARunThatIsForced(t *testing.T) {
 	r, err := results.Read(name)
 	if err != nil || !r.Interrupted || r.Run.Iterations != 7 || len(r.Rows) != 1 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A run that is interrupted leaves what was traced, as if it had ended.
+func TestTraceOfAnInterruptedRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.json")
+	p := startAt(t, "", "solvers.(*Solver).Run(", "run", write(t, "c.yaml", small), "--trace", file, "--trace-steps", "4", "--set", "stop.iterations=1000000000")
+	p.listens(t)
+	p.stopped(t, syscall.SIGTERM)
+	tr, err := trace.Read(file)
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, &p.out)
+	}
+	if sweeps, steps := sweepsOf(tr.Devices[0]); sweeps != 8 || len(steps) != 4 || tr.About.Failure != "" {
+		t.Errorf("%d sweeps, %+v", sweeps, tr.About)
 	}
 }
 

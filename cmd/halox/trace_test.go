@@ -1,14 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
@@ -139,22 +137,6 @@ func TestTraceOfAFailedRun(t *testing.T) {
 	}
 	if sweeps, _ := sweepsOf(trace.Devices[1]); sweeps != 40 {
 		t.Errorf("%d sweeps", sweeps)
-	}
-}
-
-// A run that is interrupted leaves what was traced, as if it had ended.
-func TestTraceOfAnInterruptedRun(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "trace.json")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
-	defer cancel()
-	var out, errs strings.Builder
-	code := execute(ctx, []string{"run", write(t, "c.yaml", small), "--trace", file, "--set", "stop.iterations=1000000000"}, &out, &errs)
-	tr, err := trace.Read(file)
-	if code != exitInterrupted || err != nil {
-		t.Fatalf("exit %d: %s, %v", code, errs.String(), err)
-	}
-	if sweeps, _ := sweepsOf(tr.Devices[0]); sweeps != 40 || tr.About.Failure != "" {
-		t.Errorf("%d sweeps, %+v", sweeps, tr.About)
 	}
 }
 
