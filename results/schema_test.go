@@ -12,6 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/internal/resultstest"
 	"github.com/halox/halox/results/trace"
@@ -64,6 +65,7 @@ func records(t *testing.T) (paths []string) {
 // Every record that is kept beside the code can be read, and is as the schema says
 // when it is written.
 func TestKeptRecords(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	s := schema(t)
 	for _, path := range records(t) {
 		if bytes.Contains(resultstest.ReadFile(t, path), []byte(`"traceEvents"`)) {

@@ -67,7 +67,7 @@ func goes(r *results.Record, from, to, link string) bool {
 // Small layouts of many suites arrive as they should, there and back, in fragments that
 // do not suit them. Those of layouts in one piece need none.
 func TestBenchPingPongInFragments(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 1, 4)
 	testdevices.Once(t)
 	_, r := pings(t, "--most", "3000", "--suites", "ddtbench,jenkins,hand,shoc", "--fragment", "200", "--ring", "2", "--remote",
 		"--paths", "direct,peer", "--budget", "1ns")

@@ -16,7 +16,7 @@ import (
 
 // Commands that several processes make together are printed once, with what all of them know.
 func TestLaunchedCommands(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 1, 4)
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func numberIn(t *testing.T, text string) float64 {
 
 // Benches of several processes leave one record, which names the process of each device.
 func TestLaunchedBenches(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 3, 4)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		type bench struct {
 			ranks, devices int

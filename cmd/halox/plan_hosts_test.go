@@ -124,6 +124,7 @@ func rowsOf(out string, hosts ...string) (all []string) {
 
 // What the config says of devices and the cut holds for the hosts that are planned.
 func TestPlanHostsAsTheConfigCuts(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	testdevices.Once(t)
 	for _, tc := range testdevices.Some(2, []struct { // each fits models
 		name, args string

@@ -23,7 +23,7 @@ func old(name string) string {
 // What benches and runs write is drawn and printed by the commands for records, alone
 // and together.
 func TestPlotWhatWasMeasured(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 2, 4)
 	testdevices.Once(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

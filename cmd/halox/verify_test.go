@@ -12,6 +12,7 @@ import (
 )
 
 func TestVerify(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	measured(t)
 	for _, c := range testdevices.Again(1, testdevices.Some(2, []struct {
 		name   string

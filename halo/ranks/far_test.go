@@ -67,6 +67,7 @@ func thirdOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 // After a barrier a rank sees what another one has put to a third before it, little and more than a proxy's command or a
 // letter takes.
 func TestBarrierCoversThirds(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for _, slot := range []int64{16, 1 << 17} {
 			t.Run(fmt.Sprintf("slot=%d", slot), func(t *testing.T) {

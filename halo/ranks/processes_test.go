@@ -75,6 +75,7 @@ func isHeavy(s *testdevices.Set, each int) bool {
 
 // The tests of ranks hold over several processes, each with devices of its own.
 func TestProcesses(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	calls := "^(TestCalls|TestReduction|TestNewWindow|TestValues|TestMatching)$"
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		type job struct {

@@ -41,13 +41,25 @@ func Numbers(n int) (all []int) {
 	return all
 }
 
-// InTurn skips a test but with each n-th seed, that of the i-th of n tests: one that takes long, and of which other tests find most. It
-// skips nothing if tests are long, where tests run again, and where no seed is given, as for who works on a package.
+// InTurn skips a test but in the i-th of n turns: one that takes long, and of which other tests find most. Of any n seeds that follow
+// a multiple of n each turn has one. It skips nothing if tests are long, where tests run again, and where no seed is given, as for who
+// works on a package.
 func InTurn(t testing.TB, i, n int) {
 	t.Helper()
-	if !again && Seed() > 0 && !Turn(i, n, 1) {
+	if !again && !Long() && Seed() > 0 && turnOf(Seed(), n) != i {
 		t.Skipf("SKIPPED: with this seed others have their turn, one of %d; make test-long takes all", n)
 	}
+}
+
+// turnOf returns which of n turns a seed has: the sum of its digits to the base n, modulo n. The seeds of a turn have all remainders,
+// of division by whatever number: so Some and Turn come to all cases of a test that has its turn.
+func turnOf(seed, n int) int {
+	turn := seed
+	for rest := seed; n > 1 && rest >= n; {
+		rest /= n
+		turn += rest
+	}
+	return turn % n
 }
 
 // Once skips a test where tests run again, see Again: one whose threads are those of other tests of its package, or that runs

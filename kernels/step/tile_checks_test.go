@@ -112,6 +112,7 @@ func (r *tileRow[T]) check(runs []checkedRun) {
 // Launches take the norms of steps on their way. One whose norms fall to the tolerance, by either norm, ends without a trace, on all devices, at any check of
 // it, also the last, and the steps can be made again; so it does where norms are not finite.
 func TestTilesCheck(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	eachGPU(t, 3, func(t *testing.T, set *testdevices.Set) {
 		type box struct {
 			size    domain.Vec

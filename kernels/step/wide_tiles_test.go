@@ -312,6 +312,7 @@ func launches(r *rand.Rand) (all []int64) {
 // Tiles with wide ghosts give the bits and norms of plain loops, and leave all ghosts of the fields: of any size, cut, walls and type, in
 // launches of any number of steps, from odd and even steps and exchanges on, and across those of number 2^32; also where warps pause.
 func TestWideTiles(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
 	eachGPU(t, 4, func(t *testing.T, set *testdevices.Set) {
 		cases, most := 60, 40
 		if testdevices.OnCPU(set.Devices[0]) {
@@ -339,6 +340,7 @@ func TestWideTiles(t *testing.T) {
 
 // A launch with checks has the norms of plain loops, ends where one of them says so, within a group too, and leaves the fields as they were then.
 func TestWideTilesCheck(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
 		for i, c := range testdevices.Again(1, testdevices.Some(1, []wideCase{
 			{domain.Vec{9, 8, 11}, domain.Vec{1, 1, 2}, 3, "mmvmpp", kernels.Float64}, {domain.Vec{23, 31, 1}, domain.Vec{2, 1, 1}, 4, "ppvv", kernels.Float64},

@@ -15,6 +15,7 @@ import (
 // The CUDA source of every sample gives the bits of its twin, in boxes of many shapes, arrays that
 // lie in memory in several ways, and nothing but the boxes changes.
 func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		device := set.Devices[0]
 		all := samples()
@@ -52,6 +53,7 @@ func ofEachForm(t *testing.T, all []sample) (some []sample) {
 
 // Offsets and components that depend on data, or are beside the footprint, are found without a GPU, whatever the data.
 func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	testdevices.Once(t)
 	set := testdevices.Host(t, 1)
 	type change struct{ old, new, says string }
@@ -95,6 +97,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 
 // A process that has failed is closed without another error.
 func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	s := waveSample()
 	s.point.CUDA = strings.Replace(s.point.CUDA, "p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", 1)
 	set := testdevices.Host(t, 1)

@@ -63,6 +63,7 @@ func TestLaunchesTakeWhatWasSet(t *testing.T) {
 
 // Norms and reductions are those over all portions, on every device, whatever they are.
 func TestMeasureOverPortions(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s, device := waveSample(), set.Devices[0]
 		owned := domain.Box{Hi: domain.Vec{150, 41, 60}}

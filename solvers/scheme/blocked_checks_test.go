@@ -269,6 +269,7 @@ func sameRuns(t *testing.T, got, want *checkedRun, o Options) (steps int64) {
 // However steps are divided into passes, a run ends at the step at which one without passes does, with its history and its field, and the next run goes
 // on from there: whichever level of a pass the tolerance falls to, or the last step, or an interval.
 func TestRunsEndWithinPasses(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	r := rand.New(rand.NewPCG(11, 3))
 	again := addAnyCosts(t, r)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {

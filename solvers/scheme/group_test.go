@@ -14,7 +14,7 @@ import (
 // Steps of any stages, with several of them between two exchanges, give the bits of plain loops on one array, by every
 // scheme that makes groups, path and cut.
 func TestGroupsGiveOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 2, 4)
 	t.Run("stages=kernels", func(t *testing.T) { eachRandomGroup(t, testdevices.Host(t, 4), false) })
 	t.Run("stages=points", func(t *testing.T) {
 		testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) { eachRandomGroup(t, set, true) })

@@ -87,7 +87,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 // Trials step copies of the variables only where there is memory for these, and only schemes for which there is
 // memory too.
 func TestTrialsLookAtWhatIsFree(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 2, 4)
 	testdevices.Once(t)
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	_, step, _ := fakeSession(t, 1<<30)

@@ -42,7 +42,7 @@ func countingPoint() *sweep.Point {
 
 // Every scheme but ranks, which refuses them, takes the reductions of point functions, at every step that is looked at.
 func TestReductionsOfEveryScheme(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 0, 4)
 	every := func(t *testing.T, set *testdevices.Set) {
 		for i, name := range All() {
 			for j, measured := range []bool{false, true} {

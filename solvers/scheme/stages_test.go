@@ -400,7 +400,7 @@ func (st randomStage) kernel(r scheme.Region) (scheme.Launch, error) {
 // loops on one array, by every scheme, order, path and cut: with kernels of their own on host
 // devices, and as point functions.
 func TestStagesGiveOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 0, 4)
 	t.Run("stages=kernels", func(t *testing.T) { eachRandomStep(t, testdevices.Host(t, 4), false) })
 	t.Run("stages=points", func(t *testing.T) {
 		testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) { eachRandomStep(t, set, true) })

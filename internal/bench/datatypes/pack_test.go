@@ -11,6 +11,7 @@ import (
 	"github.com/halox/halox/halo/packing"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/measure"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
@@ -19,6 +20,7 @@ import (
 
 // Every curve of every figure has layouts, one for each place on the axis.
 func TestFiguresHaveLayouts(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
 	all, err := workloads.All()
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 
 // Every curve of every figure has layouts, one for each place on the axis.
 func TestPingFiguresHaveLayouts(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	all, err := workloads.All()
 	if err != nil {
 		t.Fatal(err)
