@@ -19,6 +19,7 @@ func TestRanksOnCPU(t *testing.T) {
 		{"plane", problem(t, []int{70, 9}, kernels.Float64, "dnpp"), []domain.Vec{{1, 1, 1}, {2, 2, 1}}},
 		{"cuboid", problem(t, []int{66, 6, 7}, kernels.Float32, "dddnpp"), []domain.Vec{{1, 1, 3}, {2, 1, 2}}},
 		{"all periodic", problem(t, []int{33, 6, 5}, kernels.Float64, "pppppp"), []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
+		{"more columns than threads", problem(t, []int{66, 40, 33}, kernels.Float64, "dnppdn"), []domain.Vec{{1, 1, 1}, {1, 1, 2}}},
 		{"tiny", problem(t, []int{3, 1, 2}, kernels.Float64, "dnppdn"), []domain.Vec{{3, 1, 1}, {1, 1, 2}}},
 	} {
 		want, norms := expected(c.problem, steps)

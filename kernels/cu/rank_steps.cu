@@ -16,7 +16,8 @@
 // rank itself has ended step n, and so has taken all of step n - 1. At the beginning of a launch all is there.
 //
 // accesses.cuh describes the point function, see site.cuh. Build options: RANK_THREADS, of a block, and RANK_BLOCKS,
-// how many of them a multiprocessor is to hold; RANK_STEPS_BYTES, the size of struct RankSteps in Go.
+// how many of them a multiprocessor is to hold; RANK_LAYERS, of which a thread loads all before it computes, at most;
+// RANK_STEPS_BYTES, the size of struct RankSteps in Go.
 
 #define ALL_READ_ONLY false // ghosts and arrays are written while the kernel runs
 
@@ -27,17 +28,20 @@
 #ifndef RANK_THREADS
 #define RANK_THREADS 512
 #define RANK_BLOCKS 1
+#define RANK_LAYERS 1
 #define RANK_STEPS_BYTES sizeof(RankSteps)
 #endif
 
-// The tile of a rank. One without points has no partners.
+// The tile of a rank. One without points has no partners. A thread sweeps columns of groups: some layers, which in two
+// dimensions are rows.
 struct Tile {
 	int lo[3], size[3];
 	int grouped;                      // whether its rows are whole groups, which are aligned
-	int stride[3];                    // the threads of a block, counted in groups or points along x, rows and layers
+	int layers;                       // of a column, up to RANK_LAYERS
+	int stride[3];                    // the threads of a block, counted in columns along x, y and the layers
 	unsigned first_partner, partners; // among all of this GPU
 };
-static_assert(sizeof(Tile) == 48, "rank_tables.go lays it out");
+static_assert(sizeof(Tile) == 52, "rank_tables.go lays it out");
 
 // What the ranks of a GPU share, in its memory.
 struct RankSteps {
@@ -107,41 +111,85 @@ __device__ __forceinline__ TileTargets targets_of(const RankTile &h, const RankS
 	return {s.targets[phase] + s.lists[phase][tile * WRITE_COUNT], h.lists[phase]};
 }
 
-// sweep_tile sweeps a tile in groups of N points. begin is where the thread begins, counted in groups, rows and layers.
-template <int N>
-__device__ __forceinline__ void sweep_tile(const StepFrame &f, const Arrays &a, const TileTargets &to, const Tile &tile,
-                                           const int (&begin)[3]) {
-	int x = begin[0], y = begin[1], z = begin[2];
-	const int nx = tile.size[0] / N;
-	Totals totals; // none are taken
-	const bool forwards = to.end(WRITE_COUNT - 1) > 0;
-#pragma unroll 1
-	while (z < tile.size[2]) {
-		const int at[3] = {tile.lo[0] + x * N, tile.lo[1] + y, tile.lo[2] + z};
+// The axis of layers.
+enum { DEPTH = DIMS - 1 };
+
+// A column of groups of N points of a tile.
+template <int N> struct TileColumn {
+	int at[3]; // its first point
+	int layers;
+	Cursor c;
+
+	__device__ __forceinline__ TileColumn(const Arrays &a, const Tile &tile, int x, int y, int first)
+	    : at{tile.lo[0] + x * N, tile.lo[1] + (DIMS == 3 ? y : first), tile.lo[2] + (DIMS == 3 ? first : 0)},
+	      layers(RANK_LAYERS == 1 ? 1 : min(tile.layers, tile.size[DEPTH] - first)), c(cursor(a, at)) {}
+
+  private:
+	static __device__ __forceinline__ Cursor cursor(const Arrays &a, const int (&at)[3]) {
 		i64 place[CLASSES];
 #pragma unroll
 		for (int k = 0; k < CLASSES; k++) place[k] = at[0] + at[1] * a.strides[k].pitch + at[2] * a.strides[k].plane;
-		const Cursor c(a, place);
-		Windows<N, 1> w;
-		w.all(1, c);
-		Results<N> r;
-		const i64 index[3] = {at[0], at[1], at[2]};
-		compute(f, w, 0, index, r);
-#define STORE(K) store<false, K>(c, 0, w, 0, r, (1u << N) - 1, totals);
-		WRITES(STORE)
-#undef STORE
-		if (forwards) {
+		return Cursor(a, place);
+	}
+};
+
+// forward_column stores the points of a column, which have been stored at their places, where else they go.
+template <int K, int N> __device__ __forceinline__ void forward_column(const TileTargets &to, const TileColumn<N> &o) {
+	const typename Written<K>::T *const there = o.c.template of<Written<K>>();
+#pragma unroll 1
+	for (unsigned n = to.begin(K); n < to.end(K); n++) {
+		const Target &t = to.target(n);
+		bool meets = true;
+#pragma unroll
+		for (int a = 0; a < 3; a++) {
+			const int size = a == 0 ? N : a == DEPTH ? o.layers : 1;
+			meets = meets && t.lo[a] < o.at[a] + size && o.at[a] < t.hi[a];
+		}
+		if (!meets) continue;
+		const int first = max(0, t.lo[DEPTH] - o.at[DEPTH]), end = min(o.layers, t.hi[DEPTH] - o.at[DEPTH]);
+#pragma unroll 1
+		for (int l = first; l < end; l++)
 #pragma unroll
 			for (int v = 0; v < N; v++) {
-				const int one[3] = {at[0] + v, at[1], at[2]};
-#define FORWARD(K) forward<K>(to, one, c.of<Written<K>>() + v, r.of(Constant<K>()).v[v]);
-				WRITES(FORWARD)
-#undef FORWARD
+				const int p[3] = {o.at[0] + v, o.at[1] + (DIMS == 3 ? 0 : l), o.at[2] + (DIMS == 3 ? l : 0)};
+				if (t.lo[0] > p[0] || p[0] >= t.hi[0]) continue;
+				const auto *const from = there + v + l * o.c.template layer<Written<K>>();
+				forward_to<K>(t, p, from, *from);
+			}
+	}
+}
+
+// sweep_tile sweeps a tile in columns of groups of N points. begin is the column where the thread begins.
+template <int N>
+__device__ __forceinline__ void sweep_tile(const StepFrame &f, const Arrays &a, const TileTargets &to, const Tile &tile,
+                                           const int (&begin)[3]) {
+	int x = begin[0], y = begin[1], first = begin[2] * tile.layers;
+	Totals totals; // none are taken
+	const bool forwards = to.end(WRITE_COUNT - 1) > 0;
+#pragma unroll 1
+	while (first < tile.size[DEPTH]) {
+		{
+			const TileColumn<N> o(a, tile, x, y, first);
+			Windows<N, RANK_LAYERS> w;
+			w.all(o.layers, o.c);
+			i64 index[3] = {o.at[0], o.at[1], o.at[2]};
+#pragma unroll
+			for (int l = 0; l < RANK_LAYERS; l++) {
+				if (l >= o.layers) break;
+				finish<false>(f, o.c, l, w, l, index, (1u << N) - 1, totals);
+				index[DEPTH]++;
 			}
 		}
-		x += tile.stride[0], y += tile.stride[1], z += tile.stride[2];
-		if (x >= nx) x -= nx, y++;
-		if (y >= tile.size[1]) y -= tile.size[1], z++;
+		if (forwards) { // what a thread would hold for them would cost all sweeps registers
+			const TileColumn<N> o(a, tile, opaque(x), y, first);
+#define FORWARD(K) forward_column<K, N>(to, o);
+			WRITES(FORWARD)
+#undef FORWARD
+		}
+		x += tile.stride[0], y += tile.stride[1], first += tile.stride[2] * tile.layers;
+		if (x >= tile.size[0] / N) x -= tile.size[0] / N, y++;
+		if (DIMS == 2) first += y * tile.layers, y = 0;
+		else if (y >= tile.size[1]) y -= tile.size[1], first += tile.layers;
 	}
 }
 
@@ -156,7 +204,8 @@ extern "C" __global__ void __launch_bounds__(RANK_THREADS, RANK_BLOCKS)
 	const unsigned me = blockIdx.x;
 	hold(held, *span.steps, me);
 	const Tile &tile = held.tile;
-	const int group = tile.grouped ? GROUP : 1, nx = max(1, tile.size[0] / group), ny = max(1, tile.size[1]);
+	const int group = tile.grouped ? GROUP : 1, nx = max(1, tile.size[0] / group),
+	          ny = DIMS == 3 ? max(1, tile.size[1]) : 1;
 	const int begin[3] = {(int)threadIdx.x % nx, (int)threadIdx.x / nx % ny, (int)threadIdx.x / nx / ny};
 	const int *const partners =
 	    tile.partners <= RankTile::PARTNERS ? held.partners : span.steps->partners + tile.first_partner;

@@ -70,23 +70,28 @@ struct SlabTargets {
 };
 #endif
 
+// forward_to stores a value of one written array, which lies there, at a point of a target.
+template <int K>
+__device__ __forceinline__ void forward_to(const Target &t, const int *at, const typename Written<K>::T *there,
+                                           typename Written<K>::T v) {
+	typedef typename Written<K>::T T;
+#ifdef REFLECTS
+	for (int i = 0; i < 3 && t.odd[i] != 0; i++) v = (T)2 * there[t.odd[i]] - v;
+#endif
+	((T *)t.ghost)[at[0] + at[1] * t.strides.pitch + at[2] * t.strides.plane] = v;
+}
+
 // forward stores a value of one written array, which lies there, where else it goes.
 template <int K, typename To>
 __device__ __forceinline__ void forward(const To &to, const int *at, const typename Written<K>::T *there,
                                         typename Written<K>::T value) {
-	typedef typename Written<K>::T T;
 #pragma unroll 1
 	for (unsigned n = to.begin(K); n < to.end(K); n++) {
 		const Target &t = to.target(n);
 		bool in = true;
 #pragma unroll
 		for (int a = 0; a < 3; a++) in = in && t.lo[a] <= at[a] && at[a] < t.hi[a];
-		if (!in) continue;
-		T v = value;
-#ifdef REFLECTS
-		for (int i = 0; i < 3 && t.odd[i] != 0; i++) v = (T)2 * there[t.odd[i]] - v;
-#endif
-		((T *)t.ghost)[at[0] + at[1] * t.strides.pitch + at[2] * t.strides.plane] = v;
+		if (in) forward_to<K>(t, at, there, value);
 	}
 }
 

@@ -32,10 +32,12 @@ type RankSpan struct {
 // RankKernel is the name of the kernel in the source of RankSteps.
 const RankKernel = "rank_steps"
 
-// A rank of 1024 threads has 64 registers for each: for points that need no more without what ranks add.
+// A rank has 512 threads, with 128 registers each, of which columns take so many by the estimate; half as many threads where
+// registers are scarce.
 const (
-	rankThreads   = 512
-	manyRegisters = 64
+	rankThreads         = 512
+	registersOfAColumn  = 76
+	mostLayersOfAColumn = 2
 )
 
 // NewRankSteps plans the steps: ranks by phase, stage and device, on different devices that reach each other. It
@@ -95,14 +97,23 @@ func (s *RankSteps) plan() *plan { return s.phases[0][0].Sweeper.plan }
 // Threads returns how many threads a rank has.
 func (s *RankSteps) Threads() int {
 	n, form := s.plan(), s.phases[0][0].Sweeper.form
-	threads := threadsFor([]*plan{n}, false)
-	switch {
-	case form.scarce():
+	if form.scarce() {
 		return rankThreads / 2
-	case n.registers(form.atOnce(false)) > manyRegisters:
-		return min(rankThreads, threads)
 	}
-	return threads
+	return min(rankThreads, threadsFor([]*plan{n}, false))
+}
+
+// layers returns how many layers the columns of a thread have at most.
+func (s *RankSteps) layers() int {
+	n, form := s.plan(), s.phases[0][0].Sweeper.form
+	if form.scarce() {
+		return 1
+	}
+	layers := mostLayersOfAColumn
+	for layers > 1 && n.registers(layers) > registersOfAColumn {
+		layers /= 2
+	}
+	return layers
 }
 
 // Source returns the program of the ranks, whose kernel is RankKernel, compiled so that a multiprocessor can hold so
@@ -120,7 +131,8 @@ func (s *RankSteps) program(perMultiprocessor int) kernels.Program {
 	}
 	form := s.phases[0][0].Sweeper.form
 	options := stageOptions(form, Shape{Layers: 1, Single: true}, 1, len(s.phases), storing{reflects: reflects})
-	options += fmt.Sprintf("#define RANK_THREADS %d\n#define RANK_BLOCKS %d\n#define RANK_STEPS_BYTES %d\n", s.Threads(), perMultiprocessor, s.tableBytes())
+	options += fmt.Sprintf("#define RANK_THREADS %d\n#define RANK_BLOCKS %d\n#define RANK_LAYERS %d\n#define RANK_STEPS_BYTES %d\n",
+		s.Threads(), perMultiprocessor, s.layers(), s.tableBytes())
 	return n.programOf("rank_steps.cu", n.source(s.classes, form, options))
 }
 

@@ -63,14 +63,14 @@ func (s *RankSteps) tileTable(device int) (tiles words, partners []int32) {
 		if s.groupedTile(device, t.box) {
 			grouped = 1
 		}
-		along := threadsAlong(s.Threads(), max(1, size[0]/s.groupOf(grouped == 1)), max(1, size[1]))
+		columns := s.columnsOf(size, s.groupOf(grouped == 1))
 		if t.box.Empty() {
 			size = [3]int{}
 		}
 		tiles.putNarrow(t.box.Lo[:]...)
 		tiles.putNarrow(size[:]...)
-		tiles.putNarrow(grouped)
-		tiles.putNarrow(along[:]...)
+		tiles.putNarrow(grouped, columns.layers)
+		tiles.putNarrow(columns.threads[:]...)
 		tiles.putNarrow(len(partners), len(t.partners))
 		for _, p := range t.partners {
 			partners = append(partners, int32(p))
@@ -79,9 +79,29 @@ func (s *RankSteps) tileTable(device int) (tiles words, partners []int32) {
 	return tiles, partners
 }
 
-// threadsAlong counts the threads of a rank in points along x, rows and layers of a tile, that many along x and y.
-func threadsAlong(threads, nx, ny int) [3]int {
-	return [3]int{threads % nx, threads / nx % ny, threads / nx / ny}
+// rankColumns says how the threads of a rank share the columns of a tile.
+type rankColumns struct {
+	layers  int    // of a column
+	threads [3]int // how many a rank has, counted in columns along x, y and the layers
+}
+
+// columnsOf returns the columns of a tile that has so many points, in groups: such that no thread takes more layers than it must, and
+// of those the longest, since a layer is read for those beside it too.
+func (s *RankSteps) columnsOf(size [3]int, group int) (best rankColumns) {
+	nx, ny, deep := max(1, size[0]/group), max(1, size[1]), max(1, size[2])
+	if s.plan().point.Dims == 2 {
+		ny, deep = 1, ny
+	}
+	threads, least := s.Threads(), 0
+	for layers := s.layers(); layers >= 1; layers-- {
+		turns := ceil(nx*ny*ceil(deep, layers), threads)
+		const more = 2 // as a thread loads beside its layers
+		if cost := turns * (layers + more); best.layers == 0 || cost < least {
+			least, best.layers = cost, layers
+		}
+	}
+	best.threads = [3]int{threads % nx, threads / nx % ny, threads / nx / ny}
+	return best
 }
 
 // groupedTile reports whether the rows of a tile are whole groups, which are aligned in all phases.
