@@ -99,7 +99,7 @@ func (p *Problem) boundary() (all boundary.Faces) {
 		case Dirichlet:
 			c.Kind, c.Odd = boundary.Dirichlet, p.radius(face.Axis()) > 1
 			if w.moves() {
-				c.Profile, c.Uniform = p.profile(w.Value), !w.Value.Uses("x") && !w.Value.Uses("y") && !w.Value.Uses("z")
+				c.Profile, c.Uniform = p.profile(w.Value), !w.Value.Varies()
 			}
 		}
 	}

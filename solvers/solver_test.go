@@ -239,6 +239,24 @@ func TestOneAnswer(t *testing.T) {
 	})
 }
 
+// A wall that moves may have other values from point to point by any of the coordinates and indices.
+func TestMovingWallsVaryByEachVariable(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	for _, variable := range []string{"x", "y", "z", "i", "j", "k", "nx"} {
+		t.Run(variable, func(t *testing.T) {
+			p := problem(t, []int{6, 5, 7}, kernels.Float64, "tttttt")
+			for i := range p.Walls {
+				p.Walls[i].Value = parse(t, "cos(900*t)*"+variable)
+			}
+			want, _ := expected(p, 5)
+			for _, cut := range []domain.Vec{{1, 1, 1}, {2, 1, 2}} {
+				s, _ := solve(t, set, p, how{Baseline, LeftRight, p2p.Staged, cut}, Options{Steps: 5})
+				compare(t, p.Grid, read(t, s), want)
+			}
+		})
+	}
+}
+
 // oneAnswer takes every other cut and way of the place-th problem, or where tests run again each n-th, others of each problem and
 // cut.
 func oneAnswer(t *testing.T, set *testdevices.Set, c conformance, place, n int) {

@@ -42,3 +42,6 @@ func (e *Expression) Uses(name string) bool {
 	}
 	return false
 }
+
+// Varies reports whether the value can change from point to point, and not only with the grid and the time.
+func (e *Expression) Varies() bool { return e.program.steps[e.program.root].varies != fixed }

@@ -118,3 +118,14 @@ func parse(t testing.TB, src string) *stencil.Expression {
 
 // same reports whether two values have the same bits, all NaNs being one.
 func same(a, b float64) bool { return a == b || a != a && b != b }
+
+func TestVaries(t *testing.T) {
+	for src, want := range map[string]bool{
+		"x": true, "y": true, "z": true, "i": true, "j": true, "k": true, "t + sin(j)": true, "t > 1 ? k : 2": true,
+		"3": false, "pi*t": false, "nx + ny + nz": false, "exp(-t)*cos(pi)": false,
+	} {
+		if e := parse(t, src); e.Varies() != want {
+			t.Errorf("Varies of %q is %v", src, !want)
+		}
+	}
+}

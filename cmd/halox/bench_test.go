@@ -106,3 +106,17 @@ func TestBenchFilesAreTwo(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
+
+// A number of threads that no rank can have is refused before a record is touched.
+func TestBenchRanksRefuses(t *testing.T) {
+	file := write(t, "r.json", "an older record")
+	for _, threads := range []string{"0", "33", "100000", "-32"} {
+		code, out, errs := cli("bench", "ranks", "--backend", "host", "--record", file, "--threads", threads)
+		if code != exitFailed || !strings.Contains(errs, "--threads "+threads+": want a multiple of 32 up to 1024") || out != "" {
+			t.Errorf("%s: exit %d, %q, %q", threads, code, errs, out)
+		}
+	}
+	if text := content(t, file); string(text) != "an older record" {
+		t.Errorf("%q", text)
+	}
+}

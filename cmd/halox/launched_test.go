@@ -102,6 +102,15 @@ func TestLaunchedRun(t *testing.T) {
 	})
 }
 
+// Where the devices of all processes are too many for the steps between two exchanges, fewer steps are named too.
+func TestLaunchedStepsThatDoNotFit(t *testing.T) {
+	config := write(t, "c.yaml", small)
+	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
+		r := launchHalox(t, in, 2, nil, "run", config, "-q", "--set", "grid.size=[1,1,14]", "--set", "exchange.steps=5")
+		r.Fails(t, "over 1 hosts of 4 devices", "or fewer steps between two exchanges than 5 (exchange.steps)")
+	})
+}
+
 // checkLaunched compares the record of so many processes, of two devices each, with that of one.
 func checkLaunched(t *testing.T, got, alone *results.Record, ranks int) {
 	t.Helper()

@@ -64,19 +64,23 @@ func setUp(ctx context.Context, session *halo.Session, c *configs.Run) (w *setup
 func (w *setup) planned(ctx context.Context) (err error) {
 	c, session := w.config, w.session
 	if w.place, err = session.Cut(ctx, w.cutting()); err != nil {
-		return cmp.Or(w.tooWide(), inConfig(err))
+		return w.tooWide(err)
 	}
 	w.scheme = scheme.Choose(scheme.Scheme(c.Exchange.Scheme), w.place)
 	w.plan, err = halo.NewPlan(w.place, session.Links, w.path(), w.problem.Field())
 	return err
 }
 
-// tooWide returns the error of a config whose cut lacks the layers that several steps between two exchanges need.
-func (w *setup) tooWide() error {
-	if w.problem.Group == 1 {
-		return nil
+// tooWide is the error of a cut, under its key. Where the cut lacks the layers that several steps between two exchanges need, it names
+// these too: parts that the config names, or those of the devices of all processes.
+func (w *setup) tooWide(err error) error {
+	if w.config.Decomposition != nil && w.problem.Group > 1 {
+		return cmp.Or(checkCut(w.config, w.problem), inConfig(err))
 	}
-	return checkCut(w.config, w.problem)
+	if o, ok := errors.AsType[*halo.OptionError](err); ok && o.Option == "Devices.Count" {
+		return wide(w.problem, inConfig(err))
+	}
+	return inConfig(err)
 }
 
 // cutting translates the config.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +135,7 @@ func TestLoads(t *testing.T) {
 		{"two hosts", heat(64, 64, 64), Cut{domain.Vec{1, 1, 2}, domain.Vec{1, 1, 1}}, load{points: 64 * 64 * 32, messages: 1, abroad: 1, fromHost: face}},
 		{"three hosts", heat(64, 64, 64), Cut{domain.Vec{1, 1, 3}, domain.Vec{1, 1, 1}}, load{points: 64 * 64 * 22, messages: 2, abroad: 2, fromHost: 2 * face}},
 		{"three hosts of two, along one axis", heat(64, 64, 64), Cut{domain.Vec{1, 1, 3}, domain.Vec{1, 1, 2}}, load{points: 64 * 64 * 11, messages: 2, within: face, abroad: 1, fromHost: 2 * face}},
+		{"two hosts of four, along one axis", heat(64, 64, 64), Cut{domain.Vec{1, 1, 2}, domain.Vec{1, 1, 4}}, load{points: 64 * 64 * 8, messages: 2, within: 2 * face, abroad: 1, fromHost: face}},
 		{"two hosts of four, across", heat(64, 64, 64), Cut{domain.Vec{1, 1, 2}, domain.Vec{2, 2, 1}}, load{points: 32 * 32 * 32, messages: 3, within: 2 * 32 * 32 * 8, abroad: 1, fromHost: face}},
 		{"a square", heat(64, 32), Cut{domain.Vec{1, 4, 1}, domain.Vec{2, 1, 1}}, load{points: 32 * 8, messages: 3, within: 8 * 8, abroad: 2, fromHost: 2 * 64 * 8}},
 	} {
@@ -194,6 +196,21 @@ func TestCurves(t *testing.T) {
 	}
 }
 
+// Where links within a host are the slowest, hosts whose grid grows with them take as long as one.
+func TestSlowLinksWithinHosts(t *testing.T) {
+	slow := known
+	slow.Within = 1e6
+	steps, err := Weak(heat(64, 64, 64), Machine{Devices: 4, Network: Network{Bandwidth: 1e9, Adapters: 1}}, Doubled(64), []Candidate{{"slow", slow, 0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range steps {
+		if s.Efficiency > 1 {
+			t.Errorf("%d hosts, cut %v: efficiency %v", s.Hosts, s.Cut, s.Efficiency)
+		}
+	}
+}
+
 // A step that takes longer than there are durations takes the longest.
 func TestSecondsAreBounded(t *testing.T) {
 	for s, want := range map[float64]time.Duration{1.5: 1500 * time.Millisecond, 1e12: math.MaxInt64, math.Inf(1): math.MaxInt64} {
@@ -248,6 +265,25 @@ func TestNetworks(t *testing.T) {
 	}
 	if _, err := FindNetwork("ethernet"); err == nil {
 		t.Error("a network that there is not")
+	}
+}
+
+// What has no end, or no keys, is refused.
+func TestFilesThatAreNoNetworks(t *testing.T) {
+	large := filepath.Join(t.TempDir(), "large.yaml")
+	if err := os.WriteFile(large, []byte("bandwidth_gb_s: 1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := FindNetwork(large); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, mostBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{large: "it has more than 1048576 bytes", t.TempDir(): "is a directory", os.DevNull: "it has no keys with values"} {
+		if n, err := FindNetwork(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v; want %q", name, n, err, want)
+		}
 	}
 }
 

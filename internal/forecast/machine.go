@@ -77,7 +77,8 @@ type load struct {
 	fromHost int64 // bytes that its host sends to others
 }
 
-// loadOf returns the work of the busiest device: one at a face of its host, where other hosts are beyond it.
+// loadOf returns the work of the busiest device: one at a face of its host, where other hosts are beyond it. Of bytes within the
+// host, those of a device between two others are more; it sends as many messages.
 func (p Problem) loadOf(c Cut) (l load) {
 	var box domain.Vec
 	for a, n := range p.Grid.Size {
@@ -95,6 +96,9 @@ func (p Problem) loadOf(c Cut) (l load) {
 			}
 		}
 		l.messages, l.abroad = l.messages+within+outside, l.abroad+outside
+		if c.Devices[a] > 2 {
+			within = 2
+		}
 		l.within += int64(within) * bytes
 		l.fromHost += int64(beyond) * c.Devices.Product() / int64(c.Devices[a]) * bytes
 	}

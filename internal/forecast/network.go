@@ -47,13 +47,16 @@ func Names() (names []string) {
 	return names
 }
 
+// mostBytes is the size of the largest file that describes a network.
+const mostBytes = 1 << 20
+
 // FindNetwork returns the network of a name, or that of a YAML file, if there is one: latency_us, bandwidth_gb_s,
 // adapters (1 if left out) and message_us (15).
 func FindNetwork(name string) (Network, error) {
 	if i := slices.IndexFunc(networks(), func(n Network) bool { return n.Name == name }); i >= 0 {
 		return networks()[i], nil
 	}
-	text, err := os.ReadFile(name)
+	text, err := read(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return Network{}, fmt.Errorf("there is no network %q, nor a file of that name: take %s, or a file with latency_us and bandwidth_gb_s", name, strings.Join(Names(), ", "))
 	}
@@ -68,6 +71,20 @@ func FindNetwork(name string) (Network, error) {
 		n.Name = name
 	}
 	return n, nil
+}
+
+// read returns the content of a file, which may be a pipe or a device; more than mostBytes are an error.
+func read(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostBytes+1))
+	if len(text) > mostBytes {
+		return nil, fmt.Errorf("%s: it has more than %d bytes", name, mostBytes)
+	}
+	return text, err
 }
 
 // readNetwork reads one that a user wrote.

@@ -41,6 +41,19 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// A sample has an interval where there is a rank, and says so at once of as many measurements as a file claims.
+func TestWhichHaveAnInterval(t *testing.T) {
+	for n := range 200 {
+		if _, _, ok := (Sample{N: n}).Interval(); ok != (rank(n) > 0) {
+			t.Errorf("of %d: %v", n, ok)
+		}
+	}
+	began := time.Now()
+	if _, _, ok := (Sample{N: math.MaxInt}).Interval(); !ok || time.Since(began) > time.Second {
+		t.Errorf("of the largest number: %v, after %v", ok, time.Since(began))
+	}
+}
+
 // The interval holds the true median as often as it says, of a skewed distribution.
 func TestIntervalCovers(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -59,7 +59,7 @@ func quantile(all []float64, p float64) float64 {
 // rank returns the largest r for which the median of what n numbers are drawn from
 // lies between the r-th smallest and the r-th largest of them with a probability
 // of 95%: the number of draws below the median is binomial with one half. It is 0
-// where n is too small for any, below 6.
+// where n is too small for any, below fewestRanked.
 func rank(n int) int {
 	const outside = 0.025 // on either side
 	r, below := 0, 0.0
@@ -75,9 +75,12 @@ func rank(n int) int {
 	return r
 }
 
+// fewestRanked is the smallest number whose rank is above 0.
+const fewestRanked = 6
+
 // Interval returns the bounds of the median's 95% confidence interval. It is false
-// for fewer than 6 measurements, which have none.
-func (s Sample) Interval() (lo, hi float64, ok bool) { return s.Lo, s.Hi, rank(s.N) > 0 }
+// for fewer than 6 measurements, which have none. It takes no longer for more of them: a file may claim any number.
+func (s Sample) Interval() (lo, hi float64, ok bool) { return s.Lo, s.Hi, s.N >= fewestRanked }
 
 // Repeated reports whether there is more than one measurement.
 func (s Sample) Repeated() bool { return s.N > 1 }

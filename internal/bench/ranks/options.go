@@ -54,7 +54,15 @@ func (o *Options) Check() error {
 	return cmp.Or(
 		option.EachOf("what", o.What, Whats()...),
 		option.Numbers("per-multiprocessor", o.PerMultiprocessor, 32),
-		option.Numbers("threads", []int{o.Threads / 32}, 32),
+		threads(o.Threads),
 		option.Time("budget", o.Budget),
 	)
+}
+
+// threads refuses a number that a rank cannot have.
+func threads(n int) error {
+	if n < 32 || n > 1024 || n%32 != 0 {
+		return fmt.Errorf("--threads %d: want a multiple of 32 up to 1024", n)
+	}
+	return nil
 }
