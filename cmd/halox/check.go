@@ -16,6 +16,11 @@ import (
 // checkRun refuses what a run of the config refuses after it was loaded, as far as that can be told
 // without the devices and their memory: all at once.
 func checkRun(ctx context.Context, file string, c *configs.Run) error {
+	return errors.Join(checkProblem(ctx, file, c), checkOutputs(file, c.Output, possible))
+}
+
+// checkProblem is checkRun for who writes no outputs.
+func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 	during(ctx, "checking the config", nil)
 	p, err := newProblem(c)
 	if err != nil {
@@ -27,7 +32,7 @@ func checkRun(ctx context.Context, file string, c *configs.Run) error {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 	}
-	return errors.Join(append(errs, checkOutputs(file, c.Output, possible))...)
+	return errors.Join(errs...)
 }
 
 // possible refuses a file that could not be written, and makes no folder for it.

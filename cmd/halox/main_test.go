@@ -282,6 +282,8 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"a wall that is no number, planned", []string{"plan", good, "--set", "boundary.z+={dirichlet: log(-1)}"}, []string{"the wall z+ is NaN"}},
 		{"a wall that moves, checked", []string{"config", "check", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the wall x- changes with time"}},
 		{"a wall that moves, planned", []string{"plan", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the wall x- changes with time"}},
+		{"a wall that moves, verified", []string{"verify", good, "--set", "stencil.points=27", "--set", "grid.spacing=0.1", "--set", "boundary.x-={dirichlet: sin(t)}"}, []string{good + ": ", "the wall x- changes with time"}},
+		{"a start that is no number, verified", []string{"verify", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
 		{"an output that cannot be, checked", []string{"config", "check", good, "--set", "output.field=" + good + "/f.npy"}, []string{"output.field: "}},
 		{"an output that cannot be, planned", []string{"plan", good, "--set", "output.record=" + good + "/r.json"}, []string{"output.record: "}},
 		{"several at once", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
