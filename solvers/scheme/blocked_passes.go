@@ -118,7 +118,7 @@ func unblocked(x *Runner) error {
 		}
 		for _, side := range domain.Faces(x.place.Grid.Dims) {
 			if !x.place.Grid.Periodic[side.Axis()] && w.Variable.Boundary.At(side).Kind == boundary.Custom {
-				return fmt.Errorf("a boundary of %q has a kernel of its own", w.Variable.Spec.Name)
+				return fmt.Errorf("makes steps between boundaries that halox sets, and one of %q has a kernel of its own", w.Variable.Spec.Name)
 			}
 		}
 	}
