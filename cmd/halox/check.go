@@ -56,7 +56,7 @@ func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err e
 		key = "decomposition"
 	} else if c.Devices.Count > 0 {
 		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
-			return nil, under(key, wide(p, err))
+			return nil, under(key, wide(p, fmt.Errorf("%w: use fewer devices or a larger grid", err)))
 		}
 	}
 	cut, err = domain.Decompose(p.Grid, parts)
@@ -97,7 +97,7 @@ func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
 	return solvers.Fit(p, place)
 }
 
-// wide adds to an error what widths come of, where several steps go between two exchanges.
+// wide adds to an error that ends with what to do what widths come of, where several steps go between two exchanges.
 func wide(p *solvers.Problem, err error) error {
 	if err == nil || p.Group == 1 {
 		return err
