@@ -23,8 +23,8 @@ type Step struct {
 	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So every
 	// variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together: those of a
 	// halo.WideHalo. Boxes of kernels of the caller's own then reach beyond the subdomain, and along periodic axes beyond the grid.
-	// Faces with kernels of their own, staggered variables, and point functions that ask where a point lies, where an axis is
-	// periodic, are refused.
+	// Faces with kernels of their own, staggered variables, and point functions that ask where a point lies along a periodic
+	// axis, are refused.
 	Group int
 }
 
