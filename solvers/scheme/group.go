@@ -78,7 +78,7 @@ func (s *Step) checkGroup() error {
 		for axis, periodic := range s.placement().Grid.Periodic {
 			if periodic && st.Point != nil && st.Point.Placed(axis) {
 				return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies along %c, which is periodic: ghosts across its ends lie elsewhere than the points that they stand for",
-					s.Group, i, st.Name, "xyz"[axis])
+					s.Group, i, st.title(), "xyz"[axis])
 			}
 		}
 	}

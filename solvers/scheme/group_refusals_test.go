@@ -67,7 +67,7 @@ func TestGroupsThatCannotBe(t *testing.T) {
 			s.Components, s.SoA, s.Widths = 2, true, []domain.Radius{s.Width, s.Width}
 		}, "components with ghosts of their own"},
 		"a place between walls":         {false, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, ""},
-		"a place across a periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, "asks where a point lies along x, which is periodic"},
+		"a place across a periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, `stage 0 "placed" asks where a point lies along x, which is periodic`},
 		"a place along other axes":      {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &beside}} }, ""},
 	} {
 		err := groupStep(t, set, c.periodic, c.change).Check()
