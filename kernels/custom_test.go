@@ -74,6 +74,40 @@ func TestPoints(t *testing.T) {
 	})
 }
 
+// A kernel that works point by point needs no argument beside the boxes: here it knows from its defines where it writes.
+func TestPointsWithoutArgument(t *testing.T) {
+	owned := domain.Box{Lo: domain.Vec{5, -2, 7}, Hi: domain.Vec{22, 9, 12}}
+	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {
+		b := kerneltest.NewBench(t, s)
+		y := b.Array(owned, 3, nil)
+		before := kerneltest.Noise(y.Layout.Length)
+		kerneltest.Put(b, y.Data, before)
+		box, v, to := owned.Grow(domain.UniformRadius(3, 1)), y.View(), kernels.ValuesOf[float64](y)
+		f := kerneltest.Must(b.Compiler.Functions(b.Device, kernels.Source{Name: "number.cu", Text: `
+struct None {};
+extern "C" __global__ void number(const __grid_constant__ Points<None> p) {
+	const View<double> to = {ORIGIN, PITCH, PLANE};
+	p.each([&](i64 x, i64 y, i64 z) { to(x, y, z) = (double)(x + 100 * y + 10000 * z); });
+}`, Defines: []string{fmt.Sprintf("ORIGIN=(double*)%dull", v.Origin), fmt.Sprintf("PITCH=%d", v.Pitch), fmt.Sprintf("PLANE=%d", v.Plane)}}, "number"))(t)
+		k := kerneltest.Must(kernels.Points(b.Device, kernels.PointSpec[struct{}]{
+			Name: "number", Arrays: []kernels.Array{y}, Boxes: []domain.Box{box}, Function: f[0],
+			Row: func(x0, x1, y, z int) {
+				for x := x0; x < x1; x++ {
+					to.Data[to.Index(x, y, z)] = float64(x + 100*y + 10000*z)
+				}
+			},
+		}))(t)
+		b.Do(b.Stream.Launch(k))
+		want := append([]float64(nil), before...)
+		kerneltest.EachPoint(box, func(p domain.Vec) { want[y.Layout.Offset(p)] = float64(p[0] + 100*p[1] + 10000*p[2]) })
+		for i, got := range kerneltest.Get[float64](b, y.Data) {
+			if got != want[i] {
+				t.Fatalf("element %d: got %v, want %v", i, got, want[i])
+			}
+		}
+	})
+}
+
 // What a kernel cannot be given, or not be given so, is refused with the reason.
 func TestLaunchRefusals(t *testing.T) {
 	set := testdevices.Host(t, 2)
@@ -89,6 +123,7 @@ func TestLaunchRefusals(t *testing.T) {
 			A float64
 			B struct{}
 		}{})},
+		{"kernels: k: argument: P: a kernel cannot be given a *float64", errorOf(kernels.Points(d, kernels.PointSpec[struct{ P *float64 }]{Name: "k"}))},
 		{"it has no host version", errorOf(kernels.Points(d, kernels.PointSpec[int64]{Name: "no row"}))},
 		{"the device is nil", errorOf(kernels.Launch(nil, kernels.LaunchSpec[int64]{Host: func() {}}))},
 		{"the device is nil", errorOf(set.Compiler.Load(nil, kernels.Program{}))},

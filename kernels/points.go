@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"fmt"
+	"reflect"
+	"unsafe"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels/internal/launch"
@@ -59,7 +61,7 @@ type PointSpec[T any] struct {
 	Row func(x0, x1, y, z int)
 
 	// On a GPU: the kernel, with a parameter of struct Points<T>, see
-	// cu/halox.cuh, and what T is then, see LaunchSpec.
+	// cu/halox.cuh, and what T is then, see LaunchSpec; struct{} is an empty struct there.
 	Function streams.Function
 	Argument T
 }
@@ -68,6 +70,19 @@ type PointSpec[T any] struct {
 // most six of them may hold points, as many as domain.Split cuts a boundary
 // region into; over none the launch does nothing.
 func Points[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error) {
+	if unsafe.Sizeof(spec.Argument) > 0 {
+		if err := passable(reflect.TypeFor[T]()); err != nil {
+			return nil, fmt.Errorf("kernels: %s: argument: %w", spec.Name, err)
+		}
+		return pointsOf(d, spec)
+	}
+	// An empty struct takes a byte in C++, and the boxes begin 8 bytes after it.
+	return pointsOf(d, PointSpec[int64]{
+		Name: spec.Name, Work: spec.Work, Arrays: spec.Arrays, Boxes: spec.Boxes, Row: spec.Row, Function: spec.Function,
+	})
+}
+
+func pointsOf[T any](d *streams.Device, spec PointSpec[T]) (*streams.Kernel, error) {
 	type points struct {
 		argument T
 		box      [maxBoxes]box

@@ -16,6 +16,11 @@ import (
 // checkRun refuses what a run of the config refuses after it was loaded, as far as that can be told
 // without the devices and their memory: all at once.
 func checkRun(ctx context.Context, file string, c *configs.Run) error {
+	return errors.Join(checkProblem(ctx, file, c), checkOutputs(file, c.Output, possible))
+}
+
+// checkProblem is checkRun for who writes no outputs.
+func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 	during(ctx, "checking the config", nil)
 	p, err := newProblem(c)
 	if err != nil {
@@ -27,7 +32,7 @@ func checkRun(ctx context.Context, file string, c *configs.Run) error {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 	}
-	return errors.Join(append(errs, checkOutputs(file, c.Output, possible))...)
+	return errors.Join(errs...)
 }
 
 // possible refuses a file that could not be written, and makes no folder for it.
@@ -51,7 +56,7 @@ func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err e
 		key = "decomposition"
 	} else if c.Devices.Count > 0 {
 		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
-			return nil, under(key, wide(p, err))
+			return nil, under(key, wide(p, fmt.Errorf("%w: use fewer devices or a larger grid", err)))
 		}
 	}
 	cut, err = domain.Decompose(p.Grid, parts)
@@ -92,7 +97,7 @@ func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
 	return solvers.Fit(p, place)
 }
 
-// wide adds to an error what widths come of, where several steps go between two exchanges.
+// wide adds to an error that ends with what to do what widths come of, where several steps go between two exchanges.
 func wide(p *solvers.Problem, err error) error {
 	if err == nil || p.Group == 1 {
 		return err

@@ -58,7 +58,13 @@ func verifyFile(ctx context.Context, l *launched, out, notes io.Writer, file str
 			return err
 		}
 	}
-	config, err := l.config(ctx, func() (*configs.Run, error) { return loadConfigOf(l.size(), file, set) })
+	config, err := l.config(ctx, func() (*configs.Run, error) {
+		config, err := loadConfigOf(l.size(), file, set)
+		if err != nil {
+			return nil, err
+		}
+		return config, checkProblem(ctx, file, config)
+	})
 	if err != nil {
 		return err
 	}

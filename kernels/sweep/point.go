@@ -85,11 +85,13 @@ func (p Point) Momentary() bool {
 }
 
 // placeCall finds what of a source depends on where a point lies.
-var placeCall = regexp.MustCompile(`\.\s*[ijkxyz]\s*\(\s*\)`)
+var placeCalls = [3]*regexp.Regexp{
+	regexp.MustCompile(`\.\s*[ix]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[jy]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[kz]\s*\(\s*\)`),
+}
 
-// Placed reports whether the function may ask where a point lies, by its indices or by coordinates.
-func (p Point) Placed() bool {
-	return p.linear == nil && (p.CUDA == "" || placeCall.MatchString(p.CUDA))
+// Placed reports whether the function may ask where a point lies along an axis, by its index or by its coordinate.
+func (p Point) Placed(axis int) bool {
+	return p.linear == nil && (p.CUDA == "" || placeCalls[axis].MatchString(p.CUDA))
 }
 
 // Key names all of the function that the time of a sweep depends on: of a linear stencil its shape, of

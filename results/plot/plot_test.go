@@ -154,6 +154,15 @@ func TestPlotOptions(t *testing.T) {
 	}
 }
 
+// Rows that lack a label which others have are named by what they lack.
+func TestPlotHoldsRowsWithoutALabel(t *testing.T) {
+	rates := resultstest.Rates()
+	rates.Rows = append(rates.Rows, rates.Rows[0].Label("norms", "every step"))
+	if _, note := named(t, "roofline", Options{}, rates); !strings.Contains(note, "without norms") || strings.Contains(note, "norms -") {
+		t.Errorf("the note is %q", note)
+	}
+}
+
 func TestPlotRefuses(t *testing.T) {
 	pack := resultstest.Source(results.KindPack, resultstest.PackRow("wu/V/n=1", "pack", "units", 3))
 	nothing := resultstest.Source(results.KindPack)

@@ -68,7 +68,11 @@ func (s *selection) hold(labels []results.Label) {
 			value = s.rows[0].Text(l.Name)
 		}
 		s.rows = slices.DeleteFunc(s.rows, func(row sourceRow) bool { return row.Text(l.Name) != value })
-		s.notes = append(s.notes, wording.Spaced(l.Name)+" "+wording.OrDash(value)+" only")
+		if value == "" {
+			s.notes = append(s.notes, "without "+wording.Spaced(l.Name))
+		} else {
+			s.notes = append(s.notes, wording.Spaced(l.Name)+" "+value+" only")
+		}
 	}
 }
 

@@ -104,12 +104,12 @@ func unblocked(x *Runner) error {
 	}
 	st := &x.step.Stages[0]
 	if st.changes() {
-		return fmt.Errorf("makes many steps at once, and what stage %q queues changes from step to step", st.Name)
+		return fmt.Errorf("makes many steps at once, and what stage %q queues changes from step to step", st.title())
 	}
 	_, linear := st.linear()
 	for _, a := range slices.Concat(st.Reads, st.Writes) {
 		if !linear && !a.Variable.Boundary.Steady() {
-			return fmt.Errorf("makes steps of a linear stencil between walls that change with time, and stage %q is another point function", st.Name)
+			return fmt.Errorf("makes steps of a linear stencil between walls that change with time, and stage %q is another point function", st.title())
 		}
 	}
 	for _, w := range st.Writes {
@@ -118,7 +118,7 @@ func unblocked(x *Runner) error {
 		}
 		for _, side := range domain.Faces(x.place.Grid.Dims) {
 			if !x.place.Grid.Periodic[side.Axis()] && w.Variable.Boundary.At(side).Kind == boundary.Custom {
-				return fmt.Errorf("a boundary of %q has a kernel of its own", w.Variable.Spec.Name)
+				return fmt.Errorf("makes steps between boundaries that halox sets, and one of %q has a kernel of its own", w.Variable.Spec.Name)
 			}
 		}
 	}
@@ -146,11 +146,11 @@ func unblockedWrite(st *Stage, v *Variable) error {
 			continue
 		}
 		if read = true; r.Level != 0 {
-			return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q reads level %+d of %q", st.Name, r.Level, v.Spec.Name)
+			return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q reads level %+d of %q", st.title(), r.Level, v.Spec.Name)
 		}
 	}
 	if !read {
-		return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q writes %q without reading it", st.Name, v.Spec.Name)
+		return fmt.Errorf("makes steps from one level of a variable to the next, and stage %q writes %q without reading it", st.title(), v.Spec.Name)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func TestStepsThatNoPassMakes(t *testing.T) {
 		"in place":             {2, [3]bool{}, func(s *Step, u, c *Variable) { s.Stages[0].Writes = append(s.Stages[0].Writes, c.At(0, nil)) }, `"c" has one, which is updated in place`},
 		"a boundary of its own": {2, [3]bool{}, func(_ *Step, u, _ *Variable) {
 			u.Boundary[0] = boundary.Condition{Kind: boundary.Custom, Kernel: noKernel}
-		}, "has a kernel of its own"},
+		}, `blocked makes steps between boundaries that halox sets, and one of "u" has a kernel of its own`},
 		"parameters that change": {2, [3]bool{}, func(s *Step, _, _ *Variable) { s.Stages[0].Parameters = func(int64) any { return nil } }, "changes from step to step"},
 		"far in one direction": {2, [3]bool{}, func(s *Step, u, _ *Variable) {
 			s.Stages[0].Reads[0].Reads = stencil.Offsets(domain.Vec{}, domain.Vec{2}, domain.Vec{0, 1}, domain.Vec{0, 0, 1}, domain.Vec{1})

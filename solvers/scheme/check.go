@@ -18,7 +18,7 @@ func (s *Step) Check() error {
 	}
 	for i := range s.Stages {
 		if err := s.Stages[i].check(); err != nil {
-			return fmt.Errorf("scheme: stage %d %q: %w", i, s.Stages[i].Name, err)
+			return fmt.Errorf("scheme: stage %d %q: %w", i, s.Stages[i].title(), err)
 		}
 	}
 	p := s.placement()

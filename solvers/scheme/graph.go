@@ -19,7 +19,7 @@ func graphScheme() *definition {
 func ungraphed(x *Runner) error {
 	for i := range x.step.Stages {
 		if st := &x.step.Stages[i]; st.Point != nil && st.Point.Momentary() {
-			return fmt.Errorf("replays the launches of a step, and stage %d %q asks for the step or the time", i, st.Name)
+			return fmt.Errorf("replays the launches of a step, and stage %d %q asks for the step or the time", i, st.title())
 		}
 	}
 	return nil

@@ -74,11 +74,12 @@ func (s *Step) checkGroup() error {
 			return fmt.Errorf("scheme: %d steps between two exchanges: variable %q %w", s.Group, v.Spec.Name, err)
 		}
 	}
-	p := s.placement()
 	for i, st := range s.Stages {
-		if p.Grid.Periodic != [3]bool{} && st.Point != nil && st.Point.Placed() {
-			return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies, and ghosts across a periodic axis lie elsewhere than the points that they stand for",
-				s.Group, i, st.Name)
+		for axis, periodic := range s.placement().Grid.Periodic {
+			if periodic && st.Point != nil && st.Point.Placed(axis) {
+				return fmt.Errorf("scheme: %d steps between two exchanges: stage %d %q asks where a point lies along %c, which is periodic: ghosts across its ends lie elsewhere than the points that they stand for",
+					s.Group, i, st.title(), "xyz"[axis])
+			}
 		}
 	}
 	return nil

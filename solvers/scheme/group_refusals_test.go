@@ -50,6 +50,8 @@ func TestGroupsThatCannotBe(t *testing.T) {
 	placed := sweep.Point{
 		Name: "placed", Dims: 3, CUDA: "template <typename P> __device__ __forceinline__ void placed(P &p) { p.set(next, p.at(u) + p.i()); }", Go: func(*sweep.Row) {},
 	}
+	beside := placed
+	beside.CUDA = strings.ReplaceAll(placed.CUDA, "p.i()", "p.j() + p.z()")
 	for name, c := range map[string]struct {
 		periodic bool
 		change   func(*halo.Spec, *Step)
@@ -65,7 +67,8 @@ func TestGroupsThatCannotBe(t *testing.T) {
 			s.Components, s.SoA, s.Widths = 2, true, []domain.Radius{s.Width, s.Width}
 		}, "components with ghosts of their own"},
 		"a place between walls":         {false, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, ""},
-		"a place across a periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, "asks where a point lies"},
+		"a place across a periodic end": {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &placed}} }, `stage 0 "placed" asks where a point lies along x, which is periodic`},
+		"a place along other axes":      {true, func(_ *halo.Spec, s *Step) { s.Stages = []Stage{{Point: &beside}} }, ""},
 	} {
 		err := groupStep(t, set, c.periodic, c.change).Check()
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {

@@ -33,7 +33,7 @@ func (d *subdomain) addPhase(x *Runner, phase int) error {
 	for i := range x.step.Stages {
 		made, err := d.newStage(x, i, int64(phase), found)
 		if err != nil {
-			return fmt.Errorf("stage %d %q: %w", i, x.step.Stages[i].Name, err)
+			return fmt.Errorf("stage %d %q: %w", i, x.step.Stages[i].title(), err)
 		}
 		stages = append(stages, made)
 	}

@@ -32,7 +32,7 @@ func unfused(x *Runner) error {
 	for i := range x.step.Stages {
 		st := &x.step.Stages[i]
 		if st.Point == nil {
-			return fmt.Errorf("makes steps of point functions alone, and stage %d %q is none", i, st.Name)
+			return fmt.Errorf("makes steps of point functions alone, and stage %d %q is none", i, st.title())
 		}
 		for _, rank := range x.local {
 			if _, err := x.stores(rank, i, 0); err != nil {

@@ -56,10 +56,10 @@ func (d *definition) suits(x *Runner, o Options) error {
 	}
 	for i, st := range x.step.Stages {
 		if d.needs.Steady && st.changes() {
-			return fail("makes steps without the host, and what stage %d %q queues changes from step to step", i, st.Name)
+			return fail("makes steps without the host, and what stage %d %q queues changes from step to step", i, st.title())
 		}
 		if d.needs.Swept && st.Kernels != nil {
-			return fail("sweeps the stages itself, and stage %d %q has kernels of its own", i, st.Name)
+			return fail("sweeps the stages itself, and stage %d %q has kernels of its own", i, st.title())
 		}
 	}
 	if len(d.needs.Orders) > 0 && !slices.Contains(d.needs.Orders, o.Order) {

@@ -23,8 +23,8 @@ type Step struct {
 	// stages, and all stages but the last of a group sweep ghosts too, as far as the rest of the group needs them. So every
 	// variable has ghosts, with edges and corners, Group times as wide as the stages of a step reach together: those of a
 	// halo.WideHalo. Boxes of kernels of the caller's own then reach beyond the subdomain, and along periodic axes beyond the grid.
-	// Faces with kernels of their own, staggered variables, and point functions that ask where a point lies, where an axis is
-	// periodic, are refused.
+	// Faces with kernels of their own, staggered variables, and point functions that ask where a point lies along a periodic
+	// axis, are refused.
 	Group int
 }
 
@@ -32,7 +32,7 @@ type Step struct {
 // subdomain its own, by a point function or by kernels of the caller's own. What it writes it may
 // read only at the point itself.
 type Stage struct {
-	Name   string // for errors
+	Name   string // for errors, which call it after its point function where this is empty
 	Reads  []Access
 	Writes []Access
 
@@ -70,14 +70,22 @@ func (st *Stage) kernels(r Region) (launch Launch, err error) {
 	}, nil
 }
 
+// title is what errors call a stage.
+func (st *Stage) title() string {
+	if st.Name == "" && st.Point != nil {
+		return st.Point.Name
+	}
+	return st.Name
+}
+
 // parameters calls Parameters, where set; else they are nil.
 func (st *Stage) parameters(step int64) (p any, err error) {
 	if st.Parameters == nil {
 		return nil, nil
 	}
-	defer streams.Caught(&err, "Stage.Parameters of stage", st.Name)
+	defer streams.Caught(&err, "Stage.Parameters of stage", st.title())
 	if p = st.Parameters(step); p == nil {
-		return nil, fmt.Errorf("scheme: Stage.Parameters of stage %q returned nil for step %d: it returns a pointer to the parameters of each step", st.Name, step)
+		return nil, fmt.Errorf("scheme: Stage.Parameters of stage %q returned nil for step %d: it returns a pointer to the parameters of each step", st.title(), step)
 	}
 	return p, nil
 }

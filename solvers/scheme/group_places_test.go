@@ -1,0 +1,125 @@
+package scheme_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels/sweep"
+	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
+)
+
+// floor is a point function that asks where a point lies along y alone.
+var floor = sweep.Point{
+	Name: "floor_of", Dims: 2,
+	CUDA: `
+template <typename P> __device__ __forceinline__ void floor_of(P &p) {
+	const double below = p.j() == 0 ? -p.at(u) : p.at(u, 0, -1, 0);
+	p.set(next, 0.25 * (p.at(u, -1, 0, 0) + p.at(u, 1, 0, 0) + below + p.at(u, 0, 1, 0)) + 0.125 * p.j());
+}`,
+	Go: func(r *sweep.Row) {
+		u := func(dx, dy int) []float64 { return sweep.At[float64](r, "u", dx, dy, 0) }
+		now, west, east, south, north, next := u(0, 0), u(-1, 0), u(1, 0), u(0, -1), u(0, 1), sweep.At[float64](r, "next", 0, 0, 0)
+		for i := range next {
+			below := south[i]
+			if r.J == 0 {
+				below = -now[i]
+			}
+			next[i] = float64(0.25*(west[i]+east[i]+below+north[i])) + float64(0.125*float64(r.J))
+		}
+	},
+}
+
+// floorLoop makes the steps of floor on one array.
+func floorLoop(nx, ny, steps int, start func(p domain.Vec) float64) []float64 {
+	u, v := make([]float64, nx*ny), make([]float64, nx*ny)
+	for i := range u {
+		u[i] = start(domain.Vec{i % nx, i / nx})
+	}
+	for range steps {
+		for i := range v {
+			x, y := i%nx, i/nx
+			below := -u[i]
+			if y > 0 {
+				below = u[i-nx]
+			}
+			v[i] = float64(0.25*(u[y*nx+(x+nx-1)%nx]+u[y*nx+(x+1)%nx]+below+u[min(y+1, ny-1)*nx+x])) + float64(0.125*float64(y))
+		}
+		u, v = v, u
+	}
+	return u
+}
+
+// Steps in groups may ask where a point lies along an axis that is not periodic, also where another one is.
+func TestGroupsBesideAPeriodicAxis(t *testing.T) {
+	const nx, ny, steps = 13, 14, 8
+	start := func(p domain.Vec) float64 { return float64((p[0]*7+p[1]*5)%11) / 8 }
+	want := floorLoop(nx, ny, steps, start)
+	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
+		for _, parts := range []domain.Vec{{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {2, 2, 1}} {
+			for _, name := range []scheme.Scheme{scheme.TwoStream, scheme.Assisted, scheme.Blocked, scheme.Fused, scheme.Resident} {
+				if int(parts.Product()) > len(set.Devices) {
+					continue
+				}
+				t.Run(fmt.Sprintf("scheme=%s/parts=%dx%d", name, parts[0], parts[1]), func(t *testing.T) {
+					got, err := floorRun(t, set, []int{nx, ny}, parts, name, steps, start)
+					if errors.Is(err, scheme.ErrUnsuited) && set.Devices[0].Backend != streams.Host {
+						t.Skip("SKIPPED: ", err)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					for i, v := range got {
+						if v != want[i] {
+							t.Fatalf("point %d %d: got %v, want %v", i%nx, i/nx, v, want[i])
+						}
+					}
+				})
+			}
+		}
+	})
+}
+
+// floorRun makes the steps of floor in groups of three, on a grid that is periodic along x.
+func floorRun(t *testing.T, set *testdevices.Set, size []int, parts domain.Vec, name scheme.Scheme, steps int64, start func(p domain.Vec) float64) ([]float64, error) {
+	grid, err := domain.NewGrid(size, [3]bool{true})
+	if err != nil {
+		return nil, err
+	}
+	cut, err1 := domain.Decompose(grid, parts)
+	place, err2 := halo.Place(cut, set.Devices[:parts.Product()])
+	wide, err3 := halo.NewWideHalo(cut, domain.UniformRadius(2, 1), 3)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
+	u, err := scheme.NewVariable(place, wide.Spec(halo.Spec{Name: "u", Element: halo.Float64}), 2)
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { u.Close() })
+	u.Boundary = boundary.All(boundary.Condition{Kind: boundary.Neumann})
+	step := &scheme.Step{Name: "floor", Group: wide.Steps, Stages: []scheme.Stage{{
+		Reads: []scheme.Access{u.At(0, stencil.Star(2, 1))}, Writes: []scheme.Access{u.At(1, nil).Named("next")}, Point: &floor,
+	}}}
+	plan, err1 := step.Plan(set.Links, p2p.Direct)
+	err2 = halo.FillPoints(u.Level(0), start)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	run, err := scheme.NewRunner(t.Context(), step, plan, set.Compiler)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	if _, err := run.Run(t.Context(), scheme.Options{Scheme: name, Steps: steps}); err != nil {
+		return nil, err
+	}
+	return halo.ReadAll[float64](u.Level(run.Done()))
+}
