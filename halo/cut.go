@@ -98,9 +98,17 @@ func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err erro
 		parts, err = domain.AutoParts(grid, n, width)
 	}
 	if err != nil {
-		return parts, optionError("Devices.Count", "%w: open fewer devices or take a larger grid", err)
+		return parts, tooSmall(err, n)
 	}
 	return parts, nil
+}
+
+// tooSmall is the error of a grid that is too small for so many devices.
+func tooSmall(err error, devices int) error {
+	if devices == 1 {
+		return optionError("Devices.Count", "%w: take a larger grid", err)
+	}
+	return optionError("Devices.Count", "%w: open fewer devices or take a larger grid", err)
 }
 
 // fixedParts returns the parts that were asked for, if they are for n devices, or, where n
