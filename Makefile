@@ -50,11 +50,11 @@ run: build ## build halox and run a sample config (SAMPLE=...), with a picture u
 # into them.
 test: ## run all tests, with a part of what is long, by HALOX_TEST_SEED; TESTFLAGS are flags
 	@echo HALOX_TEST_SEED=$(HALOX_TEST_SEED)
-	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-w $(TESTFLAGS) ./...
+	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-s $(TESTFLAGS) ./...
 
 # See Long in internal/testdevices.
 test-long: ## run all tests whole: all programs for all generations of GPUs, all seeds, all seeded faults
-	HALOX_TEST_LONG=1 $(GO) test -timeout 20m $(TESTFLAGS) ./...
+	HALOX_TEST_LONG=1 $(GO) test -timeout 60m $(TESTFLAGS) ./...
 
 # Under the detector and without cgo, studies of numbers and lists of cases whose threads are the same are shorter, tests whose
 # threads are those of other tests are skipped, and what C++ and CUDA do by themselves is left out: see Again, Turn, Once and
@@ -80,7 +80,7 @@ lint: ## check the format, the code and its imports; the format of CUDA where ma
 	@if test -x $(CLANG_FORMAT); then $(FORMAT_CUDA) --dry-run -Werror; else echo "kernels/cu: format not checked, see make format-cuda"; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
-	$(GO) test ./internal/rooms
+	HALOX_TEST_SEED=0 $(GO) test ./internal/rooms
 
 format-cuda: $(CLANG_FORMAT) ## format the CUDA sources, by clang-format, which it gets into .tools
 	$(FORMAT_CUDA) -i

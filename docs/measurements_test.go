@@ -90,7 +90,7 @@ func TestMeasurementsComeFromRecords(t *testing.T) {
 
 // A digit that is changed on a page, wherever it is, or in a record, whichever it is, is found.
 func TestAChangedDigitIsFound(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 0, 4)
 	for _, name := range pagesOfRecords {
 		text := read(t, name)
 		p := newPage()

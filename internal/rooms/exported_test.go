@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
 )
 
 // public lists by package what stays exported though nothing here uses it, "*" for all.
@@ -55,6 +57,7 @@ var public = map[string][]string{
 // Exported is what a user needs: another package, an example, a page or an Example uses it.
 // Fields are not looked at, nor methods of interfaces.
 func TestExportedIsUsed(t *testing.T) {
+	testdevices.InTurn(t, 0, 4)
 	packages, exports := list(t)
 	l := newLoader(exports)
 	used, byTests := pages(t), map[string]bool{}

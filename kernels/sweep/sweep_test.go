@@ -209,6 +209,7 @@ func TestRefusedArrays(t *testing.T) {
 // The compiler's messages name the file and the line of the source, and offsets that the accesses
 // do not have are told apart from other errors.
 func TestErrorsOfSources(t *testing.T) {
+	testdevices.InTurn(t, 2, 4)
 	c := testdevices.Compiler(t)
 	for name, one := range map[string]struct {
 		old, new string
