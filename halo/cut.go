@@ -103,14 +103,6 @@ func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err erro
 	return parts, nil
 }
 
-// tooSmall is the error of a grid that is too small for so many devices.
-func tooSmall(err error, devices int) error {
-	if devices == 1 {
-		return optionError("Devices.Count", "%w: take a larger grid", err)
-	}
-	return optionError("Devices.Count", "%w: open fewer devices or take a larger grid", err)
-}
-
 // fixedParts returns the parts that were asked for, if they are for n devices, or, where n
 // is 0, for those of the session.
 func (c Cutting) fixedParts(s *Session, n int) (domain.Vec, error) {

@@ -48,6 +48,14 @@ func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Errorf(format, args...)}
 }
 
+// tooSmall is the error of a grid that is too small for so many devices.
+func tooSmall(err error, devices int) error {
+	if devices == 1 {
+		return optionError("Devices.Count", "%w: take a larger grid", err)
+	}
+	return optionError("Devices.Count", "%w: open fewer devices or take a larger grid", err)
+}
+
 // open reports whether it is left to halox how many devices are used.
 func (d Devices) open() bool { return d.Count == 0 && len(d.IDs) == 0 }
 

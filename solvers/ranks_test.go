@@ -13,7 +13,6 @@ import (
 // The kernel of scheme ranks, on GPUs that the CPU plays, gives the bits and norms of the reference: with several
 // tiles a GPU, of whole groups and of single points, walls of all kinds, and cuts along each axis.
 func TestRanksOnCPU(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
 	const steps = 9
 	for _, c := range []conformance{
 		{"plane", problem(t, []int{70, 9}, kernels.Float64, "dnpp"), []domain.Vec{{1, 1, 1}, {2, 2, 1}}},

@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,12 @@ import (
 // Sweeps of all stencils are timed, and what follows of their times is right.
 func TestBenchSweep(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
-	plot, stencils := filepath.Join(t.TempDir(), "s.png"), testdevices.Again(2, sweep.Stencils())
+	plot, stencils := filepath.Join(t.TempDir(), "s.png"), testdevices.Again(1, sweep.Stencils())
+	for _, one := range []string{"5-point", "7-point"} { // of each number of dimensions
+		if !slices.Contains(stencils, one) {
+			stencils = append(stencils, one)
+		}
+	}
 	_, r := measure(t, "sweep", "--backend", "host", "--stencils", strings.Join(stencils, ","), "--points-2d", "8,32", "--points-3d", "1,8",
 		"--budget", "100us", "--plot", plot, "--sums", "reproducible,fast")
 	drawn(t, plot)

@@ -52,7 +52,6 @@ func differ(a, b grid) int {
 // Ranks give the bits of the reference on any number of devices, however many share the levels and rows; a second run
 // goes on where the first has ended.
 func TestRanks(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
 	const steps = 3 // odd: the second run begins with the other field
 	for _, c := range []struct {
 		problem problem
@@ -94,7 +93,6 @@ func TestRanks(t *testing.T) {
 
 // So does halox under every scheme.
 func TestStreams(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
 	const steps = 3
 	p := problem{13, 6, 3}
 	exampletest.EachSession(t, 3, func(t *testing.T, s *halo.Session) {
@@ -221,7 +219,6 @@ func TestShare(t *testing.T) {
 
 // Ranks, schemes and graphs give the same bits on each backend, which are those of the reference.
 func TestOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
 	sums := exampletest.Sums{}
 	for _, c := range []struct {
 		devices int

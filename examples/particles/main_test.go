@@ -102,7 +102,6 @@ func differ(a, b []particle) int {
 
 // All methods give the bits of the reference on any number of devices, for any number of ranks.
 func TestBits(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
 	const steps = 12
 	cases := []struct {
 		what      string
@@ -288,7 +287,6 @@ func TestReference(t *testing.T) {
 
 // Ranks, streams and graphs give the same bits on each backend, which are those of the reference.
 func TestOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
 	sums := exampletest.Sums{}
 	for _, c := range []struct {
 		devices int

@@ -21,7 +21,6 @@ func TestMain(m *testing.M) {
 // Ranks, streams and graphs give one eigenvalue and one vector, those of the reference, with the same bits on each
 // backend.
 func TestOneVector(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
 	sums := exampletest.Sums{}
 	for _, c := range []struct {
 		devices int

@@ -45,7 +45,6 @@ func newBlockTable(b *kerneltest.Bench, list []pack.Block, o pack.BlockOptions) 
 }
 
 func TestBlocks(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
 	eachList(t, func(b *kerneltest.Bench, l blockList) {
 		for i, w := range blockWays() {
 			every := 2

@@ -41,7 +41,6 @@ func newUnitTable(b *kerneltest.Bench, list []pack.Block, o pack.UnitOptions) li
 }
 
 func TestUnits(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
 	eachList(t, func(b *kerneltest.Bench, l blockList) {
 		for i, w := range unitWays() {
 			every := 2

@@ -21,7 +21,7 @@ func compiled() []kernels.Program {
 	}
 	var some []kernels.Program
 	for i, each := range kinds() {
-		if testdevices.Turn(i, 3, 3) {
+		if testdevices.Turn(i, 6, 6) {
 			some = append(some, each[(i+i/3+testdevices.Seed()/3)%len(each)])
 		}
 	}

@@ -198,7 +198,11 @@ func (g *wideGrid[T]) behind(p domain.Vec, kind byte) bool {
 // group makes the tiles of all ranks.
 func (g *wideGrid[T]) group(limit time.Duration) *step.WideTileGroup {
 	g.t.Helper()
-	group := kerneltest.Must(step.NewWideTileGroup(g.all[0].Compiler, g.stencil, g.real, sums.Reproducible, g.ranks, g.steps, limit))(g.t)
+	group, err := step.NewWideTileGroup(g.all[0].Compiler, g.stencil, g.real, sums.Reproducible, g.ranks, g.steps, limit)
+	if errors.Is(err, step.ErrNoTiles) && testdevices.OnCPU(g.all[0].Device) {
+		g.t.Skip("SKIPPED: shared memory on the CPU has no room for it: ", err)
+	}
+	kerneltest.Check(g.t, err)
 	g.t.Cleanup(func() {
 		if err := group.Close(); err != nil {
 			g.t.Error(err)
@@ -312,11 +316,10 @@ func launches(r *rand.Rand) (all []int64) {
 // Tiles with wide ghosts give the bits and norms of plain loops, and leave all ghosts of the fields: of any size, cut, walls and type, in
 // launches of any number of steps, from odd and even steps and exchanges on, and across those of number 2^32; also where warps pause.
 func TestWideTiles(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
 	eachGPU(t, 4, func(t *testing.T, set *testdevices.Set) {
 		cases, most := 60, 40
 		if testdevices.OnCPU(set.Devices[0]) {
-			cases, most = len(testdevices.Again(3, testdevices.Some(5, testdevices.Numbers(20)))), 15
+			cases, most = len(testdevices.Again(3, testdevices.Some(3, testdevices.Numbers(18)))), 15
 		}
 		r := rand.New(rand.NewPCG(6, uint64(testdevices.Seed())))
 		paused := kerneltest.Must(set.Disturbed(func(*streams.Device) []string { return []string{"PAUSES"} }))(t)
@@ -340,7 +343,6 @@ func TestWideTiles(t *testing.T) {
 
 // A launch with checks has the norms of plain loops, ends where one of them says so, within a group too, and leaves the fields as they were then.
 func TestWideTilesCheck(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
 		for i, c := range testdevices.Again(1, testdevices.Some(1, []wideCase{
 			{domain.Vec{9, 8, 11}, domain.Vec{1, 1, 2}, 3, "mmvmpp", kernels.Float64}, {domain.Vec{23, 31, 1}, domain.Vec{2, 1, 1}, 4, "ppvv", kernels.Float64},

@@ -15,7 +15,6 @@ import (
 // The CUDA source of every sample gives the bits of its twin, in boxes of many shapes, arrays that
 // lie in memory in several ways, and nothing but the boxes changes.
 func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		device := set.Devices[0]
 		all := samples()

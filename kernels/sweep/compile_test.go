@@ -86,9 +86,9 @@ func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
 }
 
 // generationsOf returns the generations of GPUs for which one of four kinds of programs is compiled for the i-th sample: all if
-// tests are long. Otherwise one of the kinds is compiled for every fourth sample, for one generation, by the seed.
+// tests are long. Otherwise one of the kinds is compiled for every eighth sample, for one generation, by the seed.
 func generationsOf(kind, i int) []string {
-	if !testdevices.Turn(kind+i+i/4, 16, 16) {
+	if !testdevices.Turn(kind+i+i/4, 32, 32) {
 		return nil
 	}
 	return testdevices.Generations(i / 4)

@@ -30,7 +30,10 @@ func TestPasses(t *testing.T) {
 		all := testdevices.Again(3, stencils(t))
 		every := 4
 		if testdevices.OnCPU(b.Device) {
-			all, every = testdevices.Some(4, all), 2 // each program takes a second to compile
+			all, every = nil, 2 // each program takes a second to compile
+			for _, same := range byKernel(t) {
+				all = append(all, testdevices.Some(1, same)...)
+			}
 		}
 		for i, s := range all { // of either type if tests are long, else of one or none by turns
 			if testdevices.Turn(i, every, 2) {
@@ -41,6 +44,20 @@ func TestPasses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// byKernel returns the stencils with a kernel of their own, for each kernel, and last those without.
+func byKernel(t *testing.T) [][]stencil.Stencil {
+	kernel := map[int]int{5: 0, 7: 1, 13: 2, 19: 3, 27: 3}
+	all := make([][]stencil.Stencil, 5)
+	for _, s := range stencils(t) {
+		k, has := kernel[s.Points()]
+		if !has {
+			k = len(all) - 1
+		}
+		all[k] = append(all[k], s)
+	}
+	return all
 }
 
 // Kernels whose levels are in registers do it where most tiles meet no wall, where tiles are whole and where they are not, between walls and without.

@@ -32,7 +32,7 @@ func TestPassesOfPointFunctionsCompileWithoutSpills(t *testing.T) {
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for i, p := range pointPrograms(t) {
 		for k, target := range generations {
-			if testdevices.Turn(i+16*k, 48, 48) { // some for each generation
+			if testdevices.Turn(i+32*k, 96, 96) { // some for each generation
 				kerneltest.WithoutSpills(t, c, p.String(), p, target)
 			}
 		}

@@ -79,7 +79,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for k, target := range generations {
 		for i, p := range programs(t, target) {
-			if testdevices.Turn(i+60*k, 180, 180) { // some for each generation
+			if testdevices.Turn(i+120*k, 360, 360) { // some for each generation
 				kerneltest.WithoutSpills(t, c, p.String(), p, target)
 			}
 		}
