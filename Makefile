@@ -52,7 +52,7 @@ test: ## run all tests, with a part of what is long, by HALOX_TEST_SEED; TESTFLA
 	@echo HALOX_TEST_SEED=$(HALOX_TEST_SEED)
 	$(GO) test -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -ldflags=-s $(TESTFLAGS) ./...
 
-# See Long in internal/testdevices.
+# See Long in internal/testdevices. Some packages take longer than the 10 minutes that go test allows.
 test-long: ## run all tests whole: all programs for all generations of GPUs, all seeds, all seeded faults
 	HALOX_TEST_LONG=1 $(GO) test -timeout 60m $(TESTFLAGS) ./...
 

@@ -19,7 +19,7 @@ func checkRun(ctx context.Context, file string, c *configs.Run) error {
 	return errors.Join(checkProblem(ctx, file, c), checkOutputs(file, c.Output, possible))
 }
 
-// checkProblem is checkRun for who writes no outputs.
+// checkProblem is checkRun without the outputs, for commands that write none.
 func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 	during(ctx, "checking the config", nil)
 	p, err := newProblem(c)
@@ -97,7 +97,7 @@ func checkHost(p *solvers.Problem, cut *domain.Decomposition) (err error) {
 	return solvers.Fit(p, place)
 }
 
-// wide adds to an error that ends with what to do what widths come of, where several steps go between two exchanges.
+// wide adds to an error, whose text ends with what to do, that fewer steps between two exchanges would do too, if there are several.
 func wide(p *solvers.Problem, err error) error {
 	if err == nil || p.Group == 1 {
 		return err

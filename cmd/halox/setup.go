@@ -71,8 +71,8 @@ func (w *setup) planned(ctx context.Context) (err error) {
 	return err
 }
 
-// tooWide is the error of a cut, under its key. Where the cut lacks the layers that several steps between two exchanges need, it names
-// these too: parts that the config names, or those of the devices of all processes.
+// tooWide puts the error of a cut under the key of the config that it is of. Where several steps go between two exchanges, it says
+// that fewer would do too, if the cut lacks layers.
 func (w *setup) tooWide(err error) error {
 	if w.config.Decomposition != nil && w.problem.Group > 1 {
 		return cmp.Or(checkCut(w.config, w.problem), inConfig(err))

@@ -41,9 +41,9 @@ func Numbers(n int) (all []int) {
 	return all
 }
 
-// InTurn skips a test but in the i-th of n turns: one that takes long, and of which other tests find most. Of any n seeds that follow
-// a multiple of n each turn has one. It skips nothing if tests are long, where tests run again, and where no seed is given, as for who
-// works on a package.
+// InTurn skips a test unless the seed has the i-th of n turns. It is for tests that take long and whose faults other tests mostly find
+// too. Each turn comes once in the n seeds from a multiple of n. InTurn skips nothing if tests are long, where tests run again, and
+// without a seed, as for who works on a package.
 func InTurn(t testing.TB, i, n int) {
 	t.Helper()
 	if !again && !Long() && Seed() > 0 && turnOf(Seed(), n) != i {
@@ -51,8 +51,8 @@ func InTurn(t testing.TB, i, n int) {
 	}
 }
 
-// turnOf returns which of n turns a seed has: the sum of its digits to the base n, modulo n. The seeds of a turn have all remainders,
-// of division by whatever number: so Some and Turn come to all cases of a test that has its turn.
+// turnOf returns which of n turns a seed has: the sum of its digits in base n, modulo n. The seeds of a turn have all remainders
+// modulo any number, so that Some and Turn reach all cases of a test that has turns. With seed modulo n they would reach a part.
 func turnOf(seed, n int) int {
 	turn := seed
 	for rest := seed; n > 1 && rest >= n; {

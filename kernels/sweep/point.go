@@ -84,7 +84,7 @@ func (p Point) Momentary() bool {
 	return p.linear == nil && (p.CUDA == "" || momentCall.MatchString(p.CUDA))
 }
 
-// placeCall finds what of a source depends on where a point lies.
+// placeCalls find, for each axis, the calls in a source by which a function asks for an index or a coordinate.
 var placeCalls = [3]*regexp.Regexp{
 	regexp.MustCompile(`\.\s*[ix]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[jy]\s*\(\s*\)`), regexp.MustCompile(`\.\s*[kz]\s*\(\s*\)`),
 }

@@ -32,8 +32,8 @@ type RankSpan struct {
 // RankKernel is the name of the kernel in the source of RankSteps.
 const RankKernel = "rank_steps"
 
-// A rank has 512 threads, with 128 registers each, of which columns take so many by the estimate; half as many threads where
-// registers are scarce.
+// A rank has at most 512 threads, for each of which there are 128 registers, and half as many threads where registers are scarce. With
+// columns of more registers, by the estimate of plan.registers, some stencils spill.
 const (
 	rankThreads         = 512
 	registersOfAColumn  = 76

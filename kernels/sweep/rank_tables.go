@@ -85,18 +85,18 @@ type rankColumns struct {
 	threads [3]int // how many a rank has, counted in columns along x, y and the layers
 }
 
-// columnsOf returns the columns of a tile that has so many points, in groups: such that no thread takes more layers than it must, and
-// of those the longest, since a layer is read for those beside it too.
+// columnsOf returns the columns of a tile of a size, in groups of so many points. It takes the number of layers with the least loads by a
+// thread: a thread takes its columns one after the other, and for each also loads the layers before and behind.
 func (s *RankSteps) columnsOf(size [3]int, group int) (best rankColumns) {
 	nx, ny, deep := max(1, size[0]/group), max(1, size[1]), max(1, size[2])
 	if s.plan().point.Dims == 2 {
 		ny, deep = 1, ny
 	}
+	const beside = 2 // layers that a column loads beside its own
 	threads, least := s.Threads(), 0
 	for layers := s.layers(); layers >= 1; layers-- {
 		turns := ceil(nx*ny*ceil(deep, layers), threads)
-		const more = 2 // as a thread loads beside its layers
-		if cost := turns * (layers + more); best.layers == 0 || cost < least {
+		if cost := turns * (layers + beside); best.layers == 0 || cost < least {
 			least, best.layers = cost, layers
 		}
 	}
