@@ -23,18 +23,18 @@ import (
 var soak = flag.Duration("soak", 2*time.Second, "how long TestSoak takes for each backend")
 
 // disturbing returns the set with a compiler that disturbs the steps of its first device.
-func disturbing(set *testdevices.Set, what ...string) *testdevices.Set {
-	other := *set
-	other.Compiler = kernels.NewCompiler(kernels.Options{
-		NVRTC: os.Getenv("HALOX_NVRTC"),
-		Disturb: func(d *streams.Device) []string {
-			if d == set.Devices[0] {
-				return what
-			}
-			return nil
-		},
+func disturbing(t *testing.T, set *testdevices.Set, what ...string) *testdevices.Set {
+	t.Helper()
+	other, err := set.Disturbed(func(d *streams.Device) []string {
+		if d == set.Devices[0] {
+			return what
+		}
+		return nil
 	})
-	return &other
+	if err != nil {
+		t.Fatal(err)
+	}
+	return other
 }
 
 // Problems of all kinds and sizes give the bits of a scheme without whole steps, by one
@@ -43,7 +43,7 @@ func TestSoak(t *testing.T) {
 	testdevices.InTurn(t, 1, 2)
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-		disturbed := disturbing(set, "PAUSES")
+		disturbed := disturbing(t, set, "PAUSES")
 		runs, steps := 0, int64(0)
 		for end := time.Now().Add(*soak); time.Now().Before(end) && !t.Failed(); runs++ {
 			c := newSoakCase(t, random, set)
@@ -158,7 +158,7 @@ func runOnAFailingGPU(t *testing.T) {
 	set := testdevices.GPUs(t)
 	n := min(4, len(set.Devices))
 	p := problem(t, []int{96, 96, 24 * n}, kernels.Float64, "dddddd")
-	dying := disturbing(set, "DIES_AT=3001")
+	dying := disturbing(t, set, "DIES_AT=3001")
 	const limit = 2 * time.Second
 	run := func(steps int64) error {
 		s := prepare(t, dying, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})

@@ -74,16 +74,6 @@ func CPUApart(t testing.TB, n int) *Set {
 	return cpu(t, n, cudafake.WithoutPeer)
 }
 
-// Disturbed has the compiler of CPU define for each device's programs what the function returns.
-func (s *Set) Disturbed(define func(d *streams.Device) []string) (*Set, error) {
-	options, err := optionsForCPU()
-	if err != nil {
-		return nil, err
-	}
-	options.Disturb = define
-	return &Set{Devices: s.Devices, Links: s.Links, Compiler: kernels.NewCompiler(options)}, nil
-}
-
 func cpu(t testing.TB, n int, flags ...string) *Set {
 	t.Helper()
 	compiler, err := compilerForCPU()
