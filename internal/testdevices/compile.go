@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/nvrtc/usages"
 	"github.com/halox/halox/kernels"
 )
 
@@ -32,8 +33,12 @@ func Compile(t *testing.T, source kernels.Source, named ...string) {
 		named = Generations(1)
 	}
 	for _, arch := range named {
-		if _, err := c.Compile(source, arch); err != nil {
+		image, err := c.Compile(source, arch)
+		if err != nil {
 			t.Error(err)
+		}
+		for _, lost := range usages.LostSigns(image) {
+			t.Errorf("%s: compilers lose the sign of what is negated here: %s", arch, lost)
 		}
 	}
 }

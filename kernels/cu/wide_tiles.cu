@@ -80,7 +80,8 @@ __device__ __forceinline__ void sweep(const TileThread &w, const Column &c, cons
 	enum { BATCH = batch<NORMS>() };
 	static_assert(BATCH <= 8, "less than a batch is at most 4, 2 and 1");
 	const int reach = left - c.outside, n = c.deep;
-	const int begin = max(first_plane(), max(c.from, -left));
+	// Not with -left in an inner max: NVRTC 13.0 loses the sign of what is negated there.
+	const int begin = max(0, max(first_plane() + left, c.from + left)) - left;
 	const int end = min(first_plane() + COLUMN, min(c.to, n + left));
 	if (reach < 0 || begin >= end) return;
 	const int at = c.cell + (begin + GHOSTS_DEPTH) * PLANE;

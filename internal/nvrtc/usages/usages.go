@@ -18,7 +18,7 @@ import (
 const verbose = "--ptxas-options=-v"
 
 // Of compiles a source with the options, or reads from the folder what that gave before, and returns what
-// its kernels need. A folder that cannot be written keeps nothing.
+// its kernels need. It refuses what compilers are known to get wrong. A folder that cannot be written keeps nothing.
 func Of(c *nvrtc.Compiler, folder string, s nvrtc.Source, options []string) ([]nvrtc.KernelUsage, error) {
 	options = append(options[:len(options):len(options)], verbose)
 	key, err := keyOf(c, s, options)
@@ -32,6 +32,9 @@ func Of(c *nvrtc.Compiler, folder string, s nvrtc.Source, options []string) ([]n
 	r, err := c.Compile(s, options)
 	if err != nil {
 		return nil, err
+	}
+	if lost := LostSigns(r.Image); len(lost) > 0 {
+		return nil, fmt.Errorf("compilers lose the sign of what is negated here: %q", lost)
 	}
 	found, err := parse(r.Log)
 	if err == nil {

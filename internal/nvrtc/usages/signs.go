@@ -1,0 +1,52 @@
+package usages
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// What PTX makes of integers: the negative of one, and the largest or smallest of two.
+var (
+	body     = regexp.MustCompile(`\.(?:entry|func) `)
+	negative = regexp.MustCompile(`neg\.s32\s+(%r\d+), %r\d+;`)
+	extremum = regexp.MustCompile(`(max|min)\.s32\s+(%r\d+), (\S+), (\S+);`)
+)
+
+// LostSigns returns where an image has the largest or smallest of three integers, one of them negated, as max(a, max(b, -c)). Of these
+// NVRTC 13.0 to 13.3 make one instruction for sm_90 and later, and lose the sign; where one of the three is 0 they make another, which is right.
+// The image was compiled with -lineinfo: it has its PTX then.
+func LostSigns(image []byte) (found []string) {
+	text := bytes.ReplaceAll(image, []byte{0}, []byte{'\n'})
+	starts := body.FindAllIndex(text, -1)
+	for i, start := range starts {
+		end := len(text)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		found = append(found, lostSignsOf(text[start[0]:end])...)
+	}
+	return found
+}
+
+func lostSignsOf(kernel []byte) (found []string) {
+	negated := map[string]bool{}
+	for _, m := range negative.FindAllSubmatch(kernel, -1) {
+		negated[string(m[1])] = true
+	}
+	all := extremum.FindAllStringSubmatch(string(kernel), -1)
+	for _, inner := range all {
+		for _, outer := range all {
+			kind, made := inner[1], inner[2]
+			if outer[1] != kind || !slices.Contains(outer[3:], made) {
+				continue
+			}
+			operands := slices.Concat(inner[3:], outer[3:])
+			if !slices.Contains(operands, "0") && slices.ContainsFunc(operands, func(o string) bool { return negated[o] }) {
+				found = append(found, fmt.Sprintf("%s %s", inner[0], outer[0]))
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,21 @@
+package testdevices
+
+import (
+	"os"
+
+	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/streams"
+)
+
+// Disturbed returns the set with a compiler that defines for each device's programs what the function returns.
+func (s *Set) Disturbed(define func(d *streams.Device) []string) (*Set, error) {
+	options := kernels.Options{NVRTC: os.Getenv("HALOX_NVRTC")}
+	if OnCPU(s.Devices[0]) {
+		var err error
+		if options, err = optionsForCPU(); err != nil {
+			return nil, err
+		}
+	}
+	options.Disturb = define
+	return &Set{Devices: s.Devices, Links: s.Links, Compiler: kernels.NewCompiler(options)}, nil
+}
