@@ -78,7 +78,8 @@ func (h *hostState) reason() error {
 // join waits until the ranks of a device have ended.
 func (w *World) join(m *member) error {
 	h := w.host.state
-	for over := time.Now(); ; time.Sleep(20 * time.Microsecond) {
+	var idle pause
+	for over := time.Now(); ; idle.nap() {
 		done, err := m.ended.Done()
 		if done || err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/halox/halox/internal/nap"
 	"github.com/halox/halox/streams"
 )
 
@@ -143,7 +144,14 @@ type pause struct {
 	turns int
 }
 
-func (p *pause) wait() {
+// wait is for a loop beside many others.
+func (p *pause) wait() { p.turn(time.Sleep) }
+
+// nap is for a loop beside few others: it keeps its thread while it sleeps. By Go's timer each sleep is a millisecond where a process does
+// nothing but wait for GPUs.
+func (p *pause) nap() { p.turn(nap.Sleep) }
+
+func (p *pause) turn(sleep func(time.Duration)) {
 	const yields, longest = 50, 200
 	if p.turns == 0 {
 		p.begun = time.Now()
@@ -153,7 +161,7 @@ func (p *pause) wait() {
 		runtime.Gosched()
 		return
 	}
-	time.Sleep(time.Duration(min(p.turns-yields, longest)) * time.Microsecond)
+	sleep(time.Duration(min(p.turns-yields, longest)) * time.Microsecond)
 }
 
 // waited returns how long the loop has waited.

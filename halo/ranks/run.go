@@ -184,7 +184,7 @@ func (w *World) end(why error) {
 // watch waits until the ranks of all devices have ended. It ends all where one has failed, where a device has,
 // when the context ends, and when another process ends the run.
 func (w *World) watch(ctx context.Context, proxy *proxy) error {
-	const pause = 20 * time.Microsecond
+	var idle pause
 	var failed error
 	fail := func(err error) {
 		if err != nil && failed == nil {
@@ -221,7 +221,9 @@ func (w *World) watch(ctx context.Context, proxy *proxy) error {
 		if grace := w.options.Limit + 10*time.Second; time.Since(begun) > grace {
 			return errors.Join(failed, fmt.Errorf("ranks: %s has not ended %v after that", w.program.Name, grace))
 		}
-		time.Sleep(pause)
+		if len(running) > 0 {
+			idle.nap()
+		}
 	}
 	return failed
 }

@@ -40,7 +40,7 @@ var may = map[string][]string{
 	"halo/datatype":                 {},
 	"halo/packing":                  {"halo/datatype", "p2p", "kernels", "kernels/flags", "kernels/pack", "streams", "domain", "internal/cache"},
 	"halo/halotest":                 {"halo", "halo/datatype", "p2p", "kernels", "streams", "domain"},
-	"halo/ranks":                    {"p2p", "p2p/mpi", "kernels", "streams"},
+	"halo/ranks":                    {"internal/nap", "kernels", "p2p", "p2p/mpi", "streams"},
 	"halo/boundary":                 {"halo", "kernels", "kernels/pack", "streams", "domain"},
 	"solvers/scheme":                {"internal/cache", "halo", "halo/boundary", "halo/ranks", "p2p", "kernels", "kernels/reduce", "kernels/sweep", "kernels/temporal", "stencil", "streams", "domain"},
 	"solvers":                       {"solvers/scheme", "halo", "halo/boundary", "kernels", "kernels/sweep", "stencil", "streams", "domain"},

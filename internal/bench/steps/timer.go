@@ -98,19 +98,21 @@ func (t *stepTimer) step(ctx context.Context, most time.Duration) (results.Sampl
 
 // pace finds out how many steps take the time of an interval: an even number, since every other
 // step goes from one field to the other. The first interval, in which threads start, is not
-// looked at.
+// looked at. It tells from one that takes half the time or more: steps are made by launches, which
+// have more steps the longer a run goes on.
 func (t *stepTimer) pace() (int64, error) {
 	if _, err := t.interval(firstInterval); err != nil {
 		return 0, err
 	}
-	for n := int64(firstInterval); ; n *= 4 {
+	for n := int64(firstInterval); ; {
 		took, err := t.interval(n)
 		if err != nil {
 			return 0, err
 		}
-		if took >= intervalTime/4 {
-			fill := float64(n) * float64(intervalTime) / float64(took)
-			return 2 * (int64(fill/2) + 1), nil
+		fill := 2 * (int64(float64(n)*float64(intervalTime)/float64(took)/2) + 1)
+		if took >= intervalTime/2 {
+			return fill, nil
 		}
+		n = min(fill, 4*n)
 	}
 }
