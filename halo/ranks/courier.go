@@ -63,7 +63,7 @@ func (c *courier) serve() error {
 		if some {
 			idle = pause{}
 		} else {
-			idle.nap()
+			idle.serve()
 		}
 	}
 }

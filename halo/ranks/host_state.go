@@ -151,6 +151,18 @@ func (p *pause) wait() { p.turn(time.Sleep) }
 // nothing but wait for GPUs.
 func (p *pause) nap() { p.turn(nap.Sleep) }
 
+// serve is for a loop that serves others: it naps where there are cores enough. Else loops that wake so often take the cores from those whom
+// they serve.
+func (p *pause) serve() {
+	if runtime.GOMAXPROCS(0) > fewCores {
+		p.nap()
+	} else {
+		p.wait()
+	}
+}
+
+const fewCores = 4
+
 func (p *pause) turn(sleep func(time.Duration)) {
 	const yields, longest = 50, 200
 	if p.turns == 0 {

@@ -56,7 +56,7 @@ func (p *proxy) serve() error {
 		if some {
 			idle = pause{}
 		} else {
-			idle.nap()
+			idle.serve()
 		}
 	}
 }

@@ -10,14 +10,13 @@
 // not stored, but read where the point is.
 //
 // Grid: any number of blocks. They share the planes of all tiles; the best is as many as run at the same time. Block: 32 x TEAM threads.
-// Options: REAL; DEPTH; ROWS; TEAM, warps; KEEP, of how many planes of each level a thread holds its points in registers too, 0 to 2; LEAD, how
-// many planes before it is used level 0 is asked for; and planar.cuh.
+// Options: REAL; DEPTH; ROWS; TEAM, warps; LEAD, how many planes before it is used level 0 is asked for; and planar.cuh.
 #include "pass.cuh"
 #include "pass_parts.cuh"
 #include "planar.cuh"
 
 #ifndef DEPTH // for editors
-enum { DEPTH = 2, ROWS = 4, TEAM = 8, KEEP = 1, LEAD = 2 };
+enum { DEPTH = 2, ROWS = 4, TEAM = 8, LEAD = 2 };
 #endif
 
 enum {
@@ -39,7 +38,7 @@ enum {
 	WALL_WEIGHT = 19, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
 
-static_assert(ROWS <= 8 && KEEP <= 2 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
+static_assert(ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
 
 // How tiles of a length lie along an axis: from the first one on, at even distances. The one that has the ghost behind the last point is the last.
 struct Axis {
@@ -104,7 +103,7 @@ struct Row {
 
 // What a thread holds of a level: sums of the plane that came last and of the one before, and its points of as many planes.
 struct Level {
-	REAL newer[ROWS][VECTOR][SUMS], older[ROWS][VECTOR][SUMS], point[2][ROWS][VECTOR];
+	REAL newer[ROWS][VECTOR][SUMS], older[ROWS][VECTOR][SUMS];
 };
 
 // A march of one warp through the planes of a part.
@@ -219,16 +218,14 @@ struct March {
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
 			REAL c[3][VECTOR]; // points of planes p - 1, p, q
-			if (KEEP < 2) load_shared(c[0], at_below + r * ROW);
-			if (KEEP < 1) load_shared(c[1], at_p + r * ROW);
+			load_shared(c[0], at_below + r * ROW);
+			load_shared(c[1], at_p + r * ROW);
 			if (r + 2 <= ROWS) load_shared(row[r + 3 <= ROWS + 1 ? r + 3 : 0].c, in + row_at<EDGE>(r + 2));
 			beside<EDGE>(row[r + 2]);
 			REAL made[VECTOR];
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++) {
 				c[2][v] = row[r + 1].c[v];
-				if (KEEP > 0) c[1][v] = held.point[0][r][v];
-				if (KEEP > 1) c[0][v] = held.point[1][r][v];
 				REAL sum[SUMS];
 				plane_sums([&](int dx, int dy) { return row[r + 1 + dy].at(v + dx); }, sum);
 				made[v] = combine([&](int which, int dz) {
@@ -242,8 +239,6 @@ struct March {
 					held.older[r][v][i] = EDGE && first ? sum[i] : held.newer[r][v][i];
 					held.newer[r][v][i] = sum[i];
 				}
-				held.point[1][r][v] = EDGE && first ? c[2][v] : held.point[0][r][v];
-				held.point[0][r][v] = c[2][v];
 			}
 			if (LEVEL < DEPTH) store_shared(out + r * ROW, made);
 			else if (!EDGE || (p >= part().run.z0 && p < part().run.z1)) store<EDGE>(to, r, made);
@@ -321,7 +316,6 @@ struct March {
 				for (int v = 0; v < VECTOR; v++) {
 #pragma unroll
 					for (int i = 0; i < SUMS; i++) held[l].newer[r][v][i] = held[l].older[r][v][i] = 0;
-					held[l].point[0][r][v] = held[l].point[1][r][v] = 0;
 				}
 		const int begin = max(z0, 1) + 2 * DEPTH;
 #pragma unroll 1
