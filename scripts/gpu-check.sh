@@ -19,8 +19,8 @@
 # Step passes times all kernels of several steps in one pass on one GPU, PASSES (such as points=7/float64/norms) or all, each for PASS (default: 120) seconds at most.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
-# TESTS names the test programs that step tests runs (default: all that are in the bundle), and LIMIT how many seconds one may take: the longest takes
-# some ten minutes.
+# TESTS names the test programs that step tests runs (default: all that are in the bundle), JOBS how many at a time (default: one for each four cores),
+# and LIMIT how many seconds one may take: the longest takes some ten minutes.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
@@ -77,14 +77,17 @@ check() {
 # All test programs, each where the files that it reads lie.
 tests() {
 	export HALOX_TEST_LONG=1 # all tests whole
-	local name from
+	local name from pid pids=() jobs=${JOBS:-$(($(nproc) / 4))}
 	"$bundle/halox" devices
 	for name in ${TESTS:-$(cd "$bundle" && ls -- *.test)}; do
 		name=${name%.test}
 		from=$bundle/files/${name//-//}
 		[ -d "$from" ] || from=$work
-		LIMIT=${LIMIT:-1500} check "$name" env -C "$from" "$bundle/$name.test" -test.v -test.short
+		while [ "$(jobs -rp | wc -l)" -ge "$((jobs > 1 ? jobs : 1))" ]; do sleep 0.2; done
+		(LIMIT=${LIMIT:-1500} check "$name" env -C "$from" "$bundle/$name.test" -test.v -test.short && exit "$failed") &
+		pids+=($!)
 	done
+	for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 }
 
 # A small run of every scheme under the tools that see bad accesses and races, and on one GPU

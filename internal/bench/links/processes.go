@@ -87,6 +87,10 @@ func (r *network) labels(path, mode string, from, to int) results.Row {
 // measure returns the row of one size, beside what MPI alone takes.
 func (r *network) measure(ctx context.Context, path, mode string, from, to int, bytes int64) (row results.Row, err error) {
 	row = r.labels(path, mode, from, to).Label("bytes", bytes)
+	// The ends before are closed at all processes: what they were still to receive would take messages of these.
+	if err := bench.AgreeToGoOn(ctx, r.Processes, nil); err != nil {
+		return row, err
+	}
 	var open streams.Resources
 	defer func() { err = errors.Join(err, open.Close()) }()
 	me := r.Processes.Rank
