@@ -10,7 +10,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// directLimit is how long a GPU waits for a neighbour to take part in an exchange.
+// directLimit is how long a GPU waits for a neighbour to take part in an exchange, unless SetLimit says otherwise.
 const directLimit = 2 * time.Minute
 
 // makeDirect makes one kernel a GPU ready that does a whole exchange, where that
@@ -82,6 +82,14 @@ func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
 		return err
 	}
 	return x.direct[rank].Queue(s)
+}
+
+// SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on, where an exchange is one kernel a GPU, see
+// IsDirect. It is two minutes if nothing is said. An exchange that has waited in vain makes Err return an error.
+func (x *Exchanger) SetLimit(limit time.Duration) {
+	for _, s := range x.direct {
+		s.SetLimit(limit)
+	}
 }
 
 // IsDirect reports whether the exchange is one kernel a GPU: all messages take path

@@ -23,7 +23,7 @@ type Options struct {
 	Cache string // folder of the cache; where empty the one that HALOX_CACHE names, else the user's
 
 	// Disturb is for tests: it returns what to define in the programs by which a device
-	// makes whole steps, see cu/faults.cuh.
+	// makes whole steps or exchanges, see cu/faults.cuh.
 	Disturb func(d *streams.Device) []string
 }
 

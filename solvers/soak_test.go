@@ -80,7 +80,7 @@ func newSoakCase(t *testing.T, random *rand.Rand, set *testdevices.Set) (c soakC
 		c.walls += []string{"dd", "dn", "nn", "pp"}[random.IntN(4)]
 	}
 	c.real = []kernels.Real{kernels.Float64, kernels.Float32}[random.IntN(2)]
-	c.scheme, c.group = []Scheme{Resident, Resident, Fused}[random.IntN(3)], []int{1, 1, 2, 3, 4}[random.IntN(5)]
+	c.scheme, c.group = []Scheme{Resident, Resident, Fused, Blocked}[random.IntN(4)], []int{1, 1, 2, 3, 4}[random.IntN(5)]
 	c.steps, c.every = 50+random.Int64N(100), 1+random.Int64N(60)
 	if gpu && !large {
 		c.steps *= 20
@@ -129,7 +129,7 @@ func (c soakCase) run(t *testing.T, set, disturbed *testdevices.Set) {
 // failing says in the environment that the process is the one whose GPU fails.
 const failing = "HALOX_TEST_A_GPU_FAILS"
 
-// When a GPU fails amid resident steps, the run ends with an error, and soon: the others
+// When a GPU fails amid whole steps or an exchange, the run ends with an error, and soon: the others
 // wait no longer than their limit. The GPU is lost to the process, which is therefore
 // another one.
 func TestAGPUThatFails(t *testing.T) {
@@ -141,7 +141,7 @@ func TestAGPUThatFails(t *testing.T) {
 	if len(set.Devices) < 2 {
 		t.Skip("SKIPPED: needs two GPUs")
 	}
-	for _, name := range []Scheme{Resident, Fused} {
+	for _, name := range []Scheme{Resident, Fused, Blocked} {
 		t.Run(string(name), func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestAGPUThatFails$", "-test.v")
 			cmd.Env = append(os.Environ(), failing+"="+string(name))

@@ -2,6 +2,7 @@
 // GPU stores the boundary points that its neighbours need straight into their ghosts. Flags say when
 // ghosts may be overwritten, and when they have arrived.
 
+#include "faults.cuh"
 #include "flags.cuh"
 #include "neighbour.cuh"
 #include "strided_copy.cuh"
@@ -97,9 +98,11 @@ extern "C" __global__ void __launch_bounds__(256) direct_exchange(const __grid_c
 	grid_dependency_wait();
 	const i64 me = threadIdx.x;
 	const bool first = blockIdx.x == 0;
+	inject_fault(2 * (unsigned)s.round);
 	if (first && me < s.degree) store_release_sys(s.ready[me].its, s.round);
 	const Store &mine = range_of(s.table ? s.table : s.few, s.stores);
 	if (!store(mine.range, s)) return;
+	inject_fault(2 * (unsigned)s.round + 1);
 	__syncthreads(); // orders the stores of all threads before the count
 	if (me == 0 && mine.neighbour >= 0) signal(s.neighbours[mine.neighbour].its_count);
 	if (first && me < s.degree) {

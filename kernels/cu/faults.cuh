@@ -1,4 +1,4 @@
-// Faults that tests inject into kernels that make steps.
+// Faults that tests inject into kernels that make steps, and exchanges between them.
 #pragma once
 
 #include "device.cuh"

@@ -29,6 +29,7 @@ type DirectExchange struct {
 	resources  streams.Resources
 	kernel     *streams.Kernel
 	round      *uint64 // in the argument of the launch
+	limit      *int64  // there too, ns
 	device     *streams.Device
 	failed     *streams.Memory // pinned: 1 + the place of the neighbour waited for in vain
 	neighbours []string
@@ -39,6 +40,9 @@ func (s *DirectExchange) Queue(at *streams.Stream) error {
 	*s.round++
 	return at.Launch(s.kernel)
 }
+
+// SetLimit sets how long the GPU waits for a neighbour in exchanges that are queued from now on.
+func (s *DirectExchange) SetLimit(limit time.Duration) { *s.limit = limit.Nanoseconds() }
 
 // Err returns an error if the GPU has waited for a neighbour in vain.
 func (s *DirectExchange) Err() error {
@@ -170,6 +174,7 @@ func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchang
 	}
 	s.resources.Add(s.kernel)
 	s.round = &streams.View[uint64](s.kernel.Argument()[unsafe.Offsetof(arg.round):][:8])[0]
+	s.limit = &streams.View[int64](s.kernel.Argument()[unsafe.Offsetof(arg.limit):][:8])[0]
 	return nil
 }
 

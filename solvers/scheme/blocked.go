@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
 	"github.com/halox/halox/streams"
@@ -44,9 +45,23 @@ func newBlockedBy(r *run, o Options, tune tuner) (scheme, error) {
 		cuts: map[cutKey][]int{}, holds: [2]int64{-1, -1},
 	}
 	b.holds[b.slot(b.done)] = 0
+	b.eachExchange(func(x *halo.Exchanger) error { x.SetLimit(b.patience()); return nil })
 	err := b.addParts()
 	agreed := b.agreeCosts(err == nil)
 	return b, cmp.Or(err, agreed)
+}
+
+// eachExchange calls do for the exchanges of groups, until it fails: one for each field.
+func (b *blocked) eachExchange(do func(x *halo.Exchanger) error) error {
+	for _, x := range b.exchanges {
+		if x[0] == nil {
+			continue
+		}
+		if err := do(x[0]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addParts makes all subdomains of the process ready.
@@ -209,6 +224,9 @@ func (b *blocked) send(p *blockedPart, n int64, slot int) error {
 		return nil
 	}
 	exchange := b.exchanges[b.slotPhase(slot)][0]
+	if exchange.IsDirect() { // one kernel, whose flags say all that credits and events do
+		return exchange.ExchangeRank(p.rank, p.stream)
+	}
 	if err := b.giveCredit(p.subdomain, p.stream, 0, n); err != nil {
 		return err
 	}
@@ -254,5 +272,5 @@ func (b *blocked) sync(worker int) error {
 			return err
 		}
 	}
-	return nil
+	return b.eachExchange((*halo.Exchanger).Err)
 }
