@@ -16,7 +16,7 @@ type planes struct {
 
 // planesTried are those that registers have room for.
 var planesTried = map[kernels.Real][]planes{
-	kernels.Float64: {{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 4, 8, 1, 3, 0, everywhere}},
+	kernels.Float64: {{4, 4, 8, 1, 3, 0, everywhere}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 3, 12, 1, 3, 0, hopperOnly}, {3, 4, 8, 1, 3, 0, everywhere}, {2, 4, 8, 1, 3, 0, everywhere}},
 	kernels.Float32: {{4, 4, 8, 1, 3, 1, upToHopper}, {4, 4, 8, 1, 3, 0, upToHopper}, {4, 3, 8, 1, 3, 1, everywhere}, {3, 5, 8, 1, 3, 1, upToHopper}, {3, 4, 8, 1, 3, 1, everywhere}, {2, 6, 8, 1, 3, 1, everywhere}},
 }
 

@@ -16,8 +16,15 @@ type strips struct {
 
 // stripsTried are those that registers have room for.
 var stripsTried = map[kernels.Real][]strips{
-	kernels.Float64: {{10, 4, 8, 1, 3, 2, everywhere}, {8, 4, 4, 2, 2, 2, everywhere}, {6, 4, 4, 2, 2, 2, everywhere}, {4, 4, 4, 3, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere}},
-	kernels.Float32: {{12, 4, 8, 2, 2, 2, hopperOnly}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 4, 4, 3, 4, 2, everywhere}, {8, 4, 4, 3, 2, 2, everywhere}, {6, 4, 4, 4, 2, 2, everywhere}, {4, 4, 4, 4, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere}},
+	kernels.Float64: {
+		{10, 3, 12, 1, 3, 2, hopperOnly}, {10, 4, 8, 1, 3, 2, everywhere}, {8, 3, 12, 1, 2, 2, hopperOnly}, {8, 4, 4, 2, 2, 2, everywhere},
+		{6, 4, 12, 1, 2, 2, hopperOnly}, {6, 4, 4, 2, 2, 2, everywhere}, {4, 4, 4, 3, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere},
+	},
+	kernels.Float32: {
+		{12, 4, 8, 2, 2, 2, hopperOnly}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 6, 12, 1, 2, 2, hopperOnly}, {10, 4, 4, 3, 4, 2, everywhere},
+		{8, 6, 12, 1, 2, 2, hopperOnly}, {8, 4, 4, 3, 2, 2, everywhere}, {6, 6, 16, 1, 2, 2, hopperOnly}, {6, 4, 4, 4, 2, 2, everywhere},
+		{4, 4, 4, 4, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere},
+	},
 }
 
 // stripsWithMore is how pass_strips.cu is compiled for passes with options, which take the norms of so many last steps at most.
