@@ -309,7 +309,7 @@ passes() {
 	for what in ${PASSES:-"${all[@]}"}; do
 		timeout "${PASS:-120}" "$bundle/kernels-temporal.test" -test.run '^$' -test.bench "BenchmarkPasses/$what\$" -test.benchtime 1x >"$out/passes.log" 2>&1 ||
 			{ failed=1 && echo "FAIL  passes $what" && tail -n 5 "$out/passes.log"; }
-		awk '/Gpoint/ { print $1, $3, $4 }' "$out/passes.log" | sed 's/^BenchmarkPasses.//; s/-[0-9]* / /' | tee -a "$log"
+		awk '/Gpoint/ { for (i = 3; i < NF; i += 2) at[$(i + 1)] = $i; print $1, at["Gpoint/s"], "Gpoint/s", "weight", at["weight"] }' "$out/passes.log" | sed 's/^BenchmarkPasses.//; s/-[0-9]* / /' | tee -a "$log"
 	done
 }
 

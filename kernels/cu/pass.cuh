@@ -22,10 +22,13 @@ struct NormSum;
 struct Pass {
 	const REAL *from; // of the first point of the box
 	REAL *to;
-	i64 pitch, plane;                 // from row to row and from plane to plane, of both arrays
-	int n[3];                         // points of the box
-	int sides[6];                     // x-, x+, y-, y+, z-, z+
-	int chunk;                        // layers of a block; 0 where blocks share the box by themselves
+	i64 pitch, plane; // from row to row and from plane to plane, of both arrays
+	int n[3];         // points of the box
+	int sides[6];     // x-, x+, y-, y+, z-, z+
+	int chunk;        // layers of a block; 0 where blocks share the box by themselves
+	// What these are shared by: what a layer of a tile at a side of the box takes, where one of another takes 16; and how many layers as much time
+	// is as it takes to begin in a tile.
+	int weight, start;
 #if defined(NORMS) || defined(MOVING) // see temporal.Options
 	int lo[3], hi[3];                 // of which points norms are taken
 	NormSum *norms[4];                // of the last step first: one a thread block

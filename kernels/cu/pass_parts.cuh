@@ -1,7 +1,7 @@
 // How the blocks of a launch share the planes of all tiles of a pass, and how warps tell each other.
 #pragma once
 
-#include "device.cuh"
+#include "pass.cuh"
 
 // How many lanes of a warp arrive where it has left what others wait for. One is enough: __syncwarp orders what the others have stored before it arrives.
 // With option EVERY_LANE all do, for tools that do not know that of __syncwarp, such as compute-sanitizer's racecheck.
@@ -18,39 +18,39 @@ struct Run {
 	int z0, z1;         // planes that are stored; z1 is 0 behind the last run
 };
 
-// next_run finds the block's next run, of at most so many planes. Tiles come row by row; those of the first and last row and column weigh
-// WALL_WEIGHT, and others 16.
-template <int WALL_WEIGHT>
-__device__ __forceinline__ void next_run(Run &p, i64 planes, int tiles_x, int tiles_y, int most) {
+// next_run finds the block's next run, of at most so many planes. Tiles come row by row. A plane of those of the first and last row and column takes
+// the weight of the pass, and one of the others 16.
+__device__ __forceinline__ void next_run(Run &p, const Pass &a, i64 planes, int tiles_x, int tiles_y, i64 most) {
 	const int between = max(0, tiles_x - 2), rows_between = max(0, tiles_y - 2);
-	const i64 row_at_wall = (i64)tiles_x * WALL_WEIGHT,
-	          row = (i64)(tiles_x - between) * WALL_WEIGHT + (i64)between * 16;
-	const i64 total = ((tiles_y - rows_between) * row_at_wall + rows_between * row) * planes;
+	const i64 at_side = a.weight, length = planes + a.start; // of a tile, with what it takes to begin
+	const i64 row_at_side = tiles_x * at_side, row = (tiles_x - between) * at_side + (i64)between * 16;
+	const i64 total = ((tiles_y - rows_between) * row_at_side + rows_between * row) * length;
 	const i64 stop = total * (blockIdx.x + 1) / gridDim.x;
 	i64 place = max(p.place, total * blockIdx.x / gridDim.x);
 	for (p.z0 = p.z1 = 0; p.z0 == p.z1 && place < stop;) {
-		i64 at = place / planes; // of the weights of all tiles
-		int weight = WALL_WEIGHT;
+		i64 at = place / length; // of the weights of all tiles
+		i64 weight = at_side;
 		p.tile_y = 0;
-		if (at >= row_at_wall) {
-			p.tile_y = (int)min((at - row_at_wall) / row, (i64)rows_between) + 1;
-			at -= row_at_wall + (p.tile_y - 1) * row;
+		if (at >= row_at_side) {
+			p.tile_y = (int)min((at - row_at_side) / row, (i64)rows_between) + 1;
+			at -= row_at_side + (p.tile_y - 1) * row;
 		}
-		i64 begin = place / planes - at; // of this row
-		if (p.tile_y == 0 || p.tile_y == tiles_y - 1 || at < WALL_WEIGHT) {
-			p.tile_x = (int)(at / WALL_WEIGHT);
-			begin += (i64)p.tile_x * WALL_WEIGHT;
+		i64 begin = place / length - at; // of this row
+		if (p.tile_y == 0 || p.tile_y == tiles_y - 1 || at < at_side) {
+			p.tile_x = (int)(at / at_side);
+			begin += p.tile_x * at_side;
 		} else {
-			p.tile_x = 1 + (int)min((at - WALL_WEIGHT) / 16, (i64)between);
-			begin += WALL_WEIGHT + (i64)(p.tile_x - 1) * 16;
+			p.tile_x = 1 + (int)min((at - at_side) / 16, (i64)between);
+			begin += at_side + (i64)(p.tile_x - 1) * 16;
 			if (p.tile_x <= between) weight = 16;
 		}
-		begin *= planes;
-		p.z0 = (int)((place - begin) / weight);
-		p.z1 = (int)min((stop - begin) / weight, planes);
-		place = begin + planes * weight;
-		if (p.z1 > p.z0 + most) p.z1 = p.z0 + most, place = begin + (i64)p.z1 * weight;
+		begin *= length;
+		const auto plane = [&](i64 there) { return min(max((there - begin) / weight - a.start, (i64)0), planes); };
+		const i64 z0 = plane(place), z1 = min(plane(stop), z0 + most);
+		p.z0 = (int)z0, p.z1 = (int)z1;
+		place = begin + (z1 == z0 + most ? z1 + a.start : length) * weight;
 	}
+	if (p.z0 == p.z1) p.z0 = p.z1 = 0;
 	p.place = place;
 }
 

@@ -63,8 +63,6 @@ enum {
 #endif
 	PART_AT = READY_AT + GROUPS * 8,
 	SHARED_BYTES = PART_AT + 96,
-
-	WALL_WEIGHT = 17, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
 
 static_assert((SLOTS & LEAD) == 0 && ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
@@ -118,8 +116,7 @@ enum {
 
 // A block's part of a tile, in shared memory: what is used once a plane takes no registers.
 struct Part {
-	i64 place;                      // behind this part, among the planes of all tiles
-	int z0, z1;                     // planes that are stored
+	Run run;
 	int last;                       // plane that is read
 	int steady, stop;               // planes of level 0: the last of no ENDS, the last
 	int x0, y0;                     // of the tile
@@ -132,45 +129,16 @@ static_assert(sizeof(Part) <= 96, "");
 
 __device__ __forceinline__ Part &part() { return *(Part *)((char *)dynamic_shared() + PART_AT); }
 
-// next_part finds the block's next part; z1 is 0 behind the last. Tiles come row by row; those of the first and last row and column weigh more.
+// next_part finds the block's next part.
 __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	const Axis ax(a.n[0], EX, MARGIN, (int)((u64)a.from / BYTES % VECTOR), a.sides[0] != OPEN, a.sides[1] != OPEN);
 	const Axis ay(a.n[1], EY, DEPTH, 0, a.sides[2] != OPEN, a.sides[3] != OPEN);
-	const i64 planes = a.n[2];
-	const int between = max(0, ax.tiles - 2), rows_between = max(0, ay.tiles - 2);
-	const i64 row_at_wall = (i64)ax.tiles * WALL_WEIGHT,
-	          row = (i64)(ax.tiles - between) * WALL_WEIGHT + (i64)between * 16;
-	const i64 total = ((ay.tiles - rows_between) * row_at_wall + rows_between * row) * planes;
-	const i64 stop = total * (blockIdx.x + 1) / gridDim.x;
-	i64 place = max(p.place, total * blockIdx.x / gridDim.x);
-	int tile_x = 0, tile_y = 0;
-	for (p.z0 = p.z1 = 0; p.z0 == p.z1 && place < stop;) {
-		i64 at = place / planes; // of the weights of all tiles
-		int weight = WALL_WEIGHT;
-		tile_y = 0;
-		if (at >= row_at_wall) {
-			tile_y = (int)min((at - row_at_wall) / row, (i64)rows_between) + 1;
-			at -= row_at_wall + (tile_y - 1) * row;
-		}
-		i64 begin = place / planes - at; // of this row
-		if (tile_y == 0 || tile_y == ay.tiles - 1 || at < WALL_WEIGHT) {
-			tile_x = (int)(at / WALL_WEIGHT);
-			begin += (i64)tile_x * WALL_WEIGHT;
-		} else {
-			tile_x = 1 + (int)min((at - WALL_WEIGHT) / 16, (i64)between);
-			begin += WALL_WEIGHT + (i64)(tile_x - 1) * 16;
-			if (tile_x <= between) weight = 16;
-		}
-		begin *= planes;
-		p.z0 = (int)((place - begin) / weight);
-		p.z1 = (int)min((stop - begin) / weight, planes);
-		place = begin + planes * weight;
 #ifdef NORMS
-		if (p.z1 > p.z0 + MOST_PLANES) p.z1 = p.z0 + MOST_PLANES, place = begin + (i64)p.z1 * weight;
+	next_run(p.run, a, a.n[2], ax.tiles, ay.tiles, MOST_PLANES);
+#else
+	next_run(p.run, a, a.n[2], ax.tiles, ay.tiles, a.n[2]);
 #endif
-	}
-	p.place = place;
-
+	const int tile_x = p.run.tile_x, tile_y = p.run.tile_y;
 	p.x0 = ax.begin(tile_x), p.y0 = ay.begin(tile_y);
 	p.cut_x = ax.cut(tile_x), p.cut_y = ay.cut(tile_y), p.end_x = ax.cut(tile_x + 1), p.end_y = ay.cut(tile_y + 1);
 	p.walls = (ax.low && tile_x == 0 ? X_LOW : 0) | (ax.high && tile_x == ax.tiles - 1 ? X_HIGH : 0) |
@@ -183,8 +151,8 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	p.kind = !whole || (p.walls & X) == X ? PARTIAL : p.walls & X ? p.walls & X : p.walls ? Y : 0;
 
 	const bool high = a.sides[5] != OPEN;
-	p.last = min(p.z1 - 1 + DEPTH, high ? a.n[2] : a.n[2] - 1 + DEPTH);
-	p.stop = p.z1 - 1 + DEPTH, p.steady = high ? min(p.stop, a.n[2] - 1) : p.stop;
+	p.last = min(p.run.z1 - 1 + DEPTH, high ? a.n[2] : a.n[2] - 1 + DEPTH);
+	p.stop = p.run.z1 - 1 + DEPTH, p.steady = high ? min(p.stop, a.n[2] - 1) : p.stop;
 }
 
 #ifdef NORMS
@@ -362,7 +330,7 @@ struct March {
 		int top = DEPTH, z_low = -1, z_high = -1; // levels: the last needed; those that compute planes 0 and n - 1
 		bool z_fixed_low = false, z_fixed_high = false;
 		if (KIND & ENDS) {
-			top = (k - part().z0 + DEPTH) >> 1;
+			top = (k - part().run.z0 + DEPTH) >> 1;
 			if (a.sides[4] != OPEN) z_low = k, z_fixed_low = a.sides[4] == FIXED;
 			if (a.sides[5] != OPEN) z_high = k - a.n[2] + 1, z_fixed_high = a.sides[5] == FIXED;
 		}
@@ -444,7 +412,7 @@ struct March {
 				}
 			}
 		}
-		if (!(KIND & ENDS) || (k - DEPTH >= part().z0 && k - DEPTH < part().z1)) {
+		if (!(KIND & ENDS) || (k - DEPTH >= part().run.z0 && k - DEPTH < part().run.z1)) {
 #ifdef NORMS
 			add(now, old[DEPTH - 1]);
 #endif
@@ -502,7 +470,7 @@ struct March {
 #ifdef NORMS
 		count(x, y);
 #endif
-		k = a.sides[4] != OPEN ? max(p.z0 - DEPTH, -1) : p.z0 - DEPTH;
+		k = a.sides[4] != OPEN ? max(p.run.z0 - DEPTH, -1) : p.run.z0 - DEPTH;
 		from = a.from + k * a.plane + y * a.pitch + x, to = a.to + (k - DEPTH) * a.plane + y * a.pitch + x;
 #pragma unroll 1
 		for (int i = 0; i < LEAD; i++) load<X | Y | PARTIAL>(k + i);
@@ -511,7 +479,7 @@ struct March {
 		for (int i = 0; i < DEPTH * ROWS * VECTOR; i++) (&even[0][0][0])[i] = (&odd[0][0][0])[i] = 0;
 #pragma unroll 1
 		while (k <= part().stop) {
-			const int edge = max(part().z0, 1) + DEPTH, kind = part().kind;
+			const int edge = max(part().run.z0, 1) + DEPTH, kind = part().kind;
 			if (k < edge || k >= part().steady)
 				steps<X | Y | PARTIAL | ENDS>(even, odd, k < edge ? min(edge, part().stop + 1) : part().stop + 1);
 			else if (kind == 0) steps<0>(even, odd, part().steady);
@@ -529,7 +497,7 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 	m.lane = threadIdx.x % 32, m.warp = threadIdx.x / 32;
 	m.own = m.shared() + m.warp * (2 * ROW) + m.lane * 16;
 	m.ring = m.shared() + RING_AT + m.warp * (ROWS * ROW) + m.lane * 16;
-	if (threadIdx.x == 0) part().place = 0;
+	if (threadIdx.x == 0) part().run.place = 0;
 	if (threadIdx.x < GROUPS) mbarrier_init(m.ready(threadIdx.x), TEAM * ARRIVALS);
 #ifdef NORMS
 	norms_of_thread() = PassNorms();
@@ -542,7 +510,7 @@ extern "C" __global__ void __launch_bounds__(32 * TEAM, 1) pass_planes(const __g
 		__syncthreads();
 		if (threadIdx.x == 0) next_part(a, part());
 		__syncthreads();
-		if (part().z1 == 0) return;
+		if (part().run.z1 == 0) return;
 		m.march();
 	}
 }

@@ -30,13 +30,12 @@ enum {
 	VECTOR = POINTS * sizeof(REAL) % 16 == 0 ? 16 / sizeof(REAL)
 	: POINTS * sizeof(REAL) % 8 == 0         ? 8 / sizeof(REAL)
 	                                         : 1,
-	BEFORE = (DEPTH + 3) & ~3,                // columns of a strip before those that it keeps
-	KEPT = (WIDTH - BEFORE - DEPTH) & ~3,     // of a strip between others
-	FIRST = KEPT + ((DEPTH - 1) & ~3),        // of the first strip behind a wall
-	LAST = KEPT + DEPTH - 1,                  // of the last strip at a wall
-	END_WEIGHT = sizeof(REAL) == 8 ? 17 : 19, // how long a row of a strip at a wall takes, where 16 is that of another
-	RING = LEAD + 3,                          // rows: those ahead, and three that are in use
-	NARROW = 2 * DEPTH,                       // fewer columns between walls no strip keeps
+	BEFORE = (DEPTH + 3) & ~3,            // columns of a strip before those that it keeps
+	KEPT = (WIDTH - BEFORE - DEPTH) & ~3, // of a strip between others
+	FIRST = KEPT + ((DEPTH - 1) & ~3),    // of the first strip behind a wall
+	LAST = KEPT + DEPTH - 1,              // of the last strip at a wall
+	RING = LEAD + 3,                      // rows: those ahead, and three that are in use
+	NARROW = 2 * DEPTH,                   // fewer columns between walls no strip keeps
 	NARROW_WIDTH = NARROW + 1,
 	RING_COUNT = TEAM * RING * SPAN,
 	NARROW_COUNT = DEPTH * 3 * NARROW_WIDTH,
@@ -521,12 +520,11 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 			m.march(at, x0, x1);
 		};
 
-		// Teams at the same rows of all strips, where that costs no more than to begin in a second strip; or else even shares.
-		const i64 each = teams / strips, share = (rows * strips + teams - 1) / teams;
-		const bool level = each > 0 && (rows + each - 1) / each <= share + 2 * DEPTH;
-		const i64 plain = rows * 16, begin = rows * (left ? END_WEIGHT : 16),
-		          end = rows * (right || strips == 1 ? END_WEIGHT : 16);
-		const i64 total = begin + (strips > 1 ? (strips - 2) * plain + end : 0);
+		// Even shares; or teams at the same rows of all strips, where that costs no more than to begin in a second strip.
+		const i64 length = rows + a.start, plain = length * 16, end = length * a.weight;
+		const i64 total = strips == 1 ? end : 2 * end + (strips - 2) * plain;
+		const i64 each = teams / strips;
+		const bool level = each > 0 && (rows + each - 1) / each <= (rows * strips + teams - 1) / teams + 2 * DEPTH;
 		i64 place = total * team / teams;
 #ifdef NORMS
 		if (next >= 0) place = next;
@@ -542,15 +540,17 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 				strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
 			} else {
 				if (place >= stop) return;
-				i64 base = 0, length = begin;
+				i64 base = 0, all = end;
 				strip = 0;
-				if (place >= begin) {
-					strip = 1 + (int)min((place - begin) / plain, (i64)strips - 2);
-					base = begin + (strip - 1) * plain, length = strip == strips - 1 ? end : plain;
+				if (place >= end) {
+					strip = 1 + (int)min((place - end) / plain, (i64)strips - 2);
+					base = end + (strip - 1) * plain, all = strip == strips - 1 ? end : plain;
 				}
-				const i64 weight = length / rows;
-				y0 = (place - base) / weight, y1 = min((stop - base) / weight, rows);
-				place = base + length;
+				const auto row = [&](i64 there) {
+					return min(max((there - base) / (all / length) - a.start, (i64)0), rows);
+				};
+				y0 = row(place), y1 = row(stop);
+				place = base + all;
 			}
 			if (y0 < y1) sweep(strip, y0, y1);
 			if (level) return;

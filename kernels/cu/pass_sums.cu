@@ -35,7 +35,6 @@ enum {
 	PART_AT = READY_AT + 16,
 	SHARED_BYTES = PART_AT + 96,
 
-	WALL_WEIGHT = 19, // how long a plane of a tile at a wall takes, where 16 is that of another
 };
 
 static_assert(ROWS <= 8 && EX > 2 * MARGIN && EY > 2 * DEPTH, "");
@@ -82,7 +81,7 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	const Axis ax(a.n[0], EX, MARGIN, VECTOR, (int)((u64)a.from / BYTES % VECTOR), a.sides[0] != OPEN,
 	              a.sides[1] != OPEN);
 	const Axis ay(a.n[1], EY, DEPTH, 1, 0, a.sides[2] != OPEN, a.sides[3] != OPEN);
-	next_run<WALL_WEIGHT>(p.run, a.n[2], ax.tiles, ay.tiles, a.n[2]);
+	next_run(p.run, a, a.n[2], ax.tiles, ay.tiles, a.n[2]);
 	const int x = p.run.tile_x, y = p.run.tile_y;
 	p.x0 = ax.begin(x), p.y0 = ay.begin(y);
 	p.cut_x = ax.cut(x), p.cut_y = ay.cut(y), p.end_x = ax.cut(x + 1), p.end_y = ay.cut(y + 1);

@@ -108,7 +108,8 @@ func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array,
 	if err != nil {
 		return err
 	}
-	args.Pitch, args.Plane, args.Chunk = from.Layout.Pitch, from.Layout.Plane, int32(chunk)
+	args.Pitch, args.Plane = from.Layout.Pitch, from.Layout.Plane
+	args.Chunk, args.Weight, args.Start = int32(chunk), int32(s.weight), int32(s.start)
 	for a, n := range box.Size() {
 		args.N[a] = int32(n)
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/testdevices"
@@ -19,7 +20,7 @@ import (
 )
 
 // BenchmarkPasses times all kernels for passes on a GPU, between walls of three kinds or walls that move, with norms of the last step or, of 5 points,
-// of every step, and without: Gpoint/s counts each level of a point. It wants of each the bits of that of pass.cu of the same depth, if there is one.
+// of every step, and without: Gpoint/s counts each level of a point. Blocks share the box by the weight that is fastest, see shape. It wants of each the bits of that of pass.cu of the same depth, if there is one.
 func BenchmarkPasses(b *testing.B) {
 	set := testdevices.GPUs(b)
 	for _, c := range []passBench{
@@ -181,6 +182,10 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 			continue
 		}
 		b.Run(fmt.Sprintf("depth=%d/sides=%v/%s%v", depth, sides[0], one.name, one.program.Defines[1:]), func(b *testing.B) {
+			end, like := time.Now().Add(time.Minute), func(s shape) (*streams.Kernel, error) { return pass(s, r.arrays[1]), nil }
+			first := learntOne{one.String(), one.weight, check(timeShape(r.timer, one, like, end))(b)}
+			best := check(otherWeights(r.timer, one, first, like, end))(b)
+			one.weight = best.Weight
 			k := pass(one, r.arrays[1])
 			defer k.Close()
 			var took []float64
@@ -191,6 +196,7 @@ func (r *passRig) depth(b *testing.B, depth int, sides Sides, o Options) {
 			for b.Loop() {
 			}
 			b.ReportMetric(float64(r.box.Points())*float64(depth)/took[len(took)/2]/1e9, "Gpoint/s")
+			b.ReportMetric(float64(one.weight), "weight")
 			b.ReportMetric(0, "ns/op")
 			if known && one.name != "pass" && sides[0] != Mirror && !r.same(b) { // ghosts of mirrors are random, and pass.cu reads those of level 0
 				b.Error("other bits than those of pass.cu")

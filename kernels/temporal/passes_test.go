@@ -179,6 +179,7 @@ func overManyTiles[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.St
 			}
 			passes := kerneltest.Must(New(b.Compiler, b.Device, s, real, p.layout, o))(t)
 			one.program.Defines = append(slices.Clone(one.program.Defines), defines...)
+			one.shareAnyhow(rng)
 			t.Run(fmt.Sprintf("%v/moving=%v/%v", p, p.moving, one), func(t *testing.T) {
 				room := newNormRoom(b, real, o.Norms, passes.Parts(p.box, sides))
 				of.Parts = room.spans
@@ -243,6 +244,7 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 				if one.depth != depth || !one.fits(size, sides) || one.String() == passes.gpu.of(depth, size, sides).String() {
 					continue
 				}
+				one.shareAnyhow(rng)
 				t.Run(p.String()+"/"+one.String(), func(t *testing.T) {
 					p.run(t, b, func(from, to kernels.Array) *streams.Kernel {
 						spec := passes.spec("pass", from, to, More{})
@@ -252,6 +254,13 @@ func tryPasses[T rows.Float](t *testing.T, b *kerneltest.Bench, s stencil.Stenci
 				})
 			}
 		}
+	}
+}
+
+// shareAnyhow has blocks share the box in some way, which changes nothing but what each takes.
+func (s *shape) shareAnyhow(rng *rand.Rand) {
+	if s.weight > 0 {
+		s.weight, s.start = weights[rng.IntN(len(weights))], rng.IntN(100)
 	}
 }
 

@@ -24,7 +24,7 @@ func planeSumsShape(s stencil.Stencil, real kernels.Real, c planeSums) shape {
 	program := programOf("pass_sums.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team), option("LEAD", c.lead))
 	program.Headers = append(program.Headers, kernels.Header{Name: source.PlanarHeader, Text: text})
 	return shape{
-		depth: c.depth, cost: 1 + 0.5*float64(c.depth-1), name: "pass_sums", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
+		depth: c.depth, cost: 1 + 0.5*float64(c.depth-1), name: "pass_sums", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1, weight: 30, start: 7 * c.depth,
 		shared:  (c.lead+slots+(c.depth-1)*slots)*c.rows*c.team*row + 16 + 96,
 		program: program,
 	}

@@ -46,7 +46,7 @@ func planesShape(s stencil.Stencil, real kernels.Real, c planes, o Options) shap
 	}
 	slots := 1 << max(2, bits.Len(uint(span))) // of ghosts
 	return shape{
-		depth: c.depth, cost: 1 + 0.27*float64(c.depth-1), name: "pass_planes", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1,
+		depth: c.depth, cost: 1 + 0.27*float64(c.depth-1), name: "pass_planes", threads: 32 * c.team, axis: 2, vector: 16 / real.Size(), blocks: 1, weight: 19, start: 4 * c.depth,
 		shared: 2*c.depth*c.team*2*row + (c.lead+1)*ey*row + levels*2*slots*row + ceil(levels*c.team*slots*2*c.rows*real.Size(), 16)*16 + norms + 8*c.groups + 96,
 		least:  [3]int{ex, ey, 1},
 		program: withOptions(o, programOf("pass_planes.cu", s, real, option("DEPTH", c.depth), option("ROWS", c.rows), option("TEAM", c.team),

@@ -22,6 +22,8 @@ type shape struct {
 	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
 	blocks  int    // of a multiprocessor, which share the box evenly by themselves; 0 where the grid is of tiles
 	least   [3]int // points that a box has that lies between two walls along an axis
+	weight  int    // what a layer of a tile at a side of the box takes, where one of another takes 16: blocks share the box by it; 0 where they do not
+	start   int    // how many layers as much time is as it takes to begin in a tile
 	beside  int    // blocks that a multiprocessor has at a time, where the grid is of tiles and there are several
 }
 
@@ -45,6 +47,8 @@ type passArgs struct {
 	N            [3]int32
 	Sides        [6]int32
 	Chunk        int32
+	Weight       int32
+	Start        int32
 }
 
 // morePassArgs is struct Pass of kernels with options.

@@ -17,12 +17,12 @@ type strips struct {
 // stripsTried are those that registers have room for.
 var stripsTried = map[kernels.Real][]strips{
 	kernels.Float64: {
-		{10, 3, 12, 1, 3, 2, hopperOnly}, {10, 4, 8, 1, 3, 2, everywhere}, {8, 3, 12, 1, 2, 2, hopperOnly}, {8, 4, 4, 2, 2, 2, everywhere},
+		{10, 3, 12, 1, 3, 2, hopperOnly}, {10, 4, 8, 1, 3, 2, everywhere}, {8, 4, 4, 2, 2, 2, everywhere},
 		{6, 4, 12, 1, 2, 2, hopperOnly}, {6, 4, 4, 2, 2, 2, everywhere}, {4, 4, 4, 3, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere},
 	},
 	kernels.Float32: {
-		{12, 4, 8, 2, 2, 2, hopperOnly}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 6, 12, 1, 2, 2, hopperOnly}, {10, 4, 4, 3, 4, 2, everywhere},
-		{8, 6, 12, 1, 2, 2, hopperOnly}, {8, 4, 4, 3, 2, 2, everywhere}, {6, 6, 16, 1, 2, 2, hopperOnly}, {6, 4, 4, 4, 2, 2, everywhere},
+		{12, 4, 8, 2, 2, 2, hopperOnly}, {12, 4, 8, 1, 2, 2, everywhere}, {10, 4, 4, 3, 4, 2, everywhere},
+		{8, 4, 4, 3, 2, 2, everywhere}, {6, 4, 4, 4, 2, 2, everywhere},
 		{4, 4, 4, 4, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere},
 	},
 }
@@ -82,7 +82,7 @@ func stripsShape(s stencil.Stencil, real kernels.Real, c strips, o Options) shap
 		ghosts = 2 * (c.lead + ringMore) * c.depth
 	}
 	return shape{
-		depth: c.depth, cost: 1 + 0.15*float64(c.depth-1) + 0.3*float64(o.Norms), name: "pass_strips", threads: 32 * c.team, axis: 1, vector: vector, blocks: c.blocks,
+		depth: c.depth, cost: 1 + 0.15*float64(c.depth-1) + 0.3*float64(o.Norms), name: "pass_strips", threads: 32 * c.team, axis: 1, vector: vector, blocks: c.blocks, weight: 20, start: 8 * c.depth,
 		shared: ceil((max(rows, narrow)+edges+ghosts)*real.Size(), 16)*16 + ceil(8*c.groups, 16)*16,
 		program: withOptions(o, programOf("pass_strips.cu", s, real, option("DEPTH", c.depth), option("POINTS", c.points), option("TEAM", c.team),
 			option("BLOCKS", c.blocks), option("GROUPS", c.groups), option("LEAD", c.lead))),

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -25,17 +26,21 @@ type learnt struct {
 }
 
 type learntOne struct {
-	Shape string        `json:"shape"`
-	Pass  time.Duration `json:"pass_ns"`
+	Shape  string        `json:"shape"`
+	Weight int           `json:"weight"` // see shape
+	Pass   time.Duration `json:"pass_ns"`
 }
+
+// weights are those of shapes that are tried.
+var weights = []int{14, 16, 18, 20, 22, 25, 28, 32, 36, 42, 48}
 
 var errUnknown = errors.New("temporal: nobody has tuned this")
 
 // Tune finds out on a GPU how long passes over the box take, beside the sweep, which is a launch that makes one step there, and which kernel
-// is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more, but for compiling, and
-// changes what passes store to, and norms. What it found is kept in the cache, for GPUs of this name, stencils of this shape and sizes within the
-// same powers of two. Passes that would read more ghosts than from holds are not tried, and there are none of them any more. On host devices
-// there is nothing to tune, and in a dry run nothing is measured.
+// is the fastest for each depth: Costs are what it found. It takes no longer than the budget and one pass more for the sweep, for all kernels, and for
+// the weights of the fastest, and the time for compiling. It changes what passes store to, and norms. What it found is kept in the cache,
+// for GPUs of this name, stencils of this shape and sizes within the same powers of two. Passes that would read more ghosts than from holds are not
+// tried, and there are none of them any more. On host devices there is nothing to tune, and in a dry run nothing is measured.
 func (p *Passes) Tune(sweep *streams.Kernel, from, to kernels.Array, box domain.Box, sides Sides, of More, budget time.Duration) error {
 	if p.gpu == nil {
 		return nil
@@ -99,7 +104,8 @@ func (g *gpu) learnt(text []byte, key string) (l learnt, ok bool) {
 		return l, false
 	}
 	for depth, one := range l.Depths {
-		if one.Pass <= 0 || g.find(depth, one.Shape) == nil {
+		s := g.find(depth, one.Shape)
+		if one.Pass <= 0 || s == nil || (s.weight > 0) != (one.Weight > 0) || one.Weight > slices.Max(weights) {
 			return l, false
 		}
 	}
@@ -125,6 +131,7 @@ func (g *gpu) take(l learnt) {
 			continue
 		}
 		s := *g.find(depth, one.Shape)
+		s.weight = one.Weight
 		s.cost = float64(one.Pass) / float64(l.Sweep)
 		g.shapes = append(g.shapes, s)
 	}
@@ -143,7 +150,7 @@ func (g *gpu) tuningKey(of string, box domain.Box) string {
 	return fmt.Sprintf("%s %s, %s, kernels %x, up to 2^%v", g.device.Name, g.device.Arch, of, h.Sum(nil)[:8], class)
 }
 
-// try times the sweep and the candidates until the budget is spent. Of each depth the first candidate comes before the others.
+// try times the sweep, the candidates, and other weights of the fastest, each until the budget is spent. Of each depth the first candidate comes before the others.
 func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) (*streams.Kernel, error)) (found learnt, err error) {
 	g.compileAll()
 	w, err := timing.New(g.device)
@@ -168,7 +175,15 @@ func (g *gpu) try(sweep *streams.Kernel, budget time.Duration, pass func(shape) 
 			return found, err
 		}
 		if best, ok := found.Depths[s.depth]; !ok || took < best.Pass {
-			found.Depths[s.depth] = learntOne{s.String(), took}
+			found.Depths[s.depth] = learntOne{s.String(), s.weight, took}
+		}
+	}
+	end = time.Now().Add(budget)
+	for depth := maxDepth; depth > 1; depth-- {
+		if one, ok := found.Depths[depth]; ok {
+			if found.Depths[depth], err = otherWeights(w, *g.find(depth, one.Shape), one, pass, end); err != nil {
+				return found, err
+			}
 		}
 	}
 	return found, nil
@@ -181,6 +196,41 @@ func (g *gpu) compileAll() {
 		all.Go(func() { _, _ = g.compiler.Image(s.program, g.device.Arch) })
 	}
 	all.Wait()
+}
+
+// otherWeights times a candidate with other weights than the one that was timed, see shape: greater ones as long as each is faster than the one before,
+// or, if the first of these is not, smaller ones; and no more than there is time for.
+func otherWeights(w *timing.Timer, s shape, best learntOne, pass func(shape) (*streams.Kernel, error), end time.Time) (learntOne, error) {
+	if s.weight == 0 {
+		return best, nil
+	}
+	for _, ladder := range ladders(s.weight) {
+		for _, s.weight = range ladder {
+			if time.Now().After(end) {
+				return best, nil
+			}
+			took, err := timeShape(w, s, pass, end)
+			if err != nil {
+				return best, err
+			}
+			if took >= best.Pass-best.Pass/200 { // no more than they vary
+				break
+			}
+			best.Weight, best.Pass = s.weight, took
+		}
+		if slices.Contains(ladder, best.Weight) {
+			break
+		}
+	}
+	return best, nil
+}
+
+// ladders are the weights above one, from the least on, and those below, from the greatest on.
+func ladders(weight int) [2][]int {
+	above := slices.Clone(weights[sort.SearchInts(weights, weight+1):])
+	below := slices.Clone(weights[:sort.SearchInts(weights, weight)])
+	slices.Reverse(below)
+	return [2][]int{above, below}
 }
 
 // timeShape returns the time of a pass of a candidate.
