@@ -19,8 +19,8 @@
 # Step passes times all kernels of several steps in one pass on one GPU, PASSES (such as points=7/float64/norms) or all, each for PASS (default: 120) seconds at most.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
-# TESTS names the test programs that step tests runs (default: all that are in the bundle), JOBS how many at a time (default: one for each four cores),
-# and LIMIT how many seconds one may take: the longest takes some ten minutes.
+# TESTS names the test programs that step tests runs (default: all that are in the bundle), JOBS how many at a time (default: one for each three cores),
+# and LIMIT how many seconds one may take. It runs what they test on GPUs; BACKEND names another backend, and runs all where it is empty.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
@@ -74,20 +74,37 @@ check() {
 	fi
 }
 
-# All test programs, each where the files that it reads lie.
+# Test programs that take long: their tests run one by one, so that several run at a time.
+APART="halo-ranks kernels-step kernels-sweep kernels-temporal solvers solvers-scheme"
+
+# All test programs, each where the files that it reads lie, several at a time: what they test on GPUs.
 tests() {
-	export HALOX_TEST_LONG=1 # all tests whole
-	local name from pid pids=() jobs=${JOBS:-$(($(nproc) / 4))}
+	export HALOX_TEST_LONG=1 HALOX_TEST_BACKEND=${BACKEND-cuda} # all tests whole
+	local name from one pid pids=() jobs=${JOBS:-$(($(nproc) / 3))}
 	"$bundle/halox" devices
-	for name in ${TESTS:-$(cd "$bundle" && ls -- *.test)}; do
-		name=${name%.test}
-		from=$bundle/files/${name//-//}
+	test_job() { # NAME LOG FLAGS...: starts a program when there is room
+		from=$bundle/files/${1//-//}
 		[ -d "$from" ] || from=$work
 		while [ "$(jobs -rp | wc -l)" -ge "$((jobs > 1 ? jobs : 1))" ]; do sleep 0.2; done
-		(LIMIT=${LIMIT:-1500} check "$name" env -C "$from" "$bundle/$name.test" -test.v -test.short && exit "$failed") &
+		(LIMIT=${LIMIT:-1500} check "$2" env -C "$from" "$bundle/$1.test" -test.v -test.short "${@:3}" && exit "$failed") &
 		pids+=($!)
+	}
+	local programs=${TESTS:-$(cd "$bundle" && ls -- *.test)}
+	for name in $programs; do
+		name=${name%.test}
+		[[ " $APART " == *" $name "* ]] || continue
+		for one in $("$bundle/$name.test" -test.list '^Test'); do test_job "$name" "$name.$one" -test.run "^$one\$"; done
+	done
+	for name in $programs; do
+		name=${name%.test}
+		[[ " $APART " == *" $name "* ]] || test_job "$name" "$name"
 	done
 	for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+	for name in $APART; do
+		compgen -G "$out/$name.Test*.log" >/dev/null || continue
+		cat "$out/$name".Test*.log >"$out/$name.log"
+		rm -f "$out/$name".Test*.log
+	done
 }
 
 # A small run of every scheme under the tools that see bad accesses and races, and on one GPU

@@ -46,7 +46,7 @@ func filesForCPU() (map[string]string, error) {
 // made of the CPU. They run the sources of the kernels, launched as on a GPU, see CPU.
 func EachKernel(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 	Each(t, n, f)
-	t.Run("backend=cuda-on-cpu", func(t *testing.T) { f(t, CPU(t, n)) })
+	onBackend(t, "cuda-on-cpu", func(t *testing.T) { f(t, CPU(t, n)) })
 }
 
 // CPU opens n GPUs that are made of the CPU for the length of the test, and skips it where that cannot

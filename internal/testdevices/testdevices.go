@@ -20,10 +20,20 @@ type Set struct {
 }
 
 // Each runs f once a backend, as a subtest: on n host devices, and on all GPUs.
-// Where there is no GPU that subtest is skipped.
+// Where there is no GPU that subtest is skipped. Where HALOX_TEST_BACKEND names one of them the other is.
 func Each(t *testing.T, n int, f func(t *testing.T, s *Set)) {
-	t.Run("backend=host", func(t *testing.T) { f(t, Host(t, n)) })
-	t.Run("backend=cuda", func(t *testing.T) { f(t, GPUs(t)) })
+	onBackend(t, "host", func(t *testing.T) { f(t, Host(t, n)) })
+	onBackend(t, "cuda", func(t *testing.T) { f(t, GPUs(t)) })
+}
+
+// onBackend runs a subtest, unless HALOX_TEST_BACKEND names another backend.
+func onBackend(t *testing.T, name string, f func(t *testing.T)) {
+	t.Run("backend="+name, func(t *testing.T) {
+		if only := os.Getenv("HALOX_TEST_BACKEND"); only != "" && only != name {
+			t.Skip("SKIPPED: HALOX_TEST_BACKEND names another backend")
+		}
+		f(t)
+	})
 }
 
 // Host opens n host devices for the length of the test.

@@ -20,7 +20,7 @@ struct Run {
 
 // next_run finds the block's next run, of at most so many planes. Tiles come row by row. A plane of those of the first and last row and column takes
 // the weight of the pass, and one of the others 16.
-__device__ __forceinline__ void next_run(Run &p, const Pass &a, i64 planes, int tiles_x, int tiles_y, i64 most) {
+__device__ __noinline__ void next_run(Run &p, const Pass &a, i64 planes, int tiles_x, int tiles_y, i64 most) {
 	const int between = max(0, tiles_x - 2), rows_between = max(0, tiles_y - 2);
 	const i64 at_side = a.weight, length = planes + a.start; // of a tile, with what it takes to begin
 	const i64 row_at_side = tiles_x * at_side, row = (tiles_x - between) * at_side + (i64)between * 16;

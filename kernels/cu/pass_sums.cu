@@ -93,6 +93,14 @@ __device__ __forceinline__ void next_part(const Pass &a, Part &p) {
 	p.stop = p.run.z1 - 1 + 2 * DEPTH, p.steady = high ? min(p.stop, a.n[2]) : p.stop;
 }
 
+// What a plane may meet, as bits.
+enum {
+	SIDES = 1, // walls along x or y; points that may not be read, or are not stored
+	ENDS = 2,  // walls along z; planes that are not stored
+	// Whether planes of a tile at a side that meet no wall along z have code of their own. For Blackwell there are no registers for it.
+	APART = ARCH < 1000,
+};
+
 // A row of a lane: its points, and those beside them.
 struct Row {
 	REAL c[VECTOR], west, east;
@@ -142,20 +150,20 @@ struct March {
 	}
 
 	// load asks for a plane of level 0.
-	template <bool EDGE> __device__ __forceinline__ void load(int z) {
+	template <int KIND> __device__ __forceinline__ void load(int z) {
 		if (z <= part().last) {
 			const SharedAddress at = plane(0, z);
 			const REAL *const from = a.from + offset(z);
 #pragma unroll
 			for (int r = 0; r < ROWS; r++)
-				if (!EDGE || (read(r) && read_columns())) copy_async<16>(at + r * ROW, from + r * a.pitch);
+				if (!(KIND & SIDES) || (read(r) && read_columns())) copy_async<16>(at + r * ROW, from + r * a.pitch);
 		}
 		commit_async();
 	}
 
 	// Where a row is from a thread's first one: that of a mirror's ghosts is the point's. Those beside the tile are any.
-	template <bool EDGE> __device__ __forceinline__ int row_at(int r) const {
-		if (EDGE) {
+	template <int KIND> __device__ __forceinline__ int row_at(int r) const {
+		if (KIND & SIDES) {
 			const int y = part().y0 + (int)warp() * ROWS + r;
 			if (y == -1 && a.sides[2] > FIXED) r++;
 			if (y == a.n[1] && a.sides[3] > FIXED) r--;
@@ -165,9 +173,9 @@ struct March {
 	}
 
 	// beside gets the points beside a row.
-	template <bool EDGE> __device__ __forceinline__ void beside(Row &row) const {
+	template <int KIND> __device__ __forceinline__ void beside(Row &row) const {
 		row.west = __shfl_up_sync(~0u, row.c[VECTOR - 1], 1), row.east = __shfl_down_sync(~0u, row.c[0], 1);
-		if (!EDGE || !mirror_x()) return;
+		if (!(KIND & SIDES) || !mirror_x()) return;
 #pragma unroll
 		for (int v = 0; v < VECTOR; v++)
 			if (mirror_low(v)) row.c[v] = row.at(v + 1);
@@ -178,12 +186,12 @@ struct March {
 	}
 
 	// store stores a row of the last level.
-	template <bool EDGE> __device__ __forceinline__ void store(REAL *to, int r, const REAL (&made)[VECTOR]) const {
+	template <int KIND> __device__ __forceinline__ void store(REAL *to, int r, const REAL (&made)[VECTOR]) const {
 		if (!stored(r)) return;
 		REAL *const row = to + r * a.pitch;
 		if (stored_columns()) {
 			store_vector(row, made);
-		} else if (EDGE) {
+		} else if (KIND & SIDES) {
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++)
 				if (stored_column(v)) row[v] = made[v];
@@ -191,12 +199,12 @@ struct March {
 	}
 
 	// sweep computes a plane of a level.
-	template <bool EDGE, int LEVEL> __device__ __forceinline__ void sweep(Level &held) {
+	template <int KIND, int LEVEL> __device__ __forceinline__ void sweep(Level &held) {
 		const int q = k - 2 * LEVEL + 1, p = q - 1, n = a.n[2];
 		int mirrored = q, below = p - 1;
 		bool keeps = false,
 		     first = false; // whether the plane is one of ghosts; whether plane -1 mirrors the one that came
-		if (EDGE) {
+		if (KIND & ENDS) {
 			if (q == n && a.sides[5] > FIXED) mirrored = q - 1;
 			if (p == 0 && a.sides[4] > FIXED) below = p;
 			first = q == 0 && a.sides[4] > FIXED;
@@ -209,18 +217,18 @@ struct March {
 		// Always. The compiler must not know it: so it moves what is new to where the older was, as soon as this is not needed any more.
 		const bool taking = a.pitch != 0;
 		Row row[ROWS + 2];
-		load_shared(row[0].c, in + row_at<EDGE>(-1));
-		load_shared(row[1].c, in + row_at<EDGE>(0));
-		load_shared(row[2].c, in + row_at<EDGE>(1));
-		beside<EDGE>(row[0]);
-		beside<EDGE>(row[1]);
+		load_shared(row[0].c, in + row_at<KIND>(-1));
+		load_shared(row[1].c, in + row_at<KIND>(0));
+		load_shared(row[2].c, in + row_at<KIND>(1));
+		beside<KIND>(row[0]);
+		beside<KIND>(row[1]);
 #pragma unroll
 		for (int r = 0; r < ROWS; r++) {
 			REAL c[3][VECTOR]; // points of planes p - 1, p, q
 			load_shared(c[0], at_below + r * ROW);
 			load_shared(c[1], at_p + r * ROW);
-			if (r + 2 <= ROWS) load_shared(row[r + 3 <= ROWS + 1 ? r + 3 : 0].c, in + row_at<EDGE>(r + 2));
-			beside<EDGE>(row[r + 2]);
+			if (r + 2 <= ROWS) load_shared(row[r + 3 <= ROWS + 1 ? r + 3 : 0].c, in + row_at<KIND>(r + 2));
+			beside<KIND>(row[r + 2]);
 			REAL made[VECTOR];
 #pragma unroll
 			for (int v = 0; v < VECTOR; v++) {
@@ -231,37 +239,37 @@ struct March {
 					if (which == POINT) return c[1 + dz][v];
 					return dz < 0 ? held.older[r][v][which] : dz == 0 ? held.newer[r][v][which] : sum[which];
 				});
-				if (EDGE && (keeps || fixed(r, v))) made[v] = c[1][v];
+				if (keeps || ((KIND & SIDES) && fixed(r, v))) made[v] = c[1][v];
 				if (!taking) continue;
 #pragma unroll
 				for (int i = 0; i < SUMS; i++) {
-					held.older[r][v][i] = EDGE && first ? sum[i] : held.newer[r][v][i];
+					held.older[r][v][i] = first ? sum[i] : held.newer[r][v][i];
 					held.newer[r][v][i] = sum[i];
 				}
 			}
 			if (LEVEL < DEPTH) store_shared(out + r * ROW, made);
-			else if (!EDGE || (p >= part().run.z0 && p < part().run.z1)) store<EDGE>(to, r, made);
+			else if (!(KIND & ENDS) || (p >= part().run.z0 && p < part().run.z1)) store<KIND>(to, r, made);
 			if (!taking) return; // never: a compiler that brings forward what follows runs out of registers
 		}
 	}
 
 	// sweeps computes a plane of each level from one on.
-	template <bool EDGE, int LEVEL> __device__ __forceinline__ void sweeps(Level (&held)[DEPTH]) {
+	template <int KIND, int LEVEL> __device__ __forceinline__ void sweeps(Level (&held)[DEPTH]) {
 		if constexpr (LEVEL <= DEPTH) {
-			sweep<EDGE, LEVEL>(held[LEVEL - 1]);
-			sweeps<EDGE, LEVEL + 1>(held);
+			sweep<KIND, LEVEL>(held[LEVEL - 1]);
+			sweeps<KIND, LEVEL + 1>(held);
 		}
 	}
 
 	// steps computes a plane of each level, for each of level 0 up to the last.
-	template <bool EDGE> __device__ __forceinline__ void steps(Level (&held)[DEPTH], int last) {
+	template <int KIND> __device__ __forceinline__ void steps(Level (&held)[DEPTH], int last) {
 #pragma unroll 1
 		while (k <= last) {
 			bits = opaque(bits), walls = opaque(walls), thread = opaque(thread);
 			wait_async<LEAD - 1>();
 			mbarrier_wait(ready(), bits >> 31);
-			load<EDGE>(k + LEAD);
-			sweeps<EDGE, 1>(held);
+			load<KIND>(k + LEAD);
+			sweeps<KIND, 1>(held);
 			__syncwarp();
 			if (lane() < ARRIVALS) mbarrier_arrive(ready());
 			bits ^= 1u << 31;
@@ -305,7 +313,7 @@ struct March {
 		look(x, y);
 		k = a.sides[4] != OPEN ? max(z0 - DEPTH, -1) : z0 - DEPTH;
 #pragma unroll 1
-		for (int i = 0; i < LEAD; i++) load<true>(k + i);
+		for (int i = 0; i < LEAD; i++) load<SIDES>(k + i);
 		Level held[DEPTH];
 #pragma unroll
 		for (int l = 0; l < DEPTH; l++)
@@ -319,9 +327,10 @@ struct March {
 		const int begin = max(z0, 1) + 2 * DEPTH;
 #pragma unroll 1
 		while (k <= part().stop) {
-			if (k < begin || k > part().steady || !part().plain)
-				steps<true>(held, part().plain && k < begin ? min(begin - 1, part().stop) : part().stop);
-			else steps<false>(held, part().steady);
+			if (k < begin || k > part().steady || (!APART && !part().plain))
+				steps<SIDES | ENDS>(held, k < begin ? min(begin - 1, part().stop) : part().stop);
+			else if (part().plain) steps<0>(held, part().steady);
+			else if (APART) steps<SIDES>(held, part().steady);
 		}
 	}
 };
