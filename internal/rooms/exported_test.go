@@ -38,7 +38,7 @@ var public = map[string][]string{
 
 	// What goes with types that are used: to drive, to ask and to read them.
 	"halo": {
-		"Exchanger.Err", "LinkModel",
+		"LinkModel",
 		"Placement.Split", "Spec.WidthOf", "WideHalo.Width", "WideHalo.Region",
 	},
 	"halo/boundary":  {"Ghosts.SetOn"},
