@@ -15,7 +15,7 @@
 # ranks-litmus runs litmus tests of ranks with random seeds for LITMUS (default: 10m).
 # Step records is exchange, packing, performance, examples, turns and networks: all that the pages say in numbers, into a folder such as
 # records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
-# Step turns measures this halox and BEFORE, an older one, in turns; without BEFORE this one alone, twice.
+# Step turns measures this halox and BEFORE, an older one, in turns, into a folder beside the records such as h200x2-turns; without BEFORE this one alone, twice.
 # Step passes times all kernels of several steps in one pass on one GPU, PASSES (such as points=7/float64/norms) or all, each for PASS (default: 120) seconds at most.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
@@ -356,18 +356,18 @@ examples() {
 
 # What pages compare between versions: this halox and the one before it in turns, the second time in the other order.
 turns() {
-	local turn program version
-	mkdir -p "$records"
+	local turn program version to=$records-turns
+	mkdir -p "$to"
 	for turn in 1 2; do
 		for program in $( ([ -z "${BEFORE:-}" ] || echo "$BEFORE"; echo "$bundle/halox") | if [ "$turn" = 1 ]; then cat; else tac; fi); do
 			version=$("$program" --version | awk '{ print $3 }')-$turn
-			timed "schemes-$version" 60 "$program" bench schemes --devices 2 --precisions float64 --points 64,128,256,512 --budget 40ms --record "$records/schemes-$version.json"
-			timed "exchange-$version" 20 "$program" bench exchange --devices 2 --points 64,128,256 --record "$records/exchange-$version.json"
-			timed "sweep-$version" 30 "$program" bench sweep --device 0 --stencils 5-point,7-point,13-point,27-point --points-2d 8192 --points-3d 512 --budget 25ms --record "$records/sweep-$version.json"
+			timed "schemes-$version" 60 "$program" bench schemes --devices 2 --precisions float64 --points 64,128,256,512 --budget 40ms --record "$to/schemes-$version.json"
+			timed "exchange-$version" 20 "$program" bench exchange --devices 2 --points 64,128,256 --record "$to/exchange-$version.json"
+			timed "sweep-$version" 30 "$program" bench sweep --device 0 --stencils 5-point,7-point,13-point,27-point --points-2d 8192 --points-3d 512 --budget 25ms --record "$to/sweep-$version.json"
 		done
 	done
 	timed schemes-one 60 "$bundle/halox" bench schemes --devices 1 --precisions float64,float32 --points 64,128,256,512 \
-		--schemes baseline,fused,resident --budget 60ms --record "$records/schemes-one.json"
+		--schemes baseline,fused,resident --budget 60ms --record "$to/schemes-one.json"
 }
 
 # part STEP SECONDS: does a step, and says how long it may take and how long it took.

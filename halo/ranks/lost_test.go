@@ -259,6 +259,9 @@ func TestApart(t *testing.T) {
 		for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(parts))) {
 			t.Run(name, func(t *testing.T) {
 				r := in.Run(t, part(t, "tests", name))
+				if strings.Count(r.Out, "--- SKIP: ") == 3 {
+					t.Skipf("SKIPPED: no process can do it:\n%s", r.Out)
+				}
 				if n := strings.Count(r.Out, " found: "); n != 3 || strings.Contains(r.Out, "--- FAIL") {
 					t.Errorf("%d ranks have found it:\n%s", n, r.Out)
 				}

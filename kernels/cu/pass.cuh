@@ -27,7 +27,7 @@ struct Pass {
 	int sides[6];     // x-, x+, y-, y+, z-, z+
 	int chunk;        // layers of a block; 0 where blocks share the box by themselves
 	// What these are shared by: what a layer of a tile at a side of the box takes, where one of another takes 16; and how many layers as much time
-	// is as it takes to begin in a tile.
+	// is as it takes to begin in a second tile.
 	int weight, start;
 #if defined(NORMS) || defined(MOVING) // see temporal.Options
 	int lo[3], hi[3];                 // of which points norms are taken

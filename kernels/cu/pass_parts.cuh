@@ -20,9 +20,11 @@ struct Run {
 
 // next_run finds the block's next run, of at most so many planes. Tiles come row by row. A plane of those of the first and last row and column takes
 // the weight of the pass, and one of the others 16.
-__device__ __noinline__ void next_run(Run &p, const Pass &a, i64 planes, int tiles_x, int tiles_y, i64 most) {
+__device__ __forceinline__ void next_run(Run &p, const Pass &a, i64 planes, int tiles_x, int tiles_y, i64 most) {
 	const int between = max(0, tiles_x - 2), rows_between = max(0, tiles_y - 2);
-	const i64 at_side = a.weight, length = planes + a.start; // of a tile, with what it takes to begin
+	const i64 at_side = a.weight;
+	// It takes as long to begin in a second tile as some planes do. Where blocks have few planes nearly each begins in one tile alone.
+	const i64 start = min((i64)a.start, planes * tiles_x * tiles_y / gridDim.x / 4), length = planes + start;
 	const i64 row_at_side = tiles_x * at_side, row = (tiles_x - between) * at_side + (i64)between * 16;
 	const i64 total = ((tiles_y - rows_between) * row_at_side + rows_between * row) * length;
 	const i64 stop = total * (blockIdx.x + 1) / gridDim.x;
@@ -45,10 +47,10 @@ __device__ __noinline__ void next_run(Run &p, const Pass &a, i64 planes, int til
 			if (p.tile_x <= between) weight = 16;
 		}
 		begin *= length;
-		const auto plane = [&](i64 there) { return min(max((there - begin) / weight - a.start, (i64)0), planes); };
+		const auto plane = [&](i64 there) { return min(max((there - begin) / weight - start, (i64)0), planes); };
 		const i64 z0 = plane(place), z1 = min(plane(stop), z0 + most);
 		p.z0 = (int)z0, p.z1 = (int)z1;
-		place = begin + (z1 == z0 + most ? z1 + a.start : length) * weight;
+		place = begin + (z1 == z0 + most ? z1 + start : length) * weight;
 	}
 	if (p.z0 == p.z1) p.z0 = p.z1 = 0;
 	p.place = place;

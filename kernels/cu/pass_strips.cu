@@ -52,6 +52,17 @@ __device__ __forceinline__ REAL star(REAL c, REAL xm, REAL xp, REAL ym, REAL yp)
 	return apply([&](int dx, int dy, int) { return dx < 0 ? xm : dx > 0 ? xp : dy < 0 ? ym : dy > 0 ? yp : c; });
 }
 
+// Some rows of a strip, in shared memory, as it would take registers meanwhile.
+struct StripRun {
+	i64 place;  // behind this run, among the rows of all strips by what they take; -1 before the first
+	int at;     // the team's first column
+	int x0, x1; // columns that are kept
+	int y0, y1; // rows that are kept
+};
+
+// shift_of returns how many columns the first aligned vector of a row lies before the box.
+__device__ __forceinline__ int shift_of(const Pass &a) { return (int)((u64)a.from / sizeof(REAL) % VECTOR); }
+
 struct Shared {
 	alignas(16) REAL rows[COUNT];
 	REAL edge
@@ -62,6 +73,7 @@ struct Shared {
 	    [2][RING]
 	    [DEPTH]; // of the walls before the first and behind the last column: those asked for with a row of the ring
 #endif
+	StripRun run;
 	u64 ready[GROUPS]; // mbarriers: the team has made the edges of a group of levels, and read those before
 };
 
@@ -90,7 +102,6 @@ struct March {
 	Shared &shared;
 	int lane, warp;
 	int r;            // row of level 0
-	int y0, y1;       // rows that are kept
 	int last;         // row that is read
 	int slot[4];      // of rows r - 2, r - 1, r, and a free one, in the ring, in elements
 	const REAL *from; // the next row to load, at the lane's first vector
@@ -98,8 +109,6 @@ struct March {
 	int keep, kept;   // columns, from the warp's first
 	int read, reads;  // columns that may be read
 	bool keep_first, mirror_first, keep_last, mirror_last; // whether the lane has ghosts
-	bool low, high;                                        // whether there are walls along y
-	int shift;                                             // columns of the first aligned vector before the box
 	SharedAddress ring, ready, edge;                       // edge: the seam before the warp
 #ifdef NORMS
 	PassNorms norms;
@@ -232,10 +241,10 @@ struct March {
 		int top = 0, ghost = -1, above = -1, behind = -1; // levels: the last needed; those that make rows -1, 0 and n
 		bool behind_mirror = false;
 		if (EDGE) {
-			top = (r - y0 + DEPTH) >> 1;
-			if (low && a.sides[2] > FIXED) above = r;
-			if (low && a.sides[2] == FIXED) ghost = r + 1;
-			if (high) behind = r - a.n[1], behind_mirror = a.sides[3] > FIXED;
+			top = (r - shared.run.y0 + DEPTH) >> 1;
+			if (a.sides[2] > FIXED) above = r;
+			if (a.sides[2] == FIXED) ghost = r + 1;
+			if (a.sides[3] != OPEN) behind = r - a.n[1], behind_mirror = a.sides[3] > FIXED;
 			if (above == 0) hold(slot[1], now), held(slot[1], old[0]);
 			if (behind == 0 && behind_mirror) hold(slot[2], old[0]), held(slot[2], now);
 		}
@@ -315,7 +324,7 @@ struct March {
 				now[p] = made[p];
 			}
 		}
-		if (!EDGE || (r - DEPTH >= y0 && r - DEPTH < y1)) store<END>(now);
+		if (!EDGE || (r - DEPTH >= shared.run.y0 && r - DEPTH < shared.run.y1)) store<END>(now);
 		to += a.pitch;
 		r++;
 		const int next = slot[2] + SPAN;
@@ -328,14 +337,15 @@ struct March {
 		step<END, EDGE>(odd, even, 1);
 	}
 
-	// march makes rows y0 to y1 of a strip's columns x0 to x1. The team's first column is at.
-	__device__ __forceinline__ void march(int at, int x0, int x1) {
-		const int x = at + warp * SPAN;
+	// march makes the rows of the team's run.
+	__device__ __forceinline__ void march() {
+		const int at = shared.run.at, x0 = shared.run.x0, x1 = shared.run.x1, x = at + warp * SPAN;
+		const int y0 = shared.run.y0, y1 = shared.run.y1;
+		const bool low = a.sides[2] != OPEN, high = a.sides[3] != OPEN;
 		const bool left = a.sides[0] != OPEN && at == -1 && warp == 0 && lane == 0;
 		const bool right = a.sides[1] != OPEN && at + WIDTH == a.n[0] + 1 && warp == TEAM - 1 && lane == 31;
 		keep_first = left && a.sides[0] == FIXED, mirror_first = left && a.sides[0] > FIXED;
 		keep_last = right && a.sides[1] == FIXED, mirror_last = right && a.sides[1] > FIXED;
-		low = a.sides[2] != OPEN, high = a.sides[3] != OPEN;
 		const int lo = max(x, a.sides[0] == OPEN ? -DEPTH : -1),
 		          hi = min(x + SPAN, a.n[0] + (a.sides[1] == OPEN ? DEPTH : 1));
 		read = lo - x, reads = max(hi - lo, 0);
@@ -354,7 +364,7 @@ struct March {
 		moving_last = a.sides[1] == FIXED && x + SPAN == a.n[0] + 1 && a.walls[1].values;
 #endif
 		const bool fast =
-		    __all_sync(~0u, reads == SPAN && (x + shift) % VECTOR == 0 &&
+		    __all_sync(~0u, reads == SPAN && (x + shift_of(a)) % VECTOR == 0 &&
 			                    (kept == 0 || (keep % VECTOR == 0 && kept % VECTOR == 0)) &&
 			                    (a.sides[0] == OPEN || x != -1) && (a.sides[1] == OPEN || x + SPAN != a.n[0] + 1));
 		r = low ? max(y0 - DEPTH, -1) : y0 - DEPTH;
@@ -384,7 +394,7 @@ struct March {
 #pragma unroll 1
 		while (r <= stop) {
 #endif
-			if (r < y0 + DEPTH || r + 1 > plain) {
+			if (r < shared.run.y0 + DEPTH || r + 1 > plain) {
 				steps<true, true>(even, odd);
 			} else if (!fast || !whole) {
 #pragma unroll 1
@@ -405,7 +415,7 @@ struct March {
 #pragma unroll
 		for (int p = 0; p < POINTS; p++)
 			if (x + p >= from_x && x + p < to_x) counted |= 1u << p;
-		count_row = max(y0, a.lo[1]), counts = max(0, min(y1, a.hi[1]) - count_row);
+		count_row = max(shared.run.y0, a.lo[1]), counts = max(0, min(shared.run.y1, a.hi[1]) - count_row);
 	}
 #endif
 };
@@ -463,21 +473,71 @@ __device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
 	__syncthreads();
 }
 
+// next_run finds the team's next run, in one thread: some rows of a strip.
+__device__ __noinline__ void next_run(const Pass &a, StripRun &run) {
+	const i64 rows = a.n[1], team = blockIdx.x, teams = gridDim.x;
+	const int n = a.n[0], shift = shift_of(a);
+	const bool left = a.sides[0] != OPEN, right = a.sides[1] != OPEN;
+	const int first = (left ? FIRST : KEPT) - shift, last = right ? LAST : KEPT;
+	const int single = left && right ? 0 : left ? first : last;
+	const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
+
+	// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
+	const auto cut = [&](int strip) {
+		if (strip <= 0) return 0;
+		if (strip >= strips) return n;
+		if (strips == 2) return max(n - last, min(n / 2, first));
+		const int x = first + (strip - 1) * KEPT;
+		return right ? min(x, n - DEPTH) : x;
+	};
+
+	// Even shares; or teams at the same rows of all strips, where that costs no more than to begin in a second strip.
+	// It takes as long to begin in a second strip as some rows do. Where teams have few rows nearly each begins in one strip alone.
+	const i64 start = min((i64)a.start, rows * strips / teams / 4);
+	const i64 length = rows + start, plain = length * 16, end = length * a.weight;
+	const i64 total = strips == 1 ? end : 2 * end + (strips - 2) * plain;
+	const i64 stop = total * (team + 1) / teams, each = teams / strips;
+	i64 place = run.place < 0 ? total * team / teams : run.place;
+	int strip = 0;
+	i64 y0 = 0, y1 = 0;
+	if (each > 0 && (rows + each - 1) / each <= (rows * strips + teams - 1) / teams + 2 * DEPTH) {
+		const i64 chunk = team / strips;
+		if (run.place < 0 && chunk < each)
+			strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
+		place = stop;
+	}
+	while (y0 == y1 && place < stop) {
+		i64 base = 0, all = end;
+		strip = 0;
+		if (place >= end) {
+			strip = 1 + (int)min((place - end) / plain, (i64)strips - 2);
+			base = end + (strip - 1) * plain, all = strip == strips - 1 ? end : plain;
+		}
+		const auto row = [&](i64 there) { return min(max((there - base) / (all / length) - start, (i64)0), rows); };
+		y0 = row(place), y1 = row(stop);
+		place = base + all;
+	}
+	run.place = place;
+	run.y0 = (int)y0, run.y1 = (int)y1;
+	run.x0 = cut(strip), run.x1 = cut(strip + 1);
+	run.at = left && strip == 0             ? -1
+	         : right && strip == strips - 1 ? n + 1 - WIDTH
+	                                        : (strip == 0 ? -shift : run.x0) - BEFORE;
+}
+
 extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(const __grid_constant__ Pass a) {
 	grid_dependency_wait();
 	Shared &shared = *(Shared *)dynamic_shared();
-	const i64 rows = a.n[1], team = blockIdx.x, teams = gridDim.x;
-	const int n = a.n[0];
 #ifdef NORMS
 	if (threadIdx.x == 0) {
 #pragma unroll
 		for (int k = 0; k < NORMS; k++) a.norms[k][blockIdx.x] = NormSum::none();
 	}
 #endif
-	if (rows <= 0 || n <= 0) return;
-	const bool left = a.sides[0] != OPEN, right = a.sides[1] != OPEN;
-	if (left && right && n < NARROW) {
-		const int y0 = (int)(rows * team / teams), y1 = (int)(rows * (team + 1) / teams);
+	if (a.n[1] <= 0 || a.n[0] <= 0) return;
+	if (a.sides[0] != OPEN && a.sides[1] != OPEN && a.n[0] < NARROW) {
+		const i64 rows = a.n[1];
+		const int y0 = (int)(rows * blockIdx.x / gridDim.x), y1 = (int)(rows * (blockIdx.x + 1) / gridDim.x);
 		if (y0 < y1) narrow(a, shared.rows, y0, y1);
 		return;
 	}
@@ -488,78 +548,14 @@ extern "C" __global__ void __launch_bounds__(TEAM * 32, BLOCKS) pass_strips(cons
 #ifdef NORMS
 	m.norms.settled = true; // what none was found for
 #endif
-	if (TEAM > 1) {
-		if (threadIdx.x < GROUPS) mbarrier_init(m.ready + threadIdx.x * 8, 2 * TEAM);
-		__syncthreads();
-	}
-	m.shift = (int)((u64)a.from / sizeof(REAL) % VECTOR);
-#ifdef NORMS
-	i64 next = -1; // what follows is found again for each run, as it would take registers meanwhile
+	if (TEAM > 1 && threadIdx.x < GROUPS) mbarrier_init(m.ready + threadIdx.x * 8, 2 * TEAM);
+	if (threadIdx.x == 0) shared.run.place = -1;
 #pragma unroll 1
 	while (true) {
-		m.shift = (int)(opaque((unsigned)(u64)a.from) / sizeof(REAL) % VECTOR);
-#endif
-		const int first = (left ? FIRST : KEPT) - m.shift, last = right ? LAST : KEPT;
-		const int single = left && right ? 0 : left ? first : last;
-		const int strips = n <= single ? 1 : 2 + max(0, (n - first - last + KEPT - 1) / KEPT);
-
-		// cut is where a strip begins to keep columns. Strips at walls keep enough that no other reaches the wall.
-		const auto cut = [&](int strip) {
-			if (strip <= 0) return 0;
-			if (strip >= strips) return n;
-			if (strips == 2) return max(n - last, min(n / 2, first));
-			const int x = first + (strip - 1) * KEPT;
-			return right ? min(x, n - DEPTH) : x;
-		};
-		const auto sweep = [&](int strip, i64 y0, i64 y1) {
-			const int x0 = cut(strip), x1 = cut(strip + 1);
-			const int at = left && strip == 0             ? -1
-			               : right && strip == strips - 1 ? n + 1 - WIDTH
-			                                              : (strip == 0 ? -m.shift : x0) - BEFORE;
-			m.y0 = (int)y0, m.y1 = (int)y1;
-			m.march(at, x0, x1);
-		};
-
-		// Even shares; or teams at the same rows of all strips, where that costs no more than to begin in a second strip.
-		const i64 length = rows + a.start, plain = length * 16, end = length * a.weight;
-		const i64 total = strips == 1 ? end : 2 * end + (strips - 2) * plain;
-		const i64 each = teams / strips;
-		const bool level = each > 0 && (rows + each - 1) / each <= (rows * strips + teams - 1) / teams + 2 * DEPTH;
-		i64 place = total * team / teams;
-#ifdef NORMS
-		if (next >= 0) place = next;
-#endif
-		const i64 stop = total * (team + 1) / teams;
-#pragma unroll 1
-		while (true) {
-			int strip;
-			i64 y0, y1;
-			if (level) {
-				const i64 chunk = team / strips;
-				if (chunk >= each) return;
-				strip = (int)(team % strips), y0 = rows * chunk / each, y1 = rows * (chunk + 1) / each;
-			} else {
-				if (place >= stop) return;
-				i64 base = 0, all = end;
-				strip = 0;
-				if (place >= end) {
-					strip = 1 + (int)min((place - end) / plain, (i64)strips - 2);
-					base = end + (strip - 1) * plain, all = strip == strips - 1 ? end : plain;
-				}
-				const auto row = [&](i64 there) {
-					return min(max((there - base) / (all / length) - a.start, (i64)0), rows);
-				};
-				y0 = row(place), y1 = row(stop);
-				place = base + all;
-			}
-			if (y0 < y1) sweep(strip, y0, y1);
-			if (level) return;
-#ifdef NORMS
-			next = place;
-			break;
-#endif
-		}
-#ifdef NORMS
+		__syncthreads();
+		if (threadIdx.x == 0) next_run(a, shared.run);
+		__syncthreads();
+		if (shared.run.y0 == shared.run.y1) return;
+		m.march();
 	}
-#endif
 }

@@ -77,7 +77,7 @@ static_assert(sizeof(Part) <= 96, "");
 __device__ __forceinline__ Part &part() { return *(Part *)((char *)dynamic_shared() + PART_AT); }
 
 // next_part finds the block's next part.
-__device__ __forceinline__ void next_part(const Pass &a, Part &p) {
+__device__ __noinline__ void next_part(const Pass &a, Part &p) {
 	const Axis ax(a.n[0], EX, MARGIN, VECTOR, (int)((u64)a.from / BYTES % VECTOR), a.sides[0] != OPEN,
 	              a.sides[1] != OPEN);
 	const Axis ay(a.n[1], EY, DEPTH, 1, 0, a.sides[2] != OPEN, a.sides[3] != OPEN);

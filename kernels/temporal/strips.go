@@ -17,7 +17,7 @@ type strips struct {
 // stripsTried are those that registers have room for.
 var stripsTried = map[kernels.Real][]strips{
 	kernels.Float64: {
-		{10, 3, 12, 1, 3, 2, hopperOnly}, {10, 4, 8, 1, 3, 2, everywhere}, {8, 4, 4, 2, 2, 2, everywhere},
+		{10, 3, 12, 1, 6, 2, hopperOnly}, {10, 4, 8, 1, 3, 2, everywhere}, {8, 4, 4, 2, 2, 2, everywhere},
 		{6, 4, 12, 1, 2, 2, hopperOnly}, {6, 4, 4, 2, 2, 2, everywhere}, {4, 4, 4, 3, 2, 2, everywhere}, {2, 4, 4, 4, 1, 2, everywhere},
 	},
 	kernels.Float32: {
@@ -43,7 +43,7 @@ var stripsWithMoreTried = map[kernels.Real][]stripsWithMore{
 	},
 	kernels.Float32: {
 		{strips{12, 4, 8, 1, 2, 2, everywhere}, 1, 1, 1}, {strips{10, 4, 4, 3, 2, 2, fromHopper}, 1, 1, 0}, {strips{8, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1}, {strips{6, 4, 4, 3, 2, 2, everywhere}, 1, 1, 1},
-		{strips{4, 4, 4, 4, 2, 2, fromHopper}, 1, 1, 1}, {strips{4, 4, 4, 3, 2, 2, fromHopper}, 4, 4, 3}, {strips{4, 4, 4, 3, 2, 2, everywhere}, 3, 4, 3}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
+		{strips{4, 4, 4, 4, 2, 2, fromHopper}, 1, 1, 1}, {strips{4, 4, 4, 3, 2, 2, fromHopper}, 3, 4, 3}, {strips{4, 4, 4, 3, 2, 2, everywhere}, 3, 4, 3}, {strips{4, 4, 4, 2, 2, 2, everywhere}, 4, 4, 4},
 		{strips{3, 4, 4, 4, 1, 2, everywhere}, 1, 1, 1}, {strips{3, 4, 4, 3, 1, 2, everywhere}, 3, 3, 3},
 		{strips{2, 4, 4, 4, 1, 2, fromHopper}, 2, 2, 2}, {strips{2, 4, 4, 3, 1, 2, everywhere}, 2, 2, 2},
 	},
@@ -74,7 +74,7 @@ func stripsShape(s stencil.Stencil, real kernels.Real, c strips, o Options) shap
 	for c.points%vector != 0 {
 		vector /= 2
 	}
-	const ringMore = 3 // rows of the ring that are in use, beside those ahead
+	const ringMore, run = 3, 32 // rows of the ring that are in use, beside those ahead; bytes of a run
 	rows := c.team * (c.lead + ringMore) * 32 * c.points
 	narrow := c.depth * 3 * (2*c.depth + 1)
 	edges, ghosts := 2*(c.team+1)*2*c.depth, 0
@@ -83,7 +83,7 @@ func stripsShape(s stencil.Stencil, real kernels.Real, c strips, o Options) shap
 	}
 	return shape{
 		depth: c.depth, cost: 1 + 0.15*float64(c.depth-1) + 0.3*float64(o.Norms), name: "pass_strips", threads: 32 * c.team, axis: 1, vector: vector, blocks: c.blocks, weight: 20, start: 8 * c.depth,
-		shared: ceil((max(rows, narrow)+edges+ghosts)*real.Size(), 16)*16 + ceil(8*c.groups, 16)*16,
+		shared: ceil((max(rows, narrow)+edges+ghosts)*real.Size(), 16)*16 + ceil(run+8*c.groups, 16)*16,
 		program: withOptions(o, programOf("pass_strips.cu", s, real, option("DEPTH", c.depth), option("POINTS", c.points), option("TEAM", c.team),
 			option("BLOCKS", c.blocks), option("GROUPS", c.groups), option("LEAD", c.lead))),
 	}

@@ -32,7 +32,7 @@ template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
 	const Window w = rank.create_window(WORLD, slots, 2 * data.slot);
 	for (i64 i = threadIdx.x; i < 2 * data.slot; i += blockDim.x) slots[i] = (char)POISON;
 	rank.barrier(WORLD);
-	for (int t = 0; t < data.rounds && !rank.failed(); t++) {
+	for (int t = 0; t < data.rounds && !rank.ended(); t++) {
 		const unsigned h = hash(77, (unsigned)t);
 		const int away = 1 + (int)(h % (unsigned)n);
 		const int to = (me + away) % n, from = (me - away % n + n) % n;
@@ -50,7 +50,7 @@ template <typename Group> __device__ void puts(Rank &rank, Puts &data) {
 			rank.template flush<Group>(w);
 		}
 		__syncthreads();
-		if (rank.failed()) break;
+		if (rank.ended()) break;
 		for (i64 i = threadIdx.x; i < data.slot; i += blockDim.x) {
 			const bool mine = i >= offset && i < offset + bytes;
 			if ((unsigned char)slot[i] != (mine ? pattern(from, t, i - offset) : POISON)) {

@@ -44,7 +44,7 @@ extern "C" __global__ void misled(const __grid_constant__ World world) {
 		if (data.what == 1) store_release_sys(&c.number, n + 1);
 	}
 	if (rank.index() == 0)
-		for (int i = 0; i < 2 * COMMANDS && !rank.failed(); i++) rank.put(w, rank.size() - 1, 0, 8, data.memory);
-	while (!rank.failed() && load_relaxed_sys(&world.control->ended) == 0) __nanosleep(1000);
+		for (int i = 0; i < 2 * COMMANDS && !rank.ended(); i++) rank.put(w, rank.size() - 1, 0, 8, data.memory);
+	while (!rank.ended()) __nanosleep(1000);
 	rank.finish();
 }

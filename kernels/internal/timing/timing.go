@@ -40,10 +40,15 @@ func New(d *streams.Device) (w *Timer, err error) {
 }
 
 // Time returns how long the device takes for one launch.
-func (w *Timer) Time(k *streams.Kernel) (time.Duration, error) {
+func (w *Timer) Time(k *streams.Kernel) (time.Duration, error) { return w.Each(k, 1) }
+
+// Each returns how long the device takes for each of so many launches, one after the other.
+func (w *Timer) Each(k *streams.Kernel, launches int) (time.Duration, error) {
 	err := w.Stream.Record(w.Start)
-	if err == nil {
-		err = w.Stream.Launch(k)
+	for range launches {
+		if err == nil {
+			err = w.Stream.Launch(k)
+		}
 	}
 	if err == nil {
 		err = w.Stream.Record(w.End)
@@ -54,7 +59,8 @@ func (w *Timer) Time(k *streams.Kernel) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	return w.End.Since(w.Start)
+	took, err := w.End.Since(w.Start)
+	return took / time.Duration(launches), err
 }
 
 // Close frees the timer. Closing twice is no error.
