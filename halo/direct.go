@@ -84,8 +84,8 @@ func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
 	return x.direct[rank].Queue(s)
 }
 
-// SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on, where an exchange is one kernel a GPU, see
-// IsDirect. It is two minutes if nothing is said. An exchange that has waited in vain makes Err return an error.
+// SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on: two minutes if nothing is said. After the
+// limit Err returns an error. It changes nothing where IsDirect is false.
 func (x *Exchanger) SetLimit(limit time.Duration) {
 	for _, s := range x.direct {
 		s.SetLimit(limit)

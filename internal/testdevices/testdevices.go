@@ -20,7 +20,7 @@ type Set struct {
 }
 
 // Each runs f once a backend, as a subtest: on n host devices, and on all GPUs.
-// Where there is no GPU that subtest is skipped. Where HALOX_TEST_BACKEND names one of them the other is.
+// Where there is no GPU that subtest is skipped. HALOX_TEST_BACKEND names the one backend that is tested; all are where it is empty.
 func Each(t *testing.T, n int, f func(t *testing.T, s *Set)) {
 	onBackend(t, "host", func(t *testing.T) { f(t, Host(t, n)) })
 	onBackend(t, "cuda", func(t *testing.T) { f(t, GPUs(t)) })

@@ -26,9 +26,8 @@ struct Pass {
 	int n[3];         // points of the box
 	int sides[6];     // x-, x+, y-, y+, z-, z+
 	int chunk;        // layers of a block; 0 where blocks share the box by themselves
-	// What these are shared by: what a layer of a tile at a side of the box takes, where one of another takes 16; and how many layers as much time
-	// is as it takes to begin in a second tile.
-	int weight, start;
+	int weight;       // cost of a layer of a tile at a side of the box, where that of any other tile is 16
+	int start;        // cost of beginning in a second tile, in layers
 #if defined(NORMS) || defined(MOVING) // see temporal.Options
 	int lo[3], hi[3];                 // of which points norms are taken
 	NormSum *norms[4];                // of the last step first: one a thread block

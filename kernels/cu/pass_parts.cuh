@@ -18,12 +18,12 @@ struct Run {
 	int z0, z1;         // planes that are stored; z1 is 0 behind the last run
 };
 
-// next_run finds the block's next run, of at most so many planes. Tiles come row by row. A plane of those of the first and last row and column takes
-// the weight of the pass, and one of the others 16.
+// next_run finds the block's next run, of at most so many planes. All blocks get the same cost, see Pass. Tiles come row by row; those of the first and
+// last row and column lie at the sides of the box.
 __device__ __forceinline__ void next_run(Run &p, const Pass &a, i64 planes, int tiles_x, int tiles_y, i64 most) {
 	const int between = max(0, tiles_x - 2), rows_between = max(0, tiles_y - 2);
 	const i64 at_side = a.weight;
-	// It takes as long to begin in a second tile as some planes do. Where blocks have few planes nearly each begins in one tile alone.
+	// Blocks with few planes mostly begin in one tile: more than a quarter of what a block has would leave some blocks without any.
 	const i64 start = min((i64)a.start, planes * tiles_x * tiles_y / gridDim.x / 4), length = planes + start;
 	const i64 row_at_side = tiles_x * at_side, row = (tiles_x - between) * at_side + (i64)between * 16;
 	const i64 total = ((tiles_y - rows_between) * row_at_side + rows_between * row) * length;

@@ -492,7 +492,7 @@ __device__ __noinline__ void next_run(const Pass &a, StripRun &run) {
 	};
 
 	// Even shares; or teams at the same rows of all strips, where that costs no more than to begin in a second strip.
-	// It takes as long to begin in a second strip as some rows do. Where teams have few rows nearly each begins in one strip alone.
+	// As next_run of pass_parts.cuh does.
 	const i64 start = min((i64)a.start, rows * strips / teams / 4);
 	const i64 length = rows + start, plain = length * 16, end = length * a.weight;
 	const i64 total = strips == 1 ? end : 2 * end + (strips - 2) * plain;

@@ -22,8 +22,8 @@ type shape struct {
 	vector  int    // elements that are loaded and stored as one, which tiles begin with; 1 for none
 	blocks  int    // of a multiprocessor, which share the box evenly by themselves; 0 where the grid is of tiles
 	least   [3]int // points that a box has that lies between two walls along an axis
-	weight  int    // what a layer of a tile at a side of the box takes, where one of another takes 16: blocks share the box by it; 0 where they do not
-	start   int    // how many layers as much time is as it takes a block to begin in a second tile
+	weight  int    // cost of a layer of a tile at a side of the box, where that of any other tile is 16; 0 where blocks do not share the box by cost
+	start   int    // cost of beginning in a second tile, in layers
 	beside  int    // blocks that a multiprocessor has at a time, where the grid is of tiles and there are several
 }
 

@@ -31,7 +31,7 @@ type learntOne struct {
 	Pass   time.Duration `json:"pass_ns"`
 }
 
-// weights are those of shapes that are tried.
+// weights are the values of shape.weight that are tried.
 var weights = []int{14, 16, 18, 20, 22, 25, 28, 32, 36, 42, 48}
 
 var errUnknown = errors.New("temporal: nobody has tuned this")

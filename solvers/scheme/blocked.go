@@ -45,23 +45,22 @@ func newBlockedBy(r *run, o Options, tune tuner) (scheme, error) {
 		cuts: map[cutKey][]int{}, holds: [2]int64{-1, -1},
 	}
 	b.holds[b.slot(b.done)] = 0
-	b.eachExchange(func(x *halo.Exchanger) error { x.SetLimit(b.patience()); return nil })
+	for _, x := range b.groupExchanges() {
+		x.SetLimit(b.patience())
+	}
 	err := b.addParts()
 	agreed := b.agreeCosts(err == nil)
 	return b, cmp.Or(err, agreed)
 }
 
-// eachExchange calls do for the exchanges of groups, until it fails: one for each field.
-func (b *blocked) eachExchange(do func(x *halo.Exchanger) error) error {
-	for _, x := range b.exchanges {
-		if x[0] == nil {
-			continue
-		}
-		if err := do(x[0]); err != nil {
-			return err
+// groupExchanges returns the exchanges behind groups, by phase: none where nothing is exchanged.
+func (b *blocked) groupExchanges() (all []*halo.Exchanger) {
+	for _, stages := range b.exchanges {
+		if stages[0] != nil {
+			all = append(all, stages[0])
 		}
 	}
-	return nil
+	return all
 }
 
 // addParts makes all subdomains of the process ready.
@@ -272,5 +271,10 @@ func (b *blocked) sync(worker int) error {
 			return err
 		}
 	}
-	return b.eachExchange((*halo.Exchanger).Err)
+	for _, x := range b.groupExchanges() {
+		if err := x.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
