@@ -17,7 +17,7 @@ const directLimit = 2 * time.Minute
 // is possible: every message takes path direct and every subdomain has a GPU of
 // its own. Such an exchange needs one launch a GPU and no event between them.
 func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
-	if x.plan.Placement.Processes != nil || !haveOwnGPUs(x.plan.Placement.Devices) || x.plan.hasGaps() {
+	if len(x.plan.Messages) == 0 || x.plan.Placement.Processes != nil || !haveOwnGPUs(x.plan.Placement.Devices) || x.plan.hasGaps() {
 		return nil
 	}
 	ranks := make([]pack.DirectExchangeRank, len(x.plan.Placement.Devices))
@@ -92,7 +92,7 @@ func (x *Exchanger) SetLimit(limit time.Duration) {
 	}
 }
 
-// IsDirect reports whether the exchange is one kernel a GPU: all messages take path
+// IsDirect reports whether the exchange is one kernel a GPU: there are messages, all take path
 // direct, and every subdomain has a GPU of its own.
 func (x *Exchanger) IsDirect() bool { return x.direct != nil }
 

@@ -13,10 +13,8 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// An exchange that is one kernel a GPU is queued rank by rank, and refuses ranks and streams that
-// do not suit as it does when one thread drives all.
-func TestDirectExchangeIsChecked(t *testing.T) {
-	compiler := testdevices.NoCompiler(t)
+// fakeGPUs opens two devices that run nothing.
+func fakeGPUs(t *testing.T) *testdevices.Set {
 	platform, err := streams.CUDAPlatform(cudafake.Build(t, cudafake.Devices(2)))
 	if err != nil {
 		t.Fatal(err)
@@ -28,18 +26,40 @@ func TestDirectExchangeIsChecked(t *testing.T) {
 	}
 	t.Cleanup(func() { streams.CloseAll(devices) })
 	links := must(p2p.Discover(t.Context(), devices, nil))(t)
-	set := &testdevices.Set{Devices: devices, Links: links, Compiler: compiler}
+	return &testdevices.Set{Devices: devices, Links: links, Compiler: testdevices.NoCompiler(t)}
+}
+
+// Nothing is queued where there is nothing to exchange.
+func TestNoMessagesAreNoKernel(t *testing.T) {
+	set := fakeGPUs(t)
+	p := place(t, set, []int{8, 6, 8}, [3]bool{}, domain.Vec{1, 1, 1})
+	var open streams.Resources
+	defer open.Close()
+	f := openField(t, &open, p, star(3))
+	x := must(halo.NewExchanger(must(halo.NewPlan(p, set.Links, p2p.Direct, star(3)))(t), set.Compiler, f))(t)
+	open.Add(x)
+	if x.IsDirect() {
+		t.Error("the exchange is one kernel a GPU")
+	}
+	at := openStreams(t, &open, p)
+	done(t, at, x.Exchange(at), x.Start(at), x.Wait(at))
+}
+
+// An exchange that is one kernel a GPU is queued rank by rank, and refuses ranks and streams that
+// do not suit as it does when one thread drives all.
+func TestDirectExchangeIsChecked(t *testing.T) {
+	set := fakeGPUs(t)
 	p := place(t, set, []int{8, 6, 8}, [3]bool{true, true, true}, domain.Vec{1, 1, 2})
 	s := star(3)
 	s.Connectivity = halo.Corners
 	var open streams.Resources
 	defer open.Close()
 	f := openField(t, &open, p, s)
-	plan := must(halo.NewPlan(p, links, p2p.Direct, s))(t)
+	plan := must(halo.NewPlan(p, set.Links, p2p.Direct, s))(t)
 	if len(plan.Messages) != 4 {
 		t.Errorf("%d messages: each GPU has one for itself and one for the other", len(plan.Messages))
 	}
-	x := must(halo.NewExchanger(plan, compiler, f))(t)
+	x := must(halo.NewExchanger(plan, set.Compiler, f))(t)
 	open.Add(x)
 	if !x.IsDirect() {
 		t.Fatal("the exchange is no kernel a GPU")

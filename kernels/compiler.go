@@ -126,7 +126,7 @@ func (c *compiled) module(d *streams.Device, p Program) (*streams.Module, error)
 	})
 }
 
-// LoadSteps is Load of a program that makes time steps, into which tests may have faults injected.
+// LoadSteps is Load of a program that makes time steps, or exchanges between them, into which tests may have faults injected.
 func (c *Compiler) LoadSteps(d *streams.Device, p Program, names ...string) ([]streams.Function, error) {
 	return c.Load(d, c.injectFault(d, p), names...)
 }

@@ -2,6 +2,7 @@ package solvers
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -129,21 +130,26 @@ func (c soakCase) run(t *testing.T, set, disturbed *testdevices.Set) {
 // failing says in the environment that the process is the one whose GPU fails.
 const failing = "HALOX_TEST_A_GPU_FAILS"
 
+// failures are the schemes whose kernels wait for other GPUs.
+var failures = []Scheme{Resident, Fused, Blocked}
+
 // When a GPU fails amid whole steps or an exchange, the run ends with an error, and soon: the others
 // wait no longer than their limit. The GPU is lost to the process, which is therefore
 // another one.
 func TestAGPUThatFails(t *testing.T) {
-	if os.Getenv(failing) != "" {
-		runOnAFailingGPU(t)
+	if name := os.Getenv(failing); name != "" {
+		runOnAFailingGPU(t, testdevices.GPUs(t), Scheme(name), 96, 3001)
 		return
 	}
 	set := testdevices.GPUs(t)
 	if len(set.Devices) < 2 {
 		t.Skip("SKIPPED: needs two GPUs")
 	}
-	for _, name := range []Scheme{Resident, Fused, Blocked} {
+	for _, name := range failures {
 		t.Run(string(name), func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestAGPUThatFails$", "-test.v")
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestAGPUThatFails$", "-test.v")
 			cmd.Env = append(os.Environ(), failing+"="+string(name))
 			out, _ := cmd.CombinedOutput() // its devices cannot be closed well
 			t.Logf("%s", out)
@@ -154,18 +160,39 @@ func TestAGPUThatFails(t *testing.T) {
 	}
 }
 
-func runOnAFailingGPU(t *testing.T) {
-	set := testdevices.GPUs(t)
+// On the CPU a GPU that fails takes no other with it: these wait in vain, and all that is queued behind does not wait again.
+func TestAGPUOfTheCPUThatFails(t *testing.T) {
+	for _, name := range failures {
+		t.Run(string(name), func(t *testing.T) { runOnAFailingGPU(t, testdevices.CPU(t, 2), name, 16, 31) })
+	}
+}
+
+// Where several GPUs fail the error names them all.
+func TestGPUsThatFailTogether(t *testing.T) {
+	set := testdevices.CPU(t, 2)
+	dying, err := set.Disturbed(func(*streams.Device) []string { return []string{"DIES_AT=31"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := prepare(t, dying, problem(t, []int{16, 16, 12}, kernels.Float64, "dddddd"), how{path: p2p.Direct, parts: domain.Vec{1, 1, 2}})
+	_, err = s.Run(t.Context(), Options{Scheme: Fused, Steps: 1 << 40, CheckEvery: 1 << 40, Limit: testLimit})
+	if err == nil || !strings.Contains(err.Error(), "cuda 0") || !strings.Contains(err.Error(), "cuda 1") {
+		t.Error(err)
+	}
+}
+
+// runOnAFailingGPU makes steps between squares of so many points, 24 for each GPU, of which the first fails.
+func runOnAFailingGPU(t *testing.T, set *testdevices.Set, name Scheme, points, at int) {
 	n := min(4, len(set.Devices))
-	p := problem(t, []int{96, 96, 24 * n}, kernels.Float64, "dddddd")
-	dying := disturbing(t, set, "DIES_AT=3001")
+	p := problem(t, []int{points, points, 24 * n}, kernels.Float64, "dddddd")
+	dying := disturbing(t, set, fmt.Sprintf("DIES_AT=%d", at))
 	const limit = 2 * time.Second
 	run := func(steps int64) error {
 		s := prepare(t, dying, p, how{path: p2p.Direct, parts: domain.Vec{1, 1, n}})
-		_, err := s.Run(t.Context(), Options{Scheme: Scheme(os.Getenv(failing)), Steps: steps, CheckEvery: steps, Limit: limit})
+		_, err := s.Run(t.Context(), Options{Scheme: name, Steps: steps, CheckEvery: steps, Limit: limit})
 		return err
 	}
-	if err := run(10); err != nil { // which compiles what is not to be timed
+	if err := run(4); err != nil { // which compiles what is not to be timed
 		t.Fatal(err)
 	}
 	begin := time.Now()

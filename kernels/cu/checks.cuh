@@ -147,7 +147,7 @@ __device__ __forceinline__ bool fold_check(const TileThread &w, TileNorms &room,
 	bool came = true;
 	if (w.thread == 0) {
 		const u64 all = (u64)(number / CHECK_SLOTS + 1) * gridDim.x;
-		came = wait(w.s.limit, [&] { return load_acquire_gpu(c.arrived + slot) >= all; });
+		came = wait(w.s.limit, w.s.failed, [&] { return load_acquire_gpu(c.arrived + slot) >= all; });
 		if (!came) report_timeout(w.s.failed, THIS_DEVICE);
 	}
 	if (!__syncthreads_and(came)) return false;
@@ -171,7 +171,7 @@ __device__ __forceinline__ Verdict read_votes(const TileThread &w, int check) {
 	bool came = true, finite = true;
 	for (int from = lane; from < c.ranks; from += 32) {
 		Vote v;
-		const bool here = wait(w.s.limit, [&] {
+		const bool here = wait(w.s.limit, w.s.failed, [&] {
 			v = c.votes[slot * c.ranks + from].load();
 			return v.of((unsigned)number_of(w.s, check) + 1);
 		});

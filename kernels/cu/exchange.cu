@@ -41,7 +41,7 @@ struct DirectExchange {
 // wait_for_neighbour waits until a neighbour has counted so far. After the limit it reports the neighbour,
 // and returns false.
 __device__ bool wait_for_neighbour(const DirectExchange &s, const u64 *count, u64 value, i64 neighbour) {
-	if (wait_for_count(count, value, s.limit)) return true;
+	if (wait_for_count(count, value, s.limit, s.failed)) return true;
 	report_timeout(s.failed, 1 + neighbour);
 	return false;
 }

@@ -42,7 +42,7 @@ struct Awaited {
 
 // wait_for waits for a packet. After the limit it reports the sender, and returns false.
 __device__ __forceinline__ bool wait_for(const TileThread &w, Awaited &a, unsigned step) {
-	const bool came = a.got.of(step) || wait(w.s.limit, [&] {
+	const bool came = a.got.of(step) || wait(w.s.limit, w.s.failed, [&] {
 		                  a.got = a.from->load();
 		                  return a.got.of(step);
 	                  });

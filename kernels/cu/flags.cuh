@@ -9,8 +9,9 @@
 // stored before its last barrier.
 __device__ inline void signal(u64 *count) { add_release_sys(count, 1); }
 
-// wait polls until done() returns true. It returns false after a time limit in nanoseconds.
-template <typename Done> __device__ __forceinline__ bool wait(i64 limit, Done done) {
+// wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says that this GPU has waited in
+// vain before: otherwise each launch that is queued behind would wait as long again. The report lies in host memory; it may be null.
+template <typename Done> __device__ __forceinline__ bool wait(i64 limit, const u64 *report, Done done) {
 	enum { POLLS = 256 }; // between two reads of the clock
 	for (i64 start = 0;;) {
 #pragma unroll 1
@@ -18,14 +19,14 @@ template <typename Done> __device__ __forceinline__ bool wait(i64 limit, Done do
 			if (done()) return true;
 		const i64 now = nanoseconds();
 		if (start == 0) start = now;
-		if (now - start > limit) return false;
+		if (now - start > limit || (report && load_relaxed_sys(report) != 0)) return false;
 	}
 }
 
-// wait_for_count waits until a count has reached a value. It returns false after the limit. The other threads
+// wait_for_count waits until a count has reached a value. It returns false as wait does. The other threads
 // of the block see what was stored before the signals after a barrier.
-__device__ inline bool wait_for_count(const u64 *count, u64 value, i64 limit) {
-	return wait(limit, [&] { return load_acquire_sys(count) >= value; });
+__device__ inline bool wait_for_count(const u64 *count, u64 value, i64 limit, const u64 *report) {
+	return wait(limit, report, [&] { return load_acquire_sys(count) >= value; });
 }
 
 // report_timeout says in host memory whom a block of this GPU waited for in vain: 1 + the neighbour, or

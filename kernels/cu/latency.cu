@@ -19,7 +19,7 @@ extern "C" __global__ void flag_ping_pong(const __grid_constant__ FlagPingPong r
 	for (i64 i = 1; i <= r.rounds; i++) {
 		const u64 count = r.base + (u64)i;
 		if (r.serves) store_release_sys(r.its, count);
-		if (!wait_for_count(r.mine, count, r.limit)) {
+		if (!wait_for_count(r.mine, count, r.limit, nullptr)) {
 			*r.took = -1;
 			return;
 		}
@@ -40,5 +40,5 @@ struct Gate {
 
 extern "C" __global__ void gate(const __grid_constant__ Gate g) {
 	grid_dependency_wait();
-	if (!wait_for_count(g.open, g.count, g.limit)) *g.failed = 1;
+	if (!wait_for_count(g.open, g.count, g.limit, nullptr)) *g.failed = 1;
 }

@@ -42,7 +42,8 @@ static_assert(sizeof(Stage) == STAGE_BYTES, "fused_gpu.go lays it out");
 // before.
 __device__ inline bool wait_for_neighbour(const Stage &s, const Slab &b, int neighbour) {
 	if (neighbour >= s.degree || !(b.neighbours >> neighbour & 1)) return true;
-	if (wait_for_count(s.neighbour[neighbour].my_count, s.neighbour[neighbour].expected, s.limit)) return true;
+	if (wait_for_count(s.neighbour[neighbour].my_count, s.neighbour[neighbour].expected, s.limit, s.report))
+		return true;
 	report_timeout(s.report, 1 + neighbour);
 	return false;
 }

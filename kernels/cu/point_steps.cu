@@ -50,7 +50,7 @@ __device__ inline bool wait_for_neighbour(const Steps &s, int stage, i64 step, i
 	if (!(b.slab[b.slab_of(blockIdx.x)].neighbours >> neighbour & 1)) return true;
 	const Neighbour &other = s.neighbour[neighbour];
 	const u64 finished = (u64)step * other.expected + (u64)s.before[stage * MAX_NEIGHBOURS + neighbour];
-	if (wait_for_count(other.my_count, finished, s.limit)) return true;
+	if (wait_for_count(other.my_count, finished, s.limit, s.report)) return true;
 	report_timeout(s.report, 1 + neighbour);
 	atomicOr(s.arrived, STOP);
 	return false;
@@ -62,7 +62,7 @@ __device__ inline bool grid_barrier(const Steps &s, i64 stages) {
 	const u64 all = (u64)stages * gridDim.x;
 	u64 now;
 	add_release_gpu(s.arrived, 1);
-	const bool came = wait(s.limit, [&] { return (now = load_acquire_gpu(s.arrived)) >= all; });
+	const bool came = wait(s.limit, s.report, [&] { return (now = load_acquire_gpu(s.arrived)) >= all; });
 	if (!came) report_timeout(s.report, THIS_DEVICE);
 	return came && now < STOP;
 }

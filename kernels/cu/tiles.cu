@@ -158,7 +158,7 @@ __device__ bool wait_for_neighbours(const TileThread &w) {
 		const i64 from = w.s.side[axis][high].other;
 		if (from < 0 || !w.outer(axis, high)) return;
 		const Neighbour &other = w.s.neighbour[from];
-		if (wait_for_count(other.my_count, w.s.launch * other.expected, w.s.limit)) return;
+		if (wait_for_count(other.my_count, w.s.launch * other.expected, w.s.limit, w.s.failed)) return;
 		report_timeout(w.s.failed, 1 + from);
 		all = false;
 	});

@@ -16,7 +16,7 @@ __device__ __forceinline__ void send(const TileThread &w, const REAL *cells, uns
 // wait_for waits for a packet, which got may be already. After the limit it reports the sender of an item, and returns false.
 __device__ __forceinline__ bool wait_for(const TileThread &w, const Packet *from, Packet &got, int item,
                                          unsigned exchange) {
-	const bool came = got.of(exchange) || wait(w.s.limit, [&] {
+	const bool came = got.of(exchange) || wait(w.s.limit, w.s.failed, [&] {
 		                  got = from->load();
 		                  return got.of(exchange);
 	                  });

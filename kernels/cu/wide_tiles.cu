@@ -103,7 +103,8 @@ __device__ bool wait_for_neighbours(const TileThread &w) {
 #pragma unroll 1
 	for (int i = w.thread; i < w.s.neighbour_count; i += THREADS) {
 		const Neighbour &other = w.s.neighbours[i];
-		if (!(w.t.near >> i & 1) || wait_for_count(other.my_count, w.s.launch * other.expected, w.s.limit)) continue;
+		if (!(w.t.near >> i & 1) || wait_for_count(other.my_count, w.s.launch * other.expected, w.s.limit, w.s.failed))
+			continue;
 		report_timeout(w.s.failed, 1 + i);
 		all = false;
 	}

@@ -145,7 +145,7 @@ type directExchangeGroup struct {
 // makeDirectExchange makes the launch of one rank.
 func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchangeGroup, i int, limit time.Duration) error {
 	rank := n.ranks[i]
-	found, err := c.Load(rank.Device, directExchangeProgram(), "direct_exchange")
+	found, err := c.LoadSteps(rank.Device, directExchangeProgram(), "direct_exchange")
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
 	res.Scheme = name
 	if err != nil {
 		x.resources.Add(&r.resources)
-		err = tell(x.place, err)
+		err = tell(x.place, alsoLost(err, x.place.Devices))
 		x.broken = err
 		return res, err // closing now would wait for streams that may hang
 	}
