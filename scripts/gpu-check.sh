@@ -210,7 +210,7 @@ table() {
 			check "$name" "$bundle/halox" run heat3d.yaml --record "$out/records/$name.json" \
 				--set "grid.size=[$size,$size,$size]" --set "stop.iterations=$count" --set output.picture=null \
 				--set devices.backend=cuda --set "devices.count=$n" \
-				--set "exchange.scheme=$1" --set "exchange.order=$2" --set "exchange.path=$3"
+				--set "exchange.scheme=$1" --set "exchange.path=$3" $([ "$1" != two-stream ] || echo "--set exchange.order=$2")
 		done
 	done
 	echo
