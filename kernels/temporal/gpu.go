@@ -104,7 +104,7 @@ func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array,
 	if s.vector > 1 && (args.From-args.To)%16 != 0 {
 		return fmt.Errorf("temporal: a pass between arrays that are not aligned alike")
 	}
-	grid, chunk, err := s.grid(box.Size(), int(shift), g.device.Cores)
+	grid, chunk, err := s.grid(box.Size(), int(shift), g.device.Cores-of.Spare)
 	if err != nil {
 		return err
 	}

@@ -36,6 +36,19 @@ type Sides [6]Side
 func (s *Sides) low(axis int) Side  { return s[2*axis] }
 func (s *Sides) high(axis int) Side { return s[2*axis+1] }
 
+// Of returns the sides of a part of a box. Behind a side that the part does not share lie points of the box.
+func (s Sides) Of(part, box domain.Box) Sides {
+	for a := range box.Lo {
+		if part.Lo[a] > box.Lo[a] {
+			s[2*a] = Open
+		}
+		if part.Hi[a] < box.Hi[a] {
+			s[2*a+1] = Open
+		}
+	}
+	return s
+}
+
 // check returns an error unless a stencil can be swept within the sides.
 func (s *Sides) check(st stencil.Stencil) error {
 	for i, side := range s[:2*st.Dims] {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -37,11 +38,13 @@ func hasNeighbours(x *Runner) bool {
 	return false
 }
 
-func newBlocked(r *run, o Options) (scheme, error) { return newBlockedBy(r, o, passMaker.tune) }
+func newBlocked(r *run, o Options) (scheme, error) {
+	return newBlockedBy(r, o, passMaker.tune, besideFrom)
+}
 
-func newBlockedBy(r *run, o Options, tune tuner) (scheme, error) {
+func newBlockedBy(r *run, o Options, tune tuner, besideFrom time.Duration) (scheme, error) {
 	b := &blocked{
-		run: r, options: o, tune: tune, neighbours: hasNeighbours(r.Runner), measures: r.step.measures(),
+		run: r, options: o, tune: tune, besideFrom: besideFrom, neighbours: hasNeighbours(r.Runner), measures: r.step.measures(),
 		cuts: map[cutKey][]int{}, holds: [2]int64{-1, -1},
 	}
 	b.holds[b.slot(b.done)] = 0
@@ -118,6 +121,9 @@ func (b *blocked) addPart(d *subdomain) error {
 	if err := b.eachPass(p.costs.Plain[:], func(key pass) error { return b.addPass(p, passes, key) }); err != nil {
 		return err
 	}
+	if err := b.addBeside(p, passes); err != nil {
+		return err
+	}
 	b.parts = append(b.parts, p)
 	if !b.measures {
 		return nil
@@ -138,7 +144,7 @@ func (b *blocked) addSweep(p *blockedPart, key pass) (*sweep.Launch, error) {
 
 // addPass makes a pass of several steps ready.
 func (b *blocked) addPass(p *blockedPart, passes passMaker, key pass) (err error) {
-	p.passes[key], err = passes.pass(passName(key.depth), b.arrays(p.rank, key.slot), b.box(p, key), key.depth)
+	p.passes[key], err = passes.pass(passName(key.depth), b.arrays(p.rank, key.slot), b.box(p, key), key.depth, 0)
 	return err
 }
 
@@ -181,21 +187,33 @@ func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 	if err := p.tables.Queue(p.stream, b.done+n+1, key.depth-1, b.step.Length); err != nil {
 		return err
 	}
-	if len(looks) > 0 && b.measures {
+	takesNorms := len(looks) > 0 && b.measures
+	if p.beside != nil && !takesNorms && b.sends(0, last) {
+		return b.endGroup(p, key, n)
+	}
+	if takesNorms {
 		if err := b.launchWithNorms(p, key, n+1, looks); err != nil {
 			return err
 		}
 	} else if err := b.launch(p.stream, p.passes[key], n+1); err != nil {
 		return err
 	}
+	if err := b.refreshAll(p, 1-key.slot, last); err != nil {
+		return err
+	}
+	return b.send(p, p.stream, last, 1-key.slot)
+}
+
+// refreshAll sets the ghosts that follow from what a pass left in the fields of a slot, and those of walls that move.
+func (b *blocked) refreshAll(p *blockedPart, slot int, n int64) error {
 	for _, w := range b.stage().Writes {
 		if g := b.ghosts[w.Variable]; g != nil {
-			if err := g[1-key.slot].Refresh(p.rank, p.stream, b.done+last, b.time(last)); err != nil {
+			if err := g[slot].Refresh(p.rank, p.stream, b.done+n, b.time(n)); err != nil {
 				return err
 			}
 		}
 	}
-	return b.send(p, last, 1-key.slot)
+	return nil
 }
 
 // completeAll fills the edges and corners of the ghosts that a pass reads, once those of neighbours have come.
@@ -217,28 +235,28 @@ func (b *blocked) completeAll(p *blockedPart, slot int) error {
 	return nil
 }
 
-// send exchanges the ghosts of neighbours after a step that ends a group, which lies in a field.
-func (b *blocked) send(p *blockedPart, n int64, slot int) error {
+// send exchanges the ghosts of neighbours on a stream, after a step that ends a group, which lies in a field.
+func (b *blocked) send(p *blockedPart, on *streams.Stream, n int64, slot int) error {
 	if !b.sends(0, n) || b.plans[0] == nil {
 		return nil
 	}
 	exchange := b.exchanges[b.slotPhase(slot)][0]
 	if exchange.IsDirect() { // one kernel, whose flags say all that credits and events do
-		return exchange.ExchangeRank(p.rank, p.stream)
+		return exchange.ExchangeRank(p.rank, on)
 	}
-	if err := b.giveCredit(p.subdomain, p.stream, 0, n); err != nil {
+	if err := b.giveCredit(p.subdomain, on, 0, n); err != nil {
 		return err
 	}
 	for _, i := range p.out[0] {
-		if err := b.takeCredit(p.stream, 0, i, n); err != nil {
+		if err := b.takeCredit(on, 0, i, n); err != nil {
 			return err
 		}
-		if err := exchange.Transfer(i).Send(p.stream); err != nil {
+		if err := exchange.Transfer(i).Send(on); err != nil {
 			return err
 		}
 	}
 	for _, i := range p.in[0] {
-		if err := exchange.Transfer(i).Receive(b.run.workers, p.stream); err != nil {
+		if err := exchange.Transfer(i).Receive(b.run.workers, on); err != nil {
 			return err
 		}
 	}
@@ -266,7 +284,11 @@ func (b *blocked) finish(worker int, step int64) error {
 
 func (b *blocked) sync(worker int) error {
 	p := b.parts[worker]
-	for _, s := range []*streams.Stream{p.stream, p.totals} {
+	all := []*streams.Stream{p.stream, p.totals}
+	if p.beside != nil {
+		all = append(all, p.beside.messages)
+	}
+	for _, s := range all {
 		if err := s.Sync(b.patience()); err != nil {
 			return err
 		}

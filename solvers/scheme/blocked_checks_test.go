@@ -44,7 +44,7 @@ func addAnyCosts(t *testing.T, r *rand.Rand) (again *int) {
 		d := blockedScheme()
 		d.name = anyCosts
 		d.make = func(x *run, o Options) (scheme, error) {
-			made, err := newBlockedBy(x, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil })
+			made, err := newBlockedBy(x, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }, 0)
 			if err != nil {
 				return nil, err
 			}
@@ -80,10 +80,12 @@ type checkedCase struct {
 	kind    stencil.Kind
 	stencil stencil.Stencil
 	faces   boundary.Faces
+	path    p2p.Path
 }
 
 func newCheckedCase(t *testing.T, r *rand.Rand, devices int, change float64) (c checkedCase) {
 	t.Helper()
+	c.path = p2p.Staged
 	dims := 2 + r.IntN(2)
 	kinds := stencil.Kinds(dims)
 	c.kind, c.real = kinds[r.IntN(len(kinds))], []kernels.Real{kernels.Float64, kernels.Float32}[r.IntN(2)]
@@ -186,7 +188,7 @@ func (c *checkedCase) ready(t *testing.T, set *testdevices.Set, name Scheme) (ma
 		Stages:   []Stage{{Reads: []Access{u.At(0, c.stencil.Footprint()).Named("u")}, Writes: []Access{u.At(1, nil).Named("next")}, Point: &point}},
 		Measured: []*Variable{u}, Group: c.group, Length: 0.1,
 	}
-	plan, err := step.Plan(set.Links, p2p.Staged)
+	plan, err := step.Plan(set.Links, c.path)
 	if err != nil {
 		t.Fatal(err)
 	}

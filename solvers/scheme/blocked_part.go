@@ -19,10 +19,11 @@ type blocked struct {
 	options    Options
 	parts      []*blockedPart
 	tune       tuner
-	neighbours bool      // see hasNeighbours
-	measures   bool      // something is taken of steps
-	costs      passCosts // by which passes are chosen, the same in all processes
-	holds      [2]int64  // by field the step whose level it holds, -1 for none, once the round is queued
+	besideFrom time.Duration // how long an exchange takes that goes on beside the interior; 0 for any
+	neighbours bool          // see hasNeighbours
+	measures   bool          // something is taken of steps
+	costs      passCosts     // by which passes are chosen, the same in all processes
+	holds      [2]int64      // by field the step whose level it holds, -1 for none, once the round is queued
 	cuts       map[cutKey][]int
 	round      blockedRound
 }
@@ -35,8 +36,8 @@ type passMaker interface {
 	sweepTime() time.Duration
 	// tune finds out what passes over a box cost, beside a sweep of it.
 	tune(sweep *streams.Kernel, arrays sweep.Arrays, box domain.Box) error
-	// pass makes one ready.
-	pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error)
+	// pass makes one ready, which leaves some multiprocessors to other kernels if its blocks stay until it ends.
+	pass(name string, arrays sweep.Arrays, box domain.Box, depth, spare int) (Launch, error)
 }
 
 // tuner finds out what passes over a box cost, beside a sweep of it.
@@ -56,6 +57,7 @@ type blockedPart struct {
 	found          [2][]found             // by number of the round and look
 	tables         *boundary.Tables       // of walls that move; nil where none does
 	walls          temporal.Walls
+	beside         *beside // nil where exchanges follow passes
 }
 
 // pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:

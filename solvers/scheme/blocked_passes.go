@@ -23,7 +23,7 @@ func newPasses(b *blocked, d *blockedPart) (passMaker, error) {
 		}
 		return &linearPasses{passes: made, run: b.run, part: d, sides: b.sides(d.rank, b.variable())}, b.addTables(d, len(b.possible(made.Costs()))-1)
 	}
-	p := &pointPasses{run: b.run}
+	p := &pointPasses{run: b.run, owned: b.place.Subdomains[d.rank].Box}
 	var next []int
 	for _, a := range st.pointAccesses() {
 		next = append(next, nextLevel(st, a))
@@ -65,8 +65,8 @@ func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box doma
 	return p.passes.Tune(sweep, arrays[0][0], arrays[1][0], box, p.sides, more, tuneBudget)
 }
 
-func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
-	k, _, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides, depth, temporal.More{Walls: p.part.walls})
+func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth, spare int) (Launch, error) {
+	k, _, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides.Of(box, p.run.place.Subdomains[p.part.rank].Box), depth, temporal.More{Walls: p.part.walls, Spare: spare})
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,7 @@ type pointPasses struct {
 	points *temporal.Points
 	run    *run
 	sides  []temporal.Sides // by access
+	owned  domain.Box
 }
 
 func (p *pointPasses) costs() []float64         { return p.points.Costs() }
@@ -88,8 +89,13 @@ func (p *pointPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box domai
 	return p.points.Tune(sweep, arrays, box, p.sides, tuneBudget)
 }
 
-func (p *pointPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth int) (Launch, error) {
-	l, err := p.points.Pass(name, arrays, box, p.sides, depth)
+// A pass of another point function has more blocks than run at a time: others come between them.
+func (p *pointPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth, _ int) (Launch, error) {
+	var sides []temporal.Sides
+	for _, s := range p.sides {
+		sides = append(sides, s.Of(box, p.owned))
+	}
+	l, err := p.points.Pass(name, arrays, box, sides, depth)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/halox/halox/streams"
 )
 
-// Untuned is scheme blocked with passes that nobody has timed: all count as faster than sweeps.
+// Untuned is scheme blocked with passes that nobody has timed: all count as faster than sweeps. Exchanges go on beside the interior wherever they can.
 const Untuned Scheme = "untuned"
 
 // AddUntuned adds it for a test.
@@ -26,7 +26,7 @@ func AddUntuned(t *testing.T) {
 		d := blockedScheme()
 		d.name = Untuned
 		d.make = func(r *run, o Options) (scheme, error) {
-			return newBlockedBy(r, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil })
+			return newBlockedBy(r, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }, 0)
 		}
 		return d
 	})
