@@ -21,6 +21,7 @@
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
 # TESTS names the test programs that step tests runs (default: all that are in the bundle), JOBS how many at a time (default: one for each three cores),
 # and LIMIT how many seconds one may take. It runs what they test on GPUs; BACKEND names another backend, and runs all where it is empty.
+# Tests have all their cases, which takes more than eight minutes on 4 H100; with LONG empty those that try many alike try some.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
@@ -112,12 +113,12 @@ check() {
 	fi
 }
 
-# Test programs that take long: their tests run one by one, so that several run at a time.
-APART="halo-ranks kernels-step kernels-sweep kernels-temporal solvers solvers-scheme"
+# Test programs that take long, the longest first: their tests run one by one, so that several run at a time.
+APART="kernels-temporal solvers solvers-scheme halo-ranks kernels-step kernels-sweep"
 
 # All test programs, each where the files that it reads lie, several at a time: what they test on GPUs.
 tests() {
-	export HALOX_TEST_LONG=1 HALOX_TEST_BACKEND=${BACKEND-cuda} # all tests whole
+	export HALOX_TEST_LONG=${LONG-1} HALOX_TEST_BACKEND=${BACKEND-cuda}
 	local name one
 	"$bundle/halox" devices
 	tested() { # NAME LOG FLAGS...
@@ -125,10 +126,10 @@ tests() {
 		[ -d "$from" ] || from=$work
 		LIMIT=${LIMIT:-1500} check "$2" env -C "$from" "$bundle/$1.test" -test.v -test.short "${@:3}"
 	}
-	local programs=${TESTS:-$(cd "$bundle" && ls -- *.test)}
-	for name in $programs; do
-		name=${name%.test}
-		[[ " $APART " == *" $name "* ]] || continue
+	local programs
+	programs=$(echo ${TESTS:-$(cd "$bundle" && ls -- *.test)})
+	for name in $APART; do
+		[[ " ${programs//.test/} " == *" $name "* ]] || continue
 		for one in $("$bundle/$name.test" -test.list '^Test'); do job tested "$name" "$name.$one" -test.run "^$one\$"; done
 	done
 	for name in $programs; do
