@@ -94,7 +94,7 @@ joined() {
 # rotated N prints the GPUs that may be used, the Nth of them first.
 rotated() {
 	local gpus i list=
-	IFS=, read -ra gpus <<<"${CUDA_VISIBLE_DEVICES:-$(nvidia-smi -L 2>/dev/null | awk '{ printf "%d,", NR - 1 }')}"
+	IFS=, read -ra gpus <<<"${CUDA_VISIBLE_DEVICES-$(nvidia-smi -L 2>/dev/null | awk '{ printf "%d,", NR - 1 }')}"
 	for i in "${!gpus[@]}"; do list+=${list:+,}${gpus[($1 + i) % ${#gpus[@]}]}; done
 	echo "$list"
 }
@@ -188,7 +188,7 @@ passes_under() {
 soak() {
 	LIMIT=4000 check soak "$bundle/solvers.test" -test.v -test.timeout 2h -test.run 'TestSoak/backend=cuda' -soak "${SOAK:-10m}"
 	grep -h 'runs, ' "$out/soak.log"
-	check failing-gpu "$bundle/solvers.test" -test.v -test.run TestAGPUThatFails
+	LIMIT=${LIMIT:-400} check failing-gpu "$bundle/solvers.test" -test.v -test.run TestAGPUThatFails
 	grep -h 'the run ended' "$out/failing-gpu.log"
 }
 

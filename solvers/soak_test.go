@@ -160,7 +160,7 @@ func TestAGPUThatFails(t *testing.T) {
 	}
 }
 
-// On the CPU a GPU that fails takes no other with it: these wait in vain, and all that is queued behind does not wait again.
+// On the CPU a GPU that fails takes no other with it: the run ends as soon as one is known to be lost.
 func TestAGPUOfTheCPUThatFails(t *testing.T) {
 	for _, name := range failures {
 		t.Run(string(name), func(t *testing.T) { runOnAFailingGPU(t, testdevices.CPU(t, 2), name, 16, 31) })

@@ -9,8 +9,11 @@
 // stored before its last barrier.
 __device__ inline void signal(u64 *count) { add_release_sys(count, 1); }
 
-// wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says that this GPU has waited in
-// vain before: otherwise each launch that is queued behind would wait as long again. The report lies in host memory; it may be null.
+// What a report says of a wait of one block for another of the same GPU. Else it is 0, or 1 + the neighbour that was waited for in vain.
+enum { THIS_DEVICE = 1000 };
+
+// wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says that this GPU has waited for
+// a neighbour in vain: otherwise each launch that is queued behind would wait as long again. The report lies in host memory; it may be null.
 template <typename Done> __device__ __forceinline__ bool wait(i64 limit, const u64 *report, Done done) {
 	enum { POLLS = 256 }; // between two reads of the clock
 	for (i64 start = 0;;) {
@@ -19,7 +22,8 @@ template <typename Done> __device__ __forceinline__ bool wait(i64 limit, const u
 			if (done()) return true;
 		const i64 now = nanoseconds();
 		if (start == 0) start = now;
-		if (now - start > limit || (report && load_relaxed_sys(report) != 0)) return false;
+		const u64 lost = report ? load_relaxed_sys(report) : 0;
+		if (now - start > limit || (lost != 0 && lost != THIS_DEVICE)) return false;
 	}
 }
 
@@ -32,8 +36,6 @@ __device__ inline bool wait_for_count(const u64 *count, u64 value, i64 limit, co
 // report_timeout says in host memory whom a block of this GPU waited for in vain: 1 + the neighbour, or
 // THIS_DEVICE for another block. The first neighbour stays; it also replaces THIS_DEVICE, since the other
 // block may have waited for the neighbour itself.
-enum { THIS_DEVICE = 1000 };
-
 __device__ inline void report_timeout(u64 *report, u64 whom) {
 	if (atomicCAS(report, 0, whom) == THIS_DEVICE && whom != THIS_DEVICE) atomicCAS(report, THIS_DEVICE, whom);
 }

@@ -27,7 +27,7 @@ type More struct {
 	Box   domain.Box     // of whose points norms are taken, within what is stored
 	Parts []streams.Span // where those of the last step but n go, one part a thread block: reduce.NormParts
 	Walls Walls
-	Spare int // multiprocessors that it leaves to other kernels, where its blocks stay until it ends
+	Spare int // multiprocessors that it leaves to other kernels, if its blocks stay until it ends: it then has fewer blocks
 }
 
 // wants reports whether passes of so many steps are wanted.

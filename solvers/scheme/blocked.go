@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/halox/halox/domain"
-	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/kernels/temporal"
 	"github.com/halox/halox/streams"
@@ -54,16 +53,6 @@ func newBlockedBy(r *run, o Options, tune tuner, besideFrom time.Duration) (sche
 	err := b.addParts()
 	agreed := b.agreeCosts(err == nil)
 	return b, cmp.Or(err, agreed)
-}
-
-// groupExchanges returns the exchanges behind groups, by phase: none where nothing is exchanged.
-func (b *blocked) groupExchanges() (all []*halo.Exchanger) {
-	for _, stages := range b.exchanges {
-		if stages[0] != nil {
-			all = append(all, stages[0])
-		}
-	}
-	return all
 }
 
 // addParts makes all subdomains of the process ready.
@@ -204,18 +193,6 @@ func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 	return b.send(p, p.stream, last, 1-key.slot)
 }
 
-// refreshAll sets the ghosts that follow from what a pass left in the fields of a slot, and those of walls that move.
-func (b *blocked) refreshAll(p *blockedPart, slot int, n int64) error {
-	for _, w := range b.stage().Writes {
-		if g := b.ghosts[w.Variable]; g != nil {
-			if err := g[slot].Refresh(p.rank, p.stream, b.done+n, b.time(n)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // completeAll fills the edges and corners of the ghosts that a pass reads, once those of neighbours have come.
 func (b *blocked) completeAll(p *blockedPart, slot int) error {
 	for _, r := range b.stage().Reads {
@@ -229,34 +206,6 @@ func (b *blocked) completeAll(p *blockedPart, slot int) error {
 			continue
 		}
 		if err := g[at].Complete(p.rank, p.stream); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// send exchanges the ghosts of neighbours on a stream, after a step that ends a group, which lies in a field.
-func (b *blocked) send(p *blockedPart, on *streams.Stream, n int64, slot int) error {
-	if !b.sends(0, n) || b.plans[0] == nil {
-		return nil
-	}
-	exchange := b.exchanges[b.slotPhase(slot)][0]
-	if exchange.IsDirect() { // one kernel, whose flags say all that credits and events do
-		return exchange.ExchangeRank(p.rank, on)
-	}
-	if err := b.giveCredit(p.subdomain, on, 0, n); err != nil {
-		return err
-	}
-	for _, i := range p.out[0] {
-		if err := b.takeCredit(on, 0, i, n); err != nil {
-			return err
-		}
-		if err := exchange.Transfer(i).Send(on); err != nil {
-			return err
-		}
-	}
-	for _, i := range p.in[0] {
-		if err := exchange.Transfer(i).Receive(b.run.workers, on); err != nil {
 			return err
 		}
 	}

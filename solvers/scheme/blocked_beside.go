@@ -2,22 +2,14 @@ package scheme
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/halo"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/streams"
 )
-
-// beside is what a subdomain needs to exchange ghosts while the last pass of a group computes its interior. The boundary region comes first, by
-// passes of its own, and its messages leave on another stream.
-type beside struct {
-	messages  *streams.Stream
-	swept     *streams.Event // the boundary region is
-	exchanged *streams.Event
-	boundary  map[pass][]Launch // of passes that end a group
-	interior  map[pass]Launch
-}
 
 // Multiprocessors that an interior pass leaves to kernels that pack, store and unpack messages. The blocks of a pass stay until it ends: such a kernel
 // would begin behind it.
@@ -26,11 +18,10 @@ const spared = 4
 // besideFrom is how long an exchange takes that is worth more launches and the points that several of them compute.
 const besideFrom = 50 * time.Microsecond
 
-// besideRates are about how many bytes a second leave a device over a path. By path direct a kernel of all multiprocessors stores them: behind the pass
-// it is faster than with few beside it.
-var besideRates = map[p2p.Path]float64{p2p.Peer: 300e9, p2p.Staged: 25e9, p2p.MPI: 10e9}
+// besideRates are about how many bytes a second leave a device over a path.
+var besideRates = map[p2p.Path]float64{p2p.Direct: 300e9, p2p.Peer: 300e9, p2p.Staged: 25e9, p2p.MPI: 10e9}
 
-// exchangeTime is about how long the messages take that leave a subdomain after a group, 0 where that is not known.
+// exchangeTime is about how long the messages take that leave a subdomain after a group.
 func (b *blocked) exchangeTime(d *subdomain) time.Duration {
 	seconds := 0.0
 	for _, i := range d.out[0] {
@@ -38,20 +29,22 @@ func (b *blocked) exchangeTime(d *subdomain) time.Duration {
 		if b.place.Devices[m.From] == b.place.Devices[m.To] {
 			continue
 		}
-		rate := besideRates[m.Path]
-		if rate == 0 {
-			return 0
+		if rate := besideRates[m.Path]; rate > 0 {
+			seconds += float64(m.Bytes) / rate
 		}
-		seconds += float64(m.Bytes) / rate
 	}
 	return time.Duration(seconds * float64(time.Second))
 }
 
 // splits returns the interior and the boundary region of the last pass of a group, and whether the exchange goes on beside the interior. It does not
-// where an exchange takes less than so long; where ghosts at walls change, which are made from points of the boundary region; where a piece ends
-// so near a wall that its passes would compute what lies behind; and where the subdomain is cut along x: such pieces are too narrow for tiles.
+// where an exchange takes less than so long; where it is one kernel of all multiprocessors, which was not tried beside a pass; where ghosts at walls
+// change, which are made from points of the boundary region; where a piece ends so near a wall that its passes would compute what lies behind; and
+// where x is cut or periodic: pieces at its sides are too narrow for tiles.
 func (b *blocked) splits(d *subdomain, from time.Duration) (interior domain.Box, boundary []domain.Box, ok bool) {
-	if b.plans[0] == nil || b.step.group() == 1 || len(d.out[0]) == 0 || len(d.in[0]) == 0 || from > 0 && b.exchangeTime(d) < from {
+	if b.plans[0] == nil || b.step.group() == 1 || len(d.out[0]) == 0 || len(d.in[0]) == 0 {
+		return interior, nil, false
+	}
+	if from > 0 && (slices.ContainsFunc(b.groupExchanges(), (*halo.Exchanger).IsDirect) || b.exchangeTime(d) < from) {
 		return interior, nil, false
 	}
 	for _, w := range b.stage().Writes {

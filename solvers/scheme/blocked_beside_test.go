@@ -2,48 +2,18 @@ package scheme
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/internal/testdevices"
-	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
-	"github.com/halox/halox/streams"
 )
-
-// addBeside adds a scheme for a test: blocked with passes that nobody has timed, whose exchanges go on beside the interior wherever they can. It returns
-// the number of subdomains where they do.
-func addBeside(t *testing.T, name Scheme) (beside *int) {
-	beside = new(int)
-	before := schemes
-	schemes = append(slices.Clone(schemes), func() *definition {
-		d := blockedScheme()
-		d.name = name
-		d.make = func(x *run, o Options) (scheme, error) {
-			made, err := newBlockedBy(x, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }, 0)
-			if err != nil {
-				return nil, err
-			}
-			for _, p := range made.(*blocked).parts {
-				if p.beside != nil {
-					*beside++
-				}
-			}
-			return made, nil
-		}
-		return d
-	})
-	t.Cleanup(func() { schemes = before })
-	return beside
-}
 
 // An exchange beside the interior of a pass gives the bits and the norms of one behind the pass, over any path, whichever steps are looked at.
 func TestExchangesBesideTheInterior(t *testing.T) {
 	testdevices.InTurn(t, 2, 4)
-	const name Scheme = "beside"
-	beside := addBeside(t, name)
+	beside := AddUntuned(t)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
 		r := rand.New(rand.NewPCG(3, 19))
 		cases := len(testdevices.Again(4, testdevices.Numbers(12)))
@@ -61,7 +31,7 @@ func TestExchangesBesideTheInterior(t *testing.T) {
 			}
 			ranks += int(c.parts.Product())
 			t.Run(c.String()+"/"+string(c.path), func(t *testing.T) {
-				made, _ := c.ready(t, set, name)
+				made, _ := c.ready(t, set, Untuned)
 				made.begin(t)
 				plain.begin(t)
 				for _, o := range []Options{{Steps: 1}, {Steps: int64(4*c.group + 1)}, {Steps: 13, CheckEvery: 5, History: true}, {Steps: int64(c.group)}} {

@@ -60,6 +60,16 @@ type blockedPart struct {
 	beside         *beside // nil where exchanges follow passes
 }
 
+// beside is what a subdomain needs to exchange ghosts while the last pass of a group computes its interior. The boundary region comes first, by
+// passes of its own, and its messages leave on another stream.
+type beside struct {
+	messages  *streams.Stream
+	swept     *streams.Event // the boundary region is
+	exchanged *streams.Event
+	boundary  map[pass][]Launch // of passes that end a group
+	interior  map[pass]Launch
+}
+
 // pass is how many steps a pass makes, how many its group still has after it, and the field that it reads. It writes the other one:
 // a level may lie in the field where sweeps put the next one. 1 is a sweep.
 type pass struct{ depth, left, slot int }

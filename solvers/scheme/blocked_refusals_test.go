@@ -19,18 +19,29 @@ import (
 // Untuned is scheme blocked with passes that nobody has timed: all count as faster than sweeps. Exchanges go on beside the interior wherever they can.
 const Untuned Scheme = "untuned"
 
-// AddUntuned adds it for a test.
-func AddUntuned(t *testing.T) {
+// AddUntuned adds it for a test. It returns the number of subdomains, of all runs, that exchange beside the interior.
+func AddUntuned(t testing.TB) (beside *int) {
+	beside = new(int)
 	before := schemes
 	schemes = append(slices.Clone(schemes), func() *definition {
 		d := blockedScheme()
 		d.name = Untuned
-		d.make = func(r *run, o Options) (scheme, error) {
-			return newBlockedBy(r, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }, 0)
+		d.make = func(x *run, o Options) (scheme, error) {
+			made, err := newBlockedBy(x, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }, 0)
+			if err != nil {
+				return nil, err
+			}
+			for _, p := range made.(*blocked).parts {
+				if p.beside != nil {
+					*beside++
+				}
+			}
+			return made, nil
 		}
 		return d
 	})
 	t.Cleanup(func() { schemes = before })
+	return beside
 }
 
 // passStep is a step that scheme blocked makes, over a variable of some levels and a coefficient.

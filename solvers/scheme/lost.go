@@ -38,6 +38,7 @@ func lostAmong(devices []*streams.Device, limit time.Duration) (names []string) 
 			answers <- err
 		}()
 	}
+	defer func() { slices.Sort(names) }()
 	end := time.After(limit)
 	for range devices {
 		select {
@@ -50,6 +51,5 @@ func lostAmong(devices []*streams.Device, limit time.Duration) (names []string) 
 			return names
 		}
 	}
-	slices.Sort(names)
 	return names
 }
