@@ -15,7 +15,7 @@ import (
 // would begin behind it.
 const spared = 4
 
-// besideFrom is how long an exchange takes that is worth more launches and the points that several of them compute.
+// besideFrom is how long an exchange takes, at least, that is worth the launches more and the points that several of them compute.
 const besideFrom = 50 * time.Microsecond
 
 // besideRates are about how many bytes a second leave a device over a path.

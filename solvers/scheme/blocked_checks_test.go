@@ -17,7 +17,6 @@ import (
 	"github.com/halox/halox/kernels/sweep"
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/stencil"
-	"github.com/halox/halox/streams"
 )
 
 // anyCosts is scheme blocked with passes that cost anything, so that steps are divided in any way.
@@ -44,7 +43,7 @@ func addAnyCosts(t *testing.T, r *rand.Rand) (again *int) {
 		d := blockedScheme()
 		d.name = anyCosts
 		d.make = func(x *run, o Options) (scheme, error) {
-			made, err := newBlockedBy(x, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }, 0)
+			made, err := newBlockedBy(x, o, untimed, 0)
 			if err != nil {
 				return nil, err
 			}

@@ -19,6 +19,9 @@ import (
 // Untuned is scheme blocked with passes that nobody has timed: all count as faster than sweeps. Exchanges go on beside the interior wherever they can.
 const Untuned Scheme = "untuned"
 
+// untimed is a tuner that times nothing.
+func untimed(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }
+
 // AddUntuned adds it for a test. It returns the number of subdomains, of all runs, that exchange beside the interior.
 func AddUntuned(t testing.TB) (beside *int) {
 	beside = new(int)
@@ -27,7 +30,7 @@ func AddUntuned(t testing.TB) (beside *int) {
 		d := blockedScheme()
 		d.name = Untuned
 		d.make = func(x *run, o Options) (scheme, error) {
-			made, err := newBlockedBy(x, o, func(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }, 0)
+			made, err := newBlockedBy(x, o, untimed, 0)
 			if err != nil {
 				return nil, err
 			}

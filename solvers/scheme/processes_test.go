@@ -198,7 +198,7 @@ func besideAmong(s *halo.Session, p *mpi.Processes) error {
 			r := rand.New(rand.NewPCG(seed, 5))
 			random := newBlockedStep(t, r, false)
 			random.grid.Periodic = [3]bool{false, seed%2 == 0, false}
-			random.grid.Size[1] = 3*16*random.group/2 + r.IntN(5)
+			random.grid.Size[1] = 24*random.group + r.IntN(5) // 3 subdomains of at least 4 times the reach of a group, which is 2 a step
 			for i := range random.variables {
 				for face := range random.variables[i].faces {
 					random.variables[i].faces[face] = boundary.Condition{Kind: boundary.Dirichlet, Values: []float64{float64(r.IntN(100))}}
