@@ -19,8 +19,8 @@
 # Step passes times all kernels of several steps in one pass on one GPU, PASSES (such as points=7/float64/norms) or all, each for PASS (default: 120) seconds at most.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
-# TESTS names the test programs that step tests runs (default: all that are in the bundle), JOBS how many at a time (default: one for each three cores),
-# and LIMIT how many seconds one may take. It runs what they test on GPUs; BACKEND names another backend, and runs all where it is empty.
+# TESTS names what step tests runs: programs, or single tests such as solvers.TestSoak (default: all programs that are in the bundle). JOBS says how many
+# at a time (default: one for each three cores), and LIMIT how many seconds one may take. It runs what they test on GPUs; BACKEND names another backend, and runs all where it is empty.
 # Tests have all their cases, which takes more than eight minutes on 4 H100; with LONG empty those that try many alike try some.
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
@@ -114,29 +114,31 @@ check() {
 }
 
 # Test programs that take long, the longest first: their tests run one by one, so that several run at a time.
-APART="kernels-temporal solvers solvers-scheme halo-ranks kernels-step kernels-sweep"
+APART="kernels-temporal solvers solvers-scheme halo-ranks kernels-step kernels-sweep halo-packing halo"
+
+# Tests that look at limits of time or at how much memory of a GPU is free: they run last, nothing beside them.
+ALONE="solvers.TestAGPUThatFails solvers.TestCloseFreesAll solvers.TestProcessesNameWhoIsLost"
 
 # All test programs, each where the files that it reads lie, several at a time: what they test on GPUs.
 tests() {
 	export HALOX_TEST_LONG=${LONG-1} HALOX_TEST_BACKEND=${BACKEND-cuda}
-	local name one
+	local name one asked=" " all=" "
 	"$bundle/halox" devices
-	tested() { # NAME LOG FLAGS...
-		local from=$bundle/files/${1//-//}
+	tested() { # PROGRAM, or PROGRAM.TEST for one of its tests
+		local program=${1%%.*} from
+		from=$bundle/files/${program//-//}
 		[ -d "$from" ] || from=$work
-		LIMIT=${LIMIT:-1500} check "$2" env -C "$from" "$bundle/$1.test" -test.v -test.short "${@:3}"
+		LIMIT=${LIMIT:-1500} check "$1" env -C "$from" "$bundle/$program.test" -test.v -test.short $([ "$1" = "$program" ] || echo "-test.run=^${1#*.}\$")
 	}
-	local programs
-	programs=$(echo ${TESTS:-$(cd "$bundle" && ls -- *.test)})
+	for name in ${TESTS:-$(cd "$bundle" && ls -- *.test)}; do asked+="${name%.test} "; done
 	for name in $APART; do
-		[[ " ${programs//.test/} " == *" $name "* ]] || continue
-		for one in $("$bundle/$name.test" -test.list '^Test'); do job tested "$name" "$name.$one" -test.run "^$one\$"; done
+		[[ $asked == *" $name "* ]] || continue
+		for one in $("$bundle/$name.test" -test.list '^Test'); do all+="$name.$one "; done
 	done
-	for name in $programs; do
-		name=${name%.test}
-		[[ " $APART " == *" $name "* ]] || job tested "$name" "$name"
-	done
+	for name in $asked; do [[ " $APART " == *" $name "* ]] || all+="$name "; done
+	for name in $all; do [[ " $ALONE " == *" $name "* ]] || job tested "$name"; done
 	joined
+	for name in $ALONE; do [[ $all != *" $name "* ]] || tested "$name"; done
 	for name in $APART; do
 		compgen -G "$out/$name.Test*.log" >/dev/null || continue
 		cat "$out/$name".Test*.log >"$out/$name.log"

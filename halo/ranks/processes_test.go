@@ -53,6 +53,7 @@ func asOneOf(limit time.Duration, program func() error) func() error {
 		if together, err = mpi.Join(context.Background(), mpi.Options{Limit: limit}); err != nil || together == nil {
 			return fmt.Errorf("alone: %w", err)
 		}
+		testdevices.Share(together.Rank, together.Size())
 		if err = program(); err == nil {
 			err = together.Close()
 		}

@@ -39,8 +39,7 @@ func onBackend(t *testing.T, name string, f func(t *testing.T)) {
 // Host opens n host devices for the length of the test.
 func Host(t testing.TB, n int) *Set { return open(t, streams.HostPlatform(n)) }
 
-// GPUs opens all GPUs for the length of the test, and skips it where there are
-// none.
+// GPUs opens all GPUs, or those of Share, for the length of the test, and skips it where there are none.
 func GPUs(t testing.TB) *Set {
 	t.Helper()
 	p, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
@@ -50,12 +49,12 @@ func GPUs(t testing.TB) *Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return open(t, p)
+	return open(t, p, shareOf(len(p.Devices()))...)
 }
 
-func open(t testing.TB, p *streams.Platform) *Set {
+func open(t testing.TB, p *streams.Platform, ids ...int) *Set {
 	t.Helper()
-	devices, err := p.Open()
+	devices, err := p.Open(ids...)
 	if err != nil {
 		t.Fatal(err)
 	}
