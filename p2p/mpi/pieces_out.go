@@ -65,12 +65,12 @@ func (p *outPieces) fetch(i, end int) error {
 	return nil
 }
 
-// send gives a piece to MPI, once it is copied.
+// send gives a piece to MPI, once it is copied. It waits for MPI first: to ask the driver for the copy takes time from MPI.
 func (p *outPieces) send(i int) error {
-	if err := p.copied(i, i-1); err != nil {
+	if err := p.done(i - p.most); err != nil {
 		return err
 	}
-	if err := p.done(i - p.most); err != nil {
+	if err := p.copied(i, i-1); err != nil {
 		return err
 	}
 	if i == p.first {
