@@ -68,6 +68,22 @@ func (x *Exchanger) Err() error {
 // its part as often as the others, in any order. It is possible where IsDirect
 // says so.
 func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
+	return x.queueRank(rank, s, (*pack.DirectExchange).Queue)
+}
+
+// BeginRank and EndRank are ExchangeRank in two halves, for callers whose kernels store all that the subdomain sends into the ghosts of the
+// neighbours by themselves. What is queued between the halves may store there; behind the second half the ghosts of the subdomain have come.
+// They are for subdomains that send nothing to themselves.
+func (x *Exchanger) BeginRank(rank int, s *streams.Stream) error {
+	return x.queueRank(rank, s, (*pack.DirectExchange).Begin)
+}
+
+// EndRank is the second half, see BeginRank.
+func (x *Exchanger) EndRank(rank int, s *streams.Stream) error {
+	return x.queueRank(rank, s, (*pack.DirectExchange).End)
+}
+
+func (x *Exchanger) queueRank(rank int, s *streams.Stream, queue func(*pack.DirectExchange, *streams.Stream) error) error {
 	switch err := x.usable(); {
 	case err != nil:
 		return err
@@ -81,7 +97,7 @@ func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
 	if err := x.plan.Placement.suits(rank, s); err != nil {
 		return err
 	}
-	return x.direct[rank].Queue(s)
+	return queue(x.direct[rank], s)
 }
 
 // SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on: two minutes if nothing is said. After the

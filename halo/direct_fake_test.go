@@ -66,6 +66,9 @@ func TestDirectExchangeIsChecked(t *testing.T) {
 	}
 	at := openStreams(t, &open, p)
 	done(t, at, x.ExchangeRank(0, at[0]), x.ExchangeRank(1, at[1]), x.Exchange(at), x.Start(at), x.Wait(at))
+	done(t, at, x.BeginRank(0, at[0]), x.BeginRank(1, at[1]), x.EndRank(1, at[1]), x.EndRank(0, at[0]))
+	refuses(t, "half of a rank before the first", x.BeginRank(-1, at[0]), "rank -1 of 2")
+	refuses(t, "half on a stream of another device", x.EndRank(0, at[1]), "stream for subdomain 0 is one of device")
 	refuses(t, "a rank before the first", x.ExchangeRank(-1, at[0]), "rank -1 of 2")
 	refuses(t, "a rank after the last", x.ExchangeRank(2, at[0]), "rank 2 of 2")
 	refuses(t, "no stream", x.ExchangeRank(0, nil), "no stream for subdomain 0")

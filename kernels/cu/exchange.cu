@@ -35,6 +35,7 @@ struct DirectExchange {
 	const Store *table; // null for a few stores
 	Neighbour neighbours[NEIGHBOURS];
 	Ready ready[NEIGHBOURS];
+	i64 sent[NEIGHBOURS]; // how many blocks of this GPU store into ghosts of each neighbour
 	Store few[FEW];
 };
 
@@ -109,4 +110,25 @@ extern "C" __global__ void __launch_bounds__(256) direct_exchange(const __grid_c
 		const Neighbour &other = s.neighbours[me];
 		wait_for_neighbour(s, other.my_count, s.round * other.expected, me);
 	}
+}
+
+// exchange_begin and exchange_end are the halves of an exchange whose stores are made by launches between the two, in one block. The first ends once the
+// ghosts of all neighbours may be overwritten. The second says that all is stored, as if blocks of direct_exchange had done it, and ends once the
+// ghosts of this GPU have arrived. After a timeout it says nothing.
+extern "C" __global__ void __launch_bounds__(256) exchange_begin(const __grid_constant__ DirectExchange s) {
+	grid_dependency_wait();
+	const i64 me = threadIdx.x;
+	inject_fault(2 * (unsigned)s.round);
+	if (me < s.degree) store_release_sys(s.ready[me].its, s.round);
+	wait_until_ready(s);
+}
+
+extern "C" __global__ void __launch_bounds__(256) exchange_end(const __grid_constant__ DirectExchange s) {
+	grid_dependency_wait();
+	const i64 me = threadIdx.x;
+	inject_fault(2 * (unsigned)s.round + 1);
+	if (me >= s.degree || load_relaxed_sys(s.failed) != 0) return;
+	const Neighbour &other = s.neighbours[me];
+	add_release_sys(other.its_count, s.sent[me]);
+	wait_for_neighbour(s, other.my_count, s.round * other.expected, me);
 }

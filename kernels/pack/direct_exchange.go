@@ -25,24 +25,52 @@ type DirectExchangeRank struct {
 // DirectExchange is one rank of an exchange, made ready. Queue launches its kernel, which ends
 // when the GPU has stored all and all its neighbours have stored theirs. It may be
 // queued any number of times, by one thread, as often as those of the neighbours.
+//
+// In place of Queue a rank may call Begin, queue launches that store all that it sends to other ranks, and call End. What it would store
+// on its own device is then not stored.
 type DirectExchange struct {
 	resources  streams.Resources
-	kernel     *streams.Kernel
-	round      *uint64 // in the argument of the launch
-	limit      *int64  // there too, ns
+	whole      exchangeLaunch
+	begin, end exchangeLaunch
+	round      uint64 // exchanges that were begun
 	device     *streams.Device
 	failed     *streams.Memory // pinned: 1 + the place of the neighbour waited for in vain
 	neighbours []string
 }
 
-// Queue queues the GPU's part in the next exchange.
-func (s *DirectExchange) Queue(at *streams.Stream) error {
-	*s.round++
-	return at.Launch(s.kernel)
+// exchangeLaunch is a kernel with what changes in its argument.
+type exchangeLaunch struct {
+	kernel *streams.Kernel
+	round  *uint64
+	limit  *int64 // ns
 }
 
+func (l *exchangeLaunch) queue(at *streams.Stream, round uint64) error {
+	*l.round = round
+	return at.Launch(l.kernel)
+}
+
+// Queue queues the GPU's part in the next exchange.
+func (s *DirectExchange) Queue(at *streams.Stream) error {
+	s.round++
+	return s.whole.queue(at, s.round)
+}
+
+// Begin queues the first half of the next exchange: what is queued on the stream behind it may store into the ghosts of neighbours.
+func (s *DirectExchange) Begin(at *streams.Stream) error {
+	s.round++
+	return s.begin.queue(at, s.round)
+}
+
+// End queues the second half, behind the launches that store: what is queued behind it finds the ghosts of this GPU.
+func (s *DirectExchange) End(at *streams.Stream) error { return s.end.queue(at, s.round) }
+
 // SetLimit sets how long the GPU waits for a neighbour in exchanges that are queued from now on.
-func (s *DirectExchange) SetLimit(limit time.Duration) { *s.limit = limit.Nanoseconds() }
+func (s *DirectExchange) SetLimit(limit time.Duration) {
+	for _, l := range []*exchangeLaunch{&s.whole, &s.begin, &s.end} {
+		*l.limit = limit.Nanoseconds()
+	}
+}
 
 // Err returns an error if the GPU has waited for a neighbour in vain.
 func (s *DirectExchange) Err() error {
@@ -67,6 +95,7 @@ type directExchangeArgs struct {
 	table         uint64
 	neighbours    [maxNeighbours]flags.Neighbour
 	ready         [maxNeighbours]readyFlags
+	sent          [maxNeighbours]int64
 	few           [fewStores]store
 }
 
@@ -142,10 +171,10 @@ type directExchangeGroup struct {
 	stores [][]store
 }
 
-// makeDirectExchange makes the launch of one rank.
+// makeDirectExchange makes the launches of one rank.
 func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchangeGroup, i int, limit time.Duration) error {
 	rank := n.ranks[i]
-	found, err := c.LoadSteps(rank.Device, directExchangeProgram(), "direct_exchange")
+	found, err := c.LoadSteps(rank.Device, directExchangeProgram(), "direct_exchange", "exchange_begin", "exchange_end")
 	if err != nil {
 		return err
 	}
@@ -168,14 +197,29 @@ func makeDirectExchange(c *kernels.Compiler, s *DirectExchange, n *directExchang
 	arg.failed = s.failed.Address()
 	last := stores[len(stores)-1]
 	spec.Grid = [3]int{int(last.first + last.blocks), 1, 1}
-	spec.Argument = launch.Argument(&arg)
-	if s.kernel, err = launch.New(rank.Device, spec); err != nil {
+	if s.whole, err = s.launch(spec, &arg); err != nil {
 		return err
 	}
-	s.resources.Add(s.kernel)
-	s.round = &streams.View[uint64](s.kernel.Argument()[unsafe.Offsetof(arg.round):][:8])[0]
-	s.limit = &streams.View[int64](s.kernel.Argument()[unsafe.Offsetof(arg.limit):][:8])[0]
+	spec.Grid = [3]int{1, 1, 1}
+	for half, to := range []*exchangeLaunch{&s.begin, &s.end} {
+		spec.Name, spec.Function = []string{"begin exchange", "end exchange"}[half], found[1+half]
+		if *to, err = s.launch(spec, &arg); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// launch makes a launch with an argument of its own.
+func (s *DirectExchange) launch(spec streams.KernelSpec, arg *directExchangeArgs) (l exchangeLaunch, err error) {
+	spec.Argument = launch.Argument(arg)
+	if l.kernel, err = launch.New(s.device, spec); err != nil {
+		return l, err
+	}
+	s.resources.Add(l.kernel)
+	l.round = &streams.View[uint64](l.kernel.Argument()[unsafe.Offsetof(arg.round):][:8])[0]
+	l.limit = &streams.View[int64](l.kernel.Argument()[unsafe.Offsetof(arg.limit):][:8])[0]
+	return l, nil
 }
 
 // storesOf returns what a rank stores, and into the ghosts of which neighbour. Its blocks are enough to fill the links, and far from enough to
@@ -246,16 +290,21 @@ func (n *directExchangeGroup) neighbours(arg *directExchangeArgs, i int, spec *s
 	spec.Uses = append(spec.Uses, n.flags.Memory(i).All())
 	for at, k := range n.ranks[i].Neighbours {
 		spec.Reaches = append(spec.Reaches, n.flags.Memory(k).All())
-		expected := int64(0)
-		for _, s := range n.stores[k] {
-			if s.neighbour == int64(n.flags.Place(i, k)) {
-				expected += s.blocks
-			}
-		}
 		mine, its := n.flags.Pair(i, at, readyLine)
-		arg.neighbours[at] = n.flags.Counts(i, at, storedLine, expected)
+		arg.neighbours[at] = n.flags.Counts(i, at, storedLine, n.blocks(k, i))
 		arg.ready[at] = readyFlags{mine.Address(), its.Address()}
+		arg.sent[at] = n.blocks(i, k)
 	}
+}
+
+// blocks returns how many blocks of a rank store into another one.
+func (n *directExchangeGroup) blocks(from, to int) (count int64) {
+	for _, s := range n.stores[from] {
+		if s.neighbour == int64(n.flags.Place(to, from)) {
+			count += s.blocks
+		}
+	}
+	return count
 }
 
 // Close frees what it holds. Closing twice is no error.

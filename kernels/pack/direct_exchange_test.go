@@ -13,7 +13,8 @@ import (
 )
 
 // Devices in a ring store boxes of bytes into the memory of their neighbours, few of them, and so many
-// that a table names them. All memory then holds what plain copies leave there, round by round.
+// that a table names them, by one kernel or by launches between the halves of an exchange. All memory then holds what plain copies leave
+// there, round by round.
 func TestDirectExchange(t *testing.T) {
 	for _, each := range []int{3, 6} {
 		t.Run(fmt.Sprintf("boxes=%d/backend=cuda", each), func(t *testing.T) { directExchange(t, testdevices.GPUs(t), each) })
@@ -54,11 +55,20 @@ func directExchange(t *testing.T, s *testdevices.Set, each int) {
 		}
 	}
 	exchanges := kerneltest.Must(pack.NewDirectExchanges(s.Compiler, ranks, kerneltest.Limit))(t)
-	for range 3 {
+	for round := range 4 {
 		want := r.fill()
 		for i := range exchanges {
 			r.copyOnHost(want, i)
-			kerneltest.Check(t, exchanges[i].Queue(r.all[i].Stream))
+			if i&1 != round&1 || round == 3 {
+				kerneltest.Check(t, exchanges[i].Queue(r.all[i].Stream))
+				continue
+			}
+			copier := kerneltest.Must(pack.NewBoxCopier(s.Compiler, s.Devices[i]))(t)
+			stores := kerneltest.Must(copier.Copies("store", ranks[i].Stores...))(t)
+			kerneltest.Check(t, exchanges[i].Begin(r.all[i].Stream))
+			kerneltest.Check(t, r.all[i].Stream.Launch(stores.Kernel))
+			kerneltest.Check(t, exchanges[i].End(r.all[i].Stream))
+			defer stores.Close()
 		}
 		for i, b := range r.all {
 			b.Do()
