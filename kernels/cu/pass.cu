@@ -178,7 +178,7 @@ template <int LEVEL> __device__ __forceinline__ void sweep(const Tile &t, int tu
 					continue; // of layers behind walls level 0 is read
 				if (LEVEL == DEPTH && (x >= t.a.n[0] || (DIMS == 3 && y >= t.a.n[1]))) continue;
 				const REAL v = inside && !l.behind ? l.value(cx, cy) : value_at_wall<LEVEL>(t, l, cx, cy, x, y, layer);
-				if (LEVEL == DEPTH) t.a.to[t.offset(x, y, layer)] = v;
+				if (LEVEL == DEPTH) store_layer(t.a, layer, t.a.to + t.offset(x, y, layer), [&](REAL *at) { *at = v; });
 				else to[(DIMS == 3 ? cy * EX : 0) + cx] = v;
 				if (t.counts(x, y, layer)) norms.add<DEPTH - LEVEL>(v, l.around[RL][(DIMS == 3 ? cy * EX : 0) + cx]);
 			}

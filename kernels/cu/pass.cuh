@@ -19,6 +19,13 @@ struct Wall {
 
 struct NormSum;
 
+// Layers of what is stored that are ghosts of a neighbour too: the last index of their points is first to last - 1, and so many bytes behind a point is
+// where the neighbour keeps it.
+struct GhostStore {
+	i64 shift;
+	int first, last;
+};
+
 struct Pass {
 	const REAL *from; // of the first point of the box
 	REAL *to;
@@ -33,4 +40,17 @@ struct Pass {
 	NormSum *norms[4];                // of the last step first: one a thread block
 	Wall walls[6];
 #endif
+#ifdef GHOST_STORES
+	GhostStore ghosts[2];
+#endif
 };
+
+// store_layer calls store with the place where a layer is stored, and with each where a neighbour keeps it.
+template <typename Store> __device__ __forceinline__ void store_layer(const Pass &a, int layer, REAL *to, Store store) {
+	store(to);
+#ifdef GHOST_STORES
+#pragma unroll
+	for (int i = 0; i < 2; i++)
+		if (layer >= a.ghosts[i].first && layer < a.ghosts[i].last) store((REAL *)((char *)to + a.ghosts[i].shift));
+#endif
+}

@@ -416,18 +416,20 @@ struct March {
 #ifdef NORMS
 			add(now, old[DEPTH - 1]);
 #endif
+			store_layer(a, k - DEPTH, to, [&](REAL *at) {
 #pragma unroll
-			for (int r = 0; r < ROWS; r++) {
-				if (!stored(r)) continue;
-				REAL *const row = to + r * a.pitch;
-				if (!(KIND & PARTIAL) || part().vectors) {
-					if (stored_columns()) store_vector(row, now[r]);
-				} else {
+				for (int r = 0; r < ROWS; r++) {
+					if (!stored(r)) continue;
+					REAL *const row = at + r * a.pitch;
+					if (!(KIND & PARTIAL) || part().vectors) {
+						if (stored_columns()) store_vector(row, now[r]);
+					} else {
 #pragma unroll
-					for (int v = 0; v < VECTOR; v++)
-						if (stored_column(v)) row[v] = now[r][v];
+						for (int v = 0; v < VECTOR; v++)
+							if (stored_column(v)) row[v] = now[r][v];
+					}
 				}
-			}
+			});
 		}
 		to += a.plane;
 		k++;

@@ -205,20 +205,22 @@ struct March {
 		hold(slot[0], v);
 		__syncwarp();
 		const REAL *row = rows() + slot[0];
-		if (SLOW) {
+		store_layer(a, r - DEPTH, to, [&](REAL *there) {
+			if (SLOW) {
 #pragma unroll
-			for (int p = 0; p < POINTS; p++) {
-				const int x = p * 32 + lane;
-				if ((unsigned)(x - keep) < (unsigned)kept) to[x - lane * VECTOR] = row[x];
-			}
-		} else {
+				for (int p = 0; p < POINTS; p++) {
+					const int x = p * 32 + lane;
+					if ((unsigned)(x - keep) < (unsigned)kept) there[x - lane * VECTOR] = row[x];
+				}
+			} else {
 #pragma unroll
-			for (int j = 0; j < POINTS / VECTOR; j++) {
-				const int x = (j * 32 + lane) * VECTOR;
-				if ((unsigned)(x - keep) < (unsigned)kept)
-					*(Vector *)(to + j * 32 * VECTOR) = *(const Vector *)(row + x);
+				for (int j = 0; j < POINTS / VECTOR; j++) {
+					const int x = (j * 32 + lane) * VECTOR;
+					if ((unsigned)(x - keep) < (unsigned)kept)
+						*(Vector *)(there + j * 32 * VECTOR) = *(const Vector *)(row + x);
+				}
 			}
-		}
+		});
 	}
 
 	// step makes one row of each level, which takes the place of the older one. odd changes from row to row. END: the lane may have ghosts of
@@ -463,7 +465,7 @@ __device__ __noinline__ void narrow(const Pass &a, REAL *held, int y0, int y1) {
 					if (l == DEPTH - k && counts) norms.of[k].point(v, at[x]);
 #endif
 				if (l < DEPTH) row(l, y)[x] = v;
-				else if (x >= 0 && x < n) a.to[y * a.pitch + x] = v;
+				else if (x >= 0 && x < n) store_layer(a, y, a.to + y * a.pitch + x, [&](REAL *to) { *to = v; });
 			}
 		}
 #ifdef NORMS

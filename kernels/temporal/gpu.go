@@ -116,16 +116,22 @@ func (g *gpu) prepare(spec *streams.KernelSpec, s shape, from, to kernels.Array,
 	for i, side := range sides.simple(g.stencil) {
 		args.Sides[i] = int32(side)
 	}
+	if len(of.Ghosts) > 0 {
+		s.program = withGhostStores(s.program)
+	}
 	if spec.Function, err = g.function(s); err != nil {
 		return err
 	}
 	spec.Grid, spec.Block, spec.Shared = grid, [3]int{s.threads, 1, 1}, s.shared
-	if g.options.plain() {
+	switch {
+	case len(of.Ghosts) > 0:
+		spec.Argument, err = ghostArgs(args, to, box, g.stencil.Dims, of.Ghosts)
+	case g.options.plain():
 		spec.Argument = launch.Argument(&args)
-	} else {
+	default:
 		spec.Argument = launch.Argument(moreArgsOf(args, from.Layout.ElementSize, box, &of))
 	}
-	return nil
+	return err
 }
 
 // moreArgsOf adds what kernels of passes with options are given.

@@ -24,10 +24,11 @@ const MostNorms = 4
 
 // More is what passes with options are given.
 type More struct {
-	Box   domain.Box     // of whose points norms are taken, within what is stored
-	Parts []streams.Span // where those of the last step but n go, one part a thread block: reduce.NormParts
-	Walls Walls
-	Spare int // multiprocessors that it leaves to other kernels, if its blocks stay until it ends: it then has fewer blocks
+	Box    domain.Box     // of whose points norms are taken, within what is stored
+	Parts  []streams.Span // where those of the last step but n go, one part a thread block: reduce.NormParts
+	Walls  Walls
+	Ghosts []GhostStore // at most two, where StoresGhosts says so
+	Spare  int          // multiprocessors that it leaves to other kernels, if its blocks stay until it ends: it then has fewer blocks
 }
 
 // wants reports whether passes of so many steps are wanted.
@@ -45,6 +46,8 @@ func (o Options) check(of More, stored domain.Box, depth int) error {
 		return fmt.Errorf("temporal: room for the norms of %d steps, of passes with those of %d", len(of.Parts), o.Norms)
 	case o.Norms > depth:
 		return fmt.Errorf("temporal: the norms of %d steps of %d", o.Norms, depth)
+	case len(of.Ghosts) > mostGhostStores || len(of.Ghosts) > 0 && !o.plain():
+		return fmt.Errorf("temporal: a pass with %d stores of ghosts", len(of.Ghosts))
 	case o.Norms > 0 && stored.Intersect(of.Box) != of.Box:
 		return fmt.Errorf("temporal: norms over the box %v of a pass that stores %v", of.Box, stored)
 	}

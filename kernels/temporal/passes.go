@@ -91,6 +91,14 @@ func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides
 	if err := errors.Join(p.check(from, to, box, sides, depth), p.options.check(of, box, depth), of.Walls.check(p.stencil, p.real, p.options.Moving, sides, box, depth)); err != nil {
 		return nil, 0, err
 	}
+	for i := range of.Ghosts {
+		if err := of.Ghosts[i].check(to, box, p.stencil.Dims); err != nil {
+			return nil, 0, err
+		}
+	}
+	if len(of.Ghosts) > 0 && !p.StoresGhosts(depth, box, sides) {
+		return nil, 0, fmt.Errorf("temporal: %w: passes of %d steps store no ghosts", ErrImpossible, depth)
+	}
 	spec := p.spec(name, from, to, of)
 	if p.device.GoKernels {
 		if p.real == kernels.Float32 {
@@ -128,7 +136,11 @@ func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
 
 // spec is what launches of all passes have. Kernels wait by themselves, see grid_dependency_wait in device.cuh.
 func (p *Passes) spec(name string, from, to kernels.Array, of More) streams.KernelSpec {
-	return streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Walls.spans()), Early: !p.device.GoKernels}
+	spec := streams.KernelSpec{Name: name, Work: streams.Sweep, Uses: slices.Concat([]streams.Span{from.Data, to.Data}, of.Parts, of.Walls.spans()), Early: !p.device.GoKernels}
+	for _, g := range of.Ghosts {
+		spec.Reaches = append(spec.Reaches, g.To.Data)
+	}
+	return spec
 }
 
 // onHost returns a pass on a host device, which shares a room with others.

@@ -29,6 +29,9 @@ func programs(t *testing.T, target string) (all []kernels.Program) {
 				if kind := kindOf(s, one); !seen[kind+string(real)] {
 					seen[kind+string(real)] = true
 					all = append(all, one.program)
+					if one.storesGhosts() {
+						all = append(all, withGhostStores(one.program))
+					}
 				}
 			}
 			most := Options{Norms: 1, Moving: true} // what takes the most registers

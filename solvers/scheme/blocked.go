@@ -51,8 +51,15 @@ func newBlockedBy(r *run, o Options, tune tuner, besideFrom time.Duration) (sche
 		x.SetLimit(b.patience())
 	}
 	err := b.addParts()
-	agreed := b.agreeCosts(err == nil)
-	return b, cmp.Or(err, agreed)
+	if agreed := b.agreeCosts(err == nil); err != nil || agreed != nil {
+		return b, cmp.Or(err, agreed)
+	}
+	for _, p := range b.parts {
+		if err := b.addStores(p); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
 }
 
 // addParts makes all subdomains of the process ready.
@@ -89,6 +96,7 @@ func (b *blocked) addPart(d *subdomain) error {
 	if err != nil {
 		return err
 	}
+	p.made = passes
 	slot := b.slot(b.done)
 	var alone *streams.Kernel // a sweep of the subdomain
 	for now := range 2 {
@@ -177,8 +185,13 @@ func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 		return err
 	}
 	takesNorms := len(looks) > 0 && b.measures
-	if p.beside != nil && !takesNorms && b.sends(0, last) {
-		return b.endGroup(p, key, n)
+	if !takesNorms && b.sends(0, last) {
+		if l, ok := p.stores[key]; ok {
+			return b.storeGroup(p, l, key.slot, n, last)
+		}
+		if p.beside != nil {
+			return b.endGroup(p, key, n)
+		}
 	}
 	if takesNorms {
 		if err := b.launchWithNorms(p, key, n+1, looks); err != nil {

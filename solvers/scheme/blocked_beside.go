@@ -37,14 +37,14 @@ func (b *blocked) exchangeTime(d *subdomain) time.Duration {
 }
 
 // splits returns the interior and the boundary region of the last pass of a group, and whether the exchange goes on beside the interior. It does not
-// where an exchange takes less than so long; where it is one kernel of all multiprocessors, which was not tried beside a pass; where ghosts at walls
+// where an exchange takes less than so long; where it is one kernel, see addStores; where ghosts at walls
 // change, which are made from points of the boundary region; where a piece ends so near a wall that its passes would compute what lies behind; and
 // where x is cut or periodic: pieces at its sides are too narrow for tiles.
 func (b *blocked) splits(d *subdomain, from time.Duration) (interior domain.Box, boundary []domain.Box, ok bool) {
 	if b.plans[0] == nil || b.step.group() == 1 || len(d.out[0]) == 0 || len(d.in[0]) == 0 {
 		return interior, nil, false
 	}
-	if from > 0 && (slices.ContainsFunc(b.groupExchanges(), (*halo.Exchanger).IsDirect) || b.exchangeTime(d) < from) {
+	if slices.ContainsFunc(b.groupExchanges(), (*halo.Exchanger).IsDirect) || b.exchangeTime(d) < from {
 		return interior, nil, false
 	}
 	for _, w := range b.stage().Writes {

@@ -57,7 +57,9 @@ type blockedPart struct {
 	found          [2][]found             // by number of the round and look
 	tables         *boundary.Tables       // of walls that move; nil where none does
 	walls          temporal.Walls
-	beside         *beside // nil where exchanges follow passes
+	made           passMaker
+	stores         map[pass]Launch // that store what neighbours need too; nil where none does
+	beside         *beside         // nil where exchanges follow passes
 }
 
 // beside is what a subdomain needs to exchange ghosts while the last pass of a group computes its interior. The boundary region comes first, by

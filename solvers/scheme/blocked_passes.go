@@ -66,7 +66,12 @@ func (p *linearPasses) tune(sweep *streams.Kernel, arrays sweep.Arrays, box doma
 }
 
 func (p *linearPasses) pass(name string, arrays sweep.Arrays, box domain.Box, depth, spare int) (Launch, error) {
-	k, _, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides.Of(box, p.run.place.Subdomains[p.part.rank].Box), depth, temporal.More{Walls: p.part.walls, Spare: spare})
+	return p.make(name, arrays, box, depth, temporal.More{Walls: p.part.walls, Spare: spare})
+}
+
+// make makes a pass ready that is given more.
+func (p *linearPasses) make(name string, arrays sweep.Arrays, box domain.Box, depth int, of temporal.More) (Launch, error) {
+	k, _, err := p.passes.Pass(name, arrays[0][0], arrays[1][0], box, p.sides.Of(box, p.run.place.Subdomains[p.part.rank].Box), depth, of)
 	if err != nil {
 		return nil, err
 	}

@@ -22,9 +22,12 @@ const Untuned Scheme = "untuned"
 // untimed is a tuner that times nothing.
 func untimed(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }
 
-// AddUntuned adds it for a test. It returns the number of subdomains, of all runs, that exchange beside the interior.
-func AddUntuned(t testing.TB) (beside *int) {
-	beside = new(int)
+// Overlaps counts subdomains, of all runs: those that exchange beside the interior, and those whose passes store ghosts of neighbours.
+type Overlaps struct{ Beside, Stores int }
+
+// AddUntuned adds it for a test, and returns how its subdomains exchange.
+func AddUntuned(t testing.TB) *Overlaps {
+	found := &Overlaps{}
 	before := schemes
 	schemes = append(slices.Clone(schemes), func() *definition {
 		d := blockedScheme()
@@ -36,7 +39,10 @@ func AddUntuned(t testing.TB) (beside *int) {
 			}
 			for _, p := range made.(*blocked).parts {
 				if p.beside != nil {
-					*beside++
+					found.Beside++
+				}
+				if p.stores != nil {
+					found.Stores++
 				}
 			}
 			return made, nil
@@ -44,7 +50,7 @@ func AddUntuned(t testing.TB) (beside *int) {
 		return d
 	})
 	t.Cleanup(func() { schemes = before })
-	return beside
+	return found
 }
 
 // passStep is a step that scheme blocked makes, over a variable of some levels and a coefficient.
