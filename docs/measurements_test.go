@@ -16,8 +16,8 @@ import (
 // by the project, bytes that follow from a step, data sheets, and bounds that a test holds.
 var constants = map[string][]string{
 	"README.md": {
-		"differ by more than 3%", // scripts/gpu-check.sh
-		"Laps of 20 ms",          // internal/bench
+		"differ by more than 3%",  // scripts/gpu-check.sh
+		"time intervals of 20 ms", // internal/bench
 	},
 	"performance.md": {
 		// How rows are timed, in internal/bench and internal/measure.
