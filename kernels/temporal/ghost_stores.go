@@ -25,11 +25,17 @@ func (p *Passes) StoresGhosts(depth int, box domain.Box, sides Sides) bool {
 	return p.gpu != nil && p.options.plain() && p.finite(depth) && p.gpu.of(depth, box.Size(), sides).storesGhosts()
 }
 
-// storesGhosts reports whether the kernel has option GHOST_STORES: where a thread has too few registers for it, it has not.
+// storesGhosts reports whether the kernel has option GHOST_STORES. Those that have not would spill registers.
 func (s shape) storesGhosts() bool {
-	few := map[string]int{"pass_stars": 384, "pass_sums": 512} // threads of such kernels
-	n, ok := few[s.name]
-	return !ok || s.threads < n
+	switch s.name {
+	case "pass_stars":
+		return s.threads < 384
+	case "pass_strips":
+		return s.depth*s.blocks < 24
+	case "pass_sums":
+		return s.threads < 512
+	}
+	return true
 }
 
 // ghostStoreArgs is struct GhostStore of the kernels.
