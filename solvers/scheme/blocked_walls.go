@@ -39,10 +39,7 @@ func (b *blocked) addTables(p *blockedPart, deepest int) (err error) {
 
 // sides returns what lies behind the sides of a subdomain, of a variable.
 func (b *blocked) sides(rank int, v *Variable) (sides temporal.Sides) {
-	var reach domain.Radius
-	for _, a := range b.step.reads(v) {
-		reach = deeper(reach, a.footprint().Radius())
-	}
+	reach := b.readReach(v)
 	for i, side := range domain.Faces(b.place.Grid.Dims) {
 		if _, inside := b.place.Neighbour(rank, side); inside {
 			continue

@@ -17,6 +17,10 @@ import (
 // Where processes share the grid all call it, with the same options. They make the same steps and come to the same norms, to
 // the bit. Where the context of one ends, all stop at the same step. Where one fails, all return an error.
 func (x *Runner) Run(ctx context.Context, o Options) (Result, error) {
+	if !x.running.CompareAndSwap(false, true) {
+		return Result{}, errors.New("scheme: a run of this runner is under way")
+	}
+	defer x.running.Store(false)
 	o, def, err := x.begins(o)
 	if err = x.place.Agree(context.Background(), "begin a run", err); err != nil {
 		return Result{}, err

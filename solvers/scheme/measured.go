@@ -30,13 +30,27 @@ type total interface {
 	addTo(s *taken)
 }
 
-// normTotal is the norms of one variable.
-type normTotal struct {
-	*reduce.NormReduction
-	variable int // among those measured
+// fieldTotal is the norms of one variable, from the fields of its components.
+type fieldTotal struct {
+	components []*reduce.NormReduction
+	variable   int // among those measured
 }
 
-func (t normTotal) addTo(s *taken) { s.norms[t.variable] = t.Result() }
+func (t fieldTotal) Queue(s *streams.Stream) error {
+	for _, c := range t.components {
+		if err := c.Queue(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t fieldTotal) addTo(s *taken) {
+	s.norms[t.variable] = t.components[0].Result()
+	for _, c := range t.components[1:] {
+		s.norms[t.variable].Add(c.Result())
+	}
+}
 
 // pointTotal is the norms and reductions of a stage with a point function, over all that its parts have swept.
 type pointTotal struct {

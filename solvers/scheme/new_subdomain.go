@@ -91,23 +91,28 @@ func (d *subdomain) newKernels(x *Runner, st *Stage, n int64, made *stageLaunche
 	return nil
 }
 
-// measureFields takes the norms of a variable from its fields after a step: no stage takes them
+// measureFields takes the norms of a variable from its fields after a step, over the points that stages sweep: no stage takes them
 // on its way. What it makes is closed with owner.
 func (d *subdomain) measureFields(x *Runner, variable int, n int64, owner *streams.Resources) (total, error) {
 	v := x.step.Measured[variable]
 	real, _ := v.real()
-	if max(1, v.Spec.Components) > 1 {
-		return nil, fmt.Errorf("scheme: the norms of %q, of %d components, are taken by the stage that writes it, where that reads the level before at the point", v.Spec.Name, v.Spec.Components)
+	arrays, _ := v.Spec.Arrays()
+	if arrays < v.Spec.Components {
+		return nil, fmt.Errorf("scheme: %w: the norms of %q, whose %d components lie beside each other, are taken by the stage that writes it, where that reads the level before at the point", ErrUnsuited, v.Spec.Name, v.Spec.Components)
 	}
 	reducer, err := reduce.NewNormReducer(x.compiler, d.device, real, x.step.Sums)
 	if err != nil {
 		return nil, err
 	}
-	next, last := v.Level(n).Parts[d.rank], v.Level(n - 1).Parts[d.rank]
-	t, err := reducer.Norms(next, last, next.Layout.Owned)
-	if err != nil {
-		return nil, err
+	all := fieldTotal{variable: variable}
+	for c := range arrays {
+		next, last := v.Level(n).Array(d.rank, c), v.Level(n-1).Array(d.rank, c)
+		t, err := reducer.Norms(next, last, next.Layout.Owned.Intersect(x.place.Subdomains[d.rank].Box))
+		if err != nil {
+			return nil, err
+		}
+		owner.Add(t)
+		all.components = append(all.components, t)
 	}
-	owner.Add(t)
-	return normTotal{t, variable}, nil
+	return all, nil
 }

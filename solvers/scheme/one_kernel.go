@@ -120,6 +120,9 @@ func (x *Runner) stores(rank, stage int, n int64) (all []sweep.Store, err error)
 				if !x.place.IsLocal(s.To) {
 					continue
 				}
+				if swept := x.place.Grown(rank, x.step.growth(n, stage)); swept.Intersect(s.Send) != s.Send {
+					return nil, fmt.Errorf("stores into ghosts what it sweeps, and neighbours also have the last points of %q, which is staggered, before a face: no stage writes these", a.Variable.Spec.Name)
+				}
 				all = append(all, sweep.Store{Access: access, Component: c, Send: s.Send, Ghost: s.Ghost, To: s.To, Array: f.Array(s.To, c), Odd: s.Odd})
 			}
 		}

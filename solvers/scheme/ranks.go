@@ -50,8 +50,9 @@ func unranked(x *Runner) error {
 		return fmt.Errorf("takes no reductions, and stage 0 %q has some", st.Name)
 	}
 	for _, v := range x.step.Measured {
-		if _, real := v.real(); !real || v.Spec.Components > 1 || v.Levels() < 2 {
-			return fmt.Errorf("takes norms from fields, and %q has %d components and %d levels of %v", v.Spec.Name, max(1, v.Spec.Components), v.Levels(), v.Spec.Element)
+		arrays, _ := v.Spec.Arrays()
+		if _, real := v.real(); !real || arrays < v.Spec.Components || v.Levels() < 2 {
+			return fmt.Errorf("takes norms from fields, and %q has %d components in %d arrays and %d levels of %v", v.Spec.Name, max(1, v.Spec.Components), arrays, v.Levels(), v.Spec.Element)
 		}
 	}
 	for _, a := range x.place.Devices {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -32,6 +33,7 @@ type Runner struct {
 	done       int64   // the level at which the run began that was made last
 	broken     error   // of a run that ended in the middle of a step
 	closed     bool
+	running    atomic.Bool // within Run
 }
 
 // checkPlan returns an error unless the plan has the exchanges of the step.
