@@ -33,6 +33,7 @@ func (p *Processes) Close() error {
 	if p.whole != nil {
 		return nil
 	}
+	p.ended = true
 	return p.library.Finalize(ctx, p.options.Limit)
 }
 
@@ -86,9 +87,9 @@ const (
 
 // Abort ends this process and all others, with that exit code, after a failure. It waits a little,
 // so that what was printed is seen, and other ranks than 0 longer, so that rank 0 can speak. Where a program has lent its
-// communicator it does nothing: how its processes end is the program's.
+// communicator it does nothing: how its processes end is the program's. Nor does it where Close has ended MPI.
 func (p *Processes) Abort(code int) {
-	if p == nil || p.lent {
+	if p == nil || p.lent || p.ended {
 		return
 	}
 	if p.Rank == 0 {

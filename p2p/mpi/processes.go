@@ -56,6 +56,7 @@ type Processes struct {
 	lastTag int
 	closed  bool
 	gone    bool // the communicators are freed
+	ended   bool // MPI is, by Close
 }
 
 // Join returns the processes that a launcher has started with this one, nil where this process

@@ -483,8 +483,9 @@ func misuse(p *mpi.Processes) error {
 	return errors.Join(t.Close(), t.Close(), streams.CloseAll(devices), platform.Close(), p.Close(), p.Close(), afterwards(p))
 }
 
-// afterwards is what is refused of processes that are closed.
+// afterwards is what is refused of processes that are closed, and what does nothing.
 func afterwards(p *mpi.Processes) error {
+	p.Abort(3)
 	if err := p.Agree(context.Background(), "go on", nil); err == nil || !strings.Contains(err.Error(), "mpi: go on: the processes have ended together") {
 		return fmt.Errorf("after the end: %w", err)
 	}
