@@ -103,7 +103,24 @@ func (h *Host) Now() (m Memory, err error) {
 	for _, g := range h.groups {
 		g.lower(&m)
 	}
-	return m, nil
+	limits, err := h.self.Limits()
+	if errors.Is(err, os.ErrNotExist) {
+		return m, nil
+	}
+	m.lower(bytes(limits.AddressSpace), bytes(status.VmSize), "address space by RLIMIT_AS")
+	m.lower(bytes(limits.DataSize), bytes(status.VmData), "data by RLIMIT_DATA")
+	return m, err
+}
+
+// lower lowers what is free to what a limit of the process leaves.
+func (m *Memory) lower(limit, used int64, source string) {
+	if limit == math.MaxInt64 {
+		return
+	}
+	m.Total = min(m.Total, limit)
+	if free := max(0, limit-used); free < m.Free {
+		m.Free, m.Source = free, source
+	}
 }
 
 func bytes(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -1,6 +1,7 @@
 package hostmemory
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -45,6 +46,12 @@ const (
 	outside2 = "41 31 0:38 /pods/b /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 	kib      = 1 << 10
 )
+
+// limits is the file of a process's limits, in bytes.
+func limits(space, data string) string {
+	line := func(name, limit string) string { return fmt.Sprintf("%-25s %-20s %-20s bytes     \n", name, limit, "unlimited") }
+	return "Limit                     Soft Limit           Hard Limit           Units     \n" + line("Max data size", data) + line("Max address space", space)
+}
 
 func TestWhatIsAvailable(t *testing.T) {
 	for _, tc := range []struct {
@@ -101,6 +108,13 @@ func TestWhatIsAvailable(t *testing.T) {
 			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "512000\n", "sys/fs/cgroup/memory/a/memory.usage_in_bytes": "0\n",
 			"sys/fs/cgroup/unified/b/memory.max": "409600\n", "sys/fs/cgroup/unified/b/memory.current": "0\n",
 		}, 400, 400, "memory.max of cgroup /b"},
+		{"a limit of the address space", map[string]string{
+			"proc/7/limits": limits("409600", "unlimited"), "proc/7/status": "VmSize:\t100 kB\nVmData:\t50 kB\nRssAnon:\t20 kB\n",
+		}, 300, 400, "address space by RLIMIT_AS"},
+		{"a limit of data", map[string]string{
+			"proc/7/limits": limits("unlimited", "102400"), "proc/7/status": "VmSize:\t300 kB\nVmData:\t150 kB\nRssAnon:\t20 kB\n",
+		}, 0, 100, "data by RLIMIT_DATA"},
+		{"no limit of the process", map[string]string{"proc/7/limits": limits("unlimited", "unlimited")}, 600, 1000, "MemAvailable of /proc/meminfo"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, err := machine(t, tc.files).Now()
