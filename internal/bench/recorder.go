@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
+	"github.com/halox/halox/streams"
 )
 
 // Recorder writes, draws and resumes the record of a benchmark. Who runs a benchmark calls Check
@@ -188,12 +189,18 @@ func (k *Recorder) progress(parts int) (done func(int64), end func()) {
 // saveEvery is how much of a benchmark may be lost with the machine.
 const saveEvery = 10 * time.Second
 
-// measure measures one task, and writes the record where that was a while ago. As long as the
+// measure measures one task, and writes the record where that was a while ago. A task that does not fit into memory leaves a row that says so, where one
+// process measures. As long as the
 // benchmark goes on, what is in the file is of one that was interrupted.
 func (k *Recorder) measure(ctx context.Context, t Task) error {
 	rows, err := t.Measure(ctx)
-	if k.Processes != nil {
+	switch {
+	case k.Processes != nil:
 		err = AgreeToGoOn(ctx, k.Processes, err)
+	case errors.Is(err, streams.ErrOutOfMemory): // others may fit
+		without := t.Labels
+		without.Note = err.Error()
+		rows, err = []results.Row{without}, nil
 	}
 	if err == nil {
 		rows, err = k.same(rows)

@@ -3,13 +3,16 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/halox/halox/results"
+	"github.com/halox/halox/streams"
 )
 
 // While a benchmark goes on, the file has what there is, as of one that was interrupted.
@@ -51,5 +54,26 @@ func TestInterrupted(t *testing.T) {
 	}
 	if err := (&Recorder{Record: r}).Measure(ctx, tasks); !errors.Is(err, context.Canceled) || len(r.Rows) != 1 || !r.Interrupted || r.Failure != "" {
 		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+// What does not fit into memory is left out with its reason, and the others are measured.
+func TestTasksThatDoNotFit(t *testing.T) {
+	r := &results.Record{Kind: results.KindExchange}
+	row := results.NewRow()
+	tasks := []Task{
+		{row.Label("points", 9), func(context.Context) ([]results.Row, error) {
+			return nil, fmt.Errorf("field: %w: too large", streams.ErrOutOfMemory)
+		}},
+		{row.Label("points", 1), func(context.Context) ([]results.Row, error) {
+			return []results.Row{row.Label("points", 1).Number(results.Time, 1)}, nil
+		}},
+	}
+	err := (&Recorder{Record: r}).Measure(t.Context(), tasks)
+	if err != nil || len(r.Rows) != 2 || r.Failure != "" || len(Measured(r).Rows) != 1 {
+		t.Fatalf("%v: %+v", err, r)
+	}
+	if left := r.Rows[0]; left.Text("points") != "9" || !strings.Contains(left.Note, "too large") {
+		t.Errorf("left out: %+v", left)
 	}
 }

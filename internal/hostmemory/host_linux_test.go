@@ -49,7 +49,9 @@ const (
 
 // limits is the file of a process's limits, in bytes.
 func limits(space, data string) string {
-	line := func(name, limit string) string { return fmt.Sprintf("%-25s %-20s %-20s bytes     \n", name, limit, "unlimited") }
+	line := func(name, limit string) string {
+		return fmt.Sprintf("%-25s %-20s %-20s bytes     \n", name, limit, "unlimited")
+	}
 	return "Limit                     Soft Limit           Hard Limit           Units     \n" + line("Max data size", data) + line("Max address space", space)
 }
 
