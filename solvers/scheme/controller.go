@@ -202,9 +202,16 @@ func (c *controller) decide() error {
 		c.pending = look{step: issued, number: c.round.number}
 	}
 	c.plan(issued, p.pace)
-	if c.options.Progress != nil {
-		c.options.Progress(issued)
+	return c.progress(issued)
+}
+
+// progress tells the caller how many steps are queued.
+func (c *controller) progress(steps int64) (err error) {
+	if c.options.Progress == nil {
+		return nil
 	}
+	defer streams.Caught(&err, "Options.Progress of step", c.step.Name)
+	c.options.Progress(steps)
 	return nil
 }
 
