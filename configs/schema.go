@@ -36,7 +36,7 @@ var keys = []Key{
 	{Name: "heat.diffusivity", Default: "1", Allowed: "a positive number"},
 	{Name: "heat.force", Default: "false", Allowed: "true or false"},
 	{Name: "stop.iterations", Default: "1000", Allowed: "a whole number from 1"},
-	{Name: "stop.tolerance", Allowed: "a positive number"},
+	{Name: "stop.tolerance", Allowed: "a positive number, or null for none"},
 	{Name: "stop.norm", Default: "max", Allowed: "max or l2"},
 	{Name: "stop.check_every", Default: "100", Allowed: "a whole number from 1"},
 	{Name: "stop.sums", Default: "reproducible", Allowed: "reproducible or fast"},
