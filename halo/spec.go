@@ -75,7 +75,11 @@ type Spec struct {
 	// fields and plans have that where it is less.
 	Widths       []domain.Radius
 	Connectivity Connectivity
-	Stagger      [3]bool // the axes along which it lies between points, see domain.Staggered
+
+	// Stagger has the axes along which the field lies between points of the grid, see domain.Staggered: its point i between
+	// the grid's points i-1 and i. Stages of a scheme.Step sweep the indices of the grid, 0 to n-1. So they never write point n,
+	// the last one that such a field has between physical faces, and it keeps what was filled. Lay the grid out so that it is a wall.
+	Stagger [3]bool
 }
 
 // WidthOf returns the width of the ghosts that an exchange brings of a component.

@@ -56,6 +56,8 @@ func times(r domain.Radius, n int) domain.Radius {
 
 // Spec returns the field with ghosts as wide as the halo needs. Ghosts that are
 // swept need edges and corners too, whatever the shape of the stencil, and of all components.
+// With one step no ghosts are swept, and the connectivity stays as it is: set it for stencils
+// that read edges or corners.
 func (d *WideHalo) Spec(s Spec) Spec {
 	s.Width = d.Width()
 	if d.Steps > 1 {

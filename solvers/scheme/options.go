@@ -92,6 +92,8 @@ const (
 
 // Check is what was taken of one step.
 type Check struct {
+	// Step counts the steps of the run, from 1. The step of p.step() and Stage.Parameters, and the level of Variable.Level, count
+	// from the simulation's start: they are Step plus the level at which the run began.
 	Step    int64
 	Norms   []Norms   // by measured variable
 	Reduced []float64 // the reductions of point functions, in the order of Step.Reductions

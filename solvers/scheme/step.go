@@ -40,7 +40,8 @@ type Stage struct {
 	Point *sweep.Point
 
 	// Parameters, where set, returns a pointer to the parameters of the point function in a step, which is not nil and of
-	// the type of Point.Parameters. It is called by several threads.
+	// the type of Point.Parameters. It is called by several threads, more than once for a step, and also while the step is made
+	// ready, for the first steps: so it answers for any step from 1 on, and has no side effects.
 	Parameters func(step int64) any
 
 	// Kernels, where set, makes a launch ready that sweeps a region of one subdomain; it returns one or an error. Changing
