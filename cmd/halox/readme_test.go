@@ -65,6 +65,24 @@ func TestCommandsOfTheREADME(t *testing.T) {
 	}
 }
 
+// All commands that the README shows have the flags that it says, and the records and configs of the repository that they read are there.
+func TestFlagsOfCommandsOfTheREADME(t *testing.T) {
+	for _, line := range regexp.MustCompile(`(?m)^\./halox ([^#\n]+)`).FindAllStringSubmatch(readme(t), -1) {
+		cmd, rest, err := newRoot().Find(strings.Fields(line[1]))
+		if err == nil {
+			err = cmd.ParseFlags(rest)
+		}
+		if err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
+			t.Errorf("%s: %v", line[0], err)
+		}
+		for _, file := range regexp.MustCompile(`\b(?:configs|results)/\S+`).FindAllString(line[1], -1) {
+			if _, err := os.Stat(filepath.Join("..", "..", file)); err != nil {
+				t.Errorf("%s: %v", line[0], err)
+			}
+		}
+	}
+}
+
 // The flags that the README names are flags of halox run.
 func TestFlagsOfTheREADME(t *testing.T) {
 	_, text, _ := strings.Cut(readme(t), "`halox run` takes")
