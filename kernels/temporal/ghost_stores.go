@@ -20,11 +20,6 @@ type GhostStore struct {
 // mostGhostStores is how many a pass has.
 const mostGhostStores = 2
 
-// StoresGhosts reports whether passes of a depth over a box can be given More.Ghosts.
-func (p *Passes) StoresGhosts(depth int, box domain.Box, sides Sides) bool {
-	return p.gpu != nil && p.options.plain() && p.finite(depth) && p.gpu.of(depth, box.Size(), sides).storesGhosts()
-}
-
 // storesGhosts reports whether the kernel has option GHOST_STORES. Those that have not would spill registers.
 func (s shape) storesGhosts() bool {
 	switch s.name {

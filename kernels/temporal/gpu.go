@@ -148,7 +148,3 @@ func moreArgsOf(args passArgs, element int, box domain.Box, of *More) *morePassA
 	}
 	return more
 }
-
-func address(a kernels.Array, at domain.Vec) uint64 {
-	return a.Data.Address() + uint64(a.Layout.Offset(at)*int64(a.Layout.ElementSize))
-}

@@ -116,6 +116,11 @@ func (p *Passes) Pass(name string, from, to kernels.Array, box domain.Box, sides
 	return k, blocksOf(spec.Grid), err
 }
 
+// StoresGhosts reports whether passes of a depth over a box can be given More.Ghosts.
+func (p *Passes) StoresGhosts(depth int, box domain.Box, sides Sides) bool {
+	return p.gpu != nil && p.options.plain() && p.finite(depth) && p.gpu.of(depth, box.Size(), sides).storesGhosts()
+}
+
 // Parts returns the most parts that the norms of a pass over the box have, whatever Tune finds: 0 where no pass is possible.
 func (p *Passes) Parts(box domain.Box, sides Sides) (most int64) {
 	if p.gpu == nil {

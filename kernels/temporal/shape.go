@@ -59,6 +59,11 @@ type morePassArgs struct {
 	Walls    [6]wallArgs
 }
 
+// address is that of a point of an array.
+func address(a kernels.Array, at domain.Vec) uint64 {
+	return a.Data.Address() + uint64(a.Layout.Offset(at)*int64(a.Layout.ElementSize))
+}
+
 // maxGrid is how many blocks a grid may have along y and along z.
 const maxGrid = 65535
 

@@ -14,6 +14,12 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// Blocked is the scheme that makes several steps in one pass over memory (temporal blocking): of a linear stencil, or of another
+// point function that computes a step by itself, from one level of variables to the next. Between two exchanges lie the steps of a
+// group, see Step.Group: with neighbours and an exchange after each step there is nothing to join. Norms are taken by the pass within
+// which their step lies, or by a sweep of it alone.
+const Blocked Scheme = "blocked"
+
 type blocked struct {
 	*run
 	options    Options
