@@ -10,16 +10,6 @@ import (
 	"github.com/halox/halox/kernels/internal/launch"
 )
 
-// GhostStore is layers of what a pass stores, along the last axis, that are ghosts of a neighbour too: the pass of a GPU stores them there as well.
-type GhostStore struct {
-	Layers domain.Box    // along the other axes all that the pass stores
-	To     kernels.Array // of the neighbour, with pitch and, in three dimensions, plane as of the array that the pass stores to
-	Ghosts domain.Box    // where the layers lie there
-}
-
-// mostGhostStores is how many a pass has.
-const mostGhostStores = 2
-
 // storesGhosts reports whether the kernel has option GHOST_STORES. Those that have not would spill registers.
 func (s shape) storesGhosts() bool {
 	switch s.name {

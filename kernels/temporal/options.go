@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/kernels/reduce"
 	"github.com/halox/halox/kernels/rows"
 	"github.com/halox/halox/kernels/sums"
@@ -30,6 +31,16 @@ type More struct {
 	Ghosts []GhostStore // at most two, where StoresGhosts says so
 	Spare  int          // multiprocessors that it leaves to other kernels, if its blocks stay until it ends: it then has fewer blocks
 }
+
+// GhostStore is layers of what a pass stores, along the last axis, that are ghosts of a neighbour too: the pass of a GPU stores them there as well.
+type GhostStore struct {
+	Layers domain.Box    // along the other axes all that the pass stores
+	To     kernels.Array // of the neighbour, with pitch and, in three dimensions, plane as of the array that the pass stores to
+	Ghosts domain.Box    // where the layers lie there
+}
+
+// mostGhostStores is how many a pass has.
+const mostGhostStores = 2
 
 // wants reports whether passes of so many steps are wanted.
 func (o Options) wants(depth int) bool {
