@@ -36,7 +36,7 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return s.place(ctx, cut, c)
+	return c.withPath(s.place(ctx, cut, c))
 }
 
 // Draft is Cut without a measurement, for what can be prepared meanwhile: its subdomains are those of Cut, on the
@@ -52,7 +52,7 @@ func (s *Session) Draft(c Cutting) (*Placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Place(cut, s.Devices[:len(cut.Subdomains):len(cut.Subdomains)])
+	return c.withPath(Place(cut, s.Devices[:len(cut.Subdomains):len(cut.Subdomains)]))
 }
 
 // cut cuts the grid.
@@ -63,6 +63,9 @@ func (s *Session) cut(c Cutting) (*domain.Decomposition, error) {
 	grid, err := domain.NewGrid(c.Size, c.Periodic)
 	if err != nil {
 		return nil, &OptionError{"Cutting.Size", err}
+	}
+	if err := c.check(); err != nil {
+		return nil, err
 	}
 	parts, err := s.parts(grid, c)
 	if err != nil {

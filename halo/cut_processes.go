@@ -56,6 +56,9 @@ func (s *Session) placeAmong(c Cutting) (*Placement, error) {
 	if err != nil {
 		return nil, &OptionError{"Cutting.Size", err}
 	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	seats, byHost := s.seats()
 	parts, seatOf, err := partsAmong(grid, c, len(seats), byHost)
 	if err != nil {
@@ -77,7 +80,7 @@ func (s *Session) placeAmong(c Cutting) (*Placement, error) {
 			devices[rank] = s.Devices[at.device]
 		}
 	}
-	return PlaceAmong(s.asked.Processes, cut, owners, devices)
+	return c.withPath(PlaceAmong(s.asked.Processes, cut, owners, devices))
 }
 
 // partsAmong returns how many subdomains there are along each axis, and which seat has which.

@@ -16,3 +16,6 @@ var ShareOf = Devices.part
 
 // FirstPair is between which processes messages are measured.
 var FirstPair = firstPair
+
+// PlanOf returns the plan that an exchanger carries out.
+func PlanOf(x *Exchanger) *Plan { return x.plan }

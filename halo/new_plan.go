@@ -8,9 +8,9 @@ import (
 )
 
 // NewPlan plans the exchange of the ghosts of all fields of a placement together.
-// Every message takes the path that is wanted. With Auto that is the fastest that its
-// link has for a message of its size, or Direct for all where one kernel a GPU does the
-// whole exchange in less time. It is an error to want a path that a link cannot give,
+// Every message takes the path that is wanted. With Auto that is the Path of the placement, or where
+// it has none the fastest that its link has for a message of its size, or Direct for all where one
+// kernel a GPU does the whole exchange in less time. It is an error to want a path that a link cannot give,
 // and to need more layers than a neighbour owns.
 func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Plan, error) {
 	plan, err := planMessages(p, specs)
@@ -20,7 +20,7 @@ func NewPlan(p *Placement, links *p2p.Links, want p2p.Path, specs ...Spec) (*Pla
 	if links == nil {
 		return nil, fmt.Errorf("halo: a plan without links: see p2p.Discover")
 	}
-	if err := plan.choosePaths(links, want); err != nil {
+	if err := plan.choosePaths(links, p.wanted(want)); err != nil {
 		return nil, err
 	}
 	plan.joinDirect()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/halox/halox/domain"
+	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
@@ -21,6 +22,7 @@ type Placement struct {
 	Mapping   *Explanation      // how MapDevices came to the order of the devices; nil where it was not asked
 	Processes *mpi.Processes    // which share the grid; nil where this one has all of it
 	Owners    []int             // by rank of the subdomain: the rank of its process; nil where this one has all of it
+	Path      p2p.Path          // what plans take that leave it to p2p.Auto, as Cutting.Path says; "" is the fastest
 }
 
 // Place gives subdomain i to device i. There must be as many of one as of the
@@ -90,6 +92,14 @@ func (p *Placement) usable() error {
 		}
 	}
 	return nil
+}
+
+// wanted returns the path that a plan is to take: where that is Auto, the placement's own.
+func (p *Placement) wanted(path p2p.Path) p2p.Path {
+	if path == p2p.Auto && p.Path != "" {
+		return p.Path
+	}
+	return path
 }
 
 // onOneDevice reports whether two subdomains lie on the same device, as far as this process knows.

@@ -183,9 +183,9 @@ func (s *Session) String() string {
 }
 
 // NewExchanger plans the exchange of the ghosts of fields of one placement
-// together, over the fastest paths, and makes it ready. Close frees it. NewPlan with
-// the session's Links gives the plan itself, and takes other paths. Where processes share grids all call it, and where one cannot
-// plan it, all return an error.
+// together, over the path of the placement or, where it has none, the fastest ones, and makes it
+// ready. Close frees it. NewPlan with the session's Links gives the plan itself, and takes other
+// paths. Where processes share grids all call it, and where one cannot plan it, all return an error.
 func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchanger, error) {
 	plan, err := s.planOf(ctx, fields)
 	if s != nil && s.asked.Processes != nil {
@@ -213,7 +213,7 @@ func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
 		specs = append(specs, f.Spec)
 	}
 	place := fields[0].Placement
-	if place.crosses() {
+	if place.wanted(p2p.Auto) == p2p.Auto && place.crosses() {
 		if err := s.Measure(ctx); err != nil {
 			return nil, err
 		}

@@ -149,6 +149,16 @@ func TestCutMeasuresWhereItMust(t *testing.T) {
 	}
 }
 
+// A path that a link cannot give is an error of the plan, as where the plan asks for it.
+func TestPathOfACuttingThatALinkHasNot(t *testing.T) {
+	fake := withFake(t)
+	fake.SetLink(0, 1, cudafake.LinkClosed)
+	session := openFake(t, fake, halo.Devices{Count: 2})
+	place := must(session.Cut(t.Context(), halo.Cutting{Size: []int{8, 64}, Fields: []halo.Spec{star(2)}, Path: p2p.Peer}))(t)
+	refuses(t, "peer over a closed link", errorOf(halo.NewPlan(place, session.Links, p2p.Auto, star(2))), "no peer path from device cuda 0 to cuda 1")
+	refuses(t, "an exchange over it", errorOf(session.NewExchanger(t.Context(), must(halo.NewField(place, star(2)))(t))), "no peer path from device cuda 0 to cuda 1")
+}
+
 // A search for links ends with the context, and leaves nothing.
 func TestOpenEndsWithTheContext(t *testing.T) {
 	fake := withFake(t, cudafake.Devices(8))

@@ -150,6 +150,8 @@ func TestSessionRefusals(t *testing.T) {
 		"parts of too many": {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{2, 3}, Devices: 5}, "Cutting.Parts", "[2 3 1] is for 6 devices; 5 are used"},
 		"negative parts":    {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{-7, -1}}, "Cutting.Parts", "domain: "},
 		"too many parts":    {halo.Cutting{Size: []int{9, 6}, Parts: domain.Vec{1, 7}}, "Cutting.Parts", "domain: "},
+		"no such path":      {halo.Cutting{Size: []int{9, 9}, Path: "foo"}, "Cutting.Path", `"foo" is no path: auto, `},
+		"path mpi":          {halo.Cutting{Size: []int{9, 9}, Path: p2p.MPI}, "Cutting.Path", `"mpi" is no path: auto, `},
 		"too many devices":  {halo.Cutting{Size: []int{9, 9}, Devices: 8}, "Cutting.Devices", "8 are to take part; 7 host devices are open"},
 	} {
 		_, err := session.Cut(t.Context(), c.cutting)
@@ -176,6 +178,38 @@ func TestSessionRefusals(t *testing.T) {
 	}
 	if err := errors.Join(session.Close(), session.Close()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The path of a cutting is that of all plans that leave theirs open, and measures nothing; one that a plan asks for goes before it.
+func TestPathOfACutting(t *testing.T) {
+	t.Setenv("HALOX_CACHE", t.TempDir())
+	for _, path := range []p2p.Path{p2p.Staged, p2p.Peer, p2p.Direct} {
+		session := must(halo.Open(t.Context(), hostDevices(2)))(t)
+		c := halo.Cutting{Size: []int{8, 8}, Fields: []halo.Spec{oneLayer}, Path: path}
+		place := must(session.Cut(t.Context(), c))(t)
+		x := must(session.NewExchanger(t.Context(), must(halo.NewField(place, oneLayer))(t)))(t)
+		dry := place.DryRun()
+		for by, plan := range map[string]*halo.Plan{
+			"the session": halo.PlanOf(x),
+			"a plan":      must(halo.NewPlan(place, session.Links, p2p.Auto, oneLayer))(t),
+			"a draft":     must(halo.NewPlan(must(session.Draft(c))(t), session.Links, p2p.Auto, oneLayer))(t),
+		} {
+			if len(plan.Messages) != 2 || plan.Path() != string(path) {
+				t.Errorf("%s takes path %q for %d messages; %s was asked for", by, plan.Path(), len(plan.Messages), path)
+			}
+		}
+		if dry.Path != path || session.Links.Model != nil {
+			t.Errorf("path %q of a dry run, want %q; measured: %v", dry.Path, path, session.Links.Model != nil)
+		}
+		for _, other := range []p2p.Path{p2p.Staged, p2p.Peer} {
+			if plan := must(halo.NewPlan(place, session.Links, other, oneLayer))(t); plan.Path() != string(other) {
+				t.Errorf("path %q of a plan over %s, cut for %s", plan.Path(), other, path)
+			}
+		}
+		if err := errors.Join(streams.CloseAll(dry.Devices), session.Close()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
