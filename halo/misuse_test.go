@@ -210,6 +210,25 @@ func TestAPanicInFillIsAnError(t *testing.T) {
 	}
 }
 
+// So is one that makes kernels.
+func TestAPanicInKernelsIsAnError(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 4, 6}, [3]bool{}, domain.Vec{1, 1, 2})
+	layers := domain.UniformRadius(3, 1)
+	for name, interior := range map[string]bool{"boundary": false, "interior": true} {
+		boundary, inner, err := p.Kernels(layers, func(rank int, boxes []domain.Box) (*streams.Kernel, error) {
+			if whole, _ := p.Split(1, layers); rank == 1 && (boxes[0] == whole) == interior {
+				panic("no kernel there")
+			}
+			return nil, nil
+		})
+		refuses(t, name, err, `the function of Placement.Kernels for subdomain "1" panicked: no kernel there`)
+		if boundary != nil || inner != nil {
+			t.Errorf("%s: kernels %v and %v beside an error", name, boundary, inner)
+		}
+	}
+}
+
 // Values that do not stand for the points of a field are refused by name.
 func TestValuesThatAreNoElements(t *testing.T) {
 	set := testdevices.Host(t, 2)
