@@ -30,7 +30,12 @@ func TestClosedThingsAreRefused(t *testing.T) {
 		walls := must(boundary.New(set.Compiler, live, wall))(t)
 		sum := must(halo.NewReduction(live, set.Compiler, halo.Sum))(t)
 		reverse := must(halo.NewAccumulator(plan, set.Compiler, live))(t)
-		done(t, at, gone.Close(), gone.Close(), walls.Close(), sum.Close(), reverse.Close())
+		lost := openField(t, &open, p, star(2)) // closed before what was made for it
+		lostWalls := must(boundary.New(set.Compiler, lost, wall))(t)
+		lostSum := must(halo.NewReduction(lost, set.Compiler, halo.Sum))(t)
+		lostExchange := must(halo.NewExchanger(plan, set.Compiler, lost))(t)
+		lostReverse := must(halo.NewAccumulator(plan, set.Compiler, lost))(t)
+		done(t, at, lost.Close(), gone.Close(), gone.Close(), walls.Close(), sum.Close(), reverse.Close())
 		if r := sum.Result(); len(r.Floats)+len(r.Ints)+len(r.Complexes) > 0 {
 			t.Errorf("a closed reduction gives %v", r)
 		}
@@ -51,6 +56,17 @@ func TestClosedThingsAreRefused(t *testing.T) {
 			{"queue closed walls", "ghosts of field \"u\" are closed", walls.Set(at)},
 			{"queue one of closed walls", "ghosts of field \"u\" are closed", walls.SetOn(0, at[0], 0, 0)},
 			{"queue a closed reduction", "sum of field \"u\" is closed", sum.Queue(at)},
+			{"reduce a field closed before", closed, lostSum.Queue(at)},
+			{"set ghosts of a field closed before", closed, lostWalls.Set(at)},
+			{"set fixed ghosts of a field closed before", closed, lostWalls.SetFixed(0, at[0])},
+			{"refresh ghosts of a field closed before", closed, lostWalls.Refresh(0, at[0], 0, 0)},
+			{"complete ghosts of a field closed before", closed, lostWalls.Complete(0, at[0])},
+			{"exchange a field closed before", closed, lostExchange.Exchange(at)},
+			{"return ghosts of a field closed before", closed, lostReverse.Exchange(at)},
+			{"gather a closed field", closed, halo.Gather(t.Context(), []float64{}, gone, domain.Box{}, 0)},
+			{"scatter a closed field", closed, halo.Scatter(t.Context(), gone, domain.Box{}, []float64{}, 0)},
+			{"write a closed field", closed, halo.Write(gone, domain.Box{}, []float64{})},
+			{"a component of a closed field", closed, errorOf(gone.Component(0))},
 			{"a closed reverse exchange", "is closed", reverse.Exchange(at)},
 		} {
 			if c.err == nil || !strings.Contains(c.err.Error(), c.says) {
@@ -58,6 +74,7 @@ func TestClosedThingsAreRefused(t *testing.T) {
 			}
 		}
 		done(t, at, halo.FillPoints(live, one), set.Devices[0].Err())
+		done(t, at, lostWalls.Close(), lostSum.Close(), lostExchange.Close(), lostReverse.Close())
 	})
 }
 

@@ -100,7 +100,7 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 	if r.totals == nil {
 		return fmt.Errorf("halo: the %s of field %q is closed", r.op, r.field.Spec.Name)
 	}
-	if err := r.field.Placement.Suits(at); err != nil {
+	if err := errors.Join(r.field.Usable(), r.field.Placement.Suits(at)); err != nil {
 		return err
 	}
 	for rank, s := range at {

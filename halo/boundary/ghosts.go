@@ -210,10 +210,13 @@ func (g *Ghosts) Set(at []*streams.Stream) error {
 	return nil
 }
 
-// of returns the launches of a subdomain, which there is, of ghosts that are not closed.
+// of returns the launches of a subdomain, which there is, of ghosts and a field that are not closed.
 func (g *Ghosts) of(rank int) (*subdomain, error) {
 	if g.closed {
 		return nil, fmt.Errorf("boundary: the ghosts of field %q are closed", g.field.Spec.Name)
+	}
+	if err := g.field.Usable(); err != nil {
+		return nil, err
 	}
 	if rank < 0 || rank >= len(g.byRank) {
 		return nil, fmt.Errorf("boundary: subdomain %d of %d of field %q", rank, len(g.byRank), g.field.Spec.Name)
