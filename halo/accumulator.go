@@ -189,15 +189,48 @@ func (p Part) meets(q Part) bool {
 	return p.Field == q.Field && p.Component == q.Component && !p.Ghost.Intersect(q.Ghost).Empty()
 }
 
+var errNoAccumulator = errors.New("halo: the accumulator is nil: see NewAccumulator")
+
+// exchanger returns what makes the sums, or an error if there is no accumulator.
+func (r *Accumulator) exchanger() (*Exchanger, error) {
+	if r == nil {
+		return nil, errNoAccumulator
+	}
+	return r.x, nil
+}
+
 // Start queues the sums and returns; see Exchanger.Start.
-func (r *Accumulator) Start(at []*streams.Stream) error { return r.x.Start(at) }
+func (r *Accumulator) Start(at []*streams.Stream) error {
+	x, err := r.exchanger()
+	if err != nil {
+		return err
+	}
+	return x.Start(at)
+}
 
 // Wait makes the streams wait for them, on the devices; see Exchanger.Wait.
-func (r *Accumulator) Wait(at []*streams.Stream) error { return r.x.Wait(at) }
+func (r *Accumulator) Wait(at []*streams.Stream) error {
+	x, err := r.exchanger()
+	if err != nil {
+		return err
+	}
+	return x.Wait(at)
+}
 
 // Exchange is Start and Wait.
-func (r *Accumulator) Exchange(at []*streams.Stream) error { return r.x.Exchange(at) }
+func (r *Accumulator) Exchange(at []*streams.Stream) error {
+	x, err := r.exchanger()
+	if err != nil {
+		return err
+	}
+	return x.Exchange(at)
+}
 
 // Close frees what it holds. No exchange may be under way. Closing twice is no
-// error.
-func (r *Accumulator) Close() error { return r.x.Close() }
+// error, nor is closing nil.
+func (r *Accumulator) Close() error {
+	if r == nil {
+		return nil
+	}
+	return r.x.Close()
+}

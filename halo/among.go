@@ -14,8 +14,11 @@ func (s *Session) Among(ctx context.Context, processes *mpi.Processes) (*Session
 	}
 	t := *s
 	t.asked.Processes, t.counts = processes, nil
-	if processes == nil {
+	switch {
+	case processes == nil:
 		return &t, nil
+	case ctx == nil:
+		return nil, processes.Fail(errNoContext)
 	}
 	var err error
 	if t.counts, err = t.asked.count(ctx, len(s.Devices)); err != nil || s.asked.Processes == nil {

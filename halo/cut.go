@@ -33,7 +33,7 @@ func (s *Session) Cut(ctx context.Context, c Cutting) (*Placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if err := live(ctx); err != nil {
 		return nil, err
 	}
 	return c.withPath(s.place(ctx, cut, c))

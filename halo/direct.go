@@ -54,6 +54,9 @@ func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
 // Err returns an error if a GPU has waited for another in vain in an exchange
 // that was queued before.
 func (x *Exchanger) Err() error {
+	if x == nil {
+		return errNoExchanger
+	}
 	for _, s := range x.direct {
 		if err := s.Err(); err != nil {
 			return err
@@ -103,6 +106,9 @@ func (x *Exchanger) queueRank(rank int, s *streams.Stream, queue func(*pack.Dire
 // SetLimit sets how long a GPU waits for a neighbour in exchanges that are queued from now on: two minutes if nothing is said. After the
 // limit Err returns an error. It changes nothing where IsDirect is false.
 func (x *Exchanger) SetLimit(limit time.Duration) {
+	if x == nil {
+		return
+	}
 	for _, s := range x.direct {
 		s.SetLimit(limit)
 	}
@@ -110,7 +116,7 @@ func (x *Exchanger) SetLimit(limit time.Duration) {
 
 // IsDirect reports whether the exchange is one kernel a GPU: there are messages, all take path
 // direct, and every subdomain has a GPU of its own.
-func (x *Exchanger) IsDirect() bool { return x.direct != nil }
+func (x *Exchanger) IsDirect() bool { return x != nil && x.direct != nil }
 
 // beginDirect queues an exchange by direct exchanges beside the callers' streams.
 func (x *Exchanger) beginDirect() error {

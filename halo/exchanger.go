@@ -29,9 +29,14 @@ type Exchanger struct {
 	closed    bool
 }
 
+var errNoExchanger = errors.New("halo: the exchanger is nil: see NewExchanger")
+
 // Transfer returns the work of one message of the plan, by its index. Where there is no such
 // message, Send and Receive return that as their error.
 func (x *Exchanger) Transfer(message int) *Transfer {
+	if x == nil {
+		return &Transfer{usable: func() error { return errNoExchanger }}
+	}
 	if message < 0 || message >= len(x.transfers) {
 		err := fmt.Errorf("halo: message %d of a plan of %d", message, len(x.transfers))
 		return &Transfer{usable: func() error { return err }}
@@ -39,9 +44,12 @@ func (x *Exchanger) Transfer(message int) *Transfer {
 	return x.transfers[message]
 }
 
-// usable returns an error if the exchanger or one of its fields is closed, or an exchange has
-// failed.
+// usable returns an error if there is no exchanger, it or one of its fields is closed, or an exchange
+// has failed.
 func (x *Exchanger) usable() error {
+	if x == nil {
+		return errNoExchanger
+	}
 	if x.closed {
 		return errors.New("halo: the exchanger is closed")
 	}
@@ -60,8 +68,11 @@ func (x *Exchanger) usable() error {
 }
 
 // Close frees what the exchanger holds. No exchange may be under way. Closing
-// twice is no error.
+// twice is no error, nor is closing nil.
 func (x *Exchanger) Close() error {
+	if x == nil {
+		return nil
+	}
 	x.release()
 	x.closed = true
 	return x.resources.Close()

@@ -156,8 +156,11 @@ func (f *Field) hold(n int32) {
 // Close frees the field's memory, unless it is the caller's. Nothing queued may
 // still use it, and what was made for the field is closed before. It is an error, and
 // the field stays open, between the Start and the Wait of an exchange of it. Closing
-// twice is no error.
+// twice is no error, nor is closing nil.
 func (f *Field) Close() error {
+	if f == nil {
+		return nil
+	}
 	if f.held.Load() > 0 {
 		return fmt.Errorf("halo: field %q is being exchanged: call Wait before Close", f.Spec.Name)
 	}

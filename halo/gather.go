@@ -12,7 +12,7 @@ import (
 // box in dst, from whoever has them; on others dst is not looked at. All processes call it, and
 // nothing that is queued may write the field. Where there is one process it is Read.
 func Gather[T any](ctx context.Context, dst []T, f *Field, box domain.Box, root int) error {
-	c, err := newCollection(f, box, root, dst)
+	c, err := newCollection(ctx, f, box, root, dst)
 	if err != nil || c == nil {
 		return orElse(err, func() error { return Read(dst, f, box) })
 	}
@@ -43,7 +43,7 @@ func Gather[T any](ctx context.Context, dst []T, f *Field, box domain.Box, root 
 // Scatter is Write where processes share the grid: the points of the box get what the process
 // root has in src, wherever they lie. All processes call it. Where there is one it is Write.
 func Scatter[T any](ctx context.Context, f *Field, box domain.Box, src []T, root int) error {
-	c, err := newCollection(f, box, root, src)
+	c, err := newCollection(ctx, f, box, root, src)
 	if err != nil || c == nil {
 		return orElse(err, func() error { return Write(f, box, src) })
 	}
@@ -85,15 +85,18 @@ type collection struct {
 }
 
 // newCollection checks the arguments of Gather and Scatter. It is nil where one process has all.
-func newCollection[T any](f *Field, box domain.Box, root int, values []T) (*collection, error) {
+func newCollection[T any](ctx context.Context, f *Field, box domain.Box, root int, values []T) (*collection, error) {
 	if err := f.Usable(); err != nil {
 		return nil, err
 	}
 	processes := f.Placement.Processes
-	if processes == nil {
-		return nil, nil
-	}
 	switch {
+	case processes == nil && ctx == nil:
+		return nil, errNoContext
+	case processes == nil:
+		return nil, nil
+	case ctx == nil:
+		return nil, processes.Fail(errNoContext)
 	case root < 0 || root >= processes.Size():
 		return nil, fmt.Errorf("halo: process %d of %d is to have a box of field %q", root, processes.Size(), f.Spec.Name)
 	case !f.Cut.Grid.Box().Covers(box), processes.Rank == root && int64(len(values)) != box.Points():

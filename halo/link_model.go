@@ -21,6 +21,9 @@ import (
 // version of the GPUs' driver, see p2p.NVML, "" where it is not known. With the
 // result in Links.Model, plans choose their paths by it.
 func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver, cache string) (*p2p.LinkModel, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if len(devices) == 0 || slices.Contains(devices, nil) {
 		return nil, errNoDevices
 	}
@@ -39,6 +42,9 @@ func LinkModel(ctx context.Context, devices []*streams.Device, links *p2p.Links,
 // GPUs, and under 0.2 s on host devices, which are all alike. When the context ends, it
 // stops before the next kind of message.
 func Measure(ctx context.Context, devices []*streams.Device, links *p2p.Links, c *kernels.Compiler, driver string) (*p2p.LinkModel, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if len(devices) == 0 || slices.Contains(devices, nil) {
 		return nil, errNoDevices
 	}

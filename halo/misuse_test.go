@@ -101,10 +101,48 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 	empty := &halo.Placement{Decomposition: d, Devices: make([]*streams.Device, 2)}
 	plan := must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t)
 	group := streams.NewWorkerGroup(1, testLimit)
+	var none context.Context
+	var session *halo.Session
+	var noField *halo.Field
+	var exchange *halo.Exchanger
+	var sums *halo.Accumulator
+	var sum *halo.Reduction
+	var ghosts *boundary.Ghosts
+	var tables *boundary.Tables
+	opened := must(halo.Open(t.Context(), hostDevices(2)))(t)
+	defer opened.Close()
+	one := func(int) halo.Row[float64] { return func([]float64, domain.Vec) {} }
 	for name, c := range map[string]struct {
 		says string
 		err  error
 	}{
+		"cut by no session":           {"session is nil", errorOf(session.Cut(t.Context(), halo.Cutting{Size: []int{4, 4}}))},
+		"draft by no session":         {"session is nil", errorOf(session.Draft(halo.Cutting{Size: []int{4, 4}}))},
+		"an exchange of no session":   {"session is nil", errorOf(session.NewExchanger(t.Context(), f))},
+		"measure by no session":       {"session is nil", session.Measure(t.Context())},
+		"exchange by no exchanger":    {"exchanger is nil", exchange.Exchange(at)},
+		"start no exchanger":          {"exchanger is nil", exchange.Start(at)},
+		"wait for no exchanger":       {"exchanger is nil", exchange.Wait(at)},
+		"the error of no exchanger":   {"exchanger is nil", exchange.Err()},
+		"a rank of no exchanger":      {"exchanger is nil", exchange.ExchangeRank(0, at[0])},
+		"send by no exchanger":        {"exchanger is nil", exchange.Transfer(0).Send(at[0])},
+		"receive by no exchanger":     {"exchanger is nil", exchange.Transfer(0).Receive(group, at[1])},
+		"sum by no accumulator":       {"accumulator is nil", sums.Exchange(at)},
+		"start no accumulator":        {"accumulator is nil", sums.Start(at)},
+		"wait for no accumulator":     {"accumulator is nil", sums.Wait(at)},
+		"queue no reduction":          {"reduction is nil", sum.Queue(at)},
+		"join no reduction":           {"reduction is nil", errorOf(sum.Together(t.Context()))},
+		"set no ghosts":               {"ghosts are nil", ghosts.Set(at)},
+		"complete no ghosts":          {"ghosts are nil", ghosts.Complete(0, at[0])},
+		"a component of no field":     {"field is nil", errorOf(noField.Component(0))},
+		"open by no context":          {"context is nil", errorOf(halo.Open(none, hostDevices(1)))},
+		"cut by no context":           {"context is nil", errorOf(opened.Cut(none, halo.Cutting{Size: []int{4, 4}}))},
+		"an exchange by no context":   {"context is nil", errorOf(opened.NewExchanger(none, f))},
+		"measure a session so":        {"context is nil", opened.Measure(none)},
+		"measure by no context":       {"context is nil", errorOf(halo.Measure(none, set.Devices, set.Links, set.Compiler, ""))},
+		"fill by no context":          {"context is nil", halo.FillContext(none, f, one)},
+		"gather by no context":        {"context is nil", halo.Gather(none, []float64{}, f, domain.Box{}, 0)},
+		"scatter by no context":       {"context is nil", halo.Scatter(none, f, domain.Box{}, []float64{}, 0)},
 		"Place nothing":               {"decomposition is nil", errorOf(halo.Place(nil, set.Devices))},
 		"Place on no devices":         {"no device for some", errorOf(halo.Place(d, empty.Devices))},
 		"a field on no placement":     {"placement is nil", errorOf(halo.NewField(nil, star(3)))},
@@ -140,6 +178,17 @@ func TestWhatIsNilIsRefused(t *testing.T) {
 		refuses(t, name, c.err, c.says)
 	}
 	done(t, at, x.Exchange(at), halo.Streams{nil}.Close())
+	done(t, at, session.Close(), noField.Close(), exchange.Close(), sums.Close(), sum.Close(), ghosts.Close(), tables.Close())
+	if s := fmt.Sprint(session); s != "no session" {
+		t.Errorf("a nil session is %q", s)
+	}
+	exchange.SetLimit(testLimit)
+	if r := sum.Result(); exchange.IsDirect() || len(r.Floats)+len(r.Ints)+len(r.Complexes) > 0 {
+		t.Errorf("a nil exchanger is one kernel a GPU: %v; a nil reduction gives %v", exchange.IsDirect(), r)
+	}
+	if session.DriverVersion()+session.CUDAVersion() != "" {
+		t.Error("a nil session has a driver")
+	}
 }
 
 // So is a rank that there is not, and what is not there of ghosts and wide halos.

@@ -15,8 +15,11 @@ func (s *Session) TryNetworks(ctx context.Context) (trials []NetworkTrial, err e
 		return nil, err
 	}
 	p := s.asked.Processes
-	if p == nil || s.Devices[0].HostMemory {
+	switch {
+	case p == nil || s.Devices[0].HostMemory:
 		return nil, nil
+	case ctx == nil:
+		return nil, p.Fail(errNoContext)
 	}
 	if s.asked.Network != mpi.Auto && s.asked.Network != "" {
 		trial, err := s.tryNetwork(ctx, s.asked.Network)

@@ -21,8 +21,11 @@ func (s *Session) MeasureProcesses(ctx context.Context) (*ProcessModel, error) {
 		return nil, err
 	}
 	p := s.asked.Processes
-	if p == nil {
+	switch {
+	case p == nil:
 		return nil, nil
+	case ctx == nil:
+		return nil, p.Fail(errNoContext)
 	}
 	m := &ProcessModel{Nodes: p.Nodes}
 	for _, kind := range []struct {

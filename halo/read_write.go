@@ -25,6 +25,9 @@ func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T
 	if err := f.Usable(); err != nil {
 		return err
 	}
+	if ctx == nil {
+		return errNoContext
+	}
 	for rank, part := range f.Parts {
 		if !f.Placement.IsLocal(rank) {
 			continue

@@ -94,9 +94,14 @@ func (r *Reduction) prepare(rank int, c *kernels.Compiler, op reduce.Op, fast bo
 	return nil
 }
 
+var errNoReduction = errors.New("halo: the reduction is nil: see NewReduction")
+
 // Queue queues the reduction after what was queued before on the streams: one for
 // every subdomain, by rank, of its device.
 func (r *Reduction) Queue(at []*streams.Stream) error {
+	if r == nil {
+		return errNoReduction
+	}
 	if r.totals == nil {
 		return fmt.Errorf("halo: the %s of field %q is closed", r.op, r.field.Spec.Name)
 	}
@@ -115,8 +120,11 @@ func (r *Reduction) Queue(at []*streams.Stream) error {
 
 // Result returns what the last Queue gave, once all streams have done it, of the subdomains of
 // this process: see Together for all. It is good until the next call. Once the reduction is closed
-// it is empty.
+// it is empty, and so it is of nil.
 func (r *Reduction) Result() Result {
+	if r == nil {
+		return Result{}
+	}
 	e := r.field.Spec.Element
 	if e.whole() && r.op != L2 {
 		r.ints = joined(r, r.ints, (*reduce.Reduction).Ints)
@@ -200,8 +208,11 @@ func joined[T float64 | int64](r *Reduction, room []T, of func(*reduce.Reduction
 }
 
 // Close frees what is held. Nothing queued may still use it. Closing twice is no
-// error.
+// error, nor is closing nil.
 func (r *Reduction) Close() error {
+	if r == nil {
+		return nil
+	}
 	r.totals = nil
 	return r.resources.Close()
 }

@@ -15,9 +15,15 @@ import (
 // streams have done it: on each the same bits, which are those of one process. All processes call
 // it. Where there is one, it is Result.
 func (r *Reduction) Together(ctx context.Context) (Result, error) {
+	if r == nil {
+		return Result{}, errNoReduction
+	}
 	processes := r.field.Placement.Processes
-	if processes == nil {
+	switch {
+	case processes == nil:
 		return r.Result(), nil
+	case ctx == nil:
+		return Result{}, processes.Fail(errNoContext)
 	}
 	all, err := processes.Gather(ctx, fmt.Sprintf("%s of field %q", r.op, r.field.Spec.Name), r.encode())
 	if err != nil {

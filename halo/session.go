@@ -56,7 +56,7 @@ func (s *Session) Usable() error {
 // Where processes share grids, all call it. Where one cannot open its devices, all return an error.
 func Open(ctx context.Context, want Devices) (session *Session, err error) {
 	s := &Session{asked: want, Compiler: kernels.CompilerFromEnv()}
-	if err = errors.Join(want.check(), ctx.Err()); err == nil {
+	if err = errors.Join(want.check(), live(ctx)); err == nil {
 		s.platform, s.Note, err = want.platform(ctx)
 	}
 	defer func() {
@@ -149,7 +149,7 @@ func (s *Session) Measure(ctx context.Context) error {
 
 // DriverVersion returns the version of the GPUs' driver, "" where that is not known.
 func (s *Session) DriverVersion() string {
-	if s.nvml == nil {
+	if s == nil || s.nvml == nil {
 		return ""
 	}
 	return s.nvml.DriverVersion()
@@ -157,20 +157,28 @@ func (s *Session) DriverVersion() string {
 
 // CUDAVersion returns the newest version of CUDA that the driver supports, as "13.0"; ""
 // for host devices.
-func (s *Session) CUDAVersion() string { return s.platform.Version() }
+func (s *Session) CUDAVersion() string {
+	if s == nil {
+		return ""
+	}
+	return s.platform.Version()
+}
 
 // MaxClocks returns the highest clocks of a device's cores and of its memory, in MHz. ok
 // is false where they are not known.
 func (s *Session) MaxClocks(d *streams.Device) (cores, memory int, ok bool) {
-	if s.nvml == nil {
+	if s == nil || s.nvml == nil {
 		return 0, 0, false
 	}
 	cores, memory, err := s.nvml.MaxClocks(d.PCIBusID)
 	return cores, memory, err == nil
 }
 
-// String says what the session is: "2 host devices", "4 GPUs (NVIDIA H200)".
+// String says what the session is: "2 host devices", "4 GPUs (NVIDIA H200)"; "no session" of nil.
 func (s *Session) String() string {
+	if s == nil || len(s.Devices) == 0 {
+		return "no session"
+	}
 	n, first := len(s.Devices), s.Devices[0]
 	plural := "s"
 	if n == 1 {
@@ -199,7 +207,7 @@ func (s *Session) NewExchanger(ctx context.Context, fields ...*Field) (*Exchange
 
 // planOf plans the exchange of the fields.
 func (s *Session) planOf(ctx context.Context, fields []*Field) (*Plan, error) {
-	if err := errors.Join(s.Usable(), ctx.Err()); err != nil {
+	if err := errors.Join(s.Usable(), live(ctx)); err != nil {
 		return nil, err
 	}
 	if len(fields) == 0 {
@@ -233,8 +241,11 @@ func (p *Placement) crosses() bool {
 }
 
 // Close closes the devices, with all that was made on them: fields, exchangers and
-// streams need no Close before. Closing twice is no error.
+// streams need no Close before. Closing twice is no error, nor is closing nil.
 func (s *Session) Close() error {
+	if s == nil {
+		return nil
+	}
 	s.closed = true
 	var ended error // of NVML, which ends meanwhile
 	var meanwhile sync.WaitGroup

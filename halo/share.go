@@ -1,6 +1,7 @@
 package halo
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"strings"
@@ -13,6 +14,9 @@ import (
 func (d Devices) agree(ctx context.Context, what string, err error) error {
 	if d.Processes == nil {
 		return err
+	}
+	if ctx == nil { // which the others are told
+		ctx, err = context.Background(), cmp.Or(err, errNoContext)
 	}
 	return d.Processes.Agree(ctx, what, err)
 }

@@ -112,7 +112,7 @@ func (x *Exchanger) Wait(at []*streams.Stream) error {
 // Exchange is Start and Wait. Where an exchange is one kernel a GPU, it queues
 // that on the streams themselves.
 func (x *Exchanger) Exchange(at []*streams.Stream) error {
-	if x.direct == nil {
+	if !x.IsDirect() {
 		if err := x.Start(at); err != nil {
 			return err
 		}

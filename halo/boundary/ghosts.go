@@ -1,6 +1,7 @@
 package boundary
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/halox/halox/domain"
@@ -196,6 +197,9 @@ func (g *Ghosts) SetOn(rank int, s *streams.Stream, step int64, t float64) error
 // Set queues all ghosts of all subdomains of this process as they are at time 0, after what was
 // queued before on the streams: one for every such subdomain, by rank, of its device.
 func (g *Ghosts) Set(at []*streams.Stream) error {
+	if g == nil {
+		return errNoGhosts
+	}
 	if err := g.field.Placement.Suits(at); err != nil {
 		return err
 	}
@@ -210,8 +214,13 @@ func (g *Ghosts) Set(at []*streams.Stream) error {
 	return nil
 }
 
+var errNoGhosts = errors.New("boundary: the ghosts are nil: see New")
+
 // of returns the launches of a subdomain, which there is, of ghosts and a field that are not closed.
 func (g *Ghosts) of(rank int) (*subdomain, error) {
+	if g == nil {
+		return nil, errNoGhosts
+	}
 	if g.closed {
 		return nil, fmt.Errorf("boundary: the ghosts of field %q are closed", g.field.Spec.Name)
 	}
@@ -237,8 +246,11 @@ func launch(s *streams.Stream, all []*streams.Kernel) error {
 	return nil
 }
 
-// Close frees what is held. Nothing queued may still use it. Closing twice is no error.
+// Close frees what is held. Nothing queued may still use it. Closing twice is no error, nor is closing nil.
 func (g *Ghosts) Close() error {
+	if g == nil {
+		return nil
+	}
 	g.closed = true
 	return g.resources.Close()
 }

@@ -112,5 +112,10 @@ func (t *Tables) Queue(s *streams.Stream, step int64, levels int, length float64
 	return nil
 }
 
-// Close frees what is held. Nothing queued may still use it. Closing twice is no error.
-func (t *Tables) Close() error { return t.resources.Close() }
+// Close frees what is held. Nothing queued may still use it. Closing twice is no error, nor is closing nil.
+func (t *Tables) Close() error {
+	if t == nil {
+		return nil
+	}
+	return t.resources.Close()
+}
