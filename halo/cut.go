@@ -64,7 +64,7 @@ func (s *Session) cut(c Cutting) (*domain.Decomposition, error) {
 	if err != nil {
 		return nil, &OptionError{"Cutting.Size", err}
 	}
-	if err := c.check(); err != nil {
+	if err := c.check(grid); err != nil {
 		return nil, err
 	}
 	parts, err := s.parts(grid, c)

@@ -56,7 +56,7 @@ func (s *Session) placeAmong(c Cutting) (*Placement, error) {
 	if err != nil {
 		return nil, &OptionError{"Cutting.Size", err}
 	}
-	if err := c.check(); err != nil {
+	if err := c.check(grid); err != nil {
 		return nil, err
 	}
 	seats, byHost := s.seats()

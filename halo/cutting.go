@@ -44,7 +44,12 @@ func (c Cutting) withPath(p *Placement, err error) (*Placement, error) {
 }
 
 // check returns an error if what is said beside the size and the parts makes no sense.
-func (c Cutting) check() error {
+func (c Cutting) check(g domain.Grid) error {
+	for i, f := range c.Fields {
+		if err := f.checkIn(g); err != nil {
+			return optionError("Cutting.Fields", "field %d, %q: %w", i, f.Name, err)
+		}
+	}
 	if path := c.path(); path != p2p.Auto && !slices.Contains(p2p.Paths(), path) {
 		return optionError("Cutting.Path", "%q is no path: %s", path, p2p.Choices(p2p.LinksFirst()))
 	}

@@ -178,8 +178,12 @@ func (f *Field) block(rank int) streams.Span {
 }
 
 // Array returns the array of a component of a struct-of-arrays field in the subdomain of
-// the given rank; any other field has component 0 alone, of all values a point.
+// the given rank; any other field has component 0 alone, of all values a point. It panics where
+// there is no such subdomain or component.
 func (f *Field) Array(rank, component int) kernels.Array {
+	if count, _ := f.Spec.Arrays(); component < 0 || component >= count || rank < 0 || rank >= len(f.Parts) {
+		panic(fmt.Sprintf("halo: field %q has no array of component %d in subdomain %d: it has %d arrays in each of %d", f.Spec.Name, component, rank, count, len(f.Parts)))
+	}
 	a := f.Parts[rank]
 	a.Data.Offset += int64(component) * a.Layout.Bytes()
 	return a

@@ -312,6 +312,37 @@ func TestValuesThatAreNoElements(t *testing.T) {
 	}
 }
 
+// An array that there is not is no other one.
+func TestArraysThatAreNotThere(t *testing.T) {
+	set := testdevices.Host(t, 2)
+	p := place(t, set, []int{4, 6}, [3]bool{}, domain.Vec{1, 2, 1})
+	var open streams.Resources
+	defer open.Close()
+	field := func(components int, soa bool) *halo.Field {
+		return openField(t, &open, p, halo.Spec{Name: "u", Element: halo.Float64, Components: components, SoA: soa})
+	}
+	for name, c := range map[string]struct {
+		f               *halo.Field
+		rank, component int
+		says            string
+	}{
+		"of a scalar":           {field(1, false), 0, 3, `field "u" has no array of component 3 in subdomain 0: it has 1 arrays in each of 2`},
+		"of vectors":            {field(3, false), 0, 1, "component 1"},
+		"after the last":        {field(3, true), 1, 3, "it has 3 arrays"},
+		"before the first":      {field(3, true), 1, -1, "component -1"},
+		"of a subdomain beyond": {field(3, true), 2, 0, "subdomain 2"},
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), c.says) {
+					t.Errorf("%s: %v, want a panic with %q", name, p, c.says)
+				}
+			}()
+			c.f.Array(c.rank, c.component)
+		}()
+	}
+}
+
 // Ghosts are read from the subdomain that holds them.
 func TestReadSubdomain(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {

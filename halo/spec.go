@@ -160,16 +160,29 @@ const (
 
 // check returns an error unless the field can be placed on the cut. The spec is filled.
 func (s Spec) check(cut *domain.Decomposition) error {
-	for _, check := range []func(*domain.Decomposition) error{s.checkElements, s.checkWidths, s.checkSize} {
-		if err := check(cut); err != nil {
-			return fmt.Errorf("halo: field %q: %w", s.Name, err)
-		}
+	err := s.checkIn(cut.Grid)
+	if err == nil {
+		err = cut.Staggered(s.Stagger).CheckWidth(s.Width)
+	}
+	if err == nil {
+		err = s.checkSize(cut)
+	}
+	if err != nil {
+		return fmt.Errorf("halo: field %q: %w", s.Name, err)
 	}
 	return nil
 }
 
+// checkIn returns an error unless there can be such a field in the grid, however that is cut.
+func (s Spec) checkIn(g domain.Grid) error {
+	if err := s.checkElements(); err != nil {
+		return err
+	}
+	return s.checkWidths(g)
+}
+
 // checkElements checks what a point has.
-func (s Spec) checkElements(*domain.Decomposition) error {
+func (s Spec) checkElements() error {
 	if s.Type != nil {
 		if err := s.checkType(); err != nil {
 			return err
@@ -192,26 +205,26 @@ func (s Spec) checkElements(*domain.Decomposition) error {
 }
 
 // checkWidths checks the ghosts.
-func (s Spec) checkWidths(cut *domain.Decomposition) error {
+func (s Spec) checkWidths(g domain.Grid) error {
 	if s.Widths != nil && (!s.SoA || len(s.Widths) != max(1, s.Components)) {
 		return fmt.Errorf("%d widths for %d components: a struct of arrays (SoA) can have one for each", len(s.Widths), max(1, s.Components))
 	}
 	for _, w := range append(slices.Clone(s.Widths), s.Width) {
-		if err := s.checkWidth(cut, w); err != nil {
+		if err := checkWidth(g, w, s.Stagger); err != nil {
 			return err
 		}
 	}
-	return cut.Staggered(s.Stagger).CheckWidth(s.Width)
+	return nil
 }
 
 // checkWidth checks one width by itself.
-func (s Spec) checkWidth(cut *domain.Decomposition, w domain.Radius) error {
+func checkWidth(g domain.Grid, w domain.Radius, stagger [3]bool) error {
 	for a := range 3 {
 		if w.Minus[a] < 0 || w.Plus[a] < 0 {
 			return fmt.Errorf("a ghost width of %v", w)
 		}
-		if a >= cut.Grid.Dims && (w.Minus[a] > 0 || w.Plus[a] > 0 || s.Stagger[a]) {
-			return fmt.Errorf("ghosts or staggering along %c, which a grid of %d dimensions has not", "xyz"[a], cut.Grid.Dims)
+		if a >= g.Dims && (w.Minus[a] > 0 || w.Plus[a] > 0 || stagger[a]) {
+			return fmt.Errorf("ghosts or staggering along %c, which a grid of %d dimensions has not", "xyz"[a], g.Dims)
 		}
 	}
 	return nil

@@ -42,6 +42,29 @@ func scaleOver(b *kerneltest.Bench, y, x kernels.Array, boxes ...domain.Box) *st
 	}))(b.T)
 }
 
+// An array is not one of elements of another size.
+func TestValuesOfAnotherSize(t *testing.T) {
+	b := kerneltest.NewBench(t, testdevices.Host(t, 1))
+	a := b.Array(domain.Box{Hi: domain.Vec{4, 2, 2}}, 1, nil) // float64
+	for name, of := range map[string]func() int{
+		"half as large": func() int { return len(kernels.ValuesOf[int32](a).Data) },
+		"vectors":       func() int { return len(kernels.ValuesOf[[2]float64](a).Data) },
+		"of no size":    func() int { return len(kernels.ValuesOf[struct{}](a).Data) },
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "of an array with elements of 8") {
+					t.Errorf("%s: %v, want a panic that names the 8 bytes of an element", name, p)
+				}
+			}()
+			t.Errorf("%s: %d values", name, of())
+		}()
+	}
+	if n := len(kernels.ValuesOf[[8]byte](a).Data); int64(n) != a.Layout.Length {
+		t.Errorf("%d values of the same size, want %d", n, a.Layout.Length)
+	}
+}
+
 // A caller's own kernel changes the points of its boxes and no other, whatever
 // the layouts of its arrays.
 func TestPoints(t *testing.T) {

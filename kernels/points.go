@@ -32,10 +32,13 @@ type Values[T any] struct {
 	origin       int
 }
 
-// ValuesOf returns an array whose elements are of type T. Only kernels of its
-// device may touch the values while streams run.
+// ValuesOf returns an array whose elements, all values of a point, are of type T. It panics if they are
+// of another size. Only kernels of its device may touch the values while streams run.
 func ValuesOf[T any](a Array) Values[T] {
 	l := a.Layout
+	if size := unsafe.Sizeof(*new(T)); uint64(size) != uint64(l.ElementSize) {
+		panic(fmt.Sprintf("kernels: values of type %v, of %d bytes, of an array with elements of %d", reflect.TypeFor[T](), size, l.ElementSize))
+	}
 	v := Values[T]{Pitch: int(l.Pitch), Plane: int(l.Plane), origin: int(l.Offset(domain.Vec{}))}
 	if a.Data.Memory.Bytes() != nil {
 		v.Data = launch.Values[T](a.Data)
