@@ -2,6 +2,8 @@ package boundary
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
@@ -31,13 +33,13 @@ const (
 type Condition struct {
 	Kind Kind
 
-	// Values of a Dirichlet face, one for all components or one for each; complex elements
-	// get them as real parts. Where there are none, the ghosts keep what the caller put
-	// there, or what Profile gives.
+	// Values of a Dirichlet face, one for all components or one for each, all finite; complex
+	// elements get them as real parts. Where there are none, the ghosts keep what the caller put
+	// there, or what Profile gives. Faces of other kinds have none.
 	Values []float64
 
-	// Profile, where set, makes the values of a Dirichlet face that change along it and with
-	// time, for fields of float32 or float64. It is called for each subdomain at the face, and again for each goroutine that shares
+	// Profile, where set in place of Values, makes the values of a Dirichlet face that change along it and with
+	// time, for fields of float32 or float64. Faces of other kinds have none. It is called for each subdomain at the face, and again for each goroutine that shares
 	// a large one; what it returns is used by one goroutine at a time.
 	Profile func() Profile
 
@@ -138,6 +140,12 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	switch {
 	case c.Kind != Given && c.Kind != Dirichlet && c.Kind != Custom && !c.mirrors():
 		return fail("no kind %q: dirichlet, neumann, repeat or custom", c.Kind)
+	case c.Kind != Dirichlet && (c.Profile != nil || len(c.Values) > 0):
+		return fail("kind %q with Values or a Profile, which dirichlet faces have", c.Kind)
+	case c.Profile != nil && len(c.Values) > 0:
+		return fail("both Values and a Profile")
+	case slices.ContainsFunc(c.Values, isNotFinite):
+		return fail("Values %v, of which not all are finite", c.Values)
 	case c.Kind == Dirichlet && len(c.Values) > 1 && len(c.Values) != components:
 		return fail("%d values for %d components", len(c.Values), components)
 	case (c.moves() || c.Kind == Dirichlet && c.Odd && layers > 1) && (!real || components > 1 && !f.Spec.SoA):
@@ -164,6 +172,9 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	}
 	return nil
 }
+
+// isNotFinite reports whether v is NaN or an infinity.
+func isNotFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // inside reports whether a subdomain has a neighbour at a side.
 func inside(cut *domain.Decomposition, rank int, side domain.Direction) bool {
