@@ -226,8 +226,7 @@ func (r *Accumulator) Exchange(at []*streams.Stream) error {
 	return x.Exchange(at)
 }
 
-// Close frees what it holds. No exchange may be under way. Closing twice is no
-// error, nor is closing nil.
+// Close frees what it holds, see Exchanger.Close.
 func (r *Accumulator) Close() error {
 	if r == nil {
 		return nil

@@ -67,11 +67,15 @@ func (x *Exchanger) usable() error {
 	return nil
 }
 
-// Close frees what the exchanger holds. No exchange may be under way. Closing
-// twice is no error, nor is closing nil.
+// Close frees what the exchanger holds. Nothing queued may still use it. It is an error, and the
+// exchanger stays open, between a Start and its Wait, unless the exchange has failed. Closing twice is
+// no error, nor is closing nil.
 func (x *Exchanger) Close() error {
 	if x == nil {
 		return nil
+	}
+	if x.started && x.usable() == nil && x.Err() == nil {
+		return errors.New("halo: an exchange is under way: call Wait before Close")
 	}
 	x.release()
 	x.closed = true

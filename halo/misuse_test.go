@@ -79,14 +79,24 @@ func TestAFieldUnderWayIsNotClosed(t *testing.T) {
 	refuses(t, "send by a closed exchanger", x.Transfer(0).Send(at[0]), "the exchanger is closed")
 }
 
-// An exchanger that is closed between Start and Wait lets its fields go.
+// An exchanger stays open between Start and Wait, as its fields do, and so does an accumulator.
 func TestACloseInPlaceOfWait(t *testing.T) {
 	set := testdevices.Host(t, 2)
 	var open streams.Resources
 	defer open.Close()
-	_, f, x, at := stack(t, set, &open)
-	done(t, at, x.Start(at))
-	done(t, at, x.Close(), f.Close())
+	p, f, x, at := stack(t, set, &open)
+	back := must(halo.NewAccumulator(must(halo.NewPlan(p, set.Links, p2p.Auto, star(3)))(t), set.Compiler, f))(t)
+	for name, x := range map[string]interface {
+		Start(at []*streams.Stream) error
+		Wait(at []*streams.Stream) error
+		Close() error
+	}{"exchanger": x, "accumulator": back} {
+		done(t, at, x.Start(at))
+		refuses(t, name, x.Close(), "call Wait before Close")
+		refuses(t, "the field of an "+name, f.Close(), "call Wait before Close")
+		done(t, at, x.Wait(at), x.Start(at), x.Wait(at), x.Close(), x.Close())
+	}
+	done(t, at, f.Close())
 }
 
 func kernelsOf(_, _ []*streams.Kernel, err error) error { return err }
