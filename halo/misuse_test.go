@@ -263,7 +263,18 @@ func TestAPanicInFillIsAnError(t *testing.T) {
 		return 0
 	})
 	refuses(t, "a value that panics", err, "no value there")
-	refuses(t, "no function", halo.Fill[float64](f, nil), "panic")
+	for name, err := range map[string]error{
+		"rows by no function":        halo.Fill[float64](f, nil),
+		"rows by none and a context": halo.FillContext[float64](t.Context(), f, nil),
+		"points by no function":      halo.FillPoints[float64](f, nil),
+		"a row by no function":       halo.Fill(f, func(int) halo.Row[float64] { return nil }),
+	} {
+		refuses(t, name, err, `halo: fill field "u": no function`)
+		if err != nil && strings.Contains(err.Error(), "goroutine") {
+			t.Errorf("%s: a stack in %v", name, err)
+		}
+	}
+	refuses(t, "points by no function of no field", halo.FillPoints[float64](nil, nil), "field is nil")
 	if err := halo.FillPoints(f, func(domain.Vec) float64 { return 2 }); err != nil {
 		t.Error(err)
 	}

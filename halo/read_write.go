@@ -14,7 +14,7 @@ import (
 // the subdomain of that rank, for those of this process. Ghosts have the indices that they have beyond
 // the subdomain, which may lie outside the grid. A T holds a point: all its components.
 // A field of several arrays is filled component by component, see Field.Component. A panic
-// in rows, or in what they return, is the error.
+// in rows, or in what they return, is the error, and so is a nil function.
 func Fill[T any](f *Field, rows func(rank int) Row[T]) error {
 	return FillContext(context.Background(), f, rows)
 }
@@ -25,8 +25,11 @@ func FillContext[T any](ctx context.Context, f *Field, rows func(rank int) Row[T
 	if err := f.Usable(); err != nil {
 		return err
 	}
-	if ctx == nil {
+	switch {
+	case ctx == nil:
 		return errNoContext
+	case rows == nil:
+		return fmt.Errorf("halo: fill field %q: no function", f.Spec.Name)
 	}
 	for rank, part := range f.Parts {
 		if !f.Placement.IsLocal(rank) {

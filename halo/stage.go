@@ -2,6 +2,7 @@ package halo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -131,6 +132,10 @@ func (s *stageAs[T]) eachRow(ctx context.Context, piece domain.Box, rows func() 
 				}
 			}()
 			row := rows()
+			if row == nil {
+				next.Store(count)
+				return errors.New("no function for the rows of a subdomain")
+			}
 			for i := next.Add(1) - 1; i < count; i = next.Add(1) - 1 {
 				at := domain.Vec{piece.Lo[0], piece.Lo[1] + int(i%int64(n[1])), piece.Lo[2] + int(i/int64(n[1]))}
 				if err := ctx.Err(); err != nil {
