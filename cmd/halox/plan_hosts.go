@@ -14,6 +14,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/internal/bench/option"
+	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/internal/forecast"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
@@ -99,17 +100,48 @@ func (f *hostsFlags) curve(c *configs.Run) []int {
 	return forecast.Doubled(f.hosts)
 }
 
-// checkOutputs refuses files that could not be written.
-func (f *hostsFlags) checkOutputs() error {
-	for flag, file := range map[string]string{"--record": f.record, "--plot": f.plot} {
-		if file == "" {
+// outputs returns the files that are written, with the flags that name them.
+func (f *hostsFlags) outputs() []output {
+	all := []output{{"--record", f.record}, {"--plot", f.plot}}
+	return slices.DeleteFunc(all, func(o output) bool { return o.file == "" })
+}
+
+// checkOutputs refuses files that could not be written, and those that are read.
+func (f *hostsFlags) checkOutputs(config string) error {
+	var errs []error
+	for i, o := range f.outputs() {
+		if what := f.reads(config, o.file); what != "" {
+			errs = append(errs, fmt.Errorf("%s: %s is %s: name another file", o.key, o.file, what))
 			continue
 		}
-		if err := possible(file); err != nil {
-			return fmt.Errorf("%s: %w", flag, err)
+		if i > 0 && files.Same(f.record, o.file) {
+			errs = append(errs, fmt.Errorf("%s: %s is the record: name another file", o.key, o.file))
+			continue
+		}
+		if err := possible(o.file); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", o.key, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+// reads says which of the files that are read one is, "" where it is none.
+func (f *hostsFlags) reads(config, file string) string {
+	if files.Same(config, file) {
+		return "the config"
+	}
+	networks := slices.Clone(f.networks)
+	for _, name := range f.measured {
+		measured, network, _ := cutLast(name, "@")
+		if files.Same(measured, file) {
+			return "one of --measured"
+		}
+		networks = append(networks, network)
+	}
+	if slices.ContainsFunc(networks, func(n string) bool { return n != "" && !slices.Contains(forecast.Names(), n) && files.Same(n, file) }) {
+		return "the file of a network"
+	}
+	return ""
 }
 
 // found returns the networks.
@@ -126,7 +158,7 @@ func (f *hostsFlags) found() (all []forecast.Network, err error) {
 
 // planHostsOf is the command for hosts that are not there.
 func planHostsOf(ctx context.Context, out io.Writer, file string, set []string, f *hostsFlags) error {
-	if err := errors.Join(f.check(), f.checkOutputs()); err != nil {
+	if err := errors.Join(f.check(), f.checkOutputs(file)); err != nil {
 		return err
 	}
 	c, err := loadConfigOf(f.hosts, file, set) // one process on each

@@ -190,6 +190,42 @@ func TestPlanHostsRefuses(t *testing.T) {
 	}
 }
 
+// Nothing that is read is written over, nor the record by the plot.
+func TestPlanHostsKeepsWhatItReads(t *testing.T) {
+	testdevices.Once(t)
+	folder := t.TempDir()
+	at := func(name, text string) string {
+		file := filepath.Join(folder, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	config, network := at("config.json", planned), at("network.json", "latency_us: 1\nbandwidth_gb_s: 1\n")
+	drawn, measured := at("config.svg", planned), at("measured.json", "a record")
+	for _, tc := range []struct{ config, args, want string }{
+		{config, "--record " + config, "--record: " + config + " is the config"},
+		{config, "--record " + folder + "/../" + filepath.Base(folder) + "/config.json", "config.json is the config"},
+		{drawn, "--plot " + drawn, "--plot: " + drawn + " is the config"},
+		{config, "--record " + measured, "--record: " + measured + " is one of --measured"},
+		{config, "--network " + network + " --record " + network, "--record: " + network + " is the file of a network"},
+		{config, "--measured " + measured + "@" + network + " --record " + network, "--record: " + network + " is the file of a network"},
+		{config, "--measured " + config + "x@hdr200 --record " + config + "x", "is one of --measured"},
+		{config, "--record " + filepath.Join(folder, "new.svg") + " --plot " + filepath.Join(folder, "new.svg"), "new.svg is the record"},
+	} {
+		args := append([]string{"plan", tc.config, "--hosts", "2", "--network", "hdr200", "--measured", measured}, strings.Fields(tc.args)...)
+		code, out, errs := cli(args...)
+		if code == 0 || out != "" || !strings.Contains(errs, tc.want) || !strings.Contains(errs, "name another file") {
+			t.Errorf("%s: exit %d, %q, %q, want %q", tc.args, code, out, errs, tc.want)
+		}
+	}
+	for file, want := range map[string]string{config: planned, drawn: planned, measured: "a record"} {
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", file, got, err)
+		}
+	}
+}
+
 // What was not to be predicted, or could not, is refused before anything is printed.
 func TestPlanHostsRefusesAtOnce(t *testing.T) {
 	testdevices.Once(t)
