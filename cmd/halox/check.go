@@ -8,8 +8,10 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/solvers"
+	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/streams"
 )
 
@@ -27,12 +29,21 @@ func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	var errs []error
-	for _, err := range []error{checkCut(c, p), p.CheckValues(ctx)} {
+	tooMany := under("exchange.scheme", takesDevices(scheme.Scheme(c.Exchange.Scheme), int(c.Devices.Count)))
+	for _, err := range []error{tooMany, checkCut(c, p), p.CheckValues(ctx)} {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// takesDevices refuses more devices than a scheme takes. Ranks are of one process, and of as many devices as one kernel knows.
+func takesDevices(name scheme.Scheme, devices int) error {
+	if name != scheme.Ranks || devices <= ranks.MaxDevices {
+		return nil
+	}
+	return fmt.Errorf("%s: %d devices; up to %d are possible", name, devices, ranks.MaxDevices)
 }
 
 // possible refuses a file that could not be written, and makes no folder for it.

@@ -289,6 +289,8 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"an output that cannot be, planned", []string{"plan", good, "--set", "output.record=" + good + "/r.json"}, []string{"output.record: "}},
 		{"several at once", []string{"config", "check", good, "--set", "initial=1/0", "--set", "devices.count=1024", "--set", "output.record=" + good + "/r.json"}, []string{"initial is", "devices.count: ", "output.record: "}},
 		{"devices beyond the grid, planned", []string{"plan", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
+		{"too many devices for ranks", []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; up to 16 are possible"}},
+		{"too many devices for ranks, checked", []string{"config", "check", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; up to 16 are possible"}},
 		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, blocked, fused, ranks or resident"}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 	} {

@@ -66,6 +66,9 @@ func (w *setup) planned(ctx context.Context) (err error) {
 	if w.place, err = session.Cut(ctx, w.cutting()); err != nil {
 		return w.tooWide(err)
 	}
+	if err := takesDevices(scheme.Scheme(c.Exchange.Scheme), len(w.place.Devices)); err != nil {
+		return under("exchange.scheme", err)
+	}
 	w.scheme = scheme.Choose(scheme.Scheme(c.Exchange.Scheme), w.place)
 	w.plan, err = halo.NewPlan(w.place, session.Links, w.path(), w.problem.Field())
 	return err

@@ -160,9 +160,13 @@ func (v *verifier) mostSteps() int {
 	return 1
 }
 
-// runs returns the checks of every scheme and path against one device.
+// runs returns the checks of every scheme and path against one device. A scheme that takes fewer devices is left out, and said.
 func (v *verifier) runs(paths []p2p.Path) (all []check) {
 	for _, way := range v.ways() {
+		if err := takesDevices(way.scheme, len(v.place.Devices)); err != nil {
+			fmt.Fprintf(v.out, "left out: scheme %v\n", err)
+			continue
+		}
 		for _, path := range paths {
 			if needsOf(way.scheme).CheckPath(way.scheme, path) != nil {
 				continue

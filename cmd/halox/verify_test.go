@@ -9,6 +9,7 @@ import (
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/p2p"
 )
 
 func TestVerify(t *testing.T) {
@@ -67,6 +68,43 @@ func TestVerifyRanksFor(t *testing.T) {
 	}
 	if code, _, errs := cli("verify", write(t, "c.yaml", planned), "--ranks-for", "-1s"); code == 0 || !strings.Contains(errs, "--ranks-for -1s is negative") {
 		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// What ranks cannot do on so many devices is left out with a line, and the rest is checked.
+func TestVerifyOfMoreDevicesThanRanksTake(t *testing.T) {
+	testdevices.Once(t)
+	measured(t)
+	v := &verifier{team: &launched{}}
+	var out strings.Builder
+	v.out = &out
+	config, err := loadConfig(write(t, "c.yaml", planned), []string{"grid.size=[4,6,17]", "devices.count=17", "decomposition=[1,1,17]"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.setup, err = newSetup(t.Context(), config, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := v.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range append(v.runs([]p2p.Path{p2p.Direct}), v.ranks()...) {
+		if strings.Contains(c.name, "scheme ranks") || strings.Contains(c.name, "ranks of all") {
+			t.Errorf("there is a check %s", c.name)
+		}
+	}
+	if err := v.soak(t.Context(), ranksSoak{seed: 2}); err != nil { // a turn of all
+		t.Error(err)
+	}
+	for _, says := range []string{
+		"left out: scheme ranks: 17 devices; up to 16 are possible\n", "left out: ranks of all 17 devices; up to 16 are possible\n",
+		"left out: all but the first 16 of 17 devices; ranks of more are not possible\nlitmus tests of ranks: ",
+	} {
+		if !strings.Contains(out.String(), says) {
+			t.Errorf("%q is not in:\n%s", says, out.String())
+		}
 	}
 }
 
