@@ -11,7 +11,7 @@ import (
 	"github.com/halox/halox/stencil"
 )
 
-// source evaluates the field at step 0, ghosts included, for one goroutine.
+// source evaluates the field after some steps, ghosts included, for one goroutine.
 // Rows and single points have evaluators of their own, because an evaluator
 // keeps what is the same in all rows of one length.
 type source[T float32 | float64] struct {
@@ -25,11 +25,11 @@ type source[T float32 | float64] struct {
 // initialField is the place of the initial field among the evaluators.
 const initialField = 6
 
-// newSource returns a source that puts the first of the values that are not finite in T
+// newSource returns a source after n steps that puts the first of the values that are not finite in T
 // into bad, see notFinite.precedes.
-func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[notFinite]) *source[T] {
+func newSource[T float32 | float64](p *Problem, bad *atomic.Pointer[notFinite], n int64) *source[T] {
 	s := &source[T]{problem: p, bad: bad}
-	c := p.coordinates(0)
+	c := p.coordinates(n)
 	for i, e := range append(p.values(), p.Initial) {
 		if e != nil {
 			s.rows[i], s.points[i] = e.NewEvaluator(c), e.NewEvaluator(c)
@@ -83,7 +83,7 @@ func (s *source[T]) reportNotFinite(which int, at domain.Vec, v float64) {
 	}
 }
 
-// notFinite is a value at step 0 that is not finite.
+// notFinite is a value that is not finite.
 type notFinite struct {
 	which int // the evaluator
 	at    domain.Vec
@@ -108,6 +108,11 @@ func (p *Problem) fault(v *notFinite) error {
 		what = fmt.Sprintf("the wall %v", domain.Faces(3)[v.which])
 	}
 	return fmt.Errorf("solvers: %s is %v at point %v, which is not finite in %s", what, v.value, v.at, p.Real)
+}
+
+// inExact is the error for a value of an exact solution after n steps.
+func (v *notFinite) inExact(n int64) error {
+	return fmt.Errorf("solvers: exact is %v at point %v after %d steps, which is not finite", v.value, v.at, n)
 }
 
 // resolve returns which evaluator gives the value at a point, owned or ghost,
@@ -144,7 +149,7 @@ func (p *Problem) resolve(at domain.Vec) (which int, q domain.Vec) {
 // not finite, or if the context ends.
 func fill[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem) error {
 	var bad atomic.Pointer[notFinite]
-	if err := halo.FillContext(ctx, f, func(int) halo.Row[T] { return newSource[T](p, &bad).row }); err != nil {
+	if err := halo.FillContext(ctx, f, func(int) halo.Row[T] { return newSource[T](p, &bad, 0).row }); err != nil {
 		return err
 	}
 	if found := bad.Load(); found != nil {
@@ -170,11 +175,13 @@ func ownedPoints[T float32 | float64](f *halo.Field, box domain.Box) (values []T
 	return values, halo.Gather(context.Background(), values, f, box, 0)
 }
 
-// deviation compares the owned points with the expression at step n.
+// deviation compares the owned points with the expression at step n, all of them, so that other processes wait for nobody. It is an error
+// if the expression is not finite at one.
 func deviation[T float32 | float64](ctx context.Context, f *halo.Field, p *Problem, exact *stencil.Expression, n int64) (Deviation, error) {
 	ev := exact.NewEvaluator(p.coordinates(n))
 	var sum float64
 	var d Deviation
+	var bad *notFinite
 	want := make([]float64, p.Grid.Size[0])
 	err := p.Grid.EachChunk(chunkPoints, func(box domain.Box) error {
 		got, err := ownedPoints[T](f, box)
@@ -191,6 +198,9 @@ func deviation[T float32 | float64](ctx context.Context, f *halo.Field, p *Probl
 				}
 				ev.Row(want, 0, y, z)
 				for i, w := range want {
+					if bad == nil && (math.IsNaN(w) || math.IsInf(w, 0)) {
+						bad = &notFinite{at: domain.Vec{i, y, z}, value: w}
+					}
 					e := math.Abs(float64(got[i]) - w)
 					d.Max = math.Max(d.Max, e)
 					sum += e * e
@@ -200,10 +210,16 @@ func deviation[T float32 | float64](ctx context.Context, f *halo.Field, p *Probl
 		}
 		return nil
 	})
+	if err == nil && bad != nil {
+		err = bad.inExact(n)
+	}
+	if err != nil {
+		return Deviation{}, err
+	}
 	volume := 1.0
 	for _, h := range p.Spacing {
 		volume *= h
 	}
 	d.L2 = math.Sqrt(volume * sum)
-	return d, err
+	return d, nil
 }

@@ -201,7 +201,7 @@ func Fit(p *Problem, place *halo.Placement) error {
 }
 
 // Deviation compares the field with an exact solution, an expression that may
-// depend on t. When the context ends, so does Deviation, with its error. Where processes share the grid all call it, rank 0
+// depend on t; it is an error if it is not finite at a point. When the context ends, so does Deviation, with its error. Where processes share the grid all call it, rank 0
 // has the result, and it goes on to its end.
 func (s *Solver) Deviation(ctx context.Context, exact *stencil.Expression) (Deviation, error) {
 	if s.problem.Real == kernels.Float32 {

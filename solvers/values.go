@@ -10,6 +10,7 @@ import (
 
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/kernels"
+	"github.com/halox/halox/stencil"
 )
 
 // checkedPoints is about how many points CheckValues looks at, at most.
@@ -23,13 +24,31 @@ func (p *Problem) CheckValues(ctx context.Context) error {
 	if err := p.checkParts(); err != nil {
 		return err
 	}
+	first := firstNotFinite[float64]
 	if p.Real == kernels.Float32 {
-		return checkValues[float32](ctx, p)
+		first = firstNotFinite[float32]
 	}
-	return checkValues[float64](ctx, p)
+	found, err := first(ctx, p, 0)
+	if found != nil {
+		return p.fault(found)
+	}
+	return err
 }
 
-func checkValues[T float32 | float64](ctx context.Context, p *Problem) error {
+// CheckExact returns the error with which Solver.Deviation refuses an exact solution that is not finite after n steps. It looks at
+// the points of the grid that CheckValues looks at.
+func (p *Problem) CheckExact(ctx context.Context, exact *stencil.Expression, n int64) error {
+	q := *p
+	q.Initial, q.Stencil = exact, stencil.Stencil{} // which has no ghosts
+	found, err := firstNotFinite[float64](ctx, &q, n)
+	if found != nil {
+		return found.inExact(n)
+	}
+	return err
+}
+
+// firstNotFinite returns the first value that is not finite in T after n steps, of those that CheckValues looks at; nil if there is none.
+func firstNotFinite[T float32 | float64](ctx context.Context, p *Problem, n int64) (*notFinite, error) {
 	var bad atomic.Pointer[notFinite]
 	stepY, stepZ := p.rowSteps()
 	ys, zs := p.lines(1, stepY), p.lines(2, stepZ)
@@ -38,7 +57,7 @@ func checkValues[T float32 | float64](ctx context.Context, p *Problem) error {
 	var group errgroup.Group
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() error {
-			s, values := newSource[T](p, &bad), make([]T, parts[0][1]-parts[0][0])
+			s, values := newSource[T](p, &bad, n), make([]T, parts[0][1]-parts[0][0])
 			for bad.Load() == nil { // the rows before a bad one are all begun, and looked at to their ends
 				i := int(next.Add(1) - 1)
 				if i >= len(ys)*len(zs) {
@@ -55,10 +74,7 @@ func checkValues[T float32 | float64](ctx context.Context, p *Problem) error {
 		})
 	}
 	err := group.Wait()
-	if found := bad.Load(); found != nil {
-		return p.fault(found)
-	}
-	return err
+	return bad.Load(), err
 }
 
 // rowSteps returns the distances between the rows that are looked at, along y and z: the same, but for an axis that is shorter.

@@ -105,3 +105,25 @@ func TestTheFirstOfSeveralValuesIsNamed(t *testing.T) {
 		})
 	}
 }
+
+// An exact solution has to be finite at all points after the last step, and at no others.
+func TestCheckExact(t *testing.T) {
+	for _, tc := range []struct{ exact, says string }{
+		{"1/(i+1) + 1/(9-i) + 1/(j+1) + 1/(8-j)", ""}, // the ghosts have no value
+		{"1/t", ""},
+		{"1/(abs(i-3)+abs(j-5)+abs(k-2))", "solvers: exact is +Inf at point [3 5 2] after 10 steps, which is not finite"},
+		{"i<8 ? 1 : 0/0", "exact is NaN at point [8 0 0]"},
+		{"1/(t-5)", "exact is +Inf at point [0 0 0] after 10 steps"},
+	} {
+		p := valued(t, []int{9, 8, 7}, "0")
+		p.TimeStep = 0.5
+		exact, err := stencil.Parse(tc.exact)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = p.CheckExact(t.Context(), exact, 10)
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v, want %q", tc.exact, err, tc.says)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/solvers"
 	"github.com/halox/halox/solvers/scheme"
+	"github.com/halox/halox/stencil"
 	"github.com/halox/halox/streams"
 )
 
@@ -30,12 +31,25 @@ func checkProblem(ctx context.Context, file string, c *configs.Run) error {
 	}
 	var errs []error
 	tooMany := under("exchange.scheme", takesDevices(scheme.Scheme(c.Exchange.Scheme), int(c.Devices.Count)))
-	for _, err := range []error{tooMany, checkCut(c, p), p.CheckValues(ctx)} {
+	for _, err := range []error{tooMany, checkCut(c, p), p.CheckValues(ctx), checkExact(ctx, c, p)} {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", file, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkExact refuses an exact solution that is not finite after the last step; where a run may end before that, one that does not
+// change with time.
+func checkExact(ctx context.Context, c *configs.Run, p *solvers.Problem) error {
+	if c.Exact == "" {
+		return nil
+	}
+	exact, err := stencil.Parse(c.Exact)
+	if err != nil || c.Stop.Tolerance > 0 && exact.Uses("t") {
+		return err
+	}
+	return p.CheckExact(ctx, exact, int64(c.Stop.Iterations))
 }
 
 // takesDevices refuses more devices than a scheme takes. Ranks are of one process, and of as many devices as one kernel knows.

@@ -39,8 +39,11 @@ func (j *solverRun) compare(r *record) error {
 		return err
 	}
 	d, err := j.solver.Deviation(context.Background(), exact) // also of a run that was interrupted
+	if err != nil {
+		return err
+	}
 	r.run.Error = &results.ErrorNorms{L2: results.Number(d.L2), Max: results.Number(d.Max)}
-	return err
+	return nil
 }
 
 // writePicture draws the field, or in three dimensions a plane of it.

@@ -18,6 +18,10 @@ func newSolverRun(ctx context.Context, c *configs.Run, processes *mpi.Processes,
 	if err != nil {
 		return nil, err
 	}
+	during(ctx, "checking the config", nil)
+	if err := w.place.Agree(ctx, "look at the exact solution", checkExact(ctx, c, w.problem)); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
 	during(ctx, "trying the schemes", nil)
 	if err := w.choose(ctx, show); err != nil {
 		return nil, errors.Join(err, w.close())
