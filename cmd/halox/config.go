@@ -56,8 +56,16 @@ func writeNew(file string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	return errors.Join(err, f.Close())
+	return fillNew(f, text)
+}
+
+// fillNew writes a new file, and removes it where it would not be whole.
+func fillNew(f *os.File, text []byte) error {
+	_, err := f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 func newConfigCheckCommand() *cobra.Command {

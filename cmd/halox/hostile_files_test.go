@@ -104,6 +104,20 @@ func TestRecordThroughALink(t *testing.T) {
 	}
 }
 
+// A sample that cannot be written whole, as on a full disk, leaves no file: the next try would find one.
+func TestSampleOnAFullDisk(t *testing.T) {
+	f, err := os.Open(write(t, "heat3d.yaml", "")) // takes no bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fillNew(f, []byte("solver: heat")); err == nil {
+		t.Error("it was written")
+	}
+	if _, err := os.Lstat(f.Name()); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
+	}
+}
+
 // What a foreign file says cannot steer a terminal, and is drawn as a whole SVG.
 func TestForeignTexts(t *testing.T) {
 	dir := t.TempDir()
