@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // oneFile is of commands that take one file.
@@ -20,4 +21,14 @@ func someFiles(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("name the files: %s", cmd.UseLine())
 	}
 	return nil
+}
+
+// noEmptyFiles refuses flags for a file that are given an empty name: it stands for a flag that is not given.
+func noEmptyFiles(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if kind, _ := pflag.UnquoteUsage(f); err == nil && kind == "file" && f.Value.String() == "" {
+			err = fmt.Errorf("--%s: an empty file name", f.Name)
+		}
+	})
+	return err
 }

@@ -48,6 +48,9 @@ func newRoot() *cobra.Command {
 		Version:       fmt.Sprintf("%s (%s)", version, builtFrom()),
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return noEmptyFiles(cmd.Flags())
+		},
 	}
 	root.AddCommand(newRunCommand(), newDevicesCommand(), newConfigCommand(), newBenchCommand(), newPlanCommand(), newVerifyCommand(),
 		newPlotCommand(), newResultsCommand(), newProbeCommand())

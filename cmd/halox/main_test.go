@@ -295,6 +295,14 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"too many devices for ranks", []string{"run", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; up to 16 are possible"}},
 		{"too many devices for ranks, checked", []string{"config", "check", good, "--set", "exchange={scheme: ranks, path: direct}", "--set", "devices.count=17", "--set", "grid.size=[11,8,17]"}, []string{good + ": exchange.scheme: ranks: 17 devices; up to 16 are possible"}},
 		{"no such scheme", []string{"config", "check", good, "--set", "exchange.scheme=steam"}, []string{"auto, baseline, two-stream, assisted, graph, blocked, fused, ranks or resident"}},
+		{"an empty name of a record", []string{"run", good, "--record", ""}, []string{"--record: an empty file name"}},
+		{"an empty name of a trace", []string{"run", good, "--trace="}, []string{"--trace: an empty file name"}},
+		{"empty names of a bench", []string{"bench", "exchange", "--record", "", "--plot", ""}, []string{"--plot: an empty file name"}},
+		{"an empty name of a figure", []string{"bench", "pack", "--plot", ""}, []string{"--plot: an empty file name"}},
+		{"an empty name to resume", []string{"bench", "sweep", "--resume", ""}, []string{"--resume: an empty file name"}},
+		{"an empty name of a network", []string{"bench", "links", "--network", ""}, []string{"--network: an empty file name"}},
+		{"an empty name of a forecast", []string{"plan", good, "--hosts", "2", "--network", "hdr200", "--measured", good, "--record", ""}, []string{"--record: an empty file name"}},
+		{"an empty name to draw into", []string{"plot", good, "-o", ""}, []string{"--out: an empty file name"}},
 		{"no such flag", []string{"run", good, "--fast"}, []string{"--fast"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
