@@ -38,7 +38,7 @@ func fileLayer(file string, data []byte, found *Problems) layer {
 func parseFile(file string, data []byte) (*yaml.Node, error) {
 	switch {
 	case len(data) > maxFile:
-		return nil, fmt.Errorf("it has %d bytes: a config has at most %d", len(data), maxFile)
+		return nil, fmt.Errorf("it has more than %d bytes, the most that a config may have", maxFile)
 	case !utf8.Valid(data):
 		return nil, errors.New("it is not valid UTF-8 text")
 	case strings.EqualFold(filepath.Ext(file), ".toml"):
@@ -145,7 +145,11 @@ func (w *walker) entry(section string, name, value *yaml.Node) {
 	_, known := findKey(path)
 	switch first, twice := w.settings[path]; {
 	case twice:
-		w.found.add(w.at(name), path, show(value), "is given twice: the first is on line %d", first.from.line)
+		where := ""
+		if first.from.line > 0 {
+			where = fmt.Sprintf(": the first is on line %d", first.from.line)
+		}
+		w.found.add(w.at(name), path, show(value), "is given twice%s", where)
 	case known:
 		w.settings[path] = setting{path, value, w.at(name)}
 	case isSection(path):

@@ -123,6 +123,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 		{"override nearly right", nil, []string{"stop.norms=l2"}, "--set: stop.norms: is not a key: did you mean stop.norm?"},
 		{"override of a section", nil, []string{"stop=l2"},
 			`--set: stop: "l2" is not allowed: keys with their values, of iterations, tolerance, norm, check_every, sums`},
+		{"an axis given twice", nil, []string{"boundary={x: periodic, x: neumann}"}, `--set: boundary.x: "neumann" is given twice`},
 		{"override not YAML", nil, []string{"stop={"}, `--set: stop: "{" is not YAML: did not find expected node content`},
 		{"both in order", []string{"HALOX_STOP_NORM=l3"}, []string{"precision=1"},
 			"HALOX_STOP_NORM: stop.norm: \"l3\" is not allowed: max or l2\n--set: precision: 1 is not allowed: float64 or float32"},
@@ -143,7 +144,7 @@ func TestMessagesOfEnvironmentAndOverrides(t *testing.T) {
 func TestUnreadableFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"not UTF-8", "solver: \xff", "test.yaml: it is not valid UTF-8 text"},
-		{"too large", strings.Repeat("#", 2<<20), "test.yaml: it has 2097152 bytes: a config has at most 1048576"},
+		{"too large", strings.Repeat("#", 2<<20), "test.yaml: it has more than 1048576 bytes, the most that a config may have"},
 		{"too deep", strings.Repeat("[", 20000), "exceeded max depth of 10000"},
 		{"control characters", "solver: \x01", "test.yaml: control characters are not allowed"},
 		{"only spaces", " \n", "test.yaml: solver: is required"},

@@ -30,8 +30,11 @@ func AutoParts(g Grid, n int, w Radius) (Vec, error) {
 			best, bestCost = c.parts, c.cost
 		}
 	}
+	if math.IsInf(bestCost, 1) && n == 1 {
+		return Vec{}, fmt.Errorf("domain: %v points are fewer layers than ghosts around a periodic axis need", g.along(g.Size))
+	}
 	if math.IsInf(bestCost, 1) {
-		return Vec{}, fmt.Errorf("domain: no cut of %v points into %d parts leaves each the layers its neighbours need", g.Size, n)
+		return Vec{}, fmt.Errorf("domain: no cut of %v points into %d parts leaves each the layers its neighbours need", g.along(g.Size), n)
 	}
 	return best, nil
 }

@@ -32,7 +32,7 @@ func Decompose(g Grid, parts Vec) (*Decomposition, error) {
 		}
 	}
 	if parts.Product() > maxParts {
-		return nil, fmt.Errorf("domain: %v parts: a grid is cut into up to %d", parts, maxParts)
+		return nil, fmt.Errorf("domain: %v parts: a grid is cut into up to %d", g.along(parts), maxParts)
 	}
 	d := &Decomposition{Grid: g, Parts: parts}
 	for rank := range int(parts.Product()) {
@@ -112,8 +112,11 @@ func (d *Decomposition) CheckWidth(w Radius) error {
 			a := dir.Axis()
 			have, need := s.Box.Size()[a], sendLayers(dir, a, w)
 			if have < need {
-				return fmt.Errorf("domain: subdomain %d owns %d layers along %c, its neighbour in %v needs %d: use fewer parts than %d or a larger grid",
-					s.Rank, have, "xyz"[a], dir, need, d.Parts[a])
+				do := fmt.Sprintf("use fewer parts than %d or a larger grid", d.Parts[a])
+				if d.Parts[a] == 1 {
+					do = "use a larger grid"
+				}
+				return fmt.Errorf("domain: subdomain %d owns %d layers along %c, its neighbour in %v needs %d: %s", s.Rank, have, "xyz"[a], dir, need, do)
 			}
 		}
 	}

@@ -313,6 +313,43 @@ func TestHugeNumbers(t *testing.T) {
 	}
 }
 
+// Errors show the axes that a grid has, and do not ask for fewer parts than one.
+func TestRefusalsSayWhatHelps(t *testing.T) {
+	flat, err := NewGrid([]int{9, 1}, [3]bool{true, true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, err := NewGrid([]int{1 << 20, 4}, [3]bool{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := func(_ any, err error) error { return err }
+	width := func(parts Vec, w int) error {
+		d, err := Decompose(flat, parts)
+		if err != nil {
+			return err
+		}
+		return d.CheckWidth(UniformRadius(2, w))
+	}
+	_, _, nested := NestedParts(flat, 2, 2, UniformRadius(2, 2))
+	_, _, given := NestedAs(flat, Vec{9, 1, 1}, 2, UniformRadius(2, 2))
+	_, _, boxes := NestedAs(line, Vec{3, 2, 1}, 2, UniformRadius(2, 1))
+	for want, err := range map[string]error{
+		"domain: no cut of [9 1] points into 10 parts leaves each the layers its neighbours need":                         of(AutoParts(flat, 10, UniformRadius(2, 1))),
+		"domain: [9 1] points are fewer layers than ghosts around a periodic axis need":                                   of(AutoParts(flat, 1, UniformRadius(2, 2))),
+		"domain: no cut of [9 1] points over 2 hosts of 2 devices leaves each the layers its neighbours need":             nested,
+		"domain: a cut of [9 1] points into [9 1] parts does not leave each the layers its neighbours need":               given,
+		"domain: a cut into [3 2] parts gives hosts of 2 devices, in the order of their ranks, no boxes":                  boxes,
+		"domain: [131072 1] parts: a grid is cut into up to 65536":                                                        of(Decompose(line, Vec{1 << 17, 1, 1})),
+		"domain: subdomain 0 owns 1 layers along y, its neighbour in y- needs 2: use a larger grid":                       width(Vec{1, 1, 1}, 2),
+		"domain: subdomain 0 owns 1 layers along x, its neighbour in x- needs 2: use fewer parts than 9 or a larger grid": width(Vec{9, 1, 1}, 2),
+	} {
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func TestNamesOfDirections(t *testing.T) {
 	want := "[x- x+ y- y+ x-y- x+y- x-y+ x+y+]"
 	if got := fmt.Sprint(Directions(2)); got != want {

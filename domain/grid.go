@@ -44,6 +44,9 @@ func NewGrid(size []int, periodic [3]bool) (Grid, error) {
 // Box returns the box of all owned points, starting at the origin.
 func (g Grid) Box() Box { return Box{Hi: g.Size} }
 
+// along returns the numbers of a vector that are of axes of the grid, for errors.
+func (g Grid) along(v Vec) []int { return v[:g.Dims] }
+
 // Points returns the number of owned points.
 func (g Grid) Points() int64 { return g.Size.Product() }
 

@@ -32,7 +32,7 @@ func NestedParts(g Grid, hosts, devices int, w Radius) (outer, inner Vec, err er
 		}
 	}
 	if best == nil {
-		return outer, inner, fmt.Errorf("domain: no cut of %v points over %d hosts of %d devices leaves each the layers its neighbours need", g.Size, hosts, devices)
+		return outer, inner, fmt.Errorf("domain: no cut of %v points over %d hosts of %d devices leaves each the layers its neighbours need", g.along(g.Size), hosts, devices)
 	}
 	return best.outer, best.inner, nil
 }
@@ -46,7 +46,7 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 		_, ok = sizes(g, parts, w)
 	}
 	if !ok {
-		return outer, inner, fmt.Errorf("domain: a cut of %v points into %v parts does not leave each the layers its neighbours need", g.Size, parts)
+		return outer, inner, fmt.Errorf("domain: a cut of %v points into %v parts does not leave each the layers its neighbours need", g.along(g.Size), g.along(parts))
 	}
 	left := devices // of a host, that are not yet along an axis
 	for a, n := range parts {
@@ -58,7 +58,7 @@ func NestedAs(g Grid, parts Vec, devices int, w Radius) (outer, inner Vec, err e
 		left /= inner[a]
 	}
 	if left != 1 {
-		return outer, inner, fmt.Errorf("domain: a cut into %v parts gives hosts of %d devices, in the order of their ranks, no boxes", parts, devices)
+		return outer, inner, fmt.Errorf("domain: a cut into %v parts gives hosts of %d devices, in the order of their ranks, no boxes", g.along(parts), devices)
 	}
 	return outer, inner, nil
 }

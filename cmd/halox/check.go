@@ -81,7 +81,7 @@ func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err e
 		key = "decomposition"
 	} else if c.Devices.Count > 0 {
 		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
-			return nil, under(key, wide(p, fmt.Errorf("%w: use fewer devices or a larger grid", err)))
+			return nil, under(key, wide(p, tooSmall(err, int(c.Devices.Count))))
 		}
 	}
 	cut, err = domain.Decompose(p.Grid, parts)
@@ -89,6 +89,14 @@ func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err e
 		err = cut.CheckWidth(p.Width())
 	}
 	return cut, under(key, wide(p, err))
+}
+
+// tooSmall adds what to do to the error of a grid that is too small for so many devices.
+func tooSmall(err error, devices int) error {
+	if devices == 1 {
+		return fmt.Errorf("%w: use a larger grid", err)
+	}
+	return fmt.Errorf("%w: use fewer devices or a larger grid", err)
 }
 
 // checkMemory refuses a grid that is too large for the memory of the host, where its devices are to hold it. A plan

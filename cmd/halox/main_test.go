@@ -275,6 +275,7 @@ func TestBadUseIsRefused(t *testing.T) {
 		{"checked like run", []string{"config", "check", good, "--set", "exchange={scheme: resident, path: peer}"}, []string{"exchange.path", "resident takes auto or direct"}},
 		{"too many devices to check", []string{"config", "check", good, "--set", "devices.count=1024"}, []string{"devices.count: ", "into 1024 parts"}},
 		{"too many devices for the steps", []string{"config", "check", good, "--set", "devices.count=1024", "--set", "exchange.steps=4"}, []string{"devices.count: ", "its neighbours need: use fewer devices or a larger grid, or fewer steps between two exchanges than 4 (exchange.steps)"}},
+		{"too few points for one device", []string{"config", "check", good, "--set", "devices.count=1", "--set", "grid.size=[9,1]", "--set", "boundary={y: periodic}", "--set", "stencil.points=9", "--set", "stencil.shape=star", "--set", "initial=0", "--set", "exact=0"}, []string{"devices.count: domain: [9 1] points are fewer layers than ghosts around a periodic axis need: use a larger grid\n"}},
 		{"too many parts to check", []string{"config", "check", good, "--set", "decomposition=[1,1,9]", "--set", "stencil.points=13", "--set", "devices.count=9"}, []string{"decomposition: ", "needs 2"}},
 		{"a start that is no number, checked", []string{"config", "check", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
 		{"a start that is no number, planned", []string{"plan", good, "--set", "initial=1/0"}, []string{good + ": ", "initial is +Inf at point [0 "}},
