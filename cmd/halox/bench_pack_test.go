@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -116,9 +117,8 @@ func TestBenchPackUnsuited(t *testing.T) {
 
 func TestBenchPackRefuses(t *testing.T) {
 	testdevices.Once(t)
-	dir := t.TempDir()
-	folder := filepath.Join(dir, "folder.png")
-	if err := os.Mkdir(folder, 0o755); err != nil {
+	folder, records := filepath.Join(t.TempDir(), "folder.png"), filepath.Join(t.TempDir(), "folder.json")
+	if err := errors.Join(os.Mkdir(folder, 0o755), os.Mkdir(records, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -143,7 +143,8 @@ func TestBenchPackRefuses(t *testing.T) {
 		{"no time", "--budget 0s: give a positive time", []string{"--budget", "0"}},
 		{"no such plot", "must end in .png, .svg or .pdf", []string{"--plot", "p.gif"}},
 		{"a plot that is a folder", "cannot be written: it is a folder", []string{"--plot", folder}},
-		{"a record that is a folder", "cannot be written: it is a folder", []string{"--record", dir}},
+		{"a record that is a folder", "cannot be written: it is a folder", []string{"--record", records}},
+		{"no name of a record", "must end in .json", []string{"--record", "p.yaml"}},
 		{"no such parameter", "--over edge: the layouts have no such parameter", []string{"--suites", "hacc", "--over", "edge"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func (f *hostsFlags) add(flags *pflag.FlagSet) {
 	f.given = flags.Lookup("devices-per-host")
 	flags.StringSliceVar(&f.networks, "network", nil, "with --hosts: "+strings.Join(forecast.Names(), ", ")+", or files")
 	flags.StringSliceVar(&f.measured, "measured", nil, "with --hosts: records of steps, of several hosts as `FILE@NETWORK` with the network that joined them")
-	flags.StringVar(&f.record, "record", "", "with --hosts: the `file` to write what is predicted to")
+	flags.StringVar(&f.record, "record", "", "with --hosts: the JSON `file` to write what is predicted to")
 	flags.StringVar(&f.plot, "plot", "", "with --hosts: the `file` to draw it into (.png, .svg, .pdf)")
 }
 
@@ -67,10 +67,15 @@ func (f *hostsFlags) check() error {
 		return fmt.Errorf("--network: name one or several: %s, or files", strings.Join(forecast.Names(), ", "))
 	case len(f.measured) == 0:
 		return errors.New("--measured: name records of steps on one host, as halox bench schemes --record FILE makes them")
-	case f.plot == "":
-		return nil
 	}
-	return option.Drawable("--plot", f.plot)
+	var errs []error
+	if f.record != "" {
+		errs = append(errs, option.Recordable("--record", f.record))
+	}
+	if f.plot != "" {
+		errs = append(errs, option.Drawable("--plot", f.plot))
+	}
+	return errors.Join(errs...)
 }
 
 // settle takes the devices of a host from a config that says how many each process has: there is one on each host.

@@ -25,6 +25,11 @@ func (f Files) check() error {
 	if f.Record == "" {
 		return nil
 	}
+	if f.Record != f.Resume { // which goes on under the name that it has
+		if err := option.Recordable("--record", f.Record); err != nil {
+			return err
+		}
+	}
 	if err := results.CheckWritable(f.Record); err != nil {
 		return err
 	}
