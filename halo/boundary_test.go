@@ -236,7 +236,7 @@ func TestBoundaryLeavesOtherFacesAlone(t *testing.T) {
 	})
 }
 
-// The finite ends of what elements can hold are numbers for walls too.
+// The ends of what elements can hold are numbers for walls too.
 func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		for _, c := range []struct {
@@ -244,7 +244,7 @@ func TestBoundaryAtTheEndsOfTheRange(t *testing.T) {
 			value   float64
 		}{
 			{halo.Int32, math.MinInt32}, {halo.Int32, math.MaxInt32}, {halo.Int64, math.MinInt64},
-			{halo.Float32, -math.MaxFloat32}, {halo.Float64, math.MaxFloat64},
+			{halo.Float32, math.MaxFloat32}, {halo.Float32, math.Inf(-1)}, {halo.Float64, math.MaxFloat64},
 		} {
 			var open streams.Resources
 			s := star(2)
@@ -329,7 +329,7 @@ func TestBoundaryRefusals(t *testing.T) {
 		{"too many values", "2 values for 1 components", star(3), number(1, 2)},
 		{"a fraction for whole numbers", "1.5 is no int32", whole, number(1.5)},
 		{"too large a number", "is no int32", whole, number(1 << 31)},
-		{"no number for whole numbers", "Values [NaN], of which not all are finite", whole, number(math.NaN())},
+		{"no number for whole numbers", "Values [NaN], of which not all are numbers", whole, number(math.NaN())},
 		{"a real beyond the largest", "1e+39 is no float32", single, number(1e39)},
 		{"elements that are no numbers", "4 bytes hold no numbers", bytes, number(1)},
 		{"a mirror of too much", "owns 4 layers along x and would mirror 5", wide, boundary.Condition{Kind: boundary.Neumann}},
@@ -340,8 +340,7 @@ func TestBoundaryRefusals(t *testing.T) {
 		{"a profile of a mirror", `kind "neumann" with Values or a Profile`, star(3), boundary.Condition{Kind: boundary.Neumann, Profile: profile}},
 		{"values of a mirror", `kind "repeat" with Values or a Profile`, star(3), boundary.Condition{Kind: boundary.Repeat, Values: []float64{1}}},
 		{"a profile of no kind", `kind "" with Values or a Profile`, star(3), boundary.Condition{Profile: profile}},
-		{"a value that is no number", "Values [NaN], of which not all are finite", star(3), number(math.NaN())},
-		{"an infinite value", "Values [-Inf], of which not all are finite", single, number(math.Inf(-1))},
+		{"a value that is no number", "Values [NaN], of which not all are numbers", star(3), number(math.NaN())},
 		{"no kernel", "no kernel", star(3), boundary.Condition{Kind: boundary.Custom}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

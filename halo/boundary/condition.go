@@ -33,7 +33,7 @@ const (
 type Condition struct {
 	Kind Kind
 
-	// Values of a Dirichlet face, one for all components or one for each, all finite; complex
+	// Values of a Dirichlet face, one for all components or one for each, no NaN among them; complex
 	// elements get them as real parts. Where there are none, the ghosts keep what the caller put
 	// there, or what Profile gives. Faces of other kinds have none.
 	Values []float64
@@ -144,8 +144,8 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 		return fail("kind %q with Values or a Profile, which dirichlet faces have", c.Kind)
 	case c.Profile != nil && len(c.Values) > 0:
 		return fail("both Values and a Profile")
-	case slices.ContainsFunc(c.Values, isNotFinite):
-		return fail("Values %v, of which not all are finite", c.Values)
+	case slices.ContainsFunc(c.Values, math.IsNaN):
+		return fail("Values %v, of which not all are numbers", c.Values)
 	case c.Kind == Dirichlet && len(c.Values) > 1 && len(c.Values) != components:
 		return fail("%d values for %d components", len(c.Values), components)
 	case (c.moves() || c.Kind == Dirichlet && c.Odd && layers > 1) && (!real || components > 1 && !f.Spec.SoA):
@@ -172,9 +172,6 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	}
 	return nil
 }
-
-// isNotFinite reports whether v is NaN or an infinity.
-func isNotFinite(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 
 // inside reports whether a subdomain has a neighbour at a side.
 func inside(cut *domain.Decomposition, rank int, side domain.Direction) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/halox/halox/p2p"
 	"github.com/halox/halox/solvers/scheme"
 	"github.com/halox/halox/stencil"
+	"github.com/halox/halox/streams"
 )
 
 // measuredRun makes steps of a variable under a scheme, and returns the checks.
@@ -170,6 +171,30 @@ func TestRunsThatAreRefused(t *testing.T) {
 	defer z.Close()
 	if _, err := z.Run(t.Context(), scheme.Options{Scheme: scheme.Blocked, Steps: 4}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A runner takes the path of the cutting where the options leave it open.
+func TestPathOfACutting(t *testing.T) {
+	s := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)
+	defer s.Close()
+	place := must(s.Cut(t.Context(), halo.Cutting{Size: []int{12, 10}, Path: p2p.Staged}))(t)
+	u := must(scheme.NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}, 2))(t)
+	defer u.Close()
+	step := &scheme.Step{Name: "path", Stages: []scheme.Stage{{
+		Reads: []scheme.Access{u.At(0, stencil.Star(2, 1))}, Writes: []scheme.Access{u.At(1, nil).Named("next")}, Point: &moves,
+	}}}
+	for _, c := range []struct{ asked, want p2p.Path }{{"", p2p.Staged}, {p2p.Auto, p2p.Staged}, {p2p.Peer, p2p.Peer}} {
+		x := must(scheme.New(t.Context(), s, step, scheme.Options{Scheme: scheme.TwoStream, Path: c.asked}))(t)
+		if res, err := x.Steps(t.Context(), 1); err != nil || x.Plans()[0].Messages[0].Path != c.want {
+			t.Errorf("path %q: %+v, %v: %q, want %q", c.asked, res, err, x.Plans()[0].Messages[0].Path, c.want)
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := scheme.New(t.Context(), s, step, scheme.Options{Scheme: scheme.Fused}); !errors.Is(err, scheme.ErrUnsuited) {
+		t.Errorf("a scheme that has no such path: %v", err)
 	}
 }
 

@@ -29,7 +29,10 @@ func New(ctx context.Context, s *halo.Session, step *Step, o Options) (*Runner, 
 	if err := place.Agree(context.Background(), "begin to make a step ready", errors.Join(ctx.Err(), s.Usable(), o.checkNorms(step))); err != nil {
 		return nil, err
 	}
-	o.Path, o.Scheme = cmp.Or(o.Path, p2p.Auto), cmp.Or(o.Scheme, Auto)
+	if o.Path == p2p.Auto {
+		o.Path = place.Path // as exchanges of the session
+	}
+	o.Path, o.Scheme = cmp.Or(o.Path, place.Path, p2p.Auto), cmp.Or(o.Scheme, Auto)
 	search := Search{Links: s.Links, Compiler: s.Compiler, Path: o.Path, Driver: s.DriverVersion(), Program: programVersion()}
 	search.Ahead = Ahead(ctx, step, search, o)
 	defer search.Ahead.Stop()
