@@ -184,14 +184,13 @@ struct March {
 
 	// store stores a row of the last level.
 	template <int KIND> __device__ __forceinline__ void store(int r, const REAL (&made)[VECTOR]) const {
-		store_layer(a, k - REACH * DEPTH, a.to + at - REACH * DEPTH * a.plane + r * a.pitch, [&](REAL *row) {
-			const bool whole = stored_columns() == (1 << VECTOR) - 1;
-			store_vector_if(stored(r) && whole, row, made);
-			if (!KIND || whole || !stored(r) || stored_columns() == 0) return;
+		REAL *const row = a.to + at - REACH * DEPTH * a.plane + r * a.pitch;
+		const bool whole = stored_columns() == (1 << VECTOR) - 1;
+		store_vector_if(stored(r) && whole, row, made);
+		if (!KIND || whole || !stored(r) || stored_columns() == 0) return;
 #pragma unroll
-			for (int v = 0; v < VECTOR; v++)
-				if (stored_column(v)) row[v] = made[v];
-		});
+		for (int v = 0; v < VECTOR; v++)
+			if (stored_column(v)) row[v] = made[v];
 	}
 
 	// behind finds the values of the first and the second plane behind a side along z, where it sets them: a plane's distance is how many points

@@ -186,18 +186,16 @@ struct March {
 	}
 
 	// store stores a row of the last level.
-	template <int KIND>
-	__device__ __forceinline__ void store(int p, REAL *to, int r, const REAL (&made)[VECTOR]) const {
+	template <int KIND> __device__ __forceinline__ void store(REAL *to, int r, const REAL (&made)[VECTOR]) const {
 		if (!stored(r)) return;
-		store_layer(a, p, to + r * a.pitch, [&](REAL *row) {
-			if (stored_columns()) {
-				store_vector(row, made);
-			} else if (KIND & SIDES) {
+		REAL *const row = to + r * a.pitch;
+		if (stored_columns()) {
+			store_vector(row, made);
+		} else if (KIND & SIDES) {
 #pragma unroll
-				for (int v = 0; v < VECTOR; v++)
-					if (stored_column(v)) row[v] = made[v];
-			}
-		});
+			for (int v = 0; v < VECTOR; v++)
+				if (stored_column(v)) row[v] = made[v];
+		}
 	}
 
 	// sweep computes a plane of a level.
@@ -250,7 +248,7 @@ struct March {
 				}
 			}
 			if (LEVEL < DEPTH) store_shared(out + r * ROW, made);
-			else if (!(KIND & ENDS) || (p >= part().run.z0 && p < part().run.z1)) store<KIND>(p, to, r, made);
+			else if (!(KIND & ENDS) || (p >= part().run.z0 && p < part().run.z1)) store<KIND>(to, r, made);
 			if (!taking) return; // never: a compiler that brings forward what follows runs out of registers
 		}
 	}

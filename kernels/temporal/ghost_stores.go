@@ -10,15 +10,13 @@ import (
 	"github.com/halox/halox/kernels/internal/launch"
 )
 
-// storesGhosts reports whether the kernel has option GHOST_STORES. Those that have not would spill registers.
+// storesGhosts reports whether the kernel has option GHOST_STORES. Those that have not lack registers for it.
 func (s shape) storesGhosts() bool {
 	switch s.name {
-	case "pass_stars":
-		return s.threads < 384
+	case "pass_stars", "pass_sums":
+		return false
 	case "pass_strips":
 		return s.depth*s.blocks < 24
-	case "pass_sums":
-		return s.threads < 512
 	}
 	return true
 }
