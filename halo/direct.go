@@ -51,20 +51,6 @@ func (x *Exchanger) makeDirect(c *kernels.Compiler) error {
 	return nil
 }
 
-// Err returns an error if a GPU has waited for another in vain in an exchange
-// that was queued before.
-func (x *Exchanger) Err() error {
-	if x == nil {
-		return errNoExchanger
-	}
-	for _, s := range x.direct {
-		if err := s.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // ExchangeRank queues the part of one subdomain in an exchange on a stream of its
 // device, for callers that have a thread a device: the stream goes on when the
 // ghosts have come and the points are no longer needed. Every rank must be given

@@ -67,6 +67,20 @@ func (x *Exchanger) usable() error {
 	return nil
 }
 
+// Err returns an error if a GPU has waited for another in vain in an exchange
+// that was queued before.
+func (x *Exchanger) Err() error {
+	if x == nil {
+		return errNoExchanger
+	}
+	for _, s := range x.direct {
+		if err := s.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close frees what the exchanger holds. Nothing queued may still use it. It is an error, and the
 // exchanger stays open, between a Start and its Wait, unless the exchange has failed. Closing twice is
 // no error, nor is closing nil.

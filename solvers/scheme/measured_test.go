@@ -174,6 +174,22 @@ func TestRunsThatAreRefused(t *testing.T) {
 	}
 }
 
+// Ranks refuse more devices than their world has, so that auto goes on to other schemes.
+func TestRanksOfManyDevices(t *testing.T) {
+	set := testdevices.Host(t, 17)
+	place := must(halo.Place(must(domain.Decompose(must(domain.NewGrid([]int{4, 34}, [3]bool{}))(t), domain.Vec{1, 17, 1}))(t), set.Devices))(t)
+	u := must(scheme.NewVariable(place, halo.Spec{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 1)}, 2))(t)
+	defer u.Close()
+	step := &scheme.Step{Name: "many", Stages: []scheme.Stage{{
+		Reads: []scheme.Access{u.At(0, stencil.Star(2, 1))}, Writes: []scheme.Access{u.At(1, nil).Named("next")}, Point: &moves,
+	}}}
+	x := must(scheme.NewRunner(t.Context(), step, must(step.Plan(set.Links, p2p.Direct))(t), set.Compiler))(t)
+	defer x.Close()
+	if _, err := x.Run(t.Context(), scheme.Options{Scheme: scheme.Ranks, Steps: 1}); !errors.Is(err, scheme.ErrUnsuited) || !strings.Contains(err.Error(), "16 devices at most, and there are 17") {
+		t.Error(err)
+	}
+}
+
 // A runner takes the path of the cutting where the options leave it open.
 func TestPathOfACutting(t *testing.T) {
 	s := must(halo.Open(t.Context(), halo.Devices{Backend: streams.Host, Count: 2}))(t)

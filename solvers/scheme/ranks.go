@@ -45,6 +45,9 @@ func unranked(x *Runner) error {
 	if n := len(x.step.Stages); n != 1 {
 		return fmt.Errorf("makes steps of one stage, and there are %d", n)
 	}
+	if n := len(x.place.Devices); n > ranks.MaxDevices {
+		return fmt.Errorf("has ranks on %d devices at most, and there are %d", ranks.MaxDevices, n)
+	}
 	st := &x.step.Stages[0]
 	if len(st.Point.Reductions) > 0 {
 		return fmt.Errorf("takes no reductions, and stage 0 %q has some", st.Name)
