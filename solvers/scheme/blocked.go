@@ -62,9 +62,6 @@ func (b *blocked) addParts() error {
 		return err
 	}
 	for _, rank := range b.local {
-		if err := b.checkGhosts(b.subdomains[rank]); err != nil {
-			return err
-		}
 		if err := b.addPart(b.subdomains[rank]); err != nil {
 			return unsuitable(err)
 		}

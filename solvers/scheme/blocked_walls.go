@@ -39,7 +39,10 @@ func (b *blocked) addTables(p *blockedPart, deepest int) (err error) {
 
 // sides returns what lies behind the sides of a subdomain, of a variable.
 func (b *blocked) sides(rank int, v *Variable) (sides temporal.Sides) {
-	reach := b.readReach(v)
+	var reach domain.Radius
+	for _, a := range b.step.reads(v) {
+		reach = deeper(reach, a.footprint().Radius())
+	}
 	for i, side := range domain.Faces(b.place.Grid.Dims) {
 		if _, inside := b.place.Neighbour(rank, side); inside {
 			continue
