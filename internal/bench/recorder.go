@@ -189,9 +189,9 @@ func (k *Recorder) progress(parts int) (done func(int64), end func()) {
 // saveEvery is how much of a benchmark may be lost with the machine.
 const saveEvery = 10 * time.Second
 
-// measure measures one task, and writes the record where that was a while ago. A task that does not fit into memory leaves a row that says so, where one
-// process measures. As long as the
-// benchmark goes on, what is in the file is of one that was interrupted.
+// measure measures one task, and writes the record where that was a while ago. As long as the
+// benchmark goes on, what is in the file is of one that was interrupted. Where one process measures,
+// a task that does not fit into memory leaves a row that says so.
 func (k *Recorder) measure(ctx context.Context, t Task) error {
 	rows, err := t.Measure(ctx)
 	switch {

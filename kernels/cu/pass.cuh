@@ -19,11 +19,10 @@ struct Wall {
 
 struct NormSum;
 
-// Layers of what is stored that are ghosts of a neighbour too: the last index of their points is first to last - 1, and so many bytes behind a point is
-// where the neighbour keeps it.
+// Layers that a pass stores and that are also ghosts of a neighbour.
 struct GhostStore {
-	i64 shift;
-	int first, last;
+	i64 shift;       // bytes from a point in this GPU's array to the same point in the neighbour's
+	int first, last; // the first layer of the box along its last axis, and the one behind the last
 };
 
 struct Pass {
@@ -41,11 +40,11 @@ struct Pass {
 	Wall walls[6];
 #endif
 #ifdef GHOST_STORES
-	GhostStore ghosts[2];
+	GhostStore ghosts[2]; // an empty one has first = last
 #endif
 };
 
-// store_layer calls store with the place where a layer is stored, and with each where a neighbour keeps it.
+// store_layer calls store with the address of this GPU's point in a layer, and with that of each neighbour whose ghosts have the layer.
 template <typename Store> __device__ __forceinline__ void store_layer(const Pass &a, int layer, REAL *to, Store store) {
 	store(to);
 #ifdef GHOST_STORES

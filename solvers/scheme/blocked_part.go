@@ -63,8 +63,8 @@ type blockedPart struct {
 	found          [2][]found             // by number of the round and look
 	tables         *boundary.Tables       // of walls that move; nil where none does
 	walls          temporal.Walls
-	made           passMaker
-	stores         map[pass]Launch // that store what neighbours need too; nil where none does
+	made           passMaker       // of the passes without norms
+	stores         map[pass]Launch // passes that end groups and store ghosts of neighbours too; nil where none does
 	beside         *beside         // nil where exchanges follow passes
 }
 

@@ -8,11 +8,12 @@ import (
 	"github.com/halox/halox/kernels/temporal"
 )
 
-// storesFrom is how long an exchange takes, at least, whose launches are two in place of one, so that its messages travel during a pass.
+// storesFrom is the least time of an exchange for which the last pass of a group stores the ghosts of neighbours. The exchange then takes two launches
+// in place of one.
 const storesFrom = 10 * time.Microsecond
 
-// addStores makes the passes ready that end groups and store what neighbours need into their ghosts, where that is possible and worth it: of the
-// depth that groups mostly end with.
+// addStores makes the passes ready that end groups and store into the ghosts of neighbours, where that is possible and the exchange takes long enough.
+// They have the depth with which groups without norms end.
 func (b *blocked) addStores(p *blockedPart) error {
 	depth := b.lastDepth()
 	passes, ok := p.made.(*linearPasses)
