@@ -116,8 +116,9 @@ check() {
 # Test programs that take long, the longest first: their tests run one by one, so that several run at a time.
 APART="kernels-temporal solvers solvers-scheme halo-ranks kernels-step kernels-sweep halo-packing halo"
 
-# Tests that look at limits of time or at how much memory of a GPU is free: they run last, nothing beside them.
-ALONE="solvers.TestAGPUThatFails solvers.TestCloseFreesAll solvers.TestProcessesNameWhoIsLost"
+# Tests that look at limits of time or at how much memory of a GPU is free, and those of kernels of several processes, which wait for each other and
+# would take turns with all others: they run last, nothing beside them.
+ALONE="halo-ranks.TestProcesses solvers.TestAGPUThatFails solvers.TestCloseFreesAll solvers.TestProcessesNameWhoIsLost"
 
 # All test programs, each where the files that it reads lie, several at a time: what they test on GPUs.
 tests() {
@@ -334,6 +335,8 @@ performance() {
 	done
 	timed scaling-blocked 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" \
 		--scheme blocked --exchange-steps 4,8 --record "$dir/scaling-blocked.json"
+	timed scaling-blocked-slabs 60 "$halox" bench scaling --precisions float64 --points "${SCALED:-256,512}" --budget "$budget" --mode weak --cut slabs \
+		--scheme blocked --exchange-steps 4,8 --record "$dir/scaling-blocked-slabs.json"
 	for what in strong weak; do
 		timed "scaling-$what" 20 "$halox" plot "$dir"/scaling-assisted.json "$dir"/scaling-resident.json --where "mode=$what" \
 			-o "$dir/scaling-$what.png"
@@ -695,7 +698,7 @@ export -f hosted
 
 # Messages between processes: trials of all networks, the field over each, failures, and how fast.
 networks() {
-	local dir=$records/networks gpus network start how turn
+	local dir=$records/networks gpus network start how turn runs
 	gpus=$(nvidia-smi -L | wc -l)
 	if ! command -v mpirun >/dev/null || [ "$gpus" -lt 2 ]; then
 		echo "no mpirun or one GPU here: no messages between processes of GPUs"
@@ -740,6 +743,16 @@ networks() {
 		# NCCL over its network, as between hosts: TCP here, where there is no other.
 		! usable nccl || HALOX_DEVICES_COUNT=1 HALOX_EXCHANGE_NETWORK=nccl same "two-nccl-apart-$1" "$1" "$2" \
 			env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 $start bash -c 'hosted "$@"' bash
+		# All of four GPUs: by one process, by two of two and by four of one.
+		[ "$gpus" -ge 4 ] || continue
+		HALOX_DEVICES_COUNT=4 same "one-of-4-$1" "$1" "$2" "$bundle/halox"
+		for network in mpi nccl; do
+			usable $network || continue
+			export HALOX_EXCHANGE_NETWORK=$network
+			HALOX_DEVICES_COUNT=2 same "two-of-2-$network-$1" "$1" "$2" $start "$bundle/halox"
+			HALOX_DEVICES_COUNT=1 same "four-$network-$1" "$1" "$2" $(launcher 4) "$bundle/halox"
+			unset HALOX_EXCHANGE_NETWORK
+		done
 	done
 	rm -f "$out/one-assisted.npy"
 	# What of the messages hides behind sweeps.
@@ -750,7 +763,9 @@ networks() {
 			--set exact=null --set output.picture=null --set devices.backend=cuda --set exchange.scheme=assisted && grep "^hidden" "$out/networks-trace-$network.log"
 		timed "networks-timeline-$network" 20 "$bundle/halox" plot "$dir/trace-$network.json" -o "$dir/trace-$network.png"
 	done
-	"$bundle/halox" results "$dir"/one-*.json "$dir"/two-*.json | tee "$dir/steps.txt"
+	runs=("$dir"/{one,two}-*.json)
+	[ "$gpus" -lt 4 ] || runs+=("$dir"/four-*.json)
+	"$bundle/halox" results "${runs[@]}" | tee "$dir/steps.txt"
 	# Steps of many sizes on one and on two processes, which the model of halox plan --hosts is fitted to and held against.
 	for network in mpi nccl; do
 		usable $network || continue
@@ -764,7 +779,7 @@ networks() {
 		"$bundle/halox" plan heat3d.yaml --hosts 2 --devices-per-host 1 --network hdr200 --measured "${how#,}" \
 			--record "$dir/fit-$network.json" >"$out/networks-fit-$network.log" 2>&1 || { failed=1 && tail -n 5 "$out/networks-fit-$network.log"; }
 	done
-	grep -h '"carrier"' "$dir"/two-*.json
+	grep -h '"carrier"' "${runs[@]}"
 	rm -rf "$HALOX_CACHE"
 	unset HALOX_CACHE
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Processes have as many GPUs each, which are theirs alone where there are enough.
+// Processes have as many GPUs each, which are theirs alone, and none where these do not suffice.
 func TestShares(t *testing.T) {
 	defer Share(0, 1)
 	for _, c := range []struct {
@@ -15,7 +15,7 @@ func TestShares(t *testing.T) {
 		{4, 1, "[[0 1 2 3]]"},
 		{4, 2, "[[0 1] [2 3]]"},
 		{4, 3, "[[0] [1] [2]]"},
-		{2, 3, "[[0] [1] [0]]"},
+		{2, 3, "[[] [] []]"},
 		{0, 2, "[[] []]"},
 	} {
 		var got [][]int

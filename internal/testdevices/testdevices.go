@@ -39,7 +39,7 @@ func onBackend(t *testing.T, name string, f func(t *testing.T)) {
 // Host opens n host devices for the length of the test.
 func Host(t testing.TB, n int) *Set { return open(t, streams.HostPlatform(n)) }
 
-// GPUs opens all GPUs, or those of Share, for the length of the test, and skips it where there are none.
+// GPUs opens all GPUs, or those of Share, for the length of the test, and skips it where there are none, or none for each process.
 func GPUs(t testing.TB) *Set {
 	t.Helper()
 	p, err := streams.CUDAPlatform(os.Getenv("HALOX_CUDA"))
@@ -49,7 +49,12 @@ func GPUs(t testing.TB) *Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return open(t, p, shareOf(len(p.Devices()))...)
+	ids := shareOf(len(p.Devices()))
+	if len(ids) == 0 {
+		p.Close()
+		t.Skipf("SKIPPED: %d GPUs, which %d processes would share", len(p.Devices()), processes)
+	}
+	return open(t, p, ids...)
 }
 
 func open(t testing.TB, p *streams.Platform, ids ...int) *Set {

@@ -22,8 +22,9 @@ const Untuned Scheme = "untuned"
 // untimed is a tuner that times nothing.
 func untimed(passMaker, *streams.Kernel, sweep.Arrays, domain.Box) error { return nil }
 
-// Overlaps counts subdomains, of all runs: those that exchange beside the interior, and those whose passes store ghosts of neighbours.
-type Overlaps struct{ Beside, Stores int }
+// Overlaps counts subdomains, of all runs: those that exchange beside the interior, those that have a kernel for a last pass that stores ghosts of
+// neighbours, and those whose passes do.
+type Overlaps struct{ Beside, Kernels, Stores int }
 
 // AddUntuned adds it for a test, and returns how its subdomains exchange.
 func AddUntuned(t testing.TB) *Overlaps {
@@ -37,7 +38,12 @@ func AddUntuned(t testing.TB) *Overlaps {
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range made.(*blocked).parts {
+			b := made.(*blocked)
+			for _, p := range b.parts {
+				passes, ok := p.made.(*linearPasses)
+				if ok && passes.passes.StoresGhosts(b.lastDepth(), b.place.Subdomains[p.rank].Box, passes.sides) {
+					found.Kernels++
+				}
 				if p.beside != nil {
 					found.Beside++
 				}

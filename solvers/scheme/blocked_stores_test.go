@@ -22,7 +22,6 @@ func TestPassesThatStoreGhosts(t *testing.T) {
 			cases = len(testdevices.Again(2, testdevices.Numbers(4))) // each compiles several programs
 		}
 		*found = Overlaps{}
-		ranks := 0
 		for range cases {
 			c := newBesideCase(t, r, min(4, len(set.Devices)), true)
 			c.path = p2p.Direct
@@ -30,7 +29,6 @@ func TestPassesThatStoreGhosts(t *testing.T) {
 			if !ok {
 				t.Fatal("the case cannot be made ready")
 			}
-			ranks += int(c.parts.Product())
 			t.Run(c.String(), func(t *testing.T) {
 				made, _ := c.ready(t, set, Untuned)
 				made.begin(t)
@@ -40,8 +38,8 @@ func TestPassesThatStoreGhosts(t *testing.T) {
 				}
 			})
 		}
-		if !t.Failed() && found.Stores != 4*ranks { // in each run
-			t.Errorf("passes have stored ghosts in %d runs of %d subdomains", found.Stores, ranks)
+		if !t.Failed() && (found.Stores == 0 || found.Stores != found.Kernels) {
+			t.Errorf("passes have stored ghosts in %d runs of subdomains, where %d have kernels for it", found.Stores, found.Kernels)
 		}
 	})
 }
