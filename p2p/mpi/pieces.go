@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"math"
 
 	binding "github.com/halox/halox/internal/mpi"
 	"github.com/halox/halox/streams"
@@ -27,7 +28,8 @@ type slot struct {
 
 const (
 	mostSlots  = 3
-	leastPiece = 512 << 10 // a shorter one costs more than its copy hides
+	leastPiece = 512 << 10
+	fairPiece  = 1 << 20
 )
 
 // newPieces makes the buffers.
@@ -44,9 +46,12 @@ func newPieces(m *message) (p *pieces, err error) {
 	return p, nil
 }
 
-// pieceSize returns how many bytes of a message go at once, at most so many: a quarter of the message, but not too few.
+// pieceSize returns how many bytes of a message go at once, at most so many: all pieces are alike but the last, which may be shorter. The copies of the
+// first piece at the sender and of the last at the receiver hide behind nothing, and each piece costs handshakes and calls of the driver, as long as a
+// copy of about a MiB. The sum of both is least where pieces grow as the root of the message.
 func pieceSize(length, most int64) int64 {
-	return min(length, most, max(leastPiece, ceilDiv(length, 4)))
+	size := min(length, most, max(leastPiece, int64(math.Sqrt(float64(length)*fairPiece))))
+	return ceilDiv(length, ceilDiv(length, size))
 }
 
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

@@ -16,7 +16,7 @@ import (
 // All processes must give the same.
 type Options struct {
 	Limit time.Duration // how long one waits for another at most; 0: a minute
-	Piece int64         // largest piece of a message, of which up to three are under way; 0: 1 MiB
+	Piece int64         // largest piece of a message, of which up to three are under way; 0: 8 MiB
 
 	// Probe is a program with arguments that calls TakeProbe and ends with its exit code, such as "halox probe-mpi". It is
 	// started to find out whether MPI takes device memory, which may crash. Without it network Device is not to be had.
@@ -25,7 +25,7 @@ type Options struct {
 
 const (
 	usualLimit = time.Minute
-	usualPiece = 1 << 20
+	usualPiece = 8 << 20
 )
 
 // Processes are those that run one program together, as one of them sees it. Methods may be
