@@ -62,7 +62,8 @@ func (x *Exchanger) ExchangeRank(rank int, s *streams.Stream) error {
 
 // BeginRank and EndRank are ExchangeRank in two halves, for callers whose kernels store all that the subdomain sends into the ghosts of the
 // neighbours by themselves. What is queued between the halves may store there; behind the second half the ghosts of the subdomain have come.
-// They are for subdomains that send nothing to themselves.
+// They are for subdomains that send nothing to themselves. The first half may be left out, for all ranks, where what is queued before says that all
+// neighbours have read their ghosts: it only waits for that.
 func (x *Exchanger) BeginRank(rank int, s *streams.Stream) error {
 	return x.queueRank(rank, s, (*pack.DirectExchange).Begin)
 }

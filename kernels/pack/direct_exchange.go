@@ -56,14 +56,15 @@ func (s *DirectExchange) Queue(at *streams.Stream) error {
 	return s.whole.queue(at, s.round)
 }
 
-// Begin queues the first half of the next exchange: what is queued on the stream behind it may store into the ghosts of neighbours.
-func (s *DirectExchange) Begin(at *streams.Stream) error {
-	s.round++
-	return s.begin.queue(at, s.round)
-}
+// Begin queues the first half of the next exchange: what is queued on the stream behind it may store into the ghosts of neighbours. All GPUs leave it
+// out, or none, where that is known to be so already.
+func (s *DirectExchange) Begin(at *streams.Stream) error { return s.begin.queue(at, s.round+1) }
 
 // End queues the second half, behind the launches that store: what is queued behind it finds the ghosts of this GPU.
-func (s *DirectExchange) End(at *streams.Stream) error { return s.end.queue(at, s.round) }
+func (s *DirectExchange) End(at *streams.Stream) error {
+	s.round++
+	return s.end.queue(at, s.round)
+}
 
 // SetLimit sets how long the GPU waits for a neighbour in exchanges that are queued from now on.
 func (s *DirectExchange) SetLimit(limit time.Duration) {

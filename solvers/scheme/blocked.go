@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/halox/halox/domain"
@@ -53,6 +54,7 @@ func newBlockedBy(r *run, o Options, tune tuner, besideFrom time.Duration) (sche
 			return b, err
 		}
 	}
+	b.allStore = !slices.ContainsFunc(b.parts, func(p *blockedPart) bool { return p.stores == nil })
 	return b, nil
 }
 
@@ -179,9 +181,12 @@ func (b *blocked) pass(p *blockedPart, key pass, n int64, looks []int64) error {
 		return err
 	}
 	takesNorms := len(looks) > 0 && b.measures
+	stored := p.stored && n > 0
+	p.stored = false
 	if !takesNorms && b.sends(0, last) {
 		if l, ok := p.stores[key]; ok {
-			return b.storeGroup(p, l, key.slot, n, last)
+			p.stored = key.depth == b.step.group()
+			return b.storeGroup(p, l, key.slot, n, last, stored && p.stored)
 		}
 		if p.beside != nil {
 			return b.endGroup(p, key, n)

@@ -28,6 +28,7 @@ type blocked struct {
 	besideFrom time.Duration // how long an exchange takes that goes on beside the interior; 0 for any
 	neighbours bool          // see hasNeighbours
 	measures   bool          // something is taken of steps
+	allStore   bool          // passes of all subdomains store ghosts of neighbours
 	costs      passCosts     // by which passes are chosen, the same in all processes
 	holds      [2]int64      // by field the step whose level it holds, -1 for none, once the round is queued
 	cuts       map[cutKey][]int
@@ -65,6 +66,7 @@ type blockedPart struct {
 	walls          temporal.Walls
 	made           passMaker       // of the passes without norms
 	stores         map[pass]Launch // passes that end groups and store ghosts of neighbours too; nil where none does
+	stored         bool            // the last pass of the run was a whole group, and did so
 	beside         *beside         // nil where exchanges follow passes
 }
 

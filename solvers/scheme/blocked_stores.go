@@ -78,11 +78,15 @@ func (b *blocked) ghostStores(d *subdomain, slot int) (all []temporal.GhostStore
 	return all, 0 < len(all) && len(all) <= 2
 }
 
-// storeGroup makes the last pass of a group, after step n, by a launch that stores what neighbours need.
-func (b *blocked) storeGroup(p *blockedPart, l Launch, slot int, n, last int64) error {
+// storeGroup makes the last pass of a group, after step n, by a launch that stores what neighbours need. It waits first until these have read their
+// ghosts, unless the passes of all subdomains stored and this one and the one before were whole groups: then neighbours have read those of this field
+// before they said that they had stored into the other one.
+func (b *blocked) storeGroup(p *blockedPart, l Launch, slot int, n, last int64, whole bool) error {
 	x := b.exchanges[b.slotPhase(1-slot)][0]
-	if err := x.BeginRank(p.rank, p.stream); err != nil {
-		return err
+	if !whole || !b.allStore {
+		if err := x.BeginRank(p.rank, p.stream); err != nil {
+			return err
+		}
 	}
 	if err := b.launch(p.stream, l, n+1); err != nil {
 		return err

@@ -6,9 +6,11 @@ import (
 
 	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/p2p"
+	"github.com/halox/halox/streams"
 )
 
-// Passes that store into the ghosts of neighbours give the bits and the norms of exchanges behind passes, whichever steps are looked at.
+// Passes that store into the ghosts of neighbours give the bits and the norms of exchanges behind passes, whichever steps are looked at, while the first
+// GPU pauses at random.
 func TestPassesThatStoreGhosts(t *testing.T) {
 	testdevices.InTurn(t, 3, 4)
 	found := AddUntuned(t)
@@ -21,6 +23,15 @@ func TestPassesThatStoreGhosts(t *testing.T) {
 		if testdevices.OnCPU(set.Devices[0]) {
 			cases = len(testdevices.Again(2, testdevices.Numbers(4))) // each compiles several programs
 		}
+		late, err := set.Disturbed(func(d *streams.Device) []string {
+			if d == set.Devices[0] {
+				return []string{"PAUSES"}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		*found = Overlaps{}
 		for range cases {
 			c := newBesideCase(t, r, min(4, len(set.Devices)), true)
@@ -30,10 +41,10 @@ func TestPassesThatStoreGhosts(t *testing.T) {
 				t.Fatal("the case cannot be made ready")
 			}
 			t.Run(c.String(), func(t *testing.T) {
-				made, _ := c.ready(t, set, Untuned)
+				made, _ := c.ready(t, late, Untuned)
 				made.begin(t)
 				plain.begin(t)
-				for _, o := range []Options{{Steps: 1}, {Steps: int64(4*c.group + 1)}, {Steps: 13, CheckEvery: 5, History: true}, {Steps: int64(c.group)}} {
+				for _, o := range []Options{{Steps: 1}, {Steps: int64(4*c.group + 1)}, {Steps: 13, CheckEvery: 5, History: true}, {Steps: int64(c.group)}, {Steps: int64(100 * c.group)}} {
 					sameRuns(t, &made, &plain, o)
 				}
 			})
