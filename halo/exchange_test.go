@@ -268,6 +268,25 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// All that one subdomain sends to another, or to itself, is one message: of 62 directions between subdomains of 4 slabs whose grid is periodic along x and
+// y, 10 pairs.
+func TestOneMessageToEachNeighbour(t *testing.T) {
+	set := testdevices.Host(t, 4)
+	p := place(t, set, []int{8, 6, 16}, [3]bool{true, true, false}, domain.Vec{1, 1, 4})
+	s := star(3)
+	s.Connectivity = halo.Edges
+	for _, path := range []p2p.Path{p2p.Direct, p2p.Peer, p2p.Staged} {
+		plan := must(halo.NewPlan(p, set.Links, path, s))(t)
+		pairs := map[[2]int]bool{}
+		for _, m := range plan.Messages {
+			pairs[[2]int{m.From, m.To}] = true
+		}
+		if len(plan.Messages) != 10 || len(pairs) != 10 {
+			t.Errorf("path %s: %d messages between %d pairs", path, len(plan.Messages), len(pairs))
+		}
+	}
+}
+
 // Messages of a pair are one, but for rows that are long enough to travel as they lie; what is
 // sent in return has the opposite direction.
 func TestWhatIsJoined(t *testing.T) {
