@@ -76,7 +76,7 @@ class Rank : public Channels {
 
 	// create_window makes a window of the memory that each rank of the communicator gives, which may be of any
 	// size, also 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not
-	// exist where the communicator has MAX_WINDOWS already.
+	// exist where the communicator has MAX_WINDOWS already, or the run has failed.
 	__device__ Window create_window(Comm comm, void *base, i64 bytes) {
 		const int place = __ffsll((i64)~state.windows[comm]) - 1;
 		if (!goes_on<Block>() || place < 0 || place >= MAX_WINDOWS) return {-1, comm};
@@ -88,8 +88,7 @@ class Rank : public Channels {
 			if (is_served(d)) post_words(d, (u64 *)there, (u64)base, (u64)bytes, 2);
 			else *there = {(u64)base, bytes};
 		}
-		barrier(comm);
-		return w;
+		return {barrier(comm) ? w.slot : -1, comm};
 	}
 
 	// free_window ends a window. All ranks of the communicator call it; nobody uses the window any more.
@@ -100,9 +99,9 @@ class Rank : public Channels {
 		Block::sync();
 	}
 
-	// pointer returns where a rank's window lies, if this device can reach it, else 0; to any thread.
+	// pointer returns where a rank's window lies, if this device can reach it, else 0, as for a window that does not exist; to any thread.
 	__device__ char *pointer(Window w, int rank) const {
-		return served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
+		return !w.exists() || served_by(in_world(w.comm, rank)) >= 0 ? 0 : (char *)entry(w, rank).base;
 	}
 
 	// put puts bytes at an offset into the window of a rank of its communicator. It takes what all threads of the
@@ -306,22 +305,20 @@ class Rank : public Channels {
 			u64 base = 0;
 			bool right = false;
 			if (Group::in_first_warp()) {
-				right = valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
+				right = w.exists() && valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
 				if (right) base = recent(w, to);
 			}
-			Group::sync();
-			if (!right) return;
+			if (!goes_on<Group>() || !right) return;
 			deliver<Warp>(place, (char *)base + offset, from, bytes);
 			__syncwarp();
 		} else if (Group::WHOLE) {
 			u64 &base = state.base[puts++ & 1];
 			if (threadIdx.x < 32) {
-				const bool right = valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
+				const bool right = w.exists() && valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
 				const u64 there = right ? recent(w, to) : 0;
 				if (threadIdx.x == 0) base = there;
 			}
-			Group::sync();
-			if (base == 0) return;
+			if (!goes_on<Group>() || base == 0) return;
 			deliver<Group>(place, (char *)base + offset, from, bytes);
 			if (tag >= 0) Group::sync();
 		} else {

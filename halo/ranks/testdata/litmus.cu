@@ -259,7 +259,7 @@ extern "C" __global__ void logs(const __grid_constant__ World world) {
 }
 
 // One rank fails with a code, in one thread. The others wait, if there is a tag, or look whether the run has ended: all
-// threads of each see that in the same round.
+// threads of each see that in the same round. After that calls do nothing, whether their window is one of before or not.
 struct Fails {
 	unsigned long long *apart; // of this device: threads that saw the end in another round than the first of their rank
 	i64 rank, code, detail, tag;
@@ -270,6 +270,7 @@ extern "C" __global__ void fails(const __grid_constant__ World world) {
 	__shared__ i64 rounds[1024];
 	Rank rank(world, state);
 	Fails &data = rank.data<Fails>();
+	const Window early = rank.create_window(WORLD, 0, 0);
 	if (rank.index() == data.rank && threadIdx.x == blockDim.x / 2) rank.fail(data.code, data.detail);
 	i64 n = 0;
 	while (!(data.tag >= 0 ? !rank.wait_notifications((int)data.tag, 1) : rank.ended())) n++;
@@ -277,6 +278,23 @@ extern "C" __global__ void fails(const __grid_constant__ World world) {
 	__syncthreads();
 	if (rounds[0] != n) atomicAdd(data.apart, 1);
 	if (rank.ended<Warp>() != rank.ended<Thread>()) atomicAdd(data.apart, 1);
+	const Window late = rank.create_window(WORLD, data.apart, 8);
+	if (late.exists() || rank.pointer(late, 0)) atomicAdd(data.apart, 1);
+	for (int i = 0; i < 2; i++)
+		for (int to = 0; to < rank.size(); to++)
+			for (i64 bytes = 8; bytes <= 1024; bytes *= 8) { // by a warp, and by the block
+				const Window w = i == 0 ? early : late;
+				rank.put_notify(w, to, 0, bytes, rounds, 1);
+				rank.put(w, to, 0, bytes, rounds);
+				rank.put<Warp>(w, to, 0, bytes, rounds);
+				rank.put<Thread>(w, to, 0, bytes, rounds);
+				rank.put_box(w, to, 0, {bytes, bytes}, {bytes, 1, 1}, rounds, {bytes, bytes});
+				rank.put_packet(w, to, 0, bytes, rounds, 1);
+				rank.put_value(w, to, 0, 1.0, 1);
+				rank.get_notify(w, to, 0, bytes, rounds, 1);
+			}
+	if (rank.allreduce(rounds, rounds, 8, SUM) || rank.broadcast(rounds, 8, 0) || rank.barrier(WORLD)) atomicAdd(data.apart, 1);
+	rank.free_window(late);
 	rank.finish();
 }
 
