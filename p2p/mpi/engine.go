@@ -49,7 +49,7 @@ func (m *message) newCarrier(sends bool) (carrier, error) {
 	case err != nil:
 		return nil, err
 	case sends:
-		return newOutPieces(p), nil
+		return &outPieces{pieces: p}, nil
 	}
 	return &inPieces{pieces: p}, nil
 }

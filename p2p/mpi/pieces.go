@@ -36,7 +36,7 @@ const (
 func newPieces(m *message) (p *pieces, err error) {
 	p = &pieces{message: m}
 	size := pieceSize(m.span.Length, m.processes.options.Piece)
-	for range min(mostSlots, ceilDiv(m.span.Length, size)+1) {
+	for range min(mostSlots, ceilDiv(m.span.Length, size)+mostSent) {
 		s, err := p.newSlot(m.span.Memory.Device(), size)
 		if err != nil {
 			return nil, err

@@ -8,19 +8,11 @@ import (
 // outPieces send.
 type outPieces struct {
 	*pieces
-	most  int       // pieces that MPI has at a time
-	began time.Time // when it got the first of the turn
+	began time.Time // when MPI got the first piece of the turn
 }
 
-// newOutPieces lets MPI have one piece at a time between processes of a host, since shared memory carries those that it has side by side,
-// so that none arrives before all do, and two between hosts, whose handshakes take their time.
-func newOutPieces(p *pieces) *outPieces {
-	o := &outPieces{pieces: p, most: 1}
-	if p.processes.Nodes[p.other] != p.processes.Nodes[p.processes.Rank] {
-		o.most = 2
-	}
-	return o
-}
+// mostSent is how many pieces MPI has at a time: the handshake of one goes on while it carries the one before.
+const mostSent = 2
 
 // carry sends all pieces: while MPI has some, the next is copied. It ends when MPI is done with them, or before where the next turn is asked
 // for: the waits of that one go on with what is left.
@@ -67,7 +59,7 @@ func (p *outPieces) fetch(i, end int) error {
 
 // send gives a piece to MPI, once it is copied. It waits for MPI first: to ask the driver for the copy takes time from MPI.
 func (p *outPieces) send(i int) error {
-	if err := p.done(i - p.most); err != nil {
+	if err := p.done(i - mostSent); err != nil {
 		return err
 	}
 	if err := p.copied(i, i-1); err != nil {
