@@ -17,7 +17,7 @@ import (
 // byte, and nothing is allocated to find out. Types with gaps go by the engine that was measured to be the
 // fastest; where none was, no more is held than is counted.
 func TestADryRunHoldsWhatFieldsAndExchangersDo(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 3, 8)
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 4 {

@@ -17,7 +17,7 @@ import (
 
 // Exchanges of random cuts over each network, and accumulations, are those of geometry and of one process.
 func TestProcessesOverNetworks(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 4, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for i, network := range testNetworks(t) {
 			for j, tc := range []struct {
@@ -80,7 +80,7 @@ func testNetworks(t *testing.T) []testNetwork {
 
 // What trials of networks find is taken from then on. A network that is named has to be right, whatever its library says.
 func TestProcessesTryNetworks(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 5, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		gpus := testdevices.Environment(t, 2)
 		for _, tc := range []struct{ name, nccl, found string }{

@@ -14,6 +14,7 @@ import (
 
 // Programs of several processes succeed on all of them.
 func TestProcesses(t *testing.T) {
+	testdevices.InTurn(t, 0, 2)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			program string

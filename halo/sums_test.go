@@ -15,7 +15,7 @@ import (
 
 // A field has one sum and one L2, to the bit, on any cut, on host devices and by CUDA.
 func TestSumsDependOnTheFieldAlone(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 7, 8)
 	size := domain.Vec{37, 18, 13}
 	value := func(at domain.Vec) float64 {
 		n := at[0] + size[0]*(at[1]+size[1]*at[2])

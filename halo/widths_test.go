@@ -30,7 +30,7 @@ func d3q19() halo.Spec {
 
 // Components with widths of their own send what their ghosts need and no more.
 func TestWidthsOfComponents(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		p := place(t, set, []int{32, 32, 16}, [3]bool{true, true, true}, domain.Vec{1, 1, 4})
 		own, all := d3q19(), d3q19()

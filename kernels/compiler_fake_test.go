@@ -55,7 +55,7 @@ func TestNoNVRTC(t *testing.T) {
 // A driver that cannot read what a newer NVRTC wrote: the error says which
 // NVRTC that was. A device that died would have read nothing.
 func TestImagesThatTheDriverRefuses(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 4, 8)
 	path := testdevices.NVRTC(t)
 	for _, tc := range testdevices.Some(2, []struct {
 		code cuda.Code

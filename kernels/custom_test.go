@@ -68,7 +68,7 @@ func TestValuesOfAnotherSize(t *testing.T) {
 // A caller's own kernel changes the points of its boxes and no other, whatever
 // the layouts of its arrays.
 func TestPoints(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 7, 8)
 	owned := domain.Box{Lo: domain.Vec{5, -2, 7}, Hi: domain.Vec{22, 9, 12}}
 	interior, boundary := domain.Split(owned, domain.UniformRadius(3, 2))
 	testdevices.EachKernel(t, 1, func(t *testing.T, s *testdevices.Set) {

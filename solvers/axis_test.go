@@ -152,7 +152,7 @@ func modeProblem(t testing.TB, mix string, finer int) (p *Problem, steps int64) 
 // Between walls of all kinds, in all mixes, heat comes closer to the solution with the square of the spacing, and is the
 // same over several devices as on one.
 func TestOrderBetweenWalls(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
 	set := testdevices.Host(t, 4)
 	alone := how{TwoStream, LeftRight, p2p.Auto, domain.Vec{1, 1, 1}}

@@ -17,7 +17,7 @@ import (
 // What a dry run counts is what a run with norms, and with a look at all of its field, held at most, byte for
 // byte, of each device and of pinned memory; and nothing is allocated to find out.
 func TestADryRunCountsWhatARunHolds(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 4, 8)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		type counted struct {
 			size  []int
@@ -47,7 +47,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 
 // A stencil that reaches corners and two layers has other tables, and more.
 func TestADryRunCountsWideStencils(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		kinds := testdevices.Again(2, testdevices.Some(4, stencil.Kinds(3)))
 		for i, k := range kinds {

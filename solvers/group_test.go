@@ -30,7 +30,7 @@ func inGroups() (all []how) {
 // Several steps between two exchanges give the bits and the norms of the reference: every kind of stencil, type, kind of
 // wall, cut, scheme, order and path, chosen at random.
 func TestGroupsGiveOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 7, 8)
 	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
 		r, made := rand.New(rand.NewPCG(1, 7)), 0
 		for _, c := range testdevices.Again(40, testdevices.Some(60, testdevices.Numbers(240))) {
@@ -108,7 +108,7 @@ func inGroupsOf(p *Problem, steps int) *Problem {
 // Kernels that sweep ghosts, and store several layers into those of neighbours, give the bits and norms of the reference on
 // GPUs that the CPU plays.
 func TestGroupsOnCPU(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 2, 8)
 	const steps = 7
 	for place, c := range []conformance{
 		{"plane", problem(t, []int{40, 13}, kernels.Float64, "dntt"), []domain.Vec{{2, 1, 1}}},
@@ -138,7 +138,7 @@ func TestGroupsOnCPU(t *testing.T) {
 // Trials of the number of steps between two exchanges, on GPUs that the CPU plays, are of all numbers that fit, are remembered,
 // and begin anew where one of them is not. A scheme that makes no groups is tried without.
 func TestFastestGroup(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 5, 8)
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	set := testdevices.CPUBesideThreads(t, 2)
 	p := problem(t, []int{12, 8, 13}, kernels.Float64, "dnddnn")
@@ -204,7 +204,7 @@ func TestGroupsEndAtAnyStep(t *testing.T) {
 
 // A dry run of groups of steps counts what a run holds, byte for byte.
 func TestADryRunCountsGroups(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 4, 8)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for _, h := range testdevices.Again(3, testdevices.Some(4, inGroups())) {
 			steps := 4
@@ -250,7 +250,7 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 // Without neighbours scheme blocked makes passes over as many steps as there are between two looks at norms, and gives the
 // bits and the norms of the reference.
 func TestPassesGiveOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 7, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		r := rand.New(rand.NewPCG(5, 9+uint64(testdevices.Seed())))
 		cases := len(testdevices.Again(8, testdevices.Some(16, testdevices.Numbers(40))))
@@ -283,6 +283,7 @@ func TestPassesGiveOneAnswer(t *testing.T) {
 
 // Passes over grids of many tiles have the bits of plain sweeps: of the stars that have kernels of their own, between walls of both kinds.
 func TestPassesOfALargeGrid(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		for _, c := range []struct {

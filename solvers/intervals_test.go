@@ -16,7 +16,7 @@ import (
 // At the end of an interval the devices have made its steps, all and no more. The intervals change
 // nothing about the run.
 func TestIntervals(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		for i, scheme := range Schemes() {
 			for j, every := range []int64{3, 1 << 30} {

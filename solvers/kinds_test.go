@@ -30,6 +30,7 @@ func of(t testing.TB, p *Problem, k stencil.Kind) *Problem {
 // Every kind of stencil gives the bits of the reference, by every scheme, order, path
 // and cut, between walls of all kinds, which have either type in turn.
 func TestOneAnswerOfEveryKind(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
 	reals := []kernels.Real{kernels.Float64, kernels.Float32}
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for dims, size := range map[int][]int{2: {11, 9}, 3: {8, 7, 9}} {
@@ -41,7 +42,7 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 				if k.Shape == stencil.StarShape {
 					walls = append(walls, "tdnttd")
 				}
-				for j, w := range testdevices.Again(2, testdevices.Some(4, walls)) {
+				for j, w := range testdevices.Again(1, testdevices.Some(4, walls)) {
 					cuts := []domain.Vec{{1, 1, 1}, {2, 2, 1}, {3, 1, 1}}
 					if dims == 3 {
 						cuts = []domain.Vec{{1, 1, 1}, {1, 2, 2}, {1, 1, 4}, {2, 1, 1}}
@@ -57,7 +58,7 @@ func TestOneAnswerOfEveryKind(t *testing.T) {
 
 // Eight devices that all meet in one point, and again around a periodic axis.
 func TestOneAnswerOfEightDevices(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 3, 8)
 	testdevices.Each(t, 8, func(t *testing.T, set *testdevices.Set) {
 		for i, k := range stencil.Kinds(3)[1:] {
 			for _, w := range testdevices.Again(1, testdevices.Some(2, []string{"pppppp", "dddddd", "ppnddn"})) {
@@ -92,7 +93,7 @@ func TestKindsThatAreRefused(t *testing.T) {
 // Between walls that let nothing through or hold the field at 0, and around periodic axes, a mode decays as the eigenvalue
 // of the Laplacian says, to the order of the stencil.
 func TestKindsConverge(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		for dims, all := range map[int][]string{2: {"dddd", "nnnn", "ndnd", "dndn", "pppp", "nndd", "ddpp"}, 3: {"dddddd", "nnnnnn", "dndndn", "ppddnn"}} {

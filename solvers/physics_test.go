@@ -91,6 +91,7 @@ func TestSineModeDecays(t *testing.T) {
 // The converged solution of Laplace's equation approaches a harmonic function
 // with the square of the spacing.
 func TestLaplaceConvergesAtSecondOrder(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		const exact = "sin(pi*x)*sinh(pi*(1-y))/sinh(pi)+0.3*exp(2*z)*cos(2*x)"

@@ -12,7 +12,7 @@ import (
 
 // Several processes make the steps, and come to the norms, of one, to the bit.
 func TestProcesses(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 0, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, tc := range []struct {
 			program string
@@ -41,7 +41,7 @@ func TestProcesses(t *testing.T) {
 
 // A process that is lost in mid-run, or fails, ends the others in time, which name it.
 func TestProcessesNameWhoIsLost(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 7, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		type loss struct{ program, says string }
 		for _, tc := range testdevices.Some(3, []loss{ // a scheme with assistants or fused, unless tests are long

@@ -18,7 +18,7 @@ import (
 // by both norms, on one device and several; and the next run goes on from there. Unless tests are long, GPUs that the CPU plays take a third of
 // all cases, of groups of steps a sixth: each interval on each grid, by one of the norms.
 func TestResidentEndsAtAnyStep(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
 		onCPU := testdevices.OnCPU(set.Devices[0])
 		for i, c := range []struct {

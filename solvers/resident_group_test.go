@@ -32,7 +32,7 @@ func randomStar(t *testing.T, r *rand.Rand, most int) *Problem {
 // Scheme resident with several steps between two exchanges gives the bits, the norms and the history of the reference, by runs of any number of steps behind
 // each other: of any size, walls, type and cut, chosen at random.
 func TestResidentGroups(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 6, 8)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		r := rand.New(rand.NewPCG(4, 2+uint64(testdevices.Seed())))
 		cases, most, made := 40, 22, 0

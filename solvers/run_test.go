@@ -19,7 +19,7 @@ import (
 // A run ends with the very step whose change is small enough, and its field is
 // that of this step, although the devices were given more to do.
 func TestToleranceEndsAtItsStep(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 4, 8)
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := problem(t, []int{7, 6, 8}, kernels.Float64, "dddddd")
 		ref := newReference[float64](p)

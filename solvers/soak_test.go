@@ -41,7 +41,7 @@ func disturbing(t *testing.T, set *testdevices.Set, what ...string) *testdevices
 // Problems of all kinds and sizes give the bits of a scheme without whole steps, by one
 // that makes these, while the first GPU pauses at random.
 func TestSoak(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 3, 8)
 	testdevices.Each(t, 3, func(t *testing.T, set *testdevices.Set) {
 		random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
 		disturbed := disturbing(t, set, "PAUSES")
@@ -162,6 +162,7 @@ func TestAGPUThatFails(t *testing.T) {
 
 // On the CPU a GPU that fails takes no other with it: the run ends as soon as one is known to be lost.
 func TestAGPUOfTheCPUThatFails(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
 	for _, name := range failures {
 		t.Run(string(name), func(t *testing.T) { runOnAFailingGPU(t, testdevices.CPU(t, 2), name, 16, 31) })
 	}

@@ -230,7 +230,7 @@ func conformances(t testing.TB, real kernels.Real) []conformance {
 // Every scheme, order, path, type and cut gives the bits of the reference, and
 // the norms of its last step.
 func TestOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 5, 8)
 	testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) {
 		for _, real := range testdevices.Again(1, testdevices.Some(2, []kernels.Real{kernels.Float64, kernels.Float32})) {
 			for i, c := range conformances(t, real) {

@@ -14,7 +14,7 @@ import (
 // Norms have the same bits after every step, whatever the scheme, the cut and the backend: so runs stop at the
 // same step by either norm.
 func TestNormsDependOnTheProblemAlone(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 5, 8)
 	const steps = 6
 	for _, real := range []kernels.Real{kernels.Float64, kernels.Float32} {
 		p := problem(t, []int{13, 10, 9}, real, "ddnndd")
@@ -53,7 +53,7 @@ func TestNormsDependOnTheProblemAlone(t *testing.T) {
 
 // Fast sums are right up to rounding.
 func TestFastNorms(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 6, 8)
 	p := problem(t, []int{13, 10, 9}, kernels.Float64, "ddnndd")
 	h := how{TwoStream, LeftRight, pathOf(TwoStream), domain.Vec{1, 1, 3}}
 	_, want := solve(t, testdevices.Host(t, 3), p, h, Options{Steps: 3})

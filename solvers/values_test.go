@@ -41,6 +41,7 @@ func valued(t *testing.T, size []int, initial string) *Problem {
 
 // Values are found wherever they are; of a grid with many points at those between which rows lie.
 func TestCheckValues(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	for _, tc := range []struct {
 		name, initial string

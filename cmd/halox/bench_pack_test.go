@@ -51,7 +51,7 @@ func drawn(t *testing.T, plot string) {
 
 // A small bench on a host device leaves its table, its record and its plot.
 func TestBenchPack(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 6, 8)
 	plot := filepath.Join(t.TempDir(), "p.png")
 	out, r := packs(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000", "--unpack", "--plot", plot)
 	drawn(t, plot)
@@ -116,6 +116,7 @@ func TestBenchPackUnsuited(t *testing.T) {
 }
 
 func TestBenchPackRefuses(t *testing.T) {
+	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
 	folder, records := filepath.Join(t.TempDir(), "folder.png"), filepath.Join(t.TempDir(), "folder.json")
 	if err := errors.Join(os.Mkdir(folder, 0o755), os.Mkdir(records, 0o755)); err != nil {
@@ -169,7 +170,7 @@ func TestBenchPackLists(t *testing.T) {
 
 // A figure measures its own contenders on its own layouts.
 func TestBenchPackFigure(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 3, 8)
 	testdevices.Once(t)
 	for _, tc := range []struct {
 		figure, to string

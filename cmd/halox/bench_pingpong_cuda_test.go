@@ -13,7 +13,7 @@ import (
 // Without a link that carries data messages go through the host only, and bench
 // pingpong says so before anything else.
 func TestBenchPingPongWithoutALink(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 4, 8)
 	fake := withFake(t)
 	fake.SetLink(1, 0, cudafake.LinkLying)
 	code, out, notes := cli("bench", "pingpong", "--backend", "cuda", "--match", "wu/V/n=1024")

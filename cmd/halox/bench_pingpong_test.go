@@ -33,7 +33,7 @@ func pings(t *testing.T, args ...string) (out string, r *results.Record) {
 
 // A small bench between host devices leaves its table, its record and its plot.
 func TestBenchPingPong(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 2, 8)
 	plot := filepath.Join(t.TempDir(), "p.png")
 	out, r := pings(t, "--suites", "jenkins,ddtbench", "--match", "vector-512|LAMMPS_atomic", "--most", "20000",
 		"--paths", "direct,peer,staged", "--plot", plot)
@@ -67,7 +67,7 @@ func goes(r *results.Record, from, to, link string) bool {
 // Small layouts of many suites arrive as they should, there and back, in fragments that
 // do not suit them. Those of layouts in one piece need none.
 func TestBenchPingPongInFragments(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
 	_, r := pings(t, "--most", "3000", "--suites", "ddtbench,jenkins,hand,shoc", "--fragment", "200", "--ring", "2", "--remote",
 		"--paths", "direct,peer", "--budget", "1ns")
@@ -156,7 +156,7 @@ func TestBenchPingPongLists(t *testing.T) {
 
 // A figure measures its own engines over its own path, unless told another.
 func TestBenchPingPongFigure(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 4, 8)
 	testdevices.Once(t)
 	for _, tc := range []struct {
 		figure, first string // contender
@@ -192,7 +192,7 @@ func TestBenchPingPongUnsuited(t *testing.T) {
 
 // Fragments that a message does not go in are no label of its row, and are said not to apply.
 func TestBenchPingPongWithoutFragments(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 4, 8)
 	testdevices.Once(t)
 	file := filepath.Join(t.TempDir(), "p.json")
 	code, out, errs := cli("bench", "pingpong", "--backend", "host", "--budget", "100us", "--paths", "direct",

@@ -139,7 +139,7 @@ func TestProgressInLines(t *testing.T) {
 // A bench that is interrupted while its devices are opened leaves the record as it was, and says so
 // by its exit code.
 func TestBenchInterruptedBeforeItMeasures(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -41,7 +41,7 @@ func near(t *testing.T, row results.Row, m results.Metric, want float64) {
 
 // Steps with norms are rows of their own, and compared with each other.
 func TestBenchSchemesWithNorms(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 5, 8)
 	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused,resident", "--norms", "0,1,4,1")
 	if len(r.Rows) != 3*3 {
@@ -67,7 +67,7 @@ func TestBenchSchemesWithNorms(t *testing.T) {
 
 // Either way to sum has rows of its own, and there is one row without norms.
 func TestBenchSchemesBySums(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1", "--points", "9", "--precisions", "float32", "--schemes", "baseline,fused", "--norms", "0,1", "--sums", "fast,reproducible")
 	var got []string
@@ -84,7 +84,7 @@ func TestBenchSchemesBySums(t *testing.T) {
 
 // Every scheme is there with every path and order, and its numbers agree.
 func TestBenchSchemes(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 4, 8)
 	plot, points := filepath.Join(t.TempDir(), "s.png"), testdevices.Some(1, []string{"6", "9"})
 	r, out := benched(t, "schemes", "--devices", "1,2", "--points", strings.Join(points, ","), "--precisions", "float32", "--plot", plot)
 	alone, two := 0, 0
@@ -146,6 +146,7 @@ func TestBenchSchemesOfSquares(t *testing.T) {
 // What cannot be is left out and said, in the record too; if nothing can be, that is an
 // error, which leaves the record.
 func TestBenchSchemesLeavesOut(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	r, _ := benched(t, "schemes", "--devices", "1,3", "--points", "2", "--precisions", "float64", "--schemes", "assisted", "--paths", "peer")
 	if len(r.Rows) != 2 || len(r.Rows[0].Values) == 0 || len(r.Rows[1].Values) > 0 || !strings.Contains(r.Rows[1].Note, "no cut of [2 2 2] points into 3 parts") {
@@ -188,7 +189,7 @@ func TestBenchSchemesRefuses(t *testing.T) {
 // Strong and weak scaling are against one device, and their modes lie on curves of their
 // own.
 func TestBenchScaling(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
 	r, out := benched(t, "scaling", "--devices", "1,2,4", "--points", "8", "--precisions", "float64", "--scheme", "two-stream,baseline")
 	if len(r.Rows) != 2*2*3 || r.Kind != results.KindScaling || !strings.Contains(out, "path auto") {
@@ -224,6 +225,7 @@ func TestBenchScaling(t *testing.T) {
 
 // Steps between two exchanges have curves of their own, which begin with one device, measured once.
 func TestBenchScalingWithGroups(t *testing.T) {
+	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
 	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "fused", "--exchange-steps", "1,3"}
 	r, _ := benched(t, args...)
@@ -254,7 +256,7 @@ func TestBenchScalingWithGroups(t *testing.T) {
 
 // One mode alone begins with one device, too, and a record that ends anywhere goes on.
 func TestBenchScalingResumes(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 3, 8)
 	testdevices.Once(t)
 	args := []string{"scaling", "--devices", "1,2", "--points", "8", "--precisions", "float64", "--scheme", "two-stream", "--mode", "weak"}
 	if r, _ := benched(t, args...); len(r.Rows) != 2 || r.Rows[0].Text("mode") != "weak" || r.Rows[0].Text("devices") != "1" {
@@ -282,7 +284,7 @@ func TestBenchScalingResumes(t *testing.T) {
 
 // A record that was interrupted goes on, and rows that were there are compared with the new ones.
 func TestBenchSchemesResumes(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 3, 8)
 	testdevices.Once(t)
 	args := []string{"schemes", "--devices", "2", "--points", "6", "--precisions", "float64"}
 	whole, _ := benched(t, args...)

@@ -14,7 +14,7 @@ import (
 
 // Sweeps of all stencils are timed, and what follows of their times is right.
 func TestBenchSweep(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 5, 8)
 	plot, stencils := filepath.Join(t.TempDir(), "s.png"), testdevices.Again(1, sweep.Stencils())
 	for _, one := range []string{"5-point", "7-point"} { // of each number of dimensions
 		if !slices.Contains(stencils, one) {

@@ -15,7 +15,7 @@ import (
 
 // A small bench on host devices leaves its table, its record and its plot.
 func TestBenchExchange(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 3, 8)
 	dir := t.TempDir()
 	record, plot := filepath.Join(dir, "e.json"), filepath.Join(dir, "e.png")
 	code, out, errs := cli("bench", "exchange", "--backend", "host", "--devices", "2", "--points", "4,8", "--radius", "1,2",
@@ -112,6 +112,7 @@ func TestBenchFilesAreTwo(t *testing.T) {
 
 // A record has the name of one: that of a config was taken too, and written over.
 func TestBenchRecordIsJSON(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
 	file := write(t, "la.yaml", small)
 	for _, bench := range []string{"latency", "exchange", "links", "pack", "pingpong", "sweep", "schemes", "scaling", "ranks"} {
 		code, out, errs := cli("bench", bench, "--backend", "host", "--record", file)

@@ -28,7 +28,7 @@ func withFake(t *testing.T, flags ...string) *cudafake.Fake {
 
 // A driver that never returns holds up nobody who wants to stop.
 func TestSignalsBesideAStuckDriver(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 0, 8)
 	file := write(t, "c.yaml", "solver: heat\ngrid: {size: [16, 16]}\n")
 	for _, tc := range testdevices.Some(2, []struct {
 		call string
@@ -109,7 +109,7 @@ links, from the row to the column, and peer access, tried with data:
 }
 
 func TestDevicesOfADriverThatFails(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
 	for _, tc := range []struct {
 		name  string
@@ -226,7 +226,7 @@ func TestBenchLinksOfBadLinks(t *testing.T) {
 // A path that a link has not is left out, with the reason. What fails ends the bench, and
 // leaves the record of what there was.
 func TestBenchSchemesOfAClosedLink(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 0, 8)
 	for _, tc := range []struct {
 		paths string
 		rows  int

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/internal/bench"
+	"github.com/halox/halox/internal/testdevices"
 	"github.com/halox/halox/results"
 	"github.com/halox/halox/results/plot"
 	"github.com/halox/halox/results/trace"
@@ -39,7 +41,7 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 	file, filling := write(t, "c.yaml", small), write(t, "slow.yaml", slow)
 	endless := []string{"--set", "stop.iterations=1000000000"}
 	bench := []string{"bench", "schemes", "--backend", "host", "--devices", "2", "--points", "16", "--budget", "1h"}
-	for name, args := range map[string][]string{
+	all := map[string][]string{
 		"filling":   {"run", filling},
 		"stepping":  append([]string{"run", file}, endless...),
 		"verifying": {"verify", filling, "--set", "grid.size=[40,40,40]"},
@@ -47,7 +49,8 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 		"timing":    bench,
 		"links":     {"bench", "links", "--backend", "host", "--budget", "1h"},
 		"packing":   {"bench", "pack", "--backend", "host"},
-	} {
+	}
+	for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(all))) {
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			if s != syscall.SIGTERM && name != "filling" && name != "stepping" {
 				continue
@@ -60,7 +63,7 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 				if name == "filling" {
 					function = "solvers.fill["
 				}
-				p := startAt(t, "", function, args...)
+				p := startAt(t, "", function, all[name]...)
 				p.listens(t)
 				p.stopped(t, s)
 				if name == "filling" && strings.Contains(p.out.String(), "by force") {
@@ -73,6 +76,7 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 
 // A signal while a field is written leaves the whole file or none, and the record.
 func TestASignalWhileAFieldIsWritten(t *testing.T) {
+	testdevices.InTurn(t, 3, 8)
 	dir := t.TempDir()
 	field, record := filepath.Join(dir, "f.npy"), filepath.Join(dir, "r.json")
 	p := start(t, "", "run", write(t, "c.yaml", small), "--set", "grid.size=[2500,2500]", "--set", "initial=x", "--set", "exact=x",
@@ -144,6 +148,7 @@ func TestTraceOfAnInterruptedRun(t *testing.T) {
 // A command that does not look at its context is left to itself, after it has had time, and what
 // it has is kept; one that says that it stops by itself is waited for.
 func TestCommandsThatGoOn(t *testing.T) {
+	testdevices.InTurn(t, 2, 8)
 	never := make(chan error)
 	for _, tc := range []struct {
 		name    string
@@ -250,6 +255,7 @@ func (oneRow) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) er
 
 // What whoever started the process has it ignore stays ignored, as with nohup.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	testdevices.InTurn(t, 5, 8)
 	for _, s := range []struct {
 		name   string
 		signal syscall.Signal

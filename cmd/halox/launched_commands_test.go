@@ -16,7 +16,7 @@ import (
 
 // Commands that several processes make together are printed once, with what all of them know.
 func TestLaunchedCommands(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 3, 8)
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func numberIn(t *testing.T, text string) float64 {
 
 // Benches of several processes leave one record, which names the process of each device.
 func TestLaunchedBenches(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 6, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		type bench struct {
 			ranks, devices int
@@ -144,7 +144,7 @@ func TestLaunchedBenches(t *testing.T) {
 
 // A bench goes on where it was interrupted, though rank 0 alone has the record.
 func TestLaunchedBenchResumes(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.Once(t)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		file := filepath.Join(t.TempDir(), "r.json")
@@ -170,7 +170,7 @@ func TestLaunchedBenchResumes(t *testing.T) {
 
 // What is of one process is refused, once.
 func TestLaunchedCommandsOfOne(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 0, 8)
 	config := write(t, "c.yaml", small)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for _, args := range testdevices.Again(2, [][]string{

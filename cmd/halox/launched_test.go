@@ -80,7 +80,7 @@ func TestLaunchedRun(t *testing.T) {
 	_, alone := run(t, small)
 	want := fieldAfter(t, config, 40)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, ranks := range testdevices.Again(1, []int{3, 2}) {
+		for _, ranks := range testdevices.Some(1, []int{3, 2}) {
 			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 				folder := t.TempDir()
 				field, record, picture := filepath.Join(folder, "u.npy"), filepath.Join(folder, "r.json"), filepath.Join(folder, "u.png")
@@ -158,6 +158,7 @@ func TestLaunchedRunStopsTogether(t *testing.T) {
 
 // What is wrong is said once.
 func TestLaunchedRunFails(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for words, args := range map[string][]string{
 			"grid.size":                        {"run", write(t, "c.yaml", small), "--set", "grid.size=[0,1]"},

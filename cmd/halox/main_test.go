@@ -191,7 +191,7 @@ func TestOverridesAndPrecedence(t *testing.T) {
 }
 
 func TestSamplesRun(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 0, 8)
 	for _, name := range testdevices.Again(1, []string{"laplace2d", "laplace3d", "heat2d", "heat3d"}) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -27,7 +27,7 @@ exchange: {scheme: assisted}
 
 // Over each network the field is that of one process, and the record says which it was. Plan tries them, and says what came of it.
 func TestLaunchedNetworks(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 5, 8)
 	testdevices.Once(t)
 	config := write(t, "c.yaml", overNetworks)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {

@@ -14,7 +14,7 @@ import (
 
 // What plan says of the memory is what a run with all its outputs holds, byte for byte.
 func TestPlanSaysWhatARunHolds(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 6, 8)
 	measured(t)
 	dir := t.TempDir()
 	file := write(t, "c.yaml", planned)

@@ -23,7 +23,7 @@ func old(name string) string {
 // What benches and runs write is drawn and printed by the commands for records, alone
 // and together.
 func TestPlotWhatWasMeasured(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -71,6 +71,7 @@ func TestPlotWhatWasMeasured(t *testing.T) {
 
 // A record of the driver's copies alone is drawn as the figures that show these.
 func TestPlotFigureOfAnOldRecord(t *testing.T) {
+	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)
 	out := filepath.Join(t.TempDir(), "wu-7.png")
 	if code, _, errs := cli("plot", old("pack"), "--kind", "wu-7", "-o", out); code != 0 {

@@ -26,6 +26,7 @@ func (f *full) Write(data []byte) (int, error) {
 
 // What cannot be printed is an error of every command.
 func TestAFullOutput(t *testing.T) {
+	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
 	file, record := write(t, "c.yaml", small), filepath.Join(t.TempDir(), "r.json")
 	if code, out, errs := cli("run", file, "--record", record); code != 0 {

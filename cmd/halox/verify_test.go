@@ -13,7 +13,7 @@ import (
 )
 
 func TestVerify(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 7, 8)
 	measured(t)
 	for _, c := range testdevices.Again(1, testdevices.Some(2, []struct {
 		name   string

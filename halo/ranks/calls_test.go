@@ -111,7 +111,7 @@ func callsOnHost(memory []*streams.Memory, wrong *atomic.Uint64) func(r *ranks.R
 
 // What else a rank can do, each checked by the ranks themselves.
 func TestCalls(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 7, 8)
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		for _, n := range []int{1, 3, 8} {
 			t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {

@@ -83,7 +83,7 @@ func TestChannels(t *testing.T) {
 
 // A full channel blocks its sender, and drops nothing; what is wrong says so.
 func TestOddChannels(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 3, 8)
 	cases := []struct {
 		what, want string
 		is         error

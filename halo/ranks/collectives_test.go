@@ -139,7 +139,7 @@ func checkCall[T ranks.Numeric](t *testing.T, round, rank, each, all int, got []
 // Collectives of all kinds, one after the other, between ranks that pause, give what the order of joins says, with all
 // bits, for any number of ranks and devices. Their counts of parts wrap around.
 func TestCollectives(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 1, 8)
 	for _, devices := range testdevices.Some(2, []int{1, 2, 3}) {
 		t.Run(fmt.Sprintf("devices=%d", devices), func(t *testing.T) {
 			eachLink(t, devices, func(t *testing.T, s *testdevices.Set) {
@@ -243,7 +243,7 @@ type odd struct{ What, Rank int64 }
 
 // Ranks that differ in what they call fail with what they called, and who is missing is named.
 func TestOddCollectives(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 7, 8)
 	cases := []struct {
 		what string
 		is   error

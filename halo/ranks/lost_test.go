@@ -272,6 +272,7 @@ func TestApart(t *testing.T) {
 
 // A process that is stopped or killed while ranks run ends those of all others in time, with an error that names it.
 func TestLostProcess(t *testing.T) {
+	testdevices.InTurn(t, 5, 8)
 	parts := map[string]func(t *testing.T){
 		"stopped, host": onHost(lost(syscall.SIGSTOP)), "stopped, cuda-on-cpu": onCPU(lost(syscall.SIGSTOP)),
 		"killed, host": onHost(lost(syscall.SIGKILL)), "killed, cuda-on-cpu": onCPU(lost(syscall.SIGKILL)),
@@ -321,6 +322,7 @@ func goesOn(t *testing.T, in testmpi.Installation) []string {
 // A rank that waits too long for one of another process ends the run on all, and the next run finds all as it was. What cannot be a
 // world of all processes is refused on all.
 func TestLateProcess(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
 	parts := map[string]func(t *testing.T){"late, host": onHost(late), "late, cuda-on-cpu": onCPU(late), "different": onHost(different)}
 	if inProcess(t, parts) {
 		return

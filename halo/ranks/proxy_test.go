@@ -93,7 +93,7 @@ func openedServed(t *testing.T, s *testdevices.Set, kernel string, limit time.Du
 
 // What was put arrives, though all ranks have ended before: more than the ring of commands holds.
 func TestProxyDoesWhatIsLeft(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 3, 8)
 	eachServed(t, func(t *testing.T, s *testdevices.Set) {
 		const bytes = 8 * 150
 		w := openedServed(t, s, "leave", 0)

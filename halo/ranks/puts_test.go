@@ -139,7 +139,7 @@ func putsOnHost(slots, sources []*streams.Memory, wrong *atomic.Int64) func(r *r
 // Every rank puts bytes of all sizes and alignments to others and itself, near and far, and is told: what comes is
 // what was put, in its place, and nothing else changes. It begins with counts that wrap around.
 func TestPuts(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 6, 8)
 	eachLink(t, 3, func(t *testing.T, s *testdevices.Set) {
 		const slot = 4096
 		for _, kernel := range []string{"puts_by_blocks", "puts_by_warps"} {

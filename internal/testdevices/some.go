@@ -51,12 +51,12 @@ func InTurn(t testing.TB, i, n int) {
 	}
 }
 
-// turnOf returns which of n turns a seed has: the sum of its digits in base n, modulo n. The seeds of a turn have all remainders
-// modulo any number, so that Some and Turn reach all cases of a test that has turns. With seed modulo n they would reach a part.
+// turnOf returns which of n turns a seed has: the seed, its n-th part, and half, a quarter and so on of that, all added, modulo n.
+// The seeds of a turn have all remainders modulo any number, so that Some and Turn reach all cases of a test that has turns. With seed
+// modulo n they would reach a part.
 func turnOf(seed, n int) int {
 	turn := seed
-	for rest := seed; n > 1 && rest >= n; {
-		rest /= n
+	for rest := seed / n; rest > 0; rest /= 2 {
 		turn += rest
 	}
 	return turn % n

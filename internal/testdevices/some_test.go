@@ -5,7 +5,7 @@ import "testing"
 // Each turn comes once in n seeds, and its seeds come to each of any few cases.
 func TestTurns(t *testing.T) {
 	const most = 24 // cases of a part
-	for n := 1; n <= 4; n++ {
+	for n := 1; n <= 8; n++ {
 		for turn := range n {
 			for cases := 1; cases <= most; cases++ {
 				met := map[int]bool{}

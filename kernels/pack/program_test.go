@@ -25,6 +25,6 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 }
 
 func TestWaitsAcquireAndSignalsRelease(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 7, 8)
 	kerneltest.AcquireAndRelease(t, directExchangeProgram())
 }

@@ -112,7 +112,7 @@ func (r *tileRow[T]) check(runs []checkedRun) {
 // Launches take the norms of steps on their way. One whose norms fall to the tolerance, by either norm, ends without a trace, on all devices, at any check of
 // it, also the last, and the steps can be made again; so it does where norms are not finite.
 func TestTilesCheck(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 5, 8)
 	eachGPU(t, 3, func(t *testing.T, set *testdevices.Set) {
 		type box struct {
 			size    domain.Vec
@@ -179,7 +179,7 @@ func TestTilesCheckForNaN(t *testing.T) {
 
 // A tile that is late to read votes finds them, though tiles far away have gone on: those of two GPUs are in a ring, of sixteen.
 func TestTilesReadVotesLate(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 7, 8)
 	set := testdevices.CPU(t, 2)
 	set, err := set.Disturbed(func(d *streams.Device) []string {
 		if d != set.Devices[0] {

@@ -335,7 +335,7 @@ func TestTiles(t *testing.T) {
 
 // So they do where registers hold a part of the tiles, see TestTilings.
 func TestTilesInRegisters(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 1, 8)
 	eachGPU(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if testdevices.OnCPU(set.Devices[0]) { // which have less shared memory
 			for _, c := range testdevices.Some(1, []tileCase{{domain.Vec{65, 67, 26}, 2, kernels.Float64, true}, {domain.Vec{515, 301, 1}, 2, kernels.Float32, true}}) {

@@ -28,7 +28,7 @@ func TestSourcesGiveTheBitsOfTheirTwins(t *testing.T) {
 		case testdevices.OnCPU(device):
 			all = ofEachForm(t, all)
 		case device.GoKernels:
-			all = testdevices.Some(2, all)
+			all = testdevices.Some(1, all)
 		}
 		for i, s := range all {
 			t.Run(fmt.Sprintf("%d/%s", i, s.name()), func(t *testing.T) { checkSample(t, set, s) })
@@ -52,7 +52,7 @@ func ofEachForm(t *testing.T, all []sample) (some []sample) {
 
 // Offsets and components that depend on data, or are beside the footprint, are found without a GPU, whatever the data.
 func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 7, 8)
 	testdevices.Once(t)
 	set := testdevices.Host(t, 1)
 	type change struct{ old, new, says string }
@@ -96,7 +96,7 @@ func TestCheckFindsOffsetsThatAreNoConstants(t *testing.T) {
 
 // A process that has failed is closed without another error.
 func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 1, 8)
 	s := waveSample()
 	s.point.CUDA = strings.Replace(s.point.CUDA, "p.at(u, 1, 0, 0)", "p.at(u, 2, 0, 0)", 1)
 	set := testdevices.Host(t, 1)
@@ -116,6 +116,7 @@ func TestACheckThatFailsSaysWhyOnce(t *testing.T) {
 
 // A twin that panics is an error that names it.
 func TestCheckOfATwinThatPanics(t *testing.T) {
+	testdevices.InTurn(t, 3, 8)
 	set := testdevices.Host(t, 1)
 	s := waveSample()
 	s.point.Go = func(r *Row) { At[float64](r, "u", 2, 0, 0) }

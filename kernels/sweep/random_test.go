@@ -139,7 +139,7 @@ func floats[T Number](v []T) (all []float64) {
 
 // Source and twin of random point functions agree.
 func TestRandomPointFunctions(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 6, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		first := uint64(0)
 		if testdevices.OnCPU(set.Devices[0]) {

@@ -256,7 +256,7 @@ func TestStagesOnCPU(t *testing.T) {
 
 // Source and twin of a point function with sums of all kinds agree with fast sums too.
 func TestFastSumsOfSourceAndTwin(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.Once(t)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s := waveSample()

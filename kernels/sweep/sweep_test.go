@@ -63,7 +63,7 @@ func TestLaunchesTakeWhatWasSet(t *testing.T) {
 
 // Norms and reductions are those over all portions, on every device, whatever they are.
 func TestMeasureOverPortions(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 5, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		s, device := waveSample(), set.Devices[0]
 		owned := domain.Box{Hi: domain.Vec{150, 41, 60}}
@@ -209,7 +209,7 @@ func TestRefusedArrays(t *testing.T) {
 // The compiler's messages name the file and the line of the source, and offsets that the accesses
 // do not have are told apart from other errors.
 func TestErrorsOfSources(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 4, 8)
 	c := testdevices.Compiler(t)
 	for name, one := range map[string]struct {
 		old, new string

@@ -62,7 +62,7 @@ func stagePair(t *testing.T, set *testdevices.Set) (phases [][][]StageRank) {
 // A device whose neighbour makes no stage gives up at its limit and says whom it waited for; so does every
 // later stage, and every later launch of resident steps.
 func TestAStageThatIsWaitedForInVain(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 0, 8)
 	const short = 200 * time.Millisecond
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {

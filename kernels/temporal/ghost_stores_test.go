@@ -18,7 +18,7 @@ import (
 
 // Passes store layers of the last level in the ghosts of neighbours too, and nothing else there.
 func TestPassesStoreGhosts(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		if b.Device.GoKernels {

@@ -17,7 +17,7 @@ import (
 // pass_stars.cu gives the bits of sweeps in shapes that other tests have no room for on the CPU: those that are tried on GPUs, with level 0
 // asked for two planes ahead, and of three steps. Boxes are smaller than a tile, have walls within one, and have many.
 func TestPassesOfLongStars(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		if b.Device.GoKernels {

@@ -21,7 +21,7 @@ import (
 // Passes with norms of their last step, or of all of them, make the bits of others, and their norms have the bits of those of the reference over
 // any box within what is stored, however it is cut.
 func TestPassesTakeNorms(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 5, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(7, 8))
 		b := kerneltest.NewBench(t, set)
@@ -117,7 +117,7 @@ func randomBox(all domain.Box, rng *rand.Rand) (b domain.Box) {
 
 // A thread that finds more than a running sum may have of terms settles them on its way: a long march of a block, of large and small values.
 func TestNormsOfLongMarches(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 6, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		rng := rand.New(rand.NewPCG(9, 10))

@@ -62,26 +62,26 @@ func byKernel(t *testing.T) [][]stencil.Stencil {
 
 // Kernels whose levels are in registers do it where most tiles meet no wall, where tiles are whole and where they are not, between walls and without.
 func TestPassesOverManyTiles(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 4, 8)
 	tryManyTiles(t, Options{})
 }
 
 // They do it between walls that move.
 func TestPassesOverManyTilesBetweenMovingWalls(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 0, 8)
 	tryManyTiles(t, Options{Moving: true})
 }
 
 // They find the norms of their last step.
 func TestPassesOverManyTilesTakeNorms(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 7, 8)
 	tryManyTiles(t, Options{Norms: 1})
 	tryManyTiles(t, Options{Norms: 1, Moving: true})
 }
 
 // They find those of several last steps.
 func TestPassesOverManyTilesTakeNormsOfSeveralSteps(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 6, 8)
 	for i, o := range []Options{{Norms: 2}, {Norms: 3, Moving: true}, {Norms: MostNorms}} {
 		if testdevices.Turn(i, 3, 3) {
 			tryManyTiles(t, o)
@@ -114,7 +114,7 @@ func tryManyTiles(t *testing.T, o Options) {
 
 // Kernels whose warps tell each other where they are do it where all lanes say so. It is for racecheck, see EVERY_LANE of pass_planes.cu.
 func TestPassesByEveryLane(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 5, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		b := kerneltest.NewBench(t, set)
 		if b.Device.GoKernels {

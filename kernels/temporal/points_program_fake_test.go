@@ -27,7 +27,7 @@ func pointPrograms(t *testing.T) (all []kernels.Program) {
 
 // A pass keeps the variables of usual point functions in registers, on each generation of GPUs.
 func TestPassesOfPointFunctionsCompileWithoutSpills(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 3, 8)
 	testdevices.Once(t)
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for i, p := range pointPrograms(t) {

@@ -77,7 +77,7 @@ func TestLayouts(t *testing.T) { kerneltest.CompileAsCPP(t, programs(t, "sm_90")
 
 // No level leaves the registers that it was given. A target whose compiler has no room for a kernel has others of that depth.
 func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)
 	c := kerneltest.Must(nvrtc.Open(testdevices.NVRTC(t)))(t)
 	for k, target := range generations {

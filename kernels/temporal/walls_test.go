@@ -18,7 +18,7 @@ import (
 // Passes between walls that have other values at each level give the bits of sweeps that set them anew: of stencils that lie along the axes, with
 // norms and without.
 func TestPassesBetweenMovingWalls(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		rng := rand.New(rand.NewPCG(11, 12))
 		b := kerneltest.NewBench(t, set)

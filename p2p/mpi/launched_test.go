@@ -44,7 +44,7 @@ func TestPrograms(t *testing.T) {
 // A process that fails, is gone or hangs ends all others in time, which say who it was.
 func TestFailures(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
-		for _, tc := range []struct {
+		for _, tc := range testdevices.Some(3, []struct {
 			program string
 			within  time.Duration
 			words   []string // of rank 0, but of rank 1 where rank 0 is the one
@@ -55,7 +55,7 @@ func TestFailures(t *testing.T) {
 			{"first", 12 * time.Second, []string{"mpi: take the first 2 processes: MPI_Iallgather with all ranks: waited too long for 4s"}},
 			{"apart", 8 * time.Second, []string{"<rank 0 after ", "<rank 1 after ", "<rank 2 after ", "has come for \"a name\"", "for \"end together\"", "all must make the same calls"}},
 			{"hangs", 12 * time.Second, []string{"<rank 0 after ", "mpi: message 5 from rank 2 on host ", "MPI_Irecv from rank 2, tag 1: waited too long for 4s"}},
-		} {
+		}) {
 			t.Run(tc.program, func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: tc.program, Ranks: 3, Limit: 40 * time.Second})
 				r.Fails(t, tc.words...)

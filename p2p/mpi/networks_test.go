@@ -19,7 +19,7 @@ import (
 func TestProgramsOverDeviceMemory(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		gpus := testdevices.Environment(t, 2)
-		for _, ranks := range testdevices.Again(1, testdevices.Some(2, []int{3, 2, 4})) {
+		for _, ranks := range testdevices.Some(1, []int{3, 2, 4}) {
 			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: append(gpus, networkVariable+"=mpi-device")})
 				r.Succeeds(t)
@@ -33,7 +33,7 @@ func TestProgramsOverDeviceMemory(t *testing.T) {
 
 // A rank that does not send ends the others also where MPI is given device memory.
 func TestFailuresOverDeviceMemory(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 5, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		r := in.Run(t, testmpi.Job{Program: "hangs", Ranks: 3, Limit: 40 * time.Second, Env: append(testdevices.Environment(t, 2), networkVariable+"=mpi-device")})
 		r.Fails(t, "mpi: message 5 from rank 2 on host ", "MPI_Irecv from rank 2, tag 1: waited too long for 4s")
@@ -42,7 +42,7 @@ func TestFailuresOverDeviceMemory(t *testing.T) {
 
 // MPI that takes host memory, which that of these GPUs is, is found right where it is not asked what it says.
 func TestProgramsTryDeviceMemory(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 4, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		gpus := testdevices.Environment(t, 2)
 		for _, tc := range []struct {
@@ -90,7 +90,7 @@ func TestLibrariesThatLie(t *testing.T) {
 func TestProgramsOverNCCL(t *testing.T) {
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
-		for _, ranks := range testdevices.Again(1, testdevices.Some(2, []int{2, 3})) {
+		for _, ranks := range testdevices.Some(1, []int{2, 3}) {
 			t.Run(fmt.Sprint(ranks), func(t *testing.T) {
 				r := in.Run(t, testmpi.Job{Program: "messages", Ranks: ranks, Limit: 100 * time.Second, Env: env})
 				r.Succeeds(t)
@@ -108,7 +108,7 @@ func overNCCL(t *testing.T) []string {
 
 // NCCL that is not there, or does wrong, is found out by a trial, after which processes go on.
 func TestProgramsTryNCCL(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 6, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
 		for _, tc := range testdevices.Some(3, []struct{ name, variable, found string }{
@@ -133,7 +133,7 @@ func TestProgramsTryNCCL(t *testing.T) {
 // NCCL that hangs or fails in the middle, a rank that sends nothing and one that is gone end all others in time, which say whom
 // they waited for.
 func TestFailuresOverNCCL(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 3, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		env := overNCCL(t)
 		for _, tc := range testdevices.Some(2, []struct {

@@ -39,7 +39,7 @@ func sortedPrograms(t *testing.T, slow testdevices.Slow) []string {
 // All schemes are tried, over all paths, though it takes longer to compile their kernels one after the other than a
 // search may take; they are compiled side by side, and nothing else is.
 func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 4, 8)
 	const takes = 400 * time.Millisecond
 	s, step, slow := slowSearch(t, takes, "")
 	var tried []string
@@ -75,6 +75,7 @@ func TestAllSchemesAreTriedThoughCompilingIsSlow(t *testing.T) {
 
 // Of a scheme that is named, and of one that is remembered as the fastest, nothing is compiled but its own kernels.
 func TestAheadOfOneScheme(t *testing.T) {
+	testdevices.InTurn(t, 4, 8)
 	for _, one := range []Trial{{Assisted, p2p.Peer, time.Microsecond, 0}, {Resident, p2p.Direct, time.Microsecond, 0}, {Graph, p2p.Direct, time.Microsecond, 0}} {
 		s, step, slow := slowSearch(t, 0, "")
 		plan, err := step.Plan(s.Links, one.Path)

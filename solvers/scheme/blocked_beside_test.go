@@ -12,11 +12,11 @@ import (
 
 // An exchange beside the interior of a pass gives the bits and the norms of one behind the pass, over any path, whichever steps are looked at.
 func TestExchangesBesideTheInterior(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 5, 8)
 	found := AddUntuned(t)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
 		r := rand.New(rand.NewPCG(3, 19))
-		cases := len(testdevices.Again(4, testdevices.Numbers(12)))
+		cases := len(testdevices.Again(3, testdevices.Numbers(12)))
 		if testdevices.OnCPU(set.Devices[0]) {
 			cases = 3 // each compiles several programs
 		}

@@ -270,11 +270,11 @@ func sameRuns(t *testing.T, got, want *checkedRun, o Options) (steps int64) {
 // However steps are divided into passes, a run ends at the step at which one without passes does, with its history and its field, and the next run goes
 // on from there: whichever level of a pass the tolerance falls to, or the last step, or an interval.
 func TestRunsEndWithinPasses(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 1, 8)
 	r := rand.New(rand.NewPCG(11, 3))
 	again := addAnyCosts(t, r)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
-		cases, tries := len(testdevices.Again(4, testdevices.Some(8, testdevices.Numbers(14)))), 14
+		cases, tries := len(testdevices.Again(2, testdevices.Some(8, testdevices.Numbers(14)))), 14
 		if testdevices.OnCPU(set.Devices[0]) {
 			if cases, tries = 1, 6; testdevices.Long() { // each compiles a dozen programs
 				cases = 8
@@ -325,7 +325,7 @@ func TestDivergenceWithinPasses(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 8))
 	again := addAnyCosts(t, r)
 	set := testdevices.Host(t, 3)
-	for i := 0; i < len(testdevices.Again(4, testdevices.Numbers(14))); {
+	for i := 0; i < len(testdevices.Again(2, testdevices.Numbers(14))); {
 		c := newCheckedCase(t, r, 3, math.Pow(10, 2+30*r.Float64()))
 		plain, ok := c.ready(t, set, TwoStream)
 		if !ok {

@@ -154,7 +154,7 @@ func noKernel(boundary.Slab) (*streams.Kernel, error) { return nil, nil }
 
 // A dry run of passes of a point function counts what they hold beside the variables, byte for byte, and all of it is freed.
 func TestADryRunCountsPassesOfPoints(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 1, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		step, u, c := passStep(t, set, 2, [3]bool{})
 		plan, err := step.Plan(set.Links, p2p.Staged)

@@ -12,7 +12,7 @@ import (
 // Passes that store into the ghosts of neighbours give the bits and the norms of exchanges behind passes, whichever steps are looked at, while the first
 // GPU pauses at random.
 func TestPassesThatStoreGhosts(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 2, 8)
 	found := AddUntuned(t)
 	testdevices.EachKernel(t, 3, func(t *testing.T, set *testdevices.Set) {
 		if set.Devices[0].GoKernels || len(set.Devices) < 2 {

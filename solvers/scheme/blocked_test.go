@@ -14,11 +14,11 @@ import (
 // Scheme blocked gives the bits of plain loops: of one stage that reads some variables around points and steps them all, with coefficients, in
 // groups over several devices and in passes of any length on one. Passes are taken wherever there are some, as if all were faster than sweeps.
 func TestPassesOfStagesGiveOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 6, 8)
 	scheme.AddUntuned(t)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
 		const steps = 11
-		seeds, made := len(testdevices.Again(8, testdevices.Numbers(24))), 0
+		seeds, made := len(testdevices.Again(4, testdevices.Numbers(24))), 0
 		if testdevices.OnCPU(set.Devices[0]) {
 			seeds = 3 // each program takes seconds to compile
 		}

@@ -17,7 +17,7 @@ import (
 // Reductions and norms of any step of a group are of owned points, each once, whatever ghosts are swept. Fused sweeps both at once,
 // and refuses reductions.
 func TestReductionsOfGroups(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 7, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
 		if len(set.Devices) < 2 {
 			t.Skip("SKIPPED: one GPU has no neighbour")

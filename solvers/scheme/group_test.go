@@ -14,7 +14,7 @@ import (
 // Steps of any stages, with several of them between two exchanges, give the bits of plain loops on one array, by every
 // scheme that makes groups, path and cut.
 func TestGroupsGiveOneAnswer(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 3, 8)
 	t.Run("stages=kernels", func(t *testing.T) { eachRandomGroup(t, testdevices.Host(t, 4), false) })
 	t.Run("stages=points", func(t *testing.T) {
 		testdevices.Each(t, 4, func(t *testing.T, set *testdevices.Set) { eachRandomGroup(t, set, true) })
@@ -24,7 +24,7 @@ func TestGroupsGiveOneAnswer(t *testing.T) {
 func eachRandomGroup(t *testing.T, set *testdevices.Set, points bool) {
 	const steps = 7
 	made := map[scheme.Scheme]int{}
-	seeds := testdevices.Again(8, testdevices.Some(14, testdevices.Numbers(40)))
+	seeds := testdevices.Again(5, testdevices.Some(14, testdevices.Numbers(40)))
 	for _, seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		s := newRandomStep(t, r)

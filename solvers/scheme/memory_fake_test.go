@@ -44,6 +44,7 @@ func fakeSession(t *testing.T, free int64) (*halo.Session, *Step, *cudafake.Fake
 // What New makes beside the variables is counted before any of it is made: it is refused where one byte is missing
 // on a device, and made where none is.
 func TestNewRefusesWhatDoesNotFit(t *testing.T) {
+	testdevices.InTurn(t, 0, 8)
 	o := Options{Scheme: Assisted, Path: p2p.Peer, Limit: testLimit}
 	session, step, _ := fakeSession(t, 1<<30)
 	plan, err := step.Plan(session.Links, o.Path)
@@ -87,7 +88,7 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 // Trials step copies of the variables only where there is memory for these, and only schemes for which there is
 // memory too.
 func TestTrialsLookAtWhatIsFree(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 6, 8)
 	testdevices.Once(t)
 	t.Setenv("HALOX_CACHE", t.TempDir())
 	_, step, _ := fakeSession(t, 1<<30)

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // Steps of any stages over several processes give the values of plain loops on one array, and reductions the same numbers.
 func TestStagesOfProcesses(t *testing.T) {
-	testdevices.InTurn(t, 2, 4)
+	testdevices.InTurn(t, 3, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for program, ranks := range map[string][]int{"stages": {3, 2}, "reductions": {2}, "beside": {2, 3}, "auto": {2, 3}, "one errs": {3}, "one fails": {2}} {
 			for _, n := range testdevices.Some(1, ranks) {

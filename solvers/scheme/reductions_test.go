@@ -42,11 +42,11 @@ func countingPoint() *sweep.Point {
 
 // Every scheme but ranks, which refuses them, takes the reductions of point functions, at every step that is looked at.
 func TestReductionsOfEveryScheme(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 7, 8)
 	every := func(t *testing.T, set *testdevices.Set) {
 		for i, name := range All() {
 			for j, measured := range []bool{false, true} {
-				if !testdevices.Turn(i+j, 2, 2) {
+				if !testdevices.Turn(i+j, 2, 4) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/measured=%t", name, measured), func(t *testing.T) {

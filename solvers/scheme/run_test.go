@@ -93,7 +93,7 @@ func TestADyingDeviceEndsTheRun(t *testing.T) {
 // A device that hangs ends the run within the limit, and is named.
 func TestAHangingDeviceEndsTheRun(t *testing.T) {
 	const late = 5000 // launches: rounds are long by then
-	for _, name := range threaded {
+	for _, name := range testdevices.Again(1, testdevices.Some(2, threaded)) {
 		t.Run(string(name), func(t *testing.T) {
 			var launches atomic.Int64
 			hangs, release := make(chan time.Time, 1), make(chan struct{})
@@ -196,7 +196,7 @@ func TestSchemesSayWhatDoesNotSuit(t *testing.T) {
 func TestRunsLeaveNothing(t *testing.T) {
 	x := newRunner(t, testdevices.Host(t, 2), 2, func(int) {})
 	before := len(x.resources)
-	for range 20 {
+	for range testdevices.Again(5, testdevices.Numbers(20)) {
 		if _, err := x.Run(t.Context(), Options{Scheme: Assisted, Steps: 2}); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestLitmus(t *testing.T) {
 // ranks, devices and the first wrong byte, or a rank that waited in vain: the one that was not told, or another that
 // waits for it.
 func TestFaultsAreFound(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 7, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		if len(s.Devices) < 2 {
 			t.Skip("SKIPPED: needs two devices")
@@ -153,7 +153,7 @@ func TestSoak(t *testing.T) {
 
 // The kernels compile for GPUs, with the checks that the tests ask for and without.
 func TestKernelsCompile(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 6, 8)
 	for _, defines := range testdevices.Some(1, [][]string{{"RANK_CHECKS"}, nil}) {
 		testdevices.Compile(t, kernels.Source{Name: "litmus.cu", Text: source, Defines: defines})
 	}

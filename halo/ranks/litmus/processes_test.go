@@ -104,7 +104,7 @@ func faultsAreFound(t Tests, devices []*streams.Device) error {
 
 // All litmus tests hold among the devices of several processes, and find faults there.
 func TestProcesses(t *testing.T) {
-	testdevices.InTurn(t, 0, 4)
+	testdevices.InTurn(t, 1, 8)
 	testmpi.Each(t, func(t *testing.T, in testmpi.Installation) {
 		for program, ranks := range map[string][]int{"litmus": {2, 4}, "faults": {4, 2}} {
 			for _, n := range testdevices.Some(1, ranks) {

@@ -18,7 +18,7 @@ import (
 
 // Every kernel has a twin, and a lap of either is timed.
 func TestLaps(t *testing.T) {
-	testdevices.InTurn(t, 3, 4)
+	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
 		o := &Options{What: Whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
 		if err := o.Check(); err != nil {
@@ -73,7 +73,7 @@ func TestOptions(t *testing.T) {
 
 // The kernels compile for every generation of GPUs.
 func TestSource(t *testing.T) {
-	testdevices.InTurn(t, 1, 4)
+	testdevices.InTurn(t, 3, 8)
 	if unsafe.Sizeof(lap{}) != 56 {
 		t.Error("struct Lap has another size")
 	}
