@@ -25,7 +25,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 			kinds string
 			cuts  []domain.Vec
 		}
-		cases := testdevices.Again(2, testdevices.Some(4, []counted{
+		cases := testdevices.Again(1, testdevices.Some(4, []counted{
 			{[]int{17, 12, 11}, kernels.Float64, "dnddpp", []domain.Vec{{1, 1, 1}, {1, 2, 2}}},
 			{[]int{12, 9, 17}, kernels.Float32, "ntdnpp", []domain.Vec{{1, 1, 3}}},
 			{[]int{23, 19}, kernels.Float64, "ddpp", []domain.Vec{{2, 2, 1}}},
@@ -49,7 +49,7 @@ func TestADryRunCountsWhatARunHolds(t *testing.T) {
 func TestADryRunCountsWideStencils(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, set *testdevices.Set) {
-		kinds := testdevices.Again(2, testdevices.Some(4, stencil.Kinds(3)))
+		kinds := testdevices.Again(1, testdevices.Some(4, stencil.Kinds(3)))
 		for i, k := range kinds {
 			p := of(t, problem(t, []int{13, 14, 15}, kernels.Float64, "ddddpp"), k)
 			for j, h := range ways() {

@@ -206,7 +206,7 @@ func TestGroupsEndAtAnyStep(t *testing.T) {
 func TestADryRunCountsGroups(t *testing.T) {
 	testdevices.InTurn(t, 4, 8)
 	testdevices.EachKernel(t, 4, func(t *testing.T, set *testdevices.Set) {
-		for _, h := range testdevices.Again(3, testdevices.Some(4, inGroups())) {
+		for _, h := range testdevices.Again(2, testdevices.Some(4, inGroups())) {
 			steps := 4
 			if h.parts = (domain.Vec{1, 2, 2}); h.scheme == Resident {
 				steps = 2 // for which GPUs that the CPU plays have the shared memory
@@ -231,7 +231,7 @@ func TestGroupsOfALargeGrid(t *testing.T) {
 		}
 		const steps = 21
 		plain, want := solve(t, set, p, how{scheme: TwoStream, order: LeftRight, path: p2p.Staged, parts: parts}, Options{Steps: steps, CheckEvery: 10})
-		for i, h := range testdevices.Again(3, testdevices.Some(6, inGroups())) {
+		for i, h := range testdevices.Again(2, testdevices.Some(6, inGroups())) {
 			if h.parts = parts; unsuited(h.scheme, p) {
 				continue
 			}
@@ -253,7 +253,7 @@ func TestPassesGiveOneAnswer(t *testing.T) {
 	testdevices.InTurn(t, 7, 8)
 	testdevices.EachKernel(t, 1, func(t *testing.T, set *testdevices.Set) {
 		r := rand.New(rand.NewPCG(5, 9+uint64(testdevices.Seed())))
-		cases := len(testdevices.Again(8, testdevices.Some(16, testdevices.Numbers(40))))
+		cases := len(testdevices.Again(4, testdevices.Some(16, testdevices.Numbers(40))))
 		if testdevices.OnCPU(set.Devices[0]) { // which compiles a program or two for each
 			cases = len(testdevices.Some(3, testdevices.Numbers(12)))
 		}

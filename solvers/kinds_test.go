@@ -98,7 +98,7 @@ func TestKindsConverge(t *testing.T) {
 	overGPUsToo(t, func(t *testing.T, set *testdevices.Set, h how) {
 		for dims, all := range map[int][]string{2: {"dddd", "nnnn", "ndnd", "dndn", "pppp", "nndd", "ddpp"}, 3: {"dddddd", "nnnnnn", "dndndn", "ppddnn"}} {
 			for _, k := range stencil.Kinds(dims) {
-				for _, mix := range testdevices.Again(2, testdevices.Some(4, all)) {
+				for _, mix := range testdevices.Again(1, testdevices.Some(4, all)) {
 					t.Run(fmt.Sprintf("dims=%d/%v/%s", dims, k, mix), func(t *testing.T) {
 						coarse, fine := modeError(t, set, h, k, mix, 1), modeError(t, set, h, k, mix, 2)
 						if order := math.Log(coarse/fine) / math.Log(3); math.Abs(order-orderOf(k)) > 0.1 {
@@ -118,7 +118,7 @@ func TestLinearFieldsStay(t *testing.T) {
 	set := testdevices.Host(t, 4)
 	for dims, parts := range map[int]domain.Vec{2: {2, 2, 1}, 3: {1, 2, 2}} {
 		for _, k := range stencil.Kinds(dims) {
-			for _, mix := range testdevices.Again(5, testdevices.Some(10, mixes(dims))) {
+			for _, mix := range testdevices.Again(2, testdevices.Some(10, mixes(dims))) {
 				linear := "1"
 				for a := range dims {
 					if mix[2*a:][:2] == "dd" {

@@ -50,7 +50,7 @@ func TestSignalsAtAnyMoment(t *testing.T) {
 		"links":     {"bench", "links", "--backend", "host", "--budget", "1h"},
 		"packing":   {"bench", "pack", "--backend", "host"},
 	}
-	for _, name := range testdevices.Some(3, slices.Sorted(maps.Keys(all))) {
+	for _, name := range testdevices.Again(2, testdevices.Some(3, slices.Sorted(maps.Keys(all)))) {
 		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 			if s != syscall.SIGTERM && name != "filling" && name != "stepping" {
 				continue

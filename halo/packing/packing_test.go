@@ -126,7 +126,7 @@ func TestEnginesAgreeWithTheTypeMap(t *testing.T) {
 		if testing.Short() {
 			cases = 300
 		}
-		for _, seed := range testdevices.Again(200, testdevices.Some(400, testdevices.Numbers(int(cases)))) {
+		for _, seed := range testdevices.Again(100, testdevices.Some(400, testdevices.Numbers(int(cases)))) {
 			random := typetest.Seeded(uint64(seed))
 			typ := random.Type(t, 4)
 			s := newSent(t, typ, random(1, 4), int64([]int{0, 1, 4, 8}[random(0, 3)]))
@@ -175,7 +175,7 @@ func TestEnginesDoTheWorkloads(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, set *testdevices.Set) {
 		most := maxOf(set) // larger ones have the same shape
 		b := newEngineBench(t, set, packing.Options{})
-		for _, w := range testdevices.Again(20, testdevices.Some(40, must(workloads.All())(t))) {
+		for _, w := range testdevices.Again(10, testdevices.Some(40, must(workloads.All())(t))) {
 			if w.Bytes > most || w.Send.Array > 16*most {
 				continue
 			}

@@ -162,7 +162,7 @@ func TestTreeOfWorkloads(t *testing.T) {
 	testdevices.Each(t, 1, func(t *testing.T, s *testdevices.Set) {
 		b := newTreeBench(t, s)
 		checked := 0
-		for _, w := range testdevices.Again(20, testdevices.Some(40, must(workloads.All())(t))) {
+		for _, w := range testdevices.Again(10, testdevices.Some(40, must(workloads.All())(t))) {
 			for _, side := range []workloads.Side{w.Send, w.Recv} {
 				if w.Bytes > most || side.Type.TrueExtent() > 8*most {
 					continue
@@ -182,7 +182,7 @@ const mapMax = 1 << 15
 func TestTreeMapsOfWorkloads(t *testing.T) {
 	s := testdevices.Host(t, 1)
 	copier := must(pack.NewTreePacker(s.Compiler, s.Devices[0]))(t)
-	for i, w := range testdevices.Again(20, testdevices.Some(40, must(workloads.All())(t))) {
+	for i, w := range testdevices.Again(10, testdevices.Some(40, must(workloads.All())(t))) {
 		for _, o := range []packing.TreeOptions{{}, {Primitive: true}} {
 			side := []workloads.Side{w.Send, w.Recv}[i%2]
 			tree := must(packing.Serialise(side.Type, side.Count, o))(t)

@@ -75,7 +75,7 @@ func ways(links *p2p.Links, from, to *streams.Device) []packing.TransferOptions 
 func TestTransfersOfWorkloads(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		most, p := maxOf(set)/2, newPair(t, set)
-		for _, w := range testdevices.Again(20, testdevices.Some(40, must(workloads.All())(t))) {
+		for _, w := range testdevices.Again(10, testdevices.Some(40, must(workloads.All())(t))) {
 			if w.Bytes > most || w.Send.Array > 16*most || w.Recv.Array > 16*most {
 				continue
 			}
@@ -106,7 +106,7 @@ func scattered(s typetest.Source, t testing.TB, n int) workloads.Side {
 func TestTransfersBetweenLayouts(t *testing.T) {
 	testdevices.Each(t, 2, func(t *testing.T, set *testdevices.Set) {
 		p := newPair(t, set)
-		for _, seed := range testdevices.Again(10, testdevices.Some(20, testdevices.Numbers(40))) {
+		for _, seed := range testdevices.Again(5, testdevices.Some(20, testdevices.Numbers(40))) {
 			random := typetest.Seeded(uint64(seed))
 			n := random(1, 6000)
 			from, to := scattered(random, t, n), scattered(random, t, n)
