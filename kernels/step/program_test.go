@@ -113,6 +113,7 @@ func TestEveryProgramCompilesWithoutSpills(t *testing.T) {
 // The kernels of steps read nothing by the read-only path, which may keep what others have
 // changed since.
 func TestStepsReadWhatOthersWrite(t *testing.T) {
+	testdevices.InTurn(t, 3, 4)
 	testdevices.Once(t)
 	c := testdevices.CachingCompiler(t)
 	for i, p := range compiled() {

@@ -67,7 +67,7 @@ func withFastSums(all []sample) (fast []sample) {
 // Every sample and every linear stencil compiles for each generation of GPUs and keeps its
 // variables in registers; for one of them with fast sums too, whose kernels have fewer registers.
 func TestPointFunctionsCompileWithoutSpills(t *testing.T) {
-	testdevices.InTurn(t, 0, 2)
+	testdevices.InTurn(t, 2, 4)
 	c := findNVRTC(t)
 	check := func(s sample, archs ...string) {
 		n := must(newPlan(s.point, s.accesses))(t)

@@ -25,7 +25,7 @@ func stepPrograms(t *testing.T, s sample) []kernels.Program {
 // those of sweeps do. Steps wait for other GPUs by acquires and signal by releases, and by no fence for other
 // GPUs, which would cost more.
 func TestStepsReadWhatOthersWrite(t *testing.T) {
-	testdevices.InTurn(t, 1, 2)
+	testdevices.InTurn(t, 0, 8)
 	testdevices.Once(t)
 	c := testdevices.CachingCompiler(t)
 	for i, s := range append(samples(), linearSamples(t)...) {
