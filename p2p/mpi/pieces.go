@@ -27,6 +27,7 @@ type slot struct {
 }
 
 const (
+	mostSent   = 2 // that MPI has at a time: the handshake of one goes on while it carries the one before
 	mostSlots  = 3
 	leastPiece = 512 << 10
 	fairPiece  = 1 << 20

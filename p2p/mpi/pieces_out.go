@@ -11,9 +11,6 @@ type outPieces struct {
 	began time.Time // when MPI got the first piece of the turn
 }
 
-// mostSent is how many pieces MPI has at a time: the handshake of one goes on while it carries the one before.
-const mostSent = 2
-
 // carry sends all pieces: while MPI has some, the next is copied. It ends when MPI is done with them, or before where the next turn is asked
 // for: the waits of that one go on with what is left.
 func (p *outPieces) carry() error {
