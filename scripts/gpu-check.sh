@@ -105,6 +105,7 @@ check() {
 	shift
 	log=$out/$name.log
 	if limited "${LIMIT:-120}" "$@" >"$log" 2>&1; then
+		! grep -q 'testing: warning: no tests to run' "$log" || { failed=1 && echo "FAIL  $name: there is no such test" && return; }
 		echo "ok    $name $(grep -c '^ *--- PASS' "$log") passed, $(grep -c '^ *--- SKIP' "$log") skipped"
 	else
 		echo "FAIL  $name (exit $?)"
