@@ -21,7 +21,7 @@ func Data[T any](r *Rank) *T { return r.state.data[r.device].(*T) }
 
 // CreateWindow makes a window of the memory that each rank of the communicator gives, which may be of any size, also
 // 0, and overlap those of other ranks. All ranks of the communicator call it. The window does not exist where
-// the communicator has MaxWindows already.
+// the communicator has MaxWindows already, or the run has failed.
 func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	place := 0
 	for r.windows[c]>>place&1 == 1 {
@@ -36,7 +36,9 @@ func (r *Rank) CreateWindow(c Comm, memory []byte) Window {
 	if r.state.remote != nil && c == All {
 		r.tellAll(letter{what: letterWindow, from: int64(r.Index(All)), slot: int64(w.slot), n: int64(len(memory))})
 	}
-	r.Barrier(c)
+	if !r.Barrier(c) {
+		return Window{-1, c}
+	}
 	return w
 }
 

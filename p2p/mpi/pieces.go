@@ -27,10 +27,10 @@ type slot struct {
 }
 
 const (
-	mostSent   = 2 // that MPI has at a time: the handshake of one goes on while it carries the one before
+	mostSent   = 2 // pieces that MPI has at a time: the handshake of one goes on while it carries the one before
 	mostSlots  = 3
-	leastPiece = 512 << 10
-	fairPiece  = 1 << 20
+	leastPiece = 512 << 10 // bytes; a shorter one costs more than its copy hides
+	fairPiece  = 1 << 20   // bytes; to copy as many takes as long as a piece costs, see pieceSize
 )
 
 // newPieces makes the buffers.
@@ -47,9 +47,9 @@ func newPieces(m *message) (p *pieces, err error) {
 	return p, nil
 }
 
-// pieceSize returns how many bytes of a message go at once, at most so many: all pieces are alike but the last, which may be shorter. The copies of the
-// first piece at the sender and of the last at the receiver hide behind nothing, and each piece costs handshakes and calls of the driver, as long as a
-// copy of about a MiB. The sum of both is least where pieces grow as the root of the message.
+// pieceSize returns the bytes of a piece, at most so many; the last of a message may be shorter. Nothing hides the copy of the first piece at the sender
+// and that of the last at the receiver, so pieces are to be short. Each piece costs handshakes and calls of the driver, so there are to be few. The sum
+// of both is least for pieces as long as the root of the message times fairPiece.
 func pieceSize(length, most int64) int64 {
 	size := min(length, most, max(leastPiece, int64(math.Sqrt(float64(length)*fairPiece))))
 	return ceilDiv(length, ceilDiv(length, size))

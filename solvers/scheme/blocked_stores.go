@@ -78,9 +78,9 @@ func (b *blocked) ghostStores(d *subdomain, slot int) (all []temporal.GhostStore
 	return all, 0 < len(all) && len(all) <= 2
 }
 
-// storeGroup makes the last pass of a group, after step n, by a launch that stores what neighbours need. It waits first until these have read their
-// ghosts, unless the passes of all subdomains stored and this one and the one before were whole groups: then neighbours have read those of this field
-// before they said that they had stored into the other one.
+// storeGroup makes the last pass of a group, after step n, by a launch that stores what neighbours need. It first waits until these have read the ghosts
+// that it stores. That wait is left out where whole says that this group and the one before are one pass each, and all subdomains store: neighbours read
+// those ghosts before they ended the exchange of the group before.
 func (b *blocked) storeGroup(p *blockedPart, l Launch, slot int, n, last int64, whole bool) error {
 	x := b.exchanges[b.slotPhase(1-slot)][0]
 	if !whole || !b.allStore {
