@@ -539,13 +539,16 @@ sweep() {
 
 # Ranks on the device, with a plot for each thing that is measured; and what NVSHMEM takes on two GPUs of this host.
 ranks() {
-	local what
+	local what compute
 	mkdir -p "$records"
 	timed ranks 400 "$bundle/halox" bench ranks --record "$records/ranks.json"
-	for what in "put and notify" packet "one way" overlap broadcast reduce allreduce channel "channel one way" \
+	for what in "put and notify" packet "one way" broadcast reduce allreduce channel "channel one way" \
 		"put and notify by proxy" "one way by proxy"; do
 		grep -q "^$what  " "$out/ranks.log" || continue # two GPUs are needed for some
 		timed "plot-${what// /-}" 20 "$bundle/halox" plot "$records/ranks.json" --kind ranks --where "what=$what" -o "$records/ranks-${what// /-}.png"
+	done
+	for compute in newton copy; do
+		timed "plot-overlap-$compute" 20 "$bundle/halox" plot "$records/ranks.json" --kind overlap --where what=overlap --where "computing=$compute" -o "$records/ranks-overlap-$compute.png"
 	done
 	cat "$out/ranks.log"
 	applications

@@ -26,8 +26,9 @@ func newBenchRanksCommand() *cobra.Command {
   barrier      of all ranks of one device, and of two
   overlap      rounds in which each rank computes, exchanges a message with a rank of the other
                device, and does both: the hidden share is what the sum of the first two
-               exceeds the third by, over the lesser of them. With --apart 1 the ranks of a
-               multiprocessor begin a share of a round apart
+               exceeds the third by, over the lesser of them. With --compute newton a rank
+               iterates for square roots, and with copy it copies memory of its own. With
+               --apart 1 the ranks of a multiprocessor begin a share of a round apart
   collectives  broadcast, reduce and allreduce of --vectors by all ranks of one device and of
                all devices, one call after the other, the first and the last rank as roots
   channels     messages of --bytes, up to 4 KiB, of a channel to and fro, and one after the
@@ -61,6 +62,7 @@ on from there.`,
 	f.StringSliceVar(&bytes, "bytes", []string{"8", "1KiB", "16KiB", "64KiB", "1MiB"}, "bytes of messages to and fro")
 	f.StringSliceVar(&messages, "messages", []string{"8", "4KiB", "16KiB", "64KiB"}, "bytes of messages of all ranks at once")
 	f.StringSliceVar(&vectors, "vectors", []string{"8", "1KiB", "64KiB"}, "bytes of vectors of collectives, in doubles")
+	f.StringSliceVar(&o.Compute, "compute", ranks.Computes(), "overlap: what a rank computes: "+strings.Join(ranks.Computes(), ", "))
 	f.IntSliceVar(&o.Apart, "apart", []int{0, 1}, "overlap: whether ranks of one multiprocessor begin together, 0, or apart, 1")
 	f.IntSliceVar(&o.PerMultiprocessor, "per-multiprocessor", []int{1, 2, 4, 8}, "ranks on each multiprocessor")
 	f.IntVar(&o.Threads, "threads", 128, "threads of a rank")

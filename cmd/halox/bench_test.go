@@ -125,13 +125,19 @@ func TestBenchRecordIsJSON(t *testing.T) {
 	}
 }
 
-// A number of threads that no rank can have is refused before a record is touched.
+// A number of threads that no rank can have, and what no rank can compute, are refused before a record is touched.
 func TestBenchRanksRefuses(t *testing.T) {
 	file := write(t, "r.json", "an older record")
 	for _, threads := range []string{"0", "33", "100000", "-32"} {
 		code, out, errs := cli("bench", "ranks", "--backend", "host", "--record", file, "--threads", threads)
 		if code != exitFailed || !strings.Contains(errs, "--threads "+threads+": want a multiple of 32 up to 1024") || out != "" {
 			t.Errorf("%s: exit %d, %q, %q", threads, code, errs, out)
+		}
+	}
+	for compute, says := range map[string]string{"sums": `--compute: there is no "sums": take newton, copy`, "newton,Copy": `--compute: there is no "Copy"`, "": "--compute names none"} {
+		code, out, errs := cli("bench", "ranks", "--backend", "host", "--record", file, "--compute", compute)
+		if code != exitFailed || !strings.Contains(errs, says) || out != "" {
+			t.Errorf("%q: exit %d, %q, %q", compute, code, errs, out)
 		}
 	}
 	if text := content(t, file); string(text) != "an older record" {

@@ -73,7 +73,10 @@ func kinds() []kind {
 		x: []string{"what", "path", "scheme"}, y: []results.Metric{results.Latency, results.Time}, by: append([]string{"path", "link"}, machine...),
 	}, {
 		name: "ranks", about: "bench ranks: latency, rate or hidden share over bytes", title: "Ranks", of: results.KindRanks,
-		x: []string{"bytes", "per_multiprocessor"}, y: []results.Metric{results.Latency, results.Rate, results.Hidden}, by: []string{"what", "devices", "ranks", "per_multiprocessor", "apart"},
+		x: []string{"bytes", "per_multiprocessor"}, y: []results.Metric{results.Latency, results.Rate, results.Hidden}, by: []string{"what", "devices", "ranks", "per_multiprocessor", "computing", "apart"},
+	}, {
+		name: "overlap", about: "bench ranks --what overlap: hidden share over ranks a multiprocessor, by what all of one compute and exchange", title: "Hidden share", of: results.KindRanks,
+		x: []string{"per_multiprocessor"}, y: []results.Metric{results.Hidden}, by: []string{"computing", "multiprocessor_bytes", "multiprocessor_work", "apart"}, linearY: true,
 	}, {
 		name: "schemes", about: "GFLOP/s, or updates a second, over size, by scheme and path", title: "Schemes", of: results.KindSchemes,
 		x: []string{"points", "grid"}, y: []results.Metric{results.GFLOPS, results.Updates, results.Step}, by: append(scheme, "devices", "precision", "stencil", "norms", "sums"), linearY: true,

@@ -1,14 +1,8 @@
 // What ranks are timed at. A lap is so many rounds of one of these.
+#include "lap.cuh"
 #include "ranks.cuh"
 
 using namespace ranks;
-
-struct Lap {
-	char *memory; // of this device: four areas of bytes for each rank, where messages come from and where they go
-	i64 bytes, rounds, comm, work;
-	i64 first; // packets have greater numbers
-	i64 apart; // ranks of a multiprocessor that begin apart: how many share one; 0: all begin together
-};
 
 // A message to and fro between ranks 0 and 1, or a notification where it has no bytes.
 extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
@@ -16,7 +10,7 @@ extern "C" __global__ void ping_pong(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	const Lap lap = rank.data<Lap>();
 	const int me = rank.index();
-	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.area_of(rank.index(DEVICE));
 	const Window w = rank.create_window(WORLD, mine, lap.bytes);
 	rank.start_timer();
 	for (i64 i = 0; i < lap.rounds && me < 2; i++)
@@ -38,7 +32,7 @@ extern "C" __global__ void packets(const __grid_constant__ World world) {
 	Rank rank(world, state);
 	const Lap lap = rank.data<Lap>();
 	const int me = rank.index();
-	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.area_of(rank.index(DEVICE));
 	const Window w = rank.create_window(WORLD, mine, 2 * lap.bytes);
 	rank.start_timer();
 	for (i64 i = 1; i <= lap.rounds && me < 2; i++)
@@ -59,7 +53,7 @@ extern "C" __global__ void one_way(const __grid_constant__ World world) {
 	const Lap lap = rank.data<Lap>();
 	const int me = rank.index(), n = rank.size(DEVICE);
 	const bool far = rank.size() > n;
-	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.area_of(rank.index(DEVICE));
 	const Window w = rank.create_window(WORLD, mine, lap.bytes);
 	rank.start_timer();
 	rank.barrier(WORLD);
@@ -90,7 +84,7 @@ extern "C" __global__ void collectives(const __grid_constant__ World world) {
 	__shared__ State state;
 	Rank rank(world, state);
 	const Lap &lap = rank.data<Lap>();
-	double *const to = (double *)(lap.memory + 4 * lap.bytes * rank.index(DEVICE)), *const from = to + lap.bytes / 8;
+	double *const to = (double *)(lap.area_of(rank.index(DEVICE))), *const from = to + lap.bytes / 8;
 	const i64 n = lap.bytes / 8;
 	for (i64 i = threadIdx.x; i < n; i += blockDim.x) from[i] = to[i] = rank.index() + (double)i;
 	rank.start_timer();
@@ -113,7 +107,7 @@ extern "C" __global__ void channel_ping_pong(const __grid_constant__ World world
 	Rank rank(world, state);
 	const Lap &lap = rank.data<Lap>();
 	const int me = rank.index();
-	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.area_of(rank.index(DEVICE));
 	rank.start_timer();
 	for (i64 i = 0; i < lap.rounds && me < 2; i++)
 		for (int turn = 0; turn < 2; turn++)
@@ -128,46 +122,12 @@ extern "C" __global__ void channel_one_way(const __grid_constant__ World world) 
 	Rank rank(world, state);
 	const Lap &lap = rank.data<Lap>();
 	const int me = rank.index();
-	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
+	char *const mine = lap.area_of(rank.index(DEVICE));
 	rank.start_timer();
 	rank.barrier(WORLD);
 	for (i64 i = 0; i < lap.rounds && me < 2; i++)
 		if (me == 0 ? !rank.send(Channel{0}, lap.bytes, mine + lap.bytes) : rank.receive(Channel{0}, mine) < 0) break;
 	rank.barrier(WORLD);
 	rank.stop_timer();
-	rank.finish();
-}
-
-// What a rank does by itself in a round of overlap: Newton's iteration for a square root.
-__device__ double newton(double x, i64 work) {
-	const double of = 2.0 + threadIdx.x;
-	for (i64 i = 0; i < work; i++) x = 0.5 * (x + of / x);
-	return x;
-}
-
-// Each rank computes, if there is work, and exchanges a message with a rank of the other device, if it has bytes, as
-// Gysi, Bär and Hoefler 2016 measure overlap: while one waits others of its multiprocessor compute.
-extern "C" __global__ void overlap(const __grid_constant__ World world) {
-	__shared__ State state;
-	Rank rank(world, state);
-	const Lap lap = rank.data<Lap>();
-	const int other = (rank.index() + rank.size() / 2) % rank.size();
-	char *const mine = lap.memory + 4 * lap.bytes * rank.index(DEVICE);
-	const Window w = rank.create_window(WORLD, mine, lap.bytes);
-	double x = 1.0 + threadIdx.x;
-	rank.start_timer();
-	rank.barrier(WORLD);
-	// Blocks are dealt to multiprocessors in turns: those that share one are as many apart as there are multiprocessors. Each
-	// begins a share of a round's work later than the one before, so that one computes while another sends.
-	if (lap.apart > 1) x = newton(x, lap.work * (rank.index(DEVICE) * lap.apart / rank.size(DEVICE)) / lap.apart);
-	for (i64 i = 0; i < lap.rounds; i++) {
-		if (lap.work > 0) x = newton(x, lap.work);
-		if (lap.bytes == 0) continue;
-		rank.put_notify(w, other, 0, lap.bytes, mine + lap.bytes, 0);
-		if (!rank.wait_notifications(0, 1)) break;
-	}
-	rank.stop_timer();
-	if (x < 0) rank.notify(0, WORLD, 1); // never: so that x is computed
-	rank.free_window(w);
 	rank.finish();
 }

@@ -60,7 +60,10 @@ func (m measurement) task() bench.Task {
 
 // threads of a rank: fewer where many ranks share a multiprocessor, whose registers would not do for more.
 func (m measurement) threads() int {
-	const most = 512 // on a multiprocessor
+	most := 512 // on a multiprocessor
+	if m.what == overlaps {
+		most = 1024 // see OVERLAP_BOUNDS of overlap.cu
+	}
 	each := m.ranks.PerMultiprocessor
 	if each == 0 {
 		return m.options.Threads
@@ -94,7 +97,7 @@ func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) 
 		}
 	}
 	for i, d := range devices {
-		if memory[i], err = d.Alloc(max(16, 4*l.Bytes*int64(w.Ranks()))); err != nil {
+		if memory[i], err = d.Alloc(max(16, l.area()*int64(w.Ranks()))); err != nil {
 			return us, 0, err
 		}
 		open.Add(memory[i])
@@ -103,7 +106,7 @@ func (m measurement) round(ctx context.Context, l lap, open *streams.Resources) 
 	us, err = m.pace.Measure(ctx, func(n int) (float64, error) {
 		laps := make([]lap, len(devices))
 		for i := range laps {
-			laps[i] = lap{memory[i].Address(), l.Bytes, int64(n), l.Comm, l.Work, first, l.Apart}
+			laps[i] = lap{memory[i].Address(), l.Bytes, int64(n), l.Comm, l.Work, first, l.Apart, l.Span}
 		}
 		first += int64(n)
 		if err := haloranks.Run(ctx, w, laps); err != nil {

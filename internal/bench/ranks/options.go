@@ -16,6 +16,7 @@ type Options struct {
 	Bytes             []int64  // of messages to and fro
 	Messages          []int64  // bytes of messages of all ranks at once
 	Vectors           []int64  // bytes of vectors of collectives, multiples of 8
+	Compute           []string // for overlap, see Computes
 	Apart             []int    // for overlap: whether ranks of one multiprocessor begin apart: 0, 1 or both
 	PerMultiprocessor []int    // ranks
 	Threads           int      // of a rank
@@ -38,9 +39,18 @@ func Whats() []string {
 	return []string{latencies, bandwidths, barrier, overlaps, collective, channels, proxies}
 }
 
+// What a rank of overlap can compute.
+const (
+	newton = "newton"
+	copies = "copy"
+)
+
+// Computes returns what a rank of overlap can compute.
+func Computes() []string { return []string{newton, copies} }
+
 // Check refuses options that make no sense.
 func (o *Options) Check() error {
-	o.What = option.Distinct(o.What)
+	o.What, o.Compute, o.Apart = option.Distinct(o.What), option.Distinct(o.Compute), option.Distinct(o.Apart)
 	for _, bytes := range o.Vectors {
 		if bytes%8 != 0 {
 			return fmt.Errorf("--vectors %d: want a multiple of 8 bytes", bytes)
@@ -53,6 +63,7 @@ func (o *Options) Check() error {
 	}
 	return cmp.Or(
 		option.EachOf("what", o.What, Whats()...),
+		option.EachOf("compute", o.Compute, Computes()...),
 		option.Numbers("per-multiprocessor", o.PerMultiprocessor, 32),
 		threads(o.Threads),
 		option.Time("budget", o.Budget),

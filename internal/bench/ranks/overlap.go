@@ -11,19 +11,77 @@ import (
 	"github.com/halox/halox/streams"
 )
 
+// load is what the ranks of a multiprocessor do in a round together, however many there are.
+type load struct {
+	compute string
+	bytes   int64 // of messages
+	work    int64 // of each thread of newton, if there were one rank; bytes of copies
+}
+
+// loads returns what is measured of a kind of computing. Of each two that exchange as much, the first is to compute about
+// as long as it exchanges, and the second three times as long: by the units of 132 multiprocessors at 1.8 GHz, of which each has 64
+// for float64, and by the rates of the memory of an H100 and an H200.
+func loads(compute string) (all []load) {
+	for _, l := range map[string][]load{
+		newton: {{bytes: 16 << 10, work: 512}, {bytes: 256 << 10, work: 5 << 10}},
+		copies: {{bytes: 16 << 10, work: 128 << 10}, {bytes: 256 << 10, work: 1 << 20}},
+	}[compute] {
+		all = append(all, load{compute, l.bytes, l.work}, load{compute, l.bytes, 3 * l.work})
+	}
+	return all
+}
+
+// overlapTasks are of all loads. Ranks begin apart where two devices exchange: partners on one device would begin at
+// different times.
+func (r *run) overlapTasks() (all []bench.Task) {
+	for _, compute := range r.options.Compute {
+		for _, each := range r.options.PerMultiprocessor {
+			for _, load := range loads(compute) {
+				for _, apart := range r.options.Apart {
+					if apart == 0 || each > 1 && len(r.Devices) > 1 {
+						all = append(all, r.overlapTask(each, load, apart))
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// lapOf returns what a rank of an overlap measurement does in a round of a load.
+func (m measurement) lapOf(total load) lap {
+	each := int64(m.ranks.PerMultiprocessor)
+	l := lap{Bytes: max(16, total.bytes/each/16*16)}
+	if total.compute == newton {
+		l.Work, l.Span = max(1, total.work/each), int64((1+chains)*8*m.threads())
+		return l
+	}
+	l.Work = max(16, total.work/each/16*16)
+	half := l.Work
+	if d := m.Devices[0]; !d.GoKernels {
+		// Far more than second-level caches hold, in pieces that begin where lines of memory do.
+		const region, piece = 1 << 30, 512
+		half = max(half, region/2/(each*int64(d.Cores))/piece*piece)
+	}
+	l.Span = 2 * half
+	return l
+}
+
 // overlapTask measures how much of an exchange is hidden: rounds that compute, rounds that exchange and rounds
 // that do both. The hidden share is (compute + exchange - both) / min(compute, exchange).
 // Ranks of one multiprocessor begin together, or each a share of a round later than the one before.
-func (r *run) overlapTask(each int, bytes, work int64, apart int) bench.Task {
-	m := measurement{run: r, devices: min(2, len(r.Devices)), kernel: overlap, ranks: haloranks.Options{PerMultiprocessor: each}}
-	labels := results.NewRow().Label("what", "overlap").Label("devices", m.devices).Label("bytes", bytes).Label("per_multiprocessor", each).Label("threads", m.threads()).Label("work", work).Label("apart", apart)
+func (r *run) overlapTask(each int, total load, apart int) bench.Task {
+	m := measurement{run: r, what: overlaps, devices: min(2, len(r.Devices)), kernel: overlapping[total.compute], ranks: haloranks.Options{PerMultiprocessor: each}}
+	both := m.lapOf(total)
+	labels := results.NewRow().Label("what", "overlap").Label("devices", m.devices).Label("bytes", both.Bytes).Label("per_multiprocessor", each).Label("threads", m.threads()).
+		Label("computing", total.compute).Label("work", both.Work).Label("multiprocessor_bytes", total.bytes).Label("multiprocessor_work", total.work).Label("apart", apart)
+	compute, exchange := both, both
+	compute.Bytes, exchange.Work, both.Apart = 0, 0, int64(apart*each)
 	return bench.Task{Labels: labels, Measure: func(ctx context.Context) (rows []results.Row, err error) {
-		var open streams.Resources
-		defer func() { err = errors.Join(err, open.Close()) }()
 		var took [3]results.Sample
 		row := labels
-		for i, l := range []lap{{Work: work}, {Bytes: bytes}, {Bytes: bytes, Work: work, Apart: int64(apart * each)}} {
-			us, ranks, err := m.round(ctx, l, &open)
+		for i, l := range []lap{compute, exchange, both} {
+			us, ranks, err := m.alone(ctx, l)
 			if errors.Is(err, haloranks.ErrNoRoom) {
 				return []results.Row{leftOut(labels, err)}, nil
 			}
@@ -38,4 +96,11 @@ func (r *run) overlapTask(each int, bytes, work int64, apart int) bench.Task {
 		hidden := (compute + exchange - both) / min(compute, exchange)
 		return []results.Row{row.Value(results.Compute, took[0]).Value(results.Time, took[1]).Value(results.Step, took[2]).Value(results.Hidden, measure.Exact(hidden))}, nil
 	}}
+}
+
+// alone is round, and gives back what it had: the memory of copies is much.
+func (m measurement) alone(ctx context.Context, l lap) (us results.Sample, ranks int, err error) {
+	var open streams.Resources
+	defer func() { err = errors.Join(err, open.Close()) }()
+	return m.round(ctx, l, &open)
 }

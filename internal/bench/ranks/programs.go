@@ -2,6 +2,7 @@ package ranks
 
 import (
 	_ "embed"
+	"fmt"
 
 	haloranks "github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/kernels"
@@ -9,30 +10,56 @@ import (
 )
 
 //go:embed bench.cu
-var source string
+var benchSource string
 
-// lap is struct Lap of bench.cu.
+//go:embed overlap.cu
+var overlapSource string
+
+//go:embed lap.cuh
+var lapHeader string
+
+// lap is struct Lap of lap.cuh.
 type lap struct {
 	Memory                    uint64
 	Bytes, Rounds, Comm, Work int64
 	First                     int64
 	Apart                     int64
+	Span                      int64
 }
 
-// kernel is a kernel of bench.cu and its twin, which gets a rank's area of memory, and the channels of the world.
+// area is how many bytes a rank has: see Lap.area_of.
+func (l *lap) area() int64 { return 4*l.Bytes + l.Span }
+
+// kernel is a kernel and its twin, which gets a rank's area of memory, and the channels of the world.
 type kernel struct {
 	name string
-	host func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel)
+	host twin
+	file func(threads int) kernels.Source
+}
+
+type twin = func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel)
+
+// ofBench and ofOverlap are the files of kernels, for ranks of so many threads.
+func ofBench(int) kernels.Source { return sourceOf("bench.cu", benchSource) }
+func ofOverlap(threads int) kernels.Source {
+	return sourceOf("overlap.cu", overlapSource, fmt.Sprintf("THREADS=%d", threads))
+}
+
+func sourceOf(name, text string, defines ...string) kernels.Source {
+	return kernels.Source{
+		Name: name, Text: text, Defines: defines,
+		Headers: []kernels.Header{{Name: "lap.cuh", Text: lapHeader}}, Mirrors: []kernels.Mirror{{Name: "Lap", Value: lap{}}},
+	}
 }
 
 // program is a kernel over memory of the devices and some channels, which are there when it runs, with so many threads a
 // rank.
 func (k kernel) program(threads int, memory []*streams.Memory, ends []haloranks.Channel) haloranks.Program {
 	return haloranks.Program{
-		Name: k.name, Source: kernels.Source{Name: "bench.cu", Text: source, Mirrors: []kernels.Mirror{{Name: "Lap", Value: lap{}}}}, Kernel: k.name, Threads: threads,
+		Name: k.name, Source: k.file(threads), Kernel: k.name, Threads: threads,
 		Host: func(r *haloranks.Rank) {
 			l := haloranks.Data[lap](r)
-			k.host(r, l, memory[r.Device()].Bytes()[4*l.Bytes*int64(r.Index(haloranks.Device)):][:4*l.Bytes], ends)
+			k.host(r, l, memory[r.Device()].Bytes()[l.area()*int64(r.Index(haloranks.Device)):][:l.area()], ends)
 		},
 	}
 }
@@ -57,7 +84,7 @@ var pingPong = kernel{"ping_pong", func(r *haloranks.Rank, l *lap, memory []byte
 	}
 	r.StopTimer()
 	r.FreeWindow(w)
-}}
+}, ofBench}
 
 var packets = kernel{"packets", func(r *haloranks.Rank, l *lap, memory []byte, _ []haloranks.Channel) {
 	me := r.Index(haloranks.All)
@@ -75,7 +102,7 @@ var packets = kernel{"packets", func(r *haloranks.Rank, l *lap, memory []byte, _
 	}
 	r.StopTimer()
 	r.FreeWindow(w)
-}}
+}, ofBench}
 
 var oneWay = kernel{"one_way", func(r *haloranks.Rank, l *lap, memory []byte, _ []haloranks.Channel) {
 	me, n := r.Index(haloranks.All), r.Size(haloranks.Device)
@@ -98,7 +125,7 @@ var oneWay = kernel{"one_way", func(r *haloranks.Rank, l *lap, memory []byte, _ 
 	r.Barrier(haloranks.All)
 	r.StopTimer()
 	r.FreeWindow(w)
-}}
+}, ofBench}
 
 var barriers = kernel{"barriers", func(r *haloranks.Rank, l *lap, _ []byte, _ []haloranks.Channel) {
 	r.StartTimer()
@@ -109,7 +136,7 @@ var barriers = kernel{"barriers", func(r *haloranks.Rank, l *lap, _ []byte, _ []
 		}
 	}
 	r.StopTimer()
-}}
+}, ofBench}
 
 // What collectives do, by work.
 const (
@@ -139,7 +166,7 @@ var collectives = kernel{"collectives", func(r *haloranks.Rank, l *lap, memory [
 		}
 	}
 	r.StopTimer()
-}}
+}, ofBench}
 
 // The numbers of channels are those in which measurement.round makes them.
 var channelPingPong = kernel{"channel_ping_pong", func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel) {
@@ -153,7 +180,7 @@ var channelPingPong = kernel{"channel_ping_pong", func(r *haloranks.Rank, l *lap
 		}
 	}
 	r.StopTimer()
-}}
+}, ofBench}
 
 var channelOneWay = kernel{"channel_one_way", func(r *haloranks.Rank, l *lap, memory []byte, ends []haloranks.Channel) {
 	me := r.Index(haloranks.All)
@@ -166,36 +193,78 @@ var channelOneWay = kernel{"channel_one_way", func(r *haloranks.Rank, l *lap, me
 	}
 	r.Barrier(haloranks.All)
 	r.StopTimer()
-}}
+}, ofBench}
 
-var overlap = kernel{"overlap", func(r *haloranks.Rank, l *lap, memory []byte, _ []haloranks.Channel) {
-	n := r.Size(haloranks.All)
-	other := (r.Index(haloranks.All) + n/2) % n
-	w := r.CreateWindow(haloranks.All, memory[:l.Bytes])
-	x := 1.0
-	r.StartTimer()
-	r.Barrier(haloranks.All)
-	compute := func(work int64) {
+// The kernels of overlap, by what they compute.
+var overlapping = map[string]kernel{
+	newton: {"overlap_newton", roundsOf(newtonOf), ofOverlap},
+	copies: {"overlap_copy", roundsOf(copyOf), ofOverlap},
+}
+
+// roundsOf is the twin of rounds, with what computes so much work on what a rank has for itself.
+func roundsOf(computing func(own []byte) func(work int64)) twin {
+	return func(r *haloranks.Rank, l *lap, memory []byte, _ []haloranks.Channel) {
+		n, late := r.Size(haloranks.All), int64(0)
+		other := (r.Index(haloranks.All) + n/2) % n
+		compute := computing(memory[4*l.Bytes:])
+		w := r.CreateWindow(haloranks.All, memory[:l.Bytes])
+		if l.Apart > 1 {
+			late = l.Work / 16 * (int64(r.Index(haloranks.Device)) * l.Apart / int64(r.Size(haloranks.Device))) / l.Apart * 16
+		}
+		r.StartTimer()
+		r.Barrier(haloranks.All)
+		for i := int64(0); i <= l.Rounds; i++ {
+			switch i {
+			case 0:
+				compute(l.Work - late)
+			case l.Rounds:
+				compute(late)
+			default:
+				compute(l.Work)
+			}
+			if l.Bytes == 0 || i == l.Rounds {
+				continue
+			}
+			r.PutNotify(w, other, 0, memory[l.Bytes:2*l.Bytes], 0)
+			if !r.WaitNotifications(0, 1) {
+				return
+			}
+		}
+		r.StopTimer()
+		r.FreeWindow(w)
+	}
+}
+
+// chains is CHAINS of overlap.cu.
+const chains = 4
+
+// newtonOf is Newton of overlap.cu with one thread.
+func newtonOf(own []byte) func(work int64) {
+	number := streams.View[float64](own)
+	number[0] = 2
+	return func(work int64) {
+		half := 0.5 * number[0]
+		var y [chains]float64
+		for k := range y {
+			y[k] = 0.01 / float64(int(1)<<k)
+		}
 		for range work {
-			x = 0.5 * (x + 2/x)
+			for k := range y {
+				y[k] *= 1.5 - half*y[k]*y[k]
+			}
 		}
+		copy(number[1:], y[:])
 	}
-	if l.Apart > 1 {
-		compute(l.Work * (int64(r.Index(haloranks.Device)) * l.Apart / int64(r.Size(haloranks.Device))) / l.Apart)
-	}
-	for range l.Rounds {
-		compute(l.Work)
-		if l.Bytes == 0 {
-			continue
+}
+
+// copyOf is Copy of overlap.cu.
+func copyOf(own []byte) func(work int64) {
+	at, half := int64(0), int64(len(own)/2)
+	return func(work int64) {
+		if at+work > half {
+			at = 0
 		}
-		r.PutNotify(w, other, 0, memory[l.Bytes:2*l.Bytes], 0)
-		if !r.WaitNotifications(0, 1) {
-			return
-		}
+		copy(own[half+at:][:work], own[at:])
+		at += work
 	}
-	r.StopTimer()
-	if x < 0 {
-		r.Notify(0, haloranks.All, 1)
-	}
-	r.FreeWindow(w)
-}}
+}

@@ -1,6 +1,10 @@
 package ranks
 
 import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,9 +14,12 @@ import (
 	haloranks "github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/bench"
 	"github.com/halox/halox/internal/bench/timing"
+	"github.com/halox/halox/internal/nvrtc"
+	"github.com/halox/halox/internal/nvrtc/usages"
 	"github.com/halox/halox/internal/testdevices"
 
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/results"
 	"github.com/halox/halox/streams"
 )
 
@@ -20,7 +27,7 @@ import (
 func TestLaps(t *testing.T) {
 	testdevices.InTurn(t, 2, 8)
 	testdevices.EachKernel(t, 2, func(t *testing.T, s *testdevices.Set) {
-		o := &Options{What: Whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
+		o := &Options{What: Whats(), Bytes: testdevices.Some(1, []int64{1000, 8}), Messages: []int64{64}, Vectors: testdevices.Some(1, []int64{1024, 8}), Compute: Computes(), Apart: []int{0, 1}, PerMultiprocessor: testdevices.Some(1, []int{2, 1}), Threads: 64, Budget: time.Microsecond}
 		if err := o.Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +46,11 @@ func TestLaps(t *testing.T) {
 			}
 		}()
 		var names []string
-		for _, m := range append(all, measurement{run: r, name: "overlap", devices: devices, kernel: overlap, ranks: haloranks.Options{PerMultiprocessor: 2}, lap: lap{Bytes: 32, Work: 5, Apart: 2}}) {
+		for name, l := range map[string]lap{newton: {Bytes: 32, Work: 17, Apart: 2, Span: (1 + chains) * 8 * 64}, copies: {Bytes: 32, Work: 48, Apart: 2, Span: 2 * 112}} {
+			ranks := haloranks.Options{PerMultiprocessor: 2}
+			all = append(all, measurement{run: r, what: overlaps, name: name, devices: devices, kernel: overlapping[name], ranks: ranks, lap: l})
+		}
+		for _, m := range all {
 			us, ranks, err := m.round(t.Context(), m.lap, &open)
 			if err != nil || us.Median <= 0 || ranks < 1 {
 				t.Errorf("%s: %v us, %d ranks, %v", m.name, us.Median, ranks, err)
@@ -47,7 +58,7 @@ func TestLaps(t *testing.T) {
 			names = append(names, m.name)
 		}
 		slices.Sort(names)
-		want := []string{"allreduce", "barrier of a device", "barrier of all devices", "broadcast", "channel", "channel one way", "notify", "one way", "overlap", "packet", "put and notify", "reduce"}
+		want := []string{"allreduce", "barrier of a device", "barrier of all devices", "broadcast", "channel", "channel one way", "copy", "newton", "notify", "one way", "packet", "put and notify", "reduce"}
 		if !s.Devices[0].GoKernels {
 			want = append(want, "one way by proxy", "put and notify by proxy")
 			slices.Sort(want)
@@ -62,6 +73,8 @@ func TestLaps(t *testing.T) {
 func TestOptions(t *testing.T) {
 	for want, o := range map[string]Options{
 		"--vectors 12": {What: Whats(), Vectors: []int64{8, 12}},
+		"--compute":    {What: Whats(), Compute: []string{newton, "copies"}},
+		"names none":   {What: Whats()},
 		"--apart 2":    {What: Whats(), Apart: []int{2}},
 		"what":         {What: []string{"all"}},
 	} {
@@ -71,11 +84,131 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// The kernels compile for every generation of GPUs.
+// Both kinds of computing do what they say, whatever part of a round's work they are given.
+func TestComputing(t *testing.T) {
+	own := make([]byte, (1+chains)*8)
+	compute := newtonOf(own)
+	for range 2 {
+		compute(40)
+		for _, y := range streams.View[float64](own)[1:] {
+			if math.Abs(y-math.Sqrt(0.5)) > 1e-15 {
+				t.Errorf("%v is no inverse square root of 2", y)
+			}
+		}
+	}
+	own = []byte("abcdefgh........")
+	compute = copyOf(own)
+	for _, step := range []struct {
+		work int64
+		want string
+	}{{3, "abc....."}, {3, "abcdef.."}, {2, "abcdefgh"}, {0, "abcdefgh"}, {3, "ABCdefgh"}, {6, "ABCDEFgh"}} {
+		if step.want[0] == 'A' {
+			copy(own, "ABCDEFGH")
+		}
+		if compute(step.work); string(own[8:]) != step.want {
+			t.Errorf("%q, want %q", own[8:], step.want)
+		}
+	}
+}
+
+// A device exchanges and computes as much in all, however many ranks share a multiprocessor; what is left of a division is
+// lost. Ranks keep their threads up to 1024 of a multiprocessor.
+func TestLoads(t *testing.T) {
+	for _, gpu := range []bool{false, true} {
+		d := &streams.Device{}
+		d.Cores, d.GoKernels = 132, !gpu
+		r := &run{Machine: &bench.Machine{Session: &halo.Session{Devices: []*streams.Device{d}}}, options: &Options{Threads: 128}}
+		for _, compute := range Computes() {
+			for _, total := range loads(compute) {
+				for _, each := range []int{1, 2, 3, 4, 8, 32} {
+					m := measurement{run: r, what: overlaps, ranks: haloranks.Options{PerMultiprocessor: each}}
+					l := m.lapOf(total)
+					n := int64(each)
+					if l.Bytes%16 != 0 || l.Bytes*n > total.bytes || l.Bytes*n < total.bytes-16*n || l.Work*n > total.work || l.Work*n < total.work-16*n {
+						t.Errorf("%+v by %d: %+v", total, each, l)
+					}
+					if compute == newton {
+						continue
+					}
+					all := l.Span * n * 132
+					if l.Work%16 != 0 || l.Span%32 != 0 || l.Span < 2*l.Work || all > 1<<30 || gpu && all < 1<<30-1024*n*132 || !gpu && l.Span != 2*l.Work {
+						t.Errorf("%+v by %d: %+v", total, each, l)
+					}
+				}
+			}
+		}
+		for each, want := range map[int]int{1: 128, 8: 128, 16: 64, 32: 32} {
+			m := measurement{run: r, what: overlaps, ranks: haloranks.Options{PerMultiprocessor: each}}
+			if got := m.threads(); got != want {
+				t.Errorf("%d threads with %d ranks a multiprocessor, want %d", got, each, want)
+			}
+		}
+	}
+}
+
+// All that a record says of overlap is there, for both kinds of computing.
+func TestOverlap(t *testing.T) {
+	s := testdevices.Host(t, 2)
+	on := &bench.Machine{Session: &halo.Session{Devices: s.Devices, Links: s.Links, Compiler: s.Compiler}}
+	o := &Options{Compute: Computes(), Apart: []int{0, 1}, PerMultiprocessor: []int{1, 2}, Threads: 64}
+	r := &run{on, o, timing.Pace{First: 1, Max: 1, Batch: time.Microsecond}}
+	tasks := r.overlapTasks()
+	if len(tasks) != 2*4*3 {
+		t.Fatalf("%d tasks", len(tasks))
+	}
+	for _, i := range []int{0, 4 + 1, 12, 12 + 4 + 1} { // the least of each kind, together and apart
+		rows, err := tasks[i].Measure(t.Context())
+		if err != nil || len(rows) != 1 || rows[0].Median(results.Compute) <= 0 || rows[0].Median(results.Time) <= 0 || rows[0].Median(results.Step) <= 0 || math.IsNaN(rows[0].Median(results.Hidden)) {
+			t.Fatalf("%v, %v", rows, err)
+		}
+		if row := rows[0]; row.Text("computing") != Computes()[i/12] || row.Text("apart") != fmt.Sprint(i%12%4) || row.Text("ranks") == "" {
+			t.Errorf("%d: %v", i, row.Labels)
+		}
+	}
+}
+
+// The kernels compile for every generation of GPUs, and those of overlap for ranks of all sizes, see OVERLAP_BOUNDS.
 func TestSource(t *testing.T) {
 	testdevices.InTurn(t, 3, 8)
-	if unsafe.Sizeof(lap{}) != 56 {
+	if unsafe.Sizeof(lap{}) != 64 {
 		t.Error("struct Lap has another size")
 	}
 	testdevices.Compile(t, pingPong.program(128, nil, nil).Source)
+	for _, threads := range testdevices.Some(1, []int{128, 1024, 96}) {
+		testdevices.Compile(t, overlapping[newton].program(threads, nil, nil).Source)
+	}
+}
+
+// So many ranks of overlap fit on a multiprocessor as OVERLAP_BOUNDS says, with their variables in registers.
+func TestOverlapDoesNotSpill(t *testing.T) {
+	testdevices.InTurn(t, 1, 4)
+	testdevices.Once(t)
+	c, err := nvrtc.Open(testdevices.NVRTC(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := nvrtc.Source{Name: "overlap.cu", Text: overlapSource, Headers: []nvrtc.Header{{Name: "lap.cuh", Text: lapHeader}}}
+	files, _ := filepath.Glob("../../../kernels/cu/*.cuh")
+	if len(files) == 0 {
+		t.Skip("SKIPPED: the CUDA sources are not here")
+	}
+	for _, file := range files {
+		header, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text.Headers = append(text.Headers, nvrtc.Header{Name: filepath.Base(file), Text: string(header)})
+	}
+	for _, arch := range testdevices.Some(1, []string{"sm_80", "sm_90"}) {
+		options := []string{"--gpu-architecture=" + arch, "--std=c++17", "--fmad=false", "-default-device", fmt.Sprintf("--define-macro=RANK_TAGS=%d", haloranks.Tags), "--define-macro=THREADS=128"}
+		all, err := usages.Of(c, "../../../.cache/usages", text, options)
+		if err != nil || len(all) != 2 {
+			t.Fatalf("%v, %v", all, err)
+		}
+		for _, u := range all {
+			if u.Registers > 64 || u.SpillStores+u.SpillLoads+u.StackFrame != 0 {
+				t.Errorf("%s: %+v", arch, u)
+			}
+		}
+	}
 }

@@ -41,24 +41,6 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	return to.Measure(ctx, tasks)
 }
 
-// overlapTasks have as much work, and as many bytes to exchange, for a device in all, however many ranks share it.
-// Ranks begin apart where two devices exchange: partners on one device would begin at different times.
-func (r *run) overlapTasks() (all []bench.Task) {
-	const most = 16 // ranks a multiprocessor
-	for _, each := range r.options.PerMultiprocessor {
-		for _, bytes := range []int64{1 << 10, 16 << 10} {
-			for _, work := range []int64{64, 256, 1024} {
-				for _, apart := range r.options.Apart {
-					if apart == 0 || each > 1 && len(r.Devices) > 1 {
-						all = append(all, r.overlapTask(each, bytes*most/int64(each), work*most/int64(each), apart))
-					}
-				}
-			}
-		}
-	}
-	return all
-}
-
 // latency is that of half of a round trip, and whole that of a round.
 func latency(row results.Row, us results.Sample, _ int) results.Row {
 	return row.Value(results.Latency, us.Scale(0.5))
