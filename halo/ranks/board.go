@@ -34,13 +34,16 @@ type argument struct {
 	limit                  int64
 	ranks, devices, device int64
 	edges                  int64
-	looks, _               uint32
+	reciprocal             uint64
 	served                 uint64
 	windows                [2]uint64
 	data, control, log     uint64
 	commands, ends         uint64
 	boards                 [MaxDevices]uint64
 }
+
+// reciprocal returns 2^32 over the ranks of a device, rounded up: a rank of the world times this, over 2^32, is its device.
+func reciprocal(ranks int) uint64 { return (1<<32 + uint64(ranks) - 1) / uint64(ranks) }
 
 // control is struct Control of ranks.cuh.
 type control struct {

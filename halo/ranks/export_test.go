@@ -18,3 +18,5 @@ func SetFirstCount(w *World, n uint64) {
 
 // ChannelOf is the channel of a number, whether there is one or not.
 func ChannelOf(number int) Channel { return Channel{number} }
+
+var Reciprocal = reciprocal

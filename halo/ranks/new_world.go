@@ -218,14 +218,6 @@ func (w *World) open(m *member) (err error) {
 	return nil
 }
 
-// looks returns how often a wait looks before its first pause: long, unless ranks share a multiprocessor.
-func (w *World) looks(d *streams.Device) uint32 {
-	if w.ranks > d.Cores {
-		return 32
-	}
-	return 4096
-}
-
 // openProxy allocates what the proxy needs of a device, and tries its stream: first copies may have to wait for kernels
 // that run.
 func (w *World) openProxy(m *member) (err error) {
@@ -265,7 +257,7 @@ func (w *World) kernel(m *member, f streams.Function, boards []uint64) (*streams
 		spec.Run = func() { w.host.runAll(m.index - w.before) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)), device: int64(m.index), edges: w.board().edges(), looks: w.looks(m.device), served: w.served[m.index-w.before], control: m.control.Address(), log: m.lines.Address()}
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)), device: int64(m.index), edges: w.board().edges(), reciprocal: reciprocal(w.ranks), served: w.served[m.index-w.before], control: m.control.Address(), log: m.lines.Address()}
 	copy(arg.boards[:], boards)
 	for _, other := range w.members {
 		if other != m && arg.served>>other.index&1 == 0 {

@@ -39,8 +39,9 @@ class Channels : public Collectives {
 		u64 *const slot = slot_of(e.is, n);
 		const int served = served_by(e.is.peer);
 		for (unsigned i = 2 * (unsigned)Group::thread(); i < e.is.words; i += 2 * (unsigned)Group::threads()) {
-			const u64 low = high | (i < words ? data[i] : 0);
-			send_words(served, slot + i, low, high | (i + 1 < words ? data[i + 1] : 0), 1 + (i + 1 < e.is.words));
+			const unsigned low = opaque(i < words ? data[i] : 0),
+			               next = opaque(i + 1 < words ? data[i + 1] : 0); // under way at once
+			send_words(served, slot + i, high | low, high | next, 1 + (i + 1 < e.is.words));
 		}
 		Group::sync();
 		if (Group::thread() == 0) e.position = n + 1;

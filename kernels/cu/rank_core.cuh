@@ -24,6 +24,17 @@ struct Edge {
 	int served; // its device, if a proxy serves it, else -1
 };
 
+// Where a rank's window lies, and where that rank counts notifications of tag 0.
+struct Route {
+	u64 base;
+	u64 count; // an address, plus 1 if others than the ranks of this device count there
+};
+
+// Where a rank of the world is: its device, and its index there.
+struct Place {
+	i64 device, rank;
+};
+
 // The shared memory of a rank.
 struct State {
 	u64 consumed[RANK_TAGS];
@@ -32,7 +43,8 @@ struct State {
 	u64 barriers[2], windows[2]; // made; those that exist, a bit each
 	u64 base[2];                 // of the window that a block puts into, of two puts in turn
 	struct {
-		u64 key, base;
+		u64 key;
+		Route route;
 	} recent[16]; // windows that the first warp has put into
 	struct {
 		ChannelEnd is;
@@ -90,6 +102,10 @@ class Core {
 
 	__device__ i64 first() const { return world.device * world.ranks; }
 	__device__ i64 in_world(Comm comm, int rank) const { return comm == WORLD ? rank : first() + rank; }
+	__device__ Place place_of(i64 rank) const {
+		const i64 device = (i64)((u64)rank * world.reciprocal >> 32);
+		return {device, rank - device * world.ranks};
+	}
 	// is_near returns whether a rank of the world is one of this device.
 	__device__ bool is_near(i64 rank) const { return rank >= first() && rank < first() + world.ranks; }
 	__device__ Board board(i64 device) const { return {world.boards[device], world.ranks, world.devices, world.edges}; }
@@ -102,7 +118,7 @@ class Core {
 	// served_by returns the device of a rank of the world, if this device reaches it by its proxy alone, else -1.
 	__device__ int served_by(i64 rank) const {
 #ifdef RANK_PROXY
-		const int device = (int)((unsigned)rank / (unsigned)world.ranks);
+		const int device = (int)place_of(rank).device;
 		if (is_served(device)) return device;
 #endif
 		return -1;
@@ -148,19 +164,28 @@ class Core {
 		return true;
 	}
 
-	// recent returns where the window of a rank lies, to all lanes of the first warp of a block. A table in shared
-	// memory spares it most accesses to the board, which the acquire of each wait sends back to the L2 cache.
-	__device__ u64 recent(Window w, int rank) {
+	// route_to returns the way to a window of a rank.
+	__device__ Route route_to(Window w, int rank) const {
+		return {entry(w, rank).base, count_of(in_world(w.comm, rank))};
+	}
+	__device__ u64 count_of(i64 rank) const {
+		const Place to = place_of(rank);
+		const Board b = board(to.device);
+		return to.device == world.device ? (u64)b.near_count(to.rank, 0) : (u64)b.far_count(to.rank, 0) + 1;
+	}
+	// recent returns the same to all lanes of the first warp of a block. A table in shared memory spares it most accesses
+	// to the board, which the acquire of each wait sends back to the L2 cache.
+	__device__ __forceinline__ Route recent(Window w, int rank) {
 		const u64 key = (u64)(w.slot + 1) << 32 | (unsigned)rank;
 		auto &e = state.recent[((unsigned)rank + (unsigned)w.slot) % 16];
-		u64 base = e.base;
+		Route route = e.route;
 		const bool known = e.key == key;
 		__syncwarp();
-		if (known) return base;
-		base = entry(w, rank).base;
-		if (threadIdx.x == 0) e.key = key, e.base = base;
+		if (known) return route;
+		route = route_to(w, rank);
+		if (threadIdx.x == 0) e.key = key, e.route = route;
 		__syncwarp();
-		return base;
+		return route;
 	}
 	// keep_all reads all queues, and keep that of a device, as far as there is room.
 	RANK_CALLED __device__ void keep_all() {
@@ -188,7 +213,11 @@ class Core {
 		u64 *const count = mine().line(line);
 		const u64 all = n * (u64)world.ranks;
 		add_release_gpu(count, 1);
-		return wait_unless_ended([&] { return load_acquire_gpu(count) >= all; });
+		return wait_for_count(count, all);
+	}
+	__device__ __forceinline__ bool wait_for_count(const u64 *count, u64 all) {
+		return wait_unless_ended([&] { return load_acquire_gpu(count) >= all; },
+		                         [&] { return load_relaxed_sys(count) >= all; });
 	}
 
 	// meet_all has all ranks of the world wait for each other for the n-th time. The last rank of each device to come
@@ -203,34 +232,44 @@ class Core {
 			for (i64 d = 0; d < world.devices; d++)
 				if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
 				else if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES) + n % 2, 1);
-		return wait_unless_ended([&] { return load_acquire_gpu(here) >= all; }) && wait_unless_ended([&] {
-			       u64 came = load_acquire_sys(others);
-			       if (any_served()) came += load_acquire_sys(served);
-			       return came >= devices;
-		       });
+		const auto came = [&](u64 load(const u64 *)) {
+			return load(others) + (any_served() ? load(served) : 0) >= devices;
+		};
+		return wait_for_count(here, all) &&
+		       wait_unless_ended([&] { return came(load_acquire_sys); }, [&] { return came(load_relaxed_sys); });
 	}
 
 	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
-	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. After the looks that
-	// the world allows at once, there is the more time between two looks the longer it has waited: looks that acquire
-	// empty the first-level cache, which ranks of one multiprocessor share.
-	template <typename Lanes = Thread, typename Done> RANK_CALLED __device__ bool wait_unless_ended(Done done) {
-		enum { PAUSE = 128, LONGEST = 160, LOOKS = 64 }; // ns; in PAUSE; looks between two at the host
+	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. Before the first pause done() is asked
+	// at each look. From then on pauses grow, and done() is asked only where peek() returns true, which acquires
+	// nothing: each acquire empties the first-level cache that ranks of one multiprocessor share. The word of the host
+	// that ends a run is read rarely, every 0.5 ms or so: where hundreds of ranks read it all the time, messages took up to a hundred times as long.
+	template <typename Lanes = Thread, typename Done, typename Peek>
+	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
+		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses
+		enum { QUEUES = 64, HOST = 512 };                   // looks between two at its queues, and at the host
 		i64 start = 0;
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
-			if (done()) return true;
-			if (looks >= world.looks) __nanosleep(min(looks - world.looks, (unsigned)LONGEST) * PAUSE);
-			if (looks % LOOKS != LOOKS - 1) continue;
+			if (looks < AT_ONCE) {
+				if (done()) return true;
+				continue;
+			}
+			if (peek() && done()) return true;
+			__nanosleep(min(looks - AT_ONCE, (unsigned)LONGEST / GROWTH) * GROWTH);
 #ifdef RANK_QUEUES
-			if (threadIdx.x == 0) keep_all(); // others may wait for room in the queues of this rank
+			if (looks % QUEUES == QUEUES - 1 && threadIdx.x == 0) keep_all(); // others may wait for room in them
 #endif
+			if (looks % HOST != HOST - 1) continue;
 			const i64 now = nanoseconds();
 			if (start == 0) start = now;
 			const bool ended = load_relaxed_sys(&world.control->ended) != 0;
 			if (ended) state.failed = ENDED;
 			if (!Lanes::all(!ended && now - start <= world.limit)) return false;
 		}
+	}
+	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
+		return wait_unless_ended<Lanes>(done, [] { return true; });
 	}
 
 	// post_words has one or two words stored at a device, in one thread.

@@ -38,7 +38,7 @@ class Packets : public Core {
 		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {
 			u64 &base = state.base[puts++ & 1];
 			if (threadIdx.x < 32) {
-				const u64 there = goes_on<Warp>() && valid(w, to, offset, 2 * bytes) ? recent(w, to) : 0;
+				const u64 there = goes_on<Warp>() && valid(w, to, offset, 2 * bytes) ? recent(w, to).base : 0;
 				if (threadIdx.x == 0) base = there;
 			}
 			Group::sync();
@@ -48,7 +48,7 @@ class Packets : public Core {
 			return;
 		}
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * bytes)) return;
-		u64 *const there = (u64 *)((char *)(Group::WHOLE ? recent(w, to) : entry(w, to).base) + offset);
+		u64 *const there = (u64 *)((char *)(Group::WHOLE ? recent(w, to).base : entry(w, to).base) + offset);
 		store_packet<typename lanes_of<Group>::type>(served_by(in_world(w.comm, to)), there, bytes / 4,
 		                                             (const unsigned *)from, number);
 	}
@@ -84,7 +84,7 @@ class Packets : public Core {
 	template <typename Group = Block, typename T>
 	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
 		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * (i64)sizeof value)) return;
-		const u64 base = Group::WHOLE ? recent(w, to) : entry(w, to).base;
+		const u64 base = Group::WHOLE ? recent(w, to).base : entry(w, to).base;
 		if (Group::thread() == 0)
 			send_value(served_by(in_world(w.comm, to)), (u64 *)(base + (u64)offset), value, number);
 	}
@@ -124,9 +124,11 @@ class Packets : public Core {
 	__device__ __forceinline__ void store_packet(int device, u64 *to, i64 words, const unsigned *from,
 	                                             unsigned number) {
 		const u64 high = (u64)number << 32;
+#pragma unroll 1
 		for (i64 i = 2 * Group::thread(); i < words; i += 2 * Group::threads()) {
 			const bool two = i + 1 < words;
-			send_words(device, to + i, high | from[i], two ? high | from[i + 1] : 0, 1 + two);
+			const unsigned low = opaque(from[i]), next = opaque(from[two ? i + 1 : i]); // under way at once
+			send_words(device, to + i, high | low, high | next, 1 + two);
 		}
 	}
 };

@@ -100,7 +100,7 @@ struct World {
 	i64 limit;                  // of any wait, in ns
 	i64 ranks, devices, device; // ranks of each device; this device
 	i64 edges;                  // of a rank in the trees of its communicators, see rank_tree.cuh
-	unsigned looks, unused;     // how often a wait looks before its first pause
+	u64 reciprocal;             // of ranks: 2^32 over it, rounded up
 	u64 served;                 // the devices that it reaches by its proxy alone, a bit each
 	u64 windows[2];             // those that the host made, a bit each, by communicator
 	void *data;                 // of this device

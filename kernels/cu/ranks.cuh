@@ -119,9 +119,10 @@ class Rank : public Channels {
 	// notify adds to the notifications that a rank of the communicator has of a tag. Who waits for it sees all that
 	// the group has put to that rank before.
 	template <typename Group = Block> __device__ void notify(int to, Comm comm, int tag) {
+		const bool right = Group::thread() == 0 && !state.failed && valid(comm, to, tag);
+		const u64 count = right ? count_of(in_world(comm, to)) : 0;
 		Group::sync();
-		if (Group::thread() != 0 || state.failed || !valid(comm, to, tag)) return;
-		raise(place_of(in_world(comm, to)), tag, ANY);
+		if (right) raise(comm, to, count, tag, ANY);
 	}
 
 	// put_box is put of a box: rows of so many bytes, in planes, as far apart at the target and in the source as
@@ -179,9 +180,9 @@ class Rank : public Channels {
 #ifdef RANK_QUEUES
 		return test_notifications<Group>(Match(ANY, tag), count);
 #endif
+		typedef typename lanes_of<Group>::type Lanes;
 		bool came = true;
-		if (Group::in_first_warp())
-			came = goes_on<typename lanes_of<Group>::type>() && valid_tag(tag) && take<Group>(tag, count);
+		if (Group::in_first_warp()) came = goes_on<Lanes>() && valid_tag(tag) && take<Lanes>(tag, count, false);
 		return Group::all(came);
 	}
 
@@ -194,7 +195,7 @@ class Rank : public Channels {
 		if (Group::in_first_warp()) {
 			typedef typename lanes_of<Group>::type Lanes;
 			came = goes_on<Lanes>() && valid_tag(tag);
-			if (came && !wait_unless_ended<Lanes>([&] { return take<Group>(tag, count); })) {
+			if (came && !take<Lanes>(tag, count, true)) {
 				if (Group::thread() == 0) fail(NO_NOTIFICATIONS, count, notifications(tag), (u64)tag);
 				came = false;
 			}
@@ -227,7 +228,7 @@ class Rank : public Channels {
 #ifdef RANK_QUEUES
 					if (match(Match(ANY, tag), 1)) return found = tag, true;
 #else
-					if ((i64)notifications(tag) > 0 && take<Thread>(tag, 1)) return found = tag, true;
+					if ((i64)notifications(tag) > 0 && take<Thread>(tag, 1, false)) return found = tag, true;
 #endif
 				}
 				return false;
@@ -287,52 +288,42 @@ class Rank : public Channels {
 	using Channels::fail;
 	enum { SMALL = 512 }; // bytes that one warp puts
 
-	// Where a rank of the world is: its device, and its index there.
-	struct Place {
-		i64 device, rank;
-	};
-	__device__ Place place_of(i64 rank) const {
-		const i64 device = world.devices == 1 ? 0 : (unsigned)rank / (unsigned)world.ranks;
-		return {device, rank - device * world.ranks};
-	}
-
 	// put_and puts, and notifies if there is a tag.
 	template <typename Group>
 	__device__ __forceinline__ void put_and(Window w, int to, i64 offset, i64 bytes, const void *from, int tag) {
-		const Place place = place_of(in_world(w.comm, to));
-		if (Group::WHOLE && bytes <= SMALL) {
-			// The first warp puts alone. It finds out where while the others come.
-			u64 base = 0;
-			bool right = false;
+		const bool on = !state.failed;
+		Route route{};
+		bool right = false;
+		if (Group::WHOLE) { // the first warp finds out where while the others come
 			if (Group::in_first_warp()) {
 				right = w.exists() && valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
-				if (right) base = recent(w, to);
+				if (right) route = recent(w, to);
 			}
-			if (!goes_on<Group>() || !right) return;
-			deliver<Warp>(place, (char *)base + offset, from, bytes);
-			__syncwarp();
-		} else if (Group::WHOLE) {
-			u64 &base = state.base[puts++ & 1];
-			if (threadIdx.x < 32) {
-				const bool right = w.exists() && valid(w, to, offset, bytes) && (tag < 0 || valid_tag(tag));
-				const u64 there = right ? recent(w, to) : 0;
-				if (threadIdx.x == 0) base = there;
+			if (bytes <= SMALL) { // and puts alone
+				if (!Group::all(on) || !right) return;
+				deliver<Warp>(w, to, (char *)route.base + offset, from, bytes);
+				__syncwarp();
+			} else {
+				u64 &base = state.base[puts++ & 1];
+				if (threadIdx.x == 0) base = route.base;
+				if (!Group::all(on) || base == 0) return;
+				deliver<Group>(w, to, (char *)base + offset, from, bytes);
+				if (tag >= 0) Group::sync();
 			}
-			if (!goes_on<Group>() || base == 0) return;
-			deliver<Group>(place, (char *)base + offset, from, bytes);
-			if (tag >= 0) Group::sync();
 		} else {
-			if (!goes_on<Group>() || !valid(w, to, offset, bytes) || tag >= 0 && !valid_tag(tag)) return;
-			deliver<Group>(place, (char *)entry(w, to).base + offset, from, bytes);
+			if (!Group::all(on) || !valid(w, to, offset, bytes) || tag >= 0 && !valid_tag(tag)) return;
+			route = route_to(w, to);
+			deliver<Group>(w, to, (char *)route.base + offset, from, bytes);
 			Group::sync();
 		}
-		if (tag >= 0 && Group::thread() == 0) raise(place, tag, w.slot);
+		if (tag >= 0 && Group::thread() == 0) raise(w.comm, to, route.count, tag, w.slot);
 	}
 
 	// deliver copies bytes to a rank, or has a proxy do so.
 	template <typename Group>
-	__device__ __forceinline__ void deliver(Place to, char *there, const void *from, i64 bytes) {
-		if (is_served(to.device)) post<Group>((int)to.device, there, (const char *)from, bytes);
+	__device__ __forceinline__ void deliver(Window w, int to, char *there, const void *from, i64 bytes) {
+		if (const int served = served_by(in_world(w.comm, to)); served >= 0)
+			post<Group>(served, there, (const char *)from, bytes);
 		else copy_put<Group>(there, from, bytes);
 	}
 
@@ -346,15 +337,17 @@ class Rank : public Channels {
 		}
 	}
 
-	// raise notifies a rank of what was put into a window, in one thread.
-	__device__ void raise(Place to, int tag, int slot) {
+	// raise notifies a rank of what was put into a window, in one thread: see Route for count.
+	__device__ __forceinline__ void raise(Comm comm, int to, u64 count, int tag, int slot) {
 #ifdef RANK_QUEUES
-		queue(to.device, to.rank, slot, tag);
+		const Place place = place_of(in_world(comm, to));
+		queue(place.device, place.rank, slot, tag);
 		return;
 #endif
-		if (is_served(to.device)) post_raise(RAISE, to.device, board(to.device).served_count(to.rank, tag));
-		else if (to.device == world.device) add_release_gpu(mine().near_count(to.rank, tag), 1);
-		else add_release_sys(board(to.device).far_count(to.rank, tag), 1);
+		if (const int served = served_by(in_world(comm, to)); served >= 0)
+			post_raise(RAISE, served, board(served).served_count(place_of(in_world(comm, to)).rank, tag));
+		else if (count & 1) add_release_sys((u64 *)(count - 1) + tag, 1);
+		else add_release_gpu((u64 *)count + tag, 1);
 	}
 
 	// notifications returns how many of a tag have come and were not taken, in one thread; it orders nothing.
@@ -366,31 +359,53 @@ class Rank : public Channels {
 		return came - state.consumed[tag];
 	}
 
-	// take takes notifications if there are as many.
-	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count) {
+	// Where a group looks for notifications: each lane of a warp at one count, or one thread at all of them.
+	template <typename Group> struct Sources {
+		static constexpr bool ONE = same<Group, Thread>::value;
+		const u64 *count; // of this lane; of one thread: that of its device
+		bool looks, alone;
+
+		// came returns whether so many have come in all, and acquires what was put before or only looks.
+		template <bool ACQUIRES> __device__ __forceinline__ bool came(const Rank &rank, int tag, u64 enough) const {
+			u64 all = 0;
+			if (looks)
+				all = !ACQUIRES ? load_relaxed_sys(count) : alone ? load_acquire_gpu(count) : load_acquire_sys(count);
+			if (ONE) {
+				const Board b = rank.mine();
+				const auto load = [](const u64 *from) {
+					return ACQUIRES ? load_acquire_sys(from) : load_relaxed_sys(from);
+				};
+				if (!alone) all += load(b.far_count(blockIdx.x, tag));
+				if (any_served()) all += load(b.served_count(blockIdx.x, tag));
+				return (i64)(all - enough) >= 0;
+			}
+			const u64 own = all;
+			if (!alone) all += __shfl_down_sync(~0u, own, 1);
+			if (any_served()) all += __shfl_down_sync(~0u, own, 2);
+			return __all_sync(~0u, (threadIdx.x & 31) != 0 || (i64)(all - enough) >= 0);
+		}
+	};
+	template <typename Group> __device__ __forceinline__ Sources<Group> sources(int tag) const {
+		const Board b = mine();
+		Sources<Group> s = {b.near_count(blockIdx.x, tag), true, world.devices == 1};
+		if (Sources<Group>::ONE) return s;
+		const int lane = (int)threadIdx.x & 31;
+		if (lane == 1) s.count = b.far_count(blockIdx.x, tag);
+		if (lane == 2) s.count = b.served_count(blockIdx.x, tag);
+		s.looks = lane == 0 || lane == 1 && !s.alone || lane == 2 && any_served();
+		return s;
+	}
+
+	// take takes notifications if there are as many; if it waits, until there are.
+	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count, bool waits) {
 		const u64 enough = state.consumed[tag] + count;
-		if (!came<Group>(tag, enough)) return false;
+		const Sources<Group> s = sources<Group>(tag);
+		const auto came = [&] { return s.template came<true>(*this, tag, enough); };
+		const auto peek = [&] { return s.template came<false>(*this, tag, enough); };
+		if (waits ? !wait_unless_ended<Group>(came, peek) : !came()) return false;
 		if (!same<Group, Thread>::value) __syncwarp();
 		if (same<Group, Thread>::value || (threadIdx.x & 31) == 0) state.consumed[tag] = enough;
 		return true;
-	}
-
-	// came returns whether so many have come in all. The lanes of a warp look at both counts at once.
-	template <typename Group> __device__ __forceinline__ bool came(int tag, u64 enough) const {
-		const Board b = mine();
-		const u64 *const near = b.near_count(blockIdx.x, tag), *const far = b.far_count(blockIdx.x, tag);
-		const int lane = (int)threadIdx.x & 31;
-		u64 all = 0;
-		if (same<Group, Thread>::value) {
-			all = world.devices > 1 ? load_acquire_sys(near) + load_acquire_sys(far) : load_acquire_gpu(near);
-			if (any_served()) all += load_acquire_sys(b.served_count(blockIdx.x, tag));
-		} else {
-			if (world.devices == 1 && lane == 0) all = load_acquire_gpu(near);
-			if (world.devices > 1 && lane < 2) all = load_acquire_sys(lane == 0 ? near : far);
-			if (any_served() && lane == 0) all += load_acquire_sys(b.served_count(blockIdx.x, tag));
-			all = __shfl_sync(~0u, all, 0) + (world.devices > 1 ? __shfl_sync(~0u, all, 1) : 0);
-		}
-		return (i64)(all - enough) >= 0;
 	}
 
 	// queue puts a notification into the queue that a rank has for this device, in one thread.
