@@ -167,8 +167,8 @@ static void stalled(Launch *l) {
 // rest gives the processor to other threads of the operating system after a round in which no thread of a block went on. Who
 // waits for long sleeps, and leaves it to those that it waits for, which may be of other processes.
 static void rest(int rounds) {
-	const timespec nap = {0, 200000};
-	if (rounds < 1000) sched_yield();
+	const timespec nap = {0, (rounds < 125 ? rounds - 99 : 25) * 200000l};
+	if (rounds < 100) sched_yield();
 	else nanosleep(&nap, 0);
 }
 
