@@ -25,7 +25,12 @@
 set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
-archive=$(cd "${OUT:-out}" && pwd)/gpu-check.tar.gz
+archives=$(cd "${OUT:-out}" && pwd)/gpu-check
+archive=$archives.tar.gz
+for ((n = 2; ; n++)); do # those of runs before stay
+	[ -e "$archive" ] || break
+	archive=$archives-$n.tar.gz
+done
 # All runs in a folder of its own, so that no record names a path of this host.
 work=$(mktemp -d)
 trap 'found; cd "$bundle"; tar -C "$work" -czf "$archive" .; rm -rf "$work"' EXIT

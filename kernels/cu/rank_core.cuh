@@ -54,6 +54,7 @@ struct State {
 	Edge edges[2 * MAX_LEVELS];
 	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
 	i64 timer;
+	volatile unsigned looked; // when a wait has looked at the host, see wait_unless_ended
 	volatile int failed;
 };
 
@@ -243,12 +244,12 @@ class Core {
 	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. Before the first pause done() is asked
 	// at each look. From then on pauses grow, and done() is asked only where peek() returns true, which acquires
 	// nothing: each acquire empties the first-level cache that ranks of one multiprocessor share. The word of the host
-	// that ends a run is read rarely, every 0.5 ms or so: where hundreds of ranks read it all the time, messages took up to a hundred times as long.
+	// that ends a run is read once a tick, which is half a millisecond, by each rank: where hundreds of ranks read it all the time, messages took up to a hundred times as long.
 	template <typename Lanes = Thread, typename Done, typename Peek>
 	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses
-		enum { QUEUES = 64, HOST = 512 };                   // looks between two at its queues, and at the host
-		i64 start = 0;
+		enum { QUEUES = 64, TIMES = 16, TICK = 19 }; // looks between two at its queues, and at the time; log2 of ns
+		unsigned start = 0;                          // in ticks: when it looked at the time first
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
 			if (looks < AT_ONCE) {
@@ -260,12 +261,14 @@ class Core {
 #ifdef RANK_QUEUES
 			if (looks % QUEUES == QUEUES - 1 && threadIdx.x == 0) keep_all(); // others may wait for room in them
 #endif
-			if (looks % HOST != HOST - 1) continue;
-			const i64 now = nanoseconds();
+			if (looks % TIMES != TIMES - 1) continue;
+			const unsigned now = (unsigned)(nanoseconds() >> TICK);
 			if (start == 0) start = now;
-			const bool ended = load_relaxed_sys(&world.control->ended) != 0;
-			if (ended) state.failed = ENDED;
-			if (!Lanes::all(!ended && now - start <= world.limit)) return false;
+			if (now != state.looked) {
+				state.looked = now;
+				if (load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
+			}
+			if (!Lanes::all(!state.failed && (i64)(now - start) <= world.limit >> TICK)) return false;
 		}
 	}
 	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {

@@ -167,8 +167,8 @@ static void stalled(Launch *l) {
 // rest gives the processor to other threads of the operating system after a round in which no thread of a block went on. Who
 // waits for long sleeps, and leaves it to those that it waits for, which may be of other processes.
 static void rest(int rounds) {
-	const timespec nap = {0, (rounds < 125 ? rounds - 99 : 25) * 200000l};
-	if (rounds < 100) sched_yield();
+	const timespec nap = {0, 200000};
+	if (rounds < 1000) sched_yield();
 	else nanosleep(&nap, 0);
 }
 
@@ -229,6 +229,7 @@ static Worker *workers; // that run nothing now, with their stacks
 static pthread_mutex_t workers_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void work(Launch *l) {
+	setpriority(PRIO_PROCESS, 0, 10); // of this thread: those go first that blocks wait for, such as proxies
 	pthread_mutex_lock(&workers_mutex);
 	Worker *w = workers;
 	if (w) workers = w->pool;
