@@ -26,11 +26,8 @@ set -u
 bundle=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "${OUT:-out}"
 archives=$(cd "${OUT:-out}" && pwd)/gpu-check
-archive=$archives.tar.gz
-for ((n = 2; ; n++)); do # those of runs before stay
-	[ -e "$archive" ] || break
-	archive=$archives-$n.tar.gz
-done
+archive=$archives.tar.gz n=1
+while [ -e "$archive" ]; do archive=$archives-$((++n)).tar.gz; done # those of runs before stay
 # All runs in a folder of its own, so that no record names a path of this host.
 work=$(mktemp -d)
 trap 'found; cd "$bundle"; tar -C "$work" -czf "$archive" .; rm -rf "$work"' EXIT

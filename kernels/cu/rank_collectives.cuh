@@ -80,8 +80,9 @@ class Collectives : public Packets {
 				u64 *out = 0;
 				int served = -1;
 				if (t.sends_at(level)) {
-					const i64 to = in_world(comm, t.peer(level)), device = to / world.ranks;
-					out = board(device).box(to - device * world.ranks, at), served = served_by(to);
+					const i64 peer = in_world(comm, t.peer(level));
+					const Place to = place_of(peer);
+					out = board(to.device).box(to.rank, at), served = served_by(peer);
 				}
 				state.edges[at] = {begin, begin, begin, begin, out, served};
 			}
@@ -219,10 +220,10 @@ class Collectives : public Packets {
 			if (!t.receives_at(level)) continue;
 			e.received += (u64)parts;
 			if (e.received - e.told <= BOX_SLOTS / 2) continue;
-			const i64 to = in_world(comm, t.peer(level)), device = to / world.ranks;
-			u64 *const credit = board(device).credit(to - device * world.ranks, at);
+			const Place to = place_of(in_world(comm, t.peer(level)));
+			u64 *const credit = board(to.device).credit(to.rank, at);
 			if (e.served >= 0) post_words(e.served, credit, e.received, 0, 1);
-			else if (is_near(to)) store_release_gpu(credit, e.received);
+			else if (to.device == world.device) store_release_gpu(credit, e.received);
 			else store_release_sys(credit, e.received);
 			e.told = e.received;
 		}

@@ -27,7 +27,7 @@ struct Edge {
 // Where a rank's window lies, and where that rank counts notifications of tag 0.
 struct Route {
 	u64 base;
-	u64 count; // an address, plus 1 if others than the ranks of this device count there
+	u64 count; // an address; its lowest bit is set for a rank of another device, whose count is raised at system scope
 };
 
 // Where a rank of the world is: its device, and its index there.
@@ -54,7 +54,7 @@ struct State {
 	Edge edges[2 * MAX_LEVELS];
 	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
 	i64 timer;
-	volatile unsigned looked; // when a wait has looked at the host, see wait_unless_ended
+	volatile unsigned looked; // the tick in which a wait of this rank last read the host's word: see wait_unless_ended
 	volatile int failed;
 };
 
@@ -241,15 +241,17 @@ class Core {
 	}
 
 	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
-	// It is for one thread, or for all lanes of a warp, to all of which done() returns the same. Before the first pause done() is asked
-	// at each look. From then on pauses grow, and done() is asked only where peek() returns true, which acquires
-	// nothing: each acquire empties the first-level cache that ranks of one multiprocessor share. The word of the host
-	// that ends a run is read once a tick, which is half a millisecond, by each rank: where hundreds of ranks read it all the time, messages took up to a hundred times as long.
+	// It is for one thread, or for all lanes of a warp, to all of which done() and peek() return the same.
+	// Before the first pause each look is done(). After that pauses grow, and done() is called only where peek() returns
+	// true. peek() acquires nothing: each acquire empties the first-level cache that ranks of one multiprocessor share.
+	// A rank reads the host's word that ends a run once a tick, which is half a millisecond. Where hundreds of ranks read it
+	// often, messages to other devices take many times as long.
 	template <typename Lanes = Thread, typename Done, typename Peek>
 	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses
-		enum { QUEUES = 64, TIMES = 16, TICK = 19 }; // looks between two at its queues, and at the time; log2 of ns
-		unsigned start = 0;                          // in ticks: when it looked at the time first
+		enum { QUEUES = 64, CLOCK = 16 }; // looks between two readings of its queues, and of the clock
+		enum { TICK = 19 };               // log2 of the ns of a tick
+		unsigned start = 0;               // the tick of the first reading of the clock
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
 			if (looks < AT_ONCE) {
@@ -261,7 +263,7 @@ class Core {
 #ifdef RANK_QUEUES
 			if (looks % QUEUES == QUEUES - 1 && threadIdx.x == 0) keep_all(); // others may wait for room in them
 #endif
-			if (looks % TIMES != TIMES - 1) continue;
+			if (looks % CLOCK != CLOCK - 1) continue;
 			const unsigned now = (unsigned)(nanoseconds() >> TICK);
 			if (start == 0) start = now;
 			if (now != state.looked) {

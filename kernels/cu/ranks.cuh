@@ -337,7 +337,7 @@ class Rank : public Channels {
 		}
 	}
 
-	// raise notifies a rank of what was put into a window, in one thread: see Route for count.
+	// raise notifies a rank of what was put into a window, in one thread. count is that of the route to the rank.
 	__device__ __forceinline__ void raise(Comm comm, int to, u64 count, int tag, int slot) {
 #ifdef RANK_QUEUES
 		const Place place = place_of(in_world(comm, to));
@@ -359,13 +359,14 @@ class Rank : public Channels {
 		return came - state.consumed[tag];
 	}
 
-	// Where a group looks for notifications: each lane of a warp at one count, or one thread at all of them.
+	// Where a group looks for notifications of a tag: each lane of a warp at one count, or one thread at all of them.
 	template <typename Group> struct Sources {
 		static constexpr bool ONE = same<Group, Thread>::value;
 		const u64 *count; // of this lane; of one thread: that of its device
-		bool looks, alone;
+		bool looks;       // whether this lane has a count
+		bool alone;       // whether the world has one device
 
-		// came returns whether so many have come in all, and acquires what was put before or only looks.
+		// came returns whether so many have come in all. It acquires what was put before them, or orders nothing.
 		template <bool ACQUIRES> __device__ __forceinline__ bool came(const Rank &rank, int tag, u64 enough) const {
 			u64 all = 0;
 			if (looks)
@@ -396,7 +397,8 @@ class Rank : public Channels {
 		return s;
 	}
 
-	// take takes notifications if there are as many; if it waits, until there are.
+	// take takes count notifications and returns true, or returns false if there are fewer. If it waits, it does so until
+	// there are as many, and returns false where that was in vain.
 	template <typename Group> __device__ __forceinline__ bool take(int tag, u64 count, bool waits) {
 		const u64 enough = state.consumed[tag] + count;
 		const Sources<Group> s = sources<Group>(tag);
