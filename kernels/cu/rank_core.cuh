@@ -240,7 +240,8 @@ class Core {
 		       wait_unless_ended([&] { return came(load_acquire_sys); }, [&] { return came(load_relaxed_sys); });
 	}
 
-	// wait_unless_ended polls until done() returns true. It returns false after the limit, and where the run ends.
+	// wait_unless_ended polls until done() returns true. It returns false where the run ends, and after the limit: at most two
+	// ticks late, never early.
 	// It is for one thread, or for all lanes of a warp, to all of which done() and peek() return the same.
 	// Before the first pause each look is done(). After that pauses grow, and done() is called only where peek() returns
 	// true. peek() acquires nothing: each acquire empties the first-level cache that ranks of one multiprocessor share.
@@ -270,7 +271,7 @@ class Core {
 				state.looked = now;
 				if (load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
 			}
-			if (!Lanes::all(!state.failed && (i64)(now - start) <= world.limit >> TICK)) return false;
+			if (!Lanes::all(!state.failed && (i64)(now - start) <= (world.limit >> TICK) + 1)) return false;
 		}
 	}
 	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
