@@ -54,7 +54,6 @@ struct State {
 	Edge edges[2 * MAX_LEVELS];
 	i64 agreed[2]; // the smallest and the largest of what ranks said of a collective
 	i64 timer;
-	volatile unsigned due; // the tick from which on a wait of this rank reads the host's word: see wait_unless_ended
 	volatile int failed;
 };
 
@@ -240,22 +239,19 @@ class Core {
 		       wait_unless_ended([&] { return came(load_acquire_sys); }, [&] { return came(load_relaxed_sys); });
 	}
 
-	// Limits of waits are counted in ticks: a limit of 39 hours is as good as none.
-	enum { TICK = 15, EVERY = 16 }; // log2 of the ns of a tick; ticks between two readings of the host's word
-	static __device__ unsigned tick() { return (unsigned)(nanoseconds() >> TICK); }
-
-	// wait_unless_ended polls until done() returns true. It returns false where the run ends, and after the limit: at most two
-	// ticks late, never early.
+	// wait_unless_ended polls until done() returns true. It returns false where the run ends, and after the limit: never
+	// before, and some milliseconds after.
 	// It is for one thread, or for all lanes of a warp, to all of which done() and peek() return the same.
 	// Before the first pause each look is done(). After that pauses grow, and done() is called only where peek() returns
 	// true. peek() acquires nothing: each acquire empties the first-level cache that ranks of one multiprocessor share.
-	// A rank reads the host's word that ends a run once in EVERY ticks, and ranks do so in different ticks. Where hundreds of
-	// ranks read it often, messages to other devices take many times as long.
+	// A wait reads the time, and the host's word that ends a run, at each COSTLY_APART-th look: once in some milliseconds.
+	// Where hundreds of ranks read them often, all that the GPU does takes many times as long.
 	template <typename Lanes = Thread, typename Done, typename Peek>
 	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses
-		enum { QUEUES = 64, CLOCK = 16 }; // looks between two readings of its queues, and of the clock
-		unsigned start = 0;               // the tick of the first reading of the clock
+		enum { QUEUES = 64 };                               // looks between two readings of its queues
+		enum { TICK = 19 };                                 // log2 of the ns that time is counted in
+		unsigned start = 0;                                 // the first reading of the time
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
 			if (looks < AT_ONCE) {
@@ -267,13 +263,10 @@ class Core {
 #ifdef RANK_QUEUES
 			if (looks % QUEUES == QUEUES - 1 && threadIdx.x == 0) keep_all(); // others may wait for room in them
 #endif
-			if (looks % CLOCK != CLOCK - 1) continue;
-			const unsigned now = tick();
+			if (looks % COSTLY_APART != COSTLY_APART - 1) continue;
+			const unsigned now = (unsigned)(nanoseconds() >> TICK);
 			if (start == 0) start = now;
-			if ((int)(now - state.due) >= 0) {
-				state.due = now + EVERY;
-				if (load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
-			}
+			if (load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
 			if (!Lanes::all(!state.failed && (i64)(now - start) <= (world.limit >> TICK) + 1)) return false;
 		}
 	}

@@ -66,7 +66,7 @@ class Rank : public Channels {
 		for (int i = (int)threadIdx.x; i < 16; i += (int)blockDim.x) s.recent[i].key = 0;
 		if (threadIdx.x < MAX_DEVICES) s.read[threadIdx.x] = s.told[threadIdx.x] = 0;
 		open_edges(), open_ends();
-		if (threadIdx.x == 0) s.timer = 0, s.due = tick() + blockIdx.x % EVERY, s.failed = NONE;
+		if (threadIdx.x == 0) s.timer = 0, s.failed = NONE;
 		Block::sync();
 		barrier(WORLD);
 	}
