@@ -23,7 +23,7 @@ func newBenchRanksCommand() *cobra.Command {
                device and of two: half of a round trip
   bandwidth    messages of --messages with a notification each, of all ranks of a device at
                once, to other ranks of it and to those of another
-  barrier      of all ranks of one device, and of two
+  barrier      of all ranks of one device, of two, and of all
   overlap      rounds in which each rank computes, exchanges a message with a rank of the other
                device, and does both: the hidden share is what the sum of the first two
                exceeds the third by, over the lesser of them. With --compute newton a rank

@@ -19,6 +19,7 @@ const (
 	maxTimings = 1000
 	lineBytes  = 128
 	boardLines = 8
+	runEnded   = 6 // a line
 	logLines   = 256
 	queued     = 64
 	keptMost   = 1024
@@ -110,7 +111,7 @@ func mirrors() []kernels.Mirror {
 		{Name: "ranks::NO_MATCH", Value: noMatch}, {Name: "ranks::QUEUE_FULL", Value: queueFull}, {Name: "ranks::LOG_SIGNED", Value: logSigned}, {Name: "ranks::LOG_UNSIGNED", Value: logUnsigned}, {Name: "ranks::LOG_DOUBLE", Value: logDouble},
 		{Name: "ranks::Timings", Value: timings{}}, {Name: "ranks::WindowEntry", Value: windowEntry{}},
 		{Name: "ranks::MAX_DEVICES", Value: MaxDevices}, {Name: "ranks::MAX_WINDOWS", Value: MaxWindows},
-		{Name: "ranks::LINES", Value: boardLines}, {Name: "ranks::LINE_BYTES", Value: lineBytes}, {Name: "RANK_TAGS", Value: Tags},
+		{Name: "ranks::LINES", Value: boardLines}, {Name: "ranks::RUN_ENDED", Value: runEnded}, {Name: "ranks::LINE_BYTES", Value: lineBytes}, {Name: "RANK_TAGS", Value: Tags},
 		{Name: "ranks::NO_NOTIFICATIONS", Value: noNotifications}, {Name: "ranks::NO_BARRIER", Value: noBarrier},
 		{Name: "ranks::BAD_RANK", Value: badRank}, {Name: "ranks::BAD_TAG", Value: badTag}, {Name: "ranks::BAD_WINDOW", Value: badWindow},
 		{Name: "ranks::BAD_RANGE", Value: badRange}, {Name: "ranks::BAD_SOURCE", Value: badSource}, {Name: "ranks::NO_PACKET", Value: noPacket}, {Name: "ranks::ENDED", Value: ended}, {Name: "ranks::BY_PROGRAM", Value: byProgram},

@@ -119,6 +119,11 @@ func (w *World) runOnGPUs(ctx context.Context, size int64, err error) error {
 func (w *World) reset(size int64) error {
 	b := w.board()
 	for _, m := range w.members {
+		if m.controls().ended != 0 {
+			if err := m.telling.Sync(w.options.Limit); err != nil {
+				return err
+			}
+		}
 		*m.controls() = control{}
 		clear(m.lines.Bytes())
 		clear(m.staging.Bytes()[:b.counts()])
@@ -174,7 +179,8 @@ func (m *member) clear(to streams.Span) error {
 // end tells all ranks that the run ends, and why.
 func (w *World) end(why error) {
 	for _, m := range w.members {
-		atomic.StoreUint64(&m.controls().ended, 1)
+		m.controls().ended = 1
+		_ = m.telling.Copy(m.board.Span(runEnded*lineBytes, 8), m.control.Span(0, 8)) // on a device that has failed nobody waits
 	}
 	if w.remote != nil && why != errElsewhere {
 		_ = w.remote.postAll(letter{what: letterEnded}) // a failure of the mail is one of all processes

@@ -43,6 +43,7 @@ type member struct {
 	ended   *streams.Event
 	kernel  *streams.Kernel
 	control *streams.Memory   // pinned
+	telling *streams.Stream   // what tells a GPU that the run has ended
 	lines   *streams.Memory   // pinned: of the log
 	board   *streams.Memory   // of a GPU
 	staging *streams.Memory   // pinned: what a board begins with, and the timings that it ends with

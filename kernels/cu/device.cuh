@@ -82,9 +82,6 @@ __device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
 }
 
-// Looks of one thread that waits, from one at the time or at host memory to the next: these hold up other threads.
-enum { COSTLY_APART = 4096 };
-
 __device__ inline i64 nanoseconds() {
 	i64 t;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));

@@ -239,19 +239,22 @@ class Core {
 		       wait_unless_ended([&] { return came(load_acquire_sys); }, [&] { return came(load_relaxed_sys); });
 	}
 
+	// has_ended reads whether the host has ended the run.
+	__device__ bool has_ended() const { return load_relaxed_sys(mine().line(RUN_ENDED)) != 0; }
+
 	// wait_unless_ended polls until done() returns true. It returns false where the run ends, and after the limit: never
-	// before, and some milliseconds after.
+	// before, and at most two ticks after.
 	// It is for one thread, or for all lanes of a warp, to all of which done() and peek() return the same.
 	// Before the first pause each look is done(). After that pauses grow, and done() is called only where peek() returns
 	// true. peek() acquires nothing: each acquire empties the first-level cache that ranks of one multiprocessor share.
-	// A wait reads the time, and the host's word that ends a run, at each COSTLY_APART-th look: once in some milliseconds.
-	// Where hundreds of ranks read them often, all that the GPU does takes many times as long.
+	// What a wait looks at lies in memory of this device: where hundreds of ranks read host memory, each at every 512th look, copies
+	// of device memory take five times as long.
 	template <typename Lanes = Thread, typename Done, typename Peek>
 	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses
-		enum { QUEUES = 64 };                               // looks between two readings of its queues
-		enum { TICK = 19 };                                 // log2 of the ns that time is counted in
-		unsigned start = 0;                                 // the first reading of the time
+		enum { QUEUES = 64, CLOCK = 16 }; // looks between two readings of its queues, and of the clock
+		enum { TICK = 19 };               // log2 of the ns of a tick
+		unsigned start = 0;               // the tick of the first reading of the clock
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
 			if (looks < AT_ONCE) {
@@ -263,10 +266,10 @@ class Core {
 #ifdef RANK_QUEUES
 			if (looks % QUEUES == QUEUES - 1 && threadIdx.x == 0) keep_all(); // others may wait for room in them
 #endif
-			if (looks % COSTLY_APART != COSTLY_APART - 1) continue;
+			if (looks % CLOCK != CLOCK - 1) continue;
 			const unsigned now = (unsigned)(nanoseconds() >> TICK);
 			if (start == 0) start = now;
-			if (load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
+			if (has_ended()) state.failed = ENDED;
 			if (!Lanes::all(!state.failed && (i64)(now - start) <= (world.limit >> TICK) + 1)) return false;
 		}
 	}

@@ -55,7 +55,7 @@ enum Failure {
 
 // What a device and the host tell each other during a run, in host memory.
 struct Control {
-	u64 ended;                  // by the host: a rank has failed, or the run is to end
+	u64 ended;                  // of the host: what it copies to RUN_ENDED
 	u64 claimed, written;       // by the device: a rank has failed, and has said how
 	u64 failure, rank;          // what it failed of, and its index in the world
 	u64 expected, came, detail; // numbers that go with the failure
@@ -119,6 +119,7 @@ enum Line {
 	LOG_LINES_CLAIMED,
 	COMMANDS_CLAIMED,
 	SERVED_DEVICES, // as OTHER_DEVICES, by proxies
+	RUN_ENDED,      // by the host: a rank has failed, or the run is to end
 	LINES = 8
 };
 enum { LINE_BYTES = 128 };

@@ -274,11 +274,11 @@ class Rank : public Channels {
 	__device__ void fail(i64 code, i64 detail = 0) { Channels::fail(BY_PROGRAM, (u64)code, 0, (u64)detail); }
 
 	// ended returns to all threads of a group the same: whether the run has ended, by a failure anywhere or by the host.
-	// It looks at host memory, which takes a microsecond or two; a loop that waits has the results of its waits instead.
+	// It reads memory of the device; a loop that waits has the results of its waits instead.
 	template <typename Group = Block> __device__ bool ended() {
 		bool on = true;
 		if (Group::thread() == 0) {
-			if (!state.failed && load_relaxed_sys(&world.control->ended) != 0) state.failed = ENDED;
+			if (!state.failed && has_ended()) state.failed = ENDED;
 			on = !state.failed;
 		}
 		return !Group::all(on);

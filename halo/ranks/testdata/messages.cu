@@ -113,7 +113,7 @@ extern "C" __global__ void odd_channel(const __grid_constant__ World world) {
 		if (ok) atomicCAS(&data.wrong, 0, 100);
 	} else {
 		// The others wait at no place of their own, whose limit may end first.
-		while (!rank.failed() && load_relaxed_sys(&world.control->ended) == 0) __nanosleep(1000);
+		while (!rank.ended<Thread>()) __nanosleep(1000);
 	}
 	rank.finish();
 }

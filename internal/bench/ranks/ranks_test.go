@@ -38,7 +38,7 @@ func TestLaps(t *testing.T) {
 		if devices == 2 {
 			all = append(append(all, r.measurements(1)...), r.proxyMeasurements()...)
 		}
-		all = append(all, r.collectiveMeasurements(devices)...)
+		all = append(append(append(all, r.barrierMeasurements(1)...), r.barrierMeasurements(devices)...), r.collectiveMeasurements(devices)...)
 		var open streams.Resources
 		defer func() {
 			if err := open.Close(); err != nil {

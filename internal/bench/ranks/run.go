@@ -16,7 +16,7 @@ const mostPacket = 4096
 // maxRounds is how many a lap has at most.
 const maxRounds = 1 << 20
 
-// Run measures ranks of the first device, of the first two, and collectives of all.
+// Run measures ranks of the first device, of the first two, and barriers and collectives of all.
 func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder) error {
 	if err := to.Begin(results.KindRanks, on.Links); err != nil {
 		return err
@@ -26,6 +26,9 @@ func (o *Options) Run(ctx context.Context, on *bench.Machine, to *bench.Recorder
 	all := r.measurements(1)
 	if len(on.Devices) > 1 {
 		all = append(append(all, r.measurements(2)...), r.proxyMeasurements()...)
+	}
+	for _, devices := range slices.Compact([]int{1, min(2, len(on.Devices)), len(on.Devices)}) {
+		all = append(all, r.barrierMeasurements(devices)...)
 	}
 	for _, devices := range slices.Compact([]int{1, len(on.Devices)}) {
 		all = append(all, r.collectiveMeasurements(devices)...)
@@ -111,11 +114,18 @@ func (r *run) measurements(devices int) (all []measurement) {
 		for _, bytes := range o.Messages {
 			all = append(all, measurement{r, bandwidths, "one way", devices, oneWay, ranks, lap{Bytes: bytes}, rate(bytes)})
 		}
-		for comm, name := range []string{haloranks.All: "barrier of all devices", haloranks.Device: "barrier of a device"} {
-			if (devices == 1) == (haloranks.Comm(comm) == haloranks.Device) {
-				all = append(all, measurement{r, barrier, name, devices, barriers, ranks, lap{Comm: int64(comm)}, whole})
-			}
-		}
+	}
+	return all
+}
+
+// barrierMeasurements returns those of all ranks of so many devices.
+func (r *run) barrierMeasurements(devices int) (all []measurement) {
+	comm, name := haloranks.All, "barrier of all devices"
+	if devices == 1 {
+		comm, name = haloranks.Device, "barrier of a device"
+	}
+	for _, each := range r.options.PerMultiprocessor {
+		all = append(all, measurement{r, barrier, name, devices, barriers, haloranks.Options{PerMultiprocessor: each}, lap{Comm: int64(comm)}, whole})
 	}
 	return all
 }
