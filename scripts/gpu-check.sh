@@ -704,7 +704,7 @@ export -f hosted
 
 # Messages between processes: trials of all networks, the field over each, failures, and how fast.
 networks() {
-	local dir=$records/networks gpus network start how turn runs
+	local dir=$records/networks gpus network start how turn runs some devices
 	gpus=$(nvidia-smi -L | wc -l)
 	if ! command -v mpirun >/dev/null || [ "$gpus" -lt 2 ]; then
 		echo "no mpirun or one GPU here: no messages between processes of GPUs"
@@ -772,13 +772,14 @@ networks() {
 	runs=("$dir"/{one,two}-*.json)
 	[ "$gpus" -lt 4 ] || runs+=("$dir"/four-*.json)
 	"$bundle/halox" results "${runs[@]}" | tee "$dir/steps.txt"
-	# Steps of many sizes on one and on two processes, which the model of halox plan --hosts is fitted to and held against.
+	# Steps of many sizes on one, two and, where there are as many GPUs, four processes, which the model of halox plan --hosts is fitted to and held against.
 	for network in mpi nccl; do
 		usable $network || continue
-		how=
+		how= some=2 devices=1,2
+		[ "$gpus" -lt 4 ] || some=4 devices=1,2,4
 		for turn in $(seq "${TURNS:-3}"); do
-			HALOX_EXCHANGE_NETWORK=$network timed "networks-schemes-$network-$turn" 90 $start "$bundle/halox" bench schemes --backend cuda --precisions float64 \
-				--points 64,96,128,160,192,224,256,320,384,448,512 --schemes assisted,two-stream --paths staged --devices 1,2 \
+			HALOX_EXCHANGE_NETWORK=$network timed "networks-schemes-$network-$turn" 90 $(launcher "$some") "$bundle/halox" bench schemes --backend cuda --precisions float64 \
+				--points 64,96,128,160,192,224,256,320,384,448,512 --schemes assisted,two-stream --paths staged --devices "$devices" \
 				--budget 30ms --record "$dir/schemes-$network-$turn.json"
 			how+=,$dir/schemes-$network-$turn.json
 		done
