@@ -13,6 +13,7 @@ import (
 	"github.com/halox/halox/halo"
 	"github.com/halox/halox/kernels"
 	"github.com/halox/halox/streams"
+	"golang.org/x/sync/errgroup"
 )
 
 //go:embed particles.cu
@@ -97,6 +98,7 @@ type box struct {
 	slots    []*streams.Memory // of each device
 	failures []*streams.Memory
 	staging  []*streams.Memory // pinned: slots, and then the failure
+	placed   *particle         // the first of the particles that staging has; nil: it has none, or those that were read
 	copying  []*streams.Stream
 	open     streams.Resources
 }
@@ -153,24 +155,17 @@ func (b *box) staged(device int) board {
 }
 
 // load puts particles into their segments, which hold them in order of ids, and into the copies that neighbours have.
-// Ids are all different, and places within the box. It refuses a segment with more particles than its capacity.
+// Ids are all different, and places within the box. It refuses a segment with more particles than its capacity. Particles
+// that are loaded again have not changed.
 func (b *box) load(all []particle) error {
-	all = slices.SortedFunc(slices.Values(all), func(p, q particle) int { return int(p.Id - q.Id) })
-	for i := range b.devices {
-		to := b.staged(i)
-		clear(b.staging[i].Bytes())
-		for _, p := range all {
-			index := min(int64(p.Y), to.All-1) - to.First
-			if index < -1 || index > to.Segments {
-				continue
-			}
-			s := to.state(index, listState)
-			s.set(*s.count, p)
-			if *s.count++; *s.count > to.Capacity {
-				return fmt.Errorf("particles: segment %d has more than its capacity of %d particles: %w", index+to.First, to.Capacity, ErrRun)
-			}
+	if b.placed != &all[0] {
+		if err := b.place(all); err != nil {
+			return err
 		}
-		n := to.slotBytes()
+		b.placed = &all[0]
+	}
+	for i := range b.devices {
+		n := b.parts[i].slotBytes()
 		err := errors.Join(b.copying[i].Copy(b.slots[i].All(), b.staging[i].Span(0, n)), b.copying[i].Copy(b.failures[i].All(), b.staging[i].Span(n, 32)))
 		if err != nil {
 			return err
@@ -179,8 +174,35 @@ func (b *box) load(all []particle) error {
 	return b.sync()
 }
 
+// place puts particles into pinned memory, as load copies them.
+func (b *box) place(all []particle) error {
+	b.placed = nil
+	all = slices.SortedFunc(slices.Values(all), func(p, q particle) int { return int(p.Id - q.Id) })
+	var devices errgroup.Group
+	for i := range b.devices {
+		devices.Go(func() error {
+			to := b.staged(i)
+			clear(b.staging[i].Bytes())
+			for _, p := range all {
+				index := min(int64(p.Y), to.All-1) - to.First
+				if index < -1 || index > to.Segments {
+					continue
+				}
+				s := to.state(index, listState)
+				s.set(*s.count, p)
+				if *s.count++; *s.count > to.Capacity {
+					return fmt.Errorf("particles: segment %d has more than its capacity of %d particles: %w", index+to.First, to.Capacity, ErrRun)
+				}
+			}
+			return nil
+		})
+	}
+	return devices.Wait()
+}
+
 // read returns the particles of all devices, in order of ids. It returns what the run failed of, if it did.
 func (b *box) read() (all []particle, err error) {
+	b.placed = nil
 	for i := range b.devices {
 		n := b.parts[i].slotBytes()
 		err := errors.Join(b.copying[i].Copy(b.staging[i].Span(0, n), b.slots[i].All()), b.copying[i].Copy(b.staging[i].Span(n, 32), b.failures[i].All()))
