@@ -98,7 +98,7 @@ type box struct {
 	slots    []*streams.Memory // of each device
 	failures []*streams.Memory
 	staging  []*streams.Memory // pinned: slots, and then the failure
-	placed   *particle         // the first of the particles that staging has; nil: it has none, or those that were read
+	placed   bool              // staging has what load put there
 	copying  []*streams.Stream
 	open     streams.Resources
 }
@@ -155,15 +155,18 @@ func (b *box) staged(device int) board {
 }
 
 // load puts particles into their segments, which hold them in order of ids, and into the copies that neighbours have.
-// Ids are all different, and places within the box. It refuses a segment with more particles than its capacity. Particles
-// that are loaded again have not changed.
+// Ids are all different, and places within the box. It refuses a segment with more particles than its capacity.
 func (b *box) load(all []particle) error {
-	if b.placed != &all[0] {
-		if err := b.place(all); err != nil {
-			return err
-		}
-		b.placed = &all[0]
+	b.placed = false
+	if err := b.place(all); err != nil {
+		return err
 	}
+	b.placed = true
+	return b.upload()
+}
+
+// upload copies what load placed, which was not read since, to the devices.
+func (b *box) upload() error {
 	for i := range b.devices {
 		n := b.parts[i].slotBytes()
 		err := errors.Join(b.copying[i].Copy(b.slots[i].All(), b.staging[i].Span(0, n)), b.copying[i].Copy(b.failures[i].All(), b.staging[i].Span(n, 32)))
@@ -176,7 +179,6 @@ func (b *box) load(all []particle) error {
 
 // place puts particles into pinned memory, as load copies them.
 func (b *box) place(all []particle) error {
-	b.placed = nil
 	all = slices.SortedFunc(slices.Values(all), func(p, q particle) int { return int(p.Id - q.Id) })
 	var devices errgroup.Group
 	for i := range b.devices {
@@ -202,7 +204,7 @@ func (b *box) place(all []particle) error {
 
 // read returns the particles of all devices, in order of ids. It returns what the run failed of, if it did.
 func (b *box) read() (all []particle, err error) {
-	b.placed = nil
+	b.placed = false
 	for i := range b.devices {
 		n := b.parts[i].slotBytes()
 		err := errors.Join(b.copying[i].Copy(b.staging[i].Span(0, n), b.slots[i].All()), b.copying[i].Copy(b.staging[i].Span(n, 32), b.failures[i].All()))

@@ -69,7 +69,12 @@ func (x *run) Method(name string) (compare.Method, error) {
 }
 
 // Reset puts all particles where they begin.
-func (x *run) Reset() error { return x.box.load(x.start) }
+func (x *run) Reset() error {
+	if x.box.placed {
+		return x.box.upload()
+	}
+	return x.box.load(x.start)
+}
 
 // Values returns the places and velocities of all particles, in order of ids. It is an error if one is lost.
 func (x *run) Values(int) ([]float64, error) {
