@@ -82,6 +82,9 @@ __device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
 }
 
+// Readings of the clock in a wait, from one of host memory to the next on average.
+enum { HOST_READS_APART = 16 };
+
 __device__ inline i64 nanoseconds() {
 	i64 t;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));

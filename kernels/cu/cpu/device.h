@@ -25,6 +25,7 @@ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 	low = load_relaxed_sys(from), high = load_relaxed_sys(from + 1);
 }
 
+enum { HOST_READS_APART = 1 }; // a poll takes long
 inline i64 nanoseconds() { return cpu::nanoseconds(); }
 inline unsigned opaque(unsigned v) { return v; }
 template <typename T> inline T opaque_value(T v) { return v; }
