@@ -255,7 +255,7 @@ func (w *World) openProxy(m *member) (err error) {
 		}
 		w.resources.Add(w.arrivals)
 	}
-	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a line that has no use
+	board, host := m.board.Span(boardLines*lineBytes-8, 8), m.payloadOf(0, 8) // of a word that has no use
 	return errors.Join(m.proxied.Copy(board, host), m.proxied.Copy(host, board), m.proxied.Sync(w.options.Limit))
 }
 

@@ -142,11 +142,17 @@ class Core {
 
 	// try_claim claims a place for a command, in one thread, if there is one, and returns its number from 0 or NONE_FREE.
 	// Who has claimed one waits for nobody before it is published, since commands are done in their order.
+	// Where all places are taken one rank at a time reads host memory for all of the device: see wait_unless_ended.
 	__device__ u64 try_claim() {
-		u64 *const claimed = mine().line(COMMANDS_CLAIMED);
+		u64 *const claimed = mine().line(COMMANDS_CLAIMED), *const done = mine().line(COMMANDS_DONE),
+		           *const reads = done + 1;
 		const u64 n = load_relaxed_sys(claimed);
-		if (n >= load_acquire_sys(&world.control->done) + COMMANDS) return NONE_FREE;
-		return atomicCAS(claimed, n, n + 1) == n ? n : NONE_FREE;
+		if (n < load_acquire_gpu(done) + COMMANDS) return atomicCAS(claimed, n, n + 1) == n ? n : NONE_FREE;
+		if (atomicCAS(reads, 0, 1) == 0) {
+			store_release_gpu(done, load_acquire_sys(&world.control->done));
+			store_release_gpu(reads, 0);
+		}
+		return NONE_FREE;
 	}
 	// publish hands a command to the proxy, in one thread: it sees what the group has stored in the payload.
 	__device__ void publish(u64 n, CommandKind what, i64 device, const void *at, i64 bytes) {

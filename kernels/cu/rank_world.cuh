@@ -120,6 +120,7 @@ enum Line {
 	COMMANDS_CLAIMED,
 	SERVED_DEVICES, // as OTHER_DEVICES, by proxies
 	RUN_ENDED,      // by the host: a rank has failed, or the run is to end
+	COMMANDS_DONE,  // as many as ranks know of, and whether one of them reads Control::done: see try_claim
 	LINES = 8
 };
 enum { LINE_BYTES = 128 };
