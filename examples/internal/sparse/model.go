@@ -3,20 +3,26 @@ package sparse
 import "fmt"
 
 // Work is what an iteration takes at least, for the device with the most of each: bytes that it loads or stores, bytes that
-// it sends over links, and puts that must follow each other. The model adds up what these take: nothing overlaps, and
-// nothing is found in a cache.
+// it sends over links, puts that must follow each other, and elements of input vectors that it loads at random. The model adds
+// up what these take: nothing overlaps. Elements are found in the second-level cache, or, where the first-level cache of a
+// multiprocessor holds the vector, at no cost; nothing else is found in a cache.
 type Work struct {
 	Memory, Link int64
 	Hops         int
+	Gathers      int64
 }
 
 // us is what the work takes.
 func (w Work) us(r Rates) float64 {
-	return float64(w.Memory)/r.Memory/1e3 + float64(w.Link)/r.Link/1e3 + float64(w.Hops)*r.Hop
+	us := float64(w.Memory)/r.Memory/1e3 + float64(w.Link)/r.Link/1e3 + float64(w.Hops)*r.Hop
+	if r.Gather > 0 {
+		us += float64(w.Gathers) / r.Gather / 1e3
+	}
+	return us
 }
 
 func (w Work) String() string {
-	return fmt.Sprintf("the model has %.3g MB of memory, %.3g MB over links and %d hops", float64(w.Memory)/1e6, float64(w.Link)/1e6, w.Hops)
+	return fmt.Sprintf("the model has %.3g MB of memory, %.3g MB over links, %d hops and %.3g million gathers", float64(w.Memory)/1e6, float64(w.Link)/1e6, w.Hops, float64(w.Gathers)/1e6)
 }
 
 // Bytes of an entry: a value and its column; and of a row: where its entries begin.
@@ -24,6 +30,9 @@ const (
 	entryBytes = 12
 	rowBytes   = 8
 )
+
+// firstLevel is how many bytes of a vector the first-level cache of a multiprocessor holds, of an A100 and later GPUs for servers.
+const firstLevel = 128 << 10
 
 // Work returns what products and the trees of an iteration take. A product loads the entries, the rows' beginnings and the
 // input, and stores the output. Each edge of the tree down a column of blocks moves a vector, and each of the tree along a
@@ -33,9 +42,13 @@ const (
 // vectors move from block to block.
 func (x *Blocks) Work(hops int, vectors int64, moves ...[2]*Block) Work {
 	vector := 8 * x.N
-	memory, link := make([]int64, len(x.Session.Devices)), make([]int64, len(x.Session.Devices))
+	n := len(x.Session.Devices)
+	memory, link, gathers := make([]int64, n), make([]int64, n), make([]int64, n)
 	for _, b := range x.All {
 		memory[b.device] += x.N*(x.PerRow*entryBytes+rowBytes) + 2*vector
+		if vector > firstLevel {
+			gathers[b.device] += x.N * x.PerRow
+		}
 	}
 	move := func(from, to *Block) {
 		memory[from.device] += vector
@@ -61,7 +74,7 @@ func (x *Blocks) Work(hops int, vectors int64, moves ...[2]*Block) Work {
 	}
 	w := Work{Hops: 2*x.rounds() + hops}
 	for i := range memory {
-		w.Memory, w.Link = max(w.Memory, memory[i]), max(w.Link, link[i])
+		w.Memory, w.Link, w.Gathers = max(w.Memory, memory[i]), max(w.Link, link[i]), max(w.Gathers, gathers[i])
 	}
 	return w
 }

@@ -25,13 +25,13 @@ func TestWork(t *testing.T) {
 		side, devices int
 		want          Work
 	}{
-		"one block": {1, 1, Work{product, 0, 0}},
+		"one block": {1, 1, Work{product, 0, 0, 0}},
 		// Two vectors go down, two along the rows; each is loaded and stored, and two are added.
-		"four blocks on one device": {2, 1, Work{4*product + 4*2*vector + 2*3*vector, 0, 2}},
+		"four blocks on one device": {2, 1, Work{4*product + 4*2*vector + 2*3*vector, 0, 2, 0}},
 		// Each device has a column: one vector goes down it. Two leave column 1 along the rows, and are added in column 0.
-		"two devices": {2, 2, Work{2*product + 2*vector + 2*vector + 2*3*vector, 2 * vector, 2}},
+		"two devices": {2, 2, Work{2*product + 2*vector + 2*vector + 2*3*vector, 2 * vector, 2, 0}},
 		// Block (0, 1) sends one down and one along its row. Block (0, 0) sends one down, gets one, and adds it.
-		"four devices": {2, 4, Work{product + vector + vector + 3*vector, 2 * vector, 2}},
+		"four devices": {2, 4, Work{product + vector + vector + 3*vector, 2 * vector, 2, 0}},
 	} {
 		if w := blocksOn(t, c.side, c.devices).Work(0, 0); w != c.want {
 			t.Errorf("%s: %+v, want %+v", name, w, c.want)
@@ -40,10 +40,16 @@ func TestWork(t *testing.T) {
 	x := blocksOn(t, 2, 4)
 	w := x.Work(3, 2, [2]*Block{x.Block(1, 0), x.Block(0, 1)})
 	// Block (1, 0) gets two vectors, adds one, has two more, and sends one.
-	if want := (Work{product + 2*vector + 3*vector + 2*vector + vector, 2 * vector, 5}); w != want {
+	if want := (Work{product + 2*vector + 3*vector + 2*vector + vector, 2 * vector, 5, 0}); w != want {
 		t.Errorf("with more %+v, want %+v", w, want)
 	}
-	if us := (Work{4e6, 36e4, 2}).us(Rates{4000, 360, 2.4}); math.Abs(us-(1+1+4.8)) > 1e-12 {
-		t.Errorf("it takes %v us", us)
+	x.N = 20000 // a vector of 160 kB
+	if w := x.Work(0, 0); w.Gathers != 32*20000 {
+		t.Errorf("%d gathers of a block of 20000 rows", w.Gathers)
+	}
+	for gather, want := range map[float64]float64{0: 1 + 1 + 4.8, 100: 1 + 1 + 4.8 + 2} {
+		if us := (Work{4e6, 36e4, 2, 2e5}).us(Rates{4000, 360, 2.4, gather}); math.Abs(us-want) > 1e-12 {
+			t.Errorf("it takes %v us with %v gathers a ns, want %v", us, gather, want)
+		}
 	}
 }

@@ -1,6 +1,6 @@
 // A sparse matrix in square blocks, and its product with a vector, by ranks and by launches. The blocks lie in columns
 // one after the other, a row of blocks has its result in column 0, and a column of blocks its input in row 0. The Go
-// twins are in twin.go.
+// twins are in place.go.
 #include "ranks.cuh"
 
 // A block in compressed rows, with its vectors, which lie a pitch apart.
