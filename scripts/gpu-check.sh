@@ -559,7 +559,7 @@ ranks() {
 
 # The examples that do one thing by ranks, by streams and events and by graphs: what they print.
 applications() {
-	local name nvcc rates log=$records/applications.txt
+	local name nvcc rates rows=300000 log=$records/applications.txt
 	mkdir -p "$records"
 	made >"$log"
 	application() { # NAME FLAGS...
@@ -580,17 +580,17 @@ applications() {
 	done
 	# Large blocks, beside a model with the rates of this machine.
 	nvcc=$(find_nvcc)
-	if [ -n "$nvcc" ] && "$nvcc" -O2 -std=c++17 -arch=native -o "$out/gather" "$bundle/gather.cu" >"$out/nvcc.log" 2>&1 && rates=$("$out/gather" 300000); then
-		echo "$ gather 300000: $rates" >>"$log"
+	if [ -n "$nvcc" ] && "$nvcc" -O2 -std=c++17 -arch=native -o "$out/gather" "$bundle/gather.cu" >"$out/nvcc.log" 2>&1 && rates=$("$out/gather" "$rows"); then
+		echo "$ gather $rows: $rates" >>"$log"
 		set -- $rates
 		rates="--gather-rate $1 --memory-rate $2"
 	else
 		rates=
-		echo "no nvcc here, or no plain CUDA program by it: the model has the rates of an H200, and no gathers"
+		echo "no nvcc here, or gather.cu failed: the model has the rates of an H200, and no gathers"
 	fi
 	rm -f "$out/gather"
 	for name in spmv power; do
-		application "$name" --size 300000 --samples 5 --iterations 20 --verify=false $rates
+		application "$name" --size "$rows" --samples 5 --iterations 20 --verify=false $rates
 	done
 	cat "$log"
 }

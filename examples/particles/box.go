@@ -98,7 +98,7 @@ type box struct {
 	slots    []*streams.Memory // of each device
 	failures []*streams.Memory
 	staging  []*streams.Memory // pinned: slots, and then the failure
-	placed   bool              // staging has what load put there
+	placed   bool              // staging still has what load put there: nothing was read since
 	copying  []*streams.Stream
 	open     streams.Resources
 }
@@ -165,7 +165,7 @@ func (b *box) load(all []particle) error {
 	return b.upload()
 }
 
-// upload copies what load placed, which was not read since, to the devices.
+// upload copies what load has placed to the devices. It may be called again where b.placed.
 func (b *box) upload() error {
 	for i := range b.devices {
 		n := b.parts[i].slotBytes()

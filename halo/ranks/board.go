@@ -19,7 +19,7 @@ const (
 	maxTimings = 1000
 	lineBytes  = 128
 	boardLines = 8
-	runEnded   = 6 // a line
+	runEnded   = 6 // the line RUN_ENDED
 	logLines   = 256
 	queued     = 64
 	keptMost   = 1024

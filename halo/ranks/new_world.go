@@ -191,11 +191,11 @@ func (w *World) open(m *member) (err error) {
 		return err
 	}
 	w.resources.Add(m.control)
-	if m.telling, err = m.device.NewStream(streams.Normal); err != nil {
+	if m.ender, err = m.device.NewStream(streams.Normal); err != nil {
 		return err
 	}
-	w.resources.Add(m.telling)
-	m.telling.SetName("end of ranks")
+	w.resources.Add(m.ender)
+	m.ender.SetName("end of ranks")
 	if m.lines, err = m.device.AllocPinned(logLines * int64(unsafe.Sizeof(logLine{}))); err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (w *World) open(m *member) (err error) {
 	w.resources.Add(m.staging)
 	clear(m.staging.Bytes())
 	// First copies may have to wait for kernels that run.
-	if err := errors.Join(m.telling.Copy(m.board.Span(runEnded*lineBytes, 8), m.control.Span(0, 8)), m.telling.Sync(w.options.Limit)); err != nil {
+	if err := errors.Join(m.copyEnded(), m.ender.Sync(w.options.Limit)); err != nil {
 		return err
 	}
 	if w.proxied() {

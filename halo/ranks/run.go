@@ -120,7 +120,7 @@ func (w *World) reset(size int64) error {
 	b := w.board()
 	for _, m := range w.members {
 		if m.controls().ended != 0 {
-			if err := m.telling.Sync(w.options.Limit); err != nil {
+			if err := m.ender.Sync(w.options.Limit); err != nil {
 				return err
 			}
 		}
@@ -180,7 +180,7 @@ func (m *member) clear(to streams.Span) error {
 func (w *World) end(why error) {
 	for _, m := range w.members {
 		m.controls().ended = 1
-		_ = m.telling.Copy(m.board.Span(runEnded*lineBytes, 8), m.control.Span(0, 8)) // on a device that has failed nobody waits
+		_ = m.copyEnded() // fails only on a device that has failed, where nobody waits
 	}
 	if w.remote != nil && why != errElsewhere {
 		_ = w.remote.postAll(letter{what: letterEnded}) // a failure of the mail is one of all processes

@@ -43,7 +43,7 @@ type member struct {
 	ended   *streams.Event
 	kernel  *streams.Kernel
 	control *streams.Memory   // pinned
-	telling *streams.Stream   // what tells a GPU that the run has ended
+	ender   *streams.Stream   // of copies of control.ended, see copyEnded
 	lines   *streams.Memory   // pinned: of the log
 	board   *streams.Memory   // of a GPU
 	staging *streams.Memory   // pinned: what a board begins with, and the timings that it ends with
@@ -68,6 +68,11 @@ func (w *World) board() board {
 
 // controls returns what a GPU and the host tell each other.
 func (m *member) controls() *control { return (*control)(unsafe.Pointer(&m.control.Bytes()[0])) }
+
+// copyEnded queues a copy of control.ended to where the ranks of a GPU look for it: a stream of its own passes the kernel that runs.
+func (m *member) copyEnded() error {
+	return m.ender.Copy(m.board.Span(runEnded*lineBytes, 8), m.control.Span(0, 8))
+}
 
 // proxied reports whether a proxy serves any two devices.
 func (w *World) proxied() bool {

@@ -82,7 +82,7 @@ __device__ inline void load_relaxed_sys(const u64 *from, u64 &low, u64 &high) {
 	asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(from) : "memory");
 }
 
-// Readings of the clock in a wait, from one of host memory to the next on average.
+// How many times as often a wait reads the clock as host memory: see wait of flags.cuh.
 enum { HOST_READS_APART = 16 };
 
 __device__ inline i64 nanoseconds() {

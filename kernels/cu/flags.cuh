@@ -14,7 +14,8 @@ enum { THIS_DEVICE = 1000 };
 
 // wait polls until done() returns true. It returns false after a time limit in nanoseconds, or soon if a report says that this GPU has waited for
 // a neighbour in vain: otherwise each launch that is queued behind would wait as long again. The report lies in host memory; it may be null.
-// It is read seldom, at times by which threads differ: where hundreds of threads read host memory often, all that the GPU does takes many times as long.
+// It is read at one reading of the clock in HOST_READS_APART on average, which the clock's own bits choose, since hundreds of threads that poll host
+// memory slow down all memory accesses of the GPU. The clock may advance by 1024 ns at once.
 template <typename Done> __device__ __forceinline__ bool wait(i64 limit, const u64 *report, Done done) {
 	enum { POLLS = 256 }; // between two reads of the clock
 	for (i64 start = 0;;) {

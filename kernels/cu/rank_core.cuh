@@ -142,15 +142,15 @@ class Core {
 
 	// try_claim claims a place for a command, in one thread, if there is one, and returns its number from 0 or NONE_FREE.
 	// Who has claimed one waits for nobody before it is published, since commands are done in their order.
-	// Where all places are taken one rank at a time reads host memory for all of the device: see wait_unless_ended.
+	// While all places are taken, one rank at a time reads host memory for all of the device: see wait_unless_ended.
 	__device__ u64 try_claim() {
 		u64 *const claimed = mine().line(COMMANDS_CLAIMED), *const done = mine().line(COMMANDS_DONE),
-		           *const reads = done + 1;
+		           *const reading = done + 1;
 		const u64 n = load_relaxed_sys(claimed);
 		if (n < load_acquire_gpu(done) + COMMANDS) return atomicCAS(claimed, n, n + 1) == n ? n : NONE_FREE;
-		if (atomicCAS(reads, 0, 1) == 0) {
+		if (atomicCAS(reading, 0, 1) == 0) {
 			store_release_gpu(done, load_acquire_sys(&world.control->done));
-			store_release_gpu(reads, 0);
+			store_release_gpu(reading, 0);
 		}
 		return NONE_FREE;
 	}
@@ -249,12 +249,12 @@ class Core {
 	__device__ bool has_ended() const { return load_relaxed_sys(mine().line(RUN_ENDED)) != 0; }
 
 	// wait_unless_ended polls until done() returns true. It returns false where the run ends, and after the limit: never
-	// before, and at most two ticks after.
+	// before, and a millisecond or so after.
 	// It is for one thread, or for all lanes of a warp, to all of which done() and peek() return the same.
 	// Before the first pause each look is done(). After that pauses grow, and done() is called only where peek() returns
 	// true. peek() acquires nothing: each acquire empties the first-level cache that ranks of one multiprocessor share.
-	// What a wait looks at lies in memory of this device: where hundreds of ranks read host memory, each at every 512th look, copies
-	// of device memory take five times as long.
+	// done() and peek() should read memory of this device: hundreds of ranks that poll host memory slow down all memory accesses
+	// of the GPU, by a factor of five even where each rank reads it at one look in 512.
 	template <typename Lanes = Thread, typename Done, typename Peek>
 	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses

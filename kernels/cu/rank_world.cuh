@@ -55,7 +55,7 @@ enum Failure {
 
 // What a device and the host tell each other during a run, in host memory.
 struct Control {
-	u64 ended;                  // of the host: what it copies to RUN_ENDED
+	u64 ended;                  // for the host alone: it copies this to the line RUN_ENDED
 	u64 claimed, written;       // by the device: a rank has failed, and has said how
 	u64 failure, rank;          // what it failed of, and its index in the world
 	u64 expected, came, detail; // numbers that go with the failure
@@ -120,7 +120,7 @@ enum Line {
 	COMMANDS_CLAIMED,
 	SERVED_DEVICES, // as OTHER_DEVICES, by proxies
 	RUN_ENDED,      // by the host: a rank has failed, or the run is to end
-	COMMANDS_DONE,  // as many as ranks know of, and whether one of them reads Control::done: see try_claim
+	COMMANDS_DONE,  // two words: a copy of Control::done, and 1 while a rank reads that: see try_claim
 	LINES = 8
 };
 enum { LINE_BYTES = 128 };

@@ -31,7 +31,7 @@ const (
 	rowBytes   = 8
 )
 
-// firstLevel is how many bytes of a vector the first-level cache of a multiprocessor holds, of an A100 and later GPUs for servers.
+// firstLevel is how many bytes of a vector the first-level cache of a multiprocessor surely holds, on an A100 and later.
 const firstLevel = 128 << 10
 
 // Work returns what products and the trees of an iteration take. A product loads the entries, the rows' beginnings and the
