@@ -251,5 +251,5 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The kernel compiles for every generation of GPUs, without spills.
-func TestSource(t *testing.T) { exampletest.Compile(t, rankSource(128), 255) }
+// The kernel compiles for every generation of GPUs, without spills, and seven ranks fit on a multiprocessor: the size of the thesis has as many.
+func TestSource(t *testing.T) { exampletest.Compile(t, rankSource(128), 72, nil) }

@@ -360,10 +360,11 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The kernels compile for every generation of GPUs, without spills.
+// The kernels compile for every generation of GPUs, without spills. Four ranks fit on a multiprocessor, of an H100 all 416 at the size of the
+// thesis; on sm_100 three.
 func TestSource(t *testing.T) {
 	if p := (problem{segments: 3, particles: 100}); p.room() != 160 {
 		t.Errorf("a segment has room for %d", p.room())
 	}
-	exampletest.Compile(t, source(128), 255)
+	exampletest.Compile(t, source(128), 128, map[string]int{"sm_100": 168})
 }

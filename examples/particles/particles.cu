@@ -147,9 +147,11 @@ __device__ inline void advance(const Part &part, i64 index, Scratch &scratch) {
 		const bool active = i < n;
 		double x = 0, y = 0, fx = 0, fy = 0;
 		if (active) x = from.x()[i], y = from.y()[i];
-		if (has_below) repel(below.state(), active, x, y, fx, fy, scratch);
-		repel(from, active, x, y, fx, fy, scratch);
-		if (has_above) repel(above.state(), active, x, y, fx, fy, scratch);
+#pragma unroll 1
+		for (i64 other = index - 1; other <= index + 1; other++) {
+			const Segment near = {part, other};
+			if (near.exists()) repel(near.state(), active, x, y, fx, fy, scratch);
+		}
 		int where = STAY;
 		double vx = 0, vy = 0;
 		if (active) {
@@ -281,23 +283,34 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) particles(const __grid_
 	const bool has_above = local < active && part.first + high < part.all, last = high == part.segments;
 	const int rank_below = first ? me - local - n + (int)active - 1 : me - 1,
 	          rank_above = last ? me - local + n : me + 1;
-	__shared__ Neighbour beside[2]; // in shared memory, since each would take registers
+	// In shared memory, since each would take registers.
+	__shared__ Neighbour beside[2];
+	__shared__ i64 begin, end;
+	__shared__ int neighbours;
 	if (threadIdx.x == 0) {
 		beside[0] = {has_below ? rank_below : -1, first, low, part.segments};
 		beside[1] = {has_above ? rank_above : -1, last, high - 1, -1};
+		begin = low, end = high, neighbours = has_below + has_above;
 	}
-	const u64 neighbours = has_below + has_above;
+	__syncthreads();
 	rank.start_timer();
-	for (i64 step = 0; step < part.steps; step++) {
-		if (step > 0 && neighbours > 0 && !rank.wait_notifications(TAG_STATE, neighbours)) break;
-		for (i64 s = low; s < high; s++) advance(part, s, scratch);
+	// In one loop over halves of steps waits are there once, which takes fewer registers than a loop over steps.
+	for (i64 half = 0; half < 2 * part.steps; half++) {
+		const bool advances = half % 2 == 0; // else it merges
+		if (half > 0 && neighbours > 0 &&
+		    !rank.wait_notifications(advances ? TAG_STATE : TAG_MIGRANTS, neighbours))
+			break;
+		for (i64 s = begin; s < end; s++) {
+			if (advances) advance(part, s, scratch);
+			else merge(part, s);
+		}
 #pragma unroll 1
-		for (int side = 0; side < 2; side++) pause_at_random(), tell_migrants(rank, w, part, beside[side], side == 0 ? BELOW : ABOVE);
-		if (neighbours > 0 && !rank.wait_notifications(TAG_MIGRANTS, neighbours)) break;
-		for (i64 s = low; s < high; s++) merge(part, s);
-#pragma unroll 1
-		for (int side = 0; side < 2; side++) pause_at_random(), tell_state(rank, w, part, beside[side]);
-		rank.flush(w);
+		for (int side = 0; side < 2; side++) {
+			pause_at_random();
+			if (advances) tell_migrants(rank, w, part, beside[side], side == 0 ? BELOW : ABOVE);
+			else tell_state(rank, w, part, beside[side]);
+		}
+		if (!advances) rank.flush(w);
 	}
 	rank.stop_timer();
 	rank.free_window(w);

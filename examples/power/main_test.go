@@ -188,4 +188,4 @@ func TestRefusals(t *testing.T) {
 	exampletest.Stopped(t, newProgram, "--size 100")
 }
 
-func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 96) }
+func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 96, nil) }

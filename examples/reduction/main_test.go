@@ -142,4 +142,4 @@ func TestRefusals(t *testing.T) {
 	exampletest.Stopped(t, newProgram, "--numbers 100")
 }
 
-func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 64) }
+func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 64, nil) }

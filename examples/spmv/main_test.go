@@ -137,4 +137,4 @@ func TestRefusals(t *testing.T) {
 	exampletest.Stopped(t, newProgram, "--size 100")
 }
 
-func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 80) }
+func TestCompiles(t *testing.T) { exampletest.Compile(t, source, 80, nil) }

@@ -38,8 +38,8 @@ type argument struct {
 	reciprocal             uint64
 	served                 uint64
 	windows                [2]uint64
-	data, control, log     uint64
-	commands, ends         uint64
+	data, control, ended   uint64
+	log, commands, ends    uint64
 	boards                 [MaxDevices]uint64
 }
 

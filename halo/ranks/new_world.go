@@ -266,7 +266,7 @@ func (w *World) kernel(m *member, f streams.Function, boards []uint64) (*streams
 		spec.Run = func() { w.host.runAll(m.index - w.before) }
 		return m.device.NewKernel(spec)
 	}
-	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)), device: int64(m.index), edges: w.board().edges(), reciprocal: reciprocal(w.ranks), served: w.served[m.index-w.before], control: m.control.Address(), log: m.lines.Address()}
+	arg := argument{limit: w.options.Limit.Nanoseconds(), ranks: int64(w.ranks), devices: int64(len(w.owners)), device: int64(m.index), edges: w.board().edges(), reciprocal: reciprocal(w.ranks), served: w.served[m.index-w.before], control: m.control.Address(), ended: m.board.Address() + runEnded*lineBytes, log: m.lines.Address()}
 	copy(arg.boards[:], boards)
 	for _, other := range w.members {
 		if other != m && arg.served>>other.index&1 == 0 {

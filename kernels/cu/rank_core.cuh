@@ -246,7 +246,7 @@ class Core {
 	}
 
 	// has_ended reads whether the host has ended the run.
-	__device__ bool has_ended() const { return load_relaxed_sys(mine().line(RUN_ENDED)) != 0; }
+	__device__ bool has_ended() const { return load_relaxed_sys(world.ended) != 0; }
 
 	// wait_unless_ended polls until done() returns true. It returns false where the run ends, and after the limit: never
 	// before, and a millisecond or so after.

@@ -105,6 +105,7 @@ struct World {
 	u64 windows[2];             // those that the host made, a bit each, by communicator
 	void *data;                 // of this device
 	Control *control;           // of this device
+	const u64 *ended;           // of this device, in its memory: not 0 once the host has ended the run
 	LogLine *log;               // of this device, in host memory
 	Command *commands;          // of this device, in host memory, for its proxy
 	const ChannelEnd *ends;     // MAX_ENDS of each rank of this device; null: none has any
