@@ -4,7 +4,7 @@
 # archive. The last lines are a short table.
 #
 #   gpu-check.sh [tests] [sanitize] [table] [exchange] [packing] [links] [latency] [sweep] [performance] [examples]
-#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records] [networks] [passes]
+#                [turns] [ranks] [applications] [ranks-litmus] [soak] [start] [records] [networks] [passes] [counters] [seconds]
 #
 # Without words it does tests, sanitize, table, exchange, links, latency and sweep. Step performance is most of what
 # docs/performance.md reads; it takes some five minutes on 4 H200. Step soak makes whole steps of all kinds of
@@ -17,6 +17,8 @@
 # records/h200x2, laid out as results/h200x2. Before each part it says how long that may take. What tests, sanitize and soak found is in checks.txt beside the records.
 # Step turns measures this halox and BEFORE, an older one, in turns, into a folder beside the records such as h200x2-turns; without BEFORE this one alone, twice.
 # Step passes times all kernels of several steps in one pass on one GPU, PASSES (such as points=7/float64/norms) or all, each for PASS (default: 120) seconds at most.
+# Step counters has ncu look at the fastest kernel of each stencil, PASSES as names of halox's benchmark or those below. Step seconds makes runs of scheme
+# blocked that take some five seconds, and says what clocks and power do meanwhile.
 # Step networks runs processes with a GPU each under mpirun, over each network that carries their messages, beside one process
 # with all GPUs, and measures what messages take; it wants an MPI, two GPUs and, for one of the networks, NCCL.
 # TESTS names what step tests runs: programs, or single tests such as solvers.TestSoak (default: all programs that are in the bundle). JOBS says how many
@@ -377,6 +379,62 @@ passes() {
 			{ failed=1 && echo "FAIL  passes $what" && tail -n 5 "$out/passes.log"; }
 		awk '/Gpoint/ { for (i = 3; i < NF; i += 2) at[$(i + 1)] = $i; print $1, at["Gpoint/s"], "Gpoint/s", "weight", at["weight"] }' "$out/passes.log" | sed 's/^BenchmarkPasses.//; s/-[0-9]* / /' | tee -a "$log"
 	done
+}
+
+# What bounds the kernels of several steps in one pass: the counters of one launch of each, several at a time on other GPUs.
+counters() {
+	local n=0 what gpus to=$records/performance
+	gpus=$(nvidia-smi -L | wc -l)
+	mkdir -p "$to"
+	counted() { # NUMBER BENCHMARK: the launch is the fourth one, after those that warm up
+		local log=$out/counters-$1.log
+		CUDA_VISIBLE_DEVICES=$(($1 % gpus)) limited 200 ncu --clock-control none --kernel-name regex:pass --launch-skip 3 --launch-count 1 --print-details all --print-metric-name name \
+			--section SpeedOfLight --section ComputeWorkloadAnalysis --section MemoryWorkloadAnalysis --section SchedulerStats --section WarpStateStats --section LaunchStats --section Occupancy \
+			"$bundle/kernels-temporal.test" -test.run '^$' -test.bench "$2" -test.benchtime 1x >"$log" 2>&1 || { failed=1 && echo "FAIL  counters of $2" && tail -n 5 "$log"; }
+	}
+	for what in ${PASSES:-points=7/float{64,32}/plain/depth=4/sides=fixed/pass_planes points=5/float64/plain/depth=10/sides=fixed/pass_strips points=5/float32/plain/depth=12/sides=fixed/pass_strips \
+		points={13,27}/float64/plain/depth=2/sides=fixed/pass_s}; do
+		counted "$n" "BenchmarkPasses\$/${what//\//\$/}" &
+		n=$((n + 1))
+	done
+	wait
+	made "ncu --clock-control none, one launch of each" >"$to/pass-counters.txt"
+	for ((what = 0; what < n; what++)); do
+		grep -hE '^ *pass|BenchmarkPasses|(pct|ratio|duration|registers|occupancy|warps_active|issue_active|eligible)[^ ]* +[^ ]+ +[0-9.,]+$' "$out/counters-$what.log" >>"$to/pass-counters.txt"
+	done
+	wc -l "$to/pass-counters.txt"
+}
+
+# Runs of scheme blocked that take some five seconds: microseconds a step, and medians of the clock and the power of GPUs that are at work.
+seconds() {
+	local to=$records/performance gpus n watch most
+	gpus=$(nvidia-smi -L | wc -l)
+	mkdir -p "$to"
+	made "runs of scheme blocked; us a step, seconds of all steps, MHz and W while GPUs work" >"$to/seconds.txt"
+	watched() { # NAME CONFIG SIZE PRECISION GPUS STEPS ITERATIONS: STEPS are those between two exchanges
+		nvidia-smi --format=csv,noheader,nounits -lms 100 --query-gpu=clocks.sm,power.draw.instant >"$out/watched" &
+		watch=$!
+		timed "seconds-$1-$5" 60 "$bundle/halox" run "$bundle/$2.yaml" --record "$to/seconds-$1-$5.json" --set "grid.size=$3" --set "precision=$4" \
+			--set "stop.iterations=$7" --set "stop.check_every=$7" $([ "$2" = heat2d ] || echo --set exact=null) --set output.picture=null --set devices.backend=cuda --set "devices.count=$5" \
+			--set exchange.scheme=blocked --set "exchange.steps=$6" $([ "$5" = 1 ] || echo "--set decomposition=[1,1,$5]")
+		kill "$watch"
+		wait "$watch" 2>/dev/null
+		most=$(cut -d, -f2 "$out/watched" | sort -n | tail -n 1)
+		at_work() { awk -F, -v most="$most" -v of="$1" '$2 > 0.8 * most { print $of + 0 }' "$out/watched" | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+		"$bundle/halox" results "$to/seconds-$1-$5.json" --format csv | awk -F, -v name="$1" -v gpus="$5" -v steps="$6" -v medians="$(at_work 1) MHz $(at_work 2) W" '
+			NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+			{ print name, gpus, "GPUs", steps, "steps between exchanges", $at["step (us)"], "us", $at["loop (s)"], "s", medians }' >>"$to/seconds.txt"
+	}
+	watched 7-points heat3d "[512,512,512]" float64 1 4 "${ITERATIONS:-18000}"
+	watched 7-points-float32 heat3d "[768,768,768]" float32 1 4 "${ITERATIONS:-8000}"
+	watched 5-points heat2d "[16384,16384]" float64 1 8 "${ITERATIONS:-22000}"
+	watched 5-points-float32 heat2d "[16384,16384]" float32 1 8 "${ITERATIONS:-40000}"
+	for n in 2 4 8; do
+		[ "$n" -le "$gpus" ] || continue
+		watched 7-points heat3d "[512,512,512]" float64 "$n" 4 "${ITERATIONS:-$((15000 * n))}"
+		watched 7-points-each heat3d "[512,512,$((512 * n))]" float64 "$n" 4 "${ITERATIONS:-17000}"
+	done
+	cat "$to/seconds.txt"
 }
 
 # The examples, each twice: what they print.
