@@ -77,13 +77,18 @@ class Core {
 	// is then seen by all.
 	__device__ bool barrier(Comm comm) {
 		if (!goes_on<Block>()) return false;
-		bool ok = true;
+		const bool everywhere = comm == WORLD && world.devices > 1;
+		bool ok = true, last = false;
 		if (threadIdx.x == 0) {
 			const u64 n = ++state.barriers[comm];
-			ok = comm == DEVICE || world.devices == 1 ? meet(comm == DEVICE ? DEVICE_ARRIVALS : WORLD_ARRIVALS, n)
-			                                          : meet_all(n);
-			if (!ok) fail(NO_BARRIER, comm, 0, 0);
+			if (everywhere) last = arrives(n);
+			else ok = meet(comm == DEVICE ? DEVICE_ARRIVALS : WORLD_ARRIVALS, n);
 		}
+		if (everywhere) {
+			if (Block::any(last)) tell_devices(state.barriers[comm]);
+			if (threadIdx.x == 0) ok = wait_for_all(state.barriers[comm]);
+		}
+		if (!ok) fail(NO_BARRIER, comm, 0, 0);
 		return Block::all(ok);
 	}
 
@@ -226,22 +231,32 @@ class Core {
 		                         [&] { return load_relaxed_sys(count) >= all; });
 	}
 
-	// meet_all has all ranks of the world wait for each other for the n-th time. The last rank of each device to come
-	// tells the other devices. These count barriers of odd and of even numbers apart: a device may come to the next barrier before this
-	// one has been told of another device, and of what that has stored before; it comes to none after that before this one has.
-	__device__ bool meet_all(u64 n) {
-		u64 *const here = mine().line(WORLD_ARRIVALS);
+	// A barrier of the world. The last rank of each device to come tells the other devices. These count barriers of odd and
+	// of even numbers apart: a device may come to the next barrier before this one has been told of another device, and of
+	// what that has stored before; it comes to none after that before this one has.
+	//
+	// arrives says that a rank has come to barrier n, in one thread, and returns whether it is the last one of its device.
+	__device__ bool arrives(u64 n) {
+		return add_ordered_gpu(mine().line(WORLD_ARRIVALS), 1) + 1 == n * (u64)world.ranks;
+	}
+	// tell_devices tells the other devices of barrier n, all threads of a block: a thread for each device, since a release
+	// waits for the one before it where a thread makes both.
+	__device__ void tell_devices(u64 n) {
+		for (i64 d = threadIdx.x; d < world.devices; d += blockDim.x)
+			if (d != world.device && !is_served(d)) add_release_sys(board(d).line(OTHER_DEVICES) + n % 2, 1);
+		if (threadIdx.x != 0 || !any_served()) return;
+		for (i64 d = 0; d < world.devices; d++)
+			if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
+	}
+	// wait_for_all waits for all ranks of the world to come to barrier n, in one thread.
+	__device__ bool wait_for_all(u64 n) {
 		const u64 *const others = mine().line(OTHER_DEVICES) + n % 2, *const served =
 		                                                                  mine().line(SERVED_DEVICES) + n % 2;
-		const u64 all = n * (u64)world.ranks, devices = (n + 1) / 2 * (u64)(world.devices - 1);
-		if (add_ordered_gpu(here, 1) + 1 == all)
-			for (i64 d = 0; d < world.devices; d++)
-				if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
-				else if (d != world.device) add_release_sys(board(d).line(OTHER_DEVICES) + n % 2, 1);
+		const u64 devices = (n + 1) / 2 * (u64)(world.devices - 1);
 		const auto came = [&](u64 load(const u64 *)) {
 			return load(others) + (any_served() ? load(served) : 0) >= devices;
 		};
-		return wait_for_count(here, all) &&
+		return wait_for_count(mine().line(WORLD_ARRIVALS), n * (u64)world.ranks) &&
 		       wait_unless_ended([&] { return came(load_acquire_sys); }, [&] { return came(load_relaxed_sys); });
 	}
 

@@ -12,6 +12,8 @@ struct Block {
 	static __device__ void sync() { __syncthreads(); }
 	// all returns whether all threads have true, to all of them.
 	static __device__ bool all(bool v) { return __syncthreads_and(v); }
+	// any returns whether one thread at least has true, to all of them.
+	static __device__ bool any(bool v) { return __syncthreads_or(v); }
 	static __device__ bool in_first_warp() { return threadIdx.x < 32; }
 	enum { WHOLE = true };
 };

@@ -142,6 +142,7 @@ inline unsigned shared_bytes() { return self->launch->shared; }
 
 inline void __syncthreads() { cpu::barrier(true); }
 inline bool __syncthreads_and(bool v) { return cpu::barrier(v); }
+inline bool __syncthreads_or(bool v) { return !cpu::barrier(!v); }
 inline void __nanosleep(unsigned) { cpu::yield(); }
 inline void __syncwarp() {
 	cpu::shuffle(~0u, 0, [](int lane) { return lane; });

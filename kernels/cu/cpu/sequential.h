@@ -17,6 +17,7 @@ static Index threadIdx, blockIdx, blockDim, gridDim;
 
 inline void __syncthreads() {}
 inline bool __syncthreads_and(bool v) { return v; }
+inline bool __syncthreads_or(bool v) { return v; }
 inline void __nanosleep(unsigned) {}
 inline void __syncwarp() {}
 inline int __all_sync(unsigned, int v) { return v; }
