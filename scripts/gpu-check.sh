@@ -383,26 +383,33 @@ passes() {
 
 # What bounds the kernels of several steps in one pass: the counters of one launch of each, several at a time on other GPUs.
 counters() {
-	local n=0 what gpus to=$records/performance
+	local n=0 what all gpus to=$records/performance
 	gpus=$(nvidia-smi -L | wc -l)
 	mkdir -p "$to"
 	counted() { # NUMBER BENCHMARK: the launch is the fourth one, after those that warm up
 		local log=$out/counters-$1.log
-		CUDA_VISIBLE_DEVICES=$(($1 % gpus)) limited 200 ncu --clock-control none --kernel-name regex:pass --launch-skip 3 --launch-count 1 --print-details all --print-metric-name name \
+		CUDA_VISIBLE_DEVICES=$(($1 % gpus)) limited 200 ncu --clock-control none --kernel-name "regex:^${2##*/}" --launch-skip 3 --launch-count 1 --print-details all --print-metric-name name \
 			--section SpeedOfLight --section ComputeWorkloadAnalysis --section MemoryWorkloadAnalysis --section SchedulerStats --section WarpStateStats --section LaunchStats --section Occupancy \
 			"$bundle/kernels-temporal.test" -test.run '^$' -test.bench "$2" -test.benchtime 1x >"$log" 2>&1 || { failed=1 && echo "FAIL  counters of $2" && tail -n 5 "$log"; }
 	}
-	for what in ${PASSES:-points=7/float{64,32}/plain/depth=4/sides=fixed/pass_planes points=5/float64/plain/depth=10/sides=fixed/pass_strips points=5/float32/plain/depth=12/sides=fixed/pass_strips \
-		points={13,27}/float64/plain/depth=2/sides=fixed/pass_s}; do
+	ncu --list-sections >/dev/null 2>&1 # the first call of all copies files that those beside it would miss
+	all=(points=7/float{64,32}/plain/depth=4/sides=fixed/pass_planes points=5/float64/plain/depth=10/sides=fixed/pass_strips points=5/float32/plain/depth=12/sides=fixed/pass_strips
+		points=13/float64/plain/depth=2/sides=fixed/pass_stars points=27/float64/plain/depth=2/sides=fixed/pass_sums)
+	for what in ${PASSES:-"${all[@]}"}; do
 		counted "$n" "BenchmarkPasses\$/${what//\//\$/}" &
 		n=$((n + 1))
 	done
 	wait
 	made "ncu --clock-control none, one launch of each" >"$to/pass-counters.txt"
 	for ((what = 0; what < n; what++)); do
-		grep -hE '^ *pass|BenchmarkPasses|(pct|ratio|duration|registers|occupancy|warps_active|issue_active|eligible)[^ ]* +[^ ]+ +[0-9.,]+$' "$out/counters-$what.log" >>"$to/pass-counters.txt"
+		awk '
+			/^ *pass.*Context/ { print $1 }
+			/^Benchmark/ { print $1, $3, $4 }
+			$1 ~ /^(gpu__time_duration.sum|gpu__dram_throughput|lts__throughput|lts__t_sector_hit_rate|l1tex__data_pipe_lsu_wavefronts.avg|sm__inst_issued.avg|sm__inst_executed_pipe_(fp64|fma|alu|lsu)|smsp__warps_(active|eligible).avg.per_cycle_active|smsp__average_warps_issue_stalled|launch__registers_per_thread)/ && !seen[$1]++ {
+				if ($1 !~ /sustained_active/ && $NF != 0) print "   ", $1, $NF, $(NF - 1)
+			}' "$out/counters-$what.log" >>"$to/pass-counters.txt"
 	done
-	wc -l "$to/pass-counters.txt"
+	cat "$to/pass-counters.txt"
 }
 
 # Runs of scheme blocked that take some five seconds: microseconds a step, and medians of the clock and the power of GPUs that are at work.
