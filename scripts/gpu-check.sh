@@ -857,7 +857,7 @@ networks() {
 		how= some=2 devices=1,2
 		[ "$gpus" -lt 4 ] || some=4 devices=1,2,4
 		for turn in $(seq "${TURNS:-3}"); do
-			HALOX_EXCHANGE_NETWORK=$network timed "networks-schemes-$network-$turn" 90 $(launcher "$some") "$bundle/halox" bench schemes --backend cuda --precisions float64 \
+			timed "networks-schemes-$network-$turn" 90 $(launcher "$some") "$bundle/halox" bench schemes --backend cuda --exchange-network "$network" --precisions float64 \
 				--points 64,96,128,160,192,224,256,320,384,448,512 --schemes assisted,two-stream --paths staged --devices "$devices" \
 				--budget 30ms --record "$dir/schemes-$network-$turn.json"
 			how+=,$dir/schemes-$network-$turn.json
