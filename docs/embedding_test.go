@@ -10,6 +10,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/halox/halox/internal/testdevices"
+	"github.com/halox/halox/kernels"
 )
 
 // blocks returns the code blocks of a page in a language, in order.
@@ -88,6 +91,15 @@ func follow(t *testing.T, page, root, folder string) {
 	if got := shell(t, dir, "gofmt -l ."); got != "" {
 		t.Errorf("the program is not formatted as gofmt does")
 	}
+}
+
+// The kernel of a page compiles for a GPU too, with what halox adds to it: the page's program runs on host devices here.
+func TestKernelOfRanks(t *testing.T) {
+	kernel := regexp.MustCompile("(?s)= `\n?(#include \"ranks.cuh\".*?)`").FindStringSubmatch(blocks(read(t, "ranks.md"), "go")[0])
+	if kernel == nil {
+		t.Fatal("ranks.md has no kernel")
+	}
+	testdevices.Compile(t, kernels.Source{Name: "total.cu", Text: kernel[1], Mirrors: []kernels.Mirror{{Name: "sizeof(void *)", Value: 8}}})
 }
 
 // The pages of this folder and the README link to files that are there.

@@ -56,12 +56,12 @@ func (p Program) source() (nvrtc.Source, error) {
 		}
 		main.Text = string(text)
 	}
-	main.Text += layoutSource(p.File, p.Mirrors)
+	main.Text += "\n" + layoutSource(p.File, p.Mirrors) // a caller's text may end within a line
 	return main, p.addHeaders(&main, main.Text)
 }
 
 // included finds the headers of cu/ that a text includes; those of the CPU have other names.
-var included = regexp.MustCompile(`(?m)^#include "(\w+\.cuh)"`)
+var included = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*include[ \t]+"(\w+\.cuh)"`)
 
 // callersHeader is what a caller's source includes, whether it says so or not.
 const callersHeader = "halox.cuh"
