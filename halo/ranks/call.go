@@ -11,7 +11,7 @@ func said[T Numeric](what collective, n int, op Op, root int) int64 {
 	case int64:
 		kind = 2
 	}
-	return int64(n)<<24 | int64(root)<<6 | int64(kind)<<4 | int64(op)<<2 | int64(what)
+	return int64(n)<<24 | int64(root)<<6 | int64(kind)<<4 | min(int64(uint(op)), 3)<<2 | int64(what)
 }
 
 // describeCall names what a rank called.

@@ -233,14 +233,20 @@ func TestFailures(t *testing.T) {
 		what, want string
 		is         error
 	}{
-		0: {"a notification that does not come", "waited 300ms for 2 notifications of tag 3; 1 came", ranks.ErrTimeout},
-		1: {"a tag that there is not", "used tag 256; 0 to 255 are possible", ranks.ErrArgument},
-		2: {"a rank that there is not", "named rank 6 of 6", ranks.ErrArgument},
-		3: {"beyond the end of a window", "accessed 10 bytes at offset 250 of a window of 256", ranks.ErrArgument},
-		4: {"a window that was freed", "used window 1, which does not exist", ranks.ErrArgument},
-		5: {"a barrier that others do not reach", "waited 300ms at a barrier of the ranks of its device", ranks.ErrTimeout},
-		6: {"before the beginning of a window", "accessed 8 bytes at offset -8 of a window of 256", ranks.ErrArgument},
-		7: {"a rank below 0", "named rank -1 of 6", ranks.ErrArgument},
+		0:  {"a notification that does not come", "waited 300ms for 2 notifications of tag 3; 1 came", ranks.ErrTimeout},
+		1:  {"a tag that there is not", "used tag 256; 0 to 255 are possible", ranks.ErrArgument},
+		2:  {"a rank that there is not", "named rank 6 of 6", ranks.ErrArgument},
+		3:  {"beyond the end of a window", "accessed 10 bytes at offset 250 of a window of 256", ranks.ErrArgument},
+		4:  {"a window that was freed", "used window 1, which does not exist", ranks.ErrArgument},
+		5:  {"a barrier that others do not reach", "waited 300ms at a barrier of the ranks of its device", ranks.ErrTimeout},
+		6:  {"before the beginning of a window", "accessed 8 bytes at offset -8 of a window of 256", ranks.ErrArgument},
+		7:  {"a rank below 0", "named rank -1 of 6", ranks.ErrArgument},
+		8:  {"a box whose rows are too far apart", "accessed 265 bytes at offset 0 of a window of 256", ranks.ErrArgument},
+		9:  {"a box before the beginning of a window", "accessed 88 bytes at offset -8 of a window of 256", ranks.ErrArgument},
+		10: {"a count below 0", "gave a count of -1", ranks.ErrArgument},
+		11: {"any of no tags", "gave a count of 0", ranks.ErrArgument},
+		12: {"a packet at an odd place", "put a packet of 8 bytes at offset 4; bytes are a multiple of 4, and the offset is one of 16", ranks.ErrArgument},
+		13: {"none of some tags comes", "waited 300ms for 1 notifications of one of the tags 10 to 29; 0 came", ranks.ErrTimeout},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
 		s.Devices = s.Devices[:min(2, len(s.Devices))]
@@ -269,6 +275,18 @@ func TestFailures(t *testing.T) {
 					r.Put(w, 0, -8, bytes[:8])
 				case 7:
 					r.PutNotify(w, -1, 0, bytes[:8], 0)
+				case 8:
+					r.PutBox(w, 0, 0, ranks.Strides{Row: 1 << 61, Plane: 1 << 61}, ranks.Rows{Bytes: 8, Rows: 9, Planes: 1}, bytes, ranks.Strides{})
+				case 9:
+					r.PutBox(w, 0, 8, ranks.Strides{Row: -8, Plane: 64}, ranks.Rows{Bytes: 8, Rows: 3, Planes: 2}, bytes, ranks.Strides{})
+				case 10:
+					r.WaitNotifications(3, 1<<64-1)
+				case 11:
+					r.WaitAny(10, 0)
+				case 12:
+					r.PutPacket(w, 0, 4, bytes[:8], 1)
+				case 13:
+					r.WaitAny(10, 20)
 				}
 			} else if data.What == 0 && r.Index(ranks.All) == 0 {
 				r.Notify(int(data.Rank), ranks.All, 3)
@@ -306,6 +324,79 @@ func TestFailures(t *testing.T) {
 			})
 		}
 	})
+}
+
+// A rank that waits for what nobody sends is named, not one of those that wait for it at a barrier since before.
+func TestNamesWhoWaits(t *testing.T) {
+	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
+		s.Devices = s.Devices[:min(2, len(s.Devices))]
+		p := ranks.Program{Name: "wrong", Kernel: "wrong", Threads: 32, Host: func(r *ranks.Rank) {
+			if r.Index(ranks.All) == 1 {
+				time.Sleep(50 * time.Millisecond) // all others are at the barrier
+				r.WaitNotifications(3, 1)
+			}
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: time.Second})
+		m := memory(t, w, 512)
+		data := make([]wrong, len(m))
+		for i := range data {
+			data[i] = wrong{m[i].Address(), 14, 1}
+		}
+		if err := ranks.Run(t.Context(), w, data); err == nil || !strings.Contains(err.Error(), "rank 1 (") || !strings.Contains(err.Error(), "for 1 notifications of tag 3; 0 came") {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// Twins refuse what they would read or write beyond, and what the run does not keep.
+func TestTwinsRefuse(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	for want, call := range map[string]func(r *ranks.Rank, w ranks.Window){
+		"put 17 bytes from memory that a put cannot read": func(r *ranks.Rank, w ranks.Window) {
+			r.PutBox(w, 0, 0, ranks.Strides{Row: 8}, ranks.Rows{Bytes: 8, Rows: 2, Planes: 1}, make([]byte, 8), ranks.Strides{Row: -1 << 63})
+		},
+		"it matched notifications without Options.Queues": func(r *ranks.Rank, w ranks.Window) { r.WaitMatching(w, ranks.Any, ranks.Any, 1) },
+	} {
+		p := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
+			call(r, r.CreateWindow(ranks.All, make([]byte, 64)))
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 1})
+		if err := ranks.Run(t.Context(), w, []int{1}); !errors.Is(err, ranks.ErrArgument) || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+}
+
+// Windows are of memory that is there, of a communicator that is there.
+func TestWindowsThatAreRefused(t *testing.T) {
+	s := testdevices.Host(t, 1)
+	p := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(*ranks.Rank) {}}
+	w := opened(t, s, p, ranks.Options{Ranks: 1})
+	m := memory(t, w, 1024)[0]
+	of := func(offset, length int64) func(int) streams.Span {
+		return func(int) streams.Span { return streams.Span{Memory: m, Offset: offset, Length: length} }
+	}
+	for _, c := range []struct {
+		want   string
+		comm   ranks.Comm
+		memory func(int) streams.Span
+	}{
+		{"of rank 0 of 100 bytes at offset 1000 of memory of 1024", ranks.All, of(1000, 100)},
+		{"of 16 bytes at offset -8 of memory of 1024", ranks.All, of(-8, 16)},
+		{"of -1 bytes at offset 0", ranks.All, of(0, -1)},
+		{"at offset 0 of memory of 1024", ranks.Device, of(0, 1<<62)},
+		{"at offset 9223372036854775807 of memory of 1024", ranks.Device, of(1<<63-1, 1<<63-1)},
+		{"of 8 bytes at offset 0 of memory of 0", ranks.All, func(int) streams.Span { return streams.Span{Length: 8} }},
+		{"there is no communicator 7", ranks.Comm(7), of(0, 8)},
+		{"no function says which memory", ranks.All, nil},
+	} {
+		if _, err := w.NewWindow(c.comm, c.memory); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the error is %v, want %q", err, c.want)
+		}
+	}
+	if _, err := w.NewWindow(ranks.All, of(0, 1024)); err != nil {
+		t.Error(err)
+	}
 }
 
 // A run ends with its context, and with a function that panics.

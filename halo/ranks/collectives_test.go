@@ -253,6 +253,7 @@ func TestOddCollectives(t *testing.T) {
 		1: {"another operation", ranks.ErrArgument, []string{"called an allreduce (max) of 8 doubles where another rank called an allreduce (sum) of 8 doubles", "called an allreduce (sum) of 8 doubles where another rank called an allreduce (max) of 8 doubles"}},
 		2: {"a root that there is not", ranks.ErrArgument, []string{"rank 4 (", "named rank 6 of 6"}},
 		3: {"another collective", ranks.ErrArgument, []string{"called a broadcast of 8 doubles from rank 1 where another rank called an allreduce (sum) of 8 doubles", "called an allreduce (sum) of 8 doubles where another rank called a broadcast of 8 doubles from rank 1"}},
+		5: {"an operation that there is not", ranks.ErrArgument, []string{"called an allreduce (unknown operation) of 8 doubles where another rank called an allreduce (sum) of 8 doubles", "called an allreduce (sum) of 8 doubles where another rank called an allreduce (unknown operation) of 8 doubles"}},
 		4: {"a rank that does not call", ranks.ErrTimeout, []string{"waited 300ms for rank 4 in an allreduce", "waited 300ms for rank 0 in an allreduce", "waited 300ms for rank 1 in an allreduce", "waited 300ms for 1 notifications of tag 200; 0 came"}},
 	}
 	eachLink(t, 2, func(t *testing.T, s *testdevices.Set) {
@@ -277,6 +278,8 @@ func TestOddCollectives(t *testing.T) {
 				ok = ranks.Broadcast(r, v, r.Size(ranks.All), ranks.All)
 			case 3:
 				ok = ranks.Broadcast(r, v, 1, ranks.All)
+			case 5:
+				ok = ranks.Allreduce(r, v, v, ranks.Op(9), ranks.All)
 			case 4:
 			default:
 				ok = ranks.Allreduce(r, v, v, ranks.Sum, ranks.All)

@@ -28,6 +28,8 @@ const (
 	badChannel
 	badMessage
 	noProxy
+	badCount
+	badPacket
 	byProgram
 	ended
 	badResult // of host devices only
@@ -77,7 +79,7 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 	}
 	switch f.why {
 	case noNotifications:
-		return fmt.Errorf("%s waited %v for %d notifications of tag %d; %d came: %w", who, limit, f.expected, f.detail, f.came, ErrTimeout)
+		return fmt.Errorf("%s waited %v for %d notifications of %s; %d came: %w", who, limit, f.expected, tags(f.detail), f.came, ErrTimeout)
 	case noBarrier:
 		return fmt.Errorf("%s waited %v at a barrier of %v: %w", who, limit, Comm(f.expected), ErrTimeout)
 	case noPacket:
@@ -111,6 +113,10 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return wrong("gave room for %d values where %d may come", f.came, f.expected)
 	case badRank:
 		return wrong("named rank %d of %d", f.came, f.expected)
+	case badCount:
+		return wrong("gave a count of %d", f.came)
+	case badPacket:
+		return wrong("put a packet of %d bytes at offset %d; bytes are a multiple of 4, and the offset is one of %d", f.came, f.detail, f.expected)
 	case badTag:
 		return wrong("used tag %d; 0 to %d are possible", f.came, f.expected-1)
 	case badWindow:
@@ -121,6 +127,15 @@ func (f failure) describe(device fmt.Stringer, limit time.Duration) error {
 		return wrong("put %d bytes from memory that a put cannot read", f.detail)
 	}
 	return fmt.Errorf("%s failed: %w", who, f.err)
+}
+
+// tags names one tag, or some from it on, of which the upper half of a number says how many there are.
+func tags(detail int64) string {
+	first, n := int64(int32(detail)), detail>>32
+	if n <= 1 {
+		return fmt.Sprintf("tag %d", first)
+	}
+	return fmt.Sprintf("one of the tags %d to %d", first, first+n-1)
 }
 
 // match names the source and the tag that a rank waited for, which lie in the two halves of a number.

@@ -50,6 +50,27 @@ func (r *Rank) FreeWindow(w Window) {
 	}
 }
 
+// reach returns the range of bytes of a box that begins at an offset of some memory. What leaves the memory may be shortened.
+func (s Rows) reach(offset int64, by Strides, all int64) (low, high int64) {
+	low, high = offset, offset+min(s.Bytes, all+1)
+	for _, along := range []struct{ count, stride int64 }{{s.Rows, by.Row}, {s.Planes, by.Plane}} {
+		apart, more := uint64(along.stride), uint64(along.count-1)
+		if along.stride < 0 {
+			apart = -apart
+		}
+		far := all + 1
+		if apart == 0 || more <= uint64(all)/apart {
+			far = int64(more * apart)
+		}
+		if along.stride < 0 {
+			low -= far
+		} else {
+			high += far
+		}
+	}
+	return low, high
+}
+
 // Put puts bytes at an offset into the window of a rank of its communicator. The source may be changed after a Flush;
 // nobody is told.
 func (r *Rank) Put(w Window, to int, offset int64, from []byte) {
@@ -90,12 +111,15 @@ func (r *Rank) PutBox(w Window, to int, offset int64, there Strides, size Rows, 
 	if size.Bytes <= 0 || size.Rows <= 0 || size.Planes <= 0 {
 		return
 	}
-	span := func(s Strides) int64 { return (size.Rows-1)*s.Row + (size.Planes-1)*s.Plane + size.Bytes }
-	if !r.valid(w, to, offset, span(there)) {
+	if !r.valid(w, to, offset, size.Bytes) {
 		return
 	}
-	if span(here) > int64(len(from)) {
-		r.fail(failure{why: badSource, detail: span(here)})
+	all := r.bytesOf(w, to)
+	if low, high := size.reach(offset, there, all); !r.check(low >= 0 && high <= all, failure{why: badRange, expected: all, came: low, detail: high - low}) {
+		return
+	}
+	all = int64(len(from))
+	if low, high := size.reach(0, here, all); !r.check(low >= 0 && high <= all, failure{why: badSource, detail: high - low}) {
 		return
 	}
 	for z := range size.Planes {
@@ -128,12 +152,12 @@ func (r *Rank) Flush(Window) {}
 
 // TestNotifications takes count notifications of a tag and returns true, or takes none and returns false.
 func (r *Rank) TestNotifications(tag int, count uint64) bool {
-	return !r.Failed() && r.validTag(tag) && r.take(tag, count)
+	return !r.Failed() && r.validTag(tag) && r.validCount(count) && r.take(tag, count)
 }
 
 // WaitNotifications waits until it can take count notifications of a tag.
 func (r *Rank) WaitNotifications(tag int, count uint64) bool {
-	if r.Failed() || !r.validTag(tag) {
+	if r.Failed() || !r.validTag(tag) || !r.validCount(count) {
 		return false
 	}
 	if !r.await(func() bool { return r.take(tag, count) }) {
@@ -146,12 +170,12 @@ func (r *Rank) WaitNotifications(tag int, count uint64) bool {
 // TestMatching takes count notifications that match and returns true, those that came first, or takes none and returns
 // false. The run has Options.Queues. Window, source, an index of all ranks, and tag may be AnyWindow and Any.
 func (r *Rank) TestMatching(w Window, source, tag int, count uint64) bool {
-	return !r.Failed() && r.match(notice{w.slot, source, tag}, count)
+	return !r.Failed() && r.matches(count) && r.match(notice{w.slot, source, tag}, count)
 }
 
 // WaitMatching waits until it can take count notifications that match.
 func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
-	if r.Failed() {
+	if r.Failed() || !r.matches(count) {
 		return false
 	}
 	if !r.await(func() bool { return r.match(notice{w.slot, source, tag}, count) }) {
@@ -162,6 +186,13 @@ func (r *Rank) WaitMatching(w Window, source, tag int, count uint64) bool {
 	return true
 }
 
+var errNoQueues = fmt.Errorf("it matched notifications without Options.Queues: %w", ErrArgument)
+
+// matches reports whether the run keeps notifications to match, and as many can come.
+func (r *Rank) matches(count uint64) bool {
+	return r.check(r.state.queues != nil, failure{err: errNoQueues}) && r.validCount(count)
+}
+
 func (r *Rank) match(m notice, count uint64) bool {
 	return r.state.queues[r.Index(All)].take(m, count)
 }
@@ -169,7 +200,7 @@ func (r *Rank) match(m notice, count uint64) bool {
 // WaitAny waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
 func (r *Rank) WaitAny(firstTag, tags int) int {
 	found := -1
-	if r.Failed() || !r.validTag(firstTag) || !r.validTag(firstTag+tags-1) {
+	if r.Failed() || !r.check(tags > 0, failure{why: badCount, came: int64(tags)}) || !r.validTag(firstTag) || !r.validTag(firstTag+tags-1) {
 		return found
 	}
 	came := r.await(func() bool {
@@ -182,7 +213,7 @@ func (r *Rank) WaitAny(firstTag, tags int) int {
 		return false
 	})
 	if !came {
-		r.fail(failure{why: noNotifications, expected: 1, detail: int64(firstTag)})
+		r.fail(failure{why: noNotifications, expected: 1, detail: int64(tags)<<32 | int64(firstTag)})
 	}
 	return found
 }
@@ -194,8 +225,11 @@ func (r *Rank) PutPacket(w Window, to int, offset int64, from []byte, number uin
 	if !r.valid(w, to, offset, 2*int64(len(from))) {
 		return
 	}
-	if len(from)%4 != 0 || offset%int64(max(8, min(2*len(from), 16))) != 0 {
-		r.fail(failure{err: fmt.Errorf("it put a packet of %d bytes at offset %d: %w", len(from), offset, ErrArgument)})
+	align := int64(8)
+	if len(from) > 4 {
+		align = 16
+	}
+	if !r.check(len(from)%4 == 0 && offset%align == 0, failure{why: badPacket, expected: align, came: int64(len(from)), detail: offset}) {
 		return
 	}
 	if process := r.state.away(r.inWorld(w.comm, to)); process >= 0 {

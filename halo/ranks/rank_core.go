@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"math"
 	"time"
 )
 
@@ -80,7 +81,7 @@ func (r *Rank) Barrier(c Comm) bool {
 	}
 	all := r.barriers[c] * uint64(here)
 	last := count.Add(1) == all
-	came := r.await(func() bool { return count.Load() >= all })
+	came := r.awaitBarrier(func() bool { return count.Load() >= all })
 	if came && c == All && h.remote != nil {
 		came = r.meetOthers(last)
 	}
@@ -95,14 +96,14 @@ func (r *Rank) Barrier(c Comm) bool {
 func (r *Rank) meetOthers(last bool) bool {
 	h := r.state
 	if last {
-		if !r.await(h.remote.allSettled) {
+		if !r.awaitBarrier(h.remote.allSettled) {
 			return false
 		}
 		if err := h.remote.postAll(letter{what: letterArrive, n: int64(r.barriers[All])}); err != nil {
 			h.end(err)
 		}
 	}
-	return r.await(func() bool { return h.others.haveCome(r.barriers[All], len(h.remote.sent)-1) })
+	return r.awaitBarrier(func() bool { return h.others.haveCome(r.barriers[All], len(h.remote.sent)-1) })
 }
 
 // Memory returns a rank's memory of a window, nil where that is of another process.
@@ -119,12 +120,20 @@ func (r *Rank) inWorld(c Comm, rank int) int {
 }
 
 // await polls until done returns true. It returns false after the limit, and where the run ends.
-func (r *Rank) await(done func() bool) bool {
+func (r *Rank) await(done func() bool) bool { return r.awaitFor(r.state.limit, done) }
+
+// awaitBarrier is await, for a second more at most, so that the rank that waits for something else is the one that is named.
+func (r *Rank) awaitBarrier(done func() bool) bool {
+	limit := r.state.limit
+	return r.awaitFor(limit+min(limit/8, time.Second, math.MaxInt64-limit), done)
+}
+
+func (r *Rank) awaitFor(limit time.Duration, done func() bool) bool {
 	for p := (pause{}); ; p.wait() {
 		if done() {
 			return true
 		}
-		if r.Failed() || p.waited() > r.state.limit {
+		if r.Failed() || p.waited() > limit {
 			return false
 		}
 	}
@@ -142,6 +151,19 @@ func (r *Rank) check(right bool, f failure) bool {
 	return right
 }
 
+// validCount: what is negative as a signed number would have come at once.
+func (r *Rank) validCount(count uint64) bool {
+	return r.check(int64(count) >= 0, failure{why: badCount, came: int64(count)})
+}
+
+// bytesOf returns the length of a rank's window.
+func (r *Rank) bytesOf(w Window, rank int) int64 {
+	if to := r.inWorld(w.comm, rank); r.state.away(to) >= 0 {
+		return r.state.sizes[w.slot][to]
+	}
+	return int64(len(r.Memory(w, rank)))
+}
+
 func (r *Rank) validTag(tag int) bool {
 	return r.check(tag >= 0 && tag < Tags, failure{why: badTag, expected: Tags, came: int64(tag)})
 }
@@ -154,9 +176,6 @@ func (r *Rank) valid(w Window, rank int, offset, bytes int64) bool {
 	if r.Failed() || !r.check(w.Exists() && r.windows[w.comm]>>(w.slot%MaxWindows)&1 == 1, failure{why: badWindow, came: int64(w.slot)}) || !r.validRank(w.comm, rank) {
 		return false
 	}
-	all := int64(len(r.Memory(w, rank)))
-	if to := r.inWorld(w.comm, rank); r.state.away(to) >= 0 {
-		all = r.state.sizes[w.slot][to]
-	}
+	all := r.bytesOf(w, rank)
 	return r.check(offset >= 0 && bytes >= 0 && offset <= all-bytes, failure{why: badRange, expected: all, came: offset, detail: bytes})
 }

@@ -7,14 +7,18 @@ import (
 )
 
 // NewWindow makes a window before any run, which all runs then have: of what memory gives for each rank of this process.
-// All processes call it, for the same Comm. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
+// The memory stays until the world is closed; a span without memory has no bytes. All processes call it, for the same Comm, and
+// while no run goes on. The kernel gets it by its slot, as ranks::Window{w.Slot(), ranks::WORLD}.
 func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, error) {
-	place := 0
-	for w.windows[c]>>place&1 == 1 {
-		place++
+	none, place := Window{-1, c}, 0
+	var spans []streams.Span
+	err := w.canMakeWindow(c, memory)
+	if err == nil {
+		for w.windows[c]>>place&1 == 1 {
+			place++
+		}
+		spans, err = w.spans(memory)
 	}
-	none := Window{-1, c}
-	spans, err := w.spans(memory)
 	if err == nil && place >= MaxWindows {
 		err = fmt.Errorf("ranks: %s has %d windows already", w.program.Name, MaxWindows)
 	}
@@ -40,14 +44,35 @@ func (w *World) NewWindow(c Comm, memory func(rank int) streams.Span) (Window, e
 	return win, nil
 }
 
+// canMakeWindow returns an error unless a window can be made of what a function gives.
+func (w *World) canMakeWindow(c Comm, memory func(rank int) streams.Span) error {
+	refuse := func(why string) error { return fmt.Errorf("ranks: %s: make a window: %s", w.program.Name, why) }
+	switch {
+	case c != All && c != Device:
+		return refuse(fmt.Sprintf("there is no communicator %d", int(c)))
+	case memory == nil:
+		return refuse("no function says which memory")
+	case w.running:
+		return refuse("the world is running")
+	}
+	return nil
+}
+
 // spans returns the memory of each rank of this process.
 func (w *World) spans(memory func(rank int) streams.Span) (all []streams.Span, err error) {
 	for i, d := range w.devices {
 		for k := range w.ranks {
 			rank := w.First() + i*w.ranks + k
 			s := memory(rank)
-			if s.Memory != nil && s.Memory.Device() != d {
+			size := int64(0)
+			if s.Memory != nil {
+				size = s.Memory.Size()
+			}
+			switch {
+			case s.Memory != nil && s.Memory.Device() != d:
 				return nil, fmt.Errorf("ranks: %s: a window of rank %d of memory of another device: %v", w.program.Name, rank, s)
+			case s.Offset < 0 || s.Length < 0 || s.Offset > size-s.Length:
+				return nil, fmt.Errorf("ranks: %s: a window of rank %d of %d bytes at offset %d of memory of %d", w.program.Name, rank, s.Length, s.Offset, size)
 			}
 			all = append(all, s)
 		}

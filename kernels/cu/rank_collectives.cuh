@@ -114,14 +114,15 @@ class Collectives : public Packets {
 	// agree returns whether all ranks call the same, with option RANK_CHECKS.
 	__device__ bool agree(Collective what, i64 n, Op op, int type, int root, Comm comm) {
 #ifdef RANK_CHECKS
-		const i64 said = (i64)((u64)n << 24 | (u64)(unsigned)root << 6 | (u64)type << 4 | (u64)op << 2 | (u64)what);
+		const i64 said = (i64)((u64)n << 24 | (u64)(unsigned)root << 6 | (u64)type << 4 |
+		                       (u64)min((unsigned)op, 3u) << 2 | (u64)what);
 		const CommTree t(ALLREDUCE, size(comm), index(comm), 0);
 		const bool ok = round<i64>(
 		    t, comm, 2, [&](i64) { return said; }, [&](i64 i, i64 v) { state.agreed[i] = v; },
 		    [&](i64 i, i64 a, i64 b) { return join(i == 0 ? MIN : MAX, a, b); });
 		if (!ok) return false;
 		const i64 low = state.agreed[0], other = low == said ? state.agreed[1] : low;
-		return check(other == said && n >= 0, BAD_COLLECTIVE, said, other, 0);
+		return check(other == said && n >= 0 && (unsigned)op <= MAX, BAD_COLLECTIVE, said, other, 0);
 #else
 		return true;
 #endif

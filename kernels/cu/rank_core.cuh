@@ -227,8 +227,8 @@ class Core {
 		return wait_for_count(count, all);
 	}
 	__device__ __forceinline__ bool wait_for_count(const u64 *count, u64 all) {
-		return wait_unless_ended([&] { return load_acquire_gpu(count) >= all; },
-		                         [&] { return load_relaxed_sys(count) >= all; });
+		return wait_unless_ended<Thread, true>([&] { return load_acquire_gpu(count) >= all; },
+		                                       [&] { return load_relaxed_sys(count) >= all; });
 	}
 
 	// A barrier of the world. The last rank of each device to come tells the other devices. These count barriers of odd and
@@ -257,7 +257,8 @@ class Core {
 			return load(others) + (any_served() ? load(served) : 0) >= devices;
 		};
 		return wait_for_count(mine().line(WORLD_ARRIVALS), n * (u64)world.ranks) &&
-		       wait_unless_ended([&] { return came(load_acquire_sys); }, [&] { return came(load_relaxed_sys); });
+		       wait_unless_ended<Thread, true>([&] { return came(load_acquire_sys); },
+		                                       [&] { return came(load_relaxed_sys); });
 	}
 
 	// has_ended reads whether the host has ended the run.
@@ -270,12 +271,14 @@ class Core {
 	// true. peek() acquires nothing: each acquire empties the first-level cache that ranks of one multiprocessor share.
 	// done() and peek() should read memory of this device: hundreds of ranks that poll host memory slow down all memory accesses
 	// of the GPU, by a factor of five even where each rank reads it at one look in 512.
-	template <typename Lanes = Thread, typename Done, typename Peek>
+	// A barrier waits for a second more at most, so that the rank that waits for something else is the one that is named.
+	template <typename Lanes = Thread, bool LONGER = false, typename Done, typename Peek>
 	RANK_CALLED __device__ bool wait_unless_ended(Done done, Peek peek) {
 		enum { AT_ONCE = 16, GROWTH = 16, LONGEST = 1000 }; // looks before the first pause; ns, of pauses
 		enum { QUEUES = 64, CLOCK = 16 }; // looks between two readings of its queues, and of the clock
 		enum { TICK = 19 };               // log2 of the ns of a tick
 		unsigned start = 0;               // the tick of the first reading of the clock
+		const i64 limit = (world.limit >> TICK) + (LONGER ? min(world.limit >> TICK >> 3, (i64)1 << 11) + 1 : 0);
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
 			if (looks < AT_ONCE) {
@@ -291,7 +294,7 @@ class Core {
 			const unsigned now = (unsigned)(nanoseconds() >> TICK);
 			if (start == 0) start = now;
 			if (has_ended()) state.failed = ENDED;
-			if (!Lanes::all(!state.failed && (i64)(now - start) <= (world.limit >> TICK) + 1)) return false;
+			if (!Lanes::all(!state.failed && (i64)(now - start) <= limit + 1)) return false;
 		}
 	}
 	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {
@@ -387,6 +390,8 @@ class Core {
 	__device__ bool check(bool, Failure, i64, i64, i64) { return true; }
 #endif
 
+	// valid_count: what is negative as a signed number would have come at once.
+	__device__ bool valid_count(u64 count) { return check((i64)count >= 0, BAD_COUNT, 0, (i64)count, 0); }
 	__device__ bool valid_tag(int tag) { return check(tag >= 0 && tag < RANK_TAGS, BAD_TAG, RANK_TAGS, tag, 0); }
 	__device__ bool valid(Comm comm, int to, int tag) {
 		return check(to >= 0 && to < size(comm), BAD_RANK, size(comm), to, 0) && valid_tag(tag);
@@ -400,6 +405,24 @@ class Core {
 		return check(offset >= 0 && bytes >= 0 && offset <= all - bytes, BAD_RANGE, all, offset, bytes);
 #endif
 		return true;
+	}
+	// valid_box is valid of a box: rows of so many bytes, in planes, as far apart as two strides say.
+	__device__ bool valid_box(Window w, int rank, i64 offset, i64 bytes, i64 rows, i64 row, i64 planes, i64 plane) {
+#ifdef RANK_CHECKS
+		if (!valid(w, rank, offset, bytes)) return false;
+		const i64 all = entry(w, rank).bytes;
+		i64 low = offset, high = offset + bytes;
+		stretch(low, high, rows, row, all), stretch(low, high, planes, plane, all);
+		return check(low >= 0 && high <= all, BAD_RANGE, all, low, high - low);
+#endif
+		return true;
+	}
+	// stretch grows a range by what count copies of it take, a stride apart, but by no more than most and one.
+	static __device__ void stretch(i64 &low, i64 &high, i64 count, i64 stride, i64 most) {
+		const u64 apart = stride < 0 ? 0 - (u64)stride : (u64)stride, more = (u64)(count - 1);
+		const i64 by = apart == 0 || more <= (u64)most / apart ? (i64)(more * apart) : most + 1;
+		if (stride < 0) low -= by;
+		else high += by;
 	}
 };
 

@@ -38,7 +38,7 @@ class Packets : public Core {
 		if (Group::WHOLE && bytes > PACKET_OF_A_WARP) {
 			u64 &base = state.base[puts++ & 1];
 			if (threadIdx.x < 32) {
-				const u64 there = goes_on<Warp>() && valid(w, to, offset, 2 * bytes) ? recent(w, to).base : 0;
+				const u64 there = goes_on<Warp>() && valid_packet(w, to, offset, bytes) ? recent(w, to).base : 0;
 				if (threadIdx.x == 0) base = there;
 			}
 			Group::sync();
@@ -47,7 +47,7 @@ class Packets : public Core {
 				                    (const unsigned *)from, number);
 			return;
 		}
-		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * bytes)) return;
+		if (!goes_on<Group>() || !Group::in_first_warp() || !valid_packet(w, to, offset, bytes)) return;
 		u64 *const there = (u64 *)((char *)(Group::WHOLE ? recent(w, to).base : entry(w, to).base) + offset);
 		store_packet<typename lanes_of<Group>::type>(served_by(in_world(w.comm, to)), there, bytes / 4,
 		                                             (const unsigned *)from, number);
@@ -83,7 +83,7 @@ class Packets : public Core {
 	// The number differs from all that were put there before.
 	template <typename Group = Block, typename T>
 	__device__ void put_value(Window w, int to, i64 offset, T value, unsigned number) {
-		if (!goes_on<Group>() || !Group::in_first_warp() || !valid(w, to, offset, 2 * (i64)sizeof value)) return;
+		if (!goes_on<Group>() || !Group::in_first_warp() || !valid_packet(w, to, offset, sizeof value)) return;
 		const u64 base = Group::WHOLE ? recent(w, to).base : entry(w, to).base;
 		if (Group::thread() == 0)
 			send_value(served_by(in_world(w.comm, to)), (u64 *)(base + (u64)offset), value, number);
@@ -108,6 +108,13 @@ class Packets : public Core {
 	enum { PACKET_OF_A_WARP = 256 }; // bytes that one warp puts
 
 	__device__ Packets(const World &w, State &s) : Core(w, s) {}
+
+	// valid_packet is valid of a packet, which takes twice as many bytes at the target.
+	__device__ bool valid_packet(Window w, int to, i64 offset, i64 bytes) {
+		const i64 align = bytes > 4 ? 16 : 8;
+		return valid(w, to, offset, 2 * bytes) &&
+		       check(bytes % 4 == 0 && offset % align == 0, BAD_PACKET, align, bytes, offset);
+	}
 
 	// send_words stores one or two words, in one thread: at a device that a proxy serves, if that is not below 0.
 	__device__ __forceinline__ void send_words(int device, u64 *to, u64 low, u64 high, int words) {

@@ -49,6 +49,8 @@ enum Failure {
 	BAD_CHANNEL,
 	BAD_MESSAGE,
 	NO_PROXY,
+	BAD_COUNT,
+	BAD_PACKET,
 	BY_PROGRAM, // with a code and a detail of its own
 	ENDED,
 };

@@ -135,8 +135,8 @@ class Rank : public Channels {
 	};
 	template <typename Group = Block>
 	__device__ void put_box(Window w, int to, i64 offset, Strides there, Rows size, const void *from, Strides here) {
-		const i64 last = (size.rows - 1) * there.row + (size.planes - 1) * there.plane + size.bytes;
-		if (!goes_on<Group>() || size.bytes <= 0 || size.rows <= 0 || size.planes <= 0 || !valid(w, to, offset, last))
+		if (!goes_on<Group>() || size.bytes <= 0 || size.rows <= 0 || size.planes <= 0 ||
+		    !valid_box(w, to, offset, size.bytes, size.rows, there.row, size.planes, there.plane))
 			return;
 		char *const t = (char *)entry(w, to).base + offset;
 		const char *const f = (const char *)from;
@@ -182,7 +182,8 @@ class Rank : public Channels {
 #endif
 		typedef typename lanes_of<Group>::type Lanes;
 		bool came = true;
-		if (Group::in_first_warp()) came = goes_on<Lanes>() && valid_tag(tag) && take<Lanes>(tag, count, false);
+		if (Group::in_first_warp())
+			came = goes_on<Lanes>() && valid_tag(tag) && valid_count(count) && take<Lanes>(tag, count, false);
 		return Group::all(came);
 	}
 
@@ -194,7 +195,7 @@ class Rank : public Channels {
 		bool came = true;
 		if (Group::in_first_warp()) {
 			typedef typename lanes_of<Group>::type Lanes;
-			came = goes_on<Lanes>() && valid_tag(tag);
+			came = goes_on<Lanes>() && valid_tag(tag) && valid_count(count);
 			if (came && !take<Lanes>(tag, count, true)) {
 				if (Group::thread() == 0) fail(NO_NOTIFICATIONS, count, notifications(tag), (u64)tag);
 				came = false;
@@ -203,17 +204,18 @@ class Rank : public Channels {
 		return Group::all(came);
 	}
 
-	// The same for notifications that match, with option RANK_QUEUES: in the order in which they came.
+	// The same for notifications that match, with option RANK_QUEUES alone: in the order in which they came.
 	template <typename Group = Block> __device__ bool test_notifications(const Match &m, u64 count) {
 		bool came = true;
-		if (Group::thread() == 0) came = !state.failed && match(m, count);
+		if (Group::thread() == 0) came = !state.failed && valid_count(count) && match(m, count);
 		return Group::all(came);
 	}
 	template <typename Group = Block> __device__ bool wait_notifications(const Match &m, u64 count) {
 		bool came = true;
 		if (Group::thread() == 0) {
-			came = !state.failed && wait_unless_ended([&] { return match(m, count); });
-			if (!came)
+			const bool valid = !state.failed && valid_count(count);
+			came = valid && wait_unless_ended([&] { return match(m, count); });
+			if (valid && !came)
 				fail(NO_MATCH, count, mine().kept(blockIdx.x)->count, (u64)(i64)m.source << 32 | (unsigned)m.tag);
 		}
 		return Group::all(came);
@@ -222,7 +224,8 @@ class Rank : public Channels {
 	// wait_any waits for one notification of any of some tags, takes it, and returns its tag, or -1 in vain.
 	template <typename Group = Block> __device__ int wait_any(int first_tag, int tags) {
 		int found = -1;
-		if (Group::thread() == 0 && !state.failed && valid_tag(first_tag) && valid_tag(first_tag + tags - 1)) {
+		if (Group::thread() == 0 && !state.failed && check(tags > 0, BAD_COUNT, 0, tags, 0) && valid_tag(first_tag) &&
+		    valid_tag(first_tag + tags - 1)) {
 			const bool came = wait_unless_ended([&] {
 				for (int tag = first_tag; tag < first_tag + tags; tag++) {
 #ifdef RANK_QUEUES
@@ -233,7 +236,7 @@ class Rank : public Channels {
 				}
 				return false;
 			});
-			if (!came) fail(NO_NOTIFICATIONS, 1, 0, (u64)first_tag);
+			if (!came) fail(NO_NOTIFICATIONS, 1, 0, (u64)tags << 32 | (unsigned)first_tag);
 		}
 		return share<Group>(found);
 	}

@@ -73,6 +73,7 @@ extern "C" __global__ void odd_one(const __grid_constant__ World world) {
 	else if (odd && data.what == 1) ok = rank.allreduce(v, v, 8, MAX);
 	else if (odd && data.what == 2) ok = rank.broadcast(v, 8, rank.size());
 	else if (odd && data.what == 3) ok = rank.broadcast(v, 8, 1);
+	else if (odd && data.what == 5) ok = rank.allreduce(v, v, 8, (Op)9);
 	else if (!odd || data.what != 4) ok = rank.allreduce(v, v, 8, SUM);
 	if (ok) rank.wait_notifications(200, 1);
 	rank.finish();
