@@ -78,15 +78,17 @@ class Core {
 	__device__ bool barrier(Comm comm) {
 		if (!goes_on<Block>()) return false;
 		const bool everywhere = comm == WORLD && world.devices > 1;
+		u64 *const here = mine().line(comm == WORLD ? WORLD_ARRIVALS : DEVICE_ARRIVALS);
 		bool ok = true, last = false;
 		if (threadIdx.x == 0) {
-			const u64 n = ++state.barriers[comm];
-			if (everywhere) last = arrives(n);
-			else ok = meet(comm == DEVICE ? DEVICE_ARRIVALS : WORLD_ARRIVALS, n);
+			const u64 all = ++state.barriers[comm] * (u64)world.ranks;
+			if (everywhere) last = add_ordered_gpu(here, 1) + 1 == all;
+			else add_release_gpu(here, 1);
 		}
-		if (everywhere) {
-			if (Block::any(last)) tell_devices(state.barriers[comm]);
-			if (threadIdx.x == 0) ok = wait_for_all(state.barriers[comm]);
+		if (everywhere && Block::any(last)) tell_devices(state.barriers[WORLD]);
+		if (threadIdx.x == 0) {
+			const u64 n = state.barriers[comm];
+			ok = wait_for_count(here, n * (u64)world.ranks) && (!everywhere || wait_for_devices(n));
 		}
 		if (!ok) fail(NO_BARRIER, comm, 0, 0);
 		return Block::all(ok);
@@ -219,26 +221,15 @@ class Core {
 		state.told[device] = n;
 	}
 
-	// meet has the ranks of the device wait for each other for the n-th time at a line, one thread each.
-	__device__ bool meet(Line line, u64 n) {
-		u64 *const count = mine().line(line);
-		const u64 all = n * (u64)world.ranks;
-		add_release_gpu(count, 1);
-		return wait_for_count(count, all);
-	}
 	__device__ __forceinline__ bool wait_for_count(const u64 *count, u64 all) {
 		return wait_unless_ended<Thread, true>([&] { return load_acquire_gpu(count) >= all; },
 		                                       [&] { return load_relaxed_sys(count) >= all; });
 	}
 
-	// A barrier of the world. The last rank of each device to come tells the other devices. These count barriers of odd and
+	// In a barrier of the world the last rank of each device to come tells the other devices. These count barriers of odd and
 	// of even numbers apart: a device may come to the next barrier before this one has been told of another device, and of
 	// what that has stored before; it comes to none after that before this one has.
 	//
-	// arrives says that a rank has come to barrier n, in one thread, and returns whether it is the last one of its device.
-	__device__ bool arrives(u64 n) {
-		return add_ordered_gpu(mine().line(WORLD_ARRIVALS), 1) + 1 == n * (u64)world.ranks;
-	}
 	// tell_devices tells the other devices of barrier n, all threads of a block: a thread for each device, since a release
 	// waits for the one before it where a thread makes both.
 	__device__ void tell_devices(u64 n) {
@@ -248,16 +239,15 @@ class Core {
 		for (i64 d = 0; d < world.devices; d++)
 			if (is_served(d)) post_raise(RAISE_BARRIER, d, board(d).line(SERVED_DEVICES) + n % 2);
 	}
-	// wait_for_all waits for all ranks of the world to come to barrier n, in one thread.
-	__device__ bool wait_for_all(u64 n) {
+	// wait_for_devices waits for all other devices to come to barrier n, in one thread.
+	__device__ bool wait_for_devices(u64 n) {
 		const u64 *const others = mine().line(OTHER_DEVICES) + n % 2, *const served =
 		                                                                  mine().line(SERVED_DEVICES) + n % 2;
 		const u64 devices = (n + 1) / 2 * (u64)(world.devices - 1);
 		const auto came = [&](u64 load(const u64 *)) {
 			return load(others) + (any_served() ? load(served) : 0) >= devices;
 		};
-		return wait_for_count(mine().line(WORLD_ARRIVALS), n * (u64)world.ranks) &&
-		       wait_unless_ended<Thread, true>([&] { return came(load_acquire_sys); },
+		return wait_unless_ended<Thread, true>([&] { return came(load_acquire_sys); },
 		                                       [&] { return came(load_relaxed_sys); });
 	}
 
@@ -278,7 +268,6 @@ class Core {
 		enum { QUEUES = 64, CLOCK = 16 }; // looks between two readings of its queues, and of the clock
 		enum { TICK = 19 };               // log2 of the ns of a tick
 		unsigned start = 0;               // the tick of the first reading of the clock
-		const i64 limit = (world.limit >> TICK) + (LONGER ? min(world.limit >> TICK >> 3, (i64)1 << 11) + 1 : 0);
 #pragma unroll 1
 		for (unsigned looks = 0;; looks++) {
 			if (looks < AT_ONCE) {
@@ -294,7 +283,9 @@ class Core {
 			const unsigned now = (unsigned)(nanoseconds() >> TICK);
 			if (start == 0) start = now;
 			if (has_ended()) state.failed = ENDED;
-			if (!Lanes::all(!state.failed && (i64)(now - start) <= limit + 1)) return false;
+			unsigned late = now - start; // in ticks, by how much more than the limit it waits at most
+			if (LONGER) late -= min(late / 8, 1u << 11);
+			if (!Lanes::all(!state.failed && (i64)late <= (world.limit >> TICK) + 1)) return false;
 		}
 	}
 	template <typename Lanes = Thread, typename Done> __device__ __forceinline__ bool wait_unless_ended(Done done) {

@@ -118,7 +118,7 @@ struct World {
 enum Line {
 	DEVICE_ARRIVALS,
 	WORLD_ARRIVALS,
-	OTHER_DEVICES, // two words, see wait_for_all
+	OTHER_DEVICES, // two words, see wait_for_devices
 	LOG_LINES_CLAIMED,
 	COMMANDS_CLAIMED,
 	SERVED_DEVICES, // as OTHER_DEVICES, by proxies
