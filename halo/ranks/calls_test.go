@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -367,6 +369,48 @@ func TestTwinsRefuse(t *testing.T) {
 	}
 }
 
+// A limit as long as can be is none: what is added to it does not turn it into the past.
+func TestNoLimit(t *testing.T) {
+	eachLink(t, 1, func(t *testing.T, s *testdevices.Set) {
+		p := ranks.Program{Name: "wrong", Kernel: "wrong", Threads: 32, Host: func(r *ranks.Rank) {
+			if r.Index(ranks.All) == 1 {
+				r.PutNotify(ranks.Window{}, -1, 0, nil, 0)
+			}
+			r.WaitNotifications(200, 1)
+		}}
+		w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: math.MaxInt64, Checks: true})
+		m := memory(t, w, 512)
+		data := make([]wrong, len(m))
+		for i := range data {
+			data[i] = wrong{m[i].Address(), 7, 1}
+		}
+		if err := ranks.Run(t.Context(), w, data); !errors.Is(err, ranks.ErrArgument) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// A function that ends its goroutine fails its rank, and later runs have all ranks.
+func TestTwinEndsItsGoroutine(t *testing.T) {
+	s := testdevices.Host(t, 2)
+	leaves := true
+	p := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
+		if leaves && r.Index(ranks.All) == 1 {
+			runtime.Goexit()
+		}
+	}}
+	w := opened(t, s, p, ranks.Options{Ranks: 2})
+	for range 2 {
+		if err := ranks.Run(t.Context(), w, []int{1, 2}); err == nil || !strings.Contains(err.Error(), "rank 1 (host 0) failed: its function ended its goroutine") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	leaves = false
+	if err := ranks.Run(t.Context(), w, []int{1, 2}); err != nil {
+		t.Error(err)
+	}
+}
+
 // Windows are of memory that is there, of a communicator that is there.
 func TestWindowsThatAreRefused(t *testing.T) {
 	s := testdevices.Host(t, 1)
@@ -545,6 +589,8 @@ func TestRefusals(t *testing.T) {
 		{"has no version for host devices", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Host = nil }},
 		{"-1 ranks", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = -1 }},
 		{"0 devices", func(_ *ranks.Program, _ *ranks.Options, d *[]*streams.Device) { *d = nil }},
+		{"1000000000 ranks on host 0; a host device has up to 65536", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1e9 }},
+		{"a host device has up to 65536", func(_ *ranks.Program, o *ranks.Options, _ *[]*streams.Device) { o.Ranks = 1 << 62 }},
 		{"-1 bytes of shared memory", func(p *ranks.Program, _ *ranks.Options, _ *[]*streams.Device) { p.Shared = -1 }},
 	} {
 		p, o, devices := fine, ranks.Options{}, s.Devices

@@ -1,9 +1,12 @@
 package ranks
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 )
+
+var errGoroutine = errors.New("its function ended its goroutine")
 
 // hostRanks are the ranks of a world on host devices. Each has a goroutine, for all runs.
 type hostRanks struct {
@@ -22,14 +25,24 @@ func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 		for i := range h.all[d] {
 			begins := make(chan struct{}, 1)
 			h.begins[d][i] = begins
-			go func() {
-				for range begins {
-					h.run(d, i, does)
-				}
-			}()
+			go h.serve(d, i, does)
 		}
 	}
 	return h
+}
+
+// serve makes all runs of a rank. Where the function of the program ends the goroutine, as testing.T.Fatal does, another goes on.
+func (h *hostRanks) serve(device, i int, does func(*Rank)) {
+	done := false
+	defer func() {
+		if !done {
+			go h.serve(device, i, does)
+		}
+	}()
+	for range h.begins[device][i] {
+		h.run(device, i, does)
+	}
+	done = true
 }
 
 // Close ends the goroutines of all ranks, once they are done.
@@ -68,14 +81,17 @@ func (h *hostRanks) runAll(device int) {
 // run runs a rank.
 func (h *hostRanks) run(device, i int, does func(*Rank)) {
 	defer h.running[device].Done()
-	r := &h.all[device][i]
+	r, returned := &h.all[device][i], false
 	defer func() {
 		if p := recover(); p != nil {
 			r.fail(failure{err: fmt.Errorf("its function panicked: %v", p)})
+		} else if !returned {
+			r.fail(failure{err: errGoroutine})
 		}
 	}()
 	if r.Barrier(All) {
 		does(r)
 		r.Barrier(All)
 	}
+	returned = true
 }

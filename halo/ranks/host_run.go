@@ -88,7 +88,8 @@ func (w *World) join(m *member) error {
 			over = time.Now()
 		}
 		if grace := w.options.Limit + 10*time.Second; time.Since(over) > grace {
-			return fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, grace)
+			w.stuck = fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, grace)
+			return w.stuck
 		}
 	}
 }

@@ -24,7 +24,7 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 	if wrong != nil && o.Processes == nil {
 		return nil, wrong
 	}
-	o.Limit = cmp.Or(o.Limit, limit)
+	o.Limit = min(cmp.Or(o.Limit, limit), longest)
 	w := &World{program: p, options: o, compiler: c, devices: devices, presets: map[int][][]byte{}, sizes: map[int][]int64{}, log: logger{to: o.Log}}
 	defer func() {
 		if err != nil {
@@ -163,6 +163,9 @@ func (w *World) count(functions []streams.Function) error {
 			}
 		}
 		n := w.options.ranksOf(fits, d.Cores)
+		if d.GoKernels && n > mostOnHost {
+			return fmt.Errorf("ranks: %s: %w: %d ranks on %v; a host device has up to %d", w.program.Name, ErrNoRoom, n, d, mostOnHost)
+		}
 		if fits > 0 && n > fits {
 			return fmt.Errorf("ranks: %s: %w: %d ranks on %v, which holds %d: %d on each of %d multiprocessors", w.program.Name, ErrNoRoom, n, d, fits, fits/d.Cores, d.Cores)
 		}

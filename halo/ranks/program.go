@@ -44,7 +44,7 @@ func (p Program) check() error {
 type Options struct {
 	// How many ranks each device has: Ranks, or, if that is 0, PerMultiprocessor on each multiprocessor of a GPU,
 	// or as many as fit there together. All devices have as many. A core of a host device counts as a multiprocessor,
-	// and has one if nothing is said.
+	// and has one if nothing is said; a host device has up to 65536.
 	Ranks, PerMultiprocessor int
 	// If not 0, the ranks of a device are a multiple of Multiple: Ranks must be one, and any other number is made the next
 	// one below, but at least Multiple. A device has no more than AtMost, whatever else is said.
@@ -54,7 +54,7 @@ type Options struct {
 	// processes reach each other through proxies, which send messages.
 	Processes *mpi.Processes
 
-	Limit time.Duration // of every wait of a rank; 0 is 20 seconds
+	Limit time.Duration // of every wait of a rank; 0 is 20 seconds. More than 100 years are 100 years
 	// Notifications keep their window and their source, and a rank can wait for those of one: as in Gysi, Bär and Hoefler
 	// 2016, and slower than counts by tag.
 	Queues bool
@@ -96,6 +96,12 @@ func (o Options) ranksOf(fits, cores int) int {
 
 // limit of a wait where the caller has none.
 const limit = 20 * time.Second
+
+// longest leaves room for what is added to a limit.
+const longest = 100 * 365 * 24 * time.Hour
+
+// mostOnHost is how many ranks a host device has at most: each has a goroutine, and some kilobytes.
+const mostOnHost = 1 << 16
 
 // defines are the build options of a program's source.
 func (o Options) defines() (all []string) {

@@ -60,6 +60,9 @@ func (w *World) canRun(ctx context.Context, data int) error {
 	if w.running {
 		return fmt.Errorf("ranks: %s is running already", w.program.Name)
 	}
+	if w.stuck != nil {
+		return fmt.Errorf("ranks: %s runs no more: %w", w.program.Name, w.stuck)
+	}
 	return nil
 }
 
@@ -225,7 +228,8 @@ func (w *World) watch(ctx context.Context, proxy *proxy) error {
 			begun = time.Now()
 		}
 		if grace := w.options.Limit + 10*time.Second; time.Since(begun) > grace {
-			return errors.Join(failed, fmt.Errorf("ranks: %s has not ended %v after that", w.program.Name, grace))
+			w.stuck = fmt.Errorf("ranks: %s has not ended %v after that", w.program.Name, grace)
+			return errors.Join(failed, w.stuck)
 		}
 		if len(running) > 0 {
 			idle.nap()

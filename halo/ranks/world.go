@@ -33,6 +33,7 @@ type World struct {
 	arrivals  *streams.Memory // pinned: what the proxy gets of other processes, or nil
 	served    []uint64        // likewise: devices of the world that it reaches by its proxy alone, a bit each
 	running   bool
+	stuck     error // of a run that did not end, behind which no other begins
 }
 
 // member is what a device has of a world.

@@ -71,8 +71,11 @@ func CPUBesideThreads(t testing.TB, n int) *Set {
 // CPUApart is CPUBesideThreads of GPUs that do not reach each other: threads of Go serve them.
 func CPUApart(t testing.TB, n int) *Set {
 	t.Helper()
-	return cpu(t, n, cudafake.WithoutPeer)
+	return cpu(t, n, apart)
 }
+
+// apart names a driver of its own, whose GPUs do not reach each other.
+const apart = "-DAPART"
 
 func cpu(t testing.TB, n int, flags ...string) *Set {
 	t.Helper()
@@ -82,9 +85,19 @@ func cpu(t testing.TB, n int, flags ...string) *Set {
 	}
 	flags = append(flags, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs)
 	driver := cudafake.Build(t, flags...)
+	if slices.Contains(flags, apart) {
+		links := cudafake.Inspect(t, driver)
+		for i := range n {
+			for k := range n {
+				if i != k {
+					links.SetLink(i, k, cudafake.LinkClosed)
+				}
+			}
+		}
+	}
 	p, err := streams.CUDAPlatform(driver)
 	if err != nil {
-		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() { // once the devices are closed
 		for _, kernel := range cudafake.Ran(t, driver) {
