@@ -25,21 +25,21 @@ func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 		for i := range h.all[d] {
 			begins := make(chan struct{}, 1)
 			h.begins[d][i] = begins
-			go h.serve(d, i, does)
+			go h.serve(begins, d, i, does)
 		}
 	}
 	return h
 }
 
 // serve makes all runs of a rank. Where the function of the program ends the goroutine, as testing.T.Fatal does, another goes on.
-func (h *hostRanks) serve(device, i int, does func(*Rank)) {
+func (h *hostRanks) serve(begins chan struct{}, device, i int, does func(*Rank)) {
 	done := false
 	defer func() {
 		if !done {
-			go h.serve(device, i, does)
+			go h.serve(begins, device, i, does)
 		}
 	}()
-	for range h.begins[device][i] {
+	for range begins {
 		h.run(device, i, does)
 	}
 	done = true
