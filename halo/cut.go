@@ -101,7 +101,7 @@ func (s *Session) parts(grid domain.Grid, c Cutting) (parts domain.Vec, err erro
 		parts, err = domain.AutoParts(grid, n, width)
 	}
 	if err != nil {
-		return parts, tooSmall(err, n)
+		return parts, tooSmall(err, grid, n, width)
 	}
 	return parts, nil
 }

@@ -97,13 +97,13 @@ func partsAmong(grid domain.Grid, c Cutting, seats int, byHost []int) (parts dom
 		return parts, inOrder, nil
 	case !equal(byHost):
 		if parts, err = domain.AutoParts(grid, seats, c.width()); err != nil {
-			return parts, nil, tooSmall(err, seats)
+			return parts, nil, tooSmall(err, grid, seats, c.width())
 		}
 		return parts, inOrder, nil
 	}
 	outer, inner, err := domain.NestedParts(grid, len(byHost), byHost[0], c.width())
 	if err != nil {
-		return parts, nil, tooSmall(err, seats)
+		return parts, nil, tooSmall(err, grid, seats, c.width())
 	}
 	for a := range parts {
 		parts[a] = outer[a] * inner[a]

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/halox/halox/domain"
 	"github.com/halox/halox/p2p/mpi"
 	"github.com/halox/halox/streams"
 )
@@ -48,12 +49,12 @@ func optionError(option, format string, args ...any) error {
 	return &OptionError{option, fmt.Errorf(format, args...)}
 }
 
-// tooSmall is the error of a grid that is too small for so many devices.
-func tooSmall(err error, devices int) error {
-	if devices == 1 {
-		return optionError("Devices.Count", "%w: take a larger grid", err)
+// tooSmall is the error of a grid that is too small for so many devices, and says whether fewer would do.
+func tooSmall(err error, grid domain.Grid, devices int, width domain.Radius) error {
+	if _, alone := domain.AutoParts(grid, 1, width); devices == 1 || alone != nil {
+		return optionError("Devices.Count", "%w: use a larger grid", err)
 	}
-	return optionError("Devices.Count", "%w: open fewer devices or take a larger grid", err)
+	return optionError("Devices.Count", "%w: use fewer devices or a larger grid", err)
 }
 
 // open reports whether it is left to halox how many devices are used.

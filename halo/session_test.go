@@ -144,8 +144,8 @@ func TestSessionRefusals(t *testing.T) {
 		option, says string
 	}{
 		"no grid":           {halo.Cutting{}, "Cutting.Size", "domain: "},
-		"too small":         {halo.Cutting{Size: []int{3, 2}, Fields: []halo.Spec{oneLayer}}, "Devices.Count", "open fewer devices"},
-		"too small for one": {halo.Cutting{Size: []int{3, 1}, Periodic: [3]bool{false, true}, Fields: []halo.Spec{{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2)}}, Devices: 1}, "Devices.Count", "need: take a larger grid"},
+		"too small":         {halo.Cutting{Size: []int{3, 2}, Fields: []halo.Spec{oneLayer}}, "Devices.Count", "use fewer devices"},
+		"too small for one": {halo.Cutting{Size: []int{3, 1}, Periodic: [3]bool{false, true}, Fields: []halo.Spec{{Name: "u", Element: halo.Float64, Width: domain.UniformRadius(2, 2)}}, Devices: 1}, "Devices.Count", "need: use a larger grid"},
 		"parts of too few":  {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{2, 3}}, "Cutting.Parts", "[2 3 1] is for 6 devices; 7 are used"},
 		"parts of too many": {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{2, 3}, Devices: 5}, "Cutting.Parts", "[2 3 1] is for 6 devices; 5 are used"},
 		"negative parts":    {halo.Cutting{Size: []int{9, 9}, Parts: domain.Vec{-7, -1}}, "Cutting.Parts", "domain: "},

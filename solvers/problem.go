@@ -143,6 +143,14 @@ func (p *Problem) Width() domain.Radius {
 	return w
 }
 
+// WallAt returns the wall at a side of the grid.
+func (p *Problem) WallAt(side domain.Direction) Wall {
+	if side.Positive() {
+		return p.Walls[2*side.Axis()+1]
+	}
+	return p.Walls[2*side.Axis()]
+}
+
 // Field describes the field that a solver sweeps. Ghosts that are swept have edges and corners.
 func (p *Problem) Field() halo.Spec {
 	s := halo.Spec{Name: "u", Element: halo.Element(p.Real), Width: p.Width(), Connectivity: p.corners()}

@@ -194,10 +194,11 @@ func Recall(ctx context.Context, p *Problem, place *halo.Placement, s scheme.Sea
 
 // Fit returns an error, which is streams.ErrOutOfMemory, if the fields of a problem do not fit on a placement.
 func Fit(p *Problem, place *halo.Placement) error {
-	if err := halo.Fit(place, levels, p.Field()); err != nil {
+	err := halo.Fit(place, levels, p.Field())
+	if errors.Is(err, streams.ErrOutOfMemory) {
 		return fmt.Errorf("%w: use more devices, float32 or a smaller grid", err)
 	}
-	return nil
+	return err
 }
 
 // Deviation compares the field with an exact solution, an expression that may

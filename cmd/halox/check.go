@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
+	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/solvers"
@@ -70,30 +72,43 @@ func possible(file string) error {
 
 // checkCut refuses a number of devices, or parts, that the grid is too small for, as a run does.
 func checkCut(c *configs.Run, p *solvers.Problem) error {
-	_, err := cutOf(c, p)
+	cut, err := cutOf(c, p)
+	if err != nil {
+		return err
+	}
+	for _, side := range domain.Faces(p.Grid.Dims) {
+		layers := p.Stencil.Radius().Minus[side.Axis()]
+		if side.Positive() {
+			layers = p.Stencil.Radius().Plus[side.Axis()]
+		}
+		if p.WallAt(side).Kind == solvers.Neumann {
+			err = cmp.Or(err, under(fmt.Sprintf("boundary.%v", side), boundary.CheckMirror(cut, side, layers)))
+		}
+	}
 	return err
 }
 
 // cutOf cuts the grid as the config says; where it leaves that open, for as many devices as it names, or one.
 func cutOf(c *configs.Run, p *solvers.Problem) (cut *domain.Decomposition, err error) {
-	parts, key := domain.Vec{1, 1, 1}, "devices.count"
+	parts, key := domain.Vec{1, 1, 1}, "grid.size"
 	if copy(parts[:], c.Decomposition) > 0 {
 		key = "decomposition"
 	} else if c.Devices.Count > 0 {
+		key = "devices.count"
 		if parts, err = domain.AutoParts(p.Grid, int(c.Devices.Count), p.Width()); err != nil {
-			return nil, under(key, wide(p, tooSmall(err, int(c.Devices.Count))))
+			return nil, under(key, wide(p, tooSmall(err, p, int(c.Devices.Count))))
 		}
 	}
 	cut, err = domain.Decompose(p.Grid, parts)
-	if err == nil && c.Devices.Count > 0 {
+	if err == nil {
 		err = cut.CheckWidth(p.Width())
 	}
 	return cut, under(key, wide(p, err))
 }
 
-// tooSmall adds what to do to the error of a grid that is too small for so many devices.
-func tooSmall(err error, devices int) error {
-	if devices == 1 {
+// tooSmall adds what to do to the error of a grid that is too small for so many devices. Fewer do not help where one is too many.
+func tooSmall(err error, p *solvers.Problem, devices int) error {
+	if _, alone := domain.AutoParts(p.Grid, 1, p.Width()); devices == 1 || alone != nil {
 		return fmt.Errorf("%w: use a larger grid", err)
 	}
 	return fmt.Errorf("%w: use fewer devices or a larger grid", err)

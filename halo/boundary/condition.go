@@ -164,10 +164,22 @@ func (c *Condition) check(f *halo.Field, side domain.Direction, reach Reach) err
 	if c.Kind != Neumann {
 		return nil
 	}
+	if err := CheckMirror(f.Cut, side, layers); err != nil {
+		return fail("%w", err)
+	}
+	return nil
+}
+
+// CheckMirror returns an error unless all subdomains at a side of the grid have the layers that a Neumann face mirrors there.
+func CheckMirror(cut *domain.Decomposition, side domain.Direction, layers int) error {
 	a := side.Axis()
-	for _, s := range f.Cut.Subdomains {
-		if have := s.Box.Size()[a]; !inside(f.Cut, s.Rank, side) && have < layers {
-			return fail("subdomain %d owns %d layers along %c and would mirror %d: use fewer parts or a smaller stencil", s.Rank, have, "xyz"[a], layers)
+	for _, s := range cut.Subdomains {
+		if have := s.Box.Size()[a]; !inside(cut, s.Rank, side) && have < layers {
+			do := "use fewer parts or a smaller stencil"
+			if cut.Parts[a] == 1 {
+				do = "use a larger grid or a smaller stencil"
+			}
+			return fmt.Errorf("subdomain %d owns %d layers along %c and would mirror %d: %s", s.Rank, have, "xyz"[a], layers, do)
 		}
 	}
 	return nil
