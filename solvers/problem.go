@@ -143,12 +143,23 @@ func (p *Problem) Width() domain.Radius {
 	return w
 }
 
-// WallAt returns the wall at a side of the grid.
-func (p *Problem) WallAt(side domain.Direction) Wall {
-	if side.Positive() {
-		return p.Walls[2*side.Axis()+1]
+// CheckWalls returns an error unless all subdomains of a cut have the layers that Neumann walls beside them mirror.
+func (p *Problem) CheckWalls(cut *domain.Decomposition) error {
+	r := p.Stencil.Radius()
+	for _, side := range domain.Faces(p.Grid.Dims) {
+		a := side.Axis()
+		wall, layers := p.Walls[2*a], r.Minus[a]
+		if side.Positive() {
+			wall, layers = p.Walls[2*a+1], r.Plus[a]
+		}
+		if wall.Kind != Neumann {
+			continue
+		}
+		if err := boundary.CheckMirror(cut, side, layers); err != nil {
+			return fmt.Errorf("face %v: %w", side, err)
+		}
 	}
-	return p.Walls[2*side.Axis()]
+	return nil
 }
 
 // Field describes the field that a solver sweeps. Ghosts that are swept have edges and corners.

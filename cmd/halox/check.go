@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"github.com/halox/halox/configs"
 	"github.com/halox/halox/domain"
 	"github.com/halox/halox/halo"
-	"github.com/halox/halox/halo/boundary"
 	"github.com/halox/halox/halo/ranks"
 	"github.com/halox/halox/internal/files"
 	"github.com/halox/halox/solvers"
@@ -76,16 +74,7 @@ func checkCut(c *configs.Run, p *solvers.Problem) error {
 	if err != nil {
 		return err
 	}
-	for _, side := range domain.Faces(p.Grid.Dims) {
-		layers := p.Stencil.Radius().Minus[side.Axis()]
-		if side.Positive() {
-			layers = p.Stencil.Radius().Plus[side.Axis()]
-		}
-		if p.WallAt(side).Kind == solvers.Neumann {
-			err = cmp.Or(err, under(fmt.Sprintf("boundary.%v", side), boundary.CheckMirror(cut, side, layers)))
-		}
-	}
-	return err
+	return under("boundary", p.CheckWalls(cut))
 }
 
 // cutOf cuts the grid as the config says; where it leaves that open, for as many devices as it names, or one.
