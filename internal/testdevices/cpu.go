@@ -71,11 +71,8 @@ func CPUBesideThreads(t testing.TB, n int) *Set {
 // CPUApart is CPUBesideThreads of GPUs that do not reach each other: threads of Go serve them.
 func CPUApart(t testing.TB, n int) *Set {
 	t.Helper()
-	return cpu(t, n, apart)
+	return cpu(t, n, cudafake.Apart)
 }
-
-// apart names a driver of its own, whose GPUs do not reach each other.
-const apart = "-DAPART"
 
 func cpu(t testing.TB, n int, flags ...string) *Set {
 	t.Helper()
@@ -83,18 +80,11 @@ func cpu(t testing.TB, n int, flags ...string) *Set {
 	if err != nil {
 		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: ", err)
 	}
+	if !cudafake.Opens {
+		t.Skip("SKIPPED: no CUDA kernel was run on the CPU: without cgo no driver can be opened")
+	}
 	flags = append(flags, cudafake.Devices(n), cudafake.Multiprocessors(8), cudafake.Shared(40<<10), cudafake.Runs)
 	driver := cudafake.Build(t, flags...)
-	if slices.Contains(flags, apart) {
-		links := cudafake.Inspect(t, driver)
-		for i := range n {
-			for k := range n {
-				if i != k {
-					links.SetLink(i, k, cudafake.LinkClosed)
-				}
-			}
-		}
-	}
 	p, err := streams.CUDAPlatform(driver)
 	if err != nil {
 		t.Fatal(err)

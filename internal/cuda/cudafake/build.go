@@ -39,6 +39,9 @@ const (
 	// kernels of images that are shared objects, see package testdevices.
 	Runs = "-DFAKE_RUNS"
 
+	// Apart makes a driver whose devices allow no peer access.
+	Apart = "-DFAKE_APART"
+
 	// WithoutPeer leaves cuCtxEnablePeerAccess and cuMemcpyPeerAsync out.
 	WithoutPeer = "-DFAKE_WITHOUT_PEER"
 )

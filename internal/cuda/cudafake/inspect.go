@@ -62,6 +62,9 @@ import (
 	"unsafe"
 )
 
+// Opens tells whether drivers can be opened: not without cgo.
+const Opens = true
+
 // Fake is a hold on a fake driver's knobs and memory.
 type Fake struct{ knobs C.knobs }
 

@@ -115,10 +115,18 @@ API cuDeviceGetAttribute(int *value, int which, int device) {
 	return no_device(device) ? INVALID_DEVICE : SUCCESS;
 }
 
+// is_closed tells whether one device cannot reach another: none can with FAKE_APART.
+static int is_closed(int device, int peer) {
+#ifdef FAKE_APART
+	return 1;
+#endif
+	return fake_links[device][peer] == CLOSED;
+}
+
 API cuDeviceCanAccessPeer(int *can, int device, int peer) {
 	CALL("cuDeviceCanAccessPeer");
 	if (no_device(device) || no_device(peer)) return INVALID_DEVICE;
-	*can = device != peer && fake_links[device][peer] != CLOSED;
+	*can = device != peer && !is_closed(device, peer);
 	return SUCCESS;
 }
 
@@ -184,7 +192,7 @@ API cuCtxEnablePeerAccess(context *peer, unsigned flags) {
 	if (flags) return INVALID_VALUE;
 	if (!peer || !peer->shares) return INVALID_CONTEXT;
 	if (peer == fake_current) return INVALID_DEVICE;
-	if (fake_links[fake_current->device][peer->device] == CLOSED) return PEER_UNSUPPORTED;
+	if (is_closed(fake_current->device, peer->device)) return PEER_UNSUPPORTED;
 	if (fake_current->peers >> peer->device & 1) return PEER_ALREADY_ENABLED;
 	fake_current->peers |= 1u << peer->device;
 	return SUCCESS;
