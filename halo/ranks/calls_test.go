@@ -411,6 +411,51 @@ func TestTwinEndsItsGoroutine(t *testing.T) {
 	}
 }
 
+// A rank that does not end is given up once, however many devices wait for it, and later runs are refused.
+func TestTwinThatDoesNotEnd(t *testing.T) {
+	s := testdevices.Host(t, 2)
+	stop := make(chan struct{})
+	p := ranks.Program{Name: "p", Source: source(), Kernel: "ring", Threads: 32, Host: func(r *ranks.Rank) {
+		r.StartTimer()
+		if r.Index(ranks.Device) == 1 {
+			<-stop
+		}
+		r.StopTimer()
+	}}
+	w := opened(t, s, p, ranks.Options{Ranks: 2, Limit: time.Minute})
+	const grace = time.Second
+	ranks.SetGrace(w, grace)
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
+	begun := time.Now()
+	first := ranks.Run(ctx, w, []int{1, 2})
+	if first == nil || !errors.Is(first, why) || strings.Count(first.Error(), "p has not ended 1s after it should") != 1 {
+		t.Errorf("the error is %v", first)
+	}
+	if took := time.Since(begun); took < grace || took > 2*grace {
+		t.Errorf("it took %v", took)
+	}
+	refused := func() {
+		t.Helper()
+		if err := ranks.Run(t.Context(), w, []int{1, 2}); err == nil || !strings.Contains(err.Error(), "p runs no more: ranks: p has not ended 1s after it should") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+	refused()
+	close(stop)
+	refused()
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	ranks.RunOnHost(w, 1) // returns
+	for _, d := range s.Devices {
+		if err := d.Err(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // Windows are of memory that is there, of a communicator that is there.
 func TestWindowsThatAreRefused(t *testing.T) {
 	s := testdevices.Host(t, 1)

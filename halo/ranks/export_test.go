@@ -1,6 +1,10 @@
 package ranks
 
-import "github.com/halox/halox/streams"
+import (
+	"time"
+
+	"github.com/halox/halox/streams"
+)
 
 // SetFirstCount sets what all counts of notifications begin with, so that they wrap around soon.
 func SetFirstCount(w *World, n uint64) {
@@ -15,6 +19,12 @@ func SetFirstCount(w *World, n uint64) {
 		}
 	}
 }
+
+// SetGrace sets how long ranks may take to end when the run is over.
+func SetGrace(w *World, grace time.Duration) { w.grace = grace }
+
+// RunOnHost does what the stream of a host device does in a run.
+func RunOnHost(w *World, device int) { w.host.runAll(device) }
 
 // ChannelOf is the channel of a number, whether there is one or not.
 func ChannelOf(number int) Channel { return Channel{number} }

@@ -14,12 +14,13 @@ type hostRanks struct {
 	all     [][]Rank          // by device
 	begins  [][]chan struct{} // tell the goroutine of each that a run begins
 	running []sync.WaitGroup  // by device
+	closing sync.Mutex        // of begins, which are nil once they are closed
 }
 
 // newHostRanks makes those that share a state and do the same.
 func newHostRanks(state *hostState, does func(*Rank)) *hostRanks {
 	devices := len(state.devices)
-	h := &hostRanks{state, make([][]Rank, devices), make([][]chan struct{}, devices), make([]sync.WaitGroup, devices)}
+	h := &hostRanks{state: state, all: make([][]Rank, devices), begins: make([][]chan struct{}, devices), running: make([]sync.WaitGroup, devices)}
 	for d := range h.all {
 		h.all[d], h.begins[d] = make([]Rank, state.ranks), make([]chan struct{}, state.ranks)
 		for i := range h.all[d] {
@@ -47,6 +48,8 @@ func (h *hostRanks) serve(begins chan struct{}, device, i int, does func(*Rank))
 
 // Close ends the goroutines of all ranks, once they are done.
 func (h *hostRanks) Close() error {
+	h.closing.Lock()
+	defer h.closing.Unlock()
 	for _, all := range h.begins {
 		for _, begins := range all {
 			close(begins)
@@ -69,13 +72,23 @@ func (h *hostRanks) begin(first uint64, windows [2]uint64) {
 	}
 }
 
-// runAll runs the ranks of a device, and returns once all have ended.
+// runAll runs the ranks of a device, and returns once all have ended. Where the world is closed, as a stream of a device that has
+// failed may find it, it runs none.
 func (h *hostRanks) runAll(device int) {
+	h.beginAll(device)
+	h.running[device].Wait()
+}
+
+func (h *hostRanks) beginAll(device int) {
+	h.closing.Lock()
+	defer h.closing.Unlock()
+	if h.begins == nil {
+		return
+	}
 	h.running[device].Add(len(h.all[device]))
 	for _, begins := range h.begins[device] {
 		begins <- struct{}{}
 	}
-	h.running[device].Wait()
 }
 
 // run runs a rank.

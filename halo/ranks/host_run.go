@@ -10,9 +10,6 @@ import (
 // runOnHost runs the program once.
 func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 	h := w.host
-	if h == nil { // ranks of a run before may still be there
-		h = w.newHost()
-	}
 	h.state.begin(w.first, w.presets, w.sizes, w.channels)
 	h.begin(w.first, w.windows)
 	for i := range data {
@@ -29,17 +26,9 @@ func runOnHost[T any](ctx context.Context, w *World, data []T) error {
 		}
 	}
 	defer h.state.endWith(ctx)()
-	var failed error
-	for i, m := range w.members {
-		failed = errors.Join(failed, w.join(m))
-		m.took = append(m.took[:0], h.state.took[i]...)
-	}
+	w.stuck = w.join()
 	courier.finish()
-	if failed == nil {
-		return h.state.reason()
-	}
-	w.host = nil
-	return errors.Join(failed, h.state.reason())
+	return errors.Join(w.stuck, h.state.reason())
 }
 
 // endWith has a run end when its context does, until the function is called that it returns.
@@ -60,12 +49,11 @@ func (h *hostState) endWith(ctx context.Context) func() {
 }
 
 // newHost makes the ranks of host devices.
-func (w *World) newHost() *hostRanks {
+func (w *World) newHost() {
 	state := newHostState(hostShape{w.devices, w.before, w.owners, w.remote, w.ranks, w.options.Limit}, w.options.Queues)
 	state.log, state.codes = &w.log, w.program.Errors
 	w.host = newHostRanks(state, w.program.Host)
 	w.resources.Add(w.host)
-	return w.host
 }
 
 // reason is why the run ended before its time, or nil.
@@ -75,21 +63,37 @@ func (h *hostState) reason() error {
 	return h.failed
 }
 
-// join waits until the ranks of a device have ended.
-func (w *World) join(m *member) error {
+// join waits until the ranks of all devices have ended. Where it returns an error, some may still be there.
+func (w *World) join() (failed error) {
 	h := w.host.state
 	var idle pause
-	for over := time.Now(); ; idle.nap() {
-		done, err := m.ended.Done()
-		if done || err != nil {
-			return err
+	over := time.Now()
+	for i, m := range w.members {
+		for {
+			done, err := m.ended.Done()
+			if err != nil {
+				h.end(err)
+				failed = errors.Join(failed, err)
+				break
+			}
+			if done {
+				m.took = append(m.took[:0], h.took[i]...)
+				break
+			}
+			if !h.over.Load() {
+				over = time.Now()
+			}
+			if time.Since(over) > w.grace {
+				return errors.Join(failed, w.notEnded())
+			}
+			idle.nap()
 		}
-		if !h.over.Load() {
-			over = time.Now()
-		}
-		if grace := w.options.Limit + 10*time.Second; time.Since(over) > grace {
-			w.stuck = fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, grace)
-			return w.stuck
-		}
+		idle = pause{}
 	}
+	return failed
+}
+
+// notEnded is the error of a run that is given up.
+func (w *World) notEnded() error {
+	return fmt.Errorf("ranks: %s has not ended %v after it should", w.program.Name, w.grace)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 	"unsafe"
 
 	"github.com/halox/halox/kernels"
@@ -25,7 +26,7 @@ func New(c *kernels.Compiler, devices []*streams.Device, links *p2p.Links, p Pro
 		return nil, wrong
 	}
 	o.Limit = min(cmp.Or(o.Limit, limit), longest)
-	w := &World{program: p, options: o, compiler: c, devices: devices, presets: map[int][][]byte{}, sizes: map[int][]int64{}, log: logger{to: o.Log}}
+	w := &World{program: p, options: o, compiler: c, devices: devices, grace: o.Limit + 10*time.Second, presets: map[int][][]byte{}, sizes: map[int][]int64{}, log: logger{to: o.Log}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())

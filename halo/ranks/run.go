@@ -17,7 +17,9 @@ import (
 // struct of the kernel does. When the context ends, so does the run, with its cause as the error.
 //
 // A rank that fails ends the run: the error names the first one, and wraps ErrTimeout or ErrArgument where
-// it is one.
+// it is one. A rank that does not end even so, as one that waits for something else, holds Run up for Options.Limit and ten
+// seconds more; then Run returns an error, and later runs of the world one that wraps it. What the ranks use must be there
+// until they end.
 //
 // With Options.Processes all processes call Run, each with data of its own devices. A run that ends at one ends at all, and
 // the errors of other processes are *mpi.RemoteError, which say whose they are.
@@ -227,8 +229,8 @@ func (w *World) watch(ctx context.Context, proxy *proxy) error {
 		if failed == nil {
 			begun = time.Now()
 		}
-		if grace := w.options.Limit + 10*time.Second; time.Since(begun) > grace {
-			w.stuck = fmt.Errorf("ranks: %s has not ended %v after that", w.program.Name, grace)
+		if time.Since(begun) > w.grace {
+			w.stuck = w.notEnded()
 			return errors.Join(failed, w.stuck)
 		}
 		if len(running) > 0 {

@@ -3,6 +3,7 @@ package ranks
 import (
 	"fmt"
 	"slices"
+	"time"
 	"unsafe"
 
 	"github.com/halox/halox/kernels"
@@ -33,7 +34,8 @@ type World struct {
 	arrivals  *streams.Memory // pinned: what the proxy gets of other processes, or nil
 	served    []uint64        // likewise: devices of the world that it reaches by its proxy alone, a bit each
 	running   bool
-	stuck     error // of a run that did not end, behind which no other begins
+	grace     time.Duration // how long ranks may take to end when the run is over
+	stuck     error         // of a run whose ranks may still be there: no other begins
 }
 
 // member is what a device has of a world.
